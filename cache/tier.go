@@ -1,0 +1,41 @@
+package cache
+
+import "context"
+
+// Tier is a store of documents. The cache decides what may be stored and what
+// must go; a tier only keeps, finds and forgets. All methods may be called at once.
+type Tier interface {
+	// Name is the word for this tier in answers and metrics: "memory".
+	Name() string
+	// Peek returns the document if the tier can give it without waiting for
+	// a disk or a network: event loops call only Peek. Nil means not here.
+	Peek(key Key) *Document
+	// Get returns the document and may wait. Nil without an error means
+	// that the tier does not hold it.
+	Get(ctx context.Context, key Key) (*Document, error)
+	// Put stores the document, or declines to (too large, budget spent).
+	Put(key Key, doc *Document)
+	// Grow tells the tier that doc, if it is still the document of key, has a
+	// new form and must be charged again.
+	Grow(key Key, doc *Document)
+	// Remove drops the document of the key.
+	Remove(key Key)
+	// RemoveIf drops the document of the key if gone says so.
+	RemoveIf(key Key, gone func(*Document) bool)
+	// Sweep drops every document for which gone says so. It may take long.
+	Sweep(gone func(Key, *Document) bool)
+	// Clear drops everything.
+	Clear()
+	// Stats returns what the tier holds.
+	Stats() TierStats
+	// Close frees what the tier holds.
+	Close() error
+}
+
+// TierStats is what a tier holds at a moment.
+type TierStats struct {
+	Documents int64 // documents held, missing rows included
+	Bytes     int64 // what they are charged
+	Budget    int64 // what they may be charged at most
+	Evicted   int64 // documents dropped for want of room since the start
+}

@@ -1,0 +1,57 @@
+// Package resource is the declaration of a resource: which table, which
+// columns, which children, and how a key is written. The configuration makes
+// it, origins derive statements and triggers from it, frontends parse keys by it.
+package resource
+
+import "time"
+
+// MaxDepth is the number of levels that children may be nested below the root.
+const MaxDepth = 4
+
+// Resource declares the documents of one collection.
+type Resource struct {
+	// Name is the first segment of the path: /{name}/{key}.
+	Name string
+	// Key names the columns of Root.Table that make the key, in path order.
+	Key []string
+	// Root is the table of the document itself; its On is empty.
+	Root Node
+	// BigintAsString writes integers of 64-bit columns as JSON strings, for
+	// readers whose numbers are doubles.
+	BigintAsString bool
+	// Freshness is the X of the promise: a GET that begins more than X after
+	// a commit was acknowledged never returns the older version.
+	Freshness time.Duration
+	// Line is where the configuration declares the resource, 0 if unknown.
+	Line int
+}
+
+// Node is a table in a document: the root, or a list of children.
+type Node struct {
+	Table string
+	// Columns to show, in this order; empty means all columns of the table.
+	Columns []string
+	// On ties a child to the row that contains it. Empty for the root. When
+	// the configuration leaves it out, the origin fills it in from the one
+	// foreign key that leads from this table to the parent's.
+	On []Join
+	// Order of the rows of a child; the primary key decides ties.
+	Order    []Order
+	Children []Child
+	Line     int
+}
+
+// Child is a named list inside a document.
+type Child struct {
+	Name string
+	Node Node
+}
+
+// Join says that Column of the child's table equals Parent of the containing row.
+type Join struct{ Column, Parent string }
+
+// Order is one term of an ORDER BY.
+type Order struct {
+	Column     string
+	Descending bool
+}

@@ -1,0 +1,18 @@
+module github.com/slipstream-go/slipstream
+
+go 1.26.0
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/goccy/go-yaml v1.19.2
+	github.com/inconshreveable/mousetrap v1.1.0
+	github.com/klauspost/compress v1.20.3
+	github.com/maypok86/otter/v2 v2.4.0
+	github.com/ncruces/go-sqlite3 v0.35.3
+	github.com/ncruces/go-sqlite3-wasm/v3 v3.2.35304
+	github.com/ncruces/julianday v1.0.0
+	github.com/prometheus/client_golang v1.25.0
+	github.com/spf13/cobra v1.10.2
+	github.com/spf13/pflag v1.0.9
+	golang.org/x/sys v0.49.0
+)
