@@ -1,0 +1,185 @@
+// Package config reads the gateway's configuration file.
+//
+// The file is YAML, read strictly: whatever the gateway would not obey is an
+// error with its line, so that a misspelt "freshness" never turns into a
+// silent default. One table of fields (schema.go) is the parser, the writer
+// and the JSON Schema at once.
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// Config is the configuration of a gateway. The zero value of every field but
+// Origin and Resources means its default; see [Config.WithDefaults].
+type Config struct {
+	// Origin is the database that the documents are loaded from. Required.
+	Origin Origin
+	// Freshness is the promise of every resource that names none of its
+	// own: a GET that begins more than this after a commit was acknowledged
+	// never returns the older version. Default 1 s.
+	Freshness time.Duration
+	// Resources are the collections that are served, in file order; the
+	// place in this slice is the cache's ResourceID. At least one.
+	Resources []Resource
+	// MaxDocument is the largest document that is served, in bytes of JSON.
+	// Default 8 MiB.
+	MaxDocument int64
+
+	Tiers     Tiers
+	Frontends Frontends
+	Admin     Admin
+	Log       Log
+}
+
+// Origin says where the documents come from.
+type Origin struct {
+	// URL is "sqlite:path" (relative to Dir) or "sqlite:///absolute/path".
+	// It may hold a password: print it only through [Config.Redacted].
+	URL string
+	// Dir is the folder of the configuration file. [Load] sets it; empty
+	// means the working directory.
+	Dir string
+}
+
+// Resource is a collection of documents and how it is served.
+type Resource struct {
+	resource.Resource
+
+	// OnStale says what a GET gets while the freshness promise of the
+	// resource cannot be kept. Default [Reload].
+	OnStale Policy
+	// CacheControl is the Cache-Control header of its documents. The
+	// default, "no-cache", makes downstream caches ask each time: one that
+	// does not would break the promise without our knowing.
+	CacheControl string
+	// MissingTTL is how long the absence of a row is remembered. Negative:
+	// not at all. Default 60 s.
+	MissingTTL time.Duration
+	// Load bounds what the resource may ask of the origin.
+	Load LoadLimits
+}
+
+// Policy is what a resource does while its freshness promise cannot be kept.
+type Policy string
+
+// Policies of a resource.
+const (
+	Reload      Policy = "reload"      // each GET loads from the origin
+	Stale       Policy = "stale"       // serve what is cached, marked as stale
+	Unavailable Policy = "unavailable" // answer 503
+)
+
+// LoadLimits bounds the loads of one resource.
+type LoadLimits struct {
+	// Batch is the number of keys that one statement loads at most. Default 256.
+	Batch int
+	// Concurrency is the number of statements that run at once. Default 4.
+	Concurrency int
+	// Timeout is how long a statement may take before its keys are loaded
+	// in halves. Default 5 s.
+	Timeout time.Duration
+	// Queue is the number of keys that may wait for a statement; a GET
+	// above it is refused at once. Default 65,536.
+	Queue int
+}
+
+// Tiers are the stores in front of the origin.
+type Tiers struct {
+	// Memory is the budget of the memory tier in bytes. Default 256 MiB.
+	Memory int64
+}
+
+// Frontends are the addresses that documents are served on.
+type Frontends struct {
+	// HTTP is host:port; without a host, every interface. Default 127.0.0.1:8080.
+	HTTP string
+}
+
+// Admin is the listener of operators: health, metrics, profiles, purge.
+type Admin struct {
+	// Address is host:port. Default 127.0.0.1:9100.
+	Address string
+	// AllowRemote permits an Address that other machines can reach. The
+	// listener has no authentication and shows profiles, so an address
+	// that is not loopback is refused unless this says that it is meant.
+	AllowRemote bool
+}
+
+// Log says what is logged, to standard error.
+type Log struct {
+	// Level is debug, info, warn or error. Default info.
+	Level string
+	// Format is text or json. Default text.
+	Format string
+}
+
+// Default returns the configuration that an empty file would mean, were its
+// required fields optional.
+func Default() Config {
+	return Config{
+		Freshness:   time.Second,
+		MaxDocument: 8 << 20,
+		Tiers:       Tiers{Memory: 256 << 20},
+		Frontends:   Frontends{HTTP: "127.0.0.1:8080"},
+		Admin:       Admin{Address: "127.0.0.1:9100"},
+		Log:         Log{Level: "info", Format: "text"},
+	}
+}
+
+// defaultResource is what a resource gets that says nothing but its table.
+func defaultResource(freshness time.Duration) Resource {
+	return Resource{
+		Resource:     resource.Resource{Freshness: freshness},
+		OnStale:      Reload,
+		CacheControl: "no-cache",
+		MissingTTL:   time.Minute,
+		Load:         LoadLimits{Batch: 256, Concurrency: 4, Timeout: 5 * time.Second, Queue: 1 << 16},
+	}
+}
+
+// WithDefaults returns a copy in which every zero field has its default.
+// [Parse] has applied it already; a Config made in Go needs it once.
+func (c Config) WithDefaults() Config {
+	d := Default()
+	orElse(&c.Freshness, d.Freshness)
+	orElse(&c.MaxDocument, d.MaxDocument)
+	orElse(&c.Tiers.Memory, d.Tiers.Memory)
+	orElse(&c.Frontends.HTTP, d.Frontends.HTTP)
+	orElse(&c.Admin.Address, d.Admin.Address)
+	orElse(&c.Log.Level, d.Log.Level)
+	orElse(&c.Log.Format, d.Log.Format)
+	c.Resources = slices.Clone(c.Resources)
+	for i := range c.Resources {
+		r, d := &c.Resources[i], defaultResource(c.Freshness)
+		orElse(&r.Freshness, d.Freshness)
+		orElse(&r.OnStale, d.OnStale)
+		orElse(&r.CacheControl, d.CacheControl)
+		orElse(&r.MissingTTL, d.MissingTTL)
+		orElse(&r.Load.Batch, d.Load.Batch)
+		orElse(&r.Load.Concurrency, d.Load.Concurrency)
+		orElse(&r.Load.Timeout, d.Load.Timeout)
+		orElse(&r.Load.Queue, d.Load.Queue)
+	}
+	return c
+}
+
+func orElse[T comparable](field *T, def T) {
+	var zero T
+	if *field == zero {
+		*field = def
+	}
+}
+
+// Declarations returns what origins and frontends need of the resources, in
+// the order of Resources.
+func (c *Config) Declarations() []resource.Resource {
+	all := make([]resource.Resource, len(c.Resources))
+	for i := range c.Resources {
+		all[i] = c.Resources[i].Resource
+	}
+	return all
+}
