@@ -15,9 +15,6 @@ type Tier interface {
 	Get(ctx context.Context, key Key) (*Document, error)
 	// Put stores the document, or declines to (too large, budget spent).
 	Put(key Key, doc *Document)
-	// Grow tells the tier that doc, if it is still the document of key, has a
-	// new form and must be charged again.
-	Grow(key Key, doc *Document)
 	// Remove drops the document of the key.
 	Remove(key Key)
 	// RemoveIf drops the document of the key if gone says so.
@@ -32,10 +29,23 @@ type Tier interface {
 	Close() error
 }
 
+// FormKeeper is a tier that holds documents in memory together with their forms.
+// Forms have a budget of their own inside the tier's, so that they are dropped
+// for want of room while the documents stay.
+type FormKeeper interface {
+	// ReserveForm asks for n bytes for a form; false means that the form
+	// should be thrown away after use.
+	ReserveForm(n int) bool
+	// ReleaseForm gives n bytes back.
+	ReleaseForm(n int)
+}
+
 // TierStats is what a tier holds at a moment.
 type TierStats struct {
 	Documents int64 // documents held, missing rows included
 	Bytes     int64 // what they are charged
 	Budget    int64 // what they may be charged at most
 	Evicted   int64 // documents dropped for want of room since the start
+	FormBytes int64 // of Bytes: forms of documents
+	Missing   int64 // of Documents: missing rows
 }

@@ -1,0 +1,210 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Policy says what a GET gets while the horizon does not hold, so that a cached
+// document may be older than promised.
+type Policy uint8
+
+// Policies.
+const (
+	Reload      Policy = iota // load it: fresh, at the origin's speed
+	ServeStale                // serve what is cached, marked stale
+	Unavailable               // refuse with ErrStale
+)
+
+// Resource is how documents of one resource are loaded and served. The zero
+// value of a field means its default.
+type Resource struct {
+	Name string
+	// Freshness is the X of the promise (default 1 s): a GET that begins more
+	// than X after a commit was acknowledged never returns the older version.
+	Freshness time.Duration
+	// Policy applies while the promise cannot be kept from the cache.
+	Policy Policy
+	// MissingTTL is how long a missing row is remembered (default 60 s).
+	MissingTTL time.Duration
+	// MaxBatch is how many keys one statement may load (default 256).
+	MaxBatch int
+	// MaxLoads is how many statements may run at once (default 4).
+	MaxLoads int
+	// MaxQueue is how many keys may wait for a statement (default 65,536);
+	// the next one gets ErrOverloaded.
+	MaxQueue int
+	// LoadTimeout bounds one statement (default 5 s).
+	LoadTimeout time.Duration
+	// AloneFor is how long a key whose statement failed is loaded on its own,
+	// so that it cannot fail others (default 10 s).
+	AloneFor time.Duration
+}
+
+func (r Resource) withDefaults() Resource {
+	setDefault(&r.Freshness, time.Second)
+	setDefault(&r.MissingTTL, time.Minute)
+	setDefault(&r.MaxBatch, 256)
+	setDefault(&r.MaxLoads, 4)
+	setDefault(&r.MaxQueue, 1<<16)
+	setDefault(&r.LoadTimeout, 5*time.Second)
+	setDefault(&r.AloneFor, 10*time.Second)
+	return r
+}
+
+func setDefault[T int | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// Config configures a [Cache].
+type Config struct {
+	Resources []Resource
+	Origin    Origin
+	// Tiers in the order in which they are asked. The first must be one whose
+	// Peek finds all it holds: memory.
+	Tiers []Tier
+	Clock Clock
+	// MaxTombstones bounds the invalidations remembered for loads under way
+	// (default 262,144, about 25 MB). Past it, loads under way are not stored.
+	MaxTombstones int
+}
+
+// noHorizon is the horizon before the first Advance and after a Void.
+const noHorizon = math.MinInt64
+
+// Cache serves documents from tiers, loads what they lack, and keeps the
+// promise: see the package comment for the argument. All methods may be called
+// at once, except those of [Invalidations], which one goroutine calls.
+//
+// Lock order: shard.mu, then loader.mu or ledger.mu, then a tier's own locks.
+type Cache struct {
+	// Immutable after New.
+	resources     []*resourceState
+	origin        Origin
+	tiers         []Tier
+	clock         Clock
+	maxTombstones int64
+	seed          maphash.Seed
+	ctx           context.Context // ends with Close
+	cancel        context.CancelFunc
+
+	forms FormKeeper // the first tier, if it is one
+
+	shards [64]shard
+	ledger ledger
+	work   sync.WaitGroup // the goroutines of loaders and sweeps; Close waits
+
+	// Owned by the goroutine that drives Invalidations.
+	unseen   unseen // transactions of the young tombstones that no snapshot has shown yet
+	closing  bool   // an old generation of tombstones waits for loads to end
+	oldMark  uint64 // statements at or below may need the old generation
+	overflow bool   // tombstones were dropped; stores are refused
+
+	// Atomics. Written by the goroutine that drives Invalidations, read by all.
+	horizon    atomic.Int64 // time.Duration on clock, or noHorizon
+	storeFrom  atomic.Uint64
+	voids      atomic.Int64
+	voidReason atomic.Pointer[string]
+
+	// Atomics. Written by whoever adds or drops one, asks for a sweep, closes.
+	tombstoneCount atomic.Int64
+	sweepsWanted   atomic.Int64
+	closed         atomic.Bool
+}
+
+// resourceState is a resource while the cache runs.
+type resourceState struct {
+	// Immutable after New.
+	Resource
+	id     ResourceID
+	loader *loader
+
+	counters resourceCounters
+
+	// Atomics. Written by the goroutine that drives Invalidations (generation
+	// also by Purge), read by all.
+	generation atomic.Uint32          // documents of an earlier one are gone
+	flushedBy  atomic.Uint64          // greatest Tx of an event for all documents
+	broken     atomic.Pointer[string] // why there is no promise; nil while there is one
+}
+
+// shard holds the loads and recent invalidations of a part of the keys.
+type shard struct {
+	// Guarded by mu.
+	mu      sync.Mutex
+	flights map[Key]*keyFlights
+	tombs   tombstones
+}
+
+// New returns a cache without a horizon: it serves from its tiers only after the
+// stream of the origin has called Advance.
+func New(config Config) (*Cache, error) {
+	switch {
+	case config.Origin == nil:
+		return nil, fmt.Errorf("cache: no origin")
+	case config.Clock == nil:
+		return nil, fmt.Errorf("cache: no clock")
+	case len(config.Tiers) == 0:
+		return nil, fmt.Errorf("cache: no tier")
+	}
+	setDefault(&config.MaxTombstones, 1<<18)
+	c := &Cache{
+		origin:        config.Origin,
+		tiers:         config.Tiers,
+		clock:         config.Clock,
+		maxTombstones: int64(config.MaxTombstones),
+		seed:          maphash.MakeSeed(),
+		forms:         noForms{},
+	}
+	if keeper, ok := config.Tiers[0].(FormKeeper); ok {
+		c.forms = keeper
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.horizon.Store(noHorizon)
+	for i := range c.shards {
+		c.shards[i].flights = make(map[Key]*keyFlights)
+	}
+	for i, r := range config.Resources {
+		state := &resourceState{Resource: r.withDefaults(), id: ResourceID(i)}
+		state.loader = newLoader(c, state)
+		why := "the stream of the origin has not reported yet"
+		state.broken.Store(&why)
+		c.resources = append(c.resources, state)
+	}
+	return c, nil
+}
+
+// Close ends all loads with ErrClosed and closes the tiers. The stream must have
+// stopped before.
+func (c *Cache) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	c.cancel()
+	for _, r := range c.resources {
+		r.loader.abandon()
+	}
+	c.work.Wait()
+	var first error
+	for _, t := range c.tiers {
+		if err := t.Close(); err != nil && first == nil {
+			first = fmt.Errorf("cache: close tier %s: %w", t.Name(), err)
+		}
+	}
+	return first
+}
+
+// Now reads the clock of the cache. A frontend reads it after the read that
+// brought the request, and hands it to Peek and Get as the request's time.
+func (c *Cache) Now() time.Duration { return c.clock() }
+
+func (c *Cache) shardOf(key Key) *shard {
+	return &c.shards[maphash.String(c.seed, key.ID)%uint64(len(c.shards))]
+}

@@ -1,0 +1,134 @@
+package cache
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// FormSlot names the frontend that a [Form] was made for.
+type FormSlot uint8
+
+// Slots of a document, one a frontend.
+const (
+	FormHTTP FormSlot = iota // head of an HTTP answer
+
+	formSlots
+)
+
+// Form is a document made ready for one frontend, such as its HTTP head. It is
+// made on first use, kept with the document and charged to the budget.
+type Form struct {
+	// Value is the frontend's own; it must not change once the form is set.
+	Value any
+	// Size is the memory that Value holds, in bytes.
+	Size int
+}
+
+// documentOverhead is what a cached document costs beside its body, its key and
+// its forms: the Document (80 bytes), and the node and table slot that the
+// memory tier keeps for it (measured: TestOverheadPerDocument of gateway/tier/memory).
+const documentOverhead = 184
+
+// Document is a JSON body as an origin built it, or the knowledge that the row
+// does not exist, together with the snapshot it was read in. It is immutable
+// but for its forms, and may be shared by any number of readers.
+type Document struct {
+	// Immutable after newDocument.
+	body       []byte        // nil: the row does not exist
+	loadedAt   time.Duration // cache clock when the load began
+	xmin       Tx            // every transaction below it was visible
+	generation uint32        // of the resource when the load began
+
+	// Atomics. Written by the first frontend to make a form and by the tier
+	// that drops it, read by all.
+	forms [formSlots]atomic.Pointer[Form]
+	// charge is what the forms are charged to the memory tier, in bytes; below
+	// zero while no such tier holds the document. Written by whoever adds or
+	// drops a form, and by the tier.
+	charge atomic.Int64
+}
+
+// notHeld is the charge of a document that no memory tier holds.
+const notHeld = -1
+
+// newDocument takes over body.
+func newDocument(body []byte, seen Snapshot, loadedAt time.Duration, generation uint32) *Document {
+	d := &Document{body: body, xmin: seen.XMin, loadedAt: loadedAt, generation: generation}
+	d.charge.Store(notHeld)
+	return d
+}
+
+// Body returns the JSON, nil for a missing row. It must not be changed.
+func (d *Document) Body() []byte { return d.body }
+
+// Missing reports whether the row did not exist.
+func (d *Document) Missing() bool { return d.body == nil }
+
+// LoadedAt returns when the load of the document began, on the cache's clock.
+func (d *Document) LoadedAt() time.Duration { return d.loadedAt }
+
+// Form returns the form in the slot, nil if none was made yet.
+func (d *Document) Form(slot FormSlot) *Form { return d.forms[slot].Load() }
+
+// Hold tells the document that a memory tier is about to keep it, so that its
+// forms are charged from now on.
+func (d *Document) Hold() { d.charge.CompareAndSwap(notHeld, 0) }
+
+// Unhold tells the document that its memory tier dropped it, and returns the
+// bytes of forms that the tier must release.
+func (d *Document) Unhold() (release int) { return max(0, int(d.charge.Swap(notHeld))) }
+
+// DropForms forgets all forms; readers that hold one keep it. It returns the
+// bytes that the memory tier must release.
+func (d *Document) DropForms() (release int) {
+	for i := range d.forms {
+		if f := d.forms[i].Swap(nil); f != nil && d.recharge(-f.Size) {
+			release += f.Size
+		}
+	}
+	return release
+}
+
+// recharge adds n to the charge; false when no tier holds the document.
+func (d *Document) recharge(n int) bool {
+	for {
+		old := d.charge.Load()
+		if old < 0 {
+			return false
+		}
+		if d.charge.CompareAndSwap(old, max(0, old+int64(n))) {
+			return true
+		}
+	}
+}
+
+// keepForm keeps the form with the document unless another reader was first or
+// keeper has no room, and returns the form to use.
+func (d *Document) keepForm(slot FormSlot, form *Form, keeper FormKeeper) *Form {
+	held := d.charge.Load() >= 0
+	if held && !keeper.ReserveForm(form.Size) {
+		return form
+	}
+	if !d.forms[slot].CompareAndSwap(nil, form) {
+		if held {
+			keeper.ReleaseForm(form.Size)
+		}
+		if other := d.forms[slot].Load(); other != nil {
+			return other
+		}
+		return form // the other was dropped meanwhile
+	}
+	if held && !d.recharge(form.Size) {
+		keeper.ReleaseForm(form.Size) // the tier dropped the document meanwhile
+	}
+	return form
+}
+
+// Cost is what the document without its forms is charged under key: the memory
+// that would be free without it, in bytes.
+func (d *Document) Cost(key Key) int { return documentOverhead + cap(d.body) + len(key.ID) }
+
+// misses reports whether a change by tx may be absent from the document. It is
+// exact for an origin that commits in order; for others it may say yes once too
+// often, because a document keeps only the XMin of its snapshot (8 bytes).
+func (d *Document) misses(tx Tx) bool { return tx >= d.xmin }

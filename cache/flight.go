@@ -1,0 +1,193 @@
+package cache
+
+import "time"
+
+// flight is one loading of a key, shared by its callers.
+//
+//	queued ----> running ----> done
+//	   \--parked--^   (two of the key are running already)
+type flight struct {
+	// Immutable after newFlight.
+	key  Key
+	done chan struct{} // closed when doc and err are set
+
+	// Guarded by the mutex of the key's shard.
+	began    time.Duration // when its first statement began; set with running
+	running  bool
+	parked   bool // not handed to the loader yet
+	detached bool // a change of the key was applied after it began
+	unwanted bool // must not be stored: the key was purged
+
+	// Written before done is closed, read after.
+	doc    *Document
+	stored bool
+	err    error
+}
+
+// keyFlights are the loads of one key: at most two running and one that has not
+// begun, so that a key changed all the time cannot occupy the origin.
+type keyFlights struct {
+	running [2]*flight
+	next    *flight
+}
+
+func (k *keyFlights) idle() bool {
+	return k.running[0] == nil && k.running[1] == nil && k.next == nil
+}
+
+func (k *keyFlights) full() bool { return k.running[0] != nil && k.running[1] != nil }
+
+// replace puts f where old stands (nil for a free place).
+func (k *keyFlights) replace(old, f *flight) {
+	for i := range k.running {
+		if k.running[i] == old {
+			k.running[i] = f
+			return
+		}
+	}
+}
+
+// join returns a flight whose document will be fresh enough for a request that
+// was there at start, and whether another caller began it.
+//
+// A load that is under way has read the database at some time after it began. It
+// will do if it began no earlier than X before the request. An older one will do
+// if the horizon covers the moment X before the request and no change of the key
+// has been applied since it began: then there was none to miss.
+func (c *Cache) join(r *resourceState, key Key, start time.Duration) (f *flight, joined bool, err error) {
+	since := start - r.Freshness
+	// Read before the shard is locked: a change is applied (and detaches the
+	// flight) before the horizon moves past it.
+	covered := c.holds(r, start)
+
+	s := c.shardOf(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.closed.Load() {
+		return nil, false, ErrClosed
+	}
+	k := s.flights[key]
+	if k == nil {
+		k = &keyFlights{}
+		s.flights[key] = k
+	}
+	for _, f := range k.running {
+		if f != nil && (f.began >= since || covered && !f.detached) {
+			r.counters.joined.Add(1)
+			return f, true, nil
+		}
+	}
+	if k.next != nil { // has not begun, so it will begin after start
+		r.counters.joined.Add(1)
+		return k.next, true, nil
+	}
+	f = &flight{key: key, done: make(chan struct{}), parked: k.full()}
+	k.next = f
+	if !f.parked && !r.loader.enqueue(f) {
+		k.next = nil
+		if k.idle() {
+			delete(s.flights, key)
+		}
+		r.counters.overloaded.Add(1)
+		return nil, false, ErrOverloaded
+	}
+	r.counters.inFlight.Add(1)
+	return f, false, nil
+}
+
+// begin marks f as running since now. It is called before the statement that
+// loads it is sent.
+func (c *Cache) begin(f *flight, now time.Duration) {
+	s := c.shardOf(f.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.running {
+		return // a second statement, in halves: the earlier time is the safe one
+	}
+	f.running, f.began = true, now
+	k := s.flights[f.key]
+	k.next = nil
+	k.replace(nil, f)
+}
+
+// outcome is what a statement brought for one flight.
+type outcome struct {
+	loaded     Loaded
+	err        error // of the whole statement
+	seen       Snapshot
+	statement  uint64 // its number in the ledger
+	generation uint32 // of the resource when the statement began
+	began      time.Duration
+}
+
+// settle ends f: stores its document if that is allowed, wakes the callers, and
+// starts the flight that waited for its place.
+func (c *Cache) settle(r *resourceState, f *flight, o outcome) {
+	f.err = o.err
+	if f.err == nil {
+		f.err = o.loaded.Err
+	}
+	s := c.shardOf(f.key)
+	s.mu.Lock()
+	if f.err == nil {
+		f.doc = newDocument(o.loaded.Body, o.seen, o.began, o.generation)
+		f.stored = c.store(r, s, f, o)
+	}
+	c.leave(r, s, f)
+	s.mu.Unlock()
+
+	if f.err != nil {
+		r.counters.failed.Add(1)
+	} else {
+		r.counters.loaded.Add(1)
+	}
+	close(f.done)
+}
+
+// store puts the document of f into the tiers if no known change is missing in
+// it. Called with s.mu held, so that a change is either known here or finds the
+// document in the tiers.
+func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
+	switch {
+	case f.unwanted,
+		r.broken.Load() != nil,               // nobody would tell of its changes
+		o.generation != r.generation.Load(),  // flushed since the statement began
+		o.statement <= c.storeFrom.Load(),    // began before tombstones were dropped
+		!o.seen.Sees(Tx(r.flushedBy.Load())), // the flush itself is missing in it
+		!s.tombs.allow(f.key, o.seen):        // a change of the key is missing in it
+		r.counters.refused.Add(1)
+		return false
+	}
+	for _, t := range c.tiers {
+		t.Put(f.key, f.doc)
+	}
+	return true
+}
+
+// leave takes f out of its key's flights and starts the one that is parked.
+// Called with s.mu held.
+func (c *Cache) leave(r *resourceState, s *shard, f *flight) {
+	r.counters.inFlight.Add(-1)
+	k := s.flights[f.key]
+	if f.running {
+		k.replace(f, nil)
+	} else if k.next == f {
+		k.next = nil
+	}
+	if n := k.next; n != nil && n.parked {
+		n.parked = false
+		if !r.loader.enqueue(n) {
+			k.next = nil
+			r.counters.inFlight.Add(-1)
+			r.counters.overloaded.Add(1)
+			n.err = ErrOverloaded
+			if c.closed.Load() {
+				n.err = ErrClosed
+			}
+			close(n.done)
+		}
+	}
+	if k.idle() {
+		delete(s.flights, f.key)
+	}
+}

@@ -1,0 +1,157 @@
+package cache
+
+import (
+	"context"
+	"time"
+)
+
+// Source says where an answer came from.
+type Source uint8
+
+// Sources.
+const (
+	FromTier Source = iota // cached, and fresh as promised
+	FromLoad               // loaded for this request
+	Joined                 // loaded for another request and shared
+	Stale                  // cached, and possibly older than promised
+)
+
+// Answer is a document and how it was come by.
+type Answer struct {
+	Doc    *Document
+	Source Source
+	// Tier is the name of the tier for FromTier and Stale.
+	Tier string
+	// Behind is, for Stale, how much older than promised the document may be.
+	Behind time.Duration
+	// Revoked is set when the cache could not vouch for what it held, so
+	// that even a cached document had to be loaded.
+	Revoked bool
+	// Stored tells whether a loaded document was put into the tiers.
+	Stored bool
+}
+
+// Peek answers from the tiers without waiting for anything: event loops call it.
+// start is when the request was there, on the cache's clock. False means that
+// only Get can tell.
+func (c *Cache) Peek(key Key, start time.Duration) (Answer, bool) {
+	r := c.resources[key.Resource]
+	// The horizon is read before the tier. The other way round, the document
+	// could be fetched, invalidated, and then be covered by the horizon that
+	// moved because its invalidation had been applied.
+	if !c.holds(r, start) {
+		return Answer{}, false
+	}
+	for _, t := range c.tiers {
+		if d := t.Peek(key); d != nil && c.usable(r, d, start) {
+			r.counters.hits.add()
+			return Answer{Doc: d, Tier: t.Name()}, true
+		}
+	}
+	return Answer{}, false
+}
+
+// holds reports whether everything acknowledged earlier than X before start has
+// been applied: the condition for serving from a tier.
+func (c *Cache) holds(r *resourceState, start time.Duration) bool {
+	h := c.horizon.Load()
+	return h != noHorizon && start-time.Duration(h) <= r.Freshness && r.broken.Load() == nil
+}
+
+// usable reports whether a document found in a tier is still one: not flushed
+// with its resource, and, for a missing row, not remembered for too long.
+func (c *Cache) usable(r *resourceState, d *Document, start time.Duration) bool {
+	return d.generation == r.generation.Load() &&
+		(!d.Missing() || start-d.loadedAt <= r.MissingTTL)
+}
+
+// Get answers from the tiers or loads. start is when the request was there, on
+// the cache's clock. The context ends only this caller's wait, never a load that
+// others may share.
+//
+// Errors: of the context; ErrStale, ErrOverloaded, ErrClosed; whatever the origin
+// returned. Errors are not cached.
+func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, error) {
+	if a, ok := c.Peek(key, start); ok {
+		return a, nil
+	}
+	r := c.resources[key.Resource]
+	revoked := false
+	if c.holds(r, start) {
+		if a, ok := c.fromSlowTiers(ctx, r, key, start); ok {
+			return a, nil
+		}
+	} else {
+		revoked = true
+		switch r.Policy {
+		case ServeStale:
+			if a, ok := c.stale(r, key, start); ok {
+				return a, nil
+			}
+		case Unavailable:
+			r.counters.unavailable.Add(1)
+			return Answer{}, ErrStale
+		}
+	}
+	r.counters.misses.add()
+	f, joined, err := c.join(r, key, start)
+	if err != nil {
+		return Answer{}, err
+	}
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	}
+	if f.err != nil {
+		return Answer{}, f.err
+	}
+	a := Answer{Doc: f.doc, Source: FromLoad, Revoked: revoked, Stored: f.stored}
+	if joined {
+		a.Source = Joined
+	}
+	return a, nil
+}
+
+// fromSlowTiers asks the tiers whose Get may wait. The promise was seen to hold
+// before, which is the order that Peek explains.
+func (c *Cache) fromSlowTiers(ctx context.Context, r *resourceState, key Key, start time.Duration) (Answer, bool) {
+	for _, t := range c.tiers {
+		d, err := t.Get(ctx, key)
+		if err != nil || d == nil || !c.usable(r, d, start) {
+			continue // a tier that fails is as good as one that does not hold the document
+		}
+		r.counters.hits.add()
+		return Answer{Doc: d, Tier: t.Name()}, true
+	}
+	return Answer{}, false
+}
+
+// stale answers from the tiers though the promise does not hold.
+func (c *Cache) stale(r *resourceState, key Key, start time.Duration) (Answer, bool) {
+	for _, t := range c.tiers {
+		d := t.Peek(key)
+		if d == nil || d.generation != r.generation.Load() {
+			continue
+		}
+		r.counters.stale.Add(1)
+		a := Answer{Doc: d, Source: Stale, Tier: t.Name(), Revoked: true}
+		if h := c.horizon.Load(); h != noHorizon {
+			a.Behind = max(0, start-time.Duration(h)-r.Freshness)
+		}
+		return a, true
+	}
+	return Answer{}, false
+}
+
+// KeepForm keeps a form with the document if there is room for it, and returns
+// the form to use: another reader's if that was first.
+func (c *Cache) KeepForm(d *Document, slot FormSlot, form *Form) *Form {
+	return d.keepForm(slot, form, c.forms)
+}
+
+// noForms is the keeper of a cache whose first tier holds no forms.
+type noForms struct{}
+
+func (noForms) ReserveForm(int) bool { return false }
+func (noForms) ReleaseForm(int)      {}

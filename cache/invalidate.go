@@ -1,0 +1,230 @@
+package cache
+
+import "time"
+
+var _ Invalidations = (*Cache)(nil)
+
+// Apply implements [Invalidations].
+func (c *Cache) Apply(events []Event) {
+	for _, e := range events {
+		r := c.resources[e.Key.Resource]
+		c.unseen.add(e.Tx)
+		if e.All {
+			r.counters.flushes.Add(1)
+			r.flushedBy.Store(max(r.flushedBy.Load(), uint64(e.Tx)))
+			c.flush(r)
+			continue
+		}
+		r.counters.events.Add(1)
+		c.invalidate(e)
+	}
+	if c.tombstoneCount.Load() > c.maxTombstones {
+		c.dropTombstones()
+	}
+}
+
+// invalidate makes one change take effect. The tombstone comes first: from then
+// on no load that misses the change is stored, and what was stored before is
+// found and removed.
+func (c *Cache) invalidate(e Event) {
+	s := c.shardOf(e.Key)
+	s.mu.Lock()
+	if s.tombs.add(e.Key, e.Tx) {
+		c.tombstoneCount.Add(1)
+	}
+	if k := s.flights[e.Key]; k != nil {
+		for _, f := range k.running {
+			if f != nil {
+				f.detached = true
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, t := range c.tiers {
+		t.RemoveIf(e.Key, func(d *Document) bool { return d.misses(e.Tx) })
+	}
+}
+
+// flush drops every document of the resource: at once by the generation, which
+// each read compares; their memory is freed in the background.
+func (c *Cache) flush(r *resourceState) {
+	r.generation.Add(1)
+	c.detach(func(key Key) bool { return key.Resource == r.id })
+	c.sweep()
+}
+
+// detach marks the running loads of the keys as older than a change.
+func (c *Cache) detach(of func(Key) bool) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		for key, k := range s.flights {
+			for _, f := range k.running {
+				if f != nil && of(key) {
+					f.detached = true
+				}
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// sweep frees documents of earlier generations in the background, in one
+// goroutine however many flushes ask for it.
+func (c *Cache) sweep() {
+	if c.closed.Load() || c.sweepsWanted.Add(1) > 1 {
+		return
+	}
+	c.work.Add(1)
+	// Ends when no flush came in during its last round; Close waits for it.
+	go func() {
+		defer c.work.Done()
+		for {
+			wanted := c.sweepsWanted.Load()
+			for _, t := range c.tiers {
+				t.Sweep(func(key Key, d *Document) bool {
+					return d.generation != c.resources[key.Resource].generation.Load()
+				})
+			}
+			if c.closed.Load() || c.sweepsWanted.CompareAndSwap(wanted, 0) {
+				return
+			}
+		}
+	}()
+}
+
+// Advance implements [Invalidations].
+func (c *Cache) Advance(horizon time.Duration, seen Snapshot) {
+	c.forget(seen)
+	c.horizon.Store(int64(horizon))
+}
+
+// forget drops tombstones that no load can need any more. A change that a
+// snapshot of ours has shown is visible to every later one, so only loads that
+// began before that snapshot can miss it: when the last of them has ended, the
+// tombstone goes.
+func (c *Cache) forget(seen Snapshot) {
+	if !c.unseen.shown(seen) {
+		return
+	}
+	if c.overflow {
+		c.overflow = false
+		c.storeFrom.Store(c.ledger.mark())
+	}
+	if c.closing {
+		if !c.ledger.ended(c.oldMark) {
+			return
+		}
+		c.eachTombs(func(t *tombstones) { t.old = nil })
+		c.closing = false
+	}
+	if c.tombstoneCount.Load() > 0 {
+		c.eachTombs(func(t *tombstones) { t.old, t.young = t.young, nil })
+		c.oldMark = c.ledger.mark()
+		c.closing = true
+	}
+}
+
+// eachTombs changes the tombstones of every shard and counts what is left.
+func (c *Cache) eachTombs(change func(*tombstones)) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		before := len(s.tombs.young) + len(s.tombs.old)
+		change(&s.tombs)
+		c.tombstoneCount.Add(int64(len(s.tombs.young) + len(s.tombs.old) - before))
+		s.mu.Unlock()
+	}
+}
+
+// allStatements is a mark that no statement's number exceeds.
+const allStatements = ^uint64(0)
+
+// dropTombstones keeps memory bounded when more keys change than are allowed to
+// be remembered: until a snapshot shows all changes, nothing is stored.
+func (c *Cache) dropTombstones() {
+	c.storeFrom.Store(allStatements) // before they go
+	c.overflow = true
+	c.eachTombs(func(t *tombstones) { *t = tombstones{} })
+	c.closing = false
+}
+
+// Void implements [Invalidations].
+func (c *Cache) Void(reason string) {
+	c.horizon.Store(noHorizon)
+	c.voids.Add(1)
+	c.voidReason.Store(&reason)
+	for _, r := range c.resources {
+		r.generation.Add(1) // loads that began before are not stored
+		r.flushedBy.Store(0)
+	}
+	c.detach(func(Key) bool { return true })
+	// Numbers of the old history mean nothing in the new one.
+	c.eachTombs(func(t *tombstones) { *t = tombstones{} })
+	c.unseen = unseen{}
+	c.closing = false
+	if c.overflow {
+		c.overflow = false
+		c.storeFrom.Store(c.ledger.mark())
+	}
+	for _, t := range c.tiers {
+		t.Clear()
+	}
+}
+
+// SetPromise implements [Invalidations].
+func (c *Cache) SetPromise(resource ResourceID, ok bool, why string) {
+	r := c.resources[resource]
+	before := r.broken.Load()
+	switch {
+	case ok && before == nil:
+		return
+	case ok:
+		// What was read before was read while changes went unheard.
+		r.generation.Add(1)
+		r.broken.Store(nil)
+	default:
+		r.broken.Store(&why)
+		if before == nil {
+			c.flush(r)
+		}
+	}
+}
+
+// Promise reports whether documents of the resource may be served from cache at
+// this moment, and if not, why.
+func (c *Cache) Promise(resource ResourceID) (ok bool, why string) {
+	r := c.resources[resource]
+	if why := r.broken.Load(); why != nil {
+		return false, *why
+	}
+	h := c.horizon.Load()
+	if h == noHorizon {
+		return false, "no invalidation stream yet"
+	}
+	if age := c.clock() - time.Duration(h); age > r.Freshness {
+		return false, "the invalidation stream is " + age.Round(time.Millisecond).String() + " behind"
+	}
+	return true, ""
+}
+
+// Purge drops the document of the key from every tier. Loads of it that are
+// under way are not stored.
+func (c *Cache) Purge(key Key) {
+	s := c.shardOf(key)
+	s.mu.Lock()
+	if k := s.flights[key]; k != nil {
+		for _, f := range k.running {
+			if f != nil {
+				f.detached, f.unwanted = true, true
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, t := range c.tiers {
+		t.Remove(key)
+	}
+}
+
+// PurgeResource drops every document of the resource.
+func (c *Cache) PurgeResource(resource ResourceID) { c.flush(c.resources[resource]) }

@@ -1,0 +1,202 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// loader gathers the missing keys of one resource into statements. There is no
+// timer: while all statements that are allowed at once are running, keys gather,
+// and the next statement takes them all. So a single miss leaves at once, and
+// batches grow with the load.
+type loader struct {
+	// Immutable after newLoader.
+	cache    *Cache
+	resource *resourceState
+
+	// Guarded by mu.
+	mu       sync.Mutex
+	queue    []*flight
+	running  int                      // goroutines in run
+	alone    map[string]time.Duration // keys that load alone until then
+	aloneNow int                      // statements for such keys under way
+	closed   bool
+}
+
+// maxAlone bounds the keys that are remembered as failing; more than that many
+// at once are not the fault of single keys.
+const maxAlone = 4096
+
+func newLoader(c *Cache, r *resourceState) *loader {
+	return &loader{cache: c, resource: r, alone: make(map[string]time.Duration)}
+}
+
+// enqueue hands over a flight; false when too many wait.
+func (l *loader) enqueue(f *flight) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || len(l.queue) >= l.resource.MaxQueue {
+		return false
+	}
+	l.queue = append(l.queue, f)
+	l.startLocked()
+	return true
+}
+
+// startLocked begins another run if one is allowed. Called with mu held.
+func (l *loader) startLocked() {
+	if l.running < l.resource.MaxLoads {
+		l.running++
+		l.cache.work.Add(1)
+		// Ends when the queue is empty or the cache closes; Close waits for it.
+		go l.run()
+	}
+}
+
+// abandon stops the loader: what is queued fails with ErrClosed.
+func (l *loader) abandon() {
+	l.mu.Lock()
+	l.closed = true
+	queue := l.queue
+	l.queue = nil
+	l.mu.Unlock()
+	for _, f := range queue {
+		l.cache.settle(l.resource, f, outcome{err: ErrClosed})
+	}
+}
+
+// run sends statements until nothing is queued.
+func (l *loader) run() {
+	defer l.cache.work.Done()
+	for {
+		flights, alone := l.take()
+		if len(flights) == 0 {
+			return
+		}
+		l.load(flights, l.resource.LoadTimeout)
+		if alone {
+			l.mu.Lock()
+			l.aloneNow-- // keys of this kind that were passed over are next
+			l.mu.Unlock()
+		}
+	}
+}
+
+// take returns the flights of the next statement; none ends the run. A key that
+// failed lately goes alone, and such keys together may hold at most half of the
+// statements, so that they cannot keep healthy ones waiting.
+func (l *loader) take() (flights []*flight, alone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.cache.clock()
+	kept := l.queue[:0]
+	for i, f := range l.queue {
+		if len(flights) == l.resource.MaxBatch || alone {
+			kept = append(kept, l.queue[i:]...)
+			break
+		}
+		if !l.isAloneLocked(f.key.ID, now) {
+			flights = append(flights, f)
+			continue
+		}
+		if len(flights) == 0 && l.aloneNow < max(1, l.resource.MaxLoads/2) {
+			flights, alone = append(flights, f), true
+			continue
+		}
+		kept = append(kept, f)
+	}
+	clear(l.queue[len(kept):])
+	l.queue = kept
+	if alone {
+		l.aloneNow++
+	}
+	if len(flights) == 0 {
+		l.running--
+	}
+	return flights, alone
+}
+
+// isAloneLocked reports whether the key failed lately. Called with mu held.
+func (l *loader) isAloneLocked(id string, now time.Duration) bool {
+	until, failed := l.alone[id]
+	if failed && now >= until {
+		delete(l.alone, id)
+		return false
+	}
+	return failed
+}
+
+// setAlone remembers that a statement failed with this key alone.
+func (l *loader) setAlone(id string) {
+	now := l.cache.clock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.alone) >= maxAlone {
+		for id, until := range l.alone {
+			if now >= until {
+				delete(l.alone, id)
+			}
+		}
+	}
+	if len(l.alone) < maxAlone {
+		l.alone[id] = now + l.resource.AloneFor
+	}
+}
+
+// load sends one statement for the flights and settles them. A statement that
+// fails is tried again in halves, until the key at fault fails alone; each half
+// gets half of the time, because it has half of the work and its callers have
+// waited already.
+func (l *loader) load(flights []*flight, timeout time.Duration) {
+	c, r := l.cache, l.resource
+	// All three are taken before the statement's snapshot: see store and join.
+	o := outcome{statement: c.ledger.begin(), generation: r.generation.Load(), began: c.clock()}
+	defer c.ledger.end(o.statement)
+	ids := make([]string, len(flights))
+	for i, f := range flights {
+		c.begin(f, o.began)
+		ids[i] = f.key.ID
+	}
+	if len(flights) == 1 {
+		timeout = r.LoadTimeout
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	batch, err := c.origin.Load(ctx, r.id, ids)
+	cancel()
+	r.counters.statements.Add(1)
+	if err == nil && len(batch.Docs) != len(ids) {
+		err = fmt.Errorf("origin returned %d documents for %d keys: %w", len(batch.Docs), len(ids), ErrUnavailable)
+	}
+
+	switch {
+	case err == nil:
+		o.seen = batch.Snapshot
+		for i, f := range flights {
+			o.loaded = batch.Docs[i]
+			c.settle(r, f, o)
+		}
+	case c.closed.Load():
+		l.fail(flights, o, ErrClosed)
+	case errors.Is(err, ErrUnavailable):
+		l.fail(flights, o, err)
+	case len(flights) == 1:
+		l.setAlone(flights[0].key.ID)
+		l.fail(flights, o, err)
+	default:
+		r.counters.halved.Add(1)
+		half := len(flights) / 2
+		timeout = max(timeout/2, r.LoadTimeout/16)
+		l.load(flights[:half], timeout)
+		l.load(flights[half:], timeout)
+	}
+}
+
+func (l *loader) fail(flights []*flight, o outcome, err error) {
+	o.err = err
+	for _, f := range flights {
+		l.cache.settle(l.resource, f, o)
+	}
+}

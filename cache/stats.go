@@ -1,0 +1,136 @@
+package cache
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// counter counts events of the hit path. It is striped: on one shared word the
+// cores would pass its cache line around on every hit.
+type counter struct {
+	stripes [8]struct {
+		n atomic.Int64
+		_ [56]byte // the rest of the cache line
+	}
+}
+
+func (c *counter) add() { c.stripes[rand.Uint32()%8].n.Add(1) }
+
+func (c *counter) sum() (n int64) {
+	for i := range c.stripes {
+		n += c.stripes[i].n.Load()
+	}
+	return n
+}
+
+// resourceCounters count what happened to one resource. All are written by
+// whoever does the thing and read by Stats.
+type resourceCounters struct {
+	hits   counter
+	misses counter
+
+	joined      atomic.Int64
+	statements  atomic.Int64
+	loaded      atomic.Int64
+	failed      atomic.Int64
+	halved      atomic.Int64
+	refused     atomic.Int64
+	stale       atomic.Int64
+	unavailable atomic.Int64
+	overloaded  atomic.Int64
+	events      atomic.Int64
+	flushes     atomic.Int64
+	inFlight    atomic.Int64
+}
+
+// ResourceStats is what happened to one resource since the start, and what is
+// under way.
+type ResourceStats struct {
+	Name        string
+	Hits        int64 // answers from a tier
+	Misses      int64 // answers that needed a load
+	Joined      int64 // of the misses: those that shared a load begun by another
+	Statements  int64 // statements sent to the origin
+	Loaded      int64 // documents that statements brought, missing rows included
+	Failed      int64 // keys that failed to load
+	Halved      int64 // statements that failed and were tried again in halves
+	Refused     int64 // loaded documents not stored, because a newer change was known
+	Stale       int64 // answers served marked stale
+	Unavailable int64 // answers refused because the promise could not be kept
+	Overloaded  int64 // answers refused because too many keys waited
+	Events      int64 // invalidations of single documents
+	Flushes     int64 // invalidations of the whole resource
+	InFlight    int64 // keys being loaded now
+	Promised    bool  // whether the stream hears of every change
+	Why         string
+}
+
+// Stats is a moment's view of the cache.
+type Stats struct {
+	Resources []ResourceStats
+	Tiers     []NamedTierStats
+	// HorizonAge is how far behind the present the invalidations are known to
+	// be complete; negative when there is no horizon at all.
+	HorizonAge time.Duration
+	// Tombstones is the number of recent invalidations that are remembered.
+	Tombstones int64
+	// Voids counts how often everything was dropped, VoidReason is the last cause.
+	Voids      int64
+	VoidReason string
+}
+
+// NamedTierStats are the figures of one tier.
+type NamedTierStats struct {
+	Name string
+	TierStats
+}
+
+// Stats returns a moment's view; its parts are read one after the other.
+func (c *Cache) Stats() Stats {
+	s := Stats{
+		HorizonAge: -1,
+		Tombstones: c.tombstoneCount.Load(),
+		Voids:      c.voids.Load(),
+	}
+	if h := c.horizon.Load(); h != noHorizon {
+		s.HorizonAge = c.clock() - time.Duration(h)
+	}
+	if why := c.voidReason.Load(); why != nil {
+		s.VoidReason = *why
+	}
+	for _, r := range c.resources {
+		s.Resources = append(s.Resources, r.stats())
+	}
+	for _, t := range c.tiers {
+		s.Tiers = append(s.Tiers, NamedTierStats{t.Name(), t.Stats()})
+	}
+	return s
+}
+
+func (r *resourceState) stats() ResourceStats {
+	n := &r.counters
+	s := ResourceStats{
+		Name:        r.Name,
+		Hits:        n.hits.sum(),
+		Misses:      n.misses.sum(),
+		Joined:      n.joined.Load(),
+		Statements:  n.statements.Load(),
+		Loaded:      n.loaded.Load(),
+		Failed:      n.failed.Load(),
+		Halved:      n.halved.Load(),
+		Refused:     n.refused.Load(),
+		Stale:       n.stale.Load(),
+		Unavailable: n.unavailable.Load(),
+		Overloaded:  n.overloaded.Load(),
+		Events:      n.events.Load(),
+		Flushes:     n.flushes.Load(),
+		InFlight:    n.inFlight.Load(),
+	}
+	if why := r.broken.Load(); why != nil {
+		s.Why = *why
+	} else {
+		s.Promised = true
+	}
+	return s
+}
