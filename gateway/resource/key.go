@@ -1,5 +1,13 @@
 package resource
 
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
 // Kind is the family of a key column's type. Each kind has one canonical text
 // form; a path segment in any other form is refused, so that one row never has
 // two cache entries.
@@ -12,8 +20,231 @@ const (
 	Bytes                   // lower-case hexadecimal
 )
 
+// Limits of one key column, so that a key can be neither a way to fill the
+// memory nor a statement of megabytes.
+const (
+	MaxTextKey  = 1024 // bytes of a Text column
+	MaxBytesKey = 1024 // bytes of a Bytes column, two digits each
+)
+
+// String returns the word for the kind in messages.
+func (k Kind) String() string {
+	switch k {
+	case Integer:
+		return "integer"
+	case Text:
+		return "text"
+	case Bytes:
+		return "bytes"
+	default:
+		return "unknown kind"
+	}
+}
+
 // KeyColumn is a key column as the origin found it.
 type KeyColumn struct {
 	Name string
 	Kind Kind
+}
+
+// KeyError says why a key is not one of the resource. It is the fault of
+// whoever wrote the key, never of the gateway.
+type KeyError struct {
+	Column   string // name of the key column, empty if the number of segments is wrong
+	Expected string // what would have been accepted
+	Input    string // the segment, shortened to what a message can carry
+}
+
+func (e *KeyError) Error() string {
+	if e.Column == "" {
+		return fmt.Sprintf("key has %s", e.Expected)
+	}
+	return fmt.Sprintf("key column %s: expected %s, got %s", e.Column, e.Expected, e.Input)
+}
+
+// Check returns nil if segment, already percent-decoded, is the canonical form
+// of a value of the column, and a *[KeyError] for everything else. There is no
+// conversion: what passes is its own canonical form.
+func (c KeyColumn) Check(segment string) error {
+	var expected string
+	switch c.Kind {
+	case Integer:
+		expected = checkInteger(segment)
+	case Text:
+		expected = checkText(segment)
+	case Bytes:
+		expected = checkBytes(segment)
+	default:
+		expected = "a column of a known kind"
+	}
+	if expected == "" {
+		return nil
+	}
+	return &KeyError{Column: c.Name, Expected: expected, Input: shorten(segment)}
+}
+
+func checkInteger(s string) (expected string) {
+	const want = "a decimal integer without '+' or leading zeros"
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || (digits[0] == '0' && s != "0") {
+		return want
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return want
+		}
+	}
+	if _, err := strconv.ParseInt(s, 10, 64); err != nil {
+		return "an integer between -9223372036854775808 and 9223372036854775807"
+	}
+	return ""
+}
+
+func checkText(s string) (expected string) {
+	switch {
+	case s == "":
+		return "at least one character"
+	case len(s) > MaxTextKey:
+		return fmt.Sprintf("at most %d bytes of text", MaxTextKey)
+	case !utf8.ValidString(s):
+		return "valid UTF-8"
+	case strings.IndexByte(s, 0) >= 0:
+		return "text without NUL"
+	}
+	return ""
+}
+
+func checkBytes(s string) (expected string) {
+	switch {
+	case s == "" || len(s)%2 != 0:
+		return "an even, non-zero number of lower-case hexadecimal digits"
+	case len(s) > 2*MaxBytesKey:
+		return fmt.Sprintf("at most %d hexadecimal digits", 2*MaxBytesKey)
+	}
+	for i := range len(s) {
+		if !(s[i] >= '0' && s[i] <= '9' || s[i] >= 'a' && s[i] <= 'f') {
+			return "lower-case hexadecimal digits"
+		}
+	}
+	return ""
+}
+
+// shorten quotes s for a message: control characters escaped, at most 40
+// characters of it, so that a hostile key cannot write a log line of its own.
+func shorten(s string) string {
+	const limit = 40
+	if len(s) <= limit {
+		return strconv.QuoteToASCII(s)
+	}
+	return fmt.Sprintf("%s... (%d bytes)", strconv.QuoteToASCII(s[:limit]), len(s))
+}
+
+// ID returns the internal ID of a key from its percent-decoded path segments,
+// one a column: every column but the last as "<byte length>:<bytes>", the last
+// as it is. So a key of one column is its own ID, and no two lists of segments
+// have one ID. An error is a *[KeyError].
+func ID(columns []KeyColumn, segments []string) (string, error) {
+	if len(columns) != len(segments) || len(columns) == 0 {
+		return "", &KeyError{Expected: fmt.Sprintf("%d segments, expected %d (%s)",
+			len(segments), len(columns), columnNames(columns))}
+	}
+	for i, c := range columns {
+		if err := c.Check(segments[i]); err != nil {
+			return "", err
+		}
+	}
+	return JoinID(segments), nil
+}
+
+// JoinID writes the ID of segments that are known to be canonical.
+func JoinID(segments []string) string {
+	if len(segments) == 1 {
+		return segments[0]
+	}
+	size := 0
+	for _, s := range segments {
+		size += len(s) + 5
+	}
+	id := make([]byte, 0, size)
+	for i, s := range segments {
+		if i < len(segments)-1 {
+			id = strconv.AppendInt(id, int64(len(s)), 10)
+			id = append(id, ':')
+		}
+		id = append(id, s...)
+	}
+	return string(id)
+}
+
+// CutID takes the first of several columns off an ID. It does not allocate.
+func CutID(id string) (segment, rest string, ok bool) {
+	colon := strings.IndexByte(id, ':')
+	if colon < 1 || colon > 4 || (id[0] == '0' && colon > 1) {
+		return "", "", false
+	}
+	n := 0
+	for i := range colon {
+		if id[i] < '0' || id[i] > '9' {
+			return "", "", false
+		}
+		n = n*10 + int(id[i]-'0')
+	}
+	rest = id[colon+1:]
+	if n > len(rest) {
+		return "", "", false
+	}
+	return rest[:n], rest[n:], true
+}
+
+// Split is the inverse of [ID]: the segments of an ID, checked again.
+func Split(columns []KeyColumn, id string) ([]string, error) {
+	segments := make([]string, 0, len(columns))
+	rest := id
+	for i := range columns {
+		segment := rest
+		if i < len(columns)-1 {
+			var ok bool
+			if segment, rest, ok = CutID(rest); !ok {
+				return nil, &KeyError{Column: columns[i].Name, Expected: "a length and a colon", Input: shorten(rest)}
+			}
+		}
+		if err := columns[i].Check(segment); err != nil {
+			return nil, err
+		}
+		segments = append(segments, segment)
+	}
+	return segments, nil
+}
+
+// Path returns the percent-encoded path of a document: /{name}/{k1}/{k2}.
+// "." and ".." are escaped too: a client that resolves dot segments before it
+// sends would otherwise ask for another document.
+func Path(name string, columns []KeyColumn, id string) (string, error) {
+	segments, err := Split(columns, id)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteByte('/')
+	b.WriteString(url.PathEscape(name))
+	for _, s := range segments {
+		b.WriteByte('/')
+		switch s {
+		case ".":
+			b.WriteString("%2E")
+		case "..":
+			b.WriteString("%2E%2E")
+		default:
+			b.WriteString(url.PathEscape(s))
+		}
+	}
+	return b.String(), nil
+}
+
+func columnNames(columns []KeyColumn) string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	return strings.Join(names, "/")
 }
