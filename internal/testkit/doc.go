@@ -1,0 +1,19 @@
+// Package testkit holds what the tests of every package share: real servers on
+// free ports, seeds that replay, leak checks, golden files. It is imported by
+// tests and by the benchmark module, never by code that ships; deps_test.go at
+// the root holds that.
+//
+//	file            gives
+//	seed.go         Seed, Rand: random tests that can be replayed
+//	eventually.go   Eventually: wait for a condition, with its last error
+//	golden.go       Golden: compare with testdata, rewrite with -update
+//	leak.go         NoLeaks: goroutines and descriptors left behind
+//	process.go      Process: any program, with readiness, signals and its log
+//	redis.go, tarantool.go, postgres.go   the servers, one file each
+//
+// Sub-packages: faultproxy (a TCP proxy that misbehaves on demand), freshness
+// (the black-box staleness checker) and mutants (the runner of `make mutants`).
+//
+// A missing server is a failure and never a skip: `make prepare` installs what
+// the tests need, and a skipped test would look like a passed one.
+package testkit

@@ -1,0 +1,44 @@
+//go:build unix
+
+package testkit
+
+import (
+	"fmt"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// isolate gives the program a process group of its own, so that Kill reaches
+// its children too, and the user it shall run as.
+func isolate(cmd *exec.Cmd, username string) error {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(attr)
+	if username != "" {
+		uid, gid, err := lookupIDs(username)
+		if err != nil {
+			return err
+		}
+		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	cmd.SysProcAttr = attr
+	return nil
+}
+
+// killGroup may fail only because the group has ended already.
+func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
+
+func lookupIDs(username string) (uid, gid int, err error) {
+	u, err := user.Lookup(username)
+	if err != nil {
+		return 0, 0, fmt.Errorf("run as %s: %w", username, err)
+	}
+	if uid, err = strconv.Atoi(u.Uid); err != nil {
+		return 0, 0, fmt.Errorf("run as %s: %w", username, err)
+	}
+	if gid, err = strconv.Atoi(u.Gid); err != nil {
+		return 0, 0, fmt.Errorf("run as %s: %w", username, err)
+	}
+	return uid, gid, nil
+}

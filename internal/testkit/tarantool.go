@@ -1,0 +1,45 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// Tarantool is a running tarantool without a write-ahead log, in which the
+// guest user may do everything.
+type Tarantool struct {
+	*Process
+	// Addr is the address of its binary protocol: host:port.
+	Addr string
+}
+
+// tarantoolInit opens the port last: a client that gets the greeting finds
+// the rights and everything that setup made.
+const tarantoolInit = `
+box.cfg{work_dir = %q, wal_mode = 'none', log_level = 4}
+box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})
+%s
+box.cfg{listen = '127.0.0.1:%d'}
+`
+
+// StartTarantool starts a tarantool on a free port after it has run setup, a
+// piece of Lua that creates spaces and functions.
+func StartTarantool(t testing.TB, setup string) *Tarantool {
+	t.Helper()
+	dir, port := t.TempDir(), FreePort(t)
+	script := filepath.Join(dir, "init.lua")
+	if err := os.WriteFile(script, fmt.Appendf(nil, tarantoolInit, dir, setup, port), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := Start(t, Command{
+		Path:  "tarantool",
+		Args:  []string{script},
+		Ready: func(ctx context.Context) error { return exchange(ctx, port, "", "Tarantool ") },
+	})
+	return &Tarantool{Process: p, Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+}
