@@ -30,7 +30,8 @@ type Resource struct {
 	Freshness time.Duration
 	// Policy applies while the promise cannot be kept from the cache.
 	Policy Policy
-	// MissingTTL is how long a missing row is remembered (default 60 s).
+	// MissingTTL is how long a missing row is remembered (default 60 s;
+	// negative: not at all).
 	MissingTTL time.Duration
 	// MaxBatch is how many keys one statement may load (default 256).
 	MaxBatch int
@@ -48,7 +49,9 @@ type Resource struct {
 
 func (r Resource) withDefaults() Resource {
 	setDefault(&r.Freshness, time.Second)
-	setDefault(&r.MissingTTL, time.Minute)
+	if r.MissingTTL == 0 {
+		r.MissingTTL = time.Minute
+	}
 	setDefault(&r.MaxBatch, 256)
 	setDefault(&r.MaxLoads, 4)
 	setDefault(&r.MaxQueue, 1<<16)

@@ -25,7 +25,7 @@ type Form struct {
 }
 
 // documentOverhead is what a cached document costs beside its body, its key and
-// its forms: the Document (80 bytes), and the node and table slot that the
+// its forms: the Document (64 bytes), and the node and table slot that the
 // memory tier keeps for it (measured: TestOverheadPerDocument of gateway/tier/memory).
 const documentOverhead = 184
 

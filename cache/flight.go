@@ -1,6 +1,9 @@
 package cache
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // flight is one loading of a key, shared by its callers.
 //
@@ -27,6 +30,7 @@ type flight struct {
 // keyFlights are the loads of one key: at most two running and one that has not
 // begun, so that a key changed all the time cannot occupy the origin.
 type keyFlights struct {
+	key     Key
 	running [2]*flight
 	next    *flight
 }
@@ -68,7 +72,9 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration) (f *flight,
 	}
 	k := s.flights[key]
 	if k == nil {
-		k = &keyFlights{}
+		// The ID may be a part of a long request line; what is kept is a copy.
+		key.ID = strings.Clone(key.ID)
+		k = &keyFlights{key: key}
 		s.flights[key] = k
 	}
 	for _, f := range k.running {
@@ -81,7 +87,7 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration) (f *flight,
 		r.counters.joined.Add(1)
 		return k.next, true, nil
 	}
-	f = &flight{key: key, done: make(chan struct{}), parked: k.full()}
+	f = &flight{key: k.key, done: make(chan struct{}), parked: k.full()}
 	k.next = f
 	if !f.parked && !r.loader.enqueue(f) {
 		k.next = nil
@@ -149,6 +155,8 @@ func (c *Cache) settle(r *resourceState, f *flight, o outcome) {
 // document in the tiers.
 func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 	switch {
+	case f.doc.Missing() && r.MissingTTL < 0:
+		return false
 	case f.unwanted,
 		r.broken.Load() != nil,               // nobody would tell of its changes
 		o.generation != r.generation.Load(),  // flushed since the statement began

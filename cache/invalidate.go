@@ -180,8 +180,10 @@ func (c *Cache) SetPromise(resource ResourceID, ok bool, why string) {
 	case ok && before == nil:
 		return
 	case ok:
-		// What was read before was read while changes went unheard.
+		// What was read before was read while changes went unheard: it is not
+		// stored, and nobody joins a load of it.
 		r.generation.Add(1)
+		c.detach(func(key Key) bool { return key.Resource == resource })
 		r.broken.Store(nil)
 	default:
 		r.broken.Store(&why)

@@ -1,0 +1,57 @@
+package httpfront
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// maxColumns is how many key columns a path may have: enough for any table that
+// people key by hand, and few enough for an array on the stack.
+const maxColumns = 8
+
+// maxTarget bounds the request target, in bytes: eight text columns of the
+// longest allowed value, percent-encoded, do not fit on purpose.
+const maxTarget = 8 << 10
+
+// splitTarget cuts a request target in origin form into the name of the resource
+// and the rest of the path. The query is not part of the key and is ignored.
+func splitTarget(target string) (name, key string, ok bool) {
+	if i := strings.IndexByte(target, '?'); i >= 0 {
+		target = target[:i]
+	}
+	if target == "" || target[0] != '/' {
+		return "", "", false
+	}
+	name, key, ok = strings.Cut(target[1:], "/")
+	return name, key, ok
+}
+
+// parseKey returns the ID of the key that the path after the resource's name
+// spells. Without percent signs it allocates only for keys of several columns.
+func parseKey(columns []resource.KeyColumn, path string) (string, error) {
+	var segments [maxColumns]string
+	n := 0
+	for {
+		segment, rest, more := strings.Cut(path, "/")
+		if n == len(columns) || n == maxColumns {
+			return "", &resource.KeyError{Expected: fmt.Sprintf("too many segments, expected %d", len(columns))}
+		}
+		if strings.IndexByte(segment, '%') >= 0 {
+			decoded, err := url.PathUnescape(segment)
+			if err != nil {
+				return "", &resource.KeyError{Column: columns[n].Name, Expected: "percent signs followed by two hexadecimal digits", Input: "something else"}
+			}
+			segment = decoded
+		}
+		segments[n] = segment
+		n++
+		if !more {
+			break
+		}
+		path = rest
+	}
+	return resource.ID(columns, segments[:n])
+}

@@ -1,0 +1,33 @@
+package httpfront
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// problem is the body of an error answer (RFC 9457). The type is left out, which
+// means about:blank: the status says what kind it is.
+type problem struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+}
+
+var problemType = []string{"application/problem+json"}
+
+// setProblem fills rsp with an error answer. The detail reaches the client: it
+// must not tell of statements, files or addresses.
+func setProblem(rsp *Response, status int, detail string) {
+	body, err := json.Marshal(problem{Title: http.StatusText(status), Status: status, Detail: detail})
+	if err != nil { // a struct of strings and an int cannot fail
+		body = []byte(`{"status":` + strconv.Itoa(status) + `}`)
+	}
+	*rsp = Response{
+		Status:        status,
+		ContentType:   problemType,
+		ContentLength: []string{strconv.Itoa(len(body))},
+		CacheControl:  noStore,
+		Body:          append(body, '\n')[:len(body)],
+	}
+}

@@ -1,0 +1,159 @@
+package httpfront
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Config configures a [Server]. The zero value of a field means its default.
+type Config struct {
+	// RequestTimeout bounds one request, waiting for a load included (10 s).
+	RequestTimeout time.Duration
+	// HeaderTimeout bounds the reading of a request's head (5 s).
+	HeaderTimeout time.Duration
+	// IdleTimeout closes a connection that asks nothing (60 s).
+	IdleTimeout time.Duration
+	// StallTimeout bounds the writing of one answer (30 s): a client that does
+	// not read is cut off.
+	StallTimeout time.Duration
+	// MaxHeader bounds the head of a request, in bytes (32 KiB).
+	MaxHeader int
+	// MaxConnections bounds the open connections (17,000); more wait in the
+	// kernel's queue until one closes.
+	MaxConnections int
+	Log            *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.RequestTimeout, 10 * time.Second},
+		{&c.HeaderTimeout, 5 * time.Second},
+		{&c.IdleTimeout, 60 * time.Second},
+		{&c.StallTimeout, 30 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if c.MaxHeader <= 0 {
+		c.MaxHeader = 32 << 10
+	}
+	if c.MaxConnections <= 0 {
+		c.MaxConnections = 17_000
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Server serves a [Service] over net/http.
+type Server struct {
+	// Immutable after Listen.
+	server   *http.Server
+	listener *limitListener
+	done     chan error // the end of Serve, once
+}
+
+// Listen binds address and begins to serve. Shutdown ends it.
+func Listen(address string, service *Service, config Config) (*Server, error) {
+	config = config.withDefaults()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("http: %w", err)
+	}
+	s := &Server{
+		server: &http.Server{
+			Handler:           &handler{service: service, timeout: config.RequestTimeout},
+			ReadHeaderTimeout: config.HeaderTimeout,
+			WriteTimeout:      config.RequestTimeout + config.StallTimeout,
+			IdleTimeout:       config.IdleTimeout,
+			MaxHeaderBytes:    config.MaxHeader,
+			ErrorLog:          slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
+		},
+		listener: newLimitListener(l, config.MaxConnections),
+		done:     make(chan error, 1),
+	}
+	// Ends with Shutdown, which waits for it.
+	go func() { s.done <- s.server.Serve(s.listener) }()
+	return s, nil
+}
+
+// Addr returns the address that the server is bound to.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int64 { return s.listener.open.Load() }
+
+// Shutdown stops accepting, lets requests under way end, and closes idle
+// connections. When ctx ends first, the rest is cut and its error returned.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.server.Shutdown(ctx)
+	if err != nil {
+		_ = s.server.Close() // the first error is the one to report
+	}
+	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) && err == nil {
+		err = served
+	}
+	return err
+}
+
+// limitListener accepts no more connections than it has places.
+type limitListener struct {
+	net.Listener
+	places chan struct{}
+	closed chan struct{}
+	open   atomic.Int64 // written by Accept and by closing connections
+	once   atomic.Bool
+}
+
+func newLimitListener(l net.Listener, places int) *limitListener {
+	return &limitListener{Listener: l, places: make(chan struct{}, places), closed: make(chan struct{})}
+}
+
+// Accept waits for a place first, so that the kernel's queue holds the others.
+func (l *limitListener) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	l.open.Add(1)
+	return &limitedConn{Conn: c, listener: l}, nil
+}
+
+func (l *limitListener) Close() error {
+	if !l.once.Swap(true) {
+		close(l.closed)
+	}
+	return l.Listener.Close()
+}
+
+// limitedConn gives its place back when it is closed.
+type limitedConn struct {
+	net.Conn
+	listener *limitListener
+	once     atomic.Bool
+}
+
+func (c *limitedConn) Close() error {
+	if !c.once.Swap(true) {
+		c.listener.open.Add(-1)
+		<-c.listener.places
+	}
+	return c.Conn.Close()
+}
