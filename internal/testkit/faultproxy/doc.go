@@ -1,0 +1,9 @@
+// Package faultproxy is a TCP proxy that misbehaves on demand: it stands
+// between a client and a real server and delays, chops, throttles, stalls,
+// swallows, cuts or resets what passes. It speaks no protocol.
+//
+// Faults come in two ways. A [Plan], chosen when a connection is accepted, says
+// what happens at which byte of that connection; together with a seed it makes
+// a run repeatable. Methods of [Proxy] act on all connections now: Stall,
+// Resume, Cut, Reset, Refuse.
+package faultproxy

@@ -1,0 +1,84 @@
+package faultproxy
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Plan says what happens to one connection. The zero value forwards unharmed.
+type Plan struct {
+	// Refuse resets the connection as soon as it is accepted.
+	Refuse bool
+	// Up is the way from the client to the server, Down the way back.
+	Up, Down Link
+}
+
+// Link is one direction of a connection.
+type Link struct {
+	// Delay is how long after it was read every piece is forwarded. It adds
+	// latency and takes no bandwidth, like a longer cable.
+	Delay time.Duration
+	// Jitter is the upper limit of a random time added to Delay. Bytes never
+	// overtake each other.
+	Jitter time.Duration
+	// Chop forwards segments of at most this many bytes; 0 means as read.
+	Chop int
+	// BytesPerSecond limits the rate; 0 means no limit.
+	BytesPerSecond int
+	// Faults happen at fixed places of the stream, in ascending order of After.
+	Faults []Fault
+}
+
+// Fault is one event on a link.
+type Fault struct {
+	// After is how many bytes are forwarded before it happens; 0 means
+	// before the first one, as soon as the connection is made.
+	After int64
+	Do    Action
+	// For is the length of a Stall; 0 means until the connection ends.
+	For time.Duration
+}
+
+// Action is what a [Fault] does.
+type Action uint8
+
+// The actions. All but Stall end the link they stand in: later faults of that
+// link never come.
+const (
+	// Cut closes both directions in good order: each side reads EOF after
+	// the bytes that were forwarded.
+	Cut Action = iota + 1
+	// Reset closes both directions with RST. The bytes before it were handed
+	// to the kernel; over loopback the peer can still read them.
+	Reset
+	// HalfClose ends this direction with EOF and leaves the other one open.
+	HalfClose
+	// Stall stops forwarding, and soon reading, so that the sender's buffers fill.
+	Stall
+	// Blackhole reads and discards everything that follows: the sender sees
+	// no trouble, the receiver silence.
+	Blackhole
+)
+
+var actionNames = [...]string{Cut: "cut", Reset: "reset", HalfClose: "half-close", Stall: "stall", Blackhole: "blackhole"}
+
+func (a Action) String() string {
+	if int(a) < len(actionNames) && a > 0 {
+		return actionNames[a]
+	}
+	return "unknown"
+}
+
+// Planner chooses the plan of the conn-th connection, counted from 0. Its
+// generator depends on the proxy's seed and conn alone, so the plans of a run
+// are the same in every run with that seed, however connections interleave.
+type Planner func(conn int, r *rand.Rand) Plan
+
+// Always gives every connection the same plan.
+func Always(p Plan) Planner { return func(int, *rand.Rand) Plan { return p } }
+
+// Sequence gives the first connections the plans in order, and all later ones
+// the last of them.
+func Sequence(plans ...Plan) Planner {
+	return func(conn int, _ *rand.Rand) Plan { return plans[min(conn, len(plans)-1)] }
+}
