@@ -1,0 +1,119 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Error is one mistake in a configuration file.
+type Error struct {
+	File   string // as given to [Parse]
+	Line   int    // from 1
+	Column int    // from 1, in characters
+	Path   string // where in the document: "resources.depts.key", empty for the whole
+	// Message is what was wrong and what was expected. It never holds a
+	// value that came from the environment.
+	Message string
+}
+
+func (e *Error) Error() string {
+	place := fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Column)
+	if e.Path != "" {
+		place += e.Path + ": "
+	}
+	return place + e.Message
+}
+
+// maxErrors is how many mistakes of one file are reported: more are seldom
+// mistakes of their own.
+const maxErrors = 20
+
+// Errors are the mistakes of one file in the order of its lines, at most 20.
+type Errors struct {
+	List []*Error
+	// More is the number of mistakes left out.
+	More int
+}
+
+func (e *Errors) Error() string {
+	lines := make([]string, 0, len(e.List)+1)
+	for _, one := range e.List {
+		lines = append(lines, one.Error())
+	}
+	if e.More > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", e.More))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the mistakes to errors.As.
+func (e *Errors) Unwrap() []error {
+	all := make([]error, len(e.List))
+	for i, one := range e.List {
+		all[i] = one
+	}
+	return all
+}
+
+// newErrors sorts and bounds what was found; nil if that is nothing.
+func newErrors(list []*Error) error {
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	e := &Errors{List: list}
+	if len(list) > maxErrors {
+		e.List, e.More = list[:maxErrors], len(list)-maxErrors
+	}
+	return e
+}
+
+// didYouMean returns ` (did you mean "x"?)` for the nearest of the known words,
+// or "" if none is near enough to be a slip of the hand.
+func didYouMean(word string, known []string) string {
+	best, bestDistance := "", 1+max(1, min(len(word), 9)/3)
+	for _, k := range known {
+		d := editDistance(strings.ToLower(word), k)
+		if len(k) >= 3 && (strings.HasPrefix(word, k) || len(word) >= 3 && strings.HasPrefix(k, word)) {
+			d = min(d, 1) // "warning" for "warn", "freshness_ms" for "freshness"
+		}
+		if d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// editDistance counts the insertions, deletions, replacements and swaps of
+// neighbours that lead from a to b. Words longer than any field are all far.
+func editDistance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return len(a) + len(b)
+	}
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

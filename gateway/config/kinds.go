@@ -1,0 +1,267 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// kind is a type of scalar: how it is read, written and described.
+type kind[V any] struct {
+	// expected completes "expected ..." in messages.
+	expected string
+	// parse returns what is wrong with the text, "" if nothing is. The
+	// problem may quote the text only through its String.
+	parse func(t text) (V, string)
+	// format is the inverse of parse; nil leaves the field out.
+	format func(V) any
+	schema schema
+}
+
+// keyword returns the kind of texts that are not numbers or truth values.
+func keyword[V ~string](expected string, check func(string) string, s schema) kind[V] {
+	return kind[V]{
+		expected: expected,
+		parse: func(t text) (V, string) {
+			if (t.number || t.truth) && !t.substituted {
+				return "", t.String() + " (quotes would make it a text)"
+			}
+			if problem := check(t.s); problem != "" {
+				return "", t.String() + problem
+			}
+			return V(t.s), ""
+		},
+		format: func(v V) any { return string(v) },
+		schema: s,
+	}
+}
+
+// oneOf is the kind of a choice.
+func oneOf[V ~string](choices ...V) kind[V] {
+	words := make([]string, len(choices))
+	for i, c := range choices {
+		words[i] = string(c)
+	}
+	expected := "one of " + strings.Join(words, ", ")
+	return keyword[V](expected, func(s string) string {
+		if slices.Contains(words, s) {
+			return ""
+		}
+		return " is no choice" + didYouMean(s, words)
+	}, schema{"type": "string", "enum": words})
+}
+
+// Identifiers of databases are far shorter; the bound keeps statements sane.
+const maxIdentifier = 256
+
+// identifier is the kind of a table or a column. Any name that a database
+// takes is allowed, as identifiers are always quoted.
+func identifier(expected string) kind[string] {
+	return keyword[string](expected, badIdentifier, schema{"type": "string", "minLength": 1, "maxLength": maxIdentifier})
+}
+
+func badIdentifier(s string) string {
+	switch {
+	case s == "":
+		return " is empty"
+	case len(s) > maxIdentifier:
+		return fmt.Sprintf(" is longer than %d bytes", maxIdentifier)
+	case strings.ContainsFunc(s, isControl):
+		return " holds a control character"
+	}
+	return ""
+}
+
+func isControl(c rune) bool { return c < ' ' || c == 0x7f }
+
+// headerValue is the kind of an HTTP header's value.
+func headerValue(expected string) kind[string] {
+	return keyword[string](expected, func(s string) string {
+		if s == "" {
+			return " is empty"
+		}
+		if strings.Trim(s, " ") != s || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) {
+			return " does not fit into a header (printable ASCII, no blank at the ends)"
+		}
+		return ""
+	}, schema{"type": "string", "minLength": 1, "pattern": "^[!-~]([ -~]*[!-~])?$"})
+}
+
+// address is the kind of host:port.
+func address(expected string) kind[string] {
+	return keyword[string](expected, func(s string) string {
+		host, port, err := net.SplitHostPort(s)
+		if err != nil {
+			return " is not host:port"
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+			return " has no port between 0 and 65535"
+		}
+		if strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("/@?#\\", c) }) {
+			return " has no host before its port"
+		}
+		return ""
+	}, schema{"type": "string", "pattern": ":[0-9]{1,5}$"})
+}
+
+// isLoopback says that other machines cannot reach the address.
+func isLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// truth is the kind of true and false.
+func truth() kind[bool] {
+	return kind[bool]{
+		expected: "true or false",
+		parse: func(t text) (bool, string) {
+			if t.truth || t.substituted {
+				switch t.s {
+				case "true", "True", "TRUE":
+					return true, ""
+				case "false", "False", "FALSE":
+					return false, ""
+				}
+			}
+			return false, t.String()
+		},
+		format: func(v bool) any { return v },
+		schema: schema{"type": "boolean"},
+	}
+}
+
+// count is the kind of a whole number.
+func count(lo, hi int) kind[int] {
+	return kind[int]{
+		expected: fmt.Sprintf("a whole number from %d to %d", lo, hi),
+		parse: func(t text) (int, string) {
+			if !t.number && !t.substituted {
+				return 0, t.String()
+			}
+			n, err := strconv.ParseInt(t.s, 10, 64)
+			if err != nil || n < int64(lo) || n > int64(hi) {
+				return 0, t.String()
+			}
+			return int(n), ""
+		},
+		format: func(v int) any { return v },
+		schema: schema{"type": "integer", "minimum": lo, "maximum": hi},
+	}
+}
+
+// units of sizes, largest first, so that the first that divides is the shortest.
+var units = []struct {
+	name string
+	size int64
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+
+// size is the kind of a number of bytes.
+func size(lo, hi int64) kind[int64] {
+	return kind[int64]{
+		expected: fmt.Sprintf("a size from %s to %s in B, KiB, MiB, GiB or TiB, such as 512MiB", formatSize(lo), formatSize(hi)),
+		parse: func(t text) (int64, string) {
+			digits := strings.TrimRight(t.s, "BKMGTikmgtb ")
+			n, err := strconv.ParseInt(digits, 10, 64)
+			if err != nil || t.truth || n < 0 || digits[0] == '+' {
+				return 0, t.String() + " is not a size"
+			}
+			unit := strings.TrimLeft(t.s[len(digits):], " ")
+			if unit == "" {
+				return 0, t.String() + " has no unit"
+			}
+			for _, u := range units {
+				if unit != u.name {
+					continue
+				}
+				if n > math.MaxInt64/u.size || n*u.size < lo || n*u.size > hi {
+					return 0, t.String() + " is out of range"
+				}
+				return n * u.size, ""
+			}
+			hint := ""
+			if len(unit) <= 3 {
+				hint = didYouMean(unit, []string{"KiB", "MiB", "GiB", "TiB"})
+				for _, u := range units {
+					if strings.EqualFold(unit[:1], u.name[:1]) && u.name != "B" {
+						hint = fmt.Sprintf(" (did you mean %q?)", digits+u.name)
+					}
+				}
+			}
+			return 0, t.String() + " has an unknown unit" + hint
+		},
+		format: func(v int64) any { return formatSize(v) },
+		schema: schema{"type": "string", "pattern": "^[0-9]+ *([KMGT]iB|B)$"},
+	}
+}
+
+func formatSize(n int64) string {
+	for _, u := range units {
+		if n%u.size == 0 && n != 0 {
+			return strconv.FormatInt(n/u.size, 10) + u.name
+		}
+	}
+	return "0B"
+}
+
+// duration is the kind of a time span.
+func duration(lo, hi time.Duration) kind[time.Duration] {
+	return kind[time.Duration]{
+		expected: fmt.Sprintf("a duration from %s to %s, such as 500ms, 2s or 1m30s", formatDuration(lo), formatDuration(hi)),
+		parse: func(t text) (time.Duration, string) {
+			if t.number && !t.substituted {
+				return 0, t.String() + " has no unit"
+			}
+			d, err := time.ParseDuration(t.s)
+			if err != nil || t.truth {
+				return 0, t.String() + " is not a duration"
+			}
+			if d < lo || d > hi {
+				return 0, t.String() + " is out of range"
+			}
+			return d, ""
+		},
+		format: func(v time.Duration) any { return formatDuration(v) },
+		schema: schema{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
+	}
+}
+
+// durationOrOff is a duration whose 0s means off, which Go's side of the
+// configuration writes as a negative number.
+func durationOrOff(hi time.Duration) kind[time.Duration] {
+	k := duration(0, hi)
+	k.expected += " (0s: off)"
+	within, format := k.parse, k.format
+	k.parse = func(t text) (time.Duration, string) {
+		d, problem := within(t)
+		if problem == "" && d == 0 {
+			d = -1
+		}
+		return d, problem
+	}
+	k.format = func(v time.Duration) any { return format(max(v, 0)) }
+	return k
+}
+
+// formatDuration is d.String without its empty minutes and seconds.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

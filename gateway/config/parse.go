@@ -1,0 +1,227 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	yamlparser "github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds of a file. The YAML parser recurses once a nesting level and once a
+// map entry, and needs time that grows with the square of the entries: 50,000
+// tokens take one to three seconds, a million bytes of "[" would exhaust the stack.
+const (
+	maxFile    = 1 << 20
+	maxTokens  = 50_000
+	maxNesting = 32
+)
+
+// Load reads and parses the file at path. Relative paths inside it are
+// relative to its folder.
+func Load(path string) (*Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	c, err := Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("configuration: folder of %s: %w", path, err)
+	}
+	c.Origin.Dir = dir
+	return c, nil
+}
+
+// Parse reads a configuration; name is what errors call the file. ${NAME} in a
+// value is replaced by the environment variable NAME, which must exist; $${ is
+// a plain ${. The result has its defaults applied. The error is an [*Errors]
+// with every mistake of the file.
+func Parse(name string, data []byte) (*Config, error) {
+	p := &parser{file: name, lookup: os.LookupEnv}
+	root := p.document(data)
+	if len(p.errors) > 0 {
+		return nil, newErrors(p.errors)
+	}
+	var c Config
+	readObject(p, value{node: root}, configFields(), &c)
+	if err := newErrors(p.errors); err != nil {
+		return nil, err
+	}
+	c = c.WithDefaults()
+	return &c, nil
+}
+
+// Validate checks a Config made in Go by the rules of the file. The positions
+// in its errors are those of [Config.Marshal].
+func (c *Config) Validate() error {
+	_, err := Parse("configuration", c.Marshal())
+	return err
+}
+
+// parser gathers the mistakes of one file. Used by one goroutine.
+type parser struct {
+	file   string
+	lookup func(string) (string, bool)
+	errors []*Error
+	// tables are the tables from the root of a resource to the node at hand.
+	tables []string
+}
+
+func (p *parser) fail(line, column int, path, format string, args ...any) {
+	p.errors = append(p.errors, &Error{
+		File: p.file, Line: max(line, 1), Column: max(column, 1),
+		Path: path, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// document turns the bytes into the one mapping that a configuration is.
+func (p *parser) document(data []byte) ast.Node {
+	text := strings.TrimPrefix(string(data), "\ufeff")
+	if !p.readable(text) {
+		return nil
+	}
+	tokens := lexer.Tokenize(text)
+	if !p.plain(tokens) {
+		return nil
+	}
+	file, err := p.tree(tokens)
+	if err != nil {
+		p.syntax(err)
+		return nil
+	}
+	for _, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
+			continue
+		}
+		if _, ok := entries(doc.Body); !ok {
+			at := position(doc.Body)
+			p.fail(at.Line, at.Column, "", "%s; expected a mapping with the fields %s", describe(doc.Body), names(configFields()))
+			return nil
+		}
+		return doc.Body
+	}
+	p.fail(1, 1, "", "the file is empty; expected a mapping with the fields %s", names(configFields()))
+	return nil
+}
+
+// readable refuses what is not a text of reasonable size.
+func (p *parser) readable(text string) bool {
+	if len(text) > maxFile {
+		p.fail(1, 1, "", "the file is larger than 1 MiB; expected a configuration")
+		return false
+	}
+	line, column := 1, 1
+	for i, c := range text {
+		if c == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				p.fail(line, column, "", "a byte that is not UTF-8; expected a text file in UTF-8")
+				return false
+			}
+		}
+		if c == 0x7f || c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			p.fail(line, column, "", "control character %U; expected a text file", c)
+			return false
+		}
+		column++
+		if c == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	return true
+}
+
+// plain refuses, token by token, the parts of YAML that a configuration has no
+// use for (one text could then be huge, cyclic or of a foreign type) and
+// nesting that would exhaust the parser's stack.
+func (p *parser) plain(tokens token.Tokens) bool {
+	const limit = "expected a configuration of reasonable size"
+	if len(tokens) > maxTokens {
+		at := tokens[maxTokens].Position
+		p.fail(at.Line, at.Column, "", "more than %d words and signs; %s", maxTokens, limit)
+		return false
+	}
+	flow, dashes, content, ended := 0, 0, false, false
+	for i, tk := range tokens {
+		refuse := func(format string, args ...any) {
+			p.fail(tk.Position.Line, tk.Position.Column, "", format, args...)
+		}
+		if i > 0 && tk.Position.Line != tokens[i-1].Position.Line {
+			dashes = 0
+		}
+		switch tk.Type {
+		case token.DocumentHeaderType:
+			if content || ended {
+				refuse(`a second document ("---"); expected one configuration a file`)
+				return false
+			}
+			ended = true
+			continue
+		case token.DocumentEndType:
+			content, ended = true, true
+			continue
+		case token.CommentType:
+			continue
+		case token.AnchorType, token.AliasType, token.MergeKeyType:
+			refuse("anchors, aliases and merge keys are not supported; expected the value written out")
+		case token.TagType:
+			refuse("tag %s is not supported; expected a plain value", tk.Value)
+		case token.DirectiveType:
+			refuse("directives are not supported; expected fields")
+			return false
+		case token.MappingKeyType:
+			refuse(`an explicit key ("? ") is not supported; expected "name: value"`)
+		case token.SequenceStartType, token.MappingStartType:
+			flow++
+		case token.SequenceEndType, token.MappingEndType:
+			flow--
+		case token.SequenceEntryType:
+			dashes++
+		}
+		content = true
+		if flow+dashes > maxNesting {
+			refuse("brackets nested deeper than %d levels; %s", maxNesting, limit)
+			return false
+		}
+	}
+	return len(p.errors) == 0
+}
+
+// tree parses the tokens. The library is not ours: a panic in it is a mistake
+// that this file provoked, not a reason to end the process.
+func (p *parser) tree(tokens token.Tokens) (file *ast.File, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.New("cannot be read as YAML")
+		}
+	}()
+	// Duplicate keys are found by readObject: all of them, with both lines.
+	return yamlparser.Parse(tokens, 0, yamlparser.AllowDuplicateMapKey())
+}
+
+// syntax reports what the YAML parser said.
+func (p *parser) syntax(err error) {
+	if se, ok := errors.AsType[*yaml.SyntaxError](err); ok && se.Token != nil {
+		at := se.Token.Position
+		p.fail(at.Line, at.Column, "", "%s; expected YAML", se.Message)
+		return
+	}
+	message, _, _ := strings.Cut(err.Error(), "\n")
+	p.fail(1, 1, "", "%s; expected YAML", message)
+}

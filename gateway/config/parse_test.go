@@ -1,0 +1,328 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml/lexer"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with the file, or writes it under -update.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s\n--- got\n%s--- want\n%s", file, got, want)
+	}
+}
+
+// environment is what the test files find in ${...}.
+func environment(t *testing.T) {
+	t.Setenv("TEST_DIR", "data")
+	t.Setenv("TEST_SECRET", "hunter2")
+	t.Setenv("TEST_SIZE", "64MiB")
+	t.Setenv("TEST_BATCH", "17")
+	t.Setenv("TEST_NESTED", "${TEST_SECRET}")
+	if _, set := os.LookupEnv("TEST_NOT_SET"); set {
+		t.Fatal("TEST_NOT_SET must not be set")
+	}
+}
+
+// TestBad holds every message: each file of testdata/bad shows the mistakes of
+// one kind, its .err what the reader is told.
+func TestBad(t *testing.T) {
+	environment(t)
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d files, %v; expected 30 or more", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := Parse(filepath.Base(file), data)
+			if err == nil {
+				t.Fatalf("was accepted as\n%s", c.Marshal())
+			}
+			all, ok := errors.AsType[*Errors](err)
+			if !ok {
+				t.Fatalf("%T; expected *Errors", err)
+			}
+			for _, one := range all.List {
+				if one.Line < 1 || one.Column < 1 || !strings.Contains(one.Message, "expected") {
+					t.Errorf("%v: no place, or nothing expected", one)
+				}
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Error("the message shows a value of the environment")
+			}
+			golden(t, strings.TrimSuffix(file, ".yaml")+".err", err.Error()+"\n")
+		})
+	}
+}
+
+func parseFile(t *testing.T, file string) *Config {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse(file, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestFull(t *testing.T) {
+	want := &Config{
+		Origin:      Origin{URL: "sqlite:shop.db"},
+		Freshness:   2 * time.Second,
+		MaxDocument: 1 << 20,
+		Resources: []Resource{{
+			Resource: resource.Resource{
+				Name: "depts", Key: []string{"deptno"}, BigintAsString: true, Freshness: 500 * time.Millisecond, Line: 7,
+				Root: resource.Node{
+					Table: "dept", Columns: []string{"deptno", "dname"}, Line: 8,
+					Children: []resource.Child{{Name: "emps", Node: resource.Node{
+						Table: "emp", Columns: []string{"empno", "ename"}, Line: 19,
+						On:    []resource.Join{{Column: "deptno", Parent: "deptno"}},
+						Order: []resource.Order{{Column: "empno"}, {Column: "hired", Descending: true}},
+						Children: []resource.Child{{Name: "skills", Node: resource.Node{
+							Table: "skill", Line: 24,
+						}}},
+					}}},
+				},
+			},
+			OnStale: Unavailable, CacheControl: "private, no-cache", MissingTTL: -1,
+			Load: LoadLimits{Batch: 100, Concurrency: 2, Timeout: 90 * time.Second, Queue: 1000},
+		}, {
+			Resource: resource.Resource{
+				Name: "orders", Key: []string{"region", "order_no"}, Freshness: 2 * time.Second, Line: 25,
+				Root: resource.Node{Table: "order", Line: 25},
+			},
+			OnStale: Reload, CacheControl: "no-cache", MissingTTL: time.Minute,
+			Load: LoadLimits{Batch: 256, Concurrency: 4, Timeout: 5 * time.Second, Queue: 65536},
+		}},
+		Tiers:     Tiers{Memory: 512 << 20},
+		Frontends: Frontends{HTTP: ":8080"},
+		Admin:     Admin{Address: "0.0.0.0:9100", AllowRemote: true},
+		Log:       Log{Level: "debug", Format: "json"},
+	}
+	got := parseFile(t, "testdata/good/full.yaml")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+	if d := got.Declarations(); len(d) != 2 || d[1].Name != "orders" {
+		t.Errorf("declarations %+v", d)
+	}
+}
+
+// TestEffective holds the defaults and the written form.
+func TestEffective(t *testing.T) {
+	environment(t)
+	files, err := filepath.Glob("testdata/good/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			c := parseFile(t, file)
+			golden(t, strings.TrimSuffix(file, ".yaml")+".effective", string(c.Redacted()))
+			sameAgain(t, c)
+		})
+	}
+}
+
+// sameAgain checks that what is written parses to the same configuration.
+func sameAgain(t *testing.T, c *Config) {
+	t.Helper()
+	written := c.Marshal()
+	again, err := Parse("written", written)
+	if err != nil {
+		t.Fatalf("what was written is refused: %v\n%s", err, written)
+	}
+	again.Origin.Dir = c.Origin.Dir
+	a, b := withoutLines(c), withoutLines(again)
+	if !reflect.DeepEqual(a, b) {
+		t.Fatalf("what was written is another configuration\n%s\n%+v\n%+v", written, a, b)
+	}
+}
+
+func withoutLines(c *Config) *Config {
+	d := *c
+	d.Resources = append([]Resource(nil), c.Resources...)
+	var node func(n resource.Node) resource.Node
+	node = func(n resource.Node) resource.Node {
+		n.Line = 0
+		n.Children = append([]resource.Child(nil), n.Children...)
+		for i := range n.Children {
+			n.Children[i].Node = node(n.Children[i].Node)
+		}
+		return n
+	}
+	for i := range d.Resources {
+		d.Resources[i].Line = 0
+		d.Resources[i].Root = node(d.Resources[i].Root)
+	}
+	return &d
+}
+
+func TestLoadResolvesPaths(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "slipstream.yaml")
+	write := func(url string) {
+		t.Helper()
+		text := "origin: { url: \"" + url + "\" }\nresources: { depts: { table: dept, key: [deptno] } }\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct{ url, want string }{
+		{"sqlite:shop.db", filepath.Join(dir, "shop.db")},
+		{"sqlite:../other/shop.db", filepath.Join(filepath.Dir(dir), "other", "shop.db")},
+		{"sqlite:///var/shop.db", "/var/shop.db"},
+		{"sqlite:/var/shop.db", "/var/shop.db"},
+		{"SQLite:a%20b%3f.db", filepath.Join(dir, "a b?.db")},
+	} {
+		write(test.url)
+		c, err := Load(file)
+		if err != nil {
+			t.Errorf("%s: %v", test.url, err)
+			continue
+		}
+		if got, err := c.Origin.SQLitePath(); err != nil || got != filepath.FromSlash(test.want) {
+			t.Errorf("%s: %q, %v; expected %q", test.url, got, err, test.want)
+		}
+	}
+	if _, err := Load(filepath.Join(dir, "none.yaml")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+	if _, err := Load(dir); err == nil {
+		t.Error("a folder was read as a configuration")
+	}
+}
+
+// TestRedacted: an origin of another scheme cannot come from a file yet, but
+// a password in it must not be shown either.
+func TestRedacted(t *testing.T) {
+	for _, test := range []struct{ url, want string }{
+		{"sqlite:a b%.db", "sqlite:a b%.db"},
+		{"postgres://app@db/shop", "postgres://app@db/shop"},
+		{"postgres://app:hunter2@db/shop?sslmode=require", "postgres://app:hidden@db/shop?sslmode=require"},
+		{"postgres://db/shop?user=app&password=hunter2", "postgres://db/shop?password=hidden&user=app"},
+		{"postgres://app:hunter2@db:port/%", "hidden"},
+	} {
+		c := Config{Origin: Origin{URL: test.url}}
+		got := string(c.Redacted())
+		if strings.Contains(got, "hunter2") {
+			t.Errorf("%s: shows the password:\n%s", test.url, got)
+		}
+		if shown := redactURL(test.url); shown != test.want {
+			t.Errorf("%s: %s; expected %s", test.url, shown, test.want)
+		}
+		if c.Origin.URL != test.url {
+			t.Errorf("%s: was changed by showing it", test.url)
+		}
+	}
+}
+
+// TestValidate: a Config made in Go obeys the rules of the file.
+func TestValidate(t *testing.T) {
+	good := Config{
+		Origin: Origin{URL: "sqlite:shop.db"},
+		Resources: []Resource{{Resource: resource.Resource{
+			Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "de${pt"},
+		}}},
+	}
+	if err := good.Validate(); err != nil {
+		t.Errorf("a good one: %v", err)
+	}
+	bad := good
+	bad.Admin.Address = "0.0.0.0:9100"
+	bad.Tiers.Memory = 1
+	bad.Resources = append(bad.Resources, Resource{Resource: resource.Resource{Name: "Über"}})
+	err := bad.Validate()
+	for _, want := range []string{"admin: ", "tiers.memory: ", "resources.Über: not the name", `field "key" is missing`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error lacks %q:\n%v", want, err)
+		}
+	}
+}
+
+func TestErrorsAreBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("origin: { url: sqlite:shop.db }\nresources: { a: { table: a, key: [a] } }\n")
+	for i := range 50 {
+		b.WriteString("x" + strings.Repeat("y", i) + ": 1\n")
+	}
+	_, err := Parse("many.yaml", []byte(b.String()))
+	all, ok := errors.AsType[*Errors](err)
+	if !ok || len(all.List) != 20 || all.More != 30 || !strings.HasSuffix(err.Error(), "and 30 more") {
+		t.Errorf("%v", err)
+	}
+	if one, ok := errors.AsType[*Error](err); !ok || one.Line != 3 {
+		t.Errorf("the first mistake is %v; expected the one on line 3", one)
+	}
+}
+
+// TestHugeFiles: neither a file of the largest size nor one with the most
+// tokens may take long or exhaust the stack.
+func TestHugeFiles(t *testing.T) {
+	const mib = 1 << 20
+	check := func(what, text string) {
+		start := time.Now()
+		if _, err := Parse("huge.yaml", []byte(text)); err == nil {
+			t.Errorf("%s: was accepted", what)
+		}
+		// The slowest takes 2.6 s on the machine it was written on.
+		if d := time.Since(start); d > 30*time.Second {
+			t.Errorf("%s: took %v", what, d)
+		} else if d > 300*time.Millisecond {
+			t.Logf("%s: took %v", what, d)
+		}
+	}
+	for _, unit := range []string{"a: b\n", "[", "{", "{a: ", "- ", "- a\n", "? ", "a:\n", "a: ", ":", "'", "\"", "&a ", "*a ", "!!a ", "\n", " ",
+		"# x\n", "aaaa", "a,", "|\n", "--- ", "---\n", "...\n", "- a: b\n  ", "\t", "${", "a: >\n  b\n", "]", "\r", "\\", "<<: "} {
+		check(fmt.Sprintf("1 MiB of %q", unit), strings.Repeat(unit, mib/len(unit)))
+		tokens := max(len(lexer.Tokenize(strings.Repeat(unit, 100)))/100, 1)
+		n := min(maxTokens/tokens-10, mib/len(unit)-10)
+		check(fmt.Sprintf("tokens of %q", unit), strings.Repeat(unit, n))
+		check(fmt.Sprintf("tokens of %q in a list", unit), "a: ["+strings.Repeat(unit, n))
+		check(fmt.Sprintf("tokens of %q inside", unit), "a:\n  "+strings.Repeat(unit, n))
+	}
+	check("indented ever deeper", deeper(1400))
+	if _, err := Parse("huge.yaml", make([]byte, mib+1)); err == nil || !strings.Contains(err.Error(), "1 MiB") {
+		t.Errorf("more than 1 MiB: %v", err)
+	}
+}
+
+func deeper(levels int) string {
+	var b strings.Builder
+	for i := range levels {
+		b.WriteString(strings.Repeat(" ", i) + "a:\n")
+	}
+	return b.String()
+}

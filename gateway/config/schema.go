@@ -1,0 +1,237 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// Bounds of what a file may ask for. They are far above need; they turn a slip
+// of the hand into a message instead of a gateway that cannot start.
+const (
+	maxResources = 1000
+	maxChildren  = 64
+	maxColumns   = 2000 // SQLite's default SQLITE_MAX_COLUMN
+	maxKey       = 16
+)
+
+// configFields is the whole file: parser, writer and JSON Schema follow it.
+func configFields() []field[Config] {
+	def := Default()
+	return []field[Config]{
+		required(object("origin", "where the documents are loaded from", originFields,
+			func(c *Config) *Origin { return &c.Origin })),
+		withDefault(one("freshness", "the promise: a GET that begins more than this after a commit never returns the older version",
+			freshness(), func(c *Config) *time.Duration { return &c.Freshness }), &def),
+		required(resourcesField()),
+		withDefault(one("max_document", "the largest document that is served",
+			size(1<<10, 1<<30), func(c *Config) *int64 { return &c.MaxDocument }), &def),
+		object("tiers", "the stores in front of the origin", tierFields,
+			func(c *Config) *Tiers { return &c.Tiers }),
+		object("frontends", "the addresses that documents are served on", frontendFields,
+			func(c *Config) *Frontends { return &c.Frontends }),
+		adminField(),
+		object("log", "what is logged, to standard error", logFields,
+			func(c *Config) *Log { return &c.Log }),
+	}
+}
+
+func freshness() kind[time.Duration] { return duration(50*time.Millisecond, time.Hour) }
+
+func originFields() []field[Origin] {
+	url := kind[string]{
+		expected: supportedOrigins,
+		parse: func(t text) (string, string) {
+			if t.number || t.truth {
+				return "", t.String()
+			}
+			return t.s, ""
+		},
+		format: func(s string) any { return s },
+		schema: schema{"type": "string", "minLength": 1},
+	}
+	f := required(one("url", "the database: "+supportedOrigins, url, func(o *Origin) *string { return &o.URL }))
+	read := f.read
+	f.read = func(p *parser, v value, into *Origin) {
+		before := len(p.errors)
+		read(p, v, into)
+		if len(p.errors) > before {
+			return
+		}
+		if _, err := into.SQLitePath(); err != nil {
+			p.failAt(v, "%s", err)
+		}
+	}
+	return []field[Origin]{f}
+}
+
+func tierFields() []field[Tiers] {
+	def := Default()
+	return []field[Tiers]{
+		withDefault(one("memory", "the budget of the memory tier",
+			size(1<<20, 1<<45), func(t *Tiers) *int64 { return &t.Memory }), &def.Tiers),
+	}
+}
+
+func frontendFields() []field[Frontends] {
+	def := Default()
+	return []field[Frontends]{
+		withDefault(one("http", "host:port of HTTP/JSON; without a host, every interface",
+			address("host:port, such as 127.0.0.1:8080 or :8080"), func(f *Frontends) *string { return &f.HTTP }), &def.Frontends),
+	}
+}
+
+func logFields() []field[Log] {
+	def := Default()
+	return []field[Log]{
+		withDefault(one("level", "the least important message that is logged",
+			oneOf("debug", "info", "warn", "error"), func(l *Log) *string { return &l.Level }), &def.Log),
+		withDefault(one("format", "text for people, json for collectors",
+			oneOf("text", "json"), func(l *Log) *string { return &l.Format }), &def.Log),
+	}
+}
+
+// adminField takes an address alone, or a mapping that also allows a remote one.
+func adminField() field[Config] {
+	def := Default()
+	local := address("host:port, such as 127.0.0.1:9100")
+	fields := func() []field[Admin] {
+		return []field[Admin]{
+			withDefault(one("address", "host:port of the admin listener", local,
+				func(a *Admin) *string { return &a.Address }), &def.Admin),
+			withDefault(one("allow_remote", "permits an address that other machines can reach; the listener has no authentication",
+				truth(), func(a *Admin) *bool { return &a.AllowRemote }), &def.Admin),
+		}
+	}
+	return field[Config]{
+		name: "admin", doc: "the listener of operators: host:port on loopback, or a mapping",
+		read: func(p *parser, v value, into *Config) {
+			if _, ok := entries(v.node); ok {
+				readObject(p, v, fields(), &into.Admin)
+			} else if !readScalar(p, v, local, &into.Admin.Address) {
+				return
+			}
+			if a := into.Admin; a.Address != "" && !a.AllowRemote && !isLoopback(a.Address) {
+				p.failAt(v, "other machines could reach this address, and the listener has no authentication; "+
+					"expected a loopback address, or { address: ..., allow_remote: true }")
+			}
+		},
+		write: func(from *Config) any {
+			if !from.Admin.AllowRemote {
+				return from.Admin.Address
+			}
+			return writeObject(fields(), &from.Admin)
+		},
+		schema: func() schema {
+			return schema{"oneOf": []any{local.schema, objectSchema(fields())}, "default": def.Admin.Address}
+		},
+	}
+}
+
+func resourcesField() field[Config] {
+	return named("resources", "the collections that are served, each under /{name}/{key}", "names to resources", maxResources,
+		namedOf[Config, Resource]{
+			at: func(c *Config) *[]Resource { return &c.Resources },
+			read: func(p *parser, name string, v value, into *Config) {
+				if !isResourceName(name) {
+					p.failKey(v, "not the name of a resource; expected 1 to 64 of a-z, 0-9, - and _, a letter or digit first")
+				}
+				r := Resource{Resource: resource.Resource{Name: name, Line: position(v.key).Line}}
+				p.tables = p.tables[:0]
+				readObject(p, v, resourceFields(), &r)
+				into.Resources = append(into.Resources, r)
+			},
+			write:  func(r *Resource) (string, any) { return r.Name, writeObject(resourceFields(), r) },
+			names:  schema{"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"},
+			schema: func() schema { return objectSchema(resourceFields()) },
+		})
+}
+
+// isResourceName keeps names that begin with "-", "_" or "." for the gateway's
+// own pages, so that none of those can ever clash with a resource.
+func isResourceName(s string) bool {
+	for i, c := range s {
+		letter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || c != '-' && c != '_') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
+
+func resourceFields() []field[Resource] {
+	def := defaultResource(time.Second)
+	root := func(r *Resource) *resource.Node { return &r.Root }
+	return []field[Resource]{
+		required(tableField(root)),
+		required(list("key", "the columns that make the key, in the order of the path, such as [deptno]",
+			identifier("the name of a column"), maxKey, strings.EqualFold, func(r *Resource) *[]string { return &r.Key })),
+		columnsField(root),
+		bigintField(),
+		one("freshness", "overrides the promise of the whole file",
+			freshness(), func(r *Resource) *time.Duration { return &r.Freshness }),
+		withDefault(one("on_stale", "what a GET gets while the promise cannot be kept",
+			oneOf(Reload, Stale, Unavailable), func(r *Resource) *Policy { return &r.OnStale }), &def),
+		withDefault(one("cache_control", "the Cache-Control header of the documents",
+			headerValue("a Cache-Control header, such as no-cache"), func(r *Resource) *string { return &r.CacheControl }), &def),
+		withDefault(one("missing_ttl", "how long the absence of a row is remembered; 0s: not at all",
+			durationOrOff(24*time.Hour), func(r *Resource) *time.Duration { return &r.MissingTTL }), &def),
+		object("load", "what the resource may ask of the origin", loadFields,
+			func(r *Resource) *LoadLimits { return &r.Load }),
+		childrenField(root),
+	}
+}
+
+func loadFields() []field[LoadLimits] {
+	def := defaultResource(time.Second)
+	return []field[LoadLimits]{
+		withDefault(one("batch", "the keys that one statement loads at most",
+			count(1, 10_000), func(l *LoadLimits) *int { return &l.Batch }), &def.Load),
+		withDefault(one("concurrency", "the statements that run at once",
+			count(1, 1024), func(l *LoadLimits) *int { return &l.Concurrency }), &def.Load),
+		withDefault(one("timeout", "how long a statement may take before its keys are loaded in halves",
+			duration(10*time.Millisecond, 10*time.Minute), func(l *LoadLimits) *time.Duration { return &l.Timeout }), &def.Load),
+		withDefault(one("queue", "the keys that may wait for a statement",
+			count(1, 1<<24), func(l *LoadLimits) *int { return &l.Queue }), &def.Load),
+	}
+}
+
+// bigintField is a choice in the file, so that other forms have room, and a
+// flag for the origin.
+func bigintField() field[Resource] {
+	k := oneOf("number", "string")
+	word := func(r *Resource) string {
+		if r.BigintAsString {
+			return "string"
+		}
+		return "number"
+	}
+	f := field[Resource]{
+		name: "bigint", doc: "how 64-bit integers are written: as JSON numbers, or as strings for readers whose numbers are doubles",
+		read: func(p *parser, v value, into *Resource) {
+			var choice string
+			readScalar(p, v, k, &choice)
+			into.BigintAsString = choice == "string"
+		},
+		write:  func(from *Resource) any { return word(from) },
+		schema: func() schema { return k.schema },
+	}
+	return withDefault(f, &Resource{})
+}
+
+// Schema returns the JSON Schema (draft 2020-12) of the file, for editors.
+func Schema() []byte {
+	s := objectSchema(configFields())
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "Slipstream gateway configuration"
+	s["$defs"] = schema{"child": objectSchema(childFields())}
+	out, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		// Strings, numbers and maps only; a test reads the result.
+		return fmt.Appendf(nil, "{%q: %q}\n", "$comment", err)
+	}
+	return append(out, '\n')
+}

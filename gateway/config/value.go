@@ -1,0 +1,266 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// value is a place in the file and what stands there.
+type value struct {
+	node ast.Node
+	path string
+	// key is the name before the value, where missing fields are reported;
+	// nil in lists and at the root.
+	key ast.Node
+}
+
+func (p *parser) failAt(v value, format string, args ...any) {
+	at := position(v.node)
+	p.fail(at.Line, at.Column, v.path, format, args...)
+}
+
+// failKey reports at the name before the value.
+func (p *parser) failKey(v value, format string, args ...any) {
+	if v.key == nil {
+		at := position(v.node)
+		p.fail(at.Line, 1, v.path, format, args...)
+		return
+	}
+	at := position(v.key)
+	p.fail(at.Line, at.Column, v.path, format, args...)
+}
+
+// position is where a node begins, {1 1} if the parser lost it.
+func position(n ast.Node) token.Position {
+	var tk *token.Token
+	switch n := n.(type) {
+	case nil:
+	case *ast.LiteralNode: // its own token has column 0
+		tk = n.Start
+	case *ast.MappingNode:
+		tk = n.Start
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			tk = n.Values[0].Key.GetToken()
+		}
+	case *ast.MappingValueNode:
+		tk = n.Key.GetToken()
+	default:
+		tk = n.GetToken()
+	}
+	if tk == nil || tk.Position == nil {
+		return token.Position{Line: 1, Column: 1}
+	}
+	return *tk.Position
+}
+
+// entries returns the members of a mapping.
+func entries(n ast.Node) ([]*ast.MappingValueNode, bool) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, true
+	}
+	return nil, false
+}
+
+// describe names what stands in the file where something else was expected.
+func describe(n ast.Node) string {
+	switch n := n.(type) {
+	case nil, *ast.NullNode:
+		return "no value"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "a mapping"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.StringNode:
+		return "the text " + shorten(n.Value)
+	case *ast.LiteralNode:
+		return "a block of text"
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return "the number " + n.GetToken().Value
+	case *ast.BoolNode:
+		return "the truth value " + n.GetToken().Value
+	}
+	return "this"
+}
+
+// shorten quotes a text of the file for a message.
+func shorten(s string) string {
+	if len(s) > 60 {
+		s = strings.ToValidUTF8(s[:57], "") + "..."
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// members returns the members of a mapping in file order, each name once, and
+// reports names that are empty, repeated or not names at all.
+func (p *parser) members(v value) ([]string, map[string]value, bool) {
+	list, ok := entries(v.node)
+	if !ok {
+		return nil, nil, false
+	}
+	var order []string
+	byName := make(map[string]value, len(list))
+	for _, entry := range list {
+		name, isName := keyName(entry.Key)
+		one := value{node: entry.Value, key: entry.Key, path: join(v.path, name)}
+		first, repeated := byName[name]
+		switch {
+		case !isName:
+			p.failKey(value{node: entry.Value, key: entry.Key, path: v.path}, "%s as a key; expected a name", describe(entry.Key))
+		case name == "":
+			p.failKey(value{node: entry.Value, key: entry.Key, path: v.path}, "an empty key; expected a name")
+		case repeated:
+			p.failKey(one, "stands here again, first on line %d; expected it once", position(first.key).Line)
+		default:
+			order = append(order, name)
+			byName[name] = one
+		}
+	}
+	return order, byName, true
+}
+
+// keyName is the text of a key. YAML reads 2024 or true as other types; as a
+// key they are just names.
+func keyName(k ast.MapKeyNode) (string, bool) {
+	switch k := k.(type) {
+	case *ast.StringNode:
+		return k.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return k.GetToken().Value, true
+	case *ast.NullNode:
+		return k.GetToken().Value, true // "null", or "" for nothing at all
+	}
+	return "", false
+}
+
+func join(path, name string) string {
+	name = strings.Trim(shorten(name), `"`)
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// text is a scalar of the file after substitution.
+type text struct {
+	s string
+	// number and truth say that YAML read a plain scalar as another type.
+	number, truth bool
+	// substituted is set when a part came from the environment: it may be a
+	// secret, and its type is that of the text.
+	substituted bool
+	// source is what the file says, for messages.
+	source string
+}
+
+// String describes the text for messages without giving secrets away.
+func (t text) String() string {
+	switch {
+	case t.substituted:
+		return "the value of " + shorten(t.source)
+	case t.number:
+		return "the number " + t.source
+	case t.truth:
+		return "the truth value " + t.source
+	}
+	return "the text " + shorten(t.source)
+}
+
+// scalar returns the text of a single value. It reports anything else, saying
+// what was expected.
+func (p *parser) scalar(v value, expected string) (text, bool) {
+	var t text
+	switch n := v.node.(type) {
+	case *ast.StringNode:
+		t.source = n.Value
+	case *ast.LiteralNode:
+		t.source = n.Value.Value
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		t.source, t.number = n.GetToken().Value, true
+	case *ast.BoolNode:
+		t.source, t.truth = n.GetToken().Value, true
+	default:
+		p.failAt(v, "%s; expected %s", describe(v.node), expected)
+		return t, false
+	}
+	var ok bool
+	t.s, t.substituted, ok = p.substitute(v, t.source)
+	return t, ok
+}
+
+// substitute replaces ${NAME} by the environment's value, once: what comes in
+// is not searched again.
+func (p *parser) substitute(v value, s string) (out string, changed, ok bool) {
+	if !strings.Contains(s, "${") {
+		return s, false, true
+	}
+	var b strings.Builder
+	ok = true
+	for {
+		i := strings.Index(s, "${")
+		if i < 0 {
+			b.WriteString(s)
+			return b.String(), changed, ok
+		}
+		if i > 0 && s[i-1] == '$' { // $${ is ${
+			b.WriteString(s[:i-1] + "${")
+			s = s[i+2:]
+			continue
+		}
+		b.WriteString(s[:i])
+		name, rest, closed := strings.Cut(s[i+2:], "}")
+		if !closed || !isVariable(name) {
+			p.failAt(v, `"${" without the name of an environment variable and "}"; expected ${NAME}, or $${ for the signs themselves`)
+			return "", false, false
+		}
+		text, found := p.lookup(name)
+		if !found {
+			p.failAt(v, "environment variable %s is not set; expected it in the environment of the process", name)
+			ok = false
+		}
+		b.WriteString(text)
+		changed, s = true, rest
+	}
+}
+
+func isVariable(s string) bool {
+	for i, c := range s {
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9' || i == 0) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 128
+}
+
+// items returns the elements of a list.
+func (p *parser) items(v value, expected string) ([]value, bool) {
+	n, ok := v.node.(*ast.SequenceNode)
+	if !ok {
+		p.failAt(v, "%s; expected %s", describe(v.node), expected)
+		return nil, false
+	}
+	list := make([]value, len(n.Values))
+	for i, one := range n.Values {
+		list[i] = value{node: one, path: fmt.Sprintf("%s[%d]", v.path, i)}
+	}
+	return list, true
+}
+
+// names lists fields for a message.
+func names[T any](fields []field[T]) string {
+	return strings.Join(fieldNames(fields), ", ")
+}
+
+func fieldNames[T any](fields []field[T]) []string {
+	list := make([]string, len(fields))
+	for i, f := range fields {
+		list[i] = f.name
+	}
+	return slices.Clip(list)
+}

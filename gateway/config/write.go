@@ -1,0 +1,99 @@
+package config
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Marshal writes the configuration as YAML, in the order of the documentation,
+// with everything that [Parse] would fill in. Parsing it gives the same
+// configuration. It holds secrets: see [Config.Redacted].
+func (c *Config) Marshal() []byte {
+	var b strings.Builder
+	full := c.WithDefaults()
+	writeMembers(&b, writeObject(configFields(), &full), 0)
+	return []byte(b.String())
+}
+
+// Redacted is Marshal with passwords hidden: what logs and pages may show.
+func (c *Config) Redacted() []byte {
+	shown := *c
+	shown.Origin.URL = redactURL(c.Origin.URL)
+	return shown.Marshal()
+}
+
+func writeMembers(b *strings.Builder, m members, indent int) {
+	for _, one := range m {
+		b.WriteString(strings.Repeat("  ", indent))
+		writeText(b, one.name)
+		b.WriteByte(':')
+		switch v := one.value.(type) {
+		case members:
+			if len(v) == 0 {
+				b.WriteString(" {}\n")
+				continue
+			}
+			b.WriteByte('\n')
+			writeMembers(b, v, indent+1)
+			continue
+		case []any:
+			b.WriteString(" [")
+			for i, item := range v {
+				if i > 0 {
+					b.WriteString(", ")
+				}
+				writeScalar(b, item)
+			}
+			b.WriteByte(']')
+		default:
+			b.WriteByte(' ')
+			writeScalar(b, v)
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func writeScalar(b *strings.Builder, v any) {
+	switch v := v.(type) {
+	case string:
+		writeText(b, strings.ReplaceAll(v, "${", "$${"))
+	case int:
+		b.WriteString(strconv.Itoa(v))
+	case bool:
+		b.WriteString(strconv.FormatBool(v))
+	}
+}
+
+// plain matches texts that mean themselves without quotes, in any YAML version.
+var plain = regexp.MustCompile(`^(-?[A-Za-z_][A-Za-z0-9_./-]*|[0-9]+[A-Za-z]+)$`)
+
+func writeText(b *strings.Builder, s string) {
+	switch strings.ToLower(s) {
+	case "true", "false", "null", ".inf", ".nan", "-.inf":
+	default:
+		if plain.MatchString(s) && !looksNumeric(s) {
+			b.WriteString(s)
+			return
+		}
+	}
+	// A JSON string is a double-quoted YAML string.
+	var quoted strings.Builder
+	e := json.NewEncoder(&quoted)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		b.WriteString(strconv.QuoteToASCII(s))
+		return
+	}
+	b.WriteString(strings.TrimSuffix(quoted.String(), "\n"))
+}
+
+// looksNumeric catches 1e3, 0x1f and their like, which YAML reads as numbers.
+func looksNumeric(s string) bool {
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return true
+	}
+	_, err := strconv.ParseInt(s, 0, 64)
+	return err == nil
+}
