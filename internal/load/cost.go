@@ -1,0 +1,110 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"runtime/metrics"
+	"time"
+)
+
+// ErrNoProcessCPU is returned where the CPU time of another process cannot be
+// read; only Linux can.
+var ErrNoProcessCPU = errors.New("load: cpu time of another process is not to be had on this system")
+
+// A reading of all meters at one moment.
+type reading struct {
+	client   time.Duration // CPU of this process, user and system
+	wait     time.Duration // time threads of this process stood ready without a CPU
+	servers  time.Duration
+	mallocs  uint64
+	bytes    uint64
+	counters []float64
+}
+
+// allocations returns the objects and bytes this process has allocated on its
+// heap so far, tiny ones included, without stopping the world.
+func allocations() (objects, bytes uint64) {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/allocs:objects"},
+		{Name: "/gc/heap/tiny/allocs:objects"},
+		{Name: "/gc/heap/allocs:bytes"},
+	}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() + samples[1].Value.Uint64(), samples[2].Value.Uint64()
+}
+
+// A ProcessMeter reads the CPU time of one other process.
+//
+// The source is the scheduler's own account of each thread, in nanoseconds.
+// Threads that have died are missing there: the meter keeps what it last saw of
+// them and loses what they used after that, up to the total that the kernel
+// keeps for the whole process, dead threads included, in ticks of 10 ms. Both
+// figures can only be too low, so the larger one is taken; the error of a
+// difference of two readings is at most two ticks.
+type ProcessMeter struct {
+	// Immutable after NewProcessMeter.
+	pid int
+
+	// Owned by the caller of CPU.
+	threads map[int]time.Duration
+}
+
+// NewProcessMeter returns a meter of process pid.
+func NewProcessMeter(pid int) *ProcessMeter {
+	return &ProcessMeter{pid: pid, threads: map[int]time.Duration{}}
+}
+
+// CPU returns user and system time of the process so far.
+func (m *ProcessMeter) CPU() (time.Duration, error) {
+	live, err := threadTimes(m.pid)
+	if err != nil {
+		return 0, fmt.Errorf("load: cpu time of process %d: %w", m.pid, err)
+	}
+	for tid, t := range live {
+		m.threads[tid] = t.running
+	}
+	var sum time.Duration
+	for _, t := range m.threads {
+		sum += t
+	}
+	total, err := processTicks(m.pid)
+	if err != nil {
+		return 0, fmt.Errorf("load: cpu time of process %d: %w", m.pid, err)
+	}
+	return max(sum, total), nil
+}
+
+// threadTime is what the scheduler says about one thread.
+type threadTime struct {
+	running time.Duration
+	waiting time.Duration // runnable, but on no CPU
+}
+
+// Cost is what the requests of a measured window cost.
+type Cost struct {
+	Client time.Duration `json:"client_ns"` // CPU time of the generator
+	Server time.Duration `json:"server_ns"` // CPU time of all server processes
+	// Wait is how long threads of the generator stood in a run queue.
+	Wait    time.Duration `json:"client_wait_ns"`
+	Mallocs uint64        `json:"client_mallocs"`
+	Bytes   uint64        `json:"client_bytes"`
+	// Counters holds the growth of each Counter of the Config.
+	Counters map[string]float64 `json:"counters,omitempty"`
+}
+
+// starvedShare is the share of the time in which the generator wanted a CPU and
+// had none, above which its latencies say more about the generator than about
+// the system under load.
+const starvedShare = 0.25
+
+// starved says in words that the generator lacked CPU, or nothing.
+func (c Cost) starved() string {
+	want := c.Client + c.Wait
+	if want <= 0 {
+		return ""
+	}
+	if share := float64(c.Wait) / float64(want); share > starvedShare {
+		return fmt.Sprintf("generator starved: it waited for a cpu during %.0f %% of the time it wanted one", share*100)
+	}
+	return ""
+}

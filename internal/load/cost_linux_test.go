@@ -1,0 +1,117 @@
+package load
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+)
+
+func TestParseProc(t *testing.T) {
+	got, err := parseSchedstat([]byte("123456789 4500 17\n"))
+	if err != nil || got.running != 123456789 || got.waiting != 4500 {
+		t.Errorf("schedstat %+v, %v", got, err)
+	}
+	// The name of the program may look like the rest of the line.
+	cpu, err := parseStat([]byte("42 (a) R (b) S 1 42 42 0 -1 4194560 10 0 0 0 250 75 9 9 20 0 1 0 100 0 0\n"))
+	if err != nil || cpu != 3250*time.Millisecond {
+		t.Errorf("stat %v, %v, want 3.25 s", cpu, err)
+	}
+	for _, bad := range []string{"", "1", "a b c", "1 x 3"} {
+		if _, err := parseSchedstat([]byte(bad)); err == nil {
+			t.Errorf("schedstat %q accepted", bad)
+		}
+		if _, err := parseStat([]byte(bad)); err == nil {
+			t.Errorf("stat %q accepted", bad)
+		}
+	}
+}
+
+// A process that burns CPU is metered like getrusage meters it after its end.
+func TestProcessMeter(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; read line")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	meter := NewProcessMeter(cmd.Process.Pid)
+	var last time.Duration
+	calm := 0
+	for deadline := time.Now().Add(20 * time.Second); calm < 5 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		cpu, err := meter.CPU()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cpu < last {
+			t.Fatalf("cpu time went from %v back to %v", last, cpu)
+		}
+		if cpu == last && cpu > 0 {
+			calm++
+		} else {
+			calm = 0
+		}
+		last = cpu
+	}
+	_ = in.Close()
+	_ = cmd.Wait()
+	usage := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if diff := (usage - last).Abs(); diff > 25*time.Millisecond {
+		t.Errorf("metered %v, the process used %v", last, usage)
+	}
+	if _, err := meter.CPU(); err == nil {
+		t.Error("a process that is gone was metered")
+	}
+}
+
+// The time of threads that die between two readings is not lost.
+func TestProcessMeterCountsDeadThreads(t *testing.T) {
+	meter := NewProcessMeter(os.Getpid())
+	before, err := meter.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	// Ends by itself; the test waits for done. A goroutine that ends while
+	// locked to its thread takes the thread with it.
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		for started := time.Now(); time.Since(started) < 150*time.Millisecond; {
+		}
+	}()
+	<-done
+	time.Sleep(20 * time.Millisecond)
+	own, err := ownCPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := meter.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after-before < 40*time.Millisecond {
+		t.Errorf("metered %v of a thread that ran 150 ms and died", after-before)
+	}
+	if diff := (own - after).Abs(); diff > 40*time.Millisecond {
+		t.Errorf("metered %v, getrusage says %v", after, own)
+	}
+}
+
+func TestStarved(t *testing.T) {
+	if s := (Cost{Client: time.Second, Wait: 100 * time.Millisecond}).starved(); s != "" {
+		t.Errorf("a tenth of waiting: %q", s)
+	}
+	if s := (Cost{Client: time.Second, Wait: time.Second}).starved(); s == "" {
+		t.Error("half of the time without a CPU is not starved")
+	}
+	if s := (Cost{}).starved(); s != "" {
+		t.Errorf("no figures: %q", s)
+	}
+	if ownWait() < 0 {
+		t.Error("negative wait")
+	}
+}

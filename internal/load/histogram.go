@@ -1,0 +1,160 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+const (
+	histogramLowest  = int64(time.Microsecond)
+	histogramHighest = int64(60 * time.Second)
+	histogramDigits  = 3
+
+	// An HDR histogram of this range takes 144 KiB. 16,384 callers with two
+	// each would need 4.6 GiB, while they record a few dozen values each: a
+	// histogram therefore keeps plain values until these take as much memory
+	// as the buckets would.
+	spillAt = 16384
+)
+
+// A Histogram records durations with three significant digits between 1 us and
+// 60 s; longer ones are recorded as 60 s and counted by [Histogram.Clamped].
+// The zero value is ready to use. A Histogram has one owner at a time: record
+// into one a worker and merge them after the run.
+type Histogram struct {
+	values  []int64 // nanoseconds, until buckets is set
+	buckets *hdrhistogram.Histogram
+	clamped int64
+}
+
+// Record adds one duration. Negative durations count as zero.
+func (h *Histogram) Record(d time.Duration) {
+	ns := int64(d)
+	if ns > histogramHighest {
+		ns = histogramHighest
+		h.clamped++
+	} else if ns < 0 {
+		ns = 0
+	}
+	if h.buckets == nil {
+		if len(h.values) < spillAt {
+			h.values = append(h.values, ns)
+			return
+		}
+		h.spill()
+	}
+	_ = h.buckets.RecordValue(ns) // in range by the clamp above
+}
+
+func (h *Histogram) spill() {
+	if h.buckets == nil {
+		h.buckets = hdrhistogram.New(histogramLowest, histogramHighest, histogramDigits)
+	}
+	for _, ns := range h.values {
+		_ = h.buckets.RecordValue(ns)
+	}
+	h.values = nil
+}
+
+// Reset forgets all values and keeps the memory, so that what a warm-up grew
+// does not grow again in the measured window.
+func (h *Histogram) Reset() {
+	h.values = h.values[:0]
+	if h.buckets != nil {
+		h.buckets.Reset()
+	}
+	h.clamped = 0
+}
+
+// Merge adds the values of other, which stays as it is.
+func (h *Histogram) Merge(other *Histogram) {
+	h.spill()
+	for _, ns := range other.values {
+		_ = h.buckets.RecordValue(ns)
+	}
+	if other.buckets != nil {
+		h.buckets.Merge(other.buckets)
+	}
+	h.clamped += other.clamped
+}
+
+// Count returns the number of values recorded.
+func (h *Histogram) Count() int64 {
+	n := int64(len(h.values))
+	if h.buckets != nil {
+		n += h.buckets.TotalCount()
+	}
+	return n
+}
+
+// Clamped returns how many values lay above 60 s.
+func (h *Histogram) Clamped() int64 { return h.clamped }
+
+// Quantile returns the value below which the share q (0 to 1) of the recorded
+// values lies, and 0 if nothing was recorded.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	h.spill()
+	if h.buckets.TotalCount() == 0 {
+		return 0
+	}
+	return time.Duration(h.buckets.ValueAtQuantile(q * 100))
+}
+
+// Mean returns the arithmetic mean, and 0 if nothing was recorded.
+func (h *Histogram) Mean() time.Duration {
+	h.spill()
+	if h.buckets.TotalCount() == 0 {
+		return 0
+	}
+	return time.Duration(h.buckets.Mean())
+}
+
+// Max returns the largest value, rounded up to three digits.
+func (h *Histogram) Max() time.Duration {
+	h.spill()
+	return time.Duration(h.buckets.Max())
+}
+
+type histogramJSON struct {
+	Count   int64   `json:"count"`
+	P50     float64 `json:"p50_us"`
+	P99     float64 `json:"p99_us"`
+	P999    float64 `json:"p999_us"`
+	Max     float64 `json:"max_us"`
+	Clamped int64   `json:"clamped,omitempty"`
+	// HDR holds all buckets in the compressed V2 format of HdrHistogram.
+	HDR []byte `json:"hdr"`
+}
+
+// MarshalJSON writes the usual quantiles for people and the buckets for
+// programs, so that histograms of several processes can be merged.
+func (h *Histogram) MarshalJSON() ([]byte, error) {
+	h.spill()
+	hdr, err := h.buckets.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return nil, fmt.Errorf("load: encode histogram: %w", err)
+	}
+	return json.Marshal(histogramJSON{
+		Count: h.Count(), P50: micros(h.Quantile(0.50)), P99: micros(h.Quantile(0.99)),
+		P999: micros(h.Quantile(0.999)), Max: micros(h.Max()), Clamped: h.clamped, HDR: hdr,
+	})
+}
+
+// UnmarshalJSON restores a histogram from its buckets.
+func (h *Histogram) UnmarshalJSON(data []byte) error {
+	var in histogramJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	buckets, err := hdrhistogram.Decode(in.HDR)
+	if err != nil {
+		return fmt.Errorf("load: decode histogram: %w", err)
+	}
+	*h = Histogram{buckets: buckets, clamped: in.Clamped}
+	return nil
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,0 +1,108 @@
+package load
+
+import (
+	"fmt"
+	"math"
+)
+
+// An Outcome is the answer to the question whether a target was met.
+type Outcome string
+
+const (
+	Met        Outcome = "met"
+	Missed     Outcome = "missed"
+	CannotTell Outcome = "cannot tell"
+)
+
+// A Goal asks that the ratio of ours to a rival in one metric be at most Ratio,
+// or at least Ratio if more of the metric is better.
+type Goal struct {
+	Metric Metric
+	Rival  string // empty: the best rival of the scenario in this metric
+	Ratio  float64
+}
+
+func (g Goal) String() string {
+	sign := "<="
+	if g.Metric.moreIsBetter() {
+		sign = ">="
+	}
+	rival := g.Rival
+	if rival == "" {
+		rival = "the best rival"
+	}
+	return fmt.Sprintf("%s %s %.2fx of %s", g.Metric, sign, g.Ratio, rival)
+}
+
+const (
+	// The control is ours once more. Its interval must hold 1 and be narrower
+	// than this before any comparison of the same rounds is believed.
+	controlWidth = 0.10
+	// A target is not met by a lucky interval alone: the median may pass it by
+	// no more than this.
+	medianSlack = 1.05
+)
+
+// A Verdict is the answer to one Goal with the figures it rests on.
+type Verdict struct {
+	Scenario string
+	Goal     Goal
+	Outcome  Outcome
+	Ratio    Ratio // ours / rival
+	Control  Ratio // ours / control
+	Why      string
+}
+
+// Settled reports whether the rounds are worth a judgement: ours divided by the
+// control has an interval of 95 % that holds 1 and is narrower than 10 %.
+//
+// Rounds may be added until this holds without bending the comparison with the
+// rivals, because the rule does not look at these.
+func Settled(ours, control []float64) (Ratio, bool) {
+	r, err := PairedRatio(ours, control)
+	if err != nil {
+		return Ratio{Median: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}, false
+	}
+	return r, r.Pairs >= minRounds && r.Lo <= 1 && 1 <= r.Hi && r.Hi-r.Lo < controlWidth
+}
+
+// Judge says whether ours meets goal against rival. The three series hold the
+// goal's metric of the same rounds, in the order of the rounds.
+func Judge(goal Goal, ours, rival, control []float64) Verdict {
+	v := Verdict{Goal: goal, Outcome: CannotTell}
+	var err error
+	if v.Ratio, err = PairedRatio(ours, rival); err != nil {
+		v.Why = err.Error()
+		return v
+	}
+	var settled bool
+	if v.Control, settled = Settled(ours, control); !settled {
+		switch {
+		case v.Ratio.Pairs < minRounds:
+			v.Why = fmt.Sprintf("%d rounds, an interval of 95 %% needs %d", v.Ratio.Pairs, minRounds)
+		case v.Control.Hi-v.Control.Lo >= controlWidth:
+			v.Why = fmt.Sprintf("ours against itself has an interval of %.2f-%.2f: too wide", v.Control.Lo, v.Control.Hi)
+		default:
+			v.Why = fmt.Sprintf("ours against itself has an interval of %.2f-%.2f: not 1", v.Control.Lo, v.Control.Hi)
+		}
+		return v
+	}
+	v.Outcome = Missed
+	if goal.Metric.moreIsBetter() {
+		if v.Ratio.Hi >= goal.Ratio && v.Ratio.Median >= goal.Ratio/medianSlack {
+			v.Outcome = Met
+		}
+	} else if v.Ratio.Lo <= goal.Ratio && v.Ratio.Median <= goal.Ratio*medianSlack {
+		v.Outcome = Met
+	}
+	return v
+}
+
+func (v Verdict) String() string {
+	s := fmt.Sprintf("%s: %s: %s (ratio %.3f, interval %.3f-%.3f of %d rounds; control %.3f-%.3f)",
+		v.Scenario, v.Goal, v.Outcome, v.Ratio.Median, v.Ratio.Lo, v.Ratio.Hi, v.Ratio.Pairs, v.Control.Lo, v.Control.Hi)
+	if v.Why != "" {
+		s += ": " + v.Why
+	}
+	return s
+}

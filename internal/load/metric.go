@@ -1,0 +1,101 @@
+package load
+
+import "math"
+
+// A Metric names a figure of one round. The names are those of the columns of
+// the results file.
+type Metric string
+
+const (
+	RPS      Metric = "rps"       // completed requests a second
+	ClientUS Metric = "client_us" // CPU microseconds of the client a request
+	ServerUS Metric = "server_us" // CPU microseconds of the server a request
+	P50US    Metric = "p50_us"
+	P99US    Metric = "p99_us"
+	P999US   Metric = "p999_us"
+	NsOp     Metric = "ns_op"    // of micro-benchmarks
+	BytesOp  Metric = "bytes_op" // allocated a request by the side the suite measures
+	Allocs   Metric = "allocs"   // objects allocated a request by that side
+)
+
+// moreIsBetter is true of rates; of everything else less is better.
+func (m Metric) moreIsBetter() bool { return m == RPS }
+
+// A Sample is what one subject showed in one round. A metric that does not
+// apply is absent.
+type Sample struct {
+	Values      map[Metric]float64
+	Errors      uint64
+	ErrorSample string
+	// Details go to the raw results as they are.
+	Details any
+}
+
+// Sample returns the figures of a run: rate, latency quantiles and the CPU time
+// each request cost the client and, if servers were metered, the servers.
+func (r *Result) Sample() Sample {
+	s := Sample{
+		Values: map[Metric]float64{
+			RPS:      r.Rate(),
+			ClientUS: r.perRequest(micros(r.Cost.Client)),
+		},
+		Errors:      r.Errors + r.Unsent + r.WarmUpErrors,
+		ErrorSample: r.ErrorSample,
+		Details: runDetails{
+			Elapsed: r.Elapsed.Seconds(), Completed: r.Completed, Cost: r.Cost, Doubts: r.Doubts(),
+			PlannedRate: r.PlannedRate, Dispersion: r.Dispersion, ServiceP99: micros(r.Service.Quantile(0.99)),
+		},
+	}
+	if r.Pacing != nil {
+		d := s.Details.(runDetails)
+		d.PacingP50, d.PacingP99 = micros(r.Pacing.Quantile(0.50)), micros(r.Pacing.Quantile(0.99))
+		s.Details = d
+	}
+	if r.Completed > 0 {
+		l := r.Latency()
+		s.Values[P50US] = micros(l.Quantile(0.50))
+		s.Values[P99US] = micros(l.Quantile(0.99))
+		s.Values[P999US] = micros(l.Quantile(0.999))
+	}
+	if r.Cost.Server > 0 {
+		s.Values[ServerUS] = r.perRequest(micros(r.Cost.Server))
+	}
+	return s
+}
+
+// runDetails is what the raw results keep of a run beside its figures.
+type runDetails struct {
+	Elapsed     float64  `json:"elapsed_s"`
+	Completed   uint64   `json:"completed"`
+	Cost        Cost     `json:"cost"`
+	Doubts      []string `json:"doubts,omitempty"`
+	PlannedRate float64  `json:"planned_rate,omitempty"`
+	Dispersion  float64  `json:"dispersion,omitempty"`
+	ServiceP99  float64  `json:"service_p99_us"`
+	PacingP50   float64  `json:"pacing_p50_us,omitempty"`
+	PacingP99   float64  `json:"pacing_p99_us,omitempty"`
+}
+
+// column returns the values of one metric over rounds, NaN where absent.
+func column(rounds []Sample, m Metric) []float64 {
+	values := make([]float64, len(rounds))
+	for i, s := range rounds {
+		v, ok := s.Values[m]
+		if !ok {
+			v = math.NaN()
+		}
+		values[i] = v
+	}
+	return values
+}
+
+// present returns the values that are numbers.
+func present(values []float64) []float64 {
+	var out []float64
+	for _, v := range values {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			out = append(out, v)
+		}
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// A Process is the law by which the requests of an open loop arrive.
+type Process string
+
+const (
+	// Constant spaces all requests evenly over all callers.
+	Constant Process = "constant"
+	// Poisson makes every caller an independent source with exponential gaps,
+	// which is how many independent users look together.
+	Poisson Process = "poisson"
+	// Bursts gives each caller a limiter of its own, which waits until the
+	// budget for a random number of requests (5 to 15) has built up and then
+	// releases them together. It is the arrival model with which RedisPipe was
+	// measured. One limiter for all, or bursts of a fixed size, synchronise
+	// the callers and flatter clients that gather requests.
+	Bursts Process = "bursts"
+)
+
+const (
+	burstMin = 5
+	burstMax = 15
+)
+
+// Arrivals plans an open loop. The zero value means a closed loop.
+type Arrivals struct {
+	Process Process // empty: closed loop
+	Rate    float64 // requests a second of all callers together
+}
+
+func (a Arrivals) open() bool { return a.Process != "" }
+
+func (a Arrivals) validate() error {
+	switch a.Process {
+	case "":
+		if a.Rate != 0 {
+			return errors.New("load: a closed loop has no rate; name the arrival process")
+		}
+		return nil
+	case Constant, Poisson, Bursts:
+	default:
+		return fmt.Errorf("load: unknown arrival process %q, want %s, %s or %s", a.Process, Constant, Poisson, Bursts)
+	}
+	if !(a.Rate > 0) || math.IsInf(a.Rate, 0) {
+		return fmt.Errorf("load: rate %v, want a positive number of requests a second", a.Rate)
+	}
+	return nil
+}
+
+// A plan yields the planned instants of one caller as offsets from the start
+// of the window. They depend on the seed alone, never on the clock.
+type plan struct {
+	process Process
+	gap     float64 // mean nanoseconds between two requests of this caller
+	at      float64 // the next instant, nanoseconds
+	rng     *rand.Rand
+
+	size int // Bursts: requests in the burst at the next instant
+}
+
+func (a Arrivals) plan(caller, callers int, seed uint64) *plan {
+	p := &plan{
+		process: a.Process,
+		gap:     float64(callers) / a.Rate * float64(time.Second),
+		rng:     rand.New(rand.NewPCG(seed, uint64(caller))),
+		size:    1,
+	}
+	switch a.Process {
+	case Constant:
+		p.at = p.gap * float64(caller) / float64(callers)
+	case Poisson:
+		p.at = p.gap * p.rng.ExpFloat64()
+	case Bursts:
+		p.size = p.burst()
+		p.at = p.gap * float64(p.size) * p.rng.Float64()
+	}
+	return p
+}
+
+func (p *plan) burst() int { return burstMin + p.rng.IntN(burstMax-burstMin+1) }
+
+// next returns the next planned instant and how many requests are due at it.
+func (p *plan) next() (at time.Duration, n int) {
+	at, n = time.Duration(p.at), p.size
+	switch p.process {
+	case Constant:
+		p.at += p.gap
+	case Poisson:
+		p.at += p.gap * p.rng.ExpFloat64()
+	case Bursts:
+		p.size = p.burst()
+		p.at += p.gap * float64(p.size)
+	}
+	return at, n
+}
+
+const (
+	dispersionWindow  = time.Millisecond
+	dispersionWindows = 1 << 16
+)
+
+// An arrivalCounter counts the requests sent in each short window of time, from
+// which the index of dispersion of counts follows.
+type arrivalCounter struct {
+	window time.Duration
+	counts []atomic.Uint32 // Atomics: every caller adds, read after the run
+}
+
+func newArrivalCounter(duration time.Duration) *arrivalCounter {
+	c := &arrivalCounter{window: dispersionWindow}
+	for duration/c.window > dispersionWindows {
+		c.window *= 2
+	}
+	c.counts = make([]atomic.Uint32, duration/c.window)
+	return c
+}
+
+func (c *arrivalCounter) add(at time.Duration, n int) {
+	if i := int(at / c.window); i >= 0 && i < len(c.counts) {
+		c.counts[i].Add(uint32(n))
+	}
+}
+
+// dispersion returns the variance of the counts divided by their mean: 0 for an
+// even flow, 1 for Poisson arrivals, about E[n^2]/E[n] for bursts of n. It is
+// NaN if nothing was sent.
+func (c *arrivalCounter) dispersion() float64 {
+	var n, mean, m2 float64 // Welford
+	for i := range c.counts {
+		x := float64(c.counts[i].Load())
+		n++
+		d := x - mean
+		mean += d / n
+		m2 += d * (x - mean)
+	}
+	if n < 2 || mean == 0 {
+		return math.NaN()
+	}
+	return m2 / (n - 1) / mean
+}

@@ -1,0 +1,329 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Names of the subjects that are ours.
+const (
+	Ours    = "slipstream"
+	Control = "slipstream-control"
+)
+
+// A Suite is a set of scenarios whose results share one file.
+type Suite struct {
+	Name      string
+	Scenarios []Scenario
+}
+
+// A Scenario compares subjects under one load.
+type Scenario struct {
+	Name string
+	// Primary is the metric of the columns spread, ratio_lo and ratio_hi.
+	Primary  Metric
+	Subjects []Subject
+	Goals    []Goal
+	// Rounds fixes the number of rounds; 0: as many as the control asks for.
+	Rounds int
+	// Close, if set, gives back what the subjects shared, after the last round.
+	Close func() error
+}
+
+// A Subject is measured once a round.
+type Subject struct {
+	Name string
+	// Variant marks a subject of ours other than Ours and Control: it is no
+	// rival and gets an interval of its own against the best rival.
+	Variant bool
+	Run     func(ctx context.Context, round int) (Sample, error)
+}
+
+func (s Subject) rival() bool { return s.Name != Ours && s.Name != Control && !s.Variant }
+
+// Options say how a Suite runs. Directory, Command and Progress must be set.
+type Options struct {
+	Directory string // of the results; raw rounds go to its subdirectory raw
+	Command   string // what a reader types to measure again
+	Progress  io.Writer
+
+	// Filter holds names of scenarios, separated by commas; a name that no
+	// scenario has selects those that begin with it. Empty: all.
+	Filter string
+	// Rounds overrides the number of rounds of every scenario. 0: as the
+	// scenario says.
+	Rounds int
+	// MaxRounds ends the search for a calm control. 0 means 31.
+	MaxRounds int
+	// Seed orders the subjects of each round. 0: from the clock, and printed.
+	Seed uint64
+}
+
+// A Report is what a Suite found.
+type Report struct {
+	Rows     []Row
+	Verdicts []Verdict
+	Ratios   []RivalRatio
+}
+
+// A RivalRatio is ours against one rival in one metric.
+type RivalRatio struct {
+	Scenario string
+	Rival    string
+	Metric   Metric
+	Ratio    Ratio
+}
+
+// Run measures the scenarios one after the other and stores the results of each
+// as soon as it has them.
+func (s Suite) Run(ctx context.Context, opts Options) (*Report, error) {
+	chosen, err := s.choose(opts.Filter)
+	if err != nil {
+		return nil, err
+	}
+	if opts.Seed == 0 {
+		opts.Seed = uint64(time.Now().UnixNano())
+	}
+	opts.MaxRounds = cmp.Or(opts.MaxRounds, 31)
+	fmt.Fprintf(opts.Progress, "%s: %d scenarios, seed %d, results in %s\n", s.Name, len(chosen), opts.Seed, opts.Directory)
+	order := make([]string, len(s.Scenarios))
+	for i, sc := range s.Scenarios {
+		order[i] = sc.Name
+	}
+	env := Describe(opts.Command)
+	report := &Report{}
+	for i, sc := range chosen {
+		m := &measurement{
+			suite: s.Name, scenario: sc, opts: opts, env: env,
+			position: fmt.Sprintf("%d/%d", i+1, len(chosen)),
+			rounds:   map[string][]Sample{},
+			rng:      rand.New(rand.NewPCG(opts.Seed, uint64(i))),
+		}
+		err := m.run(ctx)
+		if sc.Close != nil {
+			if closeErr := sc.Close(); err == nil {
+				err = closeErr
+			}
+		}
+		if err != nil {
+			return report, fmt.Errorf("load: %s %s: %w", s.Name, sc.Name, err)
+		}
+		rows, lines := m.rows(), m.raw()
+		if err := storeRows(filepath.Join(opts.Directory, s.Name+".json"), order, sc.Name, rows); err != nil {
+			return report, err
+		}
+		if err := storeRaw(filepath.Join(opts.Directory, "raw", s.Name+".jsonl"), order, sc.Name, lines); err != nil {
+			return report, err
+		}
+		report.Rows = append(report.Rows, rows...)
+		report.Verdicts = append(report.Verdicts, m.verdicts()...)
+		report.Ratios = append(report.Ratios, m.ratios()...)
+	}
+	return report, nil
+}
+
+func (s Suite) choose(filter string) ([]Scenario, error) {
+	if filter == "" {
+		return s.Scenarios, nil
+	}
+	wanted := map[string]bool{}
+	for term := range strings.SplitSeq(filter, ",") {
+		term = strings.TrimSpace(term)
+		exact := slices.ContainsFunc(s.Scenarios, func(sc Scenario) bool { return sc.Name == term })
+		for _, sc := range s.Scenarios {
+			if sc.Name == term || !exact && strings.HasPrefix(sc.Name, term) {
+				wanted[sc.Name] = true
+			}
+		}
+	}
+	var chosen []Scenario
+	for _, sc := range s.Scenarios {
+		if wanted[sc.Name] {
+			chosen = append(chosen, sc)
+		}
+	}
+	if len(chosen) == 0 {
+		var names []string
+		for _, sc := range s.Scenarios {
+			names = append(names, sc.Name)
+		}
+		return nil, fmt.Errorf("load: no scenario of %s is called or begins with %q, want one of %s", s.Name, filter, strings.Join(names, ", "))
+	}
+	return chosen, nil
+}
+
+// A measurement is one scenario under way.
+type measurement struct {
+	suite    string
+	scenario Scenario
+	opts     Options
+	env      Environment
+	position string
+	rng      *rand.Rand
+
+	rounds map[string][]Sample // by subject, in the order of the rounds
+}
+
+func (m *measurement) has(subject string) bool {
+	return slices.ContainsFunc(m.scenario.Subjects, func(s Subject) bool { return s.Name == subject })
+}
+
+// limits returns the fewest and the most rounds to run.
+func (m *measurement) limits() (least, most int) {
+	switch {
+	case m.opts.Rounds > 0:
+		return m.opts.Rounds, m.opts.Rounds
+	case m.scenario.Rounds > 0:
+		return m.scenario.Rounds, m.scenario.Rounds
+	case !m.has(Ours) || !m.has(Control):
+		return minRounds, minRounds
+	}
+	return minRounds, max(minRounds, m.opts.MaxRounds)
+}
+
+// run repeats rounds, each subject once in random order, until the control is
+// calm or the rounds are used up.
+func (m *measurement) run(ctx context.Context) error {
+	least, most := m.limits()
+	started := time.Now()
+	for round := 1; round <= most; round++ {
+		for _, i := range m.rng.Perm(len(m.scenario.Subjects)) {
+			subject := m.scenario.Subjects[i]
+			sample, err := subject.Run(ctx, round)
+			if err != nil {
+				return fmt.Errorf("%s, round %d: %w", subject.Name, round, err)
+			}
+			m.rounds[subject.Name] = append(m.rounds[subject.Name], sample)
+			if sample.Errors > 0 {
+				fmt.Fprintf(m.opts.Progress, "  %s: %d requests failed, for example: %s\n", subject.Name, sample.Errors, sample.ErrorSample)
+			}
+		}
+		m.progress(round, least, most, time.Since(started))
+		if round >= least && m.settled() {
+			break
+		}
+	}
+	return nil
+}
+
+func (m *measurement) progress(round, least, most int, elapsed time.Duration) {
+	each := elapsed / time.Duration(round)
+	remaining := fmt.Sprintf("%v", (each * time.Duration(max(least-round, 0))).Round(time.Second))
+	if most > least {
+		remaining += fmt.Sprintf(" to %v", (each * time.Duration(most-round)).Round(time.Second))
+	}
+	control := ""
+	if m.has(Ours) && m.has(Control) {
+		r, _ := Settled(column(m.rounds[Ours], m.scenario.Primary), column(m.rounds[Control], m.scenario.Primary))
+		control = fmt.Sprintf(", control %.3f-%.3f", r.Lo, r.Hi)
+	}
+	fmt.Fprintf(m.opts.Progress, "%s %s %s: round %d of %d to %d, elapsed %v, remaining %s%s\n",
+		m.suite, m.position, m.scenario.Name, round, least, most, elapsed.Round(time.Second), remaining, control)
+}
+
+// settled reports whether every metric that is judged has a calm control.
+func (m *measurement) settled() bool {
+	metrics := []Metric{m.scenario.Primary}
+	for _, g := range m.scenario.Goals {
+		metrics = append(metrics, g.Metric)
+	}
+	for _, metric := range metrics {
+		if _, ok := Settled(column(m.rounds[Ours], metric), column(m.rounds[Control], metric)); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// bestRival returns the rival with the best median of metric, if there is one.
+func (m *measurement) bestRival(metric Metric) (string, bool) {
+	best, bestMedian := "", math.NaN()
+	for _, s := range m.scenario.Subjects {
+		if !s.rival() {
+			continue
+		}
+		median := Median(present(column(m.rounds[s.Name], metric)))
+		if math.IsNaN(median) {
+			continue
+		}
+		if best == "" || (median > bestMedian) == metric.moreIsBetter() {
+			best, bestMedian = s.Name, median
+		}
+	}
+	return best, best != ""
+}
+
+func (m *measurement) rows() []Row {
+	primary := m.scenario.Primary
+	best, found := m.bestRival(primary)
+	var rows []Row
+	for _, s := range m.scenario.Subjects {
+		row := newRow(m.suite, m.scenario.Name, s.Name, m.rounds[s.Name], primary)
+		if found && (s.Name == Ours || s.Variant) {
+			if r, err := PairedRatio(column(m.rounds[s.Name], primary), column(m.rounds[best], primary)); err == nil {
+				row.RatioLo, row.RatioHi = number(r.Lo), number(r.Hi)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (m *measurement) verdicts() []Verdict {
+	var out []Verdict
+	for _, goal := range m.scenario.Goals {
+		if goal.Rival == "" {
+			goal.Rival, _ = m.bestRival(goal.Metric)
+		}
+		if !m.has(Ours) || !m.has(goal.Rival) {
+			continue
+		}
+		v := Judge(goal, column(m.rounds[Ours], goal.Metric), column(m.rounds[goal.Rival], goal.Metric), column(m.rounds[Control], goal.Metric))
+		v.Scenario = m.scenario.Name
+		out = append(out, v)
+	}
+	return out
+}
+
+// ratios compares ours with every other subject in the primary metric.
+func (m *measurement) ratios() []RivalRatio {
+	var out []RivalRatio
+	for _, s := range m.scenario.Subjects {
+		if s.Name == Ours || !m.has(Ours) {
+			continue
+		}
+		r, err := PairedRatio(column(m.rounds[Ours], m.scenario.Primary), column(m.rounds[s.Name], m.scenario.Primary))
+		if err == nil {
+			out = append(out, RivalRatio{Scenario: m.scenario.Name, Rival: s.Name, Metric: m.scenario.Primary, Ratio: r})
+		}
+	}
+	return out
+}
+
+func (m *measurement) raw() []rawLine {
+	var lines []rawLine
+	for _, s := range m.scenario.Subjects {
+		for i, sample := range m.rounds[s.Name] {
+			values := map[Metric]*float64{}
+			for metric, v := range sample.Values {
+				values[metric] = number(v)
+			}
+			lines = append(lines, rawLine{
+				Suite: m.suite, Scenario: m.scenario.Name, Subject: s.Name, Round: i + 1, Values: values,
+				Errors: sample.Errors, Error: sample.ErrorSample, Details: sample.Details, Seed: m.opts.Seed, Environment: m.env,
+			})
+		}
+	}
+	for _, v := range m.verdicts() {
+		lines = append(lines, rawLine{Suite: m.suite, Scenario: m.scenario.Name, Verdict: v.String(), Seed: m.opts.Seed, Environment: m.env})
+	}
+	return lines
+}
