@@ -5,6 +5,7 @@
 //
 //	file            gives
 //	seed.go         Seed, Rand: random tests that can be replayed
+//	soak.go         SoakTime: how long tests that repeat random work go on
 //	eventually.go   Eventually: wait for a condition, with its last error
 //	golden.go       Golden: compare with testdata, rewrite with -update
 //	leak.go         NoLeaks: goroutines and descriptors left behind

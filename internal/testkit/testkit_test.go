@@ -100,6 +100,25 @@ func TestSeedIsPrintedAndReplays(t *testing.T) {
 	}
 }
 
+func TestSoakTime(t *testing.T) {
+	t.Setenv(SoakEnv, "")
+	if got := SoakTime(t, 2*time.Second); got != 2*time.Second {
+		t.Errorf("without %s: %v, want the short time", SoakEnv, got)
+	}
+	t.Setenv(SoakEnv, "10m")
+	if got := SoakTime(t, 2*time.Second); got != 10*time.Minute {
+		t.Errorf("with 10m: %v", got)
+	}
+	for _, bad := range []string{"10", "-1s", "soon"} {
+		t.Setenv(SoakEnv, bad)
+		p := &probe{TB: t}
+		p.run(func() { SoakTime(p, time.Second) })
+		if !p.contains(bad) {
+			t.Errorf("%s=%s: failure %q", SoakEnv, bad, p.failure())
+		}
+	}
+}
+
 func TestEventually(t *testing.T) {
 	calls := 0
 	Eventually(t, 10*time.Second, func() error {

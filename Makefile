@@ -1,0 +1,91 @@
+# One door for every check. Variables are given on the command line:
+#   make bench SUITE=gateway QUICK=1      make fuzz FUZZTIME=5m
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO        ?= go
+TOOL      := $(GO) tool -modfile=tools/go.mod
+PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+FUZZTIME  ?= 30s
+SOAKTIME  ?= 10m
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: prepare
+prepare: ## install the servers that tests start (Debian/Ubuntu as root), else name them and fail
+	@scripts/prepare.sh
+
+.PHONY: test
+test: prepare ## run all tests, and build the benchmarks
+	$(GO) test ./...
+	cd bench && $(GO) vet ./... && $(GO) build ./...
+
+.PHONY: race
+race: prepare ## run all tests under the race detector
+	$(GO) test -race -timeout 30m ./...
+
+.PHONY: check
+check: check-format check-vet check-platforms check-generate check-vulnerabilities ## everything that reads code without running it
+
+.PHONY: check-format
+check-format:
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "gofmt these:"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: check-vet
+check-vet:
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+	cd bench && $(GO) vet ./...
+
+.PHONY: check-platforms
+check-platforms:
+	@for p in $(PLATFORMS); do \
+		echo "build $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build ./...; \
+	done
+
+.PHONY: check-generate
+check-generate:
+	@scripts/generate-clean.sh
+
+.PHONY: check-vulnerabilities
+check-vulnerabilities:
+	@scripts/vulnerabilities.sh
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (30s) each
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: soak
+soak: prepare ## run the tests called Soak for SOAKTIME (10m) each, under the race detector
+	SLIPSTREAM_SOAK=$(SOAKTIME) $(GO) test -race -count=1 -timeout 24h -run Soak -v ./...
+
+.PHONY: mutants
+mutants: ## break the code in each listed way; every one must be caught by a test
+	$(GO) run ./internal/testkit/mutants internal/testkit/mutants/mutants.txt
+
+.PHONY: bench
+bench: ## run one benchmark suite: SUITE=name [SCENARIO=...] [ROUNDS=n] [QUICK=1]
+	@if [ -z "$(SUITE)" ]; then echo 'usage: make bench SUITE=gateway [SCENARIO=memory-hit/64] [ROUNDS=n] [QUICK=1]'; exit 2; fi
+	cd bench && SCENARIO='$(SCENARIO)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' $(GO) run ./$(SUITE)
+
+.PHONY: bench-compare
+bench-compare: ## compare the working tree with another commit: REF=main
+	@if [ -z "$(REF)" ]; then echo 'usage: make bench-compare REF=main'; exit 2; fi
+	scripts/bench-compare.sh '$(REF)'
+
+.PHONY: generate
+generate: ## write all generated files anew
+	$(GO) generate ./...
+
+.PHONY: build
+build: ## build bin/slipstream
+	$(GO) build -trimpath -o bin/slipstream ./cmd/slipstream
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin

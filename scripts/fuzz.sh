@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Runs every fuzz target of the module for the given time: go test takes one
+# target of one package at a time.
+set -euo pipefail
+fuzztime=${1:-30s}
+
+found=0
+for package in $(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do
+	# The last line of -list is the package's own "ok".
+	for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+		found=$((found + 1))
+		echo "== $package $target for $fuzztime"
+		go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" "$package"
+	done
+done
+if [ "$found" -eq 0 ]; then
+	echo "fuzz: no fuzz target found" >&2
+	exit 1
+fi
+echo "== $found targets ran"

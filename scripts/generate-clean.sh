@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Fails if generating anew changes a file, added or not: what is committed as
+# generated must be what today's generators write.
+set -euo pipefail
+state() { git ls-files -co --exclude-standard -z | xargs -0 sha256sum --; }
+before=$(state)
+make --no-print-directory generate
+if ! changed=$(diff <(echo "$before") <(state)); then
+	echo "make generate changed these files:"
+	awk '/^[<>]/ { print "  " $3 }' <<<"$changed" | sort -u
+	exit 1
+fi

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs the programs that the tests start and that are missing here. On
+# Debian or Ubuntu as root it installs them and says so; elsewhere it names them
+# and fails, because a test that skips for want of a server looks like a pass.
+set -euo pipefail
+
+# One line a program: binary | Debian package | needed by.
+programs='
+python3      | python3-minimal  | the second writer of the freshness tests
+sqlite3      | sqlite3          | SQLite files written by another implementation
+redis-server | redis-server     | internal/testkit: StartRedis
+tarantool    | tarantool        | internal/testkit: StartTarantool
+postgres     | postgresql       | internal/testkit: StartPostgres
+'
+
+# Debian keeps the programs of PostgreSQL out of PATH.
+present() {
+	command -v "$1" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null
+}
+
+packages=()
+missing=""
+while IFS='|' read -r binary package reason; do
+	binary=${binary// /} package=${package// /}
+	if [ -n "$binary" ] && ! present "$binary"; then
+		packages+=("$package")
+		missing+="  $binary (Debian package $package), for$reason"$'\n'
+	fi
+done <<<"$programs"
+
+if [ ${#packages[@]} -eq 0 ]; then
+	exit 0
+fi
+printf 'prepare: missing here:\n%s' "$missing"
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+	echo 'prepare: install them, or run as root on Debian or Ubuntu' >&2
+	exit 1
+fi
+echo "prepare: installing ${packages[*]}"
+export DEBIAN_FRONTEND=noninteractive
+# The tests start servers of their own, so the packages' services stay off:
+# runlevel 1 tells invoke-rc.d so.
+export RUNLEVEL=1
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+for p in "${packages[@]}"; do
+	echo "prepare: installed $p"
+done
