@@ -31,6 +31,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.service.Answer(ctx, &req, &rsp)
 		cancel()
 	}
+	h.service.count(rsp.Status)
 	write(w, &rsp)
 }
 

@@ -54,6 +54,26 @@ type Service struct {
 	byName map[string]*served
 	list   []*served
 	log    *slog.Logger
+
+	// Atomics, one a status from 200 to 599. Written by every answer, read by
+	// EachStatus.
+	answered [400]atomic.Int64
+}
+
+// EachStatus calls visit with every status that was answered and how often.
+func (s *Service) EachStatus(visit func(status string, n int64)) {
+	for i := range s.answered {
+		if n := s.answered[i].Load(); n > 0 {
+			visit(strconv.Itoa(200+i), n)
+		}
+	}
+}
+
+// count is called by the adapters with each answer that they write.
+func (s *Service) count(status int) {
+	if i := status - 200; i >= 0 && i < len(s.answered) {
+		s.answered[i].Add(1)
+	}
 }
 
 // served is a resource as the service keeps it.

@@ -1,0 +1,224 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/admin"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
+	"github.com/slipstream-go/slipstream/gateway/tier/memory"
+)
+
+// Options are what a program that embeds a gateway gives it besides the
+// configuration. The zero value is usable.
+type Options struct {
+	// Logger gets what operators should know. Default: discarded.
+	Logger *slog.Logger
+}
+
+// Gateway is a running or startable gateway. Call New, Start, then Shutdown once.
+type Gateway struct {
+	// Immutable after New.
+	config  *config.Config
+	log     *slog.Logger
+	cache   *cache.Cache
+	service *httpfront.Service
+	metrics *prometheus.Registry
+	origin  *lateOrigin
+	ctx     context.Context // ends with Shutdown
+	cancel  context.CancelFunc
+
+	// Immutable after Start.
+	http          *httpfront.Server
+	admin         *admin.Server
+	adminListener net.Listener
+
+	following bool           // Start came to its end
+	followed  chan struct{}  // closed when the stream's goroutine has ended
+	tasks     sync.WaitGroup // the other goroutines of the gateway; Shutdown waits
+	failed    chan error     // what ends the gateway besides Shutdown, at most one
+	once      sync.Once      // of Shutdown
+
+	// Atomics. Written by the goroutine that connects, read by readiness.
+	waiting atomic.Pointer[string] // why the database is not reached
+}
+
+// New builds a gateway. It opens nothing.
+func New(cfg *config.Config, opts Options) (*Gateway, error) {
+	full := cfg.WithDefaults()
+	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{},
+		followed: make(chan struct{}), failed: make(chan error, 1)}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	tier, err := memory.New(full.Tiers.Memory)
+	if err != nil {
+		return nil, err
+	}
+	var resources []cache.Resource
+	var served []httpfront.Resource
+	for _, r := range full.Resources {
+		resources = append(resources, cacheResource(r))
+		served = append(served, httpfront.Resource{Name: r.Name, CacheControl: r.CacheControl})
+	}
+	g.cache, err = cache.New(cache.Config{
+		Resources: resources,
+		Origin:    g.origin,
+		Tiers:     []cache.Tier{tier},
+		Clock:     bootTime,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.service = httpfront.NewService(g.cache, served, g.log)
+	g.metrics = newMetrics(g)
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	return g, nil
+}
+
+func cacheResource(r config.Resource) cache.Resource {
+	c := cache.Resource{
+		Name:        r.Name,
+		Freshness:   r.Freshness,
+		MissingTTL:  r.MissingTTL,
+		MaxBatch:    r.Load.Batch,
+		MaxLoads:    r.Load.Concurrency,
+		MaxQueue:    r.Load.Queue,
+		LoadTimeout: r.Load.Timeout,
+	}
+	switch r.OnStale {
+	case config.Stale:
+		c.Policy = cache.ServeStale
+	case config.Unavailable:
+		c.Policy = cache.Unavailable
+	case config.Reload:
+		c.Policy = cache.Reload
+	}
+	return c
+}
+
+// Start binds the listeners and begins to serve. A database that is not there is
+// waited for in the background; until it is, documents are answered with 503 and
+// /ready says why. A database that does not fit the configuration is an error.
+// The context bounds the start only.
+func (g *Gateway) Start(ctx context.Context) error {
+	// One attempt before anything is served, so that a wrong configuration
+	// is told at once.
+	c, err := connect(ctx, g.config, g.log)
+	if err != nil && !errors.Is(err, cache.ErrUnavailable) {
+		return err
+	}
+	if c != nil {
+		if err := g.adopt(c); err != nil {
+			return err
+		}
+	} else {
+		why := err.Error()
+		g.waiting.Store(&why)
+		g.log.Warn("the database cannot be reached, trying again", "error", err)
+	}
+	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.service, httpfront.Config{Log: g.log}); err != nil {
+		return err
+	}
+	if err = g.listenAdmin(); err != nil {
+		return errors.Join(err, g.http.Shutdown(ctx))
+	}
+	g.following = true
+	// Ends with the context of the gateway; Shutdown waits for it.
+	go func() {
+		defer close(g.followed)
+		if err := g.follow(c); err != nil && g.ctx.Err() == nil {
+			g.failed <- err
+		}
+	}()
+	return nil
+}
+
+// adopt tells everybody what the database looks like.
+func (g *Gateway) adopt(c *connection) error {
+	for i := range g.config.Resources {
+		if err := g.service.SetColumns(cache.ResourceID(i), c.database.KeyColumns(i)); err != nil {
+			return errors.Join(fmt.Errorf("resource %s: %w", g.config.Resources[i].Name, err), c.database.Close())
+		}
+	}
+	for _, w := range c.database.Warnings() {
+		g.log.Warn(w)
+	}
+	g.origin.reached.Store(c)
+	g.waiting.Store(nil)
+	return nil
+}
+
+// follow connects if that has not been done, and then follows the stream.
+func (g *Gateway) follow(c *connection) error {
+	if c == nil {
+		var err error
+		if c, err = g.reach(g.ctx); err != nil {
+			return err
+		}
+		if err := g.adopt(c); err != nil {
+			return err
+		}
+		g.log.Info("the database was reached")
+	}
+	return c.stream.Run(g.ctx, g.cache)
+}
+
+// HTTPAddr returns the address of the HTTP frontend.
+func (g *Gateway) HTTPAddr() net.Addr { return g.http.Addr() }
+
+// AdminAddr returns the address of the admin listener.
+func (g *Gateway) AdminAddr() net.Addr { return g.adminListener.Addr() }
+
+// Stats returns a moment's view of the cache.
+func (g *Gateway) Stats() cache.Stats { return g.cache.Stats() }
+
+// Wait returns when the gateway cannot go on, with the reason, or nil after
+// Shutdown.
+func (g *Gateway) Wait() error {
+	select {
+	case err := <-g.failed:
+		return err
+	case <-g.ctx.Done():
+		return nil
+	}
+}
+
+// Shutdown drains the gateway: it stops accepting, lets requests under way end,
+// and then stops loads and stream. When ctx ends first, what is left is cut off
+// and the context's error returned.
+func (g *Gateway) Shutdown(ctx context.Context) error {
+	var err error
+	g.once.Do(func() {
+		var errs []error
+		if g.http != nil {
+			errs = append(errs, g.http.Shutdown(ctx))
+		}
+		g.cancel()
+		if g.following {
+			<-g.followed
+		}
+		errs = append(errs, g.cache.Close())
+		if c := g.origin.reached.Load(); c != nil {
+			errs = append(errs, c.database.Close())
+		}
+		if g.admin != nil { // last, so that operators can watch the drain
+			short, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			errs = append(errs, g.admin.Shutdown(short))
+			cancel()
+		}
+		g.tasks.Wait()
+		err = errors.Join(errs...)
+	})
+	return err
+}

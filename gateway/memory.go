@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"os"
+	"runtime/debug"
+	"time"
+)
+
+// Memory of a gateway: the budget of the documents, what the collector needs to
+// turn over, and the connections.
+const (
+	// gcPercent lets a small heap grow before it is collected: with little in
+	// the cache, a collection every 4 MiB of garbage would cost more than the
+	// requests. The limit below rules as soon as the cache is full.
+	gcPercent = 400
+	// perConnection is what one connection of net/http takes: two buffers of
+	// 4 KiB, a goroutine's stack, and its bookkeeping.
+	perConnection = 20 << 10
+	limitBase     = 48 << 20
+	limitStep     = 16 << 20 // smaller changes are not worth stopping the world
+)
+
+// LimitMemory makes the Go runtime keep the whole process near the budget: 1.2
+// times the documents' bytes, 48 MiB, and 20 KiB a connection. It is for programs
+// that are nothing but a gateway. Call it after Start; it ends with Shutdown. GOGC and GOMEMLIMIT
+// in the environment win.
+func (g *Gateway) LimitMemory() {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	debug.SetGCPercent(gcPercent)
+	set := int64(0)
+	adjust := func() {
+		limit := g.config.Tiers.Memory/5*6 + limitBase + perConnection*g.http.Connections()
+		if limit > set || limit < set-limitStep {
+			set = limit + limitStep
+			debug.SetMemoryLimit(set)
+		}
+	}
+	adjust()
+	g.tasks.Add(1)
+	// Ends with the context of the gateway; Shutdown waits for it.
+	go func() {
+		defer g.tasks.Done()
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-g.ctx.Done():
+				return
+			case <-ticker.C:
+				adjust()
+			}
+		}
+	}()
+}

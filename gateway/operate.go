@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/admin"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// listenAdmin binds the listener of operators and begins to serve it.
+func (g *Gateway) listenAdmin() error {
+	l, err := net.Listen("tcp", g.config.Admin.Address)
+	if err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	g.adminListener = l
+	g.admin = admin.New(admin.Config{
+		Ready:     g.Ready,
+		Metrics:   g.metrics,
+		Effective: g.config.Redacted,
+		Purger:    g,
+	})
+	g.tasks.Add(1)
+	// Ends with Shutdown of the admin server, which Gateway.Shutdown calls.
+	go func() {
+		defer g.tasks.Done()
+		if err := g.admin.Serve(l); err != nil {
+			g.log.Error("the admin listener has ended", "error", err)
+		}
+	}()
+	return nil
+}
+
+// Ready returns nothing while every resource keeps its promise, and otherwise
+// why the gateway should get no traffic, a sentence a reason.
+func (g *Gateway) Ready() (reasons []string) {
+	if why := g.waiting.Load(); why != nil {
+		return []string{"the database cannot be reached: " + *why}
+	}
+	for i, r := range g.config.Resources {
+		if ok, why := g.cache.Promise(cache.ResourceID(i)); !ok {
+			reasons = append(reasons, "resource "+r.Name+": "+why)
+		}
+	}
+	return reasons
+}
+
+// Purge drops the document with the key, given as percent-decoded segments, or
+// every document of the resource if there are none. It implements [admin.Purger].
+func (g *Gateway) Purge(name string, key []string) error {
+	for i, r := range g.config.Resources {
+		if r.Name != name {
+			continue
+		}
+		id := cache.ResourceID(i)
+		if len(key) == 0 {
+			g.cache.PurgeResource(id)
+			return nil
+		}
+		c := g.origin.reached.Load()
+		if c == nil {
+			return nil // nothing was ever loaded
+		}
+		document, err := resource.ID(c.database.KeyColumns(i), key)
+		if err != nil {
+			return err
+		}
+		g.cache.Purge(cache.Key{Resource: id, ID: document})
+		return nil
+	}
+	return fmt.Errorf("%w %q", admin.ErrUnknownResource, name)
+}
