@@ -17,6 +17,10 @@ type Config struct {
 	Duration time.Duration // of the measured window, without the drain
 	WarmUp   time.Duration // before it, not measured; 0: none
 
+	// Requests ends a closed loop when each caller has sent that many, if that
+	// is before Duration. 0: no limit. It does not apply to the warm-up.
+	Requests int
+
 	// Batch is how many requests a BatchCaller gets at once: always that many
 	// in a closed loop, up to that many of those due in an open one. 0 and 1
 	// mean one at a time.
@@ -45,6 +49,9 @@ func (c *Config) fill() error {
 	}
 	if err := c.Arrivals.validate(); err != nil {
 		return err
+	}
+	if c.Requests < 0 || c.Requests > 0 && c.Arrivals.open() {
+		return fmt.Errorf("load: %d requests a caller, want a positive number and a closed loop", c.Requests)
 	}
 	c.Batch = max(c.Batch, 1)
 	if c.DrainLimit == 0 {
@@ -155,7 +162,7 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	}
 	var warmUpErrors uint64
 	if cfg.WarmUp > 0 {
-		r.phase(ctx, cfg.WarmUp)
+		r.phase(ctx, cfg.WarmUp, 0)
 		for _, w := range r.workers {
 			warmUpErrors += w.errors
 			w.reset()
@@ -172,7 +179,7 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 		return nil, err
 	}
 	started := time.Now()
-	arrivals := r.phase(ctx, cfg.Duration)
+	arrivals := r.phase(ctx, cfg.Duration, cfg.Requests)
 	elapsed := time.Since(started)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -229,9 +236,10 @@ func (r *runner) close() {
 	}
 }
 
-// phase runs all workers for d and returns when each has finished its last
+// phase runs all workers for d, in a closed loop for at most limit requests each
+// (0: no limit), and returns when each has finished its last
 // request. In an open loop it returns the arrivals that were achieved.
-func (r *runner) phase(ctx context.Context, d time.Duration) *arrivalCounter {
+func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrivalCounter {
 	unwatch := context.AfterFunc(ctx, func() { r.stopped.Store(true) })
 	defer unwatch()
 	watchdog := time.AfterFunc(d+r.cfg.DrainLimit, func() {
@@ -254,7 +262,7 @@ func (r *runner) phase(ctx context.Context, d time.Duration) *arrivalCounter {
 			if arrivals != nil {
 				w.open(ctx, r, start, d, arrivals)
 			} else {
-				w.closed(ctx, r, start.Add(d))
+				w.closed(ctx, r, start.Add(d), limit)
 			}
 		})
 	}

@@ -303,6 +303,20 @@ func (a *allocatingTarget) Do(context.Context) error {
 	return nil
 }
 
+func TestRequestsLimitEachCaller(t *testing.T) {
+	target := &fakeTarget{delay: 100 * time.Microsecond}
+	r, err := Run(t.Context(), Config{Callers: 5, Duration: time.Minute, Requests: 3}, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Completed != 15 || target.calls.Load() != 15 {
+		t.Errorf("completed %d of %d, want 15", r.Completed, target.calls.Load())
+	}
+	if r.Elapsed > 10*time.Second {
+		t.Errorf("elapsed %v: the window did not end with the last request", r.Elapsed)
+	}
+}
+
 func TestConfigErrors(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"no callers":      {Duration: time.Second},
@@ -310,6 +324,7 @@ func TestConfigErrors(t *testing.T) {
 		"unknown process": {Callers: 1, Duration: time.Second, Arrivals: Arrivals{Process: "even", Rate: 1}},
 		"no rate":         {Callers: 1, Duration: time.Second, Arrivals: Arrivals{Process: Poisson}},
 		"rate NaN":        {Callers: 1, Duration: time.Second, Arrivals: Arrivals{Process: Poisson, Rate: math.NaN()}},
+		"open requests":   {Callers: 1, Duration: time.Second, Requests: 5, Arrivals: Arrivals{Process: Poisson, Rate: 1}},
 		"closed rate":     {Callers: 1, Duration: time.Second, Arrivals: Arrivals{Rate: 5}},
 	} {
 		if _, err := Run(t.Context(), cfg, &fakeTarget{}); err == nil {

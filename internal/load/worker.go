@@ -57,15 +57,20 @@ func (w *worker) reset() {
 
 func (w *worker) closeCaller() { w.closeOnce.Do(func() { _ = w.caller.Close() }) }
 
-// closed issues one request after the other until end.
-func (w *worker) closed(ctx context.Context, r *runner, end time.Time) {
+// closed issues one request after the other until end or until it has issued
+// limit of them, if that is not 0.
+func (w *worker) closed(ctx context.Context, r *runner, end time.Time, limit int) {
 	now := time.Now()
-	for now.Before(end) && !r.stopped.Load() {
+	for issued := 0; now.Before(end) && !r.stopped.Load() && (limit == 0 || issued < limit); {
 		sent := now
 		n := 1
 		if w.batch != nil {
 			n = len(w.outcomes)
+			if limit > 0 {
+				n = min(n, limit-issued)
+			}
 		}
+		issued += n
 		w.issue(ctx, n)
 		now = time.Now()
 		if w.settle(n, sent, sent, now, r) > 0 {
