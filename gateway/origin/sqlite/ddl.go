@@ -1,0 +1,284 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// State is what Check found about an object.
+type State uint8
+
+// States of an object.
+const (
+	Present  State = iota // as it should be
+	Missing               // not in the database
+	Differs               // there, but with another text
+	LeftOver              // of an earlier declaration; costs writers time and nothing else
+)
+
+// String returns the word for the state.
+func (s State) String() string {
+	return [...]string{"present", "missing", "differs", "left over"}[s]
+}
+
+// Finding is an object and its state.
+type Finding struct {
+	Object
+	State State
+}
+
+// Statement is one step of a plan.
+type Statement struct {
+	SQL     string
+	Comment string // why, for people
+}
+
+// Check compares what the resources need with what the database has. The
+// promise of a resource holds while none of its objects is missing or differs.
+func (o *Origin) Check(ctx context.Context) ([]Finding, error) {
+	var findings []Finding
+	err := o.withConn(ctx, "check triggers", func(c *conn) error {
+		return c.read(func() (err error) {
+			findings, err = o.findings(c.Conn)
+			return err
+		})
+	})
+	return findings, err
+}
+
+// Plan returns the statements that Apply would run now; none if all is well.
+func (o *Origin) Plan(ctx context.Context) ([]Statement, error) {
+	findings, err := o.Check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.plan(findings), nil
+}
+
+// Apply creates what is missing and replaces what differs, in one transaction.
+// It appends a row to the change table for every resource it touched, so that
+// no document that was read before its triggers existed outlives them.
+func (o *Origin) Apply(ctx context.Context) ([]Statement, error) {
+	var done []Statement
+	err := o.withWriter(ctx, "create triggers", func(conn *sqlite3.Conn) error {
+		findings, err := o.findings(conn)
+		if err != nil {
+			return err
+		}
+		done = o.plan(findings)
+		for _, s := range done {
+			if err := conn.Exec(s.SQL); err != nil {
+				return fmt.Errorf("%w in %s", err, s.SQL)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// Drop removes every trigger and the change table, of this configuration and of
+// earlier ones, and returns what it ran.
+func (o *Origin) Drop(ctx context.Context) ([]Statement, error) {
+	var done []Statement
+	err := o.withWriter(ctx, "drop triggers", func(conn *sqlite3.Conn) error {
+		texts, err := triggerTexts(conn)
+		if err != nil {
+			return err
+		}
+		for _, name := range sortedNames(texts) {
+			if name == changeTable {
+				continue
+			}
+			done = append(done, Statement{"DROP TRIGGER " + quoteName(name), "no longer recorded"})
+		}
+		if texts[changeTable] != "" {
+			done = append(done, Statement{"DROP TABLE " + quoteName(changeTable), "the record of changes"})
+		}
+		for _, s := range done {
+			if err := conn.Exec(s.SQL); err != nil {
+				return fmt.Errorf("%w in %s", err, s.SQL)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+func sortedNames(texts map[string]string) []string {
+	names := make([]string, 0, len(texts))
+	for name := range texts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// findings compares inside the transaction that conn is in.
+func (o *Origin) findings(conn *sqlite3.Conn) ([]Finding, error) {
+	version, err := schemaVersion(conn)
+	if err != nil {
+		return nil, err
+	}
+	s, err := readSchema(conn, version, o.resources)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := triggerTexts(conn)
+	if err != nil {
+		return nil, err
+	}
+	wanted := []Object{{Name: changeTable, SQL: changeTableSQL, Comment: "the record of changes that all triggers append to"}}
+	for _, c := range s.resources {
+		if c.err != nil {
+			return nil, c.err
+		}
+		wanted = append(wanted, c.triggers...)
+	}
+	var findings []Finding
+	for _, object := range wanted {
+		findings = append(findings, Finding{object, stateOf(object, texts)})
+		delete(texts, object.Name)
+	}
+	for _, name := range sortedNames(texts) {
+		resource, _, _ := strings.Cut(strings.TrimPrefix(name, "slipstream_"), "/")
+		findings = append(findings, Finding{
+			Object{Name: name, Resource: resource, SQL: texts[name], Comment: "not needed by the present declaration"}, LeftOver})
+	}
+	return findings, nil
+}
+
+func stateOf(object Object, texts map[string]string) State {
+	switch text, ok := texts[object.Name]; {
+	case !ok:
+		return Missing
+	case text != object.SQL:
+		return Differs
+	default:
+		return Present
+	}
+}
+
+// missing says, for people, why the promise of the resource cannot be given;
+// empty if it can.
+func (c *compiled) missing(texts map[string]string) string {
+	if c.err != nil {
+		return c.err.Error()
+	}
+	const remedy = "; run slipstream db apply"
+	if state := stateOf(Object{Name: changeTable, SQL: changeTableSQL}, texts); state != Present {
+		return fmt.Sprintf("table %s %s%s", changeTable, verb(state), remedy)
+	}
+	for _, object := range c.triggers {
+		if state := stateOf(object, texts); state != Present {
+			return fmt.Sprintf("trigger %s %s%s", object.Name, verb(state), remedy)
+		}
+	}
+	return ""
+}
+
+func verb(s State) string {
+	if s == Missing {
+		return "is missing"
+	}
+	return "is not as it should be"
+}
+
+// plan orders the statements: drops first, then the table, then triggers.
+func (o *Origin) plan(findings []Finding) []Statement {
+	var drops, creates []Statement
+	touched := make(map[string]bool)
+	ours := make(map[string]bool)
+	for i := range o.resources {
+		ours[o.resources[i].Name] = true
+	}
+	for _, f := range findings {
+		kind := "TRIGGER"
+		if f.Name == changeTable {
+			kind = "TABLE"
+		}
+		switch f.State {
+		case LeftOver:
+			// Those of other resources may serve another gateway: Drop
+			// removes them, a plan does not.
+			if ours[f.Resource] {
+				drops = append(drops, Statement{"DROP TRIGGER " + quoteName(f.Name), f.Name + " is left over"})
+			}
+			continue
+		case Present:
+			continue
+		case Differs:
+			drops = append(drops, Statement{"DROP " + kind + " " + quoteName(f.Name), f.Name + " differs and is made anew"})
+		}
+		creates = append(creates, Statement{f.SQL, f.Comment})
+		touched[f.Resource] = true
+	}
+	for i := range o.resources {
+		if name := o.resources[i].Name; touched[name] || touched[""] {
+			creates = append(creates, Statement{
+				fmt.Sprintf("INSERT INTO %s(at, resource, key, nonce) VALUES (CAST(strftime('%%s','now') AS INTEGER), %s, NULL, randomblob(8))",
+					quoteName(changeTable), quoteText(name)),
+				"documents of " + name + " read before now were read unwatched"})
+		}
+	}
+	return append(drops, creates...)
+}
+
+// withWriter runs do in a write transaction of a connection of its own.
+func (o *Origin) withWriter(ctx context.Context, doing string, do func(*sqlite3.Conn) error) error {
+	c, err := o.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	c.SetInterrupt(ctx)
+	err = c.Exec("BEGIN IMMEDIATE")
+	if err == nil {
+		if err = do(c.Conn); err == nil {
+			err = c.Exec("COMMIT")
+		}
+		if !c.GetAutocommit() {
+			c.SetInterrupt(context.Background())
+			_ = c.Exec("ROLLBACK") // the error that led here is the one to tell
+		}
+	}
+	return o.wrapError(ctx, doing, err)
+}
+
+// trimRows is how many rows of the change table one trimming deletes at most:
+// 10,000 take about 10 ms, which a writer waiting for the lock does not notice.
+const trimRows = 10_000
+
+// trim deletes rows older than keep, never the newest one and none after limit,
+// which the stream has still to read.
+func trim(conn *sqlite3.Conn, now time.Time, keep time.Duration, limit int64) (int64, error) {
+	stmt, _, err := conn.Prepare(`DELETE FROM "slipstream_change" WHERE id IN (
+		SELECT id FROM "slipstream_change" WHERE id < ?1 ORDER BY id LIMIT ?2) AND at < ?3`)
+	if err != nil {
+		return 0, err
+	}
+	defer stmt.Close()
+	if err := stmt.BindInt64(1, limit); err != nil {
+		return 0, err
+	}
+	if err := stmt.BindInt64(2, trimRows); err != nil {
+		return 0, err
+	}
+	if err := stmt.BindInt64(3, now.Add(-keep).Unix()); err != nil {
+		return 0, err
+	}
+	if err := stmt.Exec(); err != nil {
+		return 0, err
+	}
+	return conn.Changes(), nil
+}

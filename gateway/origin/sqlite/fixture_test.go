@@ -1,0 +1,154 @@
+package sqlite
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// newFile creates a database file with the given statements and returns its path.
+func newFile(t testing.TB, sql ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.db")
+	db, err := sqlite3.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	mustExec(t, db, sql...)
+	return path
+}
+
+// openWriter opens a connection of the application that owns the database.
+func openWriter(t testing.TB, path string, sql ...string) *sqlite3.Conn {
+	t.Helper()
+	db, err := sqlite3.OpenFlags(path, sqlite3.OPEN_READWRITE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	mustExec(t, db, sql...)
+	return db
+}
+
+func mustExec(t testing.TB, db *sqlite3.Conn, sql ...string) {
+	t.Helper()
+	for _, s := range sql {
+		if err := db.Exec(s); err != nil {
+			t.Fatalf("%v\nin %s", err, s)
+		}
+	}
+}
+
+// openOrigin opens an origin and creates its triggers.
+func openOrigin(t testing.TB, cfg Config, resources ...resource.Resource) *Origin {
+	t.Helper()
+	o, err := Open(t.Context(), cfg, resources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { o.Close() })
+	if _, err := o.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// get loads one document of the first resource; "" is a missing row.
+func get(t testing.TB, o *Origin, id string) string {
+	t.Helper()
+	batch, err := o.Load(t.Context(), 0, []string{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if batch.Docs[0].Err != nil {
+		t.Fatal(batch.Docs[0].Err)
+	}
+	return string(batch.Docs[0].Body)
+}
+
+func wantDoc(t testing.TB, o *Origin, id, want string) {
+	t.Helper()
+	if got := get(t, o, id); got != want {
+		t.Errorf("document %q:\n got %s\nwant %s", id, got, want)
+	}
+}
+
+// scalar returns the text of the first column of the first row.
+func scalar(t testing.TB, db *sqlite3.Conn, sql string) string {
+	t.Helper()
+	var text string
+	if err := query(db, sql, nil, func(s *sqlite3.Stmt) error {
+		text = s.ColumnText(0)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// python runs a script with a real SQLite library of another build: a writer
+// that shares no code with the gateway.
+func python(t testing.TB, script string, args ...string) string {
+	t.Helper()
+	program, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal("python3 is needed as a foreign writer: install the package python3 (its sqlite3 module comes with it)")
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"-c", script}, args...)...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("python3: %v\n%s", err, stderr.String())
+	}
+	return stdout.String()
+}
+
+// deptResource is a department with its employees.
+func deptResource() resource.Resource {
+	return resource.Resource{
+		Name: "depts", Key: []string{"deptno"},
+		Root: resource.Node{Table: "dept", Children: []resource.Child{
+			{Name: "emps", Node: resource.Node{Table: "emp", Columns: []string{"empno", "ename"}}},
+		}},
+	}
+}
+
+var deptSchema = []string{
+	`CREATE TABLE dept (deptno INTEGER PRIMARY KEY, dname TEXT NOT NULL)`,
+	`CREATE TABLE emp (empno INTEGER PRIMARY KEY, ename TEXT, deptno INTEGER REFERENCES dept)`,
+	`CREATE INDEX emp_deptno ON emp (deptno)`,
+	`INSERT INTO dept VALUES (10, 'ACCOUNTING'), (20, 'RESEARCH'), (30, 'SALES')`,
+	`INSERT INTO emp VALUES (1, 'CLARK', 10), (2, 'KING', 10), (3, 'SMITH', 20)`,
+}
+
+// recorder is a sink that writes down what the stream does.
+type recorder struct {
+	calls    []string
+	events   []cache.Event
+	promises map[cache.ResourceID]string
+	voids    []string
+	seen     cache.Snapshot
+	advanced int
+}
+
+func key(id string) cache.Key { return cache.Key{ID: id} }
+
+func keysOf(events []cache.Event) []string {
+	var ids []string
+	for _, e := range events {
+		if e.All {
+			ids = append(ids, fmt.Sprintf("%d:*", e.Key.Resource))
+		} else {
+			ids = append(ids, fmt.Sprintf("%d:%s", e.Key.Resource, e.Key.ID))
+		}
+	}
+	return ids
+}

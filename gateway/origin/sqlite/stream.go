@@ -1,0 +1,357 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// pageEvents bounds how many changes are in memory at once: 10,000 are about 1 MB.
+const pageEvents = 10_000
+
+// trimInterval is how often the stream deletes old rows of the change table.
+const trimInterval = time.Minute
+
+// maxBackoff bounds the wait between polls that fail.
+const maxBackoff = 2 * time.Second
+
+// Stream polls the change table and drives a cache's invalidations with what it
+// finds. Run it in one goroutine.
+type Stream struct {
+	// Immutable after Origin.Stream.
+	origin *Origin
+	clock  cache.Clock
+
+	// Owned by Run.
+	conn        *conn // nil while the database cannot be reached
+	sink        cache.Invalidations
+	started     bool       // a first poll has succeeded
+	anchor      changeMark // the newest change that was applied
+	dataVersion int64      // of the last complete poll on conn, 0 if there was none
+	nextTrim    time.Time
+	events      []cache.Event
+	segments    []string
+	lastLog     time.Time
+
+	// Atomics: Run writes, Stats reads.
+	polls, pollErrors, eventCount, voids, trimmed, lastPoll atomic.Int64
+}
+
+// changeMark is a row of the change table that both sides of a comparison have
+// seen. Its nonce was drawn once, so another history with that id has another.
+type changeMark struct {
+	id    int64
+	nonce [8]byte
+}
+
+// StreamStats counts what a stream did since it was made.
+type StreamStats struct {
+	Polls      int64         // polls that succeeded
+	PollErrors int64         // polls that failed
+	Events     int64         // invalidations handed on
+	Voids      int64         // times the history broke
+	Trimmed    int64         // rows of the change table deleted
+	LastPoll   time.Duration // how long the last successful poll took
+}
+
+// Stream returns the stream of the origin. clock is the cache's.
+func (o *Origin) Stream(clock cache.Clock) *Stream {
+	return &Stream{origin: o, clock: clock, segments: make([]string, 0, 8)}
+}
+
+// Stats may be called from any goroutine.
+func (s *Stream) Stats() StreamStats {
+	return StreamStats{
+		Polls:      s.polls.Load(),
+		PollErrors: s.pollErrors.Load(),
+		Events:     s.eventCount.Load(),
+		Voids:      s.voids.Load(),
+		Trimmed:    s.trimmed.Load(),
+		LastPoll:   time.Duration(s.lastPoll.Load()),
+	}
+}
+
+// Run polls until ctx is done and returns its cause. A poll that fails is tried
+// again with growing waits, while the horizon stands still.
+func (s *Stream) Run(ctx context.Context, sink cache.Invalidations) error {
+	s.sink = sink
+	defer s.disconnect()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	backoff := s.origin.cfg.PollInterval
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+		wait := s.origin.cfg.PollInterval
+		if err := s.poll(ctx); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			s.failed(err)
+			wait = backoff
+			backoff = min(2*backoff, max(maxBackoff, s.origin.cfg.PollInterval))
+		} else {
+			backoff = s.origin.cfg.PollInterval
+		}
+		timer.Reset(wait)
+	}
+}
+
+func (s *Stream) failed(err error) {
+	s.pollErrors.Add(1)
+	// BUSY says that a writer holds the lock; the connection is sound.
+	if !errors.Is(err, sqlite3.BUSY) {
+		s.disconnect()
+	}
+	if now := time.Now(); now.Sub(s.lastLog) >= 10*time.Second {
+		s.lastLog = now
+		s.origin.cfg.Logger.Warn("no poll of the change table; the freshness horizon stands still", "error", err)
+	}
+}
+
+func (s *Stream) disconnect() {
+	if s.conn != nil {
+		s.conn.close()
+		s.conn = nil
+	}
+}
+
+// void drops all that was cached; the next poll starts on the present history.
+func (s *Stream) void(reason string) {
+	s.started = false
+	s.voids.Add(1)
+	s.origin.cfg.Logger.Warn("history broke, everything cached is dropped", "reason", reason)
+	s.sink.Void(reason)
+}
+
+// poll brings the sink up to date and then moves its horizon to the moment at
+// which the poll began.
+func (s *Stream) poll(ctx context.Context) error {
+	sent := s.clock() // first: whatever is committed later is not promised
+	began := time.Now()
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	s.conn.SetInterrupt(ctx)
+	for {
+		more, err := s.page()
+		if err != nil {
+			return s.origin.wrapError(ctx, "poll", err)
+		}
+		if !more {
+			break
+		}
+	}
+	s.sink.Advance(sent, cache.UpTo(cache.Tx(s.anchor.id)))
+	s.polls.Add(1)
+	s.lastPoll.Store(int64(time.Since(began)))
+	if began.After(s.nextTrim) {
+		s.nextTrim = began.Add(trimInterval)
+		s.trim(began)
+	}
+	return nil
+}
+
+// connect makes sure that conn has the file open that is at the path now.
+func (s *Stream) connect(ctx context.Context) error {
+	if s.conn != nil {
+		moved, err := s.conn.moved()
+		if err != nil {
+			return s.origin.wrapError(ctx, "poll", err)
+		}
+		if !moved {
+			return nil
+		}
+		s.disconnect()
+		if s.started {
+			s.void("the database file was replaced")
+		}
+	}
+	c, err := s.origin.open(ctx)
+	if err != nil {
+		return err
+	}
+	s.conn, s.dataVersion = c, 0
+	if c.readOnly {
+		s.origin.cfg.Logger.Warn("the database can only be read: the change table is not trimmed", "path", c.path)
+	}
+	return nil
+}
+
+// page reads one page of changes in one short transaction, ends it, and then
+// applies them: a reader in rollback mode holds writers up for the reading
+// only. more says that another page may follow.
+func (s *Stream) page() (more bool, err error) {
+	c := s.conn
+	var p pageRead
+	if err := c.read(func() error { return s.readPage(c, &p) }); err != nil {
+		return false, err
+	}
+	if p.unchanged {
+		return false, nil
+	}
+	if p.broken != "" {
+		s.void(p.broken)
+		// The very same page again, now as a first one.
+		return true, nil
+	}
+	if p.schema != nil {
+		c.setSchema(p.schema)
+		s.promise(p.schema)
+	}
+	if !s.started || p.schema != nil {
+		// What was read before this stream listened, or before the schema
+		// changed, is unknown to the change table.
+		for i := range s.origin.resources {
+			s.events = append(s.events, cache.Event{
+				Key: cache.Key{Resource: cache.ResourceID(i)}, Tx: cache.Tx(p.newest.id), All: true})
+		}
+	}
+	if len(s.events) > 0 {
+		s.eventCount.Add(int64(len(s.events)))
+		s.sink.Apply(s.events)
+	}
+	s.anchor = p.newest
+	s.started = true
+	if p.full {
+		return true, nil
+	}
+	s.dataVersion = p.dataVersion
+	return false, nil
+}
+
+func (s *Stream) promise(found *schema) {
+	for i, why := range found.promises {
+		s.sink.SetPromise(cache.ResourceID(i), why == "", why)
+		if why != "" {
+			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", s.origin.resources[i].Name, "why", why)
+		}
+	}
+}
+
+// pageRead is what one transaction showed.
+type pageRead struct {
+	unchanged   bool       // nobody committed since the last complete poll
+	broken      string     // why the history is another one
+	schema      *schema    // set if it changed
+	newest      changeMark // the last row that was read
+	full        bool       // more rows may follow
+	dataVersion int64
+}
+
+// readPage reads inside a transaction; the events are left in s.events.
+func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
+	s.events = s.events[:0]
+	// data_version differs if and only if another connection has committed
+	// since this one last looked, and it is read in this transaction, which
+	// began after sent: the same number means the same database. That spares
+	// an idle poll four statements.
+	if p.dataVersion, err = c.dataVersion(); err != nil {
+		return err
+	}
+	if s.started && s.dataVersion != 0 && p.dataVersion == s.dataVersion {
+		p.unchanged = true
+		return nil
+	}
+	version, err := c.schemaVersion()
+	if err != nil {
+		return err
+	}
+	known := c.schema
+	if known == nil || known.version != version {
+		found, err := readSchema(c.Conn, version, s.origin.resources)
+		if err != nil {
+			return err
+		}
+		s.origin.refuseNewKeys(found)
+		p.schema, known = found, found
+	}
+	if !known.tracked {
+		if s.started && s.anchor.id != 0 {
+			p.broken = "the change table is gone"
+		}
+		return nil
+	}
+	if !s.started {
+		p.newest, err = c.newestMark()
+		return err
+	}
+	if s.anchor.id != 0 {
+		nonce, ok, err := c.nonceOf(s.anchor.id)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			p.broken = fmt.Sprintf("change %d is gone: trimmed before it was read, or another history", s.anchor.id)
+			return nil
+		}
+		if nonce != s.anchor.nonce {
+			p.broken = fmt.Sprintf("change %d is another one: the database was restored", s.anchor.id)
+			return nil
+		}
+	}
+	p.newest = s.anchor
+	return s.readChanges(c, known, p)
+}
+
+// readChanges turns the rows after the anchor into events.
+func (s *Stream) readChanges(c *conn, known *schema, p *pageRead) error {
+	stmt, err := c.changesAfter(s.anchor.id, pageEvents)
+	if err != nil {
+		return err
+	}
+	read := 0
+	for ; stmt.Step(); read++ {
+		p.newest = changeMark{id: stmt.ColumnInt64(0), nonce: nonceFrom(stmt, 1)}
+		name := stmt.ColumnRawText(2)
+		for i := range known.resources {
+			r := known.resources[i]
+			if r.resource.Name != string(name) || r.err != nil {
+				continue
+			}
+			event := cache.Event{Key: cache.Key{Resource: cache.ResourceID(i)}, Tx: cache.Tx(p.newest.id)}
+			v := everything
+			if stmt.ColumnType(3) == sqlite3.TEXT {
+				event.Key.ID, v = changedKey(r.key, stmt.ColumnText(3), s.segments)
+			}
+			event.All = v == everything
+			if v != noKey {
+				s.events = append(s.events, event)
+			}
+		}
+	}
+	p.full = read == pageEvents
+	return errors.Join(stmt.Err(), stmt.Reset())
+}
+
+// trim deletes old rows. A failure is no failure of the stream: the next
+// attempt comes a minute later.
+func (s *Stream) trim(now time.Time) {
+	c := s.conn
+	if c.readOnly || c.schema == nil || !c.schema.tracked {
+		return
+	}
+	// Never wait for a writer here: the horizon would wait as well.
+	err := c.BusyTimeout(0)
+	var n int64
+	if err == nil {
+		n, err = trim(c.Conn, now, s.origin.cfg.KeepChanges, s.anchor.id)
+	}
+	err = errors.Join(err, c.BusyTimeout(s.origin.cfg.BusyTimeout))
+	s.trimmed.Add(n)
+	if err != nil && !errors.Is(err, sqlite3.BUSY) {
+		s.origin.cfg.Logger.Warn("the change table could not be trimmed", "error", err)
+	}
+	if n == trimRows {
+		s.nextTrim = now.Add(s.origin.cfg.PollInterval) // there is more
+	}
+}
