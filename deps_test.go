@@ -1,0 +1,309 @@
+package slipstream_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/slipstream-go/slipstream"
+
+// policy says who may import whom. It is a statement of intent, taken from
+// docs/DESIGN.md: do not change it to make a build pass, but only when the
+// design has changed, and say there why.
+//
+//	package < packages of this module it may import | modules it may import
+//
+// The standard library is free for all but the packages that "never" rules
+// name. The first line that matches a package counts; "*" stands for one path
+// element, "..." for any number of them. Only direct imports are listed: what
+// an allowed package needs is judged at that package's own line.
+const policy = `
+. <
+
+# What a library user imports: nothing but the standard library, x/sys and ours.
+redis           < . internal/buf internal/pipe internal/wire/resp   | golang.org/x/sys
+redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys
+tarantool       < . internal/buf internal/pipe internal/wire/iproto | golang.org/x/sys
+tarantool/tarantooltest < . tarantool internal/wire/iproto         | golang.org/x/sys
+thrift          < .                                                | golang.org/x/sys
+thrift/rpc      < . thrift internal/buf internal/pipe internal/loop | golang.org/x/sys
+
+# The core of the gateway knows no driver, no protocol and no library.
+cache <
+
+# The rooms of the gateway: cache, the vocabulary, and one driver or codec each.
+gateway/resource          <
+gateway/config            < gateway/resource                       | github.com/goccy/go-yaml
+gateway/frontend/http     < cache gateway/resource internal/loop internal/wire/http1
+gateway/frontend/resp     < cache gateway/resource internal/loop internal/wire/resp
+gateway/frontend/thrift   < cache gateway/resource thrift thrift/rpc
+gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
+gateway/tier/disk         < cache                                  | go.etcd.io/bbolt
+gateway/tier/redis        < cache redis
+gateway/tier/tarantool    < cache tarantool
+gateway/origin/sqlite     < cache gateway/resource                 | github.com/ncruces/go-sqlite3
+gateway/origin/postgres   < cache gateway/resource                 | github.com/jackc/pgx/v5
+gateway/admin             < cache gateway/config gateway/resource  | github.com/prometheus/client_golang
+gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
+
+# The one package that knows all rooms.
+gateway < cache gateway/resource gateway/config gateway/admin gateway/frontend/* gateway/tier/* gateway/origin/* | golang.org/x/sys github.com/prometheus/client_golang
+
+# Engines know no codec, codecs know no engine.
+internal/buf    <                                                  | golang.org/x/sys
+internal/pipe   < . internal/buf                                   | golang.org/x/sys
+internal/loop   < . internal/buf                                   | golang.org/x/sys
+internal/wire/* <
+internal/thriftgen <
+internal/load   <                                                  | github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys
+
+# Tests' own. The runner of the mutants is a command that testkit only houses.
+internal/testkit/mutants    <
+internal/testkit/freshness  <                                      | golang.org/x/sys
+internal/testkit/faultproxy <
+internal/testkit            <
+
+cmd/slipstream < . gateway gateway/config gateway/demo gateway/resource internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+examples/...   < . cache gateway gateway/config gateway/resource gateway/demo redis tarantool thrift thrift/rpc
+`
+
+// never lists what a package must not need, directly or through others, tests
+// left out.
+//
+//	package : forbidden packages (of std, or with ./ of this module)
+const never = `
+# Codecs turn bytes into messages: no network, no lock, no clock.
+internal/wire/* : net net/... sync time ./internal/pipe ./internal/loop
+cache           : net net/... database/sql os/exec
+`
+
+// shipped says whether a package ends in somebody's binary. Those never need
+// testing or the testkit, not even through a library: package testing adds its
+// flags to every program.
+func shipped(pkg string) bool {
+	return !strings.HasPrefix(pkg, "internal/testkit") && !strings.HasSuffix(pkg, "test")
+}
+
+// rivals are measured against in bench/, a module of its own; users of this
+// module must not have them in their graph.
+var rivals = []string{
+	"github.com/valyala/fasthttp", "github.com/gofiber/fiber", "github.com/gorilla/mux", "github.com/francoispqt/gojay",
+	"github.com/redis/rueidis", "github.com/redis/go-redis", "github.com/joomcode/redispipe", "github.com/gomodule/redigo",
+	"github.com/tarantool/go-tarantool", "github.com/cloudwego/kitex", "github.com/cloudwego/netpoll", "github.com/apache/thrift",
+	"github.com/dgraph-io/ristretto", "github.com/allegro/bigcache", "github.com/coocood/freecache", "github.com/golang/groupcache",
+}
+
+type goPackage struct {
+	ImportPath string
+	Name       string
+	Dir        string
+	Doc        string
+	Export     string
+	GoFiles    []string
+	Imports    []string
+	Deps       []string
+	Standard   bool
+	Module     *struct{ Path string }
+}
+
+// own returns the path below the module root ("." for the root itself).
+func (p goPackage) own() (string, bool) { return ownPath(p.ImportPath) }
+
+func ownPath(importPath string) (string, bool) {
+	if importPath == modulePath {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, modulePath+"/")
+}
+
+// listPackages returns all packages of this module and all they need, as they
+// are on Linux.
+func listPackages(t *testing.T, flags ...string) map[string]goPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"list", "-deps", "-json=ImportPath,Name,Dir,Doc,Export,GoFiles,Imports,Deps,Standard,Module"}, flags, []string{"./..."})...)
+	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	all := make(map[string]goPackage)
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all[p.ImportPath] = p
+	}
+}
+
+// rule is one line of policy.
+type rule struct{ packages, ours, modules []string }
+
+func parsePolicy(text string) ([]rule, error) {
+	var rules []rule
+	for n, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		left, right, ok := strings.Cut(line, "<")
+		if !ok {
+			return nil, fmt.Errorf("policy line %d: %q has no <", n, line)
+		}
+		ours, modules, _ := strings.Cut(right, "|")
+		rules = append(rules, rule{strings.Fields(left), strings.Fields(ours), strings.Fields(modules)})
+	}
+	return rules, nil
+}
+
+// matches compares a path with a pattern, element by element.
+func matches(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return name == prefix || strings.HasPrefix(name, prefix+"/")
+	}
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
+}
+
+// check returns what is wrong with the imports of one package.
+func check(rules []rule, pkg goPackage, all map[string]goPackage) []string {
+	name, _ := pkg.own()
+	at := slices.IndexFunc(rules, func(r rule) bool { return matchesAny(r.packages, name) })
+	if at < 0 {
+		return []string{fmt.Sprintf("%s: no line in the policy of deps_test.go: add one that says what it may import", name)}
+	}
+	r := rules[at]
+	var wrong []string
+	for _, imp := range pkg.Imports {
+		if ours, ok := ownPath(imp); ok {
+			if !matchesAny(r.ours, ours) {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s, the policy of deps_test.go allows %v", name, ours, r.ours))
+			}
+			continue
+		}
+		if dep, ok := all[imp]; ok && !dep.Standard && (dep.Module == nil || !slices.Contains(r.modules, dep.Module.Path)) {
+			wrong = append(wrong, fmt.Sprintf("%s imports %s, the policy of deps_test.go allows std and the modules %v", name, imp, r.modules))
+		}
+	}
+	return wrong
+}
+
+func TestImportsFollowThePolicy(t *testing.T) {
+	rules, err := parsePolicy(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := listPackages(t)
+	seen := 0
+	for _, pkg := range all {
+		if _, ours := pkg.own(); !ours {
+			continue
+		}
+		seen++
+		for _, wrong := range check(rules, pkg, all) {
+			t.Error(wrong)
+		}
+	}
+	if seen < 3 {
+		t.Errorf("only %d packages of ours were looked at", seen)
+	}
+}
+
+// The policy is only worth what its check finds.
+func TestPolicyCheckBites(t *testing.T) {
+	rules, err := parsePolicy("a <\nb < a | good.example/m\nc/* < b\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]goPackage{
+		"fmt":                {ImportPath: "fmt", Standard: true},
+		"good.example/m/sub": {ImportPath: "good.example/m/sub", Module: &struct{ Path string }{"good.example/m"}},
+		"bad.example/m":      {ImportPath: "bad.example/m", Module: &struct{ Path string }{"bad.example/m"}},
+	}
+	for _, c := range []struct {
+		pkg     string
+		imports []string
+		want    int
+	}{
+		{"a", []string{"fmt"}, 0},
+		{"a", []string{modulePath + "/b"}, 1},
+		{"a", []string{"good.example/m/sub"}, 1},
+		{"b", []string{"fmt", modulePath + "/a", "good.example/m/sub"}, 0},
+		{"b", []string{"bad.example/m", modulePath + "/c/x"}, 2},
+		{"c/x", []string{modulePath + "/b"}, 0},
+		{"c/x", []string{modulePath + "/a"}, 1}, // allowed to b is not allowed to who imports b
+		{"c/x/y", nil, 1},                       // no line
+		{"new", nil, 1},
+	} {
+		got := check(rules, goPackage{ImportPath: modulePath + "/" + c.pkg, Imports: c.imports}, all)
+		if len(got) != c.want {
+			t.Errorf("%s importing %v: %q, want %d complaints", c.pkg, c.imports, got, c.want)
+		}
+	}
+	if _, err := parsePolicy("a b\n"); err == nil {
+		t.Error("a line without < was accepted")
+	}
+}
+
+func TestNeverNeeded(t *testing.T) {
+	all := listPackages(t)
+	for line := range strings.Lines(never) {
+		line, _, _ = strings.Cut(line, "#")
+		left, right, ok := strings.Cut(line, ":")
+		if !ok {
+			continue
+		}
+		for _, pkg := range all {
+			if name, ours := pkg.own(); !ours || !matchesAny(strings.Fields(left), name) {
+				continue
+			}
+			reportForbidden(t, pkg, strings.Fields(right))
+		}
+	}
+	for _, pkg := range all {
+		if name, ours := pkg.own(); ours && shipped(name) {
+			reportForbidden(t, pkg, []string{"testing", "testing/...", "./internal/testkit/..."})
+		}
+	}
+}
+
+func reportForbidden(t *testing.T, pkg goPackage, forbidden []string) {
+	t.Helper()
+	for _, dep := range pkg.Deps {
+		if ours, ok := ownPath(dep); ok {
+			dep = "./" + ours
+		}
+		if matchesAny(forbidden, dep) {
+			t.Errorf("%s needs %s, directly or through others (go list -deps shows how)", pkg.ImportPath, dep)
+		}
+	}
+}
+
+func TestRivalsStayInBench(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rival := range rivals {
+		if bytes.Contains(mod, []byte(rival)) {
+			t.Errorf("go.mod requires %s: a rival belongs into bench/go.mod", rival)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+// Package slipstream is the root of a module that makes the read path of a
+// backend fast: documents declared over SQL tables are served by key from
+// memory, and never older than a stated bound.
+//
+// Start with the command:
+//
+//	go run ./cmd/slipstream demo
+//
+// or put the gateway into a program of your own: package gateway, and
+// examples/embed.
+//
+// # Words
+//
+//	document   the JSON body of one key, with its token, validators and forms
+//	resource   the documents of one collection, declared over a table
+//	frontend   a protocol in front of the cache
+//	tier       a store of documents; Peek never waits, Get may
+//	origin     where documents are loaded from
+//	load       one loading of a key, shared by all who ask for it
+//	token      the snapshot of the database that a document was read under
+//	horizon    the moment up to which all invalidations are known to be applied
+//
+// # The way of a request
+//
+//	gateway/frontend/http   path -> resource and canonical key; answer, validators
+//	cache                   may this document be served? who loads it?
+//	gateway/tier/memory     documents by weight, within a hard budget
+//	gateway/origin/sqlite   one statement a gathered load; the stream of changes
+//
+// Around it: gateway/config reads the file, gateway/resource holds what a
+// resource is and the canonical form of its keys, gateway/admin is the
+// operator's listener, and gateway composes all of them and owns their life.
+//
+// # Directions
+//
+// Package cache imports the standard library alone and declares the interfaces
+// that tiers and origins fill. A frontend, tier or origin knows cache and one
+// driver, never another. Nobody imports gateway but commands and programs that
+// embed it. The table in deps_test.go holds all of this.
+//
+// Measuring is internal/load, tests share internal/testkit, and rivals live in
+// bench, a module of its own. docs/DESIGN.md has the whole argument.
+package slipstream

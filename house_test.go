@@ -1,0 +1,273 @@
+package slipstream_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// maxLines is the hard limit of a file; 500 is the aim. Readers praise code
+// bases whose ninth-decile file has about that.
+const maxLines = 600
+
+func TestEveryPackageHasADocComment(t *testing.T) {
+	for _, pkg := range listPackages(t) {
+		if _, ours := pkg.own(); ours && len(pkg.GoFiles) > 0 && pkg.Doc == "" {
+			t.Errorf("%s has no doc comment", pkg.ImportPath)
+		}
+	}
+}
+
+// sources calls visit with every Go file of the repository, all modules and
+// tests included, generated code left out.
+func sources(t *testing.T, visit func(path string, text []byte)) {
+	t.Helper()
+	generated := regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != "." && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(path) != ".go" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if !generated.Match(text) {
+			visit(path, text)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesStayShort(t *testing.T) {
+	sources(t, func(path string, text []byte) {
+		if n := bytes.Count(text, []byte("\n")); n > maxLines {
+			t.Errorf("%s has %d lines, the limit is %d: split it by what its parts are about", path, n, maxLines)
+		}
+	})
+}
+
+// Every goroutine has somebody who stops it and somebody who waits for it, and
+// the comment above its go statement names them.
+func TestGoStatementsNameTheirEnd(t *testing.T) {
+	seen := 0
+	sources(t, func(path string, text []byte) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		found, wrong := unexplainedGo(path, text)
+		seen += found
+		for _, w := range wrong {
+			t.Error(w)
+		}
+	})
+	if seen == 0 {
+		t.Error("no go statement found: the check looks at nothing")
+	}
+}
+
+var namesAnEnd = regexp.MustCompile(`(?i)\b(stop|wait|end|clos|cancel|exit|return|until|leave|reap)`)
+
+// unexplainedGo returns how many goroutines a file starts (go statements and
+// the Go method of wait groups), and those that have no comment on the line
+// above that says how they end.
+func unexplainedGo(path string, text []byte) (found int, wrong []string) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, path, text, parser.ParseComments)
+	if err != nil {
+		return 0, []string{err.Error()}
+	}
+	comments := make(map[int]string) // by the line they end on
+	for _, group := range file.Comments {
+		comments[fset.Position(group.End()).Line] += group.Text()
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+		case *ast.CallExpr:
+			sel, ok := n.Fun.(*ast.SelectorExpr)
+			if !ok || sel.Sel.Name != "Go" || len(n.Args) != 1 {
+				return true
+			}
+		default:
+			return true
+		}
+		found++
+		line := fset.Position(n.Pos()).Line
+		if comment := comments[line-1]; !namesAnEnd.MatchString(comment) {
+			wrong = append(wrong, fmt.Sprintf("%s:%d: a goroutine without a comment above it that says who stops it and who waits for it", path, line))
+		}
+		return true
+	})
+	return found, wrong
+}
+
+func TestGoStatementCheckBites(t *testing.T) {
+	for _, c := range []struct {
+		body         string
+		found, wrong int
+	}{
+		{"// Stopped by Close, which waits for it.\ngo f()", 1, 0},
+		{"go f()", 1, 1},
+		{"// Runs f.\ngo f()", 1, 1},
+		{"// Ends with f.\n\ngo f()", 1, 1}, // not directly above
+		{"// Ends at the end of the input; Wait waits.\nwg.Go(f)", 1, 0},
+		{"wg.Go(f)", 1, 1},
+		{"x.Go(f, g)", 0, 0},
+	} {
+		found, wrong := unexplainedGo("x.go", []byte("package p\nfunc g() {\n"+c.body+"\n}\n"))
+		if found != c.found || len(wrong) != c.wrong {
+			t.Errorf("%q: found %d, wrong %q; want %d and %d", c.body, found, wrong, c.found, c.wrong)
+		}
+	}
+}
+
+// A user must be able to name everything that a public package shows: no
+// exported identifier may mention a type of an internal package.
+func TestPublicPackagesShowNoInternalTypes(t *testing.T) {
+	all := listPackages(t, "-export")
+	imp := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(all[path].Export) })
+	seen := 0
+	for _, pkg := range all {
+		name, ours := pkg.own()
+		if !ours || pkg.Name == "main" || slices.Contains(strings.Split(name, "/"), "internal") {
+			continue
+		}
+		loaded, err := imp.Import(pkg.ImportPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen++
+		for _, w := range shownInternals(loaded) {
+			t.Errorf("%s: %s", name, w)
+		}
+	}
+	if seen == 0 {
+		t.Error("no public package was looked at")
+	}
+}
+
+// shownInternals returns the exported identifiers of pkg that mention an
+// internal type, and which.
+func shownInternals(pkg *types.Package) []string {
+	var found []string
+	for _, name := range pkg.Scope().Names() {
+		obj := pkg.Scope().Lookup(name)
+		if !obj.Exported() {
+			continue
+		}
+		look := func(what string, t types.Type) {
+			if inner := internalIn(t, make(map[types.Type]bool)); inner != "" {
+				found = append(found, what+" shows "+inner)
+			}
+		}
+		if tn, ok := obj.(*types.TypeName); ok {
+			if named, ok := tn.Type().(*types.Named); ok {
+				look(name, named.Underlying())
+				for m := range named.Methods() {
+					if m.Exported() {
+						look(name+"."+m.Name(), m.Type())
+					}
+				}
+				continue
+			}
+		}
+		look(name, obj.Type())
+	}
+	return found
+}
+
+// internalIn returns the first type of an internal package that a user would
+// need to spell t out. Named types are not entered: they are judged where they
+// are declared.
+func internalIn(t types.Type, seen map[types.Type]bool) string {
+	if seen[t] {
+		return ""
+	}
+	seen[t] = true
+	switch t := t.(type) {
+	case *types.Named:
+		if p := t.Obj().Pkg(); p != nil && slices.Contains(strings.Split(p.Path(), "/"), "internal") && strings.HasPrefix(p.Path(), modulePath) {
+			return types.TypeString(t, nil)
+		}
+		for arg := range t.TypeArgs().Types() {
+			if inner := internalIn(arg, seen); inner != "" {
+				return inner
+			}
+		}
+	case *types.Alias:
+		return internalIn(types.Unalias(t), seen)
+	case *types.Map:
+		if inner := internalIn(t.Key(), seen); inner != "" {
+			return inner
+		}
+		return internalIn(t.Elem(), seen)
+	case interface{ Elem() types.Type }: // pointer, slice, array, channel
+		return internalIn(t.Elem(), seen)
+	case *types.Signature:
+		for _, tuple := range []*types.Tuple{t.Params(), t.Results()} {
+			for v := range tuple.Variables() {
+				if inner := internalIn(v.Type(), seen); inner != "" {
+					return inner
+				}
+			}
+		}
+	case *types.Struct:
+		for f := range t.Fields() {
+			if f.Exported() {
+				if inner := internalIn(f.Type(), seen); inner != "" {
+					return inner
+				}
+			}
+		}
+	case *types.Interface:
+		for m := range t.Methods() {
+			if inner := internalIn(m.Type(), seen); inner != "" {
+				return inner
+			}
+		}
+	}
+	return ""
+}
+
+func TestInternalTypesCheckBites(t *testing.T) {
+	hidden := types.NewPackage(modulePath+"/internal/x", "x")
+	secret := types.NewNamed(types.NewTypeName(0, hidden, "Secret", nil), types.NewStruct(nil, nil), nil)
+	pub := types.NewPackage(modulePath+"/pub", "pub")
+	declare := func(name string, typ types.Type) { pub.Scope().Insert(types.NewVar(0, pub, name, typ)) }
+	declare("Fine", types.Typ[types.Int])
+	declare("unexported", secret)
+	declare("A", types.NewPointer(secret))
+	declare("B", types.NewMap(types.Typ[types.Int], types.NewSlice(secret)))
+	declare("C", types.NewSignatureType(nil, nil, nil, nil, types.NewTuple(types.NewVar(0, pub, "", secret)), false))
+	hiddenField := types.NewStruct([]*types.Var{types.NewField(0, pub, "inner", secret, false)}, nil)
+	shownField := types.NewStruct([]*types.Var{types.NewField(0, pub, "Inner", secret, false)}, nil)
+	pub.Scope().Insert(types.NewTypeName(0, pub, "D", nil))
+	types.NewNamed(pub.Scope().Lookup("D").(*types.TypeName), shownField, nil)
+	pub.Scope().Insert(types.NewTypeName(0, pub, "E", nil))
+	types.NewNamed(pub.Scope().Lookup("E").(*types.TypeName), hiddenField, nil)
+	got := shownInternals(pub)
+	if len(got) != 4 || !strings.HasPrefix(got[0], "A ") || !strings.HasPrefix(got[3], "D ") {
+		t.Errorf("found %q, want A, B, C and D", got)
+	}
+}
