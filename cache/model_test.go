@@ -251,7 +251,8 @@ func TestModelRandom(t *testing.T) {
 		seeds = 200
 	}
 	answers := 0
-	for _, seed := range modelSeeds(t, seeds) {
+	list := modelSeeds(t, seeds)
+	for _, seed := range list {
 		ok := t.Run("", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newModel(t, seed)
@@ -264,8 +265,8 @@ func TestModelRandom(t *testing.T) {
 		}
 	}
 	t.Logf("%d answers checked", answers)
-	if answers < seeds*100 {
-		t.Errorf("only %d answers for %d schedules: the model stands still", answers, seeds)
+	if answers < len(list)*90 {
+		t.Errorf("only %d answers for %d schedules: the model stands still", answers, len(list))
 	}
 }
 
