@@ -1,0 +1,21 @@
+package toy
+
+import (
+	"os"
+	"testing"
+)
+
+func TestClamp(t *testing.T) {
+	for _, c := range []struct{ v, want int }{{-5, 0}, {5, 5}, {50, 10}} {
+		if got := Clamp(c.v, 0, 10); got != c.want {
+			t.Errorf("Clamp(%d, 0, 10) = %d, want %d", c.v, got, c.want)
+		}
+	}
+}
+
+// TestRed fails by itself when asked to: a command that cannot prove anything.
+func TestRed(t *testing.T) {
+	if os.Getenv("TOY_RED") != "" {
+		t.Error("red")
+	}
+}
