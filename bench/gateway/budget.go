@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/subject"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+const (
+	// dataShare is how much larger the data is than the budget.
+	dataShare = 3
+	// rssLimit is how much of the budget the process may hold in memory.
+	rssLimit = 1.4
+	// overheadGoal is how many bytes beside its body a document should take.
+	overheadGoal = 200
+	// bodyBytes is what a document takes in the estimate of how many there are.
+	bodyBytes = 1750
+
+	fillStep  = 10 * time.Second // between two looks at how full the tier is
+	fillLimit = 10 * time.Minute
+)
+
+// budget reads uniformly from data three times as large as the memory tier may
+// become, until the tier is full, and then watches the memory of the process
+// while it goes on.
+func (h *harness) budget(mebibytes, callers int) load.Scenario {
+	name := fmt.Sprintf("budget-%dMiB/%d", mebibytes, callers)
+	if h.options.quick {
+		mebibytes /= 16
+	}
+	dir := filepath.Join(h.scratch, "budget")
+	return load.Scenario{
+		Name: name, Primary: load.ServerUS, Rounds: 1,
+		Subjects: []load.Subject{{Name: load.Ours, Run: func(ctx context.Context, _ int) (load.Sample, error) {
+			return h.fill(ctx, dir, int64(mebibytes)<<20, callers)
+		}}},
+		Close: func() error { return os.RemoveAll(dir) },
+	}
+}
+
+// budgetDetails go to the raw results.
+type budgetDetails struct {
+	BudgetBytes int64   `json:"budget_bytes"`
+	DataBytes   int64   `json:"data_bytes"` // estimated, of all bodies
+	RSSAnonMax  int64   `json:"rss_anon_max_bytes"`
+	RSSShare    float64 `json:"rss_share_of_budget"`
+	Documents   float64 `json:"documents"`
+	Charged     float64 `json:"charged_bytes"`
+	BodyMean    float64 `json:"body_mean_bytes"`
+	// ChargedOverhead is what the tier charges a document beside its body,
+	// HeapOverhead what it really takes: live heap after a collection.
+	ChargedOverhead float64 `json:"charged_overhead_bytes"`
+	HeapOverhead    float64 `json:"heap_overhead_bytes"`
+	Run             any     `json:"run"`
+}
+
+func (h *harness) fill(ctx context.Context, dir string, budget int64, callers int) (load.Sample, error) {
+	h.mu.Lock()
+	binary, err := h.slipstream(ctx)
+	h.mu.Unlock()
+	if err != nil {
+		return load.Sample{}, err
+	}
+	documents := dataShare * budget / bodyBytes
+	fmt.Fprintf(h.progress, "budget: writing %d departments\n", documents)
+	program, err := subject.NewSlipstream(ctx, binary, dir, documents, fmt.Sprintf("%dMiB", budget>>20))
+	if err != nil {
+		return load.Sample{}, err
+	}
+	server, err := program.Start(ctx)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	defer server.Stop()
+	empty, err := liveHeap(ctx, server.Metrics)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	spec := server.Spec()
+	spec.Keys, spec.Callers, spec.Duration = documents, callers, fillStep
+	for started := time.Now(); ; spec.Seed++ {
+		if _, err := loadproc.Run(ctx, spec); err != nil {
+			return load.Sample{}, err
+		}
+		page, err := loadproc.Scrape(ctx, server.Metrics)
+		if err != nil {
+			return load.Sample{}, err
+		}
+		full := page["slipstream_tier_bytes"] / float64(budget)
+		fmt.Fprintf(h.progress, "budget: tier %.0f %% full, %.0f evicted, %v elapsed\n",
+			100*full, page["slipstream_tier_evicted_total"], time.Since(started).Round(time.Second))
+		if page["slipstream_tier_evicted_total"] > 0 && full > 0.9 {
+			break
+		}
+		if time.Since(started) > fillLimit {
+			return load.Sample{}, fmt.Errorf("tier only %.0f %% full after %v", 100*full, fillLimit)
+		}
+	}
+	spec.Seed++
+	spec.Duration = max(5*h.window, fillStep)
+	watch := watchRSS(server.PID())
+	outcome, err := loadproc.Run(ctx, spec)
+	rss, watchErr := watch()
+	if err != nil {
+		return load.Sample{}, err
+	}
+	if watchErr != nil {
+		return load.Sample{}, watchErr
+	}
+	full, err := liveHeap(ctx, server.Metrics)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	return h.budgetSample(ctx, server, outcome, budget, documents, rss, full-empty)
+}
+
+func (h *harness) budgetSample(ctx context.Context, server *subject.Server, outcome loadproc.Outcome, budget, documents, rss int64, heap float64) (load.Sample, error) {
+	page, err := loadproc.Scrape(ctx, server.Metrics)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	mean, err := meanBody(ctx, server.Address, documents)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	held := page["slipstream_tier_documents"]
+	if held == 0 {
+		return load.Sample{}, fmt.Errorf("metrics of the gateway: no slipstream_tier_documents")
+	}
+	sample := outcome.Sample()
+	d := budgetDetails{
+		BudgetBytes: budget, DataBytes: documents * bodyBytes, RSSAnonMax: rss, RSSShare: float64(rss) / float64(budget),
+		Documents: held, Charged: page["slipstream_tier_bytes"], BodyMean: mean,
+		ChargedOverhead: page["slipstream_tier_bytes"]/held - mean, HeapOverhead: heap/held - mean, Run: sample.Details,
+	}
+	sample.Details = d
+	outcomeOf := func(ok bool) load.Outcome {
+		if ok {
+			return load.Met
+		}
+		return load.Missed
+	}
+	fmt.Fprintf(h.progress, "budget: RssAnon at most %d MiB, %.2f of the budget: < %.1f %s\n", rss>>20, d.RSSShare, rssLimit, outcomeOf(d.RSSShare < rssLimit))
+	fmt.Fprintf(h.progress, "budget: %.0f documents of %.0f bytes; beside its body a document is charged %.0f bytes and takes %.0f on the heap: <= %d %s\n",
+		held, mean, d.ChargedOverhead, d.HeapOverhead, overheadGoal, outcomeOf(d.HeapOverhead <= overheadGoal))
+	return sample, nil
+}
+
+// liveHeap collects the garbage of the gateway and returns what is left.
+func liveHeap(ctx context.Context, admin string) (float64, error) {
+	for range 2 { // what the first leaves to finalizers and pools, the second takes
+		if _, err := get(ctx, "http://"+admin+"/debug/pprof/heap?gc=1"); err != nil {
+			return 0, err
+		}
+	}
+	page, err := loadproc.Scrape(ctx, admin)
+	return page["go_memstats_heap_alloc_bytes"], err
+}
+
+// meanBody returns the mean size of some documents.
+func meanBody(ctx context.Context, address string, documents int64) (float64, error) {
+	const probes = 200
+	sum := 0
+	for i := range int64(probes) {
+		body, err := get(ctx, fmt.Sprintf("http://%s/depts/%d", address, 1+i*(documents-1)/probes))
+		if err != nil {
+			return 0, err
+		}
+		sum += len(body)
+	}
+	return float64(sum) / probes, nil
+}
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return io.ReadAll(resp.Body)
+}
+
+// watchRSS looks at the anonymous memory of a process four times a second until
+// the returned function is called, which tells the largest value.
+func watchRSS(pid int) func() (int64, error) {
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var largest int64
+	var failed error
+	// Ends by stop; the returned function waits for it.
+	wg.Go(func() {
+		ticker := time.NewTicker(250 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			rss, err := rssAnon(pid)
+			if err != nil {
+				failed = err
+				return
+			}
+			largest = max(largest, rss)
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	return func() (int64, error) {
+		close(stop)
+		wg.Wait()
+		return largest, failed
+	}
+}
+
+// rssAnon returns the anonymous resident memory of a process in bytes: its heaps
+// and stacks, without the file pages that the kernel may take back.
+func rssAnon(pid int) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(status) {
+		if value, ok := bytes.CutPrefix(line, []byte("RssAnon:")); ok {
+			fields := bytes.Fields(value)
+			if len(fields) != 2 {
+				return 0, fmt.Errorf("status line %q, want a number of kB", line)
+			}
+			kb, err := strconv.ParseInt(string(fields[0]), 10, 64)
+			return kb << 10, err
+		}
+	}
+	return 0, fmt.Errorf("process %d: no RssAnon in its status", pid)
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/depts"
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/subject"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+const suiteName = "gateway"
+
+// maxAllocs is how many objects a hit of ours may allocate.
+const maxAllocs = 2
+
+// A harness builds what the scenarios chosen need, once, when the first of them
+// needs it.
+type harness struct {
+	// Immutable after newHarness.
+	module   string // directory of the module bench
+	scratch  string
+	options  options
+	progress io.Writer
+	window   time.Duration
+	warmUp   time.Duration
+
+	// Guarded by mu.
+	mu       sync.Mutex
+	programs map[string]subject.Program
+	binary   string // of Slipstream, once it is built
+}
+
+func newHarness(module, scratch string, o options, progress io.Writer) *harness {
+	h := &harness{
+		module: module, scratch: scratch, options: o, progress: progress,
+		window: 4 * time.Second, warmUp: time.Second,
+		programs: map[string]subject.Program{},
+	}
+	if o.quick {
+		h.window, h.warmUp = 500*time.Millisecond, 200*time.Millisecond
+	}
+	if o.duration > 0 {
+		h.window = o.duration
+	}
+	return h
+}
+
+// rivals are the directories of the servers beside ours, by subject.
+var rivals = []struct{ name, directory string }{
+	{"net/http", "nethttp"},
+	{"fasthttp", "fasthttp"},
+	{"article", "article"},
+}
+
+func (h *harness) scenarios() []load.Scenario {
+	var all []load.Scenario
+	for _, callers := range []int{1, 64, 1024, 16384} {
+		goals := []load.Goal{{Metric: load.ServerUS, Rival: "net/http", Ratio: 1.15}}
+		switch callers {
+		case 64:
+			goals = append(goals, load.Goal{Metric: load.ServerUS, Rival: "article", Ratio: 0.85})
+		case 1024:
+			goals = append(goals, load.Goal{Metric: load.ServerUS, Rival: "article", Ratio: 0.95})
+		}
+		all = append(all, h.memoryHit(fmt.Sprintf("memory-hit/%d", callers), callers, goals))
+	}
+	for _, cores := range []int{1, 2} {
+		name := fmt.Sprintf("gomaxprocs-%d/64", cores)
+		all = append(all, h.memoryHit(name, 64, nil, fmt.Sprintf("GOMAXPROCS=%d", cores)))
+	}
+	return append(all, h.coldKey(10_000), h.budget(512, 64))
+}
+
+// memoryHit compares all subjects on documents that are in memory.
+func (h *harness) memoryHit(name string, callers int, goals []load.Goal, env ...string) load.Scenario {
+	sc := load.Scenario{Name: name, Primary: load.ServerUS, Goals: goals}
+	names := []string{load.Ours, load.Control}
+	for _, r := range rivals {
+		names = append(names, r.name)
+	}
+	for _, n := range names {
+		if !h.wanted(n) {
+			continue
+		}
+		sc.Subjects = append(sc.Subjects, load.Subject{Name: n, Run: func(ctx context.Context, round int) (load.Sample, error) {
+			return h.hit(ctx, n, callers, uint64(round), env)
+		}})
+	}
+	return sc
+}
+
+func (h *harness) wanted(subject string) bool {
+	return h.options.subjects == "" || slices.Contains(strings.Split(h.options.subjects, ","), subject)
+}
+
+// hit runs one subject of one round in a fresh process: what an earlier round
+// left in a heap must not decide a later one.
+func (h *harness) hit(ctx context.Context, name string, callers int, seed uint64, env []string) (load.Sample, error) {
+	program, err := h.program(ctx, name)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	server, err := program.Start(ctx, env...)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	spec := server.Spec()
+	spec.Keys, spec.Learn = depts.Count, true
+	spec.Callers, spec.WarmUp, spec.Duration, spec.Seed = callers, h.warmUp, h.window, seed
+	outcome, err := loadproc.Run(ctx, spec)
+	if stopErr := server.Stop(); err == nil {
+		err = stopErr
+	}
+	if err != nil {
+		return load.Sample{}, err
+	}
+	return outcome.Sample(), nil
+}
+
+// program returns the program of a subject, built on first use.
+func (h *harness) program(ctx context.Context, name string) (subject.Program, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if name == load.Control {
+		name = load.Ours
+	}
+	if p := h.programs[name]; p != nil {
+		return p, nil
+	}
+	fmt.Fprintf(h.progress, "%s: building %s\n", suiteName, name)
+	p, err := h.build(ctx, name)
+	if err == nil {
+		h.programs[name] = p
+	}
+	return p, err
+}
+
+func (h *harness) build(ctx context.Context, name string) (subject.Program, error) {
+	if name == load.Ours {
+		binary, err := h.slipstream(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return subject.NewSlipstream(ctx, binary, filepath.Join(h.scratch, "hit"), depts.Count, "512MiB")
+	}
+	for _, r := range rivals {
+		if r.name == name {
+			return subject.BuildRival(ctx, h.module, h.scratch, r.directory)
+		}
+	}
+	return nil, fmt.Errorf("no subject %q", name)
+}
+
+// slipstream builds our command. The caller holds mu.
+func (h *harness) slipstream(ctx context.Context) (string, error) {
+	if h.binary != "" {
+		return h.binary, nil
+	}
+	binary := filepath.Join(h.scratch, "slipstream")
+	if err := subject.BuildSlipstream(ctx, filepath.Dir(h.module), binary); err != nil {
+		return "", err
+	}
+	h.binary = binary
+	return binary, nil
+}
+
+// check prints the targets that are no ratios and reports failed requests.
+func (h *harness) check(w io.Writer, rows []load.Row) error {
+	var failed uint64
+	for _, row := range rows {
+		failed += row.Errors
+		if row.Subject == load.Ours && row.Allocs != nil && strings.HasPrefix(row.Scenario, "memory-hit/") {
+			outcome := load.Met
+			// A rate of half an object is background work, not the hit path.
+			if *row.Allocs >= maxAllocs+0.5 {
+				outcome = load.Missed
+			}
+			fmt.Fprintf(w, "%s: allocs <= %d: %s (%.2f)\n", row.Scenario, maxAllocs, outcome, *row.Allocs)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d requests failed, want none", failed)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+// Command nethttp serves ready bytes with net/http: the least that a Go service
+// on the standard library does for a document it already has.
+//
+// ServeMux with the pattern "GET /depts/{id}", a map that is never written, and
+// header values made beforehand. It sends Content-Type, Content-Length,
+// Cache-Control and a strong ETag and answers a matching If-None-Match with 304,
+// by comparing strings: lists, weak tags and "*" are not understood.
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/slipstream-go/slipstream/bench/internal/depts"
+	"github.com/slipstream-go/slipstream/bench/internal/sidecar"
+)
+
+// A document is the body with the header fields that depend on it, as the
+// header map wants them.
+type document struct {
+	body   []byte
+	etag   []string
+	length []string
+}
+
+var (
+	contentType  = []string{"application/json"}
+	cacheControl = []string{"no-cache"}
+)
+
+func main() {
+	documents := map[string]*document{}
+	for n := int64(1); n <= depts.Count; n++ {
+		d := depts.Make(n)
+		body := d.AppendJSON(nil)
+		sum := sha256.Sum256(body)
+		documents[strconv.FormatInt(n, 10)] = &document{
+			body:   body,
+			etag:   []string{`"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`},
+			length: []string{strconv.Itoa(len(body))},
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /depts/{id}", func(w http.ResponseWriter, r *http.Request) {
+		d := documents[r.PathValue("id")]
+		if d == nil {
+			http.NotFound(w, r)
+			return
+		}
+		h := w.Header()
+		h["Etag"] = d.etag
+		h["Cache-Control"] = cacheControl
+		if match := r.Header["If-None-Match"]; len(match) == 1 && match[0] == d.etag[0] {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		h["Content-Type"] = contentType
+		h["Content-Length"] = d.length
+		_, _ = w.Write(d.body) // the client is gone if this fails
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		sidecar.Fatal(err)
+	}
+	if err := sidecar.Announce(listener); err != nil {
+		sidecar.Fatal(err)
+	}
+	sidecar.Fatal(http.Serve(listener, mux))
+}

@@ -1,0 +1,23 @@
+module github.com/slipstream-go/slipstream/bench
+
+go 1.26.0
+
+replace github.com/slipstream-go/slipstream => ../
+
+require (
+	github.com/francoispqt/gojay v1.2.13
+	github.com/gorilla/mux v1.8.1
+	github.com/ncruces/go-sqlite3 v0.35.3
+	github.com/slipstream-go/slipstream v0.0.0-00010101000000-000000000000
+	github.com/valyala/fasthttp v1.70.0
+)
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	github.com/andybalholm/brotli v1.2.1 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/ncruces/go-sqlite3-wasm/v3 v3.2.35304 // indirect
+	github.com/ncruces/julianday v1.0.0 // indirect
+	github.com/valyala/bytebufferpool v1.0.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)

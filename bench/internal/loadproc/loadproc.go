@@ -1,0 +1,156 @@
+// Package loadproc runs the load of a benchmark in a process of its own, so that
+// the CPU time, the descriptors and the garbage collector of the generator are
+// apart from those of the harness and of the server.
+//
+// The process is the harness's own program, started again with [Argument]. It
+// reads a [Spec] from standard input and writes an [Outcome] to standard output.
+package loadproc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/httpget"
+	"github.com/slipstream-go/slipstream/bench/internal/proc"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// Argument makes a harness the load process.
+const Argument = "-load-process"
+
+// A Spec says what load to put on which server.
+type Spec struct {
+	Address string
+	Metrics string // address whose /metrics names allocations; empty: none
+	PID     int    // of the server
+	Path    string // of documents, without the key
+	Member  string // that bodies begin with
+	Keys    int64
+
+	Callers  int
+	WarmUp   time.Duration
+	Duration time.Duration
+	Requests int // of each caller; 0: as many as Duration has room for
+	// Learn asks for every key once beforehand. It warms the server's cache, and
+	// a sample of the answers is compared with what it saw.
+	Learn bool
+	Seed  uint64
+}
+
+// An Outcome is what the load process reports.
+type Outcome struct {
+	Result    *load.Result
+	MeanBytes float64 // of the bodies of the first pass; 0 without one
+	Error     string
+}
+
+// Names of the counters in the Result.
+const (
+	Mallocs        = "server_mallocs"
+	AllocatedBytes = "server_bytes"
+)
+
+// Child runs the load and ends the process if the program was started as a load
+// process. Call it first in main.
+func Child() {
+	if len(os.Args) != 2 || os.Args[1] != Argument {
+		return
+	}
+	outcome := child(os.Stdin)
+	if err := json.NewEncoder(os.Stdout).Encode(outcome); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func child(in io.Reader) Outcome {
+	var spec Spec
+	if err := json.NewDecoder(in).Decode(&spec); err != nil {
+		return Outcome{Error: "specification: " + err.Error()}
+	}
+	outcome, err := spec.run(context.Background())
+	if err != nil {
+		outcome.Error = err.Error()
+	}
+	return outcome
+}
+
+// oneSource is how many connections may share a source address; above it they
+// are spread, 4,096 on each.
+const oneSource = 4096
+
+func (s Spec) run(ctx context.Context) (Outcome, error) {
+	if err := proc.NeedDescriptors(uint64(s.Callers) + 100); err != nil {
+		return Outcome{}, err
+	}
+	target := &httpget.Target{Address: s.Address, Path: s.Path, Member: s.Member, Keys: s.Keys, Seed: s.Seed}
+	if s.Callers > oneSource {
+		target.Sources = (s.Callers + oneSource - 1) / oneSource
+	}
+	var outcome Outcome
+	if s.Learn {
+		if err := target.Learn(ctx); err != nil {
+			return outcome, err
+		}
+		outcome.MeanBytes = target.MeanBytes()
+	}
+	cfg := load.Config{
+		Callers: s.Callers, WarmUp: s.WarmUp, Duration: s.Duration, Requests: s.Requests,
+		DrainLimit: 30 * time.Second, Seed: s.Seed,
+	}
+	if s.PID != 0 {
+		cfg.Servers = []int{s.PID}
+	}
+	if s.Metrics != "" {
+		cfg.Counters = allocationCounters(s.Metrics)
+	}
+	var err error
+	outcome.Result, err = load.Run(ctx, cfg, target)
+	return outcome, err
+}
+
+// Run starts the load process for s and waits for it.
+func Run(ctx context.Context, s Spec) (Outcome, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return Outcome{}, err
+	}
+	in, err := json.Marshal(s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	cmd := exec.CommandContext(ctx, self, Argument)
+	cmd.Stdin = bytes.NewReader(in)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("load process: %w", err)
+	}
+	var outcome Outcome
+	if err := json.Unmarshal(out, &outcome); err != nil {
+		return Outcome{}, fmt.Errorf("load process: %w", err)
+	}
+	if outcome.Error != "" {
+		return outcome, fmt.Errorf("load process: %s", outcome.Error)
+	}
+	return outcome, nil
+}
+
+// Sample turns an outcome into the figures of a round: those of the generator,
+// and the server's allocations for each request.
+func (o Outcome) Sample() load.Sample {
+	s := o.Result.Sample()
+	for name, metric := range map[string]load.Metric{Mallocs: load.Allocs, AllocatedBytes: load.BytesOp} {
+		if v, ok := o.Result.Cost.Counters[name]; ok && o.Result.Completed > 0 {
+			s.Values[metric] = max(v, 0) / float64(o.Result.Completed)
+		}
+	}
+	return s
+}
