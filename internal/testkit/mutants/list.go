@@ -141,7 +141,7 @@ func splitCommand(text string) ([]string, error) {
 		words = append(words, word.String())
 	}
 	if len(words) < 2 || words[0] != "go" || words[1] != "test" {
-		return nil, fmt.Errorf("command %q, expected go test ...", text)
+		return nil, fmt.Errorf("command %q, expected one that begins with go test", text)
 	}
 	return words, nil
 }

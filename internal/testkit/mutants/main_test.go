@@ -126,7 +126,7 @@ func TestParseListErrors(t *testing.T) {
 		{"file: f\n", `list:1: got "file: f", expected "mutant:"`},
 		{"mutant:\n", "expected \"mutant:\" and a value"},
 		{"mutant: m\n", `ends inside mutant "m"`},
-		{"mutant: m\nfile: f\ntest: rm -rf x\n", "expected go test"},
+		{"mutant: m\nfile: f\ntest: rm -rf x\n", "expected one that begins with go test"},
 		{"mutant: m\nfile: f\ntest: go test 'x\n", "open quote"},
 		{head + "old text\n", `expected "--- old"`},
 		{head + "--- old\na\n", `expected "--- new"`},

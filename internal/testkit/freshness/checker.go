@@ -1,0 +1,239 @@
+package freshness
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Options configure a [Checker].
+type Options struct {
+	// Bound is X: how long after its acknowledgement a write may still be
+	// missing from answers.
+	Bound time.Duration
+	// Torn decides whether the parts of one document (its children's
+	// versions) could come from the state in which the document itself had
+	// version. Nil means that all of them must equal version.
+	Torn func(version uint64, parts []uint64) bool
+}
+
+// Checker collects the logs of a run. Each goroutine takes a Writer or Reader
+// of its own; Check is called when all of them have ended. It holds 32 bytes a
+// read and a write.
+type Checker struct {
+	// Immutable after New.
+	options Options
+
+	// Guarded by mu.
+	mu      sync.Mutex
+	ids     map[string]uint32
+	keys    []string
+	writers []*Writer
+	readers []*Reader
+}
+
+// New returns a Checker without entries.
+func New(o Options) *Checker {
+	if o.Torn == nil {
+		o.Torn = func(version uint64, parts []uint64) bool {
+			return slices.ContainsFunc(parts, func(p uint64) bool { return p != version })
+		}
+	}
+	return &Checker{options: o, ids: make(map[string]uint32)}
+}
+
+func (c *Checker) id(key string) uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id, ok := c.ids[key]
+	if !ok {
+		id = uint32(len(c.keys))
+		c.ids[key] = id
+		c.keys = append(c.keys, key)
+	}
+	return id
+}
+
+// write is one version of one key. A version that was never acknowledged (its
+// writer was killed, its answer lost) may have been committed or not.
+type write struct {
+	version uint64
+	begun   int64
+	acked   int64 // never if it was not acknowledged
+	key     uint32
+	deleted bool
+}
+
+const never = math.MaxInt64
+
+type outcome uint8
+
+const (
+	found outcome = iota
+	missing
+	failed
+)
+
+type read struct {
+	start, end int64
+	version    uint64
+	key        uint32
+	outcome    outcome
+	torn       bool
+}
+
+// Writer logs the writes of one goroutine.
+type Writer struct {
+	c      *Checker
+	ids    map[string]uint32
+	writes []write
+}
+
+// Writer returns a log for one more goroutine that writes.
+func (c *Checker) Writer() *Writer {
+	w := &Writer{c: c, ids: make(map[string]uint32)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writers = append(c.writers, w)
+	return w
+}
+
+// Attempt is a write under way.
+type Attempt struct {
+	w  *Writer
+	at int
+}
+
+// Begin logs that the writer is about to store version of key. It is called
+// before the statement is sent.
+func (w *Writer) Begin(key string, version uint64) Attempt {
+	return w.begin(key, version, Now(), false)
+}
+
+// BeginDelete is Begin for a write after which the row is gone; the version is
+// the next one of the key all the same.
+func (w *Writer) BeginDelete(key string, version uint64) Attempt {
+	return w.begin(key, version, Now(), true)
+}
+
+// Initial logs a version that was there before the run began.
+func (w *Writer) Initial(key string, version uint64) {
+	w.begin(key, version, 0, false).ackAt(0)
+}
+
+func (w *Writer) begin(key string, version uint64, at int64, deleted bool) Attempt {
+	w.writes = append(w.writes, write{version: version, begun: at, acked: never, key: cached(w.ids, w.c, key), deleted: deleted})
+	return Attempt{w, len(w.writes) - 1}
+}
+
+// Acked logs that the commit was acknowledged. It is called right after that;
+// a write without it may be seen or not.
+func (a Attempt) Acked() { a.ackAt(Now()) }
+
+func (a Attempt) ackAt(at int64) { a.w.writes[a.at].acked = at }
+
+// Reader logs the reads of one goroutine.
+type Reader struct {
+	c     *Checker
+	ids   map[string]uint32
+	reads []read
+}
+
+// Reader returns a log for one more goroutine that reads.
+func (c *Checker) Reader() *Reader {
+	r := &Reader{c: c, ids: make(map[string]uint32)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readers = append(c.readers, r)
+	return r
+}
+
+// Found logs a document: start was taken with [Now] before the request was
+// sent, version and parts were read from it.
+func (r *Reader) Found(key string, start int64, version uint64, parts ...uint64) {
+	r.add(read{start: start, end: Now(), version: version, key: cached(r.ids, r.c, key), torn: r.c.options.Torn(version, parts)})
+}
+
+// Missing logs the answer that there is no such row.
+func (r *Reader) Missing(key string, start int64) {
+	r.add(read{start: start, end: Now(), key: cached(r.ids, r.c, key), outcome: missing})
+}
+
+// Failed logs a request without an answer about the row: refused, timed out.
+// It is counted and proves nothing.
+func (r *Reader) Failed(key string, start int64) {
+	r.add(read{start: start, end: Now(), key: cached(r.ids, r.c, key), outcome: failed})
+}
+
+func (r *Reader) add(one read) { r.reads = append(r.reads, one) }
+
+// cached spares the lock of the shared table for keys seen before.
+func cached(ids map[string]uint32, c *Checker, key string) uint32 {
+	id, ok := ids[key]
+	if !ok {
+		id = c.id(key)
+		ids[key] = id
+	}
+	return id
+}
+
+// history is what was written to one key, by version, with a version 0 of the
+// time before in front.
+type history struct {
+	writes []write
+	// ackedFrom[i] is when the first of writes[i:] was acknowledged. It makes
+	// one look-up of "was a newer version acknowledged before t".
+	ackedFrom []int64
+}
+
+// histories returns the history of each key, by its id.
+func (c *Checker) histories() ([]history, error) {
+	all := make([]history, len(c.keys))
+	for id := range all {
+		all[id].writes = []write{{deleted: true}}
+	}
+	for _, w := range c.writers {
+		for _, one := range w.writes {
+			all[one.key].writes = append(all[one.key].writes, one)
+		}
+	}
+	for id := range all {
+		h := &all[id]
+		slices.SortStableFunc(h.writes, func(a, b write) int { return cmp.Compare(a.version, b.version) })
+		for i := 1; i < len(h.writes); i++ {
+			if h.writes[i].version == h.writes[i-1].version {
+				return nil, fmt.Errorf("key %q: version %d was logged twice, expected each version once and none of 0", c.keys[id], h.writes[i].version)
+			}
+		}
+		h.ackedFrom = make([]int64, len(h.writes)+1)
+		h.ackedFrom[len(h.writes)] = never
+		for i := len(h.writes) - 1; i >= 0; i-- {
+			h.ackedFrom[i] = min(h.writes[i].acked, h.ackedFrom[i+1])
+		}
+	}
+	return all, nil
+}
+
+// overwritten returns when the state that writes[at] made was replaced by a
+// newer one that was acknowledged; never if it was not.
+func (h *history) overwritten(at int) int64 { return h.ackedFrom[at+1] }
+
+// seen returns the place of what a read saw, in the reading that favours the
+// system under test; ok is false if no write explains it.
+func (h *history) seen(r read) (at int, ok bool) {
+	if r.outcome == found {
+		at, ok = slices.BinarySearchFunc(h.writes, r.version, func(w write, v uint64) int { return cmp.Compare(w.version, v) })
+		return at, ok && !h.writes[at].deleted
+	}
+	// Any deletion that had begun explains a missing row; the newest is the
+	// most favourable.
+	for at = len(h.writes) - 1; at >= 0; at-- {
+		if w := h.writes[at]; w.deleted && w.begun <= r.end {
+			return at, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,18 @@
+// Package freshness is a black-box checker of the one promise: a read that
+// begins more than X after a write was acknowledged never returns an older
+// version. It knows no protocol and no database. Writers and readers log what
+// they did and saw, and the checker compares the logs afterwards.
+//
+// A version is a number that a writer stores in the row and a reader finds in
+// the document. The versions of one key grow in the order of their commits, so
+// one key has one writer at a time. Version 0 stands for "no such row yet".
+//
+// Times are nanoseconds since the machine was started, see [Now]: processes on
+// one machine share that clock. In Python it is
+//
+//	time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+//
+// A write counts from the moment the writer knew of its commit, which is later
+// than the commit itself; a read counts from before its request was sent. Both
+// err to the side of the system under test, so every violation is real.
+package freshness
