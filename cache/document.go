@@ -27,7 +27,7 @@ type Form struct {
 // documentOverhead is what a cached document costs beside its body, its key and
 // its forms: the Document (64 bytes), and the node and table slot that the
 // memory tier keeps for it (measured: TestOverheadPerDocument of gateway/tier/memory).
-const documentOverhead = 184
+const documentOverhead = 168
 
 // Document is a JSON body as an origin built it, or the knowledge that the row
 // does not exist, together with the snapshot it was read in. It is immutable

@@ -26,6 +26,11 @@ func splitTarget(target string) (name, key string, ok bool) {
 		return "", "", false
 	}
 	name, key, ok = strings.Cut(target[1:], "/")
+	if strings.IndexByte(name, '%') >= 0 {
+		if decoded, err := url.PathUnescape(name); err == nil {
+			name = decoded
+		}
+	}
 	return name, key, ok
 }
 

@@ -1,0 +1,580 @@
+package httpfront
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/gateway/tier/memory"
+)
+
+// originFunc is an origin of the test's making: nil is a missing row.
+type originFunc func(ctx context.Context, resource cache.ResourceID, id string) ([]byte, error)
+
+func (f originFunc) Load(ctx context.Context, r cache.ResourceID, ids []string) (cache.Batch, error) {
+	b := cache.Batch{Snapshot: cache.UpTo(1)}
+	for _, id := range ids {
+		body, err := f(ctx, r, id)
+		if err != nil {
+			return cache.Batch{}, err
+		}
+		b.Docs = append(b.Docs, cache.Loaded{Body: body})
+	}
+	return b, nil
+}
+
+// echo answers with the ID that arrived; id "0" and "missing" do not exist.
+func echo(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
+	if id == "0" || id == "missing" {
+		return nil, nil
+	}
+	return json.Marshal(map[string]string{"id": id})
+}
+
+type fixture struct {
+	cache   *cache.Cache
+	service *Service
+}
+
+// newFixture serves depts/{integer}, orders/{text}/{integer}, blobs/{bytes}, and
+// late, whose key is not known yet.
+func newFixture(t testing.TB, load originFunc) *fixture {
+	t.Helper()
+	tier, err := memory.New(16 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	names := []string{"depts", "orders", "blobs", "late"}
+	var resources []cache.Resource
+	var served []Resource
+	for _, n := range names {
+		resources = append(resources, cache.Resource{Name: n})
+		served = append(served, Resource{Name: n})
+	}
+	c, err := cache.New(cache.Config{
+		Resources: resources, Origin: load, Tiers: []cache.Tier{tier},
+		Clock: func() time.Duration { return time.Since(start) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	for i := range names {
+		c.SetPromise(cache.ResourceID(i), true, "")
+	}
+	c.Advance(time.Hour, cache.UpTo(1))
+	f := &fixture{cache: c, service: NewService(c, served, slog.New(slog.DiscardHandler))}
+	for i, columns := range [][]resource.KeyColumn{
+		{{Name: "deptno", Kind: resource.Integer}},
+		{{Name: "region", Kind: resource.Text}, {Name: "order_no", Kind: resource.Integer}},
+		{{Name: "hash", Kind: resource.Bytes}},
+	} {
+		if err := f.service.SetColumns(cache.ResourceID(i), columns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+func (f *fixture) handler() http.Handler { return &handler{service: f.service, timeout: time.Second} }
+
+func (f *fixture) do(method, target string, fields ...string) *http.Response {
+	r := &http.Request{Method: method, RequestURI: target, URL: &url.URL{Path: target}, Header: http.Header{}, Host: "h", ProtoMajor: 1, ProtoMinor: 1}
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Add(fields[i], fields[i+1])
+	}
+	w := httptest.NewRecorder()
+	f.handler().ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestTargets(t *testing.T) {
+	f := newFixture(t, echo)
+	long := strings.Repeat("x", 1024)
+	for _, test := range []struct {
+		target string
+		status int
+		id     string // that reached the origin
+	}{
+		{"/depts/42", 200, "42"},
+		{"/depts/-7", 200, "-7"},
+		{"/depts/%34%32", 200, "42"}, // the same resource (RFC 3986, section 6.2.2.2), the same entry
+		{"/depts/42?x=1", 200, "42"},
+		{"/depts/9223372036854775807", 200, "9223372036854775807"},
+		{"/depts/0", 404, ""},
+		{"/depts/9223372036854775808", 400, ""},
+		{"/depts/042", 400, ""},
+		{"/depts/+42", 400, ""},
+		{"/depts/-0", 400, ""},
+		{"/depts/4e1", 400, ""},
+		{"/depts/42%20", 400, ""},
+		{"/depts/42/", 400, ""},
+		{"/depts//42", 400, ""},
+		{"/depts/", 400, ""},
+		{"/depts", 404, ""},
+		{"/", 404, ""},
+		{"/nobody/1", 404, ""},
+		{"/DEPTS/1", 404, ""},
+		{"/%64epts/1", 200, "1"},
+		{"/depts/1;drop table dept", 400, ""},
+		{"/depts/1'--", 400, ""},
+		{"/depts/1%00", 400, ""},
+		{"/depts/%zz", 400, ""},
+		{"/depts/%", 400, ""},
+		{"/late/1", 503, ""},
+		{"/orders/EU/17", 200, "2:EU17"},
+		{"/orders/E%2FU/17", 200, "3:E/U17"},
+		{"/orders/%E2%82%AC/17", 200, "3:€17"},
+		{"/orders/'%20or%201=1/17", 200, "8:' or 1=117"},
+		{"/orders/EU", 400, ""},
+		{"/orders/EU/17/1", 400, ""},
+		{"/orders//17", 400, ""},
+		{"/orders/%ff/17", 400, ""},
+		{"/orders/a%00b/17", 400, ""},
+		{"/orders/" + long + "/1", 200, "1024:" + long + "1"},
+		{"/orders/" + long + "x/1", 400, ""},
+		{"/blobs/00ff", 200, "00ff"},
+		{"/blobs/00FF", 400, ""},
+		{"/blobs/0", 400, ""},
+		{"/depts/" + strings.Repeat("1/", 5000), 414, ""},
+		{"/" + strings.Repeat("x", 9000), 414, ""},
+		{"*", 404, ""},
+	} {
+		r := f.do("GET", test.target)
+		text := body(t, r)
+		if r.StatusCode != test.status {
+			t.Errorf("GET %.60s = %d %s, want %d", test.target, r.StatusCode, text, test.status)
+			continue
+		}
+		if test.status == 200 {
+			var got struct{ ID string }
+			if err := json.Unmarshal([]byte(text), &got); err != nil || got.ID != test.id {
+				t.Errorf("GET %.60s loaded %q, want %q", test.target, got.ID, test.id)
+			}
+			continue
+		}
+		checkProblem(t, r, text)
+	}
+}
+
+func checkProblem(t *testing.T, r *http.Response, text string) {
+	t.Helper()
+	var p struct {
+		Title, Detail string
+		Status        int
+	}
+	if err := json.Unmarshal([]byte(text), &p); err != nil || p.Status != r.StatusCode || p.Title == "" || p.Detail == "" {
+		t.Errorf("problem of a %d: %s (%v)", r.StatusCode, text, err)
+	}
+	if ct := r.Header.Get("Content-Type"); ct != "application/problem+json" {
+		t.Errorf("Content-Type of a %d: %s", r.StatusCode, ct)
+	}
+}
+
+func TestConditional(t *testing.T) {
+	f := newFixture(t, echo)
+	first := f.do("GET", "/depts/42")
+	tag := first.Header.Get("Etag")
+	if len(tag) != tagLength || tag[0] != '"' {
+		t.Fatalf("entity tag %s", tag)
+	}
+	for _, test := range []struct {
+		name, value string
+		status      int
+	}{
+		{"If-None-Match", tag, 304},
+		{"If-None-Match", "W/" + tag, 304},
+		{"If-None-Match", `"x", ` + tag, 304},
+		{"If-None-Match", `"x",` + tag + ` , "y"`, 304},
+		{"If-None-Match", "*", 304},
+		{"If-None-Match", `"x"`, 200},
+		{"If-None-Match", strings.Trim(tag, `"`), 200}, // not a tag
+		{"If-None-Match", `"unterminated`, 200},
+		{"If-Match", tag, 200},
+		{"If-Match", "*", 200},
+		{"If-Match", "W/" + tag, 412}, // strong comparison
+		{"If-Match", `"x"`, 412},
+		{"If-Modified-Since", "Sat, 21 Nov 2026 00:00:00 GMT", 200}, // there is no date to compare
+	} {
+		r := f.do("GET", "/depts/42", test.name, test.value)
+		text := body(t, r)
+		if r.StatusCode != test.status {
+			t.Errorf("%s: %s = %d, want %d", test.name, test.value, r.StatusCode, test.status)
+		}
+		if test.status == 304 && (text != "" || r.Header.Get("Etag") != tag || r.Header.Get("Cache-Control") == "") {
+			t.Errorf("304 with body %q and fields %v", text, r.Header)
+		}
+	}
+	if r := f.do("GET", "/depts/0", "If-None-Match", "*"); r.StatusCode != 404 {
+		t.Errorf("a missing row matches *: %d", r.StatusCode)
+	}
+	f.cache.Purge(cache.Key{ID: "42"})
+	if again := f.do("GET", "/depts/42").Header.Get("Etag"); again != tag {
+		t.Errorf("the tag of the same body changed from %s to %s", tag, again)
+	}
+}
+
+func TestMethodsAndFields(t *testing.T) {
+	f := newFixture(t, echo)
+	miss, hit := f.do("GET", "/depts/42"), f.do("GET", "/depts/42")
+	want := body(t, miss)
+	for r, status := range map[*http.Response]string{miss: "slipstream; fwd=uri-miss; stored", hit: "slipstream; hit"} {
+		if got := r.Header.Get("Cache-Status"); got != status {
+			t.Errorf("Cache-Status %q, want %q", got, status)
+		}
+		if r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("fields %v", r.Header)
+		}
+		if got := r.Header.Get("Content-Length"); got != fmt.Sprint(len(want)) {
+			t.Errorf("Content-Length %s of %d bytes", got, len(want))
+		}
+	}
+	head := f.do("HEAD", "/depts/42")
+	if text := body(t, head); text != "" || head.StatusCode != 200 || head.Header.Get("Content-Length") != fmt.Sprint(len(want)) ||
+		head.Header.Get("Etag") != hit.Header.Get("Etag") {
+		t.Errorf("HEAD: %d %v %q", head.StatusCode, head.Header, text)
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "TRACE", "get", "BREW"} {
+		r := f.do(method, "/depts/42")
+		checkProblem(t, r, body(t, r))
+		if r.StatusCode != 405 || r.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
+			t.Errorf("%s: %d %v", method, r.StatusCode, r.Header)
+		}
+	}
+	if r := f.do("OPTIONS", "/depts/42"); r.StatusCode != 204 || r.Header.Get("Allow") == "" {
+		t.Errorf("OPTIONS: %d %v", r.StatusCode, r.Header)
+	}
+	seen := map[string]int64{}
+	f.service.EachStatus(func(status string, n int64) { seen[status] = n })
+	if seen["200"] != 3 || seen["405"] != 7 || seen["204"] != 1 {
+		t.Errorf("counted %v", seen)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	secret := "no such table: salaries"
+	for _, test := range []struct {
+		err    error
+		status int
+		retry  bool
+	}{
+		{errors.New(secret), 502, false},
+		{fmt.Errorf("%s: %w", secret, cache.ErrTooLarge), 502, false},
+		{fmt.Errorf("%s: %w", secret, cache.ErrUnavailable), 503, true},
+		{context.DeadlineExceeded, 504, false},
+	} {
+		f := newFixture(t, func(context.Context, cache.ResourceID, string) ([]byte, error) { return nil, test.err })
+		r := f.do("GET", "/depts/1")
+		text := body(t, r)
+		if r.StatusCode != test.status || (r.Header.Get("Retry-After") != "") != test.retry {
+			t.Errorf("%v: %d %v", test.err, r.StatusCode, r.Header)
+		}
+		if strings.Contains(text, "salaries") {
+			t.Errorf("the client learns of the database: %s", text)
+		}
+		if r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("a failure may be cached: %v", r.Header)
+		}
+		checkProblem(t, r, text)
+	}
+}
+
+func TestStaleIsMarked(t *testing.T) {
+	tier, err := memory.New(memory.MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Duration(0)
+	c, err := cache.New(cache.Config{
+		Resources: []cache.Resource{{Name: "depts", Policy: cache.ServeStale}}, Origin: originFunc(echo),
+		Tiers: []cache.Tier{tier}, Clock: func() time.Duration { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetPromise(0, true, "")
+	c.Advance(0, cache.UpTo(1))
+	f := &fixture{c, NewService(c, []Resource{{Name: "depts"}}, slog.New(slog.DiscardHandler))}
+	if err := f.service.SetColumns(0, []resource.KeyColumn{{Name: "k", Kind: resource.Integer}}); err != nil {
+		t.Fatal(err)
+	}
+	f.do("GET", "/depts/1")
+	now = 5 * time.Second
+	if got := f.do("GET", "/depts/1").Header.Get("Cache-Status"); got != "slipstream; hit; ttl=-5; detail=unverified" {
+		t.Errorf("Cache-Status %q", got)
+	}
+	if got := f.do("GET", "/depts/2").Header.Get("Cache-Status"); got != "slipstream; fwd=stale" {
+		t.Errorf("Cache-Status of a document that had to be loaded: %q", got)
+	}
+}
+
+// discard is a ResponseWriter that allocates nothing by itself.
+type discard struct{ fields http.Header }
+
+func (d *discard) Header() http.Header         { return d.fields }
+func (d *discard) WriteHeader(int)             {}
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+
+func TestHitAllocations(t *testing.T) {
+	f := newFixture(t, echo)
+	h := f.handler()
+	for target, most := range map[string]float64{"/depts/42": 0, "/orders/EU/17": 1, "/orders/E%2FU/17": 2} {
+		f.do("GET", target)
+		r := &http.Request{Method: "GET", RequestURI: target, Header: http.Header{}}
+		w := &discard{make(http.Header)}
+		if n := testing.AllocsPerRun(100, func() { h.ServeHTTP(w, r) }); n > most {
+			t.Errorf("a hit on %s allocates %v times, want at most %v", target, n, most)
+		}
+	}
+}
+
+func listen(t *testing.T, f *fixture, config Config) *Server {
+	t.Helper()
+	s, err := Listen("127.0.0.1:0", f.service, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		s.Shutdown(ctx)
+	})
+	return s
+}
+
+// raw sends bytes and returns the status line of each answer until the server
+// closes or says nothing for a while.
+func raw(t *testing.T, s *Server, text string) (statuses []string) {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(500 * time.Millisecond))
+	if _, err := io.WriteString(c, text); err != nil {
+		return nil // refused while it was being sent
+	}
+	r := bufio.NewReader(c)
+	for {
+		answer, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return statuses
+		}
+		io.Copy(io.Discard, answer.Body)
+		statuses = append(statuses, answer.Status[:3])
+	}
+}
+
+func TestRawRequests(t *testing.T) {
+	f := newFixture(t, echo)
+	s := listen(t, f, Config{})
+	for _, test := range []struct{ name, text, want string }{
+		{"absolute form", "GET http://h/depts/42?q HTTP/1.1\r\nHost: h\r\n\r\n", "200"},
+		{"HTTP/1.0", "GET /depts/42 HTTP/1.0\r\n\r\n", "200"},
+		{"pipelined", "GET /depts/1 HTTP/1.1\r\nHost: h\r\n\r\nGET /depts/x HTTP/1.1\r\nHost: h\r\n\r\nGET /depts/2 HTTP/1.1\r\nHost: h\r\n\r\n", "200 400 200"},
+		{"no host", "GET /depts/42 HTTP/1.1\r\n\r\n", "400"},
+		{"garbage", "\x16\x03\x01\x02\x00\x01\r\n\r\n", "400"},
+		{"huge head", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "431"},
+		{"body", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET /depts/1 HTTP/1.1\r\nHost: h\r\n\r\n", "200 200"},
+		{"smuggled", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "200"},
+	} {
+		got := strings.Join(raw(t, s, test.text), " ")
+		if got != test.want && !(test.name == "huge head" && got == "") && !(test.name == "smuggled" && got == "400") {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// Clients that send half a request, or never read, are cut off; others are not
+// disturbed, and the connections are bounded.
+func TestSlowClients(t *testing.T) {
+	big := make([]byte, 4<<20)
+	for i := range big {
+		big[i] = '1'
+	}
+	f := newFixture(t, func(ctx context.Context, _ cache.ResourceID, id string) ([]byte, error) {
+		if id == "1" {
+			return big, nil
+		}
+		return echo(ctx, 0, id)
+	})
+	s := listen(t, f, Config{HeaderTimeout: 300 * time.Millisecond, RequestTimeout: 200 * time.Millisecond, StallTimeout: 300 * time.Millisecond, MaxConnections: 8})
+	var slow []net.Conn
+	for i := range 6 {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if i%2 == 0 {
+			io.WriteString(c, "GET /depts/4")
+		} else {
+			io.WriteString(c, "GET /depts/1 HTTP/1.1\r\nHost: h\r\n\r\n")
+		}
+		slow = append(slow, c)
+	}
+	began := time.Now()
+	r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
+	if err != nil || r.StatusCode != 200 {
+		t.Fatalf("a healthy client among slow ones: %v %v", r, err)
+	}
+	r.Body.Close()
+	if took := time.Since(began); took > 250*time.Millisecond {
+		t.Errorf("a healthy client waited %v", took)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for s.Connections() > 1 && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if n := s.Connections(); n > 1 {
+		t.Errorf("%d connections are open, slow clients were not cut off", n)
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	f := newFixture(t, echo)
+	s := listen(t, f, Config{MaxConnections: 4, IdleTimeout: 200 * time.Millisecond})
+	for range 20 {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		io.WriteString(c, "GET /depts/2 HTTP/1.1\r\nHost: h\r\n\r\n")
+		if n := s.Connections(); n > 4 {
+			t.Fatalf("%d connections", n)
+		}
+	}
+	// Idle ones make room for those that wait.
+	r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
+	if err != nil || r.StatusCode != 200 {
+		t.Fatalf("%v %v", r, err)
+	}
+	r.Body.Close()
+}
+
+func TestShutdownDrains(t *testing.T) {
+	release := make(chan struct{})
+	f := newFixture(t, func(ctx context.Context, _ cache.ResourceID, id string) ([]byte, error) {
+		<-release
+		return echo(ctx, 0, id)
+	})
+	s, err := Listen("127.0.0.1:0", f.service, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var client sync.WaitGroup
+	client.Go(func() {
+		r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
+		if err != nil || r.StatusCode != 200 {
+			t.Errorf("a request under way at Shutdown: %v %v", r, err)
+			return
+		}
+		r.Body.Close()
+	})
+	for f.cache.Stats().Resources[0].InFlight == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	done := make(chan error)
+	go func() { done <- s.Shutdown(context.Background()) }()
+	time.Sleep(20 * time.Millisecond)
+	if c, err := net.Dial("tcp", s.Addr().String()); err == nil {
+		c.Close()
+		t.Error("accepted while draining")
+	}
+	close(release)
+	client.Wait()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzTarget(f *testing.F) {
+	for _, s := range []string{"/depts/1", "/orders/a%2Fb/1", "/%zz", "*", "", "/orders//", "/blobs/00?x"} {
+		f.Add(s)
+	}
+	x := newFixture(f, echo)
+	f.Fuzz(func(t *testing.T, target string) {
+		var rsp Response
+		req := Request{Method: "GET", Target: target, Start: x.cache.Now()}
+		if x.service.Peek(&req, &rsp) {
+			if rsp.Status != 200 && rsp.Status != 404 && (rsp.Status < 400 || rsp.Body == nil) {
+				t.Errorf("%q: status %d without a body", target, rsp.Status)
+			}
+			return
+		}
+		v, key, done := x.service.route(&req, &rsp)
+		if done {
+			t.Fatalf("%q: Peek and route disagree", target)
+		}
+		// What is accepted has one spelling: writing it and reading it again gives the same key.
+		path, err := resource.Path("r", *v.columns.Load(), key.ID)
+		if err != nil {
+			t.Fatalf("%q: %v", target, err)
+		}
+		_, rest, _ := splitTarget(path)
+		if again, err := parseKey(*v.columns.Load(), rest); err != nil || again != key.ID {
+			t.Errorf("%q: key %q is written %s, which reads as %q (%v)", target, key.ID, path, again, err)
+		}
+	})
+}
+
+func FuzzTagListed(f *testing.F) {
+	f.Add(`"a", W/"b"`, `"b"`)
+	f.Add(`*`, `"b"`)
+	f.Fuzz(func(t *testing.T, list, tag string) {
+		tag = `"` + strings.ReplaceAll(tag, `"`, "") + `"`
+		if strong, weak := tagListed(list, tag, false), tagListed(list, tag, true); strong && !weak {
+			t.Errorf("%q lists %q strongly but not weakly", list, tag)
+		}
+		if !tagListed(tag+", "+list, tag, false) {
+			t.Errorf("%q does not match itself", tag)
+		}
+	})
+}
+
+func BenchmarkHit(b *testing.B) {
+	f := newFixture(b, echo)
+	f.do("GET", "/depts/42")
+	h := f.handler()
+	r := &http.Request{Method: "GET", RequestURI: "/depts/42", Header: http.Header{}}
+	w := &discard{make(http.Header)}
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(w, r)
+	}
+}
+
+func BenchmarkNewHead(b *testing.B) {
+	body := make([]byte, 1700)
+	b.ReportAllocs()
+	for b.Loop() {
+		newHead(body)
+	}
+}

@@ -1,0 +1,257 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// origin builds documents of a fixed size; keys that begin with "-" are missing.
+type origin struct{ size int }
+
+func (o origin) Load(_ context.Context, _ cache.ResourceID, ids []string) (cache.Batch, error) {
+	b := cache.Batch{Snapshot: cache.UpTo(1)}
+	for _, id := range ids {
+		var l cache.Loaded
+		if id[0] != '-' {
+			l.Body = append([]byte(id), bytes.Repeat([]byte("x"), o.size-len(id))...)
+		}
+		b.Docs = append(b.Docs, l)
+	}
+	return b, nil
+}
+
+func newCache(t testing.TB, budget int64, size int) (*cache.Cache, *Tier) {
+	t.Helper()
+	tier, err := New(budget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	c, err := cache.New(cache.Config{
+		Resources: []cache.Resource{{Name: "a"}, {Name: "b"}},
+		Origin:    origin{size},
+		Tiers:     []cache.Tier{tier},
+		Clock:     func() time.Duration { return time.Since(start) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		c.SetPromise(cache.ResourceID(i), true, "")
+	}
+	c.Advance(time.Hour, cache.UpTo(1))
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, tier
+}
+
+func get(t testing.TB, c *cache.Cache, resource int, id string) cache.Answer {
+	t.Helper()
+	a, err := c.Get(context.Background(), cache.Key{Resource: cache.ResourceID(resource), ID: id}, c.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// settle waits for otter's maintenance, which runs on its own goroutines.
+func settle(tier *Tier) {
+	tier.documents.CleanUp()
+	tier.missing.CleanUp()
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// What a document costs beside its body is what Cost says: the budget is the
+// memory, not a part of it.
+func TestOverheadPerDocument(t *testing.T) {
+	const n, size = 50_000, 1792 // a size class, so that nothing is lost to rounding
+	c, tier := newCache(t, 1<<30, size)
+	before := heap()
+	for i := range n {
+		a := get(t, c, 0, strconv.Itoa(1_000_000+i))
+		c.KeepForm(a.Doc, cache.FormHTTP, &cache.Form{Value: new([64]byte), Size: 64 + 24})
+	}
+	settle(tier)
+	grown := heap() - before
+	s := tier.Stats()
+	if s.Documents != n {
+		t.Fatalf("%d documents are held, want %d", s.Documents, n)
+	}
+	overhead := float64(grown)/n - size
+	charged := float64(s.Bytes)/n - size
+	t.Logf("overhead per document: %.0f bytes on the heap, %.0f charged", overhead, charged)
+	if overhead > 1.1*charged || charged > 1.25*overhead {
+		t.Errorf("a document costs %.0f bytes beside its body, but is charged %.0f", overhead, charged)
+	}
+	runtime.KeepAlive(c)
+}
+
+func TestBudgetIsHard(t *testing.T) {
+	const budget = 8 << 20
+	c, tier := newCache(t, budget, 1000)
+	for i := range 40_000 {
+		a := get(t, c, i%2, strconv.Itoa(i))
+		c.KeepForm(a.Doc, cache.FormHTTP, &cache.Form{Value: 1, Size: 100})
+		if i%1000 == 0 {
+			settle(tier)
+			if s := tier.Stats(); s.Bytes > budget {
+				t.Fatalf("after %d documents: %d bytes are charged, the budget is %d", i, s.Bytes, budget)
+			}
+		}
+	}
+	settle(tier)
+	s := tier.Stats()
+	if s.Bytes > budget || s.Bytes < budget*8/10 {
+		t.Errorf("%d bytes are charged of a budget of %d", s.Bytes, budget)
+	}
+	if s.Evicted == 0 {
+		t.Error("nothing was evicted")
+	}
+}
+
+// A scan of keys that do not exist must not push out documents.
+func TestMissingRowsTakeATenthAtMost(t *testing.T) {
+	const budget = 4 << 20
+	c, tier := newCache(t, budget, 1000)
+	for i := range 20_000 {
+		get(t, c, 0, strconv.Itoa(i))
+	}
+	settle(tier)
+	documents := tier.Stats().Documents
+	for i := range 100_000 {
+		get(t, c, 0, "-"+strconv.Itoa(i))
+	}
+	settle(tier)
+	s := tier.Stats()
+	if missing := int64(tier.missing.WeightedSize()); missing > budget/10 || missing < budget/20 {
+		t.Errorf("missing rows take %d bytes of a budget of %d", missing, budget)
+	}
+	if s.Bytes > budget {
+		t.Errorf("%d bytes are charged of a budget of %d", s.Bytes, budget)
+	}
+	if kept := s.Documents - s.Missing; kept < documents*8/10 {
+		t.Errorf("of %d documents %d are left after a scan of missing keys", documents, kept)
+	}
+}
+
+// Forms are dropped for want of room while the documents stay.
+func TestFormsGoBeforeDocuments(t *testing.T) {
+	const budget = 4 << 20
+	c, tier := newCache(t, budget, 500)
+	var docs []*cache.Document
+	for i := range 2000 {
+		docs = append(docs, get(t, c, 0, strconv.Itoa(i)).Doc)
+	}
+	settle(tier)
+	if s := tier.Stats(); s.Documents != 2000 {
+		t.Fatalf("%d documents", s.Documents)
+	}
+	kept := 0
+	for round := range 3 {
+		for _, d := range docs {
+			if d.Form(cache.FormHTTP) == nil {
+				c.KeepForm(d, cache.FormHTTP, &cache.Form{Value: round, Size: 2000})
+			}
+		}
+	}
+	for _, d := range docs {
+		if d.Form(cache.FormHTTP) != nil {
+			kept++
+		}
+	}
+	settle(tier)
+	s := tier.Stats()
+	if s.Documents != 2000 {
+		t.Errorf("documents went (%d are left) while forms took %d bytes", s.Documents, s.FormBytes)
+	}
+	if s.FormBytes > budget/formShare || int64(kept)*2000 != s.FormBytes {
+		t.Errorf("%d forms are kept, %d bytes are charged for them, %d are allowed", kept, s.FormBytes, budget/formShare)
+	}
+}
+
+// Whatever happens at once, no byte of forms stays charged when all is gone.
+func TestFormAccountUnderRaces(t *testing.T) {
+	c, tier := newCache(t, MinBudget, 200)
+	var all sync.WaitGroup
+	for w := range 4 {
+		all.Go(func() {
+			for i := range 5000 {
+				id := strconv.Itoa(i % 300)
+				a, err := c.Get(context.Background(), cache.Key{ID: id}, c.Now())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if a.Doc.Form(cache.FormHTTP) == nil {
+					c.KeepForm(a.Doc, cache.FormHTTP, &cache.Form{Value: i, Size: 3000})
+				}
+				if (i+w)%7 == 0 {
+					c.Purge(cache.Key{ID: id})
+				}
+			}
+		})
+	}
+	all.Wait()
+	tier.Clear()
+	settle(tier)
+	if s := tier.Stats(); s.FormBytes != 0 || s.Documents != 0 {
+		t.Errorf("after Clear: %+v", s)
+	}
+}
+
+func TestSweepAndRemove(t *testing.T) {
+	c, tier := newCache(t, MinBudget, 100)
+	for i := range 100 {
+		get(t, c, i%2, strconv.Itoa(i))
+	}
+	tier.Sweep(func(key cache.Key, _ *cache.Document) bool { return key.Resource == 1 })
+	for i := range 100 {
+		key := cache.Key{Resource: cache.ResourceID(i % 2), ID: strconv.Itoa(i)}
+		if held := tier.Peek(key) != nil; held != (i%2 == 0) {
+			t.Errorf("after the sweep of resource 1, %v held: %v", key, held)
+		}
+	}
+	tier.Remove(cache.Key{ID: "0"})
+	if tier.Peek(cache.Key{ID: "0"}) != nil {
+		t.Error("removed document is still there")
+	}
+}
+
+func TestTooSmallBudget(t *testing.T) {
+	if _, err := New(1000); err == nil {
+		t.Error("a budget of 1,000 bytes was accepted")
+	}
+}
+
+func BenchmarkPeek(b *testing.B) {
+	c, tier := newCache(b, 64<<20, 1700)
+	keys := make([]cache.Key, 1000)
+	for i := range keys {
+		keys[i] = cache.Key{ID: fmt.Sprint(i)}
+		get(b, c, 0, keys[i].ID)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if tier.Peek(keys[i%1000]) == nil {
+			b.Fatal("miss")
+		}
+	}
+}
