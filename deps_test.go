@@ -72,7 +72,9 @@ internal/testkit/freshness  <                                      | golang.org/
 internal/testkit/faultproxy <
 internal/testkit            <
 
-cmd/slipstream < . gateway gateway/config gateway/demo gateway/resource internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+# Programs. The command reaches past the gateway only for db plan, apply, check
+# and drop, which work on the origin alone.
+cmd/slipstream < . cache gateway gateway/config gateway/demo gateway/resource gateway/origin/* internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource gateway/demo redis tarantool thrift thrift/rpc
 `
 

@@ -68,7 +68,8 @@ func TestFilesStayShort(t *testing.T) {
 }
 
 // Every goroutine has somebody who stops it and somebody who waits for it, and
-// the comment above its go statement names them.
+// the comment at its go statement names them: on the line above or on the same
+// line. One comment may stand over several goroutines started line by line.
 func TestGoStatementsNameTheirEnd(t *testing.T) {
 	seen := 0
 	sources(t, func(path string, text []byte) {
@@ -86,11 +87,11 @@ func TestGoStatementsNameTheirEnd(t *testing.T) {
 	}
 }
 
-var namesAnEnd = regexp.MustCompile(`(?i)\b(stop|wait|end|clos|cancel|exit|return|until|leave|reap)`)
+var namesAnEnd = regexp.MustCompile(`(?i)\b(stop|wait|await|end|clos|cancel|exit|return|until|leave|reap|bound)`)
 
 // unexplainedGo returns how many goroutines a file starts (go statements and
-// the Go method of wait groups), and those that have no comment on the line
-// above that says how they end.
+// the Go method of wait groups), and those without a comment that
+// says how they end.
 func unexplainedGo(path string, text []byte) (found int, wrong []string) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, path, text, parser.ParseComments)
@@ -98,6 +99,7 @@ func unexplainedGo(path string, text []byte) (found int, wrong []string) {
 		return 0, []string{err.Error()}
 	}
 	comments := make(map[int]string) // by the line they end on
+	explained := make(map[int]bool)  // last lines of goroutines that are
 	for _, group := range file.Comments {
 		comments[fset.Position(group.End()).Line] += group.Text()
 	}
@@ -113,9 +115,10 @@ func unexplainedGo(path string, text []byte) (found int, wrong []string) {
 			return true
 		}
 		found++
-		line := fset.Position(n.Pos()).Line
-		if comment := comments[line-1]; !namesAnEnd.MatchString(comment) {
-			wrong = append(wrong, fmt.Sprintf("%s:%d: a goroutine without a comment above it that says who stops it and who waits for it", path, line))
+		line, last := fset.Position(n.Pos()).Line, fset.Position(n.End()).Line
+		explained[last] = namesAnEnd.MatchString(comments[line-1]) || namesAnEnd.MatchString(comments[last]) || explained[line-1]
+		if !explained[last] {
+			wrong = append(wrong, fmt.Sprintf("%s:%d: a goroutine without a comment on the line above that says who stops it and who waits for it", path, line))
 		}
 		return true
 	})
@@ -133,6 +136,10 @@ func TestGoStatementCheckBites(t *testing.T) {
 		{"// Ends with f.\n\ngo f()", 1, 1}, // not directly above
 		{"// Ends at the end of the input; Wait waits.\nwg.Go(f)", 1, 0},
 		{"wg.Go(f)", 1, 1},
+		{"go f() // ended by ctx, awaited below", 1, 0},
+		{"// Both end with ctx.\ngo f()\ngo g()", 2, 0},
+		{"// Ends with ctx.\ngo f()\n\ngo g()", 2, 1},
+		{"go f() // runs f", 1, 1},
 		{"x.Go(f, g)", 0, 0},
 	} {
 		found, wrong := unexplainedGo("x.go", []byte("package p\nfunc g() {\n"+c.body+"\n}\n"))
