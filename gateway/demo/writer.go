@@ -62,7 +62,10 @@ func (w *Writer) Run(ctx context.Context) error {
 		return fmt.Errorf("demo: writer: %w", err)
 	}
 	db.SetInterrupt(ctx)
-	c := &changer{db: db, rand: rand.New(rand.NewPCG(w.Seed, w.Seed+1)), nextEmp: firstEmp + Depts*EmpsPerDept}
+	c, err := newChanger(db, w.Seed)
+	if err != nil {
+		return fmt.Errorf("demo: writer: %w", err)
+	}
 	ticker := time.NewTicker(time.Second / time.Duration(rate))
 	defer ticker.Stop()
 	for n := 0; ; n++ {
@@ -89,6 +92,17 @@ type changer struct {
 	rand    *rand.Rand
 	nextEmp int
 	hired   []int // employees that the writer inserted, oldest first
+}
+
+// newChanger starts behind the employees that an earlier writer left.
+func newChanger(db *sqlite3.Conn, seed uint64) (*changer, error) {
+	stmt, _, err := db.Prepare("SELECT max(empno) FROM emp")
+	if err != nil {
+		return nil, err
+	}
+	defer stmt.Close()
+	stmt.Step()
+	return &changer{db: db, rand: rand.New(rand.NewPCG(seed, seed+1)), nextEmp: 1 + stmt.ColumnInt(0)}, stmt.Err()
 }
 
 // maxHired bounds how many employees the writer adds before it lets one go, so

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +53,10 @@ func TestEveryKindOfChange(t *testing.T) {
 	if err := db.Exec("PRAGMA foreign_keys = ON; PRAGMA synchronous = OFF"); err != nil {
 		t.Fatal(err)
 	}
-	c := &changer{db: db, rand: rand.New(rand.NewPCG(testSeed, 2)), nextEmp: firstEmp + Depts*EmpsPerDept}
+	c, err := newChanger(db, testSeed)
+	if err != nil {
+		t.Fatal(err)
+	}
 	idle := 0
 	for n := range 3000 {
 		before := db.TotalChanges()
@@ -70,6 +72,24 @@ func TestEveryKindOfChange(t *testing.T) {
 	}
 	if n := column(t, db, "SELECT count(*) FROM emp"); n[0] < "10000" || n[0] > "10050" || len(n[0]) != 5 {
 		t.Errorf("%s employees; expected 10,000 to 10,050", n[0])
+	}
+}
+
+// TestWriterAgain: a second writer goes on where the first one stopped.
+func TestWriterAgain(t *testing.T) {
+	path := create(t, testSeed)
+	for run := range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := &Writer{Path: path, Rate: 1000, Seed: testSeed}
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }() // stopped by cancel, awaited below
+		for deadline := time.Now().Add(30 * time.Second); w.Changes() < 200 && time.Now().Before(deadline); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		cancel()
+		if err := <-done; err != nil || w.Changes() < 200 {
+			t.Errorf("run %d: %d changes, %v", run, w.Changes(), err)
+		}
 	}
 }
 

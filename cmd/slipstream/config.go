@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
+)
+
+func (p program) configCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "config",
+		Short: "Check, describe or show the configuration",
+		Long: `The configuration is one YAML file, read strictly: what is misspelt, of the wrong
+type or impossible is an error with file, line and column. ${NAME} in a value is
+the environment variable NAME.
+
+` + exitCodes,
+		Example: `  slipstream config check -c slipstream.yaml
+  slipstream config show -c slipstream.yaml
+  slipstream config schema > slipstream.schema.json`,
+	})
+	c.AddCommand(p.configCheck(), p.configSchema(), p.configShow())
+	return c
+}
+
+func (p program) configCheck() *cobra.Command {
+	var file string
+	var offline bool
+	c := &cobra.Command{
+		Use:   "check -c FILE",
+		Short: "Say what is wrong with a configuration",
+		Long: `Check reads the file, reports every mistake, and then looks whether the database
+has the tables, columns, keys and joins that the file names. With --offline only
+the file is read. If the database cannot be reached the exit code is 4: the file
+itself was right.`,
+		Example: `  slipstream config check -c slipstream.yaml
+  slipstream config check -c slipstream.yaml --offline    # in a build, without the database`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(file)
+			if err != nil {
+				return err
+			}
+			if offline {
+				fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database was not asked\n", file, len(cfg.Resources))
+				return nil
+			}
+			return checkDatabase(c, file, cfg)
+		},
+	}
+	fileFlag(c, &file)
+	c.Flags().BoolVar(&offline, "offline", false, "do not look at the database")
+	return c
+}
+
+func checkDatabase(c *cobra.Command, file string, cfg *config.Config) error {
+	o, err := openDatabase(c.Context(), file, cfg)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	for _, w := range o.Warnings() {
+		fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", w)
+	}
+	findings, err := o.Check(c.Context())
+	if err != nil {
+		return databaseFailure(err, exitFailure)
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database has their tables and keys\n", file, len(cfg.Resources))
+	for _, f := range findings {
+		if f.State == sqlite.Missing || f.State == sqlite.Differs {
+			fmt.Fprintf(c.ErrOrStderr(), "warning: the triggers are not all in place; slipstream db apply -c %s makes them\n", file)
+			break
+		}
+	}
+	return nil
+}
+
+func (p program) configSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the configuration",
+		Long: `Schema prints the JSON Schema (draft 2020-12) that editors use to complete and
+check the file while it is written.`,
+		Example: `  slipstream config schema > slipstream.schema.json
+
+  # first line of slipstream.yaml, for editors with the YAML language server:
+  # yaml-language-server: $schema=slipstream.schema.json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := c.OutOrStdout().Write(config.Schema())
+			return fail(exitFailure, err, "")
+		},
+	}
+}
+
+func (p program) configShow() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "show -c FILE",
+		Short: "Print the configuration with every default, secrets hidden",
+		Long: `Show prints what serve would obey: the file with all defaults filled in and the
+environment substituted. Passwords are hidden.`,
+		Example: `  slipstream config show -c slipstream.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(file)
+			if err != nil {
+				return err
+			}
+			_, err = c.OutOrStdout().Write(cfg.Redacted())
+			return fail(exitFailure, err, "")
+		},
+	}
+	fileFlag(c, &file)
+	return c
+}

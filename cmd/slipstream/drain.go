@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway"
+)
+
+// errInterrupted is returned when a second signal ends the drain.
+var errInterrupted = errors.New("interrupted while draining")
+
+// notifySignals returns the signals that end a gateway: an interactive one and
+// the one of service managers.
+func notifySignals() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 2)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	return c, func() { signal.Stop(c) }
+}
+
+// sameSignal is how long after the first signal another one is taken for the
+// same: a terminal and a wrapper such as timeout(1) both pass it on.
+const sameSignal = 200 * time.Millisecond
+
+// untilSignal waits until the first signal or until the gateway cannot go on,
+// and drains it within the time. A second signal ends the drain at once.
+// draining is called when the first signal came.
+func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, within time.Duration, draining func(os.Signal)) error {
+	ended := make(chan error, 1)
+	go func() { ended <- g.Wait() }() // ends with Shutdown at the latest
+	var broken error
+	select {
+	case s := <-signals:
+		draining(s)
+	case broken = <-ended:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	drained := make(chan error, 1)
+	go func() { drained <- g.Shutdown(ctx) }() // bounded by ctx, awaited below or left to the exit
+	begun := time.Now()
+	for {
+		select {
+		case err := <-drained:
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("requests were still running after %v and were cut off", within)
+			}
+			return errors.Join(broken, err)
+		case <-signals:
+			if time.Since(begun) > sameSignal {
+				return fail(exitInterrupted, errInterrupted, "")
+			}
+		}
+	}
+}

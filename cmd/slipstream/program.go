@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes. They are part of the interface: scripts depend on them.
+const (
+	exitOK          = 0
+	exitFailure     = 1   // it could not be done
+	exitUsage       = 2   // the command line or the configuration is wrong
+	exitIncomplete  = 3   // the database lacks what the promise needs
+	exitUnreachable = 4   // the database could not be reached
+	exitInterrupted = 130 // a second signal cut the drain short
+)
+
+const exitCodes = `Exit codes:
+  0    done, or drained after a signal
+  1    it could not be done
+  2    the command line or the configuration is wrong
+  3    the database lacks triggers that the promise needs
+  4    the database could not be reached
+  130  a second signal cut the drain short`
+
+// program is one run of the command.
+type program struct {
+	started        time.Time
+	args           []string
+	stdout, stderr io.Writer
+}
+
+// failure is an error that a command returned, with its exit code and what the
+// user may try. Every other error out of cobra is about the command line.
+type failure struct {
+	code int
+	err  error
+	hint string
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// fail wraps err for the user; nil stays nil.
+func fail(code int, err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{code, err, hint}
+}
+
+// run executes the command line and returns the exit code.
+func run(p program) int {
+	root := p.root()
+	root.SetArgs(p.args)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	executed, err := root.ExecuteC()
+	if err == nil {
+		return exitOK
+	}
+	f, ok := errors.AsType[*failure](err)
+	if !ok {
+		f = &failure{exitUsage, err, fmt.Sprintf("%s --help says more", executed.CommandPath())}
+	}
+	fmt.Fprintf(p.stderr, "slipstream: %s\n", strings.ReplaceAll(f.Error(), "\n", "\nslipstream: "))
+	if f.hint != "" {
+		fmt.Fprintf(p.stderr, "hint: %s\n", f.hint)
+	}
+	return f.code
+}
+
+// root is the tree of commands.
+func (p program) root() *cobra.Command {
+	root := group(&cobra.Command{
+		Use:   "slipstream",
+		Short: "Serve documents over SQL tables by key, from memory, never staler than promised",
+		Long: `Slipstream serves JSON documents that are declared once over SQL tables. A GET
+by key is answered from memory, and one that begins more than a second after a
+commit never returns the older version.
+
+` + exitCodes,
+		Example: `  slipstream demo                            # see it work, nothing needed
+  slipstream config check -c slipstream.yaml
+  slipstream db apply -c slipstream.yaml     # triggers, once
+  slipstream serve -c slipstream.yaml`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	})
+	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
+	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.configCommand(),
+		p.versionCommand(), p.completionCommand())
+	return root
+}
+
+// group makes a command that only holds others: alone it is a mistake, and a
+// name that is none of the others too (cobra would print the help and succeed).
+func group(c *cobra.Command) *cobra.Command {
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var names []string
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() && sub.Name() != "help" {
+				names = append(names, sub.Name())
+			}
+		}
+		expected := "expected " + strings.Join(names, ", ")
+		if len(args) == 0 {
+			return fmt.Errorf("no command; %s", expected)
+		}
+		c.SuggestionsMinimumDistance = 2
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			return fmt.Errorf("unknown command %q (did you mean %q?); %s", args[0], near[0], expected)
+		}
+		return fmt.Errorf("unknown command %q; %s", args[0], expected)
+	}
+	return c
+}

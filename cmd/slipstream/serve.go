@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/gateway/config"
+)
+
+func (p program) serveCommand() *cobra.Command {
+	var file string
+	var drain time.Duration
+	c := &cobra.Command{
+		Use:   "serve -c FILE",
+		Short: "Serve the documents of a configuration",
+		Long: `Serve answers GET /{resource}/{key} for every resource of the configuration,
+until SIGINT or SIGTERM. It then drains: no new connections, requests under way
+are answered. A second signal ends it at once.
+
+A database that is not there yet is waited for; until then documents are answered
+with 503 and /ready of the admin listener says why. The triggers that the promise
+needs are made by "slipstream db apply"; without them a resource is served by its
+on_stale policy and /ready says which are missing.
+
+Logs go to standard error as the configuration says (log: { level, format }).
+
+` + exitCodes,
+		Example: `  slipstream serve -c /etc/slipstream.yaml
+  slipstream serve -c slipstream.yaml --drain 5s
+
+  curl -i http://127.0.0.1:8080/depts/42     # a document
+  curl -i http://127.0.0.1:9100/ready        # may it get traffic?`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(file)
+			if err != nil {
+				return err
+			}
+			return p.serve(c.Context(), cfg, drain)
+		},
+	}
+	fileFlag(c, &file)
+	c.Flags().DurationVar(&drain, "drain", 15*time.Second, "how long requests under way may take after a signal")
+	return c
+}
+
+func (p program) serve(ctx context.Context, cfg *config.Config, drain time.Duration) error {
+	log := newLogger(p.stderr, cfg.Log)
+	signals, stop := notifySignals()
+	defer stop()
+	g, err := startGateway(ctx, cfg, gateway.Options{Logger: log}, signals)
+	if err != nil {
+		return err
+	}
+	g.LimitMemory()
+	log.Info("serving", "http", g.HTTPAddr().String(), "admin", g.AdminAddr().String(),
+		"resources", len(cfg.Resources), "after", time.Since(p.started).Round(time.Millisecond).String())
+	err = untilSignal(g, signals, drain, func(s os.Signal) {
+		log.Info("draining", "signal", s.String(), "within", drain.String())
+	})
+	if err != nil {
+		return withHint(err, exitFailure)
+	}
+	log.Info("drained")
+	return nil
+}
+
+// startGateway builds and starts. A signal while it starts ends it.
+func startGateway(ctx context.Context, cfg *config.Config, options gateway.Options, signals <-chan os.Signal) (*gateway.Gateway, error) {
+	g, err := gateway.New(cfg, options)
+	if err != nil {
+		return nil, fail(exitUsage, err, "")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	started := make(chan error, 1)
+	go func() { started <- g.Start(ctx) }() // ends with ctx at the latest, awaited below
+	select {
+	case err = <-started:
+	case <-signals:
+		cancel()
+		err = errors.Join(<-started, fail(exitInterrupted, errors.New("interrupted while starting"), ""))
+	}
+	if err != nil {
+		short, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		// What was not started is closed; the error to tell is the first.
+		_ = g.Shutdown(short)
+		return nil, withHint(err, exitFailure)
+	}
+	return g, nil
+}
+
+// withHint says what may help against errors that users meet. Errors that have
+// their exit code keep it.
+func withHint(err error, code int) error {
+	if _, ok := errors.AsType[*failure](err); ok || err == nil {
+		return err
+	}
+	hint := ""
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) || strings.Contains(err.Error(), "Only one usage of each socket address"):
+		hint = "another process listens there; choose another port, or 0 for a free one"
+	case errors.Is(err, syscall.EACCES):
+		hint = "ports below 1024 need a privilege; choose a higher one"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		hint = "this machine has no such address"
+	default:
+		return databaseFailure(err, code)
+	}
+	return fail(code, err, hint)
+}
