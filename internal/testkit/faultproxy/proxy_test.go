@@ -261,8 +261,14 @@ func testFaultAtByte(t *testing.T, f faultproxy.Fault, up bool) {
 		}
 		var got []byte
 		buf := make([]byte, 64)
-		c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		for {
+			// Patient until the bytes before the fault are here, then
+			// only long enough to see that no more come.
+			wait := patience
+			if int64(len(got)) >= f.After {
+				wait = 50 * time.Millisecond
+			}
+			c.SetReadDeadline(time.Now().Add(wait))
 			n, err := c.Read(buf)
 			got = append(got, buf[:n]...)
 			if err != nil {
