@@ -58,8 +58,8 @@ type Options struct {
 	// Filter holds names of scenarios, separated by commas; a name that no
 	// scenario has selects those that begin with it. Empty: all.
 	Filter string
-	// Rounds overrides the number of rounds of every scenario. 0: as the
-	// scenario says.
+	// Rounds is the number of rounds of every scenario that does not fix its
+	// own. 0: as many as the control asks for.
 	Rounds int
 	// MaxRounds ends the search for a calm control. 0 means 31.
 	MaxRounds int
@@ -179,10 +179,10 @@ func (m *measurement) has(subject string) bool {
 // limits returns the fewest and the most rounds to run.
 func (m *measurement) limits() (least, most int) {
 	switch {
-	case m.opts.Rounds > 0:
-		return m.opts.Rounds, m.opts.Rounds
 	case m.scenario.Rounds > 0:
 		return m.scenario.Rounds, m.scenario.Rounds
+	case m.opts.Rounds > 0:
+		return m.opts.Rounds, m.opts.Rounds
 	case !m.has(Ours) || !m.has(Control):
 		return minRounds, minRounds
 	}

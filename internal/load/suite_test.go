@@ -206,7 +206,7 @@ func TestSuiteWithoutRivals(t *testing.T) {
 		Name: "cold/10", Primary: RPS, Rounds: 2, Subjects: []Subject{madeUp(Ours, 5, 0, nil)},
 		Close: func() error { closed++; return nil },
 	}}}
-	report, err := suite.Run(t.Context(), Options{Directory: t.TempDir(), Progress: new(bytes.Buffer)})
+	report, err := suite.Run(t.Context(), Options{Directory: t.TempDir(), Progress: new(bytes.Buffer), Rounds: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
