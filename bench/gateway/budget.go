@@ -25,7 +25,7 @@ const (
 	// overheadGoal is how many bytes beside its body a document should take.
 	overheadGoal = 200
 	// bodyBytes is what a document takes in the estimate of how many there are.
-	bodyBytes = 1750
+	bodyBytes = 1840
 
 	fillStep  = 10 * time.Second // between two looks at how full the tier is
 	fillLimit = 10 * time.Minute
@@ -70,6 +70,9 @@ func (h *harness) fill(ctx context.Context, dir string, budget int64, callers in
 	binary, err := h.slipstream(ctx)
 	h.mu.Unlock()
 	if err != nil {
+		return load.Sample{}, err
+	}
+	if err := os.RemoveAll(dir); err != nil { // of an earlier round
 		return load.Sample{}, err
 	}
 	documents := dataShare * budget / bodyBytes
