@@ -1,8 +1,12 @@
 package sqlite
 
 import (
-	"bytes"
+	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -22,6 +26,8 @@ func newFile(t testing.TB, sql ...string) string {
 		t.Fatal(err)
 	}
 	defer db.Close()
+	// The driver's default for foreign keys is ON, that of most libraries OFF.
+	mustExec(t, db, "PRAGMA foreign_keys = OFF", "PRAGMA synchronous = OFF")
 	mustExec(t, db, sql...)
 	return path
 }
@@ -34,6 +40,7 @@ func openWriter(t testing.TB, path string, sql ...string) *sqlite3.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
+	mustExec(t, db, "PRAGMA foreign_keys = OFF", "PRAGMA synchronous = OFF")
 	mustExec(t, db, sql...)
 	return db
 }
@@ -94,21 +101,72 @@ func scalar(t testing.TB, db *sqlite3.Conn, sql string) string {
 	return text
 }
 
-// python runs a script with a real SQLite library of another build: a writer
-// that shares no code with the gateway.
-func python(t testing.TB, script string, args ...string) string {
+// foreignWriter is a process with a SQLite library of another build, as the
+// applications that own such files have: it shares no code with the gateway.
+type foreignWriter struct {
+	t       testing.TB
+	answers *bufio.Scanner
+	sql     io.Writer
+}
+
+// newForeignWriter starts one on the file at path. It ends with the test.
+func newForeignWriter(t testing.TB, path string) *foreignWriter {
 	t.Helper()
+	const script = `
+import json, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
+for line in sys.stdin:
+    try:
+        db.executescript(json.loads(line))
+        print("ok", flush=True)
+    except sqlite3.Error as e:
+        if db.in_transaction:
+            db.rollback()
+        print(e, flush=True)
+`
 	program, err := exec.LookPath("python3")
 	if err != nil {
 		t.Fatal("python3 is needed as a foreign writer: install the package python3 (its sqlite3 module comes with it)")
 	}
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"-c", script}, args...)...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("python3: %v\n%s", err, stderr.String())
+	cmd := exec.Command(program, "-c", script, path)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return stdout.String()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close() // ends its loop
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("python3: %v", err)
+		}
+	})
+	return &foreignWriter{t: t, answers: bufio.NewScanner(out), sql: in}
+}
+
+// exec runs statements; the error is the library's.
+func (f *foreignWriter) exec(sql string) error {
+	f.t.Helper()
+	line, err := json.Marshal(sql)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := f.sql.Write(append(line, '\n')); err != nil {
+		f.t.Fatal(err)
+	}
+	if !f.answers.Scan() {
+		f.t.Fatalf("python3 gave no answer: %v", f.answers.Err())
+	}
+	if answer := f.answers.Text(); answer != "ok" {
+		return errors.New(answer)
+	}
+	return nil
 }
 
 // deptResource is a department with its employees.

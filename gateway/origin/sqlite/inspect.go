@@ -24,10 +24,6 @@ const (
 // numeric reports whether comparisons treat the affinity as a number's.
 func (a affinity) numeric() bool { return a >= affinityNumeric }
 
-// sameClass reports whether a comparison of two columns of these affinities
-// converts neither side.
-func (a affinity) sameClass(b affinity) bool { return a == b || a.numeric() && b.numeric() }
-
 // affinityOf applies the five rules in SQLite's order.
 func affinityOf(declared string) affinity {
 	d := strings.ToUpper(declared)

@@ -90,6 +90,14 @@ func compile(catalog *catalog, r *resource.Resource) (*compiled, error) {
 		return nil, err
 	}
 	c.triggers = triggers(c)
+	for i, n := range c.nodes {
+		sameTable := func(m *node) bool { return m.table == n.table }
+		if slices.IndexFunc(c.nodes, sameTable) == i && slices.ContainsFunc(n.table.unique, func(u uniqueIndex) bool { return u.opaque }) {
+			c.warnings = append(c.warnings, fmt.Sprintf(
+				"resource %s: table %s has a unique index over an expression or with a collation of an application; every insert and update of it drops all documents of the resource",
+				r.Name, n.table.name))
+		}
+	}
 	return c, nil
 }
 

@@ -177,41 +177,33 @@ func pathConditions(n *node) []string {
 // matchUp writes the condition that ties NEW or OLD, a row of n, to the row
 // that contains it, so that it holds wherever the load's join would.
 //
-// NEW.x and OLD.x carry the value but not the affinity of x. Where the parent's
-// column then converts as the join would, plain equality is the join. Where it
-// is the child's affinity that converts the parent's value (a number against
-// TEXT: 7 joins '007'; text or a number against a column without affinity), a
-// CAST gives the affinity back; the plain term stays for values that a CAST
-// changes.
+// NEW.x and OLD.x carry the value but not the affinity of x. Between two columns
+// SQLite converts only if one of them is numeric, and then the other side. So
+// the one case in which the affinity of x is missed is a numeric x against a
+// column that is not (7 joins '007'): there a CAST, which leaves numbers as they
+// are, gives it back, and the plain term stays for values that a CAST changes.
 func matchUp(n *node, row string) string {
 	conditions := make([]string, len(n.on))
 	for i, j := range n.on {
 		up := alias(n.parent) + "." + quoteName(n.parent.table.columns[j.parent].name)
 		value := row + "." + quoteName(n.table.columns[j.column].name)
 		a, b := n.table.columns[j.column].affinity, n.parent.table.columns[j.parent].affinity
-		switch {
-		case a.numeric() && !b.numeric():
-			conditions[i] = fmt.Sprintf("(%s = %s OR %s = CAST(%s AS NUMERIC))", up, value, up, value)
-		case a == affinityText && b == affinityBlob:
-			conditions[i] = fmt.Sprintf("(%s = %s OR %s = CAST(%s AS TEXT))", up, value, up, value)
-		default:
-			conditions[i] = up + " = " + value
+		conditions[i] = up + " = " + value
+		if a.numeric() && !b.numeric() {
+			conditions[i] = fmt.Sprintf("(%s OR %s = CAST(%s AS NUMERIC))", conditions[i], up, value)
 		}
 	}
 	return strings.Join(conditions, " AND ")
 }
 
 // movedClause is true when the roots of NEW may be others than those of OLD.
-// Empty: always record both.
+// Values that are equal here always join the same rows: 1 and 1.0 differ only as
+// text, and no join turns a number into text.
 func (w *triggerWriter) movedClause(n *node) string {
 	columns := w.c.keyAt
 	if n.parent != nil {
 		columns = nil
 		for _, j := range n.on {
-			if !n.table.columns[j.column].affinity.sameClass(n.parent.table.columns[j.parent].affinity) {
-				// Values that are equal here, 1 and 1.0, may join different rows.
-				return ""
-			}
 			columns = append(columns, j.column)
 		}
 	}
@@ -299,7 +291,7 @@ func (w *triggerWriter) coveredByAfter(n *node, u uniqueIndex) bool {
 		return !slices.ContainsFunc(w.c.keyAt, func(at int) bool { return !holds(at) })
 	}
 	for _, j := range n.on {
-		if !holds(j.column) || !n.table.columns[j.column].affinity.sameClass(n.parent.table.columns[j.parent].affinity) {
+		if !holds(j.column) {
 			return false
 		}
 	}
