@@ -74,9 +74,14 @@ bench: ## run one benchmark suite: SUITE=name [SCENARIO=...] [ROUNDS=n] [QUICK=1
 	cd bench && SCENARIO='$(SCENARIO)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' $(GO) run ./$(SUITE)
 
 .PHONY: bench-compare
-bench-compare: ## compare the working tree with another commit: REF=main
+bench-compare: ## measure the gateway of the working tree beside another commit's: REF=main
 	@if [ -z "$(REF)" ]; then echo 'usage: make bench-compare REF=main'; exit 2; fi
-	scripts/bench-compare.sh '$(REF)'
+	cd bench && REF='$(REF)' ROUNDS='$(ROUNDS)' $(GO) run ./compare
+
+.PHONY: bench-micro
+bench-micro: ## compare the Go benchmarks of the working tree with another commit's: REF=main [PKG=./cache]
+	@if [ -z "$(REF)" ]; then echo 'usage: make bench-micro REF=main [PKG=./cache] [BENCH=pattern] [ROUNDS=n]'; exit 2; fi
+	BENCH='$(BENCH)' ROUNDS='$(ROUNDS)' scripts/bench-micro.sh '$(REF)' $(PKG)
 
 .PHONY: generate
 generate: ## write all generated files anew

@@ -6,15 +6,20 @@ set -euo pipefail
 
 # One line a program: binary | Debian package | needed by.
 programs='
-python3      | python3-minimal  | the second writer of the freshness tests
+python3      | python3          | the second writer of the freshness tests
 sqlite3      | sqlite3          | SQLite files written by another implementation
 redis-server | redis-server     | internal/testkit: StartRedis
 tarantool    | tarantool        | internal/testkit: StartTarantool
 postgres     | postgresql       | internal/testkit: StartPostgres
 '
 
-# Debian keeps the programs of PostgreSQL out of PATH.
+# Debian keeps the programs of PostgreSQL out of PATH, and its minimal Python
+# comes without the sqlite3 module.
 present() {
+	if [ "$1" = python3 ]; then
+		python3 -c 'import sqlite3' 2>/dev/null
+		return
+	fi
 	command -v "$1" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares the Go benchmarks of the working tree with those of another commit:
-#   scripts/bench-compare.sh REF [package ...]
+#   scripts/bench-micro.sh REF [package ...]
 # Both sides are built first and run in turn, round by round, so that a machine
 # that warms up or slows down during the run does so for both.
 set -euo pipefail
@@ -28,7 +28,7 @@ fi
 built=()
 for p in "${packages[@]}"; do
 	name=$(echo "${p#./}" | tr / _)
-	[ -d "$work/old/$p" ] || { echo "bench-compare: $p is new since $ref"; continue; }
+	[ -d "$work/old/$p" ] || { echo "bench-micro: $p is new since $ref"; continue; }
 	(cd "$work/old" && go test -c -o "$work/$name.old" "$p")
 	go test -c -o "$work/$name.new" "$p"
 	# A package without tests gives no binary.
@@ -41,6 +41,6 @@ for ((round = 1; round <= rounds; round++)); do
 		(cd "$work/old/$p" && "$work/$name.old" -test.run '^$' -test.bench "$bench" -test.benchmem -test.benchtime "${BENCHTIME:-200ms}") >>"$work/old.txt"
 		(cd "$here/$p" && "$work/$name.new" -test.run '^$' -test.bench "$bench" -test.benchmem -test.benchtime "${BENCHTIME:-200ms}") >>"$work/new.txt"
 	done
-	echo "bench-compare: round $round of $rounds done" >&2
+	echo "bench-micro: round $round of $rounds done" >&2
 done
 go tool -modfile=tools/go.mod benchstat "$ref=$work/old.txt" "tree=$work/new.txt"
