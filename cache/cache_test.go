@@ -463,6 +463,19 @@ func TestPurge(t *testing.T) {
 		close(release)
 		<-answered
 		f.mustGet("a", 1, FromLoad) // what was under way at the purge was not stored
+
+		f.cache.PurgeResource(0)
+		synctest.Wait()
+		release = make(chan struct{})
+		answered = make(chan struct{})
+		go func() { f.mustGet("b", 1, FromLoad); close(answered) }()
+		synctest.Wait()
+		f.cache.PurgeResource(0)
+		close(release)
+		<-answered
+		if n := len(f.tier.docs); n != 0 {
+			t.Errorf("%d documents were stored by loads that began before the flush", n)
+		}
 	})
 }
 
