@@ -27,6 +27,7 @@ type Sample struct {
 	Values      map[Metric]float64
 	Errors      uint64
 	ErrorSample string
+	Doubts      []string // what makes the latencies questionable, in words
 	// Details go to the raw results as they are.
 	Details any
 }
@@ -41,8 +42,9 @@ func (r *Result) Sample() Sample {
 		},
 		Errors:      r.Errors + r.Unsent + r.WarmUpErrors,
 		ErrorSample: r.ErrorSample,
+		Doubts:      r.Doubts(),
 		Details: runDetails{
-			Elapsed: r.Elapsed.Seconds(), Completed: r.Completed, Cost: r.Cost, Doubts: r.Doubts(),
+			Elapsed: r.Elapsed.Seconds(), Completed: r.Completed, Cost: r.Cost,
 			PlannedRate: r.PlannedRate, Dispersion: r.Dispersion, ServiceP99: micros(r.Service.Quantile(0.99)),
 		},
 	}
@@ -65,15 +67,14 @@ func (r *Result) Sample() Sample {
 
 // runDetails is what the raw results keep of a run beside its figures.
 type runDetails struct {
-	Elapsed     float64  `json:"elapsed_s"`
-	Completed   uint64   `json:"completed"`
-	Cost        Cost     `json:"cost"`
-	Doubts      []string `json:"doubts,omitempty"`
-	PlannedRate float64  `json:"planned_rate,omitempty"`
-	Dispersion  float64  `json:"dispersion,omitempty"`
-	ServiceP99  float64  `json:"service_p99_us"`
-	PacingP50   float64  `json:"pacing_p50_us,omitempty"`
-	PacingP99   float64  `json:"pacing_p99_us,omitempty"`
+	Elapsed     float64 `json:"elapsed_s"`
+	Completed   uint64  `json:"completed"`
+	Cost        Cost    `json:"cost"`
+	PlannedRate float64 `json:"planned_rate,omitempty"`
+	Dispersion  float64 `json:"dispersion,omitempty"`
+	ServiceP99  float64 `json:"service_p99_us"`
+	PacingP50   float64 `json:"pacing_p50_us,omitempty"`
+	PacingP99   float64 `json:"pacing_p99_us,omitempty"`
 }
 
 // column returns the values of one metric over rounds, NaN where absent.

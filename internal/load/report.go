@@ -23,6 +23,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "%s: %s of ours is %.3f of %s, interval %.3f-%.3f (%.1f %% of %d rounds)\n", ratio.Scenario, ratio.Metric,
 			ratio.Ratio.Median, ratio.Rival, ratio.Ratio.Lo, ratio.Ratio.Hi, 100*ratio.Ratio.Confidence, ratio.Ratio.Pairs)
 	}
+	for _, d := range r.Doubts {
+		fmt.Fprintf(&b, "%s %s: latency in doubt in %d of %d rounds: %s\n", d.Scenario, d.Subject, d.Rounds, d.Of, d.Last)
+	}
 	for _, v := range r.Verdicts {
 		fmt.Fprintln(&b, v)
 	}

@@ -71,6 +71,7 @@ type rawLine struct {
 	Values   map[Metric]*float64 `json:"values,omitempty"`
 	Errors   uint64              `json:"errors"`
 	Error    string              `json:"error_sample,omitempty"`
+	Doubts   []string            `json:"doubts,omitempty"`
 	Details  any                 `json:"details,omitempty"`
 	Verdict  string              `json:"verdict,omitempty"`
 	Seed     uint64              `json:"seed"`

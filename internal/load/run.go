@@ -115,7 +115,7 @@ func (r *Result) perRequest(total float64) float64 {
 	return total / float64(r.Completed)
 }
 
-// Doubts says what makes the latencies of the run questionable, in words.
+// Doubts tells in words what makes the latencies of the run questionable, in words.
 func (r *Result) Doubts() []string {
 	var doubts []string
 	if s := r.Cost.starved(); s != "" {

@@ -72,6 +72,15 @@ type Report struct {
 	Rows     []Row
 	Verdicts []Verdict
 	Ratios   []RivalRatio
+	Doubts   []Doubt
+}
+
+// A Doubt tells how many rounds of a subject had latencies that say more about
+// the generator, and what was wrong in the last of them.
+type Doubt struct {
+	Scenario, Subject string
+	Rounds, Of        int
+	Last              string
 }
 
 // A RivalRatio is ours against one rival in one metric.
@@ -126,6 +135,7 @@ func (s Suite) Run(ctx context.Context, opts Options) (*Report, error) {
 		report.Rows = append(report.Rows, rows...)
 		report.Verdicts = append(report.Verdicts, m.verdicts()...)
 		report.Ratios = append(report.Ratios, m.ratios()...)
+		report.Doubts = append(report.Doubts, m.doubts()...)
 	}
 	return report, nil
 }
@@ -308,6 +318,23 @@ func (m *measurement) ratios() []RivalRatio {
 	return out
 }
 
+func (m *measurement) doubts() []Doubt {
+	var out []Doubt
+	for _, s := range m.scenario.Subjects {
+		d := Doubt{Scenario: m.scenario.Name, Subject: s.Name, Of: len(m.rounds[s.Name])}
+		for _, sample := range m.rounds[s.Name] {
+			if len(sample.Doubts) > 0 {
+				d.Rounds++
+				d.Last = strings.Join(sample.Doubts, "; ")
+			}
+		}
+		if d.Rounds > 0 {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
 func (m *measurement) raw() []rawLine {
 	var lines []rawLine
 	for _, s := range m.scenario.Subjects {
@@ -318,7 +345,7 @@ func (m *measurement) raw() []rawLine {
 			}
 			lines = append(lines, rawLine{
 				Suite: m.suite, Scenario: m.scenario.Name, Subject: s.Name, Round: i + 1, Values: values,
-				Errors: sample.Errors, Error: sample.ErrorSample, Details: sample.Details, Seed: m.opts.Seed, Environment: m.env,
+				Errors: sample.Errors, Error: sample.ErrorSample, Doubts: sample.Doubts, Details: sample.Details, Seed: m.opts.Seed, Environment: m.env,
 			})
 		}
 	}

@@ -21,7 +21,11 @@ func madeUp(name string, base, noise float64, log *[]string) Subject {
 			*log = append(*log, name)
 		}
 		cost := base * math.Exp(noise*rng.NormFloat64())
-		return Sample{Values: map[Metric]float64{ServerUS: cost, RPS: 1e6 / cost}}, nil
+		s := Sample{Values: map[Metric]float64{ServerUS: cost, RPS: 1e6 / cost}}
+		if name == "article" {
+			s.Doubts = []string{"generator starved"}
+		}
+		return s, nil
 	}}
 }
 
@@ -86,6 +90,10 @@ func TestSuiteInterleavesAndStores(t *testing.T) {
 	}
 	if len(report.Verdicts) != 4 || len(report.Ratios) != 6 {
 		t.Errorf("%d verdicts and %d ratios, want 4 and 6", len(report.Verdicts), len(report.Ratios))
+	}
+	var text bytes.Buffer
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "hit/1 article: latency in doubt in 6 of 6 rounds: generator starved") {
+		t.Errorf("%v, text\n%s", err, &text)
 	}
 	if !strings.Contains(progress.String(), "round 6 of 6 to 31") || !strings.Contains(progress.String(), "seed 3") {
 		t.Errorf("progress:\n%s", &progress)
