@@ -89,11 +89,7 @@ func startGateway(ctx context.Context, cfg *config.Config, options gateway.Optio
 		err = errors.Join(<-started, fail(exitInterrupted, errors.New("interrupted while starting"), ""))
 	}
 	if err != nil {
-		short, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		// What was not started is closed; the error to tell is the first.
-		_ = g.Shutdown(short)
-		return nil, withHint(err, exitFailure)
+		return nil, withHint(err, exitFailure) // the process ends: nothing to drain
 	}
 	return g, nil
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,26 +13,12 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares got with the file, or writes it under -update.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s\n--- got\n%s--- want\n%s", file, got, want)
-	}
+// goldenName turns testdata/x.yaml into x and the suffix.
+func goldenName(file, suffix string) string {
+	return strings.TrimPrefix(strings.TrimSuffix(filepath.ToSlash(file), ".yaml"), "testdata/") + suffix
 }
 
 // environment is what the test files find in ${...}.
@@ -78,7 +63,7 @@ func TestBad(t *testing.T) {
 			if strings.Contains(err.Error(), "hunter2") {
 				t.Error("the message shows a value of the environment")
 			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".err", err.Error()+"\n")
+			testkit.Golden(t, goldenName(file, ".err"), []byte(err.Error()+"\n"))
 		})
 	}
 }
@@ -150,7 +135,7 @@ func TestEffective(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			c := parseFile(t, file)
-			golden(t, strings.TrimSuffix(file, ".yaml")+".effective", string(c.Redacted()))
+			testkit.Golden(t, goldenName(file, ".effective"), c.Redacted())
 			sameAgain(t, c)
 		})
 	}
