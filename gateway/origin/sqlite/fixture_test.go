@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
-	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
@@ -117,7 +115,9 @@ import json, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
 for line in sys.stdin:
     try:
-        db.executescript(json.loads(line))
+        sql = json.loads(line)
+        # executescript commits an open transaction before it begins
+        (db.executescript if ";" in sql else db.execute)(sql)
         print("ok", flush=True)
     except sqlite3.Error as e:
         if db.in_transaction:
@@ -185,28 +185,4 @@ var deptSchema = []string{
 	`CREATE INDEX emp_deptno ON emp (deptno)`,
 	`INSERT INTO dept VALUES (10, 'ACCOUNTING'), (20, 'RESEARCH'), (30, 'SALES')`,
 	`INSERT INTO emp VALUES (1, 'CLARK', 10), (2, 'KING', 10), (3, 'SMITH', 20)`,
-}
-
-// recorder is a sink that writes down what the stream does.
-type recorder struct {
-	calls    []string
-	events   []cache.Event
-	promises map[cache.ResourceID]string
-	voids    []string
-	seen     cache.Snapshot
-	advanced int
-}
-
-func key(id string) cache.Key { return cache.Key{ID: id} }
-
-func keysOf(events []cache.Event) []string {
-	var ids []string
-	for _, e := range events {
-		if e.All {
-			ids = append(ids, fmt.Sprintf("%d:*", e.Key.Resource))
-		} else {
-			ids = append(ids, fmt.Sprintf("%d:%s", e.Key.Resource, e.Key.ID))
-		}
-	}
-	return ids
 }
