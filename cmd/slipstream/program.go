@@ -77,6 +77,7 @@ func run(p program) int {
 
 // root is the tree of commands.
 func (p program) root() *cobra.Command {
+	cobra.EnableCommandSorting = false // help lists what users need first
 	root := group(&cobra.Command{
 		Use:   "slipstream",
 		Short: "Serve documents over SQL tables by key, from memory, never staler than promised",

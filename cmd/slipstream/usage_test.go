@@ -17,7 +17,7 @@ func TestUsageErrors(t *testing.T) {
 		args   []string
 		stderr string
 	}{
-		{nil, "expected completion, config, db, demo, serve, version"},
+		{nil, "expected serve, demo, db, config, version, completion"},
 		{[]string{"srve"}, `unknown command "srve" (did you mean "serve"?)`},
 		{[]string{"zebra"}, `unknown command "zebra"; expected`},
 		{[]string{"db"}, "expected"},

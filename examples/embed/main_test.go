@@ -1,0 +1,58 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/gateway/demo"
+	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// prepare makes the demo's database and the triggers of the example, which is
+// what "slipstream demo --keep" does.
+func prepare(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "demo.db")
+	if err := demo.Create(path, 1); err != nil {
+		t.Fatal(err)
+	}
+	o, err := sqlite.Open(t.Context(), sqlite.Config{Path: path}, declare(path).Declarations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if _, err := o.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestEmbed(t *testing.T) {
+	testkit.NoLeaks(t)
+	var out strings.Builder
+	if err := run(t.Context(), prepare(t), &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "200 OK  slipstream; fwd=") || !strings.HasPrefix(lines[1], "200 OK  slipstream; hit") {
+		t.Errorf("printed\n%s", &out)
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, `{"deptno":42,"dname":`) {
+			t.Errorf("not the department: %s", line)
+		}
+	}
+}
+
+func TestWithoutTriggers(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := filepath.Join(t.TempDir(), "demo.db")
+	if err := demo.Create(path, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), path, new(strings.Builder)); err == nil || !strings.Contains(err.Error(), "slipstream db apply") {
+		t.Errorf("%v; expected what is missing", err)
+	}
+}
