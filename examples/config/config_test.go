@@ -1,4 +1,3 @@
-// Package config_test checks that every configuration beside it can be served.
 package config_test
 
 import (
