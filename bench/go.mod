@@ -6,6 +6,7 @@ replace github.com/slipstream-go/slipstream => ../
 
 require (
 	github.com/francoispqt/gojay v1.2.13
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/gorilla/mux v1.8.1
 	github.com/ncruces/go-sqlite3 v0.35.3
 	github.com/slipstream-go/slipstream v0.0.0-00010101000000-000000000000

@@ -52,7 +52,8 @@ func (h *harness) budget(mebibytes, callers int) load.Scenario {
 // budgetDetails go to the raw results.
 type budgetDetails struct {
 	BudgetBytes int64   `json:"budget_bytes"`
-	DataBytes   int64   `json:"data_bytes"` // estimated, of all bodies
+	DataBytes   int64   `json:"data_bytes"`           // estimated, of all bodies
+	RSSEmpty    int64   `json:"rss_anon_empty_bytes"` // before the first request
 	RSSAnonMax  int64   `json:"rss_anon_max_bytes"`
 	RSSShare    float64 `json:"rss_share_of_budget"`
 	Documents   float64 `json:"documents"`
@@ -86,8 +87,12 @@ func (h *harness) fill(ctx context.Context, dir string, budget int64, callers in
 		return load.Sample{}, err
 	}
 	defer server.Stop()
+	d := budgetDetails{BudgetBytes: budget, DataBytes: documents * bodyBytes}
 	empty, err := liveHeap(ctx, server.Metrics)
 	if err != nil {
+		return load.Sample{}, err
+	}
+	if d.RSSEmpty, err = rssAnon(server.PID()); err != nil {
 		return load.Sample{}, err
 	}
 	spec := server.Spec()
@@ -114,7 +119,7 @@ func (h *harness) fill(ctx context.Context, dir string, budget int64, callers in
 	spec.Duration = max(5*h.window, fillStep)
 	watch := watchRSS(server.PID())
 	outcome, err := loadproc.Run(ctx, spec)
-	rss, watchErr := watch()
+	largest, watchErr := watch()
 	if err != nil {
 		return load.Sample{}, err
 	}
@@ -125,10 +130,13 @@ func (h *harness) fill(ctx context.Context, dir string, budget int64, callers in
 	if err != nil {
 		return load.Sample{}, err
 	}
-	return h.budgetSample(ctx, server, outcome, budget, documents, rss, full-empty)
+	d.RSSAnonMax, d.RSSShare = largest, float64(largest)/float64(budget)
+	return h.budgetSample(ctx, server, outcome, d, documents, full-empty)
 }
 
-func (h *harness) budgetSample(ctx context.Context, server *subject.Server, outcome loadproc.Outcome, budget, documents, rss int64, heap float64) (load.Sample, error) {
+// budgetSample completes d, which knows the memory of the process. heap is how
+// much the live heap has grown since the tier was empty.
+func (h *harness) budgetSample(ctx context.Context, server *subject.Server, outcome loadproc.Outcome, d budgetDetails, documents int64, heap float64) (load.Sample, error) {
 	page, err := loadproc.Scrape(ctx, server.Metrics)
 	if err != nil {
 		return load.Sample{}, err
@@ -142,11 +150,8 @@ func (h *harness) budgetSample(ctx context.Context, server *subject.Server, outc
 		return load.Sample{}, fmt.Errorf("metrics of the gateway: no slipstream_tier_documents")
 	}
 	sample := outcome.Sample()
-	d := budgetDetails{
-		BudgetBytes: budget, DataBytes: documents * bodyBytes, RSSAnonMax: rss, RSSShare: float64(rss) / float64(budget),
-		Documents: held, Charged: page["slipstream_tier_bytes"], BodyMean: mean,
-		ChargedOverhead: page["slipstream_tier_bytes"]/held - mean, HeapOverhead: heap/held - mean, Run: sample.Details,
-	}
+	d.Documents, d.Charged, d.BodyMean, d.Run = held, page["slipstream_tier_bytes"], mean, sample.Details
+	d.ChargedOverhead, d.HeapOverhead = d.Charged/held-mean, heap/held-mean
 	sample.Details = d
 	outcomeOf := func(ok bool) load.Outcome {
 		if ok {
@@ -154,7 +159,7 @@ func (h *harness) budgetSample(ctx context.Context, server *subject.Server, outc
 		}
 		return load.Missed
 	}
-	fmt.Fprintf(h.progress, "budget: RssAnon at most %d MiB, %.2f of the budget: < %.1f %s\n", rss>>20, d.RSSShare, rssLimit, outcomeOf(d.RSSShare < rssLimit))
+	fmt.Fprintf(h.progress, "budget: RssAnon %d MiB when empty, at most %d MiB, %.2f of the budget: < %.1f %s\n", d.RSSEmpty>>20, d.RSSAnonMax>>20, d.RSSShare, rssLimit, outcomeOf(d.RSSShare < rssLimit))
 	fmt.Fprintf(h.progress, "budget: %.0f documents of %.0f bytes; beside its body a document is charged %.0f bytes and takes %.0f on the heap: <= %d %s\n",
 		held, mean, d.ChargedOverhead, d.HeapOverhead, overheadGoal, outcomeOf(d.HeapOverhead <= overheadGoal))
 	return sample, nil

@@ -34,6 +34,7 @@ type options struct {
 	seed     uint64
 	duration time.Duration
 	markdown bool
+	profile  bool
 }
 
 func main() {
@@ -68,6 +69,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.Uint64Var(&o.seed, "seed", 0, "order of the subjects in each round; 0: from the clock")
 	flags.DurationVar(&o.duration, "duration", 0, "of the measured window; 0: 4s, or 500ms with -quick")
 	flags.BoolVar(&o.markdown, "markdown", false, "print the stored results as tables for docs/PERFORMANCE.md and end")
+	flags.BoolVar(&o.profile, "profile", false, "print the shares of the CPU time of a memory hit with 64 connections and end")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -110,6 +112,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 
 	h := newHarness(module, scratch, o, stderr)
+	if o.profile {
+		return h.profile(ctx, 64, stdout)
+	}
 	suite := load.Suite{Name: suiteName, Scenarios: h.scenarios()}
 	opts := load.Options{
 		Directory: results, Command: o.command(), Progress: stderr,

@@ -38,7 +38,7 @@ func (r *Result) Sample() Sample {
 	s := Sample{
 		Values: map[Metric]float64{
 			RPS:      r.Rate(),
-			ClientUS: r.perRequest(micros(r.Cost.Client)),
+			ClientUS: r.PerRequest(micros(r.Cost.Client)),
 		},
 		Errors:      r.Errors + r.Unsent + r.WarmUpErrors,
 		ErrorSample: r.ErrorSample,
@@ -60,7 +60,7 @@ func (r *Result) Sample() Sample {
 		s.Values[P999US] = micros(l.Quantile(0.999))
 	}
 	if r.Cost.Server > 0 {
-		s.Values[ServerUS] = r.perRequest(micros(r.Cost.Server))
+		s.Values[ServerUS] = r.PerRequest(micros(r.Cost.Server))
 	}
 	return s
 }

@@ -107,8 +107,9 @@ func (r *Result) Latency() *Histogram {
 	return r.Service
 }
 
-// perRequest divides by completed requests; NaN if there were none.
-func (r *Result) perRequest(total float64) float64 {
+// PerRequest divides by completed requests; NaN if there were none. Suites that
+// measure the client's side use it on Cost.Mallocs and Cost.Bytes.
+func (r *Result) PerRequest(total float64) float64 {
 	if r.Completed == 0 {
 		return math.NaN()
 	}
