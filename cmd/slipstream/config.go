@@ -67,7 +67,7 @@ func checkDatabase(c *cobra.Command, file string, cfg *config.Config) error {
 	}
 	findings, err := o.Check(c.Context())
 	if err != nil {
-		return databaseFailure(err, exitFailure)
+		return databaseFailure(err, file, exitFailure)
 	}
 	fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database has their tables and keys\n", file, len(cfg.Resources))
 	for _, f := range findings {

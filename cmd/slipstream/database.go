@@ -19,18 +19,36 @@ func openDatabase(ctx context.Context, file string, cfg *config.Config) (*sqlite
 	}
 	o, err := sqlite.Open(ctx, sqlite.Config{Path: path}, cfg.Declarations())
 	if err != nil {
-		return nil, databaseFailure(err, exitFailure)
+		return nil, databaseFailure(err, file, exitFailure)
 	}
 	return o, nil
 }
 
-// databaseFailure gives errors of the origin their exit code.
-func databaseFailure(err error, code int) error {
+// databaseFailure gives errors of the origin their exit code, and what the
+// database lacks its place in the configuration file.
+func databaseFailure(err error, file string, code int) error {
 	if _, ok := errors.AsType[*sqlite.SchemaError](err); ok {
-		return fail(exitUsage, err, "the configuration and the database do not agree: correct one of them")
+		return fail(exitUsage, inFile(err, file), "the configuration and the database do not agree: correct one of them")
 	}
 	if errors.Is(err, cache.ErrUnavailable) {
 		return fail(exitUnreachable, err, "does the file exist, and may this user read it and write beside it?")
 	}
 	return fail(code, err, "")
+}
+
+// inFile puts file:line before each of the joined errors that has a line.
+func inFile(err error, file string) error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, one := range many.Unwrap() {
+			all = append(all, inFile(one, file))
+		}
+		return errors.Join(all...)
+	}
+	if s, ok := err.(*sqlite.SchemaError); ok && s.Line > 0 {
+		placeless := *s
+		placeless.Line = 0
+		return fmt.Errorf("%s:%d: %w", file, s.Line, &placeless)
+	}
+	return err
 }

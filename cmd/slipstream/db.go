@@ -41,7 +41,7 @@ func dbSubcommand(c *cobra.Command, do func(c *cobra.Command, o *sqlite.Origin) 
 			return err
 		}
 		defer o.Close()
-		return do(c, o)
+		return withHint(do(c, o), file)
 	}
 	return c
 }
@@ -67,7 +67,7 @@ would make the triggers what they should be. It changes nothing.`,
 	}, func(c *cobra.Command, o *sqlite.Origin) error {
 		list, err := o.Plan(c.Context())
 		if err != nil {
-			return databaseFailure(err, exitFailure)
+			return err
 		}
 		if len(list) == 0 {
 			fmt.Fprintln(c.OutOrStdout(), "-- nothing to do")
@@ -90,7 +90,7 @@ again: when all is well it does nothing. Gateways that are running notice.`,
 	}, func(c *cobra.Command, o *sqlite.Origin) error {
 		list, err := o.Apply(c.Context())
 		if err != nil {
-			return databaseFailure(err, exitFailure)
+			return err
 		}
 		for _, s := range list {
 			fmt.Fprintln(c.OutOrStdout(), s.Comment)
@@ -110,7 +110,7 @@ and exits with 3 if one is missing or differs.`,
 	}, func(c *cobra.Command, o *sqlite.Origin) error {
 		findings, err := o.Check(c.Context())
 		if err != nil {
-			return databaseFailure(err, exitFailure)
+			return err
 		}
 		wrong := 0
 		for _, f := range findings {
@@ -142,7 +142,7 @@ their on_stale policy.`,
 		}
 		list, err := o.Drop(c.Context())
 		if err != nil {
-			return databaseFailure(err, exitFailure)
+			return err
 		}
 		for _, s := range list {
 			fmt.Fprintf(c.OutOrStdout(), "%s;\n", s.SQL)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -18,8 +19,12 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/demo"
 )
 
-// demoFile is the database's name in its folder.
-const demoFile = "demo.db"
+const (
+	// demoFile is the database's name in its folder.
+	demoFile = "demo.db"
+	// demoConfigName is what messages call the demo's configuration.
+	demoConfigName = "(demo)"
+)
 
 // demoFlags are the flags of the demo.
 type demoFlags struct {
@@ -83,6 +88,8 @@ If the default ports are taken, free ones are used.
 func (p program) demo(ctx context.Context, f demoFlags) error {
 	signals, stop := notifySignals()
 	defer stop()
+	// "slipstream demo | head" closes our output; the files must go all the same.
+	signal.Ignore(syscall.SIGPIPE)
 	dir, remove, err := demoFolder(f.keep)
 	if err != nil {
 		return fail(exitFailure, err, "")
@@ -96,7 +103,7 @@ func (p program) demo(ctx context.Context, f demoFlags) error {
 	if f.verbose {
 		log.Level = "debug"
 	}
-	g, err := startGateway(ctx, cfg, gateway.Options{Logger: newLogger(p.stderr, log)}, signals)
+	g, err := startGateway(ctx, demoConfigName, cfg, gateway.Options{Logger: newLogger(p.stderr, log)}, signals)
 	if err != nil {
 		return err
 	}
@@ -113,7 +120,7 @@ func (p program) demo(ctx context.Context, f demoFlags) error {
 	})
 	stopWriter()
 	p.printGoodbye(g, w, f.keep)
-	return withHint(err, exitFailure)
+	return withHint(err, demoConfigName)
 }
 
 // demoFolder returns a folder for the database and what to do with it at the end.
@@ -139,17 +146,17 @@ func (f *demoFlags) prepare(ctx context.Context, path string) (*config.Config, e
 		}
 	}
 	text := demo.Config(path, freeAddress(f.http, f.httpChosen), freeAddress(f.admin, f.adminChosen))
-	cfg, err := config.Parse("demo.yaml", []byte(text))
+	cfg, err := config.Parse(demoConfigName, []byte(text))
 	if err != nil {
 		return nil, fail(exitUsage, err, "")
 	}
-	o, err := openDatabase(ctx, "demo.yaml", cfg)
+	o, err := openDatabase(ctx, demoConfigName, cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer o.Close()
 	if _, err := o.Apply(ctx); err != nil {
-		return nil, databaseFailure(err, exitFailure)
+		return nil, databaseFailure(err, demoConfigName, exitFailure)
 	}
 	return cfg, nil
 }

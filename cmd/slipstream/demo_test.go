@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,8 +117,49 @@ func TestDemo(t *testing.T) {
 		t.Errorf("/ready: %d %s %v", status, body, err)
 	}
 	endDemo(t, p)
-	left, err := os.ReadDir(tmp)
-	if err != nil || len(left) > 0 {
+	expectEmpty(t, tmp)
+}
+
+// TestDemoLeavesNothing: whatever ends it, a wrong port or the end of the
+// terminal, and when nobody reads what it prints.
+func TestDemoLeavesNothing(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		p, tmp, _ := startDemo(t, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+		if err := p.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		if code := exitCode(t, p, 20*time.Second); code != exitOK {
+			t.Errorf("%v: exit code %d", sig, code)
+		}
+		expectEmpty(t, tmp)
+	}
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	expect(t, exitFailure, "", "no such address", "demo", "--http", "192.0.2.1:80", "--admin", "127.0.0.1:0")
+	expectEmpty(t, tmp)
+
+	c := exec.CommandContext(t.Context(), binary, "demo", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	output, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	output.Close()
+	time.Sleep(time.Second) // until it has printed into the closed pipe
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("with a closed output: %v", err)
+	}
+	expectEmpty(t, tmp)
+}
+
+func expectEmpty(t *testing.T, dir string) {
+	t.Helper()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("files left behind: %v %v", left, err)
 	}
 }
@@ -165,9 +208,7 @@ func TestDemoKeep(t *testing.T) {
 		return err
 	})
 	endDemo(t, p)
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("files left behind: %v %v", left, err)
-	}
+	expectEmpty(t, tmp)
 	if _, err := os.Stat(filepath.Join(dir, demoFile)); err != nil {
 		t.Fatal(err)
 	}

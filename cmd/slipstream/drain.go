@@ -15,11 +15,15 @@ import (
 // errInterrupted is returned when a second signal ends the drain.
 var errInterrupted = errors.New("interrupted while draining")
 
-// notifySignals returns the signals that end a gateway: an interactive one and
-// the one of service managers.
+// notifySignals returns the signals that end a gateway: the interactive one, the
+// one of service managers, and the end of the terminal, unless nohup(1) or its
+// like has switched that off.
 func notifySignals() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(c, syscall.SIGHUP)
+	}
 	return c, func() { signal.Stop(c) }
 }
 

@@ -43,7 +43,7 @@ Logs go to standard error as the configuration says (log: { level, format }).
 			if err != nil {
 				return err
 			}
-			return p.serve(c.Context(), cfg, drain)
+			return p.serve(c.Context(), file, cfg, drain)
 		},
 	}
 	fileFlag(c, &file)
@@ -51,11 +51,11 @@ Logs go to standard error as the configuration says (log: { level, format }).
 	return c
 }
 
-func (p program) serve(ctx context.Context, cfg *config.Config, drain time.Duration) error {
+func (p program) serve(ctx context.Context, file string, cfg *config.Config, drain time.Duration) error {
 	log := newLogger(p.stderr, cfg.Log)
 	signals, stop := notifySignals()
 	defer stop()
-	g, err := startGateway(ctx, cfg, gateway.Options{Logger: log}, signals)
+	g, err := startGateway(ctx, file, cfg, gateway.Options{Logger: log}, signals)
 	if err != nil {
 		return err
 	}
@@ -66,14 +66,14 @@ func (p program) serve(ctx context.Context, cfg *config.Config, drain time.Durat
 		log.Info("draining", "signal", s.String(), "within", drain.String())
 	})
 	if err != nil {
-		return withHint(err, exitFailure)
+		return withHint(err, file)
 	}
 	log.Info("drained")
 	return nil
 }
 
 // startGateway builds and starts. A signal while it starts ends it.
-func startGateway(ctx context.Context, cfg *config.Config, options gateway.Options, signals <-chan os.Signal) (*gateway.Gateway, error) {
+func startGateway(ctx context.Context, file string, cfg *config.Config, options gateway.Options, signals <-chan os.Signal) (*gateway.Gateway, error) {
 	g, err := gateway.New(cfg, options)
 	if err != nil {
 		return nil, fail(exitUsage, err, "")
@@ -89,14 +89,14 @@ func startGateway(ctx context.Context, cfg *config.Config, options gateway.Optio
 		err = errors.Join(<-started, fail(exitInterrupted, errors.New("interrupted while starting"), ""))
 	}
 	if err != nil {
-		return nil, withHint(err, exitFailure) // the process ends: nothing to drain
+		return nil, withHint(err, file) // the process ends: nothing to drain
 	}
 	return g, nil
 }
 
 // withHint says what may help against errors that users meet. Errors that have
 // their exit code keep it.
-func withHint(err error, code int) error {
+func withHint(err error, file string) error {
 	if _, ok := errors.AsType[*failure](err); ok || err == nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func withHint(err error, code int) error {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		hint = "this machine has no such address"
 	default:
-		return databaseFailure(err, code)
+		return databaseFailure(err, file, exitFailure)
 	}
-	return fail(code, err, hint)
+	return fail(exitFailure, err, hint)
 }

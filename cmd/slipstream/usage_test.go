@@ -140,8 +140,8 @@ func TestConfigAgainstDatabase(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name+".yaml")
 		mustWrite(t, path, text)
-		expect(t, exitUsage, "", "line 3", "config", "check", "-c", path)
-		expect(t, exitUsage, "", "line 3", "serve", "-c", path)
+		expect(t, exitUsage, "", path+":3: resource depts: ", "config", "check", "-c", path)
+		expect(t, exitUsage, "", path+":3: resource depts: ", "serve", "-c", path)
 	}
 }
 
