@@ -1,0 +1,378 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
+)
+
+// bound is the X of these tests: shorter than the default, so that the same
+// running time leaves more room to break the promise.
+const bound = 300 * time.Millisecond
+
+// TestFreshness runs the real command over a real file that a foreign program
+// writes to, disturbs all of them, and checks every answer against the log of
+// the writes. The writer uses plain updates, upserts, REPLACE that deletes other
+// rows, cascades over two levels, and moves; see testdata/writer.py.
+func TestFreshness(t *testing.T) {
+	for _, test := range []struct {
+		journal string
+		replace string // seconds between replacements of the file
+		disturb []func(*freshnessRun)
+	}{
+		// A file in WAL mode cannot be replaced under open connections: SQLite
+		// itself does not survive that (sqlite.org/howtocorrupt.html, 2.4 and 2.5).
+		{"wal", "0", []func(*freshnessRun){(*freshnessRun).stopGateway, (*freshnessRun).killGateway, (*freshnessRun).killWriter}},
+		{"delete", "1.5", []func(*freshnessRun){(*freshnessRun).stopGateway, (*freshnessRun).killWriter, (*freshnessRun).killGateway}},
+	} {
+		t.Run(test.journal, func(t *testing.T) {
+			length := testkit.SoakTime(t, 12*time.Second)
+			r := newFreshnessRun(t, test.journal, test.replace)
+			r.start()
+			for i := 0; time.Since(r.began) < length; i++ {
+				time.Sleep(length/6 + 200*time.Millisecond)
+				test.disturb[i%len(test.disturb)](r)
+			}
+			r.finish()
+		})
+	}
+}
+
+type freshnessRun struct {
+	t       *testing.T
+	dir     string
+	journal string
+	replace string
+	began   time.Time
+	checker *freshness.Checker
+	url     string
+	config  string
+	log     string
+	writers int
+
+	gateway *testkit.Process
+	writer  *testkit.Process
+	readers sync.WaitGroup
+	over    atomic.Bool
+	answers atomic.Int64 // documents and 404s; one proves several entities
+}
+
+func newFreshnessRun(t *testing.T, journal, replace string) *freshnessRun {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Fatalf("%v: the foreign writer needs it; run: make prepare", err)
+	}
+	r := &freshnessRun{
+		t: t, dir: t.TempDir(), journal: journal, replace: replace, began: time.Now(),
+		checker: freshness.New(freshness.Options{Bound: bound}),
+	}
+	r.log = filepath.Join(r.dir, "writes.log")
+	r.makeDatabase(filepath.Join(r.dir, "app.db"))
+	port, admin := testkit.FreePort(t), testkit.FreePort(t)
+	r.url = fmt.Sprintf("http://127.0.0.1:%d", port)
+	r.config = filepath.Join(r.dir, "slipstream.yaml")
+	text := fmt.Sprintf(`
+origin: { url: "sqlite:app.db" }
+freshness: %v
+resources:
+  roots:
+    table: root
+    key: [id]
+    children: { kids: { table: kid, on: { root_id: id }, order: [cid] } }
+  groups:
+    table: grp
+    key: [gid]
+    children:
+      roots:
+        table: root
+        on: { gid: gid }
+        order: [id]
+        children: { kids: { table: kid, on: { root_id: id }, order: [cid] } }
+frontends: { http: "127.0.0.1:%d" }
+admin: "127.0.0.1:%d"
+`, bound, port, admin)
+	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := command(t, "db", "apply", "-c", r.config); out.code != 0 {
+		t.Fatalf("db apply: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	return r
+}
+
+// makeDatabase fills the file and tells the checker what was there.
+func (r *freshnessRun) makeDatabase(path string) {
+	db, err := sqlite3.Open(path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer db.Close()
+	first := r.checker.Writer()
+	var sql strings.Builder
+	sql.WriteString(`PRAGMA journal_mode = ` + r.journal + `; BEGIN;
+		CREATE TABLE grp(gid INTEGER PRIMARY KEY, title TEXT);
+		CREATE TABLE root(id INTEGER PRIMARY KEY, gid INTEGER REFERENCES grp(gid) ON DELETE CASCADE, version INTEGER, code TEXT UNIQUE);
+		CREATE TABLE kid(cid INTEGER PRIMARY KEY, root_id INTEGER NOT NULL REFERENCES root(id) ON DELETE CASCADE, slot INTEGER UNIQUE, version INTEGER);
+		CREATE INDEX root_gid ON root(gid); CREATE INDEX kid_root ON kid(root_id);`)
+	for _, g := range []int{0, 1, 2, 3, 4, 9} {
+		fmt.Fprintf(&sql, "INSERT INTO grp VALUES (%d, 'group %d');", g, g)
+	}
+	for id := 1; id <= 50; id++ {
+		if id == 32 || id == 34 || id == 36 {
+			continue // the one that a code can be stolen for
+		}
+		group := id % 5
+		if id >= 45 && id <= 47 {
+			group = 9
+		}
+		fmt.Fprintf(&sql, "INSERT INTO root VALUES (%d, %d, 1, 'c%d');", id, group, id)
+		first.Initial(fmt.Sprint("r", id), 1)
+		if id <= 20 || id >= 41 && id <= 47 {
+			fmt.Fprintf(&sql, "INSERT INTO kid(root_id, version) VALUES (%d, 1), (%d, 1);", id, id)
+			first.Initial(fmt.Sprint("k", id), 1)
+		}
+		if id >= 48 {
+			first.Initial(fmt.Sprintf("m%d@%d", id, group), 1)
+		}
+	}
+	for slot := 1; slot <= 4; slot++ {
+		fmt.Fprintf(&sql, "INSERT INTO kid(root_id, slot, version) VALUES (37, %d, 1);", slot)
+		first.Initial(fmt.Sprintf("s%d@37", slot), 1)
+	}
+	sql.WriteString("COMMIT;")
+	if err := db.Exec(sql.String()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *freshnessRun) start() {
+	r.startGateway()
+	r.startWriter()
+	for i := range 8 {
+		reader := r.checker.Reader()
+		random := testkit.Fork(uint64(i), 7)
+		client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+		r.readers.Go(func() {
+			defer client.CloseIdleConnections()
+			for !r.over.Load() {
+				if random.IntN(4) == 0 {
+					r.readGroup(client, reader, []int{0, 1, 2, 3, 4, 9}[random.IntN(6)])
+				} else {
+					r.readRoot(client, reader, 1+random.IntN(50))
+				}
+				if random.IntN(50) == 0 { // let documents lie for a while
+					time.Sleep(time.Duration(random.IntN(int(20 * time.Millisecond))))
+				}
+			}
+		})
+	}
+}
+
+func (r *freshnessRun) startGateway() {
+	r.gateway = testkit.Start(r.t, testkit.Command{
+		Path: binary, Args: []string{"serve", "-c", r.config},
+		Ready: func(ctx context.Context) error {
+			status, _, _, err := get(ctx, r.url+"/roots/1")
+			if err == nil && status != 200 {
+				err = fmt.Errorf("status %d", status)
+			}
+			return err
+		},
+	})
+}
+
+func (r *freshnessRun) startWriter() {
+	r.writers++
+	r.writer = testkit.Start(r.t, testkit.Command{
+		Path: "python3", Args: []string{"testdata/writer.py", filepath.Join(r.dir, "app.db"), r.journal, r.log,
+			fmt.Sprint(testkit.Seed(r.t) % 1_000_000), r.replace},
+	})
+}
+
+// stopGateway freezes the process for longer than the bound: what it knew is
+// stale when it goes on, and requests wait in its sockets.
+func (r *freshnessRun) stopGateway() {
+	r.signal(r.gateway, syscall.SIGSTOP)
+	time.Sleep(3 * bound)
+	r.signal(r.gateway, syscall.SIGCONT)
+}
+
+func (r *freshnessRun) killGateway() {
+	r.gateway.Kill()
+	time.Sleep(bound)
+	r.startGateway()
+}
+
+// killWriter ends the writer in the middle of something, in rollback mode with a
+// hot journal now and then, and begins another.
+func (r *freshnessRun) killWriter() {
+	r.writer.Kill()
+	r.startWriter()
+}
+
+func (r *freshnessRun) signal(p *testkit.Process, s os.Signal) {
+	if err := p.Signal(s); err != nil {
+		r.t.Errorf("signal %v: %v", s, err)
+	}
+}
+
+type rootDocument struct {
+	ID      int
+	Version uint64
+	Kids    []struct {
+		Slot    int
+		Version uint64
+	}
+}
+
+// ask returns the status and decodes the body of a 200.
+func (r *freshnessRun) ask(client *http.Client, path string, into any) (status int) {
+	answer, err := client.Get(r.url + path)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == 200 {
+		if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+			return 0 // cut off by a kill
+		}
+	}
+	if answer.StatusCode == 200 || answer.StatusCode == 404 {
+		r.answers.Add(1)
+	}
+	return answer.StatusCode
+}
+
+func (r *freshnessRun) readRoot(client *http.Client, log *freshness.Reader, id int) {
+	var root rootDocument
+	start := freshness.Now()
+	status := r.ask(client, fmt.Sprintf("/roots/%d", id), &root)
+	switch {
+	case status == 200 && root.ID != id:
+		r.t.Errorf("GET /roots/%d answered with root %d", id, root.ID)
+	case status == 200:
+		r.sawRoot(log, start, &root)
+	case status == 404:
+		log.Missing(fmt.Sprint("r", id), start)
+		if id >= 41 && id <= 47 {
+			log.Missing(fmt.Sprint("k", id), start)
+		}
+	default:
+		log.Failed(fmt.Sprint("r", id), start)
+	}
+}
+
+// sawRoot logs the entities of a root that was found, alone or in its group.
+func (r *freshnessRun) sawRoot(log *freshness.Reader, start int64, root *rootDocument) {
+	var versions []uint64
+	slots := make(map[int]uint64)
+	for _, kid := range root.Kids {
+		if kid.Slot != 0 {
+			slots[kid.Slot] = kid.Version
+		} else {
+			versions = append(versions, kid.Version)
+		}
+	}
+	id := root.ID
+	switch {
+	case id <= 10 || id >= 41 && id <= 47: // root and kids change in one transaction
+		log.Found(fmt.Sprint("r", id), start, root.Version, versions...)
+		log.Found(fmt.Sprint("k", id), start, root.Version, versions...)
+		if len(versions) == 0 {
+			r.t.Errorf("root %d without its kids: a torn document", id)
+		}
+	case id <= 20:
+		if len(versions) != 2 {
+			r.t.Errorf("root %d has %d kids, want 2", id, len(versions))
+			return
+		}
+		log.Found(fmt.Sprint("k", id), start, versions[0], versions...)
+	case id <= 36:
+		log.Found(fmt.Sprint("r", id), start, root.Version)
+	case id <= 40:
+		for slot := 1; slot <= 4; slot++ {
+			key := fmt.Sprintf("s%d@%d", slot, id)
+			if version := slots[slot]; version != 0 {
+				log.Found(key, start, version)
+			} else {
+				log.Missing(key, start)
+			}
+		}
+	}
+}
+
+func (r *freshnessRun) readGroup(client *http.Client, log *freshness.Reader, gid int) {
+	var group struct {
+		GID   int
+		Roots []rootDocument
+	}
+	start := freshness.Now()
+	status := r.ask(client, fmt.Sprintf("/groups/%d", gid), &group)
+	if status != 200 && status != 404 || status == 404 && gid != 9 {
+		log.Failed(fmt.Sprintf("m48@%d", gid), start)
+		return
+	}
+	found := make(map[int]bool)
+	for i := range group.Roots {
+		root := &group.Roots[i]
+		found[root.ID] = true
+		r.sawRoot(log, start, root)
+		if root.ID >= 48 {
+			log.Found(fmt.Sprintf("m%d@%d", root.ID, gid), start, root.Version)
+		}
+	}
+	for id := 1; id <= 50; id++ {
+		switch {
+		case found[id]:
+		case id >= 48 && gid != 9:
+			log.Missing(fmt.Sprintf("m%d@%d", id, gid), start)
+		case gid == 9 && id >= 45 && id <= 47, gid != 9 && id >= 41 && id <= 44 && id%5 == gid:
+			log.Missing(fmt.Sprint("r", id), start)
+		}
+	}
+}
+
+func (r *freshnessRun) finish() {
+	r.over.Store(true)
+	r.readers.Wait()
+	r.writer.Kill()
+	log, err := os.Open(r.log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer log.Close()
+	if err := r.checker.Writer().ReadLog(log); err != nil {
+		r.t.Fatal(err)
+	}
+	report, err := r.checker.Check()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Logf("%d answers; %v; %d writers; journal %s", r.answers.Load(), report, r.writers, r.journal)
+	if err := report.Err(); err != nil {
+		r.t.Error(err)
+	}
+	if answers := r.answers.Load(); answers < 50_000 {
+		r.t.Errorf("only %d answers: nothing was proved", answers)
+	}
+	if report.Writes < 500 {
+		r.t.Errorf("only %d writes: nothing was proved", report.Writes)
+	}
+	if report.Outdated == 0 {
+		r.t.Error("no answer was outdated even for a moment: nothing came from the cache")
+	}
+}
