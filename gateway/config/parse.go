@@ -17,11 +17,12 @@ import (
 )
 
 // Bounds of a file. The YAML parser recurses once a nesting level and once a
-// map entry, and needs time that grows with the square of the entries: 50,000
-// tokens take one to three seconds, a million bytes of "[" would exhaust the stack.
+// map entry, and needs time that grows with the square of the entries: 30,000
+// tokens, some 300 resources, take at most a second; a million bytes of "["
+// would exhaust the stack.
 const (
 	maxFile    = 1 << 20
-	maxTokens  = 50_000
+	maxTokens  = 30_000
 	maxNesting = 32
 )
 
@@ -65,7 +66,29 @@ func Parse(name string, data []byte) (*Config, error) {
 		return nil, err
 	}
 	c = c.WithDefaults()
+	p.collision(root, &c)
+	if err := newErrors(p.errors); err != nil {
+		return nil, err
+	}
 	return &c, nil
+}
+
+// collision refuses two listeners on one address, one of which may be a default
+// that the file does not show.
+func (p *parser) collision(root ast.Node, c *Config) {
+	if !collide(c.Frontends.HTTP, c.Admin.Address) {
+		return
+	}
+	list, _ := entries(root)
+	for _, name := range []string{"admin", "frontends"} {
+		for _, entry := range list {
+			if key, _ := keyName(entry.Key); key == name {
+				p.failAt(value{node: entry.Value, path: name}, "frontends.http is %s and admin %s, which is one address; expected two",
+					c.Frontends.HTTP, c.Admin.Address)
+				return
+			}
+		}
+	}
 }
 
 // Validate checks a Config made in Go by the rules of the file. The positions

@@ -282,7 +282,7 @@ func TestHugeFiles(t *testing.T) {
 		if _, err := Parse("huge.yaml", []byte(text)); err == nil {
 			t.Errorf("%s: was accepted", what)
 		}
-		// The slowest takes 2.6 s on the machine it was written on.
+		// The slowest takes 0.9 s on the machine it was written on.
 		if d := time.Since(start); d > 30*time.Second {
 			t.Errorf("%s: took %v", what, d)
 		} else if d > 300*time.Millisecond {
@@ -291,12 +291,13 @@ func TestHugeFiles(t *testing.T) {
 	}
 	for _, unit := range []string{"a: b\n", "[", "{", "{a: ", "- ", "- a\n", "? ", "a:\n", "a: ", ":", "'", "\"", "&a ", "*a ", "!!a ", "\n", " ",
 		"# x\n", "aaaa", "a,", "|\n", "--- ", "---\n", "...\n", "- a: b\n  ", "\t", "${", "a: >\n  b\n", "]", "\r", "\\", "<<: "} {
-		check(fmt.Sprintf("1 MiB of %q", unit), strings.Repeat(unit, mib/len(unit)))
 		tokens := max(len(lexer.Tokenize(strings.Repeat(unit, 100)))/100, 1)
 		n := min(maxTokens/tokens-10, mib/len(unit)-10)
 		check(fmt.Sprintf("tokens of %q", unit), strings.Repeat(unit, n))
-		check(fmt.Sprintf("tokens of %q in a list", unit), "a: ["+strings.Repeat(unit, n))
 		check(fmt.Sprintf("tokens of %q inside", unit), "a:\n  "+strings.Repeat(unit, n))
+	}
+	for _, unit := range []string{"a: b\n", "[", "{a: ", "- ", "&a ", "|\n", " ", "\""} {
+		check(fmt.Sprintf("1 MiB of %q", unit), strings.Repeat(unit, mib/len(unit)))
 	}
 	check("indented ever deeper", deeper(1400))
 	if _, err := Parse("huge.yaml", make([]byte, mib+1)); err == nil || !strings.Contains(err.Error(), "1 MiB") {

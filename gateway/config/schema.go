@@ -39,7 +39,9 @@ func configFields() []field[Config] {
 	}
 }
 
-func freshness() kind[time.Duration] { return duration(50*time.Millisecond, time.Hour) }
+// freshness has a floor of twice the 100 ms after which the stream of changes is
+// asked again: below it the promise could not be kept for long.
+func freshness() kind[time.Duration] { return duration(200*time.Millisecond, time.Hour) }
 
 func originFields() []field[Origin] {
 	url := kind[string]{

@@ -141,7 +141,7 @@ func measure(keyword string, doc any) (float64, bool) {
 	return 0, false
 }
 
-func readSchema(t *testing.T) map[string]any {
+func readSchema(t testing.TB) map[string]any {
 	t.Helper()
 	var root map[string]any
 	if err := json.Unmarshal(Schema(), &root); err != nil {
