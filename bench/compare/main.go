@@ -58,6 +58,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if *ref == "" {
 		return errors.New("no commit to compare with, want -ref")
 	}
+	var numbers []int
+	for text := range strings.SplitSeq(*callers, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q callers, want a positive number", text)
+		}
+		numbers = append(numbers, n)
+	}
 	module, err := proc.BenchModule(ctx)
 	if err != nil {
 		return err
@@ -93,11 +101,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	programs[load.Control] = programs[load.Ours]
 
 	suite := load.Suite{Name: "compare"}
-	for text := range strings.SplitSeq(*callers, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return fmt.Errorf("%q callers, want a positive number", text)
-		}
+	for _, n := range numbers {
 		suite.Scenarios = append(suite.Scenarios, scenario(n, *window, programs))
 	}
 	report, err := suite.Run(ctx, load.Options{

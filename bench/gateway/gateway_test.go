@@ -115,6 +115,23 @@ func TestScenarioNames(t *testing.T) {
 	}
 }
 
+func TestSubjectsRestrictScenarios(t *testing.T) {
+	h := newHarness("", "", options{subjects: "article,net/http"}, io.Discard)
+	all := h.scenarios()
+	if len(all) != 6 {
+		t.Errorf("%d scenarios have rivals, want 6", len(all))
+	}
+	for _, sc := range all {
+		if len(sc.Subjects) != 2 {
+			t.Errorf("%s has %d subjects, want 2", sc.Name, len(sc.Subjects))
+		}
+	}
+	h.options.subjects = "nobody"
+	if len(h.scenarios()) != 0 {
+		t.Error("scenarios without a subject")
+	}
+}
+
 func TestOptionsComeFromTheEnvironment(t *testing.T) {
 	t.Setenv("SCENARIO", "memory-hit/64")
 	t.Setenv("QUICK", "1")

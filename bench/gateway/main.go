@@ -116,6 +116,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return h.profile(ctx, 64, stdout)
 	}
 	suite := load.Suite{Name: suiteName, Scenarios: h.scenarios()}
+	if len(suite.Scenarios) == 0 {
+		return fmt.Errorf("no scenario has a subject %q", o.subjects)
+	}
 	opts := load.Options{
 		Directory: results, Command: o.command(), Progress: stderr,
 		Filter: o.scenario, Rounds: o.rounds, Seed: o.seed,

@@ -76,7 +76,21 @@ func (h *harness) scenarios() []load.Scenario {
 		name := fmt.Sprintf("gomaxprocs-%d/64", cores)
 		all = append(all, h.memoryHit(name, 64, nil, fmt.Sprintf("GOMAXPROCS=%d", cores)))
 	}
-	return append(all, h.coldKey(10_000), h.budget(512, 64))
+	all = append(all, h.coldKey(10_000), h.budget(512, 64))
+	return h.restrict(all)
+}
+
+// restrict leaves the subjects that were asked for and drops scenarios that have
+// none of them.
+func (h *harness) restrict(all []load.Scenario) []load.Scenario {
+	if h.options.subjects == "" {
+		return all
+	}
+	wanted := strings.Split(h.options.subjects, ",")
+	for i := range all {
+		all[i].Subjects = slices.DeleteFunc(all[i].Subjects, func(s load.Subject) bool { return !slices.Contains(wanted, s.Name) })
+	}
+	return slices.DeleteFunc(all, func(sc load.Scenario) bool { return len(sc.Subjects) == 0 })
 }
 
 // memoryHit compares all subjects on documents that are in memory.
@@ -87,9 +101,6 @@ func (h *harness) memoryHit(name string, callers int, goals []load.Goal, env ...
 		names = append(names, r.name)
 	}
 	for _, n := range names {
-		if !h.wanted(n) {
-			continue
-		}
 		sc.Subjects = append(sc.Subjects, load.Subject{Name: n, Run: func(ctx context.Context, round int) (load.Sample, error) {
 			program, err := h.program(ctx, n)
 			if err != nil {
@@ -99,10 +110,6 @@ func (h *harness) memoryHit(name string, callers int, goals []load.Goal, env ...
 		}})
 	}
 	return sc
-}
-
-func (h *harness) wanted(subject string) bool {
-	return h.options.subjects == "" || slices.Contains(strings.Split(h.options.subjects, ","), subject)
 }
 
 // program returns the program of a subject, built on first use.

@@ -24,7 +24,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			ratio.Ratio.Median, ratio.Rival, ratio.Ratio.Lo, ratio.Ratio.Hi, 100*ratio.Ratio.Confidence, ratio.Ratio.Pairs)
 	}
 	for _, d := range r.Doubts {
-		fmt.Fprintf(&b, "%s %s: latency in doubt in %d of %d rounds: %s\n", d.Scenario, d.Subject, d.Rounds, d.Of, d.Last)
+		fmt.Fprintf(&b, "%s: latency in doubt: %s; for example: %s\n", d.Scenario, strings.Join(d.Subjects, ", "), d.Last)
 	}
 	for _, v := range r.Verdicts {
 		fmt.Fprintln(&b, v)

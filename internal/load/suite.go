@@ -75,12 +75,12 @@ type Report struct {
 	Doubts   []Doubt
 }
 
-// A Doubt tells how many rounds of a subject had latencies that say more about
-// the generator, and what was wrong in the last of them.
+// A Doubt names the subjects of a scenario with rounds whose latencies say more
+// about the generator than about the subject.
 type Doubt struct {
-	Scenario, Subject string
-	Rounds, Of        int
-	Last              string
+	Scenario string
+	Subjects []string
+	Last     string // what was wrong in the last of these rounds
 }
 
 // A RivalRatio is ours against one rival in one metric.
@@ -319,20 +319,23 @@ func (m *measurement) ratios() []RivalRatio {
 }
 
 func (m *measurement) doubts() []Doubt {
-	var out []Doubt
+	d := Doubt{Scenario: m.scenario.Name}
 	for _, s := range m.scenario.Subjects {
-		d := Doubt{Scenario: m.scenario.Name, Subject: s.Name, Of: len(m.rounds[s.Name])}
+		rounds := 0
 		for _, sample := range m.rounds[s.Name] {
 			if len(sample.Doubts) > 0 {
-				d.Rounds++
+				rounds++
 				d.Last = strings.Join(sample.Doubts, "; ")
 			}
 		}
-		if d.Rounds > 0 {
-			out = append(out, d)
+		if rounds > 0 {
+			d.Subjects = append(d.Subjects, fmt.Sprintf("%s (%d of %d rounds)", s.Name, rounds, len(m.rounds[s.Name])))
 		}
 	}
-	return out
+	if d.Subjects == nil {
+		return nil
+	}
+	return []Doubt{d}
 }
 
 func (m *measurement) raw() []rawLine {

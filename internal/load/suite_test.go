@@ -92,7 +92,7 @@ func TestSuiteInterleavesAndStores(t *testing.T) {
 		t.Errorf("%d verdicts and %d ratios, want 4 and 6", len(report.Verdicts), len(report.Ratios))
 	}
 	var text bytes.Buffer
-	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "hit/1 article: latency in doubt in 6 of 6 rounds: generator starved") {
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "hit/1: latency in doubt: article (6 of 6 rounds); for example: generator starved") {
 		t.Errorf("%v, text\n%s", err, &text)
 	}
 	if !strings.Contains(progress.String(), "round 6 of 6 to 31") || !strings.Contains(progress.String(), "seed 3") {
