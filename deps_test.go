@@ -109,7 +109,6 @@ type goPackage struct {
 	Name       string
 	Dir        string
 	Doc        string
-	Export     string
 	GoFiles    []string
 	Imports    []string
 	Deps       []string
@@ -129,9 +128,9 @@ func ownPath(importPath string) (string, bool) {
 
 // listPackages returns all packages of this module and all they need, as they
 // are on Linux.
-func listPackages(t *testing.T, flags ...string) map[string]goPackage {
+func listPackages(t *testing.T) map[string]goPackage {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"list", "-deps", "-json=ImportPath,Name,Dir,Doc,Export,GoFiles,Imports,Deps,Standard,Module"}, flags, []string{"./..."})...)
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Name,Dir,Doc,GoFiles,Imports,Deps,Standard,Module", "./...")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
