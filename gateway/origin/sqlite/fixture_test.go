@@ -113,6 +113,7 @@ func newForeignWriter(t testing.TB, path string) *foreignWriter {
 	const script = `
 import json, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
+db.execute("PRAGMA synchronous = OFF")
 for line in sys.stdin:
     try:
         sql = json.loads(line)
