@@ -8,7 +8,7 @@ import (
 )
 
 func TestWriter(t *testing.T) {
-	path := create(t, testSeed)
+	path := prepared(t)
 	db := open(t, path)
 	budget := "SELECT budget FROM dept WHERE deptno = 42"
 	before, rows := column(t, db, budget)[0], column(t, db, "SELECT row FROM ("+allRows+")")
@@ -49,7 +49,7 @@ func TestWriter(t *testing.T) {
 // TestEveryKindOfChange: none fails, the database does not grow without bound,
 // and each kind has an effect.
 func TestEveryKindOfChange(t *testing.T) {
-	db := open(t, create(t, testSeed))
+	db := open(t, prepared(t))
 	if err := db.Exec("PRAGMA foreign_keys = ON; PRAGMA synchronous = OFF"); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestEveryKindOfChange(t *testing.T) {
 
 // TestWriterAgain: a second writer goes on where the first one stopped.
 func TestWriterAgain(t *testing.T) {
-	path := create(t, testSeed)
+	path := prepared(t)
 	for run := range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &Writer{Path: path, Rate: 1000, Seed: testSeed}
@@ -94,7 +94,7 @@ func TestWriterAgain(t *testing.T) {
 }
 
 func TestWriterRefuses(t *testing.T) {
-	if err := (&Writer{Path: create(t, testSeed), Rate: 5000}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "expected 1 to 1000") {
+	if err := (&Writer{Path: prepared(t), Rate: 5000}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "expected 1 to 1000") {
 		t.Errorf("rate 5000: %v", err)
 	}
 	if err := (&Writer{Path: t.TempDir() + "/none.db"}).Run(t.Context()); err == nil {
