@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/demo"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -144,6 +146,18 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 	}
 }
 
+// TestLogFormat: collectors get JSON, and what is below the level is left out.
+func TestLogFormat(t *testing.T) {
+	var out strings.Builder
+	log := newLogger(&out, config.Log{Level: "warn", Format: "json"})
+	log.Info("left out")
+	log.Warn("kept", "resource", "depts")
+	var line struct{ Level, Msg, Resource string }
+	if err := json.Unmarshal([]byte(out.String()), &line); err != nil || line.Msg != "kept" || line.Level != "WARN" || line.Resource != "depts" {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
 // unfinished opens a connection that has begun a request and does not end it.
 func unfinished(t *testing.T, http string) {
 	t.Helper()
@@ -167,8 +181,8 @@ func TestDrainIsBounded(t *testing.T) {
 		code        int
 		within      time.Duration
 	}{
-		{"time is up", "1s", false, exitFailure, 4 * time.Second},
-		{"second signal", "1m", true, exitInterrupted, 2 * time.Second},
+		{"time is up", "1s", false, exitFailure, 10 * time.Second},
+		{"second signal", "1m", true, exitInterrupted, 10 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file, http, admin := demoConfig(t)
