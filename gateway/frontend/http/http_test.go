@@ -425,7 +425,6 @@ func TestSlowClients(t *testing.T) {
 		return echo(ctx, 0, id)
 	})
 	s := listen(t, f, Config{HeaderTimeout: 300 * time.Millisecond, RequestTimeout: 200 * time.Millisecond, StallTimeout: 300 * time.Millisecond, MaxConnections: 8})
-	var slow []net.Conn
 	for i := range 6 {
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
@@ -437,7 +436,6 @@ func TestSlowClients(t *testing.T) {
 		} else {
 			io.WriteString(c, "GET /depts/1 HTTP/1.1\r\nHost: h\r\n\r\n")
 		}
-		slow = append(slow, c)
 	}
 	began := time.Now()
 	r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
