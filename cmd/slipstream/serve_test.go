@@ -146,6 +146,24 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 	}
 }
 
+// TestServeEndsOnAWrongDatabase: waiting does not mend a database that appears
+// and lacks a table.
+func TestServeEndsOnAWrongDatabase(t *testing.T) {
+	file, _, admin := demoConfig(t)
+	p := testkit.Start(t, testkit.Command{Path: binary, Args: []string{"serve", "-c", file}, Ready: alive(admin)})
+	path := filepath.Join(filepath.Dir(file), demoFile)
+	if err := demo.Create(path+".new", 1); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, path+".new", "DROP TABLE shipment")
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitCode(t, p, 20*time.Second); code != exitUsage || !strings.Contains(p.Log(), file+":") || !strings.Contains(p.Log(), `"shipment"`) {
+		t.Errorf("exit code %d\n%s", code, p.Log())
+	}
+}
+
 // TestLogFormat: collectors get JSON, and what is below the level is left out.
 func TestLogFormat(t *testing.T) {
 	var out strings.Builder

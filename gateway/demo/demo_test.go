@@ -151,7 +151,7 @@ func TestDocumentSize(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, path := range []string{"/tmp/a b/demo.db", "demo?#%.db", "${HOME}/demo.db"} {
+	for _, path := range []string{"/var/a b/demo.db", "demo?#%.db", "${HOME}/demo.db"} {
 		c, err := config.Parse("demo.yaml", []byte(Config(path, "127.0.0.1:0", "127.0.0.1:0")))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, Config(path, "127.0.0.1:0", "127.0.0.1:0"))
