@@ -26,7 +26,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Gateway is a running or startable gateway. Call New, Start, then Shutdown once.
+// Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
+// which also tidies up after a Start that failed.
 type Gateway struct {
 	// Immutable after New.
 	config  *config.Config
@@ -53,9 +54,13 @@ type Gateway struct {
 	waiting atomic.Pointer[string] // why the database is not reached
 }
 
-// New builds a gateway. It opens nothing.
+// New builds a gateway. It opens nothing. The error is a [config.Errors] if the
+// configuration is wrong.
 func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	full := cfg.WithDefaults()
+	if err := full.Validate(); err != nil {
+		return nil, err
+	}
 	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{},
 		followed: make(chan struct{}), failed: make(chan error, 1)}
 	if g.log == nil {

@@ -16,11 +16,16 @@ func (g *Gateway) listenAdmin() error {
 		return fmt.Errorf("admin: %w", err)
 	}
 	g.adminListener = l
+	var hosts []string // besides addresses, the name that the operator chose
+	if host, _, err := net.SplitHostPort(g.config.Admin.Address); err == nil && host != "" {
+		hosts = append(hosts, host)
+	}
 	g.admin = admin.New(admin.Config{
 		Ready:     g.Ready,
 		Metrics:   g.metrics,
 		Effective: g.config.Redacted,
 		Purger:    g,
+		Hosts:     hosts,
 	})
 	g.tasks.Add(1)
 	// Ends with Shutdown of the admin server, which Gateway.Shutdown calls.

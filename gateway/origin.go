@@ -43,11 +43,7 @@ type originStats struct {
 // connect opens the origin that the configuration names: the one place that
 // knows which there are.
 func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connection, error) {
-	path, err := cfg.Origin.SQLitePath()
-	if err != nil {
-		return nil, fmt.Errorf("origin: %w", err)
-	}
-	o, err := sqlite.Open(ctx, sqlite.Config{Path: path, MaxDocument: int(cfg.MaxDocument), Logger: log}, cfg.Declarations())
+	o, err := openSQLite(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +52,27 @@ func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connec
 		n := s.Stats()
 		return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll}
 	}}, nil
+}
+
+func openSQLite(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sqlite.Origin, error) {
+	path, err := cfg.Origin.SQLitePath()
+	if err != nil {
+		return nil, fmt.Errorf("origin: %w", err)
+	}
+	return sqlite.Open(ctx, sqlite.Config{Path: path, MaxDocument: int(cfg.MaxDocument), Logger: log}, cfg.Declarations())
+}
+
+// ApplyTriggers makes the triggers of the database those that the promise of the
+// configuration's resources needs, as "slipstream db apply" does. It is safe to
+// call when they are in place already.
+func ApplyTriggers(ctx context.Context, cfg *config.Config) error {
+	full := cfg.WithDefaults()
+	o, err := openSQLite(ctx, &full, nil)
+	if err != nil {
+		return err
+	}
+	_, err = o.Apply(ctx)
+	return errors.Join(err, o.Close())
 }
 
 // lateOrigin is the origin of the cache from the start on; until the database

@@ -56,6 +56,11 @@ func run(ctx context.Context, database string, out io.Writer) (err error) {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	// Once for each change of the declaration; an operator may rather run
+	// "slipstream db apply".
+	if err := gateway.ApplyTriggers(ctx, cfg); err != nil {
+		return err
+	}
 	g, err := gateway.New(cfg, gateway.Options{})
 	if err != nil {
 		return err

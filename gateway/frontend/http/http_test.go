@@ -511,6 +511,9 @@ func TestShutdownDrains(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Errorf("a second Shutdown: %v", err)
+	}
 }
 
 func FuzzTarget(f *testing.F) {

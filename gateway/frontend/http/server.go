@@ -61,7 +61,8 @@ type Server struct {
 	// Immutable after Listen.
 	server   *http.Server
 	listener *limitListener
-	done     chan error // the end of Serve, once
+	done     chan struct{} // closed when Serve has ended
+	err      error         // what it returned; set before done is closed
 }
 
 // Listen binds address and begins to serve. Shutdown ends it.
@@ -81,10 +82,13 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 			ErrorLog:          slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
 		},
 		listener: newLimitListener(l, config.MaxConnections),
-		done:     make(chan error, 1),
+		done:     make(chan struct{}),
 	}
 	// Ends with Shutdown, which waits for it.
-	go func() { s.done <- s.server.Serve(s.listener) }()
+	go func() {
+		defer close(s.done)
+		s.err = s.server.Serve(s.listener)
+	}()
 	return s, nil
 }
 
@@ -95,14 +99,16 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 func (s *Server) Connections() int64 { return s.listener.open.Load() }
 
 // Shutdown stops accepting, lets requests under way end, and closes idle
-// connections. When ctx ends first, the rest is cut and its error returned.
+// connections. When ctx ends first, the rest is cut and its error returned. It
+// may be called again.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.server.Shutdown(ctx)
 	if err != nil {
 		_ = s.server.Close() // the first error is the one to report
 	}
-	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) && err == nil {
-		err = served
+	<-s.done
+	if !errors.Is(s.err, http.ErrServerClosed) && err == nil {
+		err = s.err
 	}
 	return err
 }

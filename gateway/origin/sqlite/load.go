@@ -62,9 +62,9 @@ func (o *Origin) loadAll(c *conn, id int, ids []string, batch *cache.Batch) erro
 		case err != nil:
 			return err
 		case found:
-			body := make([]byte, len(b.buf))
-			copy(body, b.buf)
-			batch.Docs[i].Body = body
+			// append takes the whole size class, so that the capacity, which
+			// the memory tier charges, is what the allocation really takes.
+			batch.Docs[i].Body = append([]byte(nil), b.buf...)
 		}
 	}
 	c.body = b.buf
