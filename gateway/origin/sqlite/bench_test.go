@@ -73,3 +73,51 @@ func BenchmarkPoll(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkWriter is what the triggers cost the application: one row changed in
+// a transaction of many.
+func BenchmarkWriter(b *testing.B) {
+	for _, watched := range []bool{false, true} {
+		for name, sql := range map[string]string{
+			"update": `UPDATE emp SET sal = sal + 1 WHERE empno = 1 + abs(random() % 10000)`,
+			"insert": `INSERT INTO emp (ename, deptno) VALUES ('NEW', 1 + abs(random() % 1000))`,
+		} {
+			b.Run(fmt.Sprintf("%s/watched=%v", name, watched), func(b *testing.B) {
+				path := newFile(b, articleSchema()...)
+				if watched {
+					openOrigin(b, Config{Path: path}, deptResource())
+				}
+				w := openWriter(b, path, "BEGIN")
+				stmt, _, err := w.Prepare(sql)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for b.Loop() {
+					if err := stmt.Exec(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				mustExec(b, w, "COMMIT")
+			})
+		}
+	}
+}
+
+func BenchmarkTrim(b *testing.B) {
+	path := newFile(b, deptSchema...)
+	openOrigin(b, Config{Path: path}, deptResource())
+	w := openWriter(b, path)
+	for b.Loop() {
+		b.StopTimer()
+		mustExec(b, w, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d)
+			INSERT INTO slipstream_change(at, resource, key, nonce) SELECT 0, 'depts', '1', randomblob(8) FROM n`, trimRows))
+		newest, err := strconv.ParseInt(scalar(b, w, `SELECT max(id) FROM slipstream_change`), 10, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if n, err := trim(w, time.Now(), time.Hour, newest); err != nil || n < trimRows-1 {
+			b.Fatal(n, err)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func FuzzChangedKey(f *testing.F) {
 	columns := []resource.KeyColumn{{Name: "t", Kind: resource.Text}, {Name: "i", Kind: resource.Integer}, {Name: "b", Kind: resource.Bytes}}
 	f.Fuzz(func(t *testing.T, text string, n int64, raw []byte) {
 		if stmt.BindText(1, text) != nil || stmt.BindInt64(2, n) != nil || stmt.BindBlob(3, raw) != nil {
-			t.Skip("too large for SQLite")
+			return // too large for SQLite
 		}
 		if !stmt.Step() {
 			t.Fatal(stmt.Err())

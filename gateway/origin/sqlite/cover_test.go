@@ -281,6 +281,37 @@ func TestTrapsOfReplaceAndAffinity(t *testing.T) {
 			CREATE UNIQUE INDEX child_u ON child (lower(u));
 			INSERT INTO root VALUES (1), (2); INSERT INTO child VALUES (1, 1, 'a')`,
 			`REPLACE INTO child VALUES (2, 2, 'A')`, []string{"1", "2"}},
+		{"ANY in a STRICT table converts nothing", []string{"k"}, resource.Join{Column: "fk", Parent: "v"},
+			`CREATE TABLE root (k INTEGER PRIMARY KEY, v ANY) STRICT; CREATE TABLE child (id INTEGER PRIMARY KEY, fk INTEGER);
+			INSERT INTO root VALUES (1, '7')`,
+			`INSERT INTO child VALUES (1, 7)`, []string{"1"}},
+		{"virtual generated join column", []string{"k"}, resource.Join{Column: "fk", Parent: "k"},
+			`CREATE TABLE root (k INTEGER PRIMARY KEY);
+			CREATE TABLE child (id INTEGER PRIMARY KEY, doc TEXT, fk INTEGER AS (substr(doc, 2)) VIRTUAL);
+			INSERT INTO root VALUES (1), (2); INSERT INTO child (id, doc) VALUES (1, 'x01')`,
+			`UPDATE child SET doc = 'y02'`, []string{"1", "2"}},
+		{"stored generated join column", []string{"k"}, resource.Join{Column: "fk", Parent: "k"},
+			`CREATE TABLE root (k INTEGER PRIMARY KEY);
+			CREATE TABLE child (id INTEGER PRIMARY KEY, doc TEXT, fk INTEGER AS (substr(doc, 2)) STORED);
+			INSERT INTO root VALUES (1), (2); INSERT INTO child (id, doc) VALUES (1, 'x01')`,
+			`REPLACE INTO child (id, doc) VALUES (1, 'y02')`, []string{"1", "2"}},
+		{"generated key", []string{"k"}, resource.Join{Column: "fk", Parent: "k"},
+			`CREATE TABLE root (doc TEXT, k TEXT AS (substr(doc, 2)) VIRTUAL UNIQUE);
+			CREATE TABLE child (id INTEGER PRIMARY KEY, fk TEXT); INSERT INTO root (doc) VALUES ('xa')`,
+			`UPDATE root SET doc = 'yb'`, []string{"a", "b"}},
+		{"NULL becomes the default of the join column", []string{"k"}, resource.Join{Column: "fk", Parent: "k"},
+			`CREATE TABLE root (k INTEGER PRIMARY KEY); INSERT INTO root VALUES (1), (2);
+			CREATE TABLE child (id INTEGER PRIMARY KEY, fk INTEGER NOT NULL DEFAULT 1)`,
+			`REPLACE INTO child VALUES (1, NULL)`, []string{"1"}},
+		{"triggers of the application change more rows", []string{"k"}, resource.Join{Column: "fk", Parent: "k"},
+			`CREATE TABLE root (k INTEGER PRIMARY KEY, n INTEGER); CREATE TABLE child (id INTEGER PRIMARY KEY, fk INTEGER, u UNIQUE);
+			INSERT INTO root VALUES (1, 0), (2, 0), (3, 0); INSERT INTO child VALUES (1, 1, 'a'), (2, 2, 'b');
+			CREATE TRIGGER app BEFORE UPDATE ON root WHEN NEW.n > OLD.n BEGIN
+				UPDATE OR REPLACE child SET u = 'b', fk = 3 WHERE id = 1; END`,
+			`UPDATE root SET n = 1 WHERE k = 3`, []string{"1", "2", "3"}},
+		{"writer that does not trust the schema", []string{"k"}, resource.Join{Column: "fk", Parent: "k"},
+			`CREATE TABLE root (k INTEGER PRIMARY KEY, n); CREATE TABLE child (id INTEGER PRIMARY KEY, fk); INSERT INTO root VALUES (1, 1)`,
+			`PRAGMA trusted_schema = OFF; UPDATE root SET n = 2`, []string{"1"}},
 		{"quotes in names and keys", []string{"k"}, resource.Join{Column: "f\"k", Parent: "k"},
 			`CREATE TABLE root (k TEXT PRIMARY KEY); CREATE TABLE child (id INTEGER PRIMARY KEY, "f""k" TEXT);
 			INSERT INTO root VALUES ('it''s, X''41'',')`,

@@ -167,9 +167,10 @@ func (c *catalog) table(name string) (*table, error) {
 	}
 	t := &table{rowidAlias: -1}
 	var kind string
-	err := query(c.conn, `SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main' AND name = ? COLLATE NOCASE`,
+	var strict bool
+	err := query(c.conn, `SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main' AND name = ? COLLATE NOCASE`,
 		[]string{name}, func(s *sqlite3.Stmt) error {
-			t.name, kind, t.withoutRowid = s.ColumnText(0), s.ColumnText(1), s.ColumnBool(2)
+			t.name, kind, t.withoutRowid, strict = s.ColumnText(0), s.ColumnText(1), s.ColumnBool(2), s.ColumnBool(3)
 			return nil
 		})
 	switch {
@@ -186,6 +187,13 @@ func (c *catalog) table(name string) (*table, error) {
 	}
 	if err := c.readColumns(t); err != nil {
 		return nil, err
+	}
+	for i := range t.columns {
+		// In a STRICT table ANY converts nothing; elsewhere it is a name
+		// like any other, and so NUMERIC.
+		if strict && strings.EqualFold(t.columns[i].declared, "ANY") {
+			t.columns[i].affinity = affinityBlob
+		}
 	}
 	if err := c.readIndexes(t); err != nil {
 		return nil, err

@@ -78,6 +78,20 @@ func TestFourLevelsBelowTheRoot(t *testing.T) {
 	w.wantChanged(`REPLACE INTO t3 VALUES ('aaa', 'ba')`, "1")
 }
 
+// TestRowsThatDifferInCaseAlone has a primary key stricter than its column: the
+// children of a row must be found by the key's collation.
+func TestRowsThatDifferInCaseAlone(t *testing.T) {
+	path := newFile(t, `CREATE TABLE r (id INTEGER PRIMARY KEY)`, `INSERT INTO r VALUES (1)`,
+		`CREATE TABLE m (id TEXT COLLATE NOCASE, r INTEGER, ref INTEGER, PRIMARY KEY (id COLLATE BINARY)) WITHOUT ROWID`,
+		`CREATE TABLE l (id INTEGER PRIMARY KEY, ref INTEGER)`,
+		`INSERT INTO m VALUES ('a', 1, 10), ('A', 1, 20)`, `INSERT INTO l VALUES (1, 10), (2, 20)`)
+	o := openOrigin(t, Config{Path: path}, resource.Resource{Name: "r", Key: []string{"id"}, Root: resource.Node{Table: "r", Children: []resource.Child{
+		{Name: "m", Node: resource.Node{Table: "m", Columns: []string{"id"}, On: []resource.Join{{Column: "r", Parent: "id"}},
+			Order: []resource.Order{{Column: "ref"}}, Children: []resource.Child{
+				{Name: "l", Node: resource.Node{Table: "l", Columns: []string{"id"}, On: []resource.Join{{Column: "ref", Parent: "ref"}}}}}}}}}})
+	wantDoc(t, o, "1", `{"id":1,"m":[{"id":"a","l":[{"id":1}]},{"id":"A","l":[{"id":2}]}]}`)
+}
+
 // TestKeyOfEveryType is GET, update, GET for every kind of key, with children
 // whose foreign key is of another type than the key.
 func TestKeyOfEveryType(t *testing.T) {

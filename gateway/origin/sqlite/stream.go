@@ -97,8 +97,11 @@ func (s *Stream) Run(ctx context.Context, sink cache.Invalidations) error {
 				return context.Cause(ctx)
 			}
 			s.failed(err)
-			wait = backoff
-			backoff = min(2*backoff, max(maxBackoff, s.origin.cfg.PollInterval))
+			// A writer holds the lock: it has been waited for already.
+			if !errors.Is(err, sqlite3.BUSY) {
+				wait = backoff
+				backoff = min(2*backoff, max(maxBackoff, s.origin.cfg.PollInterval))
+			}
 		} else {
 			backoff = s.origin.cfg.PollInterval
 		}

@@ -134,6 +134,39 @@ func TestStreamHearsOfCommits(t *testing.T) {
 	})
 }
 
+// TestHorizonIsTakenBeforeAnythingIsRead commits, and replaces the file, in the
+// very moment at which the stream looks at the clock: what happened by then must
+// be known before that moment becomes the horizon.
+func TestHorizonIsTakenBeforeAnythingIsRead(t *testing.T) {
+	st := newStreamTest(t, Config{}, deptSchema...)
+	w := openWriter(t, st.path)
+	other := newFile(t, deptSchema...)
+	openOrigin(t, Config{Path: other}, deptResource()).Close()
+	var meanwhile func()
+	st.stream.clock = func() time.Duration { meanwhile(); st.now++; return st.now }
+	meanwhile = func() { mustExec(t, w, `UPDATE dept SET dname = 'X' WHERE deptno = 10`) }
+	st.wantPoll("0 10", "advance")
+	meanwhile = func() { mustExec(t, w, `CREATE TABLE another (a)`) }
+	st.wantPoll("promise true", "all 0", "advance")
+	meanwhile = func() { moveDatabase(t, other, st.path) }
+	st.wantPoll("void", "promise true", "all 0", "advance")
+}
+
+// TestNewConnectionTrustsNoOldDataVersion: numbers of two connections are not
+// comparable, and often equal.
+func TestNewConnectionTrustsNoOldDataVersion(t *testing.T) {
+	st := newStreamTest(t, Config{}, deptSchema...)
+	st.stream.disconnect()
+	openWriter(t, st.path, `UPDATE dept SET dname = 'X' WHERE deptno = 10`)
+	st.sink.calls = nil
+	if err := st.stream.poll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(st.sink.calls, "0 10") {
+		t.Errorf("calls %q", st.sink.calls)
+	}
+}
+
 func TestStreamGivesUpThePromiseWithoutTriggers(t *testing.T) {
 	st := newStreamTest(t, Config{}, deptSchema...)
 	w := openWriter(t, st.path, `DROP TRIGGER "slipstream_depts/emp/update"`)
