@@ -89,14 +89,15 @@ func (d *Document) DropForms() (release int) {
 	return release
 }
 
-// recharge adds n to the charge; false when no tier holds the document.
+// recharge adds n to the charge; false when no tier holds the document, or when
+// what n takes back was never charged.
 func (d *Document) recharge(n int) bool {
 	for {
 		old := d.charge.Load()
-		if old < 0 {
+		if old < 0 || old+int64(n) < 0 {
 			return false
 		}
-		if d.charge.CompareAndSwap(old, max(0, old+int64(n))) {
+		if d.charge.CompareAndSwap(old, old+int64(n)) {
 			return true
 		}
 	}
@@ -104,24 +105,29 @@ func (d *Document) recharge(n int) bool {
 
 // keepForm keeps the form with the document unless another reader was first or
 // keeper has no room, and returns the form to use.
+//
+// The charge comes before the form: a form that can be seen can be dropped, and
+// whoever drops it takes its charge back.
 func (d *Document) keepForm(slot FormSlot, form *Form, keeper FormKeeper) *Form {
-	held := d.charge.Load() >= 0
-	if held && !keeper.ReserveForm(form.Size) {
+	if d.charge.Load() >= 0 {
+		if !keeper.ReserveForm(form.Size) {
+			return form
+		}
+		if !d.recharge(form.Size) {
+			keeper.ReleaseForm(form.Size) // the tier dropped the document meanwhile
+			return form
+		}
+	}
+	if d.forms[slot].CompareAndSwap(nil, form) {
 		return form
 	}
-	if !d.forms[slot].CompareAndSwap(nil, form) {
-		if held {
-			keeper.ReleaseForm(form.Size)
-		}
-		if other := d.forms[slot].Load(); other != nil {
-			return other
-		}
-		return form // the other was dropped meanwhile
+	if d.recharge(-form.Size) {
+		keeper.ReleaseForm(form.Size)
+	} // else the tier dropped the document, and released the charge with it
+	if other := d.forms[slot].Load(); other != nil {
+		return other
 	}
-	if held && !d.recharge(form.Size) {
-		keeper.ReleaseForm(form.Size) // the tier dropped the document meanwhile
-	}
-	return form
+	return form // the other was dropped meanwhile
 }
 
 // Cost is what the document without its forms is charged under key: the memory

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -308,10 +309,10 @@ func TestStaleIsMarked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Duration(0)
+	var now atomic.Int64
 	c, err := cache.New(cache.Config{
 		Resources: []cache.Resource{{Name: "depts", Policy: cache.ServeStale}}, Origin: originFunc(echo),
-		Tiers: []cache.Tier{tier}, Clock: func() time.Duration { return now },
+		Tiers: []cache.Tier{tier}, Clock: func() time.Duration { return time.Duration(now.Load()) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +325,7 @@ func TestStaleIsMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.do("GET", "/depts/1")
-	now = 5 * time.Second
+	now.Store(int64(5 * time.Second))
 	if got := f.do("GET", "/depts/1").Header.Get("Cache-Status"); got != "slipstream; hit; ttl=-5; detail=unverified" {
 		t.Errorf("Cache-Status %q", got)
 	}
