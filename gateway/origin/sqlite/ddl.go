@@ -260,10 +260,15 @@ func (o *Origin) withWriter(ctx context.Context, doing string, do func(*sqlite3.
 const trimRows = 10_000
 
 // trim deletes rows older than keep, never the newest one and none after limit,
-// which the stream has still to read.
+// which the stream has still to read. It stops at the first young row, even if
+// old ones follow because a clock was set back: another gateway that finds the
+// row it read last must find every later one too.
 func trim(conn *sqlite3.Conn, now time.Time, keep time.Duration, limit int64) (int64, error) {
-	stmt, _, err := conn.Prepare(`DELETE FROM "slipstream_change" WHERE id IN (
-		SELECT id FROM "slipstream_change" WHERE id < ?1 ORDER BY id LIMIT ?2) AND at < ?3`)
+	stmt, _, err := conn.Prepare(`
+		WITH page AS (SELECT id, at FROM "slipstream_change" WHERE id < ?1 ORDER BY id LIMIT ?2)
+		DELETE FROM "slipstream_change" WHERE id < coalesce(
+			(SELECT min(id) FROM page WHERE at >= ?3),
+			(SELECT max(id) + 1 FROM page))`)
 	if err != nil {
 		return 0, err
 	}

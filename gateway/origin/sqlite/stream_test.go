@@ -252,6 +252,25 @@ func TestTrimKeepsTheNewestRow(t *testing.T) {
 	}
 }
 
+// TestTrimLeavesNoGap has old rows behind a young one, as after a clock that was
+// set back: were they deleted, a second gateway would skip them unnoticed.
+func TestTrimLeavesNoGap(t *testing.T) {
+	st := newStreamTest(t, Config{KeepChanges: time.Hour}, deptSchema...)
+	w := openWriter(t, st.path, `UPDATE dept SET dname = 'X'`, `UPDATE dept SET dname = 'Y'`)
+	st.wantPoll("0 10", "0 20", "0 30", "0 10", "0 20", "0 30", "advance")
+	second := &streamTest{T: t, origin: st.origin, sink: &recorder{}, path: st.path}
+	second.listen()
+	second.wantPoll("promise true", "all 0", "advance")
+	mustExec(t, w, `UPDATE dept SET dname = 'Z'`, `UPDATE slipstream_change SET at = at - 7200
+		WHERE id <> (SELECT id FROM slipstream_change ORDER BY id DESC LIMIT 1 OFFSET 3)`)
+	st.stream.nextTrim = time.Time{}
+	st.wantPoll("0 10", "0 20", "0 30", "advance")
+	if trimmed := st.stream.Stats().Trimmed; trimmed == 0 {
+		t.Error("nothing was trimmed")
+	}
+	second.wantPoll("0 10", "0 20", "0 30", "advance")
+}
+
 func TestRowsTrimmedUnreadVoidEverything(t *testing.T) {
 	st := newStreamTest(t, Config{}, deptSchema...)
 	openWriter(t, st.path, `UPDATE dept SET dname = 'X'`, `DELETE FROM slipstream_change WHERE id < (SELECT max(id) FROM slipstream_change)`)
