@@ -312,6 +312,12 @@ func TestTrapsOfReplaceAndAffinity(t *testing.T) {
 		{"writer that does not trust the schema", []string{"k"}, resource.Join{Column: "fk", Parent: "k"},
 			`CREATE TABLE root (k INTEGER PRIMARY KEY, n); CREATE TABLE child (id INTEGER PRIMARY KEY, fk); INSERT INTO root VALUES (1, 1)`,
 			`PRAGMA trusted_schema = OFF; UPDATE root SET n = 2`, []string{"1"}},
+		{"row that enters a partial index", []string{"k"}, resource.Join{Column: "fk", Parent: "k"},
+			`CREATE TABLE root (k INTEGER PRIMARY KEY); INSERT INTO root VALUES (1), (2);
+			CREATE TABLE child (id INTEGER PRIMARY KEY, fk INTEGER, w, live);
+			CREATE UNIQUE INDEX child_w ON child (w) WHERE live;
+			INSERT INTO child VALUES (1, 1, 'w', 1), (2, 2, 'w', 0)`,
+			`UPDATE OR REPLACE child SET live = 1 WHERE id = 2`, []string{"1", "2"}},
 		{"quotes in names and keys", []string{"k"}, resource.Join{Column: "f\"k", Parent: "k"},
 			`CREATE TABLE root (k TEXT PRIMARY KEY); CREATE TABLE child (id INTEGER PRIMARY KEY, "f""k" TEXT);
 			INSERT INTO root VALUES ('it''s, X''41'',')`,

@@ -243,7 +243,9 @@ func (w *triggerWriter) replaced(n *node, update bool) []string {
 			continue
 		}
 		var conditions []string
-		if update {
+		// A row enters a partial index when any column that its predicate
+		// reads changes, so there the columns of the index decide nothing.
+		if update && !u.partial {
 			columns := make([]int, len(u.columns))
 			for i, ic := range u.columns {
 				columns[i] = ic.column
