@@ -27,11 +27,11 @@ import (
 // running time leaves more room to break the promise.
 const bound = 300 * time.Millisecond
 
-// TestFreshness runs the real command over a real file that a foreign program
+// TestFreshnessSoak runs the real command over a real file that a foreign program
 // writes to, disturbs all of them, and checks every answer against the log of
 // the writes. The writer uses plain updates, upserts, REPLACE that deletes other
 // rows, cascades over two levels, and moves; see testdata/writer.py.
-func TestFreshness(t *testing.T) {
+func TestFreshnessSoak(t *testing.T) {
 	for _, test := range []struct {
 		journal string
 		replace string // seconds between replacements of the file
