@@ -93,7 +93,6 @@ type generator struct {
 type genTable struct {
 	name         string
 	columns      []string // that can be written
-	hasRowid     bool
 	unique       []string // targets for ON CONFLICT
 	withoutRowid bool
 }
