@@ -67,7 +67,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.quick, "quick", quick != "" && quick != "0", "two short rounds, stored in results/quick: to see that everything works (QUICK=1)")
 	flags.IntVar(&o.rounds, "rounds", rounds, "run exactly this `number` of rounds; 0: 6 to 31, until the control is calm (ROUNDS)")
 	flags.Uint64Var(&o.seed, "seed", 0, "order of the subjects in each round; 0: from the clock")
-	flags.DurationVar(&o.duration, "duration", 0, "of the measured window; 0: 4s, or 500ms with -quick")
+	flags.DurationVar(&o.duration, "duration", 0, "of the measured window; 0: 2s, or 500ms with -quick")
 	flags.BoolVar(&o.markdown, "markdown", false, "print the stored results as tables for docs/PERFORMANCE.md and end")
 	flags.BoolVar(&o.profile, "profile", false, "print the shares of the CPU time of a memory hit with 64 connections and end")
 	if err := flags.Parse(args); err != nil {

@@ -41,7 +41,7 @@ type harness struct {
 func newHarness(module, scratch string, o options, progress io.Writer) *harness {
 	h := &harness{
 		module: module, scratch: scratch, options: o, progress: progress,
-		window: 4 * time.Second, warmUp: time.Second,
+		window: 2 * time.Second, warmUp: time.Second,
 		programs: map[string]subject.Program{},
 	}
 	if o.quick {
