@@ -115,11 +115,16 @@ func cacheResource(r config.Resource) cache.Resource {
 // Start binds the listeners and begins to serve. A database that is not there is
 // waited for in the background; until it is, documents are answered with 503 and
 // /ready says why. A database that does not fit the configuration is an error.
-// The context bounds the start only.
+// The context bounds the start only; when it ends first, its error is returned.
 func (g *Gateway) Start(ctx context.Context) error {
 	// One attempt before anything is served, so that a wrong configuration
 	// is told at once.
 	c, err := connect(ctx, g.config, g.log)
+	if err != nil && ctx.Err() != nil {
+		// A wait for a lock that was cut short looks like a database out of
+		// reach, but the caller has given up.
+		return fmt.Errorf("start: %w: %w", context.Cause(ctx), err)
+	}
 	if err != nil && !errors.Is(err, cache.ErrUnavailable) {
 		return err
 	}
