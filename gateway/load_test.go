@@ -91,8 +91,8 @@ func TestOversizedDocument(t *testing.T) {
 	const rounds = 5
 	for range rounds {
 		for _, p := range []string{"/docs/10", "/docs/20"} {
-			if a := s.get(p); a.problem() != 502 {
-				t.Errorf("%s: %v", p, a)
+			if a := s.get(p); a.problem() != 502 || !strings.Contains(a.body, "larger than the configured limit") {
+				t.Errorf("%s: %v; expected 502 that says why", p, a)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -31,6 +32,15 @@ func TestShutdownDrains(t *testing.T) {
 	path := newDatabase(t, rollbackJournal+company)
 	s := serveReady(t, path, deptResource)
 	s.cached("/depts/1")
+	// A connection that asks nothing does not hold the drain up, and is closed.
+	idle, err := net.Dial("tcp", s.gateway.AdminAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	if _, err := io.WriteString(idle, "GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
 	_, release := lock(t, path)
 	slow := make(chan answer)
 	go func() { // ends with its answer, awaited below
@@ -65,6 +75,12 @@ func TestShutdownDrains(t *testing.T) {
 	}
 	if err := <-drained; err != nil {
 		t.Errorf("shutdown: %v", err)
+	}
+	if err := idle.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := io.ReadAll(idle); err != nil || !strings.Contains(string(page), `{"live":true}`) {
+		t.Errorf("the idle connection of an operator: %v after %q; expected its page and the end", err, page)
 	}
 	if err := s.gateway.Wait(); err != nil {
 		t.Errorf("Wait after Shutdown: %v", err)
