@@ -19,7 +19,8 @@ func (s *served) expectUncached(path, file, update string) {
 		want := fmt.Sprintf("uncached %d", i)
 		write(s.t, file, fmt.Sprintf(update, want))
 		a := s.get(path)
-		if a.status != 200 || !strings.Contains(a.body, want) || a.head.Get("Cache-Status") != "slipstream; fwd=stale" {
+		how := a.head.Get("Cache-Status")
+		if a.status != 200 || !strings.Contains(a.body, want) || !strings.HasPrefix(how, "slipstream; fwd=") || strings.Contains(how, "stored") {
 			s.t.Fatalf("%s: %v; expected %q loaded and not stored", path, a, want)
 		}
 	}
