@@ -74,8 +74,9 @@ type Config struct {
 	// Peek finds all it holds: memory.
 	Tiers []Tier
 	Clock Clock
-	// MaxTombstones bounds the invalidations remembered for loads under way
-	// (default 262,144, about 25 MB). Past it, loads under way are not stored.
+	// MaxTombstones bounds the invalidations remembered for loads under way,
+	// in bytes (default 32 MiB, some 200,000 keys). Past it, loads under way
+	// are not stored.
 	MaxTombstones int
 }
 
@@ -100,9 +101,10 @@ type Cache struct {
 
 	forms FormKeeper // the first tier, if it is one
 
-	shards [64]shard
-	ledger ledger
-	work   sync.WaitGroup // the goroutines of loaders and sweeps; Close waits
+	shards   [64]shard
+	ledger   ledger
+	sweeping sync.Mutex     // held to begin a sweep and to set closed: none begins after Close has
+	work     sync.WaitGroup // the goroutines of loaders and sweeps; Close waits
 
 	// Owned by the goroutine that drives Invalidations.
 	unseen   unseen // transactions of the young tombstones that no snapshot has shown yet
@@ -118,6 +120,7 @@ type Cache struct {
 
 	// Atomics. Written by whoever adds or drops one, asks for a sweep, closes.
 	tombstoneCount atomic.Int64
+	tombstoneSize  atomic.Int64
 	sweepsWanted   atomic.Int64
 	closed         atomic.Bool
 }
@@ -157,7 +160,7 @@ func New(config Config) (*Cache, error) {
 	case len(config.Tiers) == 0:
 		return nil, fmt.Errorf("cache: no tier")
 	}
-	setDefault(&config.MaxTombstones, 1<<18)
+	setDefault(&config.MaxTombstones, 32<<20)
 	c := &Cache{
 		origin:        config.Origin,
 		tiers:         config.Tiers,
@@ -187,7 +190,10 @@ func New(config Config) (*Cache, error) {
 // Close ends all loads with ErrClosed and closes the tiers. The stream must have
 // stopped before.
 func (c *Cache) Close() error {
-	if c.closed.Swap(true) {
+	c.sweeping.Lock()
+	closed := c.closed.Swap(true)
+	c.sweeping.Unlock()
+	if closed {
 		return nil
 	}
 	c.cancel()

@@ -137,6 +137,9 @@ func TestPoliciesPastTheHorizon(t *testing.T) {
 			if !errors.Is(err, test.err) || a.Source != test.source {
 				t.Fatalf("policy %d: source %d, error %v", test.policy, a.Source, err)
 			}
+			if test.policy == Reload && !a.Superseded {
+				t.Error("loaded over an unverified document, but not marked so")
+			}
 			if a.Source == Stale && a.Behind != 3*time.Second {
 				t.Errorf("behind %v, want 3s", a.Behind)
 			}
@@ -343,6 +346,41 @@ func TestBadKeyFailsAlone(t *testing.T) {
 		if !together {
 			t.Error("after AloneFor, the key was still loaded alone")
 		}
+	})
+}
+
+// One key that hangs does not keep its companions waiting for long.
+func TestSlowKeyHoldsItsBatchBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Resource{MaxLoads: 1, LoadTimeout: time.Second})
+		f.load = func(ctx context.Context, ids []string) (Batch, error) {
+			if slices.Contains(ids, "slow") {
+				<-ctx.Done()
+				return Batch{}, ctx.Err()
+			}
+			return f.db.read(0, ids), nil
+		}
+		var callers sync.WaitGroup
+		began := time.Now()
+		for i := range 256 {
+			id := strconv.Itoa(i)
+			if i == 100 {
+				id = "slow"
+			}
+			callers.Go(func() {
+				_, err := f.get(id)
+				took := time.Since(began)
+				switch {
+				case id == "slow" && !errors.Is(err, context.DeadlineExceeded):
+					t.Errorf("slow key: %v", err)
+				case id == "slow" && took > 3*time.Second:
+					t.Errorf("the slow key failed after %v", took)
+				case id != "slow" && (err != nil || took > 1800*time.Millisecond):
+					t.Errorf("key %s waited %v: %v", id, took, err)
+				}
+			})
+		}
+		callers.Wait()
 	})
 }
 

@@ -21,6 +21,9 @@ type flight struct {
 	detached bool // a change of the key was applied after it began
 	unwanted bool // must not be stored: the key was purged
 
+	// Owned by the run of the loader that holds the flight.
+	again bool // it was queued a second time
+
 	// Written before done is closed, read after.
 	doc    *Document
 	stored bool

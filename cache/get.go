@@ -24,9 +24,9 @@ type Answer struct {
 	Tier string
 	// Behind is, for Stale, how much older than promised the document may be.
 	Behind time.Duration
-	// Revoked is set when the cache could not vouch for what it held, so
-	// that even a cached document had to be loaded.
-	Revoked bool
+	// Superseded is set when a tier held the document, but could not vouch
+	// for it, so that it was loaded all the same.
+	Superseded bool
 	// Stored tells whether a loaded document was put into the tiers.
 	Stored bool
 }
@@ -76,22 +76,22 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 		return a, nil
 	}
 	r := c.resources[key.Resource]
-	revoked := false
+	superseded := false
 	if c.holds(r, start) {
 		if a, ok := c.fromSlowTiers(ctx, r, key, start); ok {
 			return a, nil
 		}
 	} else {
-		revoked = true
-		switch r.Policy {
-		case ServeStale:
-			if a, ok := c.stale(r, key, start); ok {
-				return a, nil
-			}
-		case Unavailable:
+		a, held := c.unverified(r, key, start)
+		switch {
+		case r.Policy == ServeStale && held:
+			r.counters.stale.Add(1)
+			return a, nil
+		case r.Policy == Unavailable:
 			r.counters.unavailable.Add(1)
 			return Answer{}, ErrStale
 		}
+		superseded = held
 	}
 	r.counters.misses.add()
 	f, joined, err := c.join(r, key, start)
@@ -106,7 +106,7 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 	if f.err != nil {
 		return Answer{}, f.err
 	}
-	a := Answer{Doc: f.doc, Source: FromLoad, Revoked: revoked, Stored: f.stored}
+	a := Answer{Doc: f.doc, Source: FromLoad, Superseded: superseded, Stored: f.stored}
 	if joined {
 		a.Source = Joined
 	}
@@ -127,15 +127,16 @@ func (c *Cache) fromSlowTiers(ctx context.Context, r *resourceState, key Key, st
 	return Answer{}, false
 }
 
-// stale answers from the tiers though the promise does not hold.
-func (c *Cache) stale(r *resourceState, key Key, start time.Duration) (Answer, bool) {
+// unverified answers from the tiers though the promise does not hold. How long a
+// missing row is remembered has no say here: its absence is as unverified as
+// anything else.
+func (c *Cache) unverified(r *resourceState, key Key, start time.Duration) (Answer, bool) {
 	for _, t := range c.tiers {
 		d := t.Peek(key)
 		if d == nil || d.generation != r.generation.Load() {
 			continue
 		}
-		r.counters.stale.Add(1)
-		a := Answer{Doc: d, Source: Stale, Tier: t.Name(), Revoked: true}
+		a := Answer{Doc: d, Source: Stale, Tier: t.Name()}
 		if h := c.horizon.Load(); h != noHorizon {
 			a.Behind = max(0, start-time.Duration(h)-r.Freshness)
 		}

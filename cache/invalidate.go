@@ -18,7 +18,7 @@ func (c *Cache) Apply(events []Event) {
 		r.counters.events.Add(1)
 		c.invalidate(e)
 	}
-	if c.tombstoneCount.Load() > c.maxTombstones {
+	if c.tombstoneSize.Load() > c.maxTombstones {
 		c.dropTombstones()
 	}
 }
@@ -29,9 +29,9 @@ func (c *Cache) Apply(events []Event) {
 func (c *Cache) invalidate(e Event) {
 	s := c.shardOf(e.Key)
 	s.mu.Lock()
-	if s.tombs.add(e.Key, e.Tx) {
-		c.tombstoneCount.Add(1)
-	}
+	before := s.tombs.count()
+	c.tombstoneSize.Add(s.tombs.add(e.Key, e.Tx))
+	c.tombstoneCount.Add(s.tombs.count() - before)
 	if k := s.flights[e.Key]; k != nil {
 		for _, f := range k.running {
 			if f != nil {
@@ -72,6 +72,8 @@ func (c *Cache) detach(of func(Key) bool) {
 // sweep frees documents of earlier generations in the background, in one
 // goroutine however many flushes ask for it.
 func (c *Cache) sweep() {
+	c.sweeping.Lock()
+	defer c.sweeping.Unlock()
 	if c.closed.Load() || c.sweepsWanted.Add(1) > 1 {
 		return
 	}
@@ -115,11 +117,11 @@ func (c *Cache) forget(seen Snapshot) {
 		if !c.ledger.ended(c.oldMark) {
 			return
 		}
-		c.eachTombs(func(t *tombstones) { t.old = nil })
+		c.eachTombs((*tombstones).dropOld)
 		c.closing = false
 	}
 	if c.tombstoneCount.Load() > 0 {
-		c.eachTombs(func(t *tombstones) { t.old, t.young = t.young, nil })
+		c.eachTombs((*tombstones).age)
 		c.oldMark = c.ledger.mark()
 		c.closing = true
 	}
@@ -130,9 +132,10 @@ func (c *Cache) eachTombs(change func(*tombstones)) {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		before := len(s.tombs.young) + len(s.tombs.old)
+		count, size := s.tombs.count(), s.tombs.bytes()
 		change(&s.tombs)
-		c.tombstoneCount.Add(int64(len(s.tombs.young) + len(s.tombs.old) - before))
+		c.tombstoneCount.Add(s.tombs.count() - count)
+		c.tombstoneSize.Add(s.tombs.bytes() - size)
 		s.mu.Unlock()
 	}
 }
@@ -145,7 +148,7 @@ const allStatements = ^uint64(0)
 func (c *Cache) dropTombstones() {
 	c.storeFrom.Store(allStatements) // before they go
 	c.overflow = true
-	c.eachTombs(func(t *tombstones) { *t = tombstones{} })
+	c.eachTombs((*tombstones).drop)
 	c.closing = false
 }
 
@@ -160,7 +163,7 @@ func (c *Cache) Void(reason string) {
 	}
 	c.detach(func(Key) bool { return true })
 	// Numbers of the old history mean nothing in the new one.
-	c.eachTombs(func(t *tombstones) { *t = tombstones{} })
+	c.eachTombs((*tombstones).drop)
 	c.unseen = unseen{}
 	c.closing = false
 	if c.overflow {

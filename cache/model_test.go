@@ -314,7 +314,7 @@ func newModel(t *testing.T, seed uint64) *model {
 		Clock:     m.now,
 	}
 	if m.chance(0.3) {
-		config.MaxTombstones = 2
+		config.MaxTombstones = 2 * tombstoneBytes
 	}
 	var err error
 	if m.cache, err = New(config); err != nil {

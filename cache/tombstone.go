@@ -9,8 +9,28 @@ import "sync"
 // Two generations: young takes what arrives, old waits until every load that
 // began before it was closed has ended. See [Cache.forget].
 type tombstones struct {
-	young, old map[Key]changes
+	young, old           map[Key]changes
+	youngBytes, oldBytes int64
 }
+
+// tombstoneBytes is what a tombstone takes beside its ID: two map slots' worth
+// of key and changes, at the load factor of a map that grows.
+const tombstoneBytes = 120
+
+// drop forgets everything.
+func (t *tombstones) drop() { *t = tombstones{} }
+
+// age forgets the old generation and makes the young one old.
+func (t *tombstones) age() {
+	t.old, t.oldBytes = t.young, t.youngBytes
+	t.young, t.youngBytes = nil, 0
+}
+
+// dropOld forgets the old generation.
+func (t *tombstones) dropOld() { t.old, t.oldBytes = nil, 0 }
+
+func (t *tombstones) count() int64 { return int64(len(t.young) + len(t.old)) }
+func (t *tombstones) bytes() int64 { return t.youngBytes + t.oldBytes }
 
 // changes are the transactions that invalidated one key. All of them count, not
 // only the greatest: PostgreSQL may make 8 visible after 10, and a snapshot that
@@ -55,13 +75,20 @@ func (c changes) visibleIn(seen Snapshot) bool {
 	return seen.Sees(c.last)
 }
 
-func (t *tombstones) add(key Key, tx Tx) (grew bool) {
+// add remembers a change of the key and returns the bytes it takes.
+func (t *tombstones) add(key Key, tx Tx) (grew int64) {
 	if t.young == nil {
 		t.young = make(map[Key]changes)
 	}
 	known, found := t.young[key]
-	t.young[key] = known.with(tx)
-	return !found
+	now := known.with(tx)
+	t.young[key] = now
+	grew = int64(8 * (cap(now.rest) - cap(known.rest)))
+	if !found {
+		grew += tombstoneBytes + int64(len(key.ID))
+	}
+	t.youngBytes += grew
+	return grew
 }
 
 // allow reports whether a document of key that was read in seen misses none of

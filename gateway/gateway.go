@@ -184,10 +184,10 @@ func (g *Gateway) follow(c *connection) error {
 	return c.stream.Run(g.ctx, g.cache)
 }
 
-// HTTPAddr returns the address of the HTTP frontend.
+// HTTPAddr returns the address of the HTTP frontend. Call it after Start.
 func (g *Gateway) HTTPAddr() net.Addr { return g.http.Addr() }
 
-// AdminAddr returns the address of the admin listener.
+// AdminAddr returns the address of the admin listener. Call it after Start.
 func (g *Gateway) AdminAddr() net.Addr { return g.adminListener.Addr() }
 
 // Stats returns a moment's view of the cache.

@@ -21,7 +21,7 @@ const (
 )
 
 // LimitMemory makes the Go runtime keep the whole process near the budget: 1.2
-// times the documents' bytes, 48 MiB, and 20 KiB a connection. It is for programs
+// times the documents' bytes, 64 MiB, and 20 KiB a connection. It is for programs
 // that are nothing but a gateway. Call it after Start; it ends with Shutdown. GOGC and GOMEMLIMIT
 // in the environment win.
 func (g *Gateway) LimitMemory() {

@@ -59,8 +59,18 @@ func openSQLite(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sql
 	if err != nil {
 		return nil, fmt.Errorf("origin: %w", err)
 	}
-	return sqlite.Open(ctx, sqlite.Config{Path: path, MaxDocument: int(cfg.MaxDocument), Logger: log}, cfg.Declarations())
+	connections := 0 // as many as statements are allowed at once
+	for _, r := range cfg.Resources {
+		connections += r.Load.Concurrency
+	}
+	return sqlite.Open(ctx, sqlite.Config{
+		Path: path, MaxDocument: int(cfg.MaxDocument), Connections: min(connections, maxConnections), Logger: log,
+	}, cfg.Declarations())
 }
+
+// maxConnections bounds the connections to one SQLite file: each has a page cache
+// of 2 MiB, and more than a few times the cores only wait for one another.
+const maxConnections = 16
 
 // ApplyTriggers makes the triggers of the database those that the promise of the
 // configuration's resources needs, as "slipstream db apply" does. It is safe to

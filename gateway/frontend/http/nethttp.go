@@ -10,8 +10,9 @@ import (
 // handler is the adapter of net/http: it fills a Request and writes a Response.
 type handler struct {
 	// Immutable after NewServer.
-	service *Service
-	timeout time.Duration
+	service     *Service
+	timeout     time.Duration
+	bodyTimeout time.Duration
 }
 
 // ServeHTTP implements [http.Handler].
@@ -24,6 +25,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		IfMatch:     field(r.Header["If-Match"]),
 		IfNoneMatch: field(r.Header["If-None-Match"]),
 		Start:       h.service.cache.Now(),
+	}
+	if r.ContentLength != 0 {
+		// net/http reads a body to its end before the answer leaves, even one
+		// that nobody looked at; without a deadline it would wait for ever.
+		// An error means that the connection is broken, which writing will find.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.bodyTimeout))
 	}
 	var rsp Response
 	if !h.service.Peek(&req, &rsp) {

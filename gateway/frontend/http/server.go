@@ -15,7 +15,8 @@ import (
 type Config struct {
 	// RequestTimeout bounds one request, waiting for a load included (10 s).
 	RequestTimeout time.Duration
-	// HeaderTimeout bounds the reading of a request's head (5 s).
+	// HeaderTimeout bounds the reading of a request's head, and of a body that
+	// it should not have (5 s each).
 	HeaderTimeout time.Duration
 	// IdleTimeout closes a connection that asks nothing (60 s).
 	IdleTimeout time.Duration
@@ -74,7 +75,7 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 	}
 	s := &Server{
 		server: &http.Server{
-			Handler:           &handler{service: service, timeout: config.RequestTimeout},
+			Handler:           &handler{service: service, timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout},
 			ReadHeaderTimeout: config.HeaderTimeout,
 			WriteTimeout:      config.RequestTimeout + config.StallTimeout,
 			IdleTimeout:       config.IdleTimeout,

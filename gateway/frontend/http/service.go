@@ -55,9 +55,11 @@ type Service struct {
 	list   []*served
 	log    *slog.Logger
 
-	// Atomics, one a status from 200 to 599. Written by every answer, read by
-	// EachStatus.
+	// Atomics. answered has one a status from 200 to 599, written by every
+	// answer, read by EachStatus; the others are written and read by warn.
 	answered [400]atomic.Int64
+	warnedAt atomic.Int64 // on the cache's clock, 0: never
+	unwarned atomic.Int64
 }
 
 // EachStatus calls visit with every status that was answered and how often.
@@ -203,14 +205,14 @@ func (s *Service) document(v *served, req *Request, a cache.Answer, rsp *Respons
 		return
 	}
 	h := s.headOf(a.Doc)
+	if req.IfMatch != "" && !tagListed(req.IfMatch, h.etag[0], false) {
+		setProblem(rsp, http.StatusPreconditionFailed, "the document has another entity tag than If-Match asks for")
+		return
+	}
 	rsp.ETag = h.etag[:]
 	rsp.CacheControl = v.cacheControl
 	rsp.CacheStatus = cacheStatus(a)
-	switch {
-	case req.IfMatch != "" && !tagListed(req.IfMatch, h.etag[0], false):
-		setProblem(rsp, http.StatusPreconditionFailed, "the document has another entity tag than If-Match asks for")
-		return
-	case req.IfNoneMatch != "" && tagListed(req.IfNoneMatch, h.etag[0], true):
+	if req.IfNoneMatch != "" && tagListed(req.IfNoneMatch, h.etag[0], true) {
 		rsp.Status = http.StatusNotModified
 		return
 	}
@@ -230,7 +232,7 @@ func cacheStatus(a cache.Answer) []string {
 	case a.Source == cache.Stale:
 		behind := strconv.FormatInt(-1-int64(a.Behind/time.Second), 10)
 		return []string{"slipstream; hit; ttl=" + behind + "; detail=unverified"}
-	case a.Revoked:
+	case a.Superseded:
 		return statusStale
 	case a.Source == cache.Joined:
 		return statusJoin
@@ -259,13 +261,34 @@ func (s *Service) failure(err error, req *Request, rsp *Response) {
 	case errors.Is(err, cache.ErrClosed):
 		unavailable("the server is shutting down")
 	case errors.Is(err, cache.ErrUnavailable):
-		s.log.Warn("load failed", "target", req.Target, "error", err)
+		s.warn("load failed", req, err)
 		unavailable("the database cannot be reached")
 	case errors.Is(err, cache.ErrTooLarge):
-		s.log.Warn("document refused", "target", req.Target, "error", err)
+		s.warn("document refused", req, err)
 		setProblem(rsp, http.StatusBadGateway, "the document is larger than the configured limit")
 	default:
-		s.log.Warn("load failed", "target", req.Target, "error", err)
+		s.warn("load failed", req, err)
 		setProblem(rsp, http.StatusBadGateway, "the database could not give this document")
 	}
+}
+
+// Bounds of the log in an outage: every request of it would have its line.
+const (
+	warnInterval  = time.Second
+	maxTargetText = 200
+)
+
+// warn logs a failure, at most one a second; the next line says how many were
+// left out.
+func (s *Service) warn(what string, req *Request, err error) {
+	last := s.warnedAt.Load()
+	if last != 0 && req.Start-time.Duration(last) < warnInterval || !s.warnedAt.CompareAndSwap(last, int64(req.Start)) {
+		s.unwarned.Add(1)
+		return
+	}
+	target := req.Target
+	if len(target) > maxTargetText {
+		target = target[:maxTargetText] + "..."
+	}
+	s.log.Warn(what, "target", target, "error", err, "left_out", s.unwarned.Swap(0))
 }

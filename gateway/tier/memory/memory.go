@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
@@ -43,6 +44,8 @@ type Tier struct {
 	evicted   atomic.Int64
 	shared    atomic.Int64 // what missing rows and forms took when documents were given the rest
 	stripping atomic.Bool
+
+	adjusting sync.Mutex // held by the one that changes shared and the documents' maximum
 }
 
 var (
@@ -114,18 +117,22 @@ func (t *Tier) Put(key cache.Key, d *cache.Document) {
 	t.adjust()
 }
 
-// adjust gives the documents what missing rows and forms leave over.
+// adjust gives the documents what missing rows and forms leave over. One caller
+// does it at a time, so that the last maximum set is the last one computed;
+// others go on, and the next to come finds the step that was missed.
 func (t *Tier) adjust() {
+	step := t.budget / stepShare
 	took := int64(t.missing.WeightedSize()) + t.formBytes.Load()
 	last := t.shared.Load()
-	step := t.budget / stepShare
-	if took > last || took < last-2*step {
-		// One step more than was taken, so that this is done once a step.
-		next := (took/step + 1) * step
-		if t.shared.CompareAndSwap(last, next) {
-			t.documents.SetMaximum(uint64(t.budget - next))
-		}
+	if took <= last && took >= last-2*step || !t.adjusting.TryLock() {
+		return
 	}
+	defer t.adjusting.Unlock()
+	took = int64(t.missing.WeightedSize()) + t.formBytes.Load()
+	// One step more than was taken, so that this is done once a step.
+	next := (took/step + 1) * step
+	t.shared.Store(next)
+	t.documents.SetMaximum(uint64(t.budget - next))
 }
 
 // Remove implements [cache.Tier].

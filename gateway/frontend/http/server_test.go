@@ -1,0 +1,181 @@
+package httpfront
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+func listen(t *testing.T, f *fixture, config Config) *Server {
+	t.Helper()
+	s, err := Listen("127.0.0.1:0", f.service, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		s.Shutdown(ctx)
+	})
+	return s
+}
+
+// raw sends bytes and returns the status line of each answer until the server
+// closes or says nothing for a while.
+func raw(t *testing.T, s *Server, text string) (statuses []string) {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(500 * time.Millisecond))
+	if _, err := io.WriteString(c, text); err != nil {
+		return nil // refused while it was being sent
+	}
+	r := bufio.NewReader(c)
+	for {
+		answer, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return statuses
+		}
+		io.Copy(io.Discard, answer.Body)
+		statuses = append(statuses, answer.Status[:3])
+	}
+}
+
+func TestRawRequests(t *testing.T) {
+	f := newFixture(t, echo)
+	s := listen(t, f, Config{})
+	for _, test := range []struct{ name, text, want string }{
+		{"absolute form", "GET http://h/depts/42?q HTTP/1.1\r\nHost: h\r\n\r\n", "200"},
+		{"HTTP/1.0", "GET /depts/42 HTTP/1.0\r\n\r\n", "200"},
+		{"pipelined", "GET /depts/1 HTTP/1.1\r\nHost: h\r\n\r\nGET /depts/x HTTP/1.1\r\nHost: h\r\n\r\nGET /depts/2 HTTP/1.1\r\nHost: h\r\n\r\n", "200 400 200"},
+		{"no host", "GET /depts/42 HTTP/1.1\r\n\r\n", "400"},
+		{"garbage", "\x16\x03\x01\x02\x00\x01\r\n\r\n", "400"},
+		{"huge head", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "431"},
+		{"body", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET /depts/1 HTTP/1.1\r\nHost: h\r\n\r\n", "200 200"},
+		{"smuggled", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "200"},
+	} {
+		got := strings.Join(raw(t, s, test.text), " ")
+		if got != test.want && !(test.name == "huge head" && got == "") && !(test.name == "smuggled" && got == "400") {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// Clients that send half a request, or never read, are cut off; others are not
+// disturbed, and the connections are bounded.
+func TestSlowClients(t *testing.T) {
+	big := make([]byte, 4<<20)
+	for i := range big {
+		big[i] = '1'
+	}
+	f := newFixture(t, func(ctx context.Context, _ cache.ResourceID, id string) ([]byte, error) {
+		if id == "1" {
+			return big, nil
+		}
+		return echo(ctx, 0, id)
+	})
+	s := listen(t, f, Config{HeaderTimeout: 300 * time.Millisecond, RequestTimeout: 200 * time.Millisecond, StallTimeout: 300 * time.Millisecond, MaxConnections: 8})
+	for i := range 7 {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		switch i % 3 {
+		case 0:
+			io.WriteString(c, "GET /depts/4")
+		case 1:
+			io.WriteString(c, "GET /depts/1 HTTP/1.1\r\nHost: h\r\n\r\n")
+		case 2: // a body that never comes
+			io.WriteString(c, "GET /depts/2 HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n")
+		}
+	}
+	began := time.Now()
+	r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
+	if err != nil || r.StatusCode != 200 {
+		t.Fatalf("a healthy client among slow ones: %v %v", r, err)
+	}
+	r.Body.Close()
+	if took := time.Since(began); took > 250*time.Millisecond {
+		t.Errorf("a healthy client waited %v", took)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for s.Connections() > 1 && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if n := s.Connections(); n > 1 {
+		t.Errorf("%d connections are open, slow clients were not cut off", n)
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	f := newFixture(t, echo)
+	s := listen(t, f, Config{MaxConnections: 4, IdleTimeout: 200 * time.Millisecond})
+	for range 20 {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		io.WriteString(c, "GET /depts/2 HTTP/1.1\r\nHost: h\r\n\r\n")
+		if n := s.Connections(); n > 4 {
+			t.Fatalf("%d connections", n)
+		}
+	}
+	// Idle ones make room for those that wait.
+	r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
+	if err != nil || r.StatusCode != 200 {
+		t.Fatalf("%v %v", r, err)
+	}
+	r.Body.Close()
+}
+
+func TestShutdownDrains(t *testing.T) {
+	release := make(chan struct{})
+	f := newFixture(t, func(ctx context.Context, _ cache.ResourceID, id string) ([]byte, error) {
+		<-release
+		return echo(ctx, 0, id)
+	})
+	s, err := Listen("127.0.0.1:0", f.service, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var client sync.WaitGroup
+	client.Go(func() {
+		r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
+		if err != nil || r.StatusCode != 200 {
+			t.Errorf("a request under way at Shutdown: %v %v", r, err)
+			return
+		}
+		r.Body.Close()
+	})
+	for f.cache.Stats().Resources[0].InFlight == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	done := make(chan error)
+	go func() { done <- s.Shutdown(context.Background()) }()
+	time.Sleep(20 * time.Millisecond)
+	if c, err := net.Dial("tcp", s.Addr().String()); err == nil {
+		c.Close()
+		t.Error("accepted while draining")
+	}
+	close(release)
+	client.Wait()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Errorf("a second Shutdown: %v", err)
+	}
+}
