@@ -35,6 +35,8 @@ type Origin interface {
 
 // Batch is what one Load returned.
 type Batch struct {
+	// Snapshot is what the statement saw. The zero Snapshot sees nothing, not
+	// even a transaction 0: the documents are answered with, but never stored.
 	Snapshot Snapshot
 	Docs     []Loaded
 }

@@ -34,8 +34,12 @@
 // History can break. The stream remembers the last row it has read with the
 // random nonce in it; another nonce there, or no such row, means a restored
 // backup or rows trimmed unread, and voids everything, as does another file at
-// the path. A load needs no such check: what it read from a history that is gone
-// is dropped by the void, which the stream declares before its next horizon.
+// the path. A load repeats the check of the file and not that of the history.
+// What it read from a history that is gone is dropped by the void, which the
+// stream declares before its next horizon. But a file can be moved away and back
+// between two polls, and then there is no void: so a load takes only the file
+// that the stream has open, else it waits for two polls at most and then fails
+// as unavailable (loadAll argues why one look, at any time in the load, is enough).
 // Every change of the schema, also a restore through SQLite's backup interface,
 // changes PRAGMA schema_version: the stream then looks at tables and triggers
 // again, flushes, and withdraws the promise of a resource whose triggers are not

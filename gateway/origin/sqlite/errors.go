@@ -27,8 +27,8 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("resource %s: %s", e.Resource, e.Problem)
 }
 
-// errMoved is returned by a connection whose file is no longer the one at its path.
-var errMoved = errors.New("the database file was replaced")
+// errMoved is the error of a load whose file is not the one that the stream follows.
+var errMoved = errors.New("the database file was replaced, and the stream of changes has not followed yet")
 
 // unavailable lists the result codes that say something about the database and
 // nothing about the statement: whoever asks next would get the same answer.

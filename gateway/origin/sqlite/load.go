@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -15,22 +17,51 @@ import (
 )
 
 // Load implements [cache.Origin]. All documents and the token come from one
-// read transaction, so no document is torn and the token is exact.
+// read transaction, so no document is torn and the token is exact. Before a
+// stream has opened the database there is no token, and the cache stores nothing.
 func (o *Origin) Load(ctx context.Context, id cache.ResourceID, ids []string) (cache.Batch, error) {
 	if int(id) >= len(o.resources) {
 		return cache.Batch{}, fmt.Errorf("sqlite: load: there is no resource %d", id)
 	}
-	batch := cache.Batch{Docs: make([]cache.Loaded, len(ids))}
-	err := o.withConn(ctx, "load "+o.resources[id].Name, func(c *conn) error {
-		return c.read(func() error { return o.loadAll(c, int(id), ids, &batch) })
-	})
-	if err != nil {
-		return cache.Batch{}, err
+	doing := "load " + o.resources[id].Name
+	// The stream finds a replaced file with its next poll; two are time enough.
+	const attemptsPerPoll = 4
+	for attempt := 1; ; attempt++ {
+		batch := cache.Batch{Docs: make([]cache.Loaded, len(ids))}
+		err := o.withConn(ctx, doing, func(c *conn) error {
+			return c.read(func() error { return o.loadAll(c, int(id), ids, &batch) })
+		})
+		if err == nil {
+			return batch, nil
+		}
+		if !errors.Is(err, errMoved) || attempt > 2*attemptsPerPoll {
+			return cache.Batch{}, err
+		}
+		select {
+		case <-ctx.Done():
+			return cache.Batch{}, err
+		case <-time.After(o.cfg.PollInterval / attemptsPerPoll):
+		}
 	}
-	return batch, nil
 }
 
+// loadAll reads the documents in the transaction that is open on c.
+//
+// It refuses a file that the stream does not follow: a file that stood at the
+// path between two polls, and is gone again, leaves nothing that the stream
+// could notice, so its documents must neither be stored nor be shared with
+// callers who trust the horizon. One look is enough, because a connection keeps
+// its file and the look comes after the load began. A stream that turns to
+// another file later flushes before its horizon moves (see page), and that
+// refuses and detaches every load that began before.
+//
+// For the same reason a load that finds no file followed began before the first
+// flush: nobody who trusts a horizon will join it. It answers, without a token.
 func (o *Origin) loadAll(c *conn, id int, ids []string, batch *cache.Batch) error {
+	followed := o.followed.Load()
+	if followed != nil && !os.SameFile(*followed, c.file) {
+		return errMoved
+	}
 	if err := o.adopt(c); err != nil {
 		return err
 	}
@@ -41,7 +72,9 @@ func (o *Origin) loadAll(c *conn, id int, ids []string, batch *cache.Batch) erro
 	if err != nil {
 		return err
 	}
-	batch.Snapshot = cache.UpTo(cache.Tx(newest))
+	if followed != nil {
+		batch.Snapshot = cache.UpTo(cache.Tx(newest))
+	}
 	l := c.loaders[id]
 	if l == nil {
 		if l, err = newLoader(c.Conn, c.schema.resources[id]); err != nil {

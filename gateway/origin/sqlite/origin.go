@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -67,6 +69,10 @@ type Origin struct {
 	keys      [][]resource.KeyColumn
 	warnings  []string
 	slots     chan struct{} // one token a connection in use
+
+	// Atomics: the stream writes, loads read. The file that the stream has open
+	// or had open last; nil before it first opened one. See loadAll.
+	followed atomic.Pointer[fs.FileInfo]
 
 	// Guarded by mu.
 	mu     sync.Mutex

@@ -22,7 +22,9 @@ const trimInterval = time.Minute
 const maxBackoff = 2 * time.Second
 
 // Stream polls the change table and drives a cache's invalidations with what it
-// finds. Run it in one goroutine.
+// finds. Run it in one goroutine. From its first poll on, the origin loads from
+// the file that the stream follows and from no other, also after Run has ended;
+// so an origin has one stream at a time.
 type Stream struct {
 	// Immutable after Origin.Stream.
 	origin *Origin
@@ -184,6 +186,11 @@ func (s *Stream) connect(ctx context.Context) error {
 		return err
 	}
 	s.conn, s.dataVersion = c, 0
+	// Before the first page flushes: a load that begins after the flush sees it.
+	// It is never taken back. The horizon holds for a while after a disconnect,
+	// and a load of another file in that time could be shared by callers who
+	// trust it; they are refused until the stream has opened that file itself.
+	s.origin.followed.Store(&c.file)
 	if c.readOnly {
 		s.origin.cfg.Logger.Warn("the database can only be read: the change table is not trimmed", "path", c.path)
 	}
