@@ -24,8 +24,11 @@ type Config struct {
 	// MaxDocument is the size in bytes above which a JSON body is refused;
 	// 0 means 8 MiB.
 	MaxDocument int
-	// Connections is how many loads may read at once; 0 means 4. The stream
-	// has a connection of its own on top.
+	// Connections is how many loads may read at once; more wait for one, at the
+	// cost of their timeout. It should be the sum of the statements that the
+	// cache may send at once (Resource.MaxLoads), up to a few times the cores:
+	// each connection has a page cache of 2 MiB. 0 means 4, the cache's default
+	// for one resource. The stream has a connection of its own on top.
 	Connections int
 	// BusyTimeout is how long a statement waits for a writer's lock; 0 means 1 s.
 	BusyTimeout time.Duration
@@ -147,7 +150,10 @@ func (o *Origin) withConn(ctx context.Context, doing string, do func(*conn) erro
 	select {
 	case o.slots <- struct{}{}:
 	case <-ctx.Done():
-		return fmt.Errorf("sqlite: %s: no connection became free: %w", doing, context.Cause(ctx))
+		// Not the fault of what was asked for: unavailable, or the cache would
+		// ask again in halves and make the shortage worse.
+		return fmt.Errorf("sqlite: %s: none of %d connections became free: %w: %w",
+			doing, cap(o.slots), cache.ErrUnavailable, context.Cause(ctx))
 	}
 	defer func() { <-o.slots }()
 	c, err := o.acquire(ctx)
