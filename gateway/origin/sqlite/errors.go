@@ -38,7 +38,9 @@ var unavailable = []sqlite3.ErrorCode{
 	sqlite3.AUTH, sqlite3.SCHEMA, sqlite3.NOLFS,
 }
 
-// wrapError is the one door through which errors of SQLite leave the package.
+// wrapError says what was being done with which file, and decides whether the
+// error means that the origin is unavailable. Errors of SQLite leave the package
+// through here; errors of the file system that open meets say all this already.
 func (o *Origin) wrapError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil

@@ -96,7 +96,7 @@ func testThereAndBack(t *testing.T, path string, away, back func(backup string))
 	ct.poll(1)
 	backup := copyDatabase(t, path)
 	openWriter(t, path, `UPDATE dept SET dname = 'LATER' WHERE deptno = 20`).Close()
-	ct.poll(1)
+	ct.poll(5) // until the cache has forgotten the change
 	away(backup)
 	if a, err := ct.get("20"); err == nil {
 		t.Errorf("from a backup that stood at the path for a moment: %s", a.Doc.Body())
