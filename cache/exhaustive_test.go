@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,7 +86,7 @@ type schedule struct {
 	db      *database
 	history *history
 	cache   *Cache
-	answers int
+	answers atomic.Int64
 
 	snapshot chan chan Batch // a load that waits for its snapshot
 	pending  []chan Batch    // loads that have one and wait to return
@@ -152,7 +153,7 @@ func runSchedule(t *testing.T, order string, x int, warm bool) (answers int) {
 		time.Sleep(tick)
 	}
 	s.finish()
-	return s.answers
+	return int(s.answers.Load())
 }
 
 func (s *schedule) now() time.Duration { return time.Since(s.start) }
@@ -193,7 +194,7 @@ func (s *schedule) get() {
 			s.t.Errorf("schedule %s: GET at %v: %v", s.order, start, err)
 			return
 		}
-		s.answers++
+		s.answers.Add(1)
 		got, want := modelVersion(s.t, s.key, a.Doc), s.history.required(s.key, start, s.x)
 		if got < want {
 			s.t.Errorf("schedule %s: GET at %v returned version %d (source %d), needed %d", s.order, start, got, a.Source, want)
