@@ -12,8 +12,13 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// pageEvents bounds how many changes are in memory at once: 10,000 are about 1 MB.
-const pageEvents = 10_000
+// A page, which is how many changes are in memory at once, ends at the first of
+// these bounds: 10,000 events of 40 bytes are 400 kB, and their keys, which may
+// have 64 KiB each (changesAfter), are 1 MiB and one key at most.
+const (
+	pageEvents   = 10_000
+	pageKeyBytes = 1 << 20
+)
 
 // trimInterval is how often the stream deletes old rows of the change table.
 const trimInterval = time.Minute
@@ -37,7 +42,8 @@ type Stream struct {
 	anchor      changeMark // the newest change that was applied
 	dataVersion int64      // of the last complete poll on conn, 0 if there was none
 	nextTrim    time.Time
-	events      []cache.Event
+	events      []cache.Event // of the page in hand, empty between pages
+	flushAt     []int         // per resource: one past its All event in events, 0 if none
 	segments    []string
 	lastLog     time.Time
 
@@ -64,7 +70,7 @@ type StreamStats struct {
 
 // Stream returns the stream of the origin. clock is the cache's.
 func (o *Origin) Stream(clock cache.Clock) *Stream {
-	return &Stream{origin: o, clock: clock, segments: make([]string, 0, 8)}
+	return &Stream{origin: o, clock: clock, segments: make([]string, 0, 8), flushAt: make([]int, len(o.resources))}
 }
 
 // Stats may be called from any goroutine.
@@ -222,13 +228,13 @@ func (s *Stream) page() (more bool, err error) {
 		// What was read before this stream listened, or before the schema
 		// changed, is unknown to the change table.
 		for i := range s.origin.resources {
-			s.events = append(s.events, cache.Event{
-				Key: cache.Key{Resource: cache.ResourceID(i)}, Tx: cache.Tx(p.newest.id), All: true})
+			s.flush(i, p.newest.id)
 		}
 	}
 	if len(s.events) > 0 {
 		s.eventCount.Add(int64(len(s.events)))
 		s.sink.Apply(s.events)
+		s.forgetPage()
 	}
 	s.anchor = p.newest
 	s.started = true
@@ -260,7 +266,7 @@ type pageRead struct {
 
 // readPage reads inside a transaction; the events are left in s.events.
 func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
-	s.events = s.events[:0]
+	s.forgetPage() // of an attempt that failed
 	// data_version differs if and only if another connection has committed
 	// since this one last looked, and it is read in this transaction, which
 	// began after sent: the same number means the same database. That spares
@@ -313,14 +319,35 @@ func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
 	return s.readChanges(c, known, p)
 }
 
+// flush adds the event that drops a whole resource, once a page: a statement
+// that flushes for each of its rows would have the cache sweep for each. The
+// greatest transaction stands for all, since a snapshot that sees it sees them.
+func (s *Stream) flush(resource int, tx int64) {
+	if at := s.flushAt[resource]; at > 0 {
+		s.events[at-1].Tx = cache.Tx(tx)
+		return
+	}
+	s.events = append(s.events, cache.Event{
+		Key: cache.Key{Resource: cache.ResourceID(resource)}, Tx: cache.Tx(tx), All: true})
+	s.flushAt[resource] = len(s.events)
+}
+
+// forgetPage lets go of the events and of the memory of their keys.
+func (s *Stream) forgetPage() {
+	clear(s.events)
+	s.events = s.events[:0]
+	clear(s.flushAt)
+}
+
 // readChanges turns the rows after the anchor into events.
 func (s *Stream) readChanges(c *conn, known *schema, p *pageRead) error {
 	stmt, err := c.changesAfter(s.anchor.id, pageEvents)
 	if err != nil {
 		return err
 	}
-	read := 0
-	for ; stmt.Step(); read++ {
+	rows, keyBytes := 0, 0
+	for keyBytes < pageKeyBytes && stmt.Step() {
+		rows++
 		p.newest = changeMark{id: stmt.ColumnInt64(0), nonce: nonceFrom(stmt, 1)}
 		name := stmt.ColumnRawText(2)
 		for i := range known.resources {
@@ -328,18 +355,22 @@ func (s *Stream) readChanges(c *conn, known *schema, p *pageRead) error {
 			if r.resource.Name != string(name) || r.err != nil {
 				continue
 			}
-			event := cache.Event{Key: cache.Key{Resource: cache.ResourceID(i)}, Tx: cache.Tx(p.newest.id)}
-			v := everything
+			id, v := "", everything
 			if stmt.ColumnType(3) == sqlite3.TEXT {
-				event.Key.ID, v = changedKey(r.key, stmt.ColumnText(3), s.segments)
+				literals := stmt.ColumnText(3)
+				keyBytes += len(literals)
+				id, v = changedKey(r.key, literals, s.segments)
 			}
-			event.All = v == everything
-			if v != noKey {
-				s.events = append(s.events, event)
+			switch v {
+			case oneKey:
+				s.events = append(s.events, cache.Event{
+					Key: cache.Key{Resource: cache.ResourceID(i), ID: id}, Tx: cache.Tx(p.newest.id)})
+			case everything:
+				s.flush(i, p.newest.id)
 			}
 		}
 	}
-	p.full = read == pageEvents
+	p.full = rows == pageEvents || keyBytes >= pageKeyBytes
 	return errors.Join(stmt.Err(), stmt.Reset())
 }
 
