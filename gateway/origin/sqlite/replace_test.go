@@ -179,3 +179,44 @@ func TestNothingIsStoredBeforeTheFirstPoll(t *testing.T) {
 		t.Error("a document was not stored after the first poll")
 	}
 }
+
+// TestReconnectFlushes: only the flush that follows a reconnect drops what was
+// read from a file that was replaced by its own copy meanwhile, row of the
+// anchor and all.
+func TestReconnectFlushes(t *testing.T) {
+	file, link := newFile(t, deptSchema...), filepath.Join(t.TempDir(), "current.db")
+	point := func(to string) {
+		t.Helper()
+		os.Remove(link)
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	point(file)
+	ct := newCacheTest(t, link)
+	ct.poll(1)
+	backup := copyDatabase(t, file)
+	openWriter(t, file, `UPDATE dept SET dname = 'LOST' WHERE deptno = 10`).Close()
+	if a := ct.wantName("10", "LOST"); !a.Stored {
+		t.Error("the document was not stored")
+	}
+	point(link) // leads nowhere and is not absent either: the look at it fails
+	err := ct.stream.poll(t.Context())
+	if err == nil {
+		t.Fatal("a poll of a link to itself succeeded")
+	}
+	ct.stream.failed(err)
+	point(backup)
+	ct.poll(1)
+	if voids := ct.cache.Stats().Voids; voids != 0 {
+		t.Errorf("%d voids: the test should have hidden the change of files", voids)
+	}
+	ct.wantName("10", "ACCOUNTING")
+	openWriter(t, backup, `UPDATE dept SET dname = 'LATER' WHERE deptno = 10`).Close()
+	ct.poll(1)
+	ct.wantName("10", "LATER")
+
+	st := newStreamTest(t, Config{}, deptSchema...)
+	st.stream.failed(errors.New("any error but a busy database"))
+	st.wantPoll("promise true", "all 0", "advance")
+}

@@ -226,7 +226,11 @@ func (s *Stream) page() (more bool, err error) {
 	}
 	if !s.started || p.schema != nil {
 		// What was read before this stream listened, or before the schema
-		// changed, is unknown to the change table.
+		// changed, is unknown to the change table. A new connection knows no
+		// schema, so this also flushes after every reconnect, and must: a file
+		// that was replaced while there was no connection is not noticed by
+		// connect, and may have the anchor's row if it is a copy. Loads rely
+		// on it too, see loadAll.
 		for i := range s.origin.resources {
 			s.flush(i, p.newest.id)
 		}
