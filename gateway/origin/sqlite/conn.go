@@ -31,6 +31,8 @@ type conn struct {
 	loaders []*loader // per resource, prepared when first used
 
 	body []byte // scratch of the document under construction
+
+	crashed bool // the library panicked: nothing can be said of its state
 }
 
 // maxIdleBody is how much scratch an idle connection keeps.
@@ -117,8 +119,23 @@ func statOpenFile(handle any) (fs.FileInfo, error) {
 	}
 }
 
+// errCrashed says that the library gave up in the middle of a statement, as it
+// does when a value does not fit into its memory (seen with 200 MB).
+var errCrashed = errors.New("the SQLite library panicked")
+
+// contain turns a panic of the library into an error, so that one document
+// cannot end the process. Deferred by whoever runs statements.
+func (c *conn) contain(err *error) {
+	if p := recover(); p != nil {
+		c.crashed = true
+		*err = fmt.Errorf("%w: %v", errCrashed, p)
+	}
+}
+
 // close frees the connection and everything prepared on it.
 func (c *conn) close() {
+	var crash error // of a library that has crashed before; there is nothing left to do
+	defer c.contain(&crash)
 	c.SetInterrupt(context.Background())
 	var all []*sqlite3.Stmt
 	for stmt := range c.Stmts() {
@@ -145,11 +162,12 @@ func (c *conn) moved() (bool, error) {
 
 // read runs do in one read transaction: everything do reads is one snapshot,
 // taken by its first statement.
-func (c *conn) read(do func() error) error {
+func (c *conn) read(do func() error) (err error) {
+	defer c.contain(&err)
 	if err := c.begin.Exec(); err != nil {
 		return err
 	}
-	err := do()
+	err = do()
 	// The end must come even when the caller's context is over.
 	outer := c.SetInterrupt(context.Background())
 	defer c.SetInterrupt(outer)

@@ -289,3 +289,19 @@ func TestLoadAllocatesLittle(t *testing.T) {
 		t.Errorf("%v allocations for %d documents, want at most %v", allocs, len(ids), limit)
 	}
 }
+
+// A value that the library has no memory for fails its document; without the
+// containment it ends the process.
+func TestValueThatTheLibraryCannotHold(t *testing.T) {
+	path := newFile(t, `CREATE TABLE doc (id INTEGER PRIMARY KEY, w TEXT)`, `INSERT INTO doc VALUES (1, ''), (100, '')`,
+		`ALTER TABLE doc ADD COLUMN v TEXT AS (hex(zeroblob(id * 1000000))) VIRTUAL`)
+	o := openOrigin(t, Config{Path: path, MaxDocument: 1 << 30},
+		resource.Resource{Name: "doc", Key: []string{"id"}, Root: resource.Node{Table: "doc"}})
+	if batch, err := o.Load(t.Context(), 0, []string{"100"}); err == nil && batch.Docs[0].Err == nil {
+		t.Errorf("a document of %d bytes was loaded", len(batch.Docs[0].Body))
+	}
+	batch, err := o.Load(t.Context(), 0, []string{"1"})
+	if err != nil || len(batch.Docs[0].Body) < 2_000_000 {
+		t.Errorf("after that: %d bytes, %v", len(batch.Docs[0].Body), err)
+	}
+}

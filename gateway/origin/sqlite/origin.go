@@ -162,7 +162,9 @@ func (o *Origin) withConn(ctx context.Context, doing string, do func(*conn) erro
 	}
 	c.SetInterrupt(ctx)
 	err = do(c)
-	c.SetInterrupt(context.Background())
+	if !c.crashed {
+		c.SetInterrupt(context.Background())
+	}
 	o.release(c, err)
 	return o.wrapError(ctx, doing, err)
 }
@@ -197,7 +199,7 @@ func (o *Origin) release(c *conn, err error) {
 	var sqliteErr *sqlite3.Error
 	broken := errors.As(err, &sqliteErr) && sqliteErr.Code() != sqlite3.BUSY && sqliteErr.Code() != sqlite3.INTERRUPT
 	o.mu.Lock()
-	keep := !broken && !o.closed && c.GetAutocommit()
+	keep := !c.crashed && !broken && !o.closed && c.GetAutocommit()
 	if keep {
 		o.idle = append(o.idle, c)
 	}
