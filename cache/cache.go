@@ -147,6 +147,9 @@ type shard struct {
 	mu      sync.Mutex
 	flights map[Key]*keyFlights
 	tombs   tombstones
+
+	// Atomics. Written by store, with mu held; read by Get.
+	settled [settledSlots]atomic.Uint32
 }
 
 // New returns a cache without a horizon: it serves from its tiers only after the

@@ -215,6 +215,33 @@ func TestCallersShareLoads(t *testing.T) {
 	})
 }
 
+// A caller that looked into the tier before a load was stored and joins after it
+// ended must find the document, not load it again.
+func TestLookThatMissedTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Resource{Freshness: time.Minute})
+		f.commit("k")
+		f.poll()
+		var first atomic.Bool
+		var looks atomic.Int64
+		f.tier.pause = func() { // before and after the look
+			if looks.Add(1); first.Load() && looks.Load() == 4 {
+				time.Sleep(time.Second) // after the second look of the first caller
+			}
+		}
+		first.Store(true)
+		var slow sync.WaitGroup
+		slow.Go(func() { f.mustGet("k", 1, FromTier) })
+		time.Sleep(100 * time.Millisecond)
+		first.Store(false)
+		f.mustGet("k", 1, FromLoad)
+		slow.Wait()
+		if n := f.statements.Load(); n != 1 {
+			t.Errorf("%d statements for one key", n)
+		}
+	})
+}
+
 // A change while a load is under way: the load is not stored, and whoever comes
 // later than X after it does not get it.
 func TestChangeWhileLoading(t *testing.T) {

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"strings"
 	"time"
 )
@@ -61,7 +62,10 @@ func (k *keyFlights) replace(old, f *flight) {
 // will do if it began no earlier than X before the request. An older one will do
 // if the horizon covers the moment X before the request and no change of the key
 // has been applied since it began: then there was none to miss.
-func (c *Cache) join(r *resourceState, key Key, start time.Duration) (f *flight, joined bool, err error) {
+//
+// errSettled asks the caller to look at the tiers again: a load of the key has
+// been stored since seen was read.
+func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32) (f *flight, joined bool, err error) {
 	since := start - r.Freshness
 	// Read before the shard is locked: a change is applied (and detaches the
 	// flight) before the horizon moves past it.
@@ -72,6 +76,9 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration) (f *flight,
 	defer s.mu.Unlock()
 	if c.closed.Load() {
 		return nil, false, ErrClosed
+	}
+	if s.settledCount(key) != seen {
+		return nil, false, errSettled
 	}
 	k := s.flights[key]
 	if k == nil {
@@ -103,6 +110,25 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration) (f *flight,
 	r.counters.inFlight.Add(1)
 	return f, false, nil
 }
+
+// errSettled is internal to Get and join.
+var errSettled = errors.New("a load of the key has been stored meanwhile")
+
+// settledSlots is how many counts of stored loads a shard has: with 64 shards,
+// two keys share one with a chance of 1 to 4,096, at the price of one more look.
+const settledSlots = 64
+
+func settledSlot(key Key) int {
+	h := uint32(2166136261) // FNV-1a: the shard's own hash is used up
+	for i := range len(key.ID) {
+		h = (h ^ uint32(key.ID[i])) * 16777619
+	}
+	return int(h % settledSlots)
+}
+
+// settledCount returns how many loads of the key, or of one that shares its
+// count, have been stored.
+func (s *shard) settledCount(key Key) uint32 { return s.settled[settledSlot(key)].Load() }
 
 // begin marks f as running since now. It is called before the statement that
 // loads it is sent.
@@ -172,6 +198,7 @@ func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 	for _, t := range c.tiers {
 		t.Put(f.key, f.doc)
 	}
+	s.settled[settledSlot(f.key)].Add(1)
 	return true
 }
 

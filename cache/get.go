@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -93,8 +94,18 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 		}
 		superseded = held
 	}
+	f, joined, err := (*flight)(nil), false, errSettled
+	for errors.Is(err, errSettled) {
+		// A load of the key may end between our look at the tier and the
+		// join; then there is nothing left to join, and the answer is in the
+		// tier. The count is read before the look, and compared by join.
+		seen := c.shardOf(key).settledCount(key)
+		if a, ok := c.Peek(key, start); ok {
+			return a, nil
+		}
+		f, joined, err = c.join(r, key, start, seen)
+	}
 	r.counters.misses.add()
-	f, joined, err := c.join(r, key, start)
 	if err != nil {
 		return Answer{}, err
 	}
