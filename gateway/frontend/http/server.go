@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -20,8 +19,8 @@ type Config struct {
 	HeaderTimeout time.Duration
 	// IdleTimeout closes a connection that asks nothing (60 s).
 	IdleTimeout time.Duration
-	// StallTimeout bounds the writing of one answer (30 s): a client that does
-	// not read is cut off.
+	// StallTimeout bounds one write (30 s): a client that does not read is cut
+	// off. It and the next two are kept to a quarter of a second.
 	StallTimeout time.Duration
 	// MaxHeader bounds the head of a request, in bytes (32 KiB).
 	MaxHeader int
@@ -61,7 +60,7 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	// Immutable after Listen.
 	server   *http.Server
-	listener *limitListener
+	listener *limitedListener
 	done     chan struct{} // closed when Serve has ended
 	err      error         // what it returned; set before done is closed
 }
@@ -75,14 +74,12 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 	}
 	s := &Server{
 		server: &http.Server{
-			Handler:           &handler{service: service, timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout},
-			ReadHeaderTimeout: config.HeaderTimeout,
-			WriteTimeout:      config.RequestTimeout + config.StallTimeout,
-			IdleTimeout:       config.IdleTimeout,
-			MaxHeaderBytes:    config.MaxHeader,
-			ErrorLog:          slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
+			Handler:        &handler{service: service, timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout},
+			ConnState:      trackState, // the time limits are those of conns
+			MaxHeaderBytes: config.MaxHeader,
+			ErrorLog:       slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
 		},
-		listener: newLimitListener(l, config.MaxConnections),
+		listener: listenLimited(l, config),
 		done:     make(chan struct{}),
 	}
 	// Ends with Shutdown, which waits for it.
@@ -97,7 +94,7 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Connections returns how many connections are open.
-func (s *Server) Connections() int64 { return s.listener.open.Load() }
+func (s *Server) Connections() int64 { return s.listener.conns.open.Load() }
 
 // Shutdown stops accepting, lets requests under way end, and closes idle
 // connections. When ctx ends first, the rest is cut and its error returned. It
@@ -108,59 +105,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		_ = s.server.Close() // the first error is the one to report
 	}
 	<-s.done
+	s.listener.conns.stop()
 	if !errors.Is(s.err, http.ErrServerClosed) && err == nil {
 		err = s.err
 	}
 	return err
-}
-
-// limitListener accepts no more connections than it has places.
-type limitListener struct {
-	net.Listener
-	places chan struct{}
-	closed chan struct{}
-	open   atomic.Int64 // written by Accept and by closing connections
-	once   atomic.Bool
-}
-
-func newLimitListener(l net.Listener, places int) *limitListener {
-	return &limitListener{Listener: l, places: make(chan struct{}, places), closed: make(chan struct{})}
-}
-
-// Accept waits for a place first, so that the kernel's queue holds the others.
-func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.places
-		return nil, err
-	}
-	l.open.Add(1)
-	return &limitedConn{Conn: c, listener: l}, nil
-}
-
-func (l *limitListener) Close() error {
-	if !l.once.Swap(true) {
-		close(l.closed)
-	}
-	return l.Listener.Close()
-}
-
-// limitedConn gives its place back when it is closed.
-type limitedConn struct {
-	net.Conn
-	listener *limitListener
-	once     atomic.Bool
-}
-
-func (c *limitedConn) Close() error {
-	if !c.once.Swap(true) {
-		c.listener.open.Add(-1)
-		<-c.listener.places
-	}
-	return c.Conn.Close()
 }
