@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,15 +18,16 @@ type cacheTest struct {
 	origin *Origin
 	stream *Stream
 	cache  *cache.Cache
-	now    time.Duration
+	now    atomic.Int64 // a time.Duration; loads of the cache read it too
 }
 
 func newCacheTest(t *testing.T, path string) *cacheTest {
 	t.Helper()
-	ct := &cacheTest{T: t, now: time.Hour}
+	ct := &cacheTest{T: t}
+	ct.now.Store(int64(time.Hour))
 	// Nobody polls while a load waits, so a long wait would be in vain.
 	ct.origin = openOrigin(t, Config{Path: path, PollInterval: 4 * time.Millisecond}, deptResource())
-	clock := func() time.Duration { return ct.now }
+	clock := func() time.Duration { return time.Duration(ct.now.Load()) }
 	var err error
 	ct.cache, err = cache.New(cache.Config{Resources: []cache.Resource{{Name: "depts"}}, Origin: ct.origin,
 		Tiers: []cache.Tier{&mapTier{docs: make(map[cache.Key]*cache.Document)}}, Clock: clock})
@@ -43,7 +45,7 @@ func newCacheTest(t *testing.T, path string) *cacheTest {
 func (ct *cacheTest) poll(n int) {
 	ct.Helper()
 	for range n {
-		ct.now += time.Second / 10
+		ct.now.Add(int64(time.Second / 10))
 		if err := ct.stream.poll(ct.Context()); err != nil {
 			ct.Fatal(err)
 		}
@@ -51,7 +53,7 @@ func (ct *cacheTest) poll(n int) {
 }
 
 func (ct *cacheTest) get(id string) (cache.Answer, error) {
-	return ct.cache.Get(ct.Context(), cache.Key{ID: id}, ct.now)
+	return ct.cache.Get(ct.Context(), cache.Key{ID: id}, time.Duration(ct.now.Load()))
 }
 
 // wantName gets a department and looks for its name.
