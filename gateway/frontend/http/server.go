@@ -20,7 +20,7 @@ type Config struct {
 	// IdleTimeout closes a connection that asks nothing (60 s).
 	IdleTimeout time.Duration
 	// StallTimeout bounds one write (30 s): a client that does not read is cut
-	// off. It and the next two are kept to a quarter of a second.
+	// off. Like the two above it is kept to a quarter of a second.
 	StallTimeout time.Duration
 	// MaxHeader bounds the head of a request, in bytes (32 KiB).
 	MaxHeader int
