@@ -50,13 +50,14 @@ gateway/tier/memory       < cache                                  | github.com/
 gateway/tier/disk         < cache                                  | go.etcd.io/bbolt
 gateway/tier/redis        < cache redis
 gateway/tier/tarantool    < cache tarantool
-gateway/origin/sqlite     < cache gateway/resource                 | github.com/ncruces/go-sqlite3
-gateway/origin/postgres   < cache gateway/resource                 | github.com/jackc/pgx/v5
+gateway/origin            <
+gateway/origin/sqlite     < cache gateway/resource gateway/origin  | github.com/ncruces/go-sqlite3
+gateway/origin/postgres   < cache gateway/resource gateway/origin  | github.com/jackc/pgx/v5
 gateway/admin             < cache gateway/config gateway/resource  | github.com/prometheus/client_golang
 gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
 
 # The one package that knows all rooms.
-gateway < cache gateway/resource gateway/config gateway/admin gateway/frontend/* gateway/tier/* gateway/origin/* | golang.org/x/sys github.com/prometheus/client_golang
+gateway < cache gateway/resource gateway/config gateway/admin gateway/frontend/* gateway/tier/* gateway/origin gateway/origin/* | golang.org/x/sys github.com/prometheus/client_golang
 
 # Engines know no codec, codecs know no engine.
 internal/buf    <                                                  | golang.org/x/sys
@@ -74,7 +75,7 @@ internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone.
-cmd/slipstream < . cache gateway gateway/config gateway/demo gateway/resource gateway/origin/* internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+cmd/slipstream < . cache gateway gateway/config gateway/demo gateway/resource gateway/origin gateway/origin/* internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource gateway/demo redis tarantool thrift thrift/rpc
 `
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway"
-	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -157,7 +157,7 @@ func TestShutdownAfterAFailedStart(t *testing.T) {
 			func(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }},
 		{"wrong table", "127.0.0.1:0", "127.0.0.1:0", path, "resources: { depts: { table: depp, key: [deptno] } }",
 			func(err error) bool {
-				_, ok := errors.AsType[*sqlite.SchemaError](err)
+				_, ok := errors.AsType[*origin.SchemaError](err)
 				return ok && strings.Contains(err.Error(), "did you mean dept?")
 			}},
 	} {

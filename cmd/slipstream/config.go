@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
 func (p program) configCommand() *cobra.Command {
@@ -71,7 +71,7 @@ func checkDatabase(c *cobra.Command, file string, cfg *config.Config) error {
 	}
 	fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database has their tables and keys\n", file, len(cfg.Resources))
 	for _, f := range findings {
-		if f.State == sqlite.Missing || f.State == sqlite.Differs {
+		if f.State == origin.Missing || f.State == origin.Differs {
 			fmt.Fprintf(c.ErrOrStderr(), "warning: the triggers are not all in place; slipstream db apply -c %s makes them\n", file)
 			break
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
 )
 
@@ -27,7 +28,7 @@ func openDatabase(ctx context.Context, file string, cfg *config.Config) (*sqlite
 // databaseFailure gives errors of the origin their exit code, and what the
 // database lacks its place in the configuration file.
 func databaseFailure(err error, file string, code int) error {
-	if _, ok := errors.AsType[*sqlite.SchemaError](err); ok {
+	if _, ok := errors.AsType[*origin.SchemaError](err); ok {
 		return fail(exitUsage, inFile(err, file), "the configuration and the database do not agree: correct one of them")
 	}
 	if errors.Is(err, cache.ErrUnavailable) {
@@ -45,7 +46,7 @@ func inFile(err error, file string) error {
 		}
 		return errors.Join(all...)
 	}
-	if s, ok := err.(*sqlite.SchemaError); ok && s.Line > 0 {
+	if s, ok := err.(*origin.SchemaError); ok && s.Line > 0 {
 		placeless := *s
 		placeless.Line = 0
 		return fmt.Errorf("%s:%d: %w", file, s.Line, &placeless)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
 )
 
@@ -47,7 +48,7 @@ func dbSubcommand(c *cobra.Command, do func(c *cobra.Command, o *sqlite.Origin) 
 }
 
 // printStatements writes SQL that could be fed to the database's own shell.
-func printStatements(c *cobra.Command, list []sqlite.Statement) {
+func printStatements(c *cobra.Command, list []origin.Statement) {
 	for _, s := range list {
 		if s.Comment != "" {
 			fmt.Fprintf(c.OutOrStdout(), "-- %s\n", s.Comment)
@@ -115,7 +116,7 @@ and exits with 3 if one is missing or differs.`,
 		wrong := 0
 		for _, f := range findings {
 			fmt.Fprintf(c.OutOrStdout(), "%-9s %s\n", f.State, f.Name)
-			if f.State == sqlite.Missing || f.State == sqlite.Differs {
+			if f.State == origin.Missing || f.State == origin.Differs {
 				wrong++
 			}
 		}

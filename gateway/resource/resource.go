@@ -13,9 +13,17 @@ type Resource struct {
 	// Name is the first segment of the path: /{name}/{key}.
 	Name string
 	// Key names the columns of Root.Table that make the key, in path order.
+	// Of a resource with a Query, the names of Query.Key.
 	Key []string
-	// Root is the table of the document itself; its On is empty.
+	// Root is the table of the document itself; its On is empty. Unused if
+	// Query is set.
 	Root Node
+	// Query declares the documents by a statement instead of a tree of
+	// tables. Only PostgreSQL has such resources.
+	Query *Query
+	// NoPromise says that changes of the documents need not be heard of:
+	// each is kept for Freshness after it was loaded, and no longer.
+	NoPromise bool
 	// BigintAsString writes integers of 64-bit columns as JSON strings, for
 	// readers whose numbers are doubles.
 	BigintAsString bool
@@ -23,6 +31,34 @@ type Resource struct {
 	// a commit was acknowledged never returns the older version.
 	Freshness time.Duration
 	// Line is where the configuration declares the resource, 0 if unknown.
+	Line int
+}
+
+// Query is a statement that gives documents by key, and what changes them.
+type Query struct {
+	// SQL selects the key columns and then the document, as json or jsonb, of
+	// all keys in the arrays $1, $2, ..., one array a key column: "select id,
+	// json_build_object(...) from t where id = any($1)".
+	SQL string
+	// Key are the key columns and their types, in path order.
+	Key []QueryKey
+	// Depends are the tables whose changes change documents.
+	Depends []Depend
+	Line    int
+}
+
+// QueryKey is a key column of a query; Type is the database's name for its type.
+type QueryKey struct{ Name, Type string }
+
+// Depend is a table that a query reads, and which documents a row of it changes.
+type Depend struct {
+	Table string
+	// Columns of the table. Without Via they are the key of the document, in
+	// path order; with Via they are what Via is given, by default the primary key.
+	Columns []string
+	// Via is a statement that selects the keys of the documents which the rows
+	// concern whose columns are in the arrays $1, $2, ...
+	Via  string
 	Line int
 }
 

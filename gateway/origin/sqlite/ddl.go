@@ -8,40 +8,14 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/slipstream-go/slipstream/gateway/origin"
 )
-
-// State is what Check found about an object.
-type State uint8
-
-// States of an object.
-const (
-	Present  State = iota // as it should be
-	Missing               // not in the database
-	Differs               // there, but with another text
-	LeftOver              // of an earlier declaration; costs writers time and nothing else
-)
-
-// String returns the word for the state.
-func (s State) String() string {
-	return [...]string{"present", "missing", "differs", "left over"}[s]
-}
-
-// Finding is an object and its state.
-type Finding struct {
-	Object
-	State State
-}
-
-// Statement is one step of a plan.
-type Statement struct {
-	SQL     string
-	Comment string // why, for people
-}
 
 // Check compares what the resources need with what the database has. The
 // promise of a resource holds while none of its objects is missing or differs.
-func (o *Origin) Check(ctx context.Context) ([]Finding, error) {
-	var findings []Finding
+func (o *Origin) Check(ctx context.Context) ([]origin.Finding, error) {
+	var findings []origin.Finding
 	err := o.withConn(ctx, "check triggers", func(c *conn) error {
 		return c.read(func() (err error) {
 			findings, err = o.findings(c.Conn)
@@ -52,7 +26,7 @@ func (o *Origin) Check(ctx context.Context) ([]Finding, error) {
 }
 
 // Plan returns the statements that Apply would run now; none if all is well.
-func (o *Origin) Plan(ctx context.Context) ([]Statement, error) {
+func (o *Origin) Plan(ctx context.Context) ([]origin.Statement, error) {
 	findings, err := o.Check(ctx)
 	if err != nil {
 		return nil, err
@@ -63,8 +37,8 @@ func (o *Origin) Plan(ctx context.Context) ([]Statement, error) {
 // Apply creates what is missing and replaces what differs, in one transaction.
 // It appends a row to the change table for every resource it touched, so that
 // no document that was read before its triggers existed outlives them.
-func (o *Origin) Apply(ctx context.Context) ([]Statement, error) {
-	var done []Statement
+func (o *Origin) Apply(ctx context.Context) ([]origin.Statement, error) {
+	var done []origin.Statement
 	err := o.withWriter(ctx, "create triggers", func(conn *sqlite3.Conn) error {
 		findings, err := o.findings(conn)
 		if err != nil {
@@ -86,8 +60,8 @@ func (o *Origin) Apply(ctx context.Context) ([]Statement, error) {
 
 // Drop removes every trigger and the change table, of this configuration and of
 // earlier ones, and returns what it ran.
-func (o *Origin) Drop(ctx context.Context) ([]Statement, error) {
-	var done []Statement
+func (o *Origin) Drop(ctx context.Context) ([]origin.Statement, error) {
+	var done []origin.Statement
 	err := o.withWriter(ctx, "drop triggers", func(conn *sqlite3.Conn) error {
 		texts, err := triggerTexts(conn)
 		if err != nil {
@@ -97,10 +71,10 @@ func (o *Origin) Drop(ctx context.Context) ([]Statement, error) {
 			if name == changeTable {
 				continue
 			}
-			done = append(done, Statement{"DROP TRIGGER " + quoteName(name), "no longer recorded"})
+			done = append(done, origin.Statement{SQL: "DROP TRIGGER " + quoteName(name), Comment: "no longer recorded"})
 		}
 		if texts[changeTable] != "" {
-			done = append(done, Statement{"DROP TABLE " + quoteName(changeTable), "the record of changes"})
+			done = append(done, origin.Statement{SQL: "DROP TABLE " + quoteName(changeTable), Comment: "the record of changes"})
 		}
 		for _, s := range done {
 			if err := conn.Exec(s.SQL); err != nil {
@@ -125,7 +99,7 @@ func sortedNames(texts map[string]string) []string {
 }
 
 // findings compares inside the transaction that conn is in.
-func (o *Origin) findings(conn *sqlite3.Conn) ([]Finding, error) {
+func (o *Origin) findings(conn *sqlite3.Conn) ([]origin.Finding, error) {
 	version, err := schemaVersion(conn)
 	if err != nil {
 		return nil, err
@@ -138,34 +112,34 @@ func (o *Origin) findings(conn *sqlite3.Conn) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := []Object{{Name: changeTable, SQL: changeTableSQL, Comment: "the record of changes that all triggers append to"}}
+	wanted := []origin.Object{{Name: changeTable, SQL: changeTableSQL, Comment: "the record of changes that all triggers append to"}}
 	for _, c := range s.resources {
 		if c.err != nil {
 			return nil, c.err
 		}
 		wanted = append(wanted, c.triggers...)
 	}
-	var findings []Finding
+	var findings []origin.Finding
 	for _, object := range wanted {
-		findings = append(findings, Finding{object, stateOf(object, texts)})
+		findings = append(findings, origin.Finding{Object: object, State: stateOf(object, texts)})
 		delete(texts, object.Name)
 	}
 	for _, name := range sortedNames(texts) {
 		resource, _, _ := strings.Cut(strings.TrimPrefix(name, "slipstream_"), "/")
-		findings = append(findings, Finding{
-			Object{Name: name, Resource: resource, SQL: texts[name], Comment: "not needed by the present declaration"}, LeftOver})
+		findings = append(findings, origin.Finding{
+			Object: origin.Object{Name: name, Resource: resource, SQL: texts[name], Comment: "not needed by the present declaration"}, State: origin.LeftOver})
 	}
 	return findings, nil
 }
 
-func stateOf(object Object, texts map[string]string) State {
+func stateOf(object origin.Object, texts map[string]string) origin.State {
 	switch text, ok := texts[object.Name]; {
 	case !ok:
-		return Missing
+		return origin.Missing
 	case text != object.SQL:
-		return Differs
+		return origin.Differs
 	default:
-		return Present
+		return origin.Present
 	}
 }
 
@@ -176,27 +150,27 @@ func (c *compiled) missing(texts map[string]string) string {
 		return c.err.Error()
 	}
 	const remedy = "; run slipstream db apply"
-	if state := stateOf(Object{Name: changeTable, SQL: changeTableSQL}, texts); state != Present {
+	if state := stateOf(origin.Object{Name: changeTable, SQL: changeTableSQL}, texts); state != origin.Present {
 		return fmt.Sprintf("table %s %s%s", changeTable, verb(state), remedy)
 	}
 	for _, object := range c.triggers {
-		if state := stateOf(object, texts); state != Present {
+		if state := stateOf(object, texts); state != origin.Present {
 			return fmt.Sprintf("trigger %s %s%s", object.Name, verb(state), remedy)
 		}
 	}
 	return ""
 }
 
-func verb(s State) string {
-	if s == Missing {
+func verb(s origin.State) string {
+	if s == origin.Missing {
 		return "is missing"
 	}
 	return "is not as it should be"
 }
 
 // plan orders the statements: drops first, then the table, then triggers.
-func (o *Origin) plan(findings []Finding) []Statement {
-	var drops, creates []Statement
+func (o *Origin) plan(findings []origin.Finding) []origin.Statement {
+	var drops, creates []origin.Statement
 	touched := make(map[string]bool)
 	ours := make(map[string]bool)
 	for i := range o.resources {
@@ -208,27 +182,27 @@ func (o *Origin) plan(findings []Finding) []Statement {
 			kind = "TABLE"
 		}
 		switch f.State {
-		case LeftOver:
+		case origin.LeftOver:
 			// Those of other resources may serve another gateway: Drop
 			// removes them, a plan does not.
 			if ours[f.Resource] {
-				drops = append(drops, Statement{"DROP TRIGGER " + quoteName(f.Name), f.Name + " is left over"})
+				drops = append(drops, origin.Statement{SQL: "DROP TRIGGER " + quoteName(f.Name), Comment: f.Name + " is left over"})
 			}
 			continue
-		case Present:
+		case origin.Present:
 			continue
-		case Differs:
-			drops = append(drops, Statement{"DROP " + kind + " " + quoteName(f.Name), f.Name + " differs and is made anew"})
+		case origin.Differs:
+			drops = append(drops, origin.Statement{SQL: "DROP " + kind + " " + quoteName(f.Name), Comment: f.Name + " differs and is made anew"})
 		}
-		creates = append(creates, Statement{f.SQL, f.Comment})
+		creates = append(creates, origin.Statement{SQL: f.SQL, Comment: f.Comment})
 		touched[f.Resource] = true
 	}
 	for i := range o.resources {
 		if name := o.resources[i].Name; touched[name] || touched[""] {
-			creates = append(creates, Statement{
-				fmt.Sprintf("INSERT INTO %s(at, resource, key, nonce) VALUES (CAST(strftime('%%s','now') AS INTEGER), %s, NULL, randomblob(8))",
+			creates = append(creates, origin.Statement{
+				SQL: fmt.Sprintf("INSERT INTO %s(at, resource, key, nonce) VALUES (CAST(strftime('%%s','now') AS INTEGER), %s, NULL, randomblob(8))",
 					quoteName(changeTable), quoteText(name)),
-				"documents of " + name + " read before now were read unwatched"})
+				Comment: "documents of " + name + " read before now were read unwatched"})
 		}
 	}
 	return append(drops, creates...)

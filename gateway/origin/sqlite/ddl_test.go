@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
@@ -14,7 +15,7 @@ func TestPlanApplyCheckDrop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	plan := func() []Statement {
+	plan := func() []origin.Statement {
 		t.Helper()
 		statements, err := o.Plan(t.Context())
 		if err != nil {
@@ -47,18 +48,18 @@ func TestPlanApplyCheckDrop(t *testing.T) {
 		`DROP TRIGGER "slipstream_depts/emp/insert"`,
 		`CREATE TRIGGER "slipstream_depts/dept/truncate" AFTER DELETE ON dept BEGIN SELECT 1; END`,
 		`CREATE TRIGGER "slipstream_another/dept/delete" AFTER DELETE ON dept BEGIN SELECT 1; END`)
-	states := make(map[string]State)
+	states := make(map[string]origin.State)
 	findings, err := o.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
-		if f.State != Present {
+		if f.State != origin.Present {
 			states[f.Name] = f.State
 		}
 	}
-	want := map[string]State{"slipstream_depts/dept/delete": Differs, "slipstream_depts/emp/insert": Missing,
-		"slipstream_depts/dept/truncate": LeftOver, "slipstream_another/dept/delete": LeftOver}
+	want := map[string]origin.State{"slipstream_depts/dept/delete": origin.Differs, "slipstream_depts/emp/insert": origin.Missing,
+		"slipstream_depts/dept/truncate": origin.LeftOver, "slipstream_another/dept/delete": origin.LeftOver}
 	for name, state := range want {
 		if states[name] != state {
 			t.Errorf("%s is %s, want %s", name, states[name], state)
@@ -115,7 +116,7 @@ func TestSecondResourceOverTheSameTables(t *testing.T) {
 		t.Error(err)
 	} else {
 		for _, f := range findings {
-			if f.State != Present {
+			if f.State != origin.Present {
 				t.Errorf("%s is %s", f.Name, f.State)
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
 // affinity is a column's type affinity as SQLite derives it from the declared
@@ -177,7 +179,7 @@ func (c *catalog) table(name string) (*table, error) {
 	case err != nil:
 		return nil, err
 	case kind == "":
-		return nil, &errNoTable{fmt.Sprintf("there is no table %q; %s", name, choices(name, c.names))}
+		return nil, &errNoTable{fmt.Sprintf("there is no table %q; %s", name, origin.Choices(name, c.names))}
 	case kind == "view":
 		return nil, &errNoTable{fmt.Sprintf("%q is a view; triggers on a view do not hear of changes to its tables, so name the tables", name)}
 	case kind != "table":

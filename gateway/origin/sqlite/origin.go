@@ -14,6 +14,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
@@ -237,7 +238,7 @@ func (o *Origin) refuseNewKeys(s *schema) {
 		}
 		for j := range c.key {
 			if c.key[j].Kind != o.keys[i][j].Kind {
-				c.err = &SchemaError{Resource: c.resource.Name, Line: c.resource.Line, Problem: fmt.Sprintf(
+				c.err = &origin.SchemaError{Resource: c.resource.Name, Line: c.resource.Line, Problem: fmt.Sprintf(
 					"key column %s was of kind %s when the gateway started and now is of kind %s; restart it",
 					c.key[j].Name, o.keys[i][j].Kind, c.key[j].Kind)}
 				s.promises[i] = c.err.Error()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
@@ -116,7 +117,7 @@ func TestSchemaErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.resource.Name, tt.resource.Line = "things", 7
 			_, err := Open(t.Context(), Config{Path: path}, []resource.Resource{tt.resource})
-			var schemaErr *SchemaError
+			var schemaErr *origin.SchemaError
 			if !errors.As(err, &schemaErr) || errors.Is(err, cache.ErrUnavailable) {
 				t.Fatalf("Open = %v, want a SchemaError", err)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
 // recorder is a sink that writes down what a stream does, one word a call.
@@ -211,7 +212,7 @@ func TestSchemaChangeFlushesAndIsLoadedAtOnce(t *testing.T) {
 		mustExec(t, w, `ALTER TABLE emp RENAME TO employee`)
 		st.wantPoll("promise false", "all 0", "advance")
 		_, err := st.origin.Load(t.Context(), 0, []string{"30"})
-		var schemaErr *SchemaError
+		var schemaErr *origin.SchemaError
 		if !errors.As(err, &schemaErr) || !errors.Is(err, cache.ErrUnavailable) {
 			t.Errorf("load over a lost table: %v", err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
@@ -33,13 +34,13 @@ type join struct{ column, parent int }
 // compiled is a resource resolved against the database.
 type compiled struct {
 	resource *resource.Resource
-	err      *SchemaError // set: nothing below is valid
+	err      *origin.SchemaError // set: nothing below is valid
 
 	key      []resource.KeyColumn
 	keyAt    []int // their places in root.table.columns
 	root     *node
 	nodes    []*node // root first, parents before children
-	triggers []Object
+	triggers []origin.Object
 	warnings []string
 }
 
@@ -105,7 +106,7 @@ func (c *compiled) fail(line int, format string, args ...any) error {
 	if line == 0 {
 		line = c.resource.Line
 	}
-	return &SchemaError{Resource: c.resource.Name, Line: line, Problem: fmt.Sprintf(format, args...)}
+	return &origin.SchemaError{Resource: c.resource.Name, Line: line, Problem: fmt.Sprintf(format, args...)}
 }
 
 func (c *compiled) resolve(catalog *catalog) error {
@@ -174,7 +175,7 @@ func (c *compiled) lookUp(t *table, line int, name string) (int, error) {
 	if i := t.column(name); i >= 0 {
 		return i, nil
 	}
-	return 0, c.fail(line, "table %s has no column %q; %s", t.name, name, choices(name, t.columnNames()))
+	return 0, c.fail(line, "table %s has no column %q; %s", t.name, name, origin.Choices(name, t.columnNames()))
 }
 
 func (c *compiled) resolveColumns(resolved *node, n *resource.Node) error {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
 // changeTable is the table that triggers append to. Its newest id is the token
@@ -18,24 +20,16 @@ const changeTableSQL = `CREATE TABLE "slipstream_change" (
   nonce BLOB NOT NULL                   -- tells this history from a restored one
 )`
 
-// Object is a table or trigger that the freshness of a resource needs.
-type Object struct {
-	Name     string
-	Resource string // empty for the change table, which all share
-	Comment  string // what it is for
-	SQL      string // the statement that creates it, as the database stores it
-}
-
 // triggers writes every trigger of the resource. The text is a function of the
 // declaration and the schema alone: [Origin.Check] compares it byte by byte.
-func triggers(c *compiled) []Object {
+func triggers(c *compiled) []origin.Object {
 	var tables []*table
 	for _, n := range c.nodes {
 		if !slices.Contains(tables, n.table) {
 			tables = append(tables, n.table)
 		}
 	}
-	var objects []Object
+	var objects []origin.Object
 	for _, t := range tables {
 		var nodes []*node
 		for _, n := range c.nodes {
@@ -57,7 +51,7 @@ type triggerWriter struct {
 	nodes []*node
 }
 
-func (w *triggerWriter) all() []Object {
+func (w *triggerWriter) all() []origin.Object {
 	var insertBefore, updateBefore, insert, update, remove []string
 	for _, n := range w.nodes {
 		insertBefore = append(insertBefore, w.replaced(n, false)...)
@@ -66,7 +60,7 @@ func (w *triggerWriter) all() []Object {
 		remove = append(remove, w.roots(n, "OLD", ""))
 		update = append(update, w.roots(n, "OLD", ""), w.roots(n, "NEW", w.movedClause(n)))
 	}
-	var objects []Object
+	var objects []origin.Object
 	for _, event := range []struct {
 		name, when, comment string
 		statements          []string
@@ -83,7 +77,7 @@ func (w *triggerWriter) all() []Object {
 		// A resource is one segment of a path, so '/' cannot be part of its
 		// name and no two resources share the name of a trigger.
 		name := fmt.Sprintf("slipstream_%s/%s/%s", w.c.resource.Name, w.table.name, event.name)
-		objects = append(objects, Object{
+		objects = append(objects, origin.Object{
 			Name:     name,
 			Resource: w.c.resource.Name,
 			Comment:  fmt.Sprintf("%s: records %s", w.table.name, event.comment),

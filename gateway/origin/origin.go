@@ -1,0 +1,104 @@
+// Package origin is the vocabulary that the origins share: what is wrong with a
+// declaration, and what the database needs so that changes are heard of. The
+// origins themselves are the packages below it.
+package origin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// SchemaError says that a resource does not fit the database: an unknown table
+// or column, a key that cannot be one, a join that is not unambiguous.
+type SchemaError struct {
+	Resource string // name of the resource
+	Line     int    // where the configuration declares it, 0 if unknown
+	Problem  string // what is wrong and what was expected
+}
+
+func (e *SchemaError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("resource %s (line %d): %s", e.Resource, e.Line, e.Problem)
+	}
+	return fmt.Sprintf("resource %s: %s", e.Resource, e.Problem)
+}
+
+// State is what a check found about an object.
+type State uint8
+
+// States of an object.
+const (
+	Present  State = iota // as it should be
+	Missing               // not in the database
+	Differs               // there, but with another text
+	LeftOver              // of an earlier declaration; costs writers time and nothing else
+)
+
+// String returns the word for the state.
+func (s State) String() string {
+	return [...]string{"present", "missing", "differs", "left over"}[s]
+}
+
+// Object is something in the database that the freshness of a resource needs: a
+// table, a function, a trigger.
+type Object struct {
+	Name     string
+	Resource string // empty for what all resources share
+	Comment  string // what it is for
+	SQL      string // the statement that creates it
+}
+
+// Finding is an object and its state.
+type Finding struct {
+	Object
+	State State
+}
+
+// Statement is one step of a plan.
+type Statement struct {
+	SQL     string
+	Comment string // why, for people
+}
+
+// Choices lists names for a message, the nearest to the wrong one first.
+func Choices(wrong string, names []string) string {
+	if len(names) == 0 {
+		return "there are none"
+	}
+	sorted := slices.Clone(names)
+	slices.SortStableFunc(sorted, func(a, b string) int {
+		return editDistance(wrong, a) - editDistance(wrong, b)
+	})
+	hint := ""
+	if d := editDistance(wrong, sorted[0]); d <= 1+len(wrong)/3 {
+		hint = fmt.Sprintf("did you mean %s? ", sorted[0])
+	}
+	more := ""
+	if len(sorted) > 20 {
+		more = fmt.Sprintf(" and %d more", len(sorted)-20)
+		sorted = sorted[:20]
+	}
+	return hint + "there are " + strings.Join(sorted, ", ") + more
+}
+
+// editDistance is Levenshtein's distance without regard to ASCII case.
+func editDistance(a, b string) int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// schema is every resource resolved against one state of the database's
+// catalogs. Immutable once made.
+type schema struct {
+	resources []*compiled
+	// promises says per resource why freshness cannot be promised, "" if it can.
+	promises []string
+	// digests are what the digest statement gave, per resource, in the snapshot
+	// in which all this was read.
+	digests []string
+}
+
+// compiled is a resource resolved against the database.
+type compiled struct {
+	resource *resource.Resource
+	err      *origin.SchemaError // set: nothing below is valid
+
+	key      []resource.KeyColumn
+	keyTypes []keyType // of the key columns
+	root     *node     // nil for a resource with a Query
+	nodes    []*node   // root first, parents before children
+	// load is the text of the load statement; see loadStatement for its shape.
+	load     string
+	sources  []source
+	warnings []string
+
+	// relations are the oids of everything whose definition the documents
+	// depend on: the tables with their partitions, the views that a query reads.
+	relations []uint32
+	// functions are the oids of functions of users that a query calls.
+	functions []uint32
+}
+
+// source is one way in which the rows of a table change documents.
+type source struct {
+	// name is the resource and the path of the node, such as "depts" for the
+	// root and "depts/emps" for a child; with a query, "totals/1" for its second
+	// dependency. It stands in the change table.
+	name  string
+	table *table
+	// columns are the places in table.columns of what a trigger records.
+	columns []int
+	// derive is "" if what is recorded is the key of the document. Otherwise
+	// it is a SELECT of one column, the key of each document concerned in the
+	// form of keyText, that may use c.key, the recorded text of one row.
+	derive string
+}
+
+// table is a relation with columns.
+type table struct {
+	oid         uint32
+	schema      string
+	name        string
+	kind        byte // pg_class.relkind: r, p
+	columns     []column
+	primaryKey  []int   // places in columns
+	unique      [][]int // of full, valid, immediate unique indexes without expressions, the primary key's first
+	leading     []int   // first columns of the indexes
+	foreignKeys []foreignKey
+	// tree is the table and all its partitions and inheriting tables, itself first.
+	tree     []relation
+	rowLevel bool // row-level security applies to the connected role
+}
+
+// relation names a table.
+type relation struct {
+	oid          uint32
+	schema, name string
+}
+
+// sql returns the quoted, qualified name.
+func (r relation) sql() string { return quoteName(r.schema) + "." + quoteName(r.name) }
+
+func (t *table) sql() string { return quoteName(t.schema) + "." + quoteName(t.name) }
+
+// column is a column of a table.
+type column struct {
+	name     string
+	number   int16  // pg_attribute.attnum
+	typeName string // format_type of the declared type
+	typ      uint32 // oid of the type, of the base type if it is a domain
+	typmod   int32
+	notNull  bool
+	// deterministic is false for a collation under which different texts are equal.
+	deterministic bool
+}
+
+// foreignKey leads from columns of a table to those of another.
+type foreignKey struct {
+	name     string
+	table    uint32 // oid of the referenced table
+	from, to []string
+}
+
+// node is a table in the tree of a resource, resolved against the database.
+type node struct {
+	path     string // "" for the root, "emps", "orders/lines"
+	table    *table
+	parent   *node // nil for the root
+	depth    int   // 0 for the root
+	columns  []int // shown, in this order
+	on       []join
+	order    []resource.Order // of rows, the primary key appended
+	children []child
+}
+
+type child struct {
+	name string
+	node *node
+}
+
+// join says that a column of the table equals one of the parent's.
+type join struct{ column, parent int }
+
+// quoteName writes an identifier.
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// quoteText writes a string literal that means the same whatever
+// standard_conforming_strings says.
+func quoteText(text string) string {
+	quoted := `'` + strings.ReplaceAll(text, `'`, `''`) + `'`
+	if strings.Contains(text, `\`) {
+		return ` E` + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}
