@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -15,9 +16,15 @@ type Kind uint8
 
 // Kinds of key columns.
 const (
-	Integer Kind = iota + 1 // decimal int64: no sign but '-', no leading zero
-	Text                    // UTF-8 without NUL, not empty, compared byte by byte
-	Bytes                   // lower-case hexadecimal
+	Integer     Kind = iota + 1 // decimal int64: no sign but '-', no leading zero
+	Text                        // UTF-8 without NUL, not empty, compared byte by byte
+	Bytes                       // lower-case hexadecimal
+	Decimal                     // exact number: as Integer without bounds, and a fraction without trailing zeros
+	UUID                        // 8-4-4-4-12 lower-case hexadecimal digits
+	Date                        // YYYY-MM-DD, years 0001 to 9999
+	Timestamp                   // YYYY-MM-DDTHH:MM:SS.ffffff, no offset
+	TimestampTZ                 // the same in UTC, followed by Z
+	Boolean                     // true or false
 )
 
 // Limits of one key column, so that a key can be neither a way to fill the
@@ -25,6 +32,9 @@ const (
 const (
 	MaxTextKey  = 1024 // bytes of a Text column
 	MaxBytesKey = 1024 // bytes of a Bytes column, two digits each
+	// MaxDecimalKey is the length of a Decimal column, sign and point
+	// included; a decimal128 has up to 36.
+	MaxDecimalKey = 128
 )
 
 // String returns the word for the kind in messages.
@@ -36,6 +46,18 @@ func (k Kind) String() string {
 		return "text"
 	case Bytes:
 		return "bytes"
+	case Decimal:
+		return "decimal"
+	case UUID:
+		return "uuid"
+	case Date:
+		return "date"
+	case Timestamp:
+		return "timestamp"
+	case TimestampTZ:
+		return "timestamp with time zone"
+	case Boolean:
+		return "boolean"
 	default:
 		return "unknown kind"
 	}
@@ -74,6 +96,18 @@ func (c KeyColumn) Check(segment string) error {
 		expected = checkText(segment)
 	case Bytes:
 		expected = checkBytes(segment)
+	case Decimal:
+		expected = checkDecimal(segment)
+	case UUID:
+		expected = checkUUID(segment)
+	case Date:
+		expected = checkDate(segment)
+	case Timestamp:
+		expected = checkTimestamp(segment)
+	case TimestampTZ:
+		expected = checkTimestampTZ(segment)
+	case Boolean:
+		expected = checkBoolean(segment)
 	default:
 		expected = "a column of a known kind"
 	}
@@ -125,6 +159,126 @@ func checkBytes(s string) (expected string) {
 		if !(s[i] >= '0' && s[i] <= '9' || s[i] >= 'a' && s[i] <= 'f') {
 			return "lower-case hexadecimal digits"
 		}
+	}
+	return ""
+}
+
+func checkDecimal(s string) (expected string) {
+	const want = "a decimal number without '+', exponent, leading zeros or trailing zeros of a fraction"
+	if len(s) > MaxDecimalKey {
+		return fmt.Sprintf("a number of at most %d characters", MaxDecimalKey)
+	}
+	whole, fraction, hasPoint := strings.Cut(strings.TrimPrefix(s, "-"), ".")
+	switch {
+	case !allDigits(whole), whole[0] == '0' && len(whole) > 1:
+		return want
+	case hasPoint && (!allDigits(fraction) || fraction[len(fraction)-1] == '0'):
+		return want
+	case s == "-0":
+		return "0 without a sign"
+	}
+	return ""
+}
+
+// allDigits reports whether s is one digit or more and nothing else.
+func allDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func checkUUID(s string) (expected string) {
+	const want = "a UUID of 8-4-4-4-12 lower-case hexadecimal digits"
+	if !shaped(s, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+		return want
+	}
+	return ""
+}
+
+// shaped reports whether s looks like pattern, in which 0 stands for a decimal
+// digit, x for a lower-case hexadecimal one, and everything else for itself.
+func shaped(s, pattern string) bool {
+	if len(s) != len(pattern) {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		digit := c >= '0' && c <= '9'
+		switch pattern[i] {
+		case '0':
+			if !digit {
+				return false
+			}
+		case 'x':
+			if !digit && (c < 'a' || c > 'f') {
+				return false
+			}
+		default:
+			if c != pattern[i] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+const datePattern = "0000-00-00"
+
+func checkDate(s string) (expected string) {
+	if !shaped(s, datePattern) {
+		return "a date written YYYY-MM-DD"
+	}
+	if !dayExists(s) {
+		return "a day of the calendar between 0001-01-01 and 9999-12-31"
+	}
+	return ""
+}
+
+// dayExists reports whether s, of the shape datePattern, is a day of the
+// proleptic Gregorian calendar.
+func dayExists(s string) bool {
+	year, month, day := number(s[0:4]), number(s[5:7]), number(s[8:10])
+	if year < 1 || month < 1 || month > 12 || day < 1 {
+		return false
+	}
+	// Day 0 of the next month is the last one of this.
+	return day <= time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}
+
+// number reads a few decimal digits.
+func number(digits string) int {
+	n := 0
+	for i := range len(digits) {
+		n = n*10 + int(digits[i]-'0')
+	}
+	return n
+}
+
+func checkTimestamp(s string) (expected string) {
+	const want = "a timestamp written YYYY-MM-DDTHH:MM:SS.ffffff"
+	if !shaped(s, datePattern+"T00:00:00.000000") {
+		return want
+	}
+	if !dayExists(s) || number(s[11:13]) > 23 || number(s[14:16]) > 59 || number(s[17:19]) > 59 {
+		return "a day and time that exist, between 0001-01-01 and 9999-12-31"
+	}
+	return ""
+}
+
+func checkTimestampTZ(s string) (expected string) {
+	local, ok := strings.CutSuffix(s, "Z")
+	if !ok || len(local) != len(datePattern+"T00:00:00.000000") {
+		return "a timestamp in UTC written YYYY-MM-DDTHH:MM:SS.ffffffZ"
+	}
+	return checkTimestamp(local)
+}
+
+func checkBoolean(s string) (expected string) {
+	if s != "true" && s != "false" {
+		return "true or false"
 	}
 	return ""
 }

@@ -2,10 +2,12 @@ package resource
 
 import (
 	"errors"
+	"math/big"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestCheckAcceptsOneFormOnly(t *testing.T) {
@@ -24,6 +26,29 @@ func TestCheckAcceptsOneFormOnly(t *testing.T) {
 		{Bytes,
 			[]string{"00", "ff", "0a1b", strings.Repeat("ab", MaxBytesKey)},
 			[]string{"", "f", "FF", "0A", "0x00", "gg", "0 0", strings.Repeat("ab", MaxBytesKey+1)}},
+		{Decimal,
+			[]string{"0", "7", "-7", "10", "0.5", "-0.5", "100.05", "99999999999999999999999", strings.Repeat("9", MaxDecimalKey)},
+			[]string{"", "-", ".", "+7", "007", "-0", "-0.0", "0.0", "1.0", "1.50", "1.", ".5", "-.5", "1e3", "1E3", "1,5", "0x7",
+				"1.2.3", "--1", "1-", " 1", "1 ", "NaN", "Infinity", "-Infinity", "٧", "1\x00", strings.Repeat("9", MaxDecimalKey+1)}},
+		{UUID,
+			[]string{"00000000-0000-0000-0000-000000000000", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
+			[]string{"", "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc999c0b4ef8bb6d6bb9bd380a11", "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}",
+				"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a111", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1g",
+				"a0eebc99-9c0b4-ef8-bb6d-6bb9bd380a11"}},
+		{Date,
+			[]string{"0001-01-01", "1999-12-31", "2000-02-29", "2024-02-29", "9999-12-31"},
+			[]string{"", "0000-01-01", "2023-02-29", "1900-02-29", "2024-13-01", "2024-00-01", "2024-01-00", "2024-04-31", "2024-1-1",
+				"24-01-01", "10000-01-01", "2024/01/01", "2024-01-01 BC", "20240101", "infinity", "2024-01-01T00:00:00", "-001-01-01"}},
+		{Timestamp,
+			[]string{"0001-01-01T00:00:00.000000", "2024-02-29T23:59:59.999999"},
+			[]string{"", "2024-02-29", "2024-02-29T23:59:59", "2024-02-29T23:59:59.9", "2024-02-29 23:59:59.999999", "2024-02-29T24:00:00.000000",
+				"2024-02-29T23:60:00.000000", "2024-02-29T23:59:60.000000", "2023-02-29T23:59:59.999999", "2024-02-29T23:59:59.999999Z",
+				"2024-02-29t23:59:59.999999", "0000-02-29T23:59:59.999999", "infinity"}},
+		{TimestampTZ,
+			[]string{"0001-01-01T00:00:00.000000Z", "2024-02-29T23:59:59.999999Z"},
+			[]string{"", "Z", "2024-02-29T23:59:59.999999", "2024-02-29T23:59:59.999999z", "2024-02-29T23:59:59.999999+00:00",
+				"2024-02-29T23:59:59Z", "2024-02-29T23:59:59.999999ZZ", "2024-02-30T23:59:59.999999Z"}},
+		{Boolean, []string{"true", "false"}, []string{"", "t", "f", "TRUE", "True", "1", "0", "yes", "true "}},
 		{Kind(0), nil, []string{"7"}},
 	}
 	for _, tt := range tests {
@@ -109,7 +134,9 @@ func FuzzKey(f *testing.F) {
 	f.Add("1:a", "b", "1", "a:b")
 	f.Add("12", "3:x", "1", "23:x")
 	f.Add("ff", "..", "ff", "%2E%2E")
-	kinds := []Kind{Integer, Text, Bytes}
+	f.Add("-1.5", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "1.5", "2024-02-29")
+	f.Add("2024-02-29T23:59:59.999999", "2024-02-29T23:59:59.999999Z", "true", "false")
+	kinds := []Kind{Integer, Text, Bytes, Decimal, UUID, Date, Timestamp, TimestampTZ, Boolean}
 	f.Fuzz(func(t *testing.T, a1, a2, b1, b2 string) {
 		for _, k1 := range kinds {
 			for _, k2 := range kinds {
@@ -146,6 +173,39 @@ func FuzzKey(f *testing.F) {
 		if segments, err := Split(columns, a1); err == nil {
 			if id, err := ID(columns, segments); err != nil || id != a1 {
 				t.Fatalf("Split(%q) = %q, whose ID is %q, %v", a1, segments, id, err)
+			}
+		}
+	})
+}
+
+// FuzzCheckIsCanonical compares with the standard library's own readers: what is
+// accepted is what they write back, so no value has two keys.
+func FuzzCheckIsCanonical(f *testing.F) {
+	for _, s := range []string{"-0", "1.50", "10", "2024-02-30", "2024-02-29T23:59:59.999999Z", "-9223372036854775808", "0.1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		accepted := func(k Kind) bool { return KeyColumn{Name: "k", Kind: k}.Check(s) == nil }
+		if accepted(Integer) && !accepted(Decimal) {
+			t.Errorf("%q is an integer and not a decimal", s)
+		}
+		if accepted(Decimal) {
+			r, ok := new(big.Rat).SetString(s)
+			if !ok {
+				t.Fatalf("%q is accepted and no number", s)
+			}
+			_, fraction, _ := strings.Cut(s, ".")
+			if back := r.FloatString(len(fraction)); back != s {
+				t.Errorf("%q is accepted, its value is written %q", s, back)
+			}
+		}
+		for kind, layout := range map[Kind]string{
+			Date: "2006-01-02", Timestamp: "2006-01-02T15:04:05.000000", TimestampTZ: "2006-01-02T15:04:05.000000Z",
+		} {
+			moment, err := time.Parse(layout, s)
+			canonical := err == nil && moment.Year() >= 1 && moment.Format(layout) == s
+			if got := accepted(kind); got != canonical {
+				t.Errorf("%v: Check(%q) accepts: %v, want %v", kind, s, got, canonical)
 			}
 		}
 	})
