@@ -16,10 +16,9 @@ type Config struct {
 	// standbys: the gateway keeps to the one that accepts writes. It may lead
 	// through a pooler.
 	URL string
-	// NotifyURL, if set, makes the stream listen for NOTIFY as well: a poll
-	// follows at once on a commit instead of after PollInterval. It must reach
-	// the server directly. The triggers must have been made with notify.
-	NotifyURL string
+	// StreamURL, if set, is where the stream connects: directly to the server,
+	// when URL leads through a pooler. It is needed for Notify. Default: URL.
+	StreamURL string
 	// Notify makes Plan and Apply write triggers that send NOTIFY. Commits
 	// that notify wait for one another; see OPERATIONS.md.
 	Notify bool
