@@ -24,7 +24,8 @@ type Postgres struct {
 	// URL leads to the database "postgres" over TCP, as its superuser.
 	URL string
 
-	bin string
+	bin   string
+	start Command // starts the server again
 }
 
 // StartPostgres makes a database cluster in a temporary directory and starts a
@@ -52,22 +53,29 @@ func StartPostgres(t testing.TB, settings ...string) *Postgres {
 		t.Fatalf("initdb: %v", err)
 	}
 
-	pg := &Postgres{SocketDir: dir, Port: FreePort(t), bin: bin}
-	pg.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", pg.Port)
-	args := []string{"-D", data, "-k", dir, "-h", "127.0.0.1", "-p", strconv.Itoa(pg.Port)}
+	pg := newPostgres(bin, runAs, dir, FreePort(t), settings)
+	pg.Process = Start(t, pg.start)
+	return pg
+}
+
+// newPostgres describes a server on the cluster in dir/data.
+func newPostgres(bin, runAs, dir string, port int, settings []string) *Postgres {
+	pg := &Postgres{SocketDir: dir, Port: port, bin: bin}
+	pg.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
+	args := []string{"-D", filepath.Join(dir, "data"), "-k", dir, "-h", "127.0.0.1", "-p", strconv.Itoa(port)}
 	for _, s := range append([]string{"fsync=off", "full_page_writes=off", "shared_buffers=32MB"}, settings...) {
 		args = append(args, "-c", s)
 	}
-	pg.Process = Start(t, Command{
+	pg.start = Command{
 		Path: filepath.Join(bin, "postgres"), Args: args, Dir: dir, User: runAs,
 		Ready: func(ctx context.Context) error {
-			out, err := exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-q", "-h", dir, "-p", strconv.Itoa(pg.Port)).CombinedOutput()
+			out, err := exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-q", "-h", dir, "-p", strconv.Itoa(port)).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("pg_isready: %w %s", err, out)
 			}
 			return nil
 		},
-	})
+	}
 	return pg
 }
 

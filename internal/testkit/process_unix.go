@@ -42,3 +42,6 @@ func lookupIDs(username string) (uid, gid int, err error) {
 	}
 	return uid, gid, nil
 }
+
+// immediateShutdown makes PostgreSQL end all its processes at once.
+const immediateShutdown = syscall.SIGQUIT

@@ -23,3 +23,6 @@ func killGroup(pid int) {
 }
 
 func lookupIDs(string) (uid, gid int, err error) { return 0, 0, errNoUsers }
+
+// immediateShutdown ends PostgreSQL's first process; the others notice.
+var immediateShutdown = os.Kill

@@ -57,6 +57,28 @@ func TestStartPostgres(t *testing.T) {
 	})
 }
 
+// What was committed after the standby was cut off is gone once it is promoted,
+// what was committed before is there; a crash and a restart lose nothing that was
+// acknowledged.
+func TestPostgresInOperation(t *testing.T) {
+	NoLeaks(t)
+	pg := StartPostgres(t)
+	pg.PSQL(t, "create table note (n int primary key); insert into note values (1)")
+	pg.Crash(t)
+	pg.Restart(t)
+	pg.PSQL(t, "insert into note values (2)")
+	standby := pg.StartStandby(t, 0)
+	pg.PSQL(t, "insert into note values (3)")
+	standby.CatchUp(t, pg)
+	standby.CutOff(t)
+	pg.PSQL(t, "insert into note values (4)")
+	pg.Stop(t)
+	standby.Promote(t)
+	if got := standby.PSQL(t, "insert into note values (5) returning (select string_agg(n::text, ',' order by n) from note)"); got != "1,2,3\n" {
+		t.Errorf("the new primary holds %q, want 1,2,3", got)
+	}
+}
+
 func atoi(t *testing.T, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(s)

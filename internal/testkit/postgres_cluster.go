@@ -1,0 +1,132 @@
+package testkit
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// This file is what happens to servers in operation: they are stopped, crash,
+// and have standbys that are promoted. None of it may run while another
+// goroutine uses the server's Process.
+
+// Stop ends the server in good order: sessions are ended, open transactions are
+// rolled back, a checkpoint is written.
+func (pg *Postgres) Stop(t testing.TB) {
+	t.Helper()
+	pg.shutDown(t, os.Interrupt)
+}
+
+// Crash ends all processes of the server at once and leaves the cluster as it
+// is, to be recovered by the next Restart.
+func (pg *Postgres) Crash(t testing.TB) {
+	t.Helper()
+	pg.shutDown(t, immediateShutdown)
+}
+
+func (pg *Postgres) shutDown(t testing.TB, sig os.Signal) {
+	t.Helper()
+	if err := pg.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_ = pg.Wait(ctx) // how it ended does not matter
+	if ctx.Err() != nil {
+		t.Fatalf("the server did not end after %v", sig)
+	}
+}
+
+// Restart starts the server again, on the same port, after Stop, Crash or Kill.
+func (pg *Postgres) Restart(t testing.TB) {
+	t.Helper()
+	pg.Process = Start(t, pg.start)
+}
+
+// KillBackend kills one session's process (SIGKILL). The server then ends all
+// others, because shared memory may be damaged, and recovers from its log.
+func (pg *Postgres) KillBackend(t testing.TB, pid int) {
+	t.Helper()
+	backend, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Release()
+	if err := backend.Kill(); err != nil {
+		t.Fatalf("kill backend %d: %v", pid, err)
+	}
+}
+
+// StartStandby copies the cluster and starts a hot standby that streams from it.
+// On port 0 it gets a free one.
+func (pg *Postgres) StartStandby(t testing.TB, port int, settings ...string) *Postgres {
+	t.Helper()
+	runAs := unprivileged(t)
+	dir := shortTempDir(t, "slip-pg-")
+	giveTo(t, runAs, dir)
+	copying := Start(t, Command{
+		Path: filepath.Join(pg.bin, "pg_basebackup"),
+		Args: []string{"-D", filepath.Join(dir, "data"), "-d", pg.URL, "-R", "-c", "fast", "-X", "stream", "--no-sync"},
+		Dir:  dir,
+		User: runAs,
+	})
+	if err := copying.Wait(t.Context()); err != nil {
+		t.Fatalf("pg_basebackup: %v\n%s", err, copying.Log())
+	}
+	if port == 0 {
+		port = FreePort(t)
+	}
+	standby := newPostgres(pg.bin, runAs, dir, port, settings)
+	standby.Process = Start(t, standby.start)
+	return standby
+}
+
+// CutOff ends the replication of a standby for good. It returns when nothing
+// arrives any more.
+func (pg *Postgres) CutOff(t testing.TB) {
+	t.Helper()
+	pg.PSQL(t, "ALTER SYSTEM SET primary_conninfo = ''")
+	pg.PSQL(t, "SELECT pg_reload_conf()")
+	Eventually(t, 10*time.Second, func() error {
+		return pg.holds("SELECT count(*) = 0 FROM pg_stat_wal_receiver")
+	})
+}
+
+// CatchUp waits until a standby has applied all that the primary has written.
+func (pg *Postgres) CatchUp(t testing.TB, primary *Postgres) {
+	t.Helper()
+	position := strings.TrimSpace(primary.PSQL(t, "SELECT pg_current_wal_insert_lsn()"))
+	Eventually(t, 30*time.Second, func() error {
+		return pg.holds("SELECT pg_last_wal_replay_lsn() >= '" + position + "'")
+	})
+}
+
+// Promote makes a standby a primary. It returns when it accepts writes.
+func (pg *Postgres) Promote(t testing.TB) {
+	t.Helper()
+	if got := strings.TrimSpace(pg.PSQL(t, "SELECT pg_promote(true, 30)")); got != "t" {
+		t.Fatalf("pg_promote gave %q", got)
+	}
+}
+
+// holds asks a question of the server, and returns an error unless the answer is true.
+func (pg *Postgres) holds(question string) error {
+	out, err := exec.Command(filepath.Join(pg.bin, "psql"), "-X", "-q", "-A", "-t",
+		"-h", pg.SocketDir, "-p", strconv.Itoa(pg.Port), "-U", "postgres", "-d", "postgres", "-c", question).CombinedOutput()
+	if err != nil {
+		return &answerError{question, strings.TrimSpace(string(out)) + ": " + err.Error()}
+	}
+	if answer := strings.TrimSpace(string(out)); answer != "t" {
+		return &answerError{question, answer}
+	}
+	return nil
+}
+
+type answerError struct{ question, answer string }
+
+func (e *answerError) Error() string { return e.question + ": " + e.answer + ", expected t" }
