@@ -13,13 +13,135 @@ import (
 // derivation share.
 type keyType struct {
 	kind resource.Kind
-	// sql is the name of the type for a cast of a parameter or of a recorded
-	// text, qualified.
+	// sql is the qualified name of the type of values in comparisons. Integers
+	// of all widths are int8: a number that the column cannot hold must be a
+	// missing row, not an error.
 	sql string
-	// text writes the canonical text of an expression of the type, using
-	// functions and casts of pg_catalog alone, by qualified names: triggers run
-	// it with the search path of the writer.
-	text func(expression string) string
+	// enum says that sql is an enum; its kind is Text.
+	enum bool
+}
+
+// builtinKeyTypes are the key types by the oid of the column's base type. The
+// oids are a part of PostgreSQL's interface (src/include/catalog/pg_type.dat).
+var builtinKeyTypes = map[uint32]keyType{
+	16:   {kind: resource.Boolean, sql: "pg_catalog.bool"},
+	17:   {kind: resource.Bytes, sql: "pg_catalog.bytea"},
+	20:   {kind: resource.Integer, sql: "pg_catalog.int8"},
+	21:   {kind: resource.Integer, sql: "pg_catalog.int8"},
+	23:   {kind: resource.Integer, sql: "pg_catalog.int8"},
+	25:   {kind: resource.Text, sql: "pg_catalog.text"},
+	1043: {kind: resource.Text, sql: "pg_catalog.text"},
+	1082: {kind: resource.Date, sql: "pg_catalog.date"},
+	1114: {kind: resource.Timestamp, sql: "pg_catalog.timestamp"},
+	1184: {kind: resource.TimestampTZ, sql: "pg_catalog.timestamptz"},
+	1700: {kind: resource.Decimal, sql: "pg_catalog.numeric"},
+	2950: {kind: resource.UUID, sql: "pg_catalog.uuid"},
+}
+
+// text writes the canonical text of an expression of the type, using functions
+// and operators of pg_catalog alone, by qualified names, whose results depend on
+// no setting: triggers run it with the search path, DateStyle and TimeZone of
+// the writer. It never fails, or it would fail the writer. Values that no path
+// can name (infinities, years before Christ) have a text too: they may join.
+func (t keyType) text(expression string) string {
+	const pattern = `YYYY-MM-DD"T"HH24:MI:SS.US`
+	switch t.kind {
+	case resource.Bytes:
+		return "pg_catalog.encode(" + expression + ", 'hex')"
+	case resource.Decimal:
+		return "pg_catalog.trim_scale(" + expression + ")::pg_catalog.text"
+	case resource.Date:
+		// to_json writes ISO 8601 under every DateStyle. to_char would first
+		// make a timestamp, which has fewer years than a date.
+		return `pg_catalog.btrim(pg_catalog.to_json((` + expression + `)::pg_catalog.date)::pg_catalog.text, '"')`
+	case resource.Timestamp:
+		return timestampText("("+expression+")::pg_catalog.timestamp", pattern)
+	case resource.TimestampTZ:
+		return timestampText("pg_catalog.timezone('UTC', ("+expression+")::pg_catalog.timestamptz)", pattern+`"Z"`)
+	default:
+		return "(" + expression + ")::pg_catalog.text"
+	}
+}
+
+// timestampText formats a timestamp. to_char writes years before Christ without
+// a sign, hence the second pattern, and gives NULL for infinities.
+func timestampText(expression, pattern string) string {
+	return "coalesce(pg_catalog.to_char(" + expression + ", CASE WHEN " + expression +
+		" OPERATOR(pg_catalog.<) '0001-01-01'::pg_catalog.timestamp THEN '" + pattern + " BC' ELSE '" + pattern + "' END), (" +
+		expression + ")::pg_catalog.text)"
+}
+
+// value writes the value of the type that a recorded text stands for, NULL if it
+// stands for none: for a number that is out of range, and for a text that was
+// recorded when the column had another type, or that somebody made up. Nothing
+// in the change table may be able to fail the stream. The conditions are nested
+// because SQL does not promise an order inside an AND.
+func (t keyType) value(text string) string {
+	const day = "-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+	const clock = `T([01][0-9]|2[0-3])(:[0-5][0-9]){2}\.[0-9]{6}`
+	switch t.kind {
+	case resource.Boolean:
+		return whenMatches(text, "true|false", text+"::pg_catalog.bool")
+	case resource.Bytes:
+		return whenMatches(text, "([0-9a-f]{2})*", "pg_catalog.decode("+text+", 'hex')")
+	case resource.Integer:
+		return whenMatches(text, "-?[0-9]{1,19}", when(
+			text+"::pg_catalog.numeric BETWEEN -9223372036854775808 AND 9223372036854775807", text+"::pg_catalog.int8"))
+	case resource.Decimal:
+		// The limits are those of numeric itself.
+		return whenMatches(text, `-?[0-9]+(\.[0-9]+)?|NaN|-?Infinity`, when(
+			"pg_catalog.length(pg_catalog.split_part("+text+", '.', 1)) <= 131072 AND "+
+				"pg_catalog.length(pg_catalog.split_part("+text+", '.', 2)) <= 16383", text+"::pg_catalog.numeric"))
+	case resource.UUID:
+		return whenMatches(text, "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", text+"::pg_catalog.uuid")
+	case resource.Date:
+		return momentValue(text, "[0-9]{4,7}"+day+"( BC)?", "pg_catalog.date", 5874897)
+	case resource.Timestamp:
+		return momentValue(text, "[0-9]{4,6}"+day+clock+"( BC)?", "pg_catalog.timestamp", 294276)
+	case resource.TimestampTZ:
+		return "pg_catalog.timezone('UTC', " +
+			momentValue(text, "[0-9]{4,6}"+day+clock+"Z( BC)?", "pg_catalog.timestamp", 294276) + ")"
+	default:
+		if t.enum {
+			return "(SELECT label FROM pg_catalog.unnest(pg_catalog.enum_range(NULL::" + t.sql + ")) AS label WHERE label::pg_catalog.text = " + text + ")"
+		}
+		return text + "::pg_catalog.text"
+	}
+}
+
+// momentValue reads a date or a timestamp from the first of its month and the
+// number of days: whatever the number, no cast can fail. maxYear is the last
+// year of the type; both begin in 4714 BC, in the middle of the year.
+func momentValue(text, pattern, sqlType string, maxYear int) string {
+	first := "pg_catalog.regexp_replace(" + text + ", '^([0-9]+-[0-9]+)-[0-9]+', '\\1-01')::" + sqlType
+	days := "pg_catalog.substring(" + text + ", '^[0-9]+-[0-9]+-([0-9]+)')::pg_catalog.int4 - 1"
+	if sqlType == "pg_catalog.timestamp" {
+		days = "pg_catalog.make_interval(days => " + days + ")"
+	}
+	return "CASE WHEN " + text + " IN ('infinity', '-infinity') THEN " + text + "::" + sqlType + " ELSE " +
+		whenMatches(text, pattern, when("pg_catalog.substring("+text+", '^[0-9]+')::pg_catalog.int4 BETWEEN 1 AND CASE WHEN "+
+			text+" ~ 'BC$' THEN 4713 ELSE "+strconv.Itoa(maxYear)+" END", first+" + ("+days+")")) + " END"
+}
+
+func when(condition, value string) string {
+	return "CASE WHEN " + condition + " THEN " + value + " END"
+}
+
+func whenMatches(text, pattern, value string) string {
+	return when(text+" ~ "+quoteText("^("+pattern+")$"), value)
+}
+
+// parameter writes the value of a text that [resource.KeyColumn.Check] has
+// accepted. A label that an enum does not have gives NULL, so a missing row.
+func (t keyType) parameter(text string) string {
+	switch {
+	case t.kind == resource.Bytes:
+		return "pg_catalog.decode(" + text + ", 'hex')"
+	case t.enum:
+		return t.value(text)
+	default:
+		return text + "::" + t.sql
+	}
 }
 
 // keyText writes what a trigger records for columns, and a derivation gives for
@@ -36,13 +158,26 @@ func keyText(types []keyType, expressions []string) string {
 	return "pg_catalog.json_build_array(" + strings.Join(parts, ", ") + ")::pg_catalog.text"
 }
 
+// recordedArray matches what keyText writes for several columns. A text of
+// another form may be of an earlier declaration, and must not fail the stream.
+const (
+	recordedElement = `("([^"\\\x01-\x1f]|\\["\\/bfnrt]|\\u00(0[1-9a-f]|1[0-9a-f]))*"|null)`
+	recordedArray   = `\[` + recordedElement + `(, ` + recordedElement + `)*\]`
+)
+
+// elementText writes the i-th text of several that keyText recorded, NULL if
+// there is none.
+func elementText(expression string, i int) string {
+	return whenMatches(expression, recordedArray, "("+expression+")::pg_catalog.json->>"+strconv.Itoa(i))
+}
+
 // keyValue writes the i-th of the typed values that the recorded text in
-// expression stands for: the inverse of keyText.
+// expression stands for, NULL if it stands for none: the inverse of keyText.
 func keyValue(types []keyType, expression string, i int) string {
 	if len(types) == 1 {
-		return "(" + expression + ")::" + types[0].sql
+		return types[0].value("(" + expression + ")")
 	}
-	return "((" + expression + ")::pg_catalog.json->>" + strconv.Itoa(i) + ")::" + types[i].sql
+	return types[i].value("(" + elementText(expression, i) + ")")
 }
 
 // decodeKey turns what keyText wrote for the key of a document into its ID. ok is

@@ -16,6 +16,8 @@ type schema struct {
 	// digests are what the digest statement gave, per resource, in the snapshot
 	// in which all this was read.
 	digests []string
+	// tracked says that the tables of the schema slipstream can be read.
+	tracked bool
 }
 
 // compiled is a resource resolved against the database.
@@ -89,8 +91,13 @@ type column struct {
 	typ      uint32 // oid of the type, of the base type if it is a domain
 	typmod   int32
 	notNull  bool
+	enum     string // qualified name of the type if it is an enum, "" otherwise
+	// collation is the qualified name of a collation other than the database's
+	// own, "" for that and for types without.
+	collation string
 	// deterministic is false for a collation under which different texts are equal.
 	deterministic bool
+	mayRead       bool // the connected role has SELECT
 }
 
 // foreignKey leads from columns of a table to those of another.

@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// describe fills the tables in: one statement for each kind of thing.
+func (c *catalog) describe(ctx context.Context, tables []*table) error {
+	if len(tables) == 0 {
+		return nil
+	}
+	oids := oidList(tables)
+	for _, read := range []func(context.Context, string) error{c.readColumns, c.readIndexes, c.readForeignKeys, c.readTrees} {
+		if err := read(ctx, oids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *catalog) readColumns(ctx context.Context, oids string) error {
+	rows, err := c.tx.Query(ctx, `WITH RECURSIVE base AS (
+			SELECT DISTINCT t.oid AS declared, t.oid, t.typtype, t.typbasetype, t.typname, t.typnamespace
+			FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+			WHERE a.attrelid = ANY ($1::text::oid[]) AND a.attnum > 0
+			UNION ALL
+			SELECT base.declared, t.oid, t.typtype, t.typbasetype, t.typname, t.typnamespace
+			FROM base JOIN pg_catalog.pg_type AS t ON t.oid = base.typbasetype WHERE base.typtype = 'd')
+		SELECT a.attrelid, a.attname::text, a.attnum::int4, pg_catalog.format_type(a.atttypid, a.atttypmod), b.oid, a.atttypmod,
+			a.attnotnull, CASE WHEN b.typtype = 'e' THEN pg_catalog.format('%I.%I', n.nspname, b.typname) ELSE '' END,
+			CASE WHEN k.collname IS NULL OR k.oid = 'pg_catalog.default'::regcollation THEN '' ELSE pg_catalog.format('%I.%I', kn.nspname, k.collname) END,
+			coalesce(k.collisdeterministic, true), pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT')
+		FROM pg_catalog.pg_attribute AS a
+		JOIN base AS b ON b.declared = a.atttypid AND b.typtype <> 'd'
+		JOIN pg_catalog.pg_namespace AS n ON n.oid = b.typnamespace
+		LEFT JOIN pg_catalog.pg_collation AS k ON k.oid = a.attcollation
+		LEFT JOIN pg_catalog.pg_namespace AS kn ON kn.oid = k.collnamespace
+		WHERE a.attrelid = ANY ($1::text::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+		ORDER BY a.attrelid, a.attnum`, oids)
+	if err != nil {
+		return err
+	}
+	var oid uint32
+	var number int32
+	var col column
+	_, err = pgx.ForEachRow(rows, []any{&oid, &col.name, &number, &col.typeName, &col.typ, &col.typmod,
+		&col.notNull, &col.enum, &col.collation, &col.deterministic, &col.mayRead}, func() error {
+		col.number = int16(number)
+		c.byOID[oid].columns = append(c.byOID[oid].columns, col)
+		return nil
+	})
+	return err
+}
+
+// readIndexes reads what is unique, and where a search need not read all. The
+// columns that an index only includes do not count.
+func (c *catalog) readIndexes(ctx context.Context, oids string) error {
+	rows, err := c.tx.Query(ctx, `SELECT i.indrelid, i.indisprimary,
+			i.indisunique AND i.indimmediate AND i.indexprs IS NULL, m.amname IN ('btree', 'hash'),
+			ARRAY(SELECT k::int4 FROM pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS u (k, place)
+				WHERE place <= i.indnkeyatts ORDER BY place)
+		FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS r ON r.oid = i.indexrelid JOIN pg_catalog.pg_am AS m ON m.oid = r.relam
+		WHERE i.indrelid = ANY ($1::text::oid[]) AND i.indisvalid AND i.indislive AND i.indpred IS NULL
+		ORDER BY i.indrelid, i.indisprimary DESC, i.indexrelid`, oids)
+	if err != nil {
+		return err
+	}
+	var oid uint32
+	var primary, unique, ordered bool
+	var numbers []int32
+	_, err = pgx.ForEachRow(rows, []any{&oid, &primary, &unique, &ordered, &numbers}, func() error {
+		t := c.byOID[oid]
+		var places []int
+		for _, n := range numbers {
+			places = append(places, t.columnNumber(n)) // -1 for an expression
+		}
+		if primary {
+			t.primaryKey = places
+		}
+		if unique {
+			t.unique = append(t.unique, places)
+		}
+		if ordered && places[0] >= 0 {
+			t.leading = append(t.leading, places[0])
+		}
+		numbers = nil
+		return nil
+	})
+	return err
+}
+
+func (c *catalog) readForeignKeys(ctx context.Context, oids string) error {
+	rows, err := c.tx.Query(ctx, `SELECT k.conrelid, k.conname::text, k.confrelid,
+			ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY AS u (n, place)
+				JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY place),
+			ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY AS u (n, place)
+				JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY place)
+		FROM pg_catalog.pg_constraint AS k
+		WHERE k.contype = 'f' AND k.conrelid = ANY ($1::text::oid[]) ORDER BY k.conrelid, k.conname`, oids)
+	if err != nil {
+		return err
+	}
+	var oid uint32
+	var fk foreignKey
+	_, err = pgx.ForEachRow(rows, []any{&oid, &fk.name, &fk.table, &fk.from, &fk.to}, func() error {
+		c.byOID[oid].foreignKeys = append(c.byOID[oid].foreignKeys, fk)
+		fk = foreignKey{}
+		return nil
+	})
+	return err
+}
+
+// readTrees reads partitions and inheriting tables, also such as are being
+// detached: until that is done, writes through the parent may reach them.
+func (c *catalog) readTrees(ctx context.Context, oids string) error {
+	rows, err := c.tx.Query(ctx, `WITH RECURSIVE tree AS (
+			SELECT o AS root, o AS oid, 0 AS depth FROM pg_catalog.unnest($1::text::oid[]) AS o
+			UNION
+			SELECT tree.root, i.inhrelid, tree.depth + 1 FROM tree JOIN pg_catalog.pg_inherits AS i ON i.inhparent = tree.oid)
+		SELECT tree.root, r.oid, n.nspname::text, r.relname::text, r.relkind::text, r.relpersistence::text,
+			EXISTS (SELECT FROM pg_catalog.pg_subscription_rel WHERE srrelid = r.oid)
+		FROM tree JOIN pg_catalog.pg_class AS r ON r.oid = tree.oid JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace
+		ORDER BY tree.root, min(tree.depth) OVER (PARTITION BY tree.root, r.oid), n.nspname, r.relname`, oids)
+	if err != nil {
+		return err
+	}
+	var root uint32
+	var r relation
+	var kind, persistence string
+	var subscribed bool
+	problems := make(map[uint32]string)
+	_, err = pgx.ForEachRow(rows, []any{&root, &r.oid, &r.schema, &r.name, &kind, &persistence, &subscribed}, func() error {
+		t := c.byOID[root]
+		if problem := refuseRelation(r, kind[0], persistence[0], subscribed); problem != "" && problems[root] == "" {
+			problems[root] = problem
+		}
+		if !slices.Contains(t.tree, r) { // several parents may lead to one table
+			t.tree = append(t.tree, r)
+		}
+		return nil
+	})
+	for name, t := range c.tables {
+		if problem := problems[t.oid]; problem != "" {
+			c.wrong[name] = &errNoTable{fmt.Sprintf("a part of table %s cannot be followed: %s", t.name, problem)}
+			delete(c.tables, name)
+			delete(c.byOID, t.oid)
+		}
+	}
+	return err
+}
+
+// columnNumber returns the place of the column with an attnum, -1 if it is none.
+func (t *table) columnNumber(number int32) int {
+	return slices.IndexFunc(t.columns, func(c column) bool { return int32(c.number) == number })
+}
+
+// column returns the place of a column, -1 if there is none.
+func (t *table) column(name string) int {
+	return slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
+}
+
+func (t *table) columnNames() []string {
+	names := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		names[i] = c.name
+	}
+	return names
+}
