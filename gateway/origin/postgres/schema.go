@@ -114,6 +114,7 @@ type node struct {
 	parent   *node // nil for the root
 	depth    int   // 0 for the root
 	columns  []int // shown, in this order
+	key      []int // of the root: the key columns, in path order
 	on       []join
 	order    []resource.Order // of rows, the primary key appended
 	children []child

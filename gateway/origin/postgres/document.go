@@ -1,0 +1,69 @@
+package postgres
+
+import "strings"
+
+// The oids of types whose JSON the document does not leave to row_to_json.
+const (
+	typeBytea       = 17
+	typeInt8        = 20
+	typeTimestampTZ = 1184
+)
+
+// selectRows writes the SELECT of a node's rows, up to its FROM: a member of the
+// document for each column, then one for each child.
+func selectRows(c *compiled, n *node) string {
+	var members []string
+	for _, i := range n.columns {
+		col := &n.table.columns[i]
+		members = append(members, memberValue(n.column(i), col, c.resource.BigintAsString)+" AS "+quoteName(col.name))
+	}
+	for _, child := range n.children {
+		members = append(members, list(c, child.node)+" AS "+quoteName(child.name))
+	}
+	return "SELECT " + strings.Join(members, ", ") + " FROM " + n.table.sql() + " AS " + n.alias()
+}
+
+// list writes the JSON array of the rows of a child, "[]" if there are none.
+func list(c *compiled, n *node) string {
+	var where, order []string
+	for _, j := range n.on {
+		where = append(where, equals(&n.table.columns[j.column], n.column(j.column),
+			&n.parent.table.columns[j.parent], n.parent.column(j.parent)))
+	}
+	rows := selectRows(c, n) + " WHERE " + strings.Join(where, " AND ")
+	for _, o := range n.order {
+		term := n.column(n.table.column(o.Column))
+		if o.Descending {
+			term += " DESC"
+		}
+		order = append(order, term)
+	}
+	if len(order) > 0 {
+		rows += " ORDER BY " + strings.Join(order, ", ")
+	}
+	return "pg_catalog.array_to_json(ARRAY(SELECT pg_catalog.row_to_json(r) FROM (" + rows + ") AS r))"
+}
+
+// memberValue writes the value of a column in a document. What row_to_json makes
+// of most types depends on no setting, or on one that the connection pins: see
+// pinned.
+func memberValue(expression string, col *column, bigintAsString bool) string {
+	switch {
+	case col.typ == typeInt8 && bigintAsString:
+		return expression + "::pg_catalog.text"
+	case col.typ == typeBytea:
+		// encode breaks lines after 76 characters.
+		return "pg_catalog.translate(pg_catalog.encode(" + expression + ", 'base64'), E'\\n', '')"
+	case col.typ == typeTimestampTZ:
+		return timestampTZ(expression)
+	}
+	return expression
+}
+
+// timestampTZ writes a moment as RFC 3339 with a Z, which row_to_json would write
+// as +00:00, or with another offset under another TimeZone.
+func timestampTZ(expression string) string {
+	utc := "pg_catalog.timezone('UTC', " + expression + ")"
+	return "CASE WHEN pg_catalog.isfinite(" + expression + ") THEN pg_catalog.btrim(pg_catalog.to_json(" + utc +
+		`)::pg_catalog.text, '"') || 'Z' ELSE ` + expression + "::pg_catalog.text END"
+}

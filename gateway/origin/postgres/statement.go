@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// loadStatement writes the one statement of a load. Its parameters are an array
+// of texts for each of keyColumns key columns, all as long as the number of keys
+// (parameter $1 the first column's), and then the size above which a body is left
+// out. Its rows are (place int4, doc text): place 0 is the header, see
+// [header]; place n, from 1, is the document of the n-th key, NULL if it is too
+// large. A key without a row is missing.
+//
+// document is a SELECT of one text column that finds the document of one key,
+// whose texts are k.k1, k.k2, ... OFFSET 0 keeps it a subquery for each key: the
+// planner has no other choice than to look the key up, whatever it believes about
+// the number of keys, so that the generic plan is as good as any.
+//
+// Arrays of texts are what every query mode of pgx can send without knowing the
+// types of the columns.
+func loadStatement(tracked bool, keyColumns int, document string) string {
+	arrays, names := make([]string, keyColumns), make([]string, keyColumns)
+	for i := range keyColumns {
+		arrays[i] = fmt.Sprintf("$%d::pg_catalog.text[]", i+1)
+		names[i] = "k" + strconv.Itoa(i+1)
+	}
+	return "SELECT 0::pg_catalog.int4 AS place, " + header(tracked) + " AS doc UNION ALL " +
+		"SELECT k.place::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(d.doc) <= $" + strconv.Itoa(keyColumns+1) +
+		"::pg_catalog.int8 THEN d.doc END FROM unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS k (" +
+		strings.Join(names, ", ") + ", place), LATERAL (" + document + " OFFSET 0) AS d (doc)"
+}
+
+// loadTree writes the load statement of a tree of tables.
+func loadTree(c *compiled, tracked bool) string {
+	key := make([]string, len(c.root.key))
+	for i, at := range c.root.key {
+		key[i] = c.root.column(at) + " = " + c.keyTypes[i].parameter("k.k"+strconv.Itoa(i+1))
+	}
+	rows := selectRows(c, c.root) + " WHERE " + strings.Join(key, " AND ")
+	return loadStatement(tracked, len(key), "SELECT pg_catalog.row_to_json(r)::pg_catalog.text FROM ("+rows+") AS r")
+}
