@@ -22,6 +22,11 @@ type Config struct {
 	// Notify makes Plan and Apply write triggers that send NOTIFY. Commits
 	// that notify wait for one another; see OPERATIONS.md.
 	Notify bool
+	// GrantTo, if set, is a role that Plan and Apply let read the change table
+	// and call what a gateway calls: the role of URL when another one, the
+	// owner of the tables, applies. SELECT on the tables of the resources is
+	// granted by their owner.
+	GrantTo string
 	// MaxDocument is the size in bytes above which a JSON body is refused;
 	// 0 means 8 MiB.
 	MaxDocument int

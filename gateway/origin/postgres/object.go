@@ -1,0 +1,212 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/origin"
+)
+
+// objectKind is the word of SQL for what an object is.
+type objectKind string
+
+const (
+	schemaObject   objectKind = "SCHEMA"
+	tableObject    objectKind = "TABLE"
+	indexObject    objectKind = "INDEX"
+	functionObject objectKind = "FUNCTION"
+	triggerObject  objectKind = "TRIGGER"
+	rowObject      objectKind = "ROW"    // of slipstream.meta
+	grantObject    objectKind = "GRANTS" // to Config.GrantTo
+)
+
+// object is something that the freshness of resources needs.
+type object struct {
+	kind     objectKind
+	name     string // quoted as in DROP
+	resource string // "" for what all resources share
+	table    string // of an index
+	comment  string
+	sql      string // the statements that create or replace it
+	// definition is what the catalogs say about it if it is as it should be.
+	definition string
+	// tolerated is another definition that hears of all changes as well.
+	tolerated string
+}
+
+// title names the object for people.
+func (o object) title() string { return strings.ToLower(string(o.kind)) + " " + o.name }
+
+func (o object) public() origin.Object {
+	return origin.Object{Name: o.title(), Resource: o.resource, Comment: o.comment, SQL: o.sql}
+}
+
+// wanted returns everything that the resources of a schema need, in the order in
+// which it can be created.
+func wanted(s *schema, cfg Config) []object {
+	objects := sharedObjects()
+	for _, c := range s.resources {
+		if c.err == nil {
+			objects = append(objects, triggerObjects(c, cfg.Notify)...)
+		}
+	}
+	return objects
+}
+
+// The objects of the schema slipstream that every resource needs.
+const (
+	schemaName      = "slipstream"
+	changeName      = "slipstream.change"
+	metaName        = "slipstream.meta"
+	incarnationName = "slipstream.incarnation"
+	renewName       = "slipstream.renew()"
+	trimName        = "slipstream.trim(pg_catalog.interval, pg_catalog.int4)"
+	metaRowName     = "of slipstream.meta"
+)
+
+// Two-part keys of advisory locks: "slip" in ASCII, and what is locked.
+const (
+	lockClass = 0x736c6970
+	applyLock = 1
+	trimLock  = 2
+)
+
+func sharedObjects() []object {
+	return []object{
+		{kind: schemaObject, name: schemaName, comment: "holds everything but the triggers themselves",
+			sql: "CREATE SCHEMA slipstream;\nREVOKE ALL ON SCHEMA slipstream FROM PUBLIC", definition: "schema"},
+		{kind: tableObject, name: changeName, comment: "the record of changes that all triggers append to; one row for each document that a statement changes",
+			sql: changeSQL, definition: "r p xid xid8 not null pg_current_xact_id(), at timestamp with time zone not null clock_timestamp(), source text not null, key text"},
+		{kind: indexObject, name: "slipstream.change_xid", table: changeName, comment: "finds what became visible since a snapshot",
+			sql: "CREATE INDEX change_xid ON slipstream.change (xid)", definition: "CREATE INDEX change_xid ON slipstream.change USING btree (xid)"},
+		{kind: tableObject, name: metaName, comment: "says from which transaction on the record is complete, and of which server it is",
+			sql: metaSQL, definition: "r p format integer not null, system_identifier bigint not null, complete_from xid8 not null"},
+		{kind: tableObject, name: incarnationName, comment: "is emptied by recovery and promotion, when commits that were seen may be lost",
+			sql:        "CREATE UNLOGGED TABLE slipstream.incarnation (\n  id pg_catalog.uuid NOT NULL\n);\nREVOKE ALL ON TABLE slipstream.incarnation FROM PUBLIC",
+			definition: "r u id uuid not null"},
+		{kind: indexObject, name: "slipstream.incarnation_one", table: incarnationName, comment: "keeps slipstream.incarnation to one row",
+			sql: "CREATE UNIQUE INDEX incarnation_one ON slipstream.incarnation ((true))", definition: "CREATE UNIQUE INDEX incarnation_one ON slipstream.incarnation USING btree ((true))"},
+		{kind: functionObject, name: renewName, comment: "gives a new history its id",
+			sql:        functionSQL(renewName, "pg_catalog.uuid", ownPath, renewBody),
+			definition: functionDefinition("uuid", true, ownPathConfig, renewBody)},
+		{kind: functionObject, name: trimName, comment: "deletes old rows of slipstream.change, called by gateways every minute",
+			sql:        functionSQL("slipstream.trim(keep pg_catalog.interval, at_most pg_catalog.int4)", "pg_catalog.int8", ownPath, trimBody),
+			definition: functionDefinition("bigint", true, ownPathConfig, trimBody)},
+	}
+}
+
+// changeSQL creates the record of changes. Rows are appended and deleted, never
+// updated: two writers can neither wait on one another nor deadlock. Deleted rows
+// are the oldest, so a vacuum after every 50,000 keeps the start of the index
+// short; by default it would wait for a fifth of the table.
+const changeSQL = `CREATE TABLE slipstream.change (
+  xid pg_catalog.xid8 NOT NULL DEFAULT pg_catalog.pg_current_xact_id(), -- the writer's transaction
+  at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(), -- for trimming and statistics
+  source pg_catalog.text NOT NULL, -- the resource and the way in which the row changes its documents
+  key pg_catalog.text -- what the source records of the row; NULL: every document of the resource
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+  autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 200000);
+REVOKE ALL ON TABLE slipstream.change FROM PUBLIC`
+
+const metaSQL = `CREATE TABLE slipstream.meta (
+  format pg_catalog.int4 PRIMARY KEY CHECK (format = 1), -- so there is one row
+  system_identifier pg_catalog.int8 NOT NULL, -- of the cluster that the record is of
+  complete_from pg_catalog.xid8 NOT NULL -- all changes of this and later transactions are recorded
+);
+REVOKE ALL ON TABLE slipstream.meta FROM PUBLIC`
+
+// ownPath is the search path of functions that do not run once a statement and
+// can afford one.
+const (
+	ownPath       = " SET search_path = pg_catalog, pg_temp"
+	ownPathConfig = "search_path=pg_catalog, pg_temp"
+)
+
+// renewBody lets the unique index decide between callers: those who come second
+// wait for the first and then read its id.
+const renewBody = `
+BEGIN
+  IF NOT EXISTS (SELECT FROM slipstream.incarnation) THEN
+    INSERT INTO slipstream.incarnation (id) VALUES (gen_random_uuid()) ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN (SELECT id FROM slipstream.incarnation);
+END
+`
+
+// trimBody deletes the oldest rows, and raises complete_from above all of them in
+// the same transaction: who has not read them by then sees that something is gone.
+// Only transactions below the snapshot's xmin are looked at: they have ended, so
+// all rows they will ever have are there. The first one with a young row ends the
+// page; beyond it, rows that only look old (a clock set back) stay. A transaction
+// with more rows than one page is deleted in several calls, and complete_from is
+// above it from the first. One call is one index scan of at_most rows. Two
+// trimmers never wait on one another: the second leaves at once.
+var trimBody = fmt.Sprintf(`
+DECLARE
+  deleted bigint;
+  newest bigint;
+BEGIN
+  IF keep IS NULL OR keep < interval '1 minute' THEN
+    RAISE EXCEPTION 'slipstream.trim: keep is %%, expected at least 1 minute', keep USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  IF at_most IS NULL OR at_most < 1 THEN
+    RAISE EXCEPTION 'slipstream.trim: at_most is %%, expected at least 1', at_most USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  IF NOT pg_try_advisory_xact_lock(%d, %d) THEN
+    RETURN 0;
+  END IF;
+  WITH page AS MATERIALIZED (
+    SELECT c.ctid AS place, c.xid, c.at FROM slipstream.change AS c
+    WHERE c.xid < pg_snapshot_xmin(pg_current_snapshot())
+    ORDER BY c.xid LIMIT at_most
+  ), young AS MATERIALIZED (
+    SELECT p.xid FROM page AS p WHERE p.at >= now() - keep ORDER BY p.xid LIMIT 1
+  ), gone AS (
+    DELETE FROM slipstream.change AS c
+    WHERE c.ctid = ANY (ARRAY(SELECT p.place FROM page AS p WHERE NOT EXISTS (SELECT FROM young AS y WHERE y.xid <= p.xid)))
+    RETURNING c.xid::text::bigint AS xid
+  )
+  SELECT count(*), max(g.xid) INTO deleted, newest FROM gone AS g;
+  IF deleted > 0 THEN
+    UPDATE slipstream.meta SET complete_from = (newest + 1)::text::xid8
+    WHERE complete_from < (newest + 1)::text::xid8;
+  END IF;
+  RETURN deleted;
+END
+`, lockClass, trimLock)
+
+// metaRowSQL begins the record anew: it is complete from the first transaction on
+// that has not begun yet. Run last, when the locks that CREATE TRIGGER takes have
+// seen all earlier writers of the tables off; in READ COMMITTED, so that its
+// snapshot is that late.
+const metaRowSQL = `INSERT INTO slipstream.meta (format, system_identifier, complete_from)
+SELECT 1, s.system_identifier, pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) FROM pg_catalog.pg_control_system() AS s
+ON CONFLICT (format) DO UPDATE SET system_identifier = excluded.system_identifier, complete_from = excluded.complete_from`
+
+// resourceMark begins the bodies of trigger functions, then comes the resource.
+const resourceMark = "-- slipstream: resource "
+
+// functionSQL writes the statements that create or replace a function in plpgsql.
+func functionSQL(signature, returns, set, body string) string {
+	quote := "$body$"
+	for strings.Contains(body, quote) { // a column of that name
+		quote = "$" + "_" + quote[1:]
+	}
+	return fmt.Sprintf("CREATE OR REPLACE FUNCTION %s RETURNS %s LANGUAGE plpgsql SECURITY DEFINER%s AS %s%s%s;\nREVOKE ALL ON FUNCTION %[1]s FROM PUBLIC",
+		signature, returns, set, quote, body, quote)
+}
+
+// functionDefinition is what [readObjects] makes of a function's catalog row.
+func functionDefinition(returns string, definer bool, config, body string) string {
+	return fmt.Sprintf("plpgsql returns %s definer %t set %q\n%s", returns, definer, config, body)
+}
+
+// grantObjectFor is what a role needs to serve documents, besides SELECT on the
+// tables of the resources.
+func grantObjectFor(role string) object {
+	return object{kind: grantObject, name: "to " + quoteName(role), comment: "lets the gateway's role read the record and trim it",
+		definition: "granted",
+		sql: fmt.Sprintf("GRANT USAGE ON SCHEMA slipstream TO %[1]s;\n"+
+			"GRANT SELECT ON slipstream.change, slipstream.meta, slipstream.incarnation TO %[1]s;\n"+
+			"GRANT EXECUTE ON FUNCTION %[2]s, %[3]s TO %[1]s", quoteName(role), renewName, trimName)}
+}
