@@ -19,6 +19,10 @@ const (
 	Reload      Policy = iota // load it: fresh, at the origin's speed
 	ServeStale                // serve what is cached, marked stale
 	Unavailable               // refuse with ErrStale
+	// Verify waits until the stream has caught up, at most LoadTimeout, and
+	// then answers from cache or loads: one poll of the stream instead of a
+	// load for every document. Needs Config.Wake, else it is Reload.
+	Verify
 )
 
 // Resource is how documents of one resource are loaded and served. The zero
@@ -28,6 +32,11 @@ type Resource struct {
 	// Freshness is the X of the promise (default 1 s): a GET that begins more
 	// than X after a commit was acknowledged never returns the older version.
 	Freshness time.Duration
+	// NoPromise says that changes of the documents need not be heard of. A
+	// document is served for Freshness after its load began and then loaded
+	// again, whatever the stream says; the age alone keeps the bound. Events
+	// that come take effect all the same. Policy has no meaning then.
+	NoPromise bool
 	// Policy applies while the promise cannot be kept from the cache.
 	Policy Policy
 	// MissingTTL is how long a missing row is remembered (default 60 s;
@@ -78,6 +87,10 @@ type Config struct {
 	// in bytes (default 32 MiB, some 200,000 keys). Past it, loads under way
 	// are not stored.
 	MaxTombstones int
+	// Wake asks the stream to report at once: to call Advance with a horizon
+	// that is later than this call of Wake, as soon as it can. It is called from many
+	// goroutines at once and must not wait. Nil: policy Verify is Reload.
+	Wake func()
 }
 
 // noHorizon is the horizon before the first Advance and after a Void.
@@ -96,6 +109,7 @@ type Cache struct {
 	clock         Clock
 	maxTombstones int64
 	seed          maphash.Seed
+	wake          func()          // Config.Wake, may be nil
 	ctx           context.Context // ends with Close
 	cancel        context.CancelFunc
 
@@ -105,6 +119,8 @@ type Cache struct {
 	ledger   ledger
 	sweeping sync.Mutex     // held to begin a sweep and to set closed: none begins after Close has
 	work     sync.WaitGroup // the goroutines of loaders and sweeps; Close waits
+	moved    broadcast      // the horizon moved, or a promise or everything went
+	recent   recent
 
 	// Owned by the goroutine that drives Invalidations.
 	unseen   unseen // transactions of the young tombstones that no snapshot has shown yet
@@ -114,6 +130,7 @@ type Cache struct {
 
 	// Atomics. Written by the goroutine that drives Invalidations, read by all.
 	horizon    atomic.Int64 // time.Duration on clock, or noHorizon
+	sampler    sampler
 	storeFrom  atomic.Uint64
 	voids      atomic.Int64
 	voidReason atomic.Pointer[string]
@@ -131,6 +148,7 @@ type resourceState struct {
 	Resource
 	id     ResourceID
 	loader *loader
+	maxAge time.Duration // documents that are older are not served
 
 	counters resourceCounters
 
@@ -138,7 +156,7 @@ type resourceState struct {
 	// also by Purge), read by all.
 	generation atomic.Uint32          // documents of an earlier one are gone
 	flushedBy  atomic.Uint64          // greatest Tx of an event for all documents
-	broken     atomic.Pointer[string] // why there is no promise; nil while there is one
+	broken     atomic.Pointer[string] // why the stream's horizon means nothing here; nil while there is a promise
 }
 
 // shard holds the loads and recent invalidations of a part of the keys.
@@ -169,6 +187,7 @@ func New(config Config) (*Cache, error) {
 		tiers:         config.Tiers,
 		clock:         config.Clock,
 		maxTombstones: int64(config.MaxTombstones),
+		wake:          config.Wake,
 		seed:          maphash.MakeSeed(),
 		forms:         noForms{},
 	}
@@ -181,9 +200,13 @@ func New(config Config) (*Cache, error) {
 		c.shards[i].flights = make(map[Key]*keyFlights)
 	}
 	for i, r := range config.Resources {
-		state := &resourceState{Resource: r.withDefaults(), id: ResourceID(i)}
+		state := &resourceState{Resource: r.withDefaults(), id: ResourceID(i), maxAge: math.MaxInt64}
 		state.loader = newLoader(c, state)
 		why := "the stream of the origin has not reported yet"
+		if r.NoPromise {
+			// For good: SetPromise has no effect on it.
+			why, state.maxAge = "the resource is declared without a promise", state.Freshness
+		}
 		state.broken.Store(&why)
 		c.resources = append(c.resources, state)
 	}
@@ -218,5 +241,5 @@ func (c *Cache) Close() error {
 func (c *Cache) Now() time.Duration { return c.clock() }
 
 func (c *Cache) shardOf(key Key) *shard {
-	return &c.shards[maphash.String(c.seed, key.ID)%uint64(len(c.shards))]
+	return &c.shards[c.hash(key)%uint64(len(c.shards))]
 }

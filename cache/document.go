@@ -67,6 +67,10 @@ func (d *Document) Missing() bool { return d.body == nil }
 // LoadedAt returns when the load of the document began, on the cache's clock.
 func (d *Document) LoadedAt() time.Duration { return d.loadedAt }
 
+// XMin returns the part of the document's snapshot that is kept: every transaction
+// below it was visible.
+func (d *Document) XMin() Tx { return d.xmin }
+
 // Form returns the form in the slot, nil if none was made yet.
 func (d *Document) Form(slot FormSlot) *Form { return d.forms[slot].Load() }
 

@@ -69,7 +69,7 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32
 	since := start - r.Freshness
 	// Read before the shard is locked: a change is applied (and detaches the
 	// flight) before the horizon moves past it.
-	covered := c.holds(r, start)
+	covered := c.covered(r, start)
 
 	s := c.shardOf(key)
 	s.mu.Lock()
@@ -187,11 +187,11 @@ func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 	case f.doc.Missing() && r.MissingTTL < 0:
 		return false
 	case f.unwanted,
-		r.broken.Load() != nil,               // nobody would tell of its changes
-		o.generation != r.generation.Load(),  // flushed since the statement began
-		o.statement <= c.storeFrom.Load(),    // began before tombstones were dropped
-		!o.seen.Sees(Tx(r.flushedBy.Load())), // the flush itself is missing in it
-		!s.tombs.allow(f.key, o.seen):        // a change of the key is missing in it
+		r.broken.Load() != nil && !r.NoPromise, // nobody would tell of its changes
+		o.generation != r.generation.Load(),    // flushed since the statement began
+		o.statement <= c.storeFrom.Load(),      // began before tombstones were dropped
+		r.missesFlush(o.seen),                  // the flush itself is missing in it
+		!s.tombs.allow(f.key, o.seen):          // a change of the key is missing in it
 		r.counters.refused.Add(1)
 		return false
 	}
@@ -200,6 +200,15 @@ func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 	}
 	s.settled[settledSlot(f.key)].Add(1)
 	return true
+}
+
+// missesFlush reports whether the last flush of the resource may be absent from
+// what was read in seen. The zero Snapshot misses even transaction 0, the flush
+// that never was, so that what it was read in is not stored; without a promise the
+// age bounds such a document, as long as no flush is known.
+func (r *resourceState) missesFlush(seen Snapshot) bool {
+	last := Tx(r.flushedBy.Load())
+	return !seen.Sees(last) && (last != 0 || !r.NoPromise)
 }
 
 // leave takes f out of its key's flights and starts the one that is parked.

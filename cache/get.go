@@ -46,23 +46,33 @@ func (c *Cache) Peek(key Key, start time.Duration) (Answer, bool) {
 	for _, t := range c.tiers {
 		if d := t.Peek(key); d != nil && c.usable(r, d, start) {
 			r.counters.hits.add()
+			if c.sampler.wanted.Load() {
+				c.sampler.take(key)
+			}
 			return Answer{Doc: d, Tier: t.Name()}, true
 		}
 	}
 	return Answer{}, false
 }
 
-// holds reports whether everything acknowledged earlier than X before start has
-// been applied: the condition for serving from a tier.
+// holds reports whether tiers may be asked: the horizon covers what a GET at start
+// needs, or the age of each document will tell.
 func (c *Cache) holds(r *resourceState, start time.Duration) bool {
+	return c.covered(r, start) || r.NoPromise
+}
+
+// covered reports whether everything acknowledged earlier than X before start has
+// been applied. It is never so without a promise.
+func (c *Cache) covered(r *resourceState, start time.Duration) bool {
 	h := c.horizon.Load()
 	return h != noHorizon && start-time.Duration(h) <= r.Freshness && r.broken.Load() == nil
 }
 
 // usable reports whether a document found in a tier is still one: not flushed
-// with its resource, and, for a missing row, not remembered for too long.
+// with its resource, not too old without a promise, and, for a missing row, not
+// remembered for too long.
 func (c *Cache) usable(r *resourceState, d *Document, start time.Duration) bool {
-	return d.generation == r.generation.Load() &&
+	return d.generation == r.generation.Load() && start-d.loadedAt <= r.maxAge &&
 		(!d.Missing() || start-d.loadedAt <= r.MissingTTL)
 }
 
@@ -91,7 +101,13 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 		case r.Policy == Unavailable:
 			r.counters.unavailable.Add(1)
 			return Answer{}, ErrStale
+		case r.Policy == Verify && held && c.wake != nil:
+			a, ok, err := c.verify(ctx, r, key, start)
+			if ok || err != nil {
+				return a, err
+			}
 		}
+		r.counters.reloaded.Add(1)
 		superseded = held
 	}
 	f, joined, err := (*flight)(nil), false, errSettled

@@ -18,6 +18,7 @@ func (c *Cache) Apply(events []Event) {
 		r.counters.events.Add(1)
 		c.invalidate(e)
 	}
+	c.remember(events)
 	if c.tombstoneSize.Load() > c.maxTombstones {
 		c.dropTombstones()
 	}
@@ -99,6 +100,7 @@ func (c *Cache) sweep() {
 func (c *Cache) Advance(horizon time.Duration, seen Snapshot) {
 	c.forget(seen)
 	c.horizon.Store(int64(horizon))
+	c.moved.send()
 }
 
 // forget drops tombstones that no load can need any more. A change that a
@@ -173,6 +175,7 @@ func (c *Cache) Void(reason string) {
 	for _, t := range c.tiers {
 		t.Clear()
 	}
+	c.moved.send()
 }
 
 // SetPromise implements [Invalidations].
@@ -180,6 +183,8 @@ func (c *Cache) SetPromise(resource ResourceID, ok bool, why string) {
 	r := c.resources[resource]
 	before := r.broken.Load()
 	switch {
+	case r.NoPromise:
+		return
 	case ok && before == nil:
 		return
 	case ok:
@@ -192,14 +197,19 @@ func (c *Cache) SetPromise(resource ResourceID, ok bool, why string) {
 		r.broken.Store(&why)
 		if before == nil {
 			c.flush(r)
+			c.moved.send()
 		}
 	}
 }
 
 // Promise reports whether documents of the resource may be served from cache at
-// this moment, and if not, why.
+// this moment, and if not, why. A resource that is declared without a promise is
+// always served from cache.
 func (c *Cache) Promise(resource ResourceID) (ok bool, why string) {
 	r := c.resources[resource]
+	if r.NoPromise {
+		return true, ""
+	}
 	if why := r.broken.Load(); why != nil {
 		return false, *why
 	}

@@ -36,7 +36,8 @@ type Origin interface {
 // Batch is what one Load returned.
 type Batch struct {
 	// Snapshot is what the statement saw. The zero Snapshot sees nothing, not
-	// even a transaction 0: the documents are answered with, but never stored.
+	// even a transaction 0: the documents are answered with, but not stored,
+	// unless their resource has no promise, so that their age is their bound.
 	Snapshot Snapshot
 	Docs     []Loaded
 }

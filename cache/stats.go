@@ -37,6 +37,8 @@ type resourceCounters struct {
 	halved      atomic.Int64
 	refused     atomic.Int64
 	stale       atomic.Int64
+	verified    atomic.Int64
+	reloaded    atomic.Int64
 	unavailable atomic.Int64
 	overloaded  atomic.Int64
 	events      atomic.Int64
@@ -58,11 +60,14 @@ type ResourceStats struct {
 	Refused     int64 // loaded documents not stored, because a newer change was known
 	Stale       int64 // answers served marked stale
 	Unavailable int64 // answers refused because the promise could not be kept
+	Verified    int64 // of the hits: those that waited for the stream to vouch for them
+	Reloaded    int64 // GETs that loaded because the promise could not be kept from the cache
 	Overloaded  int64 // answers refused because too many keys waited
 	Events      int64 // invalidations of single documents
 	Flushes     int64 // invalidations of the whole resource
 	InFlight    int64 // keys being loaded now
 	Promised    bool  // whether the stream hears of every change
+	NoPromise   bool  // whether the resource is declared without a promise
 	Why         string
 }
 
@@ -122,6 +127,9 @@ func (r *resourceState) stats() ResourceStats {
 		Refused:     n.refused.Load(),
 		Stale:       n.stale.Load(),
 		Unavailable: n.unavailable.Load(),
+		Verified:    n.verified.Load(),
+		Reloaded:    n.reloaded.Load(),
+		NoPromise:   r.NoPromise,
 		Overloaded:  n.overloaded.Load(),
 		Events:      n.events.Load(),
 		Flushes:     n.flushes.Load(),

@@ -1,0 +1,71 @@
+package cache
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// broadcast wakes everybody who waits for the next of a kind of moment. A moment
+// for which nobody waits costs a lock and nothing else; the channel exists only
+// while somebody waits.
+type broadcast struct {
+	// Guarded by mu.
+	mu   sync.Mutex
+	next chan struct{} // closed at the next moment; nil while nobody waits
+}
+
+// wait returns a channel that is closed at the next moment. Whoever looks for
+// what the moment changes must take the channel first: then a moment between the
+// look and the wait is not lost.
+func (b *broadcast) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == nil {
+		b.next = make(chan struct{})
+	}
+	return b.next
+}
+
+// send is the moment.
+func (b *broadcast) send() {
+	b.mu.Lock()
+	waiting := b.next
+	b.next = nil
+	b.mu.Unlock()
+	if waiting != nil {
+		close(waiting)
+	}
+}
+
+// verify answers from the tiers as soon as the horizon holds for start, and asks
+// the stream to move it there. One report of the stream verifies everything that is
+// cached, so that any number of callers costs one poll.
+//
+// False without an error means that only a load will do: the document went
+// meanwhile, its resource lost the promise, or LoadTimeout passed.
+func (c *Cache) verify(ctx context.Context, r *resourceState, key Key, start time.Duration) (Answer, bool, error) {
+	patience, cancel := context.WithTimeout(ctx, r.LoadTimeout)
+	defer cancel()
+	for {
+		moved := c.moved.wait()
+		if c.covered(r, start) {
+			a, ok := c.Peek(key, start)
+			if ok {
+				r.counters.verified.Add(1)
+			}
+			return a, ok, nil
+		}
+		if _, held := c.unverified(r, key, start); !held || r.broken.Load() != nil {
+			return Answer{}, false, nil
+		}
+		c.wake()
+		select {
+		case <-moved:
+		case <-c.ctx.Done():
+			return Answer{}, false, ErrClosed
+		case <-patience.Done():
+			return Answer{}, false, ctx.Err() // nil when only LoadTimeout has passed
+		}
+	}
+}
