@@ -37,9 +37,27 @@ type Config struct {
 
 // Origin says where the documents come from.
 type Origin struct {
-	// URL is "sqlite:path" (relative to Dir) or "sqlite:///absolute/path".
-	// It may hold a password: print it only through [Config.Redacted].
+	// URL is "sqlite:path" (relative to Dir), "sqlite:///absolute/path" or
+	// "postgres://user@host/database", with several hosts and parameters as
+	// PostgreSQL's own programs take them. It may hold a password: print it
+	// only through [Config.Redacted].
 	URL string
+	// StreamURL is where the stream of changes connects: directly to the
+	// server, when URL leads through a pooler. Default: URL. This and all
+	// below is for PostgreSQL alone.
+	StreamURL string
+	// Notify makes the triggers send NOTIFY and the stream listen: a change
+	// is heard of at once instead of after Poll. Commits that notify wait for
+	// one another.
+	Notify bool
+	// Poll is how often the stream asks for changes. Default 25 ms.
+	Poll time.Duration
+	// Connections is how many loads may run at once. Default: the sum of
+	// Load.Concurrency of all resources, at most 16. The stream has a
+	// connection of its own on top.
+	Connections int
+	// KeepChanges is how long rows of the change table are kept. Default 24 h.
+	KeepChanges time.Duration
 	// Dir is the folder of the configuration file. [Load] sets it; empty
 	// means the working directory.
 	Dir string
@@ -69,6 +87,7 @@ type Policy string
 // Policies of a resource.
 const (
 	Reload      Policy = "reload"      // each GET loads from the origin
+	Verify      Policy = "verify"      // wait for the stream to catch up, at most Load.Timeout, then as Reload
 	Stale       Policy = "stale"       // serve what is cached, marked as stale
 	Unavailable Policy = "unavailable" // answer 503
 )
@@ -164,7 +183,40 @@ func (c Config) WithDefaults() Config {
 		orElse(&r.Load.Timeout, d.Load.Timeout)
 		orElse(&r.Load.Queue, d.Load.Queue)
 	}
+	if c.Origin.isPostgres() {
+		orElse(&c.Origin.Poll, 25*time.Millisecond)
+		orElse(&c.Origin.Connections, c.loadsAtOnce())
+		orElse(&c.Origin.KeepChanges, 24*time.Hour)
+	}
 	return c
+}
+
+// maxDefaultConnections is more statements at once than most servers have cores;
+// more would only wait for one another there.
+const maxDefaultConnections = 16
+
+// loadsAtOnce is how many statements the resources may send together.
+func (c *Config) loadsAtOnce() int {
+	sum := 0
+	for i := range c.Resources {
+		sum += c.Resources[i].Load.Concurrency
+	}
+	return min(sum, maxDefaultConnections)
+}
+
+// MinFreshness returns the tightest promise of the resources that have one, and
+// [Config.Freshness] if none has.
+func (c *Config) MinFreshness() time.Duration {
+	least := time.Duration(0)
+	for i := range c.Resources {
+		if r := &c.Resources[i]; !r.NoPromise && (least == 0 || r.Freshness < least) {
+			least = r.Freshness
+		}
+	}
+	if least == 0 {
+		return c.Freshness
+	}
+	return least
 }
 
 func orElse[T comparable](field *T, def T) {

@@ -10,18 +10,66 @@ import (
 )
 
 // supportedOrigins is part of every message about a scheme.
-const supportedOrigins = `"sqlite:path" (relative to the configuration file) or "sqlite:///absolute/path"`
+const supportedOrigins = `"sqlite:path" (relative to the configuration file), "sqlite:///absolute/path" or ` + postgresExample
+
+// expectedSQLite is part of messages about what is SQLite for certain.
+const expectedSQLite = `"sqlite:path" (relative to the configuration file) or "sqlite:///absolute/path"`
+
+// Driver is the kind of a database.
+type Driver string
+
+// The drivers that a URL can name.
+const (
+	SQLite     Driver = "sqlite"
+	PostgreSQL Driver = "postgres"
+)
+
+// Driver returns the kind of database that URL leads to, and what is wrong with
+// the URL. The errors do not repeat the URL, which may hold a password.
+func (o Origin) Driver() (Driver, error) {
+	driver, err := o.scheme()
+	switch {
+	case err != nil:
+		return "", err
+	case driver == PostgreSQL:
+		_, err = parsePostgresURL(o.URL)
+	default:
+		_, err = o.SQLitePath()
+	}
+	return driver, err
+}
+
+// scheme returns the driver by the URL's scheme alone.
+func (o Origin) scheme() (Driver, error) {
+	scheme, rest, found := strings.Cut(o.URL, ":")
+	switch {
+	case !found || scheme == "":
+		return "", fmt.Errorf("no scheme; expected %s", supportedOrigins)
+	case strings.EqualFold(scheme, "sqlite"):
+		return SQLite, nil
+	case !strings.EqualFold(scheme, "postgres") && !strings.EqualFold(scheme, "postgresql"):
+		return "", fmt.Errorf("scheme %s is not supported; expected %s", quoteScheme(scheme), supportedOrigins)
+	case !strings.HasPrefix(rest, "//"):
+		return "", errors.New(`no "//" after the scheme; expected ` + postgresExample)
+	}
+	return PostgreSQL, nil
+}
+
+// isPostgres says that the fields of PostgreSQL apply.
+func (o Origin) isPostgres() bool {
+	driver, err := o.scheme()
+	return err == nil && driver == PostgreSQL
+}
 
 // SQLitePath returns the file that URL names, made absolute by Dir if that is
 // set. The errors do not repeat the URL, which may hold a password.
 func (o Origin) SQLitePath() (string, error) {
-	scheme, rest, found := strings.Cut(o.URL, ":")
-	if !found || scheme == "" {
-		return "", fmt.Errorf("no scheme; expected %s", supportedOrigins)
+	if driver, err := o.scheme(); err != nil {
+		return "", err
+	} else if driver != SQLite {
+		return "", errors.New("not an SQLite file; expected " + expectedSQLite)
 	}
-	if !strings.EqualFold(scheme, "sqlite") {
-		return "", fmt.Errorf("scheme %s is not supported; expected %s", quoteScheme(scheme), supportedOrigins)
-	}
+	_, rest, _ := strings.Cut(o.URL, ":")
 	if hostPath, ok := strings.CutPrefix(rest, "//"); ok {
 		if !strings.HasPrefix(hostPath, "/") {
 			return "", errors.New(`an SQLite file has no host; expected "sqlite:path" or three slashes, "sqlite:///absolute/path"`)
@@ -36,7 +84,7 @@ func (o Origin) SQLitePath() (string, error) {
 	case err != nil:
 		return "", errors.New(`a "%" that is not followed by two hexadecimal digits; expected "%25" for the sign itself`)
 	case path == "" || strings.HasSuffix(path, "/"):
-		return "", errors.New("no file name; expected " + supportedOrigins)
+		return "", errors.New("no file name; expected " + expectedSQLite)
 	case path == ":memory:":
 		return "", errors.New("a database in memory has no other writers; expected a file")
 	case strings.ContainsRune(path, 0):
@@ -66,34 +114,19 @@ func quoteScheme(s string) string {
 	return `"` + s + `"`
 }
 
-// redactURL hides the password and every parameter whose name sounds like one.
-// A URL that cannot be read is hidden as a whole.
+// redactURL hides the password and every parameter that holds one. A URL that
+// cannot be read is hidden as a whole.
 func redactURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		if strings.HasPrefix(raw, "sqlite:") {
-			return raw // an odd file name; there is no place for a password
-		}
-		return hidden
+	if strings.HasPrefix(strings.ToLower(raw), "sqlite:") {
+		return raw // an odd file name at worst; there is no place for a password
 	}
-	if u.User != nil {
-		if _, has := u.User.Password(); has {
-			u.User = url.UserPassword(u.User.Username(), hidden)
-		}
+	if u, err := parsePostgresURL(raw); err == nil {
+		return u.redacted()
 	}
-	if u.RawQuery != "" {
-		q := u.Query()
-		for name := range q {
-			if soundsSecret(name) {
-				q.Set(name, hidden)
-			}
-		}
-		u.RawQuery = q.Encode()
+	if raw == "" {
+		return ""
 	}
-	if u.User == nil && u.RawQuery == "" {
-		return raw
-	}
-	return u.String()
+	return hidden
 }
 
 const hidden = "hidden"

@@ -170,6 +170,14 @@ func withoutLines(c *Config) *Config {
 	}
 	for i := range d.Resources {
 		d.Resources[i].Line = 0
+		if q := d.Resources[i].Query; q != nil {
+			without := *q
+			without.Line, without.Depends = 0, append([]resource.Depend(nil), q.Depends...)
+			for j := range without.Depends {
+				without.Depends[j].Line = 0
+			}
+			d.Resources[i].Query = &without
+		}
 		d.Resources[i].Root = node(d.Resources[i].Root)
 	}
 	return &d
@@ -210,17 +218,27 @@ func TestLoadResolvesPaths(t *testing.T) {
 	}
 }
 
-// TestRedacted: an origin of another scheme cannot come from a file yet, but
-// a password in it must not be shown either.
+// TestRedacted: a password is hidden wherever it stands, and a URL in which its
+// place is not certain is hidden as a whole.
 func TestRedacted(t *testing.T) {
 	for _, test := range []struct{ url, want string }{
 		{"sqlite:a b%.db", "sqlite:a b%.db"},
 		{"postgres://app@db/shop", "postgres://app@db/shop"},
+		{"postgres://app:@db/shop", "postgres://app:hidden@db/shop"},
 		{"postgres://app:hunter2@db/shop?sslmode=require", "postgres://app:hidden@db/shop?sslmode=require"},
-		{"postgres://db/shop?user=app&password=hunter2", "postgres://db/shop?password=hidden&user=app"},
+		{"postgres://db/shop?user=app&password=hunter2", "postgres://db/shop?user=app&password=hidden"},
+		{"postgres://db/shop?p%61ssword=hunter2&sslpassword=hunter2&passfile=/p", "postgres://db/shop?password=hidden&sslpassword=hidden&passfile=/p"},
+		{"postgresql://app:hunter%32@a:5432,[::1]:5433,c/shop", "postgresql://app:hidden@a:5432,[::1]:5433,c/shop"},
+		{"postgresql://app:hunter2@", "postgresql://app:hidden@"},
 		{"postgres://app:hunter2@db:port/%", "hidden"},
+		{"postgres://app:hunter2/x@db/shop", "hidden"},
+		{"postgres://app:hunter2?x@db/shop", "hidden"},
+		{"postgres://app:a@hunter2@db/shop", "hidden"},
+		{"postgres://db/shop?options=a@b:hunter2", "hidden"},
+		{"host=db password=hunter2", "hidden"},
+		{"", ""},
 	} {
-		c := Config{Origin: Origin{URL: test.url}}
+		c := Config{Origin: Origin{URL: test.url, StreamURL: test.url}}
 		got := string(c.Redacted())
 		if strings.Contains(got, "hunter2") {
 			t.Errorf("%s: shows the password:\n%s", test.url, got)
@@ -231,6 +249,43 @@ func TestRedacted(t *testing.T) {
 		if c.Origin.URL != test.url {
 			t.Errorf("%s: was changed by showing it", test.url)
 		}
+	}
+}
+
+// TestPostgresURL holds what is accepted; the driver must agree, which the tests
+// of the origin show.
+func TestPostgresURL(t *testing.T) {
+	for _, good := range []string{
+		"postgres://", "postgres:///shop", "postgres://db", "postgres://db:5432", "postgres://db:/shop", "postgres://app@/shop",
+		"postgres://a,b:5433,[::1],[fe80::1%25eth0]:5432/shop", "postgres://%2Fvar%2Frun%2Fpostgresql/shop",
+		"postgresql://%61pp:p%40ss%3A%2F@db/my%20shop?application_name=a%26b&options=-c%20geqo%3Doff", "postgres://db?connect_timeout=5",
+	} {
+		if driver, err := (Origin{URL: good}).Driver(); err != nil || driver != PostgreSQL {
+			t.Errorf("%s: %q, %v", good, driver, err)
+		}
+	}
+}
+
+// TestDefaultsOfPostgres: what the file leaves out depends on the resources.
+func TestDefaultsOfPostgres(t *testing.T) {
+	load := func(resources string) *Config {
+		t.Helper()
+		c, err := Parse("defaults.yaml", []byte("origin: { url: \"postgres://db/shop\" }\nfreshness: 2s\nresources:\n"+resources))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := load("  a: { table: a, key: [a], load: { concurrency: 2 } }\n  b: { table: b, key: [b], freshness: 300ms, promise: none }\n")
+	if o := c.Origin; o.Connections != 6 || o.Poll != 25*time.Millisecond || o.KeepChanges != 24*time.Hour {
+		t.Errorf("%+v; expected 6 connections, 25ms, 24h", o)
+	}
+	if d := c.MinFreshness(); d != 2*time.Second {
+		t.Errorf("tightest freshness %v; expected 2s, the other has no promise", d)
+	}
+	c = load("  a: { table: a, key: [a], load: { concurrency: 100 } }\n  b: { table: b, key: [b], freshness: 300ms }\n")
+	if c.Origin.Connections != 16 || c.MinFreshness() != 300*time.Millisecond {
+		t.Errorf("%+v, %v; expected 16 connections, 300ms", c.Origin, c.MinFreshness())
 	}
 }
 

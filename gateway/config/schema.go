@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -22,8 +21,7 @@ const (
 func configFields() []field[Config] {
 	def := Default()
 	return []field[Config]{
-		required(object("origin", "where the documents are loaded from", originFields,
-			func(c *Config) *Origin { return &c.Origin })),
+		originField(),
 		withDefault(one("freshness", "the promise: a GET that begins more than this after a commit never returns the older version",
 			freshness(), func(c *Config) *time.Duration { return &c.Freshness }), &def),
 		required(resourcesField()),
@@ -42,33 +40,6 @@ func configFields() []field[Config] {
 // freshness has a floor of twice the 100 ms after which the stream of changes is
 // asked again: below it the promise could not be kept for long.
 func freshness() kind[time.Duration] { return duration(200*time.Millisecond, time.Hour) }
-
-func originFields() []field[Origin] {
-	url := kind[string]{
-		expected: supportedOrigins,
-		parse: func(t text) (string, string) {
-			if t.number || t.truth {
-				return "", t.String()
-			}
-			return t.s, ""
-		},
-		format: func(s string) any { return s },
-		schema: schema{"type": "string", "minLength": 1},
-	}
-	f := required(one("url", "the database: "+supportedOrigins, url, func(o *Origin) *string { return &o.URL }))
-	read := f.read
-	f.read = func(p *parser, v value, into *Origin) {
-		before := len(p.errors)
-		read(p, v, into)
-		if len(p.errors) > before {
-			return
-		}
-		if _, err := into.SQLitePath(); err != nil {
-			p.failAt(v, "%s", err)
-		}
-	}
-	return []field[Origin]{f}
-}
 
 func tierFields() []field[Tiers] {
 	def := Default()
@@ -143,12 +114,12 @@ func resourcesField() field[Config] {
 				}
 				r := Resource{Resource: resource.Resource{Name: name, Line: position(v.key).Line}}
 				p.tables = p.tables[:0]
-				readObject(p, v, resourceFields(), &r)
+				readResource(p, v, into.Origin, &r)
 				into.Resources = append(into.Resources, r)
 			},
 			write:  func(r *Resource) (string, any) { return r.Name, writeObject(resourceFields(), r) },
 			names:  schema{"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"},
-			schema: func() schema { return objectSchema(resourceFields()) },
+			schema: resourceSchema,
 		})
 }
 
@@ -168,15 +139,18 @@ func resourceFields() []field[Resource] {
 	def := defaultResource(time.Second)
 	root := func(r *Resource) *resource.Node { return &r.Root }
 	return []field[Resource]{
-		required(tableField(root)),
-		required(list("key", "the columns that make the key, in the order of the path, such as [deptno]",
-			identifier("the name of a column"), maxKey, strings.EqualFold, func(r *Resource) *[]string { return &r.Key })),
+		written(tableField(root)),
+		sqlField(),
+		required(keyField()),
+		dependsField(),
 		columnsField(root),
 		bigintField(),
 		one("freshness", "overrides the promise of the whole file",
 			freshness(), func(r *Resource) *time.Duration { return &r.Freshness }),
-		withDefault(one("on_stale", "what a GET gets while the promise cannot be kept",
-			oneOf(Reload, Stale, Unavailable), func(r *Resource) *Policy { return &r.OnStale }), &def),
+		promiseField(),
+		withDefault(one("on_stale", "what a GET gets while the promise cannot be kept; verify waits for the stream of changes to catch up, "+
+			"at most load.timeout, and answers from the cache if it does, and else by a load",
+			oneOf(Reload, Verify, Stale, Unavailable), func(r *Resource) *Policy { return &r.OnStale }), &def),
 		withDefault(one("cache_control", "the Cache-Control header of the documents",
 			headerValue("a Cache-Control header, such as no-cache"), func(r *Resource) *string { return &r.CacheControl }), &def),
 		withDefault(one("missing_ttl", "how long the absence of a row is remembered; 0s: not at all",
@@ -218,7 +192,12 @@ func bigintField() field[Resource] {
 			readScalar(p, v, k, &choice)
 			into.BigintAsString = choice == "string"
 		},
-		write:  func(from *Resource) any { return word(from) },
+		write: func(from *Resource) any {
+			if from.Query != nil {
+				return nil // the statement writes its numbers itself
+			}
+			return word(from)
+		},
 		schema: func() schema { return k.schema },
 	}
 	return withDefault(f, &Resource{})

@@ -183,7 +183,8 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"missing-required", "missing-in-resource", "unknown-field", "wrong-type", "choices", "counts",
-		"children", "children-empty", "columns", "resource-name", "resources-empty", "size-unit", "key-columns", "empty-key"} {
+		"children", "children-empty", "columns", "resource-name", "resources-empty", "size-unit", "key-columns", "empty-key",
+		"postgres-fields", "sql-fields", "sql", "depends"} {
 		data, err := os.ReadFile("testdata/bad/" + name + ".yaml")
 		if err != nil {
 			t.Fatal(err)
@@ -223,6 +224,8 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 		{"root", file("", "", "", "", "", intruder), at()},
 		{"origin", file(intruder, "", "", "", "", ""), at("properties", "origin")},
 		{"resource", file("", intruder+",", "", "", "", ""), resourceSchema},
+		{"depends", "origin: { url: \"postgres://db\" }\nresources: { a: { sql: \"SELECT $1\", key: { a: text }, depends: [ { table: t, key: a, " + intruder + " } ] } }\n",
+			resourceSchema["depends"].(map[string]any)["items"].(map[string]any)["properties"].(map[string]any)},
 		{"load", file("", "", intruder, "", "", ""), resourceSchema["load"].(map[string]any)["properties"].(map[string]any)},
 		{"child", file("", "", "", intruder+",", "", ""), at("$defs", "child")},
 		{"grandchild", file("", "", "", "", intruder, ""), at("$defs", "child")},

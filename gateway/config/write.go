@@ -21,6 +21,7 @@ func (c *Config) Marshal() []byte {
 func (c *Config) Redacted() []byte {
 	shown := *c
 	shown.Origin.URL = redactURL(c.Origin.URL)
+	shown.Origin.StreamURL = redactURL(c.Origin.StreamURL)
 	return shown.Marshal()
 }
 
@@ -38,6 +39,12 @@ func writeMembers(b *strings.Builder, m members, indent int) {
 			b.WriteByte('\n')
 			writeMembers(b, v, indent+1)
 			continue
+		case []members:
+			b.WriteByte('\n')
+			for _, item := range v {
+				writeItem(b, item, indent+1)
+			}
+			continue
 		case []any:
 			b.WriteString(" [")
 			for i, item := range v {
@@ -53,6 +60,14 @@ func writeMembers(b *strings.Builder, m members, indent int) {
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// writeItem writes a mapping as an element of a list: "- " stands where the
+// first name would be indented by two more.
+func writeItem(b *strings.Builder, m members, indent int) {
+	var item strings.Builder
+	writeMembers(&item, m, indent+1)
+	b.WriteString(strings.Repeat("  ", indent) + "- " + strings.TrimLeft(item.String(), " "))
 }
 
 func writeScalar(b *strings.Builder, v any) {

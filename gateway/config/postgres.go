@@ -1,0 +1,170 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// This file reads connection URLs of PostgreSQL. They are not URLs of the
+// standard ("postgres://a:5432,b:5432/shop" names two hosts), so net/url cannot
+// read them. What it accepts is stricter than the driver: every part is certain,
+// so that the password in it can always be found and hidden.
+
+// postgresSchemes are those that the driver knows, in lower case only.
+var postgresSchemes = []string{"postgres://", "postgresql://"}
+
+const postgresExample = `"postgres://user@host/database"`
+
+// maxURL bounds a connection URL; ten hosts with long names need 3,000 bytes.
+const maxURL = 8 << 10
+
+// postgresURL is a connection URL in parts, percent-encoded as written.
+type postgresURL struct {
+	scheme      string // with "://"
+	user        string
+	password    string
+	hasUser     bool
+	hasPassword bool
+	hosts       string // "a:5432,b", may be empty
+	path        string // "", "/" or "/database"
+	query       []parameter
+}
+
+type parameter struct{ name, value string }
+
+// parsePostgresURL takes a connection URL apart. The errors do not repeat any of
+// it: a slip of the hand can put the password anywhere.
+func parsePostgresURL(raw string) (u postgresURL, err error) {
+	rest := ""
+	for _, scheme := range postgresSchemes {
+		if len(raw) >= len(scheme) && strings.EqualFold(raw[:len(scheme)], scheme) {
+			u.scheme, rest = raw[:len(scheme)], raw[len(scheme):]
+		}
+	}
+	switch {
+	case u.scheme == "":
+		return u, errors.New("no connection URL of PostgreSQL; expected " + postgresExample)
+	case u.scheme != strings.ToLower(u.scheme):
+		return u, errors.New("the scheme is not in lower case; expected " + postgresExample)
+	case len(raw) > maxURL:
+		return u, fmt.Errorf("a URL of %d bytes; expected %d at most", len(raw), maxURL)
+	case strings.ContainsFunc(rest, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '#' }):
+		return u, errors.New(`a blank, a control character or "#" in the URL; expected %20, %23 and their like`)
+	case !isPercentEncoded(rest):
+		return u, errors.New(`a "%" that is not followed by two hexadecimal digits, or %00; expected "%25" for the sign itself`)
+	}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	if strings.Count(authority, "@") > 1 || strings.Contains(tail, "@") {
+		return u, errors.New(`an "@" that does not end user and password; expected %40 for the sign itself, and %2F and %3F for "/" and "?" in a password`)
+	}
+	if before, after, found := strings.Cut(authority, "@"); found {
+		u.hasUser, authority = true, after
+		u.user, u.password, u.hasPassword = strings.Cut(before, ":")
+		if strings.Contains(u.password, ":") {
+			return u, errors.New(`a ":" in the password; expected %3A`)
+		}
+	}
+	u.hosts = authority
+	if err := checkHosts(u.hosts); err != nil {
+		return u, err
+	}
+	query, hasQuery := "", false
+	u.path, query, hasQuery = strings.Cut(tail, "?")
+	if strings.Count(u.path, "/") > 1 {
+		return u, errors.New(`more than one "/" before the parameters; expected one database, with %2F for the sign in its name`)
+	}
+	if hasQuery {
+		u.query, err = parseParameters(query)
+	}
+	return u, err
+}
+
+// isPercentEncoded says that each "%" stands before two hexadecimal digits that
+// are not 00.
+func isPercentEncoded(s string) bool {
+	decoded, err := url.PathUnescape(s)
+	return err == nil && !strings.ContainsRune(decoded, 0)
+}
+
+func checkHosts(hosts string) error {
+	for host := range strings.SplitSeq(hosts, ",") {
+		name, port, hasPort := strings.Cut(host, ":")
+		if strings.HasPrefix(host, "[") {
+			inside, after, closed := strings.Cut(host[1:], "]")
+			if !closed || inside == "" || after != "" && after[0] != ':' {
+				return errors.New("an IPv6 address without its brackets; expected [::1] or [::1]:5432")
+			}
+			name, port, hasPort = inside, strings.TrimPrefix(after, ":"), after != ""
+		}
+		if strings.ContainsAny(name, "[]") {
+			return errors.New("a bracket in the name of a host; expected names, IPv4 addresses, or IPv6 addresses in brackets")
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); hasPort && port != "" && (err != nil || n == 0) {
+			return errors.New(`no port from 1 to 65535 after a host and ":"; expected host:port, several with commas between, ` +
+				`and %3A for ":" in user or password`)
+		}
+	}
+	return nil
+}
+
+func parseParameters(query string) ([]parameter, error) {
+	var all []parameter
+	seen := make(map[string]bool)
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, found := strings.Cut(pair, "=")
+		decoded, err := url.PathUnescape(name)
+		if !found || name == "" || err != nil || strings.Contains(value, "=") {
+			return nil, errors.New(`a parameter that is not name=value; expected name=value with "&" between, and %3D for "=" in a value`)
+		}
+		if seen[decoded] {
+			return nil, errors.New("a parameter stands there twice; expected each once")
+		}
+		seen[decoded] = true
+		all = append(all, parameter{decoded, value})
+	}
+	return all, nil
+}
+
+// redacted writes the URL with its passwords hidden.
+func (u postgresURL) redacted() string {
+	var b strings.Builder
+	b.WriteString(u.scheme)
+	if u.hasUser {
+		b.WriteString(u.user)
+		if u.hasPassword {
+			b.WriteString(":" + hidden)
+		}
+		b.WriteByte('@')
+	}
+	b.WriteString(u.hosts)
+	b.WriteString(u.path)
+	for i, p := range u.query {
+		if i == 0 {
+			b.WriteByte('?')
+		} else {
+			b.WriteByte('&')
+		}
+		value := p.value
+		if isSecretParameter(p.name) {
+			value = hidden
+		}
+		b.WriteString(url.QueryEscape(p.name) + "=" + value)
+	}
+	return b.String()
+}
+
+// isSecretParameter tells passwords from what only sounds like one: files, and
+// the parameter that chooses how a password is sent.
+func isSecretParameter(name string) bool {
+	switch name {
+	case "passfile", "sslkey", "require_auth":
+		return false
+	}
+	return soundsSecret(name)
+}

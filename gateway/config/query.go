@@ -1,0 +1,300 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// This file reads resources that are declared by a statement instead of a tree of
+// tables, and what the two kinds share.
+
+const (
+	maxStatement = 64 << 10
+	maxDepends   = 64
+)
+
+// readResource reads a resource of either kind and refuses fields of the other.
+func readResource(p *parser, v value, o Origin, r *Resource) {
+	before := len(p.errors)
+	readObject(p, v, resourceFields(), r)
+	list, ok := entries(v.node)
+	if !ok {
+		return // readObject has told
+	}
+	has := make(map[string]value, len(list))
+	for _, entry := range list {
+		if name, _ := keyName(entry.Key); has[name].key == nil {
+			has[name] = value{node: entry.Value, key: entry.Key, path: join(v.path, name)}
+		}
+	}
+	refuse := func(why string, names ...string) {
+		for _, name := range names {
+			if one, found := has[name]; found {
+				p.failKey(one, "%s", why)
+			}
+		}
+	}
+	table, isTable := has["table"]
+	statement, isQuery := has["sql"]
+	switch {
+	case isTable && isQuery:
+		p.failKey(statement, `stands beside "table" of line %d; expected one of them`, position(table.key).Line)
+	case isQuery:
+		if driver, err := o.scheme(); err == nil && driver != PostgreSQL {
+			p.failKey(statement, `a statement is given arrays of keys, which SQLite does not have; expected "table", or an origin.url of PostgreSQL`)
+		}
+		refuse(`says what the statement says itself; expected it there, or "table" in place of "sql"`, "columns", "children", "bigint")
+		if len(p.errors) == before {
+			p.query(v, has, r)
+		}
+	case isTable:
+		refuse(`is known of a table and its children; expected it only beside "sql"`, "depends")
+		if r.Query != nil && r.Query.Key != nil {
+			p.failAt(has["key"], `a mapping; expected a list of columns, such as [deptno], whose types are the table's ("sql" needs them)`)
+		}
+	default:
+		p.failKey(v, `field "table" is missing; expected the table that the rows come from, or "sql", a statement that gives the documents`)
+	}
+}
+
+// query checks what only the whole of a resource with a statement shows.
+func (p *parser) query(v value, has map[string]value, r *Resource) {
+	if r.Query.Key == nil {
+		p.failAt(has["key"], "%s; expected a mapping from the key columns of the statement to their types, such as { id: bigint }", describe(has["key"].node))
+		return
+	}
+	if missing := missingParameter(r.Query.SQL, len(r.Key)); missing != "" {
+		p.failAt(has["sql"], "%s stands nowhere; expected the keys to be taken from arrays, such as %s", missing, whereKeys(r.Key))
+	}
+	if len(r.Query.Depends) == 0 && !r.NoPromise {
+		p.failKey(v, `field "depends" is missing; expected the tables whose changes change documents, or "promise: none"`)
+	}
+}
+
+// missingParameter returns the first of $1 to $n that a statement lacks.
+func missingParameter(sql string, n int) string {
+	for i := n; i > 0; i-- { // from above: $1 stands in $10 too
+		name := "$" + strconv.Itoa(i)
+		if !strings.Contains(sql, name) {
+			return name
+		}
+		sql = strings.ReplaceAll(sql, name, "")
+	}
+	return ""
+}
+
+// whereKeys is an example of a condition.
+func whereKeys(key []string) string {
+	if len(key) == 1 {
+		return key[0] + " = ANY ($1)"
+	}
+	arrays := make([]string, len(key))
+	for i := range key {
+		arrays[i] = "$" + strconv.Itoa(i+1)
+	}
+	return "(" + strings.Join(key, ", ") + ") IN (SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))"
+}
+
+func queryOf(r *Resource) *resource.Query {
+	if r.Query == nil {
+		r.Query = &resource.Query{}
+	}
+	return r.Query
+}
+
+// statement is the kind of SQL text. The database reads it; here only what could
+// never be one statement is refused.
+func statement(expected string) kind[string] {
+	return keyword[string](expected, func(s string) string {
+		switch trimmed := strings.TrimSpace(s); {
+		case trimmed == "":
+			return " is empty"
+		case len(s) > maxStatement:
+			return fmt.Sprintf(" is longer than %d bytes", maxStatement)
+		case strings.HasSuffix(trimmed, ";"):
+			return ` ends with ";", which is not a part of a statement`
+		case strings.ContainsFunc(s, func(c rune) bool { return isControl(c) && c != '\n' && c != '\r' && c != '\t' }):
+			return " holds a control character"
+		}
+		return ""
+	}, schema{"type": "string", "minLength": 1, "maxLength": maxStatement})
+}
+
+func sqlField() field[Resource] {
+	k := statement("one SELECT of the key columns and the document, of all keys in the arrays $1, $2, ...")
+	return field[Resource]{
+		name: "sql", doc: "in place of a table: a statement that selects the key columns and then the document, as json or jsonb, of all keys in the arrays $1, $2, ...",
+		read: func(p *parser, v value, into *Resource) {
+			q := queryOf(into)
+			q.Line = position(v.key).Line
+			readScalar(p, v, k, &q.SQL)
+		},
+		write: func(from *Resource) any {
+			if from.Query == nil {
+				return nil
+			}
+			return from.Query.SQL
+		},
+		schema: func() schema { return k.schema },
+	}
+}
+
+// keyField takes a list of the columns of a table, or a mapping from the columns
+// of a statement to their types.
+func keyField() field[Resource] {
+	columns := list("key", "the columns that make the key, in the order of the path, such as [deptno]; with sql also their types, such as { deptno: integer }",
+		identifier("the name of a column"), maxKey, strings.EqualFold, func(r *Resource) *[]string { return &r.Key })
+	types := named("key", columns.doc, "key columns to types", maxKey, keyTypes())
+	f := columns
+	f.read = func(p *parser, v value, into *Resource) {
+		if _, ok := entries(v.node); ok {
+			types.read(p, v, into)
+			return
+		}
+		columns.read(p, v, into)
+	}
+	f.write = func(from *Resource) any {
+		if from.Query != nil {
+			return types.write(from)
+		}
+		return columns.write(from)
+	}
+	f.schema = func() schema { return schema{"oneOf": []any{columns.schema(), types.schema()}} }
+	return f
+}
+
+func keyTypes() namedOf[Resource, resource.QueryKey] {
+	k := identifier("the name of a type of the database, such as bigint, text or uuid")
+	return namedOf[Resource, resource.QueryKey]{
+		at: func(r *Resource) *[]resource.QueryKey { return &queryOf(r).Key },
+		read: func(p *parser, name string, v value, into *Resource) {
+			if problem := badIdentifier(name); problem != "" {
+				p.failKey(v, "the column%s; expected the name of a column of the statement", problem)
+				return
+			}
+			column := resource.QueryKey{Name: name}
+			if readScalar(p, v, k, &column.Type) {
+				into.Key = append(into.Key, name)
+				queryOf(into).Key = append(queryOf(into).Key, column)
+			}
+		},
+		write:  func(c *resource.QueryKey) (string, any) { return c.Name, c.Type },
+		names:  schema{"minLength": 1, "maxLength": maxIdentifier},
+		schema: func() schema { return k.schema },
+	}
+}
+
+// dependsField reads the tables that a statement reads.
+func dependsField() field[Resource] {
+	const expected = "a list of { table, key, via }"
+	return field[Resource]{
+		name: "depends", doc: "with sql: the tables whose changes change documents, and which documents",
+		read: func(p *parser, v value, into *Resource) {
+			items, ok := p.items(v, expected)
+			if !ok {
+				return
+			}
+			if len(items) == 0 || len(items) > maxDepends {
+				p.failAt(v, "a list of %d; expected between 1 and %d tables, or, if changes need not be heard of, promise: none", len(items), maxDepends)
+				return
+			}
+			for _, item := range items {
+				d := resource.Depend{Line: position(item.node).Line}
+				before := len(p.errors)
+				readObject(p, item, dependFields(), &d)
+				if len(p.errors) == before {
+					p.depend(item, d, into.Key)
+				}
+				queryOf(into).Depends = append(queryOf(into).Depends, d)
+			}
+		},
+		write: func(from *Resource) any {
+			if from.Query == nil || len(from.Query.Depends) == 0 {
+				return nil
+			}
+			var all []members
+			for i := range from.Query.Depends {
+				all = append(all, writeObject(dependFields(), &from.Query.Depends[i]))
+			}
+			return all
+		},
+		schema: func() schema {
+			return schema{"type": "array", "items": objectSchema(dependFields()), "minItems": 1, "maxItems": maxDepends}
+		},
+	}
+}
+
+// depend checks that a changed row leads to keys of documents.
+func (p *parser) depend(v value, d resource.Depend, key []string) {
+	switch {
+	case d.Via != "":
+		if missing := missingParameter(d.Via, max(len(d.Columns), 1)); missing != "" {
+			p.failAt(v, `%s stands nowhere in "via"; expected it to use the columns of the changed rows, one array each`, missing)
+		}
+	case len(d.Columns) == 0:
+		p.failAt(v, `neither "key" nor "via"; expected "key", the columns of the table that hold the key of the document, or "via", a statement that finds it`)
+	case len(key) > 0 && len(d.Columns) != len(key):
+		p.failAt(v, `"key" has %d columns and the key of the document %d; expected as many, in the order of the path, or "via", a statement that finds it`,
+			len(d.Columns), len(key))
+	}
+}
+
+func dependFields() []field[resource.Depend] {
+	column := identifier("the name of a column")
+	columns := list("key", "columns of the table: without via they hold the key of the document, in the order of the path; "+
+		"with via they are what it is given, left out: the primary key",
+		column, maxKey, strings.EqualFold, func(d *resource.Depend) *[]string { return &d.Columns })
+	key := columns
+	key.read = func(p *parser, v value, into *resource.Depend) {
+		if _, isList := v.node.(*ast.SequenceNode); isList {
+			columns.read(p, v, into)
+			return
+		}
+		var one string
+		if readScalar(p, v, column, &one) {
+			into.Columns = []string{one}
+		}
+	}
+	key.schema = func() schema { return schema{"oneOf": []any{column.schema, columns.schema()}} }
+	return []field[resource.Depend]{
+		required(one("table", "the table whose changes change documents", identifier("the name of a table"),
+			func(d *resource.Depend) *string { return &d.Table })),
+		key,
+		written(one("via", "a statement that selects the keys of the documents which rows concern, the rows given by the arrays $1, $2, ... of their columns in key",
+			statement("one SELECT of the key columns, from the arrays $1, $2, ..."), func(d *resource.Depend) *string { return &d.Via })),
+	}
+}
+
+// promiseField is a word in the file, so that there is room for others, and a
+// flag for cache and origin.
+func promiseField() field[Resource] {
+	k := oneOf("kept", "none")
+	f := field[Resource]{
+		name: "promise", doc: "none: changes are not heard of; a document is kept for the time of freshness after it was loaded, and no longer",
+		read: func(p *parser, v value, into *Resource) {
+			var choice string
+			readScalar(p, v, k, &choice)
+			into.NoPromise = choice == "none"
+		},
+		write: func(from *Resource) any {
+			if from.NoPromise {
+				return "none"
+			}
+			return "kept"
+		},
+		schema: func() schema { return k.schema },
+	}
+	return withDefault(f, &Resource{})
+}
+
+// resourceSchema describes the two kinds of resources.
+func resourceSchema() schema {
+	s := objectSchema(resourceFields())
+	s["oneOf"] = []any{schema{"required": []string{"table"}}, schema{"required": []string{"sql"}}}
+	return s
+}
