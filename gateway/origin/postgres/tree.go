@@ -68,7 +68,7 @@ func compile(ctx context.Context, tx pgx.Tx, cat *catalog, r *resource.Resource)
 	c := &compiled{resource: r}
 	var err error
 	if r.Query != nil {
-		err = c.fail(r.Query.Line, "resources with sql are not supported")
+		err = c.resolveQuery(ctx, tx, cat)
 	} else {
 		err = c.resolveTree(ctx, cat)
 	}

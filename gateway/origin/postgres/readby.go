@@ -1,0 +1,310 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// reading is what a statement reads and calls, itself and through views, by the
+// database's own account.
+type reading struct {
+	// text is the statement as the database writes it back: names are
+	// qualified, so that a search path changes nothing, and literals such as
+	// 'today'::date have become the values that they had. parameterCall stands
+	// in it for parameters.
+	text      string
+	relations []readRelation
+	functions []*function
+	unsteady  []string // as in ruleFacts
+}
+
+// readRelation is a table or a view that a statement reads.
+type readRelation struct {
+	relation
+	kind  byte   // pg_class.relkind
+	shown string // the name as the search path allows to write it
+	// root is the name of the partitioned table that the relation is a
+	// partition of, "" if it is none.
+	root string
+	view string // through which it is read, "" for the statement itself
+}
+
+// system reports whether no trigger can be on the relation, and none hears of it.
+func (r *readRelation) system() bool {
+	return r.schema == "pg_catalog" || r.schema == "information_schema" || r.schema == "slipstream"
+}
+
+// statementProblem is what the database refuses about a statement: the fault of
+// the declaration, not of the connection.
+type statementProblem struct{ problem string }
+
+func (e *statementProblem) Error() string { return e.problem }
+
+// statementError tells what is wrong with a statement from what is wrong with
+// the database or the connection to it.
+func statementError(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || len(pg.Code) != 5 {
+		return err
+	}
+	switch pg.Code[:2] {
+	case "08", "40", "53", "55", "57", "58", "XX":
+		return err
+	}
+	problem := pg.Message
+	if pg.Detail != "" {
+		problem += "; " + pg.Detail
+	}
+	if pg.Hint != "" {
+		problem += "; " + pg.Hint
+	}
+	return &statementProblem{strings.TrimSuffix(problem, ".")}
+}
+
+// resultColumns returns the types of the columns that a query gives. The text is
+// analysed and not executed.
+//
+// It must stand between parentheses after FROM. So the database refuses what
+// could write, such as WITH d AS (DELETE ...), wherever it hides.
+func resultColumns(ctx context.Context, tx pgx.Tx, text string) (oids []uint32, err error) {
+	err = undone(ctx, tx, func(tx pgx.Tx) error {
+		described, err := tx.Conn().PgConn().Prepare(ctx, "", "SELECT * FROM (\n"+text+"\n) AS statement", nil)
+		if err != nil {
+			return statementError(err)
+		}
+		for _, f := range described.Fields {
+			oids = append(oids, f.DataTypeOID)
+		}
+		return nil
+	})
+	return oids, err
+}
+
+// plan has the database plan a statement as if to execute it: it checks
+// privileges as well, those on views and functions too.
+func plan(ctx context.Context, tx pgx.Tx, text string, arguments ...any) error {
+	return undone(ctx, tx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "EXPLAIN (COSTS OFF) "+text, arguments...)
+		return statementError(err)
+	})
+}
+
+// undone calls f inside a savepoint and rolls back to it.
+func undone(ctx context.Context, tx pgx.Tx, f func(pgx.Tx) error) error {
+	savepoint, err := tx.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	err = f(savepoint)
+	return errors.Join(err, savepoint.Rollback(ctx))
+}
+
+// parameterName is the name of the function that stands for parameter i while
+// a statement is a view; no view can have parameters.
+func parameterName(i int) string { return "slipstream_parameter_" + strconv.Itoa(i+1) }
+
+// parameterCall is how the database writes its call back.
+func parameterCall(i int) string { return "pg_temp." + parameterName(i) + "()" }
+
+// readStatement finds what a statement of the given number of columns reads, by
+// making it a temporary view and looking at what the database stored for it. types
+// are those of the elements of its parameters. Everything is rolled back.
+//
+// The connected role needs the privilege TEMPORARY on the database, which PUBLIC
+// has unless it was revoked, and USAGE on the language sql, the same. The
+// transaction must not be read-only.
+func readStatement(ctx context.Context, tx pgx.Tx, statement *statementText, types []keyType, columns int, role string) (*reading, error) {
+	r := &reading{}
+	err := undone(ctx, tx, func(tx pgx.Tx) error {
+		view, err := makeView(ctx, tx, statement, types, columns)
+		if err != nil {
+			return err
+		}
+		if err := r.followViews(ctx, tx, view); err != nil {
+			return err
+		}
+		// Everything that the search path leads to is qualified if it is empty.
+		if _, err := tx.Exec(ctx, "SET LOCAL search_path = ''"); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, "SELECT pg_catalog.pg_get_viewdef($1::text::oid)", formatOID(view)).Scan(&r.text)
+	})
+	if err != nil {
+		return nil, explainPrivilege(ctx, tx, role, err)
+	}
+	r.text = strings.TrimSuffix(strings.TrimSpace(r.text), ";")
+	return r, nil
+}
+
+// makeView makes the functions that stand for the parameters, and the view.
+func makeView(ctx context.Context, tx pgx.Tx, statement *statementText, types []keyType, columns int) (oid uint32, err error) {
+	calls := make([]string, len(types))
+	for i, t := range types {
+		calls[i] = parameterCall(i)
+		// Immutable, so that a statement which may not call others may call it.
+		if _, err := tx.Exec(ctx, fmt.Sprintf("CREATE FUNCTION pg_temp.%s() RETURNS %s[] LANGUAGE sql IMMUTABLE AS 'SELECT NULL::%[2]s[]'",
+			parameterName(i), t.sql)); err != nil {
+			return 0, err
+		}
+	}
+	names := make([]string, columns)
+	for i := range names {
+		names[i] = "c" + strconv.Itoa(i)
+	}
+	if _, err := tx.Exec(ctx, fmt.Sprintf("CREATE TEMPORARY VIEW slipstream_statement (%s) AS\n%s\n",
+		strings.Join(names, ", "), statement.with(calls))); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, "SELECT oid FROM pg_catalog.pg_class WHERE relname = 'slipstream_statement' AND relnamespace = pg_catalog.pg_my_temp_schema()").Scan(&oid)
+	return oid, err
+}
+
+// explainPrivilege says what to grant if that is what was missing.
+func explainPrivilege(ctx context.Context, tx pgx.Tx, role string, err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	const purpose = "what the statement reads is found by making it a temporary view for a moment: "
+	switch pg.Code {
+	case "25006": // read_only_sql_transaction
+		return &statementProblem{fmt.Sprintf("%s%s; expected: ALTER ROLE %s SET default_transaction_read_only = off, or promise: none", purpose, pg.Message, quoteName(role))}
+	case "42501": // insufficient_privilege
+		var database string
+		var temporary, language bool
+		if err := tx.QueryRow(ctx, `SELECT d.name::text, pg_catalog.has_database_privilege(d.name, 'TEMPORARY'), pg_catalog.has_language_privilege('sql', 'USAGE')
+			FROM pg_catalog.current_database() AS d (name)`).Scan(&database, &temporary, &language); err != nil {
+			return err
+		}
+		if !temporary {
+			return &statementProblem{fmt.Sprintf("%s%s; expected: GRANT TEMPORARY ON DATABASE %s TO %s, or promise: none", purpose, pg.Message, quoteName(database), quoteName(role))}
+		}
+		if !language {
+			return &statementProblem{fmt.Sprintf("%s%s; expected: GRANT USAGE ON LANGUAGE sql TO %s, or promise: none", purpose, pg.Message, quoteName(role))}
+		}
+	}
+	return statementError(err)
+}
+
+// followViews reads the rules of the view, of the views that it reads, and so on.
+func (r *reading) followViews(ctx context.Context, tx pgx.Tx, view uint32) error {
+	views := map[uint32]string{view: ""} // names of those to be read
+	known := []uint32{view}
+	var functions, operators []uint32
+	for len(views) > 0 {
+		found := make(map[uint32]string) // the view that each relation is read through
+		rows, err := tx.Query(ctx, `SELECT ev_class, ev_action::text FROM pg_catalog.pg_rewrite
+			WHERE ev_type = '1' AND ev_class = ANY ($1::text::oid[]) ORDER BY ev_class`, formatOIDs(keysOf(views)))
+		if err != nil {
+			return err
+		}
+		var oid uint32
+		var action string
+		if _, err := pgx.ForEachRow(rows, []any{&oid, &action}, func() error {
+			facts := parseRule(action)
+			for _, f := range facts.functions {
+				functions = appendNew(functions, f)
+			}
+			for _, o := range facts.operators {
+				operators = appendNew(operators, o)
+			}
+			for _, what := range facts.unsteady {
+				r.unsteady = append(r.unsteady, what+through(views[oid]))
+			}
+			for _, relation := range facts.relations {
+				if !slices.Contains(known, relation) {
+					known = append(known, relation)
+					found[relation] = views[oid]
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		if views, err = r.readRelations(ctx, tx, found); err != nil {
+			return err
+		}
+	}
+	return r.readFunctions(ctx, tx, functions, operators)
+}
+
+// readRelations describes the relations found, and returns the views among them.
+func (r *reading) readRelations(ctx context.Context, tx pgx.Tx, found map[uint32]string) (views map[uint32]string, err error) {
+	rows, err := tx.Query(ctx, `SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.oid::regclass::text,
+			CASE WHEN c.relispartition THEN coalesce(pg_catalog.pg_partition_root(c.oid)::text, '') ELSE '' END
+		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.oid = ANY ($1::text::oid[]) ORDER BY n.nspname, c.relname`, formatOIDs(keysOf(found)))
+	if err != nil {
+		return nil, err
+	}
+	views = make(map[uint32]string)
+	var one readRelation
+	var kind string
+	_, err = pgx.ForEachRow(rows, []any{&one.oid, &one.schema, &one.name, &kind, &one.shown, &one.root}, func() error {
+		one.kind, one.view = kind[0], found[one.oid]
+		if one.kind == 'v' && !one.system() {
+			views[one.oid] = one.shown
+		}
+		r.relations = append(r.relations, one)
+		return nil
+	})
+	return views, err
+}
+
+// readFunctions describes the functions that are called by oid, the functions of
+// operators, and what the aggregates of users consist of.
+func (r *reading) readFunctions(ctx context.Context, tx pgx.Tx, functions, operators []uint32) error {
+	rows, err := tx.Query(ctx, `WITH called AS (
+			SELECT o AS oid, '' AS part FROM pg_catalog.unnest($1::text::oid[]) AS o
+			UNION SELECT oprcode, '' FROM pg_catalog.pg_operator WHERE oid = ANY ($2::text::oid[])
+			UNION SELECT s.oid, a.aggfnoid::pg_catalog.regproc::text FROM pg_catalog.pg_aggregate AS a
+			CROSS JOIN LATERAL pg_catalog.unnest(ARRAY[aggtransfn, aggfinalfn, aggmtransfn, aggminvtransfn, aggmfinalfn]::oid[]) AS s (oid)
+			WHERE a.aggfnoid = ANY ($1::text::oid[]) AND a.aggfnoid >= $3::text::oid)
+		SELECT p.oid, n.nspname::text, p.proname::text, pg_catalog.oidvectortypes(p.proargtypes), p.provolatile::text, called.part
+		FROM called JOIN pg_catalog.pg_proc AS p ON p.oid = called.oid JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+		WHERE n.oid <> pg_catalog.pg_my_temp_schema() ORDER BY n.nspname, p.proname, p.oid, called.part`,
+		formatOIDs(functions), formatOIDs(operators), formatOID(firstUserOID))
+	if err != nil {
+		return err
+	}
+	r.functions, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*function, error) {
+		f := &function{}
+		return f, row.Scan(&f.oid, &f.schema, &f.name, &f.arguments, &f.volatility, &f.part)
+	})
+	return err
+}
+
+// through tells in a message by which view something is reached.
+func through(view string) string {
+	if view == "" {
+		return ""
+	}
+	return " (through view " + view + ")"
+}
+
+func keysOf(m map[uint32]string) []uint32 {
+	oids := make([]uint32, 0, len(m))
+	for oid := range m {
+		oids = append(oids, oid)
+	}
+	return oids
+}
+
+// formatOIDs writes an array of oids as text, for $1::text::oid[]: no query mode
+// of pgx has to know the type.
+func formatOIDs(oids []uint32) string {
+	texts := make([]string, len(oids))
+	for i, oid := range oids {
+		texts[i] = formatOID(oid)
+	}
+	return "{" + strings.Join(texts, ",") + "}"
+}
+
+func formatOID(oid uint32) string { return strconv.FormatUint(uint64(oid), 10) }

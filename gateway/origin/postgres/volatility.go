@@ -1,0 +1,265 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ruleFacts is what the stored form of a view's query (pg_rewrite.ev_action)
+// says about what the query reads and calls.
+type ruleFacts struct {
+	relations []uint32
+	functions []uint32
+	operators []uint32
+	// unsteady are descriptions of parts of the query whose result changes
+	// without a change of any table, which are no functions.
+	unsteady []string
+}
+
+// Fields of the nodes of a query that hold the oid of a function, and of an
+// operator. pg_depend would not do: it leaves out whatever is built in.
+var (
+	functionFields = []string{":funcid", ":opfuncid", ":aggfnoid", ":winfnoid"}
+	operatorFields = []string{":opno", ":eqop", ":sortop"}
+)
+
+// sqlValues are the SQLValueFunctionOp of src/include/nodes/primnodes.h.
+var sqlValues = []string{
+	"current_date", "current_time", "current_time", "current_timestamp", "current_timestamp",
+	"localtime", "localtime", "localtimestamp", "localtimestamp",
+	"current_role", "current_user", "user", "session_user", "current_catalog", "current_schema",
+}
+
+// parseRule reads the facts from the text of a rule. It looks at every pair of
+// neighbouring tokens, whatever node they are in. Names that users chose cannot
+// hide one: blanks, parentheses and braces in them are written with a backslash.
+func parseRule(text string) *ruleFacts {
+	facts := &ruleFacts{}
+	tokens := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\n' || r == '(' || r == ')' })
+	for i, t := range tokens {
+		switch t {
+		case "{TABLESAMPLECLAUSE":
+			facts.unsteady = append(facts.unsteady, "a TABLESAMPLE, which gives other rows each time")
+		case "{ROWMARKCLAUSE":
+			facts.unsteady = append(facts.unsteady, "FOR UPDATE or FOR SHARE, which would make writers wait for readers")
+		case ":opnos": // of a comparison of rows: "(o 97 97)"
+			for _, each := range tokens[min(i+2, len(tokens)):] {
+				oid, err := strconv.ParseUint(each, 10, 32)
+				if err != nil {
+					break
+				}
+				facts.operators = appendNew(facts.operators, uint32(oid))
+			}
+		case "{NEXTVALUEEXPR":
+			facts.unsteady = append(facts.unsteady, "the next value of a sequence")
+		case "{COERCEVIAIO":
+			if date := dateFromConstant(tokens[i:]); date != "" {
+				facts.unsteady = append(facts.unsteady, date)
+			}
+		}
+		if i+1 == len(tokens) {
+			break
+		}
+		number, err := strconv.ParseUint(strings.TrimRight(tokens[i+1], "}"), 10, 32)
+		if err != nil || number == 0 && t != ":op" {
+			continue
+		}
+		oid := uint32(number)
+		switch {
+		case t == ":relid":
+			facts.relations = appendNew(facts.relations, oid)
+		case slices.Contains(functionFields, t):
+			facts.functions = appendNew(facts.functions, oid)
+		case slices.Contains(operatorFields, t):
+			facts.operators = appendNew(facts.operators, oid)
+		case t == ":op" && i > 0 && tokens[i-1] == "{SQLVALUEFUNCTION":
+			name := "a value of the session"
+			if int(number) < len(sqlValues) {
+				name = sqlValues[number]
+			}
+			facts.unsteady = append(facts.unsteady, name+", which changes without a change of any table")
+		}
+	}
+	slices.Sort(facts.unsteady)
+	facts.unsteady = slices.Compact(facts.unsteady)
+	return facts
+}
+
+// dateFromConstant looks for ('now'::text)::timestamptz in the tokens of a
+// conversion. A literal 'now'::timestamptz is no such thing: it became a value
+// when the statement was analysed, and stays that value.
+func dateFromConstant(tokens []string) string {
+	dates := map[string]string{"1082": "date", "1083": "time", "1114": "timestamp", "1184": "timestamptz", "1266": "timetz"}
+	if len(tokens) < 3 || tokens[1] != ":arg" || tokens[2] != "{CONST" {
+		return ""
+	}
+	for i, t := range tokens[:len(tokens)-1] {
+		if t != ":resulttype" {
+			continue
+		}
+		if name := dates[tokens[i+1]]; name != "" {
+			return fmt.Sprintf("a constant text that is made a %s each time, so that 'now' or 'today' would differ; write %s '...'", name, name)
+		}
+		break
+	}
+	return ""
+}
+
+func appendNew(oids []uint32, oid uint32) []uint32 {
+	if slices.Contains(oids, oid) {
+		return oids
+	}
+	return append(oids, oid)
+}
+
+// function is what pg_proc says about a function that a statement calls.
+type function struct {
+	oid        uint32
+	schema     string
+	name       string
+	arguments  string // types, as oidvectortypes writes them
+	volatility string // pg_proc.provolatile: i, s, v
+	// part is the aggregate that the function is a step of, else "".
+	part string
+}
+
+func (f *function) builtin() bool { return f.schema == "pg_catalog" && f.oid < firstUserOID }
+
+// firstUserOID is FirstNormalObjectId: what initdb made has a smaller oid.
+const firstUserOID = 16384
+
+func (f *function) String() string {
+	signature := f.name + "(" + strings.ReplaceAll(f.arguments, `"any"`, "any") + ")"
+	if f.schema != "pg_catalog" {
+		signature = f.schema + "." + signature
+	}
+	if f.part != "" {
+		signature += ", a step of the aggregate " + f.part
+	}
+	return signature
+}
+
+// unsteady says why the result of the function may change without a change of
+// its arguments, "" if it cannot.
+func (f *function) unsteady() string {
+	switch {
+	case f.volatility == "i":
+		return ""
+	case f.volatility == "s" && f.builtin() && harmless[f.name+"("+f.arguments+")"] != "":
+		return ""
+	case f.builtin() && f.volatility == "v":
+		return "gives another result each time, or has effects"
+	case f.builtin():
+		return "depends on the time, the session or the settings of the server"
+	case f.volatility == "s":
+		return "is declared STABLE, and what it reads cannot be seen; write into the statement what it does, or declare it IMMUTABLE if its result depends on its arguments alone"
+	default:
+		return "is declared VOLATILE; declare it IMMUTABLE if its result depends on its arguments alone"
+	}
+}
+
+// Why the stable functions of harmless may be called. PostgreSQL declares them
+// stable because of settings; every connection of the gateway has the same.
+const (
+	// They call the output functions of their arguments' types, which depend on
+	// TimeZone, DateStyle, extra_float_digits and the like.
+	writesValues = "output of values, under settings that are the same on every connection"
+	// They look at TimeZone, which is UTC on every connection.
+	readsTimeZone = "TimeZone is UTC on every connection"
+	// They call input functions for the members of a document.
+	readsValues = "input of values, under settings that are the same on every connection"
+	// They depend on lc_numeric, lc_monetary and lc_time.
+	readsLocale = "locale settings are the same on every connection"
+	// A conversion between encodings is built in, or replaced by a superuser.
+	convertsText = "conversions between encodings do not change"
+)
+
+// harmless are the stable functions of pg_catalog that a statement may call, by
+// name and types of arguments as oidvectortypes writes them.
+//
+// Not here, among others: age(timestamptz), which counts from today;
+// timezone(text, timetz), which uses today's offset; to_tsvector(text), which
+// reads default_text_search_config and has a form with the configuration named;
+// enum_range, which changes with ALTER TYPE; whatever reads catalogs.
+var harmless = byReason(map[string][]string{
+	writesValues: {
+		"array_to_string(anyarray, text)", "array_to_string(anyarray, text, text)",
+		"concat(\"any\")", "concat_ws(text, \"any\")", "format(text)", "format(text, \"any\")",
+		"textanycat(text, anynonarray)", "anytextcat(anynonarray, text)",
+		"quote_literal(anyelement)", "quote_nullable(anyelement)",
+		"array_to_json(anyarray)", "array_to_json(anyarray, boolean)",
+		"row_to_json(record)", "row_to_json(record, boolean)",
+		"to_json(anyelement)", "to_jsonb(anyelement)",
+		"json_build_array()", "json_build_array(\"any\")", "jsonb_build_array()", "jsonb_build_array(\"any\")",
+		"json_build_object()", "json_build_object(\"any\")", "jsonb_build_object()", "jsonb_build_object(\"any\")",
+		"json_agg(anyelement)", "jsonb_agg(anyelement)",
+		// Their steps, which an aggregate of a user may have too.
+		"json_agg_transfn(internal, anyelement)", "jsonb_agg_transfn(internal, anyelement)", "jsonb_agg_finalfn(internal)",
+		"json_object_agg_transfn(internal, \"any\", \"any\")", "jsonb_object_agg_transfn(internal, \"any\", \"any\")", "jsonb_object_agg_finalfn(internal)",
+		"json_agg_strict(anyelement)", "jsonb_agg_strict(anyelement)",
+		"json_object_agg(\"any\", \"any\")", "jsonb_object_agg(\"any\", \"any\")",
+		"json_object_agg_strict(\"any\", \"any\")", "jsonb_object_agg_strict(\"any\", \"any\")",
+		"json_object_agg_unique(\"any\", \"any\")", "jsonb_object_agg_unique(\"any\", \"any\")",
+		"json_object_agg_unique_strict(\"any\", \"any\")", "jsonb_object_agg_unique_strict(\"any\", \"any\")",
+	},
+	readsTimeZone: {
+		"date_part(text, timestamp with time zone)", "extract(text, timestamp with time zone)",
+		"date_trunc(text, timestamp with time zone)", "date_trunc(text, timestamp with time zone, text)",
+		"timestamptz(date)", "timestamptz(timestamp without time zone)", "timestamptz(date, time without time zone)",
+		"date(timestamp with time zone)", "time(timestamp with time zone)", "timestamp(timestamp with time zone)",
+		"timetz(timestamp with time zone)",
+		"timestamptz_pl_interval(timestamp with time zone, interval)", "timestamptz_mi_interval(timestamp with time zone, interval)",
+		"interval_pl_timestamptz(interval, timestamp with time zone)",
+		"in_range(timestamp with time zone, timestamp with time zone, interval, boolean, boolean)",
+		"generate_series(timestamp with time zone, timestamp with time zone, interval)",
+		"overlaps(timestamp with time zone, timestamp with time zone, timestamp with time zone, interval)",
+		"overlaps(timestamp with time zone, interval, timestamp with time zone, interval)",
+		"overlaps(timestamp with time zone, interval, timestamp with time zone, timestamp with time zone)",
+		"make_timestamptz(integer, integer, integer, integer, integer, double precision)",
+		"make_timestamptz(integer, integer, integer, integer, integer, double precision, text)",
+		"to_timestamp(text, text)", "to_date(text, text)",
+		"jsonb_path_exists_tz(jsonb, jsonpath, jsonb, boolean)", "jsonb_path_match_tz(jsonb, jsonpath, jsonb, boolean)",
+		"jsonb_path_query_tz(jsonb, jsonpath, jsonb, boolean)", "jsonb_path_query_array_tz(jsonb, jsonpath, jsonb, boolean)",
+		"jsonb_path_query_first_tz(jsonb, jsonpath, jsonb, boolean)",
+		"date_lt_timestamptz(date, timestamp with time zone)", "date_le_timestamptz(date, timestamp with time zone)",
+		"date_eq_timestamptz(date, timestamp with time zone)", "date_ne_timestamptz(date, timestamp with time zone)",
+		"date_gt_timestamptz(date, timestamp with time zone)", "date_ge_timestamptz(date, timestamp with time zone)",
+		"timestamptz_lt_date(timestamp with time zone, date)", "timestamptz_le_date(timestamp with time zone, date)",
+		"timestamptz_eq_date(timestamp with time zone, date)", "timestamptz_ne_date(timestamp with time zone, date)",
+		"timestamptz_gt_date(timestamp with time zone, date)", "timestamptz_ge_date(timestamp with time zone, date)",
+		"timestamp_lt_timestamptz(timestamp without time zone, timestamp with time zone)", "timestamp_le_timestamptz(timestamp without time zone, timestamp with time zone)",
+		"timestamp_eq_timestamptz(timestamp without time zone, timestamp with time zone)", "timestamp_ne_timestamptz(timestamp without time zone, timestamp with time zone)",
+		"timestamp_gt_timestamptz(timestamp without time zone, timestamp with time zone)", "timestamp_ge_timestamptz(timestamp without time zone, timestamp with time zone)",
+		"timestamptz_lt_timestamp(timestamp with time zone, timestamp without time zone)", "timestamptz_le_timestamp(timestamp with time zone, timestamp without time zone)",
+		"timestamptz_eq_timestamp(timestamp with time zone, timestamp without time zone)", "timestamptz_ne_timestamp(timestamp with time zone, timestamp without time zone)",
+		"timestamptz_gt_timestamp(timestamp with time zone, timestamp without time zone)", "timestamptz_ge_timestamp(timestamp with time zone, timestamp without time zone)",
+	},
+	readsValues: {
+		"json_to_record(json)", "json_to_recordset(json)", "jsonb_to_record(jsonb)", "jsonb_to_recordset(jsonb)",
+		"json_populate_record(anyelement, json, boolean)", "json_populate_recordset(anyelement, json, boolean)",
+		"jsonb_populate_record(anyelement, jsonb)", "jsonb_populate_recordset(anyelement, jsonb)",
+		"xml(text)", "xml_is_well_formed(text)",
+	},
+	readsLocale: {
+		"to_char(numeric, text)", "to_char(integer, text)", "to_char(bigint, text)", "to_char(real, text)",
+		"to_char(double precision, text)", "to_char(interval, text)", "to_char(timestamp without time zone, text)",
+		"to_char(timestamp with time zone, text)", "to_number(text, text)",
+		"numeric(money)", "money(numeric)", "money(integer)", "money(bigint)",
+	},
+	convertsText: {
+		"convert(bytea, name, name)", "convert_from(bytea, name)", "convert_to(text, name)", "length(bytea, name)",
+	},
+})
+
+// byReason turns the lists around: from the function to the reason.
+func byReason(lists map[string][]string) map[string]string {
+	reasons := make(map[string]string)
+	for reason, signatures := range lists {
+		for _, s := range signatures {
+			reasons[s] = reason
+		}
+	}
+	return reasons
+}
