@@ -76,12 +76,16 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 		resources = append(resources, cacheResource(r))
 		served = append(served, httpfront.Resource{Name: r.Name, CacheControl: r.CacheControl})
 	}
-	g.cache, err = cache.New(cache.Config{
+	settings := cache.Config{
 		Resources: resources,
 		Origin:    g.origin,
 		Tiers:     []cache.Tier{tier},
 		Clock:     bootTime,
-	})
+	}
+	if wakes(&full) {
+		settings.Wake = g.origin.wake
+	}
+	g.cache, err = cache.New(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +99,7 @@ func cacheResource(r config.Resource) cache.Resource {
 	c := cache.Resource{
 		Name:        r.Name,
 		Freshness:   r.Freshness,
+		NoPromise:   r.NoPromise,
 		MissingTTL:  r.MissingTTL,
 		MaxBatch:    r.Load.Batch,
 		MaxLoads:    r.Load.Concurrency,
@@ -108,6 +113,8 @@ func cacheResource(r config.Resource) cache.Resource {
 		c.Policy = cache.Unavailable
 	case config.Reload:
 		c.Policy = cache.Reload
+	case config.Verify:
+		c.Policy = cache.Verify
 	}
 	return c
 }

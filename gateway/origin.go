@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
@@ -32,57 +29,13 @@ type connection struct {
 	database database
 	stream   stream
 	stats    func() originStats
+	wake     func() // asks the stream to report at once; nil if it cannot
 }
 
 // originStats are the figures of an origin that the metrics show.
 type originStats struct {
 	polls, pollErrors, events int64
 	lastPoll                  time.Duration
-}
-
-// connect opens the origin that the configuration names: the one place that
-// knows which there are.
-func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connection, error) {
-	o, err := openSQLite(ctx, cfg, log)
-	if err != nil {
-		return nil, err
-	}
-	s := o.Stream(bootTime)
-	return &connection{database: o, stream: s, stats: func() originStats {
-		n := s.Stats()
-		return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll}
-	}}, nil
-}
-
-func openSQLite(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sqlite.Origin, error) {
-	path, err := cfg.Origin.SQLitePath()
-	if err != nil {
-		return nil, fmt.Errorf("origin: %w", err)
-	}
-	connections := 0 // as many as statements are allowed at once
-	for _, r := range cfg.Resources {
-		connections += r.Load.Concurrency
-	}
-	return sqlite.Open(ctx, sqlite.Config{
-		Path: path, MaxDocument: int(cfg.MaxDocument), Connections: min(connections, maxConnections), Logger: log,
-	}, cfg.Declarations())
-}
-
-// maxConnections bounds the connections to one SQLite file: each has a page cache
-// of 2 MiB, and more than a few times the cores only wait for one another.
-const maxConnections = 16
-
-// ApplyTriggers makes the triggers of the database those that the promise of the
-// configuration's resources needs, as "slipstream db apply" does. It is safe to
-// call when they are in place already.
-func ApplyTriggers(ctx context.Context, cfg *config.Config) error {
-	full := cfg.WithDefaults()
-	o, err := openSQLite(ctx, &full, nil)
-	if err != nil {
-		return err
-	}
-	_, err = o.Apply(ctx)
-	return errors.Join(err, o.Close())
 }
 
 // lateOrigin is the origin of the cache from the start on; until the database
@@ -102,6 +55,14 @@ func (l *lateOrigin) Load(ctx context.Context, r cache.ResourceID, ids []string)
 		return cache.Batch{}, errNotReached
 	}
 	return c.database.Load(ctx, r, ids)
+}
+
+// wake is the cache's Wake. Before the database was reached there is nothing to
+// ask, and nothing cached to verify.
+func (l *lateOrigin) wake() {
+	if c := l.reached.Load(); c != nil && c.wake != nil {
+		c.wake()
+	}
 }
 
 // Times between attempts to reach the database.

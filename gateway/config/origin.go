@@ -117,14 +117,11 @@ func quoteScheme(s string) string {
 // redactURL hides the password and every parameter that holds one. A URL that
 // cannot be read is hidden as a whole.
 func redactURL(raw string) string {
-	if strings.HasPrefix(strings.ToLower(raw), "sqlite:") {
-		return raw // an odd file name at worst; there is no place for a password
+	if _, err := (Origin{URL: raw}).SQLitePath(); err == nil || raw == "" {
+		return raw // there is no place for a password
 	}
 	if u, err := parsePostgresURL(raw); err == nil {
 		return u.redacted()
-	}
-	if raw == "" {
-		return ""
 	}
 	return hidden
 }

@@ -222,7 +222,9 @@ func TestLoadResolvesPaths(t *testing.T) {
 // place is not certain is hidden as a whole.
 func TestRedacted(t *testing.T) {
 	for _, test := range []struct{ url, want string }{
-		{"sqlite:a b%.db", "sqlite:a b%.db"},
+		{"sqlite:a b%25.db", "sqlite:a b%25.db"},
+		{"sqlite:a b%.db", "hidden"},
+		{"sqlite://app:hunter2@db/shop.db", "hidden"},
 		{"postgres://app@db/shop", "postgres://app@db/shop"},
 		{"postgres://app:@db/shop", "postgres://app:hidden@db/shop"},
 		{"postgres://app:hunter2@db/shop?sslmode=require", "postgres://app:hidden@db/shop?sslmode=require"},
