@@ -1,12 +1,18 @@
 package postgres
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
@@ -73,6 +79,8 @@ type Origin struct {
 	resources []resource.Resource
 	keys      [][]resource.KeyColumn
 	warnings  []string
+	loadFrom  *connector
+	streamTo  *connector // loadFrom without a StreamURL
 	pool      *pgxpool.Pool
 
 	// Atomics. Written by Open and then by the stream, read by loads. The
@@ -86,6 +94,120 @@ type Origin struct {
 	// wake makes the stream poll at once; of capacity one. Loads that met an
 	// unexpected history or schema send without waiting.
 	wake chan struct{}
+}
+
+var _ cache.Origin = (*Origin)(nil)
+
+// minVersion is the oldest server that the catalogs and functions used here are
+// those of: pg_inherits has a column for partitions that are being detached.
+const minVersion = 14
+
+// Open connects to the database and resolves the resources against it. The error
+// wraps [cache.ErrUnavailable] if the database cannot be read now but may be
+// later, and holds an *[origin.SchemaError] for every resource that does not fit
+// it. Triggers need not exist yet: see [Origin.Check].
+func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Origin, error) {
+	o := &Origin{cfg: cfg.withDefaults(), resources: resources, wake: make(chan struct{}, 1)}
+	var err error
+	if o.loadFrom, err = newConnector(o.cfg.URL, o.cfg.StatementTimeout); err != nil {
+		return nil, err
+	}
+	o.streamTo = o.loadFrom
+	if o.cfg.StreamURL != "" {
+		if o.streamTo, err = newConnector(o.cfg.StreamURL, o.cfg.StatementTimeout); err != nil {
+			return nil, err
+		}
+	}
+	s, err := o.readFirst(ctx)
+	if err != nil {
+		return nil, o.wrapError(ctx, "open", o.loadFrom, err)
+	}
+	var schemaErrs []error
+	for _, c := range s.resources {
+		if c.err != nil {
+			schemaErrs = append(schemaErrs, c.err)
+		}
+		o.keys = append(o.keys, c.key)
+		o.warnings = append(o.warnings, c.warnings...)
+	}
+	if err := errors.Join(schemaErrs...); err != nil {
+		return nil, err
+	}
+	o.schema.Store(s)
+	pool := o.loadFrom.pool
+	pool.MaxConns = int32(min(o.cfg.Connections, 10_000))
+	pool.HealthCheckPeriod = 10 * time.Second
+	pool.PingTimeout = 5 * time.Second
+	if o.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
+		return nil, o.wrapError(ctx, "open", o.loadFrom, err)
+	}
+	return o, nil
+}
+
+// readFirst looks at the server and reads the schema through a connection of its own.
+func (o *Origin) readFirst(ctx context.Context) (*schema, error) {
+	conn, err := o.loadFrom.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// ctx may have ended; the server notices the closed socket anyway.
+	defer func() { _ = conn.Close(ctx) }()
+	var s *schema
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		var version int
+		var standby bool
+		var encoding string
+		err := tx.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num')::int4 / 10000, pg_catalog.pg_is_in_recovery(),
+			pg_catalog.current_setting('server_encoding')`).Scan(&version, &standby, &encoding)
+		switch {
+		case err != nil:
+			return err
+		case version < minVersion:
+			return fmt.Errorf("the server is PostgreSQL %d; expected %d or later", version, minVersion)
+		case standby:
+			return errors.New("the server is a standby, which cannot be the origin: name the primary, or all hosts with target_session_attrs=read-write")
+		case encoding == "SQL_ASCII":
+			o.warnings = append(o.warnings, "the encoding of the database is SQL_ASCII: documents with text that is not UTF-8 are not JSON")
+		}
+		unpinned, err := o.loadFrom.unpinned(ctx, tx)
+		if err != nil {
+			return err
+		}
+		o.warnings = append(o.warnings, unpinned...)
+		s, err = readSchema(ctx, tx, o.resources)
+		return err
+	})
+	return s, err
+}
+
+// KeyColumns returns the key columns of the i-th resource, in path order.
+func (o *Origin) KeyColumns(i int) []resource.KeyColumn { return o.keys[i] }
+
+// Warnings returns what works but not as well as it could, in sentences.
+func (o *Origin) Warnings() []string { return o.warnings }
+
+// Close closes the connections of loads, and waits for those that are under way.
+func (o *Origin) Close() error {
+	o.pool.Close()
+	return nil
+}
+
+// refuseNewKeys breaks resources of s whose key columns have changed their kind
+// since Open: every ID that was handed out would mean something else.
+func (o *Origin) refuseNewKeys(s *schema) {
+	for i, c := range s.resources {
+		if c.err != nil || i >= len(o.keys) {
+			continue
+		}
+		for j := range c.key {
+			if c.key[j].Kind != o.keys[i][j].Kind {
+				c.err = &origin.SchemaError{Resource: c.resource.Name, Line: c.resource.Line, Problem: fmt.Sprintf(
+					"key column %s was of kind %s when the gateway started and now is of kind %s; restart it",
+					c.key[j].Name, o.keys[i][j].Kind, c.key[j].Kind)}
+				break
+			}
+		}
+	}
 }
 
 // history identifies a line of commits that nothing was lost from.
