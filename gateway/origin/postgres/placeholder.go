@@ -72,7 +72,7 @@ func parseStatement(text string, parameters int) (*statementText, error) {
 		}
 	}
 	if depth > 0 {
-		return nil, fmt.Errorf("%d ( of the statement are not closed", depth)
+		return nil, fmt.Errorf("a ( of the statement is not closed")
 	}
 	if first {
 		return nil, fmt.Errorf("the statement is empty")

@@ -59,6 +59,9 @@ func statementError(err error) error {
 		return err
 	}
 	problem := pg.Message
+	if pg.Code == "0A000" { // feature_not_supported: what stands in a query and is none
+		problem = "expected a statement that only reads: " + problem
+	}
 	if pg.Detail != "" {
 		problem += "; " + pg.Detail
 	}
@@ -216,7 +219,7 @@ func (r *reading) followViews(ctx context.Context, tx pgx.Tx, view uint32) error
 				operators = appendNew(operators, o)
 			}
 			for _, what := range facts.unsteady {
-				r.unsteady = append(r.unsteady, what+through(views[oid]))
+				r.unsteady = append(r.unsteady, what.name+through(views[oid])+", which "+what.why)
 			}
 			for _, relation := range facts.relations {
 				if !slices.Contains(known, relation) {
@@ -286,7 +289,7 @@ func through(view string) string {
 	if view == "" {
 		return ""
 	}
-	return " (through view " + view + ")"
+	return " through view " + view
 }
 
 func keysOf(m map[uint32]string) []uint32 {

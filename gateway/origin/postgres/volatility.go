@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,10 +12,13 @@ type ruleFacts struct {
 	relations []uint32
 	functions []uint32
 	operators []uint32
-	// unsteady are descriptions of parts of the query whose result changes
-	// without a change of any table, which are no functions.
-	unsteady []string
+	// unsteady are parts of the query, other than functions, that must not be
+	// in a statement whose freshness is promised.
+	unsteady []unsteadyPart
 }
+
+// unsteadyPart is named by a noun; why goes on after "which".
+type unsteadyPart struct{ name, why string }
 
 // Fields of the nodes of a query that hold the oid of a function, and of an
 // operator. pg_depend would not do: it leaves out whatever is built in.
@@ -41,9 +43,9 @@ func parseRule(text string) *ruleFacts {
 	for i, t := range tokens {
 		switch t {
 		case "{TABLESAMPLECLAUSE":
-			facts.unsteady = append(facts.unsteady, "a TABLESAMPLE, which gives other rows each time")
+			facts.add("TABLESAMPLE", "gives other rows each time")
 		case "{ROWMARKCLAUSE":
-			facts.unsteady = append(facts.unsteady, "FOR UPDATE or FOR SHARE, which would make writers wait for readers")
+			facts.add("FOR UPDATE or FOR SHARE", "would make writers wait for readers")
 		case ":opnos": // of a comparison of rows: "(o 97 97)"
 			for _, each := range tokens[min(i+2, len(tokens)):] {
 				oid, err := strconv.ParseUint(each, 10, 32)
@@ -53,10 +55,10 @@ func parseRule(text string) *ruleFacts {
 				facts.operators = appendNew(facts.operators, uint32(oid))
 			}
 		case "{NEXTVALUEEXPR":
-			facts.unsteady = append(facts.unsteady, "the next value of a sequence")
+			facts.add("the next value of a sequence", "is another one each time")
 		case "{COERCEVIAIO":
-			if date := dateFromConstant(tokens[i:]); date != "" {
-				facts.unsteady = append(facts.unsteady, date)
+			if name := dateFromConstant(tokens[i:]); name != "" {
+				facts.add("a text made a "+name, "would be another moment each time if it were 'now' or 'today': write "+name+" '...'")
 			}
 		}
 		if i+1 == len(tokens) {
@@ -79,17 +81,22 @@ func parseRule(text string) *ruleFacts {
 			if int(number) < len(sqlValues) {
 				name = sqlValues[number]
 			}
-			facts.unsteady = append(facts.unsteady, name+", which changes without a change of any table")
+			facts.add(name, "changes without a change of any table: leave it out")
 		}
 	}
-	slices.Sort(facts.unsteady)
-	facts.unsteady = slices.Compact(facts.unsteady)
 	return facts
 }
 
-// dateFromConstant looks for ('now'::text)::timestamptz in the tokens of a
-// conversion. A literal 'now'::timestamptz is no such thing: it became a value
-// when the statement was analysed, and stays that value.
+func (f *ruleFacts) add(name, why string) {
+	if part := (unsteadyPart{name, why}); !slices.Contains(f.unsteady, part) {
+		f.unsteady = append(f.unsteady, part)
+	}
+}
+
+// dateFromConstant returns the type of date that a conversion, which begins with
+// the tokens, makes of a constant text: ('now'::text)::timestamptz. A literal
+// 'now'::timestamptz is no such thing: it became a value when the statement was
+// analysed, and stays that value. A column with the text 'now' is not found.
 func dateFromConstant(tokens []string) string {
 	dates := map[string]string{"1082": "date", "1083": "time", "1114": "timestamp", "1184": "timestamptz", "1266": "timetz"}
 	if len(tokens) < 3 || tokens[1] != ":arg" || tokens[2] != "{CONST" {
@@ -100,7 +107,7 @@ func dateFromConstant(tokens []string) string {
 			continue
 		}
 		if name := dates[tokens[i+1]]; name != "" {
-			return fmt.Sprintf("a constant text that is made a %s each time, so that 'now' or 'today' would differ; write %s '...'", name, name)
+			return name
 		}
 		break
 	}
@@ -150,13 +157,13 @@ func (f *function) unsteady() string {
 	case f.volatility == "s" && f.builtin() && harmless[f.name+"("+f.arguments+")"] != "":
 		return ""
 	case f.builtin() && f.volatility == "v":
-		return "gives another result each time, or has effects"
+		return "gives another result each time, or has effects: leave it out"
 	case f.builtin():
-		return "depends on the time, the session or the settings of the server"
+		return "depends on the time, the session or the settings of the server: leave it out"
 	case f.volatility == "s":
-		return "is declared STABLE, and what it reads cannot be seen; write into the statement what it does, or declare it IMMUTABLE if its result depends on its arguments alone"
+		return "is declared STABLE, and what it reads cannot be seen: write into the statement what it does, or declare it IMMUTABLE if its result depends on its arguments alone"
 	default:
-		return "is declared VOLATILE; declare it IMMUTABLE if its result depends on its arguments alone"
+		return "is declared VOLATILE: declare it IMMUTABLE if its result depends on its arguments alone"
 	}
 }
 

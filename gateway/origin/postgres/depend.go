@@ -1,0 +1,230 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// resolveDepends makes a source of each dependency.
+func (q *queryResolver) resolveDepends(ctx context.Context) error {
+	for i := range q.query.Depends {
+		d := &q.query.Depends[i]
+		t, err := q.resolveTable(ctx, q.cat, d.Table, d.Line)
+		if err != nil {
+			return err
+		}
+		s := source{name: q.resource.Name + "/" + strconv.Itoa(i+1), table: t}
+		types, err := q.resolveColumns(d, &s)
+		if err != nil {
+			return err
+		}
+		if d.Via != "" {
+			err = q.resolveVia(ctx, d, &s, types)
+		} else {
+			err = q.checkDirect(d, t, types)
+		}
+		if err != nil {
+			return err
+		}
+		q.depends = append(q.depends, t)
+		q.sources = append(q.sources, s)
+		for _, r := range t.tree {
+			q.relations = appendNew(q.relations, r.oid)
+		}
+	}
+	return nil
+}
+
+// resolveColumns looks up what a trigger on the table records.
+func (q *queryResolver) resolveColumns(d *resource.Depend, s *source) ([]keyType, error) {
+	switch {
+	case len(d.Columns) > 0:
+		for _, name := range d.Columns {
+			at, err := q.lookUp(s.table, d.Line, name)
+			if err != nil {
+				return nil, err
+			}
+			if slices.Contains(s.columns, at) {
+				return nil, q.fail(d.Line, "column %s of table %s is listed twice", name, s.table.name)
+			}
+			s.columns = append(s.columns, at)
+		}
+	case d.Via == "":
+		return nil, q.fail(d.Line, "the dependency on table %s says neither key nor via; expected its columns that are the key (%s), or a statement that finds the keys", s.table.name, q.keyNames())
+	case len(s.table.primaryKey) == 0:
+		return nil, q.fail(d.Line, "table %s has no primary key; name the columns that via is given with key", s.table.name)
+	default:
+		s.columns = s.table.primaryKey
+	}
+	var types []keyType
+	for _, at := range s.columns {
+		t, problem := keyTypeOf(&s.table.columns[at])
+		if problem != "" {
+			return nil, q.fail(d.Line, "column %s.%s, by which documents are found, %s", s.table.name, s.table.columns[at].name, problem)
+		}
+		types = append(types, t)
+	}
+	return types, nil
+}
+
+// checkDirect checks a dependency whose columns are the key itself.
+func (q *queryResolver) checkDirect(d *resource.Depend, t *table, types []keyType) error {
+	if len(types) != len(q.key) {
+		return q.fail(d.Line, "the dependency on table %s names the columns (%s), and the key is (%s); if rows of the table find documents in another way, say via",
+			t.name, strings.Join(d.Columns, ", "), q.keyNames())
+	}
+	var problems []string
+	for i := range types {
+		if !servesAs(types[i], q.keyTypes[i]) {
+			col := &t.columns[t.column(d.Columns[i])]
+			problems = append(problems, fmt.Sprintf("column %s.%s has type %s, and key column %s has type %s", t.name, col.name, col.typeName, q.key[i].Name, q.query.Key[i].Type))
+		}
+	}
+	return q.failAll(d.Line, problems)
+}
+
+// resolveVia checks a via and writes the derivation that it means.
+//
+// The derivation is executed in the snapshot of the poll, for the values that
+// the columns had before the change as well as for those after it, whether or not
+// the row still exists: via must find the documents from the values alone, by the
+// tables that are not the changed one. A row of a table between, which is gone or
+// points elsewhere in that snapshot, has left a change of its own, and that is why
+// every table that via reads must be a dependency too.
+func (q *queryResolver) resolveVia(ctx context.Context, d *resource.Depend, s *source, types []keyType) error {
+	what := fmt.Sprintf("via of the dependency on table %s", s.table.name)
+	statement, err := parseStatement(d.Via, len(types))
+	if err != nil {
+		return q.fail(d.Line, "%s: %v", what, err)
+	}
+	got, err := q.resultColumns(ctx, statement, types, what, d.Line)
+	if err != nil {
+		return err
+	}
+	if len(got) != len(q.key) {
+		return q.fail(d.Line, "%s gives columns of types (%s); expected the key (%s)", what, strings.Join(got, ", "), q.keyNames())
+	}
+	problems, err := q.checkKeyColumns(ctx, what, got)
+	if err != nil {
+		return err
+	}
+	if err := q.failAll(d.Line, problems); err != nil {
+		return err
+	}
+	text, err := q.read(ctx, statement, types, len(got), declaredReading{what: what, line: d.Line, via: true})
+	if err != nil {
+		return err
+	}
+	if s.derive, err = q.derivation(text, types); err != nil {
+		return q.fail(d.Line, "%s: %v", what, err)
+	}
+	if err := plan(ctx, q.tx, "SELECT d.* FROM (SELECT ''::text AS key) AS c CROSS JOIN LATERAL ("+s.derive+") AS d"); err != nil {
+		return q.failStatement(d.Line, what, err)
+	}
+	return nil
+}
+
+// derivation writes the SELECT that gives the keys of documents for one recorded
+// text. The arrays have a name that no table in via has: "c" could be one.
+func (q *queryResolver) derivation(text func([]string) (string, error), types []keyType) (string, error) {
+	values, arrays := make([]string, len(types)), make([]string, len(types))
+	for i := range types {
+		values[i] = "ARRAY[" + keyValue(types, "c.key", i) + "] AS p" + strconv.Itoa(i+1)
+		arrays[i] = "slipstream_recorded.p" + strconv.Itoa(i+1)
+	}
+	via, err := text(arrays)
+	if err != nil {
+		return "", err
+	}
+	names, keys := q.columnNames("q")
+	return "SELECT DISTINCT " + keyText(q.keyTypes, keys) + " FROM (SELECT " + strings.Join(values, ", ") +
+		" OFFSET 0) AS slipstream_recorded CROSS JOIN LATERAL (\n" + via + "\n) AS q (" + strings.Join(names, ", ") +
+		") WHERE " + strings.Join(keys, " IS NOT NULL AND ") + " IS NOT NULL", nil
+}
+
+// checkReads compares what the statement and every via read with the
+// dependencies, and judges what they call.
+func (q *queryResolver) checkReads(context.Context) error {
+	var problems []string
+	line := 0
+	used := make(map[uint32]bool)
+	for _, d := range q.readings {
+		found := q.checkRelations(&d, used)
+		for _, what := range d.unsteady {
+			found = append(found, d.what+" has "+what)
+		}
+		for _, f := range d.functions {
+			if why := f.unsteady(); why != "" {
+				found = append(found, fmt.Sprintf("%s calls %s, which %s", d.what, f, why))
+			}
+			if !f.builtin() {
+				q.functions = appendNew(q.functions, f.oid)
+			}
+		}
+		if len(found) > 0 && line == 0 {
+			line = d.line
+		}
+		problems = append(problems, found...)
+	}
+	if len(q.readings) > 0 {
+		for _, t := range q.depends {
+			if !slices.ContainsFunc(t.tree, func(r relation) bool { return used[r.oid] }) {
+				q.warn("nothing reads table %s of depends; its triggers cost writers time for no document", t.name)
+			}
+		}
+	}
+	if len(problems) > 0 {
+		problems = append(problems, "or say promise: none")
+	}
+	return q.failAll(line, problems)
+}
+
+// checkRelations says which relations that a statement reads cannot be followed,
+// or are not. It marks what is read as used.
+func (q *queryResolver) checkRelations(d *declaredReading, used map[uint32]bool) (problems []string) {
+	for _, r := range d.reading.relations {
+		used[r.oid] = true
+		problem, shown := "", r.shown+through(r.view)
+		switch {
+		case r.system():
+			problem = fmt.Sprintf("system table %s, which can have no trigger: leave it out", shown)
+		case r.kind == 'v':
+			q.compiled.relations = appendNew(q.compiled.relations, r.oid)
+			continue
+		case r.kind == 'm':
+			problem = fmt.Sprintf("materialized view %s, whose refresh no trigger hears of: read the tables behind it", shown)
+		case r.kind == 'f':
+			problem = fmt.Sprintf("foreign table %s, and what changes on the other server is not heard of: leave it out", shown)
+		case r.kind == 'S':
+			problem = fmt.Sprintf("sequence %s, which can have no trigger: leave it out", shown)
+		case r.kind != 'r' && r.kind != 'p':
+			problem = fmt.Sprintf("%s, which is no table: leave it out", shown)
+		case !slices.ContainsFunc(q.depends, func(t *table) bool {
+			return slices.ContainsFunc(t.tree, func(part relation) bool { return part.oid == r.oid })
+		}):
+			problem = q.missingDepend(d, &r)
+		}
+		if problem != "" {
+			problems = append(problems, d.what+" reads "+problem)
+		}
+	}
+	return problems
+}
+
+// missingDepend words the message for a table that no dependency names.
+func (q *queryResolver) missingDepend(d *declaredReading, r *readRelation) string {
+	name, partition := r.shown, ""
+	if r.root != "" {
+		name, partition = r.root, ", a partition of "+r.root
+	}
+	problem := fmt.Sprintf("table %s%s%s, which is not in depends: add { table: %s, key: … }", r.shown, through(r.view), partition, name)
+	if d.via {
+		problem += fmt.Sprintf("; when a row of %s alone changes, other documents than before depend on the rows that %s starts from", name, d.what)
+	}
+	return problem
+}
