@@ -1,0 +1,290 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/slipstream-go/slipstream/gateway/origin"
+)
+
+// Check compares what the resources need with what the database has. The
+// promise of a resource holds while none of its objects is missing or differs.
+func (o *Origin) Check(ctx context.Context) ([]origin.Finding, error) {
+	var findings []origin.Finding
+	err := o.inspect(ctx, "check triggers", func(i *inspection) error {
+		for _, f := range i.findings {
+			findings = append(findings, origin.Finding{Object: f.object.public(), State: f.state})
+		}
+		return nil
+	})
+	return findings, err
+}
+
+// Plan returns the statements that Apply would run now; none if all is well.
+func (o *Origin) Plan(ctx context.Context) ([]origin.Statement, error) {
+	var plan []origin.Statement
+	err := o.inspect(ctx, "plan triggers", func(i *inspection) error {
+		plan = i.plan(o)
+		return nil
+	})
+	return plan, err
+}
+
+func (o *Origin) inspect(ctx context.Context, doing string, use func(*inspection) error) error {
+	err := pgx.BeginTxFunc(ctx, o.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		i, err := o.inspection(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return use(i)
+	})
+	return o.wrapDDL(ctx, doing, err)
+}
+
+// Apply creates what is missing and replaces what differs, in one transaction.
+// It appends a row to the change table for every resource it touched, so that
+// no document that was read before its triggers existed outlives them. A table
+// that somebody keeps locked for more than 5 s fails it: whoever waits for a lock
+// makes all later writers wait too.
+func (o *Origin) Apply(ctx context.Context) ([]origin.Statement, error) {
+	var done []origin.Statement
+	err := o.change(ctx, "create triggers", func(tx pgx.Tx) error {
+		i, err := o.inspection(ctx, tx)
+		if err != nil {
+			return err
+		}
+		done = i.plan(o)
+		return run(ctx, tx, done)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// Drop removes the schema slipstream and every trigger of ours, those of other
+// configurations too, and returns what it ran.
+func (o *Origin) Drop(ctx context.Context) ([]origin.Statement, error) {
+	var done []origin.Statement
+	err := o.change(ctx, "drop triggers", func(tx pgx.Tx) error {
+		f, err := readObjects(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, title := range f.titles() {
+			if object := f.objects[title]; object.kind == triggerObject {
+				done = append(done, origin.Statement{SQL: object.drop(), Comment: "no longer recorded"})
+			}
+		}
+		if schema, ok := f.objects[object{kind: schemaObject, name: schemaName}.title()]; ok {
+			done = append(done, origin.Statement{SQL: schema.drop() + " CASCADE", Comment: "the record of changes with its functions"})
+		}
+		return run(ctx, tx, done)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// change runs do in a transaction of READ COMMITTED, which [metaRowSQL] needs. A
+// second one waits until the first has ended.
+func (o *Origin) change(ctx context.Context, doing string, do func(pgx.Tx) error) error {
+	err := pgx.BeginTxFunc(ctx, o.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		prepare := fmt.Sprintf("SET LOCAL statement_timeout = 0;\nSELECT pg_catalog.pg_advisory_xact_lock(%d, %d);\nSET LOCAL lock_timeout = '5s'", lockClass, applyLock)
+		if err := run(ctx, tx, []origin.Statement{{SQL: prepare}}); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+	return o.wrapDDL(ctx, doing, err)
+}
+
+// run executes statements, each possibly several separated by semicolons.
+func run(ctx context.Context, tx pgx.Tx, statements []origin.Statement) error {
+	for _, s := range statements {
+		if _, err := tx.Conn().PgConn().Exec(ctx, s.SQL).ReadAll(); err != nil {
+			return &ddlFault{s.SQL, err}
+		}
+	}
+	return nil
+}
+
+// wrapDDL says what was being done where. What is wrong with a statement of ours
+// is not what [Origin.wrapError] says about those of loads.
+func (o *Origin) wrapDDL(ctx context.Context, doing string, err error) error {
+	var failed *ddlFault
+	if errors.As(err, &failed) && ctx.Err() == nil {
+		return fmt.Errorf("postgres: %s (%s): nothing was changed: %w", doing, o.loadFrom.where(), failed)
+	}
+	return o.wrapError(ctx, doing, o.loadFrom, err)
+}
+
+// ddlFault is a statement that failed, and why.
+type ddlFault struct {
+	sql string
+	err error
+}
+
+func (e *ddlFault) Unwrap() error { return e.err }
+
+func (e *ddlFault) Error() string {
+	first, _, _ := strings.Cut(e.sql, "\n")
+	text := fmt.Sprintf("%v in %s", oneLine{e.err}, first)
+	var pgErr *pgconn.PgError
+	if !errors.As(e.err, &pgErr) {
+		return text
+	}
+	switch pgErr.Code {
+	case "55P03": // lock_not_available
+		return "somebody kept a table locked for 5 s, and all its later writers would have waited behind us; try again when no long transaction uses it: " + text
+	case "40P01": // deadlock_detected
+		return "a writer and we waited on one another; try again: " + text
+	case "42501": // insufficient_privilege
+		return e.needed() + ": " + text
+	}
+	return text
+}
+
+// needed says what the role must have to run the statement.
+func (e *ddlFault) needed() string {
+	switch {
+	case strings.HasPrefix(e.sql, "CREATE SCHEMA"):
+		return "the role that applies needs CREATE on the database"
+	case strings.Contains(e.sql, " TRIGGER "):
+		return "the role that applies must own the table and its partitions, or be a superuser"
+	default:
+		return "the role that applies must own the schema slipstream and all in it, or be a superuser"
+	}
+}
+
+// inspection is what one transaction has seen.
+type inspection struct{ findings []finding }
+
+// finding is an object and its state.
+type finding struct {
+	object object
+	state  origin.State
+	found  foundObject // unless missing
+}
+
+func (o *Origin) inspection(ctx context.Context, tx pgx.Tx) (*inspection, error) {
+	s, err := readSchema(ctx, tx, o.resources)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range s.resources {
+		if c.err != nil {
+			return nil, c.err
+		}
+	}
+	f, err := readObjects(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	objects := wanted(s, o.cfg)
+	if o.cfg.GrantTo != "" {
+		if err := f.readGrants(ctx, tx, o.cfg.GrantTo); err != nil {
+			return nil, err
+		}
+		objects = append(objects, grantObjectFor(o.cfg.GrantTo))
+	}
+	i := &inspection{}
+	known := make(map[string]bool)
+	for _, object := range objects {
+		known[object.title()] = true
+		i.findings = append(i.findings, finding{object, f.state(object), f.objects[object.title()]})
+	}
+	i.findings = append(i.findings, f.metaFinding())
+	for _, title := range f.titles() {
+		if left := f.objects[title]; !known[title] && (left.kind == functionObject || left.kind == triggerObject) {
+			i.findings = append(i.findings, finding{object{kind: left.kind, name: left.name, resource: left.resource,
+				sql: left.definition, comment: "not needed by the present declaration"}, origin.LeftOver, left})
+		}
+	}
+	return i, nil
+}
+
+func (f *found) titles() []string {
+	titles := make([]string, 0, len(f.objects))
+	for title := range f.objects {
+		titles = append(titles, title)
+	}
+	slices.Sort(titles)
+	return titles
+}
+
+func (f *found) state(o object) origin.State {
+	switch has, ok := f.objects[o.title()]; {
+	case !ok:
+		return origin.Missing
+	case has.definition != o.definition:
+		return origin.Differs
+	default:
+		return origin.Present
+	}
+}
+
+func (f *found) metaFinding() finding {
+	m := finding{object: metaRow()}
+	switch {
+	case f.recorded == 0:
+		m.state = origin.Missing
+	case f.recorded != f.system:
+		m.state = origin.Differs
+		m.object.comment = fmt.Sprintf("the record was made in the cluster %d and restored into this, %d", f.recorded, f.system)
+	}
+	return m
+}
+
+// judge says for each resource why its freshness cannot be promised. Whether
+// functions notify does not matter, and what only costs time does not either.
+func (s *schema) judge(f *found, cfg Config) {
+	const remedy = "; run slipstream db apply"
+	shared := ""
+	if f.recorded != 0 && f.recorded != f.system {
+		shared = "the record of changes was restored from another cluster" + remedy
+	}
+	byResource := make(map[string]string)
+	for _, o := range wanted(s, cfg) {
+		has, ok := f.objects[o.title()]
+		why := ""
+		switch {
+		case !ok:
+			why = o.title() + " is missing" + remedy
+		case has.definition == o.definition, o.tolerated != "" && has.definition == o.tolerated:
+			continue
+		default:
+			why = o.title() + " is not as it should be" + remedy
+		}
+		if o.resource == "" {
+			if shared == "" {
+				shared = why
+			}
+		} else if byResource[o.resource] == "" {
+			byResource[o.resource] = why
+		}
+	}
+	if len(s.promises) != len(s.resources) {
+		s.promises = make([]string, len(s.resources))
+	}
+	for i, c := range s.resources {
+		switch {
+		case c.resource.NoPromise:
+			s.promises[i] = ""
+		case c.err != nil:
+			s.promises[i] = c.err.Error()
+		case s.promises[i] != "":
+		case shared != "":
+			s.promises[i] = shared
+		default:
+			s.promises[i] = byResource[c.resource.Name]
+		}
+	}
+}
