@@ -41,6 +41,14 @@ func (d *Document) find(row Row) *Shown {
 	return &d.rows[at]
 }
 
+// Version returns the version of a row in the document, 0 if it is not there.
+func (d *Document) Version(row Row) uint64 {
+	if s := d.find(row); s != nil {
+		return s.Version
+	}
+	return 0
+}
+
 // verdicts count what was found.
 type verdicts struct {
 	// Atomics: readers write, Report reads.

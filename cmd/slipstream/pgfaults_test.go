@@ -1,0 +1,296 @@
+//go:build unix
+
+package main
+
+import (
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
+	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
+)
+
+// pgFault is something that happens to the gateway, the server or what is between.
+type pgFault struct {
+	name string
+	do   func(*pgRun)
+}
+
+// pgFaults leave the server with all that it acknowledged.
+var pgFaults = []pgFault{
+	{"calm", (*pgRun).calm},
+	{"long-transaction", (*pgRun).longTransaction},
+	{"moves", (*pgRun).onlyMoves},
+	{"backend-terminated", (*pgRun).terminateBackends},
+	{"tcp-stall", (*pgRun).stallConnections},
+	{"tcp-cut", (*pgRun).cutConnections},
+	{"tcp-delay", (*pgRun).delayConnections},
+	{"gateway-stopped", (*pgRun).stopGateway},
+	{"gateway-killed", (*pgRun).killGateway},
+	{"bulk-update", (*pgRun).bulkUpdate},
+	{"truncate", (*pgRun).truncateParents},
+	{"alter-type-using", (*pgRun).alterType},
+	{"add-column-default", (*pgRun).addColumn},
+	{"trigger-disabled", (*pgRun).disableTriggers},
+	{"trigger-not-always", (*pgRun).enableForOrigin},
+	{"partition-detached", (*pgRun).detachPartition},
+	{"changes-trimmed", (*pgRun).trimChanges},
+	{"objects-dropped", (*pgRun).dropObjects},
+	{"apply-concurrently", (*pgRun).applyConcurrently},
+	{"out-of-connections", (*pgRun).outOfConnections},
+	{"restart", (*pgRun).restartServer},
+	{"crash", (*pgRun).crashServer},
+}
+
+// calm has few writes: nearly everything comes from the cache, and a commit is
+// seen at once.
+func (r *pgRun) calm() {
+	r.pause.Store(int64(calmly))
+	defer r.pause.Store(int64(briskly))
+	time.Sleep(300 * time.Millisecond) // what was brisk ends
+	hits, others := r.reads.hits.Load(), r.reads.others.Load()
+	ages := r.commitToFresh(40)
+	hits, others = r.reads.hits.Load()-hits, r.reads.others.Load()-others
+	r.t.Logf("commit to fresh, %d times: p50 %v, p99 %v, max %v", len(ages), ages[len(ages)/2], ages[len(ages)*99/100], ages[len(ages)-1])
+	r.t.Logf("%d answers from the cache, %d loaded", hits, others)
+	if hits < 3*others {
+		r.t.Errorf("%d answers from the cache and %d loaded while little was written: nothing is cached", hits, others)
+	}
+}
+
+// longTransaction writes first and commits late, while the snapshots of many polls
+// count it as running.
+func (r *pgRun) longTransaction() {
+	ctx := r.t.Context()
+	w := r.newWriter(ctx, 50)
+	defer w.close()
+	for range 3 {
+		w.attempt(func(w *pgWriter) bool { return w.holdOpen(10 * time.Millisecond) }) // connects
+		w.attempt(func(w *pgWriter) bool {
+			p := w.plan()
+			var sql []string
+			for range 6 {
+				if one := w.update(p, w.anyTable()); one != "" {
+					sql = append(sql, one)
+				}
+			}
+			p.begin()
+			err := w.exec(0, append([]string{"BEGIN"}, sql...)...)
+			if err == nil {
+				time.Sleep(3*r.options.bound + 200*time.Millisecond)
+				err = w.exec(0, "COMMIT")
+			}
+			w.idle(0)
+			return p.end(err)
+		})
+	}
+}
+
+// onlyMoves has rows moved and added to at the same time, and nothing else.
+func (r *pgRun) onlyMoves() {
+	r.pause.Store(int64(calmly))
+	defer r.pause.Store(int64(briskly))
+	w := r.newWriter(r.t.Context(), 51)
+	defer w.close()
+	committed := 0
+	for began := time.Now(); time.Since(began) < 3*time.Second; {
+		for _, level := range []string{"READ COMMITTED", "REPEATABLE READ"} {
+			if w.attempt(func(w *pgWriter) bool { return w.race(level) }) {
+				committed++
+			}
+		}
+		w.attempt((*pgWriter).insert)
+	}
+	if committed < 5 {
+		r.t.Errorf("only %d races were committed", committed)
+	}
+}
+
+func (r *pgRun) terminateBackends() {
+	for range 4 {
+		r.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'slipstream%' AND pid <> pg_backend_pid()")
+		time.Sleep(r.options.bound / 2)
+	}
+}
+
+func (r *pgRun) proxy() *faultproxy.Proxy { return r.proxies[r.primary] }
+
+func (r *pgRun) stallConnections() {
+	for _, length := range []time.Duration{r.options.bound / 2, 2 * r.options.bound, 4 * r.options.bound} {
+		r.proxy().Stall()
+		time.Sleep(length)
+		r.proxy().Resume()
+		time.Sleep(r.options.bound / 2)
+	}
+}
+
+// cutConnections cuts and resets; for a while nobody gets in again, and what is
+// written then was heard by nobody.
+func (r *pgRun) cutConnections() {
+	for i := range 4 {
+		if i%2 == 0 {
+			r.proxy().Cut()
+		} else {
+			r.proxy().Refuse(true)
+			r.proxy().Reset()
+			time.Sleep(2 * r.options.bound)
+			r.proxy().Refuse(false)
+		}
+		time.Sleep(r.options.bound / 2)
+	}
+}
+
+// delayConnections makes every connection a cable of another length: what one
+// brings was long overtaken by what came on another.
+func (r *pgRun) delayConnections() {
+	r.proxy().SetPlan(func(_ int, random *rand.Rand) faultproxy.Plan {
+		delay := time.Duration(random.Int64N(int64(r.options.bound / 3)))
+		return faultproxy.Plan{
+			Up:   faultproxy.Link{Delay: delay / 4},
+			Down: faultproxy.Link{Delay: delay, Jitter: delay / 2, Chop: 1 + random.IntN(4000)},
+		}
+	})
+	for range 3 {
+		r.proxy().Cut()
+		time.Sleep(4 * r.options.bound)
+	}
+	r.proxy().SetPlan(nil)
+	r.proxy().Cut()
+}
+
+func (r *pgRun) stopGateway() {
+	r.signalGateway(syscall.SIGSTOP)
+	time.Sleep(3 * time.Second)
+	r.signalGateway(syscall.SIGCONT)
+}
+
+func (r *pgRun) signalGateway(s os.Signal) {
+	if err := r.gateway.Signal(s); err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r *pgRun) killGateway() {
+	r.gateway.Kill()
+	time.Sleep(r.options.bound)
+	r.startGateway()
+}
+
+// bulkUpdate writes all children of all sensors in one statement.
+func (r *pgRun) bulkUpdate() {
+	w := r.newWriter(r.t.Context(), 52)
+	defer w.close()
+	began := time.Now()
+	for range 2 {
+		w.attempt(func(w *pgWriter) bool {
+			p, version := w.plan(), w.world.next()
+			for i := range w.world.readings {
+				p.change(w.world.readings[i], version, w.world.sensors[i])
+			}
+			p.begin()
+			return p.end(w.one(0, int64(len(w.world.readings)*w.world.perSensor), "UPDATE reading SET v = %d", version))
+		})
+	}
+	r.t.Logf("%d rows twice in %v", len(r.world.readings)*r.world.perSensor, time.Since(began).Round(time.Millisecond))
+}
+
+// trimChanges empties the change table while the gateway cannot see it.
+func (r *pgRun) trimChanges() {
+	r.signalGateway(syscall.SIGSTOP)
+	time.Sleep(r.options.bound)
+	left := r.query("SELECT slipstream.trim('0', 1000000); SELECT count(*) FROM slipstream.change")
+	r.t.Logf("trimmed, left (rows): %q", left)
+	r.signalGateway(syscall.SIGCONT)
+}
+
+// outOfConnections takes all connections that the server has, and then those of
+// the gateway.
+func (r *pgRun) outOfConnections() {
+	var taken []*pgx.Conn
+	defer func() {
+		for _, c := range taken {
+			_ = c.Close(r.t.Context())
+		}
+	}()
+	for range 2 {
+		for range 60 {
+			c, err := r.dial(r.t.Context())
+			if err != nil {
+				break
+			}
+			taken = append(taken, c)
+		}
+		if _, err := taken[0].Exec(r.t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'slipstream%'"); err != nil {
+			r.t.Error(err)
+		}
+		time.Sleep(r.options.bound)
+	}
+	r.t.Logf("%d connections were taken", len(taken))
+	time.Sleep(2 * r.options.bound)
+}
+
+// restartServer stops the server in good order: open transactions fail.
+func (r *pgRun) restartServer() {
+	server := r.servers[r.primary]
+	server.Stop(r.t)
+	r.world.gate.Lock() // nobody writes before it is known what is left
+	defer r.world.gate.Unlock()
+	time.Sleep(r.options.bound)
+	server.Restart(r.whole)
+	if lost := r.settleAlone(freshness.Now()); lost > 0 {
+		r.t.Errorf("a server that was stopped in good order lost %d writes", lost)
+	}
+}
+
+// crashServer makes the server lose what was acknowledged, seen and cached: commits
+// with synchronous_commit off, whose log records were not written.
+func (r *pgRun) crashServer() {
+	lost := 0
+	for attempt := 0; lost == 0 && attempt < 3; attempt++ {
+		lost = r.crashOnce()
+	}
+	if lost == 0 {
+		r.t.Error("no commit was lost in three crashes: nothing was proved")
+	}
+}
+
+func (r *pgRun) crashOnce() (lost int) {
+	w := r.newWriter(r.t.Context(), 60) // a multiple of three: asynchronous
+	defer w.close()
+	// Alone, because any other commit would write the log up to here. Gateways
+	// only read.
+	r.world.gate.Lock()
+	defer r.world.gate.Unlock()
+	r.model.Suspect(r.world.version.Load() + 1)
+	if !w.connected(0) {
+		r.t.Fatal("no connection before the crash")
+	}
+	for range 40 {
+		w.updateOne()
+	}
+	time.Sleep(r.options.bound) // the cache holds them
+	server := r.servers[r.primary]
+	server.KillBackend(r.t, int(w.conns[0].PgConn().PID()))
+	r.comesBack()
+	lost = r.settleAlone(freshness.Now())
+	r.t.Logf("%d acknowledged writes were lost", lost)
+	return lost
+}
+
+// comesBack waits until the server has noticed what happened and lets clients in.
+func (r *pgRun) comesBack() {
+	r.t.Helper()
+	time.Sleep(20 * time.Millisecond)
+	testkit.Eventually(r.t, 20*time.Second, func() error {
+		c, err := r.dial(r.t.Context())
+		if err != nil {
+			return err
+		}
+		return c.Close(r.t.Context())
+	})
+}
