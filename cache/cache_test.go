@@ -25,6 +25,8 @@ type fixture struct {
 
 	// load, if set, answers instead of the database. Set before use.
 	load func(ctx context.Context, ids []string) (Batch, error)
+	// wake, if set, is what asks the stream to report. Set before use.
+	wake func()
 }
 
 func newFixture(t *testing.T, r Resource) *fixture {
@@ -41,6 +43,11 @@ func newFixture(t *testing.T, r Resource) *fixture {
 		}),
 		Tiers: []Tier{f.tier},
 		Clock: func() time.Duration { return time.Since(f.start) },
+		Wake: func() {
+			if f.wake != nil {
+				f.wake()
+			}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -25,18 +25,23 @@ func TestModelExhaustive(t *testing.T) {
 		steps map[byte]int
 		x     int // in ticks
 		warm  bool
+		r     Resource
 	}{
-		{"one load against the stream", map[byte]int{'w': 1, 's': 4, '1': 3}, 3, false},
-		{"two loads against the stream", map[byte]int{'w': 1, 's': 4, '1': 3, '2': 3}, 2, false},
-		{"two rounds, warm tier", map[byte]int{'w': 2, 's': 8, '1': 1}, 3, true},
-		{"two commits against a load", map[byte]int{'w': 2, 's': 4, '1': 3}, 2, true},
+		{"one load against the stream", map[byte]int{'w': 1, 's': 4, '1': 3}, 3, false, Resource{}},
+		{"two loads against the stream", map[byte]int{'w': 1, 's': 4, '1': 3, '2': 3}, 2, false, Resource{}},
+		{"two rounds, warm tier", map[byte]int{'w': 2, 's': 8, '1': 1}, 3, true, Resource{}},
+		{"two commits against a load", map[byte]int{'w': 2, 's': 4, '1': 3}, 2, true, Resource{}},
+		{"two rounds verify", map[byte]int{'w': 1, 's': 8, '1': 1, '2': 1}, 2, true, Resource{Policy: Verify}},
+		{"verify, then load", map[byte]int{'w': 2, 's': 4, '1': 3}, 1, true, Resource{Policy: Verify}},
+		{"two loads without a promise", map[byte]int{'w': 2, '1': 4, '2': 3}, 2, true, Resource{NoPromise: true}},
+		{"a load without a promise against the stream", map[byte]int{'w': 1, 's': 4, '1': 4}, 3, true, Resource{NoPromise: true}},
 	}
 	for _, p := range plans {
 		t.Run(p.name, func(t *testing.T) {
 			n, answers := 0, 0
 			interleave(p.steps, func(schedule string) bool {
 				n++
-				synctest.Test(t, func(t *testing.T) { answers += runSchedule(t, schedule, p.x, p.warm) })
+				synctest.Test(t, func(t *testing.T) { answers += runSchedule(t, schedule, p.x, p.warm, p.r) })
 				return !t.Failed()
 			})
 			t.Logf("%d interleavings, %d answers checked", n, answers)
@@ -100,14 +105,16 @@ type schedule struct {
 
 const tick = time.Second
 
-func runSchedule(t *testing.T, order string, x int, warm bool) (answers int) {
+func runSchedule(t *testing.T, order string, x int, warm bool, r Resource) (answers int) {
 	s := &schedule{
 		t: t, order: order, x: time.Duration(x) * tick, start: time.Now(), key: Key{0, "k"},
 		db: newDatabase(), history: newHistory(), snapshot: make(chan chan Batch, 8),
 	}
+	r.Name, r.Freshness, r.LoadTimeout = "r", s.x, time.Hour
 	var err error
 	s.cache, err = New(Config{
-		Resources: []Resource{{Name: "r", Freshness: s.x, LoadTimeout: time.Hour}},
+		Resources: []Resource{r},
+		Wake:      func() {}, // the schedule says when the stream reports
 		Origin: originFunc(func(ctx context.Context, _ ResourceID, _ []string) (Batch, error) {
 			answer := make(chan Batch, 1)
 			s.snapshot <- answer

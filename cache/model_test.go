@@ -253,7 +253,7 @@ func TestModelRandom(t *testing.T) {
 	if testing.Short() {
 		seeds = 200
 	}
-	answers := 0
+	answers, verified, aged := 0, int64(0), int64(0)
 	list := modelSeeds(t, seeds)
 	for _, seed := range list {
 		ok := t.Run("", func(t *testing.T) {
@@ -261,14 +261,17 @@ func TestModelRandom(t *testing.T) {
 				m := newModel(t, seed)
 				m.run()
 				answers += m.answers
+				r := m.cache.Stats().Resources
+				verified += r[0].Verified + r[1].Verified
+				aged += r[2].Hits
 			})
 		})
 		if !ok {
 			t.Fatalf("replay with: SLIPSTREAM_SEED=%d go test ./cache -run TestModelRandom", seed)
 		}
 	}
-	t.Logf("%d answers checked", answers)
-	if answers < len(list)*90 {
+	t.Logf("%d answers checked; %d waited for the stream, %d were hits without a promise", answers, verified, aged)
+	if answers < len(list)*90 || verified < int64(len(list)/4) || aged < int64(len(list)) {
 		t.Errorf("only %d answers for %d schedules: the model stands still", answers, len(list))
 	}
 }
@@ -285,6 +288,9 @@ type model struct {
 	done    chan struct{} // closed when readers are through
 	ordered bool          // commits in the order of numbers
 	replace bool          // the history is replaced at times
+	deaf    bool          // the stream says nothing about the resource without a promise
+	blind   bool          // and its loads tell no snapshot
+	woken   chan struct{} // Config.Wake was called
 	answers int
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -294,6 +300,7 @@ func newModel(t *testing.T, seed uint64) *model {
 	m := &model{
 		t: t, x: time.Second, start: time.Now(), db: newDatabase(), history: newHistory(),
 		tier: newMapTier(), done: make(chan struct{}), random: rand.New(rand.NewPCG(seed, 1)),
+		woken: make(chan struct{}, 1),
 	}
 	m.ordered = m.chance(0.5)
 	m.replace = m.ordered && m.chance(0.4)
@@ -304,17 +311,30 @@ func newModel(t *testing.T, seed uint64) *model {
 			}
 		}
 	}
-	for i := range 3 {
-		m.keys = append(m.keys, Key{ResourceID(i % 2), strconv.Itoa(i)})
+	for i := range 4 {
+		m.keys = append(m.keys, Key{ResourceID(i % 3), strconv.Itoa(i)})
 	}
+	m.deaf, m.blind = m.chance(0.5), m.chance(0.5)
 	config := Config{
-		Resources: []Resource{{Name: "a", MaxLoads: 1 + m.intn(3), MaxBatch: 2}, {Name: "b"}},
-		Origin:    originFunc(m.load),
-		Tiers:     []Tier{m.tier},
-		Clock:     m.now,
+		Resources: []Resource{
+			{Name: "a", MaxLoads: 1 + m.intn(3), MaxBatch: 2, Policy: m.policy()},
+			{Name: "b", Policy: m.policy()},
+			{Name: "c", NoPromise: true},
+		},
+		Origin: originFunc(m.load),
+		Tiers:  []Tier{m.tier},
+		Clock:  m.now,
 	}
 	if m.chance(0.3) {
 		config.MaxTombstones = 2 * tombstoneBytes
+	}
+	if m.chance(0.8) {
+		config.Wake = func() {
+			select {
+			case m.woken <- struct{}{}:
+			default:
+			}
+		}
 	}
 	var err error
 	if m.cache, err = New(config); err != nil {
@@ -337,6 +357,14 @@ func (m *model) intn(n int) int {
 	return m.random.IntN(n)
 }
 
+// policy is one under which every answer keeps the promise.
+func (m *model) policy() Policy {
+	if m.chance(0.5) {
+		return Verify
+	}
+	return Reload
+}
+
 // upTo returns a duration below d that is most often short.
 func (m *model) upTo(d time.Duration) time.Duration {
 	m.mu.Lock()
@@ -348,6 +376,9 @@ func (m *model) upTo(d time.Duration) time.Duration {
 func (m *model) load(ctx context.Context, resource ResourceID, ids []string) (Batch, error) {
 	time.Sleep(m.upTo(2 * m.x))
 	b := m.db.read(resource, ids)
+	if resource == 2 && m.blind {
+		b.Snapshot = Snapshot{}
+	}
 	time.Sleep(m.upTo(3 * m.x))
 	if m.chance(0.05) {
 		return Batch{}, fmt.Errorf("injected")
@@ -433,7 +464,10 @@ func (m *model) stream() {
 		m.cache.SetPromise(ResourceID(i), true, "")
 	}
 	for !m.over() {
-		time.Sleep(m.x/10 + m.upTo(m.x/4))
+		select {
+		case <-m.woken:
+		case <-time.After(m.x/10 + m.upTo(m.x/4)):
+		}
 		switch {
 		case m.chance(0.02): // a break
 			time.Sleep(m.upTo(10 * m.x))
@@ -461,7 +495,7 @@ func (m *model) stream() {
 		time.Sleep(m.upTo(m.x / 2))
 		var events []Event
 		for _, c := range commits {
-			if int(c.key.Resource) != unheard {
+			if int(c.key.Resource) != unheard && !(m.deaf && c.key.Resource == 2) {
 				events = append(events, Event{Key: c.key, Tx: c.tx, All: m.chance(0.05)})
 			}
 		}
