@@ -1,12 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipstream-go/slipstream/gateway"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
 func (p program) configCommand() *cobra.Command {
@@ -57,24 +58,20 @@ itself was right.`,
 }
 
 func checkDatabase(c *cobra.Command, file string, cfg *config.Config) error {
-	o, err := openDatabase(c.Context(), file, cfg)
+	db, err := openDatabase(c.Context(), file, cfg, gateway.DatabaseOptions{})
 	if err != nil {
 		return err
 	}
-	defer o.Close()
-	for _, w := range o.Warnings() {
+	for _, w := range db.Warnings() {
 		fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", w)
 	}
-	findings, err := o.Check(c.Context())
-	if err != nil {
+	findings, err := db.Check(c.Context())
+	if err = errors.Join(err, db.Close()); err != nil {
 		return databaseFailure(err, file, exitFailure)
 	}
 	fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database has their tables and keys\n", file, len(cfg.Resources))
-	for _, f := range findings {
-		if f.State == origin.Missing || f.State == origin.Differs {
-			fmt.Fprintf(c.ErrOrStderr(), "warning: the triggers are not all in place; slipstream db apply -c %s makes them\n", file)
-			break
-		}
+	if incomplete(findings) > 0 {
+		fmt.Fprintf(c.ErrOrStderr(), "warning: the triggers are not all in place; slipstream db apply -c %s makes them\n", file)
 	}
 	return nil
 }
@@ -103,7 +100,8 @@ func (p program) configShow() *cobra.Command {
 		Use:   "show -c FILE",
 		Short: "Print the configuration with every default, secrets hidden",
 		Long: `Show prints what serve would obey: the file with all defaults filled in and the
-environment substituted. Passwords are hidden.`,
+environment substituted. Passwords are hidden. A resource that is served without
+the freshness promise says so: promise: none.`,
 		Example: `  slipstream config show -c slipstream.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -4,25 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
+	"syscall"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/origin"
-	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
 )
 
 // openDatabase opens the origin of the configuration, which verifies tables,
 // columns and keys.
-func openDatabase(ctx context.Context, file string, cfg *config.Config) (*sqlite.Origin, error) {
-	path, err := cfg.Origin.SQLitePath()
-	if err != nil {
-		return nil, fail(exitUsage, fmt.Errorf("%s: origin.url: %w", file, err), "")
-	}
-	o, err := sqlite.Open(ctx, sqlite.Config{Path: path}, cfg.Declarations())
+func openDatabase(ctx context.Context, file string, cfg *config.Config, options gateway.DatabaseOptions) (gateway.Database, error) {
+	db, err := gateway.OpenDatabase(ctx, cfg, options)
 	if err != nil {
 		return nil, databaseFailure(err, file, exitFailure)
 	}
-	return o, nil
+	return db, nil
 }
 
 // databaseFailure gives errors of the origin their exit code, and what the
@@ -31,8 +30,48 @@ func databaseFailure(err error, file string, code int) error {
 	if _, ok := errors.AsType[*origin.SchemaError](err); ok {
 		return fail(exitUsage, inFile(err, file), "the configuration and the database do not agree: correct one of them")
 	}
+	if state, ok := errors.AsType[interface {
+		error
+		SQLState() string // of an error that a PostgreSQL server sent
+	}](err); ok {
+		return serverFailure(err, state.SQLState(), code)
+	}
+	if !errors.Is(err, cache.ErrUnavailable) {
+		return fail(code, err, "")
+	}
+	hint := "does the file exist, and may this user read it and write beside it?"
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		hint = "no such host is known here: is its name in the URL right?"
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		hint = "is PostgreSQL running there, and does it listen on this address (listen_addresses)?"
+	} else if _, ok := errors.AsType[net.Error](err); ok {
+		hint = "is PostgreSQL running there, and does a firewall let this machine through?"
+	}
+	return fail(exitUnreachable, err, hint)
+}
+
+// serverFailure is databaseFailure for what a PostgreSQL server has answered.
+func serverFailure(err error, state string, code int) error {
+	for _, s := range []struct {
+		prefix string
+		code   int
+		hint   string
+	}{
+		{"28P01", exitUnreachable, "the password comes from the URL, or from PGPASSWORD or ~/.pgpass if the URL has none"},
+		{"28", exitUnreachable, "does the role exist, and does pg_hba.conf let it in from this machine?"},
+		{"3D000", exitUnreachable, "the database is the last part of the URL: postgres://user@host/database"},
+		{"42501", exitFailure, "run it as the owner of the tables, with --url or " + urlVariable + ", and name the gateway's role with --grant; OPERATIONS.md lists the grants"},
+		{"42704", exitFailure, "does the role of --grant exist?"},
+		{"53300", exitUnreachable, "the server has no connection left: see max_connections, and origin.connections of every gateway"},
+		{"55P03", exitFailure, "a long transaction holds a lock on a table: end it, or try again later"},
+		{"57P", exitUnreachable, "the server is starting or stopping: try again"},
+	} {
+		if strings.HasPrefix(state, s.prefix) {
+			return fail(s.code, err, s.hint)
+		}
+	}
 	if errors.Is(err, cache.ErrUnavailable) {
-		return fail(exitUnreachable, err, "does the file exist, and may this user read it and write beside it?")
+		code = exitUnreachable
 	}
 	return fail(code, err, "")
 }

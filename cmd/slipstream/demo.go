@@ -150,12 +150,7 @@ func (f *demoFlags) prepare(ctx context.Context, path string) (*config.Config, e
 	if err != nil {
 		return nil, fail(exitUsage, err, "")
 	}
-	o, err := openDatabase(ctx, demoConfigName, cfg)
-	if err != nil {
-		return nil, err
-	}
-	defer o.Close()
-	if _, err := o.Apply(ctx); err != nil {
+	if err := gateway.ApplyTriggers(ctx, cfg); err != nil {
 		return nil, databaseFailure(err, demoConfigName, exitFailure)
 	}
 	return cfg, nil
