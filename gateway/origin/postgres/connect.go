@@ -57,6 +57,8 @@ type connector struct {
 	pool   *pgxpool.Config
 	direct map[string]string // the settings that a pooler may refuse
 	mode   bool              // the URL names a query mode
+	// several hosts may be the primary.
+	several bool
 
 	// Atomic: set when a pooler has refused the direct settings, read by
 	// every later attempt.
@@ -92,10 +94,10 @@ func newConnector(url string, statementTimeout time.Duration) (*connector, error
 	}
 	maps.Copy(params, c.direct)
 	// Of several hosts, loads and stream must reach the same one.
-	several := slices.ContainsFunc(cfg.ConnConfig.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+	c.several = slices.ContainsFunc(cfg.ConnConfig.Fallbacks, func(f *pgconn.FallbackConfig) bool {
 		return f.Host != cfg.ConnConfig.Host || f.Port != cfg.ConnConfig.Port
 	})
-	if several && !strings.Contains(url, "target_session_attrs") && os.Getenv("PGTARGETSESSIONATTRS") == "" {
+	if c.several && !strings.Contains(url, "target_session_attrs") && os.Getenv("PGTARGETSESSIONATTRS") == "" {
 		cfg.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if cfg.ConnConfig.ConnectTimeout == 0 || cfg.ConnConfig.ConnectTimeout > time.Minute {

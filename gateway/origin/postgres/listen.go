@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// channel is what the triggers notify and the stream listens on.
+const channel = "slipstream"
+
+// listen wakes the stream whenever somebody notifies. What the notification says
+// does not matter: a forged one costs a poll, a lost one the rest of the poll
+// interval. It runs in a goroutine of its own until ctx ends.
+func (s *Stream) listen(ctx context.Context) {
+	for pause := time.Second; ctx.Err() == nil; {
+		conn, err := s.origin.streamTo.connect(ctx)
+		if err == nil {
+			err = s.hear(ctx, conn)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		s.origin.cfg.Logger.Warn("not listening for notifications; changes are polled for", "error", s.origin.wrapError(ctx, "listen", s.origin.streamTo, err))
+		if !sleep(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, 30*time.Second)
+	}
+}
+
+// hear passes notifications on until the connection fails.
+func (s *Stream) hear(ctx context.Context, conn *pgx.Conn) error {
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		_ = conn.Close(ctx) // nothing is lost with it
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	for {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return err
+		}
+		select {
+		case s.notified <- struct{}{}:
+		default: // one is asked for already
+		}
+	}
+}

@@ -1,0 +1,399 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// Bounds of the stream's patience. They are not configurable: each is a fraction
+// of the smallest freshness (200 ms) or of what an operator waits for.
+const (
+	// pollTimeout ends a poll that hangs, such as on a connection that a
+	// firewall forgot.
+	pollTimeout = 2 * time.Second
+	// firstSurveyTimeout ends the reading of the catalogs. It doubles, up to the
+	// longest, while that runs out of time.
+	firstSurveyTimeout = 5 * time.Second
+	lastSurveyTimeout  = time.Minute
+	// shortestPause lies between two polls, however often the stream is woken:
+	// at most 200 polls a second, some 0.3 ms of the server's CPU each.
+	shortestPause = 5 * time.Millisecond
+	// longestBackoff is the pause after polls that fail again and again.
+	longestBackoff = time.Second
+	// repairInterval is how often resources that did not fit the database are
+	// tried again: what they would depend on is not known.
+	repairInterval = 2 * time.Second
+	// renewInterval is the age at which the connection is replaced when several
+	// hosts are configured: an old one may lead to a server that others have
+	// left. Below the smallest freshness.
+	renewInterval = 150 * time.Millisecond
+	// trimInterval is how often old rows of the change table are deleted.
+	trimInterval = time.Minute
+	// slowPolls is how many polls in a row may run out of time before what
+	// changed is given up, and the resources are flushed instead.
+	slowPolls = 2
+)
+
+// Stream polls the change table and drives a cache's invalidations with what it
+// finds. Run it in one goroutine; an origin has one stream at a time.
+type Stream struct {
+	// Immutable after Origin.Stream.
+	origin *Origin
+	clock  cache.Clock
+
+	// Owned by Run.
+	sink      cache.Invalidations
+	conn      *pgx.Conn // nil while there is none
+	connected time.Time
+	last      cache.Snapshot // every change visible in it has been applied
+	following bool           // last is set, and of the origin's present history
+	statement string         // of changes, for the present schema; "" while there is no change table
+	watch     *watch
+	reader    *eventReader
+	surveyed  time.Time // when the catalogs were read last
+	dubious   bool      // the catalogs must be read before the horizon moves
+	timeouts  int       // polls in a row that ran out of time
+	nextCheck time.Time
+	nextTrim  time.Time
+	lastLog   time.Time
+	helpers   sync.WaitGroup // the listener and the trimmer; Run waits
+
+	// notified asks for a poll that need not move the horizon; of capacity one.
+	// The listener sends without waiting.
+	notified chan struct{}
+
+	// Atomics: Run and its helpers write, Stats reads.
+	polls, pollErrors, eventCount, voids, surveys, trimmed, wakes, lastPoll atomic.Int64
+	toFresh                                                                 histogram
+}
+
+// StreamStats counts what a stream did since it was made.
+type StreamStats struct {
+	Polls      int64         // polls that succeeded
+	PollErrors int64         // polls that failed
+	Events     int64         // invalidations handed on
+	Voids      int64         // times the history broke
+	Surveys    int64         // times the catalogs were read
+	Trimmed    int64         // rows of the change table deleted
+	Wakes      int64         // notifications and loads that asked for a poll
+	LastPoll   time.Duration // how long the last successful poll took
+	// ToFresh is how old changes were, by the server's clock, when the poll
+	// that applied them read them: from the writing of the row, so that the rest
+	// of the writer's transaction counts too.
+	ToFresh Histogram
+}
+
+// Stream returns the stream of the origin. clock is the cache's.
+func (o *Origin) Stream(clock cache.Clock) *Stream {
+	return &Stream{origin: o, clock: clock, notified: make(chan struct{}, 1)}
+}
+
+// Stats may be called from any goroutine.
+func (s *Stream) Stats() StreamStats {
+	return StreamStats{
+		Polls: s.polls.Load(), PollErrors: s.pollErrors.Load(), Events: s.eventCount.Load(), Voids: s.voids.Load(),
+		Surveys: s.surveys.Load(), Trimmed: s.trimmed.Load(), Wakes: s.wakes.Load(),
+		LastPoll: time.Duration(s.lastPoll.Load()), ToFresh: s.toFresh.read(),
+	}
+}
+
+// Wake makes the stream poll at once and move the horizon if it can. It may be
+// called from any goroutine, at any rate.
+func (s *Stream) Wake() { s.origin.wakeStream() }
+
+// Run polls until ctx is done and returns its cause. A poll that fails is tried
+// again with growing pauses, while the horizon stands still.
+func (s *Stream) Run(ctx context.Context, sink cache.Invalidations) error {
+	s.sink = sink
+	defer s.helpers.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer s.disconnect()
+	if s.origin.cfg.Notify {
+		s.helpers.Add(1)
+		// Ends with ctx; Run waits for it.
+		go func() {
+			defer s.helpers.Done()
+			s.listen(ctx)
+		}()
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	backoff := s.origin.cfg.PollInterval
+	for failing := false; ; {
+		wake, notified := s.origin.wake, s.notified
+		if failing {
+			// A database in trouble is not helped by more polls.
+			wake, notified = nil, nil
+		}
+		woken := false
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+		case <-wake:
+			woken = true
+			s.wakes.Add(1)
+		case <-notified:
+			s.wakes.Add(1)
+		}
+		began := time.Now()
+		err := s.poll(ctx, woken)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		pause := s.origin.cfg.PollInterval
+		if failing = err != nil; failing {
+			s.failed(err)
+			pause = backoff
+			backoff = min(2*backoff, longestBackoff)
+		} else {
+			backoff = s.origin.cfg.PollInterval
+			pause -= time.Since(began)
+		}
+		if !sleep(ctx, shortestPause) {
+			return context.Cause(ctx)
+		}
+		timer.Reset(max(pause-shortestPause, 0))
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// failed notes an error of a poll. The connection is given up: what is left
+// unread on it belongs to no poll any more.
+func (s *Stream) failed(err error) {
+	s.pollErrors.Add(1)
+	s.disconnect()
+	s.dubious = true
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.timeouts++
+	}
+	if now := time.Now(); now.Sub(s.lastLog) >= 10*time.Second {
+		s.lastLog = now
+		s.origin.cfg.Logger.Warn("no poll of the change table; the freshness horizon stands still", "error", err)
+	}
+}
+
+func (s *Stream) disconnect() {
+	if s.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_ = s.conn.Close(ctx) // nothing is lost with it
+	s.conn = nil
+}
+
+// connect makes sure that there is a connection, and with several hosts that it
+// is to the server which a new connection would find.
+func (s *Stream) connect(ctx context.Context) error {
+	if s.conn != nil && !s.conn.IsClosed() && (!s.origin.streamTo.several || time.Since(s.connected) < renewInterval) {
+		return nil
+	}
+	conn, err := s.origin.streamTo.connect(ctx)
+	if err != nil {
+		return err
+	}
+	s.disconnect()
+	s.conn, s.connected = conn, time.Now()
+	return nil
+}
+
+// poll brings the sink up to date, and moves its horizon to the moment at which
+// the poll began if it is time to verify that nothing went unheard.
+func (s *Stream) poll(ctx context.Context, woken bool) error {
+	sent := s.clock() // first: whatever is committed later is not promised
+	began := time.Now()
+	if err := s.within(ctx, pollTimeout, "connect the stream", s.connect); err != nil {
+		return err
+	}
+	check := woken || !began.Before(s.nextCheck)
+	if !s.mustSurvey(began) {
+		err := s.within(ctx, pollTimeout, "poll", func(ctx context.Context) error {
+			intact, err := s.readOn(ctx, sent, check)
+			s.dubious = !intact
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if s.mustSurvey(began) {
+		patience := min(firstSurveyTimeout<<min(s.timeouts, 6), lastSurveyTimeout)
+		if err := s.within(ctx, patience, "read the catalogs", func(ctx context.Context) error {
+			return s.survey(ctx, sent)
+		}); err != nil {
+			return err
+		}
+	}
+	s.timeouts = 0
+	s.polls.Add(1)
+	s.lastPoll.Store(int64(time.Since(began)))
+	if check {
+		s.nextCheck = began.Add(s.origin.cfg.CheckInterval - s.origin.cfg.PollInterval/2)
+	}
+	s.trimNow(ctx, began)
+	return nil
+}
+
+// within does one step of a poll in limited time.
+func (s *Stream) within(ctx context.Context, limit time.Duration, doing string, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return s.origin.wrapError(ctx, doing, s.origin.streamTo, do(ctx))
+}
+
+// mustSurvey reports whether the catalogs have to be read before anything else.
+func (s *Stream) mustSurvey(now time.Time) bool {
+	return !s.following || s.dubious || s.overdue(now)
+}
+
+// overdue reports whether it is time to try resources again that did not fit.
+func (s *Stream) overdue(now time.Time) bool {
+	known := s.origin.schema.Load()
+	if known == nil || now.Sub(s.surveyed) < repairInterval {
+		return false
+	}
+	for _, c := range known.resources {
+		if c.err != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// errSurvey asks for a look at the catalogs.
+var errSurvey = errors.New("the schema or the history may be another one")
+
+// readOn applies what became visible since the last poll, and with check also
+// verifies that the schema is the one that the resources were compiled against;
+// only then does the horizon move. intact is false if the catalogs must be read.
+func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (intact bool, err error) {
+	if s.statement == "" {
+		// No change table: there is nothing to hear, but one may be made.
+		return s.checkAlone(ctx)
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(s.statement, changesArguments(s.last)...)
+	if check {
+		// After the changes: if nothing differs now, nothing differed then.
+		batch.Queue(digestSQL, s.watch.arguments()...)
+	}
+	results := s.conn.SendBatch(ctx, batch)
+	defer results.Close()
+	rows, err := results.Query()
+	if err != nil {
+		return s.readError(err)
+	}
+	head, err := readChanges(rows, s.reader, s.judge, s.apply, s.toFresh.add)
+	if err != nil {
+		return s.readError(err)
+	}
+	if head.rows > maxChanges || head.floor > s.last.XMin {
+		s.origin.cfg.Logger.Warn("too much has changed to go through it, the resources are flushed",
+			"changes", head.rows, "complete_from", head.floor, "known_from", s.last.XMin)
+		s.flushAll()
+	}
+	s.last = head.snapshot
+	if !check {
+		return true, results.Close()
+	}
+	if rows, err = results.Query(); err != nil {
+		return s.readError(err)
+	}
+	digests, err := s.watch.read(rows)
+	if err != nil {
+		return s.readError(err)
+	}
+	if err := results.Close(); err != nil {
+		return s.readError(err)
+	}
+	if !s.sameDigests(digests) {
+		return false, nil
+	}
+	s.sink.Advance(sent, head.snapshot)
+	return true, nil
+}
+
+// checkAlone looks whether the schema is still the one without a change table.
+func (s *Stream) checkAlone(ctx context.Context) (intact bool, err error) {
+	rows, err := s.conn.Query(ctx, digestSQL, s.watch.arguments()...)
+	if err != nil {
+		return s.readError(err)
+	}
+	digests, err := s.watch.read(rows)
+	if err != nil {
+		return s.readError(err)
+	}
+	return s.sameDigests(digests), nil
+}
+
+func (s *Stream) sameDigests(digests []string) bool {
+	known := s.origin.schema.Load().digests
+	for i := range digests {
+		if digests[i] != known[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// readError tells errors that a look at the catalogs explains from others.
+func (s *Stream) readError(err error) (intact bool, _ error) {
+	pgErr, isServer := errors.AsType[*pgconn.PgError](err)
+	if errors.Is(err, errSurvey) {
+		return false, nil
+	}
+	if isServer {
+		if f := faultOf(pgErr); f != nil && f.changed {
+			return false, nil
+		}
+	}
+	return false, err
+}
+
+// judge refuses a poll that was read from another history.
+func (s *Stream) judge(head pollHead) error {
+	if known := s.origin.history.Load(); known == nil || *known != head.history {
+		return fmt.Errorf("%w: history %v", errSurvey, head.history)
+	}
+	if head.snapshot.XMax < s.last.XMax {
+		return fmt.Errorf("%w: transaction numbers went back", errSurvey)
+	}
+	return nil
+}
+
+func (s *Stream) apply(events []cache.Event) {
+	s.eventCount.Add(int64(len(events)))
+	s.sink.Apply(events)
+}
+
+// flushAll drops every document of every resource. Loads that began before are not
+// stored, those that begin after see all that was visible to the last statement;
+// so the transaction of the event may be 0, which everybody sees.
+func (s *Stream) flushAll() {
+	for i := range s.origin.resources {
+		s.flush(i)
+	}
+}
+
+func (s *Stream) flush(resource int) {
+	s.apply([]cache.Event{{Key: cache.Key{Resource: cache.ResourceID(resource)}, All: true}})
+}

@@ -1,0 +1,191 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// survey reads the catalogs, the history and what changed since the last poll, all
+// in one snapshot, and starts from there. Its cost is some 10 statements; it runs
+// when the stream starts, and when a digest, the history or a connection changed.
+//
+// Transactions that wrote to a table before its triggers existed are no gap:
+// CREATE TRIGGER waits for them, so a snapshot that sees the triggers sees them too.
+func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
+	found, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	if found.schema.tracked && found.history.incarnation == "" {
+		// The server recovered: whoever comes first gives the history its id.
+		if _, err := s.conn.Exec(ctx, "SELECT slipstream.renew()"); err != nil {
+			return fmt.Errorf("give the new history an id: %w", err)
+		}
+		if found, err = s.look(ctx); err != nil {
+			return err
+		}
+	}
+	s.surveys.Add(1)
+	s.surveyed = time.Now()
+	s.breakWith(found)
+	s.adopt(found)
+	if s.following {
+		if err := s.catchUp(found); err != nil {
+			return err
+		}
+	} else {
+		// What was loaded meanwhile was read before this snapshot, and what
+		// changed in between goes unheard.
+		s.flushAll()
+	}
+	s.last, s.following, s.dubious = found.snapshot, true, false
+	for i, why := range found.schema.promises {
+		s.sink.SetPromise(cache.ResourceID(i), why == "", why)
+		if why != "" {
+			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", s.origin.resources[i].Name, "why", why)
+		}
+	}
+	s.sink.Advance(sent, found.snapshot)
+	return nil
+}
+
+// breakWith voids the cache if the history is another one than so far.
+func (s *Stream) breakWith(found *survey) {
+	known := s.origin.history.Load()
+	reason := ""
+	switch {
+	case known == nil:
+		return
+	case known.timeline != found.history.timeline:
+		reason = fmt.Sprintf("the server went from timeline %s to %s", known.timeline, found.history.timeline)
+	case known.incarnation != found.history.incarnation:
+		reason = "the server recovered from a crash, or is another one"
+	case s.following && found.snapshot.XMax < s.last.XMax:
+		reason = "transaction numbers went back"
+	default:
+		return
+	}
+	s.origin.history.Store(nil)
+	s.origin.pool.Reset() // connections to the server of before
+	s.following = false
+	s.voids.Add(1)
+	s.origin.cfg.Logger.Warn("history broke, everything cached is dropped", "reason", reason)
+	s.sink.Void(reason)
+}
+
+// adopt makes the schema the one that loads and polls use.
+func (s *Stream) adopt(found *survey) {
+	s.watch = found.watch
+	s.reader = newEventReader(found.schema)
+	s.statement = ""
+	if found.schema.tracked {
+		s.statement = changesStatement(found.schema)
+	}
+	before := s.origin.schema.Swap(found.schema)
+	s.origin.history.Store(&found.history)
+	if !s.following {
+		return
+	}
+	// After the swap: loads that begin after the flush use the new schema.
+	for i := range found.schema.resources {
+		if before == nil || i >= len(before.digests) || before.digests[i] != found.schema.digests[i] {
+			s.origin.cfg.Logger.Info("tables or triggers changed, the resource is flushed", "resource", s.origin.resources[i].Name)
+			s.flush(i)
+		}
+	}
+}
+
+// catchUp applies what changed between the last poll and the survey.
+func (s *Stream) catchUp(found *survey) error {
+	if !found.schema.tracked || found.floor > s.last.XMin || found.rows > maxChanges || s.timeouts >= slowPolls {
+		s.flushAll()
+		return nil
+	}
+	s.apply(found.events)
+	return nil
+}
+
+// survey is what one look at the database shows.
+type survey struct {
+	pollHead
+	schema *schema
+	watch  *watch
+	events []cache.Event
+}
+
+// look reads everything in one transaction.
+func (s *Stream) look(ctx context.Context) (*survey, error) {
+	found := &survey{}
+	err := pgx.BeginTxFunc(ctx, s.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		var err error
+		if found.schema, err = s.origin.readJudged(ctx, tx); err != nil {
+			return err
+		}
+		if found.snapshot, found.history, err = readHeader(ctx, tx, found.schema.tracked); err != nil {
+			return err
+		}
+		found.watch = newWatch(found.schema)
+		rows, err := tx.Query(ctx, digestSQL, found.watch.arguments()...)
+		if err != nil {
+			return err
+		}
+		if found.schema.digests, err = found.watch.read(rows); err != nil {
+			return err
+		}
+		if found.schema.tracked && s.following && s.timeouts < slowPolls {
+			return s.readGap(ctx, tx, found)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// readGap reads the changes since the last poll; the transaction may have
+// begun long after it.
+func (s *Stream) readGap(ctx context.Context, tx pgx.Tx, found *survey) error {
+	rows, err := tx.Query(ctx, changesStatement(found.schema), changesArguments(s.last)...)
+	if err != nil {
+		return err
+	}
+	keep := func(events []cache.Event) { found.events = append(found.events, events...) }
+	head, err := readChanges(rows, newEventReader(found.schema), func(pollHead) error { return nil }, keep, s.toFresh.add)
+	found.floor, found.rows = head.floor, head.rows
+	return err
+}
+
+// readHeader reads the snapshot and the history of the transaction.
+func readHeader(ctx context.Context, tx pgx.Tx, tracked bool) (snapshot cache.Snapshot, h history, err error) {
+	var text string
+	if err := tx.QueryRow(ctx, "SELECT "+header(tracked)).Scan(&text); err != nil {
+		return snapshot, h, err
+	}
+	return parseHeader(text)
+}
+
+// readJudged resolves the resources and says which of them may be promised.
+func (o *Origin) readJudged(ctx context.Context, tx pgx.Tx) (*schema, error) {
+	s, err := readSchema(ctx, tx, o.resources)
+	if err != nil {
+		return nil, err
+	}
+	o.refuseNewKeys(s)
+	objects, err := readObjects(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	s.judge(objects, o.cfg)
+	for i, c := range s.resources {
+		switch {
+		case c.err != nil:
+			s.promises[i] = c.err.Error()
+		case !s.tracked && s.promises[i] == "" && !c.resource.NoPromise:
+			s.promises[i] = "the gateway's role may not read the tables of schema slipstream; run slipstream db apply --grant ROLE"
+		}
+	}
+	return s, nil
+}
