@@ -11,16 +11,18 @@ sqlite3      | sqlite3          | SQLite files written by another implementation
 redis-server | redis-server     | internal/testkit: StartRedis
 tarantool    | tarantool        | internal/testkit: StartTarantool
 postgres     | postgresql       | internal/testkit: StartPostgres
+pgbouncer    | pgbouncer        | internal/testkit: StartPgBouncer
 '
 
-# Debian keeps the programs of PostgreSQL out of PATH, and its minimal Python
+# Debian keeps the programs of PostgreSQL out of PATH and PgBouncer in root's
+# alone, and its minimal Python
 # comes without the sqlite3 module.
 present() {
 	if [ "$1" = python3 ]; then
 		python3 -c 'import sqlite3' 2>/dev/null
 		return
 	fi
-	command -v "$1" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null
+	command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null
 }
 
 packages=()

@@ -10,7 +10,7 @@
 //	golden.go       Golden: compare with testdata, rewrite with -update
 //	leak.go         NoLeaks: goroutines and descriptors left behind
 //	process.go      Process: any program, with readiness, signals and its log
-//	redis.go, tarantool.go, postgres.go   the servers, one file each
+//	redis.go, tarantool.go, postgres.go, pgbouncer.go   the servers, one file each
 //	postgres_cluster.go   PostgreSQL in operation: restarts, crashes, standbys
 //
 // Sub-packages: faultproxy (a TCP proxy that misbehaves on demand), freshness

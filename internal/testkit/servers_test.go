@@ -5,6 +5,8 @@ package testkit
 import (
 	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,4 +88,26 @@ func atoi(t *testing.T, s string) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// Two statements of a client that are no transaction may run on two server
+// connections: that is what makes a pooler in transaction mode worth testing with.
+func TestStartPgBouncer(t *testing.T) {
+	NoLeaks(t)
+	pg := StartPostgres(t)
+	b := StartPgBouncer(t, pg, "pool_mode=statement")
+	psql := func(sql string) string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), filepath.Join(pg.bin, "psql"), "-X", "-q", "-A", "-t", "-d", b.URL, "-c", sql).CombinedOutput()
+		if err != nil {
+			return err.Error() + string(out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if got := psql("SELECT 40 + 2"); got != "42" {
+		t.Errorf("through the pooler: %q", got)
+	}
+	if got := psql("BEGIN"); !strings.Contains(got, "transaction blocks not allowed") {
+		t.Errorf("the setting has no effect: BEGIN gives %q", got)
+	}
 }
