@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,14 +17,13 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
@@ -33,28 +33,21 @@ import (
 
 func main() {
 	loadproc.Child()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "compare:", err)
-		}
-		stop()
-		os.Exit(1)
-	}
+	command.Main("compare", run)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	var how command.Measurement
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	ref := flags.String("ref", os.Getenv("REF"), "commit, branch or tag to compare the working tree with (REF)")
 	callers := flags.String("callers", "1,64,1024", "numbers of connections, separated by commas")
-	window := flags.Duration("duration", 2*time.Second, "of each measured window")
-	rounds := flags.Int("rounds", 0, "run exactly this number of rounds; 0: 6 to 31, until the control is calm")
-	seed := flags.Uint64("seed", 0, "order of the subjects in each round; 0: from the clock")
-	if err := flags.Parse(args); err != nil {
+	if err := how.Register(flags, "2s"); err != nil {
 		return err
 	}
+	if err := command.Parse(flags, args, stderr); err != nil {
+		return err
+	}
+	window := cmp.Or(how.Duration, 2*time.Second)
 	if *ref == "" {
 		return errors.New("no commit to compare with, want -ref")
 	}
@@ -102,11 +95,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 
 	suite := load.Suite{Name: "compare"}
 	for _, n := range numbers {
-		suite.Scenarios = append(suite.Scenarios, scenario(n, *window, programs))
+		suite.Scenarios = append(suite.Scenarios, scenario(n, window, programs))
 	}
 	report, err := suite.Run(ctx, load.Options{
 		Directory: filepath.Join(scratch, "results"), Command: "make bench-compare REF=" + *ref,
-		Progress: stderr, Rounds: *rounds, Seed: *seed,
+		Progress: stderr, Rounds: how.Rounds, Seed: how.Seed,
 	})
 	if report != nil {
 		if textErr := report.WriteText(stdout); err == nil {

@@ -36,7 +36,7 @@ const (
 // while it goes on.
 func (h *harness) budget(mebibytes, callers int) load.Scenario {
 	name := fmt.Sprintf("budget-%dMiB/%d", mebibytes, callers)
-	if h.options.quick {
+	if h.options.Quick {
 		mebibytes /= 16
 	}
 	dir := filepath.Join(h.scratch, "budget")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
@@ -116,7 +117,7 @@ func TestScenarioNames(t *testing.T) {
 }
 
 func TestSubjectsRestrictScenarios(t *testing.T) {
-	h := newHarness("", "", options{subjects: "article,net/http"}, io.Discard)
+	h := newHarness("", "", options{Suite: command.Suite{Subjects: "article,net/http"}}, io.Discard)
 	all := h.scenarios()
 	if len(all) != 6 {
 		t.Errorf("%d scenarios have rivals, want 6", len(all))
@@ -126,34 +127,9 @@ func TestSubjectsRestrictScenarios(t *testing.T) {
 			t.Errorf("%s has %d subjects, want 2", sc.Name, len(sc.Subjects))
 		}
 	}
-	h.options.subjects = "nobody"
+	h.options.Subjects = "nobody"
 	if len(h.scenarios()) != 0 {
 		t.Error("scenarios without a subject")
-	}
-}
-
-func TestOptionsComeFromTheEnvironment(t *testing.T) {
-	t.Setenv("SCENARIO", "memory-hit/64")
-	t.Setenv("QUICK", "1")
-	t.Setenv("ROUNDS", "9")
-	o, err := parse(nil, io.Discard)
-	if err != nil || o.scenario != "memory-hit/64" || !o.quick || o.rounds != 9 {
-		t.Errorf("%+v, %v", o, err)
-	}
-	if got, want := o.command(), "make bench SUITE=gateway SCENARIO=memory-hit/64 QUICK=1 ROUNDS=9"; got != want {
-		t.Errorf("command %q, want %q", got, want)
-	}
-	t.Setenv("QUICK", "")
-	t.Setenv("ROUNDS", "")
-	if o, err = parse([]string{"-scenario", "cold-key"}, io.Discard); err != nil || o.quick || o.rounds != 0 || o.scenario != "cold-key" {
-		t.Errorf("%+v, %v", o, err)
-	}
-	t.Setenv("ROUNDS", "many")
-	if _, err := parse(nil, io.Discard); err == nil {
-		t.Error("ROUNDS=many accepted")
-	}
-	if _, err := parse([]string{"memory-hit/64"}, io.Discard); err == nil {
-		t.Error("a scenario that is no flag was ignored")
 	}
 }
 
@@ -185,7 +161,7 @@ func TestHitHasAllFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := subject.BuildRival(t.Context(), module, t.TempDir(), "nethttp")
+	program, err := subject.BuildRival(t.Context(), module, t.TempDir(), suiteName, "nethttp")
 	if err != nil {
 		t.Fatal(err)
 	}

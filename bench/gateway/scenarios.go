@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,11 +43,11 @@ func newHarness(module, scratch string, o options, progress io.Writer) *harness 
 		window: 2 * time.Second, warmUp: time.Second,
 		programs: map[string]subject.Program{},
 	}
-	if o.quick {
+	if o.Quick {
 		h.window, h.warmUp = 500*time.Millisecond, 200*time.Millisecond
 	}
-	if o.duration > 0 {
-		h.window = o.duration
+	if o.Duration > 0 {
+		h.window = o.Duration
 	}
 	return h
 }
@@ -77,20 +76,7 @@ func (h *harness) scenarios() []load.Scenario {
 		all = append(all, h.memoryHit(name, 64, nil, fmt.Sprintf("GOMAXPROCS=%d", cores)))
 	}
 	all = append(all, h.coldKey(10_000), h.budget(512, 64))
-	return h.restrict(all)
-}
-
-// restrict leaves the subjects that were asked for and drops scenarios that have
-// none of them.
-func (h *harness) restrict(all []load.Scenario) []load.Scenario {
-	if h.options.subjects == "" {
-		return all
-	}
-	wanted := strings.Split(h.options.subjects, ",")
-	for i := range all {
-		all[i].Subjects = slices.DeleteFunc(all[i].Subjects, func(s load.Subject) bool { return !slices.Contains(wanted, s.Name) })
-	}
-	return slices.DeleteFunc(all, func(sc load.Scenario) bool { return len(sc.Subjects) == 0 })
+	return h.options.Restrict(all)
 }
 
 // memoryHit compares all subjects on documents that are in memory.
@@ -140,7 +126,7 @@ func (h *harness) build(ctx context.Context, name string) (subject.Program, erro
 	}
 	for _, r := range rivals {
 		if r.name == name {
-			return subject.BuildRival(ctx, h.module, h.scratch, r.directory)
+			return subject.BuildRival(ctx, h.module, h.scratch, suiteName, r.directory)
 		}
 	}
 	return nil, fmt.Errorf("no subject %q", name)

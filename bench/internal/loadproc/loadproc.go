@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/httpget"
+	"github.com/slipstream-go/slipstream/bench/internal/pgcluster"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -26,12 +27,25 @@ const Argument = "-load-process"
 
 // A Spec says what load to put on which server.
 type Spec struct {
+	// Target names one of the targets given to [Child]; empty: documents over
+	// HTTP, described by the fields up to Keys.
+	Target string
+	// Database is the URL of the PostgreSQL that a named target reads, over at
+	// most Connections connections.
+	Database    string
+	Connections int
+
 	Address string
 	Metrics string // address whose /metrics names allocations; empty: none
 	PID     int    // of the server
 	Path    string // of documents, without the key
 	Member  string // that bodies begin with
 	Keys    int64
+	// Postmaster is the process of the PostgreSQL server whose CPU time is
+	// counted beside; 0: none.
+	Postmaster int
+	// Count names figures of the metrics page whose growth is counted.
+	Count []string
 
 	Callers  int
 	WarmUp   time.Duration
@@ -54,15 +68,21 @@ type Outcome struct {
 const (
 	Mallocs        = "server_mallocs"
 	AllocatedBytes = "server_bytes"
+	PostgresCPU    = "postgres_ns"
 )
+
+// Targets are what a load process can load besides documents over HTTP. A target
+// that is an io.Closer is closed after the load; one with a method Counters adds
+// to what is counted.
+type Targets map[string]func(context.Context, Spec) (load.Target, error)
 
 // Child runs the load and ends the process if the program was started as a load
 // process. Call it first in main.
-func Child() {
+func Child(targets ...Targets) {
 	if len(os.Args) != 2 || os.Args[1] != Argument {
 		return
 	}
-	outcome := child(os.Stdin)
+	outcome := child(os.Stdin, targets)
 	if err := json.NewEncoder(os.Stdout).Encode(outcome); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -70,12 +90,12 @@ func Child() {
 	os.Exit(0)
 }
 
-func child(in io.Reader) Outcome {
+func child(in io.Reader, targets []Targets) Outcome {
 	var spec Spec
 	if err := json.NewDecoder(in).Decode(&spec); err != nil {
 		return Outcome{Error: "specification: " + err.Error()}
 	}
-	outcome, err := spec.run(context.Background())
+	outcome, err := spec.run(context.Background(), targets)
 	if err != nil {
 		outcome.Error = err.Error()
 	}
@@ -86,20 +106,26 @@ func child(in io.Reader) Outcome {
 // are spread, 4,096 on each.
 const oneSource = 4096
 
-func (s Spec) run(ctx context.Context) (Outcome, error) {
+func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err error) {
 	if err := proc.NeedDescriptors(uint64(s.Callers) + 100); err != nil {
 		return Outcome{}, err
 	}
-	target := &httpget.Target{Address: s.Address, Path: s.Path, Member: s.Member, Keys: s.Keys, Seed: s.Seed}
-	if s.Callers > oneSource {
-		target.Sources = (s.Callers + oneSource - 1) / oneSource
+	target, err := s.target(ctx, targets)
+	if err != nil {
+		return Outcome{}, err
 	}
-	var outcome Outcome
-	if s.Learn {
-		if err := target.Learn(ctx); err != nil {
+	if closer, ok := target.(io.Closer); ok {
+		defer func() {
+			if closeErr := closer.Close(); err == nil {
+				err = closeErr
+			}
+		}()
+	}
+	if learner, ok := target.(*httpget.Target); ok && s.Learn {
+		if err := learner.Learn(ctx); err != nil {
 			return outcome, err
 		}
-		outcome.MeanBytes = target.MeanBytes()
+		outcome.MeanBytes = learner.MeanBytes()
 	}
 	cfg := load.Config{
 		Callers: s.Callers, WarmUp: s.WarmUp, Duration: s.Duration, Requests: s.Requests,
@@ -109,11 +135,36 @@ func (s Spec) run(ctx context.Context) (Outcome, error) {
 		cfg.Servers = []int{s.PID}
 	}
 	if s.Metrics != "" {
-		cfg.Counters = allocationCounters(s.Metrics)
+		cfg.Counters = append(allocationCounters(s.Metrics), pageCounters(s.Metrics, s.Count)...)
 	}
-	var err error
+	if s.Postmaster != 0 {
+		meter := pgcluster.NewMeter(s.Postmaster)
+		cfg.Counters = append(cfg.Counters, load.Counter{Name: PostgresCPU, Read: func(context.Context) (float64, error) {
+			cpu, err := meter.CPU()
+			return float64(cpu), err
+		}})
+	}
+	if counted, ok := target.(interface{ Counters() []load.Counter }); ok {
+		cfg.Counters = append(cfg.Counters, counted.Counters()...)
+	}
 	outcome.Result, err = load.Run(ctx, cfg, target)
 	return outcome, err
+}
+
+func (s Spec) target(ctx context.Context, targets []Targets) (load.Target, error) {
+	if s.Target == "" {
+		target := &httpget.Target{Address: s.Address, Path: s.Path, Member: s.Member, Keys: s.Keys, Seed: s.Seed}
+		if s.Callers > oneSource {
+			target.Sources = (s.Callers + oneSource - 1) / oneSource
+		}
+		return target, nil
+	}
+	for _, known := range targets {
+		if open := known[s.Target]; open != nil {
+			return open(ctx, s)
+		}
+	}
+	return nil, fmt.Errorf("no target %q", s.Target)
 }
 
 // Run starts the load process for s and waits for it.

@@ -122,3 +122,22 @@ func allocationCounters(address string) []load.Counter {
 	}
 	return counters
 }
+
+// pageCounters count figures of a metrics page under their own names.
+func pageCounters(address string, names []string) []load.Counter {
+	var counters []load.Counter
+	for _, name := range names {
+		counters = append(counters, load.Counter{Name: name, Read: func(ctx context.Context) (float64, error) {
+			page, err := Scrape(ctx, address)
+			if err != nil {
+				return 0, err
+			}
+			v, ok := page[name]
+			if !ok {
+				return 0, fmt.Errorf("metrics of %s: no %s", address, name)
+			}
+			return v, nil
+		}})
+	}
+	return counters
+}

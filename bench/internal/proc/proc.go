@@ -3,6 +3,7 @@ package proc
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -49,10 +50,26 @@ func FreePort() (string, error) {
 	return l.Addr().String(), nil
 }
 
+// A Command is a program to be started. Path must be set.
+type Command struct {
+	Path string
+	Args []string
+	Env  []string // added to the environment of this process
+	Dir  string   // to run in; empty: that of this process
+	// User runs the program, where the system knows users; empty: ours.
+	User string
+	// Ask is the signal that asks the program to end; nil: the system's usual.
+	Ask os.Signal
+	// Grace is how long it may take to end; 0: 10 s.
+	Grace time.Duration
+}
+
 // A Process is a program under way.
 type Process struct {
 	// Immutable after Start.
 	cmd    *exec.Cmd
+	ask    os.Signal // nil: the usual
+	grace  time.Duration
 	first  chan string // the first line of standard output
 	exited chan struct{}
 
@@ -68,8 +85,19 @@ const tailLines = 20
 // Start runs program with additional environment variables. Both outputs are
 // kept for error messages.
 func Start(env []string, program string, args ...string) (*Process, error) {
-	p := &Process{cmd: exec.Command(program, args...), first: make(chan string, 1), exited: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
+	return Command{Path: program, Args: args, Env: env}.Start()
+}
+
+// Start starts the program. Both outputs are kept for error messages.
+func (c Command) Start() (*Process, error) {
+	p := &Process{cmd: exec.Command(c.Path, c.Args...), ask: c.Ask, grace: cmp.Or(c.Grace, 10*time.Second), first: make(chan string, 1), exited: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), c.Env...)
+	p.cmd.Dir = c.Dir
+	if c.User != "" {
+		if err := runAs(p.cmd, c.User); err != nil {
+			return nil, err
+		}
+	}
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -168,7 +196,13 @@ func (p *Process) failure(what string) error {
 	return fmt.Errorf("%s %s; its last output:\n%s", filepath.Base(p.cmd.Path), what, strings.Join(p.tail, "\n"))
 }
 
-// Stop asks the program to end and kills it after 10 s. It returns when the
+// CPU returns what the program used, user and system time, once it has ended.
+func (p *Process) CPU() time.Duration {
+	<-p.exited
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+}
+
+// Stop asks the program to end and kills it when its grace is over. It returns when the
 // program is gone.
 func (p *Process) Stop() error {
 	select {
@@ -176,13 +210,17 @@ func (p *Process) Stop() error {
 		return p.failure("had ended before it was stopped")
 	default:
 	}
-	_ = interrupt(p.cmd.Process)
+	if p.ask == nil {
+		_ = interrupt(p.cmd.Process)
+	} else {
+		_ = p.cmd.Process.Signal(p.ask)
+	}
 	select {
 	case <-p.exited:
 		return nil
-	case <-time.After(10 * time.Second):
+	case <-time.After(p.grace):
 		_ = p.cmd.Process.Kill()
 		<-p.exited
-		return p.failure("did not end within 10 s of being asked to")
+		return p.failure(fmt.Sprintf("did not end within %v of being asked to", p.grace))
 	}
 }

@@ -12,12 +12,41 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
 )
 
-// A Slipstream is the program under test over one database file.
+// A Slipstream is the program under test over one database.
 type Slipstream struct {
-	binary   string
-	dir      string // for configuration files
-	database string
-	memory   string // budget of the memory tier
+	binary string
+	dir    string // for configuration files
+	origin string // as in the configuration, without its braces
+	load   string // the same
+	memory string // budget of the memory tier
+}
+
+// Postgres is how a gateway uses a PostgreSQL database of dept and emp. URL and
+// Memory must be set.
+type Postgres struct {
+	URL         string
+	Notify      bool   // triggers that send NOTIFY
+	Memory      string // budget of the memory tier
+	Batch       int    // keys a statement; 0: the gateway's default
+	Concurrency int    // statements at once; 0: the gateway's default
+}
+
+// OverPostgres returns the program over a database that exists. It writes its
+// configuration files into dir.
+func OverPostgres(binary, dir string, p Postgres) *Slipstream {
+	s := &Slipstream{binary: binary, dir: dir, memory: p.Memory, origin: fmt.Sprintf("url: %q", p.URL)}
+	if p.Notify {
+		s.origin += ", notify: true"
+	}
+	var limits []string
+	if p.Batch > 0 {
+		limits = append(limits, fmt.Sprintf("batch: %d", p.Batch))
+	}
+	if p.Concurrency > 0 {
+		limits = append(limits, fmt.Sprintf("concurrency: %d", p.Concurrency))
+	}
+	s.load = strings.Join(limits, ", ")
+	return s
 }
 
 // BuildSlipstream compiles the command of the module in directory module.
@@ -31,40 +60,50 @@ func NewSlipstream(ctx context.Context, binary, dir string, count int64, memory 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	s := &Slipstream{binary: binary, dir: dir, database: filepath.Join(dir, "depts.db"), memory: memory}
-	if err := depts.WriteSQLite(s.database, count); err != nil {
+	database := filepath.Join(dir, "depts.db")
+	s := &Slipstream{binary: binary, dir: dir, memory: memory, origin: fmt.Sprintf("url: %q", "sqlite://"+filepath.ToSlash(database))}
+	if err := depts.WriteSQLite(database, count); err != nil {
 		return nil, err
 	}
+	return s, s.DB(ctx, "apply")
+}
+
+// DB runs "slipstream db" with a verb over the database.
+func (s *Slipstream) DB(ctx context.Context, verb string) error {
 	config, err := s.configure("127.0.0.1:0", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.Remove(config)
-	p, err := proc.Start(nil, binary, "db", "apply", "-c", config)
+	p, err := proc.Start(nil, s.binary, "db", verb, "-c", config)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.Wait(ctx); err != nil {
 		_ = p.Stop()
-		return nil, err
+		return err
 	}
-	return s, nil
+	return nil
 }
 
 // configure writes a configuration file and returns its path.
 func (s *Slipstream) configure(serve, admin string) (string, error) {
-	text := fmt.Sprintf(`origin: { url: "sqlite://%s" }
+	limits := ""
+	if s.load != "" {
+		limits = "    load: { " + s.load + " }\n"
+	}
+	text := fmt.Sprintf(`origin: { %s }
 freshness: 1s
 resources:
   depts:
     table: dept
     key: [deptno]
-    children:
+%s    children:
       emps: { table: emp, on: { deptno: deptno }, order: [empno] }
 tiers: { memory: %s }
 frontends: { http: %q }
 admin: %q
-`, filepath.ToSlash(s.database), s.memory, serve, admin)
+`, s.origin, limits, s.memory, serve, admin)
 	name := "slipstream-" + strings.ReplaceAll(serve, ":", "-") + ".yaml"
 	path := filepath.Join(s.dir, name)
 	return path, os.WriteFile(path, []byte(text), 0o644)

@@ -52,17 +52,24 @@ func (s *Server) Spec() loadproc.Spec {
 }
 
 // A Rival is a server of this module that announces itself by a sidecar.
-type Rival struct{ binary string }
+type Rival struct {
+	Args []string // of the program
 
-// BuildRival compiles gateway/servers/<name> into dir.
-func BuildRival(ctx context.Context, module, dir, name string) (*Rival, error) {
-	r := &Rival{binary: filepath.Join(dir, name)}
-	return r, proc.Build(ctx, module, "./gateway/servers/"+name, r.binary)
+	binary string
 }
+
+// BuildRival compiles <suite>/servers/<name> into dir.
+func BuildRival(ctx context.Context, module, dir, suite, name string) (*Rival, error) {
+	r := &Rival{binary: filepath.Join(dir, name)}
+	return r, proc.Build(ctx, module, "./"+suite+"/servers/"+name, r.binary)
+}
+
+// With returns the same program with arguments.
+func (r *Rival) With(args ...string) *Rival { return &Rival{Args: args, binary: r.binary} }
 
 // Start implements [Program].
 func (r *Rival) Start(ctx context.Context, env ...string) (*Server, error) {
-	p, err := proc.Start(env, r.binary)
+	p, err := proc.Start(env, r.binary, r.Args...)
 	if err != nil {
 		return nil, err
 	}
