@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/gateway/origin/postgres"
 	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
 )
 
@@ -32,6 +34,7 @@ type Database interface {
 
 var (
 	_ Database = (*sqlite.Origin)(nil)
+	_ Database = (*postgres.Origin)(nil)
 )
 
 // DatabaseOptions say how to open a [Database] besides the configuration. The
@@ -69,7 +72,7 @@ func OpenDatabase(ctx context.Context, cfg *config.Config, options DatabaseOptio
 			return nil, errors.Join(errors.New("the URL of the other role is no connection URL of PostgreSQL"), err)
 		}
 	}
-	return nil, errors.New("origin: not SQLite")
+	return openPostgres(ctx, &full, options)
 }
 
 // ApplyTriggers makes the triggers of the database those that the promise of the
@@ -90,8 +93,16 @@ func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connec
 	if err != nil {
 		return nil, fmt.Errorf("origin: %w", err)
 	}
-	if driver != config.SQLite {
-		return nil, errors.New("origin: not SQLite")
+	if driver == config.PostgreSQL {
+		o, err := openPostgres(ctx, cfg, DatabaseOptions{Logger: log})
+		if err != nil {
+			return nil, err
+		}
+		s := o.Stream(bootTime)
+		return &connection{database: o, stream: s, wake: s.Wake, stats: func() originStats {
+			n := s.Stats()
+			return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll}
+		}}, nil
 	}
 	o, err := openSQLite(ctx, cfg, log)
 	if err != nil {
@@ -128,3 +139,32 @@ func openSQLite(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sql
 // maxConnections bounds the connections to one SQLite file: each has a page cache
 // of 2 MiB, and more than a few times the cores only wait for one another.
 const maxConnections = 16
+
+func openPostgres(ctx context.Context, cfg *config.Config, options DatabaseOptions) (*postgres.Origin, error) {
+	return postgres.Open(ctx, postgresConfig(cfg, options), cfg.Declarations())
+}
+
+// postgresConfig says how a gateway of this configuration uses the database.
+func postgresConfig(cfg *config.Config, options DatabaseOptions) postgres.Config {
+	timeout := time.Duration(0)
+	for _, r := range cfg.Resources {
+		timeout = max(timeout, r.Load.Timeout)
+	}
+	// An eighth of the promise leaves room for checks that are late or fail; the
+	// configuration keeps Poll below it.
+	check := min(max(100*time.Millisecond, cfg.Origin.Poll), cfg.MinFreshness()/8)
+	return postgres.Config{
+		URL:         cfg.Origin.URL,
+		StreamURL:   cfg.Origin.StreamURL,
+		Notify:      cfg.Origin.Notify,
+		GrantTo:     options.GrantTo,
+		MaxDocument: int(cfg.MaxDocument),
+		Connections: cfg.Origin.Connections,
+		// The gateway gives up first and says so better than the server would.
+		StatementTimeout: timeout + time.Second,
+		PollInterval:     cfg.Origin.Poll,
+		CheckInterval:    check,
+		KeepChanges:      cfg.Origin.KeepChanges,
+		Logger:           options.Logger,
+	}
+}
