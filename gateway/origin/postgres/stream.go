@@ -32,10 +32,6 @@ const (
 	// repairInterval is how often resources that did not fit the database are
 	// tried again: what they would depend on is not known.
 	repairInterval = 2 * time.Second
-	// renewInterval is the age at which the connection is replaced when several
-	// hosts are configured: an old one may lead to a server that others have
-	// left. Below the smallest freshness.
-	renewInterval = 150 * time.Millisecond
 	// trimInterval is how often old rows of the change table are deleted.
 	trimInterval = time.Minute
 	// slowPolls is how many polls in a row may run out of time before what
@@ -53,7 +49,7 @@ type Stream struct {
 	// Owned by Run.
 	sink      cache.Invalidations
 	conn      *pgx.Conn // nil while there is none
-	connected time.Time
+	connected time.Duration  // on clock, before it was dialled
 	last      cache.Snapshot // every change visible in it has been applied
 	following bool           // last is set, and of the origin's present history
 	statement string         // of changes, for the present schema; "" while there is no change table
@@ -202,9 +198,11 @@ func (s *Stream) disconnect() {
 }
 
 // connect makes sure that there is a connection, and with several hosts that it
-// is to the server which a new connection would find.
+// was dialled lately: an old one may lead to a server that others have left.
 func (s *Stream) connect(ctx context.Context) error {
-	if s.conn != nil && !s.conn.IsClosed() && (!s.origin.streamTo.several || time.Since(s.connected) < renewInterval) {
+	now := s.clock()
+	fresh := !s.origin.streamTo.several || now-s.connected < 2*s.origin.cfg.CheckInterval
+	if s.conn != nil && !s.conn.IsClosed() && fresh {
 		return nil
 	}
 	conn, err := s.origin.streamTo.connect(ctx)
@@ -212,8 +210,19 @@ func (s *Stream) connect(ctx context.Context) error {
 		return err
 	}
 	s.disconnect()
-	s.conn, s.connected = conn, time.Now()
+	s.conn, s.connected = conn, now
 	return nil
+}
+
+// vouched is the moment up to which a statement sent at the given time can vouch
+// for. With several hosts that is no later than when the connection was dialled:
+// then the server was the one that accepts writes, and later it may have been
+// left for another without our connection noticing.
+func (s *Stream) vouched(sent time.Duration) time.Duration {
+	if s.origin.streamTo.several {
+		return min(sent, s.connected)
+	}
+	return sent
 }
 
 // poll brings the sink up to date, and moves its horizon to the moment at which
@@ -288,6 +297,9 @@ var errSurvey = errors.New("the schema or the history may be another one")
 func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (intact bool, err error) {
 	if s.statement == "" {
 		// No change table: there is nothing to hear, but one may be made.
+		if !check {
+			return true, nil
+		}
 		return s.checkAlone(ctx)
 	}
 	batch := &pgx.Batch{}
@@ -328,7 +340,7 @@ func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (in
 	if !s.sameDigests(digests) {
 		return false, nil
 	}
-	s.sink.Advance(sent, head.snapshot)
+	s.sink.Advance(s.vouched(sent), head.snapshot)
 	return true, nil
 }
 

@@ -50,7 +50,7 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
 			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", s.origin.resources[i].Name, "why", why)
 		}
 	}
-	s.sink.Advance(sent, found.snapshot)
+	s.sink.Advance(s.vouched(sent), found.snapshot)
 	return nil
 }
 
