@@ -191,8 +191,13 @@ func (m *mapTier) Clear() {
 	clear(m.docs)
 }
 
-func (m *mapTier) Stats() TierStats { return TierStats{Documents: int64(len(m.docs))} }
-func (m *mapTier) Close() error     { return nil }
+func (m *mapTier) Stats() TierStats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return TierStats{Documents: int64(len(m.docs))}
+}
+
+func (m *mapTier) Close() error { return nil }
 
 // originFunc is an Origin made of a function.
 type originFunc func(ctx context.Context, resource ResourceID, ids []string) (Batch, error)
