@@ -28,7 +28,7 @@ type Postgres struct {
 	Notify      bool   // triggers that send NOTIFY
 	Memory      string // budget of the memory tier
 	Batch       int    // keys a statement; 0: the gateway's default
-	Concurrency int    // statements at once; 0: the gateway's default
+	Concurrency int    // statements at once, each on a connection of its own; 0: the gateway's default
 }
 
 // OverPostgres returns the program over a database that exists. It writes its
@@ -37,6 +37,9 @@ func OverPostgres(binary, dir string, p Postgres) *Slipstream {
 	s := &Slipstream{binary: binary, dir: dir, memory: p.Memory, origin: fmt.Sprintf("url: %q", p.URL)}
 	if p.Notify {
 		s.origin += ", notify: true"
+	}
+	if p.Concurrency > 0 {
+		s.origin += fmt.Sprintf(", connections: %d", p.Concurrency)
 	}
 	var limits []string
 	if p.Batch > 0 {
@@ -68,14 +71,14 @@ func NewSlipstream(ctx context.Context, binary, dir string, count int64, memory 
 	return s, s.DB(ctx, "apply")
 }
 
-// DB runs "slipstream db" with a verb over the database.
-func (s *Slipstream) DB(ctx context.Context, verb string) error {
+// DB runs "slipstream db" with a verb and its flags over the database.
+func (s *Slipstream) DB(ctx context.Context, verb string, flags ...string) error {
 	config, err := s.configure("127.0.0.1:0", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(config)
-	p, err := proc.Start(nil, s.binary, "db", verb, "-c", config)
+	p, err := proc.Start(nil, s.binary, append([]string{"db", verb, "-c", config}, flags...)...)
 	if err != nil {
 		return err
 	}

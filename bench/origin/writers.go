@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/pgcluster"
+	"github.com/slipstream-go/slipstream/bench/internal/subject"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// Subjects of the writers' scenarios. Ours and the control have triggers and a
+// gateway that follows them: what users will have.
+const (
+	plain      = "plain"           // no triggers
+	alone      = "triggers"        // triggers, and no gateway
+	withNotify = "triggers+notify" // triggers that send NOTIFY, and no gateway
+)
+
+// overheadGoal is how much longer a transaction that updates one row may take
+// for the triggers.
+const overheadGoal = 1.25
+
+// writtenEmps is how many employees are updated, the first of the table: few
+// enough that after seconds no update is the first one of its page since the
+// last checkpoint, which would log the whole page.
+const writtenEmps = 100_000
+
+// Scripts of pgbench. Inserting, each client counts keys of its own, because a
+// sequence would be a part of the measurement.
+const (
+	updateScript = `\set empno random(1, 100000)
+UPDATE emp SET sal = sal + 1 WHERE empno = :empno;
+`
+	insertScript = `\set n :n + 1
+\set empno :first + :client_id * 100000000 + :n
+\set deptno random(1, 10000)
+INSERT INTO emp VALUES (:empno, :deptno, 'Newcomer', 'CLERK', NULL, '2020-02-02', 1000.5, NULL);
+`
+	bulkScript = `\set first random(1, 90000)
+UPDATE emp SET sal = sal + 1 WHERE empno BETWEEN :first AND :first + 9999;
+`
+	bulkRows = 10_000
+)
+
+// writers measures transactions of one row each by pgbench.
+func (h *harness) writers(kind, commit string, writers int) load.Scenario {
+	w := writing{script: updateScript, writers: writers, async: commit == "async", rows: 1}
+	sc := load.Scenario{Name: fmt.Sprintf("writers-%s-%s/%d", commit, kind, writers), Primary: load.RPS, Rounds: h.rounds(6)}
+	if kind == "insert" {
+		w.script = insertScript
+		sc.Close = h.removeInserted
+	} else {
+		sc.Goals = []load.Goal{{Metric: load.RPS, Rival: plain, Ratio: 1 / overheadGoal}}
+	}
+	sc.Subjects = h.writing(w, load.Ours, load.Control, plain, alone, withNotify)
+	return sc
+}
+
+// bulk measures statements of many rows.
+func (h *harness) bulk() load.Scenario {
+	return load.Scenario{
+		Name: fmt.Sprintf("bulk-%d/1", bulkRows), Primary: load.RPS, Rounds: h.rounds(6),
+		Subjects: h.writing(writing{script: bulkScript, writers: 1, rows: bulkRows}, load.Ours, load.Control, plain, alone),
+	}
+}
+
+// writing is one run of pgbench.
+type writing struct {
+	script  string
+	writers int
+	async   bool // synchronous_commit off
+	rows    int  // of a transaction
+}
+
+func (h *harness) writing(w writing, names ...string) []load.Subject {
+	var subjects []load.Subject
+	for _, name := range names {
+		subjects = append(subjects, load.Subject{
+			Name: name, Variant: name == alone || name == withNotify,
+			Run: func(ctx context.Context, _ int) (load.Sample, error) { return h.write(ctx, name, w) },
+		})
+	}
+	return subjects
+}
+
+// write runs pgbench against a subject's triggers and checks that these recorded
+// every transaction.
+func (h *harness) write(ctx context.Context, name string, w writing) (sample load.Sample, err error) {
+	want := map[string]triggers{plain: none, withNotify: andNotify}[name]
+	if want == unknown {
+		want = table
+	}
+	if err := h.database(ctx, want); err != nil {
+		return sample, err
+	}
+	details := writeDetails{}
+	var server *subject.Server
+	if name == load.Ours || name == load.Control {
+		if server, err = h.gateway(subject.Postgres{}).Start(ctx); err != nil {
+			return sample, err
+		}
+		defer func() { err = errors.Join(err, server.Stop()) }()
+	}
+	before, err := h.recorded(ctx, want)
+	if err != nil {
+		return sample, err
+	}
+	seconds := max(1, int(math.Round(h.window(time.Second).Seconds())))
+	meter := pgcluster.NewMeter(h.cluster.Postmaster())
+	cpu, err := meter.CPU()
+	if err != nil {
+		return sample, err
+	}
+	run, err := h.pgbench(w, seconds)
+	if err != nil {
+		return sample, err
+	}
+	result, err := run.wait(ctx)
+	if err != nil {
+		return sample, err
+	}
+	after, err := meter.CPU()
+	if err != nil {
+		return sample, err
+	}
+	details.Transactions, details.AverageLatency = result.transactions, result.latency.Seconds()*1e6
+	sample.Values = map[load.Metric]float64{
+		load.RPS:      result.rate,
+		load.ClientUS: float64(result.cpu.Microseconds()) / float64(result.transactions),
+		load.ServerUS: float64((after - cpu).Microseconds()) / float64(result.transactions),
+	}
+	sample.Errors = uint64(result.failed)
+	now, err := h.recorded(ctx, want)
+	if err != nil {
+		return sample, err
+	}
+	details.Recorded = now - before
+	if want != none && details.Recorded < int64(result.transactions*w.rows) && w.rows == 1 {
+		return sample, fmt.Errorf("%d changes recorded of %d transactions", details.Recorded, result.transactions)
+	}
+	if want == none && details.Recorded != 0 || want != none && details.Recorded == 0 {
+		return sample, fmt.Errorf("%s: %d changes recorded of %d transactions", name, details.Recorded, result.transactions)
+	}
+	if server != nil {
+		page, err := loadproc.Scrape(ctx, server.Metrics)
+		if err != nil {
+			return sample, err
+		}
+		details.Events, details.Horizon = page["slipstream_origin_events_total"], page["slipstream_horizon_age_seconds"]
+		if details.Events == 0 {
+			return sample, errors.New("the gateway has heard of no change")
+		}
+	}
+	sample.Details = details
+	return sample, nil
+}
+
+// writeDetails go to the raw results.
+type writeDetails struct {
+	Transactions   int     `json:"transactions"`
+	AverageLatency float64 `json:"average_latency_us"`
+	Recorded       int64   `json:"recorded_changes"`
+	Events         float64 `json:"gateway_events,omitempty"`
+	Horizon        float64 `json:"gateway_horizon_age_s,omitempty"` // just after the window
+}
+
+// recorded returns how many changes the change table holds.
+func (h *harness) recorded(ctx context.Context, have triggers) (n int64, err error) {
+	if have == none {
+		return 0, nil
+	}
+	return n, withConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, "SELECT count(*) FROM slipstream.change").Scan(&n)
+	})
+}
+
+// removeInserted makes the table again what it was.
+func (h *harness) removeInserted() error {
+	ctx := context.Background()
+	if h.cluster == nil {
+		return nil
+	}
+	if err := h.database(ctx, none); err != nil {
+		return err
+	}
+	return withConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "DELETE FROM emp WHERE empno > $1", h.depts*empsPerDept); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, "VACUUM emp")
+		return err
+	})
+}
+
+// A benchRun is a pgbench under way.
+type benchRun struct {
+	cmd    *exec.Cmd
+	out    *strings.Builder
+	script string
+}
+
+// pgbench starts the program with prepared statements.
+func (h *harness) pgbench(w writing, seconds int) (*benchRun, error) {
+	script := filepath.Join(h.place.Scratch, "pgbench.sql")
+	if err := os.WriteFile(script, []byte(w.script), 0o644); err != nil {
+		return nil, err
+	}
+	h.inserts++
+	run := &benchRun{out: new(strings.Builder)}
+	run.cmd = exec.Command(h.cluster.Program("pgbench"), "-n", "-M", "prepared", "-f", script,
+		"-c", strconv.Itoa(w.writers), "-j", strconv.Itoa(min(w.writers, 2)), "-T", strconv.Itoa(seconds),
+		"-D", "n=0", "-D", fmt.Sprintf("first=%d", 1_000_000_000+h.inserts*10_000_000_000))
+	run.cmd.Env = append(os.Environ(), h.cluster.Environment()...)
+	if w.async {
+		run.cmd.Env = append(run.cmd.Env, "PGOPTIONS=-c synchronous_commit=off")
+	}
+	run.cmd.Stdout, run.cmd.Stderr = run.out, run.out
+	return run, run.cmd.Start()
+}
+
+// wait returns when pgbench has ended by itself, or kills it when ctx ends.
+func (r *benchRun) wait(ctx context.Context) (benchResult, error) {
+	stop := context.AfterFunc(ctx, func() { _ = r.cmd.Process.Kill() })
+	defer stop()
+	if err := r.cmd.Wait(); err != nil {
+		return benchResult{}, fmt.Errorf("pgbench: %w\n%s", err, r.out)
+	}
+	result, err := parsePgbench(r.out.String())
+	result.cpu = r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
+	return result, err
+}
+
+// benchResult is what pgbench says at its end.
+type benchResult struct {
+	transactions, failed int
+	rate                 float64 // transactions a second, the time to connect left out
+	latency              time.Duration
+	cpu                  time.Duration // of pgbench
+}
+
+func parsePgbench(out string) (r benchResult, err error) {
+	number := func(prefix string) float64 {
+		for line := range strings.Lines(out) {
+			rest, ok := strings.CutPrefix(line, prefix)
+			if !ok {
+				continue
+			}
+			text, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			text, _, _ = strings.Cut(text, "/") // "123/500" when the number was fixed
+			v, numberErr := strconv.ParseFloat(text, 64)
+			if numberErr == nil {
+				return v
+			}
+		}
+		err = fmt.Errorf("pgbench printed no line %q:\n%s", prefix, out)
+		return 0
+	}
+	r.transactions = int(number("number of transactions actually processed: "))
+	r.failed = int(number("number of failed transactions: "))
+	r.rate = number("tps = ")
+	r.latency = time.Duration(number("latency average = ") * float64(time.Millisecond))
+	if err == nil && r.transactions == 0 {
+		err = fmt.Errorf("pgbench made no transaction:\n%s", out)
+	}
+	return r, err
+}
+
+// writeOverheads prints how much longer a transaction takes for each subject
+// than without triggers.
+func writeOverheads(w io.Writer, rows []load.Row) {
+	without := map[string]float64{}
+	for _, row := range rows {
+		if row.Subject == plain && row.RPS != nil {
+			without[row.Scenario] = *row.RPS
+		}
+	}
+	for _, row := range rows {
+		of, ok := without[row.Scenario]
+		if !ok || row.Subject == plain || row.RPS == nil || *row.RPS == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "%s: %s: %.0f transactions/s of %.0f, %+.1f %% time a transaction\n", row.Scenario, row.Subject, *row.RPS, of, 100*(of / *row.RPS - 1))
+	}
+}
