@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -22,6 +24,41 @@ func newMetrics(g *Gateway) *prometheus.Registry {
 // collector shows the figures of the gateway's parts.
 type collector struct{ gateway *Gateway }
 
+// originStats are the figures of an origin's stream since the start.
+type originStats struct {
+	polls, pollErrors, events int64
+	lastPoll                  time.Duration
+	historyBreaks             int64            // how often everything was dropped because the history broke
+	flushes                   map[string]int64 // resources flushed, by reason; the reasons are few and fixed
+	trimmed                   int64            // rows of the change table deleted
+	notified                  int64            // polls that a notification began
+	// changeToFresh is the time in seconds from a change to the poll that
+	// applied it. Zero for an origin that does not measure it.
+	changeToFresh histogram
+}
+
+// histogram is a distribution. counts[i] values were at most bounds[i] and above
+// the bound before it; there is one count more than bounds, for what is above all.
+type histogram struct {
+	bounds []float64 // ascending
+	counts []uint64
+	sum    float64
+}
+
+// metric returns the histogram as Prometheus wants it: counts that include those
+// of the buckets below.
+func (h histogram) metric(desc *prometheus.Desc) (prometheus.Metric, error) {
+	buckets := make(map[float64]uint64, len(h.bounds))
+	total := uint64(0)
+	for i, n := range h.counts {
+		total += n
+		if i < len(h.bounds) {
+			buckets[h.bounds[i]] = total
+		}
+	}
+	return prometheus.NewConstHistogram(desc, total, h.sum, buckets)
+}
+
 // perResource are the metrics with the label "resource".
 var perResource = []struct {
 	desc  *prometheus.Desc
@@ -37,17 +74,20 @@ var perResource = []struct {
 	{resourceMetric("load_halved_total", "Statements that failed and were tried again in halves."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Halved }},
 	{resourceMetric("stores_refused_total", "Loaded documents not stored, because a newer change was known."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Refused }},
 	{resourceMetric("stale_answers_total", "Answers served marked stale."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Stale }},
+	{resourceMetric("verified_answers_total", "Of the hits: those that waited until the stream vouched for them."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Verified }},
+	{resourceMetric("reloaded_answers_total", "GETs that loaded because the promise could not be kept from the cache."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Reloaded }},
 	{resourceMetric("unavailable_answers_total", "Answers refused because the promise could not be kept."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Unavailable }},
 	{resourceMetric("overloaded_answers_total", "Answers refused because too many keys waited for a load."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Overloaded }},
 	{resourceMetric("invalidations_total", "Invalidations of single documents."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Events }},
 	{resourceMetric("flushes_total", "Invalidations of the whole resource."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Flushes }},
 	{resourceMetric("loads_in_flight", "Keys being loaded now."), prometheus.GaugeValue, func(r *cache.ResourceStats) int64 { return r.InFlight }},
-	{resourceMetric("promised", "1 while the stream hears of every change of the resource."), prometheus.GaugeValue, func(r *cache.ResourceStats) int64 {
-		if r.Promised {
-			return 1
-		}
-		return 0
-	}},
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // perTier are the metrics with the label "tier".
@@ -65,6 +105,8 @@ var perTier = []struct {
 }
 
 var (
+	promised    = resourceMetric("promised", "1 while the stream hears of every change of the resource. Resources without a promise have no such metric.")
+	noPromise   = resourceMetric("no_promise", "1 if the resource is declared without a promise: documents are served by age.")
 	horizonAge  = prometheus.NewDesc("slipstream_horizon_age_seconds", "How far behind the present the invalidations are known to be complete; -1 without a horizon.", nil, nil)
 	tombstones  = prometheus.NewDesc("slipstream_tombstones", "Recent invalidations remembered for loads under way.", nil, nil)
 	voids       = prometheus.NewDesc("slipstream_voids_total", "How often everything was dropped because the history broke.", nil, nil)
@@ -74,6 +116,11 @@ var (
 	pollErrors  = prometheus.NewDesc("slipstream_origin_poll_errors_total", "Rounds of the invalidation stream that failed.", nil, nil)
 	pollEvents  = prometheus.NewDesc("slipstream_origin_events_total", "Changes that the invalidation stream delivered.", nil, nil)
 	pollTime    = prometheus.NewDesc("slipstream_origin_last_poll_seconds", "Duration of the last round of the invalidation stream.", nil, nil)
+	notified    = prometheus.NewDesc("slipstream_origin_notified_polls_total", "Rounds of the invalidation stream that a notification began.", nil, nil)
+	breaks      = prometheus.NewDesc("slipstream_origin_history_breaks_total", "Times that the history of the database turned out to be another one.", nil, nil)
+	flushes     = prometheus.NewDesc("slipstream_origin_flushes_total", "Resources that the invalidation stream flushed.", []string{"reason"}, nil)
+	trimmed     = prometheus.NewDesc("slipstream_origin_trimmed_rows_total", "Rows of the change table that the gateway deleted.", nil, nil)
+	toFresh     = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change to the moment from which no answer lacks it.", nil, nil)
 )
 
 func resourceMetric(name, help string) *prometheus.Desc {
@@ -105,6 +152,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		for _, m := range perResource {
 			send(m.desc, m.kind, float64(m.value(&s.Resources[i])), s.Resources[i].Name)
 		}
+		r := &s.Resources[i]
+		send(noPromise, prometheus.GaugeValue, truth(r.NoPromise), r.Name)
+		if !r.NoPromise {
+			send(promised, prometheus.GaugeValue, truth(r.Promised), r.Name)
+		}
 	}
 	for i := range s.Tiers {
 		for _, m := range perTier {
@@ -118,10 +170,28 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		send(answers, prometheus.CounterValue, float64(n), status)
 	})
 	if o := g.origin.reached.Load(); o != nil {
-		n := o.stats()
-		send(polls, prometheus.CounterValue, float64(n.polls))
-		send(pollErrors, prometheus.CounterValue, float64(n.pollErrors))
-		send(pollEvents, prometheus.CounterValue, float64(n.events))
-		send(pollTime, prometheus.GaugeValue, n.lastPoll.Seconds())
+		collectOrigin(o.stats(), send, out)
 	}
+}
+
+// collectOrigin shows the figures of the origin's stream.
+func collectOrigin(n originStats, send func(*prometheus.Desc, prometheus.ValueType, float64, ...string), out chan<- prometheus.Metric) {
+	send(polls, prometheus.CounterValue, float64(n.polls))
+	send(pollErrors, prometheus.CounterValue, float64(n.pollErrors))
+	send(pollEvents, prometheus.CounterValue, float64(n.events))
+	send(pollTime, prometheus.GaugeValue, n.lastPoll.Seconds())
+	send(notified, prometheus.CounterValue, float64(n.notified))
+	send(breaks, prometheus.CounterValue, float64(n.historyBreaks))
+	send(trimmed, prometheus.CounterValue, float64(n.trimmed))
+	for reason, count := range n.flushes {
+		send(flushes, prometheus.CounterValue, float64(count), reason)
+	}
+	if len(n.changeToFresh.bounds) == 0 {
+		return
+	}
+	m, err := n.changeToFresh.metric(toFresh)
+	if err != nil {
+		m = prometheus.NewInvalidMetric(toFresh, err)
+	}
+	out <- m
 }

@@ -32,12 +32,6 @@ type connection struct {
 	wake     func() // asks the stream to report at once; nil if it cannot
 }
 
-// originStats are the figures of an origin that the metrics show.
-type originStats struct {
-	polls, pollErrors, events int64
-	lastPoll                  time.Duration
-}
-
 // lateOrigin is the origin of the cache from the start on; until the database
 // was reached, loads fail as unavailable.
 type lateOrigin struct {

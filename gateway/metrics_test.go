@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// originOnly is a collector of nothing but an origin's figures.
+type originOnly originStats
+
+func (o originOnly) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(o, out) }
+
+func (o originOnly) Collect(out chan<- prometheus.Metric) {
+	collectOrigin(originStats(o), func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
+	}, out)
+}
+
+// gathered returns counters and gauges by name and label value, and the buckets,
+// count and sum of histograms.
+func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			found[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			if h := m.GetHistogram(); h != nil {
+				found[name] = h.GetSampleSum()
+				found[name+" count"] = float64(h.GetSampleCount())
+				for _, b := range h.GetBucket() {
+					found[name+" "+time.Duration(b.GetUpperBound()*float64(time.Second)).String()] = float64(b.GetCumulativeCount())
+				}
+			}
+		}
+	}
+	return found
+}
+
+func TestOriginMetrics(t *testing.T) {
+	got := gathered(t, originOnly{
+		polls: 1, pollErrors: 2, events: 3, lastPoll: 4 * time.Second, historyBreaks: 5, trimmed: 6, notified: 7,
+		flushes:       map[string]int64{"truncate": 8, "schema": 9},
+		changeToFresh: histogram{bounds: []float64{0.01, 0.1}, counts: []uint64{10, 20, 5}, sum: 12.5},
+	})
+	want := map[string]float64{
+		"slipstream_origin_polls_total":            1,
+		"slipstream_origin_poll_errors_total":      2,
+		"slipstream_origin_events_total":           3,
+		"slipstream_origin_last_poll_seconds":      4,
+		"slipstream_origin_history_breaks_total":   5,
+		"slipstream_origin_trimmed_rows_total":     6,
+		"slipstream_origin_notified_polls_total":   7,
+		"slipstream_origin_flushes_total truncate": 8,
+		"slipstream_origin_flushes_total schema":   9,
+		"slipstream_change_to_fresh_seconds":       12.5,
+		"slipstream_change_to_fresh_seconds count": 35,
+		"slipstream_change_to_fresh_seconds 10ms":  10,
+		"slipstream_change_to_fresh_seconds 100ms": 30,
+	}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s is %v, want %v", name, got[name], value)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v, want %d values", got, len(want))
+	}
+	// An origin that does not measure the distribution does not show one.
+	if got := gathered(t, originOnly{}); len(got) != 7 {
+		t.Errorf("without a distribution: %v", got)
+	}
+}
