@@ -39,7 +39,7 @@ var sqlValues = []string{
 // hide one: blanks, parentheses and braces in them are written with a backslash.
 func parseRule(text string) *ruleFacts {
 	facts := &ruleFacts{}
-	tokens := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\n' || r == '(' || r == ')' })
+	tokens := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n()", r) })
 	for i, t := range tokens {
 		switch t {
 		case "{TABLESAMPLECLAUSE":
