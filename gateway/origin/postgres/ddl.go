@@ -37,7 +37,8 @@ func (o *Origin) Plan(ctx context.Context) ([]origin.Statement, error) {
 }
 
 func (o *Origin) inspect(ctx context.Context, doing string, use func(*inspection) error) error {
-	err := pgx.BeginTxFunc(ctx, o.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	// Not read only, for the reason that readFirst has.
+	err := pgx.BeginTxFunc(ctx, o.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 		i, err := o.inspection(ctx, tx)
 		if err != nil {
 			return err

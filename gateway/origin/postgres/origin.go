@@ -153,7 +153,8 @@ func (o *Origin) readFirst(ctx context.Context) (*schema, error) {
 	// ctx may have ended; the server notices the closed socket anyway.
 	defer func() { _ = conn.Close(ctx) }()
 	var s *schema
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	// Not read only: a statement of a resource is looked at as a temporary view.
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 		var version int
 		var standby bool
 		var encoding string
