@@ -48,7 +48,7 @@ type Stream struct {
 
 	// Owned by Run.
 	sink      cache.Invalidations
-	conn      *pgx.Conn // nil while there is none
+	conn      *pgx.Conn      // nil while there is none
 	connected time.Duration  // on clock, before it was dialled
 	last      cache.Snapshot // every change visible in it has been applied
 	following bool           // last is set, and of the origin's present history
