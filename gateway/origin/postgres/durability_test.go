@@ -1,0 +1,211 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// TestDurability reproduces what outlives what: a server goes through all the
+// ways in which it may end.
+func TestDurability(t *testing.T) {
+	// The WAL writer sleeps, so what was committed with synchronous_commit off
+	// stays in memory, as it otherwise does for 0.2 s.
+	pg := startServer(t, "wal_writer_delay=10s", "autovacuum=off", "full_page_writes=on")
+	d := pg.database(t, `CREATE UNLOGGED TABLE incarnation (id int); INSERT INTO incarnation VALUES (7); CREATE TABLE t (id int)`)
+	// again waits until the server takes connections. The server belongs to this
+	// test, not to the one that restarts it.
+	again := func(restart bool) {
+		t.Helper()
+		if restart {
+			pg.Restart(t)
+		}
+		testkit.Eventually(t, 30*time.Second, func() error {
+			conn, err := pgx.Connect(t.Context(), d.url)
+			if err == nil {
+				d.conn = conn
+			}
+			return err
+		})
+		t.Cleanup(func() { _ = d.conn.Close(context.Background()) }) // the test is over
+	}
+	for _, fact := range []struct {
+		claim string
+		run   func(*testing.T, *server, *database, func(bool))
+	}{
+		{"commits that notify wait for one another", factNotifySerialises},
+		{"pg_dump copies an unlogged table", factDumpKeepsUnlogged},
+		{"an unlogged table outlives a clean restart", factCleanRestart},
+		{"a promoted standby has another timeline and an empty unlogged table", factPromotion},
+		{"an unlogged table is empty after kill -9 of a backend", factBackendKilled},
+		{"an acknowledged commit with synchronous_commit off is lost in a crash", factAsyncCommitLost},
+	} {
+		// In this order, one after the other: it is one server's life.
+		t.Run(fact.claim, func(t *testing.T) { fact.run(t, pg, d, again) })
+	}
+}
+
+func factNotifySerialises(t *testing.T, pg *server, d *database, _ func(bool)) {
+	// A standby that does not exist holds commits up after they are flushed
+	// and before they are visible.
+	d.exec(t, `CREATE TABLE n (id int)`)
+	setSync := func(to string) {
+		t.Helper()
+		d.exec(t, `ALTER SYSTEM SET synchronous_standby_names = '`+to+`'`, `SELECT pg_reload_conf()`)
+		testkit.Eventually(t, 10*time.Second, func() error {
+			if got := d.text(t, `SHOW synchronous_standby_names`); got != to {
+				return fmt.Errorf("synchronous_standby_names is %q", got)
+			}
+			return nil
+		})
+	}
+	d.exec(t, `SET synchronous_commit = local`)
+	setSync("nowhere")
+	first, second, quiet := d.connect(t, ""), d.connect(t, ""), d.connect(t, "")
+	execOn(t, second, `SET synchronous_commit = local`)
+	execOn(t, quiet, `SET synchronous_commit = local`)
+	commit := func(conn *pgx.Conn, script string) chan error {
+		done := make(chan error, 1)
+		// Ends when the commits are let go on below; waited for at the channel.
+		go func() {
+			_, err := conn.PgConn().Exec(t.Context(), script).ReadAll()
+			done <- err
+		}()
+		return done
+	}
+	// The lock is on "database 0": class 1262 is pg_database.
+	locks := func(granted bool) string {
+		return d.text(t, fmt.Sprintf(`SELECT count(*) FROM pg_locks WHERE locktype = 'object' AND classid = 1262 AND objid = 0 AND mode = 'AccessExclusiveLock' AND granted = %t`, granted))
+	}
+	await := func(granted bool) {
+		t.Helper()
+		testkit.Eventually(t, 10*time.Second, func() error {
+			if got := locks(granted); got != "1" {
+				return fmt.Errorf("%s sessions have the lock (granted %t)", got, granted)
+			}
+			return nil
+		})
+	}
+	one := commit(first, `BEGIN; INSERT INTO n VALUES (1); NOTIFY slipstream; COMMIT`)
+	await(true)
+	two := commit(second, `BEGIN; INSERT INTO n VALUES (2); NOTIFY slipstream; COMMIT`)
+	await(false)
+	execOn(t, quiet, `INSERT INTO n VALUES (3)`) // without NOTIFY nobody waits
+	if got := d.text(t, `SELECT string_agg(id::text, '+') FROM n`); got != "3" {
+		t.Errorf("committed while a notifying commit is held up: %s", got)
+	}
+	setSync("")
+	for _, done := range []chan error{one, two} {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	d.exec(t, `RESET synchronous_commit`)
+}
+
+func factDumpKeepsUnlogged(t *testing.T, pg *server, d *database, _ func(bool)) {
+	bin := d.text(t, `SELECT setting FROM pg_config() WHERE name = 'BINDIR'`)
+	dump, err := exec.CommandContext(t.Context(), filepath.Join(bin, "pg_dump"), "-d", d.url).Output()
+	if err != nil {
+		t.Fatalf("pg_dump: %v", err)
+	}
+	restored := pg.database(t)
+	restore := exec.CommandContext(t.Context(), filepath.Join(bin, "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", restored.url)
+	restore.Stdin = strings.NewReader(string(dump))
+	if out, err := restore.CombinedOutput(); err != nil {
+		t.Fatalf("restore: %v\n%s", err, out)
+	}
+	if got := restored.text(t, `SELECT id, (SELECT relpersistence FROM pg_class WHERE relname = 'incarnation') FROM incarnation`); got != "7 u" {
+		t.Errorf("restored: %q; a copy that loses the row would not need the system identifier", got)
+	}
+}
+
+func factCleanRestart(t *testing.T, pg *server, d *database, again func(restart bool)) {
+	pg.Stop(t)
+	again(true)
+	if got := d.text(t, `SELECT id FROM incarnation`); got != "7" {
+		t.Errorf("after a clean restart the unlogged table holds %q", got)
+	}
+}
+
+const timelineSQL = `SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8), (SELECT system_identifier FROM pg_control_system())`
+
+func factPromotion(t *testing.T, pg *server, d *database, _ func(bool)) {
+	d.exec(t, `INSERT INTO t VALUES (1)`)
+	before := d.text(t, timelineSQL)
+	standby := pg.StartStandby(t, 0)
+	standby.CatchUp(t, pg.Postgres)
+	url := strings.Replace(standby.URL, "/postgres?", "/"+d.name+"?", 1)
+	onStandby, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = onStandby.Close(context.Background()) }() // the test is over
+	if err := tryOn(t, onStandby, `SELECT * FROM incarnation`); err == nil {
+		t.Error("a standby can read an unlogged table")
+	}
+	if err := tryOn(t, onStandby, `SELECT pg_walfile_name(pg_current_wal_lsn())`); err == nil {
+		t.Error("a standby has a place in the log that it writes")
+	}
+	standby.Promote(t)
+	if got := textOn(t, onStandby, `SELECT count(*), (SELECT count(*) FROM t) FROM incarnation`); got != "0 1" {
+		t.Errorf("rows in the unlogged and in the logged table after promotion: %s, want 0 1", got)
+	}
+	after := textOn(t, onStandby, timelineSQL)
+	was, is := strings.Fields(before), strings.Fields(after)
+	if was[0] == is[0] {
+		t.Errorf("the timeline is %s before and after promotion", is[0])
+	}
+	if was[1] != is[1] {
+		t.Errorf("the system identifier went from %s to %s", was[1], is[1])
+	}
+	if got := d.text(t, timelineSQL); got != before {
+		t.Errorf("the old primary went from %s to %s", before, got)
+	}
+}
+
+func factBackendKilled(t *testing.T, pg *server, d *database, again func(restart bool)) {
+	before := d.text(t, timelineSQL)
+	victim := d.connect(t, "")
+	pid, err := strconv.Atoi(textOn(t, victim, `SELECT pg_backend_pid()`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pg.KillBackend(t, pid)
+	testkit.Eventually(t, 10*time.Second, func() error {
+		if err := d.conn.Ping(t.Context()); err == nil {
+			return fmt.Errorf("the other sessions live on")
+		}
+		return nil
+	})
+	again(false)
+	if got := d.text(t, `SELECT count(*), (SELECT count(*) FROM t) FROM incarnation`); got != "0 1" {
+		t.Errorf("rows in the unlogged and in the logged table after a backend was killed: %s, want 0 1", got)
+	}
+	// The timeline does not notice, which is what the unlogged table is for.
+	if got := d.text(t, timelineSQL); got != before {
+		t.Errorf("timeline and system identifier went from %s to %s", before, got)
+	}
+}
+
+func factAsyncCommitLost(t *testing.T, pg *server, d *database, again func(restart bool)) {
+	d.exec(t, `INSERT INTO incarnation VALUES (8)`, `INSERT INTO t VALUES (2)`)
+	d.exec(t, `SET synchronous_commit = off`, `INSERT INTO t VALUES (3)`)
+	if got := textOn(t, d.connect(t, ""), `SELECT count(*) FROM t`); got != "3" {
+		t.Errorf("%s rows are visible to others before the crash, want 3", got)
+	}
+	pg.Crash(t)
+	again(true)
+	if got := d.text(t, `SELECT count(*), (SELECT count(*) FROM incarnation) FROM t`); got != "2 0" {
+		t.Errorf("rows after a crash in the logged and the unlogged table: %s, want 2 0: the acknowledged third is lost, and the unlogged table says so", got)
+	}
+}
