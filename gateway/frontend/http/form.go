@@ -45,6 +45,9 @@ func newHead(body []byte) *head {
 	return h
 }
 
+// EntityTag returns the entity tag that documents with this body are sent with.
+func EntityTag(body []byte) string { return newHead(body).etag[0] }
+
 // headOf returns the form of the document, made on first use.
 func (s *Service) headOf(d *cache.Document) *head {
 	if f := d.Form(cache.FormHTTP); f != nil {

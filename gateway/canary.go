@@ -1,0 +1,215 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// canaryConfig says what a canary watches. All but Interval must be set.
+type canaryConfig struct {
+	// Interval is the time between two samples; 0 means 1 s, negative: no canary.
+	Interval  time.Duration
+	Cache     *cache.Cache
+	Origin    cache.Origin
+	Resources []config.Resource // in the order of the cache's, with their defaults
+	// Path writes a key as its clients do.
+	Path func(cache.Key) string
+	Log  *slog.Logger
+}
+
+// canary checks in production that the promise is kept, on one sampled hit an
+// interval. The document that the hit came from is still cached; the canary reads it
+// again from the database. If the two differ, a change has come between, and it was
+// committed when the read ended. So X later no GET may be answered with the
+// document of before.
+//
+// A sound cache is never accused: the cached document was there before the read
+// began, so its snapshot is the older one, whatever its numbers are; and it must
+// itself still be there at the end, the same object.
+type canary struct {
+	// Immutable after newCanary.
+	canaryConfig
+
+	// Owned by run.
+	suspects []suspect
+
+	// Atomics. Written by run, read by Collect.
+	checks  atomic.Int64
+	stale   atomic.Int64
+	failed  atomic.Int64
+	skipped atomic.Int64
+}
+
+// suspect is a cached document that the database contradicted.
+type suspect struct {
+	key    cache.Key
+	cached *cache.Document
+	fresh  string         // entity tag of what the database held
+	seen   cache.Snapshot // in which it held that
+	read   time.Duration  // when it had been read, on the cache's clock
+	due    time.Duration  // when a GET may no longer be answered with cached
+}
+
+// commitSlack is how much later than X a suspect is judged. The change was
+// visible when it was read, but X counts from the moment its writer was told, which
+// is a round trip and, with synchronous standbys, a flush later.
+const commitSlack = 250 * time.Millisecond
+
+// maxSuspects bounds the documents that the canary keeps in memory: with X of a
+// second and an interval of one there are two at most, but X may be an hour.
+const maxSuspects = 64
+
+func newCanary(cfg canaryConfig) *canary {
+	if cfg.Interval == 0 {
+		cfg.Interval = time.Second
+	}
+	return &canary{canaryConfig: cfg}
+}
+
+// run checks until ctx ends. It has one load under way at a time.
+func (c *canary) run(ctx context.Context) {
+	if c.Interval < 0 {
+		return
+	}
+	ticker := time.NewTicker(c.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		c.judge()
+		if key, ok := c.Cache.Sample(); ok {
+			c.check(ctx, key)
+		}
+	}
+}
+
+// check compares what is cached under the key with the database.
+func (c *canary) check(ctx context.Context, key cache.Key) {
+	cached := c.Cache.Inspect(key, c.Cache.Now()) // before the load: see canary
+	if cached == nil || len(c.suspects) == maxSuspects {
+		c.skipped.Add(1)
+		return
+	}
+	r := &c.Resources[key.Resource]
+	limited, cancel := context.WithTimeout(ctx, r.Load.Timeout)
+	batch, err := c.Origin.Load(limited, key.Resource, []string{key.ID})
+	cancel()
+	now := c.Cache.Now()
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil || len(batch.Docs) != 1 || batch.Docs[0].Err != nil:
+		c.failed.Add(1)
+		return
+	case !r.NoPromise && !batch.Snapshot.Sees(0):
+		// Read from another history than the one that the stream follows, such
+		// as on a standby that is left behind: nothing to compare with.
+		c.skipped.Add(1)
+		return
+	}
+	fresh := batch.Docs[0].Body
+	if bytes.Equal(cached.Body(), fresh) && cached.Missing() == (fresh == nil) {
+		c.checks.Add(1)
+		return
+	}
+	c.suspects = append(c.suspects, suspect{
+		key: key, cached: cached, fresh: entityTag(fresh), seen: batch.Snapshot,
+		read: now, due: now + r.Freshness + commitSlack,
+	})
+}
+
+// judge looks whether suspects that are due would still be served.
+func (c *canary) judge() {
+	now := c.Cache.Now()
+	c.suspects = slices.DeleteFunc(c.suspects, func(s suspect) bool {
+		if now <= s.due {
+			return false
+		}
+		c.checks.Add(1)
+		if c.Cache.Inspect(s.key, now) == s.cached {
+			c.stale.Add(1)
+			c.report(s, now)
+			c.Cache.Purge(s.key) // known to be wrong
+		}
+		return true
+	})
+}
+
+// report tells what is known about a stale answer.
+func (c *canary) report(s suspect, now time.Duration) {
+	r := &c.Resources[s.key.Resource]
+	ago := func(at time.Duration) string { return (now - at).Round(time.Millisecond).String() + " ago" }
+	events := []string{}
+	for _, e := range c.Cache.Recent(s.key) {
+		what := fmt.Sprintf("tx %d %s", e.Tx, ago(e.At))
+		if e.All {
+			what += " (whole resource)"
+		}
+		events = append(events, what)
+	}
+	c.Log.Error("a document older than promised is served from cache",
+		"resource", r.Name,
+		"path", c.Path(s.key),
+		"freshness", r.Freshness,
+		"served", entityTag(s.cached.Body()),
+		"served_token", fmt.Sprintf("all below %d", s.cached.XMin()),
+		"served_loaded", ago(s.cached.LoadedAt()),
+		"database", s.fresh,
+		"database_token", fmt.Sprintf("%d:%d:%d", s.seen.XMin, s.seen.XMax, s.seen.InProgress),
+		"database_read", ago(s.read),
+		"events", events,
+	)
+}
+
+// entityTag names a body in the log as clients see it.
+func entityTag(body []byte) string {
+	if body == nil {
+		return "no document"
+	}
+	return httpfront.EntityTag(body)
+}
+
+// path writes a key as its clients do, for the log.
+func (g *Gateway) path(key cache.Key) string {
+	name := g.config.Resources[key.Resource].Name
+	if c := g.origin.reached.Load(); c != nil {
+		if path, err := resource.Path(name, c.database.KeyColumns(int(key.Resource)), key.ID); err == nil {
+			return path
+		}
+	}
+	return fmt.Sprintf("/%s (key %q)", name, key.ID)
+}
+
+var (
+	canaryChecks  = prometheus.NewDesc("slipstream_canary_checks_total", "Cached documents that the canary compared with the database.", nil, nil)
+	canaryStale   = prometheus.NewDesc("slipstream_canary_stale_total", "Of the checks: documents that were served though older than promised. Anything but 0 is a broken promise.", nil, nil)
+	canaryFailed  = prometheus.NewDesc("slipstream_canary_failed_total", "Samples of the canary that could not be read from the database.", nil, nil)
+	canarySkipped = prometheus.NewDesc("slipstream_canary_skipped_total", "Samples of the canary that were no longer cached, or that there was nothing to compare with.", nil, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (c *canary) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
+
+// Collect implements [prometheus.Collector].
+func (c *canary) Collect(out chan<- prometheus.Metric) {
+	for desc, n := range map[*prometheus.Desc]*atomic.Int64{
+		canaryChecks: &c.checks, canaryStale: &c.stale, canaryFailed: &c.failed, canarySkipped: &c.skipped,
+	} {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n.Load()))
+	}
+}
