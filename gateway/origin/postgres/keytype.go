@@ -113,7 +113,7 @@ func (t keyType) value(text string) string {
 // number of days: whatever the number, no cast can fail. maxYear is the last
 // year of the type; both begin in 4714 BC, in the middle of the year.
 func momentValue(text, pattern, sqlType string, maxYear int) string {
-	first := "pg_catalog.regexp_replace(" + text + ", '^([0-9]+-[0-9]+)-[0-9]+', '\\1-01')::" + sqlType
+	first := "pg_catalog.regexp_replace(" + text + ", '^([0-9]+-[0-9]+)-[0-9]+', " + quoteText(`\1-01`) + ")::" + sqlType
 	days := "pg_catalog.substring(" + text + ", '^[0-9]+-[0-9]+-([0-9]+)')::pg_catalog.int4 - 1"
 	if sqlType == "pg_catalog.timestamp" {
 		days = "pg_catalog.make_interval(days => " + days + ")"
