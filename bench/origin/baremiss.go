@@ -56,7 +56,7 @@ func (h *harness) bare(ctx context.Context, target string, r reading) (load.Samp
 		sample.Values[load.Allocs] = n.PerRequest(float64(n.Cost.Mallocs))
 		sample.Values[load.BytesOp] = n.PerRequest(float64(n.Cost.Bytes))
 	}
-	return sample, r.describe(&sample, outcome)
+	return sample, r.describe(h, &sample, outcome)
 }
 
 // verifyBare compares documents of the target with the database, in this

@@ -50,6 +50,7 @@ func (h *harness) fresh(name string, loaded bool) load.Scenario {
 
 // freshDetails go to the raw results.
 type freshDetails struct {
+	databaseDetails
 	Commits int64   `json:"commits"`
 	Max     float64 `json:"max_us"`
 	// FromCache is the share of GETs, of probers and readers, that no load
@@ -73,7 +74,7 @@ func (h *harness) follow(ctx context.Context, scenario string, loaded bool, seed
 		return sample, err
 	}
 	window := h.window(10 * time.Second)
-	details := freshDetails{}
+	details := freshDetails{databaseDetails: h.describeDatabase()}
 	finish := func() error { return nil }
 	if loaded {
 		if finish, err = h.loadBeside(ctx, server, window, seed, &details); err != nil {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/pgcluster"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
@@ -25,12 +27,25 @@ type harness struct {
 
 	// Owned by the goroutine that runs the suite.
 	cluster  *pgcluster.Cluster
+	version  string // of PostgreSQL
 	binary   string // of Slipstream, once it is built
 	article  *subject.Rival
 	triggers triggers
 	best     map[string]choice // connections, by subject
 	inserts  int64             // runs of the inserting script so far
 	worst    map[string]time.Duration
+	warmed   map[string]bool // scripts of writers that have run before
+}
+
+// databaseDetails go to the raw results of every round.
+type databaseDetails struct {
+	Departments int64    `json:"departments"`
+	Settings    []string `json:"postgres_settings"`
+	Version     string   `json:"postgres_version"`
+}
+
+func (h *harness) describeDatabase() databaseDetails {
+	return databaseDetails{Departments: h.depts, Settings: measured(h.options.Quick), Version: h.version}
 }
 
 // triggers says which of ours the database has.
@@ -47,7 +62,7 @@ func newHarness(place command.Place, o command.Suite, progress io.Writer) *harne
 	h := &harness{
 		place: place, options: o, progress: progress,
 		depts: 1_000_000, warmUp: time.Second,
-		best: map[string]choice{}, worst: map[string]time.Duration{},
+		best: map[string]choice{}, worst: map[string]time.Duration{}, warmed: map[string]bool{},
 	}
 	if o.Quick {
 		h.depts, h.warmUp = 100_000, 200*time.Millisecond
@@ -108,6 +123,12 @@ func (h *harness) database(ctx context.Context, want triggers) error {
 		if h.cluster, err = newDatabase(ctx, h.depts, h.options.Quick, h.printf); err != nil {
 			return err
 		}
+		err = withConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
+			return conn.QueryRow(ctx, "SHOW server_version").Scan(&h.version)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if h.triggers == want {
 		return nil
@@ -160,7 +181,7 @@ func (h *harness) check(w io.Writer, rows []load.Row) error {
 	for _, row := range rows {
 		failed += row.Errors
 		if row.NsOp != nil && row.ServerUS != nil {
-			fmt.Fprintf(w, "%s: %s: CPU a document: PostgreSQL %.1f us, program before it %.1f us\n", row.Scenario, row.Subject, *row.ServerUS, *row.NsOp/1000)
+			fmt.Fprintf(w, "%s: %s: CPU a request: PostgreSQL %.1f us, the program before it %.1f us\n", row.Scenario, row.Subject, *row.ServerUS, *row.NsOp/1000)
 		}
 		goal, found := freshGoals[row.Scenario]
 		if !found || row.P99US == nil {

@@ -66,7 +66,10 @@ func (h *harness) reading(callers int, normal time.Duration, names ...string) []
 			if err != nil {
 				return load.Sample{}, err
 			}
-			return h.read(ctx, name, reading{callers: callers, connections: best.Connections, window: h.window(normal), warmUp: h.warmUp, seed: uint64(round), choice: &best})
+			return h.read(ctx, name, reading{
+				callers: callers, connections: best.Connections,
+				window: h.window(normal), warmUp: min(h.warmUp, normal/2), seed: uint64(round), choice: &best,
+			})
 		}})
 	}
 	return subjects
@@ -109,7 +112,8 @@ func (h *harness) probe(ctx context.Context, name string, try func(ctx context.C
 			c.Connections = connections
 		}
 	}
-	h.printf("%s: %d connections to the database are best (documents/s: 4: %.0f, 16: %.0f, 64: %.0f)", name, c.Connections, c.Probed[4], c.Probed[16], c.Probed[64])
+	h.printf("%s: %d connections to the database are best (documents/s: 4: %.0f, 16: %.0f, 64: %.0f)",
+		name, c.Connections, c.Probed[4], c.Probed[16], c.Probed[64])
 	h.best[name] = c
 	return c, nil
 }
@@ -124,6 +128,7 @@ type reading struct {
 
 // readDetails go to the raw results.
 type readDetails struct {
+	databaseDetails
 	Connections int     `json:"connections"` // to the database, for loads
 	Choice      *choice `json:"choice,omitempty"`
 	HitShare    float64 `json:"hit_share"`
@@ -158,13 +163,13 @@ func (h *harness) read(ctx context.Context, name string, r reading) (sample load
 		return sample, err
 	}
 	sample = documents(outcome)
-	return sample, r.describe(&sample, outcome)
+	return sample, r.describe(h, &sample, outcome)
 }
 
 // describe adds what the raw results keep of a reading, and fails if it was not
 // one of misses.
-func (r reading) describe(sample *load.Sample, outcome loadproc.Outcome) error {
-	d := readDetails{Connections: r.connections, Choice: r.choice, Run: sample.Details}
+func (r reading) describe(h *harness, sample *load.Sample, outcome loadproc.Outcome) error {
+	d := readDetails{databaseDetails: h.describeDatabase(), Connections: r.connections, Choice: r.choice, Run: sample.Details}
 	n := outcome.Result.Cost.Counters
 	if answers := n[hits] + n[misses]; answers > 0 {
 		d.HitShare, d.KeysAStatement = n[hits]/answers, n[misses]/max(1, n[sent])

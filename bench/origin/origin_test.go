@@ -200,3 +200,21 @@ func TestSubjectsServeTheDatabase(t *testing.T) {
 		}
 	})
 }
+
+func TestRecordedChangesAreChecked(t *testing.T) {
+	for _, test := range []struct {
+		have     triggers
+		rows     int
+		recorded int64
+		ok       bool
+	}{
+		{none, 1, 0, true}, {none, 1, 1, false},
+		{table, 1, 100, true}, {table, 1, 99, false}, {andNotify, 1, 0, false},
+		{table, 10_000, 7, true}, {table, 10_000, 0, false},
+	} {
+		d := writeDetails{Transactions: 100, Recorded: test.recorded}
+		if err := d.check(test.have, writing{rows: test.rows}); (err == nil) != test.ok {
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+}

@@ -57,11 +57,10 @@ UPDATE emp SET sal = sal + 1 WHERE empno BETWEEN :first AND :first + 9999;
 
 // writers measures transactions of one row each by pgbench.
 func (h *harness) writers(kind, commit string, writers int) load.Scenario {
-	w := writing{script: updateScript, writers: writers, async: commit == "async", rows: 1}
-	sc := load.Scenario{Name: fmt.Sprintf("writers-%s-%s/%d", commit, kind, writers), Primary: load.RPS, Rounds: h.rounds(6)}
+	w := writing{script: updateScript, writers: writers, async: commit == "async", rows: 1, window: time.Second}
+	sc := load.Scenario{Name: fmt.Sprintf("writers-%s-%s/%d", commit, kind, writers), Primary: load.RPS, Rounds: h.rounds(6), Close: h.tidy}
 	if kind == "insert" {
 		w.script = insertScript
-		sc.Close = h.removeInserted
 	} else {
 		sc.Goals = []load.Goal{{Metric: load.RPS, Rival: plain, Ratio: 1 / overheadGoal}}
 	}
@@ -72,8 +71,8 @@ func (h *harness) writers(kind, commit string, writers int) load.Scenario {
 // bulk measures statements of many rows.
 func (h *harness) bulk() load.Scenario {
 	return load.Scenario{
-		Name: fmt.Sprintf("bulk-%d/1", bulkRows), Primary: load.RPS, Rounds: h.rounds(6),
-		Subjects: h.writing(writing{script: bulkScript, writers: 1, rows: bulkRows}, load.Ours, load.Control, plain, alone),
+		Name: fmt.Sprintf("bulk-%d/1", bulkRows), Primary: load.RPS, Rounds: h.rounds(6), Close: h.tidy,
+		Subjects: h.writing(writing{script: bulkScript, writers: 1, rows: bulkRows, window: 3 * time.Second}, load.Ours, load.Control, plain, alone),
 	}
 }
 
@@ -83,6 +82,7 @@ type writing struct {
 	writers int
 	async   bool // synchronous_commit off
 	rows    int  // of a transaction
+	window  time.Duration
 }
 
 func (h *harness) writing(w writing, names ...string) []load.Subject {
@@ -99,60 +99,55 @@ func (h *harness) writing(w writing, names ...string) []load.Subject {
 // write runs pgbench against a subject's triggers and checks that these recorded
 // every transaction.
 func (h *harness) write(ctx context.Context, name string, w writing) (sample load.Sample, err error) {
-	want := map[string]triggers{plain: none, withNotify: andNotify}[name]
-	if want == unknown {
-		want = table
+	if err := h.warmWriters(ctx, w); err != nil {
+		return sample, err
+	}
+	want := table
+	switch name {
+	case plain:
+		want = none
+	case withNotify:
+		want = andNotify
 	}
 	if err := h.database(ctx, want); err != nil {
 		return sample, err
 	}
-	details := writeDetails{}
+	details := writeDetails{databaseDetails: h.describeDatabase()}
+	meters := []cpuMeter{pgcluster.NewMeter(h.cluster.Postmaster())}
 	var server *subject.Server
 	if name == load.Ours || name == load.Control {
 		if server, err = h.gateway(subject.Postgres{}).Start(ctx); err != nil {
 			return sample, err
 		}
 		defer func() { err = errors.Join(err, server.Stop()) }()
+		meters = append(meters, load.NewProcessMeter(server.PID()))
 	}
 	before, err := h.recorded(ctx, want)
 	if err != nil {
 		return sample, err
 	}
-	seconds := max(1, int(math.Round(h.window(time.Second).Seconds())))
-	meter := pgcluster.NewMeter(h.cluster.Postmaster())
-	cpu, err := meter.CPU()
+	result, used, err := h.metered(ctx, w, meters)
 	if err != nil {
 		return sample, err
 	}
-	run, err := h.pgbench(w, seconds)
-	if err != nil {
-		return sample, err
-	}
-	result, err := run.wait(ctx)
-	if err != nil {
-		return sample, err
-	}
-	after, err := meter.CPU()
-	if err != nil {
-		return sample, err
-	}
-	details.Transactions, details.AverageLatency = result.transactions, result.latency.Seconds()*1e6
+	perTransaction := func(d time.Duration) float64 { return float64(d) / float64(result.transactions) }
 	sample.Values = map[load.Metric]float64{
 		load.RPS:      result.rate,
-		load.ClientUS: float64(result.cpu.Microseconds()) / float64(result.transactions),
-		load.ServerUS: float64((after - cpu).Microseconds()) / float64(result.transactions),
+		load.ClientUS: perTransaction(result.cpu) / 1000,
+		load.ServerUS: perTransaction(used[0]) / 1000,
+	}
+	if server != nil {
+		sample.Values[load.NsOp] = perTransaction(used[1])
 	}
 	sample.Errors = uint64(result.failed)
 	now, err := h.recorded(ctx, want)
 	if err != nil {
 		return sample, err
 	}
+	details.Transactions, details.AverageLatency = result.transactions, result.latency.Seconds()*1e6
 	details.Recorded = now - before
-	if want != none && details.Recorded < int64(result.transactions*w.rows) && w.rows == 1 {
-		return sample, fmt.Errorf("%d changes recorded of %d transactions", details.Recorded, result.transactions)
-	}
-	if want == none && details.Recorded != 0 || want != none && details.Recorded == 0 {
-		return sample, fmt.Errorf("%s: %d changes recorded of %d transactions", name, details.Recorded, result.transactions)
+	if err := details.check(want, w); err != nil {
+		return sample, fmt.Errorf("%s: %w", name, err)
 	}
 	if server != nil {
 		page, err := loadproc.Scrape(ctx, server.Metrics)
@@ -168,13 +163,77 @@ func (h *harness) write(ctx context.Context, name string, w writing) (sample loa
 	return sample, nil
 }
 
+type cpuMeter interface{ CPU() (time.Duration, error) }
+
+// metered runs pgbench and says what each meter grew by meanwhile.
+func (h *harness) metered(ctx context.Context, w writing, meters []cpuMeter) (benchResult, []time.Duration, error) {
+	used := make([]time.Duration, len(meters))
+	for i, m := range meters {
+		cpu, err := m.CPU()
+		if err != nil {
+			return benchResult{}, nil, err
+		}
+		used[i] = -cpu
+	}
+	run, err := h.pgbench(w, max(1, int(math.Round(h.window(w.window).Seconds()))))
+	if err != nil {
+		return benchResult{}, nil, err
+	}
+	result, err := run.wait(ctx)
+	if err != nil {
+		return result, nil, err
+	}
+	for i, m := range meters {
+		cpu, err := m.CPU()
+		if err != nil {
+			return result, nil, err
+		}
+		used[i] += cpu
+	}
+	return result, used, nil
+}
+
+// warmWriters lets a script run once without triggers before it is measured:
+// the first writes to a page since the last checkpoint log all of it, and the
+// first updates of full pages move rows.
+func (h *harness) warmWriters(ctx context.Context, w writing) error {
+	key := fmt.Sprintf("%s %d %v", w.script, w.writers, w.async)
+	if h.warmed[key] {
+		return nil
+	}
+	h.warmed[key] = true
+	if err := h.database(ctx, none); err != nil {
+		return err
+	}
+	run, err := h.pgbench(w, 2)
+	if err != nil {
+		return err
+	}
+	_, err = run.wait(ctx)
+	return err
+}
+
 // writeDetails go to the raw results.
 type writeDetails struct {
+	databaseDetails
 	Transactions   int     `json:"transactions"`
 	AverageLatency float64 `json:"average_latency_us"`
 	Recorded       int64   `json:"recorded_changes"`
 	Events         float64 `json:"gateway_events,omitempty"`
 	Horizon        float64 `json:"gateway_horizon_age_s,omitempty"` // just after the window
+}
+
+// check compares the changes recorded with what was written: a statement leaves
+// one for each document that it changed.
+func (d writeDetails) check(have triggers, w writing) error {
+	ok := d.Recorded == 0
+	if have != none {
+		ok = d.Recorded > 0 && (w.rows > 1 || d.Recorded >= int64(d.Transactions))
+	}
+	if !ok {
+		return fmt.Errorf("%d changes recorded of %d transactions, triggers: %s", d.Recorded, d.Transactions, have)
+	}
+	return nil
 }
 
 // recorded returns how many changes the change table holds.
@@ -187,8 +246,8 @@ func (h *harness) recorded(ctx context.Context, have triggers) (n int64, err err
 	})
 }
 
-// removeInserted makes the table again what it was.
-func (h *harness) removeInserted() error {
+// tidy makes the table again what it was, but for what was updated.
+func (h *harness) tidy() error {
 	ctx := context.Background()
 	if h.cluster == nil {
 		return nil
