@@ -57,6 +57,9 @@ func parseStatement(text string, parameters int) (*statementText, error) {
 			s.pieces = append(s.pieces, text[begin:t.start])
 			s.parameters = append(s.parameters, number-1)
 			begin = t.end
+		case t.kind == tokenWord && depth == 0 && limits(text[t.start:t.end]):
+			return nil, fmt.Errorf("there is a top-level %s in line %d of the statement, which would count the rows of all keys that are asked for together; count for each key, in a LATERAL subquery or with row_number() OVER (PARTITION BY ...)",
+				strings.ToUpper(text[t.start:t.end]), scan.line(t.start))
 		case t.is(text, "("):
 			depth++
 		case t.is(text, ")"):
@@ -84,6 +87,11 @@ func parseStatement(text string, parameters int) (*statementText, error) {
 	}
 	s.pieces = append(s.pieces, text[begin:])
 	return s, nil
+}
+
+// limits reports whether a word, all of these reserved, limits the rows of a query.
+func limits(word string) bool {
+	return strings.EqualFold(word, "limit") || strings.EqualFold(word, "offset") || strings.EqualFold(word, "fetch")
 }
 
 // checkVerb refuses everything but a query. What a query could still write, in
@@ -119,9 +127,9 @@ func (s *statementText) with(expressions []string) string {
 	return b.String()
 }
 
-// replaceCode replaces a text, which must not begin or end inside a token, where
-// it stands in the code of a statement: not in strings, quoted identifiers or
-// comments.
+// replaceCode replaces a text, which must begin with an identifier and not end
+// inside a token, where it stands in the code of a statement: not in strings,
+// quoted identifiers or comments.
 func replaceCode(statement, old, replacement string) (string, error) {
 	var b strings.Builder
 	scan := scanner{text: statement}
@@ -133,7 +141,7 @@ func replaceCode(statement, old, replacement string) (string, error) {
 		switch {
 		case t.kind == tokenEnd:
 			return b.String(), nil
-		case t.kind == tokenWord && strings.HasPrefix(statement[t.start:], old):
+		case strings.HasPrefix(statement[t.start:], old):
 			b.WriteString(replacement)
 			scan.at = t.start + len(old)
 		default:
@@ -304,7 +312,7 @@ func (s *scanner) skipDollar() (tokenKind, error) {
 		return tokenParameter, nil
 	}
 	tag := s.at
-	for tag < len(s.text) && isWordPart(s.text[tag]) && s.text[tag] != '$' && (tag > s.at || isWordStart(s.text[tag])) {
+	for tag < len(s.text) && isWordPart(s.text[tag]) && s.text[tag] != '$' {
 		tag++
 	}
 	if tag == len(s.text) || s.text[tag] != '$' {
