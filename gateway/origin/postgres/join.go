@@ -168,44 +168,60 @@ func (c *compiled) keyOf(n *node) (places []int, ok bool) {
 // derivation writes the SELECT that climbs from a recorded link of n, c.key, to
 // the keys of documents: from the parent's rows that the link means up to the
 // root's. The table of n is not read; the row that recorded the link may be gone.
+//
+// Each level is a subquery of its own, kept so by OFFSET 0: a look-up for each row
+// of the level below is the only plan. A planner that may join as it likes hashes
+// a whole table for each change if it thinks that a link means many rows.
 func (c *compiled) derivation(n *node) string {
-	var from, where []string
+	texts := []string{"c.key"}
+	var levels []string
 	if len(n.on) > 1 {
-		// The texts are cut out once; each is used several times below. OFFSET 0
-		// keeps the planner from putting them back into the places of their use.
-		elements := make([]string, len(n.on))
+		// The texts are cut out once; each is used several times below.
+		texts = nil
+		var elements []string
 		for i := range n.on {
-			elements[i] = elementText("c.key", i) + " AS l" + strconv.Itoa(i)
+			name := "l" + strconv.Itoa(i)
+			elements = append(elements, elementText("c.key", i)+" AS "+name)
+			texts = append(texts, "link."+name)
 		}
-		from = append(from, "(SELECT "+strings.Join(elements, ", ")+" OFFSET 0) AS link")
+		levels = append(levels, "(SELECT "+strings.Join(elements, ", ")+" OFFSET 0) AS link")
 	}
-	for up := n.parent; up != nil; up = up.parent {
-		from = append(from, up.table.sql()+" AS "+up.alias())
-	}
+	var where []string
 	for i, j := range n.on {
-		text := "c.key"
-		if len(n.on) > 1 {
-			text = "link.l" + strconv.Itoa(i)
-		}
 		parent := &n.parent.table.columns[j.parent]
 		t, _ := keyTypeOf(parent)
-		value := t.value(text)
+		value := t.value(texts[i])
 		if parent.collation != "" {
 			value = "(" + value + ") COLLATE " + parent.collation
 		}
 		where = append(where, n.parent.column(j.parent)+" = "+value)
 	}
-	for below := n.parent; below.parent != nil; below = below.parent {
-		for _, j := range below.on {
-			where = append(where, equals(&below.parent.table.columns[j.parent], below.parent.column(j.parent),
-				&below.table.columns[j.column], below.column(j.column)))
+	for level := n.parent; ; level = level.parent {
+		var columns []string // by which the next level, or the key, is found
+		for _, j := range level.on {
+			if column := level.column(j.column); !slices.Contains(columns, column) {
+				columns = append(columns, column)
+			}
+		}
+		for _, at := range level.key {
+			columns = append(columns, level.column(at))
+		}
+		levels = append(levels, "LATERAL (SELECT "+strings.Join(columns, ", ")+" FROM "+level.table.sql()+" AS "+level.alias()+
+			" WHERE "+strings.Join(where, " AND ")+" OFFSET 0) AS "+level.alias())
+		if level.parent == nil {
+			break
+		}
+		where = nil
+		for _, j := range level.on {
+			where = append(where, equals(&level.parent.table.columns[j.parent], level.parent.column(j.parent),
+				&level.table.columns[j.column], level.column(j.column)))
 		}
 	}
 	key := make([]string, len(c.root.key))
 	for i, at := range c.root.key {
 		key[i] = c.root.column(at)
 	}
-	return "SELECT DISTINCT " + keyText(c.keyTypes, key) + " FROM " + strings.Join(from, ", ") + " WHERE " + strings.Join(where, " AND ")
+	return "SELECT DISTINCT " + keyText(c.keyTypes, key) + " FROM " + strings.Join(levels, ", ")
 }
 
 // alias is the name of the node's table in a path from the root, which visits no
