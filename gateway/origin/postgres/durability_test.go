@@ -18,9 +18,7 @@ import (
 // TestDurability reproduces what outlives what: a server goes through all the
 // ways in which it may end.
 func TestDurability(t *testing.T) {
-	// The WAL writer sleeps, so what was committed with synchronous_commit off
-	// stays in memory, as it otherwise does for 0.2 s.
-	pg := startServer(t, "wal_writer_delay=10s", "autovacuum=off", "full_page_writes=on")
+	pg := startServer(t, "autovacuum=off", "full_page_writes=on")
 	d := pg.database(t, `CREATE UNLOGGED TABLE incarnation (id int); INSERT INTO incarnation VALUES (7); CREATE TABLE t (id int)`)
 	// again waits until the server takes connections. The server belongs to this
 	// test, not to the one that restarts it.
@@ -140,16 +138,21 @@ func factCleanRestart(t *testing.T, pg *server, d *database, again func(restart 
 const timelineSQL = `SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8), (SELECT system_identifier FROM pg_control_system())`
 
 func factPromotion(t *testing.T, pg *server, d *database, _ func(bool)) {
-	d.exec(t, `INSERT INTO t VALUES (1)`)
 	before := d.text(t, timelineSQL)
 	standby := pg.StartStandby(t, 0)
-	standby.CatchUp(t, pg.Postgres)
 	url := strings.Replace(standby.URL, "/postgres?", "/"+d.name+"?", 1)
 	onStandby, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = onStandby.Close(context.Background()) }() // the test is over
+	d.exec(t, `INSERT INTO t VALUES (1)`)
+	testkit.Eventually(t, 20*time.Second, func() error {
+		if got := textOn(t, onStandby, `SELECT count(*) FROM t`); got != "1" {
+			return fmt.Errorf("the standby has %s rows", got)
+		}
+		return nil
+	})
 	if err := tryOn(t, onStandby, `SELECT * FROM incarnation`); err == nil {
 		t.Error("a standby can read an unlogged table")
 	}
@@ -198,6 +201,10 @@ func factBackendKilled(t *testing.T, pg *server, d *database, again func(restart
 }
 
 func factAsyncCommitLost(t *testing.T, pg *server, d *database, again func(restart bool)) {
+	// The WAL writer is put to sleep, so that what is committed with
+	// synchronous_commit off stays in memory for longer than 0.2 s.
+	d.exec(t, `ALTER SYSTEM SET wal_writer_delay = '10s'`, `SELECT pg_reload_conf()`)
+	time.Sleep(300 * time.Millisecond) // it is in the old delay
 	d.exec(t, `INSERT INTO incarnation VALUES (8)`, `INSERT INTO t VALUES (2)`)
 	d.exec(t, `SET synchronous_commit = off`, `INSERT INTO t VALUES (3)`)
 	if got := textOn(t, d.connect(t, ""), `SELECT count(*) FROM t`); got != "3" {
