@@ -46,7 +46,7 @@ func (o object) public() origin.Object {
 func wanted(s *schema, cfg Config) []object {
 	objects := sharedObjects()
 	for _, c := range s.resources {
-		if c.err == nil {
+		if c.err == nil && !c.resource.NoPromise { // else its writers would pay for nothing
 			objects = append(objects, triggerObjects(c, cfg.Notify)...)
 		}
 	}

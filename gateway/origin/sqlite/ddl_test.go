@@ -122,3 +122,38 @@ func TestSecondResourceOverTheSameTables(t *testing.T) {
 		}
 	}
 }
+
+// TestNoTriggersWithoutPromise: writers pay nothing for a resource that promises
+// nothing, and one that has stopped promising gives its triggers back.
+func TestNoTriggersWithoutPromise(t *testing.T) {
+	path := newFile(t, deptSchema...)
+	apply := func(noPromise bool) int {
+		t.Helper()
+		r := deptResource()
+		r.NoPromise = noPromise
+		o, err := Open(t.Context(), Config{Path: path}, []resource.Resource{r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer o.Close()
+		if _, err := o.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := o.Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(findings)
+	}
+	w := openWriter(t, path)
+	const count = `SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'`
+	if n := apply(true); n != 1 || scalar(t, w, count) != "0" {
+		t.Errorf("%d objects, %s triggers; expected the table alone", n, scalar(t, w, count))
+	}
+	if n := apply(false); n < 2 || scalar(t, w, count) == "0" {
+		t.Errorf("%d objects, %s triggers; expected triggers", n, scalar(t, w, count))
+	}
+	if apply(true); scalar(t, w, count) != "0" {
+		t.Errorf("%s triggers are left over", scalar(t, w, count))
+	}
+}

@@ -90,7 +90,9 @@ func compile(catalog *catalog, r *resource.Resource) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.triggers = triggers(c)
+	if !r.NoPromise { // else its writers would pay for nothing
+		c.triggers = triggers(c)
+	}
 	for i, n := range c.nodes {
 		sameTable := func(m *node) bool { return m.table == n.table }
 		if slices.IndexFunc(c.nodes, sameTable) == i && slices.ContainsFunc(n.table.unique, func(u uniqueIndex) bool { return u.opaque }) {
