@@ -14,6 +14,10 @@
 //     Applying it removed every stored document whose snapshot may miss the
 //     commit, and left a tombstone, so that no load that misses it was stored
 //     later.
+//   - Served from a tier after a wait (policy Verify): the same, only that the
+//     horizon that is read first is a later one.
+//   - Served from a tier without a promise: the document's load began at
+//     b >= g-X, and its snapshot was taken after b > c.
 //   - From a load that began at b >= g-X: its snapshot was taken after b > c.
 //   - From an older load: the horizon covered g-X when the GET joined, and no
 //     change of the key had been applied since the load began. So the commit
