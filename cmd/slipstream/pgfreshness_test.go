@@ -201,11 +201,23 @@ func (r *pgRun) dial(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, *r.direct.Load())
 }
 
+// apply runs db apply. It locks tables that are being written to, so it may have to
+// be tried again, as it says then.
 func (r *pgRun) apply() {
 	r.t.Helper()
-	if out := command(r.t, "db", "apply", "-c", r.config); out.code != 0 {
-		r.t.Fatalf("db apply: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	r.world.races.Lock()
+	defer r.world.races.Unlock()
+	testkit.Eventually(r.t, 30*time.Second, func() error {
+		out := command(r.whole, "db", "apply", "-c", r.config)
+		if out.code == 0 {
+			return nil
+		}
+		if !strings.Contains(out.stderr, "try again") {
+			r.t.Fatalf("db apply: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+		}
+		r.t.Logf("db apply: exit %d: %s", out.code, out.stderr)
+		return fmt.Errorf("db apply: exit %d", out.code)
+	})
 }
 
 func (r *pgRun) startGateway() {

@@ -70,11 +70,18 @@ type pgWorld struct {
 	// gate is held for reading by every write, for writing by who must have
 	// the database to himself.
 	gate sync.RWMutex
+	// races is held for reading by a writer with several transactions, for
+	// writing by db apply. One of them might wait for a lock behind apply, and
+	// apply for another of the same writer: only its lock_timeout would end that.
+	races sync.RWMutex
 
 	// Atomics: every writer.
 	version atomic.Uint64
 	// unsettled writes wait for settle, and nobody begins another meanwhile.
 	unsettled atomic.Int64
+	// settlements are counted: connections from before one may lead to a
+	// server that is gone.
+	settlements atomic.Int64
 
 	// Guarded by pending.
 	pending sync.Mutex
@@ -333,4 +340,5 @@ func (w *pgWorld) settled(place func(r *pgRow) *pgRow) {
 	}
 	w.unknown = nil
 	w.unsettled.Store(0)
+	w.settlements.Add(1)
 }

@@ -41,6 +41,25 @@ func (r *pgRun) script(p *pgWrite, sql ...string) {
 	}
 }
 
+// ddl runs a statement that changes no rows of documents and locks many tables,
+// with the writers between two writes: else it would be the victim of one deadlock
+// after the other.
+func (r *pgRun) ddl(sql string) {
+	r.t.Helper()
+	r.world.gate.Lock()
+	defer r.world.gate.Unlock()
+	c, err := r.dial(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer c.Close(r.t.Context())
+	// The gateway reads the same tables.
+	testkit.Eventually(r.t, 10*time.Second, func() error {
+		_, err := c.PgConn().Exec(r.t.Context(), sql).ReadAll()
+		return err
+	})
+}
+
 // truncateParents empties tables together with what refers to them.
 func (r *pgRun) truncateParents() {
 	w := r.world
@@ -113,7 +132,7 @@ func (r *pgRun) triggers(format string) []string {
 		all = append(all, fmt.Sprintf(strings.TrimSpace(line), format))
 	}
 	if len(all) == 0 {
-		r.t.Error("there are no triggers")
+		r.t.Fatal("there are no triggers")
 	}
 	return all
 }
@@ -151,7 +170,7 @@ func (p *pgWrite) writes(row *pgRow) bool {
 // enableForOrigin makes triggers that do not fire for what replication writes. The
 // promise cannot be kept, and must be given up until they are repaired.
 func (r *pgRun) enableForOrigin() {
-	r.query(strings.Join(r.triggers("ENABLE"), ";\n"))
+	r.ddl(strings.Join(r.triggers("ENABLE"), ";\n"))
 	time.Sleep(r.options.bound)
 	w := r.newWriter(r.t.Context(), 54)
 	defer w.close()
@@ -222,9 +241,27 @@ func (r *pgRun) detachPartition() {
 		time.Sleep(2 * r.options.bound)
 		r.givenUp()
 		r.apply()
+		time.Sleep(2 * r.options.bound)
+		r.dropPartition()
 		return
 	}
 	p.giveUp()
+}
+
+// dropPartition moves what is in partition d elsewhere, and removes it.
+func (r *pgRun) dropPartition() {
+	p := r.alone(r.world.account, r.world.entry)
+	var sql []string
+	for _, row := range r.world.entry.rows {
+		if row.kind != "d" {
+			continue
+		}
+		row.kind = "a"
+		if row.parent.Load() != nil {
+			sql = append(sql, fmt.Sprintf("UPDATE entry SET kind = 'a', v = %d WHERE id = %d", p.put(row, row.parent.Load()), row.id))
+		}
+	}
+	r.script(p, append(sql, "ALTER TABLE entry DETACH PARTITION entry_d", "DROP TABLE entry_d")...)
 }
 
 // dropObjects takes away what the promise rests on.
@@ -238,13 +275,16 @@ func (r *pgRun) dropObjects() {
 		if table, trigger, found := strings.Cut(strings.TrimPrefix(sql, "ALTER TABLE "), " DROP TRIGGER "); found {
 			sql = "DROP TRIGGER " + trigger + " ON " + table
 		}
-		r.query(sql)
+		r.ddl(sql)
 		time.Sleep(2 * r.options.bound)
 		if !strings.HasPrefix(sql, "TRUNCATE") {
 			r.givenUp()
 		}
+		began := time.Now()
 		r.apply()
+		applied := time.Since(began)
 		testkit.Eventually(r.t, 10*time.Second, func() error { return r.ready(r.t.Context()) })
+		r.t.Logf("%.40s: applied again in %v, ready after %v", sql, applied.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 	}
 }
 
@@ -253,14 +293,16 @@ func (r *pgRun) dropObjects() {
 func (r *pgRun) applyConcurrently() {
 	var runs sync.WaitGroup
 	defer runs.Wait()
-	outs := make([]result, 4)
+	outs := make([]result, 3)
 	drop := r.triggers("DISABLE")
+	r.world.races.Lock()
 	for i := range outs {
 		// Ends with the command, which has a time limit; waited for below.
 		runs.Go(func() { outs[i] = command(r.whole, "db", "apply", "-c", r.config) })
 		r.query(drop[(i*3)%len(drop)])
 	}
 	runs.Wait()
+	r.world.races.Unlock()
 	for _, out := range outs {
 		if out.code != 0 {
 			r.t.Logf("one db apply of several: exit %d %s", out.code, out.stderr)

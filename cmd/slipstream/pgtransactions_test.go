@@ -180,6 +180,10 @@ func (w *pgWriter) holdOpen(length time.Duration) bool {
 // order moves to another customer while something is added below it, a line, or
 // a shipment to one of its lines; and in the latter case the line may move, too.
 func (w *pgWriter) race(level string) bool {
+	if !w.world.races.TryRLock() {
+		return false
+	}
+	defer w.world.races.RUnlock()
 	order := w.world.orders.pick(w.random, true)
 	if order == nil || !w.connected(1) || !w.connected(2) {
 		return false

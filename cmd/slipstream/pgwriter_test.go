@@ -56,6 +56,7 @@ type pgWriter struct {
 	random *rand.Rand
 	dial   func(context.Context) (*pgx.Conn, error)
 	conns  [3]*pgx.Conn // more than one only in a race
+	since  [3]int64     // settlements when each was made
 	number int
 	counts *pgOpCounts
 
@@ -91,9 +92,14 @@ func (w *pgWriter) attempt(do func(*pgWriter) bool) bool {
 
 // connected makes sure of the n-th connection.
 func (w *pgWriter) connected(n int) bool {
+	now := w.world.settlements.Load()
 	if c := w.conns[n]; c != nil && !c.IsClosed() {
-		return true
+		if w.since[n] == now {
+			return true
+		}
+		_ = c.Close(context.Background())
 	}
+	w.since[n] = now
 	var err error
 	if w.conns[n], err = w.dial(w.ctx); err != nil {
 		w.conns[n] = nil
@@ -415,7 +421,9 @@ func (w *pgWriter) intoPartition() bool {
 		return p.end(w.one(0, 1, "UPDATE account_%s SET v = %d WHERE id = %d", r.parent.Load().name, version, r.id))
 	}
 	r := w.world.entry.rows[w.random.IntN(len(w.world.entry.rows))]
-	partition := func() string { return map[string]string{"a": "entry_a", "b": "entry_b", "c": "entry_rest"}[r.kind] }
+	partition := func() string {
+		return map[string]string{"a": "entry_a", "b": "entry_b", "c": "entry_rest", "d": "entry_d"}[r.kind]
+	}
 	parent := w.world.entry.pickParent(w.random)
 	if parent == nil || !p.take(r) || !p.below(parent) {
 		p.giveUp()
