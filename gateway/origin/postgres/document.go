@@ -26,15 +26,13 @@ func selectRows(c *compiled, n *node) string {
 	return "SELECT " + strings.Join(members, ", ") + " FROM " + n.table.sql() + " AS " + n.alias()
 }
 
-// row names the rows of selectRows as a whole: no member may have that name,
-// which would then mean the member alone.
-func (n *node) row() string {
+// wholeRow is a name for the rows of selectRows as a whole. No column in sight may
+// have it, nor one of the levels around: a name means a column first.
+func (c *compiled) wholeRow() string {
 	name := "r"
-	taken := func(name string) bool {
-		return slices.ContainsFunc(n.columns, func(i int) bool { return n.table.columns[i].name == name }) ||
-			slices.ContainsFunc(n.children, func(c child) bool { return c.name == name })
-	}
-	for taken(name) {
+	for slices.ContainsFunc(c.nodes, func(n *node) bool {
+		return n.table.column(name) >= 0 || slices.ContainsFunc(n.children, func(c child) bool { return c.name == name })
+	}) {
 		name += "_"
 	}
 	return name
@@ -65,7 +63,8 @@ func list(c *compiled, n *node) string {
 	if len(order) > 0 {
 		rows += " ORDER BY " + strings.Join(order, ", ")
 	}
-	return "pg_catalog.array_to_json(ARRAY(SELECT " + n.row() + " FROM (" + rows + ") AS " + n.row() + "))"
+	row := c.wholeRow()
+	return "pg_catalog.array_to_json(ARRAY(SELECT " + row + " FROM (" + rows + ") AS " + row + "))"
 }
 
 // memberValue writes the value of a column in a document. What row_to_json makes

@@ -336,3 +336,42 @@ func TestDocumentsAreNotTorn(t *testing.T) {
 		t.Errorf("%d writes and %d versions seen: nothing was proved", n, len(versions))
 	}
 }
+
+// Names that could be taken for something else in the statement, more columns
+// than a function has arguments, and rows of nothing but NULL.
+func TestOddTables(t *testing.T) {
+	pg := testkit.StartPostgres(t)
+	var columns, members []string
+	for i := range 300 {
+		columns = append(columns, fmt.Sprintf(`"c%d" int DEFAULT %d`, i, i))
+		members = append(members, fmt.Sprintf(`"c%d":%d`, i, i))
+	}
+	runScript(t, pg, `CREATE TABLE wide (id int PRIMARY KEY, `+strings.Join(columns, ", ")+`); INSERT INTO wide VALUES (1);
+		CREATE TABLE "select" ("r" int PRIMARY KEY, "r_" int, "k" int, "t0" int, "doc""; --" text, "$1" text);
+		CREATE TABLE t1 (id int PRIMARY KEY, "r" int REFERENCES "select", "place" int, "ä ""b" int[], z timestamptz[], e text);
+		CREATE INDEX ON t1 (r);
+		INSERT INTO "select" VALUES (1, 2, 3, 4, '<&>', E'\u2028'), (2, NULL, NULL, NULL, NULL, NULL);
+		INSERT INTO t1 VALUES (1, 1, NULL, '{{1,2},{3,NULL}}', '{2024-01-01 00:00+02}', ''), (2, 1, NULL, NULL, NULL, NULL)`)
+	node := func(columns ...string) resource.Node { return resource.Node{Table: "t1", Columns: columns} }
+	o := openOrigin(t, Config{URL: pg.URL},
+		resource.Resource{Name: "wide", Key: []string{"id"}, Root: resource.Node{Table: "wide"}},
+		resource.Resource{Name: "odd", Key: []string{"r"}, Root: resource.Node{Table: "select", Children: []resource.Child{
+			childOf("r__", node("r", "place", `ä "b`, "z", "e")), childOf("nulls", node("place"))}}})
+	if got, want := string(loadOne(t, o, "1")), `{"id":1,`+strings.Join(members, ",")+"}"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	batch, err := o.Load(t.Context(), 1, []string{"1", "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		`{"r":1,"r_":2,"k":3,"t0":4,"doc\"; --":"<&>","$1":"` + "\u2028" + `","r__":[` +
+			`{"r":1,"place":null,"ä \"b":[[1,2],[3,null]],"z":["2023-12-31T22:00:00+00:00"],"e":""},{"r":1,"place":null,"ä \"b":null,"z":null,"e":null}],` +
+			`"nulls":[{"place":null},{"place":null}]}`,
+		`{"r":2,"r_":null,"k":null,"t0":null,"doc\"; --":null,"$1":null,"r__":[],"nulls":[]}`,
+	} {
+		if got := string(batch.Docs[i].Body); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	}
+}

@@ -39,5 +39,6 @@ func loadTree(c *compiled, tracked bool) string {
 		key[i] = c.root.column(at) + " = " + c.keyTypes[i].parameter("k.k"+strconv.Itoa(i+1))
 	}
 	rows := selectRows(c, c.root) + " WHERE " + strings.Join(key, " AND ")
-	return loadStatement(tracked, len(key), "SELECT pg_catalog.row_to_json("+c.root.row()+")::pg_catalog.text FROM ("+rows+") AS "+c.root.row())
+	row := c.wholeRow()
+	return loadStatement(tracked, len(key), "SELECT pg_catalog.row_to_json("+row+")::pg_catalog.text FROM ("+rows+") AS "+row)
 }
