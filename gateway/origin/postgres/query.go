@@ -216,6 +216,10 @@ func (q *queryResolver) columnNames(alias string) (names, values []string) {
 // matched with the keys by their canonical texts: a row of a key that nobody asked
 // for is dropped, two of one key give the place twice, and a NULL document is no
 // row.
+//
+// The planner guesses ten keys and would match them in nested loops, a million
+// comparisons for a thousand keys. A FULL JOIN it can only hash or merge, and the
+// CASE keeps it from seeing that it could be an inner one.
 func (q *queryResolver) writeLoad(ctx context.Context) error {
 	var arrays, texts, names, matches []string
 	answerNames, values := q.columnNames("q")
@@ -236,7 +240,8 @@ func (q *queryResolver) writeLoad(ctx context.Context) error {
 		"SELECT 0::pg_catalog.int4 AS place, " + header(q.cat.tracked) + " AS doc UNION ALL " +
 		"SELECT k.place::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(a.doc) <= $" + strconv.Itoa(len(q.key)+1) +
 		"::pg_catalog.int8 THEN a.doc END FROM unnest(" + strings.Join(texts, ", ") + ") WITH ORDINALITY AS k (" +
-		strings.Join(names, ", ") + ", place) JOIN answer AS a ON " + strings.Join(matches, " AND ")
+		strings.Join(names, ", ") + ", place) FULL JOIN answer AS a ON " + strings.Join(matches, " AND ") +
+		" WHERE CASE WHEN k.place IS NULL OR a.doc IS NULL THEN false ELSE true END"
 	arguments := make([]any, 0, len(q.key)+1)
 	for range q.key {
 		arguments = append(arguments, []string{})
