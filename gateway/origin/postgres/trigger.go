@@ -114,7 +114,7 @@ func (g *group) functionName(event int) string {
 //     OPERATOR(pg_catalog.=); IS NULL, CASE, UNION and DISTINCT look nothing up
 //   - old_rows and new_rows are unqualified, but PostgreSQL looks transition
 //     tables up before any table, temporary ones included
-//   - columns are qualified by their row, and #variable_conflict decides the rest
+//   - columns are qualified by their row, so that none is taken for a variable
 //
 // Microseconds that a body adds to UPDATE of one row by primary key, in one session
 // that only loops (4.5 without a trigger; rough, PostgreSQL 15):
@@ -145,7 +145,7 @@ func (g *group) function(event int, notify bool) object {
 // resource: names of objects may be shortened.
 func (g *group) body(event int, notify bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s%s\n#variable_conflict use_column\n", resourceMark, strconv.QuoteToASCII(g.resource))
+	fmt.Fprintf(&b, "\n%s%s\n", resourceMark, strconv.QuoteToASCII(g.resource))
 	all := "INSERT INTO slipstream.change (source, key) VALUES (" + quoteText(g.resource) + ", NULL);"
 	wake := "PERFORM pg_catalog.pg_notify('slipstream', '');"
 	if events[event].tables == nil {

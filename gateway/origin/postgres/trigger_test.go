@@ -149,17 +149,18 @@ func testInheritance(t *testing.T, pg *server) {
 	)
 }
 
+// testCompositeKeys has a column of the name of the trigger functions' variable.
 func testCompositeKeys(t *testing.T, pg *server) {
 	d := pg.database(t, `
-		CREATE TABLE shop (country text, no int, name text, PRIMARY KEY (country, no));
-		CREATE TABLE till (id uuid PRIMARY KEY, country text, no int, FOREIGN KEY (country, no) REFERENCES shop)`)
-	d.apply(t, Config{}, resource.Resource{Name: "shops", Key: []string{"country", "no"}, Root: resource.Node{Table: "shop",
+		CREATE TABLE shop (country text, recorded int, name text, PRIMARY KEY (country, recorded));
+		CREATE TABLE till (id uuid PRIMARY KEY, country text, recorded int, FOREIGN KEY (country, recorded) REFERENCES shop)`)
+	d.apply(t, Config{}, resource.Resource{Name: "shops", Key: []string{"country", "recorded"}, Root: resource.Node{Table: "shop",
 		Children: []resource.Child{{Name: "tills", Node: resource.Node{Table: "till"}}}}})
 	d.steps(t,
 		step{`INSERT INTO shop VALUES ('d"e\', 1), ('fr', 2)`, `shops=["d\"e\\", "1"],shops=["fr", "2"]`},
 		step{`INSERT INTO till VALUES (gen_random_uuid(), 'fr', 2), (gen_random_uuid(), 'fr', 2)`, `shops/tills=["fr", "2"]`},
 		step{`INSERT INTO till VALUES (gen_random_uuid(), 'fr', NULL), (gen_random_uuid(), NULL, NULL)`, ""},
-		step{`UPDATE till SET country = NULL WHERE no = 2`, `shops/tills=["fr", "2"]`},
+		step{`UPDATE till SET country = NULL WHERE recorded = 2`, `shops/tills=["fr", "2"]`},
 	)
 }
 
@@ -241,6 +242,8 @@ func testHostileSearchPath(t *testing.T, pg *server) {
 				typ, operator, len(evil)))
 		}
 	}
+	evil = append(evil, `CREATE FUNCTION evil.more(pg_catalog.int8, pg_catalog.int4) RETURNS pg_catalog.bool LANGUAGE plpgsql AS
+		'BEGIN PERFORM evil.spring(''operator >''); RETURN NULL; END'; CREATE OPERATOR evil.> (LEFTARG = pg_catalog.int8, RIGHTARG = pg_catalog.int4, FUNCTION = evil.more)`)
 	for _, function := range []string{"encode(pg_catalog.bytea, pg_catalog.text)", "trim_scale(pg_catalog.numeric)", "to_json(pg_catalog.date)", "btrim(pg_catalog.text, pg_catalog.text)",
 		"to_char(pg_catalog.timestamp, pg_catalog.text)", "timezone(pg_catalog.text, pg_catalog.timestamptz)", "text(pg_catalog.int4)", "pg_current_xact_id()", "clock_timestamp()",
 		"json_build_array(VARIADIC pg_catalog.text[])"} {
