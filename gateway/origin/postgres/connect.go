@@ -41,8 +41,9 @@ func directSettings(statementTimeout time.Duration) map[string]string {
 		"jit":                             "off",
 		"max_parallel_workers_per_gather": "0",
 		// The plan of a load depends on no parameter (see loadStatement), so it
-		// is made once a connection. Left alone, PostgreSQL plans loads of one
-		// key again each time: the generic plan is costed for ten.
+		// is made once a connection. Left alone, PostgreSQL plans a load of one
+		// key again each time, because the generic plan is costed for ten:
+		// 150 us of CPU instead of 48 for a document with ten children.
 		"plan_cache_mode":   "force_generic_plan",
 		"statement_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 	}
