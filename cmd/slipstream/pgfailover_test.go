@@ -74,13 +74,31 @@ func (r *pgRun) floodNotifications() {
 func TestPGFreshnessFailover(t *testing.T) {
 	r := newPGRun(t, pgOptions{bound: time.Second, standby: true, sensors: 10, perSensor: 10, writers: 4, readers: 6})
 	r.run(t, "promotion", (*pgRun).promoteStandby)
+	r.newStandby()
+	r.run(t, "promotion-unnoticed", (*pgRun).promoteUnnoticed)
 	r.run(t, "calm", (*pgRun).calm)
 	r.finish()
 }
 
-// promoteStandby cuts the standby off, has the primary acknowledge more, kills it,
-// and promotes. The gateway has both hosts in its URL and has served what is lost.
+// promoteStandby has the primary die.
 func (r *pgRun) promoteStandby() {
+	r.promote(func(primary *testkit.Postgres) { primary.Crash(r.t) })
+}
+
+// promoteUnnoticed leaves the primary alone: it is only not reached any more by new
+// connections. The gateway's stay open, and would answer for ever that nothing
+// changed.
+func (r *pgRun) promoteUnnoticed() {
+	left := r.proxy()
+	r.promote(func(*testkit.Postgres) { left.Refuse(true) })
+	time.Sleep(3 * r.options.bound)
+	r.servers[1-r.primary].Crash(r.t)
+	left.Refuse(false)
+}
+
+// promote cuts the standby off, has the primary acknowledge more, takes it away,
+// and promotes. The gateway has both hosts in its URL and has served what is lost.
+func (r *pgRun) promote(takeAway func(primary *testkit.Postgres)) {
 	primary, standby := r.servers[r.primary], r.servers[1-r.primary]
 	r.world.gate.Lock()
 	standby.CatchUp(r.t, primary)
@@ -88,7 +106,7 @@ func (r *pgRun) promoteStandby() {
 	r.model.Suspect(r.world.version.Load() + 1)
 	r.world.gate.Unlock()
 	time.Sleep(2 * time.Second)
-	primary.Crash(r.t)
+	takeAway(primary)
 	r.world.gate.Lock() // nobody writes before it is known what is left
 	defer r.world.gate.Unlock()
 	standby.Promote(r.t)
@@ -125,6 +143,7 @@ func TestPGFreshnessSoak(t *testing.T) {
 		r := newPGRun(t, pgOptions{bound: time.Second, standby: true, sensors: 50, perSensor: 50, writers: 6, readers: 8})
 		r.soak(length, []pgFault{
 			{"promotion", func(r *pgRun) { r.promoteStandby(); r.regained(15 * time.Second); r.newStandby() }},
+			{"promotion-unnoticed", func(r *pgRun) { r.promoteUnnoticed(); r.regained(15 * time.Second); r.newStandby() }},
 			{"backend-terminated", (*pgRun).terminateBackends},
 			{"tcp-stall", (*pgRun).stallConnections},
 			{"gateway-stopped", (*pgRun).stopGateway},

@@ -30,6 +30,7 @@ var pgFaults = []pgFault{
 	{"tcp-stall", (*pgRun).stallConnections},
 	{"tcp-cut", (*pgRun).cutConnections},
 	{"tcp-delay", (*pgRun).delayConnections},
+	{"tcp-slow", (*pgRun).slowConnections},
 	{"gateway-stopped", (*pgRun).stopGateway},
 	{"gateway-killed", (*pgRun).killGateway},
 	{"bulk-update", (*pgRun).bulkUpdate},
@@ -147,19 +148,34 @@ func (r *pgRun) cutConnections() {
 }
 
 // delayConnections makes every connection a cable of another length: what one
-// brings was long overtaken by what came on another.
+// brings was long overtaken by what came on another. In the end answers take as
+// long as they may be old.
 func (r *pgRun) delayConnections() {
-	r.proxy().SetPlan(func(_ int, random *rand.Rand) faultproxy.Plan {
-		delay := time.Duration(random.Int64N(int64(r.options.bound / 3)))
-		return faultproxy.Plan{
-			Up:   faultproxy.Link{Delay: delay / 4},
-			Down: faultproxy.Link{Delay: delay, Jitter: delay / 2, Chop: 1 + random.IntN(4000)},
-		}
-	})
-	for range 3 {
+	for _, most := range []time.Duration{r.options.bound / 3, 2 * r.options.bound / 3, r.options.bound} {
+		r.proxy().SetPlan(func(_ int, random *rand.Rand) faultproxy.Plan {
+			delay := most/2 + time.Duration(random.Int64N(int64(most/2)))
+			return faultproxy.Plan{
+				Up:   faultproxy.Link{Delay: delay / 8},
+				Down: faultproxy.Link{Delay: delay, Jitter: delay / 4, Chop: 1 + random.IntN(4000)},
+			}
+		})
 		r.proxy().Cut()
-		time.Sleep(4 * r.options.bound)
+		time.Sleep(8 * r.options.bound)
 	}
+	r.proxy().SetPlan(nil)
+	r.proxy().Cut()
+}
+
+// slowConnections lets answers trickle in: the first rows of a poll are there long
+// before the last ones.
+func (r *pgRun) slowConnections() {
+	r.proxy().SetPlan(faultproxy.Always(faultproxy.Plan{Down: faultproxy.Link{BytesPerSecond: 40_000, Chop: 500}}))
+	r.proxy().Cut()
+	for range 3 {
+		time.Sleep(3 * r.options.bound)
+		r.updateAllReadings()
+	}
+	time.Sleep(3 * r.options.bound)
 	r.proxy().SetPlan(nil)
 	r.proxy().Cut()
 }
@@ -182,22 +198,26 @@ func (r *pgRun) killGateway() {
 	r.startGateway()
 }
 
-// bulkUpdate writes all children of all sensors in one statement.
 func (r *pgRun) bulkUpdate() {
-	w := r.newWriter(r.t.Context(), 52)
-	defer w.close()
 	began := time.Now()
 	for range 2 {
-		w.attempt(func(w *pgWriter) bool {
-			p, version := w.plan(), w.world.next()
-			for i := range w.world.readings {
-				p.change(w.world.readings[i], version, w.world.sensors[i])
-			}
-			p.begin()
-			return p.end(w.one(0, int64(len(w.world.readings)*w.world.perSensor), "UPDATE reading SET v = %d", version))
-		})
+		r.updateAllReadings()
 	}
 	r.t.Logf("%d rows twice in %v", len(r.world.readings)*r.world.perSensor, time.Since(began).Round(time.Millisecond))
+}
+
+// updateAllReadings writes all children of all sensors in one statement.
+func (r *pgRun) updateAllReadings() {
+	w := r.newWriter(r.t.Context(), 52)
+	defer w.close()
+	w.attempt(func(w *pgWriter) bool {
+		p, version := w.plan(), w.world.next()
+		for i := range w.world.readings {
+			p.change(w.world.readings[i], version, w.world.sensors[i])
+		}
+		p.begin()
+		return p.end(w.one(0, int64(len(w.world.readings)*w.world.perSensor), "UPDATE reading SET v = %d", version))
+	})
 }
 
 // trimChanges empties the change table while the gateway cannot see it.
