@@ -13,6 +13,19 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
+// shop is what postgres.yaml serves.
+const shop = `
+CREATE TABLE customer (id int PRIMARY KEY, name text);
+CREATE TABLE orders (region text, order_no int, customer int REFERENCES customer, PRIMARY KEY (region, order_no));
+CREATE TABLE order_line (line_no int PRIMARY KEY, region text, order_no int, product text, price numeric,
+	FOREIGN KEY (region, order_no) REFERENCES orders);
+CREATE TABLE rate (currency text PRIMARY KEY, value numeric);
+INSERT INTO customer VALUES (42, 'Ann');
+INSERT INTO orders VALUES ('emea', 17, 42);
+INSERT INTO order_line VALUES (1, 'emea', 17, 'lamp', 19.90);
+INSERT INTO rate VALUES ('EUR', 1.25);
+`
+
 func TestEveryConfigurationIsServed(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	if err != nil || len(files) < 3 {
@@ -23,6 +36,9 @@ func TestEveryConfigurationIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("DATA", filepath.ToSlash(data))
+	pg := testkit.StartPostgres(t)
+	pg.PSQL(t, shop)
+	t.Setenv("SHOP_URL", pg.URL)
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {
 			testkit.NoLeaks(t)
@@ -33,6 +49,11 @@ func TestEveryConfigurationIsServed(t *testing.T) {
 			c.Frontends.HTTP, c.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
 			for i := range c.Resources {
 				c.Resources[i].OnStale = config.Reload // there are no triggers
+			}
+			if file == "postgres.yaml" { // its statements are worth checking too
+				if err := gateway.ApplyTriggers(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
 			}
 			g, err := gateway.New(c, gateway.Options{})
 			if err != nil {
@@ -45,8 +66,11 @@ func TestEveryConfigurationIsServed(t *testing.T) {
 			client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 			for _, r := range c.Resources {
 				path := "/" + r.Name + "/42"
-				if r.Name == "orders" {
+				switch r.Name {
+				case "orders":
 					path = "/orders/emea/17"
+				case "rates":
+					path = "/rates/EUR"
 				}
 				response, err := client.Get("http://" + g.HTTPAddr().String() + path)
 				if err != nil {
@@ -61,23 +85,28 @@ func TestEveryConfigurationIsServed(t *testing.T) {
 	}
 }
 
-// TestProductionShowsEveryField: a field that the parser learns must be
-// explained there.
-func TestProductionShowsEveryField(t *testing.T) {
+// TestEveryFieldIsShown: a field that the parser learns must be explained, in
+// production.yaml, or in postgres.yaml if only PostgreSQL has it.
+func TestEveryFieldIsShown(t *testing.T) {
 	t.Setenv("DATA", "/data")
-	c, err := config.Load("production.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Admin.AllowRemote = true // so that the long form is written
-	text, err := os.ReadFile("production.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(c.Marshal())) {
-		name, _, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if !strings.Contains(string(text), name+":") {
-			t.Errorf("production.yaml does not show %s", name)
+	t.Setenv("SHOP_URL", "postgres://db/shop")
+	shown := ""
+	for _, file := range []string{"production.yaml", "postgres.yaml"} {
+		c, err := config.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown += string(text)
+		c.Admin.AllowRemote, c.Origin.Notify = true, c.Origin.StreamURL != "" // so that all is written
+		for line := range strings.Lines(string(c.Marshal())) {
+			name, _, _ := strings.Cut(strings.TrimLeft(line, " -"), ":")
+			if !strings.Contains(shown, name+":") {
+				t.Errorf("%s does not show %s", file, name)
+			}
 		}
 	}
 }
