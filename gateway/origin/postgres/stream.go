@@ -51,6 +51,7 @@ type Stream struct {
 	conn      *pgx.Conn      // nil while there is none
 	connected time.Duration  // on clock, before it was dialled
 	last      cache.Snapshot // every change visible in it has been applied
+	floor     cache.Tx       // of the change table, as the last poll found it
 	following bool           // last is set, and of the origin's present history
 	statement string         // of changes, for the present schema; "" while there is no change table
 	watch     *watch
@@ -318,12 +319,12 @@ func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (in
 	if err != nil {
 		return s.readError(err)
 	}
-	if head.rows > maxChanges || head.floor > s.last.XMin {
+	if head.rows > maxChanges || s.trimmedUnread(head) {
 		s.origin.cfg.Logger.Warn("too much has changed to go through it, the resources are flushed",
 			"changes", head.rows, "complete_from", head.floor, "known_from", s.last.XMin)
 		s.flushAll()
 	}
-	s.last = head.snapshot
+	s.last, s.floor = head.snapshot, head.floor
 	if !check {
 		return true, results.Close()
 	}
@@ -342,6 +343,14 @@ func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (in
 	}
 	s.sink.Advance(s.vouched(sent), head.snapshot)
 	return true, nil
+}
+
+// trimmedUnread reports whether rows that were not visible in the last poll may have
+// been deleted since. Whoever deletes rows raises the floor above them, so one that
+// stands where it stood has hidden nothing, even if a transaction that is older
+// than it has been running all the time.
+func (s *Stream) trimmedUnread(head pollHead) bool {
+	return head.floor != s.floor && head.floor > s.last.XMin
 }
 
 // checkAlone looks whether the schema is still the one without a change table.

@@ -43,7 +43,7 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
 		// changed in between goes unheard.
 		s.flushAll()
 	}
-	s.last, s.following, s.dubious = found.snapshot, true, false
+	s.last, s.floor, s.following, s.dubious = found.snapshot, found.floor, true, false
 	for i, why := range found.schema.promises {
 		s.sink.SetPromise(cache.ResourceID(i), why == "", why)
 		if why != "" {
@@ -102,7 +102,7 @@ func (s *Stream) adopt(found *survey) {
 
 // catchUp applies what changed between the last poll and the survey.
 func (s *Stream) catchUp(found *survey) error {
-	if !found.schema.tracked || found.floor > s.last.XMin || found.rows > maxChanges || s.timeouts >= slowPolls {
+	if !found.schema.tracked || s.trimmedUnread(found.pollHead) || found.rows > maxChanges || s.timeouts >= slowPolls {
 		s.flushAll()
 		return nil
 	}
