@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/config"
+)
+
+// TestPaceOfPostgres: what the stream and the server are asked for follows from
+// the resources.
+func TestPaceOfPostgres(t *testing.T) {
+	for _, test := range []struct {
+		origin, resources string
+		poll, check       time.Duration
+		timeout           time.Duration
+		connections       int
+	}{
+		{"", "a: { table: a, key: [a] }", 25 * time.Millisecond, 100 * time.Millisecond, 6 * time.Second, 4},
+		{"", "a: { table: a, key: [a], freshness: 200ms }", 25 * time.Millisecond, 25 * time.Millisecond, 6 * time.Second, 4},
+		{"", "a: { table: a, key: [a], freshness: 200ms, promise: none }", 25 * time.Millisecond, 100 * time.Millisecond, 6 * time.Second, 4},
+		{", poll: 1s, connections: 7", "a: { table: a, key: [a], freshness: 10s, load: { timeout: 1m } }", time.Second, time.Second, 61 * time.Second, 7},
+		{"", "a: { table: a, key: [a], load: { concurrency: 30 } }", 25 * time.Millisecond, 100 * time.Millisecond, 6 * time.Second, 16},
+	} {
+		cfg, err := config.Parse("test.yaml", []byte(`origin: { url: "postgres://db/shop"`+test.origin+" }\nresources:\n  "+test.resources+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := postgresConfig(cfg, DatabaseOptions{GrantTo: "gateway"})
+		if got.PollInterval != test.poll || got.CheckInterval != test.check || got.StatementTimeout != test.timeout ||
+			got.Connections != test.connections || got.KeepChanges != 24*time.Hour || got.GrantTo != "gateway" {
+			t.Errorf("%s%s: %+v", test.resources, test.origin, got)
+		}
+	}
+}
+
+// TestOpenDatabaseRefuses what cannot be meant, without asking any server.
+func TestOpenDatabaseRefuses(t *testing.T) {
+	sqlite := &config.Config{Origin: config.Origin{URL: "sqlite:shop.db"}}
+	postgres := &config.Config{Origin: config.Origin{URL: "postgres://db/shop"}}
+	for _, test := range []struct {
+		cfg     *config.Config
+		options DatabaseOptions
+		want    string
+	}{
+		{sqlite, DatabaseOptions{URL: "postgres://owner:hunter2@db/shop"}, "no roles"},
+		{sqlite, DatabaseOptions{GrantTo: "gateway"}, "no roles"},
+		{postgres, DatabaseOptions{URL: "sqlite:shop.db"}, "no connection URL of PostgreSQL"},
+		{postgres, DatabaseOptions{URL: "owner:hunter2@db/shop"}, "no connection URL of PostgreSQL"},
+		{&config.Config{Origin: config.Origin{URL: "mysql://app:hunter2@db/shop"}}, DatabaseOptions{}, "not supported"},
+	} {
+		_, err := OpenDatabase(t.Context(), test.cfg, test.options)
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s with %+v: %v; expected %q", test.cfg.Origin.URL, test.options, err, test.want)
+		}
+	}
+}
