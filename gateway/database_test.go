@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
@@ -53,6 +55,38 @@ func TestOpenDatabaseRefuses(t *testing.T) {
 		_, err := OpenDatabase(t.Context(), test.cfg, test.options)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s with %+v: %v; expected %q", test.cfg.Origin.URL, test.options, err, test.want)
+		}
+	}
+}
+
+// TestDriverReadsURLsAlike: the configuration takes connection URLs apart by
+// itself. What it accepts the driver must accept, and where it sees the password
+// the driver must see it: then what is shown lacks nothing but the password.
+func TestDriverReadsURLsAlike(t *testing.T) {
+	t.Setenv("PGPASSWORD", "")
+	for _, url := range []string{
+		"postgres://app:hunter2@db/shop", "postgresql://app:hunter%32@a:5432,b,[::1]:5433/shop?sslmode=disable", "postgres://:hunter2@db",
+		"postgres://app:hunter2@/shop?host=/var/run/postgresql", "postgres://db/shop?user=app&p%61ssword=hunter2",
+		"postgres://app:hunter2@%2Fvar%2Frun%2Fpostgresql/my%20shop?options=-c%20geqo%3Doff&application_name=a%26b",
+	} {
+		cfg := config.Config{Origin: config.Origin{URL: url}}
+		if driver, err := cfg.Origin.Driver(); err != nil || driver != config.PostgreSQL {
+			t.Errorf("%s: %q, %v", url, driver, err)
+		}
+		_, line, _ := strings.Cut(string(cfg.Redacted()), `url: "`)
+		shown, _, _ := strings.Cut(line, `"`)
+		was, err := pgconn.ParseConfig(url)
+		if err != nil {
+			t.Errorf("%s: the driver refuses it: %v", url, err)
+			continue
+		}
+		is, err := pgconn.ParseConfig(shown)
+		if err != nil || was.Password != "hunter2" || is.Password != "hidden" {
+			t.Errorf("%s is shown as %s: password %q instead of %q, %v", url, shown, is.Password, was.Password, err)
+			continue
+		}
+		if is.Host != was.Host || is.Port != was.Port || is.Database != was.Database || is.User != was.User || len(is.Fallbacks) != len(was.Fallbacks) {
+			t.Errorf("%s is shown as %s, which leads elsewhere", url, shown)
 		}
 	}
 }

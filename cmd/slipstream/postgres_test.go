@@ -243,7 +243,7 @@ func askForPasswords(t *testing.T, pg *testkit.Postgres) {
 // TestPostgresFailures: what goes wrong first, and often at night, says what to do
 // and never shows a password.
 func TestPostgresFailures(t *testing.T) {
-	pg := testkit.StartPostgres(t, "max_connections=5", "superuser_reserved_connections=3")
+	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	askForPasswords(t, pg)
 	url := func(user, host, database string) string {

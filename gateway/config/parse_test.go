@@ -254,8 +254,8 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// TestPostgresURL holds what is accepted; the driver must agree, which the tests
-// of the origin show.
+// TestPostgresURL holds what is accepted. That the driver agrees is tested where
+// both are known, in package gateway.
 func TestPostgresURL(t *testing.T) {
 	for _, good := range []string{
 		"postgres://", "postgres:///shop", "postgres://db", "postgres://db:5432", "postgres://db:/shop", "postgres://app@/shop",
