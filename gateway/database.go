@@ -99,10 +99,7 @@ func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connec
 			return nil, err
 		}
 		s := o.Stream(bootTime)
-		return &connection{database: o, stream: s, wake: s.Wake, stats: func() originStats {
-			n := s.Stats()
-			return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll}
-		}}, nil
+		return &connection{database: o, stream: s, wake: s.Wake, stats: func() originStats { return postgresStats(s.Stats()) }}, nil
 	}
 	o, err := openSQLite(ctx, cfg, log)
 	if err != nil {
@@ -111,8 +108,18 @@ func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connec
 	s := o.Stream(bootTime)
 	return &connection{database: o, stream: s, stats: func() originStats {
 		n := s.Stats()
-		return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll}
+		return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
+			historyBreaks: n.Voids, trimmed: n.Trimmed}
 	}}, nil
+}
+
+func postgresStats(n postgres.StreamStats) originStats {
+	fresh := histogram{counts: n.ToFresh.Counts[:], sum: n.ToFresh.Sum.Seconds()}
+	for _, bound := range postgres.Bounds {
+		fresh.bounds = append(fresh.bounds, bound.Seconds())
+	}
+	return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
+		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, changeToFresh: fresh}
 }
 
 // wakes says that the stream of the origin can be asked to report at once. That

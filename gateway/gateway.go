@@ -24,6 +24,11 @@ import (
 type Options struct {
 	// Logger gets what operators should know. Default: discarded.
 	Logger *slog.Logger
+	// Canary is the time between two samples of the canary, which reads a
+	// document that was just answered from the cache again from the database,
+	// and counts and reports it if it was older than promised. 0 means 1 s,
+	// negative: no canary.
+	Canary time.Duration
 }
 
 // Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
@@ -35,6 +40,7 @@ type Gateway struct {
 	cache   *cache.Cache
 	service *httpfront.Service
 	metrics *prometheus.Registry
+	canary  *canary
 	origin  *lateOrigin
 	ctx     context.Context // ends with Shutdown
 	cancel  context.CancelFunc
@@ -46,6 +52,7 @@ type Gateway struct {
 
 	following bool           // Start came to its end
 	followed  chan struct{}  // closed when the stream's goroutine has ended
+	watched   chan struct{}  // closed when the canary's has
 	tasks     sync.WaitGroup // the other goroutines of the gateway; Shutdown waits
 	failed    chan error     // what ends the gateway besides Shutdown, at most one
 	once      sync.Once      // of Shutdown
@@ -62,7 +69,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{},
-		followed: make(chan struct{}), failed: make(chan error, 1)}
+		followed: make(chan struct{}), watched: make(chan struct{}), failed: make(chan error, 1)}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
@@ -90,6 +97,9 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.service = httpfront.NewService(g.cache, served, g.log)
+	g.canary = newCanary(canaryConfig{
+		Interval: opts.Canary, Cache: g.cache, Origin: g.origin, Resources: full.Resources, Path: g.path, Log: g.log,
+	})
 	g.metrics = newMetrics(g)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g, nil
@@ -158,6 +168,11 @@ func (g *Gateway) Start(ctx context.Context) error {
 			g.failed <- err
 		}
 	}()
+	// Ends with the context of the gateway; Shutdown waits for it.
+	go func() {
+		defer close(g.watched)
+		g.canary.run(g.ctx)
+	}()
 	return nil
 }
 
@@ -224,6 +239,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		g.cancel()
 		if g.following {
 			<-g.followed
+			<-g.watched
 		}
 		errs = append(errs, g.cache.Close())
 		if c := g.origin.reached.Load(); c != nil {

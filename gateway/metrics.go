@@ -17,6 +17,7 @@ func newMetrics(g *Gateway) *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{g},
+		g.canary,
 	)
 	return registry
 }
@@ -28,10 +29,10 @@ type collector struct{ gateway *Gateway }
 type originStats struct {
 	polls, pollErrors, events int64
 	lastPoll                  time.Duration
-	historyBreaks             int64            // how often everything was dropped because the history broke
-	flushes                   map[string]int64 // resources flushed, by reason; the reasons are few and fixed
-	trimmed                   int64            // rows of the change table deleted
-	notified                  int64            // polls that a notification began
+	historyBreaks             int64 // how often everything was dropped because the history broke
+	surveys                   int64 // how often the catalogs were read
+	trimmed                   int64 // rows of the change table deleted
+	wakes                     int64 // polls that were asked for out of turn
 	// changeToFresh is the time in seconds from a change to the poll that
 	// applied it. Zero for an origin that does not measure it.
 	changeToFresh histogram
@@ -116,9 +117,9 @@ var (
 	pollErrors  = prometheus.NewDesc("slipstream_origin_poll_errors_total", "Rounds of the invalidation stream that failed.", nil, nil)
 	pollEvents  = prometheus.NewDesc("slipstream_origin_events_total", "Changes that the invalidation stream delivered.", nil, nil)
 	pollTime    = prometheus.NewDesc("slipstream_origin_last_poll_seconds", "Duration of the last round of the invalidation stream.", nil, nil)
-	notified    = prometheus.NewDesc("slipstream_origin_notified_polls_total", "Rounds of the invalidation stream that a notification began.", nil, nil)
+	wakeups     = prometheus.NewDesc("slipstream_origin_wakes_total", "Rounds of the invalidation stream asked for out of turn: by notifications, by answers to be verified, by loads that met a change.", nil, nil)
 	breaks      = prometheus.NewDesc("slipstream_origin_history_breaks_total", "Times that the history of the database turned out to be another one.", nil, nil)
-	flushes     = prometheus.NewDesc("slipstream_origin_flushes_total", "Resources that the invalidation stream flushed.", []string{"reason"}, nil)
+	surveys     = prometheus.NewDesc("slipstream_origin_surveys_total", "How often the invalidation stream has read the catalogs anew.", nil, nil)
 	trimmed     = prometheus.NewDesc("slipstream_origin_trimmed_rows_total", "Rows of the change table that the gateway deleted.", nil, nil)
 	toFresh     = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change to the moment from which no answer lacks it.", nil, nil)
 )
@@ -180,12 +181,10 @@ func collectOrigin(n originStats, send func(*prometheus.Desc, prometheus.ValueTy
 	send(pollErrors, prometheus.CounterValue, float64(n.pollErrors))
 	send(pollEvents, prometheus.CounterValue, float64(n.events))
 	send(pollTime, prometheus.GaugeValue, n.lastPoll.Seconds())
-	send(notified, prometheus.CounterValue, float64(n.notified))
+	send(wakeups, prometheus.CounterValue, float64(n.wakes))
 	send(breaks, prometheus.CounterValue, float64(n.historyBreaks))
 	send(trimmed, prometheus.CounterValue, float64(n.trimmed))
-	for reason, count := range n.flushes {
-		send(flushes, prometheus.CounterValue, float64(count), reason)
-	}
+	send(surveys, prometheus.CounterValue, float64(n.surveys))
 	if len(n.changeToFresh.bounds) == 0 {
 		return
 	}

@@ -162,6 +162,32 @@ func TestServeWaitsForPostgres(t *testing.T) {
 	expect(t, exitOK, "statements were run", "", "db", "apply", "-c", g.file)
 	g.keepsPromise(func(sql string) { pg.PSQL(t, sql) })
 
+	// What operators see: the canary compares hits, and finds nothing.
+	figure := func(name string) string {
+		_, _, page, err := get(t.Context(), g.admin+"/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, line, _ := strings.Cut(page, "\n"+name+" ")
+		value, _, _ := strings.Cut(line, "\n")
+		return value
+	}
+	testkit.Eventually(t, 20*time.Second, func() error {
+		if _, _, _, err := get(t.Context(), g.http+"/depts/42"); err != nil {
+			return err
+		}
+		if n := figure("slipstream_canary_checks_total"); n == "" || n == "0" {
+			return fmt.Errorf("the canary made %q checks", n)
+		}
+		return nil
+	})
+	if n := figure("slipstream_canary_stale_total"); n != "0" {
+		t.Errorf("the canary found %q stale documents\n%s", n, g.Log())
+	}
+	if n := figure("slipstream_change_to_fresh_seconds_count"); n == "" || n == "0" {
+		t.Errorf("the time from change to fresh was measured %q times", n)
+	}
+
 	// A resource without a promise is served and is no reason to be unready.
 	g.await(g.http+"/rates/EUR", 200, "1.25")
 	g.await(g.admin+"/config", 200, "promise: none")
