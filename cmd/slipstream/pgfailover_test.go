@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
@@ -73,32 +74,39 @@ func (r *pgRun) floodNotifications() {
 // TestPGFreshnessFailover promotes a standby that lacks the last commits.
 func TestPGFreshnessFailover(t *testing.T) {
 	r := newPGRun(t, pgOptions{bound: time.Second, standby: true, sensors: 10, perSensor: 10, writers: 4, readers: 6})
-	r.run(t, "promotion", (*pgRun).promoteStandby)
+	r.run(t, "promotion-unnoticed", (*pgRun).promoteUnnoticed) // of the first host
 	r.newStandby()
-	r.run(t, "promotion-unnoticed", (*pgRun).promoteUnnoticed)
+	r.run(t, "promotion", (*pgRun).promoteStandby)
 	r.run(t, "calm", (*pgRun).calm)
 	r.finish()
 }
 
 // promoteStandby has the primary die.
 func (r *pgRun) promoteStandby() {
-	r.promote(func(primary *testkit.Postgres) { primary.Crash(r.t) })
+	primary := r.servers[r.primary]
+	r.promote(func() { primary.Crash(r.t) }, func() {})
 }
 
-// promoteUnnoticed leaves the primary alone: it is only not reached any more by new
-// connections. The gateway's stay open, and would answer for ever that nothing
-// changed.
+// promoteUnnoticed leaves the primary running: only new connections find it silent.
+// The gateway's own stay open, and would answer for ever that nothing changed.
 func (r *pgRun) promoteUnnoticed() {
-	left := r.proxy()
-	r.promote(func(*testkit.Postgres) { left.Refuse(true) })
-	time.Sleep(3 * r.options.bound)
-	r.servers[1-r.primary].Crash(r.t)
-	left.Refuse(false)
+	primary, proxy := r.servers[r.primary], r.proxy()
+	// From the moment on at which the new primary has clients: the gateway's last
+	// connection to the old one is as young as it can be.
+	r.promote(func() {}, func() {
+		proxy.SetPlan(faultproxy.Always(faultproxy.Plan{Up: faultproxy.Link{Faults: []faultproxy.Fault{{Do: faultproxy.Blackhole}}}}))
+	})
+	r.lull()
+	r.regained(20 * time.Second) // although one of its two hosts is silent
+	primary.Crash(r.t)
+	proxy.SetPlan(nil)
+	proxy.Cut()
 }
 
-// promote cuts the standby off, has the primary acknowledge more, takes it away,
-// and promotes. The gateway has both hosts in its URL and has served what is lost.
-func (r *pgRun) promote(takeAway func(primary *testkit.Postgres)) {
+// promote cuts the standby off, has the primary acknowledge more, and promotes. The
+// gateway has both hosts in its URL and has served what is lost.
+func (r *pgRun) promote(before, after func()) {
+	r.t.Helper()
 	primary, standby := r.servers[r.primary], r.servers[1-r.primary]
 	r.world.gate.Lock()
 	standby.CatchUp(r.t, primary)
@@ -106,7 +114,7 @@ func (r *pgRun) promote(takeAway func(primary *testkit.Postgres)) {
 	r.model.Suspect(r.world.version.Load() + 1)
 	r.world.gate.Unlock()
 	time.Sleep(2 * time.Second)
-	takeAway(primary)
+	before()
 	r.world.gate.Lock() // nobody writes before it is known what is left
 	defer r.world.gate.Unlock()
 	standby.Promote(r.t)
@@ -114,6 +122,7 @@ func (r *pgRun) promote(takeAway func(primary *testkit.Postgres)) {
 	r.primary = 1 - r.primary
 	r.direct.Store(&standby.URL)
 	lost := r.settleAlone(back)
+	after()
 	r.t.Logf("%d acknowledged writes are lost", lost)
 	if lost == 0 {
 		r.t.Error("no commit was lost: nothing was proved")

@@ -261,6 +261,10 @@ func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) {
 		defer func() { r.t = outer }()
 		before := r.model.Report()
 		fault(r)
+		// A document that is changed often hides what was forgotten: the next
+		// change drops it.
+		r.pause.Store(int64(calmly))
+		defer r.pause.Store(int64(briskly))
 		if r.world.unsettled.Load() > 0 {
 			r.settle(freshness.Now())
 		}
@@ -272,6 +276,14 @@ func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) {
 		after := r.model.Report()
 		t.Logf("%d answers against %d writes", after.Answers-before.Answers, after.Writes-before.Writes)
 	})
+}
+
+// lull lets documents lie for a while: a change that was forgotten shows only until
+// the next one of the same document.
+func (r *pgRun) lull() {
+	before := r.pause.Swap(int64(calmly))
+	time.Sleep(3 * r.options.bound)
+	r.pause.Store(before)
 }
 
 // halt ends readers and writers. It may be called again.

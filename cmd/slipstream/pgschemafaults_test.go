@@ -73,7 +73,7 @@ func (r *pgRun) truncateParents() {
 			}
 		}
 		r.script(p, "TRUNCATE dept CASCADE")
-		time.Sleep(2 * r.options.bound)
+		r.lull()
 	}
 }
 
@@ -92,7 +92,7 @@ func (r *pgRun) alterType() {
 		}
 		typ := []string{"numeric", "numeric", "bigint", "bigint"}[i]
 		r.script(p, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN v TYPE %s USING v + %d", table.name, typ, step))
-		time.Sleep(2 * r.options.bound)
+		r.lull()
 	}
 }
 
@@ -118,7 +118,7 @@ func (r *pgRun) addColumn() {
 		version := r.world.next()
 		p.change(r.world.extra, version, freshness.Top)
 		r.script(p, "ALTER TABLE dept DROP COLUMN extra", fmt.Sprintf("ALTER TABLE dept ADD COLUMN extra bigint NOT NULL DEFAULT %d", version))
-		time.Sleep(2 * r.options.bound)
+		r.lull()
 	}
 }
 
@@ -153,7 +153,7 @@ func (r *pgRun) disableTriggers() {
 		}
 		sql = append(sql, separator...)
 		r.script(p, append(append(sql, on...), "COMMIT")...)
-		time.Sleep(3 * r.options.bound)
+		r.lull()
 	}
 }
 
@@ -177,7 +177,7 @@ func (r *pgRun) enableForOrigin() {
 	for range 20 {
 		w.attempt((*pgWriter).asReplica)
 	}
-	time.Sleep(2 * r.options.bound)
+	r.lull()
 	r.givenUp()
 	r.apply()
 }
@@ -210,14 +210,14 @@ func (r *pgRun) detachPartition() {
 		held := p.release
 		p.release = nil
 		r.script(p, "ALTER TABLE entry DETACH PARTITION entry_a")
-		time.Sleep(2 * r.options.bound)
+		r.lull()
 		back := &pgWrite{world: w, release: held}
 		var sql []string
 		for _, row := range away {
 			sql = append(sql, fmt.Sprintf("UPDATE entry_a SET v = %d WHERE id = %d", back.put(row, parents[row]), row.id))
 		}
 		r.script(back, append(sql, "ALTER TABLE entry ATTACH PARTITION entry_a FOR VALUES IN ('a')")...)
-		time.Sleep(2 * r.options.bound)
+		r.lull()
 	}
 	// A partition that is made from a table which never had triggers.
 	p := r.alone(w.account, w.entry)
@@ -238,10 +238,10 @@ func (r *pgRun) detachPartition() {
 			"ALTER TABLE entry ATTACH PARTITION entry_d FOR VALUES IN ('d')",
 		}
 		r.script(p, sql...)
-		time.Sleep(2 * r.options.bound)
+		r.lull()
 		r.givenUp()
 		r.apply()
-		time.Sleep(2 * r.options.bound)
+		r.lull()
 		r.dropPartition()
 		return
 	}

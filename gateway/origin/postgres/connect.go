@@ -64,6 +64,8 @@ type connector struct {
 	// Atomic: set when a pooler has refused the direct settings, read by
 	// every later attempt.
 	pooled atomic.Bool
+	// Atomic: the host, of several, that dial reached last.
+	reached atomic.Pointer[pgx.ConnConfig]
 }
 
 // newConnector reads a URL. An error does not show its password.
@@ -103,6 +105,9 @@ func newConnector(url string, statementTimeout time.Duration) (*connector, error
 	}
 	if cfg.ConnConfig.ConnectTimeout == 0 || cfg.ConnConfig.ConnectTimeout > time.Minute {
 		cfg.ConnConfig.ConnectTimeout = 10 * time.Second // a host at a time
+		if c.several {
+			cfg.ConnConfig.ConnectTimeout = hostTimeout
+		}
 	}
 	// A load whose caller has gone is ended on the server too, and the
 	// connection kept. A server that does not answer that loses the connection.
@@ -112,6 +117,9 @@ func newConnector(url string, statementTimeout time.Duration) (*connector, error
 	cfg.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
 		if c.pooled.Load() {
 			c.reduce(conn)
+		}
+		if c.several {
+			c.preferReached(conn)
 		}
 		return nil
 	}
@@ -153,7 +161,7 @@ func (c *connector) connect(ctx context.Context) (*pgx.Conn, error) {
 		if c.pooled.Load() {
 			c.reduce(cfg)
 		}
-		conn, err := pgx.ConnectConfig(ctx, cfg)
+		conn, err := c.dial(ctx, cfg)
 		if err == nil || !c.refused(err) {
 			return conn, err
 		}

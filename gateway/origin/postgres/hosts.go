@@ -1,0 +1,126 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// This file is about connection URLs with several hosts. The driver tries them
+// one after the other. A host that is off answers nothing at all, and it is the
+// first one as often as not: the poll would have run out of time each time
+// before it came to the second.
+
+const (
+	// headStart is how long a host of the URL may take before the next one is
+	// tried beside it. A server near by answers within 10 ms, and the stream
+	// dials every 200 ms.
+	headStart = 50 * time.Millisecond
+	// hostTimeout is how long connections of loads try one of several hosts, if
+	// the URL does not say so: below the limit of a load.
+	hostTimeout = 2 * time.Second
+)
+
+// hostConfigs splits a configuration into one for each host, in the order of the
+// URL. One host may have several entries, with TLS and without.
+func hostConfigs(cfg *pgx.ConnConfig) []*pgx.ConnConfig {
+	entries := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+	var all []*pgx.ConnConfig
+	for _, e := range entries {
+		if n := len(all); n > 0 && all[n-1].Host == e.Host && all[n-1].Port == e.Port {
+			all[n-1].Fallbacks = append(all[n-1].Fallbacks, e)
+			continue
+		}
+		one := cfg.Copy()
+		one.Host, one.Port, one.TLSConfig, one.Fallbacks = e.Host, e.Port, e.TLSConfig, nil
+		all = append(all, one)
+	}
+	return all
+}
+
+// dial connects to the first host that is what the configuration asks for. It
+// returns when no attempt is left under way.
+func (c *connector) dial(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
+	if !c.several {
+		return pgx.ConnectConfig(ctx, cfg)
+	}
+	type attempt struct {
+		cfg  *pgx.ConnConfig
+		conn *pgx.Conn
+		err  error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	waiting, running := hostConfigs(cfg), 0
+	attempts := make(chan attempt)
+	timer := time.NewTimer(headStart)
+	defer timer.Stop()
+	start := func() {
+		if len(waiting) == 0 {
+			return
+		}
+		one := waiting[0]
+		waiting = waiting[1:]
+		running++
+		timer.Reset(headStart)
+		// Ends with ctx at the latest; the loop below takes what it sends.
+		go func() {
+			conn, err := pgx.ConnectConfig(ctx, one)
+			attempts <- attempt{one, conn, err}
+		}()
+	}
+	start()
+	var found *pgx.Conn
+	var errs []error
+	for running > 0 {
+		select {
+		case <-timer.C:
+			if found == nil {
+				start()
+			}
+		case a := <-attempts:
+			running--
+			switch {
+			case a.err != nil:
+				errs = append(errs, a.err)
+				if found == nil {
+					start()
+				}
+			case found != nil:
+				_ = a.conn.Close(ctx) // ctx is done: it is closed without a word
+			default:
+				found = a.conn
+				c.reached.Store(a.cfg)
+				cancel() // ends the others
+			}
+		}
+	}
+	if found == nil {
+		return nil, errors.Join(errs...)
+	}
+	return found, nil
+}
+
+// preferReached puts the host that was reached last first, for connections that
+// the pool makes: they need not wait for the silence of another.
+func (c *connector) preferReached(cfg *pgx.ConnConfig) {
+	last := c.reached.Load()
+	if last == nil {
+		return
+	}
+	hosts := hostConfigs(cfg)
+	at := slices.IndexFunc(hosts, func(h *pgx.ConnConfig) bool { return h.Host == last.Host && h.Port == last.Port })
+	if at < 0 {
+		return
+	}
+	hosts = slices.Concat(hosts[at:at+1], hosts[:at], hosts[at+1:])
+	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = hosts[0].Host, hosts[0].Port, hosts[0].TLSConfig, hosts[0].Fallbacks
+	for _, h := range hosts[1:] {
+		cfg.Fallbacks = append(cfg.Fallbacks, &pgconn.FallbackConfig{Host: h.Host, Port: h.Port, TLSConfig: h.TLSConfig})
+		cfg.Fallbacks = append(cfg.Fallbacks, h.Fallbacks...)
+	}
+}

@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// silent is a host that takes connections and never says a word.
+func silent(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	// Ends with the listener, its connections with their clients.
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(io.Discard, conn)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// A host that is silent, not dead, must not use up the time for the others.
+func TestSilentHost(t *testing.T) {
+	pg := testkit.StartPostgres(t)
+	address := strings.Split(strings.TrimPrefix(pg.URL, "postgres://postgres@"), "/")[0]
+	for _, hosts := range []string{silent(t) + "," + address, silent(t) + "," + silent(t) + "," + address, address + "," + silent(t)} {
+		testkit.NoLeaks(t)
+		o := openOrigin(t, Config{URL: "postgres://postgres@" + hosts + "/postgres?sslmode=disable"})
+		for range 3 {
+			began := time.Now()
+			conn, err := o.connectOne(t.Context())
+			if err != nil {
+				t.Fatalf("%s: %v", hosts, err)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("%s: the stream's connection took %v", hosts, took)
+			}
+			conn.Close(context.WithoutCancel(t.Context()))
+		}
+		began := time.Now()
+		if err := o.pool.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%s: a connection of a load took %v", hosts, took)
+		}
+	}
+}
+
+// With two servers that would both do, the first of the URL is taken.
+func TestOrderOfHosts(t *testing.T) {
+	first, second := testkit.StartPostgres(t), testkit.StartPostgres(t)
+	o := openOrigin(t, Config{URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?sslmode=prefer", first.Port, second.Port)})
+	for range 10 {
+		conn, err := o.connectOne(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if port := conn.PgConn().Conn().RemoteAddr().(*net.TCPAddr).Port; port != first.Port {
+			t.Errorf("connected to port %d, want the first, %d", port, first.Port)
+		}
+		conn.Close(context.WithoutCancel(t.Context()))
+	}
+	if n := len(hostConfigs(o.streamTo.pool.ConnConfig)); n != 2 {
+		t.Errorf("%d hosts, want 2, each with and without TLS", n)
+	}
+}
