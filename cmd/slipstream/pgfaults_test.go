@@ -5,6 +5,7 @@ package main
 import (
 	"math/rand/v2"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -148,24 +149,19 @@ func (r *pgRun) cutConnections() {
 }
 
 // delayConnections makes every connection a cable of another length: what one
-// brings was long overtaken by what came on another. In the end all answers take
-// more than half of the time that documents may be old.
+// brings was long overtaken by what came on another.
 func (r *pgRun) delayConnections() {
-	delays := func(least, most time.Duration) {
-		r.proxy().SetPlan(func(_ int, random *rand.Rand) faultproxy.Plan {
-			delay := least + time.Duration(random.Int64N(int64(most-least)))
-			return faultproxy.Plan{
-				Up:   faultproxy.Link{Delay: delay / 16},
-				Down: faultproxy.Link{Delay: delay, Jitter: delay / 8, Chop: 100 + random.IntN(4000)},
-			}
-		})
+	r.proxy().SetPlan(func(_ int, random *rand.Rand) faultproxy.Plan {
+		delay := time.Duration(random.Int64N(int64(r.options.bound / 3)))
+		return faultproxy.Plan{
+			Up:   faultproxy.Link{Delay: delay / 16},
+			Down: faultproxy.Link{Delay: delay, Jitter: delay / 2, Chop: 1 + random.IntN(4000)},
+		}
+	})
+	for range 2 {
 		r.proxy().Cut()
+		time.Sleep(8 * r.options.bound)
 	}
-	delays(0, r.options.bound/3)
-	time.Sleep(8 * r.options.bound)
-	// The stream first reads the catalogs, in some twenty answers.
-	delays(r.options.bound*6/10, r.options.bound*7/10)
-	time.Sleep(25 * r.options.bound)
 	r.proxy().SetPlan(nil)
 	r.proxy().Cut()
 }
@@ -224,12 +220,17 @@ func (r *pgRun) updateAllReadings() {
 	})
 }
 
-// trimChanges empties the change table while the gateway cannot see it.
+// trimChanges empties the change table while the gateway cannot see it. Nobody
+// writes at that moment: rows are kept that are younger than the oldest
+// transaction that runs.
 func (r *pgRun) trimChanges() {
 	r.signalGateway(syscall.SIGSTOP)
 	time.Sleep(r.options.bound)
-	left := r.query("UPDATE slipstream.change SET at = at - interval '1 day'; SELECT slipstream.trim('1 hour', 1000000); SELECT count(*) FROM slipstream.change")
-	r.t.Logf("trimmed, left (rows): %q", left)
+	r.world.gate.Lock()
+	counts := r.query(`UPDATE slipstream.change SET at = at - interval '1 day';
+		SELECT slipstream.trim('1 hour', 1000000); SELECT count(*) FROM slipstream.change`)
+	r.world.gate.Unlock()
+	r.t.Logf("rows trimmed and left: %q", strings.Fields(counts))
 	r.pause.Store(int64(calmly))
 	r.signalGateway(syscall.SIGCONT)
 }

@@ -252,6 +252,17 @@ func (r *pgRun) regained(within time.Duration) {
 	r.t.Logf("the promise held again after %v", time.Since(began).Round(time.Millisecond))
 }
 
+// warm waits until there is much in the cache that could be wrong.
+func (r *pgRun) warm() {
+	hits := r.reads.hits.Load()
+	testkit.Eventually(r.t, 10*time.Second, func() error {
+		if now := r.reads.hits.Load(); now < hits+500 {
+			return fmt.Errorf("%d answers from the cache, expected 500", now-hits)
+		}
+		return nil
+	})
+}
+
 // run is one fault: what it does, then the promise regained, then time enough to
 // see whatever was missed.
 func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) {
@@ -259,6 +270,7 @@ func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) {
 		outer := r.t
 		r.t = t
 		defer func() { r.t = outer }()
+		r.warm()
 		before := r.model.Report()
 		fault(r)
 		// A document that is changed often hides what was forgotten: the next
