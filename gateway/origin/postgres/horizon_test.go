@@ -1,63 +1,100 @@
 package postgres
 
 import (
-	"errors"
+	"fmt"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/cache"
 )
 
-// A poll that takes long on the server vouches for the time at which it was sent,
-// not for that of its answer.
-func TestHorizonIsTheTimeOfSending(t *testing.T) {
-	s := startStreamed(t)
-	s.apply()
-	s.run()
-	s.expect("*")
-	// One poll in four moves the horizon: of so many that had to wait, one has.
-	random := testkit.Rand(t)
-	for range 40 {
-		time.Sleep(time.Duration(random.Int64N(int64(100 * time.Millisecond))))
-		waiting := s.delayPoll()
-		advanced := s.sink.advances()
-		s.exec("COMMIT")
-		testkit.Eventually(t, 10*time.Second, func() error {
-			if s.sink.advances() == advanced {
-				return errors.New("the horizon has not moved")
-			}
-			return nil
-		})
-		if s.sink.latest() < waiting {
-			return
+// ledgerOfCommits is an Invalidations that holds, at every Advance, the horizon
+// against commits that were acknowledged before it.
+type ledgerOfCommits struct {
+	*recorder
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	acked  map[string][]time.Duration // per key, when its commits were acknowledged
+	heard  map[string]int             // per key, the events since
+	broken string
+}
+
+func (l *ledgerOfCommits) commit(id string, at time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acked[id] = append(l.acked[id], at)
+}
+
+func (l *ledgerOfCommits) Apply(events []cache.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range events {
+		if !e.All {
+			l.heard[e.Key.ID]++
 		}
 	}
-	t.Error("the horizon was always later than the moment at which the poll was waiting already")
 }
 
-// delayPoll opens a transaction that a poll waits for, and returns a time after
-// that poll was sent.
-func (s *streamed) delayPoll() time.Duration {
-	s.Helper()
-	// The statement of changes reads emp, to find the departments of tasks.
-	s.exec("BEGIN; LOCK TABLE emp IN ACCESS EXCLUSIVE MODE")
-	testkit.Eventually(s, 10*time.Second, func() error {
-		if n := s.one("SELECT count(*)::text FROM pg_stat_activity WHERE application_name LIKE 'slipstream%' AND wait_event_type = 'Lock'"); n == "0" {
-			return errors.New("no poll waits for the lock")
+func (l *ledgerOfCommits) Advance(horizon time.Duration, seen cache.Snapshot) {
+	l.recorder.Advance(horizon, seen)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, acked := range l.acked {
+		due := 0
+		for due < len(acked) && acked[due] < horizon {
+			due++
 		}
-		return nil
-	})
-	return s.sink.clock()
+		if l.heard[id] < due && l.broken == "" {
+			l.broken = fmt.Sprintf("horizon %v covers %d commits of key %s, the last acknowledged at %v; %d were heard of",
+				horizon, due, id, acked[due-1], l.heard[id])
+		}
+	}
 }
 
-func (r *recorder) advances() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.advanced
-}
+// Each commit makes one event, so counting is enough to tell that a horizon was
+// moved before what it covers had been applied, or further than the poll looked.
+func TestHorizonCoversOnlyWhatWasApplied(t *testing.T) {
+	s := startStreamed(t)
+	s.apply()
+	began := time.Now()
+	clock := func() time.Duration { return time.Since(began) }
+	ledger := &ledgerOfCommits{recorder: &recorder{clock: clock, promises: map[cache.ResourceID]string{}},
+		acked: map[string][]time.Duration{}, heard: map[string]int{}}
+	s.sink = ledger.recorder
+	s.runInto(clock, ledger)
 
-func (r *recorder) latest() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.horizon
+	// Every poll moves the horizon: woken all the time.
+	var writers sync.WaitGroup
+	end := time.Now().Add(2 * time.Second)
+	for i := 1; i <= 3; i++ {
+		conn := s.dial(t.Context())
+		writers.Go(func() {
+			for time.Now().Before(end) {
+				if _, err := conn.Exec(t.Context(), "UPDATE dept SET dname = dname WHERE deptno = $1", i); err != nil {
+					t.Error(err)
+					return
+				}
+				ledger.commit(strconv.Itoa(i), clock())
+				s.stream.Wake()
+			}
+		})
+	}
+	writers.Wait()
+	s.advance()
+	ledger.mu.Lock()
+	defer ledger.mu.Unlock()
+	if ledger.broken != "" {
+		t.Error(ledger.broken)
+	}
+	for id, acked := range ledger.acked {
+		if len(acked) < 100 {
+			t.Errorf("key %s: %d commits; expected hundreds", id, len(acked))
+		}
+		if ledger.heard[id] != len(acked) {
+			t.Errorf("key %s: %d commits, %d events", id, len(acked), ledger.heard[id])
+		}
+	}
 }

@@ -179,11 +179,17 @@ func (s *streamed) run() {
 	began := time.Now()
 	clock := func() time.Duration { return time.Since(began) }
 	s.sink = &recorder{clock: clock, promises: map[cache.ResourceID]string{}}
+	s.runInto(clock, s.sink)
+}
+
+// runInto starts the stream with a sink that embeds the recorder.
+func (s *streamed) runInto(clock cache.Clock, sink cache.Invalidations) {
+	s.Helper()
 	s.stream = s.origin.Stream(clock)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	// Ends with cancel, which stop and the cleanup call and wait for.
-	go func() { done <- s.stream.Run(ctx, s.sink) }()
+	go func() { done <- s.stream.Run(ctx, sink) }()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != context.Canceled {
