@@ -33,6 +33,10 @@ func trackedSettings() map[string]string {
 // directSettings are the other pinned settings, which a pooler may refuse.
 func directSettings(statementTimeout time.Duration) map[string]string {
 	return map[string]string{
+		// Polls are the only readers that come forty times a second for ever. As
+		// SERIALIZABLE ones they would make writers fail, and every statement
+		// is to have a snapshot of its own.
+		"default_transaction_isolation": "read committed",
 		// What decides how values look in documents.
 		"IntervalStyle":      "iso_8601",
 		"extra_float_digits": "1",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -115,14 +116,19 @@ func (c *catalog) readForeignKeys(ctx context.Context, oids string) error {
 }
 
 // readTrees reads partitions and inheriting tables, also such as are being
-// detached: until that is done, writes through the parent may reach them.
+// detached: until that is done, writes through the parent may reach them. A table
+// with a parent outside of its tree is refused: a statement that names the parent
+// changes its rows and fires the triggers of the parent alone.
 func (c *catalog) readTrees(ctx context.Context, oids string) error {
 	rows, err := c.tx.Query(ctx, `WITH RECURSIVE tree AS (
 			SELECT o AS root, o AS oid, 0 AS depth FROM pg_catalog.unnest($1::text::oid[]) AS o
 			UNION
 			SELECT tree.root, i.inhrelid, tree.depth + 1 FROM tree JOIN pg_catalog.pg_inherits AS i ON i.inhparent = tree.oid)
 		SELECT tree.root, r.oid, n.nspname::text, r.relname::text, r.relkind::text, r.relpersistence::text,
-			EXISTS (SELECT FROM pg_catalog.pg_subscription_rel WHERE srrelid = r.oid)
+			EXISTS (SELECT FROM pg_catalog.pg_subscription_rel WHERE srrelid = r.oid),
+			ARRAY(SELECT pg_catalog.concat(i.inhparent, ' ', pn.nspname, '.', p.relname)
+				FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS p ON p.oid = i.inhparent
+				JOIN pg_catalog.pg_namespace AS pn ON pn.oid = p.relnamespace WHERE i.inhrelid = r.oid)
 		FROM tree JOIN pg_catalog.pg_class AS r ON r.oid = tree.oid JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace
 		ORDER BY tree.root, min(tree.depth) OVER (PARTITION BY tree.root, r.oid), n.nspname, r.relname`, oids)
 	if err != nil {
@@ -132,8 +138,10 @@ func (c *catalog) readTrees(ctx context.Context, oids string) error {
 	var r relation
 	var kind, persistence string
 	var subscribed bool
+	var parents []string // each an oid and a name
+	parentsOf := make(map[uint32][]string)
 	problems := make(map[uint32]string)
-	_, err = pgx.ForEachRow(rows, []any{&root, &r.oid, &r.schema, &r.name, &kind, &persistence, &subscribed}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&root, &r.oid, &r.schema, &r.name, &kind, &persistence, &subscribed, &parents}, func() error {
 		t := c.byOID[root]
 		if problem := refuseRelation(r, kind[0], persistence[0], subscribed); problem != "" && problems[root] == "" {
 			problems[root] = problem
@@ -141,16 +149,40 @@ func (c *catalog) readTrees(ctx context.Context, oids string) error {
 		if !slices.Contains(t.tree, r) { // several parents may lead to one table
 			t.tree = append(t.tree, r)
 		}
+		parentsOf[r.oid], parents = parents, nil
 		return nil
 	})
 	for name, t := range c.tables {
-		if problem := problems[t.oid]; problem != "" {
+		problem := problems[t.oid]
+		if problem == "" {
+			problem = t.reachedFromOutside(parentsOf)
+		}
+		if problem != "" {
 			c.wrong[name] = &errNoTable{fmt.Sprintf("a part of table %s cannot be followed: %s", t.name, problem)}
 			delete(c.tables, name)
 			delete(c.byOID, t.oid)
 		}
 	}
 	return err
+}
+
+// reachedFromOutside says which part of the table has a parent that is none.
+// parentsOf has, by oid, the oid and the name of each parent; of tables that were
+// described before it has nothing.
+func (t *table) reachedFromOutside(parentsOf map[uint32][]string) (problem string) {
+	parts := make(map[string]bool, len(t.tree))
+	for _, r := range t.tree {
+		parts[formatOID(r.oid)] = true
+	}
+	for _, r := range t.tree {
+		for _, parent := range parentsOf[r.oid] {
+			oid, name, _ := strings.Cut(parent, " ")
+			if !parts[oid] {
+				return fmt.Sprintf("%s.%s belongs to %s as well, and statements that name %[3]s would go unheard; name %[3]s instead", r.schema, r.name, name)
+			}
+		}
+	}
+	return ""
 }
 
 // columnNumber returns the place of the column with an attnum, -1 if it is none.

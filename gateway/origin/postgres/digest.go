@@ -19,7 +19,8 @@ import (
 //   - xmin of pg_class: privileges, row-level security, persistence
 //   - pg_inherits: partitions attached, detached, inheriting tables made
 //   - pg_trigger: a trigger of ownTables disabled, enabled, dropped; xmin changes even if
-//     all that happened in one transaction and nothing looks different after it
+//     all that happened in one transaction and nothing looks different after it;
+//     on ownTables anybody's, which could swallow rows
 //   - pg_proc: a function replaced
 //   - pg_attribute, pg_enum: columns and labels added, renamed, dropped
 //   - pg_policy: what rows this role sees
@@ -42,7 +43,8 @@ SELECT r.name, pg_catalog.md5(pg_catalog.string_agg(pg_catalog.concat_ws('|', r.
 	(SELECT pg_catalog.concat_ws(',', c.relfilenode, c.xmin) FROM pg_catalog.pg_class c WHERE c.oid = r.oid),
 	(SELECT pg_catalog.string_agg(pg_catalog.concat_ws(',', t.oid, t.tgenabled, t.xmin, p.xmin), ';' ORDER BY t.oid)
 		FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
-		WHERE t.tgrelid = r.oid AND NOT t.tgisinternal AND pg_catalog.starts_with(t.tgname::pg_catalog.text, 'slipstream')),
+		WHERE t.tgrelid = r.oid AND NOT t.tgisinternal AND
+			(pg_catalog.starts_with(t.tgname::pg_catalog.text, 'slipstream') OR pg_catalog.starts_with(r.name, 'slipstream.'))),
 	(SELECT pg_catalog.string_agg(pg_catalog.concat_ws(',', a.xmin, e.labels), ';' ORDER BY a.attnum)
 		FROM pg_catalog.pg_attribute a
 		LEFT JOIN LATERAL (SELECT pg_catalog.string_agg(e.xmin::pg_catalog.text, '+' ORDER BY e.oid) AS labels

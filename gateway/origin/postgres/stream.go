@@ -29,9 +29,12 @@ const (
 	shortestPause = 5 * time.Millisecond
 	// longestBackoff is the pause after polls that fail again and again.
 	longestBackoff = time.Second
-	// repairInterval is how often resources that did not fit the database are
-	// tried again: what they would depend on is not known.
+	// repairInterval is how often the catalogs are read again while a resource
+	// has no promise: what would mend it may be in no digest, such as a function
+	// that db apply makes anew. repairShare keeps that to a twentieth of the
+	// time if many resources make it slow.
 	repairInterval = 2 * time.Second
+	repairShare    = 20
 	// trimInterval is how often old rows of the change table are deleted.
 	trimInterval = time.Minute
 	// slowPolls is how many polls in a row may run out of time before what
@@ -56,9 +59,10 @@ type Stream struct {
 	statement string         // of changes, for the present schema; "" while there is no change table
 	watch     *watch
 	reader    *eventReader
-	surveyed  time.Time // when the catalogs were read last
-	dubious   bool      // the catalogs must be read before the horizon moves
-	timeouts  int       // polls in a row that ran out of time
+	surveyed  time.Time     // when the catalogs were read last
+	surveyFor time.Duration // how long that took
+	dubious   bool          // the catalogs must be read before the horizon moves
+	timeouts  int           // polls in a row that ran out of time
 	nextCheck time.Time
 	nextTrim  time.Time
 	lastLog   time.Time
@@ -179,7 +183,8 @@ func (s *Stream) failed(err error) {
 	s.pollErrors.Add(1)
 	s.disconnect()
 	s.dubious = true
-	if errors.Is(err, context.DeadlineExceeded) {
+	pgErr, isServer := errors.AsType[*pgconn.PgError](err)
+	if errors.Is(err, context.DeadlineExceeded) || isServer && pgErr.Code == "57014" { // statement_timeout
 		s.timeouts++
 	}
 	if now := time.Now(); now.Sub(s.lastLog) >= 10*time.Second {
@@ -275,14 +280,15 @@ func (s *Stream) mustSurvey(now time.Time) bool {
 	return !s.following || s.dubious || s.overdue(now)
 }
 
-// overdue reports whether it is time to try resources again that did not fit.
+// overdue reports whether it is time to look again at resources without a
+// promise that should have one, or that did not fit.
 func (s *Stream) overdue(now time.Time) bool {
 	known := s.origin.schema.Load()
-	if known == nil || now.Sub(s.surveyed) < repairInterval {
+	if known == nil || now.Sub(s.surveyed) < max(repairInterval, repairShare*s.surveyFor) {
 		return false
 	}
-	for _, c := range known.resources {
-		if c.err != nil {
+	for i, c := range known.resources {
+		if c.err != nil || known.promises[i] != "" {
 			return true
 		}
 	}

@@ -17,6 +17,7 @@ import (
 // Transactions that wrote to a table before its triggers existed are no gap:
 // CREATE TRIGGER waits for them, so a snapshot that sees the triggers sees them too.
 func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
+	began := time.Now()
 	found, err := s.look(ctx)
 	if err != nil {
 		return err
@@ -31,9 +32,9 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
 		}
 	}
 	s.surveys.Add(1)
-	s.surveyed = time.Now()
+	s.surveyed, s.surveyFor = time.Now(), time.Since(began)
 	s.breakWith(found)
-	s.adopt(found)
+	before := s.adopt(found)
 	if s.following {
 		if err := s.catchUp(found); err != nil {
 			return err
@@ -46,7 +47,7 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
 	s.last, s.floor, s.following, s.dubious = found.snapshot, found.floor, true, false
 	for i, why := range found.schema.promises {
 		s.sink.SetPromise(cache.ResourceID(i), why == "", why)
-		if why != "" {
+		if why != "" && (before == nil || i >= len(before.promises) || before.promises[i] != why) {
 			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", s.origin.resources[i].Name, "why", why)
 		}
 	}
@@ -78,18 +79,19 @@ func (s *Stream) breakWith(found *survey) {
 	s.sink.Void(reason)
 }
 
-// adopt makes the schema the one that loads and polls use.
-func (s *Stream) adopt(found *survey) {
+// adopt makes the schema the one that loads and polls use, and returns the one
+// before.
+func (s *Stream) adopt(found *survey) (before *schema) {
 	s.watch = found.watch
 	s.reader = newEventReader(found.schema)
 	s.statement = ""
 	if found.schema.tracked {
 		s.statement = changesStatement(found.schema)
 	}
-	before := s.origin.schema.Swap(found.schema)
+	before = s.origin.schema.Swap(found.schema)
 	s.origin.history.Store(&found.history)
 	if !s.following {
-		return
+		return before
 	}
 	// After the swap: loads that begin after the flush use the new schema.
 	for i := range found.schema.resources {
@@ -98,6 +100,7 @@ func (s *Stream) adopt(found *survey) {
 			s.flush(i)
 		}
 	}
+	return before
 }
 
 // catchUp applies what changed between the last poll and the survey.
@@ -122,6 +125,12 @@ type survey struct {
 func (s *Stream) look(ctx context.Context) (*survey, error) {
 	found := &survey{}
 	err := pgx.BeginTxFunc(ctx, s.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		// A survey that waits for one table keeps its locks on others, and an
+		// ALTER TABLE that waits for these makes writers wait. So it gives up
+		// before deadlock_timeout (1 s) can choose the ALTER TABLE as the victim.
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '500ms'"); err != nil {
+			return err
+		}
 		var err error
 		if found.schema, err = s.origin.readJudged(ctx, tx); err != nil {
 			return err

@@ -27,6 +27,10 @@ const refusalsSQL = `
 	CREATE UNLOGGED TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
 	CREATE TABLE outside (id int) PARTITION BY RANGE (id);
 	CREATE FOREIGN TABLE outside_1 PARTITION OF outside FOR VALUES FROM (0) TO (10) SERVER far;
+	CREATE TABLE whole (id int PRIMARY KEY) PARTITION BY RANGE (id);
+	CREATE TABLE part PARTITION OF whole FOR VALUES FROM (0) TO (10);
+	CREATE TABLE up (id int); CREATE TABLE down (PRIMARY KEY (id)) INHERITS (up);
+	CREATE TABLE first (id int PRIMARY KEY); CREATE TABLE second (id int PRIMARY KEY); CREATE TABLE heir () INHERITS (first, second);
 	CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 	CREATE TYPE pair AS (a int, b int);
 	CREATE TABLE types (f4 float4 UNIQUE NOT NULL, f8 float8 UNIQUE NOT NULL, m money UNIQUE NOT NULL, c char(5) UNIQUE NOT NULL,
@@ -76,6 +80,9 @@ func TestRefusals(t *testing.T) {
 		"unlogged":                  {table("unlogged", "id"), "SET LOGGED"},
 		"unlogged partition":        {table("parted", "id"), "parted_1 is an unlogged table"},
 		"foreign partition":         {table("outside", "id"), "outside_1 is a foreign table"},
+		"partition":                 {table("part", "id"), "part belongs to public.whole as well, and statements that name public.whole would go unheard"},
+		"heir":                      {table("down", "id"), "name public.up instead"},
+		"heir of another too":       {table("first", "id"), "heir belongs to public.second as well"},
 		"catalog":                   {table("pg_class", "oid"), "system table"},
 		"no SELECT":                 {table("secret", "id"), `GRANT SELECT ON "public"."secret" TO "reader"`},
 		"no SELECT on a column":     {table("halfsecret", "id"), `GRANT SELECT ("b") ON "public"."halfsecret" TO "reader"`},

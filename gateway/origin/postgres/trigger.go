@@ -67,13 +67,9 @@ func triggerObjects(c *compiled, notify bool) []object {
 	}
 	for _, g := range all {
 		for _, r := range g.table.tree {
-			// A partition may be declared as a table of its own as well: then
-			// two groups have triggers on it, under different names.
-			shared := r.oid != g.table.oid && slices.ContainsFunc(all, func(other *group) bool {
-				return other != g && slices.ContainsFunc(other.table.tree, func(o relation) bool { return o.oid == r.oid })
-			})
+			// One name is enough: no relation is a part of two tables, see readTrees.
 			for event := range events {
-				objects = append(objects, g.trigger(r, event, shared))
+				objects = append(objects, g.trigger(r, event))
 			}
 		}
 	}
@@ -220,12 +216,8 @@ func (g *group) keysOf(s source, event int) string {
 // trigger writes the trigger of an event on the table or on a partition of it. A
 // statement fires the triggers of the table that it names and no other, so each
 // needs its own.
-func (g *group) trigger(on relation, event int, shared bool) object {
-	prefix := "slipstream/" + g.resource
-	if shared {
-		prefix += "/" + g.tableName()
-	}
-	name := quoteName(eventName(prefix, event))
+func (g *group) trigger(on relation, event int) object {
+	name := quoteName(eventName("slipstream/"+g.resource, event))
 	t := trigger{name: name, on: on, function: g.functionName(event), typ: events[event].typ, enabled: "A"}
 	for _, table := range events[event].tables {
 		switch table {

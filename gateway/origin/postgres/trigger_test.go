@@ -19,7 +19,6 @@ func TestTriggers(t *testing.T) {
 		{"inheritance", testInheritance},
 		{"composite keys and NULL", testCompositeKeys},
 		{"one table at several nodes", testSeveralNodes},
-		{"a partition declared beside its parent", testPartitionBesideParent},
 		{"a query's dependencies", testQueryDependencies},
 		{"hostile search path", testHostileSearchPath},
 		{"settings of the session", testSessionSettings},
@@ -179,20 +178,6 @@ func testSeveralNodes(t *testing.T, pg *server) {
 		step{`DELETE FROM letter`, "letters=7,letters=8,people/received=3,people/sent=1"},
 		step{`TRUNCATE letter`, "letters=*,people=*"},
 	)
-}
-
-// testPartitionBesideParent has two groups of triggers on one table.
-func testPartitionBesideParent(t *testing.T, pg *server) {
-	d := pg.database(t, `
-		CREATE TABLE item (id int, box int, PRIMARY KEY (id)) PARTITION BY RANGE (id);
-		CREATE TABLE item_1 PARTITION OF item FOR VALUES FROM (0) TO (100);
-		CREATE TABLE box (id int PRIMARY KEY)`)
-	onBox := []resource.Join{{Column: "box", Parent: "id"}}
-	d.apply(t, Config{}, resource.Resource{Name: "boxes", Key: []string{"id"}, Root: resource.Node{Table: "box", Children: []resource.Child{
-		{Name: "all", Node: resource.Node{Table: "item", On: onBox}},
-		{Name: "low", Node: resource.Node{Table: "item_1", On: onBox}},
-	}}})
-	d.steps(t, step{`INSERT INTO item_1 VALUES (1, 5)`, "boxes/all=5,boxes/low=5"})
 }
 
 func testQueryDependencies(t *testing.T, pg *server) {
