@@ -119,7 +119,7 @@ func postgresStats(n postgres.StreamStats) originStats {
 		fresh.bounds = append(fresh.bounds, bound.Seconds())
 	}
 	return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
-		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, changeToFresh: fresh}
+		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, changeToFresh: fresh, trouble: n.Trouble}
 }
 
 // wakes says that the stream of the origin can be asked to report at once. That

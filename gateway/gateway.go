@@ -136,7 +136,7 @@ func cacheResource(r config.Resource) cache.Resource {
 func (g *Gateway) Start(ctx context.Context) error {
 	// One attempt before anything is served, so that a wrong configuration
 	// is told at once.
-	c, err := connect(ctx, g.config, g.log)
+	c, err := connectWithin(ctx, connectPatience, g.config, g.log)
 	if err != nil && ctx.Err() != nil {
 		// A wait for a lock that was cut short looks like a database out of
 		// reach, but the caller has given up.

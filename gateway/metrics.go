@@ -29,10 +29,11 @@ type collector struct{ gateway *Gateway }
 type originStats struct {
 	polls, pollErrors, events int64
 	lastPoll                  time.Duration
-	historyBreaks             int64 // how often everything was dropped because the history broke
-	surveys                   int64 // how often the catalogs were read
-	trimmed                   int64 // rows of the change table deleted
-	wakes                     int64 // polls that were asked for out of turn
+	historyBreaks             int64  // how often everything was dropped because the history broke
+	surveys                   int64  // how often the catalogs were read
+	trimmed                   int64  // rows of the change table deleted
+	wakes                     int64  // polls that were asked for out of turn
+	trouble                   string // why the last poll failed, "" if it did not
 	// changeToFresh is the time in seconds from a change to the poll that
 	// applied it. Zero for an origin that does not measure it.
 	changeToFresh histogram

@@ -49,6 +49,11 @@ func (g *Gateway) Ready() (reasons []string) {
 			reasons = append(reasons, "resource "+r.Name+": "+why)
 		}
 	}
+	if c := g.origin.reached.Load(); c != nil && len(reasons) > 0 {
+		if trouble := c.stats().trouble; trouble != "" {
+			reasons = append(reasons, "the last poll of the stream failed: "+trouble)
+		}
+	}
 	return reasons
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
@@ -65,12 +67,33 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
+// Times that one attempt may take: the first is waited for before anything is
+// listened on, and a server that hangs answers none.
+const (
+	connectPatience = 5 * time.Second
+	lastPatience    = time.Minute
+)
+
+// connectWithin is connect, for which a database that does not answer in time is
+// one that cannot be reached.
+func connectWithin(ctx context.Context, patience time.Duration, cfg *config.Config, log *slog.Logger) (*connection, error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := connect(limited, cfg, log)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil && !errors.Is(err, cache.ErrUnavailable) {
+		err = fmt.Errorf("no answer within %v: %w: %w", patience, cache.ErrUnavailable, err)
+	}
+	return c, err
+}
+
 // reach connects, and tries again while the database is not there. It returns
 // early for what no waiting mends, such as a column that does not exist, and when
 // ctx ends.
 func (g *Gateway) reach(ctx context.Context) (*connection, error) {
+	patience := connectPatience
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		c, err := connect(ctx, g.config, g.log)
+		patience = min(2*patience, lastPatience) // the catalogs of a large, busy database take a while
+		c, err := connectWithin(ctx, patience, g.config, g.log)
 		if err == nil || !errors.Is(err, cache.ErrUnavailable) {
 			return c, err
 		}

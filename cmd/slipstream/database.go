@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strings"
 	"syscall"
@@ -30,6 +31,9 @@ func databaseFailure(err error, file string, code int) error {
 	if _, ok := errors.AsType[*origin.SchemaError](err); ok {
 		return fail(exitUsage, inFile(err, file), "the configuration and the database do not agree: correct one of them")
 	}
+	if setting, ok := errors.AsType[*origin.SettingError](err); ok {
+		return fail(exitUsage, fmt.Errorf("%s: %w", file, setting), "the parameters are those of libpq's connection URIs")
+	}
 	if state, ok := errors.AsType[interface {
 		error
 		SQLState() string // of an error that a PostgreSQL server sent
@@ -39,11 +43,17 @@ func databaseFailure(err error, file string, code int) error {
 	if !errors.Is(err, cache.ErrUnavailable) {
 		return fail(code, err, "")
 	}
-	hint := "does the file exist, and may this user read it and write beside it?"
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
+	hint := ""
+	if strings.Contains(err.Error(), "sqlite: ") {
+		hint = "does the file exist, and may this user read it and write beside it?"
+	} else if strings.Contains(err.Error(), "tls error") {
+		hint = "sslmode in the URL says whether TLS is asked for, and the server's ssl whether it is offered; sslrootcert names the authority"
+	} else if _, ok := errors.AsType[*net.DNSError](err); ok {
 		hint = "no such host is known here: is its name in the URL right?"
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
 		hint = "is PostgreSQL running there, and does it listen on this address (listen_addresses)?"
+	} else if errors.Is(err, fs.ErrNotExist) {
+		hint = "no server has this socket: is PostgreSQL running, with this folder in unix_socket_directories and this port?"
 	} else if _, ok := errors.AsType[net.Error](err); ok {
 		hint = "is PostgreSQL running there, and does a firewall let this machine through?"
 	}
@@ -61,7 +71,6 @@ func serverFailure(err error, state string, code int) error {
 		{"28", exitUnreachable, "does the role exist, and does pg_hba.conf let it in from this machine?"},
 		{"3D000", exitUnreachable, "the database is the last part of the URL: postgres://user@host/database"},
 		{"42501", exitFailure, "run it as the owner of the tables, with --url or " + urlVariable + ", and name the gateway's role with --grant; OPERATIONS.md lists the grants"},
-		{"42704", exitFailure, "does the role of --grant exist?"},
 		{"53300", exitUnreachable, "the server has no connection left: see max_connections, and origin.connections of every gateway"},
 		{"55P03", exitFailure, "a long transaction holds a lock on a table: end it, or try again later"},
 		{"57P", exitUnreachable, "the server is starting or stopping: try again"},

@@ -157,7 +157,7 @@ and exits with 3 if one is missing or differs.`,
 		}
 		if wrong := incomplete(findings); wrong > 0 {
 			return fail(exitIncomplete, fmt.Errorf("%d of %d objects are missing or differ: the freshness promise cannot be given", wrong, len(findings)),
-				"slipstream db apply makes them")
+				"slipstream db apply makes them, run as the owner of the tables; what the gateway's role lacks is granted with --grant ROLE")
 		}
 		return nil
 	})

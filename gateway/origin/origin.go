@@ -24,6 +24,17 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("resource %s: %s", e.Resource, e.Problem)
 }
 
+// SettingError says that the configuration names a database in a way that no
+// waiting mends: a URL with a parameter that does not exist, a service that no
+// file describes.
+type SettingError struct {
+	Setting string // the field of origin
+	Err     error
+}
+
+func (e *SettingError) Error() string { return "origin." + e.Setting + ": " + e.Err.Error() }
+func (e *SettingError) Unwrap() error { return e.Err }
+
 // State is what a check found about an object.
 type State uint8
 

@@ -17,7 +17,10 @@ import (
 // promise of a resource holds while none of its objects is missing or differs.
 func (o *Origin) Check(ctx context.Context) ([]origin.Finding, error) {
 	var findings []origin.Finding
-	err := o.inspect(ctx, "check triggers", func(i *inspection) error {
+	err := o.inspect(ctx, "check triggers", func(tx pgx.Tx, i *inspection) error {
+		if err := o.checkOwnGrants(ctx, tx, i); err != nil {
+			return err
+		}
 		for _, f := range i.findings {
 			findings = append(findings, origin.Finding{Object: f.object.public(), State: f.state})
 		}
@@ -26,24 +29,45 @@ func (o *Origin) Check(ctx context.Context) ([]origin.Finding, error) {
 	return findings, err
 }
 
+// checkOwnGrants adds a finding if the connected role may not do what a gateway
+// does. Whoever may apply owns all of that; whoever connects as the gateway's role
+// would be told that all is well, and then that nothing can be promised.
+func (o *Origin) checkOwnGrants(ctx context.Context, tx pgx.Tx, i *inspection) error {
+	if o.cfg.GrantTo != "" || slices.ContainsFunc(i.findings, func(f finding) bool { return f.object.resource == "" && f.state == origin.Missing }) {
+		return nil // it is among the findings, or there is nothing to read yet
+	}
+	var role string
+	if err := tx.QueryRow(ctx, "SELECT current_user::pg_catalog.text").Scan(&role); err != nil {
+		return err
+	}
+	granted := &found{objects: make(map[string]foundObject)}
+	if err := granted.readGrants(ctx, tx, role); err != nil {
+		return err
+	}
+	if grant := grantObjectFor(role); granted.state(grant) != origin.Present {
+		i.findings = append(i.findings, finding{object: grant, state: origin.Missing})
+	}
+	return nil
+}
+
 // Plan returns the statements that Apply would run now; none if all is well.
 func (o *Origin) Plan(ctx context.Context) ([]origin.Statement, error) {
 	var plan []origin.Statement
-	err := o.inspect(ctx, "plan triggers", func(i *inspection) error {
+	err := o.inspect(ctx, "plan triggers", func(_ pgx.Tx, i *inspection) error {
 		plan = i.plan(o)
 		return nil
 	})
 	return plan, err
 }
 
-func (o *Origin) inspect(ctx context.Context, doing string, use func(*inspection) error) error {
+func (o *Origin) inspect(ctx context.Context, doing string, use func(pgx.Tx, *inspection) error) error {
 	// Not read only, for the reason that readFirst has.
 	err := pgx.BeginTxFunc(ctx, o.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 		i, err := o.inspection(ctx, tx)
 		if err != nil {
 			return err
 		}
-		return use(i)
+		return use(tx, i)
 	})
 	return o.wrapDDL(ctx, doing, err)
 }
@@ -123,6 +147,9 @@ func (o *Origin) wrapDDL(ctx context.Context, doing string, err error) error {
 	var failed *ddlFault
 	if errors.As(err, &failed) && ctx.Err() == nil {
 		return fmt.Errorf("postgres: %s (%s): nothing was changed: %w", doing, o.loadFrom.where(), failed)
+	}
+	if unknown, ok := errors.AsType[*noRole](err); ok {
+		return fmt.Errorf("postgres: %s (%s): %w", doing, o.loadFrom.where(), unknown)
 	}
 	return o.wrapError(ctx, doing, o.loadFrom, err)
 }

@@ -14,7 +14,8 @@ import (
 // oids of further relations, $3 those of functions. Each part is there because its
 // change would otherwise go unheard:
 //
-//   - oid: the name leads to another table, or to none
+//   - oid: the name leads to another table, or to none, or its schema may not
+//     be used, which to_regclass would fail for
 //   - relfilenode: the table was rewritten (ALTER ... TYPE ... USING, TRUNCATE)
 //   - xmin of pg_class: privileges, row-level security, persistence
 //   - pg_inherits: partitions attached, detached, inheriting tables made
@@ -30,7 +31,9 @@ import (
 // The catalogs' xmin is never frozen away: since 9.4 freezing keeps it.
 const digestSQL = `
 WITH RECURSIVE tree AS (
-	SELECT n.name, pg_catalog.to_regclass(n.name)::pg_catalog.oid AS oid, '' AS link
+	SELECT n.name, CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_namespace s
+		WHERE s.nspname = (pg_catalog.parse_ident(n.name))[1] AND pg_catalog.has_schema_privilege(s.oid, 'USAGE'))
+		THEN pg_catalog.to_regclass(n.name)::pg_catalog.oid END AS oid, '' AS link
 	FROM pg_catalog.unnest($1::pg_catalog.text[]) AS n(name)
 	UNION ALL
 	SELECT t.name, i.inhrelid, pg_catalog.concat(i.xmin, i.inhdetachpending)

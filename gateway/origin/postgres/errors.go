@@ -35,7 +35,7 @@ var unavailable = []fault{
 	{prefix: "28", hint: "check user, password and pg_hba.conf"},
 	{prefix: "3D000", hint: "check the name of the database in the URL"},
 	{prefix: "3F000", changed: true, hint: "a schema was dropped or renamed"},
-	{prefix: "42501", changed: true, hint: "the role may not read what it could before: grant it SELECT"},
+	{prefix: "42501", changed: true, hint: "the gateway's role lacks a privilege: GRANT SELECT on the tables of its resources, and for the schema slipstream run slipstream db apply --grant ROLE"},
 	{prefix: "42P05", hint: "a pooler gives statements to different servers: add default_query_exec_mode=exec to the URL, or prepare for the pooler's max_prepared_statements"},
 	{prefix: "42", changed: true, hint: "a table, column, type or function was dropped, renamed or changed"},
 	{prefix: "53100", hint: "the server's disk is full"},
@@ -90,6 +90,17 @@ func (o *Origin) wrapError(ctx context.Context, doing string, to *connector, err
 		return fmt.Errorf("postgres: %s (%s): %w: %w (%s)", doing, where, cache.ErrUnavailable, err, f.hint)
 	}
 	return fmt.Errorf("postgres: %s (%s): %w: %w", doing, where, cache.ErrUnavailable, err)
+}
+
+// unknownParameter reports whether the server refused to let us in because of a
+// parameter in the URL that it does not know, or whose value it does not.
+func unknownParameter(err error) bool {
+	connect, isConnect := errors.AsType[*pgconn.ConnectError](err)
+	if !isConnect {
+		return false
+	}
+	pgErr, isServer := errors.AsType[*pgconn.PgError](connect)
+	return isServer && (pgErr.Code == "42704" || pgErr.Code == "22023")
 }
 
 // oneLine is an error whose message has no line breaks: the driver writes one

@@ -39,7 +39,7 @@ func TestFaultsAndRecovery(t *testing.T) {
 		name, break_, mend, want string
 		wakes                    bool
 	}{
-		{"revoked", "REVOKE SELECT ON dept FROM reader", "GRANT SELECT ON dept TO reader", "grant it SELECT", true},
+		{"revoked", "REVOKE SELECT ON dept FROM reader", "GRANT SELECT ON dept TO reader", "GRANT SELECT on the tables", true},
 		{"table renamed", "ALTER TABLE dept RENAME TO d", "ALTER TABLE d RENAME TO dept", "was dropped, renamed or changed", true},
 		{"column renamed", "ALTER TABLE dept RENAME name TO n", "ALTER TABLE dept RENAME n TO name", "was dropped, renamed or changed", true},
 		{"key of another type", "ALTER TABLE dept ALTER deptno TYPE text", "ALTER TABLE dept ALTER deptno TYPE int USING deptno::int", "was dropped, renamed or changed", true},

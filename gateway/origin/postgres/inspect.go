@@ -210,6 +210,13 @@ func (f *found) readMeta(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
+// noRole is the error of a grant to a role that does not exist.
+type noRole struct{ role string }
+
+func (e *noRole) Error() string {
+	return fmt.Sprintf("there is no role %s to grant to; expected the role that the gateway connects as", quoteName(e.role))
+}
+
 // readGrants says whether a role may do what [grantObjectFor] grants.
 func (f *found) readGrants(ctx context.Context, tx pgx.Tx, role string) error {
 	var exists, granted bool
@@ -227,7 +234,7 @@ func (f *found) readGrants(ctx context.Context, tx pgx.Tx, role string) error {
 	case err != nil:
 		return fmt.Errorf("read grants of role %s: %w", quoteName(role), err)
 	case !exists:
-		return fmt.Errorf("there is no role %s to grant to", quoteName(role))
+		return &noRole{role}
 	case granted:
 		grant := grantObjectFor(role)
 		f.add(foundObject{kind: grantObject, name: grant.name, definition: grant.definition})

@@ -82,6 +82,7 @@ type Origin struct {
 	loadFrom  *connector
 	streamTo  *connector // loadFrom without a StreamURL
 	pool      *pgxpool.Pool
+	database  string // its name, as the server at URL knows it
 
 	// Atomics. Written by Open and then by the stream, read by loads. The
 	// stream stores a new schema before it flushes the resources, so that a
@@ -104,21 +105,25 @@ const minVersion = 14
 
 // Open connects to the database and resolves the resources against it. The error
 // wraps [cache.ErrUnavailable] if the database cannot be read now but may be
-// later, and holds an *[origin.SchemaError] for every resource that does not fit
-// it. Triggers need not exist yet: see [Origin.Check].
+// later, is an *[origin.SettingError] if no waiting mends a URL, and holds an
+// *[origin.SchemaError] for every resource that does not fit the database.
+// Triggers need not exist yet: see [Origin.Check].
 func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Origin, error) {
 	o := &Origin{cfg: cfg.withDefaults(), resources: resources, wake: make(chan struct{}, 1)}
 	var err error
 	if o.loadFrom, err = newConnector(o.cfg.URL, o.cfg.StatementTimeout); err != nil {
-		return nil, err
+		return nil, &origin.SettingError{Setting: "url", Err: err}
 	}
 	o.streamTo = o.loadFrom
 	if o.cfg.StreamURL != "" {
 		if o.streamTo, err = newConnector(o.cfg.StreamURL, o.cfg.StatementTimeout); err != nil {
-			return nil, err
+			return nil, &origin.SettingError{Setting: "stream_url", Err: err}
 		}
 	}
 	s, err := o.readFirst(ctx)
+	if unknownParameter(err) {
+		return nil, &origin.SettingError{Setting: "url", Err: fmt.Errorf("postgres: a parameter that the server refuses: %w", oneLine{err})}
+	}
 	if err != nil {
 		return nil, o.wrapError(ctx, "open", o.loadFrom, err)
 	}
@@ -159,7 +164,7 @@ func (o *Origin) readFirst(ctx context.Context) (*schema, error) {
 		var standby bool
 		var encoding string
 		err := tx.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num')::int4 / 10000, pg_catalog.pg_is_in_recovery(),
-			pg_catalog.current_setting('server_encoding')`).Scan(&version, &standby, &encoding)
+			pg_catalog.current_setting('server_encoding'), pg_catalog.current_database()::pg_catalog.text`).Scan(&version, &standby, &encoding, &o.database)
 		switch {
 		case err != nil:
 			return err
@@ -187,9 +192,24 @@ func (o *Origin) KeyColumns(i int) []resource.KeyColumn { return o.keys[i] }
 // Warnings returns what works but not as well as it could, in sentences.
 func (o *Origin) Warnings() []string { return o.warnings }
 
-// Close closes the connections of loads, and waits for those that are under way.
+// closePatience is how long Close waits. A server that hangs keeps the driver
+// waiting for 15 s for each connection to be closed from the other side.
+const closePatience = 2 * time.Second
+
+// Close closes the connections of loads, and waits for those that are under way,
+// but not long for a server that does not answer.
 func (o *Origin) Close() error {
-	o.pool.Close()
+	closed := make(chan struct{})
+	// Ends within the 15 s of the driver; Close waits for the first two.
+	go func() {
+		defer close(closed)
+		o.pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closePatience):
+		o.cfg.Logger.Warn("connections were left to a server that does not answer", "within", closePatience)
+	}
 	return nil
 }
 

@@ -75,6 +75,7 @@ type Stream struct {
 	// Atomics: Run and its helpers write, Stats reads.
 	polls, pollErrors, eventCount, voids, surveys, trimmed, wakes, lastPoll atomic.Int64
 	toFresh                                                                 histogram
+	trouble                                                                 atomic.Pointer[string] // why the last poll failed, nil if it did not
 }
 
 // StreamStats counts what a stream did since it was made.
@@ -91,6 +92,8 @@ type StreamStats struct {
 	// that applied them read them: from the writing of the row, so that the rest
 	// of the writer's transaction counts too.
 	ToFresh Histogram
+	// Trouble is why the last poll failed, "" if it did not.
+	Trouble string
 }
 
 // Stream returns the stream of the origin. clock is the cache's.
@@ -100,8 +103,13 @@ func (o *Origin) Stream(clock cache.Clock) *Stream {
 
 // Stats may be called from any goroutine.
 func (s *Stream) Stats() StreamStats {
+	trouble := ""
+	if t := s.trouble.Load(); t != nil {
+		trouble = *t
+	}
 	return StreamStats{
-		Polls: s.polls.Load(), PollErrors: s.pollErrors.Load(), Events: s.eventCount.Load(), Voids: s.voids.Load(),
+		Trouble: trouble,
+		Polls:   s.polls.Load(), PollErrors: s.pollErrors.Load(), Events: s.eventCount.Load(), Voids: s.voids.Load(),
 		Surveys: s.surveys.Load(), Trimmed: s.trimmed.Load(), Wakes: s.wakes.Load(),
 		LastPoll: time.Duration(s.lastPoll.Load()), ToFresh: s.toFresh.read(),
 	}
@@ -181,6 +189,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // unread on it belongs to no poll any more.
 func (s *Stream) failed(err error) {
 	s.pollErrors.Add(1)
+	why := err.Error()
+	s.trouble.Store(&why)
 	s.disconnect()
 	s.dubious = true
 	pgErr, isServer := errors.AsType[*pgconn.PgError](err)
@@ -259,6 +269,7 @@ func (s *Stream) poll(ctx context.Context, woken bool) error {
 		}
 	}
 	s.timeouts = 0
+	s.trouble.Store(nil)
 	s.polls.Add(1)
 	s.lastPoll.Store(int64(time.Since(began)))
 	if check {

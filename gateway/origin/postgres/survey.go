@@ -64,6 +64,10 @@ func (s *Stream) breakWith(found *survey) {
 		return
 	case known.timeline != found.history.timeline:
 		reason = fmt.Sprintf("the server went from timeline %s to %s", known.timeline, found.history.timeline)
+	case known.incarnation != found.history.incarnation && found.history.incarnation == "":
+		reason = "the record of changes was dropped, or may not be read any more"
+	case known.incarnation == "" && found.history.incarnation != "":
+		reason = "there is a record of changes now"
 	case known.incarnation != found.history.incarnation:
 		reason = "the server recovered from a crash, or is another one"
 	case s.following && found.snapshot.XMax < s.last.XMax:
@@ -131,7 +135,10 @@ func (s *Stream) look(ctx context.Context) (*survey, error) {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '500ms'"); err != nil {
 			return err
 		}
-		var err error
+		err := s.sameDatabase(ctx, tx)
+		if err != nil {
+			return err
+		}
 		if found.schema, err = s.origin.readJudged(ctx, tx); err != nil {
 			return err
 		}
@@ -152,6 +159,23 @@ func (s *Stream) look(ctx context.Context) (*survey, error) {
 		return nil
 	})
 	return found, err
+}
+
+// sameDatabase refuses a StreamURL that leads to another database of the server
+// than URL. Nothing else tells a database from one that was made with it as the
+// template: they share the incarnation and the transaction numbers.
+func (s *Stream) sameDatabase(ctx context.Context, tx pgx.Tx) error {
+	if s.origin.streamTo == s.origin.loadFrom {
+		return nil
+	}
+	var name string
+	if err := tx.QueryRow(ctx, "SELECT pg_catalog.current_database()::pg_catalog.text").Scan(&name); err != nil {
+		return err
+	}
+	if name != s.origin.database {
+		return fmt.Errorf("stream_url leads to the database %s and url to %s; expected the same one", quoteName(name), quoteName(s.origin.database))
+	}
+	return nil
 }
 
 // readGap reads the changes since the last poll; the transaction may have

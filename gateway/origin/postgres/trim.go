@@ -19,15 +19,18 @@ func (s *Stream) trimNow(ctx context.Context, now time.Time) {
 	}
 	s.nextTrim = now.Add(trimInterval)
 	s.helpers.Add(1)
-	// Ends by itself, or when the origin's pool is closed; Run waits.
+	// Ends by itself or with ctx; Run waits.
 	go func() {
 		defer s.helpers.Done()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), trimInterval/2)
+		ctx, cancel := context.WithTimeout(ctx, trimInterval/2)
 		defer cancel()
 		for {
 			var n int64
 			err := s.origin.pool.QueryRow(ctx, "SELECT slipstream.trim($1::pg_catalog.text::pg_catalog.interval, $2::pg_catalog.text::pg_catalog.int4)",
 				fmt.Sprintf("%d seconds", int64(s.origin.cfg.KeepChanges.Seconds())), strconv.Itoa(trimRows)).Scan(&n)
+			if err != nil && ctx.Err() == context.Canceled {
+				return // the gateway ends
+			}
 			if err != nil {
 				s.origin.cfg.Logger.Warn("the change table could not be trimmed", "error", s.origin.wrapError(ctx, "trim", s.origin.loadFrom, err))
 				return
