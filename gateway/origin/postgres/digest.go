@@ -19,14 +19,18 @@ import (
 //   - relfilenode: the table was rewritten (ALTER ... TYPE ... USING, TRUNCATE)
 //   - xmin of pg_class: privileges, row-level security, persistence
 //   - pg_inherits: partitions attached, detached, inheriting tables made
-//   - pg_trigger: a trigger of ownTables disabled, enabled, dropped; xmin changes even if
+//   - pg_trigger: a trigger of ours disabled, enabled, dropped; xmin changes even if
 //     all that happened in one transaction and nothing looks different after it;
-//     on ownTables anybody's, which could swallow rows
+//     on our own tables anybody's, which could swallow rows
 //   - pg_proc: a function replaced
 //   - pg_attribute, pg_enum: columns and labels added, renamed, dropped
 //   - pg_policy: what rows this role sees
 //   - pg_subscription_rel: logical replication fires no statement-level triggers
 //   - pg_rewrite: a view redefined
+//
+// Columns and policies are those of the table that statements name: partitions
+// inherit the columns, and only follow the policies of the table they are read
+// through. That is most of the cost of a table with many partitions.
 //
 // The catalogs' xmin is never frozen away: since 9.4 freezing keeps it.
 const digestSQL = `
@@ -53,9 +57,9 @@ SELECT r.name, pg_catalog.md5(pg_catalog.string_agg(pg_catalog.concat_ws('|', r.
 		LEFT JOIN LATERAL (SELECT pg_catalog.string_agg(e.xmin::pg_catalog.text, '+' ORDER BY e.oid) AS labels
 			FROM pg_catalog.pg_type y JOIN pg_catalog.pg_enum e ON e.enumtypid IN (y.oid, y.typelem, y.typbasetype)
 			WHERE y.oid = a.atttypid) AS e ON true
-		WHERE a.attrelid = r.oid AND a.attnum > 0),
-	(SELECT pg_catalog.string_agg(p.xmin::pg_catalog.text, ';' ORDER BY p.oid) FROM pg_catalog.pg_policy p WHERE p.polrelid = r.oid),
-	(SELECT pg_catalog.string_agg(w.xmin::pg_catalog.text, ';' ORDER BY w.oid) FROM pg_catalog.pg_rewrite w WHERE w.ev_class = r.oid),
+		WHERE r.link = '' AND a.attrelid = r.oid AND a.attnum > 0),
+	(SELECT pg_catalog.string_agg(p.xmin::pg_catalog.text, ';' ORDER BY p.oid) FROM pg_catalog.pg_policy p WHERE r.link = '' AND p.polrelid = r.oid),
+	(SELECT pg_catalog.string_agg(w.xmin::pg_catalog.text, ';' ORDER BY w.oid) FROM pg_catalog.pg_rewrite w WHERE r.link = '' AND w.ev_class = r.oid),
 	(SELECT pg_catalog.string_agg(s.xmin::pg_catalog.text, ';' ORDER BY s.srsubid) FROM pg_catalog.pg_subscription_rel s WHERE s.srrelid = r.oid)
 ), E'\n' ORDER BY r.oid))
 FROM relation r GROUP BY r.name

@@ -17,7 +17,10 @@ func (s *Stream) listen(ctx context.Context) {
 	for pause := time.Second; ctx.Err() == nil; {
 		conn, err := s.origin.streamTo.connect(ctx)
 		if err == nil {
-			err = s.hear(ctx, conn)
+			began := time.Now()
+			if err = s.hear(ctx, conn); time.Since(began) > time.Minute {
+				pause = time.Second
+			}
 		}
 		if ctx.Err() != nil {
 			return

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// maxChanges is how many rows one poll reads. More, such as after a long stop,
+// maxChanges is how many rows one poll goes through. More, such as after a long stop,
 // are quicker to load again than to go through: the resources are flushed. Rows
 // are handed on as they arrive, so the number bounds time and not memory.
 const maxChanges = 200_000
@@ -50,9 +50,9 @@ func changesStatement(s *schema) string {
 			// the changed rows: the planner, which cannot know that there are a
 			// few, would otherwise hash whole tables forty times a second.
 			fmt.Fprintf(&branches, `
-UNION ALL SELECT c.source, d.key, c.xid::pg_catalog.text, c.age
+UNION ALL (SELECT c.source, d.key, c.xid::pg_catalog.text, c.age
 FROM c CROSS JOIN LATERAL (SELECT q.key FROM (%s) AS q(key) OFFSET 0) AS d
-WHERE c.source = %s AND c.key IS NOT NULL`, source.derive, quoteText(source.name))
+WHERE c.source = %s AND c.key IS NOT NULL LIMIT %d)`, source.derive, quoteText(source.name), maxChanges+1)
 		}
 	}
 	// What names every document needs no derivation, whichever source it is of.
@@ -189,7 +189,7 @@ func (r *eventReader) take(apply func([]cache.Event)) {
 func readChanges(rows pgx.Rows, reader *eventReader, judge func(pollHead) error, apply func([]cache.Event), seen func(age time.Duration)) (pollHead, error) {
 	defer rows.Close()
 	var head pollHead
-	first := true
+	first, received := true, 0
 	for rows.Next() {
 		values := rows.RawValues()
 		if len(values) != columns {
@@ -207,6 +207,11 @@ func readChanges(rows pgx.Rows, reader *eventReader, judge func(pollHead) error,
 			if err != nil {
 				return head, err
 			}
+			continue
+		}
+		// One link may lead to a million documents: a currency, a tax rate.
+		if received++; received > maxChanges {
+			head.rows = max(head.rows, received)
 			continue
 		}
 		age, err := reader.add(values)

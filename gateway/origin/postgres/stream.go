@@ -64,6 +64,7 @@ type Stream struct {
 	dubious   bool          // the catalogs must be read before the horizon moves
 	timeouts  int           // polls in a row that ran out of time
 	nextCheck time.Time
+	lastCheck time.Time
 	nextTrim  time.Time
 	lastLog   time.Time
 	helpers   sync.WaitGroup // the listener and the trimmer; Run waits
@@ -71,6 +72,9 @@ type Stream struct {
 	// notified asks for a poll that need not move the horizon; of capacity one.
 	// The listener sends without waiting.
 	notified chan struct{}
+	// verify asks for a poll that moves the horizon; of capacity one. Wake sends
+	// without waiting.
+	verify chan struct{}
 
 	// Atomics: Run and its helpers write, Stats reads.
 	polls, pollErrors, eventCount, voids, surveys, trimmed, wakes, lastPoll atomic.Int64
@@ -98,7 +102,7 @@ type StreamStats struct {
 
 // Stream returns the stream of the origin. clock is the cache's.
 func (o *Origin) Stream(clock cache.Clock) *Stream {
-	return &Stream{origin: o, clock: clock, notified: make(chan struct{}, 1)}
+	return &Stream{origin: o, clock: clock, notified: make(chan struct{}, 1), verify: make(chan struct{}, 1)}
 }
 
 // Stats may be called from any goroutine.
@@ -117,7 +121,12 @@ func (s *Stream) Stats() StreamStats {
 
 // Wake makes the stream poll at once and move the horizon if it can. It may be
 // called from any goroutine, at any rate.
-func (s *Stream) Wake() { s.origin.wakeStream() }
+func (s *Stream) Wake() {
+	select {
+	case s.verify <- struct{}{}:
+	default: // one is asked for already
+	}
+}
 
 // Run polls until ctx is done and returns its cause. A poll that fails is tried
 // again with growing pauses, while the horizon stands still.
@@ -139,10 +148,10 @@ func (s *Stream) Run(ctx context.Context, sink cache.Invalidations) error {
 	defer timer.Stop()
 	backoff := s.origin.cfg.PollInterval
 	for failing := false; ; {
-		wake, notified := s.origin.wake, s.notified
+		wake, verify, notified := s.origin.wake, s.verify, s.notified
 		if failing {
 			// A database in trouble is not helped by more polls.
-			wake, notified = nil, nil
+			wake, verify, notified = nil, nil, nil
 		}
 		woken := false
 		select {
@@ -150,6 +159,10 @@ func (s *Stream) Run(ctx context.Context, sink cache.Invalidations) error {
 			return context.Cause(ctx)
 		case <-timer.C:
 		case <-wake:
+			// Loads that fail ask for a verification, too, at whatever rate.
+			woken = time.Since(s.lastCheck) >= s.origin.cfg.CheckInterval/2
+			s.wakes.Add(1)
+		case <-verify:
 			woken = true
 			s.wakes.Add(1)
 		case <-notified:
@@ -273,10 +286,19 @@ func (s *Stream) poll(ctx context.Context, woken bool) error {
 	s.polls.Add(1)
 	s.lastPoll.Store(int64(time.Since(began)))
 	if check {
-		s.nextCheck = began.Add(s.origin.cfg.CheckInterval - s.origin.cfg.PollInterval/2)
+		s.lastCheck = began
+		s.nextCheck = began.Add(s.checkPause(time.Since(began)) - s.origin.cfg.PollInterval/2)
 	}
 	s.trimNow(ctx, began)
 	return nil
+}
+
+// checkPause is the time between verifications: the configured one, and up to two
+// and a half of it where a verification took so long, because of thousands of
+// partitions, that it would keep a tenth of a core busy.
+func (s *Stream) checkPause(took time.Duration) time.Duration {
+	interval := s.origin.cfg.CheckInterval
+	return max(interval, min(10*took, interval*5/2))
 }
 
 // within does one step of a poll in limited time.
@@ -318,7 +340,7 @@ func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (in
 		if !check {
 			return true, nil
 		}
-		return s.checkAlone(ctx)
+		return s.checkAlone(ctx, sent)
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(s.statement, changesArguments(s.last)...)
@@ -370,8 +392,9 @@ func (s *Stream) trimmedUnread(head pollHead) bool {
 	return head.floor != s.floor && head.floor > s.last.XMin
 }
 
-// checkAlone looks whether the schema is still the one without a change table.
-func (s *Stream) checkAlone(ctx context.Context) (intact bool, err error) {
+// checkAlone looks whether the schema is still the one without a change table. The
+// horizon moves, and means nothing to resources whose promise is lost.
+func (s *Stream) checkAlone(ctx context.Context, sent time.Duration) (intact bool, err error) {
 	rows, err := s.conn.Query(ctx, digestSQL, s.watch.arguments()...)
 	if err != nil {
 		return s.readError(err)
@@ -380,7 +403,11 @@ func (s *Stream) checkAlone(ctx context.Context) (intact bool, err error) {
 	if err != nil {
 		return s.readError(err)
 	}
-	return s.sameDigests(digests), nil
+	if !s.sameDigests(digests) {
+		return false, nil
+	}
+	s.sink.Advance(s.vouched(sent), s.last)
+	return true, nil
 }
 
 func (s *Stream) sameDigests(digests []string) bool {
