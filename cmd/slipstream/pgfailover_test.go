@@ -168,7 +168,9 @@ func (r *pgRun) soak(length time.Duration, faults []pgFault) {
 	for n := 1; time.Since(began) < length; n++ {
 		fault := faults[random.IntN(len(faults))]
 		time.Sleep(between(random, time.Second))
-		r.run(r.whole, fmt.Sprintf("%03d-%s", n, fault.name), fault.do)
+		if !r.run(r.whole, fmt.Sprintf("%03d-%s", n, fault.name), fault.do) {
+			break // what it left behind would be blamed on the next
+		}
 	}
 	r.run(r.whole, "end", (*pgRun).calm)
 	report := r.finish()

@@ -265,8 +265,8 @@ func (r *pgRun) warm() {
 
 // run is one fault: what it does, then the promise regained, then time enough to
 // see whatever was missed.
-func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) {
-	t.Run(name, func(t *testing.T) {
+func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) (ok bool) {
+	return t.Run(name, func(t *testing.T) {
 		outer := r.t
 		r.t = t
 		defer func() { r.t = outer }()

@@ -19,27 +19,28 @@ import (
 // rolled back, a checkpoint is written.
 func (pg *Postgres) Stop(t testing.TB) {
 	t.Helper()
-	pg.shutDown(t, os.Interrupt)
-}
-
-// Crash ends all processes of the server at once and leaves the cluster as it
-// is, to be recovered by the next Restart.
-func (pg *Postgres) Crash(t testing.TB) {
-	t.Helper()
-	pg.shutDown(t, immediateShutdown)
-}
-
-func (pg *Postgres) shutDown(t testing.TB, sig os.Signal) {
-	t.Helper()
-	if err := pg.Signal(sig); err != nil {
+	if err := pg.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	_ = pg.Wait(ctx) // how it ended does not matter
 	if ctx.Err() != nil {
-		t.Fatalf("the server did not end after %v", sig)
+		t.Fatal("the server did not end when it was told to")
 	}
+}
+
+// Crash ends all processes of the server at once and leaves the cluster as it
+// is, to be recovered by the next Restart.
+func (pg *Postgres) Crash(t testing.TB) {
+	t.Helper()
+	if err := pg.Signal(immediateShutdown); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_ = pg.Wait(ctx) // how it ended does not matter
+	pg.Kill()        // the sessions of a server that hangs end with it
 }
 
 // Restart starts the server again, on the same port, after Stop, Crash or Kill.
