@@ -11,7 +11,7 @@ import (
 // figures are those of docs/decisions/0005-postgresql-change-table.md.
 const (
 	costComment = "every statement that writes to these tables now also inserts one row into slipstream.change for each document it changes, " +
-		"up to 10,000 a statement: single-row updates took 17 % fewer a second with one writer, 25 to 33 % fewer with 16"
+		"up to 10,000 a statement: single-row updates took 18 % fewer a second with one writer, 29 % fewer with 16"
 	notifyComment = "with notify, commits that write to these tables wait for one another, in the whole cluster: " +
 		"16 writers went from 23,000 to 5,000 updates a second; PREPARE TRANSACTION fails after such a write"
 )

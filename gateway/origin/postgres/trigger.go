@@ -157,8 +157,32 @@ func (g *group) body(event int, notify bool) string {
 			fmt.Fprintf(&b, "  IF recorded OPERATOR(pg_catalog.>) 0 THEN\n    %s\n  END IF;\n", wake)
 		}
 	}
+	b.WriteString(g.distrust(event, all))
 	b.WriteString("  RETURN NULL;\nEND\n")
 	return b.String()
+}
+
+// distrust writes the part of a function that records a change of all documents
+// where the transition tables of an UPDATE of a partitioned table contradict each
+// other. In PostgreSQL 15.18 a MERGE into such a table that has inserted a row puts
+// that row into NEW TABLE in place of each row it updates from then on: the new
+// parents of moved rows would never be told. Then primary keys are in the old rows
+// and not in the new. An UPDATE of primary keys looks the same, and is flushed in
+// vain. Without a primary key there is no telling: each UPDATE flushes.
+func (g *group) distrust(event int, all string) string {
+	if g.table.kind != 'p' || events[event].name != "UPDATE" {
+		return ""
+	}
+	condition := "EXISTS (SELECT FROM old_rows)"
+	if len(g.table.primaryKey) > 0 {
+		key := make([]string, len(g.table.primaryKey))
+		for i, at := range g.table.primaryKey {
+			key[i] = "r." + quoteName(g.table.columns[at].name)
+		}
+		columns := strings.Join(key, ", ")
+		condition = "EXISTS (SELECT " + columns + " FROM old_rows AS r EXCEPT SELECT " + columns + " FROM new_rows AS r)"
+	}
+	return "  IF " + condition + " THEN\n    " + all + "\n  END IF;\n"
 }
 
 // keys writes the SELECT of what one statement records.

@@ -121,11 +121,12 @@ func testPartitions(t *testing.T, pg *server) {
 		step{`INSERT INTO sale VALUES (1, '2021-05-01')`, recent},
 		step{`UPDATE sale SET note = 'x'`, old + "," + recent},
 		step{`DELETE FROM sale WHERE day = '2021-05-01'`, recent},
-		step{`UPDATE sale SET day = '2021-05-01'`, old + "," + recent}, // moves to another partition
+		// Moves to another partition. A primary key that changes flushes, see distrust.
+		step{`UPDATE sale SET day = '2021-05-01'`, "sales=*," + old + "," + recent},
 		step{`UPDATE sale_new SET note = 'direct'`, recent},
 		step{`DELETE FROM sale_new_0; DELETE FROM sale_new_1`, recent},
 		step{`INSERT INTO sale_old (day, id) VALUES ('2019-05-01', 1)`, old},
-		step{`UPDATE sale_old SET note = 'direct', id = 2`, old + `,sales=["2", "2019-05-01"]`},
+		step{`UPDATE sale_old SET note = 'direct', id = 2`, "sales=*," + old + `,sales=["2", "2019-05-01"]`},
 		step{`TRUNCATE sale_old`, "sales=*"},
 		step{`TRUNCATE sale_new`, "sales=*,sales=*,sales=*"},
 		step{`TRUNCATE sale`, "sales=*,sales=*,sales=*,sales=*,sales=*"},
