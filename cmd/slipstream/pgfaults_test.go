@@ -326,7 +326,7 @@ func (r *pgRun) crash(stopped bool) (lost int) {
 func (r *pgRun) comesBack() {
 	r.t.Helper()
 	time.Sleep(20 * time.Millisecond)
-	testkit.Eventually(r.t, 20*time.Second, func() error {
+	testkit.Eventually(r.t, 2*time.Minute, func() error {
 		c, err := r.dial(r.t.Context())
 		if err != nil {
 			return err
