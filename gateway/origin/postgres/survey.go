@@ -36,9 +36,7 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
 	s.breakWith(found)
 	before := s.adopt(found)
 	if s.following {
-		if err := s.catchUp(found); err != nil {
-			return err
-		}
+		s.catchUp(found)
 	} else {
 		// What was loaded meanwhile was read before this snapshot, and what
 		// changed in between goes unheard.
@@ -108,13 +106,12 @@ func (s *Stream) adopt(found *survey) (before *schema) {
 }
 
 // catchUp applies what changed between the last poll and the survey.
-func (s *Stream) catchUp(found *survey) error {
+func (s *Stream) catchUp(found *survey) {
 	if !found.schema.tracked || s.trimmedUnread(found.pollHead) || found.rows > maxChanges || s.timeouts >= slowPolls {
 		s.flushAll()
-		return nil
+		return
 	}
 	s.apply(found.events)
-	return nil
 }
 
 // survey is what one look at the database shows.
