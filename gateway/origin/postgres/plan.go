@@ -8,7 +8,7 @@ import (
 )
 
 // What triggers cost, for the comment on the first function of a plan. The
-// figures are those of docs/decisions/0005-postgresql-change-table.md.
+// figures are those of docs/PERFORMANCE.md, NOTIFY those of decision 0005.
 const (
 	costComment = "every statement that writes to these tables now also inserts one row into slipstream.change for each document it changes, " +
 		"up to 10,000 a statement: single-row updates took 18 % fewer a second with one writer, 29 % fewer with 16"
