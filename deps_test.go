@@ -50,7 +50,7 @@ gateway/tier/memory       < cache                                  | github.com/
 gateway/tier/disk         < cache                                  | go.etcd.io/bbolt
 gateway/tier/redis        < cache redis
 gateway/tier/tarantool    < cache tarantool
-gateway/origin            <
+gateway/origin            < gateway/resource
 gateway/origin/sqlite     < cache gateway/resource gateway/origin  | github.com/ncruces/go-sqlite3
 gateway/origin/postgres   < cache gateway/resource gateway/origin  | github.com/jackc/pgx/v5
 gateway/admin             < cache gateway/config gateway/resource  | github.com/prometheus/client_golang

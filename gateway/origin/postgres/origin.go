@@ -220,13 +220,8 @@ func (o *Origin) refuseNewKeys(s *schema) {
 		if c.err != nil || i >= len(o.keys) {
 			continue
 		}
-		for j := range c.key {
-			if c.key[j].Kind != o.keys[i][j].Kind {
-				c.err = &origin.SchemaError{Resource: c.resource.Name, Line: c.resource.Line, Problem: fmt.Sprintf(
-					"key column %s was of kind %s when the gateway started and now is of kind %s; restart it",
-					c.key[j].Name, o.keys[i][j].Kind, c.key[j].Kind)}
-				break
-			}
+		if err := origin.RefuseNewKinds(c.resource, o.keys[i], c.key); err != nil {
+			c.err = err
 		}
 	}
 }
