@@ -1,0 +1,85 @@
+package buf_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+func TestGetHasTheCapacity(t *testing.T) {
+	for _, n := range []int{0, 1, 511, 512, 513, 4096, 65537, buf.MaxPooled, buf.MaxPooled + 1} {
+		b := buf.Get(n)
+		if len(b) != 0 || cap(b) < n {
+			t.Errorf("Get(%d): len %d cap %d", n, len(b), cap(b))
+		}
+		buf.Put(b)
+	}
+	buf.Put(nil)
+	buf.Put(make([]byte, 700)) // of no class
+	if b := buf.Get(600); cap(b) != 1024 {
+		t.Errorf("Get(600) has cap %d, want the class 1024", cap(b))
+	}
+}
+
+func TestGetAndPutAllocateNothing(t *testing.T) {
+	buf.Put(buf.Get(4096))
+	if n := testing.AllocsPerRun(1000, func() { buf.Put(buf.Get(4096)) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// The chain against a plain slice, under random operations.
+func TestChainEqualsASlice(t *testing.T) {
+	r := testkit.Rand(t)
+	var c buf.Chain
+	var want []byte
+	next := byte(0)
+	fill := func(b []byte) []byte {
+		for i := range b {
+			next++
+			b[i] = next
+		}
+		return b
+	}
+	for range 20_000 {
+		switch r.IntN(6) {
+		case 0, 1:
+			p := fill(make([]byte, r.IntN(300)))
+			c.Append(p)
+			want = append(want, p...)
+		case 2:
+			p := fill(buf.Get(1 << r.IntN(18))[:r.IntN(500)])
+			want = append(want, p...)
+			c.Link(p)
+		case 3:
+			n := r.IntN(c.Len() + 1)
+			c.Consume(n)
+			want = want[n:]
+		case 4:
+			var spans []buf.Span
+			var kept []byte
+			at := 0
+			for at < len(want) && r.IntN(4) > 0 {
+				from := at + r.IntN(len(want)-at)
+				to := from + r.IntN(len(want)-from) + 1
+				to = min(to, len(want))
+				spans = append(spans, buf.Span{From: from, To: to})
+				kept = append(kept, want[at:from]...)
+				at = to
+			}
+			want = append(kept, want[at:]...)
+			c.Cut(spans)
+		case 5:
+			if r.IntN(50) == 0 {
+				c.Reset()
+				c.Shrink()
+				want = nil
+			}
+		}
+		if c.Len() != len(want) || !bytes.Equal(bytes.Join(c.Segments(), nil), want) {
+			t.Fatalf("chain of %d bytes differs from the slice of %d", c.Len(), len(want))
+		}
+	}
+}
