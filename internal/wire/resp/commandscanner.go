@@ -1,0 +1,206 @@
+package resp
+
+// CommandScanner cuts the commands that a client sends off a growing buffer:
+// arrays of bulk strings, and inline commands, which are lines of words that a
+// person types. Like [Scanner] it looks at each byte once.
+//
+// The zero value is ready for use. Of its [Limits] it heeds Bulk, the length of
+// an argument; Line, that of an inline command; Elements, the number of
+// arguments; and Frame.
+type CommandScanner struct {
+	limits Limits // resolved, or all zero; immutable after the first Scan
+
+	// The command under way, whose first byte is the first of the buffer.
+	busy bool
+	at   int    // where the next line begins
+	seen int    // bytes of that line that hold no line end
+	body int    // where the argument under way ends, its CR LF included; 0 if none
+	left int    // arguments to come
+	ends []span // of the arguments so far
+	err  error  // returned for ever
+
+	args  [][]byte // what Scan returned last
+	words []byte   // inline arguments without their quotes
+}
+
+// span is a range of the buffer.
+type span struct{ from, to int }
+
+// keptArgs is how many arguments a scanner keeps room for between commands: 4096
+// take 160 KiB.
+const keptArgs = 4096
+
+// NewCommandScanner returns a scanner with limits of its own.
+func NewCommandScanner(l Limits) *CommandScanner {
+	return &CommandScanner{limits: l.resolved()}
+}
+
+// Scan looks at b, whose first byte is the first of a command. With [Done], n is
+// the length of the command and args are its words; they are valid until the
+// next call, and as long as b is not changed. There are none in an empty line
+// and in an empty or null array, which servers pass over without an answer.
+// With [More] the caller calls again with the same bytes and further ones; n is
+// the least length that the command will have, more than len(b).
+//
+// The error is a [*ProtocolError]. It is final: each later call returns it again.
+func (s *CommandScanner) Scan(b []byte) (n int, args [][]byte, v Verdict, err error) {
+	if s.err != nil {
+		return 0, nil, More, s.err
+	}
+	if !s.busy {
+		s.begin()
+	}
+	whole, wrong := s.step(b)
+	if wrong != nil {
+		s.err = wrong
+		return 0, nil, More, wrong
+	}
+	if !whole {
+		return max(len(b)+1, s.need()), nil, More, nil
+	}
+	s.busy = false
+	for _, e := range s.ends {
+		s.args = append(s.args, b[e.from:e.to:e.to])
+	}
+	return s.at, s.args, Done, nil
+}
+
+// begin prepares for the first byte of a command.
+func (s *CommandScanner) begin() {
+	if s.limits.Frame == 0 {
+		s.limits = Limits{}.resolved()
+	}
+	if cap(s.ends) > keptArgs {
+		s.ends = nil
+	}
+	if cap(s.args) > keptArgs {
+		s.args = nil
+	}
+	clear(s.args)
+	*s = CommandScanner{limits: s.limits, busy: true, ends: s.ends[:0], args: s.args[:0], words: s.words[:0]}
+}
+
+// leastArg is the fewest bytes of an argument: "$0\r\n\r\n".
+const leastArg = 6
+
+// need returns the least length of the command, as far as it is known.
+func (s *CommandScanner) need() int { return max(s.at, s.body) + leastArg*s.left }
+
+// step reads on and returns true at the end of the command.
+func (s *CommandScanner) step(b []byte) (bool, *ProtocolError) {
+	if len(b) == 0 {
+		return false, nil
+	}
+	if b[0] != byte(Array) {
+		return s.inline(b)
+	}
+	if s.at == 0 {
+		if whole, err := s.count(b); err != nil || !whole {
+			return false, err
+		}
+	}
+	for s.left > 0 || s.body > 0 {
+		if s.body == 0 {
+			if whole, err := s.argument(b); err != nil || !whole {
+				return false, err
+			}
+		}
+		if len(b) < s.body {
+			return false, nil
+		}
+		end := s.body - 2
+		if b[end] != '\r' || b[end+1] != '\n' {
+			return false, errLineEnd(end, b[end:s.body])
+		}
+		s.ends = append(s.ends, span{s.at, end})
+		s.at, s.body = s.body, 0
+	}
+	return true, nil
+}
+
+// line returns the line at s.at without its first byte and its end; it is nil
+// if more bytes are needed.
+func (s *CommandScanner) line(b []byte, k Kind) ([]byte, *ProtocolError) {
+	start := s.at
+	if start >= len(b) {
+		return nil, nil
+	}
+	if Kind(b[start]) != k {
+		return nil, &ProtocolError{Offset: start, Wrong: "byte " + quoted(b[start:start+1]), Expected: k.String()}
+	}
+	end, state := lineEnd(b, start+1+s.seen, start+1+longestNumber)
+	switch state {
+	case lineOpen:
+		s.seen = end - start - 1
+		return nil, nil
+	case lineBroken, lineTooLong:
+		return nil, lineError(b, start, end, state, longestNumber)
+	}
+	s.at, s.seen = end+2, 0
+	return b[start+1 : end : end], nil
+}
+
+// count reads the number of arguments.
+func (s *CommandScanner) count(b []byte) (bool, *ProtocolError) {
+	line, err := s.line(b, Array)
+	if line == nil {
+		return false, err
+	}
+	n := parseCount(line)
+	switch {
+	case n == null:
+		return true, nil
+	case n < 0:
+		return false, errText(0, Array, line)
+	case n > s.limits.Elements:
+		return false, errTooLong(0, "arguments", n, s.limits.Elements)
+	}
+	s.left = n
+	return true, s.checkSize(0)
+}
+
+// argument reads the length of an argument.
+func (s *CommandScanner) argument(b []byte) (bool, *ProtocolError) {
+	start := s.at
+	line, err := s.line(b, BulkString)
+	if line == nil {
+		return false, err
+	}
+	n := parseCount(line)
+	if n < 0 {
+		return false, errText(start, BulkString, line)
+	}
+	if n > s.limits.Bulk {
+		return false, errTooLong(start, "argument of", n, s.limits.Bulk)
+	}
+	s.left--
+	s.body = s.at + n + 2
+	return true, s.checkSize(start)
+}
+
+func (s *CommandScanner) checkSize(start int) *ProtocolError {
+	if need := s.need(); need > s.limits.Frame {
+		return errTooLong(start, "command of", need, s.limits.Frame)
+	}
+	return nil
+}
+
+// inline reads a line of words. LF alone ends it as well: people type with nc.
+func (s *CommandScanner) inline(b []byte) (bool, *ProtocolError) {
+	window := b[:min(len(b), s.limits.Line+2)]
+	for s.seen < len(window) && window[s.seen] != '\n' {
+		s.seen++
+	}
+	if s.seen == len(window) {
+		if len(b) > len(window) {
+			return false, &ProtocolError{Wrong: "inline command " + quoted(b), Expected: "LF after at most " + itoa(s.limits.Line) + " bytes"}
+		}
+		return false, nil
+	}
+	s.at = s.seen + 1
+	line := b[:s.seen]
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return true, s.split(line)
+}

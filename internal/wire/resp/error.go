@@ -1,0 +1,86 @@
+package resp
+
+import (
+	"errors"
+	"strconv"
+)
+
+// ErrTruncated is what an error of [Parse] or [Decoder] is (errors.Is) if the
+// input ends inside a value, and could be the begin of a valid message.
+var ErrTruncated = errors.New("resp: the input ends inside a value")
+
+// ErrEndOfFrame is returned by [Decoder.Next] after the last value.
+var ErrEndOfFrame = errors.New("resp: no further value in the message")
+
+// ProtocolError says that bytes are not RESP, or break a limit. After it the
+// connection is of no use: nobody knows where the next message begins.
+type ProtocolError struct {
+	// Offset counts from the first byte of the message, or from the first one
+	// given to the function.
+	Offset int
+	// Wrong is what stands there, Expected what could have.
+	Wrong, Expected string
+
+	truncated bool
+}
+
+// Error implements error.
+func (e *ProtocolError) Error() string {
+	return "resp: " + e.Wrong + " at offset " + strconv.Itoa(e.Offset) + ", expected " + e.Expected
+}
+
+// Is reports whether e is [ErrTruncated].
+func (e *ProtocolError) Is(target error) bool { return e.truncated && target == ErrTruncated }
+
+func truncated(offset int, expected string) *ProtocolError {
+	return &ProtocolError{Offset: offset, Wrong: "the input ends", Expected: expected, truncated: true}
+}
+
+// quoted returns the begin of p as a Go string literal. A peer's garbage does
+// not get into a log at full length.
+func quoted(p []byte) string {
+	const enough = 40
+	if len(p) > enough {
+		return strconv.Quote(string(p[:enough])) + "..."
+	}
+	return strconv.Quote(string(p))
+}
+
+func errUnknownKind(offset int, k byte) *ProtocolError {
+	return &ProtocolError{Offset: offset, Wrong: "byte " + quoted([]byte{k}), Expected: "one that begins a value"}
+}
+
+func errMisplaced(offset int, k Kind) *ProtocolError {
+	return &ProtocolError{Offset: offset, Wrong: k.String(), Expected: "a value"}
+}
+
+func errText(offset int, k Kind, line []byte) *ProtocolError {
+	e := &ProtocolError{Offset: offset, Wrong: k.String() + " " + quoted(line)}
+	switch k {
+	case Integer:
+		e.Expected = "a decimal number of 64 bits"
+	case Double:
+		e.Expected = "a decimal number, inf, -inf or nan"
+	case BigNumber:
+		e.Expected = "a decimal number"
+	case Boolean:
+		e.Expected = "t or f"
+	case Null, End:
+		e.Expected = "nothing before CR LF"
+	default:
+		e.Expected = "a count"
+	}
+	return e
+}
+
+func errTooLong(offset int, what string, n, limit int) *ProtocolError {
+	return &ProtocolError{Offset: offset, Wrong: what + " " + strconv.Itoa(n), Expected: "at most " + strconv.Itoa(limit)}
+}
+
+func errDepth(offset, limit int) *ProtocolError {
+	return errTooLong(offset, "nesting depth", limit+1, limit)
+}
+
+func errLineEnd(offset int, got []byte) *ProtocolError {
+	return &ProtocolError{Offset: offset, Wrong: quoted(got), Expected: "CR LF"}
+}

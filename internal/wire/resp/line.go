@@ -1,0 +1,77 @@
+package resp
+
+import "math/bits"
+
+// lineState is what came out of looking for the end of a line.
+type lineState uint8
+
+const (
+	lineWhole   lineState = iota // CR LF found
+	lineOpen                     // neither found: more bytes are needed
+	lineBroken                   // CR without LF, or LF without CR
+	lineTooLong                  // no CR up to the limit
+)
+
+// lineEnd looks for CR LF in b[from:]; the CR may be at limit at the latest. It
+// returns where the CR is, or the offset to go on from with more bytes, or where
+// the line is broken.
+func lineEnd(b []byte, from, limit int) (int, lineState) {
+	window := b[:min(len(b), limit+1)]
+	i := from + indexLineEnd(window[min(from, len(window)):])
+	switch {
+	case i < from: // not found
+		if len(b) > limit {
+			return limit, lineTooLong
+		}
+		return len(b), lineOpen
+	case b[i] == '\n':
+		return i, lineBroken
+	case i+1 == len(b):
+		return i, lineOpen
+	case b[i+1] != '\n':
+		return i, lineBroken
+	}
+	return i, lineWhole
+}
+
+// indexLineEnd returns the index of the first CR or LF of b, or -1. It looks at
+// eight bytes at a time: a line of 64 KiB is the longest that is let through.
+func indexLineEnd(b []byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		w := load8(b[i:])
+		// The high bit of each byte below 14; exact for the lowest one.
+		below := (w - ones*('\r'+1)) &^ w & highs
+		if below == 0 {
+			continue
+		}
+		for j := i + bits.TrailingZeros64(below)/8; j < i+8; j++ {
+			if b[j] == '\r' || b[j] == '\n' {
+				return j
+			}
+		}
+	}
+	for ; i < len(b); i++ {
+		if b[i] == '\r' || b[i] == '\n' {
+			return i
+		}
+	}
+	return -1
+}
+
+// load8 is one load instruction.
+func load8(b []byte) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
+
+// lineError describes a line that is broken or too long. The line begins at
+// start with its kind.
+func lineError(b []byte, start, at int, state lineState, limit int) *ProtocolError {
+	if state == lineTooLong {
+		return &ProtocolError{Offset: start, Wrong: "line " + quoted(b[start:at]), Expected: "CR LF after at most " + itoa(limit) + " bytes"}
+	}
+	return errLineEnd(at, b[at:min(len(b), at+2)])
+}

@@ -1,0 +1,162 @@
+package resp
+
+// AppendSimpleString appends a line of text. CR and LF, which it cannot hold,
+// become spaces.
+func AppendSimpleString(b []byte, s string) []byte { return appendLine(b, SimpleString, s) }
+
+// AppendError appends a line with an error: a code in capitals, a space and a
+// message. CR and LF become spaces.
+func AppendError(b []byte, s string) []byte { return appendLine(b, SimpleError, s) }
+
+func appendLine[T string | []byte](b []byte, k Kind, text T) []byte {
+	from := len(b) + 1
+	b = append(append(b, byte(k)), text...)
+	for i := from; i < len(b); i++ {
+		if b[i] == '\r' || b[i] == '\n' {
+			b[i] = ' '
+		}
+	}
+	return append(b, '\r', '\n')
+}
+
+// AppendInt appends an integer.
+func AppendInt(b []byte, v int64) []byte {
+	b = appendInt(append(b, byte(Integer)), v)
+	return append(b, '\r', '\n')
+}
+
+// AppendNull appends the null of RESP3.
+func AppendNull(b []byte) []byte { return append(b, "_\r\n"...) }
+
+// AppendNullBulk appends the null bulk string of RESP2.
+func AppendNullBulk(b []byte) []byte { return append(b, "$-1\r\n"...) }
+
+// AppendNullArray appends the null array of RESP2.
+func AppendNullArray(b []byte) []byte { return append(b, "*-1\r\n"...) }
+
+// AppendBool appends a boolean.
+func AppendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, "#t\r\n"...)
+	}
+	return append(b, "#f\r\n"...)
+}
+
+// AppendDouble appends a double in as few digits as read back to the same number.
+func AppendDouble(b []byte, v float64) []byte {
+	b = appendFloat(append(b, byte(Double)), v)
+	return append(b, '\r', '\n')
+}
+
+// AppendBigNumber appends an integer of any size: digits, with a sign or not.
+// CR and LF become spaces; nothing else is checked.
+func AppendBigNumber(b []byte, digits string) []byte { return appendLine(b, BigNumber, digits) }
+
+// AppendBulkError appends an error of any bytes.
+func AppendBulkError(b []byte, p []byte) []byte { return appendBody(b, BulkError, p) }
+
+func appendBody(b []byte, k Kind, p []byte) []byte {
+	b = append(appendHeader(b, k, len(p)), p...)
+	return append(b, '\r', '\n')
+}
+
+// AppendVerbatim appends text of a format, such as txt or mkd.
+func AppendVerbatim(b []byte, format [3]byte, p []byte) []byte {
+	b = appendHeader(b, VerbatimString, 4+len(p))
+	b = append(b, format[0], format[1], format[2], ':')
+	b = append(b, p...)
+	return append(b, '\r', '\n')
+}
+
+// AppendMapHeader appends the begin of a map of n pairs: keys and values follow
+// in turns.
+func AppendMapHeader(b []byte, n int) []byte { return appendHeader(b, Map, n) }
+
+// AppendSetHeader appends the begin of a set of n elements.
+func AppendSetHeader(b []byte, n int) []byte { return appendHeader(b, Set, n) }
+
+// AppendPushHeader appends the begin of out-of-band data of n elements, of which
+// the first is a string that says what it is.
+func AppendPushHeader(b []byte, n int) []byte { return appendHeader(b, Push, n) }
+
+// AppendAttributeHeader appends the begin of n pairs that describe the value
+// behind them.
+func AppendAttributeHeader(b []byte, n int) []byte { return appendHeader(b, Attribute, n) }
+
+// AppendStreamedString appends the begin of a string in parts; parts of
+// [AppendStreamedPart] follow, and [AppendStreamedStringEnd].
+func AppendStreamedString(b []byte) []byte { return append(b, "$?\r\n"...) }
+
+// AppendStreamedPart appends a part of a streamed string. Nothing is appended
+// for an empty one, which would end the string.
+func AppendStreamedPart(b []byte, p []byte) []byte {
+	if len(p) == 0 {
+		return b
+	}
+	return appendBody(b, part, p)
+}
+
+// AppendStreamedStringEnd appends the end of a streamed string.
+func AppendStreamedStringEnd(b []byte) []byte { return append(b, ";0\r\n"...) }
+
+// AppendStreamedArray appends the begin of an array without a count; its
+// elements follow, and [AppendStreamedEnd].
+func AppendStreamedArray(b []byte) []byte { return append(b, "*?\r\n"...) }
+
+// AppendStreamedMap appends the begin of a map without a count.
+func AppendStreamedMap(b []byte) []byte { return append(b, "%?\r\n"...) }
+
+// AppendStreamedSet appends the begin of a set without a count.
+func AppendStreamedSet(b []byte) []byte { return append(b, "~?\r\n"...) }
+
+// AppendStreamedEnd appends the end of an aggregate without a count.
+func AppendStreamedEnd(b []byte) []byte { return append(b, ".\r\n"...) }
+
+// AppendValue appends a whole value with its attributes. Strings are sent with
+// their length and aggregates with their count. Kinds that do not exist are sent
+// as nulls, and so is an odd element at the end of a map: a key without a value
+// gets a null.
+func AppendValue(b []byte, v Value) []byte {
+	if len(v.Attr) > 0 {
+		b = appendElems(AppendAttributeHeader(b, (len(v.Attr)+1)/2), v.Attr, true)
+	}
+	switch v.Kind {
+	case SimpleString, SimpleError, BigNumber:
+		return appendLine(b, v.Kind, v.Str)
+	case Integer:
+		return AppendInt(b, v.Int)
+	case BulkString:
+		if v.Null {
+			return AppendNullBulk(b)
+		}
+		return AppendBulk(b, v.Str)
+	case BulkError:
+		return AppendBulkError(b, v.Str)
+	case VerbatimString:
+		return AppendVerbatim(b, v.Format, v.Str)
+	case Boolean:
+		return AppendBool(b, v.Bool)
+	case Double:
+		return AppendDouble(b, v.Float)
+	case Array:
+		if v.Null {
+			return AppendNullArray(b)
+		}
+		return appendElems(AppendArrayHeader(b, len(v.Elems)), v.Elems, false)
+	case Set, Push:
+		return appendElems(appendHeader(b, v.Kind, len(v.Elems)), v.Elems, false)
+	case Map:
+		return appendElems(AppendMapHeader(b, (len(v.Elems)+1)/2), v.Elems, true)
+	}
+	return AppendNull(b)
+}
+
+func appendElems(b []byte, elems []Value, inPairs bool) []byte {
+	for _, e := range elems {
+		b = AppendValue(b, e)
+	}
+	if inPairs && len(elems)%2 != 0 {
+		b = AppendNull(b)
+	}
+	return b
+}

@@ -1,0 +1,520 @@
+package resp
+
+// Scanner cuts the messages that a server sends off a growing buffer. It checks
+// their grammar in full, so that what it cut can be decoded without an error,
+// and their size against [Limits]. It remembers how far it looked: a message
+// that arrives in many pieces is read once, whatever the pieces.
+//
+// The zero value is ready for use and has the default limits.
+type Scanner struct {
+	// Immutable after the first Scan.
+	limits Limits // resolved, or all zero
+	quick  int    // messages below this size are within all limits
+
+	// The message under way, whose first byte is the first of the buffer.
+	busy     bool   // there is one
+	done     bool   // its last value is complete
+	push     bool   // it is a push
+	inParts  bool   // parts of a streamed string follow
+	attr     bool   // an attribute was read: its value must follow
+	verbatim bool   // the body is one
+	at       int    // where the next first line begins
+	seen     int    // bytes of that line, without the kind, that hold no line end
+	body     int    // where the body under way ends, its CR LF included; 0 if none
+	left     int    // values and ends that must follow at least
+	elements int    // counted so far
+	stream   int    // one more than where the outermost value without a count begins; 0 if none
+	outside  int    // left, when that value began
+	open     []open // aggregates that are not complete, outermost first
+	err      error  // returned for ever
+}
+
+// open is an aggregate that is not complete.
+type open struct {
+	left int // elements to come, or streamed
+	kind Kind
+	odd  bool // streamed maps: the number of elements so far is odd
+	// aside is set for a push inside an aggregate that is not an element of it.
+	aside bool
+}
+
+// NewScanner returns a scanner with limits of its own.
+func NewScanner(l Limits) *Scanner {
+	s := &Scanner{}
+	s.setLimits(l)
+	return s
+}
+
+func (s *Scanner) setLimits(l Limits) {
+	s.limits = l.resolved()
+	s.quick = min(s.limits.Bulk, s.limits.Line, s.limits.Frame)
+}
+
+// Scan looks at b, whose first byte is the first of a message. With [Done], or
+// [Push] if the message is out-of-band data, n is its length, attributes in
+// front of it included; the next call gets what follows it. With [More] the
+// caller calls again with the same bytes and further ones; n is then the
+// least length that the message will have, so that room is made once: more than
+// len(b), and exact if only the body of one string is missing.
+//
+// The error is a [*ProtocolError]. It is final: each later call returns it
+// again. RESP2 has no pushes: its published messages are arrays, which are Done.
+//
+// Redis 6 may send an invalidation push between the elements of an array
+// (redis/redis#8935). It belongs to the message around it, and is no element.
+func (s *Scanner) Scan(b []byte) (n int, v Verdict, err error) {
+	// What nearly all messages are.
+	if !s.busy && len(b) > 3 {
+		switch b[0] {
+		case '$':
+			if _, n = quickBulk(b, s.quick); n > 0 {
+				return n, Done, nil
+			}
+		case '+':
+			if n = quickLine(b, s.quick); n > 0 {
+				return n, Done, nil
+			}
+		case ':':
+			if n = quickInt(b, s.quick); n > 0 {
+				return n, Done, nil
+			}
+		}
+	}
+	return s.scan(b)
+}
+
+// quickBulk returns where the body of the bulk string that b begins with begins,
+// and where the string ends; or 0 if it has to be looked at with more care: one
+// that is not whole, not valid, or not below the limit.
+func quickBulk(b []byte, limit int) (body, end int) {
+	i, n := 1, 0
+	// Seven digits cannot overflow.
+	for i < len(b) && i <= 7 {
+		c := b[i] - '0'
+		if c > 9 {
+			break
+		}
+		n = n*10 + int(c)
+		i++
+	}
+	end = i + n + 4
+	if end > len(b) || end > limit || i == 1 || (b[1] == '0' && i > 2) {
+		return 0, 0
+	}
+	if b[i] != '\r' || b[i+1] != '\n' || b[end-2] != '\r' || b[end-1] != '\n' {
+		return 0, 0
+	}
+	return i + 2, end
+}
+
+// quickLine is quickBulk for simple strings.
+func quickLine(b []byte, limit int) int {
+	// Longer ones are rare.
+	for i := 1; i < len(b)-1 && i < 32 && i < limit; i++ {
+		if b[i] == '\r' && b[i+1] == '\n' {
+			return i + 2
+		}
+		if b[i] < ' ' {
+			return 0
+		}
+	}
+	return 0
+}
+
+// quickInt is quickBulk for integers of up to 18 digits.
+func quickInt(b []byte, limit int) int {
+	i := 1
+	if b[1] == '-' {
+		i = 2
+	}
+	from := i
+	for i < len(b) && b[i]-'0' <= 9 {
+		i++
+	}
+	if i == from || i-from > 18 || i+2 > len(b) || i+2 > limit || b[i] != '\r' || b[i+1] != '\n' {
+		return 0
+	}
+	return i + 2
+}
+
+func (s *Scanner) scan(b []byte) (int, Verdict, error) {
+	if s.err != nil {
+		return 0, More, s.err
+	}
+	if !s.busy {
+		s.begin()
+	}
+	for !s.done {
+		whole, err := s.step(b)
+		if err != nil {
+			s.err = err
+			return 0, More, err
+		}
+		if !whole {
+			return max(len(b)+1, s.need()), More, nil
+		}
+	}
+	n, v := s.at, Done
+	if s.push {
+		v = Push
+	}
+	s.busy = false
+	return n, v, nil
+}
+
+// begin prepares for the first byte of a message.
+func (s *Scanner) begin() {
+	if s.limits.Frame == 0 {
+		s.setLimits(Limits{})
+	}
+	*s = Scanner{limits: s.limits, quick: s.quick, open: s.open[:0], busy: true, left: 1}
+}
+
+// need returns the least length of the message, as far as it is known. It
+// cannot overflow: at is at most Frame and a line, a body is at most Bulk or
+// Streamed beyond it, and left is at most Elements and Depth.
+func (s *Scanner) need() int { return max(s.at, s.body) + least*s.left }
+
+// step reads a first line, or a body. It returns false if more bytes are needed.
+func (s *Scanner) step(b []byte) (bool, *ProtocolError) {
+	if s.body > 0 {
+		if len(b) < s.body {
+			return false, nil
+		}
+		return true, s.endBody(b)
+	}
+	start := s.at
+	if start >= len(b) {
+		return false, nil
+	}
+	k := Kind(b[start])
+	if k == BulkString && !s.inParts {
+		if _, n := quickBulk(b[start:], s.quick); n > 0 {
+			return true, s.quickElement(n)
+		}
+	}
+	most := k.lineLimit(s.limits.Line)
+	if most < 0 {
+		return false, errUnknownKind(start, b[start])
+	}
+	end, state := lineEnd(b, start+1+s.seen, start+1+most)
+	if state != lineWhole {
+		if state == lineOpen {
+			s.seen = end - start - 1
+			return false, nil
+		}
+		return false, lineError(b, start, end, state, most)
+	}
+	if k == Push && len(s.open) > 0 {
+		aside, known := isInvalidation(b[end+2:])
+		if !known {
+			s.seen = end - start - 1
+			return false, nil
+		}
+		s.at, s.seen = end+2, 0
+		return true, s.aggregate(k, b[start+1:end], start, aside)
+	}
+	s.at, s.seen = end+2, 0
+	return true, s.line(k, b[start+1:end], start)
+}
+
+// quickElement counts a bulk string of n bytes that quickBulk found.
+func (s *Scanner) quickElement(n int) *ProtocolError {
+	start := s.at
+	if err := s.enter(BulkString, start); err != nil {
+		return err
+	}
+	s.at += n
+	if err := s.checkSize(start); err != nil {
+		return err
+	}
+	s.settle()
+	return nil
+}
+
+// invalidation is how the push begins, behind its count, that says which keys
+// have changed.
+const invalidation = "$10\r\ninvalidate\r\n"
+
+// isInvalidation says whether b begins like an invalidation; known is false if
+// that takes more bytes.
+func isInvalidation(b []byte) (is, known bool) {
+	n := min(len(b), len(invalidation))
+	if string(b[:n]) != invalidation[:n] {
+		return false, true
+	}
+	return true, n == len(invalidation)
+}
+
+// line reads the first line of a value that begins at start.
+func (s *Scanner) line(k Kind, line []byte, start int) *ProtocolError {
+	if s.inParts {
+		return s.part(k, line, start)
+	}
+	switch k {
+	case BulkString, BulkError, VerbatimString:
+		return s.bulk(k, line, start)
+	case Array, Map, Set, Attribute, Push:
+		return s.aggregate(k, line, start, false)
+	case End:
+		return s.end(line, start)
+	case part:
+		return errMisplaced(start, k)
+	}
+	if err := s.enter(k, start); err != nil {
+		return err
+	}
+	if !validText(k, line) {
+		return errText(start, k, line)
+	}
+	if err := s.checkSize(start); err != nil {
+		return err
+	}
+	s.settle()
+	return nil
+}
+
+// validText says whether the line of a value without a count is right.
+func validText(k Kind, line []byte) bool {
+	switch k {
+	case Integer:
+		_, ok := parseInt(line)
+		return ok
+	case Double:
+		return isFloat(line)
+	case BigNumber:
+		return isBigNumber(line)
+	case Boolean:
+		return len(line) == 1 && (line[0] == 't' || line[0] == 'f')
+	case Null:
+		return len(line) == 0
+	}
+	return true
+}
+
+// enter counts a value that begins at start.
+func (s *Scanner) enter(k Kind, start int) *ProtocolError {
+	s.attr = false
+	if len(s.open) == 0 {
+		s.push = k == Push
+		s.left--
+		return nil
+	}
+	if s.open[len(s.open)-1].left != streamed {
+		s.left--
+		return nil
+	}
+	if s.elements == s.limits.Elements {
+		return errTooLong(start, "elements", s.elements+1, s.limits.Elements)
+	}
+	s.elements++
+	return nil
+}
+
+// settle counts a value that is complete at the aggregate around it, and the
+// aggregates that are complete with it.
+func (s *Scanner) settle() {
+	for len(s.open) > 0 {
+		top := &s.open[len(s.open)-1]
+		if top.left == streamed {
+			top.odd = !top.odd
+			return
+		}
+		if top.left--; top.left > 0 {
+			return
+		}
+		s.open = s.open[:len(s.open)-1]
+		if top.kind == Attribute {
+			s.attr = true
+			return
+		}
+		if top.aside {
+			return
+		}
+	}
+	s.done = true
+}
+
+// checkSize compares what the message will have at least with the limits.
+func (s *Scanner) checkSize(start int) *ProtocolError {
+	need := s.need()
+	if need > s.limits.Frame {
+		return errTooLong(start, "message of", need, s.limits.Frame)
+	}
+	if s.stream > 0 {
+		if inside := need - (s.stream - 1) - least*s.outside; inside > s.limits.Streamed {
+			return errTooLong(start, "streamed value of", inside, s.limits.Streamed)
+		}
+	}
+	return nil
+}
+
+// bulk reads the count of a string.
+func (s *Scanner) bulk(k Kind, line []byte, start int) *ProtocolError {
+	if err := s.enter(k, start); err != nil {
+		return err
+	}
+	n := parseCount(line)
+	switch {
+	case n == null && k == BulkString:
+		if err := s.checkSize(start); err != nil {
+			return err
+		}
+		s.settle()
+		return nil
+	case n == streamed && k == BulkString:
+		s.inParts = true
+		s.beginStream(start)
+		s.left++ // the last part
+		return s.checkSize(start)
+	case n < 0:
+		return errText(start, k, line)
+	case n > s.limits.Bulk:
+		return errTooLong(start, k.String()+" of", n, s.limits.Bulk)
+	case n < 4 && k == VerbatimString:
+		return &ProtocolError{Offset: start, Wrong: "verbatim string of " + itoa(n), Expected: "at least 4"}
+	}
+	s.verbatim = k == VerbatimString
+	s.body = s.at + n + 2
+	return s.checkSize(start)
+}
+
+// endBody checks what stands around a body that is there.
+func (s *Scanner) endBody(b []byte) *ProtocolError {
+	end := s.body - 2
+	if b[end] != '\r' || b[end+1] != '\n' {
+		return errLineEnd(end, b[end:s.body])
+	}
+	if s.verbatim && b[s.at+3] != ':' {
+		return errFormat(s.at, b[s.at:s.at+4])
+	}
+	s.at, s.body = s.body, 0
+	if !s.inParts {
+		s.settle()
+	}
+	return nil
+}
+
+func errFormat(offset int, got []byte) *ProtocolError {
+	return &ProtocolError{Offset: offset, Wrong: "verbatim string " + quoted(got), Expected: "a format of three bytes and a colon"}
+}
+
+// part reads the count of a part of a streamed string; that of the last is 0.
+func (s *Scanner) part(k Kind, line []byte, start int) *ProtocolError {
+	n := parseCount(line)
+	switch {
+	case k != part:
+		return &ProtocolError{Offset: start, Wrong: k.String(), Expected: part.String()}
+	case n < 0:
+		return errText(start, k, line)
+	case n == 0:
+		s.inParts = false
+		s.left--
+		if err := s.checkSize(start); err != nil {
+			return err
+		}
+		s.endStream()
+		s.settle()
+		return nil
+	case n > s.limits.Streamed:
+		return errTooLong(start, part.String()+" of", n, s.limits.Streamed)
+	}
+	s.verbatim = false
+	s.body = s.at + n + 2
+	return s.checkSize(start)
+}
+
+func (s *Scanner) beginStream(start int) {
+	if s.stream == 0 {
+		s.stream, s.outside = start+1, s.left
+	}
+}
+
+// endStream is called while the aggregates around the value without a count are
+// still open, and itself not any more.
+func (s *Scanner) endStream() {
+	for i := range s.open {
+		if s.open[i].left == streamed {
+			return
+		}
+	}
+	s.stream = 0
+}
+
+// aggregate reads the count of an aggregate. One that is aside is no element of
+// the aggregate around it.
+func (s *Scanner) aggregate(k Kind, line []byte, start int, aside bool) *ProtocolError {
+	if s.inParts {
+		return s.part(k, line, start)
+	}
+	if k != Attribute && !aside {
+		if err := s.enter(k, start); err != nil {
+			return err
+		}
+	}
+	if aside {
+		s.attr = false
+	}
+	n := parseCount(line)
+	switch {
+	case n == null && k == Array:
+		if err := s.checkSize(start); err != nil {
+			return err
+		}
+		s.settle()
+		return nil
+	case n == null, n == noCount, n == streamed && !k.streams():
+		return errText(start, k, line)
+	case len(s.open) >= s.limits.Depth:
+		return errDepth(start, s.limits.Depth)
+	case n == streamed:
+		s.beginStream(start)
+		s.left++ // the end
+		s.open = append(s.open, open{left: streamed, kind: k})
+		return s.checkSize(start)
+	}
+	room, each := s.limits.Elements-s.elements, 1
+	if k.inPairs() {
+		room, each = room/2, 2
+	}
+	if n > room {
+		return errTooLong(start, k.String()+" of", n, room)
+	}
+	n *= each
+	s.elements += n
+	s.left += n
+	if err := s.checkSize(start); err != nil {
+		return err
+	}
+	switch {
+	case n > 0:
+		s.open = append(s.open, open{left: n, kind: k, aside: aside})
+	case k == Attribute:
+		s.attr = true
+	case !aside:
+		s.settle()
+	}
+	return nil
+}
+
+// end reads the end of an aggregate without a count.
+func (s *Scanner) end(line []byte, start int) *ProtocolError {
+	if len(line) > 0 {
+		return errText(start, End, line)
+	}
+	last := len(s.open) - 1
+	if last < 0 || s.open[last].left != streamed || s.attr {
+		return errMisplaced(start, End)
+	}
+	if s.open[last].kind == Map && s.open[last].odd {
+		return &ProtocolError{Offset: start, Wrong: "end of a map after a key", Expected: "its value"}
+	}
+	s.left--
+	if err := s.checkSize(start); err != nil {
+		return err
+	}
+	s.open = s.open[:last]
+	s.endStream()
+	s.settle()
+	return nil
+}

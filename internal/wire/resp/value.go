@@ -1,0 +1,184 @@
+package resp
+
+// Value is a whole value as a tree.
+type Value struct {
+	// Kind is the type. Values that were sent without a count, or in parts, are
+	// like all others of their kind.
+	Kind Kind
+	// Null is set for the null of RESP3 (whose Kind is [Null]), and for the null
+	// bulk string and null array of RESP2.
+	Null bool
+	// Bool is the value of a boolean.
+	Bool bool
+	// Format is what a verbatim string is, such as txt or mkd.
+	Format [3]byte
+	// Int is the value of an integer.
+	Int int64
+	// Float is the value of a double.
+	Float float64
+	// Str is the text of strings, errors and big numbers. From [Parse] it aliases
+	// the input.
+	Str []byte
+	// Elems are the elements of an aggregate; those of a map are key, value, key,
+	// value.
+	Elems []Value
+	// Attr are the attributes in front of the value: key, value, key, value.
+	Attr []Value
+}
+
+// Parse reads the value that b begins with, and returns what follows it.
+// Strings alias b; the elements of aggregates are all that is allocated, at most
+// 32 bytes for each byte of b. The error is a [*ProtocolError], which is
+// [ErrTruncated] if b may be the begin of a valid message.
+func Parse(b []byte, l Limits) (Value, []byte, error) {
+	p := parser{d: Decoder{frame: b}, limits: l.resolved(), left: 1}
+	v, err := p.value(0)
+	if err != nil {
+		return Value{}, b, err
+	}
+	if n := p.d.at; n > p.limits.Frame {
+		return Value{}, b, errTooLong(0, "message of", n, p.limits.Frame)
+	}
+	return v, b[p.d.at:], nil
+}
+
+// parser builds the tree of one message.
+type parser struct {
+	d        Decoder
+	limits   Limits
+	elements int // counted so far
+	left     int // values and ends that must follow at least
+}
+
+// value reads a value inside depth aggregates.
+func (p *parser) value(depth int) (v Value, err *ProtocolError) {
+	start := p.d.at
+	t, aside, err := p.d.token()
+	for err == nil && aside {
+		var elems []Value
+		if elems, err = p.elems(t, start, depth); err != nil {
+			return v, err
+		}
+		if t.Kind == Attribute {
+			v.Attr = append(v.Attr, elems...)
+		} else {
+			v.Attr = nil // they describe the push
+		}
+		start = p.d.at
+		t, aside, err = p.d.token()
+	}
+	if err != nil {
+		return v, err
+	}
+	if t.Kind == End {
+		return v, errMisplaced(start, End)
+	}
+	p.left--
+	return v, p.fill(&v, t, start, depth)
+}
+
+// fill makes a value of a token that begins at start.
+func (p *parser) fill(v *Value, t Token, start, depth int) (err *ProtocolError) {
+	v.Kind, v.Null, v.Bool, v.Format, v.Int, v.Float = t.Kind, t.Null, t.Bool, t.Format, t.Int, t.Float
+	switch t.Kind {
+	case Integer, Double:
+		return p.checkText(t, start)
+	case SimpleString, SimpleError, BigNumber:
+		v.Str = t.Bytes
+		return p.checkText(t, start)
+	case BulkString, BulkError, VerbatimString:
+		v.Str = t.Bytes
+		return p.checkBulk(t, start)
+	case Array, Map, Set, Push:
+		if !t.Null {
+			v.Elems, err = p.elems(t, start, depth)
+		}
+	}
+	return err
+}
+
+func (p *parser) checkText(t Token, start int) *ProtocolError {
+	if len(t.Bytes) > p.limits.Line {
+		return lineError(p.d.frame, start, start+1+p.limits.Line, lineTooLong, p.limits.Line)
+	}
+	return nil
+}
+
+func (p *parser) checkBulk(t Token, start int) *ProtocolError {
+	n := len(t.Bytes)
+	if t.Kind == VerbatimString {
+		n += 4
+	}
+	if t.Kind == BulkString && !t.Null && p.d.frame[start+1] == '?' {
+		return p.checkStreamed(start)
+	}
+	if n > p.limits.Bulk {
+		return errTooLong(start, t.Kind.String()+" of", n, p.limits.Bulk)
+	}
+	return nil
+}
+
+func (p *parser) checkStreamed(start int) *ProtocolError {
+	if n := p.d.at - start; n > p.limits.Streamed {
+		return errTooLong(start, "streamed value of", n, p.limits.Streamed)
+	}
+	return nil
+}
+
+// elems reads the elements of an aggregate that begins at start.
+func (p *parser) elems(t Token, start, depth int) ([]Value, *ProtocolError) {
+	if depth >= p.limits.Depth {
+		return nil, errDepth(start, p.limits.Depth)
+	}
+	if t.Len < 0 {
+		return p.streamed(t, start, depth)
+	}
+	if t.Len > p.limits.Elements-p.elements {
+		return nil, errTooLong(start, t.Kind.String()+" of", t.Len, p.limits.Elements-p.elements)
+	}
+	p.elements += t.Len
+	p.left += t.Len
+	// Aggregates inside each other must not claim the same bytes again and again.
+	if p.left > (len(p.d.frame)-p.d.at)/least {
+		return nil, truncated(len(p.d.frame), itoa(p.left)+" further values")
+	}
+	if t.Len == 0 {
+		return nil, nil
+	}
+	elems := make([]Value, t.Len)
+	for i := range elems {
+		var err *ProtocolError
+		if elems[i], err = p.value(depth + 1); err != nil {
+			return nil, err
+		}
+	}
+	return elems, nil
+}
+
+// streamed reads the elements of an aggregate without a count.
+func (p *parser) streamed(t Token, start, depth int) (elems []Value, err *ProtocolError) {
+	p.left++ // the end
+	for {
+		at := p.d.at
+		if at < len(p.d.frame) && p.d.frame[at] == byte(End) {
+			if _, _, err := p.d.token(); err != nil {
+				return nil, err
+			}
+			p.left--
+			if t.Kind == Map && len(elems)%2 != 0 {
+				return nil, &ProtocolError{Offset: at, Wrong: "end of a map after a key", Expected: "its value"}
+			}
+			return elems, p.checkStreamed(start)
+		}
+		if p.elements == p.limits.Elements {
+			return nil, errTooLong(at, "elements", p.elements+1, p.limits.Elements)
+		}
+		p.elements++
+		p.left++
+		v, err := p.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		elems = append(elems, v)
+	}
+}
