@@ -1,0 +1,241 @@
+package pipe
+
+import (
+	"net"
+	"runtime"
+	"slices"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+)
+
+const (
+	// linkedFrame is the size from which a request is not copied into the shared
+	// buffer under the lock but linked; docs/decisions/0006 has the table.
+	linkedFrame = 16 << 10
+	// crowdLasts is for how many writes after calls met a caller yields before
+	// it writes, so that runnable neighbours add theirs. A caller that is alone
+	// never yields: it would pay a trip through the scheduler for nothing.
+	crowdLasts = 16
+)
+
+// startFlush makes the caller the flusher. Called with mu held and writing
+// false; returns with mu released.
+func (s *socket) startFlush(reason Reason) {
+	s.writing = true
+	ch := &s.engine.cfg.choices
+	if (s.crowd > 0 || ch.AlwaysYield) && !ch.NeverYield {
+		s.counts.Yields++
+		s.mu.Unlock()
+		runtime.Gosched()
+		s.mu.Lock()
+	}
+	s.flush(reason)
+}
+
+// flush writes until the rule no longer holds. Called with mu held and writing
+// true; returns with mu released, and writing false unless the writer has
+// taken over.
+//
+// The flag is cleared and the rule tested in one critical section. Otherwise a
+// reply could come before the flag is cleared, its kick see a writer and leave,
+// and a call queued meanwhile would be stranded.
+func (s *socket) flush(reason Reason) {
+	for {
+		if s.closed {
+			s.mu.Unlock()
+			s.outgoing.Reset()
+			return
+		}
+		s.take(reason)
+		if s.raw == nil {
+			s.wakeWriter() // releases mu
+			return
+		}
+		s.mu.Unlock()
+		n, err := s.tryWrite()
+		s.mu.Lock()
+		s.noteWritten(n)
+		if err == nil && s.outgoing.Len() > 0 {
+			s.counts.ShortWrites++
+			s.wakeWriter()
+			return
+		}
+		if reason = s.endWrite(err); reason == NotYet {
+			return
+		}
+	}
+}
+
+// endWrite notes the end of a write. It returns with mu held if the rule holds
+// again, else with mu released and writing false.
+func (s *socket) endWrite(err error) Reason {
+	s.inWrite = false
+	if err != nil {
+		s.mu.Unlock()
+		s.outgoing.Reset()
+		s.fail(err)
+		return NotYet
+	}
+	s.outgoing.Shrink()
+	left := s.leaving
+	s.leaving = nil
+	if len(left) > 0 {
+		s.mu.Unlock()
+		s.endOneWays(left)
+		s.mu.Lock()
+	}
+	if s.closed {
+		s.mu.Unlock()
+		return NotYet
+	}
+	reason := s.rule()
+	if reason == NotYet {
+		s.writing = false
+		s.mu.Unlock()
+	}
+	return reason
+}
+
+// wakeWriter leaves outgoing to the writer, the only goroutine that may wait for
+// the kernel. Called with mu held and writing true; releases mu.
+func (s *socket) wakeWriter() {
+	if s.writerWake == nil {
+		s.writerWake = make(chan struct{}, 1)
+		s.writerDone = make(chan struct{})
+		// Ended by fail, which closes done and the connection; the keeper waits.
+		go s.runWriter(s.writerWake, s.writerDone)
+	}
+	s.mu.Unlock()
+	s.writerWake <- struct{}{}
+}
+
+func (s *socket) runWriter(wake <-chan struct{}, ended chan<- struct{}) {
+	defer close(ended)
+	for {
+		select {
+		case <-wake:
+			s.writeOn()
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// writeOn writes as flush does, and waits.
+func (s *socket) writeOn() {
+	for {
+		s.vectors = append(s.vectors[:0], s.outgoing.Segments()...)
+		vectors := net.Buffers(s.vectors)
+		n, err := vectors.WriteTo(s.conn)
+		clear(s.vectors)
+		s.mu.Lock()
+		s.noteWritten(int(n))
+		reason := s.endWrite(err)
+		if reason == NotYet {
+			return
+		}
+		s.take(reason)
+		s.mu.Unlock()
+	}
+}
+
+// endOneWays resolves calls without replies that have been written.
+func (s *socket) endOneWays(calls []*Call) {
+	for _, c := range calls {
+		s.charged.Add(-int64(c.charge))
+		if c.takeOut() {
+			c.resolve()
+		}
+	}
+	s.mu.Lock()
+	s.makeRoom()
+	s.mu.Unlock()
+}
+
+// take moves what is queued to the write. Under mu.
+func (s *socket) take(reason Reason) {
+	s.cut = false
+	if s.dead > 0 {
+		s.cutDead()
+	}
+	s.out, s.outgoing = s.outgoing, s.out
+	s.taken = s.appended
+	s.inWrite = true
+	s.leaving, s.oneWays = s.oneWays, nil
+
+	idle := s.table.outstanding() == 0
+	first := s.table.sent
+	if s.tickets != nil && len(s.table.queued) > 0 {
+		first = uint64(s.table.queued[0].ticket)
+		batch := s.ages.next()
+		for _, c := range s.table.queued {
+			c.batch = batch
+		}
+		s.ages.add(s.engine.now(), len(s.table.queued))
+	}
+	n := s.table.take()
+	if idle && n > 0 {
+		s.epoch++
+		// Every 16th write into silence measures the round trip: two readings
+		// of the clock, some 60 ns, for each would be seen at one caller.
+		if !s.probing && s.counts.Writes&15 == 0 {
+			s.probing, s.probe, s.probeAt = true, first, s.engine.now()
+		}
+	}
+	if n == 1 && idle && s.crowd > 0 {
+		s.crowd--
+	}
+	s.counts.noteWrite(reason, n+len(s.leaving), s.outgoing.Len())
+}
+
+// cutDead removes queued calls that were given up, with their bytes. Under mu.
+func (s *socket) cutDead() {
+	var spans []buf.Span
+	drop := func(c *Call) bool {
+		if c.state.Load() == statePending {
+			return false
+		}
+		from := int(c.start - s.taken)
+		spans = append(spans, buf.Span{From: from, To: from + c.size()})
+		if c.SlowFor > 0 {
+			s.slowCount--
+		}
+		s.charged.Add(-int64(c.charge))
+		c.takeOut()
+		return true
+	}
+	s.table.dropQueued(drop)
+	s.oneWays = slices.DeleteFunc(s.oneWays, drop)
+	slices.SortFunc(spans, func(a, b buf.Span) int { return a.From - b.From })
+	s.out.Cut(spans)
+	s.counts.NeverWritten += uint64(len(spans))
+	s.cut = true
+	s.dead = 0
+	s.makeRoom()
+}
+
+// tryWrite gives outgoing to the kernel without waiting, and returns how many
+// bytes it took. Whoever set writing.
+func (s *socket) tryWrite() (n int, err error) {
+	err = s.raw.Write(s.doWrite)
+	if err == nil {
+		err = s.wroteErr
+	}
+	n = s.wrote
+	s.wrote, s.wroteErr = 0, nil
+	return n, err
+}
+
+// noteWritten consumes n bytes of the write under way. Under mu, and whoever set
+// writing.
+func (s *socket) noteWritten(n int) {
+	whole := n == s.outgoing.Len()
+	s.outgoing.Consume(n)
+	switch {
+	case whole || s.cut && n > 0:
+		s.written = s.taken
+	default:
+		s.written += uint64(n)
+	}
+	s.counts.BytesOut += uint64(n)
+}

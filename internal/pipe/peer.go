@@ -1,0 +1,192 @@
+package pipe
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+// A peer is the place of one connection: its keeper dials, greets and reads, and
+// dials again when the socket ends.
+type peer struct {
+	engine *Engine
+
+	mu sync.Mutex
+	// Guarded by mu.
+	socket  *socket       // nil while there is none
+	changed chan struct{} // closed at the next change; nil: nobody waits
+	dialErr error         // of the last attempt
+	dials   uint64        // attempts that ended
+	past    counts        // of sockets that ended
+}
+
+// current returns the socket, or a channel that is closed when something
+// changes, and the last dial error.
+func (p *peer) current() (*socket, <-chan struct{}, error, uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.socket, p.changed, p.dialErr, p.dials
+}
+
+func (p *peer) set(s *socket, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.socket != nil {
+		p.past.add(p.socket.snapshotCounts())
+		p.past.Reconnects++
+	}
+	if s != nil || err != nil {
+		p.dials++
+	}
+	p.socket, p.dialErr = s, err
+	p.engine.publish(p, s)
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+// keep is the keeper's life.
+func (p *peer) keep(ctx context.Context) {
+	defer p.engine.keepers.Done()
+	e := p.engine
+	backoff := e.cfg.Backoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		s, err := p.connect(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			p.set(nil, err)
+			pause := jitter(backoff)
+			backoff = min(2*backoff, e.cfg.MaxBackoff)
+			e.event(Event{Kind: DialFailed, Err: err, Backoff: pause})
+			sleep(ctx, pause)
+			continue
+		}
+		p.set(s, nil)
+		e.event(Event{Kind: Connected})
+		err = p.serve(ctx, s)
+		p.set(nil, nil)
+		e.event(Event{Kind: Disconnected, Err: err, Stalled: err == ErrStalled})
+		// A socket that lived for a while was good: dial again at once. One that
+		// did not counts as a failed attempt.
+		if time.Since(began) > e.cfg.MaxBackoff {
+			backoff = e.cfg.Backoff
+			continue
+		}
+		sleep(ctx, jitter(backoff))
+		backoff = min(2*backoff, e.cfg.MaxBackoff)
+	}
+}
+
+// serve reads the socket until it ends and waits for its writer. A panic of the
+// protocol ends the socket, not the process.
+func (p *peer) serve(ctx context.Context, s *socket) error {
+	stop := context.AfterFunc(ctx, func() { s.fail(ErrClosed) })
+	err := contain(s.serve)
+	if err != nil {
+		s.fail(err)
+	}
+	stop()
+	s.mu.Lock()
+	writer, cause := s.writerDone, s.cause
+	s.mu.Unlock()
+	if writer != nil {
+		<-writer
+	}
+	return cause
+}
+
+// contain turns a panic of f into an error.
+func contain(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// connect dials and greets.
+func (p *peer) connect(ctx context.Context) (s *socket, err error) {
+	e := p.engine
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.DialTimeout)
+	defer cancel()
+	err = contain(func() error {
+		conn, err := e.cfg.Dial(ctx)
+		if err != nil {
+			return err
+		}
+		setOptions(conn, e.cfg.StallTimeout)
+		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+		rest, greeted, err := p.greet(ctx, conn)
+		if !stop() && err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			conn.Close()
+			return err
+		}
+		conn.SetDeadline(time.Time{})
+		s = newSocket(e, conn, rest, greeted)
+		return nil
+	})
+	return s, err
+}
+
+func (p *peer) greet(ctx context.Context, conn net.Conn) (rest []byte, took time.Duration, err error) {
+	if at, ok := ctx.Deadline(); ok {
+		conn.SetDeadline(at)
+	}
+	began := time.Now()
+	err = contain(func() error {
+		rest, err = p.engine.cfg.Protocol.Greet(ctx, conn)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("greeting: %w", err)
+	}
+	return rest, time.Since(began), err
+}
+
+// jitter spreads d over [d/2, d], so that clients that lost a server together do
+// not come back together.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// noConnection is the error of a call that found none.
+func (p *peer) noConnection(cause error) error {
+	p.mu.Lock()
+	dialErr := p.dialErr
+	p.mu.Unlock()
+	if dialErr != nil {
+		if cause == nil {
+			cause = dialErr
+		} else {
+			cause = fmt.Errorf("%w; last attempt to connect: %w", cause, dialErr)
+		}
+	}
+	if cause == nil {
+		cause = errNoConnection
+	}
+	return &slipstream.Error{Addr: p.engine.cfg.Addr, Outcome: slipstream.NotSent, Err: cause}
+}

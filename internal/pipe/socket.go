@@ -1,0 +1,331 @@
+package pipe
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/buf"
+)
+
+// Errors of a socket that callers find in the chain of what they get.
+var (
+	ErrClosed     = errors.New("client is closed")
+	ErrOverloaded = errors.New("too many calls or bytes are queued and under way")
+	ErrStalled    = errors.New("server was silent for longer than the stall time-out")
+	// ErrUnsolicited: a reply came that no request asked for.
+	ErrUnsolicited = errors.New("protocol: a reply that answers no request")
+	errHungUp      = errors.New("connection closed by the server while idle")
+
+	// errGone tells the engine to choose another socket: nothing was queued.
+	errGone = errors.New("socket is gone")
+	// errFull tells the engine that a bound was reached: nothing was queued.
+	errFull = errors.New("full")
+)
+
+// role says who reads the socket.
+type role uint8
+
+const (
+	roleKeeper role = iota // the keeper's goroutine
+	roleFree               // nobody: the next lone caller
+	roleCaller             // a lone caller
+)
+
+// A socket is one connection and the calls on it. Life: made by the keeper,
+// which reads it until it fails; ended by fail, once.
+type socket struct {
+	// Immutable.
+	engine  *Engine
+	conn    net.Conn
+	raw     syscall.RawConn // nil: no direct writes, no solo readers (TLS, pipes)
+	scanner Scanner
+	tickets TicketProtocol // nil: FIFO
+	done    chan struct{}  // closed by fail
+	doWrite func(fd uintptr) bool
+	doPeek  func(fd uintptr)
+
+	// Owned by whoever has the role of the reader.
+	in         []byte
+	begin, end int
+	frames     []arrived
+	popped     []*Call
+	quiet      int // reads in a row that used little of the buffer
+
+	// Owned by whoever has set writing.
+	outgoing buf.Chain
+	vectors  [][]byte
+	wrote    int // of doWrite
+	wroteErr error
+
+	// Owned by the role's holder; of doPeek.
+	peeked peekResult
+
+	mu sync.Mutex
+	// Guarded by mu.
+	table     table
+	out       buf.Chain
+	oneWays   []*Call // queued, of calls without replies
+	leaving   []*Call // the same, in the write under way
+	doubted   []*Call // taken out by replies that a protocol error made doubtful
+	dead      int     // queued calls that were given up
+	appended  uint64  // offset behind the last queued byte
+	taken     uint64  // offset behind the last byte given to a write
+	written   uint64  // offset behind the last byte the kernel took
+	cut       bool    // the write under way had dead calls cut out: offsets in it mean nothing
+	writing   bool    // somebody flushes
+	inWrite   bool    // bytes are being given to the kernel
+	kicking   bool    // the reader will flush when it has woken everybody
+	closed    bool
+	cause     error
+	crowd     int // flushes left that yield first
+	lone      int // lone calls in a row
+	role      role
+	reader    *Call // of roleCaller
+	stopped   bool  // the sweeper has set a read deadline to wake the reader
+	ages      ages
+	trip      roundTrip
+	k         int
+	probing   bool
+	probe     uint64 // position or ticket whose reply ends the measurement
+	probeAt   time.Duration
+	epoch     uint64 // grows when calls are first under way
+	slowUntil uint64 // FIFO position behind the last slow call
+	slowFor   time.Duration
+	slowCount int           // with tickets: calls under way that said they are slow
+	room      chan struct{} // closed when calls end; made by who waits
+	watched   bool          // a call may have a deadline or a context
+	counts    counts
+
+	roleWake   chan struct{} // capacity 1: the keeper gets its role back
+	writerWake chan struct{} // capacity 1: something is left for the writer; nil until there is one
+	writerDone chan struct{}
+
+	// Atomics.
+	charged atomic.Int64  // memory of the calls in the table; added under mu, taken off by readers
+	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
+
+	// Owned by the sweeper.
+	watch stallWatch
+}
+
+// arrived is a reply in the read buffer.
+type arrived struct {
+	at, len int
+	ticket  uint32
+}
+
+func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *socket {
+	s := &socket{
+		engine: e, conn: conn,
+		scanner:  e.cfg.Protocol.NewScanner(),
+		done:     make(chan struct{}),
+		roleWake: make(chan struct{}, 1),
+	}
+	if p, ok := e.cfg.Protocol.(TicketProtocol); ok {
+		s.tickets = p
+		s.table.matched = true
+	}
+	s.setRaw()
+	s.in = buf.Get(max(minRead, len(rest)))
+	s.in = s.in[:cap(s.in)]
+	s.end = copy(s.in, rest)
+	s.trip.add(e.now(), greeted)
+	s.setFactor()
+	return s
+}
+
+func (s *socket) setFactor() {
+	s.k = s.engine.cfg.FlushFactor
+	if s.k <= 0 {
+		s.k = factor(s.trip.get())
+	}
+}
+
+// admit reports whether n more calls of charge bytes fit. Under mu.
+func (s *socket) admit(n, charge int) bool {
+	return s.table.size()+len(s.oneWays)+len(s.leaving)+n <= s.engine.maxCalls &&
+		s.charged.Load()+int64(charge) <= s.engine.maxBytes && !s.table.full(n)
+}
+
+// roomAfter returns a channel that is closed when calls have ended.
+func (s *socket) roomAfter() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.room == nil {
+		s.room = make(chan struct{})
+		if s.closed {
+			close(s.room)
+		}
+	}
+	return s.room
+}
+
+// makeRoom wakes who waits for room. Under mu.
+func (s *socket) makeRoom() {
+	if s.room != nil && !s.closed {
+		close(s.room)
+		s.room = nil
+	}
+}
+
+// submit queues calls, all or none, contiguously. With canRead the submitter
+// waits for the result and may become the reader: then solo is true, the
+// submitter holds the role and the flag writing, and must call readSolo.
+// errGone and errFull: nothing was queued.
+func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
+	charge := 0
+	for _, c := range cs {
+		charge += c.charge
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return false, errGone
+	}
+	if !s.admit(len(cs), charge) {
+		s.counts.Refused += uint64(len(cs))
+		s.mu.Unlock()
+		return false, errFull
+	}
+	alone := s.table.size() == 0 && len(s.oneWays) == 0 && !s.writing
+	if alone && canRead {
+		s.lone++
+	} else {
+		s.lone = 0
+	}
+	if !alone {
+		s.crowd = crowdLasts
+	}
+	wakeSweeper := s.queue(cs)
+	s.charged.Add(int64(charge))
+	if s.role == roleFree {
+		if canRead && alone {
+			s.role, s.reader, s.writing = roleCaller, cs[0], true
+			s.mu.Unlock()
+			s.engine.wakeSweeper(wakeSweeper)
+			return true, nil
+		}
+		s.giveToKeeper()
+	}
+	reason := NotYet
+	if !s.writing {
+		reason = s.rule()
+	}
+	if reason == NotYet {
+		if s.tickets != nil && !s.writing && !s.watched {
+			// Held by calls that may all be slow: somebody must look again.
+			s.watched, wakeSweeper = true, true
+		}
+		s.mu.Unlock()
+		s.engine.wakeSweeper(wakeSweeper)
+		return false, nil
+	}
+	s.startFlush(reason)
+	s.engine.wakeSweeper(wakeSweeper)
+	return false, nil
+}
+
+// queue appends the frames. It reports whether the sweeper must be woken. Under mu.
+func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
+	for _, c := range cs {
+		c.state.Store(statePending)
+		c.start = s.appended
+		if c.OneWay {
+			s.oneWays = append(s.oneWays, c)
+		} else {
+			s.table.add(c)
+			if s.tickets != nil {
+				s.tickets.PutTicket(c.Frame, c.ticket)
+			}
+			if c.SlowFor > 0 {
+				s.slowFor = max(s.slowFor, c.SlowFor)
+				s.slowUntil = s.table.tail
+				s.slowCount++
+			}
+		}
+		if len(c.Frame) >= s.engine.cfg.choices.LinkedFrame {
+			// 16 KiB and more get a segment of their own; the copy leaves the
+			// call's memory to the caller, who may be gone before the write.
+			s.out.Link(append(buf.Get(len(c.Frame)), c.Frame...))
+		} else {
+			s.out.Append(c.Frame)
+		}
+		s.appended += uint64(len(c.Frame))
+		if c.watched && !s.watched {
+			s.watched, wakeSweeper = true, true
+		}
+	}
+	s.counts.Calls += uint64(len(cs))
+	return wakeSweeper
+}
+
+// rule applies the flush rule. Under mu.
+func (s *socket) rule() Reason {
+	queued := s.table.queuedCalls() + len(s.oneWays)
+	if queued == 0 {
+		return NotYet
+	}
+	outstanding := s.table.outstanding()
+	limit := s.engine.cfg.choices.FlushBytes
+	if s.tickets == nil || outstanding == 0 {
+		return rule(queued, s.out.Len(), outstanding, s.k, limit)
+	}
+	if r := rule(queued, s.out.Len(), s.ages.young, s.k, limit); r != NotYet {
+		return r
+	}
+	s.ages.expire(s.engine.now(), max(s.trip.get(), time.Microsecond))
+	return rule(queued, s.out.Len(), s.ages.young, s.k, limit)
+}
+
+// fail closes the socket and ends its calls. Only the first cause counts.
+func (s *socket) fail(cause error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.closed, s.cause = true, cause
+	sent := s.written
+	if s.inWrite || s.cut && sent < s.taken {
+		sent = s.taken
+	}
+	ended := append(s.table.all(), s.oneWays...)
+	ended = append(ended, s.leaving...)
+	ended = append(ended, s.doubted...)
+	s.oneWays, s.leaving, s.doubted = nil, nil, nil
+	s.counts.Failed += uint64(len(ended))
+	s.out.Reset()
+	if s.room != nil {
+		close(s.room)
+	}
+	s.mu.Unlock()
+	close(s.done)
+	s.conn.Close()
+	waiting := ended[:0]
+	for _, c := range ended {
+		if c.takeOut() {
+			c.fail(outcomeOf(c, sent, cause), cause)
+			waiting = append(waiting, c)
+		}
+	}
+	for _, c := range waiting {
+		c.resolve()
+	}
+}
+
+// outcomeOf says what may have become of a call whose socket ended when the
+// kernel had taken the bytes before sent.
+func outcomeOf(c *Call, sent uint64, cause error) slipstream.Outcome {
+	switch {
+	case c.start < sent:
+		return slipstream.MaybeExecuted
+	case errors.Is(cause, ErrClosed):
+		return slipstream.Closed
+	}
+	return slipstream.NotSent
+}

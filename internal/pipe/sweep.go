@@ -1,0 +1,321 @@
+package pipe
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+const (
+	// sweepEvery is how often calls with a deadline or a context are visited: a
+	// cancel is honoured within twice that. Its cost stands in
+	// docs/decisions/0006.
+	sweepEvery = 5 * time.Millisecond
+	// heldEvery replaces it while a TicketProtocol holds calls back, which may
+	// all wait for slow ones.
+	heldEvery = time.Millisecond
+	// restEvery is the pace of an idle engine: two wake-ups a second.
+	restEvery = 500 * time.Millisecond
+	// calmSweeps that find nothing to watch end the quick pace.
+	calmSweeps = 20
+	// sweepChunk is how many calls are visited under one lock.
+	sweepChunk = 256
+)
+
+// sweepCounts are written by the sweeper.
+type sweepCounts struct {
+	cancelled, backstop, aged, stalls, pings atomic.Uint64
+}
+
+// stallWatch is what the sweeper remembers of a socket.
+type stallWatch struct {
+	reads, epoch uint64
+	since        time.Duration // of the last sign of life, or of calls under way
+	idleSince    time.Duration
+	calls        uint64
+	pinged       bool
+	calm         int
+}
+
+func (e *Engine) wakeSweeper(needed bool) {
+	if !needed {
+		return
+	}
+	select {
+	case e.sweep <- struct{}{}:
+	default:
+	}
+}
+
+// rest is the pace at which stalls are looked for: a twelfth of the stall
+// time-out, and a tenth while nothing is under way. A stall is noticed two paces
+// late at most, so within 1.2 times the time-out.
+func (e *Engine) rest(idle bool) time.Duration {
+	t := e.cfg.StallTimeout
+	switch {
+	case t < 0:
+		return restEvery
+	case idle:
+		return min(restEvery, max(t/10, time.Millisecond))
+	}
+	return min(restEvery, max(t/12, time.Millisecond))
+}
+
+// runSweeper visits sockets: quickly while calls are to be watched, else slowly.
+func (e *Engine) runSweeper() {
+	defer e.keepers.Done()
+	timer := time.NewTimer(e.rest(true))
+	defer timer.Stop()
+	lastRest := e.now()
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-timer.C:
+		case <-e.sweep:
+		}
+		now := e.now()
+		due := now-lastRest >= e.rest(false)-time.Millisecond/2
+		if due {
+			lastRest = now
+		}
+		next := e.rest(true)
+		for i := range e.sockets {
+			if s := e.sockets[i].Load(); s != nil {
+				next = min(next, e.visit(s, now, due))
+			}
+		}
+		timer.Reset(next)
+	}
+}
+
+// visit does what a socket needs and returns when it is to be visited again.
+func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
+	s.mu.Lock()
+	watched := s.watched
+	next := e.rest(s.table.outstanding() == 0)
+	s.mu.Unlock()
+	if watched {
+		found := s.sweepCalls(now)
+		e.completeGivenUp()
+		if found || s.held() {
+			s.watch.calm = 0
+		} else if s.watch.calm++; s.watch.calm >= calmSweeps {
+			s.calm()
+		}
+		next = e.cfg.choices.SweepEvery
+	}
+	if s.backstop() {
+		next = heldEvery
+	}
+	if due {
+		e.checkLife(s, now)
+		s.endLoan(now)
+	}
+	return next
+}
+
+// calm ends the quick pace, unless a watched call came meanwhile.
+func (s *socket) calm() {
+	s.watch.calm = 0
+	s.mu.Lock()
+	s.watched = s.table.queuedCalls() > 0
+	s.mu.Unlock()
+}
+
+// held reports whether calls are queued.
+func (s *socket) held() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.queuedCalls()+len(s.oneWays) > 0
+}
+
+// sweepCalls gives up the calls whose deadline has passed or whose context has
+// ended. It reports whether there are calls to watch. Each lock visits
+// sweepChunk calls: 8,192 in one go would hold up everybody for 0.1 ms.
+func (s *socket) sweepCalls(now time.Duration) bool {
+	found := false
+	for at := uint64(0); ; {
+		s.mu.Lock()
+		next, more := s.sweepSome(at, now, &found)
+		s.mu.Unlock()
+		if !more {
+			return found
+		}
+		at = next
+	}
+}
+
+// sweepSome visits the calls from position at on. Under mu.
+func (s *socket) sweepSome(at uint64, now time.Duration, found *bool) (next uint64, more bool) {
+	if s.closed {
+		return 0, false
+	}
+	if at == 0 {
+		for _, c := range s.oneWays {
+			s.sweepCall(c, now, found)
+		}
+	}
+	if s.tickets != nil {
+		end := min(at+sweepChunk, uint64(len(s.table.slots)))
+		for ; at < end; at++ {
+			if c := s.table.slots[at].call; c != nil {
+				s.sweepCall(c, now, found)
+			}
+		}
+		return at, at < uint64(len(s.table.slots))
+	}
+	at = max(at, s.table.head)
+	end := min(at+sweepChunk, s.table.tail)
+	for ; at < end; at++ {
+		s.sweepCall(s.table.at(at), now, found)
+	}
+	return at, at < s.table.tail
+}
+
+// sweepCall gives c up if its time has come. Under mu.
+func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
+	if !c.watched || c.state.Load() != statePending {
+		return
+	}
+	*found = true
+	cause := c.ctx.Err()
+	if cause == nil && c.deadline > 0 && int64(now) >= c.deadline {
+		cause = context.DeadlineExceeded
+	}
+	if cause == nil {
+		return
+	}
+	outcome := slipstream.MaybeExecuted
+	if c.start >= s.taken {
+		outcome = slipstream.NotSent
+		s.dead++
+	}
+	c.giveUp(outcome, cause)
+	s.engine.sweeping.cancelled.Add(1)
+	if c.completer != nil {
+		// The user's code must not run under the lock, and c must not be recycled
+		// by the reader before it has run.
+		s.engine.givenUp = append(s.engine.givenUp, c)
+	} else {
+		c.resolve()
+	}
+	if s.reader != nil && (s.reader == c || s.reader == c.leader) {
+		s.interrupt()
+	}
+}
+
+// completeGivenUp tells the completers of calls that the last sweep gave up.
+func (e *Engine) completeGivenUp() {
+	for i, c := range e.givenUp {
+		e.givenUp[i] = nil
+		e.complete(c)
+	}
+	e.givenUp = e.givenUp[:0]
+}
+
+// backstop flushes what the rule allows and nobody has flushed: calls that were
+// held back by slow ones (TicketProtocol), and otherwise nothing, ever. It
+// reports whether calls are still held back.
+func (s *socket) backstop() bool {
+	s.mu.Lock()
+	if s.writing || s.kicking || s.closed || s.table.queuedCalls()+len(s.oneWays) == 0 {
+		s.mu.Unlock()
+		return false
+	}
+	reason := s.rule()
+	if reason == NotYet {
+		s.mu.Unlock()
+		return s.tickets != nil
+	}
+	if s.tickets != nil {
+		s.engine.sweeping.aged.Add(1)
+	} else {
+		s.engine.sweeping.backstop.Add(1)
+	}
+	s.writing = true
+	s.flush(reason)
+	return false
+}
+
+// checkLife ends a socket whose server is silent, and pings where that is the
+// way to find out.
+func (e *Engine) checkLife(s *socket, now time.Duration) {
+	w := &s.watch
+	reads := s.reads.Load()
+	s.mu.Lock()
+	epoch, calls := s.epoch, s.counts.Calls
+	outstanding := s.table.outstanding()
+	slow := s.slowFor
+	if s.tickets == nil && s.table.head >= s.slowUntil || s.tickets != nil && s.slowCount == 0 {
+		slow, s.slowFor = 0, 0
+	}
+	s.table.shrink()
+	s.mu.Unlock()
+	if reads != w.reads || epoch != w.epoch || outstanding == 0 {
+		w.since, w.pinged = now, false
+	}
+	if reads != w.reads || calls != w.calls || w.idleSince == 0 {
+		w.idleSince = now
+	}
+	w.reads, w.epoch, w.calls = reads, epoch, calls
+	stall := e.cfg.StallTimeout
+	silent := now - w.since
+	switch {
+	case outstanding == 0:
+		if e.cfg.IdlePing > 0 && now-w.idleSince >= e.cfg.IdlePing {
+			w.idleSince = now
+			e.ping(s)
+		}
+	case stall < 0:
+	case s.tickets != nil:
+		// Slow calls may be silent for ever; a ping may not.
+		if !w.pinged && silent >= stall/2 {
+			w.pinged = e.ping(s)
+		} else if w.pinged && silent >= stall {
+			e.sweeping.stalls.Add(1)
+			s.fail(ErrStalled)
+		}
+	case silent >= stall+slow:
+		e.sweeping.stalls.Add(1)
+		s.fail(ErrStalled)
+	}
+}
+
+// ping sends a request whose reply is a sign of life.
+func (e *Engine) ping(s *socket) bool {
+	c := e.Acquire()
+	c.Frame = e.cfg.Protocol.AppendPing(c.Frame[:0])
+	if len(c.Frame) == 0 {
+		c.Release()
+		return false
+	}
+	c.completer, c.leader = pinged{}, nil
+	c.prepare(context.Background(), e)
+	c.deadline, c.watched = 0, false
+	one := [1]*Call{c}
+	if _, err := s.submit(one[:], false); err != nil {
+		c.Release()
+		return false
+	}
+	e.sweeping.pings.Add(1)
+	return true
+}
+
+// pinged releases a ping.
+type pinged struct{}
+
+// Complete implements Completer.
+func (pinged) Complete(c *Call) { c.Release() }
+
+// endLoan gives the reader's role back to the keeper when no lone caller has
+// used it for a round, so that an idle socket is heard.
+func (s *socket) endLoan(now time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.role == roleFree && !s.closed && now-s.watch.idleSince >= s.engine.rest(true) {
+		s.giveToKeeper()
+	}
+}

@@ -1,0 +1,85 @@
+package pipe
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+)
+
+// The toy protocols. A FIFO message is a length of two bytes and a body; the
+// first byte of the body is its kind: 'r' a request or reply, 'p' a push. A
+// ticket message has four bytes of ticket between length and body.
+type toyFIFO struct{}
+
+func (toyFIFO) Greet(ctx context.Context, c net.Conn) ([]byte, error) {
+	if _, err := c.Write([]byte("hello")); err != nil {
+		return nil, err
+	}
+	var b [2]byte
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		return nil, err
+	}
+	if string(b[:]) != "ok" {
+		return nil, errors.New("no ok")
+	}
+	return nil, nil
+}
+func (toyFIFO) NewScanner() Scanner        { return toyScanner{} }
+func (toyFIFO) AppendPing(b []byte) []byte { return appendToy(b, "r!ping") }
+
+type toyTickets struct{ toyFIFO }
+
+func (toyTickets) NewScanner() Scanner        { return toyScanner{tickets: true} }
+func (toyTickets) AppendPing(b []byte) []byte { return appendToyTicket(b, "r!ping") }
+func (toyTickets) PutTicket(frame []byte, ticket uint32) {
+	binary.BigEndian.PutUint32(frame[2:], ticket)
+}
+
+func appendToy(b []byte, body string) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(len(body)))
+	return append(b, body...)
+}
+
+func appendToyTicket(b []byte, body string) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(4+len(body)))
+	b = append(b, 0, 0, 0, 0)
+	return append(b, body...)
+}
+
+type toyScanner struct{ tickets bool }
+
+func (s toyScanner) Scan(b []byte) (Frame, error) {
+	if len(b) < 2 {
+		return Frame{Len: 2, Verdict: More}, nil
+	}
+	n := 2 + int(binary.BigEndian.Uint16(b))
+	if n == 2 {
+		return Frame{}, errors.New("an empty message")
+	}
+	if len(b) < n {
+		return Frame{Len: n, Verdict: More}, nil
+	}
+	f := Frame{Len: n}
+	body := b[2:n]
+	if s.tickets {
+		if len(body) < 5 {
+			return Frame{}, errors.New("a message without a ticket")
+		}
+		f.Ticket = binary.BigEndian.Uint32(body)
+		body = body[4:]
+	}
+	if body[0] == 'p' {
+		f.Verdict = Push
+	}
+	return f, nil
+}
+
+// body returns what a reply says.
+func (s toyScanner) body(reply []byte) string {
+	if s.tickets {
+		return string(reply[6:])
+	}
+	return string(reply[2:])
+}
