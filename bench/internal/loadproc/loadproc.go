@@ -34,6 +34,8 @@ type Spec struct {
 	// most Connections connections.
 	Database    string
 	Connections int
+	// Options are the named target's own, in JSON.
+	Options json.RawMessage
 
 	Address string
 	Metrics string // address whose /metrics names allocations; empty: none
@@ -48,6 +50,8 @@ type Spec struct {
 	Count []string
 
 	Callers  int
+	Arrivals load.Arrivals // zero: closed loop
+	Batch    int           // requests that a load.BatchCaller gets at once; 0: one at a time
 	WarmUp   time.Duration
 	Duration time.Duration
 	Requests int // of each caller; 0: as many as Duration has room for
@@ -73,7 +77,7 @@ const (
 
 // Targets are what a load process can load besides documents over HTTP. A target
 // that is an io.Closer is closed after the load; one with a method Counters adds
-// to what is counted.
+// to what is counted; one with a method Amend may replace figures of the result.
 type Targets map[string]func(context.Context, Spec) (load.Target, error)
 
 // Child runs the load and ends the process if the program was started as a load
@@ -128,7 +132,7 @@ func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err 
 		outcome.MeanBytes = learner.MeanBytes()
 	}
 	cfg := load.Config{
-		Callers: s.Callers, WarmUp: s.WarmUp, Duration: s.Duration, Requests: s.Requests,
+		Callers: s.Callers, Arrivals: s.Arrivals, Batch: s.Batch, WarmUp: s.WarmUp, Duration: s.Duration, Requests: s.Requests,
 		DrainLimit: 30 * time.Second, Seed: s.Seed,
 	}
 	if s.PID != 0 {
@@ -148,6 +152,9 @@ func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err 
 		cfg.Counters = append(cfg.Counters, counted.Counters()...)
 	}
 	outcome.Result, err = load.Run(ctx, cfg, target)
+	if amender, ok := target.(interface{ Amend(*load.Result) }); ok && err == nil {
+		amender.Amend(outcome.Result)
+	}
 	return outcome, err
 }
 

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+func testServer(t *testing.T, size int) *server {
+	t.Helper()
+	s, err := startServer(t.Context(), t.TempDir(), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Every subject answers right: small and large values, stores, a missing key,
+// with and without a context that can end, and from many callers at once.
+func TestClientsAnswerRight(t *testing.T) {
+	const size = 1000
+	s := testServer(t, size)
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			exercise(t, k, setting{Address: s.address, Callers: 16}, size)
+		})
+	}
+}
+
+func exercise(t *testing.T, k kind, with setting, size int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c, err := k.open(ctx, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	var callers sync.WaitGroup
+	for i := range with.Callers {
+		callers.Go(func() {
+			call := ctx
+			if i%2 == 0 {
+				call = context.Background()
+			}
+			dst := make([]byte, 0, size+64)
+			for j := range 20 {
+				key := keyName(i*100 + j)
+				value, err := c.get(call, dst, key)
+				if err == nil {
+					err = checkValue(key, value, size)
+				}
+				if err != nil {
+					t.Errorf("get: %v", err)
+					return
+				}
+				own := fmt.Sprintf("%s:%s:%08d", k.name, "key", i)
+				if err := c.set(call, own, valueOf(own, size)); err != nil {
+					t.Errorf("set: %v", err)
+					return
+				}
+				value, err = c.get(call, dst, own)
+				if err != nil || string(value) != valueOf(own, size) {
+					t.Errorf("stored value: %.30q, %v", value, err)
+					return
+				}
+			}
+			if value, err := c.get(call, dst, "missing"); err == nil {
+				t.Errorf("a missing key has the value %q", value)
+			}
+		})
+	}
+	callers.Wait()
+}
+
+// A wrong value must never pass for the right one.
+func TestCheckValue(t *testing.T) {
+	for _, size := range []int{16, 768, 65536} {
+		key := keyName(42)
+		right := valueOf(key, size)
+		if len(right) != size {
+			t.Errorf("size %d: %d bytes", size, len(right))
+		}
+		if err := checkValue(key, []byte(right), size); err != nil {
+			t.Error(err)
+		}
+		other := valueOf(keyName(43), size)
+		for name, wrong := range map[string]string{
+			"other": other, "short": right[1:], "long": right + "x", "empty": "",
+		} {
+			if checkValue(key, []byte(wrong), size) == nil {
+				t.Errorf("size %d: %s value passes", size, name)
+			}
+		}
+		if size > 16 && checkValue(key, []byte(right[:size-8]+other[size-8:]), size) == nil {
+			t.Errorf("size %d: a value with the end of another passes", size)
+		}
+	}
+}

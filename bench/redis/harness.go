@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/internal/load"
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
+)
+
+// A harness has what the scenarios share. Subjects run one at a time.
+type harness struct {
+	// Immutable after newHarness.
+	scratch  string
+	options  options
+	progress io.Writer
+	warmUp   time.Duration
+
+	// Owned by the goroutine that runs the suite.
+	stage *stage // of the scenario under way; nil: none yet
+	trips map[string]time.Duration
+}
+
+func newHarness(scratch string, o options, progress io.Writer) *harness {
+	h := &harness{scratch: scratch, options: o, progress: progress, warmUp: 200 * time.Millisecond, trips: map[string]time.Duration{}}
+	if o.Quick {
+		h.warmUp = 50 * time.Millisecond
+	}
+	return h
+}
+
+// window returns the measured time of a scenario that usually takes normal.
+func (h *harness) window(normal time.Duration) time.Duration {
+	switch {
+	case h.options.Duration > 0:
+		return h.options.Duration
+	case h.options.Quick:
+		return 150 * time.Millisecond
+	}
+	return normal
+}
+
+// A stage is what a scenario's clients connect to.
+type stage struct {
+	server  *server
+	address string        // that clients connect to
+	trip    time.Duration // of a request, over a plain connection to address
+	proxy   *nutcracker   // nil: none
+	delay   *faultproxy.Proxy
+	fine    func() // ends fine timers; nil: none
+}
+
+// A path is the way from the clients to the server.
+type path struct {
+	nutcracker bool
+	delay      time.Duration // added to a round trip
+}
+
+// open returns the stage of the scenario under way, made when its first subject
+// asks for it.
+func (h *harness) open(ctx context.Context, scenario string, size int, way path) (*stage, error) {
+	if h.stage != nil {
+		return h.stage, nil
+	}
+	s := &stage{}
+	err := s.build(ctx, h.scratch, size, way)
+	if err == nil {
+		s.trip, err = roundTrip(ctx, s.address, "PING\r\n", 101)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	h.stage, h.trips[scenario] = s, s.trip
+	return s, nil
+}
+
+func (s *stage) build(ctx context.Context, scratch string, size int, way path) error {
+	var err error
+	if s.server, err = startServer(ctx, scratch, size); err != nil {
+		return err
+	}
+	s.address = s.server.address
+	if way.nutcracker {
+		if s.proxy, err = startNutcracker(ctx, scratch, s.address); err != nil {
+			return err
+		}
+		s.address = s.proxy.address
+	}
+	if way.delay > 0 {
+		link := faultproxy.Link{Delay: way.delay / 2}
+		s.delay, err = faultproxy.Listen(s.address, faultproxy.Options{Plan: faultproxy.Always(faultproxy.Plan{Up: link, Down: link})})
+		if err != nil {
+			return err
+		}
+		s.address = s.delay.Addr()
+		s.fine, err = fineTimers(50 * time.Microsecond)
+	}
+	return err
+}
+
+func (s *stage) close() error {
+	var errs []error
+	if s.fine != nil {
+		s.fine()
+	}
+	if s.delay != nil {
+		errs = append(errs, s.delay.Close())
+	}
+	if s.proxy != nil {
+		errs = append(errs, s.proxy.Stop())
+	}
+	if s.server != nil {
+		errs = append(errs, s.server.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// closeStage is the Close of every scenario.
+func (h *harness) closeStage() error {
+	s := h.stage
+	h.stage = nil
+	if s == nil {
+		return nil
+	}
+	return s.close()
+}
+
+// A round is what one subject does in one round.
+type round struct {
+	scenario string
+	target   string // name of the kind
+	work     work
+	way      path
+	callers  int
+	arrivals load.Arrivals
+	batch    int
+	warmUp   time.Duration
+	window   time.Duration
+	// sent counts latency from the sending of a request or burst, not from the
+	// planned instant.
+	sent bool
+}
+
+// details go to the raw results.
+type details struct {
+	Load      any     `json:"load"`
+	RoundTrip float64 `json:"round_trip_us"` // of a PING over a plain connection, when the scenario began
+	// ProxyUS is the CPU time of nutcracker by request.
+	ProxyUS float64 `json:"proxy_us,omitempty"`
+	// IntendedP99 counts from the planned instant of each burst.
+	IntendedP99 float64 `json:"intended_p99_us,omitempty"`
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// run runs one subject in a process of its own.
+func (h *harness) run(ctx context.Context, r round, number int) (load.Sample, error) {
+	st, err := h.open(ctx, r.scenario, r.work.Size, r.way)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	if st.proxy != nil {
+		r.work.Proxy = st.proxy.PID()
+	}
+	r.work.Plain = r.way.nutcracker
+	text, err := json.Marshal(r.work)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	outcome, err := loadproc.Run(ctx, loadproc.Spec{
+		Target: r.target, Options: text, Address: st.address, PID: st.server.PID(),
+		Callers: r.callers, Arrivals: r.arrivals, Batch: r.batch, WarmUp: r.warmUp, Duration: r.window, Seed: uint64(number),
+	})
+	if err != nil {
+		return load.Sample{}, fmt.Errorf("%s: %w", r.target, err)
+	}
+	return sampleOf(outcome.Result, r, st.trip), nil
+}
+
+// sampleOf turns the result of a load process into the figures of a round. The
+// program under test is the load process itself.
+func sampleOf(result *load.Result, r round, trip time.Duration) load.Sample {
+	sample := result.Sample()
+	d := details{Load: sample.Details, RoundTrip: micros(trip)}
+	if result.Completed > 0 {
+		sample.Values[load.Allocs] = result.PerRequest(float64(result.Cost.Mallocs))
+		sample.Values[load.BytesOp] = result.PerRequest(float64(result.Cost.Bytes))
+		d.ProxyUS = result.PerRequest(result.Cost.Counters[proxyCPU]) / 1000
+		if r.sent {
+			sample.Values[load.P50US] = micros(result.Service.Quantile(0.50))
+			sample.Values[load.P99US] = micros(result.Service.Quantile(0.99))
+			sample.Values[load.P999US] = micros(result.Service.Quantile(0.999))
+			if result.Intended != nil {
+				d.IntendedP99 = micros(result.Intended.Quantile(0.99))
+			}
+		}
+	}
+	sample.Details = d
+	return sample
+}

@@ -1,0 +1,4 @@
+package main
+
+// ourKinds are ours: none yet.
+var ourKinds []kind

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// poolWait is how long a caller may wait for a connection: 8,192 callers share
+// maxPool of them.
+const poolWait = 30 * time.Second
+
+// redigo: one connection a request from a pool. Callers wait for a connection
+// and none is ever closed for being idle.
+var redigoKinds = []kind{{name: "redigo", open: openRedigo, noWait: true, plain: true}}
+
+type redigoClient struct{ pool *redis.Pool }
+
+func openRedigo(_ context.Context, s setting) (client, error) {
+	n := s.pool()
+	return &redigoClient{&redis.Pool{
+		MaxIdle: n, MaxActive: n, Wait: true,
+		DialContext: func(ctx context.Context) (redis.Conn, error) { return redis.DialContext(ctx, "tcp", s.Address) },
+	}}, nil
+}
+
+// do uses the calls without a context if there is nothing to wait for: those
+// with one start a goroutine each.
+func (c *redigoClient) do(ctx context.Context, command string, args ...any) (any, error) {
+	if ctx.Done() == nil {
+		conn := c.pool.Get()
+		reply, err := conn.Do(command, args...)
+		return reply, errors.Join(err, conn.Close())
+	}
+	conn, err := c.pool.GetContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := redis.DoContext(conn, ctx, command, args...)
+	return reply, errors.Join(err, conn.Close())
+}
+
+func (c *redigoClient) get(ctx context.Context, _ []byte, key string) ([]byte, error) {
+	return redis.Bytes(c.do(ctx, "GET", key))
+}
+
+func (c *redigoClient) set(ctx context.Context, key, value string) error {
+	_, err := c.do(ctx, "SET", key, value)
+	return err
+}
+
+func (c *redigoClient) close() error { return c.pool.Close() }
+
+// go-redis three times: its pool, and its automatic pipelining in half and in
+// full duplex. GetToBuffer is its way with the fewest copies and allocations.
+var goRedisKinds = []kind{
+	{name: "go-redis-pool", open: openGoRedis(nil), noWait: true, plain: true},
+	{name: "go-redis-ap-half", open: openGoRedis(goredis.DefaultBlockingAutoPipelineOptions), plain: true, pipelined: true},
+	{name: "go-redis-ap-full", open: openGoRedis(fullDuplex), noWait: true, plain: true, pipelined: true},
+}
+
+func fullDuplex() *goredis.AutoPipelineOptions {
+	o := goredis.DefaultBlockingAutoPipelineOptions()
+	o.FullDuplex = true
+	return o
+}
+
+// goRedisCommands is what its client and its automatic pipeline share.
+type goRedisCommands interface {
+	GetToBuffer(ctx context.Context, key string, buf []byte) *goredis.ZeroCopyStringCmd
+	Set(ctx context.Context, key string, value any, expiration time.Duration) *goredis.StatusCmd
+}
+
+type goRedisClient struct {
+	client   *goredis.Client
+	commands goRedisCommands
+}
+
+func openGoRedis(pipeline func() *goredis.AutoPipelineOptions) func(context.Context, setting) (client, error) {
+	return func(_ context.Context, s setting) (client, error) {
+		options := &goredis.Options{
+			Addr: s.Address, PoolSize: s.pool(), PoolTimeout: poolWait, DisableIdentity: true, ContextTimeoutEnabled: true,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			// Its own dialer sets a keep-alive of its own and nothing else.
+			Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
+			},
+		}
+		if s.Plain {
+			options.Protocol = 2
+		}
+		if pipeline != nil {
+			options.PoolSize = 4 // commands that do not go through the pipeline: none here
+		}
+		c := &goRedisClient{client: goredis.NewClient(options)}
+		c.commands = c.client
+		if pipeline != nil {
+			ap, err := c.client.AutoPipelineWithOptions(pipeline())
+			if err != nil {
+				return nil, errors.Join(err, c.client.Close())
+			}
+			c.commands = ap
+		}
+		return c, nil
+	}
+}
+
+func (c *goRedisClient) get(ctx context.Context, dst []byte, key string) ([]byte, error) {
+	cmd := c.commands.GetToBuffer(ctx, key, dst[:cap(dst)])
+	if err := cmd.Err(); err != nil {
+		return nil, err
+	}
+	if n := cmd.Val(); n < 0 || n > cap(dst) {
+		return nil, fmt.Errorf("go-redis: %d bytes in a buffer of %d", n, cap(dst))
+	}
+	return cmd.Bytes(), nil
+}
+
+func (c *goRedisClient) set(ctx context.Context, key, value string) error {
+	return c.commands.Set(ctx, key, value, 0).Err()
+}
+
+func (c *goRedisClient) close() error { return c.client.Close() }

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// Windows: long enough for 100,000 requests of the fast clients.
+const (
+	closedWindow = 600 * time.Millisecond
+	rateWindow   = 800 * time.Millisecond
+	// designWindow has no warm-up before it.
+	designWindow = 1500 * time.Millisecond
+)
+
+// sideRounds is the number of rounds of scenarios that no goal is judged by.
+const sideRounds = 6
+
+// rateClients is how many clients the rate-limited experiment has in its
+// process, and rateCallers how many goroutines for each 1,000 requests a second.
+const (
+	rateClients = 5
+	rateCallers = 3
+)
+
+// rates of all clients together.
+var rates = []int{5_000, 20_000, 80_000, 160_000, 320_000}
+
+func rateName(rate int) string { return fmt.Sprintf("%dk", rate/1000) }
+
+func (h *harness) scenarios() []load.Scenario {
+	var all []load.Scenario
+	for _, c := range []struct {
+		name    string
+		work    work
+		callers []int
+	}{
+		{"closed", work{Operation: opGet, Size: 16}, []int{1, 16, 128, 1024, 8192}},
+		{"closed-set", work{Operation: opSet, Size: 16}, []int{16, 128, 1024, 8192}},
+		{"closed-1k", work{Operation: opGet, Size: 1024}, []int{16, 128, 1024, 8192}},
+		{"closed-64k", work{Operation: opGet, Size: 64 << 10}, []int{1, 16, 128}},
+	} {
+		for _, callers := range c.callers {
+			all = append(all, h.closed(c.name, c.work, callers))
+		}
+	}
+	for _, burst := range []bool{false, true} {
+		all = append(all, h.rateLimited(burst)...)
+	}
+	for _, design := range []string{designRight, designA, designB, designC} {
+		all = append(all, h.design(design, 80_000))
+	}
+	all = append(all, h.contexts()...)
+	return append(all, h.memory()...)
+}
+
+// scenario is a comparison of the subjects that match.
+func (h *harness) scenario(r round, match func(kind) bool) load.Scenario {
+	sc := load.Scenario{Name: r.scenario, Primary: load.ClientUS, Close: h.closeStage}
+	for _, name := range subjectNames(match) {
+		k, _ := kindOf(name)
+		sc.Subjects = append(sc.Subjects, h.subject(name, k.name, r))
+	}
+	return sc
+}
+
+func (h *harness) subject(name, target string, r round) load.Subject {
+	r.target = target
+	return load.Subject{Name: name, Run: func(ctx context.Context, number int) (load.Sample, error) {
+		return h.run(ctx, r, number)
+	}}
+}
+
+// closed has callers that each wait for their reply before they ask again.
+func (h *harness) closed(name string, w work, callers int) load.Scenario {
+	r := round{scenario: fmt.Sprintf("%s/%d", name, callers), work: w, callers: callers, warmUp: h.warmUp, window: h.window(closedWindow)}
+	sc := h.scenario(r, nil)
+	sc.Goals = closedGoals(name, callers)
+	return sc
+}
+
+// rateLimited are the article's experiment and its variations.
+func (h *harness) rateLimited(burst bool) []load.Scenario {
+	name := "rate-serial"
+	if burst {
+		name = "rate-burst"
+	}
+	some := []int{20_000, 80_000}
+	var all []load.Scenario
+	for _, v := range []struct {
+		suffix string
+		size   int
+		way    path
+		rates  []int
+	}{
+		{"", 16, path{}, rates},
+		{"-768", 768, path{}, rates},
+		{"-nutcracker", 16, path{nutcracker: true}, some},
+		{"-0.2ms", 16, path{delay: 200 * time.Microsecond}, some},
+		{"-1ms", 16, path{delay: time.Millisecond}, some},
+		{"-50ms", 16, path{delay: 50 * time.Millisecond}, some},
+	} {
+		for _, rate := range v.rates {
+			r := round{
+				scenario: name + v.suffix + "/" + rateName(rate),
+				work:     work{Operation: opGet, Size: v.size, Clients: rateClients}, way: v.way,
+				callers:  rate / 1000 * rateCallers,
+				arrivals: load.Arrivals{Process: load.Bursts, Rate: float64(rate)},
+				warmUp:   h.warmUp, window: h.window(rateWindow), sent: true,
+			}
+			if burst {
+				r.batch = seriesMax
+			}
+			sc := h.scenario(r, func(k kind) bool { return !v.way.nutcracker || k.plain })
+			if v.suffix == "" {
+				sc.Goals = rateGoals(rate)
+			} else {
+				sc.Rounds = h.fixed(sideRounds)
+			}
+			all = append(all, sc)
+		}
+	}
+	return all
+}
+
+// fixed is the number of rounds of a scenario that needs n, as the flags say.
+func (h *harness) fixed(n int) int {
+	if h.options.Quick || h.options.Rounds > 0 {
+		return 0
+	}
+	return n
+}
+
+// design is one of the article's benchmark designs at one rate.
+func (h *harness) design(design string, rate int) load.Scenario {
+	name := "wrong-design-" + design
+	if design == designRight {
+		name = "design-right"
+	}
+	sc := h.scenario(round{
+		scenario: name + "/" + rateName(rate),
+		work:     work{Operation: opGet, Size: 16, Clients: rateClients, Design: design, Rate: float64(rate)},
+		callers:  rate / 1000 * rateCallers, window: h.window(designWindow),
+	}, func(k kind) bool {
+		return k.name == "redigo" || strings.HasPrefix(k.name, "redispipe") || k.name == "rueidis" || k.name == load.Ours
+	})
+	sc.Rounds = h.fixed(sideRounds)
+	return sc
+}
+
+// background is ours without a context that can end, in scenarios whose
+// subjects otherwise have one.
+const background = load.Ours + "-background"
+
+// contexts compare clients whose callers wait with a context that can be
+// cancelled and has a deadline. Each subject stands there once more with
+// context.Background, as a variant.
+func (h *harness) contexts() []load.Scenario {
+	var all []load.Scenario
+	for _, callers := range []int{128, 1024} {
+		with := round{
+			scenario: fmt.Sprintf("ctx/%d", callers), work: work{Operation: opGet, Size: 16, Deadline: true},
+			callers: callers, warmUp: h.warmUp, window: h.window(closedWindow),
+		}
+		without := with
+		without.work.Deadline = false
+		sc := h.scenario(with, contextual)
+		for _, k := range kinds() {
+			if contextual(k) {
+				subject := h.subject(k.name+"-background", k.name, without)
+				subject.Variant = true
+				sc.Subjects = append(sc.Subjects, subject)
+			}
+		}
+		sc.Goals = []load.Goal{{Metric: load.ClientUS, Rival: background, Ratio: 1.05}}
+		all = append(all, sc)
+	}
+	return all
+}
+
+// contextual are the clients of which the cost of a context is measured: ours
+// and the rivals that pipeline and know contexts.
+func contextual(k kind) bool {
+	switch k.name {
+	case "rueidis", "redispipe", "go-redis-ap-full", load.Ours:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// Operations of a work.
+const (
+	opGet = "get"
+	opSet = "set"
+)
+
+// A work is what the callers of a load process do, beside what a
+// [loadproc.Spec] says.
+type work struct {
+	Operation string
+	Size      int // of values
+	// Clients is how many clients share the callers in turn; 0: one.
+	Clients int
+	Plain   bool // see setting
+	// Deadline gives every caller a context that can be cancelled and has a
+	// deadline, made once for all of its requests: its cost is that of waiting
+	// with it, not of making it.
+	Deadline bool
+	// Design and Rate choose a design of the rate-limited experiment; see
+	// designs.go. Empty: the load comes from the generator.
+	Design string
+	Rate   float64
+	// Proxy is the process of a proxy between client and server whose CPU
+	// time is counted beside; 0: none.
+	Proxy int
+}
+
+// proxyCPU names the counter of a proxy's CPU time in nanoseconds.
+const proxyCPU = "proxy_ns"
+
+// targets are all subjects, each of which runs in the load process.
+func targets() loadproc.Targets {
+	all := loadproc.Targets{}
+	for _, k := range kinds() {
+		all[k.name] = func(ctx context.Context, s loadproc.Spec) (load.Target, error) { return openTarget(ctx, k.name, s) }
+	}
+	return all
+}
+
+// A target is a subject under load: its clients and what is asked of them.
+type target struct {
+	// Immutable after openTarget.
+	work    work
+	seed    uint64
+	clients []client
+	keys    []string
+	values  []string // of the keys; nil unless they are stored
+	ctx     context.Context
+	cancel  context.CancelFunc
+	designs *experiment // nil: the generator's own arrivals
+}
+
+func openTarget(ctx context.Context, subject string, s loadproc.Spec) (load.Target, error) {
+	t := &target{seed: s.Seed, ctx: context.Background()}
+	if err := json.Unmarshal(s.Options, &t.work); err != nil {
+		return nil, fmt.Errorf("options of target %s: %w", subject, err)
+	}
+	if t.work.Deadline {
+		// Ended by Close, which calls cancel.
+		t.ctx, t.cancel = context.WithTimeout(t.ctx, time.Hour)
+	}
+	n := cmp.Or(t.work.Clients, 1)
+	for range n {
+		// A batch under way needs as many callers as it has requests.
+		callers := (s.Callers*max(s.Batch, 1) + n - 1) / n
+		c, err := openKind(ctx, subject, setting{Address: s.Address, Callers: callers, Plain: t.work.Plain})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s: %w", subject, err), t.Close())
+		}
+		t.clients = append(t.clients, c)
+	}
+	for i := range keysOf(t.work.Size) {
+		t.keys = append(t.keys, keyName(i))
+	}
+	if t.work.Operation == opSet {
+		for _, key := range t.keys {
+			t.values = append(t.values, valueOf(key, t.work.Size))
+		}
+	}
+	if t.work.Design != "" {
+		var err error
+		if t.designs, err = newExperiment(t.work.Design, t.work.Rate, n, s.Callers); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+	}
+	return t, nil
+}
+
+// NewCaller implements [load.Target].
+func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
+	c := &caller{target: t, client: t.clients[i%len(t.clients)], rng: rand.New(rand.NewPCG(t.seed, uint64(i))), dst: t.buffer()}
+	if t.work.Deadline {
+		// Ended by Close of the caller.
+		c.ctx, c.cancel = context.WithTimeout(t.ctx, time.Hour)
+	} else {
+		c.ctx = t.ctx
+	}
+	if t.designs == nil {
+		return burster{c}, nil
+	}
+	// Connections are made before the window, which has no warm-up.
+	if err := c.Do(c.ctx); err != nil {
+		return nil, err
+	}
+	return t.designs.caller(i, c), nil
+}
+
+// buffer has room for a value and for the line end that some clients read with
+// it.
+func (t *target) buffer() []byte { return make([]byte, 0, t.work.Size+64) }
+
+// Counters implements what [loadproc.Targets] asks for.
+func (t *target) Counters() []load.Counter {
+	if t.work.Proxy == 0 {
+		return nil
+	}
+	meter := load.NewProcessMeter(t.work.Proxy)
+	return []load.Counter{{Name: proxyCPU, Read: func(context.Context) (float64, error) {
+		cpu, err := meter.CPU()
+		return float64(cpu), err
+	}}}
+}
+
+// Amend implements what [loadproc.Targets] asks for: the latencies of an
+// experiment are the requests' own, without the wait for the limiter.
+func (t *target) Amend(r *load.Result) {
+	if t.designs != nil {
+		t.designs.amend(r)
+	}
+}
+
+// verified is how many keys are read again after stores.
+const verified = 64
+
+// Close ends the clients, after a look at what was stored.
+func (t *target) Close() error {
+	var errs []error
+	if t.work.Operation == opSet && len(t.clients) > 0 && t.values != nil {
+		rng := rand.New(rand.NewPCG(t.seed, 0))
+		c := &caller{target: t, client: t.clients[0], rng: rng, dst: t.buffer(), ctx: context.Background()}
+		for range verified {
+			errs = append(errs, c.get(c.ctx, rng.IntN(len(t.keys))))
+		}
+	}
+	if t.cancel != nil {
+		t.cancel()
+	}
+	for _, c := range t.clients {
+		errs = append(errs, c.close())
+	}
+	return errors.Join(errs...)
+}
+
+// A caller is one goroutine with one request under way.
+type caller struct {
+	// Immutable after NewCaller.
+	*target
+	client client
+	ctx    context.Context
+	cancel context.CancelFunc // nil without a deadline
+
+	// Owned by the goroutine that calls Do.
+	rng   *rand.Rand
+	dst   []byte
+	slots []slot
+	wait  sync.WaitGroup
+}
+
+// Do implements [load.Caller]. The generator's context is left aside: the
+// caller's own says what is measured.
+func (c *caller) Do(context.Context) error {
+	i := c.rng.IntN(len(c.keys))
+	if c.work.Operation == opSet {
+		return c.client.set(c.ctx, c.keys[i], c.values[i])
+	}
+	return c.get(c.ctx, i)
+}
+
+func (c *caller) get(ctx context.Context, i int) error {
+	value, err := c.client.get(ctx, c.dst[:0], c.keys[i])
+	if err != nil {
+		return err
+	}
+	return checkValue(c.keys[i], value, c.work.Size)
+}
+
+// Close implements [load.Caller]: clients are closed once, by the target.
+func (c *caller) Close() error {
+	if c.cancel != nil {
+		c.cancel()
+	}
+	return nil
+}
+
+// A slot is one request of a burst.
+type slot struct {
+	caller *caller
+	index  int // of the key
+	dst    []byte
+	err    error
+}
+
+func (s *slot) run() {
+	value, err := s.caller.client.get(s.caller.ctx, s.dst[:0], s.caller.keys[s.index])
+	if err == nil {
+		err = checkValue(s.caller.keys[s.index], value, s.caller.work.Size)
+	}
+	s.err = err
+	s.caller.wait.Done()
+}
+
+// A burster can issue all requests of a burst at once, each from a goroutine of
+// its own, for every subject in the same way. The generator asks for it only if
+// the specification has a batch.
+type burster struct{ *caller }
+
+// DoBatch implements [load.BatchCaller].
+func (b burster) DoBatch(_ context.Context, outcomes []error) {
+	c := b.caller
+	for len(c.slots) < len(outcomes) {
+		c.slots = append(c.slots, slot{caller: c, dst: c.buffer()})
+	}
+	c.wait.Add(len(outcomes))
+	for i := range outcomes {
+		s := &c.slots[i]
+		s.index = c.rng.IntN(len(c.keys))
+		// Ends with its request; waited for below.
+		go s.run()
+	}
+	c.wait.Wait()
+	for i := range outcomes {
+		outcomes[i] = c.slots[i].err
+	}
+}
