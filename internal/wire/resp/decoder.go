@@ -182,7 +182,7 @@ func (d *Decoder) token() (t Token, aside bool, err *ProtocolError) {
 			d.first = ahead.at
 		}
 		aside = true
-	case t.Kind == Push && start > d.first:
+	case t.Kind == Push && t.Len > 0 && start > d.first:
 		aside, _ = isInvalidation(d.frame[next:])
 	}
 	return t, aside, nil

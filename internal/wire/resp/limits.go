@@ -11,7 +11,8 @@ type Limits struct {
 	// Line is the most bytes of a line of text. Default 64 KiB.
 	Line int
 	// Elements is the most elements of all aggregates of a message together; a
-	// map of n pairs has 2n. Default 1<<20.
+	// map of n pairs has 2n, and an attribute without pairs counts as one.
+	// Default 1<<20.
 	Elements int
 	// Depth is the most aggregates around a value, attributes included. Default
 	// 64, at most 1024.

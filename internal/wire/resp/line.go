@@ -73,5 +73,8 @@ func lineError(b []byte, start, at int, state lineState, limit int) *ProtocolErr
 	if state == lineTooLong {
 		return &ProtocolError{Offset: start, Wrong: "line " + quoted(b[start:at]), Expected: "CR LF after at most " + itoa(limit) + " bytes"}
 	}
-	return errLineEnd(at, b[at:min(len(b), at+2)])
+	if b[at] == '\n' {
+		return errLineEnd(at, b[at:at+1])
+	}
+	return errLineEnd(at, b[at:at+2])
 }

@@ -109,6 +109,9 @@ func parseFloat(b []byte) (float64, bool) {
 	if !isFloat(b) {
 		return 0, false
 	}
+	if b[len(b)-1]|0x20 == 'n' { // strconv wants it without a sign
+		return math.NaN(), true
+	}
 	// The string does not outlive the call, and nobody writes to b meanwhile.
 	// An error can only be about the range, and then v is right.
 	v, _ := strconv.ParseFloat(unsafe.String(unsafe.SliceData(b), len(b)), 64)

@@ -16,7 +16,7 @@ type Scanner struct {
 	done     bool   // its last value is complete
 	push     bool   // it is a push
 	inParts  bool   // parts of a streamed string follow
-	attr     bool   // an attribute was read: its value must follow
+	before   bool   // an attribute or an aside was read: a value must follow
 	verbatim bool   // the body is one
 	at       int    // where the next first line begins
 	seen     int    // bytes of that line, without the kind, that hold no line end
@@ -81,60 +81,6 @@ func (s *Scanner) Scan(b []byte) (n int, v Verdict, err error) {
 		}
 	}
 	return s.scan(b)
-}
-
-// quickBulk returns where the body of the bulk string that b begins with begins,
-// and where the string ends; or 0 if it has to be looked at with more care: one
-// that is not whole, not valid, or not below the limit.
-func quickBulk(b []byte, limit int) (body, end int) {
-	i, n := 1, 0
-	// Seven digits cannot overflow.
-	for i < len(b) && i <= 7 {
-		c := b[i] - '0'
-		if c > 9 {
-			break
-		}
-		n = n*10 + int(c)
-		i++
-	}
-	end = i + n + 4
-	if end > len(b) || end > limit || i == 1 || (b[1] == '0' && i > 2) {
-		return 0, 0
-	}
-	if b[i] != '\r' || b[i+1] != '\n' || b[end-2] != '\r' || b[end-1] != '\n' {
-		return 0, 0
-	}
-	return i + 2, end
-}
-
-// quickLine is quickBulk for simple strings.
-func quickLine(b []byte, limit int) int {
-	// Longer ones are rare.
-	for i := 1; i < len(b)-1 && i < 32 && i < limit; i++ {
-		if b[i] == '\r' && b[i+1] == '\n' {
-			return i + 2
-		}
-		if b[i] < ' ' {
-			return 0
-		}
-	}
-	return 0
-}
-
-// quickInt is quickBulk for integers of up to 18 digits.
-func quickInt(b []byte, limit int) int {
-	i := 1
-	if b[1] == '-' {
-		i = 2
-	}
-	from := i
-	for i < len(b) && b[i]-'0' <= 9 {
-		i++
-	}
-	if i == from || i-from > 18 || i+2 > len(b) || i+2 > limit || b[i] != '\r' || b[i+1] != '\n' {
-		return 0
-	}
-	return i + 2
 }
 
 func (s *Scanner) scan(b []byte) (int, Verdict, error) {
@@ -205,7 +151,7 @@ func (s *Scanner) step(b []byte) (bool, *ProtocolError) {
 		}
 		return false, lineError(b, start, end, state, most)
 	}
-	if k == Push && len(s.open) > 0 {
+	if k == Push && len(s.open) > 0 && parseCount(b[start+1:end]) > 0 {
 		aside, known := isInvalidation(b[end+2:])
 		if !known {
 			s.seen = end - start - 1
@@ -224,7 +170,7 @@ func (s *Scanner) quickElement(n int) *ProtocolError {
 	if err := s.enter(BulkString, start); err != nil {
 		return err
 	}
-	s.at += n
+	s.at, s.seen = s.at+n, 0
 	if err := s.checkSize(start); err != nil {
 		return err
 	}
@@ -294,7 +240,7 @@ func validText(k Kind, line []byte) bool {
 
 // enter counts a value that begins at start.
 func (s *Scanner) enter(k Kind, start int) *ProtocolError {
-	s.attr = false
+	s.before = false
 	if len(s.open) == 0 {
 		s.push = k == Push
 		s.left--
@@ -324,11 +270,8 @@ func (s *Scanner) settle() {
 			return
 		}
 		s.open = s.open[:len(s.open)-1]
-		if top.kind == Attribute {
-			s.attr = true
-			return
-		}
-		if top.aside {
+		if top.kind == Attribute || top.aside {
+			s.before = true
 			return
 		}
 	}
@@ -453,7 +396,7 @@ func (s *Scanner) aggregate(k Kind, line []byte, start int, aside bool) *Protoco
 		}
 	}
 	if aside {
-		s.attr = false
+		s.before = false
 	}
 	n := parseCount(line)
 	switch {
@@ -481,6 +424,12 @@ func (s *Scanner) aggregate(k Kind, line []byte, start int, aside bool) *Protoco
 		return errTooLong(start, k.String()+" of", n, room)
 	}
 	n *= each
+	if n == 0 && k == Attribute {
+		if s.elements == s.limits.Elements {
+			return errTooLong(start, "elements", s.limits.Elements+1, s.limits.Elements)
+		}
+		s.elements++ // else a message of nothing but these would have no end
+	}
 	s.elements += n
 	s.left += n
 	if err := s.checkSize(start); err != nil {
@@ -490,8 +439,8 @@ func (s *Scanner) aggregate(k Kind, line []byte, start int, aside bool) *Protoco
 	case n > 0:
 		s.open = append(s.open, open{left: n, kind: k, aside: aside})
 	case k == Attribute:
-		s.attr = true
-	case !aside:
+		s.before = true
+	default: // an invalidation is never empty
 		s.settle()
 	}
 	return nil
@@ -503,7 +452,7 @@ func (s *Scanner) end(line []byte, start int) *ProtocolError {
 		return errText(start, End, line)
 	}
 	last := len(s.open) - 1
-	if last < 0 || s.open[last].left != streamed || s.attr {
+	if last < 0 || s.open[last].left != streamed || s.before {
 		return errMisplaced(start, End)
 	}
 	if s.open[last].kind == Map && s.open[last].odd {

@@ -136,6 +136,12 @@ func (p *parser) elems(t Token, start, depth int) ([]Value, *ProtocolError) {
 	if t.Len > p.limits.Elements-p.elements {
 		return nil, errTooLong(start, t.Kind.String()+" of", t.Len, p.limits.Elements-p.elements)
 	}
+	if t.Len == 0 && t.Kind == Attribute {
+		if p.elements == p.limits.Elements {
+			return nil, errTooLong(start, "elements", p.elements+1, p.limits.Elements)
+		}
+		p.elements++
+	}
 	p.elements += t.Len
 	p.left += t.Len
 	// Aggregates inside each other must not claim the same bytes again and again.
@@ -170,7 +176,7 @@ func (p *parser) streamed(t Token, start, depth int) (elems []Value, err *Protoc
 			}
 			return elems, p.checkStreamed(start)
 		}
-		if p.elements == p.limits.Elements {
+		if p.elements == p.limits.Elements && at < len(p.d.frame) {
 			return nil, errTooLong(at, "elements", p.elements+1, p.limits.Elements)
 		}
 		p.elements++

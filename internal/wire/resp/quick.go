@@ -1,0 +1,59 @@
+package resp
+
+// The small messages that nearly all traffic consists of are recognised by one
+// look from front to back. What is not whole, not valid or not small is left to
+// the general way, which also words the errors.
+
+// quickBulk returns where the body of the bulk string that b begins with begins,
+// and where the string ends; or 0 if it has to be looked at with more care: one
+// that is not whole, not valid, or not below the limit.
+func quickBulk(b []byte, limit int) (body, end int) {
+	i, n := 1, 0
+	// Seven digits cannot overflow.
+	for i < len(b) && i <= 7 {
+		c := b[i] - '0'
+		if c > 9 {
+			break
+		}
+		n = n*10 + int(c)
+		i++
+	}
+	end = i + n + 4
+	if end > len(b) || end > limit || i == 1 || (b[1] == '0' && i > 2) {
+		return 0, 0
+	}
+	if b[i] != '\r' || b[i+1] != '\n' || b[end-2] != '\r' || b[end-1] != '\n' {
+		return 0, 0
+	}
+	return i + 2, end
+}
+
+// quickLine is quickBulk for simple strings.
+func quickLine(b []byte, limit int) int {
+	// Longer ones are rare.
+	for i := 1; i < min(len(b), limit, 34)-1; i++ {
+		if b[i] == '\r' && b[i+1] == '\n' {
+			return i + 2
+		}
+		if b[i] < ' ' {
+			return 0
+		}
+	}
+	return 0
+}
+
+// quickInt is quickBulk for integers of up to 18 digits.
+func quickInt(b []byte, limit int) int {
+	i := 1
+	if b[1] == '-' {
+		i = 2
+	}
+	from := i
+	for i < len(b) && b[i]-'0' <= 9 {
+		i++
+	}
+	if i == from || i-from > 18 || i+2 > len(b) || i+2 > limit || b[i] != '\r' || b[i+1] != '\n' {
+		return 0
+	}
+	return i + 2
+}
