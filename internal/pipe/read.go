@@ -58,6 +58,7 @@ func (s *socket) adapt(n int) {
 		if s.quiet++; s.quiet >= quietReads && s.end-s.begin <= len(s.in)/2 {
 			s.quiet = 0
 			s.resize(len(s.in) / 2)
+			s.popped, s.frames = nil, nil
 		}
 	default:
 		s.quiet = 0
@@ -183,9 +184,6 @@ func (s *socket) hand() (kick bool, err error) {
 		c.resolve()
 	}
 	clear(s.popped)
-	if cap(s.popped) > 64 && last < 8 {
-		s.popped, s.frames = nil, nil
-	}
 	return kick, nil
 }
 
