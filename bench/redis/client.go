@@ -54,9 +54,6 @@ type kind struct {
 	open func(ctx context.Context, s setting) (client, error)
 	// noWait marks clients that never hold a request back to gather others.
 	noWait bool
-	// plain tells that the client works without any handshake, through a
-	// proxy that knows few commands.
-	plain bool
 	// pipelined clients share connections among callers.
 	pipelined bool
 	// variant is another setting of a client that the list has already: its

@@ -70,7 +70,7 @@ func (h *harness) open(ctx context.Context, scenario string, size int, way path)
 	s := &stage{}
 	err := s.build(ctx, h.scratch, size, way)
 	if err == nil {
-		s.trip, err = roundTrip(ctx, s.address, "PING\r\n", 101)
+		s.trip, err = roundTrip(ctx, s.address, 101)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())

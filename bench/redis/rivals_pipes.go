@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 	"unsafe"
 
@@ -24,9 +26,9 @@ func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)
 // it is; with pipelining from the first request on; and with the pause after a
 // flush that its documentation suggests against CPU use.
 var rueidisKinds = []kind{
-	{name: "rueidis", open: openRueidis(false, 0), noWait: true, plain: true, pipelined: true},
-	{name: "rueidis-always", open: openRueidis(true, 0), noWait: true, plain: true, pipelined: true},
-	{name: "rueidis-50us", open: openRueidis(false, 50*time.Microsecond), plain: true, pipelined: true, variant: true},
+	{name: "rueidis", open: openRueidis(false, 0), noWait: true, pipelined: true},
+	{name: "rueidis-always", open: openRueidis(true, 0), noWait: true, pipelined: true},
+	{name: "rueidis-50us", open: openRueidis(false, 50*time.Microsecond), pipelined: true, variant: true},
 }
 
 type rueidisClient struct{ client rueidis.Client }
@@ -39,6 +41,9 @@ func openRueidis(always bool, delay time.Duration) func(context.Context, setting
 		}
 		if s.Plain {
 			o.ClientSetInfo = rueidis.DisableClientSetInfo
+			o.DialCtxFn = func(ctx context.Context, address string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return dialPlain(ctx, "tcp", address)
+			}
 		}
 		if s.Single {
 			o.PipelineMultiplex = -1 // one connection
@@ -68,9 +73,9 @@ func (c *rueidisClient) close() error {
 // wider than the default of 1 s, because a busy machine must not cost it its
 // connection.
 var redispipeKinds = []kind{
-	{name: "redispipe", open: openRedispipe(-1), noWait: true, plain: true, pipelined: true},
-	{name: "redispipe-50us", open: openRedispipe(50 * time.Microsecond), plain: true, pipelined: true, variant: true},
-	{name: "redispipe-150us", open: openRedispipe(150 * time.Microsecond), plain: true, pipelined: true, variant: true},
+	{name: "redispipe", open: openRedispipe(-1), noWait: true, pipelined: true},
+	{name: "redispipe-50us", open: openRedispipe(50 * time.Microsecond), pipelined: true, variant: true},
+	{name: "redispipe-150us", open: openRedispipe(150 * time.Microsecond), pipelined: true, variant: true},
 }
 
 type redispipeClient struct {
@@ -127,7 +132,7 @@ func (c *redispipeClient) close() error {
 // radix shares its default of 4 connections among callers. More than one caller
 // gets a flush interval, as its documentation advises; a single one would only
 // wait for it.
-var radixKinds = []kind{{name: "radix", open: openRadix, plain: true, pipelined: true}}
+var radixKinds = []kind{{name: "radix", open: openRadix, pipelined: true}}
 
 type radixClient struct{ client radix.Client }
 
@@ -147,12 +152,12 @@ func openRadix(ctx context.Context, s setting) (client, error) {
 }
 
 func (c *radixClient) get(ctx context.Context, dst []byte, key string) ([]byte, error) {
+	// Its type for missing values costs six objects; no value here is empty.
 	value := dst[:0]
-	maybe := radix.Maybe{Rcv: &value}
-	if err := c.client.Do(ctx, radix.Cmd(&maybe, "GET", key)); err != nil {
+	if err := c.client.Do(ctx, radix.Cmd(&value, "GET", key)); err != nil {
 		return nil, err
 	}
-	if maybe.Null {
+	if len(value) == 0 {
 		return nil, errMissing
 	}
 	return value, nil
@@ -166,7 +171,7 @@ func (c *radixClient) close() error { return c.client.Close() }
 
 // pascaldekloe has one connection and knows no contexts. Without a limit to the
 // time of a command it sets no deadlines.
-var pascaldekloeKinds = []kind{{name: "pascaldekloe", open: openPascaldekloe, noWait: true, plain: true, pipelined: true}}
+var pascaldekloeKinds = []kind{{name: "pascaldekloe", open: openPascaldekloe, noWait: true, pipelined: true}}
 
 type pascaldekloeClient struct {
 	client *pascaldekloe.Client[string, string]

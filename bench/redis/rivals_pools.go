@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -18,7 +17,7 @@ const poolWait = 30 * time.Second
 
 // redigo: one connection a request from a pool. Callers wait for a connection
 // and none is ever closed for being idle.
-var redigoKinds = []kind{{name: "redigo", open: openRedigo, noWait: true, plain: true}}
+var redigoKinds = []kind{{name: "redigo", open: openRedigo, noWait: true}}
 
 type redigoClient struct{ pool *redis.Pool }
 
@@ -60,9 +59,9 @@ func (c *redigoClient) close() error { return c.pool.Close() }
 // go-redis three times: its pool, and its automatic pipelining in half and in
 // full duplex. GetToBuffer is its way with the fewest copies and allocations.
 var goRedisKinds = []kind{
-	{name: "go-redis-pool", open: openGoRedis(nil), noWait: true, plain: true},
-	{name: "go-redis-ap-half", open: openGoRedis(goredis.DefaultBlockingAutoPipelineOptions), plain: true, pipelined: true},
-	{name: "go-redis-ap-full", open: openGoRedis(fullDuplex), noWait: true, plain: true, pipelined: true},
+	{name: "go-redis-pool", open: openGoRedis(nil), noWait: true},
+	{name: "go-redis-ap-half", open: openGoRedis(goredis.DefaultBlockingAutoPipelineOptions), pipelined: true},
+	{name: "go-redis-ap-full", open: openGoRedis(fullDuplex), noWait: true, pipelined: true},
 }
 
 func fullDuplex() *goredis.AutoPipelineOptions {
@@ -87,13 +86,9 @@ func openGoRedis(pipeline func() *goredis.AutoPipelineOptions) func(context.Cont
 		options := &goredis.Options{
 			Addr: s.Address, PoolSize: s.pool(), PoolTimeout: poolWait, DisableIdentity: true, ContextTimeoutEnabled: true,
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-			// Its own dialer sets a keep-alive of its own and nothing else.
-			Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
-				return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
-			},
 		}
 		if s.Plain {
-			options.Protocol = 2
+			options.Protocol, options.Dialer = 2, dialPlain
 		}
 		if pipeline != nil {
 			options.PoolSize = 4 // commands that do not go through the pipeline: none here

@@ -115,7 +115,7 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 			if burst {
 				r.batch = seriesMax
 			}
-			sc := h.scenario(r, func(k kind) bool { return !v.way.nutcracker || k.plain })
+			sc := h.scenario(r, nil)
 			if v.suffix == "" {
 				sc.Goals = rateGoals(rate)
 			} else {

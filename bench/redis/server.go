@@ -65,13 +65,16 @@ func (s *server) ready(ctx context.Context, size int) error {
 
 // ping asks once over a connection of its own.
 func ping(ctx context.Context, address string) error {
-	_, err := roundTrip(ctx, address, "PING\r\n", 1)
+	_, err := roundTrip(ctx, address, 1)
 	return err
 }
 
+// pingRequest is an array, because twemproxy knows no requests on one line.
+const pingRequest = "*1\r\n$4\r\nPING\r\n"
+
 // roundTrip returns the median time of n requests, one after the other, over a
-// plain connection that waits in the kernel for nothing but the reply.
-func roundTrip(ctx context.Context, address, request string, n int) (time.Duration, error) {
+// plain connection.
+func roundTrip(ctx context.Context, address string, n int) (time.Duration, error) {
 	conn, err := (&net.Dialer{Timeout: startLimit}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return 0, err
@@ -84,7 +87,7 @@ func roundTrip(ctx context.Context, address, request string, n int) (time.Durati
 	times := make([]time.Duration, n)
 	for i := range times {
 		begun := time.Now()
-		if _, err := conn.Write([]byte(request)); err != nil {
+		if _, err := conn.Write([]byte(pingRequest)); err != nil {
 			return 0, err
 		}
 		line, err := reader.ReadString('\n')
