@@ -1,0 +1,304 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+)
+
+// A Client sends the commands of many goroutines to a Redis server over few
+// connections, one unless told otherwise. All its methods may be called
+// concurrently.
+type Client struct {
+	// Immutable after Connect.
+	opts    Options
+	addr    string
+	router  router
+	only    *pipe.Engine // the engine of all keys; nil if the key chooses
+	retries int
+	timed   bool          // calls look at the clock
+	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
+
+	closeOnce sync.Once
+
+	// Atomics, written by whoever makes a call.
+	repeated   atomic.Uint64
+	hookPanics atomic.Uint64
+}
+
+// router chooses the engine for a command by its first key. One server is the
+// simplest kind.
+type router interface {
+	engine(key string) *pipe.Engine
+	engines() []*pipe.Engine
+}
+
+type oneServer struct{ e *pipe.Engine }
+
+func (s oneServer) engine(string) *pipe.Engine { return s.e }
+func (s oneServer) engines() []*pipe.Engine    { return []*pipe.Engine{s.e} }
+
+// Connect returns a client once a connection is up. If the first attempt fails,
+// its error is returned and there is no client. Later, lost connections are
+// opened again in the background. The client must be closed.
+func Connect(ctx context.Context, o Options) (*Client, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	c := &Client{
+		opts: o, addr: o.addr(), closing: make(chan struct{}),
+		retries: 3,
+		timed:   o.Observer != nil || o.OnSlow != nil || o.Timeout > 0,
+	}
+	if o.Retries != 0 {
+		c.retries = max(o.Retries, 0)
+	}
+	cfg := pipe.Config{
+		Protocol: newProtocol(&c.opts), Addr: c.addr, Dial: c.opts.dial,
+		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
+		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
+		StallTimeout: o.StallTimeout, Timeout: o.Timeout,
+	}
+	if o.OnEvent != nil {
+		cfg.OnEvent = c.event
+	}
+	c.only = pipe.New(cfg)
+	c.router = oneServer{c.only}
+	if err := c.only.Connect(ctx); err != nil {
+		c.Close()
+		return nil, c.named("connect", err)
+	}
+	return c, nil
+}
+
+// Close ends the client: calls that were not sent fail with the outcome Closed,
+// those under way with MaybeExecuted. It waits until connections are closed and
+// all goroutines of the client have ended, so it must not be called by a
+// [Completer] or by Options.OnEvent. It may be called again.
+func (c *Client) Close() error {
+	c.closeOnce.Do(func() { close(c.closing) })
+	var err error
+	for _, e := range c.router.engines() {
+		err = errors.Join(err, e.Close())
+	}
+	return err
+}
+
+// Shutdown refuses new calls, waits until those under way have ended, and
+// closes the client. When ctx ends before, calls are cut off and the error of
+// ctx is returned.
+func (c *Client) Shutdown(ctx context.Context) error {
+	c.closeOnce.Do(func() { close(c.closing) })
+	var err error
+	for _, e := range c.router.engines() {
+		err = errors.Join(err, e.Shutdown(ctx))
+	}
+	return err
+}
+
+// pick returns the engine for a key. The copy keeps callers' keys off the heap.
+func (c *Client) pick(key string) *pipe.Engine {
+	if c.only != nil {
+		return c.only
+	}
+	return c.router.engine(strings.Clone(key))
+}
+
+// Do sends a command and decodes the reply into dst, a pointer; with nil the
+// reply is only looked at for an error. See the package comment for what can be
+// decoded into what. Dst may be changed even if an error is returned.
+func (c *Client) Do(ctx context.Context, dst any, cmd Command) error {
+	r, err := c.prepare(&cmd)
+	if err != nil {
+		return err
+	}
+	if err = c.run(ctx, &r); err == nil {
+		if err = decode(r.call.Reply(), dst); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return err
+}
+
+// request is one call on its way.
+type request struct {
+	engine     *pipe.Engine
+	call       *pipe.Call
+	info       *commandInfo
+	name       string
+	attempts   int
+	repeatable bool // may be executed twice
+}
+
+// sharedFrame is the size from which the frame of a command is not copied into
+// the call but lent to it: the engine neither writes to a frame nor keeps one of
+// more than 1 KiB.
+const sharedFrame = 4 << 10
+
+// prepare makes a call of a command.
+func (c *Client) prepare(cmd *Command) (request, error) {
+	if cmd.info == nil {
+		return request{}, c.notSent("command", errors.New("an empty Command; make one with Cmd"))
+	}
+	if cmd.err != nil {
+		return request{}, c.notSent(cmd.name, cmd.err)
+	}
+	e := c.only
+	if e == nil {
+		e = c.router.engine(string(cmd.key()))
+	}
+	call := e.Acquire()
+	if n := len(cmd.frame); n >= sharedFrame {
+		call.Frame = cmd.frame[:n:n]
+	} else {
+		call.Frame = append(call.Frame[:0], cmd.frame...)
+	}
+	call.SlowFor = cmd.slowFor
+	return request{engine: e, call: call, info: cmd.info, name: cmd.name, repeatable: cmd.repeatable()}, nil
+}
+
+// run makes the call until it succeeds or must not be repeated. After nil the
+// call has a reply that is no error. The call must be released in any case.
+func (c *Client) run(ctx context.Context, r *request) error {
+	var start time.Time
+	if c.timed {
+		start = time.Now()
+	}
+	err := r.engine.Do(ctx, r.call)
+	if err == nil && !c.timed && !isErrorFrame(r.call.Reply()) {
+		return nil
+	}
+	return c.finish(ctx, r, err, start)
+}
+
+// finish turns the result of the first attempt into that of the call, and tells
+// whoever observes.
+func (c *Client) finish(ctx context.Context, r *request, err error, start time.Time) error {
+	err = c.settle(ctx, r, err, start)
+	if c.opts.Observer != nil || c.opts.OnSlow != nil {
+		c.observe(Observation{
+			Op: r.name, Start: start, Commands: 1, Attempts: r.attempts,
+			RequestBytes: len(r.call.Frame), ReplyBytes: len(r.call.Reply()), Err: err,
+		})
+	}
+	return err
+}
+
+// settle repeats a call that failed as long as that is safe and makes sense.
+func (c *Client) settle(ctx context.Context, r *request, err error, start time.Time) error {
+	doubt := false // an attempt that failed may have been executed
+	for r.attempts = 1; ; r.attempts++ {
+		failure := c.failure(r, err)
+		if failure == nil {
+			return nil
+		}
+		again := r.attempts <= c.retries && c.worthRepeating(failure, r)
+		switch {
+		case failure.Outcome == slipstream.MaybeExecuted:
+			doubt = true
+		case doubt && failure.Outcome != slipstream.Executed:
+			// What this attempt says does not hold for the one before.
+			failure.Outcome = slipstream.MaybeExecuted
+		}
+		if !again || !c.pause(ctx, r.attempts, start) {
+			return failure
+		}
+		r.renew()
+		c.repeated.Add(1)
+		err = c.again(ctx, r, start)
+	}
+}
+
+// again makes the call once more, within what is left of Options.Timeout.
+func (c *Client) again(ctx context.Context, r *request, start time.Time) error {
+	if c.opts.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, start.Add(c.opts.Timeout))
+		defer cancel()
+	}
+	return r.engine.Do(ctx, r.call)
+}
+
+// failure returns what is wrong with the result of an attempt, nil if nothing.
+func (c *Client) failure(r *request, err error) *slipstream.Error {
+	if err != nil {
+		return c.named(r.name, err)
+	}
+	if e := serverErrorIn(r.call.Reply()); e != nil {
+		return &slipstream.Error{Op: r.name, Addr: c.addr, Outcome: e.outcome(r.info), Err: e}
+	}
+	return nil
+}
+
+// worthRepeating reports whether the same call may be made again and could
+// succeed then. A call that was turned away for lack of room is not repeated:
+// the caller decides what can wait.
+func (c *Client) worthRepeating(failure *slipstream.Error, r *request) bool {
+	switch failure.Outcome {
+	case slipstream.NotSent:
+		return !c.opts.FailFast && !timeIsUp(failure.Err)
+	case slipstream.MaybeExecuted:
+		return r.repeatable && !timeIsUp(failure.Err)
+	case slipstream.Refused:
+		var e *ServerError
+		return errors.As(failure.Err, &e) && e.passing()
+	}
+	return false
+}
+
+// renew makes the call ready to be submitted again.
+func (r *request) renew() {
+	if !r.call.Spent() {
+		return
+	}
+	fresh := r.engine.Acquire()
+	fresh.Frame = append(fresh.Frame[:0], r.call.Frame...)
+	fresh.SlowFor = r.call.SlowFor
+	r.call.Release()
+	r.call = fresh
+}
+
+// pause waits before a repetition; false: there is no time left for it.
+func (c *Client) pause(ctx context.Context, attempt int, start time.Time) bool {
+	d := c.backoff(attempt)
+	if c.opts.Timeout > 0 && time.Since(start)+d >= c.opts.Timeout {
+		return false
+	}
+	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
+		return false
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-c.closing:
+		return false
+	}
+}
+
+// backoff doubles from attempt to attempt and is spread over its upper half, so
+// that callers that failed together do not come back together.
+func (c *Client) backoff(attempt int) time.Duration {
+	d, most := c.opts.Backoff, c.opts.MaxBackoff
+	if d <= 0 {
+		d = 20 * time.Millisecond
+	}
+	if most <= 0 {
+		most = 2 * time.Second
+	}
+	for range min(attempt-1, 30) {
+		d = min(2*d, most)
+	}
+	return d/2 + rand.N(d/2+1)
+}

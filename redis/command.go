@@ -1,0 +1,169 @@
+package redis
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// A Command is a request in its encoded form. It is immutable: it may be kept,
+// copied, sent as often as wanted and by many goroutines at once.
+type Command struct {
+	name  string
+	frame []byte // never written to after Cmd
+	info  *commandInfo
+	err   error // of an argument; reported when the command is sent
+
+	keyAt, keyEnd int // the first key lies at frame[keyAt:keyEnd]
+
+	slowFor    time.Duration
+	idempotent bool
+}
+
+// Cmd makes a command of a name and its arguments, each of them one argument of
+// the command. A subcommand is an argument:
+//
+//	redis.Cmd("CLIENT", "LIST", "TYPE", "normal")
+//
+// Arguments are strings, []byte, integers, floats, bools (1 and 0) and types
+// based on these, and whatever implements encoding.TextMarshaler or
+// encoding.BinaryMarshaler. They are copied, once, so the caller may change
+// them afterwards. An argument of another type makes every use of the command
+// fail with an error that names its position.
+func Cmd(name string, args ...any) Command {
+	size := 32 + len(name)
+	for _, arg := range args {
+		size += argumentSize(arg)
+	}
+	frame := resp.AppendArrayHeader(make([]byte, 0, size), 1+len(args))
+	frame = resp.AppendBulkString(frame, name)
+	from := len(frame)
+	c := Command{name: name}
+	for i, arg := range args {
+		var err error
+		if frame, err = appendArgument(frame, arg); err != nil {
+			c.err = fmt.Errorf("argument %d %w", i+1, err)
+			c.info = unknownCommand
+			return c
+		}
+	}
+	c.frame = frame
+	c.classify(from)
+	return c
+}
+
+// argumentSize estimates the encoded size, so that a frame is allocated once.
+func argumentSize(arg any) int {
+	switch v := arg.(type) {
+	case string:
+		return resp.SizeBulk(len(v))
+	case []byte:
+		return resp.SizeBulk(len(v))
+	}
+	return 32
+}
+
+// classify fills in what follows from name and arguments. The arguments begin
+// at frame[from].
+func (c *Command) classify(from int) {
+	c.info = lookup(c.name, encodedArgs{c.frame[from:]})
+	switch {
+	case c.name == "":
+		c.err = fmt.Errorf("the command has no name")
+		return
+	case c.info != unknownCommand:
+		c.name = c.info.name
+	}
+	c.slowFor = c.info.slowFor
+	switch {
+	case c.info.refusal != "":
+		c.err = refusal(c.info.refusal)
+	case c.info.flags&flagBlockOption != 0 && hasBlockOption(encodedArgs{c.frame[from:]}):
+		c.err = refusal(whyBlocks)
+	case c.info.flags&flagSlowArgument != 0:
+		args := encodedArgs{c.frame[from:]}
+		args.next() // SLEEP
+		if arg, ok := args.next(); ok {
+			c.slowFor = secondsOf(arg)
+		}
+	}
+	c.findKey(from)
+}
+
+func refusal(why string) error { return fmt.Errorf("%w: %s", ErrShared, why) }
+
+func (c *Command) findKey(from int) {
+	args := encodedArgs{c.frame[from:]}
+	for i := int8(1); i <= c.info.key; i++ {
+		arg, ok := args.next()
+		if !ok {
+			return
+		}
+		if i == c.info.key {
+			c.keyEnd = len(c.frame) - len(args.rest) - 2
+			c.keyAt = c.keyEnd - len(arg)
+		}
+	}
+}
+
+// key returns the first key, nil if there is none.
+func (c *Command) key() []byte { return c.frame[c.keyAt:c.keyEnd] }
+
+// hasBlockOption looks for BLOCK before STREAMS, behind which there are keys.
+func hasBlockOption(args encodedArgs) bool {
+	skip := 0 // arguments that are values, not names
+	for {
+		arg, ok := args.next()
+		switch {
+		case !ok:
+			return false
+		case skip > 0:
+			skip--
+		case bytes.EqualFold(arg, []byte("STREAMS")):
+			return false
+		case bytes.EqualFold(arg, []byte("BLOCK")):
+			return true
+		case bytes.EqualFold(arg, []byte("GROUP")):
+			skip = 2
+		case bytes.EqualFold(arg, []byte("COUNT")):
+			skip = 1
+		}
+	}
+}
+
+// secondsOf reads the argument of DEBUG SLEEP and adds half of it, because a
+// server under load wakes late.
+func secondsOf(arg []byte) time.Duration {
+	seconds, err := strconv.ParseFloat(string(arg), 64)
+	if err != nil || !(seconds > 0) {
+		return 0
+	}
+	return time.Duration(min(seconds, 1e6) * 1.5 * float64(time.Second))
+}
+
+// Name returns the name of the command in upper case, with its subcommand if
+// the client knows it.
+func (c Command) Name() string { return c.name }
+
+// String returns the name. It shows no arguments, which may be secret.
+func (c Command) String() string { return c.name }
+
+// Idempotent returns a copy of the command that is also sent again when the
+// server may have executed it already. Reading commands need no such mark.
+func (c Command) Idempotent() Command {
+	c.idempotent = true
+	return c
+}
+
+// SlowFor returns a copy of the command over which the server may be silent for
+// d, on top of Options.StallTimeout, before the connection is given up.
+func (c Command) SlowFor(d time.Duration) Command {
+	c.slowFor = max(d, 0)
+	return c
+}
+
+// repeatable reports whether the command may be executed twice.
+func (c *Command) repeatable() bool { return c.idempotent || c.info.flags&flagReadOnly != 0 }

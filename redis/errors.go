@@ -1,0 +1,127 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+var (
+	// ErrNull is in the chain of the error of a reply that is null where the
+	// destination has no way to say so. Decode into a pointer, such as **string,
+	// where null is expected.
+	ErrNull = errors.New("the reply is null")
+	// ErrReleased is returned for a [Future] that was waited for before.
+	ErrReleased = errors.New("redis: the future was waited for already")
+	// ErrShared is in the chain of the error of a command that cannot travel on
+	// a connection that others share. It was not sent.
+	ErrShared = errors.New("cannot be sent on a shared connection")
+)
+
+// ServerError is an error that the server answered with.
+type ServerError struct {
+	// Code is the first word, such as WRONGTYPE or ERR.
+	Code string
+	// Message is the rest.
+	Message string
+}
+
+// Error returns the error as the server wrote it.
+func (e *ServerError) Error() string {
+	if e.Message == "" {
+		return e.Code
+	}
+	return e.Code + " " + e.Message
+}
+
+// parseServerError copies the text of an error reply, without its marker.
+func parseServerError(text []byte) *ServerError {
+	code, message, _ := strings.Cut(string(text), " ")
+	return &ServerError{Code: code, Message: message}
+}
+
+// DecodeError says why a reply could not be turned into what the caller asked
+// for. The command was executed.
+type DecodeError struct {
+	// Path leads to the part of the reply, such as "[3].name"; empty for the
+	// whole of it.
+	Path string
+	// Reply says what the server sent, such as "an integer".
+	Reply string
+	// Type is what it was to become.
+	Type reflect.Type
+	// Err is the cause.
+	Err error
+}
+
+// Error returns what was there, what was expected, and where.
+func (e *DecodeError) Error() string {
+	var b strings.Builder
+	b.WriteString("reply")
+	b.WriteString(e.Path)
+	b.WriteString(": ")
+	if e.Reply != "" && e.Type != nil {
+		fmt.Fprintf(&b, "%s into %v: ", e.Reply, e.Type)
+	}
+	b.WriteString(e.Err.Error())
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// refusedCodes are the errors with which a server says that it has not executed
+// a command. The value says whether the same holds for scripts: they may have
+// written before one of their commands was refused for such a reason, and the
+// error of that command becomes theirs.
+var refusedCodes = map[string]bool{
+	"ASK": true, "BUSY": true, "CLUSTERDOWN": true, "LOADING": true, "MASTERDOWN": true, "MOVED": true,
+	"NOAUTH": true, "NOSCRIPT": true, "TRYAGAIN": true,
+	"DENIED": false, "MISCONF": false, "NOPERM": false, "NOREPLICAS": false, "OOM": false, "READONLY": false,
+}
+
+// passingCodes are the refusals that pass by themselves within a short time, so
+// that asking the same server again makes sense.
+var passingCodes = map[string]bool{"BUSY": true, "CLUSTERDOWN": true, "LOADING": true, "MASTERDOWN": true, "TRYAGAIN": true}
+
+// outcome returns whether the server executed the command it answers.
+func (e *ServerError) outcome(in *commandInfo) slipstream.Outcome {
+	always, known := refusedCodes[e.Code]
+	if !known || (in.flags&flagScript != 0 && !always) {
+		return slipstream.Executed
+	}
+	return slipstream.Refused
+}
+
+// passing reports whether the refusal ends by itself.
+func (e *ServerError) passing() bool { return passingCodes[e.Code] }
+
+// notSent is the error of a command that is wrong before it is sent.
+func (c *Client) notSent(op string, err error) error {
+	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: slipstream.NotSent, Err: err}
+}
+
+// executed is the error of a command whose reply is not what was asked for.
+func (c *Client) executed(op string, err error) error {
+	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: slipstream.Executed, Err: err}
+}
+
+// named returns an error of the engine, which knows no commands, with the
+// command's name.
+func (c *Client) named(op string, err error) *slipstream.Error {
+	var e *slipstream.Error
+	if !errors.As(err, &e) {
+		return &slipstream.Error{Op: op, Addr: c.addr, Outcome: slipstream.OutcomeOf(err), Err: err}
+	}
+	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: e.Outcome, Err: e.Err}
+}
+
+// timeIsUp reports whether err comes from the caller's patience, so that
+// nothing is left to try.
+func timeIsUp(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,150 @@
+package redis
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/pipe"
+)
+
+// A Future is a call under way. It is small and may be copied; it must be waited
+// for once, which gives back what it holds. A Future that is never waited for
+// costs memory until the garbage collector finds it.
+type Future struct {
+	p          *pending
+	generation uint64
+}
+
+// pending is what a Future refers to. It is recycled; the generation tells a
+// handle that is late.
+type pending struct {
+	generation atomic.Uint64 // grows when the future is waited for
+
+	// Owned by who started the call, then by who waits for it.
+	client *Client
+	ctx    context.Context
+	r      request
+	start  time.Time
+	err    error
+}
+
+var pendings = sync.Pool{New: func() any { return new(pending) }}
+
+// Start sends a command and returns without waiting for the reply. The call
+// ends when ctx does. It may wait for a connection or for room, as other calls
+// do. Whatever is wrong is returned by Wait.
+func (c *Client) Start(ctx context.Context, cmd Command) Future {
+	p := pendings.Get().(*pending)
+	p.client, p.ctx = c, ctx
+	if c.timed {
+		p.start = time.Now()
+	}
+	p.r, p.err = c.prepare(&cmd)
+	if p.err == nil {
+		if p.err = p.r.engine.Start(ctx, p.r.call); p.err != nil {
+			p.err = c.finish(ctx, &p.r, p.err, p.start)
+			p.r.call.Release()
+			p.r.call = nil
+		}
+	}
+	return Future{p, p.generation.Load()}
+}
+
+// Wait waits for the reply and decodes it into dst, as [Client.Do] does. It
+// returns when the context given to Start ends. A second Wait, of a copy too,
+// returns ErrReleased and nothing of any other call.
+func (f Future) Wait(dst any) error {
+	p := f.p
+	if p == nil || !p.generation.CompareAndSwap(f.generation, f.generation+1) {
+		return ErrReleased
+	}
+	err := p.err
+	if p.r.call != nil {
+		err = p.wait(dst)
+		p.r.call.Release()
+	}
+	p.client, p.ctx, p.r, p.start, p.err = nil, nil, request{}, time.Time{}, nil
+	pendings.Put(p)
+	return err
+}
+
+func (p *pending) wait(dst any) error {
+	err := p.r.call.Wait()
+	if err != nil || p.client.timed || isErrorFrame(p.r.call.Reply()) {
+		if err = p.client.finish(p.ctx, &p.r, err, p.start); err != nil {
+			return err
+		}
+	}
+	if err := decode(p.r.call.Reply(), dst); err != nil {
+		return p.client.executed(p.r.name, err)
+	}
+	return nil
+}
+
+// A Completer is told of the end of a call by [Client.DoFunc].
+type Completer interface {
+	// Complete is called once, on the goroutine that reads the connection. It
+	// must not block: all other calls of the connection wait meanwhile, and one
+	// that takes longer than 1 ms is counted in [Stats]. The reply is valid
+	// until it returns and is empty if err is not nil. A panic is contained and
+	// counted. It must not close the client.
+	Complete(reply Reply, err error)
+}
+
+// completion waits for the engine on behalf of a Completer.
+type completion struct {
+	client *Client
+	r      request
+	start  time.Time
+	done   Completer
+}
+
+var completions = sync.Pool{New: func() any { return new(completion) }}
+
+// DoFunc sends a command and returns without waiting for the reply; done is told
+// of it. If an error is returned, the command was not sent and done is not
+// called. Such calls are never repeated.
+func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error {
+	r, err := c.prepare(&cmd)
+	if err != nil {
+		return err
+	}
+	k := completions.Get().(*completion)
+	k.client, k.r, k.done = c, r, done
+	if c.timed {
+		k.start = time.Now()
+	}
+	if err := r.engine.StartFunc(ctx, r.call, k); err != nil {
+		k.release(r.call)
+		return c.named(r.name, err)
+	}
+	return nil
+}
+
+// Complete implements the engine's Completer.
+func (k *completion) Complete(call *pipe.Call) {
+	defer k.release(call) // also when the user's code panics
+	var err error
+	if failure := k.client.failure(&k.r, call.Err()); failure != nil {
+		err = failure
+	}
+	if k.client.opts.Observer != nil || k.client.opts.OnSlow != nil {
+		k.client.observe(Observation{
+			Op: k.r.name, Start: k.start, Commands: 1, Attempts: 1,
+			RequestBytes: len(call.Frame), ReplyBytes: len(call.Reply()), Err: err,
+		})
+	}
+	if err != nil {
+		k.done.Complete(Reply{}, err)
+		return
+	}
+	k.done.Complete(Reply{call.Reply()}, nil)
+}
+
+func (k *completion) release(call *pipe.Call) {
+	call.Release()
+	*k = completion{}
+	completions.Put(k)
+}

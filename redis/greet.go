@@ -1,0 +1,238 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// A greeting's replies are small, whatever a server sends.
+var greetingLimits = resp.Limits{Bulk: 16 << 10, Line: 4 << 10, Elements: 1024, Depth: 8, Frame: greetingBytes, Streamed: 16 << 10}
+
+const (
+	greetingBytes = 64 << 10
+	// greetingPushes is how many messages that answer nothing are passed over.
+	greetingPushes = 64
+)
+
+// step is one command of a greeting.
+type step struct {
+	name string
+	args []string
+	// optional: its errors are of no concern.
+	optional bool
+}
+
+// greet makes a new connection ready: protocol, user, name, database, and who
+// the client is. It is one round trip, two with servers that do not know HELLO.
+func greet(ctx context.Context, conn net.Conn, o *Options) (rest []byte, err error) {
+	user, password, err := o.credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := greeting{conn: conn, scanner: resp.NewScanner(greetingLimits), secret: password}
+	if o.Protocol == 2 {
+		return g.run(append(authSteps(o, user, password), commonSteps(o)...), nil)
+	}
+	return g.run(append([]step{helloStep(o, user, password)}, commonSteps(o)...), func(err error) []step {
+		if o.Protocol == 3 || !lacksHello(err) {
+			return nil
+		}
+		return append(authSteps(o, user, password), commonSteps(o)...)
+	})
+}
+
+func helloStep(o *Options, user, password string) step {
+	s := step{name: "HELLO", args: []string{"HELLO", "3"}}
+	if password != "" {
+		if user == "" {
+			user = "default"
+		}
+		s.args = append(s.args, "AUTH", user, password)
+	}
+	if o.ClientName != "" {
+		s.args = append(s.args, "SETNAME", o.ClientName)
+	}
+	return s
+}
+
+// authSteps do without HELLO what it would have done. AUTH with one argument is
+// what servers before version 6 know.
+func authSteps(o *Options, user, password string) []step {
+	var steps []step
+	switch {
+	case password == "":
+	case user == "":
+		steps = append(steps, step{name: "AUTH", args: []string{"AUTH", password}})
+	default:
+		steps = append(steps, step{name: "AUTH", args: []string{"AUTH", user, password}})
+	}
+	if o.ClientName != "" {
+		steps = append(steps, step{name: "CLIENT SETNAME", args: []string{"CLIENT", "SETNAME", o.ClientName}})
+	}
+	return steps
+}
+
+func commonSteps(o *Options) []step {
+	var steps []step
+	if o.DB != 0 {
+		steps = append(steps, step{name: "SELECT", args: []string{"SELECT", strconv.Itoa(o.DB)}})
+	}
+	return append(steps,
+		step{name: "CLIENT SETINFO", args: []string{"CLIENT", "SETINFO", "LIB-NAME", "slipstream"}, optional: true},
+		step{name: "CLIENT SETINFO", args: []string{"CLIENT", "SETINFO", "LIB-VER", libraryVersion()}, optional: true})
+}
+
+// libraryVersion is the version of this module in the program that uses it.
+var libraryVersion = sync.OnceValue(func() string {
+	const module = "github.com/slipstream-go/slipstream"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == module && strings.HasPrefix(m.Version, "v") {
+				return m.Version
+			}
+		}
+	}
+	return "devel"
+})
+
+// lacksHello reports whether the server refused HELLO as such, and not what it
+// was asked with it.
+func lacksHello(err error) bool {
+	var e *ServerError
+	return errors.As(err, &e) && (e.Code == "NOPROTO" || e.Code == "NOPERM" ||
+		e.Code == "ERR" && strings.HasPrefix(strings.ToLower(e.Message), "unknown command"))
+}
+
+// greeting is the state of one greeting.
+type greeting struct {
+	conn    net.Conn
+	scanner *resp.Scanner
+	secret  string
+
+	in     []byte // received
+	at     int    // of in: where the next reply begins
+	pushes int
+}
+
+// run sends all steps at once and reads their replies. When the first step
+// fails, instead says what to do in place of all; nil: that is the end.
+func (g *greeting) run(steps []step, instead func(error) []step) (rest []byte, err error) {
+	var out []byte
+	for _, s := range steps {
+		out = resp.AppendCommand(out, s.args...)
+	}
+	if _, err := g.conn.Write(out); err != nil {
+		return nil, err
+	}
+	var failed error
+	for i, s := range steps {
+		err := g.reply(s)
+		var server *ServerError
+		if err != nil && !errors.As(err, &server) {
+			return nil, err
+		}
+		switch {
+		case err == nil || s.optional || failed != nil:
+		case i == 0 && instead != nil:
+			if other := instead(err); other != nil {
+				// The other replies of this round answer to a connection that is
+				// not what it will be: none of them counts.
+				if err := g.discard(steps[1:]); err != nil {
+					return nil, err
+				}
+				return g.run(other, nil)
+			}
+			failed = err
+		default:
+			failed = err
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return g.in[g.at:], nil
+}
+
+// discard reads the replies of steps whatever they are.
+func (g *greeting) discard(steps []step) error {
+	for _, s := range steps {
+		var server *ServerError
+		if err := g.reply(s); err != nil && !errors.As(err, &server) {
+			return err
+		}
+	}
+	return nil
+}
+
+// reply reads the reply of one step. An error of the server is a *ServerError
+// in the chain; after any other error the connection is of no use.
+func (g *greeting) reply(s step) error {
+	frame, err := g.frame()
+	if err != nil {
+		return fmt.Errorf("reply to %s: %w", s.name, err)
+	}
+	d := resp.NewDecoder(frame)
+	tok, err := d.Next()
+	switch {
+	case err != nil:
+		return fmt.Errorf("reply to %s: %w", s.name, err)
+	case isError(tok):
+		return fmt.Errorf("%s: %w", s.name, g.discreet(parseServerError(tok.Bytes)))
+	case s.name == "HELLO" && tok.Kind != resp.Map:
+		return fmt.Errorf("reply to HELLO: %s, expected a map", describe(tok))
+	case s.name != "HELLO" && (tok.Kind != resp.SimpleString || string(tok.Bytes) != "OK"):
+		return fmt.Errorf("reply to %s: %s, expected OK", s.name, describe(tok))
+	}
+	return nil
+}
+
+// discreet takes what may be the password out of an error: servers repeat the
+// arguments of commands that they do not know, cut off somewhere.
+func (g *greeting) discreet(e *ServerError) *ServerError {
+	if g.secret == "" {
+		return e
+	}
+	e.Message, _, _ = strings.Cut(e.Message, ", with args beginning with")
+	e.Message = strings.ReplaceAll(e.Message, g.secret, "***")
+	return e
+}
+
+// frame reads one reply.
+func (g *greeting) frame() ([]byte, error) {
+	for {
+		if g.at < len(g.in) {
+			n, verdict, err := g.scanner.Scan(g.in[g.at:])
+			if err != nil {
+				return nil, err
+			}
+			if verdict != resp.More {
+				frame := g.in[g.at : g.at+n]
+				g.at += n
+				if verdict == resp.Done {
+					return frame, nil
+				}
+				if g.pushes++; g.pushes > greetingPushes {
+					return nil, fmt.Errorf("%d messages that answer nothing", g.pushes)
+				}
+				continue
+			}
+		}
+		if len(g.in) >= greetingBytes {
+			return nil, fmt.Errorf("more than %d bytes", greetingBytes)
+		}
+		var chunk [4 << 10]byte
+		n, err := g.conn.Read(chunk[:])
+		g.in = append(g.in, chunk[:n]...)
+		if err != nil && n == 0 {
+			return nil, err
+		}
+	}
+}

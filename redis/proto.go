@@ -1,0 +1,50 @@
+package redis
+
+import (
+	"context"
+	"net"
+
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// protocol is where the codec meets the engine, and the only place.
+type protocol struct {
+	opts   *Options // never written to
+	limits resp.Limits
+}
+
+func newProtocol(o *Options) *protocol {
+	l := o.Limits
+	return &protocol{opts: o, limits: resp.Limits{
+		Bulk: l.Bulk, Line: l.Line, Elements: l.Elements, Depth: l.Depth, Frame: l.Frame, Streamed: l.Streamed,
+	}}
+}
+
+// Greet implements pipe.Protocol.
+func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err error) {
+	return greet(ctx, conn, p.opts)
+}
+
+// NewScanner implements pipe.Protocol.
+func (p *protocol) NewScanner() pipe.Scanner { return &scanner{resp.NewScanner(p.limits)} }
+
+// AppendPing implements pipe.Protocol. A server that must not be pinged by this
+// user answers with an error, which is as good.
+func (p *protocol) AppendPing(b []byte) []byte { return append(b, "*1\r\n$4\r\nPING\r\n"...) }
+
+type scanner struct{ *resp.Scanner }
+
+// Scan implements pipe.Scanner.
+func (s *scanner) Scan(b []byte) (pipe.Frame, error) {
+	n, verdict, err := s.Scanner.Scan(b)
+	switch {
+	case err != nil:
+		return pipe.Frame{}, err
+	case verdict == resp.Done:
+		return pipe.Frame{Len: n, Verdict: pipe.Done}, nil
+	case verdict == resp.More:
+		return pipe.Frame{Len: n, Verdict: pipe.More}, nil
+	}
+	return pipe.Frame{Len: n, Verdict: pipe.Push}, nil
+}

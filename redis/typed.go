@@ -1,0 +1,258 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// typed makes the request of a method with a command of its own. The caller
+// fills in the frame.
+func (c *Client) typed(in *commandInfo, key string) request {
+	e := c.pick(key)
+	return request{
+		engine: e, call: e.Acquire(), info: in, name: in.name,
+		repeatable: in.flags&flagReadOnly != 0,
+	}
+}
+
+// Get returns the value of a key; found is false if there is none.
+func (c *Client) Get(ctx context.Context, key string) (value string, found bool, err error) {
+	r := c.typed(infoGet, key)
+	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$3\r\nGET\r\n", key)
+	if err = c.run(ctx, &r); err == nil {
+		if value, found, err = stringReply(r.call.Reply()); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return value, found, err
+}
+
+// GetAppend appends the value of a key to dst and returns the longer slice;
+// found is false if there is none. It allocates nothing if dst has room.
+func (c *Client) GetAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
+	r := c.typed(infoGet, key)
+	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$3\r\nGET\r\n", key)
+	if err = c.run(ctx, &r); err == nil {
+		if dst, found, err = appendReply(dst, r.call.Reply()); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return dst, found, err
+}
+
+// Set sets the value of a key, which then does not expire.
+func (c *Client) Set(ctx context.Context, key, value string) error {
+	_, err := set(ctx, c, key, value, SetOptions{})
+	return err
+}
+
+// SetBytes is Set for bytes, which are copied before it returns.
+func (c *Client) SetBytes(ctx context.Context, key string, value []byte) error {
+	_, err := set(ctx, c, key, value, SetOptions{})
+	return err
+}
+
+// SetEX sets the value of a key that expires after ttl, which is rounded up to
+// milliseconds.
+func (c *Client) SetEX(ctx context.Context, key, value string, ttl time.Duration) error {
+	if ttl <= 0 {
+		return c.notSent("SET", fmt.Errorf("time to live %v, expected a positive one", ttl))
+	}
+	_, err := set(ctx, c, key, value, SetOptions{TTL: ttl})
+	return err
+}
+
+// SetOptions are the conditions of [Client.SetWith].
+type SetOptions struct {
+	// TTL is when the key expires, rounded up to milliseconds; 0: never.
+	TTL time.Duration
+	// NX sets the key only if it does not exist, XX only if it does.
+	NX, XX bool
+	// KeepTTL leaves the expiry that the key has.
+	KeepTTL bool
+}
+
+func (o SetOptions) check() error {
+	switch {
+	case o.TTL < 0:
+		return fmt.Errorf("time to live %v is negative", o.TTL)
+	case o.NX && o.XX:
+		return errors.New("options NX and XX exclude each other")
+	case o.TTL > 0 && o.KeepTTL:
+		return errors.New("options TTL and KeepTTL exclude each other")
+	}
+	return nil
+}
+
+// SetWith sets the value of a key under conditions; done is false if they did
+// not hold.
+func (c *Client) SetWith(ctx context.Context, key, value string, o SetOptions) (done bool, err error) {
+	if err := o.check(); err != nil {
+		return false, c.notSent("SET", err)
+	}
+	return set(ctx, c, key, value, o)
+}
+
+// SetBytesWith is SetWith for bytes, which are copied before it returns.
+func (c *Client) SetBytesWith(ctx context.Context, key string, value []byte, o SetOptions) (done bool, err error) {
+	if err := o.check(); err != nil {
+		return false, c.notSent("SET", err)
+	}
+	return set(ctx, c, key, value, o)
+}
+
+func set[T string | []byte](ctx context.Context, c *Client, key string, value T, o SetOptions) (done bool, err error) {
+	r := c.typed(infoSet, key)
+	r.call.Frame = appendSet(r.call.Frame[:0], key, value, o)
+	if err = c.run(ctx, &r); err == nil {
+		if done, err = doneReply(r.call.Reply()); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return done, err
+}
+
+// An Item is one value of [Client.MGet].
+type Item struct {
+	Value string
+	Found bool
+}
+
+// MGet returns the values of keys, in their order.
+func (c *Client) MGet(ctx context.Context, keys ...string) ([]Item, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	r := c.typed(infoMGet, keys[0])
+	r.call.Frame = appendKeys(r.call.Frame[:0], "$4\r\nMGET\r\n", keys)
+	var items []Item
+	err := c.run(ctx, &r)
+	if err == nil {
+		if items, err = itemsOf(r.call.Reply(), len(keys)); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return items, err
+}
+
+// A Span is where a value lies in a slice of bytes.
+type Span struct{ Start, End int }
+
+// Found reports whether there is a value.
+func (s Span) Found() bool { return s.Start >= 0 }
+
+// In returns the value within the slice that [Client.MGetAppend] returned, nil
+// if there is none.
+func (s Span) In(b []byte) []byte {
+	if s.Start < 0 {
+		return nil
+	}
+	return b[s.Start:s.End:s.End]
+}
+
+// MGetAppend appends the values of keys to dst, and to spans one Span a key
+// that says where its value lies in the returned slice. It allocates nothing if
+// both have room.
+func (c *Client) MGetAppend(ctx context.Context, dst []byte, spans []Span, keys ...string) ([]byte, []Span, error) {
+	if len(keys) == 0 {
+		return dst, spans, nil
+	}
+	r := c.typed(infoMGet, keys[0])
+	r.call.Frame = appendKeys(r.call.Frame[:0], "$4\r\nMGET\r\n", keys)
+	err := c.run(ctx, &r)
+	if err == nil {
+		if dst, spans, err = spansOf(dst, spans, r.call.Reply(), len(keys)); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return dst, spans, err
+}
+
+// Del removes keys and returns how many of them existed.
+func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
+	return c.countKeys(ctx, infoDel, "$3\r\nDEL\r\n", keys)
+}
+
+// Exists returns how many of keys exist. A key that is given twice counts twice.
+func (c *Client) Exists(ctx context.Context, keys ...string) (int64, error) {
+	return c.countKeys(ctx, infoExists, "$6\r\nEXISTS\r\n", keys)
+}
+
+func (c *Client) countKeys(ctx context.Context, in *commandInfo, name string, keys []string) (int64, error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	r := c.typed(in, keys[0])
+	r.call.Frame = appendKeys(r.call.Frame[:0], name, keys)
+	return c.number(ctx, &r)
+}
+
+// number makes a call whose reply is a number, and releases it.
+func (c *Client) number(ctx context.Context, r *request) (n int64, err error) {
+	if err = c.run(ctx, r); err == nil {
+		if n, err = intReply(r.call.Reply()); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return n, err
+}
+
+// Incr adds one to the number of a key and returns the sum. It is never sent
+// again when the server may have executed it.
+func (c *Client) Incr(ctx context.Context, key string) (int64, error) {
+	r := c.typed(infoIncr, key)
+	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$4\r\nINCR\r\n", key)
+	return c.number(ctx, &r)
+}
+
+// IncrBy adds n, which may be negative, to the number of a key and returns the
+// sum. It is never sent again when the server may have executed it.
+func (c *Client) IncrBy(ctx context.Context, key string, n int64) (int64, error) {
+	r := c.typed(infoIncrBy, key)
+	r.call.Frame = appendKeyInt(r.call.Frame[:0], "*3\r\n$6\r\nINCRBY\r\n", key, n)
+	return c.number(ctx, &r)
+}
+
+// Expire makes a key expire after ttl, which is rounded up to milliseconds. A
+// ttl that is not positive removes it. Found is false if there is no such key.
+func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (found bool, err error) {
+	r := c.typed(infoPExpire, key)
+	r.call.Frame = appendKeyInt(r.call.Frame[:0], "*3\r\n$7\r\nPEXPIRE\r\n", key, milliseconds(ttl))
+	n, err := c.number(ctx, &r)
+	return n == 1, err
+}
+
+// NoExpiry is what [Client.TTL] returns for a key that does not expire.
+const NoExpiry time.Duration = -1
+
+// TTL returns how long a key has to live, to the millisecond, or NoExpiry.
+// Found is false if there is no such key.
+func (c *Client) TTL(ctx context.Context, key string) (ttl time.Duration, found bool, err error) {
+	r := c.typed(infoPTTL, key)
+	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$4\r\nPTTL\r\n", key)
+	n, err := c.number(ctx, &r)
+	switch {
+	case err != nil || n == -2:
+		return 0, false, err
+	case n < 0:
+		return NoExpiry, true, nil
+	}
+	return time.Duration(n) * time.Millisecond, true, nil
+}
+
+// Ping asks the server for a sign of life.
+func (c *Client) Ping(ctx context.Context) error {
+	r := c.typed(infoPing, "")
+	r.call.Frame = append(r.call.Frame[:0], "*1\r\n$4\r\nPING\r\n"...)
+	err := c.run(ctx, &r)
+	r.call.Release()
+	return err
+}
