@@ -35,7 +35,7 @@ type Token struct {
 type Decoder struct {
 	frame []byte
 	at    int
-	first int // where the value begins, behind its attributes: later pushes stand inside it
+	first int // where the value begins, behind its attributes: all other pushes stand inside something
 	// Aside makes Next return also what is not part of the value: attributes,
 	// with their Len values, and then the value they describe; and invalidation
 	// pushes between the elements of an aggregate (see [Scanner.Scan]).
@@ -182,7 +182,7 @@ func (d *Decoder) token() (t Token, aside bool, err *ProtocolError) {
 			d.first = ahead.at
 		}
 		aside = true
-	case t.Kind == Push && t.Len > 0 && start > d.first:
+	case t.Kind == Push && t.Len > 0 && start != d.first:
 		aside, _ = isInvalidation(d.frame[next:])
 	}
 	return t, aside, nil

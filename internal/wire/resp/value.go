@@ -60,7 +60,11 @@ func (p *parser) value(depth int) (v Value, err *ProtocolError) {
 			return v, err
 		}
 		if t.Kind == Attribute {
-			v.Attr = append(v.Attr, elems...)
+			if v.Attr == nil {
+				v.Attr = elems // there is hardly ever a second one
+			} else {
+				v.Attr = append(v.Attr, elems...)
+			}
 		} else {
 			v.Attr = nil // they describe the push
 		}
