@@ -191,10 +191,10 @@ func (s *CommandScanner) inline(b []byte) (bool, *ProtocolError) {
 	for s.seen < len(window) && window[s.seen] != '\n' {
 		s.seen++
 	}
-	if s.seen == len(window) {
-		if len(b) > len(window) {
-			return false, &ProtocolError{Wrong: "inline command " + quoted(b), Expected: "LF after at most " + itoa(s.limits.Line) + " bytes"}
-		}
+	if s.seen >= s.limits.Line+2 {
+		return false, s.errInline(b)
+	}
+	if s.seen >= len(window) {
 		return false, nil
 	}
 	s.at = s.seen + 1
@@ -202,5 +202,12 @@ func (s *CommandScanner) inline(b []byte) (bool, *ProtocolError) {
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		line = line[:n-1]
 	}
+	if len(line) > s.limits.Line {
+		return false, s.errInline(b)
+	}
 	return true, s.split(line)
+}
+
+func (s *CommandScanner) errInline(b []byte) *ProtocolError {
+	return &ProtocolError{Wrong: "inline command " + quoted(b), Expected: "a line end after at most " + itoa(s.limits.Line) + " bytes"}
 }
