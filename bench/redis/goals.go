@@ -62,6 +62,7 @@ func (h *harness) check(w io.Writer, rows []load.Row) error {
 	checkManyCallers(w, rows)
 	checkAllocations(w, rows)
 	checkMemory(w, rows)
+	h.checkStopped(w)
 	writeGrowth(w, rows)
 	var failed uint64
 	for _, row := range rows {

@@ -22,8 +22,10 @@ type harness struct {
 	warmUp   time.Duration
 
 	// Owned by the goroutine that runs the suite.
-	stage *stage // of the scenario under way; nil: none yet
-	trips map[string]time.Duration
+	stage *stage                   // of the scenario under way; nil: none yet
+	trips map[string]time.Duration // round trips by scenario
+	// refused is what the last round of memory-stopped found; nil: none.
+	refused map[string]float64
 }
 
 func newHarness(scratch string, o options, progress io.Writer) *harness {

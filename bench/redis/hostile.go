@@ -167,6 +167,16 @@ func honest(args []string) string {
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
+// encodeCommand returns a request as an array of bulk strings.
+func encodeCommand(args []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, arg := range args {
+		b.WriteString(bulk(arg))
+	}
+	return b.String()
+}
+
 // readCommand reads a request: an array of bulk strings, or words on a line.
 func readCommand(r *bufio.Reader) ([]string, error) {
 	line, err := readLine(r)

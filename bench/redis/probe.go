@@ -39,8 +39,9 @@ type probeOutcome struct {
 
 // probes are what a process for probes can do.
 var probes = map[string]func(context.Context, probeSpec) (probeOutcome, error){
-	"memory": probeMemory,
-	"evil":   probeEvil,
+	"memory":  probeMemory,
+	"evil":    probeEvil,
+	"stopped": probeStopped,
 }
 
 // probeChild runs the probe and ends the process if the program was started as

@@ -55,7 +55,7 @@ func (h *harness) scenarios() []load.Scenario {
 		all = append(all, h.design(design, 80_000))
 	}
 	all = append(all, h.contexts()...)
-	return append(all, h.memory()...)
+	return append(append(all, h.memory()...), h.stopped())
 }
 
 // scenario is a comparison of the subjects that match.

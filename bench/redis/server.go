@@ -121,7 +121,7 @@ func fill(ctx context.Context, address string, size int) error {
 		last := min(first+100, keysOf(size))
 		for i := first; i < last; i++ {
 			key := keyName(i)
-			fmt.Fprintf(&batch, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(key), key, size, valueOf(key, size))
+			batch.WriteString(encodeCommand([]string{"SET", key, valueOf(key, size)}))
 		}
 		if _, err := conn.Write([]byte(batch.String())); err != nil {
 			return fmt.Errorf("fill: %w", err)
