@@ -89,6 +89,7 @@ var commands = []struct {
 	{`echo pre"fix"` + "\r\n", []string{"echo", "prefix"}},
 	{`echo "it's"` + "\r\n", []string{"echo", "it's"}},
 	{`echo a\nb` + "\r\n", []string{"echo", `a\nb`}},
+	{"a\vb\fc \v d\r\n", []string{"a\vb\fc", "d"}},
 	{"$3\r\n", []string{"$3"}}, // not an array: words like any other
 	{strings.Repeat("x", 65536) + "\n", []string{strings.Repeat("x", 65536)}},
 }
@@ -152,6 +153,8 @@ func TestInvalidCommands(t *testing.T) {
 		{in: "*1\r\n$5\r\n", wrong: "argument of 5", limits: Limits{Bulk: 4}, at: 4},
 		{in: strings.Repeat("x", 65538), wrong: "a line end after at most 65536 bytes"},
 		{in: strings.Repeat("x", 65537) + "\n", wrong: "a line end after at most 65536 bytes"},
+		{in: "a\x00b\r\n", wrong: "zero byte", at: 1},
+		{in: "\x00", wrong: "zero byte"},
 		{in: "echo \"a\r\n", wrong: `quotes of "\"a"`, at: 5},
 		{in: "echo 'a\r\n", wrong: "quotes", at: 5},
 		{in: "echo \"a\"b\r\n", wrong: "quotes", at: 5},
@@ -195,7 +198,7 @@ func TestCommandScannerForgetsLargeTables(t *testing.T) {
 func quote(words []string, c choices) string {
 	var quoted []string
 	for _, w := range words {
-		if c.IntN(2) == 0 && !strings.Contains(w, "\n") {
+		if c.IntN(2) == 0 && !strings.ContainsAny(w, "\n\x00") {
 			// In single quotes, a backslash is one unless a quote follows it.
 			if !strings.HasSuffix(w, `\`) && !strings.Contains(w, `\'`) {
 				quoted = append(quoted, "'"+strings.ReplaceAll(w, "'", `\'`)+"'")

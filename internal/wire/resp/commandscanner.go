@@ -189,6 +189,9 @@ func (s *CommandScanner) checkSize(start int) *ProtocolError {
 func (s *CommandScanner) inline(b []byte) (bool, *ProtocolError) {
 	window := b[:min(len(b), s.limits.Line+2)]
 	for s.seen < len(window) && window[s.seen] != '\n' {
+		if window[s.seen] == 0 { // the server would never see the line's end
+			return false, &ProtocolError{Offset: s.seen, Wrong: "zero byte", Expected: "a line of text"}
+		}
 		s.seen++
 	}
 	if s.seen >= s.limits.Line+2 {

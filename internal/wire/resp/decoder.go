@@ -320,7 +320,7 @@ func (d *Decoder) part(from int) ([]byte, int, *ProtocolError) {
 		if k.lineLimit(0) < 0 {
 			return nil, 0, errUnknownKind(from, byte(k))
 		}
-		return nil, 0, &ProtocolError{Offset: from, Wrong: k.String(), Expected: part.String()}
+		return nil, 0, errNoPart(from, k)
 	}
 	end, state := lineEnd(d.frame, from+1, from+1+longestNumber)
 	switch state {

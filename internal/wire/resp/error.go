@@ -54,6 +54,10 @@ func errMisplaced(offset int, k Kind) *ProtocolError {
 	return &ProtocolError{Offset: offset, Wrong: k.String(), Expected: "a value"}
 }
 
+func errNoPart(offset int, k Kind) *ProtocolError {
+	return &ProtocolError{Offset: offset, Wrong: k.String(), Expected: part.String()}
+}
+
 func errText(offset int, k Kind, line []byte) *ProtocolError {
 	e := &ProtocolError{Offset: offset, Wrong: k.String() + " " + quoted(line)}
 	switch k {

@@ -1,7 +1,7 @@
 package resp
 
-// split cuts an inline command into words by the rules of redis-cli and the
-// server: blanks separate; in double quotes \n, \r, \t, \b, \a, \xHH and a
+// split cuts an inline command into words by the rules of the server:
+// blanks separate; in double quotes \n, \r, \t, \b, \a, \xHH and a
 // backslash before any other byte have their usual meaning; in single quotes
 // only \' has one; a closing quote ends the word.
 func (s *CommandScanner) split(line []byte) *ProtocolError {
@@ -28,13 +28,18 @@ func skipBlanks(line []byte, i int) int {
 	return i
 }
 
-// isBlank is isspace of C.
+// isBlank is isspace of C: what is skipped between words, and may follow a
+// closing quote.
 func isBlank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+// endsWord is what the server takes for the end of a word without quotes:
+// vertical tab and form feed belong to it.
+func endsWord(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 
 // word appends the word at line[i:] to s.words and returns where it ends; ok is
 // false if its quotes are wrong.
 func (s *CommandScanner) word(line []byte, i int) (end int, ok bool) {
-	for i < len(line) && !isBlank(line[i]) {
+	for i < len(line) && !endsWord(line[i]) {
 		switch line[i] {
 		case '"', '\'':
 			if i, ok = s.quoted(line, i+1, line[i]); !ok {

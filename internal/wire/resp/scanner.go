@@ -143,6 +143,9 @@ func (s *Scanner) step(b []byte) (bool, *ProtocolError) {
 	if most < 0 {
 		return false, errUnknownKind(start, b[start])
 	}
+	if s.inParts && k != part {
+		return false, errNoPart(start, k)
+	}
 	end, state := lineEnd(b, start+1+s.seen, start+1+most)
 	if state != lineWhole {
 		if state == lineOpen {
@@ -195,7 +198,7 @@ func isInvalidation(b []byte) (is, known bool) {
 // line reads the first line of a value that begins at start.
 func (s *Scanner) line(k Kind, line []byte, start int) *ProtocolError {
 	if s.inParts {
-		return s.part(k, line, start)
+		return s.part(line, start)
 	}
 	switch k {
 	case BulkString, BulkError, VerbatimString:
@@ -343,13 +346,11 @@ func errFormat(offset int, got []byte) *ProtocolError {
 }
 
 // part reads the count of a part of a streamed string; that of the last is 0.
-func (s *Scanner) part(k Kind, line []byte, start int) *ProtocolError {
+func (s *Scanner) part(line []byte, start int) *ProtocolError {
 	n := parseCount(line)
 	switch {
-	case k != part:
-		return &ProtocolError{Offset: start, Wrong: k.String(), Expected: part.String()}
 	case n < 0:
-		return errText(start, k, line)
+		return errText(start, part, line)
 	case n == 0:
 		s.inParts = false
 		s.left--
@@ -387,9 +388,6 @@ func (s *Scanner) endStream() {
 // aggregate reads the count of an aggregate. One that is aside is no element of
 // the aggregate around it.
 func (s *Scanner) aggregate(k Kind, line []byte, start int, aside bool) *ProtocolError {
-	if s.inParts {
-		return s.part(k, line, start)
-	}
 	if k != Attribute && !aside {
 		if err := s.enter(k, start); err != nil {
 			return err

@@ -193,6 +193,7 @@ var invalid = []vector{
 	{in: "$?\r\n.\r\n", wrong: "expected part of a streamed string", at: 4},
 	{in: "$?\r\n;-1\r\n", wrong: `part of a streamed string "-1"`, at: 4},
 	{in: "$?\r\n;?\r\n", wrong: `part of a streamed string "?"`, at: 4},
+	{in: "$?\r\n!", wrong: "bulk error at offset 4, expected part of a streamed string", at: 4},
 	{in: "$?\r\nx", wrong: `byte "x"`, at: 4},
 	{in: "*1\r\n.\r\n", wrong: "end of a streamed aggregate", at: 4},
 	{in: "*?\r\n*1\r\n.\r\n", wrong: "end of a streamed aggregate", at: 8},
