@@ -76,8 +76,9 @@ func (s *CommandScanner) begin() {
 	if cap(s.args) > keptArgs {
 		s.args = nil
 	}
-	clear(s.args)
-	*s = CommandScanner{limits: s.limits, busy: true, ends: s.ends[:0], args: s.args[:0], words: s.words[:0]}
+	clear(s.args) // or they keep a buffer of the past alive
+	s.busy, s.at, s.seen, s.body, s.left = true, 0, 0, 0, 0
+	s.ends, s.args, s.words = s.ends[:0], s.args[:0], s.words[:0]
 }
 
 // leastArg is the fewest bytes of an argument: "$0\r\n\r\n".
@@ -101,6 +102,9 @@ func (s *CommandScanner) step(b []byte) (bool, *ProtocolError) {
 	}
 	for s.left > 0 || s.body > 0 {
 		if s.body == 0 {
+			if s.quickArgument(b) {
+				continue
+			}
 			if whole, err := s.argument(b); err != nil || !whole {
 				return false, err
 			}
@@ -116,6 +120,21 @@ func (s *CommandScanner) step(b []byte) (bool, *ProtocolError) {
 		s.at, s.body = s.body, 0
 	}
 	return true, nil
+}
+
+// quickArgument passes over an argument that is small and whole.
+func (s *CommandScanner) quickArgument(b []byte) bool {
+	if s.at >= len(b) || b[s.at] != byte(BulkString) {
+		return false
+	}
+	body, n := quickBulk(b[s.at:], min(s.limits.Bulk, s.limits.Frame))
+	if n == 0 || s.at+n+leastArg*(s.left-1) > s.limits.Frame {
+		return false
+	}
+	s.ends = append(s.ends, span{s.at + body, s.at + n - 2})
+	s.at, s.seen = s.at+n, 0
+	s.left--
+	return true
 }
 
 // line returns the line at s.at without its first byte and its end; it is nil

@@ -343,10 +343,7 @@ func (d *Decoder) part(from int) ([]byte, int, *ProtocolError) {
 func (d *Decoder) join(from, total int) []byte {
 	joined := make([]byte, 0, total)
 	for len(joined) < total {
-		p, end, err := d.part(from)
-		if err != nil {
-			break
-		}
+		p, end, _ := d.part(from)
 		joined = append(joined, p...)
 		from = end
 	}

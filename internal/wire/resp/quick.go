@@ -28,6 +28,24 @@ func quickBulk(b []byte, limit int) (body, end int) {
 	return i + 2, end
 }
 
+// quickElements passes over bulk strings that come next in an aggregate with a
+// count, but for its last element: such as the values of MGET.
+func (s *Scanner) quickElements(b []byte) {
+	if len(s.open) == 0 || s.stream > 0 {
+		return
+	}
+	top := &s.open[len(s.open)-1]
+	for top.left > 1 && s.at < len(b) && b[s.at] == byte(BulkString) {
+		_, n := quickBulk(b[s.at:], s.quick)
+		if n == 0 || s.at+n+least*(s.left-1) > s.limits.Frame {
+			return
+		}
+		s.at, s.seen, s.before = s.at+n, 0, false
+		s.left--
+		top.left--
+	}
+}
+
 // quickLine is quickBulk for simple strings.
 func quickLine(b []byte, limit int) int {
 	// Longer ones are rare.

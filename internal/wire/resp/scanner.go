@@ -64,7 +64,7 @@ func (s *Scanner) setLimits(l Limits) {
 // (redis/redis#8935). It belongs to the message around it, and is no element.
 func (s *Scanner) Scan(b []byte) (n int, v Verdict, err error) {
 	// What nearly all messages are.
-	if !s.busy && len(b) > 3 {
+	if !s.busy && len(b) >= least {
 		switch b[0] {
 		case '$':
 			if _, n = quickBulk(b, s.quick); n > 0 {
@@ -77,6 +77,10 @@ func (s *Scanner) Scan(b []byte) (n int, v Verdict, err error) {
 		case ':':
 			if n = quickInt(b, s.quick); n > 0 {
 				return n, Done, nil
+			}
+		case '_':
+			if s.quick >= least && b[1] == '\r' && b[2] == '\n' {
+				return least, Done, nil
 			}
 		}
 	}
@@ -113,7 +117,9 @@ func (s *Scanner) begin() {
 	if s.limits.Frame == 0 {
 		s.setLimits(Limits{})
 	}
-	*s = Scanner{limits: s.limits, quick: s.quick, open: s.open[:0], busy: true, left: 1}
+	s.busy, s.done, s.push, s.inParts, s.before, s.verbatim = true, false, false, false, false, false
+	s.at, s.seen, s.body, s.left, s.elements, s.stream, s.outside = 0, 0, 0, 1, 0, 0, 0
+	s.open = s.open[:0]
 }
 
 // need returns the least length of the message, as far as it is known. It
@@ -135,6 +141,11 @@ func (s *Scanner) step(b []byte) (bool, *ProtocolError) {
 	}
 	k := Kind(b[start])
 	if k == BulkString && !s.inParts {
+		s.quickElements(b)
+		start = s.at
+		if start >= len(b) || b[start] != byte(BulkString) {
+			return true, nil
+		}
 		if _, n := quickBulk(b[start:], s.quick); n > 0 {
 			return true, s.quickElement(n)
 		}
@@ -456,10 +467,8 @@ func (s *Scanner) end(line []byte, start int) *ProtocolError {
 	if s.open[last].kind == Map && s.open[last].odd {
 		return &ProtocolError{Offset: start, Wrong: "end of a map after a key", Expected: "its value"}
 	}
+	// No look at the size: the end was counted when the aggregate began.
 	s.left--
-	if err := s.checkSize(start); err != nil {
-		return err
-	}
 	s.open = s.open[:last]
 	s.endStream()
 	s.settle()

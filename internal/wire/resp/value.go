@@ -32,8 +32,8 @@ type Value struct {
 // [ErrTruncated] if b may be the begin of a valid message.
 func Parse(b []byte, l Limits) (Value, []byte, error) {
 	p := parser{d: Decoder{frame: b}, limits: l.resolved(), left: 1}
-	v, err := p.value(0)
-	if err != nil {
+	var v Value
+	if err := p.value(&v, 0); err != nil {
 		return Value{}, b, err
 	}
 	if n := p.d.at; n > p.limits.Frame {
@@ -50,14 +50,14 @@ type parser struct {
 	left     int // values and ends that must follow at least
 }
 
-// value reads a value inside depth aggregates.
-func (p *parser) value(depth int) (v Value, err *ProtocolError) {
+// value reads a value inside depth aggregates into v, which is zero.
+func (p *parser) value(v *Value, depth int) *ProtocolError {
 	start := p.d.at
 	t, aside, err := p.d.token()
 	for err == nil && aside {
 		var elems []Value
 		if elems, err = p.elems(t, start, depth); err != nil {
-			return v, err
+			return err
 		}
 		if t.Kind == Attribute {
 			if v.Attr == nil {
@@ -72,13 +72,13 @@ func (p *parser) value(depth int) (v Value, err *ProtocolError) {
 		t, aside, err = p.d.token()
 	}
 	if err != nil {
-		return v, err
+		return err
 	}
 	if t.Kind == End {
-		return v, errMisplaced(start, End)
+		return errMisplaced(start, End)
 	}
 	p.left--
-	return v, p.fill(&v, t, start, depth)
+	return p.fill(v, t, start, depth)
 }
 
 // fill makes a value of a token that begins at start.
@@ -157,8 +157,7 @@ func (p *parser) elems(t Token, start, depth int) ([]Value, *ProtocolError) {
 	}
 	elems := make([]Value, t.Len)
 	for i := range elems {
-		var err *ProtocolError
-		if elems[i], err = p.value(depth + 1); err != nil {
+		if err := p.value(&elems[i], depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -185,10 +184,9 @@ func (p *parser) streamed(t Token, start, depth int) (elems []Value, err *Protoc
 		}
 		p.elements++
 		p.left++
-		v, err := p.value(depth + 1)
-		if err != nil {
+		elems = append(elems, Value{})
+		if err := p.value(&elems[len(elems)-1], depth+1); err != nil {
 			return nil, err
 		}
-		elems = append(elems, v)
 	}
 }

@@ -243,3 +243,11 @@ func TestVectorsCoverEveryKind(t *testing.T) {
 		}
 	}
 }
+
+func TestVerdictsHaveNames(t *testing.T) {
+	for v, want := range map[Verdict]string{Done: "done", More: "more", Push: "push", 7: "unknown verdict"} {
+		if v.String() != want {
+			t.Errorf("Verdict(%d) is called %q, want %q", v, v, want)
+		}
+	}
+}
