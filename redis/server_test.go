@@ -1,0 +1,131 @@
+package redis_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// hangUp is what a fake server's handler returns to close the connection.
+const hangUp = "hang up"
+
+// silence is what it returns to answer nothing.
+const silence = ""
+
+// fakeServer answers commands as a test says. The greeting is answered by
+// itself.
+type fakeServer struct {
+	Addr string
+
+	mu sync.Mutex
+	// Guarded by mu.
+	conns    []net.Conn
+	commands []string // all but the greeting's: "GET k"
+}
+
+// fake starts a server whose replies are what answer returns for the words of a
+// command; conn counts connections from 0.
+func fake(t testing.TB, answer func(conn int, args []string) string) *fakeServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &fakeServer{Addr: l.Addr().String()}
+	var serving sync.WaitGroup
+	serving.Go(func() { // ends when the listener is closed, below
+		for n := 0; ; n++ {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns = append(s.conns, conn)
+			s.mu.Unlock()
+			serving.Go(func() { s.serve(conn, func(args []string) string { return answer(n, args) }) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		s.hangUp()
+		serving.Wait()
+	})
+	return s
+}
+
+// hangUp closes all connections.
+func (s *fakeServer) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range s.conns {
+		conn.Close()
+	}
+	s.conns = nil
+}
+
+// seen returns the commands so far.
+func (s *fakeServer) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.commands...)
+}
+
+func (s *fakeServer) serve(conn net.Conn, answer func(args []string) string) {
+	defer conn.Close()
+	scanner := resp.NewCommandScanner(resp.Limits{})
+	var in []byte
+	chunk := make([]byte, 64<<10)
+	for {
+		n, err := conn.Read(chunk)
+		if err != nil {
+			return
+		}
+		in = append(in, chunk[:n]...)
+		for len(in) > 0 {
+			n, words, verdict, err := scanner.Scan(in)
+			if err != nil {
+				return
+			}
+			if verdict == resp.More {
+				break
+			}
+			var args []string
+			for _, w := range words {
+				args = append(args, string(w))
+			}
+			in = in[n:]
+			reply := greetingReply(args)
+			if reply == "" {
+				s.mu.Lock()
+				s.commands = append(s.commands, strings.Join(args, " "))
+				s.mu.Unlock()
+				reply = answer(args)
+			}
+			if reply == hangUp {
+				return
+			}
+			if _, err := io.WriteString(conn, reply); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// greetingReply answers what every connection begins with.
+func greetingReply(args []string) string {
+	switch {
+	case args[0] == "HELLO":
+		return "%1\r\n+proto\r\n:3\r\n"
+	case args[0] == "CLIENT" && args[1] == "SETINFO":
+		return "+OK\r\n"
+	}
+	return ""
+}
+
+// errPlanted is an error that tests plant.
+var errPlanted = errors.New("planted")
