@@ -31,7 +31,10 @@ const (
 	// evilHang is how long after that a call may return before it hangs.
 	evilHang = 5 * time.Second
 	// evilLimit is what one case may take: two calls that hang, and some air.
-	evilLimit = 15 * time.Second
+	evilLimit = 20 * time.Second
+	// evilRecovery is how long a client may take until its calls are answered
+	// again: some wait five seconds before they give up a connection.
+	evilRecovery = 6 * time.Second
 	// evilParallel is how many cases run at once.
 	evilParallel = 2
 	// evilAfter is how many honest calls follow.
@@ -89,7 +92,7 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 		return outcome, nil
 	}
 	time.Sleep(100 * time.Millisecond) // for what comes late
-	outcome.After = "broken"
+	outcome.After = afterBroken
 	var calls sync.WaitGroup
 	var mu sync.Mutex
 	for i := range evilAfter {
@@ -104,11 +107,20 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 		})
 	}
 	calls.Wait()
-	if result, _ := evilCall(ctx, c, keyName(200)); result == resultRight {
-		outcome.After = "works"
+	for until := time.Now().Add(evilRecovery); outcome.After == afterBroken && time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		result, _ := evilCall(ctx, c, keyName(200))
+		if result == resultRight {
+			outcome.After = "works"
+		}
+		if result == resultHang {
+			break
+		}
 	}
 	return outcome, nil
 }
+
+// afterBroken says that no call got its answer any more.
+const afterBroken = "broken"
 
 func severity(result string) int {
 	return slices.Index([]string{resultRight, resultError, resultTimeout, resultHang, resultWrong, resultMemory, resultPanic}, result)
@@ -145,9 +157,13 @@ func evilCall(ctx context.Context, c client, key string) (result, detail string)
 	}
 }
 
+// timedOut tells errors of deadlines from others, by their text where a client
+// does not wrap them.
 func timedOut(err error) bool {
 	var timeout net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+	text := err.Error()
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() ||
+		strings.Contains(text, "deadline exceeded") || strings.Contains(text, "timeout")
 }
 
 // watchMemory ends the process when it has taken too much. It never returns.
@@ -330,12 +346,12 @@ func evilMarkdown(w io.Writer, rows []evilRow) error {
 			cases = append(cases, name)
 		}
 		cell := r.Result
-		if r.After == "broken" {
+		if r.After == afterBroken {
 			cell += ", then broken"
 		}
 		cells[[2]string{name, r.Subject}] = cell
 		counts[[2]string{r.Result, r.Subject}]++
-		if r.After == "broken" {
+		if r.After == afterBroken {
 			counts[[2]string{"then broken", r.Subject}]++
 		}
 	}

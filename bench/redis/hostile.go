@@ -130,6 +130,10 @@ func (h *hostile) misbehave(conn net.Conn) error {
 	if c.end {
 		return errEvilEnd
 	}
+	if c.mute {
+		_, err := io.Copy(io.Discard, conn)
+		return errors.Join(err, errEvilEnd)
+	}
 	return nil
 }
 

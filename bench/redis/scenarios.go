@@ -90,6 +90,11 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 		name = "rate-burst"
 	}
 	some := []int{20_000, 80_000}
+	proxied := some
+	if _, err := nutcrackerPath(); err != nil && !strings.Contains(h.options.Scenario, "nutcracker") {
+		fmt.Fprintf(h.progress, "%s: left out %s-nutcracker: %v\n", suiteName, name, err)
+		proxied = nil
+	}
 	var all []load.Scenario
 	for _, v := range []struct {
 		suffix string
@@ -99,7 +104,7 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 	}{
 		{"", 16, path{}, rates},
 		{"-768", 768, path{}, rates},
-		{"-nutcracker", 16, path{nutcracker: true}, some},
+		{"-nutcracker", 16, path{nutcracker: true}, proxied},
 		{"-0.2ms", 16, path{delay: 200 * time.Microsecond}, some},
 		{"-1ms", 16, path{delay: time.Millisecond}, some},
 		{"-50ms", 16, path{delay: 50 * time.Millisecond}, some},

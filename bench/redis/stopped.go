@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/slipstream-go/slipstream"
@@ -86,10 +85,10 @@ func probeStopped(ctx context.Context, s probeSpec) (probeOutcome, error) {
 		return probeOutcome{}, err
 	}
 	defer c.Close()
-	if err := syscall.Kill(s.PID, syscall.SIGSTOP); err != nil {
+	if err := pause(s.PID); err != nil {
 		return probeOutcome{}, fmt.Errorf("stop the server: %w", err)
 	}
-	defer syscall.Kill(s.PID, syscall.SIGCONT)
+	defer resume(s.PID)
 	w := startWaiters(ctx, c)
 	f := startFlood(ctx, c)
 	before, stacks := inUse()
@@ -98,7 +97,7 @@ func probeStopped(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	live, liveStacks := inUse()
 	live += liveStacks
 	delays, wrong := w.cancel()
-	if err := syscall.Kill(s.PID, syscall.SIGCONT); err != nil {
+	if err := resume(s.PID); err != nil {
 		return probeOutcome{}, fmt.Errorf("let the server go on: %w", err)
 	}
 	for limit := time.Now().Add(30 * time.Second); f.done.n.Load() < f.accepted.Load() && time.Now().Before(limit); {

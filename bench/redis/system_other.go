@@ -1,0 +1,12 @@
+//go:build !unix
+
+package main
+
+import "errors"
+
+// limitAddressSpace does nothing here.
+func limitAddressSpace(uint64) {}
+
+func pause(int) error { return errors.ErrUnsupported }
+
+func resume(int) error { return errors.ErrUnsupported }
