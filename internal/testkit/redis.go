@@ -9,9 +9,12 @@ import (
 
 // Redis is a running redis-server without persistence.
 type Redis struct {
+	// Process is another one after Restart.
 	*Process
-	// Addr is its address on loopback: host:port.
+	// Addr is its address on loopback: host:port. It survives Restart.
 	Addr string
+
+	command Command // immutable
 }
 
 // StartRedis starts a redis-server on a free port. Extra arguments follow ours
@@ -19,13 +22,22 @@ type Redis struct {
 func StartRedis(t testing.TB, args ...string) *Redis {
 	t.Helper()
 	port := FreePort(t)
-	p := Start(t, Command{
+	c := Command{
 		Path: "redis-server",
 		Args: append([]string{
 			"--port", strconv.Itoa(port), "--bind", "127.0.0.1",
 			"--save", "", "--appendonly", "no", "--dir", t.TempDir(),
 		}, args...),
 		Ready: func(ctx context.Context) error { return exchange(ctx, port, "PING\r\n", "+PONG\r\n") },
-	})
-	return &Redis{Process: p, Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	}
+	return &Redis{Process: Start(t, c), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), command: c}
+}
+
+// Restart kills the server if it still runs and starts it again, on the same
+// port and in the same directory: what it has persisted is there again. It
+// returns when the server answers. No other method may run meanwhile.
+func (r *Redis) Restart(t testing.TB) {
+	t.Helper()
+	r.Kill()
+	r.Process = Start(t, r.command)
 }

@@ -24,6 +24,25 @@ func TestStartRedis(t *testing.T) {
 	}
 }
 
+func TestRestartRedis(t *testing.T) {
+	NoLeaks(t)
+	r := StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	port := atoi(t, strings.TrimPrefix(r.Addr, "127.0.0.1:"))
+	if err := exchange(t.Context(), port, "INCR n\r\n", ":1\r\n"); err != nil {
+		t.Error(err)
+	}
+	before := r.PID()
+	r.Restart(t) // while it runs
+	r.Kill()
+	r.Restart(t)
+	if err := exchange(t.Context(), port, "INCR n\r\n", ":2\r\n"); err != nil {
+		t.Errorf("what was persisted: %v", err)
+	}
+	if r.PID() == before {
+		t.Error("it is the same process")
+	}
+}
+
 func TestStartTarantool(t *testing.T) {
 	NoLeaks(t)
 	tt := StartTarantool(t, "box.schema.space.create('made_by_setup'); require('log').error('spaces: %s', box.space.made_by_setup.name)")
