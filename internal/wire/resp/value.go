@@ -85,7 +85,7 @@ func (p *parser) value(v *Value, depth int) *ProtocolError {
 func (p *parser) fill(v *Value, t Token, start, depth int) (err *ProtocolError) {
 	v.Kind, v.Null, v.Bool, v.Format, v.Int, v.Float = t.Kind, t.Null, t.Bool, t.Format, t.Int, t.Float
 	switch t.Kind {
-	case Integer, Double:
+	case Double:
 		return p.checkText(t, start)
 	case SimpleString, SimpleError, BigNumber:
 		v.Str = t.Bytes

@@ -82,7 +82,7 @@ func short(in string) string {
 // a short message, of a long one those near its ends.
 func prefixes(n int, visit func(cut int)) {
 	for cut := range n {
-		if n < 2048 || cut < 512 || cut > n-512 {
+		if n < 2048 || cut < 100 || cut > n-100 {
 			visit(cut)
 		}
 	}

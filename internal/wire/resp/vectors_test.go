@@ -107,6 +107,7 @@ var valid = []vector{
 	{in: "$4\r\nabcd\r\n", want: `"abcd"`, limits: Limits{Bulk: 4}},
 	{in: "=8\r\ntxt:abcd\r\n", want: `=txt"abcd"`, limits: Limits{Bulk: 8}},
 	{in: "+abcd\r\n", want: "+abcd", limits: Limits{Line: 4}},
+	{in: ":12345\r\n", want: ":12345", limits: Limits{Line: 4}}, // integers have a limit of their own
 	{in: "-" + strings.Repeat("x", 65536) + "\r\n", want: "-" + strings.Repeat("x", 65536)},
 	{in: "*2\r\n*0\r\n%1\r\n:1\r\n:2\r\n", want: "[[] {:1 :2}]", limits: Limits{Elements: 4}},
 	{in: "*?\r\n:1\r\n:2\r\n.\r\n", want: "[:1 :2]", limits: Limits{Elements: 2}},
