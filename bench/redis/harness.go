@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/finetimer"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
@@ -100,7 +101,7 @@ func (s *stage) build(ctx context.Context, scratch string, size int, way path) e
 			return err
 		}
 		s.address = s.delay.Addr()
-		s.fine, err = fineTimers(50 * time.Microsecond)
+		s.fine, err = finetimer.Start(50 * time.Microsecond)
 	}
 	return err
 }
