@@ -85,6 +85,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 
 // typed is what a reader types to measure again.
 func (o options) typed() string {
+	if o.Duration > 0 {
+		// make knows no window.
+		return fmt.Sprintf("cd bench && go run ./%s -question=%s -quick=%v -rounds=%d -duration=%v", suiteName, o.questions, o.quick, o.Rounds, o.Duration)
+	}
 	words := []string{"make bench SUITE=" + suiteName}
 	if o.questions != "" {
 		words = append(words, "SCENARIO="+o.questions)
@@ -95,7 +99,7 @@ func (o options) typed() string {
 	return strings.Join(append(words, fmt.Sprintf("ROUNDS=%d", o.Rounds)), " ")
 }
 
-// window and warmUp are the times of one variant under one load.
+// times are the window and the warm-up of one variant under one load.
 func (o options) times() (window, warmUp time.Duration) {
 	window, warmUp = usualWindow, usualWarmUp
 	if o.quick {

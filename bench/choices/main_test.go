@@ -237,6 +237,9 @@ func TestFlags(t *testing.T) {
 	if err != nil || o.Rounds != 1 || o.Seed == 0 || o.typed() != "make bench SUITE=choices SCENARIO=k QUICK=1 ROUNDS=1" {
 		t.Errorf("%+v, %q, %v", o, o.typed(), err)
 	}
+	if o, err = parse([]string{"-question=k", "-duration", "2s"}, io.Discard); err != nil || o.typed() != "cd bench && go run ./choices -question=k -quick=false -rounds=3 -duration=2s" {
+		t.Errorf("%q, %v", o.typed(), err)
+	}
 	if o, err = parse(nil, io.Discard); err != nil || o.Rounds != usualRounds {
 		t.Errorf("%+v, %v", o, err)
 	}

@@ -185,7 +185,7 @@ func questions() []question {
 			loads: join(
 				slower(200*time.Microsecond, join(closed(16, 1024), rates(rateClients, 20_000, 80_000))),
 				slower(time.Millisecond, join(closed(16, 1024), rates(rateClients, 20_000, 80_000))))},
-		{name: "yield", asks: "Does a caller let its neighbours run before it writes? By default after calls have met.", base: "default",
+		{name: "yield", asks: "Does a caller let its neighbours run before it writes? By default after calls have met; who reads its own reply never does.", base: "default",
 			variants: []variant{choices("default", pipe.Choices{}), choices("never", pipe.Choices{NeverYield: true}), choices("always", pipe.Choices{AlwaysYield: true})},
 			loads:    usual()},
 		{name: "solo", asks: "After how many lone calls does a caller read its own reply?", base: "64",
