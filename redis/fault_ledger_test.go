@@ -81,8 +81,14 @@ func (l *ledger) problem(format string, args ...any) {
 // the test if anything was wrong.
 func (l *ledger) run(t testing.TB, seed uint64, workers int, stop func() bool) {
 	t.Helper()
+	l.start(t, seed, workers, stop)()
+}
+
+// start has workers call until stop reports true. The function that it returns
+// waits for every call and fails the test if anything was wrong.
+func (l *ledger) start(t testing.TB, seed uint64, workers int, stop func() bool) (wait func()) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute+testkit.SoakTime(t, time.Second))
-	defer cancel()
 	var all sync.WaitGroup
 	for i := range workers {
 		id := fmt.Sprintf("%s:%d", t.Name(), l.workers.Add(1))
@@ -93,11 +99,15 @@ func (l *ledger) run(t testing.TB, seed uint64, workers int, stop func() bool) {
 			}
 		})
 	}
-	all.Wait()
-	if ctx.Err() != nil {
-		t.Error("the test did not come to its end")
+	return func() {
+		t.Helper()
+		all.Wait()
+		if ctx.Err() != nil {
+			t.Error("the test did not come to its end")
+		}
+		cancel()
+		l.settled(t)
 	}
-	l.settled(t)
 }
 
 // settled checks that every call has ended once, and that the client holds
@@ -293,7 +303,7 @@ func (w *worker) question() question {
 		return question{redis.Cmd("GET", k.name), func(v redis.Value) { w.check(k, v.Text, v.Kind != redis.Null) }}
 	}
 	w.tokens++
-	token := text("token:" + w.id, w.tokens, w.r.IntN(100))
+	token := text("token:"+w.id, w.tokens, w.r.IntN(100))
 	return question{redis.Cmd("ECHO", token), func(v redis.Value) {
 		if v.Text != token {
 			w.l.problem("ECHO %.60q: %v %.60q", token, v.Kind, v.Text)

@@ -1,0 +1,225 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// counter judges INCR of one key: the server's number says how often it was
+// executed, and must lie between the calls that succeeded and those together
+// with the ones that may have been executed.
+type counter struct {
+	client *redis.Client
+
+	// Atomics, written by workers.
+	successes, maybes, never, refused atomic.Int64
+
+	mu       sync.Mutex
+	returned map[int64]bool // guarded by mu
+	problems []string       // guarded by mu
+}
+
+const counterKey = "counter"
+
+func (k *counter) problem(format string, args ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.problems = append(k.problems, fmt.Sprintf(format, args...))
+}
+
+// note takes down the end of one INCR.
+func (k *counter) note(n int64, err error) {
+	switch outcome := slipstream.OutcomeOf(err); {
+	case err == nil:
+		k.successes.Add(1)
+		k.mu.Lock()
+		twice := k.returned[n]
+		k.returned[n] = true
+		k.mu.Unlock()
+		if twice {
+			k.problem("two calls got %d", n)
+		}
+	case outcome == slipstream.MaybeExecuted:
+		k.maybes.Add(1)
+	case outcome == slipstream.NotSent:
+		k.never.Add(1)
+	case outcome == slipstream.Refused:
+		k.refused.Add(1)
+	default:
+		k.problem("%v", err)
+	}
+}
+
+// step increments in one of the styles.
+func (k *counter) step(ctx context.Context, r *rand.Rand) {
+	incr := redis.Cmd("INCR", counterKey)
+	if r.IntN(4) == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(r.Int64N(int64(20*time.Millisecond))))
+		defer cancel()
+	}
+	var n [3]int64
+	switch r.IntN(5) {
+	case 0:
+		k.note(k.client.Incr(ctx, counterKey))
+	case 1:
+		err := k.client.Do(ctx, &n[0], incr)
+		k.note(n[0], err)
+	case 2:
+		var futures [3]redis.Future
+		for i := range futures {
+			futures[i] = k.client.Start(ctx, incr)
+		}
+		for i, f := range futures {
+			err := f.Wait(&n[i])
+			k.note(n[i], err)
+		}
+	case 3:
+		var b redis.Batch
+		for i := range n {
+			b.Add(&n[i], incr)
+		}
+		k.client.DoBatch(ctx, &b)
+		for i := range n {
+			k.note(n[i], b.Err(i))
+		}
+	case 4:
+		done := make(chan struct{})
+		err := k.client.DoFunc(ctx, incr, completerFunc(func(reply redis.Reply, err error) {
+			defer close(done)
+			if err == nil {
+				n[0], err = reply.Int()
+			}
+			k.note(n[0], err)
+		}))
+		if err != nil {
+			k.note(0, err)
+			return
+		}
+		<-done
+	}
+}
+
+// run increments with several workers while chaos goes on, and judges.
+func (k *counter) run(t testing.TB, seed uint64, direct string, chaos func()) {
+	t.Helper()
+	k.returned = make(map[int64]bool)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var over atomic.Bool
+	var workers sync.WaitGroup
+	for i := range 8 {
+		r := testkit.Fork(seed, uint64(i)+1)
+		workers.Go(func() {
+			for !over.Load() {
+				k.step(ctx, r)
+			}
+		})
+	}
+	chaos()
+	over.Store(true)
+	workers.Wait()
+	repeated := k.client.Stats().Repeated
+	k.client.Close()
+	c := connect(t, redis.Options{Addr: direct})
+	// What the client's last connections left in the server's buffers counts too.
+	testkit.Eventually(t, 10*time.Second, func() error {
+		var list string
+		must(t, c.Do(t.Context(), &list, redis.Cmd("CLIENT", "LIST")))
+		if n := strings.Count(list, "\n"); n != 1 {
+			return fmt.Errorf("%d connections", n)
+		}
+		return nil
+	})
+	var executed int64
+	if err := c.Do(t.Context(), &executed, redis.Cmd("GET", counterKey)); err != nil && !errors.Is(err, redis.ErrNull) {
+		t.Fatal(err)
+	}
+	least, most := k.successes.Load(), k.successes.Load()+k.maybes.Load()
+	t.Logf("executed %d times; %d calls succeeded, %d may have been executed, %d were not sent, %d refused, %d repeated",
+		executed, least, k.maybes.Load(), k.never.Load(), k.refused.Load(), repeated)
+	if executed < least || executed > most {
+		t.Errorf("the server executed INCR %d times, expected %d to %d", executed, least, most)
+	}
+	if least == 0 || k.maybes.Load() == 0 {
+		t.Error("the faults did not bite")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for n := range k.returned {
+		if n < 1 || n > executed {
+			t.Errorf("a call got %d, the counter stands at %d", n, executed)
+		}
+	}
+	for _, p := range k.problems {
+		t.Error(p)
+	}
+}
+
+// No repetition executes INCR twice, whatever happens to connections, with
+// repetitions and without.
+func TestFaultIncrIsExecutedOnce(t *testing.T) {
+	testkit.NoLeaks(t)
+	for _, retries := range []int{-1, 0, 10} {
+		t.Run(fmt.Sprintf("retries %d", retries), func(t *testing.T) {
+			seed := testkit.Seed(t)
+			server := testkit.StartRedis(t)
+			// Connections end behind some hundred or thousand bytes of either
+			// direction; of the replies those are lost that were executed.
+			proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{Seed: seed, Plan: func(_ int, r *rand.Rand) faultproxy.Plan {
+				action := []faultproxy.Action{faultproxy.Reset, faultproxy.Cut, faultproxy.HalfClose}[r.IntN(3)]
+				link := faultproxy.Link{Faults: []faultproxy.Fault{{After: 400 + r.Int64N(4000), Do: action}}}
+				if r.IntN(3) == 0 {
+					return faultproxy.Plan{Up: link}
+				}
+				return faultproxy.Plan{Down: link}
+			}})
+			control := connect(t, redis.Options{Addr: server.Addr})
+			k := &counter{client: connect(t, redis.Options{
+				Addr: proxy.Addr(), Retries: retries, Backoff: time.Microsecond, MaxBackoff: time.Millisecond, StallTimeout: 50 * time.Millisecond,
+			})}
+			k.run(t, seed, server.Addr, func() {
+				for i := range 8 {
+					time.Sleep(60 * time.Millisecond)
+					// Now and then the server refuses to write: NOREPLICAS.
+					must(t, control.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "min-replicas-to-write", i%2)))
+				}
+				must(t, control.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "min-replicas-to-write", 0)))
+				control.Close()
+			})
+			if k.refused.Load() == 0 {
+				t.Error("nothing was refused")
+			}
+		})
+	}
+}
+
+// The same while the server is killed and started again. It has written every
+// INCR to its log before it answers.
+func TestFaultIncrAndKilledServer(t *testing.T) {
+	testkit.NoLeaks(t)
+	seed := testkit.Seed(t)
+	server := testkit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	k := &counter{client: connect(t, redis.Options{Addr: server.Addr, Backoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, Retries: 10})}
+	k.run(t, seed, server.Addr, func() {
+		r := testkit.Fork(seed, 0)
+		for range 5 {
+			time.Sleep(time.Duration(r.Int64N(int64(120 * time.Millisecond))))
+			server.Kill()
+			server.Restart(t)
+		}
+		time.Sleep(50 * time.Millisecond)
+	})
+}

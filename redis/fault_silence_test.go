@@ -1,0 +1,293 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// A link that goes silent is given up within 1.2 times the stall time-out, not
+// before it, whoever reads and however many wait; afterwards the client works.
+func TestFaultSilence(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := testkit.StartRedis(t)
+	const stall = 300 * time.Millisecond
+	for _, c := range []struct {
+		name    string
+		callers int
+		lone    bool // the caller reads its own replies
+		within  bool // silence comes in the middle of a reply of 1 MiB
+	}{
+		{name: "one caller", callers: 1},
+		{name: "one caller that reads", callers: 1, lone: true},
+		{name: "many callers", callers: 64},
+		{name: "within a reply", callers: 1, within: true},
+		{name: "within a reply, many callers", callers: 16, within: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{})
+			gone := make(chan redis.Event, 64)
+			client := connect(t, redis.Options{
+				Addr: proxy.Addr(), StallTimeout: stall, Retries: -1, Backoff: time.Millisecond,
+				OnEvent: func(e redis.Event) {
+					if e.Kind == redis.Disconnected {
+						gone <- e
+					}
+				},
+			})
+			must(t, client.Set(t.Context(), "large", text("large", 0, 1<<20)))
+			if c.lone {
+				for range 200 {
+					must(t, client.Ping(t.Context()))
+				}
+				if client.Stats().SoloReplies == 0 {
+					t.Error("no caller has read its own reply")
+				}
+			}
+			if c.within {
+				proxy.Cut() // the next connection is the slow one
+				<-gone
+				proxy.SetPlan(faultproxy.Always(faultproxy.Plan{Down: faultproxy.Link{
+					Faults: []faultproxy.Fault{{After: 300_000, Do: faultproxy.Stall}},
+				}}))
+				testkit.Eventually(t, 10*time.Second, func() error { return client.Ping(t.Context()) })
+			} else {
+				proxy.Stall()
+			}
+			late := lateness()
+			began := time.Now()
+			var callers sync.WaitGroup
+			for range c.callers {
+				callers.Go(func() {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					_, _, err := client.Get(ctx, "large")
+					// What the flush rule held back was not sent.
+					if o := slipstream.OutcomeOf(err); !errors.Is(err, pipe.ErrStalled) || o != slipstream.MaybeExecuted && (o != slipstream.NotSent || c.callers == 1) {
+						t.Errorf("%v, expected a stall and that it may have been executed", err)
+					}
+				})
+			}
+			e := <-gone
+			took := time.Since(began)
+			callers.Wait()
+			slack := late().at(1)
+			t.Logf("noticed after %v, %.2f times the stall time-out; goroutines run up to %v late", took, float64(took)/float64(stall), slack)
+			if took < stall || took > stall*12/10+slack+10*time.Millisecond {
+				t.Errorf("noticed after %v, expected %v to %v", took, stall, stall*12/10)
+			}
+			if s := client.Stats(); !e.Stalled || s.Stalls != 1 {
+				t.Errorf("%+v, %d stalls", e, s.Stalls)
+			}
+			proxy.SetPlan(nil)
+			proxy.Resume()
+			testkit.Eventually(t, 10*time.Second, func() error { return client.Ping(t.Context()) })
+		})
+	}
+}
+
+// A server that is slow but gives signs of life, or that has nothing to answer,
+// is not given up.
+func TestFaultSlowIsNotSilent(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := testkit.StartRedis(t, "--enable-debug-command", "yes")
+	var pauses []faultproxy.Fault
+	for i := range int64(12) {
+		pauses = append(pauses, faultproxy.Fault{After: 3000 + 100*i, Do: faultproxy.Stall, For: 60 * time.Millisecond})
+	}
+	proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{Plan: faultproxy.Always(faultproxy.Plan{Down: faultproxy.Link{Faults: pauses}})})
+	c := connect(t, redis.Options{Addr: proxy.Addr(), StallTimeout: 200 * time.Millisecond, Retries: -1})
+	must(t, c.Set(t.Context(), "k", text("k", 0, 5000)))
+	if v, _, err := c.Get(t.Context(), "k"); v != text("k", 0, 5000) || err != nil {
+		t.Errorf("a reply of 0.7 s that never rested for 0.2 s: %d bytes, %v", len(v), err)
+	}
+	time.Sleep(500 * time.Millisecond) // nothing is under way
+	must(t, c.Ping(t.Context()))
+	if s := c.Stats(); s.Stalls != 0 || s.Reconnects != 0 {
+		t.Errorf("%d stalls, %d connections ended", s.Stalls, s.Reconnects)
+	}
+	// A command that says so may take longer than the stall time-out.
+	must(t, c.Do(t.Context(), nil, redis.Cmd("DEBUG", "SLEEP", "0.5")))
+}
+
+// A stopped server takes nothing: the send buffer is full and no reply comes.
+// Whoever gives up returns within 10 ms all the same, and when the server goes
+// on, every call that was kept ends well.
+func TestFaultStoppedServerDelaysNoCancel(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := testkit.StartRedis(t)
+	c := connect(t, redis.Options{Addr: server.Addr, StallTimeout: -1})
+	must(t, c.Set(t.Context(), "k", "v"))
+	must(t, server.Signal(syscall.SIGSTOP))
+	large := redis.Cmd("SET", "large", text("large", 0, 256<<10))
+	var kept sync.WaitGroup
+	kept.Add(80)
+	done := completerFunc(func(_ redis.Reply, err error) {
+		defer kept.Done()
+		if err != nil {
+			t.Errorf("a call that was kept: %v", err)
+		}
+	})
+	for range 80 { // 20 MiB, more than all buffers between
+		must(t, c.DoFunc(t.Context(), large, done))
+	}
+	testkit.Eventually(t, 10*time.Second, func() error {
+		if s := c.Stats(); s.ShortWrites == 0 {
+			return fmt.Errorf("the send buffer is not full: %d bytes sent", s.BytesOut)
+		}
+		return nil
+	})
+	late := lateness()
+	var mu sync.Mutex
+	var took delays
+	var callers sync.WaitGroup
+	for i := range 24 {
+		callers.Go(func() {
+			for round := range 12 {
+				d, err := cancelled(t, c, (i+round)%3, time.Duration(i*round%17)*500*time.Microsecond)
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("%v, expected that the context was cancelled", err)
+				}
+				mu.Lock()
+				took = append(took, d)
+				mu.Unlock()
+			}
+		})
+	}
+	callers.Wait()
+	slack := late().at(0.99)
+	took.log(t, "cancel behind a full send buffer")
+	if got := took.at(0.99); got > 10*time.Millisecond+slack+5*time.Millisecond {
+		t.Errorf("a cancel took %v (p99; goroutines run %v late), expected 10 ms", got, slack)
+	}
+	must(t, server.Signal(syscall.SIGCONT))
+	kept.Wait()
+	if v, _, err := c.Get(t.Context(), "k"); v != "v" || err != nil {
+		t.Errorf("%q, %v", v, err)
+	}
+	if s := c.Stats(); s.Reconnects != 0 || s.HeldBytes != 0 {
+		t.Errorf("%d connections ended, %d bytes held", s.Reconnects, s.HeldBytes)
+	}
+}
+
+// completerFunc makes a function a completer.
+type completerFunc func(redis.Reply, error)
+
+// Complete implements redis.Completer.
+func (f completerFunc) Complete(r redis.Reply, err error) { f(r, err) }
+
+// cancelled makes a call in one of three styles, cancels it and returns how long
+// the call took from there.
+func cancelled(t testing.TB, c *redis.Client, style int, after time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	switch style {
+	case 0:
+		go func() { // ends with the call
+			_, _, err := c.Get(ctx, "k")
+			ended <- err
+		}()
+	case 1:
+		f := c.Start(ctx, redis.Cmd("GET", "k"))
+		go func() { ended <- f.Wait(nil) }() // ends with the call
+	default:
+		if err := c.DoFunc(ctx, redis.Cmd("GET", "k"), completerFunc(func(_ redis.Reply, err error) { ended <- err })); err != nil {
+			return 0, err
+		}
+	}
+	time.Sleep(2*time.Millisecond + after)
+	began := time.Now()
+	cancel()
+	err := <-ended
+	return time.Since(began), err
+}
+
+// A lone caller that reads its own replies can give up too, while it writes
+// more than the server takes and while it waits.
+func TestFaultStoppedServerAndLoneCaller(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := testkit.StartRedis(t)
+	c := connect(t, redis.Options{Addr: server.Addr, StallTimeout: -1})
+	large := strings.Repeat("x", 16<<20)
+	var took delays
+	late := lateness()
+	for round := range 12 {
+		before := c.Stats().SoloReplies
+		for range 200 {
+			must(t, c.Ping(t.Context()))
+		}
+		if c.Stats().SoloReplies == before {
+			t.Fatal("no caller has read its own reply")
+		}
+		must(t, server.Signal(syscall.SIGSTOP))
+		ctx, cancel := context.WithCancel(t.Context())
+		var at atomic.Int64
+		began := time.Now()
+		timer := time.AfterFunc(20*time.Millisecond, func() {
+			at.Store(int64(time.Since(began)))
+			cancel()
+		})
+		var err error
+		if round%2 == 0 {
+			err = c.Set(ctx, "large", large)
+		} else {
+			_, _, err = c.Get(ctx, "k")
+		}
+		took = append(took, time.Since(began)-time.Duration(at.Load()))
+		timer.Stop()
+		if !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+			t.Errorf("%v", err)
+		}
+		must(t, server.Signal(syscall.SIGCONT))
+		must(t, c.Ping(t.Context()))
+		cancel()
+	}
+	slack := late().at(1)
+	took.log(t, "cancel of a lone caller")
+	if got := took.at(1); got > 10*time.Millisecond+slack+5*time.Millisecond {
+		t.Errorf("a cancel took %v (goroutines run %v late), expected 10 ms", got, slack)
+	}
+	if s := c.Stats(); s.Reconnects != 0 {
+		t.Errorf("%d connections ended", s.Reconnects)
+	}
+}
+
+// The server is stopped, killed and started again under load.
+func TestFaultServerComesAndGoes(t *testing.T) {
+	testkit.NoLeaks(t)
+	seed := testkit.Seed(t)
+	server := testkit.StartRedis(t)
+	c := connect(t, redis.Options{Addr: server.Addr, Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, StallTimeout: 150 * time.Millisecond})
+	l := newLedger(t, server.Addr, c, 1, 30, 100, 700, 40_000)
+	l.volatile, l.cancels = true, 100*time.Millisecond
+	var over atomic.Bool
+	wait := l.start(t, seed, 8, over.Load)
+	r := testkit.Fork(seed, 1)
+	for range 4 {
+		time.Sleep(time.Duration(r.Int64N(int64(100 * time.Millisecond))))
+		if r.IntN(2) == 0 {
+			must(t, server.Signal(syscall.SIGSTOP))
+			time.Sleep(time.Duration(r.Int64N(int64(300 * time.Millisecond))))
+			must(t, server.Signal(syscall.SIGCONT))
+			continue
+		}
+		server.Kill()
+		time.Sleep(time.Duration(r.Int64N(int64(50 * time.Millisecond))))
+		server.Restart(t)
+	}
+	over.Store(true)
+	wait()
+}
