@@ -43,7 +43,8 @@ type Call struct {
 	completer Completer
 	reply     []byte
 	err       error
-	charge    int
+	charge    int // against MaxBytes
+	size      int // of the frame as it was submitted
 
 	// Frame is the encoded request. It is unchanged until Release, so that a
 	// repeated call can send it again.
@@ -127,7 +128,10 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	c.clearReply()
 	c.err = nil
 	c.ctx = ctx
-	c.charge = len(c.Frame) + callCost
+	c.size = len(c.Frame)
+	// The frame is kept, in a buffer that may be larger, beside its copy in the
+	// socket's buffer: memory is bounded only if both count.
+	c.charge = c.size + cap(c.Frame) + callCost
 	c.deadline = 0
 	c.watched = false
 	if ctx.Done() != nil {
@@ -154,9 +158,6 @@ func (c *Call) setReply(b []byte) {
 	}
 	c.reply = append(buf.Get(len(b)), b...)
 }
-
-// size is the length of the frame as it was submitted.
-func (c *Call) size() int { return c.charge - callCost }
 
 // adopt takes the buffer that b lies in as the reply.
 func (c *Call) adopt(b []byte) { c.reply, c.adopted = b, true }

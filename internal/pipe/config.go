@@ -22,7 +22,7 @@ type Config struct {
 	// MaxCalls bounds the calls queued and under way; 0: 65,536.
 	MaxCalls int
 	// MaxBytes bounds the memory of the calls queued and under way: the bytes of
-	// their requests and callCost each; 0: 64 MiB.
+	// their requests, twice because they are copied, and callCost each; 0: 64 MiB.
 	MaxBytes int
 	// WaitWhenFull lets a call wait for room until its context ends. Otherwise it
 	// fails at once as Overloaded.

@@ -171,7 +171,9 @@ func (c *Call) Wait() error {
 }
 
 // StartFunc submits c, whose end done is told of. An error means that c was not
-// submitted and that done is not called.
+// submitted and that done is not called. It never waits, whatever Config says,
+// so that a Completer may use it: without a connection or without room it fails
+// at once, as NotSent or Overloaded.
 func (e *Engine) StartFunc(ctx context.Context, c *Call, done Completer) error {
 	c.completer, c.leader = done, nil
 	one := [1]*Call{c}
@@ -198,7 +200,7 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 		s := e.sockets[i].Load()
 		if s == nil {
 			var err error
-			if s, err = e.waitForSocket(ctx, i, cs[0].deadline); err != nil {
+			if s, err = e.waitForSocket(ctx, i, cs[0]); err != nil {
 				return nil, false, err
 			}
 		}
@@ -207,16 +209,19 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 		case nil:
 			return s, solo, nil
 		case errFull:
-			if err := e.waitForRoom(ctx, s, cs); err != nil {
-				return nil, false, err
-			}
+			err = e.waitForRoom(ctx, s, cs)
 		case errGone:
-			if err := e.waitWhileGone(ctx, i, s); err != nil {
-				return nil, false, err
-			}
+			err = e.waitWhileGone(ctx, s, cs[0])
+		}
+		if err != nil {
+			return nil, false, err
 		}
 	}
 }
+
+// mayWait reports whether the submission of c may wait for a connection or for
+// room. One by a completer may not: it would wait for its own goroutine.
+func (e *Engine) mayWait(c *Call) bool { return c.completer == nil }
 
 // until returns a context that ends at the call's deadline too.
 func (e *Engine) until(ctx context.Context, deadline int64, most time.Duration) (context.Context, context.CancelFunc) {
@@ -232,17 +237,17 @@ func (e *Engine) until(ctx context.Context, deadline int64, most time.Duration) 
 }
 
 // waitForSocket waits for a connection of peer i, or of any other that has one.
-func (e *Engine) waitForSocket(ctx context.Context, i int, deadline int64) (*socket, error) {
+func (e *Engine) waitForSocket(ctx context.Context, i int, c *Call) (*socket, error) {
 	for j := range e.sockets {
 		if s := e.sockets[j].Load(); s != nil {
 			return s, nil
 		}
 	}
 	p := e.peers[i]
-	if e.cfg.FailFast {
+	if e.cfg.FailFast || !e.mayWait(c) {
 		return nil, p.noConnection(nil)
 	}
-	ctx, cancel := e.until(ctx, deadline, e.cfg.DialTimeout)
+	ctx, cancel := e.until(ctx, c.deadline, e.cfg.DialTimeout)
 	defer cancel()
 	for {
 		s, changed, _, _ := p.current()
@@ -261,7 +266,12 @@ func (e *Engine) waitForSocket(ctx context.Context, i int, deadline int64) (*soc
 
 // waitWhileGone waits until the keeper has noticed that s ended, so that callers
 // do not spin meanwhile.
-func (e *Engine) waitWhileGone(ctx context.Context, i int, s *socket) error {
+func (e *Engine) waitWhileGone(ctx context.Context, s *socket, c *Call) error {
+	if !e.mayWait(c) {
+		return e.peers[0].noConnection(errNoConnection)
+	}
+	ctx, cancel := e.until(ctx, c.deadline, 0)
+	defer cancel()
 	for _, p := range e.peers {
 		for {
 			now, changed, _, _ := p.current()
@@ -293,7 +303,8 @@ func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 	for _, c := range cs {
 		charge += c.charge
 	}
-	if !e.cfg.WaitWhenFull || len(cs) > e.maxCalls || int64(charge) > e.maxBytes {
+	if !e.cfg.WaitWhenFull || !e.mayWait(cs[0]) || len(cs) > e.maxCalls || int64(charge) > e.maxBytes {
+		s.refuse(len(cs))
 		return e.overloaded(ErrOverloaded)
 	}
 	room := s.roomAfter()
@@ -309,6 +320,7 @@ func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 	case <-room:
 		return nil
 	case <-ctx.Done():
+		s.refuse(len(cs))
 		return e.overloaded(ctx.Err())
 	case <-e.ctx.Done():
 		return e.closedError()
@@ -342,8 +354,8 @@ func (e *Engine) event(ev Event) {
 	e.cfg.OnEvent(ev)
 }
 
-// Close ends everything and waits for the engine's goroutines. Calls that were
-// queued fail as Closed, written ones as MaybeExecuted. It must not be called by
+// Close ends everything and waits for the engine's goroutines and for the end of
+// every call. Calls that were queued fail as Closed, written ones as MaybeExecuted. It must not be called by
 // a Completer or by OnEvent, which it would wait for.
 func (e *Engine) Close() error {
 	e.draining.Store(true)
@@ -372,7 +384,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 
 func (e *Engine) busy() bool {
 	for i := range e.sockets {
-		if s := e.sockets[i].Load(); s != nil && s.calls() > 0 {
+		if s := e.sockets[i].Load(); s != nil && s.awaited() {
 			return true
 		}
 	}

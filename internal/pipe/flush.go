@@ -1,9 +1,11 @@
 package pipe
 
 import (
+	"iter"
 	"net"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
@@ -55,6 +57,12 @@ func (s *socket) flush(reason Reason) {
 		n, err := s.tryWrite()
 		s.mu.Lock()
 		s.noteWritten(n)
+		if s.closed { // during the write: fail has left the rest to us
+			s.mu.Unlock()
+			s.outgoing.Reset()
+			s.finish()
+			return
+		}
 		if err == nil && s.outgoing.Len() > 0 {
 			s.counts.ShortWrites++
 			s.wakeWriter()
@@ -69,44 +77,58 @@ func (s *socket) flush(reason Reason) {
 // endWrite notes the end of a write. It returns with mu held if the rule holds
 // again, else with mu released and writing false.
 func (s *socket) endWrite(err error) Reason {
-	s.inWrite = false
-	if err != nil {
+	s.inWrite, s.handed = false, false
+	if err != nil || s.closed {
 		s.mu.Unlock()
 		s.outgoing.Reset()
 		s.fail(err)
 		return NotYet
 	}
 	s.outgoing.Shrink()
-	left := s.leaving
-	s.leaving = nil
-	if len(left) > 0 {
+	if left := s.leaving; len(left) > 0 {
+		s.leaving = nil
+		s.counts.OneWays += uint64(len(left))
 		s.mu.Unlock()
 		s.endOneWays(left)
 		s.mu.Lock()
-	}
-	if s.closed {
-		s.mu.Unlock()
-		return NotYet
+		if s.closed {
+			s.mu.Unlock()
+			return NotYet
+		}
 	}
 	reason := s.rule()
 	if reason == NotYet {
 		s.writing = false
+		wakeSweeper := s.hold()
 		s.mu.Unlock()
+		s.engine.wakeSweeper(wakeSweeper)
 	}
 	return reason
+}
+
+// hold notes that calls stay queued behind calls that may all be slow: then the
+// sweeper must look again. It reports whether it must be woken. Under mu.
+func (s *socket) hold() (wakeSweeper bool) {
+	if s.tickets == nil || s.holding || s.table.queuedCalls()+len(s.oneWays) == 0 {
+		return false
+	}
+	s.holding = true
+	return true
 }
 
 // wakeWriter leaves outgoing to the writer, the only goroutine that may wait for
 // the kernel. Called with mu held and writing true; releases mu.
 func (s *socket) wakeWriter() {
+	s.handed = true
 	if s.writerWake == nil {
 		s.writerWake = make(chan struct{}, 1)
 		s.writerDone = make(chan struct{})
 		// Ended by fail, which closes done and the connection; the keeper waits.
 		go s.runWriter(s.writerWake, s.writerDone)
 	}
+	wake := s.writerWake
 	s.mu.Unlock()
-	s.writerWake <- struct{}{}
+	wake <- struct{}{} // there is room: only the holder of the flag sends
 }
 
 func (s *socket) runWriter(wake <-chan struct{}, ended chan<- struct{}) {
@@ -135,6 +157,7 @@ func (s *socket) writeOn() {
 			return
 		}
 		s.take(reason)
+		s.handed = true
 		s.mu.Unlock()
 	}
 }
@@ -154,7 +177,6 @@ func (s *socket) endOneWays(calls []*Call) {
 
 // take moves what is queued to the write. Under mu.
 func (s *socket) take(reason Reason) {
-	s.cut = false
 	if s.dead > 0 {
 		s.cutDead()
 	}
@@ -171,15 +193,20 @@ func (s *socket) take(reason Reason) {
 		for _, c := range s.table.queued {
 			c.batch = batch
 		}
-		s.ages.add(s.engine.now(), len(s.table.queued))
+		now := s.engine.now()
+		s.ages.add(now, len(s.table.queued))
+		s.ages.expire(now, max(s.trip.get(), time.Microsecond))
 	}
 	n := s.table.take()
 	if idle && n > 0 {
 		s.epoch++
 		// Every 16th write into silence measures the round trip: two readings
 		// of the clock, some 60 ns, for each would be seen at one caller.
-		if !s.probing && s.counts.Writes&15 == 0 {
-			s.probing, s.probe, s.probeAt = true, first, s.engine.now()
+		if s.counts.Writes&15 == 0 {
+			// A call that is never answered ends no measurement: the next begins.
+			if now := s.engine.now(); !s.probing || now-s.probeAt > roundTripWindow {
+				s.probing, s.probe, s.probeAt = true, first, now
+			}
 		}
 	}
 	if n == 1 && idle && s.crowd > 0 {
@@ -196,8 +223,8 @@ func (s *socket) cutDead() {
 			return false
 		}
 		from := int(c.start - s.taken)
-		spans = append(spans, buf.Span{From: from, To: from + c.size()})
-		if c.SlowFor > 0 {
+		spans = append(spans, buf.Span{From: from, To: from + c.size})
+		if c.SlowFor > 0 && !c.OneWay {
 			s.slowCount--
 		}
 		s.charged.Add(-int64(c.charge))
@@ -209,9 +236,27 @@ func (s *socket) cutDead() {
 	slices.SortFunc(spans, func(a, b buf.Span) int { return a.From - b.From })
 	s.out.Cut(spans)
 	s.counts.NeverWritten += uint64(len(spans))
-	s.cut = true
 	s.dead = 0
+	s.slowUntil = min(s.slowUntil, s.table.tail)
+	s.renumber(s.table.eachQueued, spans)
+	s.renumber(slices.Values(s.oneWays), spans)
+	for _, span := range spans {
+		s.appended -= uint64(span.To - span.From)
+	}
 	s.makeRoom()
+}
+
+// renumber moves the offsets of queued calls over the spans that were cut before
+// them. Both are in ascending order. Under mu.
+func (s *socket) renumber(queued iter.Seq[*Call], spans []buf.Span) {
+	removed := uint64(0)
+	for c := range queued {
+		for len(spans) > 0 && uint64(spans[0].From)+s.taken < c.start {
+			removed += uint64(spans[0].To - spans[0].From)
+			spans = spans[1:]
+		}
+		c.start -= removed
+	}
 }
 
 // tryWrite gives outgoing to the kernel without waiting, and returns how many
@@ -229,13 +274,7 @@ func (s *socket) tryWrite() (n int, err error) {
 // noteWritten consumes n bytes of the write under way. Under mu, and whoever set
 // writing.
 func (s *socket) noteWritten(n int) {
-	whole := n == s.outgoing.Len()
 	s.outgoing.Consume(n)
-	switch {
-	case whole || s.cut && n > 0:
-		s.written = s.taken
-	default:
-		s.written += uint64(n)
-	}
+	s.written += uint64(n)
 	s.counts.BytesOut += uint64(n)
 }

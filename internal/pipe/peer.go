@@ -94,8 +94,7 @@ func (p *peer) keep(ctx context.Context) {
 // protocol ends the socket, not the process.
 func (p *peer) serve(ctx context.Context, s *socket) error {
 	stop := context.AfterFunc(ctx, func() { s.fail(ErrClosed) })
-	err := contain(s.serve)
-	if err != nil {
+	if err := s.serve(); err != nil {
 		s.fail(err)
 	}
 	stop()
@@ -105,17 +104,21 @@ func (p *peer) serve(ctx context.Context, s *socket) error {
 	if writer != nil {
 		<-writer
 	}
+	<-s.ended
 	return cause
 }
 
 // contain turns a panic of f into an error.
 func contain(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
+	defer recovered(&err)
 	return f()
+}
+
+// recovered is to be deferred: it turns a panic into an error.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+	}
 }
 
 // connect dials and greets.
@@ -128,6 +131,11 @@ func (p *peer) connect(ctx context.Context) (s *socket, err error) {
 		if err != nil {
 			return err
 		}
+		defer func() {
+			if s == nil {
+				conn.Close()
+			}
+		}()
 		setOptions(conn, e.cfg.StallTimeout)
 		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 		rest, greeted, err := p.greet(ctx, conn)
@@ -135,11 +143,15 @@ func (p *peer) connect(ctx context.Context) (s *socket, err error) {
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			conn.Close()
 			return err
 		}
 		conn.SetDeadline(time.Time{})
-		s = newSocket(e, conn, rest, greeted)
+		made := newSocket(e, conn, rest, greeted)
+		// Before there are calls, so that none can be given what came too early.
+		if err := made.deliver(); err != nil {
+			return fmt.Errorf("behind the greeting: %w", err)
+		}
+		s = made
 		return nil
 	})
 	return s, err

@@ -60,16 +60,22 @@ func (s *socket) peekOnce(fd uintptr) {
 // peek returns an error if the idle socket has something to read, which no
 // request asked for, or has ended. The lone reader.
 func (s *socket) peek() error {
-	if err := s.raw.Control(s.doPeek); err != nil {
-		return err
+	for {
+		if err := s.raw.Control(s.doPeek); err != nil {
+			return err
+		}
+		switch r := s.peeked; {
+		case r.err == syscall.EAGAIN:
+			return nil
+		case r.err == syscall.EINTR:
+			continue
+		case r.err != nil:
+			return r.err
+		case r.n == 0:
+			return errHungUp
+		}
+		if err := s.readEarly(); err != nil {
+			return err
+		}
 	}
-	switch r := s.peeked; {
-	case r.err == syscall.EAGAIN || r.err == syscall.EINTR:
-		return nil
-	case r.err != nil:
-		return r.err
-	case r.n == 0:
-		return errHungUp
-	}
-	return s.readEarly()
 }

@@ -28,8 +28,11 @@ const (
 
 // read reads once into the buffer. Whoever has the reader's role.
 func (s *socket) read() error {
-	if s.begin == s.end {
+	switch {
+	case s.begin == s.end:
 		s.begin, s.end = 0, 0
+	case s.end == len(s.in):
+		s.makeRoomFor(0)
 	}
 	n, err := s.conn.Read(s.in[s.end:])
 	if n > 0 {
@@ -37,11 +40,11 @@ func (s *socket) read() error {
 		s.end += n
 		s.adapt(n)
 	}
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("connection closed by the server: %w", io.ErrUnexpectedEOF)
-	}
 	if n > 0 {
 		return nil // an error comes again
+	}
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("connection closed by the server: %w", io.ErrUnexpectedEOF)
 	}
 	return err
 }
@@ -104,9 +107,15 @@ func (s *socket) deliver() error {
 			s.kick()
 		}
 		if !more {
-			return nil
+			break
 		}
 	}
+	if s.begin < s.end {
+		s.mu.Lock()
+		s.early = s.early || s.table.outstanding() == 0
+		s.mu.Unlock()
+	}
+	return nil
 }
 
 // cutFrames fills s.frames. It reports whether there may be more replies.
@@ -128,11 +137,15 @@ func (s *socket) cutFrames() (more bool, err error) {
 		if f.Len <= 0 || f.Len > s.end-at {
 			return false, fmt.Errorf("protocol: a message of %d bytes was cut off %d", f.Len, s.end-at)
 		}
-		if f.Verdict == Push {
+		switch {
+		case f.Verdict == Push:
 			s.pushed(s.in[at : at+f.Len])
-		} else {
+		case s.early:
+			return false, ErrUnsolicited
+		default:
 			s.frames = append(s.frames, arrived{at, f.Len, f.Ticket})
 		}
+		s.early = false
 		at += f.Len
 		if len(s.frames) == manyFrames {
 			s.begin = at
@@ -179,6 +192,11 @@ func (s *socket) hand() (kick bool, err error) {
 		waiting = append(waiting, c)
 	}
 	s.charged.Add(-int64(freed))
+	if s.crowded.Load() { // after the line above: who waits must see it
+		s.mu.Lock()
+		s.makeRoom()
+		s.mu.Unlock()
+	}
 	for i, c := range waiting {
 		waiting[i] = nil
 		c.resolve()
@@ -203,7 +221,7 @@ func (s *socket) takeOut() (kick bool, err error) {
 		if s.probing && (s.tickets == nil && s.table.head == s.probe || s.tickets != nil && uint64(f.ticket) == s.probe) {
 			s.endProbe()
 		}
-		c := s.table.pop(f.ticket)
+		c := s.table.pop(f.ticket, s.taken)
 		if c == nil {
 			s.unpop()
 			return false, ErrUnsolicited
@@ -221,7 +239,6 @@ func (s *socket) takeOut() (kick bool, err error) {
 	if s.role == roleCaller {
 		s.counts.SoloReplies += uint64(len(s.popped))
 	}
-	s.makeRoom()
 	s.kicking = s.table.queuedCalls()+len(s.oneWays) > 0 && !s.writing
 	return s.kicking, nil
 }
@@ -275,14 +292,8 @@ func (s *socket) kick() {
 // serve reads the socket until it fails. It is the keeper's, which lends its
 // role to lone callers.
 func (s *socket) serve() error {
-	if err := s.deliver(); err != nil { // what came with the greeting
-		return err
-	}
 	for {
-		err := s.read()
-		if err == nil {
-			err = s.deliver()
-		}
+		err := s.readOnce()
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}

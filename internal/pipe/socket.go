@@ -46,6 +46,7 @@ type socket struct {
 	scanner Scanner
 	tickets TicketProtocol // nil: FIFO
 	done    chan struct{}  // closed by fail
+	ended   chan struct{}  // closed when all calls of a failed socket are resolved
 	doWrite func(fd uintptr) bool
 	doPeek  func(fd uintptr)
 
@@ -55,6 +56,9 @@ type socket struct {
 	frames     []arrived
 	popped     []*Call
 	quiet      int // reads in a row that used little of the buffer
+	// early: the message that begins at begin began while nothing was under way,
+	// so it answers nobody.
+	early bool
 
 	// Owned by whoever has set writing.
 	outgoing buf.Chain
@@ -76,9 +80,10 @@ type socket struct {
 	appended  uint64  // offset behind the last queued byte
 	taken     uint64  // offset behind the last byte given to a write
 	written   uint64  // offset behind the last byte the kernel took
-	cut       bool    // the write under way had dead calls cut out: offsets in it mean nothing
 	writing   bool    // somebody flushes
 	inWrite   bool    // bytes are being given to the kernel
+	handed    bool    // and the writer does it
+	holding   bool    // with tickets: calls were held back, and the sweeper looks after them
 	kicking   bool    // the reader will flush when it has woken everybody
 	closed    bool
 	cause     error
@@ -99,6 +104,7 @@ type socket struct {
 	slowCount int           // with tickets: calls under way that said they are slow
 	room      chan struct{} // closed when calls end; made by who waits
 	watched   bool          // a call may have a deadline or a context
+	fresh     bool          // such a call came since the sweeper began its last round
 	counts    counts
 
 	roleWake   chan struct{} // capacity 1: the keeper gets its role back
@@ -108,6 +114,7 @@ type socket struct {
 	// Atomics.
 	charged atomic.Int64  // memory of the calls in the table; added under mu, taken off by readers
 	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
+	crowded atomic.Bool   // somebody waits for room; written under mu
 
 	// Owned by the sweeper.
 	watch stallWatch
@@ -124,6 +131,7 @@ func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *so
 		engine: e, conn: conn,
 		scanner:  e.cfg.Protocol.NewScanner(),
 		done:     make(chan struct{}),
+		ended:    make(chan struct{}),
 		roleWake: make(chan struct{}, 1),
 	}
 	if p, ok := e.cfg.Protocol.(TicketProtocol); ok {
@@ -158,6 +166,7 @@ func (s *socket) roomAfter() <-chan struct{} {
 	defer s.mu.Unlock()
 	if s.room == nil {
 		s.room = make(chan struct{})
+		s.crowded.Store(true)
 		if s.closed {
 			close(s.room)
 		}
@@ -170,7 +179,15 @@ func (s *socket) makeRoom() {
 	if s.room != nil && !s.closed {
 		close(s.room)
 		s.room = nil
+		s.crowded.Store(false)
 	}
+}
+
+// refuse counts calls that were turned away.
+func (s *socket) refuse(n int) {
+	s.mu.Lock()
+	s.counts.Refused += uint64(n)
+	s.mu.Unlock()
 }
 
 // submit queues calls, all or none, contiguously. With canRead the submitter
@@ -181,18 +198,20 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	charge := 0
 	for _, c := range cs {
 		charge += c.charge
+		// Nothing that can be read tells of the end of a call without a reply.
+		canRead = canRead && !c.OneWay
 	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return false, errGone
 	}
-	if !s.admit(len(cs), charge) {
-		s.counts.Refused += uint64(len(cs))
+	// A ping must get through above all when the server answers nothing.
+	if !s.admit(len(cs), charge) && !cs[0].ping {
 		s.mu.Unlock()
 		return false, errFull
 	}
-	alone := s.table.size() == 0 && len(s.oneWays) == 0 && !s.writing
+	alone := s.unused()
 	if alone && canRead {
 		s.lone++
 	} else {
@@ -203,23 +222,25 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	}
 	wakeSweeper := s.queue(cs)
 	s.charged.Add(int64(charge))
-	if s.role == roleFree {
-		if canRead && alone {
-			s.role, s.reader, s.writing = roleCaller, cs[0], true
-			s.mu.Unlock()
-			s.engine.wakeSweeper(wakeSweeper)
-			return true, nil
+	if s.role == roleFree { // so we are alone
+		s.role, s.writing = roleCaller, true
+		if canRead {
+			s.reader = cs[0]
 		}
-		s.giveToKeeper()
+		s.mu.Unlock()
+		s.engine.wakeSweeper(wakeSweeper)
+		if !canRead {
+			s.reclaim()
+		}
+		return canRead, nil
 	}
 	reason := NotYet
 	if !s.writing {
 		reason = s.rule()
 	}
 	if reason == NotYet {
-		if s.tickets != nil && !s.writing && !s.watched {
-			// Held by calls that may all be slow: somebody must look again.
-			s.watched, wakeSweeper = true, true
+		if !s.writing {
+			wakeSweeper = s.hold() || wakeSweeper
 		}
 		s.mu.Unlock()
 		s.engine.wakeSweeper(wakeSweeper)
@@ -256,8 +277,9 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 			s.out.Append(c.Frame)
 		}
 		s.appended += uint64(len(c.Frame))
-		if c.watched && !s.watched {
-			s.watched, wakeSweeper = true, true
+		if c.watched {
+			wakeSweeper = wakeSweeper || !s.watched
+			s.watched, s.fresh = true, true
 		}
 	}
 	s.counts.Calls += uint64(len(cs))
@@ -283,6 +305,10 @@ func (s *socket) rule() Reason {
 }
 
 // fail closes the socket and ends its calls. Only the first cause counts.
+//
+// What became of a call depends on which bytes the kernel has taken, so the end
+// waits for the end of a write under way: a writer is freed by closing the
+// connection; a flusher, which never waits, finishes in place of the caller.
 func (s *socket) fail(cause error) {
 	s.mu.Lock()
 	if s.closed {
@@ -290,22 +316,33 @@ func (s *socket) fail(cause error) {
 		return
 	}
 	s.closed, s.cause = true, cause
-	sent := s.written
-	if s.inWrite || s.cut && sent < s.taken {
-		sent = s.taken
-	}
-	ended := append(s.table.all(), s.oneWays...)
-	ended = append(ended, s.leaving...)
-	ended = append(ended, s.doubted...)
-	s.oneWays, s.leaving, s.doubted = nil, nil, nil
-	s.counts.Failed += uint64(len(ended))
-	s.out.Reset()
+	inWrite, handed, writer := s.inWrite, s.handed, s.writerDone
 	if s.room != nil {
 		close(s.room)
 	}
 	s.mu.Unlock()
 	close(s.done)
 	s.conn.Close()
+	switch {
+	case handed:
+		<-writer
+	case inWrite:
+		return
+	}
+	s.finish()
+}
+
+// finish ends the calls of a closed socket. Once.
+func (s *socket) finish() {
+	s.mu.Lock()
+	sent, cause := s.written, s.cause
+	ended := append(s.table.all(), s.oneWays...)
+	ended = append(ended, s.leaving...)
+	ended = append(ended, s.doubted...)
+	s.oneWays, s.leaving, s.doubted = nil, nil, nil
+	s.counts.Failed += uint64(len(ended))
+	s.out.Reset()
+	s.mu.Unlock()
 	waiting := ended[:0]
 	for _, c := range ended {
 		if c.takeOut() {
@@ -316,6 +353,7 @@ func (s *socket) fail(cause error) {
 	for _, c := range waiting {
 		c.resolve()
 	}
+	close(s.ended)
 }
 
 // outcomeOf says what may have become of a call whose socket ended when the

@@ -12,12 +12,13 @@ import (
 // call that meets another gives it back.
 //
 // The role moves under the socket's lock: keeper -> free (lend), free -> caller
-// (submit), caller -> free or keeper (endSolo), free -> keeper (giveToKeeper).
+// (submit), caller -> free or keeper (endSolo), free -> keeper (reclaim).
 // Who has it owns the read buffer and the scanner.
 //
 // While the role is free nobody hears the server. So a caller first looks
 // whether something has arrived: bytes then answer nobody's request, and a
-// server that has hung up is noticed before the request is written.
+// server that has hung up is noticed before the request is written. The same
+// holds for who takes the free role back for the keeper.
 const soloNeeded = 64
 
 // lend makes the role free if callers come one at a time. Keeper only.
@@ -27,11 +28,33 @@ func (s *socket) lend() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lone < s.engine.cfg.choices.SoloAfter || s.table.size() > 0 || s.closed {
+	if s.lone < s.engine.cfg.choices.SoloAfter || !s.unused() || s.closed {
 		return false
 	}
 	s.role = roleFree
 	return true
+}
+
+// reclaim gives the role to the keeper and writes what is queued. Whoever took
+// the role when it was free, with the flag writing. It looks first, as a lone
+// reader does: a reply that came meanwhile would be taken for the next call's.
+func (s *socket) reclaim() {
+	if err := s.look(); err != nil {
+		s.fail(err)
+		return
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.giveToKeeper()
+	if reason := s.rule(); reason != NotYet {
+		s.flush(reason)
+		return
+	}
+	s.writing = false
+	s.mu.Unlock()
 }
 
 // waitForRole parks the keeper until its role comes back; false: the socket ended.
@@ -56,11 +79,8 @@ func (s *socket) giveToKeeper() {
 // readSolo writes what submit has queued and reads until the leader of the
 // caller's calls is resolved. Whoever got solo from submit.
 func (s *socket) readSolo(leader *Call) {
-	if err := s.peek(); err != nil {
-		s.mu.Lock()
-		s.writing = false
-		s.mu.Unlock()
-		s.fail(err)
+	if err := s.look(); err != nil {
+		s.fail(err) // the flag stays: nothing is written to this socket any more
 		<-leader.wake
 		return
 	}
@@ -73,15 +93,41 @@ func (s *socket) readSolo(leader *Call) {
 			return
 		default:
 		}
-		err := s.read()
-		if err == nil {
-			err = s.deliver()
-		}
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		switch err := s.readOnce(); {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			s.resume()
+		default:
 			s.fail(err)
 			<-leader.wake
 			return
 		}
+	}
+}
+
+// readOnce reads and hands out once. A panic of the protocol's code must not
+// reach the caller that happens to read.
+func (s *socket) readOnce() (err error) {
+	defer recovered(&err)
+	if err = s.read(); err == nil {
+		err = s.deliver()
+	}
+	return err
+}
+
+// look is peek, contained.
+func (s *socket) look() (err error) {
+	defer recovered(&err)
+	return s.peek()
+}
+
+// resume makes the socket readable again after interrupt. Whoever has the role.
+func (s *socket) resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		s.stopped = false
+		s.conn.SetReadDeadline(time.Time{})
 	}
 }
 
@@ -98,7 +144,7 @@ func (s *socket) endSolo() {
 		s.conn.SetReadDeadline(time.Time{})
 	}
 	s.reader = nil
-	if s.table.size() > 0 || s.begin != s.end || s.writing {
+	if !s.unused() || s.begin != s.end {
 		s.giveToKeeper()
 		return
 	}
@@ -113,25 +159,27 @@ func (s *socket) interrupt() {
 	}
 }
 
+// unused reports whether no call is queued or under way and nobody writes. Under
+// mu. The role is free only while this holds.
+func (s *socket) unused() bool {
+	return s.table.size() == 0 && len(s.oneWays)+len(s.leaving) == 0 && !s.writing
+}
+
 // readEarly reads what arrived while the role was free: pushes are in order, a
-// reply is not.
+// reply is not, whether it is there as a whole or in part.
 func (s *socket) readEarly() error {
 	if err := s.read(); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.resume() // our call was given up; what is there is read all the same
+			return nil
+		}
 		return err
 	}
-	for s.begin < s.end {
-		f, err := s.scanner.Scan(s.in[s.begin:s.end])
-		switch {
-		case err != nil:
-			return err
-		case f.Verdict == More:
-			s.makeRoomFor(f.Len)
-			return nil // the rest comes before our reply, and is judged then
-		case f.Verdict != Push:
-			return ErrUnsolicited
-		}
-		s.pushed(s.in[s.begin : s.begin+f.Len])
-		s.begin += f.Len
+	s.early = true
+	_, err := s.cutFrames()
+	if err == nil && len(s.frames) > 0 {
+		err = ErrUnsolicited
 	}
-	return nil
+	s.early = s.begin < s.end
+	return err
 }

@@ -15,9 +15,9 @@ type counts struct {
 	Writes, ShortWrites, Yields     uint64
 	FlushIdle, FlushDepth           uint64
 	FlushBytes, Kicks               uint64
-	BytesOut, NeverWritten          uint64
+	BytesOut, NeverWritten, OneWays uint64
 	Deliveries, Pushes, SoloReplies uint64
-	Reconnects                      uint64
+	Reconnects, Reads               uint64
 	Batch, WriteSize                [Buckets]uint64
 }
 
@@ -45,7 +45,7 @@ func (c *counts) add(o counts) {
 		{&c.FlushIdle, o.FlushIdle}, {&c.FlushDepth, o.FlushDepth}, {&c.FlushBytes, o.FlushBytes},
 		{&c.Kicks, o.Kicks}, {&c.BytesOut, o.BytesOut}, {&c.NeverWritten, o.NeverWritten},
 		{&c.Deliveries, o.Deliveries}, {&c.Pushes, o.Pushes}, {&c.SoloReplies, o.SoloReplies},
-		{&c.Reconnects, o.Reconnects},
+		{&c.Reconnects, o.Reconnects}, {&c.OneWays, o.OneWays}, {&c.Reads, o.Reads},
 	} {
 		*f.to += f.from
 	}
@@ -58,11 +58,12 @@ func (c *counts) add(o counts) {
 // Snapshot is what an engine has done since it was made, and what it holds now.
 // Its figures are of slightly different moments.
 type Snapshot struct {
-	// Calls were queued, Replies came for them, Failed ended with their socket,
-	// Cancelled were given up for a context or a deadline, NeverWritten are those
-	// of them that were dropped before they were written, Refused were turned
-	// away because a bound was reached.
-	Calls, Replies, Failed, Cancelled, NeverWritten, Refused uint64
+	// Calls were queued. Each of them ends as one of four: Replies came for them,
+	// OneWays have no reply and were written, Failed ended with their socket,
+	// NeverWritten were given up and dropped before they were written.
+	// Cancelled were given up for a context or a deadline, wherever they were;
+	// Refused were turned away, not queued, because a bound was reached.
+	Calls, Replies, OneWays, Failed, NeverWritten, Cancelled, Refused uint64
 	// Writes by the reason of the flush rule: nothing was under way, enough was
 	// queued for what was, flushBytes were queued. Kicks are those that a reply
 	// set off, Yields those before which the caller let neighbours run,
@@ -98,15 +99,22 @@ type Snapshot struct {
 func (s *socket) snapshotCounts() counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counts
+	counts := s.counts
+	counts.Reads = s.reads.Load()
+	return counts
 }
 
-// calls returns the number of calls queued and under way, tombstones left out of
-// account where nobody waits for them any more.
-func (s *socket) calls() int {
+// awaited reports whether somebody waits for a call that is queued or under way.
+// Calls that were given up do not count.
+func (s *socket) awaited() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.table.size() + len(s.oneWays) + len(s.leaving)
+	for c := range s.table.each {
+		if c.state.Load() == statePending {
+			return true
+		}
+	}
+	return len(s.oneWays)+len(s.leaving) > 0
 }
 
 // Snapshot returns the engine's figures.
@@ -121,8 +129,8 @@ func (e *Engine) Snapshot() Snapshot {
 		if s == nil {
 			continue
 		}
+		sum.add(s.snapshotCounts())
 		s.mu.Lock()
-		sum.add(s.counts)
 		out.Queued += s.table.queuedCalls() + len(s.oneWays)
 		out.Outstanding += s.table.outstanding() + len(s.leaving)
 		if !s.closed {
@@ -133,13 +141,13 @@ func (e *Engine) Snapshot() Snapshot {
 		}
 		s.mu.Unlock()
 		out.HeldBytes += s.charged.Load()
-		out.Reads += s.reads.Load()
 	}
 	out.Calls, out.Replies, out.Failed, out.Refused = sum.Calls, sum.Replies, sum.Failed, sum.Refused
 	out.Writes, out.ShortWrites, out.Yields, out.Kicks = sum.Writes, sum.ShortWrites, sum.Yields, sum.Kicks
 	out.FlushIdle, out.FlushDepth, out.FlushBytes = sum.FlushIdle, sum.FlushDepth, sum.FlushBytes
 	out.BytesOut, out.NeverWritten = sum.BytesOut, sum.NeverWritten
 	out.Deliveries, out.Pushes, out.SoloReplies = sum.Deliveries, sum.Pushes, sum.SoloReplies
+	out.Reads, out.OneWays = sum.Reads, sum.OneWays
 	out.Reconnects, out.Batch, out.WriteSize = sum.Reconnects, sum.Batch, sum.WriteSize
 	out.Cancelled, out.Backstop, out.Aged = e.sweeping.cancelled.Load(), e.sweeping.backstop.Load(), e.sweeping.aged.Load()
 	out.Stalls, out.Pings = e.sweeping.stalls.Load(), e.sweeping.pings.Load()

@@ -37,6 +37,7 @@ type stallWatch struct {
 	calls        uint64
 	pinged       bool
 	calm         int
+	swept        time.Duration
 }
 
 func (e *Engine) wakeSweeper(needed bool) {
@@ -93,22 +94,32 @@ func (e *Engine) runSweeper() {
 
 // visit does what a socket needs and returns when it is to be visited again.
 func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
+	w := &s.watch
+	every := e.cfg.choices.SweepEvery
 	s.mu.Lock()
 	watched := s.watched
 	next := e.rest(s.table.outstanding() == 0)
+	// Held calls bring the sweeper here more often than calls are to be visited.
+	sweep := watched && now-w.swept >= every*3/4
+	if sweep {
+		s.fresh = false
+	}
 	s.mu.Unlock()
-	if watched {
+	if sweep {
+		w.swept = now
 		found := s.sweepCalls(now)
 		e.completeGivenUp()
-		if found || s.held() {
-			s.watch.calm = 0
-		} else if s.watch.calm++; s.watch.calm >= calmSweeps {
+		if found {
+			w.calm = 0
+		} else if w.calm++; w.calm >= calmSweeps {
 			s.calm()
 		}
-		next = e.cfg.choices.SweepEvery
+	}
+	if watched {
+		next = max(w.swept+every-now, heldEvery/2)
 	}
 	if s.backstop() {
-		next = heldEvery
+		next = min(next, heldEvery)
 	}
 	if due {
 		e.checkLife(s, now)
@@ -117,19 +128,13 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	return next
 }
 
-// calm ends the quick pace, unless a watched call came meanwhile.
+// calm ends the quick pace, unless a watched call came since the last round
+// began: it may have come too late for that round.
 func (s *socket) calm() {
 	s.watch.calm = 0
 	s.mu.Lock()
-	s.watched = s.table.queuedCalls() > 0
+	s.watched = s.fresh
 	s.mu.Unlock()
-}
-
-// held reports whether calls are queued.
-func (s *socket) held() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.table.queuedCalls()+len(s.oneWays) > 0
 }
 
 // sweepCalls gives up the calls whose deadline has passed or whose context has
@@ -155,6 +160,9 @@ func (s *socket) sweepSome(at uint64, now time.Duration, found *bool) (next uint
 	}
 	if at == 0 {
 		for _, c := range s.oneWays {
+			s.sweepCall(c, now, found)
+		}
+		for _, c := range s.leaving { // a full send buffer delays no cancel
 			s.sweepCall(c, now, found)
 		}
 	}
@@ -221,14 +229,18 @@ func (e *Engine) completeGivenUp() {
 // reports whether calls are still held back.
 func (s *socket) backstop() bool {
 	s.mu.Lock()
+	if s.table.queuedCalls()+len(s.oneWays) == 0 {
+		s.holding = false
+	}
+	held := s.holding && !s.closed
 	if s.writing || s.kicking || s.closed || s.table.queuedCalls()+len(s.oneWays) == 0 {
 		s.mu.Unlock()
-		return false
+		return held
 	}
 	reason := s.rule()
 	if reason == NotYet {
 		s.mu.Unlock()
-		return s.tickets != nil
+		return held
 	}
 	if s.tickets != nil {
 		s.engine.sweeping.aged.Add(1)
@@ -237,7 +249,7 @@ func (s *socket) backstop() bool {
 	}
 	s.writing = true
 	s.flush(reason)
-	return false
+	return held
 }
 
 // checkLife ends a socket whose server is silent, and pings where that is the
@@ -287,12 +299,15 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 // ping sends a request whose reply is a sign of life.
 func (e *Engine) ping(s *socket) bool {
 	c := e.Acquire()
-	c.Frame = e.cfg.Protocol.AppendPing(c.Frame[:0])
-	if len(c.Frame) == 0 {
+	err := contain(func() error {
+		c.Frame = e.cfg.Protocol.AppendPing(c.Frame[:0])
+		return nil
+	})
+	if err != nil || len(c.Frame) == 0 {
 		c.Release()
 		return false
 	}
-	c.completer, c.leader = pinged{}, nil
+	c.completer, c.leader, c.ping = pinged{}, nil, true
 	c.prepare(context.Background(), e)
 	c.deadline, c.watched = 0, false
 	one := [1]*Call{c}
@@ -314,8 +329,11 @@ func (pinged) Complete(c *Call) { c.Release() }
 // used it for a round, so that an idle socket is heard.
 func (s *socket) endLoan(now time.Duration) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.role == roleFree && !s.closed && now-s.watch.idleSince >= s.engine.rest(true) {
-		s.giveToKeeper()
+	if s.role != roleFree || s.closed || now-s.watch.idleSince < s.engine.rest(true) {
+		s.mu.Unlock()
+		return
 	}
+	s.role, s.writing = roleCaller, true
+	s.mu.Unlock()
+	s.reclaim()
 }

@@ -1,5 +1,7 @@
 package pipe
 
+import "slices"
+
 // table holds the calls of a socket between submission and reply, in the order
 // of their requests for FIFO protocols and by ticket for the others. All of it
 // is guarded by the socket's lock.
@@ -15,16 +17,20 @@ type table struct {
 	ring             []*Call // a power of two long
 	head, sent, tail uint64
 
-	slots  []slot
-	free   []uint32
-	queued []*Call // with tickets: in the order of submission
-	busy   int     // with tickets: slots in use
+	slots   []slot
+	free    []uint32
+	newborn uint32  // generation of new slots; grows when slots were dropped
+	queued  []*Call // with tickets: in the order of submission
+	busy    int     // with tickets: slots in use
 }
 
 type slot struct {
 	call       *Call
 	generation uint32
 }
+
+// keptSlots are the slots that shrink leaves.
+const keptSlots = 256
 
 // A ticket has 20 bits of slot and 12 of generation.
 const (
@@ -77,7 +83,7 @@ func (t *table) addSlot(c *Call) {
 		t.free = t.free[:n-1]
 	} else {
 		i = uint32(len(t.slots))
-		t.slots = append(t.slots, slot{})
+		t.slots = append(t.slots, slot{generation: t.newborn})
 	}
 	t.slots[i].call = c
 	c.ticket = t.slots[i].generation<<slotBits | i
@@ -100,8 +106,27 @@ func (t *table) resizeRing(n int) {
 // at returns the call of a FIFO table at position i.
 func (t *table) at(i uint64) *Call { return t.ring[i&uint64(len(t.ring)-1)] }
 
-// pop takes out the call that a reply answers; nil: nobody asked for it.
-func (t *table) pop(ticket uint32) *Call {
+// eachQueued yields the queued calls in the order of their requests.
+func (t *table) eachQueued(yield func(*Call) bool) {
+	if t.matched {
+		for _, c := range t.queued {
+			if !yield(c) {
+				return
+			}
+		}
+		return
+	}
+	for i := t.sent; i < t.tail; i++ {
+		if !yield(t.at(i)) {
+			return
+		}
+	}
+}
+
+// pop takes out the call that a reply answers; nil: nobody asked for it. Taken is
+// the offset behind the last byte given to a write: with tickets, a server could
+// answer a call that is still queued.
+func (t *table) pop(ticket uint32, taken uint64) *Call {
 	if !t.matched {
 		if t.head == t.sent {
 			return nil
@@ -121,6 +146,9 @@ func (t *table) pop(ticket uint32) *Call {
 		return nil
 	}
 	c := s.call
+	if c.start >= taken {
+		return nil
+	}
 	t.release(i)
 	return c
 }
@@ -134,7 +162,7 @@ func (t *table) release(i uint32) {
 }
 
 // take moves everything queued to the calls under way and returns how many they
-// are. visit is called for each with tickets, and may be nil.
+// are.
 func (t *table) take() (n int) {
 	n = t.queuedCalls()
 	if t.matched {
@@ -177,22 +205,27 @@ func (t *table) dropQueued(drop func(*Call) bool) {
 	t.tail = to
 }
 
-// all returns every call and empties the table.
-func (t *table) all() []*Call {
-	calls := make([]*Call, 0, t.size())
+// each yields every call.
+func (t *table) each(yield func(*Call) bool) {
 	if t.matched {
 		for i := range t.slots {
-			if c := t.slots[i].call; c != nil {
-				calls = append(calls, c)
+			if c := t.slots[i].call; c != nil && !yield(c) {
+				return
 			}
 		}
-		*t = table{matched: true}
-		return calls
+		return
 	}
 	for i := t.head; i < t.tail; i++ {
-		calls = append(calls, t.at(i))
+		if !yield(t.at(i)) {
+			return
+		}
 	}
-	t.ring, t.head, t.sent = nil, t.tail, t.tail
+}
+
+// all returns every call and empties the table, for good.
+func (t *table) all() []*Call {
+	calls := slices.AppendSeq(make([]*Call, 0, t.size()), t.each)
+	*t = table{matched: t.matched, head: t.tail, sent: t.tail, tail: t.tail}
 	return calls
 }
 
@@ -207,5 +240,15 @@ func (t *table) shrink() {
 	if cap(t.queued) > 1024 {
 		t.queued = nil
 	}
-	// Slots keep their generations: a late reply must not find a new call.
+	// Nothing is under way, so no ticket is awaited. The slots that stay keep
+	// their generations, and those that come again get another, so that a reply
+	// which comes twice finds nobody all the same.
+	if len(t.slots) > keptSlots {
+		t.slots = append(make([]slot, 0, keptSlots), t.slots[:keptSlots]...)
+		t.free = make([]uint32, keptSlots)
+		for i := range t.free {
+			t.free[i] = uint32(keptSlots - 1 - i)
+		}
+		t.newborn = (t.newborn + 1) & genMask
+	}
 }
