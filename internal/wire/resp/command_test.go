@@ -150,6 +150,8 @@ func TestInvalidCommands(t *testing.T) {
 		{in: "*3\r\n", wrong: "arguments 3", limits: Limits{Elements: 2}},
 		{in: "*2\r\n", wrong: "command of 16", limits: Limits{Frame: 15}},
 		{in: "*2\r\n$10\r\n", wrong: "command of 27", limits: Limits{Frame: 26}, at: 4},
+		{in: "*2\r\n$3\r\nabc\r\n", wrong: "command of 19", limits: Limits{Frame: 18}, at: 4},
+		{in: "*1\r\n$5\r\nabcde\r\n", wrong: "argument of 5", limits: Limits{Bulk: 4}, at: 4},
 		{in: "*1\r\n$5\r\n", wrong: "argument of 5", limits: Limits{Bulk: 4}, at: 4},
 		{in: strings.Repeat("x", 65538), wrong: "a line end after at most 65536 bytes"},
 		{in: strings.Repeat("x", 65537) + "\n", wrong: "a line end after at most 65536 bytes"},
@@ -175,6 +177,25 @@ func TestInvalidCommands(t *testing.T) {
 			}
 		})
 		checkProtocolError(t, "CommandScanner byte by byte", c, first)
+	}
+}
+
+// What was remembered of a line that was not whole is forgotten with it.
+func TestCommandScannerInThreePieces(t *testing.T) {
+	words := []string{"0123456789", "x", "0123456789"}
+	in := AppendCommand(nil, words...)
+	for first := range len(in) {
+		for second := first; second < len(in); second++ {
+			var s CommandScanner
+			for _, cut := range []int{first, second} {
+				if n, _, v, err := s.Scan(in[:cut]); v != More || err != nil || n > len(in) {
+					t.Fatalf("Scan(%q) = %d, %v, %v", in[:cut], n, v, err)
+				}
+			}
+			if n, args, _, err := s.Scan(in); n != len(in) || err != nil || !slices.Equal(texts(args), words) {
+				t.Fatalf("Scan(%q) cut at %d and %d = %d, %q, %v", in, first, second, n, texts(args), err)
+			}
+		}
 	}
 }
 

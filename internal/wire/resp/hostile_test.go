@@ -172,3 +172,18 @@ func TestScanningByByteIsLinear(t *testing.T) {
 		t.Errorf("took %v for 2 MiB byte by byte", elapsed)
 	}
 }
+
+// The decoder has no limits but those of its stack and of what can be there.
+func TestSkipIsBounded(t *testing.T) {
+	for in, want := range map[string]string{
+		strings.Repeat("*?\r\n", greatestDepth+1): "nesting depth 1025",
+		strings.Repeat("*?\r\n", greatestDepth):   "the input ends",
+		"*2\r\n*1\r\n:1\r\n":                      "2 further values",
+		"*2\r\n:1\r\n.\r\n":                       "end of a streamed aggregate",
+	} {
+		d := NewDecoder([]byte(in))
+		if err := d.Skip(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Skip over %s: %v, want %q", short(in), err, want)
+		}
+	}
+}

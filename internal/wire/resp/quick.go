@@ -40,7 +40,7 @@ func (s *Scanner) quickElements(b []byte) {
 		if n == 0 || s.at+n+least*(s.left-1) > s.limits.Frame {
 			return
 		}
-		s.at, s.seen, s.before = s.at+n, 0, false
+		s.at, s.seen = s.at+n, 0
 		s.left--
 		top.left--
 	}

@@ -114,6 +114,29 @@ func TestValidMessages(t *testing.T) {
 	}
 }
 
+// What was remembered of a line that was not whole is forgotten with it.
+func TestThreePieces(t *testing.T) {
+	for _, c := range valid {
+		in := []byte(c.in)
+		if len(in) > 60 {
+			continue
+		}
+		for first := range len(in) {
+			for second := first; second < len(in); second++ {
+				s := NewScanner(c.limits)
+				for _, cut := range []int{first, second} {
+					if n, v, err := s.Scan(in[:cut]); v != More || err != nil || n > len(in) {
+						t.Fatalf("Scan(%q) = %d, %v, %v", in[:cut], n, v, err)
+					}
+				}
+				if n, _, err := s.Scan(in); n != len(in) || err != nil {
+					t.Fatalf("Scan(%q) cut at %d and %d = %d, %v", in, first, second, n, err)
+				}
+			}
+		}
+	}
+}
+
 // checkDecoder reads a whole message in both ways that a decoder knows.
 func checkDecoder(t *testing.T, in []byte) {
 	t.Helper()

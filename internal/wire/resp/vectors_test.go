@@ -99,10 +99,12 @@ var valid = []vector{
 	{in: "*2\r\n:1\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n+k\r\n:2\r\n", want: "[:1 :2]"},
 	{in: "*1\r\n>1\r\n$10\r\ninvalidate\r\n|1\r\n+a\r\n+b\r\n:2\r\n", want: "[|{+a +b}:2]"},
 	{in: "%?\r\n:1\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n:2\r\n.\r\n", want: "{:1 :2}"},
+	{in: "*1\r\n|1\r\n+a\r\n+b\r\n>1\r\n$10\r\ninvalidate\r\n:2\r\n", want: "[:2]"}, // its attributes go with it
 	// Every other push inside an aggregate is an element: MULTI, SUBSCRIBE, EXEC.
 	{in: "*1\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", want: `[>["subscribe" "c" :1]]`},
 	{in: "*2\r\n>1\r\n$10\r\ninvalidata\r\n:1\r\n", want: `[>["invalidata"] :1]`},
 	{in: "*2\r\n>0\r\n$10\r\ninvalidate\r\n", want: `[>[] "invalidate"]`},
+	{in: "*3\r\n>0\r\n$10\r\ninvalidate\r\n:1\r\n", want: `[>[] "invalidate" :1]`},
 	// At the limits.
 	{in: "$4\r\nabcd\r\n", want: `"abcd"`, limits: Limits{Bulk: 4}},
 	{in: "=8\r\ntxt:abcd\r\n", want: `=txt"abcd"`, limits: Limits{Bulk: 8}},
@@ -135,6 +137,8 @@ var invalid = []vector{
 	{in: "+OK\r\r\n", wrong: `"\r\r"`, at: 3},
 	{in: "$3\nabc\r\n", wrong: `"\n" at`, at: 2},
 	{in: "$3\r\nabcd\r\n", wrong: `"d\r"`, at: 7},
+	{in: "$3\r\nabc\rx", wrong: `"\rx"`, at: 7},
+	{in: "*2\r\n$3\r\nabc\rx", wrong: `"\rx"`, at: 11},
 	{in: "$3\r\nabc\n\r", wrong: `"\n\r"`, at: 7},
 	{in: "$3\r\nab\r\n+x\r\n", wrong: `"\n+"`, at: 7},
 	{in: "*2\r\n$1\r\nab\r\n$1\r\n", wrong: `"b\r"`, at: 9},
@@ -253,5 +257,6 @@ var invalid = []vector{
 	{in: "$?\r\n;3\r\nabc\r\n;0\r\n", wrong: "streamed value of 16", limits: Limits{Streamed: 15}, at: 4},
 	{in: "*?\r\n:1\r\n:2\r\n:3\r\n.\r\n", wrong: "streamed value of 11", limits: Limits{Streamed: 10}, at: 4},
 	{in: "*1\r\n*?\r\n*1\r\n$?\r\n;5\r\nabcde\r\n;0\r\n.\r\n", wrong: "streamed value of", limits: Limits{Streamed: 25}, at: 16},
+	{in: "*?\r\n*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n", wrong: "streamed value of 28", limits: Limits{Streamed: 25}, at: 15},
 	{in: "$?\r\n;9223372036854775807\r\n", wrong: "part of a streamed string of 9223372036854775807", at: 4},
 }
