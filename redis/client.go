@@ -297,6 +297,7 @@ func (c *Client) backoff(attempt int) time.Duration {
 	if most <= 0 {
 		most = 2 * time.Second
 	}
+	most = max(most, d)
 	for range min(attempt-1, 30) {
 		d = min(2*d, most)
 	}
