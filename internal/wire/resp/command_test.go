@@ -181,19 +181,21 @@ func TestInvalidCommands(t *testing.T) {
 }
 
 // What was remembered of a line that was not whole is forgotten with it.
-func TestCommandScannerInThreePieces(t *testing.T) {
+func TestCommandScannerInFourPieces(t *testing.T) {
 	words := []string{"0123456789", "x", "0123456789"}
 	in := AppendCommand(nil, words...)
 	for first := range len(in) {
 		for second := first; second < len(in); second++ {
-			var s CommandScanner
-			for _, cut := range []int{first, second} {
-				if n, _, v, err := s.Scan(in[:cut]); v != More || err != nil || n > len(in) {
-					t.Fatalf("Scan(%q) = %d, %v, %v", in[:cut], n, v, err)
+			for third := second; third < len(in); third++ {
+				var s CommandScanner
+				for _, cut := range []int{first, second, third} {
+					if n, _, v, err := s.Scan(in[:cut]); v != More || err != nil || n > len(in) {
+						t.Fatalf("Scan(%q) = %d, %v, %v", in[:cut], n, v, err)
+					}
 				}
-			}
-			if n, args, _, err := s.Scan(in); n != len(in) || err != nil || !slices.Equal(texts(args), words) {
-				t.Fatalf("Scan(%q) cut at %d and %d = %d, %q, %v", in, first, second, n, texts(args), err)
+				if n, args, _, err := s.Scan(in); n != len(in) || err != nil || !slices.Equal(texts(args), words) {
+					t.Fatalf("Scan(%q) cut at %d, %d and %d = %d, %q, %v", in, first, second, third, n, texts(args), err)
+				}
 			}
 		}
 	}
