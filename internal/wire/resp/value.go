@@ -27,8 +27,8 @@ type Value struct {
 }
 
 // Parse reads the value that b begins with, and returns what follows it.
-// Strings alias b; the elements of aggregates are all that is allocated, at most
-// 32 bytes for each byte of b. The error is a [*ProtocolError], which is
+// Strings alias b; the elements of aggregates are all that is allocated, about
+// 32 bytes at most for each byte of b. The error is a [*ProtocolError], which is
 // [ErrTruncated] if b may be the begin of a valid message.
 func Parse(b []byte, l Limits) (Value, []byte, error) {
 	p := parser{d: Decoder{frame: b}, limits: l.resolved(), left: 1}
