@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -370,6 +371,18 @@ func TestDialersThatMisbehave(t *testing.T) {
 	}
 	if _, err := redis.Connect(t.Context(), redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, errPlanted }}); !errors.Is(err, errPlanted) {
 		t.Errorf("the dialer's error is not in the chain: %v", err)
+	}
+}
+
+// A server that has no room for another client says so and hangs up.
+func TestServersThatHangUpOnTheGreeting(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := testkit.StartRedis(t, "--maxclients", "1")
+	first := connect(t, redis.Options{Addr: server.Addr})
+	must(t, first.Ping(t.Context()))
+	_, err := redis.Connect(t.Context(), redis.Options{Addr: server.Addr, DB: 1})
+	if err == nil || !strings.Contains(err.Error(), "max number of clients") && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestDecode(t *testing.T) {
 		{"*2\r\n*2\r\n+a\r\n,1\r\n*2\r\n+b\r\n,2\r\n", map[string]float64{"a": 1, "b": 2}}, {"%?\r\n:1\r\n#t\r\n.\r\n", map[int]bool{1: true}},
 		{"%1\r\n+a\r\n*2\r\n:1\r\n:2\r\n", map[string][]int{"a": {1, 2}}}, {"*0\r\n", map[string]int{}}, {"_\r\n", map[string]int(nil)},
 		{"%5\r\n+name\r\n+Ann\r\n+age\r\n$2\r\n44\r\n+City\r\n+Oslo\r\n+other\r\n*1\r\n%1\r\n:1\r\n:2\r\n+street\r\n+Main\r\n", person{Name: "Ann", Age: 44, City: "Oslo", Place: Place{Street: "Main"}}},
-		{"*6\r\n+boss\r\n+Bob\r\n+Hidden\r\n+x\r\n+secret\r\n+y\r\n", person{Boss: text("Bob")}}, {"*0\r\n", person{}},
+		{"*6\r\n+boss\r\n+Bob\r\n+Hidden\r\n+x\r\n+secret\r\n+y\r\n", person{Boss: text("Bob")}}, {"*0\r\n", person{secret: ""}},
 		{"*1\r\n%1\r\n+name\r\n+Ann\r\n", []person{{Name: "Ann"}}},
 		{"*2\r\n:1\r\n*?\r\n+x\r\n.\r\n", Value{Kind: Array, Elems: []Value{{Kind: Integer, Int: 1, Text: "1"}, {Kind: Array, Elems: []Value{{Kind: SimpleString, Text: "x"}}}}}},
 		{"%1\r\n+a\r\n_\r\n", Value{Kind: Map, Elems: []Value{{Kind: SimpleString, Text: "a"}, {Kind: Null}}}}, {"$-1\r\n", Value{Kind: Null}}, {"*-1\r\n", Value{Kind: Null}},

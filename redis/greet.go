@@ -132,16 +132,13 @@ func (g *greeting) run(steps []step, instead func(error) []step) (rest []byte, e
 	if _, err := g.conn.Write(out); err != nil {
 		return nil, err
 	}
-	var failed error
 	for i, s := range steps {
 		err := g.reply(s)
 		var server *ServerError
-		if err != nil && !errors.As(err, &server) {
-			return nil, err
+		if err == nil || s.optional && errors.As(err, &server) {
+			continue
 		}
-		switch {
-		case err == nil || s.optional || failed != nil:
-		case i == 0 && instead != nil:
+		if i == 0 && instead != nil {
 			if other := instead(err); other != nil {
 				// The other replies of this round answer to a connection that is
 				// not what it will be: none of them counts.
@@ -150,13 +147,8 @@ func (g *greeting) run(steps []step, instead func(error) []step) (rest []byte, e
 				}
 				return g.run(other, nil)
 			}
-			failed = err
-		default:
-			failed = err
 		}
-	}
-	if failed != nil {
-		return nil, failed
+		return nil, err // a server that has no room says so and hangs up: the rest does not come
 	}
 	return g.in[g.at:], nil
 }

@@ -90,12 +90,12 @@ type Options struct {
 // Limits bound replies. A reply that exceeds one closes the connection, because
 // what follows it cannot be trusted. A zero field has its default.
 type Limits struct {
-	// Bulk is the length of one string in bytes; 0: 512 MiB.
+	// Bulk is the length of one string in bytes; 0: 512 MiB, which is Redis' own.
 	Bulk int
 	// Line is the length of a line, such as an error, in bytes; 0: 64 KiB.
 	Line int
-	// Elements is the number of elements of one aggregate; a map of n pairs
-	// counts 2n. 0: 1,048,576.
+	// Elements is the number of elements of all aggregates of a reply together; a
+	// map of n pairs counts 2n. 0: 1,048,576.
 	Elements int
 	// Depth is how deep aggregates may be nested; 0: 64; at most 1,024.
 	Depth int

@@ -53,7 +53,7 @@ func TestWrongOptions(t *testing.T) {
 
 func TestOptionsShowNoPassword(t *testing.T) {
 	o := Options{Addr: "h:1", Username: "app", Password: "secret", DB: 3, TLS: &tls.Config{}}
-	for _, text := range []string{o.String(), fmt.Sprint(o), fmt.Sprintf("%+v", o), fmt.Sprintf("%#v", o), fmt.Sprintf("%s", &o)} {
+	for _, text := range []string{o.String(), fmt.Sprint(o), fmt.Sprintf("%+v", o), fmt.Sprintf("%#v", o), fmt.Sprint(&o)} {
 		if strings.Contains(text, "secret") || !strings.Contains(text, "rediss://app:***@h:1 database 3") {
 			t.Errorf("%q", text)
 		}

@@ -1,0 +1,83 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// The promise of the typed methods: with a destination, no allocation; Get one
+// for its string. With and without a context that can end.
+func TestAllocations(t *testing.T) { checkAllocations(t, start(t)) }
+
+// A time-out of the client costs no allocation either.
+func TestAllocationsWithATimeout(t *testing.T) {
+	checkAllocations(t, start(t, func(o *redis.Options) { o.Timeout = time.Hour }))
+}
+
+func checkAllocations(t *testing.T, c *redis.Client) {
+	t.Helper()
+	must(t, c.Set(t.Context(), "k", strings.Repeat("v", 100)))
+	must(t, c.Set(t.Context(), "large", strings.Repeat("v", 100_000)))
+	cancellable, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	dst := make([]byte, 0, 200_000)
+	spans := make([]redis.Span, 0, 8)
+	keys := []string{"k", "none", "k"}
+	value := make([]byte, 100)
+	command := redis.Cmd("GET", "k")
+	var future redis.Future
+	for _, ctx := range []context.Context{context.Background(), cancellable} {
+		// A future between the calls keeps callers from reading their own replies,
+		// which is another way through the engine.
+		beside := func() error {
+			future = c.Start(ctx, command)
+			return future.Wait(nil)
+		}
+		for _, test := range []struct {
+			name string
+			most float64
+			call func() error
+		}{
+			{"Get", 1, func() error { _, _, err := c.Get(ctx, "k"); return err }},
+			{"GetAppend", 0, func() error { _, _, err := c.GetAppend(ctx, dst[:0], "k"); return err }},
+			{"GetAppend of bytes for a key", 0, func() error {
+				_, _, err := c.GetAppend(ctx, dst[:0], string(append(dst[:0], 'k')))
+				return err
+			}},
+			{"Set", 0, func() error { return c.Set(ctx, "s", "value") }},
+			{"SetBytes", 0, func() error { return c.SetBytes(ctx, "s", value) }},
+			{"SetWith", 0, func() error { _, err := c.SetWith(ctx, "s", "value", redis.SetOptions{TTL: time.Hour}); return err }},
+			{"MGetAppend", 0, func() error { _, _, err := c.MGetAppend(ctx, dst[:0], spans[:0], keys...); return err }},
+			{"Del", 0, func() error { _, err := c.Del(ctx, "d"); return err }},
+			{"Exists", 0, func() error { _, err := c.Exists(ctx, "d", "k"); return err }},
+			{"Incr", 0, func() error { _, err := c.Incr(ctx, "n"); return err }},
+			{"IncrBy", 0, func() error { _, err := c.IncrBy(ctx, "n", 5); return err }},
+			{"Expire", 0, func() error { _, err := c.Expire(ctx, "n", time.Hour); return err }},
+			{"TTL", 0, func() error { _, _, err := c.TTL(ctx, "n"); return err }},
+			{"Ping", 0, func() error { return c.Ping(ctx) }},
+			{"Do into bytes", 0, func() error { return c.Do(ctx, &dst, command) }},
+			{"Start and Wait", 0, func() error {
+				future = c.Start(ctx, command)
+				return future.Wait(nil)
+			}},
+		} {
+			var failed error
+			n := testing.AllocsPerRun(300, func() {
+				if err := errors.Join(beside(), test.call()); err != nil {
+					failed = err
+				}
+			})
+			if failed != nil {
+				t.Errorf("%s: %v", test.name, failed)
+			}
+			if n > test.most {
+				t.Errorf("%s: %v allocations, want at most %v (context that can end: %v)", test.name, n, test.most, ctx.Done() != nil)
+			}
+		}
+	}
+}
