@@ -13,8 +13,16 @@ import (
 const (
 	closedWindow = 600 * time.Millisecond
 	rateWindow   = 800 * time.Millisecond
+	// heavyWindow is that of rates from heavyRate on: every planned request is
+	// sent, by slow clients long after the window.
+	heavyWindow = 400 * time.Millisecond
 	// designWindow has no warm-up before it.
 	designWindow = 1500 * time.Millisecond
+)
+
+const (
+	heavyRate = 320_000
+	longDelay = 10 * time.Millisecond
 )
 
 // sideRounds is the number of rounds of scenarios that no goal is judged by.
@@ -117,8 +125,16 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 				arrivals: load.Arrivals{Process: load.Bursts, Rate: float64(rate)},
 				warmUp:   h.warmUp, window: h.window(rateWindow), sent: true,
 			}
+			if rate >= heavyRate {
+				r.window = h.window(heavyWindow)
+			}
 			if burst {
 				r.batch = seriesMax
+			} else if v.way.delay >= longDelay {
+				// A goroutine that waits this long for each reply falls behind its
+				// plan without end; one with a limiter of its own does not.
+				r.arrivals, r.work.Design, r.work.Rate = load.Arrivals{}, designRight, float64(rate)
+				r.warmUp, r.window = 0, h.window(designWindow)
 			}
 			sc := h.scenario(r, nil)
 			if v.suffix == "" {

@@ -114,7 +114,7 @@ func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 	if t.designs == nil {
 		return burster{c}, nil
 	}
-	// Connections are made before the window, which has no warm-up.
+	// Connections are made before the window, which may have no warm-up.
 	if err := c.Do(c.ctx); err != nil {
 		return nil, err
 	}
