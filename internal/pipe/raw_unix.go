@@ -46,15 +46,18 @@ func (s *socket) writeVectors(fd uintptr) bool {
 	}
 }
 
-// peekResult is what peekOnce found.
+// peekResult is what peekOnce found. It asks by poll: recvfrom with MSG_PEEK
+// allocates an address for each call.
 type peekResult struct {
+	fds [1]unix.PollFd
 	n   int
 	err error
 }
 
 func (s *socket) peekOnce(fd uintptr) {
-	var b [1]byte
-	s.peeked.n, _, s.peeked.err = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	r := &s.peeked
+	r.fds[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	r.n, r.err = unix.Poll(r.fds[:], 0)
 }
 
 // peek returns an error if the idle socket has something to read, which no
@@ -64,15 +67,13 @@ func (s *socket) peek() error {
 		if err := s.raw.Control(s.doPeek); err != nil {
 			return err
 		}
-		switch r := s.peeked; {
-		case r.err == syscall.EAGAIN:
-			return nil
+		switch r := &s.peeked; {
 		case r.err == syscall.EINTR:
 			continue
 		case r.err != nil:
 			return r.err
 		case r.n == 0:
-			return errHungUp
+			return nil
 		}
 		if err := s.readEarly(); err != nil {
 			return err

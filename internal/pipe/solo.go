@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"errors"
+	"io"
 	"os"
 	"time"
 )
@@ -172,6 +173,9 @@ func (s *socket) readEarly() error {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			s.resume() // our call was given up; what is there is read all the same
 			return nil
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return errHungUp
 		}
 		return err
 	}
