@@ -1,0 +1,359 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// schedule is one random world: a server with its habits and faults, and callers
+// that call in all ways and give up at random.
+type schedule struct {
+	t      testing.TB
+	seed   uint64
+	server *toyServer
+	engine *Engine
+	plan   schedulePlan
+
+	mu sync.Mutex
+	// Guarded by mu.
+	r     *rand.Rand     // the server's
+	seen  map[string]int // bodies that the server read
+	late  []toyRequest   // with tickets: to be answered, in any order
+	wrong []string
+	ends  atomic.Int64 // of calls with completers
+}
+
+type schedulePlan struct {
+	tickets, unix             bool
+	callers, calls            int
+	chunk, room, resetEvery   int
+	maxCalls, maxBytes        int
+	waitWhenFull, failFast    bool
+	giveUp, silent, delay     int // percent
+	oneWays, factor, sockets  int
+	soloAfter, linked, flush  int
+	timeout                   time.Duration
+	alwaysYield, surplusLater bool
+}
+
+func planSchedule(r *rand.Rand) schedulePlan {
+	p := schedulePlan{
+		tickets: r.IntN(2) == 0, unix: r.IntN(3) == 0,
+		callers: 1 + r.IntN(8), calls: 5 + r.IntN(20),
+		factor: r.IntN(4), sockets: 1 + r.IntN(5)/4,
+		waitWhenFull: r.IntN(2) == 0, failFast: r.IntN(3) == 0,
+		alwaysYield: r.IntN(3) == 0, soloAfter: []int{-1, 1, 3}[r.IntN(3)],
+	}
+	one := func(n, of int) bool { return r.IntN(of) < n }
+	if one(1, 2) {
+		p.chunk = 1 + r.IntN(20)
+	}
+	if one(1, 3) {
+		p.room = 1 + r.IntN(60)
+	}
+	if one(1, 2) {
+		p.resetEvery = 20 + r.IntN(400)
+	}
+	if one(1, 3) {
+		p.maxCalls = 1 + r.IntN(10)
+	}
+	if one(1, 4) {
+		p.maxBytes = 1000 + r.IntN(10_000)
+	}
+	if one(1, 2) {
+		p.giveUp = r.IntN(60)
+	}
+	if one(1, 3) {
+		p.delay = r.IntN(30)
+	}
+	if one(1, 3) {
+		p.oneWays = r.IntN(30)
+	}
+	if one(1, 3) {
+		p.linked, p.flush = 1+r.IntN(30), 1+r.IntN(200)
+	}
+	if p.tickets && one(1, 4) {
+		p.silent, p.timeout = 5, 20*time.Millisecond
+	}
+	return p
+}
+
+func (s *schedule) run() {
+	r := testkit.Fork(s.seed, 0)
+	p := planSchedule(r)
+	s.plan, s.r, s.seen = p, testkit.Fork(s.seed, 1), map[string]int{}
+	s.server = &toyServer{tickets: p.tickets, handle: s.handle, faults: func(dial int) faults {
+		resets := testkit.Fork(s.seed, 1000+uint64(dial))
+		f := faults{chunk: p.chunk, room: p.room}
+		if p.resetEvery > 0 { // the greeting is 5 bytes up and 2 down
+			if resets.IntN(2) == 0 {
+				f.resetUp = 6 + resets.IntN(p.resetEvery)
+			} else {
+				f.resetDown = 3 + resets.IntN(p.resetEvery)
+			}
+		}
+		return f
+	}}
+	if p.unix {
+		s.server.network = "unix"
+	}
+	startToy(s.t, s.server)
+	s.engine = s.server.engine(func(c *Config) {
+		c.Sockets, c.MaxCalls, c.MaxBytes, c.FlushFactor, c.Timeout = p.sockets, p.maxCalls, p.maxBytes, p.factor, p.timeout
+		c.WaitWhenFull, c.FailFast, c.MaxBackoff = p.waitWhenFull, p.failFast, time.Millisecond
+		c.choices = Choices{AlwaysYield: p.alwaysYield, SoloAfter: p.soloAfter, LinkedFrame: p.linked, FlushBytes: p.flush}
+	})
+	var wg sync.WaitGroup
+	started := int64(0)
+	for g := range p.callers {
+		wg.Go(func() { atomic.AddInt64(&started, s.calls(testkit.Fork(s.seed, 10+uint64(g)), g)) })
+	}
+	watch := make(chan struct{})
+	go s.watchBounds(watch)
+	wg.Wait()
+	testkit.Eventually(s.t, 10*time.Second, func() error {
+		if got := s.ends.Load(); got != started {
+			return fmt.Errorf("%d of %d completers were told", got, started)
+		}
+		return nil
+	})
+	close(watch)
+	if p.silent == 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.engine.Shutdown(ctx); err != nil {
+			s.wrongly("shutdown: %v, %+v", err, s.engine.Snapshot())
+		}
+	}
+	s.engine.Close()
+	if got := s.ends.Load(); got != started {
+		s.wrongly("%d completers were told of %d calls", got, started)
+	}
+	balanced(s.t, s.engine)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for body, n := range s.seen {
+		if n != 1 {
+			s.wrong = append(s.wrong, fmt.Sprintf("the server got %q %d times", body, n))
+		}
+	}
+}
+
+func (s *schedule) wrongly(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+}
+
+// handle is the server: in order, or with tickets in any.
+func (s *schedule) handle(r toyRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[r.body]++
+	if r.body[1] == 'o' {
+		return // one way
+	}
+	if s.r.IntN(100) < s.plan.delay {
+		time.Sleep(time.Duration(s.r.IntN(300)) * time.Microsecond)
+	}
+	if !s.plan.tickets {
+		r.reply(r.body)
+		return
+	}
+	if s.r.IntN(100) < s.plan.silent {
+		return
+	}
+	s.late = append(s.late, r)
+	if s.r.IntN(3) == 0 {
+		time.AfterFunc(time.Duration(s.r.IntN(1000))*time.Microsecond, s.answerLate)
+		return
+	}
+	s.answerSome()
+}
+
+func (s *schedule) answerLate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.late) > 0 {
+		s.answerSome()
+	}
+}
+
+func (s *schedule) answerSome() {
+	i := s.r.IntN(len(s.late))
+	r := s.late[i]
+	s.late = append(s.late[:i], s.late[i+1:]...)
+	r.reply(r.body)
+	if len(s.late) > 3 || s.r.IntN(2) == 0 && len(s.late) > 0 {
+		s.answerSome()
+	}
+}
+
+func (s *schedule) watchBounds(stop <-chan struct{}) {
+	cfg := s.engine.cfg
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(200 * time.Microsecond):
+		}
+		v := s.engine.Snapshot()
+		if n := v.Queued + v.Outstanding; n > max(cfg.MaxCalls, cfg.Sockets) {
+			s.wrongly("%d calls with a bound of %d", n, cfg.MaxCalls)
+		}
+		if v.HeldBytes > int64(cfg.MaxBytes) {
+			s.wrongly("%d bytes with a bound of %d", v.HeldBytes, cfg.MaxBytes)
+		}
+	}
+}
+
+// calls is one caller. It returns how many calls with completers were started.
+func (s *schedule) calls(r *rand.Rand, g int) (started int64) {
+	for i := range s.plan.calls {
+		ctx, cancel := context.WithCancel(context.Background())
+		if r.IntN(100) < s.plan.giveUp {
+			d := time.Duration(r.IntN(3000)) * time.Microsecond
+			switch r.IntN(3) {
+			case 0:
+				cancel()
+				ctx, cancel = context.WithTimeout(context.Background(), d)
+			case 1:
+				time.AfterFunc(d, cancel)
+			case 2:
+				if i%2 == 0 {
+					cancel()
+				}
+			}
+		} else if r.IntN(2) == 0 {
+			cancel()
+			ctx, cancel = context.Background(), func() {}
+		}
+		kind := "r"
+		if r.IntN(100) < s.plan.oneWays {
+			kind = "ro"
+		}
+		body := fmt.Sprintf("%s%d/%d%*s", kind, g, i, r.IntN(80), "")
+		c := s.server.newCall(s.engine, body)
+		c.OneWay = kind == "ro"
+		switch r.IntN(5) {
+		case 0:
+			if err := s.engine.Start(ctx, c); err != nil {
+				s.judge(body, c, err)
+			} else {
+				s.judge(body, c, c.Wait())
+			}
+		case 1:
+			if err := s.engine.StartFunc(ctx, c, scheduleCompleter{s, body}); err != nil {
+				s.judge(body, c, err)
+			} else {
+				started++
+				c = nil
+			}
+		case 2:
+			s.together(ctx, r, c, body)
+		default:
+			s.judge(body, c, s.engine.Do(ctx, c))
+		}
+		if c != nil {
+			c.Release()
+		}
+		if r.IntN(3) > 0 {
+			cancel()
+		} else {
+			defer cancel()
+		}
+	}
+	return started
+}
+
+func (s *schedule) together(ctx context.Context, r *rand.Rand, c *Call, body string) {
+	cs, bodies := []*Call{c}, []string{body}
+	for j := range r.IntN(5) {
+		bodies = append(bodies, fmt.Sprintf("%s+%d", body, j))
+		n := s.server.newCall(s.engine, bodies[j+1])
+		n.OneWay = c.OneWay
+		cs = append(cs, n)
+	}
+	s.engine.DoAll(ctx, cs)
+	for j, c := range cs {
+		s.judge(bodies[j], c, c.Err())
+		if j > 0 {
+			c.Release()
+		}
+	}
+}
+
+type scheduleCompleter struct {
+	s    *schedule
+	body string
+}
+
+func (k scheduleCompleter) Complete(c *Call) {
+	k.s.judge(k.body, c, c.Err())
+	c.Release()
+	k.s.ends.Add(1)
+}
+
+// judge looks at the end of a call.
+func (s *schedule) judge(body string, c *Call, err error) {
+	if err == nil {
+		if !c.OneWay && s.server.replyOf(c) != body {
+			s.wrongly("asked %q, got %q", body, s.server.replyOf(c))
+		}
+		return
+	}
+	var e *slipstream.Error
+	if !errors.As(err, &e) {
+		s.wrongly("%q: an error without an outcome: %v", body, err)
+		return
+	}
+	if e.Outcome != slipstream.MaybeExecuted {
+		s.mu.Lock()
+		seen := s.seen[body]
+		s.mu.Unlock()
+		if seen > 0 {
+			s.wrongly("%q: %v, and the server got it", body, err)
+		}
+	}
+}
+
+func runSchedules(t *testing.T, seed uint64, goOn func(i int) bool) {
+	n := 0
+	for ; goOn(n); n++ {
+		s := &schedule{t: t, seed: seed + uint64(n)}
+		t.Run("", func(t *testing.T) {
+			s.t = t
+			s.run()
+			for _, w := range s.wrong {
+				t.Errorf("schedule %d: %s", s.seed, w)
+			}
+			if t.Failed() {
+				t.Logf("schedule %d: %+v", s.seed, s.plan)
+			}
+		})
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	t.Logf("%d schedules", n)
+}
+
+func TestSchedules(t *testing.T) {
+	testkit.NoLeaks(t)
+	runSchedules(t, testkit.Seed(t), func(i int) bool { return i < 500 })
+}
+
+func TestSchedulesSoak(t *testing.T) {
+	testkit.NoLeaks(t)
+	end := time.Now().Add(testkit.SoakTime(t, time.Second))
+	runSchedules(t, testkit.Seed(t), func(int) bool { return time.Now().Before(end) })
+}
