@@ -12,11 +12,11 @@ import (
 
 // The rate-limited experiment of the RedisPipe article (Sokolov, "RedisPipe:
 // implicit pipelining for Redis", 2019): each of several clients has goroutines
-// that wait for a limiter and then send a series of requests, one after the
-// other. Its author names the right design and three wrong ones, which all
-// falsify what a client that gathers requests gains. These experiments limit
-// themselves, with the runtime's own timers as there; all other scenarios use
-// the generator's planned arrivals.
+// that wait for a limiter and then send a series of requests. Its author names
+// the right design and three wrong ones, which all falsify what a client that
+// gathers requests gains. Goroutines limit themselves, with the runtime's
+// timers, as there; the scenarios called precise use the generator's arrivals,
+// which the kernel's timers release one by one.
 const (
 	// designRight: a limiter a goroutine, series of 5 to 15.
 	designRight = "right"
@@ -41,19 +41,15 @@ type limiter struct {
 	gap time.Duration // between two requests
 
 	mu   sync.Mutex
-	next time.Time // guarded by mu: when the next grant is due
+	next time.Time // guarded by mu: when the last grant was due
 }
 
 // take waits until n requests are due.
 func (l *limiter) take(n int) {
 	l.mu.Lock()
-	now := time.Now()
-	if l.next.IsZero() {
-		l.next = now
-	}
 	// Who falls behind does not catch up by more than one series: a limiter is
 	// no backlog.
-	if oldest := now.Add(-seriesMax * l.gap); l.next.Before(oldest) {
+	if oldest := time.Now().Add(-seriesMax * l.gap); l.next.Before(oldest) {
 		l.next = oldest
 	}
 	l.next = l.next.Add(time.Duration(n) * l.gap)
@@ -68,24 +64,34 @@ func (l *limiter) take(n int) {
 type experiment struct {
 	// Immutable after newExperiment.
 	design   string
+	burst    bool // series are sent at once
+	rate     float64
 	limiters []*limiter // one a client, or one a caller
 
 	mu      sync.Mutex
 	callers []*designCaller // guarded by mu
+	marked  bool            // guarded by mu: the window has begun
 }
 
-func newExperiment(design string, rate float64, clients, callers int) (*experiment, error) {
-	e := &experiment{design: design}
+func newExperiment(w work, clients, callers int, seed uint64) (*experiment, error) {
+	e := &experiment{design: w.Design, burst: w.Burst, rate: w.Rate}
 	n := callers
-	switch design {
+	switch w.Design {
 	case designRight, designC:
 	case designA, designB:
 		n = clients
 	default:
-		return nil, fmt.Errorf("no design %q", design)
+		return nil, fmt.Errorf("no design %q", w.Design)
 	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	now := time.Now()
 	for range n {
-		e.limiters = append(e.limiters, &limiter{gap: time.Duration(float64(n) / rate * float64(time.Second))})
+		l := &limiter{gap: time.Duration(float64(n) / w.Rate * float64(time.Second)), next: now}
+		if w.Design == designRight {
+			// Somewhere within a series, as in the middle of a long run.
+			l.next = now.Add(-time.Duration(rng.Float64() * seriesMax * float64(l.gap)))
+		}
+		e.limiters = append(e.limiters, l)
 	}
 	return e, nil
 }
@@ -101,14 +107,32 @@ func (e *experiment) caller(i int, inner *caller) *designCaller {
 	return c
 }
 
-// amend puts the requests' own latencies in the place of those that include the
-// wait for a limiter.
-func (e *experiment) amend(r *load.Result) {
-	r.Service = new(load.Histogram)
+// mark is called before and after the window, while no caller runs. The first
+// call forgets what the warm-up recorded.
+func (e *experiment) mark(context.Context) (float64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.marked {
+		e.marked = true
+		for _, c := range e.callers {
+			c.latency.Reset()
+			c.completed, c.failed = 0, 0
+		}
+	}
+	return 0, nil
+}
+
+// amend puts the requests' own latencies in the place of those that include the
+// wait for a limiter, and counts requests in the place of series.
+func (e *experiment) amend(r *load.Result) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r.Service, r.Pacing, r.PlannedRate = new(load.Histogram), new(load.Histogram), e.rate
+	r.Completed, r.Errors = 0, 0
 	for _, c := range e.callers {
 		r.Service.Merge(&c.latency)
+		r.Completed += c.completed
+		r.Errors += c.failed
 	}
 }
 
@@ -119,30 +143,58 @@ type designCaller struct {
 	inner      *caller
 	limiter    *limiter
 
-	// Owned by the goroutine that calls Do.
-	rng     *rand.Rand
-	left    int // of the series
-	latency load.Histogram
+	// Owned by the goroutine that calls Do, between phases by mark and amend.
+	rng               *rand.Rand
+	left              int // of the series
+	latency           load.Histogram
+	completed, failed uint64
 }
 
-// Do implements [load.Caller].
+func (c *designCaller) series() int {
+	switch c.experiment.design {
+	case designA:
+		return 1
+	case designC:
+		return seriesFixed
+	}
+	return seriesMin + c.rng.IntN(seriesMax-seriesMin+1)
+}
+
+// Do implements [load.Caller]: one request, or one series if these are sent at
+// once.
 func (c *designCaller) Do(ctx context.Context) error {
 	if c.left == 0 {
-		switch c.experiment.design {
-		case designA:
-			c.left = 1
-		case designC:
-			c.left = seriesFixed
-		default:
-			c.left = seriesMin + c.rng.IntN(seriesMax-seriesMin+1)
-		}
+		c.left = c.series()
 		c.limiter.take(c.left)
 	}
-	c.left--
 	begun := time.Now()
-	err := c.inner.Do(ctx)
-	c.latency.Record(time.Since(begun))
-	return err
+	if !c.experiment.burst {
+		c.left--
+		err := c.inner.Do(ctx)
+		c.settle(err, time.Since(begun))
+		return err
+	}
+	n := c.left
+	c.left = 0
+	c.inner.atOnce(n)
+	var failed error
+	for i := range n {
+		s := &c.inner.slots[i]
+		c.settle(s.err, s.done.Sub(begun))
+		if s.err != nil {
+			failed = s.err
+		}
+	}
+	return failed
+}
+
+func (c *designCaller) settle(err error, took time.Duration) {
+	if err != nil {
+		c.failed++
+		return
+	}
+	c.completed++
+	c.latency.Record(took)
 }
 
 // Close implements [load.Caller].

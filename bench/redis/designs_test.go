@@ -8,7 +8,7 @@ import (
 // A limiter grants its rate, in whole series, and no more after a pause than one
 // series.
 func TestLimiter(t *testing.T) {
-	l := &limiter{gap: 100 * time.Microsecond}
+	l := &limiter{gap: 100 * time.Microsecond, next: time.Now()}
 	begun := time.Now()
 	for range 20 {
 		l.take(10)
@@ -28,7 +28,7 @@ func TestLimiter(t *testing.T) {
 
 func TestExperiments(t *testing.T) {
 	for design, limiters := range map[string]int{designRight: 240, designA: 5, designB: 5, designC: 240} {
-		e, err := newExperiment(design, 80_000, 5, 240)
+		e, err := newExperiment(work{Design: design, Rate: 80_000}, 5, 240, 1)
 		if err != nil || len(e.limiters) != limiters {
 			t.Errorf("design %s: %d limiters, %v; want %d", design, len(e.limiters), err, limiters)
 			continue
@@ -37,7 +37,7 @@ func TestExperiments(t *testing.T) {
 			t.Errorf("design %s: gap %v, want %v", design, e.limiters[0].gap, want)
 		}
 	}
-	if _, err := newExperiment("d", 1, 1, 1); err == nil {
+	if _, err := newExperiment(work{Design: "d", Rate: 1}, 1, 1, 1); err == nil {
 		t.Error("an unknown design is accepted")
 	}
 }

@@ -13,16 +13,6 @@ import (
 const (
 	closedWindow = 600 * time.Millisecond
 	rateWindow   = 800 * time.Millisecond
-	// heavyWindow is that of rates from heavyRate on: every planned request is
-	// sent, by slow clients long after the window.
-	heavyWindow = 400 * time.Millisecond
-	// designWindow has no warm-up before it.
-	designWindow = 1500 * time.Millisecond
-)
-
-const (
-	heavyRate = 320_000
-	longDelay = 10 * time.Millisecond
 )
 
 // sideRounds is the number of rounds of scenarios that no goal is judged by.
@@ -105,36 +95,35 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 	}
 	var all []load.Scenario
 	for _, v := range []struct {
-		suffix string
-		size   int
-		way    path
-		rates  []int
+		suffix  string
+		size    int
+		way     path
+		precise bool
+		rates   []int
 	}{
-		{"", 16, path{}, rates},
-		{"-768", 768, path{}, rates},
-		{"-nutcracker", 16, path{nutcracker: true}, proxied},
-		{"-0.2ms", 16, path{delay: 200 * time.Microsecond}, some},
-		{"-1ms", 16, path{delay: time.Millisecond}, some},
-		{"-50ms", 16, path{delay: 50 * time.Millisecond}, some},
+		{"", 16, path{}, false, rates},
+		{"-768", 768, path{}, false, rates},
+		{"-precise", 16, path{}, true, some},
+		{"-nutcracker", 16, path{nutcracker: true}, false, proxied},
+		{"-0.2ms", 16, path{delay: 200 * time.Microsecond}, false, some},
+		{"-1ms", 16, path{delay: time.Millisecond}, false, some},
+		{"-50ms", 16, path{delay: 50 * time.Millisecond}, false, some},
 	} {
 		for _, rate := range v.rates {
 			r := round{
 				scenario: name + v.suffix + "/" + rateName(rate),
 				work:     work{Operation: opGet, Size: v.size, Clients: rateClients}, way: v.way,
-				callers:  rate / 1000 * rateCallers,
-				arrivals: load.Arrivals{Process: load.Bursts, Rate: float64(rate)},
-				warmUp:   h.warmUp, window: h.window(rateWindow), sent: true,
+				callers: rate / 1000 * rateCallers,
+				warmUp:  h.warmUp, window: h.window(rateWindow), sent: true,
 			}
-			if rate >= heavyRate {
-				r.window = h.window(heavyWindow)
-			}
-			if burst {
+			switch {
+			case !v.precise:
+				r.work.Design, r.work.Rate, r.work.Burst = designRight, float64(rate), burst
+			case burst:
 				r.batch = seriesMax
-			} else if v.way.delay >= longDelay {
-				// A goroutine that waits this long for each reply falls behind its
-				// plan without end; one with a limiter of its own does not.
-				r.arrivals, r.work.Design, r.work.Rate = load.Arrivals{}, designRight, float64(rate)
-				r.warmUp, r.window = 0, h.window(designWindow)
+				fallthrough
+			default:
+				r.arrivals = load.Arrivals{Process: load.Bursts, Rate: float64(rate)}
 			}
 			sc := h.scenario(r, nil)
 			if v.suffix == "" {
@@ -165,7 +154,7 @@ func (h *harness) design(design string, rate int) load.Scenario {
 	sc := h.scenario(round{
 		scenario: name + "/" + rateName(rate),
 		work:     work{Operation: opGet, Size: 16, Clients: rateClients, Design: design, Rate: float64(rate)},
-		callers:  rate / 1000 * rateCallers, window: h.window(designWindow),
+		callers:  rate / 1000 * rateCallers, warmUp: h.warmUp, window: h.window(rateWindow), sent: true,
 	}, func(k kind) bool {
 		return k.name == "redigo" || strings.HasPrefix(k.name, "redispipe") || k.name == "rueidis" || k.name == load.Ours
 	})

@@ -36,6 +36,7 @@ type work struct {
 	// designs.go. Empty: the load comes from the generator.
 	Design string
 	Rate   float64
+	Burst  bool // a design's series are sent at once
 	// Proxy is the process of a proxy between client and server whose CPU
 	// time is counted beside; 0: none.
 	Proxy int
@@ -77,8 +78,12 @@ func openTarget(ctx context.Context, subject string, s loadproc.Spec) (load.Targ
 	}
 	n := cmp.Or(t.work.Clients, 1)
 	for range n {
-		// A batch under way needs as many callers as it has requests.
-		callers := (s.Callers*max(s.Batch, 1) + n - 1) / n
+		// A series under way needs as many callers as it has requests.
+		callers := s.Callers * max(s.Batch, 1)
+		if t.work.Burst {
+			callers *= seriesMax
+		}
+		callers = (callers + n - 1) / n
 		c, err := openKind(ctx, subject, setting{Address: s.Address, Callers: callers, Plain: t.work.Plain})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", subject, err), t.Close())
@@ -95,7 +100,7 @@ func openTarget(ctx context.Context, subject string, s loadproc.Spec) (load.Targ
 	}
 	if t.work.Design != "" {
 		var err error
-		if t.designs, err = newExperiment(t.work.Design, t.work.Rate, n, s.Callers); err != nil {
+		if t.designs, err = newExperiment(t.work, n, s.Callers, s.Seed); err != nil {
 			return nil, errors.Join(err, t.Close())
 		}
 	}
@@ -127,14 +132,18 @@ func (t *target) buffer() []byte { return make([]byte, 0, t.work.Size+64) }
 
 // Counters implements what [loadproc.Targets] asks for.
 func (t *target) Counters() []load.Counter {
-	if t.work.Proxy == 0 {
-		return nil
+	var counters []load.Counter
+	if t.designs != nil {
+		counters = append(counters, load.Counter{Name: "mark", Read: t.designs.mark})
 	}
-	meter := load.NewProcessMeter(t.work.Proxy)
-	return []load.Counter{{Name: proxyCPU, Read: func(context.Context) (float64, error) {
-		cpu, err := meter.CPU()
-		return float64(cpu), err
-	}}}
+	if t.work.Proxy != 0 {
+		meter := load.NewProcessMeter(t.work.Proxy)
+		counters = append(counters, load.Counter{Name: proxyCPU, Read: func(context.Context) (float64, error) {
+			cpu, err := meter.CPU()
+			return float64(cpu), err
+		}})
+	}
+	return counters
 }
 
 // Amend implements what [loadproc.Targets] asks for: the latencies of an
@@ -214,6 +223,7 @@ type slot struct {
 	index  int // of the key
 	dst    []byte
 	err    error
+	done   time.Time
 }
 
 func (s *slot) run() {
@@ -221,30 +231,34 @@ func (s *slot) run() {
 	if err == nil {
 		err = checkValue(s.caller.keys[s.index], value, s.caller.work.Size)
 	}
-	s.err = err
+	s.err, s.done = err, time.Now()
 	s.caller.wait.Done()
 }
 
-// A burster can issue all requests of a burst at once, each from a goroutine of
-// its own, for every subject in the same way. The generator asks for it only if
-// the specification has a batch.
-type burster struct{ *caller }
-
-// DoBatch implements [load.BatchCaller].
-func (b burster) DoBatch(_ context.Context, outcomes []error) {
-	c := b.caller
-	for len(c.slots) < len(outcomes) {
+// atOnce issues n requests at once, each from a goroutine of its own, for every
+// subject in the same way, and leaves their outcomes in the first n slots.
+func (c *caller) atOnce(n int) {
+	for len(c.slots) < n {
 		c.slots = append(c.slots, slot{caller: c, dst: c.buffer()})
 	}
-	c.wait.Add(len(outcomes))
-	for i := range outcomes {
+	c.wait.Add(n)
+	for i := range n {
 		s := &c.slots[i]
 		s.index = c.rng.IntN(len(c.keys))
 		// Ends with its request; waited for below.
 		go s.run()
 	}
 	c.wait.Wait()
+}
+
+// A burster can issue all requests of a burst at once. The generator asks for it
+// only if the specification has a batch.
+type burster struct{ *caller }
+
+// DoBatch implements [load.BatchCaller].
+func (b burster) DoBatch(_ context.Context, outcomes []error) {
+	b.atOnce(len(outcomes))
 	for i := range outcomes {
-		outcomes[i] = c.slots[i].err
+		outcomes[i] = b.slots[i].err
 	}
 }
