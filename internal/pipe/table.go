@@ -241,14 +241,16 @@ func (t *table) shrink() {
 		t.queued = nil
 	}
 	// Nothing is under way, so no ticket is awaited. The slots that stay keep
-	// their generations, and those that come again get another, so that a reply
-	// which comes twice finds nobody all the same.
+	// their generations, and those that come again begin at one that none of the
+	// dropped ones had, so that a reply which comes twice finds nobody.
 	if len(t.slots) > keptSlots {
+		for _, gone := range t.slots[keptSlots:] {
+			t.newborn = max(t.newborn, gone.generation)
+		}
 		t.slots = append(make([]slot, 0, keptSlots), t.slots[:keptSlots]...)
 		t.free = make([]uint32, keptSlots)
 		for i := range t.free {
 			t.free[i] = uint32(keptSlots - 1 - i)
 		}
-		t.newborn = (t.newborn + 1) & genMask
 	}
 }
