@@ -21,11 +21,10 @@ type probeSpec struct {
 	Probe   string // one of probes
 	Subject string
 	Address string
-	Limit   time.Duration // of the whole probe
-	Burst   bool          // memory: a burst before the measurement
-	Clients int           // memory: of one connection each
-	Size    int           // of values
-	PID     int           // of the server
+	Burst   bool // memory: a burst before the measurement
+	Clients int  // memory: of one connection each
+	Size    int  // of values
+	PID     int  // of the server
 }
 
 // A probeOutcome is what a probe found.

@@ -41,7 +41,7 @@ func scenarioOf(t *testing.T, h *harness, name string) load.Scenario {
 // One window of one subject from end to end has all figures: closed loop,
 // stores, bursts at a rate, a wrong design, and contexts.
 func TestWindowsHaveAllFigures(t *testing.T) {
-	for _, name := range []string{"closed/16", "closed-set/16", "rate-serial/5k", "rate-burst-768/5k", "rate-serial-precise/5k", "rate-burst-precise/5k", "wrong-design-c/80k", "ctx/128"} {
+	for _, name := range []string{"closed/16", "closed-set/16", "rate-serial/5k", "rate-burst-768/5k", "rate-serial-precise/20k", "rate-burst-precise/20k", "wrong-design-c/80k", "ctx/128"} {
 		t.Run(name, func(t *testing.T) {
 			h := quick(t)
 			sc := scenarioOf(t, h, name)
