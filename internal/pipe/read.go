@@ -84,7 +84,9 @@ func (s *socket) makeRoomFor(n int) {
 	want := min(max(n, have+1), max(2*have, have+growStep))
 	switch {
 	case want > len(s.in):
-		s.resize(want)
+		// Half as much again at least: where n is far too low, as for an array of
+		// long strings, the bytes would be copied once for each read of a few.
+		s.resize(max(want, have+have/2))
 	case s.begin > 0 && s.begin+want > len(s.in):
 		copy(s.in, s.in[s.begin:s.end])
 		s.begin, s.end = 0, have
