@@ -1,0 +1,207 @@
+package redis_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// evilKey is what a hostile server misbehaves at; other keys have their honest
+// value, see text.
+const evilKey = "evil"
+
+// evilSize is the size of honest values.
+const evilSize = 40
+
+// hostileCase is one way to break the protocol, or to stretch it.
+type hostileCase struct {
+	name string
+	// greeting replaces all of the greeting of the second connection; the first
+	// one ends at evilKey.
+	greeting string
+	// early is sent behind the greeting, before any request.
+	early string
+	// reply answers the request of evilKey, endless follows again and again,
+	// for at most 200 ms if late is set, which follows then or after 20 ms.
+	reply, endless, late string
+	// end closes the connection then; mute answers nothing on it any more,
+	// because a reply that is left out would shift all later ones, which no
+	// client can see.
+	end, mute bool
+}
+
+// hostile is a server whose first connection misbehaves once.
+type hostile struct {
+	addr   string
+	script hostileCase
+
+	// Atomics, written by the server.
+	connections atomic.Int32
+	ended       atomic.Int32 // connections that the client has closed
+
+	mu    sync.Mutex
+	conns []net.Conn // guarded by mu
+}
+
+// startHostile starts a server that ends with the test.
+func startHostile(t testing.TB, c hostileCase) *hostile {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	h := &hostile{addr: l.Addr().String(), script: c}
+	var serving sync.WaitGroup
+	serving.Go(func() { // ends when the listener is closed, below
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			h.mu.Lock()
+			h.conns = append(h.conns, conn)
+			h.mu.Unlock()
+			n := int(h.connections.Add(1)) - 1
+			serving.Go(func() {
+				defer conn.Close()
+				h.serve(conn, n)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		h.mu.Lock()
+		for _, conn := range h.conns {
+			conn.Close()
+		}
+		h.mu.Unlock()
+		serving.Wait()
+	})
+	return h
+}
+
+// serve speaks the protocol but for what the case says.
+func (h *hostile) serve(conn net.Conn, n int) {
+	if n == 1 && h.script.greeting != "" {
+		conn.Read(make([]byte, 4096))
+		io.WriteString(conn, h.script.greeting)
+		h.listen(conn)
+		return
+	}
+	scanner := resp.NewCommandScanner(resp.Limits{})
+	var in []byte
+	chunk := make([]byte, 64<<10)
+	for greeted := 0; ; {
+		m, err := conn.Read(chunk)
+		if err != nil {
+			h.ended.Add(1)
+			return
+		}
+		in = append(in, chunk[:m]...)
+		var out []byte
+		for len(in) > 0 {
+			m, words, verdict, err := scanner.Scan(in)
+			if err != nil || verdict == resp.More {
+				break
+			}
+			in = in[m:]
+			if n == 0 && len(words) > 1 && string(words[1]) == evilKey {
+				if _, err := conn.Write(append(out, h.script.reply...)); err != nil || !h.misbehave(conn) {
+					return
+				}
+				out = out[:0]
+				continue
+			}
+			out = append(out, honest(words)...)
+			if string(words[0]) == "CLIENT" {
+				if greeted++; n == 0 && greeted == 2 {
+					out = append(out, h.script.early...)
+				}
+			}
+		}
+		if _, err := conn.Write(out); err != nil {
+			h.ended.Add(1)
+			return
+		}
+	}
+}
+
+// misbehave does what follows the reply. It reports whether the connection goes
+// on.
+func (h *hostile) misbehave(conn net.Conn) bool {
+	c := h.script
+	if c.endless != "" {
+		piece := bytes.Repeat([]byte(c.endless), max(1, 64<<10/len(c.endless)))
+		for began := time.Now(); c.late == "" || time.Since(began) < 200*time.Millisecond; {
+			if _, err := conn.Write(piece); err != nil {
+				h.ended.Add(1)
+				return false
+			}
+		}
+	}
+	if c.late != "" {
+		time.Sleep(20 * time.Millisecond)
+		io.WriteString(conn, c.late)
+	}
+	if c.mute {
+		h.listen(conn)
+	}
+	return !c.end && !c.mute
+}
+
+// listen waits until the client closes the connection.
+func (h *hostile) listen(conn net.Conn) {
+	io.Copy(io.Discard, conn)
+	h.ended.Add(1)
+}
+
+// honest is the right reply.
+func honest(words [][]byte) string {
+	switch string(words[0]) {
+	case "HELLO":
+		return "%1\r\n+proto\r\n:3\r\n"
+	case "GET":
+		return bulkOf(text(string(words[1]), 0, evilSize))
+	case "PING":
+		return "+PONG\r\n"
+	}
+	return "+OK\r\n"
+}
+
+func bulkOf(s string) string { return "$" + strconv.Itoa(len(s)) + "\r\n" + s + "\r\n" }
+
+// heapPeak watches the memory of the heap. The returned function ends it and
+// gives the greatest growth over the beginning.
+func heapPeak() func() int64 {
+	runtime.GC()
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	now := func() int64 {
+		metrics.Read(samples)
+		return int64(samples[0].Value.Uint64() + samples[1].Value.Uint64())
+	}
+	base := now()
+	stop, out := make(chan struct{}), make(chan int64)
+	go func() { // ends when stop is closed; the returned function waits
+		peak := base
+		for {
+			peak = max(peak, now())
+			select {
+			case <-stop:
+				out <- peak - base
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	}()
+	return func() int64 {
+		close(stop)
+		return <-out
+	}
+}
