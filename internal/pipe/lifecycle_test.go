@@ -127,7 +127,7 @@ func TestGreetingsThatFail(t *testing.T) {
 		"garbage":          {p: badProtocol{greet: func(_ context.Context, c net.Conn) ([]byte, error) { return nil, errors.New("garbage") }}, want: "greeting: garbage"},
 		"panics":           {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { panic("oh") }}, want: "panic: oh"},
 		"reply behind it":  {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { return appendToy(nil, "rtoo early"), nil }}, want: ErrUnsolicited.Error()},
-		"garbage behind":   {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { return []byte{0, 0}, nil }}, want: "empty message"},
+		"garbage behind":   {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { return make([]byte, 4), nil }}, want: "empty message"},
 		"dial panics":      {p: toyFIFO{}, dial: func(context.Context) (net.Conn, error) { panic("oh") }, want: "panic: oh"},
 		"dial hangs":       {p: toyFIFO{}, dial: hangingDial, want: context.DeadlineExceeded.Error()},
 		"no scanner":       {p: scannerless{}, want: "panic: no scanner"},
@@ -173,7 +173,7 @@ func TestPartBehindTheGreeting(t *testing.T) {
 			r.peer.send(append(early[3:], r.frame(r.body)...))
 		}})
 		e := s.engine(func(c *Config) {
-			c.OnPush = func(f []byte) { pushes <- string(f[2:]) }
+			c.OnPush = func(f []byte) { pushes <- string(f[4:]) }
 			c.Protocol = badProtocol{greet: func(ctx context.Context, c net.Conn) ([]byte, error) {
 				_, err := toyFIFO{}.Greet(ctx, c)
 				return early[:3], err

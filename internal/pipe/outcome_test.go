@@ -113,7 +113,7 @@ func TestOutcomeIsExactAtEveryOffset(t *testing.T) {
 func frameEnds(bodies []string, tickets bool) (ends []int) {
 	at := 0
 	for _, b := range bodies {
-		at += 2 + len(b)
+		at += 4 + len(b)
 		if tickets {
 			at += 4
 		}

@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// The toy protocols. A FIFO message is a length of two bytes and a body; the
+// The toy protocols. A FIFO message is a length of four bytes and a body; the
 // first byte of the body is its kind: 'r' a request or reply, 'p' a push. A
 // ticket message has four bytes of ticket between length and body.
 type toyFIFO struct{}
@@ -34,16 +34,16 @@ type toyTickets struct{ toyFIFO }
 func (toyTickets) NewScanner() Scanner        { return toyScanner{tickets: true} }
 func (toyTickets) AppendPing(b []byte) []byte { return appendToyTicket(b, "r!ping") }
 func (toyTickets) PutTicket(frame []byte, ticket uint32) {
-	binary.BigEndian.PutUint32(frame[2:], ticket)
+	binary.BigEndian.PutUint32(frame[4:], ticket)
 }
 
 func appendToy(b []byte, body string) []byte {
-	b = binary.BigEndian.AppendUint16(b, uint16(len(body)))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(body)))
 	return append(b, body...)
 }
 
 func appendToyTicket(b []byte, body string) []byte {
-	b = binary.BigEndian.AppendUint16(b, uint16(4+len(body)))
+	b = binary.BigEndian.AppendUint32(b, uint32(4+len(body)))
 	b = append(b, 0, 0, 0, 0)
 	return append(b, body...)
 }
@@ -51,18 +51,18 @@ func appendToyTicket(b []byte, body string) []byte {
 type toyScanner struct{ tickets bool }
 
 func (s toyScanner) Scan(b []byte) (Frame, error) {
-	if len(b) < 2 {
-		return Frame{Len: 2, Verdict: More}, nil
+	if len(b) < 4 {
+		return Frame{Len: 4, Verdict: More}, nil
 	}
-	n := 2 + int(binary.BigEndian.Uint16(b))
-	if n == 2 {
+	n := 4 + int(binary.BigEndian.Uint32(b))
+	if n == 4 {
 		return Frame{}, errors.New("an empty message")
 	}
 	if len(b) < n {
 		return Frame{Len: n, Verdict: More}, nil
 	}
 	f := Frame{Len: n}
-	body := b[2:n]
+	body := b[4:n]
 	if s.tickets {
 		if len(body) < 5 {
 			return Frame{}, errors.New("a message without a ticket")
@@ -79,7 +79,7 @@ func (s toyScanner) Scan(b []byte) (Frame, error) {
 // body returns what a reply says.
 func (s toyScanner) body(reply []byte) string {
 	if s.tickets {
-		return string(reply[6:])
+		return string(reply[8:])
 	}
-	return string(reply[2:])
+	return string(reply[4:])
 }

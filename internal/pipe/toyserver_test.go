@@ -28,7 +28,7 @@ func (r toyRequest) frame(body string) []byte {
 		return appendToy(nil, body)
 	}
 	b := appendToyTicket(nil, body)
-	binary.BigEndian.PutUint32(b[2:], r.ticket)
+	binary.BigEndian.PutUint32(b[4:], r.ticket)
 	return b
 }
 
@@ -66,11 +66,11 @@ func (p *toyPeer) serve(handle func(toyRequest)) {
 	}
 	p.send([]byte("ok"))
 	for {
-		var n [2]byte
+		var n [4]byte
 		if _, err := io.ReadFull(in, n[:]); err != nil {
 			return
 		}
-		b := make([]byte, binary.BigEndian.Uint16(n[:]))
+		b := make([]byte, binary.BigEndian.Uint32(n[:]))
 		if _, err := io.ReadFull(in, b); err != nil {
 			return
 		}
