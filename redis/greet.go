@@ -85,6 +85,9 @@ func commonSteps(o *Options) []step {
 	if o.DB != 0 {
 		steps = append(steps, step{name: "SELECT", args: []string{"SELECT", strconv.Itoa(o.DB)}})
 	}
+	if o.OmitClientInfo {
+		return steps
+	}
 	return append(steps,
 		step{name: "CLIENT SETINFO", args: []string{"CLIENT", "SETINFO", "LIB-NAME", "slipstream"}, optional: true},
 		step{name: "CLIENT SETINFO", args: []string{"CLIENT", "SETINFO", "LIB-VER", libraryVersion()}, optional: true})

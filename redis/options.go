@@ -35,6 +35,10 @@ type Options struct {
 	TLS *tls.Config
 	// ClientName is shown by CLIENT LIST. It must have no spaces or line breaks.
 	ClientName string
+	// OmitClientInfo leaves out CLIENT SETINFO, by which CLIENT LIST shows the
+	// library: some proxies close a connection that sends it (twemproxy does, and
+	// needs Protocol 2).
+	OmitClientInfo bool
 	// Protocol is 2 or 3, the version of the Redis serialization protocol.
 	// 0: version 3, or 2 with servers that do not know HELLO.
 	Protocol int

@@ -94,7 +94,7 @@ func appendReply(dst, frame []byte) (_ []byte, found bool, err error) {
 	if tok.Null {
 		return dst, false, nil
 	}
-	text, err := textOf(tok)
+	text, err := bareStringOf(tok)
 	if err != nil {
 		return dst, false, mismatch[[]byte](tok, err)
 	}
@@ -111,7 +111,7 @@ func stringReply(frame []byte) (s string, found bool, err error) {
 	if tok.Null {
 		return "", false, nil
 	}
-	text, err := textOf(tok)
+	text, err := bareStringOf(tok)
 	if err != nil {
 		return "", false, mismatch[string](tok, err)
 	}
@@ -131,4 +131,16 @@ func doneReply(frame []byte) (bool, error) {
 		return true, nil
 	}
 	return false, mismatch[bool](tok, errMismatch)
+}
+
+// bareStringOf is textOf for replies that can only be strings, such as GET's: a
+// number there is not the server's answer.
+func bareStringOf(tok resp.Token) ([]byte, error) {
+	switch tok.Kind {
+	case resp.BulkString, resp.SimpleString, resp.VerbatimString:
+		if !tok.Null {
+			return tok.Bytes, nil
+		}
+	}
+	return nil, cannot(tok)
 }

@@ -99,7 +99,7 @@ func spansOf(dst []byte, spans []Span, frame []byte, n int) ([]byte, []Span, err
 			spans = append(spans, Span{-1, -1})
 			continue
 		}
-		text, err := textOf(tok)
+		text, err := bareStringOf(tok)
 		if err != nil {
 			return dst, spans, mismatch[string](tok, err)
 		}

@@ -170,6 +170,7 @@ func (s *socket) endOneWays(calls []*Call) {
 			c.resolve()
 		}
 	}
+	s.notFull()
 	s.mu.Lock()
 	s.makeRoom()
 	s.mu.Unlock()
@@ -237,6 +238,7 @@ func (s *socket) cutDead() {
 	s.out.Cut(spans)
 	s.counts.NeverWritten += uint64(len(spans))
 	s.dead = 0
+	s.notFull()
 	s.slowUntil = min(s.slowUntil, s.table.tail)
 	s.renumber(s.table.eachQueued, spans)
 	s.renumber(slices.Values(s.oneWays), spans)

@@ -8,4 +8,7 @@ type peekResult struct{}
 // setRaw leaves all writes to the writer.
 func (s *socket) setRaw() {}
 
+// readSome reads into the free part of the buffer, which must not be empty.
+func (s *socket) readSome() (int, error) { return s.conn.Read(s.in[s.end:]) }
+
 func (s *socket) peek() error { return nil }

@@ -3,10 +3,13 @@
 package pipe
 
 import (
+	"io"
 	"net"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
 // maxVectors is how many segments one writev takes; the rest follows.
@@ -23,6 +26,7 @@ func (s *socket) setRaw() {
 	}
 	s.doWrite = s.writeVectors
 	s.doPeek = s.peekOnce
+	s.doRead = s.readOrWait
 }
 
 // writeVectors tries to write outgoing once. It always reports true: package net
@@ -42,6 +46,50 @@ func (s *socket) writeVectors(fd uintptr) bool {
 			s.wroteErr = nil
 		}
 		s.wrote = max(s.wrote, 0)
+		return true
+	}
+}
+
+// readSome reads into the free part of the buffer, which must not be empty.
+func (s *socket) readSome() (int, error) {
+	if s.raw == nil {
+		return s.conn.Read(s.in[s.end:])
+	}
+	s.got, s.gotErr = 0, nil
+	err := s.raw.Read(s.doRead)
+	if err == nil {
+		err = s.gotErr
+	}
+	return s.got, err
+}
+
+// readOrWait reads once; false: package net waits until something is there. A
+// large buffer is given back meanwhile: after a burst every idle socket would
+// keep one.
+func (s *socket) readOrWait(fd uintptr) bool {
+	if s.in == nil {
+		s.in = buf.Get(s.wantRead)
+		s.in = s.in[:cap(s.in)]
+	}
+	for {
+		n, err := syscall.Read(int(fd), s.in[s.end:])
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.EAGAIN:
+			if s.begin == s.end && len(s.in) > minRead {
+				s.wantRead = len(s.in)
+				buf.Put(s.in[:0])
+				s.in, s.begin, s.end = nil, 0, 0
+			}
+			return false
+		case err != nil:
+			s.gotErr = err
+		case n == 0:
+			s.gotErr = io.EOF
+		default:
+			s.got = n
+		}
 		return true
 	}
 }

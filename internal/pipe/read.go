@@ -34,7 +34,7 @@ func (s *socket) read() error {
 	case s.end == len(s.in):
 		s.makeRoomFor(0)
 	}
-	n, err := s.conn.Read(s.in[s.end:])
+	n, err := s.readSome()
 	if n > 0 {
 		s.reads.Add(1)
 		s.end += n
@@ -194,6 +194,7 @@ func (s *socket) hand() (kick bool, err error) {
 		waiting = append(waiting, c)
 	}
 	s.charged.Add(-int64(freed))
+	s.notFull()
 	if s.crowded.Load() { // after the line above: who waits must see it
 		s.mu.Lock()
 		s.makeRoom()

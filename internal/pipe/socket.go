@@ -49,9 +49,13 @@ type socket struct {
 	ended   chan struct{}  // closed when all calls of a failed socket are resolved
 	doWrite func(fd uintptr) bool
 	doPeek  func(fd uintptr)
+	doRead  func(fd uintptr) bool
 
 	// Owned by whoever has the role of the reader.
 	in         []byte
+	wantRead   int // size of the buffer that a waiting reader has given back
+	got        int // of doRead
+	gotErr     error
 	begin, end int
 	frames     []arrived
 	popped     []*Call
@@ -114,6 +118,8 @@ type socket struct {
 	// Atomics.
 	charged atomic.Int64  // memory of the calls in the table; added under mu, taken off by readers
 	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
+	refused atomic.Uint64 // calls turned away; written by callers
+	full    atomic.Bool   // nobody need ask for room; set under mu, cleared by whoever ends calls
 	crowded atomic.Bool   // somebody waits for room; written under mu
 
 	// Owned by the sweeper.
@@ -184,10 +190,26 @@ func (s *socket) makeRoom() {
 }
 
 // refuse counts calls that were turned away.
-func (s *socket) refuse(n int) {
-	s.mu.Lock()
-	s.counts.Refused += uint64(n)
-	s.mu.Unlock()
+func (s *socket) refuse(n int) { s.refused.Add(uint64(n)) }
+
+// noteFull lets callers be turned away without the lock, for which 10,000 of
+// them would queue longer than for a reply. Under mu. Room that was made
+// meanwhile, without the lock, is seen by the second look or clears the flag.
+func (s *socket) noteFull() {
+	if s.admit(1, callCost) {
+		return // a smaller call fits
+	}
+	s.full.Store(true)
+	if s.admit(1, callCost) {
+		s.full.Store(false)
+	}
+}
+
+// notFull is called after calls have ended.
+func (s *socket) notFull() {
+	if s.full.Load() {
+		s.full.Store(false)
+	}
 }
 
 // submit queues calls, all or none, contiguously. With canRead the submitter
@@ -201,6 +223,9 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		// Nothing that can be read tells of the end of a call without a reply.
 		canRead = canRead && !c.OneWay
 	}
+	if s.full.Load() && !cs[0].ping {
+		return false, errFull
+	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -208,6 +233,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	}
 	// A ping must get through above all when the server answers nothing.
 	if !s.admit(len(cs), charge) && !cs[0].ping {
+		s.noteFull()
 		s.mu.Unlock()
 		return false, errFull
 	}
@@ -316,6 +342,7 @@ func (s *socket) fail(cause error) {
 		return
 	}
 	s.closed, s.cause = true, cause
+	s.full.Store(false) // callers shall find the next socket
 	inWrite, handed, writer := s.inWrite, s.handed, s.writerDone
 	if s.room != nil {
 		close(s.room)

@@ -101,6 +101,7 @@ func (s *socket) snapshotCounts() counts {
 	defer s.mu.Unlock()
 	counts := s.counts
 	counts.Reads = s.reads.Load()
+	counts.Refused = s.refused.Load()
 	return counts
 }
 
