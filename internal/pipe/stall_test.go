@@ -1,0 +1,320 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// slack is what a loaded machine may add to a time that is measured.
+const slack = 50 * time.Millisecond
+
+// A silent server is noticed within 1.2 times the stall time-out, whatever the
+// socket did before.
+func TestStallIsNoticedInTime(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		const stall = 300 * time.Millisecond
+		silent := make(chan struct{})
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
+			select {
+			case <-silent:
+			default:
+				r.reply(r.body)
+			}
+		}})
+		var stalled events
+		e := s.engine(func(c *Config) {
+			c.StallTimeout, c.OnEvent, c.choices.SoloAfter = stall, stalled.add, 5
+		})
+		for i := range 20 {
+			if err := s.ask(t.Context(), e, fmt.Sprint("r", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(70 * time.Millisecond) // not a multiple of the sweeper's pace
+		close(silent)
+		began := time.Now()
+		err := s.ask(t.Context(), e, "rx")
+		took := time.Since(began)
+		t.Logf("noticed after %.3f of the time-out", float64(took)/float64(stall))
+		if !errors.Is(err, ErrStalled) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+			t.Errorf("a stalled call: %v", err)
+		}
+		if took < stall-5*time.Millisecond || took > stall*12/10+slack {
+			t.Errorf("noticed after %v, expected %v to 1.2 times that", took, stall)
+		}
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if !strings.Contains(stalled.kinds(), "disconnected") {
+				return errors.New("no event")
+			}
+			return nil
+		})
+		stalled.mu.Lock()
+		defer stalled.mu.Unlock()
+		for _, ev := range stalled.all {
+			if ev.Stalled != (ev.Kind == Disconnected) {
+				t.Errorf("%+v", ev)
+			}
+		}
+		if v := e.Snapshot(); v.Stalls != 1 || tickets != (v.Pings > 0) {
+			t.Errorf("%d stalls, %d pings", v.Stalls, v.Pings)
+		}
+	})
+}
+
+// Silence counts from the last byte: a server that answers slowly but goes on is
+// not stalled, nor one that sends a long reply little by little.
+func TestSlowIsNotStalled(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		const stall = 120 * time.Millisecond
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
+			for _, b := range r.frame(r.body) {
+				time.Sleep(stall / 8)
+				r.peer.send([]byte{b})
+			}
+		}})
+		e := s.engine(func(c *Config) { c.StallTimeout = stall })
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() {
+				if err := s.ask(context.Background(), e, fmt.Sprint("rlong", i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if v := e.Snapshot(); v.Stalls+v.Reconnects != 0 {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// A call that says it is slow gives the server that time, and no more; the next
+// one has none.
+func TestSlowFor(t *testing.T) {
+	testkit.NoLeaks(t)
+	const stall, slow = 100 * time.Millisecond, 200 * time.Millisecond
+	s := startToy(t, &toyServer{handle: func(r toyRequest) {
+		if r.body == "rslow" {
+			time.Sleep(slow)
+			r.reply(r.body)
+		}
+	}})
+	e := s.engine(func(c *Config) { c.StallTimeout = stall })
+	try := func(body string, slowFor time.Duration) (time.Duration, error) {
+		c := s.newCall(e, body)
+		defer c.Release()
+		c.SlowFor = slowFor
+		began := time.Now()
+		err := e.Do(t.Context(), c)
+		return time.Since(began), err
+	}
+	if _, err := try("rslow", slow); err != nil {
+		t.Errorf("a call that said it is slow: %v", err)
+	}
+	if took, err := try("rnever", slow); !errors.Is(err, ErrStalled) || took < stall+slow-5*time.Millisecond || took > (stall+slow)*12/10+slack {
+		t.Errorf("a slow call without an answer: %v after %v", err, took)
+	}
+	if took, err := try("rnever", 0); !errors.Is(err, ErrStalled) || took > stall*12/10+slack {
+		t.Errorf("the next call without an answer: %v after %v", err, took)
+	}
+	never := s.engine(func(c *Config) { c.StallTimeout, c.Timeout = -1, 250*time.Millisecond })
+	if err := s.ask(t.Context(), never, "rnever"); errors.Is(err, ErrStalled) {
+		t.Errorf("without a stall time-out: %v", err)
+	}
+}
+
+// A slow call that is dropped before it is written takes its time with it.
+func TestSlowForOfADroppedCall(t *testing.T) {
+	testkit.NoLeaks(t)
+	k := startKeeping(t, "", false)
+	e := k.engine(func(c *Config) { oneFactor(c); c.StallTimeout = 100 * time.Millisecond })
+	held := k.outstanding(e, 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := k.newCall(e, "rgone")
+	gone.SlowFor = time.Hour
+	if err := e.Start(ctx, gone); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := gone.Wait(); slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("the slow call: %v", err)
+	}
+	gone.Release()
+	k.answer()
+	held()
+	began := time.Now()
+	if err := k.ask(t.Context(), e, "rnever"); !errors.Is(err, ErrStalled) || time.Since(began) > 120*time.Millisecond+slack {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+// With tickets a slow call may be silent for ever, if pings are answered.
+func TestPingsKeepASlowTicketAlive(t *testing.T) {
+	testkit.NoLeaks(t)
+	const stall = 60 * time.Millisecond
+	var mu sync.Mutex
+	var slow toyRequest
+	pings, deaf := 0, false
+	s := startToy(t, &toyServer{tickets: true, handle: func(r toyRequest) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.body != "r!ping" {
+			slow = r
+		} else if pings++; !deaf {
+			r.reply(r.body)
+		}
+	}})
+	// As full as it can be: a ping gets through all the same.
+	e := s.engine(func(c *Config) { c.StallTimeout, c.MaxCalls = stall, 1 })
+	ended := make(chan error, 1)
+	go func() { ended <- s.ask(context.Background(), e, "rslow") }()
+	select {
+	case err := <-ended:
+		t.Fatalf("the slow call ended: %v", err)
+	case <-time.After(6 * stall):
+	}
+	mu.Lock()
+	if pings < 4 {
+		t.Errorf("%d pings", pings)
+	}
+	slow.reply("rslow")
+	mu.Unlock()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	deaf = true
+	mu.Unlock()
+	began := time.Now()
+	if err := s.ask(t.Context(), e, "rslow"); !errors.Is(err, ErrStalled) || time.Since(began) > stall*12/10+slack {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	if v := e.Snapshot(); v.Stalls != 1 {
+		t.Errorf("%d stalls", v.Stalls)
+	}
+	balanced(t, e)
+}
+
+func TestIdlePing(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		var mu sync.Mutex
+		pings, deaf := 0, false
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.body == "r!ping" {
+				pings++
+			}
+			if !deaf {
+				r.reply(r.body)
+			}
+		}})
+		e := s.engine(func(c *Config) {
+			c.IdlePing, c.StallTimeout, c.choices.SoloAfter = 20*time.Millisecond, 40*time.Millisecond, 2
+		})
+		for range 5 {
+			if err := s.ask(t.Context(), e, "rx"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		testkit.Eventually(t, 5*time.Second, func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if pings < 3 {
+				return fmt.Errorf("%d pings", pings)
+			}
+			return nil
+		})
+		if v := e.Snapshot(); v.Stalls+v.Reconnects != 0 || v.Pings < 3 {
+			t.Errorf("%+v", v)
+		}
+		mu.Lock()
+		deaf = true
+		mu.Unlock()
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if v := e.Snapshot(); v.Stalls == 0 {
+				return errors.New("a server that answers no ping is not noticed")
+			}
+			return nil
+		})
+	})
+}
+
+// An idle engine rests: it is not woken more than twice a second.
+func TestIdleEngineRests(t *testing.T) {
+	e := &Engine{cfg: Config{}.withDefaults()}
+	if got := e.rest(true); got < 500*time.Millisecond {
+		t.Errorf("an idle engine wakes every %v", got)
+	}
+	if got := e.rest(false); got > 5*time.Second/12 {
+		t.Errorf("stalls are looked for every %v", got)
+	}
+}
+
+// 800 slow calls with tickets, and one quick one after the other beside them:
+// none of these waits for a slow one.
+func TestQuickCallsBesideSlowOnes(t *testing.T) {
+	testkit.NoLeaks(t)
+	for _, network := range []string{"", "tcp"} {
+		var mu sync.Mutex
+		var slow []toyRequest
+		s := startToy(t, &toyServer{tickets: true, network: network, handle: func(r toyRequest) {
+			if !strings.HasPrefix(r.body, "rslow") {
+				r.reply(r.body)
+				return
+			}
+			mu.Lock()
+			slow = append(slow, r)
+			mu.Unlock()
+		}})
+		e := s.engine(nil)
+		var wg sync.WaitGroup
+		for i := range 800 {
+			wg.Go(func() {
+				if err := s.ask(context.Background(), e, fmt.Sprint("rslow", i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		testkit.Eventually(t, 10*time.Second, func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(slow) < 800 {
+				return fmt.Errorf("%d slow calls have arrived", len(slow))
+			}
+			return nil
+		})
+		var took latencies
+		for i := range 200 {
+			began := time.Now()
+			if err := s.ask(t.Context(), e, fmt.Sprint("rquick", i)); err != nil {
+				t.Fatal(err)
+			}
+			took = append(took, time.Since(began))
+			if i%50 == 0 {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		took.judge(t, "a quick call beside 800 slow ones")
+		v := e.Snapshot()
+		t.Logf("round trip %v, %d writes by the sweeper", v.RoundTrip, v.Aged)
+		if most := 4*v.RoundTrip + 2*time.Millisecond + 10*time.Millisecond; took[len(took)*9/10] > most {
+			t.Errorf("90 %% of them took up to %v, expected %v", took[len(took)*9/10], most)
+		}
+		mu.Lock()
+		for _, r := range slow {
+			r.reply(r.body)
+		}
+		mu.Unlock()
+		wg.Wait()
+		balanced(t, e)
+	}
+}
