@@ -1,0 +1,185 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// overload is a million calls to a server that is stopped.
+type overload struct {
+	client *redis.Client
+	cmd    redis.Command
+
+	// Atomics, written by callers and completers.
+	accepted, refused, ended, wrong atomic.Int64
+	took                            [100_000]atomic.Int64 // refused calls by their microseconds
+}
+
+// Complete implements redis.Completer.
+func (o *overload) Complete(_ redis.Reply, err error) {
+	if err != nil {
+		o.wrong.Add(1)
+	}
+	o.ended.Add(1)
+}
+
+// start makes one call and notes whether it was taken. It returns the future
+// that is to be waited for.
+func (o *overload) start(ctx context.Context, future bool) (f redis.Future, wait bool) {
+	began := time.Now()
+	var err error
+	if future {
+		f = o.client.Start(ctx, o.cmd)
+	} else {
+		err = o.client.DoFunc(ctx, o.cmd, o)
+	}
+	took := time.Since(began)
+	if err == nil { // or it is a future, which tells only when it is waited for
+		o.accepted.Add(1)
+		return f, future
+	}
+	o.refused.Add(1)
+	if slipstream.OutcomeOf(err) != slipstream.Overloaded {
+		o.wrong.Add(1)
+	}
+	o.took[min(int(took/time.Microsecond), len(o.took)-1)].Add(1)
+	return f, false
+}
+
+// percentile returns what a share of p of the refused calls did not exceed.
+func (o *overload) percentile(p float64) time.Duration {
+	want, sum := int64(p*float64(o.refused.Load())), int64(0)
+	for i := range o.took {
+		if sum += o.took[i].Load(); sum > want {
+			return time.Duration(i+1) * time.Microsecond
+		}
+	}
+	return 0
+}
+
+// heapInUse returns the memory of what is alive, and of the gaps between, and
+// that of stacks.
+func heapInUse() (heap, stacks int64) {
+	for range 3 { // pools give up what they hold after two
+		runtime.GC()
+	}
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() + samples[1].Value.Uint64()), int64(samples[2].Value.Uint64())
+}
+
+// Ten thousand goroutines submit a million calls to a stopped server. Memory
+// stays within the bound, what does not fit is refused at once, whoever gives up
+// returns at once, and when the server goes on every call that was taken ends.
+func TestFaultOverload(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := testkit.StartRedis(t)
+	for _, c := range []struct {
+		name    string
+		futures bool
+		size    int // of the value that is set
+	}{{"completers", false, 16}, {"futures", true, 16}, {"completers, 1 KiB", false, 1 << 10}} {
+		t.Run(c.name, func(t *testing.T) {
+			const callers, calls, bound = 10_000, 1_000_000, 64 << 20
+			client := connect(t, redis.Options{Addr: server.Addr, MaxCalls: 2 * calls, MaxBytes: bound, StallTimeout: -1, Retries: -1})
+			o := &overload{client: client, cmd: redis.Cmd("SET", "k", text("k", 0, c.size))}
+			must(t, client.Set(t.Context(), "k", text("k", 0, c.size)))
+			must(t, server.Signal(syscall.SIGSTOP))
+			before, _ := heapInUse()
+			// Calls with a context, which are to be cancelled when all is full.
+			ctx, cancel := context.WithCancel(t.Context())
+			waiters := make([]time.Duration, 64)
+			var cancelled time.Time
+			var waiting sync.WaitGroup
+			for i := range waiters {
+				waiting.Go(func() {
+					_, _, err := client.Get(ctx, "k")
+					waiters[i] = time.Since(cancelled)
+					if !errors.Is(err, context.Canceled) {
+						t.Errorf("%v, expected that the context was cancelled", err)
+					}
+				})
+			}
+			resume := make(chan struct{})
+			var submitting, all sync.WaitGroup
+			for range callers {
+				submitting.Add(1)
+				all.Go(func() {
+					var futures []redis.Future
+					for range calls / callers {
+						if c.futures && client.Stats().Overloaded > 0 {
+							break // a future that was refused is kept by its caller
+						}
+						if f, wait := o.start(context.Background(), c.futures); wait {
+							futures = append(futures, f)
+						}
+					}
+					submitting.Done()
+					<-resume
+					for _, f := range futures {
+						if err := f.Wait(nil); err != nil && slipstream.OutcomeOf(err) != slipstream.Overloaded {
+							o.wrong.Add(1)
+						}
+						o.ended.Add(1)
+					}
+				})
+			}
+			submitting.Wait()
+			held := client.Stats()
+			late := lateness()
+			time.Sleep(20 * time.Millisecond)
+			cancelled = time.Now()
+			cancel()
+			waiting.Wait()
+			slack := late().at(0.99)
+			after, _ := heapInUse()
+			n := int64(held.Queued + held.Outstanding)
+			t.Logf("%d calls held, %d refused; %d bytes of heap for each held call, which counts %d",
+				n, held.Overloaded, (after-before)/n, held.HeldBytes/n)
+			if after-before > bound*11/10 {
+				t.Errorf("the heap grew by %.1f MiB, expected %.1f MiB at most", float64(after-before)/(1<<20), 1.1*bound/(1<<20))
+			}
+			if held.HeldBytes > bound || held.HeldBytes < bound*9/10 {
+				t.Errorf("%d bytes are held, expected nearly %d", held.HeldBytes, int64(bound))
+			}
+			took := delays(waiters)
+			took.log(t, "cancel among them")
+			if got := took.at(0.99); got > 10*time.Millisecond+slack+10*time.Millisecond {
+				t.Errorf("a cancel took %v (p99; goroutines run %v late), expected 10 ms", got, slack)
+			}
+			if !c.futures {
+				t.Logf("refused calls took %v (p50), %v (p99)", o.percentile(0.5), o.percentile(0.99))
+				if got := o.percentile(0.99); got > 500*time.Microsecond {
+					t.Errorf("refused calls took %v (p99), expected 50 µs", got)
+				}
+			}
+			must(t, server.Signal(syscall.SIGCONT))
+			close(resume)
+			all.Wait()
+			testkit.Eventually(t, 20*time.Second, func() error {
+				if s := client.Stats(); o.ended.Load() != o.accepted.Load() || s.HeldBytes != 0 {
+					return fmt.Errorf("%d of %d calls have ended, %d bytes are held", o.ended.Load(), o.accepted.Load(), s.HeldBytes)
+				}
+				return nil
+			})
+			if o.wrong.Load() != 0 {
+				t.Errorf("%d calls ended in another way than they should", o.wrong.Load())
+			}
+			if sum := o.accepted.Load() + o.refused.Load(); sum != calls && !c.futures {
+				t.Errorf("%d calls, expected %d", sum, calls)
+			}
+		})
+	}
+}
