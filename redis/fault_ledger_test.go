@@ -29,6 +29,9 @@ type ledger struct {
 	volatile bool
 	// cancels: contexts end at random, after at most this long; 0: never.
 	cancels time.Duration
+	// rest is how long a worker waits after a call that failed without being
+	// sent, so that it does not fail a hundred thousand times a second.
+	rest time.Duration
 	// lone: a worker has one call under way at a time, and waits for it.
 	lone bool
 
@@ -172,6 +175,9 @@ func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 	case e.Outcome == slipstream.Executed || strings.Contains(err.Error(), "protocol"):
 		// The server is honest: a reply of the wrong kind is another call's.
 		l.problem("%s: %v", op, err)
+	}
+	if e.Outcome == slipstream.NotSent {
+		time.Sleep(l.rest)
 	}
 	return false, e.Outcome == slipstream.MaybeExecuted
 }
