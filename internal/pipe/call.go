@@ -17,6 +17,11 @@ const (
 	// callCost is what a call is charged beside its frame: the object, its slot
 	// in the table, and its share of the reply buffers.
 	callCost = 512
+
+	// A charge is what calls take of the bounds: their number in the bits from
+	// chargeBits on, their bytes below, so that one addition reserves both.
+	chargeBits       = 40
+	oneCall    int64 = 1 << chargeBits
 )
 
 // The states of a call. While it stands in a table only the holder of the
@@ -43,8 +48,8 @@ type Call struct {
 	completer Completer
 	reply     []byte
 	err       error
-	charge    int // against MaxBytes
-	size      int // of the frame as it was submitted
+	charge    int64 // against MaxCalls and MaxBytes
+	size      int   // of the frame as it was submitted
 
 	// Frame is the encoded request. It is unchanged until Release, so that a
 	// repeated call can send it again.
@@ -131,7 +136,7 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	c.size = len(c.Frame)
 	// The frame is kept, in a buffer that may be larger, beside its copy in the
 	// socket's buffer: memory is bounded only if both count.
-	c.charge = c.size + cap(c.Frame) + callCost
+	c.charge = oneCall + int64(c.size+cap(c.Frame)+callCost)
 	c.deadline = 0
 	c.watched = false
 	if ctx.Done() != nil {

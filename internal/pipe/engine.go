@@ -19,7 +19,7 @@ type Engine struct {
 	// Immutable.
 	cfg      Config
 	epoch    time.Time
-	maxCalls int   // a socket
+	maxCalls int64 // a socket
 	maxBytes int64 // a socket
 	peers    []*peer
 	ctx      context.Context // ended by Close
@@ -43,8 +43,8 @@ func New(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
 	e := &Engine{
 		cfg: cfg, epoch: time.Now(),
-		maxCalls: max(cfg.MaxCalls/cfg.Sockets, 1),
-		maxBytes: int64(max(cfg.MaxBytes/cfg.Sockets, 1)),
+		maxCalls: int64(min(max(cfg.MaxCalls/cfg.Sockets, 1), 1<<22)),
+		maxBytes: min(int64(max(cfg.MaxBytes/cfg.Sockets, 1)), oneCall/2),
 		sweep:    make(chan struct{}, 1),
 		sockets:  make([]atomic.Pointer[socket], cfg.Sockets),
 	}
@@ -299,17 +299,17 @@ func (e *Engine) overloaded(cause error) error {
 
 // waitForRoom waits until calls have ended, or fails.
 func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
-	charge := 0
+	charge := int64(0)
 	for _, c := range cs {
 		charge += c.charge
 	}
-	if !e.cfg.WaitWhenFull || !e.mayWait(cs[0]) || len(cs) > e.maxCalls || int64(charge) > e.maxBytes {
+	if !e.cfg.WaitWhenFull || !e.mayWait(cs[0]) || !s.fits(charge) {
 		s.refuse(len(cs))
 		return e.overloaded(ErrOverloaded)
 	}
 	room := s.roomAfter()
 	s.mu.Lock()
-	fits := s.closed || s.admit(len(cs), charge)
+	fits := s.closed || s.fits(s.charged.Load()+charge) && !s.table.full(len(cs))
 	s.mu.Unlock()
 	if fits {
 		return nil

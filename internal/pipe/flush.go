@@ -164,16 +164,14 @@ func (s *socket) writeOn() {
 
 // endOneWays resolves calls without replies that have been written.
 func (s *socket) endOneWays(calls []*Call) {
+	freed := int64(0)
 	for _, c := range calls {
-		s.charged.Add(-int64(c.charge))
+		freed += c.charge
 		if c.takeOut() {
 			c.resolve()
 		}
 	}
-	s.notFull()
-	s.mu.Lock()
-	s.makeRoom()
-	s.mu.Unlock()
+	s.free(freed)
 }
 
 // take moves what is queued to the write. Under mu.
@@ -228,7 +226,7 @@ func (s *socket) cutDead() {
 		if c.SlowFor > 0 && !c.OneWay {
 			s.slowCount--
 		}
-		s.charged.Add(-int64(c.charge))
+		s.charged.Add(-c.charge)
 		c.takeOut()
 		return true
 	}
@@ -238,7 +236,6 @@ func (s *socket) cutDead() {
 	s.out.Cut(spans)
 	s.counts.NeverWritten += uint64(len(spans))
 	s.dead = 0
-	s.notFull()
 	s.slowUntil = min(s.slowUntil, s.table.tail)
 	s.renumber(s.table.eachQueued, spans)
 	s.renumber(slices.Values(s.oneWays), spans)

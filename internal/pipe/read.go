@@ -68,6 +68,16 @@ func (s *socket) adapt(n int) {
 	}
 }
 
+// trim gives back what a burst has left. The keeper, when the socket is idle.
+func (s *socket) trim() {
+	if s.begin != s.end {
+		return
+	}
+	s.bulky.Store(false)
+	s.resize(minRead)
+	s.frames, s.popped, s.quiet = nil, nil, 0
+}
+
 // resize moves what is unread to another buffer of at least n bytes.
 func (s *socket) resize(n int) {
 	b := buf.Get(max(n, s.end-s.begin))
@@ -75,6 +85,9 @@ func (s *socket) resize(n int) {
 	kept := copy(b, s.in[s.begin:s.end])
 	buf.Put(s.in[:0])
 	s.in, s.begin, s.end = b, 0, kept
+	if n > minRead {
+		s.bulky.Store(true)
+	}
 }
 
 // makeRoomFor makes the buffer ready for a message of n bytes or more, of which
@@ -177,7 +190,7 @@ func (s *socket) hand() (kick bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	freed := 0
+	freed := int64(0)
 	waiting := s.popped[:0]
 	last := len(s.frames) - 1
 	for i, c := range s.popped {
@@ -193,18 +206,15 @@ func (s *socket) hand() (kick bool, err error) {
 		}
 		waiting = append(waiting, c)
 	}
-	s.charged.Add(-int64(freed))
-	s.notFull()
-	if s.crowded.Load() { // after the line above: who waits must see it
-		s.mu.Lock()
-		s.makeRoom()
-		s.mu.Unlock()
-	}
+	s.free(freed)
 	for i, c := range waiting {
 		waiting[i] = nil
 		c.resolve()
 	}
 	clear(s.popped)
+	if cap(s.popped) > 64 && !s.bulky.Load() {
+		s.bulky.Store(true)
+	}
 	return kick, nil
 }
 
@@ -296,8 +306,12 @@ func (s *socket) kick() {
 // role to lone callers.
 func (s *socket) serve() error {
 	for {
-		err := s.readOnce()
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		switch err := s.readOnce(); {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			s.resume()
+			s.trim()
+		default:
 			return err
 		}
 		if s.lend() && !s.waitForRole() {

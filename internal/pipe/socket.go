@@ -95,7 +95,7 @@ type socket struct {
 	lone      int // lone calls in a row
 	role      role
 	reader    *Call // of roleCaller
-	stopped   bool  // the sweeper has set a read deadline to wake the reader
+	stopped   bool  // the sweeper has set a read deadline to wake who reads
 	ages      ages
 	trip      roundTrip
 	k         int
@@ -116,11 +116,11 @@ type socket struct {
 	writerDone chan struct{}
 
 	// Atomics.
-	charged atomic.Int64  // memory of the calls in the table; added under mu, taken off by readers
+	charged atomic.Int64  // charge of the calls in the table; added by callers, taken off by whoever ends them
 	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
 	refused atomic.Uint64 // calls turned away; written by callers
-	full    atomic.Bool   // nobody need ask for room; set under mu, cleared by whoever ends calls
 	crowded atomic.Bool   // somebody waits for room; written under mu
+	bulky   atomic.Bool   // the reader's memory has grown; written by the role's holder
 
 	// Owned by the sweeper.
 	watch stallWatch
@@ -160,12 +160,6 @@ func (s *socket) setFactor() {
 	}
 }
 
-// admit reports whether n more calls of charge bytes fit. Under mu.
-func (s *socket) admit(n, charge int) bool {
-	return s.table.size()+len(s.oneWays)+len(s.leaving)+n <= s.engine.maxCalls &&
-		s.charged.Load()+int64(charge) <= s.engine.maxBytes && !s.table.full(n)
-}
-
 // roomAfter returns a channel that is closed when calls have ended.
 func (s *socket) roomAfter() <-chan struct{} {
 	s.mu.Lock()
@@ -192,23 +186,31 @@ func (s *socket) makeRoom() {
 // refuse counts calls that were turned away.
 func (s *socket) refuse(n int) { s.refused.Add(uint64(n)) }
 
-// noteFull lets callers be turned away without the lock, for which 10,000 of
-// them would queue longer than for a reply. Under mu. Room that was made
-// meanwhile, without the lock, is seen by the second look or clears the flag.
-func (s *socket) noteFull() {
-	if s.admit(1, callCost) {
-		return // a smaller call fits
-	}
-	s.full.Store(true)
-	if s.admit(1, callCost) {
-		s.full.Store(false)
+// fits reports whether calls of this charge together are within the bounds.
+func (s *socket) fits(charge int64) bool {
+	return charge>>chargeBits <= s.engine.maxCalls && charge&(oneCall-1) <= s.engine.maxBytes
+}
+
+// reserve adds a charge if it fits, or in any case.
+func (s *socket) reserve(charge int64, anyway bool) bool {
+	for {
+		now := s.charged.Load()
+		if !anyway && !s.fits(now+charge) {
+			return false
+		}
+		if s.charged.CompareAndSwap(now, now+charge) {
+			return true
+		}
 	}
 }
 
-// notFull is called after calls have ended.
-func (s *socket) notFull() {
-	if s.full.Load() {
-		s.full.Store(false)
+// free takes a charge off.
+func (s *socket) free(charge int64) {
+	s.charged.Add(-charge)
+	if s.crowded.Load() { // after the line above: who waits must see it
+		s.mu.Lock()
+		s.makeRoom()
+		s.mu.Unlock()
 	}
 }
 
@@ -217,24 +219,32 @@ func (s *socket) notFull() {
 // submitter holds the role and the flag writing, and must call readSolo.
 // errGone and errFull: nothing was queued.
 func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
-	charge := 0
+	charge := int64(0)
 	for _, c := range cs {
 		charge += c.charge
 		// Nothing that can be read tells of the end of a call without a reply.
 		canRead = canRead && !c.OneWay
 	}
-	if s.full.Load() && !cs[0].ping {
-		return false, errFull
+	// Reserved before the lock, so that who is turned away need not queue for it:
+	// 10,000 callers would wait 75 ms (p99). A ping must get through above all
+	// when the server answers nothing.
+	if !s.reserve(charge, cs[0].ping) {
+		select {
+		case <-s.done:
+			return false, errGone
+		default:
+			return false, errFull
+		}
 	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
+		s.free(charge)
 		return false, errGone
 	}
-	// A ping must get through above all when the server answers nothing.
-	if !s.admit(len(cs), charge) && !cs[0].ping {
-		s.noteFull()
+	if s.table.full(len(cs)) {
 		s.mu.Unlock()
+		s.free(charge)
 		return false, errFull
 	}
 	alone := s.unused()
@@ -247,7 +257,6 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		s.crowd = crowdLasts
 	}
 	wakeSweeper := s.queue(cs)
-	s.charged.Add(int64(charge))
 	if s.role == roleFree { // so we are alone
 		s.role, s.writing = roleCaller, true
 		if canRead {
@@ -342,7 +351,6 @@ func (s *socket) fail(cause error) {
 		return
 	}
 	s.closed, s.cause = true, cause
-	s.full.Store(false) // callers shall find the next socket
 	inWrite, handed, writer := s.inWrite, s.handed, s.writerDone
 	if s.room != nil {
 		close(s.room)

@@ -141,7 +141,7 @@ func (e *Engine) Snapshot() Snapshot {
 			out.RoundTrip, out.FlushFactor = t, s.k
 		}
 		s.mu.Unlock()
-		out.HeldBytes += s.charged.Load()
+		out.HeldBytes += s.charged.Load() & (oneCall - 1)
 	}
 	out.Calls, out.Replies, out.Failed, out.Refused = sum.Calls, sum.Replies, sum.Failed, sum.Refused
 	out.Writes, out.ShortWrites, out.Yields, out.Kicks = sum.Writes, sum.ShortWrites, sum.Yields, sum.Kicks
