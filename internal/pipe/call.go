@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"context"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,7 +137,11 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	c.size = len(c.Frame)
 	// The frame is kept, in a buffer that may be larger, beside its copy in the
 	// socket's buffer: memory is bounded only if both count.
-	c.charge = oneCall + int64(c.size+cap(c.Frame)+callCost)
+	copied := c.size
+	if copied >= e.cfg.choices.LinkedFrame && copied <= buf.MaxPooled {
+		copied = 1 << bits.Len(uint(copied-1)) // a linked copy has a size class
+	}
+	c.charge = oneCall + int64(copied+cap(c.Frame)+callCost)
 	c.deadline = 0
 	c.watched = false
 	if ctx.Done() != nil {

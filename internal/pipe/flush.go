@@ -164,14 +164,12 @@ func (s *socket) writeOn() {
 
 // endOneWays resolves calls without replies that have been written.
 func (s *socket) endOneWays(calls []*Call) {
-	freed := int64(0)
 	for _, c := range calls {
-		freed += c.charge
+		s.free(c.charge) // before the end, which may submit again
 		if c.takeOut() {
 			c.resolve()
 		}
 	}
-	s.free(freed)
 }
 
 // take moves what is queued to the write. Under mu.

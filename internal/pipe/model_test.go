@@ -345,7 +345,7 @@ func TestFlushRuleUnderEveryOrder(t *testing.T) {
 	paths := 0
 	for _, l := range []modelLimits{
 		{k: 1, submits: 5},
-		{k: 2, submits: 5},
+		{k: 2, submits: 4},
 		{k: 1, submits: 4, cancels: 1},
 		{k: 3, submits: 4, sweeps: 1},
 		{k: 1, submits: 3, cancels: 2, sweeps: 1},

@@ -20,7 +20,7 @@ const slack = 50 * time.Millisecond
 // socket did before.
 func TestStallIsNoticedInTime(t *testing.T) {
 	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		const stall = 300 * time.Millisecond
+		const stall = 200 * time.Millisecond
 		silent := make(chan struct{})
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
 			select {
@@ -73,7 +73,7 @@ func TestStallIsNoticedInTime(t *testing.T) {
 // not stalled, nor one that sends a long reply little by little.
 func TestSlowIsNotStalled(t *testing.T) {
 	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		const stall = 120 * time.Millisecond
+		const stall = 80 * time.Millisecond
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
 			for _, b := range r.frame(r.body) {
 				time.Sleep(stall / 8)
@@ -84,7 +84,7 @@ func TestSlowIsNotStalled(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 2 {
 			wg.Go(func() {
-				if err := s.ask(context.Background(), e, fmt.Sprint("rlong", i)); err != nil {
+				if err := s.ask(context.Background(), e, fmt.Sprint("r", i)); err != nil {
 					t.Error(err)
 				}
 			})

@@ -273,6 +273,9 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 		w.idleSince = now
 	}
 	w.reads, w.epoch, w.calls = reads, epoch, calls
+	if s.bulky.Load() && now-w.idleSince >= e.rest(true) {
+		s.wakeKeeper()
+	}
 	stall := e.cfg.StallTimeout
 	silent := now - w.since
 	switch {
@@ -293,6 +296,17 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 	case silent >= stall+slow:
 		e.sweeping.stalls.Add(1)
 		s.fail(ErrStalled)
+	}
+}
+
+// wakeKeeper lets the keeper of an idle socket give back what a burst has left:
+// it holds its buffer while it waits for the server.
+func (s *socket) wakeKeeper() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.role == roleKeeper && s.unused() && !s.closed && !s.stopped {
+		s.stopped = true
+		s.conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 

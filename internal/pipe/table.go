@@ -29,8 +29,12 @@ type slot struct {
 	generation uint32
 }
 
-// keptSlots are the slots that shrink leaves.
-const keptSlots = 256
+// keptSlots are the slots that shrink leaves, keptCalls the entries of lists: 3 KiB
+// of the 24 that an idle connection may take.
+const (
+	keptSlots = 64
+	keptCalls = 128
+)
 
 // A ticket has 20 bits of slot and 12 of generation.
 const (
@@ -234,10 +238,10 @@ func (t *table) shrink() {
 	if t.size() > 0 {
 		return
 	}
-	if len(t.ring) > 1024 {
+	if len(t.ring) > keptCalls {
 		t.ring = nil
 	}
-	if cap(t.queued) > 1024 {
+	if cap(t.queued) > keptCalls {
 		t.queued = nil
 	}
 	// Nothing is under way, so no ticket is awaited. The slots that stay keep

@@ -1,0 +1,307 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// heapInUse is what the heap holds after a collection.
+func heapInUse() (heap, stacks int64) {
+	// Twice, because the first only moves what pools hold to their victims.
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse), int64(m.StackInuse)
+}
+
+func memoryInUse() int64 {
+	heap, stacks := heapInUse()
+	return heap + stacks
+}
+
+// 10,000 goroutines submit to a peer that never answers and does not even read:
+// what the engine holds stays within its bound, and what it refuses, it refuses
+// at once.
+func TestMemoryIsBounded(t *testing.T) {
+	testkit.NoLeaks(t)
+	const bound = 16 << 20
+	for i, size := range []int{16, 1000, 40_000} {
+		stop := make(chan struct{})
+		s := startToy(t, &toyServer{tickets: i%2 == 0, network: "tcp", handle: func(toyRequest) { <-stop }})
+		e := s.engine(func(c *Config) { c.MaxBytes, c.MaxCalls, c.StallTimeout = bound, 1<<20, -1 })
+		flood(t, s, e, "r"+strings.Repeat("x", size), bound)
+		close(stop)
+		e.Close()
+	}
+}
+
+func flood(t *testing.T, s *toyServer, e *Engine, body string, bound int64) {
+	const callers, each = 10_000, 10
+	if err := warmUp(s, e); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	var wg, tried sync.WaitGroup
+	var refused, ended atomic.Int64
+	release := completerFunc(func(c *Call) { ended.Add(1); c.Release() })
+	took := make([]time.Duration, callers*each)
+	// The goroutines wait before and after, so that they count in neither figure.
+	begin, end := make(chan struct{}), make(chan struct{})
+	for g := range callers {
+		tried.Add(1)
+		wg.Go(func() {
+			<-begin
+			for i := range each {
+				c := s.newCall(e, body)
+				began := time.Now()
+				if err := e.StartFunc(context.Background(), c, release); err != nil {
+					took[g*each+i] = time.Since(began)
+					if slipstream.OutcomeOf(err) != slipstream.Overloaded {
+						t.Error(err)
+					}
+					refused.Add(1)
+					c.Release()
+				}
+			}
+			tried.Done()
+			<-end
+		})
+	}
+	before, _ := heapInUse()
+	close(begin)
+	tried.Wait()
+	after, _ := heapInUse()
+	close(end)
+	wg.Wait()
+	v := e.Snapshot()
+	t.Logf("%d bytes a request: %d calls charged %d of %d, the heap grew by %d; %d refused",
+		len(body), v.Queued+v.Outstanding, v.HeldBytes, bound, after-before, refused.Load())
+	if v.HeldBytes > bound || after-before > bound*11/10 {
+		t.Errorf("the bound of %d bytes is passed: charged %d, grown by %d", bound, v.HeldBytes, after-before)
+	}
+	took = slices.DeleteFunc(took, func(d time.Duration) bool { return d == 0 })
+	if slices.Sort(took); len(took) == 0 {
+		t.Fatal("nothing was refused")
+	}
+	t.Logf("a refusal: p50 %v, p99 %v", took[len(took)/2], took[len(took)*99/100])
+	if took[len(took)/2] > 50*time.Microsecond {
+		t.Errorf("half the refusals took more than %v", took[len(took)/2])
+	}
+	e.Close()
+	if got := ended.Load(); got != int64(callers*each)-refused.Load() {
+		t.Errorf("%d of %d calls have ended", got, int64(callers*each)-refused.Load())
+	}
+}
+
+func warmUp(s *toyServer, e *Engine) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	return s.ask(ctx, e, "rwarm")
+}
+
+// An idle connection takes less than 24 KiB, when it is new and after a burst.
+func TestIdleConnectionsAreSmall(t *testing.T) {
+	testkit.NoLeaks(t)
+	const connections, limit = 300, 24 << 10
+	for _, tickets := range []bool{false, true} {
+		peers := startSmallServer(t)
+		before := memoryInUse()
+		var engines []*Engine
+		var p Protocol = toyFIFO{}
+		if tickets {
+			p = toyTickets{}
+		}
+		cfg := Config{Protocol: p, StallTimeout: time.Second, Dial: func(ctx context.Context) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", peers.addr)
+		}}
+		for range connections {
+			e := New(cfg)
+			engines = append(engines, e)
+			defer e.Close()
+		}
+		for _, e := range engines {
+			if err := e.Connect(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		judge := func(what string) {
+			t.Helper()
+			each := (memoryInUse() - before) / connections
+			t.Logf("tickets %v: an idle connection %s takes %d bytes", tickets, what, each)
+			if each > limit {
+				t.Errorf("an idle connection %s takes %d bytes, expected less than %d", what, each, limit)
+			}
+		}
+		judge("that is new")
+		s := &toyServer{t: t, tickets: tickets}
+		for _, e := range engines {
+			burst(t, s, e)
+		}
+		time.Sleep(time.Second)
+		testkit.Eventually(t, 10*time.Second, func() error {
+			if each := (memoryInUse() - before) / connections; each > limit {
+				return fmt.Errorf("%d bytes", each)
+			}
+			return nil
+		})
+		judge("after a burst")
+		for _, e := range engines {
+			if err := s.ask(t.Context(), e, "rstill there"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// burst makes calls with many and with large requests and replies.
+func burst(t *testing.T, s *toyServer, e *Engine) {
+	var cs []*Call
+	for i := range 2_000 {
+		n := 10
+		if i%100 == 0 {
+			n = 20_000
+		}
+		cs = append(cs, s.newCall(e, "r"+strings.Repeat("x", n)))
+	}
+	if err := e.DoAll(t.Context(), cs); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cs {
+		c.Release()
+	}
+}
+
+// smallServer echoes with one goroutine and one small buffer a connection, so
+// that little of what is measured is its own.
+type smallServer struct{ addr string }
+
+func startSmallServer(t *testing.T) *smallServer {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	large := sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
+					return
+				}
+				c.Write([]byte("ok"))
+				small := make([]byte, 256)
+				for {
+					n, err := c.Read(small)
+					if err != nil {
+						return
+					}
+					if _, err := c.Write(small[:n]); err != nil {
+						return
+					}
+					for full := n == len(small); full; { // a burst
+						b := large.Get().(*[]byte)
+						if n, err = c.Read(*b); err == nil {
+							_, err = c.Write((*b)[:n])
+						}
+						full = n == len(*b)
+						large.Put(b)
+						if err != nil {
+							return
+						}
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	return &smallServer{addr: l.Addr().String()}
+}
+
+// A call allocates nothing in the steady state.
+func TestCallsAllocateNothing(t *testing.T) {
+	testkit.NoLeaks(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // pools are emptied by the collector
+	for _, tickets := range []bool{false, true} {
+		for _, network := range []string{"tcp", "unix"} {
+			// The server's allocations would count too.
+			s := &toyServer{t: t, tickets: tickets}
+			e := testEngine(t, s.protocol(), echoServer(t), nil)
+			later, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			for name, ctx := range map[string]context.Context{"background": context.Background(), "deadline": later} {
+				body := "r0123456789012345"
+				once := func() {
+					c := s.newCall(e, body)
+					if err := e.Do(ctx, c); err != nil {
+						t.Fatal(err)
+					}
+					c.Release()
+				}
+				for range 500 {
+					once()
+				}
+				if n := testing.AllocsPerRun(2000, once); n != 0 && !raceEnabled {
+					t.Errorf("tickets %v, %s, %s: %v allocations a call", tickets, network, name, n)
+				}
+			}
+			e.Close()
+		}
+	}
+}
+
+// Nor among many: the ring, the lists and the buffers stay.
+func TestCrowdAllocatesLittle(t *testing.T) {
+	testkit.NoLeaks(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for _, tickets := range []bool{false, true} {
+		s := &toyServer{t: t, tickets: tickets}
+		e := testEngine(t, s.protocol(), echoServer(t), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		crowd := func(n int) {
+			var wg sync.WaitGroup
+			for range 64 {
+				wg.Go(func() {
+					for range n {
+						c := s.newCall(e, "r0123456789")
+						if err := e.Do(ctx, c); err != nil {
+							t.Error(err)
+						}
+						c.Release()
+					}
+				})
+			}
+			wg.Wait()
+		}
+		crowd(200)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		const each = 500
+		crowd(each)
+		runtime.ReadMemStats(&after)
+		if n := float64(after.Mallocs-before.Mallocs) / (64 * each); n > 0.05 && !raceEnabled {
+			t.Errorf("tickets %v: %.3f allocations a call", tickets, n)
+		}
+		e.Close()
+	}
+}
