@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,21 +18,32 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// counter judges INCR of one key: the server's number says how often it was
-// executed, and must lie between the calls that succeeded and those together
-// with the ones that may have been executed.
+// counter judges INCR. Half of the calls share a key: its number says how often
+// they were executed, and must lie between the calls that succeeded and those
+// together with the ones that may have been executed. The others have a key
+// each, which must never get beyond 1.
 type counter struct {
 	client *redis.Client
 
 	// Atomics, written by workers.
-	successes, maybes, never, refused atomic.Int64
+	successes, maybes, never, refused atomic.Int64 // of the shared key
+	keys                              atomic.Int64
 
 	mu       sync.Mutex
-	returned map[int64]bool // guarded by mu
-	problems []string       // guarded by mu
+	returned map[int64]bool                // guarded by mu; by calls of the shared key
+	own      map[string]slipstream.Outcome // guarded by mu; ends of calls with their own key
+	problems []string                      // guarded by mu
 }
 
 const counterKey = "counter"
+
+// key returns what the next call shall increment.
+func (k *counter) key(r *rand.Rand) string {
+	if r.IntN(2) == 0 {
+		return counterKey
+	}
+	return fmt.Sprintf("own:%d", k.keys.Add(1))
+}
 
 func (k *counter) problem(format string, args ...any) {
 	k.mu.Lock()
@@ -40,7 +52,11 @@ func (k *counter) problem(format string, args ...any) {
 }
 
 // note takes down the end of one INCR.
-func (k *counter) note(n int64, err error) {
+func (k *counter) note(key string, n int64, err error) {
+	if key != counterKey {
+		k.noteOwn(key, n, err)
+		return
+	}
 	switch outcome := slipstream.OutcomeOf(err); {
 	case err == nil:
 		k.successes.Add(1)
@@ -62,9 +78,55 @@ func (k *counter) note(n int64, err error) {
 	}
 }
 
+func (k *counter) noteOwn(key string, n int64, err error) {
+	outcome := slipstream.Executed
+	if err != nil {
+		outcome = slipstream.OutcomeOf(err)
+	}
+	if err == nil && n != 1 || err != nil && outcome == slipstream.Executed {
+		k.problem("INCR %s gave %d, %v", key, n, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.own[key] = outcome
+}
+
+// judgeOwn compares the keys of single calls with how these ended.
+func (k *counter) judgeOwn(t testing.TB, c *redis.Client) {
+	var keys []string
+	for key := range k.own {
+		keys = append(keys, key)
+	}
+	executed, doubtful := 0, 0
+	for some := range slices.Chunk(keys, 1000) {
+		items, err := c.MGet(t.Context(), some...)
+		must(t, err)
+		for i, item := range items {
+			outcome := k.own[some[i]]
+			switch {
+			case item.Found && item.Value != "1":
+				t.Errorf("a call that ended as %v was executed %s times", outcome, item.Value)
+			case item.Found != (outcome == slipstream.Executed) && outcome != slipstream.MaybeExecuted:
+				t.Errorf("a call ended as %v, that it was executed is %v", outcome, item.Found)
+			case outcome == slipstream.MaybeExecuted:
+				doubtful++
+			}
+			if item.Found {
+				executed++
+			}
+		}
+	}
+	t.Logf("of %d calls with keys of their own %d were executed, %d may have been", len(keys), executed, doubtful)
+}
+
 // step increments in one of the styles.
 func (k *counter) step(ctx context.Context, r *rand.Rand) {
-	incr := redis.Cmd("INCR", counterKey)
+	var keys [3]string
+	var cmds [3]redis.Command
+	for i := range keys {
+		keys[i] = k.key(r)
+		cmds[i] = redis.Cmd("INCR", keys[i])
+	}
 	if r.IntN(4) == 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(r.Int64N(int64(20*time.Millisecond))))
@@ -73,39 +135,40 @@ func (k *counter) step(ctx context.Context, r *rand.Rand) {
 	var n [3]int64
 	switch r.IntN(5) {
 	case 0:
-		k.note(k.client.Incr(ctx, counterKey))
+		n, err := k.client.Incr(ctx, keys[0])
+		k.note(keys[0], n, err)
 	case 1:
-		err := k.client.Do(ctx, &n[0], incr)
-		k.note(n[0], err)
+		err := k.client.Do(ctx, &n[0], cmds[0])
+		k.note(keys[0], n[0], err)
 	case 2:
 		var futures [3]redis.Future
 		for i := range futures {
-			futures[i] = k.client.Start(ctx, incr)
+			futures[i] = k.client.Start(ctx, cmds[i])
 		}
 		for i, f := range futures {
 			err := f.Wait(&n[i])
-			k.note(n[i], err)
+			k.note(keys[i], n[i], err)
 		}
 	case 3:
 		var b redis.Batch
 		for i := range n {
-			b.Add(&n[i], incr)
+			b.Add(&n[i], cmds[i])
 		}
 		k.client.DoBatch(ctx, &b)
 		for i := range n {
-			k.note(n[i], b.Err(i))
+			k.note(keys[i], n[i], b.Err(i))
 		}
 	case 4:
 		done := make(chan struct{})
-		err := k.client.DoFunc(ctx, incr, completerFunc(func(reply redis.Reply, err error) {
+		err := k.client.DoFunc(ctx, cmds[0], completerFunc(func(reply redis.Reply, err error) {
 			defer close(done)
 			if err == nil {
 				n[0], err = reply.Int()
 			}
-			k.note(n[0], err)
+			k.note(keys[0], n[0], err)
 		}))
 		if err != nil {
-			k.note(0, err)
+			k.note(keys[0], 0, err)
 			return
 		}
 		<-done
@@ -115,7 +178,7 @@ func (k *counter) step(ctx context.Context, r *rand.Rand) {
 // run increments with several workers while chaos goes on, and judges.
 func (k *counter) run(t testing.TB, seed uint64, direct string, chaos func()) {
 	t.Helper()
-	k.returned = make(map[int64]bool)
+	k.returned, k.own = make(map[int64]bool), make(map[string]slipstream.Outcome)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var over atomic.Bool
@@ -158,6 +221,7 @@ func (k *counter) run(t testing.TB, seed uint64, direct string, chaos func()) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.judgeOwn(t, c)
 	for n := range k.returned {
 		if n < 1 || n > executed {
 			t.Errorf("a call got %d, the counter stands at %d", n, executed)
