@@ -63,8 +63,9 @@ type Options struct {
 	WaitWhenFull bool
 	// MaxCalls bounds the calls queued and under way. 0: 65,536.
 	MaxCalls int
-	// MaxBytes bounds the memory of requests queued and under way, in bytes;
-	// every call counts 512 beside its request. 0: 64 MiB.
+	// MaxBytes bounds the memory of calls queued and under way, in bytes: every
+	// call counts its request twice, because it is copied, and 640 beside.
+	// 0: 64 MiB.
 	MaxBytes int
 	// Backoff is the first pause between attempts to connect and between
 	// repetitions of a call; it doubles and is jittered. 0: 20 ms. MaxBackoff

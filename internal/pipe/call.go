@@ -17,7 +17,7 @@ const (
 	keptFrame = 1 << 10
 	// callCost is what a call is charged beside its frame: the object, its slot
 	// in the table, and its share of the reply buffers.
-	callCost = 512
+	callCost = 640
 
 	// A charge is what calls take of the bounds: their number in the bits from
 	// chargeBits on, their bytes below, so that one addition reserves both.
