@@ -94,10 +94,11 @@ func TestFaultOverload(t *testing.T) {
 		name    string
 		futures bool
 		size    int // of the value that is set
-	}{{"completers", false, 16}, {"futures", true, 16}, {"completers, 1 KiB", false, 1 << 10}} {
+		calls   int
+	}{{"completers", false, 16, 1_000_000}, {"futures", true, 16, 1_000_000}, {"completers, 1 KiB", false, 1 << 10, 200_000}} {
 		t.Run(c.name, func(t *testing.T) {
-			const callers, calls, bound = 10_000, 1_000_000, 64 << 20
-			client := connect(t, redis.Options{Addr: server.Addr, MaxCalls: 2 * calls, MaxBytes: bound, StallTimeout: -1, Retries: -1})
+			const callers, bound = 10_000, 64 << 20
+			client := connect(t, redis.Options{Addr: server.Addr, MaxCalls: 2 * c.calls, MaxBytes: bound, StallTimeout: -1, Retries: -1})
 			o := &overload{client: client, cmd: redis.Cmd("SET", "k", text("k", 0, c.size))}
 			must(t, client.Set(t.Context(), "k", text("k", 0, c.size)))
 			must(t, server.Signal(syscall.SIGSTOP))
@@ -122,7 +123,7 @@ func TestFaultOverload(t *testing.T) {
 				submitting.Add(1)
 				all.Go(func() {
 					var futures []redis.Future
-					for range calls / callers {
+					for range c.calls / callers {
 						if c.futures && client.Stats().Overloaded > 0 {
 							break // a future that was refused is kept by its caller
 						}
@@ -181,8 +182,8 @@ func TestFaultOverload(t *testing.T) {
 			if o.wrong.Load() != 0 {
 				t.Errorf("%d calls ended in another way than they should", o.wrong.Load())
 			}
-			if sum := o.accepted.Load() + o.refused.Load(); sum != calls && !c.futures {
-				t.Errorf("%d calls, expected %d", sum, calls)
+			if sum := o.accepted.Load() + o.refused.Load(); sum != int64(c.calls) && !c.futures {
+				t.Errorf("%d calls, expected %d", sum, c.calls)
 			}
 		})
 	}

@@ -104,22 +104,22 @@ func TestFaultSlowIsNotSilent(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t, "--enable-debug-command", "yes")
 	var pauses []faultproxy.Fault
-	for i := range int64(12) {
+	for i := range int64(8) {
 		pauses = append(pauses, faultproxy.Fault{After: 3000 + 100*i, Do: faultproxy.Stall, For: 60 * time.Millisecond})
 	}
 	proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{Plan: faultproxy.Always(faultproxy.Plan{Down: faultproxy.Link{Faults: pauses}})})
 	c := connect(t, redis.Options{Addr: proxy.Addr(), StallTimeout: 200 * time.Millisecond, Retries: -1})
 	must(t, c.Set(t.Context(), "k", text("k", 0, 5000)))
 	if v, _, err := c.Get(t.Context(), "k"); v != text("k", 0, 5000) || err != nil {
-		t.Errorf("a reply of 0.7 s that never rested for 0.2 s: %d bytes, %v", len(v), err)
+		t.Errorf("a reply of 0.5 s that never rested for 0.2 s: %d bytes, %v", len(v), err)
 	}
-	time.Sleep(500 * time.Millisecond) // nothing is under way
+	time.Sleep(300 * time.Millisecond) // nothing is under way
 	must(t, c.Ping(t.Context()))
 	if s := c.Stats(); s.Stalls != 0 || s.Reconnects != 0 {
 		t.Errorf("%d stalls, %d connections ended", s.Stalls, s.Reconnects)
 	}
 	// A command that says so may take longer than the stall time-out.
-	must(t, c.Do(t.Context(), nil, redis.Cmd("DEBUG", "SLEEP", "0.5")))
+	must(t, c.Do(t.Context(), nil, redis.Cmd("DEBUG", "SLEEP", "0.3")))
 }
 
 // A stopped server takes nothing: the send buffer is full and no reply comes.

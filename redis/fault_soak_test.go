@@ -18,7 +18,7 @@ func TestSoakFaults(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
 	r := testkit.Fork(seed, 0)
-	end := time.Now().Add(testkit.SoakTime(t, 3*time.Second))
+	end := time.Now().Add(testkit.SoakTime(t, 2*time.Second))
 	for round := 0; time.Now().Before(end); round++ {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			soakRound(t, rand.New(rand.NewPCG(r.Uint64(), 0)))
