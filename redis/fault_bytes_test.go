@@ -59,6 +59,9 @@ func resetAt(t *testing.T, seed uint64, server *testkit.Redis, retry bool, worke
 	if !retry {
 		o.Retries = -1
 	}
+	if workers == 8 {
+		o.Dialer = opaque
+	}
 	c := connect(t, o)
 	sizes := []int{1, 30, 100, 700}
 	if workers == 1 {
@@ -122,7 +125,11 @@ func TestFaultCancelsAtRandom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{Seed: seed, Plan: faultproxy.Always(faultproxy.Plan{Down: link})})
-			c := connect(t, redis.Options{Addr: proxy.Addr()})
+			o := redis.Options{Addr: proxy.Addr()}
+			if link.BytesPerSecond > 0 {
+				o.Dialer = opaque
+			}
+			c := connect(t, o)
 			l := newLedger(t, server.Addr, c, 1, 30, 100, 700, 5000, 40_000, 70_000, mib)
 			l.cancels = 10 * time.Millisecond
 			end := time.Now().Add(700 * time.Millisecond)

@@ -1,6 +1,8 @@
 package redis_test
 
 import (
+	"context"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -46,4 +48,14 @@ func lateness() func() delays {
 		close(stop)
 		return <-out
 	}
+}
+
+// opaque hides what a connection is, as TLS does: then the client cannot write
+// without waiting, and a goroutine of its own does.
+func opaque(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return struct{ net.Conn }{conn}, nil
 }

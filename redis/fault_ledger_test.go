@@ -176,7 +176,7 @@ func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 		// The server is honest: a reply of the wrong kind is another call's.
 		l.problem("%s: %v", op, err)
 	}
-	if e.Outcome == slipstream.NotSent {
+	if e.Outcome == slipstream.NotSent || e.Outcome == slipstream.Overloaded {
 		time.Sleep(l.rest)
 	}
 	return false, e.Outcome == slipstream.MaybeExecuted

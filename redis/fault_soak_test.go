@@ -46,8 +46,11 @@ func soakRound(t *testing.T, r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		o.Timeout = 200 * time.Millisecond
 	}
-	t.Logf("protocol %d, %d sockets, %d retries, fail fast %v, wait when full %v, %d calls, time-out %v",
-		o.Protocol, o.Sockets, o.Retries, o.FailFast, o.WaitWhenFull, o.MaxCalls, o.Timeout)
+	if r.IntN(3) == 0 {
+		o.Dialer = opaque
+	}
+	t.Logf("protocol %d, %d sockets, %d retries, fail fast %v, wait when full %v, %d calls, time-out %v, opaque %v",
+		o.Protocol, o.Sockets, o.Retries, o.FailFast, o.WaitWhenFull, o.MaxCalls, o.Timeout, o.Dialer != nil)
 	l := newLedger(t, server.Addr, connect(t, o), 1, 30, 100, 700, 40_000, 300_000)
 	l.volatile, l.cancels, l.rest = true, 50*time.Millisecond, time.Millisecond
 	var over atomic.Bool
