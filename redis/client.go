@@ -140,8 +140,8 @@ type request struct {
 
 // sharedFrame is the size from which the frame of a command is not copied into
 // the call but lent to it: the engine neither writes to a frame nor keeps one of
-// more than 1 KiB.
-const sharedFrame = 4 << 10
+// more than 1 KiB, so that each copy would be an allocation.
+const sharedFrame = 1<<10 + 1
 
 // prepare makes a call of a command.
 func (c *Client) prepare(cmd *Command) (request, error) {
