@@ -16,10 +16,10 @@ import (
 
 // Ends of a hostile case.
 const (
-	right   = ""           // the value of evilKey
-	missing = "missing"    // there is no such key, and no error
-	doubt   = "protocol"   // an error that names the protocol; the connection is closed
-	hungUp  = "connection" // was closed, or reset because requests were not read
+	right   = ""                 // the value of evilKey
+	missing = "missing"          // there is no such key, and no error
+	doubt   = "protocol"         // an error that names the protocol; the connection is closed
+	hungUp  = "(maybe executed)" // closed or reset by the server
 	silent  = "stall time-out"
 	cannot  = "reply"    // an error of decoding; the connection stays
 	late    = "deadline" // the caller's patience ended; the connection stays
