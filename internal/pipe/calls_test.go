@@ -377,7 +377,11 @@ func TestHostileReplies(t *testing.T) {
 			"no slot":            func(uint32) uint32 { return slotMask },
 		} {
 			s.hangUp()
-			answer.Store(func(r toyRequest) { r.ticket = ticket(r.ticket); r.reply(r.body) })
+			answer.Store(func(r toyRequest) {
+				right := r.frame(r.body) // in one read: it is doubted too
+				r.ticket = ticket(r.ticket)
+				r.peer.send(append(right, r.frame(r.body)...))
+			})
 			testkit.Eventually(t, 5*time.Second, func() error {
 				if err := s.ask(t.Context(), e, "rx"); !errors.Is(err, ErrUnsolicited) {
 					return fmt.Errorf("%s: %v", name, err) // it may be the connection that was hung up

@@ -474,6 +474,41 @@ func TestCancelAsTheSweeperRests(t *testing.T) {
 	}
 }
 
+// The sweeper ends its quick pace after calmSweeps rounds without a watched call,
+// and not if one came since the last round began.
+func TestSweeperRests(t *testing.T) {
+	w := newModelWorld(t, modelLimits{k: 1, big: 1 << 20, events: 1}, dice{testkit.Rand(t)})
+	s := w.socket
+	now := w.engine.now()
+	visits := func(n int) {
+		for range n {
+			now += sweepEvery
+			w.engine.visit(s, now, false)
+		}
+	}
+	w.submit(false)
+	visits(2 * calmSweeps)
+	if !s.watched {
+		t.Fatal("the sweeper rests while a call has a context")
+	}
+	w.reply(1, 0)
+	visits(calmSweeps - 1)
+	if !s.watched {
+		t.Fatal("the sweeper rests too early")
+	}
+	w.submit(false) // after the last round, and before the rest
+	s.calm()
+	if !s.watched {
+		t.Fatal("the sweeper rests without having seen a call")
+	}
+	w.reply(1, 0)
+	visits(calmSweeps + 1)
+	if s.watched {
+		t.Fatal("the sweeper does not rest")
+	}
+	w.finish()
+}
+
 func TestTimeout(t *testing.T) {
 	testkit.NoLeaks(t)
 	k := startKeeping(t, "tcp", false)
