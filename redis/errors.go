@@ -113,8 +113,8 @@ func (c *Client) executed(op string, err error) error {
 // named returns an error of the engine, which knows no commands, with the
 // command's name.
 func (c *Client) named(op string, err error) *slipstream.Error {
-	var e *slipstream.Error
-	if !errors.As(err, &e) {
+	e, ok := err.(*slipstream.Error) // as the engine's are: errors.As would allocate
+	if !ok {
 		return &slipstream.Error{Op: op, Addr: c.addr, Outcome: slipstream.OutcomeOf(err), Err: err}
 	}
 	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: e.Outcome, Err: e.Err}

@@ -27,8 +27,8 @@ type overload struct {
 	cmd    redis.Command
 
 	// Atomics, written by callers and completers.
-	accepted, refused, ended, wrong atomic.Int64
-	took                            [100_000]atomic.Int64 // refused calls by their microseconds
+	accepted, refused, ended, wrong, measured atomic.Int64
+	took                                      [100_000]atomic.Int64 // refused calls by their microseconds
 }
 
 // Complete implements redis.Completer.
@@ -42,6 +42,9 @@ func (o *overload) Complete(_ redis.Reply, err error) {
 // start makes one call and notes whether it was taken. It returns the future
 // that is to be waited for.
 func (o *overload) start(ctx context.Context, future bool) (f redis.Future, wait bool) {
+	// A call that began before the client was full may have been parked by the
+	// garbage collector, and have had 10,000 goroutines before it when it went on.
+	full := o.refused.Load() > 0
 	began := time.Now()
 	var err error
 	if future {
@@ -58,13 +61,16 @@ func (o *overload) start(ctx context.Context, future bool) (f redis.Future, wait
 	if slipstream.OutcomeOf(err) != slipstream.Overloaded {
 		o.wrong.Add(1)
 	}
-	o.took[min(int(took/time.Microsecond), len(o.took)-1)].Add(1)
+	if full {
+		o.measured.Add(1)
+		o.took[min(int(took/time.Microsecond), len(o.took)-1)].Add(1)
+	}
 	return f, false
 }
 
 // percentile returns what a share of p of the refused calls did not exceed.
 func (o *overload) percentile(p float64) time.Duration {
-	want, sum := int64(p*float64(o.refused.Load())), int64(0)
+	want, sum := int64(p*float64(o.measured.Load())), int64(0)
 	for i := range o.took {
 		if sum += o.took[i].Load(); sum > want {
 			return time.Duration(i+1) * time.Microsecond

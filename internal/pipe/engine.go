@@ -26,6 +26,9 @@ type Engine struct {
 	cancel   context.CancelFunc
 	keepers  sync.WaitGroup // keepers and the sweeper
 	sweep    chan struct{}  // capacity 1: calls with a deadline or a context came
+	// refusal is the error of every call that does not fit: one each would be
+	// garbage at the very time when there is too much of all.
+	refusal error
 
 	// Owned by the sweeper.
 	givenUp []*Call // with completers, given up by this sweep
@@ -48,6 +51,7 @@ func New(cfg Config) *Engine {
 		sweep:    make(chan struct{}, 1),
 		sockets:  make([]atomic.Pointer[socket], cfg.Sockets),
 	}
+	e.refusal = e.overloaded(ErrOverloaded)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for range cfg.Sockets {
 		p := &peer{engine: e}
@@ -305,7 +309,7 @@ func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 	}
 	if !e.cfg.WaitWhenFull || !e.mayWait(cs[0]) || !s.fits(charge) {
 		s.refuse(len(cs))
-		return e.overloaded(ErrOverloaded)
+		return e.refusal
 	}
 	room := s.roomAfter()
 	s.mu.Lock()
