@@ -216,6 +216,8 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 			err = e.waitForRoom(ctx, s, cs)
 		case errGone:
 			err = e.waitWhileGone(ctx, s, cs[0])
+		case errDraining:
+			err = e.closedError()
 		}
 		if err != nil {
 			return nil, false, err
@@ -242,10 +244,8 @@ func (e *Engine) until(ctx context.Context, deadline int64, most time.Duration) 
 
 // waitForSocket waits for a connection of peer i, or of any other that has one.
 func (e *Engine) waitForSocket(ctx context.Context, i int, c *Call) (*socket, error) {
-	for j := range e.sockets {
-		if s := e.sockets[j].Load(); s != nil {
-			return s, nil
-		}
+	if s := e.anySocket(); s != nil {
+		return s, nil
 	}
 	p := e.peers[i]
 	if e.cfg.FailFast || !e.mayWait(c) {
@@ -265,7 +265,20 @@ func (e *Engine) waitForSocket(ctx context.Context, i int, c *Call) (*socket, er
 		case <-e.ctx.Done():
 			return nil, e.closedError()
 		}
+		if s := e.anySocket(); s != nil {
+			return s, nil
+		}
 	}
+}
+
+// anySocket returns a socket that is up, nil if there is none.
+func (e *Engine) anySocket() *socket {
+	for i := range e.sockets {
+		if s := e.sockets[i].Load(); s != nil {
+			return s
+		}
+	}
+	return nil
 }
 
 // waitWhileGone waits until the keeper has noticed that s ended, so that callers
@@ -359,8 +372,9 @@ func (e *Engine) event(ev Event) {
 }
 
 // Close ends everything and waits for the engine's goroutines and for the end of
-// every call. Calls that were queued fail as Closed, written ones as MaybeExecuted. It must not be called by
-// a Completer or by OnEvent, which it would wait for.
+// every call. Calls that were queued fail as Closed, written ones as
+// MaybeExecuted. It must not be called by a Completer, OnPush or OnEvent, which
+// it would wait for.
 func (e *Engine) Close() error {
 	e.draining.Store(true)
 	e.cancel()

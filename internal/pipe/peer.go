@@ -105,6 +105,7 @@ func (p *peer) serve(ctx context.Context, s *socket) error {
 		<-writer
 	}
 	<-s.ended
+	s.awaitReader()
 	return cause
 }
 

@@ -23,6 +23,8 @@ var (
 
 	// errGone tells the engine to choose another socket: nothing was queued.
 	errGone = errors.New("socket is gone")
+	// errDraining tells the engine that it is being closed: nothing was queued.
+	errDraining = errors.New("engine is draining")
 	// errFull tells the engine that a bound was reached: nothing was queued.
 	errFull = errors.New("full")
 )
@@ -217,7 +219,7 @@ func (s *socket) free(charge int64) {
 // submit queues calls, all or none, contiguously. With canRead the submitter
 // waits for the result and may become the reader: then solo is true, the
 // submitter holds the role and the flag writing, and must call readSolo.
-// errGone and errFull: nothing was queued.
+// errGone, errFull and errDraining: nothing was queued.
 func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	charge := int64(0)
 	for _, c := range cs {
@@ -241,6 +243,11 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		s.mu.Unlock()
 		s.free(charge)
 		return false, errGone
+	}
+	if s.engine.draining.Load() && !cs[0].ping { // Shutdown has set it before it looked at our calls
+		s.mu.Unlock()
+		s.free(charge)
+		return false, errDraining
 	}
 	if s.table.full(len(cs)) {
 		s.mu.Unlock()

@@ -40,16 +40,16 @@ func (s *socket) lend() bool {
 // the role when it was free, with the flag writing. It looks first, as a lone
 // reader does: a reply that came meanwhile would be taken for the next call's.
 func (s *socket) reclaim() {
-	if err := s.look(); err != nil {
+	err := s.look()
+	if err != nil {
 		s.fail(err)
-		return
 	}
 	s.mu.Lock()
+	s.giveToKeeper()
 	if s.closed {
 		s.mu.Unlock()
 		return
 	}
-	s.giveToKeeper()
 	if reason := s.rule(); reason != NotYet {
 		s.flush(reason)
 		return
@@ -80,6 +80,7 @@ func (s *socket) giveToKeeper() {
 // readSolo writes what submit has queued and reads until the leader of the
 // caller's calls is resolved. Whoever got solo from submit.
 func (s *socket) readSolo(leader *Call) {
+	defer s.endSolo()
 	if err := s.look(); err != nil {
 		s.fail(err) // the flag stays: nothing is written to this socket any more
 		<-leader.wake
@@ -90,7 +91,6 @@ func (s *socket) readSolo(leader *Call) {
 	for {
 		select {
 		case <-leader.wake:
-			s.endSolo()
 			return
 		default:
 		}
@@ -103,6 +103,20 @@ func (s *socket) readSolo(leader *Call) {
 			<-leader.wake
 			return
 		}
+	}
+}
+
+// awaitReader waits until a lone caller has left the closed socket: it may still
+// be telling completers of replies.
+func (s *socket) awaitReader() {
+	for {
+		s.mu.Lock()
+		busy := s.role == roleCaller
+		s.mu.Unlock()
+		if !busy {
+			return
+		}
+		<-s.roleWake
 	}
 }
 
@@ -137,15 +151,12 @@ func (s *socket) resume() {
 func (s *socket) endSolo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
 	if s.stopped {
 		s.stopped = false
 		s.conn.SetReadDeadline(time.Time{})
 	}
 	s.reader = nil
-	if !s.unused() || s.begin != s.end {
+	if s.closed || !s.unused() || s.begin != s.end {
 		s.giveToKeeper()
 		return
 	}
