@@ -113,7 +113,11 @@ func (h *hostile) serve(conn net.Conn, n int) {
 			}
 			in = in[m:]
 			if n == 0 && len(words) > 1 && string(words[1]) == evilKey {
-				if _, err := conn.Write(append(out, h.script.reply...)); err != nil || !h.misbehave(conn) {
+				if _, err := conn.Write(append(out, h.script.reply...)); err != nil {
+					h.ended.Add(1)
+					return
+				}
+				if !h.misbehave(conn) {
 					return
 				}
 				out = out[:0]

@@ -192,9 +192,12 @@ func TestHostileLimits(t *testing.T) {
 				t.Errorf("%v, expected an error of the protocol", err)
 			}
 			testkit.Eventually(t, 5*time.Second, func() error { return honestCall(ctx, client, "after") })
-			if server.ended.Load() != 1 {
-				t.Error("the connection was not closed")
-			}
+			testkit.Eventually(t, 5*time.Second, func() error {
+				if server.ended.Load() != 1 {
+					return errors.New("the connection was not closed")
+				}
+				return nil
+			})
 		})
 	}
 }
