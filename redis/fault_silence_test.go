@@ -23,89 +23,99 @@ import (
 func TestFaultSilence(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
-	const stall = 300 * time.Millisecond
-	for _, c := range []struct {
-		name    string
-		callers int
-		lone    bool // the caller reads its own replies
-		within  bool // silence comes in the middle of a reply of 1 MiB
-	}{
+	for _, c := range []silenceTest{
 		{name: "one caller", callers: 1},
 		{name: "one caller that reads", callers: 1, lone: true},
 		{name: "many callers", callers: 64},
 		{name: "within a reply", callers: 1, within: true},
 		{name: "within a reply, many callers", callers: 16, within: true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{})
-			gone := make(chan redis.Event, 64)
-			client := connect(t, redis.Options{
-				Addr: proxy.Addr(), StallTimeout: stall, Retries: -1, Backoff: time.Millisecond,
-				OnEvent: func(e redis.Event) {
-					if e.Kind == redis.Disconnected {
-						gone <- e
-					}
-				},
-			})
-			must(t, client.Set(t.Context(), "large", text("large", 0, 1<<20)))
-			if c.lone {
-				for range 200 {
-					must(t, client.Ping(t.Context()))
-				}
-				if client.Stats().SoloReplies == 0 {
-					t.Error("no caller has read its own reply")
-				}
+		t.Run(c.name, func(t *testing.T) { c.run(t, server) })
+	}
+}
+
+// silenceTest is one way to meet silence.
+type silenceTest struct {
+	name    string
+	callers int
+	lone    bool // the caller reads its own replies
+	within  bool // silence comes in the middle of a reply of 1 MiB
+}
+
+func (c silenceTest) run(t *testing.T, server *testkit.Redis) {
+	const stall = 300 * time.Millisecond
+	proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{})
+	gone := make(chan redis.Event, 64)
+	client := connect(t, redis.Options{
+		Addr: proxy.Addr(), StallTimeout: stall, Retries: -1, Backoff: time.Millisecond,
+		OnEvent: func(e redis.Event) {
+			if e.Kind == redis.Disconnected {
+				gone <- e
 			}
-			if c.within {
-				proxy.Cut() // the next connection is the slow one
-				<-gone
-				proxy.SetPlan(faultproxy.Always(faultproxy.Plan{Down: faultproxy.Link{
-					Faults: []faultproxy.Fault{{After: 300_000, Do: faultproxy.Stall}},
-				}}))
-				testkit.Eventually(t, 10*time.Second, func() error { return client.Ping(t.Context()) })
-			} else {
-				proxy.Stall()
+		},
+	})
+	c.silence(t, client, proxy, gone)
+	late := lateness()
+	began := time.Now()
+	var callers sync.WaitGroup
+	for range c.callers {
+		callers.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			_, _, err := client.Get(ctx, "large")
+			// What the flush rule held back was not sent.
+			if o := slipstream.OutcomeOf(err); !errors.Is(err, pipe.ErrStalled) || o != slipstream.MaybeExecuted && (o != slipstream.NotSent || c.callers == 1) {
+				t.Errorf("%v, expected a stall and that it may have been executed", err)
 			}
-			late := lateness()
-			began := time.Now()
-			var callers sync.WaitGroup
-			for range c.callers {
-				callers.Go(func() {
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					_, _, err := client.Get(ctx, "large")
-					// What the flush rule held back was not sent.
-					if o := slipstream.OutcomeOf(err); !errors.Is(err, pipe.ErrStalled) || o != slipstream.MaybeExecuted && (o != slipstream.NotSent || c.callers == 1) {
-						t.Errorf("%v, expected a stall and that it may have been executed", err)
-					}
-				})
-			}
-			if c.within { // silence begins with the last byte
-				testkit.Eventually(t, 5*time.Second, func() error {
-					before := proxy.Stats().DownBytes
-					time.Sleep(5 * time.Millisecond)
-					if n := proxy.Stats().DownBytes; n < 300_000 || n != before {
-						return fmt.Errorf("%d bytes have come", n)
-					}
-					began = time.Now().Add(-5 * time.Millisecond)
-					return nil
-				})
-			}
-			e := <-gone
-			took := e.At.Sub(began)
-			callers.Wait()
-			slack := late().at(1)
-			t.Logf("noticed after %v, %.2f times the stall time-out; goroutines run up to %v late", took, float64(took)/float64(stall), slack)
-			if took < stall-10*time.Millisecond || took > stall*12/10+slack+10*time.Millisecond {
-				t.Errorf("noticed after %v, expected %v to %v", took, stall, stall*12/10)
-			}
-			if s := client.Stats(); !e.Stalled || s.Stalls != 1 {
-				t.Errorf("%+v, %d stalls", e, s.Stalls)
-			}
-			proxy.SetPlan(nil)
-			proxy.Resume()
-			testkit.Eventually(t, 10*time.Second, func() error { return client.Ping(t.Context()) })
 		})
+	}
+	if c.within { // silence begins with the last byte
+		testkit.Eventually(t, 5*time.Second, func() error {
+			before := proxy.Stats().DownBytes
+			time.Sleep(5 * time.Millisecond)
+			if n := proxy.Stats().DownBytes; n < 300_000 || n != before {
+				return fmt.Errorf("%d bytes have come", n)
+			}
+			began = time.Now().Add(-5 * time.Millisecond)
+			return nil
+		})
+	}
+	e := <-gone
+	took := e.At.Sub(began)
+	callers.Wait()
+	slack := late().at(1)
+	t.Logf("noticed after %v, %.2f times the stall time-out; goroutines run up to %v late", took, float64(took)/float64(stall), slack)
+	if took < stall-10*time.Millisecond || took > stall*12/10+slack+10*time.Millisecond {
+		t.Errorf("noticed after %v, expected %v to %v", took, stall, stall*12/10)
+	}
+	if s := client.Stats(); !e.Stalled || s.Stalls != 1 {
+		t.Errorf("%+v, %d stalls", e, s.Stalls)
+	}
+	proxy.SetPlan(nil)
+	proxy.Resume()
+	testkit.Eventually(t, 10*time.Second, func() error { return client.Ping(t.Context()) })
+}
+
+// silence makes the link silent, or such that it will be.
+func (c silenceTest) silence(t *testing.T, client *redis.Client, proxy *faultproxy.Proxy, gone <-chan redis.Event) {
+	must(t, client.Set(t.Context(), "large", text("large", 0, 1<<20)))
+	if c.lone {
+		for range 200 {
+			must(t, client.Ping(t.Context()))
+		}
+		if client.Stats().SoloReplies == 0 {
+			t.Error("no caller has read its own reply")
+		}
+	}
+	if c.within {
+		proxy.Cut() // the next connection is the slow one
+		<-gone
+		proxy.SetPlan(faultproxy.Always(faultproxy.Plan{Down: faultproxy.Link{
+			Faults: []faultproxy.Fault{{After: 300_000, Do: faultproxy.Stall}},
+		}}))
+		testkit.Eventually(t, 10*time.Second, func() error { return client.Ping(t.Context()) })
+	} else {
+		proxy.Stall()
 	}
 }
 

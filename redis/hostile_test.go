@@ -90,6 +90,18 @@ func hostileTable() []hostileTest {
 	for name, reply := range doubtfulReplies(good) {
 		table = append(table, hostileTest{hostileCase: hostileCase{name: name, reply: reply}, want: doubt})
 	}
+	table = append(table, endlessTable()...)
+	for name, reply := range map[string]string{
+		"512 MiB claimed": "$536870912\r\nabc", "512 MiB claimed, 4 MiB sent": "$536870912\r\n" + strings.Repeat("x", 4<<20),
+		"a million elements claimed": "*1048576\r\n:1\r\n", "half a million pairs claimed": "%524288\r\n:1\r\n", "a push of a million claimed": ">1048576\r\n:1\r\n",
+	} {
+		table = append(table, hostileTest{hostileCase: hostileCase{name: name, reply: reply, mute: true}, want: silent})
+	}
+	return table
+}
+
+// endlessTable are the cases of what never ends.
+func endlessTable() (table []hostileTest) {
 	for name, endless := range map[string]string{
 		"endless arrays": "*1\r\n", "endless maps": "%1\r\n+k\r\n", "endless sets": "~1\r\n", "endless attributes in attributes": "|1\r\n",
 		"endless attributes": "|1\r\n+k\r\n+v\r\n", "endless empty lines": "\r\n", "endless zeros": "\x00",
@@ -110,12 +122,6 @@ func hostileTable() []hostileTest {
 	} {
 		c.name = name
 		table = append(table, hostileTest{hostileCase: c, want: doubt})
-	}
-	for name, reply := range map[string]string{
-		"512 MiB claimed": "$536870912\r\nabc", "512 MiB claimed, 4 MiB sent": "$536870912\r\n" + strings.Repeat("x", 4<<20),
-		"a million elements claimed": "*1048576\r\n:1\r\n", "half a million pairs claimed": "%524288\r\n:1\r\n", "a push of a million claimed": ">1048576\r\n:1\r\n",
-	} {
-		table = append(table, hostileTest{hostileCase: hostileCase{name: name, reply: reply, mute: true}, want: silent})
 	}
 	return table
 }

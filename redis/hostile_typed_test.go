@@ -13,53 +13,55 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
+// typedCalls ask for evilKey, each for a type of its own.
+var typedCalls = map[string]func(context.Context, *redis.Client) error{
+	"Get": func(ctx context.Context, c *redis.Client) error { _, _, err := c.Get(ctx, evilKey); return err },
+	"GetAppend": func(ctx context.Context, c *redis.Client) error {
+		_, _, err := c.GetAppend(ctx, nil, evilKey)
+		return err
+	},
+	"Set": func(ctx context.Context, c *redis.Client) error { return c.Set(ctx, evilKey, "") },
+	"SetWith": func(ctx context.Context, c *redis.Client) error {
+		_, err := c.SetWith(ctx, evilKey, "", redis.SetOptions{NX: true})
+		return err
+	},
+	"MGet": func(ctx context.Context, c *redis.Client) error { _, err := c.MGet(ctx, evilKey, "b"); return err },
+	"MGetAppend": func(ctx context.Context, c *redis.Client) error {
+		_, _, err := c.MGetAppend(ctx, nil, nil, evilKey, "b")
+		return err
+	},
+	"Del":  func(ctx context.Context, c *redis.Client) error { _, err := c.Del(ctx, evilKey); return err },
+	"Incr": func(ctx context.Context, c *redis.Client) error { _, err := c.Incr(ctx, evilKey); return err },
+	"Expire": func(ctx context.Context, c *redis.Client) error {
+		_, err := c.Expire(ctx, evilKey, time.Second)
+		return err
+	},
+	"TTL": func(ctx context.Context, c *redis.Client) error { _, _, err := c.TTL(ctx, evilKey); return err },
+	"Do int8": func(ctx context.Context, c *redis.Client) error {
+		return c.Do(ctx, new(int8), redis.Cmd("GET", evilKey))
+	},
+	"Do []int": func(ctx context.Context, c *redis.Client) error {
+		return c.Do(ctx, new([]int), redis.Cmd("GET", evilKey))
+	},
+	"Do map": func(ctx context.Context, c *redis.Client) error {
+		return c.Do(ctx, new(map[string]int), redis.Cmd("GET", evilKey))
+	},
+	"Do struct": func(ctx context.Context, c *redis.Client) error {
+		return c.Do(ctx, new(struct{ K int }), redis.Cmd("GET", evilKey))
+	},
+	"Start int": func(ctx context.Context, c *redis.Client) error {
+		return c.Start(ctx, redis.Cmd("GET", evilKey)).Wait(new(int))
+	},
+	"DoMany bool": func(ctx context.Context, c *redis.Client) error {
+		return c.DoMany(ctx, []redis.Command{redis.Cmd("GET", evilKey)}, []any{new(bool)})
+	},
+	"DoFunc Int": intByCompleter,
+}
+
 // Replies that are well-formed and of the wrong type give an error of decoding
 // from every method, and the connection is used on: nothing is in doubt.
 func TestHostileTypes(t *testing.T) {
 	testkit.NoLeaks(t)
-	calls := map[string]func(context.Context, *redis.Client) error{
-		"Get": func(ctx context.Context, c *redis.Client) error { _, _, err := c.Get(ctx, evilKey); return err },
-		"GetAppend": func(ctx context.Context, c *redis.Client) error {
-			_, _, err := c.GetAppend(ctx, nil, evilKey)
-			return err
-		},
-		"Set": func(ctx context.Context, c *redis.Client) error { return c.Set(ctx, evilKey, "") },
-		"SetWith": func(ctx context.Context, c *redis.Client) error {
-			_, err := c.SetWith(ctx, evilKey, "", redis.SetOptions{NX: true})
-			return err
-		},
-		"MGet": func(ctx context.Context, c *redis.Client) error { _, err := c.MGet(ctx, evilKey, "b"); return err },
-		"MGetAppend": func(ctx context.Context, c *redis.Client) error {
-			_, _, err := c.MGetAppend(ctx, nil, nil, evilKey, "b")
-			return err
-		},
-		"Del":  func(ctx context.Context, c *redis.Client) error { _, err := c.Del(ctx, evilKey); return err },
-		"Incr": func(ctx context.Context, c *redis.Client) error { _, err := c.Incr(ctx, evilKey); return err },
-		"Expire": func(ctx context.Context, c *redis.Client) error {
-			_, err := c.Expire(ctx, evilKey, time.Second)
-			return err
-		},
-		"TTL": func(ctx context.Context, c *redis.Client) error { _, _, err := c.TTL(ctx, evilKey); return err },
-		"Do int8": func(ctx context.Context, c *redis.Client) error {
-			return c.Do(ctx, new(int8), redis.Cmd("GET", evilKey))
-		},
-		"Do []int": func(ctx context.Context, c *redis.Client) error {
-			return c.Do(ctx, new([]int), redis.Cmd("GET", evilKey))
-		},
-		"Do map": func(ctx context.Context, c *redis.Client) error {
-			return c.Do(ctx, new(map[string]int), redis.Cmd("GET", evilKey))
-		},
-		"Do struct": func(ctx context.Context, c *redis.Client) error {
-			return c.Do(ctx, new(struct{ K int }), redis.Cmd("GET", evilKey))
-		},
-		"Start int": func(ctx context.Context, c *redis.Client) error {
-			return c.Start(ctx, redis.Cmd("GET", evilKey)).Wait(new(int))
-		},
-		"DoMany bool": func(ctx context.Context, c *redis.Client) error {
-			return c.DoMany(ctx, []redis.Command{redis.Cmd("GET", evilKey)}, []any{new(bool)})
-		},
-		"DoFunc Int": intByCompleter,
-	}
 	// What each call takes, by the first letters of its name; all others must
 	// give an error.
 	takes := func(call string, begins ...string) bool {
@@ -90,7 +92,7 @@ func TestHostileTypes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			server := startHostile(t, hostileCase{reply: c.reply})
 			client := connect(t, redis.Options{Addr: server.addr, Retries: -1})
-			for name, call := range calls {
+			for name, call := range typedCalls {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				err := call(ctx, client)
 				cancel()
