@@ -369,14 +369,18 @@ func TestCancelOfDoAll(t *testing.T) {
 				if took := time.Since(began); took > cancelBound+50*time.Millisecond {
 					t.Errorf("%d calls came back after %v", n, took)
 				}
+				sent := 0 // a machine that is late may not have written them
 				for _, c := range cs {
 					if c.Err() == nil {
 						t.Error("a call without a reply has no error")
 					}
+					if slipstream.OutcomeOf(c.Err()) != slipstream.NotSent {
+						sent++
+					}
 					c.Release()
 				}
 				cancel()
-				k.arrived(n)
+				k.arrived(sent)
 				k.answer()
 				next := k.start(context.Background(), e, "rnext")
 				k.arrived(1)

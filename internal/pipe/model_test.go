@@ -276,7 +276,9 @@ func (w *modelWorld) cancel(c *modelCall) {
 	w.note("cancel %s", c.body)
 	c.cancelled = true
 	c.cancel()
-	w.socket.sweepCalls(w.engine.now())
+	for range 2 { // calls are visited from the second sweep on
+		w.socket.sweepCalls(w.engine.now())
+	}
 	if state := c.call.state.Load(); state != stateDead {
 		w.fatal("%s was not given up: state %d", c.body, state)
 	}

@@ -109,9 +109,12 @@ type socket struct {
 	slowFor   time.Duration
 	slowCount int           // with tickets: calls under way that said they are slow
 	room      chan struct{} // closed when calls end; made by who waits
-	watched   bool          // a call may have a deadline or a context
-	fresh     bool          // such a call came since the sweeper began its last round
-	counts    counts
+	// A FIFO sweep visits the calls before sweepTo, those that were there at the
+	// sweep before: at 1,024 callers that are answered in 1 ms it has none to visit.
+	sweepTo, sweepNext uint64
+	watched            bool // a call may have a deadline or a context
+	fresh              bool // such a call came since the sweeper began its last round
+	counts             counts
 
 	roleWake   chan struct{} // capacity 1: the keeper gets its role back
 	writerWake chan struct{} // capacity 1: something is left for the writer; nil until there is one
