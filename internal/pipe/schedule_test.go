@@ -349,7 +349,7 @@ func runSchedules(t *testing.T, seed uint64, goOn func(i int) bool) {
 
 func TestSchedules(t *testing.T) {
 	testkit.NoLeaks(t)
-	runSchedules(t, testkit.Seed(t), func(i int) bool { return i < 400 })
+	runSchedules(t, testkit.Seed(t), func(i int) bool { return i < 300 })
 }
 
 func TestSchedulesSoak(t *testing.T) {

@@ -1,0 +1,107 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// Many calls come and are watched just when the sweeper goes to rest.
+func TestCancelAsTheSweeperRests(t *testing.T) {
+	testkit.NoLeaks(t)
+	k := startKeeping(t, "unix", false)
+	e := k.engine(func(c *Config) { c.choices.SweepEvery = 200 * time.Microsecond })
+	r := testkit.Rand(t)
+	for range 150 {
+		k.mu.Lock()
+		k.seen = nil
+		k.mu.Unlock()
+		// calmSweeps rounds later the quick pace ends: around then comes the call.
+		time.Sleep(time.Duration(r.Int64N(int64(2 * calmSweeps * 200 * time.Microsecond))))
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Microsecond)
+		c := k.newCall(e, "rx")
+		began := time.Now()
+		if err := e.Do(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 200*time.Millisecond {
+			t.Fatalf("the deadline was noticed after %v", took)
+		}
+		c.Release()
+		cancel()
+	}
+}
+
+// The sweeper ends its quick pace after calmSweeps rounds without a watched call,
+// and not if one came since the last round began.
+func TestSweeperRests(t *testing.T) {
+	w := newModelWorld(t, modelLimits{k: 1, big: 1 << 20, events: 1}, dice{testkit.Rand(t)})
+	s := w.socket
+	now := w.engine.now()
+	visits := func(n int) {
+		for range n {
+			now += sweepEvery
+			w.engine.visit(s, now, false)
+		}
+	}
+	w.submit(false)
+	visits(2 * calmSweeps)
+	if !s.watched {
+		t.Fatal("the sweeper rests while a call has a context")
+	}
+	w.reply(1, 0)
+	visits(calmSweeps - 1)
+	if !s.watched {
+		t.Fatal("the sweeper rests too early")
+	}
+	w.submit(false) // after the last round, and before the rest
+	s.calm()
+	if !s.watched {
+		t.Fatal("the sweeper rests without having seen a call")
+	}
+	w.reply(1, 0)
+	visits(calmSweeps + 1)
+	if s.watched {
+		t.Fatal("the sweeper does not rest")
+	}
+	w.finish()
+}
+
+func TestTimeout(t *testing.T) {
+	testkit.NoLeaks(t)
+	k := startKeeping(t, "tcp", false)
+	e := k.engine(func(c *Config) { c.Timeout = 20 * time.Millisecond })
+	for name, ctx := range map[string]func() (context.Context, context.CancelFunc){
+		"none":  func() (context.Context, context.CancelFunc) { return context.Background(), func() {} },
+		"later": func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Hour) },
+		"earlier": func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(t.Context(), time.Millisecond)
+		},
+	} {
+		ctx, cancel := ctx()
+		began := time.Now()
+		c := k.newCall(e, "rx")
+		err := e.Do(ctx, c)
+		took := time.Since(began)
+		var timeout interface{ Timeout() bool }
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("deadline %s: %v", name, err)
+		}
+		if name != "earlier" && took < 19*time.Millisecond || took > 20*time.Millisecond+cancelBound {
+			t.Errorf("deadline %s: after %v", name, took)
+		}
+		c.Release()
+		cancel()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := k.newCall(e, "rx")
+	if err := e.Do(ctx, c); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("cancelled before: %v", err)
+	}
+	c.Release()
+}
