@@ -39,7 +39,12 @@ func TestCancelAsTheSweeperRests(t *testing.T) {
 // The sweeper ends its quick pace after calmSweeps rounds without a watched call,
 // and not if one came since the last round began.
 func TestSweeperRests(t *testing.T) {
-	w := newModelWorld(t, modelLimits{k: 1, big: 1 << 20, events: 1}, dice{testkit.Rand(t)})
+	for _, tickets := range []bool{false, true} {
+		sweeperRests(t, newModelWorld(t, modelLimits{tickets: tickets, k: 1, big: 1 << 20, events: 1}, dice{testkit.Rand(t)}))
+	}
+}
+
+func sweeperRests(t *testing.T, w *modelWorld) {
 	s := w.socket
 	now := w.engine.now()
 	visits := func(n int) {
