@@ -249,15 +249,35 @@ func TestCancelWithinAReply(t *testing.T) {
 	})
 }
 
+// lateness watches by how much this process is kept from running, which no engine
+// can help. The function it returns ends that and tells the most.
+func lateness() (most func() time.Duration) {
+	stop, told := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		worst := time.Duration(0)
+		for {
+			at := time.Now().Add(time.Millisecond)
+			select {
+			case <-stop:
+				told <- worst
+				return
+			case <-time.After(time.Millisecond):
+				worst = max(worst, time.Since(at))
+			}
+		}
+	}()
+	return func() time.Duration { close(stop); return <-told }
+}
+
 // latencies is a list of durations that is logged and bounded.
 type latencies []time.Duration
 
-func (l latencies) judge(t *testing.T, what string) {
+func (l latencies) judge(t *testing.T, what string, late time.Duration) {
 	t.Helper()
 	slices.Sort(l)
 	p := func(q float64) time.Duration { return l[int(q*float64(len(l)-1))] }
-	t.Logf("%s, %d times: p50 %v, p90 %v, p99 %v, max %v", what, len(l), p(0.5), p(0.9), p(0.99), p(1))
-	if p(0.9) > cancelBound {
+	t.Logf("%s, %d times: p50 %v, p90 %v, p99 %v, max %v; goroutines run up to %v late", what, len(l), p(0.5), p(0.9), p(0.99), p(1), late)
+	if p(0.9) > cancelBound+late {
 		t.Errorf("%s took %v", what, p(0.9))
 	}
 }
@@ -268,6 +288,7 @@ func TestCancelIsHonouredSoon(t *testing.T) {
 		e := k.engine(func(c *Config) { c.choices.SoloAfter = 1 })
 		r := testkit.Rand(t)
 		var lone, crowd, deadline latencies
+		most := lateness()
 		for range 25 {
 			// Alone: on systems sockets the caller reads itself from the second
 			// call on.
@@ -314,9 +335,10 @@ func TestCancelIsHonouredSoon(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		lone.judge(t, "a cancel alone")
-		crowd.judge(t, "a cancel among others")
-		deadline.judge(t, "a deadline")
+		late := most()
+		lone.judge(t, "a cancel alone", late)
+		crowd.judge(t, "a cancel among others", late)
+		deadline.judge(t, "a deadline", late)
 		if v := e.Snapshot(); (network != "") != (v.SoloReplies > 0) {
 			t.Errorf("%d replies were read by their caller on %q", v.SoloReplies, network)
 		}
@@ -412,6 +434,7 @@ func TestCancelBehindAFullSendBuffer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var took latencies
+		most := lateness()
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		var at time.Time
@@ -447,7 +470,7 @@ func TestCancelBehindAFullSendBuffer(t *testing.T) {
 		if len(took) < 150 {
 			t.Errorf("only %d calls were given up", len(took))
 		}
-		took.judge(t, "a cancel behind a full send buffer")
+		took.judge(t, "a cancel behind a full send buffer", most())
 		balanced(t, e)
 	})
 }
