@@ -105,7 +105,8 @@ var completions = sync.Pool{New: func() any { return new(completion) }}
 
 // DoFunc sends a command and returns without waiting for the reply; done is told
 // of it. If an error is returned, the command was not sent and done is not
-// called. Such calls are never repeated.
+// called. Such calls are never repeated, and never wait for a connection or for
+// room, whatever the options say, so that a Completer may make them.
 func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error {
 	r, err := c.prepare(&cmd)
 	if err != nil {

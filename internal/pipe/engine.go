@@ -87,13 +87,13 @@ func (e *Engine) Acquire() *Call { return acquire(e) }
 func (e *Engine) Connect(ctx context.Context) error {
 	p := e.peers[0]
 	for {
-		s, changed, dialErr, dials := p.current()
+		s, changed, dialErr := p.current()
 		switch {
 		case e.ctx.Err() != nil:
 			return e.closedError()
 		case s != nil:
 			return nil
-		case dialErr != nil && dials > 0:
+		case dialErr != nil:
 			return p.noConnection(nil)
 		}
 		select {
@@ -254,7 +254,7 @@ func (e *Engine) waitForSocket(ctx context.Context, i int, c *Call) (*socket, er
 	ctx, cancel := e.until(ctx, c.deadline, e.cfg.DialTimeout)
 	defer cancel()
 	for {
-		s, changed, _, _ := p.current()
+		s, changed, _ := p.current()
 		if s != nil {
 			return s, nil
 		}
@@ -291,7 +291,7 @@ func (e *Engine) waitWhileGone(ctx context.Context, s *socket, c *Call) error {
 	defer cancel()
 	for _, p := range e.peers {
 		for {
-			now, changed, _, _ := p.current()
+			now, changed, _ := p.current()
 			if now != s {
 				break
 			}

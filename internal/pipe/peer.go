@@ -22,19 +22,18 @@ type peer struct {
 	socket  *socket       // nil while there is none
 	changed chan struct{} // closed at the next change; nil: nobody waits
 	dialErr error         // of the last attempt
-	dials   uint64        // attempts that ended
 	past    counts        // of sockets that ended
 }
 
 // current returns the socket, or a channel that is closed when something
 // changes, and the last dial error.
-func (p *peer) current() (*socket, <-chan struct{}, error, uint64) {
+func (p *peer) current() (*socket, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.changed == nil {
 		p.changed = make(chan struct{})
 	}
-	return p.socket, p.changed, p.dialErr, p.dials
+	return p.socket, p.changed, p.dialErr
 }
 
 func (p *peer) set(s *socket, err error) {
@@ -43,9 +42,6 @@ func (p *peer) set(s *socket, err error) {
 	if p.socket != nil {
 		p.past.add(p.socket.snapshotCounts())
 		p.past.Reconnects++
-	}
-	if s != nil || err != nil {
-		p.dials++
 	}
 	p.socket, p.dialErr = s, err
 	p.engine.publish(p, s)

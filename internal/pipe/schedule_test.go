@@ -33,16 +33,16 @@ type schedule struct {
 }
 
 type schedulePlan struct {
-	tickets, unix             bool
-	callers, calls            int
-	chunk, room, resetEvery   int
-	maxCalls, maxBytes        int
-	waitWhenFull, failFast    bool
-	giveUp, silent, delay     int // percent
-	oneWays, factor, sockets  int
-	soloAfter, linked, flush  int
-	timeout                   time.Duration
-	alwaysYield, surplusLater bool
+	tickets, unix            bool
+	callers, calls           int
+	chunk, room, resetEvery  int
+	maxCalls, maxBytes       int
+	waitWhenFull, failFast   bool
+	giveUp, silent, delay    int // percent
+	oneWays, factor, sockets int
+	soloAfter, linked, flush int
+	timeout                  time.Duration
+	alwaysYield              bool
 }
 
 func planSchedule(r *rand.Rand) schedulePlan {
