@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && unix
 
 // The race detector adds memory of its own to what is measured here.
 
