@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// keptFrame is the capacity of a request or reply buffer that a pooled call
-	// keeps; larger ones go back to the pools of package buf.
+	// keptFrame is the capacity of a request's buffer that a pooled call keeps.
+	// Larger ones are let go and never reused: a driver of a protocol without
+	// tickets may lend memory that is not its call's own.
 	keptFrame = 1 << 10
 	// callCost is what a call is charged beside its frame: the object, its slot
 	// in the table, and its share of the reply buffers.
@@ -52,8 +53,8 @@ type Call struct {
 	charge    int64 // against MaxCalls and MaxBytes
 	size      int   // of the frame as it was submitted
 
-	// Frame is the encoded request. It is unchanged until Release, so that a
-	// repeated call can send it again.
+	// Frame is the encoded request. It is unchanged until Release, but for the
+	// ticket that the engine puts in, so that a repeated call can send it again.
 	Frame []byte
 	// SlowFor is how long the server may be silent for this call, on top of the
 	// stall time-out.
@@ -61,6 +62,7 @@ type Call struct {
 	// OneWay marks a call without a reply: it ends when it has been written.
 	OneWay bool
 
+	linked   []byte // copy of a large frame, until it is queued
 	ctx      context.Context
 	deadline int64  // since the engine's epoch; 0: none
 	start    uint64 // offset of the frame in the bytes of its socket
@@ -115,10 +117,25 @@ func (c *Call) recycle() {
 	}
 	c.Frame = c.Frame[:0]
 	c.clearReply()
+	c.dropLinked()
 	c.state.Store(stateOwned)
 	c.ctx, c.completer, c.leader, c.err, c.engine = nil, nil, nil, nil, nil
 	c.SlowFor, c.OneWay, c.ping = 0, false, false
 	calls.Put(c)
+}
+
+// link copies a large frame into a buffer that the socket's buffer will own: the
+// call's memory is its caller's, who may be gone before the write.
+func (c *Call) link() {
+	c.dropLinked()
+	c.linked = append(buf.Get(len(c.Frame)), c.Frame...)
+}
+
+func (c *Call) dropLinked() {
+	if c.linked != nil {
+		buf.Put(c.linked)
+		c.linked = nil
+	}
 }
 
 func (c *Call) clearReply() {
@@ -188,7 +205,7 @@ func (c *Call) takeOut() bool {
 // giveUp ends a call that stays in its table as a tombstone. Under the socket's
 // lock, and only in statePending.
 func (c *Call) giveUp(outcome slipstream.Outcome, cause error) {
-	c.err = &slipstream.Error{Addr: c.engine.cfg.Addr, Outcome: outcome, Err: cause}
+	c.fail(outcome, cause)
 	c.state.Store(stateDead)
 }
 
@@ -207,7 +224,7 @@ func (c *Call) resolve() {
 	}
 }
 
-// fail ends a call that its caller still owns or that was just taken out.
+// fail notes why a call has no reply. Before anybody is told.
 func (c *Call) fail(outcome slipstream.Outcome, cause error) {
 	c.err = &slipstream.Error{Addr: c.engine.cfg.Addr, Outcome: outcome, Err: cause}
 }
