@@ -1,6 +1,10 @@
 // Package slipstream is the root of a module that makes the read path of a
 // backend fast: documents declared over SQL tables are served by key from
-// memory, and never older than a stated bound.
+// memory, and never older than a stated bound; and package redis is a client
+// that sends the calls of many goroutines in few writes.
+//
+// The package itself holds what all clients share: [Error] and its [Outcome],
+// which say whether the server may have executed a call that failed.
 //
 // Start with the command:
 //
@@ -30,6 +34,12 @@
 // Around it: gateway/config reads the file, gateway/resource holds what a
 // resource is and the canonical form of its keys, gateway/admin is the
 // operator's listener, and gateway composes all of them and owns their life.
+//
+// # The way of a call
+//
+//	redis                   command -> frame, reply -> Go types
+//	internal/pipe           one socket for many callers: who writes, who waits
+//	internal/wire/resp      bytes <-> messages; internal/buf: memory
 //
 // # Directions
 //
