@@ -61,7 +61,8 @@ type Options struct {
 	// WaitWhenFull makes calls that exceed MaxCalls or MaxBytes wait for room
 	// until their context ends. Otherwise they fail at once, as Overloaded.
 	WaitWhenFull bool
-	// MaxCalls bounds the calls queued and under way. 0: 65,536.
+	// MaxCalls bounds the calls queued and under way. 0: 65,536; at most 4,194,304
+	// a connection.
 	MaxCalls int
 	// MaxBytes bounds the memory of calls queued and under way, in bytes: every
 	// call counts its request twice, because it is copied, and 640 beside.

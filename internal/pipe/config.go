@@ -19,7 +19,8 @@ type Config struct {
 
 	// Sockets is the number of connections; 0: one, which gathers best.
 	Sockets int
-	// MaxCalls bounds the calls queued and under way; 0: 65,536.
+	// MaxCalls bounds the calls queued and under way; 0: 65,536; at most 4,194,304
+	// a socket.
 	MaxCalls int
 	// MaxBytes bounds the memory of the calls queued and under way: the bytes of
 	// their requests, twice because they are copied, and callCost each; 0: 64 MiB.
