@@ -368,7 +368,8 @@ func (r *freshnessRun) finish() {
 	if err := report.Err(); err != nil {
 		r.t.Error(err)
 	}
-	if answers := r.answers.Load(); answers < 50_000 {
+	// A machine to itself gives 60,000 in the ordinary run; six endless loops beside it, 22,000.
+	if answers := r.answers.Load(); answers < 8_000 {
 		r.t.Errorf("only %d answers: nothing was proved", answers)
 	}
 	if report.Writes < 500 {

@@ -124,6 +124,7 @@ func newConnector(url string, statementTimeout time.Duration) (*connector, error
 		}
 		if c.several {
 			c.preferReached(conn)
+			noteDial(conn)
 		}
 		return nil
 	}

@@ -3,11 +3,13 @@ package postgres
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // This file is about connection URLs with several hosts. The driver tries them
@@ -123,4 +125,61 @@ func (c *connector) preferReached(cfg *pgx.ConnConfig) {
 		cfg.Fallbacks = append(cfg.Fallbacks, &pgconn.FallbackConfig{Host: h.Host, Port: h.Port, TLSConfig: h.TLSConfig})
 		cfg.Fallbacks = append(cfg.Fallbacks, h.Fallbacks...)
 	}
+}
+
+// A connection outlives its server's being the primary: one that was left for
+// another answers for ever, with what nobody commits to any more. The stream dials
+// anew all the time and refuses loads of an older timeline, but on a machine that
+// is short of processor time it notices too late. So a load trusts its connection
+// only while the stream has met the primary lately, or if the connection itself is
+// young.
+
+// trustChecks is for how many CheckIntervals a dial vouches for loads. The stream
+// dials every second one; four are at most half of the tightest promise.
+const trustChecks = 4
+
+// dialledKey is where a connection keeps the [time.Time] before its dial.
+const dialledKey = "slipstream.dialled"
+
+// noteDial makes a connection remember when its host was dialled.
+func noteDial(conn *pgx.ConnConfig) {
+	var dialled time.Time
+	dial := conn.DialFunc
+	// The driver dials one host after the other; the last is the one it keeps.
+	conn.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialled = time.Now()
+		return dial(ctx, network, address)
+	}
+	after := conn.AfterConnect
+	conn.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		c.CustomData()[dialledKey] = dialled
+		if after != nil {
+			return after(ctx, c)
+		}
+		return nil
+	}
+}
+
+// acquire returns a connection of the pool that leads to the primary as far as one
+// can know, closing those that may not.
+func (o *Origin) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	for {
+		conn, err := o.pool.Acquire(ctx)
+		if err != nil || !o.loadFrom.several || o.trusts(conn.Conn()) {
+			return conn, err
+		}
+		// Closed without a word to a server that may not read it. The pool
+		// drops it, so each round leaves one less.
+		_ = conn.Conn().PgConn().Conn().Close()
+		_ = conn.Hijack().Close(ctx)
+	}
+}
+
+func (o *Origin) trusts(conn *pgx.Conn) bool {
+	limit := trustChecks * o.cfg.CheckInterval
+	if time.Since(o.began)-time.Duration(o.met.Load()) < limit {
+		return true
+	}
+	dialled, noted := conn.PgConn().CustomData()[dialledKey].(time.Time)
+	return noted && time.Since(dialled) < limit
 }

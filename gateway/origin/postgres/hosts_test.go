@@ -82,3 +82,39 @@ func TestOrderOfHosts(t *testing.T) {
 		t.Errorf("%d hosts, want 2, each with and without TLS", n)
 	}
 }
+
+// A connection of loads is kept while the stream meets the primary, and closed when
+// neither that nor its own dial is recent.
+func TestTrustInConnections(t *testing.T) {
+	server := testkit.StartPostgres(t)
+	o := openOrigin(t, Config{
+		URL:           fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?sslmode=disable", server.Port, testkit.FreePort(t)),
+		CheckInterval: 25 * time.Millisecond,
+	})
+	limit := trustChecks * o.cfg.CheckInterval
+	backend := func() uint32 {
+		t.Helper()
+		conn, err := o.acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+		return conn.Conn().PgConn().PID()
+	}
+	first := backend()
+	time.Sleep(2 * limit)
+	o.met.Store(int64(time.Since(o.began))) // as the stream does
+	if second := backend(); second != first {
+		t.Errorf("backend %d, then %d: the stream had met the primary, expected the same", first, second)
+	}
+	time.Sleep(2 * limit)
+	second := backend()
+	if second == first {
+		t.Errorf("backend %d again %v after the stream met the primary, expected a new one", first, 2*limit)
+	}
+	for range 3 {
+		if again := backend(); again != second && time.Since(o.began) < 5*limit {
+			t.Errorf("backend %d, then %d: young enough, expected the same", second, again)
+		}
+	}
+}

@@ -32,7 +32,7 @@ func (o *Origin) Load(ctx context.Context, id cache.ResourceID, ids []string) (c
 	if len(l.asked) == 0 {
 		return l.batch, nil
 	}
-	conn, err := o.pool.Acquire(ctx)
+	conn, err := o.acquire(ctx)
 	if err != nil && ctx.Err() != nil {
 		// Not the fault of what was asked for: unavailable, or the cache would
 		// ask again in halves and make the shortage worse.

@@ -82,7 +82,8 @@ type Origin struct {
 	loadFrom  *connector
 	streamTo  *connector // loadFrom without a StreamURL
 	pool      *pgxpool.Pool
-	database  string // its name, as the server at URL knows it
+	database  string    // its name, as the server at URL knows it
+	began     time.Time // the zero of met
 
 	// Atomics. Written by Open and then by the stream, read by loads. The
 	// stream stores a new schema before it flushes the resources, so that a
@@ -91,6 +92,10 @@ type Origin struct {
 	// history is the one that the stream follows, nil before its first poll. A
 	// load that was read from another is answered with, but never stored.
 	history atomic.Pointer[history]
+
+	// met is the time since began at which the stream last dialled (with one host:
+	// asked) the server whose history it follows.
+	met atomic.Int64
 
 	// wake makes the stream poll at once; of capacity one. Loads that met an
 	// unexpected history or schema send without waiting.
@@ -109,7 +114,7 @@ const minVersion = 14
 // *[origin.SchemaError] for every resource that does not fit the database.
 // Triggers need not exist yet: see [Origin.Check].
 func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Origin, error) {
-	o := &Origin{cfg: cfg.withDefaults(), resources: resources, wake: make(chan struct{}, 1)}
+	o := &Origin{cfg: cfg.withDefaults(), resources: resources, began: time.Now(), wake: make(chan struct{}, 1)}
 	var err error
 	if o.loadFrom, err = newConnector(o.cfg.URL, o.cfg.StatementTimeout); err != nil {
 		return nil, &origin.SettingError{Setting: "url", Err: err}

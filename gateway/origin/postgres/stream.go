@@ -53,6 +53,7 @@ type Stream struct {
 	sink      cache.Invalidations
 	conn      *pgx.Conn      // nil while there is none
 	connected time.Duration  // on clock, before it was dialled
+	dialled   time.Time      // the same moment
 	last      cache.Snapshot // every change visible in it has been applied
 	floor     cache.Tx       // of the change table, as the last poll found it
 	following bool           // last is set, and of the origin's present history
@@ -229,7 +230,7 @@ func (s *Stream) disconnect() {
 // connect makes sure that there is a connection, and with several hosts that it
 // was dialled lately: an old one may lead to a server that others have left.
 func (s *Stream) connect(ctx context.Context) error {
-	now := s.clock()
+	now, dialled := s.clock(), time.Now()
 	fresh := !s.origin.streamTo.several || now-s.connected < 2*s.origin.cfg.CheckInterval
 	if s.conn != nil && !s.conn.IsClosed() && fresh {
 		return nil
@@ -239,7 +240,7 @@ func (s *Stream) connect(ctx context.Context) error {
 		return err
 	}
 	s.disconnect()
-	s.conn, s.connected = conn, now
+	s.conn, s.connected, s.dialled = conn, now, dialled
 	return nil
 }
 
@@ -252,6 +253,14 @@ func (s *Stream) vouched(sent time.Duration) time.Duration {
 		return min(sent, s.connected)
 	}
 	return sent
+}
+
+// met tells loads that the server of this poll, which began then, is the primary.
+func (s *Stream) met(began time.Time) {
+	if s.origin.streamTo.several {
+		began = s.dialled
+	}
+	s.origin.met.Store(int64(began.Sub(s.origin.began)))
 }
 
 // poll brings the sink up to date, and moves its horizon to the moment at which
@@ -282,6 +291,7 @@ func (s *Stream) poll(ctx context.Context, woken bool) error {
 		}
 	}
 	s.timeouts = 0
+	s.met(began)
 	s.trouble.Store(nil)
 	s.polls.Add(1)
 	s.lastPoll.Store(int64(time.Since(began)))
