@@ -43,7 +43,13 @@ cache <
 # The rooms of the gateway: cache, the vocabulary, and one driver or codec each.
 gateway/resource          <
 gateway/config            < gateway/resource                       | github.com/goccy/go-yaml
-gateway/frontend/http     < cache gateway/resource internal/loop internal/wire/http1
+gateway/access            <                                        | github.com/go-jose/go-jose/v4
+gateway/limit             <
+gateway/trace             <
+gateway/otel              < gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
+gateway/measure           <
+gateway/openapi           < gateway/resource
+gateway/frontend/http     < cache gateway/access gateway/limit gateway/measure gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress
 gateway/frontend/resp     < cache gateway/resource internal/loop internal/wire/resp
 gateway/frontend/thrift   < cache gateway/resource thrift thrift/rpc
 gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
@@ -53,11 +59,11 @@ gateway/tier/tarantool    < cache tarantool
 gateway/origin            < gateway/resource
 gateway/origin/sqlite     < cache gateway/resource gateway/origin  | github.com/ncruces/go-sqlite3
 gateway/origin/postgres   < cache gateway/resource gateway/origin  | github.com/jackc/pgx/v5
-gateway/admin             < cache gateway/config gateway/resource  | github.com/prometheus/client_golang
+gateway/admin             < cache gateway/config gateway/measure gateway/resource | github.com/prometheus/client_golang
 gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
 
 # The one package that knows all rooms.
-gateway < cache gateway/resource gateway/config gateway/admin gateway/frontend/* gateway/tier/* gateway/origin gateway/origin/* | golang.org/x/sys github.com/prometheus/client_golang
+gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/limit gateway/measure gateway/openapi gateway/otel gateway/trace gateway/frontend/* gateway/tier/* gateway/origin gateway/origin/* | golang.org/x/sys github.com/prometheus/client_golang
 
 # Engines know no codec, codecs know no engine.
 internal/buf    <                                                  | golang.org/x/sys
@@ -75,7 +81,7 @@ internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone.
-cmd/slipstream < . cache gateway gateway/config gateway/demo gateway/resource gateway/origin gateway/origin/* internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+cmd/slipstream < . cache gateway gateway/access gateway/config gateway/demo gateway/resource gateway/origin gateway/origin/* internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource gateway/demo redis tarantool thrift thrift/rpc
 `
 
