@@ -36,6 +36,15 @@ type Answer struct {
 // start is when the request was there, on the cache's clock. False means that
 // only Get can tell.
 func (c *Cache) Peek(key Key, start time.Duration) (Answer, bool) {
+	a, ok := c.look(key, start)
+	if ok {
+		c.hit(key)
+	}
+	return a, ok
+}
+
+// look is Peek without its figures.
+func (c *Cache) look(key Key, start time.Duration) (Answer, bool) {
 	r := c.resources[key.Resource]
 	// The horizon is read before the tier. The other way round, the document
 	// could be fetched, invalidated, and then be covered by the horizon that
@@ -45,14 +54,18 @@ func (c *Cache) Peek(key Key, start time.Duration) (Answer, bool) {
 	}
 	for _, t := range c.tiers {
 		if d := t.Peek(key); d != nil && c.usable(r, d, start) {
-			r.counters.hits.add()
-			if c.sampler.wanted.Load() {
-				c.sampler.take(key)
-			}
 			return Answer{Doc: d, Tier: t.Name()}, true
 		}
 	}
 	return Answer{}, false
+}
+
+// hit counts an answer from a tier that keeps documents in memory.
+func (c *Cache) hit(key Key) {
+	c.resources[key.Resource].counters.hits.add()
+	if c.sampler.wanted.Load() {
+		c.sampler.take(key)
+	}
 }
 
 // holds reports whether tiers may be asked: the horizon covers what a GET at start
@@ -86,45 +99,75 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 	if a, ok := c.Peek(key, start); ok {
 		return a, nil
 	}
-	r := c.resources[key.Resource]
-	superseded := false
-	if c.holds(r, start) {
-		if a, ok := c.fromSlowTiers(ctx, r, key, start); ok {
-			return a, nil
-		}
-	} else {
-		a, held := c.unverified(r, key, start)
-		switch {
-		case r.Policy == ServeStale && held:
-			r.counters.stale.Add(1)
-			return a, nil
-		case r.Policy == Unavailable:
-			r.counters.unavailable.Add(1)
-			return Answer{}, ErrStale
-		case r.Policy == Verify && held && c.wake != nil:
-			a, ok, err := c.verify(ctx, r, key, start)
-			if ok || err != nil {
-				return a, err
-			}
-		}
-		r.counters.reloaded.Add(1)
-		superseded = held
+	var w wait
+	a, done, err := c.withoutLoad(ctx, key, start, &w)
+	if done || err != nil {
+		return a, err
 	}
-	f, joined, err := (*flight)(nil), false, errSettled
+	if a, done, err = c.share(key, start, &w); done || err != nil {
+		return a, err
+	}
+	return w.answer(ctx)
+}
+
+// wait is what a GET that needs a load waits for.
+type wait struct {
+	flight     *flight
+	joined     bool
+	superseded bool // a tier held the document, but could not vouch for it
+	unverified bool // the stream was waited for already, in vain
+}
+
+// withoutLoad is the part of a GET after Peek and before a load: slower tiers, and
+// what the policy says when the promise does not hold.
+func (c *Cache) withoutLoad(ctx context.Context, key Key, start time.Duration, w *wait) (a Answer, done bool, err error) {
+	r := c.resources[key.Resource]
+	if c.holds(r, start) {
+		a, done = c.fromSlowTiers(ctx, r, key, start)
+		return a, done, nil
+	}
+	a, held := c.unverified(r, key, start)
+	switch {
+	case r.Policy == ServeStale && held:
+		r.counters.stale.Add(1)
+		return a, true, nil
+	case r.Policy == Unavailable:
+		r.counters.unavailable.Add(1)
+		return Answer{}, false, ErrStale
+	case r.Policy == Verify && held && c.wake != nil && !w.unverified:
+		a, ok, err := c.verify(ctx, r, key, start)
+		if ok || err != nil {
+			return a, ok, err
+		}
+		w.unverified = true
+	}
+	r.counters.reloaded.Add(1)
+	w.superseded = held
+	return Answer{}, false, nil
+}
+
+// share joins a load of the key or begins one, which w then waits for; done if a
+// load has ended meanwhile and a tier can answer.
+func (c *Cache) share(key Key, start time.Duration, w *wait) (a Answer, done bool, err error) {
+	r := c.resources[key.Resource]
+	err = errSettled
 	for errors.Is(err, errSettled) {
 		// A load of the key may end between our look at the tier and the
 		// join; then there is nothing left to join, and the answer is in the
 		// tier. The count is read before the look, and compared by join.
 		seen := c.shardOf(key).settledCount(key)
 		if a, ok := c.Peek(key, start); ok {
-			return a, nil
+			return a, true, nil
 		}
-		f, joined, err = c.join(r, key, start, seen)
+		w.flight, w.joined, err = c.join(r, key, start, seen)
 	}
 	r.counters.misses.add()
-	if err != nil {
-		return Answer{}, err
-	}
+	return Answer{}, false, err
+}
+
+// answer waits for the load.
+func (w *wait) answer(ctx context.Context) (Answer, error) {
+	f := w.flight
 	select {
 	case <-f.done:
 	case <-ctx.Done():
@@ -133,8 +176,8 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 	if f.err != nil {
 		return Answer{}, f.err
 	}
-	a := Answer{Doc: f.doc, Source: FromLoad, Superseded: superseded, Stored: f.stored}
-	if joined {
+	a := Answer{Doc: f.doc, Source: FromLoad, Superseded: w.superseded, Stored: f.stored}
+	if w.joined {
 		a.Source = Joined
 	}
 	return a, nil

@@ -22,6 +22,7 @@ type loader struct {
 	queue    []*flight
 	queued   int                      // bytes of the IDs in queue
 	running  int                      // goroutines in run
+	held     int                      // callers who are still adding to queue
 	alone    map[string]time.Duration // keys that load alone until then
 	aloneNow int                      // statements for such keys under way
 	closed   bool
@@ -65,9 +66,29 @@ func (l *loader) again(f *flight) bool {
 	return true
 }
 
+// hold keeps statements from beginning until release, so that what one caller asks
+// for leaves together. Nothing that waits may be done in between.
+func (l *loader) hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held++
+}
+
+func (l *loader) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held--
+	if l.closed {
+		return
+	}
+	for n := 0; n < len(l.queue); n += l.resource.MaxBatch {
+		l.startLocked()
+	}
+}
+
 // startLocked begins another run if one is allowed. Called with mu held.
 func (l *loader) startLocked() {
-	if l.running < l.resource.MaxLoads {
+	if l.held == 0 && l.running < l.resource.MaxLoads {
 		l.running++
 		l.cache.work.Add(1)
 		// Ends when the queue is empty or the cache closes; Close waits for it.
