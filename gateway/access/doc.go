@@ -1,0 +1,60 @@
+// Package access says who sends a request and whether they may.
+//
+// A [Gate] knows API keys (a file of names and hashes) and JSON Web Tokens (a
+// file with the issuer's key set). [Gate.Identify] turns the credentials of a
+// request into a [Caller], and a [Rule] says which callers a resource takes.
+// Refusals are values that are ready to be sent: status, a sentence for the
+// client, and the challenge.
+//
+// # API keys
+//
+// A key comes in the field X-API-Key. The file holds SHA-256 hashes, one
+// "name sha256:<64 hex digits>" a line; # begins a comment. A name may stand
+// there twice, so that a new key can be handed out before the old one goes. Keys
+// out of [NewKey] have 256 random bits, of which a hash tells nothing: the file
+// may be read by everybody. Only who can write it must be trusted. That does not
+// hold for keys that people made up.
+//
+// A presented key is hashed, and its hash is looked up in a map. The time that
+// takes depends on bytes of the hash alone. Who wanted to learn a stored hash
+// byte by byte would need keys with chosen hash prefixes, and a hash that is
+// known gives no key. So no comparison is needed that takes constant time.
+//
+// # Tokens
+//
+// A token comes as "Authorization: Bearer" (RFC 6750), in compact form, signed
+// (RFC 7515, RFC 7519). What is taken is narrow:
+//
+//   - The algorithm is one of HS, RS or ES with 256, 384 or 512 bits, "none"
+//     never. A key of the set is used only with algorithms of its own kind and
+//     size, and only with its own "alg" if it names one. The text of an RSA key
+//     is never the secret of an HMAC.
+//   - kid chooses the key by comparison and nothing else. Without kid the keys
+//     that fit the algorithm are tried in the order of the file, at most 8.
+//     Nothing is ever fetched: jku and x5u are not read, jwk and x5c refused.
+//   - crit, b64, nested and encrypted tokens are refused. typ is ignored.
+//   - exp is required, because the cache of a gateway has no other way to be rid
+//     of a token. nbf and iat must have been reached. The leeway counts for all
+//     three.
+//   - A member that stands twice in header or payload is an error, not a choice.
+//
+// What is kept of a token is at most 64 claims with 1,024 values: strings up to
+// 1 KiB, arrays of such strings, numbers and booleans. Objects, null and longer
+// values are left out, so that no rule can ask for them.
+//
+// # Both
+//
+// A request may carry a key and a token. Both must be valid, and the token
+// counts: it names the person, the key as a rule only the program. A field that
+// stands there twice, or holds more than one token, is refused with 400.
+//
+// # Cost
+//
+// Tokens that were seen lately are answered out of a table of bounded size, and
+// so are bad ones, for 10 seconds and out of a table of their own: a flood of bad
+// tokens neither pushes out the good ones, nor does the same bad token cost a
+// check each time. Different bad tokens do cost one signature check each. At most
+// half of GOMAXPROCS such checks run at once, others wait for their turn, so that
+// a flood takes at most half of the CPU from callers that are known. Whoever
+// wants less should limit the rate of an address before asking the gate.
+package access

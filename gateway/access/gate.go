@@ -1,0 +1,226 @@
+package access
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config of a [Gate]. The zero value is a gate that knows nobody: every resource
+// with a [Rule] refuses, and credentials are not looked at.
+type Config struct {
+	// KeysFile holds API keys: lines "name sha256:<64 hex digits>" and #
+	// comments. At most 10,000 lines. Empty: there are no API keys.
+	KeysFile string
+	// JWKSFile holds the issuer's key set (RFC 7517): RSA and EC keys, and oct
+	// keys, which are secrets and make the file one. Keys of other kinds are
+	// ignored. Empty: there are no tokens.
+	JWKSFile string
+	// Issuer and Audience are what iss must be and aud must contain. Empty: not
+	// checked.
+	Issuer, Audience string
+	// Algorithms that tokens may be signed with, of HS256, HS384, HS512, RS256,
+	// RS384, RS512, ES256, ES384 and ES512. Empty: what the keys of the set are
+	// for.
+	Algorithms []string
+	// Leeway is how far clocks may differ. 0 means 30 s, negative none.
+	Leeway time.Duration
+	// Reload is how often the files are looked at. 0 means 5 s, negative never.
+	Reload time.Duration
+	// Log hears of changed files. Nil: nobody does.
+	Log *slog.Logger
+}
+
+// Gate knows who may ask. Its methods may be called at once.
+type Gate struct {
+	// Immutable after Open.
+	cfg      Config
+	allowed  []*algorithm  // of Config.Algorithms, nil: all
+	checking chan struct{} // one place a signature check that may run at once
+	now      func() time.Time
+	files    []*watched    // those that there are
+	quit     chan struct{} // closed by Close
+	done     chan struct{} // closed when watch has ended; nil: it never ran
+
+	// Written by Close.
+	once sync.Once
+
+	// Atomics. Written by Open and the goroutine that looks at the files, read
+	// by Identify. Nil: there is no such file.
+	keys   atomic.Pointer[keySet]
+	tokens atomic.Pointer[tokenSet]
+
+	// Atomics. Counts, written where they happen, read by Stats.
+	reloads, reloadErrors       atomic.Int64
+	checks, refusals, fromTable atomic.Int64
+}
+
+// Credentials are the raw values of the fields X-API-Key and Authorization, ""
+// for a field that is not there. Duplicate says that one of them stood there more
+// than once. The strings need to live only as long as the call of Identify.
+type Credentials struct {
+	APIKey, Authorization string
+	Duplicate             bool
+}
+
+// Stats are figures of a [Gate] since Open.
+type Stats struct {
+	APIKeys         int   // hashes in the key file
+	TokenKeys       int   // usable keys in the key set
+	Reloads         int64 // changed files that were taken over
+	ReloadErrors    int64 // changed files that were not, because they are broken
+	SignatureChecks int64 // signatures computed, a token without kid may need several
+	Refusals        int64 // refusals by Identify
+	RepeatedRefusal int64 // of those, tokens that had been refused lately
+}
+
+const (
+	defaultLeeway = 30 * time.Second
+	defaultReload = 5 * time.Second
+	maxLeeway     = time.Hour // more is no skew of clocks but tokens that do not expire
+)
+
+// Open reads the files. A mistake in one is a [*FileError]. Later changes are
+// taken over within Config.Reload; a file that became wrong changes nothing, and
+// the log tells of it.
+func Open(cfg Config) (*Gate, error) { return open(cfg, time.Now) }
+
+func open(cfg Config, now func() time.Time) (*Gate, error) {
+	if cfg.Leeway == 0 {
+		cfg.Leeway = defaultLeeway
+	}
+	if cfg.Reload == 0 {
+		cfg.Reload = defaultReload
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &Gate{
+		cfg:      cfg,
+		checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		now:      now, quit: make(chan struct{}),
+	}
+	g.cfg.Leeway = max(0, cfg.Leeway)
+	if g.cfg.Leeway > maxLeeway {
+		return nil, fmt.Errorf("access: the leeway is %v, expected at most %v", cfg.Leeway, maxLeeway)
+	}
+	var err error
+	if g.allowed, err = algorithmsNamed(cfg.Algorithms); err != nil {
+		return nil, err
+	}
+	if cfg.KeysFile != "" {
+		g.files = append(g.files, &watched{path: cfg.KeysFile, most: maxKeysFile, take: g.takeKeys})
+	}
+	if cfg.JWKSFile != "" {
+		g.files = append(g.files, &watched{path: cfg.JWKSFile, most: maxJWKSFile, take: g.takeJWKS})
+	}
+	for _, f := range g.files {
+		if _, err := f.look(now()); err != nil {
+			return nil, err
+		}
+	}
+	if len(g.files) > 0 && cfg.Reload > 0 {
+		g.done = make(chan struct{})
+		// Stopped by Close, which waits for it.
+		go g.watch()
+	}
+	return g, nil
+}
+
+// Close ends looking at the files and waits for that. Identify goes on with what
+// was read last. It may be called more than once.
+func (g *Gate) Close() {
+	g.once.Do(func() { close(g.quit) })
+	if g.done != nil {
+		<-g.done
+	}
+}
+
+// Stats returns the figures.
+func (g *Gate) Stats() Stats {
+	s := Stats{
+		Reloads: g.reloads.Load(), ReloadErrors: g.reloadErrors.Load(),
+		SignatureChecks: g.checks.Load(), Refusals: g.refusals.Load(), RepeatedRefusal: g.fromTable.Load(),
+	}
+	if k := g.keys.Load(); k != nil {
+		s.APIKeys = len(k.byHash)
+	}
+	if t := g.tokens.Load(); t != nil {
+		s.TokenKeys = len(t.keys)
+	}
+	return s
+}
+
+// Identify says whose credentials these are. (nil, nil) means that there are
+// none. It never waits for I/O, but a token that was not seen lately may wait for
+// the signature checks of others. An API key, and a token that was seen lately,
+// cost no allocation. What it returns is shared and must not be changed.
+func (g *Gate) Identify(c Credentials) (*Caller, *Refusal) {
+	caller, refusal := g.identify(c)
+	if refusal != nil {
+		g.refusals.Add(1)
+		return nil, refusal
+	}
+	return caller, nil
+}
+
+func (g *Gate) identify(c Credentials) (*Caller, *Refusal) {
+	if len(g.files) == 0 {
+		return nil, nil // nobody is known here: what was sent is for somebody else
+	}
+	if c.Duplicate {
+		return nil, refusedDuplicate
+	}
+	var caller *Caller
+	if c.APIKey != "" {
+		keys := g.keys.Load()
+		if keys == nil {
+			return nil, refusedNoKeys
+		}
+		var refusal *Refusal
+		if caller, refusal = keys.find(c.APIKey); refusal != nil {
+			return nil, refusal
+		}
+	}
+	if c.Authorization == "" {
+		return caller, nil
+	}
+	tokens := g.tokens.Load()
+	if tokens == nil {
+		return nil, refusedNoTokens
+	}
+	return g.byAuthorization(tokens, c.Authorization)
+}
+
+// byAuthorization finds the field's value among those seen lately, or reads the
+// token in it.
+func (g *Gate) byAuthorization(tokens *tokenSet, value string) (*Caller, *Refusal) {
+	now := g.now()
+	if e := tokens.find(value, now); e != nil {
+		return g.seenLately(e)
+	}
+	token, refusal := bearer(value)
+	if refusal != nil {
+		return nil, refusal
+	}
+	// A place here is one signature check; see the cost in the package's doc.
+	g.checking <- struct{}{}
+	defer func() { <-g.checking }()
+	now = g.now()
+	if e := tokens.find(value, now); e != nil { // somebody else has checked it meanwhile
+		return g.seenLately(e)
+	}
+	v := g.check(tokens, token, now)
+	tokens.keep(value, v, now)
+	return v.caller, v.refusal
+}
+
+func (g *Gate) seenLately(e *entry) (*Caller, *Refusal) {
+	if e.refusal != nil {
+		g.fromTable.Add(1)
+	}
+	return e.caller, e.refusal
+}

@@ -1,0 +1,84 @@
+package access
+
+import "slices"
+
+// Caller is somebody whose credentials are valid. It is immutable and shared.
+type Caller struct {
+	name   string
+	id     uint64
+	key    string              // name of the API key, "" if it came with a token
+	claims map[string][]string // of a token; nil for an API key
+}
+
+// Name is "key:" and the name of the API key, or "jwt:" and the subject of the
+// token: for logs. What cannot be printed is "_" there, and what is longer than
+// 64 bytes is cut, so that it does not identify anybody: see ID.
+func (c *Caller) Name() string { return c.name }
+
+// ID is the same for all keys of one name, and for all tokens of one issuer and
+// subject, and differs for others. It is never 0, and another one after a restart:
+// for rate limits.
+func (c *Caller) ID() uint64 { return c.id }
+
+// Rule says which callers may read a resource. A nil rule lets everybody in, an
+// empty one nobody.
+type Rule struct {
+	// Keys are names of API keys; "*" is any.
+	Keys []string
+	// JWT lets every valid token in, provided that it has the Claims.
+	JWT bool
+	// Claims that a token must have, all of them: each claim must be, or
+	// contain, one of its values. Numbers and booleans are compared as they are
+	// written in the token; scope is a list separated by blanks (RFC 8693). It
+	// implies JWT.
+	Claims map[string][]string
+}
+
+// Allows returns nil if the caller may read, or else why not. c may be nil, for a
+// request without credentials. It allocates nothing.
+func (r *Rule) Allows(c *Caller) *Refusal {
+	switch {
+	case r == nil:
+		return nil
+	case c == nil:
+		return r.missing()
+	case c.key != "":
+		for _, name := range r.Keys {
+			if name == "*" || name == c.key {
+				return nil
+			}
+		}
+		return refusedKeyMayNot
+	case !r.JWT && len(r.Claims) == 0:
+		return refusedTokenMayNot
+	}
+	for name, values := range r.Claims {
+		if !containsOne(c.claims[name], values) {
+			return refusedScope
+		}
+	}
+	return nil
+}
+
+func containsOne(has, wanted []string) bool {
+	for _, w := range wanted {
+		if slices.Contains(has, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// missing asks for the kinds of credentials that the rule could take.
+func (r *Rule) missing() *Refusal {
+	token := r.JWT || len(r.Claims) > 0
+	switch {
+	case token && len(r.Keys) > 0:
+		return refusedNobody
+	case token:
+		return refusedNobodyToken
+	case len(r.Keys) > 0:
+		return refusedNobodyKey
+	}
+	return refusedEveryone
+}

@@ -1,0 +1,201 @@
+package access
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds of the tables of tokens seen lately.
+const (
+	seenShards = 64
+	seenWays   = 8 // places that a token may stand in
+
+	goodSets     = 16      // a shard: 64 * 16 * 8 = 8,192 valid tokens
+	goodBytes    = 1 << 19 // a shard: 32 MiB in all
+	refusedSets  = 2       // a shard: 1,024 refused tokens
+	refusedBytes = 1 << 16 // a shard: 4 MiB in all
+
+	// entryBytes is what an entry costs besides its text and its claims.
+	entryBytes = 256
+)
+
+// verdict is what a check of a token found.
+type verdict struct {
+	// One of both is not nil.
+	caller  *Caller
+	refusal *Refusal
+	// from and until are when it holds, in Unix nanoseconds: from <= t < until.
+	from, until int64
+	// bytes that caller holds on to, about.
+	bytes int
+}
+
+// entry is a credential that was seen and what was found. All but used is
+// immutable.
+type entry struct {
+	hash uint64
+	text string
+	verdict
+	// Written by find, read and cleared by the insertion that looks for a place.
+	used atomic.Bool
+}
+
+func (e *entry) cost() int { return len(e.text) + e.bytes + entryBytes }
+
+// seen is a table of entries that never holds more than its places and bytes.
+// Reading takes no lock and, for an entry that was read before, writes nothing:
+// one popular token costs the cores no cache line.
+type seen struct {
+	// Immutable after newSeen.
+	sets   uint64
+	budget int // bytes of a shard
+	shards [seenShards]seenShard
+}
+
+type seenShard struct {
+	// places are sets of seenWays. Written under mu, read by all.
+	places []atomic.Pointer[entry]
+
+	// Guarded by mu.
+	mu    sync.Mutex
+	bytes int
+	hand  int // the next place that make room looks at
+}
+
+func newSeen(sets uint64, budget int) *seen {
+	s := &seen{sets: sets, budget: budget}
+	for i := range s.shards {
+		s.shards[i].places = make([]atomic.Pointer[entry], sets*seenWays)
+	}
+	return s
+}
+
+// set returns the shard of a hash and the first of its places. The bits that
+// choose the one do not choose the other.
+func (s *seen) set(hash uint64) (*seenShard, int) {
+	return &s.shards[hash%seenShards], int(hash>>32%s.sets) * seenWays
+}
+
+// find returns the entry of the text that holds now, nil if there is none. The
+// text itself is compared, after 64 bits of a keyed hash were equal: neither a
+// collision nor the time of the comparison tells anything.
+func (s *seen) find(hash uint64, text string, now int64) *entry {
+	shard, first := s.set(hash)
+	for i := range seenWays {
+		e := shard.places[first+i].Load()
+		if e == nil || e.hash != hash || e.text != text {
+			continue
+		}
+		if now < e.from || now >= e.until {
+			return nil
+		}
+		if !e.used.Load() {
+			e.used.Store(true)
+		}
+		return e
+	}
+	return nil
+}
+
+// keep puts what was found into the table. The text is copied.
+func (s *seen) keep(hash uint64, text string, v verdict, now int64) {
+	e := &entry{hash: hash, text: strings.Clone(text), verdict: v}
+	if e.cost() > s.budget {
+		return
+	}
+	shard, first := s.set(e.hash)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	shard.put(shard.placeFor(e, first, now), e)
+	for shard.bytes > s.budget {
+		shard.makeRoom(e)
+	}
+}
+
+// placeFor chooses the place of a new entry: its own, an empty one, one whose
+// time is over, or one that was not read since the last choice.
+func (sh *seenShard) placeFor(e *entry, first int, now int64) int {
+	free := -1
+	for i := first; i < first+seenWays; i++ {
+		old := sh.places[i].Load()
+		if old != nil && old.hash == e.hash && old.text == e.text {
+			return i
+		}
+		if old == nil || now >= old.until {
+			free = i
+		}
+	}
+	if free >= 0 {
+		return free
+	}
+	start := sh.hand
+	sh.hand++
+	for i := range seenWays {
+		place := first + (start+i)%seenWays
+		if !sh.places[place].Load().used.Swap(false) {
+			return place
+		}
+	}
+	return first + start%seenWays
+}
+
+// put replaces a place and keeps the count of bytes.
+func (sh *seenShard) put(place int, e *entry) {
+	if old := sh.places[place].Load(); old != nil {
+		sh.bytes -= old.cost()
+	}
+	if e != nil {
+		sh.bytes += e.cost()
+	}
+	sh.places[place].Store(e)
+}
+
+// makeRoom drops the next entry but one that was read meanwhile or is the newest.
+func (sh *seenShard) makeRoom(newest *entry) {
+	for {
+		place := sh.hand % len(sh.places)
+		sh.hand++
+		if e := sh.places[place].Load(); e != nil && e != newest && !e.used.Swap(false) {
+			sh.put(place, nil)
+			return
+		}
+	}
+}
+
+// tokenSet is a key set and what is known of tokens because of it. A new key set
+// begins with empty tables.
+type tokenSet struct {
+	// Immutable after newTokenSet.
+	keys          []*tokenKey
+	seed          maphash.Seed // keyed: nobody can choose tokens that share a place
+	good, refused *seen
+}
+
+func newTokenSet(keys []*tokenKey) *tokenSet {
+	return &tokenSet{
+		keys: keys, seed: maphash.MakeSeed(),
+		good: newSeen(goodSets, goodBytes), refused: newSeen(refusedSets, refusedBytes),
+	}
+}
+
+func (t *tokenSet) find(text string, now time.Time) *entry {
+	if len(text) > maxToken+maxScheme {
+		return nil
+	}
+	hash, at := maphash.String(t.seed, text), now.UnixNano()
+	if e := t.good.find(hash, text, at); e != nil {
+		return e
+	}
+	return t.refused.find(hash, text, at)
+}
+
+func (t *tokenSet) keep(text string, v verdict, now time.Time) {
+	table := t.good
+	if v.refusal != nil {
+		table = t.refused
+	}
+	table.keep(maphash.String(t.seed, text), text, v, now.UnixNano())
+}

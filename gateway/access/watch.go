@@ -1,0 +1,146 @@
+package access
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// watched is a file that is read again when it has changed.
+type watched struct {
+	// Immutable after Open.
+	path string
+	most int64 // bytes
+	take func(data []byte) error
+
+	// Owned by Open, then by the goroutine that looks at the files.
+	info    os.FileInfo       // of what was read last, nil: nothing could be
+	settled bool              // info is old enough that a later write has another mtime
+	taken   [sha256.Size]byte // hash of what is in use
+	failed  string            // identifies the mistake that was told last, "" none
+}
+
+// settleTime is no less than the resolution of any file system's mtime (FAT has
+// 2 s): a file read within it may be written again and keep its mtime.
+const settleTime = 2 * time.Second
+
+// look reads the file if it may have changed. taken is true if there was
+// something new. A mistake is returned once, not again until the file changes.
+func (w *watched) look(now time.Time) (taken bool, err error) {
+	info, err := os.Stat(w.path)
+	if err == nil && w.info != nil && w.settled && sameState(info, w.info) {
+		return false, nil
+	}
+	info, data, err := readBounded(w.path, w.most)
+	if err != nil {
+		w.info = nil
+		return false, w.tell(err, err.Error())
+	}
+	// A time in the future (a clock was set) never settles: read each time.
+	w.info, w.settled = info, now.Sub(info.ModTime()) > settleTime
+	hash := sha256.Sum256(data)
+	if hash == w.taken {
+		w.failed = ""
+		return false, nil
+	}
+	id := "content " + string(hash[:])
+	if id == w.failed {
+		return false, nil
+	}
+	if err := w.take(data); err != nil {
+		return false, w.tell(err, id)
+	}
+	w.taken, w.failed = hash, ""
+	return true, nil
+}
+
+// tell returns err unless it was returned the last time already.
+func (w *watched) tell(err error, id string) error {
+	if id == w.failed {
+		return nil
+	}
+	w.failed = id
+	return err
+}
+
+func sameState(a, b os.FileInfo) bool {
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
+}
+
+// readBounded reads a file of at most so many bytes. Anything but a regular file
+// could make it wait for ever.
+func readBounded(path string, most int64) (os.FileInfo, []byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("access: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, &FileError{path, 0, "this is not a regular file"}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("access: %w", err)
+	}
+	defer f.Close()
+	// Of the open file: the name may lead to another one meanwhile.
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, fmt.Errorf("access: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("access: %w", err)
+	}
+	if int64(len(data)) > most {
+		return nil, nil, &FileError{path, 0, fmt.Sprintf("the file is larger than %d bytes", most)}
+	}
+	return info, data, nil
+}
+
+// watch looks at the files until Close.
+func (g *Gate) watch() {
+	defer close(g.done)
+	ticker := time.NewTicker(g.cfg.Reload)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-g.quit:
+			return
+		case <-ticker.C:
+		}
+		for _, f := range g.files {
+			g.reload(f)
+		}
+	}
+}
+
+// reload takes a changed file over, or tells why it cannot.
+func (g *Gate) reload(f *watched) {
+	switch taken, err := f.look(g.now()); {
+	case err != nil:
+		g.reloadErrors.Add(1)
+		g.cfg.Log.Error("access file refused, what was read before stays in use", "file", f.path, "error", err)
+	case taken:
+		g.reloads.Add(1)
+		g.cfg.Log.Info("access file read again", "file", f.path)
+	}
+}
+
+// takeKeys puts a key file into use.
+func (g *Gate) takeKeys(data []byte) error {
+	set, err := parseKeys(g.cfg.KeysFile, data)
+	if err == nil {
+		g.keys.Store(set)
+	}
+	return err
+}
+
+// takeJWKS puts a key set into use. Tokens that were seen are checked anew.
+func (g *Gate) takeJWKS(data []byte) error {
+	keys, err := parseJWKS(g.cfg.JWKSFile, data, g.allowed)
+	if err == nil {
+		g.tokens.Store(newTokenSet(keys))
+	}
+	return err
+}
