@@ -11,6 +11,8 @@ type FormSlot uint8
 // Slots of a document, one a frontend.
 const (
 	FormHTTP FormSlot = iota // head of an HTTP answer
+	FormGzip                 // HTTP answer with the body in gzip
+	FormZstd                 // HTTP answer with the body in zstd
 
 	formSlots
 )
@@ -25,9 +27,9 @@ type Form struct {
 }
 
 // documentOverhead is what a cached document costs beside its body, its key and
-// its forms: the Document (64 bytes), and the node and table slot that the
+// its forms: the Document (80 bytes), and the node and table slot that the
 // memory tier keeps for it (measured: TestOverheadPerDocument of gateway/tier/memory).
-const documentOverhead = 168
+const documentOverhead = 184
 
 // Document is a JSON body as an origin built it, or the knowledge that the row
 // does not exist, together with the snapshot it was read in. It is immutable
@@ -70,6 +72,10 @@ func (d *Document) LoadedAt() time.Duration { return d.loadedAt }
 // XMin returns the part of the document's snapshot that is kept: every transaction
 // below it was visible.
 func (d *Document) XMin() Tx { return d.xmin }
+
+// Held reports whether a memory tier holds the document: only then do its forms
+// outlive the answer that made them.
+func (d *Document) Held() bool { return d.charge.Load() >= 0 }
 
 // Form returns the form in the slot, nil if none was made yet.
 func (d *Document) Form(slot FormSlot) *Form { return d.forms[slot].Load() }

@@ -96,7 +96,9 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.service = httpfront.NewService(g.cache, served, g.log)
+	if g.service, err = httpfront.NewService(g.cache, served, httpfront.ServiceConfig{Log: g.log}); err != nil {
+		return nil, err
+	}
 	g.canary = newCanary(canaryConfig{
 		Interval: opts.Canary, Cache: g.cache, Origin: g.origin, Resources: full.Resources, Path: g.path, Log: g.log,
 	})

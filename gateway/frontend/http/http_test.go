@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -52,6 +51,13 @@ type fixture struct {
 // late, whose key is not known yet.
 func newFixture(t testing.TB, load originFunc) *fixture {
 	t.Helper()
+	return newConfigured(t, load, ServiceConfig{}, nil)
+}
+
+// newConfigured is newFixture with a configuration; change, if not nil, may change
+// what is served.
+func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change func([]Resource)) *fixture {
+	t.Helper()
 	tier, err := memory.New(16 << 20)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +69,9 @@ func newFixture(t testing.TB, load originFunc) *fixture {
 	for _, n := range names {
 		resources = append(resources, cache.Resource{Name: n})
 		served = append(served, Resource{Name: n})
+	}
+	if change != nil {
+		change(served)
 	}
 	c, err := cache.New(cache.Config{
 		Resources: resources, Origin: load, Tiers: []cache.Tier{tier},
@@ -76,7 +85,11 @@ func newFixture(t testing.TB, load originFunc) *fixture {
 		c.SetPromise(cache.ResourceID(i), true, "")
 	}
 	c.Advance(time.Hour, cache.UpTo(1))
-	f := &fixture{cache: c, service: NewService(c, served, slog.New(slog.DiscardHandler))}
+	service, err := NewService(c, served, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{cache: c, service: service}
 	for i, columns := range [][]resource.KeyColumn{
 		{{Name: "deptno", Kind: resource.Integer}},
 		{{Name: "region", Kind: resource.Text}, {Name: "order_no", Kind: resource.Integer}},
@@ -90,11 +103,11 @@ func newFixture(t testing.TB, load originFunc) *fixture {
 }
 
 func (f *fixture) handler() http.Handler {
-	return &handler{service: f.service, timeout: time.Second, bodyTimeout: time.Second}
+	return &handler{service: f.service, timeout: time.Second, bodyTimeout: time.Second, maxPending: 1 << 30}
 }
 
 func (f *fixture) do(method, target string, fields ...string) *http.Response {
-	r := &http.Request{Method: method, RequestURI: target, URL: &url.URL{Path: target}, Header: http.Header{}, Host: "h", ProtoMajor: 1, ProtoMinor: 1}
+	r := &http.Request{Method: method, RequestURI: target, URL: &url.URL{Path: target}, Header: http.Header{}, Host: "h", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: "192.0.2.1:1234"}
 	for i := 0; i < len(fields); i += 2 {
 		r.Header.Add(fields[i], fields[i+1])
 	}
@@ -135,7 +148,8 @@ func TestTargets(t *testing.T) {
 		{"/depts/42/", 400, ""},
 		{"/depts//42", 400, ""},
 		{"/depts/", 400, ""},
-		{"/depts", 404, ""},
+		{"/depts", 400, ""},
+		{"/depts?", 400, ""},
 		{"/", 404, ""},
 		{"/nobody/1", 404, ""},
 		{"/DEPTS/1", 404, ""},
@@ -161,7 +175,8 @@ func TestTargets(t *testing.T) {
 		{"/blobs/00FF", 400, ""},
 		{"/blobs/0", 400, ""},
 		{"/depts/" + strings.Repeat("1/", 5000), 414, ""},
-		{"/" + strings.Repeat("x", 9000), 414, ""},
+		{"/" + strings.Repeat("x", 9000), 404, ""},
+		{"/" + strings.Repeat("x", 60_000), 414, ""},
 		{"*", 404, ""},
 	} {
 		r := f.do("GET", test.target)
@@ -319,7 +334,11 @@ func TestStaleIsMarked(t *testing.T) {
 	defer c.Close()
 	c.SetPromise(0, true, "")
 	c.Advance(0, cache.UpTo(1))
-	f := &fixture{c, NewService(c, []Resource{{Name: "depts"}}, slog.New(slog.DiscardHandler))}
+	service, err := NewService(c, []Resource{{Name: "depts"}}, ServiceConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{c, service}
 	if err := f.service.SetColumns(0, []resource.KeyColumn{{Name: "k", Kind: resource.Integer}}); err != nil {
 		t.Fatal(err)
 	}
@@ -343,9 +362,9 @@ func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func TestHitAllocations(t *testing.T) {
 	f := newFixture(t, echo)
 	h := f.handler()
-	for target, most := range map[string]float64{"/depts/42": 0, "/orders/EU/17": 1, "/orders/E%2FU/17": 2} {
+	for target, most := range map[string]float64{"/depts/42": 2, "/orders/EU/17": 3, "/orders/E%2FU/17": 4} { // two are the request id and its field
 		f.do("GET", target)
-		r := &http.Request{Method: "GET", RequestURI: target, Header: http.Header{}}
+		r := &http.Request{Method: "GET", RequestURI: target, Header: http.Header{}, RemoteAddr: "192.0.2.1:1234"}
 		w := &discard{make(http.Header)}
 		if n := testing.AllocsPerRun(100, func() { h.ServeHTTP(w, r) }); n > most {
 			t.Errorf("a hit on %s allocates %v times, want at most %v", target, n, most)
@@ -357,7 +376,7 @@ func BenchmarkHit(b *testing.B) {
 	f := newFixture(b, echo)
 	f.do("GET", "/depts/42")
 	h := f.handler()
-	r := &http.Request{Method: "GET", RequestURI: "/depts/42", Header: http.Header{}}
+	r := &http.Request{Method: "GET", RequestURI: "/depts/42", Header: http.Header{}, RemoteAddr: "192.0.2.1:1234"}
 	w := &discard{make(http.Header)}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -3,7 +3,9 @@ package httpfront
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,19 +15,24 @@ type handler struct {
 	service     *Service
 	timeout     time.Duration
 	bodyTimeout time.Duration
+	trusted     []netip.Prefix // proxies whose X-Forwarded-For is believed
+	maxPending  int64
+
+	// Atomic: bytes of large bodies that are being written.
+	pending atomic.Int64
 }
+
+// largeBody is the size from which a body counts as pending while it is written: it
+// may be one that the cache has dropped, which a client that does not read keeps
+// in memory.
+const largeBody = 64 << 10
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// net/http has read the head of the request by now, so the clock is read
 	// after it: see the package comment of cache.
-	req := Request{
-		Method:      r.Method,
-		Target:      target(r),
-		IfMatch:     field(r.Header["If-Match"]),
-		IfNoneMatch: field(r.Header["If-None-Match"]),
-		Start:       h.service.cache.Now(),
-	}
+	var req Request
+	h.fill(&req, r)
 	if r.ContentLength != 0 {
 		// net/http reads a body to its end before the answer leaves, even one
 		// that nobody looked at; without a deadline it would wait for ever.
@@ -38,15 +45,70 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.service.Answer(ctx, &req, &rsp)
 		cancel()
 	}
-	h.service.count(rsp.Status)
-	write(w, &rsp)
+	large := int64(rsp.sent())
+	if large >= largeBody {
+		defer h.pending.Add(-large)
+		// One that is alone always goes, however large it is.
+		if n := h.pending.Add(large); n > h.maxPending && n > large {
+			h.service.Busy(&req, &rsp)
+		}
+	}
+	h.service.Note(&req, &rsp)
+	write(w, &req, &rsp)
+}
+
+// fill reads what the answer depends on.
+func (h *handler) fill(req *Request, r *http.Request) {
+	req.Method = r.Method
+	req.Target = target(r)
+	// The keys are in canonical form; Get would make it anew for each.
+	fields := r.Header
+	req.IfMatch = field(fields["If-Match"])
+	req.IfNoneMatch = field(fields["If-None-Match"])
+	req.AcceptEncoding = field(fields["Accept-Encoding"])
+	var twice bool
+	req.Authorization, twice = single(fields["Authorization"])
+	req.Repeated = twice
+	req.APIKey, twice = single(fields["X-Api-Key"])
+	req.Repeated = req.Repeated || twice
+	if req.Origin, twice = single(fields["Origin"]); twice {
+		req.Origin = "" // no browser sends two
+	}
+	if req.Method == http.MethodOptions {
+		req.RequestMethod, _ = single(fields["Access-Control-Request-Method"])
+		req.RequestHeaders = field(fields["Access-Control-Request-Headers"])
+	}
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		req.Client = peer.Addr()
+	}
+	if req.ID, twice = single(fields["X-Request-Id"]); twice {
+		req.ID = ""
+	}
+	traceparent, twice := single(fields["Traceparent"])
+	if twice {
+		traceparent = ""
+	}
+	h.service.Identify(req, traceparent)
+	req.Start = h.service.cache.Now()
+}
+
+// single returns the value of a field that there may be one of.
+func single(lines []string) (value string, twice bool) {
+	if len(lines) == 0 {
+		return "", false
+	}
+	return lines[0], len(lines) > 1
 }
 
 // target returns the request target in origin form. A client that speaks to a
-// proxy sends the absolute form (RFC 9112, section 3.2.2), of which the path counts.
+// proxy sends the absolute form (RFC 9112, section 3.2.2), of which path and query
+// count.
 func target(r *http.Request) string {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		return r.RequestURI
+	}
+	if r.URL.RawQuery != "" {
+		return r.URL.EscapedPath() + "?" + r.URL.RawQuery
 	}
 	return r.URL.EscapedPath()
 }
@@ -62,7 +124,7 @@ func field(lines []string) string {
 	return strings.Join(lines, ", ")
 }
 
-func write(w http.ResponseWriter, rsp *Response) {
+func write(w http.ResponseWriter, req *Request, rsp *Response) {
 	// The keys are in canonical form already; Set would check that each time.
 	fields := w.Header()
 	set := func(name string, values []string) {
@@ -72,14 +134,34 @@ func write(w http.ResponseWriter, rsp *Response) {
 	}
 	set("Content-Type", rsp.ContentType)
 	set("Content-Length", rsp.ContentLength)
+	set("Content-Encoding", rsp.ContentEncoding)
 	set("Etag", rsp.ETag)
 	set("Cache-Control", rsp.CacheControl)
 	set("Cache-Status", rsp.CacheStatus)
+	set("Vary", rsp.Vary)
 	set("Allow", rsp.Allow)
 	set("Retry-After", rsp.RetryAfter)
-	w.WriteHeader(rsp.Status)
-	if len(rsp.Body) == 0 {
-		return
+	set("Www-Authenticate", rsp.Challenge)
+	ids := new(idFields)
+	ids.request[0] = req.ID
+	fields["X-Request-Id"] = ids.request[:]
+	if req.traced {
+		var text [64]byte
+		ids.trace[0] = string(req.Trace.AppendTraceparent(text[:0]))
+		fields["Traceresponse"] = ids.trace[:]
 	}
-	_, _ = w.Write(rsp.Body) // a client that has gone cannot be told
+	w.WriteHeader(rsp.Status)
+	// A client that has gone cannot be told: what a Write returns is of no use.
+	if len(rsp.Body) > 0 {
+		_, _ = w.Write(rsp.Body)
+	}
+	for _, part := range rsp.Parts {
+		if _, err := w.Write(part); err != nil {
+			return
+		}
+	}
 }
+
+// idFields are the values of fields that each answer has its own of, in one
+// allocation.
+type idFields struct{ request, trace [1]string }

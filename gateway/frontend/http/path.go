@@ -12,26 +12,25 @@ import (
 // people key by hand, and few enough for an array on the stack.
 const maxColumns = 8
 
-// maxTarget bounds the request target, in bytes: eight text columns of the
+// maxTarget bounds the request target of one document, in bytes: eight text columns of the
 // longest allowed value, percent-encoded, do not fit on purpose.
 const maxTarget = 8 << 10
 
-// splitTarget cuts a request target in origin form into the name of the resource
-// and the rest of the path. The query is not part of the key and is ignored.
-func splitTarget(target string) (name, key string, ok bool) {
-	if i := strings.IndexByte(target, '?'); i >= 0 {
-		target = target[:i]
-	}
+// splitTarget cuts a request target in origin form into the name of the resource,
+// the rest of the path, and the query. single says that there is a rest, so one
+// document is asked for; its query is not part of the key and is ignored.
+func splitTarget(target string) (name, path, query string, single bool) {
+	target, query, _ = strings.Cut(target, "?")
 	if target == "" || target[0] != '/' {
-		return "", "", false
+		return "", "", "", false
 	}
-	name, key, ok = strings.Cut(target[1:], "/")
+	name, path, single = strings.Cut(target[1:], "/")
 	if strings.IndexByte(name, '%') >= 0 {
 		if decoded, err := url.PathUnescape(name); err == nil {
 			name = decoded
 		}
 	}
-	return name, key, ok
+	return name, path, query, single
 }
 
 // parseKey returns the ID of the key that the path after the resource's name

@@ -16,9 +16,9 @@ type problem struct {
 
 var problemType = []string{"application/problem+json"}
 
-// setProblem fills rsp with an error answer. The detail reaches the client: it
-// must not tell of statements, files or addresses.
-func setProblem(rsp *Response, status int, detail string) {
+// problem fills rsp with an error answer. The detail reaches the client: it
+// must not tell of statements, files or addresses. What figures and logs tell stays.
+func (s *Service) problem(rsp *Response, status int, detail string) {
 	body, err := json.Marshal(problem{Title: http.StatusText(status), Status: status, Detail: detail})
 	if err != nil { // a struct of strings and an int cannot fail
 		body = []byte(`{"status":` + strconv.Itoa(status) + `}`)
@@ -26,8 +26,11 @@ func setProblem(rsp *Response, status int, detail string) {
 	*rsp = Response{
 		Status:        status,
 		ContentType:   problemType,
-		ContentLength: []string{strconv.Itoa(len(body))},
+		ContentLength: lengthField(len(body)),
 		CacheControl:  noStore,
-		Body:          append(body, '\n')[:len(body)],
+		Body:          body,
+		Size:          len(body),
+		Resource:      rsp.Resource,
+		Caller:        rsp.Caller,
 	}
 }

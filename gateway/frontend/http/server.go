@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 )
 
@@ -22,8 +23,14 @@ type Config struct {
 	// StallTimeout bounds one write (30 s): a client that does not read is cut
 	// off. Like the two above it is kept to a quarter of a second.
 	StallTimeout time.Duration
-	// MaxHeader bounds the head of a request, in bytes (32 KiB).
+	// MaxHeader bounds the head of a request, in bytes (64 KiB).
 	MaxHeader int
+	// MaxPending bounds the bytes of large answers (64 KiB and more) that are being
+	// written at once (256 MiB); past it such an answer is refused with 503. They
+	// are references to documents, some of which the cache has dropped already.
+	MaxPending int64
+	// TrustedProxies are those whose X-Forwarded-For names the client.
+	TrustedProxies []netip.Prefix
 	// MaxConnections bounds the open connections (17,000); more wait in the
 	// kernel's queue until one closes.
 	MaxConnections int
@@ -45,7 +52,10 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.MaxHeader <= 0 {
-		c.MaxHeader = 32 << 10
+		c.MaxHeader = 64 << 10
+	}
+	if c.MaxPending <= 0 {
+		c.MaxPending = 256 << 20
 	}
 	if c.MaxConnections <= 0 {
 		c.MaxConnections = 17_000
@@ -74,7 +84,8 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 	}
 	s := &Server{
 		server: &http.Server{
-			Handler:        &handler{service: service, timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout},
+			Handler: &handler{service: service, timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout,
+				trusted: config.TrustedProxies, maxPending: config.MaxPending},
 			ConnState:      trackState, // the time limits are those of conns
 			MaxHeaderBytes: config.MaxHeader,
 			ErrorLog:       slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),

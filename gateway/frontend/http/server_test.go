@@ -61,7 +61,7 @@ func TestRawRequests(t *testing.T) {
 		{"pipelined", "GET /depts/1 HTTP/1.1\r\nHost: h\r\n\r\nGET /depts/x HTTP/1.1\r\nHost: h\r\n\r\nGET /depts/2 HTTP/1.1\r\nHost: h\r\n\r\n", "200 400 200"},
 		{"no host", "GET /depts/42 HTTP/1.1\r\n\r\n", "400"},
 		{"garbage", "\x16\x03\x01\x02\x00\x01\r\n\r\n", "400"},
-		{"huge head", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "431"},
+		{"huge head", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 96<<10) + "\r\n\r\n", "431"},
 		{"body", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET /depts/1 HTTP/1.1\r\nHost: h\r\n\r\n", "200 200"},
 		{"smuggled", "GET /depts/42 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "200"},
 	} {

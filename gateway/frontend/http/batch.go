@@ -1,0 +1,183 @@
+package httpfront
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// A batch is GET /{resource}?key=1&key=2: an array with the document of each key, in
+// the order asked, null for a missing one. It asks for at most Config.MaxBatch keys.
+// The key of one column is its text, encoded as any value of a query is; that of
+// several columns is written as in a path, k1/k2 with percent-encoded segments, and
+// then encoded as a value of a query.
+
+// maxBatchTarget bounds the request target of a batch, in bytes: 1,000 keys of up to
+// 50 characters.
+const maxBatchTarget = 56 << 10
+
+// maxBatchSize bounds the array, in bytes as identity: a client that does not read
+// keeps documents alive that the cache has dropped.
+const maxBatchSize = 64 << 20
+
+// keysPerRequest is how many keys of a batch count as one request for rate limits:
+// about what they cost.
+const keysPerRequest = 10
+
+// parseBatch reads the keys in a query.
+func parseBatch(columns []resource.KeyColumn, id cache.ResourceID, query string, most int) ([]cache.Key, error) {
+	if query == "" {
+		return nil, fmt.Errorf("the path names a resource but no key: /{resource}/{key}, or ?key=...&key=... for several documents")
+	}
+	n := strings.Count(query, "&") + 1
+	if n > most {
+		return nil, fmt.Errorf("%d keys; expected at most %d in one request", n, most)
+	}
+	keys := make([]cache.Key, 0, n)
+	for pair := range strings.SplitSeq(query, "&") {
+		value, found := strings.CutPrefix(pair, "key=")
+		if !found {
+			return nil, fmt.Errorf("parameter %d of the query is not key=...; expected nothing else", len(keys)+1)
+		}
+		key, err := parseQueryKey(columns, value)
+		if err != nil {
+			return nil, fmt.Errorf("key %d of the query: %w", len(keys)+1, err)
+		}
+		keys = append(keys, cache.Key{Resource: id, ID: key})
+	}
+	return keys, nil
+}
+
+// parseQueryKey returns the ID of a key that is a value of a query.
+func parseQueryKey(columns []resource.KeyColumn, value string) (string, error) {
+	if strings.ContainsAny(value, "%+") {
+		decoded, err := url.QueryUnescape(value)
+		if err != nil {
+			return "", &resource.KeyError{Column: columns[0].Name, Expected: "percent signs followed by two hexadecimal digits", Input: "something else"}
+		}
+		value = decoded
+	}
+	if len(columns) > 1 {
+		return parseKey(columns, value)
+	}
+	return resource.ID(columns, []string{value})
+}
+
+// peekBatch fills rsp if every document is in a tier that need not be waited for.
+func (s *Service) peekBatch(req *Request, rsp *Response) bool {
+	q := &req.question
+	if !s.cache.PeekMany(q.keys, req.Start, q.answers) {
+		return false
+	}
+	return s.batch(req, rsp, false)
+}
+
+// answerBatch loads what is missing and fills rsp.
+func (s *Service) answerBatch(ctx context.Context, req *Request, rsp *Response) {
+	q := &req.question
+	if err := s.cache.GetMany(ctx, q.keys, req.Start, q.answers); err != nil {
+		s.failure(err, req, rsp)
+		return
+	}
+	s.batch(req, rsp, true)
+}
+
+// batch fills rsp with the array. False means that it takes longer than the caller
+// may wait.
+func (s *Service) batch(req *Request, rsp *Response, mayWait bool) bool {
+	q := &req.question
+	plain := sizeOf(q.answers)
+	if plain > maxBatchSize {
+		s.problem(rsp, http.StatusBadRequest, fmt.Sprintf("these documents are %d bytes together; expected at most %d: ask for fewer keys", plain, maxBatchSize))
+		return true
+	}
+	c, ok := s.codingFor(req, batchCodings)
+	if !ok {
+		s.notAcceptable(rsp)
+		return true
+	}
+	var forms []*encoded
+	if c == gzipped {
+		forms = make([]*encoded, len(q.answers))
+		for i, a := range q.answers {
+			if a.Doc.Missing() {
+				continue
+			}
+			var later bool
+			if forms[i], later = s.encodedOf(a.Doc, gzipped, false, mayWait); later {
+				return false
+			}
+		}
+	}
+	tag := []string{s.batchTag(q.answers, c)}
+	failed := s.conditions(req, rsp, q.of, tag)
+	rsp.Source, rsp.Keys = batchSource(q.answers), len(q.keys)
+	if failed {
+		return true
+	}
+	rsp.CacheStatus = batchStatus(q.answers)
+	if rsp.Status == http.StatusOK {
+		s.setParts(req, rsp, c, forms)
+	}
+	return true
+}
+
+// batchCodings are the codings that arrays can be spliced in. A zstd body of many
+// frames is legal, but not every decoder reads on after the first.
+var batchCodings = []coding{gzipped}
+
+func (s *Service) setParts(req *Request, rsp *Response, c coding, forms []*encoded) {
+	var p splicer
+	if c == gzipped {
+		p = spliceGzip(req.question.answers, forms)
+	} else {
+		p = spliceIdentity(req.question.answers)
+	}
+	rsp.ContentType = jsonType
+	rsp.ContentEncoding = codingNames[c]
+	rsp.ContentLength = lengthField(p.size)
+	rsp.Size = p.size
+	if req.Method != http.MethodHead {
+		rsp.Parts = p.parts
+	}
+}
+
+// batchSource is the dearest source of the documents.
+func batchSource(answers []cache.Answer) (most Source) {
+	for _, a := range answers {
+		most = max(most, sourceOf(a))
+	}
+	return most
+}
+
+// batchStatus says how the array was come by (RFC 9211): "partial" if a part of it
+// was loaded.
+func batchStatus(answers []cache.Answer) []string {
+	hits, behind := 0, int64(0)
+	stale := false
+	for _, a := range answers {
+		switch a.Source {
+		case cache.FromTier:
+			hits++
+		case cache.Stale:
+			hits++
+			stale = true
+			behind = max(behind, secondsBehind(a))
+		}
+	}
+	switch {
+	case hits == len(answers) && stale:
+		return []string{"slipstream; hit; ttl=-" + strconv.FormatInt(behind, 10) + "; detail=unverified"}
+	case hits == len(answers):
+		return statusHit
+	case hits == 0:
+		return statusMiss
+	}
+	return statusPartial
+}

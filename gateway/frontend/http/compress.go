@@ -1,0 +1,171 @@
+package httpfront
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"runtime"
+	"strconv"
+
+	"github.com/klauspost/compress/flate"
+	kzstd "github.com/klauspost/compress/zstd"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// encoded is the form of a document in a content coding, made once.
+type encoded struct {
+	etag   [1]string
+	length [1]string
+	body   []byte // nil: identity is as good
+}
+
+// encodedSize is what an encoded form is charged beside its body: itself, the texts
+// of its fields and the Form around it.
+const encodedSize = 144
+
+// Bounds of what is compressed.
+const (
+	// minCompressed is the size below which a body is sent as it is: with its
+	// fields it fits into one packet either way.
+	minCompressed = 256
+	// maxOnLoop is the size above which compressing takes too long for whoever
+	// may not wait: 64 KiB take 1 ms.
+	maxOnLoop = 64 << 10
+	// zstdWindow is far below what RFC 9659 allows (8 MiB): a client keeps that
+	// much, and documents are smaller.
+	zstdWindow = 1 << 20
+)
+
+// compressor makes encoded forms. No more bodies are compressed at once than
+// there are processors; who finds none free sends the body as it is, so that a
+// cold start is slow for nobody.
+type compressor struct {
+	// Immutable after newCompressor.
+	offered []coding // in order of preference; empty: nothing is compressed
+	zstd    *kzstd.Encoder
+
+	// free has a place for each body that may be compressed; its writer of
+	// deflate is made on first use and kept.
+	free chan *flate.Writer
+}
+
+func newCompressor(offered []coding) *compressor {
+	c := &compressor{offered: offered, free: make(chan *flate.Writer, runtime.GOMAXPROCS(0))}
+	for range cap(c.free) {
+		c.free <- nil
+	}
+	// The options are constants, so it cannot fail.
+	c.zstd, _ = kzstd.NewWriter(nil, kzstd.WithEncoderConcurrency(cap(c.free)), kzstd.WithWindowSize(zstdWindow), kzstd.WithLowerEncoderMem(true))
+	return c
+}
+
+// slots of the forms of a document.
+var formSlots = [codings]cache.FormSlot{gzipped: cache.FormGzip, zstd: cache.FormZstd}
+
+// suffixes make the entity tag of a coding out of that of the document: strong tags
+// of two representations must differ (RFC 9110, section 8.8.3.3).
+var suffixes = [codings]string{gzipped: "-gzip", zstd: "-zstd"}
+
+// encodedOf returns the document in the coding, nil if it is to be sent as it is.
+// Forms are made of documents that are kept, or if must says that nothing else will
+// do; then it waits for a processor, unless the caller may not (later).
+func (s *Service) encodedOf(d *cache.Document, c coding, must, mayWait bool) (e *encoded, later bool) {
+	if f := d.Form(formSlots[c]); f != nil {
+		e = f.Value.(*encoded)
+		if e.body != nil || !must {
+			return e.orNil(), false
+		}
+	}
+	body := d.Body()
+	if !must && (len(body) < minCompressed || !d.Held()) {
+		return nil, false
+	}
+	if !mayWait && len(body) > maxOnLoop {
+		return nil, true
+	}
+	var w *flate.Writer
+	select {
+	case w = <-s.compressor.free:
+	default:
+		switch {
+		case !must:
+			return nil, false
+		case !mayWait:
+			return nil, true
+		}
+		w = <-s.compressor.free
+	}
+	e, w = s.compressor.encode(body, s.headOf(d).etag[0], c, w, must)
+	s.compressor.free <- w
+	if must && !d.Held() {
+		return e, false
+	}
+	f := s.cache.KeepForm(d, formSlots[c], &cache.Form{Value: e, Size: encodedSize + cap(e.body)})
+	if kept := f.Value.(*encoded); kept.body != nil || !must {
+		return kept.orNil(), false
+	}
+	return e, false
+}
+
+// orNil returns nil for the knowledge that compressing does not pay.
+func (e *encoded) orNil() *encoded {
+	if e.body == nil {
+		return nil
+	}
+	return e
+}
+
+// encode compresses a body; the writer of deflate comes back for the next one.
+func (c *compressor) encode(body []byte, etag string, to coding, w *flate.Writer, must bool) (*encoded, *flate.Writer) {
+	var out []byte
+	if to == zstd {
+		out = c.zstd.EncodeAll(body, make([]byte, 0, len(body)/2+64))
+	} else {
+		out, w = appendGzip(make([]byte, 0, len(body)/2+64), body, w)
+	}
+	if !must && len(out) > len(body)-len(body)/10 {
+		return &encoded{}, w
+	}
+	e := &encoded{body: bytes.Clone(out)} // as large as it must be, because it is charged
+	e.etag[0] = etag[:len(etag)-1] + suffixes[to] + `"`
+	e.length[0] = strconv.Itoa(len(out))
+	return e, w
+}
+
+// A body in gzip (RFC 1952) is one member: gzipHead, blocks of deflate that end at
+// a byte and refer to nothing before them, gzipEnd, and checksum and length. So the
+// blocks of many documents can be put into one member as they are: see splice.go.
+var (
+	gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
+	gzipEnd  = []byte{3, 0} // an empty last block
+)
+
+const gzipTail = 2 + 8 // gzipEnd, CRC-32, length
+
+// blocks returns the part of a gzip member that can be put into another one.
+func (e *encoded) blocks() []byte { return e.body[len(gzipHead) : len(e.body)-gzipTail] }
+
+// gzipLevel is where klauspost's deflate stops gaining size for time on JSON of 2 KB.
+const gzipLevel = 6
+
+// appendGzip appends body as one gzip member. w is used if it is not nil; the
+// returned one is for the next call.
+func appendGzip(out, body []byte, w *flate.Writer) ([]byte, *flate.Writer) {
+	b := bytes.NewBuffer(append(out, gzipHead...))
+	if w == nil {
+		w, _ = flate.NewWriter(b, gzipLevel) // fails for levels that do not exist
+	} else {
+		w.Reset(b)
+	}
+	// A buffer takes everything.
+	_, _ = w.Write(body)
+	_ = w.Flush() // ends at a byte
+	return appendGzipEnd(b.Bytes(), crc32.ChecksumIEEE(body), len(body)), w
+}
+
+func appendGzipEnd(out []byte, sum uint32, size int) []byte {
+	out = append(out, gzipEnd...)
+	out = binary.LittleEndian.AppendUint32(out, sum)
+	return binary.LittleEndian.AppendUint32(out, uint32(size))
+}

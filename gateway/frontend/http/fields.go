@@ -1,0 +1,64 @@
+package httpfront
+
+import (
+	"net/http"
+	"strings"
+)
+
+// dress adds to a complete answer the fields that do not depend on its document.
+func (s *Service) dress(req *Request, rsp *Response) {
+	if rsp.Vary == nil {
+		rsp.Vary = s.vary
+	}
+}
+
+// options answers OPTIONS: what may be done, and, asked by a browser on behalf of a
+// page of another origin, whether that may do it.
+func (s *Service) options(req *Request, rsp *Response) {
+	rsp.Status = http.StatusNoContent
+	rsp.Allow = allowed
+}
+
+// Busy replaces an answer that there is no memory for just now.
+func (s *Service) Busy(req *Request, rsp *Response) {
+	s.problem(rsp, http.StatusServiceUnavailable, "too many large answers wait for clients to read them")
+	rsp.RetryAfter = retrySoon
+	s.dress(req, rsp)
+}
+
+// describe answers with the description of the API.
+func (s *Service) describe(req *Request, rsp *Response) {
+	text := s.config.OpenAPI()
+	if text == nil {
+		s.problem(rsp, http.StatusServiceUnavailable, "the database has not been reached yet")
+		rsp.RetryAfter = retrySoon
+		return
+	}
+	h := newHead(text)
+	rsp.Status = http.StatusOK
+	rsp.ETag = h.etag[:]
+	rsp.CacheControl = noCache
+	if req.IfNoneMatch != "" && tagListed(req.IfNoneMatch, h.etag[0], true) {
+		rsp.Status = http.StatusNotModified
+		return
+	}
+	rsp.ContentType = jsonType
+	rsp.ContentLength = h.length[:]
+	rsp.Size = len(text)
+	if req.Method != http.MethodHead {
+		rsp.Body = text
+	}
+}
+
+// varyOf lists the fields of a request that choose among answers (RFC 9110, section
+// 12.5.5). Credentials are not among them: what they let somebody read is private.
+func varyOf(encodings bool) []string {
+	var names []string
+	if encodings {
+		names = append(names, "Accept-Encoding")
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{strings.Join(names, ", ")}
+}

@@ -1,0 +1,169 @@
+package httpfront
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/measure"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/gateway/trace"
+)
+
+// figures are what a service knows of its answers.
+type figures struct {
+	// Immutable after NewService.
+	slowest *measure.Slowest
+
+	// Atomics. Written with every answer, read by whoever asks. answered has one
+	// a status from 200 to 599.
+	answered [400]striped
+	bytes    striped
+	latency  [sources]measure.Latency
+}
+
+// keptSlowest is how many of the slowest keys are remembered.
+const keptSlowest = 20
+
+func newSlowest() *measure.Slowest { return measure.NewSlowest(keptSlowest) }
+
+// EachStatus calls visit with every status that was answered and how often.
+func (s *Service) EachStatus(visit func(status string, n int64)) {
+	for i := range s.figures.answered {
+		if n := s.figures.answered[i].sum(); n > 0 {
+			visit(strconv.Itoa(200+i), n)
+		}
+	}
+}
+
+// Sources returns the words for where answers come from.
+func (s *Service) Sources() (words []string) {
+	for i := range sources {
+		words = append(words, i.String())
+	}
+	return words
+}
+
+// Latency returns the distribution of the time from a request's having been read to
+// its answer, for answers from the source; nil for a word that is none.
+func (s *Service) Latency(source string) *measure.Latency {
+	for i := range sources {
+		if i.String() == source {
+			return &s.figures.latency[i]
+		}
+	}
+	return nil
+}
+
+// BodyBytes returns how many bytes of bodies were answered.
+func (s *Service) BodyBytes() int64 { return s.figures.bytes.sum() }
+
+// Slowest returns the slowest documents of late.
+func (s *Service) Slowest() *measure.Slowest { return s.figures.slowest }
+
+// Spans hears of answered requests.
+type Spans interface {
+	// Sample decides whether a request is traced. sent says that ctx is the
+	// client's, whose own decision it holds.
+	Sample(ctx trace.Context, sent bool) bool
+	// Request is told of an answer to a request that is. It must not wait.
+	Request(trace.Span)
+}
+
+// Note tells figures and logs of an answer. Adapters call it once a request, when
+// the answer is complete and before it is written: a client that reads slowly is not
+// the service's slowness.
+func (s *Service) Note(req *Request, rsp *Response) {
+	took := s.cache.Now() - req.Start
+	if i := rsp.Status - 200; i >= 0 && i < len(s.figures.answered) {
+		s.figures.answered[i].add(1)
+	}
+	if sent := rsp.sent(); sent > 0 {
+		s.figures.bytes.add(int64(sent))
+	}
+	s.figures.latency[rsp.Source].Record(took)
+	if rsp.Source != SourceOther {
+		s.figures.slowest.Record(req.Start+took, took, rsp.Resource, func() string { return s.keyText(req) }, rsp.Source.String())
+	}
+	if s.config.SlowerThan > 0 && took > s.config.SlowerThan {
+		s.warnSlow(req, rsp, took)
+	}
+	if s.config.Spans != nil && req.Trace.Sampled() {
+		s.tellSpan(req, rsp, took)
+	}
+}
+
+// sent is how many bytes of the body leave.
+func (rsp *Response) sent() int {
+	if rsp.Body == nil && rsp.Parts == nil {
+		return 0
+	}
+	return rsp.Size
+}
+
+// keyText writes what was asked for as clients do, shortened.
+func (s *Service) keyText(req *Request) string {
+	q := &req.question
+	if q.keys != nil {
+		return strconv.Itoa(len(q.keys)) + " keys"
+	}
+	if columns := q.of.columns.Load(); columns != nil {
+		if path, err := resource.Path("", *columns, q.key.ID); err == nil && len(path) > 2 {
+			return path[2:] // without the empty name
+		}
+	}
+	return strconv.Quote(q.key.ID)
+}
+
+func (s *Service) tellSpan(req *Request, rsp *Response, took time.Duration) {
+	route := "/" + rsp.Resource
+	switch {
+	case rsp.Resource == "":
+		route = ""
+	case req.question.keys == nil:
+		route += "/{key}"
+	}
+	s.config.Spans.Request(trace.Span{
+		Context: req.Trace, Parent: req.parent, RequestID: req.ID, Method: req.Method, Route: route,
+		Resource: rsp.Resource, Caller: rsp.Caller, Source: rsp.Source.String(), Status: rsp.Status,
+		Start: time.Now().Add(-took), Duration: took, Bytes: rsp.sent(), Keys: rsp.Keys,
+	})
+}
+
+// Identify makes the request's own ids out of those that the client sent: a request
+// id that is fit for logs, and a span of its own in the client's trace or in a new
+// one. Adapters call it before Peek.
+func (s *Service) Identify(req *Request, traceparent string) {
+	req.ID = trace.RequestID(req.ID)
+	sent, ok := trace.Parse(traceparent)
+	if ok {
+		req.parent = sent.SpanID
+		req.traced = true
+	}
+	if !ok && s.config.Spans == nil {
+		return // nobody would ever see it
+	}
+	req.Trace = sent.Child()
+	if s.config.Spans != nil {
+		req.Trace = req.Trace.WithSampled(s.config.Spans.Sample(sent, ok))
+	}
+}
+
+// striped is a counter that many cores add to: on one shared word they would pass
+// its cache line around with every answer.
+type striped struct {
+	stripes [4]struct {
+		n atomic.Int64
+		_ [56]byte // the rest of the cache line
+	}
+}
+
+func (c *striped) add(n int64) { c.stripes[rand.Uint32()%4].n.Add(n) }
+
+func (c *striped) sum() (n int64) {
+	for i := range c.stripes {
+		n += c.stripes[i].n.Load()
+	}
+	return n
+}
