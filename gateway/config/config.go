@@ -31,6 +31,9 @@ type Config struct {
 
 	Tiers     Tiers
 	Frontends Frontends
+	HTTP      HTTP
+	Auth      Auth
+	Tracing   Tracing
 	Admin     Admin
 	Log       Log
 }
@@ -72,8 +75,16 @@ type Resource struct {
 	OnStale Policy
 	// CacheControl is the Cache-Control header of its documents. The
 	// default, "no-cache", makes downstream caches ask each time: one that
-	// does not would break the promise without our knowing.
+	// does not would break the promise without our knowing. A max-age above
+	// zero is taken as the operator's choice and weakens the promise by that
+	// much: who reads through such a cache may get a document that is older
+	// than Freshness by max-age. stale-while-revalidate and stale-if-error
+	// have no such bound and are refused unless the resource has no promise.
+	// With Access the default is "private, no-cache", and what would let
+	// shared caches answer is refused.
 	CacheControl string
+	// Access says who may read the resource. Default: everybody.
+	Access *Access
 	// MissingTTL is how long the absence of a row is remembered. Negative:
 	// not at all. Default 60 s.
 	MissingTTL time.Duration
@@ -134,6 +145,9 @@ type Log struct {
 	Level string
 	// Format is text or json. Default text.
 	Format string
+	// Slow is the time above which a request is logged, at most a few a
+	// second. Default 1 s; negative: none is.
+	Slow time.Duration
 }
 
 // Default returns the configuration that an empty file would mean, were its
@@ -144,17 +158,24 @@ func Default() Config {
 		MaxDocument: 8 << 20,
 		Tiers:       Tiers{Memory: 256 << 20},
 		Frontends:   Frontends{HTTP: "127.0.0.1:8080"},
+		HTTP:        HTTP{}.withDefaults(),
 		Admin:       Admin{Address: "127.0.0.1:9100"},
-		Log:         Log{Level: "info", Format: "text"},
+		Log:         Log{Level: "info", Format: "text", Slow: time.Second},
 	}
 }
+
+// Cache-Control of resources that everybody may read, and of those with Access.
+const (
+	cacheOfAll = "no-cache"
+	cacheOfFew = "private, no-cache"
+)
 
 // defaultResource is what a resource gets that says nothing but its table.
 func defaultResource(freshness time.Duration) Resource {
 	return Resource{
 		Resource:     resource.Resource{Freshness: freshness},
 		OnStale:      Reload,
-		CacheControl: "no-cache",
+		CacheControl: cacheOfAll,
 		MissingTTL:   time.Minute,
 		Load:         LoadLimits{Batch: 256, Concurrency: 4, Timeout: 5 * time.Second, Queue: 1 << 16},
 	}
@@ -171,11 +192,16 @@ func (c Config) WithDefaults() Config {
 	orElse(&c.Admin.Address, d.Admin.Address)
 	orElse(&c.Log.Level, d.Log.Level)
 	orElse(&c.Log.Format, d.Log.Format)
+	orElse(&c.Log.Slow, d.Log.Slow)
+	c.HTTP, c.Auth, c.Tracing = c.HTTP.withDefaults(), c.Auth.withDefaults(), c.Tracing.withDefaults()
 	c.Resources = slices.Clone(c.Resources)
 	for i := range c.Resources {
 		r, d := &c.Resources[i], defaultResource(c.Freshness)
 		orElse(&r.Freshness, d.Freshness)
 		orElse(&r.OnStale, d.OnStale)
+		if r.Access != nil {
+			d.CacheControl = cacheOfFew
+		}
 		orElse(&r.CacheControl, d.CacheControl)
 		orElse(&r.MissingTTL, d.MissingTTL)
 		orElse(&r.Load.Batch, d.Load.Batch)

@@ -104,6 +104,18 @@ func list[T, V any](name, doc string, k kind[V], limit int, same func(a, b V) bo
 	}
 }
 
+// sparse leaves a mapping out of what is written while none of its members is.
+func sparse[T any](f field[T]) field[T] {
+	write := f.write
+	f.write = func(from *T) any {
+		if m, ok := write(from).(members); ok && len(m) > 0 {
+			return m
+		}
+		return nil
+	}
+	return f
+}
+
 // required makes a field one that must be there.
 func required[T any](f field[T]) field[T] {
 	f.required = true

@@ -97,11 +97,6 @@ func (p *parser) pace(root value, c *Config) {
 	if c.Origin.Poll <= limit {
 		return
 	}
-	v := root
-	for _, name := range []string{"origin", "poll"} {
-		_, members, _ := p.members(v)
-		v = members[name]
-	}
-	p.failAt(v, "%s, and the tightest freshness of a resource is %s; expected at most an eighth of it, %s",
+	p.failAt(within(root, "origin", "poll"), "%s, and the tightest freshness of a resource is %s; expected at most an eighth of it, %s",
 		formatDuration(c.Origin.Poll), formatDuration(c.MinFreshness()), formatDuration(limit))
 }

@@ -110,17 +110,29 @@ func TestFull(t *testing.T) {
 			},
 			OnStale: Reload, CacheControl: "no-cache", MissingTTL: time.Minute,
 			Load: LoadLimits{Batch: 256, Concurrency: 4, Timeout: 5 * time.Second, Queue: 65536},
+		}, {
+			Resource: resource.Resource{
+				Name: "staff", Key: []string{"id"}, Freshness: 2 * time.Second, Line: 26,
+				Root: resource.Node{Table: "staff", Line: 26},
+			},
+			OnStale: Reload, CacheControl: "private, no-cache", MissingTTL: time.Minute,
+			Access: &Access{Keys: []string{"web", "*"}, JWT: true, Claims: map[string][]string{"scope": {"staff:read", "admin"}, "dept": {"hr"}}},
+			Load:   LoadLimits{Batch: 256, Concurrency: 4, Timeout: 5 * time.Second, Queue: 65536},
 		}},
 		Tiers:     Tiers{Memory: 512 << 20},
 		Frontends: Frontends{HTTP: ":8080"},
-		Admin:     Admin{Address: "0.0.0.0:9100", AllowRemote: true},
-		Log:       Log{Level: "debug", Format: "json"},
+		HTTP:      fullHTTP(),
+		Auth: Auth{Keys: "keys.txt", JWT: JWT{Keys: "jwks.json", Issuer: "https://login.example", Audience: "shop",
+			Algorithms: []string{"RS256", "ES256"}, Leeway: time.Minute}},
+		Tracing: Tracing{Endpoint: "http://127.0.0.1:4318", Sample: 1, Service: "shop"},
+		Admin:   Admin{Address: "0.0.0.0:9100", AllowRemote: true},
+		Log:     Log{Level: "debug", Format: "json", Slow: 250 * time.Millisecond},
 	}
 	got := parseFile(t, "testdata/good/full.yaml")
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
-	if d := got.Declarations(); len(d) != 2 || d[1].Name != "orders" {
+	if d := got.Declarations(); len(d) != 3 || d[1].Name != "orders" {
 		t.Errorf("declarations %+v", d)
 	}
 }

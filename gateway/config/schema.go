@@ -31,6 +31,12 @@ func configFields() []field[Config] {
 			func(c *Config) *Tiers { return &c.Tiers }),
 		object("frontends", "the addresses that documents are served on", frontendFields,
 			func(c *Config) *Frontends { return &c.Frontends }),
+		object("http", "how documents are served over HTTP", httpFields,
+			func(c *Config) *HTTP { return &c.HTTP }),
+		sparse(object("auth", "by what callers are known; left out: nobody is", authFields,
+			func(c *Config) *Auth { return &c.Auth })),
+		sparse(object("tracing", "where spans of requests are sent, as OpenTelemetry over HTTP; left out: nowhere", tracingFields,
+			func(c *Config) *Tracing { return &c.Tracing })),
 		adminField(),
 		object("log", "what is logged, to standard error", logFields,
 			func(c *Config) *Log { return &c.Log }),
@@ -64,6 +70,8 @@ func logFields() []field[Log] {
 			oneOf("debug", "info", "warn", "error"), func(l *Log) *string { return &l.Level }), &def.Log),
 		withDefault(one("format", "text for people, json for collectors",
 			oneOf("text", "json"), func(l *Log) *string { return &l.Format }), &def.Log),
+		withDefault(one("slow", "requests that take longer are logged, at most a few a second; 0s: none",
+			durationOrOff(10*time.Minute), func(l *Log) *time.Duration { return &l.Slow }), &def.Log),
 	}
 }
 
@@ -151,8 +159,8 @@ func resourceFields() []field[Resource] {
 		withDefault(one("on_stale", "what a GET gets while the promise cannot be kept; verify waits for the stream of changes to catch up, "+
 			"at most load.timeout, and answers from the cache if it does, and else by a load",
 			oneOf(Reload, Verify, Stale, Unavailable), func(r *Resource) *Policy { return &r.OnStale }), &def),
-		withDefault(one("cache_control", "the Cache-Control header of the documents",
-			headerValue("a Cache-Control header, such as no-cache"), func(r *Resource) *string { return &r.CacheControl }), &def),
+		accessField(),
+		withDefault(cacheControlField(), &def),
 		withDefault(one("missing_ttl", "how long the absence of a row is remembered; 0s: not at all",
 			durationOrOff(24*time.Hour), func(r *Resource) *time.Duration { return &r.MissingTTL }), &def),
 		object("load", "what the resource may ask of the origin", loadFields,

@@ -27,7 +27,7 @@ func validate(root, s map[string]any, doc any, path string) error {
 		switch keyword {
 		case "$schema", "title", "description", "default", "$defs", "required", "properties", "additionalProperties", "propertyNames", "items":
 		case "type":
-			if typeOf(doc) != arg {
+			if is := typeOf(doc); is != arg && (is != "integer" || arg != "number") {
 				return bad()
 			}
 		case "enum":
@@ -41,6 +41,10 @@ func validate(root, s map[string]any, doc any, path string) error {
 		case "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "minProperties", "maxProperties":
 			if n, applies := measure(keyword, doc); applies &&
 				(strings.HasPrefix(keyword, "min") && n < arg.(float64) || strings.HasPrefix(keyword, "max") && n > arg.(float64)) {
+				return bad()
+			}
+		case "exclusiveMinimum":
+			if n, ok := doc.(float64); ok && n <= arg.(float64) {
 				return bad()
 			}
 		case "uniqueItems":
@@ -184,7 +188,8 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 	}
 	for _, name := range []string{"missing-required", "missing-in-resource", "unknown-field", "wrong-type", "choices", "counts",
 		"children", "children-empty", "columns", "resource-name", "resources-empty", "size-unit", "key-columns", "empty-key",
-		"postgres-fields", "sql-fields", "sql", "depends"} {
+		"postgres-fields", "sql-fields", "sql", "depends", "http", "http-compression", "http-limits", "http-rates", "cors-headers",
+		"cors-origins", "auth", "auth-jwt", "access", "access-empty", "access-claims", "tracing"} {
 		data, err := os.ReadFile("testdata/bad/" + name + ".yaml")
 		if err != nil {
 			t.Fatal(err)
@@ -232,6 +237,15 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 		{"tiers", file("", "", "", "", "", "tiers: { "+intruder+" }"), at("properties", "tiers")},
 		{"frontends", file("", "", "", "", "", "frontends: { "+intruder+" }"), at("properties", "frontends")},
 		{"admin", file("", "", "", "", "", "admin: { "+intruder+" }"), admin["properties"].(map[string]any)},
+		{"http", file("", "", "", "", "", "http: { "+intruder+" }"), at("properties", "http")},
+		{"cors", file("", "", "", "", "", "http: { cors: { origins: [\"*\"], "+intruder+" } }"), at("properties", "http", "properties", "cors")},
+		{"limits", file("", "", "", "", "", "http: { limits: { "+intruder+" } }"), at("properties", "http", "properties", "limits")},
+		{"rate", file("", "", "", "", "", "http: { limits: { client: { rate: 1, "+intruder+" } } }"),
+			at("properties", "http", "properties", "limits", "properties", "client")},
+		{"auth", file("", "", "", "", "", "auth: { "+intruder+" }"), at("properties", "auth")},
+		{"jwt", file("", "", "", "", "", "auth: { jwt: { keys: a, "+intruder+" } }"), at("properties", "auth", "properties", "jwt")},
+		{"tracing", file("", "", "", "", "", "tracing: { endpoint: \"http://a\", "+intruder+" }"), at("properties", "tracing")},
+		{"access", file("", "access: { jwt: true, "+intruder+" },", "", "", "", ""), resourceSchema["access"].(map[string]any)["properties"].(map[string]any)},
 		{"log", file("", "", "", "", "", "log: { "+intruder+" }"), at("properties", "log")},
 	} {
 		_, err := Parse(test.where, []byte(test.text))

@@ -125,6 +125,23 @@ func (p *parser) members(v value) ([]string, map[string]value, bool) {
 	return order, byName, true
 }
 
+// within returns what stands at a path of names below v, v itself for what is
+// not there, and reports nothing: it is for checks after the file was read.
+func within(v value, path ...string) value {
+	for _, name := range path {
+		list, _ := entries(v.node)
+		i := slices.IndexFunc(list, func(e *ast.MappingValueNode) bool {
+			n, _ := keyName(e.Key)
+			return n == name
+		})
+		if i < 0 {
+			break
+		}
+		v = value{node: list[i].Value, key: list[i].Key, path: join(v.path, name)}
+	}
+	return v
+}
+
 // keyName is the text of a key. YAML reads 2024 or true as other types; as a
 // key they are just names.
 func keyName(k ast.MapKeyNode) (string, bool) {

@@ -22,6 +22,7 @@ func (c *Config) Redacted() []byte {
 	shown := *c
 	shown.Origin.URL = redactURL(c.Origin.URL)
 	shown.Origin.StreamURL = redactURL(c.Origin.StreamURL)
+	shown.Tracing.Endpoint = redactEndpoint(c.Tracing.Endpoint)
 	return shown.Marshal()
 }
 
@@ -76,6 +77,9 @@ func writeScalar(b *strings.Builder, v any) {
 		writeText(b, strings.ReplaceAll(v, "${", "$${"))
 	case int:
 		b.WriteString(strconv.Itoa(v))
+	case float64:
+		// Without an exponent, which not every YAML reader takes for a number.
+		b.WriteString(strconv.FormatFloat(v, 'f', -1, 64))
 	case bool:
 		b.WriteString(strconv.FormatBool(v))
 	}

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"path/filepath"
+	"time"
+)
+
+// Auth says by what callers are known. The zero value: nobody is, and no
+// resource can have an [Access].
+type Auth struct {
+	// Keys is the file of API keys, lines of a name and a digest, relative to
+	// the folder of the configuration file; see [Config.KeysPath].
+	Keys string
+	JWT  JWT
+}
+
+// JWT says which tokens are believed (RFC 7519).
+type JWT struct {
+	// Keys is the file of the keys that sign tokens, a JSON Web Key Set (RFC
+	// 7517), relative to the folder of the configuration file; see
+	// [Config.JWKSPath]. Required where another field is set.
+	Keys string
+	// Issuer and Audience are what the claims iss and aud must be or contain.
+	// Default: not compared.
+	Issuer, Audience string
+	// Algorithms are the signatures that are believed. Default: those that fit
+	// the keys of the file.
+	Algorithms []string
+	// Leeway is how far clocks may be apart. Default 30 s; negative: not at all.
+	Leeway time.Duration
+}
+
+// Access says who may read a resource: the holders of the API keys in Keys, and
+// the bearers of tokens that JWT or Claims let in.
+type Access struct {
+	// Keys are the names of API keys; "*" is any of the file.
+	Keys []string
+	// JWT lets the bearers of every valid token read, provided that it has the
+	// Claims.
+	JWT bool
+	// Claims are those that a token must have, all of them: each claim is one
+	// of its values here, or a list with one of them. They imply JWT.
+	Claims map[string][]string
+}
+
+// nobody says that no caller could read.
+func (a *Access) nobody() bool { return len(a.Keys) == 0 && !a.JWT && len(a.Claims) == 0 }
+
+// KeysPath returns the file of API keys, made absolute by the folder of the
+// configuration file if that is known; "" if there is none.
+func (c *Config) KeysPath() string { return c.path(c.Auth.Keys) }
+
+// JWKSPath returns the file of the keys that sign tokens, made absolute by the
+// folder of the configuration file if that is known; "" if there is none.
+func (c *Config) JWKSPath() string { return c.path(c.Auth.JWT.Keys) }
+
+// path resolves the name of a file.
+func (c *Config) path(name string) string {
+	if name == "" {
+		return ""
+	}
+	name = filepath.FromSlash(name)
+	if c.Origin.Dir != "" && !filepath.IsAbs(name) {
+		name = filepath.Join(c.Origin.Dir, name)
+	}
+	return name
+}
+
+func (a Auth) withDefaults() Auth {
+	if a.JWT.Keys != "" {
+		orElse(&a.JWT.Leeway, 30*time.Second)
+	}
+	return a
+}

@@ -1,0 +1,208 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// This file reads by what callers are known, and what they may read.
+
+// Bounds of lists and texts.
+const (
+	maxAccessKeys  = 256
+	maxClaims      = 16
+	maxClaimValues = 256
+	maxLabel       = 256
+	maxPath        = 4096
+)
+
+// label is the kind of a text that is shown or compared, and never empty.
+func label(expected string, limit int) kind[string] {
+	return keyword[string](expected, func(s string) string { return badLabel(s, limit) },
+		schema{"type": "string", "minLength": 1, "maxLength": limit})
+}
+
+func badLabel(s string, limit int) string {
+	switch {
+	case s == "":
+		return " is empty"
+	case len(s) > limit:
+		return fmt.Sprintf(" is longer than %d bytes", limit)
+	case strings.ContainsFunc(s, isControl):
+		return " holds a control character"
+	}
+	return ""
+}
+
+// fileName is the kind of the name of a file.
+func fileName(expected string) kind[string] {
+	return keyword[string](expected, func(s string) string {
+		if problem := badLabel(s, maxPath); problem != "" {
+			return problem
+		}
+		if strings.HasSuffix(s, "/") {
+			return " is a folder"
+		}
+		return ""
+	}, schema{"type": "string", "minLength": 1, "maxLength": maxPath, "pattern": "[^/]$"})
+}
+
+func authFields() []field[Auth] {
+	return []field[Auth]{
+		written(one("keys", "the file of API keys, one a line: a name and sha256: with the digest of the key",
+			fileName("a file, relative to this one, such as keys.txt"), func(a *Auth) *string { return &a.Keys })),
+		sparse(object("jwt", "which tokens are believed; left out: none", jwtFields,
+			func(a *Auth) *JWT { return &a.JWT })),
+	}
+}
+
+func jwtFields() []field[JWT] {
+	algorithm := oneOf("HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "ES384", "ES512")
+	return []field[JWT]{
+		required(written(one("keys", "the file of the keys that sign tokens, a JSON Web Key Set",
+			fileName("a file, relative to this one, such as jwks.json"), func(j *JWT) *string { return &j.Keys }))),
+		written(one("issuer", "what the claim iss must be; left out: not compared",
+			label("the claim iss of tokens", maxLabel), func(j *JWT) *string { return &j.Issuer })),
+		written(one("audience", "what the claim aud must be or contain; left out: not compared",
+			label("the claim aud of tokens", maxLabel), func(j *JWT) *string { return &j.Audience })),
+		list("algorithms", "the signatures that are believed; left out: those that fit the keys of the file",
+			algorithm, 9, func(a, b string) bool { return a == b }, func(j *JWT) *[]string { return &j.Algorithms }),
+		withoutZero(one("leeway", "how far clocks may be apart; 0s: not at all; left out: 30s",
+			durationOrOff(10*time.Minute), func(j *JWT) *time.Duration { return &j.Leeway }), func(j *JWT) bool { return j.Leeway == 0 }),
+	}
+}
+
+// accessField reads a mapping that names somebody: an empty one would let nobody
+// read, which a resource that is left out does better.
+func accessField() field[Resource] {
+	return field[Resource]{
+		name: "access", doc: "who may read the resource: the holders of keys, and the bearers of tokens that jwt or claims let in; left out: everybody",
+		read: func(p *parser, v value, into *Resource) {
+			into.Access = &Access{}
+			before := len(p.errors)
+			readObject(p, v, accessFields(), into.Access)
+			if len(p.errors) == before && into.Access.nobody() {
+				p.failAt(v, "nobody could read the resource; expected keys, jwt: true or claims, or no access for everybody")
+			}
+		},
+		write: func(from *Resource) any {
+			if from.Access == nil {
+				return nil
+			}
+			return writeObject(accessFields(), from.Access)
+		},
+		schema: func() schema {
+			s := objectSchema(accessFields())
+			s["minProperties"] = 1
+			return s
+		},
+	}
+}
+
+func accessFields() []field[Access] {
+	name := keyword[string](`the name of an API key, 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-", or "*" for any`, func(s string) string {
+		if s != "*" && !isKeyName(s) {
+			return " is not the name of a key"
+		}
+		return ""
+	}, schema{"type": "string", "pattern": `^(\*|[A-Za-z0-9._-]{1,64})$`})
+	return []field[Access]{
+		list("keys", `the names of API keys of auth.keys; "*" is any of them`,
+			name, maxAccessKeys, func(a, b string) bool { return a == b }, func(a *Access) *[]string { return &a.Keys }),
+		written(one("jwt", "lets the bearer of every valid token read that has the claims",
+			truth(), func(a *Access) *bool { return &a.JWT })),
+		claimsField(),
+	}
+}
+
+// isKeyName allows what package access allows in a file of keys.
+func isKeyName(s string) bool {
+	for _, c := range s {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && !strings.ContainsRune("._-", c) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
+
+// claim is one entry of [Access.Claims].
+type claim struct{ values []string }
+
+// claimsField reads a mapping from claims to lists. It is written in the order of
+// the names, as a map has none.
+func claimsField() field[Access] {
+	values := list("", "", label("a text to compare the claim with", maxLabel), maxClaimValues,
+		func(a, b string) bool { return a == b }, func(c *claim) *[]string { return &c.values })
+	return field[Access]{
+		name: "claims", doc: `what a token must have, each claim being or containing one of the values, such as { scope: ["depts:read"] }; implies jwt`,
+		read: func(p *parser, v value, into *Access) {
+			order, byName, ok := p.members(v)
+			if !ok {
+				p.failAt(v, "%s; expected a mapping from claims to lists of values", describe(v.node))
+				return
+			}
+			if len(order) > maxClaims || len(order) == 0 {
+				p.failKey(v, "%d entries; expected between 1 and %d", len(order), maxClaims)
+				return
+			}
+			into.Claims = make(map[string][]string, len(order))
+			for _, name := range order {
+				if problem := badLabel(name, maxLabel); problem != "" {
+					p.failKey(byName[name], "the claim%s; expected the name of a claim", problem)
+				}
+				var c claim
+				values.read(p, byName[name], &c)
+				into.Claims[name] = c.values
+			}
+		},
+		write: func(from *Access) any {
+			if len(from.Claims) == 0 {
+				return nil
+			}
+			var m members
+			for _, name := range slices.Sorted(maps.Keys(from.Claims)) {
+				v := values.write(&claim{from.Claims[name]})
+				if v == nil {
+					v = []any{} // refused, but not hidden
+				}
+				m = append(m, member{name, v})
+			}
+			return m
+		},
+		schema: func() schema {
+			return schema{"type": "object", "propertyNames": schema{"minLength": 1, "maxLength": maxLabel},
+				"additionalProperties": values.schema(), "minProperties": 1, "maxProperties": maxClaims}
+		},
+	}
+}
+
+// access refuses resources that ask for credentials which the file gives no means
+// to know: their readers would be turned away, all of them.
+func (p *parser) access(root value, c *Config) {
+	resources := within(root, "resources")
+	for i := range c.Resources {
+		r := &c.Resources[i]
+		if r.Access == nil {
+			continue
+		}
+		refuse := func(name, message string) {
+			v := within(resources, r.Name)
+			v.path += ".access." + name
+			p.failKey(v, "%s", message)
+		}
+		if len(r.Access.Keys) > 0 && c.Auth.Keys == "" {
+			refuse("keys", "no API key is known; expected auth.keys, the file of API keys")
+		}
+		const jwks = "no token is believed; expected auth.jwt with keys, the file of the keys that sign tokens"
+		if r.Access.JWT && c.Auth.JWT.Keys == "" {
+			refuse("jwt", jwks)
+		}
+		if len(r.Access.Claims) > 0 && c.Auth.JWT.Keys == "" {
+			refuse("claims", jwks)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package config
+
+import "strings"
+
+// This file reads what is said to caches downstream.
+
+// cacheControlField comes after promise and access in the table of fields: what
+// may be said depends on them.
+func cacheControlField() field[Resource] {
+	f := one("cache_control", "the Cache-Control header of the documents; max-age above 0 weakens the promise by that much; "+
+		"stale-while-revalidate and stale-if-error only with promise: none; with access not public and s-maxage, and left out it is private, no-cache",
+		headerValue("a Cache-Control header, such as no-cache"), func(r *Resource) *string { return &r.CacheControl })
+	read := f.read
+	f.read = func(p *parser, v value, into *Resource) {
+		before := len(p.errors)
+		read(p, v, into)
+		if len(p.errors) > before {
+			return
+		}
+		given, ok := directives(into.CacheControl)
+		if !ok {
+			p.failAt(v, `not a list of directives; expected names with "," between, each alone or with "=" and a value, such as "private, max-age=5"`)
+			return
+		}
+		if !into.NoPromise {
+			p.staleDirectives(v, given)
+		}
+		if into.Access != nil {
+			p.sharedDirectives(v, given)
+		}
+	}
+	return f
+}
+
+// staleDirectives refuses what lets a cache downstream answer with a document
+// that it knows to be old. Unlike max-age it is no choice of an age: while the
+// gateway is not reached the document only gets older.
+func (p *parser) staleDirectives(v value, given []directive) {
+	for _, d := range given {
+		if d.name == "stale-while-revalidate" || d.name == "stale-if-error" {
+			p.failAt(v, "%s lets a cache downstream answer with what the promise forbids, and the gateway never hears of it; "+
+				"expected it only beside promise: none", d.name)
+		}
+	}
+}
+
+// sharedDirectives refuses what lets a cache between answer somebody who may not
+// read. API keys come in a field that such a cache does not know to be a
+// credential, so that one of the words that keep it from answering must be there
+// (RFC 9111, sections 3.5 and 5.2.2).
+func (p *parser) sharedDirectives(v value, given []directive) {
+	kept := false
+	for _, d := range given {
+		switch d.name {
+		case "public", "s-maxage":
+			p.failAt(v, "%s lets a shared cache answer those who may not read this; expected it only on a resource without access; "+
+				"left out, cache_control is %q here", d.name, cacheOfFew)
+			return
+		case "private", "no-store", "no-cache":
+			// With a value they speak of single fields.
+			kept = kept || !d.hasValue
+		}
+	}
+	if !kept {
+		p.failAt(v, "a shared cache could answer those who may not read this; expected private, no-store or no-cache on a resource with access; "+
+			"left out, cache_control is %q here", cacheOfFew)
+	}
+}
+
+// directive is one of a Cache-Control header, its name in lower case.
+type directive struct {
+	name     string
+	hasValue bool
+}
+
+// directives takes a Cache-Control header apart (RFC 9111, section 5.2). A comma
+// inside a quoted string does not end a directive.
+func directives(s string) (all []directive, ok bool) {
+	quoted, begin := false, 0
+	add := func(part string) bool {
+		name, _, hasValue := strings.Cut(part, "=")
+		name = strings.Trim(name, " ")
+		if name == "" && !hasValue {
+			return true // RFC 9110, section 5.6.1.2: empty elements are skipped
+		}
+		all = append(all, directive{strings.ToLower(name), hasValue})
+		return isToken(name)
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++
+		case c == ',' && !quoted:
+			if !add(s[begin:i]) {
+				return nil, false
+			}
+			begin = i + 1
+		}
+	}
+	return all, add(s[begin:]) && !quoted && len(all) > 0
+}
+
+// isToken says that s is a token of HTTP, which names of fields and directives
+// are (RFC 9110, section 5.6.2).
+func isToken(s string) bool {
+	for _, c := range s {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", c) {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// HTTP says how documents are served over HTTP, besides the address, which is
+// [Frontends.HTTP]. The zero value of a field means its default.
+type HTTP struct {
+	// Compression names the content encodings that documents are sent in, the
+	// preferred first: "zstd" and "gzip". Nil means both in this order, empty
+	// and not nil none.
+	Compression []string
+	// Batch is the number of keys that one request may ask for. Default 1,000.
+	Batch int
+	// HideOpenAPI leaves /openapi.json out: "openapi: false" in the file.
+	HideOpenAPI bool
+	// TrustedProxies are the addresses whose X-Forwarded-For is believed to
+	// name the client. Default: none, the client is who connected.
+	TrustedProxies []netip.Prefix
+
+	CORS   CORS
+	Limits Limits
+}
+
+// CORS says which web pages of other origins may read answers. Without Origins
+// none may, and the other fields mean nothing.
+type CORS struct {
+	// Origins are "*", every page, or scheme://host[:port] as browsers send
+	// it: lower case, no default port, nothing after it.
+	Origins []string
+	// Headers are the request fields that pages may send besides those that
+	// the gateway itself knows.
+	Headers []string
+	// Credentials lets pages send cookies and the like. Refused beside "*":
+	// any page could then read with its visitor's rights.
+	Credentials bool
+	// MaxAge is how long a browser may remember the answer to a preflight.
+	// Default 10 min; negative: not at all.
+	MaxAge time.Duration
+}
+
+// Limits bounds what clients may ask of the HTTP frontend.
+type Limits struct {
+	// Client is the rate of one client address, an IPv6 network of 64 bits
+	// counting as one. Default: no limit.
+	Client Rate
+	// Caller is the rate of one API key or token subject. Default: no limit.
+	Caller Rate
+	// RequestTimeout bounds a request, its load included. Default 10 s.
+	RequestTimeout time.Duration
+	// HeaderTimeout bounds the arrival of a request's head. Default 5 s.
+	HeaderTimeout time.Duration
+	// IdleTimeout is how long a connection may stay open without a request.
+	// Default 60 s.
+	IdleTimeout time.Duration
+	// StallTimeout bounds one write to a client that does not read.
+	// Default 30 s.
+	StallTimeout time.Duration
+	// Header bounds the head of a request, in bytes. Default 64 KiB.
+	Header int64
+	// Connections is the number of open connections; more wait in the kernel's
+	// queue. Default 17,000.
+	Connections int
+}
+
+// Rate is a rate of requests. The zero value means no limit.
+type Rate struct {
+	// PerSecond is the number of requests a second in the long run.
+	PerSecond float64
+	// Burst is the number of requests that may come at once after a pause.
+	// Default: PerSecond rounded up.
+	Burst int
+}
+
+// Tracing says where spans of requests are sent, as OpenTelemetry over HTTP.
+// Without Endpoint there are none, and the other fields mean nothing.
+type Tracing struct {
+	// Endpoint is the URL of a collector, such as http://127.0.0.1:4318. It
+	// may hold a password: print it only through [Config.Redacted].
+	Endpoint string
+	// Sample is the fraction of requests that are traced, of those whose
+	// caller has not decided it. Default 0.01; negative: none.
+	Sample float64
+	// Service is the name of the gateway in traces. Default "slipstream".
+	Service string
+}
+
+// Content encodings.
+const (
+	encodingZstd = "zstd"
+	encodingGzip = "gzip"
+)
+
+// maxRate is above what one machine can answer.
+const maxRate = 10_000_000
+
+func (h HTTP) withDefaults() HTTP {
+	if h.Compression == nil {
+		h.Compression = []string{encodingZstd, encodingGzip}
+	}
+	orElse(&h.Batch, 1000)
+	if len(h.CORS.Origins) > 0 {
+		orElse(&h.CORS.MaxAge, 10*time.Minute)
+	}
+	l := &h.Limits
+	l.Client.setBurst()
+	l.Caller.setBurst()
+	orElse(&l.RequestTimeout, 10*time.Second)
+	orElse(&l.HeaderTimeout, 5*time.Second)
+	orElse(&l.IdleTimeout, time.Minute)
+	orElse(&l.StallTimeout, 30*time.Second)
+	orElse(&l.Header, 64<<10)
+	orElse(&l.Connections, 17_000)
+	return h
+}
+
+// setBurst lets one second's worth come at once.
+func (r *Rate) setBurst() {
+	if r.PerSecond > 0 {
+		orElse(&r.Burst, int(math.Ceil(min(r.PerSecond, maxRate))))
+	}
+}
+
+func (t Tracing) withDefaults() Tracing {
+	if t.Endpoint != "" {
+		orElse(&t.Sample, 0.01)
+		orElse(&t.Service, "slipstream")
+	}
+	return t
+}
+
+// everyOrigin says that the pages of every origin may read.
+func (c *CORS) everyOrigin() bool { return slices.Contains(c.Origins, "*") }
