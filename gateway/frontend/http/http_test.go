@@ -106,14 +106,21 @@ func (f *fixture) handler() http.Handler {
 	return &handler{service: f.service, timeout: time.Second, bodyTimeout: time.Second, maxPending: 1 << 30}
 }
 
+// ctx shortens the signatures of origins.
+type ctx = context.Context
+
 func (f *fixture) do(method, target string, fields ...string) *http.Response {
+	w := httptest.NewRecorder()
+	f.handler().ServeHTTP(w, f.request(method, target, fields...))
+	return w.Result()
+}
+
+func (f *fixture) request(method, target string, fields ...string) *http.Request {
 	r := &http.Request{Method: method, RequestURI: target, URL: &url.URL{Path: target}, Header: http.Header{}, Host: "h", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: "192.0.2.1:1234"}
 	for i := 0; i < len(fields); i += 2 {
 		r.Header.Add(fields[i], fields[i+1])
 	}
-	w := httptest.NewRecorder()
-	f.handler().ServeHTTP(w, r)
-	return w.Result()
+	return r
 }
 
 func body(t *testing.T, r *http.Response) string {
