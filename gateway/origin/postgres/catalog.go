@@ -20,6 +20,7 @@ type catalog struct {
 	tables map[string]*table // by the name that was asked for
 	wrong  map[string]error  // *errNoTable by the name that was asked for
 	byOID  map[uint32]*table
+	types  map[uint32]valueType
 	names  []string // of tables and views, for messages; read when first needed
 
 	// tracked says that the tables of the schema slipstream can be read.
@@ -34,7 +35,8 @@ type errNoTable struct{ problem string }
 func (e *errNoTable) Error() string { return e.problem }
 
 func newCatalog(ctx context.Context, tx pgx.Tx) (*catalog, error) {
-	c := &catalog{tx: tx, tables: make(map[string]*table), wrong: make(map[string]error), byOID: make(map[uint32]*table)}
+	c := &catalog{tx: tx, tables: make(map[string]*table), wrong: make(map[string]error), byOID: make(map[uint32]*table),
+		types: make(map[uint32]valueType)}
 	err := tx.QueryRow(ctx, `SELECT current_user::text, (
 			SELECT count(*) = 3 FROM pg_catalog.pg_class AS r JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace
 			WHERE n.nspname = 'slipstream' AND r.relname IN ('change', 'meta', 'incarnation') AND r.relkind IN ('r', 'p')

@@ -15,7 +15,7 @@ func (c *catalog) describe(ctx context.Context, tables []*table) error {
 		return nil
 	}
 	oids := oidList(tables)
-	for _, read := range []func(context.Context, string) error{c.readColumns, c.readIndexes, c.readForeignKeys, c.readTrees} {
+	for _, read := range []func(context.Context, string) error{c.readColumns, c.readTypes, c.readIndexes, c.readForeignKeys, c.readTrees} {
 		if err := read(ctx, oids); err != nil {
 			return err
 		}
@@ -31,8 +31,8 @@ func (c *catalog) readColumns(ctx context.Context, oids string) error {
 			UNION ALL
 			SELECT base.declared, t.oid, t.typtype, t.typbasetype, t.typname, t.typnamespace
 			FROM base JOIN pg_catalog.pg_type AS t ON t.oid = base.typbasetype WHERE base.typtype = 'd')
-		SELECT a.attrelid, a.attname::text, a.attnum::int4, pg_catalog.format_type(a.atttypid, a.atttypmod), b.oid, a.atttypmod,
-			a.attnotnull, CASE WHEN b.typtype = 'e' THEN pg_catalog.format('%I.%I', n.nspname, b.typname) ELSE '' END,
+		SELECT a.attrelid, a.attname::text, a.attnum::int4, pg_catalog.format_type(a.atttypid, a.atttypmod), a.atttypid, b.oid, a.atttypmod,
+			a.attndims::int4, a.attnotnull, CASE WHEN b.typtype = 'e' THEN pg_catalog.format('%I.%I', n.nspname, b.typname) ELSE '' END,
 			CASE WHEN k.collname IS NULL OR k.oid = 'pg_catalog.default'::regcollation THEN '' ELSE pg_catalog.format('%I.%I', kn.nspname, k.collname) END,
 			coalesce(k.collisdeterministic, true), pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT')
 		FROM pg_catalog.pg_attribute AS a
@@ -46,11 +46,11 @@ func (c *catalog) readColumns(ctx context.Context, oids string) error {
 		return err
 	}
 	var oid uint32
-	var number int32
+	var number, dimensions int32
 	var col column
-	_, err = pgx.ForEachRow(rows, []any{&oid, &col.name, &number, &col.typeName, &col.typ, &col.typmod,
-		&col.notNull, &col.enum, &col.collation, &col.deterministic, &col.mayRead}, func() error {
-		col.number = int16(number)
+	_, err = pgx.ForEachRow(rows, []any{&oid, &col.name, &number, &col.typeName, &col.declared, &col.typ, &col.typmod,
+		&dimensions, &col.notNull, &col.enum, &col.collation, &col.deterministic, &col.mayRead}, func() error {
+		col.number, col.dimensions = int16(number), int(dimensions)
 		c.byOID[oid].columns = append(c.byOID[oid].columns, col)
 		return nil
 	})

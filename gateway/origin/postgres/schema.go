@@ -26,9 +26,10 @@ type compiled struct {
 	err      *origin.SchemaError // set: nothing below is valid
 
 	key      []resource.KeyColumn
-	keyTypes []keyType // of the key columns
-	root     *node     // nil for a resource with a Query
-	nodes    []*node   // root first, parents before children
+	keyTypes []keyType       // of the key columns
+	root     *node           // nil for a resource with a Query
+	nodes    []*node         // root first, parents before children
+	shape    *resource.Shape // nil for a resource with a Query
 	// load is the text of the load statement; see loadStatement for its shape.
 	load     string
 	sources  []source
@@ -88,10 +89,13 @@ type column struct {
 	name     string
 	number   int16  // pg_attribute.attnum
 	typeName string // format_type of the declared type
+	declared uint32 // oid of the declared type
 	typ      uint32 // oid of the type, of the base type if it is a domain
 	typmod   int32
 	notNull  bool
-	enum     string // qualified name of the type if it is an enum, "" otherwise
+	// dimensions an array was declared with, 0 if it is none.
+	dimensions int
+	enum       string // qualified name of the type if it is an enum, "" otherwise
 	// collation is the qualified name of a collation other than the database's
 	// own, "" for that and for types without.
 	collation string

@@ -84,6 +84,7 @@ type table struct {
 	columns      []column
 	primaryKey   []indexColumn
 	withoutRowid bool
+	strict       bool   // columns hold nothing but their declared types
 	rowidAlias   int    // the INTEGER PRIMARY KEY, -1 if there is none
 	rowid        string // a name under which the rowid can be reached, "" if none
 	unique       []uniqueIndex
@@ -169,10 +170,9 @@ func (c *catalog) table(name string) (*table, error) {
 	}
 	t := &table{rowidAlias: -1}
 	var kind string
-	var strict bool
 	err := query(c.conn, `SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main' AND name = ? COLLATE NOCASE`,
 		[]string{name}, func(s *sqlite3.Stmt) error {
-			t.name, kind, t.withoutRowid, strict = s.ColumnText(0), s.ColumnText(1), s.ColumnBool(2), s.ColumnBool(3)
+			t.name, kind, t.withoutRowid, t.strict = s.ColumnText(0), s.ColumnText(1), s.ColumnBool(2), s.ColumnBool(3)
 			return nil
 		})
 	switch {
@@ -193,7 +193,7 @@ func (c *catalog) table(name string) (*table, error) {
 	for i := range t.columns {
 		// In a STRICT table ANY converts nothing; elsewhere it is a name
 		// like any other, and so NUMERIC.
-		if strict && strings.EqualFold(t.columns[i].declared, "ANY") {
+		if t.strict && strings.EqualFold(t.columns[i].declared, "ANY") {
 			t.columns[i].affinity = affinityBlob
 		}
 	}

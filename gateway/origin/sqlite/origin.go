@@ -77,6 +77,9 @@ type Origin struct {
 	// Atomics: the stream writes, loads read. The file that the stream has open
 	// or had open last; nil before it first opened one. See loadAll.
 	followed atomic.Pointer[fs.FileInfo]
+	// The schema that the stream saw last; that of Open before it saw one. Loads
+	// go by that of their own snapshot.
+	current atomic.Pointer[schema]
 
 	// Guarded by mu.
 	mu     sync.Mutex
@@ -124,6 +127,7 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 		o.Close()
 		return nil, err
 	}
+	o.current.Store(found)
 	return o, nil
 }
 

@@ -40,6 +40,7 @@ type compiled struct {
 	keyAt    []int // their places in root.table.columns
 	root     *node
 	nodes    []*node // root first, parents before children
+	shape    *resource.Shape
 	triggers []origin.Object
 	warnings []string
 }
@@ -90,6 +91,7 @@ func compile(catalog *catalog, r *resource.Resource) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.shape = c.describe(c.root)
 	if !r.NoPromise { // else its writers would pay for nothing
 		c.triggers = triggers(c)
 	}

@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// Shape returns what the documents of the i-th resource look like, by the last
+// survey of the stream; before that, by what Open found. It is nil for a resource
+// declared by a statement, and while the resource does not fit the database. The
+// same survey gives the same pointer.
+func (o *Origin) Shape(i int) *resource.Shape {
+	c := o.schema.Load().resources[i]
+	if c.err != nil {
+		return nil
+	}
+	return c.shape
+}
+
+// valueType is a type as far as its values look different in documents.
+type valueType struct {
+	kind    byte   // pg_type.typtype: b, c, d, e, m, p, r
+	base    uint32 // of a domain
+	element uint32 // of an array
+	toJSON  bool   // users made a cast to json, which documents use
+	labels  []string
+}
+
+// readTypes reads the types of the columns, of what domains are over and of what
+// arrays are of. Which types are arrays is asked as row_to_json asks: by the
+// function of their subscripts.
+func (c *catalog) readTypes(ctx context.Context, oids string) error {
+	rows, err := c.tx.Query(ctx, `WITH RECURSIVE part AS (
+			SELECT a.atttypid AS oid FROM pg_catalog.pg_attribute AS a
+			WHERE a.attrelid = ANY ($1::text::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+			UNION
+			SELECT CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.typelem END
+			FROM part JOIN pg_catalog.pg_type AS t ON t.oid = part.oid
+			WHERE t.typtype = 'd' OR t.typelem <> 0 AND t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc)
+		SELECT t.oid, t.typtype::text, t.typbasetype,
+			CASE WHEN t.typtype <> 'd' AND t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc THEN t.typelem ELSE 0::oid END,
+			t.oid >= 16384 AND EXISTS (SELECT FROM pg_catalog.pg_cast AS k
+				WHERE k.castsource = t.oid AND k.casttarget = 'pg_catalog.json'::regtype AND k.castmethod = 'f'),
+			ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
+		FROM part JOIN pg_catalog.pg_type AS t ON t.oid = part.oid`, oids)
+	if err != nil {
+		return err
+	}
+	var oid uint32
+	var kind string
+	var t valueType
+	_, err = pgx.ForEachRow(rows, []any{&oid, &kind, &t.base, &t.element, &t.toJSON, &t.labels}, func() error {
+		t.kind = kind[0]
+		c.types[oid] = t
+		t = valueType{}
+		return nil
+	})
+	return err
+}
+
+// describeRows makes the shape of a node's rows.
+func (c *compiled) describeRows(cat *catalog, n *node) *resource.Shape {
+	s := &resource.Shape{}
+	for _, i := range n.columns {
+		col := &n.table.columns[i]
+		f := cat.columnField(col, c.resource.BigintAsString)
+		f.Name, f.SQL = col.name, col.typeName
+		// A table that inherits may lack the constraint of its parent.
+		f.Nullable = !col.notNull || len(n.table.tree) > 1 && n.table.kind == 'r'
+		if slices.Contains(n.key, i) || slices.ContainsFunc(n.on, func(j join) bool { return j.column == i }) {
+			f.Nullable = false // no key names NULL, and NULL joins nothing
+		}
+		s.Fields = append(s.Fields, f)
+	}
+	for _, child := range n.children {
+		s.Fields = append(s.Fields, resource.Field{Name: child.name, Type: resource.JSONArray, Children: c.describeRows(cat, child.node)})
+	}
+	return s
+}
+
+// columnField says what memberValue shows of a column.
+func (cat *catalog) columnField(col *column, bigintAsString bool) resource.Field {
+	switch {
+	case col.typ == typeInt8 && bigintAsString:
+		return resource.Field{Type: resource.JSONString, Format: "int64"}
+	case col.typ == typeBytea:
+		return resource.Field{Type: resource.JSONString, Format: "byte"}
+	}
+	f := cat.field(col.declared)
+	// How many dimensions an array has is declared, though not enforced.
+	for range min(col.dimensions, maxDimensions) - 1 {
+		if f.Items == nil {
+			break
+		}
+		inner := f
+		inner.Nullable = false // a row of a matrix is none
+		f = resource.Field{Type: resource.JSONArray, Items: &inner}
+	}
+	return f
+}
+
+// maxDimensions is how many an array of PostgreSQL may have (MAXDIM).
+const maxDimensions = 6
+
+// builtinFields are what row_to_json makes of the types that are no string. Moments
+// without an offset, and intervals with a sign inside, are not RFC 3339.
+var builtinFields = map[uint32]resource.Field{
+	16:              {Type: resource.JSONBoolean},
+	typeInt8:        {Type: resource.JSONInteger, Format: "int64"},
+	21:              {Type: resource.JSONInteger, Format: "int32"},
+	23:              {Type: resource.JSONInteger, Format: "int32"},
+	114:             {}, // json
+	3802:            {}, // jsonb
+	700:             {Type: resource.JSONNumber, Format: "float", Also: []resource.JSONType{resource.JSONString}, Enum: resource.NotNumbers()},
+	701:             {Type: resource.JSONNumber, Format: "double", Also: []resource.JSONType{resource.JSONString}, Enum: resource.NotNumbers()},
+	1700:            {Type: resource.JSONNumber, Format: "double", Also: []resource.JSONType{resource.JSONString}, Enum: resource.NotNumbers()},
+	1082:            {Type: resource.JSONString, Format: "date"},
+	typeTimestampTZ: {Type: resource.JSONString, Format: "date-time"},
+	2950:            {Type: resource.JSONString, Format: "uuid"},
+}
+
+// field says what row_to_json makes of a type. Types made by users are followed to
+// what they are made of; the kinds of PostgreSQL itself are few and never nested.
+func (cat *catalog) field(oid uint32) resource.Field {
+	t := cat.types[oid]
+	for t.kind == 'd' && t.base != oid {
+		oid, t = t.base, cat.types[t.base]
+	}
+	if f, ok := builtinFields[oid]; ok {
+		return f
+	}
+	switch {
+	case t.element != 0:
+		item := cat.field(t.element)
+		item.Nullable = true
+		return resource.Field{Type: resource.JSONArray, Items: &item}
+	case t.kind == 'c':
+		return resource.Field{Type: resource.JSONObject}
+	case t.toJSON:
+		return resource.Field{}
+	case t.kind == 'e':
+		return resource.Field{Type: resource.JSONString, Enum: t.labels}
+	}
+	return resource.Field{Type: resource.JSONString}
+}

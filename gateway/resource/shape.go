@@ -1,0 +1,68 @@
+package resource
+
+// Shape is what the documents of a resource look like. A nil *Shape is an unknown
+// one: that of a resource declared by a statement. A Shape is not changed once made.
+type Shape struct {
+	Fields []Field // in the order of the JSON object
+}
+
+// Field is a member of a document's object, or the elements of an array.
+type Field struct {
+	Name string // empty for the elements of an array
+	Type JSONType
+	// Also are the further types that values may have, besides null: SQLite keeps
+	// what it is given, and JSON has no number for NaN.
+	Also []JSONType
+	// Format is the OpenAPI format of what Type says, "" if it has none. It says
+	// how values ordinarily look. Types are certain, a format is not: a date may
+	// be infinite.
+	Format string
+	// Enum, if not nil, are the only strings that occur.
+	Enum []string
+	// SQL is the type in the database, for descriptions; "" if none was declared.
+	SQL      string
+	Nullable bool
+	// Items are the elements of an array of values. Nil: anything.
+	Items *Field
+	// Children is the shape of nested rows: the field is an array of objects. The
+	// array is never null.
+	Children *Shape
+}
+
+// JSONType is a type of JSON.
+type JSONType uint8
+
+// Types of JSON. JSONInteger is a JSONNumber without a fraction.
+const (
+	AnyJSON JSONType = iota
+	JSONString
+	JSONInteger
+	JSONNumber
+	JSONBoolean
+	JSONObject
+	JSONArray
+)
+
+// String returns the word of JSON Schema for the type, "any" for AnyJSON.
+func (t JSONType) String() string {
+	switch t {
+	case JSONString:
+		return "string"
+	case JSONInteger:
+		return "integer"
+	case JSONNumber:
+		return "number"
+	case JSONBoolean:
+		return "boolean"
+	case JSONObject:
+		return "object"
+	case JSONArray:
+		return "array"
+	default:
+		return "any"
+	}
+}
+
+// NotNumbers are the strings that stand in documents for the floating-point and
+// decimal values which JSON has no number for.
+func NotNumbers() []string { return []string{"NaN", "Infinity", "-Infinity"} }
