@@ -39,6 +39,7 @@ type Gateway struct {
 	log     *slog.Logger
 	cache   *cache.Cache
 	service *httpfront.Service
+	surface *surface
 	metrics *prometheus.Registry
 	canary  *canary
 	origin  *lateOrigin
@@ -61,8 +62,9 @@ type Gateway struct {
 	waiting atomic.Pointer[string] // why the database is not reached
 }
 
-// New builds a gateway. It opens nothing. The error is a [config.Errors] if the
-// configuration is wrong.
+// New builds a gateway. It reads the files of credentials, and opens nothing else.
+// The error is a [config.Errors] if the configuration is wrong. What it returns must
+// be ended with Shutdown, even if it was never started.
 func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	full := cfg.WithDefaults()
 	if err := full.Validate(); err != nil {
@@ -81,7 +83,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	var served []httpfront.Resource
 	for _, r := range full.Resources {
 		resources = append(resources, cacheResource(r))
-		served = append(served, httpfront.Resource{Name: r.Name, CacheControl: r.CacheControl})
+		served = append(served, httpfront.Resource{Name: r.Name, CacheControl: r.CacheControl, Access: accessRule(r.Access)})
 	}
 	settings := cache.Config{
 		Resources: resources,
@@ -96,8 +98,12 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.service, err = httpfront.NewService(g.cache, served, httpfront.ServiceConfig{Log: g.log}); err != nil {
+	opts.Logger = g.log
+	if g.surface, err = newSurface(&full, opts); err != nil {
 		return nil, err
+	}
+	if g.service, err = httpfront.NewService(g.cache, served, g.surface.serviceConfig(&full, opts)); err != nil {
+		return nil, errors.Join(err, g.surface.close(context.Background()))
 	}
 	g.canary = newCanary(canaryConfig{
 		Interval: opts.Canary, Cache: g.cache, Origin: g.origin, Resources: full.Resources, Path: g.path, Log: g.log,
@@ -156,7 +162,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 		g.waiting.Store(&why)
 		g.log.Warn("the database cannot be reached, trying again", "error", err)
 	}
-	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.service, httpfront.Config{Log: g.log}); err != nil {
+	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.service, listenConfig(g.config, Options{Logger: g.log})); err != nil {
 		return err
 	}
 	if err = g.listenAdmin(); err != nil {
@@ -243,7 +249,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 			<-g.followed
 			<-g.watched
 		}
-		errs = append(errs, g.cache.Close())
+		errs = append(errs, g.cache.Close(), g.surface.close(ctx))
 		if c := g.origin.reached.Load(); c != nil {
 			errs = append(errs, c.database.Close())
 		}

@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
+	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/gateway/otel"
+)
+
+// surface is what stands between clients and the cache: who may ask, how often, and
+// who hears of it.
+type surface struct {
+	// Immutable after newSurface.
+	gate  *access.Gate   // nil without credentials
+	spans *otel.Exporter // nil without tracing
+}
+
+// newSurface opens what the configuration names. The caller closes it.
+func newSurface(cfg *config.Config, opts Options) (*surface, error) {
+	s := &surface{}
+	var err error
+	if cfg.Auth.Keys != "" || cfg.Auth.JWT.Keys != "" {
+		if s.gate, err = access.Open(accessConfig(cfg, opts)); err != nil {
+			return nil, fmt.Errorf("auth: %w", err)
+		}
+	}
+	if cfg.Tracing.Endpoint != "" {
+		s.spans, err = otel.New(context.Background(), otel.Config{
+			Endpoint: cfg.Tracing.Endpoint, Service: cfg.Tracing.Service, Ratio: max(cfg.Tracing.Sample, 0), Log: opts.Logger,
+		})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("tracing: %w", err), s.close(context.Background()))
+		}
+	}
+	return s, nil
+}
+
+func accessConfig(cfg *config.Config, opts Options) access.Config {
+	return access.Config{
+		KeysFile: cfg.KeysPath(), JWKSFile: cfg.JWKSPath(),
+		Issuer: cfg.Auth.JWT.Issuer, Audience: cfg.Auth.JWT.Audience,
+		Algorithms: cfg.Auth.JWT.Algorithms, Leeway: cfg.Auth.JWT.Leeway,
+		Log: opts.Logger,
+	}
+}
+
+// close ends what newSurface opened; spans that wait are sent until ctx ends.
+func (s *surface) close(ctx context.Context) error {
+	if s.gate != nil {
+		s.gate.Close()
+	}
+	if s.spans == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushPatience)
+	defer cancel()
+	if err := s.spans.Shutdown(ctx); err != nil {
+		return fmt.Errorf("tracing: %w", err)
+	}
+	return nil
+}
+
+// flushPatience bounds how long a collector that does not answer keeps a gateway from
+// ending.
+const flushPatience = 2 * time.Second
+
+// serviceConfig says how documents are served over HTTP.
+func (s *surface) serviceConfig(cfg *config.Config, opts Options) httpfront.ServiceConfig {
+	c := httpfront.ServiceConfig{
+		Compression: cfg.HTTP.Compression,
+		MaxBatch:    cfg.HTTP.Batch,
+		Gate:        s.gate,
+		ClientLimit: newLimiter(cfg.HTTP.Limits.Client),
+		CallerLimit: newLimiter(cfg.HTTP.Limits.Caller),
+		SlowerThan:  cfg.Log.Slow,
+		Log:         opts.Logger,
+	}
+	if s.spans != nil { // a nil *Exporter in the interface would not be nil
+		c.Spans = s.spans
+	}
+	return c
+}
+
+func newLimiter(r config.Rate) *limit.Limiter {
+	return limit.New(limit.Config{Rate: r.PerSecond, Burst: r.Burst})
+}
+
+func accessRule(a *config.Access) *access.Rule {
+	if a == nil {
+		return nil
+	}
+	return &access.Rule{Keys: a.Keys, JWT: a.JWT, Claims: a.Claims}
+}
+
+// listenConfig says what the HTTP listener bounds.
+func listenConfig(cfg *config.Config, opts Options) httpfront.Config {
+	l := &cfg.HTTP.Limits
+	return httpfront.Config{
+		RequestTimeout: l.RequestTimeout,
+		HeaderTimeout:  l.HeaderTimeout,
+		IdleTimeout:    l.IdleTimeout,
+		StallTimeout:   l.StallTimeout,
+		MaxHeader:      int(l.Header),
+		MaxConnections: l.Connections,
+		MaxPending:     max(256<<20, cfg.Tiers.Memory/4),
+		TrustedProxies: cfg.HTTP.TrustedProxies,
+		Log:            opts.Logger,
+	}
+}
