@@ -30,7 +30,7 @@ func TestBadRequests(t *testing.T) {
 		status int
 	}{
 		// Not a resource, or no key.
-		{"/", 404}, {"//", 404}, {"//depts/1", 404}, {"/depts", 404}, {"/nope", 404}, {"/nope/1", 404}, {"/DEPTS/1", 404},
+		{"/", 404}, {"//", 404}, {"//depts/1", 404}, {"/depts", 400}, {"/nope", 404}, {"/nope/1", 404}, {"/DEPTS/1", 404},
 		{"/dept/1", 404}, {"/sqlite_schema/1", 404}, {"/slipstream_change/1", 404}, {"/./depts/1", 404}, {"/../depts/1", 404},
 		{"/x/../depts/1", 404}, {"/depts%2F1", 404}, {"/%2Fdepts/1", 404}, {"/depts%00/1", 404}, {"/favicon.ico", 404},
 		{"/metrics", 404}, {"/config", 404}, {"/debug/pprof/", 404},
@@ -50,7 +50,7 @@ func TestBadRequests(t *testing.T) {
 		{"/pairs/eu", 400}, {"/pairs/eu%2F1", 400}, {"/pairs/eu/1/1", 400}, {"/pairs//1", 400}, {"/pairs/eu/", 400}, {"/pairs/2:eu1", 400},
 		{"/depts/" + strings.Repeat("1/", 3000), 400},
 		// Too long: for a key of ours, or for any.
-		{"/texts/" + strings.Repeat("x", 8<<10), 414}, {"/" + strings.Repeat("y", 20<<10), 414}, {"/depts/1?" + strings.Repeat("q", 9<<10), 414},
+		{"/texts/" + strings.Repeat("x", 8<<10), 414}, {"/" + strings.Repeat("y", 20<<10), 404}, {"/depts/1?" + strings.Repeat("q", 9<<10), 414},
 	} {
 		a := s.raw("GET " + test.target + " HTTP/1.1\r\nHost: h\r\n\r\n")
 		if a.status != test.status || a.problem() != test.status {

@@ -87,6 +87,10 @@ func (s *Service) refuse(rsp *Response, refusal *access.Refusal) {
 }
 
 func (s *Service) tooMany(rsp *Response, wait time.Duration, what string) {
+	if wait == limit.Never {
+		s.problem(rsp, http.StatusBadRequest, "these are more "+what+" than are ever let through at once: ask for fewer")
+		return
+	}
 	s.problem(rsp, http.StatusTooManyRequests, "too many "+what)
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	rsp.RetryAfter = []string{strconv.FormatInt(max(seconds, 1), 10)}

@@ -211,6 +211,14 @@ func TestBatchCountsForLimits(t *testing.T) {
 	if r := f.do("GET", "/depts?"+keys); r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
 		t.Errorf("the second batch: status %d, fields %v; want 429", r.StatusCode, r.Header)
 	}
+	// One that no waiting makes small enough is not worth another attempt.
+	if r := f.do("GET", "/depts?"+keys+"&"+keys); r.StatusCode != 429 && r.StatusCode != 400 {
+		t.Errorf("a batch above the burst: status %d", r.StatusCode)
+	}
+	g := newConfigured(t, echo, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 1, Burst: 5})}, nil)
+	if r := g.do("GET", "/depts?"+keys); r.StatusCode != 400 || r.Header.Get("Retry-After") != "" {
+		t.Errorf("a batch above the burst: status %d, fields %v; want 400", r.StatusCode, r.Header)
+	}
 }
 
 func FuzzBatch(f *testing.F) {
