@@ -35,10 +35,12 @@ func eachMember(data []byte, visit func(name string, value json.RawMessage, end 
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	fail := func(err error) error {
-		if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		// A decoder counts its offsets from the value, Unmarshal from the start.
+		var all json.RawMessage
+		if e, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(data, &all)); ok {
 			return &jsonError{e.Offset, e.Error()}
 		}
-		return &jsonError{int64(len(data)), "unexpected end"}
+		return &jsonError{d.InputOffset(), err.Error()}
 	}
 	switch t, err := d.Token(); {
 	case err != nil:

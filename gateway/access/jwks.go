@@ -106,15 +106,14 @@ func parseJWKS(file string, data []byte, allowed []*algorithm) ([]*tokenKey, err
 	_, _ = decoder.Token() // the bracket that was just seen
 	var keys []*tokenKey
 	for n := 1; decoder.More(); n++ {
-		start := arrayStart + decoder.InputOffset() + 1
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil { // was valid a moment ago
+			return nil, at(arrayStart+decoder.InputOffset(), "key %d: %v", n, err)
+		}
+		start := arrayStart + decoder.InputOffset() - int64(len(raw))
 		if n > maxJWKS {
 			return nil, at(start, "too many keys, expected at most %d", maxJWKS)
 		}
-		var raw json.RawMessage
-		if err := decoder.Decode(&raw); err != nil { // was valid a moment ago
-			return nil, at(start, "key %d: %v", n, err)
-		}
-		start = arrayStart + decoder.InputOffset() - int64(len(raw))
 		k, err := parseJWK(raw, allowed)
 		if err != nil {
 			return nil, at(start, "key %d: %v", n, err)

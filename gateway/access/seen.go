@@ -116,30 +116,35 @@ func (s *seen) keep(hash uint64, text string, v verdict, now int64) {
 }
 
 // placeFor chooses the place of a new entry: its own, an empty one, one whose
-// time is over, or one that was not read since the last choice.
+// time is over, or else one that was never read. Only when all were read do they
+// begin anew: a flood of tokens that come once changes places with itself.
 func (sh *seenShard) placeFor(e *entry, first int, now int64) int {
-	free := -1
-	for i := first; i < first+seenWays; i++ {
-		old := sh.places[i].Load()
-		if old != nil && old.hash == e.hash && old.text == e.text {
-			return i
-		}
-		if old == nil || now >= old.until {
-			free = i
+	free, unused := -1, -1
+	for i := range seenWays {
+		place := first + (sh.hand+i)%seenWays
+		old := sh.places[place].Load()
+		switch {
+		case old == nil:
+			free = place
+		case old.hash == e.hash && old.text == e.text:
+			return place
+		case now >= old.until:
+			free = place
+		case !old.used.Load():
+			unused = place
 		}
 	}
 	if free >= 0 {
 		return free
 	}
-	start := sh.hand
 	sh.hand++
-	for i := range seenWays {
-		place := first + (start+i)%seenWays
-		if !sh.places[place].Load().used.Swap(false) {
-			return place
-		}
+	if unused >= 0 {
+		return unused
 	}
-	return first + start%seenWays
+	for i := range seenWays {
+		sh.places[first+i].Load().used.Store(false)
+	}
+	return first + sh.hand%seenWays
 }
 
 // put replaces a place and keeps the count of bytes.
