@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipstream-go/slipstream/gateway/access"
+)
+
+func (p program) keyCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "key",
+		Short: "Make API keys, and the lines of the key file",
+		Long: `Clients send an API key in the field X-API-Key. The gateway knows only its hash,
+out of the key file that auth.keys of the configuration names: one line
+"name sha256:<64 hex digits>" a key. A name may have several, so that a new key
+can be handed out before the old one's line goes. Gateways that are running take
+a changed file over within seconds.`,
+		Example: `  slipstream key new web --file keys.txt
+  slipstream key hash shop < key.txt >> keys.txt
+  slipstream key check keys.txt`,
+	})
+	c.AddCommand(p.keyNew(), p.keyHash(), p.keyCheck())
+	return c
+}
+
+func (p program) keyNew() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Make a key and the line for the key file",
+		Long: `New prints a key of 256 random bits to standard output. It is kept nowhere else:
+hand it to the client now. The line for the key file goes to standard error, or
+with --file to the end of that file, which is made if there is none.`,
+		Example: `  slipstream key new web                      # the key, and the line to copy
+  slipstream key new web --file keys.txt
+  slipstream key new web --file keys.txt > web.key`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			key := access.NewKey()
+			line, err := access.KeyLine(args[0], key)
+			if err != nil {
+				return err
+			}
+			if file == "" {
+				fmt.Fprintln(c.ErrOrStderr(), line)
+			} else if err := appendLine(file, line); err != nil {
+				return err
+			}
+			// After the line was written: a key without it would open nothing.
+			_, err = fmt.Fprintln(c.OutOrStdout(), key)
+			return fail(exitFailure, err, "the key is lost; remove its line and make another")
+		},
+	}
+	c.Flags().StringVar(&file, "file", "", "append the line to this key `file`")
+	return c
+}
+
+// appendLine adds a line to a key file that is right so far.
+func appendLine(file, line string) error {
+	var old []byte
+	info, err := os.Stat(file)
+	if err == nil && info.Size() > 0 {
+		if _, err := access.CheckKeysFile(file); err != nil { // and is not too large to read
+			return fail(exitUsage, err, "nothing was written; put the file right first")
+		}
+		old, err = os.ReadFile(file)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fail(exitFailure, err, "")
+	}
+	text := line + "\n"
+	if len(old) > 0 && old[len(old)-1] != '\n' {
+		text = "\n" + text
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fail(exitFailure, err, "")
+	}
+	// In one piece: a gateway may read at any time.
+	_, err = io.WriteString(f, text)
+	return fail(exitFailure, errors.Join(err, f.Close()), "look at the end of the file before trying again")
+}
+
+func (p program) keyHash() *cobra.Command {
+	return &cobra.Command{
+		Use:   "hash NAME < KEY",
+		Short: "Print the line for a key that exists already",
+		Long: `Hash reads a key of 20 to 256 characters from standard input, so that it stands in
+no list of processes, and prints the line for the key file. The file may be read
+by everybody only if nobody can guess its keys: a password is no API key.`,
+		Example: `  slipstream key hash shop < key.txt >> keys.txt`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			// More than the longest key and its newline; what is longer is refused.
+			text, err := io.ReadAll(io.LimitReader(c.InOrStdin(), 1024))
+			if err != nil {
+				return fail(exitFailure, err, "")
+			}
+			key := bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+			line, err := access.KeyLine(args[0], string(key))
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(c.OutOrStdout(), line)
+			return fail(exitFailure, err, "")
+		},
+	}
+}
+
+func (p program) keyCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say what is wrong with a key file",
+		Long: `Check reads the file as the gateway does and names the line that is wrong. A
+gateway that is running keeps what it read before such a mistake.`,
+		Example: `  slipstream key check keys.txt`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			n, err := access.CheckKeysFile(args[0])
+			if err != nil {
+				return fail(exitUsage, err, "slipstream key --help shows the form of a line")
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: %d keys, no mistakes\n", args[0], n)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/access"
+)
+
+var (
+	keyForm  = regexp.MustCompile(`^slk_[A-Za-z0-9_-]{43}\n$`)
+	lineForm = regexp.MustCompile(`^[A-Za-z0-9._-]+ sha256:[0-9a-f]{64}\n$`)
+)
+
+// hashKey runs key hash with the text on its standard input.
+func hashKey(t *testing.T, name, text string) (code int, stdout, stderr string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), binary, "key", "hash", name)
+	var out, errs bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(text), &out, &errs
+	if err := c.Run(); err != nil && c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func TestKeyNew(t *testing.T) {
+	r := expect(t, exitOK, "", "web sha256:", "key", "new", "web")
+	if !keyForm.MatchString(r.stdout) || !lineForm.MatchString(r.stderr) {
+		t.Errorf("stdout %q, stderr %q: expected a key and a line", r.stdout, r.stderr)
+	}
+	if code, line, errs := hashKey(t, "web", r.stdout); code != exitOK || line != r.stderr {
+		t.Errorf("hash: exit %d, got %q %q, want the line of new %q", code, line, errs, r.stderr)
+	}
+	expect(t, exitUsage, "", "name", "key", "new", "a b")
+	expect(t, exitUsage, "", "accepts 1 arg", "key", "new")
+	expect(t, exitUsage, "", "expected new, hash, check", "key", "zebra")
+}
+
+// TestKeyFile: keys that were appended open the gate, and a broken file is left
+// as it is.
+func TestKeyFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.txt")
+	first := expect(t, exitOK, "slk_", "", "key", "new", "web", "--file", file)
+	if first.stderr != "" {
+		t.Errorf("stderr %q, want nothing", first.stderr)
+	}
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v, want a file of its owner alone", info, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, file, strings.TrimSuffix(string(text), "\n")) // somebody's editor
+	second := expect(t, exitOK, "slk_", "", "key", "new", "shop", "--file", file)
+	expect(t, exitOK, "2 keys, no mistakes", "", "key", "check", file)
+
+	g, err := access.Open(access.Config{KeysFile: file, Reload: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for name, r := range map[string]result{"key:web": first, "key:shop": second} {
+		caller, refusal := g.Identify(access.Credentials{APIKey: strings.TrimSpace(r.stdout)})
+		if refusal != nil || caller.Name() != name {
+			t.Errorf("got %v, %v, want %s", caller, refusal, name)
+		}
+	}
+
+	bad := writeFile(t, "bad.txt", "web\n")
+	if r := expect(t, exitUsage, "", bad+":1: ", "key", "new", "web", "--file", bad); r.stdout != "" {
+		t.Errorf("a key was printed: %q", r.stdout)
+	}
+	expect(t, exitUsage, "", bad+":1: ", "key", "check", bad)
+	if text, err := os.ReadFile(bad); err != nil || string(text) != "web\n" {
+		t.Errorf("got %q, %v, want the file as it was", text, err)
+	}
+	expect(t, exitUsage, "", "none.txt", "key", "check", filepath.Join(t.TempDir(), "none.txt"))
+	if r := expect(t, exitFailure, "", "none", "key", "new", "web", "--file", filepath.Join(t.TempDir(), "none", "keys.txt")); r.stdout != "" {
+		t.Errorf("a key was printed: %q", r.stdout)
+	}
+}
+
+func TestKeyHash(t *testing.T) {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz"
+	// What sha256sum prints for the alphabet.
+	const want = "web sha256:71c480df93d6ae2f1efad1447c66c9525e316218cf51fc8d9ed832f2daf18b73\n"
+	for _, text := range []string{alphabet, alphabet + "\n", alphabet + "\r\n"} {
+		if code, stdout, stderr := hashKey(t, "web", text); code != exitOK || stdout != want {
+			t.Errorf("%q: exit %d, got %q %q, want %q", text, code, stdout, stderr, want)
+		}
+	}
+	for text, part := range map[string]string{
+		"": "0 characters", "short\n": "5 characters", strings.Repeat("x", 5000): "1024 characters", alphabet + "\n\n": "character 27", alphabet + " x": "character 27",
+	} {
+		if code, stdout, stderr := hashKey(t, "web", text); code != exitUsage || stdout != "" || !strings.Contains(stderr, part) {
+			t.Errorf("%.10q: exit %d, got %q %q, want %q", text, code, stdout, stderr, part)
+		}
+	}
+}
