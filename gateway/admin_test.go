@@ -65,10 +65,21 @@ func TestMetricsCount(t *testing.T) {
 		"slipstream_loaded_documents_total": 2, "slipstream_load_failures_total": 0, "slipstream_promised": 1,
 		"slipstream_tier_documents": 2, "slipstream_tier_missing_rows": 1, "slipstream_tier_budget_bytes": 256 << 20,
 		"slipstream_http_connections": 1, "slipstream_http_answers_total": 5, "slipstream_voids_total": 0,
-		`slipstream_http_answers_total\{status="404"\}`: 1, `slipstream_http_answers_total\{status="400"\}`: 1,
+		"slipstream_http_request_duration_seconds_count": 5, `slipstream_http_request_duration_seconds_count\{source="load"\}`: 2,
+		`slipstream_http_request_duration_seconds_bucket\{source="hit",le="10"\}`: 2,
+		`slipstream_http_answers_total\{status="404"\}`:                           1, `slipstream_http_answers_total\{status="400"\}`: 1,
 	} {
 		if got := s.metric(name); got != want {
 			t.Errorf("%s is %v, expected %v", name, got, want)
+		}
+	}
+	if sum := s.metric(`slipstream_http_request_duration_seconds_sum\{source="load"\}`); sum <= 0 || sum > 10 {
+		t.Errorf("two loads took %v s", sum)
+	}
+	for _, path := range []string{"/depts/1", "/depts/9999", "/depts/x"} {
+		before := s.metric("slipstream_http_body_bytes_total")
+		if sent, got := len(s.get(path).body), s.metric("slipstream_http_body_bytes_total")-before; got != float64(sent) {
+			t.Errorf("%s: %v bytes are counted for a body of %d", path, got, sent)
 		}
 	}
 	if age := s.metric("slipstream_horizon_age_seconds"); age < 0 || age > 1 {

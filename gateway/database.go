@@ -107,10 +107,17 @@ func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connec
 	}
 	s := o.Stream(bootTime)
 	return &connection{database: o, stream: s, stats: func() originStats {
-		n := s.Stats()
-		return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
-			historyBreaks: n.Voids, trimmed: n.Trimmed}
+		return sqliteStats(s.Stats())
 	}}, nil
+}
+
+func sqliteStats(n sqlite.StreamStats) originStats {
+	fresh := histogram{counts: n.ToFresh.Counts[:], sum: n.ToFresh.Sum.Seconds(), max: n.ToFresh.Max.Seconds(), atMost: true}
+	for _, bound := range sqlite.Bounds {
+		fresh.bounds = append(fresh.bounds, bound.Seconds())
+	}
+	return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
+		historyBreaks: n.Voids, trimmed: n.Trimmed, changeToFresh: fresh}
 }
 
 func postgresStats(n postgres.StreamStats) originStats {

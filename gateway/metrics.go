@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/measure"
 )
 
 // newMetrics returns the registry of a gateway. The hit path keeps plain striped
@@ -35,7 +36,7 @@ type originStats struct {
 	wakes                     int64  // polls that were asked for out of turn
 	trouble                   string // why the last poll failed, "" if it did not
 	// changeToFresh is the time in seconds from a change to the poll that
-	// applied it. Zero for an origin that does not measure it.
+	// applied it; for an SQLite file an upper bound of it, one a poll.
 	changeToFresh histogram
 }
 
@@ -45,6 +46,8 @@ type histogram struct {
 	bounds []float64 // ascending
 	counts []uint64
 	sum    float64
+	max    float64 // the greatest value, 0 if it is not known
+	atMost bool    // the values are upper bounds of what was to be measured
 }
 
 // metric returns the histogram as Prometheus wants it: counts that include those
@@ -114,6 +117,8 @@ var (
 	voids       = prometheus.NewDesc("slipstream_voids_total", "How often everything was dropped because the history broke.", nil, nil)
 	connections = prometheus.NewDesc("slipstream_http_connections", "Open connections of the HTTP frontend.", nil, nil)
 	answers     = prometheus.NewDesc("slipstream_http_answers_total", "Answers of the HTTP frontend.", []string{"status"}, nil)
+	durations   = prometheus.NewDesc("slipstream_http_request_duration_seconds", "Time from a request's having been read to its answer, by how the answer was come by. Bounds are kept to 3.2 %.", []string{"source"}, nil)
+	bodyBytes   = prometheus.NewDesc("slipstream_http_body_bytes_total", "Bytes of bodies that the HTTP frontend answered.", nil, nil)
 	polls       = prometheus.NewDesc("slipstream_origin_polls_total", "Rounds of the invalidation stream.", nil, nil)
 	pollErrors  = prometheus.NewDesc("slipstream_origin_poll_errors_total", "Rounds of the invalidation stream that failed.", nil, nil)
 	pollEvents  = prometheus.NewDesc("slipstream_origin_events_total", "Changes that the invalidation stream delivered.", nil, nil)
@@ -122,7 +127,7 @@ var (
 	breaks      = prometheus.NewDesc("slipstream_origin_history_breaks_total", "Times that the history of the database turned out to be another one.", nil, nil)
 	surveys     = prometheus.NewDesc("slipstream_origin_surveys_total", "How often the invalidation stream has read the catalogs anew.", nil, nil)
 	trimmed     = prometheus.NewDesc("slipstream_origin_trimmed_rows_total", "Rows of the change table that the gateway deleted.", nil, nil)
-	toFresh     = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change to the moment from which no answer lacks it.", nil, nil)
+	toFresh     = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change to the moment from which no answer lacks it. Over SQLite an upper bound of it, one value for each poll that read changes.", nil, nil)
 )
 
 func resourceMetric(name, help string) *prometheus.Desc {
@@ -171,9 +176,32 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	g.service.EachStatus(func(status string, n int64) {
 		send(answers, prometheus.CounterValue, float64(n), status)
 	})
+	send(bodyBytes, prometheus.CounterValue, float64(g.service.BodyBytes()))
+	for _, name := range sources {
+		out <- durationsOf(g.service.Latency(name).Snapshot(), name)
+	}
 	if o := g.origin.reached.Load(); o != nil {
 		collectOrigin(o.stats(), send, out)
 	}
+}
+
+// durationBounds are those of the buckets of slipstream_http_request_duration_seconds,
+// in seconds: from a quick hit to the request timeout.
+var durationBounds = [...]float64{
+	2.5e-6, 5e-6, 10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+}
+
+// durationsOf shows the latency of a source.
+func durationsOf(d measure.Distribution, source string) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(durationBounds))
+	for _, bound := range durationBounds {
+		buckets[bound] = d.AtMost(seconds(bound))
+	}
+	m, err := prometheus.NewConstHistogram(durations, d.Count(), d.Sum().Seconds(), buckets, source)
+	if err != nil {
+		return prometheus.NewInvalidMetric(durations, err)
+	}
+	return m
 }
 
 // collectOrigin shows the figures of the origin's stream.

@@ -25,6 +25,8 @@ func (g *Gateway) listenAdmin() error {
 		Metrics:   g.metrics,
 		Effective: g.config.Redacted,
 		Purger:    g,
+		Figures:   g.figures,
+		Version:   version(),
 		Hosts:     hosts,
 	})
 	g.tasks.Add(1)

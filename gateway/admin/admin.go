@@ -40,6 +40,11 @@ type Config struct {
 	Effective func() []byte
 	// Purger serves POST /purge.
 	Purger Purger
+	// Figures returns what the dashboard at / shows. It is called once a second
+	// while Serve runs, by one goroutine.
+	Figures func() Figures
+	// Version is that of the program, for the dashboard.
+	Version string
 	// Hosts are names that requests may use in their Host header besides IP
 	// addresses and localhost.
 	Hosts []string
@@ -59,10 +64,12 @@ const (
 // a listener with time limits.
 type Server struct {
 	// Immutable after New.
-	mux   *http.ServeMux
-	guard guard
-	http  *http.Server
-	stop  context.CancelFunc // ends running profiles
+	mux       *http.ServeMux
+	guard     guard
+	http      *http.Server
+	dashboard *dashboard // nil without Figures
+	base      context.Context
+	stop      context.CancelFunc // ends base: running profiles, and the samples of the dashboard
 }
 
 // New makes a Server. It opens nothing.
@@ -83,12 +90,15 @@ func New(config Config) *Server {
 		s.mux.HandleFunc("/purge", purge(config.Purger))
 	}
 	s.profiles()
+	if config.Figures != nil {
+		s.dashboard = newDashboard(config, time.Now)
+		s.dashboard.register(s.mux)
+	}
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "there is no such page; expected /live, /ready, /metrics, /config, /purge or /debug/pprof/")
+		refuse(w, http.StatusNotFound, "there is no such page; expected / (the dashboard), /live, /ready, /metrics, /config, /purge or /debug/pprof/")
 	})
 
-	base, stop := context.WithCancel(context.Background())
-	s.stop = stop
+	s.base, s.stop = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: headerTimeout,
@@ -96,7 +106,7 @@ func New(config Config) *Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		BaseContext:       func(net.Listener) context.Context { return base },
+		BaseContext:       func(net.Listener) context.Context { return s.base },
 	}
 	return s
 }
@@ -104,6 +114,15 @@ func New(config Config) *Server {
 // Serve answers on the listener until Shutdown, and closes it. It returns nil
 // after Shutdown.
 func (s *Server) Serve(listener net.Listener) error {
+	if s.dashboard != nil {
+		sampled := make(chan struct{})
+		// Ends with Shutdown, or below if the listener fails; waited for here.
+		go func() {
+			defer close(sampled)
+			s.dashboard.history.run(s.base)
+		}()
+		defer func() { s.stop(); <-sampled }()
+	}
 	if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -1,0 +1,97 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/measure"
+)
+
+// Figures are what the dashboard shows: counters since the start, and states of
+// the moment. Slices are the dashboard's to keep and are not changed by it.
+type Figures struct {
+	// Sources are the answered requests by how the answer was come by: "hit",
+	// "load", "joined", "stale", "other".
+	Sources []Source
+	// Statuses are the answers by HTTP status, in ascending order.
+	Statuses    []Status
+	BodyBytes   int64 // bytes of bodies sent since the start
+	Connections int64 // open now
+	// Slowest are the slowest documents of the last minutes, the slowest first.
+	Slowest []measure.Slow
+
+	Cache cache.Stats
+	// Resources are those of Cache.Resources, in their order.
+	Resources []Promise
+	// Bound is the tightest promise of all resources; 0 if none has one.
+	Bound time.Duration
+
+	// Fresh is the time from a commit to the moment from which no answer lacks it.
+	Fresh Freshness
+
+	PollErrors  int64  // rounds of the invalidation stream that failed, since the start
+	Trouble     string // why the last one failed, "" if it did not
+	StaleServed int64  // documents that the canary found older than promised
+}
+
+// Source is the requests of one source.
+type Source struct {
+	Name string
+	// Requests counts them since the start.
+	Requests uint64
+	// Latency is their distribution since the start; nil if it is not measured.
+	Latency *measure.Distribution
+}
+
+// Status is how often an HTTP status was answered since the start.
+type Status struct {
+	Status string
+	Count  int64
+}
+
+// Promise is what a resource promises.
+type Promise struct {
+	Bound   time.Duration // how old its documents may be
+	OnStale string        // what a GET gets while that cannot be kept
+}
+
+// Freshness is a distribution since the start. Counts[i] values were at most
+// Bounds[i] and above the bound before it; there is one count more than bounds,
+// for what is above all. Without bounds nothing is measured.
+type Freshness struct {
+	Bounds []time.Duration
+	Counts []uint64
+	Max    time.Duration // the greatest value, 0 if it is not known
+	AtMost bool          // the values are upper bounds of the true ones
+}
+
+// count returns the number of values.
+func (f Freshness) count() (n uint64) {
+	for _, c := range f.Counts {
+		n += c
+	}
+	return n
+}
+
+// quantile returns the bound that a fraction q of the values are at most, 0 if
+// there are no values. above says that it is the last bound, and the value more.
+func (f Freshness) quantile(q float64) (bound time.Duration, above bool) {
+	n := f.count()
+	if n == 0 || len(f.Bounds) == 0 {
+		return 0, false
+	}
+	rank := max(uint64(q*float64(n)+0.999999), 1)
+	for i, c := range f.Counts {
+		if rank <= c && i < len(f.Bounds) {
+			if f.Max > 0 {
+				return min(f.Bounds[i], f.Max), false
+			}
+			return f.Bounds[i], false
+		}
+		rank -= min(rank, c)
+	}
+	if f.Max > 0 {
+		return f.Max, false
+	}
+	return f.Bounds[len(f.Bounds)-1], true
+}

@@ -1,0 +1,261 @@
+// The dashboard asks the gateway every second for what it does not have yet,
+// and shows it. The gateway keeps ten minutes of samples; this page keeps its
+// own copy, so that what happened before a restart stays on the screen.
+import { Chart } from "./chart.js";
+import * as format from "./format.js";
+import { bars, list, table, text, tiers } from "./tables.js";
+
+const interval = 1000; // ms between two questions
+const patience = 4000; // ms that an answer may take
+const kept = 600; // samples
+
+const store = { columns: [], rows: [], instance: "", newest: 0 };
+let lost = null; // since when the gateway does not answer, on the page's clock
+let answered = null; // when it last did
+let lastNow = null; // its time then
+let range = 300000;
+
+// column returns a function that reads one number of a row.
+const column = (name) => {
+  let from = null, i = -1;
+  return (row) => {
+    if (from !== store.columns) {
+      from = store.columns;
+      i = from.indexOf(name);
+    }
+    return i < 0 ? null : row[i];
+  };
+};
+
+const shared = {
+  at: null,
+  ready: (row) => readyAt(row) !== 0,
+  hover(at) {
+    if (shared.at === at) return;
+    shared.at = at;
+    charts.forEach((c) => c.showMoment());
+  },
+  say: (words) => text("spoken", words),
+};
+const readyAt = column("ready");
+
+const line = (label, style, name) => ({ label, style, value: column(name) });
+const specs = [
+  {
+    title: "Requests a second", format: format.rate, axis: format.count, stacked: true, least: 4,
+    series: [
+      line("hit", "c-hit", "source:hit"), line("load", "c-load", "source:load"), line("joined", "c-joined", "source:joined"),
+      line("stale", "c-stale", "source:stale"), line("other", "c-other", "source:other"),
+      { ...line("5xx", "c-error", "errors"), line: true },
+    ],
+  },
+  {
+    title: "Latency", format: format.seconds, log: true, least: 1e-6, nothing: "no requests in this time",
+    series: [line("p50", "c-p50", "p50"), line("p90", "c-p90", "p90"), line("p99", "c-p99", "p99"), line("p99.9", "c-p999", "p999")],
+  },
+  {
+    title: "Freshness", format: format.seconds, least: 0.01, nothing: "no horizon: the stream has not begun",
+    series: [line("age of the horizon", "c-age", "horizon")],
+    limit: { label: "promised", value: column("bound") },
+  },
+  {
+    title: "Database and changes, a second", format: format.rate, axis: format.count, least: 4,
+    series: [line("statements", "c-load", "statements"), line("invalidations", "c-age", "events"), line("evictions", "c-stale", "evictions")],
+  },
+  {
+    title: "Memory of the documents", format: format.bytes, binary: true, least: 4096, stacked: true,
+    series: [line("in use", "c-memory", "memory")],
+    limit: { label: "budget", value: column("budget") },
+  },
+  {
+    title: "Bytes out a second", format: format.byteRate, axis: format.bytes, binary: true, least: 1024, stacked: true,
+    series: [line("bodies", "c-bytes", "bytes_out")],
+  },
+];
+const charts = specs.map((spec) => new Chart(document.getElementById("charts"), spec, shared));
+
+// remember adds the samples of an answer to what the page has.
+function remember(series, instance) {
+  if (store.instance !== instance && store.instance) {
+    // Another process: its samples follow those of the one before.
+    const first = series.rows.length ? series.rows[0][0] : Infinity;
+    store.rows = store.rows.filter((r) => r[0] < first);
+  }
+  if (series.columns.join() !== store.columns.join()) {
+    store.columns = series.columns;
+    store.rows = [];
+  }
+  for (const row of series.rows) {
+    const last = store.rows[store.rows.length - 1];
+    if (!last || row[0] > last[0]) store.rows.push(row);
+  }
+  store.rows.splice(0, Math.max(store.rows.length - kept, 0));
+  store.instance = instance;
+  store.newest = series.newest;
+}
+
+// drawCharts shows the last minutes. While the gateway does not answer, time
+// goes on and the gap grows.
+function drawCharts() {
+  if (lastNow == null) return;
+  const to = lastNow + (lost == null ? 0 : performance.now() - answered);
+  const from = to - range;
+  const rows = store.rows.filter((r) => r[0] >= from);
+  charts.forEach((c) => c.update(rows, from, to));
+}
+
+function showState(state, title, words, reasons) {
+  document.body.dataset.state = state;
+  text("state", title);
+  text("state-text", words);
+  list("reasons", reasons);
+  document.title = `${title} · slipstream`;
+}
+
+function showNumbers(p) {
+  const r = p.requests, l = r.latency;
+  text("n-rate", format.rate(r.rate));
+  text("n-errors", r.errors > 0 ? `${format.rate(r.errors)} answered with 5xx` : `${format.count(r.total)} since the start, no 5xx now`);
+  document.getElementById("n-errors").className = r.errors > 0 ? "bad" : "";
+  const idle = r.rate > 0 ? "not measured" : "no requests";
+  text("n-p99", l ? format.seconds(l.p99) : idle);
+  for (const q of ["p50", "p90", "p999"]) text(`n-${q}`, l ? format.seconds(l[q]) : format.none);
+  text("n-hit", r.hit_ratio == null ? "no requests" : format.percent(r.hit_ratio));
+  text("n-statements", `${format.rate(p.loads.statements).replace("/s", "")} statements a second, ${format.count(p.loads.in_flight)} keys loading`);
+  const h = p.horizon;
+  text("n-age", h.age == null ? "no horizon" : format.seconds(h.age));
+  text("n-bound", h.bound == null ? "no resource has a promise" : `behind; promised: within ${format.seconds(h.bound)}`);
+  const late = h.bound != null && (h.age == null || h.age > h.bound);
+  document.getElementById("n-fresh").classList.toggle("alarm", late);
+}
+
+function showResources(p) {
+  const words = { kept: "kept", none: "none, by age" };
+  table("t-resources", p.resources.map((r) => [
+    r.name,
+    r.promise === "broken" ? { text: `broken: ${r.why}`, className: "bad wrap" } : { text: words[r.promise], className: r.promise === "kept" ? "good" : "" },
+    format.seconds(r.bound),
+    format.rate(r.rate),
+    format.percent(r.hit_ratio),
+    format.rate(r.statements),
+    format.count(r.in_flight),
+    format.rate(r.events),
+    { text: format.count(r.failed), className: r.failed ? "bad" : "" },
+    { text: r.unkept ? `${format.count(r.unkept)} (${r.on_stale})` : "0", className: r.unkept ? "bad" : "" },
+  ]), "no resources");
+}
+
+function showTables(p) {
+  showResources(p);
+  table("t-sources", p.requests.sources.map((s) => {
+    const l = s.latency || {};
+    return [{ text: s.name, className: `mark c-${s.name}` }, format.rate(s.rate), ...["p50", "p90", "p99", "p999", "max"].map((q) => format.seconds(l[q]))];
+  }), "no data yet");
+  table("t-slowest", p.slowest.slice(0, 12).map((s) => [
+    { text: `/${s.resource}/${s.key}`, className: "key" }, format.seconds(s.took), { text: s.source, className: `mark c-${s.source}` }, format.seconds(s.ago),
+  ]), "no slow documents in the last five minutes");
+  table("t-statuses", p.statuses.map((s) => [{ text: s.status, className: s.status >= "500" ? "bad" : "" }, format.rate(s.rate), format.count(s.count)]), "nothing was answered yet");
+  tiers("memory", p.memory.map((m) => ({
+    text: `${m.name}: ${format.bytes(m.bytes)} of ${format.bytes(m.budget)} (${format.percent(m.budget ? m.bytes / m.budget : null)})`,
+    share: m.budget ? m.bytes / m.budget : 0,
+    facts: [
+      ["documents", format.count(m.documents)], ["of these missing rows", format.count(m.missing)], ["forms (heads made for HTTP)", format.bytes(m.form_bytes)],
+      ["evicted since the start", format.count(m.evicted)], ["evictions", format.rate(m.evictions)], ["bytes out", format.byteRate(p.requests.bytes_out)],
+    ],
+  })));
+}
+
+function showFresh(f) {
+  const prefix = f.at_most ? "≤ " : "";
+  const value = (v) => (f.count ? prefix + format.seconds(v) : format.none);
+  text("f-p50", f.count ? value(f.p50) : "no change yet");
+  text("f-p99", value(f.p99));
+  text("f-max", f.count && f.above ? `> ${format.seconds(f.max)}` : value(f.max));
+  const most = Math.max(...f.buckets, 1);
+  bars("f-bars", f.buckets.map((n, i) => ({
+    label: f.bounds[i] == null ? "more" : `≤ ${format.seconds(f.bounds[i])}`, share: n / most, amount: format.count(n),
+  })));
+  text("f-note", "Time from a commit to the moment from which no answer lacks it, since the start. " +
+    (f.at_most ? "At most: SQLite does not say when a change was committed, so it is counted from the last look at the database that did not see it." :
+      "Counted from the writing of the row, so an open transaction counts as well."));
+}
+
+function showLoads(p) {
+  text("l-flight", format.count(p.loads.in_flight));
+  text("l-statements", format.rate(p.loads.statements));
+  text("l-loaded", format.rate(p.loads.loaded));
+  text("l-failed", format.rate(p.loads.failed));
+  text("l-events", format.rate(p.loads.events));
+  text("l-connections", format.count(p.requests.connections));
+  text("l-polls", format.count(p.horizon.poll_errors));
+  text("l-voids", `${format.count(p.horizon.voids)} times`);
+  text("l-stale", format.count(p.horizon.stale_served));
+  document.getElementById("l-stale").className = p.horizon.stale_served ? "bad" : "";
+  const notes = [];
+  if (p.horizon.trouble) notes.push(`The last poll of the stream failed: ${p.horizon.trouble}.`);
+  if (p.horizon.void_reason) notes.push(`Everything was last dropped because ${p.horizon.void_reason}.`);
+  text("l-note", notes.join(" "));
+  document.getElementById("l-note").hidden = !notes.length;
+}
+
+function show(p) {
+  remember(p.series, p.instance);
+  lastNow = p.now;
+  if (!p.ready) showState("bad", "NOT READY", `the gateway should get no traffic: ${p.reasons.length} ${p.reasons.length === 1 ? "reason" : "reasons"}`, p.reasons);
+  else if (p.horizon.stale_served) showState("warn", "READY", "but the canary found documents that were served older than promised", []);
+  else showState("good", "READY", "every promise is kept", []);
+  text("version", p.version ? `slipstream ${p.version}` : "slipstream");
+  text("uptime", `up ${format.seconds(p.uptime)}`);
+  showNumbers(p);
+  showTables(p);
+  showFresh(p.fresh);
+  showLoads(p);
+  drawCharts();
+}
+
+function showLost() {
+  const since = (performance.now() - lost) / 1000;
+  const words = `gateway not reachable since ${Math.max(Math.round(since), 1)} s`;
+  showState("lost", "NOT REACHABLE", lastNow == null ? words : `${words}; the figures below are of ${format.clock(lastNow)}`, []);
+  drawCharts();
+}
+
+async function ask() {
+  const query = new URLSearchParams({ instance: store.instance, since: store.newest });
+  const response = await fetch(`dashboard.json?${query}`, { cache: "no-store", signal: AbortSignal.timeout(patience) });
+  if (!response.ok) throw new Error(response.statusText);
+  return response.json();
+}
+
+async function poll() {
+  const begun = performance.now();
+  let page = null;
+  try {
+    page = await ask();
+  } catch {
+    lost ??= answered ?? begun; // whatever the reason, there are no figures
+  }
+  // The next question is asked whatever becomes of this answer.
+  setTimeout(poll, Math.max(interval - (performance.now() - begun), 100));
+  if (page === null) return showLost();
+  lost = null;
+  answered = performance.now();
+  show(page);
+}
+
+document.getElementById("range").addEventListener("change", (e) => {
+  range = Number(e.target.value) * 1000;
+  drawCharts();
+});
+
+document.getElementById("config").addEventListener("toggle", async (e) => {
+  if (!e.target.open) return;
+  try {
+    const response = await fetch("config", { cache: "no-store", signal: AbortSignal.timeout(patience) });
+    text("config-text", response.ok ? await response.text() : "the gateway does not show it");
+  } catch {
+    text("config-text", "gateway not reachable");
+  }
+});
+
+poll();

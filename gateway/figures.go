@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"runtime/debug"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/admin"
+)
+
+// sources are how an answer can be come by, in the order of the dashboard.
+var sources = [...]string{"hit", "load", "joined", "stale", "other"}
+
+// figures collects what the dashboard shows. It takes about 50 us, once a second.
+func (g *Gateway) figures() admin.Figures {
+	f := admin.Figures{
+		Cache:       g.cache.Stats(),
+		StaleServed: g.canary.stale.Load(),
+	}
+	promised := false
+	for _, r := range g.config.Resources {
+		f.Resources = append(f.Resources, admin.Promise{Bound: r.Freshness, OnStale: string(r.OnStale)})
+		promised = promised || !r.NoPromise
+	}
+	if promised {
+		f.Bound = g.config.MinFreshness()
+	}
+	if g.http != nil {
+		f.Connections = g.http.Connections()
+	}
+	g.service.EachStatus(func(status string, n int64) {
+		f.Statuses = append(f.Statuses, admin.Status{Status: status, Count: n})
+	})
+	for _, name := range sources {
+		d := g.service.Latency(name).Snapshot()
+		f.Sources = append(f.Sources, admin.Source{Name: name, Requests: d.Count(), Latency: &d})
+	}
+	f.BodyBytes = g.service.BodyBytes()
+	f.Slowest = g.service.Slowest().List(g.cache.Now())
+	if c := g.origin.reached.Load(); c != nil {
+		n := c.stats()
+		f.PollErrors, f.Trouble = n.pollErrors, n.trouble
+		f.Fresh = n.changeToFresh.freshness()
+	}
+	return f
+}
+
+// freshness returns the histogram as the dashboard wants it.
+func (h histogram) freshness() admin.Freshness {
+	f := admin.Freshness{Counts: h.counts, Max: seconds(h.max), AtMost: h.atMost}
+	for _, b := range h.bounds {
+		f.Bounds = append(f.Bounds, seconds(b))
+	}
+	return f
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// version returns the version of this module that the program was built with:
+// its own, or that of a dependency.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	const module = "github.com/slipstream-go/slipstream"
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == module {
+			return m.Version
+		}
+	}
+	return ""
+}
