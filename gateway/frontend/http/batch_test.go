@@ -3,10 +3,13 @@ package httpfront
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/flate"
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/limit"
@@ -264,6 +267,26 @@ func BenchmarkBatch(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				h.ServeHTTP(w, r)
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/100, "ns/key")
+		})
+	}
+	// The other way: see docs/decisions/0007.
+	for _, level := range []int{1, gzipLevel} {
+		b.Run(fmt.Sprintf("compressed-each-time/level-%d", level), func(b *testing.B) {
+			var text []byte
+			for i := range 100 {
+				doc, _ := jsonOrigin(b.Context(), 0, fmt.Sprint(1700+i))
+				text = append(append(text, ','), doc...)
+			}
+			w, err := flate.NewWriter(io.Discard, level)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				w.Reset(io.Discard)
+				w.Write(text)
+				w.Close()
 			}
 			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/100, "ns/key")
 		})

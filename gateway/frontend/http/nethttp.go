@@ -141,6 +141,9 @@ func write(w http.ResponseWriter, req *Request, rsp *Response) {
 	set("Vary", rsp.Vary)
 	set("Allow", rsp.Allow)
 	set("Retry-After", rsp.RetryAfter)
+	if rsp.Status == http.StatusOK {
+		fields["Accept-Ranges"] = noRanges
+	}
 	set("Www-Authenticate", rsp.Challenge)
 	ids := new(idFields)
 	ids.request[0] = req.ID

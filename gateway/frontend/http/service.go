@@ -146,6 +146,7 @@ var (
 	noCache       = []string{"no-cache"}
 	allowed       = []string{"GET, HEAD, OPTIONS"}
 	retrySoon     = []string{"1"}
+	noRanges      = []string{"none"} // RFC 9110, section 14.3
 	statusHit     = []string{"slipstream; hit"}
 	statusMiss    = []string{"slipstream; fwd=uri-miss"}
 	statusPartial = []string{"slipstream; fwd=partial"}
