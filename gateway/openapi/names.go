@@ -1,0 +1,97 @@
+package openapi
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// names hands identifiers out, each once. Two that differ in case or underscores
+// alone count as one: generators turn them into the styles of their languages, and
+// into names of files.
+type names struct{ taken map[string]bool }
+
+func newNames(reserved ...string) *names {
+	n := &names{taken: make(map[string]bool)}
+	for _, name := range reserved {
+		n.reserve(name)
+	}
+	return n
+}
+
+func fold(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+func (n *names) reserve(name string) { n.taken[fold(name)] = true }
+
+// unique returns name, or name with a number if it is taken.
+func (n *names) unique(name string) string {
+	free := name
+	for i := 2; n.taken[fold(free)]; i++ {
+		free = name + strconv.Itoa(i)
+		if last := name[len(name)-1]; last >= '0' && last <= '9' {
+			free = name + "N" + strconv.Itoa(i)
+		}
+	}
+	n.reserve(free)
+	return free
+}
+
+// maxIdentifier bounds what is made of one name: generators make file names of them.
+const maxIdentifier = 60
+
+// identifier makes a name in PascalCase of ASCII letters and digits out of any text;
+// of one without any, fallback.
+func identifier(text, fallback string) string {
+	var b strings.Builder
+	upper := true
+	for i := 0; i < len(text) && b.Len() < maxIdentifier; i++ {
+		c := text[i]
+		switch {
+		case c >= 'a' && c <= 'z' && upper:
+			b.WriteByte(c - 'a' + 'A')
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+			b.WriteByte(c)
+		default:
+			upper = true
+			continue
+		}
+		upper = false
+	}
+	name := b.String()
+	if name == "" {
+		return fallback
+	}
+	if name[0] >= '0' && name[0] <= '9' {
+		return fallback + name
+	}
+	return name
+}
+
+// parameterNames names the parameters of a path: as the columns, if a template can
+// hold their names.
+func parameterNames(key []resource.KeyColumn) []string {
+	taken := newNames()
+	var all []string
+	for i, k := range key {
+		name := k.Name
+		if !plainName(name) {
+			name = identifier(name, "key"+strconv.Itoa(i+1))
+			name = strings.ToLower(name[:1]) + name[1:]
+		}
+		all = append(all, taken.unique(name))
+	}
+	return all
+}
+
+// plainName reports whether a name is an identifier in any language.
+func plainName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && c != '_' && (c < '0' || c > '9') || i == 0 && !letter {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxIdentifier
+}
