@@ -68,13 +68,13 @@ type Credentials struct {
 
 // Stats are figures of a [Gate] since Open.
 type Stats struct {
-	APIKeys         int   // hashes in the key file
-	TokenKeys       int   // usable keys in the key set
-	Reloads         int64 // changed files that were taken over
-	ReloadErrors    int64 // changed files that were not, because they are broken
-	SignatureChecks int64 // signatures computed, a token without kid may need several
-	Refusals        int64 // refusals by Identify
-	RepeatedRefusal int64 // of those, tokens that had been refused lately
+	APIKeys          int   // hashes in the key file
+	TokenKeys        int   // usable keys in the key set
+	Reloads          int64 // changed files that were taken over
+	ReloadErrors     int64 // changed files that were not, because they are broken
+	SignatureChecks  int64 // signatures computed, a token without kid may need several
+	Refusals         int64 // refusals by Identify
+	RepeatedRefusals int64 // of those, tokens that had been refused lately
 }
 
 const (
@@ -143,7 +143,7 @@ func (g *Gate) Close() {
 func (g *Gate) Stats() Stats {
 	s := Stats{
 		Reloads: g.reloads.Load(), ReloadErrors: g.reloadErrors.Load(),
-		SignatureChecks: g.checks.Load(), Refusals: g.refusals.Load(), RepeatedRefusal: g.fromTable.Load(),
+		SignatureChecks: g.checks.Load(), Refusals: g.refusals.Load(), RepeatedRefusals: g.fromTable.Load(),
 	}
 	if k := g.keys.Load(); k != nil {
 		s.APIKeys = len(k.byHash)

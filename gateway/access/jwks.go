@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -204,8 +205,8 @@ func (k *tokenKey) strong() error {
 		if n := key.N.BitLen(); n < minRSABits {
 			return fmt.Errorf("the RSA key has %d bits, expected at least %d", n, minRSABits)
 		}
-		if key.E < 3 || key.E%2 == 0 {
-			return fmt.Errorf("the exponent (e) is %d, expected an odd number from 3", key.E)
+		if key.E < 3 || key.E%2 == 0 || key.E > math.MaxInt32 { // crypto/rsa takes no others
+			return fmt.Errorf("the exponent (e) is %d, expected an odd number of at most 31 bits from 3", key.E)
 		}
 	case *ecdsa.PublicKey:
 	default:

@@ -55,6 +55,7 @@ func TestParseJWKS(t *testing.T) {
 		{"RSA without N", set(`{"kty":"RSA","e":"AQAB"}`), 0, 3, "missing n/e"},
 		{"RSA of 8192 bits", set(`{"kty":"RSA","e":"AQAB","n":"` + oct(1024) + `"}`), 0, 3, "too large"},
 		{"RSA with an even exponent", set(even), 0, 3, "exponent (e) is 2"},
+		{"RSA with a huge exponent", set(strings.Replace(even, `"Ag"`, `"gAAAAQ"`, 1)), 0, 3, "exponent (e) is 2147483649"},
 		{"private RSA", set(jwk(jose.JSONWebKey{Key: rsaKey()})), 0, 3, "private key"},
 		{"private EC", set(jwk(jose.JSONWebKey{Key: ecKey()})), 0, 3, "private key"},
 		{"EC not on the curve", set(`{"kty":"EC","crv":"P-256","x":"` + oct(32) + `","y":"` + oct(32) + `"}`), 0, 3, "not on declared curve"},

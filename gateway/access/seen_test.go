@@ -167,6 +167,46 @@ func TestSeenAtOnce(t *testing.T) {
 	}
 }
 
+// TestChecksAreFew: while as many signatures are checked as may be, who is known
+// is let in at once, and new tokens wait for their turn. Of the same token only
+// one is checked.
+func TestChecksAreFew(t *testing.T) {
+	g, _ := newGate(t, nil)
+	known := withToken(sign(t, jose.HS256, octKey, "oct", claimSet(nil)))
+	accepted(t, g, known, "jwt:alice")
+	for range cap(g.checking) {
+		g.checking <- struct{}{}
+	}
+	token := withToken(sign(t, jose.HS256, octKey, "oct", claimSet(map[string]any{"sub": "bob"})))
+	done := make(chan *Caller)
+	for range 8 {
+		// Ends with what it sends, which is awaited below.
+		go func() { c, _ := g.Identify(token); done <- c }()
+	}
+	for range 100 {
+		accepted(t, g, known, "jwt:alice")
+		accepted(t, g, Credentials{APIKey: webKey}, "key:web")
+		refused(t, g, withToken("x"), 401, "three parts")
+	}
+	select {
+	case c := <-done:
+		t.Errorf("%v did not wait for its turn", c)
+	default:
+	}
+	if n := g.Stats().SignatureChecks; n != 1 {
+		t.Errorf("%d signature checks, want the one of the known token", n)
+	}
+	<-g.checking
+	for range 8 {
+		if c := <-done; c == nil || c.Name() != "jwt:bob" {
+			t.Errorf("got %v, want jwt:bob", c)
+		}
+	}
+	if n := g.Stats().SignatureChecks; n != 2 {
+		t.Errorf("%d signature checks, want one more for eight requests", n)
+	}
+}
+
 func TestAllocations(t *testing.T) {
 	g, _ := newGate(t, nil)
 	token := withToken(sign(t, jose.RS256, rsaKey(), "rsa", claimSet(nil)))

@@ -321,7 +321,7 @@ func TestTimePasses(t *testing.T) {
 	soon := withToken(sign(t, jose.HS256, octKey, "oct", claimSet(map[string]any{"nbf": now + 35})))
 	refused(t, g, soon, 401, "not valid before")
 	refused(t, g, soon, 401, "not valid before")
-	if s := g.Stats(); s.SignatureChecks != 1 || s.Refusals != 2 || s.RepeatedRefusal != 1 {
+	if s := g.Stats(); s.SignatureChecks != 1 || s.Refusals != 2 || s.RepeatedRefusals != 1 {
 		t.Errorf("%+v, want 1 signature check, 2 refusals, 1 repeated", s)
 	}
 	clock.advance(5 * time.Second)
