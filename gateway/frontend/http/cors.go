@@ -1,0 +1,179 @@
+package httpfront
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CORS says which web pages of other origins may read answers (Fetch standard,
+// CORS protocol). The zero value lets none. Without it a browser keeps the answer
+// from the page; it does not keep the request from the server.
+type CORS struct {
+	// Origins are "*", every page, or scheme://host[:port] as browsers send it,
+	// without the scheme's own port. Upper and lower case are the same.
+	Origins []string
+	// Headers are request fields that pages may send besides those that the
+	// frontend itself reads.
+	Headers []string
+	// Credentials lets pages send cookies and the like. It does not count for
+	// pages that only "*" lets in: browsers refuse that.
+	Credentials bool
+	// MaxAge is how long a browser may remember the answer to a preflight.
+	// 0 means 10 min; negative: not at all.
+	MaxAge time.Duration
+}
+
+const (
+	defaultCORSAge = 10 * time.Minute
+	// maxOrigin is the longest origin that is looked up: a name of 253 bytes, a
+	// scheme and a port.
+	maxOrigin = 300
+)
+
+// Fields of the requests that pages may send, and of the answers that they may read
+// besides those that the standard lets them.
+var (
+	corsRequestFields = []string{
+		"Authorization", "X-API-Key", "X-Request-Id", "traceparent", "tracestate", "If-None-Match", "If-Match",
+	}
+	corsExposed = []string{"ETag, Cache-Status, X-Request-Id, Retry-After, WWW-Authenticate"}
+	corsMethods = []string{"GET, HEAD"}
+	corsTrue    = []string{"true"}
+)
+
+// corsFields are the fields of one answer. A nil slice is a field that is not sent.
+// They are shared and must not be changed.
+type corsFields struct {
+	AllowOrigin      []string // Access-Control-Allow-Origin
+	AllowCredentials []string // Access-Control-Allow-Credentials
+	ExposeHeaders    []string // Access-Control-Expose-Headers
+	AllowMethods     []string // Access-Control-Allow-Methods
+	AllowHeaders     []string // Access-Control-Allow-Headers
+	MaxAge           []string // Access-Control-Max-Age
+}
+
+// noCORS are the fields for a page that may not read.
+var noCORS corsFields
+
+// corsGrant is what a page of one origin gets, made once.
+type corsGrant struct {
+	answer, preflight corsFields
+}
+
+// corsPolicy answers who may read. It is immutable; nil lets nobody read.
+type corsPolicy struct {
+	everybody *corsGrant // for "*"; nil: only those in byOrigin
+	byOrigin  map[string]*corsGrant
+}
+
+// newCORSPolicy compiles the configuration. It returns nil if no page may read.
+func newCORSPolicy(c CORS) *corsPolicy {
+	age := c.MaxAge
+	switch {
+	case age == 0:
+		age = defaultCORSAge
+	case age < 0:
+		age = 0
+	}
+	maxAge := []string{strconv.FormatInt(int64((age+time.Second-1)/time.Second), 10)}
+	names := slices.Clone(corsRequestFields)
+	for _, name := range c.Headers {
+		if !slices.ContainsFunc(names, func(known string) bool { return strings.EqualFold(known, name) }) {
+			names = append(names, name)
+		}
+	}
+	headers := []string{strings.Join(names, ", ")}
+	grant := func(origin string, credentials []string) *corsGrant {
+		allowed := []string{origin}
+		return &corsGrant{
+			answer:    corsFields{AllowOrigin: allowed, AllowCredentials: credentials, ExposeHeaders: corsExposed},
+			preflight: corsFields{AllowOrigin: allowed, AllowCredentials: credentials, AllowMethods: corsMethods, AllowHeaders: headers, MaxAge: maxAge},
+		}
+	}
+	p := &corsPolicy{byOrigin: make(map[string]*corsGrant)}
+	var credentials []string
+	if c.Credentials {
+		credentials = corsTrue
+	}
+	for _, origin := range c.Origins {
+		origin = strings.ToLower(origin)
+		switch origin {
+		case "*":
+			p.everybody = grant("*", nil)
+		case "", "null": // sandboxed pages and files, whoever wrote them: no one to name
+		default:
+			p.byOrigin[origin] = grant(origin, credentials)
+		}
+	}
+	if p.everybody != nil && !c.Credentials {
+		clear(p.byOrigin) // "*" says all that there is to say
+	}
+	if p.everybody == nil && len(p.byOrigin) == 0 {
+		return nil
+	}
+	return p
+}
+
+// varies reports whether answers depend on the field Origin: then all of them say
+// so in Vary, those without CORS fields too, or a cache would give them to
+// everybody. "*" alone is sent to everybody, who need not be told apart.
+func (p *corsPolicy) varies() bool { return p != nil && len(p.byOrigin) > 0 }
+
+// answer returns the fields of an answer that is not one to a preflight, for the
+// value of the field Origin, "" if there is none. It does not allocate.
+func (p *corsPolicy) answer(origin string) *corsFields {
+	if g := p.find(origin); g != nil {
+		return &g.answer
+	}
+	return &noCORS
+}
+
+// isPreflight reports whether OPTIONS asks on behalf of a page (Fetch standard,
+// CORS-preflight request), for the values of Origin and Access-Control-Request-Method.
+func isPreflight(origin, requestMethod string) bool { return origin != "" && requestMethod != "" }
+
+// preflight returns the fields of an answer to a preflight, which has status 204
+// in any case. It does not allocate.
+//
+// Allowed methods and fields are the same for every page that may read, and it is
+// the browser that compares them with what the page wants (Fetch standard,
+// CORS-preflight fetch): there is nothing to judge here, and the list in
+// Access-Control-Request-Headers is not read. A page that may not read gets no
+// fields, and that alone makes the browser refuse, whatever the status: it takes a
+// preflight as passed only if the origin is allowed and the status is 200 to 299.
+// So the status is 204, as OPTIONS is answered to anybody else; 403 would make the
+// browser complain of the status, and not of the field that is missing.
+// Access-Control-Request-Private-Network gets no answer: pages of public sites do
+// not reach servers in private networks through a visitor's browser.
+func (p *corsPolicy) preflight(origin string) *corsFields {
+	if g := p.find(origin); g != nil {
+		return &g.preflight
+	}
+	return &noCORS
+}
+
+func (p *corsPolicy) find(origin string) *corsGrant {
+	if p == nil {
+		return nil
+	}
+	if len(p.byOrigin) == 0 || len(origin) > maxOrigin {
+		return p.everybody
+	}
+	if g := p.byOrigin[origin]; g != nil {
+		return g
+	}
+	// Browsers send lower case; others may not, and mean the same (RFC 6454, section 4).
+	var buf [maxOrigin]byte
+	lower := buf[:copy(buf[:], origin)]
+	for i, c := range lower {
+		if 'A' <= c && c <= 'Z' {
+			lower[i] = c + 'a' - 'A'
+		}
+	}
+	if g := p.byOrigin[string(lower)]; g != nil {
+		return g
+	}
+	return p.everybody
+}
