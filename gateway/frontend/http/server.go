@@ -66,6 +66,18 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// Handler returns what a [Server] hands its requests to, for programs with a server of
+// net/http of their own. Of config it takes RequestTimeout, HeaderTimeout for bodies,
+// MaxPending and TrustedProxies; the other limits are those of the connections.
+func Handler(service *Service, config Config) http.Handler {
+	return newHandler(service, config.withDefaults())
+}
+
+func newHandler(service *Service, config Config) *handler {
+	return &handler{service: service, timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout,
+		trusted: config.TrustedProxies, maxPending: config.MaxPending}
+}
+
 // Server serves a [Service] over net/http.
 type Server struct {
 	// Immutable after Listen.
@@ -84,8 +96,7 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 	}
 	s := &Server{
 		server: &http.Server{
-			Handler: &handler{service: service, timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout,
-				trusted: config.TrustedProxies, maxPending: config.MaxPending},
+			Handler:        newHandler(service, config),
 			ConnState:      trackState, // the time limits are those of conns
 			MaxHeaderBytes: config.MaxHeader,
 			ErrorLog:       slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),

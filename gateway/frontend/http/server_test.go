@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -177,5 +178,22 @@ func TestShutdownDrains(t *testing.T) {
 	}
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Errorf("a second Shutdown: %v", err)
+	}
+}
+
+// A program that has a server of net/http gets the same answers without ours.
+func TestHandlerServes(t *testing.T) {
+	f := newFixture(t, echo)
+	server := httptest.NewServer(Handler(f.service, Config{}))
+	defer server.Close()
+	for target, want := range map[string]int{"/depts/7": http.StatusOK, "/depts/0": http.StatusNotFound, "/nobody/7": http.StatusNotFound} {
+		got, err := http.Get(server.URL + target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := body(t, got); got.StatusCode != want || want == http.StatusOK && text != `{"id":"7"}` {
+			t.Errorf("%s: got %s, %s, want %d", target, got.Status, text, want)
+		}
+		got.Body.Close()
 	}
 }
