@@ -75,6 +75,10 @@ func (s *surface) serviceConfig(cfg *config.Config, opts Options) httpfront.Serv
 	c := httpfront.ServiceConfig{
 		Compression: cfg.HTTP.Compression,
 		MaxBatch:    cfg.HTTP.Batch,
+		CORS: httpfront.CORS{
+			Origins: cfg.HTTP.CORS.Origins, Headers: cfg.HTTP.CORS.Headers,
+			Credentials: cfg.HTTP.CORS.Credentials, MaxAge: cfg.HTTP.CORS.MaxAge,
+		},
 		Gate:        s.gate,
 		ClientLimit: newLimiter(cfg.HTTP.Limits.Client),
 		CallerLimit: newLimiter(cfg.HTTP.Limits.Caller),

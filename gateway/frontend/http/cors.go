@@ -38,7 +38,7 @@ var (
 	corsRequestFields = []string{
 		"Authorization", "X-API-Key", "X-Request-Id", "traceparent", "tracestate", "If-None-Match", "If-Match",
 	}
-	corsExposed = []string{"ETag, Cache-Status, X-Request-Id, Retry-After, WWW-Authenticate"}
+	corsExposed = []string{"ETag, Cache-Status, X-Request-Id, Traceresponse, Retry-After, WWW-Authenticate"}
 	corsMethods = []string{"GET, HEAD"}
 	corsTrue    = []string{"true"}
 )

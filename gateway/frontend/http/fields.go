@@ -10,6 +10,9 @@ func (s *Service) dress(req *Request, rsp *Response) {
 	if rsp.Vary == nil {
 		rsp.Vary = s.vary
 	}
+	if s.cors != nil && rsp.CORS == nil {
+		rsp.CORS = s.cors.answer(req.Origin)
+	}
 }
 
 // options answers OPTIONS: what may be done, and, asked by a browser on behalf of a
@@ -17,6 +20,9 @@ func (s *Service) dress(req *Request, rsp *Response) {
 func (s *Service) options(req *Request, rsp *Response) {
 	rsp.Status = http.StatusNoContent
 	rsp.Allow = allowed
+	if s.cors != nil && isPreflight(req.Origin, req.RequestMethod) {
+		rsp.CORS = s.cors.preflight(req.Origin)
+	}
 }
 
 // Busy replaces an answer that there is no memory for just now.
@@ -52,10 +58,13 @@ func (s *Service) describe(req *Request, rsp *Response) {
 
 // varyOf lists the fields of a request that choose among answers (RFC 9110, section
 // 12.5.5). Credentials are not among them: what they let somebody read is private.
-func varyOf(encodings bool) []string {
+func varyOf(encodings, origins bool) []string {
 	var names []string
 	if encodings {
 		names = append(names, "Accept-Encoding")
+	}
+	if origins {
+		names = append(names, "Origin")
 	}
 	if names == nil {
 		return nil

@@ -76,10 +76,9 @@ func (h *handler) fill(req *Request, r *http.Request) {
 	}
 	if req.Method == http.MethodOptions {
 		req.RequestMethod, _ = single(fields["Access-Control-Request-Method"])
-		req.RequestHeaders = field(fields["Access-Control-Request-Headers"])
 	}
 	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		req.Client = peer.Addr()
+		req.Client = clientAddr(peer.Addr(), fields["X-Forwarded-For"], h.trusted)
 	}
 	if req.ID, twice = single(fields["X-Request-Id"]); twice {
 		req.ID = ""
@@ -145,6 +144,14 @@ func write(w http.ResponseWriter, req *Request, rsp *Response) {
 		fields["Accept-Ranges"] = noRanges
 	}
 	set("Www-Authenticate", rsp.Challenge)
+	if c := rsp.CORS; c != nil {
+		set("Access-Control-Allow-Origin", c.AllowOrigin)
+		set("Access-Control-Allow-Credentials", c.AllowCredentials)
+		set("Access-Control-Expose-Headers", c.ExposeHeaders)
+		set("Access-Control-Allow-Methods", c.AllowMethods)
+		set("Access-Control-Allow-Headers", c.AllowHeaders)
+		set("Access-Control-Max-Age", c.MaxAge)
+	}
 	ids := new(idFields)
 	ids.request[0] = req.ID
 	fields["X-Request-Id"] = ids.request[:]

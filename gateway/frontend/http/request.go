@@ -24,10 +24,8 @@ type Request struct {
 	// of them a proxy in front has looked at is anybody's guess.
 	Repeated bool
 
-	// Origin, and the two fields of a preflight (Fetch standard, section 3.2).
-	Origin         string
-	RequestMethod  string // Access-Control-Request-Method
-	RequestHeaders string // Access-Control-Request-Headers
+	Origin        string
+	RequestMethod string // Access-Control-Request-Method, of a preflight
 
 	// Client is the address that rate limits count; behind proxies that are
 	// trusted, the one that they name.
@@ -82,6 +80,7 @@ type Response struct {
 	Allow           []string
 	RetryAfter      []string
 	Challenge       []string // WWW-Authenticate
+	CORS            *corsFields
 
 	// Body is the representation; a HEAD answer has the length but not the body.
 	Body []byte

@@ -34,6 +34,7 @@ type ServiceConfig struct {
 	Compression []string
 	// MaxBatch is how many keys one request may ask for (1,000).
 	MaxBatch int
+	CORS     CORS
 	// Gate knows who asks. Nil: nobody has credentials.
 	Gate *access.Gate
 	// ClientLimit and CallerLimit bound the requests of one address, and of
@@ -59,6 +60,7 @@ type Service struct {
 	config     ServiceConfig
 	log        *slog.Logger
 	compressor *compressor
+	cors       *corsPolicy // nil: no page of another origin may read
 	vary       []string
 
 	figures figures
@@ -112,9 +114,9 @@ func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Se
 		}
 	}
 	s := &Service{cache: c, byName: make(map[string]*served), config: config, log: config.Log,
-		compressor: newCompressor(offered)}
+		compressor: newCompressor(offered), cors: newCORSPolicy(config.CORS)}
 	s.figures.slowest = newSlowest()
-	s.vary = varyOf(len(offered) > 0)
+	s.vary = varyOf(len(offered) > 0, s.cors.varies())
 	for i, r := range resources {
 		v := &served{id: cache.ResourceID(i), name: r.Name, access: r.Access, cacheControl: []string{"no-cache"}}
 		if r.Access != nil {
