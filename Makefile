@@ -68,6 +68,10 @@ soak: prepare ## run the tests called Soak for SOAKTIME (10m) each, under the ra
 mutants: ## break the code in each listed way; every one must be caught by a test
 	$(GO) run ./internal/testkit/mutants internal/testkit/mutants/mutants.txt
 
+.PHONY: screenshots
+screenshots: prepare ## make the pictures of the dashboard in docs/images anew (two minutes)
+	SLIPSTREAM_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -run 'TestDashboardInABrowser$$' -v ./gateway
+
 .PHONY: bench
 bench: ## run one benchmark suite: SUITE=name [SCENARIO=...] [ROUNDS=n] [QUICK=1]
 	@if [ -z "$(SUITE)" ]; then echo 'usage: make bench SUITE=gateway [SCENARIO=memory-hit/64] [ROUNDS=n] [QUICK=1]'; exit 2; fi

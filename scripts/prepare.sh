@@ -12,6 +12,7 @@ redis-server | redis-server     | internal/testkit: StartRedis
 tarantool    | tarantool        | internal/testkit: StartTarantool
 postgres     | postgresql       | internal/testkit: StartPostgres
 pgbouncer    | pgbouncer        | internal/testkit: StartPgBouncer
+chromium     | chromium         | the dashboard, looked at with a real browser
 '
 
 # Debian keeps the programs of PostgreSQL out of PATH and PgBouncer in root's
@@ -20,6 +21,10 @@ pgbouncer    | pgbouncer        | internal/testkit: StartPgBouncer
 present() {
 	if [ "$1" = python3 ]; then
 		python3 -c 'import sqlite3' 2>/dev/null
+		return
+	fi
+	if [ "$1" = chromium ]; then # other systems call it otherwise
+		command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null
 		return
 	fi
 	command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null

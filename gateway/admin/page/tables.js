@@ -79,9 +79,10 @@ export function bars(id, rows) {
   });
 }
 
-// facts fills a container with a meter and a list of terms for each tier.
+// tiers fills a container with a meter and a list of terms for each tier.
 export function tiers(id, all) {
   const host = document.getElementById(id);
+  if (!all.length) return;
   if (host.firstElementChild && host.firstElementChild.className === "empty") host.replaceChildren();
   resize(host, all.length, () => {
     const section = document.createElement("section");
