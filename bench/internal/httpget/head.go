@@ -8,8 +8,9 @@ import (
 
 // A head is what of an answer's head matters for its framing.
 type head struct {
-	size   int // bytes of the head with its empty line; 0: not all has arrived
-	length int // of the body
+	size   int    // bytes of the head with its empty line; 0: not all has arrived
+	length int    // of the body
+	coding []byte // Content-Encoding, a part of the data; empty: none
 }
 
 var (
@@ -52,6 +53,11 @@ func parseHead(data []byte) (head, error) {
 				return h, errors.New("two fields Content-Length")
 			}
 			h.length = n
+		case equalFold(name, "content-encoding"):
+			if len(h.coding) > 0 {
+				return h, errors.New("two fields Content-Encoding")
+			}
+			h.coding = value
 		case equalFold(name, "transfer-encoding"):
 			return h, fmt.Errorf("Transfer-Encoding %.40q, want Content-Length", value)
 		case equalFold(name, "connection") && equalFold(value, "close"):

@@ -2,13 +2,18 @@
 // gets: keep-alive GETs of documents by key over plain TCP. It exists because the
 // client of net/http costs more than the servers under test.
 //
-// A request is the request line and Host, nothing else. An answer must be
-// HTTP/1.1 200 with exactly one Content-Length and no Transfer-Encoding; its body
-// must begin with the key asked for. One answer in 64 is compared, by hash, with
-// the one that the first pass over all keys has learned.
+// A request is the request line, Host, and the fields that the target names, usually
+// none. An answer must be HTTP/1.1 200 with exactly one Content-Length, no
+// Transfer-Encoding and the content coding expected; its body must begin with the key
+// asked for. One answer in 64 is compared, by hash, with the one that the first pass
+// over all keys has learned; one in a content coding always, because its key
+// cannot be seen. Arrays of many documents are compared with what the documents
+// of the first pass make: see batch.go.
 package httpget
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -35,19 +40,38 @@ type Target struct {
 	// chosen.
 	Sources int
 
-	hashSeed maphash.Seed
-	learned  []uint64 // by key; nil: answers are not compared
-	bytes    int64    // of all bodies together
+	// Fields are blocks of header lines, each line with its CR LF. Caller i
+	// sends block i modulo their number with every request.
+	Fields []string
+	// Traced adds to each request a traceparent of its own (W3C Trace Context)
+	// that is not sampled.
+	Traced bool
+	// Coding is the content coding that answers must have: "gzip", or "" for none.
+	Coding string
+	// Batch is how many keys one request asks for, as /depts?key=1&key=2. 0: one
+	// document, by its path.
+	Batch int
+	// Series is how many requests one Do makes, one after the other. 0: one.
+	Series int
+	// Document says what the document of a key must be; the first pass compares.
+	// Nil: nobody knows.
+	Document func(key int64) []byte
+
+	hashSeed  maphash.Seed
+	learned   []uint64 // by key; nil: answers are not compared
+	documents [][]byte // the same, decoded, for batches
+	bytes     int64    // of all bodies together, as they were sent
 }
 
 // sampled says how many answers pass for one whose hash is compared. Hashing
 // each would add half a microsecond to the client's cost of a request.
 const sampled = 64
 
-// Learn asks for every key once, one after the other, and remembers the answers.
+// Learn asks for every key, one after the other, and remembers the answers. With a
+// Coding it asks twice: a server may send what it has just loaded as it is.
 func (t *Target) Learn(ctx context.Context) error {
 	t.hashSeed = maphash.MakeSeed()
-	learned := make([]uint64, t.Keys+1)
+	learned, documents := make([]uint64, t.Keys+1), make([][]byte, t.Keys+1)
 	c, err := t.dial(ctx, 0)
 	if err != nil {
 		return err
@@ -57,15 +81,49 @@ func (t *Target) Learn(ctx context.Context) error {
 	defer stop()
 	t.bytes = 0
 	for key := int64(1); key <= t.Keys; key++ {
+		if t.Coding != "" {
+			c.anyCoding = true
+			_, err := c.get(key)
+			c.anyCoding = false
+			if err != nil {
+				return fmt.Errorf("httpget: first pass: %w", err)
+			}
+		}
 		body, err := c.get(key)
 		if err != nil {
 			return fmt.Errorf("httpget: first pass: %w", err)
 		}
 		learned[key] = maphash.Bytes(t.hashSeed, body)
 		t.bytes += int64(len(body))
+		if documents[key], err = t.judge(c, key, body); err != nil {
+			return fmt.Errorf("httpget: first pass: %w", err)
+		}
 	}
 	t.learned = learned
+	if t.Batch > 0 {
+		t.documents = documents
+	}
 	return nil
+}
+
+// judge decodes the first answer for a key and looks at all of it.
+func (t *Target) judge(c *Caller, key int64, body []byte) ([]byte, error) {
+	body, err := c.decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("key %d: %w", key, err)
+	}
+	if t.Document != nil {
+		if want := t.Document(key); !bytes.Equal(body, want) {
+			return nil, fmt.Errorf("document %d is %.200q, want %.200q", key, body, want)
+		}
+	}
+	if err := c.checkKey(key, body); err != nil {
+		return nil, err
+	}
+	if t.Batch == 0 {
+		return nil, nil
+	}
+	return bytes.Clone(body), nil
 }
 
 // MeanBytes returns the mean size of the bodies that Learn has seen.
@@ -80,6 +138,9 @@ func (t *Target) dial(ctx context.Context, i int) (*Caller, error) {
 		index:   i,
 		rng:     rand.New(rand.NewPCG(t.Seed, uint64(i))),
 		request: make([]byte, 0, 128),
+	}
+	if len(t.Fields) > 0 {
+		c.fields = t.Fields[i%len(t.Fields)]
 	}
 	return c, c.connect(ctx)
 }
@@ -102,6 +163,7 @@ func (c *Caller) connect(ctx context.Context) error {
 type Caller struct {
 	target *Target
 	index  int
+	fields string // sent with every request
 
 	// Owned by the goroutine that calls Do; Close may read conn beside it.
 	conn    net.Conn
@@ -113,10 +175,15 @@ type Caller struct {
 	used    int        // bytes of them that belong to the previous answer
 	done    uint64
 	broken  bool
+
+	anyCoding bool    // the next answer may be in any content coding
+	keys      []int64 // of the batch under way
+	unzip     *gzip.Reader
+	plain     bytes.Buffer // what was decoded last
 }
 
-// Do asks for a random key and checks the answer. After an error the next call
-// begins with a new connection.
+// Do makes the requests of one series, for random keys, and checks the answers.
+// After an error the next call begins with a new connection.
 func (c *Caller) Do(ctx context.Context) error {
 	if c.broken {
 		_ = c.conn.Close()
@@ -125,14 +192,35 @@ func (c *Caller) Do(ctx context.Context) error {
 		}
 		c.broken = false
 	}
-	key := 1 + c.rng.Int64N(c.target.Keys)
+	for range max(c.target.Series, 1) {
+		ask := c.askOne
+		if c.target.Batch > 0 {
+			ask = c.askBatch
+		}
+		if err := ask(); err != nil {
+			c.broken = true
+			return err
+		}
+	}
+	return nil
+}
+
+// askOne asks for one document.
+func (c *Caller) askOne() error {
+	t := c.target
+	key := 1 + c.rng.Int64N(t.Keys)
 	body, err := c.get(key)
 	if err != nil {
-		c.broken = true
 		return err
 	}
 	c.done++
-	if c.target.learned != nil && c.done%sampled == 0 && maphash.Bytes(c.target.hashSeed, body) != c.target.learned[key] {
+	switch {
+	case t.learned == nil && t.Coding != "":
+		_, err = t.judge(c, key, body)
+		return err
+	case t.learned == nil || t.Coding == "" && c.done%sampled != 0:
+		return nil
+	case maphash.Bytes(t.hashSeed, body) != t.learned[key]:
 		return fmt.Errorf("httpget: the body of key %d is not the one of the first pass", key)
 	}
 	return nil
@@ -147,23 +235,51 @@ func (c *Caller) Close() error {
 	return c.conn.Close()
 }
 
-// get performs one exchange. The body is valid until the next one.
+// get asks for one document. The body is as it was sent, and valid until the next
+// exchange.
 func (c *Caller) get(key int64) ([]byte, error) {
 	c.request = append(c.request[:0], "GET "...)
 	c.request = append(c.request, c.target.Path...)
 	c.request = strconv.AppendInt(c.request, key, 10)
-	c.request = append(c.request, " HTTP/1.1\r\nHost: bench\r\n\r\n"...)
+	body, err := c.exchange()
+	if err != nil {
+		return nil, fmt.Errorf("httpget: key %d: %w", key, err)
+	}
+	if c.target.Coding != "" || c.anyCoding {
+		return body, nil
+	}
+	return body, c.checkKey(key, body)
+}
+
+// exchange completes the request, which has its method and target, sends it and
+// reads the answer.
+func (c *Caller) exchange() ([]byte, error) {
+	c.request = append(c.request, " HTTP/1.1\r\nHost: bench\r\n"...)
+	c.request = append(c.request, c.fields...)
+	if c.target.Traced {
+		c.request = append(c.request, "traceparent: 00-"...)
+		c.request = appendHex(c.request, c.rng.Uint64())
+		c.request = appendHex(c.request, c.rng.Uint64())
+		c.request = append(c.request, '-')
+		c.request = appendHex(c.request, c.rng.Uint64()|1) // all zeros would be no id
+		c.request = append(c.request, "-00\r\n"...)
+	}
+	c.request = append(c.request, crlf...)
 	if _, err := c.conn.Write(c.request); err != nil {
 		return nil, err
 	}
 	if err := c.dropAnswer(); err != nil {
 		return nil, err
 	}
-	body, err := c.readAnswer()
-	if err != nil {
-		return nil, fmt.Errorf("httpget: key %d: %w", key, err)
+	return c.readAnswer()
+}
+
+// appendHex appends 16 hexadecimal digits.
+func appendHex(dst []byte, n uint64) []byte {
+	for shift := 60; shift >= 0; shift -= 4 {
+		dst = append(dst, "0123456789abcdef"[n>>shift&15])
 	}
-	return body, c.checkKey(key, body)
+	return dst
 }
 
 // dropAnswer forgets the previous answer. Nothing may have followed it.
@@ -197,6 +313,9 @@ func (c *Caller) readAnswer() ([]byte, error) {
 		if h.size > 0 {
 			break
 		}
+	}
+	if string(h.coding) != c.target.Coding && !c.anyCoding {
+		return nil, fmt.Errorf("content coding %.40q, want %q", h.coding, c.target.Coding)
 	}
 	end := h.size + h.length
 	if end > len(c.memory()) {

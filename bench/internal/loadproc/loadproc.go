@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/httpget"
 	"github.com/slipstream-go/slipstream/bench/internal/pgcluster"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
@@ -43,6 +44,18 @@ type Spec struct {
 	Path    string // of documents, without the key
 	Member  string // that bodies begin with
 	Keys    int64
+	// What [httpget.Target] has under the same names.
+	Fields  []string
+	Traced  bool
+	Coding  string
+	Series  int
+	Sources int // 0: as many as the connections need
+	// Array is how many keys a request asks for; 0: one document by its path.
+	Array int
+	// Depts says that the documents are those of package depts: the first pass
+	// compares.
+	Depts bool
+
 	// Postmaster is the process of the PostgreSQL server whose CPU time is
 	// counted beside; 0: none.
 	Postmaster int
@@ -160,8 +173,15 @@ func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err 
 
 func (s Spec) target(ctx context.Context, targets []Targets) (load.Target, error) {
 	if s.Target == "" {
-		target := &httpget.Target{Address: s.Address, Path: s.Path, Member: s.Member, Keys: s.Keys, Seed: s.Seed}
-		if s.Callers > oneSource {
+		target := &httpget.Target{Address: s.Address, Path: s.Path, Member: s.Member, Keys: s.Keys, Seed: s.Seed,
+			Fields: s.Fields, Traced: s.Traced, Coding: s.Coding, Batch: s.Array, Series: s.Series, Sources: s.Sources}
+		if s.Depts {
+			target.Document = func(key int64) []byte {
+				d := depts.Make(key)
+				return d.AppendJSON(nil)
+			}
+		}
+		if s.Sources == 0 && s.Callers > oneSource {
 			target.Sources = (s.Callers + oneSource - 1) / oneSource
 		}
 		return target, nil

@@ -17,6 +17,13 @@ type Hit struct {
 	Window  time.Duration
 	Seed    uint64
 	Env     []string // of the server
+
+	// Ask, if set, says how requests look and what answers must be, beyond what
+	// [Server.Spec] does.
+	Ask func(*loadproc.Spec)
+	// Prove, if set, is called before the load and after it, and says whether the
+	// server does what it is measured for.
+	Prove func(ctx context.Context, server *Server) error
 }
 
 // connectionsPerSecond is how many connections a warm-up must have room for. The
@@ -31,11 +38,7 @@ func (h Hit) Run(ctx context.Context, program Program) (load.Sample, error) {
 	if err != nil {
 		return load.Sample{}, err
 	}
-	spec := server.Spec()
-	spec.Keys, spec.Learn = depts.Count, true
-	spec.Callers, spec.Duration, spec.Seed = h.Callers, h.Window, h.Seed
-	spec.WarmUp = max(h.WarmUp, time.Duration(h.Callers)*time.Second/connectionsPerSecond)
-	outcome, err := loadproc.Run(ctx, spec)
+	outcome, err := h.measure(ctx, server)
 	if stopErr := server.Stop(); err == nil {
 		err = stopErr
 	}
@@ -43,4 +46,28 @@ func (h Hit) Run(ctx context.Context, program Program) (load.Sample, error) {
 		return load.Sample{}, err
 	}
 	return outcome.Sample(), nil
+}
+
+func (h Hit) measure(ctx context.Context, server *Server) (loadproc.Outcome, error) {
+	spec := server.Spec()
+	spec.Keys, spec.Learn = depts.Count, true
+	spec.Callers, spec.Duration, spec.Seed = h.Callers, h.Window, h.Seed
+	spec.WarmUp = max(h.WarmUp, time.Duration(h.Callers)*time.Second/connectionsPerSecond)
+	if h.Ask != nil {
+		h.Ask(&spec)
+	}
+	prove := func() error {
+		if h.Prove == nil {
+			return nil
+		}
+		return h.Prove(ctx, server)
+	}
+	if err := prove(); err != nil {
+		return loadproc.Outcome{}, err
+	}
+	outcome, err := loadproc.Run(ctx, spec)
+	if err != nil {
+		return outcome, err
+	}
+	return outcome, prove()
 }

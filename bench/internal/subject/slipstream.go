@@ -19,6 +19,27 @@ type Slipstream struct {
 	origin string // as in the configuration, without its braces
 	load   string // the same
 	memory string // budget of the memory tier
+	extra  Extra
+}
+
+// Extra is what a gateway's configuration has besides what serving documents takes.
+type Extra struct {
+	Access   string // of the resource, in YAML without its braces; empty: everybody
+	Sections string // whole sections of YAML
+	// Files are written beside the configuration, by name.
+	Files map[string]string
+}
+
+// With returns the same program over the same database with more configuration.
+func (s *Slipstream) With(extra Extra) (*Slipstream, error) {
+	for name, text := range extra.Files {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	other := *s
+	other.extra = extra
+	return &other, nil
 }
 
 // Postgres is how a gateway uses a PostgreSQL database of dept and emp. URL and
@@ -91,9 +112,12 @@ func (s *Slipstream) DB(ctx context.Context, verb string, flags ...string) error
 
 // configure writes a configuration file and returns its path.
 func (s *Slipstream) configure(serve, admin string) (string, error) {
-	limits := ""
+	members := "" // of the resource
 	if s.load != "" {
-		limits = "    load: { " + s.load + " }\n"
+		members = "    load: { " + s.load + " }\n"
+	}
+	if s.extra.Access != "" {
+		members += "    access: { " + s.extra.Access + " }\n"
 	}
 	text := fmt.Sprintf(`origin: { %s }
 freshness: 1s
@@ -106,7 +130,7 @@ resources:
 tiers: { memory: %s }
 frontends: { http: %q }
 admin: %q
-`, s.origin, limits, s.memory, serve, admin)
+%s`, s.origin, members, s.memory, serve, admin, s.extra.Sections)
 	name := "slipstream-" + strings.ReplaceAll(serve, ":", "-") + ".yaml"
 	path := filepath.Join(s.dir, name)
 	return path, os.WriteFile(path, []byte(text), 0o644)
