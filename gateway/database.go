@@ -11,6 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/origin/postgres"
 	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
+	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
 // This file is the one place that knows which origins there are.
@@ -27,6 +28,11 @@ type Database interface {
 	Check(ctx context.Context) ([]origin.Finding, error)
 	// Drop removes all that Apply ever made, and returns how.
 	Drop(ctx context.Context) ([]origin.Statement, error)
+	// KeyColumns returns the key columns of the i-th resource, in path order.
+	KeyColumns(i int) []resource.KeyColumn
+	// Shape returns what the documents of the i-th resource look like, nil if
+	// that is unknown: those of a statement.
+	Shape(i int) *resource.Shape
 	// Warnings returns what works but will be slow, in sentences.
 	Warnings() []string
 	Close() error

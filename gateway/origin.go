@@ -17,6 +17,7 @@ import (
 type database interface {
 	cache.Origin
 	KeyColumns(i int) []resource.KeyColumn
+	Shape(i int) *resource.Shape
 	Warnings() []string
 	Close() error
 }

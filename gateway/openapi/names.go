@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +69,10 @@ func identifier(text, fallback string) string {
 	return name
 }
 
+// generatorsOwn are names that generated clients give variables of their own, and
+// do not keep apart from parameters. No request holds the name of a path parameter.
+var generatorsOwn = []string{"c", "ctx", "err", "params", "req", "rsp", "server", "client", "body", "kwargs", "response"}
+
 // parameterNames names the parameters of a path: as the columns, if a template can
 // hold their names.
 func parameterNames(key []resource.KeyColumn) []string {
@@ -78,6 +83,9 @@ func parameterNames(key []resource.KeyColumn) []string {
 		if !plainName(name) {
 			name = identifier(name, "key"+strconv.Itoa(i+1))
 			name = strings.ToLower(name[:1]) + name[1:]
+		}
+		if slices.Contains(generatorsOwn, name) {
+			name += "Key"
 		}
 		all = append(all, taken.unique(name))
 	}

@@ -86,7 +86,7 @@ func (b *builder) value(f *resource.Field, owner string) object {
 	case f.Type == resource.AnyJSON:
 		return object{}
 	case len(f.Also) > 0:
-		return orNull(b.share(unionName(f), union(f)), f.Nullable)
+		return orNull(b.share(unionName(f), b.union(f)), f.Nullable)
 	case f.Enum != nil:
 		labels := list{}
 		for _, label := range f.Enum {
@@ -136,7 +136,7 @@ func orNull(schema object, nullable bool) object {
 
 // union is the schema of values of several types: a list of schemas and not of
 // types, which fewer generators understand.
-func union(f *resource.Field) object {
+func (b *builder) union(f *resource.Field) object {
 	all := list{}
 	for _, t := range append([]resource.JSONType{f.Type}, f.Also...) {
 		switch {
@@ -145,7 +145,7 @@ func union(f *resource.Field) object {
 			for _, label := range f.Enum {
 				labels = append(labels, label)
 			}
-			all = append(all, object{{"type", "string"}, {"enum", labels}})
+			all = append(all, b.share("NotANumber", object{{"type", "string"}, {"enum", labels}}))
 		case t == resource.JSONInteger:
 			all = append(all, simple(t, "int64"))
 		case t == resource.JSONNumber && t == f.Type && f.Format != "":
