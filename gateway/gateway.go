@@ -102,7 +102,11 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if g.surface, err = newSurface(&full, opts); err != nil {
 		return nil, err
 	}
-	if g.service, err = httpfront.NewService(g.cache, served, g.surface.serviceConfig(&full, opts)); err != nil {
+	settingsHTTP := g.surface.serviceConfig(&full, opts)
+	if !full.HTTP.HideOpenAPI {
+		settingsHTTP.OpenAPI = (&description{config: &full, origin: g.origin}).text
+	}
+	if g.service, err = httpfront.NewService(g.cache, served, settingsHTTP); err != nil {
 		return nil, errors.Join(err, g.surface.close(context.Background()))
 	}
 	g.canary = newCanary(canaryConfig{

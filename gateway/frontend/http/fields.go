@@ -35,12 +35,12 @@ func (s *Service) Busy(req *Request, rsp *Response) {
 // describe answers with the description of the API.
 func (s *Service) describe(req *Request, rsp *Response) {
 	text := s.config.OpenAPI()
-	if text == nil {
+	if len(text) == 0 {
 		s.problem(rsp, http.StatusServiceUnavailable, "the database has not been reached yet")
 		rsp.RetryAfter = retrySoon
 		return
 	}
-	h := newHead(text)
+	h := s.descriptionHead(text)
 	rsp.Status = http.StatusOK
 	rsp.ETag = h.etag[:]
 	rsp.CacheControl = noCache
@@ -54,6 +54,22 @@ func (s *Service) describe(req *Request, rsp *Response) {
 	if req.Method != http.MethodHead {
 		rsp.Body = text
 	}
+}
+
+// descriptionHead returns the head of the description, made once for each text.
+func (s *Service) descriptionHead(text []byte) *head {
+	if last := s.described.Load(); last != nil && &last.text[0] == &text[0] {
+		return last.head
+	}
+	now := &describedText{text: text, head: newHead(text)}
+	s.described.Store(now)
+	return now.head
+}
+
+// describedText is a description with its head.
+type describedText struct {
+	text []byte
+	head *head
 }
 
 // varyOf lists the fields of a request that choose among answers (RFC 9110, section

@@ -63,6 +63,10 @@ type Service struct {
 	cors       *corsPolicy // nil: no page of another origin may read
 	vary       []string
 
+	// described is the description that was sent last. Atomic: written and read
+	// by whoever sends it.
+	described atomic.Pointer[describedText]
+
 	figures figures
 	logged  rationed
 	slow    rationed
