@@ -69,6 +69,7 @@ func fetch(t *testing.T, url, ifNoneMatch string, status int) (body []byte, etag
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Accept-Encoding", "identity") // net/http would ask for gzip, and decode it
 	if ifNoneMatch != "" {
 		req.Header.Set("If-None-Match", ifNoneMatch)
 	}
@@ -109,7 +110,8 @@ func TestScenarioNames(t *testing.T) {
 			t.Errorf("%s has %d subjects", sc.Name, len(sc.Subjects))
 		}
 	}
-	for _, name := range []string{"memory-hit/1", "memory-hit/64", "memory-hit/1024", "memory-hit/16384"} {
+	for _, name := range []string{"memory-hit/1", "memory-hit/64", "memory-hit/1024", "memory-hit/16384",
+		"memory-hit-full/64", "memory-hit-full/1024", "batch-100/16", "batch-100-gzip/16"} {
 		if !seen[name] {
 			t.Errorf("no scenario %s", name)
 		}

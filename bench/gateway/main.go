@@ -62,6 +62,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	h := newHarness(place.Module, place.Scratch, o, stderr)
+	defer func() {
+		if closeErr := h.close(); err == nil {
+			err = closeErr
+		}
+	}()
 	if o.profile {
 		return h.profile(ctx, 64, stdout)
 	}

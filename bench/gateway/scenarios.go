@@ -35,6 +35,9 @@ type harness struct {
 	mu       sync.Mutex
 	programs map[string]subject.Program
 	binary   string // of Slipstream, once it is built
+	// everything is what the scenarios with everything switched on share, once
+	// the first of them has run.
+	everything *full
 }
 
 func newHarness(module, scratch string, o options, progress io.Writer) *harness {
@@ -74,6 +77,10 @@ func (h *harness) scenarios() []load.Scenario {
 	for _, cores := range []int{1, 2} {
 		name := fmt.Sprintf("gomaxprocs-%d/64", cores)
 		all = append(all, h.memoryHit(name, 64, nil, fmt.Sprintf("GOMAXPROCS=%d", cores)))
+	}
+	all = append(all, h.fullScenarios()...)
+	for _, coding := range []string{"", "gzip"} {
+		all = append(all, h.batchHit(100, 16, coding))
 	}
 	all = append(all, h.coldKey(10_000), h.budget(512, 64))
 	return h.options.Restrict(all)

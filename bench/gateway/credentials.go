@@ -1,0 +1,81 @@
+package main
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+)
+
+// Claims of the tokens, and what the gateway's configuration asks of them.
+const (
+	issuer   = "https://issuer.example"
+	audience = "depts"
+	scope    = "depts:read"
+)
+
+// credentials are what clients show, and the files that the gateway knows them by.
+type credentials struct {
+	keys, jwks string   // the two files
+	apiKeys    []string // one a client
+	tokens     []string // the same, RS256
+}
+
+// newCredentials makes a key and a token for each of n clients.
+func newCredentials(n int) (*credentials, error) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, err
+	}
+	set := map[string]any{"keys": []any{map[string]string{
+		"kty": "RSA", "kid": "bench", "alg": "RS256", "use": "sig",
+		"n": base64.RawURLEncoding.EncodeToString(private.N.Bytes()),
+		"e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(private.E)).Bytes()),
+	}}}
+	text, err := json.Marshal(set)
+	if err != nil {
+		return nil, err
+	}
+	c := &credentials{jwks: string(text)}
+	var lines strings.Builder
+	now := time.Now()
+	for i := range n {
+		key := "slk_" + rand.Text() + rand.Text()
+		sum := sha256.Sum256([]byte(key))
+		fmt.Fprintf(&lines, "client-%d sha256:%s\n", i, hex.EncodeToString(sum[:]))
+		c.apiKeys = append(c.apiKeys, key)
+		token, err := sign(private, map[string]any{
+			"iss": issuer, "aud": audience, "sub": fmt.Sprintf("client-%d", i), "scope": "profile " + scope,
+			"iat": now.Unix(), "exp": now.Add(24 * time.Hour).Unix(), "jti": rand.Text(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		c.tokens = append(c.tokens, token)
+	}
+	c.keys = lines.String()
+	return c, nil
+}
+
+// sign makes a token (RFC 7519) with RS256.
+func sign(private *rsa.PrivateKey, claims map[string]any) (string, error) {
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	text := encode([]byte(`{"alg":"RS256","typ":"JWT","kid":"bench"}`)) + "." + encode(payload)
+	sum := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, private, crypto.SHA256, sum[:])
+	if err != nil {
+		return "", err
+	}
+	return text + "." + encode(signature), nil
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/bench/internal/depts"
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/subject"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+const (
+	// fullGoal is what a hit may cost with everything switched on, in the
+	// server's CPU time for the same request with all of it off.
+	fullGoal = 1.25
+	// clients is how many credentials and how many source addresses there are;
+	// callers share them in turn.
+	clients = 64
+	// webOrigin is the page that asks.
+	webOrigin = "https://app.example"
+	// off is the subject with everything switched off.
+	off = "off"
+)
+
+// A variant is one way to ask a gateway that has everything switched on.
+type variant struct {
+	name   string // behind "memory-hit-full"
+	token  bool   // a JWT; else an API key
+	coding string // that is asked for and expected; "": identity
+}
+
+var variants = []variant{
+	{name: "", token: true, coding: "gzip"},
+	{name: "-identity", token: true, coding: ""},
+	{name: "-key", token: false, coding: "gzip"},
+}
+
+// full is what the scenarios with everything switched on share.
+type full struct {
+	// Immutable after open.
+	credentials *credentials
+	collector   *collector
+	on, off     subject.Program
+}
+
+// fullScenarios compare ours with everything that the sections http, auth, tracing
+// and log switch on with ours without any of it, under the same requests.
+func (h *harness) fullScenarios() (all []load.Scenario) {
+	for _, v := range variants {
+		for _, callers := range []int{64, 1024} {
+			all = append(all, h.fullScenario(v, callers))
+		}
+	}
+	return all
+}
+
+func (h *harness) fullScenario(v variant, callers int) load.Scenario {
+	sc := load.Scenario{
+		Name: fmt.Sprintf("memory-hit-full%s/%d", v.name, callers), Primary: load.ServerUS,
+		Goals: []load.Goal{{Metric: load.ServerUS, Rival: off, Ratio: fullGoal}},
+	}
+	for _, name := range []string{load.Ours, load.Control, off} {
+		sc.Subjects = append(sc.Subjects, load.Subject{Name: name, Run: func(ctx context.Context, round int) (load.Sample, error) {
+			f, err := h.full(ctx)
+			if err != nil {
+				return load.Sample{}, err
+			}
+			hit := subject.Hit{Callers: callers, WarmUp: h.warmUp, Window: h.window, Seed: uint64(round)}
+			hit.Ask = func(s *loadproc.Spec) { f.ask(v, s) }
+			program := f.on
+			hit.Prove = func(ctx context.Context, server *subject.Server) error { return f.proveOn(ctx, v, server.Address) }
+			if name == off {
+				program = f.off
+				hit.Prove = func(ctx context.Context, server *subject.Server) error { return proveOff(ctx, server.Address) }
+			}
+			return hit.Run(ctx, program)
+		}})
+	}
+	return sc
+}
+
+// full makes on first use what the scenarios share.
+func (h *harness) full(ctx context.Context) (*full, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.everything != nil {
+		return h.everything, nil
+	}
+	f := &full{}
+	binary, err := h.slipstream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f.credentials, err = newCredentials(clients); err != nil {
+		return nil, err
+	}
+	bare, err := subject.NewSlipstream(ctx, binary, filepath.Join(h.scratch, "full"), depts.Count, "512MiB")
+	if err != nil {
+		return nil, err
+	}
+	if f.off, err = bare.With(subject.Extra{Sections: "log: { slow: 0s }\n"}); err != nil {
+		return nil, err
+	}
+	if f.collector, err = newCollector(); err != nil {
+		return nil, err
+	}
+	if f.on, err = bare.With(everything(f.credentials, f.collector.url)); err != nil {
+		return nil, errors.Join(err, f.collector.Close())
+	}
+	h.everything = f
+	return f, nil
+}
+
+// close ends what full has started.
+func (h *harness) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.everything == nil {
+		return nil
+	}
+	return h.everything.collector.Close()
+}
+
+// everything is the configuration of a gateway in which nothing is switched off. The
+// limits are far above any load, so that they are kept and refuse nobody.
+func everything(c *credentials, collector string) subject.Extra {
+	return subject.Extra{
+		Access: fmt.Sprintf(`keys: ["*"], jwt: true, claims: { scope: [%q] }`, scope),
+		Sections: fmt.Sprintf(`http:
+  compression: [zstd, gzip]
+  trusted_proxies: [10.0.0.0/8]
+  cors: { origins: [%q, "https://admin.example"], headers: [X-Custom], credentials: true, max_age: 10m }
+  limits:
+    client: { rate: 1000000 }
+    caller: { rate: 1000000 }
+auth:
+  keys: keys.txt
+  jwt: { keys: jwks.json, issuer: %q, audience: %q, algorithms: [RS256] }
+tracing: { endpoint: %q, sample: 0 }
+log: { slow: 1s }
+`, webOrigin, issuer, audience, collector),
+		Files: map[string]string{"keys.txt": c.keys, "jwks.json": c.jwks},
+	}
+}
+
+// ask makes the requests of a variant, the same for every subject.
+func (f *full) ask(v variant, s *loadproc.Spec) {
+	s.Traced, s.Coding, s.Depts, s.Sources = true, v.coding, true, clients
+	for i := range clients {
+		var block strings.Builder
+		for _, field := range f.fields(v, i) {
+			fmt.Fprintf(&block, "%s: %s\r\n", field[0], field[1])
+		}
+		s.Fields = append(s.Fields, block.String())
+	}
+}
+
+// fields are the header fields of client i.
+func (f *full) fields(v variant, i int) [][2]string {
+	coding := v.coding
+	if coding == "" {
+		coding = "identity"
+	}
+	fields := [][2]string{{"Origin", webOrigin}, {"Accept-Encoding", coding}}
+	if v.token {
+		return append(fields, [2]string{"Authorization", "Bearer " + f.credentials.tokens[i]})
+	}
+	return append(fields, [2]string{"X-API-Key", f.credentials.apiKeys[i]})
+}
+
+// proveOn says whether everything that is to be measured is switched on: a gateway
+// that lets everybody in would be cheap.
+func (f *full) proveOn(ctx context.Context, v variant, address string) error {
+	without, err := probe(ctx, address, [][2]string{{"Origin", webOrigin}})
+	if err != nil {
+		return err
+	}
+	if without.StatusCode != http.StatusUnauthorized {
+		return fmt.Errorf("without credentials the answer is %s, want 401", without.Status)
+	}
+	const traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
+	fields := append(f.fields(v, 1), [2]string{"Traceparent", "00-" + traceID + "-00f067aa0ba902b7-00"})
+	with, err := probe(ctx, address, fields)
+	if err != nil {
+		return err
+	}
+	if with.StatusCode != http.StatusOK {
+		return fmt.Errorf("with credentials the answer is %s, want 200", with.Status)
+	}
+	for name, holds := range map[string]string{
+		"Access-Control-Allow-Origin": webOrigin, "Access-Control-Allow-Credentials": "true", "Vary": "Origin",
+		"Traceresponse": traceID, "X-Request-Id": "", "Cache-Control": "private",
+	} {
+		if got := strings.Join(with.Header.Values(name), ", "); got == "" || !strings.Contains(got, holds) {
+			return fmt.Errorf("field %s of an answer is %q, want %q in it", name, got, holds)
+		}
+	}
+	if n := f.collector.posts.Load(); n > 0 {
+		return fmt.Errorf("the collector got %d requests, want none: no request was sampled", n)
+	}
+	return nil
+}
+
+// proveOff says whether everything is switched off.
+func proveOff(ctx context.Context, address string) error {
+	rsp, err := probe(ctx, address, [][2]string{{"Origin", webOrigin}})
+	if err != nil {
+		return err
+	}
+	if got := rsp.Header.Get("Access-Control-Allow-Origin"); rsp.StatusCode != http.StatusOK || got != "" {
+		return fmt.Errorf("everything off: the answer is %s with Access-Control-Allow-Origin %q, want 200 without", rsp.Status, got)
+	}
+	return nil
+}
+
+// probe asks for a document over a connection of its own and drops its body.
+func probe(ctx context.Context, address string, fields [][2]string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/depts/1", address), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Close = true
+	for _, field := range fields {
+		req.Header.Set(field[0], field[1])
+	}
+	rsp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer rsp.Body.Close()
+	_, err = io.Copy(io.Discard, rsp.Body)
+	return rsp, err
+}
