@@ -43,6 +43,7 @@ func openAPIConfig(cfg *config.Config, db shaped) openapi.Config {
 		Encodings: cfg.HTTP.Compression,
 		APIKeys:   cfg.Auth.Keys != "",
 		JWT:       cfg.Auth.JWT.Keys != "",
+		Unserved:  cfg.HTTP.HideOpenAPI,
 		Limited:   limits.Client.PerSecond > 0 || limits.Caller.PerSecond > 0,
 	}
 	for i := range cfg.Resources {

@@ -26,6 +26,8 @@ type Config struct {
 	APIKeys, JWT bool
 	// Limited says that requests may be refused for their rate.
 	Limited bool
+	// Unserved says that the description itself is not at /openapi.json.
+	Unserved bool
 }
 
 // Resource is a collection of documents.

@@ -105,6 +105,9 @@ func TestZeroConfig(t *testing.T) {
 	if doc.Paths.Len() != 3 {
 		t.Errorf("%d paths", doc.Paths.Len())
 	}
+	if doc := load(t, Document(Config{Unserved: true})); doc.Paths.Len() != 0 {
+		t.Errorf("%d paths of nothing", doc.Paths.Len())
+	}
 	for _, status := range []string{"401", "403", "429"} {
 		if doc.Paths.Find("/r/{k}").Get.Responses.Value(status) != nil {
 			t.Errorf("%s cannot be answered without credentials or limits", status)

@@ -158,6 +158,9 @@ func (b *builder) batchParameter(r *described) object {
 
 // ownPath is the path of the description itself, unless a resource has its name.
 func (b *builder) ownPath() object {
+	if b.cfg.Unserved {
+		return nil
+	}
 	for i := range b.cfg.Resources {
 		if b.cfg.Resources[i].Name == "openapi.json" {
 			return nil
