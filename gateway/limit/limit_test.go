@@ -231,6 +231,44 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// A newcomer takes a free slot of the emptier set, or the least debt of both.
+func TestFind(t *testing.T) {
+	const now = 1000
+	debts := func(all int64, slot int, one int64) (full [ways]int64) {
+		for i := range full {
+			full[i] = all
+		}
+		full[slot] = one
+		return full
+	}
+	for _, test := range []struct {
+		name      string
+		a, b      [ways]int64
+		set, slot int
+		evicted   int64
+	}{
+		{"the first has the least debt", debts(5000, 3, 2000), debts(5000, 6, 2001), 0, 3, 1},
+		{"the second has the least debt", debts(5000, 3, 2001), debts(5000, 6, 2000), 1, 6, 1},
+		{"deep debts in the first", debts(5000, 0, 5000), debts(2000, 6, 1999), 1, 6, 1},
+		{"one free in the first", debts(5000, 7, now), debts(2000, 6, 1001), 0, 7, 0},
+		{"one free in the second", debts(2000, 7, 1001), debts(5000, 0, now), 1, 0, 0},
+		{"more free in the second", debts(5000, 2, 0), debts(0, 2, 5000), 1, 0, 0},
+		{"more free in the first", debts(0, 2, 5000), debts(5000, 2, 0), 0, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := shard{sets: []set{{full: test.a}, {full: test.b}}}
+			const h = 1 << 31 // the first set by its high bits, the second by its low half's
+			got, fresh := s.find(h, 7, now)
+			if want := &s.sets[test.set].full[test.slot]; got != want || !fresh || s.evicted != test.evicted {
+				t.Errorf("got %d, fresh %v, %d evicted; want %d, true, %d", *got, fresh, s.evicted, *want, test.evicted)
+			}
+			if again, fresh := s.find(h, 7, now); again != got || fresh {
+				t.Errorf("again: got %d, fresh %v; want the same slot", *again, fresh)
+			}
+		})
+	}
+}
+
 // As many keys as the table promises are told apart: all are exact.
 func TestFullTable(t *testing.T) {
 	for _, size := range []int{100, 1000, 5000, defaultEntries} {
@@ -273,7 +311,7 @@ func TestPoorKeys(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	const entries = 1 << 20
+	const entries = 1 << 17
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
