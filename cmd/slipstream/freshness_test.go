@@ -171,9 +171,16 @@ func (r *freshnessRun) start() {
 		r.readers.Go(func() {
 			defer client.CloseIdleConnections()
 			for !r.over.Load() {
-				if random.IntN(4) == 0 {
+				switch random.IntN(8) {
+				case 0, 1:
 					r.readGroup(client, reader, []int{0, 1, 2, 3, 4, 9}[random.IntN(6)])
-				} else {
+				case 2:
+					ids := make([]int, 1+random.IntN(12))
+					for i := range ids {
+						ids[i] = 1 + random.IntN(50)
+					}
+					r.readRoots(client, reader, ids)
+				default:
 					r.readRoot(client, reader, 1+random.IntN(50))
 				}
 				if random.IntN(50) == 0 { // let documents lie for a while
@@ -262,19 +269,52 @@ func (r *freshnessRun) ask(client *http.Client, path string, into any) (status i
 func (r *freshnessRun) readRoot(client *http.Client, log *freshness.Reader, id int) {
 	var root rootDocument
 	start := freshness.Now()
-	status := r.ask(client, fmt.Sprintf("/roots/%d", id), &root)
+	switch status := r.ask(client, fmt.Sprintf("/roots/%d", id), &root); status {
+	case 200:
+		r.answered(log, start, id, &root)
+	case 404:
+		r.answered(log, start, id, nil)
+	default:
+		log.Failed(fmt.Sprint("r", id), start)
+	}
+}
+
+// readRoots reads many in one request, as often as not in gzip, which Go's client
+// asks for and decodes by itself.
+func (r *freshnessRun) readRoots(client *http.Client, log *freshness.Reader, ids []int) {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = fmt.Sprint("key=", id)
+	}
+	var roots []*rootDocument
+	start := freshness.Now()
+	if r.ask(client, "/roots?"+strings.Join(keys, "&"), &roots) != 200 {
+		for _, id := range ids {
+			log.Failed(fmt.Sprint("r", id), start)
+		}
+		return
+	}
+	if len(roots) != len(ids) {
+		r.t.Errorf("%d documents for %d keys", len(roots), len(ids))
+		return
+	}
+	for i, id := range ids {
+		r.answered(log, start, id, roots[i])
+	}
+}
+
+// answered logs the answer about one root, nil if it is missing.
+func (r *freshnessRun) answered(log *freshness.Reader, start int64, id int, root *rootDocument) {
 	switch {
-	case status == 200 && root.ID != id:
-		r.t.Errorf("GET /roots/%d answered with root %d", id, root.ID)
-	case status == 200:
-		r.sawRoot(log, start, &root)
-	case status == 404:
+	case root == nil:
 		log.Missing(fmt.Sprint("r", id), start)
 		if id >= 41 && id <= 47 {
 			log.Missing(fmt.Sprint("k", id), start)
 		}
+	case root.ID != id:
+		r.t.Errorf("root %d was answered for %d", root.ID, id)
 	default:
-		log.Failed(fmt.Sprint("r", id), start)
+		r.sawRoot(log, start, root)
 	}
 }
 
