@@ -1,0 +1,9 @@
+//go:build !linux
+
+package main
+
+import "time"
+
+var started = time.Now()
+
+func bootTime() time.Duration { return time.Since(started) }

@@ -1,0 +1,90 @@
+// Command handler measures what a handler of net/http does for one request, without a
+// network: ours, and two that turn structs into JSON for each request.
+//
+//	cd bench && go run ./handler [-quick]
+//
+// The article on a read-through cache in Go compares encoding/json with gojay in this
+// way, on a department with ten employees. Each round of each subject is a process of
+// its own; results go to results/handler.json and results/raw/handler.jsonl.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/command"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+const (
+	suiteName = "handler"
+	// maxRounds ends the search for a calm control.
+	maxRounds = 31
+)
+
+func main() {
+	child()
+	command.Main(suiteName, run)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	var o command.Suite
+	flags := flag.NewFlagSet(suiteName, flag.ContinueOnError)
+	if err := o.Register(flags, "1s, or 200ms with -quick"); err != nil {
+		return err
+	}
+	if err := command.Parse(flags, args, stderr); err != nil {
+		return err
+	}
+	place, err := o.Prepare(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := place.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if o.Markdown {
+		return place.WriteMarkdown(stdout, suiteName)
+	}
+	window := time.Second
+	if o.Quick {
+		window = 200 * time.Millisecond
+	}
+	if o.Duration > 0 {
+		window = o.Duration
+	}
+	suite := load.Suite{Name: suiteName, Scenarios: o.Restrict([]load.Scenario{scenario(window)})}
+	return o.Run(ctx, suite, place, maxRounds, stdout, stderr, check)
+}
+
+// scenario has one goroutine that calls a handler again and again.
+func scenario(window time.Duration) load.Scenario {
+	sc := load.Scenario{Name: "hit/1", Primary: load.NsOp}
+	for _, name := range []string{load.Ours, load.Control, gojaySubject, jsonSubject} {
+		sc.Subjects = append(sc.Subjects, load.Subject{Name: name, Run: func(ctx context.Context, round int) (load.Sample, error) {
+			return measure(ctx, job{Subject: name, Seed: uint64(round), WarmUp: window / 4, Window: window})
+		}})
+	}
+	return sc
+}
+
+// check prints the columns that are this suite's own.
+func check(w io.Writer, rows []load.Row) error {
+	var failed uint64
+	for _, row := range rows {
+		failed += row.Errors
+		if row.NsOp != nil && row.BytesOp != nil && row.Allocs != nil && row.ServerUS != nil {
+			fmt.Fprintf(w, "%s: %s: %.0f ns, %.0f bytes and %.1f objects allocated, %.2f us of CPU a request\n",
+				row.Scenario, row.Subject, *row.NsOp, *row.BytesOp, *row.Allocs, *row.ServerUS)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d requests failed, want none", failed)
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/depts"
+	"github.com/slipstream-go/slipstream/bench/internal/deptsgojay"
+	"github.com/slipstream-go/slipstream/cache"
+	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/gateway/tier/memory"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// Names of the subjects beside ours.
+const (
+	gojaySubject = "gojay"
+	jsonSubject  = "encoding/json"
+)
+
+const prefix = "/depts/"
+
+// open returns the handler of a subject with all documents in memory. Close ends it.
+func open(name string) (handler http.Handler, close func() error, err error) {
+	none := func() error { return nil }
+	switch name {
+	case load.Ours, load.Control:
+		return openOurs()
+	case gojaySubject:
+		return newStore(func(n int64) deptsgojay.Dept { return deptsgojay.Dept{Dept: depts.Make(n)} }, writeGojay), none, nil
+	case jsonSubject:
+		return newStore(newTagged, writeJSON), none, nil
+	}
+	return nil, nil, fmt.Errorf("no subject %q", name)
+}
+
+// made is an origin that makes the documents, as they are in the other suites.
+type made struct{}
+
+func (made) Load(_ context.Context, _ cache.ResourceID, ids []string) (cache.Batch, error) {
+	b := cache.Batch{Snapshot: cache.UpTo(1)}
+	for _, id := range ids {
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return cache.Batch{}, err
+		}
+		d := depts.Make(n)
+		b.Docs = append(b.Docs, cache.Loaded{Body: d.AppendJSON(nil)})
+	}
+	return b, nil
+}
+
+// openOurs builds what a gateway without credentials and limits has between net/http
+// and the database: handler, service, cache with its promise, memory tier, and the
+// clock of the promise.
+func openOurs() (http.Handler, func() error, error) {
+	tier, err := memory.New(512 << 20)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := cache.New(cache.Config{
+		Resources: []cache.Resource{{Name: "depts"}}, Origin: made{}, Tiers: []cache.Tier{tier}, Clock: bootTime,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	c.SetPromise(0, true, "")
+	c.Advance(bootTime()+24*time.Hour, cache.UpTo(1)) // nothing changes: the promise holds for the whole run
+	service, err := httpfront.NewService(c, []httpfront.Resource{{Name: "depts"}}, httpfront.ServiceConfig{Compression: []string{"zstd", "gzip"}})
+	if err == nil {
+		err = service.SetColumns(0, []resource.KeyColumn{{Name: "deptno", Kind: resource.Integer}})
+	}
+	if err != nil {
+		_ = c.Close() // the first error is the one to report
+		return nil, nil, err
+	}
+	return httpfront.Handler(service, httpfront.Config{}), c.Close, nil
+}
+
+// A store is a handler over structs in a map behind a RWMutex, without a router: the
+// least that somebody who encodes on each request does.
+type store[D any] struct {
+	// Immutable after newStore.
+	write func(http.ResponseWriter, *D) error
+
+	// Guarded by mu.
+	mu      sync.RWMutex
+	entries map[int64]*D
+}
+
+func newStore[D any](create func(int64) D, write func(http.ResponseWriter, *D) error) *store[D] {
+	s := &store[D]{write: write, entries: map[int64]*D{}}
+	for n := int64(1); n <= depts.Count; n++ {
+		d := create(n)
+		s.entries[n] = &d
+	}
+	return s
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *store[D]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.ParseInt(strings.TrimPrefix(r.URL.Path, prefix), 10, 64)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.RLock()
+	d := s.entries[n]
+	s.mu.RUnlock()
+	if d == nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header()["Content-Type"] = contentType
+	if err := s.write(w, d); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+var contentType = []string{"application/json"}
+
+func writeGojay(w http.ResponseWriter, d *deptsgojay.Dept) error {
+	b := deptsgojay.Buffers.Get().(*deptsgojay.Buffer)
+	defer deptsgojay.Buffers.Put(b)
+	if err := b.Encode(d); err != nil {
+		return err
+	}
+	_, _ = w.Write(b.Data) // a client that is gone cannot be told
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, d *tagged) error {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	_, _ = w.Write(text) // a client that is gone cannot be told
+	return nil
+}
+
+// tagged is a document for encoding/json.
+type tagged struct {
+	DeptNo int64       `json:"deptno"`
+	DName  string      `json:"dname"`
+	Loc    string      `json:"loc"`
+	Emps   []taggedEmp `json:"emps"`
+}
+
+type taggedEmp struct {
+	EmpNo    int64  `json:"empno"`
+	DeptNo   int64  `json:"deptno"`
+	EName    string `json:"ename"`
+	Job      string `json:"job"`
+	Mgr      int64  `json:"mgr"`
+	HireDate string `json:"hiredate"`
+	Sal      int64  `json:"sal"`
+	Comm     *int64 `json:"comm"`
+	Email    string `json:"email"`
+	Phone    string `json:"phone"`
+}
+
+func newTagged(n int64) tagged {
+	d := depts.Make(n)
+	t := tagged{DeptNo: d.DeptNo, DName: d.DName, Loc: d.Loc}
+	for _, e := range d.Emps {
+		to := taggedEmp{EmpNo: e.EmpNo, DeptNo: e.DeptNo, EName: e.EName, Job: e.Job, Mgr: e.Mgr,
+			HireDate: e.HireDate, Sal: e.Sal, Email: e.Email, Phone: e.Phone}
+		if e.Comm != 0 {
+			to.Comm = &e.Comm
+		}
+		t.Emps = append(t.Emps, to)
+	}
+	return t
+}
