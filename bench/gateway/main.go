@@ -23,7 +23,8 @@ const maxRounds = 31
 // options are the flags.
 type options struct {
 	command.Suite
-	profile bool
+	profile  bool
+	profiles string // directory for what pprof reads; empty: nothing is kept
 }
 
 func main() {
@@ -37,7 +38,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if err := o.Register(flags, "2s, or 500ms with -quick"); err != nil {
 		return o, err
 	}
-	flags.BoolVar(&o.profile, "profile", false, "print the shares of the CPU time of a memory hit with 64 connections and end")
+	flags.BoolVar(&o.profile, "profile", false, "print the shares of the CPU time of a memory hit with 64 connections and end; with -scenario memory-hit-full, -identity or -key also of everything off")
+	flags.StringVar(&o.profiles, "profiles", "", "`directory` to keep the profiles of -profile in, for go tool pprof -base")
 	return o, command.Parse(flags, args, stderr)
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -102,16 +105,69 @@ func shares(p *profile.Profile) (map[string]float64, error) {
 	return out, nil
 }
 
-// profile runs a memory hit of ours under load and prints where its CPU time
-// goes. The profile lies inside the measured window.
-func (h *harness) profile(ctx context.Context, callers int, stdout io.Writer) error {
+// A profiled is a subject whose CPU time is looked at.
+type profiled struct {
+	name    string
+	program subject.Program
+	ask     func(*loadproc.Spec) // nil: as in memory-hit
+}
+
+// toProfile are the subjects of a scenario of hits: ours, and in memory-hit-full also
+// ours with everything switched off.
+func (h *harness) toProfile(ctx context.Context, scenario string) ([]profiled, error) {
+	for _, v := range variants {
+		if name, _, _ := strings.Cut(scenario, "/"); name == "memory-hit-full"+v.name {
+			f, err := h.full(ctx)
+			if err != nil {
+				return nil, err
+			}
+			ask := func(s *loadproc.Spec) { f.ask(v, s) }
+			return []profiled{{load.Ours, f.on, ask}, {off, f.off, ask}}, nil
+		}
+	}
 	program, err := h.program(ctx, load.Ours)
+	return []profiled{{load.Ours, program, nil}}, err
+}
+
+// profile runs memory hits of ours under load and prints where the CPU time goes, a
+// table a subject.
+func (h *harness) profile(ctx context.Context, callers int, stdout io.Writer) error {
+	subjects, err := h.toProfile(ctx, h.options.Scenario)
 	if err != nil {
 		return err
 	}
-	server, err := program.Start(ctx)
+	for _, s := range subjects {
+		raw, err := h.record(ctx, s, callers)
+		if err != nil {
+			return err
+		}
+		if h.options.profiles != "" {
+			if err := os.WriteFile(filepath.Join(h.options.profiles, s.name+".pprof"), raw, 0o644); err != nil {
+				return err
+			}
+		}
+		parsed, err := profile.Parse(bytes.NewReader(raw))
+		if err != nil {
+			return err
+		}
+		of, err := shares(parsed)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "**%s**\n\n", s.name)
+		if err := writeShares(stdout, of); err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout)
+	}
+	return nil
+}
+
+// record takes a profile of a subject inside the measured window.
+func (h *harness) record(ctx context.Context, s profiled, callers int) ([]byte, error) {
+	server, err := s.program.Start(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer server.Stop()
 	seconds := max(int(2*h.window/time.Second), 1)
@@ -119,11 +175,16 @@ func (h *harness) profile(ctx context.Context, callers int, stdout io.Writer) er
 	spec.Keys, spec.Learn, spec.Callers, spec.WarmUp = depts.Count, true, callers, h.warmUp
 	// Room for the first pass, connecting and the profile's own start and end.
 	spec.Duration = time.Duration(seconds+4) * time.Second
-
+	if s.ask != nil {
+		s.ask(&spec)
+	}
 	loaded := make(chan error, 1)
 	// Ends with the load process; the receive below waits for it.
 	go func() {
-		_, err := loadproc.Run(ctx, spec)
+		outcome, err := loadproc.Run(ctx, spec)
+		if err == nil && outcome.Result.Errors > 0 {
+			err = fmt.Errorf("%d requests failed, for example: %s", outcome.Result.Errors, outcome.Result.ErrorSample)
+		}
 		loaded <- err
 	}()
 	wait := time.NewTimer(h.warmUp + 2*time.Second)
@@ -131,24 +192,13 @@ func (h *harness) profile(ctx context.Context, callers int, stdout io.Writer) er
 	select {
 	case <-wait.C:
 	case err := <-loaded:
-		return cmp.Or(err, errors.New("the load ended before the profile began"))
+		return nil, cmp.Or(err, errors.New("the load ended before the profile began"))
 	}
 	raw, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", server.Metrics, seconds))
 	if loadErr := <-loaded; err == nil {
 		err = loadErr
 	}
-	if err != nil {
-		return err
-	}
-	parsed, err := profile.Parse(bytes.NewReader(raw))
-	if err != nil {
-		return err
-	}
-	of, err := shares(parsed)
-	if err != nil {
-		return err
-	}
-	return writeShares(stdout, of)
+	return raw, err
 }
 
 // writeShares prints a table, the largest share first.
