@@ -17,7 +17,7 @@ func (s *Service) document(req *Request, a cache.Answer, rsp *Response, mayWait 
 	if a.Doc.Missing() {
 		s.problem(rsp, http.StatusNotFound, "there is no document with this key")
 		rsp.CacheStatus = cacheStatus(a)
-		rsp.CacheControl = v.cacheControl
+		rsp.CacheControl = v.missing
 		rsp.Source, rsp.Keys = sourceOf(a), 1
 		return true
 	}

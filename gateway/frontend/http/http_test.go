@@ -260,6 +260,18 @@ func TestConditional(t *testing.T) {
 	}
 }
 
+// TestMissingIsCacheable: who may not use "not found" again without asking has
+// nothing to ask with, and need not keep it.
+func TestMissingIsCacheable(t *testing.T) {
+	for given, want := range map[string]string{"": "no-store", "private, no-cache": "no-store", "max-age=5": "max-age=5"} {
+		f := newConfigured(t, echo, ServiceConfig{}, func(r []Resource) { r[0].CacheControl = given })
+		r := f.do("GET", "/depts/0")
+		if r.StatusCode != 404 || r.Header.Get("Cache-Control") != want {
+			t.Errorf("cache_control %q: status %d, Cache-Control %q, want 404 and %q", given, r.StatusCode, r.Header.Get("Cache-Control"), want)
+		}
+	}
+}
+
 func TestMethodsAndFields(t *testing.T) {
 	f := newFixture(t, echo)
 	miss, hit := f.do("GET", "/depts/42"), f.do("GET", "/depts/42")

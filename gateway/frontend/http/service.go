@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -78,7 +79,9 @@ type served struct {
 	id           cache.ResourceID
 	name         string
 	cacheControl []string
-	access       *access.Rule
+	// missing is cacheControl for keys without a row.
+	missing []string
+	access  *access.Rule
 
 	// columns of the key, nil until the origin was reached. Written by
 	// SetColumns, read by every request.
@@ -128,6 +131,12 @@ func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Se
 		}
 		if r.CacheControl != "" {
 			v.cacheControl[0] = r.CacheControl
+		}
+		// A problem has no entity tag to be validated by: who may not use it
+		// again without asking has no use for it.
+		v.missing = v.cacheControl
+		if strings.Contains(v.cacheControl[0], "no-cache") {
+			v.missing = noStore
 		}
 		s.byName[r.Name] = v
 		s.list = append(s.list, v)
