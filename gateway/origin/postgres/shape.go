@@ -83,14 +83,14 @@ func (c *compiled) describeRows(cat *catalog, n *node) *resource.Shape {
 }
 
 // columnField says what memberValue shows of a column.
-func (cat *catalog) columnField(col *column, bigintAsString bool) resource.Field {
+func (c *catalog) columnField(col *column, bigintAsString bool) resource.Field {
 	switch {
 	case col.typ == typeInt8 && bigintAsString:
 		return resource.Field{Type: resource.JSONString, Format: "int64"}
 	case col.typ == typeBytea:
 		return resource.Field{Type: resource.JSONString, Format: "byte"}
 	}
-	f := cat.field(col.declared)
+	f := c.field(col.declared)
 	// How many dimensions an array has is declared, though not enforced.
 	for range min(col.dimensions, maxDimensions) - 1 {
 		if f.Items == nil {
@@ -125,17 +125,17 @@ var builtinFields = map[uint32]resource.Field{
 
 // field says what row_to_json makes of a type. Types made by users are followed to
 // what they are made of; the kinds of PostgreSQL itself are few and never nested.
-func (cat *catalog) field(oid uint32) resource.Field {
-	t := cat.types[oid]
+func (c *catalog) field(oid uint32) resource.Field {
+	t := c.types[oid]
 	for t.kind == 'd' && t.base != oid {
-		oid, t = t.base, cat.types[t.base]
+		oid, t = t.base, c.types[t.base]
 	}
 	if f, ok := builtinFields[oid]; ok {
 		return f
 	}
 	switch {
 	case t.element != 0:
-		item := cat.field(t.element)
+		item := c.field(t.element)
 		item.Nullable = true
 		return resource.Field{Type: resource.JSONArray, Items: &item}
 	case t.kind == 'c':
