@@ -69,7 +69,7 @@ mutants: ## break the code in each listed way; every one must be caught by a tes
 	$(GO) run ./internal/testkit/mutants internal/testkit/mutants/mutants.txt
 
 .PHONY: screenshots
-screenshots: prepare ## make the pictures of the dashboard in docs/images anew (two minutes)
+screenshots: prepare ## make the pictures of the dashboard in docs/images anew (three minutes)
 	SLIPSTREAM_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -run 'TestDashboardInABrowser$$' -v ./gateway
 
 .PHONY: bench

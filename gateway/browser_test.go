@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -177,12 +178,24 @@ func (b *browser) texts(ids ...string) map[string]string {
 // await waits until an element says something.
 func (b *browser) await(id, text string) {
 	b.t.Helper()
+	b.awaitMatch(id, regexp.MustCompile(regexp.QuoteMeta(text)))
+}
+
+func (b *browser) awaitMatch(id string, pattern *regexp.Regexp) {
+	b.t.Helper()
 	testkit.Eventually(b.t, patience, func() error {
-		if got := b.texts(id)[id]; !strings.Contains(got, text) {
-			return fmt.Errorf("#%s: got %q, want %q", id, got, text)
+		if got := b.texts(id)[id]; !pattern.MatchString(got) {
+			return fmt.Errorf("#%s: got %q, want %s", id, got, pattern)
 		}
 		return nil
 	})
+}
+
+// asked returns how many requests the page has sent.
+func (b *browser) asked() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.requests
 }
 
 // show sets the size of the window and whether the machine prefers dark pages.

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -85,6 +86,7 @@ func crowd(t *testing.T, base, path string) {
 					return
 				}
 				if rsp, err := client.Do(r); err == nil {
+					_, _ = io.Copy(io.Discard, rsp.Body) // else the connection is not used again
 					rsp.Body.Close()
 				}
 				// Busier and quieter by turns, over a minute.
@@ -131,9 +133,10 @@ func TestDashboardInABrowser(t *testing.T) {
 	expectText(t, b)
 	b.expectNoProblems("under load")
 
-	if dir := os.Getenv("SLIPSTREAM_SCREENSHOTS"); dir != "" {
-		takeScreenshots(t, b, dir)
-		b.show(1440, 900, "light")
+	pictures := os.Getenv("SLIPSTREAM_SCREENSHOTS")
+	if pictures != "" {
+		time.Sleep(2 * time.Minute) // so that the charts are full
+		takePictures(b, pictures, "light", "narrow")
 	}
 
 	// An incident: a trigger is dropped.
@@ -142,11 +145,15 @@ func TestDashboardInABrowser(t *testing.T) {
 	b.await("reasons", "slipstream_depts/dept/update")
 	b.await("t-resources", "broken: ")
 	testkit.Eventually(t, patience, func() error {
-		if n := eval[int](b, `document.querySelectorAll(".bands rect").length`); n != len(chartTitles) {
+		if n := eval[int](b, `document.querySelectorAll(".bands rect").length`); n < len(chartTitles) {
 			return fmt.Errorf("%d charts mark the time, want %d", n, len(chartTitles))
 		}
 		return nil
 	})
+	if pictures != "" {
+		time.Sleep(8 * time.Second)
+		takePictures(b, pictures, "dark")
+	}
 	if err := gateway.ApplyTriggers(t.Context(), s.config); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +280,7 @@ func expectRestartShown(t *testing.T, b *browser, s *served) {
 		t.Fatal(err)
 	}
 	b.await("state", "NOT REACHABLE")
-	b.await("state-text", "gateway not reachable since 4 s; the figures below are of ")
+	b.awaitMatch("state-text", regexp.MustCompile(`^gateway not reachable since ([4-9]|\d\d) s; the figures below are of \d\d:`))
 	if title := eval[string](b, "document.title"); !strings.HasPrefix(title, "NOT REACHABLE") {
 		t.Errorf("the tab says %q", title)
 	}
@@ -284,15 +291,15 @@ func expectRestartShown(t *testing.T, b *browser, s *served) {
 	b.await("state-text", "every promise is kept")
 	testkit.Eventually(t, patience, func() error {
 		// The line of the horizon has a gap: what was before is still there.
-		if n := eval[int](b, `document.querySelectorAll(".chart path.c-age")[0].getAttribute("d").split("M").length - 1`); n != 2 {
-			return fmt.Errorf("the line of the horizon has %d parts, want 2", n)
+		if n := eval[int](b, `document.querySelectorAll(".chart path.c-age")[0].getAttribute("d").split("M").length - 1`); n < 2 {
+			return fmt.Errorf("the line of the horizon has %d parts, want 2 or more", n)
 		}
 		return nil
 	})
 	b.forgive() // requests have failed while the gateway was gone
-	requests := b.requests
+	requests := b.asked()
 	testkit.Eventually(t, patience, func() error {
-		if n := b.texts("n-rate")["n-rate"]; n == "0/s" || b.requests < requests+2 {
+		if n := b.texts("n-rate")["n-rate"]; n == "0/s" || b.asked() < requests+2 {
 			return fmt.Errorf("%s requests after the restart", n)
 		}
 		return nil
@@ -300,18 +307,21 @@ func expectRestartShown(t *testing.T, b *browser, s *served) {
 	b.expectNoProblems("after a restart")
 }
 
-// takeScreenshots makes the pictures of docs/images, with two minutes in the charts.
-func takeScreenshots(t *testing.T, b *browser, dir string) {
-	t.Helper()
-	time.Sleep(2 * time.Minute)
-	for _, p := range []struct {
-		name          string
-		width, height int64
-		scheme        string
-	}{{"light", 1440, 1280, "light"}, {"dark", 1440, 1280, "dark"}, {"narrow", 390, 1560, "light"}} {
-		b.show(p.width, p.height, p.scheme)
-		b.picture(filepath.Join(dir, "dashboard-"+p.name+".png"))
+// takePictures makes pictures of docs/images.
+func takePictures(b *browser, dir string, names ...string) {
+	b.t.Helper()
+	for _, name := range names {
+		switch name {
+		case "narrow":
+			b.show(390, 1450, "light")
+		default:
+			b.show(1440, 1330, name)
+		}
+		eval[bool](b, "(scrollTo(0, 0), true)")
+		time.Sleep(1200 * time.Millisecond) // the next figures
+		b.picture(filepath.Join(dir, "dashboard-"+name+".png"))
 	}
+	b.show(1440, 900, "light")
 }
 
 // TestDashboardOfTrouble shows figures that a healthy gateway has not: nothing

@@ -238,7 +238,7 @@ depts/1 to depts/%d and orders/{%s}/1 to %d change now and then:
 
 `, f.rate, demo.WatchedDept, demo.BusiestDepts, "amer,apac,emea,latam", demo.BusiestDepts, base, demo.WatchedDept)
 	}
-	fmt.Fprintf(p.stdout, "Operators: %s/ready, /metrics, /config, /debug/pprof/\nCtrl-C stops.\n", admin)
+	fmt.Fprintf(p.stdout, "Dashboard: %s/\nOperators: %s/ready, /metrics, /config, /debug/pprof/\nCtrl-C stops.\n", admin, admin)
 }
 
 // printGoodbye sums up what happened.

@@ -20,6 +20,8 @@ import (
 var (
 	curlLine  = regexp.MustCompile(`(?m)^  curl (http://[^\s]+)$`)
 	adminLine = regexp.MustCompile(`(?m)^Operators: (http://[^/]+)/ready`)
+
+	dashboardLine = regexp.MustCompile(`(?m)^Dashboard: (http://[^/]+/)$`)
 )
 
 // TestDemoStartsFast: the first printed line answers within a second of the
@@ -127,6 +129,13 @@ func TestDemo(t *testing.T) {
 	}
 	if status, _, body, err := get(t.Context(), admin[1]+"/ready"); err != nil || status != 200 {
 		t.Errorf("/ready: %d %s %v", status, body, err)
+	}
+	dashboard := dashboardLine.FindStringSubmatch(p.Log())
+	if dashboard == nil {
+		t.Fatalf("no address of the dashboard\n%s", p.Log())
+	}
+	if status, head, body, err := get(t.Context(), dashboard[1]); err != nil || status != 200 || !strings.HasPrefix(head.Get("Content-Type"), "text/html") {
+		t.Errorf("%s: %d %.100s %v", dashboard[1], status, body, err)
 	}
 	endDemo(t, p)
 	expectEmpty(t, tmp)

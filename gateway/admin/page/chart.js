@@ -206,9 +206,9 @@ export class Chart {
       svg("line", { x1: margin.left, x2: right, y1: y, y2: y }, this.grid);
       svg("text", { x: margin.left - 8, y: y + 4, "text-anchor": "end" }, this.grid).textContent = (this.spec.axis || this.spec.format)(v);
     }
-    // Round times of the clock, at least 70 pixels apart.
+    // Round times of the clock, as near to one another as their texts allow.
     const span = this.to - this.from;
-    const step = [15, 30, 60, 120, 300, 600].map((s) => s * 1000).find((s) => (s / span) * this.inner() >= 70) || span;
+    const step = [15, 30, 60, 120, 300, 600].map((s) => s * 1000).find((s) => (s / span) * this.inner() >= (s < 60000 ? 72 : 46)) || span;
     for (let t = Math.ceil(this.from / step) * step; t <= this.to; t += step) {
       const x = margin.left + ((t - this.from) / span) * this.inner();
       svg("line", { x1: x, x2: x, y1: height - margin.bottom, y2: height - margin.bottom + 4 }, this.grid);
