@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -113,11 +114,11 @@ func New(ctx context.Context, cfg Config) (*Exporter, error) {
 func newExporter(ctx context.Context, cfg Config, t timing) (*Exporter, error) {
 	endpoint, err := url.Parse(cfg.Endpoint)
 	if err != nil {
-		return nil, fmt.Errorf("tracing: endpoint: %w", err)
+		return nil, fmt.Errorf("endpoint: %w", err)
 	}
 	if endpoint.Scheme != "http" && endpoint.Scheme != "https" || endpoint.Host == "" ||
 		endpoint.User != nil || endpoint.RawQuery != "" || endpoint.Fragment != "" {
-		return nil, fmt.Errorf("tracing: endpoint %q, expected http://host:4318 or https://host:4318", endpoint.Redacted())
+		return nil, fmt.Errorf("endpoint %q, expected http://host:4318 or https://host:4318", endpoint.Redacted())
 	}
 	if cfg.Service == "" {
 		cfg.Service = "slipstream"
@@ -129,7 +130,7 @@ func newExporter(ctx context.Context, cfg Config, t timing) (*Exporter, error) {
 	res, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(),
 		resource.WithSchemaURL(semconv.SchemaURL), resource.WithAttributes(semconv.ServiceName(cfg.Service)))
 	if err != nil {
-		return nil, fmt.Errorf("tracing: resource attributes: %w", err)
+		return nil, fmt.Errorf("resource attributes: %w", err)
 	}
 	e := &Exporter{
 		timing: t, resource: res, log: cfg.Log, below: threshold(cfg.Ratio),
@@ -150,7 +151,7 @@ func newExporter(ctx context.Context, cfg Config, t timing) (*Exporter, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}))
 	if err != nil {
-		return nil, fmt.Errorf("tracing: %w", err)
+		return nil, fmt.Errorf("exporter: %w", err)
 	}
 	// Not the context of New: the exporter lives until Shutdown.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -191,11 +192,15 @@ func threshold(ratio float64) uint64 {
 // Sample decides whether a request is told of, before it is answered. If it had a
 // valid traceparent, ctx is that, and its flag decides: traces are whole or not at
 // all. Else ctx is the new trace's, and Ratio decides by its id, as the SDK's
-// TraceIDRatioBased does, so that services with the same ratio agree. A client can
-// ask for all of its requests to be sampled; what is too much for the queue is dropped.
+// TraceIDRatioBased does, so that services with the same ratio agree; if ctx is not
+// valid, chance decides. A client can ask for all of its requests to be sampled;
+// what is too much for the queue is dropped.
 func (e *Exporter) Sample(ctx trace.Context, had bool) bool {
 	if had {
 		return ctx.Sampled()
+	}
+	if !ctx.Valid() {
+		return rand.Uint64()>>1 < e.below
 	}
 	return binary.BigEndian.Uint64(ctx.TraceID[8:])>>1 < e.below
 }
@@ -323,10 +328,10 @@ func (e *Exporter) Shutdown(ctx context.Context) error {
 	// It closes a channel, no more: nothing is under way.
 	err := e.collector.Shutdown(context.WithoutCancel(ctx))
 	if n := e.Dropped() - before; n > 0 {
-		return fmt.Errorf("tracing: %d spans were not delivered: %w", n, errors.Join(gaveUp, e.lastError))
+		return fmt.Errorf("%d spans were not delivered: %w", n, errors.Join(gaveUp, e.lastError))
 	}
 	if err != nil {
-		return fmt.Errorf("tracing: %w", err)
+		return fmt.Errorf("exporter: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -152,11 +154,14 @@ func TestSample(t *testing.T) {
 			t.Fatal(err)
 		}
 		const n = 100_000
-		sampled := 0
+		sampled, unnamed := 0, 0
 		for range n {
 			ctx := trace.Context{}.Child()
 			if e.Sample(ctx, false) {
 				sampled++
+			}
+			if e.Sample(trace.Context{}, false) {
+				unnamed++
 			}
 			if !e.Sample(ctx.WithSampled(true), true) || e.Sample(ctx, true) {
 				t.Fatalf("ratio %v: the parent did not decide", ratio)
@@ -164,6 +169,9 @@ func TestSample(t *testing.T) {
 		}
 		if got := float64(sampled) / n; math.Abs(got-want) > 0.01 {
 			t.Errorf("ratio %v: got %v, want %v", ratio, got, want)
+		}
+		if got := float64(unnamed) / n; math.Abs(got-want) > 0.01 {
+			t.Errorf("ratio %v, without an id: got %v, want %v", ratio, got, want)
 		}
 		// The SDK decides alike.
 		sampler := sdktrace.TraceIDRatioBased(ratio)
@@ -451,26 +459,48 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// Without a deadline, Shutdown gives up when the collector does not take a batch.
+// Without a deadline, Shutdown gives up when the collector does not take a batch:
+// with the one under way and the next, not with all that the queue holds.
 func TestShutdownGivesUp(t *testing.T) {
 	testkit.NoLeaks(t)
-	e, log := start(t, fmt.Sprint("http://127.0.0.1:", testkit.FreePort(t)), quick)
+	c := newCollector(t)
+	var mu sync.Mutex
+	seen := make(map[string]bool)
+	c.answer(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		seen[string(body)] = true
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	e, log := start(t, c.URL, quick)
 	for i := range maxQueue {
 		e.Request(someSpan(i))
 	}
-	began := time.Now()
 	err := e.Shutdown(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("got error %v, want the connection refused", err)
+	if err == nil || !strings.Contains(err.Error(), "spans were not delivered") {
+		t.Errorf("got error %v, want the spans that were lost", err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("took %v", took)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) == 0 || len(seen) > 4 {
+		t.Errorf("%d batches were tried, want 1 to 4", len(seen))
 	}
 	if e.Dropped() != maxQueue {
 		t.Errorf("%d dropped, want %d", e.Dropped(), maxQueue)
 	}
 	if got := log.list(); len(got) != 1 || !strings.Contains(got[0], "spans were dropped") {
 		t.Errorf("logged %q, want one line", got)
+	}
+}
+
+// A collector that is not there makes Shutdown fail with the reason.
+func TestShutdownWithoutCollector(t *testing.T) {
+	testkit.NoLeaks(t)
+	e, _ := start(t, fmt.Sprint("http://127.0.0.1:", testkit.FreePort(t)), quick)
+	e.Request(someSpan(1))
+	if err := e.Shutdown(context.Background()); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("got error %v, want the connection refused", err)
 	}
 }
 
