@@ -80,7 +80,7 @@ type Rate struct {
 // Without Endpoint there are none, and the other fields mean nothing.
 type Tracing struct {
 	// Endpoint is the URL of a collector, such as http://127.0.0.1:4318. It
-	// may hold a password: print it only through [Config.Redacted].
+	// takes no credentials; the environment does (OTEL_EXPORTER_OTLP_HEADERS).
 	Endpoint string
 	// Sample is the fraction of requests that are traced, of those whose
 	// caller has not decided it. Default 0.01; negative: none.

@@ -211,8 +211,8 @@ func fieldName() kind[string] {
 	}, schema{"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"})
 }
 
-// collector is the kind of the URL of a collector of spans. It may hold a
-// password, so that no problem repeats any of it.
+// collector is the kind of the URL of a collector of spans. Somebody may write a
+// password into it, so that no problem repeats any of it.
 func collector() kind[string] {
 	return kind[string]{
 		expected: "http://host:port or https://host:port, such as http://127.0.0.1:4318",
@@ -230,8 +230,7 @@ func collector() kind[string] {
 	}
 }
 
-// parseEndpoint is stricter than the standard, so that the place of a password is
-// certain.
+// parseEndpoint is stricter than the standard: there is no place for a password.
 func parseEndpoint(s string) (*url.URL, string) {
 	u, err := url.Parse(s)
 	switch {
@@ -245,8 +244,8 @@ func parseEndpoint(s string) (*url.URL, string) {
 		return nil, "no host in the URL"
 	case strings.ContainsAny(s, "?#"):
 		return nil, `"?" or "#" in the URL, which has no parameters here`
-	case strings.Contains(u.EscapedPath(), "@"):
-		return nil, `an "@" in the URL that does not end user and password`
+	case u.User != nil || strings.Contains(u.EscapedPath(), "@"):
+		return nil, `an "@" in the URL, which takes no credentials: put them into OTEL_EXPORTER_OTLP_HEADERS`
 	}
 	if _, port, err := net.SplitHostPort(u.Host); err == nil {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
@@ -256,19 +255,14 @@ func parseEndpoint(s string) (*url.URL, string) {
 	return u, ""
 }
 
-// redactEndpoint hides user and password, either of which can be a token. A URL
-// that cannot be read is hidden as a whole.
+// redactEndpoint hides a URL that is none that the gateway takes: it may hold a
+// password.
 func redactEndpoint(raw string) string {
 	if raw == "" {
 		return ""
 	}
-	u, problem := parseEndpoint(raw)
-	switch {
-	case problem != "":
+	if _, problem := parseEndpoint(raw); problem != "" {
 		return hidden
-	case u.User == nil:
-		return raw
 	}
-	u.User = url.User(hidden)
-	return u.String()
+	return raw
 }

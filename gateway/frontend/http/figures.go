@@ -146,6 +146,9 @@ func (s *Service) Identify(req *Request, traceparent string) {
 	}
 	req.Trace = sent.Child()
 	if s.config.Spans != nil {
+		if !ok {
+			sent = req.Trace // the first of a new trace
+		}
 		req.Trace = req.Trace.WithSampled(s.config.Spans.Sample(sent, ok))
 	}
 }
