@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/slipstream-go/slipstream/bench/internal/credentials"
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
@@ -44,7 +45,7 @@ var variants = []variant{
 // full is what the scenarios with everything switched on share.
 type full struct {
 	// Immutable after open.
-	credentials *credentials
+	credentials *credentials.Set
 	collector   *collector
 	on, off     subject.Program
 }
@@ -97,7 +98,7 @@ func (h *harness) full(ctx context.Context) (*full, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.credentials, err = newCredentials(clients); err != nil {
+	if f.credentials, err = credentials.New(clients); err != nil {
 		return nil, err
 	}
 	bare, err := subject.NewSlipstream(ctx, binary, filepath.Join(h.scratch, "full"), depts.Count, "512MiB")
@@ -129,9 +130,9 @@ func (h *harness) close() error {
 
 // everything is the configuration of a gateway in which nothing is switched off. The
 // limits are far above any load, so that they are kept and refuse nobody.
-func everything(c *credentials, collector string) subject.Extra {
+func everything(c *credentials.Set, collector string) subject.Extra {
 	return subject.Extra{
-		Access: fmt.Sprintf(`keys: ["*"], jwt: true, claims: { scope: [%q] }`, scope),
+		Access: fmt.Sprintf(`keys: ["*"], jwt: true, claims: { scope: [%q] }`, credentials.Scope),
 		Sections: fmt.Sprintf(`http:
   compression: [zstd, gzip]
   trusted_proxies: [10.0.0.0/8]
@@ -144,8 +145,8 @@ auth:
   jwt: { keys: jwks.json, issuer: %q, audience: %q, algorithms: [RS256] }
 tracing: { endpoint: %q, sample: 0 }
 log: { slow: 1s }
-`, webOrigin, issuer, audience, collector),
-		Files: map[string]string{"keys.txt": c.keys, "jwks.json": c.jwks},
+`, webOrigin, credentials.Issuer, credentials.Audience, collector),
+		Files: map[string]string{"keys.txt": c.Keys, "jwks.json": c.JWKS},
 	}
 }
 
@@ -169,9 +170,9 @@ func (f *full) fields(v variant, i int) [][2]string {
 	}
 	fields := [][2]string{{"Origin", webOrigin}, {"Accept-Encoding", coding}}
 	if v.token {
-		return append(fields, [2]string{"Authorization", "Bearer " + f.credentials.tokens[i]})
+		return append(fields, [2]string{"Authorization", "Bearer " + f.credentials.Tokens[i]})
 	}
-	return append(fields, [2]string{"X-API-Key", f.credentials.apiKeys[i]})
+	return append(fields, [2]string{"X-API-Key", f.credentials.APIKeys[i]})
 }
 
 // proveOn says whether everything that is to be measured is switched on: a gateway

@@ -95,17 +95,3 @@ func TestFullAndBatches(t *testing.T) {
 		}
 	}
 }
-
-func TestCredentialsDiffer(t *testing.T) {
-	c, err := newCredentials(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, text := range append(c.tokens, c.apiKeys...) {
-		seen[text] = true
-	}
-	if len(seen) != 6 || strings.Count(c.keys, "\n") != 3 || !strings.Contains(c.jwks, `"RSA"`) {
-		t.Errorf("got %d different credentials, want 6; keys:\n%s\nset: %s", len(seen), c.keys, c.jwks)
-	}
-}

@@ -5,7 +5,7 @@
 //
 // The article on a read-through cache in Go compares encoding/json with gojay in this
 // way, on a department with ten employees. Each round of each subject is a process of
-// its own; results go to results/handler.json and results/raw/handler.jsonl.
+// its own; the scenario steps/1 shows what each part of the HTTP surface adds. Results go to results/handler.json and results/raw/handler.jsonl.
 package main
 
 import (
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if o.Duration > 0 {
 		window = o.Duration
 	}
-	suite := load.Suite{Name: suiteName, Scenarios: o.Restrict([]load.Scenario{scenario(window)})}
+	suite := load.Suite{Name: suiteName, Scenarios: o.Restrict([]load.Scenario{scenario(window), ladder(window)})}
 	return o.Run(ctx, suite, place, maxRounds, stdout, stderr, check)
 }
 
@@ -68,6 +68,19 @@ func scenario(window time.Duration) load.Scenario {
 	for _, name := range []string{load.Ours, load.Control, gojaySubject, jsonSubject} {
 		sc.Subjects = append(sc.Subjects, load.Subject{Name: name, Run: func(ctx context.Context, round int) (load.Sample, error) {
 			return measure(ctx, job{Subject: name, Seed: uint64(round), WarmUp: window / 4, Window: window})
+		}})
+	}
+	return sc
+}
+
+// ladder has a subject for each part of the HTTP surface. No part is a rival of
+// another, and none is ours against the others: what counts are the differences of
+// the rows to that of step-off.
+func ladder(window time.Duration) load.Scenario {
+	sc := load.Scenario{Name: stepsScenario, Primary: load.NsOp}
+	for _, s := range steps {
+		sc.Subjects = append(sc.Subjects, load.Subject{Name: s.name, Run: func(ctx context.Context, round int) (load.Sample, error) {
+			return measure(ctx, job{Subject: s.name, Seed: uint64(round), WarmUp: window / 4, Window: window})
 		}})
 	}
 	return sc

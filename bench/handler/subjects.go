@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/deptsgojay"
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/access"
 	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/gateway/tier/memory"
@@ -27,19 +27,28 @@ const (
 
 const prefix = "/depts/"
 
-// open returns the handler of a subject with all documents in memory. Close ends it.
-func open(name string) (handler http.Handler, close func() error, err error) {
-	none := func() error { return nil }
+// open returns the handler of a subject with all documents in memory, and the fields
+// that its requests have. end ends it.
+func open(name string) (handler http.Handler, fields []string, end func() error, err error) {
+	end = func() error { return nil }
 	switch name {
 	case load.Ours, load.Control:
-		return openOurs()
+		var o ours
+		if o, err = newOurs(httpfront.ServiceConfig{Compression: compression}, nil); err == nil {
+			handler, end = o.handler, o.cache.Close
+		}
 	case gojaySubject:
-		return newStore(func(n int64) deptsgojay.Dept { return deptsgojay.Dept{Dept: depts.Make(n)} }, writeGojay), none, nil
+		handler = newStore(func(n int64) deptsgojay.Dept { return deptsgojay.Dept{Dept: depts.Make(n)} }, writeGojay)
 	case jsonSubject:
-		return newStore(newTagged, writeJSON), none, nil
+		handler = newStore(newTagged, writeJSON)
+	default:
+		return openStep(name)
 	}
-	return nil, nil, fmt.Errorf("no subject %q", name)
+	return handler, nil, end, err
 }
+
+// compression is what a gateway offers whose configuration says nothing of it.
+var compression = []string{"zstd", "gzip"}
 
 // made is an origin that makes the documents, as they are in the other suites.
 type made struct{}
@@ -57,31 +66,36 @@ func (made) Load(_ context.Context, _ cache.ResourceID, ids []string) (cache.Bat
 	return b, nil
 }
 
-// openOurs builds what a gateway without credentials and limits has between net/http
-// and the database: handler, service, cache with its promise, memory tier, and the
-// clock of the promise.
-func openOurs() (http.Handler, func() error, error) {
+// ours is a handler of ours with its cache.
+type ours struct {
+	handler http.Handler
+	cache   *cache.Cache
+}
+
+// newOurs builds what a gateway has between net/http and the database: handler,
+// service, cache with its promise, memory tier, and the clock of the promise.
+func newOurs(config httpfront.ServiceConfig, rule *access.Rule) (ours, error) {
 	tier, err := memory.New(512 << 20)
 	if err != nil {
-		return nil, nil, err
+		return ours{}, err
 	}
 	c, err := cache.New(cache.Config{
 		Resources: []cache.Resource{{Name: "depts"}}, Origin: made{}, Tiers: []cache.Tier{tier}, Clock: bootTime,
 	})
 	if err != nil {
-		return nil, nil, err
+		return ours{}, err
 	}
 	c.SetPromise(0, true, "")
 	c.Advance(bootTime()+24*time.Hour, cache.UpTo(1)) // nothing changes: the promise holds for the whole run
-	service, err := httpfront.NewService(c, []httpfront.Resource{{Name: "depts"}}, httpfront.ServiceConfig{Compression: []string{"zstd", "gzip"}})
+	service, err := httpfront.NewService(c, []httpfront.Resource{{Name: "depts", Access: rule}}, config)
 	if err == nil {
 		err = service.SetColumns(0, []resource.KeyColumn{{Name: "deptno", Kind: resource.Integer}})
 	}
 	if err != nil {
 		_ = c.Close() // the first error is the one to report
-		return nil, nil, err
+		return ours{}, err
 	}
-	return httpfront.Handler(service, httpfront.Config{}), c.Close, nil
+	return ours{httpfront.Handler(service, httpfront.Config{}), c}, nil
 }
 
 // A store is a handler over structs in a map behind a RWMutex, without a router: the

@@ -1,4 +1,6 @@
-package main
+// Package credentials makes what clients of the gateway's benchmarks show, and the
+// files that the gateway knows them by.
+package credentials
 
 import (
 	"crypto"
@@ -16,20 +18,20 @@ import (
 
 // Claims of the tokens, and what the gateway's configuration asks of them.
 const (
-	issuer   = "https://issuer.example"
-	audience = "depts"
-	scope    = "depts:read"
+	Issuer   = "https://issuer.example"
+	Audience = "depts"
+	Scope    = "depts:read"
 )
 
-// credentials are what clients show, and the files that the gateway knows them by.
-type credentials struct {
-	keys, jwks string   // the two files
-	apiKeys    []string // one a client
-	tokens     []string // the same, RS256
+// A Set are the credentials of some clients.
+type Set struct {
+	Keys, JWKS string   // content of the file of API keys, and of the key set
+	APIKeys    []string // one a client
+	Tokens     []string // the same, RS256, good for a day
 }
 
-// newCredentials makes a key and a token for each of n clients.
-func newCredentials(n int) (*credentials, error) {
+// New makes a key and a token for each of n clients.
+func New(n int) (*Set, error) {
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return nil, err
@@ -43,24 +45,24 @@ func newCredentials(n int) (*credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &credentials{jwks: string(text)}
+	c := &Set{JWKS: string(text)}
 	var lines strings.Builder
 	now := time.Now()
 	for i := range n {
 		key := "slk_" + rand.Text() + rand.Text()
 		sum := sha256.Sum256([]byte(key))
 		fmt.Fprintf(&lines, "client-%d sha256:%s\n", i, hex.EncodeToString(sum[:]))
-		c.apiKeys = append(c.apiKeys, key)
+		c.APIKeys = append(c.APIKeys, key)
 		token, err := sign(private, map[string]any{
-			"iss": issuer, "aud": audience, "sub": fmt.Sprintf("client-%d", i), "scope": "profile " + scope,
+			"iss": Issuer, "aud": Audience, "sub": fmt.Sprintf("client-%d", i), "scope": "profile " + Scope,
 			"iat": now.Unix(), "exp": now.Add(24 * time.Hour).Unix(), "jti": rand.Text(),
 		})
 		if err != nil {
 			return nil, err
 		}
-		c.tokens = append(c.tokens, token)
+		c.Tokens = append(c.Tokens, token)
 	}
-	c.keys = lines.String()
+	c.Keys = lines.String()
 	return c, nil
 }
 
