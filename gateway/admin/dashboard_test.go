@@ -253,6 +253,11 @@ func TestDashboardHistory(t *testing.T) {
 	if p := figuresOf(t, s, ""); p.Series.Newest != all.Series.Newest+3 {
 		t.Errorf("sample %d of a clock that was set back", p.Series.Newest)
 	}
+	g.hits.Record(time.Microsecond)
+	g.tick(s, 1)
+	if p := figuresOf(t, s, ""); p.Series.Newest != all.Series.Newest+4 || p.Requests.Rate != 1 {
+		t.Errorf("a second after that: sample %d, %v requests a second; want %d, 1", p.Series.Newest, p.Requests.Rate, all.Series.Newest+4)
+	}
 }
 
 // TestDashboardSamples: samples are taken while Serve runs, with nobody looking.

@@ -99,7 +99,8 @@ func (h *history) take() {
 	if n := len(h.recent); n > 0 {
 		last := &h.recent[n-1]
 		if o.at.Sub(last.at) <= 0 {
-			return // a clock that was set back; the next one will do
+			h.recent = append(h.recent[:0], o) // the clock was set back: from here on
+			return
 		}
 		h.add(difference(last, &o))
 	}

@@ -74,20 +74,17 @@ const specs = [
 ];
 const charts = specs.map((spec) => new Chart(document.getElementById("charts"), spec, shared));
 
-// remember adds the samples of an answer to what the page has.
+// remember adds the samples of an answer to what the page has. Those of another
+// process follow those of the one before. After a clock that was set back, the
+// new samples replace what then lies in the future.
 function remember(series, instance) {
-  if (store.instance !== instance && store.instance) {
-    // Another process: its samples follow those of the one before.
-    const first = series.rows.length ? series.rows[0][0] : Infinity;
-    store.rows = store.rows.filter((r) => r[0] < first);
-  }
   if (series.columns.join() !== store.columns.join()) {
     store.columns = series.columns;
     store.rows = [];
   }
   for (const row of series.rows) {
-    const last = store.rows[store.rows.length - 1];
-    if (!last || row[0] > last[0]) store.rows.push(row);
+    while (store.rows.length && store.rows[store.rows.length - 1][0] >= row[0]) store.rows.pop();
+    store.rows.push(row);
   }
   store.rows.splice(0, Math.max(store.rows.length - kept, 0));
   store.instance = instance;
