@@ -106,7 +106,7 @@ func (rsp *Response) sent() int {
 func (s *Service) keyText(req *Request) string {
 	q := &req.question
 	if q.keys != nil {
-		return strconv.Itoa(len(q.keys)) + " keys"
+		return "(" + strconv.Itoa(len(q.keys)) + " keys)"
 	}
 	if columns := q.of.columns.Load(); columns != nil {
 		if path, err := resource.Path("", *columns, q.key.ID); err == nil && len(path) > 2 {
