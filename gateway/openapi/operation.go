@@ -3,7 +3,6 @@ package openapi
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 )
 
@@ -145,7 +144,7 @@ func (b *builder) batchParameter(r *described) object {
 		}
 		text += ". It has the key columns `" + strings.Join(columns, "`, `") + "`, separated by slashes, each percent-encoded as in a path. " +
 			"The whole is then percent-encoded as any value of a query: a slash inside a column is %252F in the URL."
-		items = object{{"type", "string"}, {"pattern", "^[^/]+(/[^/]+){" + strconv.Itoa(len(r.Key)-1) + "}$"}}
+		items = object{{"type", "string"}, {"pattern", keyPattern(r.Key)}}
 		example = strings.Join(examples, "/")
 	}
 	return object{

@@ -111,10 +111,9 @@ func parameters() object {
 	return object{
 		{"IfNoneMatch", field("If-None-Match", "Entity tags of versions that the client has: then the answer is 304 (RFC 9110, section 13.1.2).", text)},
 		{"IfMatch", field("If-Match", "Entity tags of versions that will do: otherwise the answer is 412 (RFC 9110, section 13.1.1).", text)},
-		{"RequestID", field("X-Request-Id", "Names the request in logs and in the answer. One of another form is replaced.",
-			object{{"type", "string"}, {"pattern", "^[A-Za-z0-9._-]{1,64}$"}})},
-		{"Traceparent", field("traceparent", "The trace that the request is part of (W3C Trace Context).",
-			object{{"type", "string"}, {"pattern", "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"}})},
+		// No patterns: a value of another form is no mistake that is answered with 400.
+		{"RequestID", field("X-Request-Id", "Names the request in logs and in the answer: 1 to 64 letters, digits, dots, underscores and hyphens. One of another form is replaced.", text)},
+		{"Traceparent", field("traceparent", "The trace that the request is part of (W3C Trace Context). One of another form is passed over.", text)},
 	}
 }
 
