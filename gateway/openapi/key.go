@@ -1,0 +1,50 @@
+package openapi
+
+import (
+	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// encodedText is text that is percent-encoded as a segment of a path is, as far as
+// it must be. What escapes stand for is UTF-8 (RFC 3629, section 4) without NUL.
+var encodedText = func() string {
+	const x, tail = "[0-9A-Fa-f]", "%[89ABab][0-9A-Fa-f]"
+	return "(" + strings.Join([]string{
+		`[^/%\x00]`,
+		"%0[1-9A-Fa-f]", "%[1-7]" + x,
+		"%[Cc][2-9A-Fa-f]" + tail, "%[Dd]" + x + tail,
+		"%[Ee]0%[ABab]" + x + tail, "%[Ee][1-9A-Ca-cEeFf]" + tail + tail, "%[Ee][Dd]%[89]" + x + tail,
+		"%[Ff]0%[9ABab]" + x + tail + tail, "%[Ff][1-3]" + tail + tail + tail, "%[Ff]4%8" + x + tail + tail,
+	}, "|") + ")+"
+}()
+
+// segments are patterns of the columns in a key of several: what
+// [resource.KeyColumn.Check] accepts, percent-encoded, but for the ranges of numbers,
+// the lengths of months and the greatest lengths.
+var segments = func() map[resource.Kind]string {
+	const day, clock = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "T[0-9]{2}(:|%3[Aa])[0-9]{2}(:|%3[Aa])[0-9]{2}[.][0-9]{6}"
+	return map[resource.Kind]string{
+		resource.Integer:     "(0|-?[1-9][0-9]{0,18})",
+		resource.Text:        encodedText,
+		resource.Bytes:       "([0-9a-f]{2})+",
+		resource.Decimal:     "(0|-?(0[.][0-9]*[1-9]|[1-9][0-9]*([.][0-9]*[1-9])?))",
+		resource.UUID:        "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+		resource.Date:        day,
+		resource.Timestamp:   day + clock,
+		resource.TimestampTZ: day + clock + "Z",
+		resource.Boolean:     "(true|false)",
+	}
+}()
+
+// keyPattern is what a key of several columns looks like as a value of a query.
+func keyPattern(columns []resource.KeyColumn) string {
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		parts[i] = segments[c.Kind]
+		if parts[i] == "" {
+			parts[i] = encodedText
+		}
+	}
+	return "^" + strings.Join(parts, "/") + "$"
+}
