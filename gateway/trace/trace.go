@@ -120,6 +120,9 @@ func notZero() uint64 {
 	}
 }
 
+// TraceparentLength is the length of a field value of version 00.
+const TraceparentLength = 55
+
 // AppendTraceparent appends the field value (55 bytes, version 00) to b. A
 // context that is not valid has none, and b is returned as it is.
 func (c Context) AppendTraceparent(b []byte) []byte {
@@ -141,18 +144,26 @@ const maxRequestID = 64
 // returns a new one of 22 characters, 128 bits. The new one is the only
 // allocation; a given one shares its memory.
 func RequestID(given string) string {
-	if acceptable(given) {
+	if AcceptableRequestID(given) {
 		return given
 	}
+	var text [RequestIDLength]byte
+	return string(AppendRequestID(text[:0]))
+}
+
+// RequestIDLength is the length of a new request id.
+const RequestIDLength = 22
+
+// AppendRequestID appends a new request id to b.
+func AppendRequestID(b []byte) []byte {
 	var id [16]byte
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
 	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
-	var text [22]byte
-	base64.RawURLEncoding.Encode(text[:], id[:])
-	return string(text[:])
+	return base64.RawURLEncoding.AppendEncode(b, id[:])
 }
 
-func acceptable(id string) bool {
+// AcceptableRequestID reports whether [RequestID] would return the id as it is.
+func AcceptableRequestID(id string) bool {
 	if id == "" || len(id) > maxRequestID {
 		return false
 	}

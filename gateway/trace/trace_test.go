@@ -145,7 +145,7 @@ func TestRequestID(t *testing.T) {
 	}
 	for _, given := range []string{"", long + "x", "a b", "a\r\nb", "a,b", "é", "a\x00", "a/b", "a=b", "a:b", "a@b", "[", "`", "{"} {
 		got := RequestID(given)
-		if got == given || len(got) != 22 || !acceptable(got) {
+		if got == given || len(got) != 22 || !AcceptableRequestID(got) {
 			t.Errorf("%q: got %q, want a new one of 22 acceptable characters", given, got)
 		}
 	}

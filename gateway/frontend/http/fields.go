@@ -10,6 +10,9 @@ func (s *Service) dress(req *Request, rsp *Response) {
 	if rsp.Vary == nil {
 		rsp.Vary = s.vary
 	}
+	if req.Ranged {
+		rsp.AcceptRanges = noRanges
+	}
 	if s.cors != nil && rsp.CORS == nil {
 		rsp.CORS = s.cors.answer(req.Origin)
 	}

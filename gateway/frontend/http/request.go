@@ -37,8 +37,11 @@ type Request struct {
 
 	// Start is when the request had been read, on the cache's clock.
 	Start time.Duration
+	// Ranged says that a part was asked for, which is not to be had.
+	Ranged bool
 
 	// Set by Identify.
+	began  time.Time
 	parent [8]byte // the client's span
 	traced bool    // the client sent one
 
@@ -80,6 +83,7 @@ type Response struct {
 	Allow           []string
 	RetryAfter      []string
 	Challenge       []string // WWW-Authenticate
+	AcceptRanges    []string
 	CORS            *corsFields
 
 	// Body is the representation; a HEAD answer has the length but not the body.
