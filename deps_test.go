@@ -49,7 +49,7 @@ gateway/trace             <
 gateway/otel              < gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
 gateway/measure           <
 gateway/openapi           < gateway/resource
-gateway/frontend/http     < cache gateway/access gateway/limit gateway/measure gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress
+gateway/frontend/http     < cache gateway/access gateway/limit gateway/measure gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
 gateway/frontend/resp     < cache gateway/resource internal/loop internal/wire/resp
 gateway/frontend/thrift   < cache gateway/resource thrift thrift/rpc
 gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
@@ -73,8 +73,10 @@ internal/wire/* <
 internal/thriftgen <
 internal/load   <                                                  | github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys
 
-# Tests' own. The runner of the mutants is a command that testkit only houses.
+# Tests' own. The runners of the mutants and the judges are commands that testkit
+# only houses.
 internal/testkit/mutants    <
+internal/testkit/judges     <
 internal/testkit/freshness  <                                      | golang.org/x/sys
 internal/testkit/faultproxy <
 internal/testkit            <

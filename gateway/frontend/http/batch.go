@@ -81,11 +81,47 @@ func (s *Service) peekBatch(req *Request, rsp *Response) bool {
 // answerBatch loads what is missing and fills rsp.
 func (s *Service) answerBatch(ctx context.Context, req *Request, rsp *Response) {
 	q := &req.question
+	room := q.of.roomFor(len(q.keys))
+	err := s.loading.Acquire(ctx, room)
+	if err != nil {
+		s.failure(err, req, rsp)
+		return
+	}
+	defer s.loading.Release(room)
 	if err := s.cache.GetMany(ctx, q.keys, req.Start, q.answers); err != nil {
 		s.failure(err, req, rsp)
 		return
 	}
+	q.of.learnSize(q.answers)
 	s.batch(req, rsp, true)
+}
+
+// A batch that loads holds what has come until the last of it is there, and nobody
+// knows how large that will be. So batches that load at once share maxLoading bytes
+// by an estimate, and others wait for their turn: one batch at a time until
+// something is known, as many as the loader can use where documents are small.
+const (
+	maxLoading = 64 << 20
+	firstSize  = 1 << 20 // what a document is taken for before one was seen
+)
+
+// roomFor estimates what n documents take.
+func (v *served) roomFor(n int) int64 {
+	size := v.size.Load()
+	if size == 0 {
+		size = firstSize
+	}
+	return min(int64(n)*size, maxLoading)
+}
+
+// learnSize follows the mean size of documents: upwards at once, downwards by an
+// eighth a batch.
+func (v *served) learnSize(answers []cache.Answer) {
+	mean, last := int64(sizeOf(answers)/len(answers))+1, v.size.Load()
+	if last != 0 && mean < last {
+		mean = last - max((last-mean)/8, 1)
+	}
+	v.size.Store(mean) // another batch may have stored its own: both are estimates
 }
 
 // batch fills rsp with the array. False means that it takes longer than the caller

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/limit"
@@ -63,6 +65,7 @@ type Service struct {
 	compressor *compressor
 	cors       *corsPolicy // nil: no page of another origin may read
 	vary       []string
+	loading    *semaphore.Weighted // bytes of batches that load
 
 	// described is the description that was sent last. Atomic: written and read
 	// by whoever sends it.
@@ -82,6 +85,10 @@ type served struct {
 	// missing is cacheControl for keys without a row.
 	missing []string
 	access  *access.Rule
+
+	// size is the mean length of documents as batches found it, 0 before the
+	// first. Atomic: written and read by batches that load.
+	size atomic.Int64
 
 	// columns of the key, nil until the origin was reached. Written by
 	// SetColumns, read by every request.
@@ -121,7 +128,7 @@ func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Se
 		}
 	}
 	s := &Service{cache: c, byName: make(map[string]*served), config: config, log: config.Log,
-		compressor: newCompressor(offered), cors: newCORSPolicy(config.CORS)}
+		compressor: newCompressor(offered), loading: semaphore.NewWeighted(maxLoading), cors: newCORSPolicy(config.CORS)}
 	s.figures.slowest = newSlowest()
 	s.vary = varyOf(len(offered) > 0, s.cors.varies())
 	for i, r := range resources {
