@@ -72,6 +72,10 @@ mutants: ## break the code in each listed way; every one must be caught by a tes
 screenshots: prepare ## make the pictures of the dashboard in docs/images anew (three minutes)
 	SLIPSTREAM_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -run 'TestDashboardInABrowser$$' -v ./gateway
 
+.PHONY: judges
+judges: ## let REDbot, schemathesis and sqlmap judge the HTTP surface (installs them; ~3 min)
+	@GO='$(GO)' scripts/judges.sh
+
 .PHONY: bench
 bench: ## run one benchmark suite: SUITE=name [SCENARIO=...] [ROUNDS=n] [QUICK=1]
 	@if [ -z "$(SUITE)" ]; then echo 'usage: make bench SUITE=gateway [SCENARIO=memory-hit/64] [ROUNDS=n] [QUICK=1]'; exit 2; fi

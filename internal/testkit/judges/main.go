@@ -1,0 +1,106 @@
+// Command judges lets programs of others judge what the gateway answers over
+// HTTP. It starts the slipstream command over the demo's database with the whole
+// surface on, and points at it
+//
+//   - REDbot, which knows what RFC 9110, RFC 9111 and their neighbours ask of an
+//     answer: no note above "info";
+//   - schemathesis, which makes requests out of /openapi.json and compares the
+//     answers with it: no failure;
+//   - sqlmap, which tries to reach the database through keys, batches and header
+//     fields: nothing found.
+//
+// It is run by scripts/judges.sh, which installs them. What a judge says that is
+// not the gateway's to change is allowed by name, with the reason, in allowed.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// patience bounds a whole run.
+const patience = 10 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "judges:", err)
+		os.Exit(1)
+	}
+}
+
+// tools is where the judges are, and the folder of a run.
+type tools struct {
+	python string // the programs of a virtual environment of Python
+	dir    string
+}
+
+// errFound says that a judge has found something, which was printed.
+var errFound = errors.New("not every judge is content")
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("judges", flag.ContinueOnError)
+	binary := flags.String("slipstream", "bin/slipstream", "the command to be judged")
+	python := flags.String("python", "", "folder of the programs of a Python environment with redbot and schemathesis")
+	only := flags.String("run", "", "ask only the judges whose name matches this regular expression")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-run: %w", err)
+	}
+	path, err := filepath.Abs(*binary)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "slipstream-judges-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	serving, stop := context.WithCancel(ctx)
+	g, wait, err := startGateway(serving, path, dir)
+	if err != nil {
+		stop()
+		return err
+	}
+	defer wait()
+	defer stop()
+
+	t := &tools{python: *python, dir: dir}
+	found := false
+	for _, j := range []judge{
+		{"redbot", t.redbot},
+		{"schemathesis", t.schemathesis},
+		{"sqlmap", t.sqlmap},
+	} {
+		if !pattern.MatchString(j.name) {
+			continue
+		}
+		begun := time.Now()
+		v, err := j.look(ctx, g)
+		if err != nil {
+			return err
+		}
+		v.print(os.Stdout, j.name, time.Since(begun))
+		found = found || len(v.counted(j.name)) > 0
+	}
+	if text, err := os.ReadFile(g.log); err == nil && len(text) > 0 {
+		fmt.Printf("log of the gateway:\n%s", text)
+	}
+	if found {
+		return errFound
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNotesAreFindings(t *testing.T) {
+	requests := []request{{Name: "a", want: 200}, {Name: "GET bad key", want: 400}}
+	results := []noted{{Name: "a", Status: 404}, {Name: "GET bad key", Status: 400}}
+	note := func(i int, id, level string) {
+		results[i].Notes = append(results[i].Notes, struct {
+			ID      string `json:"id"`
+			Level   string `json:"level"`
+			Summary string `json:"summary"`
+		}{id, level, "text"})
+	}
+	note(0, "FINE", "good")
+	note(0, "SO", "info")
+	note(0, "STATUS_BAD_REQUEST", "warning")
+	note(1, "STATUS_BAD_REQUEST", "warning")
+	note(1, "WORSE", "bad")
+	v, err := judgeNotes(requests, results)
+	if err != nil || len(v.findings) != 4 {
+		t.Fatalf("%d findings, %v; want the status and three notes", len(v.findings), err)
+	}
+	if open := v.counted("redbot"); len(open) != 3 {
+		t.Errorf("%v is left, want all but the note on a bad request that was meant to be one", open)
+	}
+	var out strings.Builder
+	v.print(&out, "redbot", 0)
+	if got := out.String(); !strings.Contains(got, "redbot: a: status 404; expected 200 [status]\n") || !strings.Contains(got, "3 findings in 2 requests") {
+		t.Errorf("got\n%s", got)
+	}
+	if _, err := judgeNotes(requests, results[:1]); err == nil {
+		t.Error("a request without a result was accepted")
+	}
+}
+
+func TestReportsAreFindings(t *testing.T) {
+	const fine = `"complete":true,"operations":{"selected":2,"tested":2},"test_cases":{"generated":9}`
+	for _, test := range []struct {
+		name, text string
+		failed     bool
+		want       int
+	}{
+		{"content", `{` + fine + `}`, false, 0},
+		{"failures", `{` + fine + `,"failures":[{"code":"ST1","title":"t","operations":["GET /a","GET /b"]}]}`, true, 2},
+		{"errors", `{` + fine + `,"errors":[{"title":"e"}]}`, true, 1},
+		{"an exit code alone", `{` + fine + `}`, true, 1},
+		{"incomplete", `{"complete":false,"operations":{"selected":2,"tested":2},"test_cases":{"generated":9}}`, false, 1},
+		{"one left out", `{"complete":true,"operations":{"selected":2,"tested":1},"test_cases":{"generated":9}}`, false, 1},
+		{"nothing done", `{"complete":true}`, false, 1},
+	} {
+		v, err := judgeReport("x", []byte(test.text), test.failed)
+		if err != nil || len(v.findings) != test.want {
+			t.Errorf("%s: %v, %v; want %d findings", test.name, v.findings, err, test.want)
+		}
+	}
+	if _, err := judgeReport("x", []byte("{"), false); err == nil {
+		t.Error("a broken report was accepted")
+	}
+	if got := shortLines("short\n"+strings.Repeat("x", 50), 10); got != "short\n"+strings.Repeat("x", 10)+"..." {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAttacksAreFindings(t *testing.T) {
+	const clean = "x\r[05:53:26] [ERROR] all tested parameters do not appear to be injectable. If\n404 (Not Found) - 2 times, 400 (Bad Request) - 908 times\n"
+	if n, found, err := judgeAttack(clean); n != 910 || len(found) != 0 || err != nil {
+		t.Errorf("clean: %d requests, %q, %v", n, found, err)
+	}
+	const hole = "---\nParameter: #1* (URI)\n    Type: boolean-based blind\n    Title: AND boolean-based blind\n    Payload: x\n---\n"
+	if _, found, err := judgeAttack(hole); len(found) != 2 || err != nil {
+		t.Errorf("hole: %q, %v, want the parameter and the title", found, err)
+	}
+	if _, _, err := judgeAttack("[CRITICAL] unable to connect to the target URL\n"); err == nil {
+		t.Error("an attack that came to no end was accepted")
+	}
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Lets REDbot, schemathesis and sqlmap judge the HTTP surface: see
+# internal/testkit/judges. The first two are installed in a virtual environment of
+# Python in the user's cache, sqlmap from Debian's package.
+#   scripts/judges.sh [-run pattern]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Another version may find something else; httplint holds REDbot's rules.
+wanted='redbot==2.7.1
+httplint==2026.10.4
+schemathesis==4.32.5'
+
+packages=()
+command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
+command -v sqlmap >/dev/null || packages+=(sqlmap)
+if [ ${#packages[@]} -gt 0 ]; then
+	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+		echo "judges: install ${packages[*]}, or run as root on Debian or Ubuntu" >&2
+		exit 1
+	fi
+	echo "judges: installing ${packages[*]}"
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+fi
+
+tools="${XDG_CACHE_HOME:-$HOME/.cache}/slipstream-judges"
+if [ "$(cat "$tools/installed" 2>/dev/null || true)" != "$wanted" ]; then
+	echo "judges: installing $(tr '\n' ' ' <<<"$wanted")in $tools"
+	rm -rf "$tools"
+	mkdir -p "$tools"
+	python3 -m venv "$tools/venv"
+	# The list is split into words on purpose.
+	# shellcheck disable=SC2086
+	"$tools/venv/bin/pip" install -q --disable-pip-version-check $wanted
+	echo "$wanted" >"$tools/installed"
+fi
+
+built=$(mktemp -d)
+trap 'rm -rf "$built"' EXIT
+${GO:-go} build -o "$built/" ./cmd/slipstream ./internal/testkit/judges
+"$built/judges" -slipstream "$built/slipstream" -python "$tools/venv/bin" "$@"
