@@ -158,12 +158,13 @@ func TestPendingIsBounded(t *testing.T) {
 	reading := make(chan struct{})
 	done := make(chan int, 4)
 	for range 2 {
-		w := &heldWriter{discard{make(http.Header)}, reading, make(chan struct{}), 0}
+		writing := make(chan struct{})
+		w := &heldWriter{discard{make(http.Header)}, reading, writing, 0}
 		go func() { // ends when reading is closed; done is read below
 			h.ServeHTTP(w, f.request("GET", "/depts/5"))
 			done <- w.status
 		}()
-		<-w.writing
+		<-writing
 	}
 	for target, want := range map[string]int{"/depts/5": 503, "/depts/1": 200} {
 		w := &heldWriter{discard{make(http.Header)}, closedChannel, make(chan struct{}), 0}
