@@ -12,6 +12,9 @@ redis-server | redis-server     | internal/testkit: StartRedis
 tarantool    | tarantool        | internal/testkit: StartTarantool
 postgres     | postgresql       | internal/testkit: StartPostgres
 pgbouncer    | pgbouncer        | internal/testkit: StartPgBouncer
+curl         | curl             | a client that the gateway is tested with
+node         | nodejs           | another one
+javac        | default-jdk-headless | and another one; java alone runs no source
 chromium     | chromium         | the dashboard, looked at with a real browser
 '
 
