@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -20,12 +21,12 @@ var encodedText = func() string {
 }()
 
 // segments are patterns of the columns in a key of several: what
-// [resource.KeyColumn.Check] accepts, percent-encoded, but for the ranges of numbers,
-// the lengths of months and the greatest lengths.
+// [resource.KeyColumn.Check] accepts, percent-encoded, but for the lengths of months
+// and the greatest lengths.
 var segments = func() map[resource.Kind]string {
 	const day, clock = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "T[0-9]{2}(:|%3[Aa])[0-9]{2}(:|%3[Aa])[0-9]{2}[.][0-9]{6}"
 	return map[resource.Kind]string{
-		resource.Integer:     "(0|-?[1-9][0-9]{0,18})",
+		resource.Integer:     "(0|-?(" + positiveInt64() + ")|-9223372036854775808)",
 		resource.Text:        encodedText,
 		resource.Bytes:       "([0-9a-f]{2})+",
 		resource.Decimal:     "(0|-?(0[.][0-9]*[1-9]|[1-9][0-9]*([.][0-9]*[1-9])?))",
@@ -36,6 +37,28 @@ var segments = func() map[resource.Kind]string {
 		resource.Boolean:     "(true|false)",
 	}
 }()
+
+// positiveInt64 is a pattern of 1 to 9223372036854775807: up to 18 digits, that number,
+// or 19 digits of which some first ones are its own and the next one is smaller.
+func positiveInt64() string {
+	const greatest = "9223372036854775807"
+	all := []string{"[1-9][0-9]{0,17}", greatest}
+	for i, digit := range []byte(greatest) {
+		least := byte('0')
+		if i == 0 {
+			least = '1'
+		}
+		if digit <= least {
+			continue
+		}
+		smaller := "[" + string(least) + "-" + string(digit-1) + "]"
+		if rest := len(greatest) - i - 1; rest > 0 {
+			smaller += "[0-9]{" + strconv.Itoa(rest) + "}"
+		}
+		all = append(all, greatest[:i]+smaller)
+	}
+	return strings.Join(all, "|")
+}
 
 // keyPattern is what a key of several columns looks like as a value of a query.
 func keyPattern(columns []resource.KeyColumn) string {

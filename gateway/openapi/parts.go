@@ -91,11 +91,15 @@ func (b *builder) responses() object {
 		case "429", "503":
 			fields = append(fields, member{"Retry-After", ref("headers", "Retry-After")})
 		}
-		all = append(all, member{responseNames[p.status], object{
+		answer := object{
 			{"description", p.text},
 			{"headers", fields},
 			{"content", object{{"application/problem+json", object{{"schema", ref("schemas", problemSchema)}}}}},
-		}})
+		}
+		if p.status == "431" { // comes from net/http, before there is a request
+			answer = object{{"description", p.text}, {"content", object{{"text/plain", object{{"schema", object{{"type", "string"}}}}}}}}
+		}
+		all = append(all, member{responseNames[p.status], answer})
 	}
 	return all
 }
