@@ -52,13 +52,22 @@ func TestReportsAreFindings(t *testing.T) {
 		{"one left out", `{"complete":true,"operations":{"selected":2,"tested":1},"test_cases":{"generated":9}}`, false, 1},
 		{"nothing done", `{"complete":true}`, false, 1},
 	} {
-		v, err := judgeReport("x", []byte(test.text), test.failed)
+		v, err := judgeReport("x", []byte(test.text), "", test.failed)
 		if err != nil || len(v.findings) != test.want {
 			t.Errorf("%s: %v, %v; want %d findings", test.name, v.findings, err, test.want)
 		}
 	}
-	if _, err := judgeReport("x", []byte("{"), false); err == nil {
+	if _, err := judgeReport("x", []byte("{"), "", false); err == nil {
 		t.Error("a broken report was accepted")
+	}
+	const out = "x\n==== ERRORS ====\n___ GET /orders ___\nNetwork Error\n\n    [Errno 104] Connection reset by peer\n\nReproduce with:\n    curl\n" +
+		"___ GET /orders/{a} ___\nNetwork Error\n\n    [Errno 104] Connection reset by peer\n___ GET /depts ___\nNetwork Error\n    [Errno 111] refused\n\n==== WARNINGS ====\ny\n"
+	v, err := judgeReport("k", []byte(`{`+fine+`,"errors":[{"title":"e"}]}`), out, true)
+	if err != nil || len(v.findings) != 3 || v.findings[0].text != "Network Error [Errno 104] Connection reset by peer" {
+		t.Fatalf("%+v, %v; want three errors", v.findings, err)
+	}
+	if left := v.counted("schemathesis"); len(left) != 2 || left[0].where != "GET /orders/{a} with k" || left[1].where != "GET /depts with k" {
+		t.Errorf("%+v is left, want all but a reset of a batch", left)
 	}
 	if got := shortLines("short\n"+strings.Repeat("x", 50), 10); got != "short\n"+strings.Repeat("x", 10)+"..." {
 		t.Errorf("got %q", got)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -85,16 +86,43 @@ func (t *tools) schemathesisRun(ctx context.Context, g *gateway, name, config, c
 	if readErr != nil {
 		return verdict{}, fmt.Errorf("schemathesis: %w\n%s", readErr, out.Bytes())
 	}
-	v, err := judgeReport(name, text, err != nil)
+	v, err := judgeReport(name, text, out.String(), err != nil)
 	if err == nil && len(v.counted("schemathesis")) > 0 {
 		fmt.Println(shortLines(out.String(), 400))
 	}
 	return v, err
 }
 
-// judgeReport finds the failures in a report. failed says that the program ended as
-// it does with failures.
-func judgeReport(name string, text []byte, failed bool) (verdict, error) {
+// Parts of what schemathesis prints; its report does not say what an error was.
+var (
+	errorsPart = regexp.MustCompile(`(?s)\n=+ ERRORS =+\n(.*?)\n=+ [A-Z]+ =+\n`)
+	heading    = regexp.MustCompile(`(?m)^__+ (.+) __+$`)
+)
+
+// addErrors finds the errors in what was printed.
+func (v *verdict) addErrors(name, out string) {
+	part := errorsPart.FindStringSubmatch(out)
+	if part == nil {
+		v.add(name, "error", "errors that the output does not tell of")
+		return
+	}
+	at := heading.FindAllStringSubmatchIndex(part[1], -1)
+	for i, h := range at {
+		end := len(part[1])
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		what, _, _ := strings.Cut(part[1][h[1]:end], "Reproduce with")
+		v.add(part[1][h[2]:h[3]]+" with "+name, "error", strings.Join(strings.Fields(what), " "))
+	}
+	if len(at) == 0 {
+		v.add(name, "error", strings.Join(strings.Fields(part[1]), " "))
+	}
+}
+
+// judgeReport finds the failures in a report, and the errors in what was printed.
+// failed says that the program ended as it does with failures.
+func judgeReport(name string, text []byte, out string, failed bool) (verdict, error) {
 	var r report
 	if err := json.Unmarshal(text, &r); err != nil {
 		return verdict{}, fmt.Errorf("schemathesis: %w", err)
@@ -105,8 +133,8 @@ func judgeReport(name string, text []byte, failed bool) (verdict, error) {
 			v.add(operation+" with "+name, f.Code, f.Title)
 		}
 	}
-	for _, e := range r.Errors {
-		v.add(name, "error", string(e))
+	if len(r.Errors) > 0 {
+		v.addErrors(name, out)
 	}
 	if !r.Complete || r.Operations.Tested == 0 || r.Operations.Tested != r.Operations.Selected || r.TestCases.Generated == 0 {
 		v.add(name, "incomplete", fmt.Sprintf("%d of %d operations were tested", r.Operations.Tested, r.Operations.Selected))
