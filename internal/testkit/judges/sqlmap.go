@@ -23,6 +23,9 @@ type target struct {
 	headers    []string
 }
 
+// agents is the target that is about the fields of every client.
+const agents = "client and host"
+
 // sqlmap tries to reach the database through everything that clients can write.
 // Before that it must find the holes of a server that has some.
 func (t *tools) sqlmap(ctx context.Context, g *gateway) (verdict, error) {
@@ -45,10 +48,14 @@ func (t *tools) sqlmap(ctx context.Context, g *gateway) (verdict, error) {
 		{"negotiation", open, []string{"Accept-Encoding: gzip*", "Origin: https://app.example*"}},
 		{"API key", "/depts/42", []string{key + "*"}},
 		{"token", "/depts/42", []string{"Authorization: Bearer " + g.token + "*"}},
-		{"client and host", open, []string{"X-Forwarded-For: 192.0.2.1*", "User-Agent: a*", "Referer: a*", "Cookie: a=b*"}},
+		{agents, open, []string{"X-Forwarded-For: 192.0.2.1*", "User-Agent: a*", "Referer: a*", "Cookie: a=b*"}},
 	}
 	for _, target := range targets {
-		out, err := t.attack(ctx, g.url, target, "--level", "5", "--risk", "3", "--keep-alive")
+		strength := []string{"--level", "5", "--risk", "3", "--keep-alive"}
+		if target.name != agents { // once is enough: sqlmap would try these everywhere
+			strength = append(strength, "--skip", "user-agent,referer,host")
+		}
+		out, err := t.attack(ctx, g.url, target, strength...)
 		if err != nil {
 			return verdict{}, err
 		}
