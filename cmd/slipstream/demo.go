@@ -220,6 +220,11 @@ A department with its employees, an order with its lines and their shipments:
   curl %s/depts/%d
   curl %s/orders/emea/17
 
+Many in one request, and what there is to ask for:
+
+  curl --compressed '%s/depts?key=1&key=42&key=1000'
+  curl %s/openapi.json
+
 Ask again with the ETag, and it is 304 until the document changes:
 
   curl -I %s/depts/1000
@@ -227,7 +232,7 @@ Ask again with the ETag, and it is 304 until the document changes:
 
 `, demo.Depts, demo.Depts*demo.EmpsPerDept, len(demo.Regions)*demo.OrdersPerArea,
 		filepath.Join(dir, demoFile), time.Since(p.started).Milliseconds(),
-		base, base, demo.WatchedDept, base, demo.Depts, base, base, base, base)
+		base, base, demo.WatchedDept, base, demo.Depts, base, base, base, base, base, base)
 	if f.noWriter {
 		fmt.Fprint(p.stdout, "Nothing writes (--no-writer).\n\n")
 	} else {
