@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,7 +160,8 @@ func TestDemoLeavesNothing(t *testing.T) {
 	expect(t, exitFailure, "", "no such address", "demo", "--http", "192.0.2.1:80", "--admin", "127.0.0.1:0")
 	expectEmpty(t, tmp)
 
-	c := exec.CommandContext(t.Context(), binary, "demo", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	admin := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
+	c := exec.CommandContext(t.Context(), binary, "demo", "--http", "127.0.0.1:0", "--admin", admin)
 	output, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +170,14 @@ func TestDemoLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	output.Close()
-	time.Sleep(time.Second) // until it has printed into the closed pipe
+	testkit.Eventually(t, time.Minute, func() error {
+		status, _, _, err := get(t.Context(), "http://"+admin+"/ready")
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("status %d", status)
+		}
+		return err
+	})
+	time.Sleep(200 * time.Millisecond) // until it has printed into the closed pipe
 	if err := c.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

@@ -108,11 +108,13 @@ func (r *pgRun) promoteUnnoticed() {
 func (r *pgRun) promote(before, after func()) {
 	r.t.Helper()
 	primary, standby := r.servers[r.primary], r.servers[1-r.primary]
-	r.world.gate.Lock()
-	standby.CatchUp(r.t, primary)
-	standby.CutOff(r.t)
-	r.model.Suspect(r.world.version.Load() + 1)
-	r.world.gate.Unlock()
+	func() {
+		r.world.gate.Lock()
+		defer r.world.gate.Unlock()
+		standby.CatchUp(r.t, primary)
+		standby.CutOff(r.t)
+		r.model.Suspect(r.world.version.Load() + 1)
+	}()
 	time.Sleep(2 * time.Second)
 	before()
 	r.world.gate.Lock() // nobody writes before it is known what is left

@@ -226,10 +226,8 @@ func (r *pgRun) updateAllReadings() {
 func (r *pgRun) trimChanges() {
 	r.signalGateway(syscall.SIGSTOP)
 	time.Sleep(r.options.bound)
-	r.world.gate.Lock()
-	counts := r.query(`UPDATE slipstream.change SET at = at - interval '1 day';
+	counts := r.aloneQuery(`UPDATE slipstream.change SET at = at - interval '1 day';
 		SELECT slipstream.trim('1 hour', 1000000); SELECT count(*) FROM slipstream.change`)
-	r.world.gate.Unlock()
 	r.t.Logf("rows trimmed and left: %q", strings.Fields(counts))
 	r.pause.Store(int64(calmly))
 	r.signalGateway(syscall.SIGCONT)
@@ -296,7 +294,19 @@ func (r *pgRun) crash(stopped bool) (lost int) {
 	defer w.close()
 	// Alone, because any other commit would write the log up to here. Gateways
 	// only read.
+	lost = r.crashAlone(w, stopped)
+	r.t.Logf("%d acknowledged writes were lost", lost)
+	if stopped {
+		r.query("DO $$ BEGIN FOR i IN 1..100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$")
+		r.signalGateway(syscall.SIGCONT)
+	}
+	r.lull()
+	return lost
+}
+
+func (r *pgRun) crashAlone(w *pgWriter, stopped bool) (lost int) {
 	r.world.gate.Lock()
+	defer r.world.gate.Unlock()
 	r.model.Suspect(r.world.version.Load() + 1)
 	if !w.connected(0) {
 		r.t.Error("no connection before the crash")
@@ -311,15 +321,7 @@ func (r *pgRun) crash(stopped bool) (lost int) {
 		r.servers[r.primary].KillBackend(r.t, int(w.conns[0].PgConn().PID()))
 		r.comesBack()
 	}
-	lost = r.settleAlone(freshness.Now())
-	r.world.gate.Unlock()
-	r.t.Logf("%d acknowledged writes were lost", lost)
-	if stopped {
-		r.query("DO $$ BEGIN FOR i IN 1..100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$")
-		r.signalGateway(syscall.SIGCONT)
-	}
-	r.lull()
-	return lost
+	return r.settleAlone(freshness.Now())
 }
 
 // comesBack waits until the server has noticed what happened and lets clients in.

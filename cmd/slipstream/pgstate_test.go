@@ -35,6 +35,15 @@ func (r *pgRun) settleAlone(back int64) (lost int) {
 	return lost
 }
 
+// aloneQuery is query while nobody writes. A failure that ends the test must not
+// leave the writers waiting for ever.
+func (r *pgRun) aloneQuery(sql string) string {
+	r.t.Helper()
+	r.world.gate.Lock()
+	defer r.world.gate.Unlock()
+	return r.query(sql)
+}
+
 // query runs statements on the server that accepts writes; it returns rows of text.
 func (r *pgRun) query(sql string) string {
 	r.t.Helper()
