@@ -75,6 +75,7 @@ func (s *Service) peekBatch(req *Request, rsp *Response) bool {
 	if !s.cache.PeekMany(q.keys, req.Start, q.answers) {
 		return false
 	}
+	q.found = true
 	return s.batch(req, rsp, false)
 }
 
@@ -133,7 +134,7 @@ func (s *Service) batch(req *Request, rsp *Response, mayWait bool) bool {
 		s.problem(rsp, http.StatusBadRequest, fmt.Sprintf("these documents are %d bytes together; expected at most %d: ask for fewer keys", plain, maxBatchSize))
 		return true
 	}
-	c, ok := s.codingFor(req, batchCodings)
+	c, _, ok := s.weigh(req, s.compressor.spliced)
 	if !ok {
 		s.notAcceptable(rsp)
 		return true
@@ -163,10 +164,6 @@ func (s *Service) batch(req *Request, rsp *Response, mayWait bool) bool {
 	}
 	return true
 }
-
-// batchCodings are the codings that arrays can be spliced in. A zstd body of many
-// frames is legal, but not every decoder reads on after the first.
-var batchCodings = []coding{gzipped}
 
 func (s *Service) setParts(req *Request, rsp *Response, c coding, forms []*encoded) {
 	var p splicer

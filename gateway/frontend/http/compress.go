@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"github.com/klauspost/compress/flate"
@@ -43,6 +44,9 @@ const (
 type compressor struct {
 	// Immutable after newCompressor.
 	offered []coding // in order of preference; empty: nothing is compressed
+	// spliced are those of them that arrays are offered in. A zstd body of many
+	// frames is legal, but not every decoder reads on after the first.
+	spliced []coding
 	zstd    *kzstd.Encoder
 
 	// free has a place for each body that may be compressed; its writer of
@@ -52,6 +56,9 @@ type compressor struct {
 
 func newCompressor(offered []coding) *compressor {
 	c := &compressor{offered: offered, free: make(chan *flate.Writer, runtime.GOMAXPROCS(0))}
+	if slices.Contains(offered, gzipped) {
+		c.spliced = []coding{gzipped}
+	}
 	for range cap(c.free) {
 		c.free <- nil
 	}

@@ -1,10 +1,15 @@
 // Package httpfront answers HTTP requests for documents out of a cache.
 //
 // A request goes through three rooms: [Service.Peek] and [Service.Answer] turn a
-// [Request] into a [Response] and know no connection (service.go, with path.go,
-// conditional.go, form.go and problem.go at its side); the adapter of net/http
-// fills the one and writes the other (nethttp.go); [Server] owns the listener,
-// its limits and its drain (server.go). An event loop can call the same Peek.
+// [Request] into a [Response] and know no connection (request.go, service.go);
+// the adapter of net/http fills the one and writes the other (nethttp.go,
+// forwarded.go); [Server] owns the listener, its limits and its drain (server.go,
+// conns.go). An event loop can call the same Peek.
+//
+// Inside Peek: admit.go lets in, path.go reads the key, document.go and batch.go
+// answer, with encoding.go, compress.go and splice.go for their codings,
+// conditional.go and form.go for their tags; fields.go, cors.go and problem.go
+// dress the answer. figures.go and logging.go tell of it.
 //
 // Sources: RFC 9110 (semantics, conditional requests), RFC 9111 (caching),
 // RFC 9211 (Cache-Status), RFC 9457 (problem details).

@@ -77,9 +77,6 @@ func (s *Service) conditions(req *Request, rsp *Response, v *served, tag []strin
 
 // weigh chooses the coding of the answer.
 func (s *Service) weigh(req *Request, offered []coding) (c coding, must, ok bool) {
-	if len(s.compressor.offered) == 0 {
-		offered = nil
-	}
 	if req.AcceptEncoding == "" {
 		return identity, false, true
 	}
@@ -87,14 +84,8 @@ func (s *Service) weigh(req *Request, offered []coding) (c coding, must, ok bool
 	return a.choose(offered)
 }
 
-// codingFor is weigh for an answer that every coding offered can be made of at once.
-func (s *Service) codingFor(req *Request, offered []coding) (coding, bool) {
-	c, _, ok := s.weigh(req, offered)
-	return c, ok
-}
-
 func (s *Service) notAcceptable(rsp *Response) {
-	s.problem(rsp, http.StatusNotAcceptable, "Accept-Encoding excludes every coding that there is: identity, and those of Vary's other answers")
+	s.problem(rsp, http.StatusNotAcceptable, "Accept-Encoding excludes identity and every coding that this is offered in")
 }
 
 func sourceOf(a cache.Answer) Source {

@@ -209,6 +209,32 @@ func TestIdentityRefused(t *testing.T) {
 	}
 }
 
+// What the operator left out is not offered, in arrays either.
+func TestCompressionWithoutGzip(t *testing.T) {
+	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"zstd"}}, nil)
+	for _, target := range []string{"/depts/2000", "/depts?key=2000"} {
+		r := f.do("GET", target, "Accept-Encoding", "gzip")
+		if coded := r.Header.Get("Content-Encoding"); r.StatusCode != 200 || coded != "" {
+			t.Errorf("%s: status %d, coding %q, want identity", target, r.StatusCode, coded)
+		}
+	}
+}
+
+// A hit whose body Peek may not compress is still one hit.
+func TestLargeHitsCountOnce(t *testing.T) {
+	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil)
+	f.do("GET", "/depts?key=100000&key=200000&key=300000")
+	for _, target := range []string{"/depts/100000", "/depts?key=200000&key=300000"} {
+		before := f.cache.Stats().Resources[0].Hits
+		r := f.do("GET", target, "Accept-Encoding", "gzip")
+		decode(t, r)
+		want := int64(1 + strings.Count(target, "&"))
+		if got := f.cache.Stats().Resources[0].Hits - before; got != want || r.Header.Get("Content-Encoding") != "gzip" {
+			t.Errorf("%s: %d hits, want %d; coding %q", target, got, want, r.Header.Get("Content-Encoding"))
+		}
+	}
+}
+
 func TestCompressionOff(t *testing.T) {
 	f := newFixture(t, jsonOrigin)
 	r := f.do("GET", "/depts/2000", "Accept-Encoding", "gzip")

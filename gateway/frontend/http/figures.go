@@ -38,14 +38,6 @@ func (s *Service) EachStatus(visit func(status string, n int64)) {
 	}
 }
 
-// Sources returns the words for where answers come from.
-func (s *Service) Sources() (words []string) {
-	for i := range sources {
-		words = append(words, i.String())
-	}
-	return words
-}
-
 // Latency returns the distribution of the time from a request's having been read to
 // its answer, for answers from the source; nil for a word that is none.
 func (s *Service) Latency(source string) *measure.Latency {

@@ -103,6 +103,7 @@ type question struct {
 	key      cache.Key
 	keys     []cache.Key // of a batch; nil: key
 	answers  []cache.Answer
+	found    bool // Peek has all answers, but compressing them takes too long for it
 }
 
 // NewService returns a service for resources in the order of the cache's.
@@ -190,7 +191,11 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 		}
 	default:
 		a, ok := s.cache.Peek(q.key, req.Start)
-		if !ok || !s.document(req, a, rsp, false) {
+		if !ok {
+			return false
+		}
+		if !s.document(req, a, rsp, false) {
+			q.answers, q.found = []cache.Answer{a}, true
 			return false
 		}
 	}
@@ -202,7 +207,11 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 // returns early when ctx ends: with 504 at a deadline.
 func (s *Service) Answer(ctx context.Context, req *Request, rsp *Response) {
 	q := &req.question
-	if q.keys != nil {
+	if q.found && q.keys != nil {
+		s.batch(req, rsp, true)
+	} else if q.found {
+		s.document(req, q.answers[0], rsp, true)
+	} else if q.keys != nil {
 		s.answerBatch(ctx, req, rsp)
 	} else if a, err := s.cache.Get(ctx, q.key, req.Start); err != nil {
 		s.failure(err, req, rsp)
