@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/flate"
 
@@ -204,6 +205,27 @@ func (w *heldWriter) Write(b []byte) (int, error) {
 	}
 	<-w.read
 	return len(b), nil
+}
+
+// A batch that finds no room to load in waits as long as its request may.
+func TestBatchWaitsForRoom(t *testing.T) {
+	f := newFixture(t, echo)
+	if err := f.service.loading.Acquire(t.Context(), maxLoading); err != nil {
+		t.Fatal(err)
+	}
+	h := f.handler().(*handler)
+	h.timeout = 20 * time.Millisecond
+	w := &heldWriter{discard{make(http.Header)}, closedChannel, nil, 0}
+	if h.ServeHTTP(w, f.request("GET", "/depts?key=1&key=2")); w.status != http.StatusGatewayTimeout {
+		t.Errorf("without room: status %d, want 504", w.status)
+	}
+	if r := f.do("GET", "/depts/1"); r.StatusCode != 200 {
+		t.Errorf("one document beside it: status %d, want 200", r.StatusCode)
+	}
+	f.service.loading.Release(maxLoading)
+	if r := f.do("GET", "/depts?key=1&key=2"); r.StatusCode != 200 {
+		t.Errorf("with room again: status %d, want 200", r.StatusCode)
+	}
 }
 
 func TestBatchCountsForLimits(t *testing.T) {
