@@ -29,6 +29,12 @@ func Get(n int) []byte {
 		return make([]byte, 0, n)
 	}
 	size := 1 << (class + minBits)
+	if checked.Load() {
+		if b := checkedGet(class); b != nil {
+			return b
+		}
+		return make([]byte, 0, size)
+	}
 	if p, ok := pools[class].Get().(unsafe.Pointer); ok {
 		return unsafe.Slice((*byte)(p), size)[:0]
 	}
@@ -41,7 +47,12 @@ func Get(n int) []byte {
 func Put(b []byte) {
 	size := cap(b)
 	class := classOf(size)
-	if class >= len(pools) || size != 1<<(class+minBits) {
+	pooled := class < len(pools) && size == 1<<(class+minBits)
+	if checked.Load() {
+		checkedPut(class, pooled, b[:size])
+		return
+	}
+	if !pooled {
 		return
 	}
 	pools[class].Put(unsafe.Pointer(unsafe.SliceData(b)))

@@ -1,0 +1,193 @@
+package buf
+
+import "slices"
+
+// Links of an input double from firstLink to lastLink: a trickle costs half a
+// KiB, a flood few links.
+const (
+	firstLink = 1 << minBits
+	lastLink  = 64 << 10
+)
+
+// keptLinks is how long a list of links an empty input keeps; what a burst made
+// longer goes to the collector.
+const keptLinks = 8
+
+// An Input is a queue of bytes that were read and not yet consumed, in links of
+// pooled memory: filled at its end, looked at and consumed at its front. The
+// zero value is empty and holds no memory. It is not safe for concurrent use.
+//
+// Slices returned by Peek and Next are valid until Release or Reset; Append,
+// Reserve and Commit do not disturb them. Until then the memory behind what was
+// consumed is kept, so Release is called whenever no such slice is in use.
+type Input struct {
+	// head is the first link and more are those behind it. The length of a
+	// link is what it holds, its capacity beyond is free. head is nil only if
+	// more is empty.
+	head []byte
+	more [][]byte
+	// from is how much of head is consumed.
+	from int
+	size int
+	// want is what Reserve was last asked for: a joined link has room for it.
+	want int
+	// used are links that are out of the queue and may be looked at until Release.
+	used [][]byte
+}
+
+// Len returns the number of bytes held and not consumed.
+func (in *Input) Len() int { return in.size }
+
+// Append copies p to the end.
+func (in *Input) Append(p []byte) {
+	for len(p) > 0 {
+		last := in.last()
+		if len(*last) == cap(*last) {
+			last = in.grow(min(len(p), lastLink))
+		}
+		n := min(len(p), cap(*last)-len(*last))
+		*last = append(*last, p[:n]...)
+		in.size += n
+		p = p[n:]
+	}
+}
+
+// Reserve returns free room of at least n bytes, and of one, behind what is held. What is
+// written there from its beginning on is taken over by Commit; before that, no
+// other method may be called.
+func (in *Input) Reserve(n int) []byte {
+	in.want = n
+	last := in.last()
+	if cap(*last)-len(*last) < max(n, 1) {
+		last = in.grow(n)
+	}
+	return (*last)[len(*last):cap(*last)]
+}
+
+// Commit appends the first n bytes of what Reserve returned.
+func (in *Input) Commit(n int) {
+	last := in.last()
+	*last = (*last)[:len(*last)+n]
+	in.size += n
+}
+
+// Peek returns the first n bytes, or all if fewer are held, without consuming
+// them. If they lie in several links, all links are joined into one. The joined
+// link has room for half of what it holds, so that each byte of a message that
+// comes byte by byte is copied a bounded number of times on average.
+func (in *Input) Peek(n int) []byte {
+	n = min(n, in.size)
+	if n > len(in.head)-in.from {
+		in.join()
+	}
+	return in.head[in.from : in.from+n : in.from+n]
+}
+
+// Next is Peek, but consumes what it returns.
+func (in *Input) Next(n int) []byte {
+	p := in.Peek(n)
+	in.Discard(len(p))
+	return p
+}
+
+// Discard consumes the first n bytes, or all if fewer are held. It copies
+// nothing.
+func (in *Input) Discard(n int) {
+	n = min(n, in.size)
+	in.size -= n
+	in.from += n
+	done := 0
+	for in.from >= len(in.head) && done < len(in.more) {
+		in.from -= len(in.head)
+		in.used = append(in.used, in.head)
+		in.head = in.more[done]
+		done++
+	}
+	in.more = slices.Delete(in.more, 0, done)
+}
+
+// Release gives back the memory of what was consumed. An empty input holds no
+// memory afterwards; of one that is not, a link of which a part is consumed
+// stays whole.
+func (in *Input) Release() {
+	if in.size == 0 {
+		in.Reset()
+		return
+	}
+	in.putUsed()
+	// What is left moves to the front if that costs no more than what was
+	// consumed: a connection whose requests are cut anywhere by its reads
+	// then lives in one link.
+	if rest := in.head[in.from:]; len(in.more) == 0 && in.from >= len(rest) {
+		in.head = append(in.head[:0], rest...)
+		in.from = 0
+	}
+}
+
+// Reset drops everything and gives all memory back.
+func (in *Input) Reset() {
+	in.putUsed()
+	Put(in.head)
+	for _, link := range in.more {
+		Put(link)
+	}
+	in.head, in.more = nil, emptied(in.more)
+	in.from, in.size = 0, 0
+}
+
+func (in *Input) putUsed() {
+	for _, link := range in.used {
+		Put(link)
+	}
+	in.used = emptied(in.used)
+}
+
+// last returns the link to fill, which is an empty one without capacity in an
+// input that holds no memory.
+func (in *Input) last() *[]byte {
+	if len(in.more) > 0 {
+		return &in.more[len(in.more)-1]
+	}
+	return &in.head
+}
+
+// grow appends a link of at least n bytes.
+func (in *Input) grow(n int) *[]byte {
+	last := in.last()
+	link := Get(max(n, min(2*cap(*last), lastLink), firstLink))
+	switch {
+	case in.head == nil:
+		in.head = link
+	case in.size == 0:
+		// Nothing is left in any link: the new one is the first.
+		in.used = append(in.used, in.head)
+		in.head, in.from = link, 0
+	default:
+		in.more = append(in.more, link)
+	}
+	return in.last()
+}
+
+// join makes one link of all.
+func (in *Input) join() {
+	// Between two joins at least a quarter of what was copied is read: half
+	// of it is free, of which the next Reserve leaves at most want unused, and
+	// if it wants more than a quarter, it has room for two of its kind.
+	joined := Get(in.size + max(in.size/2, 2*in.want))
+	joined = append(joined, in.head[in.from:]...)
+	in.used = append(in.used, in.head)
+	for _, link := range in.more {
+		joined = append(joined, link...)
+		in.used = append(in.used, link)
+	}
+	in.head, in.more, in.from = joined, emptied(in.more), 0
+}
+
+// emptied returns the list with nothing in it, ready to be filled again.
+func emptied(list [][]byte) [][]byte {
+	clear(list)
+	if cap(list) > keptLinks {
+		return nil
+	}
+	return list[:0]
+}
