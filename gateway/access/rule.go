@@ -10,9 +10,21 @@ type Caller struct {
 	claims map[string][]string // of a token; nil for an API key
 }
 
-// Name is "key:" and the name of the API key, or "jwt:" and the subject of the
-// token: for logs. What cannot be printed is "_" there, and what is longer than
-// 64 bytes is cut, so that it does not identify anybody: see ID.
+// NewCaller returns the caller for a user that a protocol has checked by itself,
+// such as one of Redis. To a [Rule] it is the API key of that name. All callers of
+// one name have one ID, which no API key or token has. The empty name stands for
+// "default", which is what Redis calls a user without a name.
+func NewCaller(name string) *Caller {
+	if name == "" {
+		name = "default" // a caller without a key would be one with a token
+	}
+	return &Caller{name: "user:" + printable(name), id: callerID("user", name), key: name}
+}
+
+// Name is "key:" and the name of the API key, "jwt:" and the subject of the
+// token, or "user:" and the name of a user: for logs. What cannot be printed is "_"
+// there, and what is longer than 64 bytes is cut, so that it does not identify
+// anybody: see ID.
 func (c *Caller) Name() string { return c.name }
 
 // ID is the same for all keys of one name, and for all tokens of one issuer and

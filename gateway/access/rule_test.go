@@ -116,3 +116,33 @@ func TestNames(t *testing.T) {
 		t.Error("another token of alice has another ID")
 	}
 }
+
+// A user that another protocol has checked is to a rule what an API key of the name is.
+func TestUsersAreKeys(t *testing.T) {
+	g, _ := newGate(t, nil)
+	key := accepted(t, g, Credentials{APIKey: webKey}, "key:web")
+	web := NewCaller("web")
+	if web.Name() != "user:web" || web.ID() == 0 || web.ID() == key.ID() || web.ID() != NewCaller("web").ID() {
+		t.Errorf("name %q, ID %d, another time %d, of the API key %d; want user:web and an ID of its own", web.Name(), web.ID(), NewCaller("web").ID(), key.ID())
+	}
+	if name := NewCaller("a\nb").Name(); name != "user:a_b" {
+		t.Errorf("name %q, want it fit for a log", name)
+	}
+	for _, c := range []struct {
+		user string
+		rule Rule
+		want bool
+	}{
+		{"web", Rule{Keys: []string{"web"}}, true},
+		{"web", Rule{Keys: []string{"*"}}, true},
+		{"web", Rule{Keys: []string{"user:web", "we"}}, false},
+		{"web", Rule{JWT: true}, false},
+		{"", Rule{JWT: true}, false},
+		{"", Rule{Keys: []string{"default"}}, true},
+		{"", Rule{Keys: []string{""}}, false},
+	} {
+		if got := c.rule.Allows(NewCaller(c.user)) == nil; got != c.want {
+			t.Errorf("user %q and rule %+v: allowed %v, want %v", c.user, c.rule, got, c.want)
+		}
+	}
+}

@@ -298,16 +298,25 @@ func shorten(s string) string {
 // as it is. So a key of one column is its own ID, and no two lists of segments
 // have one ID. An error is a *[KeyError].
 func ID(columns []KeyColumn, segments []string) (string, error) {
+	if err := checkSegments(columns, segments); err != nil {
+		return "", err
+	}
+	return JoinID(segments), nil
+}
+
+// checkSegments returns nil if each segment is the canonical form of a value of its
+// column, or a *[KeyError].
+func checkSegments(columns []KeyColumn, segments []string) error {
 	if len(columns) != len(segments) || len(columns) == 0 {
-		return "", &KeyError{Expected: fmt.Sprintf("%d segments, expected %d (%s)",
+		return &KeyError{Expected: fmt.Sprintf("%d segments, expected %d (%s)",
 			len(segments), len(columns), columnNames(columns))}
 	}
 	for i, c := range columns {
 		if err := c.Check(segments[i]); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return JoinID(segments), nil
+	return nil
 }
 
 // JoinID writes the ID of segments that are known to be canonical.
@@ -319,7 +328,10 @@ func JoinID(segments []string) string {
 	for _, s := range segments {
 		size += len(s) + 5
 	}
-	id := make([]byte, 0, size)
+	return string(appendID(make([]byte, 0, size), segments))
+}
+
+func appendID(id []byte, segments []string) []byte {
 	for i, s := range segments {
 		if i < len(segments)-1 {
 			id = strconv.AppendInt(id, int64(len(s)), 10)
@@ -327,7 +339,7 @@ func JoinID(segments []string) string {
 		}
 		id = append(id, s...)
 	}
-	return string(id)
+	return id
 }
 
 // CutID takes the first of several columns off an ID. It does not allocate.

@@ -1,16 +1,14 @@
 package httpfront
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// maxColumns is how many key columns a path may have: enough for any table that
-// people key by hand, and few enough for an array on the stack.
-const maxColumns = 8
+// maxColumns is how many key columns a path may have.
+const maxColumns = resource.MaxColumns
 
 // maxTarget bounds the request target of one document, in bytes: eight text columns of the
 // longest allowed value, percent-encoded, do not fit on purpose.
@@ -36,26 +34,5 @@ func splitTarget(target string) (name, path, query string, single bool) {
 // parseKey returns the ID of the key that the path after the resource's name
 // spells. Without percent signs it allocates only for keys of several columns.
 func parseKey(columns []resource.KeyColumn, path string) (string, error) {
-	var segments [maxColumns]string
-	n := 0
-	for {
-		segment, rest, more := strings.Cut(path, "/")
-		if n == len(columns) || n == maxColumns {
-			return "", &resource.KeyError{Expected: fmt.Sprintf("too many segments, expected %d", len(columns))}
-		}
-		if strings.IndexByte(segment, '%') >= 0 {
-			decoded, err := url.PathUnescape(segment)
-			if err != nil {
-				return "", &resource.KeyError{Column: columns[n].Name, Expected: "percent signs followed by two hexadecimal digits", Input: "something else"}
-			}
-			segment = decoded
-		}
-		segments[n] = segment
-		n++
-		if !more {
-			break
-		}
-		path = rest
-	}
-	return resource.ID(columns, segments[:n])
+	return resource.ParseID(columns, path, '/')
 }
