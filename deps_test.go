@@ -49,8 +49,9 @@ gateway/trace             <
 gateway/otel              < gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
 gateway/measure           <
 gateway/openapi           < gateway/resource
-gateway/frontend/http     < cache gateway/access gateway/limit gateway/measure gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
-gateway/frontend/resp     < cache gateway/resource internal/loop internal/wire/resp
+gateway/requestlog        <
+gateway/frontend/http     < cache gateway/access gateway/limit gateway/measure gateway/requestlog gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
+gateway/frontend/resp     < cache gateway/access gateway/limit gateway/measure gateway/requestlog gateway/resource internal/loop internal/wire/resp
 gateway/frontend/thrift   < cache gateway/resource thrift thrift/rpc
 gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
 gateway/tier/disk         < cache                                  | go.etcd.io/bbolt
@@ -63,7 +64,7 @@ gateway/admin             < cache gateway/config gateway/measure gateway/resourc
 gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
 
 # The one package that knows all rooms.
-gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/limit gateway/measure gateway/openapi gateway/otel gateway/trace gateway/frontend/* gateway/tier/* gateway/origin gateway/origin/* | golang.org/x/sys github.com/prometheus/client_golang
+gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/limit gateway/measure gateway/openapi gateway/otel gateway/requestlog gateway/trace gateway/frontend/* gateway/tier/* gateway/origin gateway/origin/* | golang.org/x/sys github.com/prometheus/client_golang
 
 # Engines know no codec, codecs know no engine.
 internal/buf    <                                                  | golang.org/x/sys
