@@ -1,0 +1,122 @@
+package loop
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"runtime"
+	"time"
+)
+
+// Backend says how a server waits for its connections.
+type Backend uint8
+
+// Backends.
+const (
+	Auto       Backend = iota // Epoll where there is one, and no TLS
+	Epoll                     // a few goroutines wait for all connections (Linux)
+	Goroutines                // a goroutine waits for each
+)
+
+// String returns the backend's word in figures and logs.
+func (b Backend) String() string { return [...]string{"auto", "epoll", "goroutines"}[b] }
+
+// Config configures a [Server]. The zero value of every field but New means its default.
+type Config struct {
+	// New returns the session of a connection that was accepted. Required.
+	New func(c *Conn) Session
+	// Detached takes over a connection that left the engine by [Conn.Detach], with the
+	// bytes that were read from it and not consumed, which are its own. It must not
+	// wait. The connection counts as open until it is closed. Nil: it is closed.
+	Detached func(nc net.Conn, unread []byte)
+	// Clock is read after the read(2) that brought what is given to a session:
+	// [Conn.ReadAt]. Default: the time since New.
+	Clock func() time.Duration
+
+	Backend Backend
+	// Loops is how many goroutines wait with epoll. Default: one a processor.
+	Loops int
+	// TLS makes the connections encrypted, and the backend Goroutines.
+	TLS *tls.Config
+
+	// MaxConnections bounds the open connections (17,000); more wait in the kernel's
+	// queue until one closes.
+	MaxConnections int
+	// MaxInput bounds the begin of a request that a session leaves (64 KiB); more end
+	// the connection with ErrTooLarge.
+	MaxInput int
+	// MaxOutput is how many bytes may wait to be written before the session is Full
+	// and reading stops (256 KiB). One answer may exceed it.
+	MaxOutput int
+	// MaxDeferred is how many deferred answers a connection may have (128).
+	MaxDeferred int
+
+	// IdleTimeout ends a connection that asks nothing (60 s). Negative: none.
+	IdleTimeout time.Duration
+	// PartialTimeout bounds the coming of a request, from its first byte (5 s).
+	PartialTimeout time.Duration
+	// StallTimeout is how long answers may wait for a peer that reads less than 1 KiB
+	// a second (30 s).
+	StallTimeout time.Duration
+	// DrainGrace is how long idle connections may send one more request once the
+	// server shuts down; then they are half-closed. Default: not at all.
+	DrainGrace time.Duration
+
+	// OnClose hears of each connection's end; err is what [Session.Closed] gets.
+	OnClose func(c *Conn, err error)
+	Log     *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.New == nil {
+		return c, errors.New("loop: Config.New is missing")
+	}
+	if c.Clock == nil {
+		started := time.Now()
+		c.Clock = func() time.Duration { return time.Since(started) }
+	}
+	switch {
+	case c.Backend == Epoll && c.TLS != nil:
+		return c, errors.New("loop: TLS is served by the backend Goroutines alone")
+	case c.Backend == Epoll && !hasEpoll:
+		return c, errors.New("loop: there is no epoll on " + runtime.GOOS)
+	case c.Backend == Auto && hasEpoll && c.TLS == nil:
+		c.Backend = Epoll
+	case c.Backend == Auto:
+		c.Backend = Goroutines
+	}
+	for _, n := range []struct {
+		field *int
+		value int
+	}{
+		{&c.Loops, runtime.GOMAXPROCS(0)}, {&c.MaxConnections, 17_000}, {&c.MaxInput, 64 << 10},
+		{&c.MaxOutput, 256 << 10}, {&c.MaxDeferred, 128},
+	} {
+		if *n.field <= 0 {
+			*n.field = n.value
+		}
+	}
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = 60 * time.Second
+	}
+	if c.PartialTimeout <= 0 {
+		c.PartialTimeout = 5 * time.Second
+	}
+	if c.StallTimeout <= 0 {
+		c.StallTimeout = 30 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// sweepInterval is how often time limits are looked at, and their precision.
+func (c *Config) sweepInterval() time.Duration {
+	d := min(500*time.Millisecond, c.PartialTimeout/4, c.StallTimeout/4)
+	if c.IdleTimeout > 0 {
+		d = min(d, c.IdleTimeout/4)
+	}
+	return max(d, 5*time.Millisecond)
+}

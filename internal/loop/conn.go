@@ -1,0 +1,290 @@
+package loop
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+)
+
+// Conn is a connection as its session sees it. Its methods may be called inside the
+// methods of its [Session] and of its replies only.
+//
+// These run in the connection's turn: on its loop, or under its lock, one at a time.
+type Conn struct {
+	// Immutable after accept.
+	server  *Server
+	backend backend
+	remote  netip.AddrPort
+	id      uint64
+	session Session
+
+	// Owned by the turn: what was read and not consumed, and what is to be sent.
+	in       buf.Input
+	out      *Output // of the turn, or own while something waits; nil: empty
+	settling bool    // a reply is being written, in front of those owed
+
+	// Owned by the turn: answers in order, see deferred.go.
+	firstOwed, lastOwed *Deferred
+	owed                int
+	tails               int // bytes behind owed answers but the last
+
+	// Owned by the turn: how it goes on.
+	closed    bool
+	eof       bool  // the peer sends no more
+	ending    bool  // End was called, or the engine wants to
+	endReason error // what a connection that the engine ends gets
+	detaching bool
+	lingering bool  // half-closed: reads to EOF
+	failure   error // Abort was called
+
+	// Owned by the turn: times of the engine's clock for the sweep, 0: not.
+	readAt  time.Duration // Config.Clock, -1: not read since the last read
+	active  time.Duration // the last event
+	partial time.Duration // since when a request is incomplete
+	stalled time.Duration // since when the peer owes us progress
+	sent    int           // bytes written since stalled
+	linger  time.Duration // since when it reads to EOF
+	counted int           // bytes that it has in Stats.Unwritten
+
+	// Owned by the turn. Made when first asked for.
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// backend is what a connection needs of the one that serves it.
+type backend interface {
+	// complete brings d into the connection's turn. On any goroutine.
+	complete(d *Deferred)
+	// owes tells by how much the number of answers owed has changed.
+	owes(delta int)
+	// output returns an empty output for the turn under way.
+	output() *Output
+}
+
+// ID returns the number of the connection, unique in the process.
+func (c *Conn) ID() uint64 { return c.id }
+
+// RemoteAddr returns the peer's address; it is not valid for other sockets than TCP's.
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
+
+// Session returns the connection's session.
+func (c *Conn) Session() Session { return c.session }
+
+// Draining reports whether the server shuts down: a protocol that can say so should
+// tell the peer to go elsewhere.
+func (c *Conn) Draining() bool { return c.server.draining.Load() }
+
+// Unwritten returns how many bytes wait for peers of the whole server to read.
+func (c *Conn) Unwritten() int64 { return c.server.unwritten.Load() }
+
+// ReadAt returns the time of [Config.Clock], read after the read(2) that brought the
+// bytes that Data was given.
+func (c *Conn) ReadAt() time.Duration {
+	if c.readAt < 0 {
+		c.readAt = c.server.config.Clock()
+	}
+	return c.readAt
+}
+
+// Context ends with the connection.
+func (c *Conn) Context() context.Context {
+	if c.ctx == nil {
+		c.ctx, c.cancel = context.WithCancel(context.Background())
+		if c.closed {
+			c.cancel()
+		}
+	}
+	return c.ctx
+}
+
+// Output returns where the next answer is to be appended. Ask anew in each call of Data
+// or Write, and after each Defer.
+func (c *Conn) Output() *Output {
+	if c.lastOwed == nil || c.settling {
+		return c.head()
+	}
+	if c.lastOwed.tail == nil {
+		c.lastOwed.tail = newOutput(0)
+	}
+	return c.lastOwed.tail
+}
+
+// head is where bytes go that may be sent at once.
+func (c *Conn) head() *Output {
+	if c.out == nil {
+		c.out = c.backend.output()
+	}
+	return c.out
+}
+
+// Full says that a session should answer no more requests for now.
+func (c *Conn) Full() bool {
+	return c.closed || c.ending || c.detaching || c.failure != nil ||
+		c.owed >= c.server.config.MaxDeferred || c.waiting() >= c.server.config.MaxOutput
+}
+
+// waiting is how many bytes wait to be written.
+func (c *Conn) waiting() int {
+	n := c.tails
+	if c.out != nil {
+		n += c.out.Len()
+	}
+	if c.lastOwed != nil && c.lastOwed.tail != nil {
+		n += c.lastOwed.tail.Len()
+	}
+	return n
+}
+
+// End ends the connection once all answers appended or deferred so far have been
+// written: it is half-closed, and what the peer still sends is read and dropped for a
+// second at most, so that no reset destroys an answer under way.
+func (c *Conn) End() { c.ending = true }
+
+// Abort ends the connection at once. err is what Closed gets.
+func (c *Conn) Abort(err error) {
+	if c.failure == nil {
+		c.failure = &CloseError{ReasonAborted, err}
+	}
+}
+
+// Detach takes the connection out of the engine once all answers so far have been
+// written: [Config.Detached] gets it, with what the present call of Data does not
+// consume and whatever was read behind it.
+func (c *Conn) Detach() { c.detaching = true }
+
+// deliver gives the session bytes and returns how many it has consumed, and whether
+// it stopped because it was full.
+func (c *Conn) deliver(in []byte) (consumed int, full bool) {
+	n := c.session.Data(c, in)
+	if n < 0 || n > len(in) {
+		panic("loop: a session consumed bytes that it was not given")
+	}
+	return n, c.Full()
+}
+
+// noteRest keeps the time from which a request is incomplete. rest is what is left,
+// consumed what went before it.
+func (c *Conn) noteRest(rest, consumed int, full bool, now time.Duration) {
+	switch {
+	case rest == 0 || full:
+		c.partial = 0
+	case c.partial == 0 || consumed > 0:
+		c.partial = now
+	}
+	if rest >= c.server.config.MaxInput && !full && c.failure == nil {
+		c.failure = &CloseError{Reason: ReasonTooLarge}
+	}
+}
+
+// step is what a connection comes to after a turn.
+type step uint8
+
+const (
+	stepNone      step = iota
+	stepHalfClose      // all is written: end the sending side, read to EOF
+	stepDetach         // all is written: leave the engine
+	stepClose          // with closeError
+)
+
+// next decides how the connection goes on, after what could be written was.
+func (c *Conn) next() step {
+	idle := c.owed == 0 && c.waiting() == 0
+	switch {
+	case c.closed:
+		return stepNone
+	case c.failure != nil:
+		return stepClose
+	case !idle:
+		return stepNone
+	case c.detaching:
+		return stepDetach
+	case c.lingering:
+		if c.eof {
+			return stepClose
+		}
+		return stepNone
+	case c.eof: // a request that is incomplete stays so
+		return stepClose
+	case c.ending:
+		return stepHalfClose
+	}
+	return stepNone
+}
+
+// closeError is what Closed gets.
+func (c *Conn) closeError() error {
+	if c.failure != nil {
+		return c.failure
+	}
+	return c.endReason
+}
+
+// beginLinger notes that the sending side has ended.
+func (c *Conn) beginLinger(now time.Duration) {
+	c.lingering = true
+	c.linger = now
+	c.partial = 0
+	c.in.Reset()
+}
+
+// noteWritten keeps account of what waits for the peer. It is called after a turn's
+// writes, with how many bytes they took.
+func (c *Conn) noteWritten(n int, now time.Duration) {
+	left := 0
+	if c.out != nil {
+		left = c.out.Len()
+	}
+	if left != c.counted {
+		c.server.unwritten.Add(int64(left - c.counted))
+		c.counted = left
+	}
+	switch {
+	case left == 0:
+		c.stalled = 0
+	case c.stalled == 0:
+		c.stalled, c.sent = now, 0
+	default:
+		c.sent += n
+	}
+}
+
+// finish ends the state that both backends share. The caller has closed the socket, or
+// is about to.
+func (c *Conn) finish(err error) {
+	c.closed = true
+	c.in.Reset()
+	if c.counted != 0 {
+		c.server.unwritten.Add(-int64(c.counted))
+		c.counted = 0
+	}
+	c.dropOwed()
+	if c.cancel != nil {
+		c.cancel()
+	}
+	c.session.Closed(c, err)
+	if c.server.config.OnClose != nil {
+		c.server.config.OnClose(c, err)
+	}
+}
+
+// A placedConn is a detached connection: it keeps its place until it is closed.
+type placedConn struct {
+	net.Conn
+	release func() // at most once
+}
+
+func (p *placedConn) Close() error {
+	p.release()
+	return p.Conn.Close()
+}
+
+// CloseWrite ends the sending side, where the connection can.
+func (p *placedConn) CloseWrite() error {
+	if c, ok := p.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return nil
+}

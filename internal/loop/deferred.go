@@ -1,0 +1,120 @@
+package loop
+
+import "sync/atomic"
+
+// Deferred is the place of an answer that comes later.
+type Deferred struct {
+	// Immutable after Defer.
+	conn     *Conn
+	reply    Reply
+	anyOrder bool
+
+	// Owned by the turn of the connection. tail holds what was appended behind this
+	// answer, nil: nothing; next is the answer after it.
+	ready bool
+	tail  *Output
+	next  *Deferred
+
+	// Atomic: set by the first Complete.
+	completed atomic.Bool
+}
+
+// Complete says that the answer is there: [Reply.Write] or [Reply.Drop] follows, here or
+// on another goroutine. It may be called on any goroutine and does not wait; calls after
+// the first do nothing.
+func (d *Deferred) Complete() {
+	if !d.completed.Swap(true) {
+		d.conn.backend.complete(d)
+	}
+}
+
+// Defer reserves the place of the next answer. What is appended from now on waits behind
+// it until d.Complete has been called and r written.
+func (c *Conn) Defer(r Reply) *Deferred {
+	d := &Deferred{conn: c, reply: r}
+	if c.lastOwed == nil {
+		c.firstOwed = d
+	} else {
+		if t := c.lastOwed.tail; t != nil {
+			c.tails += t.Len()
+		}
+		c.lastOwed.next = d
+	}
+	c.lastOwed = d
+	c.owed++
+	c.backend.owes(1)
+	return d
+}
+
+// DeferAnyOrder is Defer for protocols whose answers say what they answer: r is written
+// as soon as it is complete, and nothing waits for it.
+func (c *Conn) DeferAnyOrder(r Reply) *Deferred {
+	c.owed++
+	c.backend.owes(1)
+	return &Deferred{conn: c, reply: r, anyOrder: true}
+}
+
+// Owed returns how many answers are deferred and not yet written.
+func (c *Conn) Owed() int { return c.owed }
+
+// settle writes what has become complete with d. It is a part of the turn.
+func (c *Conn) settle(d *Deferred) {
+	if c.closed {
+		d.reply.Drop()
+		return
+	}
+	if d.anyOrder {
+		c.write(d)
+		return
+	}
+	d.ready = true
+	for c.firstOwed != nil && c.firstOwed.ready {
+		first := c.firstOwed
+		c.firstOwed, first.next = first.next, nil
+		if c.firstOwed == nil {
+			c.lastOwed = nil
+		}
+		c.write(first)
+		if c.closed { // Write has given up the connection
+			c.dropTail(first)
+			return
+		}
+		if t := first.tail; t != nil {
+			if c.firstOwed != nil {
+				c.tails -= t.Len()
+			}
+			c.head().take(t)
+			c.dropTail(first)
+		}
+	}
+}
+
+// write lets a reply append itself in front of what is owed still.
+func (c *Conn) write(d *Deferred) {
+	c.owed--
+	c.backend.owes(-1)
+	c.settling = true
+	d.reply.Write(c)
+	c.settling = false
+}
+
+func (c *Conn) dropTail(d *Deferred) {
+	if d.tail != nil {
+		freeOutput(d.tail)
+		d.tail = nil
+	}
+}
+
+// dropOwed ends what is complete but has not been written; what is not complete ends
+// with its Complete.
+func (c *Conn) dropOwed() {
+	for d := c.firstOwed; d != nil; d = d.next {
+		c.dropTail(d)
+		if d.ready {
+			d.reply.Drop()
+		}
+	}
+	c.firstOwed, c.lastOwed, c.tails = nil, nil, 0
+	c.backend.owes(-c.owed)
+	c.owed = 0
+}

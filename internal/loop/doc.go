@@ -1,0 +1,14 @@
+// Package loop is the server engine: it owns sockets and buffers and hands bytes to
+// the sessions of a protocol, which it does not know.
+//
+// On Linux a few goroutines, one a processor, each wait with epoll for thousands of
+// connections and call their sessions (epoll_linux.go); an answer that is there at
+// once never meets another goroutine. Everywhere, and for TLS, the same contract is
+// kept by a goroutine a connection (goroutines.go).
+//
+// [Server] is the whole, [Conn] one connection as its [Session] sees it, [Output] what
+// is to be sent, [Deferred] the place of an answer that comes later.
+//
+// Shared by both backends: session.go and config.go (the contract), conn.go (the state
+// of a connection), deferred.go (answers in order), output.go, sweep.go (time limits).
+package loop

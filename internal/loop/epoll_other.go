@@ -1,0 +1,16 @@
+//go:build !linux
+
+package loop
+
+import (
+	"errors"
+	"syscall"
+)
+
+const hasEpoll = false
+
+func reusePort(string, string, syscall.RawConn) error { return nil }
+
+func newEpoll(*Server) (engine, error) {
+	return nil, errors.New("loop: there is no epoll on this system")
+}

@@ -1,0 +1,457 @@
+package loop
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// epollConn is a connection of an event loop.
+type epollConn struct {
+	Conn
+
+	// Immutable after accept.
+	loop *eventLoop
+	fd   int
+
+	// Owned by the loop.
+	place    uint32
+	queued   bool // in loop.again
+	readable bool // the kernel may have more than was read
+	hangsUp  bool // the peer has sent its last byte: read on until 0
+	blocked  bool // the kernel took less than it was given
+}
+
+// connEvents are registered once: edge-triggered, so that neither a pause in reading nor
+// a full socket costs an epoll_ctl(2).
+const connEvents = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
+
+// note takes in what epoll said.
+func (c *epollConn) note(events uint32) {
+	if events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.readable = true
+	}
+	if events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.hangsUp = true
+	}
+	if events&(unix.EPOLLOUT|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.blocked = false
+	}
+}
+
+// turn does all that a connection can do now: write what waits, hand on what was read,
+// read more, write the answers, and go the way that results.
+func (l *eventLoop) turn(c *epollConn) {
+	defer l.recovered(c)
+	wrote := 0
+	if c.out != nil && !c.blocked {
+		wrote += l.flush(c)
+	}
+	wrote += l.feed(c, false)
+	for reads := 0; c.reads(); reads++ {
+		if reads == turnReads {
+			l.queue(c)
+			break
+		}
+		wrote += l.read(c)
+	}
+	l.endTurn(c, wrote)
+}
+
+// reads says whether to read from the connection now.
+func (c *epollConn) reads() bool {
+	return c.readable && !c.eof && c.failure == nil && (c.lingering || !c.Full())
+}
+
+// endTurn writes what is left to write and takes the step that follows.
+func (l *eventLoop) endTurn(c *epollConn, wrote int) {
+	if c.out != nil && !c.blocked {
+		wrote += l.flush(c)
+	}
+	l.keepOutput(c)
+	c.noteWritten(wrote, l.now)
+	switch c.next() {
+	case stepNone:
+	case stepHalfClose:
+		_ = unix.Shutdown(c.fd, unix.SHUT_WR) // a peer that has gone shows in the read
+		c.beginLinger(l.now)
+		c.readable = true
+		l.queue(c)
+	case stepDetach:
+		l.detach(c)
+	case stepClose:
+		l.close(c, c.closeError())
+	}
+}
+
+// queue lets the connection go on after the others.
+func (l *eventLoop) queue(c *epollConn) {
+	if !c.queued {
+		c.queued = true
+		l.again = append(l.again, c)
+	}
+}
+
+// feed hands the session what was kept of earlier reads, as long as that leads on.
+// fresh says that something has come since it was asked last.
+func (l *eventLoop) feed(c *epollConn, fresh bool) (wrote int) {
+	for c.in.Len() > 0 && !c.Full() && (fresh || c.partial == 0) {
+		fresh = false
+		n, full := c.deliver(c.in.Peek(c.in.Len()))
+		c.in.Discard(n)
+		c.in.Release()
+		c.noteRest(c.in.Len(), n, full, l.now)
+		if full && !c.blocked {
+			wrote += l.flush(c)
+		}
+	}
+	return wrote
+}
+
+// read reads once and hands on what came.
+func (l *eventLoop) read(c *epollConn) (wrote int) {
+	if c.in.Len() == 0 {
+		n := l.readInto(c, l.readBuf)
+		if n <= 0 || c.lingering {
+			return 0
+		}
+		return l.handOn(c, l.readBuf[:n])
+	}
+	// The begin of a request is there: its rest goes behind it.
+	n := l.readInto(c, c.in.Reserve(min(max(4<<10, c.in.Len()), readSize)))
+	if n <= 0 {
+		return 0
+	}
+	c.in.Commit(n)
+	return l.feed(c, true)
+}
+
+// handOn gives the session what was just read and keeps what it leaves.
+func (l *eventLoop) handOn(c *epollConn, in []byte) (wrote int) {
+	for {
+		n, full := c.deliver(in)
+		in = in[n:]
+		c.noteRest(len(in), n, full, l.now)
+		if full && !c.blocked {
+			wrote += l.flush(c)
+		}
+		if len(in) == 0 {
+			return wrote
+		}
+		if !full || c.Full() {
+			c.in.Append(in)
+			return wrote
+		}
+	}
+}
+
+// readInto reads once and notes the peer's end and errors.
+func (l *eventLoop) readInto(c *epollConn, p []byte) int {
+	n, errno := readFile(c.fd, p)
+	l.counts.reads++
+	switch {
+	case n > 0:
+		// Less than there was room for: the kernel has no more, and will say so when
+		// it does (epoll(7)).
+		c.readable = n == len(p) || c.hangsUp
+		c.active = l.now
+		c.readAt = -1
+	case errno == syscall.EAGAIN:
+		c.readable = false
+	case errno == syscall.EINTR:
+	case n == 0 && errno == 0:
+		c.eof, c.readable = true, false
+	default:
+		if c.failure == nil {
+			c.failure = &CloseError{ReasonReset, os.NewSyscallError("read", errno)}
+		}
+	}
+	return n
+}
+
+// flush writes what it can and returns how much that was.
+func (l *eventLoop) flush(c *epollConn) (wrote int) {
+	o := c.out
+	for o != nil && o.Len() > 0 && c.failure == nil {
+		l.segments = o.segments(l.segments[:0])
+		total := 0
+		for _, s := range l.segments {
+			total += len(s)
+		}
+		n, errno := writeFile(c.fd, l.segments, total)
+		clear(l.segments)
+		l.counts.writes++
+		switch {
+		case errno == 0:
+			o.advance(n)
+			wrote += n
+			if n < total {
+				c.blocked = true
+				return wrote
+			}
+		case errno == syscall.EAGAIN:
+			c.blocked = true
+			return wrote
+		case errno == syscall.EINTR:
+		default:
+			if c.failure == nil {
+				c.failure = &CloseError{ReasonReset, os.NewSyscallError("write", errno)}
+			}
+			return wrote
+		}
+	}
+	return wrote
+}
+
+// output implements backend: the loop's scratch, if no connection has it.
+func (c *epollConn) output() *Output {
+	if l := c.loop; !l.lent {
+		l.lent = true
+		return l.scratch
+	}
+	return newOutput(0)
+}
+
+// keepOutput ends the use of the scratch: what was not written goes into an output of
+// the connection's own.
+func (l *eventLoop) keepOutput(c *epollConn) {
+	o := c.out
+	switch {
+	case o == nil:
+	case o == l.scratch:
+		c.out = nil
+		if o.Len() > 0 {
+			c.out = newOutput(len(o.B) - o.from)
+			c.out.take(o)
+		}
+		o.reset()
+		l.lent = false
+	case o.Len() == 0:
+		c.out = nil
+		freeOutput(o)
+	}
+}
+
+// complete implements backend.
+func (c *epollConn) complete(d *Deferred) {
+	if !c.loop.postDone(d) {
+		d.reply.Drop() // the loop has ended, and all its connections before it
+	}
+}
+
+// owes implements backend.
+func (c *epollConn) owes(delta int) { c.loop.owed += int64(delta) }
+
+// settle writes an answer that has become complete.
+func (l *eventLoop) settle(d *Deferred) {
+	c := d.conn.backend.(*epollConn)
+	defer l.recovered(c)
+	c.Conn.settle(d)
+	if !c.closed {
+		l.turn(c)
+	}
+}
+
+// recovered ends a connection whose session has panicked: neither the other connections
+// nor the process shall suffer.
+func (l *eventLoop) recovered(c *epollConn) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	l.server.config.Log.Error("a session panicked", "connection", c.id, "panic", v, "stack", string(debug.Stack()))
+	if !c.closed {
+		c.failure = &CloseError{ReasonAborted, fmt.Errorf("panic: %v", v)}
+		l.close(c, c.failure)
+	}
+}
+
+// close ends a connection.
+func (l *eventLoop) close(c *epollConn, err error) {
+	if c.closed {
+		return
+	}
+	l.leave(c)
+	_ = unix.Close(c.fd)
+	l.server.releasePlace()
+	l.server.countClose(err)
+	l.finished(c, err)
+}
+
+// leave takes a connection out of its slot.
+func (l *eventLoop) leave(c *epollConn) {
+	s := &l.slots[c.place]
+	s.conn = nil
+	s.generation++
+	if s.generation == 0 {
+		s.generation = 1
+	}
+	l.free = append(l.free, c.place)
+	l.conns--
+}
+
+func (l *eventLoop) finished(c *epollConn, err error) {
+	if c.out != nil {
+		if c.out == l.scratch {
+			l.scratch.reset()
+			l.lent = false
+		} else {
+			freeOutput(c.out)
+		}
+		c.out = nil
+	}
+	c.finish(err)
+	l.checkIdle()
+}
+
+// detach hands a connection on.
+func (l *eventLoop) detach(c *epollConn) {
+	unread := append([]byte(nil), c.in.Peek(c.in.Len())...)
+	_ = unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, c.fd, nil) // it was added, so it can be removed
+	l.leave(c)
+	l.server.countClose(&CloseError{Reason: ReasonDetached})
+	f := os.NewFile(uintptr(c.fd), "detached")
+	nc, err := net.FileConn(f)
+	_ = f.Close()      // FileConn has a descriptor of its own
+	l.finished(c, nil) // before Detached: what follows is no concern of the session's
+	if err != nil || l.server.config.Detached == nil {
+		if err == nil {
+			_ = nc.Close()
+		} else {
+			l.server.config.Log.Warn("a connection could not be handed on", "error", err)
+		}
+		l.server.releasePlace()
+		return
+	}
+	l.server.config.Detached(&placedConn{Conn: nc, release: l.server.releaseOnce()}, unread)
+}
+
+// accept takes new connections from a listening socket.
+func (l *eventLoop) accept(ln *listener) {
+	for range acceptsAtOnce {
+		if !l.accepting || l.acceptAt > 0 {
+			return
+		}
+		if !l.server.takePlace() {
+			l.pauseAccepting()
+			return
+		}
+		fd, peer, err := unix.Accept4(ln.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != nil {
+			l.server.releasePlace()
+			switch err {
+			case unix.EAGAIN:
+				return
+			case unix.EINTR, unix.ECONNABORTED:
+				continue
+			}
+			// No descriptors or no memory: asking again at once would spin.
+			if l.server.refused.Add(1)%100 == 1 {
+				l.server.config.Log.Warn("a connection cannot be accepted, trying again", "error", err)
+			}
+			l.pauseAccepting()
+			return
+		}
+		l.adopt(fd, peer)
+	}
+}
+
+// adopt makes a connection of a socket.
+func (l *eventLoop) adopt(fd int, peer unix.Sockaddr) {
+	c := &epollConn{loop: l, fd: fd}
+	c.server, c.backend, c.remote = l.server, c, addrOf(peer)
+	c.id = l.server.ids.Add(1)
+	c.active, c.readAt = l.now, -1
+	if len(l.free) == 0 {
+		l.free = append(l.free, uint32(len(l.slots)))
+		l.slots = append(l.slots, slot{generation: 1})
+	}
+	c.place = l.free[len(l.free)-1]
+	l.free = l.free[:len(l.free)-1]
+	l.slots[c.place].conn = c
+	if l.conns++; l.conns == 1 {
+		l.sweepAt = l.now + l.server.config.sweepInterval()
+	}
+	l.server.accepted.Add(1)
+	defer l.recovered(c)
+	c.session = l.server.config.New(&c.Conn)
+	if err := l.watch(fd, connEvents, l.slots[c.place].generation, c.place); err != nil {
+		l.close(c, &CloseError{ReasonReset, err})
+		return
+	}
+	l.endTurn(c, 0) // New may have appended a greeting
+}
+
+func addrOf(peer unix.Sockaddr) netip.AddrPort {
+	switch a := peer.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+	}
+	return netip.AddrPort{}
+}
+
+func (l *eventLoop) addListener(fd int, shared bool) {
+	l.listeners = append(l.listeners, listener{fd, shared})
+	l.watchListener(len(l.listeners) - 1)
+}
+
+// watchListener waits for connections of a listening socket: level-triggered, so that
+// those not accepted at once are not forgotten. Of several loops that share one socket
+// the kernel wakes one (EPOLLEXCLUSIVE).
+func (l *eventLoop) watchListener(i int) {
+	events := uint32(unix.EPOLLIN)
+	if l.listeners[i].shared {
+		events |= unix.EPOLLEXCLUSIVE
+	}
+	if err := l.watch(l.listeners[i].fd, events, 0, firstListener+uint32(i)); err != nil {
+		l.server.config.Log.Error("a listening socket cannot be watched", "error", err)
+	}
+}
+
+func (l *eventLoop) pauseAccepting() {
+	if l.acceptAt == 0 {
+		for _, ln := range l.listeners {
+			_ = unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, ln.fd, nil)
+		}
+	}
+	l.acceptAt = l.now + acceptPause
+}
+
+func (l *eventLoop) resumeAccepting() {
+	l.acceptAt = 0
+	if !l.accepting {
+		return
+	}
+	for i := range l.listeners {
+		l.watchListener(i)
+	}
+}
+
+// stopAccepting closes the listening sockets; takeQueue accepts what waits in their
+// queues before, which would be reset otherwise.
+func (l *eventLoop) stopAccepting(takeQueue bool) {
+	if !l.accepting {
+		return
+	}
+	l.now = l.server.now()
+	for i := range l.listeners {
+		before := uint64(1)
+		for takeQueue && before != l.server.accepted.Load() && l.acceptAt == 0 {
+			before = l.server.accepted.Load()
+			l.accept(&l.listeners[i])
+		}
+		// Closing is not enough: another process may have the same socket.
+		_ = unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, l.listeners[i].fd, nil)
+		_ = unix.Close(l.listeners[i].fd)
+	}
+	l.listeners = nil
+	l.accepting = false
+	l.checkIdle()
+}

@@ -1,0 +1,43 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"net"
+)
+
+// Listen binds address and returns up to n listeners of it, among which the kernel
+// shares out new connections (SO_REUSEPORT of Linux); elsewhere, and for unix sockets,
+// one. If the port is 0 all have the same one.
+func Listen(network, address string, n int) ([]net.Listener, error) {
+	if network == "unix" || !hasEpoll {
+		n = 1
+	}
+	config := net.ListenConfig{}
+	if n > 1 {
+		config.Control = reusePort
+	}
+	if n > 1 {
+		// Two servers of one user could share an address by mistake: a socket
+		// without the option finds out whether somebody has it.
+		probe, err := net.Listen(network, address)
+		if err != nil {
+			return nil, fmt.Errorf("loop: %w", err)
+		}
+		address = probe.Addr().String()
+		_ = probe.Close() // nothing was accepted
+	}
+	var all []net.Listener
+	for len(all) < max(n, 1) {
+		l, err := config.Listen(context.Background(), network, address)
+		if err != nil {
+			for _, one := range all {
+				_ = one.Close() // the first error is the one to report
+			}
+			return nil, fmt.Errorf("loop: %w", err)
+		}
+		all = append(all, l)
+		address = l.Addr().String()
+	}
+	return all, nil
+}

@@ -1,0 +1,146 @@
+package loop
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+)
+
+// linkFrom is the size from which bytes are sent from where they are instead of being
+// copied: below, the copy costs less than an entry of writev and the reference.
+const linkFrom = 8 << 10
+
+// compactFrom is how many bytes at the front must have been written before the rest is
+// moved there.
+const compactFrom = 64 << 10
+
+// keptScratch is the largest buffer that an output keeps between two turns.
+const keptScratch = 1 << 20
+
+// An Output collects the bytes that are to be sent: small ones in B, large ones by
+// reference. It belongs to its connection's turn.
+type Output struct {
+	// B takes what is appended: o.B = append(o.B, ...).
+	B []byte
+
+	links  []link // in the order of their places
+	linked int    // bytes of links not yet written
+	from   int    // bytes of B that were written
+}
+
+// link is memory of others that is sent after B[:at].
+type link struct {
+	at int
+	p  []byte
+}
+
+// Link appends p, which must not change any more. Small ones are copied.
+func (o *Output) Link(p []byte) {
+	if len(p) < linkFrom {
+		o.B = append(o.B, p...)
+		return
+	}
+	o.links = append(o.links, link{len(o.B), p})
+	o.linked += len(p)
+}
+
+// Len returns how many bytes wait to be written.
+func (o *Output) Len() int { return len(o.B) - o.from + o.linked }
+
+// segments appends the bytes in order to dst, at most until it is full.
+func (o *Output) segments(dst [][]byte) [][]byte {
+	at := o.from
+	for i := range o.links {
+		l := &o.links[i]
+		if l.at > at {
+			if len(dst) == cap(dst) {
+				return dst
+			}
+			dst = append(dst, o.B[at:l.at])
+			at = l.at
+		}
+		if len(dst) == cap(dst) {
+			return dst
+		}
+		dst = append(dst, l.p)
+	}
+	if at < len(o.B) && len(dst) < cap(dst) {
+		dst = append(dst, o.B[at:])
+	}
+	return dst
+}
+
+// advance drops the first n bytes, which were written.
+func (o *Output) advance(n int) {
+	if n == o.Len() {
+		o.reset()
+		return
+	}
+	done := 0
+	for n > 0 && done < len(o.links) {
+		l := &o.links[done]
+		own := min(n, l.at-o.from)
+		o.from += own
+		n -= own
+		if o.from < l.at {
+			break
+		}
+		part := min(n, len(l.p))
+		l.p = l.p[part:]
+		o.linked -= part
+		n -= part
+		if len(l.p) > 0 {
+			break
+		}
+		done++
+	}
+	o.links = slices.Delete(o.links, 0, done) // and lets go of the memory
+	o.from += n
+	if o.from >= compactFrom && 2*o.from >= len(o.B) {
+		o.B = o.B[:copy(o.B, o.B[o.from:])]
+		for i := range o.links {
+			o.links[i].at -= o.from
+		}
+		o.from = 0
+	}
+}
+
+// reset drops everything.
+func (o *Output) reset() {
+	clear(o.links)
+	o.B, o.links, o.linked, o.from = o.B[:0], o.links[:0], 0, 0
+	if cap(o.B) > keptScratch {
+		o.B = nil
+	}
+}
+
+// take appends all of other, which is empty afterwards.
+func (o *Output) take(other *Output) {
+	base := len(o.B) - other.from
+	for _, l := range other.links {
+		o.links = append(o.links, link{base + l.at, l.p})
+	}
+	o.B = append(o.B, other.B[other.from:]...)
+	o.linked += other.linked
+	other.reset()
+}
+
+var outputs = sync.Pool{New: func() any { return new(Output) }}
+
+// newOutput returns an empty output with room for n bytes; freeOutput gives it back.
+func newOutput(n int) *Output {
+	o := outputs.Get().(*Output)
+	o.B = buf.Get(n)
+	return o
+}
+
+func freeOutput(o *Output) {
+	o.reset()
+	buf.Put(o.B)
+	o.B = nil
+	if cap(o.links) > 64 {
+		o.links = nil
+	}
+	outputs.Put(o)
+}

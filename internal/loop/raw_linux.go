@@ -1,0 +1,84 @@
+package loop
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The calls of the hot path never wait, so they are made without telling the scheduler
+// (RawSyscall): it would take the processor's lists apart and put them together again.
+// Large copies do tell it, because they keep a processor for a while.
+
+// longCopy is the size from which a write tells the scheduler.
+const longCopy = 256 << 10
+
+// readFile is read(2) on a descriptor that does not block.
+func readFile(fd int, p []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(n), 0
+}
+
+// writeFile is write(2) or writev(2) on a descriptor that does not block. total is the
+// length of all segments, of which there is at least one.
+func writeFile(fd int, segments [][]byte, total int) (int, syscall.Errno) {
+	var n uintptr
+	var errno syscall.Errno
+	if len(segments) == 1 {
+		p := segments[0]
+		if total < longCopy {
+			n, _, errno = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+		} else {
+			n, _, errno = syscall.Syscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+		}
+	} else {
+		var vector [64]unix.Iovec
+		for i, s := range segments {
+			vector[i].Base = unsafe.SliceData(s)
+			vector[i].SetLen(len(s))
+		}
+		if total < longCopy {
+			n, _, errno = syscall.RawSyscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&vector)), uintptr(len(segments)))
+		} else {
+			n, _, errno = syscall.Syscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&vector)), uintptr(len(segments)))
+		}
+	}
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
+}
+
+// pollEvents asks epoll without waiting.
+func pollEvents(epfd int, events []unix.EpollEvent) int {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+// waitEvents waits for events, at most milliseconds; -1: until there are some.
+func waitEvents(epfd int, events []unix.EpollEvent, milliseconds int) int {
+	n, _, errno := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(milliseconds), 0, 0)
+	if errno != 0 {
+		return 0 // EINTR
+	}
+	return int(n)
+}
+
+var one = [8]byte{1} // a count of 1; little endian or not, it is not 0
+
+// wakeEventfd ends a wait.
+func wakeEventfd(fd int) {
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), uintptr(len(one)))
+}
+
+func drainEventfd(fd int) {
+	var count [8]byte
+	_, _, _ = syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&count)), uintptr(len(count)))
+}

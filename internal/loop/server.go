@@ -1,0 +1,197 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Server serves connections. Make it with [New], then call Serve and Shutdown.
+type Server struct {
+	// Immutable after New.
+	config  Config
+	started time.Time
+	engine  engine
+
+	// Guarded by mu.
+	mu      sync.Mutex
+	serving bool
+	down    bool // Shutdown has been called
+
+	// Atomics. Written by the backend and by connections that close, read by all.
+	ids       atomic.Uint64
+	open      atomic.Int64 // places taken, detached connections included
+	unwritten atomic.Int64
+	accepted  atomic.Uint64
+	refused   atomic.Uint64 // accept(2) failed
+	closes    [closeReasons]atomic.Uint64
+	full      atomic.Bool // no place is free, so somebody has stopped accepting
+
+	// Atomics. Written by Shutdown, read by connections. drainedAt is on the
+	// engine's clock, 0: not draining.
+	draining  atomic.Bool
+	drainedAt atomic.Int64
+}
+
+// engine is what a backend does for the server.
+type engine interface {
+	// serve begins to accept from listeners, which are its own from now on.
+	serve(listeners []net.Listener) error
+	// drain stops accepting, once the kernel's queues are empty, and looks at the time
+	// limits often.
+	drain()
+	// empty is closed when all connections have ended after drain.
+	empty() <-chan struct{}
+	// stop ends all connections with err and everything that runs, and waits for it.
+	stop(err error)
+	// stats adds what the backend counts.
+	stats(s *Stats)
+}
+
+// New returns a server that serves nothing yet.
+func New(config Config) (*Server, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, started: time.Now()}
+	if config.Backend == Epoll {
+		s.engine, err = newEpoll(s)
+	} else {
+		s.engine, err = newGoroutines(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Backend returns the backend that the server chose.
+func (s *Server) Backend() Backend { return s.config.Backend }
+
+// now is the engine's clock: the time since New, never 0.
+func (s *Server) now() time.Duration { return time.Since(s.started) + 1 }
+
+// Serve begins to serve connections to the listeners and returns. It owns them from now
+// on, also if it fails. It may be called once.
+func (s *Server) Serve(listeners ...net.Listener) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := errors.New("loop: no listeners")
+	switch {
+	case s.down:
+		err = net.ErrClosed
+	case s.serving:
+		err = errors.New("loop: Serve was called before")
+	case len(listeners) > 0:
+		s.serving = true
+		if err = s.engine.serve(listeners); err == nil {
+			return nil
+		}
+	}
+	for _, l := range listeners {
+		_ = l.Close() // the first error is the one to report
+	}
+	return fmt.Errorf("loop: serve: %w", err)
+}
+
+// Shutdown stops accepting, lets requests under way end and connections close in order.
+// When ctx ends first, the rest is cut and the context's error returned. It may be
+// called more than once, one call after the other. Detached connections are not its
+// concern.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.down
+	s.down = true
+	s.mu.Unlock()
+	if first {
+		s.drainedAt.Store(int64(s.now()))
+		s.draining.Store(true)
+		s.engine.drain()
+	}
+	var err error
+	select {
+	case <-s.engine.empty():
+	default:
+		select {
+		case <-s.engine.empty():
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	s.engine.stop(&CloseError{Reason: ReasonDrained})
+	return err
+}
+
+// takePlace takes one of the places for open connections, if there is one.
+func (s *Server) takePlace() bool {
+	if s.open.Add(1) <= int64(s.config.MaxConnections) {
+		return true
+	}
+	s.open.Add(-1)
+	s.full.Store(true)
+	return false
+}
+
+// releasePlace gives a place back.
+func (s *Server) releasePlace() { s.open.Add(-1) }
+
+// releaseOnce returns a function that gives a place back the first time it is called.
+func (s *Server) releaseOnce() func() {
+	var once sync.Once
+	return func() { once.Do(s.releasePlace) }
+}
+
+// countClose counts the end of a connection.
+func (s *Server) countClose(err error) {
+	reason := ReasonEnd
+	var e *CloseError
+	switch {
+	case errors.As(err, &e):
+		reason = e.Reason
+	case err != nil:
+		reason = ReasonReset
+	}
+	s.closes[reason].Add(1)
+}
+
+// Stats are a moment's figures of a server.
+type Stats struct {
+	Backend     Backend
+	Connections int64  // open, detached ones included
+	Accepted    uint64 // since the start
+	// AcceptErrors counts failures of accept(2), above all for want of descriptors.
+	AcceptErrors uint64
+	// Unwritten is how many bytes wait for peers to read; Owed how many answers are
+	// deferred.
+	Unwritten, Owed int64
+	// Reads and Writes are system calls. Wakes counts returns of epoll_wait with
+	// events, Events these, Sleeps the waits that were not answered at once.
+	Reads, Writes, Wakes, Events, Sleeps uint64
+	// Closes counts connections that ended, by [CloseReason].
+	Closes [closeReasons]uint64
+}
+
+// EachClose calls visit with every reason and how many connections ended with it.
+func (s *Stats) EachClose(visit func(reason string, n uint64)) {
+	for i, n := range s.Closes {
+		visit(CloseReason(i).String(), n)
+	}
+}
+
+// Stats returns the figures of now.
+func (s *Server) Stats() Stats {
+	st := Stats{
+		Backend: s.config.Backend, Connections: s.open.Load(), Accepted: s.accepted.Load(),
+		AcceptErrors: s.refused.Load(), Unwritten: s.unwritten.Load(),
+	}
+	for i := range s.closes {
+		st.Closes[i] = s.closes[i].Load()
+	}
+	s.engine.stats(&st)
+	return st
+}

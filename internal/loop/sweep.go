@@ -1,0 +1,45 @@
+package loop
+
+import "time"
+
+// lingerTime bounds how long a half-closed connection is read to its end.
+const lingerTime = time.Second
+
+// leastRate is how many bytes a second a peer must read of answers that wait for it.
+const leastRate = 1 << 10
+
+// overdue looks at the time limits of a connection. It returns true if the connection
+// has to go on: [Conn.next] says how.
+func (c *Conn) overdue(now time.Duration) bool {
+	config := &c.server.config
+	past := func(since, limit time.Duration) bool { return since != 0 && now-since > limit }
+	switch {
+	case c.closed || c.failure != nil:
+		return c.failure != nil && !c.closed
+	case c.lingering:
+		if past(c.linger, lingerTime) {
+			c.eof = true
+		}
+		return c.eof
+	case past(c.stalled, config.StallTimeout):
+		if int64(c.sent) < int64(config.StallTimeout/time.Second)*leastRate || c.sent == 0 {
+			c.failure = &CloseError{Reason: ReasonStalled}
+			return true
+		}
+		c.stalled, c.sent = now, 0
+	case past(c.partial, config.PartialTimeout):
+		c.failure = &CloseError{Reason: ReasonPartial}
+		return true
+	}
+	if c.owed > 0 || c.waiting() > 0 || c.partial != 0 || c.ending || c.detaching {
+		return false
+	}
+	drain := c.server.drainedAt.Load()
+	switch {
+	case drain != 0 && now-time.Duration(drain) >= config.DrainGrace:
+		c.ending, c.endReason = true, &CloseError{Reason: ReasonDrained}
+	case config.IdleTimeout > 0 && now-c.active > config.IdleTimeout:
+		c.ending, c.endReason = true, &CloseError{Reason: ReasonIdle}
+	}
+	return c.ending
+}
