@@ -2,6 +2,7 @@ package buf
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -13,13 +14,14 @@ const poison = 0xDB
 
 // quarantined is how many slices of a class wait before the oldest is given out
 // again: a stale slice shows poison for that long, not somebody else's bytes.
-const quarantined = 32
+// Twice as many are kept at most.
+func quarantined(class int) int { return min(max(256<<10>>(class+minBits), 2), 32) }
 
 // checked says that pools are checked. It is read once in Get and Put.
 var checked atomic.Bool
 
-// checker takes the place of the pools in checked mode. It never drops memory,
-// so an address that it holds is nobody else's.
+// checker takes the place of the pools in checked mode. What it holds is not
+// collected, so an address that it knows is nobody else's.
 var checker struct {
 	// Guarded by mu.
 	mu     sync.Mutex
@@ -29,22 +31,36 @@ var checker struct {
 
 // Check switches checked mode on for the whole process and for good. It is for
 // tests: what Put gets is filled with 0xDB, a second Put of the same memory
-// before a Get panics, and so does a Get of memory that was written to after its
-// Put. Pools then cost a lock and a pass over the memory.
+// before a Get panics, and so does a Get or Put that comes across memory that was
+// written to after its Put. Pools then cost a lock and a pass over the memory.
 func Check() { checked.Store(true) }
+
+// Forget leaves to the collector what the pools hold in checked mode, as it takes
+// what they hold otherwise. It is for tests that measure memory.
+func Forget() {
+	checker.mu.Lock()
+	defer checker.mu.Unlock()
+	clear(checker.queues[:])
+	clear(checker.held)
+}
 
 // checkedGet returns an empty slice of a class, nil if none is to be reused.
 func checkedGet(class int) []byte {
 	checker.mu.Lock()
-	queue := checker.queues[class]
-	if len(queue) <= quarantined {
-		checker.mu.Unlock()
+	defer checker.mu.Unlock()
+	if len(checker.queues[class]) <= quarantined(class) {
 		return nil
 	}
+	return takeOldest(class)
+}
+
+// takeOldest takes what was given back first out of the queue of a class.
+// Called under checker.mu.
+func takeOldest(class int) []byte {
+	queue := checker.queues[class]
 	p := queue[0]
-	checker.queues[class] = append(queue[:0], queue[1:]...)
+	checker.queues[class] = slices.Delete(queue, 0, 1)
 	delete(checker.held, p)
-	checker.mu.Unlock()
 	b := unsafe.Slice((*byte)(p), 1<<(class+minBits))
 	for i, c := range b {
 		if c != poison {
@@ -77,4 +93,7 @@ func checkedPut(class int, ofClass bool, b []byte) {
 	}
 	checker.held[p] = true
 	checker.queues[class] = append(checker.queues[class], p)
+	if len(checker.queues[class]) > 2*quarantined(class) {
+		takeOldest(class) // for the collector
+	}
 }
