@@ -110,8 +110,12 @@ func (f *fixture) handler() http.Handler {
 type ctx = context.Context
 
 func (f *fixture) do(method, target string, fields ...string) *http.Response {
+	return f.serve(f.handler(), method, target, fields...)
+}
+
+func (f *fixture) serve(h http.Handler, method, target string, fields ...string) *http.Response {
 	w := httptest.NewRecorder()
-	f.handler().ServeHTTP(w, f.request(method, target, fields...))
+	h.ServeHTTP(w, f.request(method, target, fields...))
 	return w.Result()
 }
 

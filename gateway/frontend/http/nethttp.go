@@ -83,10 +83,14 @@ func (h *handler) fill(req *Request, r *http.Request, ids *idFields) {
 		req.RequestMethod, _ = single(fields["Access-Control-Request-Method"])
 	}
 	req.Ranged = fields["Range"] != nil
-	if h.service.config.ClientLimit != nil { // nobody else asks who the client is
+	if h.service.WantsClient() {
 		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 			req.Client = clientAddr(peer.Addr(), fields["X-Forwarded-For"], h.trusted)
 		}
+	}
+	if h.service.WantsNames() {
+		req.Referer, _ = single(fields["Referer"])
+		req.UserAgent, _ = single(fields["User-Agent"])
 	}
 	if req.ID, twice = single(fields["X-Request-Id"]); twice {
 		req.ID = ""

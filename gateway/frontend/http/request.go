@@ -27,9 +27,12 @@ type Request struct {
 	Origin        string
 	RequestMethod string // Access-Control-Request-Method, of a preflight
 
-	// Client is the address that rate limits count; behind proxies that are
-	// trusted, the one that they name.
-	Client netip.Addr
+	// Client is the address that rate limits count and the log of requests names;
+	// behind proxies that are trusted, the one that they name. It, Referer and
+	// UserAgent are filled only where somebody asks: see Service.WantsClient and
+	// Service.WantsNames.
+	Client             netip.Addr
+	Referer, UserAgent string
 	// ID names the request in logs and in the answer.
 	ID string
 	// Trace is the span of this request, not valid if nobody would see it.
@@ -37,6 +40,9 @@ type Request struct {
 
 	// Start is when the request had been read, on the cache's clock.
 	Start time.Duration
+	// AtOnce says that Peek may not check signatures either, which takes 50 to 240
+	// us: Answer does.
+	AtOnce bool
 	// Ranged says that a part was asked for, which is not to be had.
 	Ranged bool
 

@@ -15,6 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
@@ -48,6 +49,9 @@ type ServiceConfig struct {
 	OpenAPI func() []byte
 	// Spans hears of answered requests that are to be traced. Nil: none.
 	Spans Spans
+	// Requests gets a line for every request. Nil: none. Whoever opened it closes
+	// it, after the service's last answer.
+	Requests *requestlog.Log
 	// SlowerThan is the time above which a request is logged; 0 means 1 s,
 	// negative: never.
 	SlowerThan time.Duration
@@ -98,6 +102,8 @@ type served struct {
 // question is what a request asks for, once it has been read and let in.
 type question struct {
 	answered bool // rsp is complete: there is nothing to ask
+	admitted bool // the client's limit has let it in
+	unasked  bool // who asks is not known yet: finding out takes too long for Peek
 	of       *served
 	caller   *access.Caller // nil: anybody
 	key      cache.Key
@@ -184,6 +190,8 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 	q := &req.question
 	s.ask(req, rsp)
 	switch {
+	case q.unasked:
+		return false
 	case q.answered:
 	case q.keys != nil:
 		if !s.peekBatch(req, rsp) {
@@ -207,6 +215,14 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 // returns early when ctx ends: with 504 at a deadline.
 func (s *Service) Answer(ctx context.Context, req *Request, rsp *Response) {
 	q := &req.question
+	if q.unasked {
+		q.unasked, req.AtOnce = false, false
+		s.ask(req, rsp)
+	}
+	if q.answered {
+		s.dress(req, rsp)
+		return
+	}
 	if q.found && q.keys != nil {
 		s.batch(req, rsp, true)
 	} else if q.found {
