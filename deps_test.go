@@ -44,6 +44,7 @@ cache <
 gateway/resource          <
 gateway/config            < gateway/resource                       | github.com/goccy/go-yaml
 gateway/access            <                                        | github.com/go-jose/go-jose/v4
+gateway/handover          <                                        | golang.org/x/sys
 gateway/limit             <
 gateway/trace             <
 gateway/otel              < gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
@@ -84,7 +85,7 @@ internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone.
-cmd/slipstream < . cache gateway gateway/access gateway/config gateway/demo gateway/resource gateway/origin gateway/origin/* internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+cmd/slipstream < . cache gateway gateway/access gateway/config gateway/demo gateway/handover gateway/resource gateway/origin gateway/origin/* internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource gateway/demo redis tarantool thrift thrift/rpc
 `
 

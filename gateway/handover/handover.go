@@ -1,0 +1,140 @@
+package handover
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// Bounds of what is handed over.
+const (
+	// MaxSockets is the number of sockets that a process gives at most.
+	MaxSockets = 1024
+
+	perMessage = 200 // sockets; the kernel takes 253 descriptors in one (SCM_MAX_FD)
+)
+
+// Errors of a hand-over. Others are of the system, or say what a message lacks.
+var (
+	// ErrBusy is returned when other processes start at the same path for longer than
+	// Options.Wait.
+	ErrBusy = errors.New("another process is being started there")
+	// ErrExpired is returned when the predecessor has given up waiting.
+	ErrExpired = errors.New("the running process has given up waiting and goes on")
+	// ErrPeer is returned when the process at the other end is of another user.
+	ErrPeer = errors.New("the process at the other end belongs to another user")
+	// ErrUnsupported is returned on systems other than Linux.
+	ErrUnsupported = errors.New("sockets can be handed over on Linux alone")
+)
+
+// Options say where and how patiently. The zero value takes what systemd gives, and waits
+// for no successor.
+type Options struct {
+	// Path is the unix socket at which processes meet, at most 102 bytes, in a folder
+	// that others may not write. Empty: no hand-over.
+	Path string
+	// Wait bounds how long the process waits for others that start (30 s).
+	Wait time.Duration
+	// Start bounds the time that a successor may take from its offer to ready (60 s).
+	Start time.Duration
+	// Reply bounds every other wait for the process at the other end (5 s).
+	Reply time.Duration
+	// Log gets what operators should know. Default: discarded.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.Wait, 30 * time.Second},
+		{&o.Start, 60 * time.Second},
+		{&o.Reply, 5 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Named is a listening socket and what it is for: "http", "redis", "admin". Several may
+// have one name.
+type Named struct {
+	Name     string
+	Listener net.Listener // a TCP or unix listener of package net
+}
+
+// Sockets are what a process has inherited. Their methods are for one goroutine, Close but
+// after Ready.
+type Sockets struct {
+	// Immutable after Inherit.
+	options Options
+	meeting meeting
+
+	// Owned by the goroutine that starts the process.
+	all []inherited
+}
+
+// inherited is a socket, until somebody has taken it.
+type inherited struct {
+	named Named
+	from  string // who gave it, for logs
+	inode uint64 // of the socket: systemd may give what the predecessor gives too
+}
+
+// Take returns the inherited sockets of that name that are bound where address says, which
+// is host:port as for [net.Listen], with port 0 for any, or "unix:" and a path. They are the
+// caller's from then on. Sockets of the name that are bound elsewhere stay behind, with a
+// warning, and are closed by Ready.
+func (s *Sockets) Take(name, address string) []net.Listener {
+	var taken []net.Listener
+	var rest []inherited
+	for _, one := range s.all {
+		if one.named.Name != name {
+			rest = append(rest, one)
+			continue
+		}
+		if !fits(one.named.Listener.Addr(), address) {
+			s.options.Log.Warn("an inherited socket is not bound where the configuration says: it is closed once this process serves, "+
+				"and connections that wait in its queue are lost", "socket", name, "bound", one.named.Listener.Addr().String(),
+				"configured", address, "from", one.from)
+			one.named.Name = "" // told; nobody can take it any more
+			rest = append(rest, one)
+			continue
+		}
+		taken = append(taken, one.named.Listener)
+	}
+	s.all = rest
+	return taken
+}
+
+// closeRest closes what nobody has taken.
+func (s *Sockets) closeRest() {
+	for _, one := range s.all {
+		if one.named.Name != "" {
+			s.options.Log.Warn("an inherited socket is used by nothing in the configuration: it is closed",
+				"socket", one.named.Name, "bound", one.named.Listener.Addr().String(), "from", one.from)
+		}
+		_ = one.named.Listener.Close() // nothing was accepted from it
+	}
+	s.all = nil
+}
+
+// Server waits for the successor of this process. A nil Server waits for none.
+type Server struct {
+	// Immutable after start.
+	options Options
+	given   func() []Named
+	leave   func()
+	quit    chan struct{} // closed by Close
+	ended   sync.WaitGroup
+
+	door door
+}

@@ -1,0 +1,399 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// TestHandOver: TCP sockets of a group and a unix socket go from process to process, and
+// each that is replaced ends.
+func TestHandOver(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	p := precede(t, path, 3)
+	name := filepath.Join(filepath.Dir(path), "redis")
+	u, err := net.Listen("unix", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.add("spare", u)
+	p.serve()
+	if about, err := os.Stat(path); err != nil || about.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("the path: %v, %v; want a socket for its owner alone", about, err)
+	}
+
+	first := start(t, "serves", path, p.address)
+	p.await(t)
+	says(t, first, "serving")
+	if got := strings.Count(first.Log(), "inherited http "+p.address); got != 3 {
+		t.Errorf("inherited %d sockets, want 3\n%s", got, first.Log())
+	}
+	if !strings.Contains(first.Log(), "used by nothing") || !strings.Contains(first.Log(), "socket=spare") {
+		t.Errorf("no warning about a socket that nobody takes\n%s", first.Log())
+	}
+	if _, err := os.Stat(name); err != nil {
+		t.Errorf("the name of the unix socket: %v; want that the predecessor leaves it alone", err)
+	}
+	second := start(t, "serves", path, p.address)
+	ends(t, first, true)
+	says(t, second, "serving")
+	for range 20 {
+		if answer, err := ask("tcp", p.address); err != nil || answer != fmt.Sprint(second.PID()) {
+			t.Errorf("answer %q, %v; want that of process %d", answer, err, second.PID())
+		}
+	}
+	p.server.Close() // removes nothing that is the successor's
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestQueueIsNeverClosed: connections that nobody has accepted yet are answered by the
+// successor, and none is reset.
+func TestQueueIsNeverClosed(t *testing.T) {
+	path := meetingPlace(t)
+	p := precede(t, path, 2) // accepts nothing
+	const n = 200
+	var clients []net.Conn
+	for range n {
+		c, err := net.Dial("tcp", p.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		if _, err := io.WriteString(c, "ping\n"); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	child := start(t, "is slow", path, p.address)
+	p.await(t)
+	resets, answered := 0, 0
+	for _, c := range clients {
+		answer, err := io.ReadAll(c)
+		switch {
+		case errors.Is(err, syscall.ECONNRESET):
+			resets++
+		case err == nil && string(answer) == fmt.Sprintf("%d\n", child.PID()):
+			answered++
+		default:
+			t.Errorf("answer %q, %v", answer, err)
+		}
+	}
+	if resets != 0 || answered != n {
+		t.Errorf("%d resets, %d of %d answered", resets, answered, n)
+	}
+}
+
+// TestManySockets: more than fit one message.
+func TestManySockets(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	p := precede(t, path, 2*perMessage+50)
+	p.serve()
+	p.stays(t)
+}
+
+// TestSuccessorFails: whatever happens to a new process before it is ready, the old one
+// goes on as if nothing had happened.
+func TestSuccessorFails(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	p := precede(t, path, 2, func(o *Options) { o.Start = 500 * time.Millisecond })
+	p.serve()
+
+	ends(t, start(t, "exits", path, p.address), false)
+	p.stays(t)
+
+	killed := start(t, "hangs", path, p.address)
+	says(t, killed, "hanging")
+	killed.Kill()
+	p.stays(t)
+
+	late := start(t, "is slow", path, p.address)
+	ends(t, late, false)
+	if !strings.Contains(late.Log(), ErrExpired.Error()) {
+		t.Errorf("a process that was too late says\n%s\nwant %q", late.Log(), ErrExpired)
+	}
+	p.stays(t)
+
+	good := start(t, "serves", path, p.address)
+	p.await(t)
+	says(t, good, "serving")
+}
+
+// TestSuccessorDiesAtTheEnd: it has agreed with the predecessor and taken the path, and dies
+// before it serves.
+func TestSuccessorDiesAtTheEnd(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	p := precede(t, path, 1)
+	p.serve()
+	s, err := Inherit(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alone, err := s.agree(); alone || err != nil {
+		t.Fatalf("alone: %t, %v", alone, err)
+	}
+	if err := os.Rename(path+asideSuffix, path); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	testkit.Eventually(t, patience, func() error {
+		if !strings.Contains(p.log.String(), "did not take over") {
+			return errors.New("not noticed")
+		}
+		return nil
+	})
+	p.stays(t)
+}
+
+// TestPredecessorDies: a process that was asked and has died leaves its successor alone, with
+// the sockets.
+func TestPredecessorDies(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	first := start(t, "serves", path, "127.0.0.1:0")
+	says(t, first, "serving")
+	log := &record{}
+	s, err := Inherit(t.Context(), Options{Path: path, Log: newLog(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := Named{"http", s.Take("http", "127.0.0.1:0")[0]}
+	first.Kill()
+	server, err := s.Ready(func() []Named { return []Named{named} }, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	defer named.Listener.Close()
+	if !strings.Contains(log.String(), "does not answer") {
+		t.Errorf("no warning about a process that died\n%s", log)
+	}
+	next := start(t, "serves", path, named.Listener.Addr().String())
+	says(t, next, "serving")
+}
+
+// TestStalePath: nobody listens at what a killed process has left.
+func TestStalePath(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	killed := start(t, "serves", path, "127.0.0.1:0")
+	says(t, killed, "serving")
+	killed.Kill()
+	if err := os.WriteFile(path+asideSuffix, nil, 0o600); err != nil { // as one that died while starting
+		t.Fatal(err)
+	}
+	p := precede(t, path, 1)
+	p.serve()
+	p.stays(t)
+	p.server.Close()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the path after an orderly end: %v; want that it is gone", err)
+	}
+}
+
+// TestPaths: where a process must not meet others.
+func TestPaths(t *testing.T) {
+	testkit.NoLeaks(t)
+	dir := filepath.Dir(meetingPlace(t))
+	open := filepath.Join(dir, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("keep"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, want string }{
+		{filepath.Join(open, "s"), "every user may write"},
+		{file, "is no socket"},
+		{filepath.Join(dir, "link"), "is no socket"},
+		{filepath.Join(dir, "none", "s"), "no such file"},
+		{filepath.Join(file, "s"), "is no folder"},
+		{filepath.Join(dir, strings.Repeat("x", 108)), "expected at most"},
+	} {
+		s, err := Inherit(t.Context(), Options{Path: c.path})
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.path, err, c.want)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "keep" {
+		t.Errorf("the file: %q, %v", text, err)
+	}
+}
+
+// TestManyAtOnce: processes that start at once replace one another, and one is left.
+func TestManyAtOnce(t *testing.T) {
+	testkit.NoLeaks(t)
+	for _, withPredecessor := range []bool{true, false} {
+		path := meetingPlace(t)
+		address := "127.0.0.1:0"
+		var p *predecessor
+		if withPredecessor {
+			p = precede(t, path, 2)
+			p.serve()
+			address = p.address
+		}
+		var all []*testkit.Process
+		for range 5 {
+			all = append(all, start(t, "serves", path, address))
+		}
+		var last *testkit.Process
+		testkit.Eventually(t, patience, func() error {
+			left := 0
+			for _, one := range all {
+				if strings.Contains(one.Log(), "left") {
+					left++
+				} else {
+					last = one
+				}
+			}
+			if left != len(all)-1 || !strings.Contains(last.Log(), "serving") {
+				return fmt.Errorf("%d have left", left)
+			}
+			return nil
+		})
+		for _, one := range all {
+			if one != last {
+				ends(t, one, true)
+			}
+		}
+		if p != nil {
+			p.await(t)
+			if answer, err := ask("tcp", address); err != nil || answer != fmt.Sprint(last.PID()) {
+				t.Errorf("answer %q, %v; want that of process %d", answer, err, last.PID())
+			}
+		}
+		last.Kill()
+	}
+}
+
+// TestBusy: who asks while another is being served is told so, and who waits for too long
+// gives up.
+func TestBusy(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	p := precede(t, path, 1)
+	p.serve()
+	first, err := Inherit(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if m, err := readMessage(c); err != nil || m.State != stateBusy {
+		t.Errorf("a second one that does not look at the lock: %v, %v; want busy", m, err)
+	}
+	if _, err := Inherit(t.Context(), Options{Path: path, Wait: 100 * time.Millisecond}); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second one: %v, want %v", err, ErrBusy)
+	}
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		s, err := Inherit(t.Context(), Options{Path: path})
+		if err != nil {
+			t.Errorf("who waited: %v", err)
+			return
+		}
+		s.Close()
+	})
+	time.Sleep(100 * time.Millisecond)
+	first.Close()
+	waiting.Wait()
+	p.stays(t)
+}
+
+// TestOtherUser: the path's mode keeps others away, and should it be changed, they are told.
+func TestOtherUser(t *testing.T) {
+	for _, c := range []struct {
+		own, other uint32
+		want       bool
+	}{{0, 0, true}, {1000, 1000, true}, {1000, 0, true}, {0, 1000, false}, {1000, 1001, false}} {
+		if got := mayTalk(c.own, c.other); got != c.want {
+			t.Errorf("user %d with %d: %t, want %t", c.own, c.other, got, c.want)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Log("only root can be another user")
+		return
+	}
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	p := precede(t, path, 1)
+	p.serve()
+	before := start(t, "stranger", path, p.address)
+	ends(t, before, false)
+	if !strings.Contains(before.Log(), "permission denied") {
+		t.Errorf("another user: %s; want that permission is denied", before.Log())
+	}
+	for name, mode := range map[string]os.FileMode{path: 0o666, path + lockSuffix: 0o666, filepath.Dir(path): 0o775} {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stranger := start(t, "stranger", path, p.address)
+	ends(t, stranger, false)
+	if !strings.Contains(stranger.Log(), ErrPeer.Error()) {
+		t.Errorf("another user that may connect: %s; want %q", stranger.Log(), ErrPeer)
+	}
+	p.stays(t)
+}
+
+// TestAddressChanges: an inherited socket that the configuration does not name any more is
+// not taken, and ends once the new process is ready.
+func TestAddressChanges(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	p := precede(t, path, 2)
+	p.serve()
+	log := &record{}
+	s, err := Inherit(t.Context(), Options{Path: path, Log: newLog(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(p.address)
+	if got := s.Take("http", "127.0.0.2:"+port); len(got) != 0 {
+		t.Errorf("took %d sockets of another address", len(got))
+	}
+	if got := s.Take("http", p.address); len(got) != 0 {
+		t.Errorf("took %d sockets that were left", len(got))
+	}
+	if got := strings.Count(log.String(), "is not bound where the configuration says"); got != 2 {
+		t.Errorf("%d warnings, want 2\n%s", got, log)
+	}
+	server, err := s.Ready(func() []Named { return nil }, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	p.await(t)
+	if _, err := net.Dial("tcp", p.address); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the old address: %v, want that nobody listens", err)
+	}
+}

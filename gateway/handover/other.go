@@ -1,0 +1,34 @@
+//go:build !linux
+
+package handover
+
+import (
+	"context"
+	"fmt"
+)
+
+type (
+	meeting struct{}
+	door    struct{}
+)
+
+// Inherit returns no sockets, and an error if a path is configured: sockets are handed
+// over on Linux alone.
+func Inherit(_ context.Context, options Options) (*Sockets, error) {
+	if options.Path != "" {
+		return nil, fmt.Errorf("hand-over at %s: %w", options.Path, ErrUnsupported)
+	}
+	return &Sockets{options: options.withDefaults()}, nil
+}
+
+// Predecessor returns 0: there is none.
+func (s *Sockets) Predecessor() int { return 0 }
+
+// Close does nothing: nothing was inherited.
+func (s *Sockets) Close() {}
+
+// Ready returns no server: nobody can take over.
+func (s *Sockets) Ready(func() []Named, func()) (*Server, error) { return nil, nil }
+
+// Close does nothing: there is no server.
+func (s *Server) Close() {}

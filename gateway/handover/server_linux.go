@@ -1,0 +1,266 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// door is where a Server waits.
+type door struct {
+	// Guarded by mu.
+	mu       sync.Mutex
+	listener *net.UnixListener
+	inode    uint64        // of its path
+	visitor  *net.UnixConn // the successor that is being talked to
+	closed   bool
+}
+
+func newServer(options Options, l *net.UnixListener, given func() []Named, leave func()) *Server {
+	s := &Server{options: options, given: given, leave: leave, quit: make(chan struct{})}
+	s.door.listener, s.door.inode = l, inodeAt(options.Path)
+	s.ended.Add(1)
+	// Ends when the listener is closed: by Close, or after a hand-over. Close waits for it.
+	go s.accept(l)
+	return s
+}
+
+// Close stops waiting for a successor and removes the path, unless it leads to a successor
+// by now. One that is just starting will go on alone.
+func (s *Server) Close() {
+	if s == nil {
+		return
+	}
+	s.door.mu.Lock()
+	if !s.door.closed {
+		s.door.closed = true
+		close(s.quit)
+		_ = s.door.listener.Close() // nobody hears of it
+		if s.door.visitor != nil {
+			_ = s.door.visitor.Close() // it goes on alone
+		}
+	}
+	s.door.mu.Unlock()
+	s.ended.Wait()
+
+	// Who holds the lock may be about to rename: then the path is no longer ours to remove.
+	f, err := openLock(s.options.Path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if inode := s.door.inode; tryLock(f) == nil && inode != 0 && inodeAt(s.options.Path) == inode {
+		_ = os.Remove(s.options.Path) // a stale one does no harm
+	}
+}
+
+// accept admits one visitor at a time.
+func (s *Server) accept(l *net.UnixListener) {
+	defer s.ended.Done()
+	for {
+		conn, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // no descriptor is free
+			select {
+			case <-s.quit:
+				return
+			case <-time.After(pause):
+			}
+			continue
+		}
+		who, err := peer(conn)
+		switch {
+		case err != nil:
+			s.turnAway(conn, stateRefused)
+		case !mayTalk(uint32(os.Geteuid()), who.Uid):
+			s.options.Log.Warn("a process of another user asked for the sockets and was refused", "pid", who.Pid, "uid", who.Uid)
+			s.turnAway(conn, stateRefused)
+		case !s.admit(conn):
+			s.turnAway(conn, stateBusy)
+		default:
+			// Ends with its connection or its time limits; Close closes the one and waits.
+			go s.talk(conn, who)
+		}
+	}
+}
+
+// turnAway says why. The message fits the buffer of a new connection, so nobody waits.
+func (s *Server) turnAway(conn *net.UnixConn, why state) {
+	if err := conn.SetDeadline(time.Now().Add(s.options.Reply)); err == nil {
+		_ = send(conn, message{State: why}) // or it has gone already
+	}
+	_ = conn.Close() // all was said
+}
+
+// admit makes conn the visitor, unless there is one.
+func (s *Server) admit(conn *net.UnixConn) bool {
+	s.door.mu.Lock()
+	defer s.door.mu.Unlock()
+	if s.door.visitor != nil || s.door.closed {
+		return false
+	}
+	s.door.visitor = conn
+	s.ended.Add(1)
+	return true
+}
+
+// talk hands over to one successor, or goes on as if nothing happened.
+func (s *Server) talk(conn *net.UnixConn, who unix.Ucred) {
+	defer s.ended.Done()
+	log := s.options.Log.With("pid", who.Pid)
+	log.Info("a new process asks for the sockets")
+	err := s.handOver(conn, who)
+	_ = conn.Close() // all was said
+	if err != nil {
+		log.Warn("the new process did not take over; this one goes on", "error", err)
+		s.goOn()
+		return
+	}
+	s.door.mu.Lock()
+	s.door.inode = 0 // the path is the successor's
+	_ = s.door.listener.Close()
+	s.door.mu.Unlock()
+	log.Info("the new process serves; this one stops accepting")
+	s.leave()
+}
+
+// handOver returns nil once the successor serves.
+func (s *Server) handOver(conn *net.UnixConn, who unix.Ucred) error {
+	named := s.given()
+	if err := conn.SetDeadline(time.Now().Add(s.options.Reply)); err != nil {
+		return err
+	}
+	if err := offer(conn, named); err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(s.options.Start)); err != nil {
+		return err
+	}
+	if err := expect(conn, stateReady); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.turnAway(conn, stateExpired)
+		}
+		return err
+	}
+	if err := conn.SetDeadline(time.Now().Add(s.options.Reply)); err != nil {
+		return err
+	}
+	if err := send(conn, message{State: stateTaken}); err != nil {
+		return err
+	}
+	if err := expect(conn, stateListening); err != nil {
+		return err
+	}
+	for _, one := range named {
+		if l, ok := one.Listener.(*net.UnixListener); ok {
+			l.SetUnlinkOnClose(false) // the successor is reached by that name
+		}
+	}
+	if err := Notify(fmt.Sprintf("MAINPID=%d", who.Pid)); err != nil {
+		s.options.Log.Warn("the service manager was not told of the new process", "error", err)
+	}
+	return nil
+}
+
+// goOn makes the path lead here again, should a successor have died just after it took it,
+// and admits the next visitor.
+func (s *Server) goOn() {
+	s.door.mu.Lock()
+	inode := s.door.inode
+	s.door.mu.Unlock()
+	var l *net.UnixListener
+	if inodeAt(s.options.Path) != inode {
+		var err error
+		if l, err = s.reclaim(); err != nil {
+			s.options.Log.Error("nobody can take over from this process any more: its path is lost", "path", s.options.Path, "error", err)
+		}
+	}
+	s.door.mu.Lock()
+	defer s.door.mu.Unlock()
+	s.door.visitor = nil
+	if l == nil {
+		return
+	}
+	s.door.inode = inodeAt(s.options.Path)
+	_ = s.door.listener.Close() // it has no name any more
+	s.door.listener = l
+	if s.door.closed {
+		_ = l.Close() // Close has seen only the other one
+		return
+	}
+	s.ended.Add(1)
+	// As the one it replaces: ends when the listener is closed, Close waits for it.
+	go s.accept(l)
+}
+
+// reclaim binds the path again, unless somebody else is starting there: the lock of one that
+// has died is free within moments.
+func (s *Server) reclaim() (*net.UnixListener, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.Reply)
+	defer cancel()
+	f, err := awaitLock(ctx, s.options.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	l, err := listenAside(s.options.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Rename(s.options.Path+asideSuffix, s.options.Path); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// expect reads one message, which must be want.
+func expect(conn *net.UnixConn, want state) error {
+	m, err := readMessage(conn) // a plain read: the kernel closes descriptors that come along
+	if err != nil {
+		return fmt.Errorf("before its %q: %w", want, err)
+	}
+	if m.State != want {
+		return fmt.Errorf("it says %q; expected %q", m.State, want)
+	}
+	return nil
+}
+
+// offer sends names and descriptors.
+func offer(conn *net.UnixConn, named []Named) error {
+	if len(named) > MaxSockets {
+		return fmt.Errorf("%d sockets; expected at most %d", len(named), MaxSockets)
+	}
+	for {
+		n := min(len(named), perMessage)
+		if err := offerSome(conn, named[:n], n < len(named)); err != nil {
+			return err
+		}
+		if named = named[n:]; len(named) == 0 {
+			return nil
+		}
+	}
+}
+
+func offerSome(conn *net.UnixConn, named []Named, more bool) error {
+	m := message{State: stateOffer, More: more}
+	var fds []int
+	defer func() { closeAll(fds) }()
+	for _, one := range named {
+		addr := one.Listener.Addr()
+		fd, err := duplicate(one.Listener)
+		if err != nil {
+			return fmt.Errorf("socket %s: %w", one.Name, err)
+		}
+		fds = append(fds, fd)
+		m.Sockets = append(m.Sockets, socket{Name: one.Name, Network: addr.Network(), Address: addr.String()})
+	}
+	return send(conn, m, fds...)
+}

@@ -1,0 +1,160 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// listenerOf makes a listener of a descriptor that another process gave, after a look at
+// what it is. It owns the descriptor.
+func listenerOf(fd int) (net.Listener, uint64, error) {
+	f := os.NewFile(uintptr(fd), "inherited socket")
+	if f == nil {
+		return nil, 0, fmt.Errorf("descriptor %d; expected an open one", fd)
+	}
+	defer f.Close() // package net works with a duplicate
+	unix.CloseOnExec(fd)
+	for _, check := range []struct {
+		option, want int
+		what         string
+	}{
+		{unix.SO_TYPE, unix.SOCK_STREAM, "a stream"},
+		{unix.SO_ACCEPTCONN, 1, "listening"},
+	} {
+		got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, check.option)
+		if err != nil {
+			return nil, 0, fmt.Errorf("descriptor %d is no socket: %w", fd, err)
+		}
+		if got != check.want {
+			return nil, 0, fmt.Errorf("the socket of descriptor %d is not %s; expected a listening stream socket", fd, check.what)
+		}
+	}
+	var about unix.Stat_t
+	if err := unix.Fstat(fd, &about); err != nil {
+		return nil, 0, fmt.Errorf("descriptor %d: %w", fd, err)
+	}
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, 0, fmt.Errorf("descriptor %d: %w", fd, err)
+	}
+	switch l.(type) {
+	case *net.TCPListener, *net.UnixListener:
+		return l, about.Ino, nil
+	}
+	_ = l.Close() // of a family that we do not know
+	return nil, 0, fmt.Errorf("a socket of the network %s; expected tcp or unix", l.Addr().Network())
+}
+
+// duplicate returns a descriptor of the listener's socket, which the caller closes. It is
+// not made by Listener.File, whose user could make the socket blocking: that flag belongs
+// to the socket, and both processes accept from it.
+func duplicate(l net.Listener) (int, error) {
+	c, ok := l.(syscall.Conn)
+	if !ok {
+		return -1, fmt.Errorf("a listener of type %T; expected one of package net", l)
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	fd := -1
+	var failure error
+	if err := raw.Control(func(of uintptr) {
+		fd, failure = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0)
+	}); err != nil {
+		return -1, err
+	}
+	return fd, failure
+}
+
+// peer returns who is at the other end (SO_PEERCRED, unix(7)): for a client the process
+// that listens, for a server the one that connected.
+func peer(conn *net.UnixConn) (unix.Ucred, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return unix.Ucred{}, err
+	}
+	var who *unix.Ucred
+	var failure error
+	if err := raw.Control(func(fd uintptr) {
+		who, failure = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return unix.Ucred{}, err
+	}
+	if failure != nil {
+		return unix.Ucred{}, failure
+	}
+	return *who, nil
+}
+
+// mayTalk says whether this process hands over to, or inherits from, one of that user.
+func mayTalk(own, other uint32) bool { return other == own || other == 0 }
+
+// send writes one frame, with descriptors if there are any.
+func send(conn *net.UnixConn, m message, fds ...int) error {
+	frame, err := encode(m)
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	n, _, err := conn.WriteMsgUnix(frame, rights, nil)
+	if err == nil && n < len(frame) { // the descriptors have left with the first byte
+		_, err = conn.Write(frame[n:])
+	}
+	return err
+}
+
+// receiver reads a connection and keeps the descriptors that come with it.
+type receiver struct {
+	conn   *net.UnixConn
+	fds    []int
+	rights []byte
+}
+
+func newReceiver(conn *net.UnixConn) *receiver {
+	return &receiver{conn: conn, rights: make([]byte, unix.CmsgSpace(4*(perMessage+1)))}
+}
+
+// Read reads bytes, and fails when too many descriptors come with them.
+func (r *receiver) Read(b []byte) (int, error) {
+	n, rights, flags, _, err := r.conn.ReadMsgUnix(b, r.rights)
+	if rights > 0 {
+		messages, parseErr := unix.ParseSocketControlMessage(r.rights[:rights])
+		if parseErr != nil {
+			return n, parseErr
+		}
+		for i := range messages {
+			if fds, e := unix.ParseUnixRights(&messages[i]); e == nil { // else it is not about descriptors
+				r.fds = append(r.fds, fds...)
+			}
+		}
+	}
+	if err != nil {
+		return n, err
+	}
+	if flags&unix.MSG_CTRUNC != 0 || len(r.fds) > perMessage {
+		return n, errors.New("more descriptors than a message may have, or than this process may open")
+	}
+	return n, nil
+}
+
+// take returns the descriptors that came since the last call.
+func (r *receiver) take() []int {
+	fds := r.fds
+	r.fds = nil
+	return fds
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd) // they were never used
+	}
+}
