@@ -1,0 +1,116 @@
+package http1
+
+import "math/bits"
+
+// Package bytes is not imported: it needs io and that needs sync, which a codec
+// has no business with.
+
+// Classes of bytes.
+const (
+	classToken uint8 = 1 << iota // in a token (RFC 9110, section 5.6.2)
+	classPath                    // in a path, other than the percent sign
+	classQuery                   // in a query
+	classHex
+	classHost // in a name or an IPv4 address
+	classAddr // in an IPv6 address
+)
+
+// class holds the classes of each byte. Path and query may have every visible
+// ASCII byte: browsers send brackets, bars and quotes as they are.
+var class = classes()
+
+func classes() (table [256]uint8) {
+	mark := func(set string, is uint8) {
+		for i := range len(set) {
+			table[set[i]] |= is
+		}
+	}
+	const digits = "0123456789"
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	mark(digits+letters+"!#$%&'*+-.^_`|~", classToken)
+	mark(digits+"abcdefABCDEF", classHex|classAddr)
+	mark(digits+letters+"-._", classHost)
+	mark(":.", classAddr)
+	for c := byte('!'); c <= '~'; c++ {
+		switch c {
+		case '#':
+		case '%', '?':
+			table[c] |= classQuery
+		default:
+			table[c] |= classPath | classQuery
+		}
+	}
+	return table
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// Eight copies of a byte are multiplied out of ones; highs is the top bit of each.
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// valueEnd returns the index of the first byte from i on that may not stand in a
+// field value: a control byte other than HTAB (RFC 9110, section 5.5). Bytes from
+// 0x80 on may, as they may for net/http. It looks at eight bytes at a time.
+func valueEnd(b []byte, i int) int {
+	for len(b)-i >= 8 {
+		w := load8(b[i:])
+		del := w ^ 0x7f*ones
+		// The top bit of each byte below 0x20 or equal to 0x7f; exact for the
+		// lowest one, above it a borrow may set others.
+		wrong := ((w-0x20*ones)&^w | (del-ones)&^del) & highs
+		if wrong == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(wrong) / 8
+		if b[i] != '\t' {
+			return i
+		}
+		i++
+	}
+	for i < len(b) && (b[i] >= ' ' && b[i] != 0x7f || b[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// index returns the index of the first c in b, or -1.
+func index(b []byte, c byte) int {
+	i := 0
+	for ; len(b)-i >= 8; i += 8 {
+		w := load8(b[i:]) ^ uint64(c)*ones
+		if found := (w - ones) &^ w & highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if b[i] == c {
+			return i
+		}
+	}
+	return -1
+}
+
+// load8 and load4 are one load instruction each.
+func load8(b []byte) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
+
+func load4(b []byte) uint32 {
+	_ = b[3]
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+}
+
+// What the words of a request line are to load4 and load8.
+const (
+	get4   = 'G' | 'E'<<8 | 'T'<<16 | ' '<<24
+	head4  = 'H' | 'E'<<8 | 'A'<<16 | 'D'<<24
+	http11 = http1x | '1'<<56
+	http10 = http1x | '0'<<56
+	http1x = 'H' | 'T'<<8 | 'T'<<16 | 'P'<<24 | '/'<<32 | '1'<<40 | '.'<<48
+)

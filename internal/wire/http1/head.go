@@ -1,0 +1,77 @@
+package http1
+
+// Method is one of the methods that are read here.
+type Method uint8
+
+// Methods.
+const (
+	MethodGet Method = iota
+	MethodHead
+)
+
+// String returns the method as it stands in a request line.
+func (m Method) String() string {
+	if m == MethodHead {
+		return "HEAD"
+	}
+	return "GET"
+}
+
+// maxForwarded is how many lines of X-Forwarded-For a Head holds. One proxy adds
+// one line or a part of one; more than a few are no chain of proxies.
+const maxForwarded = 8
+
+// Head is the head of a request. Its slices point into the buffer that was given
+// to [Scanner.Scan], and are good as long as that is. A nil slice is a field that
+// is not there, an empty one a field without a value. White space around values is
+// not part of them (RFC 9110, section 5.5).
+//
+// A Head must not be copied: Forwarded points into it.
+type Head struct {
+	Method Method
+	// Minor is 0 or 1: the version is HTTP/1.Minor.
+	Minor int
+	// KeepAlive is what the version and Connection say together: another request
+	// may follow on the connection (RFC 9112, section 9.3).
+	KeepAlive bool
+	// Ranged says that there is a Range field.
+	Ranged bool
+	// RepeatedCredentials says that Authorization or X-Api-Key came more than
+	// once. The fields hold the first of each.
+	RepeatedCredentials bool
+
+	// Target is in origin form, path and query as they were sent (RFC 9112,
+	// section 3.2.1): "/", then visible ASCII without "#". Percent signs of the
+	// path are followed by two hexadecimal digits.
+	Target []byte
+	// Host is a name or an address, with or without a port. Only HTTP/1.0 goes
+	// without.
+	Host []byte
+
+	IfMatch        []byte
+	IfNoneMatch    []byte
+	AcceptEncoding []byte
+	Authorization  []byte
+	APIKey         []byte // X-Api-Key
+	Origin         []byte
+	RequestID      []byte // X-Request-Id
+	Traceparent    []byte
+	UserAgent      []byte // the first
+	Referer        []byte // the first
+
+	// Forwarded are the lines of X-Forwarded-For in their order, at most 8.
+	Forwarded [][]byte
+
+	forwarded [maxForwarded][]byte
+}
+
+// clear forgets an earlier head. The lines behind Forwarded are left: Forwarded
+// alone says how many of them count.
+func (h *Head) clear() {
+	h.Method, h.Minor, h.KeepAlive, h.Ranged, h.RepeatedCredentials = 0, 0, false, false, false
+	h.Target, h.Host = nil, nil
+	h.IfMatch, h.IfNoneMatch, h.AcceptEncoding = nil, nil, nil
+	h.Authorization, h.APIKey, h.Origin, h.RequestID = nil, nil, nil, nil
+	h.Traceparent, h.UserAgent, h.Referer = nil, nil, nil
+	h.Forwarded = nil
+}

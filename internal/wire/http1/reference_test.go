@@ -1,0 +1,194 @@
+package http1
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// describe writes all that a head says in one line; a field that is not there is
+// left out.
+func describe(h *Head) string {
+	var text strings.Builder
+	connection := "close"
+	if h.KeepAlive {
+		connection = "keep"
+	}
+	fmt.Fprintf(&text, "%s %s 1.%d %s", h.Method, h.Target, h.Minor, connection)
+	for _, f := range []struct {
+		name  string
+		value []byte
+	}{
+		{"Host", h.Host}, {"If-Match", h.IfMatch}, {"If-None-Match", h.IfNoneMatch}, {"Accept-Encoding", h.AcceptEncoding},
+		{"Authorization", h.Authorization}, {"X-Api-Key", h.APIKey}, {"Origin", h.Origin}, {"X-Request-Id", h.RequestID},
+		{"Traceparent", h.Traceparent}, {"User-Agent", h.UserAgent}, {"Referer", h.Referer},
+	} {
+		if f.value != nil {
+			fmt.Fprintf(&text, " %s=%q", f.name, f.value)
+		}
+	}
+	for _, line := range h.Forwarded {
+		fmt.Fprintf(&text, " X-Forwarded-For=%q", line)
+	}
+	if h.Ranged {
+		text.WriteString(" ranged")
+	}
+	if h.RepeatedCredentials {
+		text.WriteString(" repeated")
+	}
+	return text.String()
+}
+
+// heard is what a handler of net/http was told of a request, in the words of
+// describe, and what describe has no word for.
+type heard struct {
+	text    string
+	trouble []string
+}
+
+func hear(r *http.Request) (h heard) {
+	complain := func(format string, args ...any) { h.trouble = append(h.trouble, fmt.Sprintf(format, args...)) }
+	if r.ContentLength != 0 || r.TransferEncoding != nil {
+		complain("a body of %d bytes, transfer encodings %q", r.ContentLength, r.TransferEncoding)
+	}
+	if body, err := io.ReadAll(r.Body); len(body) > 0 || err != nil {
+		complain("the body is %q, %v", body, err)
+	}
+	if r.ProtoMajor != 1 {
+		complain("version %s", r.Proto)
+	}
+	var text strings.Builder
+	connection := "keep"
+	if r.Close {
+		connection = "close"
+	}
+	fmt.Fprintf(&text, "%s %s 1.%d %s", r.Method, r.RequestURI, r.ProtoMinor, connection)
+	if r.Host != "" {
+		fmt.Fprintf(&text, " Host=%q", r.Host)
+	}
+	for _, name := range []string{
+		"If-Match", "If-None-Match", "Accept-Encoding", "Authorization", "X-Api-Key", "Origin", "X-Request-Id", "Traceparent",
+		"User-Agent", "Referer",
+	} {
+		lines := r.Header[name]
+		if len(lines) == 0 {
+			continue
+		}
+		fmt.Fprintf(&text, " %s=%q", name, lines[0])
+		switch name {
+		case "Authorization", "X-Api-Key", "User-Agent", "Referer":
+		default:
+			if len(lines) > 1 {
+				complain("%d lines of %s", len(lines), name)
+			}
+		}
+	}
+	for _, line := range r.Header["X-Forwarded-For"] {
+		fmt.Fprintf(&text, " X-Forwarded-For=%q", line)
+	}
+	if r.Header["Range"] != nil {
+		text.WriteString(" ranged")
+	}
+	if len(r.Header["Authorization"]) > 1 || len(r.Header["X-Api-Key"]) > 1 {
+		text.WriteString(" repeated")
+	}
+	for _, name := range []string{"Expect", "Upgrade"} {
+		if r.Header[name] != nil {
+			complain("%s is there", name)
+		}
+	}
+	h.text = text.String()
+	return h
+}
+
+// checkAgainstNetHTTP fails unless net/http means by in, which Scan has accepted,
+// what h says.
+func checkAgainstNetHTTP(t *testing.T, in []byte, h *Head) {
+	t.Helper()
+	source := bytes.NewReader(in)
+	buffered := bufio.NewReader(source)
+	r, err := http.ReadRequest(buffered)
+	if err != nil {
+		t.Fatalf("%q: accepted, http.ReadRequest says %v", in, err)
+	}
+	if left := source.Len() + buffered.Buffered(); left != 0 {
+		t.Fatalf("%q: http.ReadRequest leaves %d bytes of the head", in, left)
+	}
+	want := describe(h)
+	if got := hear(r); got.text != want || got.trouble != nil {
+		t.Fatalf("%q:\n     Scan %s\nnet/http %s %q", in, want, got.text, got.trouble)
+	}
+
+	// A server that is sent another request behind this one.
+	const second = "GET /second HTTP/1.1\r\nHost: second\r\n\r\n"
+	got, out := serve(append(bytes.Clone(in), second...))
+	calls := 1
+	if h.KeepAlive {
+		calls = 2
+	}
+	if len(got) != calls {
+		t.Fatalf("%q: the server's handler was called %d times, want %d; it sent %q", in, len(got), calls, out)
+	}
+	if got[0].text != want || got[0].trouble != nil {
+		t.Fatalf("%q:\n  Scan %s\nserver %s %q", in, want, got[0].text, got[0].trouble)
+	}
+	if calls == 2 && got[1].text != `GET /second 1.1 keep Host="second"` {
+		t.Fatalf("%q: the server's second request is %s", in, got[1].text)
+	}
+}
+
+// serve lets a server of net/http read in from a connection, and returns what its
+// handler was called with and what it sent.
+func serve(in []byte) (calls []heard, out string) {
+	c := &memoryConn{in: bytes.NewReader(in), closed: make(chan struct{})}
+	server := http.Server{
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			calls = append(calls, hear(r))
+		}),
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	// Serve ends when the listener says that there is no second connection, which
+	// it does when the first is closed.
+	_ = server.Serve(&oneListener{conn: c})
+	return calls, c.out.String()
+}
+
+type oneListener struct{ conn *memoryConn }
+
+func (l *oneListener) Accept() (net.Conn, error) {
+	if c := l.conn; !c.given {
+		c.given = true
+		return c, nil
+	}
+	<-l.conn.closed
+	return nil, net.ErrClosed
+}
+
+func (l *oneListener) Close() error   { return nil }
+func (l *oneListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// memoryConn is a connection whose client has sent all it will send.
+type memoryConn struct {
+	in     *bytes.Reader
+	out    bytes.Buffer
+	given  bool
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (c *memoryConn) Read(p []byte) (int, error)       { return c.in.Read(p) }
+func (c *memoryConn) Write(p []byte) (int, error)      { return c.out.Write(p) }
+func (c *memoryConn) Close() error                     { c.once.Do(func() { close(c.closed) }); return nil }
+func (c *memoryConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (c *memoryConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (c *memoryConn) SetDeadline(time.Time) error      { return nil }
+func (c *memoryConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *memoryConn) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,245 @@
+package http1
+
+// Verdict says what the bytes given to [Scanner.Scan] are.
+type Verdict uint8
+
+// Verdicts.
+const (
+	// More: the beginning of a head that may be accepted.
+	More Verdict = iota
+	// Done: they begin with a head that is accepted.
+	Done
+	// Other: they begin with something that is for net/http to answer.
+	Other
+)
+
+// maxFields is how many field lines a head may have. Browsers send about 15.
+const maxFields = 100
+
+// Scanner finds the heads in what a client sends. Between calls it knows how far an
+// incomplete head was looked at. The zero value is ready. There is one for each
+// connection.
+type Scanner struct {
+	line   int    // where the first line begins that has not been accepted
+	seen   int    // there is no LF from line up to here
+	fields int    // how many field lines were accepted
+	met    uint32 // the known ones of them, a bit for each, and what they said
+	hops   uint8  // those of X-Forwarded-For
+}
+
+// Bits of Scanner.met besides those of the fields.
+const (
+	metMinor     uint32 = 1 << (31 - iota) // HTTP/1.1
+	metClose                               // Connection: close
+	metKeepAlive                           // Connection: keep-alive
+)
+
+// Reset makes the scanner expect the first byte of a head.
+func (s *Scanner) Reset() { *s = Scanner{} }
+
+// Scan looks at b, which begins with the first byte of a head. The verdict is
+//
+//   - Done: the head has n bytes and is in h. The next head begins at b[n].
+//   - More: come again with the same bytes and at least one more; they may have
+//     moved. Heads longer than limit bytes, the empty line included, are not
+//     accepted, so b never needs to have more than limit bytes.
+//   - Other: hand over all of b. why tells the reason. It is found in the line
+//     where it stands, before the head is complete, and a method in the first
+//     bytes that no other could have.
+//
+// How the bytes were cut into calls makes no difference to what comes out. n is 0
+// and h of no use unless the verdict is Done. After Done and Other the scanner is
+// reset. Scan allocates nothing, keeps nothing of b or h, and takes time linear in
+// the length of the head for all calls together.
+func (s *Scanner) Scan(b []byte, limit int, h *Head) (n int, v Verdict, why Reason) {
+	head := b[:min(len(b), max(limit, 0))]
+	if len(head) < s.seen {
+		s.Reset() // a mistake of the caller; these bytes are taken as new ones
+	}
+	again := s.line > 0
+	if s.seen > s.line && index(head[s.seen:], '\n') < 0 {
+		return s.suspend(len(head), limit)
+	}
+	n, why = s.scan(head, h)
+	if why == malformed {
+		end := index(head[s.line:], '\n')
+		if end < 0 {
+			return s.suspend(len(head), limit)
+		}
+		why = diagnose(head[s.line:s.line+end+1], s.line == 0)
+	}
+	if why != NotHandedOver {
+		s.Reset()
+		return 0, Other, why
+	}
+	s.Reset()
+	if again {
+		// The first lines were read in another call, and perhaps another place.
+		// All of it is known to be right: this only fills h.
+		n, _ = s.scan(head, h)
+		s.Reset()
+	}
+	return n, Done, NotHandedOver
+}
+
+// suspend ends a call that did not see the end of a line.
+func (s *Scanner) suspend(have, limit int) (int, Verdict, Reason) {
+	if have >= limit {
+		s.Reset()
+		return 0, Other, ReasonTooLarge
+	}
+	s.seen = have
+	return 0, More, NotHandedOver
+}
+
+// scan reads the lines from s.line on. It returns the length of the head, or
+// malformed if the line at s.line does not end in b or is wrong in a way that
+// diagnose will find.
+func (s *Scanner) scan(b []byte, h *Head) (int, Reason) {
+	i := s.line
+	if i == 0 {
+		h.clear()
+		n, why := s.requestLine(b, h)
+		if why != NotHandedOver {
+			return 0, why
+		}
+		i = n
+		s.line = i
+	}
+	for {
+		if i+1 < len(b) && b[i] == '\r' && b[i+1] == '\n' {
+			return i + 2, s.finish(h)
+		}
+		name := i
+		for i < len(b) && class[b[i]]&classToken != 0 {
+			i++
+		}
+		if i == name || i == len(b) || b[i] != ':' {
+			return 0, malformed
+		}
+		id := lookUp(b[name:i])
+		i++
+		for i < len(b) && isBlank(b[i]) {
+			i++
+		}
+		value := i
+		i = valueEnd(b, i)
+		if i+1 >= len(b) || b[i] != '\r' || b[i+1] != '\n' {
+			return 0, malformed
+		}
+		end := i
+		for end > value && isBlank(b[end-1]) {
+			end--
+		}
+		i += 2
+		if s.fields++; s.fields > maxFields {
+			return 0, ReasonTooMany
+		}
+		if id != unknownField {
+			if why := s.take(h, id, b[value:end:end]); why != NotHandedOver {
+				return 0, why
+			}
+		}
+		s.line = i
+	}
+}
+
+// finish looks at a head as a whole.
+func (s *Scanner) finish(h *Head) Reason {
+	if s.met&metMinor == 0 {
+		h.KeepAlive = s.met&metKeepAlive != 0
+		return NotHandedOver
+	}
+	if s.met&(1<<fieldHost) == 0 {
+		return ReasonHost
+	}
+	h.Minor = 1
+	h.KeepAlive = s.met&metClose == 0
+	return NotHandedOver
+}
+
+// requestLine reads the first line (RFC 9112, section 3) and returns its length.
+func (s *Scanner) requestLine(b []byte, h *Head) (int, Reason) {
+	m, i, why := scanMethod(b)
+	if why != NotHandedOver {
+		return 0, why
+	}
+	target := i
+	i, ok := scanTarget(b, i)
+	const rest = len(" HTTP/1.1\r\n")
+	if !ok || len(b)-i < rest || b[i] != ' ' || b[i+9] != '\r' || b[i+10] != '\n' {
+		return 0, malformed
+	}
+	switch load8(b[i+1:]) {
+	case http11:
+		s.met |= metMinor
+	case http10:
+	default:
+		return 0, malformed
+	}
+	h.Method, h.Target = m, b[target:i:i]
+	return i + rest, NotHandedOver
+}
+
+// scanMethod returns the method and where the target begins. It says at the first
+// byte that is neither of GET nor of HEAD that this is something else: a client
+// that speaks another protocol may never send an LF.
+func scanMethod(b []byte) (Method, int, Reason) {
+	if len(b) >= len("HEAD ") {
+		switch load4(b) {
+		case get4:
+			return MethodGet, len("GET "), NotHandedOver
+		case head4:
+			if b[4] == ' ' {
+				return MethodHead, len("HEAD "), NotHandedOver
+			}
+		}
+	}
+	m, word := MethodGet, "GET "
+	if len(b) > 0 && b[0] == 'H' {
+		m, word = MethodHead, "HEAD "
+	}
+	for i := range len(word) {
+		if i == len(b) {
+			return 0, 0, malformed
+		}
+		if b[i] == word[i] {
+			continue
+		}
+		switch b[i] {
+		case '\r', '\n':
+			return 0, 0, ReasonLineEnd
+		case ' ', '\t', '\v', '\f':
+			return 0, 0, ReasonSpace
+		}
+		return 0, 0, ReasonMethod
+	}
+	return m, len(word), NotHandedOver
+}
+
+// scanTarget returns where a target in origin form ends that begins at b[i], and
+// whether it is one so far.
+func scanTarget(b []byte, i int) (int, bool) {
+	if i >= len(b) || b[i] != '/' {
+		return i, false
+	}
+	for {
+		for i < len(b) && class[b[i]]&classPath != 0 {
+			i++
+		}
+		if i == len(b) || b[i] != '%' {
+			break
+		}
+		// net/http refuses such a path, and answers with its own words.
+		if len(b)-i < 3 || class[b[i+1]]&classHex == 0 || class[b[i+2]]&classHex == 0 {
+			return i, false
+		}
+		i += 3
+	}
+	if i < len(b) && b[i] == '?' {
+		for i < len(b) && class[b[i]]&classQuery != 0 {
+			i++
+		}
+	}
+	return i, true
+}

@@ -1,0 +1,142 @@
+package http1
+
+// take puts the value of a known field where it belongs.
+func (s *Scanner) take(h *Head, id field, value []byte) Reason {
+	again := s.met&(1<<id) != 0
+	s.met |= 1 << id
+	var to *[]byte
+	switch id {
+	case fieldHost:
+		if again || !plainHost(value) {
+			return ReasonHost
+		}
+		to = &h.Host
+	case fieldUserAgent:
+		return takeFirst(&h.UserAgent, value, again)
+	case fieldReferer:
+		return takeFirst(&h.Referer, value, again)
+	case fieldAuthorization:
+		h.RepeatedCredentials = h.RepeatedCredentials || again
+		return takeFirst(&h.Authorization, value, again)
+	case fieldAPIKey:
+		h.RepeatedCredentials = h.RepeatedCredentials || again
+		return takeFirst(&h.APIKey, value, again)
+	case fieldConnection:
+		return s.takeConnection(value, again)
+	case fieldForwardedFor:
+		return s.takeForwarded(h, value)
+	case fieldContentLength, fieldTransferEncoding:
+		return ReasonBody
+	case fieldExpect:
+		return ReasonExpect
+	case fieldUpgrade:
+		return ReasonUpgrade
+	case fieldRange:
+		h.Ranged = true
+	case fieldAcceptEncoding:
+		to = &h.AcceptEncoding
+	case fieldIfNoneMatch:
+		to = &h.IfNoneMatch
+	case fieldIfMatch:
+		to = &h.IfMatch
+	case fieldOrigin:
+		to = &h.Origin
+	case fieldRequestID:
+		to = &h.RequestID
+	case fieldTraceparent:
+		to = &h.Traceparent
+	}
+	if again {
+		return ReasonRepeated
+	}
+	if to != nil {
+		*to = value
+	}
+	return NotHandedOver
+}
+
+// takeFirst keeps the first of several lines, as Header.Get of net/http does.
+func takeFirst(to *[]byte, value []byte, again bool) Reason {
+	if !again {
+		*to = value
+	}
+	return NotHandedOver
+}
+
+// takeConnection knows the two options that are not about other fields. Lists are
+// left to net/http: nobody sends one without an option of another kind.
+func (s *Scanner) takeConnection(value []byte, again bool) Reason {
+	switch {
+	case again:
+		return ReasonRepeated
+	case equalFold(value, "keep-alive"):
+		s.met |= metKeepAlive
+	case equalFold(value, "close"):
+		s.met |= metClose
+	case equalFold(value, "upgrade"):
+		return ReasonUpgrade
+	default:
+		return ReasonConnection
+	}
+	return NotHandedOver
+}
+
+func (s *Scanner) takeForwarded(h *Head, value []byte) Reason {
+	if s.hops == maxForwarded {
+		return ReasonTooMany
+	}
+	h.forwarded[s.hops] = value
+	s.hops++
+	h.Forwarded = h.forwarded[:s.hops]
+	return NotHandedOver
+}
+
+// equalFold compares with a word of letters and hyphens in lower case.
+func equalFold(value []byte, word string) bool {
+	if len(value) != len(word) {
+		return false
+	}
+	for i, c := range value {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// plainHost says whether a value of Host is a name or an address and perhaps a port
+// (RFC 3986, section 3.2.2, without percent encoding and sub-delimiters).
+func plainHost(value []byte) bool {
+	i := 0
+	if len(value) > 0 && value[0] == '[' {
+		for i++; i < len(value) && class[value[i]]&classAddr != 0; i++ {
+		}
+		if i == 1 || i == len(value) || value[i] != ']' {
+			return false
+		}
+		i++
+	} else {
+		for i < len(value) && class[value[i]]&classHost != 0 {
+			i++
+		}
+		if i == 0 {
+			return false
+		}
+	}
+	if i == len(value) {
+		return true
+	}
+	port := value[i+1:]
+	if value[i] != ':' || len(port) == 0 || len(port) > len("65535") {
+		return false
+	}
+	for _, c := range port {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
