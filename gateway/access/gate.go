@@ -159,7 +159,22 @@ func (g *Gate) Stats() Stats {
 // the signature checks of others. An API key, and a token that was seen lately,
 // cost no allocation. What it returns is shared and must not be changed.
 func (g *Gate) Identify(c Credentials) (*Caller, *Refusal) {
-	caller, refusal := g.identify(c)
+	caller, refusal, _ := g.identify(c, true)
+	return g.counted(caller, refusal)
+}
+
+// IdentifyAtOnce is Identify for callers that may not wait: event loops. ok is false
+// for a token that was not seen lately, whose signature takes 50 to 240 us to check;
+// then Identify must be called, and nothing has been counted.
+func (g *Gate) IdentifyAtOnce(c Credentials) (caller *Caller, refusal *Refusal, ok bool) {
+	if caller, refusal, ok = g.identify(c, false); !ok {
+		return nil, nil, false
+	}
+	caller, refusal = g.counted(caller, refusal)
+	return caller, refusal, true
+}
+
+func (g *Gate) counted(caller *Caller, refusal *Refusal) (*Caller, *Refusal) {
 	if refusal != nil {
 		g.refusals.Add(1)
 		return nil, refusal
@@ -167,49 +182,60 @@ func (g *Gate) Identify(c Credentials) (*Caller, *Refusal) {
 	return caller, nil
 }
 
-func (g *Gate) identify(c Credentials) (*Caller, *Refusal) {
+// identify returns false if it would have to check a signature and may not.
+func (g *Gate) identify(c Credentials, mayCheck bool) (*Caller, *Refusal, bool) {
 	if len(g.files) == 0 {
-		return nil, nil // nobody is known here: what was sent is for somebody else
+		return nil, nil, true // nobody is known here: what was sent is for somebody else
 	}
 	if c.Duplicate {
-		return nil, refusedDuplicate
+		return nil, refusedDuplicate, true
 	}
 	var caller *Caller
 	if c.APIKey != "" {
 		keys := g.keys.Load()
 		if keys == nil {
-			return nil, refusedNoKeys
+			return nil, refusedNoKeys, true
 		}
 		var refusal *Refusal
 		if caller, refusal = keys.find(c.APIKey); refusal != nil {
-			return nil, refusal
+			return nil, refusal, true
 		}
 	}
 	if c.Authorization == "" {
-		return caller, nil
+		return caller, nil, true
 	}
 	tokens := g.tokens.Load()
 	if tokens == nil {
-		return nil, refusedNoTokens
+		return nil, refusedNoTokens, true
 	}
-	return g.byAuthorization(tokens, c.Authorization)
+	return g.byAuthorization(tokens, c.Authorization, mayCheck)
 }
 
 // byAuthorization finds the field's value among those seen lately, or reads the
 // token in it.
-func (g *Gate) byAuthorization(tokens *tokenSet, value string) (*Caller, *Refusal) {
+func (g *Gate) byAuthorization(tokens *tokenSet, value string, mayCheck bool) (*Caller, *Refusal, bool) {
 	now := g.now()
 	if e := tokens.find(value, now); e != nil {
-		return g.seenLately(e)
+		caller, refusal := g.seenLately(e)
+		return caller, refusal, true
 	}
 	token, refusal := bearer(value)
 	if refusal != nil {
-		return nil, refusal
+		return nil, refusal, true
 	}
+	if !mayCheck {
+		return nil, nil, false
+	}
+	caller, refusal := g.checkOnce(tokens, token, value)
+	return caller, refusal, true
+}
+
+// checkOnce checks a token unless somebody else has meanwhile.
+func (g *Gate) checkOnce(tokens *tokenSet, token, value string) (*Caller, *Refusal) {
 	// A place here is one signature check; see the cost in the package's doc.
 	g.checking <- struct{}{}
 	defer func() { <-g.checking }()
-	now = g.now()
+	now := g.now()
 	if e := tokens.find(value, now); e != nil { // somebody else has checked it meanwhile
 		return g.seenLately(e)
 	}

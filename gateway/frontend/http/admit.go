@@ -12,9 +12,10 @@ import (
 // admit applies the limit of the client's address, before anything is read that
 // costs more. False completes rsp.
 func (s *Service) admit(req *Request, rsp *Response) bool {
-	if s.config.ClientLimit == nil {
+	if s.config.ClientLimit == nil || req.question.admitted {
 		return true
 	}
+	req.question.admitted = true
 	wait, ok := s.config.ClientLimit.Allow(limit.ClientKey(req.Client), req.Start, 1)
 	if !ok {
 		s.tooMany(rsp, wait, "requests from this address")
@@ -52,10 +53,16 @@ func (s *Service) authorize(req *Request, rsp *Response, v *served) bool {
 	}
 	var caller *access.Caller
 	if s.config.Gate != nil {
+		credentials := access.Credentials{APIKey: req.APIKey, Authorization: req.Authorization, Duplicate: req.Repeated}
 		var refusal *access.Refusal
-		caller, refusal = s.config.Gate.Identify(access.Credentials{
-			APIKey: req.APIKey, Authorization: req.Authorization, Duplicate: req.Repeated,
-		})
+		if known := true; req.AtOnce {
+			if caller, refusal, known = s.config.Gate.IdentifyAtOnce(credentials); !known {
+				req.question.unasked = true
+				return false
+			}
+		} else {
+			caller, refusal = s.config.Gate.Identify(credentials)
+		}
 		// Credentials that are no good are none where none are needed.
 		if refusal != nil && v.access != nil {
 			s.refuse(rsp, refusal)

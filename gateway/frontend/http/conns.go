@@ -87,8 +87,10 @@ func (c *conns) stop() {
 
 // conn is a connection that notes since when it has been waiting for what.
 type conn struct {
+	// Immutable after add.
 	net.Conn
-	of *conns
+	of     *conns
+	placed bool // it has one of the places
 
 	// Atomics, on the clock of conns, 0: not. Written by the goroutine that
 	// serves the connection, read by sweep.
@@ -141,16 +143,28 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close gives the connection's place back.
+// Close gives the connection's place back, if it has one of these.
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
 		c.of.mu.Lock()
 		delete(c.of.all, c)
 		c.of.mu.Unlock()
 		c.of.open.Add(-1)
-		<-c.of.places
+		if c.placed {
+			<-c.of.places
+		}
 	}
 	return c.Conn.Close()
+}
+
+// add begins to look after a connection.
+func (c *conns) add(nc net.Conn, placed bool) *conn {
+	c.open.Add(1)
+	one := &conn{Conn: nc, of: c, placed: placed}
+	c.mu.Lock()
+	c.all[one] = struct{}{}
+	c.mu.Unlock()
+	return one
 }
 
 // limitedListener accepts no more connections than there are places.
@@ -159,10 +173,6 @@ type limitedListener struct {
 	conns  *conns
 	closed chan struct{}
 	once   atomic.Bool
-}
-
-func listenLimited(l net.Listener, config Config) *limitedListener {
-	return &limitedListener{Listener: l, conns: newConns(config), closed: make(chan struct{})}
 }
 
 // Accept waits for a place first, so that the kernel's queue holds the others.
@@ -177,12 +187,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		<-l.conns.places
 		return nil, err
 	}
-	l.conns.open.Add(1)
-	c := &conn{Conn: nc, of: l.conns}
-	l.conns.mu.Lock()
-	l.conns.all[c] = struct{}{}
-	l.conns.mu.Unlock()
-	return c, nil
+	return l.conns.add(nc, true), nil
 }
 
 // Close stops accepting.

@@ -35,6 +35,13 @@ func (s *Service) Busy(req *Request, rsp *Response) {
 	s.dress(req, rsp)
 }
 
+// Crowded answers a request that there is no room for among those that wait for loads.
+func (s *Service) Crowded(req *Request, rsp *Response) {
+	s.problem(rsp, http.StatusServiceUnavailable, "too many requests wait for documents to be loaded")
+	rsp.RetryAfter = retrySoon
+	s.dress(req, rsp)
+}
+
 // describe answers with the description of the API.
 func (s *Service) describe(req *Request, rsp *Response) {
 	text := s.config.OpenAPI()

@@ -3,6 +3,7 @@ package httpfront
 import (
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -134,7 +135,7 @@ func (s *Service) tellSpan(req *Request, rsp *Response, took time.Duration) {
 		route += "/{key}"
 	}
 	s.config.Spans.Request(trace.Span{
-		Context: req.Trace, Parent: req.parent, RequestID: req.ID, Method: req.Method, Route: route,
+		Context: req.Trace, Parent: req.parent, RequestID: strings.Clone(req.ID), Method: req.Method, Route: route,
 		Resource: rsp.Resource, Caller: rsp.Caller, Source: rsp.Source.String(), Status: rsp.Status,
 		Start: req.began, Duration: took, Bytes: rsp.sent(), Keys: rsp.Keys,
 	})

@@ -2,6 +2,7 @@ package httpfront
 
 import (
 	"encoding/hex"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -52,7 +53,8 @@ func (req *Request) attributes() []any {
 	if len(target) > maxTargetText {
 		target = target[:maxTargetText] + "..."
 	}
-	a := []any{"method", req.Method, "target", target, "request_id", req.ID}
+	// A logger may keep what it is given; the request's bytes are an event loop's.
+	a := []any{"method", req.Method, "target", strings.Clone(target), "request_id", strings.Clone(req.ID)}
 	if req.Trace.Valid() {
 		a = append(a, "trace_id", hex.EncodeToString(req.Trace.TraceID[:]))
 	}

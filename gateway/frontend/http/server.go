@@ -8,7 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
 // Config configures a [Server]. The zero value of a field means its default.
@@ -34,8 +38,29 @@ type Config struct {
 	// MaxConnections bounds the open connections (17,000); more wait in the
 	// kernel's queue until one closes.
 	MaxConnections int
-	Log            *slog.Logger
+	// Engine serves the connections (EngineLoop); Backend is the loop's, and Auto
+	// suits everybody but tests.
+	Engine  Engine
+	Backend loop.Backend
+	// DrainGrace is how long idle connections may ask once more at Shutdown (2 s).
+	DrainGrace time.Duration
+	// Listeners are used instead of binding an address, if there are any. The server
+	// owns them.
+	Listeners []net.Listener
+	Log       *slog.Logger
 }
+
+// Engine is what serves connections.
+type Engine uint8
+
+// Engines.
+const (
+	// EngineLoop answers plain GETs and HEADs on an event loop and hands everything
+	// else over to net/http.
+	EngineLoop Engine = iota
+	// EngineNetHTTP is net/http alone.
+	EngineNetHTTP
+)
 
 func (c Config) withDefaults() Config {
 	for _, d := range []struct {
@@ -46,6 +71,7 @@ func (c Config) withDefaults() Config {
 		{&c.HeaderTimeout, 5 * time.Second},
 		{&c.IdleTimeout, 60 * time.Second},
 		{&c.StallTimeout, 30 * time.Second},
+		{&c.DrainGrace, 2 * time.Second},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value
@@ -78,56 +104,140 @@ func newHandler(service *Service, config Config) *handler {
 		trusted: config.TrustedProxies, maxPending: config.MaxPending}
 }
 
-// Server serves a [Service] over net/http.
+// Server serves a [Service]: on an event loop, which hands connections over to net/http
+// when they ask for anything but plain documents, or over net/http alone.
 type Server struct {
 	// Immutable after Listen.
-	server   *http.Server
-	listener *limitedListener
-	done     chan struct{} // closed when Serve has ended
-	err      error         // what it returned; set before done is closed
+	http  *http.Server
+	conns *conns // those that net/http serves
+	addr  net.Addr
+	front *front        // nil: net/http alone
+	loop  *loop.Server  // nil: net/http alone
+	done  chan struct{} // closed when net/http has ended
+	err   error         // what it returned; set before done is closed
 }
 
 // Listen binds address and begins to serve. Shutdown ends it.
 func Listen(address string, service *Service, config Config) (*Server, error) {
 	config = config.withDefaults()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("http: %w", err)
+	listeners := config.Listeners
+	if listeners == nil {
+		n := 1
+		if config.Engine == EngineLoop {
+			n = runtime.GOMAXPROCS(0)
+		}
+		var err error
+		if listeners, err = loop.Listen("tcp", address, n); err != nil {
+			return nil, fmt.Errorf("http: %w", err)
+		}
 	}
 	s := &Server{
-		server: &http.Server{
+		http: &http.Server{
 			Handler:        newHandler(service, config),
 			ConnState:      trackState, // the time limits are those of conns
 			MaxHeaderBytes: config.MaxHeader,
 			ErrorLog:       slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
 		},
-		listener: listenLimited(l, config),
-		done:     make(chan struct{}),
+		conns: newConns(config),
+		addr:  listeners[0].Addr(),
+		done:  make(chan struct{}),
 	}
-	// Ends with Shutdown, which waits for it.
-	go func() {
-		defer close(s.done)
-		s.err = s.server.Serve(s.listener)
-	}()
+	if config.Engine == EngineNetHTTP {
+		s.serveHTTP(&limitedListener{Listener: joinListeners(listeners), conns: s.conns, closed: make(chan struct{})})
+		return s, nil
+	}
+	handed := newHandedListener(s.addr, s.conns)
+	s.front = newFront(service, config)
+	var err error
+	if s.loop, err = loop.New(s.loopConfig(service, config, handed)); err == nil {
+		s.serveHTTP(handed)
+		err = s.loop.Serve(listeners...)
+	} else {
+		for _, l := range listeners {
+			_ = l.Close() // the first error is the one to report
+		}
+	}
+	if err != nil {
+		s.conns.stop()
+		return nil, errors.Join(fmt.Errorf("http: %w", err), s.http.Close())
+	}
 	return s, nil
 }
 
+func (s *Server) loopConfig(service *Service, config Config, handed *handedListener) loop.Config {
+	front := s.front
+	return loop.Config{
+		New:            func(*loop.Conn) loop.Session { return &session{front: front} },
+		Detached:       handed.take,
+		Clock:          service.cache.Now,
+		Backend:        config.Backend,
+		MaxConnections: config.MaxConnections,
+		MaxInput:       config.MaxHeader + 1, // the session hands over at MaxHeader
+		IdleTimeout:    config.IdleTimeout,
+		PartialTimeout: config.HeaderTimeout,
+		StallTimeout:   config.StallTimeout,
+		DrainGrace:     config.DrainGrace,
+		OnClose:        front.logClose,
+		Log:            config.Log,
+	}
+}
+
+func (s *Server) serveHTTP(l net.Listener) {
+	// Ends with Shutdown, which waits for it.
+	go func() {
+		defer close(s.done)
+		s.err = s.http.Serve(l)
+	}()
+}
+
 // Addr returns the address that the server is bound to.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+func (s *Server) Addr() net.Addr { return s.addr }
 
 // Connections returns how many connections are open.
-func (s *Server) Connections() int64 { return s.listener.conns.open.Load() }
+func (s *Server) Connections() int64 {
+	if s.loop != nil {
+		return s.loop.Stats().Connections
+	}
+	return s.conns.open.Load()
+}
 
-// Shutdown stops accepting, lets requests under way end, and closes idle
-// connections. When ctx ends first, the rest is cut and its error returned. It
-// may be called again.
+// EngineStats returns the figures of the event loop; ok is false if there is none.
+func (s *Server) EngineStats() (stats loop.Stats, ok bool) {
+	if s.loop == nil {
+		return loop.Stats{}, false
+	}
+	return s.loop.Stats(), true
+}
+
+// EachHandover calls visit with every reason for which requests are handed over to
+// net/http, and how many were.
+func (s *Server) EachHandover(visit func(reason string, n int64)) {
+	if s.front == nil {
+		return
+	}
+	for i := range s.front.handed {
+		if why := http1.Reason(i); why != http1.NotHandedOver {
+			visit(why.String(), s.front.handed[i].Load())
+		}
+	}
+}
+
+// Shutdown stops accepting, answers what is under way with "Connection: close", lets idle
+// connections ask once more for Config.DrainGrace, and closes them in order. When ctx
+// ends first, the rest is cut and its error returned. It may be called again.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.server.Shutdown(ctx)
-	if err != nil {
-		_ = s.server.Close() // the first error is the one to report
+	var err error
+	if s.loop != nil {
+		s.http.SetKeepAlivesEnabled(false)
+		err = s.loop.Shutdown(ctx) // may still hand connections over
+		s.front.loads.Wait()
+	}
+	if e := s.http.Shutdown(ctx); e != nil {
+		_ = s.http.Close() // the first error is the one to report
+		err = errors.Join(err, e)
 	}
 	<-s.done
-	s.listener.conns.stop()
+	s.conns.stop()
 	if !errors.Is(s.err, http.ErrServerClosed) && err == nil {
 		err = s.err
 	}

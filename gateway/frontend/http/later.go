@@ -1,0 +1,102 @@
+package httpfront
+
+import (
+	"context"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/internal/loop"
+)
+
+// maxWaiting bounds the requests that wait for loads, 3 KiB of stack each. Past it a
+// connection may have one, and the rest are refused.
+const maxWaiting = 20_000
+
+// later is a request that a goroutine answers.
+type later struct {
+	// Immutable after front.later.
+	front *front
+	how   manner
+	place *loop.Deferred
+
+	// Owned by the goroutine that answers until it completes place, then by the
+	// connection's turn.
+	request  Request
+	response Response
+	large    int64 // bytes that it has in front.complete
+}
+
+// later lets a goroutine answer the request in t. What it needs of the connection's bytes
+// is copied.
+func (f *front) later(c *loop.Conn, t *turn, how manner) {
+	if f.waiting.Add(1) > maxWaiting && c.Owed() > 0 {
+		f.waiting.Add(-1)
+		f.service.Crowded(&t.request, &t.response)
+		f.service.Note(&t.request, &t.response)
+		f.write(c.Output(), &t.request, &t.response, how)
+		return
+	}
+	l := &later{front: f, how: how, request: t.request, response: t.response}
+	l.request.own()
+	l.place = c.Defer(l)
+	ctx := c.Context()
+	f.loads.Add(1)
+	// Ends when the answer is there, at its time limit or with its connection; Shutdown
+	// waits for it.
+	go func() {
+		defer f.loads.Done()
+		l.answer(ctx)
+	}()
+}
+
+// answer loads the documents. A panic, which would be a fault of this program, becomes an
+// error of this request alone.
+func (l *later) answer(ctx context.Context) {
+	f := l.front
+	defer func() {
+		if v := recover(); v != nil {
+			f.config.Log.Error("a request panicked", "panic", v, "stack", string(debug.Stack()))
+			f.service.problem(&l.response, http.StatusInternalServerError, "the server failed to answer")
+		}
+		f.waiting.Add(-1)
+		l.place.Complete()
+	}()
+	ctx, cancel := context.WithTimeout(ctx, f.config.RequestTimeout)
+	defer cancel()
+	f.service.Answer(ctx, &l.request, &l.response)
+	if n := int64(l.response.sent()); n >= largeBody {
+		l.large = n
+		if all := f.complete.Add(n); all > f.config.MaxPending && all > n {
+			f.complete.Add(-n)
+			l.large = 0
+			f.service.Busy(&l.request, &l.response)
+		}
+	}
+	f.service.Note(&l.request, &l.response)
+}
+
+// Write implements [loop.Reply].
+func (l *later) Write(c *loop.Conn) {
+	l.front.complete.Add(-l.large)
+	if l.front.tooMuch(c, l.response.sent()) {
+		l.front.service.Busy(&l.request, &l.response)
+	}
+	l.front.write(c.Output(), &l.request, &l.response, l.how)
+}
+
+// Drop implements [loop.Reply].
+func (l *later) Drop() { l.front.complete.Add(-l.large) }
+
+// own copies what the request has of the connection's bytes.
+func (req *Request) own() {
+	for _, s := range []*string{
+		&req.Target, &req.IfMatch, &req.IfNoneMatch, &req.AcceptEncoding, &req.Authorization,
+		&req.APIKey, &req.Origin, &req.Referer, &req.UserAgent, &req.ID, &req.question.key.ID,
+	} {
+		*s = strings.Clone(*s)
+	}
+	for i := range req.question.keys {
+		req.question.keys[i].ID = strings.Clone(req.question.keys[i].ID)
+	}
+}

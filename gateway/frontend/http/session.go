@@ -1,0 +1,144 @@
+package httpfront
+
+import (
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/slipstream-go/slipstream/gateway/trace"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/http1"
+)
+
+// front is the adapter of the event loop: what its sessions share.
+type front struct {
+	// Immutable after newFront.
+	service    *Service
+	config     Config
+	wantClient bool // somebody asks who the client is
+	wantNames  bool // somebody asks for User-Agent and Referer
+
+	date    dateField
+	loads   sync.WaitGroup // goroutines that answer; Shutdown waits for them
+	waiting atomic.Int64   // requests that those answer, written by sessions and them
+	// complete is how many bytes of large answers wait for their turn behind others,
+	// written by goroutines that answer and by sessions.
+	complete atomic.Int64
+	handed   [http1.ReasonCount]atomic.Int64 // requests handed over, by reason
+	closed   rationed                        // warnings of connections that ended
+}
+
+func newFront(service *Service, config Config) *front {
+	return &front{service: service, config: config,
+		wantClient: service.WantsClient(), wantNames: service.WantsNames()}
+}
+
+// session answers the requests of one connection that are strict GETs and HEADs without
+// a body, and hands the connection over at the first that is not.
+type session struct {
+	// Immutable after New.
+	front *front
+	// Owned by the connection's turn.
+	scanner http1.Scanner
+}
+
+// turn is the memory of one request under way. A session borrows one for each call of
+// Data, so that an idle connection has none.
+type turn struct {
+	head      http1.Head
+	request   Request
+	response  Response
+	requestID [trace.RequestIDLength]byte
+	forwarded [8]string
+}
+
+var turns = sync.Pool{New: func() any { return new(turn) }}
+
+// Data implements [loop.Session].
+func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
+	t := turns.Get().(*turn)
+	for consumed < len(in) && !c.Full() {
+		n, verdict, why := s.scanner.Scan(in[consumed:], s.front.config.MaxHeader, &t.head)
+		if verdict == http1.More {
+			break
+		}
+		if verdict == http1.Other {
+			s.front.handed[why].Add(1)
+			c.Detach()
+			break
+		}
+		s.front.answer(c, t)
+		consumed += n
+	}
+	t.request, t.response = Request{}, Response{} // or they keep documents alive
+	turns.Put(t)
+	return consumed
+}
+
+// Closed implements [loop.Session].
+func (s *session) Closed(*loop.Conn, error) {}
+
+// answer answers the request in t.head, now or later.
+func (f *front) answer(c *loop.Conn, t *turn) {
+	how := manner{minor: t.head.Minor, head: t.head.Method == http1.MethodHead, last: !t.head.KeepAlive || c.Draining()}
+	f.fill(c, t)
+	t.response = Response{}
+	if f.service.Peek(&t.request, &t.response) {
+		if f.tooMuch(c, t.response.sent()) {
+			f.service.Busy(&t.request, &t.response)
+		}
+		f.service.Note(&t.request, &t.response)
+		f.write(c.Output(), &t.request, &t.response, how)
+	} else {
+		f.later(c, t, how)
+	}
+	if how.last {
+		c.End()
+	}
+}
+
+// fill reads what the answer depends on. The strings are the connection's bytes: they
+// are good as long as the call of Data.
+func (f *front) fill(c *loop.Conn, t *turn) {
+	h, req := &t.head, &t.request
+	*req = Request{
+		Method: http.MethodGet, Target: text(h.Target), AtOnce: true,
+		IfMatch: text(h.IfMatch), IfNoneMatch: text(h.IfNoneMatch), AcceptEncoding: text(h.AcceptEncoding),
+		Authorization: text(h.Authorization), APIKey: text(h.APIKey), Repeated: h.RepeatedCredentials,
+		Origin: text(h.Origin), ID: text(h.RequestID), Ranged: h.Ranged,
+	}
+	if h.Method == http1.MethodHead {
+		req.Method = http.MethodHead
+	}
+	if f.wantClient {
+		req.Client = f.client(c.RemoteAddr().Addr(), t)
+	}
+	if f.wantNames {
+		req.UserAgent, req.Referer = text(h.UserAgent), text(h.Referer)
+	}
+	f.service.Identify(req, text(h.Traceparent), &t.requestID)
+	req.Start = c.ReadAt()
+}
+
+func (f *front) client(remote netip.Addr, t *turn) netip.Addr {
+	lines := t.forwarded[:0]
+	for _, line := range t.head.Forwarded {
+		lines = append(lines, text(line))
+	}
+	return clientAddr(remote, lines, f.config.TrustedProxies)
+}
+
+// text is b as a string without a copy.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// tooMuch reports whether an answer of n bytes has to be refused because of the bytes
+// that wait for clients to read them. One that is alone always goes.
+func (f *front) tooMuch(c *loop.Conn, n int) bool {
+	if n < largeBody {
+		return false
+	}
+	waiting := c.Unwritten() + f.complete.Load()
+	return waiting > 0 && waiting+int64(n) > f.config.MaxPending
+}
