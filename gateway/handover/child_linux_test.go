@@ -57,6 +57,12 @@ func play(role, path, address string) error {
 		}
 	}
 	switch role {
+	case "activated":
+		if os.Getenv("LISTEN_FDS")+os.Getenv("LISTEN_PID")+os.Getenv("LISTEN_FDNAMES") == "" {
+			fmt.Println("environment clear")
+		}
+		_, err := s.Ready(nil, nil)
+		return err
 	case "exits":
 		return errors.New("it could not start")
 	case "hangs":
