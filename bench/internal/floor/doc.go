@@ -1,0 +1,52 @@
+// Package floor is the least that a server in Go can do for a request: raw system
+// calls on an epoll loop, ready answers, and a parser that looks for what it
+// needs and believes the rest. What it costs is the floor below any server that
+// also keeps its promises.
+//
+// It is also the prototype on which single choices of a server's loop are
+// measured one by one: see [Options].
+package floor
+
+// An Answerer is given what a connection has sent and not yet had answered. It
+// returns how many bytes at the front it has consumed and appends the answers,
+// which are sent before the next call and must not change until then; they may
+// be parts of in. An error ends the connection.
+type Answerer func(in []byte, answers [][]byte) (consumed int, _ [][]byte, err error)
+
+// Options are the choices of a loop. The zero value is the floor.
+type Options struct {
+	Loops int // 0: GOMAXPROCS
+
+	// Block goes to sleep in epoll_wait at once; otherwise the loop first asks
+	// without waiting, which spares the runtime's bookkeeping around a system call
+	// that may wait.
+	Block bool
+	// Yield lets other goroutines run once before the loop sleeps, and then asks
+	// again.
+	Yield bool
+	// Park sleeps in the runtime's own poller, which watches the epoll descriptor;
+	// otherwise a thread sleeps in epoll_wait.
+	Park bool
+	// Map finds connections in a map by descriptor; otherwise the event carries
+	// the index and the generation of a slot in a table.
+	Map bool
+	// Pool says where the memory for a read comes from.
+	Pool Pool
+}
+
+// A Pool is a source of read buffers.
+type Pool string
+
+const (
+	OwnBuffer Pool = ""        // one buffer of the loop, never given back
+	Classes   Pool = "classes" // internal/buf: pools by size class
+	OneSize   Pool = "one"     // one sync.Pool
+)
+
+// readSize is the size of a read buffer, and the most that one request may have.
+const readSize = 64 << 10
+
+// Echo answers with what came.
+func Echo(in []byte, answers [][]byte) (int, [][]byte, error) {
+	return len(in), append(answers, in), nil
+}

@@ -1,0 +1,285 @@
+package floor
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// eventsAtOnce is how many events one epoll_wait may return.
+const eventsAtOnce = 256
+
+// A Server accepts connections and deals them out to its loops in turn.
+type Server struct {
+	// Immutable after Serve.
+	answer   Answerer
+	options  Options
+	address  net.Addr
+	acceptor *os.File // the listening socket in the runtime's poller
+	loops    []*loop
+	running  sync.WaitGroup
+}
+
+// Serve serves connections of a listener, which it closes: a duplicate of its
+// socket goes on. It returns at once; Close ends the server.
+func Serve(listener *net.TCPListener, answer Answerer, options Options) (*Server, error) {
+	file, err := listener.File()
+	if err != nil {
+		return nil, fmt.Errorf("floor: listener: %w", err)
+	}
+	// The descriptor is given to the runtime's poller once it does not block:
+	// Fd makes a file's block.
+	fd, err := syscall.Dup(int(file.Fd()))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("floor: listener: %w", err)
+	}
+	if err := errors.Join(listener.Close(), syscall.SetNonblock(fd, true)); err != nil {
+		return nil, errors.Join(err, syscall.Close(fd))
+	}
+	s := &Server{answer: answer, options: options, address: listener.Addr(), acceptor: os.NewFile(uintptr(fd), "listener")}
+	n := options.Loops
+	if n == 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	for range n {
+		l, err := newLoop(answer, options)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.loops = append(s.loops, l)
+		// Ended by Close, which wakes the loop and waits.
+		s.running.Go(l.run)
+	}
+	// Ended by Close, which closes the socket and waits.
+	s.running.Go(s.accept)
+	return s, nil
+}
+
+// Addr returns the address that is served.
+func (s *Server) Addr() net.Addr { return s.address }
+
+// Close ends the server and its connections.
+func (s *Server) Close() error {
+	err := s.acceptor.Close()
+	for _, l := range s.loops {
+		l.tell(-1)
+	}
+	s.running.Wait()
+	return err
+}
+
+func (s *Server) accept() {
+	raw, err := s.acceptor.SyscallConn()
+	if err != nil {
+		return
+	}
+	for next := 0; ; next++ {
+		fd, failed := -1, error(nil)
+		err := raw.Read(func(listening uintptr) bool {
+			fd, _, failed = syscall.Accept4(int(listening), syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
+			return failed != syscall.EAGAIN
+		})
+		if err != nil {
+			return
+		}
+		if failed != nil {
+			continue // the client has gone
+		}
+		_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
+		s.loops[next%len(s.loops)].tell(fd)
+	}
+}
+
+// A connection is a socket of a loop.
+type connection struct {
+	fd         int
+	generation int32  // of its slot when it took it
+	rest       []byte // of an incomplete request
+	unsent     []byte // what the socket did not take; reading waits for it
+}
+
+// A slot of the table holds a connection or nothing.
+type slot struct {
+	c          *connection
+	generation int32
+}
+
+// A loop serves its connections from one goroutine.
+type loop struct {
+	// Immutable after newLoop.
+	answer  Answerer
+	options Options
+	epoll   int
+	bell    int             // an eventfd: new connections, or the end
+	parked  syscall.RawConn // the epoll descriptor in the runtime's poller; nil without Park
+	file    *os.File        // that holds it
+
+	// Guarded by mu.
+	mu  sync.Mutex
+	new []int // descriptors; -1: end
+
+	// Owned by run.
+	events  [eventsAtOnce]syscall.EpollEvent
+	slots   []slot
+	free    []int32
+	byFD    map[int32]*connection // with Map
+	buffer  []byte
+	answers [][]byte
+	vectors []syscall.Iovec
+	ended   bool
+}
+
+// bellIndex marks the events of the eventfd.
+const bellIndex = -1
+
+func newLoop(answer Answerer, options Options) (*loop, error) {
+	l := &loop{answer: answer, options: options, bell: -1, byFD: map[int32]*connection{}, buffer: make([]byte, readSize)}
+	var err error
+	if l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("floor: epoll_create1: %w", err)
+	}
+	bell, _, errno := syscall.RawSyscall(syscall.SYS_EVENTFD2, 0, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if errno != 0 {
+		return nil, errors.Join(fmt.Errorf("floor: eventfd: %w", errno), syscall.Close(l.epoll))
+	}
+	l.bell = int(bell)
+	if err := l.control(syscall.EPOLL_CTL_ADD, l.bell, syscall.EPOLLIN, bellIndex, 0); err != nil {
+		l.close()
+		return nil, err
+	}
+	if options.Park {
+		if err := l.park(); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// park gives the epoll descriptor to the runtime's poller, which takes only files
+// that do not block.
+func (l *loop) park() error {
+	if err := syscall.SetNonblock(l.epoll, true); err != nil {
+		return fmt.Errorf("floor: epoll descriptor: %w", err)
+	}
+	l.file = os.NewFile(uintptr(l.epoll), "epoll")
+	var err error
+	l.parked, err = l.file.SyscallConn()
+	return err
+}
+
+// close gives back the descriptors. The bell stays open: tell may be under way.
+func (l *loop) close() {
+	if l.file != nil {
+		_ = l.file.Close()
+		return
+	}
+	_ = syscall.Close(l.epoll)
+}
+
+// tell hands a connection to the loop; -1 ends it.
+func (l *loop) tell(fd int) {
+	l.mu.Lock()
+	l.new = append(l.new, fd)
+	l.mu.Unlock()
+	one := [8]byte{1}
+	_, _ = syscall.Write(l.bell, one[:])
+}
+
+func (l *loop) control(op, fd int, events uint32, index, generation int32) error {
+	e := syscall.EpollEvent{Events: events, Fd: index, Pad: generation}
+	if err := syscall.EpollCtl(l.epoll, op, fd, &e); err != nil {
+		return fmt.Errorf("floor: epoll_ctl: %w", err)
+	}
+	return nil
+}
+
+func (l *loop) run() {
+	defer l.close()
+	for !l.ended {
+		n, err := l.wait()
+		if err != nil {
+			return
+		}
+		for i := range n {
+			e := &l.events[i]
+			if e.Fd == bellIndex {
+				l.admit()
+				continue
+			}
+			if c := l.find(e.Fd, e.Pad); c != nil {
+				l.serve(c, e)
+			}
+		}
+	}
+	for _, s := range l.slots {
+		if s.c != nil {
+			_ = syscall.Close(s.c.fd)
+		}
+	}
+	for _, c := range l.byFD {
+		_ = syscall.Close(c.fd)
+	}
+}
+
+// admit takes the connections that were told.
+func (l *loop) admit() {
+	var count [8]byte
+	_, _ = syscall.Read(l.bell, count[:])
+	l.mu.Lock()
+	added := l.new
+	l.new = nil
+	l.mu.Unlock()
+	for _, fd := range added {
+		if fd < 0 {
+			l.ended = true
+			continue
+		}
+		c := &connection{fd: fd}
+		index := l.place(c)
+		if l.control(syscall.EPOLL_CTL_ADD, fd, syscall.EPOLLIN, index, c.generation) != nil {
+			l.drop(c, index)
+		}
+	}
+}
+
+// place puts a connection where find finds it.
+func (l *loop) place(c *connection) int32 {
+	if l.options.Map {
+		l.byFD[int32(c.fd)] = c
+		return int32(c.fd)
+	}
+	if len(l.free) == 0 {
+		l.slots = append(l.slots, slot{})
+		l.free = append(l.free, int32(len(l.slots)-1))
+	}
+	index := l.free[len(l.free)-1]
+	l.free = l.free[:len(l.free)-1]
+	c.generation = l.slots[index].generation
+	l.slots[index].c = c
+	return index
+}
+
+func (l *loop) find(index, generation int32) *connection {
+	if l.options.Map {
+		return l.byFD[index]
+	}
+	if s := &l.slots[index]; s.generation == generation {
+		return s.c
+	}
+	return nil
+}
+
+func (l *loop) drop(c *connection, index int32) {
+	_ = syscall.Close(c.fd)
+	if l.options.Map {
+		delete(l.byFD, index)
+		return
+	}
+	l.slots[index] = slot{generation: l.slots[index].generation + 1}
+	l.free = append(l.free, index)
+}

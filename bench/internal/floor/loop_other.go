@@ -1,0 +1,22 @@
+//go:build !linux
+
+package floor
+
+import (
+	"errors"
+	"net"
+)
+
+// A Server needs epoll, which Linux alone has.
+type Server struct{}
+
+// Serve returns an error: there is no epoll here.
+func Serve(*net.TCPListener, Answerer, Options) (*Server, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Addr returns nil.
+func (s *Server) Addr() net.Addr { return nil }
+
+// Close does nothing.
+func (s *Server) Close() error { return nil }
