@@ -33,7 +33,7 @@ type JWT struct {
 // Access says who may read a resource: the holders of the API keys in Keys, and
 // the bearers of tokens that JWT or Claims let in.
 type Access struct {
-	// Keys are the names of API keys; "*" is any of the file.
+	// Keys are the names of API keys, and of users of Redis; "*" is any of them.
 	Keys []string
 	// JWT lets the bearers of every valid token read, provided that it has the
 	// Claims.
@@ -53,6 +53,16 @@ func (c *Config) KeysPath() string { return c.path(c.Auth.Keys) }
 // JWKSPath returns the file of the keys that sign tokens, made absolute by the
 // folder of the configuration file if that is known; "" if there is none.
 func (c *Config) JWKSPath() string { return c.path(c.Auth.JWT.Keys) }
+
+// RequestLogPath returns the file of the log of requests, made absolute by the folder
+// of the configuration file if that is known; "-" for standard output, "" if there
+// is none.
+func (c *Config) RequestLogPath() string {
+	if c.Log.Requests == "-" {
+		return "-"
+	}
+	return c.path(c.Log.Requests)
+}
 
 // path resolves the name of a file.
 func (c *Config) path(name string) string {

@@ -110,7 +110,7 @@ func accessFields() []field[Access] {
 		return ""
 	}, schema{"type": "string", "pattern": `^(\*|[A-Za-z0-9._-]{1,64})$`})
 	return []field[Access]{
-		list("keys", `the names of API keys of auth.keys; "*" is any of them`,
+		list("keys", `the names of API keys of auth.keys and of redis.users; "*" is any of them`,
 			name, maxAccessKeys, func(a, b string) bool { return a == b }, func(a *Access) *[]string { return &a.Keys }),
 		written(one("jwt", "lets the bearer of every valid token read that has the claims",
 			truth(), func(a *Access) *bool { return &a.JWT })),
@@ -194,7 +194,7 @@ func (p *parser) access(root value, c *Config) {
 			v.path += ".access." + name
 			p.failKey(v, "%s", message)
 		}
-		if len(r.Access.Keys) > 0 && c.Auth.Keys == "" {
+		if len(r.Access.Keys) > 0 && c.Auth.Keys == "" && len(c.Redis.Users) == 0 {
 			refuse("keys", "no API key is known; expected auth.keys, the file of API keys")
 		}
 		const jwks = "no token is believed; expected auth.jwt with keys, the file of the keys that sign tokens"

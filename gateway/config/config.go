@@ -32,10 +32,16 @@ type Config struct {
 	Tiers     Tiers
 	Frontends Frontends
 	HTTP      HTTP
+	Redis     Redis
 	Auth      Auth
 	Tracing   Tracing
 	Admin     Admin
-	Log       Log
+	Drain     Drain
+	// Handover is the unix socket at which a running gateway gives its listening
+	// sockets to the one that replaces it, relative to the folder of the
+	// configuration file; see [Config.HandoverPath]. Default: none.
+	Handover string
+	Log      Log
 }
 
 // Origin says where the documents come from.
@@ -127,6 +133,10 @@ type Tiers struct {
 type Frontends struct {
 	// HTTP is host:port; without a host, every interface. Default 127.0.0.1:8080.
 	HTTP string
+	// Redis is host:port of the Redis protocol. Default: it is not served. An
+	// address that other machines can reach needs somebody who may log in; see
+	// [Redis].
+	Redis string
 }
 
 // Admin is the listener of operators: health, metrics, profiles, purge.
@@ -139,7 +149,7 @@ type Admin struct {
 	AllowRemote bool
 }
 
-// Log says what is logged, to standard error.
+// Log says what is logged, to standard error but for Requests.
 type Log struct {
 	// Level is debug, info, warn or error. Default info.
 	Level string
@@ -148,6 +158,10 @@ type Log struct {
 	// Slow is the time above which a request is logged, at most a few a
 	// second. Default 1 s; negative: none is.
 	Slow time.Duration
+	// Requests is the file that gets a line of JSON for every request, relative
+	// to the folder of the configuration file; "-" is standard output. Default:
+	// none. See [Config.RequestLogPath].
+	Requests string
 }
 
 // Default returns the configuration that an empty file would mean, were its
@@ -160,6 +174,7 @@ func Default() Config {
 		Frontends:   Frontends{HTTP: "127.0.0.1:8080"},
 		HTTP:        HTTP{}.withDefaults(),
 		Admin:       Admin{Address: "127.0.0.1:9100"},
+		Drain:       Drain{}.withDefaults(),
 		Log:         Log{Level: "info", Format: "text", Slow: time.Second},
 	}
 }
@@ -193,7 +208,10 @@ func (c Config) WithDefaults() Config {
 	orElse(&c.Log.Level, d.Log.Level)
 	orElse(&c.Log.Format, d.Log.Format)
 	orElse(&c.Log.Slow, d.Log.Slow)
-	c.HTTP, c.Auth, c.Tracing = c.HTTP.withDefaults(), c.Auth.withDefaults(), c.Tracing.withDefaults()
+	c.HTTP, c.Auth, c.Tracing, c.Drain = c.HTTP.withDefaults(), c.Auth.withDefaults(), c.Tracing.withDefaults(), c.Drain.withDefaults()
+	if c.Frontends.Redis != "" {
+		c.Redis = c.Redis.withDefaults()
+	}
 	c.Resources = slices.Clone(c.Resources)
 	for i := range c.Resources {
 		r, d := &c.Resources[i], defaultResource(c.Freshness)

@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"net/netip"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -10,6 +11,9 @@ import (
 // HTTP says how documents are served over HTTP, besides the address, which is
 // [Frontends.HTTP]. The zero value of a field means its default.
 type HTTP struct {
+	// Engine is what serves connections. Default: [Loop] on Linux, [NetHTTP]
+	// elsewhere.
+	Engine Engine
 	// Compression names the content encodings that documents are sent in, the
 	// preferred first: "zstd" and "gzip". Nil means both in this order, empty
 	// and not nil none.
@@ -24,6 +28,27 @@ type HTTP struct {
 
 	CORS   CORS
 	Limits Limits
+}
+
+// Engine is what serves the connections of a frontend.
+type Engine string
+
+// Engines of the HTTP frontend.
+const (
+	// Loop is an event loop a processor. Where the system has no epoll, it has
+	// a goroutine a connection. What it does not do itself, such as HTTP/1.1
+	// with a body, it hands over to NetHTTP.
+	Loop Engine = "loop"
+	// NetHTTP is Go's own server.
+	NetHTTP Engine = "net/http"
+)
+
+// defaultEngine is the one that is the quicker on this system.
+func defaultEngine() Engine {
+	if runtime.GOOS == "linux" {
+		return Loop
+	}
+	return NetHTTP
 }
 
 // CORS says which web pages of other origins may read answers. Without Origins
@@ -102,6 +127,7 @@ func (h HTTP) withDefaults() HTTP {
 	if h.Compression == nil {
 		h.Compression = []string{encodingZstd, encodingGzip}
 	}
+	orElse(&h.Engine, defaultEngine())
 	orElse(&h.Batch, 1000)
 	if len(h.CORS.Origins) > 0 {
 		orElse(&h.CORS.MaxAge, 10*time.Minute)

@@ -16,6 +16,7 @@ import (
 // fullHTTP is what testdata/good/full.yaml says of HTTP.
 func fullHTTP() HTTP {
 	return HTTP{
+		Engine:      NetHTTP,
 		Compression: []string{"gzip", "zstd"}, Batch: 50, HideOpenAPI: true,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("fd00::/8")},
 		CORS:           CORS{Origins: []string{"https://app.example", "http://[::1]:3000", "*"}, Headers: []string{"X-Custom"}, MaxAge: time.Hour},
@@ -40,7 +41,7 @@ func declared(r ...Resource) Config {
 // values cannot say.
 func TestDefaultsOfHTTP(t *testing.T) {
 	c := declared(Resource{}, Resource{Access: &Access{Keys: []string{"web"}}}).WithDefaults()
-	want := HTTP{Compression: []string{"zstd", "gzip"}, Batch: 1000, Limits: Limits{
+	want := HTTP{Engine: defaultEngine(), Compression: []string{"zstd", "gzip"}, Batch: 1000, Limits: Limits{
 		RequestTimeout: 10 * time.Second, HeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, StallTimeout: 30 * time.Second,
 		Header: 64 << 10, Connections: 17_000,
 	}}

@@ -21,6 +21,8 @@ const (
 func httpFields() []field[HTTP] {
 	def := Default().HTTP
 	return []field[HTTP]{
+		one("engine", "what serves connections: an event loop, or Go's own server; left out: loop on Linux, net/http elsewhere",
+			oneOf(Loop, NetHTTP), func(h *HTTP) *Engine { return &h.Engine }),
 		withDefault(compressionField(), &def),
 		withDefault(one("batch", "the keys that one request may ask for",
 			count(1, 10_000), func(h *HTTP) *int { return &h.Batch }), &def),

@@ -66,7 +66,8 @@ func Parse(name string, data []byte) (*Config, error) {
 		return nil, err
 	}
 	c = c.WithDefaults()
-	p.collision(root, &c)
+	p.collisions(root, &c)
+	p.redis(value{node: root}, &c)
 	p.pace(value{node: root}, &c)
 	p.access(value{node: root}, &c)
 	if err := newErrors(p.errors); err != nil {
@@ -75,18 +76,26 @@ func Parse(name string, data []byte) (*Config, error) {
 	return &c, nil
 }
 
-// collision refuses two listeners on one address, one of which may be a default
+// collisions refuses two listeners on one address, one of which may be a default
 // that the file does not show.
-func (p *parser) collision(root ast.Node, c *Config) {
-	if !collide(c.Frontends.HTTP, c.Admin.Address) {
+func (p *parser) collisions(root ast.Node, c *Config) {
+	p.collision(root, "frontends.http", c.Frontends.HTTP, "admin", c.Admin.Address)
+	p.collision(root, "frontends.http", c.Frontends.HTTP, "frontends.redis", c.Frontends.Redis)
+	p.collision(root, "frontends.redis", c.Frontends.Redis, "admin", c.Admin.Address)
+}
+
+func (p *parser) collision(root ast.Node, nameA, a, nameB, b string) {
+	if !collide(a, b) {
 		return
 	}
 	list, _ := entries(root)
 	for _, name := range []string{"admin", "frontends"} {
+		if name == "admin" && nameB != name {
+			continue
+		}
 		for _, entry := range list {
 			if key, _ := keyName(entry.Key); key == name {
-				p.failAt(value{node: entry.Value, path: name}, "frontends.http is %s and admin %s, which is one address; expected two",
-					c.Frontends.HTTP, c.Admin.Address)
+				p.failAt(value{node: entry.Value, path: name}, "%s is %s and %s %s, which is one address; expected two", nameA, a, nameB, b)
 				return
 			}
 		}

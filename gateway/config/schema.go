@@ -33,12 +33,17 @@ func configFields() []field[Config] {
 			func(c *Config) *Frontends { return &c.Frontends }),
 		object("http", "how documents are served over HTTP", httpFields,
 			func(c *Config) *HTTP { return &c.HTTP }),
+		sparse(object("redis", "how documents are served over the Redis protocol, beside frontends.redis; left out: with the defaults", redisFields,
+			func(c *Config) *Redis { return &c.Redis })),
 		sparse(object("auth", "by what callers are known; left out: nobody is", authFields,
 			func(c *Config) *Auth { return &c.Auth })),
 		sparse(object("tracing", "where spans of requests are sent, as OpenTelemetry over HTTP; left out: nowhere", tracingFields,
 			func(c *Config) *Tracing { return &c.Tracing })),
 		adminField(),
-		object("log", "what is logged, to standard error", logFields,
+		object("drain", "how the gateway ends", drainFields,
+			func(c *Config) *Drain { return &c.Drain }),
+		handoverField(),
+		object("log", "what is logged, to standard error but for requests", logFields,
 			func(c *Config) *Log { return &c.Log }),
 	}
 }
@@ -60,6 +65,8 @@ func frontendFields() []field[Frontends] {
 	return []field[Frontends]{
 		withDefault(one("http", "host:port of HTTP/JSON; without a host, every interface",
 			address("host:port, such as 127.0.0.1:8080 or :8080"), func(f *Frontends) *string { return &f.HTTP }), &def.Frontends),
+		written(one("redis", "host:port of the Redis protocol; left out: it is not served",
+			address("host:port, such as 127.0.0.1:6379"), func(f *Frontends) *string { return &f.Redis })),
 	}
 }
 
@@ -72,6 +79,8 @@ func logFields() []field[Log] {
 			oneOf("text", "json"), func(l *Log) *string { return &l.Format }), &def.Log),
 		withDefault(one("slow", "requests that take longer are logged, at most a few a second; 0s: none",
 			durationOrOff(10*time.Minute), func(l *Log) *time.Duration { return &l.Slow }), &def.Log),
+		written(one("requests", `the file that gets a line of JSON for every request; "-": standard output; left out: none`,
+			fileName(`a file, relative to this one, such as requests.log, or "-"`), func(l *Log) *string { return &l.Requests })),
 	}
 }
 

@@ -189,7 +189,8 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 	for _, name := range []string{"missing-required", "missing-in-resource", "unknown-field", "wrong-type", "choices", "counts",
 		"children", "children-empty", "columns", "resource-name", "resources-empty", "size-unit", "key-columns", "empty-key",
 		"postgres-fields", "sql-fields", "sql", "depends", "http", "http-compression", "http-limits", "http-rates", "cors-headers",
-		"cors-origins", "auth", "auth-jwt", "access", "access-empty", "access-claims", "tracing"} {
+		"cors-origins", "auth", "auth-jwt", "access", "access-empty", "access-claims", "tracing",
+		"redis", "redis-users-empty", "redis-tls", "engine"} {
 		data, err := os.ReadFile("testdata/bad/" + name + ".yaml")
 		if err != nil {
 			t.Fatal(err)
@@ -244,6 +245,10 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 			at("properties", "http", "properties", "limits", "properties", "client")},
 		{"auth", file("", "", "", "", "", "auth: { "+intruder+" }"), at("properties", "auth")},
 		{"jwt", file("", "", "", "", "", "auth: { jwt: { keys: a, "+intruder+" } }"), at("properties", "auth", "properties", "jwt")},
+		{"redis", file("", "", "", "", "", "frontends: { redis: \":1\" }\nredis: { "+intruder+" }"), at("properties", "redis")},
+		{"redis tls", file("", "", "", "", "", "redis: { tls: { cert: a, key: b, "+intruder+" } }"), at("properties", "redis", "properties", "tls")},
+		{"redis limits", file("", "", "", "", "", "redis: { limits: { "+intruder+" } }"), at("properties", "redis", "properties", "limits")},
+		{"drain", file("", "", "", "", "", "drain: { "+intruder+" }"), at("properties", "drain")},
 		{"tracing", file("", "", "", "", "", "tracing: { endpoint: \"http://a\", "+intruder+" }"), at("properties", "tracing")},
 		{"access", file("", "access: { jwt: true, "+intruder+" },", "", "", "", ""), resourceSchema["access"].(map[string]any)["properties"].(map[string]any)},
 		{"log", file("", "", "", "", "", "log: { "+intruder+" }"), at("properties", "log")},

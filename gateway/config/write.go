@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,6 +24,12 @@ func (c *Config) Redacted() []byte {
 	shown.Origin.URL = redactURL(c.Origin.URL)
 	shown.Origin.StreamURL = redactURL(c.Origin.StreamURL)
 	shown.Tracing.Endpoint = redactEndpoint(c.Tracing.Endpoint)
+	// A digest tells nothing of a password that nobody can guess, but who knows
+	// what somebody chose.
+	shown.Redis.Users = slices.Clone(c.Redis.Users)
+	for i := range shown.Redis.Users {
+		shown.Redis.Users[i].Password = hidden
+	}
 	return shown.Marshal()
 }
 

@@ -1,0 +1,88 @@
+package config
+
+import "time"
+
+// Redis says how documents are served over the Redis protocol, besides the address,
+// which is [Frontends.Redis]. Without that address everything here means nothing
+// and is refused. The zero value of a field means its default.
+type Redis struct {
+	// Users are those who may log in with a password of their own (AUTH name
+	// password), besides the API keys and tokens of [Config.Auth]. To an [Access]
+	// a user is the API key of that name. Without users and Auth nobody needs to
+	// log in, except for resources with an Access.
+	Users []RedisUser
+	// Open permits an address that other machines can reach although nobody
+	// needs to log in. It is refused otherwise.
+	Open bool
+	TLS  TLS
+
+	Limits RedisLimits
+}
+
+// RedisUser is somebody who may log in.
+type RedisUser struct {
+	Name string
+	// Password is "sha256:" and 64 hexadecimal digits: the digest of a password
+	// that nobody can guess, as "slipstream key new" makes them.
+	Password string
+}
+
+// TLS names the files of a certificate and its key, in PEM, relative to the folder
+// of the configuration file. The zero value means no TLS.
+type TLS struct {
+	Cert, Key string
+}
+
+// RedisLimits bounds what clients may ask of the Redis frontend.
+type RedisLimits struct {
+	// Client is the rate of one client address, an IPv6 network of 64 bits
+	// counting as one. Default: no limit.
+	Client Rate
+	// Caller is the rate of one user, API key or token subject. Default: no limit.
+	Caller Rate
+	// RequestTimeout bounds a command, its load included. Default 10 s.
+	RequestTimeout time.Duration
+	// IdleTimeout is how long a connection may stay open without a command.
+	// Default 5 min; negative: for ever, as Redis has it.
+	IdleTimeout time.Duration
+	// StallTimeout is how long a client may read next to nothing of what it is
+	// owed. Default 30 s.
+	StallTimeout time.Duration
+	// Connections is the number of open connections; more wait in the kernel's
+	// queue. Default 17,000.
+	Connections int
+}
+
+// TLSPaths returns the files of the Redis frontend's certificate and key, made
+// absolute by the folder of the configuration file if that is known; "" if there
+// are none.
+func (c *Config) TLSPaths() (cert, key string) {
+	return c.path(c.Redis.TLS.Cert), c.path(c.Redis.TLS.Key)
+}
+
+func (r Redis) withDefaults() Redis {
+	l := &r.Limits
+	l.Client.setBurst()
+	l.Caller.setBurst()
+	orElse(&l.RequestTimeout, 10*time.Second)
+	orElse(&l.IdleTimeout, 5*time.Minute)
+	orElse(&l.StallTimeout, 30*time.Second)
+	orElse(&l.Connections, 17_000)
+	return r
+}
+
+// Drain says how a gateway ends. The zero value of a field means its default.
+type Drain struct {
+	// Grace is how long connections that ask nothing stay open for one more
+	// request, so that none is sent into a connection that is being closed.
+	// Default 2 s; negative: not at all.
+	Grace time.Duration
+	// Timeout is how long requests under way may take. Default 15 s.
+	Timeout time.Duration
+}
+
+func (d Drain) withDefaults() Drain {
+	orElse(&d.Grace, 2*time.Second)
+	orElse(&d.Timeout, 15*time.Second)
+	return d
+}

@@ -1,0 +1,122 @@
+package config
+
+import (
+	"encoding/hex"
+	"strings"
+	"time"
+)
+
+// This file reads how documents are served over the Redis protocol, and how a
+// gateway ends.
+
+const (
+	maxUsers = 1000
+
+	digestPrefix = "sha256:"
+	digestDigits = 64
+)
+
+func redisFields() []field[Redis] {
+	return []field[Redis]{
+		usersField(),
+		written(one("open", "permits an address that other machines can reach although nobody needs to log in",
+			truth(), func(r *Redis) *bool { return &r.Open })),
+		sparse(object("tls", "makes clients speak TLS; left out: they do not", tlsFields,
+			func(r *Redis) *TLS { return &r.TLS })),
+		sparse(object("limits", "what clients may ask of the Redis frontend", redisLimitFields,
+			func(r *Redis) *RedisLimits { return &r.Limits })),
+	}
+}
+
+func usersField() field[Redis] {
+	d := digest()
+	return named("users", "who may log in by AUTH name password: names to sha256: and the digest of the password; "+
+		"left out: the API keys and tokens of auth, and without those nobody needs to", "names to digests", maxUsers,
+		namedOf[Redis, RedisUser]{
+			at: func(r *Redis) *[]RedisUser { return &r.Users },
+			read: func(p *parser, name string, v value, into *Redis) {
+				if !isKeyName(name) {
+					p.failKey(v, `not the name of a user; expected 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"`)
+					return
+				}
+				u := RedisUser{Name: name}
+				if readScalar(p, v, d, &u.Password) {
+					into.Users = append(into.Users, u)
+				}
+			},
+			write:  func(u *RedisUser) (string, any) { return u.Name, u.Password },
+			names:  schema{"pattern": "^[A-Za-z0-9._-]{1,64}$"},
+			schema: func() schema { return d.schema },
+		})
+}
+
+// digest is the kind of a hashed password. Somebody may write the password itself,
+// so that no problem repeats any of it.
+func digest() kind[string] {
+	return kind[string]{
+		expected: "sha256: and 64 hexadecimal digits, as slipstream key new --redis prints them",
+		parse: func(t text) (string, string) {
+			digits, ok := strings.CutPrefix(t.s, digestPrefix)
+			if _, err := hex.DecodeString(digits); !ok || err != nil || len(digits) != digestDigits {
+				return "", "this is not the digest of a password"
+			}
+			return strings.ToLower(t.s), ""
+		},
+		format: func(s string) any { return s },
+		schema: schema{"type": "string", "pattern": "^sha256:[0-9A-Fa-f]{64}$"},
+	}
+}
+
+func tlsFields() []field[TLS] {
+	return []field[TLS]{
+		required(written(one("cert", "the file of the certificate, with those that lead to its root behind it, in PEM",
+			fileName("a file, relative to this one, such as cert.pem"), func(t *TLS) *string { return &t.Cert }))),
+		required(written(one("key", "the file of its key, in PEM",
+			fileName("a file, relative to this one, such as key.pem"), func(t *TLS) *string { return &t.Key }))),
+	}
+}
+
+func redisLimitFields() []field[RedisLimits] {
+	def := Redis{}.withDefaults().Limits
+	timeout := func(name, doc string, k kind[time.Duration], at func(*RedisLimits) *time.Duration) field[RedisLimits] {
+		return withoutZero(withDefault(one(name, doc, k, at), &def), func(l *RedisLimits) bool { return *at(l) == 0 })
+	}
+	return []field[RedisLimits]{
+		sparse(object("client", "the rate of one client address, an IPv6 network of 64 bits counting as one; left out: no limit",
+			rateFields, func(l *RedisLimits) *Rate { return &l.Client })),
+		sparse(object("caller", "the rate of one user, API key or token subject; left out: no limit",
+			rateFields, func(l *RedisLimits) *Rate { return &l.Caller })),
+		timeout("request_timeout", "how long a command may take, its load included",
+			duration(10*time.Millisecond, 10*time.Minute), func(l *RedisLimits) *time.Duration { return &l.RequestTimeout }),
+		timeout("idle_timeout", "how long a connection may stay open without a command; 0s: for ever",
+			durationOrOff(24*time.Hour), func(l *RedisLimits) *time.Duration { return &l.IdleTimeout }),
+		timeout("stall_timeout", "how long a client may read next to nothing of what it is owed",
+			duration(250*time.Millisecond, 10*time.Minute), func(l *RedisLimits) *time.Duration { return &l.StallTimeout }),
+		written(withDefault(one("connections", "the open connections; more wait until one closes",
+			count(1, 1_000_000), func(l *RedisLimits) *int { return &l.Connections }), &def)),
+	}
+}
+
+func drainFields() []field[Drain] {
+	def := Drain{}.withDefaults()
+	return []field[Drain]{
+		withDefault(one("grace", "how long connections that ask nothing stay open for one more request; 0s: not at all",
+			durationOrOff(time.Minute), func(d *Drain) *time.Duration { return &d.Grace }), &def),
+		withDefault(one("timeout", "how long requests under way may take",
+			duration(10*time.Millisecond, time.Hour), func(d *Drain) *time.Duration { return &d.Timeout }), &def),
+	}
+}
+
+// redis refuses settings that nothing would obey, and a frontend that everybody could
+// read from by accident: Redis itself refuses that as its protected mode.
+func (p *parser) redis(root value, c *Config) {
+	a := c.Frontends.Redis
+	switch {
+	case a == "" && len(writeObject(redisFields(), &c.Redis)) > 0:
+		p.failKey(within(root, "redis"), "frontends.redis is not set, so that nothing of this would be obeyed; expected an address there")
+	case a == "" || isLoopback(a) || c.Redis.Open || len(c.Redis.Users) > 0 || c.Auth.Keys != "" || c.Auth.JWT.Keys != "":
+	default:
+		p.failAt(within(root, "frontends", "redis"), "other machines could reach this address, and nobody needs to log in; "+
+			"expected redis.users or auth.keys, a loopback address, or redis: { open: true }")
+	}
+}
