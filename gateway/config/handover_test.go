@@ -7,7 +7,7 @@ import (
 )
 
 func TestHandoverPath(t *testing.T) {
-	const file = "origin: sqlite:shop.db\nresources: { a: { table: a, key: [a] } }\n"
+	const file = "origin: { url: \"sqlite:shop.db\" }\nresources: { a: { table: a, key: [a] } }\n"
 	for _, c := range []struct{ text, dir, want string }{
 		{"", "/etc/slipstream", ""},
 		{"handover: run/s.sock", "/etc/slipstream", "/etc/slipstream/run/s.sock"},
