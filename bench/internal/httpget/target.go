@@ -185,12 +185,8 @@ type Caller struct {
 // Do makes the requests of one series, for random keys, and checks the answers.
 // After an error the next call begins with a new connection.
 func (c *Caller) Do(ctx context.Context) error {
-	if c.broken {
-		_ = c.conn.Close()
-		if err := c.connect(ctx); err != nil {
-			return err
-		}
-		c.broken = false
+	if err := c.repair(ctx); err != nil {
+		return err
 	}
 	for range max(c.target.Series, 1) {
 		ask := c.askOne
@@ -205,6 +201,19 @@ func (c *Caller) Do(ctx context.Context) error {
 	return nil
 }
 
+// repair opens a new connection after an error.
+func (c *Caller) repair(ctx context.Context) error {
+	if !c.broken {
+		return nil
+	}
+	_ = c.conn.Close()
+	if err := c.connect(ctx); err != nil {
+		return err
+	}
+	c.broken = false
+	return nil
+}
+
 // askOne asks for one document.
 func (c *Caller) askOne() error {
 	t := c.target
@@ -213,17 +222,7 @@ func (c *Caller) askOne() error {
 	if err != nil {
 		return err
 	}
-	c.done++
-	switch {
-	case t.learned == nil && t.Coding != "":
-		_, err = t.judge(c, key, body)
-		return err
-	case t.learned == nil || t.Coding == "" && c.done%sampled != 0:
-		return nil
-	case maphash.Bytes(t.hashSeed, body) != t.learned[key]:
-		return fmt.Errorf("httpget: the body of key %d is not the one of the first pass", key)
-	}
-	return nil
+	return c.checkOne(key, body)
 }
 
 // Close ends the connection with a reset, so that a run over 16,384 connections
@@ -245,15 +244,24 @@ func (c *Caller) get(key int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpget: key %d: %w", key, err)
 	}
-	if c.target.Coding != "" || c.anyCoding {
-		return body, nil
-	}
-	return body, c.checkKey(key, body)
+	return body, nil
 }
 
 // exchange completes the request, which has its method and target, sends it and
 // reads the answer.
 func (c *Caller) exchange() ([]byte, error) {
+	c.finishRequest()
+	if _, err := c.conn.Write(c.request); err != nil {
+		return nil, err
+	}
+	if err := c.dropAnswer(); err != nil {
+		return nil, err
+	}
+	return c.readAnswer()
+}
+
+// finishRequest appends what follows the target of the request.
+func (c *Caller) finishRequest() {
 	c.request = append(c.request, " HTTP/1.1\r\nHost: bench\r\n"...)
 	c.request = append(c.request, c.fields...)
 	if c.target.Traced {
@@ -265,13 +273,6 @@ func (c *Caller) exchange() ([]byte, error) {
 		c.request = append(c.request, "-00\r\n"...)
 	}
 	c.request = append(c.request, crlf...)
-	if _, err := c.conn.Write(c.request); err != nil {
-		return nil, err
-	}
-	if err := c.dropAnswer(); err != nil {
-		return nil, err
-	}
-	return c.readAnswer()
 }
 
 // appendHex appends 16 hexadecimal digits.
@@ -298,46 +299,68 @@ func (c *Caller) memory() []byte {
 	return c.buf[:]
 }
 
+// readAnswer reads the answer that begins behind the previous one.
 func (c *Caller) readAnswer() ([]byte, error) {
-	var h head
-	for {
-		mem := c.memory()
-		if c.have == len(mem) {
-			return nil, fmt.Errorf("a head of more than %d bytes", len(mem))
-		}
-		n, err := c.conn.Read(mem[c.have:])
-		c.have += n
-		if h, err = c.parse(err); err != nil {
-			return nil, err
-		}
-		if h.size > 0 {
-			break
-		}
+	h, err := c.readHead()
+	if err != nil {
+		return nil, err
 	}
 	if string(h.coding) != c.target.Coding && !c.anyCoding {
 		return nil, fmt.Errorf("content coding %.40q, want %q", h.coding, c.target.Coding)
 	}
-	end := h.size + h.length
-	if end > len(c.memory()) {
-		grown := make([]byte, end+1)
-		copy(grown, c.memory()[:c.have])
-		c.large = grown
+	size := h.size + h.length
+	if c.used+size > len(c.memory()) {
+		c.makeRoom(size)
 	}
+	start, end := c.used, c.used+size
 	for c.have < end {
 		n, err := c.conn.Read(c.memory()[c.have:])
 		c.have += n
 		if c.have < end && err != nil {
-			return nil, fmt.Errorf("%d of %d bytes of the body: %w", c.have-h.size, h.length, err)
+			return nil, fmt.Errorf("%d of %d bytes of the body: %w", c.have-start-h.size, h.length, err)
 		}
 	}
 	c.used = end
-	return c.memory()[h.size:end], nil
+	return c.memory()[start+h.size : end], nil
+}
+
+// readHead reads until the head is there; some of it may have come with the
+// answer before.
+func (c *Caller) readHead() (h head, err error) {
+	if c.have > c.used {
+		if h, err = c.parse(nil); err != nil || h.size > 0 {
+			return h, err
+		}
+	}
+	for {
+		if c.have == len(c.memory()) {
+			if c.used == 0 {
+				return h, fmt.Errorf("a head of more than %d bytes", c.have)
+			}
+			c.makeRoom(0)
+		}
+		n, err := c.conn.Read(c.memory()[c.have:])
+		c.have += n
+		if h, err = c.parse(err); err != nil || h.size > 0 {
+			return h, err
+		}
+	}
+}
+
+// makeRoom moves the answer under way to the front, of memory that has room for
+// size bytes and one more, so that what nobody asked for shows.
+func (c *Caller) makeRoom(size int) {
+	rest := c.memory()[c.used:c.have]
+	if size >= len(c.memory()) {
+		c.large = make([]byte, size+1)
+	}
+	c.have, c.used = copy(c.memory(), rest), 0
 }
 
 // parse tries to read the head from what has arrived; its size is 0 if more must
 // come. readErr is what the last read said.
 func (c *Caller) parse(readErr error) (head, error) {
-	h, err := parseHead(c.memory()[:c.have])
+	h, err := parseHead(c.memory()[c.used:c.have])
 	if err == nil && h.size == 0 && readErr != nil {
 		err = readErr
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"runtime/metrics"
 )
 
@@ -18,30 +19,52 @@ type Addresses struct {
 	Metrics string `json:"metrics"`
 }
 
-// Announce starts the second listener and prints the addresses. The names of
-// the figures are those of the Prometheus collector for Go processes, so that
-// the harness reads rivals and Slipstream in one way.
-func Announce(serving net.Listener) error {
+// Announce starts the second listener and prints the addresses.
+func Announce(serving net.Listener) error { return AnnounceAddr(serving.Addr()) }
+
+// AnnounceAddr is Announce for servers without a listener of package net.
+//
+// The names of the figures are those of the Prometheus collector for Go
+// processes, so that the harness reads rivals and Slipstream in one way, and as
+// with Slipstream a GET of /debug/pprof/heap collects the garbage.
+func AnnounceAddr(serving net.Addr) error {
 	side, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		objects, bytes := allocated()
-		fmt.Fprintf(w, "go_memstats_mallocs_total %d\ngo_memstats_alloc_bytes_total %d\n", objects, bytes)
+		for _, f := range figures() {
+			fmt.Fprintf(w, "%s %d\n", f.name, f.value)
+		}
 	})
+	mux.HandleFunc("GET /debug/pprof/heap", func(http.ResponseWriter, *http.Request) { runtime.GC() })
 	// Ends with the process; nobody waits for it.
 	go http.Serve(side, mux)
-	return json.NewEncoder(os.Stdout).Encode(Addresses{Serve: serving.Addr().String(), Metrics: side.Addr().String()})
+	return json.NewEncoder(os.Stdout).Encode(Addresses{Serve: serving.String(), Metrics: side.Addr().String()})
 }
 
-func allocated() (objects, bytes uint64) {
+// A figure is one line of the page.
+type figure struct {
+	name  string
+	value uint64
+}
+
+// figures reads the runtime without stopping it.
+func figures() []figure {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/tiny/allocs:objects"}, {Name: "/gc/heap/allocs:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"},
 	}
 	metrics.Read(samples)
-	return samples[0].Value.Uint64() + samples[1].Value.Uint64(), samples[2].Value.Uint64()
+	value := func(i int) uint64 { return samples[i].Value.Uint64() }
+	return []figure{
+		{"go_memstats_mallocs_total", value(0) + value(1)},
+		{"go_memstats_alloc_bytes_total", value(2)},
+		{"go_memstats_heap_alloc_bytes", value(3)},
+		{"go_memstats_heap_inuse_bytes", value(3) + value(4)},
+		{"go_memstats_stack_inuse_bytes", value(5)},
+	}
 }
 
 // Fatal prints err and ends the process.

@@ -1,0 +1,91 @@
+// Package pages makes the documents of the suite resp-frontend: rows of 1.6 KB
+// in a table whose key is a text of twelve digits, because that is what
+// redis-benchmark puts into keys.
+package pages
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+const (
+	// Count is the number of documents. Their codes run from 0.
+	Count = 1000
+	// Resource is the gateway's name for them.
+	Resource = "pages"
+	// textSize makes a document 1.6 KB.
+	textSize = 1567
+)
+
+// Code is the key of document n.
+func Code(n int) string { return fmt.Sprintf("%012d", n) }
+
+// Key is the Redis key of document n.
+func Key(n int) string { return Resource + ":" + Code(n) }
+
+// text is the content of document n, letters and blanks alone.
+func text(n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz      "
+	rng := rand.New(rand.NewPCG(uint64(n), 2))
+	b := make([]byte, textSize)
+	for i := range b {
+		b[i] = letters[rng.IntN(len(letters))]
+	}
+	return string(b)
+}
+
+// Document is document n as the gateway composes it.
+func Document(n int) []byte {
+	return fmt.Appendf(nil, `{"code":"%s","body":"%s"}`, Code(n), text(n))
+}
+
+// Values are all documents by their Redis keys.
+func Values() map[string][]byte {
+	values := make(map[string][]byte, Count)
+	for n := range Count {
+		values[Key(n)] = Document(n)
+	}
+	return values
+}
+
+// WriteSQLite creates a database file with all documents in the table page.
+func WriteSQLite(path string) (err error) {
+	db, err := sqlite3.Open(path)
+	if err != nil {
+		return fmt.Errorf("pages: open %s: %w", path, err)
+	}
+	defer func() {
+		if closeErr := db.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if err := db.Exec("pragma journal_mode = wal; create table page (code text primary key, body text not null); begin"); err != nil {
+		return fmt.Errorf("pages: schema: %w", err)
+	}
+	insert, _, err := db.Prepare("insert into page values (?, ?)")
+	if err != nil {
+		return fmt.Errorf("pages: %w", err)
+	}
+	defer insert.Close()
+	for n := range Count {
+		if err := write(insert, n); err != nil {
+			return fmt.Errorf("pages: document %d: %w", n, err)
+		}
+	}
+	return db.Exec("commit")
+}
+
+func write(insert *sqlite3.Stmt, n int) error {
+	if err := insert.BindText(1, Code(n)); err != nil {
+		return err
+	}
+	if err := insert.BindText(2, text(n)); err != nil {
+		return err
+	}
+	if err := insert.Exec(); err != nil {
+		return err
+	}
+	return insert.Reset()
+}
