@@ -441,6 +441,7 @@ func (l *eventLoop) stopAccepting(takeQueue bool) {
 		return
 	}
 	l.now = l.server.now()
+	l.sweepAt = l.now // who is idle is to end now
 	for i := range l.listeners {
 		before := uint64(1)
 		for takeQueue && before != l.server.accepted.Load() && l.acceptAt == 0 {

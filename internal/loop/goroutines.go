@@ -1,7 +1,264 @@
 package loop
 
-import "errors"
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
-func newGoroutines(*Server) (engine, error) {
-	return nil, errors.New("loop: the backend Goroutines is not built in")
+// acceptLast is how long listeners go on at a drain: what waits in the kernel's queues
+// is accepted in it. Closing them at once would reset it.
+const acceptLast = 20 * time.Millisecond
+
+// drainSweep is how often time limits are looked at while the server drains.
+const drainSweep = 20 * time.Millisecond
+
+// goEngine is the backend of goroutines: one a listener that accepts, one a connection
+// that reads, one now and then that writes answers which others have completed, and one
+// sweeper for all time limits.
+type goEngine struct {
+	// Immutable after newGoroutines.
+	server  *Server
+	quit    chan struct{} // closed by stop
+	drained chan struct{} // closed by drain
+	emptied chan struct{} // closed when nothing is left after drain
+
+	running sync.WaitGroup // all goroutines
+
+	// Guarded by mu.
+	mu        sync.Mutex
+	listeners []net.Listener
+	conns     []*goConn // each knows its place
+	accepting int       // goroutines that accept
+	draining  bool
+	stopped   bool
+	isEmptied bool
+
+	// Atomics. Written by connections, read by stats; cut is set by stop before it
+	// closes the sockets, so that connections know why.
+	reads, writes atomic.Uint64
+	owed          atomic.Int64
+	cut           atomic.Pointer[error]
+}
+
+func newGoroutines(s *Server) (engine, error) {
+	return &goEngine{server: s, quit: make(chan struct{}), drained: make(chan struct{}), emptied: make(chan struct{})}, nil
+}
+
+func (g *goEngine) serve(listeners []net.Listener) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.listeners = listeners
+	g.accepting = len(listeners)
+	g.running.Add(len(listeners) + 1)
+	for _, l := range listeners {
+		// Ends when drain or stop has closed the listener; stop waits for it.
+		go g.accept(l)
+	}
+	// Ends with quit, which stop closes; stop waits for it.
+	go g.sweep()
+	return nil
+}
+
+// accept takes new connections from l until the server drains.
+func (g *goEngine) accept(l net.Listener) {
+	defer g.running.Done()
+	defer g.acceptEnded(l)
+	for {
+		// A connection beyond the places would better wait in the kernel.
+		if g.server.open.Load() >= int64(g.server.config.MaxConnections) && !g.pause() {
+			return
+		}
+		if g.server.open.Load() >= int64(g.server.config.MaxConnections) {
+			continue
+		}
+		nc, err := l.Accept()
+		if err == nil {
+			if !g.place(nc) {
+				return
+			}
+			continue
+		}
+		if g.isDraining() || errors.Is(err, net.ErrClosed) {
+			return
+		}
+		// No descriptors or no memory: asking again at once would spin.
+		if g.server.refused.Add(1)%100 == 1 {
+			g.server.config.Log.Warn("a connection cannot be accepted, trying again", "error", err)
+		}
+		if !g.pause() {
+			return
+		}
+	}
+}
+
+// place adopts a connection as soon as there is a place for it, which another listener
+// may have taken. False: the server stops.
+func (g *goEngine) place(nc net.Conn) bool {
+	for !g.server.takePlace() {
+		if !g.pause() {
+			_ = nc.Close()
+			return false
+		}
+	}
+	g.adopt(nc)
+	return true
+}
+
+// pause waits before the next attempt to accept; false: there is to be none.
+func (g *goEngine) pause() bool {
+	t := time.NewTimer(acceptPause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-g.drained:
+	case <-g.quit:
+	}
+	return false
+}
+
+func (g *goEngine) isDraining() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.draining || g.stopped
+}
+
+func (g *goEngine) acceptEnded(l net.Listener) {
+	_ = l.Close() // drain and stop may have done so
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.accepting--
+	g.checkEmptyLocked()
+}
+
+// adopt begins to serve a connection that has its place.
+func (g *goEngine) adopt(raw net.Conn) {
+	s := g.server
+	c := &goConn{engine: g, raw: raw, nc: raw}
+	c.cond.L = &c.mu
+	c.server, c.backend, c.remote = s, c, addrPortOf(raw.RemoteAddr())
+	c.id = s.ids.Add(1)
+	c.active, c.readAt = s.now(), -1
+	if s.config.TLS != nil {
+		c.nc = tls.Server(raw, s.config.TLS)
+		c.partial = c.active // the handshake is the first thing that may not take long
+	}
+	c.busy = true // its first turn is the reader's
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped {
+		_ = raw.Close()
+		s.releasePlace()
+		return
+	}
+	s.accepted.Add(1)
+	c.place = len(g.conns)
+	g.conns = append(g.conns, c)
+	g.running.Add(1)
+	// Ends with the connection, which stop cuts and waits for.
+	go c.begin()
+}
+
+func addrPortOf(a net.Addr) netip.AddrPort {
+	t, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	p := t.AddrPort()
+	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+}
+
+// remove forgets a connection that has ended or was detached.
+func (g *goEngine) remove(c *goConn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last := len(g.conns) - 1
+	g.conns[c.place] = g.conns[last]
+	g.conns[c.place].place = c.place
+	g.conns[last] = nil
+	g.conns = g.conns[:last]
+	g.checkEmptyLocked()
+}
+
+func (g *goEngine) checkEmptyLocked() {
+	if (g.draining || g.stopped) && g.accepting == 0 && len(g.conns) == 0 && !g.isEmptied {
+		g.isEmptied = true
+		close(g.emptied)
+	}
+}
+
+// sweep looks at the time limits of all connections, again and again.
+func (g *goEngine) sweep() {
+	defer g.running.Done()
+	interval := g.server.config.sweepInterval()
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	drained := g.drained
+	var conns []*goConn
+	for {
+		select {
+		case <-g.quit:
+			return
+		case <-drained:
+			drained = nil
+			t.Reset(min(interval, drainSweep))
+		case <-t.C:
+		}
+		g.mu.Lock()
+		conns = append(conns[:0], g.conns...)
+		g.mu.Unlock()
+		now := g.server.now()
+		for i, c := range conns {
+			c.lookAt(now)
+			conns[i] = nil
+		}
+	}
+}
+
+func (g *goEngine) drain() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.draining = true
+	close(g.drained)
+	for _, l := range g.listeners {
+		if d, ok := l.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Now().Add(acceptLast)) != nil {
+			_ = l.Close() // ends its Accept as well
+		}
+	}
+	g.checkEmptyLocked()
+}
+
+func (g *goEngine) empty() <-chan struct{} { return g.emptied }
+
+func (g *goEngine) stop(err error) {
+	g.mu.Lock()
+	if !g.stopped {
+		g.stopped = true
+		close(g.quit)
+	}
+	for _, l := range g.listeners {
+		_ = l.Close() // may be closed
+	}
+	conns := slices.Clone(g.conns)
+	g.mu.Unlock()
+	g.cut.CompareAndSwap(nil, &err)
+	for _, c := range conns {
+		_ = c.raw.Close() // ends whatever waits for the peer, also inside a turn
+	}
+	for _, c := range conns {
+		c.end(err)
+	}
+	g.running.Wait()
+}
+
+func (g *goEngine) stats(s *Stats) {
+	s.Reads += g.reads.Load()
+	s.Writes += g.writes.Load()
+	s.Owed += g.owed.Load()
 }

@@ -29,7 +29,6 @@ type Server struct {
 	accepted  atomic.Uint64
 	refused   atomic.Uint64 // accept(2) failed
 	closes    [closeReasons]atomic.Uint64
-	full      atomic.Bool // no place is free, so somebody has stopped accepting
 
 	// Atomics. Written by Shutdown, read by connections. drainedAt is on the
 	// engine's clock, 0: not draining.
@@ -133,7 +132,6 @@ func (s *Server) takePlace() bool {
 		return true
 	}
 	s.open.Add(-1)
-	s.full.Store(true)
 	return false
 }
 
