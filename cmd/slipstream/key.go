@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,8 @@ func (p program) keyCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "key",
 		Short: "Make API keys, and the lines of the key file",
-		Long: `Clients send an API key in the field X-API-Key. The gateway knows only its hash,
+		Long: `Clients send an API key in the field X-API-Key, or to the Redis protocol as the
+password of AUTH. The gateway knows only its hash,
 out of the key file that auth.keys of the configuration names: one line
 "name sha256:<64 hex digits>" a key. A name may have several, so that a new key
 can be handed out before the old one's line goes. Gateways that are running take
@@ -32,19 +34,22 @@ a changed file over within seconds.`,
 
 func (p program) keyNew() *cobra.Command {
 	var file string
+	var user bool
 	c := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a key and the line for the key file",
 		Long: `New prints a key of 256 random bits to standard output. It is kept nowhere else:
 hand it to the client now. The line for the key file goes to standard error, or
-with --file to the end of that file, which is made if there is none.`,
+with --file to the end of that file, which is made if there is none. With --redis
+it is the line for redis.users of the configuration.`,
 		Example: `  slipstream key new web                      # the key, and the line to copy
   slipstream key new web --file keys.txt
+  slipstream key new web --redis              # a password for AUTH web
   slipstream key new web --file keys.txt > web.key`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			key := access.NewKey()
-			line, err := access.KeyLine(args[0], key)
+			line, err := keyLine(args[0], key, user)
 			if err != nil {
 				return err
 			}
@@ -59,7 +64,23 @@ with --file to the end of that file, which is made if there is none.`,
 		},
 	}
 	c.Flags().StringVar(&file, "file", "", "append the line to this key `file`")
+	redisFlag(c, &user)
+	c.MarkFlagsMutuallyExclusive("file", "redis")
 	return c
+}
+
+func redisFlag(c *cobra.Command, user *bool) {
+	c.Flags().BoolVar(user, "redis", false, "make the line one of redis.users in the configuration")
+}
+
+// keyLine makes the line of the key file, or of redis.users.
+func keyLine(name, key string, user bool) (string, error) {
+	line, err := access.KeyLine(name, key)
+	if err != nil || !user {
+		return line, err
+	}
+	name, digest, _ := strings.Cut(line, " ")
+	return fmt.Sprintf("%q: %q", name, digest), nil // YAML, whatever the name looks like
 }
 
 // appendLine adds a line to a key file that is right so far.
@@ -89,14 +110,17 @@ func appendLine(file, line string) error {
 }
 
 func (p program) keyHash() *cobra.Command {
-	return &cobra.Command{
+	var user bool
+	c := &cobra.Command{
 		Use:   "hash NAME < KEY",
 		Short: "Print the line for a key that exists already",
 		Long: `Hash reads a key of 20 to 256 characters from standard input, so that it stands in
 no list of processes, and prints the line for the key file. The file may be read
-by everybody only if nobody can guess its keys: a password is no API key.`,
-		Example: `  slipstream key hash shop < key.txt >> keys.txt`,
-		Args:    cobra.ExactArgs(1),
+by everybody only if nobody can guess its keys: a password is no API key. With
+--redis the line is one for redis.users of the configuration.`,
+		Example: `  slipstream key hash shop < key.txt >> keys.txt
+  slipstream key hash shop --redis < key.txt`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			// More than the longest key and its newline; what is longer is refused.
 			text, err := io.ReadAll(io.LimitReader(c.InOrStdin(), 1024))
@@ -104,7 +128,7 @@ by everybody only if nobody can guess its keys: a password is no API key.`,
 				return fail(exitFailure, err, "")
 			}
 			key := bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-			line, err := access.KeyLine(args[0], string(key))
+			line, err := keyLine(args[0], string(key), user)
 			if err != nil {
 				return err
 			}
@@ -112,6 +136,8 @@ by everybody only if nobody can guess its keys: a password is no API key.`,
 			return fail(exitFailure, err, "")
 		},
 	}
+	redisFlag(c, &user)
+	return c
 }
 
 func (p program) keyCheck() *cobra.Command {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
 var (
@@ -20,9 +23,9 @@ var (
 )
 
 // hashKey runs key hash with the text on its standard input.
-func hashKey(t *testing.T, name, text string) (code int, stdout, stderr string) {
+func hashKey(t *testing.T, name, text string, flags ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), binary, "key", "hash", name)
+	c := exec.CommandContext(t.Context(), binary, append([]string{"key", "hash", name}, flags...)...)
 	var out, errs bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(text), &out, &errs
 	if err := c.Run(); err != nil && c.ProcessState == nil {
@@ -105,4 +108,26 @@ func TestKeyHash(t *testing.T) {
 			t.Errorf("%.10q: exit %d, got %q %q, want %q", text, code, stdout, stderr, part)
 		}
 	}
+}
+
+// TestKeyOfRedis: the line that is printed is one that the configuration takes.
+func TestKeyOfRedis(t *testing.T) {
+	for _, name := range []string{"web", "true", "0x10", "1.5", "-", "null"} {
+		r := expect(t, exitOK, "slk_", "sha256:", "key", "new", name, "--redis")
+		if code, line, errs := hashKey(t, name, r.stdout, "--redis"); code != exitOK || line != r.stderr {
+			t.Errorf("hash: exit %d, got %q %q, want the line of new %q", code, line, errs, r.stderr)
+		}
+		file := writeFile(t, "redis.yaml", "origin: { url: sqlite:shop.db }\nresources: { a: { table: a, key: [id] } }\n"+
+			"frontends: { redis: \"127.0.0.1:6379\" }\nredis:\n  users:\n    "+r.stderr)
+		c, err := config.Load(file)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := config.RedisUser{Name: name, Password: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(strings.TrimSpace(r.stdout))))}
+		if len(c.Redis.Users) != 1 || c.Redis.Users[0] != want {
+			t.Errorf("got %+v, want %+v", c.Redis.Users, want)
+		}
+	}
+	expect(t, exitUsage, "", "none of the others can be", "key", "new", "web", "--redis", "--file", "keys.txt")
 }

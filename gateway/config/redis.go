@@ -7,12 +7,12 @@ import "time"
 // and is refused. The zero value of a field means its default.
 type Redis struct {
 	// Users are those who may log in with a password of their own (AUTH name
-	// password), besides the API keys and tokens of [Config.Auth]. To an [Access]
-	// a user is the API key of that name. Without users and Auth nobody needs to
-	// log in, except for resources with an Access.
+	// password), besides the holders of API keys (AUTH key, or AUTH name key).
+	// To an [Access] a user is the API key of that name.
 	Users []RedisUser
-	// Open permits an address that other machines can reach although nobody
-	// needs to log in. It is refused otherwise.
+	// Open lets clients ask without a login for what everybody may read. Without
+	// it they must log in where there are users or API keys; where there are
+	// none, an address that other machines can reach is refused.
 	Open bool
 	TLS  TLS
 
@@ -51,6 +51,12 @@ type RedisLimits struct {
 	// Connections is the number of open connections; more wait in the kernel's
 	// queue. Default 17,000.
 	Connections int
+}
+
+// RedisLogin reports whether clients of the Redis frontend must log in before they
+// ask for anything.
+func (c *Config) RedisLogin() bool {
+	return !c.Redis.Open && (len(c.Redis.Users) > 0 || c.Auth.Keys != "")
 }
 
 // TLSPaths returns the files of the Redis frontend's certificate and key, made

@@ -45,7 +45,8 @@ func TestValidateRedis(t *testing.T) {
 		"everybody, meant":    {[]func(*Config){everybody, func(c *Config) { c.Redis.Open = true }}, ""},
 		"users":               {[]func(*Config){everybody, user("web", digestOfAll)}, ""},
 		"keys":                {[]func(*Config){everybody, func(c *Config) { c.Auth.Keys = "keys.txt" }}, ""},
-		"tokens":              {[]func(*Config){everybody, func(c *Config) { c.Auth.JWT.Keys = "jwks.json" }}, ""},
+		"tokens":              {[]func(*Config){everybody, func(c *Config) { c.Auth.JWT.Keys = "jwks.json" }}, open}, // no client of Redis has one
+		"users, meant":        {[]func(*Config){everybody, user("web", digestOfAll), func(c *Config) { c.Redis.Open = true }}, ""},
 		"users without":       {[]func(*Config){user("web", digestOfAll)}, unobeyed},
 		"open without":        {[]func(*Config){func(c *Config) { c.Redis.Open = true }}, unobeyed},
 		"limits without":      {[]func(*Config){func(c *Config) { c.Redis.Limits.IdleTimeout = -1 }}, unobeyed},

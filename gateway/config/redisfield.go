@@ -19,7 +19,7 @@ const (
 func redisFields() []field[Redis] {
 	return []field[Redis]{
 		usersField(),
-		written(one("open", "permits an address that other machines can reach although nobody needs to log in",
+		written(one("open", "lets clients ask without a login for what everybody may read, from other machines too; left out: they must log in where there are users or auth.keys",
 			truth(), func(r *Redis) *bool { return &r.Open })),
 		sparse(object("tls", "makes clients speak TLS; left out: they do not", tlsFields,
 			func(r *Redis) *TLS { return &r.TLS })),
@@ -31,7 +31,7 @@ func redisFields() []field[Redis] {
 func usersField() field[Redis] {
 	d := digest()
 	return named("users", "who may log in by AUTH name password: names to sha256: and the digest of the password; "+
-		"left out: the API keys and tokens of auth, and without those nobody needs to", "names to digests", maxUsers,
+		"besides the API keys of auth.keys", "names to digests", maxUsers,
 		namedOf[Redis, RedisUser]{
 			at: func(r *Redis) *[]RedisUser { return &r.Users },
 			read: func(p *parser, name string, v value, into *Redis) {
@@ -114,7 +114,7 @@ func (p *parser) redis(root value, c *Config) {
 	switch {
 	case a == "" && len(writeObject(redisFields(), &c.Redis)) > 0:
 		p.failKey(within(root, "redis"), "frontends.redis is not set, so that nothing of this would be obeyed; expected an address there")
-	case a == "" || isLoopback(a) || c.Redis.Open || len(c.Redis.Users) > 0 || c.Auth.Keys != "" || c.Auth.JWT.Keys != "":
+	case a == "" || isLoopback(a) || c.Redis.Open || c.RedisLogin():
 	default:
 		p.failAt(within(root, "frontends", "redis"), "other machines could reach this address, and nobody needs to log in; "+
 			"expected redis.users or auth.keys, a loopback address, or redis: { open: true }")

@@ -30,7 +30,9 @@ type Entry struct {
 	Error  string // the first word of a Redis error; 32 bytes
 	Bytes  int    // of the body that was answered
 	// Source is how the answer was come by; 16 bytes.
-	Source    string
+	Source string
+	// Keys is how many documents were asked for; the line says it if they are several.
+	Keys      int
 	Resource  string // 256 bytes
 	Caller    string // 128 bytes
 	RequestID string // 128 bytes
@@ -83,6 +85,10 @@ func (e *Entry) appendTo(b []byte, clock *clockText) []byte {
 	if len(e.Target) > maxTarget {
 		b = append(b, `,"target_bytes":`...)
 		b = appendInt(b, int64(len(e.Target)))
+	}
+	if e.Keys > 1 {
+		b = append(b, `,"keys":`...)
+		b = appendInt(b, int64(e.Keys))
 	}
 	if e.Status != 0 {
 		b = append(b, `,"status":`...)

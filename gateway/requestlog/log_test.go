@@ -29,6 +29,7 @@ type line struct {
 	Method      string  `json:"method"`
 	Target      string  `json:"target"`
 	TargetBytes int     `json:"target_bytes"`
+	Keys        int     `json:"keys"`
 	Status      int     `json:"status"`
 	Error       string  `json:"error"`
 	Bytes       int     `json:"bytes"`
@@ -72,9 +73,9 @@ func TestLine(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
-	e := &Entry{Time: time.Unix(0, 0), Protocol: "redis", Method: "GET", Target: "depts:\x00\"\\\x7f\u009b\xff€", Error: "NOAUTH"}
+	e := &Entry{Time: time.Unix(0, 0), Protocol: "redis", Method: "GET", Keys: 2, Target: "depts:\x00\"\\\x7f\u009b\xff€", Error: "NOAUTH"}
 	got = string(e.appendTo(nil, &clock))
-	want = `{"time":"1970-01-01T00:00:00.000Z","protocol":"redis","method":"GET","target":"depts:\u0000\"\\\u007f\u009b\ufffd€","error":"NOAUTH","bytes":0,"took_us":0}` + "\n"
+	want = `{"time":"1970-01-01T00:00:00.000Z","protocol":"redis","method":"GET","target":"depts:\u0000\"\\\u007f\u009b\ufffd€","keys":2,"error":"NOAUTH","bytes":0,"took_us":0}` + "\n"
 	if got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
@@ -85,7 +86,7 @@ func TestLine(t *testing.T) {
 func TestBounds(t *testing.T) {
 	worst := strings.Repeat("\x01", 1<<17)
 	e := &Entry{Time: time.Unix(1<<60, 0), Took: math.MinInt64, Client: netip.MustParseAddr("1111:2222:3333:4444:5555:6666:7777:8888"),
-		Protocol: worst, Method: worst, Target: worst, Status: math.MinInt64, Error: worst, Bytes: math.MinInt64, Source: worst, Resource: worst,
+		Protocol: worst, Method: worst, Target: worst, Status: math.MinInt64, Error: worst, Bytes: math.MinInt64, Source: worst, Resource: worst, Keys: math.MaxInt,
 		Caller: worst, RequestID: worst, TraceID: [16]byte{1}, Referer: worst, UserAgent: worst}
 	var clock clockText
 	b := e.appendTo(nil, &clock)

@@ -92,7 +92,7 @@ func (s *Service) Note(req *Request, rsp *Response) {
 		s.config.Requests.Record(&requestlog.Entry{
 			Time: req.began, Took: took, Protocol: "http", Client: req.Client, Method: req.Method, Target: req.Target,
 			Status: rsp.Status, Bytes: rsp.sent(), Source: rsp.Source.String(), Resource: rsp.Resource, Caller: rsp.Caller,
-			RequestID: req.ID, TraceID: req.Trace.TraceID, Referer: req.Referer, UserAgent: req.UserAgent,
+			Keys: rsp.Keys, RequestID: req.ID, TraceID: req.Trace.TraceID, Referer: req.Referer, UserAgent: req.UserAgent,
 		})
 	}
 }
