@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,7 +52,7 @@ func play(role, path, address string) error {
 	for _, name := range []string{"http", "redis"} {
 		for _, l := range s.Take(name, address) {
 			fmt.Printf("inherited %s %s from %d\n", name, l.Addr(), s.Predecessor())
-			p.add(name, l)
+			p.named = append(p.named, Named{name, l})
 		}
 	}
 	switch role {
@@ -71,15 +70,15 @@ func play(role, path, address string) error {
 	case "is slow":
 		time.Sleep(time.Second)
 	}
-	if len(p.sockets()) == 0 {
+	if len(p.named) == 0 {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			return err
 		}
-		p.add("http", l)
+		p.named = append(p.named, Named{"http", l})
 	}
 	leave := make(chan struct{})
-	server, err := s.Ready(p.sockets, func() { close(leave) })
+	server, err := s.Ready(p.named, func() { close(leave) })
 	if err != nil {
 		return err
 	}
@@ -94,28 +93,13 @@ func play(role, path, address string) error {
 
 // listening answers each connection with one line, after one was read.
 type listening struct {
+	named  []Named
 	answer string
 	all    sync.WaitGroup
-
-	// Guarded by mu.
-	mu    sync.Mutex
-	named []Named
-}
-
-func (p *listening) add(name string, l net.Listener) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.named = append(p.named, Named{name, l})
-}
-
-func (p *listening) sockets() []Named {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.named)
 }
 
 func (p *listening) serve() {
-	for _, one := range p.sockets() {
+	for _, one := range p.named {
 		p.all.Go(func() { // ends with the listener
 			for {
 				c, err := one.Listener.Accept()
@@ -135,7 +119,7 @@ func (p *listening) serve() {
 }
 
 func (p *listening) stop() {
-	for _, one := range p.sockets() {
+	for _, one := range p.named {
 		one.Listener.Close()
 	}
 	p.all.Wait()
@@ -259,22 +243,22 @@ func reusable(t *testing.T, n int) []net.Listener {
 
 // precede waits for a successor at a path with n sockets called http. It accepts nothing
 // before serve.
-func precede(t *testing.T, path string, n int, change ...func(*Options)) *predecessor {
+func precede(t *testing.T, path string, n int, change ...func(*predecessor)) *predecessor {
 	t.Helper()
 	p := &predecessor{listening: &listening{answer: "predecessor"}, left: make(chan struct{}), log: &record{}}
 	for _, l := range reusable(t, n) {
-		p.add("http", l)
+		p.named = append(p.named, Named{"http", l})
 		p.address = l.Addr().String()
 	}
 	p.options = Options{Path: path, Log: newLog(p.log)}
 	for _, f := range change {
-		f(&p.options)
+		f(p)
 	}
 	s, err := Inherit(t.Context(), p.options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.server, err = s.Ready(p.sockets, func() { close(p.left) }); err != nil {
+	if p.server, err = s.Ready(p.named, func() { close(p.left) }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -315,8 +299,8 @@ func (p *predecessor) stays(t *testing.T) {
 	}
 	defer s.Close()
 	got := s.Take("http", p.address)
-	if len(got) != len(p.sockets()) || s.Predecessor() != os.Getpid() {
-		t.Errorf("inherited %d sockets of process %d, want %d of %d", len(got), s.Predecessor(), len(p.sockets()), os.Getpid())
+	if len(got) != len(p.named) || s.Predecessor() != os.Getpid() {
+		t.Errorf("inherited %d sockets of process %d, want %d of %d", len(got), s.Predecessor(), len(p.named), os.Getpid())
 	}
 	for _, l := range got {
 		l.Close()

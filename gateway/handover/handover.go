@@ -67,8 +67,8 @@ func (o Options) withDefaults() Options {
 // Named is a listening socket and what it is for: "http", "redis", "admin". Several may
 // have one name.
 type Named struct {
-	Name     string
-	Listener net.Listener // a TCP or unix listener of package net
+	Name     string // 1 to 32 of a-z, 0-9 and -
+	Listener net.Listener
 }
 
 // Sockets are what a process has inherited. Their methods are for one goroutine, Close but
@@ -102,8 +102,7 @@ func (s *Sockets) Take(name, address string) []net.Listener {
 			continue
 		}
 		if !fits(one.named.Listener.Addr(), address) {
-			s.options.Log.Warn("an inherited socket is not bound where the configuration says: it is closed once this process serves, "+
-				"and connections that wait in its queue are lost", "socket", name, "bound", one.named.Listener.Addr().String(),
+			s.options.Log.Warn("an inherited socket is not bound where the configuration says: it is closed once this process is ready", "socket", name, "bound", one.named.Listener.Addr().String(),
 				"configured", address, "from", one.from)
 			one.named.Name = "" // told; nobody can take it any more
 			rest = append(rest, one)
@@ -131,7 +130,6 @@ func (s *Sockets) closeRest() {
 type Server struct {
 	// Immutable after start.
 	options Options
-	given   func() []Named
 	leave   func()
 	quit    chan struct{} // closed by Close
 	ended   sync.WaitGroup

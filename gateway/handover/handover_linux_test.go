@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -21,13 +23,12 @@ import (
 func TestHandOver(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
-	p := precede(t, path, 3)
 	name := filepath.Join(filepath.Dir(path), "redis")
 	u, err := net.Listen("unix", name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.add("spare", u)
+	p := precede(t, path, 3, func(p *predecessor) { p.named = append(p.named, Named{"spare", u}) })
 	p.serve()
 	if about, err := os.Stat(path); err != nil || about.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("the path: %v, %v; want a socket for its owner alone", about, err)
@@ -111,7 +112,7 @@ func TestManySockets(t *testing.T) {
 func TestSuccessorFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
-	p := precede(t, path, 2, func(o *Options) { o.Start = 500 * time.Millisecond })
+	p := precede(t, path, 2, func(p *predecessor) { p.options.Start = 500 * time.Millisecond })
 	p.serve()
 
 	ends(t, start(t, "exits", path, p.address), false)
@@ -175,7 +176,7 @@ func TestPredecessorDies(t *testing.T) {
 	}
 	named := Named{"http", s.Take("http", "127.0.0.1:0")[0]}
 	first.Kill()
-	server, err := s.Ready(func() []Named { return []Named{named} }, func() {})
+	server, err := s.Ready([]Named{named}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +388,7 @@ func TestAddressChanges(t *testing.T) {
 	if got := strings.Count(log.String(), "is not bound where the configuration says"); got != 2 {
 		t.Errorf("%d warnings, want 2\n%s", got, log)
 	}
-	server, err := s.Ready(func() []Named { return nil }, func() {})
+	server, err := s.Ready(nil, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,5 +396,35 @@ func TestAddressChanges(t *testing.T) {
 	p.await(t)
 	if _, err := net.Dial("tcp", p.address); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("the old address: %v, want that nobody listens", err)
+	}
+}
+
+// TestFlagsOfTheSocket: who asks an inherited listener for its file does not make the socket
+// blocking, on which the predecessor would then hang.
+func TestFlagsOfTheSocket(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	u, err := net.Listen("unix", filepath.Join(filepath.Dir(path), "u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := precede(t, path, 1, func(p *predecessor) { p.named = append(p.named, Named{"spare", u}) })
+	s, err := Inherit(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i, l := range append(s.Take("http", p.address), s.Take("spare", "unix:"+u.Addr().String())...) {
+		defer l.Close()
+		f, err := l.(interface{ File() (*os.File, error) }).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for name, fd := range map[string]int{"inherited": int(f.Fd()), "own": p.server.door.kept[i].fd} {
+			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK == 0 {
+				t.Errorf("%s socket %d: flags %#x, %v; want O_NONBLOCK", name, i, flags, err)
+			}
+		}
 	}
 }

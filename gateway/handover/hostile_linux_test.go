@@ -25,7 +25,9 @@ func frame(text string) []byte {
 func TestHostileSuccessor(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
-	p := precede(t, path, 2, func(o *Options) { o.Start, o.Reply = 500*time.Millisecond, 500*time.Millisecond })
+	p := precede(t, path, 2, func(p *predecessor) {
+		p.options.Start, p.options.Reply = 500*time.Millisecond, 500*time.Millisecond
+	})
 	p.serve()
 	for _, c := range []struct {
 		name string
@@ -150,15 +152,25 @@ func TestHostilePredecessor(t *testing.T) {
 		{"a socket of another address", offerSocket(unix.SOCK_STREAM, true, "127.0.0.1:1"), "as its description says"},
 		{"an offer cut in two", func(t *testing.T, c *net.UnixConn) {
 			l := reusable(t, 1)[0]
-			offerSome(c, []Named{{"http", l}}, true)
+			all, err := keepAll([]Named{{"http", l}})
+			if err != nil {
+				t.Error(err)
+			}
+			offerSome(c, all, true)
+			closeKept(all)
 		}, "EOF"},
 		{"offers without an end", func(t *testing.T, c *net.UnixConn) {
 			var all []Named
 			for _, l := range reusable(t, perMessage) {
 				all = append(all, Named{"http", l})
 			}
+			some, err := keepAll(all)
+			if err != nil {
+				t.Error(err)
+			}
+			defer closeKept(some)
 			for range MaxSockets/perMessage + 1 {
-				if offerSome(c, all, true) != nil {
+				if offerSome(c, some, true) != nil {
 					return
 				}
 			}

@@ -90,6 +90,9 @@ func (s *Sockets) add(offered socket, fd int, from string) error {
 	if slices.ContainsFunc(s.all, func(one inherited) bool { return one.inode == inode }) {
 		return l.Close()
 	}
+	if offered.Network != "" {
+		l = sharedListener(l)
+	}
 	s.all = append(s.all, inherited{named: Named{Name: offered.Name, Listener: l}, from: from, inode: inode})
 	return nil
 }
@@ -215,21 +218,30 @@ func (s *Sockets) accept(offered []socket, fds []int, from string) error {
 
 // Ready says that this process has brought everything up. If there is a predecessor it
 // returns once that one has agreed to stop accepting; on an error the predecessor goes on,
-// and this process must end without having accepted anything. The Server then waits at the
-// path for the successor of this process, and is nil without a path: given is asked for the
-// sockets to hand over, and leave is called once the successor serves; it must not wait for
-// the Server. Inherited sockets that nobody has taken are closed.
-func (s *Sockets) Ready(given func() []Named, leave func()) (*Server, error) {
+// and this process must end without having accepted anything. Inherited sockets that nobody
+// has taken are closed.
+//
+// The Server then waits at the path for the successor of this process, and is nil without a
+// path. It keeps duplicates of the sockets of given, TCP or unix listeners of package net, so
+// the caller may do with these as it likes; a unix listener's name is no longer removed when
+// it is closed. Leave is called once the successor serves, when the duplicates are closed; it
+// must not wait for the Server.
+func (s *Sockets) Ready(given []Named, leave func()) (*Server, error) {
 	m := &s.meeting
 	if m.lock == nil {
 		s.Close()
 		return nil, nil
 	}
-	if err := s.replace(); err != nil {
+	kept, err := keepAll(given)
+	if err == nil {
+		err = s.replace()
+	}
+	if err != nil {
+		closeKept(kept)
 		s.Close()
 		return nil, fmt.Errorf("hand-over at %s: %w", s.options.Path, err)
 	}
-	server := newServer(s.options, m.aside, given, leave)
+	server := newServer(s.options, m.aside, kept, leave)
 	m.aside = nil
 	s.Close()
 	return server, nil

@@ -28,7 +28,7 @@ func (s *Sockets) Predecessor() int { return 0 }
 func (s *Sockets) Close() {}
 
 // Ready returns no server: nobody can take over.
-func (s *Sockets) Ready(func() []Named, func()) (*Server, error) { return nil, nil }
+func (s *Sockets) Ready([]Named, func()) (*Server, error) { return nil, nil }
 
 // Close does nothing: there is no server.
 func (s *Server) Close() {}

@@ -20,19 +20,21 @@ type door struct {
 	inode    uint64        // of its path
 	visitor  *net.UnixConn // the successor that is being talked to
 	closed   bool
+
+	kept []kept // owned by whoever talks to the visitor; by Close once all have ended
 }
 
-func newServer(options Options, l *net.UnixListener, given func() []Named, leave func()) *Server {
-	s := &Server{options: options, given: given, leave: leave, quit: make(chan struct{})}
-	s.door.listener, s.door.inode = l, inodeAt(options.Path)
+func newServer(options Options, l *net.UnixListener, kept []kept, leave func()) *Server {
+	s := &Server{options: options, leave: leave, quit: make(chan struct{})}
+	s.door.listener, s.door.inode, s.door.kept = l, inodeAt(options.Path), kept
 	s.ended.Add(1)
 	// Ends when the listener is closed: by Close, or after a hand-over. Close waits for it.
 	go s.accept(l)
 	return s
 }
 
-// Close stops waiting for a successor and removes the path, unless it leads to a successor
-// by now. One that is just starting will go on alone.
+// Close stops waiting for a successor, closes the duplicates of the sockets, and removes the
+// path, unless it leads to a successor by now. One that is just starting will go on alone.
 func (s *Server) Close() {
 	if s == nil {
 		return
@@ -48,6 +50,8 @@ func (s *Server) Close() {
 	}
 	s.door.mu.Unlock()
 	s.ended.Wait()
+	closeKept(s.door.kept)
+	s.door.kept = nil
 
 	// Who holds the lock may be about to rename: then the path is no longer ours to remove.
 	f, err := openLock(s.options.Path)
@@ -128,17 +132,18 @@ func (s *Server) talk(conn *net.UnixConn, who unix.Ucred) {
 	s.door.inode = 0 // the path is the successor's
 	_ = s.door.listener.Close()
 	s.door.mu.Unlock()
+	closeKept(s.door.kept)
+	s.door.kept = nil
 	log.Info("the new process serves; this one stops accepting")
 	s.leave()
 }
 
 // handOver returns nil once the successor serves.
 func (s *Server) handOver(conn *net.UnixConn, who unix.Ucred) error {
-	named := s.given()
 	if err := conn.SetDeadline(time.Now().Add(s.options.Reply)); err != nil {
 		return err
 	}
-	if err := offer(conn, named); err != nil {
+	if err := offer(conn, s.door.kept); err != nil {
 		return err
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(s.options.Start)); err != nil {
@@ -158,11 +163,6 @@ func (s *Server) handOver(conn *net.UnixConn, who unix.Ucred) error {
 	}
 	if err := expect(conn, stateListening); err != nil {
 		return err
-	}
-	for _, one := range named {
-		if l, ok := one.Listener.(*net.UnixListener); ok {
-			l.SetUnlinkOnClose(false) // the successor is reached by that name
-		}
 	}
 	if err := Notify(fmt.Sprintf("MAINPID=%d", who.Pid)); err != nil {
 		s.options.Log.Warn("the service manager was not told of the new process", "error", err)
@@ -234,33 +234,24 @@ func expect(conn *net.UnixConn, want state) error {
 }
 
 // offer sends names and descriptors.
-func offer(conn *net.UnixConn, named []Named) error {
-	if len(named) > MaxSockets {
-		return fmt.Errorf("%d sockets; expected at most %d", len(named), MaxSockets)
-	}
+func offer(conn *net.UnixConn, all []kept) error {
 	for {
-		n := min(len(named), perMessage)
-		if err := offerSome(conn, named[:n], n < len(named)); err != nil {
+		n := min(len(all), perMessage)
+		if err := offerSome(conn, all[:n], n < len(all)); err != nil {
 			return err
 		}
-		if named = named[n:]; len(named) == 0 {
+		if all = all[n:]; len(all) == 0 {
 			return nil
 		}
 	}
 }
 
-func offerSome(conn *net.UnixConn, named []Named, more bool) error {
+func offerSome(conn *net.UnixConn, some []kept, more bool) error {
 	m := message{State: stateOffer, More: more}
 	var fds []int
-	defer func() { closeAll(fds) }()
-	for _, one := range named {
-		addr := one.Listener.Addr()
-		fd, err := duplicate(one.Listener)
-		if err != nil {
-			return fmt.Errorf("socket %s: %w", one.Name, err)
-		}
-		fds = append(fds, fd)
-		m.Sockets = append(m.Sockets, socket{Name: one.Name, Network: addr.Network(), Address: addr.String()})
+	for _, one := range some {
+		fds = append(fds, one.fd)
+		m.Sockets = append(m.Sockets, one.socket)
 	}
 	return send(conn, m, fds...)
 }

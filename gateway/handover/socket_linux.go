@@ -50,9 +50,43 @@ func listenerOf(fd int) (net.Listener, uint64, error) {
 	return nil, 0, fmt.Errorf("a socket of the network %s; expected tcp or unix", l.Addr().Network())
 }
 
-// duplicate returns a descriptor of the listener's socket, which the caller closes. It is
-// not made by Listener.File, whose user could make the socket blocking: that flag belongs
-// to the socket, and both processes accept from it.
+// kept is a duplicate of a listening socket, which the runtime does not watch: it would wake
+// for every connection.
+type kept struct {
+	socket
+	fd int
+}
+
+// keepAll duplicates the sockets of listeners. What it returns with an error is to be closed
+// too.
+func keepAll(given []Named) (all []kept, err error) {
+	if len(given) > MaxSockets {
+		return nil, fmt.Errorf("%d sockets; expected at most %d", len(given), MaxSockets)
+	}
+	for _, one := range given {
+		addr := one.Listener.Addr()
+		if !isName(one.Name) {
+			return all, fmt.Errorf("a socket called %.40q; expected 1 to %d of a-z, 0-9 and -", one.Name, maxName)
+		}
+		if l, ok := one.Listener.(*net.UnixListener); ok {
+			l.SetUnlinkOnClose(false) // a successor will be reached by that name
+		}
+		fd, err := duplicate(one.Listener)
+		if err != nil {
+			return all, fmt.Errorf("socket %s: %w", one.Name, err)
+		}
+		all = append(all, kept{socket{Name: one.Name, Network: addr.Network(), Address: addr.String()}, fd})
+	}
+	return all, nil
+}
+
+func closeKept(all []kept) {
+	for _, one := range all {
+		_ = unix.Close(one.fd) // nothing was accepted from it
+	}
+}
+
+// duplicate returns a descriptor of the listener's socket, which the caller closes.
 func duplicate(l net.Listener) (int, error) {
 	c, ok := l.(syscall.Conn)
 	if !ok {
@@ -70,6 +104,42 @@ func duplicate(l net.Listener) (int, error) {
 		return -1, err
 	}
 	return fd, failure
+}
+
+// shared is a listener whose socket another process accepts from too. File of package net
+// makes files whose Fd takes the socket's O_NONBLOCK away, which is a flag of the socket, not
+// of the descriptor: the other process would hang in its accept(2).
+type shared struct{ *net.TCPListener }
+
+// File returns a duplicate that stays as it is.
+func (s shared) File() (*os.File, error) {
+	fd, err := duplicate(s.TCPListener)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "tcp:"+s.Addr().String()), nil
+}
+
+type sharedUnix struct{ *net.UnixListener }
+
+// File returns a duplicate that stays as it is.
+func (s sharedUnix) File() (*os.File, error) {
+	fd, err := duplicate(s.UnixListener)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "unix:"+s.Addr().String()), nil
+}
+
+// sharedListener wraps what net.FileListener made of a predecessor's socket.
+func sharedListener(l net.Listener) net.Listener {
+	switch l := l.(type) {
+	case *net.TCPListener:
+		return shared{l}
+	case *net.UnixListener:
+		return sharedUnix{l}
+	}
+	return l
 }
 
 // peer returns who is at the other end (SO_PEERCRED, unix(7)): for a client the process
