@@ -42,7 +42,8 @@ type Config struct {
 	// suits everybody but tests.
 	Engine  Engine
 	Backend loop.Backend
-	// DrainGrace is how long idle connections may ask once more at Shutdown (2 s).
+	// DrainGrace is how long idle connections may ask once more at Shutdown (2 s;
+	// negative: not at all).
 	DrainGrace time.Duration
 	// Listeners are used instead of binding an address, if there are any. The server
 	// owns them.
@@ -71,11 +72,13 @@ func (c Config) withDefaults() Config {
 		{&c.HeaderTimeout, 5 * time.Second},
 		{&c.IdleTimeout, 60 * time.Second},
 		{&c.StallTimeout, 30 * time.Second},
-		{&c.DrainGrace, 2 * time.Second},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value
 		}
+	}
+	if c.DrainGrace == 0 {
+		c.DrainGrace = 2 * time.Second
 	}
 	if c.MaxHeader <= 0 {
 		c.MaxHeader = 64 << 10
@@ -176,7 +179,7 @@ func (s *Server) loopConfig(service *Service, config Config, handed *handedListe
 		IdleTimeout:    config.IdleTimeout,
 		PartialTimeout: config.HeaderTimeout,
 		StallTimeout:   config.StallTimeout,
-		DrainGrace:     config.DrainGrace,
+		DrainGrace:     max(0, config.DrainGrace),
 		OnClose:        front.logClose,
 		Log:            config.Log,
 	}
