@@ -1,18 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/proc"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -92,7 +91,7 @@ func (h *harness) fill(ctx context.Context, dir string, budget int64, callers in
 	if err != nil {
 		return load.Sample{}, err
 	}
-	if d.RSSEmpty, err = rssAnon(server.PID()); err != nil {
+	if d.RSSEmpty, err = proc.RSSAnon(server.PID()); err != nil {
 		return load.Sample{}, err
 	}
 	spec := server.Spec()
@@ -218,7 +217,7 @@ func watchRSS(pid int) func() (int64, error) {
 		ticker := time.NewTicker(250 * time.Millisecond)
 		defer ticker.Stop()
 		for {
-			rss, err := rssAnon(pid)
+			rss, err := proc.RSSAnon(pid)
 			if err != nil {
 				failed = err
 				return
@@ -236,24 +235,4 @@ func watchRSS(pid int) func() (int64, error) {
 		wg.Wait()
 		return largest, failed
 	}
-}
-
-// rssAnon returns the anonymous resident memory of a process in bytes: its heaps
-// and stacks, without the file pages that the kernel may take back.
-func rssAnon(pid int) (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines(status) {
-		if value, ok := bytes.CutPrefix(line, []byte("RssAnon:")); ok {
-			fields := bytes.Fields(value)
-			if len(fields) != 2 {
-				return 0, fmt.Errorf("status line %q, want a number of kB", line)
-			}
-			kb, err := strconv.ParseInt(string(fields[0]), 10, 64)
-			return kb << 10, err
-		}
-	}
-	return 0, fmt.Errorf("process %d: no RssAnon in its status", pid)
 }

@@ -193,7 +193,7 @@ func TestRSSAnon(t *testing.T) {
 	if err != nil || rss <= 0 || rss > 64<<20 {
 		t.Errorf("RssAnon %d, %v", rss, err)
 	}
-	if _, err := rssAnon(1 << 30); err == nil {
+	if _, err := proc.RSSAnon(1 << 30); err == nil {
 		t.Error("a process that does not exist has memory")
 	}
 }

@@ -41,6 +41,7 @@ type Spec struct {
 	Address string
 	Metrics string // address whose /metrics names allocations; empty: none
 	PID     int    // of the server
+	Also    []int  // further processes of the server
 	Path    string // of documents, without the key
 	Member  string // that bodies begin with
 	Keys    int64
@@ -149,7 +150,7 @@ func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err 
 		DrainLimit: 30 * time.Second, Seed: s.Seed,
 	}
 	if s.PID != 0 {
-		cfg.Servers = []int{s.PID}
+		cfg.Servers = append([]int{s.PID}, s.Also...)
 	}
 	if s.Metrics != "" {
 		cfg.Counters = append(allocationCounters(s.Metrics), pageCounters(s.Metrics, s.Count)...)

@@ -19,13 +19,16 @@ type Slipstream struct {
 	origin string // as in the configuration, without its braces
 	load   string // the same
 	memory string // budget of the memory tier
-	extra  Extra
+	// resources are what is served, in YAML; empty: departments.
+	resources string
+	extra     Extra
 }
 
 // Extra is what a gateway's configuration has besides what serving documents takes.
 type Extra struct {
 	Access   string // of the resource, in YAML without its braces; empty: everybody
 	Sections string // whole sections of YAML
+	Redis    bool   // the Redis frontend too
 	// Files are written beside the configuration, by name.
 	Files map[string]string
 }
@@ -92,9 +95,17 @@ func NewSlipstream(ctx context.Context, binary, dir string, count int64, memory 
 	return s, s.DB(ctx, "apply")
 }
 
+// OverSQLite returns the program over a database file that exists, with resources
+// in YAML, and puts the gateway's triggers on it. It writes its configuration
+// files into dir.
+func OverSQLite(ctx context.Context, binary, dir, database, resources, memory string) (*Slipstream, error) {
+	s := &Slipstream{binary: binary, dir: dir, memory: memory, resources: resources, origin: fmt.Sprintf("url: %q", "sqlite://"+filepath.ToSlash(database))}
+	return s, s.DB(ctx, "apply")
+}
+
 // DB runs "slipstream db" with a verb and its flags over the database.
 func (s *Slipstream) DB(ctx context.Context, verb string, flags ...string) error {
-	config, err := s.configure("127.0.0.1:0", "127.0.0.1:0")
+	config, err := s.configure("127.0.0.1:0", "127.0.0.1:0", "")
 	if err != nil {
 		return err
 	}
@@ -110,27 +121,38 @@ func (s *Slipstream) DB(ctx context.Context, verb string, flags ...string) error
 	return nil
 }
 
-// configure writes a configuration file and returns its path.
-func (s *Slipstream) configure(serve, admin string) (string, error) {
-	members := "" // of the resource
-	if s.load != "" {
-		members = "    load: { " + s.load + " }\n"
-	}
-	if s.extra.Access != "" {
-		members += "    access: { " + s.extra.Access + " }\n"
-	}
-	text := fmt.Sprintf(`origin: { %s }
-freshness: 1s
-resources:
-  depts:
+// departments are the documents that most suites serve.
+const departments = `  depts:
     table: dept
     key: [deptno]
 %s    children:
       emps: { table: emp, on: { deptno: deptno }, order: [empno] }
-tiers: { memory: %s }
-frontends: { http: %q }
+`
+
+// configure writes a configuration file and returns its path. redis may be empty.
+func (s *Slipstream) configure(serve, admin, redis string) (string, error) {
+	resources := s.resources
+	if resources == "" {
+		members := ""
+		if s.load != "" {
+			members = "    load: { " + s.load + " }\n"
+		}
+		if s.extra.Access != "" {
+			members += "    access: { " + s.extra.Access + " }\n"
+		}
+		resources = fmt.Sprintf(departments, members)
+	}
+	frontends := fmt.Sprintf("http: %q", serve)
+	if redis != "" {
+		frontends += fmt.Sprintf(", redis: %q", redis)
+	}
+	text := fmt.Sprintf(`origin: { %s }
+freshness: 1s
+resources:
+%stiers: { memory: %s }
+frontends: { %s }
 admin: %q
-%s`, s.origin, members, s.memory, serve, admin, s.extra.Sections)
+%s`, s.origin, resources, s.memory, frontends, admin, s.extra.Sections)
 	name := "slipstream-" + strings.ReplaceAll(serve, ":", "-") + ".yaml"
 	path := filepath.Join(s.dir, name)
 	return path, os.WriteFile(path, []byte(text), 0o644)
@@ -146,7 +168,13 @@ func (s *Slipstream) Start(ctx context.Context, env ...string) (*Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	config, err := s.configure(serve, admin)
+	redis := ""
+	if s.extra.Redis {
+		if redis, err = proc.FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	config, err := s.configure(serve, admin, redis)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +188,7 @@ func (s *Slipstream) Start(ctx context.Context, env ...string) (*Server, error) 
 		_ = p.Stop()
 		return nil, err
 	}
-	return &Server{Process: p, Address: serve, Metrics: admin, cleanUp: func() error { return os.Remove(config) }}, nil
+	return &Server{Process: p, Address: serve, Metrics: admin, Redis: redis, cleanUp: func() error { return os.Remove(config) }}, nil
 }
 
 // ready asks the admin listener whether the gateway serves.

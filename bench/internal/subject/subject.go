@@ -28,7 +28,9 @@ type Program interface {
 type Server struct {
 	*proc.Process
 	Address string // of the documents
-	Metrics string // whose /metrics tells allocations
+	Metrics string // whose /metrics tells allocations; empty: nobody's does
+	Redis   string // address of the Redis frontend; empty: there is none
+	Also    []int  // further processes whose CPU time is the server's
 
 	cleanUp func() error
 }
@@ -47,9 +49,12 @@ func (s *Server) Stop() error {
 // Spec returns a load specification for the server; the caller fills in the load.
 func (s *Server) Spec() loadproc.Spec {
 	return loadproc.Spec{
-		Address: s.Address, Metrics: s.Metrics, PID: s.PID(), Path: "/depts/", Member: `{"deptno":`,
+		Address: s.Address, Metrics: s.Metrics, PID: s.PID(), Also: s.Also, Path: "/depts/", Member: `{"deptno":`,
 	}
 }
+
+// Processes are all processes of the server.
+func (s *Server) Processes() []int { return append([]int{s.PID()}, s.Also...) }
 
 // A Rival is a server of this module that announces itself by a sidecar.
 type Rival struct {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"flag"
 	"net"
 	"strconv"
 
@@ -22,6 +23,8 @@ type document struct {
 }
 
 func main() {
+	buffers := flag.Int("buffers", 0, "`bytes` of the read and of the write buffer of a connection; 0: the library's 4 KiB")
+	flag.Parse()
 	documents := map[string]*document{}
 	for n := int64(1); n <= depts.Count; n++ {
 		d := depts.Make(n)
@@ -56,6 +59,6 @@ func main() {
 	if err := sidecar.Announce(listener); err != nil {
 		sidecar.Fatal(err)
 	}
-	server := &fasthttp.Server{Handler: serve, Name: "fasthttp"}
+	server := &fasthttp.Server{Handler: serve, Name: "fasthttp", ReadBufferSize: *buffers, WriteBufferSize: *buffers}
 	sidecar.Fatal(server.Serve(listener))
 }

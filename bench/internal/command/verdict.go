@@ -1,0 +1,45 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// Verdict is the word for a target that is no ratio of paired rounds.
+func Verdict(met bool) load.Outcome {
+	if met {
+		return load.Met
+	}
+	return load.Missed
+}
+
+// Find returns the row of a subject in a scenario.
+func Find(rows []load.Row, scenario, subject string) (load.Row, bool) {
+	i := slices.IndexFunc(rows, func(r load.Row) bool { return r.Scenario == scenario && r.Subject == subject })
+	if i < 0 {
+		return load.Row{}, false
+	}
+	return rows[i], true
+}
+
+// Failures returns an error if any request of the rows failed.
+func Failures(rows []load.Row) error {
+	var failed uint64
+	for _, row := range rows {
+		failed += row.Errors
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d requests failed, want none", failed)
+	}
+	return nil
+}
+
+// ReportMissing says loudly which subjects were left out, and why.
+func ReportMissing(w io.Writer, missing []error) {
+	for _, err := range missing {
+		fmt.Fprintf(w, "LEFT OUT: %v. The comparison with it is missing from this run.\n", err)
+	}
+}

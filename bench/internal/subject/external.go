@@ -1,0 +1,208 @@
+package subject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"github.com/slipstream-go/slipstream/bench/internal/depts"
+	"github.com/slipstream-go/slipstream/bench/internal/proc"
+)
+
+// ErrNotInstalled says that a program of somebody else is missing.
+var ErrNotInstalled = errors.New("is not installed")
+
+// Find returns the path of a program of somebody else; administrators' programs
+// are not in every user's PATH.
+func Find(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	path := filepath.Join("/usr/sbin", name)
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return path, nil
+	}
+	return "", fmt.Errorf("the program %s %w: apt-get install %s", name, ErrNotInstalled, map[string]string{
+		"nginx": "nginx", "varnishd": "varnish", "wrk": "wrk", "redis-server": "redis-server", "redis-benchmark": "redis-tools"}[name])
+}
+
+// Nginx serves the departments as files that it holds open.
+type Nginx struct{ path, dir string }
+
+// NewNginx writes the files below dir.
+func NewNginx(dir string) (*Nginx, error) {
+	path, err := Find("nginx")
+	if err != nil {
+		return nil, err
+	}
+	files := filepath.Join(dir, "root", "depts")
+	if err := os.MkdirAll(files, 0o755); err != nil {
+		return nil, err
+	}
+	for n := int64(1); n <= depts.Count; n++ {
+		d := depts.Make(n)
+		if err := os.WriteFile(filepath.Join(files, strconv.FormatInt(n, 10)), d.AppendJSON(nil), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return &Nginx{path: path, dir: dir}, nil
+}
+
+// nginxText has what spares work: no log, open files, one write for head and body,
+// connections that are never closed for their age.
+const nginxText = `%sdaemon off;
+pid %[2]s/nginx.pid;
+error_log stderr warn;
+worker_processes %[3]d;
+worker_rlimit_nofile 20000;
+events { worker_connections 18000; }
+http {
+	access_log off;
+	default_type application/json;
+	sendfile off;
+	etag on;
+	server_tokens off;
+	keepalive_timeout 1h;
+	keepalive_requests 1000000000;
+	open_file_cache max=4000 inactive=1h;
+	open_file_cache_valid 1h;
+	open_file_cache_min_uses 1;
+	client_body_temp_path %[2]s/body;
+	proxy_temp_path %[2]s/proxy;
+	fastcgi_temp_path %[2]s/fastcgi;
+	uwsgi_temp_path %[2]s/uwsgi;
+	scgi_temp_path %[2]s/scgi;
+	server {
+		listen %[4]s backlog=4096;
+		root %[2]s/root;
+	}
+}
+`
+
+// Start implements [Program].
+func (n *Nginx) Start(ctx context.Context, env ...string) (*Server, error) {
+	address, err := proc.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	user := "" // workers of an administrator's nginx become somebody who may not read the files
+	if os.Geteuid() == 0 {
+		user = "user root;\n"
+	}
+	config := filepath.Join(n.dir, "nginx.conf")
+	text := fmt.Sprintf(nginxText, user, n.dir, runtime.NumCPU(), address)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		return nil, err
+	}
+	command := proc.Command{Path: n.path, Args: []string{"-p", n.dir, "-c", config, "-e", "stderr"}, Env: env, Ask: syscall.SIGTERM}
+	return startExternal(ctx, command, address)
+}
+
+// Varnish is a cache in front of another server. Everything is a hit once it has
+// been asked for.
+type Varnish struct {
+	path, dir string
+	origin    Program
+}
+
+// NewVarnish returns the cache of an origin. It works in dir.
+func NewVarnish(dir string, origin Program) (*Varnish, error) {
+	path, err := Find("varnishd")
+	if err != nil {
+		return nil, err
+	}
+	return &Varnish{path: path, dir: dir, origin: origin}, os.MkdirAll(dir, 0o755)
+}
+
+// varnishText keeps what the origin sends for an hour, whatever it says about
+// that: its no-cache would make every request a miss.
+const varnishText = `vcl 4.1;
+backend default { .host = "%s"; .port = "%s"; }
+sub vcl_recv {
+	unset req.http.Cookie;
+	return (hash);
+}
+sub vcl_backend_response {
+	unset beresp.http.Set-Cookie;
+	set beresp.ttl = 1h;
+	set beresp.uncacheable = false;
+	return (deliver);
+}
+`
+
+// Start implements [Program].
+func (v *Varnish) Start(ctx context.Context, env ...string) (*Server, error) {
+	origin, err := v.origin.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	server, err := v.startBefore(ctx, origin, env)
+	if err != nil {
+		return nil, errors.Join(err, origin.Stop())
+	}
+	return server, nil
+}
+
+func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string) (*Server, error) {
+	host, port, err := net.SplitHostPort(origin.Address)
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(v.dir, "default.vcl")
+	if err := os.WriteFile(config, fmt.Appendf(nil, varnishText, host, port), 0o644); err != nil {
+		return nil, err
+	}
+	address, err := proc.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	// A pool of threads for each processor, each with enough for all connections
+	// that have a request under way at once.
+	command := proc.Command{Path: v.path, Env: env, Ask: syscall.SIGTERM, Args: []string{
+		"-F", "-j", "none", "-n", filepath.Join(v.dir, "work"), "-a", address, "-T", "none", "-f", config, "-s", "malloc,64m",
+		"-p", fmt.Sprintf("thread_pools=%d", runtime.NumCPU()), "-p", "thread_pool_min=100", "-p", "thread_pool_max=1000",
+	}}
+	server, err := startExternal(ctx, command, address)
+	if err != nil {
+		return nil, err
+	}
+	server.cleanUp = origin.Stop
+	return server, nil
+}
+
+// startExternal starts a program that makes processes of its own and waits until
+// it accepts connections. Its first process alone is asked to end.
+func startExternal(ctx context.Context, command proc.Command, address string) (*Server, error) {
+	p, err := command.Start()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	err = p.Await(ctx, func(ctx context.Context) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	var also []int
+	if err == nil {
+		also, err = proc.Descendants(p.PID())
+	}
+	if err == nil && len(also) == 0 {
+		err = fmt.Errorf("%s has no workers", filepath.Base(command.Path))
+	}
+	if err != nil {
+		_ = p.Stop()
+		return nil, err
+	}
+	return &Server{Process: p, Address: address, Also: also}, nil
+}
