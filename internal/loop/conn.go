@@ -25,6 +25,7 @@ type Conn struct {
 	in       buf.Input
 	out      *Output // of the turn, or own while something waits; nil: empty
 	settling bool    // a reply is being written, in front of those owed
+	flying   int     // bytes that are being written outside of the turn
 
 	// Owned by the turn: answers in order, see deferred.go.
 	firstOwed, lastOwed *Deferred
@@ -128,7 +129,7 @@ func (c *Conn) Full() bool {
 
 // waiting is how many bytes wait to be written.
 func (c *Conn) waiting() int {
-	n := c.tails
+	n := c.tails + c.flying
 	if c.out != nil {
 		n += c.out.Len()
 	}
@@ -233,7 +234,7 @@ func (c *Conn) beginLinger(now time.Duration) {
 // noteWritten keeps account of what waits for the peer. It is called after a turn's
 // writes, with how many bytes they took.
 func (c *Conn) noteWritten(n int, now time.Duration) {
-	left := 0
+	left := c.flying
 	if c.out != nil {
 		left = c.out.Len()
 	}
@@ -264,9 +265,28 @@ func (c *Conn) finish(err error) {
 	if c.cancel != nil {
 		c.cancel()
 	}
-	c.session.Closed(c, err)
+	c.tellSession(err)
+	c.tellOnClose(err)
+}
+
+func (c *Conn) tellSession(err error) {
+	defer c.outlive()
+	if c.session != nil { // else New has panicked
+		c.session.Closed(c, err)
+	}
+}
+
+func (c *Conn) tellOnClose(err error) {
+	defer c.outlive()
 	if c.server.config.OnClose != nil {
 		c.server.config.OnClose(c, err)
+	}
+}
+
+// outlive ends a panic of what is told of the connection's end, which cannot end it more.
+func (c *Conn) outlive() {
+	if v := recover(); v != nil {
+		_ = c.server.panicked(c, v) // logged
 	}
 }
 

@@ -60,7 +60,7 @@ func (c *Conn) Owed() int { return c.owed }
 // settle writes what has become complete with d. It is a part of the turn.
 func (c *Conn) settle(d *Deferred) {
 	if c.closed {
-		d.reply.Drop()
+		c.drop(d)
 		return
 	}
 	if d.anyOrder {
@@ -111,10 +111,15 @@ func (c *Conn) dropOwed() {
 	for d := c.firstOwed; d != nil; d = d.next {
 		c.dropTail(d)
 		if d.ready {
-			d.reply.Drop()
+			c.drop(d)
 		}
 	}
 	c.firstOwed, c.lastOwed, c.tails = nil, nil, 0
 	c.backend.owes(-c.owed)
 	c.owed = 0
+}
+
+func (c *Conn) drop(d *Deferred) {
+	defer c.outlive()
+	d.reply.Drop()
 }

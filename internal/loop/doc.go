@@ -4,7 +4,7 @@
 // On Linux a few goroutines, one a processor, each wait with epoll for thousands of
 // connections and call their sessions (epoll_linux.go); an answer that is there at
 // once never meets another goroutine. Everywhere, and for TLS, the same contract is
-// kept by a goroutine a connection (goroutines.go).
+// kept by a goroutine a connection (goroutines.go, goroutines_conn.go, goroutines_turn.go).
 //
 // [Server] is the whole, [Conn] one connection as its [Session] sees it, [Output] what
 // is to be sent, [Deferred] the place of an answer that comes later.

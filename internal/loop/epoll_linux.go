@@ -185,9 +185,6 @@ const (
 	turnReads = 4
 	// acceptsAtOnce bounds the connections accepted in one go.
 	acceptsAtOnce = 64
-	// acceptPause is how long accepting rests when there are no descriptors or no
-	// places left.
-	acceptPause = 50 * time.Millisecond
 	// yieldEvery is after how many busy rounds a loop yields its processor even if
 	// no answer is owed.
 	yieldEvery = 64

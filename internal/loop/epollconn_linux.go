@@ -1,11 +1,9 @@
 package loop
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -264,10 +262,10 @@ func (l *eventLoop) recovered(c *epollConn) {
 	if v == nil {
 		return
 	}
-	l.server.config.Log.Error("a session panicked", "connection", c.id, "panic", v, "stack", string(debug.Stack()))
+	failure := l.server.panicked(&c.Conn, v)
 	if !c.closed {
-		c.failure = &CloseError{ReasonAborted, fmt.Errorf("panic: %v", v)}
-		l.close(c, c.failure)
+		c.failure = failure
+		l.close(c, failure)
 	}
 }
 
@@ -319,16 +317,12 @@ func (l *eventLoop) detach(c *epollConn) {
 	nc, err := net.FileConn(f)
 	_ = f.Close()      // FileConn has a descriptor of its own
 	l.finished(c, nil) // before Detached: what follows is no concern of the session's
-	if err != nil || l.server.config.Detached == nil {
-		if err == nil {
-			_ = nc.Close()
-		} else {
-			l.server.config.Log.Warn("a connection could not be handed on", "error", err)
-		}
+	if err != nil {
+		l.server.config.Log.Warn("a connection could not be handed on", "error", err)
 		l.server.releasePlace()
 		return
 	}
-	l.server.config.Detached(&placedConn{Conn: nc, release: l.server.releaseOnce()}, unread)
+	l.server.handOver(&c.Conn, nc, unread)
 }
 
 // accept takes new connections from a listening socket.

@@ -149,7 +149,7 @@ func (g *goEngine) adopt(raw net.Conn) {
 		c.nc = tls.Server(raw, s.config.TLS)
 		c.partial = c.active // the handshake is the first thing that may not take long
 	}
-	c.busy = true // its first turn is the reader's
+	c.busy = true // the first turn is the reader's
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stopped {

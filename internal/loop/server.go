@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,10 @@ type Server struct {
 	draining  atomic.Bool
 	drainedAt atomic.Int64
 }
+
+// acceptPause is how long accepting rests when there are no descriptors or no places
+// left.
+const acceptPause = 50 * time.Millisecond
 
 // engine is what a backend does for the server.
 type engine interface {
@@ -142,6 +147,29 @@ func (s *Server) releasePlace() { s.open.Add(-1) }
 func (s *Server) releaseOnce() func() {
 	var once sync.Once
 	return func() { once.Do(s.releasePlace) }
+}
+
+// panicked logs a panic of code that is not ours and returns what its connection ends
+// with. It is called where the panic was recovered.
+func (s *Server) panicked(c *Conn, v any) error {
+	s.config.Log.Error("a session panicked", "connection", c.id, "panic", v, "stack", string(debug.Stack()))
+	return &CloseError{ReasonAborted, fmt.Errorf("panic: %v", v)}
+}
+
+// handOver gives a detached connection to Config.Detached.
+func (s *Server) handOver(c *Conn, nc net.Conn, unread []byte) {
+	p := &placedConn{Conn: nc, release: s.releaseOnce()}
+	if s.config.Detached == nil {
+		_ = p.Close() // nobody wants it
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			_ = s.panicked(c, v) // logged
+			_ = p.Close()        // nobody has it
+		}
+	}()
+	s.config.Detached(p, unread)
 }
 
 // countClose counts the end of a connection.

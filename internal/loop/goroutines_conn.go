@@ -1,0 +1,315 @@
+package loop
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+)
+
+// Sizes of a connection with a goroutine.
+const (
+	// leastRead and mostRead bound the read buffer, which doubles when a read fills
+	// it and halves when reads are small: an idle connection holds the least.
+	leastRead = 2 << 10
+	mostRead  = 64 << 10
+	// writeAtOnce bounds one write: a peer that reads as slowly as leastRate allows
+	// takes one in a little more than the default StallTimeout.
+	writeAtOnce = 32 << 10
+)
+
+// goConn is a connection with a goroutine that reads, its reader.
+//
+// All state of Conn belongs to whoever has the turn. Reads and writes that may wait for
+// the peer happen outside of it. An answer that becomes complete goes into the mail;
+// who has the turn, or is about to take it again after a write, reads the mail before
+// giving it up, and if there is nobody a goroutine of its own takes the turn: so nobody
+// who completes an answer ever waits.
+type goConn struct {
+	Conn
+
+	// Immutable after adopt. nc is raw, or TLS over it.
+	engine *goEngine
+	raw    net.Conn
+	nc     net.Conn
+
+	// Guarded by mu.
+	mu   sync.Mutex
+	cond sync.Cond   // a turn has ended
+	busy bool        // somebody has the turn
+	away bool        // somebody writes, and will take the turn again
+	mail []*Deferred // complete
+	gone bool        // closed or detached: what becomes complete is dropped
+
+	// Owned by the turn.
+	settled    []*Deferred   // the mail under way
+	writing    bool          // somebody writes
+	role       uint32        // of the reader: another takes it over from one that is stuck in a write
+	stuck      time.Duration // since when the reader writes; 0: it does not
+	unblocking bool          // the reader was made to return, so that it detaches
+	lastOut    int           // size of the last output, the guess for the next
+
+	// Guarded by the engine's mu.
+	place int
+}
+
+// begin is the reader's goroutine, which starts with the turn.
+func (c *goConn) begin() {
+	defer c.engine.running.Done()
+	c.open()
+	if t, ok := c.nc.(*tls.Conn); ok {
+		for !c.yield() {
+			c.settleMail()
+		}
+		err := t.HandshakeContext(context.Background()) // overdue bounds it
+		c.acquire()
+		c.partial, c.active = 0, c.server.now()
+		if err != nil {
+			c.broke(err)
+		}
+	}
+	c.read(c.role)
+}
+
+func (c *goConn) open() {
+	defer c.recovered()
+	c.role = 1
+	c.session = c.server.config.New(&c.Conn)
+}
+
+// takeOver is the goroutine of a reader after the first.
+func (c *goConn) takeOver(role uint32) {
+	defer c.engine.running.Done()
+	c.acquire()
+	c.read(role)
+}
+
+// read is what a reader does until the connection has left or another took its role over.
+// It begins with the turn.
+func (c *goConn) read(me uint32) {
+	size := leastRead
+	for c.goOn(me) {
+		b := buf.Get(size)[:size]
+		n, err := c.nc.Read(b)
+		c.acquire()
+		c.took(b[:n], err)
+		buf.Put(b)
+		switch {
+		case n == size:
+			size = min(2*size, mostRead)
+		case n < size/4:
+			size = max(size/2, leastRead)
+		}
+	}
+}
+
+// goOn does what there is to do until the connection is to be read, and gives the turn
+// up. False: the reader is not needed any more.
+func (c *goConn) goOn(me uint32) bool {
+	for {
+		c.work(me)
+		switch {
+		case c.closed || c.role != me:
+			if c.yield() {
+				return false
+			}
+		case c.next() == stepDetach:
+			c.detach()
+			return false
+		case c.reads():
+			if c.yield() {
+				return true
+			}
+		default:
+			c.await()
+		}
+	}
+}
+
+// help is the goroutine that settles answers which became complete while nobody had the
+// turn, or does what the sweeper found. It starts with the turn.
+func (c *goConn) help() {
+	defer c.engine.running.Done()
+	for {
+		c.work(0)
+		if c.yield() {
+			return
+		}
+	}
+}
+
+// reads says whether to read from the connection now.
+func (c *goConn) reads() bool {
+	return !c.closed && !c.eof && c.failure == nil && (c.lingering || !c.Full())
+}
+
+// took takes in what a read returned.
+func (c *goConn) took(in []byte, err error) {
+	defer c.recovered()
+	c.engine.reads.Add(1)
+	if c.closed {
+		return
+	}
+	switch {
+	case err == nil || c.unblocking && errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, io.EOF):
+		c.eof = true
+	default:
+		c.broke(err)
+	}
+	if len(in) == 0 {
+		return
+	}
+	now := c.server.now()
+	c.active, c.readAt = now, -1
+	switch {
+	case c.lingering:
+	case c.Full():
+		// An answer written meanwhile has filled it. A rest that waits because of
+		// that is not slow.
+		c.in.Append(in)
+		c.partial = 0
+	case c.in.Len() > 0:
+		c.in.Append(in)
+		c.feed(true)
+	default:
+		n, full := c.deliver(in)
+		c.in.Append(in[n:])
+		c.noteRest(len(in)-n, n, full, now)
+	}
+}
+
+// work does all that a connection can do now: settle what is complete, hand on what was
+// read, write the answers, and go the way that results. me is the role of a reader, or 0.
+func (c *goConn) work(me uint32) {
+	for {
+		c.settleMail()
+		c.feed(false)
+		if c.out != nil && c.out.Len() == 0 {
+			freeOutput(c.out)
+			c.out = nil
+		}
+		if c.out != nil && !c.writing && !c.closed && c.failure == nil {
+			c.write(me)
+			continue
+		}
+		if !c.closed {
+			c.noteWritten(0, c.server.now())
+		}
+		if !c.step() {
+			return
+		}
+	}
+}
+
+// feed hands the session what was kept of earlier reads, as long as that leads on.
+// fresh says that something has come since it was asked last.
+func (c *goConn) feed(fresh bool) {
+	defer c.recovered()
+	for c.in.Len() > 0 && !c.Full() && (fresh || c.partial == 0) {
+		fresh = false
+		n, full := c.deliver(c.in.Peek(c.in.Len()))
+		c.in.Discard(n)
+		c.in.Release()
+		c.noteRest(c.in.Len(), n, full, c.server.now())
+	}
+}
+
+// step takes the step that the connection has come to, if it is no detaching, which is
+// the reader's. True: there may be another.
+func (c *goConn) step() bool {
+	switch c.next() {
+	case stepHalfClose:
+		c.beginLinger(c.server.now())
+		if h, ok := c.nc.(interface{ CloseWrite() error }); !ok || h.CloseWrite() != nil {
+			c.eof = true // no half: the whole
+		}
+		return true
+	case stepDetach:
+		if !c.unblocking {
+			c.unblocking = true
+			_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // if it fails, the read ends with the next byte
+		}
+	case stepClose:
+		c.close(c.closeError())
+	}
+	return false
+}
+
+// close ends the connection.
+func (c *goConn) close(err error) {
+	c.leave()
+	if c.failure != nil {
+		_ = c.raw.Close() // TLS would take its leave, and might wait for that
+	} else {
+		_ = c.nc.Close()
+	}
+	c.server.releasePlace()
+	c.server.countClose(err)
+	c.finish(err)
+}
+
+// leave takes the connection out of the engine.
+func (c *goConn) leave() {
+	c.mu.Lock()
+	c.gone = true
+	c.mu.Unlock()
+	if c.out != nil {
+		freeOutput(c.out)
+		c.out = nil
+	}
+	c.engine.remove(c)
+}
+
+// detach hands the connection on. The reader calls it, so nobody reads, and all is
+// written, so nobody writes.
+func (c *goConn) detach() {
+	if c.unblocking {
+		_ = c.raw.SetReadDeadline(time.Time{}) // fails on a closed one, as what follows will
+	}
+	unread := append([]byte(nil), c.in.Peek(c.in.Len())...)
+	c.leave()
+	c.server.countClose(&CloseError{Reason: ReasonDetached})
+	c.finish(nil) // before Detached: what follows is no concern of the session's
+	for !c.yield() {
+		c.settleMail()
+	}
+	c.server.handOver(&c.Conn, c.nc, unread)
+}
+
+// recovered ends a connection whose session has panicked: neither the other connections
+// nor the process shall suffer. work does what is left to do.
+func (c *goConn) recovered() {
+	if v := recover(); v != nil {
+		c.failure = c.server.panicked(&c.Conn, v)
+	}
+}
+
+// broke notes that the network has failed, or that the server has cut the connection.
+func (c *goConn) broke(err error) {
+	if c.failure != nil {
+		return
+	}
+	if cut := c.engine.cut.Load(); cut != nil {
+		c.failure = *cut
+		return
+	}
+	c.failure = &CloseError{ReasonReset, err}
+}
+
+// end cuts the connection, whose socket is closed already.
+func (c *goConn) end(err error) {
+	c.acquire()
+	if !c.closed && c.failure == nil {
+		c.failure = err
+	}
+	for c.work(0); !c.yield(); {
+		c.work(0)
+	}
+}

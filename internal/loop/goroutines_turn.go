@@ -1,0 +1,205 @@
+package loop
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// acquire takes the turn.
+func (c *goConn) acquire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.acquireLocked()
+}
+
+func (c *goConn) acquireLocked() {
+	for c.busy {
+		c.cond.Wait()
+	}
+	c.busy = true
+}
+
+// yield gives the turn up, unless there is mail to be settled first.
+func (c *goConn) yield() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.mail) > 0 {
+		return false
+	}
+	c.busy = false
+	c.cond.Broadcast()
+	return true
+}
+
+// await gives the turn up until somebody else had it, unless there is mail to be settled
+// first. Only the reader does, so there are never two that wake each other.
+func (c *goConn) await() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.mail) > 0 {
+		return
+	}
+	c.busy = false
+	c.cond.Broadcast()
+	c.cond.Wait()
+	c.acquireLocked()
+}
+
+// complete implements backend.
+func (c *goConn) complete(d *Deferred) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		c.mu.Unlock()
+		defer c.mu.Lock()
+		d.reply.Drop()
+		return
+	}
+	c.mail = append(c.mail, d)
+	if !c.busy && !c.away {
+		c.helpLocked()
+	}
+}
+
+// helpLocked gives the turn, which nobody has or the caller has, to a goroutine of its own.
+func (c *goConn) helpLocked() {
+	c.busy = true
+	c.engine.running.Add(1)
+	// Ends when there is nothing to do; at the latest when the connection has ended,
+	// and stop waits for it.
+	go c.help()
+}
+
+// lookAt is the sweeper's visit.
+func (c *goConn) lookAt(now time.Duration) {
+	c.mu.Lock()
+	if c.busy || c.gone {
+		c.mu.Unlock()
+		return
+	}
+	c.busy = true
+	c.mu.Unlock()
+	due := c.overdue(now)
+	if c.stuck != 0 && now-c.stuck > c.server.config.sweepInterval() && c.reads() {
+		// The reader waits for a peer that does not read, and there is room for more
+		// answers: so the peer's bytes are read, as if a writer waited.
+		c.role++
+		c.stuck = 0
+		c.engine.running.Add(1)
+		// Ends with the connection, which stop cuts and waits for.
+		go c.takeOver(c.role)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if due || len(c.mail) > 0 {
+		c.helpLocked()
+		return
+	}
+	c.busy = false
+	c.cond.Broadcast()
+}
+
+// settleMail writes the answers that have become complete.
+func (c *goConn) settleMail() {
+	for {
+		c.mu.Lock()
+		c.mail, c.settled = c.settled[:0], c.mail
+		c.mu.Unlock()
+		if len(c.settled) == 0 {
+			return
+		}
+		for i, d := range c.settled {
+			c.settled[i] = nil
+			c.settleOne(d)
+		}
+	}
+}
+
+func (c *goConn) settleOne(d *Deferred) {
+	defer c.recovered()
+	c.settle(d)
+}
+
+// output implements backend.
+func (c *goConn) output() *Output { return newOutput(min(c.lastOut, writeAtOnce)) }
+
+// owes implements backend.
+func (c *goConn) owes(delta int) { c.engine.owed.Add(int64(delta)) }
+
+// write writes what is to be sent, without the turn. me is the role of a reader, or 0.
+func (c *goConn) write(me uint32) {
+	o := c.out
+	c.out = nil
+	c.lastOut = o.Len()
+	c.writing = true
+	c.flying = o.Len()
+	c.noteWritten(0, c.server.now())
+	for c.flying > 0 && c.failure == nil && !c.closed {
+		if me == c.role {
+			c.stuck = c.server.now()
+		}
+		c.mu.Lock()
+		c.busy, c.away = false, true
+		c.cond.Broadcast()
+		c.mu.Unlock()
+		n, err := c.engine.writeSome(c.nc, o)
+		c.mu.Lock()
+		c.acquireLocked()
+		c.away = false
+		c.mu.Unlock()
+		if me == c.role {
+			c.stuck = 0
+		}
+		if c.closed {
+			break
+		}
+		o.advance(n)
+		c.flying = o.Len()
+		c.noteWritten(n, c.server.now())
+		if err != nil {
+			c.broke(err)
+		}
+	}
+	c.flying = 0
+	c.writing = false
+	freeOutput(o)
+}
+
+// segmentList is what one write takes.
+type segmentList struct {
+	all  [16][]byte
+	left net.Buffers
+}
+
+var segmentLists = sync.Pool{New: func() any { return new(segmentList) }}
+
+// writeSome writes the front of an output and returns how much that was.
+func (g *goEngine) writeSome(nc net.Conn, o *Output) (int, error) {
+	g.writes.Add(1)
+	l := segmentLists.Get().(*segmentList)
+	segments := o.segments(l.all[:0])
+	room := writeAtOnce
+	for i, s := range segments {
+		if len(s) >= room {
+			segments = segments[:i+1]
+			segments[i] = s[:room]
+			break
+		}
+		room -= len(s)
+	}
+	var n int64
+	var err error
+	if len(segments) == 1 {
+		var one int
+		one, err = nc.Write(segments[0])
+		n = int64(one)
+	} else {
+		l.left = segments
+		n, err = l.left.WriteTo(nc)
+	}
+	clear(l.all[:])
+	l.left = nil
+	segmentLists.Put(l)
+	return int(n), err
+}
