@@ -13,6 +13,7 @@ const (
 	classHex
 	classHost // in a name or an IPv4 address
 	classAddr // in an IPv6 address
+	classDigit
 )
 
 // class holds the classes of each byte. Path and query may have every visible
@@ -31,6 +32,7 @@ func classes() (table [256]uint8) {
 	mark(digits+"abcdefABCDEF", classHex|classAddr)
 	mark(digits+letters+"-._", classHost)
 	mark(":.", classAddr)
+	mark(digits, classDigit)
 	for c := byte('!'); c <= '~'; c++ {
 		switch c {
 		case '#':
@@ -41,6 +43,16 @@ func classes() (table [256]uint8) {
 		}
 	}
 	return table
+}
+
+// span returns how many bytes b begins with that are of the class.
+func span(b []byte, is uint8) int {
+	for i, c := range b {
+		if class[c]&is == 0 {
+			return i
+		}
+	}
+	return len(b)
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
@@ -75,6 +87,22 @@ func valueEnd(b []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// pathEnd returns the index of the first byte from i on that may not stand in a path as
+// it is, or is a percent sign. It looks at eight bytes at a time.
+func pathEnd(b []byte, i int) int {
+	for ; len(b)-i >= 8; i += 8 {
+		w := load8(b[i:])
+		del, number, percent, query := w^0x7f*ones, w^'#'*ones, w^'%'*ones, w^'?'*ones
+		// As in valueEnd: exact for the lowest.
+		wrong := (w | (w-0x21*ones)&^w | (del-ones)&^del | (number-ones)&^number |
+			(percent-ones)&^percent | (query-ones)&^query) & highs
+		if wrong != 0 {
+			return i + bits.TrailingZeros64(wrong)/8
+		}
+	}
+	return i + span(b[i:], classPath)
 }
 
 // index returns the index of the first c in b, or -1.

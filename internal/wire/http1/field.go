@@ -54,11 +54,19 @@ const (
 	perLength = 2
 )
 
-// known is a name as fold sees it.
+// known is the pattern of a name: its first and last bytes, overlapping, in words of
+// 8 bytes, or of 4 if the name is shorter than 8. Where a letter stands, the bit that
+// tells capitals from small ones is set in the mask, and does not count.
+//
+// Names of up to 16 bytes are told apart by that and their length. The longest has
+// one byte more, a hyphen that lookUp compares itself.
 type known struct {
-	first, last uint64
-	id          field
+	first, last         uint64
+	firstMask, lastMask uint64
+	id                  field
 }
+
+const hyphenOfLongest = 8
 
 // fieldsByLength holds the names of each length.
 var fieldsByLength = indexFields()
@@ -68,8 +76,15 @@ func indexFields() (table [maxName + 1][perLength]known) {
 		if id == int(unknownField) {
 			continue
 		}
+		letters := make([]byte, len(name))
+		for i := range len(name) {
+			if name[i] != '-' {
+				letters[i] = 'a' - 'A'
+			}
+		}
 		k := known{id: field(id)}
-		k.first, k.last = fold([]byte(name))
+		k.first, k.last = ends([]byte(name))
+		k.firstMask, k.lastMask = ends(letters)
 		slot := 0
 		for table[len(name)][slot].id != unknownField {
 			slot++
@@ -79,37 +94,36 @@ func indexFields() (table [maxName + 1][perLength]known) {
 	return table
 }
 
-// fold returns the first and the last bytes of a name in lower case, overlapping:
-// 8 of each, or 4 if it is shorter than 8. Names of up to 16 bytes are told apart by
-// them and their length; the longest known has 17, so lookUp checks its middle byte.
-//
-// Setting one bit makes lower case of a token: the bytes that it turns into a
-// hyphen or a letter otherwise, or a digit, are none of a token.
-func fold(name []byte) (first, last uint64) {
+// ends returns the words that a pattern is compared with.
+func ends(name []byte) (first, last uint64) {
 	if len(name) >= 8 {
-		return load8(name) | 0x20*ones, load8(name[len(name)-8:]) | 0x20*ones
+		return load8(name), load8(name[len(name)-8:])
 	}
-	const ones4 = ones >> 32
-	return uint64(load4(name) | 0x20*ones4), uint64(load4(name[len(name)-4:]) | 0x20*ones4)
+	return uint64(load4(name)), uint64(load4(name[len(name)-4:]))
 }
 
-// lookUp returns which field a name is that is a token.
+// lookUp returns which field has this name. Any bytes may be asked for: those of a
+// known name are a token.
 func lookUp(name []byte) field {
 	if len(name) < minName || len(name) > maxName {
 		return unknownField
 	}
-	candidates := &fieldsByLength[len(name)]
-	if candidates[0].id == unknownField {
-		return unknownField
+	var first, last uint64 // ends, which is too large to be inlined
+	if len(name) >= 8 {
+		first, last = load8(name), load8(name[len(name)-8:])
+	} else {
+		first, last = uint64(load4(name)), uint64(load4(name[len(name)-4:]))
 	}
-	first, last := fold(name)
+	candidates := &fieldsByLength[len(name)]
 	for i := range candidates {
-		if k := &candidates[i]; k.first == first && k.last == last {
-			if len(name) > 16 && name[8]|0x20 != fieldNames[k.id][8] {
-				return unknownField
-			}
-			return k.id
+		k := &candidates[i]
+		if ((first^k.first)&^k.firstMask)|((last^k.last)&^k.lastMask) != 0 {
+			continue
 		}
+		if len(name) == maxName && name[hyphenOfLongest] != '-' {
+			break
+		}
+		return k.id // unknownField if all is zero: a slot that is not used
 	}
 	return unknownField
 }

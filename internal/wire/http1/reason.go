@@ -132,10 +132,8 @@ func diagnoseField(text []byte) Reason {
 	if isBlank(text[colon-1]) {
 		return ReasonSpace
 	}
-	for _, c := range text[:colon] {
-		if class[c]&classToken == 0 {
-			return ReasonFieldName
-		}
+	if span(text[:colon], classToken) < colon {
+		return ReasonFieldName
 	}
 	return ReasonFieldValue
 }

@@ -57,7 +57,8 @@ func (s *Scanner) Scan(b []byte, limit int, h *Head) (n int, v Verdict, why Reas
 		s.Reset() // a mistake of the caller; these bytes are taken as new ones
 	}
 	again := s.line > 0
-	if s.seen > s.line && index(head[s.seen:], '\n') < 0 {
+	// The method is looked at again as long as it is incomplete.
+	if s.seen > s.line && s.seen >= len("HEAD ") && index(head[s.seen:], '\n') < 0 {
 		return s.suspend(len(head), limit)
 	}
 	n, why = s.scan(head, h)
@@ -110,15 +111,16 @@ func (s *Scanner) scan(b []byte, h *Head) (int, Reason) {
 		if i+1 < len(b) && b[i] == '\r' && b[i+1] == '\n' {
 			return i + 2, s.finish(h)
 		}
-		name := i
-		for i < len(b) && class[b[i]]&classToken != 0 {
-			i++
-		}
-		if i == name || i == len(b) || b[i] != ':' {
+		colon := index(b[i:], ':')
+		if colon <= 0 {
 			return 0, malformed
 		}
-		id := lookUp(b[name:i])
-		i++
+		name := b[i : i+colon]
+		id := lookUp(name)
+		if id == unknownField && span(name, classToken) < len(name) {
+			return 0, malformed
+		}
+		i += colon + 1
 		for i < len(b) && isBlank(b[i]) {
 			i++
 		}
@@ -224,9 +226,7 @@ func scanTarget(b []byte, i int) (int, bool) {
 		return i, false
 	}
 	for {
-		for i < len(b) && class[b[i]]&classPath != 0 {
-			i++
-		}
+		i = pathEnd(b, i)
 		if i == len(b) || b[i] != '%' {
 			break
 		}
@@ -237,9 +237,7 @@ func scanTarget(b []byte, i int) (int, bool) {
 		i += 3
 	}
 	if i < len(b) && b[i] == '?' {
-		for i < len(b) && class[b[i]]&classQuery != 0 {
-			i++
-		}
+		i += span(b[i:], classQuery)
 	}
 	return i, true
 }

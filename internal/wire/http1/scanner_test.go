@@ -69,6 +69,7 @@ func TestEarliestVerdict(t *testing.T) {
 		if _, _, v, why := scanOne(c.in[:len(c.in)-1]); v != More || why != NotHandedOver {
 			t.Errorf("%q: %v, %v, want More", c.in[:len(c.in)-1], v, why)
 		}
+		checkSplit(t, []byte(c.in), testLimit, func() int { return 1 })
 	}
 }
 

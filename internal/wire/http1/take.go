@@ -110,33 +110,19 @@ func equalFold(value []byte, word string) bool {
 // plainHost says whether a value of Host is a name or an address and perhaps a port
 // (RFC 3986, section 3.2.2, without percent encoding and sub-delimiters).
 func plainHost(value []byte) bool {
-	i := 0
+	var i int
 	if len(value) > 0 && value[0] == '[' {
-		for i++; i < len(value) && class[value[i]]&classAddr != 0; i++ {
-		}
+		i = 1 + span(value[1:], classAddr)
 		if i == 1 || i == len(value) || value[i] != ']' {
 			return false
 		}
 		i++
-	} else {
-		for i < len(value) && class[value[i]]&classHost != 0 {
-			i++
-		}
-		if i == 0 {
-			return false
-		}
+	} else if i = span(value, classHost); i == 0 {
+		return false
 	}
 	if i == len(value) {
 		return true
 	}
 	port := value[i+1:]
-	if value[i] != ':' || len(port) == 0 || len(port) > len("65535") {
-		return false
-	}
-	for _, c := range port {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
+	return value[i] == ':' && len(port) > 0 && len(port) <= len("65535") && span(port, classDigit) == len(port)
 }

@@ -1,0 +1,104 @@
+package http1
+
+import (
+	"bufio"
+	"bytes"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// seeds are all the heads of the tables that are not longer than a fuzzer likes.
+func seeds() (all [][]byte) {
+	for _, c := range tricks {
+		if len(c.in) < 2048 {
+			all = append(all, []byte(c.in))
+		}
+	}
+	for _, c := range clients {
+		all = append(all, []byte(c.in))
+	}
+	return all
+}
+
+// FuzzAgainstNetHTTP: what is accepted means to net/http what it means here.
+func FuzzAgainstNetHTTP(f *testing.F) {
+	for _, in := range seeds() {
+		f.Add(in)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		h := dirtyHead()
+		if n, v, _ := new(Scanner).Scan(in, testLimit, h); v == Done {
+			checkAgainstNetHTTP(t, in[:n:n], h)
+		}
+	})
+}
+
+// FuzzParts: as FuzzAgainstNetHTTP, of heads that are right but for what the fuzzer
+// puts in one place of each kind.
+func FuzzParts(f *testing.F) {
+	f.Add("/depts/1?x=%zz", "1", "a:80", "X-Forwarded-For", "\t192.0.2.1, x ", "connection", " close")
+	f.Add("//b/%41", "0", "[::1]", "iF-nOnE-mAtCh", "W/\"\xff\"", "uSER-aGENT", "")
+	for i := 1; i < len(fieldNames); i++ {
+		f.Add("/", "1", "h", fieldNames[i], "x", strings.ToUpper(fieldNames[len(fieldNames)-i]), "y")
+	}
+	f.Fuzz(func(t *testing.T, target, minor, host, name1, value1, name2, value2 string) {
+		in := []byte("GET " + target + " HTTP/1." + minor + "\r\nHost: " + host + "\r\n" +
+			name1 + ":" + value1 + "\r\n" + name2 + ":" + value2 + "\r\n\r\n")
+		h := dirtyHead()
+		if n, v, _ := new(Scanner).Scan(in, testLimit, h); v == Done {
+			checkAgainstNetHTTP(t, in[:n:n], h)
+		}
+	})
+}
+
+// FuzzSplit: however a stream is cut into reads, the heads, what they mean, and the
+// reason for the end are the same.
+func FuzzSplit(f *testing.F) {
+	for i, in := range seeds() {
+		f.Add(in, uint64(i), uint16(testLimit))
+		f.Add(append(bytes.Clone([]byte(shortHead)), in...), uint64(i), uint16(100+i))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, seed uint64, limit uint16) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		most := 1 + r.IntN(40)
+		checkSplit(t, data, int(limit), func() int { return 1 + r.IntN(most) })
+		if len(data) < 2048 {
+			checkSplit(t, data, int(limit), func() int { return 1 })
+		}
+	})
+}
+
+// FuzzAnswer: no value of a field gets out of its line, and clients of net/http read
+// what was written.
+func FuzzAnswer(f *testing.F) {
+	f.Add(200, 1, "application/json", int64(784111777))
+	f.Add(599, 0, "a\r\nSet-Cookie: x\n\n\x00", int64(-1))
+	f.Fuzz(func(t *testing.T, status, minor int, value string, second int64) {
+		b := AppendStatus(nil, minor&1, status)
+		b = AppendField(b, "X-Value", value)
+		b = AppendDate(append(b, "Date: "...), second)
+		b = append(b, "\r\nContent-Length: 0\r\n\r\n"...)
+		if n := strings.Count(string(b), "\r\n"); n != 5 {
+			t.Fatalf("%q: %d lines, want 5", b, n)
+		}
+		want := strings.Trim(strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ").Replace(value), " \t")
+		for _, c := range []byte(want) {
+			if c < ' ' && c != '\t' || c == 0x7f {
+				return // a mistake of the caller that net/http does not read
+			}
+		}
+		rsp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(b)), nil)
+		if err != nil {
+			t.Fatalf("%q: %v", b, err)
+		}
+		_ = rsp.Body.Close() // it has none
+		if got := rsp.Header.Get("X-Value"); got != want || rsp.ProtoMinor != minor&1 {
+			t.Fatalf("%q: value %q in %s, want %q", b, got, rsp.Proto, want)
+		}
+		if _, err := http.ParseTime(rsp.Header.Get("Date")); err != nil {
+			t.Fatalf("%q: %v", b, err)
+		}
+	})
+}
