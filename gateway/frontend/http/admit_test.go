@@ -62,12 +62,14 @@ func token(claims string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
-func TestAccess(t *testing.T) {
+func TestAccess(t *testing.T) { eachWay(t, testAccess) }
+
+func testAccess(t *testing.T, by way) {
 	gate := newGate(t)
 	f := newConfigured(t, echo, ServiceConfig{Gate: gate}, func(r []Resource) {
 		r[0].Access = &access.Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"depts:read"}}}
 		r[2].Access = &access.Rule{JWT: true}
-	})
+	}).over(t, by)
 	exp := time.Now().Add(time.Hour).Unix()
 	reader := token(fmt.Sprintf(`{"sub":"alice","scope":"a depts:read b","exp":%d}`, exp))
 	writer := token(fmt.Sprintf(`{"sub":"bob","scope":"depts:write","exp":%d}`, exp))
@@ -170,12 +172,14 @@ func (r *recorder) Request(s trace.Span) {
 	r.spans = append(r.spans, s)
 }
 
-func TestIDs(t *testing.T) {
+func TestIDs(t *testing.T) { eachWay(t, testIDs) }
+
+func testIDs(t *testing.T, by way) {
 	var log bytes.Buffer
 	spans := &recorder{}
 	f := newConfigured(t, echo, ServiceConfig{
 		Spans: spans, SlowerThan: 1, Log: slog.New(slog.NewTextHandler(&log, nil)),
-	}, nil)
+	}, nil).over(t, by)
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	r := f.do("GET", "/depts/1", "X-Request-Id", "job-17", "Traceparent", parent)
 	if got := r.Header.Get("X-Request-Id"); got != "job-17" {
@@ -217,8 +221,10 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
-	f := newFixture(t, echo)
+func TestFigures(t *testing.T) { eachWay(t, testFigures) }
+
+func testFigures(t *testing.T, by way) {
+	f := newFixture(t, echo).over(t, by)
 	f.do("GET", "/depts/1")
 	sent := int64(len(body(t, f.do("GET", "/depts/1"))))
 	f.do("HEAD", "/depts/1")
@@ -243,9 +249,11 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-func TestDescription(t *testing.T) {
+func TestDescription(t *testing.T) { eachWay(t, testDescription) }
+
+func testDescription(t *testing.T, by way) {
 	var text []byte
-	f := newConfigured(t, echo, ServiceConfig{OpenAPI: func() []byte { return text }}, nil)
+	f := newConfigured(t, echo, ServiceConfig{OpenAPI: func() []byte { return text }}, nil).over(t, by)
 	if r := f.do("GET", "/openapi.json"); r.StatusCode != 503 {
 		t.Errorf("before there is one: status %d, want 503", r.StatusCode)
 	}
@@ -260,7 +268,7 @@ func TestDescription(t *testing.T) {
 	if r := f.do("GET", "/openapi.json/x"); r.StatusCode != 404 {
 		t.Errorf("a path below it: status %d, want 404", r.StatusCode)
 	}
-	none := newFixture(t, echo)
+	none := newFixture(t, echo).over(t, by)
 	if r := none.do("GET", "/openapi.json"); r.StatusCode != 404 {
 		t.Errorf("switched off: status %d, want 404", r.StatusCode)
 	}
@@ -268,8 +276,10 @@ func TestDescription(t *testing.T) {
 
 // A client learns the ids of its request from errors too, and nothing it sends is
 // written into fields unchecked.
-func TestFieldsOfErrors(t *testing.T) {
-	f := newConfigured(t, func(ctx, cache.ResourceID, string) ([]byte, error) { return nil, cache.ErrUnavailable }, ServiceConfig{Compression: []string{"gzip"}}, nil)
+func TestFieldsOfErrors(t *testing.T) { eachWay(t, testFieldsOfErrors) }
+
+func testFieldsOfErrors(t *testing.T, by way) {
+	f := newConfigured(t, func(ctx, cache.ResourceID, string) ([]byte, error) { return nil, cache.ErrUnavailable }, ServiceConfig{Compression: []string{"gzip"}}, nil).over(t, by)
 	for _, target := range []string{"/depts/1", "/depts?key=1", "/depts/x", "/x", "/depts/" + url.PathEscape("a\r\nSet-Cookie: b")} {
 		r := f.do("GET", target)
 		if r.Header.Get("X-Request-Id") == "" || r.Header.Get("Vary") != "Accept-Encoding" || r.Header.Get("Cache-Control") != "no-store" {

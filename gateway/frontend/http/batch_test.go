@@ -16,8 +16,10 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/limit"
 )
 
-func TestBatch(t *testing.T) {
-	f := newFixture(t, echo)
+func TestBatch(t *testing.T) { eachWay(t, testBatch) }
+
+func testBatch(t *testing.T, by way) {
+	f := newFixture(t, echo).over(t, by)
 	doc := func(id string) string { return fmt.Sprintf(`{"id":%q}`, id) }
 	many := func(n int) string {
 		var b strings.Builder
@@ -84,14 +86,16 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-func TestBatchConditional(t *testing.T) {
+func TestBatchConditional(t *testing.T) { eachWay(t, testBatchConditional) }
+
+func testBatchConditional(t *testing.T, by way) {
 	version := 1
 	f := newFixture(t, func(_ ctx, _ cache.ResourceID, id string) ([]byte, error) {
 		if id == "0" {
 			return nil, nil
 		}
 		return fmt.Appendf(nil, `{"id":%s,"version":%d}`, id, version), nil
-	})
+	}).over(t, by)
 	first := f.do("GET", "/depts?key=1&key=0&key=2")
 	tag := first.Header.Get("Etag")
 	if got := first.Header.Get("Cache-Status"); got != "slipstream; fwd=uri-miss" {
@@ -128,12 +132,14 @@ func TestBatchConditional(t *testing.T) {
 }
 
 // The answer to many large documents would hold too much memory.
-func TestBatchTooLarge(t *testing.T) {
+func TestBatchTooLarge(t *testing.T) { eachWay(t, testBatchTooLarge) }
+
+func testBatchTooLarge(t *testing.T, by way) {
 	large := make([]byte, 8<<20)
 	for i := range large {
 		large[i] = '1'
 	}
-	f := newFixture(t, func(ctx, cache.ResourceID, string) ([]byte, error) { return large, nil })
+	f := newFixture(t, func(ctx, cache.ResourceID, string) ([]byte, error) { return large, nil }).over(t, by)
 	r := f.do("GET", "/depts?key=1&key=2&key=3&key=4&key=5&key=6&key=7&key=8")
 	text := body(t, r)
 	if r.StatusCode != 400 || !strings.Contains(text, "ask for fewer keys") {
@@ -228,8 +234,10 @@ func TestBatchWaitsForRoom(t *testing.T) {
 	}
 }
 
-func TestBatchCountsForLimits(t *testing.T) {
-	f := newConfigured(t, echo, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 12})}, nil)
+func TestBatchCountsForLimits(t *testing.T) { eachWay(t, testBatchCountsForLimits) }
+
+func testBatchCountsForLimits(t *testing.T, by way) {
+	f := newConfigured(t, echo, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 12})}, nil).over(t, by)
 	keys := "key=1" + strings.Repeat("&key=1", 99) // stands for ten requests
 	if r := f.do("GET", "/depts?"+keys); r.StatusCode != 200 {
 		t.Errorf("the first batch: status %d", r.StatusCode)
@@ -241,7 +249,7 @@ func TestBatchCountsForLimits(t *testing.T) {
 	if r := f.do("GET", "/depts?"+keys+"&"+keys); r.StatusCode != 429 && r.StatusCode != 400 {
 		t.Errorf("a batch above the burst: status %d", r.StatusCode)
 	}
-	g := newConfigured(t, echo, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 1, Burst: 5})}, nil)
+	g := newConfigured(t, echo, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 1, Burst: 5})}, nil).over(t, by)
 	if r := g.do("GET", "/depts?"+keys); r.StatusCode != 400 || r.Header.Get("Retry-After") != "" {
 		t.Errorf("a batch above the burst: status %d, fields %v; want 400", r.StatusCode, r.Header)
 	}

@@ -148,8 +148,10 @@ func decode(t *testing.T, r *http.Response) []byte {
 	return nil
 }
 
-func TestCodingsOfDocuments(t *testing.T) {
-	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"zstd", "gzip"}}, nil)
+func TestCodingsOfDocuments(t *testing.T) { eachWay(t, testCodingsOfDocuments) }
+
+func testCodingsOfDocuments(t *testing.T, by way) {
+	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"zstd", "gzip"}}, nil).over(t, by)
 	tags := make(map[string]string)
 	for _, size := range []int{100, 300, 2000, 70_000, 3_000_000, -2000} {
 		target := "/depts/" + strconv.Itoa(size)
@@ -192,8 +194,10 @@ func TestCodingsOfDocuments(t *testing.T) {
 	}
 }
 
-func TestIdentityRefused(t *testing.T) {
-	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil)
+func TestIdentityRefused(t *testing.T) { eachWay(t, testIdentityRefused) }
+
+func testIdentityRefused(t *testing.T, by way) {
+	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil).over(t, by)
 	for _, target := range []string{"/depts/100", "/depts/-2000", "/depts/2000", "/depts?key=100&key=0&key=2000"} {
 		for range 2 {
 			r := f.do("GET", target, "Accept-Encoding", "identity;q=0, gzip")
@@ -210,8 +214,10 @@ func TestIdentityRefused(t *testing.T) {
 }
 
 // What the operator left out is not offered, in arrays either.
-func TestCompressionWithoutGzip(t *testing.T) {
-	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"zstd"}}, nil)
+func TestCompressionWithoutGzip(t *testing.T) { eachWay(t, testCompressionWithoutGzip) }
+
+func testCompressionWithoutGzip(t *testing.T, by way) {
+	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"zstd"}}, nil).over(t, by)
 	for _, target := range []string{"/depts/2000", "/depts?key=2000"} {
 		r := f.do("GET", target, "Accept-Encoding", "gzip")
 		if coded := r.Header.Get("Content-Encoding"); r.StatusCode != 200 || coded != "" {
@@ -221,8 +227,10 @@ func TestCompressionWithoutGzip(t *testing.T) {
 }
 
 // A hit whose body Peek may not compress is still one hit.
-func TestLargeHitsCountOnce(t *testing.T) {
-	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil)
+func TestLargeHitsCountOnce(t *testing.T) { eachWay(t, testLargeHitsCountOnce) }
+
+func testLargeHitsCountOnce(t *testing.T, by way) {
+	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil).over(t, by)
 	f.do("GET", "/depts?key=100000&key=200000&key=300000")
 	for _, target := range []string{"/depts/100000", "/depts?key=200000&key=300000"} {
 		before := f.cache.Stats().Resources[0].Hits
@@ -235,8 +243,10 @@ func TestLargeHitsCountOnce(t *testing.T) {
 	}
 }
 
-func TestCompressionOff(t *testing.T) {
-	f := newFixture(t, jsonOrigin)
+func TestCompressionOff(t *testing.T) { eachWay(t, testCompressionOff) }
+
+func testCompressionOff(t *testing.T, by way) {
+	f := newFixture(t, jsonOrigin).over(t, by)
 	r := f.do("GET", "/depts/2000", "Accept-Encoding", "gzip")
 	if r.StatusCode != 200 || r.Header.Get("Content-Encoding") != "" || r.Header.Get("Vary") != "" {
 		t.Errorf("status %d, fields %v", r.StatusCode, r.Header)
@@ -247,8 +257,10 @@ func TestCompressionOff(t *testing.T) {
 }
 
 // Arrays of any mixture are the same in every coding.
-func TestCodingsOfBatches(t *testing.T) {
-	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"zstd", "gzip"}}, nil)
+func TestCodingsOfBatches(t *testing.T) { eachWay(t, testCodingsOfBatches) }
+
+func testCodingsOfBatches(t *testing.T, by way) {
+	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"zstd", "gzip"}}, nil).over(t, by)
 	sizes := []int{0, 1, 100, 300, 2000, 70_000, 140_000, -300, -2000, -200_000, 65_535, 65_536}
 	random := testkit.Rand(t)
 	for range 40 {
@@ -291,8 +303,10 @@ func rawBytes(list []json.RawMessage) (all [][]byte) {
 }
 
 // Forms are charged, kept once, and dropped with the document.
-func TestEncodedFormsAreKept(t *testing.T) {
-	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil)
+func TestEncodedFormsAreKept(t *testing.T) { eachWay(t, testEncodedFormsAreKept) }
+
+func testEncodedFormsAreKept(t *testing.T, by way) {
+	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil).over(t, by)
 	f.do("GET", "/depts/2000", "Accept-Encoding", "gzip")
 	before := f.cache.Stats().Tiers[0].FormBytes
 	first := decodeRaw(t, f.do("GET", "/depts/2000", "Accept-Encoding", "gzip"))

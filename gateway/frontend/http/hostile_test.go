@@ -19,12 +19,14 @@ import (
 
 // Requests that no client would send get a clear answer, the same each time, and
 // leave the next client alone.
-func TestHostileFields(t *testing.T) {
+func TestHostileFields(t *testing.T) { eachServer(t, testHostileFields) }
+
+func testHostileFields(t *testing.T, by way) {
 	testkit.NoLeaks(t)
 	f := newConfigured(t, jsonOrigin, ServiceConfig{
 		Compression: []string{"zstd", "gzip"}, Gate: newGate(t), CORS: CORS{Origins: []string{"https://app.example"}},
 	}, func(r []Resource) { r[2].Access = &access.Rule{Keys: []string{"*"}} })
-	s := listen(t, f, Config{})
+	s := listen(t, f, by.config(Config{}))
 	line := func(name, value string) string { return name + ": " + value + "\r\n" }
 	repeat := func(n int, text string) string { return strings.Repeat(text, n) }
 	for _, test := range []struct {
@@ -85,7 +87,9 @@ func TestHostileFields(t *testing.T) {
 
 // A hundred clients ask for large answers and never read one: memory stays within
 // its bound, they are cut off, and a client beside them is served as always.
-func TestClientsThatNeverRead(t *testing.T) {
+func TestClientsThatNeverRead(t *testing.T) { eachServer(t, testClientsThatNeverRead) }
+
+func testClientsThatNeverRead(t *testing.T, by way) {
 	const size, clients = 1 << 20, 100
 	body := append(append([]byte(`"`), bytes.Repeat([]byte("x"), size-2)...), '"')
 	f := newFixture(t, func(_ ctx, _ cache.ResourceID, id string) ([]byte, error) {
@@ -95,7 +99,7 @@ func TestClientsThatNeverRead(t *testing.T) {
 		return bytes.Clone(body), nil
 	})
 	const pending = 64 << 20
-	s := listen(t, f, Config{StallTimeout: time.Second, MaxPending: pending})
+	s := listen(t, f, by.config(Config{StallTimeout: time.Second, MaxPending: pending}))
 	heap := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats

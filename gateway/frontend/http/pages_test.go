@@ -9,11 +9,13 @@ import (
 )
 
 // What a browser sees of answers to pages of other origins, errors included.
-func TestPagesOfOtherOrigins(t *testing.T) {
+func TestPagesOfOtherOrigins(t *testing.T) { eachWay(t, testPagesOfOtherOrigins) }
+
+func testPagesOfOtherOrigins(t *testing.T, by way) {
 	f := newConfigured(t, echo, ServiceConfig{
 		Compression: []string{"gzip"},
 		CORS:        CORS{Origins: []string{"https://app.example"}, Headers: []string{"X-Custom"}},
-	}, nil)
+	}, nil).over(t, by)
 	for _, test := range []struct {
 		method, target, origin string
 		fields                 []string
