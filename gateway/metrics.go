@@ -170,9 +170,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			send(m.desc, m.kind, float64(m.value(&s.Tiers[i].TierStats)), s.Tiers[i].Name)
 		}
 	}
-	if g.http != nil {
-		send(connections, prometheus.GaugeValue, float64(g.http.Connections()))
-	}
+	g.collectFrontends(send)
 	g.service.EachStatus(func(status string, n int64) {
 		send(answers, prometheus.CounterValue, float64(n), status)
 	})
@@ -205,7 +203,7 @@ func durationsOf(d measure.Distribution, source string) prometheus.Metric {
 }
 
 // collectOrigin shows the figures of the origin's stream.
-func collectOrigin(n originStats, send func(*prometheus.Desc, prometheus.ValueType, float64, ...string), out chan<- prometheus.Metric) {
+func collectOrigin(n originStats, send sender, out chan<- prometheus.Metric) {
 	send(polls, prometheus.CounterValue, float64(n.polls))
 	send(pollErrors, prometheus.CounterValue, float64(n.pollErrors))
 	send(pollEvents, prometheus.CounterValue, float64(n.events))

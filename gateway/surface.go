@@ -11,14 +11,16 @@ import (
 	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
 	"github.com/slipstream-go/slipstream/gateway/limit"
 	"github.com/slipstream-go/slipstream/gateway/otel"
+	"github.com/slipstream-go/slipstream/gateway/requestlog"
 )
 
 // surface is what stands between clients and the cache: who may ask, how often, and
 // who hears of it.
 type surface struct {
 	// Immutable after newSurface.
-	gate  *access.Gate   // nil without credentials
-	spans *otel.Exporter // nil without tracing
+	gate     *access.Gate    // nil without credentials
+	spans    *otel.Exporter  // nil without tracing
+	requests *requestlog.Log // nil without a log of requests
 }
 
 // newSurface opens what the configuration names. The caller closes it.
@@ -38,6 +40,11 @@ func newSurface(cfg *config.Config, opts Options) (*surface, error) {
 			return nil, errors.Join(fmt.Errorf("tracing: %w", err), s.close(context.Background()))
 		}
 	}
+	if path := cfg.RequestLogPath(); path != "" {
+		if s.requests, err = requestlog.Open(requestlog.Config{Path: path, Log: opts.Logger}); err != nil {
+			return nil, errors.Join(fmt.Errorf("log.requests: %w", err), s.close(context.Background()))
+		}
+	}
 	return s, nil
 }
 
@@ -50,24 +57,28 @@ func accessConfig(cfg *config.Config, opts Options) access.Config {
 	}
 }
 
-// close ends what newSurface opened; spans that wait are sent until ctx ends.
+// close ends what newSurface opened; spans and lines that wait are sent until ctx
+// ends.
 func (s *surface) close(ctx context.Context) error {
 	if s.gate != nil {
 		s.gate.Close()
 	}
-	if s.spans == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, flushPatience)
 	defer cancel()
-	if err := s.spans.Shutdown(ctx); err != nil {
-		return fmt.Errorf("tracing: %w", err)
+	var errs []error
+	if s.spans != nil {
+		if err := s.spans.Shutdown(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("tracing: %w", err))
+		}
 	}
-	return nil
+	if s.requests != nil {
+		errs = append(errs, s.requests.Close(ctx))
+	}
+	return errors.Join(errs...)
 }
 
-// flushPatience bounds how long a collector that does not answer keeps a gateway from
-// ending.
+// flushPatience bounds how long a collector that does not answer, or a disk, keeps a
+// gateway from ending.
 const flushPatience = 2 * time.Second
 
 // serviceConfig says how documents are served over HTTP.
@@ -82,6 +93,7 @@ func (s *surface) serviceConfig(cfg *config.Config, opts Options) httpfront.Serv
 		Gate:        s.gate,
 		ClientLimit: newLimiter(cfg.HTTP.Limits.Client),
 		CallerLimit: newLimiter(cfg.HTTP.Limits.Caller),
+		Requests:    s.requests,
 		SlowerThan:  cfg.Log.Slow,
 		Log:         opts.Logger,
 	}
@@ -105,15 +117,34 @@ func accessRule(a *config.Access) *access.Rule {
 // listenConfig says what the HTTP listener bounds.
 func listenConfig(cfg *config.Config, opts Options) httpfront.Config {
 	l := &cfg.HTTP.Limits
+	engine := httpfront.EngineLoop
+	if cfg.HTTP.Engine == config.NetHTTP {
+		engine = httpfront.EngineNetHTTP
+	}
 	return httpfront.Config{
+		Engine:         engine,
+		DrainGrace:     cfg.Drain.Grace,
 		RequestTimeout: l.RequestTimeout,
 		HeaderTimeout:  l.HeaderTimeout,
 		IdleTimeout:    l.IdleTimeout,
 		StallTimeout:   l.StallTimeout,
 		MaxHeader:      int(l.Header),
 		MaxConnections: l.Connections,
-		MaxPending:     max(256<<20, cfg.Tiers.Memory/4),
+		MaxPending:     maxPending(cfg),
 		TrustedProxies: cfg.HTTP.TrustedProxies,
 		Log:            opts.Logger,
 	}
+}
+
+// maxPending bounds the large answers of a frontend that wait for clients.
+func maxPending(cfg *config.Config) int64 { return max(256<<20, cfg.Tiers.Memory/4) }
+
+// ReopenRequestLog makes the log of requests go on in a new file after the old one was
+// renamed, and reports whether there is such a file. It does not wait for it.
+func (g *Gateway) ReopenRequestLog() bool {
+	if path := g.config.RequestLogPath(); path == "" || path == "-" {
+		return false
+	}
+	g.surface.requests.Reopen()
+	return true
 }

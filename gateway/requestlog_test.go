@@ -1,0 +1,77 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// TestRequestLog: each request has a line, a file that was renamed is followed by a
+// new one, and the drain loses none.
+func TestRequestLog(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := newDatabase(t, writeAhead+company)
+	s := serveReady(t, path, deptResource+"\nlog: { requests: requests.log }\n")
+	file := filepath.Join(filepath.Dir(path), "requests.log")
+	const each = 20
+	for range each {
+		s.get("/depts/1")
+	}
+	if err := os.Rename(file, file+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if !s.gateway.ReopenRequestLog() {
+		t.Error("there is nothing to be opened anew")
+	}
+	testkit.Eventually(t, patience, func() error { _, err := os.Stat(file); return err })
+	for range each {
+		s.get("/depts/x")
+	}
+	testkit.Eventually(t, patience, func() error {
+		if s.metric("slipstream_request_log_lines_total") != 2*each {
+			return errors.New("lines are missing")
+		}
+		return nil
+	})
+	if n := s.metric("slipstream_request_log_dropped_lines_total"); n != 0 {
+		t.Errorf("%v lines were lost", n)
+	}
+	s.client.CloseIdleConnections()
+	if err := shutdown(t, s.gateway); err != nil {
+		t.Fatal(err)
+	}
+	for name, status := range map[string]float64{file + ".1": 200, file: 400} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+		for _, one := range lines {
+			var got map[string]any
+			if err := json.Unmarshal(one, &got); err != nil || got["status"] != status || got["client"] != "127.0.0.1" || got["request_id"] == "" {
+				t.Fatalf("%s: %s, %v; want status %v", name, one, err, status)
+			}
+		}
+		if len(lines) != each {
+			t.Errorf("%s: got %d lines, want %d", name, len(lines), each)
+		}
+	}
+}
+
+// TestRequestLogCannotBeOpened: the gateway does not start without the log it was
+// told to write.
+func TestRequestLogCannotBeOpened(t *testing.T) {
+	testkit.NoLeaks(t)
+	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource+"\nlog: { requests: none/requests.log }\n")
+	if g, err := gateway.New(cfg, gateway.Options{}); err == nil || !strings.Contains(err.Error(), "log.requests: ") {
+		t.Errorf("got %v, want an error of log.requests", err)
+		_ = shutdown(t, g)
+	}
+}
