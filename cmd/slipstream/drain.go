@@ -17,7 +17,8 @@ var errInterrupted = errors.New("interrupted while draining")
 
 // notifySignals returns the signals that end a gateway: the interactive one, the
 // one of service managers, and the end of the terminal, unless nohup(1) or its
-// like has switched that off.
+// like has switched that off. With a log of requests that is a file, the last one
+// means what it means to other daemons; see reopens.
 func notifySignals() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
@@ -25,6 +26,12 @@ func notifySignals() (signals <-chan os.Signal, stop func()) {
 		signal.Notify(c, syscall.SIGHUP)
 	}
 	return c, func() { signal.Stop(c) }
+}
+
+// reopens reports whether s was the signal to go on in a new log file (logrotate(8)
+// renames the old one and sends SIGHUP), and does so.
+func reopens(g *gateway.Gateway, s os.Signal) bool {
+	return s == syscall.SIGHUP && g.ReopenRequestLog()
 }
 
 // sameSignal is how long after the first signal another one is taken for the
@@ -38,10 +45,15 @@ func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, within time.Durat
 	ended := make(chan error, 1)
 	go func() { ended <- g.Wait() }() // ends with Shutdown at the latest
 	var broken error
-	select {
-	case s := <-signals:
-		draining(s)
-	case broken = <-ended:
+	for serving := true; serving; {
+		select {
+		case s := <-signals:
+			if serving = reopens(g, s); !serving {
+				draining(s)
+			}
+		case broken = <-ended:
+			serving = false
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -55,8 +67,8 @@ func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, within time.Durat
 				err = fmt.Errorf("requests were still running after %v and were cut off", within)
 			}
 			return errors.Join(broken, err)
-		case <-signals:
-			if time.Since(begun) > sameSignal {
+		case s := <-signals:
+			if !reopens(g, s) && time.Since(begun) > sameSignal {
 				return fail(exitInterrupted, errInterrupted, "")
 			}
 		}

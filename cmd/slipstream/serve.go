@@ -29,7 +29,9 @@ with 503 and /ready of the admin listener says why. The triggers that the promis
 needs are made by "slipstream db apply"; without them a resource is served by its
 on_stale policy and /ready says which are missing.
 
-Logs go to standard error as the configuration says (log: { level, format }).
+Logs go to standard error as the configuration says (log: { level, format }). A
+line for every request goes to the file of log.requests, if it is set; after
+SIGHUP to a new file of that name, for logrotate.
 
 ` + exitCodes,
 		Example: `  slipstream serve -c /etc/slipstream.yaml
@@ -43,15 +45,18 @@ Logs go to standard error as the configuration says (log: { level, format }).
 			if err != nil {
 				return err
 			}
-			return p.serve(c.Context(), file, cfg, drain)
+			if drain > 0 {
+				cfg.Drain.Timeout = drain
+			}
+			return p.serve(c.Context(), file, cfg)
 		},
 	}
 	fileFlag(c, &file)
-	c.Flags().DurationVar(&drain, "drain", 15*time.Second, "how long requests under way may take after a signal")
+	c.Flags().DurationVar(&drain, "drain", 0, "how long requests under way may take after a signal, instead of drain.timeout of the configuration")
 	return c
 }
 
-func (p program) serve(ctx context.Context, file string, cfg *config.Config, drain time.Duration) error {
+func (p program) serve(ctx context.Context, file string, cfg *config.Config) error {
 	log := newLogger(p.stderr, cfg.Log)
 	signals, stop := notifySignals()
 	defer stop()
@@ -62,8 +67,8 @@ func (p program) serve(ctx context.Context, file string, cfg *config.Config, dra
 	g.LimitMemory()
 	log.Info("serving", "http", g.HTTPAddr().String(), "admin", g.AdminAddr().String(),
 		"resources", len(cfg.Resources), "after", time.Since(p.started).Round(time.Millisecond).String())
-	err = untilSignal(g, signals, drain, func(s os.Signal) {
-		log.Info("draining", "signal", s.String(), "within", drain.String())
+	err = untilSignal(g, signals, cfg.Drain.Timeout, func(s os.Signal) {
+		log.Info("draining", "signal", s.String(), "within", cfg.Drain.Timeout.String())
 	})
 	if err != nil {
 		return withHint(err, file)
