@@ -52,7 +52,7 @@ func TestTLSNeedsGoroutines(t *testing.T) {
 
 // A peer that does not finish its handshake is cut as one that does not finish a request.
 func TestTLSHandshakeIsBounded(t *testing.T) {
-	y := startToy(t, mode{"tls", loop.Goroutines, true}, func(c *loop.Config) { c.PartialTimeout = 100 * time.Millisecond })
+	y := startToy(t, mode{"tls", loop.Goroutines, true}, func(c *loop.Config) { c.PartialTimeout = 500 * time.Millisecond })
 	nc, err := net.Dial("tcp", y.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestTLSHandshakeIsBounded(t *testing.T) {
 	if err := c.Conn.(*tls.Conn).Handshake(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(time.Second)
 	c.send("still there\n")
 	c.want("still there\n")
 }
