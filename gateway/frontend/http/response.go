@@ -43,12 +43,12 @@ func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner)
 	if rsp.Allow != nil || rsp.RetryAfter != nil || rsp.Challenge != nil || rsp.AcceptRanges != nil || rsp.CORS != nil || req.traced {
 		b = appendRare(b, req, rsp)
 	}
-	switch {
-	case how.last:
+	switch last := how.last; {
+	case last && how.minor == 1:
 		b = append(b, "Connection: close\r\n\r\n"...)
-	case how.minor == 0: // who keeps a connection of HTTP/1.0 has asked for it
+	case !last && how.minor == 0: // who keeps a connection of HTTP/1.0 has asked for it
 		b = append(b, "Connection: keep-alive\r\n\r\n"...)
-	default:
+	default: // what goes without saying in either version
 		b = append(b, "\r\n"...)
 	}
 	out.B = b
