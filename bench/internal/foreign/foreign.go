@@ -1,0 +1,86 @@
+// Package foreign runs load generators of others and reads what they print. They
+// check less of the answers than ours do; what they are for is a second opinion
+// on the figures.
+package foreign
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// A Run is what a generator did.
+type Run struct {
+	Completed uint64
+	Errors    uint64
+	Problem   string        // the first error, in words
+	Elapsed   time.Duration // as the generator measured it
+	P50, P99  time.Duration // 0: not told
+	Client    time.Duration // CPU time of the generator
+	Server    time.Duration // of the processes metered
+}
+
+// Measure runs a generator and meters it and the processes of a server, which
+// must be quiet before and after.
+func Measure(ctx context.Context, pids []int, parse func(output string) (Run, error), program string, args ...string) (Run, error) {
+	var meters []*load.ProcessMeter
+	for _, pid := range pids {
+		meters = append(meters, load.NewProcessMeter(pid))
+	}
+	before, err := read(meters)
+	if err != nil {
+		return Run{}, err
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		return Run{}, fmt.Errorf("%s: %w: %.400s", program, err, strings.TrimSpace(out.String()+problems.String()))
+	}
+	after, err := read(meters)
+	if err != nil {
+		return Run{}, err
+	}
+	r, err := parse(out.String())
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", program, err)
+	}
+	r.Client, r.Server = cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), after-before
+	return r, nil
+}
+
+func read(meters []*load.ProcessMeter) (sum time.Duration, err error) {
+	for _, m := range meters {
+		cpu, err := m.CPU()
+		if err != nil {
+			return 0, err
+		}
+		sum += cpu
+	}
+	return sum, nil
+}
+
+// Sample turns a run into the figures of a round.
+func (r Run) Sample() (load.Sample, error) {
+	if r.Completed == 0 || r.Elapsed <= 0 {
+		return load.Sample{}, fmt.Errorf("%d requests in %v, want some", r.Completed, r.Elapsed)
+	}
+	micros := func(d time.Duration) float64 { return float64(d) / 1000 }
+	s := load.Sample{Errors: r.Errors, ErrorSample: r.Problem, Details: r, Values: map[load.Metric]float64{
+		load.RPS:      float64(r.Completed) / r.Elapsed.Seconds(),
+		load.ClientUS: micros(r.Client) / float64(r.Completed),
+		load.ServerUS: micros(r.Server) / float64(r.Completed),
+	}}
+	if r.P50 > 0 {
+		s.Values[load.P50US] = micros(r.P50)
+	}
+	if r.P99 > 0 {
+		s.Values[load.P99US] = micros(r.P99)
+	}
+	return s, nil
+}
