@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,13 @@ type Options struct {
 	// and counts and reports it if it was older than promised. 0 means 1 s,
 	// negative: no canary.
 	Canary time.Duration
+	// Listeners are used instead of binding the addresses of the configuration, by
+	// what they are for: [ListenHTTP], [ListenAdmin]. The gateway owns them.
+	Listeners map[string][]net.Listener
+	// BeforeAccept is called by Start when everything is up, before the first
+	// connection is accepted, with all listeners; connections wait in the kernel's
+	// queues meanwhile. It may not keep the listeners. Its error ends the start.
+	BeforeAccept func(context.Context, map[string][]net.Listener) error
 }
 
 // Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
@@ -45,11 +53,15 @@ type Gateway struct {
 	origin  *lateOrigin
 	ctx     context.Context // ends with Shutdown
 	cancel  context.CancelFunc
+	before  func(context.Context, map[string][]net.Listener) error // nil: nothing
+
+	// Owned by Start, and by Shutdown after it: those that nobody serves yet.
+	listeners map[string][]net.Listener
 
 	// Immutable after Start.
-	http          *httpfront.Server
-	admin         *admin.Server
-	adminListener net.Listener
+	http      *httpfront.Server
+	admin     *admin.Server
+	adminAddr net.Addr
 
 	following bool           // Start came to its end
 	followed  chan struct{}  // closed when the stream's goroutine has ended
@@ -70,7 +82,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if err := full.Validate(); err != nil {
 		return nil, err
 	}
-	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{},
+	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{}, before: opts.BeforeAccept, listeners: maps.Clone(opts.Listeners),
 		followed: make(chan struct{}), watched: make(chan struct{}), failed: make(chan error, 1)}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
@@ -166,11 +178,8 @@ func (g *Gateway) Start(ctx context.Context) error {
 		g.waiting.Store(&why)
 		g.log.Warn("the database cannot be reached, trying again", "error", err)
 	}
-	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.service, listenConfig(g.config, Options{Logger: g.log})); err != nil {
+	if err := g.bind(); err != nil {
 		return err
-	}
-	if err = g.listenAdmin(); err != nil {
-		return errors.Join(err, g.http.Shutdown(ctx))
 	}
 	g.following = true
 	// Ends with the context of the gateway; Shutdown waits for it.
@@ -185,7 +194,12 @@ func (g *Gateway) Start(ctx context.Context) error {
 		defer close(g.watched)
 		g.canary.run(g.ctx)
 	}()
-	return nil
+	if g.before != nil {
+		if err := g.before(ctx, g.listeners); err != nil {
+			return err
+		}
+	}
+	return g.serve()
 }
 
 // adopt tells everybody what the database looks like.
@@ -222,7 +236,7 @@ func (g *Gateway) follow(c *connection) error {
 func (g *Gateway) HTTPAddr() net.Addr { return g.http.Addr() }
 
 // AdminAddr returns the address of the admin listener. Call it after Start.
-func (g *Gateway) AdminAddr() net.Addr { return g.adminListener.Addr() }
+func (g *Gateway) AdminAddr() net.Addr { return g.adminAddr }
 
 // Stats returns a moment's view of the cache.
 func (g *Gateway) Stats() cache.Stats { return g.cache.Stats() }
@@ -244,7 +258,7 @@ func (g *Gateway) Wait() error {
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	var err error
 	g.once.Do(func() {
-		var errs []error
+		errs := []error{g.closeListeners()}
 		if g.http != nil {
 			errs = append(errs, g.http.Shutdown(ctx))
 		}

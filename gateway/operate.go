@@ -9,13 +9,9 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// listenAdmin binds the listener of operators and begins to serve it.
-func (g *Gateway) listenAdmin() error {
-	l, err := net.Listen("tcp", g.config.Admin.Address)
-	if err != nil {
-		return fmt.Errorf("admin: %w", err)
-	}
-	g.adminListener = l
+// serveAdmin begins to serve the listener of operators.
+func (g *Gateway) serveAdmin() {
+	l := g.take(ListenAdmin)[0]
 	var hosts []string // besides addresses, the name that the operator chose
 	if host, _, err := net.SplitHostPort(g.config.Admin.Address); err == nil && host != "" {
 		hosts = append(hosts, host)
@@ -37,7 +33,6 @@ func (g *Gateway) listenAdmin() error {
 			g.log.Error("the admin listener has ended", "error", err)
 		}
 	}()
-	return nil
 }
 
 // Ready returns nothing while every resource keeps its promise, and otherwise

@@ -1,0 +1,110 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
+	"github.com/slipstream-go/slipstream/internal/loop"
+)
+
+// What listeners are for: keys of [Options.Listeners].
+const (
+	ListenHTTP  = "http"
+	ListenAdmin = "admin"
+)
+
+// bind makes the listeners that were not given.
+func (g *Gateway) bind() error {
+	loops := 1
+	if g.config.HTTP.Engine == config.Loop {
+		loops = runtime.GOMAXPROCS(0)
+	}
+	if g.listeners == nil {
+		g.listeners = make(map[string][]net.Listener)
+	}
+	for _, one := range []struct {
+		name, address string
+		sockets       int
+	}{
+		{ListenHTTP, g.config.Frontends.HTTP, loops},
+		{ListenAdmin, g.config.Admin.Address, 1},
+	} {
+		if len(g.listeners[one.name]) > 0 {
+			continue
+		}
+		listeners, err := loop.Listen("tcp", one.address, one.sockets)
+		if err != nil {
+			return fmt.Errorf("%s: %w", one.name, err)
+		}
+		g.listeners[one.name] = listeners
+	}
+	g.adminAddr = g.listeners[ListenAdmin][0].Addr()
+	return nil
+}
+
+// take returns the listeners of a name to who owns them from now on.
+func (g *Gateway) take(name string) []net.Listener {
+	all := g.listeners[name]
+	delete(g.listeners, name)
+	return all
+}
+
+// serve begins to accept.
+func (g *Gateway) serve() error {
+	settings := listenConfig(g.config, Options{Logger: g.log})
+	settings.Listeners = g.take(ListenHTTP)
+	var err error
+	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.service, settings); err != nil {
+		return err
+	}
+	g.serveAdmin()
+	return nil
+}
+
+// closeListeners closes what nobody has begun to serve.
+func (g *Gateway) closeListeners() error {
+	var errs []error
+	for _, all := range g.listeners {
+		for _, l := range all {
+			errs = append(errs, l.Close())
+		}
+	}
+	g.listeners = nil
+	return errors.Join(errs...)
+}
+
+// AwaitReady returns nil as soon as every resource keeps its promise, and when ctx ends
+// first an error that says why not all do; it wraps [cache.ErrUnavailable] if the database
+// was not reached. Call it in Options.BeforeAccept or after Start.
+func (g *Gateway) AwaitReady(ctx context.Context) error {
+	ticker := time.NewTicker(readyPause)
+	defer ticker.Stop()
+	for {
+		reasons := g.Ready()
+		if len(reasons) == 0 {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case err := <-g.failed:
+			g.failed <- err // for Wait, too
+			return err
+		case <-ctx.Done():
+			err := fmt.Errorf("not ready: %s", reasons[0])
+			if g.waiting.Load() != nil {
+				err = fmt.Errorf("%w: %w", cache.ErrUnavailable, err)
+			}
+			return err
+		}
+	}
+}
+
+// readyPause is below the interval of the quickest stream.
+const readyPause = 10 * time.Millisecond
