@@ -16,11 +16,15 @@ curl         | curl             | a client that the gateway is tested with
 node         | nodejs           | another one
 javac        | default-jdk-headless | and another one; java alone runs no source
 chromium     | chromium         | the dashboard, looked at with a real browser
+nginx        | nginx-light      | a proxy before the gateway
+haproxy      | haproxy          | another one
+ab           | apache2-utils    | load on the gateway in HTTP/1.0
+wrk          | wrk              | load on it in HTTP/1.1
+redis-cli    | redis-tools      | a client of the Redis frontend, with redis-benchmark
 '
 
-# Debian keeps the programs of PostgreSQL out of PATH and PgBouncer in root's
-# alone, and its minimal Python
-# comes without the sqlite3 module.
+# Debian keeps the programs of PostgreSQL out of PATH, PgBouncer, nginx and HAProxy
+# in root's alone, and its minimal Python comes without the sqlite3 module.
 present() {
 	if [ "$1" = python3 ]; then
 		python3 -c 'import sqlite3' 2>/dev/null
