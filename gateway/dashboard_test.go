@@ -98,7 +98,7 @@ func crowd(t *testing.T, base, path string) {
 }
 
 // moving are the elements whose text must be another under load than without.
-var moving = []string{"n-rate", "n-errors", "n-p99", "n-p50", "n-p90", "n-p999", "n-hit", "n-statements", "t-resources", "t-sources",
+var moving = []string{"n-rate", "n-errors", "n-p99", "n-p50", "n-p90", "n-p999", "n-hit", "n-statements", "t-resources", "t-sources", "t-frontends",
 	"t-slowest", "t-statuses", "memory", "l-statements", "l-loaded", "l-connections", "l-events", "f-p50", "f-p99", "f-max", "f-bars", "uptime"}
 
 // TestDashboardInABrowser looks at the dashboard as an operator would, through an
@@ -169,7 +169,7 @@ func expectReadable(t *testing.T, b *browser) {
 	for id, want := range map[string]string{
 		"n-rate": `^\d+(\.\d)?k?/s$`, "n-p99": "^" + duration + "$", "n-hit": `^\d+(\.\d+)? %$`, "n-age": "^" + duration + "$",
 		"n-bound": `within 1 s$`, "f-p50": "^≤ " + duration + "$", "f-note": "At most", "uptime": "^up ", "version": "^slipstream",
-		"memory": `memory: \d+(\.\d)? [KM]iB of 64 MiB`, "t-resources": `depts\tkept\t1 s\t`, "t-sources": `hit\t\d+`, "t-statuses": `(?s)200\t.*404\t`,
+		"memory": `memory: \d+(\.\d)? [KM]iB of 64 MiB`, "t-resources": `depts\tkept\t1 s\t`, "t-sources": `hit\t\d+`, "t-frontends": `http\t(epoll|goroutines|net/http)\t[1-9]\t\d`, "t-statuses": `(?s)200\t.*404\t`,
 		"l-connections": `^[1-9]$`, "state-text": "every promise is kept",
 	} {
 		if got := b.texts(id)[id]; !regexp.MustCompile(want).MatchString(got) {
@@ -343,7 +343,8 @@ func TestDashboardOfTrouble(t *testing.T) {
 				Resources: []cache.ResourceStats{{Name: markup, Why: markup + strings.Repeat(markup, 30), Failed: 7, Unavailable: 1 << 60}},
 			},
 			Bound: time.Second, Resources: []admin.Promise{{Bound: time.Second, OnStale: "unavailable"}},
-			Trouble: markup, PollErrors: 5, StaleServed: 9,
+			Frontends: []admin.Frontend{{Name: markup, Engine: markup, HandedOver: -1, Closes: []admin.Close{{Reason: strings.Repeat(markup, 5), Count: 1e15}}}},
+			Trouble:   markup, PollErrors: 5, StaleServed: 9,
 		}
 	}})
 	done := make(chan error, 1)
@@ -363,7 +364,7 @@ func TestDashboardOfTrouble(t *testing.T) {
 	b.do(chromedp.Navigate(origin + "/"))
 	b.await("state", "NOT READY")
 	for id, want := range map[string]string{
-		"reasons": markup, "version": markup, "t-slowest": "/" + markup + "/" + markup, "t-sources": markup, "t-resources": "broken: " + markup,
+		"reasons": markup, "version": markup, "t-slowest": "/" + markup + "/" + markup, "t-sources": markup, "t-resources": "broken: " + markup, "t-frontends": markup,
 		"l-note": markup, "n-age": "no horizon", "l-stale": "9", "l-polls": "5", "n-p99": "no requests", "f-p50": "no change yet",
 		"charts": "no horizon: the stream has not begun", "memory": "no data yet", "t-statuses": "503",
 	} {

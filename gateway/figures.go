@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/admin"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // sources are how an answer can be come by, in the order of the dashboard.
@@ -24,9 +25,6 @@ func (g *Gateway) figures() admin.Figures {
 	if promised {
 		f.Bound = g.config.MinFreshness()
 	}
-	if g.http != nil {
-		f.Connections = g.http.Connections()
-	}
 	g.service.EachStatus(func(status string, n int64) {
 		f.Statuses = append(f.Statuses, admin.Status{Status: status, Count: n})
 	})
@@ -35,6 +33,7 @@ func (g *Gateway) figures() admin.Figures {
 		f.Sources = append(f.Sources, admin.Source{Name: name, Requests: d.Count(), Latency: &d})
 	}
 	f.BodyBytes = g.service.BodyBytes()
+	g.frontends(&f)
 	f.Slowest = g.service.Slowest().List(g.cache.Now())
 	if c := g.origin.reached.Load(); c != nil {
 		n := c.stats()
@@ -42,6 +41,32 @@ func (g *Gateway) figures() admin.Figures {
 		f.Fresh = n.changeToFresh.freshness()
 	}
 	return f
+}
+
+// frontends fills what concerns each frontend. The requests are those of the sources.
+func (g *Gateway) frontends(f *admin.Figures) {
+	if g.http == nil {
+		return // not yet
+	}
+	one := admin.Frontend{Name: "http", Engine: "net/http", HandedOver: -1, Connections: g.http.Connections()}
+	for _, s := range f.Sources {
+		one.Requests += int64(s.Requests)
+	}
+	if s, ok := g.http.EngineStats(); ok {
+		engineFigures(&one, &s)
+		one.HandedOver = 0
+		g.http.EachHandover(func(_ string, n int64) { one.HandedOver += n })
+	}
+	f.Frontends = append(f.Frontends, one)
+	f.Connections += one.Connections
+}
+
+// engineFigures fills what an engine knows of its frontend.
+func engineFigures(f *admin.Frontend, s *loop.Stats) {
+	f.Engine, f.Connections, f.Unwritten = s.Backend.String(), s.Connections, s.Unwritten
+	s.EachClose(func(reason string, n uint64) {
+		f.Closes = append(f.Closes, admin.Close{Reason: reason, Count: int64(n)})
+	})
 }
 
 // freshness returns the histogram as the dashboard wants it.

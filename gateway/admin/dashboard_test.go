@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -207,6 +208,33 @@ func TestDashboardFigures(t *testing.T) {
 	g.tick(s, recentLength+1)
 	if p = figuresOf(t, s, ""); p.Requests.Rate != 0 || p.Requests.Latency != nil || p.Window != recentLength {
 		t.Errorf("after ten quiet seconds: rate %v, latency %v, window %v", p.Requests.Rate, p.Requests.Latency, p.Window)
+	}
+}
+
+// TestDashboardFrontends: rates and shares are of the last seconds, and only closes
+// that have happened are shown.
+func TestDashboardFrontends(t *testing.T) {
+	s, g := newFakeDashboard()
+	show := func(http, handed, redis int64) []pageFrontend {
+		g.figures.Frontends = []Frontend{
+			{Name: "http", Engine: "epoll", Connections: 3, Requests: http, HandedOver: handed, Unwritten: 7, Closes: []Close{{"end", 0}, {"idle", 2}}},
+			{Name: "redis", Engine: "goroutines", Requests: redis, HandedOver: -1},
+		}
+		g.tick(s, 1)
+		return figuresOf(t, s, "").Fronts
+	}
+	show(100, 20, 7)
+	quarter := 0.25
+	want := []pageFrontend{
+		{Name: "http", Engine: "epoll", Connections: 3, Rate: 40, Handed: &quarter, Unwritten: 7, Closes: []pageClose{{"idle", 2}}},
+		{Name: "redis", Engine: "goroutines", Rate: 80, Closes: []pageClose{}},
+	}
+	if got := show(140, 30, 87); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	g.tick(s, recentLength+1)
+	if got := figuresOf(t, s, "").Fronts[0]; got.Rate != 0 || got.Handed != nil {
+		t.Errorf("after ten quiet seconds: %+v", got)
 	}
 }
 

@@ -19,6 +19,7 @@ type page struct {
 	Tables   []pageResource `json:"resources"`
 	Slowest  []pageSlow     `json:"slowest"`
 	Statuses []pageStatus   `json:"statuses"`
+	Fronts   []pageFrontend `json:"frontends"`
 	Series   pageSeries     `json:"series"`
 }
 
@@ -121,6 +122,21 @@ type pageStatus struct {
 	Rate   float64 `json:"rate"`
 }
 
+type pageFrontend struct {
+	Name        string      `json:"name"`
+	Engine      string      `json:"engine"`
+	Connections int64       `json:"connections"`
+	Rate        float64     `json:"rate"`
+	Handed      *float64    `json:"handed_over"` // share of the requests
+	Unwritten   int64       `json:"unwritten"`
+	Closes      []pageClose `json:"closes"` // those that have happened, since the start
+}
+
+type pageClose struct {
+	Reason string `json:"reason"`
+	Count  int64  `json:"count"`
+}
+
 // pageSeries are the samples, a row each: numbers are shorter than names.
 type pageSeries struct {
 	Newest  int64    `json:"newest"`
@@ -148,6 +164,7 @@ func (d *dashboard) page(v *view) page {
 		Tables:   []pageResource{},
 		Slowest:  []pageSlow{},
 		Statuses: []pageStatus{},
+		Fronts:   []pageFrontend{},
 		Series:   pageSeries{Newest: v.taken, Columns: columns(to.Sources), Rows: rows{v.samples, len(to.Sources)}},
 	}
 	if to.Bound > 0 {
@@ -162,6 +179,7 @@ func (d *dashboard) page(v *view) page {
 			FormBytes: t.FormBytes, Evicted: t.Evicted, Evictions: per(before.Evicted, t.Evicted)})
 	}
 	p.resources(from, to, per)
+	p.frontends(from, to, per)
 	for _, s := range to.Slowest {
 		p.Slowest = append(p.Slowest, pageSlow{s.Resource, s.Key, s.Source, s.Took.Seconds(), s.Ago.Seconds()})
 	}

@@ -62,6 +62,28 @@ func freshOf(f Freshness) pageFresh {
 	return p
 }
 
+// frontends fills what concerns the frontends.
+func (p *page) frontends(from, to *observation, per func(before, after int64) float64) {
+	for i := range to.Frontends {
+		now := &to.Frontends[i]
+		before := now
+		if i < len(from.Frontends) {
+			before = &from.Frontends[i]
+		}
+		f := pageFrontend{Name: now.Name, Engine: now.Engine, Connections: now.Connections, Unwritten: now.Unwritten,
+			Rate: per(before.Requests, now.Requests), Closes: []pageClose{}}
+		if now.HandedOver >= 0 {
+			f.Handed = ratio(now.HandedOver-before.HandedOver, now.Requests-before.Requests)
+		}
+		for _, c := range now.Closes {
+			if c.Count > 0 {
+				f.Closes = append(f.Closes, pageClose(c))
+			}
+		}
+		p.Fronts = append(p.Fronts, f)
+	}
+}
+
 // columns names the numbers of a row, in order.
 func columns(sources []Source) []string {
 	names := []string{"t"}

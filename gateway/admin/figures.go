@@ -16,7 +16,9 @@ type Figures struct {
 	// Statuses are the answers by HTTP status, in ascending order.
 	Statuses    []Status
 	BodyBytes   int64 // bytes of bodies sent since the start
-	Connections int64 // open now
+	Connections int64 // open now, of all frontends
+	// Frontends are what carries the requests.
+	Frontends []Frontend
 	// Slowest are the slowest documents of the last minutes, the slowest first.
 	Slowest []measure.Slow
 
@@ -41,6 +43,26 @@ type Source struct {
 	Requests uint64
 	// Latency is their distribution since the start; nil if it is not measured.
 	Latency *measure.Distribution
+}
+
+// Frontend is a protocol in front of the cache.
+type Frontend struct {
+	Name        string // "http", "redis"
+	Engine      string // "epoll", "goroutines", "net/http"
+	Connections int64  // open now
+	Requests    int64  // answered since the start
+	// HandedOver counts the requests that an event loop handed over to net/http with
+	// their connection; negative: there is no such thing.
+	HandedOver int64
+	Unwritten  int64 // bytes that wait for clients to read
+	// Closes are the connections that ended, by why, since the start.
+	Closes []Close
+}
+
+// Close is how often connections ended for a reason.
+type Close struct {
+	Reason string
+	Count  int64
 }
 
 // Status is how often an HTTP status was answered since the start.

@@ -142,8 +142,16 @@ function showResources(p) {
   ]), "no resources");
 }
 
+function showFrontends(p) {
+  table("t-frontends", p.frontends.map((f) => [
+    f.name, f.engine, format.count(f.connections), format.rate(f.rate), format.percent(f.handed_over), format.bytes(f.unwritten),
+    f.closes.map((c) => `${c.reason} ${format.count(c.count)}`).join(", ") || format.none,
+  ]), "no data yet");
+}
+
 function showTables(p) {
   showResources(p);
+  showFrontends(p);
   table("t-sources", p.requests.sources.map((s) => {
     const l = s.latency || {};
     return [{ text: s.name, className: `mark c-${s.name}` }, format.rate(s.rate), ...["p50", "p90", "p99", "p999", "max"].map((q) => format.seconds(l[q]))];
