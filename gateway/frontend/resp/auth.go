@@ -1,0 +1,192 @@
+package respfront
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+const (
+	// maxFailures is how many logins of a connection may fail; then it is closed.
+	maxFailures = 10
+	// checkKeyEvery is how often an API key is looked up again: one that was removed
+	// from the file ends connections that are open as well.
+	checkKeyEvery = 5 * time.Second
+	// defaultUser is the name of a login that has none.
+	defaultUser = "default"
+)
+
+// What Redis says about logins.
+const (
+	textWrongPass = "invalid username-password pair or user is disabled."
+	textNoUsers   = "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
+	textHelloAuth = "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	textSyntax    = "syntax error"
+)
+
+// nobody is what a password of an unknown user is compared with. No password has this
+// hash: it is no output of SHA-256 that anybody knows an input of.
+var nobody = &user{hashes: make([][32]byte, 1)}
+
+// login finds the caller of a name and password; key is the password if it is an API
+// key. It is nil if the two do not belong together.
+func (s *Server) login(name, password []byte) (caller *access.Caller, key string) {
+	hash := sha256.Sum256(password)
+	u := s.users[string(name)]
+	if u == nil {
+		u = nobody
+	}
+	same := 0
+	for i := range u.hashes {
+		same |= subtle.ConstantTimeCompare(u.hashes[i][:], hash[:])
+	}
+	if same == 1 {
+		return u.caller, ""
+	}
+	if s.config.Gate == nil || len(password) == 0 {
+		return nil, ""
+	}
+	key = string(password)
+	caller, refusal := s.config.Gate.Identify(access.Credentials{APIKey: key})
+	if refusal != nil || caller == nil {
+		return nil, ""
+	}
+	if string(name) != defaultUser && "key:"+string(name) != caller.Name() {
+		return nil, "" // the key of somebody else
+	}
+	return caller, key
+}
+
+// checkKey ends the login with an API key that is not known any more.
+func (x *session) checkKey(now time.Duration) {
+	if x.key == "" || now-x.checked < checkKeyEvery {
+		return
+	}
+	x.checked = now
+	caller, refusal := x.server.config.Gate.Identify(access.Credentials{APIKey: x.key})
+	if refusal != nil || caller == nil {
+		x.caller.Store(nil)
+		x.key = ""
+		return
+	}
+	if caller != x.caller.Load() {
+		x.caller.Store(caller)
+	}
+}
+
+// authenticate logs in and reports whether it has; if not, it has answered.
+func (t *turn) authenticate(name, password []byte) bool {
+	s, x := t.server, t.session
+	if len(s.users) == 0 && s.config.Gate == nil && string(name) == defaultUser {
+		return true // anybody may do everything, whatever the password
+	}
+	caller, key := s.login(name, password)
+	if caller != nil {
+		x.caller.Store(caller)
+		x.key, x.checked, x.failures = key, t.start, 0
+		return true
+	}
+	t.fail(FailWrongPass, textWrongPass)
+	x.failures++
+	last := x.failures >= maxFailures
+	s.warnLogin(t.start, x.addr.Addr(), last)
+	if last {
+		t.conn.End()
+	}
+	if s.config.Requests != nil {
+		t.entry = Entry{Time: t.began, Took: time.Since(t.began), Client: x.addr.Addr(), Command: t.command.name,
+			Error: FailWrongPass.Code(), Source: SourceOther.String()}
+		s.config.Requests.Record(&t.entry)
+	}
+	return false
+}
+
+func (t *turn) auth(args [][]byte) {
+	switch {
+	case len(args) > 3:
+		t.fail(FailUsage, textSyntax)
+	case len(args) == 2 && len(t.server.users) == 0 && t.server.config.Gate == nil:
+		t.fail(FailUsage, textNoUsers)
+	case len(args) == 2 && t.authenticate([]byte(defaultUser), args[1]),
+		len(args) == 3 && t.authenticate(args[1], args[2]):
+		t.ok()
+	}
+}
+
+// hello is HELLO [version [AUTH user password] [SETNAME name]].
+func (t *turn) hello(args [][]byte) {
+	three := t.three
+	if len(args) > 1 {
+		switch version, err := parseInteger(args[1]); {
+		case err != nil:
+			t.fail(FailUsage, "Protocol version is not an integer or out of range")
+			return
+		case version != 2 && version != 3:
+			t.fail(FailVersion, "unsupported protocol version")
+			return
+		default:
+			three = version == 3
+		}
+	}
+	var name, user, password []byte
+	for i := 2; i < len(args); {
+		switch {
+		case equalFold(args[i], "auth") && i+2 < len(args):
+			user, password = args[i+1], args[i+2]
+			i += 3
+		case equalFold(args[i], "setname") && i+1 < len(args):
+			name = args[i+1]
+			if !t.validName(name, "Client names") {
+				return
+			}
+			i += 2
+		default:
+			t.fail(FailUsage, "Syntax error in HELLO option '"+printable(args[i], 128)+"'")
+			return
+		}
+	}
+	if user != nil && !t.authenticate(user, password) {
+		return
+	}
+	if !t.session.known() {
+		t.fail(FailNoAuth, textHelloAuth)
+		return
+	}
+	if name != nil {
+		t.session.describe(func(a *about) { a.name = string(name) })
+	}
+	t.three = three
+	t.session.three.Store(three)
+	t.greet()
+}
+
+// greet answers HELLO.
+func (t *turn) greet() {
+	version := int64(2)
+	if t.three {
+		version = 3
+	}
+	o := t.conn.Output()
+	b := t.appendMap(o.B, 7)
+	b = resp.AppendBulkString(resp.AppendBulkString(b, "server"), serverName)
+	b = resp.AppendBulkString(resp.AppendBulkString(b, "version"), redisVersion)
+	b = resp.AppendInt(resp.AppendBulkString(b, "proto"), version)
+	b = resp.AppendInt(resp.AppendBulkString(b, "id"), int64(t.session.id))
+	b = resp.AppendBulkString(resp.AppendBulkString(b, "mode"), "standalone")
+	b = resp.AppendBulkString(resp.AppendBulkString(b, "role"), "master")
+	o.B = resp.AppendArrayHeader(resp.AppendBulkString(b, "modules"), 0)
+}
+
+func (t *turn) reset([][]byte) {
+	x := t.session
+	x.caller.Store(nil)
+	x.key = ""
+	x.about.Store(nil)
+	x.three.Store(false)
+	t.three = false
+	o := t.conn.Output()
+	o.B = resp.AppendSimpleString(o.B, "RESET")
+}

@@ -1,0 +1,255 @@
+package respfront
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+const (
+	textNotLoggedIn = "-NOAUTH Authentication required."
+	textBadPass     = "-WRONGPASS invalid username-password pair or user is disabled."
+)
+
+// Before a login only AUTH, HELLO, QUIT and RESET are answered, and RESET ends a login.
+func TestLogin(t *testing.T) {
+	bothBackends(t, echo, Config{Users: users(), RequireAuth: true}, func(t *testing.T, f *fixture) {
+		c := f.dial(t)
+		c.expect([][2]string{
+			{"GET depts:1", textNotLoggedIn},
+			{"PING", textNotLoggedIn},
+			{"CLIENT LIST", textNotLoggedIn},
+			{"INFO", textNotLoggedIn},
+			{"COMMAND", textNotLoggedIn},
+			{"FOO", "-ERR unknown command*"},
+			{"SET a b", "-READONLY *"},
+			{"GET", "-ERR wrong number*"},
+			{"HELLO", "-NOAUTH HELLO must be called*"},
+			{"HELLO 3", "-NOAUTH HELLO must be called*"},
+			{"HELLO 3 SETNAME x", "-NOAUTH HELLO must be called*"},
+			{"AUTH", "-ERR wrong number of arguments for 'auth' command"},
+			{"AUTH nope", textBadPass},
+			{"AUTH web nope", textBadPass},
+			{"AUTH web " + otherPassword, textBadPass},
+			{"AUTH " + webPassword, textBadPass},
+			{`AUTH web ""`, textBadPass},
+			{"AUTH nobody " + webPassword, textBadPass},
+			{"HELLO 3 AUTH web nope", textBadPass},
+			{"GET depts:0", textNotLoggedIn},
+			{"RESET", "+RESET"},
+			{"AUTH " + otherPassword, "+OK"},
+			{"GET depts:0", "$-1"},
+			{"GET blobs:00", "-NOPERM this user may not read documents of blobs"},
+			{"MGET depts:1 blobs:00", "-NOPERM *"},
+			{"AUTH web nope", textBadPass},
+			{"GET depts:0", "$-1"}, // a login that fails ends none
+			{"AUTH web " + webPassword, "+OK"},
+			{"GET blobs:00", bulk(`{"id":"00"}`)},
+			{"AUTH web old", "+OK"},
+			{"GET blobs:00", bulk(`{"id":"00"}`)},
+			{"RESET", "+RESET"},
+			{"GET depts:1", textNotLoggedIn},
+			{"HELLO 3 AUTH web " + webPassword, "%7*"},
+			{"GET depts:0", "_"},
+			{"QUIT", "+OK"},
+		})
+		if got := c.reply(); got != "EOF" {
+			t.Errorf("after QUIT: %q, want the end", got)
+		}
+		if got := f.dial(t).line("QUIT"); got != "+OK" {
+			t.Errorf("QUIT before a login: %q", got)
+		}
+		wrong := int64(0)
+		f.server.EachFailure(func(kind string, n int64) {
+			if kind == "wrongpass" {
+				wrong = n
+			}
+		})
+		if wrong != 8 {
+			t.Errorf("%d failed logins counted, want 8", wrong)
+		}
+	})
+}
+
+// The tenth failed login of a connection is its last command; a good one starts the
+// count anew.
+func TestFailedLogins(t *testing.T) {
+	bothBackends(t, echo, Config{Users: users()}, func(t *testing.T, f *fixture) {
+		c := f.dial(t)
+		for range 9 {
+			c.expect([][2]string{{"AUTH nope", textBadPass}})
+		}
+		c.expect([][2]string{{"AUTH " + otherPassword, "+OK"}})
+		for i := range 10 {
+			words := "AUTH nope"
+			if i%2 == 1 {
+				words = "HELLO 2 AUTH web nope"
+			}
+			c.expect([][2]string{{words, textBadPass}})
+		}
+		if got := c.reply(); got != "EOF" {
+			t.Errorf("after ten failures: %q, want the end", got)
+		}
+		// All in one packet: what follows the tenth is not answered.
+		c = f.dial(t)
+		c.send(strings.Repeat("AUTH nope\r\n", 20))
+		for i := range 10 {
+			if got := c.reply(); got != textBadPass {
+				t.Errorf("failure %d: %q", i+1, got)
+			}
+		}
+		if got := c.reply(); got != "EOF" {
+			t.Errorf("after ten failures in a pipeline: %q, want the end", got)
+		}
+	})
+}
+
+// keysGate returns a gate with the key web of text webKey, and its file.
+func keysGate(t *testing.T, reload time.Duration) (g *access.Gate, file, key string) {
+	t.Helper()
+	key = access.NewKey()
+	line, err := access.KeyLine("web", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(line+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, err = access.Open(access.Config{KeysFile: file, Reload: reload})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g, file, key
+}
+
+// API keys of the gateway are passwords.
+func TestAPIKeys(t *testing.T) {
+	testkit.NoLeaks(t)
+	gate, _, key := keysGate(t, -1)
+	for _, u := range [][]User{nil, users()} {
+		bothBackends(t, echo, Config{Users: u, Gate: gate, RequireAuth: true}, func(t *testing.T, f *fixture) {
+			c := f.dial(t)
+			c.expect([][2]string{
+				{"AUTH " + key[:20], textBadPass},
+				{"AUTH other " + key, textBadPass},
+				{"AUTH key:web " + key, textBadPass},
+				{"AUTH " + strings.Repeat("k", 500), textBadPass},
+				{"GET blobs:00", textNotLoggedIn},
+				{"AUTH " + key, "+OK"},
+				{"GET blobs:00", bulk(`{"id":"00"}`)},
+				{"RESET", "+RESET"},
+				{"AUTH web " + key, "+OK"},
+				{"GET blobs:00", bulk(`{"id":"00"}`)},
+				{"RESET", "+RESET"},
+				{"HELLO 2 AUTH default " + key, "*14*"},
+				{"GET blobs:00", bulk(`{"id":"00"}`)},
+			})
+		})
+	}
+}
+
+// A key that is taken out of the file ends the connections that have logged in with it.
+func TestRemovedKey(t *testing.T) {
+	testkit.NoLeaks(t)
+	gate, file, key := keysGate(t, 10*time.Millisecond)
+	f := newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	x := f.session()
+	say := func(text, want string) {
+		t.Helper()
+		c := &fakeConn{at: f.cache.Now()}
+		x.data(c, []byte(text+"\r\n"))
+		if got := string(c.take()); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	say("AUTH "+key, "+OK")
+	say("PING", "+PONG")
+	other, err := access.KeyLine("other", access.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(other+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if _, refusal := gate.Identify(access.Credentials{APIKey: key}); refusal == nil {
+			return errors.New("the gate knows the key still")
+		}
+		return nil
+	})
+	say("PING", "+PONG") // looked up less than 5 s ago
+	x.checked -= checkKeyEvery
+	say("PING", "-NOAUTH")
+}
+
+// A login that is required needs somebody who can log in.
+func TestConfiguration(t *testing.T) {
+	for _, c := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{RequireAuth: true}, "neither users nor API keys"},
+		{Config{Users: []User{{Name: ""}}}, "name of user 1"},
+		{Config{Users: []User{{Name: "a"}, {Name: "a b"}}}, "name of user 2"},
+	} {
+		if _, err := New(nil, nil, c.config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want one with %q", c.config, err, c.want)
+		}
+	}
+}
+
+// Commands of an address and of a user are limited, keys of an MGET count.
+func TestLimits(t *testing.T) {
+	slow := func(burst int) *limit.Limiter { return limit.New(limit.Config{Rate: 0.01, Burst: burst}) }
+	for _, b := range []struct {
+		name   string
+		config Config
+		rows   [][2]string
+	}{
+		{"address", Config{ClientLimit: slow(3)}, [][2]string{
+			{"GET depts:1", dept(1)},
+			{"MGET depts:1 depts:2 depts:3", "*3*"},
+			{"PING", "+PONG"},
+			{"PING", "-ERR too many commands from this address, try again in 100 s"},
+			{"FOO", "-ERR too many commands from this address*"},
+		}},
+		{"keys", Config{ClientLimit: slow(3)}, [][2]string{
+			{"EXISTS" + strings.Repeat(" depts:1", 20), ":20"},
+			{"EXISTS" + strings.Repeat(" depts:1", 11), "-ERR too many keys from this address, try again in 100 s"},
+			{"PING", "-ERR too many commands*"},
+		}},
+		{"more keys than ever", Config{ClientLimit: slow(3)}, [][2]string{
+			{"EXISTS" + strings.Repeat(" depts:1", 100), "-ERR these are more keys from this address than are ever let through at once: ask for fewer"},
+		}},
+		{"user", Config{CallerLimit: slow(2), Users: users()}, [][2]string{
+			{"GET depts:1", dept(1)},
+			{"GET depts:1", dept(1)},
+			{"GET depts:1", dept(1)},
+			{"AUTH web " + webPassword, "+OK"},
+			{"GET depts:1", dept(1)},
+			{"PING", "+PONG"},
+			{"GET depts:1", dept(1)},
+			{"GET depts:1", "-ERR too many commands of this user, try again in 100 s"},
+			{"PING", "+PONG"},
+			{"RESET", "+RESET"},
+			{"GET depts:1", dept(1)},
+		}},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			f := newFixture(t, echo, b.config)
+			if err := f.server.Listen("127.0.0.1:0"); err != nil {
+				t.Fatal(err)
+			}
+			f.dial(t).expect(b.rows)
+		})
+	}
+}

@@ -1,0 +1,188 @@
+package respfront
+
+import "strings"
+
+// Group is a family of commands in figures.
+type Group uint8
+
+// Groups of commands.
+const (
+	GroupGet        Group = iota // GET
+	GroupMGet                    // MGET
+	GroupRead                    // other commands about documents
+	GroupConnection              // about the connection: AUTH, PING, CLIENT
+	GroupServer                  // about the server: INFO, COMMAND, CONFIG
+	GroupRefused                 // commands that are not there, not allowed or wrong
+
+	groups
+)
+
+// String returns the word for the group in metrics.
+func (g Group) String() string {
+	return [...]string{"get", "mget", "read", "connection", "server", "refused"}[g]
+}
+
+// command is an entry of the table. It is not changed once made.
+type command struct {
+	name  string // in lower case; of a subcommand "client|id"
+	group Group
+	// arity is the number of words, the name included; if negative, the least number.
+	arity int
+	// early commands are allowed before a login.
+	early bool
+	// keys says that words are keys: the second one, or if there is no limit to the
+	// words, all from the second on.
+	keys bool
+	// run answers. It is nil for a command that has only subcommands.
+	run func(t *turn, args [][]byte)
+	sub []*command
+
+	summary string
+}
+
+// table finds commands by name.
+type table struct {
+	byName map[string]*command
+	list   []*command // in the order of the declaration
+}
+
+// longestName is more than any name of a command of ours, in bytes.
+const longestName = 16
+
+// find returns the command of a name in any case, nil if there is none. It does not
+// allocate.
+func (t *table) find(name []byte) *command {
+	var lower [longestName]byte
+	if len(name) > len(lower) {
+		return nil
+	}
+	return t.byName[string(appendLower(lower[:0], name))]
+}
+
+// subcommand is find for the second word of a command.
+func (c *command) subcommand(name []byte) *command {
+	for _, s := range c.sub {
+		if equalFold(name, s.name[len(c.name)+1:]) {
+			return s
+		}
+	}
+	return nil
+}
+
+// accepts reports whether a command may have n words.
+func (c *command) accepts(n int) bool {
+	return n == c.arity || c.arity < 0 && n >= -c.arity
+}
+
+// appendLower appends name with A to Z as a to z.
+func appendLower(b, name []byte) []byte {
+	for _, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
+// equalFold compares with a word in lower case, whatever the case of ASCII letters in b.
+func equalFold(b []byte, word string) bool {
+	if len(b) != len(word) {
+		return false
+	}
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// newTable returns the commands that are answered.
+func newTable() *table {
+	t := &table{byName: make(map[string]*command), list: []*command{
+		{name: "get", group: GroupGet, arity: 2, keys: true, run: (*turn).get, summary: "Returns a document."},
+		{name: "mget", group: GroupMGet, arity: -2, keys: true, run: (*turn).mget, summary: "Returns several documents."},
+		{name: "exists", group: GroupRead, arity: -2, keys: true, run: (*turn).exists, summary: "Counts which of the documents exist."},
+		{name: "strlen", group: GroupRead, arity: 2, keys: true, run: (*turn).strlen, summary: "Returns the length of a document in bytes."},
+		{name: "getrange", group: GroupRead, arity: 4, keys: true, run: (*turn).getrange, summary: "Returns a part of a document by byte offsets."},
+		{name: "substr", group: GroupRead, arity: 4, keys: true, run: (*turn).getrange, summary: "Returns a part of a document by byte offsets."},
+		{name: "ttl", group: GroupRead, arity: 2, keys: true, run: (*turn).ttl, summary: "Returns -1 for a document that exists, -2 for others."},
+		{name: "pttl", group: GroupRead, arity: 2, keys: true, run: (*turn).ttl, summary: "Returns -1 for a document that exists, -2 for others."},
+		{name: "type", group: GroupRead, arity: 2, keys: true, run: (*turn).kindOf, summary: "Returns string for a document that exists, none for others."},
+
+		{name: "auth", group: GroupConnection, arity: -2, early: true, run: (*turn).auth, summary: "Logs in."},
+		{name: "hello", group: GroupConnection, arity: -1, early: true, run: (*turn).hello, summary: "Chooses the version of the protocol, and logs in."},
+		{name: "ping", group: GroupConnection, arity: -1, run: (*turn).ping, summary: "Returns PONG or the given message."},
+		{name: "echo", group: GroupConnection, arity: 2, run: (*turn).echo, summary: "Returns the given message."},
+		{name: "select", group: GroupConnection, arity: 2, run: (*turn).selectDatabase, summary: "Takes database 0, the only one."},
+		{name: "quit", group: GroupConnection, arity: -1, early: true, run: (*turn).quit, summary: "Closes the connection."},
+		{name: "reset", group: GroupConnection, arity: 1, early: true, run: (*turn).reset, summary: "Makes the connection as it was when new."},
+		{name: "client", group: GroupConnection, arity: -2, summary: "A container for commands about the connection.", sub: []*command{
+			{name: "client|id", arity: 2, run: (*turn).clientID, summary: "Returns the number of the connection."},
+			{name: "client|getname", arity: 2, run: (*turn).clientGetName, summary: "Returns the name of the connection."},
+			{name: "client|setname", arity: 3, run: (*turn).clientSetName, summary: "Names the connection."},
+			{name: "client|setinfo", arity: 4, run: (*turn).clientSetInfo, summary: "Names the client library or its version."},
+			{name: "client|info", arity: 2, run: (*turn).clientInfo, summary: "Describes the connection."},
+			{name: "client|list", arity: 2, run: (*turn).clientList, summary: "Describes the connections of the same user."},
+			{name: "client|no-evict", arity: 3, run: (*turn).clientSwitch, summary: "Takes ON or OFF, without effect."},
+			{name: "client|no-touch", arity: 3, run: (*turn).clientSwitch, summary: "Takes ON or OFF, without effect."},
+		}},
+
+		{name: "info", group: GroupServer, arity: -1, run: (*turn).info, summary: "Returns figures of the server."},
+		{name: "command", group: GroupServer, arity: -1, run: (*turn).commandList, summary: "Describes commands.", sub: []*command{
+			{name: "command|count", arity: 2, run: (*turn).commandCount, summary: "Returns the number of commands."},
+			{name: "command|docs", arity: -2, run: (*turn).commandDocs, summary: "Returns the documentation of commands."},
+			{name: "command|info", arity: -2, run: (*turn).commandInfo, summary: "Describes commands for programs."},
+		}},
+		{name: "config", group: GroupServer, arity: -2, summary: "A container for commands about the configuration.", sub: []*command{
+			{name: "config|get", arity: -3, run: (*turn).configGet, summary: "Returns settings that tools ask for."},
+		}},
+	}}
+	for _, c := range t.list {
+		t.byName[c.name] = c
+		for _, s := range c.sub {
+			s.group = c.group
+		}
+	}
+	return t
+}
+
+// writes are the commands of Redis that change what is stored, and those that would
+// change this server. Each is answered with -READONLY instead of as unknown, so that
+// whoever configured a client for the wrong server reads why.
+var writes = nameSet(`
+	append bitfield bitop blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin copy decr decrby del
+	expire expireat flushall flushdb geoadd georadius georadiusbymember geosearchstore getdel getex getset
+	hdel hexpire hexpireat hgetdel hgetex hincrby hincrbyfloat hmset hpersist hpexpire hpexpireat hset hsetex hsetnx
+	incr incrby incrbyfloat linsert lmove lmpop lpop lpush lpushx lrem lset ltrim migrate move mset msetnx
+	persist pexpire pexpireat pfadd pfmerge psetex rename renamenx restore rpop rpoplpush rpush rpushx
+	sadd sdiffstore set setbit setex setnx setrange sinterstore smove sort spop srem sunionstore swapdb
+	unlink xack xackdel xadd xautoclaim xclaim xdel xdelex xgroup xreadgroup xsetid xtrim
+	zadd zdiffstore zincrby zinterstore zmpop zpopmax zpopmin zrangestore zrem zremrangebylex zremrangebyrank
+	zremrangebyscore zunionstore
+	bgrewriteaof bgsave failover function replicaof save script shutdown slaveof`)
+
+// serverWrites are the subcommands of CONFIG that would change the server.
+var serverWrites = nameSet("set rewrite resetstat")
+
+func nameSet(names string) map[string]struct{} {
+	set := make(map[string]struct{})
+	for name := range strings.FieldsSeq(names) {
+		set[name] = struct{}{}
+	}
+	return set
+}
+
+// named reports whether name, in any case, is in the set.
+func named(set map[string]struct{}, name []byte) bool {
+	var lower [2 * longestName]byte
+	if len(name) > len(lower) {
+		return false
+	}
+	_, ok := set[string(appendLower(lower[:0], name))]
+	return ok
+}

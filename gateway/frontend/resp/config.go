@@ -1,0 +1,140 @@
+package respfront
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/internal/loop"
+)
+
+// Resource is what the frontend knows of a resource.
+type Resource struct {
+	Name string
+	// Access says who may read the documents; nil: everybody.
+	Access *access.Rule
+}
+
+// User is who may log in with AUTH.
+type User struct {
+	// Name is what AUTH calls the user; "default" is the one of AUTH without a name.
+	// To the rules of resources it is an API key of that name. A name may stand in
+	// the list twice, so that a new password can be handed out before the old one goes.
+	Name string
+	// PasswordHash is the SHA-256 of the password. A hash tells nothing of a password
+	// with 128 random bits or more, such as access.NewKey makes; one that people made
+	// up is found by trying, as in the file of API keys.
+	PasswordHash [32]byte
+}
+
+// Config configures a [Server]. The zero value serves documents to everybody.
+type Config struct {
+	// Users may log in. Their list is copied.
+	Users []User
+	// Gate knows API keys, which are passwords here as well: AUTH key, or AUTH name
+	// key. Nil: there are none.
+	Gate *access.Gate
+	// RequireAuth refuses all but AUTH, HELLO, QUIT and RESET before a login.
+	RequireAuth bool
+	// ClientLimit and CallerLimit bound the commands of one address, and those for
+	// documents of one user or API key. Nil: no limit.
+	ClientLimit, CallerLimit *limit.Limiter
+
+	// RequestTimeout bounds the loading for one command (10 s).
+	RequestTimeout time.Duration
+	// IdleTimeout closes a connection that asks nothing (5 minutes; negative: never).
+	// Clients of Redis keep idle connections in pools and expect them to live.
+	IdleTimeout time.Duration
+	// StallTimeout cuts off a client that does not read its answers (30 s).
+	StallTimeout time.Duration
+	// MaxConnections bounds the open connections (17,000); more wait in the kernel's
+	// queue until one closes.
+	MaxConnections int
+	// MaxWaiting bounds the documents that commands of all connections wait for
+	// (20,000); past it a command is answered with -OVERLOADED.
+	MaxWaiting int
+	// MaxPending bounds, each on its own, the bytes of documents that were loaded and
+	// wait for their turn, and those that wait for clients to read, before large
+	// answers (64 KiB and more) are refused with -OVERLOADED (256 MiB).
+	MaxPending int64
+
+	// TLS makes connections encrypted. Nil: they are not.
+	TLS *tls.Config
+	// Backend is how the engine waits; the zero value is the best that there is.
+	Backend loop.Backend
+
+	// SlowerThan is the time above which a command is logged; 0 means 1 s, negative:
+	// never.
+	SlowerThan time.Duration
+	// Requests hears of every command for documents and every failed login. Nil: nobody.
+	Requests RequestLog
+	Log      *slog.Logger
+}
+
+// RequestLog hears of commands.
+type RequestLog interface {
+	// Record is told of an answered command. It must not wait. The entry and its
+	// strings are valid during the call only.
+	Record(e *Entry)
+}
+
+// Entry is what a request log is told of a command.
+type Entry struct {
+	Time    time.Time // when the command had been read
+	Took    time.Duration
+	Client  netip.Addr
+	Command string // "get"
+	Key     string // the first key, as the client wrote it
+	Keys    int    // how many keys the command named
+	Error   string // the first word of an error, "" for none
+	Bytes   int    // of documents that were answered
+	Source  string // as [Source.String]
+	// Resource and Caller are "" if there is none.
+	Resource, Caller string
+}
+
+func (c Config) withDefaults() (Config, error) {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.RequestTimeout, 10 * time.Second},
+		{&c.StallTimeout, 30 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = 5 * time.Minute
+	}
+	if c.SlowerThan == 0 {
+		c.SlowerThan = time.Second
+	}
+	if c.MaxConnections <= 0 {
+		c.MaxConnections = 17_000
+	}
+	if c.MaxWaiting <= 0 {
+		c.MaxWaiting = 20_000
+	}
+	if c.MaxPending <= 0 {
+		c.MaxPending = 256 << 20
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.RequireAuth && len(c.Users) == 0 && c.Gate == nil {
+		return c, errors.New("resp: a login is required, but there are neither users nor API keys")
+	}
+	for i, u := range c.Users {
+		if u.Name == "" || len(u.Name) > maxName || !printableName(u.Name) {
+			return c, errors.New("resp: the name of user " + strconv.Itoa(i+1) + " is not 1 to " + strconv.Itoa(maxName) + " printable ASCII characters without blanks")
+		}
+	}
+	return c, nil
+}

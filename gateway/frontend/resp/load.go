@@ -1,0 +1,301 @@
+package respfront
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/loop"
+)
+
+// waiting is the answer to a command that some document is loaded for.
+type waiting struct {
+	// Immutable after postpone, slots of other keys than those being loaded too.
+	server   *Server
+	session  *session
+	question question
+	command  *command
+	three    bool
+	text     string // the first key, as the client wrote it, cut at maxText bytes
+	missing  int    // how many documents were not there
+	began    time.Time
+	place    completer
+
+	// slots are the keys and documents. Each one that is loaded is written by the
+	// goroutine that loads it, read once left is 0.
+	slots []slot
+	one   [1]slot // slots of a command with one key
+
+	// Atomics. Written by the goroutines that load.
+	left   atomic.Int32 // documents to come
+	source atomic.Uint32
+	size   atomic.Int64 // bytes of the documents
+	held   atomic.Int64 // of those, which count in Server.held
+	failed atomic.Pointer[error]
+}
+
+// maxText bounds what an answer that waits remembers of its key for logs, in bytes.
+const maxText = 256
+
+// pending is a document that is to be loaded for an answer.
+type pending struct {
+	w  *waiting
+	at int // in its slots
+}
+
+var (
+	errTogether = errors.New("resp: the documents of one answer are too large together")
+	errPending  = errors.New("resp: the documents of all answers that wait are too large together")
+)
+
+// maxTogether is how many keys are handed to the loader at once: what its four
+// statements carry.
+const maxTogether = 1024
+
+// postpone gives the command under way a place for its answer, which comes when the
+// documents that its slots lack are loaded.
+func (t *turn) postpone(q question, keys [][]byte, missing int) {
+	s := t.server
+	if s.waiting.Add(int64(missing)) > int64(s.config.MaxWaiting) {
+		s.waiting.Add(-int64(missing))
+		t.fail(FailOverloaded, textLoads)
+		t.record(keys, FailOverloaded.Code(), 0)
+		return
+	}
+	w := &waiting{server: s, session: t.session, question: q, command: t.command, three: t.three,
+		text: string(keys[0][:min(len(keys[0]), maxText)]), missing: missing, began: t.began}
+	if len(t.slots) == 1 {
+		w.slots = append(w.one[:0], t.slots[0])
+	} else {
+		w.slots = slices.Clone(t.slots)
+	}
+	w.source.Store(uint32(SourceHit))
+	w.left.Store(int32(missing))
+	for i := range w.slots {
+		if x := &w.slots[i]; x.doc == nil {
+			x.key.ID = strings.Clone(x.key.ID) // the buffer that it is a part of is used again
+			t.loads = append(t.loads, pending{w, i})
+		} else {
+			w.hold(len(x.doc.Body()))
+			x.key = cache.Key{}
+		}
+	}
+	w.place = t.conn.Defer(w)
+	if missing == 0 {
+		t.ready = append(t.ready, w)
+	}
+}
+
+// depart hands what the turn has gathered to goroutines, one a resource, so that all
+// misses of a pipeline travel together.
+func (t *turn) depart() {
+	s := t.server
+	if len(t.ready) > 0 {
+		ready := slices.Clone(t.ready)
+		s.work.Add(1)
+		// Ends at once. Shutdown waits for it.
+		go func() {
+			defer s.work.Done()
+			for _, w := range ready {
+				w.place.Complete()
+			}
+		}()
+	}
+	var ctx context.Context
+	if len(t.loads) > 0 {
+		ctx = t.conn.Context()
+	}
+	for start, rest := t.start, t.loads; len(rest) > 0; {
+		var batch []pending
+		of := rest[0].key().Resource
+		others := rest[:0]
+		for _, p := range rest {
+			if p.key().Resource == of {
+				batch = append(batch, p)
+			} else {
+				others = append(others, p)
+			}
+		}
+		rest = others
+		s.work.Add(1)
+		// Ends with RequestTimeout or with the connection, whose context it has.
+		// Shutdown waits for it.
+		go func() {
+			defer s.work.Done()
+			ctx, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
+			defer cancel()
+			for len(batch) > 0 {
+				n := min(len(batch), maxTogether)
+				s.load(ctx, start, batch[:n])
+				batch = batch[n:]
+			}
+		}()
+	}
+	clear(t.loads[:cap(t.loads)])
+	clear(t.ready)
+	t.loads, t.ready = t.loads[:0], t.ready[:0]
+	if cap(t.loads) > keptSlots {
+		t.loads = nil
+	}
+}
+
+func (p pending) key() cache.Key { return p.w.slots[p.at].key }
+
+// load loads documents of one resource for commands that began at start.
+func (s *Server) load(ctx context.Context, start time.Duration, batch []pending) {
+	wanted := batch[:0]
+	for _, p := range batch {
+		if p.w.failed.Load() != nil {
+			p.w.arrived() // nobody needs it any more
+		} else {
+			wanted = append(wanted, p)
+		}
+	}
+	batch = wanted
+	if len(batch) == 0 {
+		return
+	}
+	keys, answers := make([]cache.Key, len(batch)), make([]cache.Answer, len(batch))
+	for i, p := range batch {
+		keys[i] = p.key()
+	}
+	var err error
+	if len(keys) == 1 {
+		answers[0], err = s.cache.Get(ctx, keys[0], start)
+	} else {
+		err = s.cache.GetMany(ctx, keys, start, answers)
+	}
+	for i, p := range batch {
+		switch {
+		case err == nil:
+			p.give(answers[i])
+		case len(batch) == 1 || !ofOneKey(err):
+			p.w.fail(err)
+		case p.w.failed.Load() == nil:
+			// One of the keys cannot be loaded. The others have been by now or are
+			// on their way, so that this costs a look-up.
+			if a, err := s.cache.Get(ctx, keys[i], start); err == nil {
+				p.give(a)
+			} else {
+				p.w.fail(err)
+			}
+		}
+		p.w.arrived()
+	}
+}
+
+// give puts the answer into its slot, unless the command has failed already.
+func (p pending) give(a cache.Answer) {
+	w := p.w
+	for now, source := w.source.Load(), uint32(sourceOf(a)); now < source; now = w.source.Load() {
+		if w.source.CompareAndSwap(now, source) {
+			break
+		}
+	}
+	if w.failed.Load() == nil && w.hold(len(a.Doc.Body())) {
+		w.slots[p.at].doc = a.Doc
+	}
+}
+
+// hold counts a document of the answer; false: the command has failed, because it is
+// too large.
+func (w *waiting) hold(n int) bool {
+	if w.question.form == formBodies && w.size.Add(int64(n)) > maxAnswer {
+		w.fail(errTogether)
+		return false
+	}
+	w.held.Add(int64(n))
+	if w.server.held.Add(int64(n)) > w.server.config.MaxPending {
+		w.fail(errPending)
+		return false
+	}
+	return true
+}
+
+// fail keeps the first error of the command.
+func (w *waiting) fail(err error) {
+	if !w.failed.CompareAndSwap(nil, &err) {
+		return
+	}
+	if _, _, told := loadFailure(err); told {
+		w.server.warnLoad(w, err)
+	}
+}
+
+// arrived says that one document of the answer has come or failed.
+func (w *waiting) arrived() {
+	if w.left.Add(-1) == 0 {
+		w.place.Complete()
+	}
+}
+
+// Write implements [loop.Reply].
+func (w *waiting) Write(c *loop.Conn) { w.write(engineConn{c}) }
+
+// Drop implements [loop.Reply].
+func (w *waiting) Drop() { w.release() }
+
+// release gives back what the answer takes of the server's bounds.
+func (w *waiting) release() {
+	w.server.waiting.Add(-int64(w.missing))
+	w.server.held.Add(-w.held.Load())
+}
+
+func (w *waiting) write(c conn) {
+	defer w.release()
+	s, o := w.server, c.Output()
+	source := Source(w.source.Load())
+	var kind Failure
+	problem, size := "", 0
+	if err := w.failed.Load(); err != nil {
+		kind, problem, _ = loadFailure(*err)
+	} else {
+		size = w.question.size(w.slots)
+		kind, problem = s.weigh(c, size)
+	}
+	if problem != "" {
+		s.figures.failed[kind].add(1)
+		o.B = appendFailure(o.B, kind, problem)
+		size, source = 0, SourceOther
+	} else {
+		w.question.append(o, w.three, w.slots)
+		s.figures.bytes.add(int64(size))
+	}
+	w.tell(kind, problem != "", size, source)
+}
+
+// tell tells figures and logs of the answer.
+func (w *waiting) tell(kind Failure, failed bool, size int, source Source) {
+	s := w.server
+	took := time.Since(w.began)
+	s.figures.latency[source].Record(took)
+	if source == SourceStale {
+		s.figures.stale.Add(1)
+	}
+	name, _, _ := strings.Cut(w.text, ":")
+	if source != SourceOther {
+		s.figures.slowest.Record(s.cache.Now(), took, name, func() string {
+			_, key, _ := strings.Cut(w.text, ":")
+			return key
+		}, source.String())
+	}
+	if s.config.SlowerThan > 0 && took > s.config.SlowerThan {
+		s.warnSlow(w, took, source)
+	}
+	if s.config.Requests == nil {
+		return
+	}
+	e := &Entry{Time: w.began, Took: took, Client: w.session.addr.Addr(), Command: w.command.name, Key: w.text,
+		Keys: len(w.slots), Bytes: size, Source: source.String(), Resource: name}
+	if failed {
+		e.Error = kind.Code()
+	}
+	if c := w.session.caller.Load(); c != nil {
+		e.Caller = c.Name()
+	}
+	s.config.Requests.Record(e)
+}

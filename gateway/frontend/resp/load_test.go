@@ -1,0 +1,350 @@
+package respfront
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// Answers come in the order of commands, however long each document takes.
+func TestOrder(t *testing.T) {
+	slow := func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
+		if r == 1 {
+			time.Sleep(150 * time.Millisecond)
+		}
+		if id == "9" {
+			time.Sleep(50 * time.Millisecond)
+		}
+		return echo(ctx, r, id)
+	}
+	bothBackends(t, slow, Config{}, func(t *testing.T, f *fixture) {
+		c := f.dial(t)
+		c.expect([][2]string{{"GET depts:1", dept(1)}})
+		c.send("GET orders:a:1\r\nGET depts:1\r\nPING\r\nMGET depts:1 depts:9 orders:b:2 depts:2\r\nAUTH x\r\n" +
+			"GET depts:9\r\nEXISTS depts:0 depts:3\r\nGET depts:1\r\nSELECT 0\r\nSTRLEN orders:c:3\r\nECHO x\r\nHELLO 3\r\nGET depts:0\r\nRESET\r\nGET depts:0\r\n")
+		for i, want := range []string{
+			bulk(`{"id":"1:a1"}`), dept(1), "+PONG",
+			"*4\n" + dept(1) + "\n" + dept(9) + "\n" + bulk(`{"id":"1:b2"}`) + "\n" + dept(2), "-ERR AUTH*",
+			dept(9), ":1", dept(1), "+OK", ":13", bulk("x"), "%7*", "_", "+RESET", "$-1",
+		} {
+			got := c.reply()
+			if prefix, ok := strings.CutSuffix(want, "*"); got != want && !(ok && strings.HasPrefix(got, prefix)) {
+				t.Errorf("reply %d: %q, want %q", i, got, want)
+			}
+		}
+	})
+}
+
+// All misses of one read are one statement of the origin, and each ends as it would alone.
+func TestMissesTravelTogether(t *testing.T) {
+	testkit.NoLeaks(t)
+	var mu sync.Mutex
+	var statements [][]string
+	origin := originManyFunc(func(r cache.ResourceID, ids []string) (cache.Batch, error) {
+		mu.Lock()
+		statements = append(statements, ids)
+		mu.Unlock()
+		b := cache.Batch{Snapshot: cache.UpTo(1)}
+		for _, id := range ids {
+			if id == "13" {
+				return cache.Batch{}, errors.New("poisoned")
+			}
+			body, _ := echo(context.Background(), r, id)
+			b.Docs = append(b.Docs, cache.Loaded{Body: body})
+		}
+		return b, nil
+	})
+	f := newFixtureOf(t, origin, Config{})
+	x := f.session()
+	run := func(from, to int) (out string, statementsBefore int) {
+		mu.Lock()
+		before := len(statements)
+		mu.Unlock()
+		var in []byte
+		for i := from; i <= to; i++ {
+			in = append(in, command1("GET", fmt.Sprintf("depts:%d", i))...)
+		}
+		c := &fakeConn{at: f.cache.Now()}
+		if n := x.data(c, in); n != len(in) {
+			t.Errorf("%d bytes consumed, want %d", n, len(in))
+		}
+		// The bytes are somebody else's from here on.
+		for i := range in {
+			in[i] = '#'
+		}
+		return string(c.take()), before
+	}
+	out, before := run(101, 200)
+	var want strings.Builder
+	for i := 101; i <= 200; i++ {
+		want.WriteString(strings.ReplaceAll(dept(i), "\n", "\r\n") + "\r\n")
+	}
+	if out != want.String() {
+		t.Errorf("got %.300q, want %.300q", out, want.String())
+	}
+	mu.Lock()
+	if n := len(statements) - before; n != 1 || len(statements[before]) != 100 {
+		t.Errorf("%d statements, want 1 with 100 keys", n)
+	}
+	mu.Unlock()
+	// One that cannot be loaded fails alone.
+	out, _ = run(11, 15)
+	got := strings.Split(strings.TrimSuffix(out, "\r\n"), "\r\n")
+	if len(got) != 9 || got[4] != "-ERR the database could not give this document" || got[1] != `{"id":"11"}` || got[8] != `{"id":"15"}` {
+		t.Errorf("with a poisoned key: %q, want the others", got)
+	}
+	if f.server.Waiting() != 0 || f.server.Held() != 0 {
+		t.Errorf("%d documents waited for and %d bytes held after all, want 0", f.server.Waiting(), f.server.Held())
+	}
+}
+
+// originManyFunc is an origin that sees whole statements.
+type originManyFunc func(r cache.ResourceID, ids []string) (cache.Batch, error)
+
+func (f originManyFunc) Load(_ context.Context, r cache.ResourceID, ids []string) (cache.Batch, error) {
+	return f(r, ids)
+}
+
+// What goes wrong with a load is told as over HTTP.
+func TestLoadFailures(t *testing.T) {
+	const together = "-ERR these documents are more than 67108864 bytes together: ask for fewer keys"
+	large := bytes.Repeat([]byte("x"), 1<<20)
+	for _, row := range []struct {
+		name   string
+		load   originFunc
+		config Config
+		change func(*cache.Resource)
+		rows   [][2]string
+	}{
+		{"unavailable", func(context.Context, cache.ResourceID, string) ([]byte, error) {
+			return nil, fmt.Errorf("%w: connection to 10.0.0.1 refused", cache.ErrUnavailable)
+		}, Config{}, nil, [][2]string{
+			{"GET depts:1", "-ERR the database cannot be reached"},
+			{"MGET depts:1 depts:2", "-ERR the database cannot be reached"},
+			{"EXISTS depts:1 orders:a:2", "-ERR the database cannot be reached"},
+		}},
+		{"error", func(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
+			if id != "2" {
+				return []byte("1"), nil
+			}
+			return nil, errors.New(`syntax error at or near "secret"`)
+		}, Config{}, nil, [][2]string{
+			{"GET depts:2", "-ERR the database could not give this document"},
+			{"MGET depts:1 depts:2 depts:3", "-ERR the database could not give this document"},
+			{"MGET depts:1 depts:3", "*2\n$1\n1\n$1\n1"},
+		}},
+		{"too large", func(context.Context, cache.ResourceID, string) ([]byte, error) { return nil, cache.ErrTooLarge }, Config{}, nil,
+			[][2]string{{"GET depts:1", "-ERR the document is larger than the configured limit"}}},
+		{"timeout", func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
+			<-ctx.Done() // the cache is closed
+			return nil, ctx.Err()
+		}, Config{RequestTimeout: 30 * time.Millisecond}, nil, [][2]string{
+			{"GET depts:1", "-TIMEOUT the document could not be loaded in time"},
+			{"MGET depts:1 depts:2", "-TIMEOUT the document could not be loaded in time"},
+		}},
+		{"too many loads", func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) { return echo(ctx, r, id) },
+			Config{}, func(r *cache.Resource) { r.MaxQueue = 1 },
+			[][2]string{{"MGET depts:1 depts:2 depts:3", "-OVERLOADED too many documents are being loaded"}}},
+		{"more than may be waited for", echo, Config{MaxWaiting: 3}, nil, [][2]string{
+			{"MGET depts:1 depts:2 depts:3 depts:4", "-OVERLOADED too many documents are being loaded"},
+			{"MGET depts:1 depts:2 depts:3", "*3*"},
+			{"MGET depts:1 depts:2 depts:3 depts:4", "*4*"},
+		}},
+		{"an answer that is too large", func(context.Context, cache.ResourceID, string) ([]byte, error) { return bytes.Clone(large), nil }, Config{}, nil, [][2]string{
+			{"MGET" + many("depts", 1, 70), together},
+			{"EXISTS" + many("depts", 1, 70), ":70"},
+			{"STRLEN depts:1", ":1048576"},
+			{"MGET" + strings.Repeat(" depts:1", 70), together},
+		}},
+		{"too much is held", func(context.Context, cache.ResourceID, string) ([]byte, error) { return bytes.Clone(large), nil }, Config{MaxPending: 5 << 20}, nil, [][2]string{
+			{"MGET" + many("depts", 1, 6), "-OVERLOADED too many bytes of documents wait for clients to read them"},
+			{"MGET" + many("depts", 1, 3), "*3*"},
+		}},
+		{"a key that waits for nothing", echo, Config{}, func(r *cache.Resource) { r.Policy = cache.Reload }, [][2]string{{"GET depts:1", dept(1)}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var change []func(*cache.Resource)
+			if row.change != nil {
+				change = append(change, row.change)
+			}
+			bothBackends(t, row.load, row.config, func(t *testing.T, f *fixture) {
+				f.dial(t).expect(row.rows)
+				testkit.Eventually(t, 5*time.Second, func() error {
+					if w, h := f.server.Waiting(), f.server.Held(); w != 0 || h != 0 {
+						return fmt.Errorf("%d documents are waited for and %d bytes held, want 0", w, h)
+					}
+					return nil
+				})
+			}, change...)
+		})
+	}
+}
+
+func many(name string, from, to int) string {
+	var b strings.Builder
+	for i := from; i <= to; i++ {
+		fmt.Fprintf(&b, " %s:%d", name, i)
+	}
+	return b.String()
+}
+
+// While the promise cannot be kept, the policy of the resource rules.
+func TestPolicies(t *testing.T) {
+	for _, row := range []struct {
+		policy cache.Policy
+		want   string
+		stale  int64
+	}{
+		{cache.Unavailable, "-UNVERIFIED the document's freshness cannot be promised just now", 0},
+		{cache.ServeStale, "$1\n1", 1},
+		{cache.Reload, "$1\n2", 0},
+	} {
+		var version atomic.Int32
+		version.Store(1)
+		load := func(context.Context, cache.ResourceID, string) ([]byte, error) {
+			return fmt.Appendf(nil, "%d", version.Load()), nil
+		}
+		bothBackends(t, load, Config{}, func(t *testing.T, f *fixture) {
+			version.Store(1)
+			c := f.dial(t)
+			c.expect([][2]string{{"GET depts:1", "$1\n1"}, {"GET depts:1", "$1\n1"}})
+			version.Store(2)
+			f.cache.SetPromise(1, false, "test") // of another resource: no effect
+			c.expect([][2]string{{"GET depts:1", "$1\n1"}})
+			f.cache.Advance(-time.Hour, cache.UpTo(1)) // the stream is far behind
+			c.expect([][2]string{{"GET depts:1", row.want}})
+			if got := f.server.StaleAnswers(); got != row.stale {
+				t.Errorf("policy %d: %d stale answers, want %d", row.policy, got, row.stale)
+			}
+		}, func(r *cache.Resource) { r.Policy = row.policy })
+	}
+}
+
+// A connection that breaks takes its commands along, long before they would time out.
+// One that is closed in order cannot be told from one whose client still reads.
+func TestClientsThatLeave(t *testing.T) {
+	load := func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
+		<-ctx.Done() // the cache is closed
+		return nil, ctx.Err()
+	}
+	bothBackends(t, load, Config{}, func(t *testing.T, f *fixture) {
+		c := f.dial(t)
+		c.send("GET depts:1\r\nMGET depts:2 orders:a:3\r\n")
+		waits := func(want int64) func() error {
+			return func() error {
+				if got := f.server.Waiting(); got != want {
+					return fmt.Errorf("%d documents are waited for, want %d", got, want)
+				}
+				return nil
+			}
+		}
+		testkit.Eventually(t, 5*time.Second, waits(3))
+		if err := c.conn.(*net.TCPConn).SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		c.conn.Close() // with a reset
+		testkit.Eventually(t, 5*time.Second, waits(0))
+	})
+}
+
+// Shutdown lets what is under way end, and cuts it at its deadline.
+func TestShutdown(t *testing.T) {
+	var slow atomic.Int64
+	load := func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
+		time.Sleep(time.Duration(slow.Load()))
+		return echo(ctx, r, id)
+	}
+	bothBackends(t, load, Config{}, func(t *testing.T, f *fixture) {
+		slow.Store(int64(200 * time.Millisecond))
+		c, idle := f.dial(t), f.dial(t)
+		idle.expect([][2]string{{"PING", "+PONG"}})
+		c.send("GET depts:1\r\n")
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if f.server.Waiting() == 0 {
+				return errors.New("nothing is being loaded")
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := f.server.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if got := c.reply(); got != dept(1) {
+			t.Errorf("the command under way: %q, want its document", got)
+		}
+		if got := c.reply(); got != "EOF" {
+			t.Errorf("after it: %q, want the end", got)
+		}
+		if got := idle.reply(); got != "EOF" {
+			t.Errorf("the idle connection: %q, want the end", got)
+		}
+	})
+	bothBackends(t, load, Config{}, func(t *testing.T, f *fixture) {
+		slow.Store(int64(1500 * time.Millisecond))
+		c := f.dial(t)
+		c.send("GET depts:1\r\n")
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if f.server.Waiting() == 0 {
+				return errors.New("nothing is being loaded")
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if err := f.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Shutdown: %v, want the error of its context", err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Shutdown took %v, want it to end with its context", took)
+		}
+		if got := c.reply(); got != "EOF" {
+			t.Errorf("the command under way: %q, want the end", got)
+		}
+	})
+}
+
+// Only so many connections may be in the middle of a large command.
+func TestLargeCommands(t *testing.T) {
+	testkit.NoLeaks(t)
+	f := newFixture(t, echo, Config{})
+	begin := []byte("*2\r\n$4\r\nECHO\r\n$500000\r\nxxx")
+	sessions := make([]*session, maxLarge+1)
+	for i := range sessions {
+		sessions[i] = f.session()
+		c := &fakeConn{}
+		n := sessions[i].data(c, begin)
+		refused := i == maxLarge
+		if refused != c.ended || !refused && (n != 0 || len(c.take()) > 0) {
+			t.Fatalf("connection %d: consumed %d, ended %v", i, n, c.ended)
+		}
+		if refused && string(c.take()) != "-OVERLOADED too many clients are sending large commands\r\n" {
+			t.Error("the last one does not hear why")
+		}
+	}
+	// One comes to its end, one leaves: two others may begin.
+	c := &fakeConn{}
+	whole := append(bytes.Clone(begin[:len(begin)-3]), strings.Repeat("x", 500_000)+"\r\n"...)
+	if n := sessions[0].data(c, whole); n != len(whole) || len(c.take()) == 0 {
+		t.Errorf("a large command that is whole: %d bytes consumed, want %d", n, len(whole))
+	}
+	sessions[1].close()
+	for i := range 3 {
+		c := &fakeConn{}
+		f.session().data(c, begin)
+		if c.ended != (i == 2) {
+			t.Errorf("connection %d after two have ended: ended %v", i, c.ended)
+		}
+	}
+}

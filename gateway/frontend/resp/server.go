@@ -1,0 +1,163 @@
+package respfront
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/measure"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// Server serves documents to Redis clients. Make it with [New], tell it the columns of
+// keys with SetColumns, then call Listen and Shutdown. Methods that give figures may be
+// called at once with all others.
+type Server struct {
+	// Immutable after New.
+	cache    *cache.Cache
+	config   Config
+	byName   map[string]*served
+	list     []*served
+	users    map[string]*user
+	commands *table
+	engine   *loop.Server
+	started  time.Time
+	log      log
+
+	// Immutable after Listen. addr is nil before.
+	addr net.Addr
+
+	clients  clients
+	figures  figures
+	logs     logs
+	work     sync.WaitGroup // the goroutines that load; Shutdown waits
+	turns    sync.Pool      // of *turn
+	scanners [2]sync.Pool   // of *resp.CommandScanner: for strangers, for others
+
+	// Atomics. Written by connections and loads, read by all.
+	waiting atomic.Int64 // documents that commands wait for
+	held    atomic.Int64 // bytes of documents that were loaded and not yet appended
+	large   atomic.Int64 // connections with a large command under way
+}
+
+// log is the part of *slog.Logger that is used.
+type log interface {
+	Warn(msg string, args ...any)
+}
+
+// served is a resource as the server keeps it.
+type served struct {
+	// Immutable after New.
+	id     cache.ResourceID
+	name   string
+	access *access.Rule
+
+	// columns of the key, nil until the origin was reached. Written by
+	// SetColumns, read by every command.
+	columns atomic.Pointer[[]resource.KeyColumn]
+}
+
+// user is who may log in.
+type user struct {
+	hashes [][32]byte
+	caller *access.Caller
+}
+
+// New returns a server for resources in the order of the cache's. It listens to
+// nothing yet.
+func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cache: c, config: config, log: config.Log, byName: make(map[string]*served), users: make(map[string]*user),
+		commands: newTable(), started: time.Now()}
+	s.figures.slowest = measure.NewSlowest(keptSlowest)
+	for i, r := range resources {
+		v := &served{id: cache.ResourceID(i), name: r.Name, access: r.Access}
+		s.byName[r.Name] = v
+		s.list = append(s.list, v)
+	}
+	for _, u := range config.Users {
+		if s.users[u.Name] == nil {
+			s.users[u.Name] = &user{caller: access.NewCaller(u.Name)}
+		}
+		s.users[u.Name].hashes = append(s.users[u.Name].hashes, u.PasswordHash)
+	}
+	s.turns.New = func() any { return &turn{server: s} }
+	for i := range s.scanners {
+		limits := limitsOf(i == 1)
+		s.scanners[i].New = func() any { return resp.NewCommandScanner(limits) }
+	}
+	s.engine, err = loop.New(loop.Config{
+		New:            s.newSession,
+		Clock:          c.Now,
+		Backend:        config.Backend,
+		TLS:            config.TLS,
+		MaxConnections: config.MaxConnections,
+		MaxInput:       maxRequest + 1, // what is longer was refused by the scanner before
+		MaxDeferred:    maxDeferred,
+		IdleTimeout:    config.IdleTimeout,
+		StallTimeout:   config.StallTimeout,
+		Log:            config.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("resp: %w", err)
+	}
+	return s, nil
+}
+
+// maxDeferred is how many answers of one connection may wait for loads.
+const maxDeferred = 128
+
+// SetColumns says what the key of a resource looks like. Until then its documents are
+// answered with -LOADING.
+func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
+	if len(columns) == 0 || len(columns) > resource.MaxColumns {
+		return errors.New("resp: a key has 1 to " + strconv.Itoa(resource.MaxColumns) + " columns")
+	}
+	s.list[id].columns.Store(&columns)
+	return nil
+}
+
+// Listen binds address, host:port, and begins to serve. Shutdown ends it, and must be
+// called even if Listen failed. It may be called once.
+func (s *Server) Listen(address string) error {
+	listeners, err := loop.Listen("tcp", address, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return fmt.Errorf("resp: %w", err)
+	}
+	addr := listeners[0].Addr()
+	if err := s.engine.Serve(listeners...); err != nil {
+		return fmt.Errorf("resp: %w", err)
+	}
+	s.addr = addr
+	return nil
+}
+
+// Addr returns the address that the server is bound to, nil before Listen.
+func (s *Server) Addr() net.Addr { return s.addr }
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int64 { return s.engine.Stats().Connections }
+
+// Shutdown stops accepting, lets commands under way end, and closes idle connections.
+// When ctx ends first, the rest is cut and its error returned. It may be called again.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.engine.Shutdown(ctx)
+	s.work.Wait() // no connection is left, so each load has lost its context
+	if err != nil {
+		return fmt.Errorf("resp: %w", err)
+	}
+	return nil
+}

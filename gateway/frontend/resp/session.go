@@ -1,0 +1,176 @@
+package respfront
+
+import (
+	"context"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// session is a client's connection. An idle one holds nothing but these 200 bytes: what
+// a turn needs comes out of a pool and goes back.
+type session struct {
+	// Immutable after newSession.
+	server  *Server
+	id      uint64
+	addr    netip.AddrPort
+	client  uint64        // the address for rate limits
+	created time.Duration // on the cache's clock
+
+	// Owned by the connection's turn.
+	scanner  *resp.CommandScanner // holds the begin of a command; nil: there is none
+	key      string               // the API key that caller logged in with, "" for a user
+	checked  time.Duration        // when key was last looked up
+	failures uint8                // logins that failed
+	large    bool                 // a large command is under way
+
+	// Atomics. Written by the connection's turn, read by CLIENT LIST of others.
+	caller atomic.Pointer[access.Caller] // nil: nobody has logged in
+	about  atomic.Pointer[about]         // nil: nothing was said
+	last   atomic.Pointer[command]
+	active atomic.Int64 // when the last command came, on the cache's clock
+	three  atomic.Bool  // RESP3
+
+	// Guarded by the lock of a shard of clients.
+	previous, next *session
+}
+
+// about is what a client said of itself. It is not changed once made.
+type about struct{ name, library, version string }
+
+// conn is what a session needs of its connection.
+type conn interface {
+	Output() *loop.Output
+	Full() bool
+	Owed() int
+	Unwritten() int64
+	ReadAt() time.Duration
+	Context() context.Context
+	Defer(r loop.Reply) completer
+	End()
+	Abort(err error)
+}
+
+// completer says that a deferred answer is there.
+type completer interface{ Complete() }
+
+// engineConn is the engine's connection as sessions see it.
+type engineConn struct{ *loop.Conn }
+
+// Defer implements conn.
+func (c engineConn) Defer(r loop.Reply) completer { return c.Conn.Defer(r) }
+
+func (s *Server) newSession(c *loop.Conn) loop.Session {
+	return s.open(c.ID(), c.RemoteAddr())
+}
+
+// open returns a session and puts it among the clients.
+func (s *Server) open(id uint64, addr netip.AddrPort) *session {
+	x := &session{server: s, id: id, addr: addr, client: limit.ClientKey(addr.Addr()), created: s.cache.Now()}
+	x.active.Store(int64(x.created))
+	s.clients.add(x)
+	return x
+}
+
+// Data implements [loop.Session].
+func (x *session) Data(c *loop.Conn, in []byte) (consumed int) { return x.data(engineConn{c}, in) }
+
+// Closed implements [loop.Session].
+func (x *session) Closed(*loop.Conn, error) { x.close() }
+
+func (x *session) close() {
+	x.scanner = nil
+	x.setLarge(false)
+	x.server.clients.remove(x)
+}
+
+// known reports whether the client has logged in, or need not.
+func (x *session) known() bool { return !x.server.config.RequireAuth || x.caller.Load() != nil }
+
+// data answers all whole commands in in.
+func (x *session) data(c conn, in []byte) (consumed int) {
+	t := x.server.turns.Get().(*turn)
+	t.begin(x, c)
+	n := 0
+	for n < len(in) && !c.Full() {
+		if x.scanner == nil {
+			x.scanner = x.server.scanner(x.known())
+		}
+		size, args, verdict, err := x.scanner.Scan(in[n:])
+		if err != nil {
+			t.fail(FailProtocol, protocolError(in[n:], err, x.known()))
+			x.scanner = nil // it would say so for ever
+			n = len(in)
+			c.End()
+			break
+		}
+		if verdict != resp.Done {
+			t.await(size)
+			break
+		}
+		known := x.known()
+		inline := in[n] != byte(resp.Array)
+		n += size
+		if len(args) > 0 {
+			t.answer(args, inline)
+		}
+		x.setLarge(false)
+		if n == len(in) || x.known() != known || c.Full() {
+			x.server.scanners[index(known)].Put(x.scanner)
+			x.scanner = nil
+		}
+	}
+	t.end()
+	return n
+}
+
+// scanner returns a scanner with the bounds for who is known or not.
+func (s *Server) scanner(known bool) *resp.CommandScanner {
+	return s.scanners[index(known)].Get().(*resp.CommandScanner)
+}
+
+func index(known bool) int {
+	if known {
+		return 1
+	}
+	return 0
+}
+
+// Large commands: many connections at once could each send most of one and fill the
+// memory within the time that the engine gives to a command.
+const (
+	largeCommand = 64 << 10
+	maxLarge     = 256 // connections, of up to 1 MiB each
+)
+
+// await judges a command of which size bytes at least are expected.
+func (t *turn) await(size int) {
+	if size <= largeCommand || t.session.large {
+		return
+	}
+	if !t.session.setLarge(true) {
+		t.fail(FailOverloaded, "too many clients are sending large commands")
+		t.session.scanner = nil
+		t.conn.End()
+	}
+}
+
+// setLarge takes or gives back a place for a large command; false: there is none.
+func (x *session) setLarge(large bool) bool {
+	if x.large == large {
+		return true
+	}
+	if !large {
+		x.server.large.Add(-1)
+	} else if x.server.large.Add(1) > maxLarge {
+		x.server.large.Add(-1)
+		return false
+	}
+	x.large = large
+	return true
+}
