@@ -40,7 +40,7 @@ func TestForeignClients(t *testing.T) {
 		{"node-http", 1, nodeHasZstd, script("node", "testdata/clients/client.mjs", "http")},
 		// It closes its connection after a HEAD, whatever the answer.
 		{"node-fetch", 6, nil, script("node", "testdata/clients/client.mjs", "fetch")},
-		{"java", 1, nil, script("java", "testdata/clients/Client.java")},
+		{"java", 1, nil, script("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "testdata/clients/Client.java")},
 	}
 	var names []string
 	for _, c := range clients {

@@ -170,6 +170,8 @@ func TestPlainClients(t *testing.T) {
 		{"python-urllib", script("python3", "testdata/clients/client.py", "urllib")},
 		{"node-http", script("node", "testdata/clients/client.mjs", "http")},
 		{"node-fetch", script("node", "testdata/clients/client.mjs", "fetch")},
+		// It offers HTTP/2 with every request, and says that each has a body of 0 bytes.
+		{"java", script("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "testdata/clients/Client.java")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g.onLoop(t, 0, func() int {

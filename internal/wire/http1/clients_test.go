@@ -204,7 +204,7 @@ var clients = []struct {
 		"Connection: Upgrade, HTTP2-Settings\r\n" +
 		"Upgrade: h2c\r\n" +
 		"HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n",
-		"", ReasonConnection},
+		`GET /depts/1 1.1 keep Host="127.0.0.1:8080" User-Agent="curl/7.88.1"`, NotHandedOver},
 	{"Java HttpClient, HTTP_2", "GET /depts/1 HTTP/1.1\r\n" +
 		"Connection: Upgrade, HTTP2-Settings\r\n" +
 		"Content-Length: 0\r\n" +
@@ -212,12 +212,12 @@ var clients = []struct {
 		"HTTP2-Settings: AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA\r\n" +
 		"Upgrade: h2c\r\n" +
 		"User-Agent: Java-http-client/17.0.15\r\n\r\n",
-		"", ReasonConnection},
+		`GET /depts/1 1.1 keep Host="127.0.0.1:8080" User-Agent="Java-http-client/17.0.15"`, NotHandedOver},
 	{"Java HttpClient of JDK 17, HTTP_1_1", "GET /depts/1 HTTP/1.1\r\n" +
 		"Content-Length: 0\r\n" +
 		"Host: 127.0.0.1:8080\r\n" +
 		"User-Agent: Java-http-client/17.0.15\r\n\r\n",
-		"", ReasonBody},
+		`GET /depts/1 1.1 keep Host="127.0.0.1:8080" User-Agent="Java-http-client/17.0.15"`, NotHandedOver},
 	{"Perl LWP", "GET /depts/1 HTTP/1.1\r\n" +
 		"TE: deflate,gzip;q=0.3\r\n" +
 		"Connection: TE, close\r\n" +

@@ -9,13 +9,15 @@ const (
 	NotHandedOver Reason = iota
 	// ReasonMethod: neither GET nor HEAD, or not HTTP at all.
 	ReasonMethod
-	// ReasonBody: a Content-Length, even of 0, or a Transfer-Encoding.
+	// ReasonBody: a Content-Length other than one of 0, which HttpClient of Java 17
+	// sends with every GET, or a Transfer-Encoding.
 	ReasonBody
 	// ReasonExpect: an Expect field.
 	ReasonExpect
-	// ReasonUpgrade: an Upgrade field, or Connection: upgrade.
+	// ReasonUpgrade: an Upgrade field to anything but h2c, or Connection: upgrade.
 	ReasonUpgrade
-	// ReasonConnection: Connection has another value than close or keep-alive.
+	// ReasonConnection: Connection has another value than close, keep-alive or
+	// "Upgrade, HTTP2-Settings".
 	ReasonConnection
 	// ReasonTarget: not in origin form, with a fragment, with bytes that are not
 	// visible ASCII, or with a percent sign in the path that encodes nothing.

@@ -100,10 +100,11 @@ func hear(r *http.Request) (h heard) {
 	if len(r.Header["Authorization"]) > 1 || len(r.Header["X-Api-Key"]) > 1 {
 		text.WriteString(" repeated")
 	}
-	for _, name := range []string{"Expect", "Upgrade"} {
-		if r.Header[name] != nil {
-			complain("%s is there", name)
-		}
+	if r.Header["Expect"] != nil {
+		complain("Expect is there")
+	}
+	if lines := r.Header["Upgrade"]; lines != nil && (len(lines) > 1 || !strings.EqualFold(lines[0], "h2c")) {
+		complain("Upgrade is there: %q", lines)
 	}
 	h.text = text.String()
 	return h

@@ -60,7 +60,7 @@ func TestEarliestVerdict(t *testing.T) {
 		{"GET / HTTP/1.1\n", ReasonLineEnd},
 		{"GET / HTTP/1.1\r\nHost: a\n", ReasonLineEnd},
 		{"GET / HTTP/1.1\r\nHost: a\r\n\n", ReasonLineEnd},
-		{"GET / HTTP/1.1\r\nContent-Length: 0\r\n", ReasonBody},
+		{"GET / HTTP/1.1\r\nContent-Length: 1\r\n", ReasonBody},
 		{"GET / HTTP/2.0\r\n", ReasonVersion},
 	} {
 		if _, _, v, why := scanOne(c.in); v != Other || why != c.why {

@@ -25,12 +25,18 @@ func (s *Scanner) take(h *Head, id field, value []byte) Reason {
 		return s.takeConnection(value, again)
 	case fieldForwardedFor:
 		return s.takeForwarded(h, value)
-	case fieldContentLength, fieldTransferEncoding:
+	case fieldContentLength:
+		if again || len(value) != 1 || value[0] != '0' {
+			return ReasonBody
+		}
+	case fieldTransferEncoding:
 		return ReasonBody
 	case fieldExpect:
 		return ReasonExpect
 	case fieldUpgrade:
-		return ReasonUpgrade
+		if again || !equalFold(value, "h2c") {
+			return ReasonUpgrade
+		}
 	case fieldRange:
 		h.Ranged = true
 	case fieldAcceptEncoding:
@@ -63,8 +69,10 @@ func takeFirst(to *[]byte, value []byte, again bool) Reason {
 	return NotHandedOver
 }
 
-// takeConnection knows the two options that are not about other fields. Lists are
-// left to net/http: nobody sends one without an option of another kind.
+// takeConnection knows the two options that are not about other fields, and the list
+// with which the clients of Java and "curl --http2" offer HTTP/2 in every request: who
+// answers in HTTP/1.1 has declined (RFC 9110, section 7.8). Other lists are left to
+// net/http: nobody sends one without an option of another kind.
 func (s *Scanner) takeConnection(value []byte, again bool) Reason {
 	switch {
 	case again:
@@ -73,6 +81,7 @@ func (s *Scanner) takeConnection(value []byte, again bool) Reason {
 		s.met |= metKeepAlive
 	case equalFold(value, "close"):
 		s.met |= metClose
+	case equalFold(value, "upgrade, http2-settings"):
 	case equalFold(value, "upgrade"):
 		return ReasonUpgrade
 	default:
@@ -91,7 +100,7 @@ func (s *Scanner) takeForwarded(h *Head, value []byte) Reason {
 	return NotHandedOver
 }
 
-// equalFold compares with a word of letters and hyphens in lower case.
+// equalFold compares with words in lower case.
 func equalFold(value []byte, word string) bool {
 	if len(value) != len(word) {
 		return false
