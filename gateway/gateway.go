@@ -36,7 +36,7 @@ type Options struct {
 	// BeforeAccept is called by Start when everything is up, before the first
 	// connection is accepted, with all listeners; connections wait in the kernel's
 	// queues meanwhile. It may not keep the listeners. Its error ends the start.
-	BeforeAccept func(context.Context, map[string][]net.Listener) error
+	BeforeAccept func(context.Context, *Gateway, map[string][]net.Listener) error
 }
 
 // Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
@@ -53,7 +53,7 @@ type Gateway struct {
 	origin  *lateOrigin
 	ctx     context.Context // ends with Shutdown
 	cancel  context.CancelFunc
-	before  func(context.Context, map[string][]net.Listener) error // nil: nothing
+	before  func(context.Context, *Gateway, map[string][]net.Listener) error // nil: nothing
 
 	// Owned by Start, and by Shutdown after it: those that nobody serves yet.
 	listeners map[string][]net.Listener
@@ -195,7 +195,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 		g.canary.run(g.ctx)
 	}()
 	if g.before != nil {
-		if err := g.before(ctx, g.listeners); err != nil {
+		if err := g.before(ctx, g, g.listeners); err != nil {
 			return err
 		}
 	}
@@ -271,11 +271,10 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		if c := g.origin.reached.Load(); c != nil {
 			errs = append(errs, c.database.Close())
 		}
-		if g.admin != nil { // last, so that operators can watch the drain
-			short, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			errs = append(errs, g.admin.Shutdown(short))
-			cancel()
-		}
+		// Last, so that operators can watch the drain.
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		errs = append(errs, g.ShutdownAdmin(short))
+		cancel()
 		g.tasks.Wait()
 		err = errors.Join(errs...)
 	})

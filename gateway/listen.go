@@ -20,6 +20,11 @@ const (
 	ListenAdmin = "admin"
 )
 
+// Addresses returns where a gateway of that configuration listens, by name.
+func Addresses(cfg *config.Config) map[string]string {
+	return map[string]string{ListenHTTP: cfg.Frontends.HTTP, ListenAdmin: cfg.Admin.Address}
+}
+
 // bind makes the listeners that were not given.
 func (g *Gateway) bind() error {
 	loops := 1
@@ -29,21 +34,19 @@ func (g *Gateway) bind() error {
 	if g.listeners == nil {
 		g.listeners = make(map[string][]net.Listener)
 	}
-	for _, one := range []struct {
-		name, address string
-		sockets       int
-	}{
-		{ListenHTTP, g.config.Frontends.HTTP, loops},
-		{ListenAdmin, g.config.Admin.Address, 1},
-	} {
-		if len(g.listeners[one.name]) > 0 {
+	for name, address := range Addresses(g.config) {
+		if len(g.listeners[name]) > 0 {
 			continue
 		}
-		listeners, err := loop.Listen("tcp", one.address, one.sockets)
-		if err != nil {
-			return fmt.Errorf("%s: %w", one.name, err)
+		sockets := loops
+		if name == ListenAdmin {
+			sockets = 1
 		}
-		g.listeners[one.name] = listeners
+		listeners, err := loop.Listen("tcp", address, sockets)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		g.listeners[name] = listeners
 	}
 	g.adminAddr = g.listeners[ListenAdmin][0].Addr()
 	return nil

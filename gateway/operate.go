@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"net"
 
@@ -33,6 +34,15 @@ func (g *Gateway) serveAdmin() {
 			g.log.Error("the admin listener has ended", "error", err)
 		}
 	}()
+}
+
+// ShutdownAdmin ends the listener of operators alone, before Shutdown does: after a hand-over
+// they should see the new process. It may be called more than once, after Start.
+func (g *Gateway) ShutdownAdmin(ctx context.Context) error {
+	if g.admin == nil {
+		return nil
+	}
+	return g.admin.Shutdown(ctx)
 }
 
 // Ready returns nothing while every resource keeps its promise, and otherwise

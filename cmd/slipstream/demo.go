@@ -114,7 +114,7 @@ func (p program) demo(ctx context.Context, f demoFlags) error {
 	waitReady(ctx, g)
 	p.printDemo(f, g, dir)
 
-	err = untilSignal(g, signals, 5*time.Second, func(os.Signal) {
+	err = untilSignal(g, signals, nil, 5*time.Second, func(string) {
 		fmt.Fprintln(p.stdout, "\ndraining ...")
 		stopWriter()
 	})

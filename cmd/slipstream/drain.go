@@ -38,10 +38,10 @@ func reopens(g *gateway.Gateway, s os.Signal) bool {
 // same: a terminal and a wrapper such as timeout(1) both pass it on.
 const sameSignal = 200 * time.Millisecond
 
-// untilSignal waits until the first signal or until the gateway cannot go on,
-// and drains it within the time. A second signal ends the drain at once.
-// draining is called when the first signal came.
-func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, within time.Duration, draining func(os.Signal)) error {
+// untilSignal waits until the first signal, until left is closed, or until the gateway
+// cannot go on, and drains it within the time. A second signal, or one after left, ends the
+// drain at once. draining is called before the drain, with the reason.
+func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, left <-chan struct{}, within time.Duration, draining func(why string)) error {
 	ended := make(chan error, 1)
 	go func() { ended <- g.Wait() }() // ends with Shutdown at the latest
 	var broken error
@@ -49,9 +49,13 @@ func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, within time.Durat
 		select {
 		case s := <-signals:
 			if serving = reopens(g, s); !serving {
-				draining(s)
+				draining(s.String())
 			}
+		case <-left:
+			draining("a new process serves")
+			serving = false
 		case broken = <-ended:
+			draining("the gateway cannot go on")
 			serving = false
 		}
 	}

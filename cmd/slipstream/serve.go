@@ -33,6 +33,10 @@ Logs go to standard error as the configuration says (log: { level, format }). A
 line for every request goes to the file of log.requests, if it is set; after
 SIGHUP to a new file of that name, for logrotate.
 
+With handover in the configuration a process that is started beside a running one
+takes its listening sockets over once it is ready; the running one then drains and
+ends with exit code 0. Sockets that systemd passes are used in the same way.
+
 ` + exitCodes,
 		Example: `  slipstream serve -c /etc/slipstream.yaml
   slipstream serve -c slipstream.yaml --drain 5s
@@ -60,15 +64,25 @@ func (p program) serve(ctx context.Context, file string, cfg *config.Config) err
 	log := newLogger(p.stderr, cfg.Log)
 	signals, stop := notifySignals()
 	defer stop()
-	g, err := startGateway(ctx, file, cfg, gateway.Options{Logger: log}, signals)
+	var place *succession
+	if err := interruptible(ctx, signals, func(ctx context.Context) (err error) {
+		place, err = inherit(ctx, cfg, log)
+		return err
+	}); err != nil {
+		return err
+	}
+	defer place.sockets.Close()
+	g, err := startGateway(ctx, file, cfg, place.options(), signals)
 	if err != nil {
 		return err
 	}
 	g.LimitMemory()
 	log.Info("serving", "http", g.HTTPAddr().String(), "admin", g.AdminAddr().String(),
 		"resources", len(cfg.Resources), "after", time.Since(p.started).Round(time.Millisecond).String())
-	err = untilSignal(g, signals, cfg.Drain.Timeout, func(s os.Signal) {
-		log.Info("draining", "signal", s.String(), "within", cfg.Drain.Timeout.String())
+	place.notify("READY=1")
+	err = untilSignal(g, signals, place.left, cfg.Drain.Timeout, func(why string) {
+		log.Info("draining", "reason", why, "within", cfg.Drain.Timeout.String())
+		place.stopping(g)
 	})
 	if err != nil {
 		return withHint(err, file)
@@ -83,17 +97,7 @@ func startGateway(ctx context.Context, file string, cfg *config.Config, options 
 	if err != nil {
 		return nil, fail(exitUsage, err, "")
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	started := make(chan error, 1)
-	go func() { started <- g.Start(ctx) }() // ends with ctx at the latest, awaited below
-	select {
-	case err = <-started:
-	case <-signals:
-		cancel()
-		err = errors.Join(<-started, fail(exitInterrupted, errors.New("interrupted while starting"), ""))
-	}
-	if err != nil {
+	if err := interruptible(ctx, signals, g.Start); err != nil {
 		return nil, withHint(err, file) // the process ends: nothing to drain
 	}
 	return g, nil

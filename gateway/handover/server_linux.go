@@ -174,10 +174,10 @@ func (s *Server) handOver(conn *net.UnixConn, who unix.Ucred) error {
 // and admits the next visitor.
 func (s *Server) goOn() {
 	s.door.mu.Lock()
-	inode := s.door.inode
+	inode, closed := s.door.inode, s.door.closed
 	s.door.mu.Unlock()
 	var l *net.UnixListener
-	if inodeAt(s.options.Path) != inode {
+	if !closed && inodeAt(s.options.Path) != inode {
 		var err error
 		if l, err = s.reclaim(); err != nil {
 			s.options.Log.Error("nobody can take over from this process any more: its path is lost", "path", s.options.Path, "error", err)

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/gateway/handover"
+)
+
+// warmUp is how long a new process waits until every resource keeps its promise, before it
+// takes over all the same: one whose triggers are missing never does.
+const warmUp = 5 * time.Second
+
+// succession is the place of this process among those that replace one another.
+type succession struct {
+	// Immutable after begin.
+	config *config.Config
+	log    *slog.Logger
+	left   chan struct{} // closed when a successor serves
+
+	sockets *handover.Sockets
+	server  *handover.Server // set by ready
+}
+
+// inherit takes what a running gateway or systemd gives.
+func inherit(ctx context.Context, cfg *config.Config, log *slog.Logger) (*succession, error) {
+	sockets, err := handover.Inherit(ctx, handover.Options{Path: cfg.HandoverPath(), Log: log})
+	if err != nil {
+		hint := ""
+		switch {
+		case errors.Is(err, handover.ErrUnsupported):
+			hint = "leave handover out of the configuration on this system"
+		case errors.Is(err, handover.ErrBusy):
+			hint = "of processes that start at once each waits for the one before"
+		}
+		return nil, fail(exitFailure, err, hint)
+	}
+	if pid := sockets.Predecessor(); pid != 0 {
+		log.Info("taking over from a running gateway", "pid", pid)
+	}
+	return &succession{config: cfg, log: log, left: make(chan struct{}), sockets: sockets}, nil
+}
+
+// options are what a gateway needs to take part.
+func (s *succession) options() gateway.Options {
+	listeners := make(map[string][]net.Listener)
+	for name, address := range gateway.Addresses(s.config) {
+		if all := s.sockets.Take(name, address); len(all) > 0 {
+			listeners[name] = all
+		}
+	}
+	return gateway.Options{Logger: s.log, Listeners: listeners, BeforeAccept: s.ready}
+}
+
+// ready is called when everything is up: from here on this process has the place of its
+// predecessor.
+func (s *succession) ready(ctx context.Context, g *gateway.Gateway, listeners map[string][]net.Listener) error {
+	if pid := s.sockets.Predecessor(); pid != 0 {
+		if err := s.await(ctx, g); err != nil {
+			return fmt.Errorf("the running gateway (process %d) goes on: %w", pid, err)
+		}
+	}
+	var all []handover.Named
+	for name, some := range listeners {
+		for _, l := range some {
+			all = append(all, handover.Named{Name: name, Listener: l})
+		}
+	}
+	var err error
+	s.server, err = s.sockets.Ready(all, func() { close(s.left) })
+	return err
+}
+
+// await waits until the gateway keeps its promises. It takes over without them, as it would
+// start without them, but not without the database, which the predecessor may well have.
+func (s *succession) await(ctx context.Context, g *gateway.Gateway) error {
+	limited, cancel := context.WithTimeout(ctx, warmUp)
+	defer cancel()
+	err := g.AwaitReady(limited)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil || limited.Err() == nil || errors.Is(err, cache.ErrUnavailable) {
+		return err
+	}
+	s.log.Warn("taking over although not every promise is kept", "waited", warmUp.String(), "error", err)
+	return nil
+}
+
+// notify tells the service manager; that it does not listen is no reason to end.
+func (s *succession) notify(state string) {
+	if err := handover.Notify(state); err != nil {
+		s.log.Warn("the service manager was not told", "state", state, "error", err)
+	}
+}
+
+// stopping ends this process's part, before the gateway is drained.
+func (s *succession) stopping(g *gateway.Gateway) {
+	s.server.Close()
+	select {
+	case <-s.left:
+		// Operators should see the new process; the old one's pages would answer every
+		// second of their requests.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := g.ShutdownAdmin(ctx); err != nil {
+			s.log.Warn("requests of operators were cut off", "error", err)
+		}
+	default:
+		s.notify("STOPPING=1")
+	}
+}
+
+// interruptible runs f until it returns or a signal comes, which ends its context.
+func interruptible(ctx context.Context, signals <-chan os.Signal, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }() // ends with ctx at the latest, awaited below
+	select {
+	case err := <-done:
+		return err
+	case <-signals:
+		cancel()
+		return errors.Join(<-done, fail(exitInterrupted, errors.New("interrupted while starting"), ""))
+	}
+}
