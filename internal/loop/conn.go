@@ -63,6 +63,8 @@ type backend interface {
 	owes(delta int)
 	// output returns an empty output for the turn under way.
 	output() *Output
+	// clock reads Config.Clock, not before the last read of the connection.
+	clock() time.Duration
 }
 
 // ID returns the number of the connection, unique in the process.
@@ -85,7 +87,7 @@ func (c *Conn) Unwritten() int64 { return c.server.unwritten.Load() }
 // bytes that Data was given.
 func (c *Conn) ReadAt() time.Duration {
 	if c.readAt < 0 {
-		c.readAt = c.server.config.Clock()
+		c.readAt = c.backend.clock()
 	}
 	return c.readAt
 }
@@ -236,7 +238,10 @@ func (c *Conn) beginLinger(now time.Duration) {
 func (c *Conn) noteWritten(n int, now time.Duration) {
 	left := c.flying
 	if c.out != nil {
-		left = c.out.Len()
+		left += c.out.Len()
+	}
+	if n > 0 {
+		c.active = now // the time without a request begins after the answer
 	}
 	if left != c.counted {
 		c.server.unwritten.Add(int64(left - c.counted))

@@ -205,9 +205,10 @@ type eventLoop struct {
 	working   []*epollConn // again of the round before
 	events    []unix.EpollEvent
 	readBuf   []byte
-	scratch   *Output  // of the turn under way
+	scratch   *Output  // of the turn under way, unless the connection has another
 	segments  [][]byte // of the write under way
-	lent      bool     // scratch is some connection's
+	cohort    cohort
+	clockAt   time.Duration // Config.Clock since the last read of any connection; -1: not read
 	conns     int
 	owed      int64
 	now       time.Duration
@@ -255,6 +256,7 @@ const (
 func newEventLoop(e *epollEngine) (*eventLoop, error) {
 	l := &eventLoop{engine: e, server: e.server, events: make([]unix.EpollEvent, eventsAtOnce),
 		readBuf: make([]byte, readSize), scratch: new(Output), segments: make([][]byte, 0, 64), accepting: true}
+	l.cohort.arena = make([]byte, cohortSize*cohortRead)
 	var err error
 	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -286,8 +288,8 @@ func (l *eventLoop) run() {
 			l.counts.wakes++
 			l.counts.events += uint64(n)
 		}
-		for i := range n {
-			l.dispatch(&l.events[i])
+		for i := 0; i < n; i += cohortSize {
+			l.serve(l.events[i:min(i+cohortSize, n)])
 		}
 		l.goOn()
 		if l.mail.Load() {
@@ -345,14 +347,22 @@ func (l *eventLoop) patience() int {
 	return int((left + time.Millisecond - 1) / time.Millisecond)
 }
 
+// connOf returns the connection of an event, nil if it is another's or the connection has
+// gone.
+func (l *eventLoop) connOf(ev *unix.EpollEvent) *epollConn {
+	if generation := uint32(ev.Pad); generation != 0 {
+		if s := &l.slots[uint32(ev.Fd)]; s.generation == generation {
+			return s.conn
+		}
+	}
+	return nil
+}
+
+// dispatch deals with an event that is no connection's.
 func (l *eventLoop) dispatch(ev *unix.EpollEvent) {
 	place, generation := uint32(ev.Fd), uint32(ev.Pad)
 	switch {
-	case generation != 0:
-		if s := &l.slots[place]; s.generation == generation && s.conn != nil {
-			s.conn.note(ev.Events)
-			l.turn(s.conn)
-		}
+	case generation != 0: // of a connection that has gone
 	case place == wakeEvent:
 		drainEventfd(l.wakefd)
 	case l.accepting:

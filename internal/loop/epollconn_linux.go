@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,10 +20,11 @@ type epollConn struct {
 
 	// Owned by the loop.
 	place    uint32
-	queued   bool // in loop.again
-	readable bool // the kernel may have more than was read
-	hangsUp  bool // the peer has sent its last byte: read on until 0
-	blocked  bool // the kernel took less than it was given
+	scratch  *Output // of the loop, lent for the turn under way
+	queued   bool    // in loop.again
+	readable bool    // the kernel may have more than was read
+	hangsUp  bool    // the peer has sent its last byte: read on until 0
+	blocked  bool    // the kernel took less than it was given
 }
 
 // connEvents are registered once: edge-triggered, so that neither a pause in reading nor
@@ -46,6 +48,7 @@ func (c *epollConn) note(events uint32) {
 // read more, write the answers, and go the way that results.
 func (l *eventLoop) turn(c *epollConn) {
 	defer l.recovered(c)
+	l.lend(c)
 	wrote := 0
 	if c.out != nil && !c.blocked {
 		wrote += l.flush(c)
@@ -158,7 +161,7 @@ func (l *eventLoop) readInto(c *epollConn, p []byte) int {
 		// it does (epoll(7)).
 		c.readable = n == len(p) || c.hangsUp
 		c.active = l.now
-		c.readAt = -1
+		c.readAt, l.clockAt = -1, -1
 	case errno == syscall.EAGAIN:
 		c.readable = false
 	case errno == syscall.EINTR:
@@ -206,33 +209,49 @@ func (l *eventLoop) flush(c *epollConn) (wrote int) {
 	return wrote
 }
 
-// output implements backend: the loop's scratch, if no connection has it.
+// lend gives the connection an output of the loop's for its turn, if it has none yet.
+func (l *eventLoop) lend(c *epollConn) {
+	if c.scratch == nil {
+		c.scratch = l.scratch
+	}
+}
+
+// output implements backend: what the loop has lent.
 func (c *epollConn) output() *Output {
-	if l := c.loop; !l.lent {
-		l.lent = true
-		return l.scratch
+	if c.scratch != nil {
+		return c.scratch
 	}
 	return newOutput(0)
 }
 
-// keepOutput ends the use of the scratch: what was not written goes into an output of
-// the connection's own.
+// clock implements backend: one reading, which is a system call, serves all that were read
+// before it.
+func (c *epollConn) clock() time.Duration {
+	l := c.loop
+	if l.clockAt < 0 {
+		l.clockAt = l.server.config.Clock()
+	}
+	return l.clockAt
+}
+
+// keepOutput gives what the loop has lent back: what was not written goes into an output
+// of the connection's own.
 func (l *eventLoop) keepOutput(c *epollConn) {
 	o := c.out
 	switch {
 	case o == nil:
-	case o == l.scratch:
+	case o == c.scratch:
 		c.out = nil
 		if o.Len() > 0 {
 			c.out = newOutput(len(o.B) - o.from)
 			c.out.take(o)
 		}
 		o.reset()
-		l.lent = false
 	case o.Len() == 0:
 		c.out = nil
 		freeOutput(o)
 	}
+	c.scratch = nil
 }
 
 // complete implements backend.
@@ -249,6 +268,7 @@ func (c *epollConn) owes(delta int) { c.loop.owed += int64(delta) }
 func (l *eventLoop) settle(d *Deferred) {
 	c := d.conn.backend.(*epollConn)
 	defer l.recovered(c)
+	l.lend(c)
 	c.Conn.settle(d)
 	if !c.closed {
 		l.turn(c)
@@ -295,14 +315,14 @@ func (l *eventLoop) leave(c *epollConn) {
 
 func (l *eventLoop) finished(c *epollConn, err error) {
 	if c.out != nil {
-		if c.out == l.scratch {
-			l.scratch.reset()
-			l.lent = false
+		if c.out == c.scratch {
+			c.out.reset()
 		} else {
 			freeOutput(c.out)
 		}
 		c.out = nil
 	}
+	c.scratch = nil
 	c.finish(err)
 	l.checkIdle()
 }
@@ -373,6 +393,7 @@ func (l *eventLoop) adopt(fd int, peer unix.Sockaddr) {
 	}
 	l.server.accepted.Add(1)
 	defer l.recovered(c)
+	l.lend(c)
 	c.session = l.server.config.New(&c.Conn)
 	if err := l.watch(fd, connEvents, l.slots[c.place].generation, c.place); err != nil {
 		l.close(c, &CloseError{ReasonReset, err})

@@ -124,6 +124,9 @@ func (c *goConn) settleOne(d *Deferred) {
 // output implements backend.
 func (c *goConn) output() *Output { return newOutput(min(c.lastOut, writeAtOnce)) }
 
+// clock implements backend.
+func (c *goConn) clock() time.Duration { return c.server.config.Clock() }
+
 // owes implements backend.
 func (c *goConn) owes(delta int) { c.engine.owed.Add(int64(delta)) }
 

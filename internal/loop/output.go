@@ -15,8 +15,9 @@ const linkFrom = 8 << 10
 // moved there.
 const compactFrom = 64 << 10
 
-// keptScratch is the largest buffer that an output keeps between two turns.
-const keptScratch = 1 << 20
+// keptScratch is the largest buffer that an output keeps between two turns: a loop has
+// up to 33 of them.
+const keptScratch = 128 << 10
 
 // An Output collects the bytes that are to be sent: small ones in B, large ones by
 // reference. It belongs to its connection's turn.
