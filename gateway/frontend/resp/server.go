@@ -137,6 +137,12 @@ func (s *Server) Listen(address string) error {
 	if err != nil {
 		return fmt.Errorf("resp: %w", err)
 	}
+	return s.Serve(listeners...)
+}
+
+// Serve is Listen with listeners that are bound already, at least one. The server owns
+// them.
+func (s *Server) Serve(listeners ...net.Listener) error {
 	addr := listeners[0].Addr()
 	if err := s.engine.Serve(listeners...); err != nil {
 		return fmt.Errorf("resp: %w", err)
