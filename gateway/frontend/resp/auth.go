@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
@@ -97,9 +98,8 @@ func (t *turn) authenticate(name, password []byte) bool {
 		t.conn.End()
 	}
 	if s.config.Requests != nil {
-		t.entry = Entry{Time: t.began, Took: time.Since(t.began), Client: x.addr.Addr(), Command: t.command.name,
-			Error: FailWrongPass.Code(), Source: SourceOther.String()}
-		s.config.Requests.Record(&t.entry)
+		s.config.Requests.Record(&requestlog.Entry{Time: t.began, Took: time.Since(t.began), Protocol: protocolName, Client: x.addr.Addr(),
+			Method: t.command.name, Error: FailWrongPass.Code(), Source: SourceOther.String()})
 	}
 	return false
 }

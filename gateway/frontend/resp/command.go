@@ -159,7 +159,7 @@ var writes = nameSet(`
 	expire expireat flushall flushdb geoadd georadius georadiusbymember geosearchstore getdel getex getset
 	hdel hexpire hexpireat hgetdel hgetex hincrby hincrbyfloat hmset hpersist hpexpire hpexpireat hset hsetex hsetnx
 	incr incrby incrbyfloat linsert lmove lmpop lpop lpush lpushx lrem lset ltrim migrate move mset msetnx
-	persist pexpire pexpireat pfadd pfmerge psetex rename renamenx restore rpop rpoplpush rpush rpushx
+	persist pexpire pexpireat pfadd pfdebug pfmerge psetex rename renamenx restore restore-asking rpop rpoplpush rpush rpushx
 	sadd sdiffstore set setbit setex setnx setrange sinterstore smove sort spop srem sunionstore swapdb
 	unlink xack xackdel xadd xautoclaim xclaim xdel xdelex xgroup xreadgroup xsetid xtrim
 	zadd zdiffstore zincrby zinterstore zmpop zpopmax zpopmin zrangestore zrem zremrangebylex zremrangebyrank

@@ -4,12 +4,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"strconv"
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
@@ -71,31 +71,10 @@ type Config struct {
 	// SlowerThan is the time above which a command is logged; 0 means 1 s, negative:
 	// never.
 	SlowerThan time.Duration
-	// Requests hears of every command for documents and every failed login. Nil: nobody.
-	Requests RequestLog
+	// Requests gets a line for every command for documents and every failed login.
+	// Nil: none. Whoever opened it closes it, after Shutdown.
+	Requests *requestlog.Log
 	Log      *slog.Logger
-}
-
-// RequestLog hears of commands.
-type RequestLog interface {
-	// Record is told of an answered command. It must not wait. The entry and its
-	// strings are valid during the call only.
-	Record(e *Entry)
-}
-
-// Entry is what a request log is told of a command.
-type Entry struct {
-	Time    time.Time // when the command had been read
-	Took    time.Duration
-	Client  netip.Addr
-	Command string // "get"
-	Key     string // the first key, as the client wrote it
-	Keys    int    // how many keys the command named
-	Error   string // the first word of an error, "" for none
-	Bytes   int    // of documents that were answered
-	Source  string // as [Source.String]
-	// Resource and Caller are "" if there is none.
-	Resource, Caller string
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -47,13 +47,10 @@ func (t *turn) commandInfo(args [][]byte) {
 	o := t.conn.Output()
 	o.B = resp.AppendArrayHeader(o.B, len(args)-2)
 	for _, name := range args[2:] {
-		switch c := t.server.commands.named(name); {
-		case c != nil:
+		if c := t.server.commands.named(name); c != nil {
 			o.B = t.appendCommand(o.B, c)
-		case t.three:
-			o.B = resp.AppendNull(o.B)
-		default:
-			o.B = resp.AppendNullArray(o.B)
+		} else {
+			o.B = appendNull(o.B, t.three)
 		}
 	}
 }

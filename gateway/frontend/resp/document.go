@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
@@ -134,21 +135,22 @@ func (t *turn) record(keys [][]byte, code string, size int) {
 	if t.server.config.Requests == nil {
 		return
 	}
-	e := &t.entry
-	*e = Entry{Time: t.began, Took: time.Since(t.began), Client: t.session.addr.Addr(), Command: t.command.name,
-		Key: text(keys[0]), Keys: len(keys), Error: code, Bytes: size, Source: SourceHit.String()}
+	e := requestlog.Entry{Time: t.began, Took: time.Since(t.began), Protocol: protocolName, Client: t.session.addr.Addr(),
+		Method: t.command.name, Target: text(keys[0]), Keys: len(keys), Error: code, Bytes: size, Source: SourceHit.String()}
 	if code != "" {
 		e.Source = SourceOther.String()
 	}
-	if name, _, ok := strings.Cut(e.Key, ":"); ok && t.server.byName[name] != nil {
+	if name, _, ok := strings.Cut(e.Target, ":"); ok && t.server.byName[name] != nil {
 		e.Resource = name
 	}
 	if c := t.session.caller.Load(); c != nil {
 		e.Caller = c.Name()
 	}
-	t.server.config.Requests.Record(e)
-	e.Key, e.Resource = "", "" // they are parts of the connection's buffer
+	t.server.config.Requests.Record(&e)
 }
+
+// protocolName is the word for this frontend in the request log.
+const protocolName = "redis"
 
 // admitKeys counts the keys of a command for rate limits; the command itself was
 // counted for its address. False: it was answered.

@@ -18,11 +18,11 @@ const (
 	redisVersion = "7.2.0"
 )
 
-// settings are what tools ask CONFIG GET for: redis-benchmark for the first two.
+// settings are what tools ask CONFIG GET for: redis-benchmark for appendonly and save.
 var settings = []struct{ name, value string }{
-	{"save", ""},
 	{"appendonly", "no"},
 	{"databases", "1"},
+	{"save", ""},
 }
 
 func (t *turn) configGet(args [][]byte) {

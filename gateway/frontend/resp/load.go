@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
@@ -39,7 +40,7 @@ type waiting struct {
 }
 
 // maxText bounds what an answer that waits remembers of its key for logs, in bytes.
-const maxText = 256
+const maxText = 1 << 10
 
 // pending is a document that is to be loaded for an answer.
 type pending struct {
@@ -289,13 +290,13 @@ func (w *waiting) tell(kind Failure, failed bool, size int, source Source) {
 	if s.config.Requests == nil {
 		return
 	}
-	e := &Entry{Time: w.began, Took: took, Client: w.session.addr.Addr(), Command: w.command.name, Key: w.text,
-		Keys: len(w.slots), Bytes: size, Source: source.String(), Resource: name}
+	e := requestlog.Entry{Time: w.began, Took: took, Protocol: protocolName, Client: w.session.addr.Addr(), Method: w.command.name,
+		Target: w.text, Keys: len(w.slots), Bytes: size, Source: source.String(), Resource: name}
 	if failed {
 		e.Error = kind.Code()
 	}
 	if c := w.session.caller.Load(); c != nil {
 		e.Caller = c.Name()
 	}
-	s.config.Requests.Record(e)
+	s.config.Requests.Record(&e)
 }

@@ -23,7 +23,6 @@ type turn struct {
 	loads []pending
 	ready []*waiting // answers without a load that wait behind others
 	tally tally
-	entry Entry // for the request log
 	text  []byte
 }
 
