@@ -458,10 +458,10 @@ func (l *eventLoop) stopAccepting(takeQueue bool) {
 	l.now = l.server.now()
 	l.sweepAt = l.now // who is idle is to end now
 	for i := range l.listeners {
-		before := uint64(1)
-		for takeQueue && before != l.server.accepted.Load() && l.acceptAt == 0 {
-			before = l.server.accepted.Load()
+		for more := takeQueue; more && l.acceptAt == 0; {
+			before := l.server.accepted.Load()
 			l.accept(&l.listeners[i])
+			more = before != l.server.accepted.Load()
 		}
 		// Closing is not enough: another process may have the same socket.
 		_ = unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, l.listeners[i].fd, nil)

@@ -25,9 +25,7 @@ import (
 // All tests run with checked pools: memory given back twice, or used after it was given
 // back, ends them.
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		os.Exit(fewDescriptors())
-	}
+	runChild()
 	buf.Check()
 	os.Exit(m.Run())
 }
@@ -74,6 +72,7 @@ func modes() []mode {
 //	big N         is answered with N bytes
 //	end, abort, panic, detach: what they say; text behind end is not read
 //	at            is answered with ReadAt
+//	block N       keeps the session's method for N ms
 type toy struct {
 	t      testing.TB
 	mode   mode
@@ -318,6 +317,12 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 			s.toy.t.Errorf("%q: %v", line, err)
 		}
 		c.Output().Link(pattern[:n])
+	case "block": // no session may, which is why the test does
+		ms, err := strconv.Atoi(strings.TrimSpace(rest))
+		if err != nil {
+			s.toy.t.Errorf("%q: %v", line, err)
+		}
+		time.Sleep(time.Duration(ms) * time.Millisecond)
 	case "end":
 		c.End()
 		s.behind = true
