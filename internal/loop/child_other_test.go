@@ -1,0 +1,5 @@
+//go:build !unix
+
+package loop_test
+
+func runChild() {}

@@ -1,0 +1,306 @@
+//go:build unix
+
+package loop_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// childEnv makes the test binary a process of its own that a test starts: a server whose
+// descriptors are few ("server epoll 40"), a client that asks without end
+// ("greedy 127.0.0.1:80"), or one with many idle connections ("holder 127.0.0.1:80 100").
+const childEnv = "SLIPSTREAM_LOOP_CHILD"
+
+// runChild is the whole life of such a process. It returns in others.
+func runChild() {
+	words := strings.Fields(os.Getenv(childEnv))
+	if len(words) == 0 {
+		return
+	}
+	run := map[string]func([]string) error{"server": childServer, "greedy": childGreedy, "holder": childHolder}
+	if err := run[words[0]](words[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// childServer echoes lines on a free address, which it prints. For each line of its input
+// it prints the processor time that it has used, in microseconds, and how often accepting
+// has failed.
+func childServer(words []string) error {
+	config := loop.Config{Loops: 1, New: func(*loop.Conn) loop.Session { return echo{} }}
+	for config.Backend.String() != words[0] {
+		config.Backend++
+	}
+	files, err := strconv.ParseUint(words[1], 10, 31)
+	if err != nil {
+		return err
+	}
+	s, err := loop.New(config)
+	if err != nil {
+		return err
+	}
+	listeners, err := loop.Listen("tcp", "127.0.0.1:0", 1)
+	if err != nil {
+		return err
+	}
+	address := listeners[0].Addr()
+	if err := s.Serve(listeners...); err != nil {
+		return err
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	limit.Cur = min(limit.Cur, files)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	fmt.Println(address)
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			return err
+		}
+		used := time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		fmt.Println(used.Microseconds(), s.Stats().AcceptErrors)
+	}
+	return nil
+}
+
+// childGreedy sends lines to a server as fast as it can and reads the answers.
+func childGreedy(words []string) error {
+	c, err := net.Dial("tcp", words[0])
+	if err != nil {
+		return err
+	}
+	// Ends with the process.
+	go func() { _, _ = io.Copy(io.Discard, c) }()
+	fmt.Println("started")
+	text := []byte(strings.Repeat("0123456789abcde\n", 4096))
+	for {
+		if _, err := c.Write(text); err != nil {
+			return err
+		}
+	}
+}
+
+// childHolder opens connections, asks once over each, and holds them until it is killed.
+func childHolder(words []string) error {
+	n, err := strconv.Atoi(words[1])
+	if err != nil {
+		return err
+	}
+	var all []net.Conn
+	answer := make([]byte, 600)
+	for range n {
+		c, err := net.Dial("tcp", words[0])
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(c, strings.Repeat("x", len(answer)-1)+"\n"); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, answer); err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	fmt.Println("ready")
+	_, err = io.Copy(io.Discard, os.Stdin) // never ends
+	runtime.KeepAlive(all)
+	return err
+}
+
+// child is such a process as its test sees it.
+type child struct {
+	t   *testing.T
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startChild(t *testing.T, words string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+words)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has no end of its own
+		_ = cmd.Wait()         // killed
+	})
+	return &child{t, in, bufio.NewReader(out)}
+}
+
+func (c *child) line() string {
+	c.t.Helper()
+	text, err := c.out.ReadString('\n')
+	if err != nil {
+		c.t.Fatalf("a child process: %v", err)
+	}
+	return strings.TrimSpace(text)
+}
+
+// figures asks a server for its processor time and errors of accepting.
+func (c *child) figures() (used time.Duration, errors int) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, "\n"); err != nil {
+		c.t.Fatal(err)
+	}
+	var us int64
+	if _, err := fmt.Sscan(c.line(), &us, &errors); err != nil {
+		c.t.Fatal(err)
+	}
+	return time.Duration(us) * time.Microsecond, errors
+}
+
+// A server without descriptors for more connections tries again now and then, without
+// spinning, and serves those that wait once there are some.
+func TestFewDescriptors(t *testing.T) {
+	const files, clients = 40, 80
+	eachPlain(t, func(t *testing.T, m mode) {
+		testkit.NoLeaks(t)
+		server := startChild(t, fmt.Sprintf("server %s %d", m.name, files))
+		address := server.line()
+		answered := make(chan net.Conn, clients)
+		var all []net.Conn
+		for range clients {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			all = append(all, c)
+			go func() { // ends with the answer, at the latest with the connection
+				if _, err := io.WriteString(c, "x\n"); err != nil {
+					return
+				}
+				if _, err := io.ReadFull(c, make([]byte, 2)); err == nil {
+					answered <- c
+				}
+			}()
+		}
+		time.Sleep(300 * time.Millisecond)
+		served := len(answered)
+		if served == 0 || served >= files {
+			t.Fatalf("%d of %d clients are served with %d descriptors, want some", served, clients, files)
+		}
+		usedBefore, errorsBefore := server.figures()
+		time.Sleep(time.Second)
+		used, errors := server.figures()
+		if used -= usedBefore; used > 200*time.Millisecond {
+			t.Errorf("used %v of processor time in a second without descriptors, want less than 200 ms", used)
+		}
+		if errors -= errorsBefore; errors == 0 || errors > 100 {
+			t.Errorf("accepting failed %d times in a second, want about 20", errors)
+		}
+		// Every client is served once others have gone.
+		for range clients {
+			select {
+			case c := <-answered:
+				c.Close()
+			case <-time.After(10 * time.Second):
+				t.Fatal("a client was not served after others had gone")
+			}
+		}
+	})
+}
+
+// A connection that asks without end does not keep others waiting. All three are
+// processes of their own, so that it is the server that is measured.
+func TestFairness(t *testing.T) {
+	eachPlain(t, func(t *testing.T, m mode) {
+		server := startChild(t, fmt.Sprintf("server %s 1000", m.name))
+		address := server.line()
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		p99 := func() time.Duration {
+			var took []time.Duration
+			answer := make([]byte, 2)
+			for range 400 {
+				start := time.Now()
+				if _, err := io.WriteString(c, "x\n"); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(c, answer); err != nil {
+					t.Fatal(err)
+				}
+				took = append(took, time.Since(start))
+			}
+			slices.Sort(took)
+			return took[len(took)*99/100]
+		}
+		alone := p99()
+		startChild(t, "greedy "+address).line()
+		beside := p99()
+		t.Logf("p99 of an echo: alone %v, beside a greedy connection %v", alone, beside)
+		limit := 50 * time.Millisecond
+		if raceEnabled {
+			limit *= 6
+		}
+		if beside > alone+limit {
+			t.Errorf("p99 of an echo is %v beside a greedy connection and %v alone, want less than %v more", beside, alone, limit)
+		}
+	})
+}
+
+// An idle connection costs little: with epoll less than 1 KiB.
+func TestIdleConnectionsAreSmall(t *testing.T) {
+	if raceEnabled { // its own memory is not small
+		return
+	}
+	const connections = 10_000
+	eachPlain(t, func(t *testing.T, m mode) {
+		y := startToy(t, m, func(c *loop.Config) {
+			c.New = func(*loop.Conn) loop.Session { return echo{} }
+			c.OnClose = nil
+		})
+		c := y.dial()
+		c.send("warm\n")
+		c.want("warm\n")
+		before := memoryInUse()
+		startChild(t, fmt.Sprintf("holder %s %d", y.addr, connections)).line()
+		if n := y.server.Stats().Connections; n != connections+1 {
+			t.Fatalf("%d connections are open, want %d", n, connections+1)
+		}
+		each := (memoryInUse() - before) / connections
+		t.Logf("an idle connection takes %d bytes", each)
+		limit := int64(1 << 10)
+		if m.backend == loop.Goroutines {
+			limit = 10 << 10 // a stack of 2 or 4 KiB, a read buffer of 2, and that of package net
+		}
+		if each > limit {
+			t.Errorf("an idle connection takes %d bytes, want at most %d", each, limit)
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package loop
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// slotEcho echoes and lets its connection be found.
+type slotEcho struct{ closed chan error }
+
+func (slotEcho) Data(c *Conn, in []byte) int {
+	o := c.Output()
+	o.B = append(o.B, in...)
+	return len(in)
+}
+
+func (s slotEcho) Closed(_ *Conn, err error) { s.closed <- err }
+
+// An event of a connection that has gone does not meet the one that has its place now.
+func TestStaleEventsDoNotMeetTheNextConnection(t *testing.T) {
+	closed := make(chan error, 10)
+	made := make(chan *Conn, 10)
+	s, err := New(Config{Backend: Epoll, Loops: 1, New: func(c *Conn) Session {
+		made <- c
+		return slotEcho{closed}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listeners, err := Listen("tcp", "127.0.0.1:0", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(listeners...); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown(t.Context())
+	connect := func() (net.Conn, *epollConn) {
+		nc, err := net.Dial("tcp", listeners[0].Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+		ask(t, nc)
+		return nc, (<-made).backend.(*epollConn)
+	}
+	l := s.engine.(*epollEngine).loops[0]
+	onLoop := func(f func()) { // runs f there and waits
+		done := make(chan struct{})
+		l.post(func() { defer close(done); f() })
+		<-done
+	}
+
+	first, old := connect()
+	var stale unix.EpollEvent
+	onLoop(func() {
+		stale = unix.EpollEvent{Events: unix.EPOLLERR | unix.EPOLLHUP, Fd: int32(old.place), Pad: int32(l.slots[old.place].generation)}
+	})
+	first.Close()
+	<-closed
+	second, next := connect()
+	defer second.Close()
+	onLoop(func() {
+		if next.place != old.place {
+			t.Errorf("the next connection has place %d, want %d again", next.place, old.place)
+		}
+		l.serve([]unix.EpollEvent{stale})
+		if next.hangsUp || next.readable {
+			t.Error("the event of a connection that has gone met the next")
+		}
+	})
+	ask(t, second)
+
+	// A generation that overflows does not come to 0, which is the listeners'.
+	onLoop(func() {
+		l.slots[next.place].generation = ^uint32(0)
+		l.close(next, nil)
+		if l.slots[next.place].generation == 0 {
+			t.Error("a slot has the generation 0")
+		}
+	})
+}
+
+func ask(t *testing.T, nc net.Conn) {
+	t.Helper()
+	answer := make([]byte, 4)
+	if _, err := io.WriteString(nc, "abcd"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(nc, answer); err != nil || string(answer) != "abcd" {
+		t.Fatalf("got %q, %v, want the echo", answer, err)
+	}
+}
