@@ -128,7 +128,7 @@ func (s *Server) aboutServer(b *strings.Builder) {
 	b.WriteString("redis_version:" + redisVersion + "\r\nserver_name:" + serverName + "\r\nredis_mode:standalone\r\nos:" + runtime.GOOS + "\r\n")
 	field(b, "arch_bits", 32<<(^uint(0)>>63))
 	b.WriteString("multiplexing_api:" + s.engine.Backend().String() + "\r\n")
-	if a, ok := s.addr.(*net.TCPAddr); ok {
+	if a, ok := s.Addr().(*net.TCPAddr); ok {
 		field(b, "tcp_port", int64(a.Port))
 	}
 	uptime := time.Since(s.started)

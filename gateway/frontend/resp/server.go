@@ -34,9 +34,6 @@ type Server struct {
 	started  time.Time
 	log      log
 
-	// Immutable after Listen. addr is nil before.
-	addr net.Addr
-
 	clients  clients
 	figures  figures
 	logs     logs
@@ -48,6 +45,9 @@ type Server struct {
 	waiting atomic.Int64 // documents that commands wait for
 	held    atomic.Int64 // bytes of documents that were loaded and not yet appended
 	large   atomic.Int64 // connections with a large command under way
+
+	// Atomic. Written by Serve, read by all.
+	addr atomic.Pointer[net.Addr]
 }
 
 // log is the part of *slog.Logger that is used.
@@ -131,7 +131,7 @@ func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) e
 }
 
 // Listen binds address, host:port, and begins to serve. Shutdown ends it, and must be
-// called even if Listen failed. It may be called once.
+// called even if Listen failed.
 func (s *Server) Listen(address string) error {
 	listeners, err := loop.Listen("tcp", address, runtime.GOMAXPROCS(0))
 	if err != nil {
@@ -140,19 +140,27 @@ func (s *Server) Listen(address string) error {
 	return s.Serve(listeners...)
 }
 
-// Serve is Listen with listeners that are bound already, at least one. The server owns
-// them.
+// Serve begins to serve connections to listeners that were bound by others, all of one
+// address, and returns. It owns them from now on, also if it fails. Either it or Listen
+// may be called, once.
 func (s *Server) Serve(listeners ...net.Listener) error {
-	addr := listeners[0].Addr()
+	if len(listeners) > 0 {
+		addr := listeners[0].Addr()
+		s.addr.Store(&addr)
+	}
 	if err := s.engine.Serve(listeners...); err != nil {
 		return fmt.Errorf("resp: %w", err)
 	}
-	s.addr = addr
 	return nil
 }
 
-// Addr returns the address that the server is bound to, nil before Listen.
-func (s *Server) Addr() net.Addr { return s.addr }
+// Addr returns the address that the server is bound to, nil before Listen and Serve.
+func (s *Server) Addr() net.Addr {
+	if addr := s.addr.Load(); addr != nil {
+		return *addr
+	}
+	return nil
+}
 
 // Connections returns how many connections are open.
 func (s *Server) Connections() int64 { return s.engine.Stats().Connections }
