@@ -2,7 +2,7 @@
 // the sessions of a protocol, which it does not know.
 //
 // On Linux a few goroutines, one a processor, each wait with epoll for thousands of
-// connections and call their sessions (epoll_linux.go); an answer that is there at
+// connections and call their sessions (eventloop_linux.go); an answer that is there at
 // once never meets another goroutine. Everywhere, and for TLS, the same contract is
 // kept by a goroutine a connection (goroutines.go, goroutines_conn.go, goroutines_turn.go).
 //

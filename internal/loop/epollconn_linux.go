@@ -449,14 +449,20 @@ func (l *eventLoop) resumeAccepting() {
 	}
 }
 
+// beginDrain looks at who is idle, and stops accepting soon.
+func (l *eventLoop) beginDrain() {
+	l.now = l.server.now()
+	l.sweepAt = l.now
+	l.stopAt = l.now + lastAccepts
+}
+
 // stopAccepting closes the listening sockets; takeQueue accepts what waits in their
 // queues before, which would be reset otherwise.
 func (l *eventLoop) stopAccepting(takeQueue bool) {
+	l.stopAt = 0
 	if !l.accepting {
 		return
 	}
-	l.now = l.server.now()
-	l.sweepAt = l.now // who is idle is to end now
 	for i := range l.listeners {
 		for more := takeQueue; more && l.acceptAt == 0; {
 			before := l.server.accepted.Load()

@@ -41,6 +41,10 @@ type Server struct {
 // left.
 const acceptPause = 50 * time.Millisecond
 
+// lastAccepts is how long a loop goes on accepting at Shutdown: a client may have connected
+// whose last packet the kernel has yet to look at.
+const lastAccepts = 30 * time.Millisecond
+
 // engine is what a backend does for the server.
 type engine interface {
 	// serve begins to accept from listeners, which are its own from now on.

@@ -1,0 +1,344 @@
+package loop
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sizes of a loop.
+const (
+	eventsAtOnce = 256
+	readSize     = 64 << 10
+	// turnReads bounds the reads of one connection before others have their turn.
+	turnReads = 4
+	// acceptsAtOnce bounds the connections accepted in one go.
+	acceptsAtOnce = 64
+	// yieldEvery is after how many busy rounds a loop yields its processor even if
+	// no answer is owed.
+	yieldEvery = 64
+)
+
+// eventLoop is one loop. All but what is said otherwise belongs to its goroutine.
+type eventLoop struct {
+	// Immutable after newEventLoop, until closeFiles.
+	engine *epollEngine
+	server *Server
+	epfd   int
+	wakefd int // eventfd(2): written to end a wait
+
+	listeners []listener
+	slots     []slot
+	free      []uint32     // places of slots
+	again     []*epollConn // have more to do than one turn allows
+	working   []*epollConn // again of the round before
+	events    []unix.EpollEvent
+	readBuf   []byte
+	scratch   *Output  // of the turn under way, unless the connection has another
+	segments  [][]byte // of the write under way
+	cohort    cohort
+	clockAt   time.Duration // Config.Clock since the last read of any connection; -1: not read
+	conns     int
+	owed      int64
+	now       time.Duration
+	sweepAt   time.Duration
+	acceptAt  time.Duration // when accepting goes on; 0: it does
+	stopAt    time.Duration // when accepting ends; 0: not
+	accepting bool
+	idled     bool
+	stopped   bool
+	counts    struct{ reads, writes, wakes, events, sleeps uint64 }
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	posted []func()
+	done   []*Deferred
+	closed bool // posts are of no use any more
+
+	// Atomics. waiting is written by the loop and by who wakes it; mail by who posts
+	// and by the loop. published are the counts, for whoever asks.
+	waiting   atomic.Bool
+	mail      atomic.Bool
+	published struct {
+		reads, writes, wakes, events, sleeps atomic.Uint64
+		owed                                 atomic.Int64
+	}
+}
+
+// slot is a place for a connection. Its number and generation are what epoll hands back:
+// an event of a connection that is gone does not meet the next one.
+type slot struct {
+	conn       *epollConn
+	generation uint32
+}
+
+type listener struct {
+	fd     int
+	shared bool
+}
+
+// Event data of what is no connection; the generation of slots is never 0.
+const (
+	wakeEvent     = 0
+	firstListener = 1
+)
+
+func newEventLoop(e *epollEngine) (*eventLoop, error) {
+	l := &eventLoop{engine: e, server: e.server, events: make([]unix.EpollEvent, eventsAtOnce),
+		readBuf: make([]byte, readSize), scratch: new(Output), segments: make([][]byte, 0, 64), accepting: true}
+	l.cohort.arena = make([]byte, cohortSize*cohortRead)
+	var err error
+	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if l.wakefd, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		_ = unix.Close(l.epfd)
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	if err = l.watch(l.wakefd, unix.EPOLLIN, 0, wakeEvent); err != nil {
+		l.closeFiles()
+		return nil, err
+	}
+	return l, nil
+}
+
+// watch adds a descriptor. generation and place come back with its events.
+func (l *eventLoop) watch(fd int, events uint32, generation, place uint32) error {
+	// The union epoll_data is the two words that x/sys calls Fd and Pad.
+	ev := unix.EpollEvent{Events: events, Fd: int32(place), Pad: int32(generation)}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, &ev))
+}
+
+// run is the loop.
+func (l *eventLoop) run() {
+	for rounds := 0; !l.stopped; rounds++ {
+		n := l.wait()
+		l.now = l.server.now()
+		if n > 0 {
+			l.counts.wakes++
+			l.counts.events += uint64(n)
+		}
+		for i := 0; i < n; i += cohortSize {
+			l.serve(l.events[i:min(i+cohortSize, n)])
+		}
+		l.goOn()
+		if l.mail.Load() {
+			l.readMail()
+		}
+		l.keepTime()
+		l.publish()
+		// Whoever is to complete an answer needs a processor, and this loop may
+		// have no end of events.
+		if l.owed > 0 || rounds%yieldEvery == 0 {
+			runtime.Gosched()
+		}
+	}
+	l.closeFiles()
+}
+
+// wait returns how many events there are. It asks without waiting first, because while
+// there is traffic there always are some, and that call can be made without telling the
+// scheduler. When there are none it yields once and sleeps.
+func (l *eventLoop) wait() int {
+	if n := pollEvents(l.epfd, l.events); n > 0 {
+		return n
+	}
+	if len(l.again) > 0 || l.mail.Load() {
+		return 0
+	}
+	runtime.Gosched()
+	// Who posts looks at waiting after posting, and this looks at the mail after
+	// saying that it waits: one of the two sees the other.
+	l.waiting.Store(true)
+	defer l.waiting.Store(false)
+	if l.mail.Load() {
+		return 0
+	}
+	l.counts.sleeps++
+	return waitEvents(l.epfd, l.events, l.patience())
+}
+
+// patience is how long the loop may sleep, in milliseconds; -1: until something happens.
+func (l *eventLoop) patience() int {
+	until := time.Duration(-1)
+	if l.conns > 0 {
+		until = l.sweepAt
+	}
+	for _, at := range [...]time.Duration{l.acceptAt, l.stopAt} {
+		if at > 0 && (until < 0 || at < until) {
+			until = at
+		}
+	}
+	if until < 0 {
+		return -1
+	}
+	left := until - l.server.now()
+	if left <= 0 {
+		return 0
+	}
+	return int((left + time.Millisecond - 1) / time.Millisecond)
+}
+
+// connOf returns the connection of an event, nil if it is another's or the connection has
+// gone.
+func (l *eventLoop) connOf(ev *unix.EpollEvent) *epollConn {
+	if generation := uint32(ev.Pad); generation != 0 {
+		if s := &l.slots[uint32(ev.Fd)]; s.generation == generation {
+			return s.conn
+		}
+	}
+	return nil
+}
+
+// dispatch deals with an event that is no connection's.
+func (l *eventLoop) dispatch(ev *unix.EpollEvent) {
+	place, generation := uint32(ev.Fd), uint32(ev.Pad)
+	switch {
+	case generation != 0: // of a connection that has gone
+	case place == wakeEvent:
+		drainEventfd(l.wakefd)
+	case l.accepting:
+		l.accept(&l.listeners[place-firstListener])
+	}
+}
+
+// goOn continues connections that had more to do than one turn allows.
+func (l *eventLoop) goOn() {
+	l.working, l.again = l.again, l.working[:0]
+	for i, c := range l.working {
+		l.working[i] = nil
+		c.queued = false
+		if !c.closed {
+			l.turn(c)
+		}
+	}
+}
+
+// post runs f on the loop, unless it has ended.
+func (l *eventLoop) post(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.posted = append(l.posted, f)
+		l.wakeLocked()
+	}
+}
+
+// postDone brings a complete answer to the loop; false if the loop has ended.
+func (l *eventLoop) postDone(d *Deferred) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.done = append(l.done, d)
+	l.wakeLocked()
+	return true
+}
+
+// wakeLocked makes the loop read its mail. Under mu, so that the descriptor is not
+// closed meanwhile, and not another's already.
+func (l *eventLoop) wakeLocked() {
+	if l.mail.Swap(true) {
+		return // whoever set it woke the loop
+	}
+	if l.waiting.Load() {
+		wakeEventfd(l.wakefd)
+	}
+}
+
+func (l *eventLoop) readMail() {
+	l.mail.Store(false)
+	l.mu.Lock()
+	posted, done := l.posted, l.done
+	l.posted, l.done = nil, nil
+	l.mu.Unlock()
+	for _, f := range posted {
+		f()
+	}
+	for _, d := range done {
+		// Its connection is of this loop: see epollConn.complete.
+		l.settle(d)
+	}
+}
+
+// keepTime looks at the time limits of all connections, and accepts again after a pause.
+func (l *eventLoop) keepTime() {
+	if l.acceptAt > 0 && l.now >= l.acceptAt {
+		l.resumeAccepting()
+	}
+	if l.stopAt > 0 && l.now >= l.stopAt {
+		l.stopAccepting(true)
+	}
+	if l.conns == 0 {
+		return
+	}
+	if l.now < l.sweepAt {
+		return
+	}
+	interval := l.server.config.sweepInterval()
+	if l.server.draining.Load() {
+		interval = min(interval, 20*time.Millisecond)
+	}
+	l.sweepAt = l.now + interval
+	for i := range l.slots {
+		if c := l.slots[i].conn; c != nil && c.overdue(l.now) {
+			l.turn(c)
+		}
+	}
+}
+
+func (l *eventLoop) publish() {
+	p := &l.published
+	p.reads.Store(l.counts.reads)
+	p.writes.Store(l.counts.writes)
+	p.wakes.Store(l.counts.wakes)
+	p.events.Store(l.counts.events)
+	p.sleeps.Store(l.counts.sleeps)
+	p.owed.Store(l.owed)
+}
+
+// checkIdle tells the engine, once, that nothing is left to drain.
+func (l *eventLoop) checkIdle() {
+	if !l.accepting && l.conns == 0 && !l.idled {
+		l.idled = true
+		l.engine.wentIdle()
+	}
+}
+
+// quit ends the loop and all its connections.
+func (l *eventLoop) quit(err error) {
+	l.stopAccepting(false)
+	for i := range l.slots {
+		if c := l.slots[i].conn; c != nil {
+			l.close(c, err)
+		}
+	}
+	l.mu.Lock()
+	l.closed = true
+	done := l.done
+	l.done = nil
+	l.mu.Unlock()
+	for _, d := range done {
+		l.settle(d) // its connection is closed: dropped
+	}
+	l.stopped = true
+}
+
+// closeFiles may be called again.
+func (l *eventLoop) closeFiles() {
+	if l.epfd < 0 {
+		return
+	}
+	for _, ln := range l.listeners {
+		_ = unix.Close(ln.fd)
+	}
+	l.listeners = nil
+	_ = unix.Close(l.wakefd)
+	_ = unix.Close(l.epfd)
+	l.epfd = -1
+}
