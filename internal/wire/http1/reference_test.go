@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,6 +161,36 @@ func serve(in []byte) (calls []heard, out string) {
 	// it does when the first is closed.
 	_ = server.Serve(&oneListener{conn: c})
 	return calls, c.out.String()
+}
+
+// The comparison with net/http is only worth what it notices.
+func TestReferenceBites(t *testing.T) {
+	const second = "GET /second HTTP/1.1\r\nHost: second\r\n\r\n"
+	for _, c := range []struct {
+		in   string
+		want []string
+	}{
+		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", []string{`GET / 1.1 keep Host="a"`, `GET /second 1.1 keep Host="second"`}},
+		{"GET / HTTP/1.0\r\n\r\n", []string{`GET / 1.0 close`}},
+		{"GET / HTTP/1.1\r\n\r\n", nil},
+		{"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", nil},
+		{"GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", nil},
+		{"GET / HTTP/1.1\r\nHost: a\r\nX: \x00\r\n\r\n", nil},
+		{"GET / HTTP/1.1\r\nHost: a\r\n", nil}, // the second head is a part of it, and no field
+	} {
+		calls, out := serve([]byte(c.in + second))
+		var got []string
+		for _, call := range calls {
+			got = append(got, call.text)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q: the handler heard %q, want %q; the server sent %q", c.in, got, c.want, out)
+		}
+	}
+	calls, _ := serve([]byte("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\nOrigin: x\r\nOrigin: y\r\n\r\nhi"))
+	if len(calls) != 1 || len(calls[0].trouble) != 4 {
+		t.Errorf("got %q, want four complaints: length, body, origins, expectation", calls)
+	}
 }
 
 type oneListener struct{ conn *memoryConn }
