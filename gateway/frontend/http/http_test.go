@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -383,31 +382,10 @@ func testFailures(t *testing.T, by way) {
 func TestStaleIsMarked(t *testing.T) { eachWay(t, testStaleIsMarked) }
 
 func testStaleIsMarked(t *testing.T, by way) {
-	tier, err := memory.New(memory.MinBudget)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var now atomic.Int64
-	c, err := cache.New(cache.Config{
-		Resources: []cache.Resource{{Name: "depts", Policy: cache.ServeStale}}, Origin: originFunc(echo),
-		Tiers: []cache.Tier{tier}, Clock: func() time.Duration { return time.Duration(now.Load()) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetPromise(0, true, "")
-	c.Advance(0, cache.UpTo(1))
-	service, err := NewService(c, []Resource{{Name: "depts"}}, ServiceConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := (&fixture{cache: c, service: service}).over(t, by)
-	if err := f.service.SetColumns(0, []resource.KeyColumn{{Name: "k", Kind: resource.Integer}}); err != nil {
-		t.Fatal(err)
-	}
+	clock := new(stopwatch)
+	f := newStale(t, clock, ServiceConfig{}).over(t, by)
 	f.do("GET", "/depts/1")
-	now.Store(int64(5 * time.Second))
+	clock.set(5 * time.Second)
 	if got := f.do("GET", "/depts/1").Header.Get("Cache-Status"); got != "slipstream; hit; ttl=-5; detail=unverified" {
 		t.Errorf("Cache-Status %q", got)
 	}
