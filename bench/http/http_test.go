@@ -142,7 +142,7 @@ func TestGrowth(t *testing.T) {
 		t.Error("a figure that is not there was read")
 	}
 	value := func(v float64) *float64 { return &v }
-	for bytesOp, want := range map[float64]string{1024: "met (1024)", 1025: "missed (1025)"} {
+	for bytesOp, want := range map[float64]string{1024: "1024 bytes a connection, goal <= 1024: met", 1025: "1025 bytes a connection, goal <= 1024: missed"} {
 		var out strings.Builder
 		checkIdle(&out, []load.Row{{Scenario: "idle-10000/10000", Subject: load.Ours, BytesOp: value(bytesOp)}})
 		if !strings.Contains(out.String(), want) {
