@@ -37,7 +37,13 @@ func documentedMetrics(t *testing.T) (names []string) {
 // figure that it names, with a help text, from the first request on.
 func TestDocumentedMetricsExist(t *testing.T) {
 	t.Parallel()
-	s := serveReady(t, newDatabase(t, writeAhead+company), deptResource)
+	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource+"log: { requests: requests.log }\n")
+	cfg.Frontends.Redis = "127.0.0.1:0"
+	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, cfg)
+	s.awaitReady()
 	s.get("/depts/1")
 	page := s.do(http.MethodGet, s.admin+"/metrics").body
 	for _, name := range documentedMetrics(t) {

@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"cmp"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/admin"
+	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
@@ -30,11 +33,14 @@ func (g *Gateway) figures() admin.Figures {
 	})
 	for _, name := range sources {
 		d := g.service.Latency(name).Snapshot()
+		if g.redis != nil {
+			d = d.Add(g.redis.Latency(name).Snapshot())
+		}
 		f.Sources = append(f.Sources, admin.Source{Name: name, Requests: d.Count(), Latency: &d})
 	}
 	f.BodyBytes = g.service.BodyBytes()
 	g.frontends(&f)
-	f.Slowest = g.service.Slowest().List(g.cache.Now())
+	f.Slowest = g.slowest()
 	if c := g.origin.reached.Load(); c != nil {
 		n := c.stats()
 		f.PollErrors, f.Trouble = n.pollErrors, n.trouble
@@ -43,14 +49,26 @@ func (g *Gateway) figures() admin.Figures {
 	return f
 }
 
-// frontends fills what concerns each frontend. The requests are those of the sources.
+// slowest returns the slowest documents of all frontends, the slowest first.
+func (g *Gateway) slowest() []measure.Slow {
+	list := g.service.Slowest().List(g.cache.Now())
+	if g.redis == nil {
+		return list
+	}
+	n := max(len(list), 20) // what one frontend remembers
+	list = append(list, g.redis.Slowest().List(g.cache.Now())...)
+	slices.SortStableFunc(list, func(a, b measure.Slow) int { return cmp.Compare(b.Took, a.Took) })
+	return list[:min(n, len(list))]
+}
+
+// frontends fills what concerns each frontend. Every request counts with a source.
 func (g *Gateway) frontends(f *admin.Figures) {
 	if g.http == nil {
 		return // not yet
 	}
 	one := admin.Frontend{Name: "http", Engine: "net/http", HandedOver: -1, Connections: g.http.Connections()}
-	for _, s := range f.Sources {
-		one.Requests += int64(s.Requests)
+	for _, name := range sources {
+		one.Requests += count(g.service.Latency(name))
 	}
 	if s, ok := g.http.EngineStats(); ok {
 		engineFigures(&one, &s)
@@ -59,7 +77,19 @@ func (g *Gateway) frontends(f *admin.Figures) {
 	}
 	f.Frontends = append(f.Frontends, one)
 	f.Connections += one.Connections
+	if g.redis == nil {
+		return
+	}
+	one = admin.Frontend{Name: "redis", HandedOver: -1}
+	g.redis.EachGroup(func(_ string, n int64) { one.Requests += n })
+	s := g.redis.EngineStats()
+	engineFigures(&one, &s)
+	f.Frontends = append(f.Frontends, one)
+	f.Connections += one.Connections
+	f.BodyBytes += g.redis.BodyBytes()
 }
+
+func count(l *measure.Latency) int64 { return int64(l.Snapshot().Count()) }
 
 // engineFigures fills what an engine knows of its frontend.
 func engineFigures(f *admin.Frontend, s *loop.Stats) {

@@ -17,6 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/admin"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
+	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
 	"github.com/slipstream-go/slipstream/gateway/tier/memory"
 )
 
@@ -47,6 +48,7 @@ type Gateway struct {
 	log     *slog.Logger
 	cache   *cache.Cache
 	service *httpfront.Service
+	redis   *respfront.Server // nil: not configured
 	surface *surface
 	metrics *prometheus.Registry
 	canary  *canary
@@ -119,6 +121,9 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 		settingsHTTP.OpenAPI = (&description{config: &full, origin: g.origin}).text
 	}
 	if g.service, err = httpfront.NewService(g.cache, served, settingsHTTP); err != nil {
+		return nil, errors.Join(err, g.surface.close(context.Background()))
+	}
+	if g.redis, err = newRedis(g.cache, &full, g.surface, opts); err != nil {
 		return nil, errors.Join(err, g.surface.close(context.Background()))
 	}
 	g.canary = newCanary(canaryConfig{
@@ -205,7 +210,12 @@ func (g *Gateway) Start(ctx context.Context) error {
 // adopt tells everybody what the database looks like.
 func (g *Gateway) adopt(c *connection) error {
 	for i := range g.config.Resources {
-		if err := g.service.SetColumns(cache.ResourceID(i), c.database.KeyColumns(i)); err != nil {
+		id, columns := cache.ResourceID(i), c.database.KeyColumns(i)
+		err := g.service.SetColumns(id, columns)
+		if err == nil && g.redis != nil {
+			err = g.redis.SetColumns(id, columns)
+		}
+		if err != nil {
 			return errors.Join(fmt.Errorf("resource %s: %w", g.config.Resources[i].Name, err), c.database.Close())
 		}
 	}
@@ -258,10 +268,7 @@ func (g *Gateway) Wait() error {
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	var err error
 	g.once.Do(func() {
-		errs := []error{g.closeListeners()}
-		if g.http != nil {
-			errs = append(errs, g.http.Shutdown(ctx))
-		}
+		errs := []error{g.closeListeners(), g.stopFrontends(ctx)}
 		g.cancel()
 		if g.following {
 			<-g.followed
@@ -279,4 +286,19 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		err = errors.Join(errs...)
 	})
 	return err
+}
+
+// stopFrontends drains the frontends, all at once: each may take as long as ctx lets
+// it.
+func (g *Gateway) stopFrontends(ctx context.Context) error {
+	var all sync.WaitGroup
+	var errHTTP, errRedis error
+	if g.http != nil {
+		all.Go(func() { errHTTP = g.http.Shutdown(ctx) }) // ends with ctx at the latest, awaited below
+	}
+	if g.redis != nil {
+		all.Go(func() { errRedis = g.redis.Shutdown(ctx) }) // the same
+	}
+	all.Wait()
+	return errors.Join(errHTTP, errRedis)
 }

@@ -17,20 +17,22 @@ import (
 // What listeners are for: keys of [Options.Listeners].
 const (
 	ListenHTTP  = "http"
+	ListenRedis = "redis"
 	ListenAdmin = "admin"
 )
 
 // Addresses returns where a gateway of that configuration listens, by name.
 func Addresses(cfg *config.Config) map[string]string {
-	return map[string]string{ListenHTTP: cfg.Frontends.HTTP, ListenAdmin: cfg.Admin.Address}
+	all := map[string]string{ListenHTTP: cfg.Frontends.HTTP, ListenAdmin: cfg.Admin.Address}
+	if cfg.Frontends.Redis != "" {
+		all[ListenRedis] = cfg.Frontends.Redis
+	}
+	return all
 }
 
 // bind makes the listeners that were not given.
 func (g *Gateway) bind() error {
-	loops := 1
-	if g.config.HTTP.Engine == config.Loop {
-		loops = runtime.GOMAXPROCS(0)
-	}
+	loops := runtime.GOMAXPROCS(0)
 	if g.listeners == nil {
 		g.listeners = make(map[string][]net.Listener)
 	}
@@ -39,7 +41,7 @@ func (g *Gateway) bind() error {
 			continue
 		}
 		sockets := loops
-		if name == ListenAdmin {
+		if name == ListenAdmin || name == ListenHTTP && g.config.HTTP.Engine != config.Loop {
 			sockets = 1
 		}
 		listeners, err := loop.Listen("tcp", address, sockets)
@@ -66,6 +68,11 @@ func (g *Gateway) serve() error {
 	var err error
 	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.service, settings); err != nil {
 		return err
+	}
+	if g.redis != nil {
+		if err := g.redis.Serve(g.take(ListenRedis)...); err != nil {
+			return err
+		}
 	}
 	g.serveAdmin()
 	return nil

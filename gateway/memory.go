@@ -16,6 +16,15 @@ const (
 	limitStep     = 16 << 20 // smaller changes are not worth stopping the world
 )
 
+// connections returns how many are open, of all frontends.
+func (g *Gateway) connections() int64 {
+	n := g.http.Connections()
+	if g.redis != nil {
+		n += g.redis.Connections()
+	}
+	return n
+}
+
 // LimitMemory makes the Go runtime keep the whole process near the budget: 1.2
 // times the documents' bytes, 64 MiB, and 20 KiB a connection. It is for programs
 // that are nothing but a gateway. Call it after Start; it ends with Shutdown. GOGC and GOMEMLIMIT
@@ -30,7 +39,7 @@ func (g *Gateway) LimitMemory() {
 	}
 	set := int64(0)
 	adjust := func() {
-		limit := g.config.Tiers.Memory/5*6 + limitBase + perConnection*g.http.Connections()
+		limit := g.config.Tiers.Memory/5*6 + limitBase + perConnection*g.connections()
 		if limit > set || limit < set-limitStep {
 			set = limit + limitStep
 			debug.SetMemoryLimit(set)

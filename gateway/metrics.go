@@ -170,13 +170,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			send(m.desc, m.kind, float64(m.value(&s.Tiers[i].TierStats)), s.Tiers[i].Name)
 		}
 	}
-	g.collectFrontends(send)
+	g.collectFrontends(send, out)
 	g.service.EachStatus(func(status string, n int64) {
 		send(answers, prometheus.CounterValue, float64(n), status)
 	})
 	send(bodyBytes, prometheus.CounterValue, float64(g.service.BodyBytes()))
 	for _, name := range sources {
-		out <- durationsOf(g.service.Latency(name).Snapshot(), name)
+		out <- durationsOf(durations, g.service.Latency(name).Snapshot(), name)
 	}
 	if o := g.origin.reached.Load(); o != nil {
 		collectOrigin(o.stats(), send, out)
@@ -190,14 +190,14 @@ var durationBounds = [...]float64{
 }
 
 // durationsOf shows the latency of a source.
-func durationsOf(d measure.Distribution, source string) prometheus.Metric {
+func durationsOf(desc *prometheus.Desc, d measure.Distribution, source string) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(durationBounds))
 	for _, bound := range durationBounds {
 		buckets[bound] = d.AtMost(seconds(bound))
 	}
-	m, err := prometheus.NewConstHistogram(durations, d.Count(), d.Sum().Seconds(), buckets, source)
+	m, err := prometheus.NewConstHistogram(desc, d.Count(), d.Sum().Seconds(), buckets, source)
 	if err != nil {
-		return prometheus.NewInvalidMetric(durations, err)
+		return prometheus.NewInvalidMetric(desc, err)
 	}
 	return m
 }

@@ -77,8 +77,11 @@ func (p program) serve(ctx context.Context, file string, cfg *config.Config) err
 		return err
 	}
 	g.LimitMemory()
-	log.Info("serving", "http", g.HTTPAddr().String(), "admin", g.AdminAddr().String(),
-		"resources", len(cfg.Resources), "after", time.Since(p.started).Round(time.Millisecond).String())
+	where := []any{"http", g.HTTPAddr().String(), "admin", g.AdminAddr().String()}
+	if redis := g.RedisAddr(); redis != nil {
+		where = append(where, "redis", redis.String())
+	}
+	log.Info("serving", append(where, "resources", len(cfg.Resources), "after", time.Since(p.started).Round(time.Millisecond).String())...)
 	place.notify("READY=1")
 	err = untilSignal(g, signals, place.left, cfg.Drain.Timeout, func(why string) {
 		log.Info("draining", "reason", why, "within", cfg.Drain.Timeout.String())

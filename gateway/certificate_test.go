@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// WriteCertificate writes cert.pem and key.pem for localhost, and returns who trusts
+// them.
+func WriteCertificate(t testing.TB, dir string, serial int64) *x509.CertPool {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "cert.pem"), cert, 0o600),
+		os.WriteFile(filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(cert)
+	return roots
+}
+
+// TestCertificateIsRenewed: changed files are taken over, half a change is not, and
+// nothing is read between two looks.
+func TestCertificateIsRenewed(t *testing.T) {
+	dir := t.TempDir()
+	var told bytes.Buffer
+	WriteCertificate(t, dir, 1)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	c, err := newCertificate(cert, key, slog.New(slog.NewTextHandler(&told, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	c.now = func() time.Time { return now }
+	expect := func(when string, serial int64) {
+		t.Helper()
+		got, err := c.get(nil)
+		if err != nil || got.Leaf.SerialNumber.Int64() != serial {
+			t.Errorf("%s: got %v, %v, want certificate %d", when, got.Leaf.SerialNumber, err, serial)
+		}
+	}
+	// rewritten is a change that a file system with coarse times shows too.
+	rewritten := func(age time.Duration) {
+		for _, name := range []string{cert, key} {
+			if err := os.Chtimes(name, now, now.Add(-age)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	expect("at first", 1)
+	old, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	WriteCertificate(t, dir, 2)
+	renewed, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewritten(time.Hour)
+	expect("before the next look", 1)
+	if err := os.WriteFile(key, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(lookEvery)
+	expect("with the key of the one before", 1)
+	if !strings.Contains(told.String(), "the one before stays") {
+		t.Errorf("the log does not tell of it: %s", told.String())
+	}
+	if err := os.WriteFile(key, renewed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rewritten(time.Minute)
+	now = now.Add(lookEvery)
+	expect("renewed", 2)
+	if err := os.Remove(cert); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(lookEvery)
+	expect("removed", 2)
+	if _, err := newCertificate(cert, key, nil); err == nil {
+		t.Error("a certificate that is not there was read")
+	}
+	if err := os.WriteFile(cert, make([]byte, maxPEM+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newCertificate(cert, key, nil); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("a huge file: %v", err)
+	}
+}

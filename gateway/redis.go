@@ -1,0 +1,71 @@
+package gateway
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
+)
+
+// newRedis returns the Redis frontend, nil if it is not configured.
+func newRedis(c *cache.Cache, cfg *config.Config, s *surface, opts Options) (*respfront.Server, error) {
+	if cfg.Frontends.Redis == "" {
+		return nil, nil
+	}
+	settings, err := redisConfig(cfg, s, opts)
+	if err != nil {
+		return nil, err
+	}
+	var served []respfront.Resource
+	for _, r := range cfg.Resources {
+		served = append(served, respfront.Resource{Name: r.Name, Access: accessRule(r.Access)})
+	}
+	return respfront.New(c, served, settings)
+}
+
+func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config, error) {
+	l := &cfg.Redis.Limits
+	c := respfront.Config{
+		Gate:           s.gate,
+		RequireAuth:    cfg.RedisLogin(),
+		ClientLimit:    newLimiter(l.Client),
+		CallerLimit:    newLimiter(l.Caller),
+		RequestTimeout: l.RequestTimeout,
+		IdleTimeout:    l.IdleTimeout,
+		StallTimeout:   l.StallTimeout,
+		MaxConnections: l.Connections,
+		MaxPending:     maxPending(cfg),
+		Requests:       s.requests,
+		SlowerThan:     cfg.Log.Slow,
+		Log:            opts.Logger,
+	}
+	for _, u := range cfg.Redis.Users {
+		user := respfront.User{Name: u.Name}
+		// Validate has looked at the digits.
+		if _, err := hex.Decode(user.PasswordHash[:], []byte(strings.TrimPrefix(u.Password, "sha256:"))); err != nil {
+			return c, fmt.Errorf("redis.users.%s: %w", u.Name, err)
+		}
+		c.Users = append(c.Users, user)
+	}
+	if cert, key := cfg.TLSPaths(); cert != "" {
+		t, err := newCertificate(cert, key, opts.Logger)
+		if err != nil {
+			return c, fmt.Errorf("redis.tls: %w", err)
+		}
+		c.TLS = t.config()
+	}
+	return c, nil
+}
+
+// RedisAddr returns the address of the Redis frontend, nil if there is none. Call it
+// after Start.
+func (g *Gateway) RedisAddr() net.Addr {
+	if g.redis == nil {
+		return nil
+	}
+	return g.redis.Addr()
+}
