@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Lets REDbot, schemathesis and sqlmap judge the HTTP surface: see
+# Lets REDbot, schemathesis, sqlmap and slowhttptest judge the HTTP surface: see
 # internal/testkit/judges. The first two are installed in a virtual environment of
-# Python in the user's cache, sqlmap from Debian's package.
+# Python in the user's cache, the others from Debian's packages.
 #   scripts/judges.sh [-run pattern]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,9 @@ schemathesis==4.32.5'
 
 packages=()
 command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
-command -v sqlmap >/dev/null || packages+=(sqlmap)
+for p in sqlmap slowhttptest; do
+	command -v "$p" >/dev/null || packages+=("$p")
+done
 if [ ${#packages[@]} -gt 0 ]; then
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
 		echo "judges: install ${packages[*]}, or run as root on Debian or Ubuntu" >&2

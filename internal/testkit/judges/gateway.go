@@ -23,6 +23,7 @@ type gateway struct {
 	apiKey string // of the caller "judge"
 	token  string // a JWT that the local key set verifies
 	log    string // path of its output
+	pid    int
 }
 
 // settings are put before the resources of the demo's configuration: the whole
@@ -97,6 +98,7 @@ func (g *gateway) serve(ctx context.Context, binary, dir string) (wait func(), e
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
+	g.pid = c.Process.Pid
 	gone := make(chan struct{})
 	// Ends with the process, which ends with ctx; wait waits for it.
 	go func() {

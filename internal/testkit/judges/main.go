@@ -7,7 +7,10 @@
 //   - schemathesis, which makes requests out of /openapi.json and compares the
 //     answers with it: no failure;
 //   - sqlmap, which tries to reach the database through keys, batches and header
-//     fields: nothing found.
+//     fields: nothing found;
+//   - slowhttptest, which sends heads and bodies and reads answers as slowly as it
+//     can on 1,000 connections: others are served meanwhile, about as fast, in about
+//     as much memory.
 //
 // It is run by scripts/judges.sh, which installs them. What a judge says that is
 // not the gateway's to change is allowed by name, with the reason, in allowed.go.
@@ -26,7 +29,7 @@ import (
 )
 
 // patience bounds a whole run.
-const patience = 10 * time.Minute
+const patience = 20 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -41,8 +44,9 @@ func main() {
 
 // tools is where the judges are, and the folder of a run.
 type tools struct {
-	python string // the programs of a virtual environment of Python
-	dir    string
+	slipstream string // the command
+	python     string // the programs of a virtual environment of Python
+	dir        string
 }
 
 // errFound says that a judge has found something, which was printed.
@@ -78,12 +82,13 @@ func run(ctx context.Context, args []string) error {
 	defer wait()
 	defer stop()
 
-	t := &tools{python: *python, dir: dir}
+	t := &tools{slipstream: path, python: *python, dir: dir}
 	found := false
 	for _, j := range []judge{
 		{"redbot", t.redbot},
 		{"schemathesis", t.schemathesis},
 		{"sqlmap", t.sqlmap},
+		{"slowhttptest", t.slowhttptest},
 	} {
 		if !pattern.MatchString(j.name) {
 			continue

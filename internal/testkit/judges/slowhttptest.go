@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of what slow clients may do to others.
+const (
+	slowConnections = 1000
+	slowSeconds     = 20
+	// slower is how much longer the 99th percentile of a probe may be than that of the
+	// same probe of another gateway, which nobody attacks, at the same time: whatever
+	// else the machine does slows both. unfelt is a few slices of the kernel's scheduler.
+	slower = 2
+	unfelt = 10 * time.Millisecond
+	// slowMemory is what the gateway may grow by: a head of 64 KiB for each connection,
+	// and what Go's collector leaves lying for a while.
+	slowMemory = 128 << 20
+)
+
+// slowhttptest lets 1,000 clients be slow in three ways, and asks beside them.
+func (t *tools) slowhttptest(ctx context.Context, g *gateway) (verdict, error) {
+	many := g.url + "/orders?"
+	for i := range 300 {
+		many += fmt.Sprintf("key=emea%%2F%d&", 2*i+1)
+	}
+	const document = "/orders/emea/17"
+	var v verdict
+	dir, err := os.MkdirTemp(t.dir, "calm-")
+	if err != nil {
+		return v, err
+	}
+	serving, stop := context.WithCancel(ctx)
+	calm, wait, err := startGateway(serving, t.slipstream, dir)
+	if err != nil {
+		stop()
+		return v, err
+	}
+	defer wait()
+	defer stop()
+	var looked []string
+	for _, mode := range []struct {
+		name string
+		args []string
+	}{
+		{"slow heads", []string{"-H", "-i", "2", "-u", g.url + document}},
+		{"slow bodies", []string{"-B", "-i", "2", "-s", "8192", "-u", g.url + document}},
+		// Answers of 150 KB, read 32 bytes at a time through a window of 1 KB.
+		{"slow reads", []string{"-X", "-k", "3", "-w", "512", "-y", "1024", "-n", "2", "-z", "32", "-u", strings.TrimSuffix(many, "&")}},
+	} {
+		out, attacked, other, err := g.slowly(ctx, mode.args, calm)
+		if err != nil {
+			return v, fmt.Errorf("slowhttptest: %s: %w", mode.name, err)
+		}
+		most, findings := judgeSlow(out, attacked, other)
+		for _, f := range findings {
+			v.add(mode.name, f.id, f.text)
+		}
+		looked = append(looked, fmt.Sprintf("%d %s (p99 of %d probes %v, of another gateway %v; grown by %d MiB)", most, mode.name,
+			attacked.asked, attacked.p99.Round(10*time.Microsecond), other.p99.Round(10*time.Microsecond), attacked.grown>>20))
+	}
+	v.looked = strings.Join(looked, ", ")
+	return v, nil
+}
+
+// slowly runs the program to its end and probes this gateway and another meanwhile.
+func (g *gateway) slowly(ctx context.Context, args []string, calm *gateway) (out string, attacked, other probed, err error) {
+	ctx, cancel := context.WithTimeout(ctx, slowSeconds*time.Second+time.Minute)
+	defer cancel()
+	common := []string{"-c", strconv.Itoa(slowConnections), "-r", "250", "-l", strconv.Itoa(slowSeconds), "-p", "3"}
+	// It needs a file for each connection, and the usual limit is 1,024.
+	c := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -n 4096 && exec slowhttptest "$@"`, "sh"}, append(common, args...)...)...)
+	var text bytes.Buffer
+	c.Stdout, c.Stderr = &text, &text
+	if err := c.Start(); err != nil {
+		return "", attacked, other, err
+	}
+	ended := make(chan error, 1)
+	// Ends with the program; the loop below waits for it.
+	go func() { ended <- c.Wait() }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for running := true; running; {
+		attacked.ask(ctx, g)
+		other.ask(ctx, calm)
+		select {
+		case <-tick.C:
+		case err = <-ended:
+			running = false
+		}
+	}
+	attacked.end()
+	other.end()
+	// Its exit code says nothing; judgeSlow reads what it printed.
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil && exit.Exited() {
+		err = nil
+	}
+	if err != nil {
+		return "", attacked, other, fmt.Errorf("%w\n%s", err, text.Bytes())
+	}
+	return colours.ReplaceAllString(text.String(), ""), attacked, other, nil
+}
+
+// probed is what a client saw that asks for a document, each time on a connection of
+// its own.
+type probed struct {
+	asked, failed int
+	why           string // of the last that failed
+	took          []time.Duration
+	p99           time.Duration
+	first, grown  int64 // bytes resident at first, and at most beyond that
+}
+
+// slowProbe keeps no connection.
+var slowProbe = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+func (p *probed) ask(ctx context.Context, g *gateway) {
+	begun := time.Now()
+	err := g.ask(ctx, slowProbe)
+	p.took = append(p.took, time.Since(begun))
+	if p.asked++; p.asked%10 == 1 && err == nil {
+		var n int64
+		n, err = resident(g.pid)
+		if p.asked == 1 {
+			p.first = n
+		}
+		p.grown = max(p.grown, n-p.first)
+	}
+	if err != nil {
+		p.failed, p.why = p.failed+1, err.Error()
+	}
+}
+
+func (p *probed) end() {
+	slices.Sort(p.took)
+	p.p99 = p.took[len(p.took)*99/100]
+}
+
+func (g *gateway) ask(ctx context.Context, client *http.Client) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/depts/42", nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("X-API-Key", g.apiKey)
+	rsp, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer rsp.Body.Close()
+	if _, err := io.Copy(io.Discard, rsp.Body); err != nil {
+		return err
+	}
+	if rsp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", rsp.StatusCode)
+	}
+	return nil
+}
+
+// resident is the memory of a process, from Linux's /proc.
+func resident(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	m := regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`).FindSubmatch(text)
+	if m == nil {
+		return 0, fmt.Errorf("process %d has no VmRSS", pid)
+	}
+	n, err := strconv.ParseInt(string(m[1]), 10, 64)
+	return n << 10, err
+}
+
+var (
+	colours       = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
+	slowAvailable = regexp.MustCompile(`service available:\s*(YES|NO)`)
+	slowConnected = regexp.MustCompile(`(connected|closed):\s*(\d+)`)
+)
+
+// judgeSlow reads what slowhttptest printed, and compares what the probes saw of the
+// gateway that it attacked and of another. most is how many connections it had and had
+// lost.
+func judgeSlow(out string, attacked, other probed) (most int, found []finding) {
+	add := func(id, format string, args ...any) {
+		found = append(found, finding{id: id, text: fmt.Sprintf(format, args...)})
+	}
+	said := slowAvailable.FindAllStringSubmatch(out, -1)
+	for i, s := range said {
+		if s[1] != "YES" {
+			add("unavailable", "at its %dth look the service was not there", i+1)
+		}
+	}
+	if len(said) == 0 {
+		add("silent", "it does not say whether the service was there: %.300q", out)
+	}
+	now := 0
+	for _, m := range slowConnected.FindAllStringSubmatch(out, -1) {
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			continue
+		}
+		if m[1] == "connected" {
+			now = n
+		} else { // it follows in the same report
+			most = max(most, now+n)
+		}
+	}
+	// It reports every five seconds, and ends when all connections were closed.
+	if most < slowConnections/2 {
+		add("few", "%d connections were made, expected about %d", most, slowConnections)
+	}
+	if attacked.failed > 0 {
+		add("failed", "%d of %d probes failed: %s", attacked.failed, attacked.asked, attacked.why)
+	}
+	if attacked.p99 > max(slower*other.p99, unfelt) {
+		add("slow", "p99 of the probes is %v, of another gateway %v", attacked.p99, other.p99)
+	}
+	if attacked.grown > slowMemory {
+		add("memory", "the gateway grew by %d MiB, expected %d at most", attacked.grown>>20, int64(slowMemory)>>20)
+	}
+	return most, found
+}
