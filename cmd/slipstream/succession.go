@@ -130,6 +130,6 @@ func interruptible(ctx context.Context, signals <-chan os.Signal, f func(context
 		return err
 	case <-signals:
 		cancel()
-		return errors.Join(<-done, fail(exitInterrupted, errors.New("interrupted while starting"), ""))
+		return errors.Join(fail(exitInterrupted, errors.New("interrupted while starting"), ""), <-done)
 	}
 }

@@ -1,0 +1,414 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/demo"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// handoverConfig is demoConfig with database, triggers and a place to meet a successor.
+func handoverConfig(t *testing.T, more string) (file, http, admin string) {
+	t.Helper()
+	file, http, admin = demoConfig(t)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, file, string(text)+"\nhandover: handover.sock\n"+more)
+	if err := demo.Create(filepath.Join(filepath.Dir(file), demoFile), 1); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, exitOK, "statements were run", "", "db", "apply", "-c", file)
+	return file, http, admin
+}
+
+// shellWithFile runs a script that has f as descriptor 3.
+func shellWithFile(t *testing.T, script string, f *os.File) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.ExtraFiles = []*os.File{f}
+	cmd.Stderr = t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	return cmd
+}
+
+// serving starts a gateway and waits until it serves.
+func serving(t *testing.T, file string, args ...string) *testkit.Process {
+	t.Helper()
+	p := testkit.Start(t, testkit.Command{Path: binary, Args: append([]string{"serve", "-c", file}, args...)})
+	testkit.Eventually(t, 30*time.Second, func() error {
+		select {
+		case <-p.Exited():
+			t.Fatalf("the gateway has ended\n%s", p.Log())
+		default:
+		}
+		if !strings.Contains(p.Log(), "msg=serving") {
+			return fmt.Errorf("does not serve:\n%s", p.Log())
+		}
+		return nil
+	})
+	return p
+}
+
+// drainLoad is what clients of several kinds saw. They go on until stop is closed.
+type drainLoad struct {
+	stop    chan struct{}
+	clients sync.WaitGroup
+	kinds   []*drainKind
+}
+
+// drainKind is one kind of clients.
+type drainKind struct {
+	name string
+
+	// Atomics. Written by its clients.
+	calls, failed, resets atomic.Int64
+	first                 atomic.Pointer[error] // of what failed
+}
+
+func (k *drainKind) failure(err error) {
+	k.failed.Add(1)
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		k.resets.Add(1)
+	}
+	k.first.CompareAndSwap(nil, &err)
+}
+
+// run starts n clients that call one after another. Each call is given its number.
+func (l *drainLoad) run(name string, n int, pause time.Duration, call func(i int) error) {
+	k := &drainKind{name: name}
+	l.kinds = append(l.kinds, k)
+	for client := range n {
+		l.clients.Go(func() {
+			for i := client; ; i += n {
+				select {
+				case <-l.stop:
+					return
+				case <-time.After(pause): // leaves the processes that start some of the two cores
+				}
+				began := time.Now()
+				if err := call(i); err != nil {
+					k.failure(fmt.Errorf("call %d, which began at %s and took %v: %w", i, began.UTC().Format("15:04:05.000"), time.Since(began), err))
+				}
+				k.calls.Add(1)
+			}
+		})
+	}
+}
+
+// end stops the clients and fails the test for every call that failed.
+func (l *drainLoad) end(t *testing.T) {
+	t.Helper()
+	close(l.stop)
+	l.clients.Wait()
+	for _, k := range l.kinds {
+		t.Logf("%s: %d calls", k.name, k.calls.Load())
+		if k.failed.Load() > 0 || k.calls.Load() < 100 {
+			err := error(nil)
+			if p := k.first.Load(); p != nil {
+				err = *p
+			}
+			t.Errorf("%s: %d of %d calls failed, %d of them by a reset; want none of at least 100. The first: %v",
+				k.name, k.failed.Load(), k.calls.Load(), k.resets.Load(), err)
+		}
+	}
+}
+
+// dept checks the answer to a GET of /depts/{n}.
+func dept(n int, body []byte) error {
+	if want := fmt.Sprintf(`{"deptno":%d,`, n); !bytes.HasPrefix(body, []byte(want)) {
+		return fmt.Errorf("body %.100q, want %s", body, want)
+	}
+	return nil
+}
+
+// kept calls over the connections that Go's client keeps.
+func kept(client *http.Client, base string) func(i int) error {
+	return func(i int) error {
+		n := 1 + i%40
+		response, err := client.Get(fmt.Sprintf("%s/depts/%d", base, n))
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err == nil && response.StatusCode != 200 {
+			err = fmt.Errorf("status %d: %s", response.StatusCode, body)
+		}
+		if err != nil {
+			return err
+		}
+		return dept(n, body)
+	}
+}
+
+// fresh opens a connection for each call.
+func fresh(address string, last bool) func(i int) error {
+	return func(i int) error {
+		c, err := net.DialTimeout("tcp", address, 10*time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			return err
+		}
+		n := 1 + i%40
+		// Without "Connection: close" it is the client that ends the connection.
+		field := ""
+		if last {
+			field = "Connection: close\r\n"
+		}
+		if _, err := fmt.Fprintf(c, "GET /depts/%d HTTP/1.1\r\nHost: x\r\n%s\r\n", n, field); err != nil {
+			return err
+		}
+		var answer []byte
+		if last {
+			answer, err = io.ReadAll(c)
+		} else {
+			answer = make([]byte, 64<<10)
+			var read int
+			read, err = c.Read(answer)
+			answer = answer[:read]
+		}
+		if err != nil {
+			return err
+		}
+		head, body, found := bytes.Cut(answer, []byte("\r\n\r\n"))
+		if !found || !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) {
+			return fmt.Errorf("answer %.200q", answer)
+		}
+		return dept(n, body)
+	}
+}
+
+// TestHandOvers: one process after another takes over under load, and no call fails.
+func TestHandOvers(t *testing.T) {
+	const times = 20
+	file, base, _ := handoverConfig(t, "")
+	old := serving(t, file)
+	address := strings.TrimPrefix(base, "http://")
+
+	load := &drainLoad{stop: make(chan struct{})}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: 20 * time.Second}
+	defer client.CloseIdleConnections()
+	load.run("kept connections", 32, 2*time.Millisecond, kept(client, base))
+	load.run("a connection a request", 4, time.Millisecond, fresh(address, true))
+	load.run("connections that the client ends", 4, time.Millisecond, fresh(address, false))
+
+	var replaced []*testkit.Process
+	began := time.Now()
+	for range times {
+		next := serving(t, file)
+		replaced = append(replaced, old)
+		old = next
+	}
+	took := time.Since(began)
+	for _, p := range replaced {
+		if code := exitCode(t, p, 20*time.Second); code != exitOK || !strings.Contains(p.Log(), "msg=drained") {
+			t.Errorf("exit code %d of a process that was replaced\n%s", code, p.Log())
+		}
+	}
+	load.end(t)
+	client.CloseIdleConnections()
+	t.Logf("%d hand-overs in %v", times, took)
+	// The last one is an ordinary process.
+	if err := old.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitCode(t, old, 10*time.Second); code != exitOK {
+		t.Errorf("exit code %d after SIGTERM\n%s", code, old.Log())
+	}
+	if _, err := os.Lstat(filepath.Join(filepath.Dir(file), "handover.sock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the meeting place after the end: %v; want that it is gone", err)
+	}
+}
+
+// TestHandOverRefused: a new process that cannot serve leaves the old one alone.
+func TestHandOverRefused(t *testing.T) {
+	file, base, admin := handoverConfig(t, "drain: { grace: 0s }\n")
+	old := serving(t, file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := filepath.Join(filepath.Dir(file), "other.yaml")
+	for _, c := range []struct {
+		name, from, to string
+		code           int
+		want           string
+	}{
+		{"no database", demoFile, "none.db", exitUnreachable, "goes on"},
+		{"wrong table", "table: dept", "table: depp", exitUsage, "did you mean dept"},
+		{"another folder", "handover: handover.sock", "handover: none/handover.sock", exitFailure, "no such file"},
+	} {
+		mustWrite(t, beside, strings.Replace(string(text), c.from, c.to, 1))
+		expect(t, c.code, "", c.want, "serve", "-c", beside)
+		if status, _, _, err := get(t.Context(), base+"/depts/42"); err != nil || status != 200 {
+			t.Errorf("%s: the old process: %d, %v", c.name, status, err)
+		}
+	}
+
+	// A signal while it waits for its turn ends it.
+	lock, err := os.OpenFile(filepath.Join(filepath.Dir(file), "handover.sock.lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	waiting := testkit.Start(t, testkit.Command{Path: binary, Args: []string{"serve", "-c", file}})
+	time.Sleep(500 * time.Millisecond)
+	if err := waiting.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitCode(t, waiting, 10*time.Second); code != exitInterrupted {
+		t.Errorf("exit code %d of a process that waited\n%s", code, waiting.Log())
+	}
+	lock.Close()
+
+	// Another address: the new process binds it, and operators see the new process at once.
+	other := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
+	mustWrite(t, beside, strings.Replace(string(text), strings.TrimPrefix(base, "http://"), other, 1))
+	next := serving(t, beside)
+	if code := exitCode(t, old, 10*time.Second); code != exitOK {
+		t.Errorf("exit code %d of the old process\n%s", code, old.Log())
+	}
+	if status, _, _, err := get(t.Context(), "http://"+other+"/depts/42"); err != nil || status != 200 {
+		t.Errorf("the new address: %d, %v\n%s", status, err, next.Log())
+	}
+	if _, _, _, err := get(t.Context(), base+"/depts/42"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the old address: %v, want that nobody listens", err)
+	}
+	if !strings.Contains(next.Log(), "is not bound where the configuration says") {
+		t.Errorf("no warning about the other address\n%s", next.Log())
+	}
+	if status, _, _, err := get(t.Context(), admin+"/ready"); err != nil || status != 200 {
+		t.Errorf("/ready of the new process: %d, %v", status, err)
+	}
+}
+
+// TestHandOverCutsOff: a request that does not end is cut off after drain.timeout, and at once
+// by a signal, as in every drain; the new process serves meanwhile.
+func TestHandOverCutsOff(t *testing.T) {
+	file, base, _ := handoverConfig(t, "")
+	for _, c := range []struct {
+		drain  string
+		signal bool
+		code   int
+	}{{"1s", false, exitFailure}, {"1m", true, exitInterrupted}} {
+		old := serving(t, file, "--drain", c.drain)
+		unfinished(t, base)
+		next := serving(t, file)
+		time.Sleep(2 * sameSignal)
+		if c.signal {
+			if err := old.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if code := exitCode(t, old, 10*time.Second); code != c.code {
+			t.Errorf("exit code %d, want %d\n%s", code, c.code, old.Log())
+		}
+		if status, _, _, err := get(t.Context(), base+"/depts/42"); err != nil || status != 200 {
+			t.Errorf("the new process: %d, %v", status, err)
+		}
+		next.Kill()
+	}
+}
+
+// TestActivatedService: systemd passes the sockets and hears how the process is.
+func TestActivatedService(t *testing.T) {
+	file, base, admin := handoverConfig(t, "drain: { grace: 0s }\n")
+	name := filepath.Join(filepath.Dir(file), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	hears := func(want ...string) {
+		t.Helper()
+		var got []string
+		for range want {
+			b := make([]byte, 100)
+			manager.SetReadDeadline(time.Now().Add(20 * time.Second))
+			n, err := manager.Read(b)
+			if err != nil {
+				t.Errorf("the service manager: %v", err)
+			}
+			got = append(got, string(b[:n]))
+		}
+		slices.Sort(got) // of two processes, in any order
+		if !slices.Equal(got, want) {
+			t.Errorf("the service manager hears %q, want %q", got, want)
+		}
+	}
+	socket, err := net.Listen("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	f, err := socket.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// The shell puts the socket to descriptor 3 and keeps its number when it becomes the program.
+	script := fmt.Sprintf("exec env LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=slipstream.socket NOTIFY_SOCKET=%s %s serve -c %s", name, binary, file)
+	first := shellWithFile(t, script, f)
+	hears("READY=1")
+	if status, _, _, err := get(t.Context(), base+"/depts/42"); err != nil || status != 200 {
+		t.Errorf("over the socket of systemd: %d, %v", status, err)
+	}
+	if err := alive(admin)(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	hears("STOPPING=1")
+	if err := first.Wait(); err != nil {
+		t.Error(err)
+	}
+
+	// systemd keeps the socket: who comes while nobody serves is answered by the next.
+	answer := make(chan error)
+	go func() { answer <- fresh(strings.TrimPrefix(base, "http://"), true)(1) }() // ends within its time limit, awaited below
+	time.Sleep(100 * time.Millisecond)
+	second := shellWithFile(t, script, f)
+	hears("READY=1")
+	if err := <-answer; err != nil {
+		t.Errorf("a call between two processes: %v", err)
+	}
+	third := testkit.Start(t, testkit.Command{Path: binary, Args: []string{"serve", "-c", file}, Env: []string{"NOTIFY_SOCKET=" + name}})
+	hears(fmt.Sprintf("MAINPID=%d", third.PID()), "READY=1")
+	if err := second.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := third.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	hears("STOPPING=1") // and not from the second
+	_ = third.Wait(context.WithoutCancel(t.Context()))
+}
