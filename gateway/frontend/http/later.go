@@ -16,9 +16,10 @@ const maxWaiting = 20_000
 // later is a request that a goroutine answers.
 type later struct {
 	// Immutable after front.later.
-	front *front
-	how   manner
-	place *loop.Deferred
+	front  *front
+	how    manner
+	place  *loop.Deferred
+	number uint64 // of the session's requests
 
 	// Owned by the goroutine that answers until it completes place, then by the
 	// connection's turn.
@@ -37,7 +38,7 @@ func (f *front) later(c *loop.Conn, t *turn, how manner) {
 		f.write(c.Output(), &t.request, &t.response, how)
 		return
 	}
-	l := &later{front: f, how: how, request: t.request, response: t.response}
+	l := &later{front: f, how: how, request: t.request, response: t.response, number: c.Session().(*session).taken}
 	l.request.own()
 	l.place = c.Defer(l)
 	ctx := c.Context()
@@ -82,7 +83,15 @@ func (l *later) Write(c *loop.Conn) {
 	if l.front.tooMuch(c, l.response.sent()) {
 		l.front.service.Busy(&l.request, &l.response)
 	}
-	l.front.write(c.Output(), &l.request, &l.response, l.how)
+	how := l.how
+	// The server may have begun to drain while this was loaded. If nothing is behind it,
+	// the client has to learn it here: it may ask again at the moment at which an idle
+	// connection is closed.
+	if s := c.Session().(*session); c.Draining() && s.taken == l.number && !s.rest && !how.last {
+		how.last = true
+		c.End()
+	}
+	l.front.write(c.Output(), &l.request, &l.response, how)
 }
 
 // Drop implements [loop.Reply].

@@ -40,8 +40,11 @@ func newFront(service *Service, config Config) *front {
 type session struct {
 	// Immutable after New.
 	front *front
-	// Owned by the connection's turn.
+	// Owned by the connection's turn. taken counts requests; rest says that more has
+	// been read than they were.
 	scanner http1.Scanner
+	taken   uint64
+	rest    bool
 }
 
 // turn is the memory of one request under way. A session borrows one for each call of
@@ -69,9 +72,11 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 			c.Detach()
 			break
 		}
+		s.taken++
 		s.front.answer(c, t)
 		consumed += n
 	}
+	s.rest = consumed < len(in)
 	t.request, t.response = Request{}, Response{} // or they keep documents alive
 	turns.Put(t)
 	return consumed
