@@ -3,6 +3,7 @@ package loop
 import (
 	"io"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -83,6 +84,34 @@ func TestStaleEventsDoNotMeetTheNextConnection(t *testing.T) {
 			t.Error("a slot has the generation 0")
 		}
 	})
+}
+
+// Mail that comes while a loop makes up its mind to sleep is read before it sleeps. On one
+// processor the post happens where the loop yields, which is behind its first look.
+func TestMailBeforeTheSleep(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s, err := New(Config{Backend: Epoll, Loops: 1, New: func(*Conn) Session { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown(t.Context())
+	l := s.engine.(*epollEngine).loops[0]
+	const long = 2 * time.Second
+	for range 20 {
+		start := s.now()
+		l.acceptAt = start + long // else it would sleep for ever
+		posted := make(chan struct{})
+		go func() { // ends at once
+			l.post(func() {})
+			close(posted)
+		}()
+		l.wait()
+		<-posted
+		if took := s.now() - start; took > long/2 {
+			t.Fatalf("the loop slept for %v although there was mail", took)
+		}
+		l.readMail()
+	}
 }
 
 func ask(t *testing.T, nc net.Conn) {

@@ -69,6 +69,25 @@ func TestPipelineWithoutReading(t *testing.T) {
 	})
 }
 
+// While an answer waits for a peer that does not read, its requests are read, as long as
+// the bounds allow it.
+func TestReadingGoesOnBesideAWrite(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		y := startToy(t, m, func(c *loop.Config) { c.MaxOutput = 100 << 20 })
+		c := y.dial()
+		for range 3 {
+			c.send(fmt.Sprintf("big %d\n", len(pattern)))
+			time.Sleep(20 * time.Millisecond)
+			c.send("idhold a\nhold b\n")
+			a, b := y.hold(), y.hold()
+			a.deferred.Complete()
+			b.deferred.Complete()
+			c.want(string(pattern))
+			c.want("a\nb\n")
+		}
+	})
+}
+
 // No more answers are owed than MaxDeferred.
 func TestDeferredIsBounded(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
