@@ -294,10 +294,12 @@ func (g *Gateway) stopFrontends(ctx context.Context) error {
 	var all sync.WaitGroup
 	var errHTTP, errRedis error
 	if g.http != nil {
-		all.Go(func() { errHTTP = g.http.Shutdown(ctx) }) // ends with ctx at the latest, awaited below
+		// Ends with ctx at the latest, awaited below.
+		all.Go(func() { errHTTP = g.http.Shutdown(ctx) })
 	}
 	if g.redis != nil {
-		all.Go(func() { errRedis = g.redis.Shutdown(ctx) }) // the same
+		// Ends with ctx at the latest, awaited below.
+		all.Go(func() { errRedis = g.redis.Shutdown(ctx) })
 	}
 	all.Wait()
 	return errors.Join(errHTTP, errRedis)
