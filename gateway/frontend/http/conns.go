@@ -1,6 +1,7 @@
 package httpfront
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"sync"
@@ -10,6 +11,9 @@ import (
 
 // sweepInterval is how often the time limits are looked at, and their precision.
 const sweepInterval = 250 * time.Millisecond
+
+// drainPoll is how often Shutdown looks whether all connections have ended.
+const drainPoll = 5 * time.Millisecond
 
 // conns are the open connections of a server and their time limits.
 //
@@ -83,6 +87,15 @@ func (c *conns) stop() {
 		close(c.quit)
 	}
 	<-c.swept
+}
+
+// awaitNone waits until no connection is open, but no longer than until and ctx.
+func (c *conns) awaitNone(ctx context.Context, until time.Time) {
+	ticker := time.NewTicker(drainPoll)
+	defer ticker.Stop()
+	for c.open.Load() > 0 && ctx.Err() == nil && time.Now().Before(until) {
+		<-ticker.C
+	}
 }
 
 // conn is a connection that notes since when it has been waiting for what.

@@ -49,7 +49,7 @@ func (l *handedListener) Accept() (net.Conn, error) {
 	for len(l.queue) == 0 && !l.closed {
 		l.came.Wait()
 	}
-	if l.closed {
+	if len(l.queue) == 0 {
 		return nil, net.ErrClosed
 	}
 	c := l.queue[0]
@@ -58,15 +58,12 @@ func (l *handedListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Close implements [net.Listener].
+// Close implements [net.Listener]. What has been taken is accepted still: it has a request
+// that nobody has answered.
 func (l *handedListener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	for _, c := range l.queue {
-		_ = c.Close()
-	}
-	l.queue = nil
 	l.came.Broadcast()
 	return nil
 }

@@ -22,14 +22,18 @@ type handler struct {
 	trusted     []netip.Prefix // proxies whose X-Forwarded-For is believed
 	maxPending  int64
 
-	// Atomic: bytes of large bodies that are being written.
-	pending atomic.Int64
+	// Atomics. pending counts bytes of large bodies that are being written. draining is
+	// set by Shutdown: an answer is its connection's last from then on.
+	pending  atomic.Int64
+	draining atomic.Bool
 }
 
 // largeBody is the size from which a body counts as pending while it is written: it
 // may be one that the cache has dropped, which a client that does not read keeps
 // in memory.
 const largeBody = 64 << 10
+
+var lastAnswer = []string{"close"}
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,6 +63,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.service.Note(&req, &rsp)
+	if h.draining.Load() {
+		w.Header()["Connection"] = lastAnswer
+	}
 	write(w, &req, &rsp, ids)
 }
 

@@ -111,13 +111,15 @@ func newHandler(service *Service, config Config) *handler {
 // when they ask for anything but plain documents, or over net/http alone.
 type Server struct {
 	// Immutable after Listen.
-	http  *http.Server
-	conns *conns // those that net/http serves
-	addr  net.Addr
-	front *front        // nil: net/http alone
-	loop  *loop.Server  // nil: net/http alone
-	done  chan struct{} // closed when net/http has ended
-	err   error         // what it returned; set before done is closed
+	http    *http.Server
+	handler *handler
+	grace   time.Duration
+	conns   *conns // those that net/http serves
+	addr    net.Addr
+	front   *front        // nil: net/http alone
+	loop    *loop.Server  // nil: net/http alone
+	done    chan struct{} // closed when net/http has ended
+	err     error         // what it returned; set before done is closed
 }
 
 // Listen binds address and begins to serve. Shutdown ends it.
@@ -134,9 +136,12 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 			return nil, fmt.Errorf("http: %w", err)
 		}
 	}
+	h := newHandler(service, config)
 	s := &Server{
+		handler: h,
+		grace:   config.DrainGrace,
 		http: &http.Server{
-			Handler:        newHandler(service, config),
+			Handler:        h,
 			ConnState:      trackState, // the time limits are those of conns
 			MaxHeaderBytes: config.MaxHeader,
 			ErrorLog:       slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
@@ -231,9 +236,11 @@ func (s *Server) EachHandover(visit func(reason string, n int64)) {
 func (s *Server) Shutdown(ctx context.Context) error {
 	var err error
 	if s.loop != nil {
-		s.http.SetKeepAlivesEnabled(false)
+		graceEnds := time.Now().Add(s.grace)
+		s.handler.draining.Store(true)
 		err = s.loop.Shutdown(ctx) // may still hand connections over
 		s.front.loads.Wait()
+		s.conns.awaitNone(ctx, graceEnds)
 	}
 	if e := s.http.Shutdown(ctx); e != nil {
 		_ = s.http.Close() // the first error is the one to report
