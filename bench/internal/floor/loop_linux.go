@@ -117,6 +117,7 @@ type loop struct {
 	bell    int             // an eventfd: new connections, or the end
 	parked  syscall.RawConn // the epoll descriptor in the runtime's poller; nil without Park
 	file    *os.File        // that holds it
+	ready   func(uintptr) bool
 
 	// Guarded by mu.
 	mu  sync.Mutex
@@ -130,6 +131,7 @@ type loop struct {
 	buffer  []byte
 	answers [][]byte
 	vectors []syscall.Iovec
+	found   int // events, by ready
 	ended   bool
 }
 
@@ -167,6 +169,10 @@ func (l *loop) park() error {
 		return fmt.Errorf("floor: epoll descriptor: %w", err)
 	}
 	l.file = os.NewFile(uintptr(l.epoll), "epoll")
+	l.ready = func(uintptr) bool { // made once: it would be allocated for each sleep
+		l.found = l.poll()
+		return l.found != 0
+	}
 	var err error
 	l.parked, err = l.file.SyscallConn()
 	return err

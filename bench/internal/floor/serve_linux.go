@@ -23,12 +23,8 @@ func (l *loop) wait() (int, error) {
 		}
 	}
 	if l.parked != nil {
-		n := 0
-		err := l.parked.Read(func(uintptr) bool {
-			n = l.poll()
-			return n != 0
-		})
-		return n, err
+		err := l.parked.Read(l.ready)
+		return l.found, err
 	}
 	for {
 		n, err := syscall.EpollWait(l.epoll, l.events[:], -1)
