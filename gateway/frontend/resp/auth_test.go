@@ -187,8 +187,19 @@ func TestRemovedKey(t *testing.T) {
 		return nil
 	})
 	say("PING", "+PONG") // looked up less than 5 s ago
+	// A command that is always under way is no way round it.
+	c := &fakeConn{at: f.cache.Now()}
+	x.data(c, []byte("PING\r\nPI"))
 	x.checked -= checkKeyEvery
+	x.data(c, []byte("PING\r\nPI"))
+	if got := string(c.take()); got != "+PONG\r\n-NOAUTH Authentication required.\r\n" {
+		t.Errorf("after the key was removed: %q, want a refusal", got)
+	}
 	say("PING", "-NOAUTH")
+	x.data(c, []byte("*1\r\n$16385\r\n"))
+	if got := string(c.take()); got != "-ERR Protocol error: unauthenticated bulk length\r\n" {
+		t.Errorf("a large command after the key was removed: %q, want the bounds of strangers", got)
+	}
 }
 
 // A login that is required needs somebody who can log in.

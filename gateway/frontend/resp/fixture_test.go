@@ -189,14 +189,14 @@ func (c *client) reply() string {
 			}
 		}
 		buf := make([]byte, 64<<10)
-		if err := c.conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := c.conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			c.t.Fatal(err)
 		}
 		n, err := c.conn.Read(buf)
 		c.in = append(c.in, buf[:n]...)
 		if n == 0 && err != nil {
 			if ne, ok := err.(net.Error); ok && ne.Timeout() {
-				c.t.Fatalf("no reply within 10 s, only %q", c.in)
+				c.t.Fatalf("no reply within 30 s, only %q", c.in)
 			}
 			return "EOF"
 		}

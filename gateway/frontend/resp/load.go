@@ -81,8 +81,10 @@ func (t *turn) postpone(q question, keys [][]byte, missing int) {
 			x.key.ID = strings.Clone(x.key.ID) // the buffer that it is a part of is used again
 			t.loads = append(t.loads, pending{w, i})
 		} else {
-			w.hold(len(x.doc.Body()))
 			x.key = cache.Key{}
+			if !w.hold(len(x.doc.Body())) {
+				x.doc = nil // the command has failed
+			}
 		}
 	}
 	w.place = t.conn.Defer(w)
@@ -209,11 +211,12 @@ func (w *waiting) hold(n int) bool {
 		w.fail(errTogether)
 		return false
 	}
-	w.held.Add(int64(n))
 	if w.server.held.Add(int64(n)) > w.server.config.MaxPending {
+		w.server.held.Add(-int64(n)) // it is not kept
 		w.fail(errPending)
 		return false
 	}
+	w.held.Add(int64(n))
 	return true
 }
 

@@ -160,13 +160,13 @@ func TestLoadFailures(t *testing.T) {
 			{"MGET depts:1 depts:2 depts:3", "*3*"},
 			{"MGET depts:1 depts:2 depts:3 depts:4", "*4*"},
 		}},
-		{"an answer that is too large", func(context.Context, cache.ResourceID, string) ([]byte, error) { return bytes.Clone(large), nil }, Config{}, nil, [][2]string{
+		{"an answer that is too large", func(context.Context, cache.ResourceID, string) ([]byte, error) { return large, nil }, Config{}, nil, [][2]string{
 			{"MGET" + many("depts", 1, 70), together},
 			{"EXISTS" + many("depts", 1, 70), ":70"},
 			{"STRLEN depts:1", ":1048576"},
 			{"MGET" + strings.Repeat(" depts:1", 70), together},
 		}},
-		{"too much is held", func(context.Context, cache.ResourceID, string) ([]byte, error) { return bytes.Clone(large), nil }, Config{MaxPending: 5 << 20}, nil, [][2]string{
+		{"too much is held", func(context.Context, cache.ResourceID, string) ([]byte, error) { return large, nil }, Config{MaxPending: 5 << 20}, nil, [][2]string{
 			{"MGET" + many("depts", 1, 6), "-OVERLOADED too many bytes of documents wait for clients to read them"},
 			{"MGET" + many("depts", 1, 3), "*3*"},
 		}},
@@ -347,4 +347,41 @@ func TestLargeCommands(t *testing.T) {
 			t.Errorf("connection %d after two have ended: ended %v", i, c.ended)
 		}
 	}
+}
+
+// A large answer that lies behind one that is awaited counts as memory.
+func TestLargeAnswersBehindOthers(t *testing.T) {
+	var blocked atomic.Pointer[chan struct{}]
+	load := func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
+		if r == 1 {
+			<-*blocked.Load()
+		}
+		return echo(ctx, r, id)
+	}
+	bothBackends(t, load, Config{MaxPending: 350_000}, func(t *testing.T, f *fixture) {
+		block := make(chan struct{})
+		blocked.Store(&block)
+		c := f.dial(t)
+		c.expect([][2]string{{"GET depts:1000001", "$100002*"}, {"GET depts:1000002", "$100002*"}, {"GET depts:1", dept(1)}})
+		c.send("GET orders:a:1\r\nGET depts:1000001\r\nGET depts:1\r\nGET depts:1000002\r\nMGET depts:1000001 depts:1000002\r\nGET depts:1\r\n")
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if got := f.server.Held(); got < 200_000 {
+				return fmt.Errorf("%d bytes are held, want those of the large answers", got)
+			}
+			return nil
+		})
+		close(block)
+		for i, want := range []string{bulk(`{"id":"1:a1"}`), "$100002\n\"x", dept(1), "$100002\n\"x",
+			"-OVERLOADED too many bytes of documents wait for clients to read them", dept(1)} {
+			if got := c.reply(); !strings.HasPrefix(got, want) {
+				t.Errorf("reply %d: %.100q, want %.100q", i, got, want)
+			}
+		}
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if got := f.server.Held(); got != 0 {
+				return fmt.Errorf("%d bytes are held after all, want 0", got)
+			}
+			return nil
+		})
+	})
 }

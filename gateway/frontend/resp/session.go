@@ -24,6 +24,7 @@ type session struct {
 
 	// Owned by the connection's turn.
 	scanner  *resp.CommandScanner // holds the begin of a command; nil: there is none
+	bounds   bool                 // it has those of who is known
 	key      string               // the API key that caller logged in with, "" for a user
 	checked  time.Duration        // when key was last looked up
 	failures uint8                // logins that failed
@@ -99,11 +100,12 @@ func (x *session) data(c conn, in []byte) (consumed int) {
 	n := 0
 	for n < len(in) && !c.Full() {
 		if x.scanner == nil {
-			x.scanner = x.server.scanner(x.known())
+			x.bounds = x.known()
+			x.scanner = x.server.scanner(x.bounds)
 		}
 		size, args, verdict, err := x.scanner.Scan(in[n:])
 		if err != nil {
-			t.fail(FailProtocol, protocolError(in[n:], err, x.known()))
+			t.fail(FailProtocol, protocolError(in[n:], err, x.bounds))
 			x.scanner = nil // it would say so for ever
 			n = len(in)
 			c.End()
@@ -113,15 +115,14 @@ func (x *session) data(c conn, in []byte) (consumed int) {
 			t.await(size)
 			break
 		}
-		known := x.known()
 		inline := in[n] != byte(resp.Array)
 		n += size
 		if len(args) > 0 {
 			t.answer(args, inline)
 		}
 		x.setLarge(false)
-		if n == len(in) || x.known() != known || c.Full() {
-			x.server.scanners[index(known)].Put(x.scanner)
+		if n == len(in) || x.known() != x.bounds || c.Full() {
+			x.server.scanners[index(x.bounds)].Put(x.scanner)
 			x.scanner = nil
 		}
 	}

@@ -35,9 +35,7 @@ func (t *turn) begin(x *session, c conn) {
 	t.start, t.began = c.ReadAt(), time.Now()
 	t.three = x.three.Load()
 	x.active.Store(int64(t.start))
-	if x.scanner == nil {
-		x.checkKey(t.start)
-	}
+	x.checkKey(t.start)
 }
 
 // end sends off what must be loaded, tells the figures, and gives the turn back.
