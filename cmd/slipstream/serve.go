@@ -51,6 +51,7 @@ ends with exit code 0. Sockets that systemd passes are used in the same way.
 			}
 			if drain > 0 {
 				cfg.Drain.Timeout = drain
+				cfg.Drain.Grace = min(cfg.Drain.Grace, drain/2)
 			}
 			return p.serve(c.Context(), file, cfg)
 		},

@@ -68,6 +68,7 @@ func Parse(name string, data []byte) (*Config, error) {
 	c = c.WithDefaults()
 	p.collisions(root, &c)
 	p.redis(value{node: root}, &c)
+	p.drain(value{node: root}, &c)
 	p.pace(value{node: root}, &c)
 	p.access(value{node: root}, &c)
 	if err := newErrors(p.errors); err != nil {

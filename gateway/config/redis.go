@@ -79,16 +79,17 @@ func (r Redis) withDefaults() Redis {
 
 // Drain says how a gateway ends. The zero value of a field means its default.
 type Drain struct {
-	// Grace is how long connections that ask nothing stay open for one more
-	// request, so that none is sent into a connection that is being closed.
-	// Default 2 s; negative: not at all.
+	// Grace is how long HTTP connections that ask nothing stay open for one more
+	// request, so that none is sent into a connection that is being closed; less
+	// than Timeout. Redis cannot say that a connection ends, so its connections
+	// have none. Default 2 s, at most half of Timeout; negative: not at all.
 	Grace time.Duration
 	// Timeout is how long requests under way may take. Default 15 s.
 	Timeout time.Duration
 }
 
 func (d Drain) withDefaults() Drain {
-	orElse(&d.Grace, 2*time.Second)
 	orElse(&d.Timeout, 15*time.Second)
+	orElse(&d.Grace, min(2*time.Second, d.Timeout/2))
 	return d
 }

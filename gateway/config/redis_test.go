@@ -16,6 +16,10 @@ func TestDefaultsOfRedis(t *testing.T) {
 		t.Errorf("got %+v, %+v, %+v; want no Redis, 2s and 15s, no log", c.Redis, c.Drain, c.Log)
 	}
 	c := declared(Resource{})
+	c.Drain.Timeout = time.Second
+	if got := c.WithDefaults().Drain.Grace; got != time.Second/2 {
+		t.Errorf("got a grace of %v in a drain of 1s, want half", got)
+	}
 	c.Frontends.Redis = "127.0.0.1:6379"
 	c.Redis.Limits.Client.PerSecond = 1.5
 	c = c.WithDefaults()

@@ -100,7 +100,7 @@ func redisLimitFields() []field[RedisLimits] {
 func drainFields() []field[Drain] {
 	def := Drain{}.withDefaults()
 	return []field[Drain]{
-		withDefault(one("grace", "how long connections that ask nothing stay open for one more request; 0s: not at all",
+		withDefault(one("grace", "how long HTTP connections that ask nothing stay open for one more request, less than timeout; 0s: not at all",
 			durationOrOff(time.Minute), func(d *Drain) *time.Duration { return &d.Grace }), &def),
 		withDefault(one("timeout", "how long requests under way may take",
 			duration(10*time.Millisecond, time.Hour), func(d *Drain) *time.Duration { return &d.Timeout }), &def),
@@ -118,5 +118,13 @@ func (p *parser) redis(root value, c *Config) {
 	default:
 		p.failAt(within(root, "frontends", "redis"), "other machines could reach this address, and nobody needs to log in; "+
 			"expected redis.users or auth.keys, a loopback address, or redis: { open: true }")
+	}
+}
+
+// drain refuses a grace that would take all the time there is: connections that ask
+// nothing would be cut off as if they had asked.
+func (p *parser) drain(root value, c *Config) {
+	if c.Drain.Grace >= c.Drain.Timeout {
+		p.failAt(within(root, "drain"), "a grace of %s in a drain of %s; expected less", formatDuration(c.Drain.Grace), formatDuration(c.Drain.Timeout))
 	}
 }
