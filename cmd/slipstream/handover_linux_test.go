@@ -21,6 +21,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/demo"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/redis"
 )
 
 // handoverConfig is demoConfig with database, triggers and a place to meet a successor.
@@ -207,8 +208,15 @@ func fresh(address string, last bool) func(i int) error {
 func TestHandOvers(t *testing.T) {
 	const times = 20
 	file, base, _ := handoverConfig(t, "")
-	old := serving(t, file)
 	address := strings.TrimPrefix(base, "http://")
+	redisAddress := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := fmt.Sprintf("frontends: { http: %q", address)
+	mustWrite(t, file, strings.Replace(string(text), front, fmt.Sprintf("%s, redis: %q", front, redisAddress), 1))
+	old := serving(t, file)
 
 	load := &drainLoad{stop: make(chan struct{})}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: 20 * time.Second}
@@ -216,6 +224,21 @@ func TestHandOvers(t *testing.T) {
 	load.run("kept connections", 32, 2*time.Millisecond, kept(client, base))
 	load.run("a connection a request", 4, time.Millisecond, fresh(address, true))
 	load.run("connections that the client ends", 4, time.Millisecond, fresh(address, false))
+	connected, err := redis.Connect(t.Context(), redis.Options{Addr: redisAddress})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connected.Close()
+	load.run("our Redis client", 16, 2*time.Millisecond, func(i int) error {
+		n := 1 + i%40
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		body, found, err := connected.Get(ctx, fmt.Sprintf("depts:%d", n))
+		if err != nil || !found {
+			return fmt.Errorf("found: %t, %w", found, err)
+		}
+		return dept(n, []byte(body))
+	})
 
 	var replaced []*testkit.Process
 	began := time.Now()
