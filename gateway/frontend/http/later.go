@@ -101,7 +101,7 @@ func (l *later) Drop() { l.front.complete.Add(-l.large) }
 func (req *Request) own() {
 	for _, s := range []*string{
 		&req.Target, &req.IfMatch, &req.IfNoneMatch, &req.AcceptEncoding, &req.Authorization,
-		&req.APIKey, &req.Origin, &req.Referer, &req.UserAgent, &req.ID, &req.question.key.ID,
+		&req.APIKey, &req.Origin, &req.RequestMethod, &req.Referer, &req.UserAgent, &req.ID, &req.question.key.ID,
 	} {
 		*s = strings.Clone(*s)
 	}

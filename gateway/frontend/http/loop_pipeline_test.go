@@ -109,7 +109,7 @@ func isTimeout(err error) bool {
 
 // oddRequests are one for each reason to be handed over, with the id "odd".
 var oddRequests = map[http1.Reason]string{
-	http1.ReasonMethod:     "OPTIONS /depts/300 HTTP/1.1\r\nHost: h\r\nX-Request-Id: odd\r\n\r\n",
+	http1.ReasonMethod:     "DELETE /depts/300 HTTP/1.1\r\nHost: h\r\nX-Request-Id: odd\r\n\r\n",
 	http1.ReasonBody:       "GET /depts/300 HTTP/1.1\r\nHost: h\r\nX-Request-Id: odd\r\nContent-Length: 40\r\n\r\nGET /depts/400 HTTP/1.1\r\nHost: h\r\n\r\n    ",
 	http1.ReasonExpect:     "GET /depts/300 HTTP/1.1\r\nHost: h\r\nX-Request-Id: odd\r\nExpect: 100-continue\r\n\r\n",
 	http1.ReasonUpgrade:    "GET /depts/300 HTTP/1.1\r\nHost: h\r\nX-Request-Id: odd\r\nUpgrade: websocket\r\n\r\n",

@@ -56,7 +56,7 @@ type Engine uint8
 
 // Engines.
 const (
-	// EngineLoop answers plain GETs and HEADs on an event loop and hands everything
+	// EngineLoop answers plain GETs, HEADs and OPTIONS on an event loop and hands everything
 	// else over to net/http.
 	EngineLoop Engine = iota
 	// EngineNetHTTP is net/http alone.

@@ -35,7 +35,7 @@ func newFront(service *Service, config Config) *front {
 		wantClient: service.WantsClient(), wantNames: service.WantsNames()}
 }
 
-// session answers the requests of one connection that are strict GETs and HEADs without
+// session answers the requests of one connection that are strict GETs, HEADs and OPTIONS without
 // a body, and hands the connection over at the first that is not.
 type session struct {
 	// Immutable after New.
@@ -114,8 +114,11 @@ func (f *front) fill(c *loop.Conn, t *turn) {
 		Authorization: text(h.Authorization), APIKey: text(h.APIKey), Repeated: h.RepeatedCredentials,
 		Origin: text(h.Origin), ID: text(h.RequestID), Ranged: h.Ranged,
 	}
-	if h.Method == http1.MethodHead {
+	switch h.Method {
+	case http1.MethodHead:
 		req.Method = http.MethodHead
+	case http1.MethodOptions:
+		req.Method, req.RequestMethod = http.MethodOptions, text(h.RequestMethod)
 	}
 	if f.wantClient {
 		req.Client = f.client(c.RemoteAddr().Addr(), t)

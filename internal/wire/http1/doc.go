@@ -1,7 +1,7 @@
 // Package http1 reads the heads of the plainest HTTP/1.1 requests and writes
 // heads of answers (RFC 9112).
 //
-// It knows GET and HEAD without a body, in origin form, strictly by the grammar,
+// It knows GET, HEAD and OPTIONS without a body, in origin form, strictly by the grammar,
 // and nothing else. Whatever is not that is not answered with an error: it is
 // [Other], and the caller hands the connection to net/http from the first byte of
 // that head on. So there is no framing of bodies here, no lenience, and no two

@@ -23,6 +23,7 @@ const (
 	fieldAcceptEncoding
 	fieldForwardedFor
 	fieldTransferEncoding
+	fieldRequestMethod
 )
 
 // fieldNames are the names in lower case.
@@ -46,6 +47,10 @@ var fieldNames = [...]string{
 	fieldForwardedFor:     "x-forwarded-for",
 	fieldTransferEncoding: "transfer-encoding",
 }
+
+// requestMethod is the name of a field that only preflights have (Fetch standard), too
+// long for the table.
+const requestMethod = "access-control-request-method"
 
 // The shortest and the longest name, and the most names of one length.
 const (
@@ -106,6 +111,9 @@ func ends(name []byte) (first, last uint64) {
 // known name are a token.
 func lookUp(name []byte) field {
 	if len(name) < minName || len(name) > maxName {
+		if len(name) == len(requestMethod) && equalFold(name, requestMethod) {
+			return fieldRequestMethod
+		}
 		return unknownField
 	}
 	var first, last uint64 // ends, which is too large to be inlined

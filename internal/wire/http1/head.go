@@ -7,14 +7,12 @@ type Method uint8
 const (
 	MethodGet Method = iota
 	MethodHead
+	MethodOptions
 )
 
 // String returns the method as it stands in a request line.
 func (m Method) String() string {
-	if m == MethodHead {
-		return "HEAD"
-	}
-	return "GET"
+	return [...]string{"GET", "HEAD", "OPTIONS"}[m]
 }
 
 // maxForwarded is how many lines of X-Forwarded-For a Head holds. One proxy adds
@@ -54,6 +52,7 @@ type Head struct {
 	Authorization  []byte
 	APIKey         []byte // X-Api-Key
 	Origin         []byte
+	RequestMethod  []byte // Access-Control-Request-Method
 	RequestID      []byte // X-Request-Id
 	Traceparent    []byte
 	UserAgent      []byte // the first
@@ -71,7 +70,7 @@ func (h *Head) clear() {
 	h.Method, h.Minor, h.KeepAlive, h.Ranged, h.RepeatedCredentials = 0, 0, false, false, false
 	h.Target, h.Host = nil, nil
 	h.IfMatch, h.IfNoneMatch, h.AcceptEncoding = nil, nil, nil
-	h.Authorization, h.APIKey, h.Origin, h.RequestID = nil, nil, nil, nil
+	h.Authorization, h.APIKey, h.Origin, h.RequestMethod, h.RequestID = nil, nil, nil, nil, nil
 	h.Traceparent, h.UserAgent, h.Referer = nil, nil, nil
 	h.Forwarded = nil
 }

@@ -7,7 +7,7 @@ type Reason uint8
 const (
 	// NotHandedOver is the reason that goes with Done and More.
 	NotHandedOver Reason = iota
-	// ReasonMethod: neither GET nor HEAD, or not HTTP at all.
+	// ReasonMethod: none of GET, HEAD and OPTIONS, or not HTTP at all.
 	ReasonMethod
 	// ReasonBody: a Content-Length other than one of 0, which HttpClient of Java 17
 	// sends with every GET, or a Transfer-Encoding.

@@ -29,7 +29,7 @@ func describe(h *Head) string {
 		value []byte
 	}{
 		{"Host", h.Host}, {"If-Match", h.IfMatch}, {"If-None-Match", h.IfNoneMatch}, {"Accept-Encoding", h.AcceptEncoding},
-		{"Authorization", h.Authorization}, {"X-Api-Key", h.APIKey}, {"Origin", h.Origin}, {"X-Request-Id", h.RequestID},
+		{"Authorization", h.Authorization}, {"X-Api-Key", h.APIKey}, {"Origin", h.Origin}, {"Access-Control-Request-Method", h.RequestMethod}, {"X-Request-Id", h.RequestID},
 		{"Traceparent", h.Traceparent}, {"User-Agent", h.UserAgent}, {"Referer", h.Referer},
 	} {
 		if f.value != nil {
@@ -76,7 +76,7 @@ func hear(r *http.Request) (h heard) {
 		fmt.Fprintf(&text, " Host=%q", r.Host)
 	}
 	for _, name := range []string{
-		"If-Match", "If-None-Match", "Accept-Encoding", "Authorization", "X-Api-Key", "Origin", "X-Request-Id", "Traceparent",
+		"If-Match", "If-None-Match", "Accept-Encoding", "Authorization", "X-Api-Key", "Origin", "Access-Control-Request-Method", "X-Request-Id", "Traceparent",
 		"User-Agent", "Referer",
 	} {
 		lines := r.Header[name]

@@ -58,7 +58,7 @@ func (s *Scanner) Scan(b []byte, limit int, h *Head) (n int, v Verdict, why Reas
 	}
 	again := s.line > 0
 	// The method is looked at again as long as it is incomplete.
-	if s.seen > s.line && s.seen >= len("HEAD ") && index(head[s.seen:], '\n') < 0 {
+	if s.seen > s.line && s.seen >= len("OPTIONS ") && index(head[s.seen:], '\n') < 0 {
 		return s.suspend(len(head), limit)
 	}
 	n, why = s.scan(head, h)
@@ -184,7 +184,7 @@ func (s *Scanner) requestLine(b []byte, h *Head) (int, Reason) {
 }
 
 // scanMethod returns the method and where the target begins. It says at the first
-// byte that is neither of GET nor of HEAD that this is something else: a client
+// byte that is none of GET, HEAD and OPTIONS that this is something else: a client
 // that speaks another protocol may never send an LF.
 func scanMethod(b []byte) (Method, int, Reason) {
 	if len(b) >= len("HEAD ") {
@@ -198,8 +198,12 @@ func scanMethod(b []byte) (Method, int, Reason) {
 		}
 	}
 	m, word := MethodGet, "GET "
-	if len(b) > 0 && b[0] == 'H' {
+	switch {
+	case len(b) == 0:
+	case b[0] == 'H':
 		m, word = MethodHead, "HEAD "
+	case b[0] == 'O':
+		m, word = MethodOptions, "OPTIONS "
 	}
 	for i := range len(word) {
 		if i == len(b) {

@@ -54,6 +54,7 @@ func TestEarliestVerdict(t *testing.T) {
 		{"\x16", ReasonMethod},
 		{"GEX", ReasonMethod},
 		{"HEAR", ReasonMethod},
+		{"OPTIONX", ReasonMethod},
 		{"\r", ReasonLineEnd},
 		{"\n", ReasonLineEnd},
 		{"GET\n", ReasonLineEnd},

@@ -47,6 +47,8 @@ func (s *Scanner) take(h *Head, id field, value []byte) Reason {
 		to = &h.IfMatch
 	case fieldOrigin:
 		to = &h.Origin
+	case fieldRequestMethod:
+		to = &h.RequestMethod
 	case fieldRequestID:
 		to = &h.RequestID
 	case fieldTraceparent:

@@ -119,7 +119,10 @@ var tricks = []struct {
 	{"mixed-case method", "RFC 9110, 9.1", "Head / HTTP/1.1\r\nHost: a\r\n\r\n", ReasonMethod, ""},
 	{"longer method", "", "GETS / HTTP/1.1\r\nHost: a\r\n\r\n", ReasonMethod, ""},
 	{"POST", "", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", ReasonMethod, ""},
-	{"OPTIONS", "", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", ReasonMethod, ""},
+	{"OPTIONS of the server", "RFC 9112, 3.2.4", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", ReasonTarget, ""},
+	{"preflight", "Fetch, 4.8", "OPTIONS /a HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\nAccess-control-request-METHOD: GET\r\n\r\n", 0, `OPTIONS /a 1.1 keep Host="a" Origin="http://b" Access-Control-Request-Method="GET"`},
+	{"two preflights in one", "", "OPTIONS /a HTTP/1.1\r\nHost: a\r\nAccess-Control-Request-Method: GET\r\nAccess-Control-Request-Method: PUT\r\n\r\n", ReasonRepeated, ""},
+	{"OPTION", "", "OPTION / HTTP/1.1\r\nHost: a\r\n\r\n", ReasonSpace, ""},
 	{"CONNECT", "RFC 9112, 3.2.3", "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", ReasonMethod, ""},
 	{"preface of HTTP/2", "RFC 9113, 3.4", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", ReasonMethod, ""},
 	{"TLS", "", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", ReasonMethod, ""},
@@ -326,7 +329,7 @@ func dirtyHead() *Head {
 	x := []byte("an earlier request's")
 	h := &Head{
 		Method: MethodHead, Minor: 1, KeepAlive: true, Ranged: true, RepeatedCredentials: true,
-		Target: x, Host: x, IfMatch: x, IfNoneMatch: x, AcceptEncoding: x, Authorization: x, APIKey: x, Origin: x,
+		Target: x, Host: x, IfMatch: x, IfNoneMatch: x, AcceptEncoding: x, Authorization: x, APIKey: x, Origin: x, RequestMethod: x,
 		RequestID: x, Traceparent: x, UserAgent: x, Referer: x,
 	}
 	for i := range h.forwarded {
