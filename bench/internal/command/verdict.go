@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -28,11 +29,15 @@ func Find(rows []load.Row, scenario, subject string) (load.Row, bool) {
 // Failures returns an error if any request of the rows failed.
 func Failures(rows []load.Row) error {
 	var failed uint64
+	var where []string
 	for _, row := range rows {
-		failed += row.Errors
+		if row.Errors > 0 {
+			failed += row.Errors
+			where = append(where, fmt.Sprintf("%d of %s in %s", row.Errors, row.Subject, row.Scenario))
+		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d requests failed, want none", failed)
+		return fmt.Errorf("%d requests failed, want none: %s", failed, strings.Join(where, ", "))
 	}
 	return nil
 }

@@ -163,11 +163,13 @@ func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string)
 	if err != nil {
 		return nil, err
 	}
-	// A pool of threads for each processor, each with enough for all connections
-	// that have a request under way at once.
+	// A pool of threads for each processor; requests beyond them wait, where the
+	// default drops what has 20 before it. Connections may be idle for as long as
+	// elsewhere, not 5 s.
 	command := proc.Command{Path: v.path, Env: env, Ask: syscall.SIGTERM, Args: []string{
 		"-F", "-j", "none", "-n", filepath.Join(v.dir, "work"), "-a", address, "-T", "none", "-f", config, "-s", "malloc,64m",
 		"-p", fmt.Sprintf("thread_pools=%d", runtime.NumCPU()), "-p", "thread_pool_min=100", "-p", "thread_pool_max=1000",
+		"-p", "thread_queue_limit=20000", "-p", "listen_depth=4096", "-p", "timeout_idle=3600",
 	}}
 	server, err := startExternal(ctx, command, address)
 	if err != nil {
