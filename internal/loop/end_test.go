@@ -49,7 +49,7 @@ func TestDetachAtEveryByte(t *testing.T) {
 			if len(y.detached) > 0 {
 				t.Fatalf("cut at %d: detached although an answer is owed", at)
 			}
-			r.deferred.Complete()
+			r.finish()
 			c.want("a\nb\nc\n")
 			h := y.takeDetached()
 			if err := y.ended(); err != nil {
@@ -88,7 +88,7 @@ func TestDetachByAnAnswer(t *testing.T) {
 		for range 20 {
 			c := y.dial()
 			c.send("hold detach\na\n")
-			y.hold().deferred.Complete()
+			y.hold().finish()
 			c.want("a\n") // was appended before the detaching
 			h := y.takeDetached()
 			c.send("more\n")
@@ -170,7 +170,7 @@ func TestEndReadsOn(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 			for i := range replies {
-				replies[len(replies)-1-i].deferred.Complete()
+				replies[len(replies)-1-i].finish()
 			}
 			c.want("a\nb\n")
 			if len(replies) > 1 {
@@ -246,7 +246,7 @@ func TestReset(t *testing.T) {
 		y := startToy(t, m, nil)
 		c := y.dial()
 		c.send("hold a\n")
-		defer y.hold().deferred.Complete()
+		defer y.hold().finish()
 		if err := c.raw.(*net.TCPConn).SetLinger(0); err != nil {
 			t.Fatal(err)
 		}

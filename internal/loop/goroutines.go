@@ -11,10 +11,6 @@ import (
 	"time"
 )
 
-// acceptLast is how long listeners go on at a drain: what waits in the kernel's queues
-// is accepted in it. Closing them at once would reset it.
-const acceptLast = 20 * time.Millisecond
-
 // drainSweep is how often time limits are looked at while the server drains.
 const drainSweep = 20 * time.Millisecond
 
@@ -227,7 +223,7 @@ func (g *goEngine) drain() {
 	g.draining = true
 	close(g.drained)
 	for _, l := range g.listeners {
-		if d, ok := l.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Now().Add(acceptLast)) != nil {
+		if d, ok := l.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Now().Add(lastAccepts)) != nil {
 			_ = l.Close() // ends its Accept as well
 		}
 	}

@@ -48,18 +48,24 @@ func (c *goConn) await() {
 
 // complete implements backend.
 func (c *goConn) complete(d *Deferred) {
+	if !c.take(d) {
+		d.reply.Drop()
+	}
+}
+
+// take puts d into the mail and sees to it that somebody settles it. False: the
+// connection has gone.
+func (c *goConn) take(d *Deferred) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone {
-		c.mu.Unlock()
-		defer c.mu.Lock()
-		d.reply.Drop()
-		return
+		return false
 	}
 	c.mail = append(c.mail, d)
 	if !c.busy && !c.away {
 		c.helpLocked()
 	}
+	return true
 }
 
 // helpLocked gives the turn, which nobody has or the caller has, to a goroutine of its own.

@@ -80,8 +80,8 @@ func TestReadingGoesOnBesideAWrite(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			c.send("idhold a\nhold b\n")
 			a, b := y.hold(), y.hold()
-			a.deferred.Complete()
-			b.deferred.Complete()
+			a.finish()
+			b.finish()
 			c.want(string(pattern))
 			c.want("a\nb\n")
 		}
@@ -106,7 +106,7 @@ func TestDeferredIsBounded(t *testing.T) {
 				t.Fatalf("%d answers are held, want at most 100", len(y.held)+1)
 			}
 			done[r.text]++
-			r.deferred.Complete()
+			r.finish()
 		}
 		for range 10_000 {
 			if _, err := c.r.ReadString('\n'); err != nil {
@@ -160,7 +160,7 @@ func TestTooLarge(t *testing.T) {
 		c.send(ok + ok)
 		c.want(ok + ok)
 		c.send("hold a\n")
-		defer y.hold().deferred.Complete()
+		defer y.hold().finish()
 		_, _ = c.Write(bytes.Repeat([]byte("x"), 10_001)) // may be cut in the midst
 		if err := y.ended(); !errors.Is(err, loop.ErrTooLarge) {
 			t.Errorf("closed with %v, want %v", err, loop.ErrTooLarge)
@@ -192,7 +192,7 @@ func TestIdle(t *testing.T) {
 		busy.send("hold c\n")
 		r := y.hold()
 		time.Sleep(2 * idle)
-		r.deferred.Complete()
+		r.finish()
 		busy.want("c\n")
 		time.Sleep(idle / 2)
 		busy.send("d\n")

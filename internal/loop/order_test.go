@@ -65,7 +65,7 @@ func TestDeferredInEveryPositionAndOrder(t *testing.T) {
 				}
 				advance()
 				for _, i := range order {
-					held[i].deferred.Complete()
+					held[i].finish()
 					delete(held, i)
 					advance()
 				}
@@ -98,13 +98,13 @@ func TestAnyOrder(t *testing.T) {
 		c := y.dial()
 		c.send("idhold a\nidhold b\nhold c\nidhold d\ne\n")
 		a, b, h, d := y.hold(), y.hold(), y.hold(), y.hold()
-		d.deferred.Complete() // overtakes what is owed in order
+		d.finish() // overtakes what is owed in order
 		c.want("d\n")
-		b.deferred.Complete()
+		b.finish()
 		c.want("b\n")
-		h.deferred.Complete()
+		h.finish()
 		c.want("c\ne\n")
-		a.deferred.Complete()
+		a.finish()
 		c.want("a\n")
 	})
 }
@@ -116,13 +116,26 @@ func TestCompleteTwice(t *testing.T) {
 		c := y.dial()
 		c.send("hold a\n")
 		r := y.hold()
-		all(8, func(int) { r.deferred.Complete() })
+		all(8, func(int) { r.finish() })
 		c.want("a\n")
 		c.send("b\n")
 		c.want("b\n")
-		r.deferred.Complete()
+		r.finish()
 		c.send("c\n")
 		c.want("c\n")
+	})
+}
+
+// An answer that completes inside Data, while kept requests are handed on and nothing is
+// written, is not forgotten.
+func TestCompletedWhileHandedOn(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		y := startToy(t, m, func(c *loop.Config) { c.MaxDeferred = 2 })
+		c := y.dial()
+		for range 20 {
+			c.send("now\nnow\nnow x\n") // the first two are full, and empty
+			c.want("x\n")
+		}
 	})
 }
 
@@ -137,7 +150,7 @@ func TestEverySplit(t *testing.T) {
 			c.send(script[:at])
 			time.Sleep(time.Millisecond)
 			c.send(script[at:])
-			y.hold().deferred.Complete()
+			y.hold().finish()
 			c.want(answers)
 		}
 		for i := range len(script) {
@@ -146,7 +159,7 @@ func TestEverySplit(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}
-		y.hold().deferred.Complete()
+		y.hold().finish()
 		c.want(answers)
 	})
 }
@@ -257,7 +270,7 @@ func TestCompletionsRaceWithClose(t *testing.T) {
 			for {
 				select {
 				case r := <-y.held:
-					go r.deferred.Complete()
+					go r.finish()
 					completed.Add(1)
 				case <-stop:
 					return
@@ -300,7 +313,7 @@ func TestCompleteAfterTheEnd(t *testing.T) {
 		replies := []*toyReply{y.hold(), y.hold(), y.hold()}
 		y.ended()
 		for _, r := range replies {
-			r.deferred.Complete()
+			r.finish()
 		}
 		testkit.Eventually(t, 5*time.Second, func() error {
 			if n := y.replies.dropped.Load(); n != 3 {
@@ -312,14 +325,14 @@ func TestCompleteAfterTheEnd(t *testing.T) {
 		c = y.dial()
 		c.send("hold a\nhold b\nhold c\n")
 		replies = []*toyReply{y.hold(), y.hold(), y.hold()}
-		replies[1].deferred.Complete()
+		replies[1].finish()
 		time.Sleep(20 * time.Millisecond)
 		c.send("abort\n")
 		y.ended()
 		if n := y.replies.dropped.Load(); n != 4 {
 			t.Errorf("%d answers dropped at the end, want 4", n)
 		}
-		replies[0].deferred.Complete()
-		replies[2].deferred.Complete()
+		replies[0].finish()
+		replies[2].finish()
 	})
 }

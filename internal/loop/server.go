@@ -41,7 +41,7 @@ type Server struct {
 // left.
 const acceptPause = 50 * time.Millisecond
 
-// lastAccepts is how long a loop goes on accepting at Shutdown: a client may have connected
+// lastAccepts is how long accepting goes on at Shutdown: a client may have connected
 // whose last packet the kernel has yet to look at.
 const lastAccepts = 30 * time.Millisecond
 
@@ -191,7 +191,7 @@ func (s *Server) countClose(err error) {
 
 // Stats are a moment's figures of a server.
 type Stats struct {
-	Backend     Backend
+	Backend     string
 	Connections int64  // open, detached ones included
 	Accepted    uint64 // since the start
 	// AcceptErrors counts failures of accept(2), above all for want of descriptors.
@@ -202,25 +202,21 @@ type Stats struct {
 	// Reads and Writes are system calls. Wakes counts returns of epoll_wait with
 	// events, Events these, Sleeps the waits that were not answered at once.
 	Reads, Writes, Wakes, Events, Sleeps uint64
-	// Closes counts connections that ended, by [CloseReason].
-	Closes [closeReasons]uint64
+	// Closes counts connections that ended, by the word of a [CloseReason].
+	Closes map[string]uint64
 }
 
-// EachClose calls visit with every reason and how many connections ended with it.
-func (s *Stats) EachClose(visit func(reason string, n uint64)) {
-	for i, n := range s.Closes {
-		visit(CloseReason(i).String(), n)
-	}
-}
+// Connections returns how many connections are open, detached ones included.
+func (s *Server) Connections() int64 { return s.open.Load() }
 
 // Stats returns the figures of now.
 func (s *Server) Stats() Stats {
 	st := Stats{
-		Backend: s.config.Backend, Connections: s.open.Load(), Accepted: s.accepted.Load(),
+		Backend: s.config.Backend.String(), Closes: make(map[string]uint64), Connections: s.open.Load(), Accepted: s.accepted.Load(),
 		AcceptErrors: s.refused.Load(), Unwritten: s.unwritten.Load(),
 	}
 	for i := range s.closes {
-		st.Closes[i] = s.closes[i].Load()
+		st.Closes[CloseReason(i).String()] = s.closes[i].Load()
 	}
 	s.engine.stats(&st)
 	return st

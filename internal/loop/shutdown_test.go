@@ -73,7 +73,7 @@ func TestShutdownDrains(t *testing.T) {
 		if len(result) > 0 {
 			t.Error("Shutdown returned while an answer was owed")
 		}
-		r.deferred.Complete()
+		r.finish()
 		busy.want("c\nd\n")
 		busy.wantEnd()
 		busy.Close()
@@ -142,7 +142,7 @@ func TestShutdownCuts(t *testing.T) {
 		for range 5 {
 			c := y.dial()
 			c.send("hold a\nid 700 b\n")
-			defer y.hold().deferred.Complete()
+			defer y.hold().finish()
 		}
 		stuck := y.dial() // does not read
 		stuck.send(fmt.Sprintf("big %d\nbig %d\n", len(pattern), len(pattern)))

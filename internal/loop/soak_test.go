@@ -46,7 +46,7 @@ func soak(t *testing.T, m mode, seed uint64, until time.Time) {
 		for {
 			select {
 			case r := <-y.held:
-				go r.deferred.Complete()
+				go r.finish()
 			case <-stop:
 				return
 			}

@@ -144,7 +144,7 @@ func (y *toy) stop() {
 	cancel()
 	_ = y.server.Shutdown(ctx) // the test may have done so, or left connections
 	for len(y.held) > 0 {
-		(<-y.held).deferred.Complete()
+		(<-y.held).finish()
 	}
 	for len(y.detached) > 0 {
 		(<-y.detached).nc.Close()
@@ -306,9 +306,9 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 		if err != nil {
 			s.toy.t.Errorf("%q: %v", line, err)
 		}
-		time.AfterFunc(time.Duration(wait)*time.Millisecond, d.deferred.Complete)
+		time.AfterFunc(time.Duration(wait)*time.Millisecond, d.finish)
 	case "now":
-		s.deferred(c, rest, false).deferred.Complete()
+		s.deferred(c, rest, false).finish()
 	case "hold", "idhold":
 		s.toy.held <- s.deferred(c, rest, word == "idhold")
 	case "big":
@@ -368,7 +368,14 @@ type toyReply struct {
 	session  *toySession
 	text     string
 	deferred *loop.Deferred
+	complete atomic.Bool
 	ended    atomic.Bool
+}
+
+// finish completes the answer.
+func (r *toyReply) finish() {
+	r.complete.Store(true)
+	r.deferred.Complete()
 }
 
 func (r *toyReply) end(count *atomic.Int64) {
@@ -382,6 +389,9 @@ func (r *toyReply) Write(c *loop.Conn) {
 	defer r.session.enter()()
 	if r.session.closed {
 		r.session.toy.t.Error("Write after Closed")
+	}
+	if !r.complete.Load() {
+		r.session.toy.t.Errorf("%q was written before it was complete", r.text)
 	}
 	r.end(&r.session.toy.replies.wrote)
 	switch r.text {
