@@ -57,7 +57,7 @@ type Log struct {
 	// Owned by write.
 	out        io.Writer
 	file       *os.File // nil: out is not ours to close
-	torn       bool     // the last line was not written to its end
+	torn       bool     // the last line is not complete
 	told       int64    // lines whose loss stands in the log
 	complained time.Time
 
@@ -100,6 +100,23 @@ func openFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o640)
 }
 
+// endsTorn reports whether a file ends within a line, as a full disk or the loss of
+// power leave it. What cannot be read, such as a pipe, does not.
+func endsTorn(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	r, err := os.Open(f.Name())
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	var last [1]byte
+	_, err = r.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] != '\n'
+}
+
 // start begins to write to out. file is nil or what out is, to be closed.
 func start(config Config, out io.Writer, file *os.File) *Log {
 	if config.MaxBuffered == 0 {
@@ -116,7 +133,7 @@ func start(config Config, out io.Writer, file *os.File) *Log {
 		path: config.Path, flush: config.FlushInterval, log: config.Log, most: int64(most),
 		full: make(chan []byte, most), free: make(chan []byte, most), again: make(chan struct{}, 1),
 		quit: make(chan struct{}), done: make(chan struct{}),
-		out: out, file: file,
+		out: out, file: file, torn: file != nil && endsTorn(file),
 	}
 	// Ends with Close, which waits for it.
 	go l.write()
@@ -317,7 +334,7 @@ func (l *Log) reopen() {
 	if err := l.file.Close(); err != nil {
 		l.complain(err)
 	}
-	l.file, l.out, l.torn = f, f, false
+	l.file, l.out, l.torn = f, f, endsTorn(f)
 	l.log.Info("the request log was opened anew", "file", l.path)
 }
 

@@ -174,6 +174,32 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestTornFile: a line that an earlier process could not finish spoils none of ours.
+func TestTornFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access.log")
+	for before, want := range map[string]int{"": 1, "whole\n": 2, "torn": 2} {
+		if err := os.WriteFile(path, []byte(before), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		l, err := Open(Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Record(hit())
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+		if len(lines) != want || parse(t, lines[want-1]).RequestID != hit().RequestID {
+			t.Errorf("after %q: got %q, want %d lines", before, text, want)
+		}
+	}
+}
+
 // TestFlush: a lone line does not wait for its block to fill.
 func TestFlush(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
