@@ -8,7 +8,6 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/admin"
 	"github.com/slipstream-go/slipstream/gateway/measure"
-	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // sources are how an answer can be come by, in the order of the dashboard.
@@ -92,8 +91,8 @@ func (g *Gateway) frontends(f *admin.Figures) {
 func count(l *measure.Latency) int64 { return int64(l.Snapshot().Count()) }
 
 // engineFigures fills what an engine knows of its frontend.
-func engineFigures(f *admin.Frontend, s *loop.Stats) {
-	f.Engine, f.Connections, f.Unwritten = s.Backend.String(), s.Connections, s.Unwritten
+func engineFigures(f *admin.Frontend, s *measure.Engine) {
+	f.Engine, f.Connections, f.Unwritten = s.Backend, s.Connections, s.Unwritten
 	s.EachClose(func(reason string, n uint64) {
 		f.Closes = append(f.Closes, admin.Close{Reason: reason, Count: int64(n)})
 	})

@@ -32,7 +32,7 @@ type Reply interface {
 // CloseReason says why the engine ended a connection.
 type CloseReason uint8
 
-// Reasons, in the order of [Stats.Closes].
+// Reasons.
 const (
 	ReasonEnd      CloseReason = iota // in order: the peer closed, or the session ended it
 	ReasonDetached                    // it left the engine

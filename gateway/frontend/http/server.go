@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
@@ -38,10 +39,11 @@ type Config struct {
 	// MaxConnections bounds the open connections (17,000); more wait in the
 	// kernel's queue until one closes.
 	MaxConnections int
-	// Engine serves the connections (EngineLoop); Backend is the loop's, and Auto
-	// suits everybody but tests.
-	Engine  Engine
-	Backend loop.Backend
+	// Engine serves the connections (EngineLoop).
+	Engine Engine
+	// Goroutines gives each connection of the loop a goroutine instead of epoll, as
+	// on systems that have none.
+	Goroutines bool
 	// DrainGrace is how long idle connections may ask once more at Shutdown (2 s;
 	// negative: not at all).
 	DrainGrace time.Duration
@@ -174,11 +176,15 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 
 func (s *Server) loopConfig(service *Service, config Config, handed *handedListener) loop.Config {
 	front := s.front
+	backend := loop.Auto
+	if config.Goroutines {
+		backend = loop.Goroutines
+	}
 	return loop.Config{
 		New:            func(*loop.Conn) loop.Session { return &session{front: front} },
 		Detached:       handed.take,
 		Clock:          service.cache.Now,
-		Backend:        config.Backend,
+		Backend:        backend,
 		MaxConnections: config.MaxConnections,
 		MaxInput:       config.MaxHeader + 1, // the session hands over at MaxHeader
 		IdleTimeout:    config.IdleTimeout,
@@ -204,17 +210,17 @@ func (s *Server) Addr() net.Addr { return s.addr }
 // Connections returns how many connections are open.
 func (s *Server) Connections() int64 {
 	if s.loop != nil {
-		return s.loop.Stats().Connections
+		return s.loop.Connections()
 	}
 	return s.conns.open.Load()
 }
 
 // EngineStats returns the figures of the event loop; ok is false if there is none.
-func (s *Server) EngineStats() (stats loop.Stats, ok bool) {
+func (s *Server) EngineStats() (stats measure.Engine, ok bool) {
 	if s.loop == nil {
-		return loop.Stats{}, false
+		return measure.Engine{}, false
 	}
-	return s.loop.Stats(), true
+	return measure.Engine(s.loop.Stats()), true
 }
 
 // EachHandover calls visit with every reason for which requests are handed over to

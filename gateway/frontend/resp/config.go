@@ -10,7 +10,6 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/limit"
 	"github.com/slipstream-go/slipstream/gateway/requestlog"
-	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // Resource is what the frontend knows of a resource.
@@ -65,8 +64,9 @@ type Config struct {
 
 	// TLS makes connections encrypted. Nil: they are not.
 	TLS *tls.Config
-	// Backend is how the engine waits; the zero value is the best that there is.
-	Backend loop.Backend
+	// Goroutines gives each connection a goroutine instead of epoll, as with TLS and
+	// on systems that have none.
+	Goroutines bool
 
 	// SlowerThan is the time above which a command is logged; 0 means 1 s, negative:
 	// never.

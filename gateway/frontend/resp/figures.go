@@ -6,7 +6,6 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/measure"
-	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // Source says where the documents of an answer came from: the word of the figures.
@@ -107,7 +106,7 @@ func (s *Server) Held() int64 { return s.held.Load() }
 func (s *Server) Slowest() *measure.Slowest { return s.figures.slowest }
 
 // EngineStats returns the figures of the engine below.
-func (s *Server) EngineStats() loop.Stats { return s.engine.Stats() }
+func (s *Server) EngineStats() measure.Engine { return measure.Engine(s.engine.Stats()) }
 
 func (s *Server) commandsAnswered() (n int64) {
 	for i := range groups {

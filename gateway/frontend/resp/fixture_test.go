@@ -131,7 +131,7 @@ func bothBackends(t *testing.T, load originFunc, config Config, run func(t *test
 	for _, b := range []loop.Backend{loop.Epoll, loop.Goroutines} {
 		t.Run(b.String(), func(t *testing.T) {
 			testkit.NoLeaks(t)
-			config.Backend = b
+			config.Goroutines = b == loop.Goroutines
 			f := newFixture(t, load, config, change...)
 			if err := f.server.Listen("127.0.0.1:0"); err != nil {
 				t.Fatal(err)

@@ -99,10 +99,14 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 		limits := limitsOf(i == 1)
 		s.scanners[i].New = func() any { return resp.NewCommandScanner(limits) }
 	}
+	backend := loop.Auto
+	if config.Goroutines {
+		backend = loop.Goroutines
+	}
 	s.engine, err = loop.New(loop.Config{
 		New:            s.newSession,
 		Clock:          c.Now,
-		Backend:        config.Backend,
+		Backend:        backend,
 		TLS:            config.TLS,
 		MaxConnections: config.MaxConnections,
 		MaxInput:       maxRequest + 1, // what is longer was refused by the scanner before
