@@ -4,7 +4,7 @@
 # and fails, because a test that skips for want of a server looks like a pass.
 set -euo pipefail
 
-# One line a program: binary | Debian package | needed by.
+# One line a program: binary | Debian package | needed by. Two are libraries.
 programs='
 python3      | python3          | the second writer of the freshness tests
 sqlite3      | sqlite3          | SQLite files written by another implementation
@@ -21,6 +21,8 @@ haproxy      | haproxy          | another one
 ab           | apache2-utils    | load on the gateway in HTTP/1.0
 wrk          | wrk              | load on it in HTTP/1.1
 redis-cli    | redis-tools      | a client of the Redis frontend, with redis-benchmark
+redis-py     | python3-redis    | another one
+node-redis   | node-redis       | and another one
 '
 
 # Debian keeps the programs of PostgreSQL out of PATH, PgBouncer, nginx and HAProxy
@@ -28,6 +30,14 @@ redis-cli    | redis-tools      | a client of the Redis frontend, with redis-ben
 present() {
 	if [ "$1" = python3 ]; then
 		python3 -c 'import sqlite3' 2>/dev/null
+		return
+	fi
+	if [ "$1" = redis-py ]; then # a folder called redis would be taken for it
+		(cd / && { python3 -c 'import redis; redis.Redis' || /usr/bin/python3 -c 'import redis; redis.Redis'; }) 2>/dev/null
+		return
+	fi
+	if [ "$1" = node-redis ]; then
+		NODE_PATH=/usr/share/nodejs node -e 'require("redis")' 2>/dev/null
 		return
 	fi
 	if [ "$1" = chromium ]; then # other systems call it otherwise

@@ -30,9 +30,22 @@ type plainGateway struct {
 // startPlain starts a gateway with http settings of its own, in one line of YAML each.
 func startPlain(t *testing.T, settings ...string) *plainGateway {
 	t.Helper()
+	return startEdited(t, "", func(config string) string {
+		return strings.Replace(config, "resources:\n", "http:\n  engine: loop\n  "+strings.Join(settings, "\n  ")+"\nresources:\n", 1)
+	})
+}
+
+// startEdited starts a gateway over the demo's database after sql, and with the demo's
+// configuration as edit returns it.
+func startEdited(t *testing.T, sql string, edit func(config string) string) *plainGateway {
+	t.Helper()
 	dir := t.TempDir()
-	if err := demo.Create(filepath.Join(dir, demoFile), 1); err != nil {
+	database := filepath.Join(dir, demoFile)
+	if err := demo.Create(database, 1); err != nil {
 		t.Fatal(err)
+	}
+	if sql != "" {
+		execute(t, database, sql)
 	}
 	g := &plainGateway{}
 	g.keys = map[string]string{"reference": access.NewKey()}
@@ -45,10 +58,10 @@ func startPlain(t *testing.T, settings ...string) *plainGateway {
 	admin := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
 	g.url, g.admin = "http://"+g.address, "http://"+admin
 	config := demo.Config(demoFile, g.address, admin)
-	config = strings.Replace(config, "resources:\n", "auth: { keys: keys.txt }\nhttp:\n  engine: loop\n  "+strings.Join(settings, "\n  ")+"\nresources:\n", 1)
+	config = strings.Replace(config, "resources:\n", "auth: { keys: keys.txt }\nresources:\n", 1)
 	config = strings.Replace(config, "    key: [deptno]\n", "    key: [deptno]\n    access: { keys: [reference] }\n", 1)
 	file := filepath.Join(dir, "slipstream.yaml")
-	mustWrite(t, file, config)
+	mustWrite(t, file, edit(config))
 	expect(t, exitOK, "", "", "db", "apply", "-c", file)
 	g.process = testkit.Start(t, testkit.Command{Path: binary, Args: []string{"serve", "-c", file}, Ready: func(ctx context.Context) error {
 		status, _, body, err := get(ctx, g.admin+"/ready")
