@@ -21,13 +21,14 @@ const warmUp = 5 * time.Second
 
 // succession is the place of this process among those that replace one another.
 type succession struct {
-	// Immutable after begin.
+	// Immutable after inherit.
 	config *config.Config
 	log    *slog.Logger
 	left   chan struct{} // closed when a successor serves
 
+	// Owned by the start of the gateway, and after it by who ends it.
 	sockets *handover.Sockets
-	server  *handover.Server // set by ready
+	server  *handover.Server // nil before ready, or without a path
 }
 
 // inherit takes what a running gateway or systemd gives.
