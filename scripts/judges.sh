@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Lets REDbot, schemathesis, sqlmap and slowhttptest judge the HTTP surface: see
-# internal/testkit/judges. The first two are installed in a virtual environment of
-# Python in the user's cache, the others from Debian's packages.
+# Lets REDbot, schemathesis, sqlmap and slowhttptest judge the HTTP surface, and
+# redis-benchmark and hiredis the Redis protocol: see internal/testkit/judges. The
+# first two are installed in a virtual environment of Python in the user's cache, the
+# others from Debian's packages.
 #   scripts/judges.sh [-run pattern]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,6 +17,9 @@ command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || pa
 for p in sqlmap slowhttptest; do
 	command -v "$p" >/dev/null || packages+=("$p")
 done
+command -v redis-benchmark >/dev/null || packages+=(redis-tools)
+command -v cc >/dev/null || packages+=(gcc libc6-dev)
+[ -e /usr/include/hiredis/hiredis.h ] || packages+=(libhiredis-dev)
 if [ ${#packages[@]} -gt 0 ]; then
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
 		echo "judges: install ${packages[*]}, or run as root on Debian or Ubuntu" >&2

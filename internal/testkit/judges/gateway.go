@@ -22,6 +22,7 @@ type gateway struct {
 	url    string
 	apiKey string // of the caller "judge"
 	token  string // a JWT that the local key set verifies
+	redis  string // port of the Redis frontend; apiKey is a password there
 	log    string // path of its output
 	pid    int
 }
@@ -73,6 +74,13 @@ func startGateway(ctx context.Context, binary, dir string) (g *gateway, wait fun
 	if err != nil {
 		return nil, nil, err
 	}
+	if listen, err = freeAddress(); err != nil {
+		return nil, nil, err
+	}
+	if _, g.redis, err = net.SplitHostPort(listen); err != nil {
+		return nil, nil, err
+	}
+	config = strings.Replace(config, "frontends: {", fmt.Sprintf("frontends: { redis: %q,", listen), 1)
 	config = strings.Replace(config, "resources:\n", settings, 1)
 	config = strings.Replace(config, "    key: [deptno]\n", guarded, 1)
 	set := fmt.Sprintf(keySet, base64.RawURLEncoding.EncodeToString([]byte(secret)))

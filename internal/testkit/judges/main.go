@@ -10,7 +10,9 @@
 //     fields: nothing found;
 //   - slowhttptest, which sends heads and bodies and reads answers as slowly as it
 //     can on 1,000 connections: others are served meanwhile, about as fast, in about
-//     as much memory.
+//     as much memory;
+//   - redis-benchmark, which asks the Redis frontend: no answer is an error;
+//   - hiredis, below a program of C: it reads what HTTP says.
 //
 // It is run by scripts/judges.sh, which installs them. What a judge says that is
 // not the gateway's to change is allowed by name, with the reason, in allowed.go.
@@ -89,6 +91,8 @@ func run(ctx context.Context, args []string) error {
 		{"schemathesis", t.schemathesis},
 		{"sqlmap", t.sqlmap},
 		{"slowhttptest", t.slowhttptest},
+		{"redis-benchmark", t.redisBenchmark},
+		{"hiredis", t.hiredis},
 	} {
 		if !pattern.MatchString(j.name) {
 			continue

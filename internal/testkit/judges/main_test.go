@@ -119,3 +119,15 @@ func TestSlownessIsAFinding(t *testing.T) {
 		}
 	}
 }
+
+func TestErrorsOfBenchmarksAreFindings(t *testing.T) {
+	const fine = "get depts:42: 1666.67 requests per second, p50=0.391 msec\n"
+	if perSecond, found := judgeBenchmark(fine); perSecond != "1666.67" || len(found) != 0 {
+		t.Errorf("got %s, %v", perSecond, found)
+	}
+	for _, bad := range []string{"", "Error from server: ERR x\n" + fine, "WARNING: Could not fetch server CONFIG\n" + fine} {
+		if _, found := judgeBenchmark(bad); len(found) != 1 {
+			t.Errorf("%q: %v, want one finding", bad, found)
+		}
+	}
+}
