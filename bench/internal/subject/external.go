@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
@@ -102,7 +104,7 @@ func (n *Nginx) Start(ctx context.Context, env ...string) (*Server, error) {
 		return nil, err
 	}
 	command := proc.Command{Path: n.path, Args: []string{"-p", n.dir, "-c", config, "-e", "stderr"}, Env: env, Ask: syscall.SIGTERM}
-	return startExternal(ctx, command, address)
+	return startExternal(ctx, command, address, runtime.NumCPU())
 }
 
 // Varnish is a cache in front of another server. Everything is a hit once it has
@@ -171,7 +173,7 @@ func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string)
 		"-p", fmt.Sprintf("thread_pools=%d", runtime.NumCPU()), "-p", "thread_pool_min=100", "-p", "thread_pool_max=1000",
 		"-p", "thread_queue_limit=20000", "-p", "listen_depth=4096", "-p", "timeout_idle=3600",
 	}}
-	server, err := startExternal(ctx, command, address)
+	server, err := startExternal(ctx, command, address, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -180,31 +182,51 @@ func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string)
 }
 
 // startExternal starts a program that makes processes of its own and waits until
-// it accepts connections. Its first process alone is asked to end.
-func startExternal(ctx context.Context, command proc.Command, address string) (*Server, error) {
+// it answers and has at least so many of them. Its first process, which alone is
+// asked to end, may accept connections before the others are there.
+func startExternal(ctx context.Context, command proc.Command, address string, workers int) (*Server, error) {
 	p, err := command.Start()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	server := &Server{Process: p, Address: address}
 	err = p.Await(ctx, func(ctx context.Context) error {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		if err != nil {
+		if err := answers(ctx, address); err != nil {
 			return err
 		}
-		return conn.Close()
+		if server.Also, err = proc.Descendants(p.PID()); err != nil {
+			return err
+		}
+		if len(server.Also) < workers {
+			return fmt.Errorf("%d processes beside the first, want %d", len(server.Also), workers)
+		}
+		return nil
 	})
-	var also []int
-	if err == nil {
-		also, err = proc.Descendants(p.PID())
-	}
-	if err == nil && len(also) == 0 {
-		err = fmt.Errorf("%s has no workers", filepath.Base(command.Path))
-	}
 	if err != nil {
 		_ = p.Stop()
 		return nil, err
 	}
-	return &Server{Process: p, Address: address, Also: also}, nil
+	return server, nil
+}
+
+// answers says whether a server has the first document.
+func answers(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/depts/1", nil)
+	if err != nil {
+		return err
+	}
+	req.Close = true
+	rsp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer rsp.Body.Close()
+	if rsp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the first document: %s", rsp.Status)
+	}
+	return nil
 }
