@@ -132,9 +132,16 @@ func TestCompletedWhileHandedOn(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxDeferred = 2 })
 		c := y.dial()
+		c.send("a\n")
+		c.want("a\n")
+		start := time.Now()
 		for range 20 {
 			c.send("now\nnow\nnow x\n") // the first two are full, and empty
 			c.want("x\n")
+		}
+		// A sweep would find it, each half second.
+		if took := time.Since(start); took > 4*time.Second {
+			t.Errorf("20 round trips took %v", took)
 		}
 	})
 }
