@@ -73,6 +73,7 @@ func newFixture(t testing.TB, load originFunc, config Config, change ...func(*ca
 	return newFixtureOf(t, load, config, change...)
 }
 
+// newFixtureOf is newFixture for an origin that sees whole statements.
 func newFixtureOf(t testing.TB, origin cache.Origin, config Config, change ...func(*cache.Resource)) *fixture {
 	t.Helper()
 	tier, err := memory.New(64 << 20)
@@ -128,11 +129,17 @@ func newFixtureOf(t testing.TB, origin cache.Origin, config Config, change ...fu
 
 // bothBackends runs a test against a listening server with each backend.
 func bothBackends(t *testing.T, load originFunc, config Config, run func(t *testing.T, f *fixture), change ...func(*cache.Resource)) {
+	t.Helper()
+	bothBackendsOf(t, load, config, run, change...)
+}
+
+func bothBackendsOf(t *testing.T, origin cache.Origin, config Config, run func(t *testing.T, f *fixture), change ...func(*cache.Resource)) {
+	t.Helper()
 	for _, b := range []loop.Backend{loop.Epoll, loop.Goroutines} {
 		t.Run(b.String(), func(t *testing.T) {
 			testkit.NoLeaks(t)
 			config.Goroutines = b == loop.Goroutines
-			f := newFixture(t, load, config, change...)
+			f := newFixtureOf(t, origin, config, change...)
 			if err := f.server.Listen("127.0.0.1:0"); err != nil {
 				t.Fatal(err)
 			}

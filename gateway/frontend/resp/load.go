@@ -187,6 +187,11 @@ func (s *Server) load(ctx context.Context, start time.Duration, batch []pending)
 				p.w.fail(err)
 			}
 		}
+	}
+	// The last first: answers leave in the order of their commands, so that all leave
+	// at once, and a pipeline of misses goes on with room for as many. The other way
+	// round, its next misses would come one by one (10,000 in 576 statements, not 80).
+	for _, p := range slices.Backward(batch) {
 		p.w.arrived()
 	}
 }

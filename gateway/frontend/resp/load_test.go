@@ -108,6 +108,49 @@ func TestMissesTravelTogether(t *testing.T) {
 	}
 }
 
+// A pipeline of misses that is longer than what may wait goes on in large pieces.
+func TestColdPipeline(t *testing.T) {
+	const n = 10_000
+	var statements atomic.Int64
+	load := func(r cache.ResourceID, ids []string) (cache.Batch, error) {
+		statements.Add(1)
+		time.Sleep(time.Millisecond)
+		b := cache.Batch{Snapshot: cache.UpTo(1)}
+		for _, id := range ids {
+			body, err := echo(context.Background(), r, id)
+			if err != nil {
+				return b, err
+			}
+			b.Docs = append(b.Docs, cache.Loaded{Body: body})
+		}
+		return b, nil
+	}
+	bothBackendsOf(t, originManyFunc(load), Config{}, func(t *testing.T, f *fixture) {
+		statements.Store(0)
+		c := f.dial(t)
+		var all strings.Builder
+		for i := range n {
+			all.WriteString(command1("GET", fmt.Sprintf("depts:%d", 1+i)))
+		}
+		sent := make(chan error, 1)
+		go func() {
+			_, err := c.conn.Write([]byte(all.String()))
+			sent <- err
+		}()
+		for i := range n {
+			if got, want := c.reply(), dept(1+i); got != want {
+				t.Fatalf("reply %d: %q, want %q", i, got, want)
+			}
+		}
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		if got, most := statements.Load(), int64(3*n/maxDeferred); got > most {
+			t.Errorf("%d statements, want at most %d", got, most)
+		}
+	})
+}
+
 // originManyFunc is an origin that sees whole statements.
 type originManyFunc func(r cache.ResourceID, ids []string) (cache.Batch, error)
 
