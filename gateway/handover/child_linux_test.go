@@ -68,7 +68,7 @@ func play(role, path, address string) error {
 		fmt.Println("hanging")
 		time.Sleep(time.Hour)
 	case "is slow":
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 	}
 	if len(p.named) == 0 {
 		l, err := net.Listen("tcp", address)

@@ -112,7 +112,7 @@ func TestManySockets(t *testing.T) {
 func TestSuccessorFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
-	p := precede(t, path, 2, func(p *predecessor) { p.options.Start = 500 * time.Millisecond })
+	p := precede(t, path, 2, func(p *predecessor) { p.options.Start = time.Second })
 	p.serve()
 
 	ends(t, start(t, "exits", path, p.address), false)

@@ -26,7 +26,7 @@ func TestHostileSuccessor(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
 	p := precede(t, path, 2, func(p *predecessor) {
-		p.options.Start, p.options.Reply = 500*time.Millisecond, 500*time.Millisecond
+		p.options.Start, p.options.Reply = time.Second, time.Second
 	})
 	p.serve()
 	for _, c := range []struct {
@@ -180,7 +180,7 @@ func TestHostilePredecessor(t *testing.T) {
 			testkit.NoLeaks(t)
 			path := meetingPlace(t)
 			offering(t, path, func(conn *net.UnixConn) { c.offer(t, conn) })
-			s, err := Inherit(t.Context(), Options{Path: path, Wait: time.Second, Reply: 500 * time.Millisecond})
+			s, err := Inherit(t.Context(), Options{Path: path, Wait: 2 * time.Second, Reply: 2 * time.Second})
 			if err == nil {
 				s.Close()
 			}

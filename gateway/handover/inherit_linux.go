@@ -110,16 +110,21 @@ func (s *Sockets) meet(ctx context.Context) error {
 	if m.lock, err = awaitLock(ctx, s.options.Path); err != nil {
 		return err
 	}
+	var later error // why it was to be tried again
 	for {
 		err := s.ask(ctx)
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, errLater) {
+			if deadline, _ := ctx.Deadline(); later != nil && !time.Now().Before(deadline) {
+				return later // time was up while it connected
+			}
 			return err
 		}
+		later = err
 		if given := sleep(ctx, pause); errors.Is(given, ErrBusy) {
-			return err // time is up, and it says why
+			return later
 		} else if given != nil {
 			return given
 		}
