@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/slipstream-go/slipstream => ../
 
 require (
+	github.com/cloudwego/netpoll v0.7.2
 	github.com/francoispqt/gojay v1.2.13
 	github.com/gomodule/redigo v1.9.3
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
@@ -13,6 +14,7 @@ require (
 	github.com/joomcode/redispipe v0.9.4
 	github.com/mediocregopher/radix/v4 v4.1.4
 	github.com/ncruces/go-sqlite3 v0.35.3
+	github.com/panjf2000/gnet/v2 v2.7.0
 	github.com/pascaldekloe/redis/v2 v2.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
@@ -26,7 +28,6 @@ require (
 	github.com/bytedance/gopkg v0.1.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cloudwego/gopkg v0.1.4 // indirect
-	github.com/cloudwego/netpoll v0.7.2 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.8 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
@@ -37,7 +38,6 @@ require (
 	github.com/ncruces/go-sqlite3-wasm/v3 v3.2.35304 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect
 	github.com/panjf2000/ants/v2 v2.10.0 // indirect
-	github.com/panjf2000/gnet/v2 v2.7.0 // indirect
 	github.com/tilinna/clock v1.0.2 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
