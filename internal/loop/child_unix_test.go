@@ -189,14 +189,12 @@ func TestFewDescriptors(t *testing.T) {
 		server := startChild(t, fmt.Sprintf("server %s %d", m.name, files))
 		address := server.line()
 		answered := make(chan net.Conn, clients)
-		var all []net.Conn
 		for range clients {
 			c, err := net.Dial("tcp", address)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			all = append(all, c)
 			go func() { // ends with the answer, at the latest with the connection
 				if _, err := io.WriteString(c, "x\n"); err != nil {
 					return
