@@ -153,6 +153,7 @@ type client struct {
 	t    testing.TB
 	conn net.Conn
 	in   []byte
+	buf  []byte
 }
 
 func (f *fixture) dial(t testing.TB) *client {
@@ -182,30 +183,41 @@ func (c *client) send(data string) {
 // at the end of the connection.
 func (c *client) reply() string {
 	c.t.Helper()
+	one, err := c.next()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return one
+}
+
+// next is reply for goroutines other than the test's.
+func (c *client) next() (string, error) {
 	s := resp.NewScanner(resp.Limits{})
 	for {
 		if len(c.in) > 0 {
 			n, v, err := s.Scan(c.in)
 			if err != nil {
-				c.t.Fatalf("reply %q: %v", c.in[:min(len(c.in), 200)], err)
+				return "", fmt.Errorf("reply %q: %w", c.in[:min(len(c.in), 200)], err)
 			}
 			if v != resp.More {
 				one := string(c.in[:n])
 				c.in = c.in[n:]
-				return strings.ReplaceAll(strings.TrimSuffix(one, "\r\n"), "\r\n", "\n")
+				return strings.ReplaceAll(strings.TrimSuffix(one, "\r\n"), "\r\n", "\n"), nil
 			}
 		}
-		buf := make([]byte, 64<<10)
-		if err := c.conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-			c.t.Fatal(err)
+		if c.buf == nil {
+			c.buf = make([]byte, 64<<10)
 		}
-		n, err := c.conn.Read(buf)
-		c.in = append(c.in, buf[:n]...)
+		if err := c.conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			return "", err
+		}
+		n, err := c.conn.Read(c.buf)
+		c.in = append(c.in, c.buf[:n]...)
 		if n == 0 && err != nil {
 			if ne, ok := err.(net.Error); ok && ne.Timeout() {
-				c.t.Fatalf("no reply within 30 s, only %q", c.in)
+				return "", fmt.Errorf("no reply within 30 s, only %.200q", c.in)
 			}
-			return "EOF"
+			return "EOF", nil
 		}
 	}
 }

@@ -190,7 +190,7 @@ func (s *Server) load(ctx context.Context, start time.Duration, batch []pending)
 	}
 	// The last first: answers leave in the order of their commands, so that all leave
 	// at once, and a pipeline of misses goes on with room for as many. The other way
-	// round, its next misses would come one by one (10,000 in 576 statements, not 80).
+	// round, its next misses would come one by one (10,000 in 576 statements, not 95).
 	for _, p := range slices.Backward(batch) {
 		p.w.arrived()
 	}

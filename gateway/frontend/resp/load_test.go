@@ -110,7 +110,7 @@ func TestMissesTravelTogether(t *testing.T) {
 
 // A pipeline of misses that is longer than what may wait goes on in large pieces.
 func TestColdPipeline(t *testing.T) {
-	const n = 10_000
+	const n = 5000
 	var statements atomic.Int64
 	load := func(r cache.ResourceID, ids []string) (cache.Batch, error) {
 		statements.Add(1)
