@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,6 +64,7 @@ type freshnessRun struct {
 	url     string
 	config  string
 	log     string
+	redis   int // port
 	writers int
 
 	gateway *testkit.Process
@@ -72,6 +72,7 @@ type freshnessRun struct {
 	readers sync.WaitGroup
 	over    atomic.Bool
 	answers atomic.Int64 // documents and 404s; one proves several entities
+	byRedis atomic.Int64 // of them: over the Redis protocol
 }
 
 func newFreshnessRun(t *testing.T, journal, replace string) *freshnessRun {
@@ -85,7 +86,7 @@ func newFreshnessRun(t *testing.T, journal, replace string) *freshnessRun {
 	r.log = filepath.Join(r.dir, "writes.log")
 	r.makeDatabase(filepath.Join(r.dir, "app.db"))
 	port, admin := testkit.FreePort(t), testkit.FreePort(t)
-	r.url = fmt.Sprintf("http://127.0.0.1:%d", port)
+	r.url, r.redis = fmt.Sprintf("http://127.0.0.1:%d", port), testkit.FreePort(t)
 	r.config = filepath.Join(r.dir, "slipstream.yaml")
 	text := fmt.Sprintf(`
 origin: { url: "sqlite:app.db" }
@@ -104,9 +105,9 @@ resources:
         on: { gid: gid }
         order: [id]
         children: { kids: { table: kid, on: { root_id: id }, order: [cid] } }
-frontends: { http: "127.0.0.1:%d" }
+frontends: { http: "127.0.0.1:%d", redis: "127.0.0.1:%d" }
 admin: "127.0.0.1:%d"
-`, bound, port, admin)
+`, bound, port, r.redis, admin)
 	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -164,24 +165,27 @@ func (r *freshnessRun) makeDatabase(path string) {
 func (r *freshnessRun) start() {
 	r.startGateway()
 	r.startWriter()
-	for i := range 8 {
+	for i := range 11 {
 		reader := r.checker.Reader()
 		random := testkit.Fork(uint64(i), 7)
-		client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+		var from documents = newOverHTTP(r.url)
+		if i >= 8 {
+			from = newOverRedis(r.t, r.redis, 2+i%2)
+		}
 		r.readers.Go(func() {
-			defer client.CloseIdleConnections()
+			defer from.close()
 			for !r.over.Load() {
 				switch random.IntN(8) {
 				case 0, 1:
-					r.readGroup(client, reader, []int{0, 1, 2, 3, 4, 9}[random.IntN(6)])
+					r.readGroup(from, reader, []int{0, 1, 2, 3, 4, 9}[random.IntN(6)])
 				case 2:
 					ids := make([]int, 1+random.IntN(12))
 					for i := range ids {
 						ids[i] = 1 + random.IntN(50)
 					}
-					r.readRoots(client, reader, ids)
+					r.readRoots(from, reader, ids)
 				default:
-					r.readRoot(client, reader, 1+random.IntN(50))
+					r.readRoot(from, reader, 1+random.IntN(50))
 				}
 				if random.IntN(50) == 0 { // let documents lie for a while
 					time.Sleep(time.Duration(random.IntN(int(20 * time.Millisecond))))
@@ -249,27 +253,27 @@ type rootDocument struct {
 }
 
 // ask returns the status and decodes the body of a 200.
-func (r *freshnessRun) ask(client *http.Client, path string, into any) (status int) {
-	answer, err := client.Get(r.url + path)
-	if err != nil {
-		return 0
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode == 200 {
-		if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
-			return 0 // cut off by a kill
+func (r *freshnessRun) ask(from documents, path string, into any) (status int) {
+	status, body, _ := from.ask(path)
+	if status == 200 {
+		if err := json.Unmarshal(body, into); err != nil {
+			r.t.Errorf("%s: %v in %s", path, err, body)
+			return 0
 		}
 	}
-	if answer.StatusCode == 200 || answer.StatusCode == 404 {
+	if status == 200 || status == 404 {
 		r.answers.Add(1)
+		if _, ok := from.(overRedis); ok {
+			r.byRedis.Add(1)
+		}
 	}
-	return answer.StatusCode
+	return status
 }
 
-func (r *freshnessRun) readRoot(client *http.Client, log *freshness.Reader, id int) {
+func (r *freshnessRun) readRoot(from documents, log *freshness.Reader, id int) {
 	var root rootDocument
 	start := freshness.Now()
-	switch status := r.ask(client, fmt.Sprintf("/roots/%d", id), &root); status {
+	switch status := r.ask(from, fmt.Sprintf("/roots/%d", id), &root); status {
 	case 200:
 		r.answered(log, start, id, &root)
 	case 404:
@@ -281,14 +285,14 @@ func (r *freshnessRun) readRoot(client *http.Client, log *freshness.Reader, id i
 
 // readRoots reads many in one request, as often as not in gzip, which Go's client
 // asks for and decodes by itself.
-func (r *freshnessRun) readRoots(client *http.Client, log *freshness.Reader, ids []int) {
+func (r *freshnessRun) readRoots(from documents, log *freshness.Reader, ids []int) {
 	keys := make([]string, len(ids))
 	for i, id := range ids {
 		keys[i] = fmt.Sprint("key=", id)
 	}
 	var roots []*rootDocument
 	start := freshness.Now()
-	if r.ask(client, "/roots?"+strings.Join(keys, "&"), &roots) != 200 {
+	if r.ask(from, "/roots?"+strings.Join(keys, "&"), &roots) != 200 {
 		for _, id := range ids {
 			log.Failed(fmt.Sprint("r", id), start)
 		}
@@ -357,13 +361,13 @@ func (r *freshnessRun) sawRoot(log *freshness.Reader, start int64, root *rootDoc
 	}
 }
 
-func (r *freshnessRun) readGroup(client *http.Client, log *freshness.Reader, gid int) {
+func (r *freshnessRun) readGroup(from documents, log *freshness.Reader, gid int) {
 	var group struct {
 		GID   int
 		Roots []rootDocument
 	}
 	start := freshness.Now()
-	status := r.ask(client, fmt.Sprintf("/groups/%d", gid), &group)
+	status := r.ask(from, fmt.Sprintf("/groups/%d", gid), &group)
 	if status != 200 && status != 404 || status == 404 && gid != 9 {
 		log.Failed(fmt.Sprintf("m48@%d", gid), start)
 		return
@@ -404,13 +408,16 @@ func (r *freshnessRun) finish() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Logf("%d answers; %v; %d writers; journal %s", r.answers.Load(), report, r.writers, r.journal)
+	r.t.Logf("%d answers, %d of them over the Redis protocol; %v; %d writers; journal %s", r.answers.Load(), r.byRedis.Load(), report, r.writers, r.journal)
 	if err := report.Err(); err != nil {
 		r.t.Error(err)
 	}
 	// A machine to itself gives 60,000 in the ordinary run; six endless loops beside it, 22,000.
 	if answers := r.answers.Load(); answers < 8_000 {
 		r.t.Errorf("only %d answers: nothing was proved", answers)
+	}
+	if answers := r.byRedis.Load(); answers < 1_000 {
+		r.t.Errorf("only %d answers over the Redis protocol: nothing was proved", answers)
 	}
 	if report.Writes < 500 {
 		r.t.Errorf("only %d writes: nothing was proved", report.Writes)

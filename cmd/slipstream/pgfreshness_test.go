@@ -32,6 +32,7 @@ type pgRun struct {
 	config  string
 	url     string // of the gateway
 	admin   string
+	redis   int // port
 	seed    uint64
 	world   *pgWorld
 	model   *freshness.Rows
@@ -64,8 +65,11 @@ type pgOptions struct {
 	sensors   int
 	perSensor int
 	writers   int
-	readers   int
+	readers   int // over HTTP
 }
+
+// redisReaders read over the Redis protocol beside the others.
+const redisReaders = 2
 
 // pgSettings are those of the servers. The log writer sleeps long, so that commits
 // with synchronous_commit off are there to be lost.
@@ -93,6 +97,7 @@ func newPGRun(t *testing.T, o pgOptions) *pgRun {
 		hosts = append(hosts, proxy.Addr())
 	}
 	port, admin := testkit.FreePort(t), testkit.FreePort(t)
+	r.redis = testkit.FreePort(t)
 	r.url, r.admin = fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("http://127.0.0.1:%d", admin)
 	resources, err := os.ReadFile("testdata/pgfreshness.yaml")
 	if err != nil {
@@ -104,9 +109,9 @@ origin:
   url: "postgres://postgres@%s/postgres?sslmode=disable&connect_timeout=2"
   notify: %v
 freshness: %v
-frontends: { http: "127.0.0.1:%d" }
+frontends: { http: "127.0.0.1:%d", redis: "127.0.0.1:%d" }
 admin: "127.0.0.1:%d"
-%s`, strings.Join(hosts, ","), o.notify, o.bound, port, admin, resources)
+%s`, strings.Join(hosts, ","), o.notify, o.bound, port, r.redis, admin, resources)
 	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -170,15 +175,21 @@ func (r *pgRun) begin() {
 			}
 		})
 	}
-	for n := range r.options.readers {
-		reader := newPGReader(r.world, r.url, testkit.Fork(r.seed, uint64(100+n)), &r.reads)
+	for n := range r.options.readers + redisReaders {
+		var from documents = newOverHTTP(r.url)
+		if n >= r.options.readers {
+			from = newOverRedis(r.whole, r.redis, 2+n%2)
+		}
+		reader := newPGReader(r.world, from, testkit.Fork(r.seed, uint64(100+n)), &r.reads)
 		r.readers.Go(func() {
-			defer reader.client.CloseIdleConnections()
+			defer from.close()
 			for !r.over.Load() {
 				if !reader.step() {
 					time.Sleep(5 * time.Millisecond) // it may be down for a while
 				}
-				if reader.random.IntN(4) == 0 { // let documents lie for a while
+				// Let documents lie for a while. Those over the Redis protocol need
+				// not be many, and leave the machine to the others.
+				if n >= r.options.readers || reader.random.IntN(4) == 0 {
 					time.Sleep(time.Duration(reader.random.Int64N(int64(4 * time.Millisecond))))
 				}
 			}
@@ -255,7 +266,7 @@ func (r *pgRun) regained(within time.Duration) {
 // warm waits until there is much in the cache that could be wrong.
 func (r *pgRun) warm() {
 	hits := r.reads.hits.Load()
-	testkit.Eventually(r.t, 10*time.Second, func() error {
+	testkit.Eventually(r.t, 30*time.Second, func() error {
 		if now := r.reads.hits.Load(); now < hits+500 {
 			return fmt.Errorf("%d answers from the cache, expected 500", now-hits)
 		}
@@ -321,7 +332,10 @@ func (r *pgRun) finish() freshness.RowsReport {
 	report := r.model.Report()
 	hits, others := r.reads.hits.Load(), r.reads.others.Load()
 	r.t.Logf("%v", report)
-	r.t.Logf("%d answers from the cache, %d loaded, %d requests failed", hits, others, r.reads.failed.Load())
+	r.t.Logf("%d answers from the cache, %d loaded, %d over the Redis protocol, %d requests failed", hits, others, r.reads.redis.Load(), r.reads.failed.Load())
+	if n := r.reads.redis.Load(); n < 100 {
+		r.t.Errorf("only %d answers over the Redis protocol: nothing was proved", n)
+	}
 	var ops []string
 	for i, op := range pgOps {
 		ops = append(ops, fmt.Sprintf("%s %d", op.name, r.counts[i].Load()))

@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
@@ -21,13 +18,13 @@ import (
 type pgReads struct {
 	// Atomics: the readers write.
 	hits, others, failed atomic.Int64
+	redis                atomic.Int64 // answers over the Redis protocol
 }
 
 // pgReader is one client that reads and checks.
 type pgReader struct {
 	world  *pgWorld
-	url    string
-	client *http.Client
+	from   documents
 	random *rand.Rand
 	reads  *pgReads
 	seen   map[string]*pgSeen
@@ -39,11 +36,8 @@ type pgSeen struct {
 	document *freshness.Document
 }
 
-func newPGReader(world *pgWorld, url string, random *rand.Rand, reads *pgReads) *pgReader {
-	return &pgReader{
-		world: world, url: url, random: random, reads: reads, seen: make(map[string]*pgSeen),
-		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
-	}
+func newPGReader(world *pgWorld, from documents, random *rand.Rand, reads *pgReads) *pgReader {
+	return &pgReader{world: world, from: from, random: random, reads: reads, seen: make(map[string]*pgSeen)}
 }
 
 // step asks for a random document, and reports whether there was an answer.
@@ -77,26 +71,22 @@ func (r *pgReader) ask(path string, root, at freshness.Row, read func([]byte) ([
 		target = "/" + name + "?key=" + key
 	}
 	start := freshness.Now()
-	answer, err := r.client.Get(r.url + target)
-	if err != nil {
+	status, body, hit := r.from.ask(target)
+	if status != 200 && status != 404 {
 		r.reads.failed.Add(1)
 		return false
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != 200 && answer.StatusCode != 404 {
-		r.reads.failed.Add(1)
-		return false
-	}
-	if strings.Contains(answer.Header.Get("Cache-Status"), "; hit") {
+	if _, ok := r.from.(overRedis); ok {
+		r.reads.redis.Add(1)
+	} else if hit {
 		r.reads.hits.Add(1)
 	} else {
 		r.reads.others.Add(1)
 	}
-	if batch && answer.StatusCode == 200 {
+	if batch && status == 200 {
 		body = bytes.TrimSuffix(bytes.TrimPrefix(body, []byte("[")), []byte("]"))
 	}
-	if answer.StatusCode == 404 || batch && string(body) == "null" {
+	if status == 404 || batch && string(body) == "null" {
 		r.world.model.CheckMissing(root, at, start)
 		return true
 	}

@@ -283,7 +283,7 @@ func (r *pgRun) dropObjects() {
 		began := time.Now()
 		r.apply()
 		applied := time.Since(began)
-		testkit.Eventually(r.t, 10*time.Second, func() error { return r.ready(r.t.Context()) })
+		testkit.Eventually(r.t, 30*time.Second, func() error { return r.ready(r.t.Context()) })
 		r.t.Logf("%.40s: applied again in %v, ready after %v", sql, applied.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 	}
 }

@@ -121,8 +121,8 @@ func (r *pgRun) commitToFresh(times int) []time.Duration {
 	r.t.Helper()
 	w := r.newWriter(r.t.Context(), 70)
 	defer w.close()
-	reader := newPGReader(r.world, r.url, w.random, &r.reads)
-	defer reader.client.CloseIdleConnections()
+	reader := newPGReader(r.world, newOverHTTP(r.url), w.random, &r.reads)
+	defer reader.from.close()
 	var ages []time.Duration
 	for tries := 0; len(ages) < times && tries < 20*times; tries++ {
 		dept := r.world.dept.pick(w.random, true)
