@@ -147,6 +147,8 @@ func (g *plainGateway) plainSteps(t *testing.T) []step {
 		step{name: "open", method: "GET", path: order, status: 200, same: open},
 		step{name: "batch", method: "GET", path: "/orders?key=emea%2F17&key=apac%2F18", status: 200, same: batch},
 		step{name: "page", method: "GET", path: order, fields: []string{"Origin: https://app.example"}, status: 200, same: open},
+		step{name: "leave for a page", method: "OPTIONS", path: "/depts/42", status: 204, same: []byte{},
+			fields: []string{"Origin: https://app.example", "Access-Control-Request-Method: GET", "Access-Control-Request-Headers: x-api-key"}},
 		step{name: "query of a cache buster", method: "GET", path: order + "?_=1", status: 200, same: open},
 		step{name: "no key", method: "GET", path: "/depts/42", status: 401},
 		step{name: "HEAD without a key", method: "HEAD", path: "/depts/42", status: 401, same: []byte{}},
