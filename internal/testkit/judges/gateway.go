@@ -22,6 +22,7 @@ type gateway struct {
 	url    string
 	apiKey string // of the caller "judge"
 	token  string // a JWT that the local key set verifies
+	admin  string
 	redis  string // port of the Redis frontend; apiKey is a password there
 	log    string // path of its output
 	pid    int
@@ -70,7 +71,12 @@ func startGateway(ctx context.Context, binary, dir string) (g *gateway, wait fun
 		return nil, nil, err
 	}
 	g.url = "http://" + listen
-	config, err := output(ctx, dir, binary, "demo", "--print-config", "--http", listen, "--admin", "127.0.0.1:0")
+	admin, err := freeAddress()
+	if err != nil {
+		return nil, nil, err
+	}
+	g.admin = "http://" + admin
+	config, err := output(ctx, dir, binary, "demo", "--print-config", "--http", listen, "--admin", admin)
 	if err != nil {
 		return nil, nil, err
 	}
