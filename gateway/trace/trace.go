@@ -12,7 +12,6 @@
 package trace
 
 import (
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
@@ -156,11 +155,19 @@ const RequestIDLength = 22
 
 // AppendRequestID appends a new request id to b.
 func AppendRequestID(b []byte) []byte {
-	var id [16]byte
-	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
-	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
-	return base64.RawURLEncoding.AppendEncode(b, id[:])
+	// Eleven characters of 6 bits from each number, of which the last has 4: by hand,
+	// a third of the time that package base64 takes.
+	for range 2 {
+		id := rand.Uint64()
+		for range RequestIDLength / 2 {
+			b = append(b, idDigits[id%64])
+			id /= 64
+		}
+	}
+	return b
 }
+
+const idDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // AcceptableRequestID reports whether [RequestID] would return the id as it is.
 func AcceptableRequestID(id string) bool {

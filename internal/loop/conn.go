@@ -43,6 +43,7 @@ type Conn struct {
 
 	// Owned by the turn: times of the engine's clock for the sweep, 0: not.
 	readAt  time.Duration // Config.Clock, -1: not read since the last read
+	opened  time.Duration // when it was accepted
 	active  time.Duration // the last event
 	partial time.Duration // since when a request is incomplete
 	stalled time.Duration // since when the peer owes us progress

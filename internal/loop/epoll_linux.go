@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -86,27 +87,30 @@ func (e *epollEngine) serve(listeners []net.Listener) error {
 // listenerFile returns a descriptor of our own for a listening socket: the one of
 // package net is watched by the runtime, which would wake for every connection.
 func listenerFile(l net.Listener) (int, error) {
-	t, ok := l.(interface{ File() (*os.File, error) })
+	t, ok := l.(syscall.Conn)
 	if !ok {
 		return 0, fmt.Errorf("a %T has no descriptor", l)
 	}
 	if u, ok := l.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false) // the socket goes on
 	}
-	f, err := t.File()
+	raw, err := t.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = f.Close() }()
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return 0, os.NewSyscallError("fcntl", err)
+	// Not File, which makes the socket blocking for a moment: in a hand-over another
+	// process accepts from it, and would hang.
+	fd := -1
+	var failure error
+	if err := raw.Control(func(sysfd uintptr) {
+		fd, failure = unix.FcntlInt(sysfd, unix.F_DUPFD_CLOEXEC, 0)
+	}); err != nil {
+		return 0, err
 	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		_ = unix.Close(fd)
-		return 0, os.NewSyscallError("fcntl", err)
+	if failure != nil {
+		return 0, os.NewSyscallError("fcntl", failure)
 	}
-	if _, ok := l.(*net.TCPListener); ok {
+	if l.Addr().Network() == "tcp" {
 		// Accepted sockets inherit these: two calls a socket instead of two a
 		// connection. A client that has vanished is found after 3 minutes.
 		for _, o := range [][3]int{

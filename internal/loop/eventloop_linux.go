@@ -15,7 +15,7 @@ const (
 	eventsAtOnce = 256
 	readSize     = 64 << 10
 	// turnReads bounds the reads of one connection before others have their turn.
-	turnReads = 4
+	turnReads = 1
 	// acceptsAtOnce bounds the connections accepted in one go.
 	acceptsAtOnce = 64
 	// yieldEvery is after how many busy rounds a loop yields its processor even if

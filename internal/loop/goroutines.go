@@ -140,7 +140,8 @@ func (g *goEngine) adopt(raw net.Conn) {
 	c.cond.L = &c.mu
 	c.server, c.backend, c.remote = s, c, addrPortOf(raw.RemoteAddr())
 	c.id = s.ids.Add(1)
-	c.active, c.readAt = s.now(), -1
+	c.opened, c.readAt = s.now(), -1
+	c.active = c.opened
 	if s.config.TLS != nil {
 		c.nc = tls.Server(raw, s.config.TLS)
 		c.partial = c.active // the handshake is the first thing that may not take long

@@ -36,7 +36,7 @@ func (c *Conn) overdue(now time.Duration) bool {
 	}
 	drain := c.server.drainedAt.Load()
 	switch {
-	case drain != 0 && now-time.Duration(drain) >= config.DrainGrace:
+	case drain != 0 && now-max(time.Duration(drain), c.opened) >= config.DrainGrace:
 		c.ending, c.endReason = true, &CloseError{Reason: ReasonDrained}
 	case config.IdleTimeout > 0 && now-c.active > config.IdleTimeout:
 		c.ending, c.endReason = true, &CloseError{Reason: ReasonIdle}

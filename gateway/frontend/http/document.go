@@ -52,6 +52,9 @@ func (s *Service) document(req *Request, a cache.Answer, rsp *Response, mayWait 
 	rsp.ContentLength = length
 	rsp.ContentEncoding = codingNames[c]
 	rsp.Size = len(body)
+	if c == identity && a.Source == cache.FromTier {
+		rsp.plain = h
+	}
 	if req.Method != http.MethodHead {
 		rsp.Body = body
 	}

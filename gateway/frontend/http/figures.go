@@ -71,7 +71,11 @@ type Spans interface {
 // the service's slowness.
 func (s *Service) Note(req *Request, rsp *Response) {
 	// Not the cache's clock: reading that one costs a system call.
-	took := time.Since(req.began)
+	s.note(req, rsp, time.Since(req.began))
+}
+
+// note is Note of an answer that took so long.
+func (s *Service) note(req *Request, rsp *Response, took time.Duration) {
 	if i := rsp.Status - 200; i >= 0 && i < len(s.figures.answered) {
 		s.figures.answered[i].add(1)
 	}
@@ -146,7 +150,9 @@ func (s *Service) tellSpan(req *Request, rsp *Response, took time.Duration) {
 // one. Adapters call it before Peek. A new id stands in text, which must live and not
 // change as long as the request does.
 func (s *Service) Identify(req *Request, traceparent string, text *[trace.RequestIDLength]byte) {
-	req.began = time.Now()
+	if req.began.IsZero() {
+		req.began = time.Now()
+	}
 	if !trace.AcceptableRequestID(req.ID) {
 		trace.AppendRequestID(text[:0])
 		req.ID = unsafe.String(&text[0], len(text))

@@ -20,9 +20,18 @@ const tagLength = 20 + len(`""`)
 type head struct {
 	etag   [1]string
 	length [1]string
-	// text is what the two strings point to, so that a form is one allocation.
-	text [tagLength + 10]byte
+	// fields are the two as lines, for the loop.
+	fields string
+	// text is what the strings point to, so that a form is one allocation.
+	text [len(lengthName) + maxLength + len(tagName) + tagLength + len("\r\n")]byte
 }
+
+// The lines of head.fields.
+const (
+	lengthName = "Content-Length: "
+	maxLength  = 10 // digits; bodies of more are not served
+	tagName    = "\r\nETag: "
+)
 
 // headSize is what a head is charged: its allocation and that of the Form
 // around it.
@@ -32,16 +41,18 @@ const headSize = int(unsafe.Sizeof(head{})) + int(unsafe.Sizeof(cache.Form{}))
 func newHead(body []byte) *head {
 	h := new(head)
 	sum := sha256.Sum256(body)
-	h.text[0], h.text[tagLength-1] = '"', '"'
-	base64.RawURLEncoding.Encode(h.text[1:tagLength-1], sum[:tagBytes])
-	digits := strconv.AppendInt(h.text[tagLength:tagLength], int64(len(body)), 10)
+	b := append(h.text[:0], lengthName...)
+	b = strconv.AppendInt(b, int64(len(body)), 10)
+	length := len(b)
+	b = append(b, tagName...)
+	b = append(b, '"')
+	b = base64.RawURLEncoding.AppendEncode(b, sum[:tagBytes])
+	b = append(b, '"')
 	// The text is not written again, and lives as long as the strings do.
-	h.etag[0] = unsafe.String(&h.text[0], tagLength)
-	if len(digits) <= len(h.text)-tagLength {
-		h.length[0] = unsafe.String(&h.text[tagLength], len(digits))
-	} else {
-		h.length[0] = string(digits)
-	}
+	h.length[0] = unsafe.String(&b[len(lengthName)], length-len(lengthName))
+	h.etag[0] = unsafe.String(&b[len(b)-tagLength], tagLength)
+	b = append(b, '\r', '\n')
+	h.fields = unsafe.String(&b[0], len(b))
 	return h
 }
 

@@ -34,7 +34,13 @@ func testDrainUnderLoad(t *testing.T, by way) {
 	s := listen(t, f, by.config(Config{DrainGrace: grace}))
 	var clients sync.WaitGroup
 	var calls, drained atomic.Int64
-	next := func(i int) string { return fmt.Sprint(i%3*10_000 + int(calls.Add(1))%1000 + 1) }
+	next := func(i int) string {
+		n := int(calls.Add(1))
+		if i%4 == 0 {
+			return "300" // always a hit
+		}
+		return fmt.Sprint(i%3*10_000 + n%1000 + 1)
+	}
 	for i := range 12 {
 		clients.Go(func() { drainClient(t, s, next, i, &drained) })
 		clients.Go(func() { drainRaw(t, s, next, i, &drained) })

@@ -104,4 +104,8 @@ type Response struct {
 	Resource string
 	Caller   string
 	Keys     int
+
+	// plain is the head of a document that was hit and is sent in identity, nil
+	// otherwise: what is said above of it in one piece.
+	plain *head
 }

@@ -22,21 +22,12 @@ type manner struct {
 func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner) {
 	b := http1.AppendStatus(out.B, how.minor, rsp.Status)
 	b = append(b, f.date.at(req.began)...)
-	b = appendField(b, "Content-Type: ", rsp.ContentType)
-	switch {
-	case rsp.ContentLength != nil:
-		b = appendField(b, "Content-Length: ", rsp.ContentLength)
-	case rsp.Status == http.StatusNoContent || rsp.Status == http.StatusNotModified:
-	default:
-		b = append(b, "Content-Length: "...)
-		b = strconv.AppendInt(b, int64(rsp.Size), 10)
-		b = append(b, "\r\n"...)
+	if rsp.plain != nil {
+		b = append(b, rsp.plain.fields...)
+		b = append(b, req.question.of.hitFields...)
+	} else {
+		b = appendFields(b, rsp)
 	}
-	b = appendField(b, "Content-Encoding: ", rsp.ContentEncoding)
-	b = appendField(b, "ETag: ", rsp.ETag)
-	b = appendField(b, "Cache-Control: ", rsp.CacheControl)
-	b = appendField(b, "Cache-Status: ", rsp.CacheStatus)
-	b = appendField(b, "Vary: ", rsp.Vary)
 	b = append(b, "X-Request-Id: "...)
 	b = append(b, req.ID...)
 	b = append(b, "\r\n"...)
@@ -62,6 +53,32 @@ func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner)
 	for _, part := range rsp.Parts {
 		out.Link(part)
 	}
+}
+
+// appendFields appends the fields that most answers have.
+func appendFields(b []byte, rsp *Response) []byte {
+	b = appendField(b, "Content-Type: ", rsp.ContentType)
+	switch {
+	case rsp.ContentLength != nil:
+		b = appendField(b, "Content-Length: ", rsp.ContentLength)
+	case rsp.Status == http.StatusNoContent || rsp.Status == http.StatusNotModified:
+	default:
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, int64(rsp.Size), 10)
+		b = append(b, "\r\n"...)
+	}
+	b = appendField(b, "Content-Encoding: ", rsp.ContentEncoding)
+	b = appendField(b, "ETag: ", rsp.ETag)
+	b = appendField(b, "Cache-Control: ", rsp.CacheControl)
+	b = appendField(b, "Cache-Status: ", rsp.CacheStatus)
+	b = appendField(b, "Vary: ", rsp.Vary)
+	return b
+}
+
+// hitFields are the lines of every hit in identity, as appendFields would append them.
+func hitFields(cacheControl, vary []string) []byte {
+	return appendFields(nil, &Response{Status: http.StatusNoContent, ContentType: jsonType,
+		CacheControl: cacheControl, CacheStatus: statusHit, Vary: vary})
 }
 
 // appendRare appends the fields that few answers have.

@@ -113,15 +113,16 @@ func newHandler(service *Service, config Config) *handler {
 // when they ask for anything but plain documents, or over net/http alone.
 type Server struct {
 	// Immutable after Listen.
-	http    *http.Server
-	handler *handler
-	grace   time.Duration
-	conns   *conns // those that net/http serves
-	addr    net.Addr
-	front   *front        // nil: net/http alone
-	loop    *loop.Server  // nil: net/http alone
-	done    chan struct{} // closed when net/http has ended
-	err     error         // what it returned; set before done is closed
+	http      *http.Server
+	handler   *handler
+	grace     time.Duration
+	conns     *conns // those that net/http serves
+	addr      net.Addr
+	front     *front        // nil: net/http alone
+	accepting net.Listener  // of net/http alone; nil: the loop accepts
+	loop      *loop.Server  // nil: net/http alone
+	done      chan struct{} // closed when net/http has ended
+	err       error         // what it returned; set before done is closed
 }
 
 // Listen binds address and begins to serve. Shutdown ends it.
@@ -153,7 +154,8 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 		done:  make(chan struct{}),
 	}
 	if config.Engine == EngineNetHTTP {
-		s.serveHTTP(&limitedListener{Listener: joinListeners(listeners), conns: s.conns, closed: make(chan struct{})})
+		s.accepting = &limitedListener{Listener: joinListeners(listeners), conns: s.conns, closed: make(chan struct{})}
+		s.serveHTTP(s.accepting)
 		return s, nil
 	}
 	handed := newHandedListener(s.addr, s.conns)
@@ -241,20 +243,23 @@ func (s *Server) EachHandover(visit func(reason string, n int64)) {
 // ends first, the rest is cut and its error returned. It may be called again.
 func (s *Server) Shutdown(ctx context.Context) error {
 	var err error
+	graceEnds := time.Now().Add(s.grace)
+	s.handler.draining.Store(true)
 	if s.loop != nil {
-		graceEnds := time.Now().Add(s.grace)
-		s.handler.draining.Store(true)
 		err = s.loop.Shutdown(ctx) // may still hand connections over
 		s.front.loads.Wait()
-		s.conns.awaitNone(ctx, graceEnds)
+	} else {
+		_ = s.accepting.Close() // before http.Shutdown, which drops requests that it has read
+		<-s.done
 	}
+	s.conns.awaitNone(ctx, graceEnds)
 	if e := s.http.Shutdown(ctx); e != nil {
 		_ = s.http.Close() // the first error is the one to report
 		err = errors.Join(err, e)
 	}
 	<-s.done
 	s.conns.stop()
-	if !errors.Is(s.err, http.ErrServerClosed) && err == nil {
+	if !errors.Is(s.err, http.ErrServerClosed) && !errors.Is(s.err, net.ErrClosed) && err == nil {
 		err = s.err
 	}
 	return err

@@ -86,6 +86,8 @@ type served struct {
 	id           cache.ResourceID
 	name         string
 	cacheControl []string
+	// hitFields are the lines of a hit in identity that do not depend on its document.
+	hitFields string
 	// missing is cacheControl for keys without a row.
 	missing []string
 	access  *access.Rule
@@ -152,6 +154,7 @@ func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Se
 		if strings.Contains(v.cacheControl[0], "no-cache") {
 			v.missing = noStore
 		}
+		v.hitFields = string(hitFields(v.cacheControl, s.vary))
 		s.byName[r.Name] = v
 		s.list = append(s.list, v)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/slipstream-go/slipstream/gateway/trace"
@@ -55,6 +56,8 @@ type turn struct {
 	response  Response
 	requestID [trace.RequestIDLength]byte
 	forwarded [8]string
+	// now is when the request was looked at: the end of the one before it.
+	now time.Time
 }
 
 var turns = sync.Pool{New: func() any { return new(turn) }}
@@ -62,6 +65,7 @@ var turns = sync.Pool{New: func() any { return new(turn) }}
 // Data implements [loop.Session].
 func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 	t := turns.Get().(*turn)
+	t.now = time.Now()
 	for consumed < len(in) && !c.Full() {
 		n, verdict, why := s.scanner.Scan(in[consumed:], s.front.config.MaxHeader, &t.head)
 		if verdict == http1.More {
@@ -94,7 +98,9 @@ func (f *front) answer(c *loop.Conn, t *turn) {
 		if f.tooMuch(c, t.response.sent()) {
 			f.service.Busy(&t.request, &t.response)
 		}
-		f.service.Note(&t.request, &t.response)
+		took := time.Since(t.now)
+		f.service.note(&t.request, &t.response, took)
+		t.now = t.now.Add(took) // the next request of this read begins here
 		f.write(c.Output(), &t.request, &t.response, how)
 	} else {
 		f.later(c, t, how)
@@ -113,6 +119,7 @@ func (f *front) fill(c *loop.Conn, t *turn) {
 		IfMatch: text(h.IfMatch), IfNoneMatch: text(h.IfNoneMatch), AcceptEncoding: text(h.AcceptEncoding),
 		Authorization: text(h.Authorization), APIKey: text(h.APIKey), Repeated: h.RepeatedCredentials,
 		Origin: text(h.Origin), ID: text(h.RequestID), Ranged: h.Ranged,
+		began: t.now,
 	}
 	switch h.Method {
 	case http1.MethodHead:
