@@ -73,6 +73,9 @@ func check(t *testing.T, r *bufio.Reader, list []ask) {
 		if id := answer.Header.Get("X-Request-Id"); answer.StatusCode != a.status || id != a.id {
 			t.Fatalf("answer %d, to %.60q: got %d to request %q, want %d to %q", i, a.text, answer.StatusCode, id, a.status, a.id)
 		}
+		if answer.Close && i < len(list)-1 {
+			t.Fatalf("answer %d of %d says that it is the last", i, len(list))
+		}
 		switch {
 		case a.method == "HEAD":
 			if text != "" || answer.ContentLength <= 0 {
