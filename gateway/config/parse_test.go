@@ -133,7 +133,7 @@ func TestFull(t *testing.T) {
 		Tracing: Tracing{Endpoint: "http://127.0.0.1:4318", Sample: 1, Service: "shop"},
 		Admin:   Admin{Address: "0.0.0.0:9100", AllowRemote: true},
 		Drain:   Drain{Grace: -1, Timeout: 25 * time.Second}, Handover: "run/handover.sock",
-		Log:     Log{Level: "debug", Format: "json", Slow: 250 * time.Millisecond, Requests: "requests.log"},
+		Log: Log{Level: "debug", Format: "json", Slow: 250 * time.Millisecond, Requests: "requests.log"},
 	}
 	got := parseFile(t, "testdata/good/full.yaml")
 	if !reflect.DeepEqual(got, want) {

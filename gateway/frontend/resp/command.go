@@ -44,6 +44,7 @@ type command struct {
 type table struct {
 	byName map[string]*command
 	list   []*command // in the order of the declaration
+	get    *command
 }
 
 // longestName is more than any name of a command of ours, in bytes.
@@ -52,6 +53,9 @@ const longestName = 16
 // find returns the command of a name in any case, nil if there is none. It does not
 // allocate.
 func (t *table) find(name []byte) *command {
+	if len(name) == len("get") && name[0]|0x20 == 'g' && name[1]|0x20 == 'e' && name[2]|0x20 == 't' {
+		return t.get // nearly all are: a twentieth of what a hit in a pipeline costs
+	}
 	var lower [longestName]byte
 	if len(name) > len(lower) {
 		return nil
@@ -148,6 +152,7 @@ func newTable() *table {
 			s.group = c.group
 		}
 	}
+	t.get = t.byName["get"]
 	return t
 }
 
