@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -208,7 +209,7 @@ func (l *loader) load(flights []*flight, timeout time.Duration) {
 		ids[i] = f.key.ID
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
-	batch, err := c.origin.Load(ctx, r.id, ids)
+	batch, err := l.ask(ctx, ids)
 	cancel()
 	r.counters.statements.Add(1)
 	if err == nil && len(batch.Docs) != len(ids) {
@@ -244,6 +245,17 @@ func (l *loader) load(flights []*flight, timeout time.Duration) {
 		l.load(flights[:half], timeout)
 		l.load(flights[half:], timeout)
 	}
+}
+
+// ask sends the statement. An origin that panics has failed with these keys, and nobody
+// else suffers.
+func (l *loader) ask(ctx context.Context, ids []string) (b Batch, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the origin panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return l.cache.origin.Load(ctx, l.resource.id, ids)
 }
 
 func (l *loader) fail(flights []*flight, o outcome, err error) {

@@ -5,12 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
+
+// An origin that panics fails the keys at fault, and the cache goes on.
+func TestOriginPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Resource{})
+		f.load = func(_ context.Context, ids []string) (Batch, error) {
+			if slices.Contains(ids, "bad") {
+				panic("no such column")
+			}
+			return f.db.read(0, ids), nil
+		}
+		if _, err := f.get("bad"); err == nil || !strings.Contains(err.Error(), "no such column") {
+			t.Errorf("got %v, want the panic's text", err)
+		}
+		if _, err := f.get("k1"); err != nil {
+			t.Errorf("the next key: %v", err)
+		}
+	})
+}
 
 // A key that makes statements fail is found by halving, fails alone, and stays
 // alone for a while; its neighbours are served.

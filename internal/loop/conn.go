@@ -48,6 +48,7 @@ type Conn struct {
 	partial time.Duration // since when a request is incomplete
 	stalled time.Duration // since when the peer owes us progress
 	sent    int           // bytes written since stalled
+	held    int           // bytes that the kernel held at stalled
 	linger  time.Duration // since when it reads to EOF
 	counted int           // bytes that it has in Stats.Unwritten
 
@@ -64,6 +65,9 @@ type backend interface {
 	owes(delta int)
 	// output returns an empty output for the turn under way.
 	output() *Output
+	// held returns how many bytes the kernel holds that the peer has not acknowledged, 0
+	// if that is not known.
+	held() int
 	// clock reads Config.Clock, not before the last read of the connection.
 	clock() time.Duration
 }
@@ -252,11 +256,21 @@ func (c *Conn) noteWritten(n int, now time.Duration) {
 	case left == 0:
 		c.stalled = 0
 	case c.stalled == 0:
-		c.stalled, c.sent = now, 0
+		c.beginStall(now)
 	default:
 		c.sent += n
 	}
 }
+
+// beginStall begins to count what the peer takes.
+func (c *Conn) beginStall(now time.Duration) {
+	c.stalled, c.sent, c.held = now, 0, c.backend.held()
+}
+
+// taken is how many bytes the peer has taken since stalled: what the kernel was given, and
+// what it got rid of. Without the latter a peer that reads 40 KB/s would show no progress
+// for as long as half of the kernel's buffer lasts.
+func (c *Conn) taken() int { return c.sent + c.held - c.backend.held() }
 
 // finish ends the state that both backends share. The caller has closed the socket, or
 // is about to.

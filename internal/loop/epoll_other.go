@@ -9,6 +9,8 @@ import (
 
 const hasEpoll = false
 
+func unacknowledged(int) int { return 0 }
+
 func reusePort(string, string, syscall.RawConn) error { return nil }
 
 func newEpoll(*Server) (engine, error) {

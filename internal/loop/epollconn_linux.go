@@ -224,6 +224,9 @@ func (c *epollConn) output() *Output {
 	return newOutput(0)
 }
 
+// held implements backend.
+func (c *epollConn) held() int { return unacknowledged(c.fd) }
+
 // clock implements backend: one reading, which is a system call, serves all that were read
 // before it.
 func (c *epollConn) clock() time.Duration {

@@ -3,6 +3,7 @@ package loop
 import (
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -129,6 +130,23 @@ func (c *goConn) settleOne(d *Deferred) {
 
 // output implements backend.
 func (c *goConn) output() *Output { return newOutput(min(c.lastOut, writeAtOnce)) }
+
+// held implements backend.
+func (c *goConn) held() int {
+	s, ok := c.raw.(syscall.Conn)
+	if !ok {
+		return 0
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	n := 0
+	if raw.Control(func(fd uintptr) { n = unacknowledged(int(fd)) }) != nil {
+		return 0
+	}
+	return n
+}
 
 // clock implements backend.
 func (c *goConn) clock() time.Duration { return c.server.config.Clock() }

@@ -268,6 +268,26 @@ func TestStalled(t *testing.T) {
 	})
 }
 
+// A peer that takes 60 KB/s makes progress, although the kernel, which holds megabytes for
+// it, asks for no more within StallTimeout.
+func TestSlowIsNotStalled(t *testing.T) {
+	const limit = 2 * time.Second
+	eachPlain(t, func(t *testing.T, m mode) {
+		y := startToy(t, m, func(c *loop.Config) { c.StallTimeout = limit })
+		slow := y.dial()
+		slow.send(fmt.Sprintf("big %d\n", len(pattern)))
+		piece := make([]byte, 6_000)
+		for start := time.Now(); time.Since(start) < 2*limit+limit/2; time.Sleep(100 * time.Millisecond) {
+			if _, err := io.ReadFull(slow.r, piece); err != nil {
+				t.Fatalf("the reader of 60 KB/s: %v after %v", err, time.Since(start))
+			}
+		}
+		if st := y.server.Stats(); st.Closes["stalled"] != 0 {
+			t.Error("the reader of 60 KB/s was cut")
+		}
+	})
+}
+
 // Connections beyond MaxConnections wait in the kernel and are served after others.
 func TestMaxConnections(t *testing.T) {
 	const places = 3

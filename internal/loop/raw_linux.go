@@ -53,6 +53,16 @@ func writeFile(fd int, segments [][]byte, total int) (int, syscall.Errno) {
 	return int(n), 0
 }
 
+// unacknowledged returns how many bytes of a socket its peer has not acknowledged
+// (tcp(7), SIOCOUTQ), 0 if that is not known.
+func unacknowledged(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // pollEvents asks epoll without waiting.
 func pollEvents(epfd int, events []unix.EpollEvent) int {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)

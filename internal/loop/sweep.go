@@ -22,11 +22,11 @@ func (c *Conn) overdue(now time.Duration) bool {
 		}
 		return c.eof
 	case past(c.stalled, config.StallTimeout):
-		if int64(c.sent) < int64(config.StallTimeout/time.Second)*leastRate || c.sent == 0 {
+		if n := c.taken(); int64(n) < int64(config.StallTimeout/time.Second)*leastRate || n <= 0 {
 			c.failure = &CloseError{Reason: ReasonStalled}
 			return true
 		}
-		c.stalled, c.sent = now, 0
+		c.beginStall(now)
 	case past(c.partial, config.PartialTimeout):
 		c.failure = &CloseError{Reason: ReasonPartial}
 		return true
