@@ -126,7 +126,8 @@ func (r *pgRun) commitToFresh(times int) []time.Duration {
 	var ages []time.Duration
 	for tries := 0; len(ages) < times && tries < 20*times; tries++ {
 		dept := r.world.dept.pick(w.random, true)
-		if dept == nil {
+		if dept == nil { // a TRUNCATE has emptied the table: the writers fill it again
+			time.Sleep(10 * time.Millisecond)
 			continue
 		}
 		path := fmt.Sprint("/depts/", dept.id)
