@@ -108,6 +108,7 @@ func (p program) demo(ctx context.Context, f demoFlags) error {
 		return err
 	}
 	g.LimitMemory()
+	g.SpareProcessor()
 
 	w := &demo.Writer{Path: filepath.Join(dir, demoFile), Rate: f.rate, Seed: f.seed}
 	stopWriter := p.startWriter(ctx, w, f.noWriter)

@@ -78,6 +78,7 @@ func (p program) serve(ctx context.Context, file string, cfg *config.Config) err
 		return err
 	}
 	g.LimitMemory()
+	g.SpareProcessor()
 	where := []any{"http", g.HTTPAddr().String(), "admin", g.AdminAddr().String()}
 	if redis := g.RedisAddr(); redis != nil {
 		where = append(where, "redis", redis.String())
