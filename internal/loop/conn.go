@@ -48,7 +48,7 @@ type Conn struct {
 	partial time.Duration // since when a request is incomplete
 	stalled time.Duration // since when the peer owes us progress
 	sent    int           // bytes written since stalled
-	held    int           // bytes that the kernel held at stalled
+	held    int           // bytes that the kernel held at the sweep after stalled; -1: not looked
 	linger  time.Duration // since when it reads to EOF
 	counted int           // bytes that it has in Stats.Unwritten
 
@@ -262,10 +262,9 @@ func (c *Conn) noteWritten(n int, now time.Duration) {
 	}
 }
 
-// beginStall begins to count what the peer takes.
-func (c *Conn) beginStall(now time.Duration) {
-	c.stalled, c.sent, c.held = now, 0, c.backend.held()
-}
+// beginStall begins to count what the peer takes. The kernel is asked by the sweep: most
+// stalls do not live that long.
+func (c *Conn) beginStall(now time.Duration) { c.stalled, c.sent, c.held = now, 0, -1 }
 
 // taken is how many bytes the peer has taken since stalled: what the kernel was given, and
 // what it got rid of. Without the latter a peer that reads 40 KB/s would show no progress

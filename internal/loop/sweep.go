@@ -12,6 +12,9 @@ const leastRate = 1 << 10
 // has to go on: [Conn.next] says how.
 func (c *Conn) overdue(now time.Duration) bool {
 	config := &c.server.config
+	if c.stalled != 0 && c.held < 0 {
+		c.held = c.backend.held()
+	}
 	past := func(since, limit time.Duration) bool { return since != 0 && now-since > limit }
 	switch {
 	case c.closed || c.failure != nil:
