@@ -118,14 +118,11 @@ func equalRequests() (all []string) {
 		add(method, "/depts/300")
 	}
 	add("POST", "/depts/300", "Content-Length", "0")
-	for _, text := range []string{
+	return append(all,
 		"GET /depts/300 HTTP/1.0\r\n\r\n", "HEAD /depts/300 HTTP/1.0\r\nHost: h\r\n\r\n", "GET /depts/x HTTP/1.0\r\nConnection: close\r\n\r\n",
 		"GET /depts/300 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "GET /depts/300 HTTP/1.0\r\nConnection: keep-alive\r\nIf-None-Match: *\r\n\r\n",
 		"GET http://h/depts/300 HTTP/1.1\r\nHost: h\r\n\r\n", "GET /depts/300 HTTP/1.1\r\n\r\n", "GET /depts/300 HTTP/1.1\r\nHost: a b\r\n\r\n",
-	} {
-		all = append(all, text)
-	}
-	return all
+	)
 }
 
 // told is what a client makes of an answer.

@@ -222,13 +222,6 @@ func (c *client) next() (string, error) {
 	}
 }
 
-// do sends a command of words and returns the reply.
-func (c *client) do(words ...string) string {
-	c.t.Helper()
-	c.send(command1(words...))
-	return c.reply()
-}
-
 func command1(words ...string) string { return string(resp.AppendCommand(nil, words...)) }
 
 // line sends an inline command and returns the reply.
