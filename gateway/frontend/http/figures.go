@@ -1,10 +1,8 @@
 package httpfront
 
 import (
-	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -21,8 +19,8 @@ type figures struct {
 
 	// Atomics. Written with every answer, read by whoever asks. answered has one
 	// a status from 200 to 599.
-	answered [400]striped
-	bytes    striped
+	answered [400]measure.Counter
+	bytes    measure.Counter
 	latency  [sources]measure.Latency
 }
 
@@ -34,7 +32,7 @@ func newSlowest() *measure.Slowest { return measure.NewSlowest(keptSlowest) }
 // EachStatus calls visit with every status that was answered and how often.
 func (s *Service) EachStatus(visit func(status string, n int64)) {
 	for i := range s.figures.answered {
-		if n := s.figures.answered[i].sum(); n > 0 {
+		if n := s.figures.answered[i].Sum(); n > 0 {
 			visit(strconv.Itoa(200+i), n)
 		}
 	}
@@ -52,7 +50,7 @@ func (s *Service) Latency(source string) *measure.Latency {
 }
 
 // BodyBytes returns how many bytes of bodies were answered.
-func (s *Service) BodyBytes() int64 { return s.figures.bytes.sum() }
+func (s *Service) BodyBytes() int64 { return s.figures.bytes.Sum() }
 
 // Slowest returns the slowest documents of late.
 func (s *Service) Slowest() *measure.Slowest { return s.figures.slowest }
@@ -77,10 +75,10 @@ func (s *Service) Note(req *Request, rsp *Response) {
 // note is Note of an answer that took so long.
 func (s *Service) note(req *Request, rsp *Response, took time.Duration) {
 	if i := rsp.Status - 200; i >= 0 && i < len(s.figures.answered) {
-		s.figures.answered[i].add(1)
+		s.figures.answered[i].Add(1)
 	}
 	if sent := rsp.sent(); sent > 0 {
-		s.figures.bytes.add(int64(sent))
+		s.figures.bytes.Add(int64(sent))
 	}
 	s.figures.latency[rsp.Source].Record(took)
 	if rsp.Source != SourceOther {
@@ -172,22 +170,4 @@ func (s *Service) Identify(req *Request, traceparent string, text *[trace.Reques
 		}
 		req.Trace = req.Trace.WithSampled(s.config.Spans.Sample(sent, ok))
 	}
-}
-
-// striped is a counter that many cores add to: on one shared word they would pass
-// its cache line around with every answer.
-type striped struct {
-	stripes [4]struct {
-		n atomic.Int64
-		_ [56]byte // the rest of the cache line
-	}
-}
-
-func (c *striped) add(n int64) { c.stripes[rand.Uint32()%4].n.Add(n) }
-
-func (c *striped) sum() (n int64) {
-	for i := range c.stripes {
-		n += c.stripes[i].n.Load()
-	}
-	return n
 }

@@ -57,21 +57,21 @@ func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner)
 
 // appendFields appends the fields that most answers have.
 func appendFields(b []byte, rsp *Response) []byte {
-	b = appendField(b, "Content-Type: ", rsp.ContentType)
+	b = appendField(b, "Content-Type", rsp.ContentType)
 	switch {
 	case rsp.ContentLength != nil:
-		b = appendField(b, "Content-Length: ", rsp.ContentLength)
+		b = appendField(b, "Content-Length", rsp.ContentLength)
 	case rsp.Status == http.StatusNoContent || rsp.Status == http.StatusNotModified:
 	default:
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, int64(rsp.Size), 10)
 		b = append(b, "\r\n"...)
 	}
-	b = appendField(b, "Content-Encoding: ", rsp.ContentEncoding)
-	b = appendField(b, "ETag: ", rsp.ETag)
-	b = appendField(b, "Cache-Control: ", rsp.CacheControl)
-	b = appendField(b, "Cache-Status: ", rsp.CacheStatus)
-	b = appendField(b, "Vary: ", rsp.Vary)
+	b = appendField(b, "Content-Encoding", rsp.ContentEncoding)
+	b = appendField(b, "ETag", rsp.ETag)
+	b = appendField(b, "Cache-Control", rsp.CacheControl)
+	b = appendField(b, "Cache-Status", rsp.CacheStatus)
+	b = appendField(b, "Vary", rsp.Vary)
 	return b
 }
 
@@ -83,17 +83,17 @@ func hitFields(cacheControl, vary []string) []byte {
 
 // appendRare appends the fields that few answers have.
 func appendRare(b []byte, req *Request, rsp *Response) []byte {
-	b = appendField(b, "Allow: ", rsp.Allow)
-	b = appendField(b, "Retry-After: ", rsp.RetryAfter)
-	b = appendField(b, "Accept-Ranges: ", rsp.AcceptRanges)
-	b = appendField(b, "WWW-Authenticate: ", rsp.Challenge)
+	b = appendField(b, "Allow", rsp.Allow)
+	b = appendField(b, "Retry-After", rsp.RetryAfter)
+	b = appendField(b, "Accept-Ranges", rsp.AcceptRanges)
+	b = appendField(b, "WWW-Authenticate", rsp.Challenge)
 	if c := rsp.CORS; c != nil {
-		b = appendField(b, "Access-Control-Allow-Origin: ", c.AllowOrigin)
-		b = appendField(b, "Access-Control-Allow-Credentials: ", c.AllowCredentials)
-		b = appendField(b, "Access-Control-Expose-Headers: ", c.ExposeHeaders)
-		b = appendField(b, "Access-Control-Allow-Methods: ", c.AllowMethods)
-		b = appendField(b, "Access-Control-Allow-Headers: ", c.AllowHeaders)
-		b = appendField(b, "Access-Control-Max-Age: ", c.MaxAge)
+		b = appendField(b, "Access-Control-Allow-Origin", c.AllowOrigin)
+		b = appendField(b, "Access-Control-Allow-Credentials", c.AllowCredentials)
+		b = appendField(b, "Access-Control-Expose-Headers", c.ExposeHeaders)
+		b = appendField(b, "Access-Control-Allow-Methods", c.AllowMethods)
+		b = appendField(b, "Access-Control-Allow-Headers", c.AllowHeaders)
+		b = appendField(b, "Access-Control-Max-Age", c.MaxAge)
 	}
 	if req.traced {
 		b = append(b, "Traceresponse: "...)
@@ -103,13 +103,10 @@ func appendRare(b []byte, req *Request, rsp *Response) []byte {
 	return b
 }
 
-// appendField appends a field line for each value. Name has the colon and a space behind
-// it. Values are the service's own: none holds a line end (TestValuesHaveNoLineEnds).
+// appendField appends a field line for each value.
 func appendField(b []byte, name string, values []string) []byte {
 	for _, v := range values {
-		b = append(b, name...)
-		b = append(b, v...)
-		b = append(b, '\r', '\n')
+		b = http1.AppendField(b, name, v)
 	}
 	return b
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
@@ -76,8 +77,8 @@ type Service struct {
 	described atomic.Pointer[describedText]
 
 	figures figures
-	logged  rationed
-	slow    rationed
+	logged  measure.Ration
+	slow    measure.Ration
 }
 
 // served is a resource as the service keeps it.

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/gateway/trace"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
@@ -28,7 +29,7 @@ type front struct {
 	// written by goroutines that answer and by sessions.
 	complete atomic.Int64
 	handed   [http1.ReasonCount]atomic.Int64 // requests handed over, by reason
-	closed   rationed                        // warnings of connections that ended
+	closed   measure.Ration                  // warnings of connections that ended
 }
 
 func newFront(service *Service, config Config) *front {

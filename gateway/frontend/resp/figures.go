@@ -1,7 +1,6 @@
 package respfront
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/slipstream-go/slipstream/cache"
@@ -47,9 +46,9 @@ type figures struct {
 	slowest *measure.Slowest
 
 	// Atomics. Written with the answers of a read, read by whoever asks.
-	commands [groups]striped
-	failed   [failures]striped
-	bytes    striped
+	commands [groups]measure.Counter
+	failed   [failures]measure.Counter
+	bytes    measure.Counter
 	stale    atomic.Int64
 	http     atomic.Int64
 	latency  [sources]measure.Latency
@@ -61,7 +60,7 @@ const keptSlowest = 20
 // EachGroup calls visit with every group of commands and how many were answered.
 func (s *Server) EachGroup(visit func(group string, n int64)) {
 	for i := range groups {
-		visit(i.String(), s.figures.commands[i].sum())
+		visit(i.String(), s.figures.commands[i].Sum())
 	}
 }
 
@@ -69,7 +68,7 @@ func (s *Server) EachGroup(visit func(group string, n int64)) {
 // "wrongpass" counts the logins that failed.
 func (s *Server) EachFailure(visit func(kind string, n int64)) {
 	for i := range failures {
-		visit(i.String(), s.figures.failed[i].sum())
+		visit(i.String(), s.figures.failed[i].Sum())
 	}
 }
 
@@ -86,7 +85,7 @@ func (s *Server) Latency(source string) *measure.Latency {
 }
 
 // BodyBytes returns how many bytes of documents were answered.
-func (s *Server) BodyBytes() int64 { return s.figures.bytes.sum() }
+func (s *Server) BodyBytes() int64 { return s.figures.bytes.Sum() }
 
 // StaleAnswers returns how many answers held a document that may have been older than
 // promised, as the policy of its resource wants it. Redis has no way to mark them.
@@ -110,7 +109,7 @@ func (s *Server) EngineStats() measure.Engine { return measure.Engine(s.engine.S
 
 func (s *Server) commandsAnswered() (n int64) {
 	for i := range groups {
-		n += s.figures.commands[i].sum()
+		n += s.figures.commands[i].Sum()
 	}
 	return n
 }
@@ -129,34 +128,16 @@ type tally struct {
 func (y *tally) addTo(f *figures) {
 	for i, n := range y.commands {
 		if n != 0 {
-			f.commands[i].add(int64(n))
+			f.commands[i].Add(int64(n))
 		}
 	}
 	for i, n := range y.failed {
 		if n != 0 {
-			f.failed[i].add(int64(n))
+			f.failed[i].Add(int64(n))
 		}
 	}
 	if y.bytes != 0 {
-		f.bytes.add(y.bytes)
+		f.bytes.Add(y.bytes)
 	}
 	*y = tally{}
-}
-
-// striped is a counter that many cores add to: on one shared word they would pass
-// its cache line around with every answer.
-type striped struct {
-	stripes [4]struct {
-		n atomic.Int64
-		_ [56]byte // the rest of the cache line
-	}
-}
-
-func (c *striped) add(n int64) { c.stripes[rand.Uint32()%4].n.Add(n) }
-
-func (c *striped) sum() (n int64) {
-	for i := range c.stripes {
-		n += c.stripes[i].n.Load()
-	}
-	return n
 }

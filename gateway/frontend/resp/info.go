@@ -172,7 +172,7 @@ func (s *Server) aboutStats(b *strings.Builder) {
 	field(b, "keyspace_misses", misses)
 	failed := int64(0)
 	for i := range failures {
-		failed += s.figures.failed[i].sum()
+		failed += s.figures.failed[i].Sum()
 	}
 	field(b, "total_error_replies", failed)
 }
@@ -180,7 +180,7 @@ func (s *Server) aboutStats(b *strings.Builder) {
 func (s *Server) aboutErrors(b *strings.Builder) {
 	counts := make(map[string]int64)
 	for i := range failures {
-		counts[i.Code()] += s.figures.failed[i].sum()
+		counts[i.Code()] += s.figures.failed[i].Sum()
 	}
 	for i := range failures {
 		if n := counts[i.Code()]; n > 0 {

@@ -267,12 +267,12 @@ func (w *waiting) write(c conn) {
 		kind, problem = s.weigh(c, size)
 	}
 	if problem != "" {
-		s.figures.failed[kind].add(1)
+		s.figures.failed[kind].Add(1)
 		o.B = appendFailure(o.B, kind, problem)
 		size, source = 0, SourceOther
 	} else {
 		w.question.append(o, w.three, w.slots)
-		s.figures.bytes.add(int64(size))
+		s.figures.bytes.Add(int64(size))
 	}
 	w.tell(kind, problem != "", size, source)
 }
