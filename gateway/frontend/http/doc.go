@@ -2,9 +2,10 @@
 //
 // A request goes through three rooms: [Service.Peek] and [Service.Answer] turn a
 // [Request] into a [Response] and know no connection (request.go, service.go);
-// the adapter of net/http fills the one and writes the other (nethttp.go,
-// forwarded.go); [Server] owns the listener, its limits and its drain (server.go,
-// conns.go). An event loop can call the same Peek.
+// two adapters fill the one and write the other: that of the event loop (session.go,
+// later.go for what must be loaded, response.go) and that of net/http (nethttp.go),
+// which gets what the loop does not answer (handed.go); [Server] owns listeners,
+// limits and drain (server.go, conns.go).
 //
 // Inside Peek: admit.go lets in, path.go reads the key, document.go and batch.go
 // answer, with encoding.go, compress.go and splice.go for their codings,
