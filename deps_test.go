@@ -51,8 +51,9 @@ gateway/otel              < gateway/trace                          | go.opentele
 gateway/measure           <
 gateway/openapi           < gateway/resource
 gateway/requestlog        <
-gateway/frontend/http     < cache gateway/access gateway/limit gateway/measure gateway/requestlog gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
-gateway/frontend/resp     < cache gateway/access gateway/limit gateway/measure gateway/requestlog gateway/resource internal/loop internal/wire/resp
+gateway/frontend/http     < cache gateway/access gateway/frontend/recent gateway/limit gateway/measure gateway/requestlog gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
+gateway/frontend/recent   < cache gateway/resource
+gateway/frontend/resp     < cache gateway/access gateway/frontend/recent gateway/limit gateway/measure gateway/requestlog gateway/resource internal/loop internal/wire/resp
 gateway/frontend/thrift   < cache gateway/resource thrift thrift/rpc
 gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
 gateway/tier/disk         < cache                                  | go.etcd.io/bbolt

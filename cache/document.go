@@ -36,18 +36,21 @@ const documentOverhead = 184
 // but for its forms, and may be shared by any number of readers.
 type Document struct {
 	// Immutable after newDocument.
-	body       []byte        // nil: the row does not exist
 	loadedAt   time.Duration // cache clock when the load began
-	xmin       Tx            // every transaction below it was visible
 	generation uint32        // of the resource when the load began
+
+	// charge is what the forms are charged to the memory tier, in bytes; below
+	// zero while no such tier holds the document. Written by whoever adds or
+	// drops a form, and by the tier. It stands beside what Cache.Again reads besides.
+	charge atomic.Int64
+
+	// Immutable after newDocument.
+	body []byte // nil: the row does not exist
+	xmin Tx     // every transaction below it was visible
 
 	// Atomics. Written by the first frontend to make a form and by the tier
 	// that drops it, read by all.
 	forms [formSlots]atomic.Pointer[Form]
-	// charge is what the forms are charged to the memory tier, in bytes; below
-	// zero while no such tier holds the document. Written by whoever adds or
-	// drops a form, and by the tier.
-	charge atomic.Int64
 }
 
 // notHeld is the charge of a document that no memory tier holds.

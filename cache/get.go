@@ -62,7 +62,7 @@ func (c *Cache) look(key Key, start time.Duration) (Answer, bool) {
 
 // hit counts an answer from a tier that keeps documents in memory.
 func (c *Cache) hit(key Key) {
-	c.resources[key.Resource].counters.hits.add()
+	c.resources[key.Resource].counters.hits.add(1)
 	if c.sampler.wanted.Load() {
 		c.sampler.take(key)
 	}
@@ -161,7 +161,7 @@ func (c *Cache) share(key Key, start time.Duration, w *wait) (a Answer, done boo
 		}
 		w.flight, w.joined, err = c.join(r, key, start, seen)
 	}
-	r.counters.misses.add()
+	r.counters.misses.add(1)
 	return Answer{}, false, err
 }
 
@@ -191,7 +191,7 @@ func (c *Cache) fromSlowTiers(ctx context.Context, r *resourceState, key Key, st
 		if err != nil || d == nil || !c.usable(r, d, start) {
 			continue // a tier that fails is as good as one that does not hold the document
 		}
-		r.counters.hits.add()
+		r.counters.hits.add(1)
 		return Answer{Doc: d, Tier: t.Name()}, true
 	}
 	return Answer{}, false

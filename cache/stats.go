@@ -15,7 +15,7 @@ type counter struct {
 	}
 }
 
-func (c *counter) add() { c.stripes[rand.Uint32()%8].n.Add(1) }
+func (c *counter) add(n int64) { c.stripes[rand.Uint32()%8].n.Add(n) }
 
 func (c *counter) sum() (n int64) {
 	for i := range c.stripes {

@@ -33,7 +33,15 @@ type Latency struct {
 
 // Record counts one value; a negative one counts as 0. It does not allocate.
 func (l *Latency) Record(d time.Duration) {
-	l.stripes[rand.Uint32()%stripes].counts[bucket(max(d, 0))].Add(1)
+	l.RecordMany(d, 1)
+}
+
+// RecordMany counts n equal values.
+func (l *Latency) RecordMany(d time.Duration, n int) {
+	if n == 0 {
+		return
+	}
+	l.stripes[rand.Uint32()%stripes].counts[bucket(max(d, 0))].Add(uint64(n))
 }
 
 // Snapshot returns what was counted since the start. Values that are recorded

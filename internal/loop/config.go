@@ -35,7 +35,8 @@ type Config struct {
 	Clock func() time.Duration
 
 	Backend Backend
-	// Loops is how many goroutines wait with epoll. Default: one a processor.
+	// Loops is how many goroutines wait with epoll, and how many lanes there are. Default: one
+	// a processor.
 	Loops int
 	// TLS makes the connections encrypted, and the backend Goroutines.
 	TLS *tls.Config

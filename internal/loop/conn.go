@@ -19,6 +19,7 @@ type Conn struct {
 	backend backend
 	remote  netip.AddrPort
 	id      uint64
+	lane    int
 	session Session
 
 	// Owned by the turn: what was read and not consumed, and what is to be sent.
@@ -74,6 +75,12 @@ type backend interface {
 
 // ID returns the number of the connection, unique in the process.
 func (c *Conn) ID() uint64 { return c.id }
+
+// Lane returns a number from 0 on, below [Config.Loops]: connections of one lane are served one
+// after the other, and on one core for some time. With the backend of goroutines that is
+// likely, with epoll it is so. It tells a session where memory that it shares with others is
+// best kept.
+func (c *Conn) Lane() int { return c.lane }
 
 // RemoteAddr returns the peer's address; it is not valid for other sockets than TCP's.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }

@@ -382,7 +382,7 @@ func (l *eventLoop) accept(ln *listener) {
 func (l *eventLoop) adopt(fd int, peer unix.Sockaddr) {
 	c := &epollConn{loop: l, fd: fd}
 	c.server, c.backend, c.remote = l.server, c, addrOf(peer)
-	c.id = l.server.ids.Add(1)
+	c.id, c.lane = l.server.ids.Add(1), l.lane
 	c.opened, c.active, c.readAt = l.now, l.now, -1
 	if len(l.free) == 0 {
 		l.free = append(l.free, uint32(len(l.slots)))

@@ -28,6 +28,7 @@ type eventLoop struct {
 	// Immutable after newEventLoop, until closeFiles.
 	engine *epollEngine
 	server *Server
+	lane   int // which of the engine's loops
 	epfd   int
 	wakefd int // eventfd(2): written to end a wait
 
@@ -89,7 +90,7 @@ const (
 )
 
 func newEventLoop(e *epollEngine) (*eventLoop, error) {
-	l := &eventLoop{engine: e, server: e.server, events: make([]unix.EpollEvent, eventsAtOnce),
+	l := &eventLoop{engine: e, server: e.server, lane: len(e.loops), events: make([]unix.EpollEvent, eventsAtOnce),
 		readBuf: make([]byte, readSize), scratch: new(Output), segments: make([][]byte, 0, 64), accepting: true}
 	l.cohort.arena = make([]byte, cohortSize*cohortRead)
 	var err error

@@ -140,6 +140,7 @@ func (g *goEngine) adopt(raw net.Conn) {
 	c.cond.L = &c.mu
 	c.server, c.backend, c.remote = s, c, addrPortOf(raw.RemoteAddr())
 	c.id = s.ids.Add(1)
+	c.lane = int(c.id % uint64(s.config.Loops))
 	c.opened, c.readAt = s.now(), -1
 	c.active = c.opened
 	if s.config.TLS != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 )
 
 // document fills rsp with the answer that the cache gave. False means that it takes
@@ -53,10 +54,24 @@ func (s *Service) document(req *Request, a cache.Answer, rsp *Response, mayWait 
 	rsp.ContentEncoding = codingNames[c]
 	rsp.Size = len(body)
 	if c == identity && a.Source == cache.FromTier {
-		rsp.plain = h
+		rsp.fields = h.fields
 	}
 	if req.Method != http.MethodHead {
 		rsp.Body = body
+	}
+	return true
+}
+
+// repeat fills rsp with what the same target was answered with a moment ago. False: what
+// else the request says matters too.
+func (s *Service) repeat(req *Request, e *recent.Entry[*served], rsp *Response) bool {
+	if req.AcceptEncoding != "" || req.IfNoneMatch != "" || req.IfMatch != "" {
+		return false
+	}
+	rsp.Status, rsp.Source, rsp.Keys = http.StatusOK, SourceHit, 1
+	rsp.fields, rsp.Size = e.Head(), len(e.Body)
+	if req.Method != http.MethodHead {
+		rsp.Body = e.Body
 	}
 	return true
 }

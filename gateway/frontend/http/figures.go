@@ -1,6 +1,7 @@
 package httpfront
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -99,6 +100,21 @@ func (s *Service) note(req *Request, rsp *Response, took time.Duration) {
 	}
 }
 
+// noteHits is note of n plain hits that were read together, of which req is the last, or
+// nil. All are said to have taken as long as they did together.
+func (s *Service) noteHits(n, bytes int, req *Request, rsp *Response, took time.Duration) {
+	s.figures.answered[http.StatusOK-200].Add(int64(n))
+	s.figures.bytes.Add(int64(bytes))
+	s.figures.latency[SourceHit].RecordMany(took, n)
+	if req == nil {
+		return
+	}
+	s.figures.slowest.Record(req.Start+took, took, rsp.Resource, func() string { return s.keyText(req) }, rsp.Source.String())
+	if s.config.SlowerThan > 0 && took > s.config.SlowerThan {
+		s.warnSlow(req, rsp, took)
+	}
+}
+
 // WantsClient reports whether Request.Client is read: by a limit or the log of
 // requests. Finding it out takes 50 ns.
 func (s *Service) WantsClient() bool { return s.config.ClientLimit != nil || s.config.Requests != nil }
@@ -119,6 +135,10 @@ func (s *Service) keyText(req *Request) string {
 	q := &req.question
 	if q.keys != nil {
 		return "(" + strconv.Itoa(len(q.keys)) + " keys)"
+	}
+	if q.again != nil {
+		_, path, _, _ := splitTarget(req.Target)
+		return path
 	}
 	if columns := q.of.columns.Load(); columns != nil {
 		if path, err := resource.Path("", *columns, q.key.ID); err == nil && len(path) > 2 {
@@ -152,7 +172,7 @@ func (s *Service) Identify(req *Request, traceparent string, text *[trace.Reques
 		req.began = time.Now()
 	}
 	if !trace.AcceptableRequestID(req.ID) {
-		trace.AppendRequestID(text[:0])
+		trace.WriteRequestID(text)
 		req.ID = unsafe.String(&text[0], len(text))
 	}
 	sent, ok := trace.Parse(traceparent)

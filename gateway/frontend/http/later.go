@@ -40,6 +40,7 @@ func (f *front) later(c *loop.Conn, t *turn, how manner) {
 	}
 	l := &later{front: f, how: how, request: t.request, response: t.response, number: c.Session().(*session).taken}
 	l.request.own()
+	l.request.recent = nil // it is the lane's
 	l.place = c.Defer(l)
 	ctx := c.Context()
 	f.loads.Add(1)

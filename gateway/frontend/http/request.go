@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/trace"
 )
 
@@ -50,6 +51,9 @@ type Request struct {
 	began  time.Time
 	parent [8]byte // the client's span
 	traced bool    // the client sent one
+
+	// recent are the lane's documents, nil if there is none.
+	recent *recent.Table[*served]
 
 	// Set by Peek, read by Answer.
 	question question
@@ -105,7 +109,8 @@ type Response struct {
 	Caller   string
 	Keys     int
 
-	// plain is the head of a document that was hit and is sent in identity, nil
-	// otherwise: what is said above of it in one piece.
-	plain *head
+	// fields are the lines of the head of a document that was hit and is sent in
+	// identity, "" otherwise: what is said above of it in one piece. The fields above
+	// need not be filled then.
+	fields string
 }

@@ -22,8 +22,8 @@ type manner struct {
 func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner) {
 	b := http1.AppendStatus(out.B, how.minor, rsp.Status)
 	b = append(b, f.date.at(req.began)...)
-	if rsp.plain != nil {
-		b = append(b, rsp.plain.fields...)
+	if rsp.fields != "" {
+		b = append(b, rsp.fields...)
 		b = append(b, req.question.of.hitFields...)
 	} else {
 		b = appendFields(b, rsp)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/limit"
 	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/gateway/requestlog"
@@ -108,11 +109,13 @@ type question struct {
 	admitted bool // the client's limit has let it in
 	unasked  bool // who asks is not known yet: finding out takes too long for Peek
 	of       *served
-	caller   *access.Caller // nil: anybody
+	columns  *[]resource.KeyColumn // that the key was read by
+	caller   *access.Caller        // nil: anybody
 	key      cache.Key
 	keys     []cache.Key // of a batch; nil: key
 	answers  []cache.Answer
-	found    bool // Peek has all answers, but compressing them takes too long for it
+	found    bool                   // Peek has all answers, but compressing them takes too long for it
+	again    *recent.Entry[*served] // the answer to the same target a moment ago, and still
 }
 
 // NewService returns a service for resources in the order of the cache's.
@@ -197,6 +200,14 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 	case q.unasked:
 		return false
 	case q.answered:
+	case q.again != nil:
+		if s.repeat(req, q.again, rsp) {
+			break
+		}
+		if a := (cache.Answer{Doc: q.again.Document()}); !s.document(req, a, rsp, false) {
+			q.answers, q.found, q.again = []cache.Answer{a}, true, nil
+			return false
+		}
 	case q.keys != nil:
 		if !s.peekBatch(req, rsp) {
 			return false
@@ -209,6 +220,9 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 		if !s.document(req, a, rsp, false) {
 			q.answers, q.found = []cache.Answer{a}, true
 			return false
+		}
+		if req.recent != nil && a.Source == cache.FromTier && !a.Doc.Missing() {
+			req.recent.Remember(req.Target, q.of, q.of.id, q.columns, a.Doc, s.headOf(a.Doc).fields)
 		}
 	}
 	s.dress(req, rsp)
@@ -263,6 +277,15 @@ func (s *Service) ask(req *Request, rsp *Response) {
 		s.problem(rsp, http.StatusRequestURITooLong, "the request target is longer than "+strconv.Itoa(maxBatchTarget)+" bytes")
 		return
 	}
+	if req.recent != nil {
+		if e := req.recent.Find(s.cache, req.Target, req.Start); e != nil && e.Columns == e.Resource.columns.Load() {
+			rsp.Resource = e.Resource.name
+			if s.authorize(req, rsp, e.Resource) {
+				q.of, q.again, q.answered = e.Resource, e, false
+			}
+			return
+		}
+	}
 	name, path, query, single := splitTarget(req.Target)
 	v := s.byName[name]
 	switch {
@@ -286,7 +309,7 @@ func (s *Service) ask(req *Request, rsp *Response) {
 		rsp.RetryAfter = retrySoon
 		return
 	}
-	q.of = v
+	q.of, q.columns = v, columns
 	if single {
 		s.askOne(req, rsp, *columns, path)
 	} else {

@@ -8,8 +8,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/measure"
-	"github.com/slipstream-go/slipstream/gateway/trace"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
@@ -21,6 +21,7 @@ type front struct {
 	config     Config
 	wantClient bool // somebody asks who the client is
 	wantNames  bool // somebody asks for User-Agent and Referer
+	inSum      bool // nobody asks for each hit by itself
 
 	date    dateField
 	loads   sync.WaitGroup // goroutines that answer; Shutdown waits for them
@@ -30,11 +31,13 @@ type front struct {
 	complete atomic.Int64
 	handed   [http1.ReasonCount]atomic.Int64 // requests handed over, by reason
 	closed   measure.Ration                  // warnings of connections that ended
+
+	recent recent.Lanes[*served]
 }
 
 func newFront(service *Service, config Config) *front {
 	return &front{service: service, config: config,
-		wantClient: service.WantsClient(), wantNames: service.WantsNames()}
+		wantClient: service.WantsClient(), wantNames: service.WantsNames(), inSum: service.config.Requests == nil}
 }
 
 // session answers the requests of one connection that are strict GETs, HEADs and OPTIONS without
@@ -49,23 +52,9 @@ type session struct {
 	rest    bool
 }
 
-// turn is the memory of one request under way. A session borrows one for each call of
-// Data, so that an idle connection has none.
-type turn struct {
-	head      http1.Head
-	request   Request
-	response  Response
-	requestID [trace.RequestIDLength]byte
-	forwarded [8]string
-	// now is when the request was looked at: the end of the one before it.
-	now time.Time
-}
-
-var turns = sync.Pool{New: func() any { return new(turn) }}
-
 // Data implements [loop.Session].
 func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
-	t := turns.Get().(*turn)
+	t := s.front.borrow(c.Lane())
 	t.now = time.Now()
 	for consumed < len(in) && !c.Full() {
 		n, verdict, why := s.scanner.Scan(in[consumed:], s.front.config.MaxHeader, &t.head)
@@ -82,8 +71,10 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 		consumed += n
 	}
 	s.rest = consumed < len(in)
-	t.request, t.response = Request{}, Response{} // or they keep documents alive
-	turns.Put(t)
+	if t.hits > 0 {
+		t.tell(s.front.service)
+	}
+	s.front.giveBack(c.Lane(), t)
 	return consumed
 }
 
@@ -99,11 +90,17 @@ func (f *front) answer(c *loop.Conn, t *turn) {
 		if f.tooMuch(c, t.response.sent()) {
 			f.service.Busy(&t.request, &t.response)
 		}
-		took := time.Since(t.now)
-		f.service.note(&t.request, &t.response, took)
-		t.now = t.now.Add(took) // the next request of this read begins here
+		if f.inSum && t.response.fields != "" && !t.request.Trace.Sampled() {
+			t.count(f.service)
+		} else {
+			took := time.Since(t.now)
+			f.service.note(&t.request, &t.response, took)
+			t.now = t.now.Add(took) // the next request of this read begins here
+			t.counted = false
+		}
 		f.write(c.Output(), &t.request, &t.response, how)
 	} else {
+		t.counted = false
 		f.later(c, t, how)
 	}
 	if how.last {
@@ -120,7 +117,7 @@ func (f *front) fill(c *loop.Conn, t *turn) {
 		IfMatch: text(h.IfMatch), IfNoneMatch: text(h.IfNoneMatch), AcceptEncoding: text(h.AcceptEncoding),
 		Authorization: text(h.Authorization), APIKey: text(h.APIKey), Repeated: h.RepeatedCredentials,
 		Origin: text(h.Origin), ID: text(h.RequestID), Ranged: h.Ranged,
-		began: t.now,
+		began: t.now, recent: t.recent,
 	}
 	switch h.Method {
 	case http1.MethodHead:

@@ -295,6 +295,7 @@ func (c *fakeConn) Full() bool {
 	return c.ended || c.aborted != nil || c.most > 0 && c.Owed() >= c.most
 }
 func (c *fakeConn) Unwritten() int64         { return 0 }
+func (c *fakeConn) Lane() int                { return 0 }
 func (c *fakeConn) ReadAt() time.Duration    { return c.at }
 func (c *fakeConn) Context() context.Context { return context.Background() }
 func (c *fakeConn) End()                     { c.ended = true }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/loop"
@@ -39,7 +40,8 @@ type Server struct {
 	logs     logs
 	work     sync.WaitGroup // the goroutines that load; Shutdown waits
 	turns    sync.Pool      // of *turn
-	scanners [2]sync.Pool   // of *resp.CommandScanner: for strangers, for others
+	recent   recent.Lanes[*served]
+	scanners [2]sync.Pool // of *resp.CommandScanner: for strangers, for others
 
 	// Atomics. Written by connections and loads, read by all.
 	waiting atomic.Int64 // documents that commands wait for

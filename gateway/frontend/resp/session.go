@@ -50,6 +50,7 @@ type conn interface {
 	Full() bool
 	Owed() int
 	Unwritten() int64
+	Lane() int
 	ReadAt() time.Duration
 	Context() context.Context
 	Defer(r loop.Reply) completer

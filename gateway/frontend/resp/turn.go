@@ -3,7 +3,9 @@ package respfront
 import (
 	"time"
 
+	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
@@ -24,6 +26,13 @@ type turn struct {
 	ready []*waiting // answers without a load that wait behind others
 	tally tally
 	text  []byte
+
+	// recent is the lane's, nil if another connection of the lane has it or each command is
+	// logged. hitsAgain of the tally's are its, of hitsOf.
+	recent    *recent.Table[*served]
+	columns   *[]resource.KeyColumn // of the key that was parsed last
+	hitsOf    *served
+	hitsAgain int
 }
 
 // keptSlots is how many slots a turn keeps room for: 64 bytes each.
@@ -36,6 +45,9 @@ func (t *turn) begin(x *session, c conn) {
 	t.three = x.three.Load()
 	x.active.Store(int64(t.start))
 	x.checkKey(t.start)
+	if t.server.config.Requests == nil {
+		t.recent = t.server.recent.Borrow(c.Lane())
+	}
 }
 
 // end sends off what must be loaded, tells the figures, and gives the turn back.
@@ -45,14 +57,13 @@ func (t *turn) end() {
 	}
 	if y := &t.tally; y.hits+y.others > 0 {
 		took := time.Since(t.began)
-		for range y.hits {
-			t.server.figures.latency[SourceHit].Record(took)
-		}
-		for range y.others {
-			t.server.figures.latency[SourceOther].Record(took)
-		}
+		t.server.figures.latency[SourceHit].RecordMany(took, int(y.hits))
+		t.server.figures.latency[SourceOther].RecordMany(took, int(y.others))
 	}
 	t.tally.addTo(&t.server.figures)
+	t.countAgain(nil)
+	t.server.recent.GiveBack(t.conn.Lane(), t.recent)
+	t.recent, t.columns = nil, nil
 	if t.command != nil {
 		t.session.last.Store(t.command)
 	}

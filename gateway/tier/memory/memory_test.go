@@ -235,6 +235,49 @@ func TestSweepAndRemove(t *testing.T) {
 	}
 }
 
+// TestNothingDroppedIsHeld: [cache.Cache.Again] takes a document that is held for one that the
+// tier would still find.
+func TestNothingDroppedIsHeld(t *testing.T) {
+	for name, drop := range map[string]func(c *cache.Cache, tier *Tier, key cache.Key){
+		"Remove": func(_ *cache.Cache, tier *Tier, key cache.Key) { tier.Remove(key) },
+		"RemoveIf": func(_ *cache.Cache, tier *Tier, key cache.Key) {
+			tier.RemoveIf(key, func(*cache.Document) bool { return true })
+		},
+		"Sweep": func(_ *cache.Cache, tier *Tier, _ cache.Key) {
+			tier.Sweep(func(cache.Key, *cache.Document) bool { return true })
+		},
+		"Clear": func(_ *cache.Cache, tier *Tier, _ cache.Key) { tier.Clear() },
+		"Put of another": func(c *cache.Cache, tier *Tier, key cache.Key) {
+			tier.Put(key, get(t, c, 1, "other").Doc)
+		},
+		"Put of a missing row": func(c *cache.Cache, tier *Tier, key cache.Key) {
+			tier.Put(key, get(t, c, 1, "-other").Doc)
+		},
+		"eviction": func(c *cache.Cache, tier *Tier, key cache.Key) {
+			for i := range 5000 { // each twice: a document that is asked for once does not push others out
+				get(t, c, 1, strconv.Itoa(i))
+				get(t, c, 1, strconv.Itoa(i))
+				settle(tier)
+			}
+			if tier.Peek(key) != nil {
+				t.Fatal("nothing has pushed the document out")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, tier := newCache(t, MinBudget, 2000)
+			d := get(t, c, 0, "7").Doc
+			if !c.Again(0, d, c.Now()) {
+				t.Fatal("a document that was just stored is not held")
+			}
+			drop(c, tier, cache.Key{ID: "7"})
+			if d.Held() || c.Again(0, d, c.Now()) {
+				t.Error("the document is still held")
+			}
+		})
+	}
+}
+
 func TestTooSmallBudget(t *testing.T) {
 	if _, err := New(1000); err == nil {
 		t.Error("a budget of 1,000 bytes was accepted")
