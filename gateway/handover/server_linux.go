@@ -124,8 +124,8 @@ func (s *Server) talk(conn *net.UnixConn, who unix.Ucred) {
 	err := s.handOver(conn, who)
 	_ = conn.Close() // all was said
 	if err != nil {
+		s.goOn() // who reads the line may start another
 		log.Warn("the new process did not take over; this one goes on", "error", err)
-		s.goOn()
 		return
 	}
 	s.door.mu.Lock()
