@@ -140,7 +140,15 @@ func (c *Client) doAll(ctx context.Context, cmds []Command, dsts []any, failed f
 	size := 0
 	e := c.only
 	for i := range cmds {
-		r, err := c.prepare(&cmds[i])
+		cmd := &cmds[i]
+		if cmd.info == unknownCommand && !cmd.whole {
+			asked := *cmd // the caller's may be used by others
+			if _, err := c.needsOwn(ctx, &asked); err != nil {
+				return c.allNotSent(len(cmds), i, err, failed)
+			}
+			cmd = &asked
+		}
+		r, err := c.prepare(cmd)
 		if err != nil {
 			return c.allNotSent(len(cmds), i, err, failed)
 		}

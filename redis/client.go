@@ -25,12 +25,16 @@ type Client struct {
 	retries int
 	timed   bool          // calls look at the clock
 	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
+	// exclusives are the connections of commands that cannot share one.
+	exclusives *exclusives
 
 	closeOnce sync.Once
+	learned   sync.Map // name of a command that the table does not know: whether it waits
 
 	// Atomics, written by whoever makes a call.
-	repeated   atomic.Uint64
-	hookPanics atomic.Uint64
+	repeated     atomic.Uint64
+	hookPanics   atomic.Uint64
+	learnedCount atomic.Int64 // of learned, about
 }
 
 // router chooses the engine for a command by its first key. One server is the
@@ -60,6 +64,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Retries != 0 {
 		c.retries = max(o.Retries, 0)
 	}
+	c.exclusives = newExclusives(&c.opts)
 	cfg := pipe.Config{
 		Protocol: newProtocol(&c.opts), Addr: c.addr, Dial: c.opts.dial,
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
@@ -84,10 +89,12 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 // [Completer] or by Options.OnEvent. It may be called again.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() { close(c.closing) })
+	c.exclusives.close()
 	var err error
 	for _, e := range c.router.engines() {
 		err = errors.Join(err, e.Close())
 	}
+	c.exclusives.calls.Wait()
 	return err
 }
 
@@ -96,10 +103,11 @@ func (c *Client) Close() error {
 // ctx is returned.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.closeOnce.Do(func() { close(c.closing) })
-	var err error
+	err := c.exclusives.drain(ctx) // first: cancelling one of them needs the shared connection
 	for _, e := range c.router.engines() {
 		err = errors.Join(err, e.Shutdown(ctx))
 	}
+	c.exclusives.calls.Wait()
 	return err
 }
 
@@ -114,7 +122,22 @@ func (c *Client) pick(key string) *pipe.Engine {
 // Do sends a command and decodes the reply into dst, a pointer; with nil the
 // reply is only looked at for an error. See the package comment for what can be
 // decoded into what. Dst may be changed even if an error is returned.
+//
+// A command that waits at the server, such as BLPOP, has a connection of its own meanwhile;
+// Options.MaxExclusive bounds them. When ctx ends before the server has answered, it is told
+// to end the command, and its answer decides: if it had handed over an element by then,
+// that is the result, and there is no error; if not, the outcome of the error is Refused,
+// and nothing was taken. Only if no answer comes in time the outcome is MaybeExecuted,
+// with [ErrElementLost] in the chain.
 func (c *Client) Do(ctx context.Context, dst any, cmd Command) error {
+	if cmd.waits || cmd.info == unknownCommand {
+		if own, err := c.needsOwn(ctx, &cmd); own || err != nil {
+			if err == nil {
+				err = c.doAlone(ctx, dst, &cmd)
+			}
+			return err
+		}
+	}
 	r, err := c.prepare(&cmd)
 	if err != nil {
 		return err
@@ -127,6 +150,8 @@ func (c *Client) Do(ctx context.Context, dst any, cmd Command) error {
 	r.call.Release()
 	return err
 }
+
+var errEmptyCommand = errors.New("an empty Command; make one with Cmd")
 
 // request is one call on its way.
 type request struct {
@@ -146,10 +171,13 @@ const sharedFrame = 1<<10 + 1
 // prepare makes a call of a command.
 func (c *Client) prepare(cmd *Command) (request, error) {
 	if cmd.info == nil {
-		return request{}, c.notSent("command", errors.New("an empty Command; make one with Cmd"))
+		return request{}, c.notSent("command", errEmptyCommand)
 	}
 	if cmd.err != nil {
 		return request{}, c.notSent(cmd.name, cmd.err)
+	}
+	if cmd.unshared != nil {
+		return request{}, c.notSent(cmd.name, cmd.unshared)
 	}
 	e := c.only
 	if e == nil {
@@ -161,7 +189,7 @@ func (c *Client) prepare(cmd *Command) (request, error) {
 	} else {
 		call.Frame = append(call.Frame[:0], cmd.frame...)
 	}
-	call.SlowFor = cmd.slowFor
+	call.SlowFor, call.Whole = cmd.slowFor, cmd.whole
 	return request{engine: e, call: call, info: cmd.info, name: cmd.name, repeatable: cmd.repeatable()}, nil
 }
 
@@ -261,7 +289,7 @@ func (r *request) renew() {
 	}
 	fresh := r.engine.Acquire()
 	fresh.Frame = append(fresh.Frame[:0], r.call.Frame...)
-	fresh.SlowFor = r.call.SlowFor
+	fresh.SlowFor, fresh.Whole = r.call.SlowFor, r.call.Whole
 	r.call.Release()
 	r.call = fresh
 }

@@ -19,8 +19,17 @@ type Command struct {
 
 	keyAt, keyEnd int // the first key lies at frame[keyAt:keyEnd]
 
+	// unshared says why it cannot travel on a shared connection; nil: it can. If it
+	// waits at the server, for blockFor or, if that is negative, for ever, it has a
+	// connection of its own. Of an unknown command that is asked of the server.
+	unshared error
+	waits    bool
+	blockFor time.Duration
+
 	slowFor    time.Duration
 	idempotent bool
+	whole      bool    // one of a transaction
+	script     *Script // that it brings the source of
 }
 
 // Cmd makes a command of a name and its arguments, each of them one argument of
@@ -80,9 +89,11 @@ func (c *Command) classify(from int) {
 	c.slowFor = c.info.slowFor
 	switch {
 	case c.info.refusal != "":
-		c.err = refusal(c.info.refusal)
-	case c.info.flags&flagBlockOption != 0 && hasBlockOption(encodedArgs{c.frame[from:]}):
-		c.err = refusal(whyBlocks)
+		c.unshared = refusal(c.info.refusal)
+	case c.info.wait != waitsNot:
+		if c.blockFor, c.waits = waitOf(c.info.wait, encodedArgs{c.frame[from:]}); c.waits {
+			c.unshared = refusal(whyBlocks)
+		}
 	case c.info.flags&flagSlowArgument != 0:
 		args := encodedArgs{c.frame[from:]}
 		args.next() // SLEEP
@@ -112,20 +123,47 @@ func (c *Command) findKey(from int) {
 // key returns the first key, nil if there is none.
 func (c *Command) key() []byte { return c.frame[c.keyAt:c.keyEnd] }
 
-// hasBlockOption looks for BLOCK before STREAMS, behind which there are keys.
-func hasBlockOption(args encodedArgs) bool {
+// waitOf returns how long a command asks the server to wait, negative for ever. It is for the
+// server to say what is wrong with an argument that is no time.
+func waitOf(at waitArgument, args encodedArgs) (d time.Duration, waits bool) {
+	if at == waitsOption {
+		return blockOption(args)
+	}
+	arg, _ := args.next()
+	for at == waitsLast {
+		next, ok := args.next()
+		if !ok {
+			break
+		}
+		arg = next
+	}
+	return waitTime(arg, time.Second), true
+}
+
+// waitTime reads a time; 0 is for ever.
+func waitTime(arg []byte, unit time.Duration) time.Duration {
+	n, err := strconv.ParseFloat(string(arg), 64)
+	if err != nil || !(n > 0) {
+		return -1
+	}
+	return time.Duration(min(n, 1e9) * float64(unit))
+}
+
+// blockOption looks for BLOCK before STREAMS, behind which there are keys.
+func blockOption(args encodedArgs) (d time.Duration, waits bool) {
 	skip := 0 // arguments that are values, not names
 	for {
 		arg, ok := args.next()
 		switch {
 		case !ok:
-			return false
+			return 0, false
 		case skip > 0:
 			skip--
 		case bytes.EqualFold(arg, []byte("STREAMS")):
-			return false
+			return 0, false
 		case bytes.EqualFold(arg, []byte("BLOCK")):
-			return true
+			arg, _ = args.next()
+			return waitTime(arg, time.Millisecond), true
 		case bytes.EqualFold(arg, []byte("GROUP")):
 			skip = 2
 		case bytes.EqualFold(arg, []byte("COUNT")):
@@ -165,5 +203,8 @@ func (c Command) SlowFor(d time.Duration) Command {
 	return c
 }
 
-// repeatable reports whether the command may be executed twice.
-func (c *Command) repeatable() bool { return c.idempotent || c.info.flags&flagReadOnly != 0 }
+// repeatable reports whether the command may be executed twice. XREAD that waits for what is
+// new does not find the second time what was new the first time.
+func (c *Command) repeatable() bool {
+	return c.idempotent || c.info.flags&flagReadOnly != 0 && !c.waits
+}

@@ -112,10 +112,10 @@ func TestClassification(t *testing.T) {
 		{Cmd("get", "k"), true, ""}, {Cmd("Set", "k", "v"), false, ""}, {Cmd("INCR", "k"), false, ""}, {Cmd("NOSUCH"), false, ""},
 		{Cmd(strings.Repeat("X", 100)), false, ""}, {Cmd("CLIENT", "list"), true, ""}, {Cmd("CLIENT", "KILL", "ID", 3), false, ""}, {Cmd("CLIENT"), false, ""},
 		{Cmd("object", "encoding", "k"), true, ""}, {Cmd("CONFIG", "SET", "a", "b"), false, ""}, {Cmd("EVAL_RO", "x", 0), true, ""}, {Cmd("EVAL", "x", 0), false, ""},
-		{Cmd("blpop", "k", 0), false, whyBlocks}, {Cmd("WAIT", 1, 0), false, whyBlocks}, {Cmd("MULTI"), false, whyTransaction},
+		{Cmd("blpop", "k", 0), false, whyBlocks}, {Cmd("WAIT", 1, 0), false, whyWaits}, {Cmd("MULTI"), false, whyTransaction},
 		{Cmd("Select", 1), false, whyDatabase}, {Cmd("subscribe", "c"), false, whySubscribes}, {Cmd("CLIENT", "reply", "OFF"), false, whyState},
 		{Cmd("client", "SetName", "x"), false, whyName}, {Cmd("SCRIPT", "DEBUG", "YES"), false, whyState}, {Cmd("SCRIPT", "LOAD", "x"), false, ""},
-		{Cmd("XREAD", "STREAMS", "s", "0"), true, ""}, {Cmd("XREAD", "COUNT", 5, "block", 0, "STREAMS", "s", "$"), true, whyBlocks},
+		{Cmd("XREAD", "STREAMS", "s", "0"), true, ""}, {Cmd("XREAD", "COUNT", 5, "block", 0, "STREAMS", "s", "$"), false, whyBlocks},
 		{Cmd("XREAD", "STREAMS", "BLOCK", "0"), true, ""}, {Cmd("XREADGROUP", "GROUP", "BLOCK", "BLOCK", "STREAMS", "s", ">"), false, ""},
 		{Cmd("XREADGROUP", "GROUP", "g", "c", "COUNT", 1, "BLOCK", 5, "STREAMS", "s", ">"), false, whyBlocks},
 		{Cmd("CLIENT", "PAUSE", 100), false, whyStops}, {Cmd("CLIENT", "UNPAUSE"), false, ""}, {Cmd("quit"), false, whyQuit},
@@ -123,8 +123,11 @@ func TestClassification(t *testing.T) {
 		if c.cmd.repeatable() != c.readOnly {
 			t.Errorf("%v: repeatable %v", c.cmd, c.cmd.repeatable())
 		}
-		if c.why == "" && c.cmd.err != nil || c.why != "" && (!errors.Is(c.cmd.err, ErrShared) || !strings.Contains(c.cmd.err.Error(), c.why)) {
-			t.Errorf("%v: %v, want %q", c.cmd, c.cmd.err, c.why)
+		if err := c.cmd.unshared; c.why == "" && err != nil || c.why != "" && (!errors.Is(err, ErrShared) || !strings.Contains(err.Error(), c.why)) {
+			t.Errorf("%v: %v, want %q", c.cmd, err, c.why)
+		}
+		if waits := c.why == whyBlocks; c.cmd.waits != waits {
+			t.Errorf("%v: waits is %t, want %t", c.cmd, c.cmd.waits, waits)
 		}
 	}
 	if Cmd("").err == nil {

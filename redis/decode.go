@@ -26,7 +26,11 @@ var (
 // decode turns one reply into *dst. The frame was cut by the scanner, so its
 // lengths are true and within the limits.
 func decode(frame []byte, dst any) error {
-	if dst == nil {
+	switch raw := dst.(type) {
+	case nil:
+		return nil
+	case *rawFrame:
+		*raw = append((*raw)[:0], frame...)
 		return nil
 	}
 	d := resp.NewDecoder(frame)

@@ -71,11 +71,19 @@
 //
 // # What cannot share a connection
 //
-// Commands that wait at the server (BLPOP, XREAD with BLOCK, WAIT) would make
-// all others wait, and commands that change the state of a connection (MULTI,
-// SUBSCRIBE, SELECT, AUTH, CLIENT SETNAME) would change it for all. They are
-// refused before they are sent, with [ErrShared] in the chain of an error that
-// says why. Database, user and client name are set by [Options].
+// Commands that wait at the server (BLPOP, XREAD with BLOCK, and what the server
+// itself says of commands of modules) would make all others wait: each has a
+// connection of its own for as long as it lasts, and gives it back. Cancelling one
+// loses no element: see [Client.Do].
+//
+// Commands that change the state of a connection (WATCH, SELECT, AUTH, CLIENT
+// SETNAME, WAIT) would change it for all: a [Session] sends them, on a connection
+// of its own. From a Client they are refused before they are sent, with [ErrShared]
+// in the chain of an error that says why. Database, user and client name are set
+// by [Options].
+//
+// Transactions are [Client.DoTransaction], and [Client.Watch] if what is to be done
+// depends on what was read.
 //
 // # Contexts and time-outs
 //

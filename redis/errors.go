@@ -80,7 +80,7 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // error of that command becomes theirs.
 var refusedCodes = map[string]bool{
 	"ASK": true, "BUSY": true, "CLUSTERDOWN": true, "LOADING": true, "MASTERDOWN": true, "MOVED": true,
-	"NOAUTH": true, "NOSCRIPT": true, "TRYAGAIN": true,
+	"NOAUTH": true, "NOSCRIPT": true, "TRYAGAIN": true, "UNBLOCKED": true,
 	"DENIED": false, "MISCONF": false, "NOPERM": false, "NOREPLICAS": false, "OOM": false, "READONLY": false,
 }
 

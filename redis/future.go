@@ -28,6 +28,10 @@ type pending struct {
 	r      request
 	start  time.Time
 	err    error
+
+	// Of a command with a connection of its own, or of which that is not known yet.
+	alone chan struct{} // closed when raw and err are there
+	raw   rawFrame
 }
 
 var pendings = sync.Pool{New: func() any { return new(pending) }}
@@ -38,6 +42,10 @@ var pendings = sync.Pool{New: func() any { return new(pending) }}
 func (c *Client) Start(ctx context.Context, cmd Command) Future {
 	p := pendings.Get().(*pending)
 	p.client, p.ctx = c, ctx
+	if !c.knownToShare(&cmd) {
+		p.startAlone(cmd)
+		return Future{p, p.generation.Load()}
+	}
 	if c.timed {
 		p.start = time.Now()
 	}
@@ -60,12 +68,17 @@ func (f Future) Wait(dst any) error {
 	if p == nil || !p.generation.CompareAndSwap(f.generation, f.generation+1) {
 		return ErrReleased
 	}
-	err := p.err
-	if p.r.call != nil {
+	var err error
+	switch {
+	case p.alone != nil:
+		err = p.waitAlone(dst)
+	case p.r.call != nil:
 		err = p.wait(dst)
 		p.r.call.Release()
+	default:
+		err = p.err
 	}
-	p.client, p.ctx, p.r, p.start, p.err = nil, nil, request{}, time.Time{}, nil
+	p.client, p.ctx, p.r, p.start, p.err, p.alone, p.raw = nil, nil, request{}, time.Time{}, nil, nil, nil
 	pendings.Put(p)
 	return err
 }
@@ -79,6 +92,34 @@ func (p *pending) wait(dst any) error {
 	}
 	if err := decode(p.r.call.Reply(), dst); err != nil {
 		return p.client.executed(p.r.name, err)
+	}
+	return nil
+}
+
+// startAlone lets a goroutine make the call, which waits at the server.
+func (p *pending) startAlone(cmd Command) {
+	c := p.client
+	if !c.exclusives.enter() {
+		p.err = c.notLeased(cmd.name, errClosed)
+		return
+	}
+	p.alone = make(chan struct{})
+	ctx, done := p.ctx, p.alone
+	// Ends with the call: by its reply, its context, or Close, which waits for it.
+	go func() {
+		defer c.exclusives.calls.Done()
+		defer close(done)
+		p.err = c.Do(ctx, &p.raw, cmd)
+	}()
+}
+
+func (p *pending) waitAlone(dst any) error {
+	<-p.alone
+	if p.err != nil {
+		return p.err
+	}
+	if err := decode(p.raw, dst); err != nil {
+		return p.client.executed("reply", err)
 	}
 	return nil
 }
@@ -107,7 +148,12 @@ var completions = sync.Pool{New: func() any { return new(completion) }}
 // of it. If an error is returned, the command was not sent and done is not
 // called. Such calls are never repeated, and never wait for a connection or for
 // room, whatever the options say, so that a Completer may make them.
+//
+// Of a command that waits at the server, Complete is called on a goroutine of its own.
 func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error {
+	if !c.knownToShare(&cmd) {
+		return c.funcAlone(ctx, cmd, done)
+	}
 	r, err := c.prepare(&cmd)
 	if err != nil {
 		return err
@@ -121,6 +167,27 @@ func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error 
 		k.release(r.call)
 		return c.named(r.name, err)
 	}
+	return nil
+}
+
+// funcAlone is DoFunc of a command that has a connection of its own.
+func (c *Client) funcAlone(ctx context.Context, cmd Command, done Completer) error {
+	if !c.exclusives.enter() {
+		return c.notLeased(cmd.name, errClosed)
+	}
+	// Ends with the call: by its reply, its context, or Close, which waits for it.
+	go func() {
+		defer c.exclusives.calls.Done()
+		var raw rawFrame
+		err := c.Do(ctx, &raw, cmd)
+		c.hook(func() {
+			if err != nil {
+				done.Complete(Reply{}, err)
+			} else {
+				done.Complete(Reply{raw}, nil)
+			}
+		})
+	}()
 	return nil
 }
 

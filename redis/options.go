@@ -64,6 +64,10 @@ type Options struct {
 	// MaxCalls bounds the calls queued and under way. 0: 65,536; at most 4,194,304
 	// a connection.
 	MaxCalls int
+	// MaxExclusive bounds the connections that commands have for themselves, because they
+	// wait at the server, and those of sessions. 0: 1,024. What exceeds it fails at once, as
+	// Overloaded, or waits if WaitWhenFull is set.
+	MaxExclusive int
 	// MaxBytes bounds the memory of calls queued and under way, in bytes: every
 	// call counts its request twice, because it is copied, and 640 beside.
 	// 0: 64 MiB.
@@ -150,6 +154,17 @@ func (o *Options) network() string {
 	return "tcp"
 }
 
+// The defaults are those of the engine of shared connections.
+const (
+	defaultStall = 5 * time.Second
+	defaultDial  = 5 * time.Second
+)
+
+// stallTimeout returns StallTimeout with its default; negative: for ever.
+func (o *Options) stallTimeout() time.Duration { return cmp.Or(o.StallTimeout, defaultStall) }
+
+func (o *Options) dialTimeout() time.Duration { return cmp.Or(o.DialTimeout, defaultDial) }
+
 // check returns the first thing that is wrong.
 func (o *Options) check() error {
 	if o.network() == "tcp" {
@@ -178,7 +193,7 @@ func (o *Options) check() error {
 		value int
 		most  int
 	}{
-		{"sockets", o.Sockets, 1024}, {"max calls", o.MaxCalls, math.MaxInt32}, {"max bytes", o.MaxBytes, math.MaxInt},
+		{"sockets", o.Sockets, 1024}, {"max calls", o.MaxCalls, math.MaxInt32}, {"max exclusive", o.MaxExclusive, 1 << 20}, {"max bytes", o.MaxBytes, math.MaxInt},
 		{"limit of a string", o.Limits.Bulk, math.MaxInt}, {"limit of a line", o.Limits.Line, math.MaxInt},
 		{"limit of elements", o.Limits.Elements, math.MaxInt32}, {"limit of depth", o.Limits.Depth, maxDepth},
 		{"limit of a reply", o.Limits.Frame, math.MaxInt}, {"limit of streamed data", o.Limits.Streamed, math.MaxInt},

@@ -47,6 +47,8 @@ type Stats struct {
 	// HeldBytes what they count for Options.MaxBytes, Connected the connections.
 	Queued, Outstanding, Connected int
 	HeldBytes                      int64
+	// Exclusive are the connections that commands have for themselves.
+	Exclusive ExclusiveStats
 	// RoundTrip is the shortest time of the last seconds from request to reply;
 	// 0: not known. FlushFactor is how many batches are let under way for it.
 	RoundTrip   time.Duration
@@ -67,6 +69,6 @@ func (c *Client) Stats() Stats {
 		CompleterPanics: s.CompleterPanics, SlowCompleters: s.SlowCompleters, HookPanics: c.hookPanics.Load(),
 		Batch: s.Batch, WriteSize: s.WriteSize,
 		Queued: s.Queued, Outstanding: s.Outstanding, Connected: s.Connected, HeldBytes: s.HeldBytes,
-		RoundTrip: s.RoundTrip, FlushFactor: s.FlushFactor,
+		RoundTrip: s.RoundTrip, FlushFactor: s.FlushFactor, Exclusive: c.exclusives.stats(),
 	}
 }

@@ -13,8 +13,6 @@ const (
 	flagReadOnly flags = 1 << iota
 	// flagScript: runs a script, which may write before it fails.
 	flagScript
-	// flagBlockOption: waits only if it has the option BLOCK.
-	flagBlockOption
 	// flagSlowArgument: DEBUG SLEEP, whose argument says how long.
 	flagSlowArgument
 )
@@ -24,8 +22,12 @@ type commandInfo struct {
 	name  string // "CLIENT LIST"
 	flags flags
 	// refusal says why the command cannot travel on a shared connection; empty:
-	// it can.
+	// it can. never says that a [Session] does not send it either.
 	refusal string
+	never   bool
+	// wait says whether the command waits at the server, and where its arguments say how
+	// long.
+	wait waitArgument
 	// slowFor is how long the server may be silent over it.
 	slowFor time.Duration
 	// key is the position of the first key among the arguments, from 1; 0: the
@@ -35,11 +37,22 @@ type commandInfo struct {
 	subcommands map[string]*commandInfo
 }
 
+// waitArgument says where the time lies that a command asks the server to wait.
+type waitArgument uint8
+
+const (
+	waitsNot    waitArgument = iota
+	waitsLast                // the last argument, in seconds
+	waitsFirst               // the first, in seconds
+	waitsOption              // behind the option BLOCK, in milliseconds; without it the command does not wait
+)
+
 // Reasons for which a command cannot share a connection.
 const (
 	whyBlocks      = "it waits at the server, and the replies of all other calls of the connection wait behind it"
+	whyWaits       = "it waits for what its own connection has written; use a Session"
 	whySubscribes  = "it makes the connection one of a subscriber"
-	whyTransaction = "commands of other callers would become part of the transaction"
+	whyTransaction = "commands of other callers would become part of the transaction; use DoTransaction, Watch or a Session"
 	whyDatabase    = "it changes the database of all calls; set Options.DB"
 	whyAuth        = "it changes the user of all calls; set Options.Username, Password or Credentials"
 	whyProtocol    = "it changes the protocol of the connection; set Options.Protocol"
@@ -85,7 +98,7 @@ COMMAND|COUNT COMMAND|DOCS COMMAND|GETKEYS COMMAND|INFO COMMAND|LIST`
 
 // refusals are the commands that cannot travel on a shared connection.
 var refusals = []struct{ why, commands string }{
-	{whyBlocks, "BLPOP BRPOP BLMOVE BRPOPLPUSH BLMPOP BZPOPMIN BZPOPMAX BZMPOP WAIT WAITAOF"},
+	{whyWaits, "WAIT WAITAOF"},
 	{whySubscribes, "SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE MONITOR"},
 	{whyTransaction, "MULTI EXEC DISCARD WATCH UNWATCH"},
 	{whyDatabase, "SELECT"},
@@ -97,6 +110,21 @@ var refusals = []struct{ why, commands string }{
 	{whyReplication, "SYNC PSYNC REPLCONF FAILOVER"},
 	{whyStops, "CLIENT|PAUSE"},
 	{whyQuit, "QUIT"},
+}
+
+// neverSent are those of the refused commands that are not for sessions either: after them a
+// request has no reply, or more than one.
+const neverSent = `
+SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE MONITOR SYNC PSYNC REPLCONF CLIENT|REPLY QUIT`
+
+// waiting are the commands that wait at the server. They go to a connection of their own.
+var waiting = []struct {
+	at       waitArgument
+	commands string
+}{
+	{waitsLast, "BLPOP BRPOP BLMOVE BRPOPLPUSH BZPOPMIN BZPOPMAX"},
+	{waitsFirst, "BLMPOP BZMPOP"},
+	{waitsOption, "XREAD XREADGROUP"},
 }
 
 // slow are the commands over which a server may be silent, because their work
@@ -155,6 +183,20 @@ func buildCommands() map[string]*commandInfo {
 			lookupOrAdd(table, name).refusal = group.why
 		}
 	}
+	for name := range strings.FieldsSeq(neverSent) {
+		lookupOrAdd(table, name).never = true
+	}
+	for _, group := range waiting {
+		for name := range strings.FieldsSeq(group.commands) {
+			lookupOrAdd(table, name).wait = group.at
+		}
+	}
+	for name := range strings.FieldsSeq("BLPOP BRPOP BLMOVE BRPOPLPUSH BZPOPMIN BZPOPMAX") {
+		lookupOrAdd(table, name).key = 1
+	}
+	for name := range strings.FieldsSeq("BLMPOP BZMPOP") {
+		lookupOrAdd(table, name).key = 3
+	}
 	for _, group := range slow {
 		for name := range strings.FieldsSeq(group.commands) {
 			lookupOrAdd(table, name).slowFor = group.slowFor
@@ -165,8 +207,7 @@ func buildCommands() map[string]*commandInfo {
 		in.flags |= flagScript
 		in.key = 3
 	}
-	lookupOrAdd(table, "XREAD").flags |= flagReadOnly | flagBlockOption
-	lookupOrAdd(table, "XREADGROUP").flags |= flagBlockOption
+	lookupOrAdd(table, "XREAD").flags |= flagReadOnly
 	lookupOrAdd(table, "DEBUG|SLEEP").flags |= flagSlowArgument
 	return table
 }

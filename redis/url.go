@@ -112,6 +112,7 @@ var urlOptions = []struct {
 	{"max_backoff", durationOption(func(o *Options) *time.Duration { return &o.MaxBackoff })},
 	{"retries", intOption(func(o *Options) *int { return &o.Retries })},
 	{"max_calls", intOption(func(o *Options) *int { return &o.MaxCalls })},
+	{"max_exclusive", intOption(func(o *Options) *int { return &o.MaxExclusive })},
 	{"max_bytes", intOption(func(o *Options) *int { return &o.MaxBytes })},
 	{"fail_fast", boolOption(func(o *Options) *bool { return &o.FailFast })},
 	{"wait_when_full", boolOption(func(o *Options) *bool { return &o.WaitWhenFull })},

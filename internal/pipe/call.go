@@ -61,6 +61,10 @@ type Call struct {
 	SlowFor time.Duration
 	// OneWay marks a call without a reply: it ends when it has been written.
 	OneWay bool
+	// Whole marks one of several calls of DoAll that make sense only together, such as those
+	// of a transaction: if it is given up while its bytes are queued, they are sent all the
+	// same, because those of the others may have been.
+	Whole bool
 
 	linked   []byte // copy of a large frame, until it is queued
 	ctx      context.Context
@@ -120,7 +124,7 @@ func (c *Call) recycle() {
 	c.dropLinked()
 	c.state.Store(stateOwned)
 	c.ctx, c.completer, c.leader, c.err, c.engine = nil, nil, nil, nil, nil
-	c.SlowFor, c.OneWay, c.ping = 0, false, false
+	c.SlowFor, c.OneWay, c.Whole, c.ping = 0, false, false, false
 	calls.Put(c)
 }
 

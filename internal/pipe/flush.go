@@ -216,7 +216,7 @@ func (s *socket) take(reason Reason) {
 func (s *socket) cutDead() {
 	var spans []buf.Span
 	drop := func(c *Call) bool {
-		if c.state.Load() == statePending {
+		if c.Whole || c.state.Load() == statePending {
 			return false
 		}
 		from := int(c.start - s.taken)

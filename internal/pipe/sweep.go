@@ -201,7 +201,7 @@ func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
 		return
 	}
 	outcome := slipstream.MaybeExecuted
-	if c.start >= s.taken {
+	if c.start >= s.taken && !c.Whole {
 		outcome = slipstream.NotSent
 		s.dead++
 	}

@@ -1,0 +1,234 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+var (
+	errTooManyExclusive = errors.New("too many commands that wait have connections; see Options.MaxExclusive")
+	errClosed           = errors.New("client is closed")
+	// ErrElementLost is in the chain of the error of a command that was cancelled while it
+	// waited, if the server did not say whether it had handed over an element by then.
+	ErrElementLost = errors.New("the server does not say whether it has handed over an element, which would be lost")
+)
+
+// doAlone makes a call on a connection that it has for itself, again as long as that is safe
+// and makes sense.
+func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
+	start := time.Now()
+	if d := c.opts.Timeout; d > 0 && cmd.blockFor >= 0 {
+		// The time that the server was asked to wait is not the call's fault.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d+cmd.blockFor)
+		defer cancel()
+	}
+	attempts, replied, doubt := 1, 0, false
+	var err error
+	for ; ; attempts++ {
+		var failure *slipstream.Error
+		failure, replied, err = c.attemptAlone(ctx, dst, cmd)
+		if failure == nil {
+			break // err is one of decoding
+		}
+		r := request{info: cmd.info, repeatable: cmd.repeatable()}
+		again := attempts <= c.retries && c.worthRepeating(failure, &r)
+		switch {
+		case failure.Outcome == slipstream.MaybeExecuted:
+			doubt = true
+		case doubt && failure.Outcome != slipstream.Executed:
+			failure.Outcome = slipstream.MaybeExecuted // as in settle
+		}
+		if !again || !c.pause(ctx, attempts, start) {
+			err = failure
+			break
+		}
+		c.repeated.Add(1)
+	}
+	if c.opts.Observer != nil || c.opts.OnSlow != nil {
+		c.observe(Observation{
+			Op: cmd.name, Start: start, Commands: 1, Attempts: attempts,
+			RequestBytes: len(cmd.frame), ReplyBytes: replied, Err: err,
+		})
+	}
+	return err
+}
+
+// attemptAlone makes the call once. A failure may be repeated; the other error is one of
+// decoding, which is final.
+func (c *Client) attemptAlone(ctx context.Context, dst any, cmd *Command) (failure *slipstream.Error, replied int, err error) {
+	x, err := c.exclusives.lease(ctx)
+	if err != nil {
+		return c.notLeased(cmd.name, err), 0, nil
+	}
+	defer c.exclusives.giveBack(x)
+	reply, failure := c.waitAlone(ctx, x, cmd)
+	if failure != nil {
+		return failure, 0, nil
+	}
+	if e := serverErrorIn(reply); e != nil {
+		return &slipstream.Error{Op: cmd.name, Addr: c.addr, Outcome: e.outcome(cmd.info), Err: e}, len(reply), nil
+	}
+	if err := decode(reply, dst); err != nil {
+		return nil, len(reply), c.executed(cmd.name, err)
+	}
+	return nil, len(reply), nil
+}
+
+// notLeased is the error of a command for which there is no connection.
+func (c *Client) notLeased(op string, err error) *slipstream.Error {
+	outcome := slipstream.NotSent
+	switch {
+	case errors.Is(err, errTooManyExclusive):
+		outcome = slipstream.Overloaded
+	case errors.Is(err, errClosed):
+		outcome = slipstream.Closed
+	}
+	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: outcome, Err: err}
+}
+
+// waitAlone sends a command that waits at the server and returns the reply, which is good until
+// the connection is used again.
+func (c *Client) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]byte, *slipstream.Error) {
+	failed := func(outcome slipstream.Outcome, err error) ([]byte, *slipstream.Error) {
+		return nil, &slipstream.Error{Op: cmd.name, Addr: c.addr, Outcome: outcome, Err: err}
+	}
+	if ctx.Err() != nil {
+		return failed(slipstream.NotSent, context.Cause(ctx))
+	}
+	if err := x.send(cmd.frame); err != nil {
+		return failed(slipstream.MaybeExecuted, err)
+	}
+	limit := time.Duration(0)
+	if stall := c.opts.stallTimeout(); stall > 0 && cmd.blockFor >= 0 {
+		limit = cmd.blockFor + cmd.slowFor + stall
+	}
+	reply, err := x.receive(ctx, limit)
+	if err == nil {
+		return reply, nil
+	}
+	if !errors.Is(err, errInterrupted) {
+		return failed(slipstream.MaybeExecuted, err)
+	}
+	cause := context.Cause(ctx)
+	reply, err = c.unblock(x)
+	if err != nil {
+		x.breaks(cause)
+		return failed(slipstream.MaybeExecuted, fmt.Errorf("%w: %w: %w", cause, ErrElementLost, err))
+	}
+	if isNull(reply) {
+		return failed(slipstream.Refused, cause) // nothing was taken
+	}
+	c.exclusives.count(func(s *ExclusiveStats) { s.Late++ })
+	return reply, nil
+}
+
+// unblock ends the command that waits on x and returns its reply. It asks on the shared
+// connection, and returns only when the server has answered there too: the next
+// command of x must not be the one that is unblocked.
+func (c *Client) unblock(x *exclusive) ([]byte, error) {
+	limit := c.opts.stallTimeout()
+	if limit <= 0 {
+		limit = defaultStall
+	}
+	if x.id == 0 {
+		c.exclusives.count(func(s *ExclusiveStats) { s.Abandoned++ })
+		return nil, errors.New("the server gives connections no numbers")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	call := c.only.Acquire()
+	call.Frame = resp.AppendBulkInt(append(call.Frame[:0], "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n"...), x.id)
+	err := c.only.Do(ctx, call)
+	if err == nil {
+		if e := serverErrorIn(call.Reply()); e != nil {
+			err = e
+		}
+	}
+	call.Release()
+	var reply []byte
+	if err == nil {
+		reply, err = x.receive(context.Background(), limit)
+	}
+	c.exclusives.count(func(s *ExclusiveStats) {
+		if err != nil {
+			s.Abandoned++
+		} else {
+			s.Unblocked++
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("CLIENT UNBLOCK: %w", err)
+	}
+	return reply, nil
+}
+
+// isNull reports whether a reply is null, in either version of the protocol.
+func isNull(frame []byte) bool {
+	d := resp.NewDecoder(frame)
+	tok, err := d.Next()
+	return err == nil && tok.Null
+}
+
+// needsOwn reports whether a command needs a connection of its own, and notes it there.
+func (c *Client) needsOwn(ctx context.Context, cmd *Command) (bool, error) {
+	if cmd.waits || cmd.err != nil {
+		return cmd.waits, nil
+	}
+	waits, err := c.blocks(ctx, cmd)
+	if waits {
+		cmd.waits, cmd.blockFor, cmd.unshared = true, -1, refusal(whyBlocks)
+	}
+	return waits, err
+}
+
+// knownToShare reports whether a command can be sent on a shared connection without asking
+// anybody.
+func (c *Client) knownToShare(cmd *Command) bool {
+	if cmd.waits {
+		return false
+	}
+	if cmd.info != unknownCommand || cmd.err != nil {
+		return true
+	}
+	waits, known := c.learned.Load(cmd.name)
+	return known && !waits.(bool)
+}
+
+// rawFrame is a destination that takes the reply as it came.
+type rawFrame []byte
+
+// blocks reports whether a command that the table does not know waits at the server. It asks
+// the server once a name.
+func (c *Client) blocks(ctx context.Context, cmd *Command) (bool, error) {
+	if known, ok := c.learned.Load(cmd.name); ok {
+		return known.(bool), nil
+	}
+	var infos []Value
+	err := c.Do(ctx, &infos, Cmd("COMMAND", "INFO", cmd.name))
+	var refused *ServerError
+	switch {
+	case errors.As(err, &refused):
+		return false, nil // who may not ask cannot know; another user may be tried later
+	case err != nil:
+		return false, err
+	}
+	waits := false
+	if len(infos) == 1 && len(infos[0].Elems) > 2 {
+		for _, flag := range infos[0].Elems[2].Elems {
+			waits = waits || flag.Text == "blocking"
+		}
+	}
+	if c.learnedCount.Add(1) <= maxLearned {
+		c.learned.Store(cmd.name, waits)
+	}
+	return waits, nil
+}
+
+// maxLearned bounds the names that are remembered: they are the program's, but may be made up.
+const maxLearned = 10_000

@@ -1,0 +1,244 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// exclusive is a connection that one caller has for itself: for a command that waits at the
+// server, or for several that share a state. Its caller writes and reads it; no
+// goroutine belongs to it. See docs/decisions/0009.
+type exclusive struct {
+	// Immutable after openExclusive.
+	conn net.Conn
+	raw  syscall.RawConn // nil: TLS, and connections of Options.Dialer
+	id   int64           // the server's number for the connection
+	opts *Options
+
+	// Owned by the caller that has the connection.
+	scanner *resp.Scanner
+	in      []byte // received and not yet used up, from begin on
+	begin   int
+	out     []byte
+	used    time.Time // when it was given back
+	broken  error     // nothing more can be done with it
+	dirty   bool      // the state is no more what the greeting made
+}
+
+// How its buffer grows and shrinks.
+const (
+	exclusiveRead = 4 << 10
+	exclusiveKept = 64 << 10
+	// growBy bounds how far the buffer grows beyond what has arrived: a length that a server
+	// claims allocates nothing by itself.
+	growBy = 1 << 20
+)
+
+// openExclusive dials and greets.
+func openExclusive(ctx context.Context, o *Options) (*exclusive, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
+	defer cancel()
+	conn, err := o.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := &exclusive{conn: conn, opts: o, scanner: newProtocol(o).NewScanner().(*scanner).Scanner}
+	switch c := conn.(type) {
+	case *net.TCPConn:
+		x.raw, _ = c.SyscallConn()
+	case *net.UnixConn:
+		x.raw, _ = c.SyscallConn()
+	}
+	if err := x.greet(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// greet makes the connection ready and learns its number.
+func (x *exclusive) greet(ctx context.Context) error {
+	deadline, _ := ctx.Deadline()
+	if err := x.conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	// The deadline alone would let a caller wait who has given up.
+	stop := context.AfterFunc(ctx, func() { x.conn.SetDeadline(longAgo) })
+	defer stop()
+	rest, err := greet(ctx, x.conn, x.opts)
+	if err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	x.in = append(x.in, rest...)
+	if err := x.write([]byte("*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n")); err != nil {
+		return err
+	}
+	frame, err := x.read()
+	if err != nil {
+		return fmt.Errorf("reply to CLIENT ID: %w", err)
+	}
+	if x.id, err = intReply(frame); err != nil {
+		x.id = 0 // a server that does not say cannot be asked to unblock the connection
+	}
+	if !stop() {
+		return context.Cause(ctx) // the deadline may be set at any moment
+	}
+	return x.conn.SetDeadline(time.Time{})
+}
+
+// longAgo is a deadline that ends what is under way.
+var longAgo = time.Unix(1, 0)
+
+// healthy reports whether the idle connection is still open and silent, as far as can be told
+// without asking the server.
+func (x *exclusive) healthy() bool {
+	if x.broken != nil || x.begin < len(x.in) {
+		return false
+	}
+	if x.raw == nil {
+		return time.Since(x.used) < time.Second // longer ones are not used again
+	}
+	return silent(x.raw)
+}
+
+// errInterrupted is in the chain when the caller's context ended a read.
+var errInterrupted = errors.New("interrupted")
+
+// send writes a request. After an error nothing is known of what the server got.
+func (x *exclusive) send(frame []byte) error {
+	limit := time.Time{}
+	if stall := x.opts.stallTimeout(); stall > 0 {
+		limit = time.Now().Add(stall)
+	}
+	if err := x.conn.SetWriteDeadline(limit); err != nil {
+		return x.breaks(err)
+	}
+	if err := x.write(frame); err != nil {
+		return x.breaks(err)
+	}
+	return nil
+}
+
+func (x *exclusive) write(frame []byte) error {
+	_, err := x.conn.Write(frame)
+	return err
+}
+
+func (x *exclusive) breaks(err error) error {
+	x.broken = err
+	return err
+}
+
+// receive waits for the next reply: for limit, or for ever if that is 0, and until ctx ends. An
+// error with errInterrupted in its chain leaves the connection as it is: the reply
+// may still come. After all others it is of no use.
+//
+// The reply is good until the next call of a method.
+func (x *exclusive) receive(ctx context.Context, limit time.Duration) ([]byte, error) {
+	deadline := time.Time{}
+	if limit > 0 {
+		deadline = time.Now().Add(limit)
+	}
+	if err := x.conn.SetReadDeadline(deadline); err != nil {
+		return nil, x.breaks(err)
+	}
+	if ctx.Done() == nil {
+		return x.received(x.read())
+	}
+	// Ends at once; waited for below, so that it cannot meet a later read.
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(woken)
+		_ = x.conn.SetReadDeadline(longAgo)
+	})
+	frame, err := x.read()
+	if !stop() {
+		<-woken
+	}
+	if err != nil && ctx.Err() != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, errInterrupted
+	}
+	return x.received(frame, err)
+}
+
+func (x *exclusive) received(frame []byte, err error) ([]byte, error) {
+	switch {
+	case err == nil:
+		return frame, nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = errSilent
+	case errors.Is(err, io.EOF):
+		err = fmt.Errorf("connection closed by the server: %w", io.ErrUnexpectedEOF)
+	}
+	return nil, x.breaks(err)
+}
+
+var errSilent = errors.New("server was silent for longer than the stall time-out")
+
+// read returns the next message that is a reply.
+func (x *exclusive) read() ([]byte, error) {
+	for {
+		want := 0
+		if x.begin < len(x.in) {
+			n, verdict, err := x.scanner.Scan(x.in[x.begin:])
+			if err != nil {
+				return nil, fmt.Errorf("protocol: %w", err)
+			}
+			if verdict != resp.More {
+				frame := x.in[x.begin : x.begin+n]
+				x.begin += n
+				if verdict == resp.Done {
+					return frame, nil
+				}
+				continue // a push answers nothing
+			}
+			want = n
+		}
+		if err := x.fill(want); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// fill reads once. A message of want bytes or more is under way.
+func (x *exclusive) fill(want int) error {
+	have := len(x.in) - x.begin
+	switch {
+	case have == 0 && cap(x.in) > exclusiveKept:
+		x.in, x.begin = nil, 0
+	case x.begin > 0:
+		x.in = x.in[:copy(x.in, x.in[x.begin:])]
+		x.begin = 0
+	}
+	size := max(exclusiveRead, min(want, have+growBy))
+	if cap(x.in)-have < 1 || cap(x.in) < size {
+		grown := make([]byte, have, max(size, 2*have))
+		copy(grown, x.in)
+		x.in = grown
+	}
+	n, err := x.conn.Read(x.in[have:cap(x.in)])
+	x.in = x.in[:have+n]
+	if n > 0 {
+		return nil // an error comes again
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+// close ends the connection.
+func (x *exclusive) close() {
+	if x.broken == nil {
+		x.broken = net.ErrClosed
+	}
+	_ = x.conn.Close()
+}

@@ -1,0 +1,196 @@
+package redis
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// What is kept of connections that nobody uses.
+const (
+	keptIdle = 16
+	idleFor  = time.Minute
+	// defaultExclusive is Options.MaxExclusive.
+	defaultExclusive = 1024
+)
+
+// exclusives are the connections that one caller at a time has for itself.
+type exclusives struct {
+	// Immutable after newExclusives.
+	opts   *Options
+	places chan struct{} // one for each connection that may be in use
+
+	mu sync.Mutex
+	// Guarded by mu.
+	idle     []*exclusive            // the one used last is at the end
+	lent     map[*exclusive]struct{} // for Close
+	draining bool                    // no new ones
+	closed   bool
+
+	counts ExclusiveStats // guarded by mu
+
+	calls sync.WaitGroup // goroutines that wait on behalf of callers; added to under mu
+}
+
+// ExclusiveStats are figures of connections that commands have for themselves.
+type ExclusiveStats struct {
+	// Lent are in use now, Idle are kept open.
+	Lent, Idle int
+	// Opened were opened so far, Reused is how often an idle one was used again.
+	Opened, Reused uint64
+	// Unblocked were taken back from a command that waited, by CLIENT UNBLOCK. Late of them
+	// had an answer all the same. Abandoned were closed because they gave none.
+	Unblocked, Late, Abandoned uint64
+}
+
+func newExclusives(o *Options) *exclusives {
+	most := o.MaxExclusive
+	if most <= 0 {
+		most = defaultExclusive
+	}
+	return &exclusives{opts: o, places: make(chan struct{}, most), lent: make(map[*exclusive]struct{})}
+}
+
+// lease returns a connection. It waits for a place, or fails if the options want that. An
+// error means that nothing was sent.
+func (p *exclusives) lease(ctx context.Context) (*exclusive, error) {
+	if p.refuses() {
+		return nil, errClosed
+	}
+	select {
+	case p.places <- struct{}{}:
+	default:
+		if !p.opts.WaitWhenFull {
+			return nil, errTooManyExclusive
+		}
+		select {
+		case p.places <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	if x := p.takeIdle(); x != nil {
+		return x, nil
+	}
+	x, err := openExclusive(ctx, p.opts)
+	if err != nil {
+		<-p.places
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.draining {
+		x.close()
+		<-p.places
+		return nil, errClosed
+	}
+	p.counts.Opened++
+	p.lent[x] = struct{}{}
+	return x, nil
+}
+
+func (p *exclusives) refuses() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed || p.draining
+}
+
+// enter begins a goroutine that makes a call; false: the client is closed.
+func (p *exclusives) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.draining {
+		return false
+	}
+	p.calls.Add(1)
+	return true
+}
+
+// drain lets no new calls in, waits for those under way until ctx ends, and closes all.
+func (p *exclusives) drain(ctx context.Context) error {
+	p.mu.Lock()
+	p.draining = true
+	p.mu.Unlock()
+	defer p.close()
+	for range cap(p.places) {
+		select {
+		case p.places <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// takeIdle returns the idle connection that was used last, nil if there is none.
+func (p *exclusives) takeIdle() *exclusive {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trim()
+	for len(p.idle) > 0 {
+		x := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
+		if x.healthy() {
+			p.counts.Reused++
+			p.lent[x] = struct{}{}
+			return x
+		}
+		x.close()
+	}
+	return nil
+}
+
+// trim closes what has been idle for long. Under mu.
+func (p *exclusives) trim() {
+	old := 0
+	for old < len(p.idle) && (time.Since(p.idle[old].used) > idleFor || len(p.idle)-old > keptIdle) {
+		p.idle[old].close()
+		old++
+	}
+	p.idle = append(p.idle[:0], p.idle[old:]...)
+}
+
+// giveBack ends a lease.
+func (p *exclusives) giveBack(x *exclusive) {
+	p.mu.Lock()
+	delete(p.lent, x)
+	if p.closed || x.broken != nil || x.dirty {
+		x.close()
+	} else {
+		x.used = time.Now()
+		p.idle = append(p.idle, x)
+		p.trim()
+	}
+	p.mu.Unlock()
+	<-p.places
+}
+
+// count changes the figures.
+func (p *exclusives) count(change func(*ExclusiveStats)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.counts)
+}
+
+// stats returns the figures.
+func (p *exclusives) stats() ExclusiveStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.counts
+	s.Lent, s.Idle = len(p.lent), len(p.idle)
+	return s
+}
+
+// close ends all connections. Those in use break under their callers.
+func (p *exclusives) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, x := range p.idle {
+		x.close()
+	}
+	p.idle = nil
+	for x := range p.lent {
+		_ = x.conn.Close() // the rest of it is its caller's
+	}
+}

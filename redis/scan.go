@@ -1,0 +1,170 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// ScanOptions say what a scan visits.
+type ScanOptions struct {
+	// Match is a pattern as that of KEYS; empty: everything.
+	Match string
+	// Count is about how many elements the server looks at in one step; 0: 10. The
+	// connection is others' too meanwhile: 1,000 elements take about 0.2 ms.
+	Count int
+	// Type is the type of keys that [Client.Scan] visits, such as "hash"; empty: all.
+	Type string
+}
+
+// Scan returns the keys of the database, one after the other. A key that is there all the
+// while is returned at least once, perhaps more often; others may be. An error is the last
+// thing that is returned. Nothing is held at the server between two steps.
+//
+//	for key, err := range client.Scan(ctx, redis.ScanOptions{Match: "user:*"}) {
+//		...
+//	}
+func (c *Client) Scan(ctx context.Context, o ScanOptions) iter.Seq2[string, error] {
+	return scan(ctx, c, "SCAN", "", o, func(yield func(string, error) bool, page []string) bool {
+		for _, key := range page {
+			if !yield(key, nil) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// SScan returns the members of a set, as [Client.Scan] does keys.
+func (c *Client) SScan(ctx context.Context, key string, o ScanOptions) iter.Seq2[string, error] {
+	return scan(ctx, c, "SSCAN", key, o, func(yield func(string, error) bool, page []string) bool {
+		for _, member := range page {
+			if !yield(member, nil) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// A Field is one of a hash.
+type Field struct{ Name, Value string }
+
+// HScan returns the fields of a hash, as [Client.Scan] does keys.
+func (c *Client) HScan(ctx context.Context, key string, o ScanOptions) iter.Seq2[Field, error] {
+	return scan(ctx, c, "HSCAN", key, o, func(yield func(Field, error) bool, page []string) bool {
+		if len(page)%2 != 0 {
+			return yield(Field{}, c.executed("HSCAN", &DecodeError{Err: errOddPage}))
+		}
+		for i := 0; i < len(page); i += 2 {
+			if !yield(Field{page[i], page[i+1]}, nil) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// A Member is one of a sorted set.
+type Member struct {
+	Name  string
+	Score float64
+}
+
+// ZScan returns the members of a sorted set, as [Client.Scan] does keys.
+func (c *Client) ZScan(ctx context.Context, key string, o ScanOptions) iter.Seq2[Member, error] {
+	return scan(ctx, c, "ZSCAN", key, o, func(yield func(Member, error) bool, page []string) bool {
+		if len(page)%2 != 0 {
+			return yield(Member{}, c.executed("ZSCAN", &DecodeError{Err: errOddPage}))
+		}
+		for i := 0; i < len(page); i += 2 {
+			score, err := strconv.ParseFloat(page[i+1], 64)
+			if err != nil {
+				yield(Member{}, c.executed("ZSCAN", &DecodeError{Err: fmt.Errorf("score %q: %w", page[i+1], errNotANumber)}))
+				return false
+			}
+			if !yield(Member{page[i], score}, nil) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+var errOddPage = errors.New("an odd number of elements where pairs are expected")
+
+// scan is an iteration over the pages of a command of the SCAN family.
+func scan[T any](ctx context.Context, c *Client, name, key string, o ScanOptions, each func(yield func(T, error) bool, page []string) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		var page scanPage
+		page.cursor = "0"
+		for {
+			if err := c.Do(ctx, (*rawFrame)(&page.raw), scanCommand(name, key, page.cursor, o)); err != nil {
+				yield(none, err)
+				return
+			}
+			if err := page.decode(); err != nil {
+				yield(none, c.executed(name, err))
+				return
+			}
+			if !each(yield, page.elements) || page.cursor == "0" {
+				return
+			}
+		}
+	}
+}
+
+func scanCommand(name, key, cursor string, o ScanOptions) Command {
+	args := make([]any, 0, 8)
+	if key != "" || name != "SCAN" {
+		args = append(args, key)
+	}
+	args = append(args, cursor)
+	if o.Match != "" {
+		args = append(args, "MATCH", o.Match)
+	}
+	if o.Count > 0 {
+		args = append(args, "COUNT", o.Count)
+	}
+	if o.Type != "" && name == "SCAN" {
+		args = append(args, "TYPE", o.Type)
+	}
+	return Cmd(name, args...)
+}
+
+// scanPage is one reply of the SCAN family: a cursor and elements.
+type scanPage struct {
+	raw      []byte
+	cursor   string
+	elements []string
+}
+
+func (p *scanPage) decode() error {
+	d := resp.NewDecoder(p.raw)
+	tok, err := d.Next()
+	if err != nil {
+		return &DecodeError{Err: err}
+	}
+	if tok.Kind != resp.Array || tok.Len != 2 {
+		return &DecodeError{Reply: describe(tok), Err: errors.New("expected a cursor and elements")}
+	}
+	if tok, err = d.Next(); err != nil {
+		return &DecodeError{Err: err}
+	}
+	if p.cursor, err = stringOf(tok); err != nil {
+		return mismatch[string](tok, err)
+	}
+	if tok, err = d.Next(); err != nil {
+		return &DecodeError{Err: err}
+	}
+	if tok.Null {
+		return mismatch[[]string](tok, ErrNull)
+	}
+	p.elements = nil // the caller may have kept the last ones
+	return into(&d, tok, &p.elements)
+}

@@ -1,0 +1,136 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"sync"
+)
+
+// A Script is a Lua script that servers keep by its hash. It is immutable and may be used by
+// many goroutines and clients.
+//
+// https://redis.io/docs/latest/develop/programmability/eval-intro/
+type Script struct {
+	source, hash string
+	byHash       string // EVALSHA or EVALSHA_RO
+	bySource     string
+}
+
+// NewScript returns a script.
+func NewScript(source string) *Script {
+	return newScript(source, "EVALSHA", "EVAL")
+}
+
+// NewReadOnlyScript returns a script that changes nothing, which the server enforces (from
+// version 7 on). It is repeated as reading commands are.
+func NewReadOnlyScript(source string) *Script {
+	return newScript(source, "EVALSHA_RO", "EVAL_RO")
+}
+
+func newScript(source, byHash, bySource string) *Script {
+	sum := sha1.Sum([]byte(source))
+	return &Script{source: source, hash: hex.EncodeToString(sum[:]), byHash: byHash, bySource: bySource}
+}
+
+// Hash returns what servers call the script: the SHA-1 of its source in hexadecimal digits.
+func (s *Script) Hash() string { return s.hash }
+
+// Do runs the script and decodes its result into dst, as [Client.Do] does. The source is sent
+// only if the server does not know the script.
+func (s *Script) Do(ctx context.Context, c *Client, dst any, keys []string, args ...any) error {
+	err := c.Do(ctx, dst, scriptCommand(s.byHash, s.hash, keys, args))
+	if !hasCode(err, "NOSCRIPT") {
+		return err
+	}
+	return c.Do(ctx, dst, scriptCommand(s.bySource, s.source, keys, args))
+}
+
+// AddScript adds a run of the script to a batch. The first of a batch is sent with its source,
+// so that the server need not know it: what is found out behind the other commands of a
+// batch cannot be put before them any more.
+func (b *Batch) AddScript(dst any, s *Script, keys []string, args ...any) {
+	for i := range b.commands {
+		if b.commands[i].script == s {
+			b.Add(dst, scriptCommand(s.byHash, s.hash, keys, args))
+			return
+		}
+	}
+	cmd := scriptCommand(s.bySource, s.source, keys, args)
+	cmd.script = s
+	b.Add(dst, cmd)
+}
+
+// scriptCommand makes EVAL, EVALSHA or FCALL.
+func scriptCommand(name, what string, keys []string, args []any) Command {
+	all := make([]any, 0, 2+len(keys)+len(args))
+	all = append(all, what, len(keys))
+	for _, key := range keys {
+		all = append(all, key)
+	}
+	return Cmd(name, append(all, args...)...)
+}
+
+// hasCode reports whether err is an error of the server with this code.
+func hasCode(err error, code string) bool {
+	var e *ServerError
+	return errors.As(err, &e) && e.Code == code
+}
+
+// A Library holds functions that run at the server (from version 7 on). It is loaded when
+// the server does not know a function of it, so after a restart without persistence too.
+//
+// https://redis.io/docs/latest/develop/programmability/functions-intro/
+type Library struct {
+	code string
+
+	loading sync.Mutex // held by the one that loads
+}
+
+// NewLibrary returns the library with this code, which begins with "#!lua name=...".
+func NewLibrary(code string) *Library { return &Library{code: code} }
+
+// Load puts the library onto the server and replaces one of the same name.
+func (l *Library) Load(ctx context.Context, c *Client) error {
+	return c.Do(ctx, nil, Cmd("FUNCTION", "LOAD", "REPLACE", l.code).Idempotent())
+}
+
+// Call runs a function and decodes its result into dst, as [Client.Do] does.
+func (l *Library) Call(ctx context.Context, c *Client, dst any, function string, keys []string, args ...any) error {
+	cmd := scriptCommand("FCALL", function, keys, args)
+	err := c.Do(ctx, dst, cmd)
+	if !lacksFunction(err) {
+		return err
+	}
+	if err := l.loadOnce(ctx, c, function); err != nil {
+		return err
+	}
+	return c.Do(ctx, dst, cmd)
+}
+
+// loadOnce loads the library unless another caller has done so meanwhile.
+func (l *Library) loadOnce(ctx context.Context, c *Client, function string) error {
+	l.loading.Lock()
+	defer l.loading.Unlock()
+	var known []Value
+	if err := c.Do(ctx, &known, Cmd("FUNCTION", "LIST", "WITHCODE")); err != nil {
+		return err
+	}
+	for i := range known {
+		for _, v := range known[i].Elems {
+			if v.Text == l.code {
+				return nil
+			}
+		}
+	}
+	return l.Load(ctx, c)
+}
+
+// lacksFunction reports whether the server has refused FCALL because it does not know the
+// function: then nothing was executed.
+func lacksFunction(err error) bool {
+	var e *ServerError
+	return errors.As(err, &e) && e.Code == "ERR" && strings.HasPrefix(e.Message, "Function not found")
+}

@@ -1,0 +1,116 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+// A Session is a connection that its caller has for itself, for commands that change the
+// state of a connection: WATCH, MULTI, SELECT, WAIT after writes. It is used by one
+// goroutine at a time and must be closed. A connection that is lost is not opened again,
+// because its state is lost too: all further calls fail as NotSent.
+type Session struct {
+	client *Client
+	x      *exclusive // nil: closed
+	state  sessionState
+}
+
+// sessionState is what a session has made of its connection.
+type sessionState struct {
+	watching bool
+	multi    bool
+	other    bool // what no other caller should find
+}
+
+// Session returns a connection of the caller's own.
+func (c *Client) Session(ctx context.Context) (*Session, error) {
+	x, err := c.exclusives.lease(ctx)
+	if err != nil {
+		return nil, c.notLeased("session", err)
+	}
+	return &Session{client: c, x: x}, nil
+}
+
+// Close gives the connection back. It may be called again.
+func (s *Session) Close() {
+	if s.x == nil {
+		return
+	}
+	s.x.dirty = s.state != sessionState{}
+	s.client.exclusives.giveBack(s.x)
+	s.x = nil
+}
+
+// Do sends a command and decodes the reply into dst, as [Client.Do] does. All commands may
+// be sent but those that turn the connection into a stream (SUBSCRIBE, MONITOR, SYNC) or stop
+// its replies. Nothing is repeated. When ctx ends before the reply is there, the session is
+// over, unless the command waits at the server: then see [Client.Do].
+func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
+	if err := s.sendable(&cmd); err != nil {
+		return err
+	}
+	start := time.Now()
+	s.note(&cmd)
+	reply, failure := s.roundTrip(ctx, &cmd)
+	var err error
+	switch {
+	case failure != nil:
+		err = failure
+	default:
+		if e := serverErrorIn(reply); e != nil {
+			err = &slipstream.Error{Op: cmd.name, Addr: s.client.addr, Outcome: e.outcome(cmd.info), Err: e}
+		} else if bad := decode(reply, dst); bad != nil {
+			err = s.client.executed(cmd.name, bad)
+		}
+	}
+	if c := s.client; c.opts.Observer != nil || c.opts.OnSlow != nil {
+		c.observe(Observation{Op: cmd.name, Start: start, Commands: 1, Attempts: 1, RequestBytes: len(cmd.frame), ReplyBytes: len(reply), Err: err})
+	}
+	return err
+}
+
+// sendable returns what is wrong with a command before it is sent.
+func (s *Session) sendable(cmd *Command) error {
+	switch {
+	case s.x == nil:
+		return s.client.notSent(cmd.name, errors.New("the session is closed"))
+	case s.x.broken != nil:
+		return s.client.notSent(cmd.name, fmt.Errorf("the session's connection is lost: %w", s.x.broken))
+	case cmd.info == nil:
+		return s.client.notSent("command", errEmptyCommand)
+	case cmd.err != nil:
+		return s.client.notSent(cmd.name, cmd.err)
+	case cmd.info.never:
+		return s.client.notSent(cmd.name, refusal(cmd.info.refusal))
+	}
+	return nil
+}
+
+// note remembers what a command does to the connection.
+func (s *Session) note(cmd *Command) {
+	switch cmd.info.name {
+	case "WATCH":
+		s.state.watching = true
+	case "MULTI":
+		s.state.multi = true
+	case "UNWATCH":
+		s.state.watching = false
+	case "EXEC", "DISCARD", "RESET":
+		s.state.watching, s.state.multi = false, false
+	default:
+		s.state.other = s.state.other || cmd.info.refusal != "" || cmd.info == unknownCommand
+	}
+	if cmd.info.name == "RESET" {
+		s.state.other = true // user, database and name are not those of the options any more
+	}
+}
+
+// roundTrip sends a command and waits for its reply.
+func (s *Session) roundTrip(ctx context.Context, cmd *Command) ([]byte, *slipstream.Error) {
+	reply, failure := s.client.waitAlone(ctx, s.x, cmd)
+	return reply, failure
+}

@@ -1,0 +1,318 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// ErrConflict is in the chain of the error of a transaction that was tried again and again,
+// while others changed the keys that it watched each time. It was not executed.
+var ErrConflict = errors.New("keys that are watched were changed by others")
+
+// watchAttempts is how often [Client.Watch] tries. With a hundred rivals that all want the same
+// key each round has one winner.
+const watchAttempts = 1000
+
+// A Tx is one attempt of an optimistic transaction; see [Client.Watch].
+type Tx struct {
+	session *Session
+	batch   Batch
+}
+
+// Do sends a command at once, on the connection that watches the keys.
+func (t *Tx) Do(ctx context.Context, dst any, cmd Command) error {
+	switch {
+	case cmd.info != nil && cmd.info.refusal == whyTransaction:
+		return t.session.client.notSent(cmd.name, errors.New("Watch sends it"))
+	case cmd.waits:
+		return t.session.client.notSent(cmd.name, errors.New("it would wait while the keys are watched"))
+	}
+	return t.session.Do(ctx, dst, cmd)
+}
+
+// Add adds a command that is executed with the others of the transaction once the function
+// of [Client.Watch] has returned. The reply is decoded into dst then.
+func (t *Tx) Add(dst any, cmd Command) { t.batch.Add(dst, cmd) }
+
+// Watch reads keys and changes them without anybody coming in between: f reads what it needs by
+// [Tx.Do] and says by [Tx.Add] what is to be done, which is executed as a whole, unless another
+// client has changed one of the keys since; then f is called again, with a new Tx. F must
+// therefore do nothing else that matters.
+//
+// An error of f ends it, and nothing is executed. A transaction without commands is one
+// that only reads. The error of a command within the transaction is a *[BatchError]; the
+// others were executed all the same. When the connection is lost during the execution, the
+// outcome is MaybeExecuted. Nothing is tried again but after a conflict.
+func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string) error {
+	s, err := c.Session(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	watch := make([]any, len(keys))
+	for i, key := range keys {
+		watch[i] = key
+	}
+	tx := &Tx{session: s}
+	for attempt := range watchAttempts {
+		if err := conflictPause(ctx, attempt); err != nil {
+			return c.notSent("WATCH", err)
+		}
+		if len(keys) > 0 {
+			if err := s.Do(ctx, nil, Cmd("WATCH", watch...)); err != nil {
+				return err
+			}
+		}
+		tx.batch.Reset()
+		if err := f(tx); err != nil || tx.batch.Len() == 0 {
+			return errors.Join(err, s.unwatch(ctx))
+		}
+		if done, err := s.execute(ctx, &tx.batch); done || err != nil {
+			return err
+		}
+	}
+	return &slipstream.Error{Op: "EXEC", Addr: c.addr, Outcome: slipstream.Refused,
+		Err: fmt.Errorf("%w, %d times", ErrConflict, watchAttempts)}
+}
+
+// conflictPause lets rivals finish: most conflicts are over with the next try, so the first
+// comes at once.
+func conflictPause(ctx context.Context, attempt int) error {
+	if attempt > 1 {
+		t := time.NewTimer(rand.N(time.Duration(min(attempt, 20)) * 100 * time.Microsecond))
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// unwatch makes a session fit for others. An error of it is of no concern to anybody.
+func (s *Session) unwatch(ctx context.Context) error {
+	if s.state.watching && s.x.broken == nil {
+		if err := s.Do(ctx, nil, Cmd("UNWATCH")); err != nil {
+			s.state.other = true // then the connection is closed
+		}
+	}
+	return nil
+}
+
+// execute sends a transaction and reads its replies; done is false after a conflict.
+func (s *Session) execute(ctx context.Context, b *Batch) (done bool, err error) {
+	b.errs = nil
+	frame := s.x.out[:0]
+	frame = append(frame, multiFrame...)
+	for i := range b.commands {
+		cmd := &b.commands[i]
+		if err := queueable(cmd); err != nil {
+			return false, errors.Join(s.client.notSent("EXEC", fmt.Errorf("command %d: %w", i, err)), s.unwatch(ctx))
+		}
+		frame = append(frame, cmd.frame...)
+	}
+	frame = append(frame, execFrame...)
+	s.x.out = frame
+	if cap(frame) > exclusiveKept {
+		s.x.out = nil
+	}
+	s.state.watching, s.state.multi = false, false
+	fail := func(outcome slipstream.Outcome, err error) (bool, error) {
+		return false, &slipstream.Error{Op: "EXEC", Addr: s.client.addr, Outcome: outcome, Err: err}
+	}
+	if ctx.Err() != nil {
+		s.state.other = true
+		return fail(slipstream.NotSent, context.Cause(ctx))
+	}
+	if err := s.x.send(frame); err != nil {
+		return fail(slipstream.MaybeExecuted, err)
+	}
+	refused := &queueErrors{}
+	for i := range len(b.commands) + 2 {
+		reply, err := s.x.receive(ctx, max(s.client.opts.stallTimeout(), 0))
+		if errors.Is(err, errInterrupted) {
+			err = s.x.breaks(context.Cause(ctx))
+		}
+		if err != nil {
+			return fail(slipstream.MaybeExecuted, err)
+		}
+		if i <= len(b.commands) {
+			refused.note(i, reply)
+			continue
+		}
+		return s.client.executedAs(b, reply, refused)
+	}
+	return false, nil // not reached: the last reply returns
+}
+
+// DoTransaction executes the commands of a batch as a whole: no command of another client
+// comes in between. It travels on the shared connection, where no other caller's command
+// comes in between either. The error is a *[BatchError] if single commands failed: the
+// others were executed all the same. It is repeated only if no part of it was sent.
+func (c *Client) DoTransaction(ctx context.Context, b *Batch) error {
+	b.errs = nil
+	if len(b.commands) == 0 {
+		return nil
+	}
+	framed := make([]Command, 0, len(b.commands)+2)
+	framed = append(framed, multiCommand)
+	for i := range b.commands {
+		cmd := b.commands[i]
+		if err := queueable(&cmd); err != nil {
+			return c.notSent("EXEC", fmt.Errorf("command %d: %w", i, err))
+		}
+		cmd.unshared, cmd.whole = nil, true // within a transaction it does not wait
+		framed = append(framed, cmd)
+	}
+	framed = append(framed, execCommand)
+	replies := make([]rawFrame, len(framed))
+	dsts := make([]any, len(framed))
+	for i := range replies {
+		dsts[i] = &replies[i]
+	}
+	refused := &queueErrors{}
+	err := c.doAll(ctx, framed, dsts, func(i int, err error) {
+		var e *ServerError
+		if i <= len(b.commands) && errors.As(err, &e) && refused.first == nil {
+			refused.index, refused.first = i-1, e
+		}
+	})
+	last := replies[len(replies)-1]
+	if last == nil {
+		return c.transactionFailed(err, refused)
+	}
+	_, err = c.executedAs(b, last, refused)
+	return err
+}
+
+// transactionFailed is the error of a transaction of which EXEC gave no result.
+func (c *Client) transactionFailed(err error, refused *queueErrors) error {
+	var batch *BatchError
+	if !errors.As(err, &batch) {
+		return err
+	}
+	var e *ServerError
+	if errors.As(batch.Err, &e) && refused.first != nil {
+		return refused.failure(c.addr)
+	}
+	return c.named("EXEC", batch.Err)
+}
+
+// failure is the error of a transaction that the server did not queue as a whole.
+func (q *queueErrors) failure(addr string) *slipstream.Error {
+	if q.index < 0 {
+		// Without MULTI each command stood for itself.
+		return &slipstream.Error{Op: "MULTI", Addr: addr, Outcome: slipstream.MaybeExecuted, Err: q.first}
+	}
+	return &slipstream.Error{Op: "EXEC", Addr: addr, Outcome: slipstream.Refused, Err: fmt.Errorf("command %d: %w", q.index, q.first)}
+}
+
+var (
+	multiCommand = inTransaction("MULTI")
+	execCommand  = inTransaction("EXEC")
+)
+
+// inTransaction is a command that DoTransaction alone may send on a shared connection.
+func inTransaction(name string) Command {
+	cmd := Cmd(name)
+	cmd.unshared, cmd.whole = nil, true
+	return cmd
+}
+
+// The commands around a transaction, encoded.
+const (
+	multiFrame = "*1\r\n$5\r\nMULTI\r\n"
+	execFrame  = "*1\r\n$4\r\nEXEC\r\n"
+)
+
+// queueable returns what is wrong with a command of a transaction.
+func queueable(cmd *Command) error {
+	switch {
+	case cmd.info == nil:
+		return errEmptyCommand
+	case cmd.err != nil:
+		return cmd.err
+	case cmd.info.refusal != "":
+		return refusal(cmd.info.refusal)
+	}
+	return nil // one that waits does not wait within a transaction
+}
+
+// queueErrors is what the server said when commands were queued.
+type queueErrors struct {
+	index int
+	first *ServerError
+}
+
+// note looks at the reply of MULTI (0) or of a command (from 1).
+func (q *queueErrors) note(i int, reply []byte) {
+	if e := serverErrorIn(reply); e != nil && q.first == nil {
+		q.index, q.first = i-1, e
+	}
+}
+
+// executedAs decodes the reply of EXEC; done is false after a conflict.
+func (c *Client) executedAs(b *Batch, reply []byte, refused *queueErrors) (done bool, err error) {
+	if e := serverErrorIn(reply); e != nil {
+		// The reason stands in a reply before.
+		if refused.first != nil {
+			return false, refused.failure(c.addr)
+		}
+		outcome := e.outcome(commands["EXEC"])
+		if e.Code == "EXECABORT" {
+			outcome = slipstream.Refused
+		}
+		return false, &slipstream.Error{Op: "EXEC", Addr: c.addr, Outcome: outcome, Err: e}
+	}
+	d := resp.NewDecoder(reply)
+	tok, err := d.Next()
+	switch {
+	case err != nil:
+		return false, c.executed("EXEC", &DecodeError{Err: err})
+	case tok.Null:
+		return false, nil
+	case tok.Kind != resp.Array || tok.Len != len(b.commands):
+		return false, c.executed("EXEC", &DecodeError{Reply: describe(tok), Err: errors.New("expected an array of " + strconv.Itoa(len(b.commands)) + " replies")})
+	}
+	return true, c.decodeAll(b, reply, &d)
+}
+
+// decodeAll decodes the replies of a transaction, and returns the first error.
+func (c *Client) decodeAll(b *Batch, reply []byte, d *resp.Decoder) error {
+	var first *BatchError
+	for i := range b.commands {
+		from := d.Offset()
+		if err := d.Skip(); err != nil {
+			return c.executed("EXEC", &DecodeError{Err: err})
+		}
+		part := reply[from:d.Offset()]
+		var err error
+		if e := serverErrorIn(part); e != nil {
+			err = &slipstream.Error{Op: b.commands[i].name, Addr: c.addr, Outcome: slipstream.Executed, Err: e}
+		} else if bad := decode(part, b.dsts[i]); bad != nil {
+			err = c.executed(b.commands[i].name, bad)
+		}
+		if err == nil {
+			continue
+		}
+		if b.errs == nil {
+			b.errs = make([]error, len(b.commands))
+		}
+		b.errs[i] = err
+		if first == nil {
+			first = &BatchError{Index: i, Err: err}
+		}
+		first.Failed++
+	}
+	if first != nil {
+		return first
+	}
+	return nil
+}
