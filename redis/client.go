@@ -27,6 +27,7 @@ type Client struct {
 	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
 	// exclusives are the connections of commands that cannot share one.
 	exclusives *exclusives
+	hub        *hub // of subscriptions
 
 	closeOnce sync.Once
 	learned   sync.Map // name of a command that the table does not know: whether it waits
@@ -64,7 +65,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Retries != 0 {
 		c.retries = max(o.Retries, 0)
 	}
-	c.exclusives = newExclusives(&c.opts)
+	c.exclusives, c.hub = newExclusives(&c.opts), newHub(c)
 	cfg := pipe.Config{
 		Protocol: newProtocol(&c.opts), Addr: c.addr, Dial: c.opts.dial,
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
@@ -89,6 +90,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 // [Completer] or by Options.OnEvent. It may be called again.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() { close(c.closing) })
+	c.hub.close()
 	c.exclusives.close()
 	var err error
 	for _, e := range c.router.engines() {
@@ -103,6 +105,7 @@ func (c *Client) Close() error {
 // ctx is returned.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.closeOnce.Do(func() { close(c.closing) })
+	c.hub.close()
 	err := c.exclusives.drain(ctx) // first: cancelling one of them needs the shared connection
 	for _, e := range c.router.engines() {
 		err = errors.Join(err, e.Shutdown(ctx))

@@ -186,24 +186,38 @@ var errSilent = errors.New("server was silent for longer than the stall time-out
 // read returns the next message that is a reply.
 func (x *exclusive) read() ([]byte, error) {
 	for {
+		frame, verdict, err := x.cut()
+		if err != nil || verdict == resp.Done {
+			return frame, err
+		}
+		// A push answers nothing.
+	}
+}
+
+// message returns the next message, reply or push.
+func (x *exclusive) message() ([]byte, error) {
+	frame, _, err := x.cut()
+	return frame, err
+}
+
+// cut returns the next message and what it is.
+func (x *exclusive) cut() ([]byte, resp.Verdict, error) {
+	for {
 		want := 0
 		if x.begin < len(x.in) {
 			n, verdict, err := x.scanner.Scan(x.in[x.begin:])
 			if err != nil {
-				return nil, fmt.Errorf("protocol: %w", err)
+				return nil, verdict, fmt.Errorf("protocol: %w", err)
 			}
 			if verdict != resp.More {
 				frame := x.in[x.begin : x.begin+n]
 				x.begin += n
-				if verdict == resp.Done {
-					return frame, nil
-				}
-				continue // a push answers nothing
+				return frame, verdict, nil
 			}
 			want = n
 		}
 		if err := x.fill(want); err != nil {
-			return nil, err
+			return nil, resp.More, err
 		}
 	}
 }

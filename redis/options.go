@@ -68,6 +68,9 @@ type Options struct {
 	// wait at the server, and those of sessions. 0: 1,024. What exceeds it fails at once, as
 	// Overloaded, or waits if WaitWhenFull is set.
 	MaxExclusive int
+	// SubscriptionBytes bounds the messages that wait to be received, of each subscription.
+	// 0: 1 MiB.
+	SubscriptionBytes int
 	// MaxBytes bounds the memory of calls queued and under way, in bytes: every
 	// call counts its request twice, because it is copied, and 640 beside.
 	// 0: 64 MiB.
@@ -193,7 +196,7 @@ func (o *Options) check() error {
 		value int
 		most  int
 	}{
-		{"sockets", o.Sockets, 1024}, {"max calls", o.MaxCalls, math.MaxInt32}, {"max exclusive", o.MaxExclusive, 1 << 20}, {"max bytes", o.MaxBytes, math.MaxInt},
+		{"sockets", o.Sockets, 1024}, {"max calls", o.MaxCalls, math.MaxInt32}, {"max exclusive", o.MaxExclusive, 1 << 20}, {"subscription bytes", o.SubscriptionBytes, math.MaxInt}, {"max bytes", o.MaxBytes, math.MaxInt},
 		{"limit of a string", o.Limits.Bulk, math.MaxInt}, {"limit of a line", o.Limits.Line, math.MaxInt},
 		{"limit of elements", o.Limits.Elements, math.MaxInt32}, {"limit of depth", o.Limits.Depth, maxDepth},
 		{"limit of a reply", o.Limits.Frame, math.MaxInt}, {"limit of streamed data", o.Limits.Streamed, math.MaxInt},

@@ -48,6 +48,37 @@ func (s *Script) Do(ctx context.Context, c *Client, dst any, keys []string, args
 	return c.Do(ctx, dst, scriptCommand(s.bySource, s.source, keys, args))
 }
 
+// Eval runs a Lua script and decodes its result into dst, as [Client.Do] does. A [Script] sends
+// its source only when the server does not know it.
+func (c *Client) Eval(ctx context.Context, dst any, source string, keys []string, args ...any) error {
+	return c.Do(ctx, dst, scriptCommand("EVAL", source, keys, args))
+}
+
+// EvalRO is [Client.Eval] for scripts that change nothing.
+func (c *Client) EvalRO(ctx context.Context, dst any, source string, keys []string, args ...any) error {
+	return c.Do(ctx, dst, scriptCommand("EVAL_RO", source, keys, args))
+}
+
+// EvalSha runs the script that the server knows by a hash.
+func (c *Client) EvalSha(ctx context.Context, dst any, hash string, keys []string, args ...any) error {
+	return c.Do(ctx, dst, scriptCommand("EVALSHA", hash, keys, args))
+}
+
+// EvalShaRO is [Client.EvalSha] for scripts that change nothing.
+func (c *Client) EvalShaRO(ctx context.Context, dst any, hash string, keys []string, args ...any) error {
+	return c.Do(ctx, dst, scriptCommand("EVALSHA_RO", hash, keys, args))
+}
+
+// FCall runs a function of a library that is loaded. See [Library] too.
+func (c *Client) FCall(ctx context.Context, dst any, function string, keys []string, args ...any) error {
+	return c.Do(ctx, dst, scriptCommand("FCALL", function, keys, args))
+}
+
+// FCallRO is [Client.FCall] for functions that change nothing.
+func (c *Client) FCallRO(ctx context.Context, dst any, function string, keys []string, args ...any) error {
+	return c.Do(ctx, dst, scriptCommand("FCALL_RO", function, keys, args))
+}
+
 // AddScript adds a run of the script to a batch. The first of a batch is sent with its source,
 // so that the server need not know it: what is found out behind the other commands of a
 // batch cannot be put before them any more.

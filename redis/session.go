@@ -73,6 +73,30 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 	return err
 }
 
+// Wait waits until replicas have got what the session has written, at most for limit (0: as long
+// as ctx lasts), and returns how many have.
+func (s *Session) Wait(ctx context.Context, replicas int, limit time.Duration) (int64, error) {
+	var n int64
+	err := s.Do(ctx, &n, waitCommand("WAIT", limit, replicas))
+	return n, err
+}
+
+// WaitAOF is [Session.Wait] for append-only files, of this server (local is 1 or 0) and of
+// replicas (Redis 7.2).
+func (s *Session) WaitAOF(ctx context.Context, local, replicas int, limit time.Duration) (done [2]int64, err error) {
+	err = s.Do(ctx, &done, waitCommand("WAITAOF", limit, local, replicas))
+	return done, err
+}
+
+func waitCommand(name string, limit time.Duration, args ...any) Command {
+	cmd := Cmd(name, append(args, max(milliseconds(limit), 0))...)
+	cmd.blockFor = limit
+	if limit <= 0 {
+		cmd.blockFor = -1
+	}
+	return cmd
+}
+
 // sendable returns what is wrong with a command before it is sent.
 func (s *Session) sendable(cmd *Command) error {
 	switch {
@@ -102,7 +126,8 @@ func (s *Session) note(cmd *Command) {
 	case "EXEC", "DISCARD", "RESET":
 		s.state.watching, s.state.multi = false, false
 	default:
-		s.state.other = s.state.other || cmd.info.refusal != "" || cmd.info == unknownCommand
+		known := cmd.info.refusal == "" || cmd.info.refusal == whyWaits
+		s.state.other = s.state.other || !known || cmd.info == unknownCommand
 	}
 	if cmd.info.name == "RESET" {
 		s.state.other = true // user, database and name are not those of the options any more

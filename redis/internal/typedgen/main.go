@@ -1,0 +1,370 @@
+// Command typedgen writes the methods of redis.Client that are one command each, from
+// commands.txt, which says what its columns mean. It is run by go generate in package redis.
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"go/format"
+	"log"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+//go:embed commands.txt
+var commands string
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("typedgen: ")
+	if len(os.Args) != 2 {
+		log.Fatal("usage: typedgen directory")
+	}
+	files, err := parse(commands)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := f.source()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(os.Args[1], f.name), text, 0o644)
+		}
+		if err != nil {
+			log.Fatal(f.name, ": ", err)
+		}
+	}
+}
+
+// file is one that is written.
+type file struct {
+	name    string
+	methods []method
+}
+
+// method is a line of commands.txt.
+type method struct {
+	name, command, doc string
+	args               []argument
+	reply              reply
+}
+
+// argument is one of a command.
+type argument struct {
+	name string
+	kind kind
+	key  bool // routes the call
+}
+
+// kind says how an argument is given and encoded.
+type kind string
+
+const (
+	word    kind = "word" // its name is sent as it is
+	text    kind = ""
+	integer kind = "int"
+	float   kind = "float"
+	millis  kind = "ms"
+	instant kind = "at"
+	texts   kind = "..." // the rest
+	counted kind = "#"   // a slice, its length in front
+	fields  kind = "fields..."
+	members kind = "members..."
+)
+
+// goTypes are the types of parameters.
+var goTypes = map[kind]string{
+	text: "string", integer: "int64", float: "float64", millis: "time.Duration", instant: "time.Time",
+	texts: "...string", counted: "[]string", fields: "...Field", members: "...Member",
+}
+
+// reply says what a method returns, and which method of the package decodes it.
+type reply struct {
+	results, decoder string
+	// appended are those of the method that appends, "" if there is none.
+	appended, appender string
+	spans              bool
+}
+
+var replies = map[string]reply{
+	"ok":      {results: "error", decoder: "done"},
+	"int":     {results: "(int64, error)", decoder: "number"},
+	"bool":    {results: "(bool, error)", decoder: "flag"},
+	"float":   {results: "(float64, error)", decoder: "float"},
+	"float?":  {results: "(x float64, found bool, err error)", decoder: "maybeFloat"},
+	"text":    {results: "(string, error)", decoder: "text", appended: "([]byte, error)", appender: "appendText"},
+	"text?":   {results: "(value string, found bool, err error)", decoder: "maybeText", appended: "(_ []byte, found bool, err error)", appender: "appendMaybeText"},
+	"texts":   {results: "([]string, error)", decoder: "texts", appended: "([]byte, []Span, error)", appender: "appendTexts", spans: true},
+	"items":   {results: "([]Item, error)", decoder: "items", appended: "([]byte, []Span, error)", appender: "appendTexts", spans: true},
+	"fields":  {results: "([]Field, error)", decoder: "fields", appended: "([]byte, []Span, error)", appender: "appendTexts", spans: true},
+	"members": {results: "([]Member, error)", decoder: "members"},
+	"ints":    {results: "([]int64, error)", decoder: "ints"},
+	"floats?": {results: "([]MaybeFloat, error)", decoder: "maybeFloats"},
+	"any":     {results: "error", decoder: "into"},
+}
+
+// parse reads commands.txt.
+func parse(text string) ([]file, error) {
+	var list []file
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if name, ok := strings.CutPrefix(line, "file "); ok {
+			list = append(list, file{name: name})
+			continue
+		}
+		m, err := parseMethod(line)
+		if err != nil {
+			return nil, fmt.Errorf("commands.txt:%d: %w", i+1, err)
+		}
+		if len(list) == 0 {
+			return nil, fmt.Errorf("commands.txt:%d: a method before the first file", i+1)
+		}
+		last := &list[len(list)-1]
+		last.methods = append(last.methods, m)
+	}
+	return list, nil
+}
+
+func parseMethod(line string) (method, error) {
+	columns := strings.SplitN(line, "|", 5)
+	if len(columns) != 5 {
+		return method{}, fmt.Errorf("%d columns, expected 5", len(columns))
+	}
+	for i := range columns {
+		columns[i] = strings.TrimSpace(columns[i])
+	}
+	m := method{name: columns[0], command: columns[1], doc: columns[4]}
+	var ok bool
+	if m.reply, ok = replies[columns[3]]; !ok {
+		return m, fmt.Errorf("reply %q", columns[3])
+	}
+	for i, text := range strings.Fields(columns[2]) {
+		a := parseArgument(text)
+		if _, ok := goTypes[a.kind]; !ok && a.kind != word {
+			return m, fmt.Errorf("argument %q", text)
+		}
+		a.key = a.key || i == 0 && (a.name == "key" || a.name == "keys" || a.name == "channel")
+		m.args = append(m.args, a)
+	}
+	return m, nil
+}
+
+func parseArgument(text string) argument {
+	if name, ok := strings.CutPrefix(text, "="); ok {
+		return argument{name: name, kind: word}
+	}
+	if name, ok := strings.CutPrefix(text, "#"); ok {
+		return argument{name: name, kind: counted}
+	}
+	a := argument{name: text}
+	a.name, a.key = strings.CutPrefix(a.name, "*")
+	if name, kindName, ok := strings.Cut(a.name, ":"); ok {
+		a.name, a.kind = name, kind(kindName)
+	} else if name, ok := strings.CutSuffix(a.name, "..."); ok {
+		a.name, a.kind = name, texts
+	}
+	return a
+}
+
+// source returns the text of the file.
+func (f file) source() ([]byte, error) {
+	var body bytes.Buffer
+	var known []string
+	for _, m := range f.methods {
+		if !slices.Contains(known, m.command) {
+			known = append(known, m.command)
+		}
+		m.write(&body, false)
+		if m.reply.appended != "" {
+			m.write(&body, true)
+		}
+	}
+	var b bytes.Buffer
+	b.WriteString("// Code generated by typedgen from commands.txt; DO NOT EDIT.\n\npackage redis\n\nimport (\n\t\"context\"\n")
+	if strings.Contains(body.String(), "time.") {
+		b.WriteString("\t\"time\"\n")
+	}
+	if strings.Contains(body.String(), "resp.") {
+		b.WriteString("\n\t\"github.com/slipstream-go/slipstream/internal/wire/resp\"\n")
+	}
+	b.WriteString(")\n\nvar (\n")
+	for _, command := range known {
+		fmt.Fprintf(&b, "\t%s = known(%q)\n", infoName(command), command)
+	}
+	b.WriteString(")\n")
+	b.Write(body.Bytes())
+	return format.Source(b.Bytes())
+}
+
+func infoName(command string) string {
+	return "info" + strings.NewReplacer(" ", "", "_", "").Replace(command)
+}
+
+// write appends the method, or the one that appends.
+func (m method) write(b *bytes.Buffer, appends bool) {
+	name, results, decoder := m.name, m.results(), "c."+m.reply.decoder+"(ctx, &r)"
+	parameters := []string{"ctx context.Context"}
+	doc := name + " " + m.doc
+	switch {
+	case appends && m.reply.spans:
+		name += "Append"
+		results, decoder = m.reply.appended, "c."+m.reply.appender+"(ctx, &r, dst, spans)"
+		parameters = append(parameters, "dst []byte, spans []Span")
+		doc = name + " is [Client." + m.name + "] that appends the strings to dst and where each of them lies to spans."
+	case appends:
+		name += "Append"
+		results, decoder = m.reply.appended, "c."+m.reply.appender+"(ctx, &r, dst)"
+		parameters = append(parameters, "dst []byte")
+		doc = name + " is [Client." + m.name + "] that appends the string to dst."
+	case m.reply.decoder == "into":
+		decoder = "c.into(ctx, &r, dst)"
+		parameters = append(parameters, "dst any")
+	}
+	fmt.Fprintf(b, "\n%s\nfunc (c *Client) %s(%s) %s {\n", comment(doc), name, m.parameters(parameters), results)
+	fmt.Fprintf(b, "\tr := c.typed(%s, %s)\n", infoName(m.command), m.route())
+	m.writeFrame(b)
+	fmt.Fprintf(b, "\treturn %s\n}\n", decoder)
+}
+
+var isFalse = regexp.MustCompile(`(\w+) is false`)
+
+// results names a bool as the comment does.
+func (m method) results() string {
+	if slices.ContainsFunc(m.args, func(a argument) bool { return a.name == "value" }) {
+		return strings.Replace(m.reply.results, "(value ", "(old ", 1)
+	}
+	if found := isFalse.FindStringSubmatch(m.doc); found != nil && m.reply.decoder == "flag" {
+		return "(" + found[1] + " bool, err error)"
+	}
+	return m.reply.results
+}
+
+// parameters adds those of the command; neighbours of one type share it.
+func (m method) parameters(list []string) string {
+	var names []string
+	last := ""
+	flush := func() {
+		if len(names) > 0 {
+			list = append(list, strings.Join(names, ", ")+" "+last)
+		}
+		names = nil
+	}
+	for _, a := range m.args {
+		if a.kind == word {
+			continue
+		}
+		if t := goTypes[a.kind]; t != last {
+			flush()
+			last = t
+		}
+		names = append(names, a.name)
+	}
+	flush()
+	return strings.Join(list, ", ")
+}
+
+// route is the expression for the key that chooses the server.
+func (m method) route() string {
+	for _, a := range m.args {
+		switch {
+		case a.kind == counted && a.name == "keys" && !slices.ContainsFunc(m.args, func(a argument) bool { return a.key && a.kind == text }):
+			return "firstOf(keys)"
+		case !a.key && a.kind != fields:
+		case a.kind == text:
+			return a.name
+		case a.kind == texts:
+			return "firstOf(" + a.name + ")"
+		}
+		if a.kind == fields && m.args[0].name == a.name {
+			return "firstName(" + a.name + ")"
+		}
+	}
+	return `""`
+}
+
+// writeFrame writes the lines that encode the command.
+func (m method) writeFrame(b *bytes.Buffer) {
+	count := 0
+	more := ""
+	var head strings.Builder
+	add := func(s string) {
+		count++
+		fmt.Fprintf(&head, "$%d\\r\\n%s\\r\\n", len(s), s)
+	}
+	for _, s := range strings.Fields(m.command) {
+		add(s)
+	}
+	first := 0
+	for first < len(m.args) && m.args[first].kind == word {
+		add(m.args[first].name)
+		first++
+	}
+	for _, a := range m.args[first:] {
+		switch a.kind {
+		case texts:
+			more += "+len(" + a.name + ")"
+		case fields, members:
+			more += "+2*len(" + a.name + ")"
+		case counted:
+			count++
+			more += "+len(" + a.name + ")"
+		default:
+			count++
+		}
+	}
+	if more == "" {
+		fmt.Fprintf(b, "\tb := append(r.call.Frame[:0], \"*%d\\r\\n%s\"...)\n", count, head.String())
+	} else {
+		fmt.Fprintf(b, "\tb := append(resp.AppendArrayHeader(r.call.Frame[:0], %d%s), \"%s\"...)\n", count, more, head.String())
+	}
+	for _, a := range m.args[first:] {
+		b.WriteString(a.line())
+	}
+	b.WriteString("\tr.call.Frame = b\n")
+}
+
+// line encodes the argument.
+func (a argument) line() string {
+	switch a.kind {
+	case word:
+		return fmt.Sprintf("\tb = append(b, \"$%d\\r\\n%s\\r\\n\"...)\n", len(a.name), a.name)
+	case integer:
+		return "\tb = resp.AppendBulkInt(b, " + a.name + ")\n"
+	case float:
+		return "\tb = resp.AppendBulkFloat(b, " + a.name + ")\n"
+	case millis:
+		return "\tb = resp.AppendBulkInt(b, milliseconds(" + a.name + "))\n"
+	case instant:
+		return "\tb = resp.AppendBulkInt(b, " + a.name + ".UnixMilli())\n"
+	case texts:
+		return "\tb = appendWords(b, " + a.name + ")\n"
+	case counted:
+		return "\tb = appendWords(resp.AppendBulkInt(b, int64(len(" + a.name + "))), " + a.name + ")\n"
+	case fields:
+		return "\tb = appendFields(b, " + a.name + ")\n"
+	case members:
+		return "\tb = appendMembers(b, " + a.name + ")\n"
+	}
+	return "\tb = resp.AppendBulkString(b, " + a.name + ")\n"
+}
+
+// comment breaks a text into lines of a comment.
+func comment(text string) string {
+	var b strings.Builder
+	line := "//"
+	for _, w := range strings.Fields(text) {
+		if len(line)+1+len(w) > 92 {
+			b.WriteString(line + "\n")
+			line = "//"
+		}
+		line += " " + w
+	}
+	b.WriteString(line)
+	return b.String()
+}

@@ -1,0 +1,59 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// Monitor returns the commands that the server executes for all its clients, each as a line of
+// text, from now on until ctx ends or the loop is left. An error is the last thing that is
+// returned. It has a connection of its own, and halves what a busy server can do.
+func (c *Client) Monitor(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		x, err := c.exclusives.lease(ctx)
+		if err != nil {
+			yield("", c.notLeased("MONITOR", err))
+			return
+		}
+		defer c.exclusives.giveBack(x)
+		x.dirty = true // the stream has no end
+		fail := func(outcome slipstream.Outcome, err error) {
+			yield("", &slipstream.Error{Op: "MONITOR", Addr: c.addr, Outcome: outcome, Err: err})
+		}
+		if err := x.send([]byte("*1\r\n$7\r\nMONITOR\r\n")); err != nil {
+			fail(slipstream.MaybeExecuted, err)
+			return
+		}
+		for first := true; ; first = false {
+			frame, err := x.receive(ctx, 0)
+			switch {
+			case errors.Is(err, errInterrupted):
+				fail(slipstream.Executed, context.Cause(ctx))
+				return
+			case err != nil:
+				fail(slipstream.Executed, err)
+				return
+			}
+			if e := serverErrorIn(frame); e != nil {
+				fail(slipstream.Refused, e)
+				return
+			}
+			if first {
+				continue // OK
+			}
+			d := resp.NewDecoder(frame)
+			tok, err := d.Next()
+			if err != nil {
+				fail(slipstream.Executed, &DecodeError{Err: err})
+				return
+			}
+			if !yield(string(tok.Bytes), nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+// Topics are what a subscription listens to.
+type Topics struct {
+	// Channels by their names, Patterns as those of KEYS, and Shards: the channels of
+	// SPUBLISH.
+	Channels, Patterns, Shards []string
+}
+
+// A MessageKind says what a [Message] is.
+type MessageKind uint8
+
+const (
+	// Published: somebody has published something.
+	Published MessageKind = iota
+	// Gap: messages may be missing here. The subscription is in force again: what is
+	// published from now on comes.
+	Gap
+)
+
+// A Message is what a subscription receives.
+type Message struct {
+	Kind MessageKind
+	// Channel is where Payload was published, Pattern the one that fits if it was subscribed to
+	// by a pattern, Shard says that it was published by SPUBLISH.
+	Channel, Pattern, Payload string
+	Shard                     bool
+	// Lost is, of a Gap, how many messages were dropped because the subscription did not
+	// receive them in time; 0: the connection was lost, and nobody knows.
+	Lost int
+}
+
+// messageCost is what a message counts beside its texts.
+const messageCost = 96
+
+// A Subscription receives messages. It must be closed. All subscriptions of a client have one
+// connection together; one that is lost is opened again, and a [Gap] stands where it was.
+type Subscription struct {
+	// Immutable.
+	hub  *hub
+	wake chan struct{} // capacity 1: something came
+
+	// Guarded by hub.mu.
+	topics   map[topicKey]struct{}
+	awaiting int  // topics of which the server has not said that they are in force
+	gap      bool // the connection was lost since
+
+	mu sync.Mutex
+	// Guarded by mu.
+	queue  []Message
+	bytes  int // of queue
+	failed error
+	closed bool
+}
+
+// Subscribe returns once the server has confirmed that it will send what is published.
+//
+// A subscription that does not receive keeps Options.SubscriptionBytes of messages; further
+// ones are dropped, and counted by a [Gap].
+func (c *Client) Subscribe(ctx context.Context, t Topics) (*Subscription, error) {
+	s := &Subscription{hub: c.hub, wake: make(chan struct{}, 1), topics: make(map[topicKey]struct{})}
+	if err := s.Add(ctx, t); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Add makes the subscription listen to more. After an error some of it may be in force.
+func (s *Subscription) Add(ctx context.Context, t Topics) error {
+	wait, err := s.hub.add(s, t.keys())
+	if err == nil {
+		for _, topic := range wait {
+			if err = topic.await(ctx); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		return &slipstream.Error{Op: "SUBSCRIBE", Addr: s.hub.client.addr, Outcome: outcomeOfSubscribe(err), Err: err}
+	}
+	return nil
+}
+
+// outcomeOfSubscribe is that of an error of Add: subscribing changes nothing at the server that
+// could be done twice.
+func outcomeOfSubscribe(err error) slipstream.Outcome {
+	var e *ServerError
+	switch {
+	case errors.Is(err, errClosed):
+		return slipstream.Closed
+	case errors.As(err, &e):
+		return slipstream.Refused
+	}
+	return slipstream.NotSent
+}
+
+// Remove makes the subscription listen to less. Messages that came before are received.
+func (s *Subscription) Remove(t Topics) { s.hub.remove(s, t.keys()) }
+
+// Close ends the subscription. It may be called again, and while another goroutine receives.
+func (s *Subscription) Close() {
+	s.hub.removeAll(s)
+	s.mu.Lock()
+	s.closed, s.queue, s.bytes = true, nil, 0
+	s.mu.Unlock()
+	s.notify()
+}
+
+// ErrUnsubscribed is returned by a [Subscription] that was closed.
+var ErrUnsubscribed = errors.New("redis: the subscription is closed")
+
+// Receive returns the next message. It waits for one until ctx ends. An error that is not that
+// of ctx is final: the subscription or the client was closed, or the server does not let this
+// user listen any more.
+func (s *Subscription) Receive(ctx context.Context) (Message, error) {
+	for {
+		m, ok, err := s.take()
+		if ok || err != nil {
+			return m, err
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return Message{}, context.Cause(ctx)
+		}
+	}
+}
+
+// Messages returns messages as they come, until the subscription is closed. An error, the last
+// thing that is returned, is one of [Subscription.Receive].
+func (s *Subscription) Messages(ctx context.Context) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		for {
+			m, err := s.Receive(ctx)
+			if errors.Is(err, ErrUnsubscribed) || !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// take returns the next message if there is one.
+func (s *Subscription) take() (m Message, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return m, false, ErrUnsubscribed
+	case len(s.queue) == 0:
+		return m, false, s.failed
+	}
+	m = s.queue[0]
+	s.queue[0] = Message{}
+	s.queue = s.queue[1:]
+	s.bytes -= m.cost()
+	if len(s.queue) > 0 {
+		s.notify() // several may receive
+	}
+	return m, true, nil
+}
+
+func (m *Message) cost() int { return messageCost + len(m.Channel) + len(m.Pattern) + len(m.Payload) }
+
+func (s *Subscription) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// put queues a message, or counts it as lost.
+func (s *Subscription) put(m Message, most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	cost := m.cost()
+	if m.Kind == Published && s.bytes+cost > most && len(s.queue) > 0 {
+		m, cost = Message{Kind: Gap, Lost: 1}, messageCost
+	}
+	if n := len(s.queue); n > 0 && m.Kind == Gap && s.queue[n-1].Kind == Gap {
+		// One of the two says how many are missing, or nobody knows.
+		if last := &s.queue[n-1]; last.Lost > 0 && m.Lost > 0 {
+			last.Lost++
+		} else {
+			last.Lost = 0
+		}
+		return
+	}
+	s.queue = append(s.queue, m)
+	s.bytes += cost
+	s.notify()
+}
+
+// fail makes Receive return err behind what was queued.
+func (s *Subscription) fail(err error) {
+	s.mu.Lock()
+	if s.failed == nil {
+		s.failed = err
+	}
+	s.mu.Unlock()
+	s.notify()
+}
+
+// topicKey is a topic of one of three kinds.
+type topicKey struct {
+	kind topicKind
+	name string
+}
+
+type topicKind uint8
+
+const (
+	ofChannels topicKind = iota
+	ofPatterns
+	ofShards
+	topicKinds
+)
+
+// Commands and messages of the kinds.
+var (
+	subscribeCommands   = [topicKinds]string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"}
+	unsubscribeCommands = [topicKinds]string{"UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"}
+)
+
+func (t Topics) keys() []topicKey {
+	var list []topicKey
+	for kind, names := range [topicKinds][]string{t.Channels, t.Patterns, t.Shards} {
+		for _, name := range names {
+			list = append(list, topicKey{topicKind(kind), name})
+		}
+	}
+	return list
+}

@@ -1,0 +1,183 @@
+package redis
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// An Entry is one of a stream.
+type Entry struct {
+	ID string
+	// Fields are nil for an entry that was deleted while it was pending.
+	Fields []Field
+}
+
+// StreamEntries are what one of several streams has given.
+type StreamEntries struct {
+	Stream  string
+	Entries []Entry
+}
+
+// StreamPosition is where to read a stream from: behind the entry with this ID. "$" is what
+// comes from now on, for [Client.XReadGroup] ">" what the group has given nobody yet.
+type StreamPosition struct{ Stream, ID string }
+
+// XReadOptions are those of [Client.XRead] and [Client.XReadGroup].
+type XReadOptions struct {
+	// Count is how many entries of a stream are returned at most; 0: all.
+	Count int
+	// Block is how long the server waits for an entry if there is none; 0: not at all;
+	// negative: as long as ctx lasts. Such a call has a connection of its own.
+	Block time.Duration
+	// NoAck: entries count as dealt with as soon as they are given to the group.
+	NoAck bool
+}
+
+// XRange returns the entries with IDs from start to end: "-" is the first, "+" the last, "(1-0"
+// without 1-0. At most n, if that is positive.
+func (c *Client) XRange(ctx context.Context, key, start, end string, n int) ([]Entry, error) {
+	return c.entries(ctx, rangeCommand("XRANGE", key, start, end, n))
+}
+
+// XRevRange is [Client.XRange] from end back to start.
+func (c *Client) XRevRange(ctx context.Context, key, end, start string, n int) ([]Entry, error) {
+	return c.entries(ctx, rangeCommand("XREVRANGE", key, end, start, n))
+}
+
+func rangeCommand(name, key, from, to string, n int) Command {
+	if n > 0 {
+		return Cmd(name, key, from, to, "COUNT", n)
+	}
+	return Cmd(name, key, from, to)
+}
+
+// XRead returns the entries of streams that follow a position; nil if there are none.
+func (c *Client) XRead(ctx context.Context, o XReadOptions, from ...StreamPosition) ([]StreamEntries, error) {
+	return c.streams(ctx, Cmd("XREAD", o.arguments(nil, from)...))
+}
+
+// XReadGroup reads on behalf of a consumer of a group. Entries that it was given are
+// pending until [Client.XAck]; if a call fails in doubt they are too, and are found by the
+// ID "0".
+func (c *Client) XReadGroup(ctx context.Context, group, consumer string, o XReadOptions, from ...StreamPosition) ([]StreamEntries, error) {
+	return c.streams(ctx, Cmd("XREADGROUP", o.arguments([]any{"GROUP", group, consumer}, from)...))
+}
+
+func (o XReadOptions) arguments(args []any, from []StreamPosition) []any {
+	if o.Count > 0 {
+		args = append(args, "COUNT", o.Count)
+	}
+	switch {
+	case o.Block < 0:
+		args = append(args, "BLOCK", 0)
+	case o.Block > 0:
+		args = append(args, "BLOCK", max(milliseconds(o.Block), 1))
+	}
+	if o.NoAck {
+		args = append(args, "NOACK")
+	}
+	args = append(args, "STREAMS")
+	for _, p := range from {
+		args = append(args, p.Stream)
+	}
+	for _, p := range from {
+		args = append(args, p.ID)
+	}
+	return args
+}
+
+func (c *Client) entries(ctx context.Context, cmd Command) ([]Entry, error) {
+	return whole(ctx, c, cmd, entriesOf)
+}
+
+// streams decodes pairs of a stream and entries: an array of them in RESP2, a map in RESP3.
+func (c *Client) streams(ctx context.Context, cmd Command) ([]StreamEntries, error) {
+	return whole(ctx, c, cmd, func(d *resp.Decoder, tok resp.Token) ([]StreamEntries, error) {
+		if tok.Kind != resp.Map {
+			return listOf(d, tok, func(d *resp.Decoder, tok resp.Token) (StreamEntries, error) {
+				if tok.Kind != resp.Array || tok.Len != 2 {
+					return StreamEntries{}, mismatch[StreamEntries](tok, errMismatch)
+				}
+				tok, err := d.Next()
+				if err != nil {
+					return StreamEntries{}, &DecodeError{Err: err}
+				}
+				return streamOf(d, tok)
+			})
+		}
+		var list []StreamEntries
+		e := elements{d, tok.Len}
+		for {
+			tok, ok, err := e.next()
+			if err != nil || !ok {
+				return list, err
+			}
+			s, err := streamOf(d, tok)
+			if err != nil {
+				return nil, err
+			}
+			e.left = max(e.left-1, -1)
+			list = append(list, s)
+		}
+	})
+}
+
+// streamOf decodes a stream of which tok is the name.
+func streamOf(d *resp.Decoder, tok resp.Token) (s StreamEntries, err error) {
+	if s.Stream, err = scalarOf(tok, stringOf); err != nil {
+		return s, err
+	}
+	if tok, err = d.Next(); err != nil {
+		return s, &DecodeError{Err: err}
+	}
+	s.Entries, err = entriesOf(d, tok)
+	return s, err
+}
+
+func entriesOf(d *resp.Decoder, tok resp.Token) ([]Entry, error) { return listOf(d, tok, entryOf) }
+
+// entryOf decodes an entry: its ID and its fields.
+func entryOf(d *resp.Decoder, tok resp.Token) (e Entry, err error) {
+	if tok.Kind != resp.Array || tok.Len != 2 {
+		return e, mismatch[Entry](tok, errMismatch)
+	}
+	if err = next(d, &e.ID); err != nil {
+		return e, err
+	}
+	if tok, err = d.Next(); err != nil {
+		return e, &DecodeError{Err: err}
+	}
+	if tok.Null {
+		return e, nil
+	}
+	e.Fields, err = fieldsOf(d, tok)
+	return e, err
+}
+
+// next decodes the next value.
+func next(d *resp.Decoder, dst any) error {
+	tok, err := d.Next()
+	if err != nil {
+		return &DecodeError{Err: err}
+	}
+	return into(d, tok, dst)
+}
+
+// whole makes a call and decodes its reply by f.
+func whole[T any](ctx context.Context, c *Client, cmd Command, f func(*resp.Decoder, resp.Token) (T, error)) (v T, err error) {
+	var raw rawFrame
+	if err = c.Do(ctx, &raw, cmd); err != nil {
+		return v, err
+	}
+	d := resp.NewDecoder(raw)
+	tok, err := d.Next()
+	if err != nil {
+		return v, c.executed(cmd.name, &DecodeError{Err: err})
+	}
+	if v, err = f(&d, tok); err != nil {
+		return v, c.executed(cmd.name, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,362 @@
+package redis
+
+import (
+	"context"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+//go:generate go run ./internal/typedgen .
+
+// known returns what the table says of a command, or of a subcommand behind a space.
+func known(name string) *commandInfo {
+	parent, sub, isSub := strings.Cut(name, " ")
+	in := commands[parent]
+	if isSub && in != nil {
+		in = in.subcommands[sub]
+	}
+	if in == nil {
+		return &commandInfo{name: name}
+	}
+	return in
+}
+
+// firstOf returns the first of keys, "" if there is none: the server says what is missing.
+func firstOf(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return keys[0]
+}
+
+func firstName(fields []Field) string {
+	if len(fields) == 0 {
+		return ""
+	}
+	return fields[0].Name
+}
+
+func appendWords(b []byte, words []string) []byte {
+	for _, w := range words {
+		b = resp.AppendBulkString(b, w)
+	}
+	return b
+}
+
+func appendFields(b []byte, fields []Field) []byte {
+	for i := range fields {
+		b = resp.AppendBulkString(resp.AppendBulkString(b, fields[i].Name), fields[i].Value)
+	}
+	return b
+}
+
+func appendMembers(b []byte, members []Member) []byte {
+	for i := range members {
+		b = resp.AppendBulkString(resp.AppendBulkFloat(b, members[i].Score), members[i].Name)
+	}
+	return b
+}
+
+// MaybeFloat is a number that may be missing.
+type MaybeFloat struct {
+	Value float64
+	Found bool
+}
+
+// scalarReply makes a call whose reply is one value, and releases it. It allocates nothing but what
+// convert does.
+func scalarReply[T any](ctx context.Context, c *Client, r *request, convert func(resp.Token) (T, error)) (v T, err error) {
+	if err = c.run(ctx, r); err == nil {
+		d := resp.NewDecoder(r.call.Reply())
+		var tok resp.Token
+		if tok, err = d.Next(); err != nil {
+			err = &DecodeError{Err: err}
+		} else {
+			v, err = convert(tok)
+		}
+		if err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return v, err
+}
+
+// reply makes a call whose reply is a list, and releases it.
+func reply[T any](ctx context.Context, c *Client, r *request, f func(d *resp.Decoder, tok resp.Token) (T, error)) (v T, err error) {
+	if err = c.run(ctx, r); err == nil {
+		d := resp.NewDecoder(r.call.Reply())
+		var tok resp.Token
+		if tok, err = d.Next(); err != nil {
+			err = &DecodeError{Err: err}
+		} else {
+			v, err = f(&d, tok)
+		}
+		if err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return v, err
+}
+
+// done is for replies that say OK.
+func (c *Client) done(ctx context.Context, r *request) error {
+	_, err := scalarReply(ctx, c, r, func(tok resp.Token) (struct{}, error) {
+		if tok.Kind == resp.SimpleString && string(tok.Bytes) == "OK" {
+			return struct{}{}, nil
+		}
+		return struct{}{}, mismatch[bool](tok, errMismatch)
+	})
+	return err
+}
+
+// into is for replies that are decoded into a destination of the caller's.
+func (c *Client) into(ctx context.Context, r *request, dst any) error {
+	err := c.run(ctx, r)
+	if err == nil {
+		if err = decode(r.call.Reply(), dst); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return err
+}
+
+func (c *Client) flag(ctx context.Context, r *request) (bool, error) {
+	return scalarReply(ctx, c, r, func(tok resp.Token) (bool, error) { return scalarOf(tok, boolOf) })
+}
+
+func (c *Client) float(ctx context.Context, r *request) (float64, error) {
+	return scalarReply(ctx, c, r, func(tok resp.Token) (float64, error) { return scalarOf(tok, floatOf) })
+}
+
+func (c *Client) maybeFloat(ctx context.Context, r *request) (float64, bool, error) {
+	m, err := scalarReply(ctx, c, r, maybeFloatOf)
+	return m.Value, m.Found, err
+}
+
+func (c *Client) maybeFloats(ctx context.Context, r *request) ([]MaybeFloat, error) {
+	return reply(ctx, c, r, func(d *resp.Decoder, tok resp.Token) ([]MaybeFloat, error) {
+		return listOf(d, tok, func(_ *resp.Decoder, tok resp.Token) (MaybeFloat, error) { return maybeFloatOf(tok) })
+	})
+}
+
+func (c *Client) ints(ctx context.Context, r *request) ([]int64, error) {
+	return reply(ctx, c, r, func(d *resp.Decoder, tok resp.Token) ([]int64, error) {
+		return listOf(d, tok, func(_ *resp.Decoder, tok resp.Token) (int64, error) { return scalarOf(tok, intOf) })
+	})
+}
+
+func (c *Client) text(ctx context.Context, r *request) (string, error) {
+	return scalarReply(ctx, c, r, func(tok resp.Token) (string, error) { return scalarOf(tok, stringOf) })
+}
+
+func (c *Client) maybeText(ctx context.Context, r *request) (string, bool, error) {
+	item, err := scalarReply(ctx, c, r, itemOf)
+	return item.Value, item.Found, err
+}
+
+func (c *Client) texts(ctx context.Context, r *request) ([]string, error) {
+	return reply(ctx, c, r, func(d *resp.Decoder, tok resp.Token) ([]string, error) {
+		return listOf(d, tok, func(_ *resp.Decoder, tok resp.Token) (string, error) { return scalarOf(tok, stringOf) })
+	})
+}
+
+func (c *Client) items(ctx context.Context, r *request) ([]Item, error) {
+	return reply(ctx, c, r, func(d *resp.Decoder, tok resp.Token) ([]Item, error) {
+		return listOf(d, tok, func(_ *resp.Decoder, tok resp.Token) (Item, error) { return itemOf(tok) })
+	})
+}
+
+// appendText appends the string that a reply is.
+func (c *Client) appendText(ctx context.Context, r *request, dst []byte) ([]byte, error) {
+	dst, found, err := c.appendMaybeText(ctx, r, dst)
+	if err == nil && !found {
+		err = c.executed(r.name, mismatch[[]byte](resp.Token{Kind: resp.Null, Null: true}, ErrNull))
+	}
+	return dst, err
+}
+
+// appendMaybeText is appendText where there may be none.
+func (c *Client) appendMaybeText(ctx context.Context, r *request, dst []byte) (_ []byte, found bool, err error) {
+	if err = c.run(ctx, r); err == nil {
+		if dst, found, err = appendReply(dst, r.call.Reply()); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return dst, found, err
+}
+
+// appendTexts appends the strings of a list, of a map its keys and values by turns.
+func (c *Client) appendTexts(ctx context.Context, r *request, dst []byte, spans []Span) ([]byte, []Span, error) {
+	err := c.run(ctx, r)
+	if err == nil {
+		if dst, spans, err = appendList(dst, spans, r.call.Reply()); err != nil {
+			err = c.executed(r.name, err)
+		}
+	}
+	r.call.Release()
+	return dst, spans, err
+}
+
+func appendList(dst []byte, spans []Span, frame []byte) ([]byte, []Span, error) {
+	d := resp.NewDecoder(frame)
+	tok, err := d.Next()
+	switch {
+	case err != nil:
+		return dst, spans, &DecodeError{Err: err}
+	case tok.Null:
+		return dst, spans, nil
+	case !isAggregate(tok):
+		return dst, spans, mismatch[[]string](tok, errMismatch)
+	}
+	e := elements{&d, tok.Len}
+	for {
+		tok, ok, err := e.next()
+		if err != nil || !ok {
+			return dst, spans, err
+		}
+		if tok.Null {
+			spans = append(spans, Span{-1, -1})
+			continue
+		}
+		text, err := textOf(tok)
+		if err != nil {
+			return dst, spans, mismatch[string](tok, err)
+		}
+		from := len(dst)
+		dst = append(dst, text...)
+		spans = append(spans, Span{from, len(dst)})
+	}
+}
+
+// scalarOf converts a token by one of the functions of decode.go.
+func scalarOf[T any](tok resp.Token, convert func(resp.Token) (T, error)) (T, error) {
+	v, err := convert(tok)
+	if err != nil {
+		err = mismatch[T](tok, err)
+	}
+	return v, err
+}
+
+func itemOf(tok resp.Token) (Item, error) {
+	if tok.Null {
+		return Item{}, nil
+	}
+	s, err := scalarOf(tok, stringOf)
+	return Item{Value: s, Found: err == nil}, err
+}
+
+func maybeFloatOf(tok resp.Token) (MaybeFloat, error) {
+	if tok.Null {
+		return MaybeFloat{}, nil
+	}
+	x, err := scalarOf(tok, floatOf)
+	return MaybeFloat{Value: x, Found: err == nil}, err
+}
+
+// listOf decodes the elements of an array or a set, nil for null.
+func listOf[T any](d *resp.Decoder, tok resp.Token, one func(*resp.Decoder, resp.Token) (T, error)) ([]T, error) {
+	if tok.Null {
+		return nil, nil
+	}
+	if !isAggregate(tok) {
+		return nil, mismatch[[]T](tok, errMismatch)
+	}
+	list := make([]T, 0, max(tok.Len, 0))
+	e := elements{d, tok.Len}
+	for {
+		tok, ok, err := e.next()
+		if err != nil || !ok {
+			return list, err
+		}
+		v, err := one(d, tok)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+}
+
+// fields decodes a map, or names and values by turns.
+func (c *Client) fields(ctx context.Context, r *request) ([]Field, error) {
+	return reply(ctx, c, r, fieldsOf)
+}
+
+func fieldsOf(d *resp.Decoder, tok resp.Token) ([]Field, error) {
+	if !isAggregate(tok) {
+		return nil, mismatch[[]Field](tok, errMismatch)
+	}
+	list := make([]Field, 0, max(tok.Len/2, 0))
+	name, half := "", false
+	e := elements{d, tok.Len}
+	for {
+		tok, ok, err := e.next()
+		if err != nil || !ok {
+			return list, err
+		}
+		s, err := scalarOf(tok, stringOf)
+		if err != nil {
+			return nil, err
+		}
+		if half = !half; half {
+			name = s
+		} else {
+			list = append(list, Field{name, s})
+		}
+	}
+}
+
+// members decodes members and scores, which come by turns in RESP2 and as pairs in RESP3.
+func (c *Client) members(ctx context.Context, r *request) ([]Member, error) {
+	return reply(ctx, c, r, membersOf)
+}
+
+func membersOf(d *resp.Decoder, tok resp.Token) ([]Member, error) {
+	if tok.Null {
+		return nil, nil
+	}
+	if !isAggregate(tok) {
+		return nil, mismatch[[]Member](tok, errMismatch)
+	}
+	list := make([]Member, 0, max(tok.Len, 0))
+	e := elements{d, tok.Len}
+	for {
+		tok, ok, err := e.next()
+		if err != nil || !ok {
+			return list, err
+		}
+		inner := &e // the score is the next of the same list,
+		if isAggregate(tok) {
+			pair := elements{d, tok.Len} // or of a pair
+			inner = &pair
+			if tok, ok, err = pair.next(); err != nil || !ok {
+				return nil, mismatch[Member](tok, errMismatch)
+			}
+		}
+		m, err := memberOf(tok, inner)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+}
+
+// memberOf decodes a member of which tok is the name.
+func memberOf(tok resp.Token, rest *elements) (m Member, err error) {
+	if m.Name, err = scalarOf(tok, stringOf); err != nil {
+		return m, err
+	}
+	score, ok, err := rest.next()
+	switch {
+	case err != nil:
+		return m, err
+	case !ok:
+		return m, mismatch[Member](tok, errMismatch)
+	}
+	m.Score, err = scalarOf(score, floatOf)
+	return m, err
+}
