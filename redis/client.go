@@ -27,7 +27,8 @@ type Client struct {
 	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
 	// exclusives are the connections of commands that cannot share one.
 	exclusives *exclusives
-	hub        *hub // of subscriptions
+	hub        *hub        // of subscriptions
+	cache      *replyCache // nil: there is none
 
 	closeOnce sync.Once
 	learned   sync.Map // name of a command that the table does not know: whether it waits
@@ -65,7 +66,9 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Retries != 0 {
 		c.retries = max(o.Retries, 0)
 	}
-	c.exclusives, c.hub = newExclusives(&c.opts), newHub(c)
+	aside := c.opts // connections on which nothing is read for the cache
+	aside.Cache = nil
+	c.exclusives, c.hub = newExclusives(&aside), newHub(c)
 	cfg := pipe.Config{
 		Protocol: newProtocol(&c.opts), Addr: c.addr, Dial: c.opts.dial,
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
@@ -74,6 +77,9 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	}
 	if o.OnEvent != nil {
 		cfg.OnEvent = c.event
+	}
+	if o.Cache != nil {
+		c.withCache(&cfg)
 	}
 	c.only = pipe.New(cfg)
 	c.router = oneServer{c.only}

@@ -23,13 +23,21 @@
 //	err := client.Do(ctx, &user, redis.Cmd("HGETALL", "user:1"))
 //
 // A [Command] is immutable: it may be kept, sent again, and used by many
-// goroutines. The commonest commands have methods, which allocate nothing: Get
-// (one allocation, the string), GetAppend, Set, MGetAppend, Del, Incr, Expire
-// and others.
+// goroutines. Nearly all commands have methods that are called as they are, and
+// return what they return:
+//
+//	n, err := client.HSet(ctx, "user:1", redis.Field{Name: "age", Value: "42"})
+//	names, err := client.ZRange(ctx, "ranking", 0, 9)
+//
+// Those that return numbers, and those with Append behind their names, which take a
+// slice to append to, allocate nothing.
 //
 // [Client.Start] returns a [Future] instead of waiting. [Client.DoFunc] tells a
 // [Completer] of the reply, on the goroutine that reads the connection.
-// [Client.DoMany] and [Client.DoBatch] send many commands together.
+// [Client.DoMany] and [Client.DoBatch] send many commands together. [Script] and
+// [Library] run code at the server, [Client.Scan] and its kind walk over all of
+// something, [Client.Subscribe] receives messages, [Client.GetCached] and [Client.DoCached]
+// answer from memory while nothing has changed.
 //
 // # What is decoded into what
 //

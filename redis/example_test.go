@@ -173,7 +173,7 @@ func ExampleServerError() {
 		fmt.Println(server.Code, slipstream.OutcomeOf(err), slipstream.SafeToRetry(err))
 	}
 	// A command that cannot share the connection is not sent.
-	err = client.Do(ctx, nil, redis.Cmd("BLPOP", "list", 0))
+	err = client.Do(ctx, nil, redis.Cmd("SELECT", 1))
 	fmt.Println(errors.Is(err, redis.ErrShared), slipstream.OutcomeOf(err))
 	// Output:
 	// WRONGTYPE executed false

@@ -85,6 +85,9 @@ type Options struct {
 	// Limits bound what a reply may make the client allocate.
 	Limits Limits
 
+	// Cache, if set, switches client-side caching on: see [Client.DoCached].
+	Cache *CacheOptions
+
 	// Observer, if set, is told of every call.
 	Observer Observer
 	// SlowThreshold and OnSlow: calls that take at least SlowThreshold are
@@ -214,6 +217,11 @@ func (o *Options) check() error {
 	} {
 		if d.value < 0 {
 			return fmt.Errorf("redis: %s %v is negative", d.name, d.value)
+		}
+	}
+	if o.Cache != nil {
+		if err := o.Cache.check(o.Protocol); err != nil {
+			return err
 		}
 	}
 	if (o.SlowThreshold > 0) != (o.OnSlow != nil) {

@@ -205,7 +205,7 @@ func (h *hub) flush() {
 func (h *hub) run() {
 	defer close(h.ended)
 	for attempt := 1; h.ctx.Err() == nil; attempt++ {
-		conn, err := openExclusive(h.ctx, &h.client.opts)
+		conn, err := openExclusive(h.ctx, h.client.exclusives.opts)
 		if err == nil {
 			attempt = 0
 			err = h.serve(conn)

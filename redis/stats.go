@@ -49,6 +49,8 @@ type Stats struct {
 	HeldBytes                      int64
 	// Exclusive are the connections that commands have for themselves.
 	Exclusive ExclusiveStats
+	// Cache are those of client-side caching.
+	Cache CacheStats
 	// RoundTrip is the shortest time of the last seconds from request to reply;
 	// 0: not known. FlushFactor is how many batches are let under way for it.
 	RoundTrip   time.Duration
@@ -59,7 +61,7 @@ type Stats struct {
 // second without being felt.
 func (c *Client) Stats() Stats {
 	s := c.only.Snapshot()
-	return Stats{
+	stats := Stats{
 		Calls: s.Calls, Replies: s.Replies, Failed: s.Failed, Cancelled: s.Cancelled, NeverWritten: s.NeverWritten,
 		Overloaded: s.Refused, Repeated: c.repeated.Load(),
 		Writes: s.Writes, FlushIdle: s.FlushIdle, FlushDepth: s.FlushDepth, FlushBytes: s.FlushBytes, Kicks: s.Kicks,
@@ -71,4 +73,8 @@ func (c *Client) Stats() Stats {
 		Queued: s.Queued, Outstanding: s.Outstanding, Connected: s.Connected, HeldBytes: s.HeldBytes,
 		RoundTrip: s.RoundTrip, FlushFactor: s.FlushFactor, Exclusive: c.exclusives.stats(),
 	}
+	if c.cache != nil {
+		stats.Cache = c.cache.stats()
+	}
+	return stats
 }

@@ -28,6 +28,8 @@ type commandInfo struct {
 	// wait says whether the command waits at the server, and where its arguments say how
 	// long.
 	wait waitArgument
+	// cacheable: it reads one key, and its reply depends on nothing else.
+	cacheable bool
 	// slowFor is how long the server may be silent over it.
 	slowFor time.Duration
 	// key is the position of the first key among the arguments, from 1; 0: the
@@ -127,6 +129,13 @@ var waiting = []struct {
 	{waitsOption, "XREAD XREADGROUP"},
 }
 
+// cacheable are the commands whose replies may be kept while their key does not change.
+const cacheable = `
+BITCOUNT BITFIELD_RO BITPOS DUMP GEODIST GEOHASH GEOPOS GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GET GETBIT GETRANGE
+HEXISTS HGET HGETALL HKEYS HLEN HMGET HSTRLEN HVALS LINDEX LLEN LPOS LRANGE SCARD SISMEMBER SMEMBERS SMISMEMBER STRLEN
+SUBSTR TYPE XLEN XRANGE XREVRANGE ZCARD ZCOUNT ZLEXCOUNT ZMSCORE ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK ZREVRANGE
+ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCORE`
+
 // slow are the commands over which a server may be silent, because their work
 // grows with the data. A script may run for 5 s before Redis answers others
 // with BUSY.
@@ -196,6 +205,9 @@ func buildCommands() map[string]*commandInfo {
 	}
 	for name := range strings.FieldsSeq("BLMPOP BZMPOP") {
 		lookupOrAdd(table, name).key = 3
+	}
+	for name := range strings.FieldsSeq(cacheable) {
+		lookupOrAdd(table, name).cacheable = true
 	}
 	for _, group := range slow {
 		for name := range strings.FieldsSeq(group.commands) {

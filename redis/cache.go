@@ -1,0 +1,279 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// CacheMode says of which keys the server tells the client that they have changed.
+type CacheMode uint8
+
+const (
+	// CacheReads: of those that were read on the shared connection, by any command. The server
+	// remembers them.
+	CacheReads CacheMode = iota
+	// CacheOptIn: of those that were read by [Client.DoCached] and its kind alone. One
+	// command more a miss.
+	CacheOptIn
+	// CacheBroadcast: of all that begin with one of CacheOptions.Prefixes, read or not. The
+	// server remembers nothing.
+	CacheBroadcast
+)
+
+// CacheOptions switch client-side caching on. The zero value works. It needs protocol 3.
+//
+// https://redis.io/docs/latest/develop/reference/client-side-caching/
+type CacheOptions struct {
+	// MaxBytes bounds the cache of a client, keys and 200 bytes an entry included. 0: 64 MiB.
+	MaxBytes int
+	// MaxAge bounds how long an entry is used without asking the server. 0: as long as
+	// the server says nothing. A connection that is cut without a sign is noticed after about
+	// 20 s, if Options.StallTimeout is its default.
+	MaxAge time.Duration
+	// Mode is how the server learns what to tell.
+	Mode CacheMode
+	// Prefixes are those of CacheBroadcast; none: all keys. They must not overlap. Keys
+	// without one are not cached.
+	Prefixes []string
+}
+
+func (o *CacheOptions) check(protocol int) error {
+	switch {
+	case o.MaxBytes < 0 || o.MaxAge < 0:
+		return errors.New("redis: a cache with a negative bound")
+	case o.Mode > CacheBroadcast:
+		return fmt.Errorf("redis: cache mode %d", o.Mode)
+	case len(o.Prefixes) > 0 && o.Mode != CacheBroadcast:
+		return errors.New("redis: CacheOptions.Prefixes are those of CacheBroadcast")
+	case protocol == 2:
+		return errors.New("redis: client-side caching needs protocol 3")
+	}
+	return nil
+}
+
+// trackingArguments are those of the greeting.
+func (o *CacheOptions) trackingArguments() []string {
+	args := []string{"CLIENT", "TRACKING", "ON"}
+	switch o.Mode {
+	case CacheOptIn:
+		args = append(args, "OPTIN")
+	case CacheBroadcast:
+		args = append(args, "BCAST")
+		for _, p := range o.Prefixes {
+			args = append(args, "PREFIX", p)
+		}
+	}
+	return args
+}
+
+// GetCached is [Client.Get] that asks the server only if it has to; see [Client.DoCached].
+func (c *Client) GetCached(ctx context.Context, key string) (value string, found bool, err error) {
+	if c.cache != nil {
+		if frame, ok := c.cache.get(key, ""); ok {
+			return bulkIn(frame)
+		}
+	}
+	return c.getMissed(ctx, key)
+}
+
+// GetCachedAppend is [Client.GetCached] that appends the value to dst. A hit allocates nothing
+// if dst has room.
+func (c *Client) GetCachedAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
+	if c.cache != nil {
+		if frame, ok := c.cache.get(key, ""); ok {
+			value, found, err := bulkIn(frame)
+			return append(dst, value...), found, err
+		}
+	}
+	value, found, err := c.getMissed(ctx, key)
+	return append(dst, value...), found, err
+}
+
+// getMissed is apart so that a hit makes no garbage.
+func (c *Client) getMissed(ctx context.Context, key string) (value string, found bool, err error) {
+	var text *string
+	cmd := Cmd("GET", key)
+	if c.cache != nil && c.cache.covers(cmd.key()) {
+		err = c.loadCached(ctx, &text, &cmd, textOfBytes(cmd.key()))
+	} else {
+		err = c.Do(ctx, &text, cmd)
+	}
+	if err != nil || text == nil {
+		return "", false, err
+	}
+	return *text, true, nil
+}
+
+// bulkIn returns the string that a cached reply is, without a copy: it is the cache's, and
+// strings do not change.
+func bulkIn(frame string) (value string, found bool, err error) {
+	if frame[0] != byte(resp.BulkString) {
+		return "", false, nil // null: nothing else is kept of a GET
+	}
+	digits := 1
+	for frame[digits] != '\r' {
+		digits++
+	}
+	return frame[digits+2 : len(frame)-2], true, nil
+}
+
+// DoCached is [Client.Do] for commands that only read one key. Its reply is kept, and the same
+// command is answered from memory until the server says that the key has changed, the key
+// expires, or the connection is lost, which empties the cache. So no value is returned
+// that is older than a change of which the client has heard.
+//
+// Without Options.Cache, and for commands that are not known to read one key, it is Do.
+func (c *Client) DoCached(ctx context.Context, dst any, cmd Command) error {
+	if c.cache == nil || cmd.err != nil || cmd.info == nil || !cmd.cacheable() || !c.cache.covers(cmd.key()) {
+		return c.Do(ctx, dst, cmd)
+	}
+	key := textOfBytes(cmd.key()) // of the frame, which nobody changes
+	if frame, ok := c.cache.get(key, cmd.question()); ok {
+		if err := decode(bytesOf(frame), dst); err != nil {
+			return c.executed(cmd.name, err)
+		}
+		return nil
+	}
+	return c.loadCached(ctx, dst, &cmd, key)
+}
+
+// loadCached asks the server and keeps its reply.
+func (c *Client) loadCached(ctx context.Context, dst any, cmd *Command, key string) error {
+	load := c.cache.begin(key)
+	defer c.cache.end(load)
+	var reply rawFrame
+	expires, err := c.readTracked(ctx, cmd, key, &reply)
+	if err != nil {
+		return err
+	}
+	if expires != goneAlready {
+		c.cache.keep(load, cmd.question(), string(reply), expires)
+	}
+	if err := decode(reply, dst); err != nil {
+		return c.executed(cmd.name, err)
+	}
+	return nil
+}
+
+// cacheable reports whether the command reads one key and nothing else: what it returns
+// depends on the key alone.
+func (c *Command) cacheable() bool {
+	return c.info.cacheable && c.unshared == nil && c.keyEnd > c.keyAt
+}
+
+// question is what tells the commands on one key apart: "" is GET.
+func (c *Command) question() string {
+	if c.info == infoGet {
+		return ""
+	}
+	return textOfBytes(c.frame)
+}
+
+// bytesOf is a string as bytes without a copy, which nobody may change.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// goneAlready is the expiry of a key that is gone before it could be kept.
+const goneAlready = -1
+
+// readTracked reads a key so that the server will say when it changes. Expires is when
+// that is on the client's own account, 0 never.
+//
+// The two or three commands are one batch on one connection: CLIENT CACHING holds for the
+// next command, whoever's that is.
+func (c *Client) readTracked(ctx context.Context, cmd *Command, key string, reply *rawFrame) (expires int64, err error) {
+	commands := make([]Command, 0, 3)
+	dsts := make([]any, 0, 3)
+	if c.opts.Cache.Mode == CacheOptIn {
+		commands, dsts = append(commands, cachingYes), append(dsts, nil)
+	}
+	var ttl int64
+	commands = append(commands, *cmd, Cmd("PTTL", key))
+	dsts = append(dsts, reply, &ttl)
+	for i := range commands {
+		commands[i].whole = true
+	}
+	began := time.Now()
+	if err := c.doAll(ctx, commands, dsts, nil); err != nil {
+		var of *BatchError
+		if errors.As(err, &of) {
+			return 0, c.named(cmd.name, of.Err)
+		}
+		return 0, err
+	}
+	switch {
+	case ttl >= 0:
+		return began.Add(time.Duration(ttl) * time.Millisecond).UnixNano(), nil
+	case ttl == -2 && !isNull(*reply):
+		return goneAlready, nil // it expired in between
+	}
+	return 0, nil
+}
+
+// cachingYes makes the server remember what the next command reads.
+var cachingYes = func() Command {
+	cmd := Cmd("CLIENT", "CACHING", "YES")
+	cmd.unshared = nil
+	return cmd
+}()
+
+// CacheStats are the figures of client-side caching.
+type CacheStats struct {
+	// Entries are replies that are kept, Bytes what they take.
+	Entries, Bytes int
+	// Hits were answered from memory, Misses by the server. Raced of these were not kept,
+	// because the key changed meanwhile. Evicted were dropped for want of room.
+	Hits, Misses, Raced, Evicted uint64
+	// Invalidated is how many keys the server has told of, Emptied how often all was dropped.
+	Invalidated, Emptied uint64
+}
+
+// pushed is told of messages that answer nothing, on the goroutine that reads.
+func (c *Client) pushed(frame []byte) {
+	d := resp.NewDecoder(frame)
+	tok, err := d.Next()
+	if err != nil || tok.Len != 2 {
+		return
+	}
+	word, err := d.Next()
+	if err != nil || !bytes.Equal(word.Bytes, []byte("invalidate")) {
+		return
+	}
+	list, err := d.Next()
+	if err != nil || list.Null || !isAggregate(list) {
+		c.cache.empty() // FLUSHALL, or something that is not understood
+		return
+	}
+	e := elements{&d, list.Len}
+	for {
+		key, ok, err := e.next()
+		if err != nil {
+			c.cache.empty()
+			return
+		}
+		if !ok {
+			return
+		}
+		c.cache.invalidate(key.Bytes)
+	}
+}
+
+// withCache prepares the engine's configuration for tracking.
+func (c *Client) withCache(cfg *pipe.Config) {
+	c.cache = newReplyCache(c.opts.Cache)
+	cfg.OnPush = c.pushed
+	cfg.OnEvent = func(e pipe.Event) {
+		if e.Kind == pipe.Disconnected {
+			c.cache.empty() // what changes now is told to nobody
+		}
+		if c.opts.OnEvent != nil {
+			c.event(e)
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package redis
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+)
+
+// replyCache keeps replies by key and command. See [Client.DoCached] for what it promises, and
+// why that holds:
+//
+// The server writes an invalidation to the connection on which the key was read, behind the reply
+// and before the reply of whatever reads the key after the change. The goroutine that reads the
+// connection deals with it before it hands over what follows. A load is known here before its
+// command is sent; an invalidation of its key, or the end of the connection, marks it, and then
+// its reply is not kept. So what is kept has not been invalidated by anything that was read.
+type replyCache struct {
+	// Immutable after newReplyCache.
+	options CacheOptions
+	seed    maphash.Seed
+
+	shards [cacheShards]cacheShard
+}
+
+const (
+	cacheShards = 16
+	// entryCost is what an entry is charged beside its key, its command and its reply.
+	entryCost    = 200
+	defaultCache = 64 << 20
+)
+
+// cacheShard is the part of the keys with one hash.
+type cacheShard struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	keys   map[string]*cachedKey
+	queue  []*cachedReply // in the order of arrival; those used since go round again
+	bytes  int
+	counts CacheStats
+
+	_ [64]byte // the next shard's lock is another core's
+}
+
+// cachedKey is a key of which something is kept or being loaded.
+type cachedKey struct {
+	key     string
+	replies []*cachedReply
+	loads   []*cacheLoad
+}
+
+// cachedReply is the reply to one command.
+type cachedReply struct {
+	of       *cachedKey
+	question string
+	frame    string
+	expires  int64 // in nanoseconds since 1970; 0: never
+	used     bool  // since it was last looked at for eviction
+	gone     bool
+}
+
+func (r *cachedReply) cost() int { return entryCost + len(r.of.key) + len(r.question) + len(r.frame) }
+
+// cacheLoad is a reply that is awaited.
+type cacheLoad struct {
+	key   string
+	dirty bool // guarded by the shard's mu: the key has changed since
+}
+
+func newReplyCache(o *CacheOptions) *replyCache {
+	c := &replyCache{options: *o, seed: maphash.MakeSeed()}
+	if c.options.MaxBytes == 0 {
+		c.options.MaxBytes = defaultCache
+	}
+	for i := range c.shards {
+		c.shards[i].keys = make(map[string]*cachedKey)
+	}
+	return c
+}
+
+// covers reports whether the server tells of the key.
+func (c *replyCache) covers(key []byte) bool {
+	if len(c.options.Prefixes) == 0 {
+		return true
+	}
+	for _, p := range c.options.Prefixes {
+		if strings.HasPrefix(textOfBytes(key), p) {
+			return true
+		}
+	}
+	return false
+}
+
+// textOfBytes is b as a string without a copy, for as long as nobody changes b.
+func textOfBytes(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func (c *replyCache) shard(key string) *cacheShard {
+	return &c.shards[maphash.String(c.seed, key)%cacheShards]
+}
+
+// get returns what is kept. It allocates nothing.
+func (c *replyCache) get(key, question string) (frame string, ok bool) {
+	s := c.shard(key)
+	s.mu.Lock()
+	if k := s.keys[key]; k != nil {
+		for _, r := range k.replies {
+			if r.question == question && (r.expires == 0 || time.Now().UnixNano() < r.expires) {
+				r.used = true
+				s.counts.Hits++
+				s.mu.Unlock()
+				return r.frame, true
+			}
+		}
+	}
+	s.counts.Misses++
+	s.mu.Unlock()
+	return "", false
+}
+
+// begin makes a load known, before its command is sent.
+func (c *replyCache) begin(key string) *cacheLoad {
+	s := c.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.keys[key]
+	if k == nil {
+		k = &cachedKey{key: key}
+		s.keys[key] = k
+	}
+	l := &cacheLoad{key: key}
+	k.loads = append(k.loads, l)
+	return l
+}
+
+// end forgets a load.
+func (c *replyCache) end(l *cacheLoad) {
+	s := c.shard(l.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.keys[l.key]
+	if k == nil {
+		return
+	}
+	for i, other := range k.loads {
+		if other == l {
+			k.loads = append(k.loads[:i], k.loads[i+1:]...)
+			break
+		}
+	}
+	s.tidy(k)
+}
+
+// keep stores the reply of a load, unless the key has changed meanwhile.
+func (c *replyCache) keep(l *cacheLoad, question, frame string, expires int64) {
+	if age := c.options.MaxAge; age > 0 {
+		if at := time.Now().Add(age).UnixNano(); expires == 0 || at < expires {
+			expires = at
+		}
+	}
+	s := c.shard(l.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.keys[l.key]
+	if l.dirty || k == nil {
+		s.counts.Raced++
+		return
+	}
+	r := &cachedReply{of: k, question: question, frame: frame, expires: expires}
+	if r.cost() > c.options.MaxBytes/cacheShards {
+		return
+	}
+	for _, old := range k.replies {
+		if old.question == question {
+			s.drop(old)
+			break
+		}
+	}
+	k.replies = append(k.replies, r)
+	s.queue = append(s.queue, r)
+	s.bytes += r.cost()
+	s.counts.Entries++
+	s.evict(c.options.MaxBytes / cacheShards)
+}
+
+// evict drops replies until the rest has room: the oldest, but those used since they were
+// looked at last go round once more.
+func (s *cacheShard) evict(most int) {
+	for s.bytes > most && len(s.queue) > 0 {
+		r := s.queue[0]
+		s.queue[0] = nil
+		s.queue = s.queue[1:]
+		switch {
+		case r.gone:
+		case r.used:
+			r.used = false
+			s.queue = append(s.queue, r)
+		default:
+			s.counts.Evicted++
+			s.drop(r)
+		}
+	}
+}
+
+// drop forgets a reply. It stays in the queue as one that is gone.
+func (s *cacheShard) drop(r *cachedReply) {
+	for i, other := range r.of.replies {
+		if other == r {
+			r.of.replies = append(r.of.replies[:i], r.of.replies[i+1:]...)
+			break
+		}
+	}
+	r.gone = true
+	s.bytes -= r.cost()
+	s.counts.Entries--
+	r.frame, r.question = "", ""
+	s.tidy(r.of)
+	// What is gone must not fill the queue of a shard that is never full.
+	if len(s.queue) > 64 && len(s.queue) > 2*s.counts.Entries {
+		rest := s.queue[:0]
+		for _, r := range s.queue {
+			if !r.gone {
+				rest = append(rest, r)
+			}
+		}
+		clear(s.queue[len(rest):])
+		s.queue = rest
+	}
+}
+
+// tidy forgets a key of which nothing is left.
+func (s *cacheShard) tidy(k *cachedKey) {
+	if len(k.replies) == 0 && len(k.loads) == 0 && s.keys[k.key] == k {
+		delete(s.keys, k.key)
+	}
+}
+
+// invalidate drops what is kept of a key, and lets nothing be kept that is under way.
+func (c *replyCache) invalidate(key []byte) {
+	s := c.shard(textOfBytes(key))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.Invalidated++
+	if k := s.keys[string(key)]; k != nil {
+		s.forget(k)
+	}
+}
+
+// forget drops all of a key.
+func (s *cacheShard) forget(k *cachedKey) {
+	for _, l := range k.loads {
+		l.dirty = true
+	}
+	for len(k.replies) > 0 {
+		s.drop(k.replies[len(k.replies)-1])
+	}
+}
+
+// empty drops everything.
+func (c *replyCache) empty() {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		if i == 0 {
+			s.counts.Emptied++
+		}
+		for _, k := range s.keys {
+			s.forget(k)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// stats returns the figures.
+func (c *replyCache) stats() (sum CacheStats) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		sum.Entries += s.counts.Entries
+		sum.Bytes += s.bytes
+		sum.Hits += s.counts.Hits
+		sum.Misses += s.counts.Misses
+		sum.Raced += s.counts.Raced
+		sum.Evicted += s.counts.Evicted
+		sum.Invalidated += s.counts.Invalidated
+		sum.Emptied += s.counts.Emptied
+		s.mu.Unlock()
+	}
+	return sum
+}

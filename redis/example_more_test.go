@@ -1,0 +1,160 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// exampleClient returns a client of a server of its own; stop ends both.
+func exampleClient(o redis.Options) (client *redis.Client, stop func()) {
+	addr, stopServer := exampleServer()
+	o.Addr = addr
+	client, err := redis.Connect(context.Background(), o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() { client.Close(); stopServer() }
+}
+
+// A worker takes jobs from a list. Its context ends while nothing is there: no job was taken, and
+// none is lost.
+func ExampleClient_BLPop() {
+	client, stop := exampleClient(redis.Options{})
+	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := client.RPush(ctx, "jobs", "first"); err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		_, job, found, err := client.BLPop(ctx, 0, "jobs")
+		if err != nil {
+			fmt.Println(errors.Is(err, context.DeadlineExceeded), slipstream.OutcomeOf(err))
+			break
+		}
+		fmt.Println(job, found)
+	}
+	// Output:
+	// first true
+	// true refused
+}
+
+// A counter that only grows up to a limit: what is to be done depends on what was read.
+func ExampleClient_Watch() {
+	client, stop := exampleClient(redis.Options{})
+	defer stop()
+	ctx := context.Background()
+	for range 3 {
+		err := client.Watch(ctx, func(tx *redis.Tx) error {
+			var seats *int
+			if err := tx.Do(ctx, &seats, redis.Cmd("GET", "seats")); err != nil {
+				return err
+			}
+			if seats != nil && *seats >= 2 {
+				return errors.New("no seat is left")
+			}
+			tx.Add(nil, redis.Cmd("INCR", "seats"))
+			return nil
+		}, "seats")
+		fmt.Println(err)
+	}
+	// Output:
+	// <nil>
+	// <nil>
+	// no seat is left
+}
+
+func ExampleClient_DoTransaction() {
+	client, stop := exampleClient(redis.Options{})
+	defer stop()
+	var batch redis.Batch
+	var balance int
+	batch.Add(nil, redis.Cmd("INCRBY", "account:1", 100))
+	batch.Add(&balance, redis.Cmd("DECRBY", "account:2", 100))
+	fmt.Println(client.DoTransaction(context.Background(), &batch), balance)
+	// Output: <nil> -100
+}
+
+func ExampleClient_Subscribe() {
+	client, stop := exampleClient(redis.Options{})
+	defer stop()
+	ctx := context.Background()
+	news, err := client.Subscribe(ctx, redis.Topics{Channels: []string{"news"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer news.Close()
+	if _, err := client.Publish(ctx, "news", "hello"); err != nil {
+		log.Fatal(err)
+	}
+	for m, err := range news.Messages(ctx) {
+		switch {
+		case err != nil:
+			log.Fatal(err)
+		case m.Kind == redis.Gap:
+			fmt.Println("something may be missing: read what matters again")
+		default:
+			fmt.Println(m.Channel, m.Payload)
+		}
+		break
+	}
+	// Output: news hello
+}
+
+func ExampleScript() {
+	client, stop := exampleClient(redis.Options{})
+	defer stop()
+	takeIfEqual := redis.NewScript(`
+		if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end
+		return 0`)
+	ctx := context.Background()
+	if err := client.Set(ctx, "lock", "mine"); err != nil {
+		log.Fatal(err)
+	}
+	var taken bool
+	for _, owner := range []string{"another's", "mine"} {
+		if err := takeIfEqual.Do(ctx, client, &taken, []string{"lock"}, owner); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(owner, taken)
+	}
+	// Output:
+	// another's false
+	// mine true
+}
+
+func ExampleClient_Scan() {
+	client, stop := exampleClient(redis.Options{})
+	defer stop()
+	ctx := context.Background()
+	if err := client.MSet(ctx, redis.Field{Name: "user:1", Value: "a"}, redis.Field{Name: "other", Value: "b"}); err != nil {
+		log.Fatal(err)
+	}
+	for key, err := range client.Scan(ctx, redis.ScanOptions{Match: "user:*"}) {
+		fmt.Println(key, err)
+	}
+	// Output: user:1 <nil>
+}
+
+func ExampleClient_GetCached() {
+	client, stop := exampleClient(redis.Options{Cache: &redis.CacheOptions{}})
+	defer stop()
+	ctx := context.Background()
+	if err := client.Set(ctx, "greeting", "hello"); err != nil {
+		log.Fatal(err)
+	}
+	for range 1000 {
+		if _, _, err := client.GetCached(ctx, "greeting"); err != nil {
+			log.Fatal(err)
+		}
+	}
+	s := client.Stats()
+	fmt.Println(s.Cache.Misses, s.Cache.Hits)
+	// Output: 1 999
+}
