@@ -31,6 +31,7 @@ const policy = `
 
 # What a library user imports: nothing but the standard library, x/sys and ours.
 redis           < . internal/buf internal/pipe internal/wire/resp   | golang.org/x/sys
+redis/internal/typedgen <
 redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys
 tarantool       < . internal/buf internal/pipe internal/wire/iproto | golang.org/x/sys
 tarantool/tarantooltest < . tarantool internal/wire/iproto         | golang.org/x/sys
