@@ -209,25 +209,51 @@ func (c *Client) blocks(ctx context.Context, cmd *Command) (bool, error) {
 	if known, ok := c.learned.Load(cmd.name); ok {
 		return known.(bool), nil
 	}
-	var infos []Value
-	err := c.Do(ctx, &infos, Cmd("COMMAND", "INFO", cmd.name))
+	r, err := c.prepare(new(Cmd("COMMAND", "INFO", cmd.name)))
+	if err != nil {
+		return false, err
+	}
+	defer func() { r.call.Release() }()
+	// Not run: this is no call of the user's, whom an observer would tell of it.
+	err = r.engine.Do(ctx, r.call)
+	if err != nil || isErrorFrame(r.call.Reply()) {
+		err = c.settle(ctx, &r, err, time.Now())
+	}
 	var refused *ServerError
 	switch {
 	case errors.As(err, &refused):
 		return false, nil // who may not ask cannot know; another user may be tried later
 	case err != nil:
-		return false, err
+		return false, c.notAsked(cmd.name, err)
 	}
-	waits := false
-	if len(infos) == 1 && len(infos[0].Elems) > 2 {
-		for _, flag := range infos[0].Elems[2].Elems {
-			waits = waits || flag.Text == "blocking"
-		}
-	}
+	waits := isBlocking(r.call.Reply())
 	if c.learnedCount.Add(1) <= maxLearned {
 		c.learned.Store(cmd.name, waits)
 	}
 	return waits, nil
+}
+
+// notAsked is the error of a command of which it could not be found out whether it waits.
+func (c *Client) notAsked(op string, err error) error {
+	outcome := slipstream.OutcomeOf(err)
+	if outcome != slipstream.Closed && outcome != slipstream.Overloaded {
+		outcome = slipstream.NotSent // what may have been executed is COMMAND INFO
+	}
+	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: outcome, Err: fmt.Errorf("asking the server whether it waits: %w", err)}
+}
+
+// isBlocking reads the reply of COMMAND INFO. Some proxies answer it with something else.
+func isBlocking(frame []byte) bool {
+	var infos []Value
+	if err := decode(frame, &infos); err != nil || len(infos) != 1 || len(infos[0].Elems) < 3 {
+		return false
+	}
+	for _, flag := range infos[0].Elems[2].Elems {
+		if flag.Text == "blocking" {
+			return true
+		}
+	}
+	return false
 }
 
 // maxLearned bounds the names that are remembered: they are the program's, but may be made up.

@@ -108,8 +108,9 @@ func (c *replyCache) get(key, question string) (frame string, ok bool) {
 			if r.question == question && (r.expires == 0 || time.Now().UnixNano() < r.expires) {
 				r.used = true
 				s.counts.Hits++
+				frame = r.frame
 				s.mu.Unlock()
-				return r.frame, true
+				return frame, true
 			}
 		}
 	}
