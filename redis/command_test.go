@@ -171,3 +171,19 @@ func TestTableNames(t *testing.T) {
 		t.Errorf("the table has %d commands", seen)
 	}
 }
+
+// TestTransactionIsWhole: every call of a transaction is marked as a part of one.
+func TestTransactionIsWhole(t *testing.T) {
+	var b Batch
+	b.Add(nil, Cmd("INCR", "k"))
+	b.Add(nil, Cmd("BLPOP", "k", 0))
+	framed, err := b.framed()
+	if err != nil || len(framed) != 4 {
+		t.Fatalf("%d commands, %v", len(framed), err)
+	}
+	for _, cmd := range framed {
+		if !cmd.whole || cmd.unshared != nil {
+			t.Errorf("%v: %+v", cmd, cmd)
+		}
+	}
+}

@@ -161,24 +161,17 @@ func (c *Client) DoTransaction(ctx context.Context, b *Batch) error {
 	if len(b.commands) == 0 {
 		return nil
 	}
-	framed := make([]Command, 0, len(b.commands)+2)
-	framed = append(framed, multiCommand)
-	for i := range b.commands {
-		cmd := b.commands[i]
-		if err := queueable(&cmd); err != nil {
-			return c.notSent("EXEC", fmt.Errorf("command %d: %w", i, err))
-		}
-		cmd.unshared, cmd.whole = nil, true // within a transaction it does not wait
-		framed = append(framed, cmd)
+	framed, err := b.framed()
+	if err != nil {
+		return c.notSent("EXEC", err)
 	}
-	framed = append(framed, execCommand)
 	replies := make([]rawFrame, len(framed))
 	dsts := make([]any, len(framed))
 	for i := range replies {
 		dsts[i] = &replies[i]
 	}
 	refused := &queueErrors{}
-	err := c.doAll(ctx, framed, dsts, func(i int, err error) {
+	err = c.doAll(ctx, framed, dsts, func(i int, err error) {
 		var e *ServerError
 		if i <= len(b.commands) && errors.As(err, &e) && refused.first == nil {
 			refused.index, refused.first = i-1, e
@@ -190,6 +183,21 @@ func (c *Client) DoTransaction(ctx context.Context, b *Batch) error {
 	}
 	_, err = c.executedAs(b, last, refused)
 	return err
+}
+
+// framed returns the commands between MULTI and EXEC.
+func (b *Batch) framed() ([]Command, error) {
+	framed := make([]Command, 0, len(b.commands)+2)
+	framed = append(framed, multiCommand)
+	for i := range b.commands {
+		cmd := b.commands[i]
+		if err := queueable(&cmd); err != nil {
+			return nil, fmt.Errorf("command %d: %w", i, err)
+		}
+		cmd.unshared, cmd.whole = nil, true // within a transaction it does not wait
+		framed = append(framed, cmd)
+	}
+	return append(framed, execCommand), nil
 }
 
 // transactionFailed is the error of a transaction of which EXEC gave no result.

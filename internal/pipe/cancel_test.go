@@ -474,3 +474,46 @@ func TestCancelBehindAFullSendBuffer(t *testing.T) {
 		balanced(t, e)
 	})
 }
+
+// Calls that make sense only together are written although they were given up: a part of them
+// may have been. Others beside them are cut out as ever.
+func TestCancelOfWholeCalls(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		k := startKeeping(t, network, tickets)
+		e := k.engine(oneFactor)
+		setRoundTrip(e, time.Second)
+		held := k.outstanding(e, 8)
+		ctx, cancel := context.WithCancel(t.Context())
+		a := k.start(t.Context(), e, "rqueued a")
+		var gone []*Call
+		for i, body := range []string{"rwhole 1", "rplain", "rwhole 2"} {
+			c := k.newCall(e, body)
+			c.Whole = i != 1
+			if err := e.Start(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+			gone = append(gone, c)
+		}
+		b := k.start(t.Context(), e, "rqueued b")
+		cancel()
+		for i, want := range []slipstream.Outcome{slipstream.MaybeExecuted, slipstream.NotSent, slipstream.MaybeExecuted} {
+			if err := gone[i].Wait(); slipstream.OutcomeOf(err) != want {
+				t.Errorf("call %d: %v, want %v", i, err, want)
+			}
+			gone[i].Release()
+		}
+		k.answer()
+		held()
+		k.arrived(4)
+		if got := k.bodies(); !slices.Equal(got, []string{"rqueued a", "rwhole 1", "rwhole 2", "rqueued b"}) {
+			t.Errorf("the server got %q", got)
+		}
+		k.answer()
+		k.finish(a[0])
+		k.finish(b[0])
+		if v := e.Snapshot(); v.NeverWritten != 1 || v.Cancelled != 3 || v.HeldBytes != 0 {
+			t.Errorf("%+v", v)
+		}
+		balanced(t, e)
+	})
+}
