@@ -31,6 +31,10 @@ type setting struct {
 	Plain bool
 	// Single allows one connection only.
 	Single bool
+	// Cached switches client-side caching on.
+	Cached bool
+	// Blocked is how many calls wait at the server meanwhile, for a list that stays empty.
+	Blocked int
 	// Timeout is that of a call, for clients whose calls know no contexts; 0:
 	// none.
 	Timeout time.Duration

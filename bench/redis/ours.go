@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/redis"
@@ -10,22 +12,49 @@ import (
 // ourKinds are ours, with the options a user gets by naming the address alone.
 var ourKinds = []kind{{name: load.Ours, open: openOurs, noWait: true, pipelined: true}}
 
-type ourClient struct{ client *redis.Client }
+type ourClient struct {
+	client *redis.Client
+	cached bool
+	free   func() // ends the calls that wait
+}
 
 func openOurs(ctx context.Context, s setting) (client, error) {
 	o := redis.Options{Addr: s.Address}
 	if s.Plain {
 		o.Protocol, o.Dialer = 2, dialPlain
 	}
+	if s.Cached {
+		o.Cache = &redis.CacheOptions{}
+	}
 	c, err := redis.Connect(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return &ourClient{c}, nil
+	return &ourClient{c, s.Cached, block(c, s.Blocked)}, nil
+}
+
+// block lets n calls wait at the server until free is called.
+func block(c *redis.Client, n int) (free func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var waiting sync.WaitGroup
+	for range n {
+		waiting.Go(func() { _, _, _, _ = c.BLPop(ctx, 0, "always empty") })
+	}
+	for c.Stats().Exclusive.Lent < n {
+		time.Sleep(time.Millisecond)
+	}
+	return func() {
+		cancel()
+		waiting.Wait()
+	}
 }
 
 func (c *ourClient) get(ctx context.Context, dst []byte, key string) ([]byte, error) {
-	value, found, err := c.client.GetAppend(ctx, dst[:0], key)
+	get := c.client.GetAppend
+	if c.cached {
+		get = c.client.GetCachedAppend
+	}
+	value, found, err := get(ctx, dst[:0], key)
 	if err == nil && !found {
 		return nil, errMissing
 	}
@@ -36,4 +65,7 @@ func (c *ourClient) set(ctx context.Context, key, value string) error {
 	return c.client.Set(ctx, key, value)
 }
 
-func (c *ourClient) close() error { return c.client.Close() }
+func (c *ourClient) close() error {
+	c.free()
+	return c.client.Close()
+}

@@ -31,12 +31,15 @@ var rueidisKinds = []kind{
 	{name: "rueidis-50us", open: openRueidis(false, 50*time.Microsecond), pipelined: true, variant: true},
 }
 
-type rueidisClient struct{ client rueidis.Client }
+type rueidisClient struct {
+	client rueidis.Client
+	cached bool
+}
 
 func openRueidis(always bool, delay time.Duration) func(context.Context, setting) (client, error) {
 	return func(_ context.Context, s setting) (client, error) {
 		o := rueidis.ClientOption{
-			InitAddress: []string{s.Address}, ForceSingleClient: true, DisableCache: true,
+			InitAddress: []string{s.Address}, ForceSingleClient: true, DisableCache: !s.Cached,
 			AlwaysPipelining: always, MaxFlushDelay: delay, AlwaysRESP2: s.Plain,
 		}
 		if s.Plain {
@@ -52,11 +55,14 @@ func openRueidis(always bool, delay time.Duration) func(context.Context, setting
 		if err != nil {
 			return nil, err
 		}
-		return &rueidisClient{c}, nil
+		return &rueidisClient{c, s.Cached}, nil
 	}
 }
 
 func (c *rueidisClient) get(ctx context.Context, _ []byte, key string) ([]byte, error) {
+	if c.cached {
+		return c.client.DoCache(ctx, c.client.B().Get().Key(key).Cache(), time.Hour).AsBytes()
+	}
 	return c.client.Do(ctx, c.client.B().Get().Key(key).Build()).AsBytes()
 }
 

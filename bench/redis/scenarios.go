@@ -53,6 +53,7 @@ func (h *harness) scenarios() []load.Scenario {
 		all = append(all, h.design(design, 80_000))
 	}
 	all = append(all, h.contexts()...)
+	all = append(all, h.cached(), h.blocked())
 	return append(append(all, h.memory()...), h.stopped())
 }
 
@@ -190,6 +191,35 @@ func (h *harness) contexts() []load.Scenario {
 		all = append(all, sc)
 	}
 	return all
+}
+
+// cached compares client-side caches: after the first request for a key no other is sent.
+func (h *harness) cached() load.Scenario {
+	r := round{
+		scenario: "cached/128", work: work{Operation: opGet, Size: 128, Cached: true},
+		callers: 128, warmUp: h.warmUp, window: h.window(closedWindow),
+	}
+	sc := h.scenario(r, func(k kind) bool { return k.name == "rueidis" || k.name == load.Ours })
+	sc.Goals = []load.Goal{{Metric: load.ClientUS, Rival: "rueidis", Ratio: 1}}
+	return sc
+}
+
+// unblocked is ours without calls that wait.
+const unblocked = load.Ours + "-unblocked"
+
+// blocked are 128 callers on the shared connection while 1,000 calls of the same client wait at
+// the server.
+func (h *harness) blocked() load.Scenario {
+	with := round{
+		scenario: "closed-blocked/128", work: work{Operation: opGet, Size: 16, Blocked: 1000},
+		callers: 128, warmUp: h.warmUp, window: h.window(closedWindow),
+	}
+	without := with
+	without.work.Blocked = 0
+	sc := h.scenario(with, func(k kind) bool { return k.name == load.Ours })
+	sc.Subjects = append(sc.Subjects, h.subject(unblocked, load.Ours, without))
+	sc.Goals = []load.Goal{{Metric: load.ClientUS, Rival: unblocked, Ratio: 1.05}}
+	return sc
 }
 
 // contextual are the clients of which the cost of a context is measured: ours

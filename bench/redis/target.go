@@ -34,9 +34,11 @@ type work struct {
 	Deadline bool
 	// Design and Rate choose a design of the rate-limited experiment; see
 	// designs.go. Empty: the load comes from the generator.
-	Design string
-	Rate   float64
-	Burst  bool // a design's series are sent at once
+	Design  string
+	Rate    float64
+	Burst   bool // a design's series are sent at once
+	Cached  bool // see setting
+	Blocked int  // see setting
 	// Proxy is the process of a proxy between client and server whose CPU
 	// time is counted beside; 0: none.
 	Proxy int
@@ -84,7 +86,7 @@ func openTarget(ctx context.Context, subject string, s loadproc.Spec) (load.Targ
 			callers *= seriesMax
 		}
 		callers = (callers + n - 1) / n
-		c, err := openKind(ctx, subject, setting{Address: s.Address, Callers: callers, Plain: t.work.Plain})
+		c, err := openKind(ctx, subject, setting{Address: s.Address, Callers: callers, Plain: t.work.Plain, Cached: t.work.Cached, Blocked: t.work.Blocked})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", subject, err), t.Close())
 		}

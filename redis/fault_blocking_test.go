@@ -1,0 +1,179 @@
+//go:build unix
+
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// deliveries is what becomes of elements: which were surely put in, which came out and how
+// often, and how many calls may have taken one without saying so.
+type deliveries struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	put    []string
+	got    map[string]int
+	doubts int
+	calls  map[slipstream.Outcome]int
+	taken  int
+}
+
+// note takes down the end of a call that waited for an element.
+func (d *deliveries) note(elements []string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range elements {
+		d.got[e]++
+		d.taken++
+	}
+	if err == nil {
+		return
+	}
+	outcome := slipstream.OutcomeOf(err)
+	d.calls[outcome]++
+	if outcome == slipstream.MaybeExecuted {
+		d.doubts++
+	}
+}
+
+// consumption is a way to take elements out of "queue".
+type consumption struct {
+	take func(ctx context.Context, c *redis.Client, worker int) ([]string, error)
+	// left returns what was not delivered: in the queue, or kept by the server for somebody
+	// who asks for it.
+	left func(t *testing.T, c *redis.Client) []string
+}
+
+var consumptions = map[string]consumption{
+	"BLPOP": {
+		func(ctx context.Context, c *redis.Client, _ int) ([]string, error) {
+			_, e, found, err := c.BLPop(ctx, 0, "queue")
+			return one(e, found), err
+		},
+		func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
+	},
+	"BLMOVE": {
+		func(ctx context.Context, c *redis.Client, _ int) ([]string, error) {
+			e, found, err := c.BLMove(ctx, 0, "queue", "done", "LEFT", "RIGHT")
+			return one(e, found), err
+		},
+		// What was moved and not delivered is in the other list.
+		func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
+	},
+	"BLMPOP": {
+		func(ctx context.Context, c *redis.Client, _ int) ([]string, error) {
+			_, list, err := c.BLMPop(ctx, 0, "LEFT", 3, "queue")
+			return list, err
+		},
+		func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
+	},
+}
+
+func one(e string, found bool) []string {
+	if !found {
+		return nil
+	}
+	return []string{e}
+}
+
+func everything(t *testing.T, c *redis.Client, key string) []string {
+	t.Helper()
+	list, err := c.LRange(t.Context(), key, 0, -1)
+	must(t, err)
+	return list
+}
+
+// TestFaultBlocking: calls that wait are cancelled at random while elements come and the server is
+// killed and started again. No element comes twice, and each one that is missing is accounted
+// for by an error that says so.
+func TestFaultBlocking(t *testing.T) {
+	for name, how := range consumptions {
+		t.Run(name, func(t *testing.T) {
+			testkit.NoLeaks(t)
+			server := testkit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+			o := redis.Options{Addr: server.Addr, Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond}
+			consumer, producer := connect(t, o), connect(t, o)
+			d := &deliveries{got: make(map[string]int), calls: make(map[slipstream.Outcome]int)}
+			random := testkit.Rand(t)
+			stop := make(chan struct{})
+			var workers sync.WaitGroup
+			for i := range 12 {
+				r := testkit.Fork(random.Uint64(), uint64(i))
+				workers.Go(func() { consume(t, d, how, consumer, r, i, stop) })
+			}
+			var putting sync.WaitGroup
+			putting.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if _, err := producer.RPush(t.Context(), "queue", strconv.Itoa(i)); err == nil {
+						d.mu.Lock()
+						d.put = append(d.put, strconv.Itoa(i))
+						d.mu.Unlock()
+					}
+				}
+			})
+			for range 3 {
+				time.Sleep(250 * time.Millisecond)
+				server.Restart(t)
+			}
+			time.Sleep(250 * time.Millisecond)
+			close(stop)
+			putting.Wait()
+			workers.Wait()
+			d.judge(t, how.left(t, producer))
+			t.Logf("%+v", consumer.Stats().Exclusive)
+		})
+	}
+}
+
+func consume(t *testing.T, d *deliveries, how consumption, c *redis.Client, r *rand.Rand, worker int, stop chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(5000))*time.Microsecond)
+		d.note(how.take(ctx, c, worker))
+		cancel()
+	}
+}
+
+// judge compares what was put in with what came out and what is left.
+func (d *deliveries) judge(t *testing.T, left []string) {
+	t.Helper()
+	missing := 0
+	for _, e := range d.put {
+		switch n := d.got[e]; {
+		case n > 1:
+			t.Errorf("%s was delivered %d times", e, n)
+		case n == 1 && slices.Contains(left, e):
+			t.Errorf("%s was delivered and is still there", e)
+		case n == 0 && !slices.Contains(left, e):
+			missing++
+		}
+	}
+	const perCall = 3 // of BLMPOP
+	t.Logf("%d put in, %d taken, %d left, %d missing; outcomes %s", len(d.put), d.taken, len(left), missing, fmt.Sprint(d.calls))
+	if missing > perCall*d.doubts {
+		t.Errorf("%d elements are missing, and %d calls are in doubt", missing, d.doubts)
+	}
+	if d.taken < 200 || d.calls[slipstream.Refused] < 50 {
+		t.Errorf("nothing was tried: %d taken, %v", d.taken, d.calls)
+	}
+}

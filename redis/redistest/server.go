@@ -1,0 +1,282 @@
+// Package redistest is a server for tests of programs that use package redis: in memory,
+// without a port and without a process, with a clock that the test moves.
+//
+//	server := redistest.NewServer()
+//	defer server.Close()
+//	client, err := redis.Connect(ctx, server.Options())
+//
+// It knows the commonest commands on strings, hashes, lists and sets, expiry, and
+// transactions, in both versions of the protocol; see [Commands]. A test adds what it needs,
+// or makes a command fail, by [Server.Handle]. It is no Redis: what a program does with
+// scripts, streams or subscriptions is for a test against a real one to find out.
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// A Handler answers a command. Args begin with its name as it was sent. The answer is
+//
+//	nil                a null
+//	string, []byte     a string
+//	int, int64         an integer
+//	float64, bool      the same of protocol 3; a string and an integer of protocol 2
+//	error              an error; a *redis.ServerError with its code, others with ERR
+//	[]any, []string    an array
+//	map[string]any     a map; of protocol 2 an array; the names in order
+//	Simple, Raw        a status such as OK; what is sent as it is
+//
+// HangUp closes the connection instead, and Silence gives no answer. It is called by the
+// goroutine of the connection and may wait.
+type Handler func(c *Conn, args []string) any
+
+// Simple is a status.
+type Simple string
+
+// Raw is a reply as it is sent.
+type Raw []byte
+
+type control int
+
+// What a [Handler] may do instead of answering.
+const (
+	HangUp  = control(iota) // closes the connection
+	Silence                 // leaves the client waiting
+)
+
+// A Server is a Redis server in memory. All its methods may be called at once.
+type Server struct {
+	// Guarded by mu.
+	mu       sync.Mutex
+	handlers map[string]Handler
+	space    keyspace
+	now      time.Time
+	changes  uint64 // of keys, for WATCH
+	log      [][]string
+	conns    map[*Conn]struct{}
+	opened   int
+	closed   bool
+
+	serving sync.WaitGroup // goroutines of connections
+}
+
+// NewServer returns a server without keys. It must be closed.
+func NewServer() *Server {
+	return &Server{handlers: make(map[string]Handler), space: make(keyspace), now: time.Now(), conns: make(map[*Conn]struct{})}
+}
+
+// Options are those of a client of the server. They may be changed but for the Dialer.
+func (s *Server) Options() redis.Options {
+	return redis.Options{Addr: "redistest:6379", Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }}
+}
+
+// Dial opens a connection, for programs that speak the protocol by other means.
+func (s *Server) Dial(context.Context) (net.Conn, error) {
+	client, server := net.Pipe()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		client.Close()
+		server.Close()
+		return nil, fmt.Errorf("redistest: the server is closed")
+	}
+	s.opened++
+	c := &Conn{server: s, conn: server, Number: s.opened, protocol: 2, more: make(chan struct{}, 1)}
+	s.conns[c] = struct{}{}
+	s.serving.Add(2)
+	// Both end when the connection is closed; Close waits for them.
+	go c.read()
+	go c.write()
+	return client, nil
+}
+
+// Handle answers a command by f from now on, instead of the server's own way; nil: its own
+// way again. The name of a subcommand stands behind a space: "CLIENT ID".
+func (s *Server) Handle(command string, f Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f == nil {
+		delete(s.handlers, strings.ToUpper(command))
+		return
+	}
+	s.handlers[strings.ToUpper(command)] = f
+}
+
+// Seen returns the commands that were sent so far, without those of greetings.
+func (s *Server) Seen() [][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log)
+}
+
+// Advance moves the server's clock, so that keys expire. It stands still otherwise.
+func (s *Server) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+	s.space.expire(s.now)
+}
+
+// HangUp closes all connections, as a server that restarts without losing its data.
+func (s *Server) HangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.conn.Close()
+	}
+}
+
+// Close closes all connections, and refuses new ones.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.HangUp()
+	s.serving.Wait()
+}
+
+// A Conn is a connection to the server.
+type Conn struct {
+	// Number counts connections from 1.
+	Number int
+
+	// Immutable.
+	server *Server
+	conn   net.Conn
+	more   chan struct{} // capacity 1: there is something to write
+
+	// Owned by read.
+	protocol int
+	queued   [][]string // by MULTI; nil: there was none
+	multi    bool
+	aborted  bool // a command was refused while it was queued
+	watched  map[string]uint64
+
+	mu   sync.Mutex
+	out  []byte // guarded by mu
+	done bool   // guarded by mu: nothing follows
+}
+
+// read answers commands until the connection ends.
+func (c *Conn) read() {
+	defer c.server.serving.Done()
+	defer c.end()
+	scanner := resp.NewCommandScanner(resp.Limits{})
+	var in []byte
+	chunk := make([]byte, 16<<10)
+	for {
+		n, err := c.conn.Read(chunk)
+		if err != nil {
+			return
+		}
+		in = append(in, chunk[:n]...)
+		for len(in) > 0 {
+			size, args, verdict, err := scanner.Scan(in)
+			if err != nil {
+				c.send(resp.AppendError(nil, "ERR Protocol error: "+err.Error()))
+				return
+			}
+			if verdict != resp.Done {
+				break
+			}
+			words := make([]string, len(args))
+			for i, a := range args {
+				words[i] = string(a)
+			}
+			in = in[size:]
+			if len(words) > 0 && !c.answer(words) {
+				return
+			}
+		}
+	}
+}
+
+// end lets write send what is left and close.
+func (c *Conn) end() {
+	c.mu.Lock()
+	c.done = true
+	c.mu.Unlock()
+	c.notify()
+	c.server.mu.Lock()
+	delete(c.server.conns, c)
+	c.server.mu.Unlock()
+}
+
+func (c *Conn) notify() {
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Conn) send(b []byte) {
+	c.mu.Lock()
+	c.out = append(c.out, b...)
+	c.mu.Unlock()
+	c.notify()
+}
+
+// write sends answers: by a goroutine of its own, because a client may write before it reads.
+func (c *Conn) write() {
+	defer c.server.serving.Done()
+	defer c.conn.Close()
+	for range c.more {
+		c.mu.Lock()
+		out, done := c.out, c.done
+		c.out = nil
+		c.mu.Unlock()
+		if len(out) > 0 {
+			if _, err := c.conn.Write(out); err != nil {
+				return
+			}
+		}
+		if done {
+			return
+		}
+	}
+}
+
+// answer answers one command; false: the connection ends.
+func (c *Conn) answer(args []string) bool {
+	s := c.server
+	s.mu.Lock()
+	handler := s.handlers[strings.ToUpper(args[0])]
+	if len(args) > 1 && handler == nil {
+		handler = s.handlers[strings.ToUpper(args[0]+" "+args[1])]
+	}
+	if !greeting(args) {
+		s.log = append(s.log, args)
+	}
+	var reply any
+	if handler == nil {
+		reply = c.own(args)
+	}
+	s.mu.Unlock()
+	if handler != nil {
+		reply = handler(c, args)
+	}
+	switch reply {
+	case HangUp:
+		return false
+	case Silence:
+		return true
+	}
+	c.send(c.append(nil, reply))
+	return true
+}
+
+// greeting reports whether a client sends the command by itself.
+func greeting(args []string) bool {
+	name := strings.ToUpper(args[0])
+	return name == "HELLO" || name == "CLIENT" && len(args) > 1 && slices.Contains([]string{"SETINFO", "SETNAME", "ID"}, strings.ToUpper(args[1])) ||
+		name == "COMMAND"
+}
