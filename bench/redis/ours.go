@@ -38,6 +38,7 @@ func block(c *redis.Client, n int) (free func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var waiting sync.WaitGroup
 	for range n {
+		// Stopped and waited for by free.
 		waiting.Go(func() { _, _, _, _ = c.BLPop(ctx, 0, "always empty") })
 	}
 	for c.Stats().Exclusive.Lent < n {
