@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -33,7 +34,12 @@ const (
 
 // cacheShard is the part of the keys with one hash.
 type cacheShard struct {
-	mu sync.Mutex
+	// Atomics. Written by get.
+	hits, misses atomic.Uint64
+
+	// mu is for many readers: with a plain lock, one whose goroutine lost its processor made
+	// others sleep, and 0.1 % of the hits of 128 callers took 8 ms.
+	mu sync.RWMutex
 	// Guarded by mu.
 	keys   map[string]*cachedKey
 	queue  []*cachedReply // in the order of arrival; those used since go round again
@@ -56,8 +62,9 @@ type cachedReply struct {
 	question string
 	frame    string
 	expires  int64 // in nanoseconds since 1970; 0: never
-	used     bool  // since it was last looked at for eviction
 	gone     bool
+
+	used atomic.Bool // since it was last looked at for eviction; written by get
 }
 
 func (r *cachedReply) cost() int { return entryCost + len(r.of.key) + len(r.question) + len(r.frame) }
@@ -102,20 +109,22 @@ func (c *replyCache) shard(key string) *cacheShard {
 // get returns what is kept. It allocates nothing.
 func (c *replyCache) get(key, question string) (frame string, ok bool) {
 	s := c.shard(key)
-	s.mu.Lock()
+	s.mu.RLock()
 	if k := s.keys[key]; k != nil {
 		for _, r := range k.replies {
 			if r.question == question && (r.expires == 0 || time.Now().UnixNano() < r.expires) {
-				r.used = true
-				s.counts.Hits++
+				if !r.used.Load() {
+					r.used.Store(true)
+				}
 				frame = r.frame
-				s.mu.Unlock()
+				s.mu.RUnlock()
+				s.hits.Add(1)
 				return frame, true
 			}
 		}
 	}
-	s.counts.Misses++
-	s.mu.Unlock()
+	s.mu.RUnlock()
+	s.misses.Add(1)
 	return "", false
 }
 
@@ -193,8 +202,8 @@ func (s *cacheShard) evict(most int) {
 		s.queue = s.queue[1:]
 		switch {
 		case r.gone:
-		case r.used:
-			r.used = false
+		case r.used.Load():
+			r.used.Store(false)
 			s.queue = append(s.queue, r)
 		default:
 			s.counts.Evicted++
@@ -279,8 +288,8 @@ func (c *replyCache) stats() (sum CacheStats) {
 		s.mu.Lock()
 		sum.Entries += s.counts.Entries
 		sum.Bytes += s.bytes
-		sum.Hits += s.counts.Hits
-		sum.Misses += s.counts.Misses
+		sum.Hits += s.hits.Load()
+		sum.Misses += s.misses.Load()
 		sum.Raced += s.counts.Raced
 		sum.Evicted += s.counts.Evicted
 		sum.Invalidated += s.counts.Invalidated
