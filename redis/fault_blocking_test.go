@@ -49,34 +49,53 @@ func (d *deliveries) note(elements []string, err error) {
 
 // consumption is a way to take elements out of "queue".
 type consumption struct {
+	put  func(ctx context.Context, c *redis.Client, element string) error // nil: RPUSH
 	take func(ctx context.Context, c *redis.Client, worker int) ([]string, error)
 	// left returns what was not delivered: in the queue, or kept by the server for somebody
 	// who asks for it.
 	left func(t *testing.T, c *redis.Client) []string
+	// stays: what was delivered may be left too.
+	stays bool
 }
 
 var consumptions = map[string]consumption{
+	"XREADGROUP": {
+		put: func(ctx context.Context, c *redis.Client, element string) error {
+			_, err := c.XAdd(ctx, "stream", "*", redis.Field{Name: "e", Value: element})
+			return err
+		},
+		take: func(ctx context.Context, c *redis.Client, worker int) ([]string, error) {
+			streams, err := c.XReadGroup(ctx, "g", "worker"+strconv.Itoa(worker), redis.XReadOptions{Count: 1, Block: -1}, redis.StreamPosition{Stream: "stream", ID: ">"})
+			if err != nil || len(streams) == 0 {
+				return nil, err
+			}
+			e := streams[0].Entries[0]
+			_, _ = c.XAck(context.WithoutCancel(ctx), "stream", "g", e.ID) // in doubt it stays pending
+			return []string{e.Fields[0].Value}, nil
+		},
+		left: pendingOrUnread, stays: true,
+	},
 	"BLPOP": {
-		func(ctx context.Context, c *redis.Client, _ int) ([]string, error) {
+		take: func(ctx context.Context, c *redis.Client, _ int) ([]string, error) {
 			_, e, found, err := c.BLPop(ctx, 0, "queue")
 			return one(e, found), err
 		},
-		func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
+		left: func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
 	},
 	"BLMOVE": {
-		func(ctx context.Context, c *redis.Client, _ int) ([]string, error) {
+		take: func(ctx context.Context, c *redis.Client, _ int) ([]string, error) {
 			e, found, err := c.BLMove(ctx, 0, "queue", "done", "LEFT", "RIGHT")
 			return one(e, found), err
 		},
 		// What was moved and not delivered is in the other list.
-		func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
+		left: func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
 	},
 	"BLMPOP": {
-		func(ctx context.Context, c *redis.Client, _ int) ([]string, error) {
+		take: func(ctx context.Context, c *redis.Client, _ int) ([]string, error) {
 			_, list, err := c.BLMPop(ctx, 0, "LEFT", 3, "queue")
 			return list, err
 		},
-		func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
+		left: func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
 	},
 }
 
@@ -85,6 +104,27 @@ func one(e string, found bool) []string {
 		return nil
 	}
 	return []string{e}
+}
+
+// pendingOrUnread are the elements of the stream that were given to a worker who has not
+// acknowledged them, and those that were given to nobody.
+func pendingOrUnread(t *testing.T, c *redis.Client) (list []string) {
+	t.Helper()
+	var pending redis.Value
+	must(t, c.XPendingRange(t.Context(), &pending, "stream", "g", "-", "+", 1e6))
+	for _, p := range pending.Elems {
+		entries, err := c.XRange(t.Context(), "stream", p.Elems[0].Text, p.Elems[0].Text, 0)
+		must(t, err)
+		list = append(list, entries[0].Fields[0].Value)
+	}
+	var groups []map[string]any
+	must(t, c.XInfoGroups(t.Context(), &groups, "stream"))
+	unread, err := c.XRange(t.Context(), "stream", "("+groups[0]["last-delivered-id"].(string), "+", 0)
+	must(t, err)
+	for _, e := range unread {
+		list = append(list, e.Fields[0].Value)
+	}
+	return list
 }
 
 func everything(t *testing.T, c *redis.Client, key string) []string {
@@ -104,6 +144,14 @@ func TestFaultBlocking(t *testing.T) {
 			server := testkit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
 			o := redis.Options{Addr: server.Addr, Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond}
 			consumer, producer := connect(t, o), connect(t, o)
+			must(t, producer.XGroupCreateMkStream(t.Context(), "stream", "g", "0"))
+			put := how.put
+			if put == nil {
+				put = func(ctx context.Context, c *redis.Client, element string) error {
+					_, err := c.RPush(ctx, "queue", element)
+					return err
+				}
+			}
 			d := &deliveries{got: make(map[string]int), calls: make(map[slipstream.Outcome]int)}
 			random := testkit.Rand(t)
 			stop := make(chan struct{})
@@ -120,7 +168,7 @@ func TestFaultBlocking(t *testing.T) {
 						return
 					default:
 					}
-					if _, err := producer.RPush(t.Context(), "queue", strconv.Itoa(i)); err == nil {
+					if err := put(t.Context(), producer, strconv.Itoa(i)); err == nil {
 						d.mu.Lock()
 						d.put = append(d.put, strconv.Itoa(i))
 						d.mu.Unlock()
@@ -135,7 +183,7 @@ func TestFaultBlocking(t *testing.T) {
 			close(stop)
 			putting.Wait()
 			workers.Wait()
-			d.judge(t, how.left(t, producer))
+			d.judge(t, how.left(t, producer), how.stays)
 			t.Logf("%+v", consumer.Stats().Exclusive)
 		})
 	}
@@ -155,14 +203,14 @@ func consume(t *testing.T, d *deliveries, how consumption, c *redis.Client, r *r
 }
 
 // judge compares what was put in with what came out and what is left.
-func (d *deliveries) judge(t *testing.T, left []string) {
+func (d *deliveries) judge(t *testing.T, left []string, stays bool) {
 	t.Helper()
 	missing := 0
 	for _, e := range d.put {
 		switch n := d.got[e]; {
 		case n > 1:
 			t.Errorf("%s was delivered %d times", e, n)
-		case n == 1 && slices.Contains(left, e):
+		case n == 1 && !stays && slices.Contains(left, e):
 			t.Errorf("%s was delivered and is still there", e)
 		case n == 0 && !slices.Contains(left, e):
 			missing++

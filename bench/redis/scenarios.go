@@ -53,7 +53,7 @@ func (h *harness) scenarios() []load.Scenario {
 		all = append(all, h.design(design, 80_000))
 	}
 	all = append(all, h.contexts()...)
-	all = append(all, h.cached(), h.blocked())
+	all = append(all, h.cached(), h.blocked(), h.batches(1), h.batches(8))
 	return append(append(all, h.memory()...), h.stopped())
 }
 
@@ -201,6 +201,24 @@ func (h *harness) cached() load.Scenario {
 	}
 	sc := h.scenario(r, func(k kind) bool { return k.name == "rueidis" || k.name == load.Ours })
 	sc.Goals = []load.Goal{{Metric: load.ClientUS, Rival: "rueidis", Ratio: 1}}
+	return sc
+}
+
+// batches are callers with explicit batches of 1,000 GETs; an operation is a batch.
+func (h *harness) batches(callers int) load.Scenario {
+	sc := h.scenario(round{
+		scenario: fmt.Sprintf("batch-1000/%d", callers), work: work{Operation: opBatch, Size: 16},
+		callers: callers, warmUp: h.warmUp, window: h.window(closedWindow),
+	}, func(k kind) bool {
+		switch k.name {
+		case "redigo", "go-redis-pool", "rueidis", "redispipe", "radix", load.Ours:
+			return true
+		}
+		return false
+	})
+	for _, rival := range []string{"redigo", "go-redis-pool", "rueidis", "redispipe", "radix"} {
+		sc.Goals = append(sc.Goals, load.Goal{Metric: load.ClientUS, Rival: rival, Ratio: 0.9})
+	}
 	return sc
 }
 

@@ -18,6 +18,8 @@ import (
 const (
 	opGet = "get"
 	opSet = "set"
+	// opBatch is an explicit batch of GETs.
+	opBatch = "batch"
 )
 
 // A work is what the callers of a load process do, beside what a
@@ -191,11 +193,16 @@ type caller struct {
 	dst   []byte
 	slots []slot
 	wait  sync.WaitGroup
+
+	batched []string // keys of opBatch
 }
 
 // Do implements [load.Caller]. The generator's context is left aside: the
 // caller's own says what is measured.
 func (c *caller) Do(context.Context) error {
+	if c.work.Operation == opBatch {
+		return c.batch()
+	}
 	i := c.rng.IntN(len(c.keys))
 	if c.work.Operation == opSet {
 		return c.client.set(c.ctx, c.keys[i], c.values[i])
