@@ -119,19 +119,23 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("two scenarios are called %q", sc.Name)
 		}
 		goals[sc.Name] = len(sc.Goals)
-		if strings.HasPrefix(sc.Name, "closed") && len(sc.Subjects) != len(rivals)+2*len(ourKinds) {
+		if strings.HasPrefix(sc.Name, "closed") && sc.Name != "closed-blocked/128" && len(sc.Subjects) != len(rivals)+2*len(ourKinds) {
 			t.Errorf("%s has %d subjects", sc.Name, len(sc.Subjects))
 		}
 		if sc.Close == nil {
 			t.Errorf("%s leaves its server running", sc.Name)
 		}
 	}
-	for name, want := range map[string]int{
+	wants := map[string]int{
 		"closed/1": 8, "closed/16": 2, "closed/8192": 2, "closed-set/16": 2, "closed-1k/8192": 2, "closed-64k/1": 1, "closed-64k/128": 2,
 		"rate-serial/5k": 1, "rate-serial/20k": 2, "rate-serial/80k": 2, "rate-serial/160k": 1, "rate-burst/80k": 2, "rate-serial/320k": 0,
 		"rate-serial-768/160k": 0, "rate-burst-nutcracker/80k": 0, "rate-serial-0.2ms/20k": 0, "rate-burst-50ms/80k": 0,
-		"design-right/80k": 0, "wrong-design-b/80k": 0, "ctx/1024": 1, "memory-idle/1000": 0, "memory-burst/1000": 0, "memory-stopped/10000": 0,
-	} {
+		"design-right/80k": 0, "wrong-design-b/80k": 0, "ctx/1024": 1, "memory-idle/1000": 0, "memory-burst/1000": 0, "memory-stopped/10000": 0, "cached/128": 1, "closed-blocked/128": 1, "batch-1000/8": 5,
+	}
+	if _, err := nutcrackerPath(); err != nil {
+		delete(wants, "rate-burst-nutcracker/80k") // it is left out where the program is not installed
+	}
+	for name, want := range wants {
 		if got, ok := goals[name]; !ok || got != want {
 			t.Errorf("%s has %d goals, want %d", name, got, want)
 		}
