@@ -137,11 +137,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // takePlace takes one of the places for open connections, if there is one.
 func (s *Server) takePlace() bool {
-	if s.open.Add(1) <= int64(s.config.MaxConnections) {
-		return true
+	for {
+		n := s.open.Load()
+		if n >= int64(s.config.MaxConnections) {
+			return false
+		}
+		if s.open.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	s.open.Add(-1)
-	return false
 }
 
 // releasePlace gives a place back.

@@ -1,7 +1,6 @@
 package httpfront
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -13,8 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,10 +173,24 @@ func (r *recorder) Request(s trace.Span) {
 	r.spans = append(r.spans, s)
 }
 
+// all returns what was recorded so far.
+func (r *recorder) all() []trace.Span {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.spans)
+}
+
+// forget drops what was recorded.
+func (r *recorder) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spans = nil
+}
+
 func TestIDs(t *testing.T) { eachWay(t, testIDs) }
 
 func testIDs(t *testing.T, by way) {
-	var log bytes.Buffer
+	var log logBuffer
 	spans := &recorder{}
 	f := newConfigured(t, echo, ServiceConfig{
 		Spans: spans, SlowerThan: 1, Log: slog.New(slog.NewTextHandler(&log, nil)),
@@ -189,10 +204,10 @@ func testIDs(t *testing.T, by way) {
 	if !strings.HasPrefix(answered, "00-4bf92f3577b34da6a3ce929d0e0e4736-") || strings.Contains(answered, "00f067aa0ba902b7") || !strings.HasSuffix(answered, "-01") {
 		t.Errorf("Traceresponse %q, want another span of the same trace", answered)
 	}
-	if len(spans.spans) != 1 {
-		t.Fatalf("%d spans, want 1", len(spans.spans))
+	if len(spans.all()) != 1 {
+		t.Fatalf("%d spans, want 1", len(spans.all()))
 	}
-	s := spans.spans[0]
+	s := spans.all()[0]
 	if s.RequestID != "job-17" || s.Route != "/depts/{key}" || s.Status != 200 || s.Source != "load" || s.Keys != 1 ||
 		hex.EncodeToString(s.Parent[:]) != "00f067aa0ba902b7" || hex.EncodeToString(s.Context.TraceID[:]) != "4bf92f3577b34da6a3ce929d0e0e4736" {
 		t.Errorf("span %+v", s)
@@ -209,15 +224,15 @@ func testIDs(t *testing.T, by way) {
 		}
 		seen[id] = true
 	}
-	spans.spans = nil
+	spans.forget()
 	for _, sent := range []string{strings.Replace(parent, "-01", "-00", 1), "00-" + strings.Repeat("0", 32) + "-00f067aa0ba902b7-01", "junk"} {
 		r := f.do("GET", "/depts/1", "Traceparent", sent)
 		if valid := strings.HasPrefix(sent, "00-4"); valid != (r.Header.Get("Traceresponse") != "") {
 			t.Errorf("sent %q: Traceresponse %q", sent, r.Header.Get("Traceresponse"))
 		}
 	}
-	if len(spans.spans) != 2 { // not the one whose client said no
-		t.Errorf("%d spans, want 2", len(spans.spans))
+	if len(spans.all()) != 2 { // not the one whose client said no
+		t.Errorf("%d spans, want 2", len(spans.all()))
 	}
 }
 
@@ -252,12 +267,18 @@ func testFigures(t *testing.T, by way) {
 func TestDescription(t *testing.T) { eachWay(t, testDescription) }
 
 func testDescription(t *testing.T, by way) {
-	var text []byte
-	f := newConfigured(t, echo, ServiceConfig{OpenAPI: func() []byte { return text }}, nil).over(t, by)
+	var described atomic.Pointer[[]byte]
+	f := newConfigured(t, echo, ServiceConfig{OpenAPI: func() []byte {
+		if text := described.Load(); text != nil {
+			return *text
+		}
+		return nil
+	}}, nil).over(t, by)
 	if r := f.do("GET", "/openapi.json"); r.StatusCode != 503 {
 		t.Errorf("before there is one: status %d, want 503", r.StatusCode)
 	}
-	text = []byte(`{"openapi":"3.1.0"}`)
+	text := []byte(`{"openapi":"3.1.0"}`)
+	described.Store(&text)
 	r := f.do("GET", "/openapi.json")
 	if got := body(t, r); r.StatusCode != 200 || got != string(text) {
 		t.Errorf("status %d, %s", r.StatusCode, got)

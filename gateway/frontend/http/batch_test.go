@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,12 +90,13 @@ func testBatch(t *testing.T, by way) {
 func TestBatchConditional(t *testing.T) { eachWay(t, testBatchConditional) }
 
 func testBatchConditional(t *testing.T, by way) {
-	version := 1
+	var version atomic.Int64
+	version.Store(1)
 	f := newFixture(t, func(_ ctx, _ cache.ResourceID, id string) ([]byte, error) {
 		if id == "0" {
 			return nil, nil
 		}
-		return fmt.Appendf(nil, `{"id":%s,"version":%d}`, id, version), nil
+		return fmt.Appendf(nil, `{"id":%s,"version":%d}`, id, version.Load()), nil
 	}).over(t, by)
 	first := f.do("GET", "/depts?key=1&key=0&key=2")
 	tag := first.Header.Get("Etag")
@@ -116,7 +118,7 @@ func testBatchConditional(t *testing.T, by way) {
 			t.Errorf("%s has the tag of another array", other)
 		}
 	}
-	version = 2
+	version.Store(2)
 	f.cache.Purge(cache.Key{Resource: 0, ID: "2"})
 	changed := f.do("GET", "/depts?key=1&key=0&key=2", "If-None-Match", tag)
 	if changed.StatusCode != 200 || changed.Header.Get("Etag") == tag {
