@@ -116,6 +116,10 @@ func (c *Client) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]b
 		return failed(slipstream.MaybeExecuted, err)
 	}
 	cause := context.Cause(ctx)
+	if !cmd.waits && cmd.blockFor == 0 {
+		// Of a session: it does not wait, so its null would not say that nothing was done.
+		return failed(slipstream.MaybeExecuted, x.breaks(cause))
+	}
 	reply, err = c.unblock(x)
 	if err != nil {
 		x.breaks(cause)

@@ -153,13 +153,19 @@ func (c *Client) loadCached(ctx context.Context, dst any, cmd *Command, key stri
 	if err != nil {
 		return err
 	}
-	if expires != goneAlready {
+	if expires != goneAlready && (cmd.info != infoGet || plain(reply)) {
 		c.cache.keep(load, cmd.question(), string(reply), expires)
 	}
 	if err := decode(reply, dst); err != nil {
 		return c.executed(cmd.name, err)
 	}
 	return nil
+}
+
+// plain reports whether a reply is what bulkIn reads: a string that says its length, or null,
+// without attributes in front.
+func plain(frame []byte) bool {
+	return frame[0] == byte(resp.Null) || frame[0] == byte(resp.BulkString) && frame[1] != '?' && !isNull(frame)
 }
 
 // cacheable reports whether the command reads one key and nothing else: what it returns

@@ -55,7 +55,7 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 	}
 	start := time.Now()
 	s.note(&cmd)
-	reply, failure := s.roundTrip(ctx, &cmd)
+	reply, failure := s.client.waitAlone(ctx, s.x, &cmd)
 	var err error
 	switch {
 	case failure != nil:
@@ -132,10 +132,4 @@ func (s *Session) note(cmd *Command) {
 	if cmd.info.name == "RESET" {
 		s.state.other = true // user, database and name are not those of the options any more
 	}
-}
-
-// roundTrip sends a command and waits for its reply.
-func (s *Session) roundTrip(ctx context.Context, cmd *Command) ([]byte, *slipstream.Error) {
-	reply, failure := s.client.waitAlone(ctx, s.x, cmd)
-	return reply, failure
 }

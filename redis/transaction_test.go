@@ -301,3 +301,21 @@ func TestSessionLost(t *testing.T) {
 		t.Errorf("the second: %v", err)
 	}
 }
+
+// TestSessionGivenUp: a command that does not wait is in doubt when its caller goes, although its
+// reply would be null: that does not say that nothing was done.
+func TestSessionGivenUp(t *testing.T) {
+	c := start(t)
+	s, err := c.Session(t.Context())
+	must(t, err)
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	slow := redis.Cmd("EVAL", "redis.call('INCR', KEYS[1]); local t = redis.call('TIME'); local stop = t[1] * 1000000 + t[2] + 150000; repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] > stop; return nil", 1, "n")
+	if err := s.Do(ctx, nil, slow); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Do(t.Context(), nil, redis.Cmd("PING")); slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("the session goes on: %v", err)
+	}
+}

@@ -205,6 +205,7 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 			break
 		}
 		if a := (cache.Answer{Doc: q.again.Document()}); !s.document(req, a, rsp, false) {
+			s.cache.CountHits(q.of.id, 1)
 			q.answers, q.found, q.again = []cache.Answer{a}, true, nil
 			return false
 		}

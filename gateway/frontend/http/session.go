@@ -71,7 +71,7 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 		consumed += n
 	}
 	s.rest = consumed < len(in)
-	if t.hits > 0 {
+	if t.hits > 0 || t.again > 0 {
 		t.tell(s.front.service)
 	}
 	s.front.giveBack(c.Lane(), t)
@@ -87,11 +87,14 @@ func (f *front) answer(c *loop.Conn, t *turn) {
 	f.fill(c, t)
 	t.response = Response{}
 	if f.service.Peek(&t.request, &t.response) {
+		if t.request.question.again != nil {
+			t.countHit(f.service)
+		}
 		if f.tooMuch(c, t.response.sent()) {
 			f.service.Busy(&t.request, &t.response)
 		}
 		if f.inSum && t.response.fields != "" && !t.request.Trace.Sampled() {
-			t.count(f.service)
+			t.count()
 		} else {
 			took := time.Since(t.now)
 			f.service.note(&t.request, &t.response, took)

@@ -26,7 +26,7 @@ type turn struct {
 	hits    int
 	bytes   int
 	counted bool // the last request is one of them
-	again   int  // of them, those that asked no tier
+	again   int  // answers that asked no tier, and of which the cache has to be told
 	of      *served
 
 	// recent is the lane's, nil if another connection of the lane has it.
@@ -50,16 +50,18 @@ func (f *front) giveBack(lane int, t *turn) {
 }
 
 // count notes a plain hit for tell.
-func (t *turn) count(s *Service) {
+func (t *turn) count() {
 	t.hits++
 	t.bytes += t.response.sent()
 	t.counted = true
-	if q := &t.request.question; q.again != nil {
-		if t.of != q.of {
-			t.countAgain(s, q.of)
-		}
-		t.again++
+}
+
+// countHit counts an answer that asked no tier for the cache, which does not know of it.
+func (t *turn) countHit(s *Service) {
+	if of := t.request.question.of; t.of != of {
+		t.countAgain(s, of)
 	}
+	t.again++
 }
 
 // countAgain begins to count the hits of another resource.
@@ -72,12 +74,15 @@ func (t *turn) countAgain(s *Service, of *served) {
 
 // tell tells the figures of the hits that were counted.
 func (t *turn) tell(s *Service) {
+	t.countAgain(s, nil)
+	if t.hits == 0 {
+		return
+	}
 	took := time.Since(t.now)
 	if t.counted {
 		s.noteHits(t.hits, t.bytes, &t.request, &t.response, took)
 	} else {
 		s.noteHits(t.hits, t.bytes, nil, nil, took)
 	}
-	t.countAgain(s, nil)
 	t.hits, t.bytes, t.counted = 0, 0, false
 }
