@@ -287,6 +287,13 @@ func TestFailFastAndWaiting(t *testing.T) {
 		}
 		return nil
 	})
+	// A call before it has noticed would be written to a connection that is dead.
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if n := patient.Stats().Connected; n != 0 {
+			return fmt.Errorf("%d connections", n)
+		}
+		return nil
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
