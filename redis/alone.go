@@ -101,8 +101,8 @@ func (c *Client) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]b
 	if ctx.Err() != nil {
 		return failed(slipstream.NotSent, context.Cause(ctx))
 	}
-	if err := x.send(cmd.frame); err != nil {
-		return failed(slipstream.MaybeExecuted, err)
+	if outcome, err := x.send(cmd.frame); err != nil {
+		return failed(outcome, err)
 	}
 	limit := time.Duration(0)
 	if stall := c.opts.stallTimeout(); stall > 0 && cmd.blockFor >= 0 {

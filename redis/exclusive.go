@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
@@ -78,7 +79,7 @@ func (x *exclusive) greet(ctx context.Context) error {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	x.in = append(x.in, rest...)
-	if err := x.write([]byte("*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n")); err != nil {
+	if _, err := x.conn.Write([]byte("*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n")); err != nil {
 		return err
 	}
 	frame, err := x.read()
@@ -112,24 +113,43 @@ func (x *exclusive) healthy() bool {
 // errInterrupted is in the chain when the caller's context ended a read.
 var errInterrupted = errors.New("interrupted")
 
-// send writes a request. After an error nothing is known of what the server got.
-func (x *exclusive) send(frame []byte) error {
+// send writes a request. Of an error the outcome says whether the server may have got it.
+func (x *exclusive) send(frame []byte) (slipstream.Outcome, error) {
 	limit := time.Time{}
 	if stall := x.opts.stallTimeout(); stall > 0 {
 		limit = time.Now().Add(stall)
 	}
 	if err := x.conn.SetWriteDeadline(limit); err != nil {
-		return x.breaks(err)
+		return outcomeOfLost(err), x.breaks(err)
 	}
-	if err := x.write(frame); err != nil {
-		return x.breaks(err)
+	n, err := x.conn.Write(frame)
+	switch {
+	case err == nil:
+		return slipstream.Executed, nil
+	case n > 0:
+		return slipstream.MaybeExecuted, x.breaks(err)
 	}
-	return nil
+	return outcomeOfLost(err), x.breaks(err)
 }
 
-func (x *exclusive) write(frame []byte) error {
-	_, err := x.conn.Write(frame)
-	return err
+// outcomeOfLost is that of a request that was not sent because its connection is of no use.
+// Connections that are lent are closed by Close and Shutdown alone.
+func outcomeOfLost(err error) slipstream.Outcome {
+	if errors.Is(err, net.ErrClosed) {
+		return slipstream.Closed
+	}
+	return slipstream.NotSent
+}
+
+// look finds out whether the connection was lost while nobody used it, as far as can be told
+// without asking the server.
+func (x *exclusive) look() error {
+	if x.broken == nil && x.raw != nil && x.begin == len(x.in) {
+		if err := hungUp(x.raw); err != nil {
+			return x.breaks(err)
+		}
+	}
+	return x.broken
 }
 
 func (x *exclusive) breaks(err error) error {

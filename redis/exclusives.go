@@ -18,13 +18,15 @@ const (
 type exclusives struct {
 	// Immutable after newExclusives.
 	opts   *Options
-	places chan struct{} // one for each connection that may be in use
+	places chan struct{}   // one for each connection that may be in use
+	ending context.Context // ends when no new ones are let in
+	end    context.CancelFunc
 
 	mu sync.Mutex
 	// Guarded by mu.
 	idle     []*exclusive            // the one used last is at the end
 	lent     map[*exclusive]struct{} // for Close
-	draining bool                    // no new ones
+	draining bool                    // no new ones: end was called
 	closed   bool
 
 	counts ExclusiveStats // guarded by mu
@@ -48,13 +50,15 @@ func newExclusives(o *Options) *exclusives {
 	if most <= 0 {
 		most = defaultExclusive
 	}
-	return &exclusives{opts: o, places: make(chan struct{}, most), lent: make(map[*exclusive]struct{})}
+	p := &exclusives{opts: o, places: make(chan struct{}, most), lent: make(map[*exclusive]struct{})}
+	p.ending, p.end = context.WithCancel(context.Background())
+	return p
 }
 
 // lease returns a connection. It waits for a place, or fails if the options want that. An
 // error means that nothing was sent.
 func (p *exclusives) lease(ctx context.Context) (*exclusive, error) {
-	if p.refuses() {
+	if p.ending.Err() != nil {
 		return nil, errClosed
 	}
 	select {
@@ -67,32 +71,45 @@ func (p *exclusives) lease(ctx context.Context) (*exclusive, error) {
 		case p.places <- struct{}{}:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
+		case <-p.ending.Done():
+			// The places may all be drain's, or those of sessions that are closed later.
+			return nil, errClosed
 		}
 	}
 	if x := p.takeIdle(); x != nil {
 		return x, nil
 	}
-	x, err := openExclusive(ctx, p.opts)
+	x, err := p.open(ctx)
 	if err != nil {
 		<-p.places
+		return nil, err
+	}
+	return x, nil
+}
+
+// open makes a new connection, which is then lent.
+func (p *exclusives) open(ctx context.Context) (*exclusive, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// Close must not wait until a server that is away has been given up.
+	stop := context.AfterFunc(p.ending, cancel)
+	defer stop()
+	x, err := openExclusive(ctx, p.opts)
+	if err != nil {
+		if p.ending.Err() != nil {
+			err = errClosed
+		}
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.draining {
 		x.close()
-		<-p.places
 		return nil, errClosed
 	}
 	p.counts.Opened++
 	p.lent[x] = struct{}{}
 	return x, nil
-}
-
-func (p *exclusives) refuses() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closed || p.draining
 }
 
 // enter begins a goroutine that makes a call; false: the client is closed.
@@ -110,6 +127,7 @@ func (p *exclusives) enter() bool {
 func (p *exclusives) drain(ctx context.Context) error {
 	p.mu.Lock()
 	p.draining = true
+	p.end()
 	p.mu.Unlock()
 	defer p.close()
 	for range cap(p.places) {
@@ -186,6 +204,7 @@ func (p *exclusives) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+	p.end()
 	for _, x := range p.idle {
 		x.close()
 	}

@@ -24,8 +24,8 @@ func (c *Client) Monitor(ctx context.Context) iter.Seq2[string, error] {
 		fail := func(outcome slipstream.Outcome, err error) {
 			yield("", &slipstream.Error{Op: "MONITOR", Addr: c.addr, Outcome: outcome, Err: err})
 		}
-		if err := x.send([]byte("*1\r\n$7\r\nMONITOR\r\n")); err != nil {
-			fail(slipstream.MaybeExecuted, err)
+		if outcome, err := x.send([]byte("*1\r\n$7\r\nMONITOR\r\n")); err != nil {
+			fail(outcome, err)
 			return
 		}
 		for first := true; ; first = false {

@@ -41,8 +41,9 @@ type hub struct {
 	conn    *exclusive   // in force; nil: being opened
 	out     []byte       // commands in the order in which they were decided, not yet written
 	asked   []*subscribe // commands whose answers are to come
+	writing bool         // a goroutine writes out
 
-	writing sync.Mutex // held by who writes out
+	writers sync.WaitGroup // that goroutine; added to under mu
 }
 
 // topic is what somebody listens to.
@@ -60,6 +61,7 @@ type topic struct {
 // subscribe is a command that was sent.
 type subscribe struct {
 	topics []*topic // not yet confirmed
+	ping   bool     // it is PING
 }
 
 func newHub(c *Client) *hub {
@@ -115,9 +117,9 @@ func (h *hub) add(s *Subscription, keys []topicKey) (wait []*topic, err error) {
 	}
 	if h.conn != nil {
 		h.ask(fresh)
+		h.write()
 	} // else whoever opens the connection asks for all
 	h.mu.Unlock()
-	h.flush()
 	return wait, nil
 }
 
@@ -144,21 +146,21 @@ func (h *hub) ask(topics []*topic) {
 // remove makes s listen to less.
 func (h *hub) remove(s *Subscription, keys []topicKey) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, key := range keys {
 		h.drop(s, key)
 	}
-	h.mu.Unlock()
-	h.flush()
+	h.write()
 }
 
 func (h *hub) removeAll(s *Subscription) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	for key := range s.topics {
 		h.drop(s, key)
 	}
 	delete(h.subs, s)
-	h.mu.Unlock()
-	h.flush()
+	h.write()
 }
 
 // drop takes s from a topic; the last one tells the server. Under mu.
@@ -182,22 +184,35 @@ func (h *hub) drop(s *Subscription, key topicKey) {
 	}
 }
 
-// flush writes what was decided. A failure shows where the connection is read.
-func (h *hub) flush() {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.mu.Lock()
-	conn, out := h.conn, h.out
-	h.out = nil
-	h.mu.Unlock()
-	if conn == nil || len(out) == 0 {
+// write lets what was decided be written. Nobody waits for it: a server that has stopped reading
+// must keep neither a caller beyond its context nor the reader. Under mu.
+func (h *hub) write() {
+	if h.writing || h.closed || h.conn == nil || len(h.out) == 0 {
 		return
 	}
-	if stall := h.client.opts.stallTimeout(); stall > 0 {
-		_ = conn.conn.SetWriteDeadline(time.Now().Add(stall))
-	}
-	if _, err := conn.conn.Write(out); err != nil {
-		_ = conn.conn.Close()
+	h.writing = true
+	// Ends when nothing is left to be written, at the latest when the connection is closed;
+	// close waits for it.
+	h.writers.Go(h.flush)
+}
+
+// flush writes what was decided. A failure shows where the connection is read.
+func (h *hub) flush() {
+	for {
+		h.mu.Lock()
+		conn, out := h.conn, h.out
+		h.out = nil
+		h.writing = conn != nil && len(out) > 0
+		h.mu.Unlock()
+		if conn == nil || len(out) == 0 {
+			return
+		}
+		if stall := h.client.opts.stallTimeout(); stall > 0 {
+			_ = conn.conn.SetWriteDeadline(time.Now().Add(stall))
+		}
+		if _, err := conn.conn.Write(out); err != nil {
+			_ = conn.conn.Close()
+		}
 	}
 }
 
@@ -242,19 +257,8 @@ func (h *hub) serve(conn *exclusive) error {
 		all = append(all, t)
 	}
 	h.ask(all)
+	h.write()
 	h.mu.Unlock()
-	// A server that has stopped reading must not keep this goroutine from reading. Ends
-	// with the write, which closing the connection ends.
-	written := make(chan struct{})
-	// Waited for below.
-	go func() {
-		defer close(written)
-		h.flush()
-	}()
-	defer func() {
-		_ = conn.conn.Close()
-		<-written
-	}()
 	for {
 		frame, err := h.next(conn)
 		if err != nil {
@@ -283,12 +287,15 @@ func (h *hub) next(conn *exclusive) ([]byte, error) {
 			return nil, err
 		case pinged && h.client.opts.stallTimeout() > 0:
 			return nil, errSilent
+		case pinged:
+			continue // it has for ever
 		}
 		pinged = true
 		h.mu.Lock()
 		h.out = append(h.out, "*1\r\n$4\r\nPING\r\n"...)
+		h.asked = append(h.asked, &subscribe{ping: true})
+		h.write()
 		h.mu.Unlock()
-		h.flush()
 	}
 }
 
@@ -319,12 +326,16 @@ func (h *hub) hear(frame []byte) {
 	case isError(tok):
 		h.refused(parseServerError(tok.Bytes))
 		return
-	case tok.Kind != resp.Push && tok.Kind != resp.Array || tok.Len < 1:
-		return // the answer to PING
+	case tok.Kind != resp.Push && tok.Kind != resp.Array:
+		h.ponged()
+		return
 	}
 	var words [4]string
 	n := 0
-	for ; n < min(tok.Len, len(words)); n++ {
+	if tok.Len > len(words) {
+		return // nothing that was asked for
+	}
+	for ; n < tok.Len; n++ {
 		word, err := d.Next()
 		if err != nil || isAggregate(word) {
 			return
@@ -344,6 +355,8 @@ func (h *hub) hear(frame []byte) {
 		h.confirmed(topicKey{ofPatterns, words[1]})
 	case kind == "ssubscribe" && n == 3:
 		h.confirmed(topicKey{ofShards, words[1]})
+	case kind == "pong":
+		h.ponged() // as a connection of RESP2 with subscriptions has it
 	}
 }
 
@@ -401,6 +414,18 @@ func (h *hub) confirmed(key topicKey) {
 	}
 }
 
+// ponged notes that the oldest PING is answered.
+func (h *hub) ponged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, command := range h.asked {
+		if command.ping {
+			h.asked = append(h.asked[:i], h.asked[i+1:]...)
+			return
+		}
+	}
+}
+
 // answered lets go of those who wait for the topic.
 func (t *topic) answered(err error) {
 	select {
@@ -411,15 +436,28 @@ func (t *topic) answered(err error) {
 	}
 }
 
-// refused notes that the server has refused the oldest command.
+// refused notes that the server has refused the oldest command. If that is PING, which this
+// user may not send, it is a sign of life as good as any.
 func (h *hub) refused(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.asked) == 0 {
-		return // PING, which this user may not send: an answer as good as any
+		return
 	}
 	command := h.asked[0]
 	h.asked = h.asked[1:]
+	if len(command.topics) > 1 {
+		// It may be one of them alone, and not the same one's that others want.
+		for i, t := range command.topics {
+			if h.topics[t.key] == t {
+				h.ask(command.topics[i : i+1])
+			} else {
+				t.answered(err) // nobody wants it any more
+			}
+		}
+		h.write()
+		return
+	}
 	for _, t := range command.topics {
 		t.answered(err)
 		if h.topics[t.key] == t {
@@ -456,4 +494,5 @@ func (h *hub) close() {
 	if started {
 		<-h.ended
 	}
+	h.writers.Wait()
 }

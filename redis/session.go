@@ -53,7 +53,7 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 	if err := s.sendable(&cmd); err != nil {
 		return err
 	}
-	start := time.Now()
+	start, before := time.Now(), s.state
 	s.note(&cmd)
 	reply, failure := s.client.waitAlone(ctx, s.x, &cmd)
 	var err error
@@ -62,6 +62,9 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 		err = failure
 	default:
 		if e := serverErrorIn(reply); e != nil {
+			if cmd.info.name == "WATCH" {
+				s.state = before // it watches no more than it did
+			}
 			err = &slipstream.Error{Op: cmd.name, Addr: s.client.addr, Outcome: e.outcome(cmd.info), Err: e}
 		} else if bad := decode(reply, dst); bad != nil {
 			err = s.client.executed(cmd.name, bad)
@@ -102,14 +105,15 @@ func (s *Session) sendable(cmd *Command) error {
 	switch {
 	case s.x == nil:
 		return s.client.notSent(cmd.name, errors.New("the session is closed"))
-	case s.x.broken != nil:
-		return s.client.notSent(cmd.name, fmt.Errorf("the session's connection is lost: %w", s.x.broken))
 	case cmd.info == nil:
 		return s.client.notSent("command", errEmptyCommand)
 	case cmd.err != nil:
 		return s.client.notSent(cmd.name, cmd.err)
 	case cmd.info.never:
 		return s.client.notSent(cmd.name, refusal(cmd.info.refusal))
+	}
+	if err := s.x.look(); err != nil {
+		return &slipstream.Error{Op: cmd.name, Addr: s.client.addr, Outcome: outcomeOfLost(err), Err: fmt.Errorf("the session's connection is lost: %w", err)}
 	}
 	return nil
 }

@@ -2,7 +2,11 @@
 
 package redis
 
-import "syscall"
+import (
+	"fmt"
+	"io"
+	"syscall"
+)
 
 // silent reports whether a connection is open and has nothing to read: an idle one that has
 // something has said goodbye, or something that nobody asked for.
@@ -14,4 +18,24 @@ func silent(raw syscall.RawConn) bool {
 		nothing = err == syscall.EAGAIN
 	})
 	return err == nil && nothing
+}
+
+// hungUp returns why a connection of which everything was read is of no use; nil: it is open, as
+// far as this side knows. What the server says before it goes hides that it does.
+func hungUp(raw syscall.RawConn) (why error) {
+	err := raw.Control(func(fd uintptr) {
+		var b [1]byte
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		switch {
+		case err == syscall.EAGAIN || err == syscall.EINTR || n > 0:
+		case err != nil:
+			why = err
+		default:
+			why = fmt.Errorf("connection closed by the server: %w", io.ErrUnexpectedEOF)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return why
 }

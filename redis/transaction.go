@@ -131,8 +131,11 @@ func (s *Session) execute(ctx context.Context, b *Batch) (done bool, err error) 
 		s.state.other = true
 		return fail(slipstream.NotSent, context.Cause(ctx))
 	}
-	if err := s.x.send(frame); err != nil {
-		return fail(slipstream.MaybeExecuted, err)
+	if err := s.x.look(); err != nil {
+		return fail(outcomeOfLost(err), err)
+	}
+	if outcome, err := s.x.send(frame); err != nil {
+		return fail(outcome, err)
 	}
 	refused := &queueErrors{}
 	for i := range len(b.commands) + 2 {

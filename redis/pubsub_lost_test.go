@@ -1,0 +1,155 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// faultyConn fails to write what begins with a command, as often as a test says.
+type faultyConn struct {
+	net.Conn
+	fail *atomic.Int32
+	what string
+}
+
+func (c *faultyConn) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), c.what) && c.fail.Add(-1) >= 0 {
+		return 0, errPlanted
+	}
+	return c.Conn.Write(b)
+}
+
+// faulty dials connections whose writes of a command fail n times.
+func faulty(what string, n *atomic.Int32) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &faultyConn{conn, n, what}, nil
+	}
+}
+
+// TestSubscribeWriteFails: the connection is opened again and everything is asked for again, what
+// was in force before with a gap; nobody who subscribes learns of it.
+func TestSubscribeWriteFails(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := testkit.StartRedis(t)
+	var fail atomic.Int32
+	c := connect(t, redis.Options{Addr: server.Addr, Dialer: faulty("SUBSCRIBE", &fail), Backoff: time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	fail.Store(2)
+	first, err := c.Subscribe(ctx, redis.Topics{Channels: []string{"first"}})
+	must(t, err)
+	defer first.Close()
+	_, err = c.Publish(ctx, "first", "a")
+	must(t, err)
+	if m := receive(t, first); m.Payload != "a" {
+		t.Errorf("the first got %+v: it was never in force before, so there is no gap", m)
+	}
+	fail.Store(3)
+	second, err := c.Subscribe(ctx, redis.Topics{Channels: []string{"second"}, Patterns: []string{"f*"}})
+	must(t, err)
+	defer second.Close()
+	if m := receive(t, first); m.Kind != redis.Gap {
+		t.Errorf("the first got %+v, want a gap", m)
+	}
+	if n, err := c.Publish(ctx, "first", "b"); n != 2 || err != nil {
+		t.Errorf("%d listen, %v, want a channel and a pattern", n, err)
+	}
+	if a, b := receive(t, first), receive(t, second); a.Payload != "b" || b.Payload != "b" || b.Pattern != "f*" {
+		t.Errorf("got %+v and %+v", a, b)
+	}
+	if n := fail.Load(); n >= 0 {
+		t.Errorf("%d faults were not met", n)
+	}
+}
+
+// TestSubscribeToADeafServer: callers are let go with their contexts although the server does not
+// read what they ask, and so is who closes.
+func TestSubscribeToADeafServer(t *testing.T) {
+	testkit.NoLeaks(t)
+	deaf := make(chan struct{})
+	s := fake(t, func(conn int, args []string) string {
+		if args[0] == "SUBSCRIBE" {
+			<-deaf
+		}
+		return ":7\r\n"
+	})
+	defer close(deaf)
+	c := connect(t, redis.Options{Addr: s.Addr, StallTimeout: -1})
+	huge := strings.Repeat("x", 16<<20) // more than the kernel takes
+	for i := range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		began := time.Now()
+		_, err := c.Subscribe(ctx, redis.Topics{Channels: []string{huge[i:]}})
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || slipstream.OutcomeOf(err) != slipstream.NotSent || time.Since(began) > 5*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	}
+	must(t, c.Close())
+}
+
+// TestSubscribeRefusedBesideOthers: topics that are asked for together, because the connection was
+// lost, are refused one by one.
+func TestSubscribeRefusedBesideOthers(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := testkit.StartRedis(t)
+	admin := connect(t, redis.Options{Addr: server.Addr})
+	allow := func(channels ...string) {
+		args := []any{"SETUSER", "limited", "on", ">secret", "+@all", "~*", "resetchannels"}
+		for _, name := range channels {
+			args = append(args, "&"+name)
+		}
+		must(t, admin.Do(t.Context(), nil, redis.Cmd("ACL", args...)))
+	}
+	allow("open*", "closed")
+	c := connect(t, redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
+	var open []*redis.Subscription
+	for _, channels := range [][]string{{"open1"}, {"open2", "open3"}} {
+		s, err := c.Subscribe(t.Context(), redis.Topics{Channels: channels})
+		must(t, err)
+		defer s.Close()
+		open = append(open, s)
+	}
+	closed, err := c.Subscribe(t.Context(), redis.Topics{Channels: []string{"closed", "open1"}})
+	must(t, err)
+	defer closed.Close()
+	allow("open*") // the server closes the connection
+	for i, s := range open {
+		if m := receive(t, s); m.Kind != redis.Gap {
+			t.Errorf("subscription %d got %+v, want a gap", i, m)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var e *redis.ServerError
+	for {
+		m, err := closed.Receive(ctx)
+		if err == nil && m.Kind == redis.Gap {
+			continue
+		}
+		if !errors.As(err, &e) || e.Code != "NOPERM" || slipstream.OutcomeOf(err) != slipstream.Refused {
+			t.Errorf("got %+v, %v", m, err)
+		}
+		break
+	}
+	for _, channel := range []string{"open1", "open3"} {
+		_, err := admin.Publish(t.Context(), channel, channel)
+		must(t, err)
+	}
+	if a, b := receive(t, open[0]), receive(t, open[1]); a.Payload != "open1" || b.Payload != "open3" {
+		t.Errorf("got %+v and %+v", a, b)
+	}
+}
