@@ -274,6 +274,8 @@ func (c *Client) pushed(frame []byte) {
 func (c *Client) withCache(cfg *pipe.Config) {
 	c.cache = newReplyCache(c.opts.Cache)
 	cfg.OnPush = c.pushed
+	// Redis 6 may write one into the middle of a reply. That is rare, and all is dropped.
+	cfg.Protocol.(*protocol).aside = c.cache.empty
 	cfg.OnEvent = func(e pipe.Event) {
 		if e.Kind == pipe.Disconnected {
 			c.cache.empty() // what changes now is told to nobody

@@ -65,3 +65,32 @@ func TestCacheKeepsPlainReplies(t *testing.T) {
 		})
 	}
 }
+
+// TestCacheHearsInvalidationsWithinReplies: Redis 6 may write one between the elements of an array.
+func TestCacheHearsInvalidationsWithinReplies(t *testing.T) {
+	s := fake(t, func(_ int, args []string) string {
+		switch args[0] {
+		case "CLIENT":
+			return "+OK\r\n"
+		case "PTTL":
+			return ":-1\r\n"
+		case "LRANGE":
+			return "*2\r\n$1\r\na\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n$1\r\nb\r\n"
+		}
+		return "$5\r\nvalue\r\n"
+	})
+	client := connect(t, redis.Options{Addr: s.Addr, Cache: &redis.CacheOptions{}})
+	for i := range 3 {
+		for range 2 {
+			_, _, err := client.GetCached(t.Context(), "k")
+			must(t, err)
+		}
+		list, err := client.LRange(t.Context(), "l", 0, -1)
+		if len(list) != 2 || list[1] != "b" || err != nil {
+			t.Errorf("got %v, %v", list, err)
+		}
+		if st := client.Stats().Cache; st.Entries != 0 || st.Hits != uint64(i+1) || st.Misses != uint64(i+1) {
+			t.Errorf("round %d: %+v", i, st)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 type protocol struct {
 	opts   *Options // never written to
 	limits resp.Limits
+	aside  func() // told of invalidations within a message, before anybody gets it; nil: nobody wants to know
 }
 
 func newProtocol(o *Options) *protocol {
@@ -27,17 +28,25 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 }
 
 // NewScanner implements pipe.Protocol.
-func (p *protocol) NewScanner() pipe.Scanner { return &scanner{resp.NewScanner(p.limits)} }
+func (p *protocol) NewScanner() pipe.Scanner {
+	return &scanner{resp.NewScanner(p.limits), p.aside}
+}
 
 // AppendPing implements pipe.Protocol. A server that must not be pinged by this
 // user answers with an error, which is as good.
 func (p *protocol) AppendPing(b []byte) []byte { return append(b, "*1\r\n$4\r\nPING\r\n"...) }
 
-type scanner struct{ *resp.Scanner }
+type scanner struct {
+	*resp.Scanner
+	aside func()
+}
 
 // Scan implements pipe.Scanner.
 func (s *scanner) Scan(b []byte) (pipe.Frame, error) {
 	n, verdict, err := s.Scanner.Scan(b)
+	if s.aside != nil && s.TookAside() {
+		s.aside()
+	}
 	switch {
 	case err != nil:
 		return pipe.Frame{}, err

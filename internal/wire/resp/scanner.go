@@ -27,6 +27,8 @@ type Scanner struct {
 	outside  int    // left, when that value began
 	open     []open // aggregates that are not complete, outermost first
 	err      error  // returned for ever
+
+	asides bool // there was an invalidation within a message since TookAside
 }
 
 // open is an aggregate that is not complete.
@@ -172,10 +174,19 @@ func (s *Scanner) step(b []byte) (bool, *ProtocolError) {
 			return false, nil
 		}
 		s.at, s.seen = end+2, 0
+		s.asides = s.asides || aside
 		return true, s.aggregate(k, b[start+1:end], start, aside)
 	}
 	s.at, s.seen = end+2, 0
 	return true, s.line(k, b[start+1:end], start)
+}
+
+// TookAside reports whether an invalidation stood within what was scanned since the last call.
+// Who acts on invalidations gets no message of its own for it.
+func (s *Scanner) TookAside() bool {
+	took := s.asides
+	s.asides = false
+	return took
 }
 
 // quickElement counts a bulk string of n bytes that quickBulk found.
