@@ -19,6 +19,25 @@ import (
 // for its string. With and without a context that can end.
 func TestAllocations(t *testing.T) { checkAllocations(t, start(t)) }
 
+// A batch that is used again allocates nothing for its commands.
+func TestAllocationsOfABatch(t *testing.T) {
+	c := start(t)
+	ctx := t.Context()
+	must(t, c.Set(ctx, "k", strings.Repeat("v", 100)))
+	var b redis.Batch
+	values := make([][]byte, 1000)
+	got := testing.AllocsPerRun(20, func() {
+		b.Reset()
+		for i := range values {
+			b.AddStrings(&values[i], "GET", "k")
+		}
+		must(t, c.DoBatch(ctx, &b))
+	})
+	if got > 10 { // for a thousand commands: a pool that the collector has emptied
+		t.Errorf("%v allocations", got)
+	}
+}
+
 // A time-out of the client costs no allocation either.
 func TestAllocationsWithATimeout(t *testing.T) {
 	checkAllocations(t, start(t, func(o *redis.Options) { o.Timeout = time.Hour }))

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
-	"github.com/slipstream-go/slipstream"
-	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
 // A Batch is a list of commands that travel together: contiguously on one
@@ -19,12 +16,63 @@ type Batch struct {
 	commands []Command
 	dsts     []any
 	errs     []error // of the last time; nil: no errors
+	// frames holds the newest commands of AddCmd and AddStrings. When it is full it is
+	// left to its commands and another takes its place.
+	frames []byte
 }
+
+// frames of a batch that are kept when it is emptied are at most this large.
+const keptFrames = 256 << 10
 
 // Add adds a command whose reply is decoded into dst as [Client.Do] does.
 func (b *Batch) Add(dst any, cmd Command) {
 	b.commands = append(b.commands, cmd)
 	b.dsts = append(b.dsts, dst)
+}
+
+// AddCmd adds the command that [Cmd] makes of a name and arguments, without an allocation
+// of its own.
+func (b *Batch) AddCmd(dst any, name string, args ...any) {
+	c := b.next(dst, name)
+	b.room(sizeOf(name, args))
+	b.frames = c.encode(b.frames, b.known(name), args)
+}
+
+// AddStrings is [Batch.AddCmd] for arguments that are all strings: they need not be made
+// interfaces, each of which would be an allocation.
+func (b *Batch) AddStrings(dst any, name string, args ...string) {
+	c := b.next(dst, name)
+	size := 32 + len(name)
+	for _, arg := range args {
+		size += resp.SizeBulk(len(arg))
+	}
+	b.room(size)
+	b.frames = c.encodeStrings(b.frames, b.known(name), args)
+}
+
+// next makes a place for a command.
+func (b *Batch) next(dst any, name string) *Command {
+	b.commands = append(b.commands, Command{name: name})
+	b.dsts = append(b.dsts, dst)
+	return &b.commands[len(b.commands)-1]
+}
+
+// known returns what is known of a command by that before it, which mostly has the same
+// name: a look-up for each would be a tenth of what a batch costs.
+func (b *Batch) known(name string) *commandInfo {
+	if n := len(b.commands); n > 1 {
+		if info := b.commands[n-2].info; info != nil && info != unknownCommand && info.name == name && info.subcommands == nil {
+			return info
+		}
+	}
+	return nil
+}
+
+// room makes room for size bytes.
+func (b *Batch) room(size int) {
+	if cap(b.frames)-len(b.frames) < size {
+		b.frames = make([]byte, 0, max(size, min(max(2*cap(b.frames), 1<<10), keptFrames)))
+	}
 }
 
 // Len returns the number of commands.
@@ -35,6 +83,9 @@ func (b *Batch) Reset() {
 	clear(b.commands)
 	clear(b.dsts)
 	b.commands, b.dsts, b.errs = b.commands[:0], b.dsts[:0], nil
+	if b.frames = b.frames[:0]; cap(b.frames) > keptFrames {
+		b.frames = nil
+	}
 }
 
 // Err returns the error of the i-th command when the batch was last sent.
@@ -113,129 +164,4 @@ func (c *Client) DoMany(ctx context.Context, cmds []Command, dsts []any) error {
 		return first
 	}
 	return nil
-}
-
-// callLists are slices that DoAll needs for a moment.
-var callLists = sync.Pool{New: func() any { return new([]*pipe.Call) }}
-
-// doAll sends commands contiguously. Failed, if set, is told of each error.
-func (c *Client) doAll(ctx context.Context, cmds []Command, dsts []any, failed func(int, error)) error {
-	if len(cmds) == 0 {
-		return nil
-	}
-	list := callLists.Get().(*[]*pipe.Call)
-	calls := (*list)[:0]
-	defer func() {
-		for i, call := range calls {
-			call.Release()
-			calls[i] = nil
-		}
-		*list = calls[:0]
-		callLists.Put(list)
-	}()
-	var start time.Time
-	if c.timed {
-		start = time.Now()
-	}
-	size := 0
-	e := c.only
-	for i := range cmds {
-		cmd := &cmds[i]
-		if cmd.info == unknownCommand && !cmd.whole {
-			asked := *cmd // the caller's may be used by others
-			if _, err := c.needsOwn(ctx, &asked); err != nil {
-				return c.allNotSent(len(cmds), i, err, failed)
-			}
-			cmd = &asked
-		}
-		r, err := c.prepare(cmd)
-		if err != nil {
-			return c.allNotSent(len(cmds), i, err, failed)
-		}
-		calls = append(calls, r.call)
-		size += len(r.call.Frame)
-		e = r.engine
-	}
-	attempts := c.sendAll(ctx, e, calls, start)
-	first := c.collect(cmds, dsts, calls, failed)
-	if c.opts.Observer != nil || c.opts.OnSlow != nil {
-		c.observeBatch(calls, first, start, size, attempts)
-	}
-	if first != nil {
-		return first
-	}
-	return nil
-}
-
-// allNotSent is the end of a batch of which one command is wrong.
-func (c *Client) allNotSent(n, bad int, err error, failed func(int, error)) error {
-	if failed != nil {
-		for i := range n {
-			failed(i, c.notSent("batch", fmt.Errorf("command %d of the batch: %w", bad, err)))
-		}
-		failed(bad, err)
-	}
-	return &BatchError{Index: bad, Failed: n, Err: err}
-}
-
-// sendAll makes the calls, again if nothing of them was sent.
-func (c *Client) sendAll(ctx context.Context, e *pipe.Engine, calls []*pipe.Call, start time.Time) (attempts int) {
-	for attempts = 1; ; attempts++ {
-		one := ctx
-		cancel := func() {}
-		if attempts > 1 && c.opts.Timeout > 0 {
-			one, cancel = context.WithDeadline(ctx, start.Add(c.opts.Timeout))
-		}
-		err := e.DoAll(one, calls)
-		cancel()
-		if err == nil || c.opts.FailFast || timeIsUp(err) || attempts > c.retries {
-			return attempts
-		}
-		for _, call := range calls {
-			if call.Spent() || call.Err() == nil || slipstream.OutcomeOf(call.Err()) != slipstream.NotSent {
-				return attempts
-			}
-		}
-		if !c.pause(ctx, attempts, start) {
-			return attempts
-		}
-		c.repeated.Add(1)
-	}
-}
-
-// collect decodes the replies and returns the first error.
-func (c *Client) collect(cmds []Command, dsts []any, calls []*pipe.Call, failed func(int, error)) (first *BatchError) {
-	for i, call := range calls {
-		r := request{call: call, info: cmds[i].info, name: cmds[i].name}
-		var err error
-		if failure := c.failure(&r, call.Err()); failure != nil {
-			err = failure
-		} else if dsts != nil {
-			if err = decode(call.Reply(), dsts[i]); err != nil {
-				err = c.executed(r.name, err)
-			}
-		}
-		if err == nil {
-			continue
-		}
-		if first == nil {
-			first = &BatchError{Index: i, Err: err}
-		}
-		first.Failed++
-		if failed != nil {
-			failed(i, err)
-		}
-	}
-	return first
-}
-
-func (c *Client) observeBatch(calls []*pipe.Call, first *BatchError, start time.Time, size, attempts int) {
-	o := Observation{Op: "BATCH", Start: start, Commands: len(calls), Attempts: attempts, RequestBytes: size}
-	for _, call := range calls {
-		o.ReplyBytes += len(call.Reply())
-	}
-	if first != nil {
-		o.Err = first
-	}
-	c.observe(o)
 }

@@ -170,6 +170,7 @@ type request struct {
 	name       string
 	attempts   int
 	repeatable bool // may be executed twice
+	doubt      bool // an attempt that failed may have been executed
 }
 
 // sharedFrame is the size from which the frame of a command is not copied into
@@ -179,27 +180,39 @@ const sharedFrame = 1<<10 + 1
 
 // prepare makes a call of a command.
 func (c *Client) prepare(cmd *Command) (request, error) {
-	if cmd.info == nil {
-		return request{}, c.notSent("command", errEmptyCommand)
-	}
-	if cmd.err != nil {
-		return request{}, c.notSent(cmd.name, cmd.err)
-	}
-	if cmd.unshared != nil {
-		return request{}, c.notSent(cmd.name, cmd.unshared)
+	if err := c.sendable(cmd); err != nil {
+		return request{}, err
 	}
 	e := c.only
 	if e == nil {
 		e = c.router.engine(string(cmd.key()))
 	}
 	call := e.Acquire()
-	if n := len(cmd.frame); n >= sharedFrame {
-		call.Frame = cmd.frame[:n:n]
-	} else {
-		call.Frame = append(call.Frame[:0], cmd.frame...)
-	}
+	lend(call, cmd.frame)
 	call.SlowFor, call.Whole = cmd.slowFor, cmd.whole
 	return request{engine: e, call: call, info: cmd.info, name: cmd.name, repeatable: cmd.repeatable()}, nil
+}
+
+// sendable returns what is wrong with a command for the shared connection.
+func (c *Client) sendable(cmd *Command) error {
+	switch {
+	case cmd.info == nil:
+		return c.notSent("command", errEmptyCommand)
+	case cmd.err != nil:
+		return c.notSent(cmd.name, cmd.err)
+	case cmd.unshared != nil:
+		return c.notSent(cmd.name, cmd.unshared)
+	}
+	return nil
+}
+
+// lend gives the frame of a command to a call.
+func lend(call *pipe.Call, frame []byte) {
+	if n := len(frame); n >= sharedFrame {
+		call.Frame = frame[:n:n]
+	} else {
+		call.Frame = append(call.Frame[:0], frame...)
+	}
 }
 
 // run makes the call until it succeeds or must not be repeated. After nil the
@@ -231,27 +244,35 @@ func (c *Client) finish(ctx context.Context, r *request, err error, start time.T
 
 // settle repeats a call that failed as long as that is safe and makes sense.
 func (c *Client) settle(ctx context.Context, r *request, err error, start time.Time) error {
-	doubt := false // an attempt that failed may have been executed
 	for r.attempts = 1; ; r.attempts++ {
 		failure := c.failure(r, err)
 		if failure == nil {
 			return nil
 		}
-		again := r.attempts <= c.retries && c.worthRepeating(failure, r)
-		switch {
-		case failure.Outcome == slipstream.MaybeExecuted:
-			doubt = true
-		case doubt && failure.Outcome != slipstream.Executed:
-			// What this attempt says does not hold for the one before.
-			failure.Outcome = slipstream.MaybeExecuted
-		}
-		if !again || !c.pause(ctx, r.attempts, start) {
+		if !c.repeats(ctx, r, failure, start) {
 			return failure
 		}
 		r.renew()
-		c.repeated.Add(1)
 		err = c.again(ctx, r, start)
 	}
+}
+
+// repeats reports whether a call that has failed is made once more, after a pause. If not, the
+// failure is that of all attempts together.
+func (c *Client) repeats(ctx context.Context, r *request, failure *slipstream.Error, start time.Time) bool {
+	again := r.attempts <= c.retries && c.worthRepeating(failure, r)
+	switch {
+	case failure.Outcome == slipstream.MaybeExecuted:
+		r.doubt = true
+	case r.doubt && failure.Outcome != slipstream.Executed:
+		// What this attempt says does not hold for the one before.
+		failure.Outcome = slipstream.MaybeExecuted
+	}
+	if !again || !c.pause(ctx, r.attempts, start) {
+		return false
+	}
+	c.repeated.Add(1)
+	return true
 }
 
 // again makes the call once more, within what is left of Options.Timeout.

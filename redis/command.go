@@ -43,28 +43,54 @@ type Command struct {
 // them afterwards. An argument of another type makes every use of the command
 // fail with an error that names its position.
 func Cmd(name string, args ...any) Command {
+	c := Command{name: name}
+	c.encode(make([]byte, 0, sizeOf(name, args)), nil, args)
+	return c
+}
+
+// sizeOf estimates the encoded size of a command, so that a frame is allocated once.
+func sizeOf(name string, args []any) int {
 	size := 32 + len(name)
 	for _, arg := range args {
 		size += argumentSize(arg)
 	}
-	frame := resp.AppendArrayHeader(make([]byte, 0, size), 1+len(args))
-	frame = resp.AppendBulkString(frame, name)
-	from := len(frame)
-	c := Command{name: name}
-	for i, arg := range args {
-		var err error
-		if frame, err = appendArgument(frame, arg); err != nil {
-			c.err = fmt.Errorf("argument %d %w", i+1, err)
-			c.info = unknownCommand
-			return c
-		}
-	}
-	c.frame = frame
-	c.classify(from)
-	return c
+	return size
 }
 
-// argumentSize estimates the encoded size, so that a frame is allocated once.
+// encode appends the command to b and returns b. Info may be known from an equal name.
+func (c *Command) encode(b []byte, info *commandInfo, args []any) []byte {
+	begin := len(b)
+	b = resp.AppendArrayHeader(b, 1+len(args))
+	b = resp.AppendBulkString(b, c.name)
+	from := len(b) - begin
+	for i, arg := range args {
+		var err error
+		if b, err = appendArgument(b, arg); err != nil {
+			c.err = fmt.Errorf("argument %d %w", i+1, err)
+			c.info = unknownCommand
+			return b[:begin]
+		}
+	}
+	c.frame = b[begin:len(b):len(b)]
+	c.classify(info, from)
+	return b
+}
+
+// encodeStrings is encode for arguments that are strings: it makes none of them escape.
+func (c *Command) encodeStrings(b []byte, info *commandInfo, args []string) []byte {
+	begin := len(b)
+	b = resp.AppendArrayHeader(b, 1+len(args))
+	b = resp.AppendBulkString(b, c.name)
+	from := len(b) - begin
+	for _, arg := range args {
+		b = resp.AppendBulkString(b, arg)
+	}
+	c.frame = b[begin:len(b):len(b)]
+	c.classify(info, from)
+	return b
+}
+
+// argumentSize estimates the encoded size of an argument.
 func argumentSize(arg any) int {
 	switch v := arg.(type) {
 	case string:
@@ -77,8 +103,10 @@ func argumentSize(arg any) int {
 
 // classify fills in what follows from name and arguments. The arguments begin
 // at frame[from].
-func (c *Command) classify(from int) {
-	c.info = lookup(c.name, encodedArgs{c.frame[from:]})
+func (c *Command) classify(info *commandInfo, from int) {
+	if c.info = info; info == nil {
+		c.info = lookup(c.name, encodedArgs{c.frame[from:]})
+	}
 	switch {
 	case c.name == "":
 		c.err = fmt.Errorf("the command has no name")

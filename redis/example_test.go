@@ -145,9 +145,9 @@ func ExampleClient_DoBatch() {
 
 	var batch redis.Batch
 	var n int
-	batch.Add(nil, redis.Cmd("SET", "text", "x"))
-	batch.Add(nil, redis.Cmd("INCR", "text"))
-	batch.Add(&n, redis.Cmd("INCR", "number"))
+	batch.AddStrings(nil, "SET", "text", "x")
+	batch.AddStrings(nil, "INCR", "text")
+	batch.AddCmd(&n, "INCRBY", "number", 1)
 	err = client.DoBatch(ctx, &batch)
 	var failed *redis.BatchError
 	fmt.Println(errors.As(err, &failed), failed.Index, batch.Err(0), n)

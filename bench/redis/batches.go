@@ -59,7 +59,7 @@ func (c *ourClient) getAll(ctx context.Context, keys []string, each func(int, []
 	defer ourBatches.Put(b)
 	b.batch.Reset()
 	for i, key := range keys {
-		b.batch.Add(&b.values[i], redis.Cmd("GET", key))
+		b.batch.AddStrings(&b.values[i], "GET", key)
 	}
 	if err := c.client.DoBatch(ctx, &b.batch); err != nil {
 		return err

@@ -24,6 +24,7 @@ const (
 	// chargeBits on, their bytes below, so that one addition reserves both.
 	chargeBits       = 40
 	oneCall    int64 = 1 << chargeBits
+	mostCalls        = 1 << 22 // of a socket
 )
 
 // The states of a call. While it stands in a table only the holder of the
@@ -52,6 +53,8 @@ type Call struct {
 	err       error
 	charge    int64 // against MaxCalls and MaxBytes
 	size      int   // of the frame as it was submitted
+	awaited   int   // with Replies: how many are to come; guarded by the socket's lock
+	gathering bool  // with Replies: the reader adds to reply; see gather.go
 
 	// Frame is the encoded request. It is unchanged until Release, but for the
 	// ticket that the engine puts in, so that a repeated call can send it again.
@@ -61,12 +64,17 @@ type Call struct {
 	SlowFor time.Duration
 	// OneWay marks a call without a reply: it ends when it has been written.
 	OneWay bool
+	// Replies is how many replies the call has, if its frame is of several requests; 0: one.
+	// It is for protocols that answer in order. See [Call.Received].
+	Replies int
 	// Whole marks one of several calls of DoAll that make sense only together, such as those
 	// of a transaction: if it is given up while its bytes are queued, they are sent all the
 	// same, because those of the others may have been.
 	Whole bool
 
 	linked   []byte // copy of a large frame, until it is queued
+	ends     []int  // with Replies: where in reply each of them ends
+	written  int    // bytes of the frame that the server may have; of a call that failed
 	ctx      context.Context
 	deadline int64  // since the engine's epoch; 0: none
 	start    uint64 // offset of the frame in the bytes of its socket
@@ -124,7 +132,10 @@ func (c *Call) recycle() {
 	c.dropLinked()
 	c.state.Store(stateOwned)
 	c.ctx, c.completer, c.leader, c.err, c.engine = nil, nil, nil, nil, nil
-	c.SlowFor, c.OneWay, c.Whole, c.ping = 0, false, false, false
+	c.SlowFor, c.OneWay, c.Whole, c.ping, c.Replies, c.written = 0, false, false, false, 0, 0
+	if cap(c.ends) > keptEnds {
+		c.ends = nil
+	}
 	calls.Put(c)
 }
 
@@ -146,7 +157,7 @@ func (c *Call) clearReply() {
 	if c.adopted || cap(c.reply) > len(c.inline) {
 		buf.Put(c.reply[:0])
 	}
-	c.reply, c.adopted = nil, false
+	c.reply, c.adopted, c.ends = nil, false, c.ends[:0]
 }
 
 // prepare makes an owned call ready to be submitted, once more if it has failed
@@ -162,7 +173,9 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	if copied >= e.cfg.choices.LinkedFrame && copied <= buf.MaxPooled {
 		copied = 1 << bits.Len(uint(copied-1)) // a linked copy has a size class
 	}
-	c.charge = oneCall + int64(copied+cap(c.Frame)+callCost)
+	// More than any socket takes is as good as the most that the bits hold.
+	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(copied+cap(c.Frame)+callCost)
+	c.awaited, c.gathering, c.written = c.places(), false, 0
 	c.deadline = 0
 	c.watched = false
 	if ctx.Done() != nil {
@@ -209,6 +222,9 @@ func (c *Call) takeOut() bool {
 // giveUp ends a call that stays in its table as a tombstone. Under the socket's
 // lock, and only in statePending.
 func (c *Call) giveUp(outcome slipstream.Outcome, cause error) {
+	if outcome != slipstream.NotSent {
+		c.written = c.size
+	}
 	c.fail(outcome, cause)
 	c.state.Store(stateDead)
 }

@@ -46,7 +46,7 @@ func New(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
 	e := &Engine{
 		cfg: cfg, epoch: time.Now(),
-		maxCalls: int64(min(max(cfg.MaxCalls/cfg.Sockets, 1), 1<<22)),
+		maxCalls: int64(min(max(cfg.MaxCalls/cfg.Sockets, 1), mostCalls)),
 		maxBytes: min(int64(max(cfg.MaxBytes/cfg.Sockets, 1)), oneCall/2),
 		sweep:    make(chan struct{}, 1),
 		sockets:  make([]atomic.Pointer[socket], cfg.Sockets),
@@ -321,7 +321,7 @@ func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 		charge += c.charge
 	}
 	if !e.cfg.WaitWhenFull || !e.mayWait(cs[0]) || !s.fits(charge) {
-		s.refuse(len(cs))
+		s.refuse(places(cs))
 		return e.refusal
 	}
 	room := s.roomAfter()
@@ -337,7 +337,7 @@ func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 	case <-room:
 		return nil
 	case <-ctx.Done():
-		s.refuse(len(cs))
+		s.refuse(places(cs))
 		return e.overloaded(ctx.Err())
 	case <-e.ctx.Done():
 		return e.closedError()

@@ -58,6 +58,7 @@ func (s *socket) flush(reason Reason) {
 		s.mu.Lock()
 		s.noteWritten(n)
 		if s.closed { // during the write: fail has left the rest to us
+			s.inWrite = false
 			s.mu.Unlock()
 			s.outgoing.Reset()
 			s.finish()
@@ -215,7 +216,11 @@ func (s *socket) take(reason Reason) {
 // cutDead removes queued calls that were given up, with their bytes. Under mu.
 func (s *socket) cutDead() {
 	var spans []buf.Span
+	var dropped *Call // with several replies: it has several places
 	drop := func(c *Call) bool {
+		if c == dropped {
+			return true
+		}
 		if c.Whole || c.state.Load() == statePending {
 			return false
 		}
@@ -225,6 +230,10 @@ func (s *socket) cutDead() {
 			s.slowCount--
 		}
 		s.charged.Add(-c.charge)
+		s.counts.NeverWritten += uint64(c.places())
+		if c.Replies > 1 {
+			dropped = c
+		}
 		c.takeOut()
 		return true
 	}
@@ -232,7 +241,6 @@ func (s *socket) cutDead() {
 	s.oneWays = slices.DeleteFunc(s.oneWays, drop)
 	slices.SortFunc(spans, func(a, b buf.Span) int { return a.From - b.From })
 	s.out.Cut(spans)
-	s.counts.NeverWritten += uint64(len(spans))
 	s.dead = 0
 	s.slowUntil = min(s.slowUntil, s.table.tail)
 	s.renumber(s.table.eachQueued, spans)
@@ -247,7 +255,12 @@ func (s *socket) cutDead() {
 // them. Both are in ascending order. Under mu.
 func (s *socket) renumber(queued iter.Seq[*Call], spans []buf.Span) {
 	removed := uint64(0)
+	var last *Call
 	for c := range queued {
+		if c == last {
+			continue // another place of a call with several replies
+		}
+		last = c
 		for len(spans) > 0 && uint64(spans[0].From)+s.taken < c.start {
 			removed += uint64(spans[0].To - spans[0].From)
 			spans = spans[1:]

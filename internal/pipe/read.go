@@ -193,18 +193,33 @@ func (s *socket) hand() (kick bool, err error) {
 	freed := int64(0)
 	waiting := s.popped[:0]
 	last := len(s.frames) - 1
-	for i, c := range s.popped {
-		f := s.frames[i]
+	gathered := false
+	for i := 0; i < len(s.popped); i++ {
+		c, f := s.popped[i], s.frames[i]
+		if c.Replies > 1 {
+			gathered = true
+			n, all := s.gather(i)
+			i += n - 1
+			if !all {
+				continue
+			}
+		}
 		freed += c.charge
+		several := c.Replies > 1 // asked before the call may be another's
 		if !c.takeOut() {
 			continue
 		}
-		if i == last && s.adoptable(f) {
+		switch {
+		case several:
+		case i == last && s.adoptable(f):
 			s.giveBuffer(c, f)
-		} else {
+		default:
 			c.setReply(s.in[f.at : f.at+f.len])
 		}
 		waiting = append(waiting, c)
+	}
+	if gathered {
+		s.endGathering()
 	}
 	s.free(freed)
 	for i, c := range waiting {
@@ -245,6 +260,7 @@ func (s *socket) takeOut() (kick bool, err error) {
 				s.slowCount--
 			}
 		}
+		s.await(c)
 		s.popped = append(s.popped, c)
 	}
 	s.counts.Replies += uint64(len(s.popped))
@@ -259,6 +275,7 @@ func (s *socket) takeOut() (kick bool, err error) {
 // unpop ends calls taken out before the doubt came up: whether their replies
 // are theirs is not known either. Under mu.
 func (s *socket) unpop() {
+	s.unawait()
 	s.doubted = append(s.doubted, s.popped...)
 	s.popped = s.popped[:0]
 }

@@ -3,6 +3,7 @@ package pipe
 import (
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -88,6 +89,8 @@ type socket struct {
 	written   uint64  // offset behind the last byte the kernel took
 	writing   bool    // somebody flushes
 	inWrite   bool    // bytes are being given to the kernel
+	gathering bool    // the reader adds replies to calls that are in the table
+	finished  bool    // the calls of a closed socket were ended
 	handed    bool    // and the writer does it
 	holding   bool    // with tickets: calls were held back, and the sweeper looks after them
 	kicking   bool    // the reader will flush when it has woken everybody
@@ -326,12 +329,12 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 			s.out.Append(c.Frame)
 		}
 		s.appended += uint64(len(c.Frame))
+		s.counts.Calls += uint64(c.places())
 		if c.watched {
 			wakeSweeper = wakeSweeper || !s.watched
 			s.watched, s.fresh = true, true
 		}
 	}
-	s.counts.Calls += uint64(len(cs))
 	return wakeSweeper
 }
 
@@ -365,7 +368,8 @@ func (s *socket) rule() Reason {
 //
 // What became of a call depends on which bytes the kernel has taken, so the end
 // waits for the end of a write under way: a writer is freed by closing the
-// connection; a flusher, which never waits, finishes in place of the caller.
+// connection; a flusher, which never waits, finishes in place of the caller, and
+// so does a reader that is adding replies to calls that stay in the table.
 func (s *socket) fail(cause error) {
 	s.mu.Lock()
 	if s.closed {
@@ -373,36 +377,42 @@ func (s *socket) fail(cause error) {
 		return
 	}
 	s.closed, s.cause = true, cause
-	inWrite, handed, writer := s.inWrite, s.handed, s.writerDone
+	handed, writer := s.handed, s.writerDone
 	if s.room != nil {
 		close(s.room)
 	}
 	s.mu.Unlock()
 	close(s.done)
 	s.conn.Close()
-	switch {
-	case handed:
+	if handed {
 		<-writer
-	case inWrite:
-		return
 	}
 	s.finish()
 }
 
-// finish ends the calls of a closed socket. Once.
+// finish ends the calls of a closed socket, unless somebody is busy with them, who will.
+// Once.
 func (s *socket) finish() {
 	s.mu.Lock()
+	if s.finished || s.gathering || s.inWrite && !s.handed {
+		s.mu.Unlock()
+		return
+	}
+	s.finished = true
 	sent, cause := s.written, s.cause
-	ended := append(s.table.all(), s.oneWays...)
+	// A call with several replies has several places, all in a row.
+	ended := append(s.doubted, s.table.all()...)
+	ended = append(ended, s.oneWays...)
 	ended = append(ended, s.leaving...)
-	ended = append(ended, s.doubted...)
 	s.oneWays, s.leaving, s.doubted = nil, nil, nil
 	s.counts.Failed += uint64(len(ended))
+	ended = slices.Compact(ended)
 	s.out.Reset()
 	s.mu.Unlock()
 	waiting := ended[:0]
 	for _, c := range ended {
 		if c.takeOut() {
+			c.written = int(min(max(sent, c.start)-c.start, uint64(c.size)))
 			c.fail(outcomeOf(c, sent, cause), cause)
 			waiting = append(waiting, c)
 		}

@@ -193,6 +193,9 @@ func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
 		return
 	}
 	*found = true
+	if s.gathering && c.Replies > 1 {
+		return // the next sweep
+	}
 	cause := c.ctx.Err()
 	if cause == nil && c.deadline > 0 && int64(now) >= c.deadline {
 		cause = context.DeadlineExceeded

@@ -67,12 +67,18 @@ func (t *table) size() int { return t.queuedCalls() + t.outstanding() }
 // limit; the socket's bounds end it earlier.
 func (t *table) full(n int) bool { return t.matched && t.busy+n > slotMask }
 
-// add queues c.
+// add queues c, which has a place for each of its replies.
 func (t *table) add(c *Call) {
 	if t.matched {
 		t.addSlot(c)
 		return
 	}
+	for range c.places() {
+		t.addPlace(c)
+	}
+}
+
+func (t *table) addPlace(c *Call) {
 	if int(t.tail-t.head) == len(t.ring) {
 		t.growRing()
 	}
@@ -226,7 +232,7 @@ func (t *table) each(yield func(*Call) bool) {
 	}
 }
 
-// all returns every call and empties the table, for good.
+// all returns the call of every place and empties the table, for good.
 func (t *table) all() []*Call {
 	calls := slices.AppendSeq(make([]*Call, 0, t.size()), t.each)
 	*t = table{matched: t.matched, head: t.tail, sent: t.tail, tail: t.tail}
