@@ -28,31 +28,23 @@ func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
 		ctx, cancel = context.WithTimeout(ctx, d+cmd.blockFor)
 		defer cancel()
 	}
-	attempts, replied, doubt := 1, 0, false
+	r := request{info: cmd.info, repeatable: cmd.repeatable()}
+	replied := 0
 	var err error
-	for ; ; attempts++ {
+	for r.attempts = 1; ; r.attempts++ {
 		var failure *slipstream.Error
 		failure, replied, err = c.attemptAlone(ctx, dst, cmd)
 		if failure == nil {
 			break // err is one of decoding
 		}
-		r := request{info: cmd.info, repeatable: cmd.repeatable()}
-		again := attempts <= c.retries && c.worthRepeating(failure, &r)
-		switch {
-		case failure.Outcome == slipstream.MaybeExecuted:
-			doubt = true
-		case doubt && failure.Outcome != slipstream.Executed:
-			failure.Outcome = slipstream.MaybeExecuted // as in settle
-		}
-		if !again || !c.pause(ctx, attempts, start) {
+		if !c.repeats(ctx, &r, failure, start) {
 			err = failure
 			break
 		}
-		c.repeated.Add(1)
 	}
 	if c.opts.Observer != nil || c.opts.OnSlow != nil {
 		c.observe(Observation{
-			Op: cmd.name, Start: start, Commands: 1, Attempts: attempts,
+			Op: cmd.name, Start: start, Commands: 1, Attempts: r.attempts,
 			RequestBytes: len(cmd.frame), ReplyBytes: replied, Err: err,
 		})
 	}

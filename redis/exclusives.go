@@ -9,7 +9,8 @@ import (
 // What is kept of connections that nobody uses.
 const (
 	keptIdle = 16
-	idleFor  = time.Minute
+	// idleFor is how long one is kept, exclusives.idleFor its default.
+	idleFor = time.Minute
 	// defaultExclusive is Options.MaxExclusive.
 	defaultExclusive = 1024
 )
@@ -25,6 +26,9 @@ type exclusives struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	idle     []*exclusive            // the one used last is at the end
+	idleFor  time.Duration           // how long these are kept
+	trimmer  *time.Timer             // calls trimIdle when the first of idle is to go
+	trims    bool                    // trimmer is set: only while there are idle ones
 	lent     map[*exclusive]struct{} // for Close
 	draining bool                    // no new ones: end was called
 	closed   bool
@@ -50,7 +54,7 @@ func newExclusives(o *Options) *exclusives {
 	if most <= 0 {
 		most = defaultExclusive
 	}
-	p := &exclusives{opts: o, places: make(chan struct{}, most), lent: make(map[*exclusive]struct{})}
+	p := &exclusives{opts: o, places: make(chan struct{}, most), lent: make(map[*exclusive]struct{}), idleFor: idleFor}
 	p.ending, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -144,9 +148,10 @@ func (p *exclusives) drain(ctx context.Context) error {
 func (p *exclusives) takeIdle() *exclusive {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.trim()
+	defer p.trim()
 	for len(p.idle) > 0 {
 		x := p.idle[len(p.idle)-1]
+		p.idle[len(p.idle)-1] = nil
 		p.idle = p.idle[:len(p.idle)-1]
 		if x.healthy() {
 			p.counts.Reused++
@@ -158,14 +163,39 @@ func (p *exclusives) takeIdle() *exclusive {
 	return nil
 }
 
-// trim closes what has been idle for long. Under mu.
+// trim closes what has been idle for long, and sees to it that the rest is closed in time. Under mu.
 func (p *exclusives) trim() {
 	old := 0
-	for old < len(p.idle) && (time.Since(p.idle[old].used) > idleFor || len(p.idle)-old > keptIdle) {
+	for old < len(p.idle) && (time.Since(p.idle[old].used) >= p.idleFor || len(p.idle)-old > keptIdle) {
 		p.idle[old].close()
 		old++
 	}
-	p.idle = append(p.idle[:0], p.idle[old:]...)
+	if old > 0 {
+		rest := copy(p.idle, p.idle[old:])
+		clear(p.idle[rest:])
+		p.idle = p.idle[:rest]
+	}
+	switch {
+	case len(p.idle) == 0 && p.trims:
+		p.trimmer.Stop()
+		p.trims = false
+	case len(p.idle) > 0 && !p.trims:
+		p.trims = true
+		if due := time.Until(p.idle[0].used.Add(p.idleFor)); p.trimmer == nil {
+			p.trimmer = time.AfterFunc(due, p.trimIdle)
+		} else {
+			p.trimmer.Reset(due)
+		}
+	}
+}
+
+// trimIdle is what the timer calls. It may come when the timer has just been stopped or set anew:
+// then it looks once more than is needed.
+func (p *exclusives) trimIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trims = false
+	p.trim()
 }
 
 // giveBack ends a lease.
@@ -209,6 +239,7 @@ func (p *exclusives) close() {
 		x.close()
 	}
 	p.idle = nil
+	p.trim() // no timer
 	for x := range p.lent {
 		_ = x.conn.Close() // the rest of it is its caller's
 	}

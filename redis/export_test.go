@@ -1,5 +1,7 @@
 package redis
 
+import "time"
+
 // KnownReadOnly reports whether the table lets a command be repeated.
 func KnownReadOnly(name string, args ...any) bool {
 	c := Cmd(name, args...)
@@ -10,4 +12,18 @@ func KnownReadOnly(name string, args ...any) bool {
 func KnownToWait(name string, args ...any) bool {
 	c := Cmd(name, args...)
 	return c.waits
+}
+
+// ShortenIdle changes how long connections of commands that wait are kept idle.
+func ShortenIdle(c *Client, d time.Duration) {
+	c.exclusives.mu.Lock()
+	defer c.exclusives.mu.Unlock()
+	c.exclusives.idleFor = d
+}
+
+// TrimsIdle reports whether a timer is set that closes idle ones.
+func TrimsIdle(c *Client) bool {
+	c.exclusives.mu.Lock()
+	defer c.exclusives.mu.Unlock()
+	return c.exclusives.trims
 }

@@ -1,0 +1,74 @@
+package redis_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// TestIdleConnectionsEnd: they are closed in time although nobody comes or goes, the server sees
+// it, and no timer is left. Those that are used meanwhile stay.
+func TestIdleConnectionsEnd(t *testing.T) {
+	c := start(t)
+	redis.ShortenIdle(c, 200*time.Millisecond)
+	connections := func() (n int) {
+		var list string
+		must(t, c.Do(t.Context(), &list, redis.Cmd("CLIENT", "LIST")))
+		for _, b := range list {
+			if b == '\n' {
+				n++
+			}
+		}
+		return n
+	}
+	before := connections()
+	for range 3 {
+		var sessions []*redis.Session
+		for range 5 {
+			s, err := c.Session(t.Context())
+			must(t, err)
+			sessions = append(sessions, s)
+		}
+		if redis.TrimsIdle(c) {
+			t.Error("a timer, and nothing is idle")
+		}
+		for _, s := range sessions {
+			s.Close()
+		}
+		if s := c.Stats().Exclusive; s.Idle != 5 || !redis.TrimsIdle(c) {
+			t.Errorf("a timer: %t; %+v", redis.TrimsIdle(c), s)
+		}
+		testkit.Eventually(t, 10*time.Second, func() error {
+			if s := c.Stats().Exclusive; s.Idle > 0 {
+				return fmt.Errorf("%+v", s)
+			}
+			return nil
+		})
+		if redis.TrimsIdle(c) {
+			t.Error("a timer is left")
+		}
+		testkit.Eventually(t, 10*time.Second, func() error {
+			if n := connections(); n != before {
+				return fmt.Errorf("%d connections, %d before", n, before)
+			}
+			return nil
+		})
+	}
+	// One that is used again and again is kept, beside others that go.
+	other, err := c.Session(t.Context())
+	must(t, err)
+	opened := c.Stats().Exclusive.Opened
+	for began := time.Now(); time.Since(began) < 600*time.Millisecond; {
+		must(t, c.Do(t.Context(), nil, redis.Cmd("BLPOP", "none", 0.02)))
+		if other != nil {
+			other.Close()
+			other = nil
+		}
+	}
+	if s := c.Stats().Exclusive; s.Opened > opened+1 || s.Idle != 1 {
+		t.Errorf("connections: %+v, %d were opened before", s, opened)
+	}
+}
