@@ -57,7 +57,13 @@ while IFS='|' read -r binary package reason; do
 	fi
 done <<<"$programs"
 
+# Not a package of this system: after the packages, one of which may be it.
+prepare_redis8() {
+	command -v redis-server-8 >/dev/null || "$(dirname "$0")/redis8.sh"
+}
+
 if [ ${#packages[@]} -eq 0 ]; then
+	prepare_redis8
 	exit 0
 fi
 printf 'prepare: missing here:\n%s' "$missing"
@@ -75,3 +81,4 @@ apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
 for p in "${packages[@]}"; do
 	echo "prepare: installed $p"
 done
+prepare_redis8

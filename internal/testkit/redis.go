@@ -1,11 +1,16 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"net"
+	"os"
 	"strconv"
 	"testing"
 )
+
+// redisVariable names the program that [StartRedis] starts. Empty means redis-server.
+const redisVariable = "SLIPSTREAM_REDIS"
 
 // Redis is a running redis-server without persistence.
 type Redis struct {
@@ -17,13 +22,21 @@ type Redis struct {
 	command Command // immutable
 }
 
-// StartRedis starts a redis-server on a free port. Extra arguments follow ours
-// on its command line, so they win: "--appendonly", "yes".
+// UseRedis8 lets [StartRedis] start redis-server-8 until the test ends: Redis 8.0, or what
+// is in PATH under this name. The test may not be parallel, nor any above it.
+func UseRedis8(t testing.TB) {
+	t.Helper()
+	t.Setenv(redisVariable, "redis-server-8")
+}
+
+// StartRedis starts a redis-server on a free port, or the server that SLIPSTREAM_REDIS
+// names. Extra arguments follow ours on its command line, so they win: "--appendonly",
+// "yes".
 func StartRedis(t testing.TB, args ...string) *Redis {
 	t.Helper()
 	port := FreePort(t)
 	c := Command{
-		Path: "redis-server",
+		Path: cmp.Or(os.Getenv(redisVariable), "redis-server"),
 		Args: append([]string{
 			"--port", strconv.Itoa(port), "--bind", "127.0.0.1",
 			"--save", "", "--appendonly", "no", "--dir", t.TempDir(),
