@@ -48,8 +48,8 @@ func (t *Tx) Add(dst any, cmd Command) { t.batch.Add(dst, cmd) }
 //
 // An error of f ends it, and nothing is executed. A transaction without commands is one
 // that only reads. The error of a command within the transaction is a *[BatchError]; the
-// others were executed all the same. When the connection is lost during the execution, the
-// outcome is MaybeExecuted. Nothing is tried again but after a conflict.
+// others were executed all the same. When the connection is lost or ctx ends during the
+// execution, the outcome is MaybeExecuted. Nothing is tried again but after a conflict.
 func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string) error {
 	s, err := c.Session(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string
 		}
 		if len(keys) > 0 {
 			if err := s.Do(ctx, nil, Cmd("WATCH", watch...)); err != nil {
-				return err
+				return c.beforeExecution(err)
 			}
 		}
 		tx.batch.Reset()
@@ -80,6 +80,15 @@ func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string
 	}
 	return &slipstream.Error{Op: "EXEC", Addr: c.addr, Outcome: slipstream.Refused,
 		Err: fmt.Errorf("%w, %d times", ErrConflict, watchAttempts)}
+}
+
+// beforeExecution is an error of WATCH as one of the transaction, of which nothing was sent:
+// whether the server executed the WATCH does not matter.
+func (c *Client) beforeExecution(err error) error {
+	if e, ok := errors.AsType[*slipstream.Error](err); ok && e.Outcome == slipstream.MaybeExecuted {
+		return c.notSent(e.Op, e.Err)
+	}
+	return err
 }
 
 // conflictPause lets rivals finish: most conflicts are over with the next try, so the first
