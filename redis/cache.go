@@ -127,7 +127,8 @@ func bulkIn(frame string) (value string, found bool, err error) {
 // DoCached is [Client.Do] for commands that only read one key. Its reply is kept, and the same
 // command is answered from memory until the server says that the key has changed, the key
 // expires, or the connection is lost, which empties the cache. So no value is returned
-// that is older than a change of which the client has heard.
+// that is older than a change of which the client has heard. Of a field that expires in a
+// hash (Redis 7.4) the client hears when the server removes it, as a rule within 0.2 s.
 //
 // Without Options.Cache, and for commands that are not known to read one key, it is Do.
 func (c *Client) DoCached(ctx context.Context, dst any, cmd Command) error {

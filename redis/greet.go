@@ -42,7 +42,7 @@ func greet(ctx context.Context, conn net.Conn, o *Options) (rest []byte, err err
 		return g.run(append(authSteps(o, user, password), commonSteps(o)...), nil)
 	}
 	return g.run(append([]step{helloStep(o, user, password)}, commonSteps(o)...), func(err error) []step {
-		if o.Protocol == 3 || !lacksHello(err) {
+		if o.Protocol == 3 || !lacksHello(err, password) {
 			return nil
 		}
 		return append(authSteps(o, user, password), commonSteps(o)...)
@@ -110,10 +110,11 @@ var libraryVersion = sync.OnceValue(func() string {
 })
 
 // lacksHello reports whether the server refused HELLO as such, and not what it
-// was asked with it.
-func lacksHello(err error) bool {
+// was asked with it. Who sends a password and reads that he shall log in first has not met
+// HELLO: Valkey 9.1 says so, before it says that it does not know a command.
+func lacksHello(err error, password string) bool {
 	var e *ServerError
-	return errors.As(err, &e) && (e.Code == "NOPROTO" || e.Code == "NOPERM" ||
+	return errors.As(err, &e) && (e.Code == "NOPROTO" || e.Code == "NOPERM" || e.Code == "NOAUTH" && password != "" ||
 		e.Code == "ERR" && strings.HasPrefix(strings.ToLower(e.Message), "unknown command"))
 }
 
