@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +28,8 @@ func exampleServer() (addr string, stop func()) {
 		log.Fatal(err)
 	}
 	for range 500 {
-		if _, err := os.Stat(addr); err == nil {
+		if conn, err := net.Dial("unix", addr); err == nil {
+			conn.Close()
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
