@@ -20,10 +20,10 @@ type person struct {
 	Boss   *string `redis:"boss"`
 	Hidden string  `redis:"-"`
 	secret string
-	Place
+	Home
 }
 
-type Place struct {
+type Home struct {
 	Street string `redis:"street"`
 }
 
@@ -51,7 +51,7 @@ func TestDecode(t *testing.T) {
 		{"%2\r\n+a\r\n:1\r\n+b\r\n:2\r\n", map[string]int{"a": 1, "b": 2}}, {"*4\r\n+a\r\n:1\r\n+b\r\n:2\r\n", map[string]int{"a": 1, "b": 2}},
 		{"*2\r\n*2\r\n+a\r\n,1\r\n*2\r\n+b\r\n,2\r\n", map[string]float64{"a": 1, "b": 2}}, {"%?\r\n:1\r\n#t\r\n.\r\n", map[int]bool{1: true}},
 		{"%1\r\n+a\r\n*2\r\n:1\r\n:2\r\n", map[string][]int{"a": {1, 2}}}, {"*0\r\n", map[string]int{}}, {"_\r\n", map[string]int(nil)},
-		{"%5\r\n+name\r\n+Ann\r\n+age\r\n$2\r\n44\r\n+City\r\n+Oslo\r\n+other\r\n*1\r\n%1\r\n:1\r\n:2\r\n+street\r\n+Main\r\n", person{Name: "Ann", Age: 44, City: "Oslo", Place: Place{Street: "Main"}}},
+		{"%5\r\n+name\r\n+Ann\r\n+age\r\n$2\r\n44\r\n+City\r\n+Oslo\r\n+other\r\n*1\r\n%1\r\n:1\r\n:2\r\n+street\r\n+Main\r\n", person{Name: "Ann", Age: 44, City: "Oslo", Home: Home{Street: "Main"}}},
 		{"*6\r\n+boss\r\n+Bob\r\n+Hidden\r\n+x\r\n+secret\r\n+y\r\n", person{Boss: text("Bob")}}, {"*0\r\n", person{secret: ""}},
 		{"*1\r\n%1\r\n+name\r\n+Ann\r\n", []person{{Name: "Ann"}}},
 		{"*2\r\n:1\r\n*?\r\n+x\r\n.\r\n", Value{Kind: Array, Elems: []Value{{Kind: Integer, Int: 1, Text: "1"}, {Kind: Array, Elems: []Value{{Kind: SimpleString, Text: "x"}}}}}},

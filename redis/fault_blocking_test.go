@@ -110,16 +110,16 @@ func one(e string, found bool) []string {
 // acknowledged them, and those that were given to nobody.
 func pendingOrUnread(t *testing.T, c *redis.Client) (list []string) {
 	t.Helper()
-	var pending redis.Value
-	must(t, c.XPendingRange(t.Context(), &pending, "stream", "g", "-", "+", 1e6))
-	for _, p := range pending.Elems {
-		entries, err := c.XRange(t.Context(), "stream", p.Elems[0].Text, p.Elems[0].Text, 0)
+	pending, err := c.XPendingRange(t.Context(), "stream", "g", "-", "+", 1e6)
+	must(t, err)
+	for _, p := range pending {
+		entries, err := c.XRange(t.Context(), "stream", p.ID, p.ID, 0)
 		must(t, err)
 		list = append(list, entries[0].Fields[0].Value)
 	}
-	var groups []map[string]any
-	must(t, c.XInfoGroups(t.Context(), &groups, "stream"))
-	unread, err := c.XRange(t.Context(), "stream", "("+groups[0]["last-delivered-id"].(string), "+", 0)
+	groups, err := c.XInfoGroups(t.Context(), "stream")
+	must(t, err)
+	unread, err := c.XRange(t.Context(), "stream", "("+groups[0].LastDelivered, "+", 0)
 	must(t, err)
 	for _, e := range unread {
 		list = append(list, e.Fields[0].Value)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -114,7 +115,7 @@ func (h *hostile) serve(conn net.Conn, n int) {
 				break
 			}
 			in = in[m:]
-			if n == 0 && len(words) > 1 && string(words[1]) == evilKey {
+			if n == 0 && slices.ContainsFunc(words[1:], func(w []byte) bool { return string(w) == evilKey }) {
 				if _, err := conn.Write(append(out, h.script.reply...)); err != nil {
 					h.ended.Add(1)
 					return

@@ -53,15 +53,14 @@ func (c *Client) GeoHashAppend(ctx context.Context, dst []byte, spans []Span, ke
 	return c.appendTexts(ctx, &r, dst, spans)
 }
 
-// GeoPos decodes longitudes and latitudes of members into a destination, such as a
-// *[]*[2]float64.
-func (c *Client) GeoPos(ctx context.Context, dst any, key string, members ...string) error {
+// GeoPos returns where members are, in their order.
+func (c *Client) GeoPos(ctx context.Context, key string, members ...string) ([]Position, error) {
 	r := c.typed(infoGEOPOS, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(members)), "$6\r\nGEOPOS\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	b = appendWords(b, members)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.positions(ctx, &r)
 }
 
 // GeoSearch returns the members that a query finds, such as "FROMLONLAT", "15", "37",
@@ -86,15 +85,14 @@ func (c *Client) GeoSearchAppend(ctx context.Context, dst []byte, spans []Span, 
 	return c.appendTexts(ctx, &r, dst, spans)
 }
 
-// GeoSearchWith is [Client.GeoSearch] for queries WITHDIST, WITHHASH or WITHCOORD, and
-// decodes what it finds into a destination.
-func (c *Client) GeoSearchWith(ctx context.Context, dst any, key string, query ...string) error {
+// GeoSearchWith is [Client.GeoSearch] for queries WITHDIST, WITHHASH or WITHCOORD.
+func (c *Client) GeoSearchWith(ctx context.Context, key string, query ...string) ([]Place, error) {
 	r := c.typed(infoGEOSEARCH, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(query)), "$9\r\nGEOSEARCH\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	b = appendWords(b, query)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.places(ctx, &r)
 }
 
 // GeoSearchStore stores the members that a query finds and returns how many.
@@ -108,7 +106,8 @@ func (c *Client) GeoSearchStore(ctx context.Context, key, source string, query .
 	return c.number(ctx, &r)
 }
 
-// GeoRadius is what Redis had before [Client.GeoSearch].
+// GeoRadius is what Redis had before [Client.GeoSearch] and [Client.GeoSearchStore], and
+// decodes what it finds, or how many it stores, into a destination.
 func (c *Client) GeoRadius(ctx context.Context, dst any, key string, longitude, latitude, radius float64, unit string, options ...string) error {
 	r := c.typed(infoGEORADIUS, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+len(options)), "$9\r\nGEORADIUS\r\n"...)
@@ -122,8 +121,8 @@ func (c *Client) GeoRadius(ctx context.Context, dst any, key string, longitude, 
 	return c.into(ctx, &r, dst)
 }
 
-// GeoRadiusRO is what Redis had before [Client.GeoSearch].
-func (c *Client) GeoRadiusRO(ctx context.Context, dst any, key string, longitude, latitude, radius float64, unit string, options ...string) error {
+// GeoRadiusRO is what Redis had before [Client.GeoSearch] and [Client.GeoSearchWith].
+func (c *Client) GeoRadiusRO(ctx context.Context, key string, longitude, latitude, radius float64, unit string, options ...string) ([]Place, error) {
 	r := c.typed(infoGEORADIUSRO, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+len(options)), "$12\r\nGEORADIUS_RO\r\n"...)
 	b = resp.AppendBulkString(b, key)
@@ -133,10 +132,10 @@ func (c *Client) GeoRadiusRO(ctx context.Context, dst any, key string, longitude
 	b = resp.AppendBulkString(b, unit)
 	b = appendWords(b, options)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.places(ctx, &r)
 }
 
-// GeoRadiusByMember is what Redis had before [Client.GeoSearch].
+// GeoRadiusByMember is [Client.GeoRadius] around a member.
 func (c *Client) GeoRadiusByMember(ctx context.Context, dst any, key, member string, radius float64, unit string, options ...string) error {
 	r := c.typed(infoGEORADIUSBYMEMBER, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(options)), "$17\r\nGEORADIUSBYMEMBER\r\n"...)
@@ -149,8 +148,8 @@ func (c *Client) GeoRadiusByMember(ctx context.Context, dst any, key, member str
 	return c.into(ctx, &r, dst)
 }
 
-// GeoRadiusByMemberRO is what Redis had before [Client.GeoSearch].
-func (c *Client) GeoRadiusByMemberRO(ctx context.Context, dst any, key, member string, radius float64, unit string, options ...string) error {
+// GeoRadiusByMemberRO is [Client.GeoRadiusRO] around a member.
+func (c *Client) GeoRadiusByMemberRO(ctx context.Context, key, member string, radius float64, unit string, options ...string) ([]Place, error) {
 	r := c.typed(infoGEORADIUSBYMEMBERRO, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(options)), "$20\r\nGEORADIUSBYMEMBER_RO\r\n"...)
 	b = resp.AppendBulkString(b, key)
@@ -159,5 +158,5 @@ func (c *Client) GeoRadiusByMemberRO(ctx context.Context, dst any, key, member s
 	b = resp.AppendBulkString(b, unit)
 	b = appendWords(b, options)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.places(ctx, &r)
 }

@@ -287,22 +287,26 @@ func TestTypedBitsAndGeo(t *testing.T) {
 		is(say(c.GeoDist(ctx, "g", "Palermo", "Catania", "km")), "166.2742 true <nil>")
 		is(say(c.GeoDist(ctx, "g", "Palermo", "none", "km")), "0 false <nil>")
 		is(say(c.GeoHash(ctx, "g", "Palermo", "none")), "[{sqc8b49rny0 true} { false}] <nil>")
-		var at []*[2]float64
-		is(say(c.GeoPos(ctx, &at, "g", "Palermo", "none")), "<nil>")
-		is(say(len(at), int(at[0][0]), at[1] == nil), "2 13 true")
+		at, err := c.GeoPos(ctx, "g", "Palermo", "none")
+		is(say(len(at), int(at[0].Longitude), int(at[0].Latitude), at[0].Found, at[1], err), "2 13 38 true {0 0 false} <nil>")
 		query := []string{"FROMLONLAT", "15", "37", "BYRADIUS", "200", "km", "ASC"}
 		is(say(c.GeoSearch(ctx, "g", query...)), "[Catania Palermo] <nil>")
-		var found [][2]any
-		is(say(c.GeoSearchWith(ctx, &found, "g", append(query, "WITHHASH")...)), "<nil>")
-		is(say(found[0][0], len(found)), "Catania 2")
+		is(say(c.GeoSearchWith(ctx, "g", query...)), "[{{Catania 0 0} 0 0} {{Palermo 0 0} 0 0}] <nil>")
+		is(say(c.GeoSearchWith(ctx, "g", append(query, "WITHDIST", "WITHHASH")...)), "[{{Catania 0 0} 56.4413 3479447370796909} {{Palermo 0 0} 190.4424 3479099956230698}] <nil>")
+		found, err := c.GeoSearchWith(ctx, "g", append(query, "WITHCOORD", "WITHDIST")...)
+		is(say(found[0].Name, int(found[0].Longitude), int(found[0].Latitude), found[0].Distance, len(found), err), "Catania 15 37 56.4413 2 <nil>")
+		is(say(c.GeoSearchWith(ctx, "none", append(query, "WITHDIST")...)), "[] <nil>")
 		is(say(c.GeoSearchStore(ctx, "near", "g", query...)), "2 <nil>")
 		var names []string
 		is(say(c.GeoRadius(ctx, &names, "g", 15, 37, 200, "km", "ASC")), "<nil>")
-		is(say(c.GeoRadiusRO(ctx, &names, "g", 15, 37, 100, "km")), "<nil>")
-		is(say(names), "[Catania]")
+		is(say(names), "[Catania Palermo]")
+		var stored int
+		is(say(c.GeoRadius(ctx, &stored, "g", 15, 37, 200, "km", "STORE", "near")), "<nil>")
+		is(say(stored), "2")
+		is(say(c.GeoRadiusRO(ctx, "g", 15, 37, 100, "km", "WITHDIST")), "[{{Catania 0 0} 56.4413 0}] <nil>")
 		is(say(c.GeoRadiusByMember(ctx, &names, "g", "Palermo", 1, "km")), "<nil>")
-		is(say(c.GeoRadiusByMemberRO(ctx, &names, "g", "Palermo", 1, "km")), "<nil>")
 		is(say(names), "[Palermo]")
+		is(say(c.GeoRadiusByMemberRO(ctx, "g", "Palermo", 1, "km")), "[{{Palermo 0 0} 0 0}] <nil>")
 	})
 }
 
@@ -329,18 +333,9 @@ func TestTypedStreams(t *testing.T) {
 		is(say(c.XAck(ctx, "s", "g", "1-1", "9-9")), "1 <nil>")
 		is(say(c.XDel(ctx, "s", "2-1")), "1 <nil>")
 		is(say(read("0", redis.XReadOptions{})), "[{s [{2-1 []}]}] <nil>")
-		var v redis.Value
-		is(say(c.XPending(ctx, &v, "s", "g")), "<nil>")
-		is(say(v.Elems[0].Int), "1")
-		is(say(c.XPendingRange(ctx, &v, "s", "g", "-", "+", 10)), "<nil>")
-		is(say(len(v.Elems)), "1")
-		is(say(c.XClaim(ctx, &v, "s", "g", "other", 0, "2-1")), "<nil>")
-		is(say(c.XAutoClaim(ctx, &v, "s", "g", "other", time.Hour, "0")), "<nil>")
-		is(say(c.XInfoStream(ctx, &v, "s")), "<nil>")
-		var groups []map[string]any
-		is(say(c.XInfoGroups(ctx, &groups, "s")), "<nil>")
-		is(say(groups[0]["name"]), "g")
-		is(say(c.XInfoConsumers(ctx, &groups, "s", "g")), "<nil>")
+		is(say(c.XPending(ctx, "s", "g")), "{1 2-1 2-1 [{me 1}]} <nil>")
+		is(say(c.XClaim(ctx, "s", "g", "other", 0, "2-1")), "[] <nil>")
+		is(say(c.XPending(ctx, "s", "g")), "{0   []} <nil>")
 		is(say(c.XGroupSetID(ctx, "s", "g", "0")), "<nil>")
 		is(say(c.XGroupDelConsumer(ctx, "s", "g", "me")), "0 <nil>")
 		is(say(c.XGroupDestroy(ctx, "s", "g")), "true <nil>")

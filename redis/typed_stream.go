@@ -90,10 +90,9 @@ func (c *Client) XAddMaxLenAppend(ctx context.Context, dst []byte, key string, n
 	return c.appendText(ctx, &r, dst)
 }
 
-// XAutoClaim makes a consumer take over entries that were pending for long, and decodes the
-// next start, the entries and the ids of those deleted into a destination, such as a
-// *redis.Value.
-func (c *Client) XAutoClaim(ctx context.Context, dst any, key, group, consumer string, idle time.Duration, start string) error {
+// XAutoClaim makes a consumer take over entries that were pending for long, about 100 of
+// those with ids from start on.
+func (c *Client) XAutoClaim(ctx context.Context, key, group, consumer string, idle time.Duration, start string) (Claimed, error) {
 	r := c.typed(infoXAUTOCLAIM, key)
 	b := append(r.call.Frame[:0], "*6\r\n$10\r\nXAUTOCLAIM\r\n"...)
 	b = resp.AppendBulkString(b, key)
@@ -102,11 +101,12 @@ func (c *Client) XAutoClaim(ctx context.Context, dst any, key, group, consumer s
 	b = resp.AppendBulkInt(b, milliseconds(idle))
 	b = resp.AppendBulkString(b, start)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.claimed(ctx, &r)
 }
 
-// XClaim makes a consumer take over entries, and decodes them into a destination.
-func (c *Client) XClaim(ctx context.Context, dst any, key, group, consumer string, idle time.Duration, ids ...string) error {
+// XClaim makes a consumer take over entries that were pending for long, and returns them,
+// but those that were deleted.
+func (c *Client) XClaim(ctx context.Context, key, group, consumer string, idle time.Duration, ids ...string) ([]Entry, error) {
 	r := c.typed(infoXCLAIM, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(ids)), "$6\r\nXCLAIM\r\n"...)
 	b = resp.AppendBulkString(b, key)
@@ -115,7 +115,7 @@ func (c *Client) XClaim(ctx context.Context, dst any, key, group, consumer strin
 	b = resp.AppendBulkInt(b, milliseconds(idle))
 	b = appendWords(b, ids)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.claimedEntries(ctx, &r)
 }
 
 // XDel removes entries and returns how many there were.
@@ -194,32 +194,32 @@ func (c *Client) XGroupSetID(ctx context.Context, key, group, id string) error {
 	return c.done(ctx, &r)
 }
 
-// XInfoConsumers decodes what is known of the consumers of a group into a destination.
-func (c *Client) XInfoConsumers(ctx context.Context, dst any, key, group string) error {
+// XInfoConsumers returns what is known of the consumers of a group.
+func (c *Client) XInfoConsumers(ctx context.Context, key, group string) ([]ConsumerInfo, error) {
 	r := c.typed(infoXINFOCONSUMERS, key)
 	b := append(r.call.Frame[:0], "*4\r\n$5\r\nXINFO\r\n$9\r\nCONSUMERS\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	b = resp.AppendBulkString(b, group)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.consumerInfos(ctx, &r)
 }
 
-// XInfoGroups decodes what is known of the groups of a stream into a destination.
-func (c *Client) XInfoGroups(ctx context.Context, dst any, key string) error {
+// XInfoGroups returns what is known of the groups of a stream.
+func (c *Client) XInfoGroups(ctx context.Context, key string) ([]GroupInfo, error) {
 	r := c.typed(infoXINFOGROUPS, key)
 	b := append(r.call.Frame[:0], "*3\r\n$5\r\nXINFO\r\n$6\r\nGROUPS\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.groupInfos(ctx, &r)
 }
 
-// XInfoStream decodes what is known of a stream into a destination.
-func (c *Client) XInfoStream(ctx context.Context, dst any, key string) error {
+// XInfoStream returns what is known of a stream.
+func (c *Client) XInfoStream(ctx context.Context, key string) (StreamInfo, error) {
 	r := c.typed(infoXINFOSTREAM, key)
 	b := append(r.call.Frame[:0], "*3\r\n$5\r\nXINFO\r\n$6\r\nSTREAM\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.streamInfo(ctx, &r)
 }
 
 // XLen returns how many entries a stream has.
@@ -231,18 +231,19 @@ func (c *Client) XLen(ctx context.Context, key string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// XPending decodes a summary of the entries that are pending into a destination.
-func (c *Client) XPending(ctx context.Context, dst any, key, group string) error {
+// XPending returns how many entries are pending, and whose they are.
+func (c *Client) XPending(ctx context.Context, key, group string) (PendingSummary, error) {
 	r := c.typed(infoXPENDING, key)
 	b := append(r.call.Frame[:0], "*3\r\n$8\r\nXPENDING\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	b = resp.AppendBulkString(b, group)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.pendingSummary(ctx, &r)
 }
 
-// XPendingRange decodes n of the entries that are pending into a destination.
-func (c *Client) XPendingRange(ctx context.Context, dst any, key, group, start, end string, n int64) error {
+// XPendingRange returns n of the entries that are pending, with ids from start to end: "-"
+// is the first, "+" the last.
+func (c *Client) XPendingRange(ctx context.Context, key, group, start, end string, n int64) ([]Pending, error) {
 	r := c.typed(infoXPENDING, key)
 	b := append(r.call.Frame[:0], "*6\r\n$8\r\nXPENDING\r\n"...)
 	b = resp.AppendBulkString(b, key)
@@ -251,7 +252,7 @@ func (c *Client) XPendingRange(ctx context.Context, dst any, key, group, start, 
 	b = resp.AppendBulkString(b, end)
 	b = resp.AppendBulkInt(b, n)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.pendings(ctx, &r)
 }
 
 // XSetID sets the last id of a stream.

@@ -104,6 +104,16 @@ var replies = map[string]reply{
 	"ints":    {results: "([]int64, error)", decoder: "ints"},
 	"floats?": {results: "([]MaybeFloat, error)", decoder: "maybeFloats"},
 	"any":     {results: "error", decoder: "into"},
+
+	"entries":   {results: "([]Entry, error)", decoder: "claimedEntries"},
+	"claimed":   {results: "(Claimed, error)", decoder: "claimed"},
+	"pending":   {results: "(PendingSummary, error)", decoder: "pendingSummary"},
+	"pendings":  {results: "([]Pending, error)", decoder: "pendings"},
+	"stream":    {results: "(StreamInfo, error)", decoder: "streamInfo"},
+	"groups":    {results: "([]GroupInfo, error)", decoder: "groupInfos"},
+	"consumers": {results: "([]ConsumerInfo, error)", decoder: "consumerInfos"},
+	"positions": {results: "([]Position, error)", decoder: "positions"},
+	"places":    {results: "([]Place, error)", decoder: "places"},
 }
 
 // parse reads commands.txt.
