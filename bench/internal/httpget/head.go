@@ -11,6 +11,7 @@ type head struct {
 	size   int    // bytes of the head with its empty line; 0: not all has arrived
 	length int    // of the body
 	coding []byte // Content-Encoding, a part of the data; empty: none
+	status []byte // Cache-Status, the same; empty: none
 }
 
 var (
@@ -58,6 +59,11 @@ func parseHead(data []byte) (head, error) {
 				return h, errors.New("two fields Content-Encoding")
 			}
 			h.coding = value
+		case equalFold(name, "cache-status"):
+			if len(h.status) > 0 {
+				return h, errors.New("two fields Cache-Status")
+			}
+			h.status = value
 		case equalFold(name, "transfer-encoding"):
 			return h, fmt.Errorf("Transfer-Encoding %.40q, want Content-Length", value)
 		case equalFold(name, "connection") && equalFold(value, "close"):

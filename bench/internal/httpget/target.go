@@ -21,6 +21,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/load"
@@ -56,6 +57,15 @@ type Target struct {
 	// Document says what the document of a key must be; the first pass compares.
 	// Nil: nobody knows.
 	Document func(key int64) []byte
+	// CacheStatus is the whole field Cache-Status that every answer must have.
+	// Empty: nobody looks.
+	CacheStatus string
+	// Strays counts the answers of the first pass whose Cache-Status is another.
+	// Nil: such an answer is an error; later it always is.
+	Strays *atomic.Int64
+	// Learners is how many connections the first pass has; the keys are then asked
+	// for in random order. 0: one connection, and the keys in their order.
+	Learners int
 
 	hashSeed  maphash.Seed
 	learned   []uint64 // by key; nil: answers are not compared
@@ -66,45 +76,6 @@ type Target struct {
 // sampled says how many answers pass for one whose hash is compared. Hashing
 // each would add half a microsecond to the client's cost of a request.
 const sampled = 64
-
-// Learn asks for every key, one after the other, and remembers the answers. With a
-// Coding it asks twice: a server may send what it has just loaded as it is.
-func (t *Target) Learn(ctx context.Context) error {
-	t.hashSeed = maphash.MakeSeed()
-	learned, documents := make([]uint64, t.Keys+1), make([][]byte, t.Keys+1)
-	c, err := t.dial(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
-	t.bytes = 0
-	for key := int64(1); key <= t.Keys; key++ {
-		if t.Coding != "" {
-			c.anyCoding = true
-			_, err := c.get(key)
-			c.anyCoding = false
-			if err != nil {
-				return fmt.Errorf("httpget: first pass: %w", err)
-			}
-		}
-		body, err := c.get(key)
-		if err != nil {
-			return fmt.Errorf("httpget: first pass: %w", err)
-		}
-		learned[key] = maphash.Bytes(t.hashSeed, body)
-		t.bytes += int64(len(body))
-		if documents[key], err = t.judge(c, key, body); err != nil {
-			return fmt.Errorf("httpget: first pass: %w", err)
-		}
-	}
-	t.learned = learned
-	if t.Batch > 0 {
-		t.documents = documents
-	}
-	return nil
-}
 
 // judge decodes the first answer for a key and looks at all of it.
 func (t *Target) judge(c *Caller, key int64, body []byte) ([]byte, error) {
@@ -176,6 +147,7 @@ type Caller struct {
 	done    uint64
 	broken  bool
 
+	learning  bool    // the answer belongs to the first pass
 	anyCoding bool    // the next answer may be in any content coding
 	keys      []int64 // of the batch under way
 	unzip     *gzip.Reader
@@ -307,6 +279,12 @@ func (c *Caller) readAnswer() ([]byte, error) {
 	}
 	if string(h.coding) != c.target.Coding && !c.anyCoding {
 		return nil, fmt.Errorf("content coding %.40q, want %q", h.coding, c.target.Coding)
+	}
+	if want := c.target.CacheStatus; want != "" && string(h.status) != want {
+		if c.target.Strays == nil || !c.learning {
+			return nil, fmt.Errorf("Cache-Status %.80q, want %q", h.status, want)
+		}
+		c.target.Strays.Add(1)
 	}
 	size := h.size + h.length
 	if c.used+size > len(c.memory()) {

@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,5 +206,47 @@ func TestDoDoesNotAllocate(t *testing.T) {
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(500, func() { err = errors.Join(err, caller.Do(ctx)) }); n != 0 || err != nil {
 		t.Errorf("%v allocations a request, %v", n, err)
+	}
+}
+
+// A hit that came from another place than the one under measurement is an error.
+func TestCacheStatus(t *testing.T) {
+	const want = "slipstream; hit; detail=x"
+	var other atomic.Pointer[string] // what keys above 15 get
+	target := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		key, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/depts/"))
+		status := want
+		if o := other.Load(); o != nil && key > 15 {
+			status = *o
+		}
+		if status != "" {
+			w.Header().Set("Cache-Status", status)
+		}
+		document(w, strconv.Itoa(key), 10)
+	})
+	target.CacheStatus, target.Learners = want, 3
+	if err := target.Learn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if mean := target.MeanBytes(); mean < 30 || mean > 40 {
+		t.Errorf("bodies of %.1f bytes, want 34 or 35", mean)
+	}
+	for _, status := range []string{"", "slipstream; hit", want + "y", "slipstream; fwd=uri-miss"} {
+		other.Store(&status)
+		r, err := load.Run(t.Context(), load.Config{Callers: 1, Duration: 10 * time.Second, Requests: 200}, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Errors == 0 || r.Completed == 0 || !strings.Contains(r.ErrorSample, "Cache-Status") {
+			t.Errorf("%q: completed %d, errors %d: %s", status, r.Completed, r.Errors, r.ErrorSample)
+		}
+		target.Strays = nil
+		if err := target.Learn(t.Context()); err == nil || !strings.Contains(err.Error(), "first pass") {
+			t.Errorf("%q: the first pass says %v", status, err)
+		}
+		target.Strays = new(atomic.Int64)
+		if err := target.Learn(t.Context()); err != nil || target.Strays.Load() != 5 {
+			t.Errorf("%q: %d strays of 5, %v", status, target.Strays.Load(), err)
+		}
 	}
 }

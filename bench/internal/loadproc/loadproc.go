@@ -46,11 +46,13 @@ type Spec struct {
 	Member  string // that bodies begin with
 	Keys    int64
 	// What [httpget.Target] has under the same names.
-	Fields  []string
-	Traced  bool
-	Coding  string
-	Series  int
-	Sources int // 0: as many as the connections need
+	Fields      []string
+	Traced      bool
+	Coding      string
+	Series      int
+	CacheStatus string
+	Learners    int
+	Sources     int // 0: as many as the connections need
 	// Array is how many keys a request asks for; 0: one document by its path.
 	Array int
 	// Depts says that the documents are those of package depts: the first pass
@@ -175,7 +177,8 @@ func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err 
 func (s Spec) target(ctx context.Context, targets []Targets) (load.Target, error) {
 	if s.Target == "" {
 		target := &httpget.Target{Address: s.Address, Path: s.Path, Member: s.Member, Keys: s.Keys, Seed: s.Seed,
-			Fields: s.Fields, Traced: s.Traced, Coding: s.Coding, Batch: s.Array, Series: s.Series, Sources: s.Sources}
+			Fields: s.Fields, Traced: s.Traced, Coding: s.Coding, Batch: s.Array, Series: s.Series, Sources: s.Sources,
+			CacheStatus: s.CacheStatus, Learners: s.Learners}
 		if s.Depts {
 			target.Document = func(key int64) []byte {
 				d := depts.Make(key)
