@@ -30,6 +30,9 @@ var (
 	infoHPEXPIRETIME = known("HPEXPIRETIME")
 	infoHPTTL        = known("HPTTL")
 	infoHPERSIST     = known("HPERSIST")
+	infoHGETDEL      = known("HGETDEL")
+	infoHGETEX       = known("HGETEX")
+	infoHSETEX       = known("HSETEX")
 )
 
 // HDel removes fields and returns how many there were.
@@ -311,7 +314,8 @@ func (c *Client) HTTL(ctx context.Context, key string, fields []string) ([]int64
 	return c.ints(ctx, &r)
 }
 
-// HPersist makes fields not expire.
+// HPersist makes fields not expire: 1 done, -1 they would not have, -2 there is no such
+// field.
 func (c *Client) HPersist(ctx context.Context, key string, fields []string) ([]int64, error) {
 	r := c.typed(infoHPERSIST, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$8\r\nHPERSIST\r\n"...)
@@ -320,4 +324,109 @@ func (c *Client) HPersist(ctx context.Context, key string, fields []string) ([]i
 	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
 	r.call.Frame = b
 	return c.ints(ctx, &r)
+}
+
+// HGetDel returns the values of fields, in their order, and removes them (Redis 8.0).
+func (c *Client) HGetDel(ctx context.Context, key string, fields []string) ([]Item, error) {
+	r := c.typed(infoHGETDEL, key)
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$7\r\nHGETDEL\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$6\r\nFIELDS\r\n"...)
+	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
+	r.call.Frame = b
+	return c.items(ctx, &r)
+}
+
+// HGetDelAppend is [Client.HGetDel] that appends the strings to dst and where each of them
+// lies to spans.
+func (c *Client) HGetDelAppend(ctx context.Context, dst []byte, spans []Span, key string, fields []string) ([]byte, []Span, error) {
+	r := c.typed(infoHGETDEL, key)
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$7\r\nHGETDEL\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$6\r\nFIELDS\r\n"...)
+	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
+	r.call.Frame = b
+	return c.appendTexts(ctx, &r, dst, spans)
+}
+
+// HGetEX returns the values of fields, in their order, which expire after ttl from now on
+// (Redis 8.0).
+func (c *Client) HGetEX(ctx context.Context, key string, ttl time.Duration, fields []string) ([]Item, error) {
+	r := c.typed(infoHGETEX, key)
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+len(fields)), "$6\r\nHGETEX\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$2\r\nPX\r\n"...)
+	b = resp.AppendBulkInt(b, milliseconds(ttl))
+	b = append(b, "$6\r\nFIELDS\r\n"...)
+	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
+	r.call.Frame = b
+	return c.items(ctx, &r)
+}
+
+// HGetEXAppend is [Client.HGetEX] that appends the strings to dst and where each of them
+// lies to spans.
+func (c *Client) HGetEXAppend(ctx context.Context, dst []byte, spans []Span, key string, ttl time.Duration, fields []string) ([]byte, []Span, error) {
+	r := c.typed(infoHGETEX, key)
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+len(fields)), "$6\r\nHGETEX\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$2\r\nPX\r\n"...)
+	b = resp.AppendBulkInt(b, milliseconds(ttl))
+	b = append(b, "$6\r\nFIELDS\r\n"...)
+	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
+	r.call.Frame = b
+	return c.appendTexts(ctx, &r, dst, spans)
+}
+
+// HGetPersist returns the values of fields, in their order, which do not expire from now on
+// (Redis 8.0).
+func (c *Client) HGetPersist(ctx context.Context, key string, fields []string) ([]Item, error) {
+	r := c.typed(infoHGETEX, key)
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(fields)), "$6\r\nHGETEX\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$7\r\nPERSIST\r\n"...)
+	b = append(b, "$6\r\nFIELDS\r\n"...)
+	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
+	r.call.Frame = b
+	return c.items(ctx, &r)
+}
+
+// HGetPersistAppend is [Client.HGetPersist] that appends the strings to dst and where each
+// of them lies to spans.
+func (c *Client) HGetPersistAppend(ctx context.Context, dst []byte, spans []Span, key string, fields []string) ([]byte, []Span, error) {
+	r := c.typed(infoHGETEX, key)
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(fields)), "$6\r\nHGETEX\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$7\r\nPERSIST\r\n"...)
+	b = append(b, "$6\r\nFIELDS\r\n"...)
+	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
+	r.call.Frame = b
+	return c.appendTexts(ctx, &r, dst, spans)
+}
+
+// HSetEX sets fields that expire after ttl (Redis 8.0).
+func (c *Client) HSetEX(ctx context.Context, key string, ttl time.Duration, values []Field) error {
+	r := c.typed(infoHSETEX, key)
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+2*len(values)), "$6\r\nHSETEX\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$2\r\nPX\r\n"...)
+	b = resp.AppendBulkInt(b, milliseconds(ttl))
+	b = append(b, "$6\r\nFIELDS\r\n"...)
+	b = appendFields(resp.AppendBulkInt(b, int64(len(values))), values)
+	r.call.Frame = b
+	return c.one(ctx, &r)
+}
+
+// HSetEXNX sets fields that expire after ttl, if none of them exists (Redis 8.0); done is
+// false if one does.
+func (c *Client) HSetEXNX(ctx context.Context, key string, ttl time.Duration, values []Field) (done bool, err error) {
+	r := c.typed(infoHSETEX, key)
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 7+2*len(values)), "$6\r\nHSETEX\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$3\r\nFNX\r\n"...)
+	b = append(b, "$2\r\nPX\r\n"...)
+	b = resp.AppendBulkInt(b, milliseconds(ttl))
+	b = append(b, "$6\r\nFIELDS\r\n"...)
+	b = appendFields(resp.AppendBulkInt(b, int64(len(values))), values)
+	r.call.Frame = b
+	return c.flag(ctx, &r)
 }

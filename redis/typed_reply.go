@@ -143,6 +143,12 @@ func (c *Client) maybeFloats(ctx context.Context, r *request) ([]MaybeFloat, err
 	})
 }
 
+// one is for replies that are always 1.
+func (c *Client) one(ctx context.Context, r *request) error {
+	_, err := c.number(ctx, r)
+	return err
+}
+
 func (c *Client) ints(ctx context.Context, r *request) ([]int64, error) {
 	return reply(ctx, c, r, func(d *resp.Decoder, tok resp.Token) ([]int64, error) {
 		return listOf(d, tok, func(_ *resp.Decoder, tok resp.Token) (int64, error) { return scalarOf(tok, intOf) })

@@ -69,8 +69,9 @@ const (
 	float   kind = "float"
 	millis  kind = "ms"
 	instant kind = "at"
-	texts   kind = "..." // the rest
-	counted kind = "#"   // a slice, its length in front
+	texts   kind = "..."     // the rest
+	counted kind = "#"       // a slice, its length in front
+	paired  kind = "#fields" // the same, of fields
 	fields  kind = "fields..."
 	members kind = "members..."
 )
@@ -78,7 +79,7 @@ const (
 // goTypes are the types of parameters.
 var goTypes = map[kind]string{
 	text: "string", integer: "int64", float: "float64", millis: "time.Duration", instant: "time.Time",
-	texts: "...string", counted: "[]string", fields: "...Field", members: "...Member",
+	texts: "...string", counted: "[]string", paired: "[]Field", fields: "...Field", members: "...Member",
 }
 
 // reply says what a method returns, and which method of the package decodes it.
@@ -91,6 +92,7 @@ type reply struct {
 
 var replies = map[string]reply{
 	"ok":      {results: "error", decoder: "done"},
+	"one":     {results: "error", decoder: "one"},
 	"int":     {results: "(int64, error)", decoder: "number"},
 	"bool":    {results: "(bool, error)", decoder: "flag"},
 	"float":   {results: "(float64, error)", decoder: "float"},
@@ -170,6 +172,9 @@ func parseArgument(text string) argument {
 		return argument{name: name, kind: word}
 	}
 	if name, ok := strings.CutPrefix(text, "#"); ok {
+		if name, ok := strings.CutSuffix(name, ":fields"); ok {
+			return argument{name: name, kind: paired}
+		}
 		return argument{name: name, kind: counted}
 	}
 	a := argument{name: text}
@@ -321,6 +326,9 @@ func (m method) writeFrame(b *bytes.Buffer) {
 			more += "+len(" + a.name + ")"
 		case fields, members:
 			more += "+2*len(" + a.name + ")"
+		case paired:
+			count++
+			more += "+2*len(" + a.name + ")"
 		case counted:
 			count++
 			more += "+len(" + a.name + ")"
@@ -356,6 +364,8 @@ func (a argument) line() string {
 		return "\tb = appendWords(b, " + a.name + ")\n"
 	case counted:
 		return "\tb = appendWords(resp.AppendBulkInt(b, int64(len(" + a.name + "))), " + a.name + ")\n"
+	case paired:
+		return "\tb = appendFields(resp.AppendBulkInt(b, int64(len(" + a.name + "))), " + a.name + ")\n"
 	case fields:
 		return "\tb = appendFields(b, " + a.name + ")\n"
 	case members:
