@@ -10,6 +10,7 @@ const (
 	RPS      Metric = "rps"       // completed requests a second
 	ClientUS Metric = "client_us" // CPU microseconds of the client a request
 	ServerUS Metric = "server_us" // CPU microseconds of the server a request
+	MeanUS   Metric = "mean_us"   // mean latency; in raw results, no column
 	P50US    Metric = "p50_us"
 	P99US    Metric = "p99_us"
 	P999US   Metric = "p999_us"
@@ -55,6 +56,7 @@ func (r *Result) Sample() Sample {
 	}
 	if r.Completed > 0 {
 		l := r.Latency()
+		s.Values[MeanUS] = micros(l.Mean())
 		s.Values[P50US] = micros(l.Quantile(0.50))
 		s.Values[P99US] = micros(l.Quantile(0.99))
 		s.Values[P999US] = micros(l.Quantile(0.999))

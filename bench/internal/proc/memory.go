@@ -9,20 +9,50 @@ import (
 
 // RSSAnon returns the anonymous resident memory of a process in bytes: its heaps
 // and stacks, without the file pages that the kernel may take back. Linux only.
-func RSSAnon(pid int) (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func RSSAnon(pid int) (int64, error) { return kilobytes(pid, "RssAnon") }
+
+// RSSFile returns the resident pages of files that a process has mapped, in bytes.
+// They are the page cache's: the kernel may take them back. Linux only.
+func RSSFile(pid int) (int64, error) { return kilobytes(pid, "RssFile") }
+
+// kilobytes reads a line of the status of a process that is a number of kB, and
+// returns bytes.
+func kilobytes(pid int, name string) (int64, error) {
+	line, err := lineOf(fmt.Sprintf("/proc/%d/status", pid), name)
 	if err != nil {
 		return 0, err
 	}
-	for line := range bytes.Lines(status) {
-		if value, ok := bytes.CutPrefix(line, []byte("RssAnon:")); ok {
-			fields := bytes.Fields(value)
-			if len(fields) != 2 {
-				return 0, fmt.Errorf("status line %q, want a number of kB", line)
-			}
-			kb, err := strconv.ParseInt(string(fields[0]), 10, 64)
-			return kb << 10, err
+	if len(line) != 2 {
+		return 0, fmt.Errorf("process %d: %s is %q, want a number of kB", pid, name, line)
+	}
+	kb, err := strconv.ParseInt(string(line[0]), 10, 64)
+	return kb << 10, err
+}
+
+// WriteBytes returns how many bytes a process has caused to be written to devices:
+// pages of files that it made dirty, each once until the kernel has written it.
+// What is on no device, as a tmpfs, is not counted. Linux only.
+func WriteBytes(pid int) (int64, error) {
+	line, err := lineOf(fmt.Sprintf("/proc/%d/io", pid), "write_bytes")
+	if err != nil {
+		return 0, err
+	}
+	if len(line) != 1 {
+		return 0, fmt.Errorf("process %d: write_bytes is %q, want a number", pid, line)
+	}
+	return strconv.ParseInt(string(line[0]), 10, 64)
+}
+
+// lineOf returns the words behind "name:" in a file of the kernel.
+func lineOf(path, name string) ([][]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(text) {
+		if value, ok := bytes.CutPrefix(line, []byte(name+":")); ok {
+			return bytes.Fields(value), nil
 		}
 	}
-	return 0, fmt.Errorf("process %d: no RssAnon in its status", pid)
+	return nil, fmt.Errorf("%s: no %s in it", path, name)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
@@ -28,9 +29,12 @@ type Slipstream struct {
 type Extra struct {
 	Access   string // of the resource, in YAML without its braces; empty: everybody
 	Sections string // whole sections of YAML
+	Tiers    string // members of the section tiers behind the memory, in YAML without its braces; empty: none
 	Redis    bool   // the Redis frontend too
 	// Files are written beside the configuration, by name.
 	Files map[string]string
+	// Grace is how long the gateway may take to end; 0: as long as any program.
+	Grace time.Duration
 }
 
 // With returns the same program over the same database with more configuration.
@@ -146,13 +150,17 @@ func (s *Slipstream) configure(serve, admin, redis string) (string, error) {
 	if redis != "" {
 		frontends += fmt.Sprintf(", redis: %q", redis)
 	}
+	tiers := "memory: " + s.memory
+	if s.extra.Tiers != "" {
+		tiers += ", " + s.extra.Tiers
+	}
 	text := fmt.Sprintf(`origin: { %s }
 freshness: 1s
 resources:
-%stiers: { memory: %s }
+%stiers: { %s }
 frontends: { %s }
 admin: %q
-%s`, s.origin, resources, s.memory, frontends, admin, s.extra.Sections)
+%s`, s.origin, resources, tiers, frontends, admin, s.extra.Sections)
 	name := "slipstream-" + strings.ReplaceAll(serve, ":", "-") + ".yaml"
 	path := filepath.Join(s.dir, name)
 	return path, os.WriteFile(path, []byte(text), 0o644)
@@ -178,7 +186,7 @@ func (s *Slipstream) Start(ctx context.Context, env ...string) (*Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	p, err := proc.Start(env, s.binary, "serve", "-c", config)
+	p, err := proc.Command{Path: s.binary, Args: []string{"serve", "-c", config}, Env: env, Grace: s.extra.Grace}.Start()
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,38 @@
+package proc
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestMemoryAndWrites(t *testing.T) {
+	pid := os.Getpid()
+	for name, read := range map[string]func(int) (int64, error){"RSSAnon": RSSAnon, "RSSFile": RSSFile} {
+		if got, err := read(pid); err != nil || got < 100<<10 || got > 1<<40 {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
+		if _, err := read(1 << 30); err == nil {
+			t.Errorf("%s of a process that is not there", name)
+		}
+	}
+	before, err := WriteBytes(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 3 << 20
+	if err := os.WriteFile(filepath.Join(t.TempDir(), "file"), make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	after, err := WriteBytes(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A folder for temporary files in memory has no device.
+	if grown := after - before; grown != 0 && (grown < size || grown > 2*size) {
+		t.Errorf("a file of %d bytes caused %d to be written", size, grown)
+	}
+	if _, err := lineOf("/proc/self/io", "nothing"); err == nil {
+		t.Error("a line that is not there was found")
+	}
+}
