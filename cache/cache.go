@@ -78,7 +78,10 @@ func setDefault[T int | time.Duration](field *T, value T) {
 // Config configures a [Cache].
 type Config struct {
 	Resources []Resource
-	Origin    Origin
+	// MaxResources is how many resources there may be with those that [Cache.Add] makes
+	// (default: no more than Resources). A place costs 8 bytes.
+	MaxResources int
+	Origin       Origin
 	// Tiers in the order in which they are asked. The first must be one whose
 	// Peek finds all it holds: memory.
 	Tiers []Tier
@@ -103,7 +106,7 @@ const noHorizon = math.MinInt64
 // Lock order: shard.mu, then loader.mu or ledger.mu, then a tier's own locks.
 type Cache struct {
 	// Immutable after New.
-	resources     []*resourceState
+	resources     []*resourceState // elements are written by Add, before anybody has their ID
 	origin        Origin
 	tiers         []Tier
 	clock         Clock
@@ -117,7 +120,7 @@ type Cache struct {
 
 	shards   [64]shard
 	ledger   ledger
-	sweeping sync.Mutex     // held to begin a sweep and to set closed: none begins after Close has
+	sweeping sync.Mutex     // held to begin a sweep, to add a resource and to set closed: none begins after Close has
 	work     sync.WaitGroup // the goroutines of loaders and sweeps; Close waits
 	moved    broadcast      // the horizon moved, or a promise or everything went
 	recent   recent
@@ -139,16 +142,19 @@ type Cache struct {
 	tombstoneCount atomic.Int64
 	tombstoneSize  atomic.Int64
 	sweepsWanted   atomic.Int64
+	count          atomic.Int64 // resources that there are; written by Add
 	closed         atomic.Bool
 }
 
 // resourceState is a resource while the cache runs.
 type resourceState struct {
-	// Immutable after New.
-	Resource
-	id     ResourceID
-	loader *loader
-	maxAge time.Duration // documents that are older are not served
+	// Immutable after New and Add.
+	Name      string
+	NoPromise bool
+	id        ResourceID
+	loader    *loader
+
+	terms
 
 	counters resourceCounters
 
@@ -156,6 +162,7 @@ type resourceState struct {
 	// also by Purge), read by all.
 	generation atomic.Uint32          // documents of an earlier one are gone
 	flushedBy  atomic.Uint64          // greatest Tx of an event for all documents
+	retired    atomic.Bool            // written by Retire
 	broken     atomic.Pointer[string] // why the stream's horizon means nothing here; nil while there is a promise
 }
 
@@ -199,17 +206,11 @@ func New(config Config) (*Cache, error) {
 	for i := range c.shards {
 		c.shards[i].flights = make(map[Key]*keyFlights)
 	}
+	c.resources = make([]*resourceState, max(len(config.Resources), config.MaxResources))
 	for i, r := range config.Resources {
-		state := &resourceState{Resource: r.withDefaults(), id: ResourceID(i), maxAge: math.MaxInt64}
-		state.loader = newLoader(c, state)
-		why := "the stream of the origin has not reported yet"
-		if r.NoPromise {
-			// For good: SetPromise has no effect on it.
-			why, state.maxAge = "the resource is declared without a promise", state.Freshness
-		}
-		state.broken.Store(&why)
-		c.resources = append(c.resources, state)
+		c.resources[i] = c.newResource(r, ResourceID(i))
 	}
+	c.count.Store(int64(len(config.Resources)))
 	return c, nil
 }
 
@@ -223,7 +224,7 @@ func (c *Cache) Close() error {
 		return nil
 	}
 	c.cancel()
-	for _, r := range c.resources {
+	for _, r := range c.known() {
 		r.loader.abandon()
 	}
 	c.work.Wait()

@@ -66,7 +66,7 @@ func (k *keyFlights) replace(old, f *flight) {
 // errSettled asks the caller to look at the tiers again: a load of the key has
 // been stored since seen was read.
 func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32) (f *flight, joined bool, err error) {
-	since := start - r.Freshness
+	since := start - r.x()
 	// Read before the shard is locked: a change is applied (and detaches the
 	// flight) before the horizon moves past it.
 	covered := c.covered(r, start)
@@ -184,7 +184,7 @@ func (c *Cache) settle(r *resourceState, f *flight, o outcome) {
 // document in the tiers.
 func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 	switch {
-	case f.doc.Missing() && r.MissingTTL < 0:
+	case f.doc.Missing() && r.missingTTL.Load() < 0:
 		return false
 	case f.unwanted,
 		r.broken.Load() != nil && !r.NoPromise, // nobody would tell of its changes

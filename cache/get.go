@@ -78,15 +78,15 @@ func (c *Cache) holds(r *resourceState, start time.Duration) bool {
 // been applied. It is never so without a promise.
 func (c *Cache) covered(r *resourceState, start time.Duration) bool {
 	h := c.horizon.Load()
-	return h != noHorizon && start-time.Duration(h) <= r.Freshness && r.broken.Load() == nil
+	return h != noHorizon && start-time.Duration(h) <= r.x() && r.broken.Load() == nil
 }
 
 // usable reports whether a document found in a tier is still one: not flushed
 // with its resource, not too old without a promise, and, for a missing row, not
 // remembered for too long.
 func (c *Cache) usable(r *resourceState, d *Document, start time.Duration) bool {
-	return d.generation == r.generation.Load() && start-d.loadedAt <= r.maxAge &&
-		(!d.Missing() || start-d.loadedAt <= r.MissingTTL)
+	return d.generation == r.generation.Load() && int64(start-d.loadedAt) <= r.maxAge.Load() &&
+		(!d.Missing() || int64(start-d.loadedAt) <= r.missingTTL.Load())
 }
 
 // Get answers from the tiers or loads. start is when the request was there, on
@@ -127,14 +127,14 @@ func (c *Cache) withoutLoad(ctx context.Context, key Key, start time.Duration, w
 		return a, done, nil
 	}
 	a, held := c.unverified(r, key, start)
-	switch {
-	case r.Policy == ServeStale && held:
+	switch policy := r.settings.Load().Policy; {
+	case policy == ServeStale && held:
 		r.counters.stale.Add(1)
 		return a, true, nil
-	case r.Policy == Unavailable:
+	case policy == Unavailable:
 		r.counters.unavailable.Add(1)
 		return Answer{}, false, ErrStale
-	case r.Policy == Verify && held && c.wake != nil && !w.unverified:
+	case policy == Verify && held && c.wake != nil && !w.unverified:
 		a, ok, err := c.verify(ctx, r, key, start)
 		if ok || err != nil {
 			return a, ok, err
@@ -208,7 +208,7 @@ func (c *Cache) unverified(r *resourceState, key Key, start time.Duration) (Answ
 		}
 		a := Answer{Doc: d, Source: Stale, Tier: t.Name()}
 		if h := c.horizon.Load(); h != noHorizon {
-			a.Behind = max(0, start-time.Duration(h)-r.Freshness)
+			a.Behind = max(0, start-time.Duration(h)-r.x())
 		}
 		return a, true
 	}

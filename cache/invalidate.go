@@ -159,7 +159,7 @@ func (c *Cache) Void(reason string) {
 	c.horizon.Store(noHorizon)
 	c.voids.Add(1)
 	c.voidReason.Store(&reason)
-	for _, r := range c.resources {
+	for _, r := range c.known() {
 		r.generation.Add(1) // loads that began before are not stored
 		r.flushedBy.Store(0)
 	}
@@ -217,7 +217,7 @@ func (c *Cache) Promise(resource ResourceID) (ok bool, why string) {
 	if h == noHorizon {
 		return false, "no invalidation stream yet"
 	}
-	if age := c.clock() - time.Duration(h); age > r.Freshness {
+	if age := c.clock() - time.Duration(h); age > r.x() {
 		return false, "the invalidation stream is " + age.Round(time.Millisecond).String() + " behind"
 	}
 	return true, ""

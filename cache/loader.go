@@ -44,7 +44,7 @@ func newLoader(c *Cache, r *resourceState) *loader {
 func (l *loader) enqueue(f *flight) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(l.queue) >= l.resource.MaxQueue || l.queued+len(f.key.ID) > maxQueuedBytes {
+	if l.closed || len(l.queue) >= l.resource.settings.Load().MaxQueue || l.queued+len(f.key.ID) > maxQueuedBytes {
 		return false
 	}
 	l.queue = append(l.queue, f)
@@ -82,14 +82,14 @@ func (l *loader) release() {
 	if l.closed {
 		return
 	}
-	for n := 0; n < len(l.queue); n += l.resource.MaxBatch {
+	for n := 0; n < len(l.queue); n += l.resource.settings.Load().MaxBatch {
 		l.startLocked()
 	}
 }
 
 // startLocked begins another run if one is allowed. Called with mu held.
 func (l *loader) startLocked() {
-	if l.held == 0 && l.running < l.resource.MaxLoads {
+	if l.held == 0 && l.running < l.resource.settings.Load().MaxLoads {
 		l.running++
 		l.cache.work.Add(1)
 		// Ends when the queue is empty or the cache closes; Close waits for it.
@@ -117,7 +117,7 @@ func (l *loader) run() {
 		if len(flights) == 0 {
 			return
 		}
-		l.load(flights, l.resource.LoadTimeout)
+		l.load(flights, l.resource.settings.Load().LoadTimeout)
 		if alone {
 			l.mu.Lock()
 			l.aloneNow-- // keys of this kind that were passed over are next
@@ -135,7 +135,7 @@ func (l *loader) take() (flights []*flight, alone bool) {
 	now := l.cache.clock()
 	kept := l.queue[:0]
 	for i, f := range l.queue {
-		if len(flights) == l.resource.MaxBatch || alone {
+		if len(flights) == l.resource.settings.Load().MaxBatch || alone {
 			kept = append(kept, l.queue[i:]...)
 			break
 		}
@@ -143,7 +143,7 @@ func (l *loader) take() (flights []*flight, alone bool) {
 			flights = append(flights, f)
 			continue
 		}
-		if len(flights) == 0 && l.aloneNow < max(1, l.resource.MaxLoads/2) {
+		if len(flights) == 0 && l.aloneNow < max(1, l.resource.settings.Load().MaxLoads/2) {
 			flights, alone = append(flights, f), true
 			continue
 		}
@@ -186,7 +186,7 @@ func (l *loader) setAlone(id string) {
 		}
 	}
 	if len(l.alone) < maxAlone {
-		l.alone[id] = now + l.resource.AloneFor
+		l.alone[id] = now + l.resource.settings.Load().AloneFor
 	}
 }
 
@@ -229,7 +229,7 @@ func (l *loader) load(flights []*flight, timeout time.Duration) {
 		l.fail(flights, o, err)
 	case len(flights) == 1:
 		f := flights[0]
-		if timeout < r.LoadTimeout && !f.again && errors.Is(err, context.DeadlineExceeded) {
+		if timeout < r.settings.Load().LoadTimeout && !f.again && errors.Is(err, context.DeadlineExceeded) {
 			f.again = true
 			if l.again(f) {
 				return
@@ -241,7 +241,7 @@ func (l *loader) load(flights []*flight, timeout time.Duration) {
 	default:
 		r.counters.halved.Add(1)
 		half := len(flights) / 2
-		timeout = max(timeout/4, r.LoadTimeout/16)
+		timeout = max(timeout/4, r.settings.Load().LoadTimeout/16)
 		l.load(flights[:half], timeout)
 		l.load(flights[half:], timeout)
 	}

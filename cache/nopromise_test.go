@@ -92,7 +92,7 @@ func TestNoPromiseJoinsByAge(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			return b, nil
 		}
-		f.cache.resources[0].LoadTimeout = time.Minute
+		f.cache.resources[0].settings.Load().LoadTimeout = time.Minute
 		f.commit("k")
 		first := f.waiting(t.Context(), "k")
 		f.commit("k") // of which the stream says nothing

@@ -104,8 +104,10 @@ func (c *Cache) Stats() Stats {
 	if why := c.voidReason.Load(); why != nil {
 		s.VoidReason = *why
 	}
-	for _, r := range c.resources {
-		s.Resources = append(s.Resources, r.stats())
+	for _, r := range c.known() {
+		if !r.retired.Load() {
+			s.Resources = append(s.Resources, r.stats())
+		}
 	}
 	for _, t := range c.tiers {
 		s.Tiers = append(s.Tiers, NamedTierStats{t.Name(), t.Stats()})

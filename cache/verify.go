@@ -45,7 +45,7 @@ func (b *broadcast) send() {
 // False without an error means that only a load will do: the document went
 // meanwhile, its resource lost the promise, or LoadTimeout passed.
 func (c *Cache) verify(ctx context.Context, r *resourceState, key Key, start time.Duration) (Answer, bool, error) {
-	patience, cancel := context.WithTimeout(ctx, r.LoadTimeout)
+	patience, cancel := context.WithTimeout(ctx, r.settings.Load().LoadTimeout)
 	defer cancel()
 	for {
 		moved := c.moved.wait()

@@ -1,0 +1,92 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// ErrTooManyResources is returned by [Cache.Add] when Config.MaxResources have been.
+var ErrTooManyResources = errors.New("no place for another resource")
+
+// terms are what of a resource may change while it is served.
+//
+// A GET that is under way while they change may find one value here and the other there.
+// Each rule of the argument holds for the value that it was judged by, so such a GET has
+// the longer of the two promises.
+type terms struct {
+	// Atomics. Written by New, Add and Change, read by all. The first three are on the
+	// path of a hit; settings has the rest of them, and these too.
+	freshness  atomic.Int64
+	missingTTL atomic.Int64
+	maxAge     atomic.Int64 // documents that are older are not served
+	settings   atomic.Pointer[Resource]
+}
+
+func (t *terms) set(r Resource) {
+	t.settings.Store(&r)
+	t.freshness.Store(int64(r.Freshness))
+	t.missingTTL.Store(int64(r.MissingTTL))
+	maxAge := int64(math.MaxInt64)
+	if r.NoPromise {
+		maxAge = int64(r.Freshness)
+	}
+	t.maxAge.Store(maxAge)
+}
+
+// x is the X of the promise.
+func (t *terms) x() time.Duration { return time.Duration(t.freshness.Load()) }
+
+// newResource makes the state of a resource that no stream has reported of yet.
+func (c *Cache) newResource(r Resource, id ResourceID) *resourceState {
+	r = r.withDefaults()
+	state := &resourceState{Name: r.Name, NoPromise: r.NoPromise, id: id}
+	state.set(r)
+	state.loader = newLoader(c, state)
+	why := "the stream of the origin has not reported yet"
+	if r.NoPromise {
+		why = "the resource is declared without a promise" // for good: SetPromise has no effect on it
+	}
+	state.broken.Store(&why)
+	return state
+}
+
+// known are the resources that there are, those that were retired too.
+func (c *Cache) known() []*resourceState { return c.resources[:c.count.Load()] }
+
+// Add makes another resource, and returns its ID: IDs count up and are never used
+// again. It has no promise until the stream reports of it, as at the start. Whoever asks for
+// its documents must have the ID from here.
+func (c *Cache) Add(r Resource) (ResourceID, error) {
+	c.sweeping.Lock()
+	defer c.sweeping.Unlock()
+	id := int(c.count.Load())
+	switch {
+	case c.closed.Load():
+		return 0, ErrClosed
+	case id == len(c.resources):
+		return 0, fmt.Errorf("%w: there have been %d", ErrTooManyResources, id)
+	}
+	c.resources[id] = c.newResource(r, ResourceID(id))
+	c.count.Add(1)
+	return ResourceID(id), nil
+}
+
+// Change makes other terms hold for a resource whose documents stay as they are: all fields
+// but Name and NoPromise. What began before may end by the old ones.
+func (c *Cache) Change(id ResourceID, r Resource) {
+	state := c.resources[id]
+	r = r.withDefaults()
+	r.Name, r.NoPromise = state.Name, state.NoPromise
+	state.set(r)
+}
+
+// Retire drops the documents of a resource that nobody will ask for any more, and takes it
+// out of the figures. Who asks all the same is answered as before.
+func (c *Cache) Retire(id ResourceID) {
+	r := c.resources[id]
+	r.retired.Store(true)
+	c.flush(r)
+}
