@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/pgdepts"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -68,7 +69,7 @@ func (h *harness) verifyBare(ctx context.Context, spec loadproc.Spec) (err error
 	}
 	src := target.(*bare).source
 	defer func() { err = errors.Join(err, src.Close()) }()
-	if err := h.verify(ctx, src.get, spec.Seed); err != nil {
+	if err := pgdepts.Verify(ctx, h.cluster.URL(), h.depts, src.get, spec.Seed); err != nil {
 		return fmt.Errorf("%s: %w", spec.Target, err)
 	}
 	return nil

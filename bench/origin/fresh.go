@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/pgdepts"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -24,7 +25,7 @@ const (
 	// has room for, on the same documents.
 	loadedReaders = 64
 	loadedWriters = 16
-	loadedDepts   = writtenEmps / empsPerDept
+	loadedDepts   = writtenEmps / pgdepts.EmpsPerDept
 
 	pollPause = time.Millisecond // between two GETs of a prober: the resolution
 	hopeless  = 10 * time.Second // the commit is never going to be seen
@@ -70,7 +71,7 @@ func (h *harness) follow(ctx context.Context, scenario string, loaded bool, seed
 		return sample, err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	if err := h.verify(ctx, overHTTP(server.Address), seed); err != nil {
+	if err := pgdepts.Verify(ctx, h.cluster.URL(), h.depts, pgdepts.OverHTTP(server.Address), seed); err != nil {
 		return sample, err
 	}
 	window := h.window(10 * time.Second)
@@ -144,8 +145,8 @@ func (h *harness) probeCommits(ctx context.Context, server *subject.Server, wind
 		// Ends at until or with the first error; the wait below is for it.
 		wg.Go(func() {
 			// Departments that the writers beside do not touch.
-			p := prober{dept: loadedDepts + 1 + int64(i), get: overHTTP(server.Address), rng: rand.New(rand.NewPCG(seed, uint64(i)))}
-			err := withConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
+			p := prober{dept: loadedDepts + 1 + int64(i), get: pgdepts.OverHTTP(server.Address), rng: rand.New(rand.NewPCG(seed, uint64(i)))}
+			err := pgdepts.WithConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
 				return p.run(ctx, conn, until, &histograms[i])
 			})
 			if err != nil {
@@ -169,7 +170,7 @@ type prober struct {
 }
 
 func (p *prober) run(ctx context.Context, conn *pgx.Conn, until time.Time, into *load.Histogram) error {
-	emp := (p.dept-1)*empsPerDept + 1
+	emp := (p.dept-1)*pgdepts.EmpsPerDept + 1
 	version := time.Now().UnixMicro() // above those of earlier rounds
 	for time.Now().Before(until) {
 		// Cached, and at any phase of the gateway's polls.

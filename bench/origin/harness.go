@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/pgcluster"
+	"github.com/slipstream-go/slipstream/bench/internal/pgdepts"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -45,7 +46,7 @@ type databaseDetails struct {
 }
 
 func (h *harness) describeDatabase() databaseDetails {
-	return databaseDetails{Departments: h.depts, Settings: measured(h.options.Quick), Version: h.version}
+	return databaseDetails{Departments: h.depts, Settings: pgdepts.Settings(h.options.Quick), Version: h.version}
 }
 
 // triggers says which of ours the database has.
@@ -120,10 +121,10 @@ func (h *harness) database(ctx context.Context, want triggers) error {
 			return err
 		}
 		var err error
-		if h.cluster, err = newDatabase(ctx, h.depts, h.options.Quick, h.printf); err != nil {
+		if h.cluster, err = pgdepts.New(ctx, h.depts, h.options.Quick, h.printf); err != nil {
 			return err
 		}
-		err = withConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
+		err = pgdepts.WithConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
 			return conn.QueryRow(ctx, "SHOW server_version").Scan(&h.version)
 		})
 		if err != nil {

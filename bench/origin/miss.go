@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/pgdepts"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -149,7 +150,7 @@ func (h *harness) read(ctx context.Context, name string, r reading) (sample load
 		return sample, err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	if err := h.verify(ctx, overHTTP(server.Address), r.seed); err != nil {
+	if err := pgdepts.Verify(ctx, h.cluster.URL(), h.depts, pgdepts.OverHTTP(server.Address), r.seed); err != nil {
 		return sample, fmt.Errorf("%s: %w", name, err)
 	}
 	spec := server.Spec()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/pgcluster"
+	"github.com/slipstream-go/slipstream/bench/internal/pgdepts"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -241,7 +242,7 @@ func (h *harness) recorded(ctx context.Context, have triggers) (n int64, err err
 	if have == none {
 		return 0, nil
 	}
-	return n, withConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
+	return n, pgdepts.WithConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT count(*) FROM slipstream.change").Scan(&n)
 	})
 }
@@ -255,8 +256,8 @@ func (h *harness) tidy() error {
 	if err := h.database(ctx, none); err != nil {
 		return err
 	}
-	return withConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "DELETE FROM emp WHERE empno > $1", h.depts*empsPerDept); err != nil {
+	return pgdepts.WithConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "DELETE FROM emp WHERE empno > $1", h.depts*pgdepts.EmpsPerDept); err != nil {
 			return err
 		}
 		_, err := conn.Exec(ctx, "VACUUM emp")

@@ -1,4 +1,4 @@
-package main
+package pgdepts
 
 import (
 	"bytes"
@@ -24,12 +24,12 @@ FROM dept d WHERE d.deptno = $1`
 // before it is measured.
 const verified = 32
 
-// verify compares documents of random keys with the database.
-func (h *harness) verify(ctx context.Context, get func(ctx context.Context, key int64) ([]byte, error), seed uint64) error {
+// Verify compares what get returns for random keys, 1 to count, with the database.
+func Verify(ctx context.Context, url string, count int64, get func(ctx context.Context, key int64) ([]byte, error), seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 7))
-	return withConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
+	return WithConn(ctx, url, func(conn *pgx.Conn) error {
 		for range verified {
-			key := 1 + rng.Int64N(h.depts)
+			key := 1 + rng.Int64N(count)
 			body, err := get(ctx, key)
 			if err != nil {
 				return err
@@ -46,8 +46,8 @@ func (h *harness) verify(ctx context.Context, get func(ctx context.Context, key 
 	})
 }
 
-// overHTTP gets documents from a server.
-func overHTTP(address string) func(context.Context, int64) ([]byte, error) {
+// OverHTTP returns a function that gets documents from a server.
+func OverHTTP(address string) func(context.Context, int64) ([]byte, error) {
 	return func(ctx context.Context, key int64) ([]byte, error) {
 		url := fmt.Sprintf("http://%s/depts/%d", address, key)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -1,4 +1,7 @@
-package main
+// Package pgdepts makes the PostgreSQL database of the benchmarks over one: departments
+// with ten employees each, in a cluster of its own, and compares what a server
+// answers with what the database says.
+package pgdepts
 
 import (
 	"context"
@@ -11,10 +14,10 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/pgcluster"
 )
 
-// empsPerDept is the number of children of a document. The employees of
+// EmpsPerDept is the number of children of a document. The employees of
 // department d are (d-1)*10+1 to d*10: they are neighbours on disk, as rows that
 // were written together are.
-const empsPerDept = 10
+const EmpsPerDept = 10
 
 // Settings of the server while rows are generated: nothing survives a crash, and
 // tables made in a transaction are not logged.
@@ -23,11 +26,11 @@ var generating = []string{
 	"shared_buffers=1GB", "maintenance_work_mem=1GB", "max_wal_size=16GB", "max_parallel_maintenance_workers=1",
 }
 
-// measured are the settings of the server under measurement; everything else is
+// Settings are those of the server under measurement; everything else is
 // PostgreSQL's default, fsync and autovacuum included. All data fits into
 // shared_buffers, and checkpoints are rare, because what a disk does is not what
 // the suite is about.
-func measured(quick bool) []string {
+func Settings(quick bool) []string {
 	buffers := "4GB"
 	if quick {
 		buffers = "512MB"
@@ -70,9 +73,9 @@ var indices = []string{
 // keeps to a ring of 256 KB.
 const warm = "SELECT sum(pg_prewarm(c.oid)) FROM pg_class c WHERE c.relname IN ('dept', 'dept_pkey', 'emp', 'emp_pkey', 'emp_deptno')"
 
-// newDatabase makes a cluster with count departments and starts its server for
+// New makes a cluster with count departments and starts its server for
 // measurements.
-func newDatabase(ctx context.Context, count int64, quick bool, progress func(string, ...any)) (c *pgcluster.Cluster, err error) {
+func New(ctx context.Context, count int64, quick bool, progress func(string, ...any)) (c *pgcluster.Cluster, err error) {
 	started := time.Now()
 	if c, err = pgcluster.New(ctx); err != nil {
 		return nil, err
@@ -82,7 +85,7 @@ func newDatabase(ctx context.Context, count int64, quick bool, progress func(str
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	progress("writing %d departments and %d employees", count, count*empsPerDept)
+	progress("writing %d departments and %d employees", count, count*EmpsPerDept)
 	if err := c.Start(ctx, generating...); err != nil {
 		return nil, err
 	}
@@ -92,24 +95,24 @@ func newDatabase(ctx context.Context, count int64, quick bool, progress func(str
 	if err := c.Stop(); err != nil {
 		return nil, err
 	}
-	if err := c.Start(ctx, measured(quick)...); err != nil {
+	if err := c.Start(ctx, Settings(quick)...); err != nil {
 		return nil, err
 	}
 	var pages int64
-	err = withConn(ctx, c.URL(), func(conn *pgx.Conn) error { return conn.QueryRow(ctx, warm).Scan(&pages) })
+	err = WithConn(ctx, c.URL(), func(conn *pgx.Conn) error { return conn.QueryRow(ctx, warm).Scan(&pages) })
 	if err != nil {
 		return nil, err
 	}
-	progress("database of %d MiB is ready after %v; settings %v", pages*8/1024, time.Since(started).Round(time.Second), measured(quick))
+	progress("database of %d MiB is ready after %v; settings %v", pages*8/1024, time.Since(started).Round(time.Second), Settings(quick))
 	return c, nil
 }
 
 func generate(ctx context.Context, url string, count int64) error {
-	return withConn(ctx, url, func(conn *pgx.Conn) error {
+	return WithConn(ctx, url, func(conn *pgx.Conn) error {
 		for _, t := range []struct {
 			create, insert string
 			rows           int64
-		}{{createDept, insertDepts, count}, {createEmp, insertEmps, count * empsPerDept}} {
+		}{{createDept, insertDepts, count}, {createEmp, insertEmps, count * EmpsPerDept}} {
 			if err := fill(ctx, conn, t.create, t.insert, t.rows); err != nil {
 				return err
 			}
@@ -137,7 +140,8 @@ func fill(ctx context.Context, conn *pgx.Conn, create, insert string, rows int64
 	})
 }
 
-func withConn(ctx context.Context, url string, do func(*pgx.Conn) error) error {
+// WithConn calls do with a connection of its own.
+func WithConn(ctx context.Context, url string, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
