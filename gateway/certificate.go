@@ -90,6 +90,13 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.loaded, nil
 }
 
+// expires returns when the certificate in use ends. It looks at the files as a
+// handshake does: a renewed one counts although nobody has connected since.
+func (c *certificate) expires() time.Time {
+	pair, _ := c.get(nil) // which never fails
+	return pair.Leaf.NotAfter
+}
+
 // look takes changed files over. The caller holds mu.
 func (c *certificate) look() {
 	states, err := c.states()

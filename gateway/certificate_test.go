@@ -26,7 +26,7 @@ func WriteCertificate(t testing.TB, dir string, serial int64) *x509.CertPool {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Duration(serial) * 2 * time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +64,9 @@ func TestCertificateIsRenewed(t *testing.T) {
 		if err != nil || got.Leaf.SerialNumber.Int64() != serial {
 			t.Errorf("%s: got %v, %v, want certificate %d", when, got.Leaf.SerialNumber, err, serial)
 		}
+		if end := c.expires(); !end.Equal(got.Leaf.NotAfter) {
+			t.Errorf("%s: it expires %v, want %v", when, end, got.Leaf.NotAfter)
+		}
 	}
 	// rewritten is a change that a file system with coarse times shows too.
 	rewritten := func(age time.Duration) {
@@ -97,7 +100,11 @@ func TestCertificateIsRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	rewritten(time.Minute)
+	before := c.expires()
 	now = now.Add(lookEvery)
+	if end := c.expires(); end.Sub(before) < time.Hour {
+		t.Errorf("renewed, it expires %v, before %v: the files were not looked at", end, before)
+	}
 	expect("renewed", 2)
 	if err := os.Remove(cert); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 // Metrics of the frontends, of the engine below them, and of the log of requests.
 var (
 	frontendConnections = frontendMetric("frontend_connections", "Open connections of a frontend.")
+	connectionLimit     = frontendMetric("frontend_connections_limit", "Open connections that a frontend may have; more wait in the kernel's queue.")
+	certificateExpiry   = frontendMetric("certificate_expiry_timestamp_seconds", "When the certificate in use ends, in seconds since 1970. Frontends without TLS have no such metric.")
 	handedOver          = prometheus.NewDesc("slipstream_http_handed_over_total", "Requests that the event loop handed over to net/http with their connection, by what made them no plain ones.", []string{"reason"}, nil)
 	closes              = prometheus.NewDesc("slipstream_engine_closes_total", "Connections that left an engine, by why.", []string{"frontend", "reason"}, nil)
 	redisCommands       = prometheus.NewDesc("slipstream_redis_commands_total", "Commands that the Redis frontend answered, by group.", []string{"group"}, nil)
@@ -51,6 +53,7 @@ func (g *Gateway) collectFrontends(send sender, out chan<- prometheus.Metric) {
 	if g.http != nil {
 		send(connections, prometheus.GaugeValue, float64(g.http.Connections()))
 		send(frontendConnections, prometheus.GaugeValue, float64(g.http.Connections()), "http")
+		send(connectionLimit, prometheus.GaugeValue, float64(g.config.HTTP.Limits.Connections), "http")
 		g.http.EachHandover(func(reason string, n int64) {
 			send(handedOver, prometheus.CounterValue, float64(n), reason)
 		})
@@ -71,6 +74,10 @@ func (g *Gateway) collectFrontends(send sender, out chan<- prometheus.Metric) {
 func (g *Gateway) collectRedis(send sender, out chan<- prometheus.Metric) {
 	s := g.redis.EngineStats()
 	send(frontendConnections, prometheus.GaugeValue, float64(s.Connections), "redis")
+	send(connectionLimit, prometheus.GaugeValue, float64(g.config.Redis.Limits.Connections), "redis")
+	if c := g.surface.certificate; c != nil {
+		send(certificateExpiry, prometheus.GaugeValue, float64(c.expires().Unix()), "redis")
+	}
 	collectEngine(&s, "redis", send)
 	g.redis.EachGroup(func(group string, n int64) {
 		send(redisCommands, prometheus.CounterValue, float64(n), group)

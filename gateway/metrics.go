@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"regexp"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,12 +12,16 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/measure"
 )
 
+// collectorTime are the metrics of package runtime that say what the garbage
+// collector takes, and what of it nobody else wanted.
+var collectorTime = regexp.MustCompile(`^/cpu/classes/gc/(total|mark/idle):cpu-seconds$`)
+
 // newMetrics returns the registry of a gateway. The hit path keeps plain striped
 // counters; they are turned into metrics when somebody asks.
 func newMetrics(g *Gateway) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
-		collectors.NewGoCollector(),
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetricsRule{Matcher: collectorTime})),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{g},
 		g.canary,
@@ -112,6 +118,7 @@ var perTier = []struct {
 var (
 	promised    = resourceMetric("promised", "1 while the stream hears of every change of the resource. Resources without a promise have no such metric.")
 	noPromise   = resourceMetric("no_promise", "1 if the resource is declared without a promise: documents are served by age.")
+	bound       = resourceMetric("freshness_seconds", "How old an answer of the resource may be at most, as it is configured.")
 	horizonAge  = prometheus.NewDesc("slipstream_horizon_age_seconds", "How far behind the present the invalidations are known to be complete; -1 without a horizon.", nil, nil)
 	tombstones  = prometheus.NewDesc("slipstream_tombstones", "Recent invalidations remembered for loads under way.", nil, nil)
 	voids       = prometheus.NewDesc("slipstream_voids_total", "How often everything was dropped because the history broke.", nil, nil)
@@ -129,6 +136,9 @@ var (
 	trimmed     = prometheus.NewDesc("slipstream_origin_trimmed_rows_total", "Rows of the change table that the gateway deleted.", nil, nil)
 	toFresh     = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change to the moment from which no answer lacks it. Over SQLite an upper bound of it, one value for each poll that read changes.", nil, nil)
 )
+
+// buildInfo tells dashboards when another version began to serve.
+var buildInfo = prometheus.NewDesc("slipstream_build_info", "Always 1; the labels say which version of slipstream and of Go this is.", []string{"version", "go"}, nil)
 
 func resourceMetric(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("slipstream_"+name, help, []string{"resource"}, nil)
@@ -152,6 +162,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if s.HorizonAge < 0 {
 		age = -1
 	}
+	send(buildInfo, prometheus.GaugeValue, 1, version(), runtime.Version())
 	send(horizonAge, prometheus.GaugeValue, age)
 	send(tombstones, prometheus.GaugeValue, float64(s.Tombstones))
 	send(voids, prometheus.CounterValue, float64(s.Voids))
@@ -160,6 +171,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			send(m.desc, m.kind, float64(m.value(&s.Resources[i])), s.Resources[i].Name)
 		}
 		r := &s.Resources[i]
+		send(bound, prometheus.GaugeValue, g.config.Resources[i].Freshness.Seconds(), r.Name)
 		send(noPromise, prometheus.GaugeValue, truth(r.NoPromise), r.Name)
 		if !r.NoPromise {
 			send(promised, prometheus.GaugeValue, truth(r.Promised), r.Name)

@@ -51,12 +51,8 @@ func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config
 		}
 		c.Users = append(c.Users, user)
 	}
-	if cert, key := cfg.TLSPaths(); cert != "" {
-		t, err := newCertificate(cert, key, opts.Logger)
-		if err != nil {
-			return c, fmt.Errorf("redis.tls: %w", err)
-		}
-		c.TLS = t.config()
+	if s.certificate != nil {
+		c.TLS = s.certificate.config()
 	}
 	return c, nil
 }

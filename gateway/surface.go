@@ -18,9 +18,10 @@ import (
 // who hears of it.
 type surface struct {
 	// Immutable after newSurface.
-	gate     *access.Gate    // nil without credentials
-	spans    *otel.Exporter  // nil without tracing
-	requests *requestlog.Log // nil without a log of requests
+	gate        *access.Gate    // nil without credentials
+	certificate *certificate    // of the Redis frontend; nil without TLS
+	spans       *otel.Exporter  // nil without tracing
+	requests    *requestlog.Log // nil without a log of requests
 }
 
 // newSurface opens what the configuration names. The caller closes it.
@@ -30,6 +31,11 @@ func newSurface(cfg *config.Config, opts Options) (*surface, error) {
 	if cfg.Auth.Keys != "" || cfg.Auth.JWT.Keys != "" {
 		if s.gate, err = access.Open(accessConfig(cfg, opts)); err != nil {
 			return nil, fmt.Errorf("auth: %w", err)
+		}
+	}
+	if cert, key := cfg.TLSPaths(); cert != "" && cfg.Frontends.Redis != "" {
+		if s.certificate, err = newCertificate(cert, key, opts.Logger); err != nil {
+			return nil, errors.Join(fmt.Errorf("redis.tls: %w", err), s.close(context.Background()))
 		}
 	}
 	if cfg.Tracing.Endpoint != "" {
