@@ -20,6 +20,7 @@ require (
 	github.com/redis/rueidis v1.0.79
 	github.com/slipstream-go/slipstream v0.0.0-00010101000000-000000000000
 	github.com/valyala/fasthttp v1.70.0
+	go.etcd.io/bbolt v1.5.0
 )
 
 require (

@@ -2,12 +2,13 @@
 // rebuilt from its description: structs in a map behind a RWMutex, routed by
 // gorilla/mux, turned into JSON on each request by gojay.
 //
-// What the article's measurements do not touch is left out: its disk tier, its
-// database and its invalidation. As there, a GET looks up the struct under the
+// What the article's measurements of this mode do not touch is left out: its disk
+// tier, its database and its invalidation. As there, a GET looks up the struct under the
 // read lock, checks that it is still valid and encodes it into a pooled buffer.
 package main
 
 import (
+	"flag"
 	"net"
 	"net/http"
 	"strconv"
@@ -64,8 +65,10 @@ func (s *store) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func main() {
+	count := flag.Int64("documents", depts.Count, "in memory, from key 1")
+	flag.Parse()
 	s := &store{entries: map[int64]*entry{}}
-	for n := int64(1); n <= depts.Count; n++ {
+	for n := int64(1); n <= *count; n++ {
 		s.entries[n] = &entry{dept: deptsgojay.Dept{Dept: depts.Make(n)}, valid: true}
 	}
 	router := mux.NewRouter()
