@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +64,8 @@ type subscribe struct {
 	topics []*topic // not yet confirmed
 	ping   bool     // it is PING
 }
+
+func (s *subscribe) isPing() bool { return s.ping }
 
 func newHub(c *Client) *hub {
 	h := &hub{client: c, most: defaultSubscription, ended: make(chan struct{}),
@@ -291,11 +294,18 @@ func (h *hub) next(conn *exclusive) ([]byte, error) {
 			continue // it has for ever
 		}
 		pinged = true
-		h.mu.Lock()
+		h.ping()
+	}
+}
+
+// ping asks for a sign of life, unless the last PING is still to be answered.
+func (h *hub) ping() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.ContainsFunc(h.asked, (*subscribe).isPing) {
 		h.out = append(h.out, "*1\r\n$4\r\nPING\r\n"...)
 		h.asked = append(h.asked, &subscribe{ping: true})
 		h.write()
-		h.mu.Unlock()
 	}
 }
 
@@ -418,11 +428,8 @@ func (h *hub) confirmed(key topicKey) {
 func (h *hub) ponged() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i, command := range h.asked {
-		if command.ping {
-			h.asked = append(h.asked[:i], h.asked[i+1:]...)
-			return
-		}
+	if i := slices.IndexFunc(h.asked, (*subscribe).isPing); i >= 0 {
+		h.asked = slices.Delete(h.asked, i, i+1)
 	}
 }
 

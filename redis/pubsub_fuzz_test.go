@@ -1,0 +1,161 @@
+package redis
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// piecewise is a connection that gives bytes in pieces, is silent now and then, and takes whatever
+// is written.
+type piecewise struct {
+	net.Conn
+	data   []byte
+	piece  func() int // how many bytes come next; 0: the time is up
+	silent int
+}
+
+func (p *piecewise) Read(b []byte) (int, error) {
+	if len(p.data) == 0 {
+		return 0, io.EOF
+	}
+	n := min(p.piece(), len(p.data), len(b))
+	if n == 0 {
+		if p.silent++; p.silent < 3 {
+			return 0, os.ErrDeadlineExceeded
+		}
+		n = 1 // or the connection is closed
+	}
+	p.silent = 0
+	copy(b, p.data[:n])
+	p.data = p.data[n:]
+	return n, nil
+}
+
+func (p *piecewise) Write(b []byte) (int, error)      { return len(b), nil }
+func (p *piecewise) Close() error                     { return nil }
+func (p *piecewise) SetReadDeadline(time.Time) error  { return nil }
+func (p *piecewise) SetWriteDeadline(time.Time) error { return nil }
+
+// fuzzMost bounds what a subscription keeps.
+const fuzzMost = 1000
+
+var fuzzLimits = Limits{Bulk: 500, Line: 200, Elements: 40, Depth: 6, Streamed: 500, Frame: 4000}
+
+// heard is what two subscriptions make of the bytes of a server, in words.
+func heard(t *testing.T, data []byte, piece func() int) string {
+	c := &Client{opts: Options{SubscriptionBytes: fuzzMost, StallTimeout: -1, Limits: fuzzLimits}}
+	c.exclusives = newExclusives(&c.opts)
+	defer c.exclusives.close()
+	h := newHub(c)
+	h.started = true // by this test
+	defer h.cancel()
+	conn := &exclusive{conn: &piecewise{data: data, piece: piece}, opts: &c.opts, scanner: newProtocol(&c.opts).NewScanner().(*scanner).Scanner}
+	h.conn = conn
+	subs := make([]*Subscription, 2)
+	for i, topics := range []Topics{{Channels: []string{"a", "b"}, Patterns: []string{"a*"}}, {Channels: []string{"a"}, Shards: []string{"s"}}} {
+		subs[i] = &Subscription{hub: h, wake: make(chan struct{}, 1), topics: make(map[topicKey]struct{})}
+		if _, err := h.add(subs[i], topics.keys()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var words strings.Builder
+	for {
+		frame, err := h.next(conn)
+		if err != nil {
+			fmt.Fprintln(&words, err)
+			break
+		}
+		h.hear(frame)
+		for _, s := range subs {
+			checkSubscription(t, s)
+		}
+		if len(h.asked) > 6 { // five topics, each by itself, and a PING
+			t.Fatalf("%d commands are to be answered", len(h.asked))
+		}
+	}
+	h.writers.Wait()
+	if most := 2*len(data) + growBy + exclusiveKept; cap(conn.in) > most {
+		t.Fatalf("a buffer of %d bytes for %d", cap(conn.in), len(data))
+	}
+	for _, s := range subs {
+		keys := make([]string, 0, len(s.topics))
+		for key := range s.topics {
+			keys = append(keys, fmt.Sprint(key, h.topics[key].inForce))
+		}
+		slices.Sort(keys)
+		fmt.Fprintln(&words, keys, s.awaiting, s.gap, s.queue, s.failed)
+	}
+	h.lost()
+	for _, s := range subs {
+		checkSubscription(t, s)
+	}
+	return words.String()
+}
+
+// checkSubscription checks what holds of a subscription whatever the server says.
+func checkSubscription(t *testing.T, s *Subscription) {
+	t.Helper()
+	bytes, awaiting, longest := 0, 0, 0
+	for i, m := range s.queue {
+		bytes += m.cost()
+		longest = max(longest, m.cost())
+		kind, name := ofChannels, m.Channel
+		switch {
+		case m.Shard:
+			kind = ofShards
+		case m.Pattern != "":
+			kind, name = ofPatterns, m.Pattern
+		}
+		if _, listens := s.topics[topicKey{kind, name}]; !listens && m.Kind == Published && s.failed == nil && len(s.topics) == 3 {
+			t.Fatalf("message %d is not for it: %+v", i, m)
+		}
+	}
+	for key := range s.topics {
+		if topic := s.hub.topics[key]; topic == nil {
+			t.Fatalf("%v is unknown", key)
+		} else if !topic.inForce {
+			awaiting++
+		}
+	}
+	if bytes != s.bytes || bytes > max(fuzzMost, longest)+messageCost || awaiting != s.awaiting {
+		t.Fatalf("%d bytes, counted %d; %d topics not in force, counted %d", bytes, s.bytes, awaiting, s.awaiting)
+	}
+}
+
+// FuzzSubscription: whatever bytes a server sends to a connection of subscriptions, and however they
+// are cut into reads, the messages are the same, and they are bounded.
+func FuzzSubscription(f *testing.F) {
+	confirm := ">3\r\n+subscribe\r\n$1\r\na\r\n:1\r\n>3\r\n+subscribe\r\n+b\r\n:2\r\n>3\r\n+psubscribe\r\n+a*\r\n:3\r\n>3\r\n+ssubscribe\r\n+s\r\n:1\r\n"
+	for _, data := range []string{
+		confirm, strings.ReplaceAll(confirm, ">", "*"), confirm[30:] + confirm,
+		confirm + ">3\r\n+message\r\n+a\r\n$3\r\none\r\n>4\r\n+pmessage\r\n+a*\r\n+ab\r\n+x\r\n>3\r\n+smessage\r\n+s\r\n$0\r\n\r\n",
+		confirm + strings.Repeat(">3\r\n+message\r\n+a\r\n$60\r\n"+strings.Repeat("x", 60)+"\r\n", 20) + ">3\r\n+message\r\n+a\r\n+y\r\n",
+		"-NOPERM no\r\n" + confirm, strings.Repeat("-ERR no\r\n", 20), confirm + "+PONG\r\n*2\r\n+pong\r\n$0\r\n\r\n-NOPERM ping\r\n",
+		">3\r\n+message\r\n+a\r\n*1\r\n:1\r\n", ">5\r\n+pmessage\r\n+a*\r\n+a\r\n+x\r\n+y\r\n", "*-1\r\n*0\r\n*?\r\n+message\r\n.\r\n", "|1\r\n+a\r\n+b\r\n>3\r\n+message\r\n+a\r\n$?\r\n;2\r\nab\r\n;0\r\n",
+		">3\r\n+unsubscribe\r\n+a\r\n:0\r\n" + confirm, "$1000\r\n", "*100\r\n", "?",
+	} {
+		f.Add([]byte(data), uint64(len(data)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		want := heard(t, data, func() int { return len(data) })
+		for name, piece := range map[string]func() int{"byte by byte": func() int { return 1 }, "at random": func() int { return 1 + r.IntN(20) }} {
+			if got := heard(t, data, piece); got != want {
+				t.Fatalf("%s:\n%s\nat once:\n%s", name, got, want)
+			}
+		}
+		// Silences make it ask for signs of life, whose answers are nobody's.
+		if !strings.ContainsAny(string(data), "-!") {
+			if got := heard(t, data, func() int { return r.IntN(20) }); got != want {
+				t.Fatalf("with silences:\n%s\nat once:\n%s", got, want)
+			}
+		}
+	})
+}
