@@ -86,6 +86,9 @@ type Config struct {
 	// Peek finds all it holds: memory.
 	Tiers []Tier
 	Clock Clock
+	// StoreOnly leaves documents that a [Store] gave where they are, instead of putting
+	// them into the tiers.
+	StoreOnly bool
 	// MaxTombstones bounds the invalidations remembered for loads under way,
 	// in bytes (default 32 MiB, some 200,000 keys). Past it, loads under way
 	// are not stored.
@@ -116,7 +119,9 @@ type Cache struct {
 	ctx           context.Context // ends with Close
 	cancel        context.CancelFunc
 
-	forms FormKeeper // the first tier, if it is one
+	forms     FormKeeper // the first tier, if it is one
+	storeOnly bool       // Config.StoreOnly
+	behind    atomic.Pointer[attached] // the store; written by Attach and Detach
 
 	shards   [64]shard
 	ledger   ledger
@@ -158,6 +163,9 @@ type resourceState struct {
 
 	counters resourceCounters
 
+	// Owned by the goroutine that drives Invalidations.
+	told bool // SetPromise was called
+
 	// Atomics. Written by the goroutine that drives Invalidations (generation
 	// also by Purge), read by all.
 	generation atomic.Uint32          // documents of an earlier one are gone
@@ -173,8 +181,9 @@ type shard struct {
 	flights map[Key]*keyFlights
 	tombs   tombstones
 
-	// Atomics. Written by store, with mu held; read by Get.
+	// Atomics. Written with mu held, by store and by Purge; read by Get.
 	settled [settledSlots]atomic.Uint32
+	purges  atomic.Uint32 // keys purged
 }
 
 // New returns a cache without a horizon: it serves from its tiers only after the
@@ -197,6 +206,7 @@ func New(config Config) (*Cache, error) {
 		wake:          config.Wake,
 		seed:          maphash.MakeSeed(),
 		forms:         noForms{},
+		storeOnly:     config.StoreOnly,
 	}
 	if keeper, ok := config.Tiers[0].(FormKeeper); ok {
 		c.forms = keeper
@@ -232,6 +242,11 @@ func (c *Cache) Close() error {
 	for _, t := range c.tiers {
 		if err := t.Close(); err != nil && first == nil {
 			first = fmt.Errorf("cache: close tier %s: %w", t.Name(), err)
+		}
+	}
+	if s := c.Detach(); s != nil {
+		if err := s.Close(); err != nil && first == nil {
+			first = fmt.Errorf("cache: close tier %s: %w", s.Name(), err)
 		}
 	}
 	return first

@@ -151,3 +151,9 @@ func (d *Document) Cost(key Key) int { return documentOverhead + cap(d.body) + l
 // exact for an origin that commits in order; for others it may say yes once too
 // often, because a document keeps only the XMin of its snapshot (8 bytes).
 func (d *Document) misses(tx Tx) bool { return tx >= d.xmin }
+
+// NewDocument makes a document that was read in seen by a load that began at loadedAt on the
+// cache's clock, for tests of tiers; a cache makes its own. It takes over body.
+func NewDocument(body []byte, seen Snapshot, loadedAt time.Duration) *Document {
+	return newDocument(body, seen, loadedAt, 0)
+}

@@ -186,19 +186,31 @@ func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 	switch {
 	case f.doc.Missing() && r.missingTTL.Load() < 0:
 		return false
-	case f.unwanted,
-		r.broken.Load() != nil && !r.NoPromise, // nobody would tell of its changes
-		o.generation != r.generation.Load(),    // flushed since the statement began
-		o.statement <= c.storeFrom.Load(),      // began before tombstones were dropped
-		r.missesFlush(o.seen),                  // the flush itself is missing in it
-		!s.tombs.allow(f.key, o.seen):          // a change of the key is missing in it
+	case f.unwanted, !c.storable(r, s, f.key, o):
 		r.counters.refused.Add(1)
 		return false
 	}
 	for _, t := range c.tiers {
 		t.Put(f.key, f.doc)
 	}
+	if !f.doc.Missing() {
+		c.toStore(func(s Store) { s.Put(f.key, f.doc) })
+	}
 	s.settled[settledSlot(f.key)].Add(1)
+	return true
+}
+
+// storable reports whether no known change is missing in what was read of the key. Called with
+// s.mu held.
+func (c *Cache) storable(r *resourceState, s *shard, key Key, o outcome) bool {
+	switch {
+	case r.broken.Load() != nil && !r.NoPromise, // nobody would tell of its changes
+		o.generation != r.generation.Load(), // flushed since the statement began
+		o.statement <= c.storeFrom.Load(),   // began before tombstones were dropped
+		r.missesFlush(o.seen),               // the flush itself is missing in it
+		!s.tombs.allow(key, o.seen):         // a change of the key is missing in it
+		return false
+	}
 	return true
 }
 

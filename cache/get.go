@@ -194,7 +194,7 @@ func (c *Cache) fromSlowTiers(ctx context.Context, r *resourceState, key Key, st
 		r.counters.hits.add(1)
 		return Answer{Doc: d, Tier: t.Name()}, true
 	}
-	return Answer{}, false
+	return c.fromStore(ctx, r, key, start)
 }
 
 // unverified answers from the tiers though the promise does not hold. How long a

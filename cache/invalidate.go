@@ -44,13 +44,20 @@ func (c *Cache) invalidate(e Event) {
 	for _, t := range c.tiers {
 		t.RemoveIf(e.Key, func(d *Document) bool { return d.misses(e.Tx) })
 	}
+	c.toStore(func(s Store) { s.Invalidate(e.Key, e.Tx) })
 }
 
 // flush drops every document of the resource: at once by the generation, which
 // each read compares; their memory is freed in the background.
+//
+// The store is told twice. Before, so that nothing it held is read with the new generation
+// and outlives the flush in memory. After, because a load may have passed the check of the
+// generation before and put its document there since; detach has waited for those.
 func (c *Cache) flush(r *resourceState) {
+	c.toStore(func(s Store) { s.Flush(r.id) })
 	r.generation.Add(1)
 	c.detach(func(key Key) bool { return key.Resource == r.id })
+	c.toStore(func(s Store) { s.Flush(r.id) })
 	c.sweep()
 }
 
@@ -159,6 +166,7 @@ func (c *Cache) Void(reason string) {
 	c.horizon.Store(noHorizon)
 	c.voids.Add(1)
 	c.voidReason.Store(&reason)
+	c.toStore(Store.Void) // before and after, as flush does
 	for _, r := range c.known() {
 		r.generation.Add(1) // loads that began before are not stored
 		r.flushedBy.Store(0)
@@ -175,6 +183,7 @@ func (c *Cache) Void(reason string) {
 	for _, t := range c.tiers {
 		t.Clear()
 	}
+	c.toStore(Store.Void)
 	c.moved.send()
 }
 
@@ -193,12 +202,14 @@ func (c *Cache) SetPromise(resource ResourceID, ok bool, why string) {
 		r.generation.Add(1)
 		c.detach(func(key Key) bool { return key.Resource == resource })
 		r.broken.Store(nil)
+		r.told = true
 	default:
 		r.broken.Store(&why)
-		if before == nil {
+		if before == nil || !r.told { // a store may hold documents before the first word
 			c.flush(r)
 			c.moved.send()
 		}
+		r.told = true
 	}
 }
 
@@ -226,8 +237,10 @@ func (c *Cache) Promise(resource ResourceID) (ok bool, why string) {
 // Purge drops the document of the key from every tier. Loads of it that are
 // under way are not stored.
 func (c *Cache) Purge(key Key) {
+	c.toStore(func(s Store) { s.Remove(key) }) // first: what was read of it before is not promoted
 	s := c.shardOf(key)
 	s.mu.Lock()
+	s.purges.Add(1)
 	if k := s.flights[key]; k != nil {
 		for _, f := range k.running {
 			if f != nil {
@@ -239,6 +252,7 @@ func (c *Cache) Purge(key Key) {
 	for _, t := range c.tiers {
 		t.Remove(key)
 	}
+	c.toStore(func(s Store) { s.Remove(key) }) // again: a load that was stored meanwhile
 }
 
 // PurgeResource drops every document of the resource.

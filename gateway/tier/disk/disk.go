@@ -1,0 +1,302 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+const (
+	// FileName is the file in the directory of the tier.
+	FileName = "documents.bbolt"
+
+	// MinBudget is the least size that Open accepts, in bytes: below, a batch would not
+	// find the pages that it needs beside those it replaces.
+	MinBudget = 32 << 20
+
+	// batchDocuments and batchInterval end a batch, whichever comes first.
+	batchDocuments = 10_000
+	batchInterval  = time.Second
+
+	// largestShare of the budget is what one document may take.
+	largestShare = 64
+)
+
+// Options say where the file is and how large it may become. Zero values mean defaults.
+type Options struct {
+	// Dir is the directory of the file; it is made if it does not exist, for this user alone.
+	Dir string
+	// Budget is how large the file may become, in bytes: at least MinBudget.
+	Budget int64
+	// MaxQueue bounds the memory of what is to be written, in bytes (default 64 MiB, at
+	// most a fourth of the budget). Documents that find no room are not written.
+	MaxQueue int64
+	// Readers bounds how many reads may wait for the disk at once (default 64): each of
+	// them takes a thread meanwhile.
+	Readers int
+	// Boot names the present run of the machine, so that times of the cache's clock can
+	// be compared; "" : they cannot.
+	Boot string
+	// Logger gets what an operator should know (default: nothing).
+	Logger *slog.Logger
+
+	// beforeRead and beforeWrite are faults for tests.
+	beforeRead  func()
+	beforeWrite func(step string) error
+}
+
+// Tier is a [cache.Store] in a bbolt file. All methods may be called at once.
+type Tier struct {
+	// Immutable.
+	opts    Options
+	path    string
+	overlay *overlay
+	clock   *clock
+	readers chan struct{} // capacity: reads at once
+	largest int           // bytes of a document
+	stop    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the writer has ended
+	syncs   chan chan error
+
+	table table // see there
+
+	// Owned by the writer, before it by Open and after it by Close.
+	file *file // nil while the file cannot be used
+
+	// Atomics. Written by the writer, read by Get; nil while the file cannot be used.
+	snapshot atomic.Pointer[snapshot]
+
+	// Atomics. Written by the writer, read by all.
+	position atomic.Pointer[cache.Position] // the durable one
+	figures  figures
+	trouble  atomic.Pointer[string] // why the file cannot be used or written; nil: it can
+
+	// Atomics. Written by readers, read by the writer.
+	damaged atomic.Pointer[error] // the file is to be begun anew
+
+	closing sync.Once
+}
+
+var _ cache.Store = (*Tier)(nil)
+
+// Open opens or makes the file. The error says what is wrong with the directory or the file;
+// a file that another process has open is a [*HeldError]. A file that is damaged is begun anew.
+func Open(o Options) (*Tier, error) {
+	if o.Budget < MinBudget {
+		return nil, fmt.Errorf("disk tier: size is %d bytes, at least %d are needed", o.Budget, MinBudget)
+	}
+	if o.Dir == "" {
+		return nil, errors.New("disk tier: no directory")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxQueue <= 0 {
+		o.MaxQueue = 64 << 20
+	}
+	if o.Readers <= 0 {
+		o.Readers = 64
+	}
+	t := &Tier{
+		opts: o, path: filepath.Join(o.Dir, FileName),
+		overlay: newOverlay(min(o.MaxQueue, o.Budget/4)),
+		clock:   newClock(o.Budget),
+		readers: make(chan struct{}, o.Readers),
+		largest: int(min(o.Budget/largestShare, 1<<30)),
+		stop:    make(chan struct{}), stopped: make(chan struct{}),
+		syncs: make(chan chan error),
+	}
+	t.table.numbers.Store(&numbers{})
+	if err := makeDir(o.Dir); err != nil {
+		return nil, err
+	}
+	if err := t.open(); err != nil {
+		return nil, err
+	}
+	// Ended by Close, which waits for it.
+	go t.write()
+	return t, nil
+}
+
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("disk tier: %w; the directory must be one that this user can write to", err)
+	}
+	return nil
+}
+
+// Define says which resource has a place in the cache. It is called before documents of the
+// resource are put or asked for, and before the stream of the cache runs; later for places
+// that are new.
+func (t *Tier) Define(at cache.ResourceID, r Resource) {
+	o := t.overlay
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sameBoot := t.opts.Boot != "" && t.table.state.Boot == t.opts.Boot
+	epoch := t.table.define(at, r, sameBoot)
+	for len(o.epochs) <= int(at) {
+		o.epochs = append(o.epochs, 0)
+	}
+	o.epochs[at] = epoch
+	o.dirty = true
+}
+
+// Name implements [cache.Store].
+func (t *Tier) Name() string { return "disk" }
+
+// Get implements [cache.Store].
+func (t *Tier) Get(ctx context.Context, key cache.Key) (cache.Stored, error) {
+	e, epoch, known := t.overlay.find(key)
+	if known {
+		if e.doc == nil {
+			return cache.Stored{}, nil
+		}
+		return cache.Stored{Body: e.doc.Body(), XMin: e.doc.XMin(), LoadedAt: e.doc.LoadedAt()}, nil
+	}
+	number, ok := t.table.number(key.Resource)
+	if !ok || len(key.ID) > maxID {
+		return cache.Stored{}, nil
+	}
+	select {
+	case t.readers <- struct{}{}:
+	default:
+		select {
+		case t.readers <- struct{}{}:
+		case <-ctx.Done():
+			return cache.Stored{}, ctx.Err()
+		}
+	}
+	defer func() { <-t.readers }()
+	s, err := t.read(number, epoch, key.ID)
+	if err != nil {
+		t.distrust(err)
+	}
+	return s, err
+}
+
+// read reads from the file. A page that is not there, because the file was cut off under us,
+// is a fault of memory: it becomes an error.
+func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error) {
+	if t.opts.beforeRead != nil {
+		t.opts.beforeRead()
+	}
+	var snap *snapshot
+	for snap == nil || !snap.acquire() {
+		if snap = t.snapshot.Load(); snap == nil {
+			return s, nil
+		}
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("read of the file: %v", r)
+		}
+		snap.release()
+	}()
+	var memory [128]byte
+	key := appendKey(memory[:0], number, id)
+	record := snap.get(key)
+	if record == nil {
+		t.figures.misses.Add(1)
+		return s, nil
+	}
+	if err := check(key, record); err != nil {
+		return s, err
+	}
+	if epochOf(record) != epoch {
+		t.figures.misses.Add(1)
+		return s, nil
+	}
+	t.clock.touch(key)
+	t.figures.hits.Add(1)
+	return storedOf(record), nil
+}
+
+// distrust asks the writer to begin the file anew, and ends its use.
+func (t *Tier) distrust(err error) {
+	if t.damaged.CompareAndSwap(nil, &err) {
+		t.retire(nil)
+		t.overlay.signal()
+	}
+}
+
+// retire puts another snapshot in the place of the one that readers begin with. The old one
+// ends with its last reader.
+func (t *Tier) retire(next *snapshot) {
+	if old := t.snapshot.Swap(next); old != nil {
+		old.release()
+	}
+}
+
+// Put implements [cache.Store].
+func (t *Tier) Put(key cache.Key, d *cache.Document) {
+	if d.Missing() || len(d.Body()) > t.largest || len(key.ID) > maxID {
+		t.overlay.declined.Add(1)
+		return
+	}
+	t.overlay.put(key, d)
+}
+
+// Invalidate implements [cache.Store].
+func (t *Tier) Invalidate(key cache.Key, tx cache.Tx) {
+	t.overlay.drop(key, func(d *cache.Document) bool { return d.XMin() > tx })
+}
+
+// Remove implements [cache.Store].
+func (t *Tier) Remove(key cache.Key) {
+	t.overlay.drop(key, func(*cache.Document) bool { return false })
+}
+
+// Flush implements [cache.Store].
+func (t *Tier) Flush(r cache.ResourceID) { t.overlay.flush(r) }
+
+// Void implements [cache.Store].
+func (t *Tier) Void() {
+	t.position.Store(&cache.Position{})
+	t.overlay.clear()
+}
+
+// Checkpoint implements [cache.Store].
+func (t *Tier) Checkpoint(p cache.Position) { t.overlay.checkpoint(p) }
+
+// Position implements [cache.Store].
+func (t *Tier) Position() cache.Position { return *t.position.Load() }
+
+// Sync implements [cache.Store]. The error is that of the transaction.
+func (t *Tier) Sync(ctx context.Context) error {
+	done := make(chan error, 1)
+	select {
+	case t.syncs <- done:
+	case <-t.stopped:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errClosed = errors.New("the disk tier is closed")
+
+// Close implements [cache.Store].
+func (t *Tier) Close() error {
+	t.closing.Do(func() { close(t.stop) })
+	<-t.stopped
+	if why := t.trouble.Load(); why != nil {
+		return errors.New(*why)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+func document(body string, xmin cache.Tx) *cache.Document {
+	return cache.NewDocument([]byte(body), cache.Snapshot{XMin: xmin, XMax: xmin}, time.Minute)
+}
+
+func at(tx cache.Tx) cache.Position {
+	return cache.Position{History: "h", Seen: cache.Snapshot{XMin: tx + 1, XMax: tx + 1}, Digests: []string{"a"}}
+}
+
+func openTier(t *testing.T, dir string, change func(*Options)) *Tier {
+	t.Helper()
+	o := Options{Dir: dir, Budget: MinBudget, Boot: "boot"}
+	if change != nil {
+		change(&o)
+	}
+	tier, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tier.Close() })
+	tier.Define(0, Resource{Name: "depts", Fingerprint: "f"})
+	tier.Define(1, Resource{Name: "emps", Fingerprint: "g"})
+	return tier
+}
+
+func key(id string) cache.Key { return cache.Key{ID: id} }
+
+// holds checks what the tier says of a key: "" for nothing.
+func holds(t *testing.T, tier *Tier, id, want string) {
+	t.Helper()
+	s, err := tier.Get(context.Background(), key(id))
+	if err != nil || string(s.Body) != want {
+		t.Errorf("%s: %q, %v; want %q", id, s.Body, err, want)
+	}
+}
+
+func syncTier(t *testing.T, tier *Tier) {
+	t.Helper()
+	if err := tier.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was put is there at once, after the batch, and after a restart; what was dropped is
+// not, at any of these moments.
+func TestDocumentsOutliveTheProcess(t *testing.T) {
+	testkit.NoLeaks(t)
+	dir := t.TempDir()
+	tier := openTier(t, dir, nil)
+	for i := range 100 {
+		tier.Put(key(fmt.Sprint(i)), document(fmt.Sprint("document ", i), 5))
+	}
+	holds(t, tier, "7", "document 7")
+	tier.Invalidate(key("8"), 5) // may be missing in it
+	tier.Invalidate(key("9"), 4) // is not
+	tier.Remove(key("10"))
+	check := func(name string) {
+		t.Helper()
+		t.Log(name)
+		holds(t, tier, "7", "document 7")
+		holds(t, tier, "8", "")
+		holds(t, tier, "9", "document 9")
+		holds(t, tier, "10", "")
+		holds(t, tier, "none", "")
+	}
+	check("before the batch")
+	tier.Checkpoint(at(9))
+	syncTier(t, tier)
+	check("after the batch")
+	if f := tier.Figures(); f.Documents != 98 || f.Written != 98 || f.Queued != 0 {
+		t.Errorf("%+v", f)
+	}
+	if err := tier.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tier = openTier(t, dir, nil)
+	check("after a restart")
+	if p := tier.Position(); p.History != "h" || p.Seen.XMax != 10 || len(p.Digests) != 1 {
+		t.Errorf("%+v", p)
+	}
+	tier.Flush(0)
+	holds(t, tier, "7", "")
+	tier.Put(key("7"), document("again", 20))
+	holds(t, tier, "7", "again")
+	tier.Checkpoint(at(30))
+	if err := tier.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tier = openTier(t, dir, nil)
+	holds(t, tier, "7", "again")
+	holds(t, tier, "9", "")
+	tier.Void()
+	holds(t, tier, "7", "")
+	syncTier(t, tier)
+	holds(t, tier, "7", "")
+	if f := tier.Figures(); f.Documents != 0 || tier.Position().History != "" {
+		t.Errorf("%+v, %+v", f, tier.Position())
+	}
+}
+
+// A document that is ahead of the position waits for one that is not behind it.
+func TestDocumentsAreNotAheadOfThePosition(t *testing.T) {
+	dir := t.TempDir()
+	tier := openTier(t, dir, nil)
+	tier.Put(key("early"), document("early", 5))
+	tier.Put(key("late"), document("late", 50))
+	tier.Checkpoint(at(10))
+	syncTier(t, tier)
+	holds(t, tier, "late", "late") // while the process lives
+	if f := tier.Figures(); f.Queued != 1 || f.Written != 1 {
+		t.Errorf("%+v", f)
+	}
+	tier.Close()
+	tier = openTier(t, dir, nil)
+	holds(t, tier, "early", "early")
+	holds(t, tier, "late", "")
+}

@@ -1,0 +1,306 @@
+package disk
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// entry is what will become of a key: a document, or nothing.
+type entry struct {
+	doc   *cache.Document // nil: the key goes
+	epoch uint32          // of the resource when doc was put
+}
+
+// entryCost is what an entry takes beside its key and document: a slot of a map, twice while
+// it grows.
+const entryCost = 96
+
+func (e entry) cost(key cache.Key) int64 {
+	n := int64(entryCost + len(key.ID))
+	if e.doc != nil {
+		n += int64(len(e.doc.Body()))
+	}
+	return n
+}
+
+// overlay is what was told and is not in the file yet.
+type overlay struct {
+	// Immutable.
+	most     int64         // bytes of documents
+	mostGone int64         // bytes of keys that go
+	wake     chan struct{} // capacity 1: the writer has something to do
+
+	mu sync.RWMutex
+	// Guarded by mu.
+	pending   map[cache.Key]entry
+	writing   map[cache.Key]entry // of the transaction under way; not changed, only replaced
+	docs      int                 // in pending
+	bytes     int64               // of documents in pending
+	goneBytes int64               // of the other entries in pending
+	position  *cache.Position     // the last one told, nil: none since the last batch
+	void      bool                // everything goes, before what is pending
+	epochs    []uint32            // of the resources
+	dirty     bool                // epochs have changed
+
+	// Atomics. Written with mu held; read by Get, which spares itself the lock.
+	entries atomic.Int64 // in pending and writing
+
+	// Atomics, written by whoever puts.
+	declined atomic.Int64
+}
+
+func newOverlay(most int64) *overlay {
+	return &overlay{
+		most: most, mostGone: max(most/2, 1<<20), wake: make(chan struct{}, 1),
+		pending: make(map[cache.Key]entry),
+	}
+}
+
+func (o *overlay) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// find returns what will become of a key; known is false if the file tells. Epoch is that of
+// the resource, read in the same moment.
+func (o *overlay) find(key cache.Key) (e entry, epoch uint32, known bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if int(key.Resource) >= len(o.epochs) {
+		return entry{}, 0, true
+	}
+	epoch = o.epochs[key.Resource]
+	if o.entries.Load() > 0 {
+		if e, known = o.pending[key]; !known {
+			e, known = o.writing[key]
+		}
+		if known && e.doc != nil && e.epoch != epoch {
+			e.doc = nil
+		}
+	}
+	return e, epoch, known
+}
+
+// put keeps a document until the next batch, unless there is no room.
+func (o *overlay) put(key cache.Key, d *cache.Document) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if int(key.Resource) >= len(o.epochs) {
+		return
+	}
+	e := entry{doc: d, epoch: o.epochs[key.Resource]}
+	if o.bytes+e.cost(key) > o.most {
+		o.declined.Add(1)
+		// What is there of the key is no older than what a load before would have been,
+		// but no newer either: it stays as it is.
+		o.signal()
+		return
+	}
+	o.set(key, e)
+	if o.docs >= batchDocuments || o.bytes >= o.most/4 {
+		o.signal()
+	}
+}
+
+// set replaces the entry of a key. Under mu.
+func (o *overlay) set(key cache.Key, e entry) {
+	if old, there := o.pending[key]; there {
+		o.uncount(key, old)
+	} else {
+		o.entries.Add(1)
+	}
+	o.pending[key] = e
+	if e.doc != nil {
+		o.docs++
+		o.bytes += e.cost(key)
+	} else {
+		o.goneBytes += e.cost(key)
+	}
+}
+
+// uncount undoes the counting of an entry. Under mu.
+func (o *overlay) uncount(key cache.Key, e entry) {
+	if e.doc != nil {
+		o.docs--
+		o.bytes -= e.cost(key)
+	} else {
+		o.goneBytes -= e.cost(key)
+	}
+}
+
+// drop makes a key go, unless what will be there is a document that keep wants.
+func (o *overlay) drop(key cache.Key, keep func(*cache.Document) bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if int(key.Resource) >= len(o.epochs) {
+		return
+	}
+	e, known := o.pending[key]
+	if !known {
+		e, known = o.writing[key]
+	}
+	if known && (e.doc == nil || keep(e.doc)) {
+		return
+	}
+	o.set(key, entry{})
+	if o.goneBytes > o.mostGone {
+		o.flushGone()
+	}
+}
+
+// flushGone bounds the memory of keys that go: their resources go as a whole, which takes
+// none. Under mu.
+func (o *overlay) flushGone() {
+	hit := make(map[cache.ResourceID]bool)
+	for key, e := range o.pending {
+		if e.doc == nil {
+			hit[key.Resource] = true
+		}
+	}
+	for r := range hit {
+		o.flushResource(r)
+	}
+}
+
+// flush begins a new epoch of a resource.
+func (o *overlay) flush(r cache.ResourceID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if int(r) < len(o.epochs) {
+		o.flushResource(r)
+	}
+}
+
+func (o *overlay) flushResource(r cache.ResourceID) {
+	o.epochs[r]++
+	o.dirty = true
+	for key, e := range o.pending {
+		if key.Resource == r {
+			o.uncount(key, e)
+			delete(o.pending, key)
+			o.entries.Add(-1)
+		}
+	}
+	o.signal()
+}
+
+// clear makes everything go.
+func (o *overlay) clear() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.entries.Add(-int64(len(o.pending)))
+	clear(o.pending)
+	o.docs, o.bytes, o.goneBytes, o.position, o.void = 0, 0, 0, nil, true
+	for i := range o.epochs {
+		o.epochs[i]++
+	}
+	o.dirty = true
+	o.signal()
+}
+
+// checkpoint notes the position that everything told so far is complete up to.
+func (o *overlay) checkpoint(p cache.Position) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.position = &p
+}
+
+// batch is what one transaction does.
+type batch struct {
+	void     bool
+	position *cache.Position
+	epochs   []uint32 // nil: as they were
+	entries  map[cache.Key]entry
+	docs     int
+	bytes    int64
+}
+
+// take moves what is pending to the batch that is written now: all keys that go, and the
+// documents that position is not behind of.
+func (o *overlay) take() batch {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := batch{void: o.void, position: o.position, entries: o.pending}
+	if o.dirty {
+		b.epochs = append([]uint32(nil), o.epochs...)
+	}
+	o.position, o.void, o.dirty = nil, false, false
+	o.pending = make(map[cache.Key]entry)
+	o.docs, o.bytes, o.goneBytes = 0, 0, 0
+	for key, e := range b.entries {
+		switch {
+		case e.doc == nil:
+		case e.epoch != o.epochs[key.Resource]:
+			delete(b.entries, key) // flushed since: as good as never put
+			o.entries.Add(-1)
+		case b.position == nil || e.doc.XMin() > b.position.Seen.XMax || b.docs >= batchDocuments || b.bytes >= o.most/4:
+			delete(b.entries, key)
+			o.entries.Add(-1)
+			o.set(key, e)
+		default:
+			b.docs++
+			b.bytes += e.cost(key)
+		}
+	}
+	o.writing = b.entries
+	return b
+}
+
+// keepPosition takes back a position that was not worth a transaction, unless there is a
+// newer one.
+func (o *overlay) keepPosition(p *cache.Position) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.position == nil {
+		o.position = p
+	}
+}
+
+// written forgets the batch, which is in the file.
+func (o *overlay) written() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.entries.Add(-int64(len(o.writing)))
+	o.writing = nil
+}
+
+// failed takes back a batch that could not be written: what was to go is pending again, the
+// documents are lost, which is no harm.
+func (o *overlay) failed(b batch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.entries.Add(-int64(len(o.writing)))
+	o.writing = nil
+	o.void, o.dirty = o.void || b.void, o.dirty || b.epochs != nil
+	for key, e := range b.entries {
+		if e.doc != nil {
+			o.declined.Add(1)
+		}
+		// An entry of a document goes too: what it was to replace may be what an event
+		// has dropped since.
+		if _, newer := o.pending[key]; !newer && int(key.Resource) < len(o.epochs) {
+			o.set(key, entry{})
+		}
+	}
+	if o.goneBytes > o.mostGone {
+		o.flushGone()
+	}
+}
+
+// backlog returns how many documents and entries wait.
+func (o *overlay) backlog() (docs int, entries int, bytes int64) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.docs, len(o.pending), o.bytes + o.goneBytes
+}
+
+// hasWork reports whether a batch would write anything but a position.
+func (o *overlay) hasWork() bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return len(o.pending) > 0 || o.dirty || o.void
+}

@@ -1,0 +1,77 @@
+package disk
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// Format is the version of the file's format. Another version is upgraded if upgrades has a
+// way, else refused.
+const Format = 1
+
+// A record is, all big endian: epoch of its resource (4 bytes), XMin (8), when its load began
+// on the cache's clock (8), CRC-32C of the key and of the record without the checksum (4),
+// and the JSON.
+const (
+	atEpoch, atXMin, atLoaded, atSum, atBody = 0, 4, 12, 20, 24
+)
+
+// A key is the number of its resource in this file (4 bytes, big endian) and the ID.
+const keyHead = 4
+
+// maxID is how long an ID may be: bbolt allows keys of 32 KiB.
+const maxID = 32<<10 - keyHead - 1
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	errDamaged = errors.New("a record does not match its checksum")
+)
+
+func appendKey(b []byte, number uint32, id string) []byte {
+	return append(binary.BigEndian.AppendUint32(b, number), id...)
+}
+
+// appendRecord appends the record of a document.
+func appendRecord(b, key []byte, epoch uint32, d *cache.Document) []byte {
+	from := len(b)
+	b = binary.BigEndian.AppendUint32(b, epoch)
+	b = binary.BigEndian.AppendUint64(b, uint64(d.XMin()))
+	b = binary.BigEndian.AppendUint64(b, uint64(d.LoadedAt()))
+	b = append(b, 0, 0, 0, 0)
+	b = append(b, d.Body()...)
+	binary.BigEndian.PutUint32(b[from+atSum:], sum(key, b[from:]))
+	return b
+}
+
+// sum is the checksum of a record, whose own place is left out.
+func sum(key, record []byte) uint32 {
+	s := crc32.Update(0, castagnoli, key)
+	s = crc32.Update(s, castagnoli, record[:atSum])
+	return crc32.Update(s, castagnoli, record[atBody:])
+}
+
+// check returns an error for a record that is damaged.
+func check(key, record []byte) error {
+	if len(record) < atBody || binary.BigEndian.Uint32(record[atSum:]) != sum(key, record) {
+		return fmt.Errorf("key %x, %d bytes: %w", key[:min(len(key), 64)], len(record), errDamaged)
+	}
+	return nil
+}
+
+func epochOf(record []byte) uint32 { return binary.BigEndian.Uint32(record[atEpoch:]) }
+
+// storedOf copies what Get returns out of a record that was checked.
+func storedOf(record []byte) cache.Stored {
+	return cache.Stored{
+		Body:     append(make([]byte, 0, len(record)-atBody), record[atBody:]...),
+		XMin:     cache.Tx(binary.BigEndian.Uint64(record[atXMin:])),
+		LoadedAt: time.Duration(binary.BigEndian.Uint64(record[atLoaded:])),
+	}
+}
+
+func numberOf(key []byte) uint32 { return binary.BigEndian.Uint32(key) }

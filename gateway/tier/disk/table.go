@@ -1,0 +1,143 @@
+package disk
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// Names of buckets and of keys of the bucket meta.
+var (
+	bucketDocs = []byte("docs")
+	bucketMeta = []byte("meta")
+
+	metaFormat   = []byte("format")   // a decimal number
+	metaState    = []byte("state")    // JSON of state
+	metaPosition = []byte("position") // JSON of cache.Position; missing: there is none
+)
+
+// state is what the file says of itself, written with every transaction that changes it.
+type state struct {
+	// Boot names the run of the machine in which the file was written: the cache's clock
+	// says nothing about another.
+	Boot      string
+	Next      uint32 // number of the next resource
+	Documents int64  // in the bucket docs, those that nobody can find included
+	Bytes     int64  // of their keys and records
+	Resources map[string]stored
+}
+
+// stored is a resource as the file knows it.
+type stored struct {
+	Number      uint32
+	Epoch       uint32
+	Fingerprint string
+}
+
+// Resource is what the tier must know of a resource of the cache.
+type Resource struct {
+	// Name finds its documents again after a restart.
+	Name string
+	// Fingerprint names how documents are made of rows: with another one those of before
+	// are dropped.
+	Fingerprint string
+	// Aged says that documents are bounded by their age alone. It cannot be told after the
+	// machine has been started anew, so they are dropped then.
+	Aged bool
+}
+
+// numbers are the numbers of resources in the file, by their place in the cache. Immutable.
+type numbers []uint32
+
+// table knows the resources.
+type table struct {
+	// Owned by Open, Define and the writer, one after the other: guarded by overlay.mu.
+	state state
+	names []string // of the resources of the cache; "" once another has its name
+
+	// Atomics. Written by Define, read by all.
+	numbers atomic.Pointer[numbers]
+}
+
+// readState reads what the file says of itself; a new file says nothing.
+func readState(tx *bolt.Tx) (s state, p cache.Position, err error) {
+	meta := tx.Bucket(bucketMeta)
+	if text := meta.Get(metaState); text != nil {
+		if err := json.Unmarshal(text, &s); err != nil {
+			return s, p, fmt.Errorf("state: %w", err)
+		}
+	}
+	if text := meta.Get(metaPosition); text != nil {
+		if err := json.Unmarshal(text, &p); err != nil {
+			return s, p, fmt.Errorf("position: %w", err)
+		}
+	}
+	if s.Resources == nil {
+		s.Resources = make(map[string]stored)
+	}
+	return s, p, nil
+}
+
+func writeJSON(b *bolt.Bucket, key []byte, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return b.Put(key, text)
+}
+
+// define gives the resource its place. Known documents stay if they are made in the same way.
+// Under overlay.mu.
+func (t *table) define(at cache.ResourceID, r Resource, sameBoot bool) (epoch uint32) {
+	known, found := t.state.Resources[r.Name]
+	if !found || known.Fingerprint != r.Fingerprint {
+		known = stored{Number: t.state.Next, Epoch: 1, Fingerprint: r.Fingerprint}
+		t.state.Next++
+	} else if r.Aged && !sameBoot {
+		known.Epoch++
+	}
+	t.state.Resources[r.Name] = known
+	for i, name := range t.names {
+		if name == r.Name {
+			t.names[i] = "" // its documents are written with a number that is retired
+		}
+	}
+	now := numbers{}
+	if old := t.numbers.Load(); old != nil {
+		now = append(now, *old...)
+	}
+	for len(now) <= int(at) {
+		now, t.names = append(now, retired), append(t.names, "")
+	}
+	now[at], t.names[at] = known.Number, r.Name
+	t.numbers.Store(&now)
+	return known.Epoch
+}
+
+// retired is the number of places without a resource.
+const retired = ^uint32(0)
+
+// number returns the number of a resource.
+func (t *table) number(r cache.ResourceID) (uint32, bool) {
+	n := *t.numbers.Load()
+	if int(r) >= len(n) || n[r] == retired {
+		return 0, false
+	}
+	return n[r], true
+}
+
+// current returns the epoch of each number that is in use.
+func (t *table) current(epochs []uint32) map[uint32]uint32 {
+	n := *t.numbers.Load()
+	current := make(map[uint32]uint32, len(n))
+	for i, number := range n {
+		if number != retired && i < len(epochs) && t.names[i] != "" {
+			current[number] = epochs[i]
+		}
+	}
+	return current
+}

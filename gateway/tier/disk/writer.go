@@ -1,0 +1,446 @@
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+const (
+	// usedShare of the budget may be pages in use, in percent: a transaction needs pages
+	// beside those it replaces.
+	usedShare = 80
+	// retryEvery is how often a file that could not be written or begun is tried again.
+	retryEvery = 5 * time.Second
+	// positionInterval is how often a position is written for its own sake, for it costs
+	// a sync of the disk. What it is behind by is read again at the next start.
+	positionInterval = 5 * time.Second
+	// quietLog is how often the same trouble is logged.
+	quietLog = 30 * time.Second
+)
+
+// writer is the state of the goroutine that writes.
+type writer struct {
+	t       *Tier
+	lastLog time.Time
+	// positioned is when the position was written last.
+	positioned time.Time
+	evicting   bool   // the file is too full
+	full       bool   // the last transaction found no page
+	values     []byte // memory of the batch's records
+}
+
+// write is the writer's life.
+func (t *Tier) write() {
+	defer close(t.stopped)
+	w := &writer{t: t}
+	timer := time.NewTimer(batchInterval)
+	defer timer.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-t.stop:
+			w.finish()
+			return
+		case done := <-t.syncs:
+			done <- w.batches()
+			last = time.Now()
+		case <-t.overlay.wake:
+			// What ends a batch before its time: 10,000 documents or much memory. Two
+			// batches are a tenth of the interval apart: documents that are ahead of
+			// the position cannot be written yet, however many they are.
+			docs, _, bytes := t.overlay.backlog()
+			due := t.damaged.Load() != nil || docs >= batchDocuments || bytes >= t.overlay.most/4
+			if due && time.Since(last) >= batchInterval/10 {
+				w.try()
+				last = time.Now()
+			}
+		case <-timer.C:
+			w.try()
+			last = time.Now()
+			next := batchInterval
+			if t.trouble.Load() != nil {
+				next = retryEvery
+			}
+			timer.Reset(next)
+		}
+	}
+}
+
+// finish writes what can be written and closes the file.
+func (w *writer) finish() {
+	if err := w.batches(); err != nil {
+		w.report(err)
+	} else {
+		w.t.trouble.Store(nil)
+	}
+	w.t.retire(nil)
+	if f := w.t.file; f != nil {
+		w.t.file = nil
+		f.close()
+	}
+}
+
+// batches writes until nothing is left that can be written.
+func (w *writer) batches() error {
+	for {
+		before, _, _ := w.t.overlay.backlog()
+		if err := w.batch(true); err != nil {
+			return err
+		}
+		if after, _, _ := w.t.overlay.backlog(); after == 0 || after >= before {
+			return nil
+		}
+	}
+}
+
+// try writes a batch and reports how it went.
+func (w *writer) try() {
+	err := w.batch(false)
+	if err != nil {
+		w.report(err)
+		return
+	}
+	if w.t.trouble.Swap(nil) != nil {
+		w.lastLog = time.Time{}
+		w.t.opts.Logger.Info("the disk tier works again", "path", w.t.path)
+	}
+}
+
+// report tells of trouble, once in a while.
+func (w *writer) report(err error) {
+	why := err.Error()
+	w.t.trouble.Store(&why)
+	if now := time.Now(); now.Sub(w.lastLog) >= quietLog {
+		w.lastLog = now
+		w.t.opts.Logger.Error("the disk tier cannot be written; documents are served without it", "path", w.t.path, "error", err)
+	}
+}
+
+// batch writes what the overlay has, in one transaction; all says that a new position is
+// reason enough.
+func (w *writer) batch(all bool) error {
+	t := w.t
+	if bad := t.damaged.Load(); bad != nil {
+		if err := w.rebuild(*bad); err != nil {
+			return err
+		}
+	}
+	if t.file == nil {
+		if err := w.reopen(); err != nil {
+			return err
+		}
+	}
+	b := t.overlay.take()
+	if len(b.entries) == 0 && !b.void && b.epochs == nil && !w.evicting && !w.moved(b, all) {
+		t.overlay.written()
+		t.overlay.keepPosition(b.position)
+		return nil
+	}
+	began := time.Now()
+	var err error
+	if b.void { // to free every page of a large file takes longer than to begin another
+		err = w.startOver()
+	}
+	if err == nil {
+		err = w.commit(b)
+	}
+	t.figures.lastTook.Store(int64(time.Since(began)))
+	if err != nil {
+		t.overlay.failed(b)
+		t.figures.failures.Add(1)
+		if errors.Is(err, berrors.ErrMaxSizeReached) {
+			w.evicting, w.full = true, true
+			err = fmt.Errorf("the file is full, documents are dropped: %w", err)
+		}
+		if errors.Is(err, errFault) {
+			t.distrust(err)
+		}
+		return err
+	}
+	return nil
+}
+
+// moved reports whether the position should be written although nothing else is: the longer
+// it is behind, the more there is to read at the next start.
+func (w *writer) moved(b batch, all bool) bool {
+	if b.position == nil || !all && time.Since(w.positioned) < positionInterval {
+		return false
+	}
+	known := w.t.position.Load()
+	return known.History != b.position.History || !slices.Equal(known.Digests, b.position.Digests) ||
+		b.position.Seen.XMax > known.Seen.XMax
+}
+
+// errFault is in the chain of errors of transactions that met a damaged file.
+var errFault = errors.New("fault in the file")
+
+// commit writes a batch and shows it to readers.
+func (w *writer) commit(b batch) error {
+	t := w.t
+	began := time.Now()
+	var done counted
+	var tx *bolt.Tx
+	err := faultless(func() (err error) {
+		if tx, err = t.file.db.Begin(true); err != nil {
+			return err
+		}
+		if err = w.fill(tx, b, &done); err == nil {
+			if err = t.hook("commit"); err == nil {
+				err = tx.Commit()
+			}
+		}
+		return err
+	})
+	if err != nil {
+		if tx != nil {
+			if again := faultless(tx.Rollback); again != nil && !errors.Is(again, berrors.ErrTxClosed) {
+				err = errors.Join(err, again)
+			}
+		}
+		return classify(err)
+	}
+	snap, err := newSnapshot(t.file.db)
+	if err != nil {
+		return err
+	}
+	t.retire(snap) // first the file, then the overlay forgets: a read finds one of the two
+	t.overlay.written()
+	if b.position != nil {
+		w.positioned = began
+		t.position.Store(b.position)
+	}
+	f := &t.figures
+	f.batches.Add(1)
+	f.written.Add(done.written)
+	f.removed.Add(done.removed)
+	f.evicted.Add(done.evicted)
+	f.bytesWritten.Add(int64(tx.Stats().PageAlloc))
+	f.documents.Store(done.state.Documents)
+	f.bytes.Store(done.state.Bytes)
+	t.measure()
+	w.full = false
+	w.evicting = f.used.Load() > t.opts.Budget*usedShare/100
+	_ = t.hook("done")
+	return nil
+}
+
+// classify tells a damaged file from a disk that is full or fails.
+func classify(err error) error {
+	ofSystem := errors.As(err, new(syscall.Errno)) && !errors.Is(err, syscall.EIO) // after EIO of a sync nobody knows what is on the disk
+	if ofSystem || errors.Is(err, berrors.ErrMaxSizeReached) || errors.Is(err, errInjected) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errFault, err)
+}
+
+// errInjected marks faults of tests that are those of a disk.
+var errInjected = errors.New("injected")
+
+func (t *Tier) hook(step string) error {
+	if t.opts.beforeWrite == nil {
+		return nil
+	}
+	return t.opts.beforeWrite(step)
+}
+
+// counted is what a transaction did.
+type counted struct {
+	state                     state
+	written, removed, evicted int64
+}
+
+// fill does what the batch says within a transaction.
+func (w *writer) fill(tx *bolt.Tx, b batch, done *counted) error {
+	t := w.t
+	s, _, err := readState(tx)
+	if err != nil {
+		return err
+	}
+	docs := tx.Bucket(bucketDocs)
+	current := w.name(&s, b)
+	if err := w.records(docs, b, &s, done); err != nil {
+		return err
+	}
+	if err := t.hook("records"); err != nil {
+		return err
+	}
+	if w.evicting {
+		if err := w.evict(docs, &s, current, done); err != nil {
+			return err
+		}
+	}
+	meta := tx.Bucket(bucketMeta)
+	if b.position != nil {
+		if err := writeJSON(meta, metaPosition, b.position); err != nil {
+			return err
+		}
+	}
+	done.state = s
+	return writeJSON(meta, metaState, s)
+}
+
+// name writes down the resources and their epochs, and returns the epoch of each number that
+// is in use.
+func (w *writer) name(s *state, b batch) map[uint32]uint32 {
+	t := w.t
+	o := t.overlay
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	epochs := b.epochs
+	if epochs == nil {
+		epochs = o.epochs
+	}
+	s.Boot, s.Next, s.Resources = t.opts.Boot, t.table.state.Next, make(map[string]stored, len(t.table.state.Resources))
+	for name, r := range t.table.state.Resources {
+		s.Resources[name] = r
+	}
+	current := t.table.current(epochs)
+	for i, name := range t.table.names {
+		if r, found := s.Resources[name]; found && name != "" && i < len(epochs) {
+			r.Epoch = epochs[i]
+			s.Resources[name] = r
+		}
+	}
+	return current
+}
+
+// records writes and removes what the batch says, in the order of the keys.
+func (w *writer) records(docs *bolt.Bucket, b batch, s *state, done *counted) error {
+	t := w.t
+	type change struct {
+		key []byte
+		e   entry
+	}
+	changes := make([]change, 0, len(b.entries))
+	memory := make([]byte, 0, 64*len(b.entries))
+	for key, e := range b.entries {
+		number, ok := t.table.number(key.Resource)
+		if !ok || len(key.ID) > maxID {
+			continue
+		}
+		from := len(memory)
+		memory = appendKey(memory, number, key.ID)
+		changes = append(changes, change{memory[from:len(memory):len(memory)], e})
+	}
+	slices.SortFunc(changes, func(a, b change) int { return bytes.Compare(a.key, b.key) })
+	// bbolt keeps what it is given until the commit, so the memory must not move.
+	if need := int(b.bytes) + len(changes)*atBody; cap(w.values) < need {
+		w.values = make([]byte, 0, need)
+	}
+	values := w.values[:0]
+	for _, c := range changes {
+		if old := docs.Get(c.key); old != nil {
+			s.Documents--
+			s.Bytes -= int64(len(c.key) + len(old))
+			if c.e.doc == nil {
+				done.removed++
+				if err := docs.Delete(c.key); err != nil {
+					return err
+				}
+			}
+		}
+		if c.e.doc == nil || w.full {
+			continue
+		}
+		from := len(values)
+		values = appendRecord(values, c.key, c.e.epoch, c.e.doc)
+		if err := docs.Put(c.key, values[from:len(values):len(values)]); err != nil {
+			return err
+		}
+		s.Documents++
+		s.Bytes += int64(len(c.key) + len(values) - from)
+		done.written++
+	}
+	if cap(w.values) > 32<<20 {
+		w.values = nil
+	}
+	return nil
+}
+
+// evict makes room for what is above the share of the budget that pages in use may have.
+func (w *writer) evict(docs *bolt.Bucket, s *state, current map[uint32]uint32, done *counted) error {
+	t := w.t
+	excess := t.figures.used.Load() - t.opts.Budget*usedShare/100
+	if w.full {
+		excess = max(excess, t.opts.Budget/20)
+	}
+	if excess <= 0 {
+		return nil
+	}
+	evicted, records, freed, err := t.clock.evict(docs, excess, func(key, record []byte) bool {
+		if len(key) < keyHead || len(record) < atBody {
+			return true
+		}
+		epoch, used := current[numberOf(key)]
+		return !used || epoch != epochOf(record)
+	})
+	done.evicted += evicted
+	s.Documents -= records
+	s.Bytes -= freed
+	return err
+}
+
+// measure notes how large the file is and how much of it is used.
+func (t *Tier) measure() {
+	db := t.file.db
+	info, err := os.Stat(t.path)
+	if err == nil {
+		t.figures.fileSize.Store(info.Size())
+	}
+	var pages int64
+	if db.View(func(tx *bolt.Tx) error { pages = tx.Size(); return nil }) == nil {
+		st := db.Stats()
+		t.figures.used.Store(pages - int64(st.FreePageN+st.PendingPageN)*int64(db.Info().PageSize))
+	}
+}
+
+// rebuild begins the file anew because a reader or the writer found it damaged.
+func (w *writer) rebuild(cause error) error {
+	t := w.t
+	t.opts.Logger.Error("the file of the disk tier is damaged and begun anew", "path", t.path, "error", cause)
+	t.figures.rebuilds.Add(1)
+	if err := w.startOver(); err != nil {
+		return fmt.Errorf("begin a damaged file anew: %w", err)
+	}
+	t.damaged.Store(nil)
+	return nil
+}
+
+// startOver puts an empty file in the place of the present one.
+func (w *writer) startOver() error {
+	t := w.t
+	t.retire(nil)
+	if f := t.file; f != nil {
+		t.file = nil
+		f.close()
+	}
+	if err := os.Remove(t.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return w.reopen()
+}
+
+// reopen opens the file while the tier runs. What it knows of resources stays.
+func (w *writer) reopen() error {
+	t := w.t
+	o := t.overlay
+	o.mu.RLock()
+	kept := t.table.state
+	o.mu.RUnlock()
+	if err := t.open(); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	t.table.state.Next, t.table.state.Resources = kept.Next, kept.Resources
+	o.dirty = true
+	o.mu.Unlock()
+	return nil
+}
