@@ -1,0 +1,252 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Effect says when a changed key takes effect.
+type Effect string
+
+// Effects of a changed key.
+const (
+	// AtReload: as soon as the file is read again.
+	AtReload Effect = "reload"
+	// AtReloadCold: as soon as the file is read again, and what is cached of the
+	// resource is dropped.
+	AtReloadCold Effect = "reload, its documents are dropped"
+	// AtRestart: with the next process.
+	AtRestart Effect = "restart"
+)
+
+// Change is a key whose value differs between two configurations.
+type Change struct {
+	// Key is the path of the key: "http.limits.client.rate". For a resource that only one
+	// of the two has it is "resources." and the name.
+	Key string
+	// Old and New are the values as YAML, with the defaults that hold where the file says
+	// nothing; "" where there is none. Secrets are hidden, so that both may look the same.
+	Old, New string
+	Effect   Effect
+}
+
+// Difference returns the keys whose values differ, in the order of the file. It knows
+// secrets: a password that changed is a change, though it is not shown.
+func Difference(old, new *Config) []Change {
+	was, is := flatten(old.Marshal()), flatten(new.Marshal())
+	list := compare(was, is)
+	shownWas, shownIs := flatten(old.Redacted()), flatten(new.Redacted())
+	for i := range list {
+		c := &list[i]
+		c.Old, c.New = shownWas.of[c.Key], shownIs.of[c.Key]
+		c.judge(old)
+	}
+	return gather(list, was, is)
+}
+
+// DifferenceShown is Difference from what a running gateway shows of its configuration
+// ([Config.Redacted]). Whether secrets have changed it cannot tell.
+func DifferenceShown(shown []byte, new *Config) []Change {
+	was, is := flatten(shown), flatten(new.Redacted())
+	list := compare(was, is)
+	for i := range list {
+		list[i].judge(new)
+	}
+	return gather(list, was, is)
+}
+
+// flat is a configuration as one text a key.
+type flat struct {
+	keys []string // in the order of the file
+	of   map[string]string
+}
+
+// flatten takes apart what Marshal writes: two blanks a level, one key a line; elements of
+// lists that are mappings follow their key in lines that begin with a dash.
+func flatten(text []byte) flat {
+	f := flat{of: make(map[string]string)}
+	var path []string
+	list := -1 // depth of the list whose lines these are
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		rest := strings.TrimLeft(line, " ")
+		depth := (len(line) - len(rest)) / 2
+		if strings.HasPrefix(rest, "- ") && (list < 0 || depth <= list) {
+			list = depth
+		}
+		if list >= 0 && depth >= list {
+			key := strings.Join(path[:min(list, len(path))], ".")
+			f.set(key, strings.TrimSpace(f.of[key]+" "+rest))
+			continue
+		}
+		list = -1
+		name, value := cutKey(rest)
+		path = append(path[:min(depth, len(path))], name)
+		if value != "" {
+			f.set(strings.Join(path, "."), value)
+		}
+	}
+	return f
+}
+
+func (f *flat) set(key, value string) {
+	if _, known := f.of[key]; !known {
+		f.keys = append(f.keys, key)
+	}
+	f.of[key] = value
+}
+
+// cutKey cuts a line at the end of its key, which may be quoted.
+func cutKey(line string) (name, value string) {
+	end := 0
+	if strings.HasPrefix(line, `"`) {
+		for end = 1; end < len(line) && line[end] != '"'; end++ {
+			if line[end] == '\\' {
+				end++
+			}
+		}
+	}
+	at := strings.IndexByte(line[min(end, len(line)):], ':')
+	if at < 0 {
+		return line, ""
+	}
+	return line[:end+at], strings.TrimSpace(line[end+at+1:])
+}
+
+// compare lists what differs, with the values that were compared.
+func compare(was, is flat) []Change {
+	var list []Change
+	for _, key := range inOrder(was.keys, is.keys) {
+		if was.of[key] != is.of[key] {
+			list = append(list, Change{Key: key, Old: was.of[key], New: is.of[key]})
+		}
+	}
+	return list
+}
+
+// inOrder merges two lists of keys: those of b, each key that only a has behind the one
+// that it follows there.
+func inOrder(a, b []string) []string {
+	all := slices.Clone(b)
+	at := 0
+	for _, key := range a {
+		if i := slices.Index(all, key); i >= 0 {
+			at = i + 1
+			continue
+		}
+		all = slices.Insert(all, at, key)
+		at++
+	}
+	return all
+}
+
+// gather makes one change of a resource that only one of the two has.
+func gather(list []Change, was, is flat) []Change {
+	before, now := was.resources(), is.resources()
+	var out []Change
+	for _, c := range list {
+		name := resourceOf(c.Key)
+		switch {
+		case name == "" || before[name] && now[name]:
+			out = append(out, c)
+			continue
+		case len(out) > 0 && out[len(out)-1].Key == "resources."+name:
+			continue
+		case now[name]:
+			c = Change{New: "a new resource", Effect: AtReload}
+		default:
+			c = Change{Old: "served", Effect: AtReload}
+		}
+		c.Key = "resources." + name
+		out = append(out, c)
+	}
+	return out
+}
+
+func (f *flat) resources() map[string]bool {
+	all := make(map[string]bool)
+	for _, key := range f.keys {
+		if name := resourceOf(key); name != "" {
+			all[name] = true
+		}
+	}
+	return all
+}
+
+// resourceOf returns the resource that a key is of, "" if none.
+func resourceOf(key string) string {
+	rest, ok := strings.CutPrefix(key, "resources.")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, ".")
+	return strings.Trim(name, `"`)
+}
+
+// reloadable are the keys, or what they begin with, that take effect by a reload. What is
+// not here needs a restart, so that a new key is never taken for one that needs none.
+var reloadable = []string{
+	"freshness", "auth", "tracing", "drain.timeout", "log.level", "log.slow", "log.requests",
+	"http.compression", "http.batch", "http.openapi", "http.cors", "http.limits.client", "http.limits.caller",
+	"redis.users", "redis.open", "redis.limits.client", "redis.limits.caller",
+}
+
+// served are the keys of a resource that say how its documents are served, not what they are.
+var servedKeys = []string{"freshness", "on_stale", "access", "cache_control", "missing_ttl", "load"}
+
+func isBelow(key string, all []string) bool {
+	return slices.ContainsFunc(all, func(k string) bool { return key == k || strings.HasPrefix(key, k+".") })
+}
+
+// judge says when a change takes effect, if the running configuration is like c in what
+// cannot be changed.
+func (ch *Change) judge(c *Config) {
+	ch.Effect = AtRestart
+	if name := resourceOf(ch.Key); name != "" {
+		rest := ch.Key[len("resources."):]
+		_, key, _ := strings.Cut(rest, ".")
+		ch.Effect = AtReloadCold
+		if isBelow(key, servedKeys) {
+			ch.Effect = AtReload
+		}
+		if key == "load.timeout" && c.Origin.isPostgres() && longer(ch.New, c.longestLoad()) {
+			ch.Effect = AtRestart // statement_timeout of the connections
+		}
+	} else if isBelow(ch.Key, reloadable) {
+		ch.Effect = AtReload
+	}
+}
+
+func longer(text string, than time.Duration) bool {
+	d, err := time.ParseDuration(text)
+	return err == nil && d > than
+}
+
+// longestLoad is the longest time that a statement may take.
+func (c *Config) longestLoad() time.Duration {
+	longest := time.Duration(0)
+	for i := range c.Resources {
+		longest = max(longest, c.Resources[i].Load.Timeout)
+	}
+	return longest
+}
+
+// KeepConnections takes over the number of connections from the running configuration if
+// neither says one: a pool is sized at the start.
+func (c *Config) KeepConnections(running *Config) {
+	if c.Origin.Connections == c.loadsAtOnce() && running.Origin.Connections == running.loadsAtOnce() {
+		c.Origin.Connections = running.Origin.Connections
+	}
+}
+
+// NeedRestart returns those of the changes that a reload cannot make.
+func NeedRestart(list []Change) []Change {
+	var out []Change
+	for _, c := range list {
+		if c.Effect == AtRestart {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const differenceBase = `origin: { url: "postgres://app:hunter2@db/shop" }
+resources:
+  depts: { table: dept, key: [deptno], children: { emps: { table: emp, order: [empno] } } }
+  items: { table: item, key: [order_id, line] }
+frontends: { redis: "127.0.0.1:6379" }
+redis: { users: { web: "sha256:" } }
+`
+
+func parsedDifference(t *testing.T, edit func(string) string) *Config {
+	t.Helper()
+	text := strings.Replace(differenceBase, "sha256:", "sha256:"+strings.Repeat("a", 64), 1)
+	c, err := Parse("x.yaml", []byte(edit(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// show writes a difference, a line a change.
+func show(list []Change) string {
+	var lines []string
+	for _, c := range list {
+		lines = append(lines, fmt.Sprintf("%s: %s -> %s (%s)", c.Key, c.Old, c.New, c.Effect))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestDifference(t *testing.T) {
+	replace := func(pairs ...string) func(string) string {
+		return func(s string) string { return strings.NewReplacer(pairs...).Replace(s) }
+	}
+	add := func(text string) func(string) string { return func(s string) string { return s + text } }
+	for name, c := range map[string]struct {
+		edit func(string) string
+		want string
+	}{
+		"nothing":  {add("# a comment\n"), ""},
+		"password": {replace("hunter2", "hunter3"), `origin.url: "postgres://app:hidden@db/shop" -> "postgres://app:hidden@db/shop" (restart)`},
+		"digest":   {replace(strings.Repeat("a", 64), strings.Repeat("b", 64)), `redis.users.web: hidden -> hidden (reload)`},
+		"freshness": {add("freshness: 2s\n"), "freshness: 1s -> 2s (reload)\n" +
+			"resources.depts.freshness: 1s -> 2s (reload)\nresources.items.freshness: 1s -> 2s (reload)"},
+		"table":   {replace("table: item", "table: items"), "resources.items.table: item -> items (reload, its documents are dropped)"},
+		"order":   {replace("[empno]", "[-empno]"), "resources.depts.children.emps.order"},
+		"policy":  {replace("[deptno],", "[deptno], on_stale: verify,"), "resources.depts.on_stale: reload -> verify (reload)"},
+		"renamed": {replace("  items:", "  lines:"), "resources.items: served ->  (reload)\nresources.lines:  -> a new resource (reload)"},
+		"added": {replace("frontends:", "  new: { table: t, key: [a] }\nfrontends:"),
+			"resources.new:  -> a new resource (reload)"},
+		"listener":    {add("admin: 127.0.0.1:9101\n"), `admin: "127.0.0.1:9100" -> "127.0.0.1:9101" (restart)`},
+		"memory":      {add("tiers: { memory: 1GiB }\n"), "tiers.memory: 256MiB -> 1GiB (restart)"},
+		"cors":        {add("http: { cors: { origins: [\"https://a.example\"] } }\n"), `http.cors.origins:  -> ["https://a.example"] (reload)` + "\nhttp.cors.max_age:  -> 10m (reload)"},
+		"rate":        {add("http: { limits: { client: { rate: 5 } } }\n"), "http.limits.client.rate:  -> 5 (reload)\nhttp.limits.client.burst:  -> 5 (reload)"},
+		"timeout":     {add("http: { limits: { stall_timeout: 5s } }\n"), "http.limits.stall_timeout: 30s -> 5s (restart)"},
+		"long loads":  {replace("[deptno],", "[deptno], load: { timeout: 9s },"), "resources.depts.load.timeout: 5s -> 9s (restart)"},
+		"short loads": {replace("[deptno],", "[deptno], load: { timeout: 2s },"), "resources.depts.load.timeout: 5s -> 2s (reload)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old, new := parsedDifference(t, replace()), parsedDifference(t, c.edit)
+			new.KeepConnections(old)
+			list := Difference(old, new)
+			if got := show(list); got != c.want && (name != "order" || !strings.HasPrefix(got, c.want) || len(list) != 1) {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+			shown := DifferenceShown(old.Redacted(), new)
+			list = slices.DeleteFunc(list, func(c Change) bool { return c.Old == c.New }) // secrets
+			if name != "long loads" && show(shown) != show(list) {
+				t.Errorf("from what is shown\n%s\nwant\n%s", show(shown), show(list))
+			}
+			if text := show(list); strings.Contains(text, "hunter") || strings.Contains(text, "sha256") {
+				t.Errorf("a secret in %s", text)
+			}
+		})
+	}
+}
+
+// Every key of the schema is judged, and only the keys that are meant need no restart.
+func TestNeedRestart(t *testing.T) {
+	for key, want := range map[string]Effect{
+		"origin.url": AtRestart, "origin.poll": AtRestart, "max_document": AtRestart, "handover": AtRestart, "log.format": AtRestart,
+		"http.engine": AtRestart, "http.trusted_proxies": AtRestart, "drain.grace": AtRestart, "redis.tls.cert": AtRestart,
+		"frontends.http": AtRestart, "http.limits.clients": AtRestart, "a.key.of.tomorrow": AtRestart,
+		"auth.jwt.issuer": AtReload, "log.level": AtReload, "tracing.sample": AtReload,
+	} {
+		c := Change{Key: key}
+		c.judge(&Config{})
+		if c.Effect != want {
+			t.Errorf("%s: %s, want %s", key, c.Effect, want)
+		}
+	}
+	list := []Change{{Key: "a", Effect: AtReload}, {Key: "b", Effect: AtRestart}}
+	if got := NeedRestart(list); len(got) != 1 || got[0].Key != "b" {
+		t.Errorf("NeedRestart = %v", got)
+	}
+}
