@@ -1,0 +1,306 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// rules is a file of alerts as Prometheus reads it.
+type rules struct {
+	Groups []struct {
+		Name  string
+		Rules []rule
+	}
+}
+
+type rule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+// dashboard is what the tests look at of Grafana's model.
+type dashboard struct {
+	Title, UID    string
+	SchemaVersion int
+	Templating    struct {
+		List []struct {
+			Name, Type string
+			Query      any
+		}
+	}
+	Annotations struct{ List []struct{ Expr string } }
+	Panels      []panel
+}
+
+type panel struct {
+	ID          int
+	Type, Title string
+	GridPos     struct{ X, Y, W, H int }
+	Datasource  struct{ UID string }
+	Targets     []struct{ RefID, Expr string }
+}
+
+// selector is a metric that an expression reads, with what it wants its labels to be.
+type selector struct {
+	name   string
+	labels map[string]string // "" if the label is compared otherwise than by =
+}
+
+var (
+	grouping  = regexp.MustCompile(`\b(?:by|on|without|ignoring|group_left|group_right)\s*\([^)]*\)`)
+	duration  = regexp.MustCompile(`\[[^\]]*\]`)
+	reference = regexp.MustCompile(`([A-Za-z_:][A-Za-z0-9_:]*)(\{[^}]*\})?\s*(\(?)`)
+	matcher   = regexp.MustCompile(`([A-Za-z_]+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
+)
+
+// selectors returns what a PromQL expression reads. It knows as much of the language
+// as the files need.
+func selectors(expr string) (all []selector) {
+	expr = duration.ReplaceAllString(grouping.ReplaceAllString(expr, ""), "")
+	for _, m := range reference.FindAllStringSubmatch(expr, -1) {
+		if m[3] != "" || m[1] == "and" || m[1] == "or" || m[1] == "unless" {
+			continue // a function or an operator
+		}
+		s := selector{m[1], map[string]string{}}
+		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
+			s.labels[l[1]] = ""
+			if l[2] == "=" {
+				s.labels[l[1]] = l[3]
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestSelectors(t *testing.T) {
+	for expr, want := range map[string]string{
+		`up`: "[{up map[]}]",
+		`sum by (job, le) (rate(a_total{x="1",y=~"5.."}[5m])) > 0.5 * on (job) b or c{z!="2"} < 0`: "[{a_total map[x:1 y:]} {b map[]} {c map[z:]}]",
+		`histogram_quantile(0.99, a_bucket)`: "[{a_bucket map[]}]",
+		`a and on (job) b`:                   "[{a map[]} {b map[]}]",
+		`(a - b) > 1.1 * c`:                  "[{a map[]} {b map[]} {c map[]}]",
+	} {
+		if got := fmt.Sprint(selectors(expr)); got != want {
+			t.Errorf("%s: got %s, want %s", expr, got, want)
+		}
+	}
+}
+
+// exposed is what /metrics shows: the labels of each sample by name.
+type exposed map[string][]map[string]string
+
+func (e exposed) lacks(s selector) string {
+	if s.name == "up" { // Prometheus makes it
+		return ""
+	}
+	samples, ok := e[s.name]
+	if !ok {
+		return "no such metric: " + s.name
+	}
+	for label, want := range s.labels {
+		if label == "job" || label == "instance" { // Prometheus adds them
+			continue
+		}
+		if !slices.ContainsFunc(samples, func(labels map[string]string) bool {
+			got, ok := labels[label]
+			// The tier on disk is not configured here.
+			return ok && (want == "" || got == want || label == "tier")
+		}) {
+			return fmt.Sprintf("no %s with %s=%q", s.name, label, want)
+		}
+	}
+	return ""
+}
+
+// everythingOn serves with all that has metrics, and returns those.
+func everythingOn(t *testing.T) exposed {
+	t.Helper()
+	path := newDatabase(t, writeAhead+company)
+	cfg := configure(t, path, deptResource+"\nlog: { requests: requests.log }\n")
+	cfg.Frontends.Redis = "127.0.0.1:0"
+	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
+	gateway.WriteCertificate(t, filepath.Dir(path), 1)
+	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, cfg)
+	s.awaitReady()
+	s.get("/depts/1")
+	page := s.do("GET", s.admin+"/metrics")
+	all := exposed{}
+	for line := range strings.Lines(page.body) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		m := regexp.MustCompile(`^([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})? `).FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("/metrics: %q", line)
+		}
+		labels := map[string]string{}
+		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
+			labels[l[1]] = l[3]
+		}
+		all[m[1]] = append(all[m[1]], labels)
+	}
+	return all
+}
+
+// deployed returns a file of the folder deploy, or of docs.
+func deployed(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestAlertsAndDashboardNameRealMetrics: what the files in deploy ask for is what a
+// gateway shows.
+func TestAlertsAndDashboardNameRealMetrics(t *testing.T) {
+	testkit.NoLeaks(t)
+	shown := everythingOn(t)
+	seen := 0
+	expect := func(where, expr string) {
+		for _, s := range selectors(expr) {
+			seen++
+			if problem := shown.lacks(s); problem != "" {
+				t.Errorf("%s: %s", where, problem)
+			}
+		}
+	}
+	for _, r := range readRules(t) {
+		expect(r.Alert, r.Expr)
+	}
+	d := readDashboard(t)
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			expect(p.Title, target.Expr)
+		}
+	}
+	for _, a := range d.Annotations.List {
+		expect("annotation", a.Expr)
+	}
+	if seen < 100 {
+		t.Errorf("only %d metrics were looked for", seen)
+	}
+	if problem := shown.lacks(selector{"slipstream_hits_total", map[string]string{"shop": "1"}}); problem == "" {
+		t.Error("a label that is not there was found")
+	}
+}
+
+func readRules(t *testing.T) (all []rule) {
+	t.Helper()
+	var file rules
+	if err := yaml.UnmarshalWithOptions(deployed(t, "deploy/prometheus/slipstream.rules.yml"), &file, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all
+}
+
+// TestEveryAlertHasARunbook, and every entry of the runbook an alert.
+func TestEveryAlertHasARunbook(t *testing.T) {
+	const page = "https://github.com/slipstream-go/slipstream/blob/main/docs/OPERATIONS.md#"
+	entries := map[string]string{}
+	text := string(deployed(t, "docs/OPERATIONS.md"))
+	for _, part := range strings.Split(text, "\n### ")[1:] {
+		name, entry, _ := strings.Cut(part, "\n")
+		if strings.HasPrefix(name, "Slipstream") {
+			entry, _, _ = strings.Cut(entry, "\n## ")
+			entries[name] = entry
+		}
+	}
+	alerts := map[string]bool{}
+	for _, r := range readRules(t) {
+		alerts[r.Alert] = true
+		if want := page + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+			t.Errorf("%s: runbook_url is %q, want %q", r.Alert, r.Annotations["runbook_url"], want)
+		}
+		if s := r.Labels["severity"]; s != "critical" && s != "warning" {
+			t.Errorf("%s: severity %q", r.Alert, s)
+		}
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" || r.Expr == "" {
+			t.Errorf("%s: no summary, description or expression", r.Alert)
+		}
+	}
+	for name := range alerts {
+		for _, part := range []string{"**Means**", "**Users**", "**Look**", "**Mend**", "**Silence**"} {
+			if !strings.Contains(entries[name], part) {
+				t.Errorf("docs/OPERATIONS.md: the entry of %s has no %s", name, part)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		if !alerts[name] {
+			t.Errorf("docs/OPERATIONS.md: there is no alert %s", name)
+		}
+	}
+}
+
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	if err := json.Unmarshal(deployed(t, "deploy/grafana/slipstream.json"), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestDashboardCanBeImported: what Grafana would refuse, repair or show wrongly.
+func TestDashboardCanBeImported(t *testing.T) {
+	d := readDashboard(t)
+	if d.Title == "" || d.UID == "" || len(d.UID) > 40 || d.SchemaVersion < 36 {
+		t.Errorf("title %q, uid %q, schema %d", d.Title, d.UID, d.SchemaVersion)
+	}
+	variables := []string{"__rate_interval", "__range"}
+	for _, v := range d.Templating.List {
+		variables = append(variables, v.Name)
+	}
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.ID <= 0 {
+			t.Errorf("%s: the id %d is not its own", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Fatalf("%s lies at %d, %d, where %q is or nothing can be", p.Title, x, y, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 || p.Title == "" {
+			t.Errorf("panel %d %q: data source %q, %d targets", p.ID, p.Title, p.Datasource.UID, len(p.Targets))
+		}
+		for _, target := range p.Targets {
+			for _, m := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(target.Expr, -1) {
+				if !slices.Contains(variables, m[1]) {
+					t.Errorf("%s: no variable $%s", p.Title, m[1])
+				}
+			}
+		}
+	}
+	if len(d.Panels) < 30 {
+		t.Errorf("only %d panels", len(d.Panels))
+	}
+}
