@@ -245,26 +245,27 @@ type CacheStats struct {
 func (c *Client) pushed(frame []byte) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
-	if err != nil || tok.Len != 2 {
+	if err != nil || tok.Len < 1 {
 		return
 	}
 	word, err := d.Next()
 	if err != nil || !bytes.Equal(word.Bytes, []byte("invalidate")) {
 		return
 	}
+	// FLUSHALL is a null. What is not understood drops everything too.
 	list, err := d.Next()
-	if err != nil || list.Null || !isAggregate(list) {
-		c.cache.empty() // FLUSHALL, or something that is not understood
+	if err != nil || tok.Len != 2 || !isAggregate(list) {
+		c.cache.empty()
 		return
 	}
 	e := elements{&d, list.Len}
 	for {
 		key, ok, err := e.next()
-		if err != nil {
+		switch {
+		case err != nil || ok && (key.Null || isAggregate(key)):
 			c.cache.empty()
 			return
-		}
-		if !ok {
+		case !ok:
 			return
 		}
 		c.cache.invalidate(key.Bytes)
