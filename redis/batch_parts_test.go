@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -175,4 +176,47 @@ func TestBatchThatDoesNotFit(t *testing.T) {
 	if least, most := uint64(turn-1)*1000, uint64(turn)*1050; sent < least || sent > most {
 		t.Errorf("%d bytes sent, %d commands in doubt", sent, turn)
 	}
+}
+
+// Batches of all sizes beside single calls, over connections' pooled memory: each reply is the
+// caller's own. Memory that two calls believe to be theirs shows within a second.
+func TestBatchesShareNoMemory(t *testing.T) {
+	c := start(t)
+	seed := testkit.Seed(t)
+	var all sync.WaitGroup
+	for g := range 16 {
+		all.Go(func() {
+			rng := testkit.Fork(seed, uint64(g))
+			var b redis.Batch
+			got := make([]string, 80)
+			for round := range 150 {
+				b.Reset()
+				n := 1 + rng.IntN(len(got))
+				if round%2 == 0 {
+					n = 1 + rng.IntN(4)
+				}
+				pad := strings.Repeat(string(rune('a'+g)), rng.IntN(120))
+				want := func(i int) string { return fmt.Sprint(g, "/", round, "/", i, "/", pad) }
+				for i := range n {
+					b.AddStrings(&got[i], "ECHO", want(i))
+				}
+				if err := c.DoBatch(t.Context(), &b); err != nil {
+					t.Error(err)
+					return
+				}
+				for i := range n {
+					if got[i] != want(i) {
+						t.Errorf("%q, want %q", got[i], want(i))
+						return
+					}
+				}
+				var one string
+				if err := c.Do(t.Context(), &one, redis.Cmd("ECHO", want(-1))); err != nil || one != want(-1) {
+					t.Errorf("%q, want %q: %v", one, want(-1), err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -24,7 +24,7 @@ const (
 type parts struct {
 	calls  []*pipe.Call
 	until  []int    // behind the last command of each call
-	frames [][]byte // of each call: from package buf, or nil if it is its command's own
+	frames [][]byte // of each call: from package buf, or nil if it is the call's or its command's own
 	size   int      // bytes of all frames
 	engine *pipe.Engine
 }
@@ -99,9 +99,14 @@ func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from int
 	}
 	call := p.engine.Acquire()
 	var frame []byte
-	if to == from+1 {
+	switch {
+	case to == from+1:
 		lend(call, cmds[from].frame)
-	} else {
+	case size < sharedFrame: // the call keeps what is small, so it must be its own
+		for i := from; i < to; i++ {
+			call.Frame = append(call.Frame, cmds[i].frame...)
+		}
+	default:
 		frame = buf.Get(size)
 		for i := from; i < to; i++ {
 			frame = append(frame, cmds[i].frame...)
