@@ -27,3 +27,10 @@ func TrimsIdle(c *Client) bool {
 	defer c.exclusives.mu.Unlock()
 	return c.exclusives.trims
 }
+
+// TopicCount returns how many topics the subscriptions of a client listen to.
+func TopicCount(c *Client) int {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	return len(c.hub.topics)
+}

@@ -374,8 +374,10 @@ func (h *hub) publish(key topicKey, m Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[key]
-	if t == nil {
-		return // nobody wants it any more
+	if t == nil || !t.inForce {
+		// Nobody wants it any more, or somebody does again: the server has not come to that yet,
+		// and nothing may be missing behind what a subscription has received first.
+		return
 	}
 	for s := range t.subs {
 		if !s.gap { // else it belongs to what may be missing

@@ -153,3 +153,44 @@ func TestSubscribeRefusedBesideOthers(t *testing.T) {
 		t.Errorf("got %+v and %+v", a, b)
 	}
 }
+
+// TestSubscribeAgain: what comes for a subscription that has ended is not received by the next one
+// to the same channel, because the server may leave something out before that is in force.
+func TestSubscribeAgain(t *testing.T) {
+	testkit.NoLeaks(t)
+	const message = ">3\r\n+message\r\n+c\r\n+"
+	again := make(chan struct{})
+	first := true
+	s := fake(t, func(conn int, args []string) string {
+		switch args[0] {
+		case "UNSUBSCRIBE":
+			<-again
+			return message + "old\r\n>3\r\n+unsubscribe\r\n+c\r\n:0\r\n"
+		case "SUBSCRIBE":
+			confirmed := ">3\r\n+subscribe\r\n+c\r\n:1\r\n"
+			if first {
+				first = false
+				return confirmed
+			}
+			return confirmed + message + "new\r\n"
+		}
+		return ":7\r\n"
+	})
+	c := connect(t, redis.Options{Addr: s.Addr})
+	topics := redis.Topics{Channels: []string{"c"}}
+	one, err := c.Subscribe(t.Context(), topics)
+	must(t, err)
+	one.Close()
+	go func() { // ends when two is there
+		for redis.TopicCount(c) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		close(again)
+	}()
+	two, err := c.Subscribe(t.Context(), topics)
+	must(t, err)
+	defer two.Close()
+	if m := receive(t, two); m.Payload != "new" {
+		t.Errorf("got %+v", m)
+	}
+}
