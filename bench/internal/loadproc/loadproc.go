@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
@@ -51,6 +52,7 @@ type Spec struct {
 	Coding      string
 	Series      int
 	CacheStatus string
+	Strays      bool // the first pass counts answers of another Cache-Status in place of failing
 	Learners    int
 	Sources     int // 0: as many as the connections need
 	// Array is how many keys a request asks for; 0: one document by its path.
@@ -184,6 +186,9 @@ func (s Spec) target(ctx context.Context, targets []Targets) (load.Target, error
 				d := depts.Make(key)
 				return d.AppendJSON(nil)
 			}
+		}
+		if s.Strays {
+			target.Strays = new(atomic.Int64)
 		}
 		if s.Sources == 0 && s.Callers > oneSource {
 			target.Sources = (s.Callers + oneSource - 1) / oneSource
