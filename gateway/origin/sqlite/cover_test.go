@@ -47,13 +47,13 @@ func newForeignWorld(t testing.TB, r resource.Resource, schema ...string) *world
 func (w *world) dump() map[string]string {
 	w.t.Helper()
 	ids := make(map[string]bool)
-	root := w.origin.resources[0].Root.Table
+	root := w.origin.set.Load().Resources[0].Root.Table
 	var keys []string
-	for _, c := range w.origin.keys[0] {
+	for _, c := range w.origin.set.Load().Keys[0] {
 		keys = append(keys, "quote("+quoteName(c.Name)+")")
 	}
 	err := query(w.writer, "SELECT "+strings.Join(keys, "||','||")+" FROM "+quoteName(root), nil, func(s *sqlite3.Stmt) error {
-		id, v := changedKey(w.origin.keys[0], s.ColumnText(0), nil)
+		id, v := changedKey(w.origin.set.Load().Keys[0], s.ColumnText(0), nil)
 		if v == oneKey {
 			ids[id] = true
 		}
@@ -93,7 +93,7 @@ func (w *world) changes() (ids map[string]bool, all bool, rows int) {
 				all = true
 				return nil
 			}
-			switch id, v := changedKey(w.origin.keys[0], s.ColumnText(1), nil); v {
+			switch id, v := changedKey(w.origin.set.Load().Keys[0], s.ColumnText(1), nil); v {
 			case oneKey:
 				ids[id] = true
 			case everything:

@@ -104,7 +104,7 @@ func (o *Origin) findings(conn *sqlite3.Conn) ([]origin.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := readSchema(conn, version, o.resources)
+	s, err := readSchema(conn, version, o.set.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +173,9 @@ func (o *Origin) plan(findings []origin.Finding) []origin.Statement {
 	var drops, creates []origin.Statement
 	touched := make(map[string]bool)
 	ours := make(map[string]bool)
-	for i := range o.resources {
-		ours[o.resources[i].Name] = true
+	resources := o.set.Load().Resources
+	for i := range resources {
+		ours[resources[i].Name] = true
 	}
 	for _, f := range findings {
 		kind := "TRIGGER"
@@ -197,8 +198,8 @@ func (o *Origin) plan(findings []origin.Finding) []origin.Statement {
 		creates = append(creates, origin.Statement{SQL: f.SQL, Comment: f.Comment})
 		touched[f.Resource] = true
 	}
-	for i := range o.resources {
-		if name := o.resources[i].Name; touched[name] || touched[""] {
+	for i := range resources {
+		if name := resources[i].Name; touched[name] || touched[""] {
 			creates = append(creates, origin.Statement{
 				SQL: fmt.Sprintf("INSERT INTO %s(at, resource, key, nonce) VALUES (CAST(strftime('%%s','now') AS INTEGER), %s, NULL, randomblob(8))",
 					quoteName(changeTable), quoteText(name)),

@@ -20,10 +20,11 @@ import (
 // read transaction, so no document is torn and the token is exact. Before a
 // stream has opened the database there is no token, and the cache stores nothing.
 func (o *Origin) Load(ctx context.Context, id cache.ResourceID, ids []string) (cache.Batch, error) {
-	if int(id) >= len(o.resources) {
+	resources := o.set.Load().Resources
+	if int(id) >= len(resources) {
 		return cache.Batch{}, fmt.Errorf("sqlite: load: there is no resource %d", id)
 	}
-	doing := "load " + o.resources[id].Name
+	doing := "load " + resources[id].Name
 	// The stream finds a replaced file with its next poll; two are time enough.
 	const attemptsPerPoll = 4
 	for attempt := 1; ; attempt++ {
@@ -89,7 +90,7 @@ func (o *Origin) loadAll(c *conn, id int, ids []string, batch *cache.Batch) erro
 		switch {
 		case errors.Is(err, cache.ErrTooLarge), errors.Is(err, sqlite3.TOOBIG):
 			batch.Docs[i].Err = fmt.Errorf("sqlite: document %q of %s has more than %d bytes: %w",
-				key, o.resources[id].Name, o.cfg.MaxDocument, cache.ErrTooLarge)
+				key, c.schema.set.Resources[id].Name, o.cfg.MaxDocument, cache.ErrTooLarge)
 		case isKeyError(err):
 			batch.Docs[i].Err = err
 		case err != nil:

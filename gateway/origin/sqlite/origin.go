@@ -68,12 +68,13 @@ func (cfg Config) withDefaults() Config {
 // many goroutines at once.
 type Origin struct {
 	// Immutable after Open.
-	cfg       Config
-	resources []resource.Resource
-	keys      [][]resource.KeyColumn
-	warnings  []string
-	slots     chan struct{} // one token a connection in use
+	cfg      Config
+	warnings []string
+	slots    chan struct{} // one token a connection in use
 
+	// The resources. Atomic: written by Open, Extend and Retire, one at a time; read by
+	// the stream and by loads.
+	set atomic.Pointer[origin.Set]
 	// Atomics: the stream writes, loads read. The file that the stream has open
 	// or had open last; nil before it first opened one. See loadAll.
 	followed atomic.Pointer[fs.FileInfo]
@@ -99,7 +100,8 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 		return nil, fmt.Errorf("sqlite: no usable path of a database file: %q", cfg.Path)
 	}
 	cfg.Path = path
-	o := &Origin{cfg: cfg.withDefaults(), resources: resources}
+	o := &Origin{cfg: cfg.withDefaults()}
+	o.set.Store(origin.NewSet(resources))
 	o.slots = make(chan struct{}, o.cfg.Connections)
 	var found *schema
 	err = o.withConn(ctx, "open", func(c *conn) error {
@@ -115,24 +117,19 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 		o.Close()
 		return nil, err
 	}
-	var schemaErrs []error
-	for _, c := range found.resources {
-		if c.err != nil {
-			schemaErrs = append(schemaErrs, c.err)
-		}
-		o.keys = append(o.keys, c.key)
-		o.warnings = append(o.warnings, c.warnings...)
-	}
-	if err := errors.Join(schemaErrs...); err != nil {
+	first, err := found.addition()
+	if err != nil {
 		o.Close()
 		return nil, err
 	}
+	o.warnings = first.Warnings
+	found.set.Keys = first.Keys // nobody else has the set yet
 	o.current.Store(found)
 	return o, nil
 }
 
 // KeyColumns returns the key columns of the i-th resource, in path order.
-func (o *Origin) KeyColumns(i int) []resource.KeyColumn { return o.keys[i] }
+func (o *Origin) KeyColumns(i int) []resource.KeyColumn { return o.set.Load().Keys[i] }
 
 // Warnings returns what works but will be slow, in sentences.
 func (o *Origin) Warnings() []string { return o.warnings }
@@ -215,16 +212,17 @@ func (o *Origin) release(c *conn, err error) {
 }
 
 // adopt makes c use the schema of the snapshot it is reading, which it looks at
-// only if the schema's version is not the one it knows.
+// only if the schema's version is not the one it knows, or the resources are not.
 func (o *Origin) adopt(c *conn) error {
 	version, err := c.schemaVersion()
 	if err != nil {
 		return err
 	}
-	if c.schema != nil && c.schema.version == version {
+	set := o.set.Load()
+	if c.schema != nil && c.schema.version == version && c.schema.set == set {
 		return nil
 	}
-	s, err := readSchema(c.Conn, version, o.resources)
+	s, err := readSchema(c.Conn, version, set)
 	if err != nil {
 		return err
 	}
@@ -237,10 +235,10 @@ func (o *Origin) adopt(c *conn) error {
 // since Open: every ID that was handed out would mean something else.
 func (o *Origin) refuseNewKeys(s *schema) {
 	for i, c := range s.resources {
-		if c.err != nil || i >= len(o.keys) {
+		if c.err != nil || i >= len(s.set.Keys) {
 			continue
 		}
-		if err := origin.RefuseNewKinds(c.resource, o.keys[i], c.key); err != nil {
+		if err := origin.RefuseNewKinds(c.resource, s.set.Keys[i], c.key); err != nil {
 			c.err = err
 			s.promises[i] = c.err.Error()
 		}

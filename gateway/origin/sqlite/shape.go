@@ -11,11 +11,11 @@ import (
 // that the stream saw last; before that, by what Open found. It is nil while the
 // resource does not fit the database. The same schema gives the same pointer.
 func (o *Origin) Shape(i int) *resource.Shape {
-	c := o.current.Load().resources[i]
-	if c.err != nil {
+	all := o.current.Load().resources
+	if i >= len(all) || all[i].err != nil {
 		return nil
 	}
-	return c.shape
+	return all[i].shape
 }
 
 // describe makes the shape of a node's rows.

@@ -40,7 +40,7 @@ func newChecker(t *testing.T, name string, key []resource.KeyColumn, shape *reso
 // is also left out, and made an object, which no value but JSON is.
 func holds(t *testing.T, o *Origin, i int, ids []string) {
 	t.Helper()
-	name := o.resources[i].Name
+	name := o.set.Load().Resources[i].Name
 	schema := newChecker(t, name, o.KeyColumns(i), o.Shape(i))
 	batch, err := o.Load(t.Context(), cache.ResourceID(i), ids)
 	if err != nil {

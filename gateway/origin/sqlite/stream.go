@@ -10,6 +10,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
 // A page, which is how many changes are in memory at once, ends at the first of
@@ -53,6 +54,9 @@ type Stream struct {
 	polls, pollErrors, eventCount, voids, trimmed, lastPoll atomic.Int64
 
 	toFresh histogram
+
+	// follows is the set of resources that was reported of. Atomic: written by Run.
+	follows atomic.Pointer[origin.Set]
 }
 
 // changeMark is a row of the change table that both sides of a comparison have
@@ -79,7 +83,7 @@ type StreamStats struct {
 
 // Stream returns the stream of the origin. clock is the cache's.
 func (o *Origin) Stream(clock cache.Clock) *Stream {
-	return &Stream{origin: o, clock: clock, segments: make([]string, 0, 8), flushAt: make([]int, len(o.resources))}
+	return &Stream{origin: o, clock: clock, segments: make([]string, 0, 8)}
 }
 
 // Stats may be called from any goroutine.
@@ -235,7 +239,11 @@ func (s *Stream) page() (more bool, err error) {
 		// The very same page again, now as a first one.
 		return true, nil
 	}
+	unheard := 0 // from this resource on, changes went unheard so far
 	if p.schema != nil {
+		if before := c.schema; s.started && before != nil && before.version == p.schema.version {
+			unheard = len(before.resources) // the tables are as they were: resources have joined
+		}
 		c.setSchema(p.schema)
 		s.origin.current.Store(p.schema)
 		s.promise(p.schema)
@@ -247,7 +255,7 @@ func (s *Stream) page() (more bool, err error) {
 		// that was replaced while there was no connection is not noticed by
 		// connect, and may have the anchor's row if it is a copy. Loads rely
 		// on it too, see loadAll.
-		for i := range s.origin.resources {
+		for i := unheard; i < len(c.schema.resources); i++ {
 			s.flush(i, p.newest.id)
 		}
 	}
@@ -260,6 +268,7 @@ func (s *Stream) page() (more bool, err error) {
 	s.changed = s.changed || s.started && p.newest.id != s.anchor.id
 	s.anchor = p.newest
 	s.started = true
+	s.follows.Store(c.schema.set)
 	if p.full {
 		return true, nil
 	}
@@ -270,8 +279,8 @@ func (s *Stream) page() (more bool, err error) {
 func (s *Stream) promise(found *schema) {
 	for i, why := range found.promises {
 		s.sink.SetPromise(cache.ResourceID(i), why == "", why)
-		if why != "" {
-			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", s.origin.resources[i].Name, "why", why)
+		if why != "" && !found.set.Retired[i] {
+			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", found.set.Resources[i].Name, "why", why)
 		}
 	}
 }
@@ -296,7 +305,8 @@ func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
 	if p.dataVersion, err = c.dataVersion(); err != nil {
 		return err
 	}
-	if s.started && s.dataVersion != 0 && p.dataVersion == s.dataVersion {
+	set := s.origin.set.Load()
+	if s.started && s.dataVersion != 0 && p.dataVersion == s.dataVersion && c.schema.set == set {
 		p.unchanged = true
 		return nil
 	}
@@ -305,8 +315,8 @@ func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
 		return err
 	}
 	known := c.schema
-	if known == nil || known.version != version {
-		found, err := readSchema(c.Conn, version, s.origin.resources)
+	if known == nil || known.version != version || known.set != set {
+		found, err := readSchema(c.Conn, version, set)
 		if err != nil {
 			return err
 		}
@@ -345,6 +355,9 @@ func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
 // that flushes for each of its rows would have the cache sweep for each. The
 // greatest transaction stands for all, since a snapshot that sees it sees them.
 func (s *Stream) flush(resource int, tx int64) {
+	if n := resource + 1 - len(s.flushAt); n > 0 {
+		s.flushAt = append(s.flushAt, make([]int, n)...)
+	}
 	if at := s.flushAt[resource]; at > 0 {
 		s.events[at-1].Tx = cache.Tx(tx)
 		return

@@ -49,6 +49,7 @@ type compiled struct {
 // Immutable once made.
 type schema struct {
 	version   int64 // PRAGMA schema_version
+	set       *origin.Set
 	resources []*compiled
 	promises  []string // per resource, why freshness cannot be promised; "" if it can
 	tracked   bool     // the change table exists
@@ -57,14 +58,18 @@ type schema struct {
 // readSchema resolves the resources inside the transaction that conn is in.
 // The error is about the database; what is wrong with a resource stands in its
 // compiled.err.
-func readSchema(conn *sqlite3.Conn, version int64, resources []resource.Resource) (*schema, error) {
+func readSchema(conn *sqlite3.Conn, version int64, set *origin.Set) (*schema, error) {
 	catalog, err := newCatalog(conn)
 	if err != nil {
 		return nil, err
 	}
-	s := &schema{version: version}
-	for i := range resources {
-		c, err := compile(catalog, &resources[i])
+	s := &schema{version: version, set: set}
+	for i := range set.Resources {
+		if set.Retired[i] {
+			s.resources = append(s.resources, &compiled{resource: &set.Resources[i], err: origin.RetiredError(set.Resources[i].Name)})
+			continue
+		}
+		c, err := compile(catalog, &set.Resources[i])
 		if err != nil {
 			return nil, err
 		}
