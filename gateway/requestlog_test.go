@@ -65,6 +65,28 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
+// TestRequestLogSampled: of a sample of none the lines of failures are left.
+func TestRequestLogSampled(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := newDatabase(t, writeAhead+company)
+	s := serveReady(t, path, deptResource+"\nlog: { requests: { file: requests.log, sample: 0 }, slow: 0s }\n")
+	s.get("/depts/1")
+	s.get("/depts/1000")
+	s.get("/depts/x")
+	s.client.CloseIdleConnections()
+	if err := shutdown(t, s.gateway); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(path), "requests.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(text, &got); err != nil || got["status"] != 400.0 || got["sample"] != 1.0 {
+		t.Errorf("got %s, %v; want one line, of status 400 and sample 1", text, err)
+	}
+}
+
 // TestRequestLogCannotBeOpened: the gateway does not start without the log it was
 // told to write.
 func TestRequestLogCannotBeOpened(t *testing.T) {

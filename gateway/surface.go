@@ -47,7 +47,7 @@ func newSurface(cfg *config.Config, opts Options) (*surface, error) {
 		}
 	}
 	if path := cfg.RequestLogPath(); path != "" {
-		if s.requests, err = requestlog.Open(requestlog.Config{Path: path, Log: opts.Logger}); err != nil {
+		if s.requests, err = requestlog.Open(requestlog.Config{Path: path, Sample: cfg.Log.RequestSample, Slow: cfg.Log.Slow, Log: opts.Logger}); err != nil {
 			return nil, errors.Join(fmt.Errorf("log.requests: %w", err), s.close(context.Background()))
 		}
 	}

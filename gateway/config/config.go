@@ -162,6 +162,10 @@ type Log struct {
 	// to the folder of the configuration file; "-" is standard output. Default:
 	// none. See [Config.RequestLogPath].
 	Requests string
+	// RequestSample is the part of the requests that gets a line, from 0 to 1;
+	// those that failed and those slower than Slow always do. Default 1;
+	// negative: none but those.
+	RequestSample float64
 }
 
 // Default returns the configuration that an empty file would mean, were its

@@ -81,13 +81,13 @@ resources: { depts: { table: dept, key: [deptno] } }
 http: { compression: none, cors: { origins: ["*"], max_age: 0s } }
 auth: { jwt: { keys: jwks.json, leeway: 0s } }
 tracing: { endpoint: "https://collector.example/otlp", sample: 0 }
-log: { slow: 0s }
+log: { slow: 0s, requests: { file: "-", sample: 0 } }
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	sameAgain(t, c)
-	if c.HTTP.Compression == nil || len(c.HTTP.Compression) > 0 || c.HTTP.CORS.MaxAge >= 0 || c.Auth.JWT.Leeway >= 0 || c.Tracing.Sample >= 0 || c.Log.Slow >= 0 {
+	if c.HTTP.Compression == nil || len(c.HTTP.Compression) > 0 || c.HTTP.CORS.MaxAge >= 0 || c.Auth.JWT.Leeway >= 0 || c.Tracing.Sample >= 0 || c.Log.Slow >= 0 || c.Log.RequestSample >= 0 {
 		t.Errorf("got %+v, want everything off", c)
 	}
 	if again, err := Parse("list.yaml", []byte(strings.Replace(string(c.Marshal()), "compression: none", "compression: []", 1))); err != nil ||
@@ -119,6 +119,8 @@ func TestValidateHTTP(t *testing.T) {
 		{func(c *Config) { c.Tracing.Sample = 0.5 }, `tracing: field "endpoint" is missing`},
 		{func(c *Config) { c.Tracing = Tracing{Endpoint: "http://a", Sample: 2} }, "tracing.sample: the number 2"},
 		{func(c *Config) { c.Log.Slow = time.Hour }, "log.slow: "},
+		{func(c *Config) { c.Log.RequestSample = 0.5 }, `log.requests: field "file" is missing`},
+		{func(c *Config) { c.Log.Requests, c.Log.RequestSample = "-", 1.5 }, "log.requests.sample: the number 1.5"},
 		{func(c *Config) { c.Resources[0].Access = &Access{} }, "resources.ra.access: nobody could read"},
 		{func(c *Config) { c.Resources[0].Access = &Access{Claims: map[string][]string{}} }, "resources.ra.access: nobody could read"},
 		{func(c *Config) { c.Resources[0].Access = &Access{Claims: map[string][]string{"scope": nil}} }, "resources.ra.access.claims.scope: a list of 0"},

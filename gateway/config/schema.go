@@ -70,20 +70,6 @@ func frontendFields() []field[Frontends] {
 	}
 }
 
-func logFields() []field[Log] {
-	def := Default()
-	return []field[Log]{
-		withDefault(one("level", "the least important message that is logged",
-			oneOf("debug", "info", "warn", "error"), func(l *Log) *string { return &l.Level }), &def.Log),
-		withDefault(one("format", "text for people, json for collectors",
-			oneOf("text", "json"), func(l *Log) *string { return &l.Format }), &def.Log),
-		withDefault(one("slow", "requests that take longer are logged, at most a few a second; 0s: none",
-			durationOrOff(10*time.Minute), func(l *Log) *time.Duration { return &l.Slow }), &def.Log),
-		written(one("requests", `the file that gets a line of JSON for every request; "-": standard output; left out: none`,
-			fileName(`a file, relative to this one, such as requests.log, or "-"`), func(l *Log) *string { return &l.Requests })),
-	}
-}
-
 // adminField takes an address alone, or a mapping that also allows a remote one.
 func adminField() field[Config] {
 	def := Default()

@@ -7,4 +7,7 @@
 // stand in the order of their buffers, up to a second apart: sort by time where
 // the order matters. What the disk cannot take in time is dropped and counted,
 // and a line {"time":...,"lost":n} says so where it is missing.
+//
+// Where that are too many lines, [Config].Sample writes a part of them, but every
+// request that failed or was slow.
 package requestlog

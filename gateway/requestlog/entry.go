@@ -39,6 +39,8 @@ type Entry struct {
 	TraceID   [16]byte
 	Referer   string // 512 bytes
 	UserAgent string // 512 bytes
+
+	share []byte // what the line says of the sample, set by Record; nil: nothing
 }
 
 // Bounds of texts, in bytes before they are escaped.
@@ -101,6 +103,7 @@ func (e *Entry) appendTo(b []byte, clock *clockText) []byte {
 	b = appendInt(b, int64(e.Bytes))
 	b = append(b, `,"took_us":`...)
 	b = appendInt(b, e.Took.Microseconds())
+	b = append(b, e.share...)
 	if e.Source != "" {
 		b = appendText(append(b, `,"source":"`...), e.Source, maxSource)
 	}

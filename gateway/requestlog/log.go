@@ -26,6 +26,14 @@ type Config struct {
 	MaxBuffered int
 	// FlushInterval is how long a line waits for its block to fill (1 s).
 	FlushInterval time.Duration
+	// Sample is the part of the requests that gets a line, above 0 and at most 1;
+	// those that failed and those that took longer than Slow always do. Each line
+	// then says its share: the requests behind it are 1 divided by that. 0: all
+	// get a line; negative: none but those.
+	Sample float64
+	// Slow is the time above which a request gets its line whatever Sample says.
+	// 0 or less: no time is.
+	Slow time.Duration
 	// Log hears of errors and lost lines, at most once a minute. Nil: nobody.
 	Log *slog.Logger
 }
@@ -42,6 +50,7 @@ const (
 type Log struct {
 	// Immutable after Open.
 	path   string
+	sample sample
 	flush  time.Duration
 	log    *slog.Logger
 	most   int64         // blocks that there may be
@@ -130,7 +139,7 @@ func start(config Config, out io.Writer, file *os.File) *Log {
 	}
 	most := config.MaxBuffered / blockCap
 	l := &Log{
-		path: config.Path, flush: config.FlushInterval, log: config.Log, most: int64(most),
+		path: config.Path, sample: newSample(config.Sample, config.Slow), flush: config.FlushInterval, log: config.Log, most: int64(most),
 		full: make(chan []byte, most), free: make(chan []byte, most), again: make(chan struct{}, 1),
 		quit: make(chan struct{}), done: make(chan struct{}),
 		out: out, file: file, torn: file != nil && endsTorn(file),
@@ -140,11 +149,15 @@ func start(config Config, out io.Writer, file *os.File) *Log {
 	return l
 }
 
-// Record appends a line for the request. It never waits for the disk and
+// Record appends a line for the request, if the sample takes it. It never waits for the disk and
 // allocates nothing but a block of 64 KiB now and then. After Close the line counts
 // as dropped.
 func (l *Log) Record(e *Entry) {
-	s := &l.stripes[rand.Uint32()%stripes]
+	r := rand.Uint64()
+	if !l.sample.takes(e, uint32(r>>32)) {
+		return
+	}
+	s := &l.stripes[uint32(r)%stripes]
 	s.mu.Lock()
 	if s.block == nil {
 		if s.closed {

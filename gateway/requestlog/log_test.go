@@ -42,6 +42,7 @@ type line struct {
 	Referer     string  `json:"referer"`
 	UserAgent   string  `json:"user_agent"`
 	Lost        int64   `json:"lost"`
+	Sample      float64 `json:"sample"`
 }
 
 func parse(t testing.TB, text []byte) line {
@@ -87,7 +88,7 @@ func TestBounds(t *testing.T) {
 	worst := strings.Repeat("\x01", 1<<17)
 	e := &Entry{Time: time.Unix(1<<60, 0), Took: math.MinInt64, Client: netip.MustParseAddr("1111:2222:3333:4444:5555:6666:7777:8888"),
 		Protocol: worst, Method: worst, Target: worst, Status: math.MinInt64, Error: worst, Bytes: math.MinInt64, Source: worst, Resource: worst, Keys: math.MaxInt,
-		Caller: worst, RequestID: worst, TraceID: [16]byte{1}, Referer: worst, UserAgent: worst}
+		Caller: worst, RequestID: worst, TraceID: [16]byte{1}, Referer: worst, UserAgent: worst, share: newSample(1.2345678901234567e-300, 0).share}
 	var clock clockText
 	b := e.appendTo(nil, &clock)
 	if len(b) > longestLine {
