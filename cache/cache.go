@@ -119,8 +119,8 @@ type Cache struct {
 	ctx           context.Context // ends with Close
 	cancel        context.CancelFunc
 
-	forms     FormKeeper // the first tier, if it is one
-	storeOnly bool       // Config.StoreOnly
+	forms     FormKeeper               // the first tier, if it is one
+	storeOnly bool                     // Config.StoreOnly
 	behind    atomic.Pointer[attached] // the store; written by Attach and Detach
 
 	shards   [64]shard

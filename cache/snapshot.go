@@ -30,6 +30,19 @@ type Snapshot struct {
 // UpTo returns the snapshot in which exactly the transactions 1..last are visible.
 func UpTo(last Tx) Snapshot { return Snapshot{XMin: last + 1, XMax: last + 1} }
 
+// And returns the snapshot that sees what both see.
+func (s Snapshot) And(o Snapshot) Snapshot {
+	both := Snapshot{XMin: min(s.XMin, o.XMin), XMax: min(s.XMax, o.XMax)}
+	for _, tx := range slices.Concat(s.InProgress, o.InProgress) {
+		if tx < both.XMax {
+			both.InProgress = append(both.InProgress, tx)
+		}
+	}
+	slices.Sort(both.InProgress)
+	both.InProgress = slices.Compact(both.InProgress)
+	return both
+}
+
 // Sees reports whether the effects of tx were visible to the read.
 func (s Snapshot) Sees(tx Tx) bool {
 	if tx < s.XMin {

@@ -67,9 +67,9 @@ type Position struct {
 	// Floor is the origin's own: from which transaction on its record of changes was
 	// complete.
 	Floor Tx
-	// Digests say, for each resource, what its documents depend on besides rows: tables,
-	// triggers. The order is that of the resources.
-	Digests []string
+	// Digests say, for each resource by its name, what its documents depend on besides
+	// rows: tables, triggers. A resource without one was not heard of.
+	Digests map[string]string
 }
 
 // Checkpoints is what an [Invalidations] may implement besides: it has a [Store].

@@ -60,10 +60,12 @@ type Stream struct {
 	statement string         // of changes, for the present schema; "" while there is no change table
 	watch     *watch
 	reader    *eventReader
-	surveyed  time.Time     // when the catalogs were read last
-	surveyFor time.Duration // how long that took
-	dubious   bool          // the catalogs must be read before the horizon moves
-	timeouts  int           // polls in a row that ran out of time
+	surveyed  time.Time         // when the catalogs were read last
+	surveyFor time.Duration     // how long that took
+	dubious   bool              // the catalogs must be read before the horizon moves
+	timeouts  int               // polls in a row that ran out of time
+	digests   map[string]string // of the present schema, by the names of resources
+	store     uint64            // the last store whose changes were gone through
 	nextCheck time.Time
 	lastCheck time.Time
 	nextTrim  time.Time
@@ -320,7 +322,7 @@ func (s *Stream) within(ctx context.Context, limit time.Duration, doing string, 
 
 // mustSurvey reports whether the catalogs have to be read before anything else.
 func (s *Stream) mustSurvey(now time.Time) bool {
-	return !s.following || s.dubious || s.overdue(now)
+	return !s.following || s.dubious || s.overdue(now) || s.storeWaits()
 }
 
 // overdue reports whether it is time to look again at resources without a
@@ -391,6 +393,7 @@ func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (in
 		return false, nil
 	}
 	s.sink.Advance(s.vouched(sent), head.snapshot)
+	s.checkpoint()
 	return true, nil
 }
 

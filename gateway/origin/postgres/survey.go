@@ -16,8 +16,14 @@ import (
 //
 // Transactions that wrote to a table before its triggers existed are no gap:
 // CREATE TRIGGER waits for them, so a snapshot that sees the triggers sees them too.
-func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
+func (s *Stream) survey(ctx context.Context, sent time.Duration) (err error) {
 	began := time.Now()
+	back := s.goBack()
+	defer func() {
+		if err != nil {
+			back.undo(s)
+		}
+	}()
 	found, err := s.look(ctx)
 	if err != nil {
 		return err
@@ -34,7 +40,8 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
 	s.surveys.Add(1)
 	s.surveyed, s.surveyFor = time.Now(), time.Since(began)
 	s.breakWith(found)
-	before := s.adopt(found)
+	back.judge(s, found)
+	before := s.adopt(found, back)
 	if s.following {
 		s.catchUp(found)
 	} else {
@@ -50,6 +57,9 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) error {
 		}
 	}
 	s.sink.Advance(s.vouched(sent), found.snapshot)
+	s.digests = digestsByName(s.origin.resources, found.schema.digests)
+	s.store = max(s.store, back.store)
+	s.checkpoint()
 	return nil
 }
 
@@ -83,7 +93,7 @@ func (s *Stream) breakWith(found *survey) {
 
 // adopt makes the schema the one that loads and polls use, and returns the one
 // before.
-func (s *Stream) adopt(found *survey) (before *schema) {
+func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 	s.watch = found.watch
 	s.reader = newEventReader(found.schema)
 	s.statement = ""
@@ -97,7 +107,8 @@ func (s *Stream) adopt(found *survey) (before *schema) {
 	}
 	// After the swap: loads that begin after the flush use the new schema.
 	for i := range found.schema.resources {
-		if before == nil || i >= len(before.digests) || before.digests[i] != found.schema.digests[i] {
+		known := before != nil && i < len(before.digests) && before.digests[i] == found.schema.digests[i]
+		if !known && !back.fresh || !back.knows(s.origin.resources[i].Name, found.schema.digests[i]) {
 			s.origin.cfg.Logger.Info("tables or triggers changed, the resource is flushed", "resource", s.origin.resources[i].Name)
 			s.flush(i)
 		}

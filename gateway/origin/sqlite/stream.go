@@ -44,6 +44,8 @@ type Stream struct {
 	dataVersion int64         // of the last complete poll on conn, 0 if there was none
 	complete    time.Duration // when the last complete poll of this history began
 	changed     bool          // the poll in hand has read changes
+	store       uint64        // the last store of the cache whose changes are being gone through
+	resumed     *resumed      // until a complete poll: how the stream went back for it
 	nextTrim    time.Time
 	events      []cache.Event // of the page in hand, empty between pages
 	flushAt     []int         // per resource: one past its All event in events, 0 if none
@@ -153,6 +155,7 @@ func (s *Stream) disconnect() {
 // void drops all that was cached; the next poll starts on the present history.
 func (s *Stream) void(reason string) {
 	s.started = false
+	s.resumed = nil // what a store brought is dropped as well
 	s.changed = false // of what was read, some may be another history's
 	s.voids.Add(1)
 	s.origin.cfg.Logger.Warn("history broke, everything cached is dropped", "reason", reason)
@@ -168,6 +171,7 @@ func (s *Stream) poll(ctx context.Context) error {
 		return err
 	}
 	s.conn.SetInterrupt(ctx)
+	s.goBack()
 	for {
 		more, err := s.page()
 		if err != nil {
@@ -178,6 +182,7 @@ func (s *Stream) poll(ctx context.Context) error {
 		}
 	}
 	s.sink.Advance(sent, cache.UpTo(cache.Tx(s.anchor.id)))
+	s.checkpoint()
 	if s.changed {
 		s.toFresh.add(s.clock() - s.complete)
 	}
@@ -248,15 +253,21 @@ func (s *Stream) page() (more bool, err error) {
 		s.origin.current.Store(p.schema)
 		s.promise(p.schema)
 	}
-	if !s.started || p.schema != nil {
+	if !s.started || p.schema != nil || s.resumed != nil {
 		// What was read before this stream listened, or before the schema
 		// changed, is unknown to the change table. A new connection knows no
 		// schema, so this also flushes after every reconnect, and must: a file
 		// that was replaced while there was no connection is not noticed by
 		// connect, and may have the anchor's row if it is a copy. Loads rely
 		// on it too, see loadAll.
-		for i := unheard; i < len(c.schema.resources); i++ {
-			s.flush(i, p.newest.id)
+		for i, r := range c.schema.resources {
+			changed := !s.started || p.schema != nil && i >= unheard
+			if s.resumed == nil && changed || s.resumed != nil && !s.resumed.keeps(r.resource.Name, c.schema, changed) {
+				s.flush(i, p.newest.id)
+			}
+		}
+		if s.resumed != nil {
+			s.resumed.judged = true
 		}
 	}
 	if len(s.events) > 0 {

@@ -15,7 +15,7 @@ func document(body string, xmin cache.Tx) *cache.Document {
 }
 
 func at(tx cache.Tx) cache.Position {
-	return cache.Position{History: "h", Seen: cache.Snapshot{XMin: tx + 1, XMax: tx + 1}, Digests: []string{"a"}}
+	return cache.Position{History: "h", Seen: cache.Snapshot{XMin: tx + 1, XMax: tx + 1}, Digests: map[string]string{"depts": "a"}}
 }
 
 func openTier(t *testing.T, dir string, change func(*Options)) *Tier {

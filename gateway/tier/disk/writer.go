@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"syscall"
@@ -175,7 +176,7 @@ func (w *writer) moved(b batch, all bool) bool {
 		return false
 	}
 	known := w.t.position.Load()
-	return known.History != b.position.History || !slices.Equal(known.Digests, b.position.Digests) ||
+	return known.History != b.position.History || !maps.Equal(known.Digests, b.position.Digests) ||
 		b.position.Seen.XMax > known.Seen.XMax
 }
 

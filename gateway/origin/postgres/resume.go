@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// A store of the cache brings documents of an earlier run, and the position up to which they
+// are right. The stream goes back there: the next survey reads what changed since then, as it
+// would after a pause of its own. A position of another history is worth nothing; a resource
+// whose tables or triggers are not those of the position is flushed.
+
+// goneBack is how a survey went back to the position of a store. The zero value: it did not.
+type goneBack struct {
+	position cache.Position
+	store    uint64
+	fresh    bool // the stream had no position of its own
+
+	// The stream's own position before.
+	last      cache.Snapshot
+	floor     cache.Tx
+	following bool
+}
+
+// waiting returns the position of a store that waits.
+func (s *Stream) waiting() (cache.Position, uint64, bool) {
+	if c, ok := s.sink.(cache.Checkpoints); ok {
+		return c.Waiting()
+	}
+	return cache.Position{}, 0, false
+}
+
+func (s *Stream) storeWaits() bool {
+	_, _, waits := s.waiting()
+	return waits
+}
+
+// goBack makes the survey begin at the position of a store that waits, if that is earlier.
+func (s *Stream) goBack() goneBack {
+	p, store, waits := s.waiting()
+	if !waits {
+		return goneBack{}
+	}
+	back := goneBack{store: store, last: s.last, floor: s.floor, following: s.following}
+	if p.History == "" {
+		return back // there is nothing in the store
+	}
+	back.position = p
+	if s.following {
+		s.last, s.floor = s.last.And(p.Seen), min(s.floor, p.Floor)
+		return back
+	}
+	back.fresh = true
+	s.last, s.floor, s.following = p.Seen, p.Floor, true
+	return back
+}
+
+// undo is for a survey that failed: the next one goes back itself.
+func (b goneBack) undo(s *Stream) {
+	if b.position.History != "" && s.following {
+		s.last, s.floor, s.following = b.last, b.floor, b.following
+	}
+}
+
+// judge gives the documents of the store up if they are of another history.
+func (b *goneBack) judge(s *Stream, found *survey) {
+	if b.position.History == "" {
+		return
+	}
+	if b.position.History == found.history.name() && found.snapshot.XMax >= b.position.Seen.XMax {
+		return
+	}
+	s.origin.cfg.Logger.Warn("stored documents are of another history of the database and are dropped",
+		"theirs", b.position.History, "now", found.history.name())
+	s.sink.(cache.Checkpoints).Discard(b.store)
+	if b.fresh {
+		s.following, b.fresh = false, false
+	}
+	b.position = cache.Position{}
+}
+
+// knows reports whether documents of the store are made of the tables of now. Without a store
+// there are none that are not.
+func (b *goneBack) knows(resource, digest string) bool {
+	if b.position.History == "" {
+		return true
+	}
+	known, found := b.position.Digests[resource]
+	return found && known == digest
+}
+
+// name is the history in one word.
+func (h history) name() string {
+	if h.incarnation == "" {
+		return "" // nobody records changes
+	}
+	return h.timeline + "/" + h.incarnation
+}
+
+// checkpoint tells the cache how far the stream has come.
+func (s *Stream) checkpoint() {
+	c, ok := s.sink.(cache.Checkpoints)
+	h := s.origin.history.Load()
+	if ok && h != nil {
+		c.Checkpoint(cache.Position{History: h.name(), Seen: s.last, Floor: s.floor, Digests: s.digests}, s.store)
+	}
+}
+
+func digestsByName(resources []resource.Resource, digests []string) map[string]string {
+	names := make(map[string]string, len(resources))
+	for i, d := range digests {
+		names[resources[i].Name] = d
+	}
+	return names
+}

@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"encoding/hex"
+	"strconv"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// A store of the cache brings documents of an earlier run, and the position up to which they
+// are right: the newest change that was applied, with its nonce. The stream goes back there and
+// reads on, as it would after a pause of its own; a nonce that is another one is another
+// history. Resources are flushed if the schema is not the one of the position.
+
+// resumed is how the stream went back.
+type resumed struct {
+	digests map[string]string
+	fresh   bool // the stream had no position of its own
+	judged  bool // resources that do not fit have been flushed
+}
+
+// keeps reports whether the documents of a resource are those of the present schema; changed
+// says that the stream knew no schema before this page, or another one.
+func (r *resumed) keeps(resource string, now *schema, changed bool) bool {
+	if r.judged {
+		return !changed
+	}
+	known, found := r.digests[resource]
+	return found && known == digest(now) && (r.fresh || !changed)
+}
+
+// digest is what documents depend on besides rows.
+func digest(s *schema) string { return strconv.FormatInt(int64(s.version), 10) }
+
+// goBack begins the poll at the position of a store that waits, if that is earlier.
+func (s *Stream) goBack() {
+	c, ok := s.sink.(cache.Checkpoints)
+	if !ok {
+		return
+	}
+	p, store, waits := c.Waiting()
+	if !waits || store == s.store && s.resumed != nil {
+		return
+	}
+	mark, known := markOf(p)
+	switch {
+	case !known: // there is nothing in the store
+	case !s.started:
+		s.anchor, s.started = mark, true
+		s.resumed = &resumed{digests: p.Digests, fresh: true}
+	case mark.id <= s.anchor.id:
+		s.anchor, s.dataVersion = mark, 0
+		s.resumed = &resumed{digests: p.Digests}
+	default:
+		return // it is ahead: with the next poll
+	}
+	s.store = store
+}
+
+// checkpoint tells the cache how far the stream has come.
+func (s *Stream) checkpoint() {
+	s.resumed = nil
+	c, ok := s.sink.(cache.Checkpoints)
+	if !ok || s.conn.schema == nil {
+		return
+	}
+	digests := make(map[string]string, len(s.conn.schema.resources))
+	for _, r := range s.conn.schema.resources {
+		digests[r.resource.Name] = digest(s.conn.schema)
+	}
+	c.Checkpoint(cache.Position{
+		History: hex.EncodeToString(s.anchor.nonce[:]), Seen: cache.UpTo(cache.Tx(s.anchor.id)), Digests: digests,
+	}, s.store)
+}
+
+// markOf returns the change that a position names; false if it names none.
+func markOf(p cache.Position) (mark changeMark, ok bool) {
+	nonce, err := hex.DecodeString(p.History)
+	if err != nil || len(nonce) != len(mark.nonce) || p.Seen.XMax == 0 {
+		return mark, false
+	}
+	copy(mark.nonce[:], nonce)
+	mark.id = int64(p.Seen.XMax) - 1
+	return mark, true
+}
