@@ -41,6 +41,9 @@ const (
 	diskSize = "2GiB"
 	// diskGrace is how long a gateway may take to write what is queued.
 	diskGrace = time.Minute
+	// articlePatience is how long the article's service may take to make or write all
+	// documents before it serves.
+	articlePatience = 5 * time.Minute
 	// learners is how many connections a pass over all documents has.
 	learners = 32
 	// smallMemory is the least budget of the memory tier: of 200,000 documents
@@ -149,7 +152,12 @@ func (h *harness) onDisk(ctx context.Context, name, tier string) (*subject.Slips
 // buildArticle compiles one of the rebuilds into a directory of its own: some have
 // the same name.
 func (h *harness) buildArticle(ctx context.Context, suite, name string) (*subject.Rival, error) {
-	return subject.BuildRival(ctx, h.place.Module, filepath.Join(h.place.Scratch, "of-"+suite), suite, name)
+	r, err := subject.BuildRival(ctx, h.place.Module, filepath.Join(h.place.Scratch, "of-"+suite), suite, name)
+	if err != nil {
+		return nil, err
+	}
+	r.Within = articlePatience
+	return r, nil
 }
 
 func (h *harness) articleInMemory(ctx context.Context) (subject.Program, error) {

@@ -3,6 +3,7 @@
 package subject
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,6 +60,9 @@ func (s *Server) Processes() []int { return append([]int{s.PID()}, s.Also...) }
 // A Rival is a server of this module that announces itself by a sidecar.
 type Rival struct {
 	Args []string // of the program
+	// Within is how long it may take until it accepts connections; 0: as long as any
+	// server.
+	Within time.Duration
 
 	binary string
 }
@@ -70,7 +74,9 @@ func BuildRival(ctx context.Context, module, dir, suite, name string) (*Rival, e
 }
 
 // With returns the same program with arguments.
-func (r *Rival) With(args ...string) *Rival { return &Rival{Args: args, binary: r.binary} }
+func (r *Rival) With(args ...string) *Rival {
+	return &Rival{Args: args, Within: r.Within, binary: r.binary}
+}
 
 // Start implements [Program].
 func (r *Rival) Start(ctx context.Context, env ...string) (*Server, error) {
@@ -78,7 +84,7 @@ func (r *Rival) Start(ctx context.Context, env ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.Within, startLimit))
 	defer cancel()
 	line, err := p.FirstLine(ctx)
 	if err != nil {
