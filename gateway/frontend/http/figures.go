@@ -15,7 +15,7 @@ import (
 
 // figures are what a service knows of its answers.
 type figures struct {
-	// Immutable after NewService.
+	// Immutable. The services that follow one another share figures.
 	slowest *measure.Slowest
 
 	// Atomics. Written with every answer, read by whoever asks. answered has one

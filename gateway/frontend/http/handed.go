@@ -174,7 +174,7 @@ func (f *front) logClose(c *loop.Conn, err error) {
 	default:
 		return
 	}
-	if leftOut, ok := f.closed.Take(f.service.cache.Now()); ok {
+	if leftOut, ok := f.closed.Take(f.cache.Now()); ok {
 		f.config.Log.Warn("connection ended", "reason", why.Reason.String(), "client", c.RemoteAddr().String(),
 			"connection", c.ID(), "error", err, "left_out", leftOut)
 	}

@@ -103,7 +103,9 @@ func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change f
 }
 
 func (f *fixture) handler() http.Handler {
-	return &handler{service: f.service, timeout: time.Second, bodyTimeout: time.Second, maxPending: 1 << 30}
+	h := &handler{timeout: time.Second, bodyTimeout: time.Second, maxPending: 1 << 30}
+	h.live.Store(f.service)
+	return h
 }
 
 // ctx shortens the signatures of origins.

@@ -17,6 +17,7 @@ const maxWaiting = 20_000
 type later struct {
 	// Immutable after front.later.
 	front  *front
+	view   *view // with which the request began
 	how    manner
 	place  *loop.Deferred
 	number uint64 // of the session's requests
@@ -33,12 +34,12 @@ type later struct {
 func (f *front) later(c *loop.Conn, t *turn, how manner) {
 	if f.waiting.Add(1) > maxWaiting && c.Owed() > 0 {
 		f.waiting.Add(-1)
-		f.service.Crowded(&t.request, &t.response)
-		f.service.Note(&t.request, &t.response)
+		t.view.Crowded(&t.request, &t.response)
+		t.view.Note(&t.request, &t.response)
 		f.write(c.Output(), &t.request, &t.response, how)
 		return
 	}
-	l := &later{front: f, how: how, request: t.request, response: t.response, number: c.Session().(*session).taken}
+	l := &later{front: f, view: t.view, how: how, request: t.request, response: t.response, number: c.Session().(*session).taken}
 	l.request.own()
 	l.request.recent = nil // it is the lane's
 	l.place = c.Defer(l)
@@ -59,30 +60,30 @@ func (l *later) answer(ctx context.Context) {
 	defer func() {
 		if v := recover(); v != nil {
 			f.config.Log.Error("a request panicked", "panic", v, "stack", string(debug.Stack()))
-			f.service.problem(&l.response, http.StatusInternalServerError, "the server failed to answer")
+			l.view.problem(&l.response, http.StatusInternalServerError, "the server failed to answer")
 		}
 		f.waiting.Add(-1)
 		l.place.Complete()
 	}()
 	ctx, cancel := context.WithTimeout(ctx, f.config.RequestTimeout)
 	defer cancel()
-	f.service.Answer(ctx, &l.request, &l.response)
+	l.view.Answer(ctx, &l.request, &l.response)
 	if n := int64(l.response.sent()); n >= largeBody {
 		l.large = n
 		if all := f.complete.Add(n); all > f.config.MaxPending && all > n {
 			f.complete.Add(-n)
 			l.large = 0
-			f.service.Busy(&l.request, &l.response)
+			l.view.Busy(&l.request, &l.response)
 		}
 	}
-	f.service.Note(&l.request, &l.response)
+	l.view.Note(&l.request, &l.response)
 }
 
 // Write implements [loop.Reply].
 func (l *later) Write(c *loop.Conn) {
 	l.front.complete.Add(-l.large)
 	if l.front.tooMuch(c, l.response.sent()) {
-		l.front.service.Busy(&l.request, &l.response)
+		l.view.Busy(&l.request, &l.response)
 	}
 	how := l.how
 	// The server may have begun to drain while this was loaded. If nothing is behind it,

@@ -16,11 +16,14 @@ import (
 // handler is the adapter of net/http: it fills a Request and writes a Response.
 type handler struct {
 	// Immutable after NewServer.
-	service     *Service
 	timeout     time.Duration
 	bodyTimeout time.Duration
 	trusted     []netip.Prefix // proxies whose X-Forwarded-For is believed
 	maxPending  int64
+
+	// live answers requests that come. Atomic: written by Server.Swap, read with every
+	// request.
+	live atomic.Pointer[Service]
 
 	// Atomics. pending counts bytes of large bodies that are being written. draining is
 	// set by Shutdown: an answer is its connection's last from then on.
@@ -41,7 +44,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// after it: see the package comment of cache.
 	var req Request
 	ids := new(idFields)
-	h.fill(&req, r, ids)
+	service := h.live.Load()
+	h.fill(service, &req, r, ids)
 	if r.ContentLength != 0 {
 		// net/http reads a body to its end before the answer leaves, even one
 		// that nobody looked at; without a deadline it would wait for ever.
@@ -49,9 +53,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.bodyTimeout))
 	}
 	var rsp Response
-	if !h.service.Peek(&req, &rsp) {
+	if !service.Peek(&req, &rsp) {
 		ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
-		h.service.Answer(ctx, &req, &rsp)
+		service.Answer(ctx, &req, &rsp)
 		cancel()
 	}
 	large := int64(rsp.sent())
@@ -59,10 +63,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer h.pending.Add(-large)
 		// One that is alone always goes, however large it is.
 		if n := h.pending.Add(large); n > h.maxPending && n > large {
-			h.service.Busy(&req, &rsp)
+			service.Busy(&req, &rsp)
 		}
 	}
-	h.service.Note(&req, &rsp)
+	service.Note(&req, &rsp)
 	if h.draining.Load() {
 		w.Header()["Connection"] = lastAnswer
 	}
@@ -70,7 +74,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // fill reads what the answer depends on.
-func (h *handler) fill(req *Request, r *http.Request, ids *idFields) {
+func (h *handler) fill(service *Service, req *Request, r *http.Request, ids *idFields) {
 	req.Method = r.Method
 	req.Target = target(r)
 	// The keys are in canonical form; Get would make it anew for each.
@@ -90,12 +94,12 @@ func (h *handler) fill(req *Request, r *http.Request, ids *idFields) {
 		req.RequestMethod, _ = single(fields["Access-Control-Request-Method"])
 	}
 	req.Ranged = fields["Range"] != nil
-	if h.service.WantsClient() {
+	if service.WantsClient() {
 		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 			req.Client = clientAddr(peer.Addr(), fields["X-Forwarded-For"], h.trusted)
 		}
 	}
-	if h.service.WantsNames() {
+	if service.WantsNames() {
 		req.Referer, _ = single(fields["Referer"])
 		req.UserAgent, _ = single(fields["User-Agent"])
 	}
@@ -106,8 +110,8 @@ func (h *handler) fill(req *Request, r *http.Request, ids *idFields) {
 	if twice {
 		traceparent = ""
 	}
-	h.service.Identify(req, traceparent, &ids.requestText)
-	req.Start = h.service.cache.Now()
+	service.Identify(req, traceparent, &ids.requestText)
+	req.Start = service.cache.Now()
 }
 
 // single returns the value of a field that there may be one of.

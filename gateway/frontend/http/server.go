@@ -105,8 +105,10 @@ func Handler(service *Service, config Config) http.Handler {
 }
 
 func newHandler(service *Service, config Config) *handler {
-	return &handler{service: service, timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout,
+	h := &handler{timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout,
 		trusted: config.TrustedProxies, maxPending: config.MaxPending}
+	h.live.Store(service)
+	return h
 }
 
 // Server serves a [Service]: on an event loop, which hands connections over to net/http
@@ -204,6 +206,15 @@ func (s *Server) serveHTTP(l net.Listener) {
 		defer close(s.done)
 		s.err = s.http.Serve(l)
 	}()
+}
+
+// Swap lets another service answer the requests that come from now on, of the same cache:
+// [Service.Next]. Those that have come are answered by the one of before.
+func (s *Server) Swap(service *Service) {
+	s.handler.live.Store(service)
+	if s.front != nil {
+		s.front.swap(service)
+	}
 }
 
 // Addr returns the address that the server is bound to.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -24,6 +25,10 @@ import (
 // Resource is what the frontend knows of a resource.
 type Resource struct {
 	Name string
+	// ID and Columns are for [Service.Next]; NewService numbers resources in their
+	// order, and SetColumns says what their keys look like.
+	ID      cache.ResourceID
+	Columns []resource.KeyColumn
 	// CacheControl is sent with documents. The default is "no-cache", and
 	// "private, no-cache" with an Access rule: a downstream cache that answered
 	// by itself would break the promise.
@@ -77,14 +82,15 @@ type Service struct {
 	// by whoever sends it.
 	described atomic.Pointer[describedText]
 
-	figures figures
-	logged  measure.Ration
-	slow    measure.Ration
+	figures *figures
+	logged  *measure.Ration
+	slow    *measure.Ration
 }
 
 // served is a resource as the service keeps it.
 type served struct {
 	// Immutable after NewService.
+	service      *Service
 	id           cache.ResourceID
 	name         string
 	cacheControl []string
@@ -120,6 +126,42 @@ type question struct {
 
 // NewService returns a service for resources in the order of the cache's.
 func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Service, error) {
+	s := &Service{cache: c, loading: semaphore.NewWeighted(maxLoading), figures: &figures{slowest: newSlowest()},
+		logged: new(measure.Ration), slow: new(measure.Ration)}
+	numbered := slices.Clone(resources)
+	for i := range numbered {
+		numbered[i].ID = cache.ResourceID(i)
+	}
+	if err := s.configure(numbered, config); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Next returns a service for other resources, or for the same by other rules, that counts on
+// where this one is. Both may answer at once: whoever has begun a request with the one ends it
+// with that.
+func (s *Service) Next(resources []Resource, config ServiceConfig) (*Service, error) {
+	next := &Service{cache: s.cache, loading: s.loading, figures: s.figures, logged: s.logged, slow: s.slow}
+	if slices.Equal(config.Compression, s.config.Compression) {
+		next.compressor = s.compressor // it holds a processor's work and memory
+	}
+	if err := next.configure(resources, config); err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		if r.Columns == nil {
+			continue // the origin has not been reached
+		}
+		if err := next.SetColumns(r.ID, r.Columns); err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}
+
+// configure completes a new service.
+func (s *Service) configure(resources []Resource, config ServiceConfig) error {
 	if config.MaxBatch <= 0 {
 		config.MaxBatch = 1000
 	}
@@ -137,15 +179,16 @@ func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Se
 		case "zstd":
 			offered = append(offered, zstd)
 		default:
-			return nil, errors.New("http: there is no content coding " + strconv.Quote(name) + "; expected gzip or zstd")
+			return errors.New("http: there is no content coding " + strconv.Quote(name) + "; expected gzip or zstd")
 		}
 	}
-	s := &Service{cache: c, byName: make(map[string]*served), config: config, log: config.Log,
-		compressor: newCompressor(offered), loading: semaphore.NewWeighted(maxLoading), cors: newCORSPolicy(config.CORS)}
-	s.figures.slowest = newSlowest()
+	s.byName, s.config, s.log, s.cors = make(map[string]*served), config, config.Log, newCORSPolicy(config.CORS)
+	if s.compressor == nil {
+		s.compressor = newCompressor(offered)
+	}
 	s.vary = varyOf(len(offered) > 0, s.cors.varies())
-	for i, r := range resources {
-		v := &served{id: cache.ResourceID(i), name: r.Name, access: r.Access, cacheControl: []string{"no-cache"}}
+	for _, r := range resources {
+		v := &served{service: s, id: r.ID, name: r.Name, access: r.Access, cacheControl: []string{"no-cache"}}
 		if r.Access != nil {
 			v.cacheControl[0] = "private, no-cache"
 		}
@@ -162,7 +205,7 @@ func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Se
 		s.byName[r.Name] = v
 		s.list = append(s.list, v)
 	}
-	return s, nil
+	return nil
 }
 
 // SetColumns says what the key of a resource looks like. Until then its
@@ -171,7 +214,11 @@ func (s *Service) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) 
 	if len(columns) == 0 || len(columns) > maxColumns {
 		return errors.New("http: a key has 1 to " + strconv.Itoa(maxColumns) + " columns")
 	}
-	s.list[id].columns.Store(&columns)
+	for _, v := range s.list {
+		if v.id == id {
+			v.columns.Store(&columns)
+		}
+	}
 	return nil
 }
 
@@ -279,7 +326,7 @@ func (s *Service) ask(req *Request, rsp *Response) {
 		return
 	}
 	if req.recent != nil {
-		if e := req.recent.Find(s.cache, req.Target, req.Start); e != nil && e.Columns == e.Resource.columns.Load() {
+		if e := req.recent.Find(s.cache, req.Target, req.Start); e != nil && e.Resource.service == s && e.Columns == e.Resource.columns.Load() {
 			rsp.Resource = e.Resource.name
 			if s.authorize(req, rsp, e.Resource) {
 				q.of, q.again, q.answered = e.Resource, e, false

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/loop"
@@ -17,11 +18,12 @@ import (
 // front is the adapter of the event loop: what its sessions share.
 type front struct {
 	// Immutable after newFront.
-	service    *Service
-	config     Config
-	wantClient bool // somebody asks who the client is
-	wantNames  bool // somebody asks for User-Agent and Referer
-	inSum      bool // nobody asks for each hit by itself
+	config Config
+	cache  *cache.Cache
+
+	// live is what answers requests that come. Atomic: written by swap, read with every
+	// call of Data.
+	live atomic.Pointer[view]
 
 	date    dateField
 	loads   sync.WaitGroup // goroutines that answer; Shutdown waits for them
@@ -36,8 +38,23 @@ type front struct {
 }
 
 func newFront(service *Service, config Config) *front {
-	return &front{service: service, config: config,
-		wantClient: service.WantsClient(), wantNames: service.WantsNames(), inSum: service.config.Requests == nil}
+	f := &front{config: config, cache: service.cache}
+	f.swap(service)
+	return f
+}
+
+// view is a service and what it wants to know.
+type view struct {
+	// Immutable.
+	*Service
+	wantClient bool // somebody asks who the client is
+	wantNames  bool // somebody asks for User-Agent and Referer
+	inSum      bool // nobody asks for each hit by itself
+}
+
+// swap lets another service answer the requests that come from now on.
+func (f *front) swap(s *Service) {
+	f.live.Store(&view{Service: s, wantClient: s.WantsClient(), wantNames: s.WantsNames(), inSum: s.config.Requests == nil})
 }
 
 // session answers the requests of one connection that are strict GETs, HEADs and OPTIONS without
@@ -72,7 +89,7 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 	}
 	s.rest = consumed < len(in)
 	if t.hits > 0 || t.again > 0 {
-		t.tell(s.front.service)
+		t.tell(t.view.Service)
 	}
 	s.front.giveBack(c.Lane(), t)
 	return consumed
@@ -86,18 +103,19 @@ func (f *front) answer(c *loop.Conn, t *turn) {
 	how := manner{minor: t.head.Minor, head: t.head.Method == http1.MethodHead, last: !t.head.KeepAlive || c.Draining()}
 	f.fill(c, t)
 	t.response = Response{}
-	if f.service.Peek(&t.request, &t.response) {
+	v := t.view
+	if v.Peek(&t.request, &t.response) {
 		if t.request.question.again != nil {
-			t.countHit(f.service)
+			t.countHit(v.Service)
 		}
 		if f.tooMuch(c, t.response.sent()) {
-			f.service.Busy(&t.request, &t.response)
+			v.Busy(&t.request, &t.response)
 		}
-		if f.inSum && t.response.fields != "" && !t.request.Trace.Sampled() {
+		if v.inSum && t.response.fields != "" && !t.request.Trace.Sampled() {
 			t.count()
 		} else {
 			took := time.Since(t.now)
-			f.service.note(&t.request, &t.response, took)
+			v.note(&t.request, &t.response, took)
 			t.now = t.now.Add(took) // the next request of this read begins here
 			t.counted = false
 		}
@@ -128,13 +146,13 @@ func (f *front) fill(c *loop.Conn, t *turn) {
 	case http1.MethodOptions:
 		req.Method, req.RequestMethod = http.MethodOptions, text(h.RequestMethod)
 	}
-	if f.wantClient {
+	if t.view.wantClient {
 		req.Client = f.client(c.RemoteAddr().Addr(), t)
 	}
-	if f.wantNames {
+	if t.view.wantNames {
 		req.UserAgent, req.Referer = text(h.UserAgent), text(h.Referer)
 	}
-	f.service.Identify(req, text(h.Traceparent), &t.requestID)
+	t.view.Identify(req, text(h.Traceparent), &t.requestID)
 	req.Start = c.ReadAt()
 }
 

@@ -12,6 +12,7 @@ import (
 // turn is the memory of one request under way. A session borrows one for each call of
 // Data, so that an idle connection has none.
 type turn struct {
+	view      *view // that answers
 	head      http1.Head
 	request   Request
 	response  Response
@@ -38,14 +39,14 @@ var turns = sync.Pool{New: func() any { return new(turn) }}
 // borrow returns a turn for a connection of the lane.
 func (f *front) borrow(lane int) *turn {
 	t := turns.Get().(*turn)
-	t.recent = f.recent.Borrow(lane)
+	t.view, t.recent = f.live.Load(), f.recent.Borrow(lane)
 	return t
 }
 
 // giveBack ends a turn.
 func (f *front) giveBack(lane int, t *turn) {
 	f.recent.GiveBack(lane, t.recent)
-	t.request, t.response, t.of, t.recent = Request{}, Response{}, nil, nil // or they keep documents alive
+	t.view, t.request, t.response, t.of, t.recent = nil, Request{}, Response{}, nil, nil // or they keep documents alive
 	turns.Put(t)
 }
 
