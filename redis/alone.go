@@ -138,18 +138,29 @@ func (c *Client) unblock(x *exclusive) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	call := c.only.Acquire()
-	call.Frame = resp.AppendBulkInt(append(call.Frame[:0], "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n"...), x.id)
-	err := c.only.Do(ctx, call)
-	if err == nil {
-		if e := serverErrorIn(call.Reply()); e != nil {
-			err = e
-		}
-	}
-	call.Release()
 	var reply []byte
-	if err == nil {
-		reply, err = x.receive(context.Background(), limit)
+	var err error
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		var waited bool
+		if waited, err = c.askUnblock(ctx, x.id); err != nil {
+			break
+		}
+		if waited {
+			reply, err = x.receive(context.Background(), limit)
+			break
+		}
+		// It has answered by itself, or the server has read what came later first, and the
+		// command is yet to wait: then it must be asked again.
+		short, stop := context.WithTimeout(ctx, pause)
+		reply, err = x.receive(short, 0)
+		stop()
+		if !errors.Is(err, errInterrupted) {
+			break
+		}
+		if ctx.Err() != nil {
+			err = x.breaks(errSilent)
+			break
+		}
 	}
 	c.exclusives.count(func(s *ExclusiveStats) {
 		if err != nil {
@@ -162,6 +173,21 @@ func (c *Client) unblock(x *exclusive) ([]byte, error) {
 		return nil, fmt.Errorf("CLIENT UNBLOCK: %w", err)
 	}
 	return reply, nil
+}
+
+// askUnblock sends CLIENT UNBLOCK, and returns whether there was something to unblock.
+func (c *Client) askUnblock(ctx context.Context, id int64) (waited bool, err error) {
+	call := c.only.Acquire()
+	defer call.Release()
+	call.Frame = resp.AppendBulkInt(append(call.Frame[:0], "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n"...), id)
+	if err := c.only.Do(ctx, call); err != nil {
+		return false, err
+	}
+	if e := serverErrorIn(call.Reply()); e != nil {
+		return false, e
+	}
+	n, err := intReply(call.Reply())
+	return n != 0, err
 }
 
 // isNull reports whether a reply is null, in either version of the protocol.

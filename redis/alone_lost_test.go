@@ -235,3 +235,36 @@ func TestWatchDiesBeforeExec(t *testing.T) {
 		t.Errorf("it was executed, %v", err)
 	}
 }
+
+// TestUnblockComesTooEarly: a server may read CLIENT UNBLOCK before the command that it is to end:
+// it says that nothing waits, and is asked again.
+func TestUnblockComesTooEarly(t *testing.T) {
+	var asked atomic.Int32
+	third := make(chan struct{})
+	s := fake(t, func(_ int, args []string) string {
+		switch {
+		case args[0] == "BLPOP":
+			<-third
+			return "*-1\r\n"
+		case args[0] == "CLIENT" && args[1] == "ID":
+			return ":7\r\n"
+		case args[0] == "CLIENT":
+			if asked.Add(1) == 3 {
+				close(third)
+				return ":1\r\n"
+			}
+			return ":0\r\n"
+		}
+		return "+OK\r\n"
+	})
+	c := connect(t, redis.Options{Addr: s.Addr, Protocol: 2, OmitClientInfo: true})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err := c.Do(ctx, nil, redis.Cmd("BLPOP", "l", 0))
+	if !errors.Is(err, context.DeadlineExceeded) || slipstream.OutcomeOf(err) != slipstream.Refused {
+		t.Errorf("got %v", err)
+	}
+	if s := c.Stats().Exclusive; s.Unblocked != 1 || s.Abandoned != 0 || s.Idle != 1 {
+		t.Errorf("connections: %+v", s)
+	}
+}
