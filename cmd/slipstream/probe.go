@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (p program) probeCommand() *cobra.Command {
+	var file, admin string
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "probe {live|ready}",
+		Short: "Ask a running gateway whether it lives, or may get traffic",
+		Long: `Probe asks the admin listener of a gateway on this machine, for health checks of
+containers, which reach neither that listener from outside nor find a curl inside.
+
+live succeeds while the process answers. ready succeeds while every promise is
+kept and says why if not; a gateway that is not ready serves all the same, so use
+it to direct traffic, never to restart.
+
+` + exitCodes,
+		Example: `  slipstream probe live -c /etc/slipstream/slipstream.yaml
+  slipstream probe ready --admin 127.0.0.1:9100`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"live", "ready"},
+		RunE: func(c *cobra.Command, args []string) error {
+			if admin == "" {
+				cfg, err := loadConfig(file)
+				if err != nil {
+					return err
+				}
+				admin = cfg.Admin.Address
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), timeout)
+			defer cancel()
+			if err := probe(ctx, local(admin), args[0]); err != nil {
+				return fail(exitFailure, fmt.Errorf("probe %s: %w", args[0], err), "")
+			}
+			fmt.Fprintln(c.OutOrStdout(), args[0])
+			return nil
+		},
+	}
+	fileFlag(c, &file)
+	c.Flags().StringVar(&admin, "admin", "", "`host:port` of the admin listener, instead of that of the configuration")
+	c.Flags().DurationVar(&timeout, "timeout", 2*time.Second, "how long the answer may take")
+	return c
+}
+
+// local returns where a listener on every interface can be reached from here.
+func local(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || host != "" && !ip.IsUnspecified() {
+		return address
+	}
+	return net.JoinHostPort("localhost", port)
+}
+
+// maxProbe bounds what is read of an answer.
+const maxProbe = 64 << 10
+
+// probe asks a page of the admin listener. The error says what is missing.
+func probe(ctx context.Context, address, page string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/"+page, nil)
+	if err != nil {
+		return err
+	}
+	r.Close = true
+	// Not the default transport: a proxy of the environment is not asked.
+	response, err := (&http.Transport{}).RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxProbe))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	var why struct{ Reasons []string }
+	if err := json.Unmarshal(text, &why); err != nil || len(why.Reasons) == 0 {
+		return fmt.Errorf("%s answers %s", address, response.Status)
+	}
+	return fmt.Errorf("%s", strings.Join(why.Reasons, "; "))
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// TestProbe: a gateway without triggers lives and is not ready, one with them is both,
+// and none is neither.
+func TestProbe(t *testing.T) {
+	file := demoFiles(t)
+	expect(t, exitFailure, "", "slipstream: probe live: ", "probe", "live", "-c", file)
+	testkit.Start(t, testkit.Command{Path: binary, Args: []string{"serve", "-c", file}})
+	testkit.Eventually(t, 30*time.Second, func() error {
+		if r := command(t, "probe", "live", "-c", file); r.code != exitOK || r.stdout != "live\n" {
+			return errors.New(r.stderr)
+		}
+		return nil
+	})
+	expect(t, exitFailure, "", "slipstream: probe ready: resource depts: ", "probe", "ready", "-c", file)
+	expect(t, exitOK, "", "", "db", "apply", "-c", file)
+	testkit.Eventually(t, 30*time.Second, func() error {
+		if r := command(t, "probe", "ready", "-c", file); r.code != exitOK {
+			return errors.New(r.stderr)
+		}
+		return nil
+	})
+}
+
+// TestProbeOfSomethingElse: what is no gateway is told from one, and no proxy is asked.
+func TestProbeOfSomethingElse(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.URL.Path, http.StatusTeapot) }))
+	defer s.Close()
+	expect(t, exitFailure, "", "answers 418", "probe", "ready", "--admin", s.Listener.Addr().String())
+	expect(t, exitUsage, "", "", "probe")
+	expect(t, exitUsage, "", "", "probe", "awake")
+	expect(t, exitUsage, "", "none.yaml", "probe", "live", "-c", "none.yaml")
+}
+
+func TestLocal(t *testing.T) {
+	for address, want := range map[string]string{
+		":9100": "localhost:9100", "0.0.0.0:9100": "localhost:9100", "[::]:9100": "localhost:9100",
+		"127.0.0.1:9100": "127.0.0.1:9100", "[::1]:9100": "[::1]:9100", "ops.internal:9100": "ops.internal:9100", "9100": "9100",
+	} {
+		if got := local(address); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+}
