@@ -30,35 +30,36 @@ const (
 
 // nobody is what a password of an unknown user is compared with. No password has this
 // hash: it is no output of SHA-256 that anybody knows an input of.
-var nobody = &user{hashes: make([][32]byte, 1)}
+var nobody = &user{hashes: []*[32]byte{{}}}
 
 // login finds the caller of a name and password; key is the password if it is an API
-// key. It is nil if the two do not belong together.
-func (s *Server) login(name, password []byte) (caller *access.Caller, key string) {
+// key, and else is is the hash that it has. The caller is nil if the two do not belong together.
+func (v *View) login(name, password []byte) (caller *access.Caller, key string, is *[32]byte) {
 	hash := sha256.Sum256(password)
-	u := s.users[string(name)]
+	u := v.users[string(name)]
 	if u == nil {
 		u = nobody
 	}
-	same := 0
-	for i := range u.hashes {
-		same |= subtle.ConstantTimeCompare(u.hashes[i][:], hash[:])
+	for _, h := range u.hashes {
+		if subtle.ConstantTimeCompare(h[:], hash[:]) == 1 {
+			is = h
+		}
 	}
-	if same == 1 {
-		return u.caller, ""
+	if is != nil {
+		return u.caller, "", is
 	}
-	if s.config.Gate == nil || len(password) == 0 {
-		return nil, ""
+	if v.gate == nil || len(password) == 0 {
+		return nil, "", nil
 	}
 	key = string(password)
-	caller, refusal := s.config.Gate.Identify(access.Credentials{APIKey: key})
+	caller, refusal := v.gate.Identify(access.Credentials{APIKey: key})
 	if refusal != nil || caller == nil {
-		return nil, ""
+		return nil, "", nil
 	}
 	if string(name) != defaultUser && "key:"+string(name) != caller.Name() {
-		return nil, "" // the key of somebody else
+		return nil, "", nil // the key of somebody else
 	}
-	return caller, key
+	return caller, key, nil
 }
 
 // checkKey ends the login with an API key that is not known any more.
@@ -67,7 +68,11 @@ func (x *session) checkKey(now time.Duration) {
 		return
 	}
 	x.checked = now
-	caller, refusal := x.server.config.Gate.Identify(access.Credentials{APIKey: x.key})
+	var caller *access.Caller
+	var refusal *access.Refusal
+	if x.view.gate != nil {
+		caller, refusal = x.view.gate.Identify(access.Credentials{APIKey: x.key})
+	}
 	if refusal != nil || caller == nil {
 		x.caller.Store(nil)
 		x.key = ""
@@ -81,13 +86,13 @@ func (x *session) checkKey(now time.Duration) {
 // authenticate logs in and reports whether it has; if not, it has answered.
 func (t *turn) authenticate(name, password []byte) bool {
 	s, x := t.server, t.session
-	if len(s.users) == 0 && s.config.Gate == nil && string(name) == defaultUser {
+	if len(x.view.users) == 0 && x.view.gate == nil && string(name) == defaultUser {
 		return true // anybody may do everything, whatever the password
 	}
-	caller, key := s.login(name, password)
+	caller, key, hash := x.view.login(name, password)
 	if caller != nil {
 		x.caller.Store(caller)
-		x.key, x.checked, x.failures = key, t.start, 0
+		x.key, x.hash, x.checked, x.failures = key, hash, t.start, 0
 		return true
 	}
 	t.fail(FailWrongPass, textWrongPass)
@@ -97,8 +102,8 @@ func (t *turn) authenticate(name, password []byte) bool {
 	if last {
 		t.conn.End()
 	}
-	if s.config.Requests != nil {
-		s.config.Requests.Record(&requestlog.Entry{Time: t.began, Took: time.Since(t.began), Protocol: protocolName, Client: x.addr.Addr(),
+	if x.view.requests != nil {
+		x.view.requests.Record(&requestlog.Entry{Time: t.began, Took: time.Since(t.began), Protocol: protocolName, Client: x.addr.Addr(),
 			Method: t.command.name, Error: FailWrongPass.Code(), Source: SourceOther.String()})
 	}
 	return false
@@ -108,7 +113,7 @@ func (t *turn) auth(args [][]byte) {
 	switch {
 	case len(args) > 3:
 		t.fail(FailUsage, textSyntax)
-	case len(args) == 2 && len(t.server.users) == 0 && t.server.config.Gate == nil:
+	case len(args) == 2 && len(t.session.view.users) == 0 && t.session.view.gate == nil:
 		t.fail(FailUsage, textNoUsers)
 	case len(args) == 2 && t.authenticate([]byte(defaultUser), args[1]),
 		len(args) == 3 && t.authenticate(args[1], args[2]):

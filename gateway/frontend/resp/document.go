@@ -78,7 +78,7 @@ func (t *turn) get(args [][]byte) {
 // not.
 func (t *turn) again(b []byte) bool {
 	e := t.recent.Find(t.server.cache, text(b), t.start)
-	if e == nil || e.Columns != e.Resource.columns.Load() || e.Resource.access.Allows(t.session.caller.Load()) != nil {
+	if e == nil || e.Resource.view != t.session.view || e.Columns != e.Resource.columns.Load() || e.Resource.access.Allows(t.session.caller.Load()) != nil {
 		return false
 	}
 	if !t.admitKeys(1) {
@@ -161,7 +161,7 @@ func (t *turn) documents(q question, keys [][]byte) {
 	q.append(t.conn.Output(), t.three, t.slots)
 	if q.form == formBody && t.recent != nil {
 		key := t.slots[0].key
-		t.recent.Remember(text(keys[0]), t.server.list[key.Resource], key.Resource, t.columns, t.slots[0].doc, "")
+		t.recent.Remember(text(keys[0]), t.parsed, key.Resource, t.columns, t.slots[0].doc, "")
 	}
 	t.tally.hits++
 	t.tally.bytes += int64(size)
@@ -170,7 +170,8 @@ func (t *turn) documents(q question, keys [][]byte) {
 
 // record tells the request log of a command that was answered at once.
 func (t *turn) record(keys [][]byte, code string, size int) {
-	if t.server.config.Requests == nil {
+	v := t.session.view
+	if v.requests == nil {
 		return
 	}
 	e := requestlog.Entry{Time: t.began, Took: time.Since(t.began), Protocol: protocolName, Client: t.session.addr.Addr(),
@@ -178,13 +179,13 @@ func (t *turn) record(keys [][]byte, code string, size int) {
 	if code != "" {
 		e.Source = SourceOther.String()
 	}
-	if name, _, ok := strings.Cut(e.Target, ":"); ok && t.server.byName[name] != nil {
+	if name, _, ok := strings.Cut(e.Target, ":"); ok && v.byName[name] != nil {
 		e.Resource = name
 	}
 	if c := t.session.caller.Load(); c != nil {
 		e.Caller = c.Name()
 	}
-	t.server.config.Requests.Record(&e)
+	v.requests.Record(&e)
 }
 
 // protocolName is the word for this frontend in the request log.
@@ -194,7 +195,7 @@ const protocolName = "redis"
 // counted for its address. False: it was answered.
 func (t *turn) admitKeys(n int) bool {
 	more := (n+keysPerCommand-1)/keysPerCommand - 1
-	if wait, ok := t.server.config.ClientLimit.Allow(t.session.client, t.start, more); !ok {
+	if wait, ok := t.session.view.clientLimit.Allow(t.session.client, t.start, more); !ok {
 		t.tooMany(wait, "keys from this address")
 		return false
 	}
@@ -202,7 +203,7 @@ func (t *turn) admitKeys(n int) bool {
 	if caller == nil {
 		return true
 	}
-	if wait, ok := t.server.config.CallerLimit.Allow(caller.ID(), t.start, 1+more); !ok {
+	if wait, ok := t.session.view.callerLimit.Allow(caller.ID(), t.start, 1+more); !ok {
 		t.tooMany(wait, "commands of this user")
 		return false
 	}
@@ -216,7 +217,7 @@ func (t *turn) parse(b []byte) (key cache.Key, kind Failure, problem string) {
 		return key, FailKey, "the key is longer than " + strconv.Itoa(maxKey) + " bytes"
 	}
 	name, rest, found := bytes.Cut(b, colon)
-	v := t.server.byName[string(name)]
+	v := t.session.view.byName[string(name)]
 	if v == nil {
 		return key, FailKey, "there is no such resource; a key is the name of a resource, a colon and the key of a row"
 	}
@@ -234,7 +235,7 @@ func (t *turn) parse(b []byte) (key cache.Key, kind Failure, problem string) {
 	case !found:
 		return key, FailKey, "the key names a resource but no row; expected " + keyForm(v.name, *columns)
 	}
-	t.columns = columns
+	t.columns, t.parsed = columns, v
 	var id string
 	var err error
 	if len(*columns) == 1 {

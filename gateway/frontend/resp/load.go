@@ -17,6 +17,7 @@ import (
 type waiting struct {
 	// Immutable after postpone, slots of other keys than those being loaded too.
 	server   *Server
+	view     *View
 	session  *session
 	question question
 	command  *command
@@ -67,7 +68,7 @@ func (t *turn) postpone(q question, keys [][]byte, missing int) {
 		t.record(keys, FailOverloaded.Code(), 0)
 		return
 	}
-	w := &waiting{server: s, session: t.session, question: q, command: t.command, three: t.three,
+	w := &waiting{server: s, view: t.session.view, session: t.session, question: q, command: t.command, three: t.three,
 		text: string(keys[0][:min(len(keys[0]), maxText)]), missing: missing, began: t.began}
 	if len(t.slots) == 1 {
 		w.slots = append(w.one[:0], t.slots[0])
@@ -292,10 +293,10 @@ func (w *waiting) tell(kind Failure, failed bool, size int, source Source) {
 			return key
 		}, source.String())
 	}
-	if s.config.SlowerThan > 0 && took > s.config.SlowerThan {
+	if w.view.slowerThan > 0 && took > w.view.slowerThan {
 		s.warnSlow(w, took, source)
 	}
-	if s.config.Requests == nil {
+	if w.view.requests == nil {
 		return
 	}
 	e := requestlog.Entry{Time: w.began, Took: took, Protocol: protocolName, Client: w.session.addr.Addr(), Method: w.command.name,
@@ -306,5 +307,5 @@ func (w *waiting) tell(kind Failure, failed bool, size int, source Source) {
 	if c := w.session.caller.Load(); c != nil {
 		e.Caller = c.Name()
 	}
-	s.config.Requests.Record(&e)
+	w.view.requests.Record(&e)
 }

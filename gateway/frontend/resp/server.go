@@ -2,17 +2,15 @@ package respfront
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"runtime"
-	"strconv"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -27,9 +25,6 @@ type Server struct {
 	// Immutable after New.
 	cache    *cache.Cache
 	config   Config
-	byName   map[string]*served
-	list     []*served
-	users    map[string]*user
 	commands *table
 	engine   *loop.Server
 	started  time.Time
@@ -48,6 +43,10 @@ type Server struct {
 	held    atomic.Int64 // bytes of documents that were loaded and not yet appended
 	large   atomic.Int64 // connections with a large command under way
 
+	// live is what the commands that come see. Atomic: written by Swap, read with every
+	// read of a connection.
+	live atomic.Pointer[View]
+
 	// Atomic. Written by Serve, read by all.
 	addr atomic.Pointer[net.Addr]
 }
@@ -57,24 +56,6 @@ type log interface {
 	Warn(msg string, args ...any)
 }
 
-// served is a resource as the server keeps it.
-type served struct {
-	// Immutable after New.
-	id     cache.ResourceID
-	name   string
-	access *access.Rule
-
-	// columns of the key, nil until the origin was reached. Written by
-	// SetColumns, read by every command.
-	columns atomic.Pointer[[]resource.KeyColumn]
-}
-
-// user is who may log in.
-type user struct {
-	hashes [][32]byte
-	caller *access.Caller
-}
-
 // New returns a server for resources in the order of the cache's. It listens to
 // nothing yet.
 func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
@@ -82,20 +63,13 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cache: c, config: config, log: config.Log, byName: make(map[string]*served), users: make(map[string]*user),
-		commands: newTable(), started: time.Now()}
+	s := &Server{cache: c, config: config, log: config.Log, commands: newTable(), started: time.Now()}
 	s.figures.slowest = measure.NewSlowest(keptSlowest)
-	for i, r := range resources {
-		v := &served{id: cache.ResourceID(i), name: r.Name, access: r.Access}
-		s.byName[r.Name] = v
-		s.list = append(s.list, v)
+	numbered := slices.Clone(resources)
+	for i := range numbered {
+		numbered[i].ID = cache.ResourceID(i)
 	}
-	for _, u := range config.Users {
-		if s.users[u.Name] == nil {
-			s.users[u.Name] = &user{caller: access.NewCaller(u.Name)}
-		}
-		s.users[u.Name].hashes = append(s.users[u.Name].hashes, u.PasswordHash)
-	}
+	s.live.Store(newView(numbered, config))
 	s.turns.New = func() any { return &turn{server: s} }
 	for i := range s.scanners {
 		limits := limitsOf(i == 1)
@@ -129,10 +103,11 @@ const maxDeferred = 128
 // SetColumns says what the key of a resource looks like. Until then its documents are
 // answered with -LOADING.
 func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
-	if len(columns) == 0 || len(columns) > resource.MaxColumns {
-		return errors.New("resp: a key has 1 to " + strconv.Itoa(resource.MaxColumns) + " columns")
+	for _, v := range s.live.Load().list {
+		if v.id == id {
+			return v.setColumns(columns)
+		}
 	}
-	s.list[id].columns.Store(&columns)
 	return nil
 }
 

@@ -23,6 +23,8 @@ type session struct {
 	created time.Duration // on the cache's clock
 
 	// Owned by the connection's turn.
+	view     *View                // of the last turn
+	hash     *[32]byte            // of the password that a user has logged in with
 	scanner  *resp.CommandScanner // holds the begin of a command; nil: there is none
 	bounds   bool                 // it has those of who is known
 	key      string               // the API key that caller logged in with, "" for a user
@@ -73,7 +75,7 @@ func (s *Server) newSession(c *loop.Conn) loop.Session {
 
 // open returns a session and puts it among the clients.
 func (s *Server) open(id uint64, addr netip.AddrPort) *session {
-	x := &session{server: s, id: id, addr: addr, client: limit.ClientKey(addr.Addr()), created: s.cache.Now()}
+	x := &session{server: s, id: id, addr: addr, client: limit.ClientKey(addr.Addr()), created: s.cache.Now(), view: s.live.Load()}
 	x.active.Store(int64(x.created))
 	s.clients.add(x)
 	return x
@@ -92,7 +94,7 @@ func (x *session) close() {
 }
 
 // known reports whether the client has logged in, or need not.
-func (x *session) known() bool { return !x.server.config.RequireAuth || x.caller.Load() != nil }
+func (x *session) known() bool { return !x.view.requireAuth || x.caller.Load() != nil }
 
 // data answers all whole commands in in.
 func (x *session) data(c conn, in []byte) (consumed int) {

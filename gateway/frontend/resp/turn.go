@@ -31,6 +31,7 @@ type turn struct {
 	// logged. hitsAgain of the tally's are its, of hitsOf.
 	recent    *recent.Table[*served]
 	columns   *[]resource.KeyColumn // of the key that was parsed last
+	parsed    *served               // whose key that was
 	hitsOf    *served
 	hitsAgain int
 }
@@ -44,8 +45,11 @@ func (t *turn) begin(x *session, c conn) {
 	t.start, t.began = c.ReadAt(), time.Now()
 	t.three = x.three.Load()
 	x.active.Store(int64(t.start))
+	if v := t.server.live.Load(); v != x.view {
+		x.meet(v)
+	}
 	x.checkKey(t.start)
-	if t.server.config.Requests == nil {
+	if x.view.requests == nil {
 		t.recent = t.server.recent.Borrow(c.Lane())
 	}
 }
@@ -63,7 +67,7 @@ func (t *turn) end() {
 	t.tally.addTo(&t.server.figures)
 	t.countAgain(nil)
 	t.server.recent.GiveBack(t.conn.Lane(), t.recent)
-	t.recent, t.columns = nil, nil
+	t.recent, t.columns, t.parsed = nil, nil, nil
 	if t.command != nil {
 		t.session.last.Store(t.command)
 	}
@@ -84,7 +88,7 @@ func (t *turn) end() {
 func (t *turn) answer(args [][]byte, inline bool) {
 	s := t.server
 	t.command = nil
-	if wait, ok := s.config.ClientLimit.Allow(t.session.client, t.start, 1); !ok {
+	if wait, ok := t.session.view.clientLimit.Allow(t.session.client, t.start, 1); !ok {
 		t.tally.commands[GroupRefused]++
 		t.tooMany(wait, "commands from this address")
 		return
