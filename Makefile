@@ -99,6 +99,10 @@ generate: ## write all generated files anew
 build: ## build bin/slipstream
 	$(GO) build -trimpath -o bin/slipstream ./cmd/slipstream
 
+.PHONY: release
+release: ## build static binaries of the commit checked out for linux into dist/, twice, and compare them
+	@GO='$(GO)' scripts/release.sh
+
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist
