@@ -126,6 +126,7 @@ type Cache struct {
 	shards   [64]shard
 	ledger   ledger
 	sweeping sync.Mutex     // held to begin a sweep, to add a resource and to set closed: none begins after Close has
+	listing  sync.Mutex     // held to read figures, and to choose whose there are
 	work     sync.WaitGroup // the goroutines of loaders and sweeps; Close waits
 	moved    broadcast      // the horizon moved, or a promise or everything went
 	recent   recent
@@ -170,7 +171,7 @@ type resourceState struct {
 	// also by Purge), read by all.
 	generation atomic.Uint32          // documents of an earlier one are gone
 	flushedBy  atomic.Uint64          // greatest Tx of an event for all documents
-	retired    atomic.Bool            // written by Retire
+	hidden     atomic.Bool            // not in the figures; written by Add and Publish
 	broken     atomic.Pointer[string] // why the stream's horizon means nothing here; nil while there is a promise
 }
 

@@ -23,6 +23,8 @@ type Answer struct {
 	Source Source
 	// Tier is the name of the tier for FromTier and Stale.
 	Tier string
+	// FromStore is set for FromTier if the tier is the [Store].
+	FromStore bool
 	// Behind is, for Stale, how much older than promised the document may be.
 	Behind time.Duration
 	// Superseded is set when a tier held the document, but could not vouch

@@ -56,22 +56,27 @@ func (c *Cache) newResource(r Resource, id ResourceID) *resourceState {
 // known are the resources that there are, those that were retired too.
 func (c *Cache) known() []*resourceState { return c.resources[:c.count.Load()] }
 
-// Add makes another resource, and returns its ID: IDs count up and are never used
-// again. It has no promise until the stream reports of it, as at the start. Whoever asks for
-// its documents must have the ID from here.
-func (c *Cache) Add(r Resource) (ResourceID, error) {
+// Add makes more resources, all or none, and returns the ID of the first: IDs count up and
+// are never used again. They have no promise until the stream reports of them, as at the
+// start, and are in no figures before [Cache.Publish]. Whoever asks for their documents must
+// have the IDs from here.
+func (c *Cache) Add(more []Resource) (first ResourceID, err error) {
 	c.sweeping.Lock()
 	defer c.sweeping.Unlock()
-	id := int(c.count.Load())
+	count := int(c.count.Load())
 	switch {
 	case c.closed.Load():
 		return 0, ErrClosed
-	case id == len(c.resources):
-		return 0, fmt.Errorf("%w: there have been %d", ErrTooManyResources, id)
+	case count+len(more) > len(c.resources):
+		return 0, fmt.Errorf("%w: there have been %d, and may be %d", ErrTooManyResources, count, len(c.resources))
 	}
-	c.resources[id] = c.newResource(r, ResourceID(id))
-	c.count.Add(1)
-	return ResourceID(id), nil
+	for i, r := range more {
+		state := c.newResource(r, ResourceID(count+i))
+		state.hidden.Store(true)
+		c.resources[count+i] = state
+	}
+	c.count.Add(int64(len(more)))
+	return ResourceID(count), nil
 }
 
 // Change makes other terms hold for a resource whose documents stay as they are: all fields
@@ -83,10 +88,19 @@ func (c *Cache) Change(id ResourceID, r Resource) {
 	state.set(r)
 }
 
-// Retire drops the documents of a resource that nobody will ask for any more, and takes it
-// out of the figures. Who asks all the same is answered as before.
-func (c *Cache) Retire(id ResourceID) {
-	r := c.resources[id]
-	r.retired.Store(true)
-	c.flush(r)
+// Publish puts resources that were added into the figures, and takes those out that nobody
+// will ask for any more, whose documents are dropped. Who asks for these all the same is
+// answered as before.
+func (c *Cache) Publish(added, retired []ResourceID) {
+	c.listing.Lock()
+	for _, id := range added {
+		c.resources[id].hidden.Store(false)
+	}
+	for _, id := range retired {
+		c.resources[id].hidden.Store(true)
+	}
+	c.listing.Unlock()
+	for _, id := range retired {
+		c.flush(c.resources[id])
+	}
 }

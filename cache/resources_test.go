@@ -25,7 +25,7 @@ func TestAddedResource(t *testing.T) {
 		f.commit("k")
 		f.poll()
 		f.mustGet("k", 1, FromLoad)
-		id, err := f.cache.Add(Resource{Name: "added"})
+		id, err := f.cache.Add([]Resource{{Name: "added"}})
 		if err != nil || id != 1 {
 			t.Fatalf("Add = %d, %v", id, err)
 		}
@@ -44,10 +44,11 @@ func TestAddedResource(t *testing.T) {
 			t.Errorf("with a promise: sources %d and %d, want a load and a hit", a, b)
 		}
 		f.mustGet("k", 1, FromTier)
+		f.cache.Publish([]ResourceID{id}, nil)
 		if n := len(f.cache.Stats().Resources); n != 2 {
 			t.Errorf("figures of %d resources, want 2", n)
 		}
-		if _, err := f.cache.Add(Resource{Name: "third"}); !errors.Is(err, ErrTooManyResources) {
+		if _, err := f.cache.Add([]Resource{{Name: "third"}}); !errors.Is(err, ErrTooManyResources) {
 			t.Errorf("a third: %v, want ErrTooManyResources", err)
 		}
 	})
@@ -57,14 +58,17 @@ func TestAddedResource(t *testing.T) {
 func TestRetiredResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRoomyFixture(t, Resource{}, 2)
-		id, err := f.cache.Add(Resource{Name: "r"})
+		id, err := f.cache.Add([]Resource{{Name: "r"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.commit("k")
 		f.poll()
 		f.mustGet("k", 1, FromLoad)
-		f.cache.Retire(0)
+		if n := len(f.cache.Stats().Resources); n != 1 {
+			t.Errorf("figures of %d resources before the other is published", n)
+		}
+		f.cache.Publish([]ResourceID{id}, []ResourceID{0})
 		synctest.Wait() // for the sweep
 		if d := f.tier.Peek(Key{0, "k"}); d != nil {
 			t.Error("a document of a retired resource is still in the tier")
@@ -106,7 +110,7 @@ func TestNoResourceIsAddedAfterClose(t *testing.T) {
 	if err := f.cache.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.cache.Add(Resource{}); !errors.Is(err, ErrClosed) {
+	if _, err := f.cache.Add([]Resource{{}}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Add = %v, want ErrClosed", err)
 	}
 }

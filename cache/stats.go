@@ -104,11 +104,13 @@ func (c *Cache) Stats() Stats {
 	if why := c.voidReason.Load(); why != nil {
 		s.VoidReason = *why
 	}
+	c.listing.Lock()
 	for _, r := range c.known() {
-		if !r.retired.Load() {
+		if !r.hidden.Load() {
 			s.Resources = append(s.Resources, r.stats())
 		}
 	}
+	c.listing.Unlock()
 	for _, t := range c.tiers {
 		s.Tiers = append(s.Tiers, NamedTierStats{t.Name(), t.Stats()})
 	}

@@ -81,6 +81,8 @@ type Checkpoints interface {
 	// includes everything since the position of the store with that number and those
 	// before it. It follows the Advance with the same snapshot.
 	Checkpoint(p Position, store uint64)
+	// HasStore reports whether there is a store at all.
+	HasStore() bool
 	// Discard drops the documents of a store that waits: its history is another one.
 	Discard(store uint64)
 }
@@ -123,6 +125,9 @@ func (c *Cache) Waiting() (Position, uint64, bool) {
 	}
 	return a.Position(), a.number, true
 }
+
+// HasStore implements [Checkpoints].
+func (c *Cache) HasStore() bool { return c.behind.Load() != nil }
 
 // Checkpoint implements [Checkpoints].
 func (c *Cache) Checkpoint(p Position, store uint64) {
@@ -173,7 +178,7 @@ func (c *Cache) fromStore(ctx context.Context, r *resourceState, key Key, start 
 		c.promote(r, key, d, purges, outcome{seen: seen, statement: statement, generation: generation})
 	}
 	r.counters.hits.add(1)
-	return Answer{Doc: d, Tier: a.Name()}, true
+	return Answer{Doc: d, Tier: a.Name(), FromStore: true}, true
 }
 
 // promote puts a document of the store into the other tiers, if no known change is missing

@@ -18,6 +18,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
 	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
+	"github.com/slipstream-go/slipstream/gateway/tier/disk"
 	"github.com/slipstream-go/slipstream/gateway/tier/memory"
 )
 
@@ -38,6 +39,10 @@ type Options struct {
 	// connection is accepted, with all listeners; connections wait in the kernel's
 	// queues meanwhile. It may not keep the listeners. Its error ends the start.
 	BeforeAccept func(context.Context, *Gateway, map[string][]net.Listener) error
+	// Succeeds says that this gateway takes over from a running one, which may have the
+	// file of the disk tier open: then it begins without the tier and opens it as soon as
+	// the other lets it go.
+	Succeeds bool
 }
 
 // Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
@@ -57,6 +62,8 @@ type Gateway struct {
 	cancel  context.CancelFunc
 	before  func(context.Context, *Gateway, map[string][]net.Listener) error // nil: nothing
 
+	succeeds bool // Options.Succeeds
+
 	// Owned by Start, and by Shutdown after it: those that nobody serves yet.
 	listeners map[string][]net.Listener
 
@@ -74,6 +81,9 @@ type Gateway struct {
 
 	// Atomics. Written by the goroutine that connects, read by readiness.
 	waiting atomic.Pointer[string] // why the database is not reached
+
+	// Atomics. Written by whoever opens the disk tier, read by all; nil until then.
+	diskTier atomic.Pointer[disk.Tier]
 }
 
 // New builds a gateway. It reads the files of credentials, and opens nothing else.
@@ -84,7 +94,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if err := full.Validate(); err != nil {
 		return nil, err
 	}
-	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{}, before: opts.BeforeAccept, listeners: maps.Clone(opts.Listeners),
+	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{}, before: opts.BeforeAccept, succeeds: opts.Succeeds, listeners: maps.Clone(opts.Listeners),
 		followed: make(chan struct{}), watched: make(chan struct{}), failed: make(chan error, 1)}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
@@ -104,6 +114,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 		Origin:    g.origin,
 		Tiers:     []cache.Tier{tier},
 		Clock:     bootTime,
+		StoreOnly: full.Tiers.Disk.Stay,
 	}
 	if wakes(&full) {
 		settings.Wake = g.origin.wake
@@ -182,6 +193,9 @@ func (g *Gateway) Start(ctx context.Context) error {
 		why := err.Error()
 		g.waiting.Store(&why)
 		g.log.Warn("the database cannot be reached, trying again", "error", err)
+	}
+	if err := g.openDisk(); err != nil {
+		return err
 	}
 	if err := g.bind(); err != nil {
 		return err
@@ -268,7 +282,7 @@ func (g *Gateway) Wait() error {
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	var err error
 	g.once.Do(func() {
-		errs := []error{g.closeListeners(), g.stopFrontends(ctx)}
+		errs := []error{g.closeListeners(), g.closeDisk(ctx), g.stopFrontends(ctx)}
 		g.cancel()
 		if g.following {
 			<-g.followed

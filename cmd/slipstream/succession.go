@@ -58,7 +58,7 @@ func (s *succession) options() gateway.Options {
 			listeners[name] = all
 		}
 	}
-	return gateway.Options{Logger: s.log, Listeners: listeners, BeforeAccept: s.ready}
+	return gateway.Options{Logger: s.log, Listeners: listeners, BeforeAccept: s.ready, Succeeds: s.sockets.Predecessor() != 0}
 }
 
 // ready is called when everything is up: from here on this process has the place of its

@@ -127,6 +127,8 @@ type LoadLimits struct {
 type Tiers struct {
 	// Memory is the budget of the memory tier in bytes. Default 256 MiB.
 	Memory int64
+	// Disk keeps documents over restarts. Default: there is none.
+	Disk Disk
 }
 
 // Frontends are the addresses that documents are served on.

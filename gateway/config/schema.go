@@ -52,14 +52,6 @@ func configFields() []field[Config] {
 // asked again: below it the promise could not be kept for long.
 func freshness() kind[time.Duration] { return duration(200*time.Millisecond, time.Hour) }
 
-func tierFields() []field[Tiers] {
-	def := Default()
-	return []field[Tiers]{
-		withDefault(one("memory", "the budget of the memory tier",
-			size(1<<20, 1<<45), func(t *Tiers) *int64 { return &t.Memory }), &def.Tiers),
-	}
-}
-
 func frontendFields() []field[Frontends] {
 	def := Default()
 	return []field[Frontends]{

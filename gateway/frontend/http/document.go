@@ -53,7 +53,7 @@ func (s *Service) document(req *Request, a cache.Answer, rsp *Response, mayWait 
 	rsp.ContentLength = length
 	rsp.ContentEncoding = codingNames[c]
 	rsp.Size = len(body)
-	if c == identity && a.Source == cache.FromTier {
+	if c == identity && a.Source == cache.FromTier && !a.FromStore {
 		rsp.fields = h.fields
 	}
 	if req.Method != http.MethodHead {
@@ -122,6 +122,10 @@ func sourceOf(a cache.Answer) Source {
 // cacheStatus says how the answer was come by (RFC 9211).
 func cacheStatus(a cache.Answer) []string {
 	switch {
+	case a.FromStore && a.Tier == "disk":
+		return statusDisk
+	case a.FromStore:
+		return []string{"slipstream; hit; detail=" + a.Tier}
 	case a.Source == cache.FromTier:
 		return statusHit
 	case a.Source == cache.Stale:

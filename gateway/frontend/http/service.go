@@ -231,6 +231,7 @@ var (
 	retrySoon     = []string{"1"}
 	noRanges      = []string{"none"} // RFC 9110, section 14.3
 	statusHit     = []string{"slipstream; hit"}
+	statusDisk    = []string{"slipstream; hit; detail=disk"}
 	statusMiss    = []string{"slipstream; fwd=uri-miss"}
 	statusPartial = []string{"slipstream; fwd=partial"}
 	statusStore   = []string{"slipstream; fwd=uri-miss; stored"}

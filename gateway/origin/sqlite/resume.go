@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"encoding/hex"
+	"errors"
 	"strconv"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"github.com/slipstream-go/slipstream/cache"
 )
@@ -64,6 +67,12 @@ func (s *Stream) checkpoint() {
 	if !ok || s.conn.schema == nil {
 		return
 	}
+	if s.anchor.id == 0 {
+		if c.HasStore() {
+			s.plant()
+		}
+		return
+	}
 	digests := make(map[string]string, len(s.conn.schema.resources))
 	for _, r := range s.conn.schema.resources {
 		digests[r.resource.Name] = digest(s.conn.schema)
@@ -71,6 +80,25 @@ func (s *Stream) checkpoint() {
 	c.Checkpoint(cache.Position{
 		History: hex.EncodeToString(s.anchor.nonce[:]), Seen: cache.UpTo(cache.Tx(s.anchor.id)), Digests: digests,
 	}, s.store)
+}
+
+// plant writes the first row of a change table that has none, in the name of no resource: its
+// nonce tells this database from any other that looks alike, such as yesterday's copy. Without
+// it nothing that was stored could be trusted after a restart. A failure is no failure of the
+// stream: the next poll tries again.
+func (s *Stream) plant() {
+	c := s.conn
+	if c.readOnly || !c.schema.tracked {
+		return
+	}
+	err := c.BusyTimeout(0) // never wait for a writer: the horizon would wait as well
+	if err == nil {
+		err = c.Exec(`INSERT INTO "slipstream_change" (at, resource, key, nonce) SELECT CAST(strftime('%s', 'now') AS INTEGER), '', NULL, randomblob(8) WHERE NOT EXISTS (SELECT FROM "slipstream_change")`)
+	}
+	err = errors.Join(err, c.BusyTimeout(s.origin.cfg.BusyTimeout))
+	if err != nil && !errors.Is(err, sqlite3.BUSY) {
+		s.origin.cfg.Logger.Warn("the first row of the change table could not be written; after a restart the disk tier begins anew", "error", err)
+	}
 }
 
 // markOf returns the change that a position names; false if it names none.

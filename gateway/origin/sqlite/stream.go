@@ -155,7 +155,7 @@ func (s *Stream) disconnect() {
 // void drops all that was cached; the next poll starts on the present history.
 func (s *Stream) void(reason string) {
 	s.started = false
-	s.resumed = nil // what a store brought is dropped as well
+	s.resumed = nil   // what a store brought is dropped as well
 	s.changed = false // of what was read, some may be another history's
 	s.voids.Add(1)
 	s.origin.cfg.Logger.Warn("history broke, everything cached is dropped", "reason", reason)

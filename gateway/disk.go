@@ -1,0 +1,137 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/gateway/tier/disk"
+)
+
+// How often a file that the process before still has is asked for.
+const diskRetry = 50 * time.Millisecond
+
+// openDisk opens the disk tier, if there is one. While the process whose sockets were taken
+// over may still have the file, the gateway goes on without it and opens it when it is free.
+func (g *Gateway) openDisk() error {
+	if !g.config.Tiers.Disk.Set() {
+		return nil
+	}
+	tier, err := disk.Open(g.diskOptions())
+	held, isHeld := errors.AsType[*disk.HeldError](err)
+	switch {
+	case err == nil:
+		g.attachDisk(tier)
+		return nil
+	case !isHeld || !g.succeeds:
+		return err
+	}
+	g.log.Info("the disk tier is still open in the process before; going on without it until that lets it go", "process", held.PID)
+	g.tasks.Add(1)
+	// Ends when the file is open, or with the context of the gateway; Shutdown waits for it.
+	go func() {
+		defer g.tasks.Done()
+		g.awaitDisk()
+	}()
+	return nil
+}
+
+// awaitDisk opens the disk tier as soon as nobody else has it.
+func (g *Gateway) awaitDisk() {
+	tick := time.NewTicker(diskRetry)
+	defer tick.Stop()
+	began, told := time.Now(), time.Now()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		tier, err := disk.Open(g.diskOptions())
+		if err == nil {
+			g.log.Info("the disk tier is open", "after", time.Since(began).Round(time.Millisecond))
+			g.attachDisk(tier)
+			return
+		}
+		if time.Since(told) > 30*time.Second {
+			told = time.Now()
+			g.log.Warn("the disk tier cannot be opened yet", "error", err)
+		}
+	}
+}
+
+func (g *Gateway) diskOptions() disk.Options {
+	d := g.config.Tiers.Disk
+	return disk.Options{Dir: g.config.DiskPath(), Budget: d.Size, Boot: bootID(), Logger: g.log}
+}
+
+// attachDisk tells the tier of the resources and gives it to the cache.
+func (g *Gateway) attachDisk(tier *disk.Tier) {
+	g.defineOnDisk(tier)
+	g.diskTier.Store(tier)
+	if !g.cache.Attach(tier) {
+		g.diskTier.Store(nil)
+		if err := tier.Close(); err != nil {
+			g.log.Warn("the disk tier was not closed well", "error", err)
+		}
+	}
+}
+
+// defineOnDisk says which resource has which place, and how its documents are made.
+func (g *Gateway) defineOnDisk(tier *disk.Tier) {
+	for i := range g.config.Resources {
+		tier.Define(cache.ResourceID(i), diskResource(g.config, i))
+	}
+}
+
+// documentsFormat is part of every fingerprint: it grows when the same definition would give
+// other bytes.
+const documentsFormat = 1
+
+// diskResource is a resource as the disk tier must know it. Its documents are worth nothing
+// once they are made in another way, or of another database.
+func diskResource(c *config.Config, i int) disk.Resource {
+	r := &c.Resources[i]
+	h := sha256.New()
+	fmt.Fprintf(h, "%d\n%d\n", documentsFormat, c.MaxDocument)
+	h.Write(r.Definition())
+	return disk.Resource{Name: r.Name, Fingerprint: hex.EncodeToString(h.Sum(nil)[:16]), Aged: r.NoPromise}
+}
+
+// closeDisk lets go of the file before the rest of the gateway ends, so that the process that
+// takes over can open it: what is queued is written first.
+func (g *Gateway) closeDisk(ctx context.Context) error {
+	tier := g.diskTier.Load()
+	if tier == nil {
+		return nil
+	}
+	err := tier.Sync(ctx)
+	// What was loaded last waits for the stream's next word.
+	for range 20 {
+		if tier.Figures().Queued == 0 || err != nil || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(diskRetry)
+		err = tier.Sync(ctx)
+	}
+	if s := g.cache.Detach(); s != nil {
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("close the disk tier: %w", err)
+	}
+	return nil
+}
+
+// diskStats returns what the disk tier says of itself; false if there is none.
+func (g *Gateway) diskStats() (disk.Stats, bool) {
+	if tier := g.diskTier.Load(); tier != nil {
+		return tier.Figures(), true
+	}
+	return disk.Stats{}, false
+}
