@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +29,7 @@ type Server struct {
 	accepted  atomic.Uint64
 	refused   atomic.Uint64 // accept(2) failed
 	closes    [closeReasons]atomic.Uint64
+	panics    panicLog
 
 	// Atomics. Written by Shutdown, read by connections. drainedAt is on the
 	// engine's clock, 0: not draining.
@@ -155,13 +155,6 @@ func (s *Server) releasePlace() { s.open.Add(-1) }
 func (s *Server) releaseOnce() func() {
 	var once sync.Once
 	return func() { once.Do(s.releasePlace) }
-}
-
-// panicked logs a panic of code that is not ours and returns what its connection ends
-// with. It is called where the panic was recovered.
-func (s *Server) panicked(c *Conn, v any) error {
-	s.config.Log.Error("a session panicked", "connection", c.id, "panic", v, "stack", string(debug.Stack()))
-	return &CloseError{ReasonAborted, fmt.Errorf("panic: %v", v)}
 }
 
 // handOver gives a detached connection to Config.Detached.

@@ -59,7 +59,9 @@ func (l *later) answer(ctx context.Context) {
 	f := l.front
 	defer func() {
 		if v := recover(); v != nil {
-			f.config.Log.Error("a request panicked", "panic", v, "stack", string(debug.Stack()))
+			if leftOut, ok := f.panics.Take(f.cache.Now()); ok {
+				f.config.Log.Error("a request panicked", "panic", v, "left_out", leftOut, "stack", string(debug.Stack()))
+			}
 			l.view.problem(&l.response, http.StatusInternalServerError, "the server failed to answer")
 		}
 		f.waiting.Add(-1)

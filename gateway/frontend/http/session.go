@@ -33,6 +33,7 @@ type front struct {
 	complete atomic.Int64
 	handed   [http1.ReasonCount]atomic.Int64 // requests handed over, by reason
 	closed   measure.Ration                  // warnings of connections that ended
+	panics   measure.Ration                  // lines about requests that panicked
 
 	recent recent.Lanes[*served]
 }

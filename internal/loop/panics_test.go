@@ -1,0 +1,28 @@
+package loop
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPanicLog: of a storm of panics a few a second are logged, and the others counted.
+func TestPanicLog(t *testing.T) {
+	var p panicLog
+	for i := range 3 {
+		taken, told := 0, int64(0)
+		for n := range 1000 {
+			leftOut, ok := p.take(time.Duration(i)*time.Second + time.Duration(n)*time.Millisecond)
+			if ok {
+				taken++
+			}
+			told += leftOut
+		}
+		want := int64(0)
+		if i > 0 {
+			want = 1000 - panicLines
+		}
+		if taken != panicLines || told != want {
+			t.Errorf("second %d: %d lines that tell of %d more; want %d and %d", i, taken, told, panicLines, want)
+		}
+	}
+}
