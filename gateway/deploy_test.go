@@ -117,8 +117,7 @@ func (e exposed) lacks(s selector) string {
 		}
 		if !slices.ContainsFunc(samples, func(labels map[string]string) bool {
 			got, ok := labels[label]
-			// The tier on disk is not configured here.
-			return ok && (want == "" || got == want || label == "tier")
+			return ok && (want == "" || got == want)
 		}) {
 			return fmt.Sprintf("no %s with %s=%q", s.name, label, want)
 		}
@@ -130,7 +129,7 @@ func (e exposed) lacks(s selector) string {
 func everythingOn(t *testing.T) exposed {
 	t.Helper()
 	path := newDatabase(t, writeAhead+company)
-	cfg := configure(t, path, deptResource+"\nlog: { requests: requests.log }\n")
+	cfg := configure(t, path, deptResource+"\nlog: { requests: requests.log }\ntiers: { disk: { path: tier, size: 32MiB } }\n")
 	cfg.Frontends.Redis = "127.0.0.1:0"
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
 	gateway.WriteCertificate(t, filepath.Dir(path), 1)
