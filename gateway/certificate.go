@@ -27,6 +27,7 @@ type certificate struct {
 	loaded *tls.Certificate
 	looked time.Time
 	seen   [2]fileState
+	told   string // why the files cannot be used, as the log says already; "": they can
 }
 
 // fileState tells a file from one that replaced it.
@@ -101,6 +102,7 @@ func (c *certificate) expires() time.Time {
 func (c *certificate) look() {
 	states, err := c.states()
 	if err == nil && states == c.seen {
+		c.told = ""
 		return
 	}
 	var pair *tls.Certificate
@@ -108,9 +110,13 @@ func (c *certificate) look() {
 		pair, err = c.load()
 	}
 	if err != nil {
+		if err.Error() == c.told {
+			return // every few seconds is too often
+		}
+		c.told = err.Error()
 		c.log.Error("the certificate of the Redis frontend has changed and cannot be used; the one before stays", "error", err)
 		return
 	}
-	c.loaded, c.seen = pair, states
+	c.loaded, c.seen, c.told = pair, states, ""
 	c.log.Info("the certificate of the Redis frontend was taken over", "file", c.cert)
 }

@@ -96,6 +96,11 @@ func TestCertificateIsRenewed(t *testing.T) {
 	if !strings.Contains(told.String(), "the one before stays") {
 		t.Errorf("the log does not tell of it: %s", told.String())
 	}
+	now = now.Add(lookEvery)
+	expect("with it still", 1)
+	if n := strings.Count(told.String(), "\n"); n != 1 {
+		t.Errorf("%d lines, want one: %s", n, told.String())
+	}
 	if err := os.WriteFile(key, renewed, 0o600); err != nil {
 		t.Fatal(err)
 	}
