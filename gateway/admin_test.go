@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,8 +38,11 @@ func documentedMetrics(t *testing.T) (names []string) {
 // figure that it names, with a help text, from the first request on.
 func TestDocumentedMetricsExist(t *testing.T) {
 	t.Parallel()
-	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource+"log: { requests: requests.log }\n")
+	path := newDatabase(t, writeAhead+company)
+	cfg := configure(t, path, deptResource+"log: { requests: requests.log }\n")
 	cfg.Frontends.Redis = "127.0.0.1:0"
+	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
+	gateway.WriteCertificate(t, filepath.Dir(path), 1)
 	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
