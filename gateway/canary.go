@@ -20,10 +20,11 @@ import (
 // canaryConfig says what a canary watches. All but Interval must be set.
 type canaryConfig struct {
 	// Interval is the time between two samples; 0 means 1 s, negative: no canary.
-	Interval  time.Duration
-	Cache     *cache.Cache
-	Origin    cache.Origin
-	Resources []config.Resource // in the order of the cache's, with their defaults
+	Interval time.Duration
+	Cache    *cache.Cache
+	Origin   cache.Origin
+	// Resource returns a resource with its defaults, nil if it is not served any more.
+	Resource func(cache.ResourceID) *config.Resource
 	// Path writes a key as its clients do.
 	Path func(cache.Key) string
 	Log  *slog.Logger
@@ -105,7 +106,11 @@ func (c *canary) check(ctx context.Context, key cache.Key) {
 		c.skipped.Add(1)
 		return
 	}
-	r := &c.Resources[key.Resource]
+	r := c.Resource(key.Resource)
+	if r == nil {
+		c.skipped.Add(1)
+		return
+	}
 	limited, cancel := context.WithTimeout(ctx, r.Load.Timeout)
 	batch, err := c.Origin.Load(limited, key.Resource, []string{key.ID})
 	cancel()
@@ -140,10 +145,15 @@ func (c *canary) judge() {
 		if now <= s.due {
 			return false
 		}
+		r := c.Resource(s.key.Resource)
+		if r == nil {
+			c.skipped.Add(1)
+			return true
+		}
 		c.checks.Add(1)
 		if c.Cache.Inspect(s.key, now) == s.cached {
 			c.stale.Add(1)
-			c.report(s, now)
+			c.report(s, r, now)
 			c.Cache.Purge(s.key) // known to be wrong
 		}
 		return true
@@ -151,8 +161,7 @@ func (c *canary) judge() {
 }
 
 // report tells what is known about a stale answer.
-func (c *canary) report(s suspect, now time.Duration) {
-	r := &c.Resources[s.key.Resource]
+func (c *canary) report(s suspect, r *config.Resource, now time.Duration) {
 	ago := func(at time.Duration) string { return (now - at).Round(time.Millisecond).String() + " ago" }
 	events := []string{}
 	for _, e := range c.Cache.Recent(s.key) {
@@ -186,7 +195,10 @@ func entityTag(body []byte) string {
 
 // path writes a key as its clients do, for the log.
 func (g *Gateway) path(key cache.Key) string {
-	name := g.config.Resources[key.Resource].Name
+	name := ""
+	if r := g.now().of(key.Resource); r != nil {
+		name = r.Name
+	}
 	if c := g.origin.reached.Load(); c != nil {
 		if path, err := resource.Path(name, c.database.KeyColumns(int(key.Resource)), key.ID); err == nil {
 			return path

@@ -63,7 +63,7 @@ func newWatched(t *testing.T, seed uint64, r config.Resource, interval time.Dura
 		t.Fatal(err)
 	}
 	w.canary = newCanary(canaryConfig{
-		Interval: interval, Cache: w.cache, Origin: w, Resources: []config.Resource{r},
+		Interval: interval, Cache: w.cache, Origin: w, Resource: func(cache.ResourceID) *config.Resource { return &r },
 		Path: func(key cache.Key) string { return "/depts/" + key.ID },
 		Log:  slog.New(slog.NewTextHandler(&w.log, nil)),
 	})

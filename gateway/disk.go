@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/tier/disk"
 )
@@ -72,6 +71,8 @@ func (g *Gateway) diskOptions() disk.Options {
 
 // attachDisk tells the tier of the resources and gives it to the cache.
 func (g *Gateway) attachDisk(tier *disk.Tier) {
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
 	g.defineOnDisk(tier)
 	g.diskTier.Store(tier)
 	if !g.cache.Attach(tier) {
@@ -84,8 +85,9 @@ func (g *Gateway) attachDisk(tier *disk.Tier) {
 
 // defineOnDisk says which resource has which place, and how its documents are made.
 func (g *Gateway) defineOnDisk(tier *disk.Tier) {
-	for i := range g.config.Resources {
-		tier.Define(cache.ResourceID(i), diskResource(g.config, i))
+	now := g.now()
+	for i, id := range now.ids {
+		tier.Define(id, diskResource(now.config, i))
 	}
 }
 

@@ -20,24 +20,30 @@ func (g *Gateway) figures() admin.Figures {
 		StaleServed: g.canary.stale.Load(),
 	}
 	promised := false
-	for _, r := range g.config.Resources {
-		f.Resources = append(f.Resources, admin.Promise{Bound: r.Freshness, OnStale: string(r.OnStale)})
-		promised = promised || !r.NoPromise
+	now := g.now()
+	for i := range f.Cache.Resources {
+		p := admin.Promise{}
+		if at := now.named(f.Cache.Resources[i].Name); at >= 0 {
+			r := &now.config.Resources[at]
+			p = admin.Promise{Bound: r.Freshness, OnStale: string(r.OnStale)}
+			promised = promised || !r.NoPromise
+		}
+		f.Resources = append(f.Resources, p)
 	}
 	if promised {
-		f.Bound = g.config.MinFreshness()
+		f.Bound = now.config.MinFreshness()
 	}
-	g.service.EachStatus(func(status string, n int64) {
+	g.now().service.EachStatus(func(status string, n int64) {
 		f.Statuses = append(f.Statuses, admin.Status{Status: status, Count: n})
 	})
 	for _, name := range sources {
-		d := g.service.Latency(name).Snapshot()
+		d := g.now().service.Latency(name).Snapshot()
 		if g.redis != nil {
 			d = d.Add(g.redis.Latency(name).Snapshot())
 		}
 		f.Sources = append(f.Sources, admin.Source{Name: name, Requests: d.Count(), Latency: &d})
 	}
-	f.BodyBytes = g.service.BodyBytes()
+	f.BodyBytes = g.now().service.BodyBytes()
 	g.frontends(&f)
 	f.Slowest = g.slowest()
 	if c := g.origin.reached.Load(); c != nil {
@@ -50,7 +56,7 @@ func (g *Gateway) figures() admin.Figures {
 
 // slowest returns the slowest documents of all frontends, the slowest first.
 func (g *Gateway) slowest() []measure.Slow {
-	list := g.service.Slowest().List(g.cache.Now())
+	list := g.now().service.Slowest().List(g.cache.Now())
 	if g.redis == nil {
 		return list
 	}
@@ -67,7 +73,7 @@ func (g *Gateway) frontends(f *admin.Figures) {
 	}
 	one := admin.Frontend{Name: "http", Engine: "net/http", HandedOver: -1, Connections: g.http.Connections()}
 	for _, name := range sources {
-		one.Requests += count(g.service.Latency(name))
+		one.Requests += count(g.now().service.Latency(name))
 	}
 	if s, ok := g.http.EngineStats(); ok {
 		engineFigures(&one, &s)

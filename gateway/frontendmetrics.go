@@ -64,7 +64,7 @@ func (g *Gateway) collectFrontends(send sender, out chan<- prometheus.Metric) {
 	if g.redis != nil {
 		g.collectRedis(send, out)
 	}
-	if l := g.surface.requests; l != nil {
+	if l := g.now().surface.requests; l != nil {
 		send(logLines, prometheus.CounterValue, float64(l.Lines()))
 		send(logDropped, prometheus.CounterValue, float64(l.Dropped()))
 	}
@@ -75,7 +75,7 @@ func (g *Gateway) collectRedis(send sender, out chan<- prometheus.Metric) {
 	s := g.redis.EngineStats()
 	send(frontendConnections, prometheus.GaugeValue, float64(s.Connections), "redis")
 	send(connectionLimit, prometheus.GaugeValue, float64(g.config.Redis.Limits.Connections), "redis")
-	if c := g.surface.certificate; c != nil {
+	if c := g.now().surface.certificate; c != nil {
 		send(certificateExpiry, prometheus.GaugeValue, float64(c.expires().Unix()), "redis")
 	}
 	collectEngine(&s, "redis", send)

@@ -43,18 +43,22 @@ type Options struct {
 	// file of the disk tier open: then it begins without the tier and opens it as soon as
 	// the other lets it go.
 	Succeeds bool
+	// Load reads the configuration again, for [Gateway.ReloadFile] and the admin
+	// listener's /reload. Nil: neither is there.
+	Load func() (*config.Config, error)
+	// OnReload is told of a configuration that was taken over, with its defaults. It must not
+	// call Reload.
+	OnReload func(*config.Config)
 }
 
 // Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
 // which also tidies up after a Start that failed.
 type Gateway struct {
-	// Immutable after New.
+	// Immutable after New. config is that of the start: for what a reload does not change.
 	config  *config.Config
 	log     *slog.Logger
 	cache   *cache.Cache
-	service *httpfront.Service
 	redis   *respfront.Server // nil: not configured
-	surface *surface
 	metrics *prometheus.Registry
 	canary  *canary
 	origin  *lateOrigin
@@ -63,6 +67,16 @@ type Gateway struct {
 	before  func(context.Context, *Gateway, map[string][]net.Listener) error // nil: nothing
 
 	succeeds bool // Options.Succeeds
+	memory   *memory.Tier
+
+	load        func() (*config.Config, error) // Options.Load
+	onReload    func(*config.Config)           // Options.OnReload
+	retireAfter time.Duration                  // how long what a reload replaced is kept
+
+	// reloading is held by whoever replaces live, or tells it what the database looks like.
+	reloading sync.Mutex
+	// live is what answers. Atomic: written by New and with reloading held, read by all.
+	live atomic.Pointer[generation]
 
 	// Owned by Start, and by Shutdown after it: those that nobody serves yet.
 	listeners map[string][]net.Listener
@@ -94,7 +108,8 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if err := full.Validate(); err != nil {
 		return nil, err
 	}
-	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{}, before: opts.BeforeAccept, succeeds: opts.Succeeds, listeners: maps.Clone(opts.Listeners),
+	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{}, before: opts.BeforeAccept, succeeds: opts.Succeeds,
+		load: opts.Load, onReload: opts.OnReload, retireAfter: longestRequest(&full), listeners: maps.Clone(opts.Listeners),
 		followed: make(chan struct{}), watched: make(chan struct{}), failed: make(chan error, 1)}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
@@ -103,11 +118,10 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.memory = tier
 	var resources []cache.Resource
-	var served []httpfront.Resource
 	for _, r := range full.Resources {
 		resources = append(resources, cacheResource(r))
-		served = append(served, httpfront.Resource{Name: r.Name, CacheControl: r.CacheControl, Access: accessRule(r.Access)})
 	}
 	settings := cache.Config{
 		Resources: resources,
@@ -115,6 +129,8 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 		Tiers:     []cache.Tier{tier},
 		Clock:     bootTime,
 		StoreOnly: full.Tiers.Disk.Stay,
+
+		MaxResources: len(resources) + roomForResources,
 	}
 	if wakes(&full) {
 		settings.Wake = g.origin.wake
@@ -124,21 +140,20 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 		return nil, err
 	}
 	opts.Logger = g.log
-	if g.surface, err = newSurface(&full, opts); err != nil {
+	first := &generation{config: &full, ids: firstIDs(len(full.Resources))}
+	if first.surface, err = newSurface(&full, opts); err != nil {
 		return nil, err
 	}
-	settingsHTTP := g.surface.serviceConfig(&full, opts)
-	if !full.HTTP.HideOpenAPI {
-		settingsHTTP.OpenAPI = (&description{config: &full, origin: g.origin}).text
+	if first.service, err = httpfront.NewService(g.cache, servedHTTP(&full, first.ids, nil), g.serviceConfig(first, opts)); err != nil {
+		return nil, errors.Join(err, first.surface.close(context.Background()))
 	}
-	if g.service, err = httpfront.NewService(g.cache, served, settingsHTTP); err != nil {
-		return nil, errors.Join(err, g.surface.close(context.Background()))
+	if g.redis, err = newRedis(g.cache, &full, first.surface, opts); err != nil {
+		return nil, errors.Join(err, first.surface.close(context.Background()))
 	}
-	if g.redis, err = newRedis(g.cache, &full, g.surface, opts); err != nil {
-		return nil, errors.Join(err, g.surface.close(context.Background()))
-	}
+	g.live.Store(first)
 	g.canary = newCanary(canaryConfig{
-		Interval: opts.Canary, Cache: g.cache, Origin: g.origin, Resources: full.Resources, Path: g.path, Log: g.log,
+		Interval: opts.Canary, Cache: g.cache, Origin: g.origin, Path: g.path,
+		Resource: func(id cache.ResourceID) *config.Resource { return g.now().of(id) }, Log: g.log,
 	})
 	g.metrics = newMetrics(g)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
@@ -223,14 +238,18 @@ func (g *Gateway) Start(ctx context.Context) error {
 
 // adopt tells everybody what the database looks like.
 func (g *Gateway) adopt(c *connection) error {
-	for i := range g.config.Resources {
-		id, columns := cache.ResourceID(i), c.database.KeyColumns(i)
-		err := g.service.SetColumns(id, columns)
+	// What a reload makes later asks the origin itself.
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
+	now := g.now()
+	for i, id := range now.ids {
+		columns := c.database.KeyColumns(int(id))
+		err := now.service.SetColumns(id, columns)
 		if err == nil && g.redis != nil {
 			err = g.redis.SetColumns(id, columns)
 		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("resource %s: %w", g.config.Resources[i].Name, err), c.database.Close())
+			return errors.Join(fmt.Errorf("resource %s: %w", now.config.Resources[i].Name, err), c.database.Close())
 		}
 	}
 	for _, w := range c.database.Warnings() {
@@ -284,11 +303,13 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.once.Do(func() {
 		errs := []error{g.closeListeners(), g.closeDisk(ctx), g.stopFrontends(ctx)}
 		g.cancel()
+		g.reloading.Lock() // none is under way from here on
+		g.reloading.Unlock()
 		if g.following {
 			<-g.followed
 			<-g.watched
 		}
-		errs = append(errs, g.cache.Close(), g.surface.close(ctx))
+		errs = append(errs, g.cache.Close(), g.now().surface.close(ctx))
 		if c := g.origin.reached.Load(); c != nil {
 			errs = append(errs, c.database.Close())
 		}

@@ -66,7 +66,7 @@ func (g *Gateway) serve() error {
 	settings := listenConfig(g.config, Options{Logger: g.log})
 	settings.Listeners = g.take(ListenHTTP)
 	var err error
-	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.service, settings); err != nil {
+	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.now().service, settings); err != nil {
 		return err
 	}
 	if g.redis != nil {

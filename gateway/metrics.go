@@ -157,7 +157,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
 	}
 	g := c.gateway
-	s := g.cache.Stats()
+	now, s := g.now(), g.cache.Stats()
 	age := s.HorizonAge.Seconds()
 	if s.HorizonAge < 0 {
 		age = -1
@@ -171,7 +171,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			send(m.desc, m.kind, float64(m.value(&s.Resources[i])), s.Resources[i].Name)
 		}
 		r := &s.Resources[i]
-		send(bound, prometheus.GaugeValue, g.config.Resources[i].Freshness.Seconds(), r.Name)
+		if at := now.named(r.Name); at >= 0 {
+			send(bound, prometheus.GaugeValue, now.config.Resources[at].Freshness.Seconds(), r.Name)
+		}
 		send(noPromise, prometheus.GaugeValue, truth(r.NoPromise), r.Name)
 		if !r.NoPromise {
 			send(promised, prometheus.GaugeValue, truth(r.Promised), r.Name)
@@ -183,12 +185,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	g.collectFrontends(send, out)
-	g.service.EachStatus(func(status string, n int64) {
+	now.service.EachStatus(func(status string, n int64) {
 		send(answers, prometheus.CounterValue, float64(n), status)
 	})
-	send(bodyBytes, prometheus.CounterValue, float64(g.service.BodyBytes()))
+	send(bodyBytes, prometheus.CounterValue, float64(now.service.BodyBytes()))
 	for _, name := range sources {
-		out <- durationsOf(durations, g.service.Latency(name).Snapshot(), name)
+		out <- durationsOf(durations, now.service.Latency(name).Snapshot(), name)
 	}
 	if o := g.origin.reached.Load(); o != nil {
 		collectOrigin(o.stats(), send, out)

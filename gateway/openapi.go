@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/openapi"
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -65,7 +66,8 @@ func openAPIConfig(cfg *config.Config, db shaped) openapi.Config {
 // look different.
 type description struct {
 	// Immutable.
-	config *config.Config // with defaults
+	config *config.Config     // with defaults
+	ids    []cache.ResourceID // of its resources
 	origin *lateOrigin
 
 	// Written and read by text. Two requests may write the same one at once.
@@ -85,10 +87,11 @@ func (d *description) text() []byte {
 		return nil
 	}
 	last := d.written.Load()
-	if last != nil && d.holds(last, c.database) {
+	db := placed{c.database, d.ids}
+	if last != nil && d.holds(last, db) {
 		return last.text
 	}
-	seen := snapshotOf(c.database, len(d.config.Resources))
+	seen := snapshotOf(db, len(d.config.Resources))
 	now := &writtenDescription{shapes: seen.shapes, text: openapi.Document(openAPIConfig(d.config, seen))}
 	d.written.Store(now)
 	return now.text

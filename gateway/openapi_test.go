@@ -106,7 +106,7 @@ func TestDescriptionFollowsTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Shutdown(t.Context())
-	d := &description{config: g.config, origin: g.origin}
+	d := &description{config: g.config, ids: firstIDs(len(g.config.Resources)), origin: g.origin}
 	if text := d.text(); text != nil {
 		t.Errorf("before the database was reached: %.200s", text)
 	}

@@ -20,7 +20,7 @@ func (g *Gateway) serveAdmin() {
 	g.admin = admin.New(admin.Config{
 		Ready:     g.Ready,
 		Metrics:   g.metrics,
-		Effective: g.config.Redacted,
+		Effective: func() []byte { return g.now().config.Redacted() },
 		Purger:    g,
 		Figures:   g.figures,
 		Version:   version(),
@@ -51,8 +51,9 @@ func (g *Gateway) Ready() (reasons []string) {
 	if why := g.waiting.Load(); why != nil {
 		return []string{"the database cannot be reached: " + *why}
 	}
-	for i, r := range g.config.Resources {
-		if ok, why := g.cache.Promise(cache.ResourceID(i)); !ok {
+	now := g.now()
+	for i, r := range now.config.Resources {
+		if ok, why := g.cache.Promise(now.ids[i]); !ok {
 			reasons = append(reasons, "resource "+r.Name+": "+why)
 		}
 	}
@@ -67,25 +68,24 @@ func (g *Gateway) Ready() (reasons []string) {
 // Purge drops the document with the key, given as percent-decoded segments, or
 // every document of the resource if there are none. It implements [admin.Purger].
 func (g *Gateway) Purge(name string, key []string) error {
-	for i, r := range g.config.Resources {
-		if r.Name != name {
-			continue
-		}
-		id := cache.ResourceID(i)
-		if len(key) == 0 {
-			g.cache.PurgeResource(id)
-			return nil
-		}
-		c := g.origin.reached.Load()
-		if c == nil {
-			return nil // nothing was ever loaded
-		}
-		document, err := resource.ID(c.database.KeyColumns(i), key)
-		if err != nil {
-			return err
-		}
-		g.cache.Purge(cache.Key{Resource: id, ID: document})
+	now := g.now()
+	at := now.named(name)
+	if at < 0 {
+		return fmt.Errorf("%w %q", admin.ErrUnknownResource, name)
+	}
+	id := now.ids[at]
+	if len(key) == 0 {
+		g.cache.PurgeResource(id)
 		return nil
 	}
-	return fmt.Errorf("%w %q", admin.ErrUnknownResource, name)
+	c := g.origin.reached.Load()
+	if c == nil {
+		return nil // nothing was ever loaded
+	}
+	document, err := resource.ID(c.database.KeyColumns(int(id)), key)
+	if err != nil {
+		return err
+	}
+	g.cache.Purge(cache.Key{Resource: id, ID: document})
+	return nil
 }

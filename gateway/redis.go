@@ -20,11 +20,7 @@ func newRedis(c *cache.Cache, cfg *config.Config, s *surface, opts Options) (*re
 	if err != nil {
 		return nil, err
 	}
-	var served []respfront.Resource
-	for _, r := range cfg.Resources {
-		served = append(served, respfront.Resource{Name: r.Name, Access: accessRule(r.Access)})
-	}
-	return respfront.New(c, served, settings)
+	return respfront.New(c, servedRedis(cfg, firstIDs(len(cfg.Resources)), nil), settings)
 }
 
 func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config, error) {
@@ -32,8 +28,8 @@ func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config
 	c := respfront.Config{
 		Gate:           s.gate,
 		RequireAuth:    cfg.RedisLogin(),
-		ClientLimit:    newLimiter(l.Client),
-		CallerLimit:    newLimiter(l.Caller),
+		ClientLimit:    s.limiter("redis.client", l.Client),
+		CallerLimit:    s.limiter("redis.caller", l.Caller),
 		RequestTimeout: l.RequestTimeout,
 		IdleTimeout:    l.IdleTimeout,
 		StallTimeout:   l.StallTimeout,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/access"
@@ -22,36 +23,98 @@ type surface struct {
 	certificate *certificate    // of the Redis frontend; nil without TLS
 	spans       *otel.Exporter  // nil without tracing
 	requests    *requestlog.Log // nil without a log of requests
+
+	// Owned by whoever makes the frontends' configurations of it.
+	limiters, before map[string]rated
 }
 
 // newSurface opens what the configuration names. The caller closes it.
 func newSurface(cfg *config.Config, opts Options) (*surface, error) {
-	s := &surface{}
+	return nextSurface(&surface{}, &config.Config{}, cfg, opts)
+}
+
+// nextSurface opens what the configuration names and old, made of the configuration was, has
+// not; the rest is shared. The caller closes what is left of either: see unshared.
+func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface, error) {
+	s := &surface{limiters: make(map[string]rated), before: old.limiters}
+	fail := func(what string, err error) (*surface, error) {
+		return nil, errors.Join(fmt.Errorf("%s: %w", what, err), s.unshared(old).close(context.Background()))
+	}
 	var err error
-	if cfg.Auth.Keys != "" || cfg.Auth.JWT.Keys != "" {
-		if s.gate, err = access.Open(accessConfig(cfg, opts)); err != nil {
-			return nil, fmt.Errorf("auth: %w", err)
+	if is := accessConfig(cfg, opts); reflect.DeepEqual(is, accessConfig(was, opts)) {
+		s.gate = old.gate
+	} else if is.KeysFile != "" || is.JWKSFile != "" {
+		if s.gate, err = access.Open(is); err != nil {
+			return fail("auth", err)
 		}
 	}
-	if cert, key := cfg.TLSPaths(); cert != "" && cfg.Frontends.Redis != "" {
+	s.certificate = old.certificate // another one needs a restart
+	if cert, key := cfg.TLSPaths(); cert != "" && cfg.Frontends.Redis != "" && s.certificate == nil {
 		if s.certificate, err = newCertificate(cert, key, opts.Logger); err != nil {
-			return nil, errors.Join(fmt.Errorf("redis.tls: %w", err), s.close(context.Background()))
+			return fail("redis.tls", err)
 		}
 	}
-	if cfg.Tracing.Endpoint != "" {
+	if cfg.Tracing == was.Tracing {
+		s.spans = old.spans
+	} else if cfg.Tracing.Endpoint != "" {
 		s.spans, err = otel.New(context.Background(), otel.Config{
 			Endpoint: cfg.Tracing.Endpoint, Service: cfg.Tracing.Service, Ratio: max(cfg.Tracing.Sample, 0), Log: opts.Logger,
 		})
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("tracing: %w", err), s.close(context.Background()))
+			return fail("tracing", err)
 		}
 	}
-	if path := cfg.RequestLogPath(); path != "" {
-		if s.requests, err = requestlog.Open(requestlog.Config{Path: path, Sample: cfg.Log.RequestSample, Slow: cfg.Log.Slow, Log: opts.Logger}); err != nil {
-			return nil, errors.Join(fmt.Errorf("log.requests: %w", err), s.close(context.Background()))
+	if is := requestLogConfig(cfg, opts); is == requestLogConfig(was, opts) {
+		s.requests = old.requests
+	} else if is.Path != "" {
+		if s.requests, err = requestlog.Open(is); err != nil {
+			return fail("log.requests", err)
 		}
 	}
 	return s, nil
+}
+
+func requestLogConfig(cfg *config.Config, opts Options) requestlog.Config {
+	c := requestlog.Config{Path: cfg.RequestLogPath(), Log: opts.Logger}
+	if c.Path != "" {
+		c.Sample, c.Slow = cfg.Log.RequestSample, cfg.Log.Slow
+	}
+	return c
+}
+
+// unshared returns what s has and other has not.
+func (s *surface) unshared(other *surface) *surface {
+	left := *s
+	if s.gate == other.gate {
+		left.gate = nil
+	}
+	if s.spans == other.spans {
+		left.spans = nil
+	}
+	if s.requests == other.requests {
+		left.requests = nil
+	}
+	return &left
+}
+
+// empty reports whether there is nothing to close.
+func (s *surface) empty() bool { return s.gate == nil && s.spans == nil && s.requests == nil }
+
+// rated is a limiter and the rate that it was made for.
+type rated struct {
+	rate    config.Rate
+	limiter *limit.Limiter
+}
+
+// limiter returns the limiter of a name: the one that the surface before had, if the rate is
+// the same, so that nobody gets a new burst by a reload.
+func (s *surface) limiter(name string, r config.Rate) *limit.Limiter {
+	if known, ok := s.before[name]; ok && known.rate == r {
+		s.limiters[name] = known
+	} else if _, ok := s.limiters[name]; !ok {
+		s.limiters[name] = rated{r, limit.New(limit.Config{Rate: r.PerSecond, Burst: r.Burst})}
+	}
+	return s.limiters[name].limiter
 }
 
 func accessConfig(cfg *config.Config, opts Options) access.Config {
@@ -97,8 +160,8 @@ func (s *surface) serviceConfig(cfg *config.Config, opts Options) httpfront.Serv
 			Credentials: cfg.HTTP.CORS.Credentials, MaxAge: cfg.HTTP.CORS.MaxAge,
 		},
 		Gate:        s.gate,
-		ClientLimit: newLimiter(cfg.HTTP.Limits.Client),
-		CallerLimit: newLimiter(cfg.HTTP.Limits.Caller),
+		ClientLimit: s.limiter("http.client", cfg.HTTP.Limits.Client),
+		CallerLimit: s.limiter("http.caller", cfg.HTTP.Limits.Caller),
 		Requests:    s.requests,
 		SlowerThan:  cfg.Log.Slow,
 		Log:         opts.Logger,
@@ -107,10 +170,6 @@ func (s *surface) serviceConfig(cfg *config.Config, opts Options) httpfront.Serv
 		c.Spans = s.spans
 	}
 	return c
-}
-
-func newLimiter(r config.Rate) *limit.Limiter {
-	return limit.New(limit.Config{Rate: r.PerSecond, Burst: r.Burst})
 }
 
 func accessRule(a *config.Access) *access.Rule {
@@ -148,9 +207,10 @@ func maxPending(cfg *config.Config) int64 { return max(256<<20, cfg.Tiers.Memory
 // ReopenRequestLog makes the log of requests go on in a new file after the old one was
 // renamed, and reports whether there is such a file. It does not wait for it.
 func (g *Gateway) ReopenRequestLog() bool {
-	if path := g.config.RequestLogPath(); path == "" || path == "-" {
+	now := g.now()
+	if path := now.config.RequestLogPath(); path == "" || path == "-" {
 		return false
 	}
-	g.surface.requests.Reopen()
+	now.surface.requests.Reopen()
 	return true
 }

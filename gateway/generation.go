@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
+	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// generation is what a configuration makes of the gateway that a reload can make anew: which
+// resources there are, who may ask for them, and who hears of it. The cache, the origin, its stream
+// and the listeners outlive it.
+type generation struct {
+	// Immutable.
+	config  *config.Config
+	surface *surface
+	ids     []cache.ResourceID // of config.Resources; the origin has them at the same places
+	service *httpfront.Service
+}
+
+// now returns the generation that answers requests which come now.
+func (g *Gateway) now() *generation { return g.live.Load() }
+
+// Config returns the configuration in force, with its defaults. It must not be changed.
+func (g *Gateway) Config() *config.Config { return g.now().config }
+
+// firstIDs are those that the cache gives to the resources that it is made with.
+func firstIDs(n int) []cache.ResourceID {
+	ids := make([]cache.ResourceID, n)
+	for i := range ids {
+		ids[i] = cache.ResourceID(i)
+	}
+	return ids
+}
+
+// of returns the resource with the ID, nil if this generation has it not.
+func (n *generation) of(id cache.ResourceID) *config.Resource {
+	if i := slices.Index(n.ids, id); i >= 0 {
+		return &n.config.Resources[i]
+	}
+	return nil
+}
+
+// named returns the place of a resource in the configuration, -1 if there is none.
+func (n *generation) named(name string) int {
+	return slices.IndexFunc(n.config.Resources, func(r config.Resource) bool { return r.Name == name })
+}
+
+// placed is an origin whose resources are asked for by their place in a configuration.
+type placed struct {
+	shaped
+	ids []cache.ResourceID
+}
+
+// KeyColumns implements shaped.
+func (p placed) KeyColumns(i int) []resource.KeyColumn { return p.shaped.KeyColumns(int(p.ids[i])) }
+
+// Shape implements shaped.
+func (p placed) Shape(i int) *resource.Shape { return p.shaped.Shape(int(p.ids[i])) }
+
+// servedHTTP are the resources as the HTTP frontend must know them. keys is nil while the
+// origin has not been reached.
+func servedHTTP(cfg *config.Config, ids []cache.ResourceID, keys shaped) []httpfront.Resource {
+	var all []httpfront.Resource
+	for i, r := range cfg.Resources {
+		one := httpfront.Resource{Name: r.Name, ID: ids[i], CacheControl: r.CacheControl, Access: accessRule(r.Access)}
+		if keys != nil {
+			one.Columns = keys.KeyColumns(int(ids[i]))
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// servedRedis are the resources as the Redis frontend must know them.
+func servedRedis(cfg *config.Config, ids []cache.ResourceID, keys shaped) []respfront.Resource {
+	var all []respfront.Resource
+	for i, r := range cfg.Resources {
+		one := respfront.Resource{Name: r.Name, ID: ids[i], Access: accessRule(r.Access)}
+		if keys != nil {
+			one.Columns = keys.KeyColumns(int(ids[i]))
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// serviceConfig says how a generation serves documents over HTTP.
+func (g *Gateway) serviceConfig(n *generation, opts Options) httpfront.ServiceConfig {
+	c := n.surface.serviceConfig(n.config, opts)
+	if !n.config.HTTP.HideOpenAPI {
+		c.OpenAPI = (&description{config: n.config, ids: n.ids, origin: g.origin}).text
+	}
+	return c
+}

@@ -1,0 +1,400 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
+	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// This file takes another configuration over while the gateway serves: see
+// docs/decisions/0010-hot-reload.md.
+
+// Reloaded says what a reload has changed.
+type Reloaded struct {
+	// Changes are the keys whose values differ from those before, none if there are none.
+	Changes []config.Change
+	// Warnings are what the operator should know, in sentences.
+	Warnings []string
+}
+
+// RestartError says that a configuration differs in what only a restart changes. Nothing was
+// changed.
+type RestartError struct {
+	Changes []config.Change // those that need it
+}
+
+// Error implements error.
+func (e *RestartError) Error() string {
+	var keys []string
+	for _, c := range e.Changes {
+		keys = append(keys, c.Key)
+	}
+	return "these keys take effect with a restart only, so nothing was changed: " + strings.Join(keys, ", ")
+}
+
+// roomForResources is how many resources may be added or changed between two starts, at
+// 8 bytes each, and 2 KiB for each that was.
+const roomForResources = 4096
+
+// Times of a reload.
+const (
+	// takeOver is how long the stream may take to report of resources that are new: its
+	// next poll or two.
+	takeOver = 5 * time.Second
+	// straggle is how much longer than its time limit a request may hold on to what
+	// it began with.
+	straggle = 5 * time.Second
+)
+
+// extensible is an origin whose resources may change while it is used.
+type extensible interface {
+	Prepare(ctx context.Context, more []resource.Resource) (*origin.Addition, error)
+	Extend(*origin.Addition)
+	Retire(places []int)
+}
+
+// following is a stream that says whether it has reported of all resources.
+type following interface{ Follows() bool }
+
+// Difference returns what a reload with the configuration would change.
+func (g *Gateway) Difference(cfg *config.Config) ([]config.Change, error) {
+	full := cfg.WithDefaults()
+	if err := full.Validate(); err != nil {
+		return nil, err
+	}
+	now := g.now().config
+	full.KeepConnections(now)
+	changes := config.Difference(now, &full)
+	if full.Origin.Dir != now.Origin.Dir {
+		changes = append(changes, config.Change{Key: "the folder of the file", Old: now.Origin.Dir, New: full.Origin.Dir, Effect: config.AtRestart})
+	}
+	return changes, nil
+}
+
+// Reload takes the configuration over, as a whole or not at all. Resources whose definition
+// is the same keep their documents, their loads and their promise; requests that have begun
+// end with what they began with. Call it after Start; several calls wait for one another.
+//
+// The error is a [config.Errors] if the configuration is wrong, holds an [origin.SchemaError]
+// for each resource that does not fit the database, is a [RestartError] if it needs a restart, and
+// wraps [cache.ErrUnavailable] if the database does not answer.
+func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (*Reloaded, error) {
+	full := cfg.WithDefaults()
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(g.ctx, cancel)()
+	if g.http == nil || g.ctx.Err() != nil {
+		return nil, errNotServing
+	}
+	changes, err := g.Difference(&full)
+	if err != nil {
+		return nil, err
+	}
+	if need := config.NeedRestart(changes); len(need) > 0 {
+		return nil, &RestartError{Changes: need}
+	}
+	done := &Reloaded{Changes: changes}
+	if len(changes) == 0 {
+		return done, nil
+	}
+	old := g.now()
+	full.KeepConnections(old.config)
+	step := &reload{gateway: g, old: old, next: &generation{config: &full}}
+	if err := step.prepare(ctx); err != nil {
+		return nil, err
+	}
+	step.commit()
+	done.Warnings = step.warnings
+	return done, nil
+}
+
+var errNotServing = errors.New("the gateway does not serve")
+
+// reload is one reload under way. It is used by one goroutine, which holds Gateway.reloading.
+type reload struct {
+	gateway   *Gateway
+	old, next *generation
+	view      *respfront.View // of the Redis frontend, if there is one
+	warnings  []string
+
+	added   []cache.ResourceID                  // that the old one has not
+	gone    []cache.ResourceID                  // that the next one has not
+	changed map[cache.ResourceID]cache.Resource // that stay, on other terms
+}
+
+// prepare makes the next generation ready to serve. If that fails nothing has changed for
+// anybody.
+func (r *reload) prepare(ctx context.Context) (err error) {
+	g, cfg := r.gateway, r.next.config
+	fresh := r.compare()
+	var addition *origin.Addition
+	if len(fresh) > 0 {
+		if addition, err = r.lookUp(ctx, fresh); err != nil {
+			return err
+		}
+	}
+	if r.next.surface, err = nextSurface(r.old.surface, r.old.config, cfg, Options{Logger: g.log}); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.next.surface.unshared(r.old.surface).close(context.WithoutCancel(ctx)))
+		}
+	}()
+	if addition != nil {
+		if err := r.add(ctx, fresh, addition); err != nil {
+			return err
+		}
+	}
+	if err := r.front(); err != nil {
+		r.discard()
+		return err
+	}
+	return nil
+}
+
+// compare finds out which resources stay and which go, and returns the places in the
+// configuration of those that are new.
+func (r *reload) compare() (fresh []int) {
+	old, next := r.old, r.next
+	next.ids = make([]cache.ResourceID, len(next.config.Resources))
+	r.changed = make(map[cache.ResourceID]cache.Resource)
+	stays := make(map[cache.ResourceID]bool)
+	for i := range next.config.Resources {
+		now := &next.config.Resources[i]
+		at := old.named(now.Name)
+		if at < 0 || !now.SameDefinition(&old.config.Resources[at].Resource) {
+			fresh = append(fresh, i)
+			continue
+		}
+		id := old.ids[at]
+		next.ids[i] = id
+		stays[id] = true
+		if terms := cacheResource(*now); terms != cacheResource(old.config.Resources[at]) {
+			r.changed[id] = terms
+		}
+	}
+	for _, id := range old.ids {
+		if !stays[id] {
+			r.gone = append(r.gone, id)
+		}
+	}
+	return fresh
+}
+
+// lookUp asks the database whether the new resources fit it.
+func (r *reload) lookUp(ctx context.Context, fresh []int) (*origin.Addition, error) {
+	c := r.gateway.origin.reached.Load()
+	if c == nil {
+		return nil, fmt.Errorf("the database has not been reached, so that nobody knows whether the resources fit it: %w", cache.ErrUnavailable)
+	}
+	db, ok := c.database.(extensible)
+	if !ok {
+		return nil, errors.New("resources of this database change with a restart only")
+	}
+	var declared []resource.Resource
+	for _, i := range fresh {
+		declared = append(declared, r.next.config.Resources[i].Resource)
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	a, err := db.Prepare(ctx, declared)
+	if err != nil {
+		return nil, err
+	}
+	r.warnings = append(r.warnings, a.Warnings...)
+	return a, nil
+}
+
+// add gives the new resources to cache, origin and disk tier, and waits until the stream has
+// reported of them: so their first requests find the promise that the resources they may
+// replace have had.
+func (r *reload) add(ctx context.Context, fresh []int, a *origin.Addition) error {
+	g := r.gateway
+	var terms []cache.Resource
+	for _, i := range fresh {
+		terms = append(terms, cacheResource(r.next.config.Resources[i]))
+	}
+	first, err := g.cache.Add(terms)
+	if errors.Is(err, cache.ErrTooManyResources) {
+		return fmt.Errorf("%w; restart the gateway", err)
+	}
+	if err != nil {
+		return err
+	}
+	for n, i := range fresh {
+		id := first + cache.ResourceID(n)
+		r.next.ids[i] = id
+		r.added = append(r.added, id)
+	}
+	c := g.origin.reached.Load()
+	if tier := g.diskTier.Load(); tier != nil {
+		for _, i := range fresh {
+			tier.Define(r.next.ids[i], diskResource(r.next.config, i))
+		}
+	}
+	c.database.(extensible).Extend(a)
+	if c.wake != nil {
+		c.wake()
+	}
+	if err := awaitFollowing(ctx, c.stream); err != nil {
+		r.discard()
+		return err
+	}
+	for _, i := range fresh {
+		if ok, why := g.cache.Promise(r.next.ids[i]); !ok {
+			r.warnings = append(r.warnings, "resource "+r.next.config.Resources[i].Name+": "+why)
+		}
+	}
+	return nil
+}
+
+// awaitFollowing returns when the stream has reported of all resources.
+func awaitFollowing(ctx context.Context, s stream) error {
+	f, ok := s.(following)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, takeOver)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !f.Follows() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the stream of changes did not take the new resources over within %v: %w", takeOver, cache.ErrUnavailable)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// discard takes back what was added; nobody has asked for it.
+func (r *reload) discard() { r.gateway.forget(r.added) }
+
+// front makes what the frontends serve.
+func (r *reload) front() (err error) {
+	g, cfg := r.gateway, r.next.config
+	var keys shaped
+	if c := g.origin.reached.Load(); c != nil {
+		keys = c.database
+	}
+	opts := Options{Logger: g.log}
+	if r.next.service, err = r.old.service.Next(servedHTTP(cfg, r.next.ids, keys), g.serviceConfig(r.next, opts)); err != nil {
+		return err
+	}
+	if g.redis == nil {
+		return nil
+	}
+	settings, err := redisConfig(cfg, r.next.surface, opts)
+	if err != nil {
+		return err
+	}
+	r.view, err = g.redis.Next(servedRedis(cfg, r.next.ids, keys), settings)
+	return err
+}
+
+// commit makes the next generation the one that answers. It cannot fail.
+func (r *reload) commit() {
+	g := r.gateway
+	for id, terms := range r.changed {
+		g.cache.Change(id, terms)
+	}
+	g.live.Store(r.next)
+	g.http.Swap(r.next.service)
+	if g.redis != nil {
+		g.redis.Swap(r.view)
+	}
+	g.cache.Publish(r.added, r.gone)
+	if g.onReload != nil {
+		g.onReload(r.next.config)
+	}
+	left := r.old.surface.unshared(r.next.surface)
+	if len(r.gone) == 0 && left.empty() {
+		return
+	}
+	gone := r.gone
+	g.tasks.Add(1)
+	// Ends when the requests that began before have, or with the context of the gateway;
+	// Shutdown waits for it.
+	go func() {
+		defer g.tasks.Done()
+		g.retire(left, gone)
+	}()
+}
+
+// retire lets go of what an older generation alone has had, once its last request has ended.
+func (g *Gateway) retire(left *surface, gone []cache.ResourceID) {
+	timer := time.NewTimer(g.retireAfter)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		g.reloading.Lock()
+		g.forget(gone)
+		g.reloading.Unlock()
+	case <-g.ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
+	defer cancel()
+	if err := left.close(ctx); err != nil {
+		g.log.Warn("what the configuration before the last had opened was not closed well", "error", err)
+	}
+}
+
+// forget makes the origin forget resources. The caller holds reloading.
+func (g *Gateway) forget(ids []cache.ResourceID) {
+	c := g.origin.reached.Load()
+	if c == nil || len(ids) == 0 {
+		return
+	}
+	db, ok := c.database.(extensible)
+	if !ok {
+		return
+	}
+	places := make([]int, len(ids))
+	for i, id := range ids {
+		places[i] = int(id)
+	}
+	db.Retire(places)
+}
+
+// longestRequest is how long a request may hold on to the generation that it began with.
+func longestRequest(cfg *config.Config) time.Duration {
+	return max(cfg.HTTP.Limits.RequestTimeout, cfg.Redis.Limits.RequestTimeout, cfg.HTTP.Limits.StallTimeout) + straggle
+}
+
+// ReloadFile reads the configuration by Options.Load and takes it over, and tells the log.
+func (g *Gateway) ReloadFile(ctx context.Context) (*Reloaded, error) {
+	if g.load == nil {
+		return nil, errors.New("the gateway was not started from a file")
+	}
+	began := time.Now()
+	cfg, err := g.load()
+	var done *Reloaded
+	if err == nil {
+		done, err = g.Reload(ctx, cfg)
+	}
+	if err != nil {
+		g.log.Error("the configuration was not taken over; the one before goes on", "error", err)
+		return nil, err
+	}
+	var keys []string
+	for _, c := range done.Changes {
+		keys = append(keys, c.Key)
+	}
+	g.log.Info("configuration reloaded", "changed", keys, "after", time.Since(began).Round(time.Millisecond).String())
+	for _, w := range done.Warnings {
+		g.log.Warn(w)
+	}
+	return done, nil
+}
