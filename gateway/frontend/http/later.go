@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
@@ -21,6 +22,7 @@ type later struct {
 	how    manner
 	place  *loop.Deferred
 	number uint64 // of the session's requests
+	ctx    context.Context
 
 	// Owned by the goroutine that answers until it completes place, then by the
 	// connection's turn.
@@ -43,19 +45,13 @@ func (f *front) later(c *loop.Conn, t *turn, how manner) {
 	l.request.own()
 	l.request.recent = nil // it is the lane's
 	l.place = c.Defer(l)
-	ctx := c.Context()
-	f.loads.Add(1)
-	// Ends when the answer is there, at its time limit or with its connection; Shutdown
-	// waits for it.
-	go func() {
-		defer f.loads.Done()
-		l.answer(ctx)
-	}()
+	l.ctx = c.Context()
+	f.workers.begin(l) // ends when the answer is there, at its time limit or with its connection
 }
 
 // answer loads the documents. A panic, which would be a fault of this program, becomes an
 // error of this request alone.
-func (l *later) answer(ctx context.Context) {
+func (l *later) answer() {
 	f := l.front
 	defer func() {
 		if v := recover(); v != nil {
@@ -67,8 +63,8 @@ func (l *later) answer(ctx context.Context) {
 		f.waiting.Add(-1)
 		l.place.Complete()
 	}()
-	ctx, cancel := context.WithTimeout(ctx, f.config.RequestTimeout)
-	defer cancel()
+	ctx := &lazyDeadline{Context: l.ctx, deadline: time.Now().Add(f.config.RequestTimeout)}
+	defer ctx.end()
 	l.view.Answer(ctx, &l.request, &l.response)
 	if n := int64(l.response.sent()); n >= largeBody {
 		l.large = n

@@ -258,7 +258,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.handler.draining.Store(true)
 	if s.loop != nil {
 		err = s.loop.Shutdown(ctx) // may still hand connections over
-		s.front.loads.Wait()
+		s.front.workers.end()
 	} else {
 		_ = s.accepting.Close() // before http.Shutdown, which drops requests that it has read
 		<-s.done

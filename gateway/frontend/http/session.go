@@ -3,7 +3,6 @@ package httpfront
 import (
 	"net/http"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -26,8 +25,8 @@ type front struct {
 	live atomic.Pointer[view]
 
 	date    dateField
-	loads   sync.WaitGroup // goroutines that answer; Shutdown waits for them
-	waiting atomic.Int64   // requests that those answer, written by sessions and them
+	workers *workers     // goroutines that answer; Shutdown waits for them
+	waiting atomic.Int64 // requests that those answer, written by sessions and them
 	// complete is how many bytes of large answers wait for their turn behind others,
 	// written by goroutines that answer and by sessions.
 	complete atomic.Int64
@@ -39,7 +38,7 @@ type front struct {
 }
 
 func newFront(service *Service, config Config) *front {
-	f := &front{config: config, cache: service.cache}
+	f := &front{config: config, cache: service.cache, workers: newWorkers()}
 	f.swap(service)
 	return f
 }
