@@ -86,8 +86,8 @@ internal/testkit/faultproxy <
 internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check
-# and drop, which work on the origin alone.
-cmd/slipstream < . cache gateway gateway/access gateway/config gateway/demo gateway/handover gateway/resource gateway/origin gateway/origin/* internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+# and drop, which work on the origin alone, and for disk, which works on a file.
+cmd/slipstream < . cache gateway gateway/access gateway/config gateway/demo gateway/handover gateway/resource gateway/origin gateway/origin/* gateway/tier/disk internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource gateway/demo redis tarantool thrift thrift/rpc
 `
 

@@ -80,7 +80,9 @@ func (g *Gateway) attachDisk(tier *disk.Tier) {
 		if err := tier.Close(); err != nil {
 			g.log.Warn("the disk tier was not closed well", "error", err)
 		}
+		return
 	}
+	g.beginWarmUp()
 }
 
 // defineOnDisk says which resource has which place, and how its documents are made.
@@ -111,6 +113,9 @@ func (g *Gateway) closeDisk(ctx context.Context) error {
 	tier := g.diskTier.Load()
 	if tier == nil {
 		return nil
+	}
+	if err := g.saveHotKeys(); err != nil {
+		g.log.Warn("the next process will not be warmed up", "error", err)
 	}
 	err := tier.Sync(ctx)
 	// What was loaded last waits for the stream's next word.

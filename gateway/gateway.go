@@ -98,6 +98,7 @@ type Gateway struct {
 
 	// Atomics. Written by whoever opens the disk tier, read by all; nil until then.
 	diskTier atomic.Pointer[disk.Tier]
+	warming  warmUp
 }
 
 // New builds a gateway. It reads the files of credentials, and opens nothing else.

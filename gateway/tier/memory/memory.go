@@ -230,3 +230,16 @@ func (t *Tier) strip() {
 		}
 	}
 }
+
+// Hottest returns the keys of at most n documents that the tier would keep longest, the
+// hottest first. Evictions wait meanwhile: some 10 ms for 100,000.
+func (t *Tier) Hottest(n int) []cache.Key {
+	keys := make([]cache.Key, 0, min(n, t.documents.EstimatedSize()))
+	for e := range t.documents.Hottest() {
+		if len(keys) == n {
+			break
+		}
+		keys = append(keys, e.Key)
+	}
+	return keys
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/tier/disk"
+)
+
+// diskDir makes a file with three documents, one of which nobody finds.
+func diskDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	tier, err := disk.Open(disk.Options{Dir: dir, Budget: disk.MinBudget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tier.Define(0, disk.Resource{Name: "depts", Fingerprint: "f"})
+	put := func(id string) {
+		seen := cache.Snapshot{XMin: 5, XMax: 5}
+		tier.Put(cache.Key{ID: id}, cache.NewDocument([]byte(`{"id":`+id+`}`), seen, 0))
+	}
+	position := cache.Position{History: "h", Seen: cache.Snapshot{XMin: 9, XMax: 9}}
+	put("1")
+	tier.Checkpoint(position)
+	if err := tier.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tier.Flush(0)
+	put("2")
+	put("17")
+	tier.Checkpoint(position)
+	if err := tier.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestDiskCommands(t *testing.T) {
+	dir := diskDir(t)
+	expect(t, exitOK, "documents         3", "", "disk", "stats", dir)
+	expect(t, exitOK, "2 documents, 1 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
+	expect(t, exitOK, "erased", "", "disk", "erase", dir, "depts", "17")
+	expect(t, exitOK, "there was none", "", "disk", "erase", dir, "depts", "17")
+	expect(t, exitFailure, "", `no resource "emps"`, "disk", "erase", dir, "emps", "17")
+	expect(t, exitOK, "bytes before", "", "disk", "compact", dir)
+	expect(t, exitOK, "1 documents, 0 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
+	expect(t, exitFailure, "", "expected the directory of tiers.disk.path", "disk", "stats", t.TempDir())
+
+	tier, err := disk.Open(disk.Options{Dir: dir, Budget: disk.MinBudget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, exitFailure, "", "stop the gateway first", "disk", "check", dir)
+	if err := tier.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	path := filepath.Join(dir, disk.FileName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := []byte(strings.Replace(string(whole), `{"id":2}`, `{"id":3}`, -1))
+	if err := os.WriteFile(path, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, exitFailure, "1 damaged", "the file is damaged", "disk", "check", dir)
+	if err := os.WriteFile(path, whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, exitFailure, "", "it has", "disk", "check", dir)
+}

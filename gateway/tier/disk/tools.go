@@ -1,0 +1,333 @@
+package disk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// Progress is told how far a long work has come: done of total, which may be 0 if it is not
+// known.
+type Progress func(done, total int64)
+
+// Inspection is what a file says of itself.
+type Inspection struct {
+	Path      string
+	Format    int
+	FileSize  int64 // bytes
+	Used      int64 // bytes of pages in use
+	Documents int64 // records, those included that no resource finds any more
+	Bytes     int64 // of their keys and records
+	Position  cache.Position
+	Resources []InspectedResource // by name
+}
+
+// InspectedResource is a resource in a file.
+type InspectedResource struct {
+	Name   string
+	Number uint32
+	Epoch  uint32
+}
+
+// openIdle opens the file of a directory that no gateway has open.
+func openIdle(dir string, readOnly bool) (*bolt.DB, string, error) {
+	path := filepath.Join(dir, FileName)
+	if _, err := os.Stat(path); err != nil {
+		return nil, path, fmt.Errorf("disk tier: %w", err)
+	}
+	if err := plausible(path); err != nil {
+		return nil, path, err
+	}
+	var db *bolt.DB
+	err := faultless(func() (err error) {
+		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience, ReadOnly: readOnly, PreLoadFreelist: true})
+		return err
+	})
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return nil, path, &HeldError{Path: path, PID: holder(path)}
+	case err != nil:
+		return nil, path, fmt.Errorf("disk tier: %s: %w", path, err)
+	}
+	return db, path, nil
+}
+
+// Inspect reads what the file in dir says of itself. The gateway must not have it open.
+func Inspect(dir string) (i Inspection, err error) {
+	db, path, err := openIdle(dir, true)
+	if err != nil {
+		return i, err
+	}
+	defer db.Close()
+	i.Path = path
+	err = faultless(func() error {
+		return db.View(func(tx *bolt.Tx) error { return i.read(db, tx) })
+	})
+	if err != nil {
+		return i, fmt.Errorf("disk tier: %s: %w", path, err)
+	}
+	return i, nil
+}
+
+func (i *Inspection) read(db *bolt.DB, tx *bolt.Tx) error {
+	meta := tx.Bucket(bucketMeta)
+	if meta == nil || tx.Bucket(bucketDocs) == nil {
+		return errors.New("not a file of the disk tier")
+	}
+	if err := json.Unmarshal(meta.Get(metaFormat), &i.Format); err != nil {
+		return fmt.Errorf("format: %w", err)
+	}
+	s, p, err := readState(tx)
+	if err != nil {
+		return err
+	}
+	i.Position, i.Documents, i.Bytes = p, s.Documents, s.Bytes
+	info, err := os.Stat(db.Path())
+	if err != nil {
+		return err
+	}
+	i.FileSize = info.Size()
+	i.Used = tx.Size() - int64(db.Stats().FreePageN)*int64(db.Info().PageSize)
+	for name, r := range s.Resources {
+		i.Resources = append(i.Resources, InspectedResource{Name: name, Number: r.Number, Epoch: r.Epoch})
+	}
+	sort.Slice(i.Resources, func(a, b int) bool { return i.Resources[a].Name < i.Resources[b].Name })
+	return nil
+}
+
+// Checked is the result of [Check].
+type Checked struct {
+	Documents int64 // records that are whole and that a resource finds
+	Garbage   int64 // records that wait to be swept
+	Damaged   int64 // records that do not match their checksum
+	Bytes     int64 // of all records and their keys
+	// Faults are what is wrong with the file besides: pages, counts. At most 20.
+	Faults []string
+}
+
+// OK reports whether nothing is wrong.
+func (c *Checked) OK() bool { return c.Damaged == 0 && len(c.Faults) == 0 }
+
+// Check reads every page and every record of the file in dir. The gateway must not have it
+// open.
+func Check(ctx context.Context, dir string, progress Progress) (c Checked, err error) {
+	db, path, err := openIdle(dir, true)
+	if err != nil {
+		return c, err
+	}
+	defer db.Close()
+	err = faultless(func() error {
+		return db.View(func(tx *bolt.Tx) error { return c.read(ctx, tx, progress) })
+	})
+	if err != nil && ctx.Err() == nil {
+		c.fault(err.Error())
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("disk tier: %s: %w", path, err)
+	}
+	return c, nil
+}
+
+func (c *Checked) fault(text string) {
+	if len(c.Faults) < 20 {
+		c.Faults = append(c.Faults, text)
+	}
+}
+
+func (c *Checked) read(ctx context.Context, tx *bolt.Tx, progress Progress) error {
+	for err := range tx.Check() {
+		c.fault(err.Error())
+	}
+	s, _, err := readState(tx)
+	if err != nil {
+		return err
+	}
+	epochs := make(map[uint32]uint32, len(s.Resources))
+	for _, r := range s.Resources {
+		epochs[r.Number] = r.Epoch
+	}
+	records := int64(0)
+	cursor := tx.Bucket(bucketDocs).Cursor()
+	for key, record := cursor.First(); key != nil; key, record = cursor.Next() {
+		if records++; records%1000 == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			progress(records, s.Documents)
+		}
+		c.Bytes += int64(len(key) + len(record))
+		epoch, known := uint32(0), false
+		if len(key) >= keyHead {
+			epoch, known = epochs[numberOf(key)], true
+		}
+		switch err := check(key, record); {
+		case err != nil:
+			c.Damaged++
+		case known && epochOf(record) == epoch:
+			c.Documents++
+		default:
+			c.Garbage++
+		}
+	}
+	if records != s.Documents || c.Bytes != s.Bytes {
+		c.fault(fmt.Sprintf("the file counts %d records of %d bytes, and holds %d of %d", s.Documents, s.Bytes, records, c.Bytes))
+	}
+	return nil
+}
+
+// compactStep is how many bytes Compact copies in one transaction.
+const compactStep = 16 << 20
+
+// Compact writes the file in dir anew without free pages and without what nobody finds, and
+// puts it in the place of the old one at the end; before that nothing is changed. The gateway
+// must not have it open. It returns the sizes before and after.
+func Compact(ctx context.Context, dir string, progress Progress) (before, after int64, err error) {
+	db, path, err := openIdle(dir, false)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer db.Close() // keeps the lock to the end
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	next := path + ".compact"
+	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, 0, err
+	}
+	to, err := bolt.Open(next, 0o600, &bolt.Options{Timeout: lockPatience, NoSync: true, PageSize: db.Info().PageSize})
+	if err != nil {
+		return 0, 0, err
+	}
+	err = faultless(func() error {
+		return db.View(func(tx *bolt.Tx) error { return copyLive(ctx, tx, to, progress) })
+	})
+	if err == nil {
+		err = to.Sync()
+	}
+	err = errors.Join(err, to.Close())
+	if err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		_ = os.Remove(next)
+		return info.Size(), info.Size(), fmt.Errorf("disk tier: compact %s: %w", path, err)
+	}
+	if now, err := os.Stat(path); err == nil {
+		after = now.Size()
+	}
+	return info.Size(), after, nil
+}
+
+// copyLive copies what is found, in the order of the keys, so that pages become full.
+func copyLive(ctx context.Context, from *bolt.Tx, to *bolt.DB, progress Progress) error {
+	s, p, err := readState(from)
+	if err != nil {
+		return err
+	}
+	epochs := make(map[uint32]uint32, len(s.Resources))
+	for _, r := range s.Resources {
+		epochs[r.Number] = r.Epoch
+	}
+	format := append([]byte(nil), from.Bucket(bucketMeta).Get(metaFormat)...)
+	total := s.Documents
+	s.Documents, s.Bytes = 0, 0
+	cursor := from.Bucket(bucketDocs).Cursor()
+	key, record := cursor.First()
+	for done, more := int64(0), true; more; progress(done, total) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := to.Update(func(tx *bolt.Tx) error {
+			docs, err := tx.CreateBucketIfNotExists(bucketDocs)
+			if err != nil {
+				return err
+			}
+			docs.FillPercent = 0.95 // keys come in order, and what comes later splits pages as it needs
+			for size := 0; key != nil && size < compactStep; key, record = cursor.Next() {
+				done++
+				epoch, known := epochs[numberOf(key)]
+				if check(key, record) != nil || !known || epoch != epochOf(record) {
+					continue
+				}
+				if err := docs.Put(key, record); err != nil {
+					return err
+				}
+				s.Documents++
+				s.Bytes += int64(len(key) + len(record))
+				size += len(record)
+			}
+			if more = key != nil; more {
+				return nil
+			}
+			meta, err := tx.CreateBucketIfNotExists(bucketMeta)
+			if err != nil {
+				return err
+			}
+			if err := meta.Put(metaFormat, format); err != nil {
+				return err
+			}
+			if p.History != "" {
+				if err := writeJSON(meta, metaPosition, p); err != nil {
+					return err
+				}
+			}
+			return writeJSON(meta, metaState, s)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Erase removes the document with the ID from the file in dir, of every definition that the
+// resource ever had there, and reports whether there was one. Its bytes stay in a free page
+// until that is used again, or Compact writes the file anew. The gateway must not have it open.
+func Erase(dir, resource, id string) (found bool, err error) {
+	db, path, err := openIdle(dir, false)
+	if err != nil {
+		return false, err
+	}
+	defer db.Close()
+	err = faultless(func() error {
+		return db.Update(func(tx *bolt.Tx) error {
+			s, _, err := readState(tx)
+			if err != nil {
+				return err
+			}
+			if _, known := s.Resources[resource]; !known {
+				return fmt.Errorf("no resource %q", resource)
+			}
+			docs := tx.Bucket(bucketDocs)
+			for number := range s.Next { // former definitions have other numbers
+				key := appendKey(nil, number, id)
+				record := docs.Get(key)
+				if record == nil {
+					continue
+				}
+				found = true
+				s.Documents--
+				s.Bytes -= int64(len(key) + len(record))
+				if err := docs.Delete(key); err != nil {
+					return err
+				}
+			}
+			return writeJSON(tx.Bucket(bucketMeta), metaState, s)
+		})
+	})
+	if err != nil {
+		return false, fmt.Errorf("disk tier: %s: %w", path, err)
+	}
+	return found, nil
+}
