@@ -119,7 +119,7 @@ func Open(o Options) (*Tier, error) {
 	if err := makeDir(o.Dir); err != nil {
 		return nil, err
 	}
-	if err := t.open(); err != nil {
+	if err := t.open(false); err != nil {
 		return nil, err
 	}
 	// Ended by Close, which waits for it.
@@ -141,8 +141,7 @@ func (t *Tier) Define(at cache.ResourceID, r Resource) {
 	o := t.overlay
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	sameBoot := t.opts.Boot != "" && t.table.state.Boot == t.opts.Boot
-	epoch := t.table.define(at, r, sameBoot)
+	epoch := t.table.define(at, r, t.opts.Boot)
 	for len(o.epochs) <= int(at) {
 		o.epochs = append(o.epochs, 0)
 	}
@@ -176,15 +175,11 @@ func (t *Tier) Get(ctx context.Context, key cache.Key) (cache.Stored, error) {
 		}
 	}
 	defer func() { <-t.readers }()
-	s, err := t.read(number, epoch, key.ID)
-	if err != nil {
-		t.distrust(err)
-	}
-	return s, err
+	return t.read(number, epoch, key.ID)
 }
 
 // read reads from the file. A page that is not there, because the file was cut off under us,
-// is a fault of memory: it becomes an error.
+// is a fault of memory: it becomes an error. After any error the file is begun anew.
 func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error) {
 	if t.opts.beforeRead != nil {
 		t.opts.beforeRead()
@@ -199,6 +194,9 @@ func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error)
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("read of the file: %v", r)
+		}
+		if err != nil && t.snapshot.Load() == snap { // else the writer has begun anew already
+			t.distrust(err)
 		}
 		snap.release()
 	}()
@@ -261,8 +259,19 @@ func (t *Tier) Flush(r cache.ResourceID) { t.overlay.flush(r) }
 
 // Void implements [cache.Store].
 func (t *Tier) Void() {
+	t.overlay.mu.Lock()
+	defer t.overlay.mu.Unlock()
 	t.position.Store(&cache.Position{})
 	t.overlay.clear()
+}
+
+// positioned notes a position that has become durable, unless it was voided meanwhile.
+func (t *Tier) positioned(p *cache.Position) {
+	t.overlay.mu.Lock()
+	defer t.overlay.mu.Unlock()
+	if !t.overlay.void {
+		t.position.Store(p)
+	}
 }
 
 // Checkpoint implements [cache.Store].

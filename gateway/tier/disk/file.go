@@ -14,9 +14,13 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// file is the open file.
+// file is the open file. Owned by Open and the writer, one after the other.
 type file struct {
 	db *bolt.DB
+	os *os.File // what db has opened
+	// stuck says that bbolt went down with its locks held, so that Close would wait for
+	// ever: a page of the file that it must read is not there any more.
+	stuck bool
 }
 
 // VersionError says that the file has a format that this program does not know.
@@ -50,8 +54,12 @@ const lockPatience = 100 * time.Millisecond
 
 // boltOptions are those of every opening. The map is as large as the file may become, so that
 // it is never made anew under readers.
-func (t *Tier) boltOptions() *bolt.Options {
+func (t *Tier) boltOptions(f *file) *bolt.Options {
 	return &bolt.Options{
+		OpenFile: func(path string, flag int, mode os.FileMode) (_ *os.File, err error) {
+			f.os, err = os.OpenFile(path, flag, mode)
+			return f.os, err
+		},
 		Timeout:         lockPatience,
 		FreelistType:    bolt.FreelistMapType,
 		InitialMmapSize: int(t.opts.Budget + 1<<20),
@@ -59,9 +67,10 @@ func (t *Tier) boltOptions() *bolt.Options {
 	}
 }
 
-// open opens the file, or begins it anew if it is damaged.
-func (t *Tier) open() error {
-	err := t.openOnce()
+// open opens the file, or begins it anew if it is damaged. Empty says that what the file may
+// hold is not wanted.
+func (t *Tier) open(empty bool) error {
+	err := t.openOnce(empty)
 	if !errors.Is(err, errUnusable) {
 		return err
 	}
@@ -70,22 +79,27 @@ func (t *Tier) open() error {
 	if err := os.Remove(t.path); err != nil {
 		return fmt.Errorf("disk tier: a damaged file cannot be removed: %w", err)
 	}
-	return t.openOnce()
+	return t.openOnce(empty)
 }
 
 // errUnusable is in the chain of errors of a file that must be begun anew.
 var errUnusable = errors.New("the file is damaged")
 
 // openOnce opens the file and reads what it says of itself.
-func (t *Tier) openOnce() error {
+func (t *Tier) openOnce(empty bool) error {
 	if err := plausible(t.path); err != nil {
 		return err
 	}
 	f := &file{}
 	err := faultless(func() (err error) {
-		f.db, err = bolt.Open(t.path, 0o600, t.boltOptions())
+		f.stuck = true // until bbolt returns
+		f.db, err = bolt.Open(t.path, 0o600, t.boltOptions(f))
+		f.stuck = false
 		return err
 	})
+	if f.stuck {
+		f.close()
+	}
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
 		return &HeldError{Path: t.path, PID: holder(t.path)}
@@ -96,7 +110,7 @@ func (t *Tier) openOnce() error {
 	case err != nil:
 		return fmt.Errorf("disk tier: %s: %w: %w", t.path, errUnusable, err)
 	}
-	err = faultless(func() error { return t.begin(f) })
+	err = faultless(func() error { return t.begin(f, empty) })
 	if err != nil {
 		f.close()
 		if known := (*VersionError)(nil); errors.As(err, &known) {
@@ -111,32 +125,43 @@ func (t *Tier) openOnce() error {
 }
 
 // begin takes the file into use.
-func (t *Tier) begin(f *file) error {
+func (t *Tier) begin(f *file, empty bool) error {
 	var s state
 	var p cache.Position
-	err := f.db.Update(func(tx *bolt.Tx) (err error) {
+	err := f.update(func(tx *bolt.Tx) (err error) {
 		if err := prepare(tx, t.path); err != nil {
 			return err
 		}
-		s, p, err = readState(tx)
-		return err
+		if s, p, err = readState(tx); err != nil || !empty || len(s.Resources) == 0 {
+			return err
+		}
+		// Somebody else has begun a file here: its numbers of resources are not ours.
+		s, p = state{Resources: make(map[string]stored)}, cache.Position{}
+		if err := errors.Join(tx.DeleteBucket(bucketDocs), tx.DeleteBucket(bucketMeta)); err != nil {
+			return err
+		}
+		return prepare(tx, t.path)
 	})
 	if err != nil {
 		return err
 	}
-	snap, err := newSnapshot(f.db)
+	snap, err := f.snapshot()
 	if err != nil {
 		return err
 	}
 	_ = os.Chmod(t.path, 0o600) // a file that was copied here may have another mode
 	t.file = f
 	t.overlay.mu.Lock()
-	t.table.state = s
+	if empty { // what is known of resources stays, and is written again
+		t.overlay.dirty = true
+	} else {
+		t.table.state = s
+	}
 	t.overlay.mu.Unlock()
 	t.position.Store(&p)
 	t.figures.documents.Store(s.Documents)
 	t.figures.bytes.Store(s.Bytes)
-	t.measure()
+	t.measure(snap)
 	t.snapshot.Store(snap)
 	return nil
 }
@@ -156,7 +181,11 @@ func prepare(tx *bolt.Tx, path string) error {
 			return err
 		}
 	}
-	version, err := strconv.Atoi(string(meta.Get(metaFormat)))
+	format := meta.Get(metaFormat)
+	if format == nil && meta.Get(metaState) == nil {
+		return &VersionError{Path: path}
+	}
+	version, err := strconv.Atoi(string(format))
 	if err != nil {
 		return fmt.Errorf("format: %w", err)
 	}
@@ -214,10 +243,53 @@ func faultless(f func() error) (err error) {
 	return f()
 }
 
-// close closes the file. It waits for no reader: the caller has taken the snapshot away, and
-// whoever reads still holds a reference, which Close of bbolt would wait for.
+// begin begins a transaction.
+func (f *file) begin(writable bool) (tx *bolt.Tx, err error) {
+	err = faultless(func() (err error) {
+		f.stuck = true // until bbolt returns: it reads the meta pages with its locks held
+		tx, err = f.db.Begin(writable)
+		f.stuck = false
+		return err
+	})
+	return tx, err
+}
+
+// update does something in a transaction. It takes what bbolt makes of a damaged file, panics
+// and faults of memory, as errors.
+func (f *file) update(do func(*bolt.Tx) error) error {
+	tx, err := f.begin(true)
+	if err != nil {
+		return err
+	}
+	err = faultless(func() error {
+		if err := do(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+	if err == nil {
+		return nil
+	}
+	if again := faultless(tx.Rollback); again != nil && !errors.Is(again, berrors.ErrTxClosed) {
+		f.stuck = true
+		err = errors.Join(err, again)
+	}
+	return err
+}
+
+// close closes the file. The caller has taken the snapshot away, so it waits for those who
+// read at this moment.
 func (f *file) close() {
-	if f.db != nil {
-		_ = faultless(f.db.Close)
+	if !f.stuck {
+		if f.db != nil {
+			_ = faultless(f.db.Close)
+		}
+		return
+	}
+	// bbolt keeps its map of the file for as long as the process lives: address space, but
+	// no room on the disk once the file, which nobody can use any more, is empty.
+	if f.os != nil {
+		_ = f.os.Truncate(0)
+		_ = f.os.Close()
 	}
 }

@@ -11,6 +11,9 @@ import (
 type entry struct {
 	doc   *cache.Document // nil: the key goes
 	epoch uint32          // of the resource when doc was put
+	// gone says that what the file has of the key goes in any case: if the document has to
+	// wait for a position, the drop that it took the place of does not wait with it.
+	gone bool
 }
 
 // entryCost is what an entry takes beside its key and document: a slot of a map, twice while
@@ -110,6 +113,7 @@ func (o *overlay) put(key cache.Key, d *cache.Document) {
 func (o *overlay) set(key cache.Key, e entry) {
 	if old, there := o.pending[key]; there {
 		o.uncount(key, old)
+		e.gone = e.gone || old.gone || old.doc == nil
 	} else {
 		o.entries.Add(1)
 	}
@@ -188,10 +192,8 @@ func (o *overlay) flushResource(r cache.ResourceID) {
 	o.signal()
 }
 
-// clear makes everything go.
+// clear makes everything go. Under mu.
 func (o *overlay) clear() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.entries.Add(-int64(len(o.pending)))
 	clear(o.pending)
 	o.docs, o.bytes, o.goneBytes, o.position, o.void = 0, 0, 0, nil, true
@@ -238,9 +240,12 @@ func (o *overlay) take() batch {
 			delete(b.entries, key) // flushed since: as good as never put
 			o.entries.Add(-1)
 		case b.position == nil || e.doc.XMin() > b.position.Seen.XMax || b.docs >= batchDocuments || b.bytes >= o.most/4:
-			delete(b.entries, key)
-			o.entries.Add(-1)
-			o.set(key, e)
+			if delete(b.entries, key); e.gone {
+				b.entries[key] = entry{}
+			} else {
+				o.entries.Add(-1)
+			}
+			o.set(key, entry{doc: e.doc, epoch: e.epoch})
 		default:
 			b.docs++
 			b.bytes += e.cost(key)
@@ -255,7 +260,7 @@ func (o *overlay) take() batch {
 func (o *overlay) keepPosition(p *cache.Position) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.position == nil {
+	if o.position == nil && !o.void { // one of before a Void is none any more
 		o.position = p
 	}
 }
@@ -282,7 +287,13 @@ func (o *overlay) failed(b batch) {
 		}
 		// An entry of a document goes too: what it was to replace may be what an event
 		// has dropped since.
-		if _, newer := o.pending[key]; !newer && int(key.Resource) < len(o.epochs) {
+		if int(key.Resource) >= len(o.epochs) {
+			continue
+		}
+		if newer, found := o.pending[key]; found {
+			newer.gone = true
+			o.pending[key] = newer
+		} else {
 			o.set(key, entry{})
 		}
 	}

@@ -25,12 +25,23 @@ type snapshot struct {
 	references atomic.Int64
 }
 
-func newSnapshot(db *bolt.DB) (*snapshot, error) {
-	tx, err := db.Begin(false)
+// snapshot begins the snapshot of what was committed last.
+func (f *file) snapshot() (*snapshot, error) {
+	tx, err := f.begin(false)
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{tx: tx, docs: tx.Bucket(bucketDocs)}
+	s := &snapshot{tx: tx}
+	err = faultless(func() error {
+		if s.docs = tx.Bucket(bucketDocs); s.docs == nil {
+			return errDamaged
+		}
+		return nil
+	})
+	if err != nil {
+		_ = tx.Rollback() // a read-only transaction has nothing to lose
+		return nil, err
+	}
 	s.cursors.New = func() any { return s.docs.Cursor() }
 	s.references.Store(1)
 	return s, nil

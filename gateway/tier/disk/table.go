@@ -1,8 +1,10 @@
 package disk
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
@@ -16,15 +18,12 @@ var (
 	bucketMeta = []byte("meta")
 
 	metaFormat   = []byte("format")   // a decimal number
-	metaState    = []byte("state")    // JSON of state
+	metaState    = []byte("state")    // JSON of state, see writeJSON
 	metaPosition = []byte("position") // JSON of cache.Position; missing: there is none
 )
 
 // state is what the file says of itself, written with every transaction that changes it.
 type state struct {
-	// Boot names the run of the machine in which the file was written: the cache's clock
-	// says nothing about another.
-	Boot      string
 	Next      uint32 // number of the next resource
 	Documents int64  // in the bucket docs, those that nobody can find included
 	Bytes     int64  // of their keys and records
@@ -36,6 +35,9 @@ type stored struct {
 	Number      uint32
 	Epoch       uint32
 	Fingerprint string
+	// Boot names the run of the machine in which its documents were written: the cache's
+	// clock says nothing about another.
+	Boot string
 }
 
 // Resource is what the tier must know of a resource of the cache.
@@ -66,15 +68,11 @@ type table struct {
 // readState reads what the file says of itself; a new file says nothing.
 func readState(tx *bolt.Tx) (s state, p cache.Position, err error) {
 	meta := tx.Bucket(bucketMeta)
-	if text := meta.Get(metaState); text != nil {
-		if err := json.Unmarshal(text, &s); err != nil {
-			return s, p, fmt.Errorf("state: %w", err)
-		}
+	if err := readJSON(meta, metaState, &s); err != nil {
+		return s, p, err
 	}
-	if text := meta.Get(metaPosition); text != nil {
-		if err := json.Unmarshal(text, &p); err != nil {
-			return s, p, fmt.Errorf("position: %w", err)
-		}
+	if err := readJSON(meta, metaPosition, &p); err != nil {
+		return s, p, err
 	}
 	if s.Resources == nil {
 		s.Resources = make(map[string]stored)
@@ -82,24 +80,47 @@ func readState(tx *bolt.Tx) (s state, p cache.Position, err error) {
 	return s, p, nil
 }
 
+// The values of the bucket meta are CRC-32C of key and text, big endian, and the text. What
+// they say decides whether documents are right, and bbolt has no checksums but of its own meta
+// pages.
 func writeJSON(b *bolt.Bucket, key []byte, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	return b.Put(key, text)
+	return b.Put(key, append(binary.BigEndian.AppendUint32(nil, sumText(key, text)), text...))
+}
+
+// readJSON leaves value as it is if there is none in the file.
+func readJSON(b *bolt.Bucket, key []byte, value any) error {
+	text := b.Get(key)
+	if text == nil {
+		return nil
+	}
+	if len(text) < 4 || binary.BigEndian.Uint32(text) != sumText(key, text[4:]) {
+		return fmt.Errorf("%s: %w", key, errDamaged)
+	}
+	if err := json.Unmarshal(text[4:], value); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+func sumText(key, text []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, text)
 }
 
 // define gives the resource its place. Known documents stay if they are made in the same way.
 // Under overlay.mu.
-func (t *table) define(at cache.ResourceID, r Resource, sameBoot bool) (epoch uint32) {
+func (t *table) define(at cache.ResourceID, r Resource, boot string) (epoch uint32) {
 	known, found := t.state.Resources[r.Name]
 	if !found || known.Fingerprint != r.Fingerprint {
 		known = stored{Number: t.state.Next, Epoch: 1, Fingerprint: r.Fingerprint}
 		t.state.Next++
-	} else if r.Aged && !sameBoot {
+	} else if r.Aged && (boot == "" || known.Boot != boot) {
 		known.Epoch++
 	}
+	known.Boot = boot
 	t.state.Resources[r.Name] = known
 	for i, name := range t.names {
 		if name == r.Name {

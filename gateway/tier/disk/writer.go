@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -135,7 +136,7 @@ func (w *writer) batch(all bool) error {
 		}
 	}
 	if t.file == nil {
-		if err := w.reopen(); err != nil {
+		if err := t.open(true); err != nil {
 			return err
 		}
 	}
@@ -188,45 +189,36 @@ func (w *writer) commit(b batch) error {
 	t := w.t
 	began := time.Now()
 	var done counted
-	var tx *bolt.Tx
-	err := faultless(func() (err error) {
-		if tx, err = t.file.db.Begin(true); err != nil {
+	pages := int64(0)
+	err := t.file.update(func(tx *bolt.Tx) error {
+		if err := w.fill(tx, b, &done); err != nil {
 			return err
 		}
-		if err = w.fill(tx, b, &done); err == nil {
-			if err = t.hook("commit"); err == nil {
-				err = tx.Commit()
-			}
-		}
-		return err
+		tx.OnCommit(func() { stats := tx.Stats(); pages = stats.GetPageAlloc() })
+		return t.hook("commit")
 	})
 	if err != nil {
-		if tx != nil {
-			if again := faultless(tx.Rollback); again != nil && !errors.Is(again, berrors.ErrTxClosed) {
-				err = errors.Join(err, again)
-			}
-		}
 		return classify(err)
 	}
-	snap, err := newSnapshot(t.file.db)
+	snap, err := t.file.snapshot()
 	if err != nil {
-		return err
+		return classify(err)
 	}
 	t.retire(snap) // first the file, then the overlay forgets: a read finds one of the two
 	t.overlay.written()
 	if b.position != nil {
 		w.positioned = began
-		t.position.Store(b.position)
+		t.positioned(b.position)
 	}
 	f := &t.figures
 	f.batches.Add(1)
 	f.written.Add(done.written)
 	f.removed.Add(done.removed)
 	f.evicted.Add(done.evicted)
-	f.bytesWritten.Add(int64(tx.Stats().PageAlloc))
+	f.bytesWritten.Add(pages)
 	f.documents.Store(done.state.Documents)
 	f.bytes.Store(done.state.Bytes)
-	t.measure()
+	t.measure(snap)
 	w.full = false
 	w.evicting = f.used.Load() > t.opts.Budget*usedShare/100
 	_ = t.hook("done")
@@ -238,6 +230,12 @@ func classify(err error) error {
 	ofSystem := errors.As(err, new(syscall.Errno)) && !errors.Is(err, syscall.EIO) // after EIO of a sync nobody knows what is on the disk
 	if ofSystem || errors.Is(err, berrors.ErrMaxSizeReached) || errors.Is(err, errInjected) {
 		return err
+	}
+	// bbolt (v1.5.0, DB.grow) says in words alone why the file could not grow.
+	for _, full := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		if strings.Contains(err.Error(), full.Error()) {
+			return err
+		}
 	}
 	return fmt.Errorf("%w: %w", errFault, err)
 }
@@ -299,7 +297,7 @@ func (w *writer) name(s *state, b batch) map[uint32]uint32 {
 	if epochs == nil {
 		epochs = o.epochs
 	}
-	s.Boot, s.Next, s.Resources = t.opts.Boot, t.table.state.Next, make(map[string]stored, len(t.table.state.Resources))
+	s.Next, s.Resources = t.table.state.Next, make(map[string]stored, len(t.table.state.Resources))
 	for name, r := range t.table.state.Resources {
 		s.Resources[name] = r
 	}
@@ -341,7 +339,7 @@ func (w *writer) records(docs *bolt.Bucket, b batch, s *state, done *counted) er
 		if old := docs.Get(c.key); old != nil {
 			s.Documents--
 			s.Bytes -= int64(len(c.key) + len(old))
-			if c.e.doc == nil {
+			if c.e.doc == nil || w.full {
 				done.removed++
 				if err := docs.Delete(c.key); err != nil {
 					return err
@@ -390,17 +388,12 @@ func (w *writer) evict(docs *bolt.Bucket, s *state, current map[uint32]uint32, d
 }
 
 // measure notes how large the file is and how much of it is used.
-func (t *Tier) measure() {
-	db := t.file.db
-	info, err := os.Stat(t.path)
-	if err == nil {
+func (t *Tier) measure(now *snapshot) {
+	if info, err := os.Stat(t.path); err == nil {
 		t.figures.fileSize.Store(info.Size())
 	}
-	var pages int64
-	if db.View(func(tx *bolt.Tx) error { pages = tx.Size(); return nil }) == nil {
-		st := db.Stats()
-		t.figures.used.Store(pages - int64(st.FreePageN+st.PendingPageN)*int64(db.Info().PageSize))
-	}
+	st := t.file.db.Stats()
+	t.figures.used.Store(now.tx.Size() - int64(st.FreePageN+st.PendingPageN)*int64(t.file.db.Info().PageSize))
 }
 
 // rebuild begins the file anew because a reader or the writer found it damaged.
@@ -419,29 +412,18 @@ func (w *writer) rebuild(cause error) error {
 func (w *writer) startOver() error {
 	t := w.t
 	t.retire(nil)
+	// Before it is closed: then it is ours, a moment later it may be that of the process
+	// which waits for it.
+	err := os.Remove(t.path)
 	if f := t.file; f != nil {
 		t.file = nil
 		f.close()
+		if err != nil { // a system that removes no open file
+			err = os.Remove(t.path)
+		}
 	}
-	if err := os.Remove(t.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return w.reopen()
-}
-
-// reopen opens the file while the tier runs. What it knows of resources stays.
-func (w *writer) reopen() error {
-	t := w.t
-	o := t.overlay
-	o.mu.RLock()
-	kept := t.table.state
-	o.mu.RUnlock()
-	if err := t.open(); err != nil {
-		return err
-	}
-	o.mu.Lock()
-	t.table.state.Next, t.table.state.Resources = kept.Next, kept.Resources
-	o.dirty = true
-	o.mu.Unlock()
-	return nil
+	return t.open(true)
 }
