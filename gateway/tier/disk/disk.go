@@ -38,7 +38,7 @@ type Options struct {
 	// Budget is how large the file may become, in bytes: at least MinBudget.
 	Budget int64
 	// MaxQueue bounds the memory of what is to be written, in bytes (default 64 MiB, at
-	// most a fourth of the budget). Documents that find no room are not written.
+	// most an eighth of the budget). Documents that find no room are not written.
 	MaxQueue int64
 	// Readers bounds how many reads may wait for the disk at once (default 64): each of
 	// them takes a thread meanwhile.
@@ -86,7 +86,10 @@ type Tier struct {
 	closing sync.Once
 }
 
-var _ cache.Store = (*Tier)(nil)
+var (
+	_ cache.Store = (*Tier)(nil)
+	_ cache.Trier = (*Tier)(nil)
+)
 
 // Open opens or makes the file. The error says what is wrong with the directory or the file;
 // a file that another process has open is a [*HeldError]. A file that is damaged is begun anew.
@@ -108,7 +111,7 @@ func Open(o Options) (*Tier, error) {
 	}
 	t := &Tier{
 		opts: o, path: filepath.Join(o.Dir, FileName),
-		overlay: newOverlay(min(o.MaxQueue, o.Budget/4)),
+		overlay: newOverlay(min(o.MaxQueue, o.Budget/8)),
 		clock:   newClock(o.Budget),
 		readers: make(chan struct{}, o.Readers),
 		largest: int(min(o.Budget/largestShare, 1<<30)),
@@ -219,6 +222,44 @@ func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error)
 	return storedOf(record), nil
 }
 
+// Try implements [cache.Trier].
+func (t *Tier) Try(key cache.Key) (s cache.Stored) {
+	if t.opts.beforeRead != nil {
+		return s // tests make all reads slow
+	}
+	e, epoch, known := t.overlay.find(key)
+	if known {
+		if e.doc != nil {
+			s = cache.Stored{Body: e.doc.Body(), XMin: e.doc.XMin(), LoadedAt: e.doc.LoadedAt()}
+		}
+		return s
+	}
+	number, ok := t.table.number(key.Resource)
+	if !ok || len(key.ID) > maxID {
+		return s
+	}
+	snap := t.snapshot.Load()
+	if snap == nil || snap.tree == nil || !snap.acquire() {
+		return s
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil && t.snapshot.Load() == snap {
+			t.distrust(fmt.Errorf("read of the file: %v", r))
+		}
+		snap.release()
+	}()
+	var memory [128]byte
+	at := appendKey(memory[:0], number, key.ID)
+	record, err := snap.tree.find(at)
+	if err != nil || record == nil || check(at, record) != nil || epochOf(record) != epoch {
+		return s // Get says why
+	}
+	t.clock.touch(at)
+	t.figures.hits.Add(1)
+	return storedOf(record)
+}
+
 // distrust asks the writer to begin the file anew, and ends its use.
 func (t *Tier) distrust(err error) {
 	if t.damaged.CompareAndSwap(nil, &err) {
@@ -270,6 +311,7 @@ func (t *Tier) positioned(p *cache.Position) {
 	t.overlay.mu.Lock()
 	defer t.overlay.mu.Unlock()
 	if !t.overlay.void {
+		t.overlay.reached = p.Seen.XMax
 		t.position.Store(p)
 	}
 }

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,4 +126,24 @@ func TestDocumentsAreNotAheadOfThePosition(t *testing.T) {
 	tier = openTier(t, dir, nil)
 	holds(t, tier, "early", "early")
 	holds(t, tier, "late", "")
+}
+
+// What finds no room in one batch goes with the next, also if the stream says no more.
+func TestCloseWritesTheWholeQueue(t *testing.T) {
+	dir := t.TempDir()
+	tier := openTier(t, dir, nil)
+	body := strings.Repeat("x", 1<<10)
+	const documents = 3000 // three batches
+	for i := range documents {
+		tier.Put(key(fmt.Sprint(i)), document(body, 5))
+	}
+	tier.Checkpoint(at(9))
+	if f := tier.Figures(); f.Declined > 0 || f.QueuedBytes < 2*tier.overlay.most/4 {
+		t.Fatalf("%+v", f)
+	}
+	tier.Close()
+	tier = openTier(t, dir, nil)
+	if f := tier.Figures(); f.Documents != documents {
+		t.Errorf("%+v", f)
+	}
 }

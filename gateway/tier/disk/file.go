@@ -18,6 +18,8 @@ import (
 type file struct {
 	db *bolt.DB
 	os *os.File // what db has opened
+	// mapped is for walks that must not wait; nil: there are none.
+	mapped *mapping
 	// stuck says that bbolt went down with its locks held, so that Close would wait for
 	// ever: a page of the file that it must read is not there any more.
 	stuck bool
@@ -110,6 +112,8 @@ func (t *Tier) openOnce(empty bool) error {
 	case err != nil:
 		return fmt.Errorf("disk tier: %s: %w: %w", t.path, errUnusable, err)
 	}
+	// The file grows in steps of this size, and never past the budget.
+	f.db.AllocSize = int(min(t.opts.Budget/128, 16<<20))
 	err = faultless(func() error { return t.begin(f, empty) })
 	if err != nil {
 		f.close()
@@ -145,6 +149,9 @@ func (t *Tier) begin(f *file, empty bool) error {
 	if err != nil {
 		return err
 	}
+	if m, err := newMapping(t.path, t.opts.Budget+1<<20); err == nil {
+		f.mapped = m
+	}
 	snap, err := f.snapshot()
 	if err != nil {
 		return err
@@ -152,6 +159,7 @@ func (t *Tier) begin(f *file, empty bool) error {
 	_ = os.Chmod(t.path, 0o600) // a file that was copied here may have another mode
 	t.file = f
 	t.overlay.mu.Lock()
+	t.overlay.reached = 0
 	if empty { // what is known of resources stays, and is written again
 		t.overlay.dirty = true
 	} else {
@@ -283,6 +291,9 @@ func (f *file) close() {
 	if !f.stuck {
 		if f.db != nil {
 			_ = faultless(f.db.Close)
+		}
+		if f.mapped != nil {
+			f.mapped.close() // Close has waited for the last reader
 		}
 		return
 	}

@@ -43,6 +43,7 @@ type overlay struct {
 	bytes     int64               // of documents in pending
 	goneBytes int64               // of the other entries in pending
 	position  *cache.Position     // the last one told, nil: none since the last batch
+	reached   cache.Tx            // the end of the snapshot of the position in the file, 0: none
 	void      bool                // everything goes, before what is pending
 	epochs    []uint32            // of the resources
 	dirty     bool                // epochs have changed
@@ -196,7 +197,7 @@ func (o *overlay) flushResource(r cache.ResourceID) {
 func (o *overlay) clear() {
 	o.entries.Add(-int64(len(o.pending)))
 	clear(o.pending)
-	o.docs, o.bytes, o.goneBytes, o.position, o.void = 0, 0, 0, nil, true
+	o.docs, o.bytes, o.goneBytes, o.position, o.reached, o.void = 0, 0, 0, nil, 0, true
 	for i := range o.epochs {
 		o.epochs[i]++
 	}
@@ -222,7 +223,7 @@ type batch struct {
 }
 
 // take moves what is pending to the batch that is written now: all keys that go, and the
-// documents that position is not behind of.
+// documents that neither the position, nor without one that in the file, is behind of.
 func (o *overlay) take() batch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -233,13 +234,17 @@ func (o *overlay) take() batch {
 	o.position, o.void, o.dirty = nil, false, false
 	o.pending = make(map[cache.Key]entry)
 	o.docs, o.bytes, o.goneBytes = 0, 0, 0
+	reached := o.reached
+	if b.position != nil {
+		reached = b.position.Seen.XMax
+	}
 	for key, e := range b.entries {
 		switch {
 		case e.doc == nil:
 		case e.epoch != o.epochs[key.Resource]:
 			delete(b.entries, key) // flushed since: as good as never put
 			o.entries.Add(-1)
-		case b.position == nil || e.doc.XMin() > b.position.Seen.XMax || b.docs >= batchDocuments || b.bytes >= o.most/4:
+		case e.doc.XMin() > reached || b.docs >= batchDocuments || b.bytes >= o.most/4:
 			if delete(b.entries, key); e.gone {
 				b.entries[key] = entry{}
 			} else {

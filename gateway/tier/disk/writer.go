@@ -35,6 +35,7 @@ type writer struct {
 	// positioned is when the position was written last.
 	positioned time.Time
 	evicting   bool   // the file is too full
+	needs      int64  // bytes of pages that a transaction has needed lately, at most
 	full       bool   // the last transaction found no page
 	values     []byte // memory of the batch's records
 }
@@ -157,11 +158,15 @@ func (w *writer) batch(all bool) error {
 	t.figures.lastTook.Store(int64(time.Since(began)))
 	if err != nil {
 		t.overlay.failed(b)
-		t.figures.failures.Add(1)
 		if errors.Is(err, berrors.ErrMaxSizeReached) {
-			w.evicting, w.full = true, true
+			w.needs += t.opts.Budget / 64 // pages were free, but not side by side
+			if !w.full {
+				w.evicting, w.full = true, true
+				return w.batch(true) // without the documents, and with more of those in the file to go
+			}
 			err = fmt.Errorf("the file is full, documents are dropped: %w", err)
 		}
+		t.figures.failures.Add(1)
 		if errors.Is(err, errFault) {
 			t.distrust(err)
 		}
@@ -220,7 +225,8 @@ func (w *writer) commit(b batch) error {
 	f.bytes.Store(done.state.Bytes)
 	t.measure(snap)
 	w.full = false
-	w.evicting = f.used.Load() > t.opts.Budget*usedShare/100
+	w.needs = max(pages, w.needs-w.needs/32)
+	w.evicting = f.used.Load() > w.limit()
 	_ = t.hook("done")
 	return nil
 }
@@ -271,10 +277,8 @@ func (w *writer) fill(tx *bolt.Tx, b batch, done *counted) error {
 	if err := t.hook("records"); err != nil {
 		return err
 	}
-	if w.evicting {
-		if err := w.evict(docs, &s, current, done); err != nil {
-			return err
-		}
+	if err := w.evict(docs, b, &s, current, done); err != nil {
+		return err
 	}
 	meta := tx.Bucket(bucketMeta)
 	if b.position != nil {
@@ -364,10 +368,18 @@ func (w *writer) records(docs *bolt.Bucket, b batch, s *state, done *counted) er
 	return nil
 }
 
-// evict makes room for what is above the share of the budget that pages in use may have.
-func (w *writer) evict(docs *bolt.Bucket, s *state, current map[uint32]uint32, done *counted) error {
+// limit is how many bytes of pages may be in use after a transaction. What one frees can be
+// used by the next but one, because readers have the snapshot between them: so there must be
+// room for all that two of them write.
+func (w *writer) limit() int64 {
+	budget := w.t.opts.Budget
+	return max(budget/2, min(budget*usedShare/100, budget-2*w.needs))
+}
+
+// evict makes room for the batch and for what is above the limit already.
+func (w *writer) evict(docs *bolt.Bucket, b batch, s *state, current map[uint32]uint32, done *counted) error {
 	t := w.t
-	excess := t.figures.used.Load() - t.opts.Budget*usedShare/100
+	excess := t.figures.used.Load() + b.bytes + b.bytes/4 - w.limit() // pages are never full
 	if w.full {
 		excess = max(excess, t.opts.Budget/20)
 	}
