@@ -43,7 +43,8 @@ type Options struct {
 	// file of the disk tier open: then it begins without the tier and opens it as soon as
 	// the other lets it go.
 	Succeeds bool
-	// Load reads the configuration again, for [Gateway.ReloadFile] and the admin
+	// Load reads the configuration again and looks whether it is valid, as
+	// [config.Load] does, for [Gateway.ReloadFile] and the admin
 	// listener's /reload. Nil: neither is there.
 	Load func() (*config.Config, error)
 	// OnReload is told of a configuration that was taken over, with its defaults. It must not

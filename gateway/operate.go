@@ -17,7 +17,7 @@ func (g *Gateway) serveAdmin() {
 	if host, _, err := net.SplitHostPort(g.config.Admin.Address); err == nil && host != "" {
 		hosts = append(hosts, host)
 	}
-	g.admin = admin.New(admin.Config{
+	settings := admin.Config{
 		Ready:     g.Ready,
 		Metrics:   g.metrics,
 		Effective: func() []byte { return g.now().config.Redacted() },
@@ -25,7 +25,11 @@ func (g *Gateway) serveAdmin() {
 		Figures:   g.figures,
 		Version:   version(),
 		Hosts:     hosts,
-	})
+	}
+	if g.load != nil {
+		settings.Reloader = reloader{g}
+	}
+	g.admin = admin.New(settings)
 	g.tasks.Add(1)
 	// Ends with Shutdown of the admin server, which Gateway.Shutdown calls.
 	go func() {

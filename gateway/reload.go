@@ -70,13 +70,17 @@ func (g *Gateway) Difference(cfg *config.Config) ([]config.Change, error) {
 	if err := full.Validate(); err != nil {
 		return nil, err
 	}
-	now := g.now().config
-	full.KeepConnections(now)
-	changes := config.Difference(now, &full)
-	if full.Origin.Dir != now.Origin.Dir {
-		changes = append(changes, config.Change{Key: "the folder of the file", Old: now.Origin.Dir, New: full.Origin.Dir, Effect: config.AtRestart})
+	return g.now().difference(&full), nil
+}
+
+// difference returns what a reload with a valid configuration would change.
+func (n *generation) difference(full *config.Config) []config.Change {
+	full.KeepConnections(n.config)
+	changes := config.Difference(n.config, full)
+	if old, now := n.config.Origin.Dir, full.Origin.Dir; old != now {
+		changes = append(changes, config.Change{Key: "the folder of the file", Old: old, New: now, Effect: config.AtRestart})
 	}
-	return changes, nil
+	return changes
 }
 
 // Reload takes the configuration over, as a whole or not at all. Resources whose definition
@@ -88,6 +92,14 @@ func (g *Gateway) Difference(cfg *config.Config) ([]config.Change, error) {
 // wraps [cache.ErrUnavailable] if the database does not answer.
 func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (*Reloaded, error) {
 	full := cfg.WithDefaults()
+	if err := full.Validate(); err != nil {
+		return nil, err
+	}
+	return g.reload(ctx, &full)
+}
+
+// reload is Reload of a configuration that is valid and has its defaults, which it may change.
+func (g *Gateway) reload(ctx context.Context, full *config.Config) (*Reloaded, error) {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
@@ -96,10 +108,8 @@ func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (*Reloaded, er
 	if g.http == nil || g.ctx.Err() != nil {
 		return nil, errNotServing
 	}
-	changes, err := g.Difference(&full)
-	if err != nil {
-		return nil, err
-	}
+	old := g.now()
+	changes := old.difference(full)
 	if need := config.NeedRestart(changes); len(need) > 0 {
 		return nil, &RestartError{Changes: need}
 	}
@@ -107,9 +117,7 @@ func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (*Reloaded, er
 	if len(changes) == 0 {
 		return done, nil
 	}
-	old := g.now()
-	full.KeepConnections(old.config)
-	step := &reload{gateway: g, old: old, next: &generation{config: &full}}
+	step := &reload{gateway: g, old: old, next: &generation{config: full}}
 	if err := step.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -382,7 +390,8 @@ func (g *Gateway) ReloadFile(ctx context.Context) (*Reloaded, error) {
 	cfg, err := g.load()
 	var done *Reloaded
 	if err == nil {
-		done, err = g.Reload(ctx, cfg)
+		full := cfg.WithDefaults() // Load has looked whether it is valid
+		done, err = g.reload(ctx, &full)
 	}
 	if err != nil {
 		g.log.Error("the configuration was not taken over; the one before goes on", "error", err)

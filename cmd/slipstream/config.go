@@ -28,7 +28,7 @@ the environment variable NAME.
 }
 
 func (p program) configCheck() *cobra.Command {
-	var file string
+	var file, against string
 	var offline bool
 	c := &cobra.Command{
 		Use:   "check -c FILE",
@@ -36,14 +36,22 @@ func (p program) configCheck() *cobra.Command {
 		Long: `Check reads the file, reports every mistake, and then looks whether the database
 has the tables, columns, keys and joins that the file names. With --offline only
 the file is read. If the database cannot be reached the exit code is 4: the file
-itself was right.`,
+itself was right.
+
+With --against it asks the admin listener of a running gateway for the configuration
+in force, instead of the database, and prints what a reload would change: each key,
+its old and new value, and whether it takes effect by a reload or needs a restart.`,
 		Example: `  slipstream config check -c slipstream.yaml
-  slipstream config check -c slipstream.yaml --offline    # in a build, without the database`,
+  slipstream config check -c slipstream.yaml --offline    # in a build, without the database
+  slipstream config check -c slipstream.yaml --against http://127.0.0.1:9100   # before a reload`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(file)
 			if err != nil {
 				return err
+			}
+			if against != "" {
+				return checkAgainst(c.Context(), c.OutOrStdout(), against, cfg)
 			}
 			if offline {
 				fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database was not asked\n", file, len(cfg.Resources))
@@ -54,6 +62,7 @@ itself was right.`,
 	}
 	fileFlag(c, &file)
 	c.Flags().BoolVar(&offline, "offline", false, "do not look at the database")
+	c.Flags().StringVar(&against, "against", "", "URL of the admin listener of a running gateway: print what differs")
 	return c
 }
 

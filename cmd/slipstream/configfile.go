@@ -37,13 +37,24 @@ func loadConfig(file string) (*config.Config, error) {
 
 // newLogger logs as the configuration says. Its words were checked by Parse.
 func newLogger(w io.Writer, c config.Log) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo
-	}
+	log, _ := newLevelLogger(w, c)
+	return log
+}
+
+// newLevelLogger is newLogger with a level that may change.
+func newLevelLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	level.Set(logLevel(c))
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.New(slog.NewJSONHandler(w, options)), level
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(slog.NewTextHandler(w, options)), level
+}
+
+func logLevel(c config.Log) (level slog.Level) {
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		return slog.LevelInfo
+	}
+	return level
 }

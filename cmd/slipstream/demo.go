@@ -115,9 +115,10 @@ func (p program) demo(ctx context.Context, f demoFlags) error {
 	waitReady(ctx, g)
 	p.printDemo(f, g, dir)
 
-	err = untilSignal(g, signals, nil, 5*time.Second, func(string) {
+	err = untilSignal(g, signals, nil, new(hangUp), func(string) time.Duration {
 		fmt.Fprintln(p.stdout, "\ndraining ...")
 		stopWriter()
+		return 5 * time.Second
 	})
 	stopWriter()
 	p.printGoodbye(g, w, f.keep)

@@ -54,6 +54,47 @@ func TestFreshnessSoak(t *testing.T) {
 	}
 }
 
+// TestFreshnessReloads reloads the configuration all the time, by signal and by request: one
+// resource changes its definition but not its documents, the other its terms.
+func TestFreshnessReloads(t *testing.T) {
+	r := newFreshnessRun(t, "wal", "0")
+	r.start()
+	text, err := os.ReadFile(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	length := testkit.SoakTime(t, 12*time.Second)
+	reloads := 0
+	for i := 0; time.Since(r.began) < length; i++ {
+		other := string(text)
+		if i%2 == 0 {
+			other = strings.Replace(other, "    key: [gid]\n", "    key: [gid]\n    columns: [gid, title]\n", 1)
+		}
+		if i%3 == 0 {
+			other = strings.Replace(other, "    key: [id]\n", "    key: [id]\n    on_stale: unavailable\n", 1)
+		}
+		mustWrite(t, r.config, other)
+		if i%4 == 3 {
+			r.signal(r.gateway, syscall.SIGHUP)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		status, a := askReload(t, "POST", r.admin)
+		if status != 200 || len(a.Warnings) > 0 {
+			t.Fatalf("reload: %d %+v", status, a)
+		}
+		reloads++
+		if i%10 == 9 {
+			r.killWriter()
+		}
+	}
+	r.finish()
+	t.Logf("%d reloads by request", reloads)
+	if reloads < 20 {
+		t.Errorf("%d reloads: nothing was proved", reloads)
+	}
+}
+
 type freshnessRun struct {
 	t       *testing.T
 	dir     string
@@ -62,6 +103,7 @@ type freshnessRun struct {
 	began   time.Time
 	checker *freshness.Checker
 	url     string
+	admin   string
 	config  string
 	log     string
 	redis   int // port
@@ -87,6 +129,7 @@ func newFreshnessRun(t *testing.T, journal, replace string) *freshnessRun {
 	r.makeDatabase(filepath.Join(r.dir, "app.db"))
 	port, admin := testkit.FreePort(t), testkit.FreePort(t)
 	r.url, r.redis = fmt.Sprintf("http://127.0.0.1:%d", port), testkit.FreePort(t)
+	r.admin = fmt.Sprintf("http://127.0.0.1:%d", admin)
 	r.config = filepath.Join(r.dir, "slipstream.yaml")
 	text := fmt.Sprintf(`
 origin: { url: "sqlite:app.db" }

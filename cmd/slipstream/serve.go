@@ -33,6 +33,11 @@ Logs go to standard error as the configuration says (log: { level, format }). A
 line for every request goes to the file of log.requests, if it is set; after
 SIGHUP to a new file of that name, for logrotate.
 
+SIGHUP also reads the configuration again, as POST /reload of the admin listener
+does. What is wrong, or needs a restart, is refused as a whole, and the log says
+why; documents of resources that stay are served from the cache all the time.
+"slipstream config check --against" shows what would change.
+
 With handover in the configuration a process that is started beside a running one
 takes its listening sockets over once it is ready; the running one then drains and
 ends with exit code 0. Sockets that systemd passes are used in the same way.
@@ -42,18 +47,18 @@ ends with exit code 0. Sockets that systemd passes are used in the same way.
   slipstream serve -c slipstream.yaml --drain 5s
 
   curl -i http://127.0.0.1:8080/depts/42     # a document
-  curl -i http://127.0.0.1:9100/ready        # may it get traffic?`,
+  curl -i http://127.0.0.1:9100/ready        # may it get traffic?
+  curl -X POST http://127.0.0.1:9100/reload  # the file has changed`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(file)
-			if err != nil {
-				return err
-			}
-			if drain > 0 {
-				cfg.Drain.Timeout = drain
-				cfg.Drain.Grace = min(cfg.Drain.Grace, drain/2)
-			}
-			return p.serve(c.Context(), file, cfg)
+			return p.serve(c.Context(), file, func() (*config.Config, error) {
+				cfg, err := loadConfig(file)
+				if err == nil && drain > 0 {
+					cfg.Drain.Timeout = drain
+					cfg.Drain.Grace = min(cfg.Drain.Grace, drain/2)
+				}
+				return cfg, err
+			})
 		},
 	}
 	fileFlag(c, &file)
@@ -61,8 +66,12 @@ ends with exit code 0. Sockets that systemd passes are used in the same way.
 	return c
 }
 
-func (p program) serve(ctx context.Context, file string, cfg *config.Config) error {
-	log := newLogger(p.stderr, cfg.Log)
+func (p program) serve(ctx context.Context, file string, load func() (*config.Config, error)) error {
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	log, level := newLevelLogger(p.stderr, cfg.Log)
 	signals, stop := notifySignals()
 	defer stop()
 	var place *succession
@@ -73,10 +82,15 @@ func (p program) serve(ctx context.Context, file string, cfg *config.Config) err
 		return err
 	}
 	defer place.sockets.Close()
-	g, err := startGateway(ctx, file, cfg, place.options(), signals)
+	options := place.options()
+	options.Load = load
+	options.OnReload = func(cfg *config.Config) { level.Set(logLevel(cfg.Log)) }
+	g, err := startGateway(ctx, file, cfg, options, signals)
 	if err != nil {
 		return err
 	}
+	h := new(hangUp)
+	defer h.reloads(g)()
 	g.LimitMemory()
 	g.SpareProcessor()
 	where := []any{"http", g.HTTPAddr().String(), "admin", g.AdminAddr().String()}
@@ -85,9 +99,11 @@ func (p program) serve(ctx context.Context, file string, cfg *config.Config) err
 	}
 	log.Info("serving", append(where, "resources", len(cfg.Resources), "after", time.Since(p.started).Round(time.Millisecond).String())...)
 	place.notify("READY=1")
-	err = untilSignal(g, signals, place.left, cfg.Drain.Timeout, func(why string) {
-		log.Info("draining", "reason", why, "within", cfg.Drain.Timeout.String())
+	err = untilSignal(g, signals, place.left, h, func(why string) time.Duration {
+		within := g.Config().Drain.Timeout
+		log.Info("draining", "reason", why, "within", within.String())
 		place.stopping(g)
+		return within
 	})
 	if err != nil {
 		return withHint(err, file)

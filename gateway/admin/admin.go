@@ -40,6 +40,8 @@ type Config struct {
 	Effective func() []byte
 	// Purger serves POST /purge.
 	Purger Purger
+	// Reloader serves POST /reload, and GET, which only tells.
+	Reloader Reloader
 	// Figures returns what the dashboard at / shows. It is called once a second
 	// while Serve runs, by one goroutine.
 	Figures func() Figures
@@ -89,13 +91,16 @@ func New(config Config) *Server {
 	if config.Purger != nil {
 		s.mux.HandleFunc("/purge", purge(config.Purger))
 	}
+	if config.Reloader != nil {
+		s.mux.HandleFunc("/reload", reload(config.Reloader))
+	}
 	s.profiles()
 	if config.Figures != nil {
 		s.dashboard = newDashboard(config, time.Now)
 		s.dashboard.register(s.mux)
 	}
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "there is no such page; expected / (the dashboard), /live, /ready, /metrics, /config, /purge or /debug/pprof/")
+		refuse(w, http.StatusNotFound, "there is no such page; expected / (the dashboard), /live, /ready, /metrics, /config, /purge, /reload or /debug/pprof/")
 	})
 
 	s.base, s.stop = context.WithCancel(context.Background())

@@ -1,5 +1,7 @@
 package admin
 
+import "github.com/slipstream-go/slipstream/cache"
+
 // page is /dashboard.json. Times are in seconds, sizes in bytes, rates a second
 // over the last ten seconds ("window"); null is what is not known.
 type page struct {
@@ -220,11 +222,22 @@ func requestsOf(from, to *observation, per func(before, after int64) float64) pa
 	return r
 }
 
+// before returns what was observed of the resource: another time of the same name, unless it was
+// replaced since, which begins to count anew.
+func (o *observation) before(now *cache.ResourceStats) *cache.ResourceStats {
+	for i := range o.Cache.Resources {
+		r := &o.Cache.Resources[i]
+		if r.Name == now.Name && r.Hits <= now.Hits && r.Misses <= now.Misses && r.Statements <= now.Statements {
+			return r
+		}
+	}
+	return nil
+}
+
 // asked returns the hits and all GETs of the i-th resource between two observations.
 func asked(from, to *observation, i int) (hits, all int64) {
 	hits, all = to.Cache.Resources[i].Hits, to.Cache.Resources[i].Hits+to.Cache.Resources[i].Misses
-	if i < len(from.Cache.Resources) {
-		before := &from.Cache.Resources[i]
+	if before := from.before(&to.Cache.Resources[i]); before != nil {
 		hits, all = hits-before.Hits, all-before.Hits-before.Misses
 	}
 	return hits, all
@@ -234,9 +247,9 @@ func asked(from, to *observation, i int) (hits, all int64) {
 func (p *page) resources(from, to *observation, per func(before, after int64) float64) {
 	for i := range to.Cache.Resources {
 		now := &to.Cache.Resources[i]
-		before := now
-		if i < len(from.Cache.Resources) {
-			before = &from.Cache.Resources[i]
+		before := from.before(now)
+		if before == nil {
+			before = now
 		}
 		r := pageResource{
 			Name: now.Name, Promise: "kept",
