@@ -59,7 +59,7 @@ func (c *Cache) look(key Key, start time.Duration) (Answer, bool) {
 			return Answer{Doc: d, Tier: t.Name()}, true
 		}
 	}
-	return Answer{}, false
+	return c.tryStore(r, key, start)
 }
 
 // hit counts an answer from a tier that keeps documents in memory.

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -46,6 +47,13 @@ type Store interface {
 	Stats() TierStats
 	// Close makes durable what can be and frees the store.
 	Close() error
+}
+
+// Trier is a [Store] that can tell, for some documents, without waiting.
+type Trier interface {
+	// Try returns the document of the key if the store holds it and nothing has to be
+	// waited for; nothing means that only Get can tell.
+	Try(key Key) Stored
 }
 
 // Stored is a document as a [Store] keeps it. The zero value is none.
@@ -93,6 +101,7 @@ var _ Checkpoints = (*Cache)(nil)
 type attached struct {
 	// Immutable.
 	Store
+	trier  Trier // nil: Get alone can tell
 	number uint64
 
 	// Atomics. Written by the goroutine that drives Invalidations, read by Get.
@@ -105,7 +114,8 @@ type attached struct {
 func (c *Cache) Attach(s Store) bool {
 	c.sweeping.Lock() // against Close
 	defer c.sweeping.Unlock()
-	return !c.closed.Load() && c.behind.CompareAndSwap(nil, &attached{Store: s, number: 1})
+	trier, _ := s.(Trier)
+	return !c.closed.Load() && c.behind.CompareAndSwap(nil, &attached{Store: s, trier: trier, number: 1})
 }
 
 // Detach takes the store from the cache and returns it, nil if there is none. Calls of its
@@ -162,10 +172,28 @@ func (c *Cache) fromStore(ctx context.Context, r *resourceState, key Key, start 
 	if a == nil || !a.vouched.Load() {
 		return Answer{}, false
 	}
+	answer, ok := c.ask(a, r, key, start, func() (Stored, error) { return a.Get(ctx, key) })
+	if ok {
+		r.counters.hits.add(1)
+	}
+	return answer, ok
+}
+
+// tryStore asks the store for what it can tell without waiting, as fromStore does.
+func (c *Cache) tryStore(r *resourceState, key Key, start time.Duration) (Answer, bool) {
+	a := c.behind.Load()
+	if a == nil || a.trier == nil || !a.vouched.Load() {
+		return Answer{}, false
+	}
+	return c.ask(a, r, key, start, func() (Stored, error) { return a.trier.Try(key), nil })
+}
+
+// ask asks the store, and puts what it finds into memory.
+func (c *Cache) ask(a *attached, r *resourceState, key Key, start time.Duration, get func() (Stored, error)) (Answer, bool) {
 	generation, purges := r.generation.Load(), c.shardOf(key).purges.Load()
 	statement := c.ledger.begin()
 	defer c.ledger.end(statement)
-	s, err := a.Get(ctx, key)
+	s, err := get()
 	if err != nil || s.Body == nil {
 		return Answer{}, false
 	}
@@ -177,7 +205,6 @@ func (c *Cache) fromStore(ctx context.Context, r *resourceState, key Key, start 
 	if !c.storeOnly {
 		c.promote(r, key, d, purges, outcome{seen: seen, statement: statement, generation: generation})
 	}
-	r.counters.hits.add(1)
 	return Answer{Doc: d, Tier: a.Name(), FromStore: true}, true
 }
 
@@ -190,6 +217,7 @@ func (c *Cache) promote(r *resourceState, key Key, d *Document, purges uint32, o
 	if c.closed.Load() || s.purges.Load() != purges || !c.storable(r, s, key, o) {
 		return
 	}
+	key.ID = strings.Clone(key.ID) // it may be a part of a request that is still in its buffer
 	for _, t := range c.tiers {
 		t.Put(key, d)
 	}

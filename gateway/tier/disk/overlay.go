@@ -144,11 +144,19 @@ func (o *overlay) drop(key cache.Key, keep func(*cache.Document) bool) {
 	if int(key.Resource) >= len(o.epochs) {
 		return
 	}
-	e, known := o.pending[key]
-	if !known {
+	e, waits := o.pending[key]
+	known := waits
+	if !waits {
 		e, known = o.writing[key]
 	}
-	if known && (e.doc == nil || keep(e.doc)) {
+	if known && e.doc == nil {
+		return
+	}
+	if known && keep(e.doc) {
+		if waits { // but what the file has is older
+			e.gone = true
+			o.pending[key] = e
+		}
 		return
 	}
 	o.set(key, entry{})

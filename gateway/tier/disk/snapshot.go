@@ -19,6 +19,7 @@ type snapshot struct {
 	// Immutable.
 	tx      *bolt.Tx
 	docs    *bolt.Bucket
+	tree    *tree // for walks that must not wait; nil: there are none
 	cursors sync.Pool
 
 	// Atomics. One of the owner and one of each reader; whoever takes the last ends tx.
@@ -41,6 +42,10 @@ func (f *file) snapshot() (*snapshot, error) {
 	if err != nil {
 		_ = tx.Rollback() // a read-only transaction has nothing to lose
 		return nil, err
+	}
+	// A bucket without a page of its own, which a small one is, lies within another.
+	if root := uint64(s.docs.Root()); f.mapped != nil && root != 0 && tx.Size() <= int64(len(f.mapped.data)) {
+		s.tree = &tree{data: f.mapped.data[:tx.Size()], pageSize: f.db.Info().PageSize, root: root, near: f.mapped.near}
 	}
 	s.cursors.New = func() any { return s.docs.Cursor() }
 	s.references.Store(1)

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package disk
+
+import "errors"
+
+// mapping is for walks that must not wait. Which pages are in memory is not known here, so
+// there are none.
+type mapping struct{ data []byte }
+
+func newMapping(string, int64) (*mapping, error) { return nil, errors.ErrUnsupported }
+
+func (m *mapping) close() {}
+
+func (m *mapping) near(int, int) bool { return false }
