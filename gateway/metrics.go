@@ -184,6 +184,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			send(m.desc, m.kind, float64(m.value(&s.Tiers[i].TierStats)), s.Tiers[i].Name)
 		}
 	}
+	g.collectDisk(send)
 	g.collectFrontends(send, out)
 	now.service.EachStatus(func(status string, n int64) {
 		send(answers, prometheus.CounterValue, float64(n), status)
