@@ -216,6 +216,14 @@ func (ch *Change) judge(c *Config) {
 	} else if isBelow(ch.Key, reloadable) {
 		ch.Effect = AtReload
 	}
+	if c.Origin.isPostgres() && (ch.Key == "freshness" || strings.HasSuffix(ch.Key, ".freshness")) {
+		// How often the stream verifies triggers follows from the tightest promise at
+		// the start: an eighth of it, or this.
+		now, err := time.ParseDuration(ch.New)
+		if pace := 8 * max(100*time.Millisecond, c.Origin.Poll); err == nil && now < pace && !longer(ch.New, c.MinFreshness()) && now != c.MinFreshness() {
+			ch.Effect = AtRestart
+		}
+	}
 }
 
 func longer(text string, than time.Duration) bool {

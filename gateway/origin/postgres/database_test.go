@@ -89,7 +89,9 @@ func (d *database) origin(t *testing.T, cfg Config, role string, resources ...re
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Origin{cfg: cfg.withDefaults(), resources: resources, pool: pool, loadFrom: to}
+	o := &Origin{cfg: cfg.withDefaults(), pool: pool, loadFrom: to}
+	o.set.Store(origin.NewSet(resources))
+	return o
 }
 
 // apply applies and returns what was run.

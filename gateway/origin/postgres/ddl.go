@@ -203,7 +203,7 @@ type finding struct {
 }
 
 func (o *Origin) inspection(ctx context.Context, tx pgx.Tx) (*inspection, error) {
-	s, err := readSchema(ctx, tx, o.resources)
+	s, err := readSchema(ctx, tx, o.set.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -279,24 +279,28 @@ func (s *schema) judge(f *found, cfg Config) {
 	if f.recorded != 0 && f.recorded != f.system {
 		shared = "the record of changes was restored from another cluster" + remedy
 	}
-	byResource := make(map[string]string)
-	for _, o := range wanted(s, cfg) {
+	fault := func(o object) string {
 		has, ok := f.objects[o.title()]
-		why := ""
 		switch {
 		case !ok:
-			why = o.title() + " is missing" + remedy
+			return o.title() + " is missing" + remedy
 		case has.definition == o.definition, o.tolerated != "" && has.definition == o.tolerated:
-			continue
-		default:
-			why = o.title() + " is not as it should be" + remedy
+			return ""
 		}
-		if o.resource == "" {
-			if shared == "" {
-				shared = why
+		return o.title() + " is not as it should be" + remedy
+	}
+	for _, o := range wanted(&schema{tracked: s.tracked}, cfg) {
+		if shared == "" {
+			shared = fault(o)
+		}
+	}
+	// One by one: while one replaces another, both have the name.
+	own := make([]string, len(s.resources))
+	for i := range s.resources {
+		for _, o := range wanted(&schema{tracked: s.tracked, resources: s.resources[i : i+1]}, cfg) {
+			if o.resource != "" && own[i] == "" {
+				own[i] = fault(o)
 			}
-		} else if byResource[o.resource] == "" {
-			byResource[o.resource] = why
 		}
 	}
 	if len(s.promises) != len(s.resources) {
@@ -312,7 +316,7 @@ func (s *schema) judge(f *found, cfg Config) {
 		case shared != "":
 			s.promises[i] = shared
 		default:
-			s.promises[i] = byResource[c.resource.Name]
+			s.promises[i] = own[i]
 		}
 	}
 }

@@ -82,7 +82,7 @@ func promise(t *testing.T, o *Origin) string {
 	t.Helper()
 	var why string
 	err := pgx.BeginTxFunc(t.Context(), o.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-		s, err := readSchema(t.Context(), tx, o.resources)
+		s, err := readSchema(t.Context(), tx, o.set.Load())
 		if err != nil {
 			return err
 		}

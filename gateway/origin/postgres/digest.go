@@ -85,7 +85,11 @@ type watch struct {
 // not be compiled nothing is known: see [Stream.overdue].
 func newWatch(s *schema) *watch {
 	w := &watch{tables: slices.Clone(ownTables)}
-	for _, c := range s.resources {
+	for i, c := range s.resources {
+		if s.set.Retired[i] {
+			w.parts = append(w.parts, nil)
+			continue
+		}
 		parts := append(slices.Clone(ownTables), "system")
 		for _, name := range c.tableNames() {
 			parts = append(parts, name)

@@ -154,7 +154,7 @@ func TestRefuseNewKeys(t *testing.T) {
 		want  string
 	}{{"bigint", ""}, {"text", "was of kind integer when the gateway started and now is of kind text"}} {
 		runScript(t, pg, "ALTER TABLE dept ALTER deptno TYPE "+tt.alter)
-		s := &schema{resources: []*compiled{readOne(t, conn, depts)}}
+		s := &schema{set: o.set.Load(), resources: []*compiled{readOne(t, conn, depts)}}
 		o.refuseNewKeys(s)
 		err := s.resources[0].err
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

@@ -20,11 +20,12 @@ import (
 // stream has polled, and while the history is not the one that the stream
 // follows, there is no token, and the cache stores nothing.
 func (o *Origin) Load(ctx context.Context, id cache.ResourceID, ids []string) (cache.Batch, error) {
-	if int(id) >= len(o.resources) {
+	all := o.schema.Load().resources
+	if int(id) >= len(all) {
 		return cache.Batch{}, fmt.Errorf("postgres: load: there is no resource %d", id)
 	}
-	doing := "load " + o.resources[id].Name
-	c := o.schema.Load().resources[id]
+	c := all[id]
+	doing := "load " + c.resource.Name
 	if c.err != nil {
 		return cache.Batch{}, schemaFault(doing, c.err)
 	}

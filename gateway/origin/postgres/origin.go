@@ -75,15 +75,17 @@ func orElse[T int | time.Duration](field *T, value T) {
 // from many goroutines at once.
 type Origin struct {
 	// Immutable after Open.
-	cfg       Config
-	resources []resource.Resource
-	keys      [][]resource.KeyColumn
-	warnings  []string
-	loadFrom  *connector
-	streamTo  *connector // loadFrom without a StreamURL
-	pool      *pgxpool.Pool
-	database  string    // its name, as the server at URL knows it
-	began     time.Time // the zero of met
+	cfg      Config
+	warnings []string
+	loadFrom *connector
+	streamTo *connector // loadFrom without a StreamURL
+	pool     *pgxpool.Pool
+	database string    // its name, as the server at URL knows it
+	began    time.Time // the zero of met
+
+	// The resources. Atomic: written by Open, Extend and Retire, one at a time; read by
+	// the stream.
+	set atomic.Pointer[origin.Set]
 
 	// Atomics. Written by Open and then by the stream, read by loads. The
 	// stream stores a new schema before it flushes the resources, so that a
@@ -114,7 +116,8 @@ const minVersion = 14
 // *[origin.SchemaError] for every resource that does not fit the database.
 // Triggers need not exist yet: see [Origin.Check].
 func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Origin, error) {
-	o := &Origin{cfg: cfg.withDefaults(), resources: resources, began: time.Now(), wake: make(chan struct{}, 1)}
+	o := &Origin{cfg: cfg.withDefaults(), began: time.Now(), wake: make(chan struct{}, 1)}
+	o.set.Store(origin.NewSet(resources))
 	var err error
 	if o.loadFrom, err = newConnector(o.cfg.URL, o.cfg.StatementTimeout); err != nil {
 		return nil, &origin.SettingError{Setting: "url", Err: err}
@@ -132,17 +135,12 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 	if err != nil {
 		return nil, o.wrapError(ctx, "open", o.loadFrom, err)
 	}
-	var schemaErrs []error
-	for _, c := range s.resources {
-		if c.err != nil {
-			schemaErrs = append(schemaErrs, c.err)
-		}
-		o.keys = append(o.keys, c.key)
-		o.warnings = append(o.warnings, c.warnings...)
-	}
-	if err := errors.Join(schemaErrs...); err != nil {
+	first, err := s.addition()
+	if err != nil {
 		return nil, err
 	}
+	o.warnings = append(o.warnings, first.Warnings...)
+	s.set.Keys = first.Keys // nobody else has the set yet
 	o.schema.Store(s)
 	pool := o.loadFrom.pool
 	pool.MaxConns = int32(min(o.cfg.Connections, 10_000))
@@ -185,14 +183,14 @@ func (o *Origin) readFirst(ctx context.Context) (*schema, error) {
 			return err
 		}
 		o.warnings = append(o.warnings, unpinned...)
-		s, err = readSchema(ctx, tx, o.resources)
+		s, err = readSchema(ctx, tx, o.set.Load())
 		return err
 	})
 	return s, err
 }
 
 // KeyColumns returns the key columns of the i-th resource, in path order.
-func (o *Origin) KeyColumns(i int) []resource.KeyColumn { return o.keys[i] }
+func (o *Origin) KeyColumns(i int) []resource.KeyColumn { return o.set.Load().Keys[i] }
 
 // Warnings returns what works but not as well as it could, in sentences.
 func (o *Origin) Warnings() []string { return o.warnings }
@@ -222,10 +220,10 @@ func (o *Origin) Close() error {
 // since Open: every ID that was handed out would mean something else.
 func (o *Origin) refuseNewKeys(s *schema) {
 	for i, c := range s.resources {
-		if c.err != nil || i >= len(o.keys) {
+		if c.err != nil || i >= len(s.set.Keys) {
 			continue
 		}
-		if err := origin.RefuseNewKinds(c.resource, o.keys[i], c.key); err != nil {
+		if err := origin.RefuseNewKinds(c.resource, s.set.Keys[i], c.key); err != nil {
 			c.err = err
 		}
 	}

@@ -20,7 +20,7 @@ const (
 // functions and triggers, and the record begins last.
 func (i *inspection) plan(o *Origin) []origin.Statement {
 	p := planner{notify: o.cfg.Notify, ours: make(map[string]bool), touched: make(map[string]bool)}
-	for _, r := range o.resources {
+	for _, r := range o.set.Load().Resources {
 		p.ours[r.Name] = true
 	}
 	remade := make(map[string]bool) // tables that are dropped with their indexes
@@ -44,7 +44,7 @@ func (i *inspection) plan(o *Origin) []origin.Statement {
 	if p.begin {
 		p.creates = append(p.creates, origin.Statement{SQL: metaRowSQL, Comment: p.beginComment})
 	}
-	for _, r := range o.resources {
+	for _, r := range o.set.Load().Resources {
 		if p.touched[r.Name] || p.begin {
 			p.creates = append(p.creates, origin.Statement{
 				SQL:     fmt.Sprintf("INSERT INTO slipstream.change (source, key) VALUES (%s, NULL)", quoteText(r.Name)),

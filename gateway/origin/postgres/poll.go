@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ const (
 func changesStatement(s *schema) string {
 	var direct []string
 	var branches strings.Builder
+	derived := make(map[string]bool) // by name and statement: one that replaces another may have the same
 	for _, c := range s.resources {
 		if c.err != nil {
 			continue
@@ -46,6 +48,10 @@ func changesStatement(s *schema) string {
 				direct = append(direct, quoteText(source.name))
 				continue
 			}
+			if derived[source.name+"\n"+source.derive] {
+				continue
+			}
+			derived[source.name+"\n"+source.derive] = true
 			// LATERAL and OFFSET 0 keep the derivation a nested loop over
 			// the changed rows: the planner, which cannot know that there are a
 			// few, would otherwise hash whole tables forty times a second.
@@ -113,7 +119,9 @@ func parsePollHead(values [][]byte) (head pollHead, err error) {
 // Owned by the stream; its memory is used again by the next poll.
 type eventReader struct {
 	// Immutable after newEventReader.
-	sources map[string]int // name of a source to the index of its resource
+	// sources are the names of sources, and the indices of their resources: several while
+	// one replaces another.
+	sources map[string][]int
 	schema  *schema
 
 	// Owned by the stream.
@@ -122,11 +130,16 @@ type eventReader struct {
 }
 
 func newEventReader(s *schema) *eventReader {
-	r := &eventReader{sources: make(map[string]int), schema: s, flushAt: make([]int, len(s.resources))}
+	r := &eventReader{sources: make(map[string][]int), schema: s, flushAt: make([]int, len(s.resources))}
 	for i, c := range s.resources {
-		r.sources[c.resource.Name] = i // rows that db apply writes
+		if s.set.Retired[i] {
+			continue
+		}
+		r.sources[c.resource.Name] = append(r.sources[c.resource.Name], i) // rows that db apply writes
 		for _, source := range c.sources {
-			r.sources[source.name] = i
+			if known := r.sources[source.name]; !slices.Contains(known, i) {
+				r.sources[source.name] = append(known, i)
+			}
 		}
 	}
 	return r
@@ -144,8 +157,8 @@ func (r *eventReader) add(values [][]byte) (age time.Duration, err error) {
 	}
 	age = time.Duration(micros) * time.Microsecond
 	// A source that this configuration does not know is another gateway's.
-	i, known := r.sources[string(values[columnSource])]
-	if !known {
+	of := r.sources[string(values[columnSource])]
+	if of == nil {
 		return age, nil
 	}
 	number, err := strconv.ParseUint(string(values[columnXid]), 10, 64)
@@ -153,12 +166,12 @@ func (r *eventReader) add(values [][]byte) (age time.Duration, err error) {
 		return age, fmt.Errorf("transaction of a change: %w", err)
 	}
 	tx := cache.Tx(number)
-	if values[columnKey] == nil {
-		r.flush(i, tx)
-		return age, nil
-	}
-	if id, ok := decodeKey(r.schema.resources[i].key, string(values[columnKey])); ok {
-		r.events = append(r.events, cache.Event{Key: cache.Key{Resource: cache.ResourceID(i), ID: id}, Tx: tx})
+	for _, i := range of {
+		if values[columnKey] == nil {
+			r.flush(i, tx)
+		} else if id, ok := decodeKey(r.schema.resources[i].key, string(values[columnKey])); ok {
+			r.events = append(r.events, cache.Event{Key: cache.Key{Resource: cache.ResourceID(i), ID: id}, Tx: tx})
+		}
 	}
 	return age, nil
 }

@@ -83,7 +83,7 @@ func resolveOne(t *testing.T, conn *pgx.Conn, r resource.Resource) *compiled {
 	}
 	var found *schema
 	err := pgx.BeginTxFunc(t.Context(), conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) (err error) {
-		found, err = readSchema(t.Context(), tx, []resource.Resource{r})
+		found, err = readSchema(t.Context(), tx, origin.NewSet([]resource.Resource{r}))
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 // schema is every resource resolved against one state of the database's
 // catalogs. Immutable once made.
 type schema struct {
+	set       *origin.Set
 	resources []*compiled
 	// promises says per resource why freshness cannot be promised, "" if it can.
 	promises []string

@@ -14,11 +14,11 @@ import (
 // declared by a statement, and while the resource does not fit the database. The
 // same survey gives the same pointer.
 func (o *Origin) Shape(i int) *resource.Shape {
-	c := o.schema.Load().resources[i]
-	if c.err != nil {
+	all := o.schema.Load().resources
+	if i >= len(all) || all[i].err != nil {
 		return nil
 	}
-	return c.shape
+	return all[i].shape
 }
 
 // valueType is a type as far as its values look different in documents.

@@ -40,7 +40,7 @@ func newChecker(t *testing.T, name string, key []resource.KeyColumn, shape *reso
 // is also left out, and given an array of an object, which no column is.
 func holds(t *testing.T, o *Origin, i int, ids []string) {
 	t.Helper()
-	name := o.resources[i].Name
+	name := o.set.Load().Resources[i].Name
 	c := newChecker(t, name, o.KeyColumns(i), o.Shape(i))
 	batch, err := o.Load(t.Context(), cache.ResourceID(i), ids)
 	if err != nil {
@@ -93,7 +93,7 @@ func TestShapesHold(t *testing.T) {
 	t.Run("types", func(t *testing.T) {
 		o := openOrigin(t, Config{URL: pg.URL}, sampleTable(t, pg), resource.Resource{
 			Name: "quoted", Key: []string{"id"}, BigintAsString: true, Root: resource.Node{Table: "sample"}})
-		for i := range o.resources {
+		for i := range o.set.Load().Resources {
 			holds(t, o, i, []string{"0", "1", "2", "99"})
 		}
 	})

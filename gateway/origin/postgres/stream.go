@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
 // Bounds of the stream's patience. They are not configurable: each is a fraction
@@ -71,6 +72,9 @@ type Stream struct {
 	nextTrim  time.Time
 	lastLog   time.Time
 	helpers   sync.WaitGroup // the listener and the trimmer; Run waits
+
+	// follows is the set of resources that was reported of. Atomic: written by Run.
+	follows atomic.Pointer[origin.Set]
 
 	// notified asks for a poll that need not move the horizon; of capacity one.
 	// The listener sends without waiting.
@@ -322,7 +326,7 @@ func (s *Stream) within(ctx context.Context, limit time.Duration, doing string, 
 
 // mustSurvey reports whether the catalogs have to be read before anything else.
 func (s *Stream) mustSurvey(now time.Time) bool {
-	return !s.following || s.dubious || s.overdue(now) || s.storeWaits()
+	return !s.following || s.dubious || s.overdue(now) || s.storeWaits() || !s.Follows()
 }
 
 // overdue reports whether it is time to look again at resources without a
@@ -333,7 +337,7 @@ func (s *Stream) overdue(now time.Time) bool {
 		return false
 	}
 	for i, c := range known.resources {
-		if c.err != nil || known.promises[i] != "" {
+		if !known.set.Retired[i] && (c.err != nil || known.promises[i] != "") {
 			return true
 		}
 	}
@@ -467,7 +471,7 @@ func (s *Stream) apply(events []cache.Event) {
 // stored, those that begin after see all that was visible to the last statement;
 // so the transaction of the event may be 0, which everybody sees.
 func (s *Stream) flushAll() {
-	for i := range s.origin.resources {
+	for i := range s.origin.schema.Load().resources {
 		s.flush(i)
 	}
 }

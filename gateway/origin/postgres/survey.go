@@ -52,13 +52,14 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) (err error) {
 	s.last, s.floor, s.following, s.dubious = found.snapshot, found.floor, true, false
 	for i, why := range found.schema.promises {
 		s.sink.SetPromise(cache.ResourceID(i), why == "", why)
-		if why != "" && (before == nil || i >= len(before.promises) || before.promises[i] != why) {
-			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", s.origin.resources[i].Name, "why", why)
+		if why != "" && !found.schema.set.Retired[i] && (before == nil || i >= len(before.promises) || before.promises[i] != why) {
+			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", found.schema.set.Resources[i].Name, "why", why)
 		}
 	}
 	s.sink.Advance(s.vouched(sent), found.snapshot)
-	s.digests = digestsByName(s.origin.resources, found.schema.digests)
+	s.digests = digestsByName(found.schema.set.Resources, found.schema.digests)
 	s.store = max(s.store, back.store)
+	s.follows.Store(found.schema.set)
 	s.checkpoint()
 	return nil
 }
@@ -108,8 +109,8 @@ func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 	// After the swap: loads that begin after the flush use the new schema.
 	for i := range found.schema.resources {
 		known := before != nil && i < len(before.digests) && before.digests[i] == found.schema.digests[i]
-		if !known && !back.fresh || !back.knows(s.origin.resources[i].Name, found.schema.digests[i]) {
-			s.origin.cfg.Logger.Info("tables or triggers changed, the resource is flushed", "resource", s.origin.resources[i].Name)
+		if !known && !back.fresh || !back.knows(found.schema.set.Resources[i].Name, found.schema.digests[i]) {
+			s.origin.cfg.Logger.Info("tables or triggers changed, the resource is flushed", "resource", found.schema.set.Resources[i].Name)
 			s.flush(i)
 		}
 	}
@@ -210,7 +211,7 @@ func readHeader(ctx context.Context, tx pgx.Tx, tracked bool) (snapshot cache.Sn
 
 // readJudged resolves the resources and says which of them may be promised.
 func (o *Origin) readJudged(ctx context.Context, tx pgx.Tx) (*schema, error) {
-	s, err := readSchema(ctx, tx, o.resources)
+	s, err := readSchema(ctx, tx, o.set.Load())
 	if err != nil {
 		return nil, err
 	}

@@ -20,21 +20,27 @@ const maxName = 63
 // readSchema resolves the resources in tx, which must be REPEATABLE READ. The
 // error is about the database; what is wrong with a resource stands in its
 // compiled.err. Promises and digests are left empty.
-func readSchema(ctx context.Context, tx pgx.Tx, resources []resource.Resource) (*schema, error) {
+func readSchema(ctx context.Context, tx pgx.Tx, set *origin.Set) (*schema, error) {
 	cat, err := newCatalog(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for i := range resources {
-		names = append(names, tableNames(&resources[i])...)
+	for i := range set.Resources {
+		if !set.Retired[i] {
+			names = append(names, tableNames(&set.Resources[i])...)
+		}
 	}
 	if err := cat.read(ctx, names); err != nil {
 		return nil, err
 	}
-	s := &schema{tracked: cat.tracked}
-	for i := range resources {
-		c, err := compile(ctx, tx, cat, &resources[i])
+	s := &schema{tracked: cat.tracked, set: set}
+	for i := range set.Resources {
+		if set.Retired[i] {
+			s.resources = append(s.resources, &compiled{resource: &set.Resources[i], err: origin.RetiredError(set.Resources[i].Name)})
+			continue
+		}
+		c, err := compile(ctx, tx, cat, &set.Resources[i])
 		if err != nil {
 			return nil, err
 		}

@@ -160,7 +160,7 @@ func readOne(t testing.TB, conn *pgx.Conn, r resource.Resource) *compiled {
 	var s *schema
 	err := pgx.BeginTxFunc(t.Context(), conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 		var err error
-		s, err = readSchema(t.Context(), tx, []resource.Resource{r})
+		s, err = readSchema(t.Context(), tx, origin.NewSet([]resource.Resource{r}))
 		return err
 	})
 	if err != nil {
