@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	berrors "go.etcd.io/bbolt/errors"
+
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -37,10 +39,18 @@ func openTier(t *testing.T, dir string, change func(*Options)) *Tier {
 
 func key(id string) cache.Key { return cache.Key{ID: id} }
 
+// ask asks as the cache does: first for what can be told without waiting.
+func ask(tier *Tier, key cache.Key) (cache.Stored, error) {
+	if s := tier.Try(key); s.Body != nil {
+		return s, nil
+	}
+	return tier.Get(context.Background(), key)
+}
+
 // holds checks what the tier says of a key: "" for nothing.
 func holds(t *testing.T, tier *Tier, id, want string) {
 	t.Helper()
-	s, err := tier.Get(context.Background(), key(id))
+	s, err := ask(tier, key(id))
 	if err != nil || string(s.Body) != want {
 		t.Errorf("%s: %q, %v; want %q", id, s.Body, err, want)
 	}
@@ -146,4 +156,88 @@ func TestCloseWritesTheWholeQueue(t *testing.T) {
 	if f := tier.Figures(); f.Documents != documents {
 		t.Errorf("%+v", f)
 	}
+}
+
+// A document that has to wait does not keep in the file what a change has dropped: neither one
+// that was put after the change was heard, nor one that had seen it before, nor while batches
+// fail.
+func TestDropDoesNotWaitForADocument(t *testing.T) {
+	for name, between := range map[string]func(*Tier){
+		"dropped, then put": func(tier *Tier) {
+			tier.Invalidate(key("a"), 20)
+			tier.Put(key("a"), document("new", 50))
+		},
+		"put, then dropped": func(tier *Tier) {
+			tier.Put(key("a"), document("new", 50))
+			tier.Invalidate(key("a"), 20)
+		},
+		"put, removed, put": func(tier *Tier) {
+			tier.Put(key("a"), document("new", 50))
+			tier.Remove(key("a"))
+			tier.Put(key("a"), document("new", 50))
+		},
+	} {
+		for _, fails := range []bool{false, true} {
+			dir := t.TempDir()
+			failing := false
+			tier := openTier(t, dir, func(o *Options) {
+				o.beforeWrite = func(step string) error {
+					if failing && step == "commit" {
+						return errInjected
+					}
+					return nil
+				}
+			})
+			tier.Put(key("a"), document("old", 5))
+			tier.Checkpoint(at(9))
+			syncTier(t, tier)
+			between(tier)
+			tier.Checkpoint(at(30))
+			if fails {
+				failing = true
+				if err := tier.Sync(t.Context()); err == nil {
+					t.Error("the fault did not show")
+				}
+				failing = false
+				tier.Checkpoint(at(31))
+			}
+			syncTier(t, tier)
+			holds(t, tier, "a", "new")
+			failing = true // the process is killed
+			tier.Close()
+			tier = openTier(t, dir, nil)
+			if p := tier.Position(); p.Seen.XMax < 31 {
+				t.Fatalf("%+v", p)
+			}
+			if s, _ := tier.Get(t.Context(), key("a")); s.Body != nil {
+				t.Errorf("%s, fails %v: %q was found after a restart", name, fails, s.Body)
+			}
+		}
+	}
+}
+
+// A batch for which there is no room does not leave in the file what its documents were to
+// replace.
+func TestDropDoesNotWaitForRoom(t *testing.T) {
+	dir := t.TempDir()
+	full := false
+	tier := openTier(t, dir, func(o *Options) {
+		o.beforeWrite = func(step string) error {
+			if step == "commit" && full {
+				full = false
+				return berrors.ErrMaxSizeReached
+			}
+			return nil
+		}
+	})
+	tier.Put(key("a"), document("old", 5))
+	tier.Checkpoint(at(9))
+	syncTier(t, tier)
+	tier.Invalidate(key("a"), 20)
+	tier.Put(key("a"), document("new", 25))
+	tier.Checkpoint(at(30))
+	full = true
+	syncTier(t, tier)
+	holds(t, tier, "a", "")
+	checked(t, tier, dir)
 }

@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -252,7 +251,7 @@ func (m *model) reopen(crash bool) {
 	if p.History != m.name() {
 		if p.History == "" {
 			for _, key := range m.keys {
-				if s, _ := m.tier.Get(context.Background(), key); s.Body != nil {
+				if s, _ := ask(m.tier, key); s.Body != nil {
 					m.t.Errorf("%v is there without a position", key)
 				}
 			}
@@ -262,7 +261,7 @@ func (m *model) reopen(crash bool) {
 		return
 	}
 	for _, key := range m.keys {
-		if s, _ := m.tier.Get(context.Background(), key); s.XMin > p.Seen.XMax {
+		if s, _ := ask(m.tier, key); s.XMin > p.Seen.XMax {
 			m.t.Errorf("%v, read in a snapshot that begins at %d, is ahead of the position %d", key, s.XMin, p.Seen.XMax)
 		}
 	}
@@ -282,7 +281,7 @@ func (m *model) reopen(crash bool) {
 // get asks the tier and judges.
 func (m *model) get(key cache.Key) {
 	m.gets++
-	s, err := m.tier.Get(context.Background(), key)
+	s, err := ask(m.tier, key)
 	if err != nil {
 		m.t.Errorf("%v: %v", key, err)
 	}

@@ -53,7 +53,9 @@ func (t *Tier) write() {
 			w.finish()
 			return
 		case done := <-t.syncs:
-			done <- w.batches()
+			err := w.batches()
+			w.tell(err)
+			done <- err
 			last = time.Now()
 		case <-t.overlay.wake:
 			// What ends a batch before its time: 10,000 documents or much memory. Two
@@ -79,11 +81,7 @@ func (t *Tier) write() {
 
 // finish writes what can be written and closes the file.
 func (w *writer) finish() {
-	if err := w.batches(); err != nil {
-		w.report(err)
-	} else {
-		w.t.trouble.Store(nil)
-	}
+	w.tell(w.batches())
 	w.t.retire(nil)
 	if f := w.t.file; f != nil {
 		w.t.file = nil
@@ -104,9 +102,11 @@ func (w *writer) batches() error {
 	}
 }
 
-// try writes a batch and reports how it went.
-func (w *writer) try() {
-	err := w.batch(false)
+// try writes a batch and tells how it went.
+func (w *writer) try() { w.tell(w.batch(false)) }
+
+// tell notes how a batch went.
+func (w *writer) tell(err error) {
 	if err != nil {
 		w.report(err)
 		return
@@ -401,7 +401,7 @@ func (w *writer) evict(docs *bolt.Bucket, b batch, s *state, current map[uint32]
 
 // measure notes how large the file is and how much of it is used.
 func (t *Tier) measure(now *snapshot) {
-	if info, err := os.Stat(t.path); err == nil {
+	if info, err := t.file.os.Stat(); err == nil {
 		t.figures.fileSize.Store(info.Size())
 	}
 	st := t.file.db.Stats()
