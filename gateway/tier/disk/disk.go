@@ -144,7 +144,7 @@ func (t *Tier) Define(at cache.ResourceID, r Resource) {
 	o := t.overlay
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	epoch := t.table.define(at, r, t.opts.Boot)
+	epoch := t.table.define(at, r, t.opts.Boot, o.epochs)
 	for len(o.epochs) <= int(at) {
 		o.epochs = append(o.epochs, 0)
 	}
@@ -210,16 +210,14 @@ func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error)
 		t.figures.misses.Add(1)
 		return s, nil
 	}
-	if err := check(key, record); err != nil {
-		return s, err
-	}
-	if epochOf(record) != epoch {
+	s, found, err := storedOf(key, record, epoch)
+	if !found {
 		t.figures.misses.Add(1)
-		return s, nil
+		return s, err
 	}
 	t.clock.touch(key)
 	t.figures.hits.Add(1)
-	return storedOf(record), nil
+	return s, nil
 }
 
 // Try implements [cache.Trier].
@@ -252,12 +250,15 @@ func (t *Tier) Try(key cache.Key) (s cache.Stored) {
 	var memory [128]byte
 	at := appendKey(memory[:0], number, key.ID)
 	record, err := snap.tree.find(at)
-	if err != nil || record == nil || check(at, record) != nil || epochOf(record) != epoch {
+	if err != nil || record == nil {
 		return s // Get says why
 	}
-	t.clock.touch(at)
-	t.figures.hits.Add(1)
-	return storedOf(record)
+	s, found, err := storedOf(at, record, epoch)
+	if err == nil && found {
+		t.clock.touch(at)
+		t.figures.hits.Add(1)
+	}
+	return s
 }
 
 // distrust asks the writer to begin the file anew, and ends its use.

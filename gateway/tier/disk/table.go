@@ -112,7 +112,7 @@ func sumText(key, text []byte) uint32 {
 
 // define gives the resource its place. Known documents stay if they are made in the same way.
 // Under overlay.mu.
-func (t *table) define(at cache.ResourceID, r Resource, boot string) (epoch uint32) {
+func (t *table) define(at cache.ResourceID, r Resource, boot string, epochs []uint32) (epoch uint32) {
 	known, found := t.state.Resources[r.Name]
 	if !found || known.Fingerprint != r.Fingerprint {
 		known = stored{Number: t.state.Next, Epoch: 1, Fingerprint: r.Fingerprint}
@@ -121,16 +121,19 @@ func (t *table) define(at cache.ResourceID, r Resource, boot string) (epoch uint
 		known.Epoch++
 	}
 	known.Boot = boot
-	t.state.Resources[r.Name] = known
+	now := append(numbers{}, *t.numbers.Load()...)
 	for i, name := range t.names {
-		if name == r.Name {
-			t.names[i] = "" // its documents are written with a number that is retired
+		if name != r.Name {
+			continue
 		}
+		if now[i] == known.Number {
+			// It was retired by a reload, and its changes went unheard since: none of
+			// the epochs that it had may be used again.
+			known.Epoch = max(known.Epoch, epochs[i]) + 1
+		}
+		t.names[i], now[i] = "", retired // it neither finds nor writes anything any more
 	}
-	now := numbers{}
-	if old := t.numbers.Load(); old != nil {
-		now = append(now, *old...)
-	}
+	t.state.Resources[r.Name] = known
 	for len(now) <= int(at) {
 		now, t.names = append(now, retired), append(t.names, "")
 	}

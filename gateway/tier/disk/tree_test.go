@@ -98,7 +98,7 @@ func TestTreeOverDamagedPages(t *testing.T) {
 	lost := 0
 	for range 500 {
 		data := bytes.Clone(whole)
-		for range 1 + rng.IntN(8) {
+		for range 1 + rng.IntN(60) {
 			at := rng.IntN(len(data))
 			if rng.IntN(2) == 0 {
 				at = at/walk.pageSize*walk.pageSize + rng.IntN(64) // heads of pages
