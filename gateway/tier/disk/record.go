@@ -44,20 +44,20 @@ func appendRecord(b, key []byte, epoch uint32, d *cache.Document) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(d.LoadedAt()))
 	b = append(b, 0, 0, 0, 0)
 	b = append(b, d.Body()...)
-	binary.BigEndian.PutUint32(b[from+atSum:], sum(key, b[from:]))
+	binary.BigEndian.PutUint32(b[from+atSum:], sum(key, b[from:], d.Body()))
 	return b
 }
 
-// sum is the checksum of a record, whose own place is left out.
-func sum(key, record []byte) uint32 {
+// sum is the checksum of a record, whose own place in the head is left out.
+func sum(key, head, body []byte) uint32 {
 	s := crc32.Update(0, castagnoli, key)
-	s = crc32.Update(s, castagnoli, record[:atSum])
-	return crc32.Update(s, castagnoli, record[atBody:])
+	s = crc32.Update(s, castagnoli, head[:atSum])
+	return crc32.Update(s, castagnoli, body)
 }
 
 // check returns an error for a record that is damaged.
 func check(key, record []byte) error {
-	if len(record) < atBody || binary.BigEndian.Uint32(record[atSum:]) != sum(key, record) {
+	if len(record) < atBody || binary.BigEndian.Uint32(record[atSum:]) != sum(key, record, record[atBody:]) {
 		return fmt.Errorf("key %x, %d bytes: %w", key[:min(len(key), 64)], len(record), errDamaged)
 	}
 	return nil
@@ -65,13 +65,26 @@ func check(key, record []byte) error {
 
 func epochOf(record []byte) uint32 { return binary.BigEndian.Uint32(record[atEpoch:]) }
 
-// storedOf copies what Get returns out of a record that was checked.
-func storedOf(record []byte) cache.Stored {
-	return cache.Stored{
-		Body:     append(make([]byte, 0, len(record)-atBody), record[atBody:]...),
-		XMin:     cache.Tx(binary.BigEndian.Uint64(record[atXMin:])),
-		LoadedAt: time.Duration(binary.BigEndian.Uint64(record[atLoaded:])),
+// storedOf copies a document of the epoch out of its record; found is false if it is of another.
+// The copy is what is checked: the record may be changing at this moment, if somebody else
+// writes to the file.
+func storedOf(key, record []byte, epoch uint32) (s cache.Stored, found bool, err error) {
+	if len(record) < atBody {
+		return s, false, check(key, record)
 	}
+	head := [atBody]byte(record)
+	if epochOf(head[:]) != epoch {
+		return s, false, nil
+	}
+	body := append(make([]byte, 0, len(record)-atBody), record[atBody:]...)
+	if binary.BigEndian.Uint32(head[atSum:]) != sum(key, head[:], body) {
+		return s, false, fmt.Errorf("key %x, %d bytes: %w", key[:min(len(key), 64)], len(record), errDamaged)
+	}
+	return cache.Stored{
+		Body:     body,
+		XMin:     cache.Tx(binary.BigEndian.Uint64(head[atXMin:])),
+		LoadedAt: time.Duration(binary.BigEndian.Uint64(head[atLoaded:])),
+	}, true, nil
 }
 
 func numberOf(key []byte) uint32 { return binary.BigEndian.Uint32(key) }
