@@ -48,6 +48,9 @@ func diskFailure(err error) error {
 func (p program) diskStats() *cobra.Command {
 	return &cobra.Command{
 		Use: "stats DIR", Short: "Print what the file holds", Args: cobra.ExactArgs(1),
+		Long: `Stats prints how large the file is, how much of it is in use, how many documents it holds
+and up to which transaction of the database they are right.`,
+		Example: `  slipstream disk stats /var/lib/slipstream`,
 		RunE: func(c *cobra.Command, args []string) error {
 			i, err := disk.Inspect(args[0])
 			if err != nil {
@@ -71,6 +74,10 @@ func (p program) diskStats() *cobra.Command {
 func (p program) diskCheck() *cobra.Command {
 	return &cobra.Command{
 		Use: "check DIR", Short: "Read every page and every document, and verify their checksums", Args: cobra.ExactArgs(1),
+		Long: `Check reads the whole file: the pages, the counts that the file keeps of itself, and the
+checksum of every document. It changes nothing, and says how far it is after 2 s.
+It ends with 1 if something is wrong.`,
+		Example: `  slipstream disk check /var/lib/slipstream`,
 		RunE: func(c *cobra.Command, args []string) error {
 			progress, end := reportProgress(c.ErrOrStderr(), "documents")
 			found, err := disk.Check(c.Context(), args[0], progress)
@@ -93,6 +100,9 @@ func (p program) diskCheck() *cobra.Command {
 func (p program) diskCompact() *cobra.Command {
 	return &cobra.Command{
 		Use: "compact DIR", Short: "Write the file anew without free pages", Args: cobra.ExactArgs(1),
+		Example: `  systemctl stop slipstream
+  slipstream disk compact /var/lib/slipstream
+  systemctl start slipstream`,
 		Long: `Compact writes a second file beside the first, without free pages and without what was
 flushed or erased, and puts it in the place of the first at the end. It needs as much
 free space as the documents take.`,
@@ -112,6 +122,8 @@ free space as the documents take.`,
 func (p program) diskErase() *cobra.Command {
 	return &cobra.Command{
 		Use: "erase DIR RESOURCE KEY...", Short: "Remove the document of a key", Args: cobra.MinimumNArgs(3),
+		Example: `  slipstream disk erase /var/lib/slipstream depts 17
+  slipstream disk erase /var/lib/slipstream orders eu 4711    # a key of two columns`,
 		Long: `Erase removes the document of a key, given as its key columns. The bytes stay in a free
 page of the file until that is used again; compact writes the file without it.`,
 		RunE: func(c *cobra.Command, args []string) error {
