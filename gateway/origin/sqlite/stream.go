@@ -183,7 +183,7 @@ func (s *Stream) poll(ctx context.Context) error {
 	}
 	s.sink.Advance(sent, cache.UpTo(cache.Tx(s.anchor.id)))
 	s.checkpoint()
-	if s.changed {
+	if s.changed && s.complete != 0 { // else what an earlier process left was read
 		s.toFresh.add(s.clock() - s.complete)
 	}
 	s.changed, s.complete = false, sent
