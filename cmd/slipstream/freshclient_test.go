@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,10 +28,11 @@ type documents interface {
 type overHTTP struct {
 	url    string
 	client *http.Client
+	disk   *atomic.Int64 // counts answers from disk, may be nil
 }
 
 func newOverHTTP(url string) overHTTP {
-	return overHTTP{url, &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}}
+	return overHTTP{url: url, client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}}
 }
 
 func (o overHTTP) close() { o.client.CloseIdleConnections() }
@@ -44,7 +46,11 @@ func (o overHTTP) ask(path string) (status int, body []byte, hit bool) {
 	if body, err = io.ReadAll(answer.Body); err != nil {
 		return 0, nil, false // cut off by a kill
 	}
-	return answer.StatusCode, body, strings.Contains(answer.Header.Get("Cache-Status"), "; hit")
+	source := answer.Header.Get("Cache-Status")
+	if o.disk != nil && strings.Contains(source, "detail=disk") {
+		o.disk.Add(1)
+	}
+	return answer.StatusCode, body, strings.Contains(source, "; hit")
 }
 
 // overRedis asks by GET for one document and by MGET for several.

@@ -62,6 +62,7 @@ type pgOptions struct {
 	bound     time.Duration
 	notify    bool
 	standby   bool
+	disk      bool // a disk tier, which memory takes nothing of
 	sensors   int
 	perSensor int
 	writers   int
@@ -112,6 +113,9 @@ freshness: %v
 frontends: { http: "127.0.0.1:%d", redis: "127.0.0.1:%d" }
 admin: "127.0.0.1:%d"
 %s`, strings.Join(hosts, ","), o.notify, o.bound, port, r.redis, admin, resources)
+	if o.disk {
+		text += diskTiers
+	}
 	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +180,7 @@ func (r *pgRun) begin() {
 		})
 	}
 	for n := range r.options.readers + redisReaders {
-		var from documents = newOverHTTP(r.url)
+		var from documents = overHTTP{r.url, newOverHTTP(r.url).client, &r.reads.disk}
 		if n >= r.options.readers {
 			from = newOverRedis(r.whole, r.redis, 2+n%2)
 		}

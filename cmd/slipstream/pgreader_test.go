@@ -19,6 +19,7 @@ type pgReads struct {
 	// Atomics: the readers write.
 	hits, others, failed atomic.Int64
 	redis                atomic.Int64 // answers over the Redis protocol
+	disk                 atomic.Int64 // of the hits: from disk
 }
 
 // pgReader is one client that reads and checks.
