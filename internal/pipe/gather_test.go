@@ -126,6 +126,12 @@ func TestCancelBetweenReplies(t *testing.T) {
 			k.seen[0].reply(k.seen[0].body)
 			k.seen = k.seen[1:]
 			k.mu.Unlock()
+			testkit.Eventually(t, 5*time.Second, func() error {
+				if v := e.Snapshot(); v.Replies != 3 {
+					return fmt.Errorf("%d replies", v.Replies)
+				}
+				return nil
+			})
 		}
 		hasReplies(t, c, bodies[:2])
 		c.Release()
