@@ -144,6 +144,12 @@ func serve(t testing.TB, cfg *config.Config) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return start(t, cfg, g)
+}
+
+// start starts a gateway and drains it at the end of the test.
+func start(t testing.TB, cfg *config.Config, g *gateway.Gateway) *served {
+	t.Helper()
 	s := &served{t: t, config: cfg, gateway: g, client: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64},
 		Timeout:   2 * patience,

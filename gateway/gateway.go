@@ -50,6 +50,8 @@ type Options struct {
 	// OnReload is told of a configuration that was taken over, with its defaults. It must not
 	// call Reload.
 	OnReload func(*config.Config)
+
+	diskRead func() // tests make the disk slow with it, see export_test.go
 }
 
 // Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
@@ -67,7 +69,8 @@ type Gateway struct {
 	cancel  context.CancelFunc
 	before  func(context.Context, *Gateway, map[string][]net.Listener) error // nil: nothing
 
-	succeeds bool // Options.Succeeds
+	succeeds bool   // Options.Succeeds
+	diskRead func() // Options.diskRead
 	memory   *memory.Tier
 
 	load        func() (*config.Config, error) // Options.Load
@@ -110,7 +113,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if err := full.Validate(); err != nil {
 		return nil, err
 	}
-	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{}, before: opts.BeforeAccept, succeeds: opts.Succeeds,
+	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{}, before: opts.BeforeAccept, succeeds: opts.Succeeds, diskRead: opts.diskRead,
 		load: opts.Load, onReload: opts.OnReload, retireAfter: longestRequest(&full), listeners: maps.Clone(opts.Listeners),
 		followed: make(chan struct{}), watched: make(chan struct{}), failed: make(chan error, 1)}
 	if g.log == nil {

@@ -49,8 +49,11 @@ type Options struct {
 	// Logger gets what an operator should know (default: nothing).
 	Logger *slog.Logger
 
-	// beforeRead and beforeWrite are faults for tests.
-	beforeRead  func()
+	// BeforeRead is called before each read of the file, by whoever reads: tests make the
+	// disk slow with it. While it is set, every read may wait.
+	BeforeRead func()
+
+	// beforeWrite is faults for tests.
 	beforeWrite func(step string) error
 }
 
@@ -184,8 +187,8 @@ func (t *Tier) Get(ctx context.Context, key cache.Key) (cache.Stored, error) {
 // read reads from the file. A page that is not there, because the file was cut off under us,
 // is a fault of memory: it becomes an error. After any error the file is begun anew.
 func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error) {
-	if t.opts.beforeRead != nil {
-		t.opts.beforeRead()
+	if t.opts.BeforeRead != nil {
+		t.opts.BeforeRead()
 	}
 	var snap *snapshot
 	for snap == nil || !snap.acquire() {
@@ -222,7 +225,7 @@ func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error)
 
 // Try implements [cache.Trier].
 func (t *Tier) Try(key cache.Key) (s cache.Stored) {
-	if t.opts.beforeRead != nil {
+	if t.opts.BeforeRead != nil {
 		return s // tests make all reads slow
 	}
 	e, epoch, known := t.overlay.find(key)
