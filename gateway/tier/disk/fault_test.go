@@ -1,7 +1,10 @@
 package disk
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -70,6 +73,38 @@ func TestBatchesThatFail(t *testing.T) {
 			holds(t, tier, "a", "")
 			holds(t, tier, "d", "d")
 			checked(t, tier, dir)
+		}
+	}
+}
+
+// What the file says of itself has a checksum too: a position that is ahead would hide changes,
+// an epoch that is another would bring back what was flushed.
+func TestStateAndPositionHaveChecksums(t *testing.T) {
+	for _, c := range []struct{ from, to string }{
+		{`"XMin":10,"XMax":10`, `"XMin":90,"XMax":90`},
+		{`"Epoch":1,`, `"Epoch":2,`},
+	} {
+		dir := t.TempDir()
+		tier := openTier(t, dir, nil)
+		tier.Put(key("a"), document("a", 5))
+		tier.Checkpoint(at(9))
+		tier.Close()
+		path := filepath.Join(dir, FileName)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := bytes.ReplaceAll(text, []byte(c.from), []byte(c.to))
+		if bytes.Equal(text, other) {
+			t.Fatalf("the file does not hold %s", c.from)
+		}
+		if err := os.WriteFile(path, other, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		tier = openTier(t, dir, nil)
+		holds(t, tier, "a", "")
+		if f := tier.Figures(); f.Rebuilds != 1 || tier.Position().History != "" {
+			t.Errorf("%s: %+v, %+v", c.to, f, tier.Position())
 		}
 	}
 }

@@ -1,0 +1,184 @@
+package cache
+
+import (
+	"context"
+	"sync"
+	"testing"
+)
+
+// mapStore is a store in memory. During is called within a Get that has found its document and
+// not returned it yet.
+type mapStore struct {
+	// Immutable once it is attached.
+	during func()
+
+	// Guarded by mu.
+	mu       sync.Mutex
+	docs     map[Key]Stored
+	position Position
+	told     int // positions
+}
+
+func newMapStore() *mapStore { return &mapStore{docs: make(map[Key]Stored)} }
+
+func (m *mapStore) Name() string { return "store" }
+
+func (m *mapStore) Get(_ context.Context, key Key) (Stored, error) {
+	m.mu.Lock()
+	s := m.docs[key]
+	m.mu.Unlock()
+	if m.during != nil && s.Body != nil {
+		m.during()
+	}
+	return s, nil
+}
+
+func (m *mapStore) Put(key Key, d *Document) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.docs[key] = Stored{Body: d.Body(), XMin: d.XMin(), LoadedAt: d.LoadedAt()}
+}
+
+func (m *mapStore) removeIf(gone func(Key, Stored) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, s := range m.docs {
+		if gone(key, s) {
+			delete(m.docs, key)
+		}
+	}
+}
+
+func (m *mapStore) Invalidate(key Key, tx Tx) {
+	m.removeIf(func(k Key, s Stored) bool { return k == key && s.XMin <= tx })
+}
+
+func (m *mapStore) Remove(key Key) { m.removeIf(func(k Key, _ Stored) bool { return k == key }) }
+
+func (m *mapStore) Flush(r ResourceID) {
+	m.removeIf(func(k Key, _ Stored) bool { return k.Resource == r })
+}
+
+func (m *mapStore) Void() {
+	m.removeIf(func(Key, Stored) bool { return true })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.position = Position{}
+}
+
+func (m *mapStore) Checkpoint(p Position) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.position = p
+	m.told++
+}
+
+func (m *mapStore) Position() Position {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.position
+}
+
+func (m *mapStore) Sync(context.Context) error { return nil }
+func (m *mapStore) Stats() TierStats           { return TierStats{} }
+func (m *mapStore) Close() error               { return nil }
+
+// withStore has the document of k in a store alone, whose changes the stream has gone through.
+func withStore(t *testing.T, store *mapStore) *fixture {
+	f := newFixture(t, Resource{})
+	f.commit("k")
+	f.poll()
+	b := f.db.read(0, []string{"k"})
+	store.docs[Key{0, "k"}] = Stored{Body: b.Docs[0].Body, XMin: b.Snapshot.XMin, LoadedAt: f.cache.Now()}
+	if !f.cache.Attach(store) {
+		t.Fatal("a store could not be attached")
+	}
+	f.cache.Checkpoint(Position{History: "h", Seen: b.Snapshot}, 1)
+	return f
+}
+
+// What a store holds is answered with and put into memory, and nothing before the stream has
+// gone through the changes since its position.
+func TestStoreIsAskedOnceItIsVouchedFor(t *testing.T) {
+	f := newFixture(t, Resource{})
+	f.commit("k")
+	f.poll()
+	store := newMapStore()
+	store.docs[Key{0, "k"}] = Stored{Body: modelBody(Key{0, "k"}, 7), XMin: 100}
+	store.position = Position{History: "h", Seen: UpTo(1)}
+	if f.cache.HasStore() || !f.cache.Attach(store) || f.cache.Attach(newMapStore()) || !f.cache.HasStore() {
+		t.Error("one store can be attached, and one only")
+	}
+	p, number, waits := f.cache.Waiting()
+	if !waits || p.History != "h" {
+		t.Errorf("%+v, %v", p, waits)
+	}
+	f.mustGet("k", 1, FromLoad) // not what the store holds
+	f.cache.Purge(Key{0, "k"})
+	store.docs[Key{0, "k"}] = Stored{Body: modelBody(Key{0, "k"}, 7), XMin: 100}
+	f.cache.Checkpoint(p, number-1) // of a poll that began before
+	if _, _, waits := f.cache.Waiting(); !waits || store.told > 0 {
+		t.Error("a poll that began before the store was there vouches for it")
+	}
+	f.mustGet("k", 1, FromLoad)
+	f.cache.Purge(Key{0, "k"})
+	store.docs[Key{0, "k"}] = Stored{Body: modelBody(Key{0, "k"}, 7), XMin: 100}
+	f.cache.Checkpoint(p, number)
+	f.mustGet("k", 7, FromTier)
+	if d := f.tier.docs[Key{0, "k"}]; d == nil || store.told != 1 {
+		t.Errorf("it was not put into memory; %d positions", store.told)
+	}
+	if f.cache.Detach() != Store(store) || f.cache.Detach() != nil {
+		t.Error("what was attached is detached, once")
+	}
+}
+
+// A store that waits is given up with its documents and no others.
+func TestStoreIsDiscarded(t *testing.T) {
+	f := newFixture(t, Resource{})
+	store := newMapStore()
+	store.docs[Key{0, "k"}] = Stored{Body: modelBody(Key{0, "k"}, 7), XMin: 100}
+	store.position = Position{History: "h", Seen: UpTo(1)}
+	f.cache.Attach(store)
+	f.cache.Discard(0)
+	if len(store.docs) != 1 {
+		t.Error("another store was meant")
+	}
+	f.cache.Discard(1)
+	if p, _, _ := f.cache.Waiting(); len(store.docs) != 0 || p.History != "" {
+		t.Errorf("%d documents, %+v", len(store.docs), p)
+	}
+}
+
+// What happens to a key while its document is on its way from the store to memory keeps it
+// out of there.
+func TestWhatTheStoreGaveIsNotKeptPastItsEnd(t *testing.T) {
+	unheard := func(f *fixture) { f.commit("k"); f.delivered++ }
+	for name, happens := range map[string]func(f *fixture){
+		"a change":             func(f *fixture) { f.commit("k"); f.poll() },
+		"a change, many polls": func(f *fixture) { f.commit("k"); f.poll(); f.poll(); f.poll() },
+		"a flush":              func(f *fixture) { unheard(f); f.cache.PurgeResource(0) },
+		"a purge":              func(f *fixture) { unheard(f); f.cache.Purge(Key{0, "k"}) },
+		"the promise lost":     func(f *fixture) { unheard(f); f.cache.SetPromise(0, false, "off"); f.cache.SetPromise(0, true, "") },
+		"another history":      func(f *fixture) { unheard(f); f.cache.Void("test"); f.poll() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newMapStore()
+			f := withStore(t, store)
+			first := true
+			store.during = func() {
+				if first {
+					first = false
+					happens(f)
+				}
+			}
+			if _, err := f.get("k"); err != nil || first { // it began before, and may get either
+				t.Fatalf("%v, the store was asked: %v", err, !first)
+			}
+			a, err := f.get("k")
+			if err != nil || modelVersion(t, Key{0, "k"}, a.Doc) != 2 {
+				t.Errorf("%s after it, %v; want version 2", a.Doc.Body(), err)
+			}
+		})
+	}
+}
