@@ -38,15 +38,15 @@ type Answer struct {
 // start is when the request was there, on the cache's clock. False means that
 // only Get can tell.
 func (c *Cache) Peek(key Key, start time.Duration) (Answer, bool) {
-	a, ok := c.look(key, start)
+	a, ok := c.look(key, start, true)
 	if ok {
 		c.hit(key)
 	}
 	return a, ok
 }
 
-// look is Peek without its figures.
-func (c *Cache) look(key Key, start time.Duration) (Answer, bool) {
+// look is Peek without its figures, and without the store if its 2 us are too much.
+func (c *Cache) look(key Key, start time.Duration, store bool) (Answer, bool) {
 	r := c.resources[key.Resource]
 	// The horizon is read before the tier. The other way round, the document
 	// could be fetched, invalidated, and then be covered by the horizon that
@@ -58,6 +58,9 @@ func (c *Cache) look(key Key, start time.Duration) (Answer, bool) {
 		if d := t.Peek(key); d != nil && c.usable(r, d, start) {
 			return Answer{Doc: d, Tier: t.Name()}, true
 		}
+	}
+	if !store {
+		return Answer{}, false
 	}
 	return c.tryStore(r, key, start)
 }
