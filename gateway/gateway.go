@@ -309,6 +309,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		errs := []error{g.closeListeners(), g.closeDisk(ctx), g.stopFrontends(ctx)}
 		g.cancel()
 		g.reloading.Lock() // none is under way from here on
+		//lint:ignore SA2001 it is waited for, nothing else
 		g.reloading.Unlock()
 		if g.following {
 			<-g.followed

@@ -321,10 +321,3 @@ func (o *overlay) backlog() (docs int, entries int, bytes int64) {
 	defer o.mu.RUnlock()
 	return o.docs, len(o.pending), o.bytes + o.goneBytes
 }
-
-// hasWork reports whether a batch would write anything but a position.
-func (o *overlay) hasWork() bool {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	return len(o.pending) > 0 || o.dirty || o.void
-}
