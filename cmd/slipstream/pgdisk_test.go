@@ -3,11 +3,14 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
@@ -83,29 +86,10 @@ func (r *pgRun) dropWhileDown(sql string) {
 	r.apply()
 }
 
-// TestPGFreshnessDisk has a gateway with a disk tier, and faults of all kinds between its
-// processes and while it runs.
-func TestPGFreshnessDisk(t *testing.T) {
+// diskFaults does one fault after the other to a gateway with a disk tier.
+func diskFaults(t *testing.T, faults ...pgFault) {
 	r := newPGRun(t, pgOptions{bound: 300 * time.Millisecond, disk: true, sensors: 100, perSensor: 100, writers: 5, readers: 6})
-	for _, fault := range []pgFault{
-		{"calm", (*pgRun).calm},
-		{"killed", whileDown(func(r *pgRun) { time.Sleep(r.options.bound) })},
-		{"ended", (*pgRun).endGateway},
-		{"backend-terminated", (*pgRun).terminateBackends},
-		{"tcp-cut", (*pgRun).cutConnections},
-		{"gateway-stopped", (*pgRun).stopGateway},
-		{"triggers-off-while-down", whileDown((*pgRun).disableTriggers)},
-		{"trigger-dropped-while-down", whileDown(func(r *pgRun) { r.dropWhileDown("a trigger") })},
-		{"objects-dropped-while-down", whileDown(func(r *pgRun) { r.dropWhileDown("DROP SCHEMA slipstream CASCADE") })},
-		{"truncate-while-down", whileDown((*pgRun).truncateParents)},
-		{"alter-type-while-down", whileDown((*pgRun).alterType)},
-		{"column-added-while-down", whileDown((*pgRun).addColumn)},
-		{"changes-trimmed-while-down", whileDown((*pgRun).trimWhileDown)},
-		{"restart-while-down", whileDown((*pgRun).restartServer)},
-		{"crash-while-down", (*pgRun).crashWhileDown},
-		{"crash", (*pgRun).crashServer},
-		{"killed-again", whileDown(func(r *pgRun) { time.Sleep(r.options.bound) })},
-	} {
+	for _, fault := range faults {
 		r.run(t, fault.name, fault.do)
 	}
 	r.finish()
@@ -113,6 +97,36 @@ func TestPGFreshnessDisk(t *testing.T) {
 	if n := r.reads.disk.Load(); n < 200 {
 		t.Errorf("%d answers from disk: nothing was proved", n)
 	}
+}
+
+// TestPGFreshnessDisk has a gateway with a disk tier, and faults between its processes and
+// while it runs.
+func TestPGFreshnessDisk(t *testing.T) {
+	diskFaults(t,
+		pgFault{"calm", (*pgRun).calm},
+		pgFault{"killed", whileDown(func(r *pgRun) { time.Sleep(r.options.bound) })},
+		pgFault{"ended", (*pgRun).endGateway},
+		pgFault{"backend-terminated", (*pgRun).terminateBackends},
+		pgFault{"tcp-cut", (*pgRun).cutConnections},
+		pgFault{"gateway-stopped", (*pgRun).stopGateway},
+		pgFault{"changes-trimmed-while-down", whileDown((*pgRun).trimWhileDown)},
+		pgFault{"restart-while-down", whileDown((*pgRun).restartServer)},
+		pgFault{"crash-while-down", (*pgRun).crashWhileDown},
+		pgFault{"crash", (*pgRun).crashServer},
+		pgFault{"killed-again", whileDown(func(r *pgRun) { time.Sleep(r.options.bound) })},
+	)
+}
+
+// TestPGFreshnessDiskSchema changes tables and triggers between two processes.
+func TestPGFreshnessDiskSchema(t *testing.T) {
+	diskFaults(t,
+		pgFault{"triggers-off-while-down", whileDown((*pgRun).disableTriggers)},
+		pgFault{"trigger-dropped-while-down", whileDown(func(r *pgRun) { r.dropWhileDown("a trigger") })},
+		pgFault{"objects-dropped-while-down", whileDown(func(r *pgRun) { r.dropWhileDown("DROP SCHEMA slipstream CASCADE") })},
+		pgFault{"truncate-while-down", whileDown((*pgRun).truncateParents)},
+		pgFault{"alter-type-while-down", whileDown((*pgRun).alterType)},
+		pgFault{"column-added-while-down", whileDown((*pgRun).addColumn)},
+	)
 }
 
 // trimWhileDown empties the change table of rows that nobody has read.
@@ -133,4 +147,63 @@ func TestPGFreshnessDiskPromotion(t *testing.T) {
 		}, r.startGateway)
 	})
 	r.finish()
+}
+
+// TestPostgresCopyInItsPlace: a copy of the database takes its name, while a gateway is down and
+// while one runs. It lacks the last changes and has the same record of the others.
+func TestPostgresCopyInItsPlace(t *testing.T) {
+	pg := testkit.StartPostgres(t)
+	url := strings.Replace(pg.URL, "/postgres?", "/app?", 1)
+	in := func(sql string) {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	pg.PSQL(t, "CREATE DATABASE app")
+	in(shop)
+	g := shopConfig(t, url)
+	text, err := os.ReadFile(g.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, g.file, string(text)+diskTiers)
+	expect(t, exitOK, "", "", "db", "apply", "-c", g.file)
+	in("UPDATE dept SET dname = 'before' WHERE deptno = 42")
+	end := func() {
+		t.Helper()
+		if err := g.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if code := exitCode(t, g.Process, 20*time.Second); code != exitOK {
+			t.Errorf("exit code %d\n%s", code, g.Log())
+		}
+	}
+	swap := func() {
+		pg.PSQL(t, "DROP DATABASE app WITH (FORCE)")
+		pg.PSQL(t, "ALTER DATABASE copy RENAME TO app")
+	}
+	for _, down := range []bool{true, false} {
+		pg.PSQL(t, "CREATE DATABASE copy TEMPLATE app")
+		g.serve()
+		g.await(g.admin+"/ready", 200, "")
+		in("UPDATE dept SET dname = 'after' WHERE deptno = 42")
+		g.await(g.http+"/depts/42", 200, "after")
+		time.Sleep(2 * time.Second) // a batch
+		if down {
+			end()
+			swap()
+			g.serve()
+		} else {
+			swap()
+		}
+		g.await(g.admin+"/ready", 200, "")
+		time.Sleep(2 * time.Second) // the promise, and the horizon of before
+		g.await(g.admin+"/ready", 200, "")
+		if status, _, body, err := get(t.Context(), g.http+"/depts/42"); err != nil || status != 200 || !strings.Contains(body, "before") {
+			t.Errorf("while it was down %v: %d %s, %v; want what the copy has", down, status, body, err)
+		}
+		end()
+	}
 }

@@ -1,6 +1,10 @@
 package postgres
 
 import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
@@ -67,11 +71,11 @@ func (b *goneBack) judge(s *Stream, found *survey) {
 	if b.position.History == "" {
 		return
 	}
-	if b.position.History == found.history.name() && found.snapshot.XMax >= b.position.Seen.XMax {
+	if b.position.History == found.name() && found.snapshot.XMax >= b.position.Seen.XMax {
 		return
 	}
 	s.origin.cfg.Logger.Warn("stored documents are of another history of the database and are dropped",
-		"theirs", b.position.History, "now", found.history.name())
+		"theirs", b.position.History, "now", found.name())
 	s.sink.(cache.Checkpoints).Discard(b.store)
 	if b.fresh {
 		s.following, b.fresh = false, false
@@ -89,12 +93,22 @@ func (b *goneBack) knows(resource, digest string) bool {
 	return found && known == digest
 }
 
-// name is the history in one word.
-func (h history) name() string {
+// name is the history in one word. The database is a part of it: a copy within the server,
+// which may be put in its place, has the same record of changes and the same numbers of
+// transactions, and so has whatever is restored from one.
+func (h history) name(database string) string {
 	if h.incarnation == "" {
 		return "" // nobody records changes
 	}
-	return h.timeline + "/" + h.incarnation
+	return h.timeline + "/" + h.incarnation + "/" + database
+}
+
+func (found *survey) name() string { return found.history.name(found.database) }
+
+// readDatabase returns the number of the database in its server, which a copy does not share.
+func readDatabase(ctx context.Context, tx pgx.Tx) (number string, err error) {
+	err = tx.QueryRow(ctx, "SELECT d.oid::pg_catalog.text FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()").Scan(&number)
+	return number, err
 }
 
 // checkpoint tells the cache how far the stream has come.
@@ -102,7 +116,7 @@ func (s *Stream) checkpoint() {
 	c, ok := s.sink.(cache.Checkpoints)
 	h := s.origin.history.Load()
 	if ok && h != nil {
-		c.Checkpoint(cache.Position{History: h.name(), Seen: s.last, Floor: s.floor, Digests: s.digests}, s.store)
+		c.Checkpoint(cache.Position{History: h.name(s.database), Seen: s.last, Floor: s.floor, Digests: s.digests}, s.store)
 	}
 }
 

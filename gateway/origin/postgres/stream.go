@@ -67,6 +67,7 @@ type Stream struct {
 	timeouts  int               // polls in a row that ran out of time
 	digests   map[string]string // of the present schema, by the names of resources
 	store     uint64            // the last store whose changes were gone through
+	database  string            // its number in the server, "" before the first survey
 	nextCheck time.Time
 	lastCheck time.Time
 	nextTrim  time.Time

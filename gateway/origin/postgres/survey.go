@@ -58,6 +58,7 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) (err error) {
 	}
 	s.sink.Advance(s.vouched(sent), found.snapshot)
 	s.digests = digestsByName(found.schema.set.Resources, found.schema.digests)
+	s.database = found.database
 	s.store = max(s.store, back.store)
 	s.follows.Store(found.schema.set)
 	s.checkpoint()
@@ -79,6 +80,8 @@ func (s *Stream) breakWith(found *survey) {
 		reason = "there is a record of changes now"
 	case known.incarnation != found.history.incarnation:
 		reason = "the server recovered from a crash, or is another one"
+	case s.database != "" && s.database != found.database:
+		reason = "another database has its name now"
 	case s.following && found.snapshot.XMax < s.last.XMax:
 		reason = "transaction numbers went back"
 	default:
@@ -129,9 +132,10 @@ func (s *Stream) catchUp(found *survey) {
 // survey is what one look at the database shows.
 type survey struct {
 	pollHead
-	schema *schema
-	watch  *watch
-	events []cache.Event
+	database string // its number in the server
+	schema   *schema
+	watch    *watch
+	events   []cache.Event
 }
 
 // look reads everything in one transaction.
@@ -146,6 +150,9 @@ func (s *Stream) look(ctx context.Context) (*survey, error) {
 		}
 		err := s.sameDatabase(ctx, tx)
 		if err != nil {
+			return err
+		}
+		if found.database, err = readDatabase(ctx, tx); err != nil {
 			return err
 		}
 		if found.schema, err = s.origin.readJudged(ctx, tx); err != nil {
@@ -195,7 +202,11 @@ func (s *Stream) readGap(ctx context.Context, tx pgx.Tx, found *survey) error {
 		return err
 	}
 	keep := func(events []cache.Event) { found.events = append(found.events, events...) }
-	head, err := readChanges(rows, newEventReader(found.schema), func(pollHead) error { return nil }, keep, s.toFresh.add)
+	seen := s.toFresh.add
+	if s.origin.history.Load() == nil { // before this process: no delay of its
+		seen = func(time.Duration) {}
+	}
+	head, err := readChanges(rows, newEventReader(found.schema), func(pollHead) error { return nil }, keep, seen)
 	found.floor, found.rows = head.floor, head.rows
 	return err
 }

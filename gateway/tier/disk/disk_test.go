@@ -221,10 +221,13 @@ func TestDropDoesNotWaitForADocument(t *testing.T) {
 func TestDropDoesNotWaitForRoom(t *testing.T) {
 	dir := t.TempDir()
 	full := false
-	tier := openTier(t, dir, func(o *Options) {
+	var tier *Tier
+	tier = openTier(t, dir, func(o *Options) {
 		o.beforeWrite = func(step string) error {
 			if step == "commit" && full {
 				full = false
+				tier.Put(key("a"), document("newer", 26)) // for the batch after this one
+				tier.Checkpoint(at(31))
 				return berrors.ErrMaxSizeReached
 			}
 			return nil
