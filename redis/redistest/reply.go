@@ -104,9 +104,10 @@ func errUnknown(name string) error {
 	return &redis.ServerError{Code: "ERR", Message: "unknown command '" + name + "'; redistest knows few: see Server.Handle"}
 }
 
+// integer is strict as Redis is: "07", "+7" and "-0" are no integers.
 func integer(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	if err != nil || strconv.FormatInt(n, 10) != text {
 		return 0, errInteger
 	}
 	return n, nil
