@@ -1,0 +1,155 @@
+package iproto
+
+import "math"
+
+// MaxDepth is how deep arrays and maps may be inside each other for
+// [Decoder.Any].
+const MaxDepth = 128
+
+// Ext is an extension of a type that this package does not know.
+type Ext struct {
+	Type int8
+	Data []byte
+}
+
+// Any reads the next value, whatever it is, and copies what it holds. The types
+// are
+//
+//	nil               nil
+//	boolean           bool
+//	integer           int64, or uint64 above the greatest int64
+//	float             float64
+//	string            string
+//	binary data       []byte
+//	array             []any
+//	map               map[any]any; of equal keys the last counts
+//	extension         Decimal, UUID, *BoxError, Datetime, Interval, Tuple, Arrow, or Ext
+//
+// A key of a map that Go cannot compare, such as an array, is a failure, and so
+// is more than [MaxDepth] of depth. What is allocated is bounded by a multiple
+// of the bytes that are read.
+func (d *Decoder) Any() any {
+	v := d.any(0, 0)
+	if d.err != nil {
+		return nil
+	}
+	return v
+}
+
+// any reads a value inside depth arrays and maps, behind which owed values must
+// follow for these to be complete.
+func (d *Decoder) any(depth, owed int) any {
+	switch d.Kind() {
+	case KindNil:
+		d.at++
+		return nil
+	case KindBool:
+		return d.Bool()
+	case KindUint, KindInt:
+		return d.anyInt()
+	case KindFloat:
+		return d.Float()
+	case KindString:
+		return d.String()
+	case KindBytes:
+		return d.Bytes()
+	case KindArray:
+		return d.anyArray(depth, owed)
+	case KindMap:
+		return d.anyMap(depth, owed)
+	case KindExt:
+		return d.anyExt()
+	}
+	d.mismatch("a value")
+	return nil
+}
+
+func (d *Decoder) anyInt() any {
+	v, ok := d.next()
+	if !ok {
+		d.mismatch("an integer")
+		return nil
+	}
+	u, isNegative := d.integer(v)
+	d.at = v.body + v.n
+	if !isNegative && u > math.MaxInt64 {
+		return u
+	}
+	return int64(u)
+}
+
+// claim checks that the elements of an array or map at start are there as well
+// as what is owed: else arrays inside each other would claim the same bytes
+// again and again.
+func (d *Decoder) claim(start, depth, elements, owed int) bool {
+	switch {
+	case d.err != nil:
+		return false
+	case depth >= MaxDepth:
+		d.failAt(start, "value at a depth of "+itoa(depth+1), "at most "+itoa(MaxDepth), nil)
+		return false
+	case elements > len(d.b)-d.at-owed:
+		got := itoa(elements+owed) + " further values in " + itoa(len(d.b)-d.at) + " bytes"
+		d.failAt(start, got, "a value", ErrTruncated)
+		return false
+	}
+	return true
+}
+
+func (d *Decoder) anyArray(depth, owed int) any {
+	start := d.at
+	n := d.Array()
+	if !d.claim(start, depth, n, owed) {
+		return nil
+	}
+	elems := make([]any, n)
+	for i := range elems {
+		elems[i] = d.any(depth+1, owed+n-1-i)
+		if d.err != nil {
+			return nil
+		}
+	}
+	return elems
+}
+
+func (d *Decoder) anyMap(depth, owed int) any {
+	start := d.at
+	n := d.Map()
+	if !d.claim(start, depth, 2*n, owed) {
+		return nil
+	}
+	// Equal keys take no room of their own, so that a great number is not to be
+	// believed at once.
+	m := make(map[any]any, min(n, 1024))
+	for i := range n {
+		at := d.at
+		key := d.any(depth+1, owed+2*(n-1-i)+1)
+		if d.err == nil && !isComparable(key) {
+			d.at = at
+			d.mismatch("a key that can be compared")
+		}
+		v := d.any(depth+1, owed+2*(n-1-i))
+		if d.err != nil {
+			return nil
+		}
+		m[key] = v
+	}
+	return m
+}
+
+// isComparable says whether a value of [Decoder.Any] can be the key of a Go map.
+func isComparable(key any) bool {
+	switch key.(type) {
+	case []byte, []any, map[any]any, Ext:
+		return false
+	}
+	return true
+}
+
+func (d *Decoder) anyExt() any {
+	typ, data := d.Ext()
+	if d.err != nil {
+		return nil
+	}
+	return Ext{Type: typ, Data: append(make([]byte, 0, len(data)), data...)}
+}

@@ -1,0 +1,143 @@
+package iproto
+
+// BoxError is an error of the server, with the errors that caused it.
+type BoxError struct {
+	// Type is the class, such as ClientError or LuajitError.
+	Type string
+	// File and Line say where in the server's source, or in Lua, it arose.
+	File string
+	Line uint64
+	// Message is for people.
+	Message string
+	// Errno is that of the operating system, 0 if it is not about it.
+	Errno uint64
+	// Code is an [ErrorCode], 0 if the class has none.
+	Code uint32
+	// Fields are further facts, by name; nil if there are none. The values are
+	// those of [Decoder.Any].
+	Fields map[string]any
+	// Cause is the error that led to this one, nil if there is none.
+	Cause *BoxError
+}
+
+// Error implements error.
+func (e *BoxError) Error() string {
+	text := e.Message
+	if text == "" {
+		text = "error without a text"
+	}
+	if e.Code == 0 {
+		return text
+	}
+	return text + " (" + ErrorCode(e.Code).String() + ")"
+}
+
+// Unwrap returns the cause, or nil.
+func (e *BoxError) Unwrap() error {
+	if e.Cause == nil {
+		return nil
+	}
+	return e.Cause
+}
+
+// Keys of an encoded stack, and of an error in it.
+const (
+	errorStack = 0x00
+
+	errorType    = 0x00
+	errorFile    = 0x01
+	errorLine    = 0x02
+	errorMessage = 0x03
+	errorErrno   = 0x04
+	errorCode    = 0x05
+	errorFields  = 0x06
+)
+
+// longestStack is how many errors of a stack are read. The rest is passed over.
+const longestStack = 256
+
+// errorStack reads a stack. It is nil for an empty one.
+func (d *Decoder) errorStack() (top *BoxError) {
+	for range d.Map() {
+		if d.Uint() != errorStack {
+			d.Skip()
+			continue
+		}
+		top = nil
+		last := &top
+		for i := range d.Array() {
+			if i >= longestStack {
+				d.Skip()
+				continue
+			}
+			e := &BoxError{}
+			e.read(d)
+			*last, last = e, &e.Cause
+		}
+	}
+	if d.err != nil {
+		return nil
+	}
+	return top
+}
+
+func (e *BoxError) read(d *Decoder) {
+	for range d.Map() {
+		switch d.Uint() {
+		case errorType:
+			e.Type = d.String()
+		case errorFile:
+			e.File = d.String()
+		case errorLine:
+			e.Line = d.Uint()
+		case errorMessage:
+			e.Message = d.String()
+		case errorErrno:
+			e.Errno = d.Uint()
+		case errorCode:
+			e.Code = d.Uint32()
+		case errorFields:
+			e.readFields(d)
+		default:
+			d.Skip()
+		}
+	}
+}
+
+func (e *BoxError) readFields(d *Decoder) {
+	n := d.Map()
+	if n == 0 {
+		return
+	}
+	e.Fields = make(map[string]any, min(n, 16))
+	for range n {
+		name := d.String()
+		e.Fields[name] = d.Any()
+		if d.err != nil {
+			e.Fields = nil
+			return
+		}
+	}
+}
+
+// append appends the error alone.
+func (e *BoxError) append(b []byte) []byte {
+	n := 6
+	if len(e.Fields) > 0 {
+		n++
+	}
+	b = AppendMap(b, n)
+	b = AppendString(append(b, errorType), e.Type)
+	b = AppendString(append(b, errorFile), e.File)
+	b = AppendUint(append(b, errorLine), e.Line)
+	b = AppendString(append(b, errorMessage), e.Message)
+	b = AppendUint(append(b, errorErrno), e.Errno)
+	b = AppendUint(append(b, errorCode), uint64(e.Code))
+	if len(e.Fields) > 0 {
+		b = AppendMap(append(b, errorFields), len(e.Fields))
+		for name, v := range e.Fields {
+			b = AppendAny(AppendString(b, name), v)
+		}
+	}
+	return b
+}

@@ -1,0 +1,406 @@
+package iproto
+
+import "math"
+
+// Decoder reads the values of some bytes in order. Its methods take any valid
+// encoding of what they read.
+//
+// The first failure is latched: from then on all methods return zero values,
+// and [Decoder.Err] the error. So a reader checks once, behind the last value.
+// Loops over an array or a map end in any case, because the length was checked
+// against the bytes behind it.
+type Decoder struct {
+	b   []byte // nil after a failure: nothing more can be read
+	at  int    // where the next value begins, or the one that failed
+	err error
+}
+
+// NewDecoder returns a decoder of b. It keeps b, and what it returns as a view
+// aliases it.
+func NewDecoder(b []byte) Decoder { return Decoder{b: b} }
+
+// Reset makes d a decoder of b that has not failed.
+func (d *Decoder) Reset(b []byte) { *d = Decoder{b: b} }
+
+// Err returns the first failure: a [*DecodeError].
+func (d *Decoder) Err() error { return d.err }
+
+// Len returns how many bytes are left; none after a failure.
+func (d *Decoder) Len() int { return max(len(d.b)-d.at, 0) }
+
+// Offset returns how many bytes have been read: where the next value begins, or
+// the one that failed.
+func (d *Decoder) Offset() int { return d.at }
+
+// Rest returns a view of the bytes that are left; none after a failure.
+func (d *Decoder) Rest() []byte {
+	if d.at >= len(d.b) {
+		return nil
+	}
+	return d.b[d.at:]
+}
+
+// Fail makes err the failure, unless there is one already. Who reads values
+// reports in this way that one is not what it should be. An err that is not a
+// [*DecodeError] is wrapped in one that says where.
+func (d *Decoder) Fail(err error) {
+	if d.err != nil || err == nil {
+		return
+	}
+	if _, ok := err.(*DecodeError); !ok {
+		err = &DecodeError{Offset: d.at, Err: err}
+	}
+	d.b, d.err = nil, err
+}
+
+// failAt is Fail for the value that begins at offset.
+func (d *Decoder) failAt(offset int, got, want string, cause error) {
+	if d.err == nil {
+		d.at = offset
+		d.Fail(&DecodeError{Offset: offset, Got: got, Want: want, Err: cause})
+	}
+}
+
+// value is what the first bytes of a value say. All that they promise is there.
+type value struct {
+	kind Kind
+	code byte // the first byte
+	body int  // where the rest begins: elements, text, digits
+	// n is the length of the body in bytes, without the type of an extension;
+	// of arrays the number of elements, of maps that of pairs.
+	n int
+}
+
+// next looks at the next value. It returns false if there is none: broken or
+// not all there. Nothing is latched and nothing read.
+func (d *Decoder) next() (v value, ok bool) {
+	at, b := d.at, d.b
+	if uint(at) >= uint(len(b)) {
+		return value{kind: KindEnd}, false
+	}
+	c := b[at]
+	s := shapes[c]
+	v = value{kind: s.kind, code: c, body: at + 1 + int(s.width)}
+	n := uint64(0)
+	left := len(b) - v.body - int(s.fixed)
+	if left < 0 {
+		return v, false
+	}
+	switch s.width {
+	case 0:
+		switch s.kind {
+		case KindInvalid:
+			return v, false
+		case KindMap, KindArray:
+			n = uint64(c & 15)
+		case KindString:
+			n = uint64(c & 31)
+		default:
+			// The type of an extension is no part of its length.
+			v.n = int(s.fixed)
+			if s.kind == KindExt {
+				v.n--
+				v.body++
+			}
+			return v, true
+		}
+	case 1:
+		n = uint64(b[at+1])
+	case 2:
+		n = uint64(be16(b[at+1:]))
+	default:
+		n = uint64(be32(b[at+1:]))
+	}
+	takes := n
+	if s.each == 2 {
+		takes *= 2
+	}
+	if takes > uint64(left) {
+		return v, false
+	}
+	v.n = int(n)
+	v.body += int(s.fixed)
+	return v, true
+}
+
+// mismatch fails because the next value is not what was wanted, or is none.
+func (d *Decoder) mismatch(want string) {
+	if d.err != nil {
+		return
+	}
+	got, cause := d.describe()
+	d.failAt(d.at, got, want, cause)
+}
+
+// describe says what comes next, for an error.
+func (d *Decoder) describe() (got string, cause error) {
+	v, ok := d.next()
+	switch {
+	case v.kind == KindEnd:
+		return v.kind.String(), ErrTruncated
+	case v.kind == KindInvalid:
+		return "byte " + quoted(d.b[d.at:d.at+1]), nil
+	case !ok:
+		return v.kind.String() + " that is cut off after " + itoa(len(d.b)-d.at) + " bytes", ErrTruncated
+	}
+	switch v.kind {
+	case KindUint, KindInt:
+		u, isNegative := d.integer(v)
+		if isNegative {
+			return "integer -" + utoa(-u), nil
+		}
+		return "integer " + utoa(u), nil
+	case KindExt:
+		return "extension " + itoa(int(int8(d.b[v.body-1]))) + " of " + itoa(v.n), nil
+	case KindString, KindBytes, KindArray, KindMap:
+		return v.kind.String() + " of " + itoa(v.n), nil
+	}
+	return v.kind.String(), nil
+}
+
+// Kind returns the kind of the next value and does not read it. It looks at the
+// first byte alone: the value may still be broken.
+func (d *Decoder) Kind() Kind {
+	if d.at >= len(d.b) {
+		return KindEnd
+	}
+	return shapes[d.b[d.at]].kind
+}
+
+// IsNil reports whether the next value is nil, and reads it if so.
+func (d *Decoder) IsNil() bool {
+	if d.at < len(d.b) && d.b[d.at] == codeNil {
+		d.at++
+		return true
+	}
+	return false
+}
+
+// Nil reads a nil.
+func (d *Decoder) Nil() {
+	if !d.IsNil() {
+		d.mismatch("nil")
+	}
+}
+
+// Bool reads a boolean.
+func (d *Decoder) Bool() bool {
+	if d.at < len(d.b) && d.b[d.at]|1 == yes {
+		d.at++
+		return d.b[d.at-1] == yes
+	}
+	d.mismatch("a boolean")
+	return false
+}
+
+// Int reads an integer.
+func (d *Decoder) Int() int64 {
+	if d.at < len(d.b) && d.b[d.at] < fixMap {
+		d.at++
+		return int64(d.b[d.at-1])
+	}
+	return d.longInt()
+}
+
+func (d *Decoder) longInt() int64 {
+	v, ok := d.next()
+	if ok && (v.kind == KindUint || v.kind == KindInt) {
+		u, isNegative := d.integer(v)
+		if isNegative || u <= math.MaxInt64 {
+			d.at = v.body + v.n
+			return int64(u)
+		}
+	}
+	d.mismatch("an integer of 64 bits")
+	return 0
+}
+
+// Uint reads an integer that is not negative.
+func (d *Decoder) Uint() uint64 {
+	if d.at < len(d.b) && d.b[d.at] < fixMap {
+		d.at++
+		return uint64(d.b[d.at-1])
+	}
+	return d.longUint("an integer that is not negative")
+}
+
+func (d *Decoder) longUint(want string) uint64 {
+	v, ok := d.next()
+	if ok && (v.kind == KindUint || v.kind == KindInt) {
+		if u, isNegative := d.integer(v); !isNegative {
+			d.at = v.body + v.n
+			return u
+		}
+	}
+	d.mismatch(want)
+	return 0
+}
+
+// Uint32 reads an integer that is not negative, of at most 32 bits.
+func (d *Decoder) Uint32() uint32 {
+	before := *d
+	u := d.Uint()
+	if u <= math.MaxUint32 {
+		return uint32(u)
+	}
+	*d = before
+	d.mismatch("an integer of 32 bits that is not negative")
+	return 0
+}
+
+// integer returns the value of an integer, as the bits of an int64 if it is
+// negative.
+func (d *Decoder) integer(v value) (u uint64, isNegative bool) {
+	p := d.b[v.body:]
+	switch v.code {
+	case uint8b:
+		return uint64(p[0]), false
+	case uint16b:
+		return uint64(be16(p)), false
+	case uint32b:
+		return uint64(be32(p)), false
+	case uint64b:
+		return be64(p), false
+	case int8b:
+		u = uint64(int64(int8(p[0])))
+	case int16b:
+		u = uint64(int64(int16(be16(p))))
+	case int32b:
+		u = uint64(int64(int32(be32(p))))
+	case int64b:
+		u = be64(p)
+	default:
+		u = uint64(int64(int8(v.code)))
+	}
+	return u, int64(u) < 0
+}
+
+// Float reads a number: a float of either precision, or an integer, which loses
+// its last digits beyond 2^53.
+func (d *Decoder) Float() float64 {
+	v, ok := d.next()
+	if ok {
+		switch v.kind {
+		case KindFloat:
+			d.at = v.body + v.n
+			if v.code == float32b {
+				return float64(math.Float32frombits(be32(d.b[v.body:])))
+			}
+			return math.Float64frombits(be64(d.b[v.body:]))
+		case KindUint, KindInt:
+			d.at = v.body + v.n
+			u, isNegative := d.integer(v)
+			if isNegative {
+				return float64(int64(u))
+			}
+			return float64(u)
+		}
+	}
+	d.mismatch("a number")
+	return 0
+}
+
+// String reads a string and copies it.
+func (d *Decoder) String() string { return string(d.StringView()) }
+
+// StringView reads a string and returns a view of it.
+func (d *Decoder) StringView() []byte {
+	if v, ok := d.next(); ok && v.kind == KindString {
+		return d.take(v)
+	}
+	d.mismatch("a string")
+	return nil
+}
+
+// Bytes reads binary data or a string, and copies it.
+func (d *Decoder) Bytes() []byte {
+	view := d.BytesView()
+	if view == nil {
+		return nil
+	}
+	return append(make([]byte, 0, len(view)), view...)
+}
+
+// BytesView reads binary data or a string, and returns a view of it.
+func (d *Decoder) BytesView() []byte {
+	if v, ok := d.next(); ok && (v.kind == KindBytes || v.kind == KindString) {
+		return d.take(v)
+	}
+	d.mismatch("binary data or a string")
+	return nil
+}
+
+// take reads a value whose body is bytes.
+func (d *Decoder) take(v value) []byte {
+	d.at = v.body + v.n
+	return d.b[v.body:d.at:d.at]
+}
+
+// Array reads what stands before the elements of an array and returns how many
+// follow: at most as many as there are bytes.
+func (d *Decoder) Array() int {
+	if v, ok := d.next(); ok && v.kind == KindArray {
+		d.at = v.body
+		return v.n
+	}
+	d.mismatch("an array")
+	return 0
+}
+
+// Map reads what stands before the pairs of a map and returns how many follow:
+// at most half as many as there are bytes.
+func (d *Decoder) Map() int {
+	if v, ok := d.next(); ok && v.kind == KindMap {
+		d.at = v.body
+		return v.n
+	}
+	d.mismatch("a map")
+	return 0
+}
+
+// Ext reads an extension and returns its type and a view of its data.
+func (d *Decoder) Ext() (typ int8, data []byte) {
+	if v, ok := d.next(); ok && v.kind == KindExt {
+		return int8(d.b[v.body-1]), d.take(v)
+	}
+	d.mismatch("an extension")
+	return 0, nil
+}
+
+// Skip passes over the next value with all that it holds, however deep.
+func (d *Decoder) Skip() {
+	start := d.at
+	for values := 1; values > 0; values-- {
+		v, ok := d.next()
+		if !ok {
+			d.mismatch("a value")
+			return
+		}
+		switch v.kind {
+		case KindArray:
+			values += v.n
+			d.at = v.body
+		case KindMap:
+			values += 2 * v.n
+			d.at = v.body
+		default:
+			d.at = v.body + v.n
+		}
+		// Arrays inside each other must not claim the same bytes again.
+		if values-1 > len(d.b)-d.at {
+			got := itoa(values-1) + " further values in " + itoa(len(d.b)-d.at) + " bytes"
+			d.failAt(start, got, "a value", ErrTruncated)
+			return
+		}
+	}
+}
+
+// Raw passes over the next value and returns a view of its encoding.
+func (d *Decoder) Raw() []byte {
+	start := d.at
+	d.Skip()
+	if d.err != nil {
+		return nil
+	}
+	return d.b[start:d.at:d.at]
+}

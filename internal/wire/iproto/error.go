@@ -1,0 +1,61 @@
+package iproto
+
+import "errors"
+
+// ErrTruncated is what an error is (errors.Is) if the input ends inside a value.
+var ErrTruncated = errors.New("iproto: the input ends inside a value")
+
+// DecodeError says that bytes are not the value that was asked for, or no
+// MessagePack. The message that holds them is broken or of another shape than
+// its reader believes; the connection is not, because messages have a length.
+type DecodeError struct {
+	// Offset is where the value begins, counted from the first byte that was
+	// given to the decoder.
+	Offset int
+	// Want and Got are what was expected there and what was found.
+	Want, Got string
+	// Err is the cause, if there is one.
+	Err error
+}
+
+// Error implements error.
+func (e *DecodeError) Error() string {
+	text := "iproto: "
+	if e.Got != "" {
+		text += e.Got + " "
+	}
+	text += "at offset " + itoa(e.Offset)
+	if e.Want != "" {
+		text += ", expected " + e.Want
+	}
+	if e.Err != nil && e.Err != ErrTruncated {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// ProtocolError says that bytes are not IPROTO. After it the connection is of no
+// use: nobody knows where the next message begins.
+type ProtocolError struct {
+	// Offset counts from the first byte of the message.
+	Offset int
+	// Wrong is what stands there, Expected what could have.
+	Wrong, Expected string
+	// Err is the cause, if there is one: a [*DecodeError] about the header.
+	Err error
+}
+
+// Error implements error.
+func (e *ProtocolError) Error() string {
+	text := "iproto: " + e.Wrong + " at offset " + itoa(e.Offset) + ", expected " + e.Expected
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *ProtocolError) Unwrap() error { return e.Err }

@@ -1,0 +1,67 @@
+package iproto
+
+// BeginReply appends what stands before the body of a message of a server,
+// exactly as Tarantool writes it: its length, which [EndReply] fills in, the
+// code, the sync and the version of the schema.
+func BeginReply(b []byte, code uint32, sync uint64, schema uint32) []byte {
+	b = append(b, uint32b, 0, 0, 0, 0, fixMap|3) // length first
+	b = append32(append(b, byte(KeyCode)), uint32b, code)
+	b = append64(append(b, byte(KeySync)), uint64b, sync)
+	return append32(append(b, byte(KeySchemaVersion)), uint32b, schema)
+}
+
+// EndReply fills in the length of the message that begins at from.
+func EndReply(b []byte, from int) []byte { return EndRequest(b, from) }
+
+// AppendDataHead appends the body of a reply up to its n tuples or values.
+func AppendDataHead(b []byte, n int) []byte {
+	return append32(append(b, fixMap|1, byte(KeyData)), array32, uint32(n))
+}
+
+// AppendReply appends a reply without a body, as those to a ping are.
+func AppendReply(b []byte, sync uint64, schema uint32) []byte {
+	from := len(b)
+	return EndReply(append(BeginReply(b, uint32(CodeOK), sync, schema), fixMap), from)
+}
+
+// AppendError appends a reply that tells an error and its causes.
+func AppendError(b []byte, sync uint64, schema uint32, e *BoxError) []byte {
+	from := len(b)
+	b = BeginReply(b, uint32(CodeError)|e.Code&(uint32(CodeError)-1), sync, schema)
+	b = AppendString(append(b, fixMap|2, byte(KeyErrorText)), e.Message)
+	return EndReply(appendErrorStack(append(b, byte(KeyError)), e), from)
+}
+
+// AppendPush appends a message that a call sends before its reply: data are the
+// encoded values of an array of n.
+func AppendPush(b []byte, sync uint64, schema uint32, n int, data []byte) []byte {
+	from := len(b)
+	b = AppendDataHead(BeginReply(b, uint32(CodeChunk), sync, schema), n)
+	return EndReply(append(b, data...), from)
+}
+
+// AppendEvent appends the message that tells the encoded value of a watched key;
+// the key has no value if it is empty.
+func AppendEvent(b []byte, key string, value []byte) []byte {
+	from := len(b)
+	b = BeginReply(b, uint32(CodeEvent), 0, 0)
+	if len(value) == 0 {
+		b = AppendString(append(b, fixMap|1, byte(KeyEventKey)), key)
+		return EndReply(b, from)
+	}
+	b = AppendString(append(b, fixMap|2, byte(KeyEventKey)), key)
+	return EndReply(append(append(b, byte(KeyEventData)), value...), from)
+}
+
+// appendErrorStack appends an error and its causes.
+func appendErrorStack(b []byte, e *BoxError) []byte {
+	n := 0
+	for c := e; c != nil; c = c.Cause {
+		n++
+	}
+	b = AppendArray(append(b, fixMap|1, errorStack), n)
+	for c := e; c != nil; c = c.Cause {
+		b = c.append(b)
+	}
+	return b
+}

@@ -1,0 +1,291 @@
+package iproto
+
+import "math"
+
+// Head is the length of what [BeginRequest] appends.
+const Head = 14
+
+// syncAt is where the sync of a request stands, behind its first byte.
+const syncAt = 10
+
+// BeginRequest appends what stands before the body of a request: its length,
+// which [EndRequest] fills in, its type and its sync, which [PutSync] does.
+func BeginRequest(b []byte, code Code) []byte {
+	return append(b, uint32b, 0, 0, 0, 0, // length
+		fixMap|2, byte(KeyCode), byte(code), byte(KeySync), uint32b, 0, 0, 0, 0)
+}
+
+// BeginStream is [BeginRequest] in a stream. A server without [FeatureStreams]
+// runs the request as if it were in none.
+func BeginStream(b []byte, code Code, stream uint64) []byte {
+	b = append(b, uint32b, 0, 0, 0, 0, // length
+		fixMap|3, byte(KeyCode), byte(code), byte(KeySync), uint32b, 0, 0, 0, 0)
+	return AppendUint(append(b, byte(KeyStreamID)), stream)
+}
+
+// EndRequest fills in the length of the request that begins at from. It must be
+// below 4 GiB; servers bound it further.
+func EndRequest(b []byte, from int) []byte {
+	putBE32(b[from+1:], uint32(len(b)-from-5))
+	return b
+}
+
+// PutSync writes the sync of a request, whose first byte is the first of frame.
+func PutSync(frame []byte, sync uint32) { putBE32(frame[syncAt:], sync) }
+
+// Sync returns the sync of a request that [BeginRequest] began.
+func Sync(frame []byte) uint32 { return be32(frame[syncAt:]) }
+
+// AppendKey appends the key of a body's pair.
+func AppendKey(b []byte, k Key) []byte { return append(b, byte(k)) }
+
+// appendPair appends a key and a number.
+func appendPair(b []byte, k Key, v uint32) []byte {
+	return AppendUint(append(b, byte(k)), uint64(v))
+}
+
+// The functions whose names end in Head append the body of a request up to a
+// last value, which the caller appends: an array of the parts of the key, of the
+// fields of the tuple, of arguments, of operations.
+
+// AppendSelectHead appends the body of a select without the key that ends it.
+func AppendSelectHead(b []byte, space, index, limit, offset uint32, it Iterator) []byte {
+	b = append(b, fixMap|6)
+	b = appendPair(b, KeySpaceID, space)
+	b = appendPair(b, KeyIndexID, index)
+	b = appendPair(b, KeyLimit, limit)
+	b = appendPair(b, KeyOffset, offset)
+	b = appendPair(b, KeyIterator, uint32(it))
+	return append(b, byte(KeyKey))
+}
+
+// Target is the space, and the index, that a request is about: by numbers, or by
+// names for a server with [FeatureNames].
+type Target struct {
+	Space, Index uint32
+	// SpaceName and IndexName count instead of the numbers unless they are empty.
+	SpaceName, IndexName string
+}
+
+func (t *Target) appendSpace(b []byte) []byte {
+	if t.SpaceName != "" {
+		return AppendString(append(b, byte(KeySpaceName)), t.SpaceName)
+	}
+	return appendPair(b, KeySpaceID, t.Space)
+}
+
+func (t *Target) appendIndex(b []byte) []byte {
+	if t.IndexName != "" {
+		return AppendString(append(b, byte(KeyIndexName)), t.IndexName)
+	}
+	return appendPair(b, KeyIndexID, t.Index)
+}
+
+// Select is the body of a select with all that there is.
+type Select struct {
+	Target
+	Limit, Offset uint32
+	Iterator      Iterator
+	// FetchPosition asks for the position of the last tuple. For this and the
+	// following a server has to have [FeaturePagination]; others pass over them
+	// without a word.
+	FetchPosition bool
+	// AfterPosition is a position of a former reply, behind which to go on.
+	AfterPosition []byte
+	// AfterTuple is an encoded tuple, behind which to go on.
+	AfterTuple []byte
+}
+
+// AppendHead appends the body without the key that ends it.
+func (s *Select) AppendHead(b []byte) []byte {
+	n := 6
+	if s.FetchPosition {
+		n++
+	}
+	if s.AfterPosition != nil {
+		n++
+	}
+	if s.AfterTuple != nil {
+		n++
+	}
+	b = s.appendIndex(s.appendSpace(append(b, fixMap|byte(n))))
+	b = appendPair(b, KeyLimit, s.Limit)
+	b = appendPair(b, KeyOffset, s.Offset)
+	b = appendPair(b, KeyIterator, uint32(s.Iterator))
+	if s.FetchPosition {
+		b = append(b, byte(KeyFetchPosition), yes)
+	}
+	if s.AfterPosition != nil {
+		b = AppendStringBytes(append(b, byte(KeyAfterPosition)), s.AfterPosition)
+	}
+	if s.AfterTuple != nil {
+		b = append(append(b, byte(KeyAfterTuple)), s.AfterTuple...)
+	}
+	return append(b, byte(KeyKey))
+}
+
+// AppendInsertHead appends the body of an insert or replace without the tuple
+// that ends it.
+func AppendInsertHead(b []byte, space uint32) []byte {
+	b = appendPair(append(b, fixMap|2), KeySpaceID, space)
+	return append(b, byte(KeyTuple))
+}
+
+// AppendInsertHead is the function of that name for a target.
+func (t *Target) AppendInsertHead(b []byte) []byte {
+	return append(t.appendSpace(append(b, fixMap|2)), byte(KeyTuple))
+}
+
+// AppendUpdateHead appends the body of an update without the key and what
+// follows it: [KeyTuple] and the operations. Fields count from 0.
+func AppendUpdateHead(b []byte, space, index uint32) []byte {
+	b = appendPair(append(b, fixMap|4), KeySpaceID, space)
+	b = appendPair(b, KeyIndexID, index)
+	return append(b, byte(KeyKey))
+}
+
+// AppendUpdateHead is the function of that name for a target.
+func (t *Target) AppendUpdateHead(b []byte) []byte {
+	return append(t.appendIndex(t.appendSpace(append(b, fixMap|4))), byte(KeyKey))
+}
+
+// AppendUpsertHead appends the body of an upsert without the tuple and what
+// follows it: [KeyOperations] and the operations. Fields count from 0.
+func AppendUpsertHead(b []byte, space uint32) []byte {
+	b = appendPair(append(b, fixMap|3), KeySpaceID, space)
+	return append(b, byte(KeyTuple))
+}
+
+// AppendUpsertHead is the function of that name for a target.
+func (t *Target) AppendUpsertHead(b []byte) []byte {
+	return append(t.appendSpace(append(b, fixMap|3)), byte(KeyTuple))
+}
+
+// AppendDeleteHead appends the body of a delete without the key that ends it.
+func AppendDeleteHead(b []byte, space, index uint32) []byte {
+	b = appendPair(append(b, fixMap|3), KeySpaceID, space)
+	b = appendPair(b, KeyIndexID, index)
+	return append(b, byte(KeyKey))
+}
+
+// AppendDeleteHead is the function of that name for a target.
+func (t *Target) AppendDeleteHead(b []byte) []byte {
+	return append(t.appendIndex(t.appendSpace(append(b, fixMap|3))), byte(KeyKey))
+}
+
+// AppendCallHead appends the body of a call without the arguments that end it.
+func AppendCallHead(b []byte, function string) []byte {
+	b = AppendString(append(b, fixMap|2, byte(KeyFunctionName)), function)
+	return append(b, byte(KeyTuple))
+}
+
+// AppendEvalHead appends the body of an eval without the arguments that end it.
+func AppendEvalHead(b []byte, expression string) []byte {
+	b = AppendString(append(b, fixMap|2, byte(KeyExpression)), expression)
+	return append(b, byte(KeyTuple))
+}
+
+// AppendExecuteHead appends the body of an execute without the parameters that
+// end it: an array of values, of which those with a name are maps of one pair.
+func AppendExecuteHead(b []byte, sql string) []byte {
+	b = AppendString(append(b, fixMap|2, byte(KeySQLText)), sql)
+	return append(b, byte(KeySQLBind))
+}
+
+// AppendExecuteIDHead is [AppendExecuteHead] for a statement that was prepared.
+func AppendExecuteIDHead(b []byte, statement uint32) []byte {
+	b = appendPair(append(b, fixMap|2), KeyStatementID, statement)
+	return append(b, byte(KeySQLBind))
+}
+
+// AppendPrepare appends the body of a prepare.
+func AppendPrepare(b []byte, sql string) []byte {
+	return AppendString(append(b, fixMap|1, byte(KeySQLText)), sql)
+}
+
+// AppendUnprepare appends the body of a prepare that forgets a statement.
+func AppendUnprepare(b []byte, statement uint32) []byte {
+	return appendPair(append(b, fixMap|1), KeyStatementID, statement)
+}
+
+// AppendPing appends a whole request, with sync 0.
+func AppendPing(b []byte) []byte {
+	from := len(b)
+	return EndRequest(append(BeginRequest(b, CodePing), fixMap), from)
+}
+
+// AppendID appends the body of the request that says which features the client
+// has, and asks for the server's. The auth type is left out if empty.
+func AppendID(b []byte, version uint32, features []Feature, authType string) []byte {
+	n := byte(2)
+	if authType != "" {
+		n++
+	}
+	b = appendPair(append(b, fixMap|n), KeyVersion, version)
+	b = AppendArray(append(b, byte(KeyFeatures)), len(features))
+	for _, f := range features {
+		b = AppendUint(b, uint64(f))
+	}
+	if authType != "" {
+		b = AppendString(append(b, byte(KeyAuthType)), authType)
+	}
+	return b
+}
+
+// Isolation is that of a transaction.
+type Isolation uint8
+
+// The levels of isolation.
+const (
+	IsolationDefault       Isolation = 0 // what box.cfg says
+	IsolationReadCommitted Isolation = 1 // sees what is prepared, but not yet written
+	IsolationReadConfirmed Isolation = 2
+	IsolationBestEffort    Isolation = 3
+	IsolationLinearizable  Isolation = 4
+)
+
+// Begin is the body of a begin. The zero value leaves all to the server.
+type Begin struct {
+	// Timeout is in seconds; after it the server rolls back.
+	Timeout   float64
+	Isolation Isolation
+	// IsSync waits for the quorum at the commit, for a server with
+	// [FeatureIsSync].
+	IsSync bool
+}
+
+// Append appends the body.
+func (o Begin) Append(b []byte) []byte {
+	head := len(b)
+	b = append(b, fixMap)
+	if o.Timeout > 0 && !math.IsInf(o.Timeout, 1) {
+		b[head]++
+		b = AppendFloat64(append(b, byte(KeyTimeout)), o.Timeout)
+	}
+	if o.Isolation != IsolationDefault {
+		b[head]++
+		b = append(b, byte(KeyIsolation), byte(o.Isolation))
+	}
+	return appendIsSync(b, head, o.IsSync)
+}
+
+func appendIsSync(b []byte, head int, isSync bool) []byte {
+	if isSync {
+		b[head]++
+		b = append(b, byte(KeyIsSync), yes)
+	}
+	return b
+}
+
+// AppendCommit appends the body of a commit.
+func AppendCommit(b []byte, isSync bool) []byte {
+	return appendIsSync(append(b, fixMap), len(b), isSync)
+}
+
+// AppendRollback appends the body of a rollback.
+func AppendRollback(b []byte) []byte { return append(b, fixMap) }
+
+// AppendWatch appends the body of watch, unwatch and watch once.
+func AppendWatch(b []byte, key string) []byte {
+	return AppendString(append(b, fixMap|1, byte(KeyEventKey)), key)
+}

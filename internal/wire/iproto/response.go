@@ -1,0 +1,218 @@
+package iproto
+
+// Response is the body of a reply, of a push or of an event. Slices are views of
+// the body, nil for what it does not have.
+type Response struct {
+	// Data is an encoded array: tuples, or what a call returned. If the body has
+	// nothing else it is all the rest of the body, and not checked.
+	Data []byte
+	// Error is set if the code of the message says so.
+	Error *BoxError
+	// Metadata describes the columns of Data: see [ParseColumns].
+	Metadata []byte
+	// BindMetadata describes the parameters of a statement, BindCount says how
+	// many it has.
+	BindMetadata []byte
+	BindCount    uint32
+	// SQLInfo is what a statement did: see [ParseSQLInfo].
+	SQLInfo []byte
+	// StatementID is that of a prepared statement.
+	StatementID uint32
+	// Position is that of the last tuple of Data.
+	Position []byte
+	// TupleFormats is an encoded map, from the numbers in [Tuple] to formats.
+	TupleFormats []byte
+	// Version, Features and AuthType answer [CodeID]. Features is an encoded
+	// array: see [ParseFeatures].
+	Version  uint32
+	Features []byte
+	AuthType []byte
+	// EventKey and EventData belong to an event. EventData is nil for a key
+	// without a value.
+	EventKey  []byte
+	EventData []byte
+}
+
+// Data returns the data of a body that has nothing else, as nearly all have, and
+// true. It is all the rest of the body and not checked. Other bodies are for
+// [ParseBody].
+func Data(body []byte) ([]byte, bool) {
+	if len(body) > 2 && body[0] == fixMap|1 && body[1] == byte(KeyData) {
+		return body[2:], true
+	}
+	return nil, false
+}
+
+// ParseBody reads the body of a message with that code. Keys that are unknown
+// are passed over, and of equal keys the last counts; an empty body is like an
+// empty map. It allocates nothing but errors. The error is a [*DecodeError].
+func ParseBody(code uint32, body []byte) (Response, error) {
+	var r Response
+	if data, ok := Data(body); ok && code&uint32(CodeError) == 0 {
+		r.Data = data
+		return r, nil
+	}
+	var text []byte
+	d := Decoder{b: body}
+	if len(body) > 0 {
+		for range d.Map() {
+			if d.Kind() != KindUint {
+				d.Skip()
+				d.Skip()
+				continue
+			}
+			switch key := d.Uint(); key {
+			case uint64(KeyErrorText):
+				text = d.BytesView()
+			case uint64(KeyError):
+				r.Error = d.errorStack()
+			default:
+				r.field(&d, key)
+			}
+		}
+	}
+	if d.err != nil {
+		return Response{}, d.err
+	}
+	switch {
+	case code&uint32(CodeError) == 0:
+		r.Error = nil
+	case r.Error == nil:
+		r.Error = &BoxError{Type: "ClientError", Message: string(text), Code: code &^ uint32(CodeError)}
+	}
+	return r, nil
+}
+
+// field reads the value of a key that any reply may have.
+func (r *Response) field(d *Decoder, key uint64) {
+	switch Key(min(key, 0xff)) {
+	case KeyData:
+		r.Data = d.Raw()
+	case KeyMetadata:
+		r.Metadata = d.Raw()
+	case KeyBindMetadata:
+		r.BindMetadata = d.Raw()
+	case KeyBindCount:
+		r.BindCount = d.Uint32()
+	case KeySQLInfo:
+		r.SQLInfo = d.Raw()
+	case KeyStatementID:
+		r.StatementID = d.Uint32()
+	case KeyPosition:
+		r.Position = d.BytesView()
+	case KeyTupleFormats:
+		r.TupleFormats = d.Raw()
+	case KeyVersion:
+		r.Version = d.Uint32()
+	case KeyFeatures:
+		r.Features = d.Raw()
+	case KeyAuthType:
+		r.AuthType = d.StringView()
+	case KeyEventKey:
+		r.EventKey = d.StringView()
+	case KeyEventData:
+		r.EventData = d.Raw()
+	default:
+		d.Skip()
+	}
+}
+
+// Column describes a column of the result of a statement, or a parameter of one.
+type Column struct {
+	Name, Type string
+	// The following are told only to sessions that ask for full metadata.
+	Collation     string
+	Span          string // the text of the expression
+	Nullable      bool
+	Autoincrement bool
+}
+
+// ParseColumns reads [Response.Metadata] or [Response.BindMetadata]. The error
+// is a [*DecodeError].
+func ParseColumns(raw []byte) ([]Column, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	d := Decoder{b: raw}
+	columns := make([]Column, d.Array())
+	for i := range columns {
+		columns[i].read(&d)
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return columns, nil
+}
+
+func (c *Column) read(d *Decoder) {
+	for range d.Map() {
+		switch d.Uint() {
+		case columnName:
+			c.Name = d.text()
+		case columnType:
+			c.Type = d.text()
+		case columnCollation:
+			c.Collation = d.text()
+		case columnSpan:
+			c.Span = d.text()
+		case columnNullable:
+			c.Nullable = !d.IsNil() && d.Bool()
+		case columnAutoincrement:
+			c.Autoincrement = !d.IsNil() && d.Bool()
+		default:
+			d.Skip()
+		}
+	}
+}
+
+// text reads a string, or "" for nil.
+func (d *Decoder) text() string {
+	if d.IsNil() {
+		return ""
+	}
+	return d.String()
+}
+
+// ParseSQLInfo reads [Response.SQLInfo]: how many rows a statement changed, and
+// which numbers it generated. The error is a [*DecodeError].
+func ParseSQLInfo(raw []byte) (rows uint64, generated []int64, err error) {
+	if raw == nil {
+		return 0, nil, nil
+	}
+	d := Decoder{b: raw}
+	for range d.Map() {
+		switch d.Uint() {
+		case sqlRowCount:
+			rows = d.Uint()
+		case sqlAutoincrementIDs:
+			generated = make([]int64, d.Array())
+			for i := range generated {
+				generated[i] = d.Int()
+			}
+		default:
+			d.Skip()
+		}
+	}
+	if d.err != nil {
+		return 0, nil, d.err
+	}
+	return rows, generated, nil
+}
+
+// ParseFeatures reads [Response.Features] as a set of bits: 1<<[Feature]. Those
+// from 64 on are left out. The error is a [*DecodeError].
+func ParseFeatures(raw []byte) (set uint64, err error) {
+	if raw == nil {
+		return 0, nil
+	}
+	d := Decoder{b: raw}
+	for range d.Array() {
+		if f := d.Uint(); f < 64 && d.err == nil {
+			set |= 1 << f
+		}
+	}
+	if d.err != nil {
+		return 0, d.err
+	}
+	return set, nil
+}

@@ -1,0 +1,250 @@
+package iproto
+
+// MessageKind says what a message is.
+type MessageKind uint8
+
+// The kinds of messages.
+const (
+	Reply MessageKind = iota // the end of a request: its result or its error
+	Push                     // something that a request which goes on tells before its reply
+	Event                    // the value of a watched key; it answers no request
+	More                     // no whole message
+)
+
+// String returns the name of the kind.
+func (k MessageKind) String() string {
+	switch k {
+	case Reply:
+		return "reply"
+	case Push:
+		return "push"
+	case Event:
+		return "event"
+	case More:
+		return "more"
+	}
+	return "unknown kind of message"
+}
+
+// Message is a message of a server at the front of some bytes.
+type Message struct {
+	// Len is the length of the message; with [More] the least that it will have,
+	// which is above the number of bytes that are there.
+	Len  int
+	Kind MessageKind
+	// Code is [CodeOK], [CodeChunk], [CodeEvent], or [CodeError] with an
+	// [ErrorCode].
+	Code uint32
+	// Sync is that of the request, 0 if the server gives none.
+	Sync uint64
+	// Schema is the version of the server's schema, 0 if it gives none.
+	Schema uint64
+	// BodyAt is where the body begins. It ends with the message and may be
+	// empty.
+	BodyAt int
+}
+
+// DefaultMaxMessage is the most bytes of a message, unless another number is set.
+const DefaultMaxMessage = 256 << 20
+
+// Scanner cuts the messages that a server sends off a growing buffer. It reads
+// their length and their header. Their bodies are for [ParseBody]; one that is
+// broken leaves the messages behind it intact.
+//
+// The zero value is ready for use. A Scanner remembers nothing, because the
+// first bytes of a message say where it ends.
+type Scanner struct {
+	// MaxMessage is the most bytes of a message. 0 and below mean
+	// [DefaultMaxMessage].
+	MaxMessage int
+}
+
+// The header exactly as servers write it, the length in front of it included:
+// the type, the sync and the version of the schema at fixed places.
+const (
+	replyHead = 28
+
+	replyCodeAt   = 8
+	replySyncAt   = 14
+	replySchemaAt = 24
+)
+
+// Scan looks at b, whose first byte is the first of a message. After [More] it
+// is called with the same bytes and further ones. The error is a
+// [*ProtocolError].
+func (s *Scanner) Scan(b []byte) (Message, error) {
+	// What servers write.
+	if len(b) >= replyHead && b[0] == uint32b && b[5] == fixMap|3 && b[6] == byte(KeyCode) && b[7] == uint32b &&
+		b[12] == byte(KeySync) && b[13] == uint64b && b[22] == byte(KeySchemaVersion) && b[23] == uint32b {
+		n := uint64(be32(b[1:])) + 5
+		if n <= uint64(len(b)) && n >= replyHead && n <= uint64(s.maxMessage()) {
+			m := Message{
+				Len:    int(n),
+				Code:   be32(b[replyCodeAt:]),
+				Sync:   be64(b[replySyncAt:]),
+				Schema: uint64(be32(b[replySchemaAt:])),
+				BodyAt: replyHead,
+			}
+			if m.Code == uint32(CodeOK) {
+				return m, nil
+			}
+			if kind, ok := replyKind(m.Code); ok {
+				m.Kind = kind
+				return m, nil
+			}
+		}
+	}
+	return s.scan(b)
+}
+
+func (s *Scanner) maxMessage() int {
+	if s.MaxMessage <= 0 {
+		return DefaultMaxMessage
+	}
+	return s.MaxMessage
+}
+
+// replyKind returns what a message of a server is.
+func replyKind(code uint32) (MessageKind, bool) {
+	switch {
+	case code == uint32(CodeOK), code >= uint32(CodeError) && code < 2*uint32(CodeError):
+		return Reply, true
+	case code == uint32(CodeChunk):
+		return Push, true
+	case code == uint32(CodeEvent):
+		return Event, true
+	}
+	return More, false
+}
+
+// scan is Scan for any valid encoding.
+func (s *Scanner) scan(b []byte) (Message, error) {
+	begin, end, err := cut(b, s.maxMessage())
+	if err != nil {
+		return Message{Kind: More}, err
+	}
+	if begin == 0 || end > len(b) {
+		return Message{Kind: More, Len: end}, nil
+	}
+	h, err := readHeader(b, begin, end)
+	if err != nil {
+		return Message{Kind: More}, err
+	}
+	kind, ok := replyKind(h.code)
+	if !ok {
+		return Message{Kind: More}, &ProtocolError{Offset: begin, Wrong: "message of type " + utoa(uint64(h.code)), Expected: "a reply, a push or an event"}
+	}
+	return Message{Len: end, Kind: kind, Code: h.code, Sync: h.sync, Schema: h.schema, BodyAt: h.end}, nil
+}
+
+// cut reads the length in front of a message, and returns where its header
+// begins and where it ends. If the length is not all there, begin is 0 and end
+// the least that is needed.
+func cut(b []byte, most int) (begin, end int, err error) {
+	if len(b) == 0 {
+		// A length and the shortest header that is allowed: one pair.
+		return 0, 1 + 3, nil
+	}
+	width := 0
+	switch c := b[0]; {
+	case c < fixMap:
+	case c >= uint8b && c <= uint64b:
+		width = 1 << (c - uint8b)
+	default:
+		return 0, 0, &ProtocolError{Wrong: "byte " + quoted(b[:1]), Expected: "the length of a message"}
+	}
+	begin = 1 + width
+	if len(b) < begin {
+		return 0, begin + 3, nil
+	}
+	d := Decoder{b: b[:begin]}
+	n := d.Uint()
+	switch {
+	case n < 3:
+		return 0, 0, &ProtocolError{Wrong: "message of " + utoa(n) + " bytes", Expected: "a header"}
+	case n > uint64(most) || uint64(begin)+n > uint64(most):
+		return 0, 0, &ProtocolError{Wrong: "message of " + utoa(n) + " bytes", Expected: "at most " + itoa(most) + " with its length"}
+	}
+	return begin, begin + int(n), nil
+}
+
+// header is that of a message in either direction.
+type header struct {
+	code         uint32
+	sync, stream uint64
+	schema       uint64
+	end          int // where the body begins
+}
+
+// readHeader reads the header of the message b[begin:end]. Keys that are unknown
+// are passed over, and of equal keys the last counts.
+func readHeader(b []byte, begin, end int) (h header, err error) {
+	d := Decoder{b: b[:end], at: begin}
+	hasCode := false
+	for range d.Map() {
+		if d.Kind() != KindUint {
+			d.Skip()
+			d.Skip()
+			continue
+		}
+		switch d.Uint() {
+		case uint64(KeyCode):
+			h.code, hasCode = d.Uint32(), true
+		case uint64(KeySync):
+			h.sync = d.Uint()
+		case uint64(KeyStreamID):
+			h.stream = d.Uint()
+		case uint64(KeySchemaVersion):
+			h.schema = d.Uint()
+		default:
+			d.Skip()
+		}
+	}
+	if d.err != nil {
+		return h, &ProtocolError{Offset: d.at, Wrong: "broken header", Expected: "a map of " + itoa(end-begin) + " bytes at most", Err: d.err}
+	}
+	if !hasCode {
+		return h, &ProtocolError{Offset: begin, Wrong: "header without a type", Expected: "one"}
+	}
+	h.end = d.at
+	return h, nil
+}
+
+// Request is a request at the front of some bytes.
+type Request struct {
+	// Len is the length of the request; with [Request.More] the least that it
+	// will have, which is above the number of bytes that are there.
+	Len  int
+	More bool
+	Code Code
+	Sync uint64
+	// Stream is 0 outside of streams.
+	Stream uint64
+	// Schema is the version of the schema that the client relies on, 0 if on
+	// none.
+	Schema uint64
+	// BodyAt is where the body begins. It ends with the request and may be
+	// empty.
+	BodyAt int
+}
+
+// ScanRequest is [Scanner.Scan] for the other side: it cuts a request of a
+// client off the front of b. The most bytes of a request are most, or
+// [DefaultMaxMessage] if that is 0 or below. The error is a [*ProtocolError].
+func ScanRequest(b []byte, most int) (Request, error) {
+	if most <= 0 {
+		most = DefaultMaxMessage
+	}
+	begin, end, err := cut(b, most)
+	if err != nil {
+		return Request{More: true}, err
+	}
+	if begin == 0 || end > len(b) {
+		return Request{Len: end, More: true}, nil
+	}
+	h, err := readHeader(b, begin, end)
+	if err != nil {
+		return Request{More: true}, err
+	}
+	return Request{Len: end, Code: Code(h.code), Sync: h.sync, Stream: h.stream, Schema: h.schema, BodyAt: h.end}, nil
+}
