@@ -2,15 +2,9 @@ package iproto
 
 import "math"
 
-// MaxDepth is how deep arrays and maps may be inside each other for
+// MaxDepth is how deep arrays, maps and errors may be inside each other for
 // [Decoder.Any].
 const MaxDepth = 128
-
-// Ext is an extension of a type that this package does not know.
-type Ext struct {
-	Type int8
-	Data []byte
-}
 
 // Any reads the next value, whatever it is, and copies what it holds. The types
 // are
@@ -29,7 +23,7 @@ type Ext struct {
 // is more than [MaxDepth] of depth. What is allocated is bounded by a multiple
 // of the bytes that are read.
 func (d *Decoder) Any() any {
-	v := d.any(0, 0)
+	v := d.any(d.depth, 0)
 	if d.err != nil {
 		return nil
 	}
@@ -58,7 +52,7 @@ func (d *Decoder) any(depth, owed int) any {
 	case KindMap:
 		return d.anyMap(depth, owed)
 	case KindExt:
-		return d.anyExt()
+		return d.anyExt(depth)
 	}
 	d.mismatch("a value")
 	return nil
@@ -86,7 +80,7 @@ func (d *Decoder) claim(start, depth, elements, owed int) bool {
 	case d.err != nil:
 		return false
 	case depth >= MaxDepth:
-		d.failAt(start, "value at a depth of "+itoa(depth+1), "at most "+itoa(MaxDepth), nil)
+		d.tooDeep(start, depth)
 		return false
 	case elements > len(d.b)-d.at-owed:
 		got := itoa(elements+owed) + " further values in " + itoa(len(d.b)-d.at) + " bytes"
@@ -94,6 +88,10 @@ func (d *Decoder) claim(start, depth, elements, owed int) bool {
 		return false
 	}
 	return true
+}
+
+func (d *Decoder) tooDeep(start, depth int) {
+	d.failAt(start, "value at a depth of "+itoa(depth+1), "at most "+itoa(MaxDepth), nil)
 }
 
 func (d *Decoder) anyArray(depth, owed int) any {
@@ -140,16 +138,8 @@ func (d *Decoder) anyMap(depth, owed int) any {
 // isComparable says whether a value of [Decoder.Any] can be the key of a Go map.
 func isComparable(key any) bool {
 	switch key.(type) {
-	case []byte, []any, map[any]any, Ext:
+	case []byte, []any, map[any]any, Ext, Tuple, Arrow, *BoxError:
 		return false
 	}
 	return true
-}
-
-func (d *Decoder) anyExt() any {
-	typ, data := d.Ext()
-	if d.err != nil {
-		return nil
-	}
-	return Ext{Type: typ, Data: append(make([]byte, 0, len(data)), data...)}
 }

@@ -39,6 +39,20 @@ func AppendAny(b []byte, v any) []byte {
 			b = AppendAny(AppendString(b, key), elem)
 		}
 		return b
+	case Decimal:
+		return AppendDecimal(b, v)
+	case UUID:
+		return AppendUUID(b, v)
+	case Datetime:
+		return AppendDatetime(b, v)
+	case Interval:
+		return AppendInterval(b, v)
+	case *BoxError:
+		return AppendBoxError(b, v)
+	case Tuple:
+		return AppendTuple(b, v)
+	case Arrow:
+		return AppendArrow(b, v)
 	case Ext:
 		return AppendExt(b, v.Type, v.Data)
 	}

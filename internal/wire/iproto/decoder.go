@@ -13,6 +13,9 @@ type Decoder struct {
 	b   []byte // nil after a failure: nothing more can be read
 	at  int    // where the next value begins, or the one that failed
 	err error
+	// depth is how many arrays, maps and errors are around b: extensions hold
+	// values, which are read by a decoder of their own.
+	depth int
 }
 
 // NewDecoder returns a decoder of b. It keeps b, and what it returns as a view
@@ -318,7 +321,7 @@ func (d *Decoder) Bytes() []byte {
 	if view == nil {
 		return nil
 	}
-	return append(make([]byte, 0, len(view)), view...)
+	return clone(view)
 }
 
 // BytesView reads binary data or a string, and returns a view of it.
