@@ -120,7 +120,7 @@ func (e *BoxError) readFields(d *Decoder) {
 	}
 }
 
-// append appends the error alone.
+// append appends the error alone, in the order of a real server.
 func (e *BoxError) append(b []byte) []byte {
 	n := 6
 	if len(e.Fields) > 0 {
@@ -128,8 +128,8 @@ func (e *BoxError) append(b []byte) []byte {
 	}
 	b = AppendMap(b, n)
 	b = AppendString(append(b, errorType), e.Type)
-	b = AppendString(append(b, errorFile), e.File)
 	b = AppendUint(append(b, errorLine), e.Line)
+	b = AppendString(append(b, errorFile), e.File)
 	b = AppendString(append(b, errorMessage), e.Message)
 	b = AppendUint(append(b, errorErrno), e.Errno)
 	b = AppendUint(append(b, errorCode), uint64(e.Code))

@@ -289,3 +289,10 @@ func AppendRollback(b []byte) []byte { return append(b, fixMap) }
 func AppendWatch(b []byte, key string) []byte {
 	return AppendString(append(b, fixMap|1, byte(KeyEventKey)), key)
 }
+
+// AppendArrowHead appends the body of an insert of an Arrow batch without the
+// batch that ends it: see [AppendArrow].
+func AppendArrowHead(b []byte, space uint32) []byte {
+	b = appendPair(append(b, fixMap|2), KeySpaceID, space)
+	return append(b, byte(KeyArrow))
+}

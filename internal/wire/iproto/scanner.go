@@ -201,7 +201,7 @@ func readHeader(b []byte, begin, end int) (h header, err error) {
 		}
 	}
 	if d.err != nil {
-		return h, &ProtocolError{Offset: d.at, Wrong: "broken header", Expected: "a map of " + itoa(end-begin) + " bytes at most", Err: d.err}
+		return h, &ProtocolError{Offset: d.at, Wrong: "broken header", Expected: "a map within the message", Err: d.err}
 	}
 	if !hasCode {
 		return h, &ProtocolError{Offset: begin, Wrong: "header without a type", Expected: "one"}
