@@ -38,6 +38,7 @@ type Document struct {
 	// Immutable after newDocument.
 	loadedAt   time.Duration // cache clock when the load began
 	generation uint32        // of the resource when the load began
+	summed     bool          // the SumSize bytes behind body are the beginning of its SHA-256
 
 	// charge is what the forms are charged to the memory tier, in bytes; below
 	// zero while no such tier holds the document. Written by whoever adds or
@@ -65,6 +66,18 @@ func newDocument(body []byte, seen Snapshot, loadedAt time.Duration, generation 
 
 // Body returns the JSON, nil for a missing row. It must not be changed.
 func (d *Document) Body() []byte { return d.body }
+
+// SumSize is how much of the SHA-256 of a body is kept, in bytes.
+const SumSize = 16
+
+// Sum returns the first SumSize bytes of the SHA-256 of the body, nil if it is not known. It
+// must not be changed.
+func (d *Document) Sum() []byte {
+	if !d.summed {
+		return nil
+	}
+	return d.body[len(d.body) : len(d.body)+SumSize : len(d.body)+SumSize]
+}
 
 // Missing reports whether the row did not exist.
 func (d *Document) Missing() bool { return d.body == nil }

@@ -59,7 +59,10 @@ type Trier interface {
 // Stored is a document as a [Store] keeps it. The zero value is none.
 type Stored struct {
 	Body []byte // owned by the caller
-	XMin Tx
+	// Summed: the SumSize bytes behind Body, within its capacity, are the beginning of its
+	// SHA-256. Frontends spare themselves to compute it.
+	Summed bool
+	XMin   Tx
 	// LoadedAt is when its load began, on the cache's clock. A store that cannot tell,
 	// because the clock was another one, must not return documents of resources without
 	// a promise.
@@ -197,15 +200,21 @@ func (c *Cache) ask(a *attached, r *resourceState, key Key, start time.Duration,
 	if err != nil || s.Body == nil {
 		return Answer{}, false
 	}
-	seen := Snapshot{XMin: s.XMin, XMax: s.XMin}
-	d := newDocument(s.Body, seen, s.LoadedAt, generation)
+	d := s.document(generation)
 	if !c.usable(r, d, start) {
 		return Answer{}, false
 	}
 	if !c.storeOnly {
-		c.promote(r, key, d, purges, outcome{seen: seen, statement: statement, generation: generation})
+		c.promote(r, key, d, purges, outcome{seen: Snapshot{XMin: s.XMin, XMax: s.XMin}, statement: statement, generation: generation})
 	}
 	return Answer{Doc: d, Tier: a.Name(), FromStore: true}, true
+}
+
+// document makes the document that was stored.
+func (s *Stored) document(generation uint32) *Document {
+	d := newDocument(s.Body, Snapshot{XMin: s.XMin, XMax: s.XMin}, s.LoadedAt, generation)
+	d.summed = s.Summed && cap(s.Body)-len(s.Body) >= SumSize
+	return d
 }
 
 // promote puts a document of the store into the other tiers, if no known change is missing

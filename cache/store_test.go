@@ -182,3 +182,20 @@ func TestWhatTheStoreGaveIsNotKeptPastItsEnd(t *testing.T) {
 		})
 	}
 }
+
+// The digest of a body is taken over only where a store says that it is there.
+func TestSumOfStoredDocuments(t *testing.T) {
+	whole := []byte("body" + "0123456789abcdef")
+	for name, c := range map[string]struct {
+		stored Stored
+		want   string
+	}{
+		"said and there":     {Stored{Body: whole[:4], Summed: true}, "0123456789abcdef"},
+		"there and not said": {Stored{Body: whole[:4]}, ""},
+		"said and not there": {Stored{Body: whole[:4:10], Summed: true}, ""},
+	} {
+		if d := c.stored.document(1); string(d.Sum()) != c.want || string(d.Body()) != "body" {
+			t.Errorf("%s: %q, want %q; body %q", name, d.Sum(), c.want, d.Body())
+		}
+	}
+}

@@ -71,7 +71,7 @@ func (s *Service) descriptionHead(text []byte) *head {
 	if last := s.described.Load(); last != nil && &last.text[0] == &text[0] {
 		return last.head
 	}
-	now := &describedText{text: text, head: newHead(text)}
+	now := &describedText{text: text, head: newHead(text, nil)}
 	s.described.Store(now)
 	return now.head
 }

@@ -37,10 +37,13 @@ const (
 // around it.
 const headSize = int(unsafe.Sizeof(head{})) + int(unsafe.Sizeof(cache.Form{}))
 
-// newHead makes the form of a body.
-func newHead(body []byte) *head {
+// newHead makes the form of a body. The beginning of its SHA-256 may be known.
+func newHead(body, sum []byte) *head {
 	h := new(head)
-	sum := sha256.Sum256(body)
+	if sum == nil {
+		made := sha256.Sum256(body)
+		sum = made[:]
+	}
 	b := append(h.text[:0], lengthName...)
 	b = strconv.AppendInt(b, int64(len(body)), 10)
 	length := len(b)
@@ -57,13 +60,13 @@ func newHead(body []byte) *head {
 }
 
 // EntityTag returns the entity tag that documents with this body are sent with.
-func EntityTag(body []byte) string { return newHead(body).etag[0] }
+func EntityTag(body []byte) string { return newHead(body, nil).etag[0] }
 
 // headOf returns the form of the document, made on first use.
 func (s *Service) headOf(d *cache.Document) *head {
 	if f := d.Form(cache.FormHTTP); f != nil {
 		return f.Value.(*head)
 	}
-	f := s.cache.KeepForm(d, cache.FormHTTP, &cache.Form{Value: newHead(d.Body()), Size: headSize})
+	f := s.cache.KeepForm(d, cache.FormHTTP, &cache.Form{Value: newHead(d.Body(), d.Sum()), Size: headSize})
 	return f.Value.(*head)
 }

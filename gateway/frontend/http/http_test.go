@@ -432,6 +432,6 @@ func BenchmarkNewHead(b *testing.B) {
 	body := make([]byte, 1700)
 	b.ReportAllocs()
 	for b.Loop() {
-		newHead(body)
+		newHead(body, nil)
 	}
 }

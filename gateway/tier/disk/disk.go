@@ -165,7 +165,7 @@ func (t *Tier) Get(ctx context.Context, key cache.Key) (cache.Stored, error) {
 		if e.doc == nil {
 			return cache.Stored{}, nil
 		}
-		return cache.Stored{Body: e.doc.Body(), XMin: e.doc.XMin(), LoadedAt: e.doc.LoadedAt()}, nil
+		return waiting(e.doc), nil
 	}
 	number, ok := t.table.number(key.Resource)
 	if !ok || len(key.ID) > maxID {
@@ -223,6 +223,11 @@ func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error)
 	return s, nil
 }
 
+// waiting is a document that the writer has not written yet.
+func waiting(d *cache.Document) cache.Stored {
+	return cache.Stored{Body: d.Body(), Summed: d.Sum() != nil, XMin: d.XMin(), LoadedAt: d.LoadedAt()}
+}
+
 // Try implements [cache.Trier].
 func (t *Tier) Try(key cache.Key) (s cache.Stored) {
 	if t.opts.BeforeRead != nil {
@@ -231,7 +236,7 @@ func (t *Tier) Try(key cache.Key) (s cache.Stored) {
 	e, epoch, known := t.overlay.find(key)
 	if known {
 		if e.doc != nil {
-			s = cache.Stored{Body: e.doc.Body(), XMin: e.doc.XMin(), LoadedAt: e.doc.LoadedAt()}
+			s = waiting(e.doc)
 		}
 		return s
 	}

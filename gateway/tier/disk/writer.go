@@ -335,7 +335,7 @@ func (w *writer) records(docs *bolt.Bucket, b batch, s *state, done *counted) er
 	}
 	slices.SortFunc(changes, func(a, b change) int { return bytes.Compare(a.key, b.key) })
 	// bbolt keeps what it is given until the commit, so the memory must not move.
-	if need := int(b.bytes) + len(changes)*atBody; cap(w.values) < need {
+	if need := int(b.bytes) + len(changes)*recordExtra; cap(w.values) < need {
 		w.values = make([]byte, 0, need)
 	}
 	values := w.values[:0]
@@ -387,7 +387,7 @@ func (w *writer) evict(docs *bolt.Bucket, b batch, s *state, current map[uint32]
 		return nil
 	}
 	evicted, records, freed, err := t.clock.evict(docs, excess, func(key, record []byte) bool {
-		if len(key) < keyHead || len(record) < atBody {
+		if len(key) < keyHead || len(record) < recordExtra {
 			return true
 		}
 		epoch, used := current[numberOf(key)]
