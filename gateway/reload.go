@@ -75,7 +75,6 @@ func (g *Gateway) Difference(cfg *config.Config) ([]config.Change, error) {
 
 // difference returns what a reload with a valid configuration would change.
 func (n *generation) difference(full *config.Config) []config.Change {
-	full.KeepConnections(n.config)
 	changes := config.Difference(n.config, full)
 	if old, now := n.config.Origin.Dir, full.Origin.Dir; old != now {
 		changes = append(changes, config.Change{Key: "the folder of the file", Old: old, New: now, Effect: config.AtRestart})

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -35,7 +36,7 @@ type Change struct {
 // secrets: a password that changed is a change, though it is not shown.
 func Difference(old, new *Config) []Change {
 	was, is := flatten(old.Marshal()), flatten(new.Marshal())
-	list := compare(was, is)
+	list := sameConnections(compare(was, is), was, is)
 	shownWas, shownIs := flatten(old.Redacted()), flatten(new.Redacted())
 	for i := range list {
 		c := &list[i]
@@ -49,7 +50,7 @@ func Difference(old, new *Config) []Change {
 // ([Config.Redacted]). Whether secrets have changed it cannot tell.
 func DifferenceShown(shown []byte, new *Config) []Change {
 	was, is := flatten(shown), flatten(new.Redacted())
-	list := compare(was, is)
+	list := sameConnections(compare(was, is), was, is)
 	for i := range list {
 		list[i].judge(new)
 	}
@@ -141,25 +142,29 @@ func inOrder(a, b []string) []string {
 	return all
 }
 
-// gather makes one change of a resource that only one of the two has.
+// gather makes one change of a resource that only one of the two has. What of a new one needs a
+// restart follows it.
 func gather(list []Change, was, is flat) []Change {
 	before, now := was.resources(), is.resources()
+	told := make(map[string]bool)
 	var out []Change
 	for _, c := range list {
 		name := resourceOf(c.Key)
-		switch {
-		case name == "" || before[name] && now[name]:
+		if name == "" || before[name] && now[name] {
 			out = append(out, c)
 			continue
-		case len(out) > 0 && out[len(out)-1].Key == "resources."+name:
-			continue
-		case now[name]:
-			c = Change{New: "a new resource", Effect: AtReload}
-		default:
-			c = Change{Old: "served", Effect: AtReload}
 		}
-		c.Key = "resources." + name
-		out = append(out, c)
+		if !told[name] {
+			told[name] = true
+			whole := Change{Key: "resources." + name, Old: "served", Effect: AtReload}
+			if now[name] {
+				whole.Old, whole.New = "", "a new resource"
+			}
+			out = append(out, whole)
+		}
+		if now[name] && c.Effect == AtRestart {
+			out = append(out, c)
+		}
 	}
 	return out
 }
@@ -240,12 +245,25 @@ func (c *Config) longestLoad() time.Duration {
 	return longest
 }
 
-// KeepConnections takes over the number of connections from the running configuration if
-// neither says one: a pool is sized at the start.
-func (c *Config) KeepConnections(running *Config) {
-	if c.Origin.Connections == c.loadsAtOnce() && running.Origin.Connections == running.loadsAtOnce() {
-		c.Origin.Connections = running.Origin.Connections
+// sameConnections leaves the number of connections out if neither side says one: a pool is
+// sized at the start, by the resources that there are then.
+func sameConnections(list []Change, was, is flat) []Change {
+	if !was.connectsAsNeeded() || !is.connectsAsNeeded() {
+		return list
 	}
+	return slices.DeleteFunc(list, func(c Change) bool { return c.Key == "origin.connections" })
+}
+
+// connectsAsNeeded reports whether the number of connections is the one that is filled in.
+func (f *flat) connectsAsNeeded() bool {
+	sum := 0
+	for key, value := range f.of {
+		if strings.HasPrefix(key, "resources.") && strings.HasSuffix(key, ".load.concurrency") {
+			n, _ := strconv.Atoi(value) // what is written is a number
+			sum += n
+		}
+	}
+	return f.of["origin.connections"] == strconv.Itoa(min(sum, maxDefaultConnections))
 }
 
 // NeedRestart returns those of the changes that a reload cannot make.

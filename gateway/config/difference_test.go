@@ -61,23 +61,44 @@ func TestDifference(t *testing.T) {
 		"timeout":     {add("http: { limits: { stall_timeout: 5s } }\n"), "http.limits.stall_timeout: 30s -> 5s (restart)"},
 		"long loads":  {replace("[deptno],", "[deptno], load: { timeout: 9s },"), "resources.depts.load.timeout: 5s -> 9s (restart)"},
 		"short loads": {replace("[deptno],", "[deptno], load: { timeout: 2s },"), "resources.depts.load.timeout: 5s -> 2s (reload)"},
+		"added with long loads": {replace("frontends:", "  new: { table: t, key: [a], load: { timeout: 9s } }\nfrontends:"),
+			"resources.new:  -> a new resource (reload)\nresources.new.load.timeout:  -> 9s (restart)"},
+		"fewer at once":    {replace("[deptno],", "[deptno], load: { concurrency: 1 },"), "resources.depts.load.concurrency: 4 -> 1 (reload)"},
+		"connections":      {replace(`shop" }`, `shop", connections: 5 }`), "origin.connections: 8 -> 5 (restart)"},
+		"connections said": {replace(`shop" }`, `shop", connections: 8 }`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old, new := parsedDifference(t, replace()), parsedDifference(t, c.edit)
-			new.KeepConnections(old)
 			list := Difference(old, new)
 			if got := show(list); got != c.want && (name != "order" || !strings.HasPrefix(got, c.want) || len(list) != 1) {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 			shown := DifferenceShown(old.Redacted(), new)
 			list = slices.DeleteFunc(list, func(c Change) bool { return c.Old == c.New }) // secrets
-			if name != "long loads" && show(shown) != show(list) {
+			if !strings.HasSuffix(name, "long loads") && show(shown) != show(list) {
 				t.Errorf("from what is shown\n%s\nwant\n%s", show(shown), show(list))
 			}
 			if text := show(list); strings.Contains(text, "hunter") || strings.Contains(text, "sha256") {
 				t.Errorf("a secret in %s", text)
 			}
 		})
+	}
+}
+
+// How many connections there are by default follows from the resources of the start: what comes,
+// goes and comes back later needs no restart.
+func TestDifferenceOfLaterReloads(t *testing.T) {
+	const added, removed = "  new: { table: t, key: [a] }\n", "  items: { table: item, key: [order_id, line] }\n"
+	two := func(s string) string { return s }
+	three := func(s string) string { return strings.Replace(s, "frontends:", added+"frontends:", 1) }
+	another := func(s string) string { return strings.Replace(three(s), removed, "", 1) }
+	for i, step := range [][2]func(string) string{{two, three}, {three, three}, {three, another}, {another, two}} {
+		was, is := parsedDifference(t, step[0]), parsedDifference(t, step[1])
+		for _, list := range [][]Change{Difference(was, is), DifferenceShown(was.Redacted(), is)} {
+			if need := NeedRestart(list); len(need) > 0 || (len(list) > 0) != (i != 1) {
+				t.Errorf("step %d: %s", i, show(list))
+			}
+		}
 	}
 }
 
