@@ -242,7 +242,7 @@ type CacheStats struct {
 }
 
 // pushed is told of messages that answer nothing, on the goroutine that reads.
-func (c *Client) pushed(frame []byte) {
+func (c *Client) pushed(_ pipe.Pin, frame []byte) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
 	if err != nil || tok.Len < 1 {
@@ -275,7 +275,7 @@ func (c *Client) pushed(frame []byte) {
 // withCache prepares the engine's configuration for tracking.
 func (c *Client) withCache(cfg *pipe.Config) {
 	c.cache = newReplyCache(c.opts.Cache)
-	cfg.OnPush = c.pushed
+	cfg.OnPush, cfg.AlwaysRead = c.pushed, true // an invalidation waits for nobody
 	// Redis 6 may write one into the middle of a reply. That is rare, and all is dropped.
 	cfg.Protocol.(*protocol).aside = c.cache.empty
 	cfg.OnEvent = func(e pipe.Event) {

@@ -72,7 +72,7 @@ func left(t *testing.T, data []byte, piece func() int) (keys []string) {
 				break
 			}
 			if frame.Verdict == pipe.Push {
-				c.pushed(in[:frame.Len:frame.Len])
+				c.pushed(pipe.Pin{}, in[:frame.Len:frame.Len])
 			}
 			in = in[frame.Len:]
 		}

@@ -72,6 +72,13 @@ type Call struct {
 	// same, because those of the others may have been.
 	Whole bool
 
+	// Pin, if set, lets the call travel on that connection or not at all.
+	Pin Pin
+	// OnInterim is given messages that come for the call before its reply, on the
+	// reading goroutine. The frame is valid until it returns. It may still be running
+	// when the call has been given up.
+	OnInterim func(frame []byte)
+
 	linked   []byte // copy of a large frame, until it is queued
 	ends     []int  // with Replies: where in reply each of them ends
 	written  int    // bytes of the frame that the server may have; of a call that failed
@@ -133,6 +140,7 @@ func (c *Call) recycle() {
 	c.state.Store(stateOwned)
 	c.ctx, c.completer, c.leader, c.err, c.engine = nil, nil, nil, nil, nil
 	c.SlowFor, c.OneWay, c.Whole, c.ping, c.Replies, c.written = 0, false, false, false, 0, 0
+	c.Pin, c.OnInterim = Pin{}, nil
 	if cap(c.ends) > keptEnds {
 		c.ends = nil
 	}

@@ -323,7 +323,7 @@ func TestPushHandlerThatPanics(t *testing.T) {
 				}
 				r.reply(r.body)
 			}})
-			e := s.engine(func(c *Config) { soloSoon(c); c.OnPush = func([]byte) { panic("the user's code") } })
+			e := s.engine(func(c *Config) { soloSoon(c); c.OnPush = func(Pin, []byte) { panic("the user's code") } })
 			if network != "" {
 				freeRole(t, s, e)
 			}

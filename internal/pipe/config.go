@@ -47,8 +47,12 @@ type Config struct {
 	Timeout time.Duration
 
 	// OnPush is given messages that answer no request, on the reading goroutine;
-	// frame is valid during the call. nil: they are dropped.
-	OnPush func(frame []byte)
+	// frame is valid during the call, and the connection that it came from may be
+	// pinned. nil: they are dropped.
+	OnPush func(from Pin, frame []byte)
+	// AlwaysRead lets no caller read its own replies: between the calls of a lone
+	// caller nobody would hear pushes, for up to restEvery.
+	AlwaysRead bool
 	// OnEvent is told of connections, on the goroutine that keeps them. It must
 	// not block.
 	OnEvent func(Event)

@@ -200,6 +200,9 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 	if len(e.sockets) > 1 {
 		i = int(rand.Uint32N(uint32(len(e.sockets))))
 	}
+	if cs[0].Pin.s != nil {
+		return e.submitPinned(ctx, cs, canRead)
+	}
 	for {
 		s := e.sockets[i].Load()
 		if s == nil {

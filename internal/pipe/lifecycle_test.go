@@ -173,7 +173,7 @@ func TestPartBehindTheGreeting(t *testing.T) {
 			r.peer.send(append(early[3:], r.frame(r.body)...))
 		}})
 		e := s.engine(func(c *Config) {
-			c.OnPush = func(f []byte) { pushes <- string(f[4:]) }
+			c.OnPush = func(_ Pin, f []byte) { pushes <- string(f[4:]) }
 			c.Protocol = badProtocol{greet: func(ctx context.Context, c net.Conn) ([]byte, error) {
 				_, err := toyFIFO{}.Greet(ctx, c)
 				return early[:3], err

@@ -91,7 +91,7 @@ func TestSplitAtEveryByte(t *testing.T) {
 		k := startKeeping(t, network, tickets)
 		pushes := make(chan string, 1000)
 		e := k.engine(func(c *Config) {
-			c.OnPush = func(f []byte) { pushes <- toyScanner{tickets: tickets}.body(f) }
+			c.OnPush = func(_ Pin, f []byte) { pushes <- toyScanner{tickets: tickets}.body(f) }
 		})
 		for at := 1; ; at++ {
 			cs, bodies := threeCalls(k.toyServer, e)

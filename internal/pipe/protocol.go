@@ -38,6 +38,9 @@ const (
 	More
 	// Push: a message that answers no request is complete.
 	Push
+	// Interim: a message that belongs to the request with its ticket, which goes on,
+	// is complete. Only of a TicketProtocol.
+	Interim
 )
 
 // A Frame is a message at the front of what was received.

@@ -125,10 +125,14 @@ func (s *socket) deliver() error {
 			break
 		}
 	}
-	if s.begin < s.end {
+	if s.begin < s.end || s.retiring.Load() {
 		s.mu.Lock()
-		s.early = s.early || s.table.outstanding() == 0
+		s.early = s.early || s.begin < s.end && s.table.outstanding() == 0
+		over := s.retiring.Load() && s.unused()
 		s.mu.Unlock()
+		if over {
+			return ErrRetired
+		}
 	}
 	return nil
 }
@@ -155,6 +159,8 @@ func (s *socket) cutFrames() (more bool, err error) {
 		switch {
 		case f.Verdict == Push:
 			s.pushed(s.in[at : at+f.Len])
+		case f.Verdict == Interim:
+			s.interim(f.Ticket, s.in[at:at+f.Len])
 		case s.early:
 			return false, ErrUnsolicited
 		default:
@@ -176,7 +182,21 @@ func (s *socket) pushed(frame []byte) {
 	s.counts.Pushes++
 	s.mu.Unlock()
 	if s.engine.cfg.OnPush != nil {
-		s.engine.cfg.OnPush(frame)
+		s.engine.cfg.OnPush(Pin{s}, frame)
+	}
+}
+
+// interim gives a message to the call that it belongs to, if somebody waits for that.
+func (s *socket) interim(ticket uint32, frame []byte) {
+	s.mu.Lock()
+	s.counts.Pushes++
+	var tell func([]byte)
+	if c := s.table.find(ticket, s.taken); c != nil && c.state.Load() == statePending {
+		tell = c.OnInterim
+	}
+	s.mu.Unlock()
+	if tell != nil {
+		tell(frame)
 	}
 }
 

@@ -129,6 +129,9 @@ type socket struct {
 	refused atomic.Uint64 // calls turned away; written by callers
 	crowded atomic.Bool   // somebody waits for room; written under mu
 	bulky   atomic.Bool   // the reader's memory has grown; written by the role's holder
+	// retiring: no calls are taken any more, and the end of the last one ends the
+	// socket; written by Pin.Retire under mu.
+	retiring atomic.Bool
 
 	// Owned by the sweeper.
 	watch stallWatch
@@ -250,7 +253,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		}
 	}
 	s.mu.Lock()
-	if s.closed {
+	if s.closed || s.retiring.Load() && !cs[0].ping {
 		s.mu.Unlock()
 		s.free(charge)
 		return false, errGone

@@ -248,7 +248,7 @@ func TestPushesWhileTheRoleIsFree(t *testing.T) {
 		e := s.engine(func(c *Config) {
 			soloSoon(c)
 			c.StallTimeout = 200 * time.Millisecond // so that the idle pace is 20 ms
-			c.OnPush = func(f []byte) { pushes <- toyScanner{tickets: tickets}.body(f) }
+			c.OnPush = func(_ Pin, f []byte) { pushes <- toyScanner{tickets: tickets}.body(f) }
 		})
 		freeRole(t, s, e)
 		p := s.last()

@@ -147,20 +147,24 @@ func (t *table) pop(ticket uint32, taken uint64) *Call {
 		t.head++
 		return c
 	}
+	c := t.find(ticket, taken)
+	if c != nil {
+		t.release(ticket & slotMask)
+	}
+	return c
+}
+
+// find returns the call under way with that ticket, nil if there is none.
+func (t *table) find(ticket uint32, taken uint64) *Call {
 	i := ticket & slotMask
 	if int(i) >= len(t.slots) {
 		return nil
 	}
 	s := &t.slots[i]
-	if s.call == nil || s.generation != ticket>>slotBits {
+	if s.call == nil || s.generation != ticket>>slotBits || s.call.start >= taken {
 		return nil
 	}
-	c := s.call
-	if c.start >= taken {
-		return nil
-	}
-	t.release(i)
-	return c
+	return s.call
 }
 
 func (t *table) release(i uint32) {

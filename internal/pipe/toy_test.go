@@ -9,7 +9,8 @@ import (
 )
 
 // The toy protocols. A FIFO message is a length of four bytes and a body; the
-// first byte of the body is its kind: 'r' a request or reply, 'p' a push. A
+// first byte of the body is its kind: 'r' a request or reply, 'p' a push, 'i', with
+// tickets, a message before the reply. A
 // ticket message has four bytes of ticket between length and body.
 type toyFIFO struct{}
 
@@ -70,8 +71,11 @@ func (s toyScanner) Scan(b []byte) (Frame, error) {
 		f.Ticket = binary.BigEndian.Uint32(body)
 		body = body[4:]
 	}
-	if body[0] == 'p' {
+	switch {
+	case body[0] == 'p':
 		f.Verdict = Push
+	case body[0] == 'i' && s.tickets:
+		f.Verdict = Interim
 	}
 	return f, nil
 }

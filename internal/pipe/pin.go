@@ -1,0 +1,93 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+// ErrPinLost: the connection that a call is pinned to has ended.
+var ErrPinLost = errors.New("the connection of this session has ended")
+
+// ErrRetired is why a connection ended that was retired.
+var ErrRetired = errors.New("the server asked to end the connection")
+
+// A Pin names one connection, for what has a state there: it does not outlive the connection.
+// The zero value is none.
+type Pin struct{ s *socket }
+
+// Pin chooses a connection, and waits for one as a call does.
+func (e *Engine) Pin(ctx context.Context) (Pin, error) {
+	if e.draining.Load() {
+		return Pin{}, e.closedError()
+	}
+	i := 0
+	if len(e.sockets) > 1 {
+		i = int(rand.Uint32N(uint32(len(e.sockets))))
+	}
+	for {
+		s := e.sockets[i].Load()
+		if s == nil {
+			c := Call{engine: e}
+			var err error
+			if s, err = e.waitForSocket(ctx, i, &c); err != nil {
+				return Pin{}, err
+			}
+		}
+		if !s.retiring.Load() {
+			return Pin{s}, nil
+		}
+		if err := e.waitWhileGone(ctx, s, &Call{engine: e}); err != nil {
+			return Pin{}, err
+		}
+	}
+}
+
+// Alive reports whether the connection takes calls.
+func (p Pin) Alive() bool {
+	if p.s == nil || p.s.retiring.Load() {
+		return false
+	}
+	select {
+	case <-p.s.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Retire lets the connection take no more calls and end with the last one under way. A call
+// that is not pinned to it goes elsewhere.
+func (p Pin) Retire() {
+	s := p.s
+	s.mu.Lock()
+	s.retiring.Store(true)
+	over := s.unused()
+	s.mu.Unlock()
+	if over {
+		s.fail(ErrRetired)
+	}
+}
+
+// submitPinned queues calls on their connection.
+func (e *Engine) submitPinned(ctx context.Context, cs []*Call, canRead bool) (*socket, bool, error) {
+	s := cs[0].Pin.s
+	for {
+		solo, err := s.submit(cs, canRead)
+		switch err {
+		case nil:
+			return s, solo, nil
+		case errFull:
+			err = e.waitForRoom(ctx, s, cs)
+		case errGone:
+			err = &slipstream.Error{Addr: e.cfg.Addr, Outcome: slipstream.NotSent, Err: ErrPinLost}
+		case errDraining:
+			err = e.closedError()
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// pinned makes a call on the pin's connection.
+func pinned(ctx context.Context, e *Engine, tickets bool, p Pin, body string) (string, error) {
+	c := e.Acquire()
+	defer c.Release()
+	if tickets {
+		c.Frame = appendToyTicket(c.Frame[:0], body)
+	} else {
+		c.Frame = appendToy(c.Frame[:0], body)
+	}
+	c.Pin = p
+	if err := e.Do(ctx, c); err != nil {
+		return "", err
+	}
+	return toyScanner{tickets: tickets}.body(c.Reply()), nil
+}
+
+// Calls with a pin travel on its connection, whatever others there are, and when that has
+// ended on none.
+func TestPin(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
+			r.reply(fmt.Sprintf("r%p", r.peer))
+		}})
+		e := s.engine(func(c *Config) { c.Sockets = 4 })
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if n := e.Snapshot().Connected; n != 4 {
+				return fmt.Errorf("%d connections", n)
+			}
+			return nil
+		})
+		ctx := t.Context()
+		pins := map[string]Pin{}
+		testkit.Eventually(t, 5*time.Second, func() error {
+			p, err := e.Pin(ctx)
+			if err != nil {
+				return err
+			}
+			first, err := pinned(ctx, e, tickets, p, "rx")
+			if err != nil {
+				return err
+			}
+			for range 20 {
+				if again, err := pinned(ctx, e, tickets, p, "rx"); again != first || err != nil {
+					t.Fatalf("%q after %q, %v", again, first, err)
+				}
+			}
+			if pins[first] = p; len(pins) < 4 {
+				return fmt.Errorf("%d connections of 4 were pinned", len(pins))
+			}
+			return nil
+		})
+		s.last().reset()
+		testkit.Eventually(t, 5*time.Second, func() error {
+			for _, p := range pins {
+				if !p.Alive() {
+					if _, err := pinned(ctx, e, tickets, p, "rx"); !errors.Is(err, ErrPinLost) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+						t.Fatalf("a call on a connection that ended: %v", err)
+					}
+					return nil
+				}
+			}
+			return errors.New("all are alive")
+		})
+	})
+}
+
+// A connection that is retired ends what is under way, takes nothing new, and is opened
+// again; calls without a pin wait for that.
+func TestRetire(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		var mu sync.Mutex
+		var held []toyRequest
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
+			if r.body == "rhold" {
+				mu.Lock()
+				held = append(held, r)
+				mu.Unlock()
+				return
+			}
+			r.reply(r.body)
+		}})
+		e := s.engine(nil)
+		ctx := t.Context()
+		for _, busy := range []bool{true, false} {
+			p, err := e.Pin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			if busy {
+				go func() { _, err := pinned(ctx, e, tickets, Pin{}, "rhold"); ended <- err }()
+				testkit.Eventually(t, 5*time.Second, func() error {
+					mu.Lock()
+					defer mu.Unlock()
+					if len(held) == 0 {
+						return errors.New("nothing is held")
+					}
+					return nil
+				})
+			} else {
+				ended <- nil
+			}
+			p.Retire()
+			if _, err := pinned(ctx, e, tickets, p, "rx"); !errors.Is(err, ErrPinLost) {
+				t.Errorf("busy %t: a call on a retired connection: %v", busy, err)
+			}
+			waits := make(chan error, 1)
+			go func() { _, err := pinned(ctx, e, tickets, Pin{}, "rlater"); waits <- err }()
+			mu.Lock()
+			for _, r := range held {
+				r.reply("rheld")
+			}
+			held = nil
+			mu.Unlock()
+			if err := errors.Join(<-ended, <-waits); err != nil {
+				t.Errorf("busy %t: %v", busy, err)
+			}
+			if p.Alive() {
+				t.Errorf("busy %t: it is alive", busy)
+			}
+		}
+		balanced(t, e)
+	})
+}
+
+// Messages before a reply reach the call that they belong to, in order and before its end;
+// those of a call that was given up reach nobody.
+func TestInterim(t *testing.T) {
+	for _, network := range []string{"", "tcp"} {
+		s := startToy(t, &toyServer{network: network, tickets: true, handle: func(r toyRequest) {
+			for i := range 3 {
+				r.peer.send(r.frame(fmt.Sprintf("i%s %d", r.body[1:], i)))
+			}
+			if r.body != "rnever" {
+				r.reply(r.body)
+			}
+		}})
+		e := s.engine(nil)
+		var wg sync.WaitGroup
+		for g := range 16 {
+			wg.Go(func() {
+				for i := range 50 {
+					name := fmt.Sprintf("%d-%d", g, i)
+					var got []string
+					c := e.Acquire()
+					c.Frame = appendToyTicket(c.Frame[:0], "r"+name)
+					c.OnInterim = func(f []byte) { got = append(got, toyScanner{tickets: true}.body(f)) }
+					err := e.Do(t.Context(), c)
+					if want := fmt.Sprintf("[i%s 0 i%s 1 i%s 2]", name, name, name); err != nil || fmt.Sprint(got) != want {
+						t.Errorf("%v, %v; want %s", got, err, want)
+					}
+					c.Release()
+				}
+			})
+		}
+		wg.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		c := e.Acquire()
+		c.Frame = appendToyTicket(c.Frame[:0], "rnever")
+		if err := e.Do(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		cancel()
+		c.Release()
+		if err := s.ask(t.Context(), e, "rafter"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// With AlwaysRead no caller takes the reader's role, so that pushes are heard at once.
+func TestAlwaysRead(t *testing.T) {
+	systemSockets(t, func(t *testing.T, network string, tickets bool) {
+		s := startToy(t, &toyServer{network: network, tickets: tickets})
+		pushes := make(chan string, 8)
+		e := s.engine(func(c *Config) {
+			soloSoon(c)
+			c.AlwaysRead = true
+			c.OnPush = func(_ Pin, f []byte) { pushes <- toyScanner{tickets: tickets}.body(f) }
+		})
+		for range 50 {
+			if err := s.ask(t.Context(), e, "ralone"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.last().send(toyRequest{peer: s.last()}.frame("phello"))
+		if got := <-pushes; got != "phello" {
+			t.Errorf("%q", got)
+		}
+		if n := e.Snapshot().SoloReplies; n > 0 {
+			t.Errorf("callers read %d replies", n)
+		}
+	})
+}
