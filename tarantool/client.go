@@ -1,0 +1,402 @@
+package tarantool
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// A Client sends the requests of many goroutines to a Tarantool instance over few
+// connections, one unless told otherwise. All its methods may be called concurrently.
+type Client struct {
+	// Immutable after Connect.
+	opts    Options
+	retries int
+	engine  *pipe.Engine
+	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
+
+	schemas   schemas
+	closeOnce sync.Once
+
+	// Atomics.
+	server   atomic.Pointer[server] // written by greetings, read by callers
+	repeated atomic.Uint64          // written by callers
+}
+
+// Connect returns a client once a connection is up. If the first attempt fails, its error is
+// returned and there is no client. Later, lost connections are opened again in the
+// background. The client must be closed.
+func Connect(ctx context.Context, o Options) (*Client, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	c := &Client{opts: o, retries: 3, closing: make(chan struct{})}
+	if o.Retries != 0 {
+		c.retries = max(o.Retries, 0)
+	}
+	c.schemas.load = c.loadSchema
+	c.engine = pipe.New(c.engineConfig())
+	if err := c.engine.Connect(ctx); err != nil {
+		c.Close()
+		return nil, c.named("connect", err)
+	}
+	return c, nil
+}
+
+func (c *Client) engineConfig() pipe.Config {
+	o := &c.opts
+	return pipe.Config{
+		Protocol: &protocol{opts: o, learn: c.server.Store, maxReply: o.MaxReply},
+		Addr:     o.addr(), Dial: o.dial,
+		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
+		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
+		StallTimeout: o.StallTimeout, Timeout: o.Timeout, OnEvent: o.OnEvent,
+	}
+}
+
+// Close ends the client: requests that were not sent fail with the outcome Closed, those
+// under way with MaybeExecuted. It waits until connections are closed and all goroutines of
+// the client have ended, so it must not be called by Options.OnEvent. It may be called again.
+func (c *Client) Close() error {
+	c.closeOnce.Do(func() { close(c.closing) })
+	return c.engine.Close()
+}
+
+// Shutdown refuses new requests, waits until those under way have ended, and closes the
+// client. When ctx ends before, they are cut off and the error of ctx is returned.
+func (c *Client) Shutdown(ctx context.Context) error {
+	c.closeOnce.Do(func() { close(c.closing) })
+	return c.engine.Shutdown(ctx)
+}
+
+// ServerVersion returns the version of the server that was last connected to, such as 2.6.0.
+func (c *Client) ServerVersion() string {
+	if s := c.server.Load(); s != nil {
+		return s.version
+	}
+	return ""
+}
+
+// sinceOf says which version of Tarantool has a feature first, and its name in the plural.
+var sinceOf = map[iproto.Feature]struct{ name, since string }{
+	iproto.FeatureStreams:      {"streams", "2.10"},
+	iproto.FeatureTransactions: {"transactions", "2.10"},
+	iproto.FeatureWatchers:     {"watchers", "2.10"},
+	iproto.FeaturePagination:   {"pages of a select", "2.11"},
+	iproto.FeatureWatchOnce:    {"single looks at a watched key", "3.0"},
+	iproto.FeatureIsSync:       {"synchronous commits", "3.2"},
+	iproto.FeatureArrow:        {"inserts of Arrow batches", "3.3"},
+}
+
+// needs returns an error if the server lacks a feature.
+func (c *Client) needs(f iproto.Feature) error {
+	s := c.server.Load()
+	if s == nil || s.has(f) {
+		return nil // without a connection the request fails anyway
+	}
+	what := sinceOf[f]
+	return &ErrNotSupported{Feature: what.name, Since: what.since, Server: s.version}
+}
+
+// Exec sends a request, waits for its reply and decodes the data into dst, a pointer; with
+// nil the reply is only looked at for an error. The data is an array: of tuples, or of what a
+// function returned. See the package comment for what can be decoded into what. Dst may be
+// changed even if an error is returned.
+func (c *Client) Exec(ctx context.Context, dst any, req Request) error {
+	var r attempt
+	if err := r.prepare(ctx, c, req); err != nil {
+		return err
+	}
+	err := r.engine.Do(ctx, r.call)
+	err = r.finish(ctx, err, dst)
+	r.call.Release()
+	return err
+}
+
+// attempt is one request on its way.
+type attempt struct {
+	client   *Client
+	engine   *pipe.Engine
+	call     *pipe.Call
+	about    requestInfo
+	schema   *schema // that the frame's numbers are of; nil: none
+	start    time.Time
+	attempts int
+	doubt    bool // an attempt that failed may have been executed
+}
+
+// errEmptyRequest: a nil Request.
+var errEmptyRequest = errors.New("the request is nil; make one with Select, Call and the like")
+
+// prepare encodes a request into a call.
+func (r *attempt) prepare(ctx context.Context, c *Client, req Request) error {
+	if req == nil {
+		return c.notSent("request", errEmptyRequest)
+	}
+	about := req.about()
+	x, err := r.begin(ctx, c, &about)
+	if err != nil {
+		return err
+	}
+	return r.encoded(req.encode(r.call.Frame[:0], &x))
+}
+
+// begin finds what the bytes of a request depend on, and takes a call.
+func (r *attempt) begin(ctx context.Context, c *Client, about *requestInfo) (x encoding, err error) {
+	x, of, err := c.encoding(ctx, &about.target)
+	if err != nil {
+		return x, c.notSent(about.code.String(), err)
+	}
+	r.set(c, about, of)
+	return x, nil
+}
+
+// set takes a call for a request whose numbers are of that schema.
+func (r *attempt) set(c *Client, about *requestInfo, of *schema) {
+	r.client, r.about, r.schema = c, *about, of
+	if c.opts.Timeout > 0 {
+		r.start = time.Now()
+	}
+	r.engine = c.engine
+	r.call = r.engine.Acquire()
+}
+
+// encoding finds the numbers of a target.
+func (c *Client) encoding(ctx context.Context, t *target) (x encoding, of *schema, err error) {
+	x.client = c
+	if t.kind == noTarget {
+		return x, nil, nil
+	}
+	if x.space, x.index, of, err = c.schemas.resolve(ctx, t); of != nil {
+		x.header.Schema = of.version
+	}
+	return x, of, err
+}
+
+// encoded takes the result of an encoding.
+func (r *attempt) encoded(frame []byte, err error) error {
+	if err != nil {
+		r.call.Release()
+		r.call = nil
+		return r.client.notSent(r.about.code.String(), err)
+	}
+	r.call.Frame = frame
+	return nil
+}
+
+// finish turns the result of the first attempt into that of the request.
+func (r *attempt) finish(ctx context.Context, err error, dst any) error {
+	for r.attempts = 1; ; r.attempts++ {
+		again, result := r.result(err, dst)
+		if result == nil {
+			return nil
+		}
+		if !r.repeats(ctx, again, result) {
+			return result
+		}
+		if err := r.renew(ctx); err != nil {
+			return err
+		}
+		err = r.again(ctx)
+	}
+}
+
+// result decodes what came, and says whether the request may be made again.
+func (r *attempt) result(err error, dst any) (again bool, failure *slipstream.Error) {
+	c, op := r.client, r.about.code.String
+	if err != nil {
+		failure := c.named(op(), err)
+		switch failure.Outcome {
+		case slipstream.NotSent:
+			again = !c.opts.FailFast && !timeIsUp(failure.Err)
+		case slipstream.MaybeExecuted:
+			again = r.about.repeatable && !timeIsUp(failure.Err)
+		}
+		return again, failure
+	}
+	m, body, err := replyOf(r.call.Reply())
+	if err != nil {
+		return false, c.executed(op(), err)
+	}
+	if m.Code == uint32(iproto.CodeOK) {
+		if err := decodeReply(m, body, dst); err != nil {
+			return false, c.executed(op(), err)
+		}
+		return false, nil
+	}
+	response, err := iproto.ParseBody(m.Code, body)
+	if err != nil {
+		return false, c.executed(op(), err)
+	}
+	e := serverError(m.Code, response.Error)
+	failure = &slipstream.Error{Op: op(), Addr: c.opts.addr(), Outcome: e.outcome(r.about.code), Err: e}
+	return failure.Outcome == slipstream.Refused && (e.passing() || e.Code == iproto.ErrWrongSchemaVersion), failure
+}
+
+// decodeReply decodes the data of a reply.
+func decodeReply(m iproto.Message, body []byte, dst any) error {
+	if v, ok := dst.(versioned); ok {
+		v.setVersion(m.Schema)
+	}
+	if v, ok := dst.(wholeReply); ok {
+		return v.readReply(m, body)
+	}
+	if dst == nil {
+		return nil
+	}
+	data, ok := iproto.Data(body)
+	if !ok {
+		response, err := iproto.ParseBody(m.Code, body)
+		if err != nil {
+			return err
+		}
+		if data = response.Data; data == nil {
+			data = emptyArray
+		}
+	}
+	return decodeData(data, dst)
+}
+
+var emptyArray = []byte{0x90}
+
+// wholeReply is a destination that wants more of a reply than its data.
+type wholeReply interface {
+	readReply(m iproto.Message, body []byte) error
+}
+
+// repeats reports whether a request that failed is made once more, after a pause. If not, the
+// failure is that of all attempts together.
+func (r *attempt) repeats(ctx context.Context, again bool, failure *slipstream.Error) bool {
+	switch {
+	case failure.Outcome == slipstream.MaybeExecuted:
+		r.doubt = true
+	case r.doubt && failure.Outcome != slipstream.Executed:
+		// What this attempt says does not hold for the one before.
+		failure.Outcome = slipstream.MaybeExecuted
+	}
+	if !again || r.attempts > r.client.retries {
+		return false
+	}
+	// Another schema is no reason to wait.
+	if !IsCode(failure, iproto.ErrWrongSchemaVersion) && !r.client.pause(ctx, r.attempts, r.start) {
+		return false
+	}
+	r.client.repeated.Add(1)
+	return true
+}
+
+// renew makes the call ready to be submitted again, with the schema of now.
+func (r *attempt) renew(ctx context.Context) error {
+	if r.call.Spent() {
+		fresh := r.engine.Acquire()
+		fresh.Frame = append(fresh.Frame[:0], r.call.Frame...)
+		r.call.Release()
+		r.call = fresh
+		return nil
+	}
+	if m, _, err := replyOf(r.call.Reply()); err != nil || m.Code != uint32(iproto.CodeError)|uint32(iproto.ErrWrongSchemaVersion) {
+		return nil
+	}
+	if _, err := r.client.schemas.reload(ctx, r.schema); err != nil {
+		return r.client.notSent(r.about.code.String(), err)
+	}
+	x, now, err := r.client.encoding(ctx, &r.about.target)
+	if err == nil {
+		r.schema = now
+		err = r.retarget(&x)
+	}
+	if err != nil {
+		return r.client.notSent(r.about.code.String(), err)
+	}
+	return nil
+}
+
+// retarget puts the numbers of another schema into an encoded request. All bodies with a
+// target begin with the number of the space, and some go on with that of the index.
+func (r *attempt) retarget(x *encoding) error {
+	old, err := iproto.ScanRequest(r.call.Frame, len(r.call.Frame))
+	if err != nil {
+		return err
+	}
+	d := iproto.NewDecoder(r.call.Frame[old.BodyAt:old.Len])
+	pairs := d.Map()
+	d.Uint()
+	d.Uint()
+	rest := d.Rest()
+	hasIndex := d.Uint() == uint64(iproto.KeyIndexID)
+	if hasIndex {
+		d.Uint()
+		rest = d.Rest()
+	}
+	if d.Err() != nil {
+		return d.Err()
+	}
+	x.header.Stream = old.Stream
+	b := iproto.AppendMap(x.begin(make([]byte, 0, len(r.call.Frame)+16), old.Code), pairs)
+	b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeySpaceID), uint64(x.space))
+	if hasIndex {
+		b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeyIndexID), uint64(x.index))
+	}
+	r.call.Frame = iproto.EndRequest(append(b, rest...), 0)
+	return nil
+}
+
+// again makes the call once more, within what is left of Options.Timeout.
+func (r *attempt) again(ctx context.Context) error {
+	if t := r.client.opts.Timeout; t > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, r.start.Add(t))
+		defer cancel()
+	}
+	return r.engine.Do(ctx, r.call)
+}
+
+// pause waits before a repetition; false: there is no time left for it.
+func (c *Client) pause(ctx context.Context, attempt int, start time.Time) bool {
+	d := pipe.Backoff{First: c.opts.Backoff, Most: c.opts.MaxBackoff}.After(attempt)
+	if t := c.opts.Timeout; t > 0 && time.Since(start)+d >= t {
+		return false
+	}
+	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
+		return false
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-c.closing:
+	}
+	return false
+}
+
+// timeIsUp reports whether an attempt ended because its caller has no time left.
+func timeIsUp(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// named returns a copy of the engine's error with what was asked.
+func (c *Client) named(op string, err error) *slipstream.Error {
+	var e *slipstream.Error
+	if !errors.As(err, &e) {
+		return &slipstream.Error{Op: op, Addr: c.opts.addr(), Err: err}
+	}
+	copied := *e
+	copied.Op = op
+	return &copied
+}
+
+func (c *Client) notSent(op string, err error) *slipstream.Error {
+	return &slipstream.Error{Op: op, Addr: c.opts.addr(), Outcome: slipstream.NotSent, Err: err}
+}
+
+func (c *Client) executed(op string, err error) *slipstream.Error {
+	return &slipstream.Error{Op: op, Addr: c.opts.addr(), Outcome: slipstream.Executed, Err: err}
+}

@@ -1,0 +1,19 @@
+package tarantool
+
+import "time"
+
+// DatetimeOf returns the moment of t with the offset of its zone, in whole minutes. The
+// name of the zone is not sent: Tarantool numbers the zones that it knows.
+func DatetimeOf(t time.Time) Datetime {
+	_, offset := t.Zone()
+	return Datetime{Seconds: t.Unix(), Nanoseconds: uint32(t.Nanosecond()), Offset: int16(offset / 60)}
+}
+
+// TimeOf returns the moment of d in a zone of its offset.
+func TimeOf(d Datetime) time.Time {
+	t := time.Unix(d.Seconds, int64(d.Nanoseconds))
+	if d.Offset == 0 {
+		return t.UTC()
+	}
+	return t.In(time.FixedZone("", int(d.Offset)*60))
+}

@@ -1,0 +1,287 @@
+package tarantool
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// decodeData decodes the data of a reply, an encoded array, into what dst points to. Nil:
+// nobody wants it. Destinations that read themselves, and the general ones, go without
+// reflection.
+func decodeData(data []byte, dst any) error {
+	if dst == nil {
+		return nil
+	}
+	if v := reflect.ValueOf(dst); v.Kind() != reflect.Pointer && !isReader(dst) || v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("the destination is a %T, expected a pointer that is not nil", dst)
+	}
+	d := iproto.NewDecoder(data)
+	switch p := dst.(type) {
+	case Reader:
+		if err := readOwn(&d, p); err != nil {
+			return err
+		}
+	case *[]any:
+		if d.IsNil() {
+			*p = nil
+			break
+		}
+		v, _ := d.Any().([]any)
+		*p = v
+	case *any:
+		*p = d.Any()
+	case *Raw:
+		*p = append((*p)[:0], d.Raw()...)
+	default:
+		if err := readReflected(&d, reflect.ValueOf(dst).Elem(), 0); err != nil {
+			return err
+		}
+	}
+	if d.Err() == nil && d.Len() > 0 {
+		return errors.New("the reply goes on behind its data")
+	}
+	return d.Err()
+}
+
+func isReader(dst any) bool {
+	_, ok := dst.(Reader)
+	return ok
+}
+
+// Raw is a destination that takes the data of a reply as it is: MessagePack, an array.
+type Raw []byte
+
+func readOwn(d *Decoder, r Reader) error {
+	if err := r.ReadMsgpack(d); err != nil {
+		d.Fail(err)
+		return err
+	}
+	return d.Err()
+}
+
+var (
+	typeOfReader   = reflect.TypeFor[Reader]()
+	typeOfDecimal  = reflect.TypeFor[Decimal]()
+	typeOfUUID     = reflect.TypeFor[UUID]()
+	typeOfDatetime = reflect.TypeFor[Datetime]()
+	typeOfTime     = reflect.TypeFor[time.Time]()
+	typeOfInterval = reflect.TypeFor[Interval]()
+	typeOfError    = reflect.TypeFor[*BoxError]()
+	typeOfTuple    = reflect.TypeFor[Tuple]()
+	typeOfExt      = reflect.TypeFor[Ext]()
+	typeOfArrow    = reflect.TypeFor[Arrow]()
+)
+
+// readReflected reads a value into v, which can be set.
+func readReflected(d *Decoder, v reflect.Value, depth int) error {
+	if depth > mostDepth {
+		return errTooDeep
+	}
+	if v.CanAddr() && v.Addr().Type().Implements(typeOfReader) {
+		return readOwn(d, v.Addr().Interface().(Reader))
+	}
+	if readExtension(d, v) {
+		return d.Err()
+	}
+	if v.Kind() != reflect.Interface && v.Kind() != reflect.Pointer && d.IsNil() {
+		v.SetZero()
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if d.IsNil() {
+			v.SetZero()
+			return nil
+		}
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		return readReflected(d, v.Elem(), depth+1)
+	case reflect.Interface:
+		return readInterface(d, v)
+	case reflect.Bool:
+		v.SetBool(d.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n := d.Int()
+		if v.OverflowInt(n) {
+			return fmt.Errorf("%d does not fit into %s", n, v.Type())
+		}
+		v.SetInt(n)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		n := d.Uint()
+		if v.OverflowUint(n) {
+			return fmt.Errorf("%d does not fit into %s", n, v.Type())
+		}
+		v.SetUint(n)
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat(d.Float())
+	case reflect.String:
+		v.SetString(d.String())
+	case reflect.Slice:
+		return readSlice(d, v, depth)
+	case reflect.Array:
+		return readArray(d, v, depth)
+	case reflect.Map:
+		return readMap(d, v, depth)
+	case reflect.Struct:
+		return readStruct(d, v, depth)
+	default:
+		return fmt.Errorf("nothing can be read into a %s", v.Type())
+	}
+	return d.Err()
+}
+
+// readExtension reads what has a type of its own in Tarantool.
+func readExtension(d *Decoder, v reflect.Value) bool {
+	var value any
+	switch v.Type() {
+	case typeOfDecimal:
+		value = d.Decimal()
+	case typeOfUUID:
+		value = d.UUID()
+	case typeOfDatetime:
+		value = d.Datetime()
+	case typeOfTime:
+		value = TimeOf(d.Datetime())
+	case typeOfInterval:
+		value = d.Interval()
+	case typeOfTuple:
+		t := d.Tuple()
+		t.Data = append([]byte(nil), t.Data...)
+		value = t
+	case typeOfArrow:
+		value = append(Arrow(nil), d.Arrow()...)
+	case typeOfExt:
+		typ, data := d.Ext()
+		value = Ext{Type: typ, Data: append([]byte(nil), data...)}
+	case typeOfError:
+		if d.IsNil() {
+			v.SetZero()
+			return true
+		}
+		value = d.Error()
+	default:
+		return false
+	}
+	if d.Err() == nil {
+		v.Set(reflect.ValueOf(value))
+	}
+	return true
+}
+
+func readInterface(d *Decoder, v reflect.Value) error {
+	value := d.Any()
+	if err := d.Err(); err != nil {
+		return err
+	}
+	if value == nil {
+		v.SetZero()
+		return nil
+	}
+	got := reflect.ValueOf(value)
+	if !got.Type().AssignableTo(v.Type()) {
+		return fmt.Errorf("a %s is no %s", got.Type(), v.Type())
+	}
+	v.Set(got)
+	return nil
+}
+
+func readSlice(d *Decoder, v reflect.Value, depth int) error {
+	if v.Type().Elem().Kind() == reflect.Uint8 && d.Kind() != iproto.KindArray {
+		v.SetBytes(d.Bytes())
+		return d.Err()
+	}
+	n := d.Array()
+	if err := d.Err(); err != nil {
+		return err
+	}
+	// The head of the array was checked against the bytes that are there; elements may still
+	// be far larger here than there, so the slice grows with what is read.
+	size := max(int(v.Type().Elem().Size()), 1)
+	v.Set(reflect.MakeSlice(v.Type(), 0, min(n, max(1, d.Len()*4/size))))
+	v.SetLen(0)
+	for i := range n {
+		v.Grow(1)
+		v.SetLen(i + 1)
+		if err := readReflected(d, v.Index(i), depth+1); err != nil {
+			return fmt.Errorf("[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func readArray(d *Decoder, v reflect.Value, depth int) error {
+	n := d.Array()
+	if err := d.Err(); err != nil {
+		return err
+	}
+	if n != v.Len() {
+		return fmt.Errorf("an array of %d elements does not fit into %s", n, v.Type())
+	}
+	for i := range n {
+		if err := readReflected(d, v.Index(i), depth+1); err != nil {
+			return fmt.Errorf("[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func readMap(d *Decoder, v reflect.Value, depth int) error {
+	n := d.Map()
+	if err := d.Err(); err != nil {
+		return err
+	}
+	t := v.Type()
+	if v.IsNil() {
+		v.Set(reflect.MakeMap(t))
+	}
+	for range n {
+		key, value := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+		if err := readReflected(d, key, depth+1); err != nil {
+			return fmt.Errorf("key: %w", err)
+		}
+		if err := readReflected(d, value, depth+1); err != nil {
+			return fmt.Errorf("value of %v: %w", key, err)
+		}
+		if !key.Comparable() {
+			return fmt.Errorf("a key %v of a map cannot be compared", key)
+		}
+		v.SetMapIndex(key, value)
+	}
+	return nil
+}
+
+// readStruct reads a tuple. One with more fields than the struct is no error: a space that
+// got another field must not stop programs that do not know it. One with fewer leaves the
+// rest zero, as Tarantool does with fields that may be null.
+func readStruct(d *Decoder, v reflect.Value, depth int) error {
+	fields, err := fieldsOf(v.Type())
+	if err != nil {
+		return err
+	}
+	n := d.Array()
+	if err := d.Err(); err != nil {
+		return err
+	}
+	for i, f := range fields {
+		field := v
+		for _, j := range f.index {
+			field = field.Field(j)
+		}
+		if i >= n {
+			field.SetZero()
+			continue
+		}
+		if err := readReflected(d, field, depth+1); err != nil {
+			return fmt.Errorf("field %s: %w", f.name, err)
+		}
+	}
+	for range max(n-len(fields), 0) {
+		d.Skip()
+	}
+	return d.Err()
+}

@@ -1,0 +1,52 @@
+// Package tarantool is a client for Tarantool that lets the requests of many goroutines
+// travel as few large writes: what is ready to be sent while replies are under way goes out
+// together, without timers and without batches in the program that uses it.
+//
+//	c, err := tarantool.Connect(ctx, tarantool.Options{Addr: "127.0.0.1:3301", User: "app", Password: "secret"})
+//	...
+//	defer c.Close()
+//	users := tarantool.SpaceOf[User](c, "users")
+//	var u User
+//	found, err := users.Get(ctx, &u, tarantool.Int(42))
+//
+// # Requests and results
+//
+// A [Request] is an immutable value. [Client.Exec] sends one and waits for its reply;
+// [Client.Do] sends one and returns a [Future], whose result can be taken in three ways: as a
+// general value, decoded into a destination, or after waiting on a channel together with
+// other things. A [Space] has methods for tuples of a type of the program.
+//
+// # Values
+//
+// What is sent may be nil, booleans, numbers, strings, []byte, [Decimal], [UUID], [Datetime],
+// time.Time, [Interval], slices, maps, pointers, structs, which are sent as arrays of their
+// exported fields, and whatever is an [Appender]. A destination is a pointer to any of them,
+// to an interface, a [Reader], or a [Raw]. A type with methods of Appender and Reader is
+// neither allocated for nor reflected upon. A tuple with more fields than a struct has, or
+// fewer, fits.
+//
+// # Schema
+//
+// Names of spaces and indexes are looked up in the schema, which is loaded when the first name
+// is used. Requests say which version of it their numbers are of; a server with another one
+// refuses them, they are made again with the numbers of now, and no request ever
+// reaches a space that was given the number of one that is gone.
+//
+// # Errors
+//
+// Errors of calls are of type [slipstream.Error], whose Outcome says whether the server may
+// have executed the request; [slipstream.OutcomeOf] finds it in any error. An error that the server
+// answered with is a [ServerError] in its chain. A statement that the server refused changed
+// nothing (Refused); a function that failed may have done anything before (Executed).
+// Requests whose outcome is NotSent are made again up to Options.Retries times, and those
+// that read, and those that are [ProcedureRequest.Idempotent], also when they were cut off.
+//
+// # Old servers
+//
+// What a server lacks is refused here with [ErrNotSupported], because servers pass over parts
+// of requests that they do not know: a transaction would commit each of its statements, and
+// each page of a select would be the first.
+//
+// [slipstream.Error]: https://pkg.go.dev/github.com/slipstream-go/slipstream#Error
+// [slipstream.OutcomeOf]: https://pkg.go.dev/github.com/slipstream-go/slipstream#OutcomeOf
+package tarantool

@@ -1,0 +1,139 @@
+package tarantool
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// A Future is a request under way. It is small and may be copied. Its result must be taken
+// once, by Get, GetTyped or Wait, which gives back what the Future holds; whoever takes it
+// twice gets ErrReleased, and never the result of another request. A Future whose result is
+// never taken costs memory until the garbage collector finds it.
+type Future struct {
+	p          *pending
+	generation uint64
+}
+
+// pending is what a Future refers to. It is recycled; the generation tells a handle that is
+// late.
+type pending struct {
+	generation atomic.Uint64 // grows when the result is taken
+
+	// Owned by who sent the request, then by who takes the result.
+	r   attempt
+	ctx context.Context
+	err error // of a request that was not sent
+
+	mu sync.Mutex
+	// Guarded by mu.
+	done    chan struct{} // of Done; nil: nobody asked
+	failure error         // of the call, once done is closed
+}
+
+var pendings = sync.Pool{New: func() any { return new(pending) }}
+
+// Do sends a request and returns without waiting for its reply. The request ends when ctx
+// does. Do may wait for a connection or for room as other calls do. Whatever is wrong is told
+// to who takes the result.
+func (c *Client) Do(ctx context.Context, req Request) Future {
+	p := pendings.Get().(*pending)
+	p.ctx = ctx
+	if p.err = p.r.prepare(ctx, c, req); p.err == nil {
+		p.start()
+	}
+	return Future{p, p.generation.Load()}
+}
+
+// start submits the call.
+func (p *pending) start() {
+	if err := p.r.engine.Start(p.ctx, p.r.call); err != nil {
+		p.err = p.r.finish(p.ctx, err, nil)
+		p.r.call.Release()
+		p.r.call = nil
+	}
+}
+
+// Get waits for the reply and returns its data: tuples, or what a function returned.
+func (f Future) Get() ([]any, error) {
+	var data []any
+	err := f.GetTyped(&data)
+	return data, err
+}
+
+// Wait waits for the reply, of which only the error is wanted.
+func (f Future) Wait() error { return f.GetTyped(nil) }
+
+// GetTyped waits for the reply and decodes its data into dst, as [Client.Exec] does.
+func (f Future) GetTyped(dst any) error {
+	p, err := f.take()
+	if err != nil {
+		return err
+	}
+	if err = p.err; p.r.call != nil {
+		err = p.r.finish(p.ctx, p.wait(), dst)
+	}
+	p.release()
+	return err
+}
+
+// take makes the result the caller's, who must release p.
+func (f Future) take() (*pending, error) {
+	if f.p == nil || !f.p.generation.CompareAndSwap(f.generation, f.generation+1) {
+		return nil, ErrReleased
+	}
+	return f.p, nil
+}
+
+func (p *pending) release() {
+	if p.r.call != nil {
+		p.r.call.Release()
+	}
+	p.r, p.ctx, p.err = attempt{}, nil, nil
+	pendings.Put(p)
+}
+
+// wait waits for the engine, or for who waits already because of Done.
+func (p *pending) wait() error {
+	p.mu.Lock()
+	done := p.done
+	p.mu.Unlock()
+	if done == nil {
+		return p.r.call.Wait()
+	}
+	<-done
+	err := p.failure
+	p.done, p.failure = nil, nil
+	return err
+}
+
+// Done returns a channel that is closed when the result can be taken without waiting, for
+// programs that wait for several things. Who only waits for the result does not need it: it
+// costs a goroutine. The channel of a Future whose result was taken is closed.
+func (f Future) Done() <-chan struct{} {
+	p := f.p
+	if p == nil || p.generation.Load() != f.generation {
+		return closedChannel
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.r.call == nil {
+		return closedChannel
+	}
+	if p.done == nil {
+		done, call := make(chan struct{}), p.r.call
+		p.done = done
+		// Ends with the call, which Close ends too; who takes the result waits for it.
+		go func() {
+			p.failure = call.Wait()
+			close(done)
+		}()
+	}
+	return p.done
+}
+
+var closedChannel = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

@@ -1,0 +1,236 @@
+package tarantool
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// FieldName is the number of a field, from 0, or its name or JSON path: names need Tarantool
+// 2.3. Negative numbers count from the end, -1 is the last.
+type FieldName interface{ ~int | ~string }
+
+// An Op is an operation of an update or upsert on one field (Tarantool documentation,
+// "box.space.update").
+type Op struct {
+	code  byte
+	field Part
+	args  [3]Part
+	n     int
+	bad   error
+}
+
+func newOp[F FieldName](code byte, field F, args ...Part) Op {
+	o := Op{code: code, n: len(args)}
+	copy(o.args[:], args)
+	switch f := any(field).(type) {
+	case int:
+		o.field = Int(f)
+	case string:
+		o.field = String(f)
+	default: // a type of the user's, based on one of these
+		o.field = Any(field)
+	}
+	for _, a := range args {
+		if a.err != nil {
+			o.bad = a.err
+		}
+	}
+	return o
+}
+
+// Assign sets a field.
+func Assign[F FieldName](field F, value any) Op { return newOp('=', field, Any(value)) }
+
+// Add adds to a number.
+func Add[F FieldName](field F, value any) Op { return newOp('+', field, Any(value)) }
+
+// Subtract subtracts from a number.
+func Subtract[F FieldName](field F, value any) Op { return newOp('-', field, Any(value)) }
+
+// And keeps the bits that are in mask.
+func And[F FieldName](field F, mask uint64) Op { return newOp('&', field, Int(mask)) }
+
+// Or sets the bits of mask.
+func Or[F FieldName](field F, mask uint64) Op { return newOp('|', field, Int(mask)) }
+
+// Xor turns the bits of mask over.
+func Xor[F FieldName](field F, mask uint64) Op { return newOp('^', field, Int(mask)) }
+
+// Splice removes length bytes of a string from position on, and puts text there. A negative
+// position counts from the end.
+func Splice[F FieldName](field F, position, length int, text string) Op {
+	return newOp(':', field, Int(position), Int(length), String(text))
+}
+
+// InsertField puts a field before the given one.
+func InsertField[F FieldName](field F, value any) Op { return newOp('!', field, Any(value)) }
+
+// DeleteFields removes fields, count of them from the given one on.
+func DeleteFields[F FieldName](field F, count int) Op { return newOp('#', field, Int(count)) }
+
+func appendOps(b []byte, ops []Op) ([]byte, error) {
+	b = iproto.AppendArray(b, len(ops))
+	for i := range ops {
+		o := &ops[i]
+		switch {
+		case o.code == 0:
+			return b, argumentError("operation", i, errors.New("it is empty; make it with Assign, Add and the like"))
+		case o.bad != nil:
+			return b, argumentError("operation", i, o.bad)
+		}
+		b = iproto.AppendArray(b, 2+o.n)
+		b = append(b, 0xa1, o.code) // a string of one byte
+		b = o.field.append(b)
+		for j := range o.n {
+			b = o.args[j].append(b)
+		}
+	}
+	return b, nil
+}
+
+// UpdateRequest changes fields of a tuple.
+type UpdateRequest struct {
+	target target
+	key    keyBytes
+	ops    []byte
+	err    error
+}
+
+// Update makes a request that changes fields of the tuple with the key, in the order of ops,
+// and answers with what it is then. If there is no such tuple nothing happens.
+func Update(space string, key []Part, ops ...Op) UpdateRequest {
+	r := UpdateRequest{target: named(space)}
+	var failed error
+	r.key, r.err = makeKey(key)
+	if r.ops, failed = appendOps(nil, ops); r.err == nil {
+		r.err = failed
+	}
+	return r
+}
+
+// Index chooses a unique index by its name; otherwise it is the primary one.
+func (r UpdateRequest) Index(name string) UpdateRequest { r.target.indexName = name; return r }
+
+// Numbers names space and index by their numbers: see [SelectRequest.Numbers].
+func (r UpdateRequest) Numbers(space, index uint32) UpdateRequest {
+	r.target = numbered(space, index)
+	return r
+}
+
+func (r UpdateRequest) encode(b []byte, x *encoding) ([]byte, error) {
+	if r.err != nil {
+		return b, r.err
+	}
+	from := len(b)
+	b = x.begin(b, iproto.CodeUpdate)
+	b = r.key.append(iproto.AppendUpdateHead(b, x.space, x.index))
+	return iproto.EndRequest(append(iproto.AppendKey(b, iproto.KeyTuple), r.ops...), from), nil
+}
+
+func (r UpdateRequest) about() requestInfo {
+	return requestInfo{code: iproto.CodeUpdate, target: r.target}
+}
+
+// UpsertRequest adds a tuple or changes the one that is there.
+type UpsertRequest struct {
+	target target
+	tuple  []byte
+	ops    []byte
+	err    error
+}
+
+// Upsert makes a request that adds a tuple or, if there is one with its key, changes that by
+// ops. It answers with nothing; operations that do not apply are left out by the server.
+func Upsert(space string, tuple any, ops ...Op) UpsertRequest {
+	r := UpsertRequest{target: named(space)}
+	var failed error
+	r.tuple, r.err = appendArray(nil, "tuple", tuple)
+	if r.ops, failed = appendOps(nil, ops); r.err == nil {
+		r.err = failed
+	}
+	return r
+}
+
+// Number names the space by its number: see [SelectRequest.Numbers].
+func (r UpsertRequest) Number(space uint32) UpsertRequest {
+	r.target = numbered(space, 0)
+	return r
+}
+
+func (r UpsertRequest) encode(b []byte, x *encoding) ([]byte, error) {
+	if r.err != nil {
+		return b, r.err
+	}
+	from := len(b)
+	b = x.begin(b, iproto.CodeUpsert)
+	b = append(iproto.AppendUpsertHead(b, x.space), r.tuple...)
+	return iproto.EndRequest(append(iproto.AppendKey(b, iproto.KeyOperations), r.ops...), from), nil
+}
+
+func (r UpsertRequest) about() requestInfo {
+	return requestInfo{code: iproto.CodeUpsert, target: r.target}
+}
+
+// ProcedureRequest runs a function or an expression.
+type ProcedureRequest struct {
+	code iproto.Code
+	text string
+	args []byte
+	err  error
+	info requestInfo
+}
+
+// Call makes a request that calls a function by its name, such as box.info or a function of
+// the application. It answers with the array of what the function returns.
+func Call(function string, args ...any) ProcedureRequest {
+	r := ProcedureRequest{code: iproto.CodeCall, text: function}
+	r.args, r.err = appendValues(nil, "argument", args)
+	return r
+}
+
+// Eval makes a request that runs a Lua expression, whose arguments are "...".
+func Eval(expression string, args ...any) ProcedureRequest {
+	r := Call(expression, args...)
+	r.code = iproto.CodeEval
+	return r
+}
+
+// Arguments gives the function one value that is encoded as an array: its arguments.
+func (r ProcedureRequest) Arguments(args any) ProcedureRequest {
+	r.args, r.err = appendArray(nil, "arguments", args)
+	return r
+}
+
+// Idempotent says that to run it twice is the same as once: then it is repeated after a
+// connection was lost with its answer.
+func (r ProcedureRequest) Idempotent() ProcedureRequest { r.info.repeatable = true; return r }
+
+// Blocking says that it may take long. It goes over other connections than requests that
+// do not: a server reads no further on a connection when 16 KiB of what it read there are
+// not answered yet.
+func (r ProcedureRequest) Blocking() ProcedureRequest { r.info.blocking = true; return r }
+
+func (r ProcedureRequest) encode(b []byte, x *encoding) ([]byte, error) {
+	if r.err != nil {
+		return b, r.err
+	}
+	if r.code == 0 {
+		return b, fmt.Errorf("an empty request; make one with Call or Eval")
+	}
+	from := len(b)
+	b = x.begin(b, r.code)
+	if r.code == iproto.CodeEval {
+		b = iproto.AppendEvalHead(b, r.text)
+	} else {
+		b = iproto.AppendCallHead(b, r.text)
+	}
+	return iproto.EndRequest(append(b, r.args...), from), nil
+}
+
+func (r ProcedureRequest) about() requestInfo {
+	i := r.info
+	i.code = r.code
+	return i
+}

@@ -1,0 +1,225 @@
+package tarantool
+
+import (
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// protocol is where the codec meets the engine, and the only place.
+type protocol struct {
+	opts     *Options // never written to
+	learn    func(*server)
+	maxReply int
+}
+
+// server is what a greeting and IPROTO_ID say of the server. It is immutable.
+type server struct {
+	version  string // of the program, such as 2.6.0
+	instance string
+	protocol uint32
+	features uint64 // bits of iproto.Feature
+	auth     string // what it wants; empty: it did not say
+}
+
+func (s *server) has(f iproto.Feature) bool { return s.features&(1<<f) != 0 }
+
+// PutTicket implements pipe.TicketProtocol.
+func (p *protocol) PutTicket(frame []byte, ticket uint32) { iproto.PutSync(frame, ticket) }
+
+// AppendPing implements pipe.Protocol.
+func (p *protocol) AppendPing(b []byte) []byte { return iproto.AppendPing(b) }
+
+// NewScanner implements pipe.Protocol.
+func (p *protocol) NewScanner() pipe.Scanner {
+	return &scanner{iproto.Scanner{MaxMessage: p.maxReply}}
+}
+
+type scanner struct{ iproto.Scanner }
+
+// Scan implements pipe.Scanner.
+func (s *scanner) Scan(b []byte) (pipe.Frame, error) {
+	m, err := s.Scanner.Scan(b)
+	if err != nil {
+		return pipe.Frame{}, err
+	}
+	f := pipe.Frame{Len: m.Len, Ticket: uint32(m.Sync)}
+	switch m.Kind {
+	case iproto.Reply:
+		if m.Sync > math.MaxUint32 {
+			return pipe.Frame{}, fmt.Errorf("a reply with the sync %d, which no request had", m.Sync)
+		}
+		f.Verdict = pipe.Done
+	case iproto.More:
+		f.Verdict = pipe.More
+	default:
+		f.Verdict = pipe.Push
+	}
+	return f, nil
+}
+
+// greetingReply bounds a reply to the greeting: a peer that is no Tarantool cannot make the
+// client collect bytes before it is known.
+const greetingReply = 64 << 10
+
+// features are those of the protocol that this package makes use of.
+var features = []iproto.Feature{
+	iproto.FeatureStreams, iproto.FeatureTransactions, iproto.FeatureErrorExtension, iproto.FeatureWatchers,
+	iproto.FeaturePagination, iproto.FeatureWatchOnce,
+}
+
+// Greet implements pipe.Protocol: greeting, features, user.
+func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err error) {
+	g := greeter{conn: conn}
+	text, err := g.take(iproto.GreetingLen)
+	if err != nil {
+		return nil, fmt.Errorf("greeting: %w", err)
+	}
+	greeting, err := iproto.ParseGreeting(text)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{version: greeting.Version, instance: greeting.Instance}
+	// Older servers answer that they do not know the request, and log it.
+	if atLeast(greeting.Version, 2, 10) {
+		if err := g.identify(s); err != nil {
+			return nil, err
+		}
+	}
+	user, password, err := p.opts.credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if user != "" {
+		if err := g.authenticate(p.opts, s, greeting.Salt, user, password); err != nil {
+			return nil, err
+		}
+	}
+	p.learn(s)
+	return g.in, nil
+}
+
+// greeter speaks before there is an engine.
+type greeter struct {
+	conn net.Conn
+	in   []byte // received and not yet used
+	sync uint32
+}
+
+// take returns the next n bytes.
+func (g *greeter) take(n int) ([]byte, error) {
+	for len(g.in) < n {
+		if err := g.more(); err != nil {
+			return nil, err
+		}
+	}
+	b := g.in[:n]
+	g.in = g.in[n:]
+	return b, nil
+}
+
+func (g *greeter) more() error {
+	var chunk [4 << 10]byte
+	n, err := g.conn.Read(chunk[:])
+	g.in = append(g.in, chunk[:n]...)
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// ask sends a request and waits for its reply. An error of the server is a *ServerError.
+func (g *greeter) ask(code iproto.Code, body func([]byte) []byte) (iproto.Response, error) {
+	g.sync++
+	frame := iproto.EndRequest(body(iproto.BeginRequest(nil, code)), 0)
+	iproto.PutSync(frame, g.sync)
+	if _, err := g.conn.Write(frame); err != nil {
+		return iproto.Response{}, fmt.Errorf("%s: %w", code, err)
+	}
+	scanner := iproto.Scanner{MaxMessage: greetingReply}
+	for {
+		m, err := scanner.Scan(g.in)
+		if err != nil {
+			return iproto.Response{}, fmt.Errorf("reply to %s: %w", code, err)
+		}
+		if m.Kind == iproto.More {
+			if err := g.more(); err != nil {
+				return iproto.Response{}, fmt.Errorf("reply to %s: %w", code, err)
+			}
+			continue
+		}
+		message, body := g.in[:m.Len], g.in[m.BodyAt:m.Len]
+		g.in = g.in[len(message):]
+		if m.Kind != iproto.Reply || m.Sync != uint64(g.sync) {
+			return iproto.Response{}, fmt.Errorf("reply to %s: a %s with the sync %d, expected a reply with %d", code, m.Kind, m.Sync, g.sync)
+		}
+		r, err := iproto.ParseBody(m.Code, body)
+		switch {
+		case err != nil:
+			return r, fmt.Errorf("reply to %s: %w", code, err)
+		case m.Code != uint32(iproto.CodeOK):
+			return r, fmt.Errorf("%s: %w", code, serverError(m.Code, r.Error))
+		}
+		return r, nil
+	}
+}
+
+// identify tells the server what this client can, and asks the same.
+func (g *greeter) identify(s *server) error {
+	r, err := g.ask(iproto.CodeID, func(b []byte) []byte {
+		return iproto.AppendID(b, iproto.ProtocolVersion, features, "")
+	})
+	if err != nil {
+		if IsCode(err, iproto.ErrUnknownRequestType) {
+			return nil
+		}
+		return err
+	}
+	s.protocol, s.auth = r.Version, string(r.AuthType)
+	s.features, err = iproto.ParseFeatures(r.Features)
+	return err
+}
+
+func (g *greeter) authenticate(o *Options, s *server, salt []byte, user, password string) error {
+	method := o.Auth
+	if method == AuthAuto {
+		method = AuthCHAPSHA1
+		if s.auth == string(AuthPAPSHA256) {
+			method = AuthPAPSHA256
+			if o.TLS == nil && o.network() != "unix" {
+				return errors.New("the server wants pap-sha256, which sends the password, so it needs TLS")
+			}
+		}
+	}
+	proof := []byte(password)
+	if method == AuthCHAPSHA1 {
+		scramble := iproto.ScrambleSHA1(sha1.Sum, salt, password)
+		proof = scramble[:]
+	}
+	_, err := g.ask(iproto.CodeAuth, func(b []byte) []byte {
+		return iproto.AppendAuth(b, user, string(method), proof)
+	})
+	return err
+}
+
+// atLeast reports whether a version such as 2.10.1-57-g36a1 is one from major.minor on. What
+// cannot be read counts as new: it is asked.
+func atLeast(version string, major, minor int) bool {
+	first, rest, _ := strings.Cut(version, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	second, _, _ = strings.Cut(second, "-")
+	x, err := strconv.Atoi(first)
+	y, failed := strconv.Atoi(second)
+	if err != nil || failed != nil {
+		return true
+	}
+	return x > major || x == major && y >= minor
+}

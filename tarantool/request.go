@@ -1,0 +1,283 @@
+package tarantool
+
+import (
+	"math"
+
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// A Request is what a server is asked. Its values are immutable: they may be kept, copied,
+// sent as often as wanted and by many goroutines at once. They are made by Ping, Select,
+// Insert and the like; the methods of what these return make other requests of them.
+//
+// A request that is sent often is best kept in a variable of type Request: to make one of a
+// SelectRequest is an allocation.
+type Request interface {
+	// encode appends the whole request, its sync left open.
+	encode(b []byte, x *encoding) ([]byte, error)
+	about() requestInfo
+}
+
+// requestInfo is what a client has to know of a request beside its bytes.
+type requestInfo struct {
+	code iproto.Code
+	// repeatable: to execute it twice is the same as once.
+	repeatable bool
+	blocking   bool
+	// push, if set, is called with what the call pushes before its end.
+	push   func(d *Decoder)
+	target target
+}
+
+// encoding is what the bytes of a request depend on beside itself.
+type encoding struct {
+	client       *Client
+	space, index uint32 // of the target
+	header       iproto.Header
+}
+
+// target is the space and the index that a request is about; the zero value is none.
+type target struct {
+	spaceName, indexName string
+	space, index         uint32
+	kind                 targetKind
+}
+
+type targetKind uint8
+
+const (
+	noTarget targetKind = iota
+	namedTarget
+	numberedTarget // the server does not look whether the schema is the same
+)
+
+func named(space string) target { return target{kind: namedTarget, spaceName: space} }
+func numbered(space, index uint32) target {
+	return target{kind: numberedTarget, space: space, index: index}
+}
+
+func (x *encoding) begin(b []byte, code iproto.Code) []byte {
+	x.header.Code = code
+	return x.header.Append(b)
+}
+
+// PingRequest asks for nothing.
+type PingRequest struct{}
+
+// Ping makes a request that a server answers at once.
+func Ping() PingRequest { return PingRequest{} }
+
+func (PingRequest) encode(b []byte, x *encoding) ([]byte, error) {
+	from := len(b)
+	return iproto.EndRequest(iproto.AppendMap(x.begin(b, iproto.CodePing), 0), from), nil
+}
+
+func (PingRequest) about() requestInfo {
+	return requestInfo{code: iproto.CodePing, repeatable: true}
+}
+
+// Iterator says which tuples a select wants, in which order.
+type Iterator = iproto.Iterator
+
+// The iterators.
+const (
+	Eq            = iproto.IterEq
+	Req           = iproto.IterReq // Eq, backwards
+	All           = iproto.IterAll
+	Lt            = iproto.IterLt
+	Le            = iproto.IterLe
+	Ge            = iproto.IterGe
+	Gt            = iproto.IterGt
+	BitsAllSet    = iproto.IterBitsAllSet
+	BitsAnySet    = iproto.IterBitsAnySet
+	BitsAllNotSet = iproto.IterBitsAllNotSet
+	Overlaps      = iproto.IterOverlaps
+	Neighbor      = iproto.IterNeighbor
+)
+
+// SelectRequest reads tuples of a space.
+type SelectRequest struct {
+	target        target
+	key           keyBytes
+	limit         uint32
+	limited       bool
+	offset        uint32
+	iterator      Iterator
+	chosen        bool // the iterator
+	fetchPosition bool
+	afterPosition []byte
+	afterTuple    []byte
+	err           error
+}
+
+// keyBytes is an encoded key; nil: the empty key.
+type keyBytes []byte
+
+func makeKey(parts []Part) (keyBytes, error) {
+	b, err := appendParts(nil, parts)
+	return b, err
+}
+
+func (k keyBytes) append(b []byte) []byte {
+	if k == nil {
+		return iproto.AppendArray(b, 0)
+	}
+	return append(b, k...)
+}
+
+// Select makes a request for all tuples of a space.
+func Select(space string) SelectRequest { return SelectRequest{target: named(space)} }
+
+// Numbers names space and index by their numbers instead of their names. The server does not
+// look then whether the schema is still the same.
+func (r SelectRequest) Numbers(space, index uint32) SelectRequest {
+	r.target = numbered(space, index)
+	return r
+}
+
+// Index chooses an index by its name; otherwise it is the primary one.
+func (r SelectRequest) Index(name string) SelectRequest { r.target.indexName = name; return r }
+
+// Key chooses the tuples with this key, or the beginning of one. Other iterators begin there.
+func (r SelectRequest) Key(parts ...Part) SelectRequest {
+	r.key, r.err = makeKey(parts)
+	return r
+}
+
+// Iterator says which tuples, seen from the key, are wanted in which order. Without it these
+// are Eq with a key and All without.
+func (r SelectRequest) Iterator(it Iterator) SelectRequest {
+	r.iterator, r.chosen = it, true
+	return r
+}
+
+// Limit is the most tuples. Without it there is none.
+func (r SelectRequest) Limit(n uint32) SelectRequest { r.limit, r.limited = n, true; return r }
+
+// Offset is how many tuples are left out first; the server visits them all the same.
+func (r SelectRequest) Offset(n uint32) SelectRequest { r.offset = n; return r }
+
+// After begins behind a position that [Client.SelectPage] returned; nil is the beginning. It
+// needs Tarantool 2.11.
+func (r SelectRequest) After(position []byte) SelectRequest {
+	r.afterPosition, r.afterTuple = position, nil
+	return r
+}
+
+// AfterTuple begins behind a tuple. It needs Tarantool 2.11.
+func (r SelectRequest) AfterTuple(tuple any) SelectRequest {
+	b, err := appendArray(nil, "tuple", tuple)
+	if r.err == nil {
+		r.err = err
+	}
+	r.afterTuple, r.afterPosition = b, nil
+	return r
+}
+
+func (r SelectRequest) encode(b []byte, x *encoding) ([]byte, error) {
+	if r.err != nil {
+		return b, r.err
+	}
+	if r.fetchPosition || r.afterPosition != nil || r.afterTuple != nil {
+		if err := x.client.needs(iproto.FeaturePagination); err != nil {
+			return b, err
+		}
+	}
+	from := len(b)
+	b = x.begin(b, iproto.CodeSelect)
+	s := iproto.Select{
+		Target: iproto.Target{Space: x.space, Index: x.index},
+		Limit:  r.limit, Offset: r.offset, Iterator: r.iterator,
+		FetchPosition: r.fetchPosition, AfterPosition: r.afterPosition, AfterTuple: r.afterTuple,
+	}
+	if !r.limited {
+		s.Limit = math.MaxUint32
+	}
+	if !r.chosen && r.key == nil {
+		s.Iterator = iproto.IterAll
+	}
+	return iproto.EndRequest(r.key.append(s.AppendHead(b)), from), nil
+}
+
+func (r SelectRequest) about() requestInfo {
+	return requestInfo{code: iproto.CodeSelect, repeatable: true, target: r.target}
+}
+
+// TupleRequest inserts or replaces a tuple.
+type TupleRequest struct {
+	target target
+	code   iproto.Code
+	tuple  []byte
+	err    error
+}
+
+// Insert makes a request that adds a tuple; if there is one with its key, it fails with
+// CodeTupleFound. Tuple is a value that is encoded as an array: an [Appender], a struct or a
+// slice. It is encoded at once.
+func Insert(space string, tuple any) TupleRequest {
+	return newTuple(space, iproto.CodeInsert, tuple)
+}
+
+// Replace makes a request that adds a tuple or puts it in the place of the one with its key.
+func Replace(space string, tuple any) TupleRequest {
+	return newTuple(space, iproto.CodeReplace, tuple)
+}
+
+func newTuple(space string, code iproto.Code, tuple any) TupleRequest {
+	r := TupleRequest{target: named(space), code: code}
+	r.tuple, r.err = appendArray(nil, "tuple", tuple)
+	return r
+}
+
+// Number names the space by its number: see [SelectRequest.Numbers].
+func (r TupleRequest) Number(space uint32) TupleRequest {
+	r.target = numbered(space, 0)
+	return r
+}
+
+func (r TupleRequest) encode(b []byte, x *encoding) ([]byte, error) {
+	if r.err != nil {
+		return b, r.err
+	}
+	from := len(b)
+	b = x.begin(b, r.code)
+	return iproto.EndRequest(append(iproto.AppendInsertHead(b, x.space), r.tuple...), from), nil
+}
+
+func (r TupleRequest) about() requestInfo { return requestInfo{code: r.code, target: r.target} }
+
+// DeleteRequest removes a tuple.
+type DeleteRequest struct {
+	target target
+	key    keyBytes
+	err    error
+}
+
+// Delete makes a request that removes the tuple with the key and answers with it.
+func Delete(space string, key ...Part) DeleteRequest {
+	r := DeleteRequest{target: named(space)}
+	r.key, r.err = makeKey(key)
+	return r
+}
+
+// Index chooses a unique index by its name; otherwise it is the primary one.
+func (r DeleteRequest) Index(name string) DeleteRequest { r.target.indexName = name; return r }
+
+// Numbers names space and index by their numbers: see [SelectRequest.Numbers].
+func (r DeleteRequest) Numbers(space, index uint32) DeleteRequest {
+	r.target = numbered(space, index)
+	return r
+}
+
+func (r DeleteRequest) encode(b []byte, x *encoding) ([]byte, error) {
+	if r.err != nil {
+		return b, r.err
+	}
+	from := len(b)
+	b = x.begin(b, iproto.CodeDelete)
+	return iproto.EndRequest(r.key.append(iproto.AppendDeleteHead(b, x.space, x.index)), from), nil
+}
+
+func (r DeleteRequest) about() requestInfo {
+	return requestInfo{code: iproto.CodeDelete, target: r.target}
+}

@@ -1,0 +1,269 @@
+package tarantool
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"reflect"
+	"sync/atomic"
+
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// A Space is a space whose tuples are values of T. If *T is a [Reader] and an [Appender], its
+// methods allocate nothing beside what these do; otherwise T is read and written by
+// reflection, as a struct whose fields are the tuple's.
+//
+// It may be used by many goroutines at once.
+type Space[T any] struct {
+	// Immutable.
+	client *Client
+	target target
+
+	// Atomic: the numbers at one version of the schema, written by whoever looked them up.
+	known atomic.Pointer[knownTarget]
+}
+
+type knownTarget struct {
+	schema *schema
+	x      encoding
+}
+
+// SpaceOf returns the space of that name, which is looked up when it is used.
+func SpaceOf[T any](c *Client, name string) *Space[T] {
+	return &Space[T]{client: c, target: named(name)}
+}
+
+// Index returns the space seen through another index: keys are its keys then.
+func (s *Space[T]) Index(name string) *Space[T] {
+	t := s.target
+	t.indexName = name
+	return &Space[T]{client: s.client, target: t}
+}
+
+// Get reads the tuple with the key into dst. Without one, found is false and dst unchanged.
+func (s *Space[T]) Get(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
+	q := spaceCall[T]{code: iproto.CodeSelect, key: key, limit: 1, into: dst}
+	err = s.run(ctx, &q)
+	return q.found, err
+}
+
+// Select appends the tuples with the key, or the beginning of one, to dst, at most limit; 0:
+// all of them.
+func (s *Space[T]) Select(ctx context.Context, dst []T, limit uint32, it Iterator, key ...Part) ([]T, error) {
+	if limit == 0 {
+		limit = math.MaxUint32
+	}
+	q := spaceCall[T]{code: iproto.CodeSelect, key: key, limit: limit, iterator: it, many: true, list: dst}
+	err := s.run(ctx, &q)
+	return q.list, err
+}
+
+// Insert adds the tuple; if there is one with its key, it fails with CodeTupleFound.
+func (s *Space[T]) Insert(ctx context.Context, tuple *T) error {
+	return s.run(ctx, &spaceCall[T]{code: iproto.CodeInsert, tuple: tuple})
+}
+
+// Replace adds the tuple or puts it in the place of the one with its key.
+func (s *Space[T]) Replace(ctx context.Context, tuple *T) error {
+	return s.run(ctx, &spaceCall[T]{code: iproto.CodeReplace, tuple: tuple})
+}
+
+// Update changes fields of the tuple with the key, in the order of ops, and reads what it is
+// then into dst, which may be nil. Without such a tuple nothing happens and found is false.
+func (s *Space[T]) Update(ctx context.Context, dst *T, key []Part, ops ...Op) (found bool, err error) {
+	q := spaceCall[T]{code: iproto.CodeUpdate, key: key, ops: ops, into: dst}
+	err = s.run(ctx, &q)
+	return q.found, err
+}
+
+// Upsert adds the tuple or, if there is one with its key, changes that by ops.
+func (s *Space[T]) Upsert(ctx context.Context, tuple *T, ops ...Op) error {
+	return s.run(ctx, &spaceCall[T]{code: iproto.CodeUpsert, tuple: tuple, ops: ops})
+}
+
+// Delete removes the tuple with the key and reads what it was into dst, which may be nil.
+func (s *Space[T]) Delete(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
+	q := spaceCall[T]{code: iproto.CodeDelete, key: key, into: dst}
+	err = s.run(ctx, &q)
+	return q.found, err
+}
+
+// A TupleFuture is a Get under way: see [Future].
+type TupleFuture[T any] struct{ f Future }
+
+// DoGet is Get that does not wait: [TupleFuture.Get] does.
+func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
+	q := spaceCall[T]{code: iproto.CodeSelect, key: key, limit: 1}
+	p := pendings.Get().(*pending)
+	p.ctx = ctx
+	if p.err = s.prepare(ctx, &p.r, &q); p.err == nil {
+		p.start()
+	}
+	return TupleFuture[T]{Future{p, p.generation.Load()}}
+}
+
+// Done is [Future.Done].
+func (f TupleFuture[T]) Done() <-chan struct{} { return f.f.Done() }
+
+// Get waits for the reply and reads the tuple into dst. Without one, found is false and dst
+// unchanged.
+func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
+	p, err := f.f.take()
+	if err != nil {
+		return false, err
+	}
+	if err = p.err; p.r.call != nil {
+		q := spaceCall[T]{into: dst}
+		err = q.finish(p.ctx, &p.r, p.wait())
+		found = q.found
+	}
+	p.release()
+	return found, err
+}
+
+// spaceCall is a request to a space, and what came of it. It lives on its caller's stack.
+type spaceCall[T any] struct {
+	code     iproto.Code
+	key      []Part
+	limit    uint32
+	iterator Iterator
+	tuple    *T
+	ops      []Op
+
+	into  *T // nil: nobody wants it
+	found bool
+	many  bool
+	list  []T
+}
+
+// run makes the call.
+func (s *Space[T]) run(ctx context.Context, q *spaceCall[T]) error {
+	var r attempt
+	if err := s.prepare(ctx, &r, q); err != nil {
+		return err
+	}
+	err := q.finish(ctx, &r, r.engine.Do(ctx, r.call))
+	r.call.Release()
+	return err
+}
+
+// prepare encodes the request.
+func (s *Space[T]) prepare(ctx context.Context, r *attempt, q *spaceCall[T]) error {
+	c := s.client
+	about := requestInfo{code: q.code, repeatable: q.code == iproto.CodeSelect, target: s.target}
+	var x encoding
+	if known := s.known.Load(); known != nil && known.schema == c.schemas.current.Load() {
+		r.set(c, &about, known.schema)
+		x = known.x
+	} else {
+		var err error
+		if x, err = r.begin(ctx, c, &about); err != nil {
+			return err
+		}
+		s.known.Store(&knownTarget{r.schema, x})
+	}
+	return r.encoded(q.encode(r.call.Frame[:0], &x))
+}
+
+func (q *spaceCall[T]) encode(b []byte, x *encoding) (_ []byte, err error) {
+	b = x.begin(b, q.code)
+	switch q.code {
+	case iproto.CodeSelect:
+		it := q.iterator
+		if len(q.key) == 0 && it == Eq {
+			it = All
+		}
+		b, err = appendParts(iproto.AppendSelectHead(b, x.space, x.index, q.limit, 0, it), q.key)
+	case iproto.CodeDelete:
+		b, err = appendParts(iproto.AppendDeleteHead(b, x.space, x.index), q.key)
+	case iproto.CodeUpdate:
+		if b, err = appendParts(iproto.AppendUpdateHead(b, x.space, x.index), q.key); err == nil {
+			b, err = appendOps(iproto.AppendKey(b, iproto.KeyTuple), q.ops)
+		}
+	case iproto.CodeUpsert:
+		if b, err = appendTuple(iproto.AppendUpsertHead(b, x.space), q.tuple); err == nil {
+			b, err = appendOps(iproto.AppendKey(b, iproto.KeyOperations), q.ops)
+		}
+	default:
+		b, err = appendTuple(iproto.AppendInsertHead(b, x.space), q.tuple)
+	}
+	if err != nil {
+		return b, err
+	}
+	return iproto.EndRequest(b, 0), nil
+}
+
+// appendTuple appends a tuple, which must be an array.
+func appendTuple[T any](b []byte, tuple *T) ([]byte, error) {
+	if tuple == nil {
+		return b, fmt.Errorf("the tuple is nil, expected a *%s", reflect.TypeFor[T]())
+	}
+	return appendArray(b, "tuple", tuple)
+}
+
+// finish turns the result of the first attempt into that of the call.
+func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error {
+	if err == nil {
+		m, body, failed := replyOf(r.call.Reply())
+		if failed == nil && m.Code == uint32(iproto.CodeOK) {
+			if failed = q.readReply(m, body); failed != nil {
+				return r.client.executed(r.about.code.String(), failed)
+			}
+			return nil
+		}
+	}
+	kept := *q // what is decoded by finish must be on the heap
+	kept.key, kept.ops = nil, nil
+	err = r.finish(ctx, err, &kept)
+	q.found, q.list = kept.found, kept.list
+	return err
+}
+
+// readReply implements wholeReply.
+func (q *spaceCall[T]) readReply(m iproto.Message, body []byte) error {
+	data, ok := iproto.Data(body)
+	if !ok {
+		response, err := iproto.ParseBody(m.Code, body)
+		if err != nil {
+			return err
+		}
+		if data = response.Data; data == nil {
+			data = emptyArray
+		}
+	}
+	d := iproto.NewDecoder(data)
+	n := d.Array()
+	switch {
+	case q.many:
+		return q.readAll(&d, n)
+	case n == 0 || q.into == nil:
+		q.found = n > 0 && d.Err() == nil
+		return d.Err()
+	case n > 1:
+		return fmt.Errorf("%d tuples, expected one", n)
+	}
+	if err := readTuple(&d, q.into); err != nil {
+		return err
+	}
+	q.found = true
+	return nil
+}
+
+func (q *spaceCall[T]) readAll(d *Decoder, n int) error {
+	for range n {
+		var tuple T
+		q.list = append(q.list, tuple)
+		if err := readTuple(d, &q.list[len(q.list)-1]); err != nil {
+			return err
+		}
+	}
+	return d.Err()
+}
+
+func readTuple[T any](d *Decoder, into *T) error {
+	if r, ok := any(into).(Reader); ok {
+		return readOwn(d, r)
+	}
+	return readReflected(d, reflect.ValueOf(into).Elem(), 0)
+}

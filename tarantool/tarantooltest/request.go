@@ -1,0 +1,294 @@
+package tarantooltest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// A Request is what a client asks.
+type Request struct {
+	// Type is select, insert, replace, update, upsert, delete, call, eval, execute, prepare,
+	// begin, commit, rollback, ping, auth, id, watch, unwatch or watch_once.
+	Type string
+	// Stream is the number of its stream, 0 if it is in none.
+	Stream uint64
+	// Space is the name of the space, if there is one.
+	Space string
+	// Function is the name of the function of a call, and the text of an eval, an execute and a
+	// prepare.
+	Function string
+	// Args are the arguments of a call, the fields of a tuple, or the parts of a key.
+	Args []any
+	// Body is the encoded map with all that was sent.
+	Body []byte
+
+	conn   *conn
+	stream *stream
+	code   iproto.Code
+	sync   uint64
+	schema uint64
+	body   body
+	broken error // of the body
+}
+
+// Context ends when the connection does.
+func (r *Request) Context() context.Context { return r.conn.ctx }
+
+// Connection is the number of the connection, from 1.
+func (r *Request) Connection() int { return r.conn.number }
+
+// Push sends a message to the client before the answer.
+func (r *Request) Push(v any) error {
+	b, err := encode(nil, v)
+	if err != nil {
+		return err
+	}
+	r.conn.send(iproto.AppendPush(nil, r.sync, r.conn.server.schemaVersion(), 1, b))
+	return nil
+}
+
+// A Handler answers a request. The results are the values of an answer: what a call returns, or
+// the tuples of a select, each a []any. The error is one of those below, one of [Error], or any
+// other, which then is like one of Lua. It runs in a goroutine of its own, but those of a stream
+// run one after another; it may wait, as long as it does not outlast the request's context.
+type Handler func(r *Request) (results []any, err error)
+
+// What a [Handler] may do instead of answering.
+var (
+	// Own is the server's own answer.
+	Own = errors.New("tarantooltest: the server's own answer")
+	// HangUp closes the connection.
+	HangUp = errors.New("tarantooltest: the connection is closed")
+	// Silence leaves the client waiting.
+	Silence = errors.New("tarantooltest: no answer")
+)
+
+// Error returns an error of the server with a number of box.error.
+func Error(code uint32, message string) error { return fail(iproto.ErrorCode(code), message) }
+
+func fail(code iproto.ErrorCode, message string) *iproto.BoxError {
+	return &iproto.BoxError{Type: "ClientError", File: "tarantooltest", Message: message, Code: uint32(code)}
+}
+
+// Handle answers requests of a type by f from now on, or in the server's own way if f is nil.
+// A space or a function may stand behind the type: "insert users", "call f".
+func (s *Server) Handle(request string, f Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set(s.handlers, request, f)
+}
+
+// Func defines a function that can be called, or removes it if f is nil.
+func (s *Server) Func(name string, f Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set(s.functions, name, f)
+}
+
+// Eval defines what an expression does when it is evaluated, to the letter.
+func (s *Server) Eval(expression string, f Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set(s.evals, expression, f)
+}
+
+func set(m map[string]Handler, name string, f Handler) {
+	if f == nil {
+		delete(m, name)
+		return
+	}
+	m[name] = f
+}
+
+// body is what the body of a request may have. Slices are views.
+type body struct {
+	space, index         uint32
+	spaceName, indexName string
+	hasIndexName         bool
+	limit, offset        uint32
+	iterator             uint32
+	base                 int64
+	fetch                bool
+	key, tuple, ops      []byte
+	afterTuple           []byte
+	afterPosition        string
+	event                string
+	timeout              float64
+	user, authType       string
+	features             uint64
+}
+
+// parse reads the body.
+func (r *Request) parse() {
+	b := &r.body
+	d := iproto.NewDecoder(r.Body)
+	if len(r.Body) == 0 {
+		return
+	}
+	for range d.Map() {
+		switch iproto.Key(min(d.Uint(), 0xff)) {
+		case iproto.KeySpaceID:
+			b.space = d.Uint32()
+		case iproto.KeySpaceName:
+			b.spaceName = d.String()
+		case iproto.KeyIndexID:
+			b.index = d.Uint32()
+		case iproto.KeyIndexName:
+			b.indexName, b.hasIndexName = d.String(), true
+		case iproto.KeyLimit:
+			b.limit = d.Uint32()
+		case iproto.KeyOffset:
+			b.offset = d.Uint32()
+		case iproto.KeyIterator:
+			b.iterator = d.Uint32()
+		case iproto.KeyIndexBase:
+			b.base = d.Int()
+		case iproto.KeyFetchPosition:
+			b.fetch = d.Bool()
+		case iproto.KeyKey:
+			b.key = d.Raw()
+		case iproto.KeyTuple:
+			b.tuple = d.Raw()
+		case iproto.KeyOperations:
+			b.ops = d.Raw()
+		case iproto.KeyAfterTuple:
+			b.afterTuple = d.Raw()
+		case iproto.KeyAfterPosition:
+			b.afterPosition = d.String()
+		case iproto.KeyFunctionName, iproto.KeyExpression, iproto.KeySQLText:
+			r.Function = d.String()
+		case iproto.KeyUserName:
+			b.user = d.String()
+		case iproto.KeyAuthType:
+			b.authType = d.String()
+		case iproto.KeyFeatures:
+			b.features, _ = iproto.ParseFeatures(d.Raw())
+		case iproto.KeyEventKey:
+			b.event = d.String()
+		case iproto.KeyTimeout:
+			b.timeout = d.Float()
+		default:
+			d.Skip()
+		}
+	}
+	args := b.tuple
+	if r.code == iproto.CodeSelect || r.code == iproto.CodeDelete || r.code == iproto.CodeUpdate {
+		args = b.key
+	}
+	if args != nil {
+		a := iproto.NewDecoder(args)
+		r.Args, _ = a.Any().([]any)
+		d.Fail(a.Err())
+	}
+	r.broken = d.Err()
+}
+
+// note reads a request, remembers it, and returns what a test has for it: also for calls.
+func (s *Server) note(r *Request) Handler {
+	r.parse()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Space = r.body.spaceName
+	if sp := s.data.spaces[r.body.space]; r.Space == "" && sp != nil {
+		r.Space = sp.def.Name
+	}
+	what := r.Space + r.Function // a request has but one of them
+	entry := r.Type
+	if what != "" {
+		entry += " " + what
+	}
+	switch r.code {
+	case iproto.CodePing, iproto.CodeAuth, iproto.CodeID:
+	default:
+		if sp := r.body.space; sp != vspaceID && sp != vindexID {
+			s.log = append(s.log, entry)
+		}
+	}
+	if h := s.handlers[entry]; h != nil {
+		return h
+	}
+	if h := s.handlers[r.Type]; h != nil {
+		return h
+	}
+	if s.denies(r) {
+		return nil
+	}
+	switch r.code {
+	case iproto.CodeCall, iproto.CodeCall16:
+		return s.functions[r.Function]
+	case iproto.CodeEval:
+		return s.evals[r.Function]
+	}
+	return nil
+}
+
+// denies says whether the user may not do what is asked. It is called with mu held.
+func (s *Server) denies(r *Request) bool {
+	switch r.code {
+	case iproto.CodePing, iproto.CodeAuth, iproto.CodeID:
+		return false
+	}
+	return s.config.Locked && r.conn.user == guest
+}
+
+// answer answers the request: by a handler, or in the server's own way.
+func (r *Request) answer(handler Handler) {
+	if handler == nil {
+		r.own()
+		return
+	}
+	results, err := handler(r)
+	switch {
+	case errors.Is(err, Own):
+		r.own()
+	case errors.Is(err, HangUp):
+		r.conn.close()
+	case errors.Is(err, Silence):
+	case err != nil:
+		r.refuse(err)
+	default:
+		r.results(results)
+	}
+}
+
+// results answers with values.
+func (r *Request) results(values []any) {
+	b := r.begin()
+	from := 0
+	b = iproto.AppendDataHead(b, len(values))
+	var err error
+	for _, v := range values {
+		if r.code == iproto.CodeCall16 {
+			if _, is := v.([]any); !is {
+				v = []any{v} // the results of such a call are tuples
+			}
+		}
+		if b, err = encode(b, v); err != nil {
+			r.refuse(err)
+			return
+		}
+	}
+	r.conn.reply(iproto.EndReply(b, from))
+}
+
+// begin begins a reply.
+func (r *Request) begin() []byte {
+	return iproto.BeginReply(nil, uint32(iproto.CodeOK), r.sync, r.conn.server.schemaVersion())
+}
+
+// refuse answers with an error.
+func (r *Request) refuse(err error) {
+	var e *iproto.BoxError
+	if !errors.As(err, &e) {
+		e = &iproto.BoxError{Type: "LuajitError", File: "tarantooltest", Message: err.Error(), Code: uint32(iproto.ErrProcLua)}
+	}
+	r.conn.reply(iproto.AppendError(nil, r.sync, r.conn.server.schemaVersion(), e))
+}
+
+func (s *Server) schemaVersion() uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data.version
+}
