@@ -22,11 +22,14 @@ type Client struct {
 	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
 
 	schemas   schemas
+	blocking  *blockingLane
+	watches   *watchHub
 	closeOnce sync.Once
 
 	// Atomics.
 	server   atomic.Pointer[server] // written by greetings, read by callers
 	repeated atomic.Uint64          // written by callers
+	streams  atomic.Uint64          // the last number of a stream; written by callers
 }
 
 // Connect returns a client once a connection is up. If the first attempt fails, its error is
@@ -41,6 +44,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		c.retries = max(o.Retries, 0)
 	}
 	c.schemas.load = c.loadSchema
+	c.blocking, c.watches = newBlockingLane(c), newWatchHub(c)
 	c.engine = pipe.New(c.engineConfig())
 	if err := c.engine.Connect(ctx); err != nil {
 		c.Close()
@@ -56,7 +60,7 @@ func (c *Client) engineConfig() pipe.Config {
 		Addr:     o.addr(), Dial: o.dial,
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
 		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
-		StallTimeout: o.StallTimeout, Timeout: o.Timeout, OnEvent: o.OnEvent,
+		StallTimeout: o.StallTimeout, Timeout: o.Timeout, OnEvent: o.OnEvent, OnPush: c.pushed,
 	}
 }
 
@@ -65,14 +69,16 @@ func (c *Client) engineConfig() pipe.Config {
 // the client have ended, so it must not be called by Options.OnEvent. It may be called again.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() { close(c.closing) })
-	return c.engine.Close()
+	c.watches.close()
+	return errors.Join(c.engine.Close(), c.blocking.close())
 }
 
 // Shutdown refuses new requests, waits until those under way have ended, and closes the
 // client. When ctx ends before, they are cut off and the error of ctx is returned.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.closeOnce.Do(func() { close(c.closing) })
-	return c.engine.Shutdown(ctx)
+	c.watches.close()
+	return errors.Join(c.engine.Shutdown(ctx), c.blocking.shutdown(ctx))
 }
 
 // ServerVersion returns the version of the server that was last connected to, such as 2.6.0.
@@ -109,14 +115,23 @@ func (c *Client) needs(f iproto.Feature) error {
 // function returned. See the package comment for what can be decoded into what. Dst may be
 // changed even if an error is returned.
 func (c *Client) Exec(ctx context.Context, dst any, req Request) error {
+	return c.exec(ctx, dst, req, route{})
+}
+
+func (c *Client) exec(ctx context.Context, dst any, req Request, way route) error {
 	var r attempt
-	if err := r.prepare(ctx, c, req); err != nil {
+	if err := r.prepare(ctx, c, req, way); err != nil {
 		return err
 	}
-	err := r.engine.Do(ctx, r.call)
-	err = r.finish(ctx, err, dst)
-	r.call.Release()
+	err := r.finish(ctx, r.engine.Do(ctx, r.call), dst)
+	r.release()
 	return err
+}
+
+// route is how a request travels; the zero value is any of the connections.
+type route struct {
+	pin    pipe.Pin
+	stream uint64 // needs a pin
 }
 
 // attempt is one request on its way.
@@ -129,32 +144,37 @@ type attempt struct {
 	start    time.Time
 	attempts int
 	doubt    bool // an attempt that failed may have been executed
+	pinned   bool
+	lane     *laneConnection // nil: not of the blocking lane
+	pushes   *pushes         // nil: nobody wants them
 }
 
 // errEmptyRequest: a nil Request.
 var errEmptyRequest = errors.New("the request is nil; make one with Select, Call and the like")
 
 // prepare encodes a request into a call.
-func (r *attempt) prepare(ctx context.Context, c *Client, req Request) error {
+func (r *attempt) prepare(ctx context.Context, c *Client, req Request, way route) error {
 	if req == nil {
 		return c.notSent("request", errEmptyRequest)
 	}
 	about := req.about()
-	x, err := r.begin(ctx, c, &about)
-	if err != nil {
-		return err
-	}
-	return r.encoded(req.encode(r.call.Frame[:0], &x))
-}
-
-// begin finds what the bytes of a request depend on, and takes a call.
-func (r *attempt) begin(ctx context.Context, c *Client, about *requestInfo) (x encoding, err error) {
 	x, of, err := c.encoding(ctx, &about.target)
 	if err != nil {
-		return x, c.notSent(about.code.String(), err)
+		return c.notSent(about.code.String(), err)
 	}
-	r.set(c, about, of)
-	return x, nil
+	if about.blocking && way.pin == (pipe.Pin{}) {
+		if r.lane, err = c.blocking.enter(ctx, about.size); err != nil {
+			return c.named(about.code.String(), err)
+		}
+	}
+	r.set(c, &about, of)
+	r.call.Pin, r.pinned = way.pin, way.pin != (pipe.Pin{})
+	if about.push != nil {
+		r.pushes = &pushes{tell: about.push}
+		r.call.OnInterim = r.pushes.interim
+	}
+	x.header.Stream = way.stream
+	return r.encoded(req.encode(r.call.Frame[:0], x))
 }
 
 // set takes a call for a request whose numbers are of that schema.
@@ -164,7 +184,25 @@ func (r *attempt) set(c *Client, about *requestInfo, of *schema) {
 		r.start = time.Now()
 	}
 	r.engine = c.engine
+	if r.lane != nil {
+		r.engine = r.lane.engine
+	}
 	r.call = r.engine.Acquire()
+}
+
+// release gives back what the request holds.
+func (r *attempt) release() {
+	if r.pushes != nil {
+		r.pushes.end()
+	}
+	if r.call != nil {
+		r.call.Release()
+		r.call = nil
+	}
+	if r.lane != nil {
+		r.lane.leave()
+		r.lane = nil
+	}
 }
 
 // encoding finds the numbers of a target.
@@ -182,8 +220,7 @@ func (c *Client) encoding(ctx context.Context, t *target) (x encoding, of *schem
 // encoded takes the result of an encoding.
 func (r *attempt) encoded(frame []byte, err error) error {
 	if err != nil {
-		r.call.Release()
-		r.call = nil
+		r.release()
 		return r.client.notSent(r.about.code.String(), err)
 	}
 	r.call.Frame = frame
@@ -214,9 +251,9 @@ func (r *attempt) result(err error, dst any) (again bool, failure *slipstream.Er
 		failure := c.named(op(), err)
 		switch failure.Outcome {
 		case slipstream.NotSent:
-			again = !c.opts.FailFast && !timeIsUp(failure.Err)
+			again = !c.opts.FailFast && !r.pinned && !timeIsUp(failure.Err)
 		case slipstream.MaybeExecuted:
-			again = r.about.repeatable && !timeIsUp(failure.Err)
+			again = r.about.repeatable && !r.pinned && !timeIsUp(failure.Err)
 		}
 		return again, failure
 	}
@@ -296,6 +333,7 @@ func (r *attempt) renew(ctx context.Context) error {
 	if r.call.Spent() {
 		fresh := r.engine.Acquire()
 		fresh.Frame = append(fresh.Frame[:0], r.call.Frame...)
+		fresh.Pin, fresh.OnInterim = r.call.Pin, r.call.OnInterim
 		r.call.Release()
 		r.call = fresh
 		return nil
@@ -309,7 +347,7 @@ func (r *attempt) renew(ctx context.Context) error {
 	x, now, err := r.client.encoding(ctx, &r.about.target)
 	if err == nil {
 		r.schema = now
-		err = r.retarget(&x)
+		err = r.retarget(x)
 	}
 	if err != nil {
 		return r.client.notSent(r.about.code.String(), err)
@@ -319,7 +357,7 @@ func (r *attempt) renew(ctx context.Context) error {
 
 // retarget puts the numbers of another schema into an encoded request. All bodies with a
 // target begin with the number of the space, and some go on with that of the index.
-func (r *attempt) retarget(x *encoding) error {
+func (r *attempt) retarget(x encoding) error {
 	old, err := iproto.ScanRequest(r.call.Frame, len(r.call.Frame))
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/wire/iproto"
@@ -19,10 +20,11 @@ func decodeData(data []byte, dst any) error {
 	if v := reflect.ValueOf(dst); v.Kind() != reflect.Pointer && !isReader(dst) || v.Kind() == reflect.Pointer && v.IsNil() {
 		return fmt.Errorf("the destination is a %T, expected a pointer that is not nil", dst)
 	}
-	d := iproto.NewDecoder(data)
+	d := decoderOf(data)
+	defer putDecoder(d)
 	switch p := dst.(type) {
 	case Reader:
-		if err := readOwn(&d, p); err != nil {
+		if err := readOwn(d, p); err != nil {
 			return err
 		}
 	case *[]any:
@@ -37,7 +39,7 @@ func decodeData(data []byte, dst any) error {
 	case *Raw:
 		*p = append((*p)[:0], d.Raw()...)
 	default:
-		if err := readReflected(&d, reflect.ValueOf(dst).Elem(), 0); err != nil {
+		if err := readReflected(d, reflect.ValueOf(dst).Elem(), 0); err != nil {
 			return err
 		}
 	}
@@ -54,6 +56,21 @@ func isReader(dst any) bool {
 
 // Raw is a destination that takes the data of a reply as it is: MessagePack, an array.
 type Raw []byte
+
+// decoders are reused: what a Reader of the user's is given escapes.
+var decoders = sync.Pool{New: func() any { return new(Decoder) }}
+
+// decoderOf returns a decoder of b, which must go back.
+func decoderOf(b []byte) *Decoder {
+	d := decoders.Get().(*Decoder)
+	d.Reset(b)
+	return d
+}
+
+func putDecoder(d *Decoder) {
+	d.Reset(nil)
+	decoders.Put(d)
+}
 
 func readOwn(d *Decoder, r Reader) error {
 	if err := r.ReadMsgpack(d); err != nil {

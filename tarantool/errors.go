@@ -129,3 +129,5 @@ func replyOf(frame []byte) (m iproto.Message, body []byte, err error) {
 	}
 	return m, frame[m.BodyAt:m.Len], nil
 }
+
+func isPinLost(err error) bool { return errors.Is(err, ErrConnectionLost) }

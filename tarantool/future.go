@@ -36,10 +36,12 @@ var pendings = sync.Pool{New: func() any { return new(pending) }}
 // Do sends a request and returns without waiting for its reply. The request ends when ctx
 // does. Do may wait for a connection or for room as other calls do. Whatever is wrong is told
 // to who takes the result.
-func (c *Client) Do(ctx context.Context, req Request) Future {
+func (c *Client) Do(ctx context.Context, req Request) Future { return c.do(ctx, req, route{}) }
+
+func (c *Client) do(ctx context.Context, req Request, way route) Future {
 	p := pendings.Get().(*pending)
 	p.ctx = ctx
-	if p.err = p.r.prepare(ctx, c, req); p.err == nil {
+	if p.err = p.r.prepare(ctx, c, req, way); p.err == nil {
 		p.start()
 	}
 	return Future{p, p.generation.Load()}
@@ -49,8 +51,7 @@ func (c *Client) Do(ctx context.Context, req Request) Future {
 func (p *pending) start() {
 	if err := p.r.engine.Start(p.ctx, p.r.call); err != nil {
 		p.err = p.r.finish(p.ctx, err, nil)
-		p.r.call.Release()
-		p.r.call = nil
+		p.r.release()
 	}
 }
 
@@ -86,9 +87,7 @@ func (f Future) take() (*pending, error) {
 }
 
 func (p *pending) release() {
-	if p.r.call != nil {
-		p.r.call.Release()
-	}
+	p.r.release()
 	p.r, p.ctx, p.err = attempt{}, nil, nil
 	pendings.Put(p)
 }
@@ -137,3 +136,10 @@ var closedChannel = func() chan struct{} {
 	close(c)
 	return c
 }()
+
+// failed is a future of a request that was not sent.
+func failed(err error) Future {
+	p := pendings.Get().(*pending)
+	p.err = err
+	return Future{p, p.generation.Load()}
+}

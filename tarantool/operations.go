@@ -119,7 +119,7 @@ func (r UpdateRequest) Numbers(space, index uint32) UpdateRequest {
 	return r
 }
 
-func (r UpdateRequest) encode(b []byte, x *encoding) ([]byte, error) {
+func (r UpdateRequest) encode(b []byte, x encoding) ([]byte, error) {
 	if r.err != nil {
 		return b, r.err
 	}
@@ -159,7 +159,7 @@ func (r UpsertRequest) Number(space uint32) UpsertRequest {
 	return r
 }
 
-func (r UpsertRequest) encode(b []byte, x *encoding) ([]byte, error) {
+func (r UpsertRequest) encode(b []byte, x encoding) ([]byte, error) {
 	if r.err != nil {
 		return b, r.err
 	}
@@ -212,7 +212,16 @@ func (r ProcedureRequest) Idempotent() ProcedureRequest { r.info.repeatable = tr
 // not answered yet.
 func (r ProcedureRequest) Blocking() ProcedureRequest { r.info.blocking = true; return r }
 
-func (r ProcedureRequest) encode(b []byte, x *encoding) ([]byte, error) {
+// OnPush gives what the function pushes by box.session.push to tell, in order, before the
+// result. It is called on the goroutine that reads the connection: all other requests of
+// that wait meanwhile. It is not called any more once the call has ended for its caller. A
+// panic of it is contained.
+func (r ProcedureRequest) OnPush(tell func(d *Decoder)) ProcedureRequest {
+	r.info.push = tell
+	return r
+}
+
+func (r ProcedureRequest) encode(b []byte, x encoding) ([]byte, error) {
 	if r.err != nil {
 		return b, r.err
 	}
@@ -231,6 +240,6 @@ func (r ProcedureRequest) encode(b []byte, x *encoding) ([]byte, error) {
 
 func (r ProcedureRequest) about() requestInfo {
 	i := r.info
-	i.code = r.code
+	i.code, i.size = r.code, len(r.text)+len(r.args)+64
 	return i
 }

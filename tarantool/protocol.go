@@ -60,6 +60,8 @@ func (s *scanner) Scan(b []byte) (pipe.Frame, error) {
 		f.Verdict = pipe.Done
 	case iproto.More:
 		f.Verdict = pipe.More
+	case iproto.Push:
+		f.Verdict = pipe.Interim
 	default:
 		f.Verdict = pipe.Push
 	}
@@ -100,6 +102,12 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 	}
 	if user != "" {
 		if err := g.authenticate(p.opts, s, greeting.Salt, user, password); err != nil {
+			return nil, err
+		}
+	}
+	if s.has(iproto.FeatureWatchers) { // has no reply; the value comes as an event
+		frame := iproto.EndRequest(iproto.AppendWatch(iproto.BeginRequest(nil, iproto.CodeWatch), shutdownKey), 0)
+		if _, err := conn.Write(frame); err != nil {
 			return nil, err
 		}
 	}

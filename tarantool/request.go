@@ -14,7 +14,7 @@ import (
 // SelectRequest is an allocation.
 type Request interface {
 	// encode appends the whole request, its sync left open.
-	encode(b []byte, x *encoding) ([]byte, error)
+	encode(b []byte, x encoding) ([]byte, error)
 	about() requestInfo
 }
 
@@ -24,6 +24,7 @@ type requestInfo struct {
 	// repeatable: to execute it twice is the same as once.
 	repeatable bool
 	blocking   bool
+	size       int // about, of what is blocking
 	// push, if set, is called with what the call pushes before its end.
 	push   func(d *Decoder)
 	target target
@@ -56,7 +57,7 @@ func numbered(space, index uint32) target {
 	return target{kind: numberedTarget, space: space, index: index}
 }
 
-func (x *encoding) begin(b []byte, code iproto.Code) []byte {
+func (x encoding) begin(b []byte, code iproto.Code) []byte {
 	x.header.Code = code
 	return x.header.Append(b)
 }
@@ -67,7 +68,7 @@ type PingRequest struct{}
 // Ping makes a request that a server answers at once.
 func Ping() PingRequest { return PingRequest{} }
 
-func (PingRequest) encode(b []byte, x *encoding) ([]byte, error) {
+func (PingRequest) encode(b []byte, x encoding) ([]byte, error) {
 	from := len(b)
 	return iproto.EndRequest(iproto.AppendMap(x.begin(b, iproto.CodePing), 0), from), nil
 }
@@ -174,7 +175,7 @@ func (r SelectRequest) AfterTuple(tuple any) SelectRequest {
 	return r
 }
 
-func (r SelectRequest) encode(b []byte, x *encoding) ([]byte, error) {
+func (r SelectRequest) encode(b []byte, x encoding) ([]byte, error) {
 	if r.err != nil {
 		return b, r.err
 	}
@@ -235,7 +236,7 @@ func (r TupleRequest) Number(space uint32) TupleRequest {
 	return r
 }
 
-func (r TupleRequest) encode(b []byte, x *encoding) ([]byte, error) {
+func (r TupleRequest) encode(b []byte, x encoding) ([]byte, error) {
 	if r.err != nil {
 		return b, r.err
 	}
@@ -269,7 +270,7 @@ func (r DeleteRequest) Numbers(space, index uint32) DeleteRequest {
 	return r
 }
 
-func (r DeleteRequest) encode(b []byte, x *encoding) ([]byte, error) {
+func (r DeleteRequest) encode(b []byte, x encoding) ([]byte, error) {
 	if r.err != nil {
 		return b, r.err
 	}

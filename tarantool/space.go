@@ -43,8 +43,8 @@ func (s *Space[T]) Index(name string) *Space[T] {
 
 // Get reads the tuple with the key into dst. Without one, found is false and dst unchanged.
 func (s *Space[T]) Get(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
-	q := spaceCall[T]{code: iproto.CodeSelect, key: key, limit: 1, into: dst}
-	err = s.run(ctx, &q)
+	q := spaceCall[T]{code: iproto.CodeSelect, limit: 1, into: dst}
+	err = s.run(ctx, &q, key, nil)
 	return q.found, err
 }
 
@@ -54,38 +54,38 @@ func (s *Space[T]) Select(ctx context.Context, dst []T, limit uint32, it Iterato
 	if limit == 0 {
 		limit = math.MaxUint32
 	}
-	q := spaceCall[T]{code: iproto.CodeSelect, key: key, limit: limit, iterator: it, many: true, list: dst}
-	err := s.run(ctx, &q)
+	q := spaceCall[T]{code: iproto.CodeSelect, limit: limit, iterator: it, many: true, list: dst}
+	err := s.run(ctx, &q, key, nil)
 	return q.list, err
 }
 
 // Insert adds the tuple; if there is one with its key, it fails with CodeTupleFound.
 func (s *Space[T]) Insert(ctx context.Context, tuple *T) error {
-	return s.run(ctx, &spaceCall[T]{code: iproto.CodeInsert, tuple: tuple})
+	return s.run(ctx, &spaceCall[T]{code: iproto.CodeInsert, tuple: tuple}, nil, nil)
 }
 
 // Replace adds the tuple or puts it in the place of the one with its key.
 func (s *Space[T]) Replace(ctx context.Context, tuple *T) error {
-	return s.run(ctx, &spaceCall[T]{code: iproto.CodeReplace, tuple: tuple})
+	return s.run(ctx, &spaceCall[T]{code: iproto.CodeReplace, tuple: tuple}, nil, nil)
 }
 
 // Update changes fields of the tuple with the key, in the order of ops, and reads what it is
 // then into dst, which may be nil. Without such a tuple nothing happens and found is false.
 func (s *Space[T]) Update(ctx context.Context, dst *T, key []Part, ops ...Op) (found bool, err error) {
-	q := spaceCall[T]{code: iproto.CodeUpdate, key: key, ops: ops, into: dst}
-	err = s.run(ctx, &q)
+	q := spaceCall[T]{code: iproto.CodeUpdate, into: dst}
+	err = s.run(ctx, &q, key, ops)
 	return q.found, err
 }
 
 // Upsert adds the tuple or, if there is one with its key, changes that by ops.
 func (s *Space[T]) Upsert(ctx context.Context, tuple *T, ops ...Op) error {
-	return s.run(ctx, &spaceCall[T]{code: iproto.CodeUpsert, tuple: tuple, ops: ops})
+	return s.run(ctx, &spaceCall[T]{code: iproto.CodeUpsert, tuple: tuple}, nil, ops)
 }
 
 // Delete removes the tuple with the key and reads what it was into dst, which may be nil.
 func (s *Space[T]) Delete(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
-	q := spaceCall[T]{code: iproto.CodeDelete, key: key, into: dst}
-	err = s.run(ctx, &q)
+	q := spaceCall[T]{code: iproto.CodeDelete, into: dst}
+	err = s.run(ctx, &q, key, nil)
 	return q.found, err
 }
 
@@ -94,10 +94,10 @@ type TupleFuture[T any] struct{ f Future }
 
 // DoGet is Get that does not wait: [TupleFuture.Get] does.
 func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
-	q := spaceCall[T]{code: iproto.CodeSelect, key: key, limit: 1}
+	q := spaceCall[T]{code: iproto.CodeSelect, limit: 1}
 	p := pendings.Get().(*pending)
 	p.ctx = ctx
-	if p.err = s.prepare(ctx, &p.r, &q); p.err == nil {
+	if p.err = s.prepare(ctx, &p.r, &q, key, nil); p.err == nil {
 		p.start()
 	}
 	return TupleFuture[T]{Future{p, p.generation.Load()}}
@@ -122,14 +122,14 @@ func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 	return found, err
 }
 
-// spaceCall is a request to a space, and what came of it. It lives on its caller's stack.
+// spaceCall is a request to a space, and what came of it. It lives on its caller's stack. Key
+// and operations are not in it: what is in a struct with something that escapes, as
+// destinations do, escapes with it.
 type spaceCall[T any] struct {
 	code     iproto.Code
-	key      []Part
 	limit    uint32
 	iterator Iterator
 	tuple    *T
-	ops      []Op
 
 	into  *T // nil: nobody wants it
 	found bool
@@ -138,52 +138,52 @@ type spaceCall[T any] struct {
 }
 
 // run makes the call.
-func (s *Space[T]) run(ctx context.Context, q *spaceCall[T]) error {
+func (s *Space[T]) run(ctx context.Context, q *spaceCall[T], key []Part, ops []Op) error {
 	var r attempt
-	if err := s.prepare(ctx, &r, q); err != nil {
+	if err := s.prepare(ctx, &r, q, key, ops); err != nil {
 		return err
 	}
 	err := q.finish(ctx, &r, r.engine.Do(ctx, r.call))
-	r.call.Release()
+	r.release()
 	return err
 }
 
 // prepare encodes the request.
-func (s *Space[T]) prepare(ctx context.Context, r *attempt, q *spaceCall[T]) error {
+func (s *Space[T]) prepare(ctx context.Context, r *attempt, q *spaceCall[T], key []Part, ops []Op) error {
 	c := s.client
 	about := requestInfo{code: q.code, repeatable: q.code == iproto.CodeSelect, target: s.target}
-	var x encoding
-	if known := s.known.Load(); known != nil && known.schema == c.schemas.current.Load() {
-		r.set(c, &about, known.schema)
-		x = known.x
-	} else {
-		var err error
-		if x, err = r.begin(ctx, c, &about); err != nil {
-			return err
+	known := s.known.Load()
+	if known == nil || known.schema != c.schemas.current.Load() {
+		x, of, err := c.encoding(ctx, &about.target)
+		if err != nil {
+			return c.notSent(about.code.String(), err)
 		}
-		s.known.Store(&knownTarget{r.schema, x})
+		known = &knownTarget{of, x}
+		s.known.Store(known)
 	}
-	return r.encoded(q.encode(r.call.Frame[:0], &x))
+	r.set(c, &about, known.schema)
+	x := known.x
+	return r.encoded(q.encode(r.call.Frame[:0], x, key, ops))
 }
 
-func (q *spaceCall[T]) encode(b []byte, x *encoding) (_ []byte, err error) {
+func (q *spaceCall[T]) encode(b []byte, x encoding, key []Part, ops []Op) (_ []byte, err error) {
 	b = x.begin(b, q.code)
 	switch q.code {
 	case iproto.CodeSelect:
 		it := q.iterator
-		if len(q.key) == 0 && it == Eq {
+		if len(key) == 0 && it == Eq {
 			it = All
 		}
-		b, err = appendParts(iproto.AppendSelectHead(b, x.space, x.index, q.limit, 0, it), q.key)
+		b, err = appendParts(iproto.AppendSelectHead(b, x.space, x.index, q.limit, 0, it), key)
 	case iproto.CodeDelete:
-		b, err = appendParts(iproto.AppendDeleteHead(b, x.space, x.index), q.key)
+		b, err = appendParts(iproto.AppendDeleteHead(b, x.space, x.index), key)
 	case iproto.CodeUpdate:
-		if b, err = appendParts(iproto.AppendUpdateHead(b, x.space, x.index), q.key); err == nil {
-			b, err = appendOps(iproto.AppendKey(b, iproto.KeyTuple), q.ops)
+		if b, err = appendParts(iproto.AppendUpdateHead(b, x.space, x.index), key); err == nil {
+			b, err = appendOps(iproto.AppendKey(b, iproto.KeyTuple), ops)
 		}
 	case iproto.CodeUpsert:
 		if b, err = appendTuple(iproto.AppendUpsertHead(b, x.space), q.tuple); err == nil {
-			b, err = appendOps(iproto.AppendKey(b, iproto.KeyOperations), q.ops)
+			b, err = appendOps(iproto.AppendKey(b, iproto.KeyOperations), ops)
 		}
 	default:
 		b, err = appendTuple(iproto.AppendInsertHead(b, x.space), q.tuple)
@@ -213,9 +213,8 @@ func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error 
 			return nil
 		}
 	}
-	kept := *q // what is decoded by finish must be on the heap
-	kept.key, kept.ops = nil, nil
-	err = r.finish(ctx, err, &kept)
+	kept := &spaceCall[T]{into: q.into, many: q.many, list: q.list}
+	err = r.finish(ctx, err, kept)
 	q.found, q.list = kept.found, kept.list
 	return err
 }
@@ -232,18 +231,19 @@ func (q *spaceCall[T]) readReply(m iproto.Message, body []byte) error {
 			data = emptyArray
 		}
 	}
-	d := iproto.NewDecoder(data)
+	d := decoderOf(data)
+	defer putDecoder(d)
 	n := d.Array()
 	switch {
 	case q.many:
-		return q.readAll(&d, n)
+		return q.readAll(d, n)
 	case n == 0 || q.into == nil:
 		q.found = n > 0 && d.Err() == nil
 		return d.Err()
 	case n > 1:
 		return fmt.Errorf("%d tuples, expected one", n)
 	}
-	if err := readTuple(&d, q.into); err != nil {
+	if err := readTuple(d, q.into); err != nil {
 		return err
 	}
 	q.found = true

@@ -45,6 +45,22 @@ func (e *Engine) Pin(ctx context.Context) (Pin, error) {
 	}
 }
 
+// PinNow chooses a connection that is up, and never waits.
+func (e *Engine) PinNow() (Pin, error) {
+	if s := e.anySocket(); s != nil && !s.retiring.Load() {
+		return Pin{s}, nil
+	}
+	return Pin{}, e.peers[0].noConnection(nil)
+}
+
+// Engine returns the engine whose connection it is, nil for the zero value.
+func (p Pin) Engine() *Engine {
+	if p.s == nil {
+		return nil
+	}
+	return p.s.engine
+}
+
 // Alive reports whether the connection takes calls.
 func (p Pin) Alive() bool {
 	if p.s == nil || p.s.retiring.Load() {

@@ -1,0 +1,94 @@
+//go:build !race
+
+// The race detector makes sync.Pool drop things at random, so that calls
+// allocate: allocations are counted without it.
+
+package tarantool_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/tarantool"
+)
+
+// The promise of typed results: no allocation, with and without a context that can end.
+func TestAllocations(t *testing.T) {
+	c, _ := started(t)
+	cancellable, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	users := tarantool.SpaceOf[user](c, "users")
+	byName := tarantool.SpaceOf[nameless](c, "users").Index("name")
+	echo := tarantool.ProcedureOf[user, user](c, "echo")
+	// A name that is read is a string of its own; these have none.
+	var u user
+	seventy := &user{70, "name0", 7}
+	names, all := &nameless{}, &tuples{}
+	spaceOfNameless := tarantool.SpaceOf[nameless](c, "users")
+	list := make([]nameless, 0, 16)
+	req := tarantool.Request(tarantool.Select("users").Key(tarantool.Int(7)))
+	var futures [32]tarantool.TupleFuture[nameless]
+	key := []tarantool.Part{tarantool.Int(7)}
+	for _, ctx := range []context.Context{context.Background(), cancellable} {
+		for name, call := range map[string]struct {
+			most float64
+			run  func() error
+		}{
+			"get":    {0, func() error { _, err := spaceOfNameless.Get(ctx, names, tarantool.Int(70)); return err }},
+			"a name": {1, func() error { _, err := users.Get(ctx, &u, tarantool.Int(70)); return err }},
+			"by name": {0, func() error {
+				_, err := byName.Select(ctx, list, 10, tarantool.Eq, tarantool.String("name4"))
+				return err
+			}},
+			"replace": {0, func() error { return users.Replace(ctx, seventy) }},
+			"update":  {3, func() error { _, err := spaceOfNameless.Update(ctx, names, key, tarantool.Add(2, 1)); return err }},
+			"call":    {1, func() error { return echo.Call(ctx, &u, &u) }},
+			"request": {0, func() error { return c.Exec(ctx, all, req) }},
+			"futures": {0, func() error {
+				for i := range futures {
+					futures[i] = spaceOfNameless.DoGet(ctx, tarantool.Int(i+1))
+				}
+				for i := range futures {
+					if _, err := futures[i].Get(names); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
+		} {
+			if got := testing.AllocsPerRun(200, func() { must(t, call.run()) }); got > call.most {
+				t.Errorf("%s: %v allocations, at most %v", name, got, call.most)
+			}
+		}
+	}
+}
+
+// nameless is a user of whose name nothing is kept.
+type nameless struct{ ID, Hits uint64 }
+
+func (u *nameless) ReadMsgpack(d *tarantool.Decoder) error {
+	n := d.Array()
+	u.ID = d.Uint()
+	d.StringView()
+	u.Hits = d.Uint()
+	for range n - 3 {
+		d.Skip()
+	}
+	return d.Err()
+}
+
+// tuples reads the data of a reply.
+type tuples struct{ list []nameless }
+
+func (t *tuples) ReadMsgpack(d *tarantool.Decoder) error {
+	t.list = t.list[:0]
+	for range d.Array() {
+		var u nameless
+		if err := u.ReadMsgpack(d); err != nil {
+			return err
+		}
+		t.list = append(t.list, u)
+	}
+	return d.Err()
+}

@@ -1,0 +1,142 @@
+package tarantool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+)
+
+// What a connection of the blocking lane takes. A server keeps what it has read of a
+// connection in two buffers of box.cfg.readahead bytes, 16,320 unless told otherwise, and
+// frees one when all requests in it are answered: a call that lasts holds up everything that
+// is more than these buffers behind it. So nothing is sent behind more than half a buffer.
+const (
+	laneBytes    = 8 << 10
+	laneRequests = 64
+	laneIdle     = time.Minute // after which a connection is closed, unless it is the only one
+)
+
+// blockingLane is the connections of requests that may take long.
+type blockingLane struct {
+	// Immutable.
+	client *Client
+	tokens chan struct{} // as many as may be under way; sent by who enters
+
+	mu sync.Mutex
+	// Guarded by mu.
+	connections []*laneConnection
+	closed      bool
+}
+
+// laneConnection is one connection of the lane.
+type laneConnection struct {
+	// Immutable.
+	lane   *blockingLane
+	engine *pipe.Engine
+
+	// Guarded by lane.mu.
+	requests  int // under way
+	bytes     int // sent since none was under way
+	idleSince time.Time
+}
+
+func newBlockingLane(c *Client) *blockingLane {
+	return &blockingLane{client: c, tokens: make(chan struct{}, cmp.Or(c.opts.MaxBlocking, normalBlocking))}
+}
+
+// enter waits until a request of that size may go, and finds a connection for it.
+func (l *blockingLane) enter(ctx context.Context, size int) (*laneConnection, error) {
+	select {
+	case l.tokens <- struct{}{}:
+	default:
+		if !l.client.opts.WaitWhenFull && l.client.opts.FailFast {
+			return nil, &slipstream.Error{Addr: l.client.opts.addr(), Outcome: slipstream.Overloaded, Err: ErrOverloaded}
+		}
+		select {
+		case l.tokens <- struct{}{}:
+		case <-ctx.Done():
+			return nil, &slipstream.Error{Addr: l.client.opts.addr(), Outcome: slipstream.NotSent, Err: ctx.Err()}
+		case <-l.client.closing:
+			return nil, l.closedError()
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		<-l.tokens
+		return nil, l.closedError()
+	}
+	for _, k := range l.connections {
+		if k.requests < laneRequests && (k.requests == 0 || k.bytes+size <= laneBytes) {
+			k.requests++
+			k.bytes += size
+			return k, nil
+		}
+	}
+	cfg := l.client.engineConfig()
+	cfg.Sockets, cfg.WaitWhenFull = 1, true
+	k := &laneConnection{lane: l, engine: pipe.New(cfg), requests: 1, bytes: size}
+	l.connections = append(l.connections, k)
+	return k, nil
+}
+
+func (l *blockingLane) closedError() error {
+	return &slipstream.Error{Addr: l.client.opts.addr(), Outcome: slipstream.Closed, Err: ErrClosed}
+}
+
+// leave ends a request on its connection. Connections that were idle for long are closed.
+func (k *laneConnection) leave() {
+	l := k.lane
+	var idle []*laneConnection
+	l.mu.Lock()
+	k.requests--
+	if k.requests == 0 {
+		k.bytes, k.idleSince = 0, time.Now()
+	}
+	if !l.closed {
+		kept := l.connections[:0]
+		for i, other := range l.connections {
+			if i > 0 && other.requests == 0 && time.Since(other.idleSince) > laneIdle {
+				idle = append(idle, other)
+			} else {
+				kept = append(kept, other)
+			}
+		}
+		clear(l.connections[len(kept):])
+		l.connections = kept
+	}
+	l.mu.Unlock()
+	<-l.tokens
+	for _, other := range idle {
+		other.engine.Close()
+	}
+}
+
+// all returns the connections, and lets no more be made.
+func (l *blockingLane) all() []*laneConnection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return l.connections
+}
+
+func (l *blockingLane) close() error {
+	var err error
+	for _, k := range l.all() {
+		err = errors.Join(err, k.engine.Close())
+	}
+	return err
+}
+
+func (l *blockingLane) shutdown(ctx context.Context) error {
+	var err error
+	for _, k := range l.all() {
+		err = errors.Join(err, k.engine.Shutdown(ctx))
+	}
+	return err
+}

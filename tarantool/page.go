@@ -1,0 +1,37 @@
+package tarantool
+
+import (
+	"context"
+
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// SelectPage is [Client.Exec] of a select that also returns the position of its last tuple,
+// with which [SelectRequest.After] goes on; nil: there was no tuple. It needs Tarantool 2.11.
+func (c *Client) SelectPage(ctx context.Context, dst any, req SelectRequest) (position []byte, err error) {
+	req.fetchPosition = true
+	p := page{dst: dst}
+	err = c.Exec(ctx, &p, req)
+	return p.position, err
+}
+
+// page is a destination that takes data and position.
+type page struct {
+	dst      any
+	position []byte
+}
+
+// readReply implements wholeReply.
+func (p *page) readReply(m iproto.Message, body []byte) error {
+	r, err := iproto.ParseBody(m.Code, body)
+	if err != nil {
+		return err
+	}
+	if r.Position != nil {
+		p.position = append([]byte(nil), r.Position...)
+	}
+	if r.Data == nil {
+		r.Data = emptyArray
+	}
+	return decodeData(r.Data, p.dst)
+}

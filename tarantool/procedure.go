@@ -1,0 +1,107 @@
+package tarantool
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// A Procedure is a function of the server whose arguments are an A and whose results are an R,
+// both of them arrays. If *A is an [Appender] and *R a [Reader], its calls allocate nothing
+// beside what these do; otherwise they are read and written by reflection, as structs whose
+// fields are the arguments and results.
+//
+// It may be used by many goroutines at once.
+type Procedure[A, R any] struct {
+	client *Client
+	name   string
+	info   requestInfo
+}
+
+// ProcedureOf returns the function of that name.
+func ProcedureOf[A, R any](c *Client, name string) *Procedure[A, R] {
+	return &Procedure[A, R]{client: c, name: name, info: requestInfo{code: iproto.CodeCall, size: len(name) + 64}}
+}
+
+// Idempotent returns the function as one that may be run twice: see
+// [ProcedureRequest.Idempotent].
+func (p *Procedure[A, R]) Idempotent() *Procedure[A, R] {
+	q := *p
+	q.info.repeatable = true
+	return &q
+}
+
+// Blocking returns the function as one that may take long: see [ProcedureRequest.Blocking].
+func (p *Procedure[A, R]) Blocking() *Procedure[A, R] {
+	q := *p
+	q.info.blocking = true
+	return &q
+}
+
+// Call calls the function. Args may be nil if it has none, results if nobody wants them.
+func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
+	var r attempt
+	c := p.client
+	if p.info.blocking {
+		var err error
+		if r.lane, err = c.blocking.enter(ctx, p.info.size); err != nil {
+			return c.named(p.info.code.String(), err)
+		}
+	}
+	r.set(c, &p.info, nil)
+	x := encoding{client: c}
+	if err := r.encoded(p.encode(r.call.Frame[:0], x, args)); err != nil {
+		return err
+	}
+	err := r.engine.Do(ctx, r.call)
+	if err == nil {
+		m, body, failed := replyOf(r.call.Reply())
+		if failed == nil && m.Code == uint32(iproto.CodeOK) {
+			if failed = readResults(body, results); failed != nil {
+				err = c.executed(p.info.code.String(), failed)
+			}
+			r.release()
+			return err
+		}
+	}
+	var dst any
+	if results != nil {
+		dst = results
+	}
+	err = r.finish(ctx, err, dst)
+	r.release()
+	return err
+}
+
+func (p *Procedure[A, R]) encode(b []byte, x encoding, args *A) (_ []byte, err error) {
+	b = iproto.AppendCallHead(x.begin(b, iproto.CodeCall), p.name)
+	if args == nil {
+		b = iproto.AppendArray(b, 0)
+	} else if b, err = appendArray(b, "arguments", args); err != nil {
+		return b, err
+	}
+	return iproto.EndRequest(b, 0), nil
+}
+
+func readResults[R any](body []byte, results *R) error {
+	if results == nil {
+		return nil
+	}
+	data, ok := iproto.Data(body)
+	if !ok {
+		r, err := iproto.ParseBody(0, body)
+		if err != nil {
+			return err
+		}
+		if data = r.Data; data == nil {
+			data = emptyArray
+		}
+	}
+	d := decoderOf(data)
+	defer putDecoder(d)
+	if r, ok := any(results).(Reader); ok {
+		return readOwn(d, r)
+	}
+	return readReflected(d, reflect.ValueOf(results).Elem(), 0)
+}

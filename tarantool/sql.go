@@ -1,0 +1,254 @@
+package tarantool
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// Column describes a column of the result of a statement.
+type Column = iproto.Column
+
+// SQLResult is a destination that takes all that a statement answers with.
+type SQLResult struct {
+	// Rows is what the rows are decoded into, a pointer, before the request; nil: nobody
+	// wants them.
+	Rows any
+	// Columns describe the rows; nil for a statement without.
+	Columns []Column
+	// Changed is how many rows the statement changed, Generated the numbers that it made
+	// for autoincrement fields.
+	Changed   uint64
+	Generated []int64
+}
+
+// readReply implements wholeReply.
+func (r *SQLResult) readReply(m iproto.Message, body []byte) error {
+	response, err := iproto.ParseBody(m.Code, body)
+	if err != nil {
+		return err
+	}
+	if r.Columns, err = iproto.ParseColumns(response.Metadata); err != nil {
+		return err
+	}
+	if r.Changed, r.Generated, err = iproto.ParseSQLInfo(response.SQLInfo); err != nil {
+		return err
+	}
+	if response.Data == nil {
+		response.Data = emptyArray
+	}
+	return decodeData(response.Data, r.Rows)
+}
+
+// NamedValue is a parameter of a statement with a name.
+type NamedValue struct {
+	name  string
+	value any
+}
+
+// Named is the value of the parameter :name, @name or $name of a statement; a name without
+// one of these signs stands for :name.
+func Named(name string, value any) NamedValue {
+	if name != "" && name[0] != ':' && name[0] != '@' && name[0] != '$' {
+		name = ":" + name
+	}
+	return NamedValue{name, value}
+}
+
+// appendBinds appends the parameters of a statement.
+func appendBinds(b []byte, args []any) ([]byte, error) {
+	b = iproto.AppendArray(b, len(args))
+	for i, a := range args {
+		if n, ok := a.(NamedValue); ok {
+			b = iproto.AppendString(iproto.AppendMap(b, 1), n.name)
+			a = n.value
+		}
+		var err error
+		if b, err = appendValue(b, a); err != nil {
+			return b, argumentError("parameter", i, err)
+		}
+	}
+	return b, nil
+}
+
+// ExecuteRequest runs a statement of SQL.
+type ExecuteRequest struct {
+	sql        string
+	id         uint32 // of a prepared one; then sql does not count
+	prepared   bool
+	args       []byte
+	repeatable bool
+	err        error
+}
+
+// Execute makes a request that runs a statement of SQL. Its data are the rows, each an array;
+// an [SQLResult] as the destination takes all the rest too. Parameters are values, or
+// [Named] ones.
+func Execute(sql string, args ...any) ExecuteRequest {
+	r := ExecuteRequest{sql: sql}
+	r.args, r.err = appendBinds(nil, args)
+	return r
+}
+
+// Idempotent says that to run it twice is the same as once: see [ProcedureRequest.Idempotent].
+func (r ExecuteRequest) Idempotent() ExecuteRequest { r.repeatable = true; return r }
+
+func (r ExecuteRequest) encode(b []byte, x encoding) ([]byte, error) {
+	if r.err != nil {
+		return b, r.err
+	}
+	from := len(b)
+	b = x.begin(b, iproto.CodeExecute)
+	if r.prepared {
+		b = iproto.AppendExecuteIDHead(b, r.id)
+	} else {
+		b = iproto.AppendExecuteHead(b, r.sql)
+	}
+	return iproto.EndRequest(append(b, r.args...), from), nil
+}
+
+func (r ExecuteRequest) about() requestInfo {
+	return requestInfo{code: iproto.CodeExecute, repeatable: r.repeatable}
+}
+
+// A Statement is a prepared statement of SQL. Servers prepare for a connection; a Statement
+// has one that it prefers, and is prepared again where that is needed. It may be used by many
+// goroutines at once.
+type Statement struct {
+	// Immutable.
+	client *Client
+	sql    string
+
+	mu sync.Mutex
+	// Guarded by mu.
+	place place
+}
+
+// place is where a statement is prepared.
+type place struct {
+	pin    pipe.Pin
+	id     uint32
+	params uint32
+}
+
+// Prepare prepares a statement.
+func (c *Client) Prepare(ctx context.Context, sql string) (*Statement, error) {
+	s := &Statement{client: c, sql: sql}
+	if _, err := s.prepare(ctx, place{}); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Parameters returns how many parameters the statement has.
+func (s *Statement) Parameters() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(s.place.params)
+}
+
+// prepare returns a place that is not the old one.
+func (s *Statement) prepare(ctx context.Context, old place) (place, error) {
+	s.mu.Lock()
+	now := s.place
+	s.mu.Unlock()
+	if now != old && now.pin.Alive() {
+		return now, nil
+	}
+	pin := old.pin
+	if !pin.Alive() {
+		var err error
+		if pin, err = s.client.engine.Pin(ctx); err != nil {
+			return place{}, s.client.named("prepare", err)
+		}
+	}
+	var p prepared
+	if err := s.client.exec(ctx, &p, prepareRequest{sql: s.sql}, route{pin: pin}); err != nil {
+		return place{}, err
+	}
+	now = place{pin: pin, id: p.id, params: p.params}
+	s.mu.Lock()
+	s.place = now
+	s.mu.Unlock()
+	return now, nil
+}
+
+// Exec runs the statement and decodes the rows into dst as [Client.Exec] does.
+func (s *Statement) Exec(ctx context.Context, dst any, args ...any) error {
+	r := Execute(s.sql, args...)
+	r.prepared = true
+	s.mu.Lock()
+	at := s.place
+	s.mu.Unlock()
+	for again := false; ; again = true {
+		if !at.pin.Alive() {
+			var err error
+			if at, err = s.prepare(ctx, at); err != nil {
+				return err
+			}
+		}
+		r.id = at.id
+		err := s.client.exec(ctx, dst, r, route{pin: at.pin})
+		// The server has forgotten it, or the connection has ended: it was not run.
+		if again || !IsCode(err, iproto.ErrWrongQueryID) && !isPinLost(err) {
+			return err
+		}
+		if at, err = s.prepare(ctx, at); err != nil {
+			return err
+		}
+	}
+}
+
+// Close lets the server forget the statement.
+func (s *Statement) Close(ctx context.Context) error {
+	s.mu.Lock()
+	at := s.place
+	s.place = place{}
+	s.mu.Unlock()
+	if !at.pin.Alive() {
+		return nil
+	}
+	err := s.client.exec(ctx, nil, prepareRequest{id: at.id, forget: true}, route{pin: at.pin})
+	if isPinLost(err) || IsCode(err, iproto.ErrWrongQueryID) {
+		return nil
+	}
+	return err
+}
+
+type prepareRequest struct {
+	sql    string
+	id     uint32
+	forget bool
+}
+
+func (r prepareRequest) encode(b []byte, x encoding) ([]byte, error) {
+	from := len(b)
+	b = x.begin(b, iproto.CodePrepare)
+	if r.forget {
+		b = iproto.AppendUnprepare(b, r.id)
+	} else {
+		b = iproto.AppendPrepare(b, r.sql)
+	}
+	return iproto.EndRequest(b, from), nil
+}
+
+func (r prepareRequest) about() requestInfo { return requestInfo{code: iproto.CodePrepare} }
+
+// prepared is the destination of a prepare.
+type prepared struct{ id, params uint32 }
+
+// readReply implements wholeReply.
+func (p *prepared) readReply(m iproto.Message, body []byte) error {
+	r, err := iproto.ParseBody(m.Code, body)
+	if err != nil {
+		return err
+	}
+	if r.StatementID == 0 {
+		return fmt.Errorf("a reply without the number of a statement")
+	}
+	p.id, p.params = r.StatementID, r.BindCount
+	return nil
+}

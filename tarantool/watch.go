@@ -1,0 +1,258 @@
+package tarantool
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// A Watcher is told the values of a key that the server's box.broadcast gives it (Tarantool
+// documentation, "Watchers"). Only the last value counts: those that come while nobody asks
+// are passed over, and a connection that was lost is made up for by the value of after.
+type Watcher struct {
+	// Immutable.
+	hub *watchHub
+	key string
+
+	changed chan struct{} // capacity 1: there is a value that was not taken
+
+	// Guarded by hub.mu.
+	value []byte // MessagePack; nil: the key has no value
+	known bool   // a value came
+	ended error  // why no more values come
+}
+
+// WatchEvent is the value of a watched key.
+type WatchEvent struct {
+	Key   string
+	value []byte
+}
+
+// Decode decodes the value into dst, a pointer: see the package comment. A key without a value
+// leaves dst zero.
+func (e WatchEvent) Decode(dst any) error {
+	if e.value == nil {
+		return decodeData([]byte{0xc0}, dst)
+	}
+	return decodeData(e.value, dst)
+}
+
+// Value returns the value as a general one, nil for a key without.
+func (e WatchEvent) Value() (v any, err error) {
+	err = e.Decode(&v)
+	return v, err
+}
+
+// ErrWatcherStopped: Stop was called.
+var ErrWatcherStopped = errors.New("the watcher was stopped")
+
+// watchHub holds the watchers of a client and the connection that they share, which somebody
+// always reads.
+type watchHub struct {
+	client *Client // immutable
+
+	mu sync.Mutex
+	// Guarded by mu.
+	engine *pipe.Engine // nil: nobody ever watched
+	keys   map[string]map[*Watcher]struct{}
+	ended  error
+}
+
+func newWatchHub(c *Client) *watchHub {
+	return &watchHub{client: c, keys: make(map[string]map[*Watcher]struct{})}
+}
+
+// Watch begins to watch a key. The first value, which may be none, comes at once. It needs
+// Tarantool 2.10. The watcher must be stopped, or the client closed.
+func (c *Client) Watch(ctx context.Context, key string) (*Watcher, error) {
+	if err := c.needs(iproto.FeatureWatchers); err != nil {
+		return nil, c.notSent("watch", err)
+	}
+	e, err := c.watches.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pin, err := e.Pin(ctx)
+	if err != nil {
+		return nil, c.named("watch", err)
+	}
+	w := &Watcher{hub: c.watches, key: key, changed: make(chan struct{}, 1)}
+	if err := c.watches.add(w); err != nil {
+		return nil, err
+	}
+	// Should the connection be another one by now, its greeting has seen to it.
+	c.sendAside(pin, iproto.CodeWatch, key)
+	return w, nil
+}
+
+// connected returns the engine of watchers, which the first makes.
+func (h *watchHub) connected(ctx context.Context) (*pipe.Engine, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended != nil {
+		return nil, &slipstream.Error{Op: "watch", Addr: h.client.opts.addr(), Outcome: slipstream.Closed, Err: h.ended}
+	}
+	if h.engine == nil {
+		cfg := h.client.engineConfig()
+		cfg.Sockets, cfg.AlwaysRead = 1, true
+		cfg.OnEvent = h.connection
+		h.engine = pipe.New(cfg)
+	}
+	return h.engine, nil
+}
+
+// connection is told when the connection comes and goes, on the goroutine that keeps it.
+func (h *watchHub) connection(e pipe.Event) {
+	if e.Kind == pipe.Connected {
+		h.renew()
+	}
+	if h.client.opts.OnEvent != nil {
+		h.client.opts.OnEvent(e)
+	}
+}
+
+// renew asks for every key anew, on a connection that is new.
+func (h *watchHub) renew() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.engine == nil || len(h.keys) == 0 {
+		return
+	}
+	pin, err := h.engine.PinNow()
+	if err != nil {
+		return // it is gone again; the next one asks
+	}
+	for key := range h.keys {
+		h.client.sendAside(pin, iproto.CodeWatch, key)
+	}
+}
+
+func (h *watchHub) add(w *Watcher) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended != nil {
+		return &slipstream.Error{Op: "watch", Addr: h.client.opts.addr(), Outcome: slipstream.Closed, Err: h.ended}
+	}
+	if h.keys[w.key] == nil {
+		h.keys[w.key] = make(map[*Watcher]struct{})
+	}
+	h.keys[w.key][w] = struct{}{}
+	return nil
+}
+
+// event hands a value to the watchers of its key, and asks for the next.
+func (h *watchHub) event(from pipe.Pin, key, value []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.engine == nil || from.Engine() != h.engine {
+		return
+	}
+	watchers := h.keys[string(key)]
+	if len(watchers) == 0 {
+		return // the server sends no more than this one without being asked
+	}
+	kept := append([]byte(nil), value...)
+	if value == nil {
+		kept = nil
+	}
+	for w := range watchers {
+		w.value, w.known = kept, true
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+	h.client.sendAside(from, iproto.CodeWatch, string(key))
+}
+
+// Next waits for a value that it has not returned yet.
+func (w *Watcher) Next(ctx context.Context) (WatchEvent, error) {
+	for {
+		w.hub.mu.Lock()
+		ended := w.ended
+		w.hub.mu.Unlock()
+		if ended != nil {
+			return WatchEvent{}, ended
+		}
+		select {
+		case <-w.changed:
+		case <-ctx.Done():
+			return WatchEvent{}, ctx.Err()
+		}
+		w.hub.mu.Lock()
+		value, known, ended := w.value, w.known, w.ended
+		w.hub.mu.Unlock()
+		if ended == nil && known {
+			return WatchEvent{Key: w.key, value: value}, nil
+		}
+	}
+}
+
+// Stop ends the watcher: a Next that waits returns [ErrWatcherStopped].
+func (w *Watcher) Stop() {
+	h := w.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.ended != nil {
+		return
+	}
+	w.end(ErrWatcherStopped)
+	delete(h.keys[w.key], w)
+	if len(h.keys[w.key]) > 0 {
+		return
+	}
+	delete(h.keys, w.key)
+	if h.engine != nil {
+		if pin, err := h.engine.PinNow(); err == nil {
+			h.client.sendAside(pin, iproto.CodeUnwatch, w.key)
+		}
+	}
+}
+
+// end lets no more values come. Under the hub's mu.
+func (w *Watcher) end(why error) {
+	w.ended = why
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// close ends all watchers.
+func (h *watchHub) close() {
+	h.mu.Lock()
+	e := h.engine
+	h.ended = ErrClosed
+	for _, watchers := range h.keys {
+		for w := range watchers {
+			w.end(ErrClosed)
+		}
+	}
+	clear(h.keys)
+	h.mu.Unlock()
+	if e != nil {
+		e.Close()
+	}
+}
+
+// WatchOnce makes a request for the value of a key at this moment; its data is an array of
+// that, or empty. It needs Tarantool 3.0.
+func WatchOnce(key string) Request { return watchOnceRequest{key} }
+
+type watchOnceRequest struct{ key string }
+
+func (r watchOnceRequest) encode(b []byte, x encoding) ([]byte, error) {
+	if err := x.client.needs(iproto.FeatureWatchOnce); err != nil {
+		return b, err
+	}
+	from := len(b)
+	return iproto.EndRequest(iproto.AppendWatch(x.begin(b, iproto.CodeWatchOnce), r.key), from), nil
+}
+
+func (r watchOnceRequest) about() requestInfo {
+	return requestInfo{code: iproto.CodeWatchOnce, repeatable: true}
+}
