@@ -120,8 +120,14 @@ func serverError(code uint32, stack *BoxError) *ServerError {
 	return e
 }
 
+// errNoReply: a call that failed has none.
+var errNoReply = errors.New("there is no reply")
+
 // replyOf cuts the reply of a call into what it is. A reply that was cut off before is whole.
 func replyOf(frame []byte) (m iproto.Message, body []byte, err error) {
+	if len(frame) == 0 {
+		return m, nil, errNoReply
+	}
 	s := iproto.Scanner{MaxMessage: len(frame)}
 	m, err = s.Scan(frame)
 	if err != nil {
