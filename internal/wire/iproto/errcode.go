@@ -12,6 +12,7 @@ const (
 	ErrKeyPartType                ErrorCode = 18
 	ErrExactMatch                 ErrorCode = 19
 	ErrInvalidMessagePack         ErrorCode = 20
+	ErrTupleNotArray              ErrorCode = 22
 	ErrFieldType                  ErrorCode = 23
 	ErrUpdateSplice               ErrorCode = 25
 	ErrUpdateArgumentType         ErrorCode = 26
@@ -27,8 +28,13 @@ const (
 	ErrUpdateIntegerOverflow      ErrorCode = 95
 	ErrProtocol                   ErrorCode = 104
 	ErrWrongSchemaVersion         ErrorCode = 109
+	ErrUnsupportedIndexFeature    ErrorCode = 112
+	ErrViewIsReadOnly             ErrorCode = 113
+	ErrNoSuchFieldName            ErrorCode = 201
 	ErrUnableToProcessInStream    ErrorCode = 229
 	ErrUnableToProcessOutOfStream ErrorCode = 230
+	ErrIteratorPosition           ErrorCode = 247
+	ErrUnknownAuthMethod          ErrorCode = 249
 
 	// What it names does not exist, exists already, or is not to be had.
 	ErrTupleFound           ErrorCode = 3
@@ -98,6 +104,7 @@ var errorNames = map[ErrorCode]string{
 	ErrKeyPartType:                "KEY_PART_TYPE",
 	ErrExactMatch:                 "EXACT_MATCH",
 	ErrInvalidMessagePack:         "INVALID_MSGPACK",
+	ErrTupleNotArray:              "TUPLE_NOT_ARRAY",
 	ErrFieldType:                  "FIELD_TYPE",
 	ErrUpdateSplice:               "UPDATE_SPLICE",
 	ErrUpdateArgumentType:         "UPDATE_ARG_TYPE",
@@ -133,6 +140,8 @@ var errorNames = map[ErrorCode]string{
 	ErrProtocol:                   "PROTOCOL",
 	ErrWrongSchemaVersion:         "WRONG_SCHEMA_VERSION",
 	ErrMemtxMaxTupleSize:          "MEMTX_MAX_TUPLE_SIZE",
+	ErrUnsupportedIndexFeature:    "UNSUPPORTED_INDEX_FEATURE",
+	ErrViewIsReadOnly:             "VIEW_IS_RO",
 	ErrNoTransaction:              "NO_TRANSACTION",
 	ErrLoading:                    "LOADING",
 	ErrReadViewAborted:            "READ_VIEW_ABORTED",
@@ -144,6 +153,7 @@ var errorNames = map[ErrorCode]string{
 	ErrSQLSyntaxWithPos:           "SQL_SYNTAX_WITH_POS",
 	ErrSQLSyntaxNearToken:         "SQL_SYNTAX_NEAR_TOKEN",
 	ErrSQLParserGeneric:           "SQL_PARSER_GENERIC",
+	ErrNoSuchFieldName:            "NO_SUCH_FIELD_NAME",
 	ErrSessionSettingInvalidValue: "SESSION_SETTING_INVALID_VALUE",
 	ErrSQLPrepare:                 "SQL_PREPARE",
 	ErrWrongQueryID:               "WRONG_QUERY_ID",
@@ -157,6 +167,8 @@ var errorNames = map[ErrorCode]string{
 	ErrUnableToProcessInStream:    "UNABLE_TO_PROCESS_IN_STREAM",
 	ErrUnableToProcessOutOfStream: "UNABLE_TO_PROCESS_OUT_OF_STREAM",
 	ErrTransactionTimeout:         "TRANSACTION_TIMEOUT",
+	ErrIteratorPosition:           "ITERATOR_POSITION",
+	ErrUnknownAuthMethod:          "UNKNOWN_AUTH_METHOD",
 }
 
 // String returns the name of the code as Tarantool's box.error has it, such as

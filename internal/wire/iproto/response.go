@@ -56,12 +56,7 @@ func ParseBody(code uint32, body []byte) (Response, error) {
 	d := Decoder{b: body}
 	if len(body) > 0 {
 		for range d.Map() {
-			if d.Kind() != KindUint {
-				d.Skip()
-				d.Skip()
-				continue
-			}
-			switch key := d.Uint(); key {
+			switch key := d.key(); key {
 			case uint64(KeyErrorText):
 				text = d.BytesView()
 			case uint64(KeyError):

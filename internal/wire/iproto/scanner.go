@@ -182,12 +182,7 @@ func readHeader(b []byte, begin, end int) (h header, err error) {
 	d := Decoder{b: b[:end], at: begin}
 	hasCode := false
 	for range d.Map() {
-		if d.Kind() != KindUint {
-			d.Skip()
-			d.Skip()
-			continue
-		}
-		switch d.Uint() {
+		switch d.key() {
 		case uint64(KeyCode):
 			h.code, hasCode = d.Uint32(), true
 		case uint64(KeySync):

@@ -22,6 +22,7 @@ func TestScan(t *testing.T) {
 		{"other order", "ce00000009 83 05 01 01 cc80 00 00 80", Message{Len: 14, Sync: 128, Schema: 1, BodyAt: 13}},
 		{"unknown keys", "0f 83 06 82a0019000 a3616263 c0 00 00 80", Message{Len: 16, BodyAt: 15}},
 		{"unknown keys of other types", "0b 84 c0 00 ff c0 cd1234 90 0000", Message{Len: 12, BodyAt: 12}},
+		{"keys of every size", "10 82 cf0000000000000000 00 d10001 64 80", Message{Len: 17, Sync: 100, BodyAt: 16}},
 		{"code twice", "08 82 00cd8001 00 4c 80", Message{Len: 9, Kind: Event, Code: 76, BodyAt: 8}},
 		{"push", "05 81 00cc80 80", Message{Len: 6, Kind: Push, Code: 128, BodyAt: 5}},
 		{"error 0", "06 81 00cd8000 80", Message{Len: 7, Code: 0x8000, BodyAt: 6}},
