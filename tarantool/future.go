@@ -18,7 +18,7 @@ type Future struct {
 // pending is what a Future refers to. It is recycled; the generation tells a handle that is
 // late.
 type pending struct {
-	generation atomic.Uint64 // grows when the result is taken
+	generation atomic.Uint64 // grows, under mu, when the result is taken
 
 	// Owned by who sent the request, then by who takes the result.
 	r   attempt
@@ -26,7 +26,7 @@ type pending struct {
 	err error // of a request that was not sent
 
 	mu sync.Mutex
-	// Guarded by mu.
+	// Guarded by mu until the result is taken, then owned by who takes it.
 	done    chan struct{} // of Done; nil: nobody asked
 	failure error         // of the call, once done is closed
 }
@@ -78,12 +78,20 @@ func (f Future) GetTyped(dst any) error {
 	return err
 }
 
-// take makes the result the caller's, who must release p.
+// take makes the result the caller's, who must release p. Under the lock, because Done may
+// be looking at the request.
 func (f Future) take() (*pending, error) {
-	if f.p == nil || !f.p.generation.CompareAndSwap(f.generation, f.generation+1) {
+	p := f.p
+	if p == nil {
 		return nil, ErrReleased
 	}
-	return f.p, nil
+	p.mu.Lock()
+	taken := p.generation.CompareAndSwap(f.generation, f.generation+1)
+	p.mu.Unlock()
+	if !taken {
+		return nil, ErrReleased
+	}
+	return p, nil
 }
 
 func (p *pending) release() {
@@ -92,15 +100,13 @@ func (p *pending) release() {
 	pendings.Put(p)
 }
 
-// wait waits for the engine, or for who waits already because of Done.
+// wait waits for the engine, or for who waits already because of Done. The result is taken,
+// so there is nobody else.
 func (p *pending) wait() error {
-	p.mu.Lock()
-	done := p.done
-	p.mu.Unlock()
-	if done == nil {
+	if p.done == nil {
 		return p.r.call.Wait()
 	}
-	<-done
+	<-p.done
 	err := p.failure
 	p.done, p.failure = nil, nil
 	return err
@@ -116,7 +122,7 @@ func (f Future) Done() <-chan struct{} {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.r.call == nil {
+	if p.generation.Load() != f.generation || p.r.call == nil {
 		return closedChannel
 	}
 	if p.done == nil {
