@@ -1,0 +1,31 @@
+package pipe
+
+// Outstanding returns how many calls are queued and under way now, those that were given up
+// and still have a place in a table included. It costs an atomic load a socket, so that who
+// chooses among engines may ask before every call.
+func (e *Engine) Outstanding() int {
+	calls := int64(0)
+	for i := range e.sockets {
+		if s := e.sockets[i].Load(); s != nil {
+			calls += s.charged.Load() >> chargeBits
+		}
+	}
+	return int(calls)
+}
+
+// Up returns how many sockets take calls, of how many. A socket that failed does not count
+// any more when the first of its calls has ended.
+func (e *Engine) Up() (up, of int) {
+	for i := range e.sockets {
+		s := e.sockets[i].Load()
+		if s == nil {
+			continue
+		}
+		s.mu.Lock()
+		if !s.closed {
+			up++
+		}
+		s.mu.Unlock()
+	}
+	return up, len(e.sockets)
+}

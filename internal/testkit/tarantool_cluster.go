@@ -1,0 +1,90 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// TarantoolNode is an instance of a replica set. It keeps a write-ahead log that is on disk
+// before a write is acknowledged, so that it can be killed and started again.
+//
+// Restart must not run while another goroutine uses its Process.
+type TarantoolNode struct {
+	*Process
+	// Addr is the address of its binary protocol: host:port.
+	Addr string
+
+	dir, setup  string
+	ready       string
+	port, other int
+	born        bool // it has data
+}
+
+// tarantoolNodeInit opens the port at once, because replicas need that, and says at the end
+// that it is ready. A first start waits for the other instance to copy it, unless there is
+// none yet; a later one waits for nobody.
+const tarantoolNodeInit = `
+box.cfg{
+	work_dir = %[1]q, wal_mode = 'fsync', log_level = 4, memtx_memory = 64 * 1024 * 1024,
+	listen = '127.0.0.1:%[2]d', replication = {%[3]s}, read_only = %[4]t,
+	replication_connect_quorum = %[5]d, replication_timeout = 0.2, replication_sync_lag = 60,
+}
+%[6]s
+box.cfg{replication_connect_quorum = 0, replication = {'127.0.0.1:%[2]d', '127.0.0.1:%[7]d'}}
+require('fio').open(%[8]q, {'O_CREAT', 'O_WRONLY'}, tonumber('644', 8)):close()
+`
+
+// StartTarantoolPair starts a master, which has run setup, and a read-only replica of it. Each
+// of them follows the other, so that their roles can be exchanged by
+// box.cfg{read_only = ...}. The guest user may do everything.
+func StartTarantoolPair(t testing.TB, setup string) (master, replica *TarantoolNode) {
+	t.Helper()
+	master = &TarantoolNode{port: FreePort(t), setup: "box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})\n" + setup}
+	replica = &TarantoolNode{port: FreePort(t)}
+	master.other, replica.other = replica.port, master.port
+	for _, n := range []*TarantoolNode{master, replica} {
+		n.Addr, n.dir = net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)), t.TempDir()
+		n.ready = filepath.Join(n.dir, "ready")
+		n.Restart(t, n == replica)
+	}
+	return master, replica
+}
+
+// Restart starts the instance again, with the data that it has, after it has ended or been
+// killed.
+func (n *TarantoolNode) Restart(t testing.TB, readOnly bool) {
+	t.Helper()
+	if n.Process != nil {
+		n.Kill()
+	}
+	if err := os.RemoveAll(n.ready); err != nil {
+		t.Fatal(err)
+	}
+	setup, replication, quorum := n.setup, "", 0
+	switch {
+	case n.born:
+		setup = ""
+		replication = fmt.Sprintf("'127.0.0.1:%d', '127.0.0.1:%d'", n.port, n.other)
+	case readOnly:
+		replication, quorum = fmt.Sprintf("'127.0.0.1:%d'", n.other), 1
+	}
+	script := filepath.Join(n.dir, "init.lua")
+	text := fmt.Appendf(nil, tarantoolNodeInit, n.dir, n.port, replication, readOnly, quorum, setup, n.other, n.ready)
+	if err := os.WriteFile(script, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n.Process = Start(t, Command{
+		Path: "tarantool",
+		Args: []string{script},
+		Ready: func(context.Context) error {
+			_, err := os.Stat(n.ready)
+			return err
+		},
+	})
+	n.born = true
+}

@@ -1,0 +1,403 @@
+package tarantool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+// Mode says which instances of a [Pool] a request may go to.
+type Mode uint8
+
+// The modes. Among several instances that fit the one with the fewer requests under way is
+// taken, of two that are drawn.
+const (
+	// AnyInstance is every instance that answers.
+	AnyInstance Mode = iota
+	// ReadWrite is an instance that takes writes.
+	ReadWrite
+	// ReadOnly is an instance that takes no writes: a replica.
+	ReadOnly
+	// PreferReadWrite is an instance that takes writes or, while there is none, any.
+	PreferReadWrite
+	// PreferReadOnly is an instance that takes no writes or, while there is none, any.
+	PreferReadOnly
+)
+
+// String returns the mode in words.
+func (m Mode) String() string {
+	switch m {
+	case AnyInstance:
+		return "any"
+	case ReadWrite:
+		return "read-write"
+	case ReadOnly:
+		return "read-only"
+	case PreferReadWrite:
+		return "prefer read-write"
+	case PreferReadOnly:
+		return "prefer read-only"
+	}
+	return fmt.Sprintf("mode %d", uint8(m))
+}
+
+// PoolOptions say which instances a [Pool] has. The zero value is a pool of the one instance
+// at DefaultAddr.
+type PoolOptions struct {
+	// Addrs are the instances, in the form of Options.Addr.
+	Addrs []string
+	// Options say how the instances of Addrs are reached; their own Addr counts only if
+	// neither Addrs nor Instances names any. Timeout bounds a request to the pool as a
+	// whole, Retries how often one that failed is made again, with another instance if there
+	// is one; Backoff and MaxBackoff are the pauses in between.
+	Options Options
+	// Instances are further instances, with options of their own.
+	Instances []Options
+
+	// CheckInterval is how often an instance is asked for its role. 0: 1 s. It is asked at
+	// once when a connection was made, when it says that it is read-only or loading, and
+	// every 50 ms while requests wait for an instance.
+	CheckInterval time.Duration
+	// CheckTimeout is how long that answer may take before the instance counts as stalled
+	// and gets no more requests. 0: 2 s.
+	CheckTimeout time.Duration
+	// WaitTimeout is how long a request waits while no instance is what its mode asks for.
+	// 0: 5 s; negative: it fails at once.
+	WaitTimeout time.Duration
+
+	// WaitFor is what NewPool waits for: an instance that a request of that mode may go to.
+	WaitFor Mode
+	// NoWait lets NewPool return at once, before there is any connection.
+	NoWait bool
+
+	// OnEvent, if set, is told what becomes of instances, in order, by one goroutine at a
+	// time. It must not block, nor call Close, Shutdown or Remove of the pool.
+	OnEvent func(PoolEvent)
+}
+
+// A Pool sends requests to instances of a replica set: writes to the one that takes them,
+// reads wherever their [Mode] allows. Each instance has a [Client] of its own. All methods may
+// be called concurrently.
+//
+//	p, err := tarantool.NewPool(ctx, tarantool.PoolOptions{
+//		Addrs:   []string{"10.0.0.1:3301", "10.0.0.2:3301"},
+//		Options: tarantool.Options{User: "app", Password: "secret"},
+//	})
+//	...
+//	defer p.Close()
+//	err = p.Exec(ctx, nil, tarantool.Replace("users", &u), tarantool.ReadWrite)
+//
+// # Roles
+//
+// Every instance is asked for box.info.ro and box.info.status, by an expression or, if the
+// user may not evaluate any, by calling box.info. A user that may do neither needs this right:
+//
+//	box.schema.func.create('box.info')
+//	box.schema.user.grant('app', 'execute', 'function', 'box.info')
+//
+// Without it the role stays unknown, and the instance gets requests of the modes AnyInstance,
+// PreferReadWrite and PreferReadOnly only. An instance to which there is no connection, that
+// does not answer in time or that is loading its data gets none.
+//
+// # Requests that fail
+//
+// A request that was not sent because its connection was lost goes to another instance, or
+// waits for one. So does one that was cut off, if it reads or is
+// [ProcedureRequest.Idempotent]. A statement of mode ReadWrite that is refused because the
+// instance is read-only goes, once, to the instance that takes writes now, as soon as there is
+// one: a master that changes is no error. A function that ends with that error may have done
+// something before, so it is made again only if it is idempotent.
+type Pool struct {
+	// Immutable.
+	opts    PoolOptions
+	retries int
+	ctx     context.Context // ended by Close and Shutdown
+	cancel  context.CancelFunc
+	ended   chan struct{} // closed at the end of Close or Shutdown
+
+	mu sync.Mutex
+	// Guarded by mu. It is never held while something is waited for.
+	instances []*instance // replaced, never changed in place but for appending
+	closed    bool
+	events    []PoolEvent // to be told
+	telling   bool        // somebody tells them
+
+	// Atomics.
+	view     atomic.Pointer[poolView] // written under mu, read by callers
+	waiting  atomic.Int32             // requests that wait for an instance; written by them
+	rerouted atomic.Uint64            // written by callers
+}
+
+// NewPool returns a pool once an instance of mode PoolOptions.WaitFor is there. Instances that
+// are down do not hold it up. If ctx ends before, there is no pool, and the error says what
+// each instance did; without a deadline NewPool waits for ever. The pool must be closed.
+func NewPool(ctx context.Context, o PoolOptions) (*Pool, error) {
+	all, err := o.instances()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{opts: o, retries: 3, ended: make(chan struct{})}
+	if o.Options.Retries != 0 {
+		p.retries = max(o.Options.Retries, 0)
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.view.Store(&poolView{changed: make(chan struct{})})
+	for _, one := range all {
+		if err := p.Add(one); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	if o.NoWait {
+		return p, nil
+	}
+	if err := p.Wait(ctx, o.WaitFor); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// instances returns the options of every instance that is named.
+func (o *PoolOptions) instances() ([]Options, error) {
+	if o.CheckInterval < 0 || o.CheckTimeout < 0 {
+		return nil, errors.New("tarantool: a negative time between checks or for one")
+	}
+	if o.WaitFor > PreferReadOnly {
+		return nil, fmt.Errorf("tarantool: a pool that waits for %v", o.WaitFor)
+	}
+	all := make([]Options, 0, len(o.Addrs)+len(o.Instances))
+	for _, addr := range o.Addrs {
+		one := o.Options
+		one.Addr = addr
+		all = append(all, one)
+	}
+	all = append(all, o.Instances...)
+	if len(all) == 0 {
+		all = append(all, o.Options)
+	}
+	return all, nil
+}
+
+func (p *Pool) checkInterval() time.Duration { return cmp.Or(p.opts.CheckInterval, time.Second) }
+func (p *Pool) checkTimeout() time.Duration  { return cmp.Or(p.opts.CheckTimeout, 2*time.Second) }
+
+// waitTimeout returns how long a request waits for an instance; 0: not at all.
+func (p *Pool) waitTimeout() time.Duration {
+	return max(cmp.Or(p.opts.WaitTimeout, 5*time.Second), 0)
+}
+
+// Add adds an instance and returns. It gets requests as soon as it is connected and its role
+// is known. An address can be added once.
+func (p *Pool) Add(o Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	i := newInstance(p, o)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		i.cancel()
+		return p.closedError("add")
+	}
+	for _, other := range p.instances {
+		if other.addr == i.addr {
+			i.cancel()
+			return fmt.Errorf("tarantool: the pool has the instance %s already", i.addr)
+		}
+	}
+	p.instances = append(p.instances, i)
+	// Stopped by its context; who takes the instance out of the pool waits for it.
+	go i.run()
+	return nil
+}
+
+// Remove takes the instance with that address out of the pool. No new requests go there; it
+// waits until those under way have ended and closes the connections. When ctx ends before,
+// they are cut off and the error of ctx is returned.
+func (p *Pool) Remove(ctx context.Context, addr string) error {
+	p.mu.Lock()
+	at := slices.IndexFunc(p.instances, func(i *instance) bool { return i.addr == addr })
+	if at < 0 || p.closed {
+		p.mu.Unlock()
+		return fmt.Errorf("tarantool: the pool has no instance %q", addr)
+	}
+	i := p.instances[at]
+	p.instances = slices.Delete(slices.Clone(p.instances), at, at+1)
+	p.change(i, InstanceRemoved, nil)
+	p.rebuild()
+	p.mu.Unlock()
+	p.tell()
+	return i.shutdown(ctx)
+}
+
+// Instances returns what is known of every instance now, in the order in which they were
+// added.
+func (p *Pool) Instances() []InstanceInfo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	infos := make([]InstanceInfo, 0, len(p.instances))
+	for _, i := range p.instances {
+		infos = append(infos, i.info())
+	}
+	return infos
+}
+
+// Wait waits until there is an instance for requests of that mode. It is bounded by ctx alone;
+// the error says what each instance does.
+func (p *Pool) Wait(ctx context.Context, mode Mode) error {
+	_, err := p.await(ctx, mode, 0)
+	return err
+}
+
+// Client returns the client of an instance for that mode, for what a pool has no method of.
+// It stays that instance's client whatever becomes of the instance, so it is best asked for
+// again for each piece of work. It belongs to the pool and must not be closed.
+func (p *Pool) Client(mode Mode) (*Client, error) {
+	if i := p.view.Load().pick(mode, nil); i != nil {
+		return i.client.Load(), nil
+	}
+	return nil, p.noInstance(mode, nil)
+}
+
+// Exec sends a request to an instance of that mode, waits for its reply and decodes the data
+// into dst, as [Client.Exec] does.
+func (p *Pool) Exec(ctx context.Context, dst any, req Request, mode Mode) error {
+	r := p.begin(mode)
+	if err := r.choose(ctx); err != nil {
+		return err
+	}
+	err := r.client.Exec(ctx, dst, req)
+	if err == nil {
+		return nil
+	}
+	return r.resume(ctx, err, isRepeatable(req), func(ctx context.Context, c *Client) error {
+		return c.Exec(ctx, dst, req)
+	})
+}
+
+func isRepeatable(req Request) bool { return req != nil && req.about().repeatable }
+
+// A PoolFuture is a request to a [Pool] under way: see [Future], whose rules are its own.
+type PoolFuture struct {
+	first Future
+	route poolRoute
+	ctx   context.Context
+	req   Request
+}
+
+// Do sends a request to an instance of that mode and returns without waiting for its reply, as
+// [Client.Do] does. A request that has to be made again is so by who takes the result.
+func (p *Pool) Do(ctx context.Context, req Request, mode Mode) PoolFuture {
+	f := PoolFuture{route: p.begin(mode), ctx: ctx, req: req}
+	if err := f.route.choose(ctx); err != nil {
+		f.first = failedFuture(ctx, err)
+	} else {
+		f.first = f.route.client.Do(ctx, req)
+	}
+	return f
+}
+
+// failedFuture is a request that was not sent.
+func failedFuture(ctx context.Context, err error) Future {
+	p := pendings.Get().(*pending)
+	p.ctx, p.err = ctx, err
+	return Future{p, p.generation.Load()}
+}
+
+// Get waits for the reply and returns its data: see [Future.Get].
+func (f PoolFuture) Get() ([]any, error) {
+	var data []any
+	err := f.GetTyped(&data)
+	return data, err
+}
+
+// Wait waits for the reply, of which only the error is wanted.
+func (f PoolFuture) Wait() error { return f.GetTyped(nil) }
+
+// GetTyped waits for the reply and decodes its data into dst, as [Client.Exec] does.
+func (f PoolFuture) GetTyped(dst any) error {
+	err := f.first.GetTyped(dst)
+	if err == nil || f.route.client == nil || errors.Is(err, ErrReleased) {
+		return err
+	}
+	return f.route.resume(f.ctx, err, isRepeatable(f.req), func(ctx context.Context, c *Client) error {
+		return c.Exec(ctx, dst, f.req)
+	})
+}
+
+// Done returns a channel that is closed when the first attempt has ended: see [Future.Done].
+// Who takes the result waits only if there has to be another.
+func (f PoolFuture) Done() <-chan struct{} { return f.first.Done() }
+
+// Rerouted returns how many requests were made again so far, with another instance or after
+// waiting for one.
+func (p *Pool) Rerouted() uint64 { return p.rerouted.Load() }
+
+// Close ends the pool as [Client.Close] ends a client: requests that were not sent fail with
+// the outcome Closed, those under way with MaybeExecuted. It waits until all connections are
+// closed and all goroutines have ended. It may be called again.
+func (p *Pool) Close() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	p.end(ctx)
+	return nil
+}
+
+// Shutdown refuses new requests, waits until those under way have ended, and closes the pool.
+// When ctx ends before, they are cut off and the error of ctx is returned.
+func (p *Pool) Shutdown(ctx context.Context) error { return p.end(ctx) }
+
+// end closes the pool, or waits for who does.
+func (p *Pool) end(ctx context.Context) error {
+	p.mu.Lock()
+	again := p.closed
+	p.closed = true
+	all := slices.Clone(p.instances)
+	if !again {
+		p.rebuild()
+	}
+	p.mu.Unlock()
+	if again {
+		return p.awaitEnd(ctx, all)
+	}
+	p.cancel()
+	results := make(chan error, len(all))
+	for _, i := range all {
+		// Ends when ctx does at the latest; the results are awaited below.
+		go func() { results <- i.shutdown(ctx) }()
+	}
+	var err error
+	for range all {
+		err = cmp.Or(err, <-results)
+	}
+	close(p.ended)
+	return err
+}
+
+// awaitEnd waits for who closes the pool, and is in a hurry when ctx has ended.
+func (p *Pool) awaitEnd(ctx context.Context, all []*instance) error {
+	select {
+	case <-p.ended:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, i := range all {
+		if c := i.client.Load(); c != nil {
+			c.Close()
+		}
+	}
+	<-p.ended
+	return ctx.Err()
+}
+
+func (p *Pool) closedError(op string) error {
+	return &slipstream.Error{Op: op, Outcome: slipstream.Closed, Err: ErrClosed}
+}

@@ -1,0 +1,28 @@
+package tarantool
+
+import "context"
+
+// connectMember is Connect for an instance of a pool: while there is no connection, what cannot
+// be sent fails at once and goes to another instance, and there the pool repeats it.
+func connectMember(ctx context.Context, o Options) (*Client, error) {
+	o.FailFast = true
+	c, err := Connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	// Nobody else has the client yet. The engine has its own copy of the switch; what is left
+	// without it are calls that may take long, which open a connection when they need one and
+	// have to wait for it.
+	c.opts.FailFast = false
+	c.retries = min(c.retries, 1)
+	return c, nil
+}
+
+// outstanding returns how many requests are queued and under way.
+func (c *Client) outstanding() int { return c.engine.Outstanding() + len(c.blocking.tokens) }
+
+// isUp reports whether there is a connection.
+func (c *Client) isUp() bool {
+	up, _ := c.engine.Up()
+	return up > 0
+}

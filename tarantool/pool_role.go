@@ -1,0 +1,134 @@
+package tarantool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+// The two ways to ask for the role. The second is for users without the right to evaluate; its
+// answer is long.
+var (
+	askRole Request = Eval("return box.info.ro, box.info.status")
+	askInfo Request = Call("box.info")
+)
+
+// ask asks for the role until there is an answer or it is late. InstanceDown means that nothing
+// was learned: the connection was lost, which others note, or there is no room for the question.
+func (i *instance) ask(c *Client) (InstanceState, error) {
+	most := i.pool.checkTimeout()
+	ctx, cancel := context.WithTimeout(i.ctx, most)
+	defer cancel()
+	var role roleAnswer
+	err := i.askOnce(ctx, c, &role)
+	// Options.Timeout may be much shorter.
+	for err != nil && timeIsUp(err) && pauseFor(ctx, leastInterval) && c.isUp() {
+		err = i.askOnce(ctx, c, &role)
+	}
+	var failure *ServerError
+	switch {
+	case err == nil:
+		return role.state()
+	case IsCode(err, CodeAccessDenied):
+		return InstanceUnknown, fmt.Errorf("%w: %w", errNoRole, err)
+	case errors.As(err, &failure):
+		return InstanceLoading, err
+	case timeIsUp(err):
+		return InstanceStalled, fmt.Errorf("no answer for %v: %w", most, err)
+	case slipstream.OutcomeOf(err) == slipstream.Executed:
+		return InstanceUnknown, err // it answers, with what nobody understands
+	}
+	return InstanceDown, err
+}
+
+// pauseFor waits that long; false: ctx ended before.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// askOnce asks in the way that the user has a right to.
+func (i *instance) askOnce(ctx context.Context, c *Client, role *roleAnswer) error {
+	if !i.byCall {
+		err := c.Exec(ctx, role, askRole)
+		if !IsCode(err, CodeAccessDenied) {
+			return err
+		}
+	}
+	err := c.Exec(ctx, role, askInfo)
+	// Rights may come: the next check begins with the better question.
+	i.byCall = err == nil
+	return err
+}
+
+// roleAnswer is the answer to either question: two values, or a map.
+type roleAnswer struct {
+	readOnly bool
+	status   string
+}
+
+// state says what the answer means. What box.info.status says of a server that answers reads is
+// running, orphan (it did not find the others, and takes no writes) or hot_standby.
+func (r *roleAnswer) state() (InstanceState, error) {
+	switch {
+	case r.status != "running" && r.status != "orphan" && r.status != "hot_standby":
+		return InstanceLoading, fmt.Errorf("box.info.status is %q", r.status)
+	case r.readOnly:
+		return InstanceReadOnly, nil
+	}
+	return InstanceReadWrite, nil
+}
+
+// ReadMsgpack implements Reader.
+func (r *roleAnswer) ReadMsgpack(d *Decoder) error {
+	n := d.Array()
+	if n > 0 && d.Kind() == KindMap {
+		return r.readInfo(d, n)
+	}
+	if n != 2 {
+		return fmt.Errorf("%d values instead of box.info.ro and box.info.status", n)
+	}
+	r.readOnly, r.status = d.Bool(), d.String()
+	return d.Err()
+}
+
+// readInfo reads box.info.
+func (r *roleAnswer) readInfo(d *Decoder, values int) error {
+	found := 0
+	for range d.Map() {
+		if d.Kind() != KindString {
+			d.Skip()
+			d.Skip()
+			continue
+		}
+		switch string(d.StringView()) {
+		case "ro":
+			r.readOnly = d.Bool()
+			found++
+		case "status":
+			r.status = d.String()
+			found++
+		default:
+			d.Skip()
+		}
+		if d.Err() != nil {
+			return d.Err()
+		}
+	}
+	for range values - 1 {
+		d.Skip()
+	}
+	if found != 2 && d.Err() == nil {
+		return errors.New("box.info without ro or status")
+	}
+	return d.Err()
+}
