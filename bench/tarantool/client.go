@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// A setting is what a client is told about its work.
+type setting struct {
+	Address string
+	// Sockets is how many connections there are; 0: one.
+	Sockets int
+	// Ahead says that callers send without waiting for replies.
+	Ahead bool
+}
+
+// A client is one Tarantool client as the load sees it, with all its
+// connections. Its methods may be called concurrently, close once at the end.
+type client interface {
+	// session returns what caller i needs of its own, of the connections the
+	// one that is its turn. Its requests have ctx.
+	session(ctx context.Context, i int) session
+	close() error
+}
+
+// A session is one caller, or one pair of a sender and a receiver. All methods
+// check what they get. Only one is called at a time, of flow once.
+type session interface {
+	// naive selects as somebody does who thinks nothing of it: a new request,
+	// and a result of general type.
+	naive(key uint64) error
+	// prepare makes a request for each of the keys.
+	prepare(keys []uint64)
+	// prepared selects by the request of keys[i].
+	prepared(i int, key uint64) error
+	// typed selects into a struct that is used again.
+	typed(key uint64) error
+	// flow lets the pair send and receive until its time is over.
+	flow(p *pair)
+}
+
+// A kind is one way to use one client library.
+type kind struct {
+	name string
+	open func(ctx context.Context, s setting) (client, error)
+}
+
+// Names of the rivals.
+const (
+	goTarantool3        = "go-tarantool-v3"
+	goTarantool3Release = "go-tarantool-v3-release"
+	goTarantool2        = "go-tarantool-v2"
+)
+
+// kinds are the rivals and ours, in the order of the tables.
+func kinds() []kind {
+	return []kind{
+		{goTarantool2, openGoTarantool2},
+		{goTarantool3, openGoTarantool3(false)},
+		{goTarantool3Release, openGoTarantool3(true)},
+		{load.Ours, openOurs},
+	}
+}
+
+// kindOf returns the kind of a subject; the control, and ours without a context,
+// are ours once more.
+func kindOf(subject string) (kind, bool) {
+	if subject == load.Control || subject == background {
+		subject = load.Ours
+	}
+	all := kinds()
+	i := slices.IndexFunc(all, func(k kind) bool { return k.name == subject })
+	if i < 0 {
+		return kind{}, false
+	}
+	return all[i], true
+}
+
+// connections are those of a client that has one each.
+type connections[C interface{ Close() error }] []C
+
+// connect opens as many as are wanted.
+func connect[C interface{ Close() error }](s setting, open func() (C, error)) (connections[C], error) {
+	var all connections[C]
+	for range cmp.Or(s.Sockets, 1) {
+		c, err := open()
+		if err != nil {
+			return nil, errors.Join(err, all.close())
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// of returns the connection of caller i.
+func (c connections[C]) of(i int) C { return c[i%len(c)] }
+
+func (c connections[C]) close() error {
+	var errs []error
+	for _, one := range c {
+		errs = append(errs, one.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/bench/internal/command"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// clientShare is the CPU time of ours as a part of what the rival at its best
+// needs, at most.
+var clientShare = map[string]float64{
+	syncCallers + "512": 0.30, syncCallers + "8192": 0.40,
+	asyncPairs + "16": 0.22, asyncPairs + "64": 0.22, asyncPairs + "512": 0.22,
+}
+
+// ctxShare is what a context that can end may cost.
+const ctxShare = 1.05
+
+// goals are the targets of a scenario that are ratios.
+func goals(scenario string) []load.Goal {
+	if share, ok := clientShare[scenario]; ok {
+		return []load.Goal{{Metric: load.ClientUS, Rival: goTarantool3Release, Ratio: share}}
+	}
+	if withContext(scenario) {
+		return []load.Goal{{Metric: load.ClientUS, Rival: background, Ratio: ctxShare}}
+	}
+	return nil
+}
+
+func withContext(scenario string) bool {
+	return strings.HasPrefix(scenario, ctxCallers) || strings.HasPrefix(scenario, ctxPairs)
+}
+
+// check prints the targets that are no ratios of two subjects in one scenario
+// and reports failed requests.
+func check(w io.Writer, rows []load.Row) error {
+	checkManyCallers(w, rows)
+	checkAllocations(w, rows)
+	return command.Failures(expected(w, rows))
+}
+
+// unsound is true of a subject that fails calls in a scenario, or hangs: releasing
+// a future whose request has a context is not safe in go-tarantool v3.0.0.
+func unsound(subject, scenario string) bool {
+	return subject == goTarantool3Release && withContext(scenario)
+}
+
+// expected leaves the rows in which no request should fail, and prints the
+// failures of the others.
+func expected(w io.Writer, rows []load.Row) (others []load.Row) {
+	for _, row := range rows {
+		if !unsound(row.Subject, row.Scenario) {
+			others = append(others, row)
+			continue
+		}
+		if row.Errors > 0 {
+			fmt.Fprintf(w, "%s: %d requests of %s failed\n", row.Scenario, row.Errors, row.Subject)
+		}
+	}
+	return others
+}
+
+// manyCallers is what ours must keep of its best rate with 8,192 callers.
+const manyCallers = 0.9
+
+func checkManyCallers(w io.Writer, rows []load.Row) {
+	best, most := 0.0, 0.0
+	for _, row := range rows {
+		if row.Subject != load.Ours || !strings.HasPrefix(row.Scenario, syncCallers) || row.RPS == nil {
+			continue
+		}
+		best = max(best, *row.RPS)
+		if row.Scenario == syncCallers+"8192" {
+			most = *row.RPS
+		}
+	}
+	if most > 0 {
+		fmt.Fprintf(w, "%s8192: rps >= %.1f of our best %sN in this run: %s (%.0f and %.0f)\n",
+			syncCallers, manyCallers, syncCallers, command.Verdict(most >= manyCallers*best), most, best)
+	}
+}
+
+// fewAllocations is what counts as none: the generator and the runtime allocate
+// a little now and then.
+const fewAllocations = 0.01
+
+// checkAllocations looks for objects in the path of a typed result.
+func checkAllocations(w io.Writer, rows []load.Row) {
+	for _, row := range rows {
+		if row.Subject != load.Ours || row.Allocs == nil || !showsAllocations(row.Scenario) {
+			continue
+		}
+		fmt.Fprintf(w, "%s: 0 allocations for a typed result: %s (%.4f)\n", row.Scenario, command.Verdict(*row.Allocs < fewAllocations), *row.Allocs)
+	}
+}
+
+// showsAllocations is false where results are not typed, and where the
+// generator's own objects, two a caller and some hundred a window, would be seen:
+// with few requests or very many callers.
+func showsAllocations(scenario string) bool {
+	switch scenario {
+	case blocking + "1", reuse + "1", syncCallers + "1":
+		return false
+	}
+	return !strings.HasSuffix(scenario, syncCallers+"8192")
+}

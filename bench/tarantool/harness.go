@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// A harness has what the scenarios share. Subjects run one at a time.
+type harness struct {
+	// Immutable after newHarness.
+	scratch string
+	options options
+	warmUp  time.Duration
+
+	// Owned by the goroutine that runs the suite.
+	server *server // of the scenario under way; nil: none yet
+}
+
+func newHarness(scratch string, o options) *harness {
+	h := &harness{scratch: scratch, options: o, warmUp: 200 * time.Millisecond}
+	if o.Quick {
+		h.warmUp = 50 * time.Millisecond
+	}
+	return h
+}
+
+// window returns the measured time of a scenario that usually takes normal.
+func (h *harness) window(normal time.Duration) time.Duration {
+	switch {
+	case h.options.Duration > 0:
+		return h.options.Duration
+	case h.options.Quick:
+		return 150 * time.Millisecond
+	}
+	return normal
+}
+
+// closeServer is the Close of every scenario.
+func (h *harness) closeServer() error {
+	s := h.server
+	h.server = nil
+	if s == nil {
+		return nil
+	}
+	return s.Stop()
+}
+
+// A round is what one subject does in one round.
+type round struct {
+	scenario string
+	settings string // of the server
+	work     work
+	callers  int // or pairs
+	window   time.Duration
+}
+
+// slack is what a load process may take beside warm-up and window: both end with
+// waiting for the last reply, which the generator bounds. One that may hang is
+// not waited for that long.
+const (
+	slack        = 90 * time.Second
+	slackHanging = 15 * time.Second
+)
+
+// run runs one subject in a process of its own, against the server of the
+// scenario.
+func (h *harness) run(ctx context.Context, subject string, r round, number int) (load.Sample, error) {
+	k, ok := kindOf(subject)
+	if !ok {
+		return load.Sample{}, fmt.Errorf("no subject %q", subject)
+	}
+	if h.server == nil {
+		var err error
+		if h.server, err = startServer(ctx, h.scratch, r.settings); err != nil {
+			return load.Sample{}, err
+		}
+	}
+	if subject == background {
+		r.work.Deadline = false
+	}
+	text, err := json.Marshal(r.work)
+	if err != nil {
+		return load.Sample{}, err
+	}
+	limit := h.warmUp + r.window + slack
+	if unsound(subject, r.scenario) {
+		limit = h.warmUp + r.window + slackHanging
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	outcome, err := loadproc.Run(limited, loadproc.Spec{
+		Target: k.name, Options: text, Address: h.server.address, PID: h.server.PID(),
+		Callers: r.callers, WarmUp: h.warmUp, Duration: r.window, Seed: uint64(number),
+	})
+	switch {
+	case err != nil && ctx.Err() == nil && unsound(subject, r.scenario):
+		return load.Sample{Errors: 1, ErrorSample: "the whole process: " + err.Error()}, nil
+	case err != nil:
+		return load.Sample{}, fmt.Errorf("%s: %w", k.name, err)
+	}
+	return sampleOf(outcome.Result), nil
+}
+
+// sampleOf turns the result of a load process into the figures of a round. The
+// program under test is the load process itself.
+func sampleOf(result *load.Result) load.Sample {
+	sample := result.Sample()
+	if result.Completed > 0 {
+		sample.Values[load.Allocs] = result.PerRequest(float64(result.Cost.Mallocs))
+		sample.Values[load.BytesOp] = result.PerRequest(float64(result.Cost.Bytes))
+	}
+	return sample
+}
+
+// profileWindow is how long a profile watches: at a hundred looks a second this
+// is enough to see what takes a hundredth of the time.
+const profileWindow = 3 * time.Second
+
+// profile writes a CPU profile of one subject in one scenario.
+func (h *harness) profile(ctx context.Context, w io.Writer) (err error) {
+	o := h.options
+	for _, r := range h.rounds() {
+		if r.scenario != o.Scenario {
+			continue
+		}
+		path := o.out
+		if path == "" {
+			name := fmt.Sprintf("%s-%s-%s.pprof", suiteName, o.profile, strings.ReplaceAll(r.scenario, "/", "-"))
+			path = filepath.Join(os.TempDir(), name)
+		}
+		if r.work.Profile, err = filepath.Abs(path); err != nil {
+			return err
+		}
+		r.window = h.window(profileWindow)
+		sample, err := h.run(ctx, o.profile, r, 1)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s in %s: %.0f requests/s, %.3f us of CPU a request, %.2f allocations, %d errors\ngo tool pprof -top %s\n",
+			o.profile, r.scenario, sample.Values[load.RPS], sample.Values[load.ClientUS], sample.Values[load.Allocs], sample.Errors, r.work.Profile)
+		if sample.Errors > 0 {
+			err = errors.Join(err, fmt.Errorf("%d requests failed, for example: %s", sample.Errors, sample.ErrorSample))
+		}
+		return err
+	}
+	return fmt.Errorf("no scenario %q", o.Scenario)
+}

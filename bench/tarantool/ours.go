@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+
+	"github.com/slipstream-go/slipstream/tarantool"
+)
+
+// ourClient is ours, with the options a user gets by naming the address alone.
+// Pairs send ahead of their replies without end; their client makes them wait at
+// its bound in place of refusing.
+type ourClient struct {
+	client *tarantool.Client
+	space  *tarantool.Space[tuple]
+}
+
+func openOurs(ctx context.Context, s setting) (client, error) {
+	c, err := tarantool.Connect(ctx, tarantool.Options{Addr: s.Address, Sockets: s.Sockets, WaitWhenFull: s.Ahead})
+	if err != nil {
+		return nil, err
+	}
+	return &ourClient{c, tarantool.SpaceOf[tuple](c, spaceName)}, nil
+}
+
+func (c *ourClient) session(ctx context.Context, _ int) session {
+	return &ourSession{ctx: ctx, client: c.client, space: c.space, result: new(tuple), whole: new(oneTuple)}
+}
+
+func (c *ourClient) close() error { return c.client.Close() }
+
+type ourSession struct {
+	// Immutable.
+	ctx      context.Context
+	client   *tarantool.Client
+	space    *tarantool.Space[tuple]
+	requests []tarantool.Request // of prepare
+
+	// Owned by who takes replies.
+	result *tuple
+	whole  *oneTuple
+}
+
+func (s *ourSession) naive(key uint64) error {
+	data, err := s.client.Do(s.ctx, tarantool.Select(spaceName).Key(tarantool.Int(key)).Limit(1)).Get()
+	if err != nil {
+		return err
+	}
+	return checkGeneral(key, data)
+}
+
+func (s *ourSession) prepare(keys []uint64) {
+	for _, key := range keys {
+		s.requests = append(s.requests, tarantool.Select(spaceName).Key(tarantool.Int(key)).Limit(1))
+	}
+}
+
+func (s *ourSession) prepared(i int, key uint64) error {
+	if err := s.client.Exec(s.ctx, s.whole, s.requests[i]); err != nil {
+		return err
+	}
+	return s.whole.check(key)
+}
+
+func (s *ourSession) typed(key uint64) error {
+	found, err := s.space.Get(s.ctx, s.result, tarantool.Int(key))
+	return s.settled(key, found, err)
+}
+
+// settled checks what a typed select came to.
+func (s *ourSession) settled(key uint64, found bool, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return errNoTuple
+	}
+	return s.result.check(key)
+}
+
+func (s *ourSession) flow(p *pair) { drive(p, s) }
+
+func (s *ourSession) send(key uint64) tarantool.TupleFuture[tuple] {
+	return s.space.DoGet(s.ctx, tarantool.Int(key))
+}
+
+func (s *ourSession) take(f tarantool.TupleFuture[tuple], key uint64) error {
+	found, err := f.Get(s.result)
+	return s.settled(key, found, err)
+}

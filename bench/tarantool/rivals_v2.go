@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+
+	rival "github.com/tarantool/go-tarantool/v2"
+)
+
+// go-tarantool v2, the line that the article measured. It decodes into a type
+// that reads itself.
+type goTarantool2Client struct {
+	connections connections[*rival.Connection]
+}
+
+func openGoTarantool2(ctx context.Context, s setting) (client, error) {
+	all, err := connect(s, func() (*rival.Connection, error) {
+		return rival.Connect(ctx, rival.NetDialer{Address: s.Address, User: "guest"}, rival.Opts{Timeout: replyLimit})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &goTarantool2Client{all}, nil
+}
+
+func (c *goTarantool2Client) session(ctx context.Context, i int) session {
+	s := &goTarantool2Session{ctx: ctx, connection: c.connections.of(i), key: new(oneKey), result: new(oneTuple)}
+	s.request = s.selectBy(s.key)
+	return s
+}
+
+func (c *goTarantool2Client) close() error { return c.connections.close() }
+
+type goTarantool2Session struct {
+	// Immutable.
+	ctx        context.Context
+	connection *rival.Connection
+	request    *rival.SelectRequest
+	requests   []*rival.SelectRequest // of prepare
+
+	// Owned by who sends.
+	key *oneKey
+
+	// Owned by who takes replies.
+	result *oneTuple
+}
+
+// selectBy makes a request by numbers, which spares it to look up names.
+func (s *goTarantool2Session) selectBy(key any) *rival.SelectRequest {
+	r := rival.NewSelectRequest(spaceNumber).Index(0).Limit(1).Iterator(rival.IterEq).Key(key)
+	if s.ctx.Done() == nil {
+		return r // even a context that cannot end would be watched
+	}
+	return r.Context(s.ctx)
+}
+
+// naive has a uint for a key: see that of v3.
+func (s *goTarantool2Session) naive(key uint64) error {
+	data, err := s.connection.Do(s.selectBy([]any{uint(key)})).Get()
+	if err != nil {
+		return err
+	}
+	return checkGeneral(key, data)
+}
+
+func (s *goTarantool2Session) prepare(keys []uint64) {
+	for _, key := range keys {
+		s.requests = append(s.requests, s.selectBy(&oneKey{key}))
+	}
+}
+
+func (s *goTarantool2Session) prepared(i int, key uint64) error {
+	return s.take(s.connection.Do(s.requests[i]), key)
+}
+
+func (s *goTarantool2Session) typed(key uint64) error { return s.take(s.send(key), key) }
+
+func (s *goTarantool2Session) flow(p *pair) { drive(p, s) }
+
+// send may change the key of the request: it is encoded before Do returns.
+func (s *goTarantool2Session) send(key uint64) *rival.Future {
+	s.key.key = key
+	return s.connection.Do(s.request)
+}
+
+func (s *goTarantool2Session) take(f *rival.Future, key uint64) error {
+	if err := f.GetTyped(s.result); err != nil {
+		return err
+	}
+	return s.result.check(key)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// Windows: long enough for 100,000 requests of the fast clients, and for pairs
+// also to be long beside the time in which their channels fill and drain.
+const (
+	callersWindow = 600 * time.Millisecond
+	pairsWindow   = time.Second
+)
+
+// sideRounds is the number of rounds of scenarios that no goal is judged by.
+const sideRounds = 6
+
+// Beginnings of the names of scenarios, which go on with the number of callers.
+const (
+	blocking      = "blocking/"
+	reuse         = "reuse/"
+	syncCallers   = "sync/"
+	asyncPairs    = "async/"
+	async16       = "async-16conn/"
+	ctxCallers    = "ctx/"
+	ctxPairs      = "ctx-async/"
+	defaultServer = "default/" // goes before the name of one on a tuned server
+)
+
+// manySockets is how many connections async-16conn has.
+const manySockets = 16
+
+var (
+	callerCounts = []int{1, 8, 64, 512, 1024, 8192}
+	pairCounts   = []int{1, 4, 16, 64, 512}
+)
+
+// background is ours without a context that can end, in scenarios whose subjects
+// otherwise have one.
+const background = load.Ours + "-background"
+
+// rounds are all scenarios, in their order.
+func (h *harness) rounds() (all []round) {
+	add := func(name string, callers int, w work) {
+		r := round{scenario: fmt.Sprint(name, callers), settings: tuned, work: w, callers: callers, window: h.window(callersWindow)}
+		if w.Mode == modePairs {
+			r.window = h.window(pairsWindow)
+		}
+		if strings.HasPrefix(name, defaultServer) {
+			r.settings = ""
+		}
+		all = append(all, r)
+	}
+	add(blocking, 1, work{Mode: modeNaive})
+	add(reuse, 1, work{Mode: modePrepared})
+	for _, n := range callerCounts {
+		add(syncCallers, n, work{Mode: modeTyped})
+	}
+	for _, n := range pairCounts {
+		add(asyncPairs, n, work{Mode: modePairs})
+	}
+	for _, n := range pairCounts {
+		add(async16, n, work{Mode: modePairs, Sockets: manySockets})
+	}
+	add(ctxCallers, 512, work{Mode: modeTyped, Deadline: true})
+	add(ctxPairs, 16, work{Mode: modePairs, Deadline: true})
+	add(defaultServer+syncCallers, 512, work{Mode: modeTyped})
+	add(defaultServer+syncCallers, 8192, work{Mode: modeTyped})
+	add(defaultServer+asyncPairs, 16, work{Mode: modePairs})
+	return all
+}
+
+// scenarios compare all subjects in each of the rounds.
+func (h *harness) scenarios() (all []load.Scenario) {
+	for _, r := range h.rounds() {
+		sc := load.Scenario{Name: r.scenario, Primary: load.ClientUS, Goals: goals(r.scenario), Close: h.closeServer}
+		for _, k := range kinds() {
+			sc.Subjects = append(sc.Subjects, h.subject(k.name, r))
+		}
+		sc.Subjects = append(sc.Subjects, h.subject(load.Control, r))
+		if r.work.Deadline {
+			plain := h.subject(background, r)
+			plain.Variant = true
+			sc.Subjects = append(sc.Subjects, plain)
+		}
+		if sc.Goals == nil && !h.options.Quick && h.options.Rounds == 0 {
+			sc.Rounds = sideRounds
+		}
+		all = append(all, sc)
+	}
+	return all
+}
+
+func (h *harness) subject(name string, r round) load.Subject {
+	return load.Subject{Name: name, Run: func(ctx context.Context, number int) (load.Sample, error) {
+		return h.run(ctx, name, r, number)
+	}}
+}

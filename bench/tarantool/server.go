@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/proc"
+)
+
+// startLimit is how long a server may take until it is ready.
+const startLimit = 30 * time.Second
+
+// tuned are the settings of a server that lets many requests be under way and
+// reads much at once. The others of a server are those that Tarantool has by
+// itself: 768 requests under way, and 16,320 bytes.
+const tuned = "net_msg_max = 10240, readahead = 1024 * 1024, "
+
+// serverScript makes the space and opens the port last: a client that gets the
+// greeting finds everything.
+const serverScript = `
+box.cfg{%swork_dir = %q, wal_mode = 'none', log_level = 4}
+local s = box.schema.space.create(%q, {id = %d, format = {{'id', 'unsigned'}, {'text', 'string'}}})
+s:create_index('primary', {parts = {'id'}})
+for i = 1, %d do s:insert{i, string.format('%s%%0%dd', i)} end
+box.schema.user.grant('guest', 'read,write', 'universe')
+box.cfg{listen = %q}
+`
+
+// A server is a tarantool of ours without a write-ahead log, which has the
+// tuples of all keys.
+type server struct {
+	*proc.Process
+	address string
+}
+
+// startServer starts a server with the settings, each followed by a comma.
+func startServer(ctx context.Context, scratch, settings string) (*server, error) {
+	address, err := proc.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(scratch, "tarantool-")
+	if err != nil {
+		return nil, err
+	}
+	script := filepath.Join(dir, "init.lua")
+	text := fmt.Sprintf(serverScript, settings, dir, spaceName, spaceNumber, keyCount, textPrefix, textDigits, address)
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	p, err := proc.Start(nil, "tarantool", script)
+	if err != nil {
+		return nil, fmt.Errorf("%w (make prepare installs it)", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := p.Await(ctx, func(ctx context.Context) error { return greeted(ctx, address) }); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return &server{p, address}, nil
+}
+
+// greeted returns nil if a server at address says who it is.
+func greeted(ctx context.Context, address string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(startLimit)); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(line, "Tarantool ") {
+		return fmt.Errorf("%s greets with %q, want Tarantool", address, line)
+	}
+	return nil
+}

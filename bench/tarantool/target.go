@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime/pprof"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// Modes of a work.
+const (
+	modeNaive    = "naive"    // a new request and a general result each time
+	modePrepared = "prepared" // requests made beforehand, a typed result
+	modeTyped    = "typed"    // one request for all keys, a typed result
+	modePairs    = "pairs"    // see pairs.go
+)
+
+// A work is what the callers of a load process do, beside what a
+// [loadproc.Spec] says.
+type work struct {
+	Mode    string
+	Sockets int // 0: one
+	// Deadline gives every caller a context that can be cancelled and has a
+	// deadline, made once for all of its requests: its cost is that of watching
+	// it at each request, not of making it.
+	Deadline bool
+	// Profile is the file of a CPU profile of the window; empty: none.
+	Profile string
+}
+
+const (
+	// replyLimit is how long a rival waits for a reply: longer than the longest
+	// queue of pairs takes. Ours sees a silent server in its own way.
+	replyLimit = 30 * time.Second
+	// prepared is how many requests a caller makes beforehand in that mode.
+	prepared = 1024
+)
+
+// targets are all subjects, each of which runs in the load process.
+func targets() loadproc.Targets {
+	all := loadproc.Targets{}
+	for _, k := range kinds() {
+		all[k.name] = func(ctx context.Context, s loadproc.Spec) (load.Target, error) { return openTarget(ctx, k, s) }
+	}
+	return all
+}
+
+// A target is a subject under load.
+type target struct {
+	// Immutable after openTarget.
+	work   work
+	seed   uint64
+	client client
+	ctx    context.Context
+	cancel context.CancelFunc
+	pairs  *pairs // nil: callers wait for each reply
+
+	// Owned by who reads counters.
+	profile *os.File // nil: none is being written
+	marks   int
+}
+
+func openTarget(ctx context.Context, k kind, s loadproc.Spec) (load.Target, error) {
+	t := &target{seed: s.Seed}
+	if err := json.Unmarshal(s.Options, &t.work); err != nil {
+		return nil, fmt.Errorf("options of target %s: %w", k.name, err)
+	}
+	switch t.work.Mode {
+	case modePairs:
+		t.pairs = newPairs(s.WarmUp, s.Duration)
+	case modeNaive, modePrepared, modeTyped:
+	default:
+		return nil, fmt.Errorf("no mode %q", t.work.Mode)
+	}
+	var err error
+	t.client, err = k.open(ctx, setting{Address: s.Address, Sockets: t.work.Sockets, Ahead: t.pairs != nil})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", k.name, err)
+	}
+	// Ended by Close.
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t, nil
+}
+
+// NewCaller implements [load.Target].
+func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if t.work.Deadline {
+		// Ended by Close of the caller.
+		ctx, cancel = context.WithTimeout(t.ctx, time.Hour)
+	}
+	session := t.client.session(ctx, i)
+	rng := rand.New(rand.NewPCG(t.seed, uint64(i)))
+	if t.pairs != nil {
+		return t.pairs.caller(session, rng, cancel), nil
+	}
+	c := &caller{mode: t.work.Mode, session: session, cancel: cancel, rng: rng}
+	if c.mode == modePrepared {
+		for range prepared {
+			c.keys = append(c.keys, randomKey(rng))
+		}
+		session.prepare(c.keys)
+	}
+	return c, nil
+}
+
+// randomKey is one of the keys that the server has.
+func randomKey(rng *rand.Rand) uint64 { return 1 + rng.Uint64N(keyCount) }
+
+// Counters implements what [loadproc.Targets] asks for: the generator reads
+// them before and after the window.
+func (t *target) Counters() []load.Counter {
+	return []load.Counter{{Name: "marks", Read: func(context.Context) (float64, error) {
+		t.marks++
+		if t.pairs != nil {
+			t.pairs.mark()
+		}
+		return float64(t.marks), t.profiled()
+	}}}
+}
+
+// profiled begins the profile that was asked for, or ends it.
+func (t *target) profiled() error {
+	if t.work.Profile == "" {
+		return nil
+	}
+	if t.profile != nil {
+		pprof.StopCPUProfile()
+		return t.profile.Close()
+	}
+	var err error
+	if t.profile, err = os.Create(t.work.Profile); err != nil {
+		return err
+	}
+	return pprof.StartCPUProfile(t.profile)
+}
+
+// Amend implements what [loadproc.Targets] asks for.
+func (t *target) Amend(r *load.Result) {
+	if t.pairs != nil {
+		t.pairs.amend(r)
+	}
+}
+
+// Close ends the client.
+func (t *target) Close() error {
+	t.cancel()
+	return t.client.close()
+}
+
+// A caller is one goroutine with one request under way.
+type caller struct {
+	// Immutable after NewCaller.
+	mode    string
+	session session
+	keys    []uint64 // of prepared requests
+	cancel  context.CancelFunc
+
+	// Owned by the goroutine that calls Do.
+	rng *rand.Rand
+}
+
+// Do implements [load.Caller]. The generator's context is left aside: the
+// session's own says what is measured.
+func (c *caller) Do(context.Context) error {
+	switch c.mode {
+	case modeNaive:
+		return c.session.naive(randomKey(c.rng))
+	case modePrepared:
+		i := c.rng.IntN(len(c.keys))
+		return c.session.prepared(i, c.keys[i])
+	}
+	return c.session.typed(randomKey(c.rng))
+}
+
+// Close implements [load.Caller]: clients are closed once, by the target.
+func (c *caller) Close() error {
+	c.cancel()
+	return nil
+}
