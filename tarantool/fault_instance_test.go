@@ -1,0 +1,89 @@
+package tarantool_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// instance is a Tarantool that can be killed and started again, on the same port.
+type instance struct {
+	// Process is another one after restart.
+	*testkit.Process
+	addr string
+
+	// Immutable.
+	command testkit.Command
+}
+
+// faultSetup makes what the tests of faults use, also on top of what was recovered. Sessions
+// are counted, so that a test knows when the last request of a client that has gone is done.
+const faultSetup = `
+sessions = 0
+box.session.on_connect(function() sessions = sessions + 1 end)
+box.session.on_disconnect(function() sessions = sessions - 1 end)
+local fixed = box.schema.space.create('fixed', {if_not_exists = true, format = {{'id', 'unsigned'}, {'value', 'string'}}})
+fixed:create_index('primary', {parts = {'id'}, if_not_exists = true})
+local own = box.schema.space.create('own', {if_not_exists = true, format = {{'id', 'unsigned'}, {'value', 'string'}}})
+own:create_index('primary', {parts = {'id'}, if_not_exists = true})
+local writes = box.schema.space.create('writes', {if_not_exists = true, format = {{'id', 'unsigned'}, {'times', 'unsigned'}}})
+writes:create_index('primary', {parts = {'id'}, if_not_exists = true})
+local function text(id, size)
+	local mark = 'fixed:' .. id .. '#0;'
+	return mark:rep(math.floor(size / #mark) + 1):sub(1, math.max(size, #mark))
+end
+for id, size in ipairs{1, 30, 100, 700, 5000, 40000, 300000} do fixed:replace{id, text(id, size)} end
+function echo(...) return ... end
+function bump(id) box.space.writes:upsert({id, 1}, {{'+', 2, 1}}) return id end
+function tell(name, n)
+	for i = 1, n do box.session.push{name, i} end
+	return name
+end
+`
+
+const instanceInit = `
+box.cfg{work_dir = %q, wal_mode = %q, log_level = 1, net_msg_max = 10240, readahead = 256 * 1024}
+box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})
+%s
+box.cfg{listen = '127.0.0.1:%d'}
+`
+
+// startInstance starts a server. With walMode "write" a request is in a file before it is
+// acknowledged, so that it outlives a server that is killed; with "none" all is lost.
+func startInstance(t testing.TB, walMode, setup string) *instance {
+	t.Helper()
+	dir, port := t.TempDir(), testkit.FreePort(t)
+	script := filepath.Join(dir, "init.lua")
+	must(t, os.WriteFile(script, fmt.Appendf(nil, instanceInit, dir, walMode, setup, port), 0o644))
+	s := &instance{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	s.command = testkit.Command{Path: "tarantool", Args: []string{script}, Ready: s.ready}
+	s.Process = testkit.Start(t, s.command)
+	return s
+}
+
+// ready reports whether the server greets.
+func (s *instance) ready(ctx context.Context) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Second))
+	_, err = io.ReadFull(conn, make([]byte, 128))
+	return err
+}
+
+// restart kills the server if it still runs, and starts another one.
+func (s *instance) restart(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	s.Process = testkit.Start(t, s.command)
+}

@@ -1,0 +1,271 @@
+package tarantool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
+	"github.com/slipstream-go/slipstream/tarantool"
+)
+
+// Futures are recycled. The tests of this file are what goes wrong where somebody still looks
+// at one that is another request's by now: who watches its context, who waits on its channel,
+// who ends what was under way on a connection. They are meant for the race detector.
+
+// echoed is a request whose answer says whose it is.
+func echoed(g, i int) (req tarantool.ProcedureRequest, want string) {
+	token := fmt.Sprintf("%d:%d", g, i)
+	return tarantool.Call("echo", token), "[" + token + "]"
+}
+
+// within fails the test if f takes longer than any request may: then a caller is forgotten.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { // ends with f
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s: somebody still waits", what)
+	}
+}
+
+// Contexts that end about when their replies come, or when the result has been taken and the
+// future is another's, end nobody else's request.
+func TestFaultContextEndsNobodyElse(t *testing.T) {
+	testkit.NoLeaks(t)
+	seed := testkit.Seed(t)
+	server := startInstance(t, "none", faultSetup)
+	c := connect(t, tarantool.Options{Addr: server.addr})
+	var ended, calls atomic.Int64
+	end := time.Now().Add(600 * time.Millisecond)
+	within(t, "contexts", func() {
+		var workers sync.WaitGroup
+		for g := range 16 {
+			r := testkit.Fork(seed, uint64(g))
+			impatient := g%2 == 0
+			workers.Go(func() {
+				for i := 0; time.Now().Before(end); i++ {
+					ctx, cancel := context.Background(), func() {}
+					if impatient {
+						ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(1500))*time.Microsecond)
+					}
+					req, want := echoed(g, i)
+					f := c.Do(ctx, req)
+					if r.IntN(2) == 0 {
+						<-f.Done()
+					}
+					data, err := f.Get()
+					calls.Add(1)
+					switch {
+					case err == nil && fmt.Sprint(data) != want:
+						t.Errorf("%v, want %s", data, want)
+					case err != nil && !impatient:
+						t.Errorf("a request without a deadline: %v", err)
+					case err != nil:
+						ended.Add(1)
+						if !errors.Is(err, context.DeadlineExceeded) {
+							t.Errorf("%v", err)
+						}
+					}
+					if r.IntN(2) == 0 { // when the future is another's
+						time.AfterFunc(time.Duration(r.IntN(300))*time.Microsecond, cancel)
+					} else {
+						cancel()
+					}
+				}
+			})
+		}
+		workers.Wait()
+	})
+	t.Logf("%d of %d requests were given up", ended.Load(), calls.Load())
+	if ended.Load() == 0 || ended.Load() == calls.Load() {
+		t.Error("contexts did not end about when the replies came")
+	}
+}
+
+// A future is looked at by several goroutines while one of them takes the result: the channel
+// is closed for everybody, one gets the result, and nobody disturbs who has it next.
+func TestFaultDoneBesideGet(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := startInstance(t, "none", faultSetup)
+	c := connect(t, tarantool.Options{Addr: server.addr})
+	end := time.Now().Add(600 * time.Millisecond)
+	within(t, "channels", func() {
+		var workers sync.WaitGroup
+		for g := range 8 {
+			workers.Go(func() {
+				for i := 0; time.Now().Before(end); i++ {
+					req, want := echoed(g, i)
+					f := c.Do(context.Background(), req)
+					var got atomic.Int64
+					var all sync.WaitGroup
+					for range 2 {
+						all.Go(func() { <-f.Done(); <-f.Done() })
+						all.Go(func() {
+							switch data, err := f.Get(); {
+							case err == nil && fmt.Sprint(data) == want:
+								got.Add(1)
+							case !errors.Is(err, tarantool.ErrReleased):
+								t.Errorf("%v, %v, want %s", data, err, want)
+							}
+						})
+					}
+					next, wantNext := echoed(g, -i)
+					if data, err := c.Do(context.Background(), next).Get(); err != nil || fmt.Sprint(data) != wantNext {
+						t.Errorf("%v, %v, want %s", data, err, wantNext)
+					}
+					all.Wait()
+					if got.Load() != 1 {
+						t.Errorf("%d have got the result", got.Load())
+					}
+				}
+			})
+		}
+		workers.Wait()
+	})
+}
+
+// Connections end while callers give up and begin anew: every request ends, also one that
+// begins at the very moment at which those of the old connection are told.
+func TestFaultDisconnectForgetsNobody(t *testing.T) {
+	testkit.NoLeaks(t)
+	seed := testkit.Seed(t)
+	server := startInstance(t, "none", faultSetup)
+	proxy := faultproxy.Start(t, server.addr, faultproxy.Options{Seed: seed})
+	c := connect(t, tarantool.Options{Addr: proxy.Addr(), Backoff: time.Microsecond, MaxBackoff: 100 * time.Microsecond, Retries: -1, StallTimeout: -1})
+	var over atomic.Bool
+	var lost atomic.Int64
+	within(t, "requests", func() {
+		var workers sync.WaitGroup
+		for g := range 12 {
+			r := testkit.Fork(seed, uint64(g)+1)
+			workers.Go(func() {
+				for i := 0; !over.Load(); i++ {
+					short, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(2000))*time.Microsecond)
+					first, wantFirst := echoed(g, 2*i)
+					second, wantSecond := echoed(g, 2*i+1)
+					f := c.Do(short, first)
+					if r.IntN(2) == 0 {
+						f.Done()
+					}
+					next := c.Do(context.Background(), second)
+					for _, x := range []struct {
+						f    tarantool.Future
+						want string
+					}{{f, wantFirst}, {next, wantSecond}} {
+						data, err := x.f.Get()
+						if err == nil && fmt.Sprint(data) != x.want {
+							t.Errorf("%v, want %s", data, x.want)
+						}
+						if x.f == next && err != nil {
+							lost.Add(1)
+							if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+								t.Errorf("a request without a deadline: %v", err)
+							}
+						}
+					}
+					cancel()
+				}
+			})
+		}
+		for range 150 {
+			time.Sleep(4 * time.Millisecond)
+			proxy.Reset()
+		}
+		over.Store(true)
+		workers.Wait()
+	})
+	if lost.Load() == 0 {
+		t.Error("no connection ended under load")
+	}
+}
+
+// What a client tells of its server can be asked at any time.
+func TestFaultServerIsAskedWhileReconnecting(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := startInstance(t, "none", faultSetup)
+	proxy := faultproxy.Start(t, server.addr, faultproxy.Options{})
+	connected := make(chan struct{}, 1000)
+	o := tarantool.Options{Addr: proxy.Addr(), Sockets: 2, Backoff: time.Microsecond, MaxBackoff: 100 * time.Microsecond, OnEvent: func(e tarantool.Event) {
+		if e.Kind == tarantool.Connected {
+			select {
+			case connected <- struct{}{}:
+			default:
+			}
+		}
+	}}
+	c := connect(t, o)
+	var over atomic.Bool
+	var askers sync.WaitGroup
+	for range 4 {
+		askers.Go(func() {
+			for !over.Load() {
+				if v := c.ServerVersion(); !strings.HasPrefix(v, "2.") {
+					t.Errorf("version %q", v)
+				}
+				var e *slipstream.Error
+				err := c.Exec(context.Background(), nil, tarantool.Call("nowhere"))
+				if !errors.As(err, &e) || e.Addr != proxy.Addr() {
+					t.Errorf("%v, expected an error of %s", err, proxy.Addr())
+				}
+			}
+		})
+	}
+	for range 100 {
+		proxy.Reset()
+		<-connected
+	}
+	over.Store(true)
+	askers.Wait()
+}
+
+// Requests that begin while there is no connection wait for one, in every style.
+func TestFaultFutureBeforeTheConnection(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := startInstance(t, "none", faultSetup)
+	proxy := faultproxy.Start(t, server.addr, faultproxy.Options{})
+	c := connect(t, tarantool.Options{Addr: proxy.Addr(), Backoff: 30 * time.Millisecond, MaxBackoff: 30 * time.Millisecond})
+	fixed := tarantool.SpaceOf[record](c, "fixed")
+	var got record
+	_, err := fixed.Get(t.Context(), &got, tarantool.Int(1))
+	must(t, err)
+	proxy.Refuse(true)
+	proxy.Reset()
+	time.AfterFunc(300*time.Millisecond, func() { proxy.Refuse(false) })
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			req, want := echoed(0, i)
+			f := c.Do(t.Context(), req)
+			if i%2 == 0 {
+				<-f.Done()
+			}
+			if data, err := f.Get(); err != nil || fmt.Sprint(data) != want {
+				t.Errorf("%v, %v, want %s", data, err, want)
+			}
+		})
+		all.Go(func() {
+			var got record
+			f := fixed.DoGet(t.Context(), tarantool.Int(2))
+			if i%2 == 0 {
+				<-f.Done()
+			}
+			if found, err := f.Get(&got); err != nil || !found || got.ID != 2 {
+				t.Errorf("%v, %t, %v", got, found, err)
+			}
+		})
+	}
+	within(t, "requests", all.Wait)
+}

@@ -1,0 +1,254 @@
+package tarantool_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
+	"github.com/slipstream-go/slipstream/tarantool"
+)
+
+// writeRow is a tuple of the space "writes": how often the write with that id was executed.
+type writeRow struct{ ID, Times uint64 }
+
+// A journal judges writes, each with an id of its own, by what the server holds at the end.
+type journal struct {
+	client *tarantool.Client
+	writes *tarantool.Space[writeRow]
+	last   atomic.Uint64 // id; written by workers
+
+	mu sync.Mutex
+	// Guarded by mu.
+	ends     map[uint64]slipstream.Outcome // Executed: it succeeded, or is in failed
+	failed   map[uint64]bool               // calls of functions that failed, nobody knows how far
+	problems []string
+}
+
+func newJournal(c *tarantool.Client) *journal {
+	return &journal{
+		client: c, writes: tarantool.SpaceOf[writeRow](c, "writes"),
+		ends: make(map[uint64]slipstream.Outcome), failed: make(map[uint64]bool),
+	}
+}
+
+// note takes down the end of a write.
+func (j *journal) note(id uint64, isCall bool, err error) {
+	outcome := slipstream.OutcomeOf(err)
+	if outcome == slipstream.NotSent {
+		time.Sleep(time.Millisecond) // so that it does not fail a hundred thousand times a second
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, twice := j.ends[id]; twice {
+		j.problems = append(j.problems, fmt.Sprintf("write %d ended twice", id))
+	}
+	if err != nil && outcome == slipstream.Executed {
+		if !isCall {
+			j.problems = append(j.problems, fmt.Sprintf("write %d: %v", id, err))
+		}
+		j.failed[id] = true
+	}
+	j.ends[id] = outcome
+}
+
+// step makes up to eight writes in one of the styles.
+func (j *journal) step(ctx context.Context, r *rand.Rand) {
+	if r.IntN(3) == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(r.Int64N(int64(10*time.Millisecond))))
+		defer cancel()
+	}
+	id := j.last.Add(1)
+	switch r.IntN(4) {
+	case 0:
+		j.note(id, false, j.writes.Insert(ctx, &writeRow{id, 1}))
+	case 1:
+		var got []uint64
+		err := j.client.Exec(ctx, &got, tarantool.Call("bump", id))
+		j.note(id, true, err)
+		if err == nil && (len(got) != 1 || got[0] != id) {
+			j.note(id, true, fmt.Errorf("the call of %d returned %v", id, got))
+		}
+	case 2:
+		j.note(id, false, j.client.Exec(ctx, nil, tarantool.Insert("writes", &writeRow{id, 1})))
+	default:
+		fs := make([]tarantool.Future, 8)
+		ids := make([]uint64, len(fs))
+		for i := range fs {
+			ids[i] = j.last.Add(1)
+			if i%2 == 0 {
+				fs[i] = j.client.Do(ctx, tarantool.Insert("writes", []any{ids[i], 1}))
+			} else {
+				fs[i] = j.client.Do(ctx, tarantool.Upsert("writes", []any{ids[i], 1}, tarantool.Add(1, 1)))
+			}
+		}
+		for i, f := range fs {
+			j.note(ids[i], false, f.Wait())
+		}
+	}
+}
+
+// run writes with several workers while chaos goes on, closes the client, ends what the proxy,
+// if there is one, still has of its connections, and judges through another.
+func (j *journal) run(t *testing.T, seed uint64, direct string, proxy *faultproxy.Proxy, chaos func()) map[slipstream.Outcome]int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var over atomic.Bool
+	var workers sync.WaitGroup
+	for i := range 10 {
+		r := testkit.Fork(seed, uint64(i)+1)
+		workers.Go(func() {
+			for !over.Load() && ctx.Err() == nil {
+				j.step(ctx, r)
+			}
+		})
+	}
+	chaos()
+	over.Store(true)
+	workers.Wait()
+	if ctx.Err() != nil {
+		t.Error("the test did not come to its end")
+	}
+	j.client.Close()
+	if proxy != nil {
+		proxy.Reset()
+	}
+	c := connect(t, tarantool.Options{Addr: direct})
+	// What the client's last connections left in the server's buffers counts too.
+	testkit.Eventually(t, 10*time.Second, func() error {
+		var n []int
+		must(t, c.Exec(t.Context(), &n, tarantool.Eval("return sessions")))
+		if n[0] != 1 {
+			return fmt.Errorf("%d connections", n[0])
+		}
+		return nil
+	})
+	must(t, c.Exec(t.Context(), nil, tarantool.Replace("writes", []any{1 << 40, 1}))) // behind them all in the log
+	var rows []writeRow
+	must(t, c.Exec(t.Context(), &rows, tarantool.Select("writes")))
+	return j.judge(t, rows)
+}
+
+// judge compares rows with the ends of writes.
+func (j *journal) judge(t *testing.T, rows []writeRow) map[slipstream.Outcome]int {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	times := make(map[uint64]uint64, len(rows))
+	for _, row := range rows {
+		times[row.ID] = row.Times
+	}
+	ends, wrong := make(map[slipstream.Outcome]int), 0
+	for id, outcome := range j.ends {
+		ends[outcome]++
+		n := times[id]
+		bad := n > 1
+		switch {
+		case j.failed[id] || outcome == slipstream.MaybeExecuted:
+		case outcome == slipstream.Executed:
+			bad = n != 1
+		default:
+			bad = n != 0
+		}
+		if bad {
+			if wrong++; wrong < 20 {
+				t.Errorf("write %d ended as %v and was executed %d times", id, outcome, n)
+			}
+		}
+	}
+	for _, p := range j.problems {
+		t.Error(p)
+	}
+	t.Logf("%d writes, %d rows; ends %v", len(j.ends), len(rows), ends)
+	if ends[slipstream.Executed] == 0 {
+		t.Error("no write succeeded")
+	}
+	return ends
+}
+
+// expect fails the test if writes never ended like that: then the faults did not bite.
+func expect(t *testing.T, ends map[slipstream.Outcome]int, outcomes ...slipstream.Outcome) {
+	t.Helper()
+	for _, o := range outcomes {
+		if ends[o] == 0 {
+			t.Errorf("no write ended as %v", o)
+		}
+	}
+}
+
+// No write is executed twice, none that was not sent or was refused is executed, and all that
+// succeeded are there, whatever happens to connections.
+func TestFaultWritesAreExecutedOnce(t *testing.T) {
+	testkit.NoLeaks(t)
+	for _, retries := range []int{-1, 10} {
+		t.Run(fmt.Sprintf("retries %d", retries), func(t *testing.T) {
+			seed := testkit.Seed(t)
+			server := startInstance(t, "none", faultSetup)
+			proxy := faultproxy.Start(t, server.addr, faultproxy.Options{Seed: seed, Plan: func(_ int, r *rand.Rand) faultproxy.Plan {
+				action := []faultproxy.Action{faultproxy.Reset, faultproxy.Cut, faultproxy.HalfClose, faultproxy.Blackhole}[r.IntN(4)]
+				link := faultproxy.Link{Faults: []faultproxy.Fault{{After: 4000 + r.Int64N(9000), Do: action}}}
+				if r.IntN(3) == 0 {
+					return faultproxy.Plan{Up: link}
+				}
+				return faultproxy.Plan{Down: link}
+			}})
+			control := connect(t, tarantool.Options{Addr: server.addr})
+			j := newJournal(connect(t, tarantool.Options{
+				Addr: proxy.Addr(), Retries: retries, Backoff: time.Microsecond, MaxBackoff: time.Millisecond, StallTimeout: 50 * time.Millisecond,
+			}))
+			ends := j.run(t, seed, server.addr, proxy, func() {
+				for i := range 8 {
+					time.Sleep(60 * time.Millisecond)
+					// Now and then the server refuses to write.
+					must(t, control.Exec(t.Context(), nil, tarantool.Eval("box.cfg{read_only = ...}", i%2 == 0)))
+				}
+				control.Close()
+			})
+			expect(t, ends, slipstream.MaybeExecuted, slipstream.NotSent, slipstream.Refused)
+		})
+	}
+}
+
+// The same while the server is killed and started again.
+func TestFaultWritesAndKilledServer(t *testing.T) {
+	testkit.NoLeaks(t)
+	seed := testkit.Seed(t)
+	server := startInstance(t, "write", faultSetup)
+	j := newJournal(connect(t, tarantool.Options{Addr: server.addr, Backoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, Retries: 10}))
+	ends := j.run(t, seed, server.addr, nil, func() {
+		r := testkit.Fork(seed, 0)
+		for range 4 {
+			time.Sleep(20*time.Millisecond + time.Duration(r.Int64N(int64(100*time.Millisecond))))
+			server.restart(t)
+		}
+		time.Sleep(50 * time.Millisecond)
+	})
+	expect(t, ends, slipstream.MaybeExecuted)
+}
+
+// What does not fit is turned away and never executed, also when connections end meanwhile.
+func TestFaultOverloadedWrites(t *testing.T) {
+	testkit.NoLeaks(t)
+	seed := testkit.Seed(t)
+	server := startInstance(t, "none", faultSetup)
+	proxy := faultproxy.Start(t, server.addr, faultproxy.Options{Seed: seed})
+	j := newJournal(connect(t, tarantool.Options{Addr: proxy.Addr(), MaxCalls: 20, Backoff: time.Microsecond, MaxBackoff: time.Millisecond}))
+	ends := j.run(t, seed, server.addr, proxy, func() {
+		for range 6 {
+			time.Sleep(20 * time.Millisecond)
+			proxy.Stall()
+			time.Sleep(20 * time.Millisecond)
+			proxy.Resume()
+			proxy.Reset()
+		}
+	})
+	expect(t, ends, slipstream.Overloaded, slipstream.MaybeExecuted)
+}
