@@ -181,9 +181,9 @@ func (c *conn) take(r *Request) {
 	if r.Stream != 0 && !s.has(iproto.FeatureStreams) {
 		r.Stream = 0 // as servers did that had no streams
 	}
-	handler := s.note(r)
+	handler, waits := s.note(r)
 	if r.Stream == 0 {
-		if handler == nil {
+		if !waits {
 			r.answer(nil)
 			return
 		}

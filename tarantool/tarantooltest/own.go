@@ -3,6 +3,7 @@ package tarantooltest
 import (
 	"crypto/sha1"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,7 +20,7 @@ func (r *Request) own() {
 		return
 	}
 	s.mu.Lock()
-	denied, version := s.denies(r), s.data.version
+	denied, version, function := s.denies(r), s.data.version, s.function(r)
 	s.mu.Unlock()
 	if denied {
 		r.refuse(fail(iproto.ErrAccessDenied, fmt.Sprintf("Access denied for user '%s': %s", guest, r.Type)))
@@ -36,10 +37,8 @@ func (r *Request) own() {
 		r.finish(nil, r.authenticate())
 	case iproto.CodeID:
 		r.identify()
-	case iproto.CodeCall, iproto.CodeCall16:
-		r.refuse(fail(iproto.ErrNoSuchProc, fmt.Sprintf("Procedure '%s' is not defined", r.Function)))
-	case iproto.CodeEval:
-		r.refuse(fmt.Errorf("eval: nothing is defined for %q", r.Function))
+	case iproto.CodeCall, iproto.CodeCall16, iproto.CodeEval:
+		r.run(function)
 	case iproto.CodeWatch, iproto.CodeUnwatch, iproto.CodeWatchOnce:
 		r.watch()
 	case iproto.CodeBegin, iproto.CodeCommit, iproto.CodeRollback:
@@ -51,6 +50,23 @@ func (r *Request) own() {
 		r.refuse(fail(iproto.ErrUnsupported, "tarantooltest does not support SQL"))
 	default:
 		r.finish(r.operate())
+	}
+}
+
+// run calls a function, nil if there is none.
+func (r *Request) run(function Handler) {
+	var results []any
+	err := Own
+	if function != nil {
+		results, err = function(r)
+	}
+	switch {
+	case !errors.Is(err, Own):
+		r.say(results, err)
+	case r.code == iproto.CodeEval:
+		r.refuse(fmt.Errorf("tarantooltest: nothing is defined for %q", r.Function))
+	default:
+		r.refuse(fail(iproto.ErrNoSuchProcedure, fmt.Sprintf("Procedure '%s' is not defined", r.Function)))
 	}
 }
 
@@ -87,33 +103,35 @@ func (r *Request) finish(res *result, err error) {
 // authenticate checks a proof and makes the connection one of its user.
 func (r *Request) authenticate() error {
 	s := r.conn.server
-	wrong := fail(iproto.ErrPasswordMismatch, "User not found or supplied credentials are invalid")
-	password, exists := s.config.Users[r.body.user]
-	if r.body.user == guest && len(r.Args) == 0 {
-		password, exists = "", true
-	} else if len(r.Args) != 2 {
-		return fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - authentication request body")
-	} else {
-		method, _ := r.Args[0].(string)
-		if method != s.config.Auth {
-			return fail(iproto.ErrUnknownAuthMethod, fmt.Sprintf("Unknown authentication method '%s'", method))
+	if r.body.user != guest || len(r.Args) > 0 {
+		if err := r.checkProof(); err != nil {
+			return err
 		}
-		proof, _ := r.Args[1].(string)
-		want := password
-		if method == iproto.AuthSHA1 {
-			scramble := iproto.ScrambleSHA1(sha1.Sum, r.conn.salt, password)
-			want = string(scramble[:])
-		}
-		if !exists || subtle.ConstantTimeCompare([]byte(proof), []byte(want)) != 1 {
-			return wrong
-		}
-	}
-	if !exists {
-		return wrong
 	}
 	s.mu.Lock()
 	r.conn.user = r.body.user
 	s.mu.Unlock()
+	return nil
+}
+
+func (r *Request) checkProof() error {
+	s := r.conn.server
+	if len(r.Args) != 2 {
+		return fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - authentication request body")
+	}
+	method, _ := r.Args[0].(string)
+	proof, _ := r.Args[1].(string)
+	if method != s.config.Auth {
+		return fail(iproto.ErrUnknownAuthMethod, fmt.Sprintf("Unknown authentication method '%s'", method))
+	}
+	want, exists := s.config.Users[r.body.user]
+	if method == iproto.AuthSHA1 {
+		scramble := iproto.ScrambleSHA1(sha1.Sum, r.conn.salt, want)
+		want = string(scramble[:])
+	}
+	if !exists || subtle.ConstantTimeCompare([]byte(proof), []byte(want)) != 1 {
+		return fail(iproto.ErrPasswordMismatch, "User not found or supplied credentials are invalid")
+	}
 	return nil
 }
 

@@ -185,8 +185,9 @@ func (r *Request) parse() {
 	r.broken = d.Err()
 }
 
-// note reads a request, remembers it, and returns what a test has for it: also for calls.
-func (s *Server) note(r *Request) Handler {
+// note reads a request, remembers it, and returns what a test has for it. It may wait if there
+// is something of a test's in its way.
+func (s *Server) note(r *Request) (handler Handler, waits bool) {
 	r.parse()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,15 +207,14 @@ func (s *Server) note(r *Request) Handler {
 			s.log = append(s.log, entry)
 		}
 	}
-	if h := s.handlers[entry]; h != nil {
-		return h
+	if handler = s.handlers[entry]; handler == nil {
+		handler = s.handlers[r.Type]
 	}
-	if h := s.handlers[r.Type]; h != nil {
-		return h
-	}
-	if s.denies(r) {
-		return nil
-	}
+	return handler, handler != nil || s.function(r) != nil
+}
+
+// function returns the function of a call or an eval. It is called with mu held.
+func (s *Server) function(r *Request) Handler {
 	switch r.code {
 	case iproto.CodeCall, iproto.CodeCall16:
 		return s.functions[r.Function]
@@ -239,10 +239,16 @@ func (r *Request) answer(handler Handler) {
 		r.own()
 		return
 	}
-	results, err := handler(r)
-	switch {
-	case errors.Is(err, Own):
+	if results, err := handler(r); errors.Is(err, Own) {
 		r.own()
+	} else {
+		r.say(results, err)
+	}
+}
+
+// say answers what a handler returned.
+func (r *Request) say(results []any, err error) {
+	switch {
 	case errors.Is(err, HangUp):
 		r.conn.close()
 	case errors.Is(err, Silence):
@@ -282,7 +288,7 @@ func (r *Request) begin() []byte {
 func (r *Request) refuse(err error) {
 	var e *iproto.BoxError
 	if !errors.As(err, &e) {
-		e = &iproto.BoxError{Type: "LuajitError", File: "tarantooltest", Message: err.Error(), Code: uint32(iproto.ErrProcLua)}
+		e = &iproto.BoxError{Type: "LuajitError", File: "tarantooltest", Message: err.Error(), Code: uint32(iproto.ErrLua)}
 	}
 	r.conn.reply(iproto.AppendError(nil, r.sync, r.conn.server.schemaVersion(), e))
 }

@@ -1,0 +1,103 @@
+package tarantooltest
+
+import (
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// event is a key that can be watched.
+type event struct {
+	value   []byte // encoded; empty: none was broadcast
+	version uint64
+}
+
+// watch is what a connection knows of a key that it watches.
+type watch struct {
+	told    uint64 // version
+	waiting bool   // for the client, which asks again when it has seen what it was told
+}
+
+// Broadcast gives a key a value and tells those who watch it; nil takes the value away. It
+// panics if the value cannot be sent.
+func (s *Server) Broadcast(key string, value any) {
+	var b []byte
+	if value != nil {
+		var err error
+		if b, err = encode(nil, value); err != nil {
+			panic(err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broadcast(key, b)
+}
+
+// broadcast is Broadcast of an encoded value, with mu held.
+func (s *Server) broadcast(key string, value []byte) {
+	e := s.event(key)
+	e.value, e.version = value, e.version+1
+	for c := range s.conns {
+		if w := c.watches[key]; w != nil && !w.waiting {
+			c.tell(key, w, e)
+		}
+	}
+}
+
+// event returns what is known of a key. It is called with mu held.
+func (s *Server) event(key string) *event {
+	e := s.events[key]
+	if e == nil {
+		e = &event{}
+		s.events[key] = e
+	}
+	return e
+}
+
+// tell sends the value of a key. It is called with server.mu held.
+func (c *conn) tell(key string, w *watch, e *event) {
+	w.told, w.waiting = e.version, true
+	c.send(iproto.AppendEvent(nil, key, e.value))
+}
+
+// watched says whether a connection watches a key.
+func (s *Server) watched(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if c.watches[key] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// watch begins to tell a client of a key, goes on after the client has seen an event, or ends.
+// Only the last is silent in any case, and the first two are not answered.
+func (r *Request) watch() {
+	s, c, key := r.conn.server, r.conn, r.body.event
+	if r.stream != nil {
+		r.refuse(fail(iproto.ErrUnableToProcessInStream, "Unable to process "+r.Type+" request in stream"))
+		return
+	}
+	s.mu.Lock()
+	e := s.event(key)
+	var value []byte
+	switch w := c.watches[key]; {
+	case r.code == iproto.CodeUnwatch:
+		delete(c.watches, key)
+	case r.code == iproto.CodeWatchOnce:
+		value = e.value
+	case w == nil:
+		w = &watch{}
+		c.watches[key] = w
+		c.tell(key, w, e)
+	default:
+		if w.waiting = false; w.told != e.version {
+			c.tell(key, w, e)
+		}
+	}
+	s.mu.Unlock()
+	if r.code == iproto.CodeWatchOnce {
+		n := min(len(value), 1)
+		r.conn.reply(iproto.EndReply(append(iproto.AppendDataHead(r.begin(), n), value...), 0))
+	}
+}
