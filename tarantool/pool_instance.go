@@ -76,7 +76,7 @@ func (i *instance) connection(e Event) {
 			i.err = e.Err
 		}
 	case Connected:
-		if c != nil && i.state == InstanceDown {
+		if i.state == InstanceDown && c != nil && c.isUp() { // and not one of its blocking lane
 			p.setLocked(i, InstanceChecking, nil)
 		}
 	}

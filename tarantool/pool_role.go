@@ -36,6 +36,8 @@ func (i *instance) ask(c *Client) (InstanceState, error) {
 		return InstanceUnknown, fmt.Errorf("%w: %w", errNoRole, err)
 	case errors.As(err, &failure):
 		return InstanceLoading, err
+	case slipstream.OutcomeOf(err) == slipstream.Overloaded:
+		return InstanceDown, err
 	case timeIsUp(err):
 		return InstanceStalled, fmt.Errorf("no answer for %v: %w", most, err)
 	case slipstream.OutcomeOf(err) == slipstream.Executed:

@@ -422,3 +422,50 @@ func TestPoolEnds(t *testing.T) {
 		}
 	}
 }
+
+// An instance that is loading gets no requests; what it refuses because of that goes elsewhere.
+// One that waits for others (an orphan) takes no writes.
+func TestPoolLoading(t *testing.T) {
+	testkit.NoLeaks(t)
+	one, other := testkit.StartTarantool(t, setup), testkit.StartTarantool(t, setup)
+	p := newPool(t, tarantool.PoolOptions{Addrs: []string{one.Addr, other.Addr}, CheckInterval: 20 * time.Millisecond, WaitTimeout: -1})
+	c := connect(t, tarantool.Options{Addr: one.Addr})
+	ctx := t.Context()
+	eval := func(text string) { must(t, c.Exec(ctx, nil, tarantool.Eval(text))) }
+	where := func(mode tarantool.Mode) string {
+		var found [1]string
+		must(t, p.Exec(ctx, &found, tarantool.Eval("return box.cfg.listen"), mode))
+		return found[0]
+	}
+	awaitState(t, p, other.Addr, tarantool.InstanceReadWrite)
+	for text, want := range map[string]tarantool.InstanceState{
+		"box.info = {ro = true, status = 'loading'}": tarantool.InstanceLoading,
+		"box.info = {ro = true, status = 'orphan'}":  tarantool.InstanceReadOnly,
+		"box.info = nil": tarantool.InstanceLoading,
+		"box.info = {}":  tarantool.InstanceUnknown, // which nobody understands
+	} {
+		eval("info = box.info; " + text)
+		awaitState(t, p, one.Addr, want)
+		for _, mode := range []tarantool.Mode{tarantool.ReadWrite, tarantool.PreferReadWrite} {
+			for range 20 {
+				if got := where(mode); got != other.Addr {
+					t.Errorf("%s: %v went to %s", text, mode, got)
+				}
+			}
+		}
+		for range 20 {
+			if got := where(tarantool.AnyInstance); got != other.Addr && want == tarantool.InstanceLoading {
+				t.Errorf("%s: a request went to %s", text, got)
+			}
+		}
+		eval("box.info = info")
+		awaitState(t, p, one.Addr, tarantool.InstanceReadWrite)
+	}
+	eval("box.space.users:before_replace(function() box.error(box.error.LOADING) end)")
+	for n := range 30 {
+		must(t, p.Exec(ctx, nil, tarantool.Replace("users", []any{7000 + n, "x", 1}), tarantool.AnyInstance))
+	}
+	if p.Rerouted() == 0 {
+		t.Error("no request was made again")
+	}
+}

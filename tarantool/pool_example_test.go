@@ -1,0 +1,77 @@
+package tarantool_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/slipstream-go/slipstream/tarantool"
+)
+
+// exampleInstance starts a tarantool for an example; stop ends it.
+func exampleInstance() (addr string, stop func()) {
+	dir, err := os.MkdirTemp("", "tarantool")
+	if err != nil {
+		log.Fatal(err)
+	}
+	addr = filepath.Join(dir, "t.sock")
+	script := filepath.Join(dir, "init.lua")
+	text := fmt.Sprintf(`
+		box.cfg{work_dir = %q, wal_mode = 'none', log_level = 1}
+		box.schema.user.grant('guest', 'super')
+		box.schema.space.create('users'):create_index('primary')
+		box.cfg{listen = 'unix/:%s'}`, dir, addr)
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	cmd := exec.Command("tarantool", script)
+	if err := cmd.Start(); err != nil {
+		log.Fatal(err)
+	}
+	return addr, func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		os.RemoveAll(dir)
+	}
+}
+
+// Writes go to the instance that takes them, reads to a replica if there is one.
+func ExampleNewPool() {
+	addr, stop := exampleInstance()
+	defer stop()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	pool, err := tarantool.NewPool(ctx, tarantool.PoolOptions{
+		Addrs:   []string{addr}, // and those of the replicas
+		WaitFor: tarantool.ReadWrite,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+
+	if err := pool.Exec(ctx, nil, tarantool.Insert("users", []any{7, "Ann"}), tarantool.ReadWrite); err != nil {
+		log.Fatal(err)
+	}
+	type person struct {
+		ID   int
+		Name string
+	}
+	users := tarantool.PoolSpaceOf[person](pool, "users", tarantool.PreferReadOnly)
+	var p person
+	if _, err := users.Get(ctx, &p, tarantool.Int(7)); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(p.Name)
+	for _, i := range pool.Instances() {
+		fmt.Println(i.State)
+	}
+	// Output:
+	// Ann
+	// read-write
+}
