@@ -67,8 +67,7 @@ type pgReload struct {
 	gateway     *testkit.Process
 	checker     *freshness.Checker
 
-	// Guarded by the end of the clients.
-	clients sync.WaitGroup
+	clients sync.WaitGroup // writers and readers; the test waits
 
 	// Atomics: the test writes phase and over, the clients read them; those write the others.
 	phase            atomic.Pointer[pgReloadPhase] // that every answer must be of; nil while that is not sure
