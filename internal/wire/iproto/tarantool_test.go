@@ -6,7 +6,10 @@ import (
 	"crypto/sha1"
 	"errors"
 	"io"
+	"math"
 	"net"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,5 +163,122 @@ func TestRealServerAuthentication(t *testing.T) {
 		if c.code == 0 && err != nil || c.code != 0 && (err == nil || ErrorCode(err.(*BoxError).Code) != c.code) {
 			t.Errorf("password %q: %v", c.password, err)
 		}
+	}
+}
+
+// What Lua returns arrives as the types of this package, and what these write
+// Lua understands.
+func TestRealServerValues(t *testing.T) {
+	p := dial(t, testkit.StartTarantool(t, luaSetup).Addr)
+	for _, c := range []struct {
+		lua  string
+		want []any
+	}{
+		{"return", []any{}},
+		{"return nil, true, 0, -1, 2^53, 18446744073709551615ULL, -9223372036854775808LL, 1.5, 'é'", []any{
+			nil, true, int64(0), int64(-1), int64(1 << 53), uint64(math.MaxUint64), int64(math.MinInt64), 1.5, "é",
+		}},
+		{"return {1, {2, {a = {b = 3}}}}, setmetatable({}, {__serialize = 'map'})", []any{
+			[]any{int64(1), []any{int64(2), map[any]any{"a": map[any]any{"b": int64(3)}}}}, map[any]any{},
+		}},
+		{"local d = require('decimal') return d.new('-12.340'), d.new('1e37'), d.new(0)", []any{decimal("-12.340"), decimal("1e37"), Decimal{}}},
+		{"return require('uuid').fromstr('7170b4af-72b6-4f07-b7a1-0e4b1b1d9ab4')", []any{uuid("7170b4af-72b6-4f07-b7a1-0e4b1b1d9ab4")}},
+		{"return ('x'):rep(70000)", []any{strings.Repeat("x", 70000)}},
+	} {
+		if got := p.eval(c.lua); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.lua, got, c.want)
+		}
+	}
+	r := testkit.Rand(t)
+	for range 500 {
+		v := randomDecimal(r)
+		v.scale = min(max(v.scale, 0), 37)
+		// 2.6.0 holds what fits into 38 digits with its zeros.
+		got := p.eval("local v = ... return v, tostring(v), require('decimal').is_decimal(v)", v)
+		if len(got) != 3 || got[0] != any(v) || got[2] != true || decimal(got[1].(string)).Compare(v) != 0 {
+			t.Fatalf("%v comes back as %v", v, got)
+		}
+		u := UUID{byte(r.Uint32()), 1, 2, byte(r.Uint32()), 15: byte(r.Uint32())}
+		if got := p.eval("local v = ... return v, tostring(v)", u); got[0] != any(u) || got[1] != any(u.String()) {
+			t.Fatalf("%v comes back as %v", u, got)
+		}
+	}
+	for range 300 {
+		v := randomAny(r, 2)
+		if !survivesLua(v) {
+			continue
+		}
+		if got := p.eval("return ...", []any{v}); len(got) != 1 || !reflect.DeepEqual(got[0], any([]any{v})) {
+			t.Fatalf("%v comes back as %v", v, got)
+		}
+	}
+}
+
+// survivesLua says whether Lua gives a value back as it got it: not binary data,
+// which become strings, nor tables that are empty or have nil among what they
+// hold, nor types that are newer than the server.
+func survivesLua(v any) bool {
+	switch v := v.(type) {
+	case bool, string, UUID, uint64, int64:
+		return true
+	case float64:
+		return v != math.Trunc(v)
+	case []any:
+		for _, elem := range v {
+			if !survivesLua(elem) {
+				return false
+			}
+		}
+		return len(v) > 0
+	}
+	return false
+}
+
+// A stack of errors comes as such, in a reply and as a value.
+func TestRealServerErrors(t *testing.T) {
+	p := dial(t, testkit.StartTarantool(t, luaSetup).Addr)
+	const stack = `
+		local e = box.error.new({code = 5000, reason = 'top', type = 'Mine'})
+		e:set_prev(box.error.new(box.error.NO_SUCH_SPACE, 'below'))
+	`
+	_, err := p.call(CodeEval, func(b []byte) []byte { return AppendArray(AppendEvalHead(b, stack+"box.error(e)"), 0) })
+	check := func(what string, top *BoxError) {
+		t.Helper()
+		if top == nil || top.Message != "top" || top.Code != 5000 || top.Cause == nil || ErrorCode(top.Cause.Code) != ErrNoSuchSpace || top.Cause.Type != "ClientError" ||
+			top.Cause.Message != "Space 'below' does not exist" || top.Cause.Cause != nil {
+			t.Errorf("%s: %#v", what, top)
+		}
+	}
+	top := new(BoxError)
+	if !errors.As(err, &top) {
+		t.Fatal(err)
+	}
+	check("raised", top)
+	got := p.eval("box.session.settings.error_marshaling_enabled = true" + stack + "return e")
+	top, _ = got[0].(*BoxError)
+	check("returned", top)
+	if top != nil && !reflect.DeepEqual(top.Fields, map[string]any{"custom_type": "Mine"}) {
+		t.Errorf("fields %v", top.Fields)
+	}
+}
+
+// What the server says of errors by name and number is what is said here.
+func TestRealServerErrorCodes(t *testing.T) {
+	p := dial(t, testkit.StartTarantool(t, luaSetup).Addr)
+	got := p.eval("local t = {} for name, code in pairs(box.error) do if type(code) == 'number' then t[name] = code end end return t")
+	known, _ := got[0].(map[any]any)
+	compared := 0
+	for code, name := range errorNames {
+		if theirs, ok := known[name]; ok {
+			compared++
+			if theirs != int64(code) {
+				t.Errorf("%s is %d, and %v there", name, code, theirs)
+			}
+		} else if code <= 218 { // the last of 2.6.0
+			t.Errorf("%s (%d) is unknown there", name, code)
+		}
+	}
+	if compared < 60 {
+		t.Errorf("only %d names were compared", compared)
 	}
 }
