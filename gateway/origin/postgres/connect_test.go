@@ -78,8 +78,9 @@ func relay(client net.Conn, server string) {
 // A pooler that takes few startup parameters is served with those, and what the
 // server has otherwise is said.
 func TestPoolerThatRefusesSettings(t *testing.T) {
+	t.Parallel()
 	pg := testkit.StartPostgres(t)
-	runScript(t, pg, "film.sql")
+	runScript(t, pg.URL, "film.sql")
 	address := strictPooler(t, pg)
 	url := "postgres://postgres@" + address + "/postgres?sslmode=disable"
 	o := openOrigin(t, Config{URL: url}, filmResources()...)
@@ -106,7 +107,7 @@ func TestPoolerThatRefusesSettings(t *testing.T) {
 	// What the warnings say makes them go away.
 	for line := range strings.Lines(warnings) {
 		if _, statement, ok := strings.Cut(strings.TrimSpace(line), ": ALTER "); ok {
-			runScript(t, pg, "ALTER "+statement)
+			runScript(t, pg.URL, "ALTER "+statement)
 		}
 	}
 	if again := openOrigin(t, Config{URL: url}, filmResources()...).Warnings(); len(again) > 0 {
@@ -115,8 +116,8 @@ func TestPoolerThatRefusesSettings(t *testing.T) {
 }
 
 func TestSettingsArePinned(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	o := openOrigin(t, Config{URL: pg.URL + "&timezone=Asia/Kathmandu&bytea_output=escape&application_name=mine&jit=on", StatementTimeout: 3 * time.Second})
+	pg := freshDatabase(t)
+	o := openOrigin(t, Config{URL: pg.url + "&timezone=Asia/Kathmandu&bytea_output=escape&application_name=mine&jit=on", StatementTimeout: 3 * time.Second})
 	conn, err := o.connectOne(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -135,6 +136,7 @@ func TestSettingsArePinned(t *testing.T) {
 
 // Of several hosts the one that accepts writes is taken.
 func TestSeveralHosts(t *testing.T) {
+	t.Parallel()
 	first, second := testkit.StartPostgres(t, "default_transaction_read_only=on"), testkit.StartPostgres(t)
 	hosts := strings.Split(strings.TrimPrefix(first.URL, "postgres://postgres@"), "/")[0] + "," + strings.Split(strings.TrimPrefix(second.URL, "postgres://postgres@"), "/")[0]
 	o := openOrigin(t, Config{URL: "postgres://postgres@" + hosts + "/postgres?sslmode=disable"})
@@ -149,6 +151,7 @@ func TestSeveralHosts(t *testing.T) {
 }
 
 func TestUnreachableAndMisconfigured(t *testing.T) {
+	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	depts := []resource.Resource{{Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "dept"}}}
 	for name, tt := range map[string]struct {

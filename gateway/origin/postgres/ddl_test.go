@@ -18,6 +18,7 @@ import (
 )
 
 func TestDDL(t *testing.T) {
+	t.Parallel()
 	pg := startServer(t)
 	for _, test := range []struct {
 		name string

@@ -71,14 +71,14 @@ func randomChange(n func(int) int) string {
 // Whatever random transactions change, every document that differs afterwards is
 // named by what the triggers recorded and the derivations made of it.
 func TestChangesNameEveryDocument(t *testing.T) {
-	server := testkit.StartPostgres(t)
-	conn, err := pgx.Connect(t.Context(), server.URL)
+	server := freshDatabase(t)
+	conn, err := pgx.Connect(t.Context(), server.url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	mustExec(t, conn, orderSchema)
-	o := openOrigin(t, Config{URL: server.URL}, invoices())
+	o := openOrigin(t, Config{URL: server.url}, invoices())
 	if _, err := o.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}

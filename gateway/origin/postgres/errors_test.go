@@ -31,7 +31,7 @@ func TestFaultOf(t *testing.T) {
 // wakes the stream if the schema changed, and is over when it is over.
 func TestFaultsAndRecovery(t *testing.T) {
 	pg := testkit.StartPostgres(t)
-	runScript(t, pg, `CREATE TABLE dept (deptno int PRIMARY KEY, name text); INSERT INTO dept VALUES (1, 'a');
+	runScript(t, pg.URL, `CREATE TABLE dept (deptno int PRIMARY KEY, name text); INSERT INTO dept VALUES (1, 'a');
 		CREATE ROLE reader LOGIN; GRANT SELECT ON dept TO reader`)
 	o := openOrigin(t, Config{URL: strings.Replace(pg.URL, "postgres@", "reader@", 1), Connections: 2},
 		resource.Resource{Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "dept"}})
@@ -47,7 +47,7 @@ func TestFaultsAndRecovery(t *testing.T) {
 		{"out of connections", "ALTER ROLE reader CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'",
 			"ALTER ROLE reader CONNECTION LIMIT -1", "", false},
 	} {
-		runScript(t, pg, tt.break_)
+		runScript(t, pg.URL, tt.break_)
 		// The first loads may find only a connection that has ended.
 		var err error
 		for range 3 {
@@ -68,7 +68,7 @@ func TestFaultsAndRecovery(t *testing.T) {
 		for len(o.wake) > 0 {
 			<-o.wake
 		}
-		runScript(t, pg, tt.mend)
+		runScript(t, pg.URL, tt.mend)
 		if body := loadOne(t, o, "1"); string(body) != `{"deptno":1,"name":"a"}` {
 			t.Errorf("%s, after: %s", tt.name, body)
 		}
@@ -77,12 +77,12 @@ func TestFaultsAndRecovery(t *testing.T) {
 
 // A load that takes too long ends on the server; so does one whose caller left.
 func TestTimeLimits(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, "CREATE TABLE dept (deptno int PRIMARY KEY); INSERT INTO dept VALUES (1)")
+	pg := freshDatabase(t)
+	runScript(t, pg.url, "CREATE TABLE dept (deptno int PRIMARY KEY); INSERT INTO dept VALUES (1)")
 	depts := resource.Resource{Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "dept"}}
-	short := openOrigin(t, Config{URL: pg.URL, StatementTimeout: 200 * time.Millisecond, Connections: 1}, depts)
-	long := openOrigin(t, Config{URL: pg.URL, StatementTimeout: time.Minute, Connections: 1}, depts)
-	locker, observer := connect(t, pg.URL), connect(t, pg.URL)
+	short := openOrigin(t, Config{URL: pg.url, StatementTimeout: 200 * time.Millisecond, Connections: 1}, depts)
+	long := openOrigin(t, Config{URL: pg.url, StatementTimeout: time.Minute, Connections: 1}, depts)
+	locker, observer := connect(t, pg.url), connect(t, pg.url)
 	if _, err := locker.Exec(t.Context(), "BEGIN; LOCK dept"); err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,10 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // runScript runs a file of testdata, or SQL text, as the superuser.
-func runScript(t testing.TB, pg *testkit.Postgres, script string) {
+func runScript(t testing.TB, url, script string) {
 	t.Helper()
 	if strings.HasSuffix(script, ".sql") {
 		text, err := os.ReadFile("testdata/" + script)
@@ -23,7 +22,7 @@ func runScript(t testing.TB, pg *testkit.Postgres, script string) {
 		}
 		script = string(text)
 	}
-	conn := connect(t, pg.URL)
+	conn := connect(t, url)
 	if _, err := conn.Exec(t.Context(), script); err != nil {
 		t.Fatal(err)
 	}

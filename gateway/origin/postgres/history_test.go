@@ -7,7 +7,6 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 func TestParseHeader(t *testing.T) {
@@ -37,8 +36,8 @@ func TestParseHeader(t *testing.T) {
 
 // A load has a token only if it was read from the history that the stream follows.
 func TestTokenBelongsToTheHistory(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, "CREATE TABLE dept (deptno int PRIMARY KEY); INSERT INTO dept VALUES (1)")
+	pg := freshDatabase(t)
+	runScript(t, pg.url, "CREATE TABLE dept (deptno int PRIMARY KEY); INSERT INTO dept VALUES (1)")
 	depts := resource.Resource{Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "dept"}}
 	woken := func(o *Origin) bool {
 		select {
@@ -56,7 +55,7 @@ func TestTokenBelongsToTheHistory(t *testing.T) {
 		}
 		return batch.Snapshot.XMax != 0, woken(o)
 	}
-	o := openOrigin(t, Config{URL: pg.URL}, depts)
+	o := openOrigin(t, Config{URL: pg.url}, depts)
 	if token, wake := load(o); token || wake {
 		t.Errorf("nothing is followed: token %v, wake %v", token, wake)
 	}
@@ -64,8 +63,8 @@ func TestTokenBelongsToTheHistory(t *testing.T) {
 	if token, _ := load(o); token {
 		t.Error("a token without an incarnation")
 	}
-	runScript(t, pg, trackedSQL)
-	o = openOrigin(t, Config{URL: pg.URL}, depts)
+	runScript(t, pg.url, trackedSQL)
+	o = openOrigin(t, Config{URL: pg.url}, depts)
 	if token, wake := load(o); token || !wake {
 		t.Errorf("the stream has not polled: token %v, wake %v", token, wake)
 	}
@@ -74,7 +73,7 @@ func TestTokenBelongsToTheHistory(t *testing.T) {
 		t.Errorf("the stream's own history: token %v, wake %v", token, wake)
 	}
 	// The token is the snapshot: an open transaction is not visible in it.
-	writer := connect(t, pg.URL)
+	writer := connect(t, pg.url)
 	if _, err := writer.Exec(t.Context(), "BEGIN; INSERT INTO dept VALUES (2)"); err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +91,11 @@ func TestTokenBelongsToTheHistory(t *testing.T) {
 	}
 	seen(true)
 	// A crash empties the table.
-	runScript(t, pg, "DELETE FROM slipstream.incarnation")
+	runScript(t, pg.url, "DELETE FROM slipstream.incarnation")
 	if token, wake := load(o); token || !wake {
 		t.Errorf("incarnation gone: token %v, wake %v", token, wake)
 	}
-	runScript(t, pg, "INSERT INTO slipstream.incarnation VALUES (gen_random_uuid())")
+	runScript(t, pg.url, "INSERT INTO slipstream.incarnation VALUES (gen_random_uuid())")
 	if token, wake := load(o); token || !wake {
 		t.Errorf("another incarnation: token %v, wake %v", token, wake)
 	}
@@ -114,7 +113,7 @@ func TestTokenBelongsToTheHistory(t *testing.T) {
 		}
 	}
 	// Someone who forges another row cannot make a load succeed in part.
-	runScript(t, pg, "INSERT INTO slipstream.incarnation VALUES (gen_random_uuid())")
+	runScript(t, pg.url, "INSERT INTO slipstream.incarnation VALUES (gen_random_uuid())")
 	o.history.Store(&h)
 	if _, err := o.Load(t.Context(), 0, []string{"1"}); err == nil {
 		t.Error("two incarnations are answered")
@@ -122,9 +121,9 @@ func TestTokenBelongsToTheHistory(t *testing.T) {
 }
 
 func TestDocumentsAboveTheLimit(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, "CREATE TABLE doc (id text PRIMARY KEY, t text); INSERT INTO doc VALUES ('small', 'x'), ('big', repeat('x', 1000)), ('exact', repeat('x', 79)), ('above', repeat('x', 80))")
-	o := openOrigin(t, Config{URL: pg.URL, MaxDocument: 100}, resource.Resource{Name: "docs", Key: []string{"id"}, Root: resource.Node{Table: "doc"}})
+	pg := freshDatabase(t)
+	runScript(t, pg.url, "CREATE TABLE doc (id text PRIMARY KEY, t text); INSERT INTO doc VALUES ('small', 'x'), ('big', repeat('x', 1000)), ('exact', repeat('x', 79)), ('above', repeat('x', 80))")
+	o := openOrigin(t, Config{URL: pg.url, MaxDocument: 100}, resource.Resource{Name: "docs", Key: []string{"id"}, Root: resource.Node{Table: "doc"}})
 	batch, err := o.Load(t.Context(), 0, []string{"small", "big", "none", "exact", "small", "\x00", "above"})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +135,7 @@ func TestDocumentsAboveTheLimit(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	// The key loses its index after Open: two rows are an error of that key alone.
-	runScript(t, pg, "ALTER TABLE doc DROP CONSTRAINT doc_pkey; INSERT INTO doc VALUES ('small', 'y')")
+	runScript(t, pg.url, "ALTER TABLE doc DROP CONSTRAINT doc_pkey; INSERT INTO doc VALUES ('small', 'y')")
 	batch, err = o.Load(t.Context(), 0, []string{"small", "none"})
 	if err != nil || batch.Docs[0].Err == nil || batch.Docs[0].Body != nil || !strings.Contains(batch.Docs[0].Err.Error(), "two rows") || batch.Docs[1].Err != nil {
 		t.Errorf("two rows of one key: %+v, %v", batch, err)
@@ -144,16 +143,16 @@ func TestDocumentsAboveTheLimit(t *testing.T) {
 }
 
 func TestRefuseNewKeys(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, "CREATE TABLE dept (deptno int PRIMARY KEY)")
+	pg := freshDatabase(t)
+	runScript(t, pg.url, "CREATE TABLE dept (deptno int PRIMARY KEY)")
 	depts := resource.Resource{Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "dept"}}
-	o := openOrigin(t, Config{URL: pg.URL}, depts)
-	conn := connect(t, pg.URL)
+	o := openOrigin(t, Config{URL: pg.url}, depts)
+	conn := connect(t, pg.url)
 	for _, tt := range []struct {
 		alter string
 		want  string
 	}{{"bigint", ""}, {"text", "was of kind integer when the gateway started and now is of kind text"}} {
-		runScript(t, pg, "ALTER TABLE dept ALTER deptno TYPE "+tt.alter)
+		runScript(t, pg.url, "ALTER TABLE dept ALTER deptno TYPE "+tt.alter)
 		s := &schema{set: o.set.Load(), resources: []*compiled{readOne(t, conn, depts)}}
 		o.refuseNewKeys(s)
 		err := s.resources[0].err

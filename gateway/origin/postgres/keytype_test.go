@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // keySamples are values of every key type and their canonical texts; "" after a
@@ -44,14 +43,14 @@ const keySettings = `SET DateStyle = 'German'; SET TimeZone = 'Asia/Kathmandu'; 
 // The text of a key is the same in every session, is what a path has, and leads
 // back to the value.
 func TestKeyTextsAreCanonical(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, `CREATE TYPE mood AS ENUM ('sad', E'it''s \\'); CREATE DOMAIN posint AS int CHECK (VALUE > 0);
+	pg := freshDatabase(t)
+	runScript(t, pg.url, `CREATE TYPE mood AS ENUM ('sad', E'it''s \\'); CREATE DOMAIN posint AS int CHECK (VALUE > 0);
 		CREATE SCHEMA evil;
 		CREATE FUNCTION evil.to_char(timestamp, text) RETURNS text LANGUAGE sql AS $$ SELECT 'evil' $$;
 		CREATE FUNCTION evil.less(timestamp, timestamp) RETURNS bool LANGUAGE sql AS $$ SELECT true $$;
 		CREATE OPERATOR evil.< (LEFTARG = timestamp, RIGHTARG = timestamp, FUNCTION = evil.less);
 		CREATE FUNCTION evil.encode(bytea, text) RETURNS text LANGUAGE sql AS $$ SELECT 'evil' $$`)
-	plain, odd := connect(t, pg.URL), connect(t, pg.URL)
+	plain, odd := connect(t, pg.url), connect(t, pg.url)
 	if _, err := odd.Exec(t.Context(), keySettings); err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +126,9 @@ func scan[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) (value T
 
 // Whatever stands in the change table gives a value or NULL, never an error.
 func TestNoRecordedTextFails(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	conn := connect(t, pg.URL)
-	runScript(t, pg, `CREATE TYPE mood AS ENUM ('sad')`)
+	pg := freshDatabase(t)
+	conn := connect(t, pg.url)
+	runScript(t, pg.url, `CREATE TYPE mood AS ENUM ('sad')`)
 	garbage := []string{"", " ", "null", "NULL", "[]", "[null]", `["a"`, `["a",]`, `["a", ]`, `["a" "b"]`, `["a", "b"] `, `{"a":1}`, `["\u0000", "a"]`, `["\ud800", "a"]`,
 		`["\x", "a"]`, "[1, 2]", `["1", "2", "3", "4"]`, `["1"]`, "1", "-1", "--1", "1.5", ".", "1.", "1e5", "9223372036854775808", "-9223372036854775809",
 		"99999999999999999999", strings.Repeat("9", 140000), "1." + strings.Repeat("9", 17000), "NaN", "Infinity", "-Infinity", "inf", "infinity", "nan",

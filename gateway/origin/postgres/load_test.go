@@ -179,15 +179,16 @@ func allIDs(t *testing.T, conn *pgx.Conn, c *compiled) []string {
 // Every document of two schemas, loaded in batches of every size in every query
 // mode, is what plain SELECTs put together.
 func TestLoadsAreWhatSelectsSay(t *testing.T) {
+	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	for _, schema := range []struct {
 		script    string
 		resources []resource.Resource
 	}{{"film.sql", filmResources()}, {"orders.sql", orderResources()}} {
 		t.Run(schema.script, func(t *testing.T) {
-			runScript(t, pg, "CREATE DATABASE "+strings.TrimSuffix(schema.script, ".sql"))
+			runScript(t, pg.URL, "CREATE DATABASE "+strings.TrimSuffix(schema.script, ".sql"))
 			url := strings.Replace(pg.URL, "/postgres?", "/"+strings.TrimSuffix(schema.script, ".sql")+"?", 1)
-			runScript(t, &testkit.Postgres{URL: url}, schema.script)
+			runScript(t, url, schema.script)
 			conn := connect(t, url+"&timezone=UTC&intervalstyle=iso_8601")
 			for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 				o := openOrigin(t, Config{URL: url + "&default_query_exec_mode=" + mode, Connections: 1}, schema.resources...)
@@ -257,8 +258,9 @@ func missingID(key []resource.KeyColumn) string {
 
 // Documents do not depend on what the role, the database or the server is set to.
 func TestDocumentsDoNotDependOnSettings(t *testing.T) {
+	t.Parallel()
 	pg := testkit.StartPostgres(t)
-	runScript(t, pg, "film.sql")
+	runScript(t, pg.URL, "film.sql")
 	load := func() [][]byte {
 		o := openOrigin(t, Config{URL: pg.URL}, filmResources()...)
 		var bodies [][]byte
@@ -268,7 +270,7 @@ func TestDocumentsDoNotDependOnSettings(t *testing.T) {
 		return bodies
 	}
 	want := load()
-	runScript(t, pg, `ALTER DATABASE postgres SET TimeZone = 'Asia/Kathmandu'; ALTER DATABASE postgres SET DateStyle = 'German';
+	runScript(t, pg.URL, `ALTER DATABASE postgres SET TimeZone = 'Asia/Kathmandu'; ALTER DATABASE postgres SET DateStyle = 'German';
 		ALTER DATABASE postgres SET IntervalStyle = 'postgres_verbose'; ALTER DATABASE postgres SET extra_float_digits = '-10';
 		ALTER DATABASE postgres SET bytea_output = 'escape'; ALTER DATABASE postgres SET search_path = public, pg_catalog;
 		ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'; ALTER DATABASE postgres SET standard_conforming_strings = off`)
@@ -279,14 +281,14 @@ func TestDocumentsDoNotDependOnSettings(t *testing.T) {
 
 // A writer changes parent and children in one transaction. No load may see a part.
 func TestDocumentsAreNotTorn(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, `CREATE TABLE dept (id int PRIMARY KEY, version int NOT NULL);
+	pg := freshDatabase(t)
+	runScript(t, pg.url, `CREATE TABLE dept (id int PRIMARY KEY, version int NOT NULL);
 		CREATE TABLE emp (id int PRIMARY KEY, dept int NOT NULL REFERENCES dept, version int NOT NULL);
 		CREATE INDEX ON emp (dept);
 		INSERT INTO dept VALUES (1, 0), (2, 0); INSERT INTO emp SELECT i, 1 + i % 2, 0 FROM generate_series(1, 10) AS i`)
-	o := openOrigin(t, Config{URL: pg.URL}, resource.Resource{Name: "depts", Key: []string{"id"},
+	o := openOrigin(t, Config{URL: pg.url}, resource.Resource{Name: "depts", Key: []string{"id"},
 		Root: resource.Node{Table: "dept", Children: []resource.Child{childOf("emps", resource.Node{Table: "emp", Columns: []string{"version"}})}}})
-	writer := connect(t, pg.URL)
+	writer := connect(t, pg.url)
 	ctx, stop := context.WithCancel(t.Context())
 	wrote := make(chan int)
 	// Stopped below, which waits for its count.
@@ -340,20 +342,20 @@ func TestDocumentsAreNotTorn(t *testing.T) {
 // Names that could be taken for something else in the statement, more columns
 // than a function has arguments, and rows of nothing but NULL.
 func TestOddTables(t *testing.T) {
-	pg := testkit.StartPostgres(t)
+	pg := freshDatabase(t)
 	var columns, members []string
 	for i := range 300 {
 		columns = append(columns, fmt.Sprintf(`"c%d" int DEFAULT %d`, i, i))
 		members = append(members, fmt.Sprintf(`"c%d":%d`, i, i))
 	}
-	runScript(t, pg, `CREATE TABLE wide (id int PRIMARY KEY, `+strings.Join(columns, ", ")+`); INSERT INTO wide VALUES (1);
+	runScript(t, pg.url, `CREATE TABLE wide (id int PRIMARY KEY, `+strings.Join(columns, ", ")+`); INSERT INTO wide VALUES (1);
 		CREATE TABLE "select" ("r" int PRIMARY KEY, "r_" int, "k" int, "t0" int, "doc""; --" text, "$1" text);
 		CREATE TABLE t1 (id int PRIMARY KEY, "r" int REFERENCES "select", "place" int, "ä ""b" int[], z timestamptz[], e text);
 		CREATE INDEX ON t1 (r);
 		INSERT INTO "select" VALUES (1, 2, 3, 4, '<&>', E'\u2028'), (2, NULL, NULL, NULL, NULL, NULL);
 		INSERT INTO t1 VALUES (1, 1, NULL, '{{1,2},{3,NULL}}', '{2024-01-01 00:00+02}', ''), (2, 1, NULL, NULL, NULL, NULL)`)
 	node := func(columns ...string) resource.Node { return resource.Node{Table: "t1", Columns: columns} }
-	o := openOrigin(t, Config{URL: pg.URL},
+	o := openOrigin(t, Config{URL: pg.url},
 		resource.Resource{Name: "wide", Key: []string{"id"}, Root: resource.Node{Table: "wide"}},
 		resource.Resource{Name: "odd", Key: []string{"r"}, Root: resource.Node{Table: "select", Children: []resource.Child{
 			childOf("r__", node("r", "place", `ä "b`, "z", "e")), childOf("nulls", node("place"))}}})

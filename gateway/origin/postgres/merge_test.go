@@ -11,7 +11,7 @@ import (
 // wrong once it has inserted a row. Whatever a server does, the new parents of
 // moved rows must be told: by their keys, or as a change of all documents.
 func TestMergeIntoPartitions(t *testing.T) {
-	d := startServer(t).database(t, `
+	d := freshDatabase(t, `
 		CREATE TABLE dept (deptno int PRIMARY KEY, dname text);
 		CREATE TABLE emp (empno int PRIMARY KEY, deptno int REFERENCES dept, ename text) PARTITION BY RANGE (empno);
 		CREATE TABLE emp_low PARTITION OF emp FOR VALUES FROM (0) TO (100);
@@ -52,7 +52,7 @@ func TestMergeIntoPartitions(t *testing.T) {
 
 // Without a primary key nothing tells right transition tables from wrong ones.
 func TestPartitionsWithoutPrimaryKeyFlush(t *testing.T) {
-	d := startServer(t).database(t, `
+	d := freshDatabase(t, `
 		CREATE TABLE dept (deptno int PRIMARY KEY, dname text);
 		CREATE TABLE note (deptno int, what text) PARTITION BY LIST (deptno);
 		CREATE TABLE note_all PARTITION OF note DEFAULT;

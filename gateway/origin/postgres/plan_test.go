@@ -17,12 +17,13 @@ import (
 // What a trigger records and a derivation finds from it is what a walk up the
 // tree in Go finds.
 func TestSourcesLeadToTheDocuments(t *testing.T) {
+	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	for script, resources := range map[string][]resource.Resource{"film.sql": filmResources(), "orders.sql": orderResources()} {
 		name := strings.TrimSuffix(script, ".sql")
-		runScript(t, pg, "CREATE DATABASE "+name)
+		runScript(t, pg.URL, "CREATE DATABASE "+name)
 		url := strings.Replace(pg.URL, "/postgres?", "/"+name+"?", 1)
-		runScript(t, &testkit.Postgres{URL: url}, script)
+		runScript(t, url, script)
 		conn := connect(t, url)
 		derived := 0
 		for _, r := range resources {
@@ -138,9 +139,9 @@ func climb(t *testing.T, conn *pgx.Conn, c *compiled, n *node, values []*string)
 
 // Which sources record the key itself, and which a link.
 func TestSources(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, "orders.sql")
-	conn := connect(t, pg.URL)
+	pg := freshDatabase(t)
+	runScript(t, pg.url, "orders.sql")
+	conn := connect(t, pg.url)
 	columns := func(s source) (names []string) {
 		for _, at := range s.columns {
 			names = append(names, s.table.columns[at].name)
@@ -184,8 +185,8 @@ const bigSQL = `CREATE TABLE dept (deptno int PRIMARY KEY, name text);
 // Loads and derivations are index scans all the way down, also with the generic
 // plan, with statistics or without.
 func TestPlansUseIndexes(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, bigSQL)
+	pg := freshDatabase(t)
+	runScript(t, pg.url, bigSQL)
 	on := func(column, parent string) []resource.Join { return []resource.Join{{Column: column, Parent: parent}} }
 	tree := func(task []resource.Join) resource.Resource {
 		return resource.Resource{Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "dept", Children: []resource.Child{
@@ -194,10 +195,10 @@ func TestPlansUseIndexes(t *testing.T) {
 	}
 	for _, statistics := range []string{"", "DELETE FROM pg_statistic; UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE relname IN ('dept', 'emp', 'task')"} {
 		if statistics != "" {
-			runScript(t, pg, statistics)
+			runScript(t, pg.url, statistics)
 		}
 		for name, r := range map[string]resource.Resource{"numbers": tree(on("emp", "empno")), "collations": tree(on("owner", "name"))} {
-			o := openOrigin(t, Config{URL: pg.URL, Connections: 1}, r)
+			o := openOrigin(t, Config{URL: pg.url, Connections: 1}, r)
 			c := o.schema.Load().resources[0]
 			for i := range 10 {
 				if _, err := o.Load(t.Context(), 0, []string{fmt.Sprint(i)}); err != nil {
@@ -206,11 +207,11 @@ func TestPlansUseIndexes(t *testing.T) {
 			}
 			for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
 				for _, keys := range []int{1, 200} {
-					checkPlan(t, pg, name, mode, c.load, fmt.Sprintf("(SELECT array_agg(i::text) FROM generate_series(1, %d) AS i), 1000000", keys))
+					checkPlan(t, pg.url, name, mode, c.load, fmt.Sprintf("(SELECT array_agg(i::text) FROM generate_series(1, %d) AS i), 1000000", keys))
 				}
 				for _, s := range c.sources {
 					if s.derive != "" {
-						checkPlan(t, pg, s.name, mode, "SELECT d.* FROM unnest($1::text[]) AS c (key), LATERAL ("+s.derive+" OFFSET 0) AS d", "ARRAY['7', '8']")
+						checkPlan(t, pg.url, s.name, mode, "SELECT d.* FROM unnest($1::text[]) AS c (key), LATERAL ("+s.derive+" OFFSET 0) AS d", "ARRAY['7', '8']")
 					}
 				}
 			}
@@ -219,9 +220,9 @@ func TestPlansUseIndexes(t *testing.T) {
 }
 
 // checkPlan fails if the plan of a statement reads a whole table.
-func checkPlan(t *testing.T, pg *testkit.Postgres, name, mode, sql, args string) {
+func checkPlan(t *testing.T, url, name, mode, sql, args string) {
 	t.Helper()
-	conn := connect(t, pg.URL+"&plan_cache_mode="+mode+"&default_query_exec_mode=simple_protocol")
+	conn := connect(t, url+"&plan_cache_mode="+mode+"&default_query_exec_mode=simple_protocol")
 	if strings.Contains(args, "SELECT") { // EXECUTE takes no subquery
 		n := scan[string](t, conn, "SELECT "+strings.TrimSuffix(strings.Split(args, ", 1000000")[0], ""))
 		args = quoteText(n) + ", 1000000"
@@ -246,9 +247,10 @@ func checkPlan(t *testing.T, pg *testkit.Postgres, name, mode, sql, args string)
 
 // A load is one statement, whatever the number of keys and of tables.
 func TestLoadIsOneStatement(t *testing.T) {
+	t.Parallel()
 	pg := testkit.StartPostgres(t, "shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track=top")
-	runScript(t, pg, "film.sql")
-	runScript(t, pg, "CREATE EXTENSION pg_stat_statements")
+	runScript(t, pg.URL, "film.sql")
+	runScript(t, pg.URL, "CREATE EXTENSION pg_stat_statements")
 	o := openOrigin(t, Config{URL: pg.URL, Connections: 1}, filmResources()...)
 	conn := connect(t, pg.URL)
 	ids := []string{"1", "2", "3", "999999"}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // orderSchema is a shop: orders of customers have lines with products, which are
@@ -53,19 +52,12 @@ INSERT INTO product_category SELECT n, 1 + n % 3 FROM generate_series(1, 20) n;
 INSERT INTO other."odd Name" VALUES (1, 'x');
 `
 
-// connectOrders starts a server with the schema of orders.
+// connectOrders makes a database with the schema of orders.
 func connectOrders(t *testing.T) *pgx.Conn {
 	t.Helper()
-	server := testkit.StartPostgres(t, "TimeZone=UTC")
-	conn, err := pgx.Connect(t.Context(), server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	if _, err := conn.Exec(t.Context(), orderSchema); err != nil {
-		t.Fatal(err)
-	}
-	return conn
+	d := freshDatabase(t, orderSchema)
+	d.exec(t, "ALTER DATABASE "+d.name+" SET TimeZone = 'UTC'")
+	return connect(t, d.url)
 }
 
 // resolveOne compiles a resource as the survey does.

@@ -111,7 +111,7 @@ const shapeTypes = `CREATE TYPE mood AS ENUM ('sad', 'it''s'); CREATE DOMAIN pos
 	CREATE TYPE pair AS (a int, b text); CREATE TYPE span AS RANGE (subtype = int); CREATE TYPE lie AS ENUM ('true', '{"a": 1}');
 	CREATE FUNCTION tell(lie) RETURNS json LANGUAGE sql IMMUTABLE AS $$ SELECT $1::text::json $$; CREATE CAST (lie AS json) WITH FUNCTION tell(lie);`
 
-func sampleTable(t *testing.T, pg *testkit.Postgres) resource.Resource {
+func sampleTable(t *testing.T, url string) resource.Resource {
 	t.Helper()
 	columns, names, longest := []string{"id int PRIMARY KEY"}, []string{"id"}, 0
 	for i, s := range shapeSamples {
@@ -127,13 +127,13 @@ func sampleTable(t *testing.T, pg *testkit.Postgres) resource.Resource {
 		}
 		script += "INSERT INTO sample VALUES (" + strings.Join(values, ", ") + ");"
 	}
-	runScript(t, pg, script)
+	runScript(t, url, script)
 	return resource.Resource{Name: "samples", Key: []string{"id"}, Root: resource.Node{Table: "sample", Columns: names}}
 }
 
 func TestShapeOfEveryType(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	o := openOrigin(t, Config{URL: pg.URL}, sampleTable(t, pg))
+	pg := freshDatabase(t)
+	o := openOrigin(t, Config{URL: pg.url}, sampleTable(t, pg.url))
 	fields := o.Shape(0).Fields
 	if got := describeField(fields[0]); got != "integer int32" {
 		t.Errorf("the key is %s", got)
@@ -147,8 +147,8 @@ func TestShapeOfEveryType(t *testing.T) {
 }
 
 func TestShapeOfTrees(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, `CREATE TABLE dept (id bigint PRIMARY KEY, name text NOT NULL);
+	pg := freshDatabase(t)
+	runScript(t, pg.url, `CREATE TABLE dept (id bigint PRIMARY KEY, name text NOT NULL);
 		CREATE TABLE emp (id bigint PRIMARY KEY, dept bigint REFERENCES dept, boss bigint);
 		CREATE INDEX ON emp (dept);
 		CREATE TABLE old (id int PRIMARY KEY, note text NOT NULL); CREATE TABLE older () INHERITS (old)`)
@@ -159,7 +159,7 @@ func TestShapeOfTrees(t *testing.T) {
 	query := resource.Resource{Name: "counts", Query: &resource.Query{
 		SQL: "SELECT dept, json_build_object('n', count(*)) FROM emp WHERE dept = ANY ($1) GROUP BY dept",
 		Key: []resource.QueryKey{{Name: "dept", Type: "bigint"}}, Depends: []resource.Depend{{Table: "emp", Columns: []string{"dept"}}}}}
-	o := openOrigin(t, Config{URL: pg.URL}, declare(false), declare(true), query,
+	o := openOrigin(t, Config{URL: pg.url}, declare(false), declare(true), query,
 		resource.Resource{Name: "olds", Key: []string{"id"}, Root: resource.Node{Table: "old"}})
 	for i, want := range []string{
 		"{name: string, id: integer int64, emps: array of {id: integer int64, dept: integer int64, boss: integer int64?}, ids: array of {id: integer int64}}",

@@ -89,9 +89,10 @@ func anyItems(f resource.Field) bool { return f.Items != nil && f.Items.Type == 
 // Documents with values of every type, and every document of two schemas, are what
 // the OpenAPI document says of them.
 func TestShapesHold(t *testing.T) {
+	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	t.Run("types", func(t *testing.T) {
-		o := openOrigin(t, Config{URL: pg.URL}, sampleTable(t, pg), resource.Resource{
+		o := openOrigin(t, Config{URL: pg.URL}, sampleTable(t, pg.URL), resource.Resource{
 			Name: "quoted", Key: []string{"id"}, BigintAsString: true, Root: resource.Node{Table: "sample"}})
 		for i := range o.set.Load().Resources {
 			holds(t, o, i, []string{"0", "1", "2", "99"})
@@ -99,9 +100,9 @@ func TestShapesHold(t *testing.T) {
 	})
 	for script, resources := range map[string][]resource.Resource{"film.sql": filmResources(), "orders.sql": orderResources()} {
 		t.Run(script, func(t *testing.T) {
-			runScript(t, pg, "CREATE DATABASE "+strings.TrimSuffix(script, ".sql"))
+			runScript(t, pg.URL, "CREATE DATABASE "+strings.TrimSuffix(script, ".sql"))
 			url := strings.Replace(pg.URL, "/postgres?", "/"+strings.TrimSuffix(script, ".sql")+"?", 1)
-			runScript(t, &testkit.Postgres{URL: url}, script)
+			runScript(t, url, script)
 			o := openOrigin(t, Config{URL: url}, resources...)
 			conn := connect(t, url)
 			for i, c := range o.schema.Load().resources {

@@ -104,7 +104,7 @@ func (r *recorder) ids() string {
 // streamed is a database with a stream over it.
 type streamed struct {
 	*testing.T
-	pg     *testkit.Postgres
+	url    string
 	db     *pgx.Conn
 	origin *Origin
 	stream *Stream
@@ -134,13 +134,13 @@ INSERT INTO emp SELECT i, (i - 1) / 5 + 1, 'emp ' || i FROM generate_series(1, 1
 INSERT INTO task SELECT i, (i - 1) / 2 + 1, 'task ' || i FROM generate_series(1, 200) i;
 `
 
-func startStreamed(t *testing.T, settings ...string) *streamed {
+func startStreamed(t *testing.T) *streamed {
 	t.Helper()
+	startShared(t)
 	testkit.NoLeaks(t)
-	s := &streamed{T: t, pg: testkit.StartPostgres(t, settings...)}
+	s := &streamed{T: t, url: freshDatabase(t, streamedSchema).url}
 	s.db = s.dial(t.Context())
-	s.exec(streamedSchema)
-	o, err := Open(t.Context(), Config{URL: s.pg.URL, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}, []resource.Resource{streamedResource()})
+	o, err := Open(t.Context(), Config{URL: s.url, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}, []resource.Resource{streamedResource()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func startStreamed(t *testing.T, settings ...string) *streamed {
 
 func (s *streamed) dial(ctx context.Context) *pgx.Conn {
 	s.Helper()
-	c, err := pgx.Connect(ctx, s.pg.URL)
+	c, err := pgx.Connect(ctx, s.url)
 	if err != nil {
 		s.Fatal(err)
 	}

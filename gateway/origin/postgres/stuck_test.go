@@ -23,7 +23,7 @@ func TestStreamRegainsThePromiseWhateverWasMissing(t *testing.T) {
 			s.apply()
 			s.exec(sql[0])
 			if name == "role" {
-				s.origin = openOrigin(t, Config{URL: strings.Replace(s.pg.URL, "postgres@", "r@", 1)}, streamedResource())
+				s.origin = openOrigin(t, Config{URL: strings.Replace(s.url, "postgres@", "r@", 1)}, streamedResource())
 			}
 			s.run()
 			if why := s.sink.promise(); why == "" {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // refusalsSQL is a zoo of what cannot be a document, or only half.
@@ -49,8 +48,8 @@ const refusalsSQL = `
 	REVOKE SELECT ON secret, halfsecret FROM reader; GRANT SELECT (id, a) ON halfsecret TO reader;`
 
 func TestRefusals(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, refusalsSQL)
+	pg := startServer(t) // its subscription would keep a database in use
+	runScript(t, pg.URL, refusalsSQL)
 	reader := connect(t, strings.Replace(pg.URL, "postgres@", "reader@", 1))
 	table := func(name string, key ...string) resource.Resource {
 		return resource.Resource{Name: "r", Line: 3, Key: key, Root: resource.Node{Table: name}}
@@ -170,14 +169,14 @@ func readOne(t testing.TB, conn *pgx.Conn, r resource.Resource) *compiled {
 }
 
 func TestWarnings(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, `CREATE TABLE dept (deptno int PRIMARY KEY, code int NOT NULL);
+	pg := freshDatabase(t)
+	runScript(t, pg.url, `CREATE TABLE dept (deptno int PRIMARY KEY, code int NOT NULL);
 		CREATE TABLE emp (deptno int, code int);
 		ALTER TABLE dept ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON dept USING (code > 1);
 		CREATE TABLE heir () INHERITS (dept);
 		CREATE ROLE reader LOGIN; GRANT SELECT ON dept, emp TO reader;
 		INSERT INTO dept VALUES (1, 1), (2, 2)`)
-	url := strings.Replace(pg.URL, "postgres@", "reader@", 1)
+	url := strings.Replace(pg.url, "postgres@", "reader@", 1)
 	o := openOrigin(t, Config{URL: url}, resource.Resource{Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "dept", Children: []resource.Child{
 		childOf("emps", resource.Node{Table: "emp", On: []resource.Join{{Column: "code", Parent: "code"}}})}}})
 	for _, want := range []string{
@@ -202,8 +201,8 @@ func TestWarnings(t *testing.T) {
 // A table's description has its partitions of partitions, with one that is being
 // detached, and what its keys and indexes are.
 func TestCatalog(t *testing.T) {
-	pg := testkit.StartPostgres(t)
-	runScript(t, pg, `CREATE DOMAIN posint AS int CHECK (VALUE > 0); CREATE DOMAIN small AS posint;
+	pg := freshDatabase(t)
+	runScript(t, pg.url, `CREATE DOMAIN posint AS int CHECK (VALUE > 0); CREATE DOMAIN small AS posint;
 		CREATE TYPE color AS ENUM ('red', 'green');
 		CREATE TABLE m (a int, gone int, b small NOT NULL, c color, d varchar(9) COLLATE "C", PRIMARY KEY (b, a)) PARTITION BY RANGE (a);
 		ALTER TABLE m DROP COLUMN gone;
@@ -212,8 +211,8 @@ func TestCatalog(t *testing.T) {
 		CREATE TABLE m2 PARTITION OF m FOR VALUES FROM (10) TO (20);
 		CREATE INDEX ON m (c) INCLUDE (d); CREATE INDEX ON m USING brin (a);
 		CREATE TABLE up (b int, a int, FOREIGN KEY (a, b) REFERENCES m (a, b), UNIQUE NULLS NOT DISTINCT (a, b))`)
-	runScript(t, pg, "UPDATE pg_inherits SET inhdetachpending = true WHERE inhrelid = 'm2'::regclass")
-	c := readOne(t, connect(t, pg.URL), resource.Resource{Name: "r", Key: []string{"a", "b"}, Root: resource.Node{Table: "m"}})
+	runScript(t, pg.url, "UPDATE pg_inherits SET inhdetachpending = true WHERE inhrelid = 'm2'::regclass")
+	c := readOne(t, connect(t, pg.url), resource.Resource{Name: "r", Key: []string{"a", "b"}, Root: resource.Node{Table: "m"}})
 	if c.err != nil {
 		t.Fatal(c.err)
 	}
@@ -232,7 +231,7 @@ func TestCatalog(t *testing.T) {
 	if !slices.Equal(m.primaryKey, []int{1, 0}) || len(m.unique) != 1 || !slices.Equal(m.leading, []int{1, 2}) {
 		t.Errorf("primary key %v, unique %v, leading %v", m.primaryKey, m.unique, m.leading)
 	}
-	up := readOne(t, connect(t, pg.URL), resource.Resource{Name: "r", Key: []string{"a"}, Root: resource.Node{Table: "up"}}).nodes[0].table
+	up := readOne(t, connect(t, pg.url), resource.Resource{Name: "r", Key: []string{"a"}, Root: resource.Node{Table: "up"}}).nodes[0].table
 	if len(up.foreignKeys) < 1 || up.foreignKeys[0].table != m.oid || !slices.Equal(up.foreignKeys[0].from, []string{"a", "b"}) {
 		t.Errorf("foreign keys %+v", up.foreignKeys)
 	}

@@ -9,6 +9,7 @@ import (
 )
 
 func TestTriggers(t *testing.T) {
+	t.Parallel()
 	pg := startServer(t)
 	for _, test := range []struct {
 		name string
