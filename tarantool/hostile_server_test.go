@@ -1,0 +1,277 @@
+package tarantool_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+)
+
+// evilID is the key at which a hostile server misbehaves; other keys have their honest tuple.
+const evilID = 666
+
+// hostileSpace is the number of the space that hostile servers have, hostileSchema the
+// version of their schema.
+const (
+	hostileSpace  = 512
+	hostileSchema = 80
+)
+
+// hostileCase is one way to break the protocol, or to stretch it.
+type hostileCase struct {
+	name string
+	// reply answers the request of evilID on the first connection. Endless follows again
+	// and again, until the connection ends, or for 100 ms if late is set, which follows then
+	// or after 10 ms.
+	reply   func(sync uint64) []byte
+	endless []byte
+	late    func(sync uint64) []byte
+	// end closes the connection then; mute answers nothing on it any more.
+	end, mute bool
+}
+
+// hostile is a server whose first connection misbehaves once.
+type hostile struct {
+	// Immutable.
+	addr   string
+	script hostileCase
+	// greet, if set, is the greeting of a connection, by its number; it reports whether the
+	// connection goes on.
+	greet func(conn net.Conn, n int) bool
+	// answer, if set, is asked first; nil: the honest answer.
+	answer func(m iproto.Request, body []byte) []byte
+
+	// Atomics, written by the server.
+	connections atomic.Int32
+	ended       atomic.Int32 // connections that the client has closed
+
+	mu    sync.Mutex
+	conns []net.Conn // guarded by mu
+}
+
+// serve starts a server that ends with the test.
+func (h *hostile) serve(t testing.TB) *hostile {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	h.addr = l.Addr().String()
+	var serving sync.WaitGroup
+	serving.Go(func() { // ends when the listener is closed, below
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			h.mu.Lock()
+			h.conns = append(h.conns, conn)
+			h.mu.Unlock()
+			n := int(h.connections.Add(1)) - 1
+			serving.Go(func() {
+				defer conn.Close()
+				if h.greeted(conn, n) {
+					h.talk(conn, n)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		h.mu.Lock()
+		for _, conn := range h.conns {
+			conn.Close()
+		}
+		h.mu.Unlock()
+		serving.Wait()
+	})
+	return h
+}
+
+// greeting is what a server of that version says first.
+func greeting(version string) []byte {
+	return iproto.AppendGreeting(nil, iproto.Greeting{Version: version, Protocol: "Binary", Instance: "dc23cf92-39aa-4611-9c83-87133c29454d", Salt: make([]byte, 32)})
+}
+
+func (h *hostile) greeted(conn net.Conn, n int) bool {
+	if h.greet != nil {
+		return h.greet(conn, n)
+	}
+	_, err := conn.Write(greeting("2.6.0"))
+	return err == nil
+}
+
+// talk speaks the protocol but for what the case says.
+func (h *hostile) talk(conn net.Conn, n int) {
+	var in []byte
+	chunk := make([]byte, 64<<10)
+	for {
+		got, err := conn.Read(chunk)
+		if err != nil {
+			h.ended.Add(1)
+			return
+		}
+		in = append(in, chunk[:got]...)
+		var out []byte
+		for {
+			m, err := iproto.ScanRequest(in, 0)
+			if err != nil || m.More {
+				break
+			}
+			body := in[m.BodyAt:m.Len]
+			in = in[m.Len:]
+			if n == 0 && h.script.name != "" && keyOf(m, body) == evilID {
+				if h.script.reply != nil {
+					out = append(out, h.script.reply(m.Sync)...)
+				}
+				if _, err := conn.Write(out); err != nil {
+					h.ended.Add(1)
+					return
+				}
+				if !h.misbehave(conn, m.Sync) {
+					return
+				}
+				out = out[:0]
+				continue
+			}
+			out = append(out, h.reply(m, body)...)
+		}
+		if _, err := conn.Write(out); err != nil {
+			h.ended.Add(1)
+			return
+		}
+	}
+}
+
+func (h *hostile) reply(m iproto.Request, body []byte) []byte {
+	if h.answer != nil {
+		if b := h.answer(m, body); b != nil {
+			return b
+		}
+	}
+	return honest(m, body)
+}
+
+// misbehave does what follows the reply. It reports whether the connection goes on.
+func (h *hostile) misbehave(conn net.Conn, sync uint64) bool {
+	c := h.script
+	if c.endless != nil {
+		piece := bytes.Repeat(c.endless, max(1, 64<<10/len(c.endless)))
+		for began := time.Now(); c.late == nil || time.Since(began) < 100*time.Millisecond; {
+			if _, err := conn.Write(piece); err != nil {
+				h.ended.Add(1)
+				return false
+			}
+		}
+	}
+	if c.late != nil {
+		time.Sleep(10 * time.Millisecond)
+		conn.Write(c.late(sync))
+	}
+	if c.mute {
+		io.Copy(io.Discard, conn) // until the client closes the connection
+		h.ended.Add(1)
+	}
+	return !c.end && !c.mute
+}
+
+// keyOf returns the first part of the key of a select of hostileSpace, 0 for all else.
+func keyOf(m iproto.Request, body []byte) uint64 {
+	space, key := selected(m, body)
+	if space != hostileSpace {
+		return 0
+	}
+	return key
+}
+
+// selected returns what a select is about.
+func selected(m iproto.Request, body []byte) (space, key uint64) {
+	if m.Code != iproto.CodeSelect {
+		return 0, 0
+	}
+	d := iproto.NewDecoder(body)
+	for range d.Map() {
+		switch iproto.Key(d.Uint()) {
+		case iproto.KeySpaceID:
+			space = d.Uint()
+		case iproto.KeyKey:
+			if d.Array() > 0 {
+				key = d.Uint()
+			}
+		default:
+			d.Skip()
+		}
+	}
+	return space, key
+}
+
+// honest is the right answer.
+func honest(m iproto.Request, body []byte) []byte {
+	switch space, key := selected(m, body); {
+	case m.Code == iproto.CodeWatch, m.Code == iproto.CodeUnwatch:
+		return nil // there is none
+	case m.Code == iproto.CodeID:
+		return reply(m.Sync, "\x82\x54\x04\x55\x90")
+	case space == 281: // spaces: number, owner, name
+		return dataReply(m.Sync, "\x91\x93\xcd\x02\x00\x01\xa1s")
+	case space == 289: // indexes: number of the space, of the index, name
+		return dataReply(m.Sync, "\x91\x93\xcd\x02\x00\x00\xa7primary")
+	case space == hostileSpace:
+		return dataReply(m.Sync, "\x91"+tupleOf(key))
+	}
+	return reply(m.Sync, "\x80")
+}
+
+// honestValue is the second field of the tuple with a key.
+func honestValue(key uint64) string { return text(fmt.Sprintf("honest:%d", key), 0, 40) }
+
+// tupleOf is the encoded tuple with a key.
+func tupleOf(key uint64) string {
+	return string(iproto.AppendString(iproto.AppendUint([]byte{0x92}, key), honestValue(key)))
+}
+
+// coded is a message with a code and a body.
+func coded(code uint32, sync uint64, body string) []byte {
+	return iproto.EndReply(append(iproto.BeginReply(nil, code, sync, hostileSchema), body...), 0)
+}
+
+// reply is a message of success with that body.
+func reply(sync uint64, body string) []byte { return coded(uint32(iproto.CodeOK), sync, body) }
+
+// dataReply is a reply whose body has that data alone.
+func dataReply(sync uint64, data string) []byte { return reply(sync, "\x81\x30"+data) }
+
+// heapPeak watches the memory of the heap. The returned function ends it and gives the
+// greatest growth over the beginning.
+func heapPeak() func() int64 {
+	runtime.GC()
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	now := func() int64 {
+		metrics.Read(samples)
+		return int64(samples[0].Value.Uint64() + samples[1].Value.Uint64())
+	}
+	base := now()
+	stop, out := make(chan struct{}), make(chan int64)
+	go func() { // ends when stop is closed; the returned function waits
+		peak := base
+		for {
+			peak = max(peak, now())
+			select {
+			case <-stop:
+				out <- peak - base
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	}()
+	return func() int64 {
+		close(stop)
+		return <-out
+	}
+}
