@@ -45,9 +45,11 @@ func (r *freshnessRun) endGateway() {
 // TestFreshnessDiskSoak is TestFreshnessSoak with a disk tier, and with many restarts: what was
 // kept over them is right.
 func TestFreshnessDiskSoak(t *testing.T) {
+	beside(t)
 	for _, journal := range []string{"wal", "delete"} {
 		t.Run(journal, func(t *testing.T) {
-			length := testkit.SoakTime(t, 12*time.Second)
+			beside(t)
+			length := testkit.SoakTime(t, 8*time.Second)
 			replace := "0"
 			if journal == "delete" {
 				replace = "2.5" // the file is replaced, also while the gateway is down
@@ -242,6 +244,7 @@ func (s *shelf) end() {
 // TestDiskRestartsUnderWrites: right after a restart, however the process ended, nearly all
 // answers are hits, and none is stale.
 func TestDiskRestartsUnderWrites(t *testing.T) {
+	beside(t)
 	s := newShelf(t)
 	s.gateway = serving(t, s.file)
 	s.awaitReady()
@@ -265,10 +268,10 @@ func TestDiskRestartsUnderWrites(t *testing.T) {
 		s.gateway = serving(t, s.file)
 		s.awaitReady()
 		hits, disk, answers := s.hits.Load(), s.fromDisk.Load(), s.answers.Load()
-		time.Sleep(5 * time.Second)
+		time.Sleep(3 * time.Second)
 		hits, disk, answers = s.hits.Load()-hits, s.fromDisk.Load()-disk, s.answers.Load()-answers
 		ratio := float64(hits) / float64(max(answers, 1))
-		t.Logf("%s, which took %v: of %d answers in 5 s after it was ready %.1f %% were hits, %d of them from disk", how, down.Round(time.Millisecond), answers, 100*ratio, disk)
+		t.Logf("%s, which took %v: of %d answers in 3 s after it was ready %.1f %% were hits, %d of them from disk", how, down.Round(time.Millisecond), answers, 100*ratio, disk)
 		if ratio < 0.9 || disk < 50 || answers < 1000 { // warming up has put most into memory
 			t.Errorf("restart %d by %s: %.1f %% hits of %d, %d from disk", i, how, 100*ratio, answers, disk)
 		}

@@ -31,6 +31,7 @@ const bound = 300 * time.Millisecond
 // the writes. The writer uses plain updates, upserts, REPLACE that deletes other
 // rows, cascades over two levels, and moves; see testdata/writer.py.
 func TestFreshnessSoak(t *testing.T) {
+	beside(t)
 	for _, test := range []struct {
 		journal string
 		replace string // seconds between replacements of the file
@@ -42,7 +43,8 @@ func TestFreshnessSoak(t *testing.T) {
 		{"delete", "1.5", []func(*freshnessRun){(*freshnessRun).stopGateway, (*freshnessRun).killWriter, (*freshnessRun).killGateway}},
 	} {
 		t.Run(test.journal, func(t *testing.T) {
-			length := testkit.SoakTime(t, 12*time.Second)
+			beside(t)
+			length := testkit.SoakTime(t, 8*time.Second)
 			r := newFreshnessRun(t, test.journal, test.replace)
 			r.start()
 			for i := 0; time.Since(r.began) < length; i++ {
@@ -57,13 +59,14 @@ func TestFreshnessSoak(t *testing.T) {
 // TestFreshnessReloads reloads the configuration all the time, by signal and by request: one
 // resource changes its definition but not its documents, the other its terms.
 func TestFreshnessReloads(t *testing.T) {
+	beside(t)
 	r := newFreshnessRun(t, "wal", "0")
 	r.start()
 	text, err := os.ReadFile(r.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	length := testkit.SoakTime(t, 12*time.Second)
+	length := testkit.SoakTime(t, 8*time.Second)
 	reloads := 0
 	for i := 0; time.Since(r.began) < length; i++ {
 		other := string(text)
@@ -231,7 +234,7 @@ func (r *freshnessRun) start() {
 					r.readRoot(from, reader, 1+random.IntN(50))
 				}
 				if random.IntN(50) == 0 { // let documents lie for a while
-					time.Sleep(time.Duration(random.IntN(int(20 * time.Millisecond))))
+					time.Sleep(between(random, 20*time.Millisecond))
 				}
 			}
 		})

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // binary is the command, built once for all tests.
@@ -94,6 +96,25 @@ func get(ctx context.Context, url string, header ...string) (status int, head ht
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	return response.StatusCode, response.Header, string(text), err
+}
+
+// long reports whether this is a soak, in which faults are repeated and clients hardly pause.
+func long() bool { return os.Getenv(testkit.SoakEnv) != "" }
+
+// rounds is how often a fault repeats what it does.
+func rounds(short, soak int) int {
+	if long() {
+		return soak
+	}
+	return short
+}
+
+// beside lets a test run beside others that mostly wait, as it does. In a soak and under the race
+// detector each has the machine to itself.
+func beside(t *testing.T) {
+	if !long() && !raceEnabled {
+		t.Parallel()
+	}
 }
 
 // writeFile writes a file into a new folder and returns its path.

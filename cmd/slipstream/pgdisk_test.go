@@ -71,8 +71,7 @@ func (r *pgRun) crashDown(w *pgWriter) (lost int) {
 		}
 		time.Sleep(1500 * time.Millisecond) // a batch: the file holds them
 		r.gateway.Kill()
-		r.servers[r.primary].KillBackend(r.t, int(w.conns[0].PgConn().PID()))
-		r.comesBack()
+		r.killBackend(int(w.conns[0].PgConn().PID()))
 	}
 	return r.settleAlone(freshness.Now())
 }
@@ -90,46 +89,59 @@ func (r *pgRun) dropWhileDown(sql string) {
 }
 
 // diskFaults does one fault after the other to a gateway with a disk tier.
-func diskFaults(t *testing.T, faults ...pgFault) {
-	r := newPGRun(t, pgOptions{bound: 300 * time.Millisecond, disk: true, sensors: 100, perSensor: 100, writers: 5, readers: 6})
+func diskFaults(t *testing.T, faults []pgFault) {
+	r := newPGRun(t, diskOptions)
 	for _, fault := range faults {
 		r.run(t, fault.name, fault.do)
 	}
 	r.finish()
-	t.Logf("%d answers from disk", r.reads.disk.Load())
-	if n := r.reads.disk.Load(); n < 200 {
-		t.Errorf("%d answers from disk: nothing was proved", n)
+	r.cameFromDisk(200)
+}
+
+var diskOptions = pgOptions{bound: 300 * time.Millisecond, disk: true, sensors: 100, perSensor: 100, writers: 5, readers: 6}
+
+func (r *pgRun) cameFromDisk(least int64) {
+	n := r.reads.disk.Load()
+	r.t.Logf("%d answers from disk", n)
+	if n < least {
+		r.t.Errorf("%d answers from disk: nothing was proved", n)
 	}
 }
 
 // TestPGFreshnessDisk has a gateway with a disk tier, and faults between its processes and
 // while it runs.
 func TestPGFreshnessDisk(t *testing.T) {
-	diskFaults(t,
-		pgFault{"calm", (*pgRun).calm},
-		pgFault{"killed", whileDown(func(r *pgRun) { time.Sleep(r.options.bound) })},
-		pgFault{"ended", (*pgRun).endGateway},
-		pgFault{"backend-terminated", (*pgRun).terminateBackends},
-		pgFault{"tcp-cut", (*pgRun).cutConnections},
-		pgFault{"gateway-stopped", (*pgRun).stopGateway},
-		pgFault{"changes-trimmed-while-down", whileDown((*pgRun).trimWhileDown)},
-		pgFault{"restart-while-down", whileDown((*pgRun).restartServer)},
-		pgFault{"crash-while-down", (*pgRun).crashWhileDown},
-		pgFault{"crash", (*pgRun).crashServer},
-		pgFault{"killed-again", whileDown(func(r *pgRun) { time.Sleep(r.options.bound) })},
-	)
+	beside(t)
+	diskFaults(t, pgDiskFaults)
+}
+
+var pgDiskFaults = []pgFault{
+	{"calm", (*pgRun).calm},
+	{"killed", whileDown(func(r *pgRun) { time.Sleep(r.options.bound) })},
+	{"ended", (*pgRun).endGateway},
+	{"backend-terminated", (*pgRun).terminateBackends},
+	{"tcp-cut", (*pgRun).cutConnections},
+	{"gateway-stopped", (*pgRun).stopGateway},
+	{"changes-trimmed-while-down", whileDown((*pgRun).trimWhileDown)},
+	{"restart-while-down", whileDown((*pgRun).restartServer)},
+	{"crash-while-down", (*pgRun).crashWhileDown},
+	{"crash", (*pgRun).crashServer},
+	{"killed-again", whileDown(func(r *pgRun) { time.Sleep(r.options.bound) })},
 }
 
 // TestPGFreshnessDiskSchema changes tables and triggers between two processes.
 func TestPGFreshnessDiskSchema(t *testing.T) {
-	diskFaults(t,
-		pgFault{"triggers-off-while-down", whileDown((*pgRun).disableTriggers)},
-		pgFault{"trigger-dropped-while-down", whileDown(func(r *pgRun) { r.dropWhileDown("a trigger") })},
-		pgFault{"objects-dropped-while-down", whileDown(func(r *pgRun) { r.dropWhileDown("DROP SCHEMA slipstream CASCADE") })},
-		pgFault{"truncate-while-down", whileDown((*pgRun).truncateParents)},
-		pgFault{"alter-type-while-down", whileDown((*pgRun).alterType)},
-		pgFault{"column-added-while-down", whileDown((*pgRun).addColumn)},
-	)
+	beside(t)
+	diskFaults(t, pgDiskSchemaFaults)
+}
+
+var pgDiskSchemaFaults = []pgFault{
+	{"triggers-off-while-down", whileDown((*pgRun).disableTriggers)},
+	{"trigger-dropped-while-down", whileDown(func(r *pgRun) { r.dropWhileDown("a trigger") })},
+	{"objects-dropped-while-down", whileDown(func(r *pgRun) { r.dropWhileDown("DROP SCHEMA slipstream CASCADE") })},
+	{"truncate-while-down", whileDown((*pgRun).truncateParents)},
+	{"alter-type-while-down", whileDown((*pgRun).alterType)},
+	{"column-added-while-down", whileDown((*pgRun).addColumn)},
 }
 
 // trimWhileDown empties the change table of rows that nobody has read.
@@ -141,6 +153,7 @@ func (r *pgRun) trimWhileDown() {
 // TestPGFreshnessDiskPromotion: the server that a gateway comes back to is another one, which
 // never had the last commits that the file knows of.
 func TestPGFreshnessDiskPromotion(t *testing.T) {
+	beside(t)
 	r := newPGRun(t, pgOptions{bound: time.Second, disk: true, standby: true, sensors: 10, perSensor: 10, writers: 4, readers: 6})
 	r.run(t, "promotion-while-down", func(r *pgRun) {
 		primary := r.servers[r.primary]
@@ -155,6 +168,7 @@ func TestPGFreshnessDiskPromotion(t *testing.T) {
 // TestPostgresCopyInItsPlace: a copy of the database takes its name, while a gateway is down and
 // while one runs. It lacks the last changes and has the same record of the others.
 func TestPostgresCopyInItsPlace(t *testing.T) {
+	beside(t)
 	pg := testkit.StartPostgres(t)
 	url := strings.Replace(pg.URL, "/postgres?", "/app?", 1)
 	in := func(sql string) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,8 +17,19 @@ import (
 
 // TestPGFreshness does one fault after the other to one gateway and one server.
 func TestPGFreshness(t *testing.T) {
+	beside(t)
+	oneByOne(t, pgFaults)
+}
+
+// TestPGFreshnessSchema does the same with what changes tables and triggers.
+func TestPGFreshnessSchema(t *testing.T) {
+	beside(t)
+	oneByOne(t, pgSchemaFaults)
+}
+
+func oneByOne(t *testing.T, faults []pgFault) {
 	r := newPGRun(t, pgOptions{bound: 300 * time.Millisecond, sensors: 200, perSensor: 250, writers: 6, readers: 6})
-	for _, fault := range pgFaults {
+	for _, fault := range faults {
 		r.run(t, fault.name, fault.do)
 	}
 	r.finish()
@@ -25,8 +37,9 @@ func TestPGFreshness(t *testing.T) {
 
 // TestPGFreshnessWrites has every kind of write, and nobody who disturbs.
 func TestPGFreshnessWrites(t *testing.T) {
+	beside(t)
 	r := newPGRun(t, pgOptions{bound: 300 * time.Millisecond, sensors: 10, perSensor: 10, writers: 6, readers: 6})
-	time.Sleep(testkit.SoakTime(t, 8*time.Second))
+	time.Sleep(testkit.SoakTime(t, 6*time.Second))
 	r.regained(5 * time.Second)
 	report := r.finish()
 	r.everyOperation()
@@ -40,6 +53,7 @@ func TestPGFreshnessWrites(t *testing.T) {
 
 // TestPGFreshnessNotify has triggers that notify, and a stream that listens.
 func TestPGFreshnessNotify(t *testing.T) {
+	beside(t)
 	r := newPGRun(t, pgOptions{bound: time.Second, notify: true, sensors: 10, perSensor: 10, writers: 4, readers: 4})
 	r.run(t, "calm", (*pgRun).calm)
 	r.run(t, "backend-terminated", (*pgRun).terminateBackends)
@@ -73,6 +87,7 @@ func (r *pgRun) floodNotifications() {
 
 // TestPGFreshnessFailover promotes a standby that lacks the last commits.
 func TestPGFreshnessFailover(t *testing.T) {
+	beside(t)
 	r := newPGRun(t, pgOptions{bound: time.Second, standby: true, sensors: 10, perSensor: 10, writers: 4, readers: 6})
 	r.run(t, "promotion-unnoticed", (*pgRun).promoteUnnoticed) // of the first host
 	r.newStandby()
@@ -140,19 +155,22 @@ func (r *pgRun) newStandby() {
 }
 
 // TestPGFreshnessSoak disturbs at random for as long as it is told to. Half of the
-// time is for one server, half for one with a standby.
+// time is for one server, half for one with a standby; a long one takes as much again for
+// a gateway with a disk tier.
 func TestPGFreshnessSoak(t *testing.T) {
-	length := testkit.SoakTime(t, 16*time.Second) / 2
-	long := length > time.Minute
+	beside(t)
+	length := testkit.SoakTime(t, 8*time.Second) / 2
 	t.Run("one-server", func(t *testing.T) {
+		beside(t)
 		o := pgOptions{bound: 300 * time.Millisecond, sensors: 200, perSensor: 250, writers: 6, readers: 8}
-		if long {
+		if long() {
 			o.sensors, o.perSensor = 2000, 500
 		}
 		r := newPGRun(t, o)
-		r.soak(length, pgFaults)
+		r.soak(length, slices.Concat(pgFaults, pgSchemaFaults))
 	})
 	t.Run("two-servers", func(t *testing.T) {
+		beside(t)
 		r := newPGRun(t, pgOptions{bound: time.Second, standby: true, sensors: 50, perSensor: 50, writers: 6, readers: 8})
 		r.soak(length, []pgFault{
 			{"promotion", func(r *pgRun) { r.promoteStandby(); r.regained(15 * time.Second); r.newStandby() }},
@@ -163,6 +181,17 @@ func TestPGFreshnessSoak(t *testing.T) {
 			{"crash", (*pgRun).crashServer},
 		})
 	})
+	if long() {
+		t.Run("disk", func(t *testing.T) { soakDisk(t, length) })
+	}
+}
+
+// soakDisk is the part of TestPGFreshnessSoak that has a disk tier. In an ordinary run
+// TestPGFreshnessDisk and TestPGFreshnessDiskSchema do each of its faults once.
+func soakDisk(t *testing.T, length time.Duration) {
+	r := newPGRun(t, diskOptions)
+	r.soak(length, slices.Concat(pgDiskFaults, pgDiskSchemaFaults))
+	r.cameFromDisk(200)
 }
 
 // soak draws faults from the seed and pauses between them.

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -22,7 +24,7 @@ type pgFault struct {
 	do   func(*pgRun)
 }
 
-// pgFaults leave the server with all that it acknowledged.
+// pgFaults happen to connections, processes and transactions.
 var pgFaults = []pgFault{
 	{"calm", (*pgRun).calm},
 	{"long-transaction", (*pgRun).longTransaction},
@@ -35,15 +37,6 @@ var pgFaults = []pgFault{
 	{"gateway-stopped", (*pgRun).stopGateway},
 	{"gateway-killed", (*pgRun).killGateway},
 	{"bulk-update", (*pgRun).bulkUpdate},
-	{"truncate", (*pgRun).truncateParents},
-	{"alter-type-using", (*pgRun).alterType},
-	{"add-column-default", (*pgRun).addColumn},
-	{"trigger-disabled", (*pgRun).disableTriggers},
-	{"trigger-not-always", (*pgRun).enableForOrigin},
-	{"partition-detached", (*pgRun).detachPartition},
-	{"changes-trimmed", (*pgRun).trimChanges},
-	{"objects-dropped", (*pgRun).dropObjects},
-	{"apply-concurrently", (*pgRun).applyConcurrently},
 	{"out-of-connections", (*pgRun).outOfConnections},
 	{"restart", (*pgRun).restartServer},
 	{"crash", (*pgRun).crashServer},
@@ -71,7 +64,7 @@ func (r *pgRun) longTransaction() {
 	ctx := r.t.Context()
 	w := r.newWriter(ctx, 50)
 	defer w.close()
-	for range 3 {
+	for range rounds(1, 3) {
 		w.attempt(func(w *pgWriter) bool { return w.holdOpen(10 * time.Millisecond) }) // connects
 		w.attempt(func(w *pgWriter) bool {
 			p := w.plan()
@@ -115,7 +108,7 @@ func (r *pgRun) onlyMoves() {
 }
 
 func (r *pgRun) terminateBackends() {
-	for range 4 {
+	for range rounds(2, 4) {
 		r.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'slipstream%' AND pid <> pg_backend_pid()")
 		r.lull()
 	}
@@ -135,7 +128,7 @@ func (r *pgRun) stallConnections() {
 // cutConnections cuts and resets; for a while nobody gets in again, and what is
 // written then was heard by nobody.
 func (r *pgRun) cutConnections() {
-	for i := range 4 {
+	for i := range rounds(2, 4) {
 		if i%2 == 0 {
 			r.proxy().Cut()
 		} else {
@@ -158,7 +151,7 @@ func (r *pgRun) delayConnections() {
 			Down: faultproxy.Link{Delay: delay, Jitter: delay / 2, Chop: 1 + random.IntN(4000)},
 		}
 	})
-	for range 2 {
+	for range rounds(1, 2) {
 		r.proxy().Cut()
 		time.Sleep(8 * r.options.bound)
 	}
@@ -171,7 +164,7 @@ func (r *pgRun) delayConnections() {
 func (r *pgRun) slowConnections() {
 	r.proxy().SetPlan(faultproxy.Always(faultproxy.Plan{Down: faultproxy.Link{BytesPerSecond: 40_000, Chop: 500}}))
 	r.proxy().Cut()
-	for range 3 {
+	for range rounds(2, 3) {
 		time.Sleep(3 * r.options.bound)
 		r.updateAllReadings()
 	}
@@ -318,16 +311,27 @@ func (r *pgRun) crashAlone(w *pgWriter, stopped bool) (lost int) {
 		if stopped {
 			r.signalGateway(syscall.SIGSTOP)
 		}
-		r.servers[r.primary].KillBackend(r.t, int(w.conns[0].PgConn().PID()))
-		r.comesBack()
+		r.killBackend(int(w.conns[0].PgConn().PID()))
 	}
 	return r.settleAlone(freshness.Now())
 }
 
-// comesBack waits until the server has noticed what happened and lets clients in.
-func (r *pgRun) comesBack() {
+// killBackend kills the process of one session. It returns when the server has noticed, which
+// ends all other sessions, and lets clients in again.
+func (r *pgRun) killBackend(pid int) {
 	r.t.Helper()
-	time.Sleep(20 * time.Millisecond)
+	witness, err := r.dial(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer witness.Close(context.Background())
+	r.servers[r.primary].KillBackend(r.t, pid)
+	testkit.Eventually(r.t, time.Minute, func() error {
+		if err := witness.Ping(r.t.Context()); err == nil {
+			return errors.New("the server has not noticed that one of its processes was killed")
+		}
+		return nil
+	})
 	testkit.Eventually(r.t, 2*time.Minute, func() error {
 		c, err := r.dial(r.t.Context())
 		if err != nil {

@@ -192,9 +192,10 @@ func (r *pgRun) begin() {
 					time.Sleep(5 * time.Millisecond) // it may be down for a while
 				}
 				// Let documents lie for a while. Those over the Redis protocol need
-				// not be many, and leave the machine to the others.
-				if n >= r.options.readers || reader.random.IntN(4) == 0 {
-					time.Sleep(time.Duration(reader.random.Int64N(int64(4 * time.Millisecond))))
+				// not be many, and leave the machine to the others. A disk tier answers
+				// only for a moment after each start of the gateway.
+				if n >= r.options.readers || !long() && !r.options.disk || reader.random.IntN(4) == 0 {
+					time.Sleep(between(reader.random, 4*time.Millisecond))
 				}
 			}
 		})
@@ -270,7 +271,7 @@ func (r *pgRun) regained(within time.Duration) {
 // warm waits until there is much in the cache that could be wrong.
 func (r *pgRun) warm() {
 	hits := r.reads.hits.Load()
-	testkit.Eventually(r.t, 30*time.Second, func() error {
+	testkit.Eventually(r.t, time.Minute, func() error {
 		if now := r.reads.hits.Load(); now < hits+500 {
 			return fmt.Errorf("%d answers from the cache, expected 500", now-hits)
 		}

@@ -15,6 +15,18 @@ import (
 // This file has the faults that change tables and triggers. What changes rows of a
 // whole table has the table to itself.
 
+var pgSchemaFaults = []pgFault{
+	{"truncate", (*pgRun).truncateParents},
+	{"alter-type-using", (*pgRun).alterType},
+	{"add-column-default", (*pgRun).addColumn},
+	{"trigger-disabled", (*pgRun).disableTriggers},
+	{"trigger-not-always", (*pgRun).enableForOrigin},
+	{"partition-detached", (*pgRun).detachPartition},
+	{"changes-trimmed", (*pgRun).trimChanges},
+	{"objects-dropped", (*pgRun).dropObjects},
+	{"apply-concurrently", (*pgRun).applyConcurrently},
+}
+
 // alone plans a write of whole tables, parents before children.
 func (r *pgRun) alone(tables ...*pgTable) *pgWrite {
 	p := &pgWrite{world: r.world}
@@ -63,7 +75,7 @@ func (r *pgRun) ddl(sql string) {
 // truncateParents empties tables together with what refers to them.
 func (r *pgRun) truncateParents() {
 	w := r.world
-	for range 2 {
+	for range rounds(1, 2) {
 		p := r.alone(w.dept, w.emp)
 		for _, table := range []*pgTable{w.dept, w.emp} {
 			for _, row := range table.rows {
@@ -113,7 +125,7 @@ func (r *pgRun) versionsOf(table *pgTable) map[int]uint64 {
 
 // addColumn changes what every document of a table shows, without writing a row.
 func (r *pgRun) addColumn() {
-	for range 3 {
+	for range rounds(1, 3) {
 		p := r.alone(r.world.dept)
 		version := r.world.next()
 		p.change(r.world.extra, version, freshness.Top)
@@ -193,7 +205,7 @@ func (r *pgRun) givenUp() {
 // detachPartition takes a filled partition away, changes its rows and gives it back.
 func (r *pgRun) detachPartition() {
 	w := r.world
-	for range 2 {
+	for range rounds(1, 2) {
 		p := r.alone(w.account, w.entry)
 		var away []*pgRow
 		for _, row := range w.entry.rows {
