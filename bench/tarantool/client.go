@@ -14,6 +14,9 @@ type setting struct {
 	Address string
 	// Sockets is how many connections there are; 0: one.
 	Sockets int
+	// Apart gives each of them a client of its own where one client could have
+	// them all.
+	Apart bool
 	// Ahead says that callers send without waiting for replies.
 	Ahead bool
 }
@@ -66,10 +69,11 @@ func kinds() []kind {
 	}
 }
 
-// kindOf returns the kind of a subject; the control, and ours without a context,
-// are ours once more.
+// kindOf returns the kind of a subject; the control and the variants are ours
+// once more.
 func kindOf(subject string) (kind, bool) {
-	if subject == load.Control || subject == background {
+	switch subject {
+	case load.Control, background, apart:
 		subject = load.Ours
 	}
 	all := kinds()

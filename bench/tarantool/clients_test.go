@@ -62,12 +62,13 @@ func spoil(t *testing.T, s *server) {
 func TestClientsAnswerRight(t *testing.T) {
 	s := testServer(t)
 	for _, k := range kinds() {
-		for _, sockets := range []int{1, 3} {
-			t.Run(fmt.Sprint(k.name, "/", sockets), func(t *testing.T) {
+		for _, with := range []setting{{}, {Sockets: 3}, {Sockets: 3, Apart: true}} {
+			with.Address = s.address
+			t.Run(fmt.Sprintf("%s/%d/%t", k.name, with.Sockets, with.Apart), func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
-				c, err := k.open(ctx, setting{Address: s.address, Sockets: sockets})
+				c, err := k.open(ctx, with)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,30 +15,38 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// drawn are the subjects with their colours, in the order of the pictures and tables.
-var drawn = []struct{ name, colour string }{
-	{load.Ours, "#2e7d32"},
-	{goTarantool3Release, "#2a5db0"},
-	{goTarantool3, "#b3491d"},
-	{goTarantool2, "#7b4fa3"},
+// drawn are the subjects in the order of the pictures and tables. Pictures have
+// room for short titles only.
+var drawn = []drawing{
+	{load.Ours, load.Ours, "#2e7d32"},
+	{goTarantool3Release, "v3-release", "#2a5db0"},
+	{goTarantool3, "v3", "#b3491d"},
+	{goTarantool2, "v2", "#7b4fa3"},
 }
+
+// A drawing is how a subject is shown.
+type drawing struct{ name, title, colour string }
+
+// drawnApart are the subjects of scenarios with several sockets.
+var drawnApart = append(slices.Clone(drawn), drawing{apart, "apart", "#8a8a00"})
 
 // A curve is one mode of the ladder over the number of its callers or pairs.
 type curve struct {
-	name   string // in the scenarios
-	suffix string // after the subject
-	counts []int
-	dashes string
+	name     string // in the scenarios
+	subjects []drawing
+	suffix   string // after the subject
+	counts   []int
+	dashes   string
 }
 
 var (
-	callersCurves = []curve{{syncCallers, "", callerCounts, ""}}
-	pairsCurves   = []curve{{async16, ", 16 sockets", pairCounts, "6 4"}, {asyncPairs, ", 1 socket", pairCounts, ""}}
+	callersCurves = []curve{{syncCallers, drawn, "", callerCounts, ""}}
+	pairsCurves   = []curve{{async16, drawnApart, ", 16 sockets", pairCounts, "6 4"}, {asyncPairs, drawn, ", 1 socket", pairCounts, ""}}
 )
 
 const (
 	rateAxis = "requests/s"
-	cpuAxis  = "client CPU, us a request"
+	cpuAxis  = "us a request (logarithmic)"
 )
 
 // pictures are the ladder: each is one figure.
@@ -48,9 +57,9 @@ var pictures = []struct {
 	of                func(load.Row) *float64
 }{
 	{"tarantool-sync-rate.svg", "Callers that wait: requests a second", "callers", rateAxis, callersCurves, false, rateOf},
-	{"tarantool-sync-cpu.svg", "Callers that wait: CPU of the client (logarithmic)", "callers", cpuAxis, callersCurves, true, clientOf},
+	{"tarantool-sync-cpu.svg", "Callers that wait: CPU of the client", "callers", cpuAxis, callersCurves, true, clientOf},
 	{"tarantool-async-rate.svg", "Senders and receivers: requests a second", "pairs", rateAxis, pairsCurves, false, rateOf},
-	{"tarantool-async-cpu.svg", "Senders and receivers: CPU of the client (logarithmic)", "pairs", cpuAxis, pairsCurves, true, clientOf},
+	{"tarantool-async-cpu.svg", "Senders and receivers: CPU of the client", "pairs", cpuAxis, pairsCurves, true, clientOf},
 }
 
 func rateOf(r load.Row) *float64   { return r.RPS }
@@ -68,7 +77,7 @@ func writeCurves(results, dir string, w io.Writer) error {
 	}
 	var b strings.Builder
 	for _, p := range pictures {
-		picture := plot.Plot{Title: p.title, X: p.x, Y: p.y, LogY: p.logY}
+		picture := plot.Plot{Title: p.title + " (v2, v3: go-tarantool)", X: p.x, Y: p.y, LogY: p.logY}
 		for _, c := range p.curves {
 			picture.Lines = append(picture.Lines, c.lines(rows, p.of)...)
 		}
@@ -83,7 +92,7 @@ func writeCurves(results, dir string, w io.Writer) error {
 	}
 	b.WriteByte('\n')
 	for _, t := range tables {
-		writeTable(&b, rows, t.title, t.beginnings)
+		writeTable(&b, rows, t.title, t.subjects, t.beginnings)
 	}
 	_, err = io.WriteString(w, b.String())
 	return err
@@ -91,8 +100,8 @@ func writeCurves(results, dir string, w io.Writer) error {
 
 // lines are the subjects of a curve in one figure.
 func (c curve) lines(rows []load.Row, of func(load.Row) *float64) (lines []plot.Line) {
-	for _, s := range drawn {
-		l := plot.Line{Name: s.name + c.suffix, Colour: s.colour, Dashes: c.dashes}
+	for _, s := range c.subjects {
+		l := plot.Line{Name: s.title + c.suffix, Colour: s.colour, Dashes: c.dashes}
 		for _, n := range c.counts {
 			if row, ok := command.Find(rows, fmt.Sprint(c.name, n), s.name); ok && of(row) != nil {
 				l.Points = append(l.Points, plot.Point{X: float64(n), Y: *of(row)})
@@ -107,24 +116,25 @@ func (c curve) lines(rows []load.Row, of func(load.Row) *float64) (lines []plot.
 // beginnings.
 var tables = []struct {
 	title      string
+	subjects   []drawing
 	beginnings []string
 }{
-	{"Callers that wait", []string{blocking, reuse, syncCallers}},
-	{"Senders and receivers, one socket", []string{asyncPairs}},
-	{"Senders and receivers, 16 sockets", []string{async16}},
-	{"With a context that can end", []string{ctxCallers, ctxPairs}},
-	{"A server with default settings", []string{defaultServer}},
+	{"Callers that wait", drawn, []string{blocking, reuse, syncCallers}},
+	{"Senders and receivers, one socket", drawn, []string{asyncPairs}},
+	{"Senders and receivers, 16 sockets", drawnApart, []string{async16}},
+	{"With a context that can end", drawn, []string{ctxCallers, ctxPairs}},
+	{"A server with default settings", drawn, []string{defaultServer}},
 }
 
 // writeTable prints a line a scenario, four columns a subject.
-func writeTable(b *strings.Builder, rows []load.Row, title string, beginnings []string) {
+func writeTable(b *strings.Builder, rows []load.Row, title string, subjects []drawing, beginnings []string) {
 	var lines strings.Builder
 	for _, r := range new(harness).rounds() {
 		if !begins(r.scenario, beginnings) {
 			continue
 		}
 		line, some := "| "+r.scenario+" |", false
-		for _, s := range drawn {
+		for _, s := range subjects {
 			row, ok := command.Find(rows, r.scenario, s.name)
 			some = some || ok
 			line += fmt.Sprintf(" %s | %s | %s | %s |", whole(row.RPS), digits(row.ClientUS), digits(row.ServerUS), digits(row.Allocs))
@@ -140,10 +150,10 @@ func writeTable(b *strings.Builder, rows []load.Row, title string, beginnings []
 		return
 	}
 	fmt.Fprintf(b, "**%s**\n\n| scenario |", title)
-	for _, s := range drawn {
+	for _, s := range subjects {
 		fmt.Fprintf(b, " %s: requests/s | client us | server us | allocs |", s.name)
 	}
-	fmt.Fprintf(b, "\n|---|%s\n%s\n", strings.Repeat("---:|", 4*len(drawn)), lines.String())
+	fmt.Fprintf(b, "\n|---|%s\n%s\n", strings.Repeat("---:|", 4*len(subjects)), lines.String())
 }
 
 func begins(name string, beginnings []string) bool {

@@ -20,18 +20,25 @@ type harness struct {
 	// Immutable after newHarness.
 	scratch string
 	options options
-	warmUp  time.Duration
 
 	// Owned by the goroutine that runs the suite.
 	server *server // of the scenario under way; nil: none yet
 }
 
 func newHarness(scratch string, o options) *harness {
-	h := &harness{scratch: scratch, options: o, warmUp: 200 * time.Millisecond}
-	if o.Quick {
-		h.warmUp = 50 * time.Millisecond
+	return &harness{scratch: scratch, options: o}
+}
+
+// warmUp returns the time before the window. Pairs need more of it: what their
+// futures are made of is made once for each that can be under way.
+func (h *harness) warmUp(w work) time.Duration {
+	switch {
+	case h.options.Quick:
+		return 50 * time.Millisecond
+	case w.Mode == modePairs:
+		return 500 * time.Millisecond
 	}
-	return h
+	return 200 * time.Millisecond
 }
 
 // window returns the measured time of a scenario that usually takes normal.
@@ -85,22 +92,25 @@ func (h *harness) run(ctx context.Context, subject string, r round, number int) 
 			return load.Sample{}, err
 		}
 	}
-	if subject == background {
+	switch subject {
+	case background:
 		r.work.Deadline = false
+	case apart:
+		r.work.Apart = true
 	}
 	text, err := json.Marshal(r.work)
 	if err != nil {
 		return load.Sample{}, err
 	}
-	limit := h.warmUp + r.window + slack
+	warmUp, limit := h.warmUp(r.work), slack
 	if unsound(subject, r.scenario) {
-		limit = h.warmUp + r.window + slackHanging
+		limit = slackHanging
 	}
-	limited, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, warmUp+r.window+limit)
 	defer cancel()
 	outcome, err := loadproc.Run(limited, loadproc.Spec{
 		Target: k.name, Options: text, Address: h.server.address, PID: h.server.PID(),
-		Callers: r.callers, WarmUp: h.warmUp, Duration: r.window, Seed: uint64(number),
+		Callers: r.callers, WarmUp: warmUp, Duration: r.window, Seed: uint64(number),
 	})
 	switch {
 	case err != nil && ctx.Err() == nil && unsound(subject, r.scenario):

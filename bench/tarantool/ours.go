@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/slipstream-go/slipstream/tarantool"
 )
@@ -15,18 +16,37 @@ type ourClient struct {
 }
 
 func openOurs(ctx context.Context, s setting) (client, error) {
-	c, err := tarantool.Connect(ctx, tarantool.Options{Addr: s.Address, Sockets: s.Sockets, WaitWhenFull: s.Ahead})
-	if err != nil {
-		return nil, err
+	options := tarantool.Options{Addr: s.Address, Sockets: s.Sockets, WaitWhenFull: s.Ahead}
+	clients := 1
+	if s.Apart {
+		clients, options.Sockets = max(s.Sockets, 1), 1
 	}
-	return &ourClient{c, tarantool.SpaceOf[tuple](c, spaceName)}, nil
+	var all ourClients
+	for range clients {
+		c, err := tarantool.Connect(ctx, options)
+		if err != nil {
+			return nil, errors.Join(err, all.close())
+		}
+		all = append(all, ourClient{c, tarantool.SpaceOf[tuple](c, spaceName)})
+	}
+	return all, nil
 }
 
-func (c *ourClient) session(ctx context.Context, _ int) session {
-	return &ourSession{ctx: ctx, client: c.client, space: c.space, result: new(tuple), whole: new(oneTuple)}
+// ourClients are several of which each caller has one.
+type ourClients []ourClient
+
+func (c ourClients) session(ctx context.Context, i int) session {
+	one := c[i%len(c)]
+	return &ourSession{ctx: ctx, client: one.client, space: one.space, result: new(tuple), whole: new(oneTuple)}
 }
 
-func (c *ourClient) close() error { return c.client.Close() }
+func (c ourClients) close() error {
+	var errs []error
+	for _, one := range c {
+		errs = append(errs, one.client.Close())
+	}
+	return errors.Join(errs...)
+}
 
 type ourSession struct {
 	// Immutable.

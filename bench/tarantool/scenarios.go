@@ -39,9 +39,13 @@ var (
 	pairCounts   = []int{1, 4, 16, 64, 512}
 )
 
-// background is ours without a context that can end, in scenarios whose subjects
-// otherwise have one.
-const background = load.Ours + "-background"
+// Variants of ours: background is without a context that can end, in scenarios
+// whose subjects otherwise have one; apart has a client for each socket, in those
+// with several.
+const (
+	background = load.Ours + "-background"
+	apart      = load.Ours + "-apart"
+)
 
 // rounds are all scenarios, in their order.
 func (h *harness) rounds() (all []round) {
@@ -82,10 +86,12 @@ func (h *harness) scenarios() (all []load.Scenario) {
 			sc.Subjects = append(sc.Subjects, h.subject(k.name, r))
 		}
 		sc.Subjects = append(sc.Subjects, h.subject(load.Control, r))
-		if r.work.Deadline {
-			plain := h.subject(background, r)
-			plain.Variant = true
-			sc.Subjects = append(sc.Subjects, plain)
+		for name, here := range map[string]bool{background: r.work.Deadline, apart: r.work.Sockets > 1} {
+			if here {
+				variant := h.subject(name, r)
+				variant.Variant = true
+				sc.Subjects = append(sc.Subjects, variant)
+			}
 		}
 		if sc.Goals == nil && !h.options.Quick && h.options.Rounds == 0 {
 			sc.Rounds = sideRounds

@@ -25,7 +25,8 @@ const (
 // [loadproc.Spec] says.
 type work struct {
 	Mode    string
-	Sockets int // 0: one
+	Sockets int  // 0: one
+	Apart   bool // see setting
 	// Deadline gives every caller a context that can be cancelled and has a
 	// deadline, made once for all of its requests: its cost is that of watching
 	// it at each request, not of making it.
@@ -79,7 +80,7 @@ func openTarget(ctx context.Context, k kind, s loadproc.Spec) (load.Target, erro
 		return nil, fmt.Errorf("no mode %q", t.work.Mode)
 	}
 	var err error
-	t.client, err = k.open(ctx, setting{Address: s.Address, Sockets: t.work.Sockets, Ahead: t.pairs != nil})
+	t.client, err = k.open(ctx, setting{Address: s.Address, Sockets: t.work.Sockets, Apart: t.work.Apart, Ahead: t.pairs != nil})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", k.name, err)
 	}
