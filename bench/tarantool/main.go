@@ -22,8 +22,8 @@ import (
 
 const suiteName = "tarantool"
 
-// maxRounds ends the search for a calm control: a round of five subjects takes
-// about 5 s.
+// maxRounds ends the search for a calm control: a round takes 6 s, with pairs
+// 12 s.
 const maxRounds = 16
 
 // options are the flags.
