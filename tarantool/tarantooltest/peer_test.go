@@ -23,7 +23,8 @@ type peer struct {
 	greeting iproto.Greeting
 	sync     uint32
 	stream   uint64 // of the requests that follow
-	schema   uint32
+	relies   uint32 // they rely on a schema of this version, if it is not 0
+	schema   uint32 // of the last message
 }
 
 // dial connects, and reads the greeting.
@@ -60,6 +61,10 @@ func (p *peer) send(code iproto.Code, body func(b []byte) []byte) uint64 {
 	b := iproto.BeginRequest(nil, code)
 	if p.stream != 0 {
 		b = iproto.BeginStream(nil, code, p.stream)
+	}
+	if p.relies != 0 {
+		b[5]++ // one pair more in the header
+		b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeySchemaVersion), uint64(p.relies))
 	}
 	b = iproto.EndRequest(body(b), 0)
 	iproto.PutSync(b, p.sync)

@@ -130,6 +130,10 @@ func TestSchemaSpaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, "the dropped space", p.insert(iproto.CodeInsert, 514, "x"), "error NO_SUCH_SPACE")
+	p.relies = s.SchemaVersion()
+	want(t, "with the schema of now", p.selects(512, 0, iproto.IterAll, 1, 0), data())
+	p.relies--
+	want(t, "with another schema", p.selects(512, 0, iproto.IterAll, 1, 0), "error WRONG_SCHEMA_VERSION")
 	for name, err := range map[string]error{
 		"dropping it again": s.DropSpace("new"), "dropping a system space": s.DropSpace("_vspace"), "another of the name": s.CreateSpace(spaces[0]),
 		"no index": s.CreateSpace(tarantooltest.Space{Name: "x"}), "putting into none": s.Put("new", list{1}), "a wrong tuple": s.Put("users", list{"x"}),

@@ -62,6 +62,7 @@ func TestScanErrors(t *testing.T) {
 		{"header without a type", "03 8101 01", "header without a type at offset 1", 1},
 		{"empty header", "03 80 80 80", "header without a type", 1},
 		{"header beyond the message", "05 82 0000 01ce 00000007", "broken header", 5},
+		{"a server's header beyond the message", "ce00000014 8300ce0000000001cf000000000000000705ce00000050 80", "broken header", 23},
 		{"too many pairs", "04 8f 0000 00", "broken header", 1},
 		{"pairs for 4 GiB", "07 dfffffffff 0000", "broken header", 1},
 		{"value beyond the message", "04 81 00ce 00000000", "broken header", 3},
