@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -340,4 +341,31 @@ func awaitOutstanding(t testing.TB, p *tarantool.Pool, addr string, n int) {
 		}
 		return fmt.Errorf("%+v, expected %d requests under way", p.Instances(), n)
 	})
+}
+
+// What was queued for an instance that dies, and never sent, goes to another one, whatever it is.
+func TestPoolNotSent(t *testing.T) {
+	p, master, _ := pair(t, tarantool.PoolOptions{Options: tarantool.Options{StallTimeout: -1}, CheckTimeout: time.Minute})
+	awaitMode(t, p, tarantool.ReadOnly)
+	must(t, master.Signal(syscall.SIGSTOP))
+	// More than what sockets hold, and less than what a client does.
+	text := strings.Repeat("x", 1<<20)
+	var calls [24]tarantool.PoolFuture
+	for n := range calls {
+		calls[n] = p.Do(t.Context(), tarantool.Eval("return ...", n, text), tarantool.PreferReadWrite)
+	}
+	master.Kill()
+	moved := uint64(0)
+	for n, call := range calls {
+		data, err := call.Get()
+		switch {
+		case err == nil && len(data) == 2 && data[0] == int64(n) && data[1] == text:
+			moved++
+		case slipstream.OutcomeOf(err) != slipstream.MaybeExecuted:
+			t.Errorf("%d: %.100v, %v", n, fmt.Sprint(data), err)
+		}
+	}
+	if moved == 0 || moved != p.Rerouted() {
+		t.Errorf("%d were answered, %d made again", moved, p.Rerouted())
+	}
 }

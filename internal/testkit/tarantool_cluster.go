@@ -26,8 +26,8 @@ type TarantoolNode struct {
 }
 
 // tarantoolNodeInit opens the port at once, because replicas need that, and says at the end
-// that it is ready. A first start waits for the other instance to copy it, unless there is
-// none yet; a later one waits for nobody.
+// that it is ready. A replica waits for both instances, or it might found a replica set of its
+// own; a later start waits for nobody.
 const tarantoolNodeInit = `
 box.cfg{
 	work_dir = %[1]q, wal_mode = 'fsync', log_level = 4, memtx_memory = 64 * 1024 * 1024,
@@ -35,8 +35,8 @@ box.cfg{
 	replication_connect_quorum = %[5]d, replication_timeout = 0.2, replication_sync_lag = 60,
 }
 %[6]s
-box.cfg{replication_connect_quorum = 0, replication = {'127.0.0.1:%[2]d', '127.0.0.1:%[7]d'}}
-require('fio').open(%[8]q, {'O_CREAT', 'O_WRONLY'}, tonumber('644', 8)):close()
+box.cfg{replication_connect_quorum = 0}
+require('fio').open(%[7]q, {'O_CREAT', 'O_WRONLY'}, tonumber('644', 8)):close()
 `
 
 // StartTarantoolPair starts a master, which has run setup, and a read-only replica of it. Each
@@ -65,16 +65,19 @@ func (n *TarantoolNode) Restart(t testing.TB, readOnly bool) {
 	if err := os.RemoveAll(n.ready); err != nil {
 		t.Fatal(err)
 	}
-	setup, replication, quorum := n.setup, "", 0
-	switch {
-	case n.born:
-		setup = ""
-		replication = fmt.Sprintf("'127.0.0.1:%d', '127.0.0.1:%d'", n.port, n.other)
-	case readOnly:
-		replication, quorum = fmt.Sprintf("'127.0.0.1:%d'", n.other), 1
+	both := fmt.Sprintf("'127.0.0.1:%d', '127.0.0.1:%d'", n.port, n.other)
+	setup, replication, quorum := "", both, 0
+	if !n.born {
+		if readOnly {
+			quorum = 2
+		} else {
+			// There is nobody else yet.
+			setup = n.setup + "\nbox.cfg{replication_connect_quorum = 0, replication = {" + both + "}}"
+			replication = ""
+		}
 	}
 	script := filepath.Join(n.dir, "init.lua")
-	text := fmt.Appendf(nil, tarantoolNodeInit, n.dir, n.port, replication, readOnly, quorum, setup, n.other, n.ready)
+	text := fmt.Appendf(nil, tarantoolNodeInit, n.dir, n.port, replication, readOnly, quorum, setup, n.ready)
 	if err := os.WriteFile(script, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
