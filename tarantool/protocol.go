@@ -52,11 +52,11 @@ func (s *scanner) Scan(b []byte) (pipe.Frame, error) {
 		return pipe.Frame{}, err
 	}
 	f := pipe.Frame{Len: m.Len, Ticket: uint32(m.Sync)}
+	if m.Sync > math.MaxUint32 && (m.Kind == iproto.Reply || m.Kind == iproto.Push) {
+		return pipe.Frame{}, fmt.Errorf("a %s with the sync %d, which no request had", m.Kind, m.Sync)
+	}
 	switch m.Kind {
 	case iproto.Reply:
-		if m.Sync > math.MaxUint32 {
-			return pipe.Frame{}, fmt.Errorf("a reply with the sync %d, which no request had", m.Sync)
-		}
 		f.Verdict = pipe.Done
 	case iproto.More:
 		f.Verdict = pipe.More
