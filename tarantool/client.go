@@ -45,12 +45,22 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	}
 	c.schemas.load = c.loadSchema
 	c.blocking, c.watches = newBlockingLane(c), newWatchHub(c)
-	c.engine = pipe.New(c.engineConfig())
+	cfg := c.engineConfig()
+	// Requests that name their space travel on these connections alone.
+	cfg.Protocol = &protocol{opts: &c.opts, learn: c.greeted, maxReply: o.MaxReply}
+	c.engine = pipe.New(cfg)
 	if err := c.engine.Connect(ctx); err != nil {
 		c.Close()
 		return nil, c.named("connect", err)
 	}
 	return c, nil
+}
+
+// greeted notes what the greeting of a connection said. The server may be another one, or the
+// same after a restart, which counts the versions of its schema anew.
+func (c *Client) greeted(s *server) {
+	c.server.Store(s)
+	c.schemas.forget()
 }
 
 func (c *Client) engineConfig() pipe.Config {

@@ -2,6 +2,7 @@ package tarantool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type schemas struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	loading chan struct{} // closed at the end of the load under way; nil: there is none
+	forgets uint64        // how often the schema was forgotten
 	failure error         // of the last load
 
 	// Atomics.
@@ -71,13 +73,28 @@ func (s *schemas) reload(ctx context.Context, old *schema) (*schema, error) {
 	}
 }
 
+// forget lets the next caller load the schema: versions are those of one life of a server.
+func (s *schemas) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgets++
+	s.current.Store(nil)
+}
+
 // run loads on behalf of all. Called with mu held.
-func (s *schemas) run(ctx context.Context) (*schema, error) {
+func (s *schemas) run(ctx context.Context) (now *schema, err error) {
 	done := make(chan struct{})
 	s.loading = done
-	s.mu.Unlock()
-	now, err := s.load(ctx)
-	s.mu.Lock()
+	for range mostSchemaLoads {
+		before := s.forgets
+		s.mu.Unlock()
+		now, err = s.load(ctx)
+		s.mu.Lock()
+		if err != nil || s.forgets == before {
+			break
+		}
+		err = errSchemaForgotten
+	}
 	s.loading, s.failure = nil, err
 	if err == nil {
 		s.current.Store(now)
@@ -123,6 +140,9 @@ func (s *schemas) resolve(ctx context.Context, t *target) (space, index uint32, 
 	space, index, err = now.find(t)
 	return space, index, now, err
 }
+
+// errSchemaForgotten: connections came and went faster than the schema was read.
+var errSchemaForgotten = errors.New("schema: the connection changed during each of the reads")
 
 // mostSchemaLoads bounds how often a schema is read again that changes while it is read.
 const mostSchemaLoads = 8
