@@ -22,6 +22,8 @@ type instance struct {
 
 	// Immutable.
 	command testkit.Command
+	dir     string
+	walMode string
 }
 
 // faultSetup makes what the tests of faults use, also on top of what was recovered. Sessions
@@ -42,6 +44,7 @@ local function text(id, size)
 end
 for id, size in ipairs{1, 30, 100, 700, 5000, 40000, 300000} do fixed:replace{id, text(id, size)} end
 function echo(...) return ... end
+function lag(x) require('fiber').sleep(math.random() * 0.006) return x end
 function bump(id) box.space.writes:upsert({id, 1}, {{'+', 2, 1}}) return id end
 function tell(name, n)
 	for i = 1, n do box.session.push{name, i} end
@@ -49,11 +52,14 @@ function tell(name, n)
 end
 `
 
+// firstSpace is the number of the first space that is made, which is "fixed".
+const firstSpace = 512
+
 const instanceInit = `
 box.cfg{work_dir = %q, wal_mode = %q, log_level = 1, net_msg_max = 10240, readahead = 256 * 1024}
 box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})
 %s
-box.cfg{listen = '127.0.0.1:%d'}
+box.cfg{listen = %q}
 `
 
 // startInstance starts a server. With walMode "write" a request is in a file before it is
@@ -61,12 +67,18 @@ box.cfg{listen = '127.0.0.1:%d'}
 func startInstance(t testing.TB, walMode, setup string) *instance {
 	t.Helper()
 	dir, port := t.TempDir(), testkit.FreePort(t)
-	script := filepath.Join(dir, "init.lua")
-	must(t, os.WriteFile(script, fmt.Appendf(nil, instanceInit, dir, walMode, setup, port), 0o644))
-	s := &instance{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
-	s.command = testkit.Command{Path: "tarantool", Args: []string{script}, Ready: s.ready}
+	s := &instance{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), dir: dir, walMode: walMode}
+	s.changeSetup(t, setup)
+	s.command = testkit.Command{Path: "tarantool", Args: []string{filepath.Join(dir, "init.lua")}, Ready: s.ready}
 	s.Process = testkit.Start(t, s.command)
 	return s
+}
+
+// changeSetup lets the next start make something else.
+func (s *instance) changeSetup(t testing.TB, setup string) {
+	t.Helper()
+	script := fmt.Appendf(nil, instanceInit, s.dir, s.walMode, setup, s.addr)
+	must(t, os.WriteFile(filepath.Join(s.dir, "init.lua"), script, 0o644))
 }
 
 // ready reports whether the server greets.

@@ -49,7 +49,7 @@ func TestFaultContextEndsNobodyElse(t *testing.T) {
 	server := startInstance(t, "none", faultSetup)
 	c := connect(t, tarantool.Options{Addr: server.addr})
 	var ended, calls atomic.Int64
-	end := time.Now().Add(600 * time.Millisecond)
+	end := time.Now().Add(800 * time.Millisecond)
 	within(t, "contexts", func() {
 		var workers sync.WaitGroup
 		for g := range 16 {
@@ -58,10 +58,11 @@ func TestFaultContextEndsNobodyElse(t *testing.T) {
 			workers.Go(func() {
 				for i := 0; time.Now().Before(end); i++ {
 					ctx, cancel := context.Background(), func() {}
-					if impatient {
-						ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(1500))*time.Microsecond)
-					}
 					req, want := echoed(g, i)
+					if impatient {
+						ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(10_000))*time.Microsecond)
+						req = tarantool.Call("lag", strings.Trim(want, "[]"))
+					}
 					f := c.Do(ctx, req)
 					if r.IntN(2) == 0 {
 						<-f.Done()

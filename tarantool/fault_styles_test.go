@@ -18,7 +18,11 @@ type question struct {
 func (w *worker) question() question {
 	if w.r.IntN(3) == 0 {
 		id := w.key()
-		return question{tarantool.Select("fixed").Key(tarantool.Int(id)), func(data []any) { w.checkGeneral(id, data) }}
+		req := tarantool.Select("fixed").Key(tarantool.Int(id))
+		if w.r.IntN(2) == 0 {
+			req = req.Numbers(firstSpace, 0) // where connections end before the schema is read
+		}
+		return question{req, func(data []any) { w.checkGeneral(id, data) }}
 	}
 	token := w.token()
 	req := tarantool.Call("echo", token, w.tokens)

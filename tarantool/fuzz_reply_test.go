@@ -128,6 +128,9 @@ func readStream(stream []byte) (ends [streamCalls]ending, sound bool) {
 func judgeStream(t *testing.T, stream []byte, data [streamCalls]tarantool.Raw, errs [streamCalls]error) {
 	t.Helper()
 	ends, sound := readStream(stream)
+	// The client answers this event, and may find that the server has gone before it has
+	// handed out what it read.
+	writes := bytes.Contains(stream, []byte("box.shutdown"))
 	for i, err := range errs {
 		e, outcome := ends[i], slipstream.OutcomeOf(err)
 		switch {
@@ -143,7 +146,7 @@ func judgeStream(t *testing.T, stream []byte, data [streamCalls]tarantool.Raw, e
 			if !e.refused {
 				t.Errorf("request %d: %v, the stream has %+v for it", i, err, e)
 			}
-		case outcome != slipstream.MaybeExecuted || sound && e.answered:
+		case outcome != slipstream.MaybeExecuted || sound && e.answered && !writes:
 			t.Errorf("request %d: %v, the stream has %+v for it", i, err, e)
 		}
 	}

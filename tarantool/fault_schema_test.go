@@ -1,0 +1,154 @@
+package tarantool_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool"
+)
+
+const oneSpace = `
+do
+	local s = box.schema.space.create('%[1]s', {format = {{'id', 'unsigned'}, {'value', 'string'}}})
+	s:create_index('primary', {parts = {'id'}})
+	s:insert{1, '%[1]s'}
+end
+`
+
+// A server that comes in the place of another may have given the numbers of spaces to others,
+// at the same version of its schema: names mean what they mean there.
+func TestFaultAnotherServerAnotherSchema(t *testing.T) {
+	testkit.NoLeaks(t)
+	first := startInstance(t, "none", fmt.Sprintf(oneSpace, "apples")+fmt.Sprintf(oneSpace, "pears"))
+	c := connect(t, tarantool.Options{Addr: first.addr, Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond})
+	apples, pears := tarantool.SpaceOf[record](c, "apples"), tarantool.SpaceOf[record](c, "pears")
+	read := func(s *tarantool.Space[record], want string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var got record
+		if found, err := s.Get(ctx, &got, tarantool.Int(1)); err != nil || !found || got.Value != want {
+			return fmt.Errorf("of %s: %v, %t, %w", want, got, found, err)
+		}
+		var rows []record
+		if err := c.Exec(ctx, &rows, tarantool.Select(want)); err != nil || len(rows) != 1 || rows[0].Value != want {
+			return fmt.Errorf("of %s: %v, %w", want, rows, err)
+		}
+		return nil
+	}
+	must(t, read(apples, "apples"))
+	must(t, read(pears, "pears"))
+	var versions []uint64
+	must(t, c.Exec(t.Context(), &versions, tarantool.Eval("return box.internal.schema_version()")))
+	first.changeSetup(t, fmt.Sprintf(oneSpace, "pears")+fmt.Sprintf(oneSpace, "apples"))
+	first.restart(t)
+	testkit.Eventually(t, 10*time.Second, func() error { return c.Exec(t.Context(), nil, tarantool.Ping()) })
+	must(t, c.Exec(t.Context(), &versions, tarantool.Eval("return ..., box.internal.schema_version()", versions[0])))
+	if versions[0] != versions[1] {
+		t.Fatalf("the versions are %d: they must be equal to tell anything", versions)
+	}
+	for _, err := range []error{read(apples, "apples"), read(pears, "pears")} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Whatever a server tells of its schema, calls end with an error, and work when it does better.
+func TestHostileSchema(t *testing.T) {
+	testkit.NoLeaks(t)
+	for name, data := range map[string]string{
+		"no spaces": "\x90", "nil": "\xc0", "a number": "\x05", "a space of a number": "\x91\x05", "a space of nil": "\x91\xc0", "a space without fields": "\x91\x90",
+		"a space of two fields": "\x91\x92\x01\x01", "a negative number": "\x91\x93\xff\x01\xa1s", "a number above 32 bits": "\x91\x93\xcf\x00\x00\x00\x01\x00\x00\x00\x00\x01\xa1s", "a number of a text": "\x91\x93\xa1x\x01\xa1s",
+		"a name of a number": "\x91\x93\xcd\x02\x00\x01\x05", "4 Gi spaces": "\xdd\xff\xff\xff\xff", "a space of 4 Gi fields": "\x91\xdd\xff\xff\xff\xff\x01\x01\xa1s", "a name of 4 GiB": "\x91\x93\x01\x01\xdb\xff\xff\xff\xff",
+		"what is deep": "\x91\x94\xcd\x02\x00\x01\xa1s" + strings.Repeat("\x91", 10_000),
+	} {
+		for _, space := range []uint64{281, 289} {
+			t.Run(fmt.Sprintf("%s, %d", name, space), func(t *testing.T) {
+				var mu sync.Mutex
+				bad := 3 // answers; guarded by mu
+				server := &hostile{answer: func(m iproto.Request, body []byte) []byte {
+					mu.Lock()
+					defer mu.Unlock()
+					if of, _ := selected(m, body); of != space || bad == 0 {
+						return nil
+					}
+					bad--
+					return dataReply(m.Sync, data)
+				}}
+				server.serve(t)
+				growth := heapPeak()
+				c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1})
+				h := hostileClient{Client: c, space: tarantool.SpaceOf[record](c, "s").Index("primary")}
+				for i := 0; ; i++ {
+					if err := h.honestCall(t.Context(), 7); err == nil {
+						break
+					} else if i > 4 {
+						t.Fatal(err)
+					}
+				}
+				if grown := growth(); grown >= 32<<20 {
+					t.Errorf("the heap grew by %d MiB", grown>>20)
+				}
+				if n := server.connections.Load(); n != 1 {
+					t.Errorf("%d connections", n)
+				}
+			})
+		}
+	}
+}
+
+// Pushes to nobody, to syncs that no request has and to one that is over reach nobody.
+func TestHostilePushes(t *testing.T) {
+	testkit.NoLeaks(t)
+	push := func(sync uint64, text string) []byte {
+		return iproto.AppendPush(nil, sync, 1, 1, iproto.AppendString(nil, text))
+	}
+	server := &hostile{answer: func(m iproto.Request, body []byte) []byte {
+		if m.Code != iproto.CodeCall {
+			return nil
+		}
+		var b []byte
+		for _, other := range []uint64{m.Sync + 1, m.Sync + 1000, m.Sync + 1<<20, 1<<32 - 1} {
+			b = append(b, push(other, "wrong")...)
+		}
+		return append(append(b, push(m.Sync, "right")...), dataReply(m.Sync, "\x90")...)
+	}}
+	server.serve(t)
+	c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1})
+	for range 100 {
+		var got []string
+		req := tarantool.Call("f").OnPush(func(d *tarantool.Decoder) { got = append(got, fmt.Sprint(d.Any())) })
+		if err := c.Exec(t.Context(), nil, req); err != nil || fmt.Sprint(got) != "[[right]]" {
+			t.Fatalf("%v, pushed %q", err, got)
+		}
+	}
+	if n := server.connections.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// A push whose sync no request can have is no push to the request whose sync has the same end.
+func TestHostilePushBeyond32Bits(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := &hostile{answer: func(m iproto.Request, body []byte) []byte {
+		if m.Code != iproto.CodeCall {
+			return nil
+		}
+		return append(iproto.AppendPush(nil, m.Sync+1<<32, 1, 1, []byte{0xc3}), dataReply(m.Sync, "\x90")...)
+	}}
+	server.serve(t)
+	c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1, Backoff: time.Millisecond})
+	pushed := 0
+	req := tarantool.Call("f").OnPush(func(*tarantool.Decoder) { pushed++ })
+	err := c.Exec(t.Context(), nil, req)
+	if pushed != 0 || err == nil || !strings.Contains(err.Error(), "protocol") || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+		t.Errorf("%v, pushed %d times", err, pushed)
+	}
+}
