@@ -2,6 +2,7 @@ package tarantool_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -304,16 +305,17 @@ func TestPoolStalled(t *testing.T) {
 // What was under way at an instance that dies is made again by another one, if to run it twice
 // is the same as once, and only then.
 func TestPoolCutOff(t *testing.T) {
-	p, master, _ := pair(t, tarantool.PoolOptions{Options: tarantool.Options{DialTimeout: 300 * time.Millisecond}})
+	p, master, _ := pair(t, tarantool.PoolOptions{Options: tarantool.Options{DialTimeout: 300 * time.Millisecond}, WaitTimeout: 500 * time.Millisecond})
 	awaitMode(t, p, tarantool.ReadOnly)
 	ctx := t.Context()
 	stays := tarantool.Eval("if not box.cfg.read_only then require('fiber').sleep(60) end return box.cfg.read_only")
 	again, never := p.Do(ctx, stays.Idempotent(), tarantool.PreferReadWrite), p.Do(ctx, stays, tarantool.PreferReadWrite)
 	apart := p.Do(ctx, stays.Idempotent().Blocking(), tarantool.PreferReadWrite)
+	nobody := p.Do(ctx, stays.Idempotent(), tarantool.ReadWrite) // else could do that
 	direct := make(chan error, 1)
 	var answer [1]bool
 	go func() { direct <- p.Exec(ctx, &answer, stays.Idempotent(), tarantool.PreferReadWrite) }()
-	awaitOutstanding(t, p, master.Addr, 4)
+	awaitOutstanding(t, p, master.Addr, 5)
 	master.Kill()
 	for _, f := range []tarantool.PoolFuture{again, apart} {
 		if data, err := f.Get(); err != nil || fmt.Sprint(data) != "[true]" {
@@ -324,6 +326,11 @@ func TestPoolCutOff(t *testing.T) {
 		t.Errorf("%v, %v", answer, err)
 	}
 	if err := never.Wait(); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+		t.Errorf("%v", err)
+	}
+	// That there is nobody now says nothing of what the dead one did.
+	err, none := nobody.Wait(), new(tarantool.ErrNoInstance)
+	if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !errors.As(err, &none) {
 		t.Errorf("%v", err)
 	}
 	if n := p.Rerouted(); n != 3 {
