@@ -28,9 +28,9 @@
 // # Schema
 //
 // Names of spaces and indexes are looked up in the schema, which is loaded when the first name
-// is used. Requests say which version of it their numbers are of; a server with another one
-// refuses them, they are made again with the numbers of now, and no request ever
-// reaches a space that was given the number of one that is gone.
+// is used, and anew after a connection was opened. Requests say which version of it their
+// numbers are of; a server with another one refuses them, they are made again with the numbers
+// of now, and no request ever reaches a space that was given the number of one that is gone.
 //
 // # Errors
 //
