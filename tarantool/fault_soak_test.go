@@ -34,8 +34,10 @@ func soakRound(t *testing.T, r *rand.Rand) {
 	server := startInstance(t, wal, faultSetup)
 	seed := r.Uint64()
 	proxy := faultproxy.Start(t, server.addr, faultproxy.Options{Seed: seed})
+	// More may block than 12 workers begin, 8 each, before they take a result: until then a
+	// request counts, so that workers would wait for one another.
 	o := tarantool.Options{
-		Addr: proxy.Addr(), Sockets: r.IntN(4), MaxBlocking: r.IntN(3) * 4,
+		Addr: proxy.Addr(), Sockets: r.IntN(4), MaxBlocking: r.IntN(3) * 100,
 		Backoff: time.Duration(1+r.IntN(5)) * time.Millisecond, MaxBackoff: 20 * time.Millisecond,
 		StallTimeout: 150 * time.Millisecond, DialTimeout: time.Second,
 		Retries: r.IntN(6) - 1, FailFast: r.IntN(4) == 0, WaitWhenFull: r.IntN(2) == 0,
