@@ -330,6 +330,13 @@ func (d *Decoder) String() string { return string(d.StringView()) }
 
 // StringView reads a string and returns a view of it.
 func (d *Decoder) StringView() []byte {
+	if d.at < len(d.b) && d.b[d.at]&^31 == fixStr {
+		from := d.at + 1
+		if to := from + int(d.b[d.at]&31); to <= len(d.b) {
+			d.at = to
+			return d.b[from:to:to]
+		}
+	}
 	if v, ok := d.next(); ok && v.kind == KindString {
 		return d.take(v)
 	}
@@ -364,6 +371,12 @@ func (d *Decoder) take(v value) []byte {
 // Array reads what stands before the elements of an array and returns how many
 // follow: at most as many as there are bytes.
 func (d *Decoder) Array() int {
+	if d.at < len(d.b) && d.b[d.at]&^15 == fixArray {
+		if n := int(d.b[d.at] & 15); n < len(d.b)-d.at {
+			d.at++
+			return n
+		}
+	}
 	if v, ok := d.next(); ok && v.kind == KindArray {
 		d.at = v.body
 		return v.n
@@ -396,6 +409,10 @@ func (d *Decoder) Ext() (typ int8, data []byte) {
 func (d *Decoder) Skip() {
 	start := d.at
 	for values := 1; values > 0; values-- {
+		if d.at < len(d.b) && (d.b[d.at] < fixMap || d.b[d.at] >= negative) {
+			d.at++ // small integers
+			continue
+		}
 		v, ok := d.next()
 		if !ok {
 			d.mismatch("a value")
