@@ -33,8 +33,11 @@ const policy = `
 redis           < . internal/buf internal/pipe internal/wire/resp   | golang.org/x/sys
 redis/internal/typedgen <
 redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys
-tarantool       < . internal/buf internal/pipe internal/wire/iproto | golang.org/x/sys
-tarantool/tarantooltest < . tarantool internal/wire/iproto         | golang.org/x/sys
+tarantool       < . internal/buf internal/pipe tarantool/iproto     | golang.org/x/sys
+# A codec as those of internal/wire, but public: users' types are read with its Decoder, and
+# hold its decimals, UUIDs and moments, so that users name its types.
+tarantool/iproto <
+tarantool/tarantooltest < . tarantool tarantool/iproto         | golang.org/x/sys
 thrift          < .                                                | golang.org/x/sys
 thrift/rpc      < . thrift internal/buf internal/pipe internal/loop | golang.org/x/sys
 
@@ -98,6 +101,7 @@ examples/...   < . cache gateway gateway/config gateway/resource gateway/demo re
 const never = `
 # Codecs turn bytes into messages: no network, no lock, no clock.
 internal/wire/* : net net/... sync time ./internal/pipe ./internal/loop
+tarantool/iproto : net net/... sync time ./internal/pipe ./internal/loop
 cache           : net net/... database/sql os/exec
 `
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A Client sends the requests of many goroutines to a Tarantool instance over few
@@ -70,7 +70,7 @@ func (c *Client) engineConfig() pipe.Config {
 		Addr:     o.addr(), Dial: o.dial,
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
 		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
-		StallTimeout: o.StallTimeout, Timeout: o.Timeout, OnEvent: o.OnEvent, OnPush: c.pushed,
+		StallTimeout: o.StallTimeout, Timeout: o.Timeout, OnEvent: o.event, OnPush: c.pushed,
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // decodeData decodes the data of a reply, an encoded array, into what dst points to. Nil:

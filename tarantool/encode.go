@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // mostDepth is how deep a value may be nested that is sent: deeper ones are usually a cycle.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // Errors that are found in the chain of what calls return.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // streamCalls is how many requests are under way when a stream comes; their syncs are 0, 1, 2.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // evilID is the key at which a hostile server misbehaves; other keys have their honest tuple.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // Ends of a hostile case.

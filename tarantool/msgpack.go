@@ -1,6 +1,6 @@
 package tarantool
 
-import "github.com/slipstream-go/slipstream/internal/wire/iproto"
+import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
 // A Decoder reads MessagePack. It has a memory for its first error: after it every read
 // returns the zero value, so that what reads many values asks once, at the end, for

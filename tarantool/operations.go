@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // FieldName is the number of a field, from 0, or its name or JSON path: names need Tarantool

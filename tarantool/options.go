@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // DefaultAddr is the server that the zero Options name.
@@ -96,19 +95,6 @@ type Options struct {
 	// TLS, if set, is spoken over what it returns.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 }
-
-// Event is something that happened to a connection.
-type Event = pipe.Event
-
-// EventKind says what happened to a connection.
-type EventKind = pipe.EventKind
-
-// The kinds of events.
-const (
-	Connected    = pipe.Connected    // a connection is greeted and takes requests
-	Disconnected = pipe.Disconnected // a connection ended
-	DialFailed   = pipe.DialFailed   // an attempt to connect failed
-)
 
 // String describes the options without the password.
 func (o Options) String() string {

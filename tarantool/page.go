@@ -3,7 +3,7 @@ package tarantool
 import (
 	"context"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // SelectPage is [Client.Exec] of a select that also returns the position of its last tuple,

@@ -3,7 +3,7 @@ package tarantool
 import (
 	"math"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A Part is a part of a key, or a field's name or number in an [Op]. It is made by Int,

@@ -4,7 +4,7 @@ import (
 	"context"
 	"reflect"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A Procedure is a function of the server whose arguments are an A and whose results are an R,

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // protocol is where the codec meets the engine, and the only place.

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // pushes hands on what a call pushes before its result, until its caller has gone.

@@ -3,7 +3,7 @@ package tarantool
 import (
 	"math"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A Request is what a server is asked. Its values are immutable: they may be kept, copied,

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"sync/atomic"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A Space is a space whose tuples are values of T. If *T is a [Reader] and an [Appender], its

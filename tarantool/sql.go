@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // Column describes a column of the result of a statement.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A Watcher is told the values of a key that the server's box.broadcast gives it (Tarantool
@@ -110,9 +110,7 @@ func (h *watchHub) connection(e pipe.Event) {
 	if e.Kind == pipe.Connected {
 		h.renew()
 	}
-	if h.client.opts.OnEvent != nil {
-		h.client.opts.OnEvent(e)
-	}
+	h.client.opts.event(e)
 }
 
 // renew asks for every key anew, on a connection that is new.

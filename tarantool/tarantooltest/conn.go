@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // conn is a connection to the server.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // database is all spaces.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 

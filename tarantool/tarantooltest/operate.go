@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // result is what a request about a space is answered with.

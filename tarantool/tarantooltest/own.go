@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 const guest = "guest"

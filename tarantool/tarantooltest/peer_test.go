@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // peer is a plain client: it shows what is on the wire.

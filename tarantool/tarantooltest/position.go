@@ -3,7 +3,7 @@ package tarantooltest
 import (
 	"encoding/base64"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A position is the key of a tuple in an index, made unique by its primary key, as text that

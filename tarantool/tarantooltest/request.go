@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A Request is what a client asks.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // The spaces that describe the others.

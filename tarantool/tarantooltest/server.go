@@ -31,7 +31,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // Config is how a server is. The zero value is a new server on a free port.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 

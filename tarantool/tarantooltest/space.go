@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // Space says what a space is.

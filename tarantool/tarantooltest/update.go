@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // op is an operation of an update.

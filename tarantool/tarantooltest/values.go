@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // kinds are the types of fields with the classes of values that they take.

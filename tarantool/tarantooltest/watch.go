@@ -1,7 +1,7 @@
 package tarantooltest
 
 import (
-	"github.com/slipstream-go/slipstream/internal/wire/iproto"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // event is a key that can be watched.
