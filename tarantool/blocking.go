@@ -79,7 +79,8 @@ func (l *blockingLane) enter(ctx context.Context, size int) (*laneConnection, er
 		}
 	}
 	cfg := l.client.engineConfig()
-	cfg.Sockets, cfg.WaitWhenFull = 1, true
+	// A connection of the lane begins without being connected: to fail fast would be always.
+	cfg.Sockets, cfg.WaitWhenFull, cfg.FailFast = 1, true, false
 	k := &laneConnection{lane: l, engine: pipe.New(cfg), requests: 1, bytes: size}
 	l.connections = append(l.connections, k)
 	return k, nil

@@ -30,7 +30,9 @@
 // Names of spaces and indexes are looked up in the schema, which is loaded when the first name
 // is used, and anew after a connection was opened. Requests say which version of it their
 // numbers are of; a server with another one refuses them, they are made again with the numbers
-// of now, and no request ever reaches a space that was given the number of one that is gone.
+// of now, and no request reaches a space that was given the number of one that is gone. One
+// case is left: a request that waits for a connection, and gets one to another server whose
+// schema has the same version, carries the numbers of the first.
 //
 // # Errors
 //

@@ -52,6 +52,21 @@ func (p *pending) start() {
 	if err := p.r.engine.Start(p.ctx, p.r.call); err != nil {
 		p.err = p.r.finish(p.ctx, err, nil)
 		p.r.release()
+		return
+	}
+	if lane := p.r.lane; lane != nil {
+		// Its place in the lane is free when the call ends, not when somebody takes the result:
+		// whoever sends more of them than there are places before he takes any would wait for
+		// himself.
+		p.r.lane = nil
+		done, call := make(chan struct{}), p.r.call
+		p.done = done
+		// Ends with the call, which Close ends too; who takes the result waits for it.
+		go func() {
+			p.failure = call.Wait()
+			lane.leave()
+			close(done)
+		}()
 	}
 }
 

@@ -140,3 +140,21 @@ function slow(x) waiting = waiting + 1; gate:wait(); waiting = waiting - 1; retu
 		}
 	}
 }
+
+// A place in the lane of calls that may take long is free when the call ends, whether or not
+// somebody takes its result; and a client that fails fast can make such calls.
+func TestBlockingFuturesBeyondTheLane(t *testing.T) {
+	_, s := started(t)
+	c := connect(t, tarantool.Options{Addr: s.Addr, MaxBlocking: 4, FailFast: true, WaitWhenFull: true})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	futures := make([]tarantool.Future, 40)
+	for i := range futures {
+		futures[i] = c.Do(ctx, tarantool.Call("echo", i).Blocking())
+	}
+	for i, f := range futures {
+		if data, err := f.Get(); err != nil || fmt.Sprint(data) != fmt.Sprintf("[%d]", i) {
+			t.Errorf("call %d: %v, %v", i, data, err)
+		}
+	}
+}
