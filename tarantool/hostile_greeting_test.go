@@ -175,6 +175,9 @@ func TestHostileGreeting(t *testing.T) {
 			if c.user == "" {
 				o.Password = ""
 			}
+			if c.want == "" { // it must succeed, also on a busy machine
+				o.DialTimeout = 5 * time.Second
+			}
 			began := time.Now()
 			client, err := tarantool.Connect(t.Context(), o)
 			if took := time.Since(began); took > 10*time.Second {
@@ -249,8 +252,9 @@ func (c *greetingCase) between(t *testing.T, o tarantool.Options) {
 		return err
 	})
 	client.Close()
-	if n := server.connections.Load(); n != 4 {
-		t.Errorf("%d connections, expected 4", n)
+	// On a busy machine a connection may not be greeted in time, and is opened once more.
+	if n := server.connections.Load(); n < 4 {
+		t.Errorf("%d connections, expected 4 or more", n)
 	}
 }
 
