@@ -45,10 +45,8 @@ func (r *freshnessRun) endGateway() {
 // TestFreshnessDiskSoak is TestFreshnessSoak with a disk tier, and with many restarts: what was
 // kept over them is right.
 func TestFreshnessDiskSoak(t *testing.T) {
-	beside(t)
 	for _, journal := range []string{"wal", "delete"} {
 		t.Run(journal, func(t *testing.T) {
-			beside(t)
 			length := testkit.SoakTime(t, 8*time.Second)
 			replace := "0"
 			if journal == "delete" {
@@ -244,7 +242,6 @@ func (s *shelf) end() {
 // TestDiskRestartsUnderWrites: right after a restart, however the process ended, nearly all
 // answers are hits, and none is stale.
 func TestDiskRestartsUnderWrites(t *testing.T) {
-	beside(t)
 	s := newShelf(t)
 	s.gateway = serving(t, s.file)
 	s.awaitReady()

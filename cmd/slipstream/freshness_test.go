@@ -31,7 +31,6 @@ const bound = 300 * time.Millisecond
 // the writes. The writer uses plain updates, upserts, REPLACE that deletes other
 // rows, cascades over two levels, and moves; see testdata/writer.py.
 func TestFreshnessSoak(t *testing.T) {
-	beside(t)
 	for _, test := range []struct {
 		journal string
 		replace string // seconds between replacements of the file
@@ -43,7 +42,6 @@ func TestFreshnessSoak(t *testing.T) {
 		{"delete", "1.5", []func(*freshnessRun){(*freshnessRun).stopGateway, (*freshnessRun).killWriter, (*freshnessRun).killGateway}},
 	} {
 		t.Run(test.journal, func(t *testing.T) {
-			beside(t)
 			length := testkit.SoakTime(t, 8*time.Second)
 			r := newFreshnessRun(t, test.journal, test.replace)
 			r.start()
@@ -59,7 +57,6 @@ func TestFreshnessSoak(t *testing.T) {
 // TestFreshnessReloads reloads the configuration all the time, by signal and by request: one
 // resource changes its definition but not its documents, the other its terms.
 func TestFreshnessReloads(t *testing.T) {
-	beside(t)
 	r := newFreshnessRun(t, "wal", "0")
 	r.start()
 	text, err := os.ReadFile(r.config)

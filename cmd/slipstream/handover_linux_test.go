@@ -273,7 +273,6 @@ func TestHandOvers(t *testing.T) {
 
 // TestHandOverRefused: a new process that cannot serve leaves the old one alone.
 func TestHandOverRefused(t *testing.T) {
-	beside(t)
 	file, base, admin := handoverConfig(t, "drain: { grace: 0s }\n")
 	old := serving(t, file)
 	text, err := os.ReadFile(file)
@@ -340,7 +339,6 @@ func TestHandOverRefused(t *testing.T) {
 // TestHandOverCutsOff: a request that does not end is cut off after drain.timeout, and at once
 // by a signal, as in every drain; the new process serves meanwhile.
 func TestHandOverCutsOff(t *testing.T) {
-	beside(t)
 	file, base, _ := handoverConfig(t, "")
 	for _, c := range []struct {
 		drain  string

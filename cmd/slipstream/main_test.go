@@ -109,14 +109,6 @@ func rounds(short, soak int) int {
 	return short
 }
 
-// beside lets a test run beside others that mostly wait, as it does. In a soak and under the race
-// detector each has the machine to itself.
-func beside(t *testing.T) {
-	if !long() && !raceEnabled {
-		t.Parallel()
-	}
-}
-
 // writeFile writes a file into a new folder and returns its path.
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()

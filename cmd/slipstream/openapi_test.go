@@ -66,7 +66,6 @@ func TestOpenAPIFailures(t *testing.T) {
 
 // TestOpenAPIOfPostgres: columns of tables, statements, and resources without a promise.
 func TestOpenAPIOfPostgres(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	g := shopConfig(t, pg.URL)
 	expect(t, exitUsage, "", "depts", "openapi", "-c", g.file)

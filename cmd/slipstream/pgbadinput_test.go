@@ -69,7 +69,6 @@ func TestPostgresSettings(t *testing.T) {
 // TestPostgresPrivileges: each privilege of the gateway's role taken away, and
 // given back, while it serves.
 func TestPostgresPrivileges(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop+"CREATE ROLE gateway LOGIN; GRANT SELECT ON dept, emp, rate TO gateway")
 	g := shopConfig(t, as(pg, "gateway"))
@@ -126,7 +125,6 @@ func TestPostgresPrivileges(t *testing.T) {
 // TestPostgresTablesChange: what the resources name goes away, comes back or means
 // something else while it is served.
 func TestPostgresTablesChange(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	g := shopConfig(t, pg.URL)
@@ -171,7 +169,6 @@ func TestPostgresTablesChange(t *testing.T) {
 // TestPostgresHasNoConnectionLeft: others have taken them all, before the gateway
 // starts and while it serves; those kept for superusers are not for it.
 func TestPostgresHasNoConnectionLeft(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t, "max_connections=12", "superuser_reserved_connections=3")
 	pg.PSQL(t, shop+"CREATE ROLE gateway LOGIN; CREATE ROLE hog LOGIN; GRANT SELECT ON dept, emp, rate TO gateway")
 	g := shopConfig(t, as(pg, "gateway"))
@@ -219,7 +216,6 @@ func TestPostgresHasNoConnectionLeft(t *testing.T) {
 // TestPostgresRestoredElsewhere: a dump that holds the record of another cluster
 // brings transaction numbers that mean nothing there.
 func TestPostgresRestoredElsewhere(t *testing.T) {
-	beside(t)
 	pg, other := testkit.StartPostgres(t), testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	expect(t, exitOK, "", "", "db", "apply", "-c", shopConfig(t, pg.URL).file)
@@ -250,7 +246,6 @@ func TestPostgresRestoredElsewhere(t *testing.T) {
 // TestPostgresHangs: the server stops answering without closing anything. The
 // gateway says so, ends within seconds when told to, and starts in spite of it.
 func TestPostgresHangs(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	g := shopConfig(t, pg.URL)
@@ -300,7 +295,6 @@ func TestPostgresHangs(t *testing.T) {
 // TestPostgresIsLocked: a long transaction is not waited for, because everybody
 // who comes later would wait behind.
 func TestPostgresIsLocked(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	g := shopConfig(t, pg.URL)

@@ -111,7 +111,6 @@ func (r *pgRun) cameFromDisk(least int64) {
 // TestPGFreshnessDisk has a gateway with a disk tier, and faults between its processes and
 // while it runs.
 func TestPGFreshnessDisk(t *testing.T) {
-	beside(t)
 	diskFaults(t, pgDiskFaults)
 }
 
@@ -131,7 +130,6 @@ var pgDiskFaults = []pgFault{
 
 // TestPGFreshnessDiskSchema changes tables and triggers between two processes.
 func TestPGFreshnessDiskSchema(t *testing.T) {
-	beside(t)
 	diskFaults(t, pgDiskSchemaFaults)
 }
 
@@ -153,7 +151,6 @@ func (r *pgRun) trimWhileDown() {
 // TestPGFreshnessDiskPromotion: the server that a gateway comes back to is another one, which
 // never had the last commits that the file knows of.
 func TestPGFreshnessDiskPromotion(t *testing.T) {
-	beside(t)
 	r := newPGRun(t, pgOptions{bound: time.Second, disk: true, standby: true, sensors: 10, perSensor: 10, writers: 4, readers: 6})
 	r.run(t, "promotion-while-down", func(r *pgRun) {
 		primary := r.servers[r.primary]
@@ -168,7 +165,6 @@ func TestPGFreshnessDiskPromotion(t *testing.T) {
 // TestPostgresCopyInItsPlace: a copy of the database takes its name, while a gateway is down and
 // while one runs. It lacks the last changes and has the same record of the others.
 func TestPostgresCopyInItsPlace(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	url := strings.Replace(pg.URL, "/postgres?", "/app?", 1)
 	in := func(sql string) {

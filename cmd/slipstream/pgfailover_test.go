@@ -17,13 +17,11 @@ import (
 
 // TestPGFreshness does one fault after the other to one gateway and one server.
 func TestPGFreshness(t *testing.T) {
-	beside(t)
 	oneByOne(t, pgFaults)
 }
 
 // TestPGFreshnessSchema does the same with what changes tables and triggers.
 func TestPGFreshnessSchema(t *testing.T) {
-	beside(t)
 	oneByOne(t, pgSchemaFaults)
 }
 
@@ -37,7 +35,6 @@ func oneByOne(t *testing.T, faults []pgFault) {
 
 // TestPGFreshnessWrites has every kind of write, and nobody who disturbs.
 func TestPGFreshnessWrites(t *testing.T) {
-	beside(t)
 	r := newPGRun(t, pgOptions{bound: 300 * time.Millisecond, sensors: 10, perSensor: 10, writers: 6, readers: 6})
 	time.Sleep(testkit.SoakTime(t, 6*time.Second))
 	r.regained(5 * time.Second)
@@ -53,7 +50,6 @@ func TestPGFreshnessWrites(t *testing.T) {
 
 // TestPGFreshnessNotify has triggers that notify, and a stream that listens.
 func TestPGFreshnessNotify(t *testing.T) {
-	beside(t)
 	r := newPGRun(t, pgOptions{bound: time.Second, notify: true, sensors: 10, perSensor: 10, writers: 4, readers: 4})
 	r.run(t, "calm", (*pgRun).calm)
 	r.run(t, "backend-terminated", (*pgRun).terminateBackends)
@@ -87,7 +83,6 @@ func (r *pgRun) floodNotifications() {
 
 // TestPGFreshnessFailover promotes a standby that lacks the last commits.
 func TestPGFreshnessFailover(t *testing.T) {
-	beside(t)
 	r := newPGRun(t, pgOptions{bound: time.Second, standby: true, sensors: 10, perSensor: 10, writers: 4, readers: 6})
 	r.run(t, "promotion-unnoticed", (*pgRun).promoteUnnoticed) // of the first host
 	r.newStandby()
@@ -158,10 +153,8 @@ func (r *pgRun) newStandby() {
 // time is for one server, half for one with a standby; a long one takes as much again for
 // a gateway with a disk tier.
 func TestPGFreshnessSoak(t *testing.T) {
-	beside(t)
 	length := testkit.SoakTime(t, 8*time.Second) / 2
 	t.Run("one-server", func(t *testing.T) {
-		beside(t)
 		o := pgOptions{bound: 300 * time.Millisecond, sensors: 200, perSensor: 250, writers: 6, readers: 8}
 		if long() {
 			o.sensors, o.perSensor = 2000, 500
@@ -170,7 +163,6 @@ func TestPGFreshnessSoak(t *testing.T) {
 		r.soak(length, slices.Concat(pgFaults, pgSchemaFaults))
 	})
 	t.Run("two-servers", func(t *testing.T) {
-		beside(t)
 		r := newPGRun(t, pgOptions{bound: time.Second, standby: true, sensors: 50, perSensor: 50, writers: 6, readers: 8})
 		r.soak(length, []pgFault{
 			{"promotion", func(r *pgRun) { r.promoteStandby(); r.regained(15 * time.Second); r.newStandby() }},

@@ -110,7 +110,6 @@ func (g *shopGateway) keepsPromise(write func(sql string)) {
 }
 
 func TestPostgresCommands(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	file := shopConfig(t, pg.URL).file
@@ -149,7 +148,6 @@ func TestPostgresCommands(t *testing.T) {
 // TestServeWaitsForPostgres: the gateway is started before the server, and without
 // triggers; nothing but the world has to change for it to keep its promise.
 func TestServeWaitsForPostgres(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	pg.Stop(t)
@@ -204,7 +202,6 @@ func TestServeWaitsForPostgres(t *testing.T) {
 // TestPostgresRoles: a gateway that owns nothing, an owner who makes the triggers,
 // and writers who are granted nothing of ours.
 func TestPostgresRoles(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, "CREATE ROLE owner LOGIN; CREATE ROLE gateway LOGIN; CREATE ROLE writer LOGIN;"+
 		"GRANT CREATE ON DATABASE postgres TO owner; GRANT ALL ON SCHEMA public TO owner; SET ROLE owner;"+shop+
@@ -228,7 +225,6 @@ func TestPostgresRoles(t *testing.T) {
 // TestPostgresThroughPgBouncer: one URL through a pooler in transaction mode is
 // enough; a direct one for the stream is better.
 func TestPostgresThroughPgBouncer(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	for _, test := range []struct {
@@ -275,7 +271,6 @@ func askForPasswords(t *testing.T, pg *testkit.Postgres) {
 // TestPostgresFailures: what goes wrong first, and often at night, says what to do
 // and never shows a password.
 func TestPostgresFailures(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	askForPasswords(t, pg)
@@ -315,7 +310,6 @@ func TestPostgresFailures(t *testing.T) {
 // TestServeWaitsForAPassword: a wrong password ends nothing, because it is the
 // database that may be wrong; set right there, the gateway goes on by itself.
 func TestServeWaitsForAPassword(t *testing.T) {
-	beside(t)
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	askForPasswords(t, pg)

@@ -87,7 +87,6 @@ func exitCode(t *testing.T, p *testkit.Process, within time.Duration) int {
 // TestServeWaitsForTheDatabase: no file, no answers but clear ones; with the
 // file and the triggers the same process becomes ready.
 func TestServeWaitsForTheDatabase(t *testing.T) {
-	beside(t)
 	file, http, admin := demoConfig(t)
 	p := testkit.Start(t, testkit.Command{Path: binary, Args: []string{"serve", "-c", file}, Ready: alive(admin)})
 
@@ -198,7 +197,6 @@ func unfinished(t *testing.T, http string) {
 // TestDrainIsBounded: a request that does not end is cut off after --drain, and
 // at once by a second signal.
 func TestDrainIsBounded(t *testing.T) {
-	beside(t)
 	for _, test := range []struct {
 		name, drain string
 		second      bool

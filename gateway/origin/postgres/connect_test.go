@@ -78,7 +78,6 @@ func relay(client net.Conn, server string) {
 // A pooler that takes few startup parameters is served with those, and what the
 // server has otherwise is said.
 func TestPoolerThatRefusesSettings(t *testing.T) {
-	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	runScript(t, pg.URL, "film.sql")
 	address := strictPooler(t, pg)
@@ -136,7 +135,6 @@ func TestSettingsArePinned(t *testing.T) {
 
 // Of several hosts the one that accepts writes is taken.
 func TestSeveralHosts(t *testing.T) {
-	t.Parallel()
 	first, second := testkit.StartPostgres(t, "default_transaction_read_only=on"), testkit.StartPostgres(t)
 	hosts := strings.Split(strings.TrimPrefix(first.URL, "postgres://postgres@"), "/")[0] + "," + strings.Split(strings.TrimPrefix(second.URL, "postgres://postgres@"), "/")[0]
 	o := openOrigin(t, Config{URL: "postgres://postgres@" + hosts + "/postgres?sslmode=disable"})
@@ -151,7 +149,6 @@ func TestSeveralHosts(t *testing.T) {
 }
 
 func TestUnreachableAndMisconfigured(t *testing.T) {
-	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	depts := []resource.Resource{{Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "dept"}}}
 	for name, tt := range map[string]struct {

@@ -18,7 +18,6 @@ import (
 )
 
 func TestDDL(t *testing.T) {
-	t.Parallel()
 	pg := startServer(t)
 	for _, test := range []struct {
 		name string

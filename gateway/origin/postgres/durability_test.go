@@ -18,7 +18,6 @@ import (
 // TestDurability reproduces what outlives what: a server goes through all the
 // ways in which it may end.
 func TestDurability(t *testing.T) {
-	t.Parallel()
 	pg := startServer(t, "autovacuum=off", "full_page_writes=on")
 	d := pg.database(t, `CREATE UNLOGGED TABLE incarnation (id int); INSERT INTO incarnation VALUES (7); CREATE TABLE t (id int)`)
 	// again waits until the server takes connections. The server belongs to this

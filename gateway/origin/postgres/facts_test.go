@@ -18,7 +18,6 @@ import (
 // here what a snapshot is. See firing_test.go for triggers, durability_test.go
 // for what outlives what.
 func TestFacts(t *testing.T) {
-	t.Parallel()
 	pg := startServer(t, "max_prepared_transactions=10")
 	for _, fact := range []struct {
 		claim string

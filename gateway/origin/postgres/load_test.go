@@ -179,7 +179,6 @@ func allIDs(t *testing.T, conn *pgx.Conn, c *compiled) []string {
 // Every document of two schemas, loaded in batches of every size in every query
 // mode, is what plain SELECTs put together.
 func TestLoadsAreWhatSelectsSay(t *testing.T) {
-	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	for _, schema := range []struct {
 		script    string
@@ -258,7 +257,6 @@ func missingID(key []resource.KeyColumn) string {
 
 // Documents do not depend on what the role, the database or the server is set to.
 func TestDocumentsDoNotDependOnSettings(t *testing.T) {
-	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	runScript(t, pg.URL, "film.sql")
 	load := func() [][]byte {

@@ -121,7 +121,6 @@ var statementPieces = [][]string{
 // TestReplacedStatementsMeanTheSame executes random statements with bound
 // parameters, and with expressions in the places that parseStatement found.
 func TestReplacedStatementsMeanTheSame(t *testing.T) {
-	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), testkit.StartPostgres(t, "log_min_messages=fatal").URL)
 	if err != nil {
 		t.Fatal(err)

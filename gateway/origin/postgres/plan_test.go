@@ -17,7 +17,6 @@ import (
 // What a trigger records and a derivation finds from it is what a walk up the
 // tree in Go finds.
 func TestSourcesLeadToTheDocuments(t *testing.T) {
-	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	for script, resources := range map[string][]resource.Resource{"film.sql": filmResources(), "orders.sql": orderResources()} {
 		name := strings.TrimSuffix(script, ".sql")
@@ -247,7 +246,6 @@ func checkPlan(t *testing.T, url, name, mode, sql, args string) {
 
 // A load is one statement, whatever the number of keys and of tables.
 func TestLoadIsOneStatement(t *testing.T) {
-	t.Parallel()
 	pg := testkit.StartPostgres(t, "shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track=top")
 	runScript(t, pg.URL, "film.sql")
 	runScript(t, pg.URL, "CREATE EXTENSION pg_stat_statements")

@@ -9,7 +9,6 @@ import (
 
 // TestRecord is about the functions that keep the change table.
 func TestRecord(t *testing.T) {
-	t.Parallel()
 	pg := startServer(t, "max_prepared_transactions=5")
 	for _, test := range []struct {
 		name string

@@ -89,7 +89,6 @@ func anyItems(f resource.Field) bool { return f.Items != nil && f.Items.Type == 
 // Documents with values of every type, and every document of two schemas, are what
 // the OpenAPI document says of them.
 func TestShapesHold(t *testing.T) {
-	t.Parallel()
 	pg := testkit.StartPostgres(t)
 	t.Run("types", func(t *testing.T) {
 		o := openOrigin(t, Config{URL: pg.URL}, sampleTable(t, pg.URL), resource.Resource{

@@ -9,7 +9,6 @@ import (
 )
 
 func TestTriggers(t *testing.T) {
-	t.Parallel()
 	pg := startServer(t)
 	for _, test := range []struct {
 		name string
