@@ -21,9 +21,10 @@ type pending struct {
 	generation atomic.Uint64 // grows, under mu, when the result is taken
 
 	// Owned by who sent the request, then by who takes the result.
-	r   attempt
-	ctx context.Context
-	err error // of a request that was not sent
+	r      attempt
+	ctx    context.Context
+	err    error // of a request that could not be made
+	unsent error // of an attempt that the engine did not take
 
 	mu sync.Mutex
 	// Guarded by mu until the result is taken, then owned by who takes it.
@@ -47,27 +48,38 @@ func (c *Client) do(ctx context.Context, req Request, way route) Future {
 	return Future{p, p.generation.Load()}
 }
 
-// start submits the call.
+// start submits the call. Should that fail, who takes the result may make the request again:
+// only he knows where the data belong.
 func (p *pending) start() {
-	if err := p.r.engine.Start(p.ctx, p.r.call); err != nil {
-		p.err = p.r.finish(p.ctx, err, nil)
-		p.r.release()
+	p.unsent = p.r.engine.Start(p.ctx, p.r.call)
+	lane := p.r.lane
+	if lane == nil {
 		return
 	}
-	if lane := p.r.lane; lane != nil {
-		// Its place in the lane is free when the call ends, not when somebody takes the result:
-		// whoever sends more of them than there are places before he takes any would wait for
-		// himself.
-		p.r.lane = nil
-		done, call := make(chan struct{}), p.r.call
-		p.done = done
-		// Ends with the call, which Close ends too; who takes the result waits for it.
-		go func() {
-			p.failure = call.Wait()
-			lane.leave()
-			close(done)
-		}()
+	// Its place in the lane is free when the call ends, not when somebody takes the result:
+	// whoever sends more of them than there are places before he takes any would wait for
+	// himself.
+	p.r.lane = nil
+	if p.unsent != nil {
+		lane.leave()
+		return
 	}
+	p.await(lane)
+}
+
+// await lets a goroutine wait for the call that was started, and leave the lane then, if it
+// has a place there. Under mu, or before anybody else knows p.
+func (p *pending) await(lane *laneConnection) {
+	done, call := make(chan struct{}), p.r.call
+	p.done = done
+	// Ends with the call, which Close ends too; who takes the result waits for it.
+	go func() {
+		p.failure = call.Wait()
+		if lane != nil {
+			lane.leave()
+		}
+		close(done)
+	}()
 }
 
 // Get waits for the reply and returns its data: tuples, or what a function returned.
@@ -111,13 +123,16 @@ func (f Future) take() (*pending, error) {
 
 func (p *pending) release() {
 	p.r.release()
-	p.r, p.ctx, p.err = attempt{}, nil, nil
+	p.r, p.ctx, p.err, p.unsent = attempt{}, nil, nil, nil
 	pendings.Put(p)
 }
 
 // wait waits for the engine, or for who waits already because of Done. The result is taken,
 // so there is nobody else.
 func (p *pending) wait() error {
+	if p.unsent != nil {
+		return p.unsent
+	}
 	if p.done == nil {
 		return p.r.call.Wait()
 	}
@@ -137,17 +152,11 @@ func (f Future) Done() <-chan struct{} {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.generation.Load() != f.generation || p.r.call == nil {
+	if p.generation.Load() != f.generation || p.r.call == nil || p.unsent != nil {
 		return closedChannel
 	}
 	if p.done == nil {
-		done, call := make(chan struct{}), p.r.call
-		p.done = done
-		// Ends with the call, which Close ends too; who takes the result waits for it.
-		go func() {
-			p.failure = call.Wait()
-			close(done)
-		}()
+		p.await(nil)
 	}
 	return p.done
 }

@@ -1,0 +1,67 @@
+package tarantool_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
+)
+
+// A request that the engine did not take is over at once: its result can be taken without
+// waiting, and says why.
+func TestFutureUnsent(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := tarantooltest.Start(t, tarantooltest.Config{})
+	must(t, server.CreateSpace(tarantooltest.Space{
+		Name: "users", Fields: []tarantooltest.Field{{Name: "id", Type: "unsigned"}},
+		Indexes: []tarantooltest.Index{{Name: "primary", Parts: []string{"id"}}},
+	}))
+	c := connect(t, tarantool.Options{Addr: server.Addr()})
+	users := tarantool.SpaceOf[user](c, "users")
+	_, err := users.Get(t.Context(), new(user), tarantool.Int(1))
+	must(t, err)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	f, tuple := c.Do(over, tarantool.Ping()), users.DoGet(over, tarantool.Int(1))
+	for name, done := range map[string]<-chan struct{}{"request": f.Done(), "tuple": tuple.Done()} {
+		select {
+		case <-done:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s: the channel is open", name)
+		}
+	}
+	if err := f.Wait(); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("request: %v", err)
+	}
+	if _, err := tuple.Get(new(user)); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("tuple: %v", err)
+	}
+	// What held them is another request's now.
+	for range 4 {
+		if err := c.Do(t.Context(), tarantool.Ping()).Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The place of a call that was not sent is free before its result is taken.
+func TestFutureUnsentLeavesTheLane(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := tarantooltest.Start(t, tarantooltest.Config{})
+	server.Func("slow", func(r *tarantooltest.Request) ([]any, error) { return nil, nil })
+	c := connect(t, tarantool.Options{Addr: server.Addr(), MaxBlocking: 1})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := c.Do(over, tarantool.Call("slow").Blocking())
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	must(t, c.Exec(ctx, nil, tarantool.Call("slow").Blocking()))
+	if err := f.Wait(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
