@@ -298,18 +298,11 @@ type PoolFuture struct {
 func (p *Pool) Do(ctx context.Context, req Request, mode Mode) PoolFuture {
 	f := PoolFuture{route: p.begin(mode), ctx: ctx, req: req}
 	if err := f.route.choose(ctx); err != nil {
-		f.first = failedFuture(ctx, err)
+		f.first = failed(err)
 	} else {
 		f.first = f.route.client.Do(ctx, req)
 	}
 	return f
-}
-
-// failedFuture is a request that was not sent.
-func failedFuture(ctx context.Context, err error) Future {
-	p := pendings.Get().(*pending)
-	p.ctx, p.err = ctx, err
-	return Future{p, p.generation.Load()}
 }
 
 // Get waits for the reply and returns its data: see [Future.Get].
