@@ -37,11 +37,9 @@ type schemas struct {
 	// Guarded by mu.
 	loading chan struct{} // closed at the end of the load under way; nil: there is none
 	forgets uint64        // how often the schema was forgotten
-	failure error         // of the last load
 
 	// Atomics.
 	current atomic.Pointer[schema] // written by loads, read by callers; nil: none was loaded
-	loads   atomic.Uint64          // that succeeded; written by loads
 }
 
 // get returns the schema, which is loaded by the first caller.
@@ -95,10 +93,9 @@ func (s *schemas) run(ctx context.Context) (now *schema, err error) {
 		}
 		err = errSchemaForgotten
 	}
-	s.loading, s.failure = nil, err
+	s.loading = nil
 	if err == nil {
 		s.current.Store(now)
-		s.loads.Add(1)
 	}
 	s.mu.Unlock()
 	close(done)
