@@ -72,7 +72,7 @@ func (c *Client) Watch(ctx context.Context, key string) (*Watcher, error) {
 	if err := c.needs(iproto.FeatureWatchers); err != nil {
 		return nil, c.notSent("watch", err)
 	}
-	e, err := c.watches.connected(ctx)
+	e, err := c.watches.connected()
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (c *Client) Watch(ctx context.Context, key string) (*Watcher, error) {
 }
 
 // connected returns the engine of watchers, which the first makes.
-func (h *watchHub) connected(ctx context.Context) (*pipe.Engine, error) {
+func (h *watchHub) connected() (*pipe.Engine, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended != nil {
