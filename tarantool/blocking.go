@@ -51,6 +51,9 @@ func newBlockingLane(c *Client) *blockingLane {
 
 // enter waits until a request of that size may go, and finds a connection for it.
 func (l *blockingLane) enter(ctx context.Context, size int) (*laneConnection, error) {
+	if l.isClosing() {
+		return nil, l.closedError()
+	}
 	select {
 	case l.tokens <- struct{}{}:
 	default:
@@ -67,7 +70,7 @@ func (l *blockingLane) enter(ctx context.Context, size int) (*laneConnection, er
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed || l.isClosing() {
 		<-l.tokens
 		return nil, l.closedError()
 	}
@@ -84,6 +87,17 @@ func (l *blockingLane) enter(ctx context.Context, size int) (*laneConnection, er
 	k := &laneConnection{lane: l, engine: pipe.New(cfg), requests: 1, bytes: size}
 	l.connections = append(l.connections, k)
 	return k, nil
+}
+
+// isClosing reports whether Close or Shutdown was called. Shutdown closes the lane itself only
+// when the requests on other connections have ended.
+func (l *blockingLane) isClosing() bool {
+	select {
+	case <-l.client.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 func (l *blockingLane) closedError() error {

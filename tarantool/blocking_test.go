@@ -1,0 +1,48 @@
+package tarantool_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
+)
+
+// While Shutdown waits for the requests under way, calls that may take long are refused like
+// all others, though there are places for them.
+func TestShutdownRefusesBlockingCalls(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := tarantooltest.Start(t, tarantooltest.Config{})
+	entered, release := make(chan struct{}), make(chan struct{})
+	server.Func("waits", func(r *tarantooltest.Request) ([]any, error) {
+		close(entered)
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+		return nil, nil
+	})
+	server.Func("f", func(*tarantooltest.Request) ([]any, error) { return nil, nil })
+	c := connect(t, tarantool.Options{Addr: server.Addr()})
+	under := c.Do(t.Context(), tarantool.Call("waits"))
+	<-entered
+	ended := make(chan error, 1)
+	go func() { ended <- c.Shutdown(t.Context()) }()
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if err := c.Exec(t.Context(), nil, tarantool.Ping()); slipstream.OutcomeOf(err) != slipstream.Closed {
+			return errors.New("requests are taken")
+		}
+		return nil
+	})
+	if err := c.Exec(t.Context(), nil, tarantool.Call("f").Blocking()); !errors.Is(err, tarantool.ErrClosed) || slipstream.OutcomeOf(err) != slipstream.Closed {
+		t.Errorf("a call that may take long: %v", err)
+	}
+	close(release)
+	if err := under.Wait(); err != nil {
+		t.Errorf("the call under way: %v", err)
+	}
+	must(t, <-ended)
+}
