@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -345,19 +344,7 @@ func (c *Client) pause(ctx context.Context, attempt int, start time.Time) bool {
 	}
 }
 
-// backoff doubles from attempt to attempt and is spread over its upper half, so
-// that callers that failed together do not come back together.
-func (c *Client) backoff(attempt int) time.Duration {
-	d, most := c.opts.Backoff, c.opts.MaxBackoff
-	if d <= 0 {
-		d = 20 * time.Millisecond
-	}
-	if most <= 0 {
-		most = 2 * time.Second
-	}
-	most = max(most, d)
-	for range min(attempt-1, 30) {
-		d = min(2*d, most)
-	}
-	return d/2 + rand.N(d/2+1)
+// backoff returns the pause after so many attempts, from 1.
+func (c *Client) backoff(attempts int) time.Duration {
+	return pipe.Backoff{First: c.opts.Backoff, Most: c.opts.MaxBackoff}.After(attempts)
 }
