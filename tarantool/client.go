@@ -48,6 +48,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	cfg := c.engineConfig()
 	// Requests that name their space travel on these connections alone.
 	cfg.Protocol = &protocol{opts: &c.opts, learn: c.greeted, maxReply: o.MaxReply}
+	cfg.Window = o.Window
 	c.engine = pipe.New(cfg)
 	if err := c.engine.Connect(ctx); err != nil {
 		c.Close()
@@ -297,20 +298,12 @@ func decodeReply(m iproto.Message, body []byte, dst any) error {
 	if dst == nil {
 		return nil
 	}
-	data, ok := iproto.Data(body)
-	if !ok {
-		response, err := iproto.ParseBody(m.Code, body)
-		if err != nil {
-			return err
-		}
-		if data = response.Data; data == nil {
-			data = emptyArray
-		}
+	data, err := dataOf(body)
+	if err != nil {
+		return err
 	}
 	return decodeData(data, dst)
 }
-
-var emptyArray = []byte{0x90}
 
 // wholeReply is a destination that wants more of a reply than its data.
 type wholeReply interface {

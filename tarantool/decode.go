@@ -10,6 +10,28 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
+// dataOf returns the data of a body without an error, an encoded array.
+func dataOf(body []byte) ([]byte, error) {
+	if data, ok := iproto.Data(body); ok {
+		return data, nil
+	}
+	r, err := iproto.ParseBody(uint32(iproto.CodeOK), body)
+	if err != nil {
+		return nil, err
+	}
+	return dataIn(&r), nil
+}
+
+// dataIn returns the data of a response. One that has none has an empty array.
+func dataIn(r *iproto.Response) []byte {
+	if r.Data == nil {
+		return emptyArray
+	}
+	return r.Data
+}
+
+var emptyArray = []byte{0x90}
+
 // decodeData decodes the data of a reply, an encoded array, into what dst points to. Nil:
 // nobody wants it. Destinations that read themselves, and the general ones, go without
 // reflection.

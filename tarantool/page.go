@@ -30,8 +30,5 @@ func (p *page) readReply(m iproto.Message, body []byte) error {
 	if r.Position != nil {
 		p.position = append([]byte(nil), r.Position...)
 	}
-	if r.Data == nil {
-		r.Data = emptyArray
-	}
-	return decodeData(r.Data, p.dst)
+	return decodeData(dataIn(&r), p.dst)
 }

@@ -88,15 +88,9 @@ func readResults[R any](body []byte, results *R) error {
 	if results == nil {
 		return nil
 	}
-	data, ok := iproto.Data(body)
-	if !ok {
-		r, err := iproto.ParseBody(0, body)
-		if err != nil {
-			return err
-		}
-		if data = r.Data; data == nil {
-			data = emptyArray
-		}
+	data, err := dataOf(body)
+	if err != nil {
+		return err
 	}
 	d := decoderOf(data)
 	defer putDecoder(d)

@@ -220,16 +220,10 @@ func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error 
 }
 
 // readReply implements wholeReply.
-func (q *spaceCall[T]) readReply(m iproto.Message, body []byte) error {
-	data, ok := iproto.Data(body)
-	if !ok {
-		response, err := iproto.ParseBody(m.Code, body)
-		if err != nil {
-			return err
-		}
-		if data = response.Data; data == nil {
-			data = emptyArray
-		}
+func (q *spaceCall[T]) readReply(_ iproto.Message, body []byte) error {
+	data, err := dataOf(body)
+	if err != nil {
+		return err
 	}
 	d := decoderOf(data)
 	defer putDecoder(d)

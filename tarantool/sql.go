@@ -37,10 +37,7 @@ func (r *SQLResult) readReply(m iproto.Message, body []byte) error {
 	if r.Changed, r.Generated, err = iproto.ParseSQLInfo(response.SQLInfo); err != nil {
 		return err
 	}
-	if response.Data == nil {
-		response.Data = emptyArray
-	}
-	return decodeData(response.Data, r.Rows)
+	return decodeData(dataIn(&response), r.Rows)
 }
 
 // NamedValue is a parameter of a statement with a name.
