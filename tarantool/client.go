@@ -48,6 +48,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	cfg := c.engineConfig()
 	// Requests that name their space travel on these connections alone.
 	cfg.Protocol = &protocol{opts: &c.opts, learn: c.greeted, maxReply: o.MaxReply}
+	cfg.Window = o.window()
 	c.engine = pipe.New(cfg)
 	if err := c.engine.Connect(ctx); err != nil {
 		c.Close()

@@ -105,7 +105,7 @@ func (o *Options) setQuery(u *url.URL) error {
 func (o *Options) setOption(name, value string) (err error) {
 	numbers := map[string]*int{
 		"sockets": &o.Sockets, "retries": &o.Retries, "max_calls": &o.MaxCalls, "max_bytes": &o.MaxBytes,
-		"max_reply": &o.MaxReply, "max_blocking": &o.MaxBlocking,
+		"max_reply": &o.MaxReply, "max_blocking": &o.MaxBlocking, "window": &o.Window,
 	}
 	durations := map[string]*time.Duration{
 		"timeout": &o.Timeout, "dial_timeout": &o.DialTimeout, "stall_timeout": &o.StallTimeout,

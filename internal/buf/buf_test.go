@@ -34,8 +34,8 @@ func TestGetAndPutAllocateNothing(t *testing.T) {
 // The chain against a plain slice, under random operations.
 func TestChainEqualsASlice(t *testing.T) {
 	r := testkit.Rand(t)
-	var c buf.Chain
-	var want []byte
+	var c, moved buf.Chain
+	var want, wantMoved []byte
 	next := byte(0)
 	fill := func(b []byte) []byte {
 		for i := range b {
@@ -45,7 +45,7 @@ func TestChainEqualsASlice(t *testing.T) {
 		return b
 	}
 	for range 20_000 {
-		switch r.IntN(6) {
+		switch r.IntN(8) {
 		case 0, 1:
 			p := fill(make([]byte, r.IntN(300)))
 			c.Append(p)
@@ -78,6 +78,20 @@ func TestChainEqualsASlice(t *testing.T) {
 				c.Shrink()
 				want = nil
 			}
+		case 7:
+			p := fill(buf.Get(1 << r.IntN(10))[:r.IntN(2)])
+			want = append(append([]byte{}, p...), want...)
+			c.Prepend(p)
+		case 6:
+			n := r.IntN(c.Len() + 1)
+			c.MoveTo(&moved, n)
+			wantMoved, want = append(wantMoved, want[:n]...), want[n:]
+			if moved.Len() != len(wantMoved) || !bytes.Equal(bytes.Join(moved.Segments(), nil), wantMoved) {
+				t.Fatalf("%d bytes were moved wrongly", n)
+			}
+			n = r.IntN(len(wantMoved) + 1)
+			moved.Consume(n)
+			wantMoved = wantMoved[n:]
 		}
 		if c.Len() != len(want) || !bytes.Equal(bytes.Join(c.Segments(), nil), want) {
 			t.Fatalf("chain of %d bytes differs from the slice of %d", c.Len(), len(want))

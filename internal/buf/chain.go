@@ -15,6 +15,9 @@ const (
 type Chain struct {
 	segments [][]byte
 	size     int
+	// first is the first segment as it was before its front was consumed, nil if it is
+	// whole: the pool takes it back only so.
+	first []byte
 	// open says that the last segment is ours to append to; a linked one is not.
 	open bool
 }
@@ -60,6 +63,17 @@ func (c *Chain) Link(p []byte) {
 	c.open = false
 }
 
+// Prepend puts p at the front without copying it, and owns it as Link does.
+func (c *Chain) Prepend(p []byte) {
+	if len(p) == 0 || len(c.segments) == 0 {
+		c.Link(p)
+		return
+	}
+	c.segments = slices.Insert(c.segments, 0, p)
+	c.size += len(p)
+	c.first = nil // the collector gets what it was of
+}
+
 // Segments returns the bytes in order. The slice and what it holds are valid
 // until the next call of another method.
 func (c *Chain) Segments() [][]byte { return c.segments }
@@ -70,15 +84,48 @@ func (c *Chain) Consume(n int) {
 	i := 0
 	for ; i < len(c.segments) && n >= len(c.segments[i]); i++ {
 		n -= len(c.segments[i])
-		Put(c.segments[i])
+		Put(c.pooled(i))
 	}
 	if i == len(c.segments) {
 		c.open = false
 	}
 	c.segments = slices.Delete(c.segments, 0, i)
 	if n > 0 {
-		// A segment cut at its front has no class any more: the collector gets it.
+		if c.first == nil {
+			c.first = c.segments[0]
+		}
 		c.segments[0] = c.segments[0][n:]
+	}
+}
+
+// pooled returns segment i, which is to leave the chain, as the pool takes it.
+func (c *Chain) pooled(i int) []byte {
+	if i > 0 || c.first == nil {
+		return c.segments[i]
+	}
+	whole := c.first
+	c.first = nil
+	return whole
+}
+
+// MoveTo moves the first n bytes, at most Len, to the end of dst: large segments as they are,
+// others by copying.
+func (c *Chain) MoveTo(dst *Chain, n int) {
+	i := 0
+	for ; i < len(c.segments) && n >= len(c.segments[i]) && len(c.segments[i]) >= firstSegment && (i > 0 || c.first == nil); i++ {
+		n -= len(c.segments[i])
+		c.size -= len(c.segments[i])
+		dst.Link(c.segments[i])
+	}
+	c.segments = slices.Delete(c.segments, 0, i)
+	if len(c.segments) == 0 {
+		c.open = false
+	}
+	for n > 0 {
+		front := c.segments[0][:min(n, len(c.segments[0]))]
+		n -= len(front)
+		dst.Append(front)
+		c.Consume(len(front))
 	}
 }
 
@@ -110,8 +157,8 @@ func (c *Chain) copyFrom(src *Chain, from, to int) {
 
 // Reset drops everything and gives all segments back.
 func (c *Chain) Reset() {
-	for i, s := range c.segments {
-		Put(s)
+	for i := range c.segments {
+		Put(c.pooled(i))
 		c.segments[i] = nil
 	}
 	c.segments = c.segments[:0]

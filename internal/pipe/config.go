@@ -25,6 +25,9 @@ type Config struct {
 	// MaxBytes bounds the memory of the calls queued and under way: the bytes of
 	// their requests, twice because they are copied, and callCost each; 0: 64 MiB.
 	MaxBytes int
+	// Window bounds the calls of a TicketProtocol that the server has at a time, while
+	// its round trip is short; see window.go. More of them are queued here. 0: no bound.
+	Window int
 	// WaitWhenFull lets a call wait for room until its context ends. Otherwise it
 	// fails at once as Overloaded.
 	WaitWhenFull bool

@@ -178,24 +178,22 @@ func (s *socket) take(reason Reason) {
 	if s.dead > 0 {
 		s.cutDead()
 	}
-	s.out, s.outgoing = s.outgoing, s.out
-	s.taken = s.appended
+	n := s.cut()
 	s.inWrite = true
-	s.leaving, s.oneWays = s.oneWays, nil
 
 	idle := s.table.outstanding() == 0
 	first := s.table.sent
-	if s.tickets != nil && len(s.table.queued) > 0 {
-		first = uint64(s.table.queued[0].ticket)
+	if calls := s.table.waiting(); n > 0 && s.tickets != nil {
+		first = uint64(calls[0].ticket)
 		batch := s.ages.next()
-		for _, c := range s.table.queued {
+		for _, c := range calls[:n] {
 			c.batch = batch
 		}
 		now := s.engine.now()
-		s.ages.add(now, len(s.table.queued))
+		s.ages.add(now, n)
 		s.ages.expire(now, max(s.trip.get(), time.Microsecond))
 	}
-	n := s.table.take()
+	s.table.take(n)
 	if idle && n > 0 {
 		s.epoch++
 		// Every 16th write into silence measures the round trip: two readings

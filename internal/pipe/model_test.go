@@ -66,6 +66,7 @@ const modelTrip = time.Hour
 type modelLimits struct {
 	tickets, oneWays                 bool
 	k, submits, cancels, sweeps, big int
+	window                           int // 0: none
 	events                           int // 0: until nothing is left to do
 }
 
@@ -104,6 +105,7 @@ func newModelWorld(t testing.TB, l modelLimits, c chooser) *modelWorld {
 	other.Close()
 	w := &modelWorld{t: t, limits: l, choice: c, engine: e, socket: newSocket(e, conn, nil, modelTrip)}
 	w.socket.raw = hookedRaw{w.write}
+	w.socket.window = l.window
 	return w
 }
 
@@ -133,8 +135,12 @@ func (w *modelWorld) due() bool {
 	for _, c := range w.queued {
 		size += len(c.call.Frame)
 	}
-	n := w.young()
-	return len(w.queued) > 0 && (n == 0 || len(w.queued)*w.limits.k >= n || size > w.limits.big)
+	n, may := w.young(), len(w.queued)
+	if l := w.limits.window; l > 0 && l-len(w.away) < may {
+		may = l - len(w.away)
+		size = size * may / len(w.queued)
+	}
+	return may > 0 && (n == 0 || may*w.limits.k >= n || size > w.limits.big)
 }
 
 // write is the kernel's part: it is entered when the engine writes, and goes on
@@ -147,8 +153,13 @@ func (w *modelWorld) write() {
 		w.fatal("a write that the rule does not allow")
 	}
 	var want, calls []byte
+	var stay []*modelCall
 	for _, c := range w.queued {
 		if c.cancelled {
+			continue
+		}
+		if len(stay) > 0 || !c.oneWay && w.limits.window > 0 && len(w.away) == w.limits.window {
+			stay = append(stay, c)
 			continue
 		}
 		if c.oneWay {
@@ -163,7 +174,7 @@ func (w *modelWorld) write() {
 	if len(got) != len(want)+len(calls) || !w.limits.oneWays && !bytes.Equal(got, calls) {
 		w.fatal("wrote %q, want %q and %q", got, calls, want)
 	}
-	w.queued = w.queued[:0]
+	w.queued = stay
 	w.inWrite = true
 	w.note("write")
 	w.play()
@@ -357,6 +368,10 @@ func TestFlushRuleUnderEveryOrder(t *testing.T) {
 		{k: 2, submits: 3, tickets: true, sweeps: 2},
 		{k: 1, submits: 3, tickets: true, sweeps: 1, cancels: 1},
 		{k: 1, submits: 3, tickets: true, oneWays: true},
+		{k: 1, submits: 5, tickets: true, window: 2},
+		{k: 2, submits: 4, tickets: true, window: 1, sweeps: 1},
+		{k: 1, submits: 3, tickets: true, window: 1, cancels: 2},
+		{k: 1, submits: 3, tickets: true, window: 1, oneWays: true, cancels: 1},
 	} {
 		if l.big == 0 {
 			l.big = 1 << 20
@@ -387,6 +402,9 @@ func TestFlushRuleUnderRandomOrders(t *testing.T) {
 			k: 1 + r.IntN(8), submits: 20 + r.IntN(60), cancels: r.IntN(8), sweeps: r.IntN(4),
 			tickets: r.IntN(2) == 0, oneWays: r.IntN(4) == 0, big: []int{30, 100, 1 << 20}[r.IntN(3)],
 			events: r.IntN(300),
+		}
+		if l.tickets && r.IntN(2) == 0 {
+			l.window = 1 + r.IntN(30)
 		}
 		w := newModelWorld(t, l, dice{r})
 		w.play()

@@ -96,8 +96,10 @@ type socket struct {
 	kicking   bool    // the reader will flush when it has woken everybody
 	closed    bool
 	cause     error
-	crowd     int // flushes left that yield first
-	lone      int // lone calls in a row
+	window    int  // calls that may be under way; 0: any number
+	urgent    bool // the first that is queued is a ping, which no window holds back
+	crowd     int  // flushes left that yield first
+	lone      int  // lone calls in a row
 	role      role
 	reader    *Call // of roleCaller
 	stopped   bool  // the sweeper has set a read deadline to wake who reads
@@ -169,6 +171,7 @@ func (s *socket) setFactor() {
 	if s.k <= 0 {
 		s.k = factor(s.trip.get())
 	}
+	s.setWindow()
 }
 
 // roomAfter returns a channel that is closed when calls have ended.
@@ -311,6 +314,10 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 	for _, c := range cs {
 		c.state.Store(statePending)
+		if c.ping && s.window > 0 {
+			s.queuePing(c)
+			continue
+		}
 		c.start = s.appended
 		if c.OneWay {
 			s.oneWays = append(s.oneWays, c)
@@ -351,20 +358,23 @@ func (s *socket) putTicket(c *Call) {
 
 // rule applies the flush rule. Under mu.
 func (s *socket) rule() Reason {
-	queued := s.table.queuedCalls() + len(s.oneWays)
+	queued, bytes := s.table.queuedCalls()+len(s.oneWays), s.out.Len()
 	if queued == 0 {
 		return NotYet
 	}
 	outstanding := s.table.outstanding()
 	limit := s.engine.cfg.choices.FlushBytes
 	if s.tickets == nil || outstanding == 0 {
-		return rule(queued, s.out.Len(), outstanding, s.k, limit)
+		return rule(queued, bytes, outstanding, s.k, limit)
 	}
-	if r := rule(queued, s.out.Len(), s.ages.young, s.k, limit); r != NotYet {
+	if room := s.windowRoom(); room < queued {
+		queued, bytes = room, int(int64(bytes)*int64(room)/int64(queued))
+	}
+	if r := rule(queued, bytes, s.ages.young, s.k, limit); r != NotYet {
 		return r
 	}
 	s.ages.expire(s.engine.now(), max(s.trip.get(), time.Microsecond))
-	return rule(queued, s.out.Len(), s.ages.young, s.k, limit)
+	return rule(queued, bytes, s.ages.young, s.k, limit)
 }
 
 // fail closes the socket and ends its calls. Only the first cause counts.

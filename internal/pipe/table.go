@@ -20,8 +20,9 @@ type table struct {
 	slots   []slot
 	free    []uint32
 	newborn uint32  // generation of new slots; grows when slots were dropped
-	queued  []*Call // with tickets: in the order of submission
-	busy    int     // with tickets: slots in use
+	queued  []*Call // with tickets: in the order of submission; those before first have gone
+	first   int
+	busy    int // with tickets: slots in use
 }
 
 type slot struct {
@@ -47,7 +48,7 @@ const firstRing = 16
 
 func (t *table) queuedCalls() int {
 	if t.matched {
-		return len(t.queued)
+		return len(t.queued) - t.first
 	}
 	return int(t.tail - t.sent)
 }
@@ -56,7 +57,7 @@ func (t *table) queuedCalls() int {
 // answered, tombstones among them.
 func (t *table) outstanding() int {
 	if t.matched {
-		return t.busy - len(t.queued)
+		return t.busy - t.queuedCalls()
 	}
 	return int(t.sent - t.head)
 }
@@ -101,6 +102,14 @@ func (t *table) addSlot(c *Call) {
 	t.queued = append(t.queued, c)
 }
 
+// addFirst queues c before all others, in a table with tickets.
+func (t *table) addFirst(c *Call) {
+	t.addSlot(c)
+	queue := t.waiting()
+	copy(queue[1:], queue)
+	queue[0] = c
+}
+
 func (t *table) growRing() {
 	t.resizeRing(max(2*len(t.ring), firstRing))
 }
@@ -119,7 +128,7 @@ func (t *table) at(i uint64) *Call { return t.ring[i&uint64(len(t.ring)-1)] }
 // eachQueued yields the queued calls in the order of their requests.
 func (t *table) eachQueued(yield func(*Call) bool) {
 	if t.matched {
-		for _, c := range t.queued {
+		for _, c := range t.waiting() {
 			if !yield(c) {
 				return
 			}
@@ -175,24 +184,30 @@ func (t *table) release(i uint32) {
 	t.busy--
 }
 
-// take moves everything queued to the calls under way and returns how many they
-// are.
-func (t *table) take() (n int) {
-	n = t.queuedCalls()
-	if t.matched {
-		clear(t.queued)
-		t.queued = t.queued[:0]
-		return n
+// waiting returns the queued calls of a table with tickets, valid until it changes.
+func (t *table) waiting() []*Call { return t.queued[t.first:] }
+
+// take moves the first n queued calls to those under way.
+func (t *table) take(n int) {
+	if !t.matched {
+		t.sent += uint64(n)
+		return
 	}
-	t.sent = t.tail
-	return n
+	clear(t.queued[t.first : t.first+n])
+	t.first += n
+	// Moved when half has gone, so an entry is moved once on average.
+	if t.first > len(t.queued)/2 {
+		left := copy(t.queued, t.waiting())
+		clear(t.queued[left:])
+		t.queued, t.first = t.queued[:left], 0
+	}
 }
 
 // dropQueued removes the queued calls that drop says are to go.
 func (t *table) dropQueued(drop func(*Call) bool) {
 	if t.matched {
 		kept := t.queued[:0]
-		for _, c := range t.queued {
+		for _, c := range t.waiting() {
 			i := c.ticket & slotMask
 			if drop(c) {
 				t.release(i)
@@ -201,7 +216,7 @@ func (t *table) dropQueued(drop func(*Call) bool) {
 			}
 		}
 		clear(t.queued[len(kept):])
-		t.queued = kept
+		t.queued, t.first = kept, 0
 		return
 	}
 	to := t.sent
@@ -252,7 +267,7 @@ func (t *table) shrink() {
 		t.ring = nil
 	}
 	if cap(t.queued) > keptCalls {
-		t.queued = nil
+		t.queued = nil // first is 0
 	}
 	// Nothing is under way, so no ticket is awaited. The slots that stay keep
 	// their generations, and those that come again begin at one that none of the

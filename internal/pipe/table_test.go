@@ -27,10 +27,9 @@ func TestRingEqualsTwoSlices(t *testing.T) {
 					m.queued = append(m.queued, c)
 				}
 			case 4, 5:
-				if n := table.take(); n != len(m.queued) {
-					t.Fatalf("took %d, want %d", n, len(m.queued))
-				}
-				m.away, m.queued = append(m.away, m.queued...), nil
+				n := takeSome(r, len(m.queued))
+				table.take(n)
+				m.away, m.queued = append(m.away, m.queued[:n]...), m.queued[n:]
 			case 6:
 				dead := someOf(r, m.queued)
 				table.dropQueued(func(c *Call) bool { return dead[c] })
@@ -113,9 +112,13 @@ func TestSlotsEqualMaps(t *testing.T) {
 					m.queued = append(m.queued, c)
 				}
 			case 2, 3:
-				table.take()
+				n := takeSome(r, len(m.queued))
 				taken = appended
-				m.away, m.queued = append(m.away, m.queued...), nil
+				if n < len(m.queued) {
+					taken = m.queued[n].start
+				}
+				table.take(n)
+				m.away, m.queued = append(m.away, m.queued[:n]...), m.queued[n:]
 			case 4:
 				dead := someOf(r, m.queued)
 				table.dropQueued(func(c *Call) bool { return dead[c] })
@@ -152,7 +155,7 @@ func TestForeignTicketsFindNobody(t *testing.T) {
 	table := table{matched: true}
 	c := &Call{}
 	table.add(c)
-	table.take()
+	table.take(table.queuedCalls())
 	for _, ticket := range []uint32{1, 1 << slotBits, slotMask, 1<<32 - 1} {
 		if table.pop(ticket, 1) != nil {
 			t.Errorf("ticket %#x finds a call", ticket)
@@ -164,7 +167,7 @@ func TestForeignTicketsFindNobody(t *testing.T) {
 	// The generation counts to its end and begins again.
 	for i := range 2 * (genMask + 1) {
 		table.add(c)
-		table.take()
+		table.take(table.queuedCalls())
 		if want := uint32(i+1) & genMask << slotBits; c.ticket != want {
 			t.Fatalf("use %d of a slot has ticket %#x, want %#x", i, c.ticket, want)
 		}
@@ -175,6 +178,14 @@ func TestForeignTicketsFindNobody(t *testing.T) {
 	if (&table).full(slotMask) || !(&table).full(slotMask+1) {
 		t.Error("full is wrong")
 	}
+}
+
+// takeSome returns how many of n queued calls a write takes: all, or those a window admits.
+func takeSome(r *rand.Rand, n int) int {
+	if r.IntN(2) == 0 {
+		return n
+	}
+	return r.IntN(n + 1)
 }
 
 // A burst leaves little, and a reply to a slot that went and came back finds
@@ -190,7 +201,7 @@ func TestTableShrinks(t *testing.T) {
 	}
 	old := last.ticket
 	for _, table := range []*table{&fifo, &matched} {
-		table.take()
+		table.take(table.queuedCalls())
 		table.shrink()
 		if table.outstanding() != burst {
 			t.Fatal("a table in use shrank")
@@ -220,7 +231,7 @@ func TestTableShrinks(t *testing.T) {
 	for range burst {
 		matched.add(&Call{})
 	}
-	matched.take()
+	matched.take(matched.queuedCalls())
 	if matched.pop(old, 1) != nil {
 		t.Error("a ticket of before the shrinking finds a call")
 	}

@@ -1,0 +1,83 @@
+package pipe
+
+import (
+	"math"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+)
+
+// A server has bounds of its own for what it has under way. Tarantool stops to read all
+// connections at 768 requests (box.cfg.net_msg_max), and writes of it into its log; what
+// this client has sent beyond waits in the server's socket buffer, before the requests of
+// everybody else. A window keeps it here instead, where a call whose context ends is dropped
+// unsent, and where one that fails with the connection is known not to have been executed.
+//
+// What is on its way is not yet with the server. So the window grows with the round trip, as
+// the flush rule's factor does: at 50 ms it is 256 times what it is on the same machine.
+//
+// A full window is refilled by halves, because the rule compares what may be written with what
+// is under way: so writes stay large. Calls that were given up count until their replies come:
+// the server still has them. A ping passes it, before all that is queued: it asks whether the
+// server lives that answers none of a full window.
+
+// setWindow follows the round trip. Under mu, or before anybody else has s.
+func (s *socket) setWindow() {
+	if n := s.engine.cfg.Window; n > 0 && s.tickets != nil {
+		s.window = max(n/s.engine.cfg.Sockets, 1) * factor(s.trip.get())
+	}
+}
+
+// windowRoom returns how many queued calls may be written now. Under mu.
+func (s *socket) windowRoom() int {
+	if s.window == 0 {
+		return math.MaxInt
+	}
+	room := max(s.window-s.table.outstanding(), 0)
+	if s.urgent {
+		return max(room, 1)
+	}
+	return room
+}
+
+// queuePing queues a ping before all that waits for the window. Under mu.
+func (s *socket) queuePing(c *Call) {
+	c.state.Store(statePending)
+	s.table.addFirst(c)
+	s.putTicket(c)
+	size := uint64(len(c.Frame))
+	for later := range s.table.eachQueued {
+		later.start += size
+	}
+	for _, later := range s.oneWays {
+		later.start += size
+	}
+	c.start = s.taken
+	s.out.Prepend(append(buf.Get(len(c.Frame)), c.Frame...))
+	s.appended += size
+	s.counts.Calls++
+	s.urgent = true
+}
+
+// cut moves the bytes that the window admits to the write, with the calls that have no
+// replies among them, and returns how many other calls they are. Under mu.
+func (s *socket) cut() (n int) {
+	n = s.table.queuedCalls()
+	room := s.windowRoom()
+	s.urgent = false
+	if n <= room {
+		s.out, s.outgoing = s.outgoing, s.out
+		s.taken = s.appended
+		s.leaving, s.oneWays = s.oneWays, nil
+		return n
+	}
+	until := s.table.waiting()[room].start
+	s.out.MoveTo(&s.outgoing, int(until-s.taken))
+	s.taken = until
+	i := 0
+	for i < len(s.oneWays) && s.oneWays[i].start < until {
+		i++
+	}
+	s.leaving = append(s.leaving, s.oneWays[:i]...)
+	s.oneWays = append(s.oneWays[:0], s.oneWays[i:]...)
+	return room
+}

@@ -1,0 +1,153 @@
+package pipe
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// windowNow returns the window of the engine's only socket, which follows the round trip.
+func windowNow(e *Engine) int {
+	s := e.sockets[0].Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.window
+}
+
+// pileServer keeps requests until it is told to answer.
+type pileServer struct {
+	mu   sync.Mutex
+	pile []toyRequest
+	most int
+}
+
+func (p *pileServer) handle(r toyRequest) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.body == "r!ping" {
+		r.reply(r.body)
+		return
+	}
+	p.pile = append(p.pile, r)
+	p.most = max(p.most, len(p.pile))
+}
+
+// answer answers the i-th of n requests; false: there are none.
+func (p *pileServer) answer(pick func(n int) int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.pile) == 0 {
+		return false
+	}
+	i := pick(len(p.pile))
+	r := p.pile[i]
+	p.pile = append(p.pile[:i], p.pile[i+1:]...)
+	r.reply(r.body)
+	return true
+}
+
+func (p *pileServer) held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.pile)
+}
+
+// However many call, and in whatever order the answers come, the server has no more of them
+// than the window says; and all are answered.
+func TestWindowBoundsWhatTheServerHas(t *testing.T) {
+	r := testkit.Rand(t)
+	var pile pileServer
+	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
+	e := s.engine(func(c *Config) { c.Window, c.WaitWhenFull, c.MaxCalls = 8, true, 100 })
+	widest := windowNow(e)
+	var callers sync.WaitGroup
+	for i := range 60 {
+		callers.Go(func() {
+			for n := range 20 {
+				if i%3 == 0 && n%5 == 0 {
+					cs := make([]*Call, 30) // more than fit
+					for k := range cs {
+						cs[k] = s.newCall(e, fmt.Sprintf("r%d-%d-%d", i, n, k))
+					}
+					if err := e.DoAll(t.Context(), cs); err != nil {
+						t.Error(err)
+					}
+					for k, c := range cs {
+						if c.Err() == nil && s.replyOf(c) != fmt.Sprintf("r%d-%d-%d", i, n, k) {
+							t.Errorf("call %d got %q", k, s.replyOf(c))
+						}
+						c.Release()
+					}
+				}
+				if err := s.ask(t.Context(), e, fmt.Sprintf("r%d-%d", i, n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { callers.Wait(); close(done) }()
+	for ended := false; !ended; {
+		widest = max(widest, windowNow(e))
+		if !pile.answer(r.IntN) {
+			select {
+			case <-done:
+				ended = true
+			case <-time.After(100 * time.Microsecond):
+			}
+		}
+	}
+	if pile.most > widest || pile.most < 8 {
+		t.Errorf("the server had %d requests at a time, the window was %d", pile.most, widest)
+	}
+	balanced(t, e)
+}
+
+// A window that is full of slow calls does not make the server look dead, and what waits
+// behind them is known not to have been sent.
+func TestFullWindow(t *testing.T) {
+	const stall = 100 * time.Millisecond
+	var pile pileServer
+	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
+	e := s.engine(func(c *Config) { c.Window, c.StallTimeout = 1, stall })
+	window := windowNow(e)
+	errs := make(chan error)
+	ask := func(i int) { errs <- s.ask(t.Context(), e, fmt.Sprint("r", i)) }
+	for i := range window {
+		go ask(i)
+	}
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if pile.held() < window {
+			return errors.New("not sent yet")
+		}
+		return nil
+	})
+	const behind = 5
+	for i := range behind {
+		go ask(window + i)
+	}
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if e.Snapshot().Queued < behind {
+			return errors.New("not queued yet")
+		}
+		return nil
+	})
+	time.Sleep(5 * stall)
+	if n := pile.held(); n != window || windowNow(e) != window {
+		t.Fatalf("the server has %d requests of %d", n, window)
+	}
+	s.last().reset()
+	outcomes := map[slipstream.Outcome]int{}
+	for range window + behind {
+		outcomes[slipstream.OutcomeOf(<-errs)]++
+	}
+	if outcomes[slipstream.MaybeExecuted] != window || outcomes[slipstream.NotSent] != behind {
+		t.Errorf("%v, expected %d that may have been executed and %d unsent", outcomes, window, behind)
+	}
+	balanced(t, e)
+}
