@@ -83,6 +83,8 @@ func (r *Request) operate() (*result, error) {
 		err = r.upserts(v, sp)
 	case iproto.CodeDelete:
 		err = r.deletes(v, sp, res)
+	case iproto.CodeArrow:
+		err = fail(iproto.ErrUnsupported, "memtx does not support arrow format") // no engine of the free server does
 	}
 	return res, err
 }

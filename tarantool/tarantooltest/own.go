@@ -47,7 +47,7 @@ func (r *Request) own() {
 		s.mu.Unlock()
 		r.finish(nil, err)
 	case iproto.CodeExecute, iproto.CodePrepare:
-		r.refuse(fail(iproto.ErrUnsupported, "tarantooltest does not support SQL"))
+		r.sql()
 	default:
 		r.finish(r.operate())
 	}
@@ -78,6 +78,8 @@ func (r *Request) known() bool {
 		return true
 	case c >= iproto.CodeBegin && c <= iproto.CodeRollback:
 		return s.has(iproto.FeatureTransactions)
+	case c == iproto.CodeArrow:
+		return s.has(iproto.FeatureArrow)
 	case c == iproto.CodeID:
 		return s.config.Protocol > 0
 	case c == iproto.CodeWatch, c == iproto.CodeUnwatch:

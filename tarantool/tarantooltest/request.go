@@ -19,7 +19,8 @@ type Request struct {
 	// Function is the name of the function of a call, and the text of an eval, an execute and a
 	// prepare.
 	Function string
-	// Args are the arguments of a call, the fields of a tuple, or the parts of a key.
+	// Args are the arguments of a call, the fields of a tuple, the parts of a key, or the
+	// parameters of a statement: one with a name is a map of that, as it was sent, to its value.
 	Args []any
 	// Body is the encoded map with all that was sent.
 	Body []byte
@@ -116,6 +117,7 @@ type body struct {
 	afterPosition        string
 	event                string
 	timeout              float64
+	statement            uint32
 	user, authType       string
 	features             uint64
 }
@@ -159,6 +161,10 @@ func (r *Request) parse() {
 			b.afterPosition = d.String()
 		case iproto.KeyFunctionName, iproto.KeyExpression, iproto.KeySQLText:
 			r.Function = d.String()
+		case iproto.KeyStatementID:
+			b.statement = d.Uint32()
+		case iproto.KeySQLBind:
+			b.tuple = d.Raw()
 		case iproto.KeyUserName:
 			b.user = d.String()
 		case iproto.KeyAuthType:
@@ -195,6 +201,9 @@ func (s *Server) note(r *Request) (handler Handler, waits bool) {
 	if sp := s.data.spaces[r.body.space]; r.Space == "" && sp != nil {
 		r.Space = sp.def.Name
 	}
+	if id := r.body.statement; id != 0 {
+		r.Function = r.conn.prepared[id]
+	}
 	what := r.Space + r.Function // a request has but one of them
 	entry := r.Type
 	if what != "" {
@@ -213,13 +222,17 @@ func (s *Server) note(r *Request) (handler Handler, waits bool) {
 	return handler, handler != nil || s.function(r) != nil
 }
 
-// function returns the function of a call or an eval. It is called with mu held.
+// function returns the function of a call, an eval or a statement. It is called with mu held.
 func (s *Server) function(r *Request) Handler {
 	switch r.code {
 	case iproto.CodeCall, iproto.CodeCall16:
 		return s.functions[r.Function]
 	case iproto.CodeEval:
 		return s.evals[r.Function]
+	case iproto.CodeExecute:
+		if st := s.statements[r.Function]; st != nil {
+			return st.Run
+		}
 	}
 	return nil
 }

@@ -11,10 +11,10 @@
 //
 // It has spaces with ordered indexes and all that a client asks of them, transactions in
 // streams, watchers, authentication and the spaces that describe the schema. Functions are Go
-// functions: see [Server.Func]. A test makes requests fail, wait, or be answered in its own way
+// functions: see [Server.Func] and [Server.SQL]. A test makes requests fail, wait, or be answered in its own way
 // by [Server.Handle], and the whole server by [Server.Hang], [Server.HangUp], [Server.Refuse]
-// and [Server.Reorder]. It is no Tarantool: Lua, SQL and replication are for a test against a
-// real one to find out.
+// and [Server.Reorder]. It is no Tarantool: what Lua and SQL do, and replication, are for
+// a test against a real one to find out.
 //
 // Values that a program names are those of package tarantool: int64, uint64 beyond, float64,
 // string, []byte, []any, map[any]any, and the types of the extensions.
@@ -67,20 +67,21 @@ type Server struct {
 	listener net.Listener
 
 	// Guarded by mu. Handlers are called without it.
-	mu        sync.Mutex
-	data      database
-	functions map[string]Handler
-	evals     map[string]Handler
-	handlers  map[string]Handler
-	events    map[string]*event
-	conns     map[*conn]struct{}
-	opened    int
-	log       []string
-	readOnly  bool
-	refuses   bool
-	hangs     bool
-	reorders  int
-	closed    bool
+	mu         sync.Mutex
+	data       database
+	functions  map[string]Handler
+	evals      map[string]Handler
+	statements map[string]*Statement
+	handlers   map[string]Handler
+	events     map[string]*event
+	conns      map[*conn]struct{}
+	opened     int
+	log        []string
+	readOnly   bool
+	refuses    bool
+	hangs      bool
+	reorders   int
+	closed     bool
 
 	serving sync.WaitGroup // the listener, and goroutines of connections
 }
@@ -125,7 +126,7 @@ func NewServer(c Config) (*Server, error) {
 	rand.Read(id[:])
 	s := &Server{
 		config: c, features: featuresOf(c), instance: id.String(), listener: listener,
-		data: newDatabase(), functions: make(map[string]Handler), evals: make(map[string]Handler),
+		data: newDatabase(), functions: make(map[string]Handler), evals: make(map[string]Handler), statements: make(map[string]*Statement),
 		handlers: make(map[string]Handler), events: make(map[string]*event), conns: make(map[*conn]struct{}),
 		readOnly: c.ReadOnly,
 	}
