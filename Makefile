@@ -20,9 +20,9 @@ prepare: ## install the servers that tests start (Debian/Ubuntu as root), else n
 	@scripts/prepare.sh
 
 .PHONY: test
-test: prepare ## run all tests, and build the benchmarks
+test: prepare ## run all tests, build the benchmarks, and let a rival use the server for tests
 	$(GO) test -timeout 30m ./...
-	cd bench && $(GO) vet ./... && $(GO) build ./...
+	cd bench && $(GO) vet ./... && $(GO) build ./... && $(GO) test -run '^TestPeer' ./tarantool
 
 .PHONY: race
 race: prepare ## run all tests under the race detector

@@ -9,6 +9,7 @@ require (
 	github.com/francoispqt/gojay v1.2.13
 	github.com/gomodule/redigo v1.9.3
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
+	github.com/google/uuid v1.6.0
 	github.com/gorilla/mux v1.8.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/joomcode/redispipe v0.9.4
@@ -19,6 +20,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/slipstream-go/slipstream v0.0.0-00010101000000-000000000000
+	github.com/tarantool/go-iproto v1.1.0
 	github.com/tarantool/go-tarantool/v2 v2.4.2
 	github.com/tarantool/go-tarantool/v3 v3.0.0
 	github.com/valyala/fasthttp v1.70.0
@@ -42,7 +44,7 @@ require (
 	github.com/ncruces/go-sqlite3-wasm/v3 v3.2.35304 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect
 	github.com/panjf2000/ants/v2 v2.10.0 // indirect
-	github.com/tarantool/go-iproto v1.1.0 // indirect
+	github.com/shopspring/decimal v1.3.1 // indirect
 	github.com/tarantool/go-option v1.1.0 // indirect
 	github.com/tilinna/clock v1.0.2 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tarantool/go-iproto"
+	rival "github.com/tarantool/go-tarantool/v3"
+
+	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
+)
+
+// Transactions in streams: alone until they are committed, gone when they are rolled
+// back or take too long, and refused when another one was first.
+func TestPeerTransactions(t *testing.T) {
+	c := peerConnect(t, peerServer(t, tarantooltest.Config{}), rival.Opts{})
+	stream := func() *rival.Stream {
+		s, err := c.NewStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	insert := func(id uint, name string) rival.Request {
+		return rival.NewInsertRequest("users").Tuple([]any{id, name, 1})
+	}
+	all := rival.NewSelectRequest("users")
+	one, two := stream(), stream()
+	begin, commit, rollback := rival.NewBeginRequest(), rival.NewCommitRequest(), rival.NewRollbackRequest()
+
+	peerSteps(t, one, []peerStep{
+		{insert(1, "outside"), "[[1 outside 1]]"}, // a stream without a transaction
+		{begin.TxnIsolation(rival.ReadConfirmedLevel).Timeout(peerLimit), "[]"},
+		{begin, iproto.ER_ACTIVE_TRANSACTION.String()},
+		{insert(2, "inside"), "[[2 inside 1]]"},
+		{all, "[[1 outside 1] [2 inside 1]]"},
+	})
+	peerSteps(t, c, []peerStep{{all, "[[1 outside 1]]"}})
+	peerSteps(t, two, []peerStep{{begin.IsSync(false), "[]"}, {all, "[[1 outside 1]]"}})
+	peerSteps(t, one, []peerStep{{commit.IsSync(false), "[]"}, {commit, "[]"}})
+	peerSteps(t, c, []peerStep{{all, "[[1 outside 1] [2 inside 1]]"}})
+
+	update := rival.NewUpdateRequest("users").Index("primary").Key([]any{uint(2)}).Operations(rival.NewOperations().Add(2, 1))
+	peerSteps(t, two, []peerStep{
+		{rollback, "[]"}, {rollback, "[]"}, {begin, "[]"}, {update, "[[2 inside 2]]"},
+	})
+	peerSteps(t, c, []peerStep{{update, "[[2 inside 2]]"}})
+	peerSteps(t, two, []peerStep{{commit, iproto.ER_TRANSACTION_CONFLICT.String()}, {all, "[[1 outside 1] [2 inside 2]]"}})
+
+	peerSteps(t, one, []peerStep{{begin.Timeout(time.Millisecond), "[]"}})
+	time.Sleep(5 * time.Millisecond) // more than the time-out: nothing tells that it is over
+	peerSteps(t, one, []peerStep{{insert(3, "late"), iproto.ER_TRANSACTION_TIMEOUT.String()}, {rollback, "[]"}})
+	peerSteps(t, c, []peerStep{{begin, iproto.ER_UNABLE_TO_PROCESS_OUT_OF_STREAM.String()}, {all, "[[1 outside 1] [2 inside 2]]"}})
+}
+
+// Requests of a stream run in their order, those of others meanwhile.
+func TestPeerStreamsKeepTheirOrder(t *testing.T) {
+	s := peerServer(t, tarantooltest.Config{})
+	// With more than one buffer go-tarantool sends requests in another order than they
+	// were begun, also those of a stream.
+	c := peerConnect(t, s, rival.Opts{Concurrency: 1})
+	let := make(chan struct{})
+	var order []any
+	s.Func("first", func(r *tarantooltest.Request) ([]any, error) {
+		<-let
+		order = append(order, r.Args...)
+		return nil, nil
+	})
+	s.Func("next", func(r *tarantooltest.Request) ([]any, error) { order = append(order, r.Args...); return nil, nil })
+	stream, err := c.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	futures := []rival.Future{stream.Do(rival.NewCallRequest("first").Args([]any{"a"}))}
+	for i := range 10 {
+		futures = append(futures, stream.Do(rival.NewCallRequest("next").Args([]any{i})))
+	}
+	if got := peerAnswer(c.Do(rival.NewSelectRequest("users"))); got != "[]" {
+		t.Error(got)
+	}
+	close(let)
+	for _, f := range futures {
+		if got := peerAnswer(f); got != "[]" {
+			t.Error(got)
+		}
+	}
+	if fmt.Sprint(order) != "[a 0 1 2 3 4 5 6 7 8 9]" {
+		t.Error(order)
+	}
+}
+
+// A watcher is told the value of now and those that follow, the last of them at least,
+// and nothing when it has ended. It goes on with another connection.
+func TestPeerWatchers(t *testing.T) {
+	s := peerServer(t, tarantooltest.Config{})
+	s.Broadcast("config", map[string]any{"size": 1})
+	c := peerConnect(t, s, rival.Opts{Reconnect: 10 * time.Millisecond})
+	told := make(chan any, 1000)
+	w, err := c.NewWatcher("config", func(e rival.WatchEvent) { told <- e.Value })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Unregister()
+	until := func(want string) {
+		t.Helper()
+		for deadline := time.After(peerLimit); ; {
+			select {
+			case v := <-told:
+				if fmt.Sprint(v) == want {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("%s was not told", want)
+			}
+		}
+	}
+	until("map[size:1]")
+	for i := range 100 {
+		s.Broadcast("config", i)
+	}
+	until("99")
+	s.Broadcast("config", nil)
+	until("<nil>")
+	s.HangUp()
+	s.Broadcast("config", "after")
+	until("after")
+
+	for deadline := time.Now().Add(peerLimit); !c.ConnectedNow() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	peerSteps(t, c, []peerStep{
+		{rival.NewWatchOnceRequest("config"), "[after]"},
+		{rival.NewWatchOnceRequest("nothing"), "[]"},
+	})
+	w.Unregister()
+	peerSteps(t, c, []peerStep{{rival.NewPingRequest(), "[]"}}) // the server has read what came before
+	s.Broadcast("config", "unheard")
+	peerSteps(t, c, []peerStep{{rival.NewPingRequest(), "[]"}})
+	if len(told) != 0 {
+		t.Errorf("%v was told to nobody", <-told)
+	}
+	if seen := s.Seen(); !slices.Contains(seen, "watch") || !slices.Contains(seen, "unwatch") || !slices.Contains(seen, "watch_once") {
+		t.Errorf("%v", seen)
+	}
+	old := peerConnect(t, peerServer(t, tarantooltest.Config{Protocol: 1}), rival.Opts{})
+	if _, err := old.NewWatcher("config", func(rival.WatchEvent) {}); err == nil {
+		t.Error("a watcher of a server without them")
+	}
+	peerSteps(t, old, []peerStep{{rival.NewWatchOnceRequest("config"), iproto.ER_UNKNOWN_REQUEST_TYPE.String()}})
+}
+
+// A server that shuts down lets the client end what it has begun, and the client begins
+// nothing more.
+func TestPeerGracefulShutdown(t *testing.T) {
+	s := peerServer(t, tarantooltest.Config{})
+	notes := make(chan rival.ConnEvent, 100)
+	c := peerConnect(t, s, rival.Opts{Notify: notes})
+	began, let := make(chan struct{}), make(chan struct{})
+	s.Func("slow", func(*tarantooltest.Request) ([]any, error) {
+		close(began)
+		<-let
+		return []any{"done"}, nil
+	})
+	slow := c.Do(rival.NewCallRequest("slow"))
+	<-began
+	var ended atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Shutdown(peerLimit)
+		ended.Store(true)
+	}()
+	for deadline := time.After(peerLimit); ; {
+		select {
+		case e := <-notes:
+			if e.Kind != rival.Shutdown {
+				continue
+			}
+		case <-deadline:
+			t.Fatal("the client was not told")
+		}
+		break
+	}
+	if _, err := c.Do(rival.NewPingRequest()).Get(); !errors.Is(err, rival.ErrConnectionShutdown) {
+		t.Errorf("a request during the shutdown: %v", err)
+	}
+	if ended.Load() {
+		t.Error("the server did not wait")
+	}
+	begin := time.Now()
+	close(let)
+	if got := peerAnswer(slow); got != "[done]" {
+		t.Errorf("the call that had begun: %s", got)
+	}
+	<-done
+	if took := time.Since(begin); took > peerLimit/2 {
+		t.Errorf("the server waited for %v, and not for the client", took)
+	}
+}
+
+// Passwords by both methods, the one that the server names, and wrong ones.
+func TestPeerAuthentication(t *testing.T) {
+	users := map[string]string{"alice": "wonderland", "empty": ""}
+	for _, method := range []string{"chap-sha1", "pap-sha256"} {
+		s := peerServer(t, tarantooltest.Config{Users: users, Locked: true, Auth: method})
+		connect := func(auth rival.Auth, user, password string) (*rival.Connection, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), peerLimit)
+			defer cancel()
+			base := rival.ProtocolDialer{Dialer: rival.GreetingDialer{Dialer: peerDialer{s.Addr()}}}
+			c, err := rival.Connect(ctx, rival.AuthDialer{Dialer: base, Auth: auth, Username: user, Password: password}, rival.Opts{Timeout: peerLimit, SkipSchema: true})
+			if err == nil {
+				t.Cleanup(func() { c.Close() })
+			}
+			return c, err
+		}
+		right, wrong := rival.ChapSha1Auth, rival.PapSha256Auth
+		if method == "pap-sha256" {
+			right, wrong = wrong, right
+		}
+		for _, auth := range []rival.Auth{right, rival.AutoAuth} {
+			for user, password := range users {
+				c, err := connect(auth, user, password)
+				if err != nil {
+					t.Errorf("%s, %v, %s: %v", method, auth, user, err)
+					continue
+				}
+				peerSteps(t, c, []peerStep{{rival.NewSelectRequest(uint(512)).Index(uint(0)), "[]"}})
+			}
+		}
+		var refused rival.ServerError
+		if _, err := connect(right, "alice", "x"); !errors.As(err, &refused) || refused.Code != iproto.ER_CREDS_MISMATCH {
+			t.Errorf("%s, a wrong password: %v", method, err)
+		}
+		if _, err := connect(right, "nobody", "x"); !errors.As(err, &refused) || refused.Code != iproto.ER_CREDS_MISMATCH {
+			t.Errorf("%s, nobody: %v", method, err)
+		}
+		if _, err := connect(wrong, "alice", "wonderland"); err == nil {
+			t.Errorf("%s: the other method was accepted", method)
+		}
+		c, err := connect(right, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		peerSteps(t, c, []peerStep{{rival.NewPingRequest(), "[]"}, {rival.NewSelectRequest(uint(512)).Index(uint(0)), iproto.ER_ACCESS_DENIED.String()}})
+	}
+}
+
+// peerDialer connects without a greeting: go-tarantool has such a dialer for itself
+// alone, and no public one that proves a password by another method than chap-sha1.
+type peerDialer struct{ address string }
+
+func (d peerDialer) Dial(ctx context.Context, _ rival.DialOpts) (rival.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", d.address)
+	if err != nil {
+		return nil, err
+	}
+	return peerConn{c}, nil
+}
+
+type peerConn struct{ net.Conn }
+
+func (peerConn) Flush() error                     { return nil }
+func (peerConn) Greeting() rival.Greeting         { return rival.Greeting{} }
+func (peerConn) ProtocolInfo() rival.ProtocolInfo { return rival.ProtocolInfo{} }
+func (c peerConn) Addr() net.Addr                 { return c.RemoteAddr() }
