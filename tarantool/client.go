@@ -143,6 +143,9 @@ func (c *Client) exec(ctx context.Context, dst any, req Request, way route) erro
 type route struct {
 	pin    pipe.Pin
 	stream uint64 // needs a pin
+	// Of a request in a stream: its place among them.
+	of    *Stream
+	place uint64
 }
 
 // attempt is one request on its way.
@@ -156,6 +159,8 @@ type attempt struct {
 	attempts int
 	doubt    bool // an attempt that failed may have been executed
 	pinned   bool
+	stream   *Stream         // nil: it is in none
+	place    uint64          // in the stream
 	lane     *laneConnection // nil: not of the blocking lane
 	pushes   *pushes         // nil: nobody wants them
 }
@@ -180,6 +185,7 @@ func (r *attempt) prepare(ctx context.Context, c *Client, req Request, way route
 	}
 	r.set(c, &about, of)
 	r.call.Pin, r.pinned = way.pin, way.pin != (pipe.Pin{})
+	r.stream, r.place = way.of, way.place
 	if about.push != nil {
 		r.pushes = &pushes{tell: about.push}
 		r.call.OnInterim = r.pushes.interim
@@ -250,6 +256,9 @@ func (r *attempt) finish(ctx context.Context, err error, dst any) error {
 		}
 		if err := r.renew(ctx); err != nil {
 			return err
+		}
+		if r.stream != nil && !r.stream.isLast(r.place) {
+			return result // others are behind it, such as the end of the transaction
 		}
 		err = r.again(ctx)
 	}

@@ -52,6 +52,7 @@ const (
 	CodeTransactionConflict = iproto.ErrTransactionConflict
 	CodeWALIO               = iproto.ErrWALIO
 	CodeTimeout             = iproto.ErrTimeout
+	CodeWrongSchemaVersion  = iproto.ErrWrongSchemaVersion
 	CodeLoading             = iproto.ErrLoading
 	CodeLua                 = iproto.ErrLua
 )

@@ -17,13 +17,18 @@ import (
 var ErrConnectionLost = pipe.ErrPinLost
 
 // ErrStreamInDoubt: whether a stream is in a transaction is not known, because a Begin got no
-// answer. What would be sent next might commit by itself.
-var ErrStreamInDoubt = errors.New("a begin got no answer; the stream cannot be used any more")
+// answer. What would be sent next might commit by itself. A Rollback ends the doubt.
+var ErrStreamInDoubt = errors.New("a begin got no answer; nothing but a rollback can follow")
 
 // A Stream is requests that the server runs one after the other, and that can be one
 // transaction. It lives on one connection and ends with it. It needs Tarantool 2.10.
 //
 // Its methods may be called concurrently; requests are run in the order in which Do was called.
+// One that the server refuses because its schema is another now is made again if it is the
+// last of the stream; otherwise its error is one of [IsCode] with CodeWrongSchemaVersion.
+//
+// A transaction that is not wanted any more must be ended by Rollback: the server keeps it for
+// as long as the connection, or TxOptions.Timeout, lasts.
 type Stream struct {
 	// Immutable.
 	client *Client
@@ -32,6 +37,7 @@ type Stream struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	doubt bool
+	sent  uint64 // requests, which is the place of the last one
 }
 
 // Isolation is what a transaction sees of others.
@@ -69,27 +75,53 @@ func (c *Client) Stream(ctx context.Context) (*Stream, error) {
 
 // Exec is [Client.Exec] in the stream.
 func (s *Stream) Exec(ctx context.Context, dst any, req Request) error {
-	if err := s.usable(); err != nil {
+	way, err := s.next()
+	if err != nil {
 		return err
 	}
-	return s.client.exec(ctx, dst, req, s.way)
+	return s.client.exec(ctx, dst, req, way)
 }
 
 // Do is [Client.Do] in the stream.
 func (s *Stream) Do(ctx context.Context, req Request) Future {
-	if err := s.usable(); err != nil {
+	way, err := s.next()
+	if err != nil {
 		return failed(err)
 	}
-	return s.client.do(ctx, req, s.way)
+	return s.client.do(ctx, req, way)
 }
 
-func (s *Stream) usable() error {
+// next returns the way of the next request.
+func (s *Stream) next() (route, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.doubt {
-		return s.client.notSent("stream", ErrStreamInDoubt)
+		return route{}, s.client.notSent("stream", ErrStreamInDoubt)
 	}
-	return nil
+	return s.place(), nil
+}
+
+// place returns the way of a request behind all others. Under mu.
+func (s *Stream) place() route {
+	s.sent++
+	way := s.way
+	way.of, way.place = s, s.sent
+	return way
+}
+
+// isLast reports whether no request was sent behind the one with that place. One that was made
+// again behind others would be run out of its turn, and behind a commit or a rollback it would
+// commit by itself.
+func (s *Stream) isLast(place uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent == place
+}
+
+func (s *Stream) setDoubt(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubt = on
 }
 
 // Begin begins a transaction, and returns when the server has: what is sent behind a begin
@@ -104,9 +136,7 @@ func (s *Stream) Begin(ctx context.Context, o TxOptions) error {
 		Timeout: o.Timeout.Seconds(), Isolation: o.Isolation, IsSync: o.Synchronous,
 	}})
 	if slipstream.OutcomeOf(err) == slipstream.MaybeExecuted {
-		s.mu.Lock()
-		s.doubt = true
-		s.mu.Unlock()
+		s.setDoubt(true)
 	}
 	return err
 }
@@ -116,19 +146,27 @@ func (s *Stream) Commit(ctx context.Context) error {
 	return s.Exec(ctx, nil, txRequest{code: iproto.CodeCommit})
 }
 
-// Rollback ends the transaction and takes back what it did.
+// Rollback ends the transaction and takes back what it did. Without one it does nothing.
 func (s *Stream) Rollback(ctx context.Context) error {
-	return s.Exec(ctx, nil, txRequest{code: iproto.CodeRollback})
+	s.mu.Lock()
+	way := s.place() // in doubt, too
+	s.mu.Unlock()
+	err := s.client.exec(ctx, nil, txRequest{code: iproto.CodeRollback}, way)
+	if err == nil {
+		s.setDoubt(false)
+	}
+	return err
 }
 
 // Transaction runs f in a transaction: it commits if f returns nil and rolls back otherwise.
 // If the server refuses the commit, or a request of f, because of a conflict with another
-// transaction, all is done again, up to Options.Retries times, so f must not do anything
-// else that cannot be done twice.
+// transaction or because the schema has changed, all is done again, up to Options.Retries
+// times, so f must not do anything else that cannot be done twice.
 func (c *Client) Transaction(ctx context.Context, o TxOptions, f func(s *Stream) error) error {
 	for attempt := 1; ; attempt++ {
 		err := c.transactionOnce(ctx, o, f)
-		if !IsCode(err, CodeTransactionConflict) || slipstream.OutcomeOf(err) == slipstream.MaybeExecuted ||
+		again := IsCode(err, CodeTransactionConflict) || IsCode(err, CodeWrongSchemaVersion)
+		if !again || slipstream.OutcomeOf(err) == slipstream.MaybeExecuted ||
 			attempt > c.retries || !c.pause(ctx, attempt, time.Now()) {
 			return err
 		}
@@ -144,25 +182,40 @@ func (c *Client) transactionOnce(ctx context.Context, o TxOptions, f func(s *Str
 	if err != nil {
 		return err
 	}
-	if err := s.Begin(ctx, o); err != nil {
-		return err
-	}
-	committing := false
+	ended := false // the server has no transaction
 	defer func() { // also when f panics
-		if committing {
+		if ended {
 			return
 		}
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
 		defer cancel()
-		if failed := s.Rollback(after); failed != nil && err != nil && !errors.Is(failed, ErrConnectionLost) {
+		failed := s.Rollback(after)
+		for failed != nil && slipstream.OutcomeOf(failed) == slipstream.Overloaded && pauseFor(after, leastInterval) {
+			failed = s.Rollback(after)
+		}
+		if failed != nil && err != nil && !errors.Is(failed, ErrConnectionLost) {
 			err = fmt.Errorf("%w; and the rollback: %w", err, failed)
 		}
 	}()
+	if err = s.Begin(ctx, o); err != nil {
+		ended = !arrived(err) || slipstream.OutcomeOf(err) == slipstream.Refused
+		return err
+	}
 	if err = f(s); err != nil {
 		return err
 	}
-	committing = true
-	return s.Commit(ctx)
+	err = s.Commit(ctx)
+	ended = arrived(err)
+	return err
+}
+
+// arrived reports whether a request that ended like this may have got to the server.
+func arrived(err error) bool {
+	switch slipstream.OutcomeOf(err) {
+	case slipstream.NotSent, slipstream.Overloaded, slipstream.Closed:
+		return false
+	}
+	return true
 }
 
 // txRequest begins or ends a transaction.
