@@ -3,6 +3,7 @@ package tarantool
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 
 	"github.com/slipstream-go/slipstream"
@@ -62,6 +63,12 @@ type watchHub struct {
 	ended  error
 }
 
+// The bounds of what is queued for the watchers of a client: the most that there can be.
+const (
+	mostWatchCalls = 1 << 22
+	mostWatchBytes = math.MaxInt
+)
+
 func newWatchHub(c *Client) *watchHub {
 	return &watchHub{client: c, keys: make(map[string]map[*Watcher]struct{})}
 }
@@ -76,16 +83,13 @@ func (c *Client) Watch(ctx context.Context, key string) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	pin, err := e.Pin(ctx)
-	if err != nil {
+	if _, err := e.Pin(ctx); err != nil { // waits for a connection
 		return nil, c.named("watch", err)
 	}
 	w := &Watcher{hub: c.watches, key: key, changed: make(chan struct{}, 1)}
 	if err := c.watches.add(w); err != nil {
 		return nil, err
 	}
-	// Should the connection be another one by now, its greeting has seen to it.
-	c.sendAside(pin, iproto.CodeWatch, key)
 	return w, nil
 }
 
@@ -99,6 +103,10 @@ func (h *watchHub) connected() (*pipe.Engine, error) {
 	if h.engine == nil {
 		cfg := h.client.engineConfig()
 		cfg.Sockets, cfg.AlwaysRead = 1, true
+		// It begins without being connected: to fail fast would be always.
+		cfg.FailFast = false
+		// What is sent here is small, one request for a key, and none may be left out.
+		cfg.MaxCalls, cfg.MaxBytes = mostWatchCalls, mostWatchBytes
 		cfg.OnEvent = h.connection
 		h.engine = pipe.New(cfg)
 	}
@@ -129,17 +137,47 @@ func (h *watchHub) renew() {
 	}
 }
 
+// add adds a watcher. The first of its key asks for the value; others know what that one knows,
+// because a server tells a connection nothing twice.
 func (h *watchHub) add(w *Watcher) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended != nil {
 		return &slipstream.Error{Op: "watch", Addr: h.client.opts.addr(), Outcome: slipstream.Closed, Err: h.ended}
 	}
-	if h.keys[w.key] == nil {
-		h.keys[w.key] = make(map[*Watcher]struct{})
+	for other := range h.keys[w.key] {
+		if other.known {
+			w.tell(other.value)
+		}
+		break // all know the same
 	}
-	h.keys[w.key][w] = struct{}{}
+	if h.keys[w.key] != nil {
+		h.keys[w.key][w] = struct{}{}
+		return nil
+	}
+	h.keys[w.key] = map[*Watcher]struct{}{w: {}}
+	pin, err := h.engine.PinNow()
+	if err != nil {
+		return nil // the next connection asks
+	}
+	if w.key == shutdownKey { // every connection watches it already
+		h.client.sendAside(pin, iproto.CodeUnwatch, w.key)
+	}
+	h.client.sendAside(pin, iproto.CodeWatch, w.key)
 	return nil
+}
+
+// tell hands a value to a watcher. Under the hub's mu.
+func (w *Watcher) tell(value []byte) {
+	w.value, w.known = value, true
+	w.wake()
+}
+
+func (w *Watcher) wake() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
 }
 
 // event hands a value to the watchers of its key, and asks for the next.
@@ -158,11 +196,7 @@ func (h *watchHub) event(from pipe.Pin, key, value []byte) {
 		kept = nil
 	}
 	for w := range watchers {
-		w.value, w.known = kept, true
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
+		w.tell(kept)
 	}
 	h.client.sendAside(from, iproto.CodeWatch, string(key))
 }
@@ -174,6 +208,7 @@ func (w *Watcher) Next(ctx context.Context) (WatchEvent, error) {
 		ended := w.ended
 		w.hub.mu.Unlock()
 		if ended != nil {
+			w.wake() // others may wait as well
 			return WatchEvent{}, ended
 		}
 		select {
@@ -204,7 +239,7 @@ func (w *Watcher) Stop() {
 		return
 	}
 	delete(h.keys, w.key)
-	if h.engine != nil {
+	if h.engine != nil && w.key != shutdownKey { // which the client itself goes on to watch
 		if pin, err := h.engine.PinNow(); err == nil {
 			h.client.sendAside(pin, iproto.CodeUnwatch, w.key)
 		}
@@ -214,10 +249,7 @@ func (w *Watcher) Stop() {
 // end lets no more values come. Under the hub's mu.
 func (w *Watcher) end(why error) {
 	w.ended = why
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
+	w.wake()
 }
 
 // close ends all watchers.
