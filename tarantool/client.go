@@ -43,11 +43,9 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Retries != 0 {
 		c.retries = max(o.Retries, 0)
 	}
-	c.schemas.load = c.loadSchema
+	c.schemas.load, c.schemas.loading = c.loadSchema, make(map[pipe.Pin]chan struct{})
 	c.blocking, c.watches = newBlockingLane(c), newWatchHub(c)
 	cfg := c.engineConfig()
-	// Requests that name their space travel on these connections alone.
-	cfg.Protocol = &protocol{opts: &c.opts, learn: c.greeted, maxReply: o.MaxReply}
 	cfg.Window = o.window()
 	c.engine = pipe.New(cfg)
 	if err := c.engine.Connect(ctx); err != nil {
@@ -55,13 +53,6 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		return nil, c.named("connect", err)
 	}
 	return c, nil
-}
-
-// greeted notes what the greeting of a connection said. The server may be another one, or the
-// same after a restart, which counts the versions of its schema anew.
-func (c *Client) greeted(s *server) {
-	c.server.Store(s)
-	c.schemas.forget()
 }
 
 func (c *Client) engineConfig() pipe.Config {
@@ -134,7 +125,7 @@ func (c *Client) exec(ctx context.Context, dst any, req Request, way route) erro
 	if err := r.prepare(ctx, c, req, way); err != nil {
 		return err
 	}
-	err := r.finish(ctx, r.engine.Do(ctx, r.call), dst)
+	err := r.finish(ctx, r.do(ctx), dst)
 	r.release()
 	return err
 }
@@ -154,7 +145,7 @@ type attempt struct {
 	engine   *pipe.Engine
 	call     *pipe.Call
 	about    requestInfo
-	schema   *schema // that the frame's numbers are of; nil: none
+	at       *schemaAt // that the frame's numbers are of; nil: none that came from names
 	start    time.Time
 	attempts int
 	doubt    bool // an attempt that failed may have been executed
@@ -163,6 +154,9 @@ type attempt struct {
 	place    uint64          // in the stream
 	lane     *laneConnection // nil: not of the blocking lane
 	pushes   *pushes         // nil: nobody wants them
+
+	limited context.Context // the request's, and the end of Options.Timeout; nil: not made
+	cancel  context.CancelFunc
 }
 
 // errEmptyRequest: a nil Request.
@@ -174,17 +168,23 @@ func (r *attempt) prepare(ctx context.Context, c *Client, req Request, way route
 		return c.notSent("request", errEmptyRequest)
 	}
 	about := req.about()
-	x, of, err := c.encoding(ctx, &about.target)
-	if err != nil {
-		return c.notSent(about.code.String(), err)
+	x, at, known := c.encoding(&about.target, way.pin)
+	if !known {
+		var err error
+		if x, at, err = r.locate(ctx, c, &about, way.pin); err != nil {
+			return err
+		}
 	}
 	if about.blocking && way.pin == (pipe.Pin{}) {
+		var err error
 		if r.lane, err = c.blocking.enter(ctx, about.size); err != nil {
 			return c.named(about.code.String(), err)
 		}
 	}
-	r.set(c, &about, of)
-	r.call.Pin, r.pinned = way.pin, way.pin != (pipe.Pin{})
+	r.set(c, &about, at)
+	if way.pin != (pipe.Pin{}) {
+		r.call.Pin, r.pinned = way.pin, true
+	}
 	r.stream, r.place = way.of, way.place
 	if about.push != nil {
 		r.pushes = &pushes{tell: about.push}
@@ -195,9 +195,9 @@ func (r *attempt) prepare(ctx context.Context, c *Client, req Request, way route
 }
 
 // set takes a call for a request whose numbers are of that schema.
-func (r *attempt) set(c *Client, about *requestInfo, of *schema) {
-	r.client, r.about, r.schema = c, *about, of
-	if c.opts.Timeout > 0 {
+func (r *attempt) set(c *Client, about *requestInfo, at *schemaAt) {
+	r.client, r.about, r.at = c, *about, at
+	if c.opts.Timeout > 0 && r.start.IsZero() {
 		r.start = time.Now()
 	}
 	r.engine = c.engine
@@ -205,6 +205,9 @@ func (r *attempt) set(c *Client, about *requestInfo, of *schema) {
 		r.engine = r.lane.engine
 	}
 	r.call = r.engine.Acquire()
+	if at != nil {
+		r.call.Pin = at.pin
+	}
 }
 
 // release gives back what the request holds.
@@ -220,18 +223,10 @@ func (r *attempt) release() {
 		r.lane.leave()
 		r.lane = nil
 	}
-}
-
-// encoding finds the numbers of a target.
-func (c *Client) encoding(ctx context.Context, t *target) (x encoding, of *schema, err error) {
-	x.client = c
-	if t.kind == noTarget {
-		return x, nil, nil
+	if r.cancel != nil {
+		r.cancel()
+		r.limited, r.cancel = nil, nil
 	}
-	if x.space, x.index, of, err = c.schemas.resolve(ctx, t); of != nil {
-		x.header.Schema = of.version
-	}
-	return x, of, err
 }
 
 // encoded takes the result of an encoding.
@@ -254,13 +249,14 @@ func (r *attempt) finish(ctx context.Context, err error, dst any) error {
 		if !r.repeats(ctx, again, result) {
 			return result
 		}
+		ctx = r.within(ctx)
 		if err := r.renew(ctx); err != nil {
-			return err
+			return r.whole(r.client.named(r.about.code.String(), err))
 		}
 		if r.stream != nil && !r.stream.isLast(r.place) {
 			return result // others are behind it, such as the end of the transaction
 		}
-		err = r.again(ctx)
+		err = r.do(ctx)
 	}
 }
 
@@ -322,13 +318,7 @@ type wholeReply interface {
 // repeats reports whether a request that failed is made once more, after a pause. If not, the
 // failure is that of all attempts together.
 func (r *attempt) repeats(ctx context.Context, again bool, failure *slipstream.Error) bool {
-	switch {
-	case failure.Outcome == slipstream.MaybeExecuted:
-		r.doubt = true
-	case r.doubt && failure.Outcome != slipstream.Executed:
-		// What this attempt says does not hold for the one before.
-		failure.Outcome = slipstream.MaybeExecuted
-	}
+	r.whole(failure)
 	if !again || r.attempts > r.client.retries {
 		return false
 	}
@@ -340,7 +330,19 @@ func (r *attempt) repeats(ctx context.Context, again bool, failure *slipstream.E
 	return true
 }
 
-// renew makes the call ready to be submitted again, with the schema of now.
+// whole makes the failure of an attempt that of all attempts together.
+func (r *attempt) whole(failure *slipstream.Error) *slipstream.Error {
+	switch {
+	case failure.Outcome == slipstream.MaybeExecuted:
+		r.doubt = true
+	case r.doubt && failure.Outcome != slipstream.Executed:
+		// What this attempt says does not hold for the one before.
+		failure.Outcome = slipstream.MaybeExecuted
+	}
+	return failure
+}
+
+// renew makes the call ready to be submitted again, with the numbers of now.
 func (r *attempt) renew(ctx context.Context) error {
 	if r.call.Spent() {
 		fresh := r.engine.Acquire()
@@ -348,63 +350,30 @@ func (r *attempt) renew(ctx context.Context) error {
 		fresh.Pin, fresh.OnInterim = r.call.Pin, r.call.OnInterim
 		r.call.Release()
 		r.call = fresh
+	}
+	if r.at == nil {
 		return nil
 	}
-	if m, _, err := replyOf(r.call.Reply()); err != nil || m.Code != uint32(iproto.CodeError)|uint32(iproto.ErrWrongSchemaVersion) {
+	m, _, err := replyOf(r.call.Reply())
+	if err == nil && m.Code == uint32(iproto.CodeError)|uint32(iproto.ErrWrongSchemaVersion) {
+		return r.correct(ctx)
+	}
+	if r.pinned {
 		return nil
 	}
-	if _, err := r.client.schemas.reload(ctx, r.schema); err != nil {
-		return r.client.notSent(r.about.code.String(), err)
-	}
-	x, now, err := r.client.encoding(ctx, &r.about.target)
-	if err == nil {
-		r.schema = now
-		err = r.retarget(x)
-	}
-	if err != nil {
-		return r.client.notSent(r.about.code.String(), err)
-	}
-	return nil
+	return r.redirect(ctx, pipe.Pin{})
 }
 
-// retarget puts the numbers of another schema into an encoded request. All bodies with a
-// target begin with the number of the space, and some go on with that of the index.
-func (r *attempt) retarget(x encoding) error {
-	old, err := iproto.ScanRequest(r.call.Frame, len(r.call.Frame))
-	if err != nil {
-		return err
+// within returns a context that ends at the end of Options.Timeout too.
+func (r *attempt) within(ctx context.Context) context.Context {
+	t := r.client.opts.Timeout
+	if t <= 0 {
+		return ctx
 	}
-	d := iproto.NewDecoder(r.call.Frame[old.BodyAt:old.Len])
-	pairs := d.Map()
-	d.Uint()
-	d.Uint()
-	rest := d.Rest()
-	hasIndex := d.Uint() == uint64(iproto.KeyIndexID)
-	if hasIndex {
-		d.Uint()
-		rest = d.Rest()
+	if r.cancel == nil {
+		r.limited, r.cancel = context.WithDeadline(ctx, r.start.Add(t))
 	}
-	if d.Err() != nil {
-		return d.Err()
-	}
-	x.header.Stream = old.Stream
-	b := iproto.AppendMap(x.begin(make([]byte, 0, len(r.call.Frame)+16), old.Code), pairs)
-	b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeySpaceID), uint64(x.space))
-	if hasIndex {
-		b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeyIndexID), uint64(x.index))
-	}
-	r.call.Frame = iproto.EndRequest(append(b, rest...), 0)
-	return nil
-}
-
-// again makes the call once more, within what is left of Options.Timeout.
-func (r *attempt) again(ctx context.Context) error {
-	if t := r.client.opts.Timeout; t > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, r.start.Add(t))
-		defer cancel()
-	}
-	return r.engine.Do(ctx, r.call)
+	return r.limited
 }
 
 // pause waits before a repetition; false: there is no time left for it.

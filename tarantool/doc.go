@@ -28,11 +28,12 @@
 // # Schema
 //
 // Names of spaces and indexes are looked up in the schema, which is loaded when the first name
-// is used, and anew after a connection was opened. Requests say which version of it their
-// numbers are of; a server with another one refuses them, they are made again with the numbers
-// of now, and no request reaches a space that was given the number of one that is gone. One
-// case is left: a request that waits for a connection, and gets one to another server whose
-// schema has the same version, carries the numbers of the first.
+// is used, and anew for each connection that is opened: there may be another server behind it,
+// or another life of the same. A request travels on the connection whose schema its numbers are
+// of, and says of which version; a server that has another by then refuses it, and it is made
+// again with the numbers of now. Should the connection end before the request was sent, the names
+// are looked up where it goes instead. So no request reaches a space that was given the number of
+// one that is gone.
 //
 // # Errors
 //

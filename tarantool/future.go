@@ -51,7 +51,7 @@ func (c *Client) do(ctx context.Context, req Request, way route) Future {
 // start submits the call. Should that fail, who takes the result may make the request again:
 // only he knows where the data belong.
 func (p *pending) start() {
-	p.unsent = p.r.engine.Start(p.ctx, p.r.call)
+	p.unsent = p.r.begin(p.ctx)
 	lane := p.r.lane
 	if lane == nil {
 		return

@@ -2,11 +2,12 @@ package tarantool
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 
+	"github.com/slipstream-go/slipstream/internal/pipe"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -28,40 +29,57 @@ type schemaSpace struct {
 	indexes map[string]uint32
 }
 
-// A request that names its space says which version of the schema the numbers are of, and a
-// server that has another refuses it. So a number never means a space that got it meanwhile.
+// schemaAt is the schema of the server behind a connection. It is immutable: each load makes
+// another one. Those that say the same have the same names.
+type schemaAt struct {
+	pin   pipe.Pin
+	names *schema
+}
+
+// A version of a schema is one of a server, and of one life of it: behind the next connection
+// there may be another that counts the same. So schemas belong to connections. A request that
+// names its space travels on the connection whose schema its numbers are of, or not at all, and
+// says which version that has; a server that has another by then refuses it. So a number never
+// means a space that got it meanwhile, or that has it elsewhere.
 type schemas struct {
-	load func(ctx context.Context) (*schema, error) // immutable
+	load func(ctx context.Context, at pipe.Pin) (*schema, error) // immutable
 
 	mu sync.Mutex
 	// Guarded by mu.
-	loading chan struct{} // closed at the end of the load under way; nil: there is none
-	forgets uint64        // how often the schema was forgotten
+	loading map[pipe.Pin]chan struct{} // closed at the end of the load under way
 
-	// Atomics.
-	current atomic.Pointer[schema] // written by loads, read by callers; nil: none was loaded
+	// Atomic: written under mu, read by callers. What it points to is replaced, never changed;
+	// nil: none was loaded.
+	known atomic.Pointer[[]*schemaAt]
 }
 
-// get returns the schema, which is loaded by the first caller.
-func (s *schemas) get(ctx context.Context) (*schema, error) {
-	if now := s.current.Load(); now != nil {
-		return now, nil
+// of returns the schema of a connection, nil if it was not loaded. There are few connections.
+func (s *schemas) of(pin pipe.Pin) *schemaAt {
+	known := s.known.Load()
+	if known == nil {
+		return nil
 	}
-	return s.reload(ctx, nil)
+	for _, at := range *known {
+		if at.pin == pin {
+			return at
+		}
+	}
+	return nil
 }
 
-// reload returns a schema that is not old. One load serves all who ask at the same time.
-func (s *schemas) reload(ctx context.Context, old *schema) (*schema, error) {
+// reload returns a schema of a connection that is not old. One load serves all who ask at the
+// same time.
+func (s *schemas) reload(ctx context.Context, pin pipe.Pin, old *schemaAt) (*schemaAt, error) {
 	for {
 		s.mu.Lock()
-		if now := s.current.Load(); now != old && now != nil {
+		if now := s.of(pin); now != old && now != nil {
 			s.mu.Unlock()
 			return now, nil
 		}
-		if s.loading == nil {
-			return s.run(ctx) // unlocks
+		wait := s.loading[pin]
+		if wait == nil {
+			return s.run(ctx, pin) // unlocks
 		}
-		wait := s.loading
 		s.mu.Unlock()
 		select {
 		case <-wait:
@@ -71,35 +89,46 @@ func (s *schemas) reload(ctx context.Context, old *schema) (*schema, error) {
 	}
 }
 
-// forget lets the next caller load the schema: versions are those of one life of a server.
-func (s *schemas) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forgets++
-	s.current.Store(nil)
-}
-
 // run loads on behalf of all. Called with mu held.
-func (s *schemas) run(ctx context.Context) (now *schema, err error) {
+func (s *schemas) run(ctx context.Context, pin pipe.Pin) (now *schemaAt, err error) {
 	done := make(chan struct{})
-	s.loading = done
-	for range mostSchemaLoads {
-		before := s.forgets
-		s.mu.Unlock()
-		now, err = s.load(ctx)
-		s.mu.Lock()
-		if err != nil || s.forgets == before {
-			break
-		}
-		err = errSchemaForgotten
-	}
-	s.loading = nil
+	s.loading[pin] = done
+	s.mu.Unlock()
+	names, err := s.load(ctx, pin)
+	s.mu.Lock()
+	delete(s.loading, pin)
 	if err == nil {
-		s.current.Store(now)
+		now = s.keep(pin, names)
 	}
 	s.mu.Unlock()
 	close(done)
 	return now, err
+}
+
+// keep notes the schema of a connection, and drops those of connections that have ended. Under
+// mu.
+func (s *schemas) keep(pin pipe.Pin, names *schema) *schemaAt {
+	var kept []*schemaAt
+	if known := s.known.Load(); known != nil {
+		for _, other := range *known {
+			if names.equals(other.names) {
+				names = other.names // so that what was found there need not be looked up again
+			}
+			if other.pin != pin && other.pin.Alive() {
+				kept = append(kept, other)
+			}
+		}
+	}
+	now := &schemaAt{pin, names}
+	kept = append(kept, now)
+	s.known.Store(&kept)
+	return now
+}
+
+func (s *schema) equals(other *schema) bool {
+	return s == other || s.version == other.version && maps.EqualFunc(s.spaces, other.spaces, func(a, b *schemaSpace) bool {
+		return a.id == b.id && maps.Equal(a.indexes, b.indexes)
+	})
 }
 
 // find returns the numbers of a space and one of its indexes.
@@ -118,41 +147,36 @@ func (s *schema) find(t *target) (spaceID, indexID uint32, err error) {
 	return known.id, indexID, nil
 }
 
-// resolve finds the numbers of a target. If the schema does not know a name it may be an old
-// one, and is loaded again.
-func (s *schemas) resolve(ctx context.Context, t *target) (space, index uint32, of *schema, err error) {
-	if t.kind != namedTarget {
-		return t.space, t.index, nil, nil
+// resolve finds the numbers that a named target has on a connection. If the schema does not know
+// a name it may be an old one, and is loaded again.
+func (s *schemas) resolve(ctx context.Context, t *target, pin pipe.Pin) (space, index uint32, at *schemaAt, err error) {
+	if at = s.of(pin); at == nil {
+		if at, err = s.reload(ctx, pin, nil); err != nil {
+			return 0, 0, nil, err
+		}
 	}
-	now, err := s.get(ctx)
-	if err != nil {
+	if space, index, err = at.names.find(t); err == nil {
+		return space, index, at, nil
+	}
+	if at, err = s.reload(ctx, pin, at); err != nil {
 		return 0, 0, nil, err
 	}
-	if space, index, err = now.find(t); err == nil {
-		return space, index, now, nil
-	}
-	if now, err = s.reload(ctx, now); err != nil {
-		return 0, 0, nil, err
-	}
-	space, index, err = now.find(t)
-	return space, index, now, err
+	space, index, err = at.names.find(t)
+	return space, index, at, err
 }
-
-// errSchemaForgotten: connections came and went faster than the schema was read.
-var errSchemaForgotten = errors.New("schema: the connection changed during each of the reads")
 
 // mostSchemaLoads bounds how often a schema is read again that changes while it is read.
 const mostSchemaLoads = 8
 
-// loadSchema reads the schema.
-func (c *Client) loadSchema(ctx context.Context) (*schema, error) {
+// loadSchema reads the schema of the server behind a connection.
+func (c *Client) loadSchema(ctx context.Context, at pipe.Pin) (*schema, error) {
 	var err error
 	for range mostSchemaLoads {
 		var spaces, indexes schemaRows
-		if err = c.Exec(ctx, &spaces, systemRows(spaceOfSpaces)); err != nil {
+		if err = c.exec(ctx, &spaces, systemRows(spaceOfSpaces), route{pin: at}); err != nil {
 			return nil, fmt.Errorf("schema: %w", err)
 		}
-		if err = c.Exec(ctx, &indexes, systemRows(spaceOfIndexes)); err != nil {
+		if err = c.exec(ctx, &indexes, systemRows(spaceOfIndexes), route{pin: at}); err != nil {
 			return nil, fmt.Errorf("schema: %w", err)
 		}
 		if spaces.version == indexes.version {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync/atomic"
 
+	"github.com/slipstream-go/slipstream/internal/pipe"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -25,8 +26,8 @@ type Space[T any] struct {
 }
 
 type knownTarget struct {
-	schema *schema
-	x      encoding
+	names *schema
+	x     encoding
 }
 
 // SpaceOf returns the space of that name, which is looked up when it is used.
@@ -143,7 +144,7 @@ func (s *Space[T]) run(ctx context.Context, q *spaceCall[T], key []Part, ops []O
 	if err := s.prepare(ctx, &r, q, key, ops); err != nil {
 		return err
 	}
-	err := q.finish(ctx, &r, r.engine.Do(ctx, r.call))
+	err := q.finish(ctx, &r, r.do(ctx))
 	r.release()
 	return err
 }
@@ -152,16 +153,16 @@ func (s *Space[T]) run(ctx context.Context, q *spaceCall[T], key []Part, ops []O
 func (s *Space[T]) prepare(ctx context.Context, r *attempt, q *spaceCall[T], key []Part, ops []Op) error {
 	c := s.client
 	about := requestInfo{code: q.code, repeatable: q.code == iproto.CodeSelect, target: s.target}
-	known := s.known.Load()
-	if known == nil || known.schema != c.schemas.current.Load() {
-		x, of, err := c.encoding(ctx, &about.target)
+	at, known := c.here(pipe.Pin{}), s.known.Load()
+	if at == nil || known == nil || known.names != at.names {
+		x, now, err := r.locate(ctx, c, &about, pipe.Pin{})
 		if err != nil {
-			return c.notSent(about.code.String(), err)
+			return err
 		}
-		known = &knownTarget{of, x}
+		at, known = now, &knownTarget{now.names, x}
 		s.known.Store(known)
 	}
-	r.set(c, &about, known.schema)
+	r.set(c, &about, at)
 	x := known.x
 	return r.encoded(q.encode(r.call.Frame[:0], x, key, ops))
 }

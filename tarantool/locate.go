@@ -1,0 +1,204 @@
+package tarantool
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
+)
+
+// ended is a context for what must not wait.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// here returns a connection, the one at if that is set, whose schema is known; nil: to find one
+// takes time.
+func (c *Client) here(at pipe.Pin) *schemaAt {
+	if at == (pipe.Pin{}) {
+		var err error
+		if at, err = c.engine.Pin(ended); err != nil {
+			return nil
+		}
+	}
+	return c.schemas.of(at)
+}
+
+// encoding returns the numbers of a target, and the connection where names stand for them, nil
+// for a target without names. It never waits; false: see locate.
+func (c *Client) encoding(t *target, pin pipe.Pin) (x encoding, at *schemaAt, known bool) {
+	x.client = c
+	if t.kind != namedTarget {
+		x.space, x.index = t.space, t.index
+		return x, nil, true
+	}
+	if at = c.here(pin); at == nil {
+		return x, nil, false
+	}
+	var err error
+	x.space, x.index, err = at.names.find(t)
+	x.header.Schema = at.names.version
+	return x, at, err == nil
+}
+
+// locate finds a connection, or takes the one that is given, and what the target of a request
+// is there. It may have to wait for the connection and for its schema, within Options.Timeout.
+func (r *attempt) locate(ctx context.Context, c *Client, about *requestInfo, pin pipe.Pin) (x encoding, at *schemaAt, err error) {
+	r.client = c
+	if c.opts.Timeout > 0 && r.start.IsZero() {
+		r.start = time.Now()
+	}
+	ctx = r.within(ctx)
+	x, at, err = c.locate(ctx, about, pin)
+	if err != nil && r.call == nil {
+		r.release()
+	}
+	return x, at, err
+}
+
+func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin) (x encoding, at *schemaAt, err error) {
+	x.client = c
+	for attempt := 1; ; {
+		pin := given
+		if pin == (pipe.Pin{}) {
+			if pin, err = c.engine.Pin(ctx); err != nil {
+				return x, nil, c.named(about.code.String(), err)
+			}
+		}
+		if x.space, x.index, at, err = c.schemas.resolve(ctx, &about.target, pin); err == nil {
+			x.header.Schema = at.names.version
+			return x, at, nil
+		}
+		switch {
+		case given != (pipe.Pin{}) || timeIsUp(err):
+			return x, nil, c.notSent(about.code.String(), err)
+		case isPinLost(err):
+			leave(pin)
+			continue
+		}
+		// Its schema was being read when it was lost; or it is there, and says no.
+		refused := pin.Alive() || c.opts.FailFast && slipstream.OutcomeOf(err) == slipstream.NotSent
+		if refused || attempt > c.retries || !c.pause(ctx, attempt, time.Now()) {
+			return x, nil, c.notSent(about.code.String(), err)
+		}
+		attempt++
+		c.repeated.Add(1)
+	}
+}
+
+// leave gives up a connection that has ended: who asks for one does not get it again, but waits
+// until there is another.
+func leave(pin pipe.Pin) { pin.Retire() }
+
+// do submits the call and waits for its reply.
+func (r *attempt) do(ctx context.Context) error {
+	if r.limited != nil {
+		ctx = r.limited
+	}
+	for {
+		err := r.engine.Do(ctx, r.call)
+		if !r.isAstray(err) {
+			return err
+		}
+		ctx = r.within(ctx)
+		if err = r.relocate(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// begin submits the call.
+func (r *attempt) begin(ctx context.Context) error {
+	if r.limited != nil {
+		ctx = r.limited
+	}
+	for {
+		err := r.engine.Start(ctx, r.call)
+		if !r.isAstray(err) {
+			return err
+		}
+		ctx = r.within(ctx)
+		if err = r.relocate(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// isAstray reports whether the call was not sent because the connection that its numbers belong
+// to has ended. The next one may lead to another server.
+func (r *attempt) isAstray(err error) bool {
+	return err != nil && r.at != nil && !r.pinned && isPinLost(err)
+}
+
+// relocate makes a call that is astray ready for another connection.
+func (r *attempt) relocate(ctx context.Context) error {
+	leave(r.at.pin)
+	return r.redirect(ctx, pipe.Pin{})
+}
+
+// correct makes a call ready to be submitted again whose numbers the server refused, because
+// its schema has another version.
+func (r *attempt) correct(ctx context.Context) error {
+	c, pin := r.client, r.at.pin
+	_, err := c.schemas.reload(ctx, pin, r.at)
+	if err != nil {
+		err = c.notSent(r.about.code.String(), err)
+	} else {
+		// There again: other connections may know other old schemas.
+		err = r.redirect(ctx, pin)
+	}
+	if err != nil && !r.pinned && !pin.Alive() {
+		err = r.redirect(ctx, pipe.Pin{})
+	}
+	return err
+}
+
+// redirect puts the numbers of a connection into the call, which travels there then: the one
+// that is given, or any.
+func (r *attempt) redirect(ctx context.Context, pin pipe.Pin) error {
+	x, at, err := r.locate(ctx, r.client, &r.about, pin)
+	if err != nil {
+		return err
+	}
+	if at.names != r.at.names {
+		if err := r.retarget(x); err != nil {
+			return r.client.notSent(r.about.code.String(), err)
+		}
+	}
+	r.at, r.call.Pin = at, at.pin
+	return nil
+}
+
+// retarget puts the numbers of another schema into an encoded request. All bodies with a
+// target begin with the number of the space, and some go on with that of the index.
+func (r *attempt) retarget(x encoding) error {
+	old, err := iproto.ScanRequest(r.call.Frame, len(r.call.Frame))
+	if err != nil {
+		return err
+	}
+	d := iproto.NewDecoder(r.call.Frame[old.BodyAt:old.Len])
+	pairs := d.Map()
+	d.Uint()
+	d.Uint()
+	rest := d.Rest()
+	hasIndex := d.Uint() == uint64(iproto.KeyIndexID)
+	if hasIndex {
+		d.Uint()
+		rest = d.Rest()
+	}
+	if d.Err() != nil {
+		return d.Err()
+	}
+	x.header.Stream = old.Stream
+	b := iproto.AppendMap(x.begin(make([]byte, 0, len(r.call.Frame)+16), old.Code), pairs)
+	b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeySpaceID), uint64(x.space))
+	if hasIndex {
+		b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeyIndexID), uint64(x.index))
+	}
+	r.call.Frame = iproto.EndRequest(append(b, rest...), 0)
+	return nil
+}
