@@ -256,6 +256,7 @@ func (r *Request) selects(v view, sp *space, res *result) error {
 		return fail(iproto.ErrUnsupportedIndexFeature, fmt.Sprintf("Index '%s' (TREE) of space '%s' does not support requested iterator type", ix.name, sp.def.Name))
 	}
 	tuples, reverse := ix.scan(it, r.Args)
+	tuples = slices.DeleteFunc(tuples, func(t *tuple) bool { return r.conn.server.hides(r, sp, t) })
 	if r.conn.server.has(iproto.FeaturePagination) {
 		if tuples, err = r.after(ix, tuples, reverse); err != nil {
 			return err

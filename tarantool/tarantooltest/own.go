@@ -122,7 +122,12 @@ func (r *Request) checkProof() error {
 		return fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - authentication request body")
 	}
 	method, _ := r.Args[0].(string)
-	proof, _ := r.Args[1].(string)
+	proof, isString := r.Args[1].(string)
+	if b, isBytes := r.Args[1].([]byte); isBytes {
+		proof = string(b) // some clients say that it is no text
+	} else if !isString {
+		return fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - authentication scramble")
+	}
 	if method != s.config.Auth {
 		return fail(iproto.ErrUnknownAuthMethod, fmt.Sprintf("Unknown authentication method '%s'", method))
 	}

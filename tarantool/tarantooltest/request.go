@@ -242,8 +242,22 @@ func (s *Server) denies(r *Request) bool {
 	switch r.code {
 	case iproto.CodePing, iproto.CodeAuth, iproto.CodeID:
 		return false
+	case iproto.CodeSelect:
+		// The spaces that describe are everybody's: see hides.
+		if sp, err := r.space(view{db: &s.data}); err != nil || sp.system {
+			return false
+		}
 	}
-	return s.config.Locked && r.conn.user == guest
+	return s.locked(r)
+}
+
+// locked says whether the user may do next to nothing. It is called with mu held.
+func (s *Server) locked(r *Request) bool { return s.config.Locked && r.conn.user == guest }
+
+// hides says whether the user must not see the description of a space. It is called with mu held.
+func (s *Server) hides(r *Request, sp *space, t *tuple) bool {
+	id, _ := t.field(0).(int64)
+	return sp.system && id != vspaceID && id != vindexID && s.locked(r)
 }
 
 // answer answers the request: by a handler, or in the server's own way.

@@ -3,12 +3,14 @@ package tarantooltest_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,11 +94,21 @@ func TestAuthentication(t *testing.T) {
 	denied, wrong := "error ACCESS_DENIED", "error PASSWORD_MISMATCH"
 	want(t, "as the guest", p.selects(512, 0, iproto.IterAll, 1, 0), denied)
 	want(t, "ping as the guest", p.ping(), "ok")
+	want(t, "spaces of the guest", p.selects(281, 2, iproto.IterEq, 9, 0, "users"), data())
+	want(t, "indexes of the guest", p.selects(289, 0, iproto.IterEq, 9, 0, 512), data())
+	want(t, "nothing", p.selects(9999, 0, iproto.IterEq, 9, 0), "error NO_SUCH_SPACE")
 	want(t, "wrong password", p.auth("alice", "other"), wrong)
 	want(t, "nobody", p.auth("bob", ""), wrong)
 	want(t, "still the guest", p.call("f"), denied)
 	want(t, "right password", p.auth("alice", "wonderland"), "ok")
 	want(t, "as alice", p.selects(512, 0, iproto.IterAll, 1, 0), data())
+	want(t, "indexes of alice", strings.Count(p.selects(289, 0, iproto.IterEq, 9, 0, 512), "tree"), 3)
+	proven := p.do(iproto.CodeAuth, func(b []byte) []byte {
+		b = iproto.AppendString(iproto.AppendKey(iproto.AppendMap(b, 2), iproto.KeyUserName), "alice")
+		proof := iproto.ScrambleSHA1(sha1.Sum, p.greeting.Salt, "wonderland")
+		return any1(iproto.AppendKey(b, iproto.KeyTuple), list{iproto.AuthSHA1, proof[:]})
+	})
+	want(t, "a proof that is no string", proven, "ok")
 	want(t, "other method", p.do(iproto.CodeAuth, func(b []byte) []byte { return iproto.AppendAuth(b, "alice", iproto.AuthSHA256, []byte("wonderland")) }), "error UNKNOWN_AUTH_METHOD")
 
 	s := tarantooltest.Start(t, tarantooltest.Config{Users: map[string]string{"alice": "wonderland"}, Auth: iproto.AuthSHA256})
