@@ -57,13 +57,15 @@ while IFS='|' read -r binary package reason; do
 	fi
 done <<<"$programs"
 
-# Not a package of this system: after the packages, one of which may be it.
-prepare_redis8() {
+# Not packages of this system: after the packages, which they need or one of which may be it.
+prepare_others() {
 	command -v redis-server-8 >/dev/null || "$(dirname "$0")/redis8.sh"
+	# In this folder Python would take another folder for the package.
+	(cd / && python-tarantool -c 'import tarantool; tarantool.Connection' 2>/dev/null) || "$(dirname "$0")/python-tarantool.sh"
 }
 
 if [ ${#packages[@]} -eq 0 ]; then
-	prepare_redis8
+	prepare_others
 	exit 0
 fi
 printf 'prepare: missing here:\n%s' "$missing"
@@ -81,4 +83,4 @@ apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
 for p in "${packages[@]}"; do
 	echo "prepare: installed $p"
 done
-prepare_redis8
+prepare_others

@@ -12,6 +12,7 @@
 //	process.go      Process: any program, with readiness, signals and its log
 //	redis.go, tarantool.go, postgres.go, pgbouncer.go   the servers, one file each
 //	postgres_cluster.go   PostgreSQL in operation: restarts, crashes, standbys
+//	python.go       PythonTarantool: the Python client of Tarantool's makers
 //
 // Sub-packages: faultproxy (a TCP proxy that misbehaves on demand), freshness
 // (the black-box staleness checker) and mutants (the runner of `make mutants`).
