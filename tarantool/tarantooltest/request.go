@@ -59,10 +59,13 @@ type Handler func(r *Request) (results []any, err error)
 // What a [Handler] may do instead of answering.
 var (
 	// Own is the server's own answer.
+	//lint:ignore ST1012 it says what to do, and is no failure
 	Own = errors.New("tarantooltest: the server's own answer")
 	// HangUp closes the connection.
+	//lint:ignore ST1012 it says what to do, and is no failure
 	HangUp = errors.New("tarantooltest: the connection is closed")
 	// Silence leaves the client waiting.
+	//lint:ignore ST1012 it says what to do, and is no failure
 	Silence = errors.New("tarantooltest: no answer")
 )
 
