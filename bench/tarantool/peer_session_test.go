@@ -100,7 +100,7 @@ func TestPeerStreamsKeepTheirOrder(t *testing.T) {
 func TestPeerWatchers(t *testing.T) {
 	s := peerServer(t, tarantooltest.Config{})
 	s.Broadcast("config", map[string]any{"size": 1})
-	c := peerConnect(t, s, rival.Opts{Reconnect: 10 * time.Millisecond})
+	c := peerConnect(t, s, rival.Opts{Reconnect: 200 * time.Millisecond}) // half of it may be needed to connect
 	told := make(chan any, 1000)
 	w, err := c.NewWatcher("config", func(e rival.WatchEvent) { told <- e.Value })
 	if err != nil {

@@ -243,8 +243,8 @@ func (s *Server) function(r *Request) Handler {
 // denies says whether the user may not do what is asked. It is called with mu held.
 func (s *Server) denies(r *Request) bool {
 	switch r.code {
-	case iproto.CodePing, iproto.CodeAuth, iproto.CodeID:
-		return false
+	case iproto.CodePing, iproto.CodeAuth, iproto.CodeID, iproto.CodeWatch, iproto.CodeUnwatch, iproto.CodeWatchOnce:
+		return false // nobody needs a right to watch
 	case iproto.CodeSelect:
 		// The spaces that describe are everybody's: see hides.
 		if sp, err := r.space(view{db: &s.data}); err != nil || sp.system {

@@ -45,8 +45,8 @@ type Config struct {
 	Without []int
 	// Users are names with passwords. There is always a guest without one.
 	Users map[string]string
-	// Locked refuses all requests of the guest but those that greet, and shows in the schema
-	// nothing but itself.
+	// Locked refuses all requests of the guest but those that greet and watch, and shows in the
+	// schema nothing but itself.
 	Locked bool
 	// Auth is how users authenticate: chap-sha1 or pap-sha256. Default chap-sha1.
 	Auth string

@@ -1,6 +1,7 @@
 package tarantooltest_test
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -161,13 +162,14 @@ func TestStreamOrder(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	s, p := start(t, tarantooltest.Config{})
+	var asked uint64 // the sync of the last request, which events have
 	watch := func(code iproto.Code, key string) {
-		p.send(code, func(b []byte) []byte { return iproto.AppendWatch(b, key) })
+		asked = p.send(code, func(b []byte) []byte { return iproto.AppendWatch(b, key) })
 	}
 	event := func(what string, value string) {
 		t.Helper()
 		m, r, err := p.receive()
-		if err != nil || m.Kind != iproto.Event || string(r.EventKey) != "k" {
+		if err != nil || m.Kind != iproto.Event || string(r.EventKey) != "k" || m.Sync != asked || m.Schema != 0 {
 			t.Fatalf("%s: %+v, %+v, %v", what, m, r, err)
 		}
 		d := iproto.NewDecoder(r.EventData)
@@ -203,6 +205,18 @@ func TestWatch(t *testing.T) {
 	})
 	want(t, "status", p.do(iproto.CodeWatchOnce, func(b []byte) []byte { return iproto.AppendWatch(b, "box.status") }),
 		data(map[any]any{"is_ro": false, "is_ro_cfg": false, "status": "running"}))
+}
+
+// Events of servers before 3.0 have no sync, and watching needs no right.
+func TestWatchOfOldServers(t *testing.T) {
+	s, p := start(t, tarantooltest.Config{Protocol: 3, Locked: true})
+	s.Broadcast("k", 7)
+	p.send(iproto.CodeWatch, func(b []byte) []byte { return iproto.AppendWatch(b, "k") })
+	m, r, err := p.receive()
+	if err != nil || m.Kind != iproto.Event || m.Sync != 0 || m.Schema != 0 || string(r.EventKey) != "k" || !bytes.Equal(r.EventData, []byte{7}) {
+		t.Errorf("%+v, %+v, %v", m, r, err)
+	}
+	want(t, "unknown", p.do(iproto.CodeWatchOnce, func(b []byte) []byte { return iproto.AppendWatch(b, "k") }), "error UNKNOWN_REQUEST_TYPE")
 }
 
 // A server that shuts down waits for those who want to know of it.

@@ -12,6 +12,7 @@ type event struct {
 
 // watch is what a connection knows of a key that it watches.
 type watch struct {
+	sync    uint64 // of the request that asked last
 	told    uint64 // version
 	waiting bool   // for the client, which asks again when it has seen what it was told
 }
@@ -55,7 +56,27 @@ func (s *Server) event(key string) *event {
 // tell sends the value of a key. It is called with server.mu held.
 func (c *conn) tell(key string, w *watch, e *event) {
 	w.told, w.waiting = e.version, true
-	c.send(iproto.AppendEvent(nil, key, e.value))
+	c.send(appendEvent(w.sync, c.server.config.Protocol >= since[iproto.FeatureWatchOnce], key, e.value))
+}
+
+// appendEvent appends an event with the head that servers give it: the code, from 3.0 on the sync
+// of the request that asked for it, which by then may be that of another, and nothing else.
+func appendEvent(sync uint64, syncs bool, key string, value []byte) []byte {
+	n := 1
+	if syncs {
+		n++
+	}
+	b := iproto.AppendMap([]byte{0xce, 0, 0, 0, 0}, n) // length first
+	b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeyCode), uint64(iproto.CodeEvent))
+	if syncs {
+		b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeySync), sync)
+	}
+	b = iproto.AppendMap(b, 1+min(len(value), 1))
+	b = iproto.AppendString(iproto.AppendKey(b, iproto.KeyEventKey), key)
+	if len(value) > 0 {
+		b = append(iproto.AppendKey(b, iproto.KeyEventData), value...)
+	}
+	return iproto.EndReply(b, 0)
 }
 
 // watched says whether a connection watches a key.
@@ -87,10 +108,11 @@ func (r *Request) watch() {
 	case r.code == iproto.CodeWatchOnce:
 		value = e.value
 	case w == nil:
-		w = &watch{}
+		w = &watch{sync: r.sync}
 		c.watches[key] = w
 		c.tell(key, w, e)
 	default:
+		w.sync = r.sync
 		if w.waiting = false; w.told != e.version {
 			c.tell(key, w, e)
 		}
