@@ -57,7 +57,9 @@ func (s *scanner) Scan(b []byte) (pipe.Frame, error) {
 	}
 	switch m.Kind {
 	case iproto.Reply:
-		f.Verdict = pipe.Done
+		if f.Verdict = pipe.Done; m.Sync == asideSync {
+			f.Verdict = pipe.Push // it refuses what has no reply
+		}
 	case iproto.More:
 		f.Verdict = pipe.More
 	case iproto.Push:
@@ -106,8 +108,7 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 		}
 	}
 	if s.has(iproto.FeatureWatchers) { // has no reply; the value comes as an event
-		frame := iproto.EndRequest(iproto.AppendWatch(iproto.BeginRequest(nil, iproto.CodeWatch), shutdownKey), 0)
-		if _, err := conn.Write(frame); err != nil {
+		if _, err := conn.Write(appendAside(nil, iproto.CodeWatch, shutdownKey)); err != nil {
 			return nil, err
 		}
 	}

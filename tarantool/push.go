@@ -2,7 +2,9 @@ package tarantool
 
 import (
 	"context"
+	"math"
 	"sync"
+	"time"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
@@ -62,25 +64,49 @@ func (c *Client) pushed(from pipe.Pin, frame []byte) {
 		if d.Kind() == iproto.KindBool && d.Bool() {
 			from.Retire()
 		} else {
-			c.sendAside(from, iproto.CodeWatch, shutdownKey)
+			c.watchShutdown(from)
 		}
 	}
 	c.watches.event(from, r.EventKey, r.EventData)
 }
 
-// sendAside sends a request that has no reply, on a connection, if that is still there. It
-// never waits.
-func (c *Client) sendAside(to pipe.Pin, code iproto.Code, key string) {
+// watchShutdown asks for the next value of shutdownKey. While Options.MaxCalls or MaxBytes leave
+// no room for that, it asks again later: a server that ends would cut off what is under way.
+func (c *Client) watchShutdown(on pipe.Pin) {
+	if !c.sendAside(on, iproto.CodeWatch, shutdownKey) && on.Alive() {
+		time.AfterFunc(asideAgain, func() { c.watchShutdown(on) })
+	}
+}
+
+const asideAgain = 10 * time.Millisecond
+
+// asideSync is that of requests without a reply, which a server may answer all the same if it
+// refuses them. No other has it: it would be of a slot beyond those that a connection has.
+const asideSync = math.MaxUint32
+
+// appendAside appends a request that has no reply.
+func appendAside(b []byte, code iproto.Code, key string) []byte {
+	from := len(b)
+	b = iproto.EndRequest(iproto.AppendWatch(iproto.BeginRequest(b, code), key), from)
+	iproto.PutSync(b[from:], asideSync)
+	return b
+}
+
+// sendAside sends a request that has no reply, on a connection, if that is still there and has
+// room. It never waits.
+func (c *Client) sendAside(to pipe.Pin, code iproto.Code, key string) (sent bool) {
 	e := to.Engine()
 	if e == nil {
-		return
+		return false
 	}
 	call := e.Acquire()
-	call.Frame = iproto.EndRequest(iproto.AppendWatch(iproto.BeginRequest(call.Frame[:0], code), key), 0)
+	call.Frame = appendAside(call.Frame[:0], code, key)
 	call.Pin, call.OneWay = to, true
 	if e.StartFunc(context.Background(), call, aside{}) != nil {
 		call.Release()
+		return false
 	}
+	return true
 }
 
 // aside releases a call that has no reply.
