@@ -132,7 +132,10 @@ func TestGuest(t *testing.T) {
 	testkit.NoLeaks(t)
 	open := simulated(t, tarantooltest.Config{Users: annOnly})
 	locked := simulated(t, tarantooltest.Config{Users: annOnly, Locked: true})
-	// The server refuses even what has no answer; that is nobody else's.
+	// Should the server refuse even what has no answer, its error is nobody else's.
+	locked.Handle("watch", func(*tarantooltest.Request) ([]any, error) {
+		return nil, tarantooltest.Error(uint32(tarantool.CodeAccessDenied), "no")
+	})
 	c := connect(t, tarantool.Options{Addr: locked.Addr()})
 	for range 3 {
 		must(t, c.Exec(patient(t), nil, tarantool.Ping()))
