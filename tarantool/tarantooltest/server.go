@@ -263,9 +263,10 @@ func (s *Server) tellStatus() {
 	s.Broadcast("box.schema", map[string]any{"version": uint64(version)})
 }
 
-// Shutdown tells the clients that the server is about to end (those who watch box.shutdown),
-// waits until all of these are gone, at most for so long, and closes.
+// Shutdown takes no more connections, tells the clients that the server is about to end (those
+// who watch box.shutdown), waits until all of these are gone, at most for so long, and closes.
 func (s *Server) Shutdown(wait time.Duration) {
+	s.listener.Close()
 	s.Broadcast("box.shutdown", true)
 	for deadline := time.Now().Add(wait); s.watched("box.shutdown") && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
