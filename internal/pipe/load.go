@@ -14,7 +14,7 @@ func (e *Engine) Outstanding() int {
 }
 
 // Up returns how many sockets take calls, of how many. A socket that failed does not count
-// any more when the first of its calls has ended.
+// any more when the first of its calls has ended, one that was retired from then on.
 func (e *Engine) Up() (up, of int) {
 	for i := range e.sockets {
 		s := e.sockets[i].Load()
@@ -22,7 +22,7 @@ func (e *Engine) Up() (up, of int) {
 			continue
 		}
 		s.mu.Lock()
-		if !s.closed {
+		if !s.closed && !s.retiring.Load() {
 			up++
 		}
 		s.mu.Unlock()

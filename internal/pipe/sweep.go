@@ -121,11 +121,25 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	if s.backstop() {
 		next = min(next, heldEvery)
 	}
+	if s.outlived() {
+		s.fail(ErrRetired)
+	}
 	if due {
 		e.checkLife(s, now)
 		s.endLoan(now)
 	}
 	return next
+}
+
+// outlived reports whether a socket was retired and its last call has ended. Who ends the last
+// call sees to that, unless somebody still writes then.
+func (s *socket) outlived() bool {
+	if !s.retiring.Load() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unused()
 }
 
 // calm ends the quick pace, unless a watched call came since the last round
