@@ -285,10 +285,13 @@ func (e *Engine) anySocket() *socket {
 }
 
 // waitWhileGone waits until the keeper has noticed that s ended, so that callers
-// do not spin meanwhile.
+// do not spin meanwhile. One that was retired may have calls under way for long.
 func (e *Engine) waitWhileGone(ctx context.Context, s *socket, c *Call) error {
 	if !e.mayWait(c) {
 		return e.peers[0].noConnection(errNoConnection)
+	}
+	if e.cfg.FailFast && s.retiring.Load() {
+		return e.peers[0].noConnection(ErrRetired)
 	}
 	ctx, cancel := e.until(ctx, c.deadline, 0)
 	defer cancel()
