@@ -1,0 +1,243 @@
+package tarantool_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
+)
+
+// slow defines a function that does not return before it is released.
+func slow(s *tarantooltest.Server) (release func()) {
+	released := make(chan struct{})
+	s.Func("slow", func(r *tarantooltest.Request) ([]any, error) {
+		select {
+		case <-released:
+		case <-r.Context().Done():
+		}
+		return []any{"done"}, nil
+	})
+	return sync.OnceFunc(func() { close(released) })
+}
+
+// isDone fails the test unless a call of slow had its answer.
+func isDone(t testing.TB, what string, f interface{ Get() ([]any, error) }) {
+	t.Helper()
+	if data, err := f.Get(); err != nil || fmt.Sprint(data) != "[done]" {
+		t.Errorf("%s: %v, %v", what, data, err)
+	}
+}
+
+// A server that is about to end: what is under way is finished, the connection ends then, and
+// what is new waits for the server that comes after.
+func TestGracefulShutdown(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := simulated(t, tarantooltest.Config{})
+	release := slow(server)
+	c := connected(t, server)
+	ctx := patient(t)
+	must(t, c.Exec(ctx, nil, tarantool.Select("users")))
+	w := watch(t, c, "key")
+	next(t, w)
+	plain, blocking := c.Do(ctx, tarantool.Call("slow")), c.Do(ctx, tarantool.Call("slow").Blocking())
+	until(t, "no calls", func() bool { return saw(server, "call slow") == 2 })
+	ended := make(chan struct{})
+	go func() { // ends with the server; the test waits
+		defer close(ended)
+		server.Shutdown(patience)
+	}()
+	until(t, "the watcher keeps its connection", func() bool { open, _ := server.Connections(); return open == 2 })
+	results := make(chan error, 2)
+	for _, req := range []tarantool.Request{tarantool.Ping(), tarantool.Insert("users", []any{1, "", 0})} {
+		go func() { results <- c.Exec(ctx, nil, req) }() // ends with the new server; the test waits
+	}
+	select {
+	case err := <-results:
+		t.Errorf("a request went to a server that ends: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	release()
+	isDone(t, "the call", plain)
+	isDone(t, "the blocking call", blocking)
+	<-ended
+	after := simulated(t, tarantooltest.Config{Listen: server.Addr()})
+	after.Broadcast("key", 5)
+	must(t, <-results)
+	must(t, <-results)
+	for next(t, w) != int64(5) {
+	}
+	has(t, after, []any{1, "", 0})
+}
+
+// Servers follow one another under load, and nobody sees an error: writes are done once.
+func TestGracefulShutdownUnderLoad(t *testing.T) {
+	testkit.NoLeaks(t)
+	var counted, succeeded atomic.Int64
+	begin := func(addr string) *tarantooltest.Server {
+		s := tarantooltest.Start(t, tarantooltest.Config{Listen: addr})
+		s.Handle("call count", func(*tarantooltest.Request) ([]any, error) {
+			time.Sleep(50 * time.Microsecond)
+			counted.Add(1)
+			return nil, nil
+		})
+		return s
+	}
+	server := begin("")
+	c := connect(t, tarantool.Options{Addr: server.Addr(), Sockets: 2, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond})
+	ctx := patient(t)
+	var over atomic.Bool
+	var load sync.WaitGroup
+	for g := range 8 {
+		load.Go(func() {
+			for !over.Load() {
+				req := tarantool.Call("count")
+				if g%4 == 0 {
+					req = req.Blocking()
+				}
+				switch err := c.Exec(ctx, nil, req); {
+				case err == nil:
+					succeeded.Add(1)
+				case !tarantool.IsCode(err, tarantool.CodeNoSuchProcedure): // a new server has none at first
+					t.Error(err)
+					return
+				}
+				// By its number: a new server has no spaces at first.
+				if err := c.Exec(ctx, nil, tarantool.Select("").Numbers(289, 0).Limit(1)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 10 {
+		before := succeeded.Load()
+		until(t, "no load", func() bool { return succeeded.Load() > before+20 && saw(server, "watch") >= 3 })
+		server.Shutdown(patience)
+		server = begin(server.Addr())
+	}
+	over.Store(true)
+	load.Wait()
+	if counted.Load() != succeeded.Load() {
+		t.Errorf("%d calls were executed, %d succeeded", counted.Load(), succeeded.Load())
+	}
+}
+
+// A transaction that is open when the server is about to end ends with its connection, and says
+// so.
+func TestGracefulShutdownAndTransactions(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := simulated(t, tarantooltest.Config{})
+	c := connected(t, server)
+	s := begun(t, c)
+	must(t, s.Exec(patient(t), nil, tarantool.Insert("users", []any{1, "", 0})))
+	server.Broadcast("box.shutdown", true)
+	until(t, "the connection stays", func() bool { _, ever := server.Connections(); return ever > 1 })
+	lost(t, "an insert", s.Exec(patient(t), nil, tarantool.Insert("users", []any{2, "", 0})))
+	lost(t, "a commit", s.Commit(patient(t)))
+	has(t, server)
+}
+
+// A client that is full when it is told that the server stays hears of its end all the same.
+func TestGracefulShutdownOfAFullClient(t *testing.T) {
+	testkit.NoLeaks(t)
+	server := simulated(t, tarantooltest.Config{})
+	release := slow(server)
+	tell := make(chan struct{})
+	server.Handle("watch", func(r *tarantooltest.Request) ([]any, error) {
+		<-tell
+		return nil, tarantooltest.Own
+	})
+	c := connect(t, tarantool.Options{Addr: server.Addr(), MaxCalls: 1})
+	call := c.Do(patient(t), tarantool.Call("slow"))
+	until(t, "no call", func() bool { return saw(server, "call slow") == 1 })
+	close(tell)
+	time.Sleep(5 * time.Millisecond) // the client hears that the server stays, and has no room to answer
+	release()
+	isDone(t, "the call", call)
+	until(t, "the client does not listen", func() bool { return saw(server, "watch") == 2 })
+	server.Broadcast("box.shutdown", true)
+	until(t, "the connection stays", func() bool { _, ever := server.Connections(); return ever > 1 })
+}
+
+// A pool leaves a server that is about to end at once, while what is under way there goes on.
+func TestGracefulShutdownInAPool(t *testing.T) {
+	testkit.NoLeaks(t)
+	var servers []*tarantooltest.Server
+	o := tarantool.PoolOptions{Options: tarantool.Options{Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}}
+	for range 2 {
+		s := simulated(t, tarantooltest.Config{})
+		s.Eval("return box.info.ro, box.info.status", func(*tarantooltest.Request) ([]any, error) { return []any{false, "running"}, nil })
+		servers = append(servers, s)
+		o.Addrs = append(o.Addrs, s.Addr())
+	}
+	p := newPool(t, o)
+	for _, s := range servers {
+		awaitState(t, p, s.Addr(), tarantool.InstanceReadWrite)
+	}
+	ending, other := servers[0], servers[1]
+	release := slow(ending)
+	other.Func("slow", func(*tarantooltest.Request) ([]any, error) { return []any{"done"}, nil })
+	ctx := patient(t)
+	var calls []tarantool.PoolFuture
+	for saw(ending, "call slow") == 0 {
+		calls = append(calls, p.Do(ctx, tarantool.Call("slow"), tarantool.ReadWrite))
+		time.Sleep(time.Millisecond)
+	}
+	var over atomic.Bool
+	var slowest atomic.Int64
+	var load sync.WaitGroup
+	for range 4 {
+		load.Go(func() {
+			for id := 0; !over.Load(); id++ {
+				began := time.Now()
+				if err := p.Exec(ctx, nil, tarantool.Replace("users", []any{id % 10, "", 0}), tarantool.ReadWrite); err != nil {
+					t.Error(err)
+					return
+				}
+				took := int64(time.Since(began))
+				for old := slowest.Load(); took > old && !slowest.CompareAndSwap(old, took); old = slowest.Load() {
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the server; the test waits
+		defer close(ended)
+		ending.Shutdown(patience)
+	}()
+	// While the call is under way there, everything goes to the other one.
+	testkit.Eventually(t, patience, func() error {
+		before, there := len(ending.Seen()), saw(other, "replace")
+		for saw(other, "replace") < there+200 {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if now := ending.Seen()[before:]; len(now) > 0 {
+			return fmt.Errorf("the one that ends sees %v", now)
+		}
+		return nil
+	})
+	select {
+	case <-ended:
+		t.Error("the server has ended before its call")
+	default:
+	}
+	release()
+	for _, call := range calls {
+		isDone(t, "a call", call)
+	}
+	<-ended
+	over.Store(true)
+	load.Wait()
+	if d := time.Duration(slowest.Load()); d > time.Second {
+		t.Errorf("a request took %v", d)
+	}
+}
