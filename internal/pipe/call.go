@@ -30,8 +30,8 @@ const (
 // The states of a call. While it stands in a table only the holder of the
 // socket's lock changes its state; taking it out of the table is the claim.
 const (
-	stateOwned   uint32 = iota // by its caller: before submission and after the end
-	statePending               // in a table
+	stateOwned   uint32 = iota // by its caller, before submission
+	statePending               // submitted, and not given up, also when it has ended
 	stateDead                  // in a table and given up: the caller has been woken
 	stateLeft                  // in a table, and the caller has released it
 	stateSwept                 // given up, out of the table, not yet released
@@ -40,62 +40,66 @@ const (
 // A Call is one request and its reply. It comes from [Engine.Acquire] and goes
 // back by Release, exactly once.
 type Call struct {
-	// What the submitter writes and the reader touches, together in the first
-	// two cache lines: 8 % of CPU at 8,192 callers against an unordered struct.
-	state     atomic.Uint32
-	watched   bool // ctx or deadline is to be visited by the sweeper
-	adopted   bool // reply is a buffer of package buf
-	ping      bool
-	wake      chan struct{} // capacity 1, made once
-	leader    *Call         // of DoAll: the first of its calls, which holds the wake-up
-	completer Completer
-	reply     []byte
-	err       error
-	charge    int64 // against MaxCalls and MaxBytes
-	size      int   // of the frame as it was submitted
-	awaited   int   // with Replies: how many are to come; guarded by the socket's lock
-	gathering bool  // with Replies: the reader adds to reply; see gather.go
-
-	// Frame is the encoded request. It is unchanged until Release, but for the
-	// ticket that the engine puts in, so that a repeated call can send it again.
-	Frame []byte
-	// SlowFor is how long the server may be silent for this call, on top of the
-	// stall time-out.
-	SlowFor time.Duration
+	// A line is 64 bytes, and a call begins with one. The first two are what the
+	// reader touches; TestCallLayout holds them.
+	ending     ending
+	charge     int64  // against MaxCalls and MaxBytes
+	start      uint64 // offset of the frame in the bytes of its socket
+	state      atomic.Uint32
+	generation atomic.Uint32 // written by Release and Claim, read by handles
+	left       atomic.Int32  // of a leader: calls not yet resolved; written by whoever resolves
+	ticket     uint32        // of a TicketProtocol
+	watched    bool          // ctx or deadline is to be visited by the sweeper
+	adopted    bool          // reply is a buffer of package buf
+	ping       bool
+	gathering  bool // with Replies: the reader adds to reply; see gather.go
 	// OneWay marks a call without a reply: it ends when it has been written.
 	OneWay bool
-	// Replies is how many replies the call has, if its frame is of several requests; 0: one.
-	// It is for protocols that answer in order. See [Call.Received].
-	Replies int
 	// Whole marks one of several calls of DoAll that make sense only together, such as those
 	// of a transaction: if it is given up while its bytes are queued, they are sent all the
 	// same, because those of the others may have been.
 	Whole bool
+	size  int // of the frame as it was submitted
 
+	reply     []byte // the second line
+	err       error
+	completer Completer
+	leader    *Call // of DoAll: the first of its calls, which holds the wake-up
+
+	// Frame is the encoded request. It is unchanged until Release, but for the
+	// ticket that the engine puts in, so that a repeated call can send it again.
+	Frame    []byte // the third line, which is the submitter's
+	ctx      context.Context
+	engine   *Engine
+	deadline int64 // since the engine's epoch; 0: none
 	// Pin, if set, lets the call travel on that connection or not at all.
 	Pin Pin
+
+	inline [inlineReply]byte // small replies
+
+	// What most calls do not have: read by the submitter, written only if it was set.
+
+	// SlowFor is how long the server may be silent for this call, on top of the
+	// stall time-out.
+	SlowFor time.Duration
+	// Replies is how many replies the call has, if its frame is of several requests; 0: one.
+	// It is for protocols that answer in order. See [Call.Received].
+	Replies int
 	// OnInterim is given messages that come for the call before its reply, on the
 	// reading goroutine. The frame is valid until it returns. It may still be running
 	// when the call has been given up.
 	OnInterim func(frame []byte)
 
-	linked   []byte // copy of a large frame, until it is queued
-	ends     []int  // with Replies: where in reply each of them ends
-	written  int    // bytes of the frame that the server may have; of a call that failed
-	ctx      context.Context
-	deadline int64  // since the engine's epoch; 0: none
-	start    uint64 // offset of the frame in the bytes of its socket
-	ticket   uint32 // of a TicketProtocol
-	batch    uint64 // of a TicketProtocol: the number of the write it left with
-	engine   *Engine
-
-	left       atomic.Int32  // of a leader: calls not yet resolved; written by whoever resolves
-	generation atomic.Uint32 // written by Release, read by handles
-
-	inline [64]byte // small replies
+	linked  []byte // copy of a large frame, until it is queued
+	ends    []int  // with Replies: where in reply each of them ends
+	awaited int    // with Replies: how many are to come; guarded by the socket's lock
+	written int    // bytes of the frame that the server may have; of a call that failed
 }
 
-var calls = sync.Pool{New: func() any { return &Call{wake: make(chan struct{}, 1)} }}
+// inlineReply makes a call six lines long.
+const inlineReply = 104
+
+var calls = sync.Pool{New: func() any { return &Call{ending: newEnding()} }}
 
 func acquire(e *Engine) *Call {
 	c := calls.Get().(*Call)
@@ -124,7 +128,8 @@ func (c *Call) Spent() bool {
 // Release gives the call back. Neither it nor its reply may be used afterwards.
 func (c *Call) Release() {
 	c.generation.Add(1)
-	if c.state.CompareAndSwap(stateDead, stateLeft) {
+	// A call that has its reply is not given up any more, so a look is enough for most.
+	if c.state.Load() == stateDead && c.state.CompareAndSwap(stateDead, stateLeft) {
 		return // still in the table: whoever takes it out recycles it
 	}
 	c.recycle()
@@ -137,10 +142,15 @@ func (c *Call) recycle() {
 	c.Frame = c.Frame[:0]
 	c.clearReply()
 	c.dropLinked()
-	c.state.Store(stateOwned)
+	if s := c.state.Load(); s != statePending {
+		c.state.Store(stateOwned)
+	}
 	c.ctx, c.completer, c.leader, c.err, c.engine = nil, nil, nil, nil, nil
-	c.SlowFor, c.OneWay, c.Whole, c.ping, c.Replies, c.written = 0, false, false, false, 0, 0
-	c.Pin, c.OnInterim = Pin{}, nil
+	c.OneWay, c.Whole, c.ping = false, false, false
+	c.Pin = Pin{}
+	if c.SlowFor != 0 || c.Replies != 0 || c.OnInterim != nil || c.written != 0 {
+		c.SlowFor, c.Replies, c.OnInterim, c.written = 0, 0, nil, 0
+	}
 	if cap(c.ends) > keptEnds {
 		c.ends = nil
 	}
@@ -165,7 +175,10 @@ func (c *Call) clearReply() {
 	if c.adopted || cap(c.reply) > len(c.inline) {
 		buf.Put(c.reply[:0])
 	}
-	c.reply, c.adopted, c.ends = nil, false, c.ends[:0]
+	c.reply, c.adopted = nil, false
+	if len(c.ends) > 0 {
+		c.ends = c.ends[:0]
+	}
 }
 
 // prepare makes an owned call ready to be submitted, once more if it has failed
@@ -183,7 +196,14 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	}
 	// More than any socket takes is as good as the most that the bits hold.
 	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(copied+cap(c.Frame)+callCost)
-	c.awaited, c.gathering, c.written = c.places(), false, 0
+	c.gathering = false
+	if c.Replies > 1 {
+		c.awaited = c.Replies
+	}
+	if c.written > 0 {
+		c.written = 0
+	}
+	c.ending.reset()
 	c.deadline = 0
 	c.watched = false
 	if ctx.Done() != nil {
@@ -218,7 +238,6 @@ func (c *Call) adopt(b []byte) { c.reply, c.adopted = b, true }
 // whether somebody still waits for the result.
 func (c *Call) takeOut() bool {
 	if c.state.Load() == statePending {
-		c.state.Store(stateOwned)
 		return true
 	}
 	if !c.state.CompareAndSwap(stateDead, stateSwept) {
@@ -245,10 +264,10 @@ func (c *Call) resolve() {
 	case c.leader != nil:
 		leader := c.leader
 		if leader.left.Add(-1) == 0 {
-			leader.wake <- struct{}{}
+			leader.ending.reach()
 		}
 	default:
-		c.wake <- struct{}{}
+		c.ending.reach()
 	}
 }
 

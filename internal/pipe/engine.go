@@ -122,7 +122,7 @@ func (e *Engine) Do(ctx context.Context, c *Call) error {
 	if solo {
 		s.readSolo(c)
 	} else {
-		<-c.wake
+		c.ending.wait()
 	}
 	return c.err
 }
@@ -149,7 +149,7 @@ func (e *Engine) DoAll(ctx context.Context, cs []*Call) error {
 	if solo {
 		s.readSolo(leader)
 	} else {
-		<-leader.wake
+		leader.ending.wait()
 	}
 	for _, c := range cs {
 		if c.err != nil {
@@ -170,7 +170,7 @@ func (e *Engine) Start(ctx context.Context, c *Call) error {
 
 // Wait waits for a call that Start has submitted, as Do does.
 func (c *Call) Wait() error {
-	<-c.wake
+	c.ending.wait()
 	return c.err
 }
 

@@ -183,17 +183,15 @@ func (s *socket) take(reason Reason) {
 
 	idle := s.table.outstanding() == 0
 	first := s.table.sent
-	if calls := s.table.waiting(); n > 0 && s.tickets != nil {
-		first = uint64(calls[0].ticket)
-		batch := s.ages.next()
-		for _, c := range calls[:n] {
-			c.batch = batch
-		}
+	batch := uint64(0)
+	if n > 0 && s.tickets != nil {
+		first = uint64(s.table.queuedTicket(0))
+		batch = s.ages.next()
 		now := s.engine.now()
 		s.ages.add(now, n)
 		s.ages.expire(now, max(s.trip.get(), time.Microsecond))
 	}
-	s.table.take(n)
+	s.table.take(n, batch)
 	if idle && n > 0 {
 		s.epoch++
 		// Every 16th write into silence measures the round trip: two readings

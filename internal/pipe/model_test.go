@@ -330,9 +330,7 @@ func (w *modelWorld) finish() {
 		}
 	}
 	for _, c := range w.all {
-		select {
-		case <-c.call.wake:
-		default:
+		if !c.call.ending.reached() {
 			w.fatal("%s has no end", c.body)
 		}
 		if (c.call.err != nil) != c.cancelled {

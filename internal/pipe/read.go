@@ -191,8 +191,8 @@ func (s *socket) interim(ticket uint32, frame []byte) {
 	s.mu.Lock()
 	s.counts.Pushes++
 	var tell func([]byte)
-	if c := s.table.find(ticket, s.taken); c != nil && c.state.Load() == statePending {
-		tell = c.OnInterim
+	if at := s.table.find(ticket); at != nil && at.call.state.Load() == statePending {
+		tell = at.call.OnInterim
 	}
 	s.mu.Unlock()
 	if tell != nil {
@@ -269,18 +269,11 @@ func (s *socket) takeOut() (kick bool, err error) {
 		if s.probing && (s.tickets == nil && s.table.head == s.probe || s.tickets != nil && uint64(f.ticket) == s.probe) {
 			s.endProbe()
 		}
-		c := s.table.pop(f.ticket, s.taken)
+		c := s.pop(f.ticket)
 		if c == nil {
 			s.unpop()
 			return false, ErrUnsolicited
 		}
-		if s.tickets != nil {
-			s.ages.answered(c.batch)
-			if c.SlowFor > 0 {
-				s.slowCount--
-			}
-		}
-		s.await(c)
 		s.popped = append(s.popped, c)
 	}
 	s.counts.Replies += uint64(len(s.popped))
@@ -290,6 +283,28 @@ func (s *socket) takeOut() (kick bool, err error) {
 	}
 	s.kicking = s.table.queuedCalls()+len(s.oneWays) > 0 && !s.writing
 	return s.kicking, nil
+}
+
+// pop takes out the call that a reply answers; nil: nobody asked for it. Under mu.
+func (s *socket) pop(ticket uint32) *Call {
+	if s.tickets == nil {
+		c := s.table.pop()
+		if c != nil {
+			s.await(c)
+		}
+		return c
+	}
+	at := s.table.find(ticket)
+	if at == nil {
+		return nil
+	}
+	s.ages.answered(at.batch)
+	if at.slow {
+		s.slowCount--
+	}
+	c := at.call
+	s.table.release(ticket & slotMask)
+	return c
 }
 
 // unpop ends calls taken out before the doubt came up: whether their replies

@@ -83,16 +83,14 @@ func (s *socket) readSolo(leader *Call) {
 	defer s.endSolo()
 	if err := s.look(); err != nil {
 		s.fail(err) // the flag stays: nothing is written to this socket any more
-		<-leader.wake
+		leader.ending.wait()
 		return
 	}
 	s.mu.Lock()
 	s.flush(Idle)
 	for {
-		select {
-		case <-leader.wake:
+		if leader.ending.reached() {
 			return
-		default:
 		}
 		switch err := s.readOnce(); {
 		case err == nil:
@@ -100,7 +98,7 @@ func (s *socket) readSolo(leader *Call) {
 			s.resume()
 		default:
 			s.fail(err)
-			<-leader.wake
+			leader.ending.wait()
 			return
 		}
 	}

@@ -19,15 +19,20 @@ type table struct {
 
 	slots   []slot
 	free    []uint32
-	newborn uint32  // generation of new slots; grows when slots were dropped
-	queued  []*Call // with tickets: in the order of submission; those before first have gone
+	newborn uint32   // generation of new slots; grows when slots were dropped
+	queued  []uint32 // slots in the order of submission; those before first have gone
 	first   int
 	busy    int // with tickets: slots in use
 }
 
+// A slot has what is asked of a call while the socket is locked. The calls themselves, ten
+// thousands of them, are not in the processor's cache then.
 type slot struct {
 	call       *Call
+	batch      uint64 // number of the write it left with
 	generation uint32
+	sent       bool
+	slow       bool // it has SlowFor
 }
 
 // keptSlots are the slots that shrink leaves, keptCalls the entries of lists: 3 KiB
@@ -96,18 +101,19 @@ func (t *table) addSlot(c *Call) {
 		i = uint32(len(t.slots))
 		t.slots = append(t.slots, slot{generation: t.newborn})
 	}
-	t.slots[i].call = c
-	c.ticket = t.slots[i].generation<<slotBits | i
+	s := &t.slots[i]
+	s.call, s.slow = c, c.SlowFor > 0
+	c.ticket = s.generation<<slotBits | i
 	t.busy++
-	t.queued = append(t.queued, c)
+	t.queued = append(t.queued, i)
 }
 
 // addFirst queues c before all others, in a table with tickets.
 func (t *table) addFirst(c *Call) {
 	t.addSlot(c)
-	queue := t.waiting()
+	queue := t.queued[t.first:]
 	copy(queue[1:], queue)
-	queue[0] = c
+	queue[0] = c.ticket & slotMask
 }
 
 func (t *table) growRing() {
@@ -128,8 +134,8 @@ func (t *table) at(i uint64) *Call { return t.ring[i&uint64(len(t.ring)-1)] }
 // eachQueued yields the queued calls in the order of their requests.
 func (t *table) eachQueued(yield func(*Call) bool) {
 	if t.matched {
-		for _, c := range t.waiting() {
-			if !yield(c) {
+		for _, i := range t.queued[t.first:] {
+			if !yield(t.slots[i].call) {
 				return
 			}
 		}
@@ -142,64 +148,64 @@ func (t *table) eachQueued(yield func(*Call) bool) {
 	}
 }
 
-// pop takes out the call that a reply answers; nil: nobody asked for it. Taken is
-// the offset behind the last byte given to a write: with tickets, a server could
-// answer a call that is still queued.
-func (t *table) pop(ticket uint32, taken uint64) *Call {
-	if !t.matched {
-		if t.head == t.sent {
-			return nil
-		}
-		i := t.head & uint64(len(t.ring)-1)
-		c := t.ring[i]
-		t.ring[i] = nil
-		t.head++
-		return c
+// pop takes the oldest call under way out of a FIFO table; nil: there is none.
+func (t *table) pop() *Call {
+	if t.head == t.sent {
+		return nil
 	}
-	c := t.find(ticket, taken)
-	if c != nil {
-		t.release(ticket & slotMask)
-	}
+	i := t.head & uint64(len(t.ring)-1)
+	c := t.ring[i]
+	t.ring[i] = nil
+	t.head++
 	return c
 }
 
-// find returns the call under way with that ticket, nil if there is none.
-func (t *table) find(ticket uint32, taken uint64) *Call {
+// find returns the slot of the call under way with that ticket, nil if there is none. A
+// server could answer a call that is still queued.
+func (t *table) find(ticket uint32) *slot {
 	i := ticket & slotMask
 	if int(i) >= len(t.slots) {
 		return nil
 	}
 	s := &t.slots[i]
-	if s.call == nil || s.generation != ticket>>slotBits || s.call.start >= taken {
+	if s.call == nil || s.generation != ticket>>slotBits || !s.sent {
 		return nil
 	}
-	return s.call
+	return s
 }
 
+// release makes a slot free.
 func (t *table) release(i uint32) {
 	s := &t.slots[i]
-	s.call = nil
+	s.call, s.sent, s.slow = nil, false, false
 	s.generation = (s.generation + 1) & genMask
 	t.free = append(t.free, i)
 	t.busy--
 }
 
-// waiting returns the queued calls of a table with tickets, valid until it changes.
-func (t *table) waiting() []*Call { return t.queued[t.first:] }
+// queuedTicket returns the ticket of the i-th queued call.
+func (t *table) queuedTicket(i int) uint32 {
+	at := t.queued[t.first+i]
+	return t.slots[at].generation<<slotBits | at
+}
 
-// take moves the first n queued calls to those under way.
-func (t *table) take(n int) {
+// queuedCall returns the i-th queued call of a table with tickets.
+func (t *table) queuedCall(i int) *Call { return t.slots[t.queued[t.first+i]].call }
+
+// take moves the first n queued calls to those under way, which leave with that write.
+func (t *table) take(n int, batch uint64) {
 	if !t.matched {
 		t.sent += uint64(n)
 		return
 	}
-	clear(t.queued[t.first : t.first+n])
+	for _, i := range t.queued[t.first : t.first+n] {
+		s := &t.slots[i]
+		s.sent, s.batch = true, batch
+	}
 	t.first += n
 	// Moved when half has gone, so an entry is moved once on average.
 	if t.first > len(t.queued)/2 {
-		left := copy(t.queued, t.waiting())
-		clear(t.queued[left:])
-		t.queued, t.first = t.queued[:left], 0
+		t.queued, t.first = t.queued[:copy(t.queued, t.queued[t.first:])], 0
 	}
 }
 
@@ -207,15 +213,13 @@ func (t *table) take(n int) {
 func (t *table) dropQueued(drop func(*Call) bool) {
 	if t.matched {
 		kept := t.queued[:0]
-		for _, c := range t.waiting() {
-			i := c.ticket & slotMask
-			if drop(c) {
+		for _, i := range t.queued[t.first:] {
+			if drop(t.slots[i].call) {
 				t.release(i)
 			} else {
-				kept = append(kept, c)
+				kept = append(kept, i)
 			}
 		}
-		clear(t.queued[len(kept):])
 		t.queued, t.first = kept, 0
 		return
 	}

@@ -28,7 +28,7 @@ func TestRingEqualsTwoSlices(t *testing.T) {
 				}
 			case 4, 5:
 				n := takeSome(r, len(m.queued))
-				table.take(n)
+				table.take(n, 0)
 				m.away, m.queued = append(m.away, m.queued[:n]...), m.queued[n:]
 			case 6:
 				dead := someOf(r, m.queued)
@@ -38,7 +38,7 @@ func TestRingEqualsTwoSlices(t *testing.T) {
 				table.shrink()
 			default:
 				for range r.IntN(burst) {
-					c := table.pop(0, 0)
+					c := table.pop()
 					if len(m.away) == 0 {
 						if c != nil {
 							t.Fatal("a call out of nothing")
@@ -95,13 +95,11 @@ func TestSlotsEqualMaps(t *testing.T) {
 		table := table{matched: true}
 		m := ticketModel{used: map[uint32]*Call{}}
 		burst := 1 + r.IntN(400)
-		taken, appended := uint64(0), uint64(0)
 		for range 300 {
 			switch r.IntN(8) {
 			case 0, 1:
 				for range r.IntN(burst) {
-					c := &Call{start: appended}
-					appended++
+					c := &Call{}
 					table.add(c)
 					for _, other := range slices.Concat(m.away, m.queued) {
 						if other.ticket == c.ticket {
@@ -113,11 +111,7 @@ func TestSlotsEqualMaps(t *testing.T) {
 				}
 			case 2, 3:
 				n := takeSome(r, len(m.queued))
-				taken = appended
-				if n < len(m.queued) {
-					taken = m.queued[n].start
-				}
-				table.take(n)
+				table.take(n, 0)
 				m.away, m.queued = append(m.away, m.queued[:n]...), m.queued[n:]
 			case 4:
 				dead := someOf(r, m.queued)
@@ -132,17 +126,17 @@ func TestSlotsEqualMaps(t *testing.T) {
 					}
 					i := r.IntN(len(m.away))
 					c := m.away[i]
-					if got := table.pop(c.ticket, taken); got != c {
+					if got := popTicket(&table, c.ticket); got != c {
 						t.Fatal("another one's call")
 					}
-					if table.pop(c.ticket, taken) != nil {
+					if popTicket(&table, c.ticket) != nil {
 						t.Fatal("a reply that comes twice finds somebody")
 					}
 					m.away = slices.Delete(m.away, i, i+1)
 				}
 			}
 			for _, c := range m.queued {
-				if table.pop(c.ticket, taken) != nil {
+				if popTicket(&table, c.ticket) != nil {
 					t.Fatal("a queued call was answered")
 				}
 			}
@@ -155,29 +149,43 @@ func TestForeignTicketsFindNobody(t *testing.T) {
 	table := table{matched: true}
 	c := &Call{}
 	table.add(c)
-	table.take(table.queuedCalls())
+	table.take(table.queuedCalls(), 0)
 	for _, ticket := range []uint32{1, 1 << slotBits, slotMask, 1<<32 - 1} {
-		if table.pop(ticket, 1) != nil {
+		if popTicket(&table, ticket) != nil {
 			t.Errorf("ticket %#x finds a call", ticket)
 		}
 	}
-	if table.pop(c.ticket, 1) != c {
+	if popTicket(&table, c.ticket) != c {
 		t.Error("its own ticket does not")
 	}
 	// The generation counts to its end and begins again.
 	for i := range 2 * (genMask + 1) {
 		table.add(c)
-		table.take(table.queuedCalls())
+		table.take(table.queuedCalls(), 0)
 		if want := uint32(i+1) & genMask << slotBits; c.ticket != want {
 			t.Fatalf("use %d of a slot has ticket %#x, want %#x", i, c.ticket, want)
 		}
-		if table.pop(c.ticket, 1) != c {
+		if popTicket(&table, c.ticket) != c {
 			t.Fatalf("ticket %#x is lost", c.ticket)
 		}
 	}
 	if (&table).full(slotMask) || !(&table).full(slotMask+1) {
 		t.Error("full is wrong")
 	}
+}
+
+// popTicket takes out the call with that ticket, as a socket does.
+func popTicket(t *table, ticket uint32) *Call {
+	if !t.matched {
+		return t.pop()
+	}
+	at := t.find(ticket)
+	if at == nil {
+		return nil
+	}
+	c := at.call
+	t.release(ticket & slotMask)
+	return c
 }
 
 // takeSome returns how many of n queued calls a write takes: all, or those a window admits.
@@ -201,7 +209,7 @@ func TestTableShrinks(t *testing.T) {
 	}
 	old := last.ticket
 	for _, table := range []*table{&fifo, &matched} {
-		table.take(table.queuedCalls())
+		table.take(table.queuedCalls(), 0)
 		table.shrink()
 		if table.outstanding() != burst {
 			t.Fatal("a table in use shrank")
@@ -212,12 +220,12 @@ func TestTableShrinks(t *testing.T) {
 				ticket = c.ticket
 				break
 			}
-			if table.pop(ticket, 1) == nil {
+			if popTicket(table, ticket) == nil {
 				t.Fatal("a call is lost")
 			}
 			if table.matched && table.outstanding() > 10 { // looking for the first is quadratic
 				for c := range table.each {
-					if table.pop(c.ticket, 1) == nil {
+					if popTicket(table, c.ticket) == nil {
 						t.Fatal("a call is lost")
 					}
 				}
@@ -231,8 +239,8 @@ func TestTableShrinks(t *testing.T) {
 	for range burst {
 		matched.add(&Call{})
 	}
-	matched.take(matched.queuedCalls())
-	if matched.pop(old, 1) != nil {
+	matched.take(matched.queuedCalls(), 0)
+	if popTicket(&matched, old) != nil {
 		t.Error("a ticket of before the shrinking finds a call")
 	}
 }

@@ -70,7 +70,7 @@ func (s *socket) cut() (n int) {
 		s.leaving, s.oneWays = s.oneWays, nil
 		return n
 	}
-	until := s.table.waiting()[room].start
+	until := s.table.queuedCall(room).start
 	s.out.MoveTo(&s.outgoing, int(until-s.taken))
 	s.taken = until
 	i := 0

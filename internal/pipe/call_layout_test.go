@@ -1,0 +1,28 @@
+package pipe
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// A call is whole cache lines, and what the reader touches lies in the first two.
+func TestCallLayout(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Log("the layout is that of systems with 64 bits")
+		return
+	}
+	var c Call
+	const line = 64
+	if size := unsafe.Sizeof(c); size != 6*line {
+		t.Errorf("a call has %d bytes, expected %d", size, 6*line)
+	}
+	for name, at := range map[string][2]uintptr{
+		"ending": {unsafe.Offsetof(c.ending), 0}, "charge": {unsafe.Offsetof(c.charge), 0}, "state": {unsafe.Offsetof(c.state), 0},
+		"reply": {unsafe.Offsetof(c.reply), 1}, "completer": {unsafe.Offsetof(c.completer), 1}, "leader": {unsafe.Offsetof(c.leader), 1},
+		"Frame": {unsafe.Offsetof(c.Frame), 2}, "Pin": {unsafe.Offsetof(c.Pin), 2}, "inline": {unsafe.Offsetof(c.inline), 3},
+	} {
+		if at[0]/line != at[1] {
+			t.Errorf("%s is at %d, expected in line %d", name, at[0], at[1])
+		}
+	}
+}
