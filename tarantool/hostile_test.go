@@ -82,7 +82,8 @@ func hostileTable() (table []hostileTest) {
 	// What comes behind the right reply is met alone, or by whoever calls next.
 	add(right, "a second reply later", evil, closed, func(c *hostileTest) { c.late = evil })
 	add(right, "a reply to nobody later", evil, closed, thenSame(dataReply(1<<30, "\x90")))
-	add(right, "an error with the sync 0xffffffff later", evil, closed, thenSame(coded(0x8001, 1<<32-1, "\x80")))
+	// So a server refuses what the client said aside, such as a watch.
+	add(right, "an error with the sync 0xffffffff later", evil, thenSame(coded(0x8001, 1<<32-1, "\x80")))
 	add(right, "garbage later", evil, closed, thenSame([]byte("\xc1\xc1\xc1")))
 	add(hungUp, "close at once", nil, end)
 	add(hungUp, "half a reply, then the end", func(sync uint64) []byte { return evil(sync)[:40] }, end)

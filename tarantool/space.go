@@ -90,39 +90,6 @@ func (s *Space[T]) Delete(ctx context.Context, dst *T, key ...Part) (found bool,
 	return q.found, err
 }
 
-// A TupleFuture is a Get under way: see [Future].
-type TupleFuture[T any] struct{ f Future }
-
-// DoGet is Get that does not wait: [TupleFuture.Get] does.
-func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
-	q := spaceCall[T]{code: iproto.CodeSelect, limit: 1}
-	p := pendings.Get().(*pending)
-	p.ctx = ctx
-	if p.err = s.prepare(ctx, &p.r, &q, key, nil); p.err == nil {
-		p.start()
-	}
-	return TupleFuture[T]{Future{p, p.generation.Load()}}
-}
-
-// Done is [Future.Done].
-func (f TupleFuture[T]) Done() <-chan struct{} { return f.f.Done() }
-
-// Get waits for the reply and reads the tuple into dst. Without one, found is false and dst
-// unchanged.
-func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
-	p, err := f.f.take()
-	if err != nil {
-		return false, err
-	}
-	if err = p.err; p.r.call != nil {
-		q := spaceCall[T]{into: dst}
-		err = q.finish(p.ctx, &p.r, p.wait())
-		found = q.found
-	}
-	p.release()
-	return found, err
-}
-
 // spaceCall is a request to a space, and what came of it. It lives on its caller's stack. Key
 // and operations are not in it: what is in a struct with something that escapes, as
 // destinations do, escapes with it.
@@ -206,11 +173,9 @@ func appendTuple[T any](b []byte, tuple *T) ([]byte, error) {
 // finish turns the result of the first attempt into that of the call.
 func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error {
 	if err == nil {
-		m, body, failed := replyOf(r.call.Reply())
-		if failed == nil && m.Code == uint32(iproto.CodeOK) {
-			if failed = q.readReply(m, body); failed != nil {
-				return r.client.executed(r.about.code.String(), failed)
-			}
+		if known, failed := q.read(r.call.Reply()); failed != nil {
+			return r.client.executed(r.about.code.String(), failed)
+		} else if known {
 			return nil
 		}
 	}
@@ -218,6 +183,15 @@ func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error 
 	err = r.finish(ctx, err, kept)
 	q.found, q.list = kept.found, kept.list
 	return err
+}
+
+// read reads what is no error of the server; else known is false.
+func (q *spaceCall[T]) read(reply []byte) (known bool, err error) {
+	m, body, err := replyOf(reply)
+	if err != nil || m.Code != uint32(iproto.CodeOK) {
+		return false, nil
+	}
+	return true, q.readReply(m, body)
 }
 
 // readReply implements wholeReply.

@@ -90,6 +90,9 @@ type Call struct {
 	// when the call has been given up.
 	OnInterim func(frame []byte)
 
+	// Attached is the owner's, until Release.
+	Attached any
+
 	linked  []byte // copy of a large frame, until it is queued
 	ends    []int  // with Replies: where in reply each of them ends
 	awaited int    // with Replies: how many are to come; guarded by the socket's lock
@@ -97,7 +100,7 @@ type Call struct {
 }
 
 // inlineReply makes a call six lines long.
-const inlineReply = 104
+const inlineReply = 88
 
 var calls = sync.Pool{New: func() any { return &Call{ending: newEnding()} }}
 
@@ -117,6 +120,15 @@ func (c *Call) Err() error { return c.err }
 // Generation returns a number that changes at Release. A handle that keeps it
 // can tell that the call is another one's now.
 func (c *Call) Generation() uint32 { return c.generation.Load() }
+
+// Claim makes a handle's holder the one who takes the result: it reports whether the
+// generation is still that one, and changes it.
+func (c *Call) Claim(generation uint32) bool {
+	return c.generation.CompareAndSwap(generation, generation+1)
+}
+
+// Context returns the context that the call was submitted with, until Release.
+func (c *Call) Context() context.Context { return c.ctx }
 
 // Spent reports whether the call was given up while the engine still had it: it
 // must be released and cannot be submitted again.
@@ -148,8 +160,8 @@ func (c *Call) recycle() {
 	c.ctx, c.completer, c.leader, c.err, c.engine = nil, nil, nil, nil, nil
 	c.OneWay, c.Whole, c.ping = false, false, false
 	c.Pin = Pin{}
-	if c.SlowFor != 0 || c.Replies != 0 || c.OnInterim != nil || c.written != 0 {
-		c.SlowFor, c.Replies, c.OnInterim, c.written = 0, 0, nil, 0
+	if c.SlowFor != 0 || c.Replies != 0 || c.OnInterim != nil || c.Attached != nil || c.written != 0 {
+		c.SlowFor, c.Replies, c.OnInterim, c.Attached, c.written = 0, 0, nil, nil, 0
 	}
 	if cap(c.ends) > keptEnds {
 		c.ends = nil

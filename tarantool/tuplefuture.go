@@ -1,0 +1,132 @@
+package tarantool
+
+import (
+	"context"
+	"sync"
+
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
+)
+
+// A TupleFuture is a Get under way: see [Future]. It is five words, and most of them are the
+// request itself: programs with ten thousand under way pay for memory that is in no cache.
+type TupleFuture[T any] struct {
+	space      *Space[T]
+	call       *pipe.Call // nil: see p
+	at         *schemaAt
+	generation uint64   // of call or p
+	p          *pending // what the call alone cannot say: it was not sent, or it has a time-out
+}
+
+// DoGet is Get that does not wait: [TupleFuture.Get] does.
+func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
+	q := spaceCall[T]{code: iproto.CodeSelect, limit: 1}
+	var r attempt
+	err := s.prepare(ctx, &r, &q, key, nil)
+	if err == nil && r.start.IsZero() && r.cancel == nil {
+		if err = r.begin(ctx); err == nil {
+			return TupleFuture[T]{space: s, call: r.call, at: r.at, generation: uint64(r.call.Generation())}
+		}
+		return s.pending(ctx, r, nil, err)
+	}
+	p := s.pending(ctx, r, err, nil)
+	if err == nil {
+		p.p.start()
+	}
+	return p
+}
+
+// pending is the future of a request that is made by way of a pending.
+func (s *Space[T]) pending(ctx context.Context, r attempt, err, unsent error) TupleFuture[T] {
+	p := pendings.Get().(*pending)
+	p.ctx, p.r, p.err, p.unsent = ctx, r, err, unsent
+	return TupleFuture[T]{space: s, p: p, generation: p.generation.Load()}
+}
+
+// Get waits for the reply and reads the tuple into dst. Without one, found is false and dst
+// unchanged.
+func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
+	q := spaceCall[T]{into: dst}
+	p := f.p
+	switch {
+	case p != nil:
+		if p, err = (Future{p, f.generation}).take(); err != nil {
+			return false, err
+		}
+	case f.call == nil:
+		return false, ErrReleased
+	case f.call.Claim(uint32(f.generation)):
+		if err = f.call.Wait(); err == nil {
+			var known bool
+			if known, err = q.read(f.call.Reply()); known {
+				if err != nil {
+					err = f.space.client.executed(iproto.CodeSelect.String(), err)
+				}
+				f.call.Release()
+				return q.found, err
+			}
+		}
+		r, ctx := f.attempt(), f.call.Context()
+		err = q.finish(ctx, &r, err)
+		r.release()
+		return q.found, err
+	default:
+		if p = f.watched(true); p == nil {
+			return false, ErrReleased
+		}
+	}
+	if err = p.err; p.r.call != nil {
+		err = q.finish(p.ctx, &p.r, p.wait())
+	}
+	p.release()
+	return q.found, err
+}
+
+// attempt is what the request was made of.
+func (f TupleFuture[T]) attempt() attempt {
+	c := f.space.client
+	return attempt{
+		client: c, engine: c.engine, call: f.call, at: f.at,
+		about: requestInfo{code: iproto.CodeSelect, repeatable: true, target: f.space.target},
+	}
+}
+
+// watching guards what Done attaches to calls.
+var watching sync.Mutex
+
+// Done is [Future.Done].
+func (f TupleFuture[T]) Done() <-chan struct{} {
+	switch {
+	case f.p != nil:
+		return Future{f.p, f.generation}.Done()
+	case f.call == nil:
+		return closedChannel
+	case f.call.Claim(uint32(f.generation)):
+		p := pendings.Get().(*pending)
+		p.r, p.ctx = f.attempt(), f.call.Context()
+		watching.Lock()
+		defer watching.Unlock()
+		p.await(nil)
+		f.call.Attached = p
+		return p.done
+	}
+	if p := f.watched(false); p != nil {
+		return p.done
+	}
+	return closedChannel
+}
+
+// watched returns what Done attached to the call, nil if it did not or the result was taken.
+// Take takes it.
+func (f TupleFuture[T]) watched(take bool) *pending {
+	watching.Lock()
+	defer watching.Unlock()
+	if f.call.Generation() != uint32(f.generation)+1 {
+		return nil // released
+	}
+	p, _ := f.call.Attached.(*pending)
+	if take {
+		f.call.Attached = nil
+	}
+	return p
+}
