@@ -2,7 +2,6 @@ package tarantool
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
@@ -81,8 +80,8 @@ func (c *Client) watchShutdown(on pipe.Pin) {
 const asideAgain = 10 * time.Millisecond
 
 // asideSync is that of requests without a reply, which a server may answer all the same if it
-// refuses them. No other has it: it would be of a slot beyond those that a connection has.
-const asideSync = math.MaxUint32
+// refuses them. No other has it: the low 20 bits of a ticket are a number below these.
+const asideSync = 1<<20 - 1
 
 // appendAside appends a request that has no reply.
 func appendAside(b []byte, code iproto.Code, key string) []byte {
