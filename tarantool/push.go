@@ -2,6 +2,7 @@ package tarantool
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -81,7 +82,7 @@ const asideAgain = 10 * time.Millisecond
 
 // asideSync is that of requests without a reply, which a server may answer all the same if it
 // refuses them. No other has it: the low 20 bits of a ticket are a number below these.
-const asideSync = 1<<20 - 1
+const asideSync = math.MaxUint32
 
 // appendAside appends a request that has no reply.
 func appendAside(b []byte, code iproto.Code, key string) []byte {
