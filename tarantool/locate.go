@@ -99,16 +99,7 @@ func (r *attempt) do(ctx context.Context) error {
 	if r.limited != nil {
 		ctx = r.limited
 	}
-	for {
-		err := r.engine.Do(ctx, r.call)
-		if !r.isAstray(err) {
-			return err
-		}
-		ctx = r.within(ctx)
-		if err = r.relocate(ctx); err != nil {
-			return err
-		}
-	}
+	return r.pursue(ctx, r.engine.Do(ctx, r.call), (*pipe.Engine).Do)
 }
 
 // begin submits the call.
@@ -116,16 +107,19 @@ func (r *attempt) begin(ctx context.Context) error {
 	if r.limited != nil {
 		ctx = r.limited
 	}
-	for {
-		err := r.engine.Start(ctx, r.call)
-		if !r.isAstray(err) {
-			return err
-		}
+	return r.pursue(ctx, r.engine.Start(ctx, r.call), (*pipe.Engine).Start)
+}
+
+// pursue submits the call again while it is astray.
+func (r *attempt) pursue(ctx context.Context, err error, submit func(*pipe.Engine, context.Context, *pipe.Call) error) error {
+	for r.isAstray(err) {
 		ctx = r.within(ctx)
 		if err = r.relocate(ctx); err != nil {
 			return err
 		}
+		err = submit(r.engine, ctx, r.call)
 	}
+	return err
 }
 
 // isAstray reports whether the call was not sent because the connection that its numbers belong

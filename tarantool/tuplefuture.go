@@ -21,14 +21,23 @@ type TupleFuture[T any] struct {
 // DoGet is Get that does not wait: [TupleFuture.Get] does.
 func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
 	q := spaceCall[T]{code: iproto.CodeSelect, limit: 1}
+	c := s.client
+	if c.opts.Timeout <= 0 {
+		call, at, err := s.quick(&q, key, nil)
+		if err != nil {
+			return s.pending(ctx, attempt{}, err, nil)
+		}
+		if call != nil {
+			if err = c.engine.Start(ctx, call); err == nil {
+				return TupleFuture[T]{space: s, call: call, at: at, generation: uint64(call.Generation())}
+			}
+			r := s.attempt(q.code, call, at)
+			err = r.pursue(ctx, err, (*pipe.Engine).Start)
+			return s.pending(ctx, r, nil, err)
+		}
+	}
 	var r attempt
 	err := s.prepare(ctx, &r, &q, key, nil)
-	if err == nil && r.start.IsZero() && r.cancel == nil {
-		if err = r.begin(ctx); err == nil {
-			return TupleFuture[T]{space: s, call: r.call, at: r.at, generation: uint64(r.call.Generation())}
-		}
-		return s.pending(ctx, r, nil, err)
-	}
 	p := s.pending(ctx, r, err, nil)
 	if err == nil {
 		p.p.start()
@@ -46,7 +55,7 @@ func (s *Space[T]) pending(ctx context.Context, r attempt, err, unsent error) Tu
 // Get waits for the reply and reads the tuple into dst. Without one, found is false and dst
 // unchanged.
 func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
-	q := spaceCall[T]{into: dst}
+	q := spaceCall[T]{code: iproto.CodeSelect, into: dst}
 	p := f.p
 	switch {
 	case p != nil:
@@ -57,16 +66,11 @@ func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 		return false, ErrReleased
 	case f.call.Claim(uint32(f.generation)):
 		if err = f.call.Wait(); err == nil {
-			var known bool
-			if known, err = q.read(f.call.Reply()); known {
-				if err != nil {
-					err = f.space.client.executed(iproto.CodeSelect.String(), err)
-				}
-				f.call.Release()
+			if known, err := q.take(f.space.client, f.call); known {
 				return q.found, err
 			}
 		}
-		r, ctx := f.attempt(), f.call.Context()
+		r, ctx := f.space.attempt(q.code, f.call, f.at), f.call.Context()
 		err = q.finish(ctx, &r, err)
 		r.release()
 		return q.found, err
@@ -82,15 +86,6 @@ func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 	return q.found, err
 }
 
-// attempt is what the request was made of.
-func (f TupleFuture[T]) attempt() attempt {
-	c := f.space.client
-	return attempt{
-		client: c, engine: c.engine, call: f.call, at: f.at,
-		about: requestInfo{code: iproto.CodeSelect, repeatable: true, target: f.space.target},
-	}
-}
-
 // watching guards what Done attaches to calls.
 var watching sync.Mutex
 
@@ -103,7 +98,7 @@ func (f TupleFuture[T]) Done() <-chan struct{} {
 		return closedChannel
 	case f.call.Claim(uint32(f.generation)):
 		p := pendings.Get().(*pending)
-		p.r, p.ctx = f.attempt(), f.call.Context()
+		p.r, p.ctx = f.space.attempt(iproto.CodeSelect, f.call, f.at), f.call.Context()
 		watching.Lock()
 		defer watching.Unlock()
 		p.await(nil)
