@@ -53,7 +53,7 @@ type Options struct {
 	// readahead, serves several faster.
 	Sockets int
 	// Window bounds the requests that the server has at a time, of those that do not say
-	// they may take long. 0: 4,096; negative: no bound. More of them wait here, where they can
+	// they may take long. 0: 8,192; negative: no bound. More of them wait here, where they can
 	// be given up unsent. The bound grows with the round trip: requests on their way are not
 	// yet with the server. One of 512 keeps a client below the 768 at which the server stops
 	// to read all connections (box.cfg.net_msg_max): others wait a third of the time for
@@ -141,7 +141,7 @@ func (o *Options) network() string {
 const (
 	mostBlocking   = 1 << 16
 	normalBlocking = 512
-	normalWindow   = 4096
+	normalWindow   = 8192
 )
 
 // window returns the bound for the engine, whose 0 is none.
