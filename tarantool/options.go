@@ -56,8 +56,9 @@ type Options struct {
 	// they may take long. 0: 8,192; negative: no bound. More of them wait here, where they can
 	// be given up unsent. The bound grows with the round trip: requests on their way are not
 	// yet with the server. One of 512 keeps a client below the 768 at which the server stops
-	// to read all connections (box.cfg.net_msg_max): others wait a third of the time for
-	// theirs, and a client with thousands of requests at a time has 0.7 of its throughput.
+	// to read all connections (box.cfg.net_msg_max): others wait a quarter of the
+	// time for theirs, and a client with thousands of requests at a time has two thirds of its
+	// throughput.
 	Window int
 	// MaxBlocking bounds the requests under way that said they may take long: see
 	// [ProcedureRequest.Blocking]; their connections are others than those of Window. 0: 512.
