@@ -234,6 +234,9 @@ func TestTransactionWithoutRoom(t *testing.T) {
 	})
 	c := connect(t, tarantool.Options{Addr: server.Addr(), MaxCalls: 1})
 	ctx := patient(t)
+	// The client has said that it knows that the server stays, for which it needs room as well.
+	until(t, "no word of the client", func() bool { return saw(server, "watch") == 2 })
+	testkit.Eventually(t, patience, func() error { return c.Exec(ctx, nil, tarantool.Ping()) })
 	var slow tarantool.Future
 	err := c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
 		err := s.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))

@@ -218,6 +218,10 @@ func (w *Watcher) Next(ctx context.Context) (WatchEvent, error) {
 		}
 		w.hub.mu.Lock()
 		value, known, ended := w.value, w.known, w.ended
+		select {
+		case <-w.changed: // of the same value: it came in between
+		default:
+		}
 		w.hub.mu.Unlock()
 		if ended == nil && known {
 			return WatchEvent{Key: w.key, value: value}, nil
