@@ -21,7 +21,7 @@ var ended = func() context.Context {
 func (c *Client) here(at pipe.Pin) *schemaAt {
 	if at == (pipe.Pin{}) {
 		var err error
-		if at, err = c.engine.Pin(ended); err != nil {
+		if at, err = c.engine.Place(ended); err != nil {
 			return nil
 		}
 	}
@@ -65,7 +65,7 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 	for attempt := 1; ; {
 		pin := given
 		if pin == (pipe.Pin{}) {
-			if pin, err = c.engine.Pin(ctx); err != nil {
+			if pin, err = c.engine.Place(ctx); err != nil {
 				return x, nil, c.named(about.code.String(), err)
 			}
 		}

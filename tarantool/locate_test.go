@@ -274,7 +274,9 @@ func TestNamesOfServersBehindOneAddress(t *testing.T) {
 	// A name that a server does not know is asked of another one no more than a number is.
 	refused := 0
 	for range 100 {
-		err := c.Exec(t.Context(), nil, tarantool.Select("plums"))
+		s, err := c.Stream(t.Context())
+		must(t, err)
+		err = s.Exec(t.Context(), nil, tarantool.Select("plums"))
 		if err != nil && (!errors.Is(err, tarantool.ErrNoSuchSpace) || slipstream.OutcomeOf(err) != slipstream.NotSent) {
 			t.Fatal(err)
 		}

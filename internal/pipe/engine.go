@@ -3,7 +3,6 @@ package pipe
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +28,7 @@ type Engine struct {
 	// refusal is the error of every call that does not fit: one each would be
 	// garbage at the very time when there is too much of all.
 	refusal error
+	spills  bool // see choose
 
 	// Owned by the sweeper.
 	givenUp []*Call // with completers, given up by this sweep
@@ -36,6 +36,7 @@ type Engine struct {
 	// Atomics.
 	sockets  []atomic.Pointer[socket] // a peer's; written by its keeper, read by callers
 	draining atomic.Bool              // written by Shutdown and Close
+	current  atomic.Uint32            // see choose; written by callers
 	slow     atomic.Uint64            // completers slower than slowCompleter; written by readers
 	panics   atomic.Uint64            // completers that panicked; written by readers
 	sweeping sweepCounts              // written by the sweeper
@@ -52,6 +53,7 @@ func New(cfg Config) *Engine {
 		sockets:  make([]atomic.Pointer[socket], cfg.Sockets),
 	}
 	e.refusal = e.overloaded(ErrOverloaded)
+	_, e.spills = cfg.Protocol.(TicketProtocol)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for range cfg.Sockets {
 		p := &peer{engine: e}
@@ -196,13 +198,10 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 	for _, c := range cs {
 		c.prepare(ctx, e)
 	}
-	i := 0
-	if len(e.sockets) > 1 {
-		i = int(rand.Uint32N(uint32(len(e.sockets))))
-	}
 	if cs[0].Pin.s != nil {
 		return e.submitPinned(ctx, cs, canRead)
 	}
+	i := e.choose()
 	for {
 		s := e.sockets[i].Load()
 		if s == nil {
@@ -218,6 +217,9 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 		case errFull:
 			err = e.waitForRoom(ctx, s, cs)
 		case errGone:
+			if i = e.choose(); e.isOther(i, s) {
+				continue
+			}
 			err = e.waitWhileGone(ctx, s, cs[0])
 		case errDraining:
 			err = e.closedError()

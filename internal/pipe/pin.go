@@ -3,7 +3,6 @@ package pipe
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 
 	"github.com/slipstream-go/slipstream"
 )
@@ -18,15 +17,18 @@ var ErrRetired = errors.New("the server asked to end the connection")
 // The zero value is none.
 type Pin struct{ s *socket }
 
-// Pin chooses a connection, and waits for one as a call does.
-func (e *Engine) Pin(ctx context.Context) (Pin, error) {
+// Pin chooses a connection for something that stays there, at random, and waits for one as a
+// call does.
+func (e *Engine) Pin(ctx context.Context) (Pin, error) { return e.pin(ctx, e.chooseAny) }
+
+// Place returns the connection that a call would travel on now, and waits for one as it does.
+func (e *Engine) Place(ctx context.Context) (Pin, error) { return e.pin(ctx, e.choose) }
+
+func (e *Engine) pin(ctx context.Context, choose func() int) (Pin, error) {
 	if e.draining.Load() {
 		return Pin{}, e.closedError()
 	}
-	i := 0
-	if len(e.sockets) > 1 {
-		i = int(rand.Uint32N(uint32(len(e.sockets))))
-	}
+	i := choose()
 	for {
 		s := e.sockets[i].Load()
 		if s == nil {
@@ -38,6 +40,9 @@ func (e *Engine) Pin(ctx context.Context) (Pin, error) {
 		}
 		if !s.retiring.Load() {
 			return Pin{s}, nil
+		}
+		if i = choose(); e.isOther(i, s) {
+			continue
 		}
 		if err := e.waitWhileGone(ctx, s, &Call{engine: e}); err != nil {
 			return Pin{}, err

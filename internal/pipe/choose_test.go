@@ -1,0 +1,92 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// Calls stay with one connection while it has few, go to the next when it has many, and never
+// to one that is gone or ends.
+func TestCallsStayTogether(t *testing.T) {
+	var pile pileServer
+	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
+	const sockets = 4
+	e := s.engine(func(c *Config) { c.Sockets = sockets })
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if e.Snapshot().Connected < sockets {
+			return errors.New("not all are up")
+		}
+		return nil
+	})
+	var cs []*Call
+	start := func(n int) {
+		for range n {
+			c := s.newCall(e, fmt.Sprint("r", len(cs)))
+			if err := e.Start(context.Background(), c); err != nil {
+				t.Fatal(err)
+			}
+			cs = append(cs, c)
+		}
+	}
+	used := func() (n int, most int64) {
+		for i := range sockets {
+			if calls := e.callsOf(uint32(i)); calls > 0 {
+				n, most = n+1, max(most, calls)
+			}
+		}
+		return n, most
+	}
+	start(spillCalls)
+	if n, _ := used(); n != 1 {
+		t.Errorf("%d calls are on %d connections, expected one", spillCalls, n)
+	}
+	start(spillCalls)
+	if n, most := used(); n != 2 || most != spillCalls {
+		t.Errorf("twice as many are on %d connections, at most %d on one", n, most)
+	}
+	start(6 * spillCalls)
+	if n, most := used(); n != sockets || most > 2*spillCalls+1 {
+		t.Errorf("eight times as many are on %d connections, at most %d on one", n, most)
+	}
+	for answered := 0; answered < len(cs); {
+		if pile.answer(func(n int) int { return n - 1 }) {
+			answered++
+		}
+	}
+	for _, c := range cs {
+		if err := c.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		c.Release()
+	}
+	cs = nil
+
+	// The one that is in use ends when a last call has its reply.
+	start(1)
+	at := e.current.Load()
+	Pin{e.sockets[at].Load()}.Retire()
+	start(3)
+	if calls := e.callsOf(e.current.Load()); e.current.Load() == at || calls != 3 {
+		t.Errorf("connection %d was retired, and %d has %d of 3 calls", at, e.current.Load(), calls)
+	}
+	if pin, err := e.Pin(t.Context()); err != nil || pin.s.retiring.Load() {
+		t.Errorf("pinned to what ends: %v", err)
+	}
+	for answered := 0; answered < len(cs); {
+		if pile.answer(func(n int) int { return n - 1 }) {
+			answered++
+		}
+	}
+	for _, c := range cs {
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+		c.Release()
+	}
+	balanced(t, e)
+}
