@@ -102,7 +102,7 @@ func (f TupleFuture[T]) Done() <-chan struct{} {
 		watching.Lock()
 		defer watching.Unlock()
 		p.await(nil)
-		f.call.Attach(p)
+		f.call.Attached = p
 		return p.done
 	}
 	if p := f.watched(false); p != nil {
@@ -119,9 +119,9 @@ func (f TupleFuture[T]) watched(take bool) *pending {
 	if f.call.Generation() != uint32(f.generation)+1 {
 		return nil // released
 	}
-	p, _ := f.call.Attached().(*pending)
+	p, _ := f.call.Attached.(*pending)
 	if take {
-		f.call.Attach(nil)
+		f.call.Attached = nil
 	}
 	return p
 }

@@ -53,9 +53,6 @@ type Call struct {
 	adopted    bool          // reply is a buffer of package buf
 	ping       bool
 	gathering  bool // with Replies: the reader adds to reply; see gather.go
-	// plain: the lines behind inline have nothing that Release must clear; it does not
-	// touch them, nor the third.
-	plain bool
 	// OneWay marks a call without a reply: it ends when it has been written.
 	OneWay bool
 	// Whole marks one of several calls of DoAll that make sense only together, such as those
@@ -71,7 +68,7 @@ type Call struct {
 
 	// Frame is the encoded request. It is unchanged until Release, but for the
 	// ticket that the engine puts in, so that a repeated call can send it again.
-	Frame    []byte // the third line, which is the submitter's; Acquire clears it
+	Frame    []byte // the third line, which is the submitter's
 	ctx      context.Context
 	engine   *Engine
 	deadline int64 // since the engine's epoch; 0: none
@@ -80,7 +77,7 @@ type Call struct {
 
 	inline [inlineReply]byte // small replies
 
-	// What most calls do not have; see plain.
+	// What most calls do not have: read by the submitter, written only if it was set.
 
 	// SlowFor is how long the server may be silent for this call, on top of the
 	// stall time-out.
@@ -93,7 +90,8 @@ type Call struct {
 	// when the call has been given up.
 	OnInterim func(frame []byte)
 
-	attached any // the owner's
+	// Attached is the owner's, until Release.
+	Attached any
 
 	linked  []byte // copy of a large frame, until it is queued
 	ends    []int  // with Replies: where in reply each of them ends
@@ -108,7 +106,7 @@ var calls = sync.Pool{New: func() any { return &Call{ending: newEnding()} }}
 
 func acquire(e *Engine) *Call {
 	c := calls.Get().(*Call)
-	c.engine, c.Pin, c.Frame = e, Pin{}, c.Frame[:0]
+	c.engine = e
 	return c
 }
 
@@ -150,47 +148,31 @@ func (c *Call) Release() {
 }
 
 func (c *Call) recycle() {
-	c.clearReply()
-	c.ending.reset()
-	if s := c.state.Load(); s != statePending {
-		c.state.Store(stateOwned)
-	}
-	c.completer, c.leader, c.err = nil, nil, nil
-	c.OneWay, c.Whole, c.ping = false, false, false
-	switch {
-	case !c.plain:
-		c.clearRare()
-	case c.size > keptFrame:
-		c.Frame = nil
-	}
-	c.plain = false
-	calls.Put(c)
-}
-
-// clearRare clears what most calls do not have.
-func (c *Call) clearRare() {
 	if cap(c.Frame) > keptFrame {
 		c.Frame = nil
 	}
+	c.Frame = c.Frame[:0]
+	c.clearReply()
 	c.dropLinked()
-	c.SlowFor, c.Replies, c.OnInterim, c.written = 0, 0, nil, 0
+	if s := c.state.Load(); s != statePending {
+		c.state.Store(stateOwned)
+	}
+	c.ctx, c.completer, c.leader, c.err, c.engine = nil, nil, nil, nil, nil
+	c.OneWay, c.Whole, c.ping = false, false, false
+	c.Pin = Pin{}
+	if c.SlowFor != 0 || c.Replies != 0 || c.OnInterim != nil || c.Attached != nil || c.written != 0 {
+		c.SlowFor, c.Replies, c.OnInterim, c.Attached, c.written = 0, 0, nil, nil, 0
+	}
 	if cap(c.ends) > keptEnds {
 		c.ends = nil
 	}
+	calls.Put(c)
 }
-
-// Attach keeps something of the owner's with the call, who takes it off again, by nil, before
-// Release, and sees to it that nobody looks at the same time.
-func (c *Call) Attach(v any) { c.attached = v }
-
-// Attached returns what Attach kept.
-func (c *Call) Attached() any { return c.attached }
 
 // link copies a large frame into a buffer that the socket's buffer will own: the
 // call's memory is its caller's, who may be gone before the write.
 func (c *Call) link() {
 	c.dropLinked()
-	c.plain = false
 	c.linked = append(buf.Get(len(c.Frame)), c.Frame...)
 }
 
@@ -206,7 +188,7 @@ func (c *Call) clearReply() {
 		buf.Put(c.reply[:0])
 	}
 	c.reply, c.adopted = nil, false
-	if !c.plain {
+	if len(c.ends) > 0 {
 		c.ends = c.ends[:0]
 	}
 }
@@ -227,8 +209,11 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	// More than any socket takes is as good as the most that the bits hold.
 	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(copied+cap(c.Frame)+callCost)
 	c.gathering = false
-	if c.plain = c.isPlain(); !c.plain {
-		c.awaited, c.written = c.places(), 0
+	if c.Replies > 1 {
+		c.awaited = c.Replies
+	}
+	if c.written > 0 {
+		c.written = 0
 	}
 	c.ending.reset()
 	c.deadline = 0
@@ -247,11 +232,6 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 		}
 		c.watched = true
 	}
-}
-
-// isPlain: see plain.
-func (c *Call) isPlain() bool {
-	return c.SlowFor == 0 && c.Replies == 0 && c.OnInterim == nil && c.linked == nil && len(c.ends) == 0 && c.written == 0
 }
 
 // setReply copies the reply. Small ones lie in the call itself.
@@ -282,7 +262,7 @@ func (c *Call) takeOut() bool {
 // lock, and only in statePending.
 func (c *Call) giveUp(outcome slipstream.Outcome, cause error) {
 	if outcome != slipstream.NotSent {
-		c.written, c.plain = c.size, false
+		c.written = c.size
 	}
 	c.fail(outcome, cause)
 	c.state.Store(stateDead)

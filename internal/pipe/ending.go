@@ -22,13 +22,8 @@ const (
 
 func newEnding() ending { return ending{wake: make(chan struct{}, 1)} }
 
-// reset makes it ready for the next call. Stores wait for all memory that the caller has
-// touched, so there is one only where it is needed.
-func (e *ending) reset() {
-	if e.state.Load() != endOpen {
-		e.state.Store(endOpen)
-	}
-}
+// reset makes it ready for the next call.
+func (e *ending) reset() { e.state.Store(endOpen) }
 
 // reach ends the call. What it belongs to is another's afterwards.
 func (e *ending) reach() {

@@ -344,7 +344,7 @@ func (s *socket) kick() {
 		s.mu.Unlock()
 		return
 	}
-	reason := s.rule(0)
+	reason := s.rule()
 	if reason == NotYet {
 		s.mu.Unlock()
 		return

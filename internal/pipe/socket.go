@@ -2,7 +2,6 @@ package pipe
 
 import (
 	"errors"
-	"math/bits"
 	"net"
 	"slices"
 	"sync"
@@ -296,7 +295,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	}
 	reason := NotYet
 	if !s.writing {
-		reason = s.rule(len(cs))
+		reason = s.rule()
 	}
 	if reason == NotYet {
 		if !s.writing {
@@ -357,9 +356,8 @@ func (s *socket) putTicket(c *Call) {
 	}
 }
 
-// rule applies the flush rule. Added is how many calls were queued since it was applied
-// before; 0: not known. Under mu.
-func (s *socket) rule(added int) Reason {
+// rule applies the flush rule. Under mu.
+func (s *socket) rule() Reason {
 	queued, bytes := s.table.queuedCalls()+len(s.oneWays), s.out.Len()
 	if queued == 0 {
 		return NotYet
@@ -374,11 +372,6 @@ func (s *socket) rule(added int) Reason {
 	}
 	if r := rule(queued, bytes, s.ages.young, s.k, limit); r != NotYet {
 		return r
-	}
-	// The clock is read whenever the queue has doubled: 5 % of the client's CPU with 16,384
-	// futures, if it were for each of them.
-	if added > 0 && bits.Len(uint(queued)) == bits.Len(uint(queued-added)) {
-		return NotYet
 	}
 	s.ages.expire(s.engine.now(), max(s.trip.get(), time.Microsecond))
 	return rule(queued, bytes, s.ages.young, s.k, limit)
@@ -432,7 +425,7 @@ func (s *socket) finish() {
 	waiting := ended[:0]
 	for _, c := range ended {
 		if c.takeOut() {
-			c.written, c.plain = int(min(max(sent, c.start)-c.start, uint64(c.size))), false
+			c.written = int(min(max(sent, c.start)-c.start, uint64(c.size)))
 			c.fail(outcomeOf(c, sent, cause), cause)
 			waiting = append(waiting, c)
 		}

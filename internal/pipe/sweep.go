@@ -258,7 +258,7 @@ func (s *socket) backstop() bool {
 		s.mu.Unlock()
 		return held
 	}
-	reason := s.rule(0)
+	reason := s.rule()
 	if reason == NotYet {
 		s.mu.Unlock()
 		return held
