@@ -141,6 +141,9 @@ func TestFullWindow(t *testing.T) {
 	if n := pile.held(); n != window || windowNow(e) != window {
 		t.Fatalf("the server has %d requests of %d", n, window)
 	}
+	if n := e.Snapshot(); n.Stalls > 0 || n.Pings == 0 {
+		t.Errorf("taken for dead %d times, pinged %d times", n.Stalls, n.Pings)
+	}
 	s.last().reset()
 	outcomes := map[slipstream.Outcome]int{}
 	for range window + behind {
