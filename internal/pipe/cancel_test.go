@@ -372,7 +372,7 @@ func (k *keepingServer) cancelOne(e *Engine, after time.Duration) (took time.Dur
 
 func TestCancelOfDoAll(t *testing.T) {
 	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		for _, n := range []int{1, 3, 3*sweepChunk + 7} {
+		for _, n := range []int{1, 3, 3*sweepChunk + 7, 3*sweepShare + 5} {
 			for _, timeout := range []time.Duration{0, 10 * time.Millisecond} {
 				k := startKeeping(t, network, tickets)
 				e := k.engine(func(c *Config) { c.choices.SoloAfter, c.Timeout = 1, timeout })

@@ -116,6 +116,7 @@ type socket struct {
 	room      chan struct{} // closed when calls end; made by who waits
 	// A FIFO sweep visits the calls before sweepTo, those that were there at the
 	// sweep before: at 1,024 callers that are answered in 1 ms it has none to visit.
+	// With tickets they are slots: a round goes from sweepNext to sweepTo.
 	sweepTo, sweepNext uint64
 	watched            bool // a call may have a deadline or a context
 	fresh              bool // such a call came since the sweeper began its last round

@@ -22,6 +22,11 @@ const (
 	calmSweeps = 20
 	// sweepChunk is how many calls are visited under one lock.
 	sweepChunk = 256
+	// sweepShare is how many calls of a TicketProtocol one round visits, if an eighth
+	// of all is not more: with 16,384 futures under way, each of them for 25 ms, a
+	// visit of all was 0.2 of the 1.5 us that a request costs the client. There a
+	// cancel is honoured within eight rounds.
+	sweepShare = 2048
 )
 
 // sweepCounts are written by the sweeper.
@@ -182,13 +187,7 @@ func (s *socket) sweepSome(at uint64, now time.Duration, found *bool) (next uint
 		}
 	}
 	if s.tickets != nil {
-		end := min(at+sweepChunk, uint64(len(s.table.slots)))
-		for ; at < end; at++ {
-			if c := s.table.slots[at].call; c != nil {
-				s.sweepCall(c, now, found)
-			}
-		}
-		return at, at < uint64(len(s.table.slots))
+		return s.sweepSlots(at, now, found)
 	}
 	if at == 0 {
 		s.sweepTo, s.sweepNext = s.sweepNext, s.table.tail
@@ -198,6 +197,28 @@ func (s *socket) sweepSome(at uint64, now time.Duration, found *bool) (next uint
 	for end := min(at+sweepChunk, last); at < end; at++ {
 		s.sweepCall(s.table.at(at), now, found)
 	}
+	return at, at < last
+}
+
+// sweepSlots is sweepSome for a table with tickets: at 0 it begins a round, which goes on where
+// the one before ended. Under mu.
+func (s *socket) sweepSlots(at uint64, now time.Duration, found *bool) (next uint64, more bool) {
+	all := uint64(len(s.table.slots))
+	if at == 0 {
+		if s.sweepNext >= all {
+			s.sweepNext = 0
+		}
+		at = s.sweepNext
+		s.sweepTo = at + max(sweepShare, all/8)
+		*found = *found || s.sweepTo-at < all // somebody is left out
+	}
+	last := min(s.sweepTo, all)
+	for end := min(at+sweepChunk, last); at < end; at++ {
+		if c := s.table.slots[at].call; c != nil {
+			s.sweepCall(c, now, found)
+		}
+	}
+	s.sweepNext = at
 	return at, at < last
 }
 
