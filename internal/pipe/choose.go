@@ -2,31 +2,31 @@ package pipe
 
 import "math/rand/v2"
 
-// spillCalls is how many calls one of several connections has before the next one gets some.
-// A server of Tarantool with its defaults reads about as many small requests of a connection
-// at once (readahead, 16 KiB).
+// spillCalls is how many calls one of several connections has before the next one gets some,
+// if they are not an eighth of what may be. A server of Tarantool with its defaults reads
+// about as many small requests of a connection at once (readahead, 16 KiB).
 const spillCalls = 512
 
 // choose returns the index of the connection that the next call goes to.
 //
 // Where replies come in order one that takes long holds up all behind it, so calls are spread
 // at random. With tickets it does not, and what counts is that many calls travel together: all
-// stay with one connection until it has spillCalls more than the next. At random, 16
-// connections for 16,384 futures cost 1.3 to 2.3 times the CPU of a client each for 1,024 of
-// them; docs/PERFORMANCE.md, async-16conn.
+// stay with one connection until it has spillCalls more than the next, or an eighth of the
+// bytes that it may have. At random, 16 connections for 16,384 futures cost 1.3 to 2.3 times
+// the CPU of a client each for 1,024 of them; docs/PERFORMANCE.md, "Several connections".
 func (e *Engine) choose() int {
 	n := uint32(len(e.sockets))
 	if n == 1 || !e.spills {
 		return e.chooseAny()
 	}
 	at := e.current.Load()
-	calls := e.callsOf(at)
-	if calls >= 0 && calls < spillCalls {
+	load := e.loadOf(at)
+	if load == 0 {
 		return int(at)
 	}
 	for step := uint32(1); step < n; step++ {
 		next := (at + step) % n
-		if other := e.callsOf(next); other >= 0 && (calls < 0 || calls-other >= spillCalls) {
+		if other := e.loadOf(next); other >= 0 && (load < 0 || load > other) {
 			e.current.CompareAndSwap(at, next)
 			return int(next)
 		}
@@ -42,13 +42,16 @@ func (e *Engine) chooseAny() int {
 	return int(rand.Uint32N(uint32(len(e.sockets))))
 }
 
-// callsOf returns how many calls a connection has; negative: it is not there, or ends.
-func (e *Engine) callsOf(i uint32) int64 {
+// loadOf returns how much a connection has, in steps of which 0 is little; negative: it is not
+// there, or ends.
+func (e *Engine) loadOf(i uint32) int64 {
 	s := e.sockets[i].Load()
 	if s == nil || s.retiring.Load() {
 		return -1
 	}
-	return s.charged.Load() >> chargeBits
+	charged := s.charged.Load()
+	calls, bytes := charged>>chargeBits, charged&(oneCall-1)
+	return calls/min(spillCalls, e.maxCalls/8+1) + bytes/(e.maxBytes/8+1)
 }
 
 // isOther reports whether connection i is there and not s, which takes no calls.

@@ -35,7 +35,7 @@ func TestCallsStayTogether(t *testing.T) {
 	}
 	used := func() (n int, most int64) {
 		for i := range sockets {
-			if calls := e.callsOf(uint32(i)); calls > 0 {
+			if calls := e.sockets[i].Load().charged.Load() >> chargeBits; calls > 0 {
 				n, most = n+1, max(most, calls)
 			}
 		}
@@ -71,8 +71,9 @@ func TestCallsStayTogether(t *testing.T) {
 	at := e.current.Load()
 	Pin{e.sockets[at].Load()}.Retire()
 	start(3)
-	if calls := e.callsOf(e.current.Load()); e.current.Load() == at || calls != 3 {
-		t.Errorf("connection %d was retired, and %d has %d of 3 calls", at, e.current.Load(), calls)
+	now := e.current.Load()
+	if calls := e.sockets[now].Load().charged.Load() >> chargeBits; now == at || calls != 3 {
+		t.Errorf("connection %d was retired, and %d has %d of 3 calls", at, now, calls)
 	}
 	if pin, err := e.Pin(t.Context()); err != nil || pin.s.retiring.Load() {
 		t.Errorf("pinned to what ends: %v", err)
@@ -89,4 +90,44 @@ func TestCallsStayTogether(t *testing.T) {
 		c.Release()
 	}
 	balanced(t, e)
+}
+
+// Where few calls or bytes may be under way, all connections get their part before one of them
+// is full.
+func TestSmallBoundsUseAllConnections(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"calls": func(c *Config) { c.MaxCalls = 100 },
+		"bytes": func(c *Config) { c.MaxBytes = 100 * callCost * 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pile pileServer
+			s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
+			e := s.engine(func(c *Config) { c.Sockets = 4; change(c) })
+			testkit.Eventually(t, 5*time.Second, func() error {
+				if e.Snapshot().Connected < 4 {
+					return errors.New("not all are up")
+				}
+				return nil
+			})
+			var cs []*Call
+			for range 90 {
+				c := s.newCall(e, fmt.Sprint("r", len(cs)))
+				if err := e.Start(context.Background(), c); err != nil {
+					t.Fatalf("call %d: %v", len(cs), err)
+				}
+				cs = append(cs, c)
+			}
+			for answered := 0; answered < len(cs); {
+				if pile.answer(func(n int) int { return n - 1 }) {
+					answered++
+				}
+			}
+			for _, c := range cs {
+				if err := c.Wait(); err != nil {
+					t.Error(err)
+				}
+				c.Release()
+			}
+		})
+	}
 }
