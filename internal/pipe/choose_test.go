@@ -16,13 +16,7 @@ func TestCallsStayTogether(t *testing.T) {
 	var pile pileServer
 	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
 	const sockets = 4
-	e := s.engine(func(c *Config) { c.Sockets = sockets })
-	testkit.Eventually(t, 5*time.Second, func() error {
-		if e.Snapshot().Connected < sockets {
-			return errors.New("not all are up")
-		}
-		return nil
-	})
+	e := connectAll(t, s, sockets, nil)
 	var cs []*Call
 	start := func(n int) {
 		for range n {
@@ -53,17 +47,7 @@ func TestCallsStayTogether(t *testing.T) {
 	if n, most := used(); n != sockets || most > 2*spillCalls+1 {
 		t.Errorf("eight times as many are on %d connections, at most %d on one", n, most)
 	}
-	for answered := 0; answered < len(cs); {
-		if pile.answer(func(n int) int { return n - 1 }) {
-			answered++
-		}
-	}
-	for _, c := range cs {
-		if err := c.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		c.Release()
-	}
+	endAll(t, &pile, cs)
 	cs = nil
 
 	// The one that is in use ends when a last call has its reply.
@@ -78,17 +62,7 @@ func TestCallsStayTogether(t *testing.T) {
 	if pin, err := e.Pin(t.Context()); err != nil || pin.s.retiring.Load() {
 		t.Errorf("pinned to what ends: %v", err)
 	}
-	for answered := 0; answered < len(cs); {
-		if pile.answer(func(n int) int { return n - 1 }) {
-			answered++
-		}
-	}
-	for _, c := range cs {
-		if err := c.Wait(); err != nil {
-			t.Error(err)
-		}
-		c.Release()
-	}
+	endAll(t, &pile, cs)
 	balanced(t, e)
 }
 
@@ -102,13 +76,7 @@ func TestSmallBoundsUseAllConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var pile pileServer
 			s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
-			e := s.engine(func(c *Config) { c.Sockets = 4; change(c) })
-			testkit.Eventually(t, 5*time.Second, func() error {
-				if e.Snapshot().Connected < 4 {
-					return errors.New("not all are up")
-				}
-				return nil
-			})
+			e := connectAll(t, s, 4, change)
 			var cs []*Call
 			for range 90 {
 				c := s.newCall(e, fmt.Sprint("r", len(cs)))
@@ -117,17 +85,41 @@ func TestSmallBoundsUseAllConnections(t *testing.T) {
 				}
 				cs = append(cs, c)
 			}
-			for answered := 0; answered < len(cs); {
-				if pile.answer(func(n int) int { return n - 1 }) {
-					answered++
-				}
-			}
-			for _, c := range cs {
-				if err := c.Wait(); err != nil {
-					t.Error(err)
-				}
-				c.Release()
-			}
+			endAll(t, &pile, cs)
 		})
+	}
+}
+
+// connectAll returns an engine all of whose connections are up.
+func connectAll(t *testing.T, s *toyServer, sockets int, change func(*Config)) *Engine {
+	t.Helper()
+	e := s.engine(func(c *Config) {
+		c.Sockets = sockets
+		if change != nil {
+			change(c)
+		}
+	})
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if e.Snapshot().Connected < sockets {
+			return errors.New("not all are up")
+		}
+		return nil
+	})
+	return e
+}
+
+// endAll answers calls that the pile has or will have, and takes their results.
+func endAll(t *testing.T, pile *pileServer, cs []*Call) {
+	t.Helper()
+	for answered := 0; answered < len(cs); {
+		if pile.answer(func(n int) int { return n - 1 }) {
+			answered++
+		}
+	}
+	for _, c := range cs {
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+		c.Release()
 	}
 }
