@@ -310,3 +310,62 @@ func TestCrowdAllocatesLittle(t *testing.T) {
 		e.Close()
 	}
 }
+
+// A caller that waits for room gets what is free also when that is little, and the calls that
+// have the rest never end.
+func TestLittleRoomIsUsed(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		const most = 64
+		k := startKeeping(t, network, tickets)
+		e := k.engine(func(c *Config) { c.MaxCalls, c.WaitWhenFull = most, true })
+		var all []*Call
+		for i := range most {
+			all = append(all, k.start(t.Context(), e, fmt.Sprint("r", i))...)
+		}
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if len(k.bodies()) == 0 { // in order the others may be held back
+				return errors.New("nothing was sent")
+			}
+			return nil
+		})
+		done := make(chan error)
+		go func() {
+			c := k.newCall(e, "rlate")
+			err := e.Do(t.Context(), c)
+			c.Release()
+			done <- err
+		}()
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if !e.sockets[0].Load().crowded.Load() {
+				return errors.New("nobody waits")
+			}
+			return nil
+		})
+		k.mu.Lock()
+		k.seen[0].reply(k.seen[0].body)
+		k.seen = k.seen[1:]
+		k.mu.Unlock()
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if e.Snapshot().Calls != most+1 { // in order it may be held back by the others
+				return errors.New("the late one still waits")
+			}
+			return nil
+		})
+		for late := true; late; {
+			k.answer()
+			select {
+			case err := <-done:
+				if late = false; err != nil {
+					t.Error(err)
+				}
+			case <-time.After(time.Millisecond):
+			}
+		}
+		for _, c := range all {
+			if err := c.Wait(); err != nil {
+				t.Error(err)
+			}
+			c.Release()
+		}
+	})
+}
