@@ -56,6 +56,7 @@ type user2 struct {
 	ID   uint32
 	Name string
 	Hits *int
+	//lint:ignore U1000 fields that are not exported are passed over
 	skip int
 	Also string `tarantool:"-"`
 }

@@ -8,9 +8,6 @@ import (
 	"testing"
 )
 
-// short cuts a long input for an error message.
-func short(b []byte) []byte { return b[:min(len(b), 24)] }
-
 // hostile are bytes that no reader may believe.
 var hostile = map[string][]byte{
 	"string of 4 GiB":                  {str32, 0xff, 0xff, 0xff, 0xff, 'x'},
