@@ -154,7 +154,7 @@ func (c *Call) recycle() {
 	c.Frame = c.Frame[:0]
 	c.clearReply()
 	c.dropLinked()
-	if s := c.state.Load(); s != statePending {
+	if c.state.Load() != statePending {
 		c.state.Store(stateOwned)
 	}
 	c.ctx, c.completer, c.leader, c.err, c.engine = nil, nil, nil, nil, nil

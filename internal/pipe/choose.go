@@ -46,7 +46,7 @@ func (e *Engine) chooseAny() int {
 // there, or ends.
 func (e *Engine) loadOf(i uint32) int64 {
 	s := e.sockets[i].Load()
-	if s == nil || s.retiring.Load() {
+	if !(Pin{s}).Alive() {
 		return -1
 	}
 	charged := s.charged.Load()
@@ -54,8 +54,8 @@ func (e *Engine) loadOf(i uint32) int64 {
 	return calls/min(spillCalls, e.maxCalls/8+1) + bytes/(e.maxBytes/8+1)
 }
 
-// isOther reports whether connection i is there and not s, which takes no calls.
+// isOther reports whether connection i takes calls and is not s, which takes none.
 func (e *Engine) isOther(i int, s *socket) bool {
 	other := e.sockets[i].Load()
-	return other != nil && other != s && !other.retiring.Load()
+	return other != s && Pin{other}.Alive()
 }
