@@ -176,21 +176,16 @@ func (q *spaceCall[T]) take(c *Client, call *pipe.Call) (known bool, err error) 
 	return true, err
 }
 
-// prepare encodes the request.
+// prepare encodes a request whose numbers quick does not know.
 func (s *Space[T]) prepare(ctx context.Context, r *attempt, q *spaceCall[T], key []Part, ops []Op) error {
 	c := s.client
 	about := requestInfo{code: q.code, repeatable: q.code == iproto.CodeSelect, target: s.target}
-	at, known := c.here(pipe.Pin{}), s.known.Load()
-	if at == nil || known == nil || known.names != at.names {
-		x, now, err := r.locate(ctx, c, &about, pipe.Pin{})
-		if err != nil {
-			return err
-		}
-		at, known = now, &knownTarget{now.names, x}
-		s.known.Store(known)
+	x, at, err := r.locate(ctx, c, &about, pipe.Pin{})
+	if err != nil {
+		return err
 	}
+	s.known.Store(&knownTarget{at.names, x})
 	r.set(c, &about, at)
-	x := known.x
 	return r.encoded(q.encode(r.call.Frame[:0], x, key, ops))
 }
 

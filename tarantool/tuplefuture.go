@@ -3,6 +3,7 @@ package tarantool
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
@@ -22,22 +23,25 @@ type TupleFuture[T any] struct {
 func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
 	q := spaceCall[T]{code: iproto.CodeSelect, limit: 1}
 	c := s.client
-	if c.opts.Timeout <= 0 {
-		call, at, err := s.quick(&q, key, nil)
-		if err != nil {
-			return s.pending(ctx, attempt{}, err, nil)
+	call, at, err := s.quick(&q, key, nil)
+	if err != nil {
+		return s.pending(ctx, attempt{}, err, nil)
+	}
+	if call != nil && c.opts.Timeout <= 0 {
+		if err = c.engine.Start(ctx, call); err == nil {
+			return TupleFuture[T]{space: s, call: call, at: at, generation: uint64(call.Generation())}
 		}
-		if call != nil {
-			if err = c.engine.Start(ctx, call); err == nil {
-				return TupleFuture[T]{space: s, call: call, at: at, generation: uint64(call.Generation())}
-			}
-			r := s.attempt(q.code, call, at)
-			err = r.pursue(ctx, err, (*pipe.Engine).Start)
-			return s.pending(ctx, r, nil, err)
-		}
+		r := s.attempt(q.code, call, at)
+		err = r.pursue(ctx, err, (*pipe.Engine).Start)
+		return s.pending(ctx, r, nil, err)
 	}
 	var r attempt
-	err := s.prepare(ctx, &r, &q, key, nil)
+	if call == nil {
+		err = s.prepare(ctx, &r, &q, key, nil)
+	} else {
+		r = s.attempt(q.code, call, at)
+		r.start = time.Now()
+	}
 	p := s.pending(ctx, r, err, nil)
 	if err == nil {
 		p.p.start()
