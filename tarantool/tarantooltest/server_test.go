@@ -421,3 +421,13 @@ func TestGarbageEndsAConnection(t *testing.T) {
 		t.Error("the connection goes on")
 	}
 }
+
+func TestBroadcastOfWhatCannotBeSent(t *testing.T) {
+	s := tarantooltest.Start(t, tarantooltest.Config{})
+	if err := s.Broadcast("key", make(chan int)); err == nil {
+		t.Error("a channel was sent")
+	}
+	if err := s.Broadcast("key", 1); err != nil {
+		t.Error(err)
+	}
+}

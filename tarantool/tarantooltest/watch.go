@@ -17,19 +17,20 @@ type watch struct {
 	waiting bool   // for the client, which asks again when it has seen what it was told
 }
 
-// Broadcast gives a key a value and tells those who watch it; nil takes the value away. It
-// panics if the value cannot be sent.
-func (s *Server) Broadcast(key string, value any) {
+// Broadcast gives a key a value and tells those who watch it; nil takes the value away. A
+// value that cannot be sent is an error, and nobody is told.
+func (s *Server) Broadcast(key string, value any) error {
 	var b []byte
 	if value != nil {
 		var err error
 		if b, err = encode(nil, value); err != nil {
-			panic(err)
+			return err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broadcast(key, b)
+	return nil
 }
 
 // broadcast is Broadcast of an encoded value, with mu held.
