@@ -54,8 +54,14 @@ func (e *Engine) loadOf(i uint32) int64 {
 	return calls/min(spillCalls, e.maxCalls/8+1) + bytes/(e.maxBytes/8+1)
 }
 
-// isOther reports whether connection i takes calls and is not s, which takes none.
-func (e *Engine) isOther(i int, s *socket) bool {
-	other := e.sockets[i].Load()
-	return other != s && Pin{other}.Alive()
+// chooseOther returns the index of a connection that takes calls, after s has taken none.
+func (e *Engine) chooseOther(s *socket) (i int, found bool) {
+	i = e.choose()
+	for range e.sockets {
+		if other := e.sockets[i].Load(); other != s && (Pin{other}).Alive() {
+			return i, true
+		}
+		i = (i + 1) % len(e.sockets)
+	}
+	return i, false
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,8 +61,16 @@ func TestCallsStayTogether(t *testing.T) {
 	if calls := e.sockets[now].Load().charged.Load() >> chargeBits; now == at || calls != 3 {
 		t.Errorf("connection %d was retired, and %d has %d of 3 calls", at, now, calls)
 	}
-	if pin, err := e.Pin(t.Context()); err != nil || pin.s.retiring.Load() {
-		t.Errorf("pinned to what ends: %v", err)
+	for range 100 { // they are chosen at random
+		for _, choose := range []func(context.Context) (Pin, error){
+			e.Pin, e.Place, func(context.Context) (Pin, error) { return e.PinNow() },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			if pin, err := choose(ctx); err != nil || !pin.Alive() {
+				t.Errorf("pinned to what ends: %v", err)
+			}
+			cancel()
+		}
 	}
 	endAll(t, &pile, cs)
 	balanced(t, e)
@@ -90,6 +100,58 @@ func TestSmallBoundsUseAllConnections(t *testing.T) {
 	}
 }
 
+// While the only connection that is up waits for its last call, a caller waits for any that
+// comes up, not for that one.
+func TestAnotherConnectionComes(t *testing.T) {
+	for _, tickets := range []bool{false, true} {
+		t.Run(fmt.Sprint("tickets=", tickets), func(t *testing.T) {
+			var pile pileServer
+			s := startToy(t, &toyServer{tickets: tickets, handle: pile.handle})
+			var dials atomic.Int32
+			second := make(chan struct{})
+			e := s.engine(func(c *Config) {
+				c.Sockets = 2
+				dial := c.Dial
+				c.Dial = func(ctx context.Context) (net.Conn, error) {
+					if dials.Add(1) > 1 {
+						select {
+						case <-second:
+						case <-ctx.Done():
+							return nil, ctx.Err()
+						}
+					}
+					return dial(ctx)
+				}
+			})
+			last := s.newCall(e, "rlast")
+			if err := e.Start(t.Context(), last); err != nil {
+				t.Fatal(err)
+			}
+			pin, err := e.PinNow()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pin.Retire()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			next := s.newCall(e, "rnext")
+			started := make(chan error)
+			go func() { started <- e.Start(ctx, next) }() // ended by ctx; waited for below
+			select {
+			case err := <-started:
+				t.Fatalf("it did not wait: %v", err)
+			case <-time.After(50 * time.Millisecond):
+			}
+			close(second)
+			if err := <-started; err != nil {
+				t.Fatal(err)
+			}
+			endAll(t, &pile, []*Call{last, next})
+			balanced(t, e)
+		})
+	}
+}
+
 // connectAll returns an engine all of whose connections are up.
 func connectAll(t *testing.T, s *toyServer, sockets int, change func(*Config)) *Engine {
 	t.Helper()
@@ -111,10 +173,16 @@ func connectAll(t *testing.T, s *toyServer, sockets int, change func(*Config)) *
 // endAll answers calls that the pile has or will have, and takes their results.
 func endAll(t *testing.T, pile *pileServer, cs []*Call) {
 	t.Helper()
+	last := time.Now().Add(time.Minute)
 	for answered := 0; answered < len(cs); {
 		if pile.answer(func(n int) int { return n - 1 }) {
 			answered++
+			continue
 		}
+		if time.Now().After(last) {
+			t.Fatalf("the server has had %d of %d calls", answered, len(cs))
+		}
+		time.Sleep(time.Millisecond)
 	}
 	for _, c := range cs {
 		if err := c.Wait(); err != nil {

@@ -28,7 +28,8 @@ type Engine struct {
 	// refusal is the error of every call that does not fit: one each would be
 	// garbage at the very time when there is too much of all.
 	refusal error
-	spills  bool // see choose
+	spills  bool      // see choose
+	changes broadcast // of the sockets; sent by keepers
 
 	// Owned by the sweeper.
 	givenUp []*Call // with completers, given up by this sweep
@@ -89,7 +90,8 @@ func (e *Engine) Acquire() *Call { return acquire(e) }
 func (e *Engine) Connect(ctx context.Context) error {
 	p := e.peers[0]
 	for {
-		s, changed, dialErr := p.current()
+		changed := e.changes.next()
+		s, dialErr := p.current()
 		switch {
 		case e.ctx.Err() != nil:
 			return e.closedError()
@@ -217,10 +219,7 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 		case errFull:
 			err = e.waitForRoom(ctx, s, cs)
 		case errGone:
-			if i = e.choose(); e.isOther(i, s) {
-				continue
-			}
-			err = e.waitWhileGone(ctx, s, cs[0])
+			i, err = e.waitForAnother(ctx, s, cs[0])
 		case errDraining:
 			err = e.closedError()
 		}
@@ -230,126 +229,8 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 	}
 }
 
-// mayWait reports whether the submission of c may wait for a connection or for
-// room. One by a completer may not: it would wait for its own goroutine.
-func (e *Engine) mayWait(c *Call) bool { return c.completer == nil }
-
-// until returns a context that ends at the call's deadline too.
-func (e *Engine) until(ctx context.Context, deadline int64, most time.Duration) (context.Context, context.CancelFunc) {
-	left := most
-	if deadline > 0 {
-		if d := time.Duration(deadline) - e.now(); most <= 0 || d < left {
-			left = d
-		}
-	} else if most <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, left)
-}
-
-// waitForSocket waits for a connection of peer i, or of any other that has one.
-func (e *Engine) waitForSocket(ctx context.Context, i int, c *Call) (*socket, error) {
-	if s := e.anySocket(); s != nil {
-		return s, nil
-	}
-	p := e.peers[i]
-	if e.cfg.FailFast || !e.mayWait(c) {
-		return nil, p.noConnection(nil)
-	}
-	ctx, cancel := e.until(ctx, c.deadline, e.cfg.DialTimeout)
-	defer cancel()
-	for {
-		s, changed, _ := p.current()
-		if s != nil {
-			return s, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, p.noConnection(ctx.Err())
-		case <-e.ctx.Done():
-			return nil, e.closedError()
-		}
-		if s := e.anySocket(); s != nil {
-			return s, nil
-		}
-	}
-}
-
-// anySocket returns a socket that is up, nil if there is none.
-func (e *Engine) anySocket() *socket {
-	for i := range e.sockets {
-		if s := e.sockets[i].Load(); s != nil {
-			return s
-		}
-	}
-	return nil
-}
-
-// waitWhileGone waits until the keeper has noticed that s ended, so that callers
-// do not spin meanwhile. One that was retired may have calls under way for long.
-func (e *Engine) waitWhileGone(ctx context.Context, s *socket, c *Call) error {
-	if !e.mayWait(c) {
-		return e.peers[0].noConnection(errNoConnection)
-	}
-	if e.cfg.FailFast && s.retiring.Load() {
-		return e.peers[0].noConnection(ErrRetired)
-	}
-	ctx, cancel := e.until(ctx, c.deadline, 0)
-	defer cancel()
-	for _, p := range e.peers {
-		for {
-			now, changed, _ := p.current()
-			if now != s {
-				break
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return p.noConnection(ctx.Err())
-			case <-e.ctx.Done():
-				return e.closedError()
-			}
-		}
-	}
-	if e.ctx.Err() != nil {
-		return e.closedError()
-	}
-	return nil
-}
-
 func (e *Engine) overloaded(cause error) error {
 	return &slipstream.Error{Addr: e.cfg.Addr, Outcome: slipstream.Overloaded, Err: cause}
-}
-
-// waitForRoom waits until calls have ended, or fails.
-func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
-	charge := int64(0)
-	for _, c := range cs {
-		charge += c.charge
-	}
-	if !e.cfg.WaitWhenFull || !e.mayWait(cs[0]) || !s.fits(charge) {
-		s.refuse(places(cs))
-		return e.refusal
-	}
-	room := s.roomAfter()
-	s.mu.Lock()
-	fits := s.closed || s.fits(s.charged.Load()+charge) && !s.table.full(len(cs))
-	s.mu.Unlock()
-	if fits {
-		return nil
-	}
-	ctx, cancel := e.until(ctx, cs[0].deadline, 0)
-	defer cancel()
-	select {
-	case <-room:
-		return nil
-	case <-ctx.Done():
-		s.refuse(places(cs))
-		return e.overloaded(ctx.Err())
-	case <-e.ctx.Done():
-		return e.closedError()
-	}
 }
 
 // slowCompleter is how long a completer may hold up a reader unnoticed.

@@ -19,21 +19,16 @@ type peer struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	socket  *socket       // nil while there is none
-	changed chan struct{} // closed at the next change; nil: nobody waits
-	dialErr error         // of the last attempt
-	past    counts        // of sockets that ended
+	socket  *socket // nil while there is none
+	dialErr error   // of the last attempt
+	past    counts  // of sockets that ended
 }
 
-// current returns the socket, or a channel that is closed when something
-// changes, and the last dial error.
-func (p *peer) current() (*socket, <-chan struct{}, error) {
+// current returns the socket and the error of the last dial.
+func (p *peer) current() (*socket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.changed == nil {
-		p.changed = make(chan struct{})
-	}
-	return p.socket, p.changed, p.dialErr
+	return p.socket, p.dialErr
 }
 
 func (p *peer) set(s *socket, err error) {
@@ -45,10 +40,7 @@ func (p *peer) set(s *socket, err error) {
 	}
 	p.socket, p.dialErr = s, err
 	p.engine.publish(p, s)
-	if p.changed != nil {
-		close(p.changed)
-		p.changed = nil
-	}
+	p.engine.changes.send()
 }
 
 // keep is the keeper's life.

@@ -38,13 +38,12 @@ func (e *Engine) pin(ctx context.Context, choose func() int) (Pin, error) {
 				return Pin{}, err
 			}
 		}
-		if !s.retiring.Load() {
-			return Pin{s}, nil
+		pin := Pin{s}
+		if pin.Alive() {
+			return pin, nil
 		}
-		if i = choose(); e.isOther(i, s) {
-			continue
-		}
-		if err := e.waitWhileGone(ctx, s, &Call{engine: e}); err != nil {
+		var err error
+		if i, err = e.waitForAnother(ctx, s, &Call{engine: e}); err != nil {
 			return Pin{}, err
 		}
 	}
@@ -52,8 +51,8 @@ func (e *Engine) pin(ctx context.Context, choose func() int) (Pin, error) {
 
 // PinNow chooses a connection that is up, and never waits.
 func (e *Engine) PinNow() (Pin, error) {
-	if s := e.anySocket(); s != nil && !s.retiring.Load() {
-		return Pin{s}, nil
+	if pin := (Pin{e.anySocket()}); pin.Alive() {
+		return pin, nil
 	}
 	return Pin{}, e.peers[0].noConnection(nil)
 }
