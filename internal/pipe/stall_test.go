@@ -192,6 +192,12 @@ func TestPingsKeepASlowTicketAlive(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+	testkit.Eventually(t, 5*time.Second, func() error { // the last ping takes the only place
+		if n := e.Outstanding(); n > 0 {
+			return fmt.Errorf("%d are under way", n)
+		}
+		return nil
+	})
 	mu.Lock()
 	deaf = true
 	mu.Unlock()
