@@ -188,7 +188,7 @@ func (r *attempt) prepare(ctx context.Context, c *Client, req Request, way route
 	r.stream, r.place = way.of, way.place
 	if about.push != nil {
 		r.pushes = &pushes{tell: about.push}
-		r.call.OnInterim = r.pushes.interim
+		r.call.OnInterim(r.pushes.interim)
 	}
 	x.header.Stream = way.stream
 	return r.encoded(req.encode(r.call.Frame[:0], x))
@@ -347,7 +347,8 @@ func (r *attempt) renew(ctx context.Context) error {
 	if r.call.Spent() {
 		fresh := r.engine.Acquire()
 		fresh.Frame = append(fresh.Frame[:0], r.call.Frame...)
-		fresh.Pin, fresh.OnInterim = r.call.Pin, r.call.OnInterim
+		fresh.Pin = r.call.Pin
+		fresh.OnInterim(r.call.Interim())
 		r.call.Release()
 		r.call = fresh
 	}

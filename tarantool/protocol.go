@@ -46,15 +46,15 @@ func (p *protocol) NewScanner() pipe.Scanner {
 type scanner struct{ iproto.Scanner }
 
 // Scan implements pipe.Scanner.
-func (s *scanner) Scan(b []byte) (pipe.Frame, error) {
+func (s *scanner) Scan(b []byte) (f pipe.Frame, err error) {
 	m, err := s.Scanner.Scan(b)
 	if err != nil {
-		return pipe.Frame{}, err
+		return f, err
 	}
-	f := pipe.Frame{Len: m.Len, Ticket: uint32(m.Sync)}
 	if m.Sync > math.MaxUint32 && (m.Kind == iproto.Reply || m.Kind == iproto.Push) {
-		return pipe.Frame{}, fmt.Errorf("a %s with the sync %d, which no request had", m.Kind, m.Sync)
+		return f, fmt.Errorf("a %s with the sync %d, which no request had", m.Kind, m.Sync)
 	}
+	f.Len, f.Ticket = m.Len, uint32(m.Sync)
 	switch m.Kind {
 	case iproto.Reply:
 		if f.Verdict = pipe.Done; m.Sync == asideSync {

@@ -242,15 +242,20 @@ func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error 
 
 // read reads what is no error of the server; else known is false.
 func (q *spaceCall[T]) read(reply []byte) (known bool, err error) {
+	if body, ok := iproto.OKBody(reply); ok {
+		return true, q.readBody(body)
+	}
 	m, body, err := replyOf(reply)
 	if err != nil || m.Code != uint32(iproto.CodeOK) {
 		return false, nil
 	}
-	return true, q.readReply(m, body)
+	return true, q.readBody(body)
 }
 
 // readReply implements wholeReply.
-func (q *spaceCall[T]) readReply(_ iproto.Message, body []byte) error {
+func (q *spaceCall[T]) readReply(_ iproto.Message, body []byte) error { return q.readBody(body) }
+
+func (q *spaceCall[T]) readBody(body []byte) error {
 	data, err := dataOf(body)
 	if err != nil {
 		return err

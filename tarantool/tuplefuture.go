@@ -106,7 +106,7 @@ func (f TupleFuture[T]) Done() <-chan struct{} {
 		watching.Lock()
 		defer watching.Unlock()
 		p.await(nil)
-		f.call.Attached = p
+		f.call.Attach(p)
 		return p.done
 	}
 	if p := f.watched(false); p != nil {
@@ -123,9 +123,9 @@ func (f TupleFuture[T]) watched(take bool) *pending {
 	if f.call.Generation() != uint32(f.generation)+1 {
 		return nil // released
 	}
-	p, _ := f.call.Attached.(*pending)
+	p, _ := f.call.Attached().(*pending)
 	if take {
-		f.call.Attached = nil
+		f.call.Attach(nil)
 	}
 	return p
 }

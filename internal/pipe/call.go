@@ -39,29 +39,36 @@ const (
 
 // A Call is one request and its reply. It comes from [Engine.Acquire] and goes
 // back by Release, exactly once.
+//
+// Of ten thousand calls under way none is in a cache: what a call costs is how many of its lines
+// of 64 bytes are touched, and most calls touch four of the six. TestCallLayout holds that.
 type Call struct {
-	// A line is 64 bytes, and a call begins with one. The first two are what the
-	// reader touches; TestCallLayout holds them.
-	ending     ending
-	charge     int64  // against MaxCalls and MaxBytes
-	start      uint64 // offset of the frame in the bytes of its socket
-	state      atomic.Uint32
-	generation atomic.Uint32 // written by Release and Claim, read by handles
-	left       atomic.Int32  // of a leader: calls not yet resolved; written by whoever resolves
-	ticket     uint32        // of a TicketProtocol
-	watched    bool          // ctx or deadline is to be visited by the sweeper
-	adopted    bool          // reply is a buffer of package buf
-	ping       bool
-	gathering  bool // with Replies: the reader adds to reply; see gather.go
+	// The first line is for all: submitter, sweeper, reader, and who waits.
+	ending    ending
+	charge    int64  // against MaxCalls and MaxBytes
+	start     uint64 // offset of the frame in the bytes of its socket
+	size      int    // of the frame as it was submitted
+	state     atomic.Uint32
+	ticket    uint32       // of a TicketProtocol
+	left      atomic.Int32 // of a leader: calls not yet resolved; written by whoever resolves
+	watched   bool         // ctx or deadline is to be visited by the sweeper
+	ping      bool
+	several   bool // Replies > 1
+	gathering bool // with several: the reader adds to reply; see gather.go
+	failed    bool // err is set, and perhaps written
+	routed    bool // completer or leader is set
+	hasReply  bool // large is the reply
+	hasLinked bool // large is the copy of a large frame
+	small     uint8
 	// OneWay marks a call without a reply: it ends when it has been written.
 	OneWay bool
 	// Whole marks one of several calls of DoAll that make sense only together, such as those
 	// of a transaction: if it is given up while its bytes are queued, they are sent all the
 	// same, because those of the others may have been.
 	Whole bool
-	size  int // of the frame as it was submitted
 
-	reply     []byte // the second line
+	// The second line is what most calls do not have.
+	large     []byte // until the call is queued, a copy of its large frame; then a large reply
 	err       error
 	completer Completer
 	leader    *Call // of DoAll: the first of its calls, which holds the wake-up
@@ -75,34 +82,37 @@ type Call struct {
 	// Pin, if set, lets the call travel on that connection or not at all.
 	Pin Pin
 
-	inline [inlineReply]byte // small replies
-
-	// What most calls do not have: read by the submitter, written only if it was set.
-
+	generation atomic.Uint32 // the fourth line, too; written by Release and Claim, read by handles
+	attached   bool          // attachment is set
+	interims   bool          // onInterim is set
 	// SlowFor is how long the server may be silent for this call, on top of the
 	// stall time-out.
 	SlowFor time.Duration
 	// Replies is how many replies the call has, if its frame is of several requests; 0: one.
 	// It is for protocols that answer in order. See [Call.Received].
 	Replies int
-	// OnInterim is given messages that come for the call before its reply, on the
-	// reading goroutine. The frame is valid until it returns. It may still be running
-	// when the call has been given up.
-	OnInterim func(frame []byte)
+	frame   [inlineFrame]byte // small requests
 
-	// Attached is the owner's, until Release.
-	Attached any
+	reply [inlineReply]byte // the fifth line: the reply, if small is not 0
 
-	linked  []byte // copy of a large frame, until it is queued
-	ends    []int  // with Replies: where in reply each of them ends
-	awaited int    // with Replies: how many are to come; guarded by the socket's lock
-	written int    // bytes of the frame that the server may have; of a call that failed
+	// The last line again is what most calls do not have.
+	onInterim  func(frame []byte)
+	attachment any
+	ends       []int // with several: where in large each of the replies ends
+	written    int   // bytes of the frame that the server may have; of a call that failed
+	awaited    int32 // with several: how many are to come; guarded by the socket's lock
 }
 
-// inlineReply makes a call six lines long.
-const inlineReply = 88
+const (
+	inlineFrame = 40 // a GET or a SELECT by a key of 16 bytes
+	inlineReply = 64
+)
 
-var calls = sync.Pool{New: func() any { return &Call{ending: newEnding()} }}
+var calls = sync.Pool{New: func() any {
+	c := &Call{ending: newEnding()}
+	c.Frame = c.frame[:0]
+	return c
+}}
 
 func acquire(e *Engine) *Call {
 	c := calls.Get().(*Call)
@@ -111,11 +121,45 @@ func acquire(e *Engine) *Call {
 }
 
 // Reply returns the reply, one whole message, valid until Release.
-func (c *Call) Reply() []byte { return c.reply }
+func (c *Call) Reply() []byte {
+	if c.hasReply {
+		return c.large
+	}
+	return c.reply[:c.small]
+}
+
+// OnInterim lets f have the messages that come for the call before its reply, on the reading
+// goroutine. The frame is valid until f returns. It may still be running when the call has been
+// given up.
+func (c *Call) OnInterim(f func(frame []byte)) { c.onInterim, c.interims = f, f != nil }
+
+// Interim returns what OnInterim was given last, nil if it was not called.
+func (c *Call) Interim() func(frame []byte) {
+	if !c.interims {
+		return nil
+	}
+	return c.onInterim
+}
+
+// Attach keeps something of the owner's with the call, until Release.
+func (c *Call) Attach(v any) { c.attachment, c.attached = v, true }
+
+// Attached returns what Attach was given, nil if it was not called.
+func (c *Call) Attached() any {
+	if !c.attached {
+		return nil
+	}
+	return c.attachment
+}
 
 // Err returns why the call failed, nil if it has a reply. It is a
 // *slipstream.Error without Op.
-func (c *Call) Err() error { return c.err }
+func (c *Call) Err() error {
+	if !c.failed {
+		return nil
+	}
+	return c.err
+}
 
 // Generation returns a number that changes at Release. A handle that keeps it
 // can tell that the call is another one's now.
@@ -149,55 +193,77 @@ func (c *Call) Release() {
 
 func (c *Call) recycle() {
 	if cap(c.Frame) > keptFrame {
-		c.Frame = nil
+		c.Frame = c.frame[:]
 	}
 	c.Frame = c.Frame[:0]
-	c.clearReply()
-	c.dropLinked()
+	c.clear()
+	c.route(nil, nil)
 	if c.state.Load() != statePending {
 		c.state.Store(stateOwned)
 	}
-	c.ctx, c.completer, c.leader, c.err, c.engine = nil, nil, nil, nil, nil
+	c.ctx, c.engine = nil, nil
 	c.OneWay, c.Whole, c.ping = false, false, false
 	c.Pin = Pin{}
-	if c.SlowFor != 0 || c.Replies != 0 || c.OnInterim != nil || c.Attached != nil || c.written != 0 {
-		c.SlowFor, c.Replies, c.OnInterim, c.Attached, c.written = 0, 0, nil, nil, 0
+	c.SlowFor, c.Replies = 0, 0
+	if c.attached {
+		c.attachment, c.attached = nil, false
 	}
-	if cap(c.ends) > keptEnds {
-		c.ends = nil
+	if c.interims {
+		c.onInterim, c.interims = nil, false
 	}
 	calls.Put(c)
 }
 
+// route says who is told of the end: done, the leader's waiter, or who waits for the call.
+func (c *Call) route(done Completer, leader *Call) {
+	if c.routed || done != nil || leader != nil {
+		c.completer, c.leader, c.routed = done, leader, done != nil || leader != nil
+	}
+}
+
+// completes reports whether a completer is told of the end.
+func (c *Call) completes() bool { return c.routed && c.completer != nil }
+
 // link copies a large frame into a buffer that the socket's buffer will own: the
 // call's memory is its caller's, who may be gone before the write.
 func (c *Call) link() {
-	c.dropLinked()
-	c.linked = append(buf.Get(len(c.Frame)), c.Frame...)
+	c.clearLarge()
+	c.large, c.hasLinked = append(buf.Get(len(c.Frame)), c.Frame...), true
 }
 
-func (c *Call) dropLinked() {
-	if c.linked != nil {
-		buf.Put(c.linked)
-		c.linked = nil
+// unlink returns the copy of the frame, which is not the call's any more.
+func (c *Call) unlink() []byte {
+	b := c.large
+	c.large, c.hasLinked = nil, false
+	return b
+}
+
+func (c *Call) clearLarge() {
+	if c.hasReply || c.hasLinked {
+		buf.Put(c.large[:0])
+		c.large, c.hasReply, c.hasLinked = nil, false, false
 	}
 }
 
-func (c *Call) clearReply() {
-	if c.adopted || cap(c.reply) > len(c.inline) {
-		buf.Put(c.reply[:0])
+// clear forgets what came of the call.
+func (c *Call) clear() {
+	c.small = 0
+	c.clearLarge()
+	if c.failed {
+		c.err, c.written, c.failed = nil, 0, false
 	}
-	c.reply, c.adopted = nil, false
-	if len(c.ends) > 0 {
-		c.ends = c.ends[:0]
+	if c.several {
+		c.several = false
+		if c.ends = c.ends[:0]; cap(c.ends) > keptEnds {
+			c.ends = nil
+		}
 	}
 }
 
 // prepare makes an owned call ready to be submitted, once more if it has failed
 // before.
 func (c *Call) prepare(ctx context.Context, e *Engine) {
-	c.clearReply()
-	c.err = nil
+	c.clear()
 	c.ctx = ctx
 	c.size = len(c.Frame)
 	// The frame is kept, in a buffer that may be larger, beside its copy in the
@@ -210,10 +276,7 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(copied+cap(c.Frame)+callCost)
 	c.gathering = false
 	if c.Replies > 1 {
-		c.awaited = c.Replies
-	}
-	if c.written > 0 {
-		c.written = 0
+		c.several, c.awaited = true, int32(c.Replies)
 	}
 	c.ending.reset()
 	c.deadline = 0
@@ -236,15 +299,15 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 
 // setReply copies the reply. Small ones lie in the call itself.
 func (c *Call) setReply(b []byte) {
-	if len(b) <= len(c.inline) {
-		c.reply = c.inline[:copy(c.inline[:], b)]
+	if len(b) <= len(c.reply) {
+		c.small = uint8(copy(c.reply[:], b))
 		return
 	}
-	c.reply = append(buf.Get(len(b)), b...)
+	c.adopt(append(buf.Get(len(b)), b...))
 }
 
 // adopt takes the buffer that b lies in as the reply.
-func (c *Call) adopt(b []byte) { c.reply, c.adopted = b, true }
+func (c *Call) adopt(b []byte) { c.large, c.hasReply = b, true }
 
 // takeOut is called by whoever took the call out of its table. It reports
 // whether somebody still waits for the result.
@@ -261,29 +324,31 @@ func (c *Call) takeOut() bool {
 // giveUp ends a call that stays in its table as a tombstone. Under the socket's
 // lock, and only in statePending.
 func (c *Call) giveUp(outcome slipstream.Outcome, cause error) {
+	c.fail(outcome, cause)
 	if outcome != slipstream.NotSent {
 		c.written = c.size
 	}
-	c.fail(outcome, cause)
 	c.state.Store(stateDead)
 }
 
 // resolve tells whoever waits. The call is not ours afterwards.
 func (c *Call) resolve() {
 	switch {
+	case !c.routed:
+		c.ending.reach()
 	case c.completer != nil:
 		c.engine.complete(c)
-	case c.leader != nil:
+	default:
 		leader := c.leader
 		if leader.left.Add(-1) == 0 {
 			leader.ending.reach()
 		}
-	default:
-		c.ending.reach()
 	}
 }
 
 // fail notes why a call has no reply. Before anybody is told.
 func (c *Call) fail(outcome slipstream.Outcome, cause error) {
-	c.err = &slipstream.Error{Addr: c.engine.cfg.Addr, Outcome: outcome, Err: cause}
+	c.failWith(&slipstream.Error{Addr: c.engine.cfg.Addr, Outcome: outcome, Err: cause})
 }
+
+func (c *Call) failWith(err error) { c.err, c.failed = err, true }

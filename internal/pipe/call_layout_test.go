@@ -5,7 +5,8 @@ import (
 	"unsafe"
 )
 
-// A call is whole cache lines, and what the reader touches lies in the first two.
+// A call is whole cache lines, and the fields of each are touched together. What the reader touches
+// lies in the first one and that of the reply; in the second and the last is what most calls do not have.
 func TestCallLayout(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Log("the layout is that of systems with 64 bits")
@@ -18,8 +19,10 @@ func TestCallLayout(t *testing.T) {
 	}
 	for name, at := range map[string][2]uintptr{
 		"ending": {unsafe.Offsetof(c.ending), 0}, "charge": {unsafe.Offsetof(c.charge), 0}, "state": {unsafe.Offsetof(c.state), 0},
-		"reply": {unsafe.Offsetof(c.reply), 1}, "completer": {unsafe.Offsetof(c.completer), 1}, "leader": {unsafe.Offsetof(c.leader), 1},
-		"Frame": {unsafe.Offsetof(c.Frame), 2}, "Pin": {unsafe.Offsetof(c.Pin), 2}, "inline": {unsafe.Offsetof(c.inline), 3},
+		"Whole": {unsafe.Offsetof(c.Whole), 0}, "large": {unsafe.Offsetof(c.large), 1}, "completer": {unsafe.Offsetof(c.completer), 1},
+		"leader": {unsafe.Offsetof(c.leader), 1}, "Frame": {unsafe.Offsetof(c.Frame), 2}, "Pin": {unsafe.Offsetof(c.Pin), 2},
+		"generation": {unsafe.Offsetof(c.generation), 3}, "frame": {unsafe.Offsetof(c.frame) + inlineFrame - 1, 3},
+		"reply": {unsafe.Offsetof(c.reply), 4}, "onInterim": {unsafe.Offsetof(c.onInterim), 5},
 	} {
 		if at[0]/line != at[1] {
 			t.Errorf("%s is at %d, expected in line %d", name, at[0], at[1])

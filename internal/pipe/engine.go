@@ -116,11 +116,11 @@ func (e *Engine) closedError() error {
 // Do submits c and waits for its reply. It returns nil when there is one. In
 // any case c belongs to the caller again and must be released.
 func (e *Engine) Do(ctx context.Context, c *Call) error {
-	c.completer, c.leader = nil, nil
+	c.route(nil, nil)
 	one := [1]*Call{c}
 	s, solo, err := e.submit(ctx, one[:], true)
 	if err != nil {
-		c.err = err
+		c.failWith(err)
 		return err
 	}
 	if solo {
@@ -128,7 +128,7 @@ func (e *Engine) Do(ctx context.Context, c *Call) error {
 	} else {
 		c.ending.wait()
 	}
-	return c.err
+	return c.Err()
 }
 
 // DoAll submits calls contiguously on one socket and waits for all. It returns
@@ -141,12 +141,12 @@ func (e *Engine) DoAll(ctx context.Context, cs []*Call) error {
 	leader := cs[0]
 	leader.left.Store(int32(len(cs)))
 	for _, c := range cs {
-		c.completer, c.leader = nil, leader
+		c.route(nil, leader)
 	}
 	s, solo, err := e.submit(ctx, cs, true)
 	if err != nil {
 		for _, c := range cs {
-			c.err = err
+			c.failWith(err)
 		}
 		return err
 	}
@@ -156,8 +156,8 @@ func (e *Engine) DoAll(ctx context.Context, cs []*Call) error {
 		leader.ending.wait()
 	}
 	for _, c := range cs {
-		if c.err != nil {
-			return c.err
+		if c.failed {
+			return c.Err()
 		}
 	}
 	return nil
@@ -166,7 +166,7 @@ func (e *Engine) DoAll(ctx context.Context, cs []*Call) error {
 // Start submits c and returns. After nil, Wait must be called exactly once; an
 // error means that c was not submitted. The engine ends the call when ctx ends.
 func (e *Engine) Start(ctx context.Context, c *Call) error {
-	c.completer, c.leader = nil, nil
+	c.route(nil, nil)
 	one := [1]*Call{c}
 	_, _, err := e.submit(ctx, one[:], false)
 	return err
@@ -175,7 +175,7 @@ func (e *Engine) Start(ctx context.Context, c *Call) error {
 // Wait waits for a call that Start has submitted, as Do does.
 func (c *Call) Wait() error {
 	c.ending.wait()
-	return c.err
+	return c.Err()
 }
 
 // StartFunc submits c, whose end done is told of. An error means that c was not
@@ -183,7 +183,7 @@ func (c *Call) Wait() error {
 // so that a Completer may use it: without a connection or without room it fails
 // at once, as NotSent or Overloaded.
 func (e *Engine) StartFunc(ctx context.Context, c *Call, done Completer) error {
-	c.completer, c.leader = done, nil
+	c.route(done, nil)
 	one := [1]*Call{c}
 	_, _, err := e.submit(ctx, one[:], false)
 	return err

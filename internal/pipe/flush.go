@@ -227,7 +227,7 @@ func (s *socket) cutDead() {
 		}
 		s.charged.Add(-c.charge)
 		s.counts.NeverWritten += uint64(c.places())
-		if c.Replies > 1 {
+		if c.several {
 			dropped = c
 		}
 		c.takeOut()

@@ -28,10 +28,10 @@ func places(cs []*Call) (n int) {
 // Received returns how many replies c has: also a call that failed may have some, the first
 // ones, if it has Replies.
 func (c *Call) Received() int {
-	if c.Replies > 1 {
+	switch {
+	case c.several:
 		return len(c.ends)
-	}
-	if c.err != nil || c.reply == nil {
+	case c.failed || c.small == 0 && !c.hasReply:
 		return 0
 	}
 	return 1
@@ -39,22 +39,27 @@ func (c *Call) Received() int {
 
 // ReplyAt returns a reply, counted from 0, valid until Release.
 func (c *Call) ReplyAt(i int) []byte {
-	if c.Replies <= 1 {
-		return c.reply
+	if !c.several {
+		return c.Reply()
 	}
 	from := 0
 	if i > 0 {
 		from = c.ends[i-1]
 	}
-	return c.reply[from:c.ends[i]]
+	return c.large[from:c.ends[i]]
 }
 
 // Written returns how many bytes of the frame of a call that failed the server may have.
-func (c *Call) Written() int { return c.written }
+func (c *Call) Written() int {
+	if !c.failed {
+		return 0
+	}
+	return c.written
+}
 
 // await notes that a reply of c, which may have several, is at hand. Under mu.
 func (s *socket) await(c *Call) {
-	if c.Replies <= 1 {
+	if !c.several {
 		return
 	}
 	if c.awaited--; !c.gathering && c.state.Load() == statePending {
@@ -65,7 +70,7 @@ func (s *socket) await(c *Call) {
 // unawait undoes await for calls that were taken out. Under mu.
 func (s *socket) unawait() {
 	for _, c := range s.popped {
-		if c.Replies > 1 {
+		if c.several {
 			c.awaited, c.gathering = c.awaited+1, false
 		}
 	}
@@ -86,8 +91,8 @@ func (s *socket) gather(i int) (n int, all bool) {
 	}
 	c.makeRoom(size, n)
 	for _, f := range s.frames[i : i+n] {
-		c.reply = append(c.reply, s.in[f.at:f.at+f.len]...)
-		c.ends = append(c.ends, len(c.reply))
+		c.large = append(c.large, s.in[f.at:f.at+f.len]...)
+		c.ends = append(c.ends, len(c.large))
 	}
 	c.gathering = false
 	return n, all
@@ -99,16 +104,14 @@ func (c *Call) makeRoom(size, n int) {
 	if c.ends == nil {
 		c.ends = make([]int, 0, min(c.Replies, max(keptEnds, 4*n)))
 	}
-	need := len(c.reply) + size
-	if need <= cap(c.reply) {
+	need := len(c.large) + size
+	if need <= cap(c.large) {
 		return
 	}
 	alike := need / (len(c.ends) + n) * (c.Replies + 1)
-	b := append(buf.Get(max(need, min(alike, 4*need))), c.reply...)
-	if c.reply != nil {
-		buf.Put(c.reply[:0])
-	}
-	c.reply = b
+	b := append(buf.Get(max(need, min(alike, 4*need))), c.large...)
+	c.clearLarge()
+	c.adopt(b)
 }
 
 // endGathering lets others at the calls again. Whoever has the reader's role.

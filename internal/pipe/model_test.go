@@ -245,7 +245,7 @@ func (w *modelWorld) submit(oneWay bool) {
 	}
 	var ctx context.Context
 	ctx, c.cancel = context.WithCancel(context.Background())
-	c.call.completer, c.call.leader = nil, nil
+	c.call.route(nil, nil)
 	c.call.prepare(ctx, w.engine)
 	w.all = append(w.all, c)
 	w.queued = append(w.queued, c)

@@ -323,7 +323,7 @@ func TestCompletersRetryAfterAFailure(t *testing.T) {
 // newFailed returns a call that has failed.
 func (s *toyServer) newFailed(e *Engine) *Call {
 	c := s.newCall(e, "rfailed")
-	c.err = io.EOF
+	c.failWith(io.EOF)
 	return c
 }
 

@@ -158,7 +158,7 @@ func TestInterim(t *testing.T) {
 					var got []string
 					c := e.Acquire()
 					c.Frame = appendToyTicket(c.Frame[:0], "r"+name)
-					c.OnInterim = func(f []byte) { got = append(got, toyScanner{tickets: true}.body(f)) }
+					c.OnInterim(func(f []byte) { got = append(got, toyScanner{tickets: true}.body(f)) })
 					err := e.Do(t.Context(), c)
 					if want := fmt.Sprintf("[i%s 0 i%s 1 i%s 2]", name, name, name); err != nil || fmt.Sprint(got) != want {
 						t.Errorf("%v, %v; want %s", got, err, want)

@@ -192,7 +192,7 @@ func (s *socket) interim(ticket uint32, frame []byte) {
 	s.counts.Pushes++
 	var tell func([]byte)
 	if at := s.table.find(ticket); at != nil && at.call.state.Load() == statePending {
-		tell = at.call.OnInterim
+		tell = at.call.Interim()
 	}
 	s.mu.Unlock()
 	if tell != nil {
@@ -216,7 +216,7 @@ func (s *socket) hand() (kick bool, err error) {
 	gathered := false
 	for i := 0; i < len(s.popped); i++ {
 		c, f := s.popped[i], s.frames[i]
-		if c.Replies > 1 {
+		if c.several {
 			gathered = true
 			n, all := s.gather(i)
 			i += n - 1
@@ -225,7 +225,7 @@ func (s *socket) hand() (kick bool, err error) {
 			}
 		}
 		freed += c.charge
-		several := c.Replies > 1 // asked before the call may be another's
+		several := c.several // asked before the call may be another's
 		if !c.takeOut() {
 			continue
 		}

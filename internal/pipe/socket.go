@@ -333,9 +333,8 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 				s.slowCount++
 			}
 		}
-		if c.linked != nil {
-			s.out.Link(c.linked)
-			c.linked = nil
+		if c.hasLinked {
+			s.out.Link(c.unlink())
 		} else {
 			s.out.Append(c.Frame)
 		}
@@ -352,8 +351,8 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 // putTicket writes the ticket of a call into what will be sent. Under mu.
 func (s *socket) putTicket(c *Call) {
 	s.tickets.PutTicket(c.Frame, c.ticket)
-	if c.linked != nil {
-		s.tickets.PutTicket(c.linked, c.ticket)
+	if c.hasLinked {
+		s.tickets.PutTicket(c.large, c.ticket)
 	}
 }
 

@@ -228,7 +228,7 @@ func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
 		return
 	}
 	*found = true
-	if s.gathering && c.Replies > 1 {
+	if s.gathering && c.several {
 		return // the next sweep
 	}
 	cause := c.ctx.Err()
@@ -245,14 +245,14 @@ func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
 	}
 	c.giveUp(outcome, cause)
 	s.engine.sweeping.cancelled.Add(1)
-	if c.completer != nil {
+	if c.completes() {
 		// The user's code must not run under the lock, and c must not be recycled
 		// by the reader before it has run.
 		s.engine.givenUp = append(s.engine.givenUp, c)
 	} else {
 		c.resolve()
 	}
-	if s.reader != nil && (s.reader == c || s.reader == c.leader) {
+	if s.reader != nil && (s.reader == c || c.routed && s.reader == c.leader) {
 		s.interrupt()
 	}
 }
@@ -363,7 +363,8 @@ func (e *Engine) ping(s *socket) bool {
 		c.Release()
 		return false
 	}
-	c.completer, c.leader, c.ping = pinged{}, nil, true
+	c.route(pinged{}, nil)
+	c.ping = true
 	c.prepare(context.Background(), e)
 	c.deadline, c.watched = 0, false
 	one := [1]*Call{c}

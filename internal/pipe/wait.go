@@ -35,7 +35,7 @@ func (b *broadcast) send() {
 
 // mayWait reports whether the submission of c may wait for a connection or for
 // room. One by a completer may not: it would wait for its own goroutine.
-func (e *Engine) mayWait(c *Call) bool { return c.completer == nil }
+func (e *Engine) mayWait(c *Call) bool { return !c.completes() }
 
 // until returns a context that ends at the call's deadline too.
 func (e *Engine) until(ctx context.Context, deadline int64, most time.Duration) (context.Context, context.CancelFunc) {

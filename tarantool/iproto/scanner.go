@@ -72,29 +72,40 @@ const (
 // Scan looks at b, whose first byte is the first of a message. After [More] it
 // is called with the same bytes and further ones. The error is a
 // [*ProtocolError].
-func (s *Scanner) Scan(b []byte) (Message, error) {
-	// What servers write.
-	if len(b) >= replyHead && b[0] == uint32b && b[5] == fixMap|3 && b[6] == byte(KeyCode) && b[7] == uint32b &&
-		b[12] == byte(KeySync) && b[13] == uint64b && b[22] == byte(KeySchemaVersion) && b[23] == uint32b {
-		n := uint64(be32(b[1:])) + 5
+func (s *Scanner) Scan(b []byte) (m Message, err error) {
+	// What servers write. The fields are set one by one: to copy a Message just made waits
+	// until all that was written before has reached the cache, 60 ns a reply.
+	if isReplyHead(b) {
+		n, code := uint64(be32(b[1:]))+5, be32(b[replyCodeAt:])
 		if n <= uint64(len(b)) && n >= replyHead && n <= uint64(s.maxMessage()) {
-			m := Message{
-				Len:    int(n),
-				Code:   be32(b[replyCodeAt:]),
-				Sync:   be64(b[replySyncAt:]),
-				Schema: uint64(be32(b[replySchemaAt:])),
-				BodyAt: replyHead,
+			kind, ok := Reply, true
+			if code != uint32(CodeOK) {
+				kind, ok = replyKind(code)
 			}
-			if m.Code == uint32(CodeOK) {
-				return m, nil
-			}
-			if kind, ok := replyKind(m.Code); ok {
-				m.Kind = kind
-				return m, nil
+			if ok {
+				m.Len, m.Kind, m.Code = int(n), kind, code
+				m.Sync, m.Schema = be64(b[replySyncAt:]), uint64(be32(b[replySchemaAt:]))
+				m.BodyAt = replyHead
+				return
 			}
 		}
 	}
 	return s.scan(b)
+}
+
+// isReplyHead reports whether b begins with a header as servers write it.
+func isReplyHead(b []byte) bool {
+	return len(b) >= replyHead && b[0] == uint32b && b[5] == fixMap|3 && b[6] == byte(KeyCode) && b[7] == uint32b &&
+		b[12] == byte(KeySync) && b[13] == uint64b && b[22] == byte(KeySchemaVersion) && b[23] == uint32b
+}
+
+// OKBody returns the body of a whole reply that is no error, if its header is as servers write
+// it; else ok is false, and [Scanner.Scan] has to look.
+func OKBody(reply []byte) (body []byte, ok bool) {
+	if !isReplyHead(reply) || be32(reply[replyCodeAt:]) != uint32(CodeOK) || uint64(be32(reply[1:]))+5 != uint64(len(reply)) {
+		return nil, false
+	}
+	return reply[replyHead:], true
 }
 
 func (s *Scanner) maxMessage() int {
