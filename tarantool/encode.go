@@ -76,7 +76,7 @@ func appendNested(b []byte, v any, depth int) ([]byte, error) {
 	case float64:
 		return iproto.AppendFloat64(b, v), nil
 	case Part:
-		return v.append(b), v.err
+		return v.append(b), v.wrong()
 	case []any:
 		if depth >= mostDepth {
 			return b, errTooDeep

@@ -33,8 +33,8 @@ func newOp[F FieldName](code byte, field F, args ...Part) Op {
 		o.field = Any(field)
 	}
 	for _, a := range args {
-		if a.err != nil {
-			o.bad = a.err
+		if a.wrong() != nil {
+			o.bad = a.wrong()
 		}
 	}
 	return o

@@ -2,6 +2,7 @@ package tarantool
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
@@ -10,11 +11,19 @@ import (
 // String and the like, which allocate nothing, so that keys of any number of parts cost
 // nothing but their bytes.
 type Part struct {
+	// Three words: a compiler that can hold a part in registers writes it once. One of six
+	// words was copied right after it was made, for which the processor waited.
 	kind partKind
 	n    uint64
-	s    string // of encoded: MessagePack
-	err  error
+	p    unsafe.Pointer // of text: its n bytes; of partWrong: *error
 }
+
+// text is a part of n bytes.
+func text(kind partKind, s string) Part {
+	return Part{kind: kind, n: uint64(len(s)), p: unsafe.Pointer(unsafe.StringData(s))}
+}
+
+func (p *Part) text() string { return unsafe.String((*byte)(p.p), int(p.n)) }
 
 type partKind uint8
 
@@ -26,7 +35,8 @@ const (
 	partBool
 	partString
 	partBytes
-	partEncoded
+	partEncoded // MessagePack
+	partWrong   // what cannot be encoded
 )
 
 // Nil is the part of a key that is null.
@@ -53,15 +63,26 @@ func Bool(v bool) Part {
 }
 
 // String is a string.
-func String(v string) Part { return Part{kind: partString, s: v} }
+func String(v string) Part { return text(partString, v) }
 
 // Bytes is a value of bytes, which is copied.
-func Bytes(v []byte) Part { return Part{kind: partBytes, s: string(v)} }
+func Bytes(v []byte) Part { return text(partBytes, string(v)) }
 
 // Any is any value that a tuple may hold: see the package comment. It is encoded at once.
 func Any(v any) Part {
 	b, err := appendValue(nil, v)
-	return Part{kind: partEncoded, s: string(b), err: err}
+	if err != nil {
+		return Part{kind: partWrong, p: unsafe.Pointer(&err)}
+	}
+	return text(partEncoded, string(b))
+}
+
+// wrong returns why the part cannot be encoded, nil if it can.
+func (p *Part) wrong() error {
+	if p.kind != partWrong {
+		return nil
+	}
+	return *(*error)(p.p)
 }
 
 func (p *Part) append(b []byte) []byte {
@@ -75,11 +96,11 @@ func (p *Part) append(b []byte) []byte {
 	case partBool:
 		return iproto.AppendBool(b, p.n != 0)
 	case partString:
-		return iproto.AppendString(b, p.s)
+		return iproto.AppendString(b, p.text())
 	case partBytes:
-		return iproto.AppendBytes(b, []byte(p.s))
+		return iproto.AppendBytes(b, []byte(p.text()))
 	case partEncoded:
-		return append(b, p.s...)
+		return append(b, p.text()...)
 	}
 	return iproto.AppendNil(b)
 }
@@ -88,7 +109,7 @@ func (p *Part) append(b []byte) []byte {
 func appendParts(b []byte, key []Part) ([]byte, error) {
 	b = iproto.AppendArray(b, len(key))
 	for i := range key {
-		if err := key[i].err; err != nil {
+		if err := key[i].wrong(); err != nil {
 			return b, argumentError("part", i, err)
 		}
 		b = key[i].append(b)

@@ -29,6 +29,7 @@ type Space[T any] struct {
 type knownTarget struct {
 	names *schema
 	x     encoding
+	get   []byte // a select of one tuple, up to its key
 }
 
 // SpaceOf returns the space of that name, which is looked up when it is used.
@@ -147,7 +148,15 @@ func (s *Space[T]) quick(q *spaceCall[T], key []Part, ops []Op) (*pipe.Call, *sc
 		return nil, nil, nil
 	}
 	call := c.engine.Acquire()
-	frame, err := q.encode(call.Frame[:0], known.x, key, ops)
+	var frame []byte
+	var err error
+	if q.code == iproto.CodeSelect && q.limit == 1 && q.iterator == Eq && len(key) > 0 {
+		if frame, err = appendParts(append(call.Frame[:0], known.get...), key); err == nil {
+			frame = iproto.EndRequest(frame, 0)
+		}
+	} else {
+		frame, err = q.encode(call.Frame[:0], known.x, key, ops)
+	}
 	if err != nil {
 		call.Release()
 		return nil, nil, c.notSent(q.code.String(), err)
@@ -184,7 +193,8 @@ func (s *Space[T]) prepare(ctx context.Context, r *attempt, q *spaceCall[T], key
 	if err != nil {
 		return err
 	}
-	s.known.Store(&knownTarget{at.names, x})
+	get := iproto.AppendSelectHead(x.begin(nil, iproto.CodeSelect), x.space, x.index, 1, 0, Eq)
+	s.known.Store(&knownTarget{at.names, x, get})
 	r.set(c, &about, at)
 	return r.encoded(q.encode(r.call.Frame[:0], x, key, ops))
 }

@@ -97,7 +97,7 @@ func (s *socket) endWrite(err error) Reason {
 			return NotYet
 		}
 	}
-	reason := s.rule()
+	reason := s.rule(true)
 	if reason == NotYet {
 		s.writing = false
 		wakeSweeper := s.hold()

@@ -344,7 +344,7 @@ func (s *socket) kick() {
 		s.mu.Unlock()
 		return
 	}
-	reason := s.rule()
+	reason := s.rule(true)
 	if reason == NotYet {
 		s.mu.Unlock()
 		return

@@ -7,6 +7,9 @@ import "time"
 const (
 	// flushBytes queued are written whatever is under way.
 	flushBytes = 32 << 10
+	// clockEvery is how many calls are queued from one look at the clock to the next, if there
+	// are that many. What they miss the sweeper finds, see backstop.
+	clockEvery = 16
 	// holdTarget divides the round trip into k parts: a queued call waits at most
 	// about this long for the reply that frees it.
 	holdTarget = 128 * time.Microsecond

@@ -50,7 +50,7 @@ func (s *socket) reclaim() {
 		s.mu.Unlock()
 		return
 	}
-	if reason := s.rule(); reason != NotYet {
+	if reason := s.rule(true); reason != NotYet {
 		s.flush(reason)
 		return
 	}

@@ -279,7 +279,7 @@ func (s *socket) backstop() bool {
 		s.mu.Unlock()
 		return held
 	}
-	reason := s.rule()
+	reason := s.rule(true)
 	if reason == NotYet {
 		s.mu.Unlock()
 		return held
