@@ -24,21 +24,30 @@ func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
 	q := spaceCall[T]{code: iproto.CodeSelect, limit: 1}
 	c := s.client
 	call, at, err := s.quick(&q, key, nil)
-	if err != nil {
-		return s.pending(ctx, attempt{}, err, nil)
-	}
-	if call != nil && c.opts.Timeout <= 0 {
+	if err == nil && call != nil && c.opts.Timeout <= 0 {
 		if err = c.engine.Start(ctx, call); err == nil {
 			return TupleFuture[T]{space: s, call: call, at: at, generation: uint64(call.Generation())}
 		}
-		r := s.attempt(q.code, call, at)
-		err = r.pursue(ctx, err, (*pipe.Engine).Start)
-		return s.pending(ctx, r, nil, err)
+		return s.unstarted(ctx, call, at, err)
 	}
+	return s.doNamed(ctx, &q, key, call, at, err)
+}
+
+// unstarted goes on with a get that could not be started.
+func (s *Space[T]) unstarted(ctx context.Context, call *pipe.Call, at *schemaAt, err error) TupleFuture[T] {
+	r := s.attempt(iproto.CodeSelect, call, at)
+	err = r.pursue(ctx, err, (*pipe.Engine).Start)
+	return s.pending(ctx, r, nil, err)
+}
+
+// doNamed makes a get that needs more than a call.
+func (s *Space[T]) doNamed(ctx context.Context, q *spaceCall[T], key []Part, call *pipe.Call, at *schemaAt, err error) TupleFuture[T] {
 	var r attempt
-	if call == nil {
-		err = s.prepare(ctx, &r, &q, key, nil)
-	} else {
+	switch {
+	case err != nil:
+	case call == nil:
+		err = s.prepare(ctx, &r, q, key, nil)
+	default:
 		r = s.attempt(q.code, call, at)
 		r.start = time.Now()
 	}
@@ -74,10 +83,7 @@ func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 				return q.found, err
 			}
 		}
-		r, ctx := f.space.attempt(q.code, f.call, f.at), f.call.Context()
-		err = q.finish(ctx, &r, err)
-		r.release()
-		return q.found, err
+		return f.finish(&q, err)
 	default:
 		if p = f.watched(true); p == nil {
 			return false, ErrReleased
@@ -87,6 +93,14 @@ func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 		err = q.finish(p.ctx, &p.r, p.wait())
 	}
 	p.release()
+	return q.found, err
+}
+
+// finish turns what is no good reply into the result.
+func (f TupleFuture[T]) finish(q *spaceCall[T], err error) (bool, error) {
+	r, ctx := f.space.attempt(q.code, f.call, f.at), f.call.Context()
+	err = q.finish(ctx, &r, err)
+	r.release()
 	return q.found, err
 }
 
