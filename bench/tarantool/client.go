@@ -69,6 +69,9 @@ func kinds() []kind {
 	}
 }
 
+// withFloor are the kinds and the floor.
+func withFloor() []kind { return append(kinds(), kind{floor, openFloor}) }
+
 // kindOf returns the kind of a subject; the control and the variants are ours
 // once more.
 func kindOf(subject string) (kind, bool) {
@@ -76,7 +79,7 @@ func kindOf(subject string) (kind, bool) {
 	case load.Control, background, apart:
 		subject = load.Ours
 	}
-	all := kinds()
+	all := withFloor()
 	i := slices.IndexFunc(all, func(k kind) bool { return k.name == subject })
 	if i < 0 {
 		return kind{}, false

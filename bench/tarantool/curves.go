@@ -27,8 +27,12 @@ var drawn = []drawing{
 // A drawing is how a subject is shown.
 type drawing struct{ name, title, colour string }
 
-// drawnApart are the subjects of scenarios with several sockets.
-var drawnApart = append(slices.Clone(drawn), drawing{apart, "apart", "#8a8a00"})
+// drawnApart are the subjects of scenarios with several sockets, drawnFloor those of the
+// scenarios that have a floor.
+var (
+	drawnApart = append(slices.Clone(drawn), drawing{apart, "apart", "#8a8a00"})
+	drawnFloor = append(slices.Clone(drawn), drawing{floor, "floor", "#9a9a9a"})
+)
 
 // A curve is one mode of the ladder over the number of its callers or pairs.
 type curve struct {
@@ -40,8 +44,8 @@ type curve struct {
 }
 
 var (
-	callersCurves = []curve{{syncCallers, drawn, "", callerCounts, ""}}
-	pairsCurves   = []curve{{async16, drawnApart, ", 16 sockets", pairCounts, "6 4"}, {asyncPairs, drawn, ", 1 socket", pairCounts, ""}}
+	callersCurves = []curve{{syncCallers, drawnFloor, "", callerCounts, ""}}
+	pairsCurves   = []curve{{async16, drawnApart, ", 16 sockets", pairCounts, "6 4"}, {asyncPairs, drawnFloor, ", 1 socket", pairCounts, ""}}
 )
 
 const (
@@ -119,8 +123,8 @@ var tables = []struct {
 	subjects   []drawing
 	beginnings []string
 }{
-	{"Callers that wait", drawn, []string{blocking, reuse, syncCallers}},
-	{"Senders and receivers, one socket", drawn, []string{asyncPairs}},
+	{"Callers that wait", drawnFloor, []string{blocking, reuse, syncCallers}},
+	{"Senders and receivers, one socket", drawnFloor, []string{asyncPairs}},
 	{"Senders and receivers, 16 sockets", drawnApart, []string{async16}},
 	{"With a context that can end", drawn, []string{ctxCallers, ctxPairs}},
 	{"A server with default settings", drawn, []string{defaultServer}},

@@ -39,7 +39,7 @@ var (
 	pairCounts   = []int{1, 4, 16, 64, 512}
 )
 
-// Variants of ours: background is without a context that can end, in scenarios
+// Variants beside floor, which are ours: background is without a context that can end, in scenarios
 // whose subjects otherwise have one; apart has a client for each socket, in those
 // with several.
 const (
@@ -86,7 +86,10 @@ func (h *harness) scenarios() (all []load.Scenario) {
 			sc.Subjects = append(sc.Subjects, h.subject(k.name, r))
 		}
 		sc.Subjects = append(sc.Subjects, h.subject(load.Control, r))
-		for name, here := range map[string]bool{background: r.work.Deadline, apart: r.work.Sockets > 1} {
+		for name, here := range map[string]bool{
+			background: r.work.Deadline, apart: r.work.Sockets > 1,
+			floor: begins(r.scenario, []string{syncCallers, asyncPairs}),
+		} {
 			if here {
 				variant := h.subject(name, r)
 				variant.Variant = true

@@ -128,7 +128,7 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("%s has goals %s, want %s", sc.Name, goals, want)
 		}
 		subjects := 5
-		if strings.HasPrefix(sc.Name, "ctx") || strings.HasPrefix(sc.Name, "async-16conn") {
+		if begins(sc.Name, []string{"ctx", "async", "sync/"}) {
 			subjects = 6
 		}
 		if len(sc.Subjects) != subjects {

@@ -46,7 +46,7 @@ const (
 // targets are all subjects, each of which runs in the load process.
 func targets() loadproc.Targets {
 	all := loadproc.Targets{}
-	for _, k := range kinds() {
+	for _, k := range withFloor() {
 		all[k.name] = func(ctx context.Context, s loadproc.Spec) (load.Target, error) { return openTarget(ctx, k, s) }
 	}
 	return all
