@@ -44,47 +44,44 @@ const (
 // of 64 bytes are touched, and most calls touch four of the six. TestCallLayout holds that.
 type Call struct {
 	// The first line is for all: submitter, sweeper, reader, and who waits.
-	ending    ending
-	charge    int64  // against MaxCalls and MaxBytes
-	start     uint64 // offset of the frame in the bytes of its socket
-	size      int    // of the frame as it was submitted
-	state     atomic.Uint32
-	ticket    uint32       // of a TicketProtocol
-	left      atomic.Int32 // of a leader: calls not yet resolved; written by whoever resolves
-	watched   bool         // ctx or deadline is to be visited by the sweeper
-	ping      bool
-	several   bool // Replies > 1
-	gathering bool // with several: the reader adds to reply; see gather.go
-	failed    bool // err is set, and perhaps written
-	routed    bool // completer or leader is set
-	hasReply  bool // large is the reply
-	hasLinked bool // large is the copy of a large frame
-	small     uint8
+	ending     ending
+	charge     int64  // against MaxCalls and MaxBytes
+	start      uint64 // offset of the frame in the bytes of its socket
+	size       int    // of the frame as it was submitted
+	state      atomic.Uint32
+	ticket     uint32        // of a TicketProtocol
+	generation atomic.Uint32 // written by Release and Claim, read by handles
+	watched    bool          // ctx or deadline is to be visited by the sweeper
+	ping       bool
+	several    bool // Replies > 1
+	gathering  bool // with several: the reader adds to large; see gather.go
+	failed     bool // err is set, and perhaps written
+	routed     bool // completer or leader is set
+	hasReply   bool // large is the reply
+	hasLinked  bool // large is the copy of a large frame
+	small      uint8
 	// OneWay marks a call without a reply: it ends when it has been written.
 	OneWay bool
 	// Whole marks one of several calls of DoAll that make sense only together, such as those
 	// of a transaction: if it is given up while its bytes are queued, they are sent all the
 	// same, because those of the others may have been.
 	Whole bool
+	_     byte
 
-	// The second line is what most calls do not have.
-	large     []byte // until the call is queued, a copy of its large frame; then a large reply
-	err       error
-	completer Completer
-	leader    *Call // of DoAll: the first of its calls, which holds the wake-up
+	// The second line, which processors fetch with the first.
+	reply [inlineReply]byte // if small is not 0
 
 	// Frame is the encoded request. It is unchanged until Release, but for the
 	// ticket that the engine puts in, so that a repeated call can send it again.
-	Frame    []byte // the third line, which is the submitter's
+	Frame    []byte // the third line, which is the submitter's, as the fourth is
 	ctx      context.Context
 	engine   *Engine
 	deadline int64 // since the engine's epoch; 0: none
 	// Pin, if set, lets the call travel on that connection or not at all.
 	Pin Pin
 
-	generation atomic.Uint32 // the fourth line, too; written by Release and Claim, read by handles
-	attached   bool          // attachment is set
-	interims   bool          // onInterim is set
+	attached bool // attachment is set
+	interims bool // onInterim is set
 	// SlowFor is how long the server may be silent for this call, on top of the
 	// stall time-out.
 	SlowFor time.Duration
@@ -93,14 +90,17 @@ type Call struct {
 	Replies int
 	frame   [inlineFrame]byte // small requests
 
-	reply [inlineReply]byte // the fifth line: the reply, if small is not 0
-
-	// The last line again is what most calls do not have.
+	// The last two lines are what most calls do not have.
+	large      []byte // until the call is queued, a copy of its large frame; then a large reply
+	err        error
+	completer  Completer
+	leader     *Call // of DoAll: the first of its calls, which holds the wake-up
 	onInterim  func(frame []byte)
 	attachment any
-	ends       []int // with several: where in large each of the replies ends
-	written    int   // bytes of the frame that the server may have; of a call that failed
-	awaited    int32 // with several: how many are to come; guarded by the socket's lock
+	ends       []int        // with several: where in large each of the replies ends
+	written    int          // bytes of the frame that the server may have; of a call that failed
+	awaited    int32        // with several: how many are to come; guarded by the socket's lock
+	left       atomic.Int32 // of a leader: calls not yet resolved; written by whoever resolves
 }
 
 const (

@@ -19,10 +19,9 @@ func TestCallLayout(t *testing.T) {
 	}
 	for name, at := range map[string][2]uintptr{
 		"ending": {unsafe.Offsetof(c.ending), 0}, "charge": {unsafe.Offsetof(c.charge), 0}, "state": {unsafe.Offsetof(c.state), 0},
-		"Whole": {unsafe.Offsetof(c.Whole), 0}, "large": {unsafe.Offsetof(c.large), 1}, "completer": {unsafe.Offsetof(c.completer), 1},
-		"leader": {unsafe.Offsetof(c.leader), 1}, "Frame": {unsafe.Offsetof(c.Frame), 2}, "Pin": {unsafe.Offsetof(c.Pin), 2},
-		"generation": {unsafe.Offsetof(c.generation), 3}, "frame": {unsafe.Offsetof(c.frame) + inlineFrame - 1, 3},
-		"reply": {unsafe.Offsetof(c.reply), 4}, "onInterim": {unsafe.Offsetof(c.onInterim), 5},
+		"generation": {unsafe.Offsetof(c.generation), 0}, "Whole": {unsafe.Offsetof(c.Whole), 0}, "reply": {unsafe.Offsetof(c.reply), 1},
+		"Frame": {unsafe.Offsetof(c.Frame), 2}, "Pin": {unsafe.Offsetof(c.Pin), 2}, "attached": {unsafe.Offsetof(c.attached), 3},
+		"frame": {unsafe.Offsetof(c.frame) + inlineFrame - 1, 3}, "large": {unsafe.Offsetof(c.large), 4}, "onInterim": {unsafe.Offsetof(c.onInterim), 5},
 	} {
 		if at[0]/line != at[1] {
 			t.Errorf("%s is at %d, expected in line %d", name, at[0], at[1])
