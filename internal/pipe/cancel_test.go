@@ -473,7 +473,11 @@ func TestCancelBehindAFullSendBuffer(t *testing.T) {
 		if len(took) < 150 {
 			t.Errorf("only %d calls were given up", len(took))
 		}
-		took.judge(t, "a cancel behind a full send buffer", most())
+		late := most()
+		if raceEnabled {
+			late += 200 * time.Millisecond // 12 MB are cut out under the detector
+		}
+		took.judge(t, "a cancel behind a full send buffer", late)
 		balanced(t, e)
 	})
 }
