@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 func TestScan(t *testing.T) {
@@ -179,5 +181,42 @@ func TestRequestFrame(t *testing.T) {
 	want := unhex(t, "ce00000019 83 004a 01cedeadbeef 0acf0000010000000000 8157a36b6579")
 	if !bytes.Equal(b[from:], want) || Sync(b[from:]) != 0xdeadbeef {
 		t.Errorf("%x, want %x", b[from:], want)
+	}
+}
+
+// What looks at a reply quickly says the same as Scan, of any bytes, or says nothing.
+func TestOKBody(t *testing.T) {
+	r := testkit.Rand(t)
+	seen := 0
+	check := func(b []byte) {
+		t.Helper()
+		body, ok := OKBody(b)
+		if !ok {
+			return
+		}
+		seen++
+		m, err := new(Scanner).Scan(b)
+		if err != nil || m.Kind != Reply || m.Code != uint32(CodeOK) || m.Len != len(b) || !bytes.Equal(body, b[m.BodyAt:]) {
+			t.Fatalf("% x: %+v, %v, but the body % x", b, m, err, body)
+		}
+	}
+	data := []byte{0x81, byte(KeyData), 0x91, 0x91, 7}
+	for _, reply := range [][]byte{
+		append(AppendReply(nil, 1, 2), data...), AppendReply(nil, 1<<40, 80), AppendError(nil, 3, 4, &BoxError{Code: 36, Message: "no"}),
+	} {
+		reply = EndReply(reply, 0)
+		check(reply)
+		for i := range reply {
+			check(reply[:i])
+			changed := bytes.Clone(reply)
+			for range 50 {
+				changed[i] = byte(r.Uint32())
+				check(changed)
+			}
+		}
+		check(append(bytes.Clone(reply), 0))
+	}
+	if seen == 0 {
+		t.Error("it never said a thing")
 	}
 }
