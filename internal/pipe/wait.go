@@ -45,7 +45,7 @@ func (e *Engine) until(ctx context.Context, deadline int64, most time.Duration) 
 			left = d
 		}
 	} else if most <= 0 {
-		return context.WithCancel(ctx)
+		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, left)
 }
