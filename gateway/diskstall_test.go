@@ -65,6 +65,7 @@ func (k *keptConnection) get(path string) (source string, err error) {
 // hits asks n times for documents in memory and returns the 99th percentile of how long it took.
 func (k *keptConnection) hits(t *testing.T, n int) time.Duration {
 	t.Helper()
+	k.conn.SetDeadline(time.Now().Add(patience))
 	took := make([]time.Duration, n)
 	for i := range took {
 		began := time.Now()
@@ -154,13 +155,14 @@ func TestDiskReadsDoNotStallHits(t *testing.T) {
 		// Clients and gateway share the machine: so many requests of any kind take their share.
 		return float64(b) / float64(p)
 	}
-	// The machine may be busy with something else for a while; a hit that waits for the disk
-	// takes hundreds of times as long, every time.
+	// On a quiet machine it is 1.0 to 1.3. One that is busy with something else can make it 2; a
+	// hit that waits for the disk takes a hundred times as long.
+	const bound = 5
 	ratio := measure()
-	for try := 1; try < 4 && ratio > 1.5 && ratio < 20; try++ {
+	for try := 1; try < 3 && ratio > bound && ratio < 20; try++ {
 		ratio = min(ratio, measure())
 	}
-	if ratio > 1.5 {
+	if ratio > bound {
 		t.Errorf("p99 of hits in memory is %.2f times as high beside reads of the disk as beside as many hits", ratio)
 	}
 	if most.Load() < readers*3/4 {
