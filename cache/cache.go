@@ -93,6 +93,12 @@ type Config struct {
 	// in bytes (default 32 MiB, some 200,000 keys). Past it, loads under way
 	// are not stored.
 	MaxTombstones int
+	// LoadLag is how old what [Origin.Load] reads may be when it is called (default
+	// 0): an origin of several hosts may not know yet that another one has become
+	// the primary. A load counts as begun that much earlier, so that callers which
+	// join it, and documents that are served by their age, keep to Freshness. It
+	// must be less than the Freshness of every resource.
+	LoadLag time.Duration
 	// Wake asks the stream to report at once: to call Advance with a horizon
 	// that is later than this call of Wake, as soon as it can. It is called from many
 	// goroutines at once and must not wait. Nil: policy Verify is Reload.
@@ -116,6 +122,7 @@ type Cache struct {
 	maxTombstones int64
 	seed          maphash.Seed
 	wake          func()          // Config.Wake, may be nil
+	loadLag       time.Duration   // Config.LoadLag
 	ctx           context.Context // ends with Close
 	cancel        context.CancelFunc
 
@@ -205,6 +212,7 @@ func New(config Config) (*Cache, error) {
 		clock:         config.Clock,
 		maxTombstones: int64(config.MaxTombstones),
 		wake:          config.Wake,
+		loadLag:       config.LoadLag,
 		seed:          maphash.MakeSeed(),
 		forms:         noForms{},
 		storeOnly:     config.StoreOnly,

@@ -110,6 +110,9 @@ func (c *Cache) Advance(horizon time.Duration, seen Snapshot) {
 	c.moved.send()
 }
 
+// Retract implements [Invalidations].
+func (c *Cache) Retract() { c.horizon.Store(noHorizon) }
+
 // forget drops tombstones that no load can need any more. A change that a
 // snapshot of ours has shown is visible to every later one, so only loads that
 // began before that snapshot can miss it: when the last of them has ended, the

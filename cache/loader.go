@@ -201,7 +201,7 @@ func (l *loader) setAlone(id string) {
 func (l *loader) load(flights []*flight, timeout time.Duration) {
 	c, r := l.cache, l.resource
 	// All three are taken before the statement's snapshot: see store and join.
-	o := outcome{statement: c.ledger.begin(), generation: r.generation.Load(), began: c.clock()}
+	o := outcome{statement: c.ledger.begin(), generation: r.generation.Load(), began: c.clock() - c.loadLag}
 	defer c.ledger.end(o.statement)
 	ids := make([]string, len(flights))
 	for i, f := range flights {

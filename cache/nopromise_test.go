@@ -84,6 +84,37 @@ func TestNoPromiseHearsEvents(t *testing.T) {
 }
 
 // A GET does not join a load that is older than X, though the horizon covers it.
+// What a load of an origin with LoadLag reads may be older than the load. Callers
+// join it, and its document is served, only while the bound holds all the same.
+func TestLoadsCountAsBegunEarlierByTheirLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newUnpromised(t)
+		f.cache.loadLag = 4 * time.Second
+		f.load = func(_ context.Context, ids []string) (Batch, error) {
+			b := f.db.read(0, ids)
+			time.Sleep(8 * time.Second)
+			return b, nil
+		}
+		f.cache.resources[0].settings.Load().LoadTimeout = time.Minute
+		f.commit("k")
+		first := f.waiting(t.Context(), "k")
+		f.commit("k")
+		time.Sleep(6 * time.Second)
+		second := f.waiting(t.Context(), "k") // the load may show what was there X ago
+		time.Sleep(time.Millisecond)
+		third := f.waiting(t.Context(), "k") // or what was there before that
+		for i, want := range []int{1, 1, 2} {
+			g := <-[]<-chan got{first, second, third}[i]
+			if g.err != nil {
+				t.Fatal(g.err)
+			}
+			if v := modelVersion(t, Key{0, "k"}, g.Doc); v != want {
+				t.Errorf("caller %d got version %d, want %d", i, v, want)
+			}
+		}
+	})
+}
+
 func TestNoPromiseJoinsByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newUnpromised(t)

@@ -89,6 +89,9 @@ type Invalidations interface {
 	// is not the present one (file replaced, restore, failover, lost events).
 	// The horizon is gone until the next Advance.
 	Void(reason string)
+	// Retract takes the horizon away until the next Advance: the moment that it stands
+	// for turned out to be uncertain. Nothing is dropped.
+	Retract()
 	// SetPromise says whether the stream hears of every change of the
 	// resource. While it does not, the horizon does not hold for it, and why
 	// says what is missing. Taking the promise away drops its documents.

@@ -78,9 +78,20 @@ type Position struct {
 	// Floor is the origin's own: from which transaction on its record of changes was
 	// complete.
 	Floor Tx
+	// Witness is the newest change that has been applied, for origins that can ask
+	// whether their history still contains it. The zero value means that there is none.
+	Witness Witness
 	// Digests say, for each resource by its name, what its documents depend on besides
 	// rows: tables, triggers. A resource without one was not heard of.
 	Digests map[string]string
+}
+
+// Witness names one recorded change, such that no other change ever recorded has the
+// same name: by its transaction and by something that another history cannot repeat,
+// such as the microsecond at which it was recorded.
+type Witness struct {
+	Tx    Tx
+	Nonce int64
 }
 
 // Checkpoints is what an [Invalidations] may implement besides: it has a [Store].
