@@ -24,6 +24,10 @@ test: prepare ## run all tests, build the benchmarks, and let a rival use the se
 	$(GO) test -timeout 30m ./...
 	cd bench && $(GO) vet ./... && $(GO) build ./... && $(GO) test -run '^TestPeer' ./tarantool
 
+.PHONY: matrix
+matrix: prepare ## run the PostgreSQL tests on 14, 15, 16, 17 and 18, one after the other; PG=18 for one (needs npm)
+	@GO='$(GO)' scripts/matrix.sh $(PG)
+
 .PHONY: race
 race: prepare ## run all tests under the race detector
 	$(GO) test -race -timeout 30m ./...

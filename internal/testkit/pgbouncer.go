@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// PgBouncer is a running connection pooler in front of a PostgreSQL server. It
-// gives a server connection for the length of one transaction, so that what a
-// session prepares or sets is gone with the next. Everybody is let in.
+// PgBouncer is a running connection pooler in front of a PostgreSQL server. By
+// default a client has a server connection for one transaction, so that what it
+// prepares or sets in its session is gone with the next. Every client is trusted.
 type PgBouncer struct {
 	*Process
 	Port int
@@ -21,7 +21,7 @@ type PgBouncer struct {
 }
 
 // StartPgBouncer starts a pooler for the server. Settings are given as
-// "name=value" and win over ours: "pool_mode=session".
+// "name=value" and override ours: "pool_mode=session"; see [PoolModes].
 func StartPgBouncer(t testing.TB, pg *Postgres, settings ...string) *PgBouncer {
 	t.Helper()
 	runAs := unprivileged(t) // it refuses root too
@@ -39,12 +39,13 @@ func StartPgBouncer(t testing.TB, pg *Postgres, settings ...string) *PgBouncer {
 		t.Fatal(err)
 	}
 	giveTo(t, runAs, dir, file)
+	psql := postgresClient(t, "psql")
 	b := &PgBouncer{Port: port}
 	b.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
 	b.Process = Start(t, Command{
 		Path: pgbouncerPath(), Args: []string{file}, Dir: dir, User: runAs,
 		Ready: func(ctx context.Context) error {
-			out, err := exec.CommandContext(ctx, filepath.Join(pg.bin, "psql"), "-X", "-q", "-A", "-t", "-d", b.URL, "-c", "SELECT 1").CombinedOutput()
+			out, err := exec.CommandContext(ctx, psql, "-X", "-q", "-A", "-t", "-d", b.URL, "-c", "SELECT 1").CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("psql: %w %s", err, out)
 			}
@@ -52,6 +53,34 @@ func StartPgBouncer(t testing.TB, pg *Postgres, settings ...string) *PgBouncer {
 		},
 	})
 	return b
+}
+
+// PoolMode is a way in which a pooler shares its connections to the server.
+type PoolMode struct {
+	Name string
+	// Settings are for [StartPgBouncer], Parameters are to be added to a URL.
+	Settings   []string
+	Parameters string
+}
+
+// PoolModes returns the modes that tests of poolers run in: a server connection for
+// a transaction, for a session, and, from PgBouncer 1.21 on, for a transaction with
+// statements that it prepares wherever they are executed.
+func PoolModes(t testing.TB) []PoolMode {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), pgbouncerPath(), "--version").Output()
+	var major, minor int
+	if _, scanErr := fmt.Sscanf(string(out), "PgBouncer %d.%d", &major, &minor); err != nil || scanErr != nil {
+		t.Fatalf("pgbouncer --version: %v, %q", err, out)
+	}
+	// In session mode a client keeps its server connection for as long as it lives.
+	modes := []PoolMode{{"transaction", nil, ""}, {"session", []string{"pool_mode=session", "default_pool_size=40"}, ""}}
+	if major > 1 || minor >= 21 {
+		modes[0].Settings = []string{"max_prepared_statements=0"}
+		modes = append(modes, PoolMode{"transaction with prepared statements",
+			[]string{"max_prepared_statements=100"}, "&default_query_exec_mode=cache_statement"})
+	}
+	return modes
 }
 
 // pgbouncerPath is the program. Debian keeps it where only root's PATH leads.

@@ -10,12 +10,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
-// Postgres is a running PostgreSQL server with a cluster of its own. Everybody
-// who reaches it is let in, and nothing is synced to disk: an acknowledged commit
-// outlives a killed server process, but not the machine.
+// postgresVariable names the folder of the programs that [StartPostgres] starts,
+// initdb and postgres. If empty, they are those of the system.
+const postgresVariable = "SLIPSTREAM_POSTGRES"
+
+// Postgres is a running PostgreSQL server with its own cluster. Every connection
+// is trusted, and nothing is synced to disk: an acknowledged commit outlives a
+// killed server process, but not the machine.
 type Postgres struct {
 	*Process
 	// SocketDir holds the Unix socket; Port is used there and on loopback.
@@ -24,14 +29,15 @@ type Postgres struct {
 	// URL leads to the database "postgres" over TCP, as its superuser.
 	URL string
 
-	bin   string
+	bin   string  // the folder of initdb and postgres; the clients are elsewhere
 	start Command // starts the server again
 }
 
-// StartPostgres makes a database cluster in a temporary directory and starts a
-// server on it. Settings are given as "name=value" and win over ours:
-// "wal_level=logical". PostgreSQL refuses to run as root; then the user
-// "postgres" is taken, else "nobody".
+// StartPostgres creates a database cluster in a temporary directory and starts a
+// server on it: the newest of the system, or the one in the folder that
+// SLIPSTREAM_POSTGRES names. Settings are given as "name=value" and override ours:
+// "wal_level=logical". PostgreSQL refuses to run as root; under root it runs as the
+// user "postgres" if there is one, otherwise as "nobody".
 func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	t.Helper()
 	bin := postgresBin(t)
@@ -53,13 +59,20 @@ func StartPostgres(t testing.TB, settings ...string) *Postgres {
 		t.Fatalf("initdb: %v", err)
 	}
 
-	pg := newPostgres(bin, runAs, dir, FreePort(t), settings)
+	pg := newPostgres(t, bin, runAs, dir, FreePort(t), settings)
 	pg.Process = Start(t, pg.start)
+	pg.PSQL(t, "BEGIN READ WRITE; CREATE ROLE "+Definer+" NOLOGIN; COMMIT")
 	return pg
 }
 
+// Definer is a role that every server has and that has no rights: the owner of
+// trigger functions that a superuser creates (db apply --definer).
+const Definer = "slipstream_definer"
+
 // newPostgres describes a server on the cluster in dir/data.
-func newPostgres(bin, runAs, dir string, port int, settings []string) *Postgres {
+func newPostgres(t testing.TB, bin, runAs, dir string, port int, settings []string) *Postgres {
+	t.Helper()
+	isReady := postgresClient(t, "pg_isready")
 	pg := &Postgres{SocketDir: dir, Port: port, bin: bin}
 	pg.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
 	args := []string{"-D", filepath.Join(dir, "data"), "-k", dir, "-h", "127.0.0.1", "-p", strconv.Itoa(port)}
@@ -69,7 +82,7 @@ func newPostgres(bin, runAs, dir string, port int, settings []string) *Postgres 
 	pg.start = Command{
 		Path: filepath.Join(bin, "postgres"), Args: args, Dir: dir, User: runAs,
 		Ready: func(ctx context.Context) error {
-			out, err := exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-q", "-h", dir, "-p", strconv.Itoa(port)).CombinedOutput()
+			out, err := exec.CommandContext(ctx, isReady, "-q", "-h", dir, "-p", strconv.Itoa(port)).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("pg_isready: %w %s", err, out)
 			}
@@ -80,24 +93,64 @@ func newPostgres(bin, runAs, dir string, port int, settings []string) *Postgres 
 }
 
 // PSQL runs a script of statements through psql, stops at the first error and
-// fails the test there. It returns the rows, unaligned, one a line.
+// fails the test there. It returns the rows, unaligned, one per line.
 func (pg *Postgres) PSQL(t testing.TB, script string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(pg.bin, "psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
-		"-h", pg.SocketDir, "-p", strconv.Itoa(pg.Port), "-U", "postgres", "-d", "postgres", "-c", script)
-	out, err := cmd.CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), postgresClient(t, "psql"), pg.psqlArgs("-c", script)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("psql: %v\n%s", err, out)
 	}
 	return string(out)
 }
 
-// postgresBin returns the folder of the server's programs. Debian keeps them
-// out of PATH, because several versions may be installed; the newest is taken.
+// Major returns the major version of the server, such as 18.
+func (pg *Postgres) Major(t testing.TB) int {
+	t.Helper()
+	version, err := strconv.Atoi(strings.TrimSpace(pg.PSQL(t, "SHOW server_version_num")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version / 10_000
+}
+
+// psqlArgs are the arguments of a psql that prints values only and stops at the first error.
+func (pg *Postgres) psqlArgs(more ...string) []string {
+	return append([]string{"-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
+		"-h", pg.SocketDir, "-p", strconv.Itoa(pg.Port), "-U", "postgres", "-d", "postgres"}, more...)
+}
+
+// postgresBin returns the folder of the server's programs.
 func postgresBin(t testing.TB) string {
 	t.Helper()
+	folder := os.Getenv(postgresVariable)
+	if folder == "" {
+		return systemPostgres(t)
+	}
+	for _, program := range []string{"initdb", "postgres"} {
+		if _, err := exec.LookPath(filepath.Join(folder, program)); err != nil {
+			t.Fatalf("%s=%s is not a folder with the programs initdb and postgres: %v", postgresVariable, folder, err)
+		}
+	}
+	return folder
+}
+
+// postgresClient returns the path of a program that connects to a server, such as
+// psql. It is always the system's, whichever server runs: the builds that
+// SLIPSTREAM_POSTGRES is meant for have none.
+func postgresClient(t testing.TB, name string) string {
+	t.Helper()
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	return filepath.Join(systemPostgres(t), name)
+}
+
+// systemPostgres returns the folder of the system's PostgreSQL. Debian keeps it
+// out of PATH, because several versions may be installed; the newest is used.
+func systemPostgres(t testing.TB) string {
+	t.Helper()
 	if path, err := exec.LookPath("postgres"); err == nil {
-		// A link in PATH often stands alone, without initdb beside it.
+		// PATH may hold a link to it, without initdb beside the link.
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real
 		}

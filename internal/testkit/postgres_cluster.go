@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,27 +63,28 @@ func (pg *Postgres) KillBackend(t testing.TB, pid int) {
 }
 
 // StartStandby copies the cluster and starts a hot standby that streams from it.
-// On port 0 it gets a free one.
+// If port is 0, it gets a free one.
 func (pg *Postgres) StartStandby(t testing.TB, port int, settings ...string) *Postgres {
 	t.Helper()
 	runAs := unprivileged(t)
 	dir := shortTempDir(t, "slip-pg-")
 	giveTo(t, runAs, dir)
-	copying := Start(t, Command{
-		Path: filepath.Join(pg.bin, "pg_basebackup"),
-		Args: []string{"-D", filepath.Join(dir, "data"), "-d", pg.URL, "-R", "-c", "fast", "-X", "stream", "--no-sync"},
-		Dir:  dir,
-		User: runAs,
-	})
-	if err := copying.Wait(t.Context()); err != nil {
-		t.Fatalf("pg_basebackup: %v\n%s", err, copying.Log())
-	}
+	pg.baseBackup(t, runAs, filepath.Join(dir, "data"))
 	if port == 0 {
 		port = FreePort(t)
 	}
-	standby := newPostgres(pg.bin, runAs, dir, port, settings)
+	standby := newPostgres(t, pg.bin, runAs, dir, port, settings)
 	standby.Process = Start(t, standby.start)
 	return standby
+}
+
+// Flush makes everything durable that was committed so far, including with
+// synchronous_commit off. The WAL writer alone may take three times wal_writer_delay,
+// and from PostgreSQL 17 on, filling pages of the log no longer wakes it up before
+// wal_writer_flush_after (1 MB).
+func (pg *Postgres) Flush(t testing.TB) {
+	t.Helper()
+	pg.PSQL(t, "SET synchronous_commit = local; SELECT pg_logical_emit_message(true, 'flush', '')")
 }
 
 // CutOff ends the replication of a standby for good. It returns when nothing
@@ -94,16 +94,17 @@ func (pg *Postgres) CutOff(t testing.TB) {
 	pg.PSQL(t, "ALTER SYSTEM SET primary_conninfo = ''")
 	pg.PSQL(t, "SELECT pg_reload_conf()")
 	Eventually(t, 10*time.Second, func() error {
-		return pg.holds("SELECT count(*) = 0 FROM pg_stat_wal_receiver")
+		return pg.holds(t, "SELECT count(*) = 0 FROM pg_stat_wal_receiver")
 	})
 }
 
 // CatchUp waits until a standby has applied all that the primary has written.
 func (pg *Postgres) CatchUp(t testing.TB, primary *Postgres) {
 	t.Helper()
+	primary.Flush(t) // only what is flushed is sent
 	position := strings.TrimSpace(primary.PSQL(t, "SELECT pg_current_wal_insert_lsn()"))
 	Eventually(t, 30*time.Second, func() error {
-		return pg.holds("SELECT pg_last_wal_replay_lsn() >= '" + position + "'")
+		return pg.holds(t, "SELECT pg_last_wal_replay_lsn() >= '"+position+"'")
 	})
 }
 
@@ -115,10 +116,9 @@ func (pg *Postgres) Promote(t testing.TB) {
 	}
 }
 
-// holds asks a question of the server, and returns an error unless the answer is true.
-func (pg *Postgres) holds(question string) error {
-	out, err := exec.Command(filepath.Join(pg.bin, "psql"), "-X", "-q", "-A", "-t",
-		"-h", pg.SocketDir, "-p", strconv.Itoa(pg.Port), "-U", "postgres", "-d", "postgres", "-c", question).CombinedOutput()
+// holds runs a query of one boolean, and returns an error unless it is true.
+func (pg *Postgres) holds(t testing.TB, question string) error {
+	out, err := exec.Command(postgresClient(t, "psql"), pg.psqlArgs("-c", question)...).CombinedOutput()
 	if err != nil {
 		return &answerError{question, strings.TrimSpace(string(out)) + ": " + err.Error()}
 	}

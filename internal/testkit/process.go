@@ -217,9 +217,16 @@ func shortTempDir(t testing.TB, prefix string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Errorf("remove temporary directory: %v", err)
+		// Processes of PostgreSQL notice only after a moment that their server was
+		// killed, and the statistics collector of version 14 then writes a file.
+		var err error
+		for range 100 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
 		}
+		t.Errorf("remove temporary directory: %v", err)
 	})
 	return dir
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,6 +99,25 @@ func TestPostgresInOperation(t *testing.T) {
 	}
 }
 
+// After Flush, a commit with synchronous_commit off survives a crash; one after it
+// need not, which is what tests of crashes rely on.
+func TestPostgresFlush(t *testing.T) {
+	NoLeaks(t)
+	pg := StartPostgres(t, "wal_writer_delay=10s", "synchronous_commit=off")
+	pg.PSQL(t, "create table note (n int primary key)")
+	pg.Flush(t)
+	pg.PSQL(t, "insert into note values (1)")
+	pg.Flush(t)
+	pg.Crash(t)
+	pg.Restart(t)
+	pg.PSQL(t, "insert into note values (2)")
+	pg.Crash(t)
+	pg.Restart(t)
+	if got := pg.PSQL(t, "select string_agg(n::text, ',' order by n) from note"); got != "1\n" {
+		t.Errorf("rows after two crashes: %q, want 1: the first was flushed, the second was not", got)
+	}
+}
+
 func atoi(t *testing.T, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(s)
@@ -117,7 +135,7 @@ func TestStartPgBouncer(t *testing.T) {
 	b := StartPgBouncer(t, pg, "pool_mode=statement")
 	psql := func(sql string) string {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), filepath.Join(pg.bin, "psql"), "-X", "-q", "-A", "-t", "-d", b.URL, "-c", sql).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), postgresClient(t, "psql"), "-X", "-q", "-A", "-t", "-d", b.URL, "-c", sql).CombinedOutput()
 		if err != nil {
 			return err.Error() + string(out)
 		}

@@ -14,7 +14,9 @@ import (
 type Shown struct {
 	Row     Row
 	Version uint64
-	Parent  Row // Anywhere if the document does not tell
+	// Parent is Anywhere if the document does not tell. It is Absent if the
+	// document shows that the row does not exist at the top; Version is 0 then.
+	Parent Row
 	// Alone says that the document does not show the row's children.
 	Alone bool
 }
@@ -76,6 +78,10 @@ func (m *Rows) Check(d *Document, start int64) {
 	oldest := int64(0)
 	for i := range d.rows {
 		s := &d.rows[i]
+		if s.Parent == Absent {
+			oldest = max(oldest, m.judgeMissing(s.Row, Top, start))
+			continue
+		}
 		oldest = max(oldest, m.judgeShown(s, start))
 		if s.Alone {
 			continue
@@ -171,11 +177,11 @@ func (m *Rows) judgeWhole(d *Document) {
 	for _, s := range d.rows {
 		states := m.rows[s.Row].states
 		at := find(states, s.Version)
-		if at < 0 || states[at].tx == nil {
+		if s.Parent == Absent || at < 0 || states[at].tx == nil {
 			continue
 		}
 		for _, c := range states[at].tx.changes {
-			if other := d.find(c.Row); other != nil && other.Version < c.Version {
+			if other := d.find(c.Row); other != nil && other.Parent != Absent && other.Version < c.Version {
 				m.complain(&m.torn, "%s at version %d beside %s at version %d: one transaction wrote version %d of it",
 					m.rows[s.Row].name, s.Version, m.rows[c.Row].name, other.Version, c.Version)
 			}

@@ -113,6 +113,15 @@ func TestRowsJudgement(t *testing.T) {
 			w.wrote(2, Change{w.order, 2, w.anna}, Change{w.line, 2, w.order})
 			w.saw(2, Shown{Row: w.anna, Version: 1, Parent: Top}, Shown{Row: w.order, Version: 2, Parent: w.anna}, Shown{Row: w.line, Version: 1, Parent: w.order})
 		}, RowsReport{Torn: 1}},
+		{"a row that is shown not to be there, long after it came", func(w *town) {
+			gone := Shown{Row: w.bert, Parent: Absent, Alone: true}
+			w.saw(2, append(w.annaWith(), gone)...)
+			w.saw(3, append(w.annaWith(), gone)...)
+			w.wrote(4, Change{w.bert, 2, Absent})
+			w.saw(9, append(w.annaWith(), gone)...)
+			w.wrote(9, Change{w.bert, 3, Top}, Change{w.anna, 3, Top})
+			w.saw(9, Shown{Row: w.anna, Version: 3, Parent: Top, Alone: true}, gone)
+		}, RowsReport{Stale: 1}},
 		{"a row that is alone hides its children", func(w *town) {
 			w.saw(9, Shown{Row: w.order, Version: 1, Parent: Anywhere, Alone: true})
 		}, RowsReport{}},

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs the tests that use PostgreSQL against each major version that is supported, one after
+# the other, and prints one line per version at the end. Usage: scripts/matrix.sh [14 18 ...]
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+versions=("$@")
+[ ${#versions[@]} -gt 0 ] || versions=(14 15 16 17 18)
+
+# Every test outside of the origin that starts a PostgreSQL has a name that matches; a test
+# at the root of the repository checks that.
+pattern='Postgres|PG|PgBouncer'
+packages=(./gateway ./cmd/slipstream ./examples/config ./internal/testkit)
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+summary=()
+failed=0
+for version in "${versions[@]}"; do
+	echo "== PostgreSQL $version"
+	began=$SECONDS
+	if ! folder=$(scripts/postgres.sh "$version"); then
+		summary+=("PostgreSQL $version: not installed")
+		failed=1
+		continue
+	fi
+	{
+		SLIPSTREAM_POSTGRES=$folder "${GO:-go}" test -p 1 -count=1 -timeout 30m ./gateway/origin/postgres
+		SLIPSTREAM_POSTGRES=$folder "${GO:-go}" test -p 1 -count=1 -timeout 60m -run "$pattern" "${packages[@]}"
+	} 2>&1 | tee "$log"
+	tests=$(grep -oE '^--- FAIL: [^ ]+' "$log" | cut -d' ' -f3 | sort -u | paste -sd' ')
+	line="$("$folder/postgres" --version | cut -d' ' -f2-), $(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s"
+	if grep -qE '^(FAIL|panic:)' "$log" || ! grep -q '^ok' "$log"; then
+		summary+=("FAILED $line: ${tests:-no test by name}")
+		failed=1
+	else
+		summary+=("ok     $line")
+	fi
+done
+
+echo
+echo '== matrix'
+printf '%s\n' "${summary[@]}"
+exit "$failed"
