@@ -43,7 +43,7 @@ func TestDocumentedMetricsExist(t *testing.T) {
 	cfg.Frontends.Redis = "127.0.0.1:0"
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
 	gateway.WriteCertificate(t, filepath.Dir(path), 1)
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, cfg)

@@ -27,7 +27,10 @@ type canaryConfig struct {
 	Resource func(cache.ResourceID) *config.Resource
 	// Path writes a key as its clients do.
 	Path func(cache.Key) string
-	Log  *slog.Logger
+	// Purge drops a document, and returns why that may not outlive the process, "" if
+	// it does.
+	Purge func(context.Context, cache.Key) (pending string)
+	Log   *slog.Logger
 }
 
 // canary checks in production that the promise is kept, on one sampled hit an
@@ -92,7 +95,7 @@ func (c *canary) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		c.judge()
+		c.judge(ctx)
 		if key, ok := c.Cache.Sample(); ok {
 			c.check(ctx, key)
 		}
@@ -139,7 +142,7 @@ func (c *canary) check(ctx context.Context, key cache.Key) {
 }
 
 // judge looks whether suspects that are due would still be served.
-func (c *canary) judge() {
+func (c *canary) judge(ctx context.Context) {
 	now := c.Cache.Now()
 	c.suspects = slices.DeleteFunc(c.suspects, func(s suspect) bool {
 		if now <= s.due {
@@ -154,7 +157,9 @@ func (c *canary) judge() {
 		if c.Cache.Inspect(s.key, now) == s.cached {
 			c.stale.Add(1)
 			c.report(s, r, now)
-			c.Cache.Purge(s.key) // known to be wrong
+			if pending := c.Purge(ctx, s.key); pending != "" { // known to be wrong
+				c.Log.Error("the purge of a document that is known to be wrong may not outlive this process", "path", c.Path(s.key), "why", pending)
+			}
 		}
 		return true
 	})

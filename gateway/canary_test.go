@@ -36,7 +36,8 @@ type watched struct {
 	changes  []string // the key of each transaction
 
 	// Set before use.
-	load func(ctx context.Context, ids []string) (cache.Batch, error)
+	pending string // what the purge of a document says
+	load    func(ctx context.Context, ids []string) (cache.Batch, error)
 
 	// Owned by who calls poll.
 	heard int
@@ -65,7 +66,11 @@ func newWatched(t *testing.T, seed uint64, r config.Resource, interval time.Dura
 	w.canary = newCanary(canaryConfig{
 		Interval: interval, Cache: w.cache, Origin: w, Resource: func(cache.ResourceID) *config.Resource { return &r },
 		Path: func(key cache.Key) string { return "/depts/" + key.ID },
-		Log:  slog.New(slog.NewTextHandler(&w.log, nil)),
+		Purge: func(_ context.Context, key cache.Key) string {
+			w.cache.Purge(key)
+			return w.pending
+		},
+		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	w.cache.SetPromise(0, true, "")
 	w.poll(nil)

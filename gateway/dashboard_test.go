@@ -42,7 +42,7 @@ func serveDemo(t *testing.T) (s *served, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s = serve(t, cfg)
@@ -154,7 +154,7 @@ func TestDashboardInABrowser(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		takePictures(b, pictures, "dark")
 	}
-	if err := gateway.ApplyTriggers(t.Context(), s.config); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), s.config, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.await("state-text", "every promise is kept")

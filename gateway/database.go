@@ -53,8 +53,25 @@ type DatabaseOptions struct {
 	// GrantTo is the role that Plan and Apply let read the record of changes:
 	// the gateway's, if URL is another's. Only for PostgreSQL.
 	GrantTo string
+	// Definer is the role that Plan and Apply give the trigger functions to. It
+	// should have no rights: code of the owners of tables runs with its rights.
+	// Plan says how it is created. Only for PostgreSQL. Default: the role that the
+	// functions belong to; on a first installation the role that applies, if it is
+	// no superuser and owns every table concerned.
+	Definer string
+	// Adopt lets Plan and Apply give the schema slipstream and all in it to the role
+	// that applies, and the trigger functions to Definer, whoever they belong to
+	// now. Only for PostgreSQL.
+	Adopt bool
 	// Logger gets what operators should know. Default: discarded.
 	Logger *slog.Logger
+
+	serves bool // it is opened by a gateway
+}
+
+// hasRoles reports whether an option is set that is about roles of PostgreSQL.
+func (o DatabaseOptions) hasRoles() bool {
+	return o.URL != "" || o.GrantTo != "" || o.Definer != "" || o.Adopt
 }
 
 // OpenDatabase opens the origin of a configuration, which verifies tables, columns
@@ -67,8 +84,8 @@ func OpenDatabase(ctx context.Context, cfg *config.Config, options DatabaseOptio
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("origin: %w", err)
-	case driver == config.SQLite && (options.URL != "" || options.GrantTo != ""):
-		return nil, errors.New("an SQLite file has no roles: another URL and a grant are for PostgreSQL")
+	case driver == config.SQLite && options.hasRoles():
+		return nil, errors.New("an SQLite file has no roles: another URL, a grant, a definer and adoption are for PostgreSQL")
 	case driver == config.SQLite:
 		return openSQLite(ctx, &full, options.Logger)
 	}
@@ -84,13 +101,42 @@ func OpenDatabase(ctx context.Context, cfg *config.Config, options DatabaseOptio
 // ApplyTriggers makes the triggers of the database those that the promise of the
 // configuration's resources needs, as "slipstream db apply" does. It is safe to
 // call when they are in place already.
-func ApplyTriggers(ctx context.Context, cfg *config.Config) error {
-	db, err := OpenDatabase(ctx, cfg, DatabaseOptions{})
+func ApplyTriggers(ctx context.Context, cfg *config.Config, options DatabaseOptions) error {
+	db, err := OpenDatabase(ctx, cfg, options)
 	if err != nil {
 		return err
 	}
 	_, err = db.Apply(ctx)
 	return errors.Join(err, db.Close())
+}
+
+// Prune drops the triggers and functions in PostgreSQL that none of the
+// configurations needs, which are all of one database, and calls report with each
+// statement after it took effect. Objects of configurations that are not given are
+// dropped, too. It connects as the first configuration or options.URL says.
+func Prune(ctx context.Context, configs []*config.Config, options DatabaseOptions, report func(origin.Statement)) error {
+	if len(configs) == 0 {
+		return errors.New("prune: no configuration; expected those of every gateway over the database")
+	}
+	var others [][]resource.Resource
+	for i, cfg := range configs {
+		full := cfg.WithDefaults()
+		driver, err := full.Origin.Driver()
+		switch {
+		case err != nil:
+			return fmt.Errorf("origin: %w", err)
+		case driver != config.PostgreSQL:
+			return errors.New("prune: origin.url is no connection URL of PostgreSQL; in an SQLite file, apply drops what it does not need")
+		}
+		if i > 0 {
+			others = append(others, full.Declarations())
+		}
+	}
+	db, err := OpenDatabase(ctx, configs[0], options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.(*postgres.Origin).Prune(ctx, others, report), db.Close())
 }
 
 // connect opens the origin that the configuration names, with its stream.
@@ -100,7 +146,7 @@ func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connec
 		return nil, fmt.Errorf("origin: %w", err)
 	}
 	if driver == config.PostgreSQL {
-		o, err := openPostgres(ctx, cfg, DatabaseOptions{Logger: log})
+		o, err := openPostgres(ctx, cfg, DatabaseOptions{Logger: log, serves: true})
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +178,7 @@ func postgresStats(n postgres.StreamStats) originStats {
 		fresh.bounds = append(fresh.bounds, bound.Seconds())
 	}
 	return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
-		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, changeToFresh: fresh, trouble: n.Trouble}
+		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, clockJumps: n.ClockJumps, changeToFresh: fresh, trouble: n.Trouble, ownerFaults: n.OwnerFaults}
 }
 
 // wakes says that the stream of the origin can be asked to report at once. That
@@ -164,6 +210,14 @@ func openPostgres(ctx context.Context, cfg *config.Config, options DatabaseOptio
 	return postgres.Open(ctx, postgresConfig(cfg, options), cfg.Declarations())
 }
 
+// loadLag returns how old what a load reads may be when the load begins.
+func loadLag(cfg *config.Config) time.Duration {
+	if driver, err := cfg.Origin.Driver(); err != nil || driver != config.PostgreSQL {
+		return 0
+	}
+	return postgresConfig(cfg, DatabaseOptions{}).LoadLag()
+}
+
 // postgresConfig says how a gateway of this configuration uses the database.
 func postgresConfig(cfg *config.Config, options DatabaseOptions) postgres.Config {
 	timeout := time.Duration(0)
@@ -178,12 +232,16 @@ func postgresConfig(cfg *config.Config, options DatabaseOptions) postgres.Config
 		StreamURL:   cfg.Origin.StreamURL,
 		Notify:      cfg.Origin.Notify,
 		GrantTo:     options.GrantTo,
+		Definer:     options.Definer,
+		Adopt:       options.Adopt,
+		Administer:  !options.serves,
 		MaxDocument: int(cfg.MaxDocument),
 		Connections: cfg.Origin.Connections,
 		// The gateway gives up first and says so better than the server would.
 		StatementTimeout: timeout + time.Second,
 		PollInterval:     cfg.Origin.Poll,
 		CheckInterval:    check,
+		Freshness:        cfg.MinFreshness(),
 		KeepChanges:      cfg.Origin.KeepChanges,
 		Logger:           options.Logger,
 	}

@@ -29,9 +29,9 @@ func TestPaceOfPostgres(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := postgresConfig(cfg, DatabaseOptions{GrantTo: "gateway"})
+		got := postgresConfig(cfg, DatabaseOptions{GrantTo: "gateway", Definer: "definer", Adopt: true})
 		if got.PollInterval != test.poll || got.CheckInterval != test.check || got.StatementTimeout != test.timeout ||
-			got.Connections != test.connections || got.KeepChanges != 24*time.Hour || got.GrantTo != "gateway" {
+			got.Connections != test.connections || got.KeepChanges != 24*time.Hour || got.GrantTo != "gateway" || got.Definer != "definer" || !got.Adopt {
 			t.Errorf("%s%s: %+v", test.resources, test.origin, got)
 		}
 	}
@@ -48,6 +48,8 @@ func TestOpenDatabaseRefuses(t *testing.T) {
 	}{
 		{sqlite, DatabaseOptions{URL: "postgres://owner:hunter2@db/shop"}, "no roles"},
 		{sqlite, DatabaseOptions{GrantTo: "gateway"}, "no roles"},
+		{sqlite, DatabaseOptions{Definer: "definer"}, "no roles"},
+		{sqlite, DatabaseOptions{Adopt: true}, "no roles"},
 		{postgres, DatabaseOptions{URL: "sqlite:shop.db"}, "no connection URL of PostgreSQL"},
 		{postgres, DatabaseOptions{URL: "owner:hunter2@db/shop"}, "no connection URL of PostgreSQL"},
 		{&config.Config{Origin: config.Origin{URL: "mysql://app:hunter2@db/shop"}}, DatabaseOptions{}, "not supported"},

@@ -74,8 +74,7 @@ func (g *Gateway) attachDisk(tier *disk.Tier) {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
 	g.defineOnDisk(tier)
-	g.diskTier.Store(tier)
-	if !g.cache.Attach(tier) {
+	if !g.giveToCache(tier) {
 		g.diskTier.Store(nil)
 		if err := tier.Close(); err != nil {
 			g.log.Warn("the disk tier was not closed well", "error", err)
@@ -83,6 +82,15 @@ func (g *Gateway) attachDisk(tier *disk.Tier) {
 		return
 	}
 	g.beginWarmUp()
+}
+
+// giveToCache attaches the tier, without the documents that were purged before.
+func (g *Gateway) giveToCache(tier *disk.Tier) bool {
+	g.purging.Lock()
+	defer g.purging.Unlock()
+	g.dropUnattached(tier)
+	g.diskTier.Store(tier)
+	return g.cache.Attach(tier)
 }
 
 // defineOnDisk says which resource has which place, and how its documents are made.

@@ -43,7 +43,7 @@ func (s *served) again() *served {
 func diskConfig(t *testing.T, path string) *config.Config {
 	t.Helper()
 	cfg := configure(t, path, withDisk)
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return cfg
@@ -114,7 +114,7 @@ func TestDiskTierOfAnotherDatabase(t *testing.T) {
 			}
 		}
 		createDatabase(t, path, writeAhead, company, "UPDATE emp SET ename = 'of another' WHERE deptno = 7")
-		if err := gateway.ApplyTriggers(t.Context(), s.config); err != nil {
+		if err := gateway.ApplyTriggers(t.Context(), s.config, gateway.DatabaseOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if changes {
@@ -133,7 +133,7 @@ func TestDiskTierOfAnotherDefinition(t *testing.T) {
 	path := newDatabase(t, writeAhead, company)
 	cfg := configure(t, path, withDisk+`
 `)
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, cfg)
@@ -141,7 +141,7 @@ func TestDiskTierOfAnotherDefinition(t *testing.T) {
 	s.cached("/depts/7")
 	s.stop()
 	cfg = configure(t, path, strings.Replace(withDisk, "columns: [empno, ename]", "columns: [ename]", 1))
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s = serve(t, cfg)

@@ -84,7 +84,7 @@ func TestDiskReadsDoNotStallHits(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead, company)
 	cfg := configure(t, path, deptResource+"tiers: { memory: 16MiB, disk: { path: tier, size: 64MiB, promote: false } }\n")
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, cfg)

@@ -174,7 +174,7 @@ func start(t testing.TB, cfg *config.Config, g *gateway.Gateway) *served {
 func serveReady(t testing.TB, path, yaml string) *served {
 	t.Helper()
 	cfg := configure(t, path, yaml)
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, cfg)

@@ -102,7 +102,11 @@ type Gateway struct {
 
 	// Atomics. Written by whoever opens the disk tier, read by all; nil until then.
 	diskTier atomic.Pointer[disk.Tier]
-	warming  warmUp
+
+	// Guarded by purging.
+	purging    sync.Mutex
+	unattached map[purge]struct{} // what a disk tier that is not open yet must drop
+	warming    warmUp
 }
 
 // New builds a gateway. It reads the files of credentials, and opens nothing else.
@@ -136,6 +140,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 		StoreOnly: full.Tiers.Disk.Stay,
 
 		MaxResources: len(resources) + roomForResources,
+		LoadLag:      loadLag(&full),
 	}
 	if wakes(&full) {
 		settings.Wake = g.origin.wake
@@ -159,6 +164,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	g.canary = newCanary(canaryConfig{
 		Interval: opts.Canary, Cache: g.cache, Origin: g.origin, Path: g.path,
 		Resource: func(id cache.ResourceID) *config.Resource { return g.now().of(id) }, Log: g.log,
+		Purge: func(ctx context.Context, key cache.Key) string { return g.purge(ctx, purge{key: key}) },
 	})
 	g.metrics = newMetrics(g)
 	g.ctx, g.cancel = context.WithCancel(context.Background())

@@ -20,7 +20,7 @@ import (
 func TestBeforeAccept(t *testing.T) {
 	testkit.NoLeaks(t)
 	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource)
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	given, err := net.Listen("tcp", "127.0.0.1:0")

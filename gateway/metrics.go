@@ -37,10 +37,12 @@ type originStats struct {
 	polls, pollErrors, events int64
 	lastPoll                  time.Duration
 	historyBreaks             int64  // how often everything was dropped because the history broke
+	clockJumps                int64  // how often the clocks of gateway and server ran apart
 	surveys                   int64  // how often the catalogs were read
 	trimmed                   int64  // rows of the change table deleted
 	wakes                     int64  // polls that were asked for out of turn
 	trouble                   string // why the last poll failed, "" if it did not
+	ownerFaults               int    // objects of ours that belong to the wrong role
 	// changeToFresh is the time in seconds from a change to the poll that
 	// applied it; for an SQLite file an upper bound of it, one a poll.
 	changeToFresh histogram
@@ -131,8 +133,10 @@ var (
 	pollEvents  = prometheus.NewDesc("slipstream_origin_events_total", "Changes that the invalidation stream delivered.", nil, nil)
 	pollTime    = prometheus.NewDesc("slipstream_origin_last_poll_seconds", "Duration of the last round of the invalidation stream.", nil, nil)
 	wakeups     = prometheus.NewDesc("slipstream_origin_wakes_total", "Rounds of the invalidation stream asked for out of turn: by notifications, by answers to be verified, by loads that met a change.", nil, nil)
+	clockJumps  = prometheus.NewDesc("slipstream_origin_clock_jumps_total", "Times that the clocks of the gateway and of the database server ran apart between two polls: one of the machines was paused or restored, or its clock was set.", nil, nil)
 	breaks      = prometheus.NewDesc("slipstream_origin_history_breaks_total", "Times that the history of the database turned out to be another one.", nil, nil)
 	surveys     = prometheus.NewDesc("slipstream_origin_surveys_total", "How often the invalidation stream has read the catalogs anew.", nil, nil)
+	ownerFaults = prometheus.NewDesc("slipstream_origin_owner_faults", "Objects of the change record that belong to the wrong role: trigger functions of a superuser, and objects of a role that is neither the schema's owner nor the definer.", nil, nil)
 	trimmed     = prometheus.NewDesc("slipstream_origin_trimmed_rows_total", "Rows of the change table that the gateway deleted.", nil, nil)
 	toFresh     = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change to the moment from which no answer lacks it. Over SQLite an upper bound of it, one value for each poll that read changes.", nil, nil)
 )
@@ -224,9 +228,11 @@ func collectOrigin(n originStats, send sender, out chan<- prometheus.Metric) {
 	send(pollEvents, prometheus.CounterValue, float64(n.events))
 	send(pollTime, prometheus.GaugeValue, n.lastPoll.Seconds())
 	send(wakeups, prometheus.CounterValue, float64(n.wakes))
+	send(clockJumps, prometheus.CounterValue, float64(n.clockJumps))
 	send(breaks, prometheus.CounterValue, float64(n.historyBreaks))
 	send(trimmed, prometheus.CounterValue, float64(n.trimmed))
 	send(surveys, prometheus.CounterValue, float64(n.surveys))
+	send(ownerFaults, prometheus.GaugeValue, float64(n.ownerFaults))
 	if len(n.changeToFresh.bounds) == 0 {
 		return
 	}

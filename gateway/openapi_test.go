@@ -98,7 +98,7 @@ func TestDescriptionFollowsTheSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	exec(t, path, "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT)")
 	cfg := parseConfig(t, fmt.Sprintf("origin: { url: %q }\nfrontends: { http: \"127.0.0.1:0\" }\nadmin: \"127.0.0.1:0\"\nresources: { a: { table: a, key: [id] } }\n", "sqlite:"+path))
-	if err := ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := ApplyTriggers(t.Context(), cfg, DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	g, err := New(cfg, Options{})

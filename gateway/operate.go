@@ -2,12 +2,9 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"net"
 
-	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/admin"
-	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
 // serveAdmin begins to serve the listener of operators.
@@ -67,29 +64,4 @@ func (g *Gateway) Ready() (reasons []string) {
 		}
 	}
 	return reasons
-}
-
-// Purge drops the document with the key, given as percent-decoded segments, or
-// every document of the resource if there are none. It implements [admin.Purger].
-func (g *Gateway) Purge(name string, key []string) error {
-	now := g.now()
-	at := now.named(name)
-	if at < 0 {
-		return fmt.Errorf("%w %q", admin.ErrUnknownResource, name)
-	}
-	id := now.ids[at]
-	if len(key) == 0 {
-		g.cache.PurgeResource(id)
-		return nil
-	}
-	c := g.origin.reached.Load()
-	if c == nil {
-		return nil // nothing was ever loaded
-	}
-	document, err := resource.ID(c.database.KeyColumns(int(id)), key)
-	if err != nil {
-		return err
-	}
-	g.cache.Purge(cache.Key{Resource: id, ID: document})
-	return nil
 }

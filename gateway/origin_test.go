@@ -88,7 +88,7 @@ func TestOriginMissingAtStart(t *testing.T) {
 	if a := s.get("/depts/1"); a.hit() {
 		t.Errorf("cached without triggers: %v", a)
 	}
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitReady()
@@ -178,7 +178,7 @@ func TestPermissionTakenAway(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, rollbackJournal+company)
 	cfg := configure(t, path, deptResource)
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	why := "may not be read"
@@ -234,7 +234,7 @@ func TestFileTruncatedInPlace(t *testing.T) {
 	// Back by a rename, as the operator is told to; without triggers.
 	replaceFile(t, path, func(p string) { writeFile(t, p, whole) })
 	s.awaitAnswer("/depts/1", 200, "dept 1")
-	if err := gateway.ApplyTriggers(t.Context(), s.config); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), s.config, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitReady()

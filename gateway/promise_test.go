@@ -47,7 +47,7 @@ func TestTriggerDropped(t *testing.T) {
 			}
 			// The other resource is not concerned.
 			s.cached("/plain/1")
-			if err := gateway.ApplyTriggers(t.Context(), s.config); err != nil {
+			if err := gateway.ApplyTriggers(t.Context(), s.config, gateway.DatabaseOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			s.awaitReady()
@@ -70,7 +70,7 @@ func TestTriggerReplaced(t *testing.T) {
 	write(t, path, `DROP TRIGGER "slipstream_depts/emp/update"; CREATE TRIGGER "slipstream_depts/emp/update" AFTER UPDATE ON emp BEGIN SELECT 1; END`)
 	s.awaitNotReady("slipstream_depts/emp/update")
 	s.expectUncached("/depts/1", path, "UPDATE emp SET ename = '%s' WHERE deptno = 1")
-	if err := gateway.ApplyTriggers(t.Context(), s.config); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), s.config, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitReady()
@@ -90,7 +90,7 @@ func TestSchemaChangesAtRunTime(t *testing.T) {
 	}
 	recover := func(s *served, path, want string) {
 		s.t.Helper()
-		if err := gateway.ApplyTriggers(s.t.Context(), s.config); err != nil {
+		if err := gateway.ApplyTriggers(s.t.Context(), s.config, gateway.DatabaseOptions{}); err != nil {
 			s.t.Fatal(err)
 		}
 		s.awaitReady()

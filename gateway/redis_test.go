@@ -74,7 +74,7 @@ func TestRedisFrontend(t *testing.T) {
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, deptResource+"log: { requests: requests.log }\n")
 	cfg.Frontends.Redis = "127.0.0.1:0"
-	if err := gateway.ApplyTriggers(t.Context(), cfg); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, cfg)

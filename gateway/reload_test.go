@@ -54,7 +54,7 @@ func TestReloadOfResources(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead, company)
 	both := configure(t, path, deptResource+emps)
-	if err := gateway.ApplyTriggers(t.Context(), both); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), both, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s := serveReady(t, path, deptResource)
@@ -120,7 +120,7 @@ func TestReloadWithoutTriggers(t *testing.T) {
 	}
 	s.awaitAnswer("/emps/1007", http.StatusOK, "emp of 7")
 	s.awaitNotReady("resource emps")
-	if err := gateway.ApplyTriggers(t.Context(), s.config); err != nil {
+	if err := gateway.ApplyTriggers(t.Context(), s.config, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitReady()

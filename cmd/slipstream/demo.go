@@ -152,7 +152,7 @@ func (f *demoFlags) prepare(ctx context.Context, path string) (*config.Config, e
 	if err != nil {
 		return nil, fail(exitUsage, err, "")
 	}
-	if err := gateway.ApplyTriggers(ctx, cfg); err != nil {
+	if err := gateway.ApplyTriggers(ctx, cfg, gateway.DatabaseOptions{}); err != nil {
 		return nil, databaseFailure(err, demoConfigName, exitFailure)
 	}
 	return cfg, nil

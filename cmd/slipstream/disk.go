@@ -17,7 +17,7 @@ import (
 func (p program) diskCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "disk",
-		Short: "Look at, verify, shrink or erase from the file of the disk tier",
+		Short: "Look at, verify, shrink, erase from or reset the file of the disk tier",
 		Long: `The disk tier keeps documents over restarts, in a file of its own (tiers.disk). These
 commands work on that file while no gateway has it open; a running gateway shows
 the same figures in its metrics, and erases by a purge.
@@ -26,9 +26,10 @@ the same figures in its metrics, and erases by a purge.
 		Example: `  slipstream disk stats /var/lib/slipstream
   slipstream disk check /var/lib/slipstream      # 1 if something is damaged
   slipstream disk compact /var/lib/slipstream    # gives free space back
-  slipstream disk erase /var/lib/slipstream depts 17`,
+  slipstream disk erase /var/lib/slipstream depts 17
+  slipstream disk forget /var/lib/slipstream     # after the database was rolled back on purpose`,
 	})
-	c.AddCommand(p.diskStats(), p.diskCheck(), p.diskCompact(), p.diskErase())
+	c.AddCommand(p.diskStats(), p.diskCheck(), p.diskCompact(), p.diskErase(), p.diskForget())
 	return c
 }
 
@@ -135,6 +136,31 @@ page of the file until that is used again; compact writes the file without it.`,
 				fmt.Fprintln(c.OutOrStdout(), "erased")
 			default:
 				fmt.Fprintln(c.OutOrStdout(), "there was none")
+			}
+			return nil
+		},
+	}
+}
+
+func (p program) diskForget() *cobra.Command {
+	return &cobra.Command{
+		Use: "forget DIR", Short: "Forget the history of the database, with all documents", Args: cobra.ExactArgs(1),
+		Example: `  systemctl stop slipstream
+  slipstream disk forget /var/lib/slipstream
+  systemctl start slipstream`,
+		Long: `Forget removes all documents and what the file says about the history of the database.
+A gateway refuses a server on a timeline that the database has left, because it was the
+primary once; if the database was rolled back to that timeline on purpose, forget makes
+the gateway accept it. The gateway must be stopped.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			history, err := disk.Forget(args[0])
+			switch {
+			case err != nil:
+				return diskFailure(err)
+			case history == "":
+				fmt.Fprintln(c.OutOrStdout(), "there was no history to forget")
+			default:
+				fmt.Fprintf(c.OutOrStdout(), "forgot the history %s and all documents\n", history)
 			}
 			return nil
 		},

@@ -55,6 +55,7 @@ func TestDiskCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, exitFailure, "", "stop the gateway first", "disk", "check", dir)
+	expect(t, exitFailure, "", "stop the gateway first", "disk", "forget", dir)
 	if err := tier.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,4 +74,24 @@ func TestDiskCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, exitFailure, "", "it has", "disk", "check", dir)
+}
+
+func TestDiskForgetDropsHistoryAndDocuments(t *testing.T) {
+	dir := diskDir(t)
+	expect(t, exitOK, "history           h", "", "disk", "stats", dir)
+	expect(t, exitOK, "forgot the history h and all documents", "", "disk", "forget", dir)
+	expect(t, exitOK, "history           none", "", "disk", "stats", dir)
+	expect(t, exitOK, "0 documents, 0 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
+	expect(t, exitOK, "there was no history to forget", "", "disk", "forget", dir)
+	// The file stays in use: the resource keeps its number.
+	tier, err := disk.Open(disk.Options{Dir: dir, Budget: disk.MinBudget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := tier.Position(); p.History != "" {
+		t.Errorf("position %+v, want none", p)
+	}
+	if err := tier.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func command(t *testing.T, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	c := exec.CommandContext(ctx, binary, args...)
+	c := exec.CommandContext(ctx, binary, withDefiner(args)...)
 	c.Dir = t.TempDir() // no slipstream.yaml there
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
@@ -66,6 +67,28 @@ func command(t *testing.T, args ...string) result {
 		t.Fatalf("%v: %v", args, err)
 	}
 	return r
+}
+
+// withDefiner adds --definer to commands that apply as the superuser of a test
+// server, which may not own trigger functions.
+func withDefiner(args []string) []string {
+	commands := [][]string{{"db", "plan"}, {"db", "apply"}, {"db", "check"}}
+	if !slices.ContainsFunc(commands, func(c []string) bool { return len(args) > 2 && slices.Equal(args[:2], c) }) || slices.Contains(args, "--definer") {
+		return args
+	}
+	origin := ""
+	for i, arg := range args[:len(args)-1] {
+		if arg == "--url" {
+			origin = args[i+1]
+		} else if arg == "-c" && origin == "" {
+			text, _ := os.ReadFile(args[i+1]) // a file that is missing is one without a URL
+			origin = string(text)
+		}
+	}
+	if !strings.Contains(origin, "postgres://postgres@") {
+		return args
+	}
+	return append(slices.Clone(args), "--definer", testkit.Definer)
 }
 
 // expect runs the command and compares the exit code and parts of its output.

@@ -62,7 +62,7 @@ func (r *pgRun) crashWhileDown() {
 func (r *pgRun) crashDown(w *pgWriter) (lost int) {
 	r.world.gate.Lock()
 	defer r.world.gate.Unlock()
-	r.model.Suspect(r.world.version.Load() + 1)
+	r.suspectFromNow()
 	if !w.connected(0) {
 		r.t.Error("no connection before the crash")
 	} else {
@@ -145,7 +145,7 @@ var pgDiskSchemaFaults = []pgFault{
 // trimWhileDown empties the change table of rows that nobody has read.
 func (r *pgRun) trimWhileDown() {
 	time.Sleep(r.options.bound)
-	r.aloneQuery(`UPDATE slipstream.change SET at = at - interval '1 day'; SELECT slipstream.trim('1 hour', 1000000)`)
+	r.trim()
 }
 
 // TestPGFreshnessDiskPromotion: the server that a gateway comes back to is another one, which

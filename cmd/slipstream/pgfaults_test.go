@@ -219,12 +219,19 @@ func (r *pgRun) updateAllReadings() {
 // transaction that runs.
 func (r *pgRun) trimChanges() {
 	r.signalGateway(syscall.SIGSTOP)
+	defer r.signalGateway(syscall.SIGCONT)
 	time.Sleep(r.options.bound)
-	counts := r.aloneQuery(`UPDATE slipstream.change SET at = at - interval '1 day';
-		SELECT slipstream.trim('1 hour', 1000000); SELECT count(*) FROM slipstream.change`)
+	counts := r.trim()
 	r.t.Logf("rows trimmed and left: %q", strings.Fields(counts))
 	r.pause.Store(int64(calmly))
-	r.signalGateway(syscall.SIGCONT)
+}
+
+// trim deletes all rows of the change table but those of the newest transaction, as if
+// they were a day old, and returns how many it deleted and how many are left.
+func (r *pgRun) trim() string {
+	function := strings.TrimSpace(r.aloneQuery(`SELECT oid::regproc FROM pg_proc WHERE pronamespace = 'slipstream'::regnamespace AND proname LIKE 'trim@%'`))
+	return r.aloneQuery(`UPDATE slipstream.change SET at = at - interval '1 day' WHERE xid < (SELECT max(xid::text::bigint)::text::xid8 FROM slipstream.change);
+		SELECT ` + function + `('1 hour', 1000000); SELECT count(*) FROM slipstream.change`)
 }
 
 // outOfConnections takes all connections that the server has, and then those of
@@ -301,7 +308,7 @@ func (r *pgRun) crash(stopped bool) (lost int) {
 func (r *pgRun) crashAlone(w *pgWriter, stopped bool) (lost int) {
 	r.world.gate.Lock()
 	defer r.world.gate.Unlock()
-	r.model.Suspect(r.world.version.Load() + 1)
+	r.suspectFromNow()
 	if !w.connected(0) {
 		r.t.Error("no connection before the crash")
 	} else {
@@ -315,6 +322,17 @@ func (r *pgRun) crashAlone(w *pgWriter, stopped bool) (lost int) {
 		r.killBackend(int(w.conns[0].PgConn().PID()))
 	}
 	return r.settleAlone(freshness.Now())
+}
+
+// suspectFromNow makes everything durable that was acknowledged; what follows may be
+// lost. The caller holds the gate, so that nothing is written meanwhile. Without the
+// flush, a crash could also take what writers with synchronous_commit off committed
+// earlier: their promise has no order of pages, and PostgreSQL 17 and later leave
+// whole pages of the log in memory until the WAL writer wakes up.
+func (r *pgRun) suspectFromNow() {
+	r.t.Helper()
+	r.servers[r.primary].Flush(r.t)
+	r.model.Suspect(r.world.version.Load() + 1)
 }
 
 // killBackend kills the process of one session. It returns when the server has noticed, which

@@ -49,9 +49,12 @@ func (r *pgReader) step() bool {
 	case n < 8:
 		root := choose(w.customer)
 		return r.ask(fmt.Sprint("/customers/", root.id), root.model, freshness.Top, w.readCustomer)
-	case n < 12:
+	case n < 10:
 		root := choose(w.orders)
 		return r.ask(fmt.Sprint("/picks/", root.id), root.model, freshness.Anywhere, w.readPick)
+	case n < 12:
+		root := choose(w.orders)
+		return r.ask(fmt.Sprint("/parcels/", root.id), root.model, freshness.Anywhere, w.readParcel)
 	case n < 15:
 		root := choose(w.dept)
 		return r.ask(fmt.Sprint("/depts/", root.id), root.model, freshness.Top, w.readDept)
@@ -176,7 +179,7 @@ func (w *pgWorld) readPick(body []byte) (rows []freshness.Shown, err error) {
 			ID      int
 			V       uint64
 			Product int
-			PV      uint64
+			PV      *uint64 // nil: there is no such product
 		}
 	}
 	if err := json.Unmarshal(body, &document); err != nil {
@@ -190,8 +193,45 @@ func (w *pgWorld) readPick(body []byte) (rows []freshness.Shown, err error) {
 		if _, err := w.line.show(&rows, l.ID, l.V, order, true); err != nil {
 			return nil, err
 		}
-		if _, err := w.product.show(&rows, l.Product, l.PV, freshness.Top, true); err != nil {
+		version, at := uint64(0), freshness.Absent
+		if l.PV != nil {
+			version, at = *l.PV, freshness.Top
+		}
+		if _, err := w.product.show(&rows, l.Product, version, at, true); err != nil {
 			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func (w *pgWorld) readParcel(body []byte) (rows []freshness.Shown, err error) {
+	type row struct {
+		ID int
+		V  uint64
+	}
+	var document struct {
+		row
+		Lines []struct {
+			row
+			Shipments []row
+		}
+	}
+	if err := json.Unmarshal(body, &document); err != nil {
+		return nil, err
+	}
+	order, err := w.orders.show(&rows, document.ID, document.V, freshness.Anywhere, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range document.Lines {
+		line, err := w.line.show(&rows, l.ID, l.V, order, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range l.Shipments {
+			if _, err := w.shipment.show(&rows, s.ID, s.V, line, false); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return rows, nil

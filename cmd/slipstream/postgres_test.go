@@ -145,6 +145,42 @@ func TestPostgresCommands(t *testing.T) {
 	expect(t, exitFailure, "", "no connection URL of PostgreSQL", "db", "plan", "-c", file, "--url", "db.example.com")
 }
 
+// TestPostgresRefusesViaOverItsOwnTable: the row that was deleted or moved is no
+// longer there when such a via runs, so the document that showed it would keep it.
+func TestPostgresRefusesViaOverItsOwnTable(t *testing.T) {
+	pg := testkit.StartPostgres(t)
+	pg.PSQL(t, shop)
+	const resource = `
+  totals:
+    sql: SELECT d.deptno, json_build_object('n', count(e.empno)) FROM dept d LEFT JOIN emp e USING (deptno) WHERE d.deptno = ANY ($1) GROUP BY d.deptno
+    key: { deptno: integer }
+    depends:
+      - { table: dept, key: deptno }
+      - { table: emp, %s }
+`
+	for depend, want := range map[string]string{
+		`via: "SELECT deptno FROM emp WHERE empno = ANY ($1)"`:                                  `"via" without "key"; expected key: [COLUMN]`,
+		`key: empno, via: "SELECT deptno FROM emp WHERE empno = ANY ($1)"`:                      `reads its own table, where a deleted or moved row is no longer there; expected the columns that lead onwards in key, such as key: [deptno]`,
+		`key: empno, via: "SELECT deptno FROM emp WHERE empno = ANY ($1)", reads_itself: true`:  "",
+		`key: deptno, via: "SELECT deptno FROM dept WHERE deptno = ANY ($1)"`:                   "",
+		`key: deptno, via: "SELECT deptno FROM dept WHERE deptno = ANY ($1)", reads_itself: no`: `expected true or false`,
+	} {
+		g := shopConfig(t, pg.URL)
+		text, err := os.ReadFile(g.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(g.file, append(text, fmt.Sprintf(resource[1:], depend)...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			expect(t, exitOK, "4 resources, no mistakes", "db apply", "config", "check", "-c", g.file)
+		} else {
+			expect(t, exitUsage, "", want, "config", "check", "-c", g.file)
+		}
+	}
+}
+
 // TestServeWaitsForPostgres: the gateway is started before the server, and without
 // triggers; nothing but the world has to change for it to keep its promise.
 func TestServeWaitsForPostgres(t *testing.T) {
@@ -222,24 +258,28 @@ func TestPostgresRoles(t *testing.T) {
 	}
 }
 
-// TestPostgresThroughPgBouncer: one URL through a pooler in transaction mode is
-// enough; a direct one for the stream is better.
+// TestPostgresThroughPgBouncer: one URL through a pooler is enough, whatever its
+// mode; a direct one for the stream is better.
 func TestPostgresThroughPgBouncer(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
-	for _, test := range []struct {
+	type run struct {
 		name, parameters string
-		origin           []string
-	}{
-		{"as it is", "", nil},
-		{"exec", "&default_query_exec_mode=exec", nil},
-		{"simple protocol", "&default_query_exec_mode=simple_protocol", nil},
-		{"stream past it", "&default_query_exec_mode=exec", []string{fmt.Sprintf("stream_url: %q", pg.URL), "notify: true"}},
-	} {
+		pooler, origin   []string
+	}
+	tests := []run{
+		{"exec", "&default_query_exec_mode=exec", nil, nil},
+		{"simple protocol", "&default_query_exec_mode=simple_protocol", nil, nil},
+		{"stream past it", "&default_query_exec_mode=exec", nil, []string{fmt.Sprintf("stream_url: %q", pg.URL), "notify: true"}},
+	}
+	for _, mode := range testkit.PoolModes(t) {
+		tests = append(tests, run{mode.Name, mode.Parameters, mode.Settings, nil})
+	}
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			// One for each: PgBouncer 1.18 may end itself over a cancel request whose sender is
 			// gone, as are those of a gateway that ends.
-			pooler := testkit.StartPgBouncer(t, pg)
+			pooler := testkit.StartPgBouncer(t, pg, test.pooler...)
 			g := shopConfig(t, pooler.URL+test.parameters, test.origin...)
 			expect(t, exitOK, "statements were run", "", "db", "apply", "-c", g.file)
 			expect(t, exitOK, "present", "", "db", "check", "-c", g.file)
@@ -307,9 +347,9 @@ func TestPostgresFailures(t *testing.T) {
 	}
 }
 
-// TestServeWaitsForAPassword: a wrong password ends nothing, because it is the
-// database that may be wrong; set right there, the gateway goes on by itself.
-func TestServeWaitsForAPassword(t *testing.T) {
+// TestServeWaitsForThePasswordOfPostgres: a wrong password is not fatal, because the
+// database may be what is wrong; once it is corrected there, the gateway recovers.
+func TestServeWaitsForThePasswordOfPostgres(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	askForPasswords(t, pg)

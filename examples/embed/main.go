@@ -58,7 +58,7 @@ func run(ctx context.Context, database string, out io.Writer) (err error) {
 	}
 	// Once for each change of the declaration; an operator may rather run
 	// "slipstream db apply".
-	if err := gateway.ApplyTriggers(ctx, cfg); err != nil {
+	if err := gateway.ApplyTriggers(ctx, cfg, gateway.DatabaseOptions{}); err != nil {
 		return err
 	}
 	g, err := gateway.New(cfg, gateway.Options{})

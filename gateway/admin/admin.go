@@ -17,6 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
+// ErrNotNow is what a [Purger] wraps in an error that passes.
+var ErrNotNow = errors.New("not possible now")
+
 // ErrUnknownResource is what a [Purger] returns for a name it does not serve.
 var ErrUnknownResource = errors.New("unknown resource")
 
@@ -24,8 +27,10 @@ var ErrUnknownResource = errors.New("unknown resource")
 type Purger interface {
 	// Purge drops the document with the key, whose segments are
 	// percent-decoded, or every document of the resource if key is empty.
-	// An error that is not ErrUnknownResource means that the key is wrong.
-	Purge(resource string, key []string) error
+	// pending says why what was dropped may come back with another process, ""
+	// if it cannot. An error that wraps neither ErrUnknownResource nor ErrNotNow
+	// means that the key is wrong.
+	Purge(ctx context.Context, resource string, key []string) (pending string, err error)
 }
 
 // Config is what a [Server] shows. Every field may be left out; its pages are

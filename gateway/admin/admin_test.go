@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,15 +21,19 @@ import (
 // purges remembers what was purged.
 type purges struct{ got []string }
 
-func (p *purges) Purge(resource string, key []string) error {
+func (p *purges) Purge(_ context.Context, resource string, key []string) (pending string, err error) {
 	switch {
 	case resource != "depts" && resource != "orders":
-		return ErrUnknownResource
+		return "", ErrUnknownResource
 	case slices.Contains(key, "bad"):
-		return errors.New("key column deptno: expected an integer")
+		return "", errors.New("key column deptno: expected an integer")
+	case slices.Contains(key, "early"):
+		return "", fmt.Errorf("%w: expected it later", ErrNotNow)
+	case slices.Contains(key, "slow"):
+		pending = "the disk is slow"
 	}
 	p.got = append(p.got, resource+" "+strings.Join(key, "|"))
-	return nil
+	return pending, nil
 }
 
 func newServer() (*Server, *purges, *atomic.Pointer[[]string]) {
@@ -136,6 +141,8 @@ func TestPurge(t *testing.T) {
 		{"resource=depts&key=%25zz", 400, "", "hexadecimal"},
 		{"resource=depts&key=bad", 400, "", "key column deptno"},
 		{"resource=emps&key=1", 404, "", "unknown resource"},
+		{"resource=depts&key=early", 503, "", "expected it later"},
+		{"resource=depts&key=slow", 202, "depts slow", `{"purged":"document","resource":"depts","key":["slow"],"pending":"the disk is slow"}`},
 	} {
 		p.got = nil
 		w := ask(s, "POST", "/purge?"+test.query)
@@ -145,7 +152,7 @@ func TestPurge(t *testing.T) {
 		if got := strings.Join(p.got, ","); got != test.purged {
 			t.Errorf("%s: purged %q; expected %q", test.query, got, test.purged)
 		}
-		if w.Code != 200 {
+		if w.Code >= 300 {
 			var problem struct {
 				Title, Detail string
 				Status        int

@@ -59,6 +59,7 @@ func purge(p Purger) http.HandlerFunc {
 		Purged   string   `json:"purged"` // "document" or "resource"
 		Resource string   `json:"resource"`
 		Key      []string `json:"key,omitempty"`
+		Pending  string   `json:"pending,omitempty"` // why it may not outlive the process
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -71,15 +72,23 @@ func purge(p Purger) http.HandlerFunc {
 			refuse(w, http.StatusBadRequest, why)
 			return
 		}
-		switch err := p.Purge(resource, key); {
+		done := page{Purged: "document", Resource: resource, Key: key}
+		if key == nil {
+			done.Purged = "resource"
+		}
+		var err error
+		done.Pending, err = p.Purge(r.Context(), resource, key)
+		switch {
 		case errors.Is(err, ErrUnknownResource):
 			refuse(w, http.StatusNotFound, err.Error())
+		case errors.Is(err, ErrNotNow):
+			refuse(w, http.StatusServiceUnavailable, err.Error())
 		case err != nil:
 			refuse(w, http.StatusBadRequest, err.Error())
-		case key == nil:
-			answer(w, http.StatusOK, page{Purged: "resource", Resource: resource})
+		case done.Pending != "":
+			answer(w, http.StatusAccepted, done)
 		default:
-			answer(w, http.StatusOK, page{Purged: "document", Resource: resource, Key: key})
+			answer(w, http.StatusOK, done)
 		}
 	}
 }

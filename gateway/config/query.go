@@ -191,7 +191,7 @@ func keyTypes() namedOf[Resource, resource.QueryKey] {
 
 // dependsField reads the tables that a statement reads.
 func dependsField() field[Resource] {
-	const expected = "a list of { table, key, via }"
+	const expected = "a list of { table, key, via, reads_itself }"
 	return field[Resource]{
 		name: "depends", doc: "with sql: the tables whose changes change documents, and which documents",
 		read: func(p *parser, v value, into *Resource) {
@@ -224,7 +224,9 @@ func dependsField() field[Resource] {
 			return all
 		},
 		schema: func() schema {
-			return schema{"type": "array", "items": objectSchema(dependFields()), "minItems": 1, "maxItems": maxDepends}
+			item := objectSchema(dependFields())
+			item["required"] = []string{"table", "key"} // depend reports a missing key
+			return schema{"type": "array", "items": item, "minItems": 1, "maxItems": maxDepends}
 		},
 	}
 }
@@ -232,22 +234,36 @@ func dependsField() field[Resource] {
 // depend checks that a changed row leads to keys of documents.
 func (p *parser) depend(v value, d resource.Depend, key []string) {
 	switch {
+	case d.Via == "" && d.ReadsItself:
+		p.failAt(v, `"reads_itself" without "via"; expected it only beside a "via" that reads the table of the dependency`)
+	case d.Via != "" && len(d.Columns) == 0:
+		p.failAt(v, `"via" without "key"; expected key: %s, the columns of %s that lead onwards: a deleted or moved row is no longer there for "via" to read`,
+			keyTemplate(d.Via), d.Table)
 	case d.Via != "":
-		if missing := missingParameter(d.Via, max(len(d.Columns), 1)); missing != "" {
+		if missing := missingParameter(d.Via, len(d.Columns)); missing != "" {
 			p.failAt(v, `%s stands nowhere in "via"; expected it to use the columns of the changed rows, one array each`, missing)
 		}
 	case len(d.Columns) == 0:
-		p.failAt(v, `neither "key" nor "via"; expected "key", the columns of the table that hold the key of the document, or "via", a statement that finds it`)
+		p.failAt(v, `field "key" is missing; expected the columns of %s that hold the key of the document, or that lead onwards if "via" says how`, d.Table)
 	case len(key) > 0 && len(d.Columns) != len(key):
 		p.failAt(v, `"key" has %d columns and the key of the document %d; expected as many, in the order of the path, or "via", a statement that finds it`,
 			len(d.Columns), len(key))
 	}
 }
 
+// keyTemplate writes a value of key with as many columns as via has parameters.
+func keyTemplate(via string) string {
+	columns := []string{"COLUMN"}
+	for len(columns) < maxKey && missingParameter(via, len(columns)+1) == "" {
+		columns = append(columns, "COLUMN")
+	}
+	return "[" + strings.Join(columns, ", ") + "]"
+}
+
 func dependFields() []field[resource.Depend] {
 	column := identifier("the name of a column")
 	columns := list("key", "columns of the table: without via they hold the key of the document, in the order of the path; "+
-		"with via they are what it is given, left out: the primary key",
+		"with via they are the columns that lead onwards, from which via must find the documents even if the row has been deleted or moved",
 		column, maxKey, strings.EqualFold, func(d *resource.Depend) *[]string { return &d.Columns })
 	key := columns
 	key.read = func(p *parser, v value, into *resource.Depend) {
@@ -265,8 +281,10 @@ func dependFields() []field[resource.Depend] {
 		required(one("table", "the table whose changes change documents", identifier("the name of a table"),
 			func(d *resource.Depend) *string { return &d.Table })),
 		key,
-		written(one("via", "a statement that selects the keys of the documents which rows concern, the rows given by the arrays $1, $2, ... of their columns in key",
+		written(one("via", "a statement that selects the keys of the documents that changed rows belong to; the arrays $1, $2, ... hold the columns in key of these rows",
 			statement("one SELECT of the key columns, from the arrays $1, $2, ..."), func(d *resource.Depend) *string { return &d.Via })),
+		written(one("reads_itself", "true: via may read the table of the dependency, as a recursive tree must; it has to find the documents even if the row has been deleted or moved",
+			truth(), func(d *resource.Depend) *bool { return &d.ReadsItself })),
 	}
 }
 

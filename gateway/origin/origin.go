@@ -56,15 +56,17 @@ type State uint8
 
 // States of an object.
 const (
-	Present  State = iota // as it should be
-	Missing               // not in the database
-	Differs               // there, but with another text
-	LeftOver              // of an earlier declaration; costs writers time and nothing else
+	Present        State = iota // as it should be
+	Missing                     // not in the database
+	Differs                     // there, but with another text
+	LeftOver                    // of another definition; costs writers time and nothing else
+	Foreign                     // there, but belongs to a role that may make anything of it
+	SuperuserOwned              // a trigger function that runs with the rights of a superuser
 )
 
 // String returns the word for the state.
 func (s State) String() string {
-	return [...]string{"present", "missing", "differs", "left over"}[s]
+	return [...]string{"present", "missing", "differs", "left over", "foreign", "superuser"}[s]
 }
 
 // Object is something in the database that the freshness of a resource needs: a
@@ -72,6 +74,7 @@ func (s State) String() string {
 type Object struct {
 	Name     string
 	Resource string // empty for what all resources share
+	Table    string // of a trigger: what it is on
 	Comment  string // what it is for
 	SQL      string // the statement that creates it
 }
@@ -80,12 +83,16 @@ type Object struct {
 type Finding struct {
 	Object
 	State State
+	Note  string // what is wrong and what mends it, for people; may be empty
 }
 
 // Statement is one step of a plan.
 type Statement struct {
 	SQL     string
 	Comment string // why, for people
+	// Administrator says that the statement is for an administrator, who runs it
+	// once before the others, and not for the role that applies.
+	Administrator bool
 }
 
 // Choices lists names for a message, the nearest to the wrong one first.

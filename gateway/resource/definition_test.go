@@ -33,6 +33,7 @@ func TestSameDefinition(t *testing.T) {
 		"bigint":  func(r *Resource) { r.BigintAsString = true },
 		"sql":     func(r *Resource) { r.Query.SQL = "select 1" },
 		"depends": func(r *Resource) { r.Query.Depends[0].Via = "select" },
+		"itself":  func(r *Resource) { r.Query.Depends[0].ReadsItself = true },
 	} {
 		other := base()
 		change(other)

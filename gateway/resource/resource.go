@@ -54,12 +54,16 @@ type QueryKey struct{ Name, Type string }
 type Depend struct {
 	Table string
 	// Columns of the table. Without Via they are the key of the document, in
-	// path order; with Via they are what Via is given, by default the primary key.
+	// path order. With Via they are the values from which Via finds the documents,
+	// also when the row has been deleted or moved. They are required.
 	Columns []string
-	// Via is a statement that selects the keys of the documents which the rows
-	// concern whose columns are in the arrays $1, $2, ...
-	Via  string
-	Line int
+	// Via is a statement that selects the keys of the documents that changed rows
+	// belong to; the arrays $1, $2, ... hold the Columns of the rows.
+	Via string
+	// ReadsItself permits Via to read Table, or a table whose own Via leads back to
+	// it, as the traversal of a recursive tree must.
+	ReadsItself bool `json:",omitempty"` // the definitions of other resources stay as they were
+	Line        int
 }
 
 // Node is a table in a document: the root, or a list of children.

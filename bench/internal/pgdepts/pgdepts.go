@@ -64,6 +64,7 @@ var indices = []string{
 	"CREATE INDEX emp_deptno ON emp (deptno)",
 	"ALTER TABLE emp ADD FOREIGN KEY (deptno) REFERENCES dept (deptno)",
 	"CREATE EXTENSION pg_prewarm",
+	"CREATE ROLE slipstream_definer NOLOGIN", // owns the trigger functions: see subject.Slipstream.DB
 	"VACUUM (FREEZE, ANALYZE) dept",
 	"VACUUM (FREEZE, ANALYZE) emp",
 	"CHECKPOINT",

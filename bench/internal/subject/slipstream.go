@@ -114,6 +114,9 @@ func (s *Slipstream) DB(ctx context.Context, verb string, flags ...string) error
 		return err
 	}
 	defer os.Remove(config)
+	if verb == "apply" && strings.Contains(s.origin, "postgres://") {
+		flags = append(flags, "--definer", "slipstream_definer") // we connect as a superuser
+	}
 	p, err := proc.Start(nil, s.binary, append([]string{"db", verb, "-c", config}, flags...)...)
 	if err != nil {
 		return err

@@ -16,16 +16,25 @@ import (
 // catalog reads descriptions of tables from the system catalogs, each at most
 // once. All that it returns is of one state if tx is REPEATABLE READ.
 type catalog struct {
-	tx     pgx.Tx
-	tables map[string]*table // by the name that was asked for
-	wrong  map[string]error  // *errNoTable by the name that was asked for
-	byOID  map[uint32]*table
-	types  map[uint32]valueType
-	names  []string // of tables and views, for messages; read when first needed
+	tx         pgx.Tx
+	path       *path
+	tables     map[string]*table // by the name that was asked for
+	wrong      map[string]error  // *errNoTable by the name that was asked for
+	byOID      map[uint32]*table
+	types      map[uint32]valueType
+	appliers   []string            // extensions that apply rows below triggers
+	replicated map[relation]string // by schema and name: which of them applies rows to the table
+	names      []string            // of tables and views, for messages; read when first needed
+
+	unchanged map[int]*compiled // resources that need not be compiled, by place
 
 	// tracked says that the tables of the schema slipstream can be read.
 	tracked bool
 	role    string
+	// administers says that the catalog is read for Plan, Check or Apply, by a role
+	// that has more privileges than the gateway's: nothing is planned but what the
+	// database wrote back, under the pinned path.
+	administers bool
 }
 
 // errNoTable is returned for names that no document can be read from; its text
@@ -34,12 +43,19 @@ type errNoTable struct{ problem string }
 
 func (e *errNoTable) Error() string { return e.problem }
 
+// newCatalog pins the search path for the rest of the transaction.
 func newCatalog(ctx context.Context, tx pgx.Tx) (*catalog, error) {
 	c := &catalog{tx: tx, tables: make(map[string]*table), wrong: make(map[string]error), byOID: make(map[uint32]*table),
-		types: make(map[uint32]valueType)}
-	err := tx.QueryRow(ctx, `SELECT current_user::text, (
-			SELECT count(*) = 3 FROM pg_catalog.pg_class AS r JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace
-			WHERE n.nspname = 'slipstream' AND r.relname IN ('change', 'meta', 'incarnation') AND r.relkind IN ('r', 'p')
+		types: make(map[uint32]valueType), replicated: make(map[relation]string)}
+	var err error
+	if c.path, err = pinPath(ctx, tx); err != nil {
+		return nil, err
+	}
+	err = tx.QueryRow(ctx, `SELECT current_user::pg_catalog.text, (
+			SELECT pg_catalog.count(*) OPERATOR(pg_catalog.=) 3
+			FROM pg_catalog.pg_class AS r JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) r.relnamespace
+			WHERE n.nspname OPERATOR(pg_catalog.=) 'slipstream' AND r.relname OPERATOR(pg_catalog.=) ANY ('{change,meta,incarnation}')
+			AND r.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}')
 			AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(r.oid, 'SELECT'))`).
 		Scan(&c.role, &c.tracked)
 	return c, err
@@ -151,19 +167,19 @@ type foundRelation struct {
 }
 
 func (c *catalog) readRelations(ctx context.Context, schemas, names []string) ([]foundRelation, error) {
-	rows, err := c.tx.Query(ctx, `SELECT coalesce(f.oid, 0)::oid, coalesce(f.nspname, '')::text, coalesce(f.relname, '')::text,
-			coalesce(f.relkind, '-')::text, coalesce(f.relpersistence, '-')::text,
+	rows, err := c.tx.Query(ctx, `SELECT coalesce(f.oid, 0)::pg_catalog.oid, coalesce(f.nspname, '')::pg_catalog.text, coalesce(f.relname, '')::pg_catalog.text,
+			coalesce(f.relkind, '-')::pg_catalog.text, coalesce(f.relpersistence, '-')::pg_catalog.text,
 			coalesce(f.usable AND pg_catalog.row_security_active(f.oid), false), coalesce(f.usable, false),
-			EXISTS (SELECT FROM pg_catalog.pg_subscription_rel WHERE srrelid = f.oid)
-		FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (schema, name, place)
+			EXISTS (SELECT FROM pg_catalog.pg_subscription_rel WHERE srrelid OPERATOR(pg_catalog.=) f.oid)
+		FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[])) WITH ORDINALITY AS w (schema, name, place)
 		LEFT JOIN LATERAL (
 			SELECT r.oid, r.relname, r.relkind, r.relpersistence, n.nspname, pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS usable
-			FROM pg_catalog.pg_class AS r JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace
-			WHERE r.relname::text = w.name AND r.relkind IN ('r', 'p', 'v', 'm', 'f') AND CASE
-				WHEN w.schema <> '' THEN n.nspname::text = w.schema
-				ELSE n.nspname = ANY (pg_catalog.current_schemas(true)) END
-			ORDER BY pg_catalog.array_position(pg_catalog.current_schemas(true), n.nspname) LIMIT 1) AS f ON true
-		ORDER BY w.place`, schemas, names)
+			FROM pg_catalog.pg_class AS r JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) r.relnamespace
+			WHERE r.relname::pg_catalog.text OPERATOR(pg_catalog.=) w.name AND r.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,v,m,f}') AND CASE
+				WHEN w.schema OPERATOR(pg_catalog.<>) '' THEN n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) w.schema
+				ELSE n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) ANY ($3::pg_catalog.text[]) AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') END
+			ORDER BY pg_catalog.array_position($3::pg_catalog.text[], n.nspname::pg_catalog.text) LIMIT 1) AS f ON true
+		ORDER BY w.place`, schemas, names, c.path.schemas)
 	if err != nil {
 		return nil, err
 	}
@@ -213,11 +229,12 @@ func refuseRelation(r relation, kind, persistence byte, subscribed bool) (proble
 // unknown words the message for a name that no table has.
 func (c *catalog) unknown(ctx context.Context, asked string) (string, error) {
 	if c.names == nil {
-		rows, err := c.tx.Query(ctx, `SELECT CASE WHEN n.nspname = ANY (pg_catalog.current_schemas(false))
-				THEN r.relname::text ELSE n.nspname || '.' || r.relname END
-			FROM pg_catalog.pg_class AS r JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace
-			WHERE r.relkind IN ('r', 'p') AND NOT r.relispartition AND r.relpersistence = 'p'
-			AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'slipstream') ORDER BY 1 LIMIT 1000`)
+		rows, err := c.tx.Query(ctx, `SELECT CASE WHEN n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[])
+				AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+				THEN r.relname::pg_catalog.text ELSE pg_catalog.concat(n.nspname, '.', r.relname) END
+			FROM pg_catalog.pg_class AS r JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) r.relnamespace
+			WHERE r.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}') AND NOT r.relispartition AND r.relpersistence OPERATOR(pg_catalog.=) 'p'
+			AND n.nspname OPERATOR(pg_catalog.<>) ALL ('{pg_catalog,information_schema,slipstream}') ORDER BY 1 LIMIT 1000`, c.path.schemas)
 		if err != nil {
 			return "", err
 		}
@@ -231,18 +248,22 @@ func (c *catalog) unknown(ctx context.Context, asked string) (string, error) {
 	return fmt.Sprintf("no table %s; %s", asked, origin.Choices(asked, c.names)), nil
 }
 
-// keyType returns the key type of a type by its name in SQL, such as "bigint".
+// keyType returns the key type of a type by its name in SQL, such as "bigint", looked
+// up along the path of the role.
 func (c *catalog) keyType(ctx context.Context, name string) (keyType, error) {
 	col := column{name: name, deterministic: true}
 	var typtype string
-	err := c.tx.QueryRow(ctx, `WITH RECURSIVE base AS (
-			SELECT oid, typtype, typbasetype, typname, typnamespace FROM pg_catalog.pg_type WHERE oid = pg_catalog.to_regtype($1)
+	err := c.path.asRole(ctx, func() error {
+		return c.tx.QueryRow(ctx, `WITH RECURSIVE base AS (
+			SELECT oid, typtype, typbasetype, typname, typnamespace FROM pg_catalog.pg_type WHERE oid OPERATOR(pg_catalog.=) pg_catalog.to_regtype($1)::pg_catalog.oid
 			UNION ALL
 			SELECT t.oid, t.typtype, t.typbasetype, t.typname, t.typnamespace
-			FROM base JOIN pg_catalog.pg_type AS t ON t.oid = base.typbasetype WHERE base.typtype = 'd')
-		SELECT b.oid, b.typtype::text, CASE WHEN b.typtype = 'e' THEN pg_catalog.format('%I.%I', n.nspname, b.typname) ELSE '' END
-		FROM base AS b JOIN pg_catalog.pg_namespace AS n ON n.oid = b.typnamespace WHERE b.typtype <> 'd'`, name).
-		Scan(&col.typ, &typtype, &col.enum)
+			FROM base JOIN pg_catalog.pg_type AS t ON t.oid OPERATOR(pg_catalog.=) base.typbasetype WHERE base.typtype OPERATOR(pg_catalog.=) 'd')
+		SELECT b.oid, b.typtype::pg_catalog.text, CASE WHEN b.typtype OPERATOR(pg_catalog.=) 'e' THEN pg_catalog.format('%I.%I', n.nspname, b.typname) ELSE '' END
+		FROM base AS b JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) b.typnamespace
+		WHERE b.typtype OPERATOR(pg_catalog.<>) 'd'`, name).
+			Scan(&col.typ, &typtype, &col.enum)
+	})
 	if err == pgx.ErrNoRows {
 		return keyType{}, &errNoTable{fmt.Sprintf("there is no type %s", name)}
 	}
@@ -261,6 +282,8 @@ func (c *catalog) keyType(ctx context.Context, name string) (keyType, error) {
 func keyTypeOf(c *column) (t keyType, problem string) {
 	t, builtin := builtinKeyTypes[c.typ]
 	switch {
+	case c.virtual:
+		return t, "is a virtual generated column, which triggers see as NULL; expected GENERATED ALWAYS AS (...) STORED"
 	case !c.deterministic:
 		return t, fmt.Sprintf("has type %s with collation %s, which is not deterministic, so several spellings name one row", c.typeName, c.collation)
 	case builtin:
@@ -284,8 +307,8 @@ func keyTypeOf(c *column) (t keyType, problem string) {
 	return t, fmt.Sprintf("has type %s, %s; expected an integer type, numeric, text, varchar, uuid, bytea, date, timestamp, timestamptz, boolean or an enum", c.typeName, why)
 }
 
-// oidList writes an array of oids as text, for $1::text::oid[]: no query mode of
-// pgx has to know the type.
+// oidList writes an array of oids as text, for $1::pg_catalog.text::pg_catalog.oid[]:
+// no query mode of pgx has to know the type.
 func oidList(tables []*table) string {
 	var b strings.Builder
 	b.WriteByte('{')

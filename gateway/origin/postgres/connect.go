@@ -64,12 +64,15 @@ type connector struct {
 	mode   bool              // the URL names a query mode
 	// several hosts may be the primary.
 	several bool
+	// readOnlyWillDo: the URL asks for something else than a server that accepts writes.
+	readOnlyWillDo bool
 
 	// Atomic: set when a pooler has refused the direct settings, read by
 	// every later attempt.
 	pooled atomic.Bool
-	// Atomic: the host, of several, that dial reached last.
-	reached atomic.Pointer[pgx.ConnConfig]
+	// Atomic: of several hosts the one that the stream follows, and the one that dial
+	// reached last.
+	followed, reached atomic.Pointer[pgx.ConnConfig]
 }
 
 // newConnector reads a URL. An error does not show its password.
@@ -104,8 +107,12 @@ func newConnector(url string, statementTimeout time.Duration) (*connector, error
 	c.several = slices.ContainsFunc(cfg.ConnConfig.Fallbacks, func(f *pgconn.FallbackConfig) bool {
 		return f.Host != cfg.ConnConfig.Host || f.Port != cfg.ConnConfig.Port
 	})
-	if c.several && !strings.Contains(url, "target_session_attrs") && os.Getenv("PGTARGETSESSIONATTRS") == "" {
+	switch {
+	case !c.several:
+	case !strings.Contains(url, "target_session_attrs") && os.Getenv("PGTARGETSESSIONATTRS") == "":
 		cfg.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	default:
+		c.readOnlyWillDo = !strings.Contains(url, "read-write") && os.Getenv("PGTARGETSESSIONATTRS") != "read-write"
 	}
 	if cfg.ConnConfig.ConnectTimeout == 0 || cfg.ConnConfig.ConnectTimeout > time.Minute {
 		cfg.ConnConfig.ConnectTimeout = 10 * time.Second // a host at a time
@@ -123,7 +130,11 @@ func newConnector(url string, statementTimeout time.Duration) (*connector, error
 			c.reduce(conn)
 		}
 		if c.several {
-			c.preferReached(conn)
+			if host := c.followed.Load(); host != nil {
+				c.prefer(conn, host)
+			} else {
+				c.prefer(conn, c.reached.Load())
+			}
 			noteDial(conn)
 		}
 		return nil
@@ -166,7 +177,22 @@ func (c *connector) connect(ctx context.Context) (*pgx.Conn, error) {
 		if c.pooled.Load() {
 			c.reduce(cfg)
 		}
+		c.prefer(cfg, c.followed.Load())
 		conn, err := c.dial(ctx, cfg)
+		if err == nil || !c.refused(err) {
+			return conn, err
+		}
+	}
+}
+
+// connectHost opens a connection to one of the hosts.
+func (c *connector) connectHost(ctx context.Context, host *pgx.ConnConfig) (*pgx.Conn, error) {
+	for {
+		cfg := host.Copy()
+		if c.pooled.Load() {
+			c.reduce(cfg)
+		}
+		conn, err := pgx.ConnectConfig(ctx, cfg)
 		if err == nil || !c.refused(err) {
 			return conn, err
 		}
@@ -187,7 +213,7 @@ func (c *connector) unpinned(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	}
 	names := slices.Sorted(maps.Keys(c.direct))
 	rows, err := tx.Query(ctx, `SELECT name, setting, pg_catalog.quote_ident(current_user)
-		FROM pg_catalog.pg_settings WHERE name = ANY ($1::text[]) ORDER BY name`, names)
+		FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]) ORDER BY name`, names)
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,9 @@ func (d *database) text(t *testing.T, sql string) string {
 func (d *database) origin(t *testing.T, cfg Config, role string, resources ...resource.Resource) *Origin {
 	t.Helper()
 	cfg.URL = d.urlOf(role)
+	if role == "" && cfg.Definer == "" {
+		cfg.Definer = testkit.Definer
+	}
 	pool, err := pgxpool.New(t.Context(), cfg.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -104,10 +107,12 @@ func (d *database) apply(t *testing.T, cfg Config, resources ...resource.Resourc
 	return done
 }
 
-// recorded returns what the change table holds, a word a row, and empties it.
+// recorded returns what the change table holds, a word a row and without the hashes
+// of sources, and empties it.
 func (d *database) recorded(t *testing.T) string {
 	t.Helper()
-	got := d.text(t, `SELECT source || '=' || COALESCE(key, '*') FROM slipstream.change ORDER BY 1`)
+	got := d.text(t, `SELECT regexp_replace(source, '@[0-9a-f]{12}$', '') || '=' || COALESCE(key, '*')
+		FROM slipstream.change WHERE source <> '`+witnessSource+`' ORDER BY 1`)
 	d.exec(t, `DELETE FROM slipstream.change`)
 	return got
 }

@@ -21,70 +21,83 @@ func (o *Origin) Check(ctx context.Context) ([]origin.Finding, error) {
 		if err := o.checkOwnGrants(ctx, tx, i); err != nil {
 			return err
 		}
-		for _, f := range i.findings {
-			findings = append(findings, origin.Finding{Object: f.object.public(), State: f.state})
-		}
+		findings = i.checked(o.cfg)
 		return nil
 	})
 	return findings, err
 }
 
 // checkOwnGrants adds a finding if the connected role may not do what a gateway
-// does. Whoever may apply owns all of that; whoever connects as the gateway's role
-// would be told that all is well, and then that nothing can be promised.
+// does. A role that may apply owns all of that; the gateway's role would be told
+// that all is well, and then that nothing can be promised.
 func (o *Origin) checkOwnGrants(ctx context.Context, tx pgx.Tx, i *inspection) error {
 	if o.cfg.GrantTo != "" || slices.ContainsFunc(i.findings, func(f finding) bool { return f.object.resource == "" && f.state == origin.Missing }) {
 		return nil // it is among the findings, or there is nothing to read yet
 	}
-	var role string
-	if err := tx.QueryRow(ctx, "SELECT current_user::pg_catalog.text").Scan(&role); err != nil {
-		return err
+	privileges, err := readPrivileges(ctx, tx, i.roles.current)
+	if err == nil && slices.ContainsFunc(privileges, func(p privilege) bool { return !p.held }) {
+		i.findings = append(i.findings, finding{object: grantObjectFor(i.roles.current), state: origin.Missing})
 	}
-	granted := &found{objects: make(map[string]foundObject)}
-	if err := granted.readGrants(ctx, tx, role); err != nil {
-		return err
-	}
-	if grant := grantObjectFor(role); granted.state(grant) != origin.Present {
-		i.findings = append(i.findings, finding{object: grant, state: origin.Missing})
-	}
-	return nil
+	return err
 }
 
 // Plan returns the statements that Apply would run now; none if all is well.
+// Statements for an administrator come first: Apply refuses while there are any.
 func (o *Origin) Plan(ctx context.Context) ([]origin.Statement, error) {
 	var plan []origin.Statement
-	err := o.inspect(ctx, "plan triggers", func(_ pgx.Tx, i *inspection) error {
-		plan = i.plan(o)
-		return nil
+	err := o.inspect(ctx, "plan triggers", func(_ pgx.Tx, i *inspection) (err error) {
+		plan, err = i.plan(o.cfg)
+		return err
 	})
 	return plan, err
 }
 
 func (o *Origin) inspect(ctx context.Context, doing string, use func(pgx.Tx, *inspection) error) error {
-	// Not read only, for the reason that readFirst has.
-	err := pgx.BeginTxFunc(ctx, o.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-		i, err := o.inspection(ctx, tx)
-		if err != nil {
-			return err
-		}
-		return use(tx, i)
+	set := o.set.Load()
+	var s *schema
+	err := readCatalog(ctx, o.pool, set, func(tx pgx.Tx) (err error) {
+		s, err = readFitting(ctx, tx, set)
+		return err
 	})
+	if err == nil {
+		options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+		err = pgx.BeginTxFunc(ctx, o.pool, options, func(tx pgx.Tx) error {
+			if _, err := pinPath(ctx, tx); err != nil {
+				return err
+			}
+			i, err := o.inspection(ctx, tx, s)
+			if err != nil {
+				return err
+			}
+			return use(tx, i)
+		})
+	}
 	return o.wrapDDL(ctx, doing, err)
 }
 
-// Apply creates what is missing and replaces what differs, in one transaction.
-// It appends a row to the change table for every resource it touched, so that
-// no document that was read before its triggers existed outlives them. A table
-// that somebody keeps locked for more than 5 s fails it: whoever waits for a lock
-// makes all later writers wait too.
+// Apply creates what is missing and repairs what differs, in one transaction. It
+// leaves the objects of other definitions alone: see [Origin.Prune]. It appends
+// rows to the change table for every resource it touched, so that no document that
+// was read before its triggers existed outlives them. It fails if a table is locked
+// for more than 5 s, because all later writers wait for a session that waits for
+// the table.
 func (o *Origin) Apply(ctx context.Context) ([]origin.Statement, error) {
 	var done []origin.Statement
 	err := o.change(ctx, "create triggers", func(tx pgx.Tx) error {
-		i, err := o.inspection(ctx, tx)
+		s, err := readFitting(ctx, tx, o.set.Load())
 		if err != nil {
 			return err
 		}
-		done = i.plan(o)
+		i, err := o.inspection(ctx, tx, s)
+		if err != nil {
+			return err
+		}
+		if done, err = i.plan(o.cfg); err != nil {
+			return err
+		}
+		if err := refuseAdministration(done); err != nil {
+			return err
+		}
 		return run(ctx, tx, done)
 	})
 	if err != nil {
@@ -98,6 +111,9 @@ func (o *Origin) Apply(ctx context.Context) ([]origin.Statement, error) {
 func (o *Origin) Drop(ctx context.Context) ([]origin.Statement, error) {
 	var done []origin.Statement
 	err := o.change(ctx, "drop triggers", func(tx pgx.Tx) error {
+		if _, err := pinPath(ctx, tx); err != nil {
+			return err
+		}
 		f, err := readObjects(ctx, tx)
 		if err != nil {
 			return err
@@ -151,6 +167,9 @@ func (o *Origin) wrapDDL(ctx context.Context, doing string, err error) error {
 	if unknown, ok := errors.AsType[*noRole](err); ok {
 		return fmt.Errorf("postgres: %s (%s): %w", doing, o.loadFrom.where(), unknown)
 	}
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return fmt.Errorf("postgres: %s (%s): %w", doing, o.loadFrom.where(), refused)
+	}
 	return o.wrapError(ctx, doing, o.loadFrom, err)
 }
 
@@ -193,7 +212,12 @@ func (e *ddlFault) needed() string {
 }
 
 // inspection is what one transaction has seen.
-type inspection struct{ findings []finding }
+type inspection struct {
+	findings   []finding
+	found      *found
+	roles      *roles
+	privileges []privilege // of the role to grant to, nil if there is none
+}
 
 // finding is an object and its state.
 type finding struct {
@@ -202,8 +226,51 @@ type finding struct {
 	found  foundObject // unless missing
 }
 
-func (o *Origin) inspection(ctx context.Context, tx pgx.Tx) (*inspection, error) {
-	s, err := readSchema(ctx, tx, o.set.Load())
+// inspection compares what the resources of a schema need with what there is.
+func (o *Origin) inspection(ctx context.Context, tx pgx.Tx, s *schema) (*inspection, error) {
+	f, err := readObjects(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.readWitness(ctx, tx); err != nil {
+		return nil, err
+	}
+	i := &inspection{found: f}
+	if i.roles, err = readRoles(ctx, tx, f, o.cfg, s.recorded()); err != nil {
+		return nil, err
+	}
+	objects := wanted(s, o.cfg)
+	known := make(map[string]bool)
+	for _, object := range objects {
+		known[object.title()] = true
+		i.findings = append(i.findings, finding{object, f.state(object), f.objects[object.title()]})
+	}
+	if i.roles.separate() {
+		i.findings = append(i.findings, i.roles.finding())
+	}
+	if o.cfg.GrantTo != "" {
+		if i.privileges, err = readPrivileges(ctx, tx, o.cfg.GrantTo); err != nil {
+			return nil, err
+		}
+		grant := finding{object: grantObjectFor(o.cfg.GrantTo)}
+		if slices.ContainsFunc(i.privileges, func(p privilege) bool { return !p.held }) {
+			grant.state = origin.Missing
+		}
+		i.findings = append(i.findings, grant)
+	}
+	i.findings = append(i.findings, f.metaFinding())
+	for _, title := range f.titles() {
+		if left := f.objects[title]; !known[title] && (left.kind == functionObject || left.kind == triggerObject) {
+			i.findings = append(i.findings, finding{object{kind: left.kind, name: left.name, resource: left.resource, table: left.table,
+				sql: left.definition, comment: "not needed by the present definition"}, origin.LeftOver, left})
+		}
+	}
+	return i, nil
+}
+
+// readFitting reads the schema and fails if a resource does not fit it.
+func readFitting(ctx context.Context, tx pgx.Tx, set *origin.Set) (*schema, error) {
+	s, err := administeredSchema(ctx, tx, set)
 	if err != nil {
 		return nil, err
 	}
@@ -212,31 +279,44 @@ func (o *Origin) inspection(ctx context.Context, tx pgx.Tx) (*inspection, error)
 			return nil, c.err
 		}
 	}
-	f, err := readObjects(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	objects := wanted(s, o.cfg)
-	if o.cfg.GrantTo != "" {
-		if err := f.readGrants(ctx, tx, o.cfg.GrantTo); err != nil {
-			return nil, err
-		}
-		objects = append(objects, grantObjectFor(o.cfg.GrantTo))
-	}
-	i := &inspection{}
-	known := make(map[string]bool)
-	for _, object := range objects {
-		known[object.title()] = true
-		i.findings = append(i.findings, finding{object, f.state(object), f.objects[object.title()]})
-	}
-	i.findings = append(i.findings, f.metaFinding())
-	for _, title := range f.titles() {
-		if left := f.objects[title]; !known[title] && (left.kind == functionObject || left.kind == triggerObject) {
-			i.findings = append(i.findings, finding{object{kind: left.kind, name: left.name, resource: left.resource,
-				sql: left.definition, comment: "not needed by the present declaration"}, origin.LeftOver, left})
+	return s, nil
+}
+
+// recorded are the oids of all tables and partitions that have triggers of ours.
+func (s *schema) recorded() []string {
+	oids := []string{}
+	for _, c := range s.resources {
+		for _, g := range c.recording() {
+			for _, r := range g.table.tree {
+				oids = append(oids, formatOID(r.oid))
+			}
 		}
 	}
-	return i, nil
+	return oids
+}
+
+// checked returns the findings for people: with the owners, which the promise does
+// not depend on.
+func (i *inspection) checked(cfg Config) []origin.Finding {
+	faults := make(map[string]ownerFault)
+	for _, fault := range i.found.ownerFaults(cfg.Definer) {
+		faults[fault.title] = fault
+	}
+	var list []origin.Finding
+	for _, f := range i.findings {
+		shown := origin.Finding{Object: f.object.public(), State: f.state}
+		if fault, wrong := faults[f.object.title()]; wrong && (f.state == origin.Present || f.state == origin.LeftOver) {
+			shown.State, shown.Note = fault.state, fault.note()
+		}
+		delete(faults, f.object.title())
+		list = append(list, shown)
+	}
+	for _, title := range i.found.titles() {
+		if fault, wrong := faults[title]; wrong {
+			list = append(list, origin.Finding{Object: origin.Object{Name: title}, State: fault.state, Note: fault.note()})
+		}
+	}
+	return list
 }
 
 func (f *found) titles() []string {

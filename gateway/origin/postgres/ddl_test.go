@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 func TestDDL(t *testing.T) {
@@ -77,6 +78,17 @@ func states(t *testing.T, o *Origin) map[string]origin.State {
 	return found
 }
 
+// hashes returns what replaces EMP and DEPT by the hashes of the definitions of
+// depts on these tables.
+func hashes(t *testing.T, d *database) *strings.Replacer {
+	t.Helper()
+	hash := func(table string) string {
+		return d.text(t, `SELECT DISTINCT substring(tgname FROM '@([0-9a-f]{12})/') FROM pg_trigger
+			WHERE tgrelid = '`+table+`'::regclass AND tgname LIKE 'slipstream/depts@%'`)
+	}
+	return strings.NewReplacer("@EMP/", "@"+hash("emp")+"/", "@DEPT/", "@"+hash("dept")+"/")
+}
+
 // promise returns why the promise of the origin's first resource does not hold.
 func promise(t *testing.T, o *Origin) string {
 	t.Helper()
@@ -104,7 +116,9 @@ func testPlanApplyCheckDrop(t *testing.T, pg *server) {
 	d := pg.database(t, deptSchema)
 	o := d.origin(t, Config{}, "", deptResource())
 	plan := mustPlan(t, o)
-	if len(plan) != 8+8+8+2 || !strings.HasPrefix(plan[0].SQL, "CREATE SCHEMA") {
+	// Shared objects, functions, triggers; the definer's rights and its turn; the row of
+	// slipstream.meta, and a row that flushes for each table.
+	if len(plan) != 8+8+8+4+1+2 || !strings.HasPrefix(plan[0].SQL, "CREATE SCHEMA") {
 		t.Errorf("plan of a bare database: %d statements, the first %v", len(plan), plan[0])
 	}
 	if !slices.ContainsFunc(plan, func(s origin.Statement) bool { return strings.Contains(s.Comment, "What it costs") }) {
@@ -119,9 +133,13 @@ func testPlanApplyCheckDrop(t *testing.T, pg *server) {
 	if done := mustApply(t, o); !slices.Equal(done, plan) {
 		t.Errorf("apply ran something other than the plan:\n%v\n%v", done, plan)
 	}
-	if got := d.recorded(t); got != "depts=*" {
-		t.Errorf("after the first apply there is %q, want one row that flushes", got)
+	if got := d.recorded(t); got != "depts/emps=*,depts=*" {
+		t.Errorf("after the first apply there is %q, want rows that flush", got)
 	}
+	if plan := mustPlan(t, o); len(plan) != 1 || !strings.Contains(plan[0].SQL, "('slipstream', NULL)") {
+		t.Errorf("plan of a record without a row: %v", plan)
+	}
+	mustApply(t, o)
 	if plan := mustPlan(t, o); len(plan) != 0 {
 		t.Errorf("plan after apply: %v", plan)
 	}
@@ -133,14 +151,16 @@ func testPlanApplyCheckDrop(t *testing.T, pg *server) {
 	}
 	// The statements of a plan are complete as they stand.
 	other := pg.database(t, deptSchema)
+	other.exec(t, "BEGIN")
 	for _, s := range plan {
 		other.exec(t, s.SQL)
 	}
+	other.exec(t, "COMMIT")
 	if plan := mustPlan(t, other.origin(t, Config{}, "", deptResource())); len(plan) != 0 {
 		t.Errorf("plan after all statements of the plan were run by hand: %v", plan)
 	}
 
-	d.exec(t, `CREATE TRIGGER unrelated AFTER INSERT ON emp EXECUTE FUNCTION slipstream."depts/public.dept/truncate"()`)
+	d.exec(t, hashes(t, d).Replace(`CREATE TRIGGER unrelated AFTER INSERT ON emp EXECUTE FUNCTION slipstream."depts/public.dept@DEPT/truncate"()`))
 	if _, err := o.Drop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +177,7 @@ func testDamage(t *testing.T, pg *server) {
 	o := d.origin(t, Config{}, "", deptResource())
 	mustApply(t, o)
 	d.recorded(t)
+	names := hashes(t, d)
 	for _, test := range []struct {
 		damage string
 		object string
@@ -164,21 +185,21 @@ func testDamage(t *testing.T, pg *server) {
 		holds  bool // the promise, all the same
 		begun  bool // the record begins anew
 	}{
-		{`ALTER TABLE emp DISABLE TRIGGER "slipstream/depts/update"`, `trigger "slipstream/depts/update" on "public"."emp"`, origin.Differs, false, false},
-		{`ALTER TABLE emp ENABLE TRIGGER "slipstream/depts/update"`, `trigger "slipstream/depts/update" on "public"."emp"`, origin.Differs, false, false},
-		{`ALTER TABLE emp DISABLE TRIGGER ALL`, `trigger "slipstream/depts/truncate" on "public"."emp"`, origin.Differs, false, false},
-		{`DROP TRIGGER "slipstream/depts/delete" ON dept`, `trigger "slipstream/depts/delete" on "public"."dept"`, origin.Missing, false, false},
-		{`CREATE OR REPLACE TRIGGER "slipstream/depts/insert" AFTER INSERT ON emp REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT WHEN (false)
-			EXECUTE FUNCTION slipstream."depts/public.emp/insert"(); ALTER TABLE emp ENABLE ALWAYS TRIGGER "slipstream/depts/insert"`,
-			`trigger "slipstream/depts/insert" on "public"."emp"`, origin.Differs, false, false},
-		{`CREATE OR REPLACE TRIGGER "slipstream/depts/insert" AFTER INSERT ON emp REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT
-			EXECUTE FUNCTION slipstream."depts/public.dept/insert"(); ALTER TABLE emp ENABLE ALWAYS TRIGGER "slipstream/depts/insert"`,
-			`trigger "slipstream/depts/insert" on "public"."emp"`, origin.Differs, false, false},
-		{`CREATE OR REPLACE FUNCTION slipstream."depts/public.emp/update"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN NULL; END'`,
-			`function slipstream."depts/public.emp/update"()`, origin.Differs, false, false},
-		{`ALTER FUNCTION slipstream."depts/public.emp/update"() SECURITY INVOKER`, `function slipstream."depts/public.emp/update"()`, origin.Differs, false, false},
-		{`ALTER FUNCTION slipstream."depts/public.emp/update"() SET session_replication_role = 'replica'`, `function slipstream."depts/public.emp/update"()`, origin.Differs, false, false},
-		{`DROP FUNCTION slipstream.trim`, `function slipstream.trim(pg_catalog.interval, pg_catalog.int4)`, origin.Missing, false, false},
+		{`ALTER TABLE emp DISABLE TRIGGER "slipstream/depts@EMP/update"`, `trigger "slipstream/depts@EMP/update" on "public"."emp"`, origin.Differs, false, false},
+		{`ALTER TABLE emp ENABLE TRIGGER "slipstream/depts@EMP/update"`, `trigger "slipstream/depts@EMP/update" on "public"."emp"`, origin.Differs, false, false},
+		{`ALTER TABLE emp DISABLE TRIGGER ALL`, `trigger "slipstream/depts@EMP/truncate" on "public"."emp"`, origin.Differs, false, false},
+		{`DROP TRIGGER "slipstream/depts@DEPT/delete" ON dept`, `trigger "slipstream/depts@DEPT/delete" on "public"."dept"`, origin.Missing, false, false},
+		{`CREATE OR REPLACE TRIGGER "slipstream/depts@EMP/insert" AFTER INSERT ON emp REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT WHEN (false)
+			EXECUTE FUNCTION slipstream."depts/public.emp@EMP/insert"(); ALTER TABLE emp ENABLE ALWAYS TRIGGER "slipstream/depts@EMP/insert"`,
+			`trigger "slipstream/depts@EMP/insert" on "public"."emp"`, origin.Differs, false, false},
+		{`CREATE OR REPLACE TRIGGER "slipstream/depts@EMP/insert" AFTER INSERT ON emp REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT
+			EXECUTE FUNCTION slipstream."depts/public.dept@DEPT/insert"(); ALTER TABLE emp ENABLE ALWAYS TRIGGER "slipstream/depts@EMP/insert"`,
+			`trigger "slipstream/depts@EMP/insert" on "public"."emp"`, origin.Differs, false, false},
+		{`CREATE OR REPLACE FUNCTION slipstream."depts/public.emp@EMP/update"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN NULL; END'`,
+			`function slipstream."depts/public.emp@EMP/update"()`, origin.Differs, false, false},
+		{`ALTER FUNCTION slipstream."depts/public.emp@EMP/update"() SECURITY INVOKER`, `function slipstream."depts/public.emp@EMP/update"()`, origin.Differs, false, false},
+		{`ALTER FUNCTION slipstream."depts/public.emp@EMP/update"() SET session_replication_role = 'replica'`, `function slipstream."depts/public.emp@EMP/update"()`, origin.Differs, false, false},
+		{`DROP FUNCTION ` + trimCall, `function ` + trimName, origin.Missing, false, false},
 		{`DROP INDEX slipstream.change_xid`, `index slipstream.change_xid`, origin.Missing, false, false},
 		{`DROP INDEX slipstream.incarnation_one`, `index slipstream.incarnation_one`, origin.Missing, false, false},
 		{`ALTER TABLE slipstream.incarnation SET LOGGED`, `table slipstream.incarnation`, origin.Differs, false, false},
@@ -189,9 +210,10 @@ func testDamage(t *testing.T, pg *server) {
 		{`DROP TABLE slipstream.change`, `table slipstream.change`, origin.Missing, false, true},
 		{`DROP TABLE slipstream.meta`, `table slipstream.meta`, origin.Missing, false, true},
 		{`DELETE FROM slipstream.meta`, `row of slipstream.meta`, origin.Missing, true, true}, // the stream itself refuses
-		{`CREATE TRIGGER "slipstream/depts/truncated" AFTER TRUNCATE ON emp EXECUTE FUNCTION slipstream."depts/public.emp/truncate"()`,
-			`trigger "slipstream/depts/truncated" on "public"."emp"`, origin.LeftOver, true, false},
+		{`CREATE TRIGGER "slipstream/depts@EMP/truncated" AFTER TRUNCATE ON emp EXECUTE FUNCTION slipstream."depts/public.emp@EMP/truncate"()`,
+			`trigger "slipstream/depts@EMP/truncated" on "public"."emp"`, origin.LeftOver, true, false},
 	} {
+		test.damage, test.object = names.Replace(test.damage), names.Replace(test.object)
 		d.exec(t, `UPDATE slipstream.meta SET complete_from = '3'`, test.damage)
 		if got := states(t, o)[test.object]; got != test.state {
 			t.Errorf("%s: %s is %v, want %v; found %v", test.damage, test.object, got, test.state, states(t, o))
@@ -209,7 +231,7 @@ func testDamage(t *testing.T, pg *server) {
 		if begun := d.text(t, `SELECT complete_from > '3' FROM slipstream.meta`); begun != map[bool]string{true: "t", false: "f"}[test.begun] {
 			t.Errorf("%s: the record begins anew: %s, want %t", test.damage, begun, test.begun)
 		}
-		if got := d.recorded(t); (got == "depts=*") != (test.state != origin.LeftOver && !strings.Contains(test.damage, "slipstream.incarnation") &&
+		if got := d.recorded(t); strings.Contains(got, "=*") != (test.state != origin.LeftOver && !strings.Contains(test.damage, "slipstream.incarnation") &&
 			!strings.HasPrefix(test.damage, "DROP INDEX") && !strings.HasPrefix(test.damage, "DROP FUNCTION")) {
 			t.Errorf("%s: repair recorded %q", test.damage, got)
 		}
@@ -220,16 +242,29 @@ func testDamage(t *testing.T, pg *server) {
 	if plan := mustPlan(t, o); len(plan) != 0 {
 		t.Errorf("plan beside another gateway's resource: %v", plan)
 	}
-	// A table that is no longer declared loses its triggers.
+	// A smaller definition adds nothing but its own objects, and a prune for both
+	// configurations drops only what neither needs.
 	smaller := deptResource()
 	smaller.Root.Children = nil
 	mustApply(t, d.origin(t, Config{}, "", smaller))
-	if left := d.text(t, `SELECT DISTINCT split_part(tgname, '/', 2) FROM pg_trigger WHERE NOT tgisinternal AND tgrelid = 'emp'::regclass`); left != "emps" {
-		t.Errorf("triggers on emp of %s, want those of emps alone", left)
+	if left := definitions(t, d, "emp"); left != "depts emps" {
+		t.Errorf("triggers on emp of %s after an apply of another definition, want those of both", left)
 	}
-	if left := d.text(t, `SELECT count(*) FROM pg_proc WHERE proname LIKE 'depts/public.emp/%'`); left != "0" {
+	if err := d.origin(t, Config{}, "", smaller).Prune(t.Context(), [][]resource.Resource{{emps}}, func(origin.Statement) {}); err != nil {
+		t.Fatal(err)
+	}
+	if left := definitions(t, d, "emp"); left != "emps" {
+		t.Errorf("triggers on emp of %s, want those of emps only", left)
+	}
+	if left := d.text(t, `SELECT count(*) FROM pg_proc WHERE proname LIKE 'depts/public.emp@%'`); left != "0" {
 		t.Errorf("%s functions are left over", left)
 	}
+}
+
+// definitions returns the resources that have triggers on a table.
+func definitions(t *testing.T, d *database, table string) string {
+	t.Helper()
+	return d.text(t, `SELECT string_agg(DISTINCT substring(tgname FROM '/(\w+)[@/]'), ' ') FROM pg_trigger WHERE NOT tgisinternal AND tgrelid = '`+table+`'::regclass`)
 }
 
 func testApplyIsOneTransaction(t *testing.T, pg *server) {
@@ -325,7 +360,7 @@ func testForeignCluster(t *testing.T, pg *server) {
 		t.Errorf("findings %v", got)
 	}
 	mustApply(t, o)
-	if got := d.recorded(t); got != "depts=*" {
+	if got := d.recorded(t); got != "depts/emps=*,depts=*" {
 		t.Errorf("recorded after apply: %q, want the other cluster's changes gone", got)
 	}
 	if got := d.text(t, `SELECT (SELECT count(*) FROM slipstream.incarnation), complete_from > '3',
@@ -345,7 +380,8 @@ func testNotifyChoice(t *testing.T, pg *server) {
 		t.Errorf("promise of a configuration with notify over triggers without: %q", why)
 	}
 	plan := mustPlan(t, loud)
-	if len(plan) != 8+1 || !strings.Contains(plan[0].Comment, "PREPARE TRANSACTION") {
+	// The functions between three steps that make them the definer's, and two rows that flush.
+	if len(plan) != 3+8+2 || !strings.Contains(plan[2].Comment, "PREPARE TRANSACTION") {
 		t.Errorf("plan: %d statements, %v", len(plan), plan)
 	}
 	mustApply(t, loud)
@@ -388,7 +424,7 @@ func testGrants(t *testing.T, pg *server) {
 		t.Errorf("granted to PUBLIC: %s", public)
 	}
 	gateway := d.connect(t, "gate way")
-	execOn(t, gateway, `SELECT slipstream.renew(), slipstream.trim('1 hour', 10)`, `SELECT * FROM slipstream.change, slipstream.meta, slipstream.incarnation`)
+	execOn(t, gateway, `SELECT slipstream.renew(), `+trimCall+`('1 hour', 10)`, `SELECT * FROM slipstream.change, slipstream.meta, slipstream.incarnation`)
 	if why := promise(t, d.origin(t, Config{}, "gate way", deptResource())); why != "" {
 		t.Errorf("promise as seen by the gateway's role: %q", why)
 	}
@@ -400,7 +436,7 @@ func testGrants(t *testing.T, pg *server) {
 	}
 	clerk := d.connect(t, "clerk")
 	execOn(t, clerk, `INSERT INTO dept VALUES (50, 'x')`, `UPDATE emp SET deptno = 50 WHERE empno = 1`, `DELETE FROM emp WHERE empno = 2`, `TRUNCATE emp`)
-	for _, forbidden := range []string{`SELECT * FROM slipstream.change`, `SELECT slipstream.renew()`, `SELECT slipstream.trim('1 hour', 1)`} {
+	for _, forbidden := range []string{`SELECT * FROM slipstream.change`, `SELECT slipstream.renew()`, `SELECT ` + trimCall + `('1 hour', 1)`} {
 		if err := tryOn(t, clerk, forbidden); err == nil {
 			t.Errorf("a role without grants may %s", forbidden)
 		}
@@ -415,13 +451,13 @@ func testGrants(t *testing.T, pg *server) {
 }
 
 func testMissingPermissions(t *testing.T, pg *server) {
-	d := pg.database(t, deptSchema, `CREATE ROLE reader LOGIN; CREATE ROLE half LOGIN; GRANT SELECT, TRIGGER ON dept, emp TO reader, half; ALTER TABLE dept OWNER TO half`)
+	d := pg.database(t, deptSchema, `CREATE ROLE reader LOGIN; CREATE ROLE half LOGIN; GRANT `+testkit.Definer+` TO reader, half; GRANT SELECT, TRIGGER ON dept, emp TO reader, half; ALTER TABLE dept OWNER TO half`)
 	d.exec(t, `GRANT CREATE ON DATABASE `+d.name+` TO half`)
 	for _, test := range []struct{ role, want string }{
 		{"reader", `(?s)needs CREATE on the database.*permission denied for database test.* in CREATE SCHEMA slipstream`},
 		{"half", `(?s)must own the table and its partitions.*must be owner of (table|relation) emp`},
 	} {
-		_, err := d.origin(t, Config{}, test.role, deptResource()).Apply(t.Context())
+		_, err := d.origin(t, Config{Definer: testkit.Definer}, test.role, deptResource()).Apply(t.Context())
 		var pgErr *pgconn.PgError
 		if err == nil || !regexp.MustCompile(test.want).MatchString(err.Error()) || !errors.As(err, &pgErr) {
 			t.Errorf("apply as %s: %v", test.role, err)
@@ -444,7 +480,7 @@ func testNewPartition(t *testing.T, pg *server) {
 	o := d.origin(t, Config{}, "", resource.Resource{Name: "readings", Key: []string{"id"}, Root: resource.Node{Table: "reading"}})
 	mustApply(t, o)
 	d.exec(t, `CREATE TABLE "Reading 2" (v text, id int NOT NULL); ALTER TABLE reading ATTACH PARTITION "Reading 2" FOR VALUES FROM (100) TO (200)`)
-	if why := promise(t, o); why != `trigger "slipstream/readings/insert" on "public"."Reading 2" is missing; run slipstream db apply` {
+	if why := promise(t, o); !regexp.MustCompile(`^trigger "slipstream/readings@\w+/insert" on "public"\."Reading 2" is missing; run slipstream db apply$`).MatchString(why) {
 		t.Errorf("promise with a partition without triggers: %q", why)
 	}
 	d.recorded(t)
@@ -457,9 +493,11 @@ func testNewPartition(t *testing.T, pg *server) {
 	if why := promise(t, o); why != "" {
 		t.Errorf("promise after DETACH: %q", why)
 	}
-	mustApply(t, o)
+	if err := o.Prune(t.Context(), nil, func(origin.Statement) {}); err != nil {
+		t.Fatal(err)
+	}
 	d.exec(t, `INSERT INTO "Reading 2" VALUES ('x', 151)`)
 	if got := d.recorded(t); got != "" {
-		t.Errorf("a detached partition still records %q", got)
+		t.Errorf("a detached partition still records %q after a prune", got)
 	}
 }

@@ -24,7 +24,7 @@ func (q *queryResolver) resolveDepends(ctx context.Context) error {
 			return err
 		}
 		if d.Via != "" {
-			err = q.resolveVia(ctx, d, &s, types)
+			err = q.resolveVia(ctx, i, &s, types)
 		} else {
 			err = q.checkDirect(d, t, types)
 		}
@@ -44,22 +44,21 @@ func (q *queryResolver) resolveDepends(ctx context.Context) error {
 func (q *queryResolver) resolveColumns(d *resource.Depend, s *source) ([]keyType, error) {
 	switch {
 	case len(d.Columns) > 0:
-		for _, name := range d.Columns {
-			at, err := q.lookUp(s.table, d.Line, name)
-			if err != nil {
-				return nil, err
-			}
-			if slices.Contains(s.columns, at) {
-				return nil, q.fail(d.Line, "column %s of table %s is listed twice", name, s.table.name)
-			}
-			s.columns = append(s.columns, at)
-		}
 	case d.Via == "":
-		return nil, q.fail(d.Line, "the dependency on table %s says neither key nor via; expected its columns that are the key (%s), or a statement that finds the keys", s.table.name, q.keyNames())
-	case len(s.table.primaryKey) == 0:
-		return nil, q.fail(d.Line, "table %s has no primary key; name the columns that via is given with key", s.table.name)
+		return nil, q.fail(d.Line, "the dependency on table %s has neither key nor via; expected its columns that are the key (%s), or a statement that finds the keys", s.table.name, q.keyNames())
 	default:
-		s.columns = s.table.primaryKey
+		return nil, q.fail(d.Line, "the dependency on table %s has a via and no key; expected the columns that lead onwards, because a deleted or moved row is no longer there for via to read: add key: %s",
+			s.table.name, s.table.onwards(nil))
+	}
+	for _, name := range d.Columns {
+		at, err := q.lookUp(s.table, d.Line, name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(s.columns, at) {
+			return nil, q.fail(d.Line, "column %s of table %s is listed twice", name, s.table.name)
+		}
+		s.columns = append(s.columns, at)
 	}
 	var types []keyType
 	for _, at := range s.columns {
@@ -92,11 +91,12 @@ func (q *queryResolver) checkDirect(d *resource.Depend, t *table, types []keyTyp
 //
 // The derivation is executed in the snapshot of the poll, for the values that
 // the columns had before the change as well as for those after it, whether or not
-// the row still exists: via must find the documents from the values alone, by the
-// tables that are not the changed one. A row of a table between, which is gone or
-// points elsewhere in that snapshot, has left a change of its own, and that is why
-// every table that via reads must be a dependency too.
-func (q *queryResolver) resolveVia(ctx context.Context, d *resource.Depend, s *source, types []keyType) error {
+// the row still exists: via must find the documents from these values and from
+// tables other than the changed one; see [queryResolver.checkOnwards]. A row of a
+// table in between that is gone or points elsewhere in that snapshot has left a
+// change of its own, which is why every table that via reads must be a dependency too.
+func (q *queryResolver) resolveVia(ctx context.Context, at int, s *source, types []keyType) error {
+	d := &q.query.Depends[at]
 	what := fmt.Sprintf("via of the dependency on table %s", s.table.name)
 	statement, err := parseStatement(d.Via, len(types))
 	if err != nil {
@@ -116,14 +116,14 @@ func (q *queryResolver) resolveVia(ctx context.Context, d *resource.Depend, s *s
 	if err := q.failAll(d.Line, problems); err != nil {
 		return err
 	}
-	text, err := q.read(ctx, statement, types, len(got), declaredReading{what: what, line: d.Line, via: true})
+	text, err := q.read(ctx, statement, types, len(got), declaredReading{what: what, line: d.Line, via: true, at: at})
 	if err != nil {
 		return err
 	}
 	if s.derive, err = q.derivation(text, types); err != nil {
 		return q.fail(d.Line, "%s: %v", what, err)
 	}
-	if err := plan(ctx, q.tx, "SELECT d.* FROM (SELECT ''::text AS key) AS c CROSS JOIN LATERAL ("+s.derive+") AS d"); err != nil {
+	if err := q.cat.plan(ctx, "SELECT d.* FROM (SELECT ''::pg_catalog.text AS key) AS c CROSS JOIN LATERAL ("+s.derive+") AS d"); err != nil {
 		return q.failStatement(d.Line, what, err)
 	}
 	return nil
@@ -154,7 +154,7 @@ func (q *queryResolver) checkReads(context.Context) error {
 	line := 0
 	used := make(map[uint32]bool)
 	for _, d := range q.readings {
-		found := q.checkRelations(&d, used)
+		found := append(q.checkRelations(&d, used), q.checkOnwards(&d)...)
 		for _, what := range d.unsteady {
 			found = append(found, d.what+" has "+what)
 		}

@@ -26,21 +26,26 @@ func (c *catalog) describe(ctx context.Context, tables []*table) error {
 func (c *catalog) readColumns(ctx context.Context, oids string) error {
 	rows, err := c.tx.Query(ctx, `WITH RECURSIVE base AS (
 			SELECT DISTINCT t.oid AS declared, t.oid, t.typtype, t.typbasetype, t.typname, t.typnamespace
-			FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
-			WHERE a.attrelid = ANY ($1::text::oid[]) AND a.attnum > 0
+			FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid OPERATOR(pg_catalog.=) a.atttypid
+			WHERE a.attrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text::pg_catalog.oid[]) AND a.attnum OPERATOR(pg_catalog.>) 0
 			UNION ALL
 			SELECT base.declared, t.oid, t.typtype, t.typbasetype, t.typname, t.typnamespace
-			FROM base JOIN pg_catalog.pg_type AS t ON t.oid = base.typbasetype WHERE base.typtype = 'd')
-		SELECT a.attrelid, a.attname::text, a.attnum::int4, pg_catalog.format_type(a.atttypid, a.atttypmod), a.atttypid, b.oid, a.atttypmod,
-			a.attndims::int4, a.attnotnull, CASE WHEN b.typtype = 'e' THEN pg_catalog.format('%I.%I', n.nspname, b.typname) ELSE '' END,
-			CASE WHEN k.collname IS NULL OR k.oid = 'pg_catalog.default'::regcollation THEN '' ELSE pg_catalog.format('%I.%I', kn.nspname, k.collname) END,
+			FROM base JOIN pg_catalog.pg_type AS t ON t.oid OPERATOR(pg_catalog.=) base.typbasetype WHERE base.typtype OPERATOR(pg_catalog.=) 'd')
+		SELECT a.attrelid, a.attname::pg_catalog.text, a.attnum::pg_catalog.int4, pg_catalog.format_type(a.atttypid, a.atttypmod), a.atttypid, b.oid, a.atttypmod,
+			a.attndims::pg_catalog.int4,
+			-- From PostgreSQL 18 on, attnotnull is also set for a constraint that is NOT VALID.
+			a.attnotnull AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint AS i WHERE i.conrelid OPERATOR(pg_catalog.=) a.attrelid
+				AND i.contype OPERATOR(pg_catalog.=) 'n' AND i.conkey[1] OPERATOR(pg_catalog.=) a.attnum AND NOT i.convalidated),
+			a.attgenerated OPERATOR(pg_catalog.=) 'v',
+			CASE WHEN b.typtype OPERATOR(pg_catalog.=) 'e' THEN pg_catalog.format('%I.%I', n.nspname, b.typname) ELSE '' END,
+			CASE WHEN k.collname IS NULL OR k.oid OPERATOR(pg_catalog.=) 'pg_catalog.default'::pg_catalog.regcollation THEN '' ELSE pg_catalog.format('%I.%I', kn.nspname, k.collname) END,
 			coalesce(k.collisdeterministic, true), pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT')
 		FROM pg_catalog.pg_attribute AS a
-		JOIN base AS b ON b.declared = a.atttypid AND b.typtype <> 'd'
-		JOIN pg_catalog.pg_namespace AS n ON n.oid = b.typnamespace
-		LEFT JOIN pg_catalog.pg_collation AS k ON k.oid = a.attcollation
-		LEFT JOIN pg_catalog.pg_namespace AS kn ON kn.oid = k.collnamespace
-		WHERE a.attrelid = ANY ($1::text::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+		JOIN base AS b ON b.declared OPERATOR(pg_catalog.=) a.atttypid AND b.typtype OPERATOR(pg_catalog.<>) 'd'
+		JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) b.typnamespace
+		LEFT JOIN pg_catalog.pg_collation AS k ON k.oid OPERATOR(pg_catalog.=) a.attcollation
+		LEFT JOIN pg_catalog.pg_namespace AS kn ON kn.oid OPERATOR(pg_catalog.=) k.collnamespace
+		WHERE a.attrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text::pg_catalog.oid[]) AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
 		ORDER BY a.attrelid, a.attnum`, oids)
 	if err != nil {
 		return err
@@ -49,7 +54,7 @@ func (c *catalog) readColumns(ctx context.Context, oids string) error {
 	var number, dimensions int32
 	var col column
 	_, err = pgx.ForEachRow(rows, []any{&oid, &col.name, &number, &col.typeName, &col.declared, &col.typ, &col.typmod,
-		&dimensions, &col.notNull, &col.enum, &col.collation, &col.deterministic, &col.mayRead}, func() error {
+		&dimensions, &col.notNull, &col.virtual, &col.enum, &col.collation, &col.deterministic, &col.mayRead}, func() error {
 		col.number, col.dimensions = int16(number), int(dimensions)
 		c.byOID[oid].columns = append(c.byOID[oid].columns, col)
 		return nil
@@ -61,11 +66,11 @@ func (c *catalog) readColumns(ctx context.Context, oids string) error {
 // columns that an index only includes do not count.
 func (c *catalog) readIndexes(ctx context.Context, oids string) error {
 	rows, err := c.tx.Query(ctx, `SELECT i.indrelid, i.indisprimary,
-			i.indisunique AND i.indimmediate AND i.indexprs IS NULL, m.amname IN ('btree', 'hash'),
-			ARRAY(SELECT k::int4 FROM pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS u (k, place)
-				WHERE place <= i.indnkeyatts ORDER BY place)
-		FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS r ON r.oid = i.indexrelid JOIN pg_catalog.pg_am AS m ON m.oid = r.relam
-		WHERE i.indrelid = ANY ($1::text::oid[]) AND i.indisvalid AND i.indislive AND i.indpred IS NULL
+			i.indisunique AND i.indimmediate AND i.indexprs IS NULL, m.amname OPERATOR(pg_catalog.=) ANY ('{btree,hash}'),
+			ARRAY(SELECT k::pg_catalog.int4 FROM pg_catalog.unnest(i.indkey::pg_catalog.int2[]) WITH ORDINALITY AS u (k, place)
+				WHERE place OPERATOR(pg_catalog.<=) i.indnkeyatts ORDER BY place)
+		FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) i.indexrelid JOIN pg_catalog.pg_am AS m ON m.oid OPERATOR(pg_catalog.=) r.relam
+		WHERE i.indrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text::pg_catalog.oid[]) AND i.indisvalid AND i.indislive AND i.indpred IS NULL
 		ORDER BY i.indrelid, i.indisprimary DESC, i.indexrelid`, oids)
 	if err != nil {
 		return err
@@ -95,19 +100,21 @@ func (c *catalog) readIndexes(ctx context.Context, oids string) error {
 }
 
 func (c *catalog) readForeignKeys(ctx context.Context, oids string) error {
-	rows, err := c.tx.Query(ctx, `SELECT k.conrelid, k.conname::text, k.confrelid,
-			ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY AS u (n, place)
-				JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY place),
-			ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY AS u (n, place)
-				JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY place)
+	rows, err := c.tx.Query(ctx, `SELECT k.conrelid, k.conname::pg_catalog.text, k.confrelid,
+			-- PostgreSQL 18 added the column conperiod.
+			coalesce(pg_catalog.to_jsonb(k) OPERATOR(pg_catalog.->>) 'conperiod', 'false')::pg_catalog.bool,
+			ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(k.conkey) WITH ORDINALITY AS u (n, place)
+				JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) k.conrelid AND a.attnum OPERATOR(pg_catalog.=) u.n ORDER BY place),
+			ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY AS u (n, place)
+				JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) k.confrelid AND a.attnum OPERATOR(pg_catalog.=) u.n ORDER BY place)
 		FROM pg_catalog.pg_constraint AS k
-		WHERE k.contype = 'f' AND k.conrelid = ANY ($1::text::oid[]) ORDER BY k.conrelid, k.conname`, oids)
+		WHERE k.contype OPERATOR(pg_catalog.=) 'f' AND k.conrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text::pg_catalog.oid[]) ORDER BY k.conrelid, k.conname`, oids)
 	if err != nil {
 		return err
 	}
 	var oid uint32
 	var fk foreignKey
-	_, err = pgx.ForEachRow(rows, []any{&oid, &fk.name, &fk.table, &fk.from, &fk.to}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&oid, &fk.name, &fk.table, &fk.period, &fk.from, &fk.to}, func() error {
 		c.byOID[oid].foreignKeys = append(c.byOID[oid].foreignKeys, fk)
 		fk = foreignKey{}
 		return nil
@@ -121,16 +128,16 @@ func (c *catalog) readForeignKeys(ctx context.Context, oids string) error {
 // changes its rows and fires the triggers of the parent alone.
 func (c *catalog) readTrees(ctx context.Context, oids string) error {
 	rows, err := c.tx.Query(ctx, `WITH RECURSIVE tree AS (
-			SELECT o AS root, o AS oid, 0 AS depth FROM pg_catalog.unnest($1::text::oid[]) AS o
+			SELECT o AS root, o AS oid, 0 AS depth FROM pg_catalog.unnest($1::pg_catalog.text::pg_catalog.oid[]) AS o
 			UNION
-			SELECT tree.root, i.inhrelid, tree.depth + 1 FROM tree JOIN pg_catalog.pg_inherits AS i ON i.inhparent = tree.oid)
-		SELECT tree.root, r.oid, n.nspname::text, r.relname::text, r.relkind::text, r.relpersistence::text,
-			EXISTS (SELECT FROM pg_catalog.pg_subscription_rel WHERE srrelid = r.oid),
+			SELECT tree.root, i.inhrelid, tree.depth OPERATOR(pg_catalog.+) 1 FROM tree JOIN pg_catalog.pg_inherits AS i ON i.inhparent OPERATOR(pg_catalog.=) tree.oid)
+		SELECT tree.root, r.oid, n.nspname::pg_catalog.text, r.relname::pg_catalog.text, r.relkind::pg_catalog.text, r.relpersistence::pg_catalog.text,
+			EXISTS (SELECT FROM pg_catalog.pg_subscription_rel WHERE srrelid OPERATOR(pg_catalog.=) r.oid),
 			ARRAY(SELECT pg_catalog.concat(i.inhparent, ' ', pn.nspname, '.', p.relname)
-				FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS p ON p.oid = i.inhparent
-				JOIN pg_catalog.pg_namespace AS pn ON pn.oid = p.relnamespace WHERE i.inhrelid = r.oid)
-		FROM tree JOIN pg_catalog.pg_class AS r ON r.oid = tree.oid JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace
-		ORDER BY tree.root, min(tree.depth) OVER (PARTITION BY tree.root, r.oid), n.nspname, r.relname`, oids)
+				FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS p ON p.oid OPERATOR(pg_catalog.=) i.inhparent
+				JOIN pg_catalog.pg_namespace AS pn ON pn.oid OPERATOR(pg_catalog.=) p.relnamespace WHERE i.inhrelid OPERATOR(pg_catalog.=) r.oid)
+		FROM tree JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) tree.oid JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) r.relnamespace
+		ORDER BY tree.root, pg_catalog.min(tree.depth) OVER (PARTITION BY tree.root, r.oid), n.nspname, r.relname`, oids)
 	if err != nil {
 		return err
 	}

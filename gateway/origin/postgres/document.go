@@ -88,5 +88,5 @@ func memberValue(expression string, col *column, bigintAsString bool) string {
 func timestampTZ(expression string) string {
 	utc := "pg_catalog.timezone('UTC', " + expression + ")"
 	return "CASE WHEN pg_catalog.isfinite(" + expression + ") THEN pg_catalog.btrim(pg_catalog.to_json(" + utc +
-		`)::pg_catalog.text, '"') || 'Z' ELSE ` + expression + "::pg_catalog.text END"
+		`)::pg_catalog.text, '"') OPERATOR(pg_catalog.||) 'Z' ELSE ` + expression + "::pg_catalog.text END"
 }

@@ -20,9 +20,9 @@ func (o *Origin) Prepare(ctx context.Context, more []resource.Resource) (*origin
 	// ctx may have ended; the server notices the closed socket anyway.
 	defer func() { _ = conn.Close(ctx) }()
 	var s *schema
-	// Not read only: a statement of a resource is looked at as a temporary view.
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) (err error) {
-		s, err = readSchema(ctx, tx, origin.NewSet(more))
+	set := origin.NewSet(more)
+	err = readCatalog(ctx, conn, set, func(tx pgx.Tx) (err error) {
+		s, err = readSchema(ctx, tx, set)
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // runScript runs a file of testdata, or SQL text, as the superuser.
@@ -42,6 +43,9 @@ func connect(t testing.TB, url string) *pgx.Conn {
 // openOrigin opens an origin that ends with the test.
 func openOrigin(t testing.TB, cfg Config, resources ...resource.Resource) *Origin {
 	t.Helper()
+	if cfg.Definer == "" {
+		cfg.Definer = testkit.Definer
+	}
 	o, err := Open(t.Context(), cfg, resources)
 	if err != nil {
 		t.Fatal(err)

@@ -14,20 +14,19 @@ func TestParseHeader(t *testing.T) {
 		snapshot cache.Snapshot
 		history  history
 	}{
-		"10:10:/00000001":              {cache.Snapshot{XMin: 10, XMax: 10}, history{"00000001", ""}},
-		"10:10:/00000001/":             {cache.Snapshot{XMin: 10, XMax: 10}, history{"00000001", ""}},
-		"10:20:10,14,19/0000000A/uuid": {cache.Snapshot{XMin: 10, XMax: 20, InProgress: []cache.Tx{10, 14, 19}}, history{"0000000A", "uuid"}},
-		"18446744073709551614:18446744073709551615:/FFFFFFFF/x": {cache.Snapshot{XMin: 1<<64 - 2, XMax: 1<<64 - 1}, history{"FFFFFFFF", "x"}},
+		"10:10:/00000001//5":                                      {cache.Snapshot{XMin: 10, XMax: 10}, history{"00000001", "", "5"}},
+		"10:20:10,14,19/0000000A/uuid/16384":                      {cache.Snapshot{XMin: 10, XMax: 20, InProgress: []cache.Tx{10, 14, 19}}, history{"0000000A", "uuid", "16384"}},
+		"18446744073709551614:18446744073709551615:/FFFFFFFF/x/5": {cache.Snapshot{XMin: 1<<64 - 2, XMax: 1<<64 - 1}, history{"FFFFFFFF", "x", "5"}},
 	} {
 		s, h, err := parseHeader(text)
 		if err != nil || h != want.history || s.XMin != want.snapshot.XMin || s.XMax != want.snapshot.XMax || len(s.InProgress) != len(want.snapshot.InProgress) {
 			t.Errorf("parseHeader(%q) = %v, %v, %v", text, s, h, err)
 		}
 	}
-	for _, text := range []string{"", "/", "//", "10:10:", "10:10:/0000001/x", "10:10:/0000000G/x", "10:10:/00000001/x/y", "10:10/00000001/x",
-		"a:10:/00000001/x", ":10:/00000001/x", "10::/00000001/x", "+10:11:/00000001/x", "-1:10:/00000001/x", "1_0:11:/00000001/x", "20:10:/00000001/x", "0:10:/00000001/x",
-		"10:20:9/00000001/x", "10:20:20/00000001/x", "10:20:12,12/00000001/x", "10:20:13,12/00000001/x", "10:20:12,/00000001/x", "10:20:,12/00000001/x",
-		"10:20:12;13/00000001/x", "10:18446744073709551616:/00000001/x", "10:20:30:/00000001/x"} {
+	for _, text := range []string{"", "/", "//", "///", "10:10:/00000001", "10:10:/00000001/x", "10:10:/00000001/x/", "10:10:/00000001/x/5/6", "10:10:", "10:10:/0000001/x/5", "10:10:/0000000G/x/5", "10:10:/00000001/x/y/5", "10:10/00000001/x/5",
+		"a:10:/00000001/x/5", ":10:/00000001/x/5", "10::/00000001/x/5", "+10:11:/00000001/x/5", "-1:10:/00000001/x/5", "1_0:11:/00000001/x/5", "20:10:/00000001/x/5", "0:10:/00000001/x/5",
+		"10:20:9/00000001/x/5", "10:20:20/00000001/x/5", "10:20:12,12/00000001/x/5", "10:20:13,12/00000001/x/5", "10:20:12,/00000001/x/5", "10:20:,12/00000001/x/5",
+		"10:20:12;13/00000001/x/5", "10:18446744073709551616:/00000001/x/5", "10:20:30:/00000001/x/5"} {
 		if s, h, err := parseHeader(text); err == nil {
 			t.Errorf("parseHeader(%q) = %v, %v; want an error", text, s, h)
 		}
@@ -102,7 +101,7 @@ func TestTokenBelongsToTheHistory(t *testing.T) {
 	follow(t, o)
 	h := *o.history.Load()
 	for timeline, want := range map[string]string{"00000000": "later than the stream's", "00000002": "older timeline"} {
-		o.history.Store(&history{timeline, h.incarnation})
+		o.history.Store(&history{timeline, h.incarnation, h.database})
 		batch, err := o.Load(t.Context(), 0, []string{"1"})
 		if timeline == "00000002" {
 			if !errors.Is(err, cache.ErrUnavailable) || !strings.Contains(err.Error(), want) {

@@ -107,10 +107,9 @@ func (c *connector) dial(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, e
 	return found, nil
 }
 
-// preferReached puts the host that was reached last first, for connections that
-// the pool makes: they need not wait for the silence of another.
-func (c *connector) preferReached(cfg *pgx.ConnConfig) {
-	last := c.reached.Load()
+// prefer puts a host first, so that a connection need not wait for the silence of
+// another. Nil changes nothing.
+func (c *connector) prefer(cfg, last *pgx.ConnConfig) {
 	if last == nil {
 		return
 	}
@@ -127,16 +126,26 @@ func (c *connector) preferReached(cfg *pgx.ConnConfig) {
 	}
 }
 
-// A connection outlives its server's being the primary: one that was left for
-// another answers for ever, with what nobody commits to any more. The stream dials
-// anew all the time and refuses loads of an older timeline, but on a machine that
-// is short of processor time it notices too late. So a load trusts its connection
-// only while the stream has met the primary lately, or if the connection itself is
-// young.
+// Loads refuse a timeline that was left as soon as the watcher of the hosts has seen a
+// higher one, but on a machine that is short of processor time it sees that too late.
+// So a load trusts its connection only while the stream has vouched lately that no
+// other host accepts writes, or if the connection itself is young.
 
-// trustChecks is for how many CheckIntervals a dial vouches for loads. The stream
-// dials every second one; four are at most half of the tightest promise.
+// trustChecks is for how many CheckIntervals the stream, or a dial, vouches for loads:
+// at most half of the tightest promise.
 const trustChecks = 4
+
+// LoadLag returns how old what a load reads may be when the load begins, for
+// [cache.Config]: zero unless the URL has several hosts. Of these, the one that the
+// load reads may have stopped being the primary that long ago without the stream
+// having noticed.
+func (cfg Config) LoadLag() time.Duration {
+	c, err := newConnector(cfg.URL, 0)
+	if err != nil || !c.several { // Open reports a wrong URL
+		return 0
+	}
+	return trustChecks * cfg.withDefaults().CheckInterval
+}
 
 // dialledKey is where a connection keeps the [time.Time] before its dial.
 const dialledKey = "slipstream.dialled"

@@ -78,8 +78,13 @@ func (c *compiled) joinOfForeignKey(resolved *node, line int) ([]resource.Join, 
 	t, parent := resolved.table, resolved.parent.table
 	var found [][]resource.Join
 	var texts []string
+	temporal := ""
 	for _, fk := range t.foreignKeys {
 		if fk.table != parent.oid {
+			continue
+		}
+		if fk.period {
+			temporal = fk.name
 			continue
 		}
 		var on []resource.Join
@@ -89,10 +94,13 @@ func (c *compiled) joinOfForeignKey(resolved *node, line int) ([]resource.Join, 
 		found = append(found, on)
 		texts = append(texts, fmt.Sprintf("%s (%s) references (%s)", fk.name, strings.Join(fk.from, ", "), strings.Join(fk.to, ", ")))
 	}
-	switch len(found) {
-	case 1:
+	switch {
+	case len(found) == 1:
 		return found[0], nil
-	case 0:
+	case len(found) == 0 && temporal != "":
+		return nil, c.fail(line, "foreign key %s of table %s has a PERIOD, which does not compare by equality; say which columns tie the table to %s with on",
+			temporal, t.name, parent.name)
+	case len(found) == 0:
 		return nil, c.fail(line, "no foreign key leads from table %s to %s; say which columns tie them with on", t.name, parent.name)
 	default:
 		return nil, c.fail(line, "%d foreign keys lead from table %s to %s: %s; say which one is meant with on",
@@ -107,8 +115,7 @@ func equals(target *column, targetSQL string, source *column, sourceSQL string) 
 	to, from := builtinKeyTypes[target.typ].kind, builtinKeyTypes[source.typ].kind
 	switch {
 	case to == resource.Integer && from == resource.Decimal:
-		sourceSQL = when(sourceSQL+" BETWEEN -9223372036854775808 AND 9223372036854775807", when(
-			"pg_catalog.trunc("+sourceSQL+") = "+sourceSQL, sourceSQL+"::pg_catalog.int8"))
+		sourceSQL = when(fitsInt8(sourceSQL), when(equal("pg_catalog.trunc("+sourceSQL+")", sourceSQL), sourceSQL+"::pg_catalog.int8"))
 	case to == resource.Decimal && from == resource.Integer:
 		sourceSQL += "::pg_catalog.numeric"
 	case target.collation != source.collation && from == resource.Text:
@@ -120,7 +127,7 @@ func equals(target *column, targetSQL string, source *column, sourceSQL string) 
 		}
 		sourceSQL = "(" + sourceSQL + ") COLLATE " + collation
 	}
-	return targetSQL + " = " + sourceSQL
+	return equal(targetSQL, sourceSQL)
 }
 
 // resolveSources says for each node what its triggers record, and how documents
@@ -194,7 +201,7 @@ func (c *compiled) derivation(n *node) string {
 		if parent.collation != "" {
 			value = "(" + value + ") COLLATE " + parent.collation
 		}
-		where = append(where, n.parent.column(j.parent)+" = "+value)
+		where = append(where, equal(n.parent.column(j.parent), value))
 	}
 	for level := n.parent; ; level = level.parent {
 		var columns []string // by which the next level, or the key, is found

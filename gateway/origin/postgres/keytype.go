@@ -86,12 +86,12 @@ func (t keyType) value(text string) string {
 		return whenMatches(text, "([0-9a-f]{2})*", "pg_catalog.decode("+text+", 'hex')")
 	case resource.Integer:
 		return whenMatches(text, "-?[0-9]{1,19}", when(
-			text+"::pg_catalog.numeric BETWEEN -9223372036854775808 AND 9223372036854775807", text+"::pg_catalog.int8"))
+			fitsInt8(text+"::pg_catalog.numeric"), text+"::pg_catalog.int8"))
 	case resource.Decimal:
 		// The limits are those of numeric itself.
 		return whenMatches(text, `-?[0-9]+(\.[0-9]+)?|NaN|-?Infinity`, when(
-			"pg_catalog.length(pg_catalog.split_part("+text+", '.', 1)) <= 131072 AND "+
-				"pg_catalog.length(pg_catalog.split_part("+text+", '.', 2)) <= 16383", text+"::pg_catalog.numeric"))
+			"pg_catalog.length(pg_catalog.split_part("+text+", '.', 1)) OPERATOR(pg_catalog.<=) 131072 AND "+
+				"pg_catalog.length(pg_catalog.split_part("+text+", '.', 2)) OPERATOR(pg_catalog.<=) 16383", text+"::pg_catalog.numeric"))
 	case resource.UUID:
 		return whenMatches(text, "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", text+"::pg_catalog.uuid")
 	case resource.Date:
@@ -103,7 +103,8 @@ func (t keyType) value(text string) string {
 			momentValue(text, "[0-9]{4,6}"+day+clock+"Z( BC)?", "pg_catalog.timestamp", 294276) + ")"
 	default:
 		if t.enum {
-			return "(SELECT label FROM pg_catalog.unnest(pg_catalog.enum_range(NULL::" + t.sql + ")) AS label WHERE label::pg_catalog.text = " + text + ")"
+			return "(SELECT label FROM pg_catalog.unnest(pg_catalog.enum_range(NULL::" + t.sql + ")) AS label WHERE " +
+				equal("label::pg_catalog.text", text) + ")"
 		}
 		return text + "::pg_catalog.text"
 	}
@@ -114,13 +115,14 @@ func (t keyType) value(text string) string {
 // year of the type; both begin in 4714 BC, in the middle of the year.
 func momentValue(text, pattern, sqlType string, maxYear int) string {
 	first := "pg_catalog.regexp_replace(" + text + ", '^([0-9]+-[0-9]+)-[0-9]+', " + quoteText(`\1-01`) + ")::" + sqlType
-	days := "pg_catalog.substring(" + text + ", '^[0-9]+-[0-9]+-([0-9]+)')::pg_catalog.int4 - 1"
+	year := "pg_catalog.substring(" + text + ", '^[0-9]+')::pg_catalog.int4"
+	days := "pg_catalog.substring(" + text + ", '^[0-9]+-[0-9]+-([0-9]+)')::pg_catalog.int4 OPERATOR(pg_catalog.-) 1"
 	if sqlType == "pg_catalog.timestamp" {
 		days = "pg_catalog.make_interval(days => " + days + ")"
 	}
-	return "CASE WHEN " + text + " IN ('infinity', '-infinity') THEN " + text + "::" + sqlType + " ELSE " +
-		whenMatches(text, pattern, when("pg_catalog.substring("+text+", '^[0-9]+')::pg_catalog.int4 BETWEEN 1 AND CASE WHEN "+
-			text+" ~ 'BC$' THEN 4713 ELSE "+strconv.Itoa(maxYear)+" END", first+" + ("+days+")")) + " END"
+	return "CASE WHEN " + text + " OPERATOR(pg_catalog.=) ANY ('{infinity,-infinity}') THEN " + text + "::" + sqlType + " ELSE " +
+		whenMatches(text, pattern, when(year+" OPERATOR(pg_catalog.>=) 1 AND "+year+" OPERATOR(pg_catalog.<=) CASE WHEN "+
+			text+" OPERATOR(pg_catalog.~) 'BC$' THEN 4713 ELSE "+strconv.Itoa(maxYear)+" END", first+" OPERATOR(pg_catalog.+) ("+days+")")) + " END"
 }
 
 func when(condition, value string) string {
@@ -128,7 +130,7 @@ func when(condition, value string) string {
 }
 
 func whenMatches(text, pattern, value string) string {
-	return when(text+" ~ "+quoteText("^("+pattern+")$"), value)
+	return when(text+" OPERATOR(pg_catalog.~) "+quoteText("^("+pattern+")$"), value)
 }
 
 // parameter writes the value of a text that [resource.KeyColumn.Check] has
@@ -168,7 +170,7 @@ const (
 // elementText writes the i-th text of several that keyText recorded, NULL if
 // there is none.
 func elementText(expression string, i int) string {
-	return whenMatches(expression, recordedArray, "("+expression+")::pg_catalog.json->>"+strconv.Itoa(i))
+	return whenMatches(expression, recordedArray, "("+expression+")::pg_catalog.json OPERATOR(pg_catalog.->>) "+strconv.Itoa(i))
 }
 
 // keyValue writes the i-th of the typed values that the recorded text in

@@ -150,6 +150,9 @@ func (l *load) judge() error {
 		return err
 	}
 	known := l.origin.history.Load()
+	if line := l.origin.lineage.Load(); line != nil && from.timeline < line.timeline {
+		return errOldPrimary // also before the first poll of the stream
+	}
 	switch {
 	case known == nil && from.incarnation == "":
 		// Nobody follows the changes, and nobody could.
@@ -165,19 +168,16 @@ func (l *load) judge() error {
 	return nil
 }
 
-// parseHeader reads what [header] makes a statement say:
-// "xmin:xmax:xip,xip/timeline/incarnation", without the last if there is none.
+// parseHeader reads the text of [header]: "xmin:xmax:xip,xip/timeline/incarnation/oid",
+// with an empty incarnation if there is none.
 func parseHeader(text string) (cache.Snapshot, history, error) {
 	parts := strings.Split(text, "/")
-	if len(parts) < 2 || len(parts) > 3 || len(parts[1]) != 8 {
-		return cache.Snapshot{}, history{}, fmt.Errorf("header %.80q; expected snapshot/timeline/incarnation", text)
+	if len(parts) != 4 || len(parts[1]) != 8 || parts[3] == "" {
+		return cache.Snapshot{}, history{}, fmt.Errorf("header %.80q; expected snapshot/timeline/incarnation/database", text)
 	}
-	h := history{timeline: parts[1]}
+	h := history{timeline: parts[1], incarnation: parts[2], database: parts[3]}
 	if _, err := strconv.ParseUint(h.timeline, 16, 32); err != nil {
 		return cache.Snapshot{}, history{}, fmt.Errorf("timeline %q; expected eight hexadecimal digits", h.timeline)
-	}
-	if len(parts) == 3 {
-		h.incarnation = parts[2]
 	}
 	snapshot, err := parseSnapshot(parts[0])
 	return snapshot, h, err

@@ -7,9 +7,9 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// In PostgreSQL 15.18 the transition tables of a MERGE into a partitioned table are
-// wrong once it has inserted a row. Whatever a server does, the new parents of
-// moved rows must be told: by their keys, or as a change of all documents.
+// From PostgreSQL 15 to 18, the transition tables of a MERGE into a partitioned table
+// are wrong once it has inserted a row. Whatever a server does, the new parents of
+// moved rows must be recorded: by their keys, or as a change of all documents.
 func TestMergeIntoPartitions(t *testing.T) {
 	d := freshDatabase(t, `
 		CREATE TABLE dept (deptno int PRIMARY KEY, dname text);
@@ -21,7 +21,7 @@ func TestMergeIntoPartitions(t *testing.T) {
 		INSERT INTO emp SELECT i, 10, 'e' || i FROM generate_series(1, 4) AS i`)
 	d.apply(t, Config{}, deptResource())
 	d.recorded(t)
-	for _, step := range []struct {
+	steps := []struct {
 		sql  string
 		want []string // "*" in their place would be right as well
 	}{
@@ -31,10 +31,16 @@ func TestMergeIntoPartitions(t *testing.T) {
 		{`MERGE INTO emp USING (VALUES (3, 40), (4, 50)) AS v(k, d) ON emp.empno = k WHEN MATCHED THEN UPDATE SET deptno = d`,
 			[]string{"depts/emps=10", "depts/emps=40", "depts/emps=50"}},
 		{`UPDATE emp SET empno = 199 WHERE empno = 3`, []string{"depts/emps=40"}},
-	} {
+	}
+	if startShared(t).Major(t) < 15 { // has no MERGE
+		steps[0].sql = `WITH u AS (UPDATE emp SET deptno = d FROM (VALUES (1, 70), (2, 80)) AS v(k, d) WHERE empno = k)
+			INSERT INTO emp VALUES (150, 30, 'new'), (151, 30, 'new')`
+		steps[1].sql = `UPDATE emp SET deptno = d FROM (VALUES (3, 40), (4, 50)) AS v(k, d) WHERE empno = k`
+	}
+	for _, step := range steps {
 		d.exec(t, step.sql)
 		got := "," + d.recorded(t) + ","
-		if strings.Contains(got, ",depts=*,") {
+		if strings.Contains(got, ",depts/emps=*,") {
 			continue
 		}
 		for _, w := range step.want {
@@ -68,7 +74,7 @@ func TestPartitionsWithoutPrimaryKeyFlush(t *testing.T) {
 		t.Errorf("an update of nothing recorded %s", got)
 	}
 	d.exec(t, `UPDATE note SET what = 'm'`)
-	if got := d.recorded(t); !strings.Contains(got, "depts=*") {
+	if got := d.recorded(t); !strings.Contains(got, "depts/notes=*") {
 		t.Errorf("recorded %s, want a change of all documents", got)
 	}
 }

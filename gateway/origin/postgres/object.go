@@ -18,6 +18,7 @@ const (
 	triggerObject  objectKind = "TRIGGER"
 	rowObject      objectKind = "ROW"    // of slipstream.meta
 	grantObject    objectKind = "GRANTS" // to Config.GrantTo
+	definerObject  objectKind = "RIGHTS" // of the owner of trigger functions
 )
 
 // object is something that the freshness of resources needs.
@@ -25,7 +26,9 @@ type object struct {
 	kind     objectKind
 	name     string // quoted as in DROP
 	resource string // "" for what all resources share
-	table    string // of an index
+	table    string // of an index or a trigger
+	function string // that a trigger executes, as in its name
+	flush    string // the source that flushes what the object records, "" if it records nothing
 	comment  string
 	sql      string // the statements that create or replace it
 	// definition is what the catalogs say about it if it is as it should be.
@@ -38,7 +41,11 @@ type object struct {
 func (o object) title() string { return strings.ToLower(string(o.kind)) + " " + o.name }
 
 func (o object) public() origin.Object {
-	return origin.Object{Name: o.title(), Resource: o.resource, Comment: o.comment, SQL: o.sql}
+	table := ""
+	if o.kind == triggerObject {
+		table = o.table
+	}
+	return origin.Object{Name: o.title(), Resource: o.resource, Table: table, Comment: o.comment, SQL: o.sql}
 }
 
 // wanted returns everything that the resources of a schema need, in the order in
@@ -46,9 +53,7 @@ func (o object) public() origin.Object {
 func wanted(s *schema, cfg Config) []object {
 	objects := sharedObjects()
 	for _, c := range s.resources {
-		if c.err == nil && !c.resource.NoPromise { // else its writers would pay for nothing
-			objects = append(objects, triggerObjects(c, cfg.Notify)...)
-		}
+		objects = append(objects, triggerObjects(c, cfg.Notify)...)
 	}
 	return objects
 }
@@ -60,9 +65,20 @@ const (
 	metaName        = "slipstream.meta"
 	incarnationName = "slipstream.incarnation"
 	renewName       = "slipstream.renew()"
-	trimName        = "slipstream.trim(pg_catalog.interval, pg_catalog.int4)"
 	metaRowName     = "of slipstream.meta"
 )
+
+// Trimming has a hash of its body in its name: gateways of another release go on
+// with theirs until db prune.
+var (
+	trimBare = "trim@" + hashOf(trimBody)
+	trimCall = "slipstream." + quoteName(trimBare)
+	trimName = trimCall + "(pg_catalog.interval, pg_catalog.int4)"
+)
+
+// witnessSource is the source of rows that no gateway acts on, written so that the
+// change table has a row.
+const witnessSource = "slipstream"
 
 // Two-part keys of advisory locks: "slip" in ASCII, and what is locked.
 const (
@@ -90,7 +106,7 @@ func sharedObjects() []object {
 			sql:        functionSQL(renewName, "pg_catalog.uuid", ownPath, renewBody),
 			definition: functionDefinition("uuid", true, ownPathConfig, renewBody)},
 		{kind: functionObject, name: trimName, comment: "deletes old rows of slipstream.change, called by gateways every minute",
-			sql:        functionSQL("slipstream.trim(keep pg_catalog.interval, at_most pg_catalog.int4)", "pg_catalog.int8", ownPath, trimBody),
+			sql:        functionSQL(trimCall+"(keep pg_catalog.interval, at_most pg_catalog.int4)", "pg_catalog.int8", ownPath, trimBody),
 			definition: functionDefinition("bigint", true, ownPathConfig, trimBody)},
 	}
 }
@@ -109,7 +125,7 @@ const changeSQL = `CREATE TABLE slipstream.change (
 REVOKE ALL ON TABLE slipstream.change FROM PUBLIC`
 
 const metaSQL = `CREATE TABLE slipstream.meta (
-  format pg_catalog.int4 PRIMARY KEY CHECK (format = 1), -- so there is one row
+  format pg_catalog.int4 PRIMARY KEY CHECK (format OPERATOR(pg_catalog.=) 1), -- so there is one row
   system_identifier pg_catalog.int8 NOT NULL, -- of the cluster that the record is of
   complete_from pg_catalog.xid8 NOT NULL -- all changes of this and later transactions are recorded
 );
@@ -139,12 +155,15 @@ END
 // all rows they will ever have are there. The first one with a young row ends the
 // page; beyond it, rows that only look old (a clock set back) stay. A transaction
 // with more rows than one page is deleted in several calls, and complete_from is
-// above it from the first. One call is one index scan of at_most rows. Two
-// trimmers never wait on one another: the second leaves at once.
+// above it from the first. The newest row, that with the greatest (xid, at), is the
+// witness of the history: it stays however old it is, with all rows of its
+// transaction, and complete_from never passes it. One call is one index scan of
+// at_most rows. Two trimmers never wait on one another: the second returns at once.
 var trimBody = fmt.Sprintf(`
 DECLARE
   deleted bigint;
   newest bigint;
+  below xid8;
 BEGIN
   IF keep IS NULL OR keep < interval '1 minute' THEN
     RAISE EXCEPTION 'slipstream.trim: keep is %%, expected at least 1 minute', keep USING ERRCODE = 'invalid_parameter_value';
@@ -155,9 +174,13 @@ BEGIN
   IF NOT pg_try_advisory_xact_lock(%d, %d) THEN
     RETURN 0;
   END IF;
+  below := (SELECT c.xid FROM slipstream.change AS c ORDER BY c.xid DESC LIMIT 1);
+  IF below > pg_snapshot_xmin(pg_current_snapshot()) THEN
+    below := pg_snapshot_xmin(pg_current_snapshot());
+  END IF;
   WITH page AS MATERIALIZED (
     SELECT c.ctid AS place, c.xid, c.at FROM slipstream.change AS c
-    WHERE c.xid < pg_snapshot_xmin(pg_current_snapshot())
+    WHERE c.xid < below
     ORDER BY c.xid LIMIT at_most
   ), young AS MATERIALIZED (
     SELECT p.xid FROM page AS p WHERE p.at >= now() - keep ORDER BY p.xid LIMIT 1
@@ -183,8 +206,13 @@ const metaRowSQL = `INSERT INTO slipstream.meta (format, system_identifier, comp
 SELECT 1, s.system_identifier, pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) FROM pg_catalog.pg_control_system() AS s
 ON CONFLICT (format) DO UPDATE SET system_identifier = excluded.system_identifier, complete_from = excluded.complete_from`
 
-// resourceMark begins the bodies of trigger functions, then comes the resource.
-const resourceMark = "-- slipstream: resource "
+// resourceMark is the start of the bodies of trigger functions; the resource
+// follows. Bodies of earlier releases start with oldResourceMark. Their db apply
+// drops what it does not need and recognizes it by that mark, so ours is another.
+const (
+	resourceMark    = "-- slipstream: a definition of resource "
+	oldResourceMark = "-- slipstream: resource "
+)
 
 // functionSQL writes the statements that create or replace a function in plpgsql.
 func functionSQL(signature, returns, set, body string) string {
@@ -199,14 +227,4 @@ func functionSQL(signature, returns, set, body string) string {
 // functionDefinition is what [readObjects] makes of a function's catalog row.
 func functionDefinition(returns string, definer bool, config, body string) string {
 	return fmt.Sprintf("plpgsql returns %s definer %t set %q\n%s", returns, definer, config, body)
-}
-
-// grantObjectFor is what a role needs to serve documents, besides SELECT on the
-// tables of the resources.
-func grantObjectFor(role string) object {
-	return object{kind: grantObject, name: "to " + quoteName(role), comment: "lets the gateway's role read the record and trim it",
-		definition: "granted",
-		sql: fmt.Sprintf("GRANT USAGE ON SCHEMA slipstream TO %[1]s;\n"+
-			"GRANT SELECT ON slipstream.change, slipstream.meta, slipstream.incarnation TO %[1]s;\n"+
-			"GRANT EXECUTE ON FUNCTION %[2]s, %[3]s TO %[1]s", quoteName(role), renewName, trimName)}
 }

@@ -33,6 +33,19 @@ type Config struct {
 	// owner of the tables, applies. SELECT on the tables of the resources is
 	// granted by their owner.
 	GrantTo string
+	// Definer is the role that Plan and Apply give the trigger functions to. It needs
+	// no rights; Plan says how it is created. Default: the role that they belong to,
+	// and on a first installation the role that applies, if it is no superuser and
+	// owns every table concerned.
+	Definer string
+	// Adopt lets Plan and Apply give the schema slipstream and all in it to the role
+	// that applies, and the trigger functions to Definer, whoever they belong to.
+	Adopt bool
+	// Administer says that the origin is opened for Plan, Apply, Check and Drop, by a
+	// role that may have more privileges than the gateway's. Then Open executes
+	// no code of users: it verifies the resources without planning statements
+	// under the search path of the role.
+	Administer bool
 	// MaxDocument is the size in bytes above which a JSON body is refused;
 	// 0 means 8 MiB.
 	MaxDocument int
@@ -46,6 +59,9 @@ type Config struct {
 	// CheckInterval is how often the stream verifies triggers and tables, and
 	// so how often the horizon moves; 0 means 100 ms.
 	CheckInterval time.Duration
+	// Freshness is the smallest bound of the resources, in proportion to which the
+	// clocks of gateway and server may run apart between two polls; 0 means 1 s.
+	Freshness time.Duration
 	// KeepChanges is how long rows of the change table are kept; 0 means 24 h.
 	KeepChanges time.Duration
 	// Logger hears of what an operator should know; nil discards it.
@@ -58,6 +74,7 @@ func (cfg Config) withDefaults() Config {
 	orElse(&cfg.StatementTimeout, 10*time.Second)
 	orElse(&cfg.PollInterval, 25*time.Millisecond)
 	orElse(&cfg.CheckInterval, 100*time.Millisecond)
+	orElse(&cfg.Freshness, time.Second)
 	orElse(&cfg.KeepChanges, 24*time.Hour)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -95,8 +112,12 @@ type Origin struct {
 	// load that was read from another is answered with, but never stored.
 	history atomic.Pointer[history]
 
-	// met is the time since began at which the stream last dialled (with one host:
-	// asked) the server whose history it follows.
+	// lineage is the highest timeline known of the system that the stream follows, nil
+	// before its first survey without a store. Nothing below it is loaded or followed.
+	lineage atomic.Pointer[lineage]
+
+	// met is the time since began up to which the stream last vouched that the server
+	// which it follows is the primary.
 	met atomic.Int64
 
 	// wake makes the stream poll at once; of capacity one. Loads that met an
@@ -161,12 +182,11 @@ func (o *Origin) readFirst(ctx context.Context) (*schema, error) {
 	// ctx may have ended; the server notices the closed socket anyway.
 	defer func() { _ = conn.Close(ctx) }()
 	var s *schema
-	// Not read only: a statement of a resource is looked at as a temporary view.
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+	err = readCatalog(ctx, conn, o.set.Load(), func(tx pgx.Tx) error {
 		var version int
 		var standby bool
 		var encoding string
-		err := tx.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num')::int4 / 10000, pg_catalog.pg_is_in_recovery(),
+		err := tx.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog./) 10000, pg_catalog.pg_is_in_recovery(),
 			pg_catalog.current_setting('server_encoding'), pg_catalog.current_database()::pg_catalog.text`).Scan(&version, &standby, &encoding, &o.database)
 		switch {
 		case err != nil:
@@ -183,7 +203,11 @@ func (o *Origin) readFirst(ctx context.Context) (*schema, error) {
 			return err
 		}
 		o.warnings = append(o.warnings, unpinned...)
-		s, err = readSchema(ctx, tx, o.set.Load())
+		if o.cfg.Administer {
+			s, err = administeredSchema(ctx, tx, o.set.Load())
+		} else {
+			s, err = readSchema(ctx, tx, o.set.Load())
+		}
 		return err
 	})
 	return s, err
@@ -233,17 +257,19 @@ func (o *Origin) refuseNewKeys(s *schema) {
 type history struct {
 	timeline    string // eight hexadecimal digits, as in names of WAL files
 	incarnation string // the id in slipstream.incarnation, "" if there is none
+	database    string // the oid of the database, which a copy of it does not share
 }
 
-// header is what a statement says about itself, in one text, to be read by
-// parseHeader: its snapshot and the history it was read from. tracked is false
-// while the schema slipstream does not exist.
+// header is the text in which a statement describes itself, for parseHeader: its
+// snapshot and the history it was read from. tracked is false while the schema
+// slipstream does not exist.
 func header(tracked bool) string {
 	incarnation := "''"
 	if tracked {
-		incarnation = "(SELECT id::pg_catalog.text FROM slipstream.incarnation)"
+		incarnation = "COALESCE((SELECT id::pg_catalog.text FROM slipstream.incarnation), '')"
 	}
 	// pg_current_wal_lsn fails on a standby: what is read there is of no use.
 	return "pg_catalog.concat_ws('/', pg_catalog.pg_current_snapshot(), " +
-		"pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8), " + incarnation + ")"
+		"pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8), " + incarnation + ", " +
+		"(SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()))"
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -10,6 +11,7 @@ import (
 // statementText is a statement of the configuration, cut at its parameters
 // $1, $2, ... so that expressions can be written in their places.
 type statementText struct {
+	source     string   // as the user wrote it
 	pieces     []string // one more than parameters
 	parameters []int    // parameters[i], from 0, stands between pieces[i] and pieces[i+1]
 }
@@ -26,7 +28,7 @@ func parseStatement(text string, parameters int) (*statementText, error) {
 	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
 		return nil, fmt.Errorf("the statement is not UTF-8 text without NUL")
 	}
-	s := &statementText{}
+	s := &statementText{source: text}
 	used := make([]bool, parameters)
 	scan := scanner{text: text}
 	begin, depth, first := 0, 0, true
@@ -127,10 +129,12 @@ func (s *statementText) with(expressions []string) string {
 	return b.String()
 }
 
-// replaceCode replaces a text, which must begin with an identifier and not end
-// inside a token, where it stands in the code of a statement: not in strings,
-// quoted identifiers or comments.
-func replaceCode(statement, old, replacement string) (string, error) {
+// replaceParameter replaces the calls of the function that represents parameter i in
+// a statement that the database wrote back, but not in strings, quoted identifiers or
+// comments. PostgreSQL 14 writes the name of the session's temporary schema, such as
+// pg_temp_4; later versions write pg_temp.
+func replaceParameter(statement string, i int, replacement string) (string, error) {
+	call := regexp.MustCompile(`^pg_temp(_[0-9]+)?\.` + parameterName(i) + `\(\)`)
 	var b strings.Builder
 	scan := scanner{text: statement}
 	for {
@@ -138,15 +142,15 @@ func replaceCode(statement, old, replacement string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		switch {
-		case t.kind == tokenEnd:
+		if t.kind == tokenEnd {
 			return b.String(), nil
-		case strings.HasPrefix(statement[t.start:], old):
-			b.WriteString(replacement)
-			scan.at = t.start + len(old)
-		default:
-			b.WriteString(statement[t.start:t.end])
 		}
+		if length := len(call.FindString(statement[t.start:])); t.kind == tokenWord && length > 0 {
+			b.WriteString(replacement)
+			scan.at = t.start + length
+			continue
+		}
+		b.WriteString(statement[t.start:t.end])
 	}
 }
 

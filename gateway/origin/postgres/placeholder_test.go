@@ -59,11 +59,16 @@ func TestParametersAreFound(t *testing.T) {
 	}
 }
 
-func TestReplaceCode(t *testing.T) {
-	got, err := replaceCode(`SELECT pg_temp.f_1(), 'pg_temp.f_1()', "pg_temp.f_1()", pg_temp.f_11() /* pg_temp.f_1() */, xpg_temp.f_1(), pg_temp.f_1()`, "pg_temp.f_1()", "$1")
-	want := `SELECT $1, 'pg_temp.f_1()', "pg_temp.f_1()", pg_temp.f_11() /* pg_temp.f_1() */, xpg_temp.f_1(), $1`
-	if err != nil || got != want {
-		t.Errorf("%q, %v, want %q", got, err, want)
+// PostgreSQL 14 writes the name of the temporary schema, later versions pg_temp.
+func TestReplaceParameter(t *testing.T) {
+	const call = "pg_temp.slipstream_parameter_1()"
+	for _, written := range []string{call, "pg_temp_4.slipstream_parameter_1()", "pg_temp_137.slipstream_parameter_1()"} {
+		text := `SELECT %s, 'X', "X", pg_temp.slipstream_parameter_11() /* X */, xX, pg_tempo.slipstream_parameter_1(), %[1]s`
+		text = strings.ReplaceAll(text, "X", written)
+		got, err := replaceParameter(fmt.Sprintf(text, written), 0, "$1")
+		if want := fmt.Sprintf(text, "$1"); err != nil || got != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
 	}
 }
 
@@ -121,7 +126,10 @@ var statementPieces = [][]string{
 // TestReplacedStatementsMeanTheSame executes random statements with bound
 // parameters, and with expressions in the places that parseStatement found.
 func TestReplacedStatementsMeanTheSame(t *testing.T) {
-	conn, err := pgx.Connect(t.Context(), testkit.StartPostgres(t, "log_min_messages=fatal").URL)
+	pg := testkit.StartPostgres(t, "log_min_messages=fatal")
+	// PostgreSQL 14 reads $2from as two words. Later versions refuse it, and so do we.
+	lenient := pg.Major(t) < 15
+	conn, err := pgx.Connect(t.Context(), pg.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +146,9 @@ func TestReplacedStatementsMeanTheSame(t *testing.T) {
 			continue
 		}
 		s, err := parseStatement(text, want.parameters)
+		if err != nil && lenient && strings.Contains(err.Error(), "letters follow on") {
+			continue
+		}
 		if err != nil {
 			t.Fatalf("accepted by PostgreSQL with %d parameters, but: %v\n%q", want.parameters, err, text)
 		}

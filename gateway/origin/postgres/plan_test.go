@@ -238,7 +238,8 @@ func checkPlan(t *testing.T, url, name, mode, sql, args string) {
 		t.Fatal(err)
 	}
 	plan := strings.Join(lines, "\n")
-	if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "Index") {
+	// The header looks the database up in a catalog of a page.
+	if strings.Contains(strings.ReplaceAll(plan, "Seq Scan on pg_database", ""), "Seq Scan") || !strings.Contains(plan, "Index") {
 		t.Errorf("%s with %s:\n%s", name, mode, plan)
 	}
 	_ = conn.Close(t.Context())

@@ -28,8 +28,9 @@ const (
 )
 
 // changesStatement returns the text of the statement that a poll sends: $1 is
-// the last snapshot's xmax, $2 its transactions in progress. The first row is the
-// header, its key the floor of the change table, its xid the number of rows read.
+// the last snapshot's xmax, $2 its transactions in progress, $3 and $4 the witness.
+// The first row is the header: its key is the floor of the change table, its xid the
+// number of rows read, its age what parsePollHead reads.
 //
 // A row is visible now and was not in the last snapshot exactly if its xid is at
 // or above that snapshot's xmax, or was in progress in it; both are scans of the
@@ -45,49 +46,51 @@ func changesStatement(s *schema) string {
 		}
 		for _, source := range c.sources {
 			if source.derive == "" {
-				direct = append(direct, quoteText(source.name))
+				direct = append(direct, quoteText(source.recorded))
 				continue
 			}
-			if derived[source.name+"\n"+source.derive] {
+			if derived[source.recorded+"\n"+source.derive] {
 				continue
 			}
-			derived[source.name+"\n"+source.derive] = true
+			derived[source.recorded+"\n"+source.derive] = true
 			// LATERAL and OFFSET 0 keep the derivation a nested loop over
 			// the changed rows: the planner, which cannot know that there are a
 			// few, would otherwise hash whole tables forty times a second.
 			fmt.Fprintf(&branches, `
 UNION ALL (SELECT c.source, d.key, c.xid::pg_catalog.text, c.age
 FROM c CROSS JOIN LATERAL (SELECT q.key FROM (%s) AS q(key) OFFSET 0) AS d
-WHERE c.source = %s AND c.key IS NOT NULL LIMIT %d)`, source.derive, quoteText(source.name), maxChanges+1)
+WHERE c.source OPERATOR(pg_catalog.=) %s AND c.key IS NOT NULL LIMIT %d)`, source.derive, quoteText(source.recorded), maxChanges+1)
 		}
 	}
 	// What names every document needs no derivation, whichever source it is of.
 	where := "c.key IS NULL"
 	if len(direct) > 0 {
-		where += " OR c.source IN (" + strings.Join(direct, ", ") + ")"
+		where += " OR c.source OPERATOR(pg_catalog.=) ANY (ARRAY[" + strings.Join(direct, ", ") + "]::pg_catalog.text[])"
 	}
 	// ORDER BY and LIMIT keep the first scan one of the index, also while the
 	// table has no statistics or the plan knows no parameters.
 	return fmt.Sprintf(`WITH c AS MATERIALIZED (
-	SELECT r.source, r.key, r.xid, (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - r.at) * 1e6)::pg_catalog.int8::pg_catalog.text AS age
+	SELECT r.source, r.key, r.xid, r.at, r.place, (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) r.at)
+		OPERATOR(pg_catalog.*) '1e6'::pg_catalog.float8)::pg_catalog.int8::pg_catalog.text AS age
 	FROM (
-		(SELECT source, key, xid, at FROM slipstream.change WHERE xid >= $1::pg_catalog.text::pg_catalog.xid8 ORDER BY xid LIMIT %d)
+		(SELECT source, key, xid, at, ctid AS place FROM slipstream.change WHERE xid OPERATOR(pg_catalog.>=) $1::pg_catalog.text::pg_catalog.xid8 ORDER BY xid LIMIT %d)
 		UNION ALL
-		SELECT source, key, xid, at FROM slipstream.change WHERE xid = ANY($2::pg_catalog.text[]::pg_catalog.xid8[])
+		SELECT source, key, xid, at, ctid FROM slipstream.change WHERE xid OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text[]::pg_catalog.xid8[])
 	) AS r LIMIT %d
 )
-SELECT '', (SELECT complete_from::pg_catalog.text FROM slipstream.meta), (SELECT pg_catalog.count(*)::pg_catalog.text FROM c), %s
+SELECT '', (SELECT complete_from::pg_catalog.text FROM slipstream.meta), (SELECT pg_catalog.count(*)::pg_catalog.text FROM c),
+	pg_catalog.concat_ws('/', %s, %s, %s, COALESCE((SELECT %s FROM c AS n ORDER BY n.xid DESC, n.place LIMIT 1), ''))
 UNION ALL SELECT c.source, c.key, c.xid::pg_catalog.text, c.age FROM c WHERE %s%s`,
-		maxChanges+1, maxChanges+1, header(true), where, branches.String())
+		maxChanges+1, maxChanges+1, header(true), micros("pg_catalog.clock_timestamp()"), witnessExists, witnessText("n"), where, branches.String())
 }
 
 // changesArguments are the parameters of the changes statement.
-func changesArguments(last cache.Snapshot) []any {
+func changesArguments(last cache.Snapshot, witness cache.Witness) []any {
 	running := make([]string, len(last.InProgress))
 	for i, tx := range last.InProgress {
 		running[i] = strconv.FormatUint(uint64(tx), 10)
 	}
-	return []any{strconv.FormatUint(uint64(last.XMax), 10), running}
+	return append([]any{strconv.FormatUint(uint64(last.XMax), 10), running}, witnessArguments(witness)...)
 }
 
 // pollHead is what the first row of a poll says.
@@ -98,12 +101,29 @@ type pollHead struct {
 	// there is no row that says so.
 	floor cache.Tx
 	rows  int // of the change table
+	// clock is the time of the server's clock, since 1970.
+	clock time.Duration
+	// witnessed says that the change table has the witness that was asked for.
+	witnessed bool
+	newest    cache.Witness // of the rows read, the zero value if there are none
 }
 
 // parsePollHead reads the first row of the changes statement.
 func parsePollHead(values [][]byte) (head pollHead, err error) {
-	head.snapshot, head.history, err = parseHeader(string(values[columnAge]))
+	text := string(values[columnAge])
+	parts := strings.Split(text, "/")
+	if len(parts) != 7 {
+		return head, fmt.Errorf("header %.120q; expected snapshot/timeline/incarnation/database/clock/witnessed/newest", text)
+	}
+	if head.snapshot, head.history, err = parseHeader(strings.Join(parts[:4], "/")); err != nil {
+		return head, err
+	}
+	clock, err := strconv.ParseInt(parts[4], 10, 64)
 	if err != nil {
+		return head, fmt.Errorf("the server's clock: %w", err)
+	}
+	head.clock, head.witnessed = time.Duration(clock)*time.Microsecond, parts[5] == "t"
+	if head.newest, err = parseWitness(parts[6]); err != nil {
 		return head, err
 	}
 	floor, err := strconv.ParseUint(string(values[columnKey]), 10, 64)
@@ -119,8 +139,8 @@ func parsePollHead(values [][]byte) (head pollHead, err error) {
 // Owned by the stream; its memory is used again by the next poll.
 type eventReader struct {
 	// Immutable after newEventReader.
-	// sources are the names of sources, and the indices of their resources: several while
-	// one replaces another.
+	// sources maps the names of sources in the change table to the indices of their
+	// resources: several while one replaces another.
 	sources map[string][]int
 	schema  *schema
 
@@ -135,10 +155,9 @@ func newEventReader(s *schema) *eventReader {
 		if s.set.Retired[i] {
 			continue
 		}
-		r.sources[c.resource.Name] = append(r.sources[c.resource.Name], i) // rows that db apply writes
 		for _, source := range c.sources {
-			if known := r.sources[source.name]; !slices.Contains(known, i) {
-				r.sources[source.name] = append(known, i)
+			if known := r.sources[source.recorded]; !slices.Contains(known, i) {
+				r.sources[source.recorded] = append(known, i)
 			}
 		}
 	}
@@ -156,7 +175,7 @@ func (r *eventReader) add(values [][]byte) (age time.Duration, err error) {
 		return 0, fmt.Errorf("age of a change: %w", err)
 	}
 	age = time.Duration(micros) * time.Microsecond
-	// A source that this configuration does not know is another gateway's.
+	// A source that this configuration does not know is that of another definition.
 	of := r.sources[string(values[columnSource])]
 	if of == nil {
 		return age, nil
@@ -171,6 +190,9 @@ func (r *eventReader) add(values [][]byte) (age time.Duration, err error) {
 			r.flush(i, tx)
 		} else if id, ok := decodeKey(r.schema.resources[i].key, string(values[columnKey])); ok {
 			r.events = append(r.events, cache.Event{Key: cache.Key{Resource: cache.ResourceID(i), ID: id}, Tx: tx})
+		} else if !nameless(r.schema.resources[i].key, string(values[columnKey])) {
+			// No trigger writes such a text, so which document is meant is unknown.
+			r.flush(i, tx)
 		}
 	}
 	return age, nil

@@ -58,6 +58,7 @@ type declaredReading struct {
 	what string // the subject of a message
 	line int
 	via  bool
+	at   int // of a via: the place of its dependency
 }
 
 // resolveKey looks up the types of the key columns.
@@ -136,13 +137,17 @@ func (q *queryResolver) resultColumns(ctx context.Context, s *statementText, typ
 	for i, t := range types {
 		nulls[i] = "NULL::" + t.sql + "[]"
 	}
-	oids, err := resultColumns(ctx, q.tx, s.with(nulls))
+	var oids []uint32
+	err = q.cat.path.asRole(ctx, func() error {
+		oids, err = resultColumns(ctx, q.tx, s.with(nulls))
+		return err
+	})
 	if err != nil {
 		return nil, q.failStatement(line, what, err)
 	}
 	for _, oid := range oids {
 		var name string
-		if err := q.tx.QueryRow(ctx, "SELECT pg_catalog.format_type($1::text::oid, NULL)", formatOID(oid)).Scan(&name); err != nil {
+		if err := q.tx.QueryRow(ctx, "SELECT pg_catalog.format_type($1::pg_catalog.text::pg_catalog.oid, NULL)", formatOID(oid)).Scan(&name); err != nil {
 			return nil, err
 		}
 		names = append(names, name)
@@ -184,16 +189,18 @@ func (q *queryResolver) read(ctx context.Context, s *statementText, types []keyT
 	if q.resource.NoPromise {
 		return func(arrays []string) (string, error) { return s.with(arrays), nil }, nil
 	}
-	d.reading, err = readStatement(ctx, q.tx, s, types, columns, q.cat.role)
+	d.reading, err = readStatement(ctx, q.cat, s, types, columns)
 	if err != nil {
 		return nil, q.failStatement(d.line, d.what, err)
 	}
+	q.warnOfPath(&d, s.source)
 	q.readings = append(q.readings, d)
+	q.types = append(q.types, d.reading.types...)
 	return func(arrays []string) (string, error) {
 		text := d.reading.text
 		for i, array := range arrays {
 			var err error
-			if text, err = replaceCode(text, parameterCall(i), "("+array+")"); err != nil {
+			if text, err = replaceParameter(text, i, "("+array+")"); err != nil {
 				return "", err
 			}
 		}
@@ -229,7 +236,7 @@ func (q *queryResolver) writeLoad(ctx context.Context) error {
 		arrays = append(arrays, arrayParameter(t, texts[i]))
 		names = append(names, "k"+number)
 		values[i] = t.text(values[i]) + " AS k" + number
-		matches = append(matches, `a.k`+number+` = k.k`+number+` COLLATE pg_catalog."C"`)
+		matches = append(matches, equal("a.k"+number, "k.k"+number+` COLLATE pg_catalog."C"`))
 	}
 	statement, err := q.text(arrays)
 	if err != nil {
@@ -238,15 +245,18 @@ func (q *queryResolver) writeLoad(ctx context.Context) error {
 	q.load = "WITH answer AS MATERIALIZED (SELECT " + strings.Join(values, ", ") + ", (q.doc)::pg_catalog.text AS doc FROM (\n" +
 		statement + "\n) AS q (" + strings.Join(answerNames, ", ") + ", doc) WHERE q.doc IS NOT NULL) " +
 		"SELECT 0::pg_catalog.int4 AS place, " + header(q.cat.tracked) + " AS doc UNION ALL " +
-		"SELECT k.place::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(a.doc) <= $" + strconv.Itoa(len(q.key)+1) +
-		"::pg_catalog.int8 THEN a.doc END FROM unnest(" + strings.Join(texts, ", ") + ") WITH ORDINALITY AS k (" +
+		"SELECT k.place::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(a.doc) OPERATOR(pg_catalog.<=) $" + strconv.Itoa(len(q.key)+1) +
+		"::pg_catalog.int8 THEN a.doc END FROM " + unnest(texts) + " WITH ORDINALITY AS k (" +
 		strings.Join(names, ", ") + ", place) FULL JOIN answer AS a ON " + strings.Join(matches, " AND ") +
 		" WHERE CASE WHEN k.place IS NULL OR a.doc IS NULL THEN false ELSE true END"
 	arguments := make([]any, 0, len(q.key)+1)
 	for range q.key {
 		arguments = append(arguments, []string{})
 	}
-	if err := plan(ctx, q.tx, q.load, append(arguments, 0)...); err != nil {
+	if q.cat.administers && q.resource.NoPromise {
+		return nil // the text is the user's, not what the database wrote back
+	}
+	if err := q.cat.plan(ctx, q.load, append(arguments, 0)...); err != nil {
 		return q.failStatement(q.query.Line, "sql", err)
 	}
 	return nil

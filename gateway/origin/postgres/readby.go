@@ -15,14 +15,19 @@ import (
 // reading is what a statement reads and calls, itself and through views, by the
 // database's own account.
 type reading struct {
-	// text is the statement as the database writes it back: names are
+	// text is the statement as the database writes it back, with every name
 	// qualified, so that a search path changes nothing, and literals such as
 	// 'today'::date have become the values that they had. parameterCall stands
 	// in it for parameters.
 	text      string
+	schemas   []string // in the path of the role
 	relations []readRelation
 	functions []*function
+	types     []uint32 // of users
 	unsteady  []string // as in ruleFacts
+	// lookedUp are the functions and operators outside of pg_catalog that the
+	// statement itself names.
+	lookedUp []lookedUp
 }
 
 // readRelation is a table or a view that a statement reads.
@@ -91,7 +96,22 @@ func resultColumns(ctx context.Context, tx pgx.Tx, text string) (oids []uint32, 
 }
 
 // plan has the database plan a statement as if to execute it: it checks
-// privileges as well, those on views and functions too.
+// privileges as well, those on views and functions too. Planning executes immutable
+// functions. For the gateway it happens as a load does, with the path of the role.
+// For an administrator the path is pinned; a function whose body needs another
+// one cannot be planned then, which says nothing about the statement.
+func (c *catalog) plan(ctx context.Context, text string, arguments ...any) error {
+	if !c.administers {
+		return c.path.asRole(ctx, func() error { return plan(ctx, c.tx, text, arguments...) })
+	}
+	err := plan(ctx, c.tx, text, arguments...)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Where != "" && strings.HasPrefix(pg.Code, "42") && pg.Code != "42501" {
+		return nil
+	}
+	return err
+}
+
 func plan(ctx context.Context, tx pgx.Tx, text string, arguments ...any) error {
 	return undone(ctx, tx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "EXPLAIN (COSTS OFF) "+text, arguments...)
@@ -113,7 +133,7 @@ func undone(ctx context.Context, tx pgx.Tx, f func(pgx.Tx) error) error {
 // a statement is a view; no view can have parameters.
 func parameterName(i int) string { return "slipstream_parameter_" + strconv.Itoa(i+1) }
 
-// parameterCall is how the database writes its call back.
+// parameterCall calls it; see replaceParameter for how the database writes that back.
 func parameterCall(i int) string { return "pg_temp." + parameterName(i) + "()" }
 
 // readStatement finds what a statement of the given number of columns reads, by
@@ -123,31 +143,61 @@ func parameterCall(i int) string { return "pg_temp." + parameterName(i) + "()" }
 // The connected role needs the privilege TEMPORARY on the database, which PUBLIC
 // has unless it was revoked, and USAGE on the language sql, the same. The
 // transaction must not be read-only.
-func readStatement(ctx context.Context, tx pgx.Tx, statement *statementText, types []keyType, columns int, role string) (*reading, error) {
-	r := &reading{}
-	err := undone(ctx, tx, func(tx pgx.Tx) error {
-		view, err := makeView(ctx, tx, statement, types, columns)
+func readStatement(ctx context.Context, cat *catalog, statement *statementText, types []keyType, columns int) (*reading, error) {
+	r := &reading{schemas: cat.path.schemas}
+	err := undone(ctx, cat.tx, func(tx pgx.Tx) error {
+		view, err := makeView(ctx, tx, cat.path, statement, types, columns)
 		if err != nil {
 			return err
 		}
 		if err := r.followViews(ctx, tx, view); err != nil {
 			return err
 		}
-		// Everything that the search path leads to is qualified if it is empty.
-		if _, err := tx.Exec(ctx, "SET LOCAL search_path = ''"); err != nil {
+		if err := r.readTypes(ctx, tx, view); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, "SELECT pg_catalog.pg_get_viewdef($1::text::oid)", formatOID(view)).Scan(&r.text)
+		// The pinned path leads to pg_catalog only: everything else is qualified.
+		if err := tx.QueryRow(ctx, "SELECT pg_catalog.pg_get_viewdef($1::pg_catalog.text::pg_catalog.oid)", formatOID(view)).Scan(&r.text); err != nil {
+			return err
+		}
+		return r.qualify(ctx, tx, columns)
 	})
 	if err != nil {
-		return nil, explainPrivilege(ctx, tx, role, err)
+		return nil, explainPrivilege(ctx, cat.tx, cat.role, err)
 	}
-	r.text = strings.TrimSuffix(strings.TrimSpace(r.text), ";")
 	return r, nil
 }
 
-// makeView makes the functions that stand for the parameters, and the view.
-func makeView(ctx context.Context, tx pgx.Tx, statement *statementText, types []keyType, columns int) (oid uint32, err error) {
+// qualify qualifies what the database left unqualified in the text, unless that
+// would change what the text means: then names of pg_catalog are looked up along
+// the path of the role.
+func (r *reading) qualify(ctx context.Context, tx pgx.Tx, columns int) error {
+	r.text = strings.TrimSuffix(strings.TrimSpace(r.text), ";")
+	text, err := qualified(r.text)
+	if err != nil {
+		return err
+	}
+	same, err := sameQuery(ctx, tx, columns, r.text, text)
+	if wrong := (*statementProblem)(nil); errors.As(err, &wrong) {
+		err = nil
+	}
+	if same {
+		r.text = text
+	}
+	return err
+}
+
+func viewColumns(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "c" + strconv.Itoa(i)
+	}
+	return names
+}
+
+// makeView makes the functions that stand for the parameters, and the view. Only the
+// statement is parsed with the path of the role.
+func makeView(ctx context.Context, tx pgx.Tx, path *path, statement *statementText, types []keyType, columns int) (oid uint32, err error) {
 	calls := make([]string, len(types))
 	for i, t := range types {
 		calls[i] = parameterCall(i)
@@ -157,15 +207,15 @@ func makeView(ctx context.Context, tx pgx.Tx, statement *statementText, types []
 			return 0, err
 		}
 	}
-	names := make([]string, columns)
-	for i := range names {
-		names[i] = "c" + strconv.Itoa(i)
-	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf("CREATE TEMPORARY VIEW slipstream_statement (%s) AS\n%s\n",
-		strings.Join(names, ", "), statement.with(calls))); err != nil {
+	if err := path.asRole(ctx, func() error {
+		_, err := tx.Exec(ctx, fmt.Sprintf("CREATE TEMPORARY VIEW slipstream_statement (%s) AS\n%s\n",
+			strings.Join(viewColumns(columns), ", "), statement.with(calls)))
+		return err
+	}); err != nil {
 		return 0, err
 	}
-	err = tx.QueryRow(ctx, "SELECT oid FROM pg_catalog.pg_class WHERE relname = 'slipstream_statement' AND relnamespace = pg_catalog.pg_my_temp_schema()").Scan(&oid)
+	err = tx.QueryRow(ctx, `SELECT oid FROM pg_catalog.pg_class
+		WHERE relname OPERATOR(pg_catalog.=) 'slipstream_statement' AND relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()`).Scan(&oid)
 	return oid, err
 }
 
@@ -182,7 +232,7 @@ func explainPrivilege(ctx context.Context, tx pgx.Tx, role string, err error) er
 	case "42501": // insufficient_privilege
 		var database string
 		var temporary, language bool
-		if err := tx.QueryRow(ctx, `SELECT d.name::text, pg_catalog.has_database_privilege(d.name, 'TEMPORARY'), pg_catalog.has_language_privilege('sql', 'USAGE')
+		if err := tx.QueryRow(ctx, `SELECT d.name::pg_catalog.text, pg_catalog.has_database_privilege(d.name, 'TEMPORARY'), pg_catalog.has_language_privilege('sql', 'USAGE')
 			FROM pg_catalog.current_database() AS d (name)`).Scan(&database, &temporary, &language); err != nil {
 			return err
 		}
@@ -200,11 +250,11 @@ func explainPrivilege(ctx context.Context, tx pgx.Tx, role string, err error) er
 func (r *reading) followViews(ctx context.Context, tx pgx.Tx, view uint32) error {
 	views := map[uint32]string{view: ""} // names of those to be read
 	known := []uint32{view}
-	var functions, operators []uint32
+	var functions, operators, namedFunctions, namedOperators []uint32
 	for len(views) > 0 {
 		found := make(map[uint32]string) // the view that each relation is read through
-		rows, err := tx.Query(ctx, `SELECT ev_class, ev_action::text FROM pg_catalog.pg_rewrite
-			WHERE ev_type = '1' AND ev_class = ANY ($1::text::oid[]) ORDER BY ev_class`, formatOIDs(keysOf(views)))
+		rows, err := tx.Query(ctx, `SELECT ev_class, ev_action::pg_catalog.text FROM pg_catalog.pg_rewrite
+			WHERE ev_type OPERATOR(pg_catalog.=) '1' AND ev_class OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text::pg_catalog.oid[]) ORDER BY ev_class`, formatOIDs(keysOf(views)))
 		if err != nil {
 			return err
 		}
@@ -212,6 +262,9 @@ func (r *reading) followViews(ctx context.Context, tx pgx.Tx, view uint32) error
 		var action string
 		if _, err := pgx.ForEachRow(rows, []any{&oid, &action}, func() error {
 			facts := parseRule(action)
+			if oid == view {
+				namedFunctions, namedOperators = facts.namedFunctions, facts.namedOperators
+			}
 			for _, f := range facts.functions {
 				functions = appendNew(functions, f)
 			}
@@ -235,15 +288,23 @@ func (r *reading) followViews(ctx context.Context, tx pgx.Tx, view uint32) error
 			return err
 		}
 	}
-	return r.readFunctions(ctx, tx, functions, operators)
+	if err := r.readFunctions(ctx, tx, functions, operators); err != nil {
+		return err
+	}
+	return r.readLookedUp(ctx, tx, namedFunctions, namedOperators)
 }
 
 // readRelations describes the relations found, and returns the views among them.
 func (r *reading) readRelations(ctx context.Context, tx pgx.Tx, found map[uint32]string) (views map[uint32]string, err error) {
-	rows, err := tx.Query(ctx, `SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.oid::regclass::text,
-			CASE WHEN c.relispartition THEN coalesce(pg_catalog.pg_partition_root(c.oid)::text, '') ELSE '' END
-		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-		WHERE c.oid = ANY ($1::text::oid[]) ORDER BY n.nspname, c.relname`, formatOIDs(keysOf(found)))
+	rows, err := tx.Query(ctx, `SELECT c.oid, n.nspname::pg_catalog.text, c.relname::pg_catalog.text, c.relkind::pg_catalog.text,
+			pg_catalog.concat(CASE WHEN n.nspname::pg_catalog.text OPERATOR(pg_catalog.<>) ALL ($2::pg_catalog.text[])
+				THEN pg_catalog.format('%I.', n.nspname) END, pg_catalog.quote_ident(c.relname)),
+			CASE WHEN c.relispartition AND r.relname IS NOT NULL THEN pg_catalog.concat(CASE WHEN rn.nspname::pg_catalog.text OPERATOR(pg_catalog.<>) ALL ($2::pg_catalog.text[])
+				THEN pg_catalog.format('%I.', rn.nspname) END, pg_catalog.quote_ident(r.relname)) ELSE '' END
+		FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+		LEFT JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) pg_catalog.pg_partition_root(c.oid)::pg_catalog.oid
+		LEFT JOIN pg_catalog.pg_namespace AS rn ON rn.oid OPERATOR(pg_catalog.=) r.relnamespace
+		WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text::pg_catalog.oid[]) ORDER BY n.nspname, c.relname`, formatOIDs(keysOf(found)), r.schemas)
 	if err != nil {
 		return nil, err
 	}
@@ -265,14 +326,14 @@ func (r *reading) readRelations(ctx context.Context, tx pgx.Tx, found map[uint32
 // operators, and what the aggregates of users consist of.
 func (r *reading) readFunctions(ctx context.Context, tx pgx.Tx, functions, operators []uint32) error {
 	rows, err := tx.Query(ctx, `WITH called AS (
-			SELECT o AS oid, '' AS part FROM pg_catalog.unnest($1::text::oid[]) AS o
-			UNION SELECT oprcode, '' FROM pg_catalog.pg_operator WHERE oid = ANY ($2::text::oid[])
-			UNION SELECT s.oid, a.aggfnoid::pg_catalog.regproc::text FROM pg_catalog.pg_aggregate AS a
-			CROSS JOIN LATERAL pg_catalog.unnest(ARRAY[aggtransfn, aggfinalfn, aggmtransfn, aggminvtransfn, aggmfinalfn]::oid[]) AS s (oid)
-			WHERE a.aggfnoid = ANY ($1::text::oid[]) AND a.aggfnoid >= $3::text::oid)
-		SELECT p.oid, n.nspname::text, p.proname::text, pg_catalog.oidvectortypes(p.proargtypes), p.provolatile::text, called.part
-		FROM called JOIN pg_catalog.pg_proc AS p ON p.oid = called.oid JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-		WHERE n.oid <> pg_catalog.pg_my_temp_schema() ORDER BY n.nspname, p.proname, p.oid, called.part`,
+			SELECT o AS oid, '' AS part FROM pg_catalog.unnest($1::pg_catalog.text::pg_catalog.oid[]) AS o
+			UNION SELECT oprcode, '' FROM pg_catalog.pg_operator WHERE oid OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text::pg_catalog.oid[])
+			UNION SELECT s.oid, a.aggfnoid::pg_catalog.regproc::pg_catalog.text FROM pg_catalog.pg_aggregate AS a
+			CROSS JOIN LATERAL pg_catalog.unnest(ARRAY[aggtransfn, aggfinalfn, aggmtransfn, aggminvtransfn, aggmfinalfn]::pg_catalog.oid[]) AS s (oid)
+			WHERE a.aggfnoid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text::pg_catalog.oid[]) AND a.aggfnoid OPERATOR(pg_catalog.>=) $3::pg_catalog.text::pg_catalog.oid)
+		SELECT p.oid, n.nspname::pg_catalog.text, p.proname::pg_catalog.text, pg_catalog.oidvectortypes(p.proargtypes), p.provolatile::pg_catalog.text, called.part
+		FROM called JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) called.oid JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
+		WHERE n.oid OPERATOR(pg_catalog.<>) pg_catalog.pg_my_temp_schema() ORDER BY n.nspname, p.proname, p.oid, called.part`,
 		formatOIDs(functions), formatOIDs(operators), formatOID(firstUserOID))
 	if err != nil {
 		return err
@@ -300,8 +361,8 @@ func keysOf(m map[uint32]string) []uint32 {
 	return oids
 }
 
-// formatOIDs writes an array of oids as text, for $1::text::oid[]: no query mode
-// of pgx has to know the type.
+// formatOIDs writes an array of oids as text, for
+// $1::pg_catalog.text::pg_catalog.oid[]: no query mode of pgx has to know the type.
 func formatOIDs(oids []uint32) string {
 	texts := make([]string, len(oids))
 	for i, oid := range oids {

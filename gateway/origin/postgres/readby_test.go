@@ -36,8 +36,8 @@ func TestRelationsAndFunctionsOfAQuery(t *testing.T) {
 		CREATE FUNCTION add(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + $2';
 		CREATE AGGREGATE added (int) (SFUNC = add, STYPE = int);
 		CREATE FUNCTION tripled(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 3 * $1'`)
-	c := resolveOne(t, conn, query("select o.id, json_build_array(added(p.price), sum(line_total.total)) from orders o, priced p, line_total where o.id = any($1) and p.id <# 3 group by o.id",
-		queryKey("id", "bigint"), on("orders", "id"), via("product", "select order_id from line where product_id = any($1) and tripled(no) > 0"), on("line", "order_id"), on("category", "id")))
+	c := resolveOne(t, conn, query("select o.id, json_build_array(public.added(p.price), sum(line_total.total)) from orders o, priced p, line_total where o.id = any($1) and p.id OPERATOR(public.<#) 3 group by o.id",
+		queryKey("id", "bigint"), on("orders", "id"), via("product", "select order_id from line where product_id = any($1) and public.tripled(no) > 0", "id"), on("line", "order_id"), on("category", "id")))
 	if c.err != nil {
 		t.Fatal(c.err)
 	}
@@ -150,7 +150,7 @@ func TestPrivilegesOfQueries(t *testing.T) {
 	} {
 		r := query(tt.sql, idKey, on("customer", "id"))
 		if strings.Contains(tt.sql, "product") {
-			r.Query.Depends = append(r.Query.Depends, via("product", "select 1 where 1 = any($1)"))
+			r.Query.Depends = append(r.Query.Depends, via("product", "select 1 where 1 = any($1)", "id"))
 		}
 		c := resolveOne(t, as(tt.role, tt.options), r)
 		switch {
@@ -203,7 +203,7 @@ func TestFailingDatabaseIsNoSchemaError(t *testing.T) {
 func TestSeveralQueriesInOneTransaction(t *testing.T) {
 	conn := connectOrders(t)
 	for i := range 3 {
-		good := query("select id, '{}'::json from customer where id = any($1)", idKey, on("customer", "id"), via("product", fmt.Sprintf("select %d where 1 = any($1)", i)))
+		good := query("select id, '{}'::json from customer where id = any($1)", idKey, on("customer", "id"), via("product", fmt.Sprintf("select %d where 1 = any($1)", i), "id"))
 		if c := resolveOne(t, conn, good); c.err != nil {
 			t.Fatal(c.err)
 		}

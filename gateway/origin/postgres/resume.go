@@ -1,10 +1,6 @@
 package postgres
 
 import (
-	"context"
-
-	"github.com/jackc/pgx/v5"
-
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
@@ -45,6 +41,7 @@ func (s *Stream) goBack() goneBack {
 	if !waits {
 		return goneBack{}
 	}
+	s.learnFromStore() // it may have come while the stream runs
 	back := goneBack{store: store, last: s.last, floor: s.floor, following: s.following}
 	if p.History == "" {
 		return back // there is nothing in the store
@@ -71,7 +68,7 @@ func (b *goneBack) judge(s *Stream, found *survey) {
 	if b.position.History == "" {
 		return
 	}
-	if b.position.History == found.name() && found.snapshot.XMax >= b.position.Seen.XMax {
+	if b.position.History == found.name() && found.snapshot.XMax >= b.position.Seen.XMax && found.stored != denied {
 		return
 	}
 	s.origin.cfg.Logger.Warn("stored documents are of another history of the database and are dropped",
@@ -93,22 +90,16 @@ func (b *goneBack) knows(resource, digest string) bool {
 	return found && known == digest
 }
 
-// name is the history in one word. The database is a part of it: a copy within the server,
-// which may be put in its place, has the same record of changes and the same numbers of
-// transactions, and so has whatever is restored from one.
-func (h history) name(database string) string {
-	if h.incarnation == "" {
-		return "" // nobody records changes
+func (found *survey) name() string { return found.history.name(found.system) }
+
+// learnFromStore makes the timeline of a store's position one that the origin knows,
+// so that a server which was left by then is not followed after a restart either.
+func (s *Stream) learnFromStore() {
+	if p, _, waits := s.waiting(); waits {
+		if system, timeline, ok := lineageOf(p.History); ok {
+			s.origin.learn(system, timeline)
+		}
 	}
-	return h.timeline + "/" + h.incarnation + "/" + database
-}
-
-func (found *survey) name() string { return found.history.name(found.database) }
-
-// readDatabase returns the number of the database in its server, which a copy does not share.
-func readDatabase(ctx context.Context, tx pgx.Tx) (number string, err error) {
-	err = tx.QueryRow(ctx, "SELECT d.oid::pg_catalog.text FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()").Scan(&number)
-	return number, err
 }
 
 // checkpoint tells the cache how far the stream has come.
@@ -116,7 +107,7 @@ func (s *Stream) checkpoint() {
 	c, ok := s.sink.(cache.Checkpoints)
 	h := s.origin.history.Load()
 	if ok && h != nil {
-		c.Checkpoint(cache.Position{History: h.name(s.database), Seen: s.last, Floor: s.floor, Digests: s.digests}, s.store)
+		c.Checkpoint(cache.Position{History: h.name(s.followed.system), Seen: s.last, Floor: s.floor, Witness: s.witness, Digests: s.digests}, s.store)
 	}
 }
 

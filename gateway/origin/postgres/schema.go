@@ -17,8 +17,12 @@ type schema struct {
 	// digests are what the digest statement gave, per resource, in the snapshot
 	// in which all this was read.
 	digests []string
+	// ownerFaults are the objects of ours that belong to a role that they should not.
+	ownerFaults []ownerFault
 	// tracked says that the tables of the schema slipstream can be read.
 	tracked bool
+	// path is the search path of the transaction in which all this was read.
+	path *path
 }
 
 // compiled is a resource resolved against the database.
@@ -39,17 +43,24 @@ type compiled struct {
 	// relations are the oids of everything whose definition the documents
 	// depend on: the tables with their partitions, the views that a query reads.
 	relations []uint32
+	// hiding are the qualified names of tables that do not exist, and that a plain name
+	// of the declaration would mean if they did.
+	hiding []string
 	// functions are the oids of functions of users that a query calls.
 	functions []uint32
+	// types are the oids of types of users that a query has in its expressions.
+	types []uint32
 }
 
 // source is one way in which the rows of a table change documents.
 type source struct {
 	// name is the resource and the path of the node, such as "depts" for the
-	// root and "depts/emps" for a child; with a query, "totals/1" for its second
-	// dependency. It stands in the change table.
-	name  string
-	table *table
+	// root and "depts/emps" for a child; with a query, "totals/1" for its first
+	// dependency.
+	name string
+	// recorded is the name in the change table, with a hash: see define.
+	recorded string
+	table    *table
 	// columns are the places in table.columns of what a trigger records.
 	columns []int
 	// derive is "" if what is recorded is the key of the document. Otherwise
@@ -94,6 +105,7 @@ type column struct {
 	typ      uint32 // oid of the type, of the base type if it is a domain
 	typmod   int32
 	notNull  bool
+	virtual  bool // generated when it is read; PostgreSQL 18 has such columns
 	// dimensions an array was declared with, 0 if it is none.
 	dimensions int
 	enum       string // qualified name of the type if it is an enum, "" otherwise
@@ -109,6 +121,7 @@ type column struct {
 type foreignKey struct {
 	name     string
 	table    uint32 // oid of the referenced table
+	period   bool   // its last columns are compared by containment, not by equality
 	from, to []string
 }
 

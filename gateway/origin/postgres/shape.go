@@ -36,17 +36,17 @@ type valueType struct {
 func (c *catalog) readTypes(ctx context.Context, oids string) error {
 	rows, err := c.tx.Query(ctx, `WITH RECURSIVE part AS (
 			SELECT a.atttypid AS oid FROM pg_catalog.pg_attribute AS a
-			WHERE a.attrelid = ANY ($1::text::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+			WHERE a.attrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text::pg_catalog.oid[]) AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
 			UNION
-			SELECT CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.typelem END
-			FROM part JOIN pg_catalog.pg_type AS t ON t.oid = part.oid
-			WHERE t.typtype = 'd' OR t.typelem <> 0 AND t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc)
-		SELECT t.oid, t.typtype::text, t.typbasetype,
-			CASE WHEN t.typtype <> 'd' AND t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc THEN t.typelem ELSE 0::oid END,
-			t.oid >= 16384 AND EXISTS (SELECT FROM pg_catalog.pg_cast AS k
-				WHERE k.castsource = t.oid AND k.casttarget = 'pg_catalog.json'::regtype AND k.castmethod = 'f'),
-			ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
-		FROM part JOIN pg_catalog.pg_type AS t ON t.oid = part.oid`, oids)
+			SELECT CASE WHEN t.typtype OPERATOR(pg_catalog.=) 'd' THEN t.typbasetype ELSE t.typelem END
+			FROM part JOIN pg_catalog.pg_type AS t ON t.oid OPERATOR(pg_catalog.=) part.oid
+			WHERE t.typtype OPERATOR(pg_catalog.=) 'd' OR t.typelem OPERATOR(pg_catalog.<>) 0 AND t.typsubscript OPERATOR(pg_catalog.=) 'pg_catalog.array_subscript_handler'::pg_catalog.regproc)
+		SELECT t.oid, t.typtype::pg_catalog.text, t.typbasetype,
+			CASE WHEN t.typtype OPERATOR(pg_catalog.<>) 'd' AND t.typsubscript OPERATOR(pg_catalog.=) 'pg_catalog.array_subscript_handler'::pg_catalog.regproc THEN t.typelem ELSE 0::pg_catalog.oid END,
+			t.oid OPERATOR(pg_catalog.>=) 16384 AND EXISTS (SELECT FROM pg_catalog.pg_cast AS k
+				WHERE k.castsource OPERATOR(pg_catalog.=) t.oid AND k.casttarget OPERATOR(pg_catalog.=) 'pg_catalog.json'::pg_catalog.regtype AND k.castmethod OPERATOR(pg_catalog.=) 'f'),
+			ARRAY(SELECT e.enumlabel::pg_catalog.text FROM pg_catalog.pg_enum AS e WHERE e.enumtypid OPERATOR(pg_catalog.=) t.oid ORDER BY e.enumsortorder)
+		FROM part JOIN pg_catalog.pg_type AS t ON t.oid OPERATOR(pg_catalog.=) part.oid`, oids)
 	if err != nil {
 		return err
 	}

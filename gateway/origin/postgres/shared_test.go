@@ -92,8 +92,12 @@ func freshDatabase(t *testing.T, scripts ...string) *database {
 		}
 		after := outliving{t}
 		s.PSQL(after, "DROP DATABASE "+d.name+" WITH (FORCE)")
-		for role := range strings.Lines(s.PSQL(after, `SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^(pg_|postgres$)'`)) {
-			s.PSQL(after, "DROP ROLE "+role)
+		roles := s.PSQL(after, `SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^(pg_|postgres$|`+testkit.Definer+`$)'`)
+		// From PostgreSQL 16 on, a role that has granted a membership stays until that is revoked.
+		for _, drop := range []string{"DROP OWNED BY ", "DROP ROLE "} {
+			for role := range strings.Lines(roles) {
+				s.PSQL(after, drop+role)
+			}
 		}
 	})
 	d = s.database(t, scripts...)

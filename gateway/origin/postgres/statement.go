@@ -27,8 +27,8 @@ func loadStatement(tracked bool, keyColumns int, document string) string {
 		names[i] = "k" + strconv.Itoa(i+1)
 	}
 	return "SELECT 0::pg_catalog.int4 AS place, " + header(tracked) + " AS doc UNION ALL " +
-		"SELECT k.place::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(d.doc) <= $" + strconv.Itoa(keyColumns+1) +
-		"::pg_catalog.int8 THEN d.doc END FROM unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS k (" +
+		"SELECT k.place::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(d.doc) OPERATOR(pg_catalog.<=) $" + strconv.Itoa(keyColumns+1) +
+		"::pg_catalog.int8 THEN d.doc END FROM " + unnest(arrays) + " WITH ORDINALITY AS k (" +
 		strings.Join(names, ", ") + ", place), LATERAL (" + document + " OFFSET 0) AS d (doc)"
 }
 
@@ -36,7 +36,7 @@ func loadStatement(tracked bool, keyColumns int, document string) string {
 func loadTree(c *compiled, tracked bool) string {
 	key := make([]string, len(c.root.key))
 	for i, at := range c.root.key {
-		key[i] = c.root.column(at) + " = " + c.keyTypes[i].parameter("k.k"+strconv.Itoa(i+1))
+		key[i] = equal(c.root.column(at), c.keyTypes[i].parameter("k.k"+strconv.Itoa(i+1)))
 	}
 	rows := selectRows(c, c.root) + " WHERE " + strings.Join(key, " AND ")
 	row := c.wholeRow()

@@ -53,26 +53,32 @@ type Stream struct {
 	// Owned by Run.
 	sink      cache.Invalidations
 	conn      *pgx.Conn      // nil while there is none
-	connected time.Duration  // on clock, before it was dialled
-	dialled   time.Time      // the same moment
+	host      *watchedHost   // that conn leads to, nil with one host
 	last      cache.Snapshot // every change visible in it has been applied
 	floor     cache.Tx       // of the change table, as the last poll found it
+	witness   cache.Witness  // the newest change that was applied
 	following bool           // last is set, and of the origin's present history
-	statement string         // of changes, for the present schema; "" while there is no change table
+	followed  lineage        // of the server that last was read from
+	drift     drift
+	statement string // of changes, for the present schema; "" while there is no change table
 	watch     *watch
 	reader    *eventReader
 	surveyed  time.Time         // when the catalogs were read last
 	surveyFor time.Duration     // how long that took
 	dubious   bool              // the catalogs must be read before the horizon moves
+	changed   []int             // resources whose digests the last check found different
 	timeouts  int               // polls in a row that ran out of time
 	digests   map[string]string // of the present schema, by the names of resources
 	store     uint64            // the last store whose changes were gone through
-	database  string            // its number in the server, "" before the first survey
 	nextCheck time.Time
 	lastCheck time.Time
 	nextTrim  time.Time
 	lastLog   time.Time
-	helpers   sync.WaitGroup // the listener and the trimmer; Run waits
+	helpers   sync.WaitGroup // the listener, the trimmer, and those who watch hosts; Run waits
+
+	// hosts watches the hosts of the URL, nil if there is one. Written by Run before
+	// its first poll.
+	hosts *hostWatcher
 
 	// follows is the set of resources that was reported of. Atomic: written by Run.
 	follows atomic.Pointer[origin.Set]
@@ -85,9 +91,10 @@ type Stream struct {
 	verify chan struct{}
 
 	// Atomics: Run and its helpers write, Stats reads.
-	polls, pollErrors, eventCount, voids, surveys, trimmed, wakes, lastPoll atomic.Int64
-	toFresh                                                                 histogram
-	trouble                                                                 atomic.Pointer[string] // why the last poll failed, nil if it did not
+	polls, pollErrors, eventCount, voids, surveys, trimmed, wakes, lastPoll, clockJumps atomic.Int64
+
+	toFresh histogram
+	trouble atomic.Pointer[string] // why the last poll failed, nil if it did not
 }
 
 // StreamStats counts what a stream did since it was made.
@@ -99,6 +106,7 @@ type StreamStats struct {
 	Surveys    int64         // times the catalogs were read
 	Trimmed    int64         // rows of the change table deleted
 	Wakes      int64         // notifications and loads that asked for a poll
+	ClockJumps int64         // times the clocks of gateway and server ran apart
 	LastPoll   time.Duration // how long the last successful poll took
 	// ToFresh is how old changes were, by the server's clock, when the poll
 	// that applied them read them: from the writing of the row, so that the rest
@@ -106,6 +114,9 @@ type StreamStats struct {
 	ToFresh Histogram
 	// Trouble is why the last poll failed, "" if it did not.
 	Trouble string
+	// OwnerFaults is the number of objects of ours that belong to a superuser or to
+	// a foreign role, as the last survey found them.
+	OwnerFaults int
 }
 
 // Stream returns the stream of the origin. clock is the cache's.
@@ -119,10 +130,14 @@ func (s *Stream) Stats() StreamStats {
 	if t := s.trouble.Load(); t != nil {
 		trouble = *t
 	}
+	faults := 0
+	if known := s.origin.schema.Load(); known != nil {
+		faults = len(known.ownerFaults)
+	}
 	return StreamStats{
-		Trouble: trouble,
-		Polls:   s.polls.Load(), PollErrors: s.pollErrors.Load(), Events: s.eventCount.Load(), Voids: s.voids.Load(),
-		Surveys: s.surveys.Load(), Trimmed: s.trimmed.Load(), Wakes: s.wakes.Load(),
+		Trouble: trouble, OwnerFaults: faults,
+		Polls: s.polls.Load(), PollErrors: s.pollErrors.Load(), Events: s.eventCount.Load(), Voids: s.voids.Load(),
+		Surveys: s.surveys.Load(), Trimmed: s.trimmed.Load(), Wakes: s.wakes.Load(), ClockJumps: s.clockJumps.Load(),
 		LastPoll: time.Duration(s.lastPoll.Load()), ToFresh: s.toFresh.read(),
 	}
 }
@@ -151,6 +166,12 @@ func (s *Stream) Run(ctx context.Context, sink cache.Invalidations) error {
 			defer s.helpers.Done()
 			s.listen(ctx)
 		}()
+	}
+	s.learnFromStore()
+	if s.origin.streamTo.several {
+		s.hosts = newHostWatcher(s.origin, s.clock)
+		s.hosts.start(ctx, &s.helpers)
+		s.hosts.settle(ctx)
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -234,42 +255,6 @@ func (s *Stream) disconnect() {
 	s.conn = nil
 }
 
-// connect makes sure that there is a connection, and with several hosts that it
-// was dialled lately: an old one may lead to a server that others have left.
-func (s *Stream) connect(ctx context.Context) error {
-	now, dialled := s.clock(), time.Now()
-	fresh := !s.origin.streamTo.several || now-s.connected < 2*s.origin.cfg.CheckInterval
-	if s.conn != nil && !s.conn.IsClosed() && fresh {
-		return nil
-	}
-	conn, err := s.origin.streamTo.connect(ctx)
-	if err != nil {
-		return err
-	}
-	s.disconnect()
-	s.conn, s.connected, s.dialled = conn, now, dialled
-	return nil
-}
-
-// vouched is the moment up to which a statement sent at the given time can vouch
-// for. With several hosts that is no later than when the connection was dialled:
-// then the server was the one that accepts writes, and later it may have been
-// left for another without our connection noticing.
-func (s *Stream) vouched(sent time.Duration) time.Duration {
-	if s.origin.streamTo.several {
-		return min(sent, s.connected)
-	}
-	return sent
-}
-
-// met tells loads that the server of this poll, which began then, is the primary.
-func (s *Stream) met(began time.Time) {
-	if s.origin.streamTo.several {
-		began = s.dialled
-	}
-	s.origin.met.Store(int64(began.Sub(s.origin.began)))
-}
-
 // poll brings the sink up to date, and moves its horizon to the moment at which
 // the poll began if it is time to verify that nothing went unheard.
 func (s *Stream) poll(ctx context.Context, woken bool) error {
@@ -278,27 +263,29 @@ func (s *Stream) poll(ctx context.Context, woken bool) error {
 	if err := s.within(ctx, pollTimeout, "connect the stream", s.connect); err != nil {
 		return err
 	}
-	check := woken || !began.Before(s.nextCheck)
+	check := woken || s.drift.jumped || !began.Before(s.nextCheck)
 	if !s.mustSurvey(began) {
-		err := s.within(ctx, pollTimeout, "poll", func(ctx context.Context) error {
-			intact, err := s.readOn(ctx, sent, check)
-			s.dubious = !intact
-			return err
-		})
-		if err != nil {
+		if err := s.read(ctx, sent, check); err != nil {
 			return err
 		}
 	}
 	if s.mustSurvey(began) {
-		patience := min(firstSurveyTimeout<<min(s.timeouts, 6), lastSurveyTimeout)
-		if err := s.within(ctx, patience, "read the catalogs", func(ctx context.Context) error {
-			return s.survey(ctx, sent)
-		}); err != nil {
+		if err := s.within(ctx, pollTimeout, "connect the stream", s.connect); err != nil {
 			return err
 		}
+		patience := min(firstSurveyTimeout<<min(s.timeouts, 6), lastSurveyTimeout)
+		surveyed := s.clock()
+		if err := s.within(ctx, patience, "read the catalogs", s.survey); err != nil {
+			return err
+		}
+		check, sent, began = true, s.clock(), time.Now()
+		if err := s.read(ctx, sent, check); err != nil {
+			return err
+		}
+		s.advanceTo(surveyed)
 	}
 	s.timeouts = 0
-	s.met(began)
+	s.met(began, sent)
 	s.trouble.Store(nil)
 	s.polls.Add(1)
 	s.lastPoll.Store(int64(time.Since(began)))
@@ -308,6 +295,32 @@ func (s *Stream) poll(ctx context.Context, woken bool) error {
 	}
 	s.trimNow(ctx, began)
 	return nil
+}
+
+// advanceTo moves the horizon to the start of the survey if the check after it found
+// that a resource has changed since. Tables that are truncated or altered all the
+// time would hold the horizon of every resource otherwise. What the survey missed in
+// a table that was rewritten meanwhile is a document of a resource that has changed,
+// so flushing these is enough.
+func (s *Stream) advanceTo(surveyed time.Duration) {
+	if len(s.changed) == 0 {
+		return
+	}
+	for _, i := range s.changed {
+		s.flush(i)
+	}
+	s.advance(surveyed, s.last)
+}
+
+// read is readOn in limited time. If it finds that the catalogs must be read, the
+// next survey does so.
+func (s *Stream) read(ctx context.Context, sent time.Duration, check bool) error {
+	return s.within(ctx, pollTimeout, "poll", func(ctx context.Context) error {
+		s.changed = nil
+		intact, err := s.readOn(ctx, sent, check)
+		s.dubious = !intact
+		return err
+	})
 }
 
 // checkPause is the time between verifications: the configured one, and up to two
@@ -359,14 +372,26 @@ func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (in
 		}
 		return s.checkAlone(ctx, sent)
 	}
+	derives := s.origin.schema.Load().derives()
 	batch := &pgx.Batch{}
-	batch.Queue(s.statement, changesArguments(s.last)...)
+	if !derives {
+		batch.Queue(pinSQL)
+	}
+	batch.Queue(s.statement, changesArguments(s.last, s.witness)...)
 	if check {
 		// After the changes: if nothing differs now, nothing differed then.
+		if derives { // what ran with the path of the role
+			batch.Queue(pinSQL)
+		}
 		batch.Queue(digestSQL, s.watch.arguments()...)
 	}
 	results := s.conn.SendBatch(ctx, batch)
 	defer results.Close()
+	if !derives {
+		if _, err := results.Exec(); err != nil {
+			return s.readError(err)
+		}
+	}
 	rows, err := results.Query()
 	if err != nil {
 		return s.readError(err)
@@ -381,8 +406,17 @@ func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (in
 		s.flushAll()
 	}
 	s.last, s.floor = head.snapshot, head.floor
+	if head.newest.Tx > s.witness.Tx {
+		s.witness = head.newest
+	}
+	s.compareClocks(sent, head.clock)
 	if !check {
 		return true, results.Close()
+	}
+	if derives {
+		if _, err := results.Exec(); err != nil {
+			return s.readError(err)
+		}
 	}
 	if rows, err = results.Query(); err != nil {
 		return s.readError(err)
@@ -397,8 +431,7 @@ func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (in
 	if !s.sameDigests(digests) {
 		return false, nil
 	}
-	s.sink.Advance(s.vouched(sent), head.snapshot)
-	s.checkpoint()
+	s.advance(sent, head.snapshot)
 	return true, nil
 }
 
@@ -413,7 +446,15 @@ func (s *Stream) trimmedUnread(head pollHead) bool {
 // checkAlone looks whether the schema is still the one without a change table. The
 // horizon moves, and means nothing to resources whose promise is lost.
 func (s *Stream) checkAlone(ctx context.Context, sent time.Duration) (intact bool, err error) {
-	rows, err := s.conn.Query(ctx, digestSQL, s.watch.arguments()...)
+	batch := &pgx.Batch{}
+	batch.Queue(pinSQL)
+	batch.Queue(digestSQL, s.watch.arguments()...)
+	results := s.conn.SendBatch(ctx, batch)
+	defer results.Close()
+	if _, err := results.Exec(); err != nil {
+		return s.readError(err)
+	}
+	rows, err := results.Query()
 	if err != nil {
 		return s.readError(err)
 	}
@@ -421,21 +462,41 @@ func (s *Stream) checkAlone(ctx context.Context, sent time.Duration) (intact boo
 	if err != nil {
 		return s.readError(err)
 	}
+	if err := results.Close(); err != nil {
+		return s.readError(err)
+	}
 	if !s.sameDigests(digests) {
 		return false, nil
 	}
-	s.sink.Advance(s.vouched(sent), s.last)
+	s.advance(sent, s.last)
 	return true, nil
 }
 
+// advance moves the horizon to the moment at which a complete poll was sent.
+func (s *Stream) advance(sent time.Duration, seen cache.Snapshot) {
+	if s.drift.jumped {
+		return // what our clock says of that moment is uncertain
+	}
+	if horizon, ok := s.vouched(sent); ok {
+		s.sink.Advance(horizon, seen)
+		s.checkpoint()
+	}
+}
+
+// sameDigests compares the digests with those of the last survey. If they differ,
+// the connection is given up, so that the next survey starts with the settings,
+// casts and policies of now; see [Stream.adopt] for the connections of loads.
 func (s *Stream) sameDigests(digests []string) bool {
 	known := s.origin.schema.Load().digests
 	for i := range digests {
 		if digests[i] != known[i] {
-			return false
+			s.changed = append(s.changed, i)
 		}
 	}
-	return true
+	if len(s.changed) > 0 {
+		s.disconnect()
+	}
+	return len(s.changed) == 0
 }
 
 // readError tells errors that a look at the catalogs explains from others.
@@ -459,6 +520,9 @@ func (s *Stream) judge(head pollHead) error {
 	}
 	if head.snapshot.XMax < s.last.XMax {
 		return fmt.Errorf("%w: transaction numbers went back", errSurvey)
+	}
+	if s.witness.Tx != 0 && !head.witnessed {
+		return fmt.Errorf("%w: the newest change that was applied is gone", errSurvey)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,12 +12,17 @@ import (
 )
 
 // survey reads the catalogs, the history and what changed since the last poll, all
-// in one snapshot, and starts from there. Its cost is some 10 statements; it runs
-// when the stream starts, and when a digest, the history or a connection changed.
+// in one snapshot, and starts from there. It costs about 10 statements, and runs
+// when the stream starts and when a digest, the history or the connection changed.
+//
+// It moves no horizon and vouches for no store: to its snapshot, a table that was
+// rewritten or truncated since looks empty, so documents derived through that table
+// may be missing from the gap. The check that follows, which takes a snapshot per
+// statement, sees that the table changed.
 //
 // Transactions that wrote to a table before its triggers existed are no gap:
 // CREATE TRIGGER waits for them, so a snapshot that sees the triggers sees them too.
-func (s *Stream) survey(ctx context.Context, sent time.Duration) (err error) {
+func (s *Stream) survey(ctx context.Context) (err error) {
 	began := time.Now()
 	back := s.goBack()
 	defer func() {
@@ -24,8 +30,11 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) (err error) {
 			back.undo(s)
 		}
 	}()
-	found, err := s.look(ctx)
+	found, err := s.look(ctx, back)
 	if err != nil {
+		return err
+	}
+	if err := s.refuse(found); err != nil {
 		return err
 	}
 	if found.schema.tracked && found.history.incarnation == "" {
@@ -33,13 +42,13 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) (err error) {
 		if _, err := s.conn.Exec(ctx, "SELECT slipstream.renew()"); err != nil {
 			return fmt.Errorf("give the new history an id: %w", err)
 		}
-		if found, err = s.look(ctx); err != nil {
+		if found, err = s.look(ctx, back); err != nil {
 			return err
 		}
 	}
 	s.surveys.Add(1)
 	s.surveyed, s.surveyFor = time.Now(), time.Since(began)
-	s.breakWith(found)
+	s.breakWith(found, back)
 	back.judge(s, found)
 	before := s.adopt(found, back)
 	if s.following {
@@ -49,24 +58,37 @@ func (s *Stream) survey(ctx context.Context, sent time.Duration) (err error) {
 		// changed in between goes unheard.
 		s.flushAll()
 	}
-	s.last, s.floor, s.following, s.dubious = found.snapshot, found.floor, true, false
+	s.last, s.floor, s.witness, s.following, s.dubious = found.snapshot, found.floor, found.newest, true, false
 	for i, why := range found.schema.promises {
 		s.sink.SetPromise(cache.ResourceID(i), why == "", why)
 		if why != "" && !found.schema.set.Retired[i] && (before == nil || i >= len(before.promises) || before.promises[i] != why) {
 			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", found.schema.set.Resources[i].Name, "why", why)
 		}
 	}
-	s.sink.Advance(s.vouched(sent), found.snapshot)
+	s.origin.warnOfOwners(before, found.schema)
 	s.digests = digestsByName(found.schema.set.Resources, found.schema.digests)
-	s.database = found.database
 	s.store = max(s.store, back.store)
 	s.follows.Store(found.schema.set)
-	s.checkpoint()
 	return nil
 }
 
+// refuse returns an error for a server on a timeline that its system has left.
+// Nothing may have been changed before it is called: renew would give such a server
+// the looks of a new history.
+func (s *Stream) refuse(found *survey) error {
+	known := s.origin.lineage.Load()
+	if !known.left(found.system, found.history.timeline) {
+		return nil
+	}
+	host := s.origin.streamTo.where()
+	if s.host != nil {
+		host = s.host.name
+	}
+	return &lowerTimelineError{host, found.system, found.history.timeline, known.timeline}
+}
+
 // breakWith voids the cache if the history is another one than so far.
-func (s *Stream) breakWith(found *survey) {
+func (s *Stream) breakWith(found *survey, back goneBack) {
 	known := s.origin.history.Load()
 	reason := ""
 	switch {
@@ -80,8 +102,12 @@ func (s *Stream) breakWith(found *survey) {
 		reason = "there is a record of changes now"
 	case known.incarnation != found.history.incarnation:
 		reason = "the server recovered from a crash, or is another one"
-	case s.database != "" && s.database != found.database:
+	case known.database != found.history.database:
 		reason = "another database has its name now"
+	case s.followed.system != found.system:
+		reason = "it is another server"
+	case s.following && !back.fresh && found.own == denied:
+		reason = "the newest change that was applied is not in the record of changes: it is a copy, or rows were deleted"
 	case s.following && found.snapshot.XMax < s.last.XMax:
 		reason = "transaction numbers went back"
 	default:
@@ -104,7 +130,18 @@ func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 	if found.schema.tracked {
 		s.statement = changesStatement(found.schema)
 	}
+	if before = s.origin.schema.Load(); before == nil || !slices.Equal(before.digests, found.schema.digests) {
+		// Sessions keep what they began with: settings of the role and the
+		// database, and in prepared statements casts and policies.
+		s.origin.pool.Reset()
+	}
 	before = s.origin.schema.Swap(found.schema)
+	if next := (lineage{found.system, found.history.timeline}); s.followed != next {
+		s.origin.cfg.Logger.Info("following a history of the database", "system", next.system, "timeline", short(next.timeline))
+		s.followed = next
+		s.drift = drift{} // perhaps another clock
+		s.origin.lineage.Store(&next)
+	}
 	s.origin.history.Store(&found.history)
 	if !s.following {
 		return before
@@ -122,7 +159,7 @@ func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 
 // catchUp applies what changed between the last poll and the survey.
 func (s *Stream) catchUp(found *survey) {
-	if !found.schema.tracked || s.trimmedUnread(found.pollHead) || found.rows > maxChanges || s.timeouts >= slowPolls {
+	if !found.schema.tracked || found.own == trimmedAway || found.stored == trimmedAway || s.trimmedUnread(found.pollHead) || found.rows > maxChanges || s.timeouts >= slowPolls {
 		s.flushAll()
 		return
 	}
@@ -132,14 +169,17 @@ func (s *Stream) catchUp(found *survey) {
 // survey is what one look at the database shows.
 type survey struct {
 	pollHead
-	database string // its number in the server
-	schema   *schema
-	watch    *watch
-	events   []cache.Event
+	system string // pg_control_system().system_identifier
+	schema *schema
+	watch  *watch
+	events []cache.Event
+	// own and stored are what the change table says of the position of the stream
+	// and of that of a store.
+	own, stored testimony
 }
 
 // look reads everything in one transaction.
-func (s *Stream) look(ctx context.Context) (*survey, error) {
+func (s *Stream) look(ctx context.Context, back goneBack) (*survey, error) {
 	found := &survey{}
 	err := pgx.BeginTxFunc(ctx, s.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 		// A survey that waits for one table keeps its locks on others, and an
@@ -152,16 +192,22 @@ func (s *Stream) look(ctx context.Context) (*survey, error) {
 		if err != nil {
 			return err
 		}
-		if found.database, err = readDatabase(ctx, tx); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT s.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() AS s").Scan(&found.system); err != nil {
 			return err
 		}
-		if found.schema, err = s.origin.readJudged(ctx, tx); err != nil {
+		unchanged, err := s.unchanged(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if found.schema, err = s.origin.readJudged(ctx, tx, unchanged); err != nil {
 			return err
 		}
 		if found.snapshot, found.history, err = readHeader(ctx, tx, found.schema.tracked); err != nil {
 			return err
 		}
-		found.watch = newWatch(found.schema)
+		if found.watch, err = readWatch(ctx, tx, found.schema, s.origin.roles()...); err != nil {
+			return err
+		}
 		rows, err := tx.Query(ctx, digestSQL, found.watch.arguments()...)
 		if err != nil {
 			return err
@@ -169,8 +215,15 @@ func (s *Stream) look(ctx context.Context) (*survey, error) {
 		if found.schema.digests, err = found.watch.read(rows); err != nil {
 			return err
 		}
-		if found.schema.tracked && s.following && s.timeouts < slowPolls {
-			return s.readGap(ctx, tx, found)
+		if !found.schema.tracked {
+			return nil
+		}
+		if err := s.testimonies(ctx, tx, found, back); err != nil {
+			return err
+		}
+		if s.following && s.timeouts < slowPolls {
+			// Derivations run code of users.
+			return found.schema.path.asRole(ctx, func() error { return s.readGap(ctx, tx, found) })
 		}
 		return nil
 	})
@@ -194,10 +247,30 @@ func (s *Stream) sameDatabase(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
+// testimonies asks the change table about the positions that the survey goes on from,
+// and reads the witness of the next one.
+func (s *Stream) testimonies(ctx context.Context, tx pgx.Tx, found *survey, back goneBack) (err error) {
+	if s.following && !back.fresh {
+		own := position{s.last, s.floor, s.witness}
+		if back.position.History != "" {
+			own = position{back.last, back.floor, s.witness}
+		}
+		if found.own, err = testify(ctx, tx, own); err != nil {
+			return err
+		}
+	}
+	if p := back.position; p.History != "" {
+		if found.stored, err = testify(ctx, tx, position{p.Seen, p.Floor, p.Witness}); err != nil {
+			return err
+		}
+	}
+	return found.readNewest(ctx, tx)
+}
+
 // readGap reads the changes since the last poll; the transaction may have
 // begun long after it.
 func (s *Stream) readGap(ctx context.Context, tx pgx.Tx, found *survey) error {
-	rows, err := tx.Query(ctx, changesStatement(found.schema), changesArguments(s.last)...)
+	rows, err := tx.Query(ctx, changesStatement(found.schema), changesArguments(s.last, cache.Witness{})...)
 	if err != nil {
 		return err
 	}
@@ -220,9 +293,35 @@ func readHeader(ctx context.Context, tx pgx.Tx, tracked bool) (snapshot cache.Sn
 	return parseHeader(text)
 }
 
+// unchanged returns the resources whose digests are those of the present schema, by
+// their places. What they were compiled to is still right, as it is after a check that
+// finds nothing different. A statement takes 20 ms to compile, and while a table is
+// truncated again and again only the resources that depend on it need that.
+func (s *Stream) unchanged(ctx context.Context, tx pgx.Tx) (map[int]*compiled, error) {
+	known := s.origin.schema.Load()
+	if s.watch == nil || known == nil || known.set != s.origin.set.Load() || len(known.digests) != len(known.resources) {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, digestSQL, s.watch.arguments()...)
+	if err != nil {
+		return nil, err
+	}
+	digests, err := s.watch.read(rows)
+	if err != nil {
+		return nil, err
+	}
+	list := make(map[int]*compiled)
+	for i, c := range known.resources {
+		if c.err == nil && digests[i] == known.digests[i] {
+			list[i] = c
+		}
+	}
+	return list, nil
+}
+
 // readJudged resolves the resources and says which of them may be promised.
-func (o *Origin) readJudged(ctx context.Context, tx pgx.Tx) (*schema, error) {
-	s, err := readSchema(ctx, tx, o.set.Load())
+func (o *Origin) readJudged(ctx context.Context, tx pgx.Tx, unchanged map[int]*compiled) (*schema, error) {
+	s, err := readSchemaAgain(ctx, tx, o.set.Load(), unchanged)
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +331,7 @@ func (o *Origin) readJudged(ctx context.Context, tx pgx.Tx) (*schema, error) {
 		return nil, err
 	}
 	s.judge(objects, o.cfg)
+	s.ownerFaults = objects.ownerFaults("")
 	for i, c := range s.resources {
 		switch {
 		case c.err != nil:

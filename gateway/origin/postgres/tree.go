@@ -20,31 +20,65 @@ const maxName = 63
 // readSchema resolves the resources in tx, which must be REPEATABLE READ. The
 // error is about the database; what is wrong with a resource stands in its
 // compiled.err. Promises and digests are left empty.
+//
+// From here on the transaction has the pinned search path.
 func readSchema(ctx context.Context, tx pgx.Tx, set *origin.Set) (*schema, error) {
 	cat, err := newCatalog(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
+	return cat.schema(ctx, set)
+}
+
+// administeredSchema is readSchema for Plan, Check and Apply.
+func administeredSchema(ctx context.Context, tx pgx.Tx, set *origin.Set) (*schema, error) {
+	cat, err := newCatalog(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	cat.administers = true
+	return cat.schema(ctx, set)
+}
+
+// readSchemaAgain is readSchema for a set of which some resources, by their places,
+// are known to have changed nothing that they depend on.
+func readSchemaAgain(ctx context.Context, tx pgx.Tx, set *origin.Set, unchanged map[int]*compiled) (*schema, error) {
+	cat, err := newCatalog(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	cat.unchanged = unchanged
+	return cat.schema(ctx, set)
+}
+
+func (c *catalog) schema(ctx context.Context, set *origin.Set) (*schema, error) {
 	var names []string
 	for i := range set.Resources {
-		if !set.Retired[i] {
+		if !set.Retired[i] && c.unchanged[i] == nil {
 			names = append(names, tableNames(&set.Resources[i])...)
 		}
 	}
-	if err := cat.read(ctx, names); err != nil {
+	if err := c.readAppliers(ctx); err != nil {
 		return nil, err
 	}
-	s := &schema{tracked: cat.tracked, set: set}
+	if err := c.read(ctx, names); err != nil {
+		return nil, err
+	}
+	s := &schema{tracked: c.tracked, set: set, path: c.path}
 	for i := range set.Resources {
 		if set.Retired[i] {
 			s.resources = append(s.resources, &compiled{resource: &set.Resources[i], err: origin.RetiredError(set.Resources[i].Name)})
 			continue
 		}
-		c, err := compile(ctx, tx, cat, &set.Resources[i])
+		if known := c.unchanged[i]; known != nil {
+			s.resources = append(s.resources, known)
+			continue
+		}
+		resolved, err := compile(ctx, c.tx, c, &set.Resources[i])
 		if err != nil {
 			return nil, err
 		}
-		s.resources = append(s.resources, c)
+		s.resources = append(s.resources, resolved)
 	}
 	return s, nil
 }
@@ -80,6 +114,9 @@ func compile(ctx context.Context, tx pgx.Tx, cat *catalog, r *resource.Resource)
 	}
 	if errors.As(err, &c.err) {
 		return c, nil
+	}
+	if err == nil {
+		c.define()
 	}
 	return c, err
 }
@@ -126,6 +163,16 @@ func (c *compiled) resolveTable(ctx context.Context, cat *catalog, name string, 
 	}
 	if err != nil {
 		return nil, err
+	}
+	c.hiding = append(c.hiding, cat.path.hiding(name, t)...)
+	if !c.resource.NoPromise {
+		certain, possible := cat.applied(t)
+		if certain != "" {
+			return nil, c.fail(line, "%s", certain)
+		}
+		if possible != "" {
+			c.warn("the extension %s is installed: if it replicates into table %s, it applies rows without firing statement triggers, and changes are not recorded; then add promise: none", possible, t.name)
+		}
 	}
 	if t.rowLevel {
 		c.warn("row-level security applies to role %s on table %s: documents show only the rows which this role may see, and policies that depend on settings of the session, on the time or on other tables are not followed", cat.role, t.name)

@@ -54,12 +54,20 @@ func groups(c *compiled) []*group {
 	return all
 }
 
+// recording returns the groups that the promise of the resource needs.
+func (c *compiled) recording() []*group {
+	if c.err != nil || c.resource.NoPromise { // its writers would pay for nothing
+		return nil
+	}
+	return groups(c)
+}
+
 // triggerObjects returns the functions and triggers of a resource. Their text is
 // a function of the declaration and of the catalogs alone: [Origin.Check] compares
 // it byte by byte.
 func triggerObjects(c *compiled, notify bool) []object {
 	var objects []object
-	all := groups(c)
+	all := c.recording()
 	for _, g := range all {
 		for event := range events {
 			objects = append(objects, g.function(event, notify))
@@ -76,18 +84,19 @@ func triggerObjects(c *compiled, notify bool) []object {
 	return objects
 }
 
-// eventName writes a name that ends in an event. One that is too long has its end
-// replaced by a hash of it, so that different names stay different.
-func eventName(name string, event int) string {
-	suffix := "/" + strings.ToLower(events[event].name)
+// eventName writes a name that ends in the hash of a definition and an event. The
+// part before them is shortened if need be and then ends in a hash of its own, so
+// that different names stay different.
+func eventName(name, hash string, event int) string {
+	suffix := "@" + hash + "/" + strings.ToLower(events[event].name)
 	if len(name)+len(suffix) > maxName {
 		sum := sha256.Sum256([]byte(name))
-		hash := "~" + hex.EncodeToString(sum[:5])
-		cut := maxName - len(suffix) - len(hash)
+		short := "~" + hex.EncodeToString(sum[:5])
+		cut := maxName - len(suffix) - len(short)
 		for !utf8.RuneStart(name[cut]) {
 			cut--
 		}
-		name = name[:cut] + hash
+		name = name[:cut] + short
 	}
 	return name + suffix
 }
@@ -96,7 +105,12 @@ func eventName(name string, event int) string {
 func (g *group) tableName() string { return g.table.schema + "." + g.table.name }
 
 func (g *group) functionName(event int) string {
-	return "slipstream." + quoteName(eventName(g.resource+"/"+g.tableName(), event))
+	return "slipstream." + quoteName(eventName(g.resource+"/"+g.tableName(), g.hash(), event))
+}
+
+// triggerName is the unquoted name of the triggers of an event.
+func (g *group) triggerName(event int) string {
+	return eventName("slipstream/"+g.resource, g.hash(), event)
 }
 
 // function writes the trigger function of an event.
@@ -129,7 +143,7 @@ func (g *group) function(event int, notify bool) object {
 	name := g.functionName(event)
 	body := g.body(event, notify)
 	return object{
-		kind: functionObject, name: name + "()", resource: g.resource,
+		kind: functionObject, name: name + "()", resource: g.resource, flush: g.flushSource(),
 		comment:    fmt.Sprintf("records the documents that %s on %s changes", events[event].name, g.tableName()),
 		sql:        functionSQL(name+"()", "pg_catalog.trigger", "", body),
 		definition: functionDefinition("trigger", true, "", body),
@@ -142,7 +156,7 @@ func (g *group) function(event int, notify bool) object {
 func (g *group) body(event int, notify bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s%s\n", resourceMark, strconv.QuoteToASCII(g.resource))
-	all := "INSERT INTO slipstream.change (source, key) VALUES (" + quoteText(g.resource) + ", NULL);"
+	all := "INSERT INTO slipstream.change (source, key) VALUES (" + quoteText(g.flushSource()) + ", NULL);"
 	wake := "PERFORM pg_catalog.pg_notify('slipstream', '');"
 	if events[event].tables == nil {
 		fmt.Fprintf(&b, "BEGIN\n  %s\n", all)
@@ -164,11 +178,12 @@ func (g *group) body(event int, notify bool) string {
 
 // distrust writes the part of a function that records a change of all documents
 // where the transition tables of an UPDATE of a partitioned table contradict each
-// other. In PostgreSQL 15.18 a MERGE into such a table that has inserted a row puts
-// that row into NEW TABLE in place of each row it updates from then on: the new
-// parents of moved rows would never be told. Then primary keys are in the old rows
-// and not in the new. An UPDATE of primary keys looks the same, and is flushed in
-// vain. Without a primary key there is no telling: each UPDATE flushes.
+// other. From PostgreSQL 15 to 18 (seen in 15.18, 16.14, 17.10 and 18.4), a MERGE into
+// such a table that has inserted a row puts that row into NEW TABLE in place of each
+// row it updates from then on: the new parents of moved rows would never be recorded.
+// Then primary keys are in the old rows and not in the new. An UPDATE of primary keys
+// looks the same, and is flushed in vain. Without a primary key nothing tells the two
+// apart: each UPDATE flushes.
 func (g *group) distrust(event int, all string) string {
 	if g.table.kind != 'p' || events[event].name != "UPDATE" {
 		return ""
@@ -215,7 +230,7 @@ func (g *group) keysOf(s source, event int) string {
 		// What is joined or found by a NULL is in no document.
 		present = append(present, values[i]+" IS NOT NULL")
 	}
-	source := quoteText(s.name) + "::pg_catalog.text"
+	source := quoteText(s.recorded) + "::pg_catalog.text"
 	where := " WHERE " + strings.Join(present, " AND ")
 	tables := events[event].tables
 	if len(tables) == 1 && g.root && s.derive == "" && s.name == g.resource {
@@ -241,7 +256,7 @@ func (g *group) keysOf(s source, event int) string {
 // statement fires the triggers of the table that it names and no other, so each
 // needs its own.
 func (g *group) trigger(on relation, event int) object {
-	name := quoteName(eventName("slipstream/"+g.resource, event))
+	name := quoteName(g.triggerName(event))
 	t := trigger{name: name, on: on, function: g.functionName(event), typ: events[event].typ, enabled: "A"}
 	for _, table := range events[event].tables {
 		switch table {
@@ -252,8 +267,9 @@ func (g *group) trigger(on relation, event int) object {
 		}
 	}
 	return object{
-		kind: triggerObject, name: t.object(), resource: g.resource,
-		comment: fmt.Sprintf("hears of %s on %s.%s, also under session_replication_role = replica", events[event].name, on.schema, on.name),
+		kind: triggerObject, name: t.object(), resource: g.resource, flush: g.flushSource(),
+		table: on.schema + "." + on.name, function: t.function + "()",
+		comment: fmt.Sprintf("records %s on %s.%s, also under session_replication_role = replica", events[event].name, on.schema, on.name),
 		sql: fmt.Sprintf("CREATE OR REPLACE TRIGGER %s AFTER %s ON %s%s FOR EACH STATEMENT EXECUTE FUNCTION %s();\nALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %s",
 			name, events[event].name, on.sql(), events[event].referencing, t.function, on.sql(), name),
 		definition: t.definition(),

@@ -54,6 +54,12 @@ func testStatements(t *testing.T, pg *server) {
 	r := deptResource()
 	r.Root.Children[0].Node.Children = []resource.Child{{Name: "tasks", Node: resource.Node{Table: "task"}}}
 	d.apply(t, Config{}, r)
+	merge := step{`MERGE INTO emp USING (VALUES (1, 10), (5, NULL), (6, 30)) AS v(e, d) ON empno = e
+			WHEN MATCHED AND d IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET deptno = d WHEN NOT MATCHED THEN INSERT VALUES (e, d)`,
+		"depts/emps=10,depts/emps=20,depts/emps=30,depts/emps=40"}
+	if pg.Major(t) < 15 { // has no MERGE
+		merge.script = `WITH a AS (UPDATE emp SET deptno = 10 WHERE empno = 1), b AS (DELETE FROM emp WHERE empno = 5) INSERT INTO emp VALUES (6, 30)`
+	}
 	d.steps(t,
 		step{`INSERT INTO dept VALUES (10, 'a'), (20, 'b'), (30, 'c'), (40, 'd')`, "depts=10,depts=20,depts=30,depts=40"},
 		step{`INSERT INTO emp VALUES (1, 10, 'x'), (2, 10, 'y'), (3, 20, 'z'), (4, NULL, 'nobody')`, "depts/emps=10,depts/emps=20"},
@@ -69,9 +75,7 @@ func testStatements(t *testing.T, pg *server) {
 		step{`INSERT INTO dept VALUES (10, 'B') ON CONFLICT DO NOTHING`, ""},
 		step{`INSERT INTO emp VALUES (1, 20, 'moved'), (5, 40, 'new') ON CONFLICT (empno) DO UPDATE SET deptno = excluded.deptno`,
 			"depts/emps=10,depts/emps=20,depts/emps=40"},
-		step{`MERGE INTO emp USING (VALUES (1, 10), (5, NULL), (6, 30)) AS v(e, d) ON empno = e
-			WHEN MATCHED AND d IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET deptno = d WHEN NOT MATCHED THEN INSERT VALUES (e, d)`,
-			"depts/emps=10,depts/emps=20,depts/emps=30,depts/emps=40"},
+		merge,
 		step{`WITH gone AS (DELETE FROM emp WHERE empno = 6 RETURNING deptno) UPDATE dept SET dname = 'less' WHERE deptno IN (SELECT deptno FROM gone)`,
 			"depts/emps=30,depts=30"},
 		step{`BEGIN; UPDATE dept SET dname = 'rolled back'; ROLLBACK`, ""},
@@ -82,7 +86,7 @@ func testStatements(t *testing.T, pg *server) {
 		step{`DELETE FROM dept WHERE deptno = 10`, "depts/emps/tasks=1,depts/emps/tasks=2,depts/emps=10,depts=10"},
 		step{`UPDATE dept SET deptno = 21 WHERE deptno = 20`, "depts/emps=20,depts/emps=21,depts=20,depts=21"},
 		step{`UPDATE emp SET empno = 33 WHERE empno = 3; UPDATE task SET empno = 33`, "depts/emps/tasks=33,depts/emps=21"},
-		step{`TRUNCATE dept CASCADE`, "depts=*,depts=*,depts=*"},
+		step{`TRUNCATE dept CASCADE`, "depts/emps/tasks=*,depts/emps=*,depts=*"},
 	)
 	copyRows := `1	10	copied
 2	20	copied
@@ -177,7 +181,7 @@ func testSeveralNodes(t *testing.T, pg *server) {
 		step{`INSERT INTO letter VALUES (7, 1, 2), (8, 1, NULL)`, "letters=7,letters=8,people/received=2,people/sent=1"},
 		step{`UPDATE letter SET receiver = 3 WHERE id = 7`, "letters=7,people/received=2,people/received=3,people/sent=1"},
 		step{`DELETE FROM letter`, "letters=7,letters=8,people/received=3,people/sent=1"},
-		step{`TRUNCATE letter`, "letters=*,people=*"},
+		step{`TRUNCATE letter`, "letters=*,people/sent=*"},
 	)
 }
 
@@ -190,13 +194,13 @@ func testQueryDependencies(t *testing.T, pg *server) {
 		Key: []resource.QueryKey{{Name: "order_id", Type: "bigint"}},
 		Depends: []resource.Depend{
 			{Table: "line", Columns: []string{"order_id"}},
-			{Table: "product", Via: `SELECT order_id FROM line WHERE product_id = ANY($1)`},
+			{Table: "product", Columns: []string{"id"}, Via: `SELECT order_id FROM line WHERE product_id = ANY($1)`},
 		}}})
 	d.steps(t,
 		step{`INSERT INTO line VALUES (1, 77, 5), (2, NULL, 5)`, "totals/1=77"},
 		step{`INSERT INTO product VALUES (5, 1.50)`, "totals/2=5"},
 		step{`UPDATE product SET price = 2`, "totals/2=5"},
-		step{`TRUNCATE product`, "totals=*"},
+		step{`TRUNCATE product`, "totals/2=*"},
 	)
 }
 
@@ -286,7 +290,7 @@ func testManyKeys(t *testing.T, pg *server) {
 	d.recorded(t)
 	rows := func() string {
 		t.Helper()
-		got := d.text(t, `SELECT source, key IS NULL, count(*) FROM slipstream.change GROUP BY 1, 2 ORDER BY 1, 2`)
+		got := d.text(t, `SELECT split_part(source, '@', 1), key IS NULL, count(*) FROM slipstream.change GROUP BY 1, 2 ORDER BY 1, 2`)
 		d.exec(t, `TRUNCATE slipstream.change`)
 		return got
 	}
@@ -295,7 +299,7 @@ func testManyKeys(t *testing.T, pg *server) {
 		{`INSERT INTO dept SELECT i FROM generate_series(20001, 30001) AS i`, "depts f 10001,depts t 1"},
 		{`INSERT INTO emp SELECT i, 10 FROM generate_series(100, 50000) AS i`, "depts/emps f 1"},
 		{`UPDATE emp SET ename = 'x'`, "depts/emps f 4"},
-		{`UPDATE emp SET deptno = 19001 + empno WHERE empno BETWEEN 1000 AND 10999`, "depts t 1,depts/emps f 10001"},
+		{`UPDATE emp SET deptno = 19001 + empno WHERE empno BETWEEN 1000 AND 10999`, "depts/emps f 10001,depts/emps t 1"},
 		{`DELETE FROM emp WHERE empno BETWEEN 1000 AND 10999`, "depts/emps f 10000"},
 	} {
 		d.exec(t, s.script)

@@ -26,7 +26,7 @@ func (s *Stream) trimNow(ctx context.Context, now time.Time) {
 		defer cancel()
 		for {
 			var n int64
-			err := s.origin.pool.QueryRow(ctx, "SELECT slipstream.trim($1::pg_catalog.text::pg_catalog.interval, $2::pg_catalog.text::pg_catalog.int4)",
+			err := s.origin.pool.QueryRow(ctx, "SELECT "+trimCall+"($1::pg_catalog.text::pg_catalog.interval, $2::pg_catalog.text::pg_catalog.int4)",
 				fmt.Sprintf("%d seconds", int64(s.origin.cfg.KeepChanges.Seconds())), strconv.Itoa(trimRows)).Scan(&n)
 			if err != nil && ctx.Err() == context.Canceled {
 				return // the gateway ends

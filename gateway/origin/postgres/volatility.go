@@ -12,6 +12,10 @@ type ruleFacts struct {
 	relations []uint32
 	functions []uint32
 	operators []uint32
+	// namedFunctions and namedOperators are those of them that the text names, and
+	// PostgreSQL therefore looked up: not the function of a cast, or what an
+	// ORDER BY compares with.
+	namedFunctions, namedOperators []uint32
 	// unsteady are parts of the query, other than functions, that must not be
 	// in a statement whose freshness is promised.
 	unsteady []unsteadyPart
@@ -53,6 +57,7 @@ func parseRule(text string) *ruleFacts {
 					break
 				}
 				facts.operators = appendNew(facts.operators, uint32(oid))
+				facts.namedOperators = appendNew(facts.namedOperators, uint32(oid))
 			}
 		case "{NEXTVALUEEXPR":
 			facts.add("the next value of a sequence", "is another one each time")
@@ -74,8 +79,14 @@ func parseRule(text string) *ruleFacts {
 			facts.relations = appendNew(facts.relations, oid)
 		case slices.Contains(functionFields, t):
 			facts.functions = appendNew(facts.functions, oid)
+			if t == ":aggfnoid" || t == ":winfnoid" || t == ":funcid" && calledByName(tokens[i:]) {
+				facts.namedFunctions = appendNew(facts.namedFunctions, oid)
+			}
 		case slices.Contains(operatorFields, t):
 			facts.operators = appendNew(facts.operators, oid)
+			if t == ":opno" {
+				facts.namedOperators = appendNew(facts.namedOperators, oid)
+			}
 		case t == ":op" && i > 0 && tokens[i-1] == "{SQLVALUEFUNCTION":
 			name := "a value of the session"
 			if int(number) < len(sqlValues) {
@@ -85,6 +96,14 @@ func parseRule(text string) *ruleFacts {
 		}
 	}
 	return facts
+}
+
+// calledByName reports whether the function call that the tokens begin in was written
+// as one: COERCE_EXPLICIT_CALL of src/include/nodes/primnodes.h. The others are casts and
+// syntax such as EXTRACT.
+func calledByName(tokens []string) bool {
+	at := slices.Index(tokens, ":funcformat")
+	return at >= 0 && at+1 < len(tokens) && tokens[at+1] == "0"
 }
 
 func (f *ruleFacts) add(name, why string) {

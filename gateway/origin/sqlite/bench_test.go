@@ -53,6 +53,7 @@ type nullSink struct{}
 func (nullSink) Apply([]cache.Event)                       {}
 func (nullSink) Advance(time.Duration, cache.Snapshot)     {}
 func (nullSink) Void(string)                               {}
+func (nullSink) Retract()                                  {}
 func (nullSink) SetPromise(cache.ResourceID, bool, string) {}
 
 // BenchmarkPoll is one poll when nothing changed: ten of them a second are the

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,7 +133,8 @@ func TestNothingOlderThanPromisedIsServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			// A slow or busy machine takes longer to prove as much, up to a minute.
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var running sync.WaitGroup
 			// Ends with ctx; running waits for it.
@@ -142,8 +144,8 @@ func TestNothingOlderThanPromisedIsServed(t *testing.T) {
 			if err := w.exec(`PRAGMA foreign_keys = ON`); err != nil {
 				t.Fatal(err)
 			}
-			cached := make([]int, 2)
-			for reader := range cached {
+			var cached atomic.Int64
+			for reader := range 2 {
 				// Ends with ctx; running waits for it.
 				running.Go(func() {
 					rng := rand.New(rand.NewPCG(uint64(reader), 0))
@@ -155,7 +157,7 @@ func TestNothingOlderThanPromisedIsServed(t *testing.T) {
 							continue // refused, or the test is over: nothing was served
 						}
 						if answer.Source == cache.FromTier {
-							cached[reader]++
+							cached.Add(1)
 						}
 						if got, want := versionOf(answer.Doc.Body()), h.oldest(key, start-freshness); got < want {
 							t.Errorf("key %d: a GET at %v gave version %d, version %d was acknowledged more than %v before", key, start, got, want, freshness)
@@ -166,7 +168,8 @@ func TestNothingOlderThanPromisedIsServed(t *testing.T) {
 			}
 			rng := rand.New(rand.NewPCG(7, 0))
 			written := 0
-			for version := 1; ctx.Err() == nil; version++ {
+			enough := func() bool { return written >= 20 && cached.Load() >= 1000 }
+			for version := 1; ctx.Err() == nil && (time.Since(started) < time.Second || !enough()); version++ {
 				key := 1 + rng.IntN(keys)
 				sql := []string{
 					`UPDATE root SET v = %[2]d WHERE id = %[1]d`,
@@ -181,10 +184,11 @@ func TestNothingOlderThanPromisedIsServed(t *testing.T) {
 				}
 				time.Sleep(2 * time.Millisecond)
 			}
+			cancel()
 			running.Wait()
-			t.Logf("%d versions written, %d answers from the cache", written, cached[0]+cached[1])
-			if written < 20 || cached[0]+cached[1] < 1000 {
-				t.Errorf("%d versions written, %d answers from the cache: too few to mean anything", written, cached[0]+cached[1])
+			t.Logf("%d versions written, %d answers from the cache", written, cached.Load())
+			if !enough() {
+				t.Errorf("%d versions written and %d answers from the cache in a minute; expected at least 20 and 1,000", written, cached.Load())
 			}
 		})
 	}

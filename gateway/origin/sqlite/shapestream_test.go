@@ -17,6 +17,7 @@ type deaf struct{}
 func (deaf) Apply([]cache.Event)                       {}
 func (deaf) Advance(time.Duration, cache.Snapshot)     {}
 func (deaf) Void(string)                               {}
+func (deaf) Retract()                                  {}
 func (deaf) SetPromise(cache.ResourceID, bool, string) {}
 
 // The shape is that of the tables of today: the stream finds out.

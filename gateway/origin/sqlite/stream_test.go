@@ -40,6 +40,8 @@ func (r *recorder) Advance(horizon time.Duration, seen cache.Snapshot) {
 
 func (r *recorder) Void(string) { r.calls = append(r.calls, "void") }
 
+func (r *recorder) Retract() {}
+
 func (r *recorder) SetPromise(id cache.ResourceID, ok bool, why string) {
 	if r.promises == nil {
 		r.promises = make(map[cache.ResourceID]string)

@@ -331,3 +331,40 @@ func Erase(dir, resource, id string) (found bool, err error) {
 	}
 	return found, nil
 }
+
+// Forget removes every document from the file in dir, and the position of the stream
+// with what it says about the history of the database: the next gateway accepts the
+// database as it finds it. The gateway must not have the file open. It returns the name
+// of the history that was forgotten, "" if there was none.
+func Forget(dir string) (history string, err error) {
+	db, path, err := openIdle(dir, false)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	err = faultless(func() error {
+		return db.Update(func(tx *bolt.Tx) error {
+			meta := tx.Bucket(bucketMeta)
+			if meta == nil || tx.Bucket(bucketDocs) == nil {
+				return errors.New("not a file of the disk tier")
+			}
+			s, p, err := readState(tx)
+			if err != nil {
+				return err
+			}
+			history = p.History
+			if err := tx.DeleteBucket(bucketDocs); err != nil {
+				return err
+			}
+			if _, err := tx.CreateBucket(bucketDocs); err != nil {
+				return err
+			}
+			s.Documents, s.Bytes = 0, 0
+			return errors.Join(meta.Delete(metaPosition), writeJSON(meta, metaState, s))
+		})
+	})
+	if err != nil {
+		return "", fmt.Errorf("disk tier: %s: %w", path, err)
+	}
+	return history, nil
+}

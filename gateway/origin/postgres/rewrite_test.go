@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// oneCommit is an Invalidations that fails if the horizon covers an acknowledged
+// commit whose event has not arrived.
+type oneCommit struct {
+	*recorder
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	acked  time.Duration // 0: nothing is committed yet
+	heard  bool          // the event or a flush came after that
+	passed time.Duration // the first horizon that covered the commit too early
+}
+
+func (c *oneCommit) commit(at time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.acked, c.heard = at, false
+}
+
+func (c *oneCommit) Apply(events []cache.Event) {
+	c.recorder.Apply(events)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range events {
+		c.heard = c.heard || e.All || e.Key.ID == "20"
+	}
+}
+
+func (c *oneCommit) Advance(horizon time.Duration, seen cache.Snapshot) {
+	c.recorder.Advance(horizon, seen)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.acked > 0 && horizon > c.acked && !c.heard && c.passed == 0 {
+		c.passed = horizon
+	}
+}
+
+// A table that is rewritten or truncated after the survey took its snapshot looks
+// empty to it, so a change that reaches its document through that table is missing
+// from the gap. The horizon must not cover that change.
+func TestSurveyDoesNotMoveTheHorizonPastARewrite(t *testing.T) {
+	for name, rewrite := range map[string]string{
+		"rewrite":  "ALTER TABLE emp ALTER COLUMN ename TYPE text USING ename || '!'",
+		"truncate": "CREATE TEMP TABLE kept ON COMMIT DROP AS SELECT * FROM emp; TRUNCATE emp; INSERT INTO emp SELECT * FROM kept",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startStreamed(t)
+			s.exec("ALTER TABLE task DROP CONSTRAINT task_empno_fkey") // TRUNCATE emp would want task, too
+			s.apply()
+			began := time.Now()
+			clock := func() time.Duration { return time.Since(began) }
+			s.sink = &recorder{clock: clock, promises: map[cache.ResourceID]string{}}
+			sink := &oneCommit{recorder: s.sink}
+			s.runInto(clock, sink)
+
+			migration := s.dial(t.Context())
+			if err := tryOn(t, migration, "BEGIN; "+rewrite); err != nil {
+				t.Fatal(err)
+			}
+			// waiting returns the session of the stream that waits for emp: its poll,
+			// or, in a transaction of several statements, its survey.
+			waiting := func(survey bool) (pid string) {
+				t.Helper()
+				testkit.Eventually(t, 20*time.Second, func() error {
+					pid = textOn(t, s.db, fmt.Sprintf(`SELECT l.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+						WHERE NOT l.granted AND l.relation = 'emp'::regclass AND (a.xact_start < a.query_start) = %t`, survey))
+					if pid == "" {
+						return fmt.Errorf("no session waits for emp (survey %t)", survey)
+					}
+					return nil
+				})
+				return pid
+			}
+			poll := waiting(false)
+			s.exec("UPDATE task SET what = 'changed' WHERE taskno = 200")
+			sink.commit(clock())
+			s.exec("SELECT pg_terminate_backend(" + poll + ")")
+			waiting(true)
+			if err := tryOn(t, migration, "COMMIT"); err != nil {
+				t.Fatal(err)
+			}
+			s.advance()
+			sink.mu.Lock()
+			defer sink.mu.Unlock()
+			if sink.passed > 0 {
+				t.Errorf("a horizon of %v covered the commit acknowledged at %v, whose document had not been dropped", sink.passed, sink.acked)
+			}
+			if !sink.heard {
+				t.Errorf("neither document 20 nor the resource was dropped: %q", strings.TrimSpace(s.sink.ids()))
+			}
+		})
+	}
+}
+
+// Tables that are truncated faster than the catalogs can be read change the digest
+// each time. The horizon, which is that of every resource, moves all the same.
+func TestHorizonMovesWhileTablesAreTruncated(t *testing.T) {
+	s := startStreamed(t)
+	s.apply()
+	ctx, cancel := context.WithCancel(t.Context())
+	truncating := s.dial(t.Context())
+	ended := make(chan error)
+	// Ends with cancel; awaited below.
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := truncating.Exec(t.Context(), "TRUNCATE task"); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	s.run()
+	for range 3 {
+		s.advance()
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	s.advance()
+	if got := s.sink.ids(); !strings.Contains(got, "*") {
+		t.Errorf("events %q, want flushes", got)
+	}
+}
