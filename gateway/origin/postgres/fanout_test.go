@@ -11,6 +11,7 @@ import (
 // through are flushed together.
 func TestStreamFlushesWhenOneLinkLeadsToTooMany(t *testing.T) {
 	s := startStreamed(t)
+	s.origin.cfg.Freshness = 10 * time.Minute // of which a derivation may take an eighth
 	s.exec(`CREATE TABLE town (id int PRIMARY KEY, region int NOT NULL); CREATE INDEX ON town (region);
 		CREATE TABLE rule (id int PRIMARY KEY, region int NOT NULL, what text); CREATE INDEX ON rule (region);
 		INSERT INTO rule VALUES (1, 1, 'for all'), (2, 2, 'for one'); INSERT INTO town VALUES (0, 2)`)

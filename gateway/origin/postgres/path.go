@@ -17,7 +17,7 @@ import (
 // Four things need the path of the role, because they contain names that users
 // chose or run code of theirs: plain table names of the configuration (looked up
 // in the schemas of that path, see [path.schemas]), the parsing of sql and via,
-// loads, and polls that climb from rows to documents. Policies, casts and
+// loads, and the derivations that lead from rows to documents. Policies, casts and
 // functions of the user resolve names in it.
 
 const pinnedPath = "pg_catalog, pg_temp"
@@ -120,14 +120,6 @@ func schemasOf(setting, role, temporary string) (schemas []string) {
 		}
 	}
 	return schemas
-}
-
-// derives reports whether the changes statement climbs from rows to documents: then
-// policies and functions of users run in it.
-func (s *schema) derives() bool {
-	return slices.ContainsFunc(s.resources, func(c *compiled) bool {
-		return c.err == nil && slices.ContainsFunc(c.sources, func(s source) bool { return s.derive != "" })
-	})
 }
 
 // readCatalog calls do in a transaction that changes nothing: read only or, for the

@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -28,69 +30,66 @@ const (
 )
 
 // changesStatement returns the text of the statement that a poll sends: $1 is
-// the last snapshot's xmax, $2 its transactions in progress, $3 and $4 the witness.
+// the number before the last snapshot's xmax, $2 its transactions in progress, $3 and $4 the witness, $5
+// the names of the sources to read. With raw, keys are the bytes of the database's
+// encoding in hexadecimal form.
 // The first row is the header: its key is the floor of the change table, its xid the
 // number of rows read, its age what parsePollHead reads.
 //
 // A row is visible now and was not in the last snapshot exactly if its xid is at
-// or above that snapshot's xmax, or was in progress in it; both are scans of the
-// index on xid. Everything is one statement, so the keys of documents are derived
-// in the snapshot that shows the change.
-func changesStatement(s *schema) string {
-	var direct []string
-	var branches strings.Builder
-	derived := make(map[string]bool) // by name and statement: one that replaces another may have the same
-	for _, c := range s.resources {
-		if c.err != nil {
-			continue
-		}
-		for _, source := range c.sources {
-			if source.derive == "" {
-				direct = append(direct, quoteText(source.recorded))
-				continue
-			}
-			if derived[source.recorded+"\n"+source.derive] {
-				continue
-			}
-			derived[source.recorded+"\n"+source.derive] = true
-			// LATERAL and OFFSET 0 keep the derivation a nested loop over
-			// the changed rows: the planner, which cannot know that there are a
-			// few, would otherwise hash whole tables forty times a second.
-			fmt.Fprintf(&branches, `
-UNION ALL (SELECT c.source, d.key, c.xid::pg_catalog.text, c.age
-FROM c CROSS JOIN LATERAL (SELECT q.key FROM (%s) AS q(key) OFFSET 0) AS d
-WHERE c.source OPERATOR(pg_catalog.=) %s AND c.key IS NOT NULL LIMIT %d)`, source.derive, quoteText(source.recorded), maxChanges+1)
-		}
+// or above that snapshot's xmax, or was in progress in it. The statement does not visit
+// rows of transactions that are still in progress, which may be millions: of the
+// transactions in progress then it reads those that have ended, and it reads the range
+// from the last xmax to the present one in the gaps between those in progress now, unless
+// no number lies between them.
+// ORDER BY and LIMIT keep each scan one of the index on xid, also while the table
+// has no statistics or the plan knows no parameters.
+//
+// It reads no table of users, so nothing that they lock or declare can hold it up.
+func changesStatement(raw bool) string {
+	key := "c.key"
+	if raw {
+		key = "pg_catalog.encode(pg_catalog.convert_to(c.key, pg_catalog.getdatabaseencoding()), 'hex')"
 	}
-	// What names every document needs no derivation, whichever source it is of.
-	where := "c.key IS NULL"
-	if len(direct) > 0 {
-		where += " OR c.source OPERATOR(pg_catalog.=) ANY (ARRAY[" + strings.Join(direct, ", ") + "]::pg_catalog.text[])"
-	}
-	// ORDER BY and LIMIT keep the first scan one of the index, also while the
-	// table has no statistics or the plan knows no parameters.
-	return fmt.Sprintf(`WITH c AS MATERIALIZED (
+	return fmt.Sprintf(`WITH now AS MATERIALIZED (
+	SELECT pg_catalog.pg_current_snapshot() AS snapshot
+), bounds AS MATERIALIZED (
+	SELECT $1::pg_catalog.text::pg_catalog.xid8 AS xid UNION ALL
+	SELECT x.xid FROM now CROSS JOIN LATERAL pg_catalog.pg_snapshot_xip(now.snapshot) AS x(xid) WHERE x.xid OPERATOR(pg_catalog.>) $1::pg_catalog.text::pg_catalog.xid8
+), gaps AS MATERIALIZED (
+	SELECT b.xid AS low, COALESCE(pg_catalog.lead(b.xid) OVER (ORDER BY b.xid), pg_catalog.pg_snapshot_xmax(now.snapshot)) AS high FROM bounds AS b CROSS JOIN now
+), c AS MATERIALIZED (
 	SELECT r.source, r.key, r.xid, r.at, r.place, (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) r.at)
 		OPERATOR(pg_catalog.*) '1e6'::pg_catalog.float8)::pg_catalog.int8::pg_catalog.text AS age
 	FROM (
-		(SELECT source, key, xid, at, ctid AS place FROM slipstream.change WHERE xid OPERATOR(pg_catalog.>=) $1::pg_catalog.text::pg_catalog.xid8 ORDER BY xid LIMIT %d)
+		SELECT e.* FROM gaps AS g CROSS JOIN LATERAL (SELECT source, key, xid, at, ctid AS place FROM slipstream.change
+			WHERE xid OPERATOR(pg_catalog.>) g.low AND xid OPERATOR(pg_catalog.<) g.high ORDER BY xid LIMIT %[1]d) AS e
+			WHERE g.high::pg_catalog.text::pg_catalog.int8 OPERATOR(pg_catalog.-) g.low::pg_catalog.text::pg_catalog.int8 OPERATOR(pg_catalog.>) 1::pg_catalog.int8
 		UNION ALL
-		SELECT source, key, xid, at, ctid FROM slipstream.change WHERE xid OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text[]::pg_catalog.xid8[])
-	) AS r LIMIT %d
+		SELECT e.* FROM now CROSS JOIN LATERAL pg_catalog.unnest($2::pg_catalog.text[]::pg_catalog.xid8[]) AS x(xid) CROSS JOIN LATERAL (SELECT source, key, xid, at, ctid AS place FROM slipstream.change
+			WHERE xid OPERATOR(pg_catalog.=) x.xid ORDER BY xid LIMIT %[1]d) AS e WHERE pg_catalog.pg_visible_in_snapshot(x.xid, now.snapshot)
+	) AS r LIMIT %[1]d
 )
 SELECT '', (SELECT complete_from::pg_catalog.text FROM slipstream.meta), (SELECT pg_catalog.count(*)::pg_catalog.text FROM c),
-	pg_catalog.concat_ws('/', %s, %s, %s, COALESCE((SELECT %s FROM c AS n ORDER BY n.xid DESC, n.place LIMIT 1), ''))
-UNION ALL SELECT c.source, c.key, c.xid::pg_catalog.text, c.age FROM c WHERE %s%s`,
-		maxChanges+1, maxChanges+1, header(true), micros("pg_catalog.clock_timestamp()"), witnessExists, witnessText("n"), where, branches.String())
+	pg_catalog.concat_ws('/', %[2]s, %[3]s, %[4]s, COALESCE((SELECT %[5]s FROM c AS n ORDER BY n.xid DESC, n.place LIMIT 1), ''))
+UNION ALL SELECT c.source, %[6]s, c.xid::pg_catalog.text, c.age FROM c WHERE c.source OPERATOR(pg_catalog.=) ANY ($5::pg_catalog.text[])`,
+		maxChanges+1, header(true), micros("pg_catalog.clock_timestamp()"), witnessExists, witnessText("n"), key)
 }
 
-// changesArguments are the parameters of the changes statement.
+// sourcesSQL gives the names of the sources that have changed since a snapshot: $1 and
+// $2 are as in the changes statement, $3 names the sources that matter.
+const sourcesSQL = `SELECT DISTINCT r.source FROM slipstream.change AS r
+	WHERE (r.xid OPERATOR(pg_catalog.>) $1::pg_catalog.text::pg_catalog.xid8 OR r.xid OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text[]::pg_catalog.xid8[]))
+	AND r.source OPERATOR(pg_catalog.=) ANY ($3::pg_catalog.text[])`
+
+// changesArguments are the first four parameters of the changes statement.
 func changesArguments(last cache.Snapshot, witness cache.Witness) []any {
 	running := make([]string, len(last.InProgress))
 	for i, tx := range last.InProgress {
 		running[i] = strconv.FormatUint(uint64(tx), 10)
 	}
-	return append([]any{strconv.FormatUint(uint64(last.XMax), 10), running}, witnessArguments(witness)...)
+	before := max(last.XMax, 1) - 1
+	return append([]any{strconv.FormatUint(uint64(before), 10), running}, witnessArguments(witness)...)
 }
 
 // pollHead is what the first row of a poll says.
@@ -135,29 +134,47 @@ func parsePollHead(values [][]byte) (head pollHead, err error) {
 	return head, err
 }
 
+// listener is a resource that is concerned by rows of a source.
+type listener struct {
+	resource int
+	derive   string // the statement that leads from what is recorded to keys of documents, "" if it is the key
+}
+
 // eventReader turns rows of the changes statement into events of the cache.
 // Owned by the stream; its memory is used again by the next poll.
 type eventReader struct {
 	// Immutable after newEventReader.
-	// sources maps the names of sources in the change table to the indices of their
-	// resources: several while one replaces another.
-	sources map[string][]int
-	schema  *schema
+	// listeners are by the names of sources in the change table: several while one
+	// resource replaces another.
+	listeners map[string][]listener
+	names     []string // of the sources, as the parameter of the changes statement
+	schema    *schema
 
 	// Owned by the stream.
 	events  []cache.Event
-	flushAt []int // per resource: one past its All event in events, 0 if none
+	flushAt []int           // per resource: one past its All event in events, 0 if none
+	links   []*links        // what has to be derived, by resource; nil if nothing is
+	linked  int             // how many rows that is
+	mute    []bool          // resources whose links are not wanted
+	raw     bool            // keys arrive as bytes in hexadecimal form
+	ages    []time.Duration // of the rows
 }
 
 func newEventReader(s *schema) *eventReader {
-	r := &eventReader{sources: make(map[string][]int), schema: s, flushAt: make([]int, len(s.resources))}
+	n := len(s.resources)
+	r := &eventReader{listeners: make(map[string][]listener), schema: s, flushAt: make([]int, n), links: make([]*links, n), mute: make([]bool, n)}
 	for i, c := range s.resources {
-		if s.set.Retired[i] {
+		if s.set.Retired[i] || c.err != nil {
 			continue
 		}
 		for _, source := range c.sources {
-			if known := r.sources[source.recorded]; !slices.Contains(known, i) {
-				r.sources[source.recorded] = append(known, i)
+			l := listener{i, source.derive}
+			known := r.listeners[source.recorded]
+			if known == nil {
+				r.names = append(r.names, source.recorded)
+			}
+			if !slices.Contains(known, l) {
+				r.listeners[source.recorded] = append(known, l)
 			}
 		}
 	}
@@ -175,27 +192,54 @@ func (r *eventReader) add(values [][]byte) (age time.Duration, err error) {
 		return 0, fmt.Errorf("age of a change: %w", err)
 	}
 	age = time.Duration(micros) * time.Microsecond
-	// A source that this configuration does not know is that of another definition.
-	of := r.sources[string(values[columnSource])]
-	if of == nil {
-		return age, nil
-	}
 	number, err := strconv.ParseUint(string(values[columnXid]), 10, 64)
 	if err != nil {
 		return age, fmt.Errorf("transaction of a change: %w", err)
 	}
 	tx := cache.Tx(number)
-	for _, i := range of {
-		if values[columnKey] == nil {
-			r.flush(i, tx)
-		} else if id, ok := decodeKey(r.schema.resources[i].key, string(values[columnKey])); ok {
-			r.events = append(r.events, cache.Event{Key: cache.Key{Resource: cache.ResourceID(i), ID: id}, Tx: tx})
-		} else if !nameless(r.schema.resources[i].key, string(values[columnKey])) {
-			// No trigger writes such a text, so which document is meant is unknown.
-			r.flush(i, tx)
+	readable := true
+	var key string
+	if values[columnKey] != nil {
+		if key, readable, err = r.keyOf(values[columnKey]); err != nil {
+			return age, err
+		}
+	}
+	for _, l := range r.listeners[string(values[columnSource])] {
+		c := r.schema.resources[l.resource]
+		switch {
+		case values[columnKey] == nil || !readable:
+			r.flush(l.resource, tx)
+		case l.derive != "":
+			r.link(l, key, tx)
+		default:
+			r.document(c, l.resource, key, tx)
 		}
 	}
 	return age, nil
+}
+
+// document adds the event of the document that a text names.
+func (r *eventReader) document(c *compiled, resource int, text string, tx cache.Tx) {
+	if id, ok := decodeKey(c.key, text); ok {
+		r.events = append(r.events, cache.Event{Key: cache.Key{Resource: cache.ResourceID(resource), ID: id}, Tx: tx})
+	} else if !nameless(c.key, text) {
+		// No trigger writes such a text, so which document is meant is unknown.
+		r.flush(resource, tx)
+	}
+}
+
+// keyOf returns what is recorded; readable is false if it is bytes that mean something
+// else in UTF-8 than in the encoding of the database, or nothing.
+func (r *eventReader) keyOf(text []byte) (key string, readable bool, err error) {
+	if !r.raw {
+		return string(text), true, nil
+	}
+	bytes, err := hex.DecodeString(string(text))
+	if err != nil {
+		return "", false, fmt.Errorf("key of a change: %w", err)
+	}
+	ascii := !slices.ContainsFunc(bytes, func(b byte) bool { return b >= utf8.RuneSelf })
+	return string(bytes), ascii, nil
 }
 
 // flush adds the event that drops a whole resource. All transactions of such
@@ -219,19 +263,27 @@ func (r *eventReader) take(apply func([]cache.Event)) {
 	clear(r.flushAt)
 }
 
+// forgetEvents drops events that are not to be applied.
+func (r *eventReader) forgetEvents() { r.take(func([]cache.Event) {}) }
+
+// forget drops what an earlier poll has left.
+func (r *eventReader) forget() {
+	r.forgetEvents()
+	clear(r.links)
+	r.linked, r.ages = 0, r.ages[:0]
+}
+
 // readChanges reads the answer of the changes statement. judge sees the header
 // before any event is applied and may refuse it; apply gets the events in pieces.
-func readChanges(rows pgx.Rows, reader *eventReader, judge func(pollHead) error, apply func([]cache.Event), seen func(age time.Duration)) (pollHead, error) {
+func readChanges(rows pgx.Rows, reader *eventReader, judge func(pollHead) error, apply func([]cache.Event)) (pollHead, error) {
 	defer rows.Close()
 	var head pollHead
-	first, received := true, 0
-	for rows.Next() {
+	for first := true; rows.Next(); first = false {
 		values := rows.RawValues()
 		if len(values) != columns {
 			return head, fmt.Errorf("a row of %d columns, expected %d", len(values), columns)
 		}
 		if first {
-			first = false
 			if len(values[columnSource]) > 0 {
 				return head, fmt.Errorf("the first row is not the header")
 			}
@@ -244,16 +296,11 @@ func readChanges(rows pgx.Rows, reader *eventReader, judge func(pollHead) error,
 			}
 			continue
 		}
-		// One link may lead to a million documents: a currency, a tax rate.
-		if received++; received > maxChanges {
-			head.rows = max(head.rows, received)
-			continue
-		}
 		age, err := reader.add(values)
 		if err != nil {
 			return head, err
 		}
-		seen(age)
+		reader.ages = append(reader.ages, age)
 		if len(reader.events) >= eventsAtOnce {
 			reader.take(apply)
 		}
@@ -261,7 +308,7 @@ func readChanges(rows pgx.Rows, reader *eventReader, judge func(pollHead) error,
 	if err := rows.Err(); err != nil {
 		return head, err
 	}
-	if first {
+	if head.snapshot.XMax == 0 {
 		return head, fmt.Errorf("the statement gave no row")
 	}
 	reader.take(apply)

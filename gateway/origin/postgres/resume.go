@@ -52,7 +52,7 @@ func (s *Stream) goBack() goneBack {
 		return back
 	}
 	back.fresh = true
-	s.last, s.floor, s.following = p.Seen, p.Floor, true
+	s.last, s.floor, s.following, s.resumed = p.Seen, p.Floor, true, true
 	return back
 }
 

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +48,8 @@ type Stream struct {
 	// Immutable after Origin.Stream.
 	origin *Origin
 	clock  cache.Clock
+	// lockPatience is how long the derivations of a poll wait for locks.
+	lockPatience time.Duration
 
 	// Owned by Run.
 	sink      cache.Invalidations
@@ -60,7 +61,10 @@ type Stream struct {
 	following bool           // last is set, and of the origin's present history
 	followed  lineage        // of the server that last was read from
 	drift     drift
-	statement string // of changes, for the present schema; "" while there is no change table
+	statement string           // of changes; "" while there is no change table
+	expects   bool             // the last poll had something to derive
+	resumed   bool             // the next poll reads what changed before this process began
+	troubles  map[int]*trouble // resources whose changes could not be followed lately
 	watch     *watch
 	reader    *eventReader
 	surveyed  time.Time         // when the catalogs were read last
@@ -91,7 +95,7 @@ type Stream struct {
 	verify chan struct{}
 
 	// Atomics: Run and its helpers write, Stats reads.
-	polls, pollErrors, eventCount, voids, surveys, trimmed, wakes, lastPoll, clockJumps atomic.Int64
+	polls, pollErrors, eventCount, voids, surveys, trimmed, wakes, lastPoll, clockJumps, derivationsFailed atomic.Int64
 
 	toFresh histogram
 	trouble atomic.Pointer[string] // why the last poll failed, nil if it did not
@@ -114,6 +118,9 @@ type StreamStats struct {
 	ToFresh Histogram
 	// Trouble is why the last poll failed, "" if it did not.
 	Trouble string
+	// DerivationsFailed counts the times that a resource lost its promise because the
+	// documents that its changes concern could not be found.
+	DerivationsFailed int64
 	// OwnerFaults is the number of objects of ours that belong to a superuser or to
 	// a foreign role, as the last survey found them.
 	OwnerFaults int
@@ -121,7 +128,7 @@ type StreamStats struct {
 
 // Stream returns the stream of the origin. clock is the cache's.
 func (o *Origin) Stream(clock cache.Clock) *Stream {
-	return &Stream{origin: o, clock: clock, notified: make(chan struct{}, 1), verify: make(chan struct{}, 1)}
+	return &Stream{origin: o, clock: clock, lockPatience: defaultLockPatience, notified: make(chan struct{}, 1), verify: make(chan struct{}, 1)}
 }
 
 // Stats may be called from any goroutine.
@@ -137,7 +144,7 @@ func (s *Stream) Stats() StreamStats {
 	return StreamStats{
 		Trouble: trouble, OwnerFaults: faults,
 		Polls: s.polls.Load(), PollErrors: s.pollErrors.Load(), Events: s.eventCount.Load(), Voids: s.voids.Load(),
-		Surveys: s.surveys.Load(), Trimmed: s.trimmed.Load(), Wakes: s.wakes.Load(), ClockJumps: s.clockJumps.Load(),
+		Surveys: s.surveys.Load(), Trimmed: s.trimmed.Load(), Wakes: s.wakes.Load(), ClockJumps: s.clockJumps.Load(), DerivationsFailed: s.derivationsFailed.Load(),
 		LastPoll: time.Duration(s.lastPoll.Load()), ToFresh: s.toFresh.read(),
 	}
 }
@@ -315,10 +322,10 @@ func (s *Stream) advanceTo(surveyed time.Duration) {
 // read is readOn in limited time. If it finds that the catalogs must be read, the
 // next survey does so.
 func (s *Stream) read(ctx context.Context, sent time.Duration, check bool) error {
-	return s.within(ctx, pollTimeout, "poll", func(ctx context.Context) error {
-		s.changed = nil
+	return s.within(ctx, pollTimeout+s.origin.cfg.Freshness/4, "poll", func(ctx context.Context) error {
+		s.changed, s.dubious = nil, false
 		intact, err := s.readOn(ctx, sent, check)
-		s.dubious = !intact
+		s.dubious = s.dubious || !intact
 		return err
 	})
 }
@@ -356,191 +363,4 @@ func (s *Stream) overdue(now time.Time) bool {
 		}
 	}
 	return false
-}
-
-// errSurvey asks for a look at the catalogs.
-var errSurvey = errors.New("the schema or the history may be another one")
-
-// readOn applies what became visible since the last poll, and with check also
-// verifies that the schema is the one that the resources were compiled against;
-// only then does the horizon move. intact is false if the catalogs must be read.
-func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (intact bool, err error) {
-	if s.statement == "" {
-		// No change table: there is nothing to hear, but one may be made.
-		if !check {
-			return true, nil
-		}
-		return s.checkAlone(ctx, sent)
-	}
-	derives := s.origin.schema.Load().derives()
-	batch := &pgx.Batch{}
-	if !derives {
-		batch.Queue(pinSQL)
-	}
-	batch.Queue(s.statement, changesArguments(s.last, s.witness)...)
-	if check {
-		// After the changes: if nothing differs now, nothing differed then.
-		if derives { // what ran with the path of the role
-			batch.Queue(pinSQL)
-		}
-		batch.Queue(digestSQL, s.watch.arguments()...)
-	}
-	results := s.conn.SendBatch(ctx, batch)
-	defer results.Close()
-	if !derives {
-		if _, err := results.Exec(); err != nil {
-			return s.readError(err)
-		}
-	}
-	rows, err := results.Query()
-	if err != nil {
-		return s.readError(err)
-	}
-	head, err := readChanges(rows, s.reader, s.judge, s.apply, s.toFresh.add)
-	if err != nil {
-		return s.readError(err)
-	}
-	if head.rows > maxChanges || s.trimmedUnread(head) {
-		s.origin.cfg.Logger.Warn("too much has changed to go through it, the resources are flushed",
-			"changes", head.rows, "complete_from", head.floor, "known_from", s.last.XMin)
-		s.flushAll()
-	}
-	s.last, s.floor = head.snapshot, head.floor
-	if head.newest.Tx > s.witness.Tx {
-		s.witness = head.newest
-	}
-	s.compareClocks(sent, head.clock)
-	if !check {
-		return true, results.Close()
-	}
-	if derives {
-		if _, err := results.Exec(); err != nil {
-			return s.readError(err)
-		}
-	}
-	if rows, err = results.Query(); err != nil {
-		return s.readError(err)
-	}
-	digests, err := s.watch.read(rows)
-	if err != nil {
-		return s.readError(err)
-	}
-	if err := results.Close(); err != nil {
-		return s.readError(err)
-	}
-	if !s.sameDigests(digests) {
-		return false, nil
-	}
-	s.advance(sent, head.snapshot)
-	return true, nil
-}
-
-// trimmedUnread reports whether rows that were not visible in the last poll may have
-// been deleted since. Whoever deletes rows raises the floor above them, so one that
-// stands where it stood has hidden nothing, even if a transaction that is older
-// than it has been running all the time.
-func (s *Stream) trimmedUnread(head pollHead) bool {
-	return head.floor != s.floor && head.floor > s.last.XMin
-}
-
-// checkAlone looks whether the schema is still the one without a change table. The
-// horizon moves, and means nothing to resources whose promise is lost.
-func (s *Stream) checkAlone(ctx context.Context, sent time.Duration) (intact bool, err error) {
-	batch := &pgx.Batch{}
-	batch.Queue(pinSQL)
-	batch.Queue(digestSQL, s.watch.arguments()...)
-	results := s.conn.SendBatch(ctx, batch)
-	defer results.Close()
-	if _, err := results.Exec(); err != nil {
-		return s.readError(err)
-	}
-	rows, err := results.Query()
-	if err != nil {
-		return s.readError(err)
-	}
-	digests, err := s.watch.read(rows)
-	if err != nil {
-		return s.readError(err)
-	}
-	if err := results.Close(); err != nil {
-		return s.readError(err)
-	}
-	if !s.sameDigests(digests) {
-		return false, nil
-	}
-	s.advance(sent, s.last)
-	return true, nil
-}
-
-// advance moves the horizon to the moment at which a complete poll was sent.
-func (s *Stream) advance(sent time.Duration, seen cache.Snapshot) {
-	if s.drift.jumped {
-		return // what our clock says of that moment is uncertain
-	}
-	if horizon, ok := s.vouched(sent); ok {
-		s.sink.Advance(horizon, seen)
-		s.checkpoint()
-	}
-}
-
-// sameDigests compares the digests with those of the last survey. If they differ,
-// the connection is given up, so that the next survey starts with the settings,
-// casts and policies of now; see [Stream.adopt] for the connections of loads.
-func (s *Stream) sameDigests(digests []string) bool {
-	known := s.origin.schema.Load().digests
-	for i := range digests {
-		if digests[i] != known[i] {
-			s.changed = append(s.changed, i)
-		}
-	}
-	if len(s.changed) > 0 {
-		s.disconnect()
-	}
-	return len(s.changed) == 0
-}
-
-// readError tells errors that a look at the catalogs explains from others.
-func (s *Stream) readError(err error) (intact bool, _ error) {
-	pgErr, isServer := errors.AsType[*pgconn.PgError](err)
-	if errors.Is(err, errSurvey) {
-		return false, nil
-	}
-	if isServer {
-		if f := faultOf(pgErr); f != nil && f.changed {
-			return false, nil
-		}
-	}
-	return false, err
-}
-
-// judge refuses a poll that was read from another history.
-func (s *Stream) judge(head pollHead) error {
-	if known := s.origin.history.Load(); known == nil || *known != head.history {
-		return fmt.Errorf("%w: history %v", errSurvey, head.history)
-	}
-	if head.snapshot.XMax < s.last.XMax {
-		return fmt.Errorf("%w: transaction numbers went back", errSurvey)
-	}
-	if s.witness.Tx != 0 && !head.witnessed {
-		return fmt.Errorf("%w: the newest change that was applied is gone", errSurvey)
-	}
-	return nil
-}
-
-func (s *Stream) apply(events []cache.Event) {
-	s.eventCount.Add(int64(len(events)))
-	s.sink.Apply(events)
-}
-
-// flushAll drops every document of every resource. Loads that began before are not
-// stored, those that begin after see all that was visible to the last statement;
-// so the transaction of the event may be 0, which everybody sees.
-func (s *Stream) flushAll() {
-	for i := range s.origin.schema.Load().resources {
-		s.flush(i)
-	}
-}
-
-func (s *Stream) flush(resource int) {
-	s.apply([]cache.Event{{Key: cache.Key{Resource: cache.ResourceID(resource)}, All: true}})
 }

@@ -32,6 +32,7 @@ type recorder struct {
 	voids     []string
 	retracted int
 	promises  map[cache.ResourceID]string // why not; "" if it holds
+	lost      map[cache.ResourceID]int    // how often the promise was taken away
 	wrong     []string                    // what no stream may do
 }
 
@@ -71,6 +72,12 @@ func (r *recorder) SetPromise(id cache.ResourceID, ok bool, why string) {
 		r.wrong = append(r.wrong, fmt.Sprintf("SetPromise(%v, %q)", ok, why))
 	}
 	r.promises[id] = why
+	if !ok {
+		if r.lost == nil {
+			r.lost = make(map[cache.ResourceID]int)
+		}
+		r.lost[id]++
+	}
 }
 
 // forget drops the events so far.
@@ -117,6 +124,8 @@ type streamed struct {
 	stream *Stream
 	sink   *recorder
 	stop   func()
+	// lockPatience is the stream's, 0 for the default.
+	lockPatience time.Duration
 }
 
 // streamedResource is a department with its employees and their tasks.
@@ -200,6 +209,9 @@ func (s *streamed) runInto(clock cache.Clock, sink cache.Invalidations) {
 func (s *streamed) start(clock cache.Clock, sink cache.Invalidations) {
 	s.Helper()
 	s.stream = s.origin.Stream(clock)
+	if s.lockPatience > 0 {
+		s.stream.lockPatience = s.lockPatience
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	// Ends with cancel, which stop and the cleanup call and wait for.
@@ -478,13 +490,42 @@ func TestStreamVoidsAnotherHistory(t *testing.T) {
 	}
 }
 
+// More changes than a poll goes through cost only those resources their documents that
+// have changed.
 func TestStreamFlushesAfterTooManyChanges(t *testing.T) {
 	s := startStreamed(t)
+	other := resource.Resource{Name: "tasks", Key: []string{"taskno"}, Freshness: time.Second, Root: resource.Node{Table: "task"}}
+	o, err := Open(t.Context(), s.origin.cfg, []resource.Resource{streamedResource(), other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { o.Close() })
+	s.origin = o
 	s.apply()
 	s.run()
-	s.expect("*")
-	s.exec("INSERT INTO slipstream.change(source, key) SELECT 'depts', (i % 20 + 1)::text FROM generate_series(1, $1::int) i", maxChanges+1)
-	s.expect("*")
+	s.advance()
+	s.sink.forget()
+	source := s.origin.schema.Load().resources[1].sources[0].recorded
+	for _, gap := range []bool{false, true} {
+		if gap {
+			s.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'slipstream%' AND pid <> pg_backend_pid()`)
+		}
+		s.exec("INSERT INTO slipstream.change(source, key) SELECT $1, (i % 20 + 1)::text FROM generate_series(1, $2::int) i", source, maxChanges+1)
+		s.exec("INSERT INTO slipstream.change(source, key) SELECT 'of another definition', (i % 20 + 1)::text FROM generate_series(1, $1::int) i", maxChanges+1)
+		s.advance()
+		flushed := make(map[cache.ResourceID]bool)
+		s.sink.mu.Lock()
+		for _, e := range s.sink.events {
+			if e.All {
+				flushed[e.Key.Resource] = true
+			}
+		}
+		s.sink.mu.Unlock()
+		s.sink.forget()
+		if flushed[0] || !flushed[1] {
+			t.Errorf("flushed %v, want resource 1 only (after a gap: %t)", flushed, gap)
+		}
+	}
 }
 
 // While one transaction moves an employee, another adds a task to him: its

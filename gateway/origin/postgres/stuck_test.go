@@ -96,7 +96,7 @@ func TestSurveyDoesNotHoldUpMigrations(t *testing.T) {
 	}
 	time.Sleep(2 * time.Second)
 	exec("COMMIT")
-	s.expect("2", "*")
+	s.expect("*")
 	if why := s.sink.promise(); why != "" {
 		t.Errorf("promise: %s", why)
 	}

@@ -11,14 +11,10 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// survey reads the catalogs, the history and what changed since the last poll, all
-// in one snapshot, and starts from there. It costs about 10 statements, and runs
-// when the stream starts and when a digest, the history or the connection changed.
-//
-// It moves no horizon and vouches for no store: to its snapshot, a table that was
-// rewritten or truncated since looks empty, so documents derived through that table
-// may be missing from the gap. The check that follows, which takes a snapshot per
-// statement, sees that the table changed.
+// survey reads the catalogs and the history in one snapshot. It costs about 10
+// statements, and runs when the stream starts and when a digest, the history or the
+// connection changed. It moves no horizon: the poll that follows reads what changed
+// since the last one, if that is still known, and verifies what the survey saw.
 //
 // Transactions that wrote to a table before its triggers existed are no gap:
 // CREATE TRIGGER waits for them, so a snapshot that sees the triggers sees them too.
@@ -51,15 +47,18 @@ func (s *Stream) survey(ctx context.Context) (err error) {
 	s.breakWith(found, back)
 	back.judge(s, found)
 	before := s.adopt(found, back)
-	if s.following {
-		s.catchUp(found)
-	} else {
+	if !s.following || s.lostTrack(found) {
 		// What was loaded meanwhile was read before this snapshot, and what
 		// changed in between goes unheard.
 		s.flushAll()
+		s.last, s.floor, s.resumed = found.snapshot, found.floor, false
 	}
-	s.last, s.floor, s.witness, s.following, s.dubious = found.snapshot, found.floor, found.newest, true, false
+	// Otherwise the poll that follows reads what changed since the last one.
+	s.witness, s.following, s.dubious = found.newest, true, false
 	for i, why := range found.schema.promises {
+		if t := s.troubles[i]; why == "" && t.broken() {
+			why = t.why
+		}
 		s.sink.SetPromise(cache.ResourceID(i), why == "", why)
 		if why != "" && !found.schema.set.Retired[i] && (before == nil || i >= len(before.promises) || before.promises[i] != why) {
 			s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", found.schema.set.Resources[i].Name, "why", why)
@@ -128,7 +127,7 @@ func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 	s.reader = newEventReader(found.schema)
 	s.statement = ""
 	if found.schema.tracked {
-		s.statement = changesStatement(found.schema)
+		s.statement = changesStatement(false)
 	}
 	if before = s.origin.schema.Load(); before == nil || !slices.Equal(before.digests, found.schema.digests) {
 		// Sessions keep what they began with: settings of the role and the
@@ -143,6 +142,12 @@ func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 		s.origin.lineage.Store(&next)
 	}
 	s.origin.history.Store(&found.history)
+	for i := range s.troubles {
+		// With other tables or triggers it may be another one.
+		if before == nil || i >= len(before.digests) || i >= len(found.schema.digests) || before.digests[i] != found.schema.digests[i] {
+			delete(s.troubles, i)
+		}
+	}
 	if !s.following {
 		return before
 	}
@@ -157,13 +162,10 @@ func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 	return before
 }
 
-// catchUp applies what changed between the last poll and the survey.
-func (s *Stream) catchUp(found *survey) {
-	if !found.schema.tracked || found.own == trimmedAway || found.stored == trimmedAway || s.trimmedUnread(found.pollHead) || found.rows > maxChanges || s.timeouts >= slowPolls {
-		s.flushAll()
-		return
-	}
-	s.apply(found.events)
+// lostTrack reports whether changes since the last poll may be gone, or are not worth
+// going through.
+func (s *Stream) lostTrack(found *survey) bool {
+	return !found.schema.tracked || found.own == trimmedAway || found.stored == trimmedAway || s.trimmedUnread(found.pollHead) || s.timeouts >= slowPolls
 }
 
 // survey is what one look at the database shows.
@@ -172,7 +174,6 @@ type survey struct {
 	system string // pg_control_system().system_identifier
 	schema *schema
 	watch  *watch
-	events []cache.Event
 	// own and stored are what the change table says of the position of the stream
 	// and of that of a store.
 	own, stored testimony
@@ -218,14 +219,7 @@ func (s *Stream) look(ctx context.Context, back goneBack) (*survey, error) {
 		if !found.schema.tracked {
 			return nil
 		}
-		if err := s.testimonies(ctx, tx, found, back); err != nil {
-			return err
-		}
-		if s.following && s.timeouts < slowPolls {
-			// Derivations run code of users.
-			return found.schema.path.asRole(ctx, func() error { return s.readGap(ctx, tx, found) })
-		}
-		return nil
+		return s.testimonies(ctx, tx, found, back)
 	})
 	return found, err
 }
@@ -265,23 +259,6 @@ func (s *Stream) testimonies(ctx context.Context, tx pgx.Tx, found *survey, back
 		}
 	}
 	return found.readNewest(ctx, tx)
-}
-
-// readGap reads the changes since the last poll; the transaction may have
-// begun long after it.
-func (s *Stream) readGap(ctx context.Context, tx pgx.Tx, found *survey) error {
-	rows, err := tx.Query(ctx, changesStatement(found.schema), changesArguments(s.last, cache.Witness{})...)
-	if err != nil {
-		return err
-	}
-	keep := func(events []cache.Event) { found.events = append(found.events, events...) }
-	seen := s.toFresh.add
-	if s.origin.history.Load() == nil { // before this process: no delay of its
-		seen = func(time.Duration) {}
-	}
-	head, err := readChanges(rows, newEventReader(found.schema), func(pollHead) error { return nil }, keep, seen)
-	found.floor, found.rows = head.floor, head.rows
-	return err
 }
 
 // readHeader reads the snapshot and the history of the transaction.

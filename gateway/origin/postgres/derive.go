@@ -1,0 +1,308 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// Derivations lead from recorded rows to the documents that contain them. They
+// read tables of users and run their code, so they may wait for a lock, take long, or
+// fail. Each resource has its derivations executed on their own, after the changes were
+// read and in the same snapshot. One that fails costs its own resource the promise and
+// nobody else anything but its share of the time.
+
+const (
+	// firstRetry and lastRetry bound the pause before a resource that lost its promise
+	// has its changes followed again.
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+	// defaultLockPatience is how long the derivations of a poll wait for locks, once all
+	// that need not wait are done.
+	defaultLockPatience = 100 * time.Millisecond
+)
+
+// links are the rows of one resource that derivations have to be executed for.
+type links struct {
+	statements []string
+	rows       []map[string][]cache.Tx // per statement: recorded texts, and by which transactions
+}
+
+// link notes a row that documents have to be derived from.
+func (r *eventReader) link(l listener, key string, tx cache.Tx) {
+	if r.mute[l.resource] {
+		return
+	}
+	all := r.links[l.resource]
+	if all == nil {
+		all = &links{}
+		r.links[l.resource] = all
+	}
+	i := slices.Index(all.statements, l.derive)
+	if i < 0 {
+		i = len(all.statements)
+		all.statements, all.rows = append(all.statements, l.derive), append(all.rows, make(map[string][]cache.Tx))
+	}
+	all.rows[i][key] = append(all.rows[i][key], tx)
+	r.linked++
+}
+
+// derivationStatement returns the statement that executes a derivation for the recorded
+// texts in $1. The first column of a row is the place of the text, from 1.
+//
+// LATERAL and OFFSET 0 keep the derivation a nested loop over the changed rows: the
+// planner, which cannot know that there are a few, would otherwise hash whole tables.
+func derivationStatement(derive string) string {
+	return fmt.Sprintf(`SELECT c.n::pg_catalog.text, d.key FROM pg_catalog.unnest($1::pg_catalog.text[]) WITH ORDINALITY AS c(key, n)
+CROSS JOIN LATERAL (SELECT q.key FROM (%s) AS q(key) OFFSET 0) AS d LIMIT %d`, derive, maxChanges+1)
+}
+
+// queuePatience queues how long a derivation may wait for a lock and take in all, and the
+// savepoint to which one that fails is rolled back. These are statements before
+// those of the derivations, because the driver prepares statements, which takes
+// locks, before it sends the batch that they are in.
+func (s *Stream) queuePatience(batch *pgx.Batch, lockWait, limit time.Duration) {
+	batch.Queue("SELECT pg_catalog.set_config('search_path', $1::pg_catalog.text, true), pg_catalog.set_config('lock_timeout', $2::pg_catalog.text, true), pg_catalog.set_config('statement_timeout', $3::pg_catalog.text, true)",
+		s.origin.schema.Load().path.role, milliseconds(lockWait), milliseconds(limit))
+	batch.Queue("SAVEPOINT slipstream")
+}
+
+// derivationLimit is the time that the derivations of one resource may take.
+func (s *Stream) derivationLimit() time.Duration { return s.origin.cfg.Freshness / 8 }
+
+// noLockWait is how long a derivation waits for a lock at first: what is not locked must
+// not pay for what is.
+const noLockWait = time.Millisecond
+
+// derive applies what follows from the links of the reader, in the transaction of
+// the poll, whose snapshot showed them. It spends a quarter of the promise at most,
+// and an eighth on one resource. The error is one of the connection.
+//
+// queuePatience with noLockWait and the limit has been executed.
+func (s *Stream) derive(ctx context.Context) error {
+	end := time.Now().Add(2 * s.derivationLimit())
+	locked, err := s.deriveEach(ctx, s.linked(), end, noLockWait)
+	if err != nil || len(locked) == 0 {
+		return err
+	}
+	// A resource that has lost its promise gets no time to wait in.
+	for i, why := range locked {
+		if s.troubles[i].broken() {
+			s.breakPromise(i, why)
+			delete(locked, i)
+		}
+	}
+	lockWait := min(s.lockPatience, s.derivationLimit())
+	if err := s.setPatience(ctx, lockWait, s.derivationLimit()); err != nil {
+		return err
+	}
+	for _, i := range sortedKeys(locked) {
+		again, err := s.deriveEach(ctx, []int{i}, end, lockWait)
+		if err != nil {
+			return err
+		}
+		if again[i] == nil {
+			delete(locked, i)
+		} else {
+			break // the patience is that of the poll
+		}
+	}
+	for i, why := range locked {
+		s.breakPromise(i, why)
+	}
+	return nil
+}
+
+func (s *Stream) setPatience(ctx context.Context, lockWait, limit time.Duration) error {
+	batch := &pgx.Batch{}
+	s.queuePatience(batch, lockWait, limit)
+	return s.conn.SendBatch(ctx, batch).Close()
+}
+
+func sortedKeys(m map[int]error) (keys []int) {
+	for i := range m {
+		keys = append(keys, i)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// linked returns the resources with links, those in trouble last.
+func (s *Stream) linked() (resources []int) {
+	for _, troubled := range []bool{false, true} {
+		for i, l := range s.reader.links {
+			if l != nil && (s.troubles[i] != nil) == troubled {
+				resources = append(resources, i)
+			}
+		}
+	}
+	return resources
+}
+
+// deriveEach executes the derivations of the resources, one after the other, and
+// returns those that met a lock. What fails otherwise, or is not reached in time, breaks
+// the promise of its resource.
+func (s *Stream) deriveEach(ctx context.Context, resources []int, end time.Time, lockWait time.Duration) (locked map[int]error, err error) {
+	locked = make(map[int]error)
+	for _, i := range resources {
+		if rest := time.Until(end); rest < time.Millisecond {
+			s.breakPromise(i, errors.New("there was no time left for it after the derivations of other resources"))
+			continue
+		} else if rest < s.derivationLimit() {
+			if err := s.setPatience(ctx, lockWait, rest); err != nil {
+				return locked, err
+			}
+		}
+		err := s.deriveOne(ctx, s.reader.links[i], i)
+		pgErr, isServer := errors.AsType[*pgconn.PgError](err)
+		switch {
+		case err == nil:
+		case !isServer || s.conn.IsClosed() || ctx.Err() != nil:
+			return locked, err
+		default:
+			s.reader.forgetEvents()
+			if _, err := s.conn.Exec(ctx, "ROLLBACK TO SAVEPOINT slipstream"); err != nil {
+				return locked, err
+			}
+			if pgErr.Code == "55P03" { // lock_not_available
+				locked[i] = oneLine{pgErr}
+				continue
+			}
+			if f := faultOf(pgErr); f != nil && f.changed {
+				s.dubious = true
+			}
+			s.breakPromise(i, oneLine{pgErr})
+		}
+	}
+	return locked, nil
+}
+
+// deriveOne executes the derivations of one resource and applies their events.
+func (s *Stream) deriveOne(ctx context.Context, l *links, resource int) error {
+	batch := &pgx.Batch{}
+	keys := make([][]string, len(l.statements))
+	for at, statement := range l.statements {
+		for key := range l.rows[at] {
+			keys[at] = append(keys[at], key)
+		}
+		batch.Queue(derivationStatement(statement), keys[at])
+	}
+	results := s.conn.SendBatch(ctx, batch)
+	defer results.Close()
+	received := 0
+	for at := range l.statements {
+		rows, err := results.Query()
+		if err != nil {
+			return err
+		}
+		if err := s.readDerived(rows, resource, keys[at], l.rows[at], &received); err != nil {
+			return err
+		}
+	}
+	if err := results.Close(); err != nil {
+		return err
+	}
+	if received > maxChanges {
+		s.flush(resource) // one link may lead to a million documents: a currency, a tax rate
+		s.reader.forgetEvents()
+		return nil
+	}
+	s.reader.take(s.apply)
+	return nil
+}
+
+// readDerived reads the documents that a derivation has found.
+func (s *Stream) readDerived(rows pgx.Rows, resource int, keys []string, transactions map[string][]cache.Tx, received *int) error {
+	defer rows.Close()
+	c := s.origin.schema.Load().resources[resource]
+	for rows.Next() {
+		values := rows.RawValues()
+		place, err := strconv.Atoi(string(values[0]))
+		if err != nil || place < 1 || place > len(keys) {
+			return fmt.Errorf("a derivation gave row %q of %d", values[0], len(keys))
+		}
+		for _, tx := range transactions[keys[place-1]] {
+			if *received++; *received > maxChanges {
+				continue
+			}
+			if values[1] == nil {
+				s.reader.flush(resource, tx)
+			} else {
+				s.reader.document(c, resource, string(values[1]), tx)
+			}
+		}
+	}
+	return rows.Err()
+}
+
+// milliseconds is a duration as a setting of PostgreSQL, at least 1 ms: 0 is no limit.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(max(d.Milliseconds(), 1), 10)
+}
+
+// trouble is a resource whose changes could not be followed.
+type trouble struct {
+	why      string
+	pause    time.Duration // before the next attempt
+	until    time.Time     // when that is; zero while the promise holds
+	regained time.Time
+}
+
+// broken reports whether the resource has no promise because of the trouble.
+func (t *trouble) broken() bool { return t != nil && !t.until.IsZero() }
+
+// breakPromise takes the promise of a resource away, whose documents are dropped with
+// it, for a pause that grows each time.
+func (s *Stream) breakPromise(i int, err error) {
+	now := time.Now()
+	t := s.troubles[i]
+	switch {
+	case t == nil:
+		t = &trouble{pause: firstRetry}
+		if s.troubles == nil {
+			s.troubles = make(map[int]*trouble)
+		}
+		s.troubles[i] = t
+	case t.broken() || now.Sub(t.regained) < lastRetry:
+		t.pause = min(2*t.pause, lastRetry)
+	default:
+		t.pause = firstRetry
+	}
+	t.until = now.Add(t.pause)
+	t.why = fmt.Sprintf("the documents that changed rows belong to could not be found: %v; tried again after %v", err, t.pause)
+	s.derivationsFailed.Add(1)
+	s.sink.SetPromise(cache.ResourceID(i), false, t.why)
+	s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", s.origin.schema.Load().set.Resources[i].Name, "why", t.why)
+}
+
+// muteTroubled makes the reader pass by the links of resources that are in trouble,
+// until the next attempt. Such a resource has no document that a change could concern.
+func (s *Stream) muteTroubled(now time.Time) {
+	clear(s.reader.mute)
+	for i, t := range s.troubles {
+		s.reader.mute[i] = t.broken() && now.Before(t.until)
+	}
+}
+
+// regain gives resources their promise back whose changes were followed by this poll, as
+// far as there were any. Documents that are loaded from now on see all that happened so far.
+func (s *Stream) regain(schema *schema) {
+	for i, t := range s.troubles {
+		if !t.broken() || s.reader.mute[i] || time.Now().Before(t.until) {
+			continue
+		}
+		t.until, t.regained = time.Time{}, time.Now()
+		if schema.promises[i] == "" {
+			s.sink.SetPromise(cache.ResourceID(i), true, "")
+			s.origin.cfg.Logger.Info("freshness is promised again", "resource", schema.set.Resources[i].Name)
+		}
+	}
+}

@@ -1,0 +1,338 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// serve opens other resources in place of the one of startStreamed, makes their triggers and
+// starts the stream.
+func (s *streamed) serve(resources ...resource.Resource) {
+	s.Helper()
+	o, err := Open(s.Context(), s.origin.cfg, resources)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = o.Close() })
+	s.origin = o
+	s.apply()
+	s.run()
+	s.advance()
+	s.sink.forget()
+}
+
+// promiseOf returns why the promise of a resource does not hold, and how often it was taken away.
+func (s *streamed) promiseOf(i cache.ResourceID) (why string, lost int) {
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	return s.sink.promises[i], s.sink.lost[i]
+}
+
+// loses waits until the resource has lost its promise once more than before.
+func (s *streamed) loses(i cache.ResourceID, before int, because string) {
+	s.Helper()
+	testkit.Eventually(s.T, 20*time.Second, func() error {
+		why, lost := s.promiseOf(i)
+		if lost <= before || why != "" && !strings.Contains(why, because) {
+			return fmt.Errorf("the promise of resource %d was taken away %d times: %q", i, lost, why)
+		}
+		return nil
+	})
+}
+
+func (s *streamed) regains(i cache.ResourceID) {
+	s.Helper()
+	testkit.Eventually(s.T, time.Minute, func() error {
+		if why, _ := s.promiseOf(i); why != "" {
+			return fmt.Errorf("the promise of resource %d does not hold: %s", i, why)
+		}
+		return nil
+	})
+}
+
+// hears waits for the event of a document.
+func (s *streamed) hears(i cache.ResourceID, id string) {
+	s.Helper()
+	testkit.Eventually(s.T, 20*time.Second, func() error {
+		s.sink.mu.Lock()
+		defer s.sink.mu.Unlock()
+		for _, e := range s.sink.events {
+			if e.Key.Resource == i && e.Key.ID == id {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event of %s of resource %d", id, i)
+	})
+}
+
+// keeps fails if the resource has ever lost its promise.
+func (s *streamed) keeps(i cache.ResourceID) {
+	s.Helper()
+	if why, lost := s.promiseOf(i); lost > 0 {
+		s.Errorf("the promise of resource %d was taken away %d times: %q", i, lost, why)
+	}
+}
+
+func calmResource() resource.Resource {
+	return resource.Resource{Name: "calm", Key: []string{"id"}, Freshness: time.Second, Root: resource.Node{Table: "calm"}}
+}
+
+const calmSchema = "CREATE TABLE calm (id int PRIMARY KEY, v int); INSERT INTO calm SELECT i, 0 FROM generate_series(1, 20) AS i"
+
+// An ALTER TABLE that waits behind a long SELECT makes everybody wait who reads the
+// table. That costs the resources whose changes lead through the table, and no other.
+func TestLockedTableCostsItsResourceOnly(t *testing.T) {
+	s := startStreamed(t)
+	s.exec(calmSchema)
+	s.serve(streamedResource(), calmResource())
+
+	reader, migration := s.dial(t.Context()), s.dial(t.Context())
+	if err := tryOn(t, reader, "BEGIN; SELECT count(*) FROM emp"); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	// Ends when the reader does; awaited below.
+	go func() { migrated <- tryOn(t, migration, "ALTER TABLE emp ADD COLUMN extra int") }()
+	testkit.Eventually(t, 20*time.Second, func() error {
+		if s.one("SELECT count(*)::text FROM pg_locks WHERE NOT granted AND relation = 'emp'::regclass") == "0" {
+			return fmt.Errorf("no ALTER TABLE waits")
+		}
+		return nil
+	})
+	s.exec("UPDATE task SET what = 'x' WHERE taskno = 200")
+	s.loses(0, 0, "lock timeout")
+	for id := 1; id <= 3; id++ {
+		s.exec("UPDATE calm SET v = v + 1 WHERE id = $1", id)
+		s.advance()
+		s.hears(1, fmt.Sprint(id))
+	}
+	s.keeps(1)
+	if err := tryOn(t, reader, "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
+	s.regains(0)
+	s.advance()
+	s.exec("UPDATE task SET what = 'y' WHERE taskno = 200")
+	s.hears(0, "20")
+}
+
+// eventTotals is a resource by a statement whose via is given.
+func eventTotals(via string) resource.Resource {
+	return resource.Resource{Name: "totals", Key: []string{"id"}, Freshness: time.Second, Query: &resource.Query{
+		SQL: "SELECT d.id, json_build_object('n', count(e.id)) FROM doc AS d LEFT JOIN ev AS e ON e.doc = d.id::text WHERE d.id = ANY($1) GROUP BY d.id",
+		Key: []resource.QueryKey{{Name: "id", Type: "bigint"}},
+		Depends: []resource.Depend{
+			{Table: "doc", Columns: []string{"id"}},
+			{Table: "ev", Columns: []string{"doc"}, Via: via},
+		}}}
+}
+
+const totalsSchema = "CREATE TABLE doc (id bigint PRIMARY KEY); INSERT INTO doc SELECT generate_series(1, 20); CREATE TABLE ev (id int PRIMARY KEY, doc text)"
+
+// A via that fails for one row costs its own resource the promise, and not for as long
+// as the row is there.
+func TestViaThatFailsCostsItsResourceOnly(t *testing.T) {
+	s := startStreamed(t)
+	s.exec(calmSchema)
+	s.exec(totalsSchema)
+	s.serve(eventTotals("SELECT v.v::bigint FROM unnest($1) AS v(v)"), calmResource())
+	s.exec("INSERT INTO ev VALUES (1, '7')")
+	s.hears(0, "7")
+	s.exec("INSERT INTO ev VALUES (2, 'x')")
+	s.loses(0, 0, "invalid input syntax for type bigint")
+	s.exec("UPDATE calm SET v = v + 1 WHERE id = 5")
+	s.advance()
+	s.hears(1, "5")
+	s.regains(0)
+	s.exec("INSERT INTO ev VALUES (3, '8')")
+	s.hears(0, "8")
+	s.exec("INSERT INTO ev VALUES (4, 'y')")
+	s.loses(0, 1, "tried again after 2s") // what fails again is given longer pauses
+	s.keeps(1)
+	if got := s.stream.Stats().DerivationsFailed; got != 2 {
+		t.Errorf("%d derivations failed, want 2", got)
+	}
+}
+
+// A via that takes longer than its share of the promise is cut off.
+func TestSlowViaCostsItsResourceOnly(t *testing.T) {
+	s := startStreamed(t)
+	s.exec(calmSchema)
+	s.exec(totalsSchema)
+	s.exec(`CREATE FUNCTION slow(text) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN IF $1 = ''13'' THEN PERFORM pg_sleep(1.5); END IF; RETURN $1::bigint; END'`)
+	s.serve(eventTotals("SELECT slow(v.v) FROM unnest($1) AS v(v)"), calmResource())
+	s.exec("INSERT INTO ev VALUES (1, '7')")
+	s.hears(0, "7")
+	s.exec("INSERT INTO ev VALUES (2, '13')")
+	s.loses(0, 0, "statement timeout")
+	s.exec("UPDATE calm SET v = v + 1 WHERE id = 5")
+	s.advance()
+	s.hears(1, "5")
+	s.keeps(1)
+	s.regains(0)
+}
+
+// Of fifty resources 49 are locked. The last one, which is not, is reached in time.
+func TestManyLockedTablesCostNoOtherResource(t *testing.T) {
+	const n = 50
+	s := startStreamed(t)
+	s.origin.cfg.Freshness = 10 * time.Second // slow machines need more than an eighth of a second for this
+	var resources []resource.Resource
+	var locks, updates []string
+	for i := range n {
+		s.exec(fmt.Sprintf(`CREATE TABLE a%[1]d (id int PRIMARY KEY); CREATE TABLE b%[1]d (id int PRIMARY KEY, a int); CREATE INDEX ON b%[1]d (a);
+			CREATE TABLE c%[1]d (id int PRIMARY KEY, b int, v int); CREATE INDEX ON c%[1]d (b); INSERT INTO a%[1]d VALUES (1); INSERT INTO b%[1]d VALUES (2, 1); INSERT INTO c%[1]d VALUES (3, 2, 0)`, i))
+		node := func(table, column, parent string, children ...resource.Child) resource.Child {
+			return resource.Child{Name: table, Node: resource.Node{Table: fmt.Sprint(table, i), On: []resource.Join{{Column: column, Parent: parent}}, Children: children}}
+		}
+		resources = append(resources, resource.Resource{Name: fmt.Sprint("r", i), Key: []string{"id"}, Freshness: time.Second,
+			Root: resource.Node{Table: fmt.Sprint("a", i), Children: []resource.Child{node("b", "a", "id", node("c", "b", "id"))}}})
+		updates = append(updates, fmt.Sprintf("UPDATE c%d SET v = v + 1", i))
+		if i < n-1 {
+			locks = append(locks, fmt.Sprintf("b%d", i))
+		}
+	}
+	s.serve(resources...)
+	locker := s.dial(t.Context())
+	if err := tryOn(t, locker, "BEGIN; LOCK TABLE "+strings.Join(locks, ", ")); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		s.exec(strings.Join(updates, "; "))
+		s.advance()
+		s.hears(n-1, "1")
+		s.sink.forget()
+		s.keeps(n - 1)
+		for i := range cache.ResourceID(n - 1) {
+			if _, lost := s.promiseOf(i); round == 0 && lost == 0 {
+				t.Errorf("the promise of resource %d holds, whose changes lead through a locked table", i)
+			}
+		}
+	}
+	if err := tryOn(t, locker, "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range cache.ResourceID(n) {
+		s.regains(i)
+	}
+}
+
+// In a database whose encoding is SQL_ASCII a key may be bytes that no client can be
+// sent. Which document is meant is unknown, so those of its resource are dropped.
+func TestUnreadableKeyFlushesItsResourceOnly(t *testing.T) {
+	server := startShared(t)
+	s := startStreamed(t)
+	server.PSQL(t, "CREATE DATABASE bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'")
+	t.Cleanup(func() { server.PSQL(outliving{t}, "DROP DATABASE bytes WITH (FORCE)") })
+	s.origin.cfg.URL = strings.Replace(server.URL, "/postgres?", "/bytes?", 1)
+	s.url = s.origin.cfg.URL
+	s.db = s.dial(t.Context())
+	s.exec(calmSchema)
+	s.exec("CREATE TABLE named (name text PRIMARY KEY, v int)")
+	s.serve(resource.Resource{Name: "named", Key: []string{"name"}, Freshness: time.Second, Root: resource.Node{Table: "named"}}, calmResource())
+	s.exec(`BEGIN; INSERT INTO named VALUES ('plain', 1), (convert_from('\xff41', 'SQL_ASCII'), 1); UPDATE calm SET v = v + 1 WHERE id = 5; COMMIT`)
+	s.hears(1, "5")
+	s.hears(0, "plain")
+	s.hears(0, "") // of all documents
+	s.advance()
+	s.exec("UPDATE named SET v = 2 WHERE name = 'plain'")
+	s.sink.forget()
+	s.hears(0, "plain")
+	s.advance()
+	s.keeps(0)
+	s.keeps(1)
+}
+
+// pollBuffers returns how many buffers the changes statement touches.
+func (s *streamed) pollBuffers(last cache.Snapshot, witness cache.Witness) (blocks int) {
+	s.Helper()
+	var text string
+	arguments := append(changesArguments(last, witness), []string{"x"})
+	if err := s.db.QueryRow(s.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+changesStatement(false), arguments...).Scan(&text); err != nil {
+		s.Fatal(err)
+	}
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &plans); err != nil {
+		s.Fatal(err)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read
+}
+
+// A transaction that changes row after row for hours writes millions of rows that nobody can
+// see yet. A poll visits none of them, whether the transaction began before the last
+// poll or after it, and whether or not others have ended since.
+func TestPollsDoNotVisitRowsOfOpenTransactions(t *testing.T) {
+	s := startStreamed(t)
+	s.apply()
+	s.exec("INSERT INTO slipstream.change (source, key) SELECT 'x', i::text FROM generate_series(1, 100000) AS i")
+	read := func() (last cache.Snapshot, witness cache.Witness) {
+		var text, newest string
+		if err := s.db.QueryRow(t.Context(), "SELECT "+header(true)).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		last, _, err := parseHeader(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.db.QueryRow(t.Context(), newestSQL).Scan(&newest, new(string)); err != nil {
+			t.Fatal(err)
+		}
+		if witness, err = parseWitness(newest); err != nil {
+			t.Fatal(err)
+		}
+		return last, witness
+	}
+	end := func() { // another transaction
+		t.Helper()
+		s.exec("CREATE TABLE ended (); DROP TABLE ended")
+	}
+	before, witness := read()
+	s.pollBuffers(before, witness) // the catalogs are read once
+	idle := s.pollBuffers(before, witness)
+	end()
+	busy := s.pollBuffers(before, witness) // others end transactions that concern no source
+	before, _ = read()
+	writer := s.dial(t.Context())
+	if err := tryOn(t, writer, "BEGIN; INSERT INTO slipstream.change (source, key) SELECT 'x', i::text FROM generate_series(1, 100000) AS i"); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, last cache.Snapshot, without int) {
+		t.Helper()
+		if got := s.pollBuffers(last, witness); float64(got) > 1.2*float64(without) {
+			t.Errorf("%s: %d buffers, want at most 1.2 of the %d without the transaction", what, got, without)
+		} else {
+			t.Logf("%s: %d buffers, %d without the transaction", what, got, without)
+		}
+	}
+	check("began after the last poll", before, idle)
+	since, _ := read()
+	check("is the newest transaction", since, idle)
+	end()
+	// Once, the range of numbers has two parts.
+	check("another one has ended since", since, 2*busy)
+	since, _ = read()
+	check("was in progress in the last poll", since, idle)
+	end()
+	check("was in progress, and another one has ended", since, busy)
+	if err := tryOn(t, writer, "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.pollBuffers(since, witness); got < 10*idle {
+		t.Errorf("%d buffers after the commit, which the poll reads: %d idle", got, idle)
+	}
+}
