@@ -178,7 +178,7 @@ func postgresStats(n postgres.StreamStats) originStats {
 		fresh.bounds = append(fresh.bounds, bound.Seconds())
 	}
 	return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
-		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, clockJumps: n.ClockJumps, changeToFresh: fresh, trouble: n.Trouble, ownerFaults: n.OwnerFaults}
+		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, clockJumps: n.ClockJumps, derivationsFailed: n.DerivationsFailed, changeToFresh: fresh, trouble: n.Trouble, ownerFaults: n.OwnerFaults}
 }
 
 // wakes says that the stream of the origin can be asked to report at once. That

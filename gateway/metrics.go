@@ -42,6 +42,7 @@ type originStats struct {
 	trimmed                   int64  // rows of the change table deleted
 	wakes                     int64  // polls that were asked for out of turn
 	trouble                   string // why the last poll failed, "" if it did not
+	derivationsFailed         int64  // how often a resource lost its promise because its changes could not be followed
 	ownerFaults               int    // objects of ours that belong to the wrong role
 	// changeToFresh is the time in seconds from a change to the poll that
 	// applied it; for an SQLite file an upper bound of it, one a poll.
@@ -118,27 +119,28 @@ var perTier = []struct {
 }
 
 var (
-	promised    = resourceMetric("promised", "1 while the stream hears of every change of the resource. Resources without a promise have no such metric.")
-	noPromise   = resourceMetric("no_promise", "1 if the resource is declared without a promise: documents are served by age.")
-	bound       = resourceMetric("freshness_seconds", "How old an answer of the resource may be at most, as it is configured.")
-	horizonAge  = prometheus.NewDesc("slipstream_horizon_age_seconds", "How far behind the present the invalidations are known to be complete; -1 without a horizon.", nil, nil)
-	tombstones  = prometheus.NewDesc("slipstream_tombstones", "Recent invalidations remembered for loads under way.", nil, nil)
-	voids       = prometheus.NewDesc("slipstream_voids_total", "How often everything was dropped because the history broke.", nil, nil)
-	connections = prometheus.NewDesc("slipstream_http_connections", "Open connections of the HTTP frontend.", nil, nil)
-	answers     = prometheus.NewDesc("slipstream_http_answers_total", "Answers of the HTTP frontend.", []string{"status"}, nil)
-	durations   = prometheus.NewDesc("slipstream_http_request_duration_seconds", "Time from a request's having been read to its answer, by how the answer was come by. Bounds are kept to 3.2 %.", []string{"source"}, nil)
-	bodyBytes   = prometheus.NewDesc("slipstream_http_body_bytes_total", "Bytes of bodies that the HTTP frontend answered.", nil, nil)
-	polls       = prometheus.NewDesc("slipstream_origin_polls_total", "Rounds of the invalidation stream.", nil, nil)
-	pollErrors  = prometheus.NewDesc("slipstream_origin_poll_errors_total", "Rounds of the invalidation stream that failed.", nil, nil)
-	pollEvents  = prometheus.NewDesc("slipstream_origin_events_total", "Changes that the invalidation stream delivered.", nil, nil)
-	pollTime    = prometheus.NewDesc("slipstream_origin_last_poll_seconds", "Duration of the last round of the invalidation stream.", nil, nil)
-	wakeups     = prometheus.NewDesc("slipstream_origin_wakes_total", "Rounds of the invalidation stream asked for out of turn: by notifications, by answers to be verified, by loads that met a change.", nil, nil)
-	clockJumps  = prometheus.NewDesc("slipstream_origin_clock_jumps_total", "Times that the clocks of the gateway and of the database server ran apart between two polls: one of the machines was paused or restored, or its clock was set.", nil, nil)
-	breaks      = prometheus.NewDesc("slipstream_origin_history_breaks_total", "Times that the history of the database turned out to be another one.", nil, nil)
-	surveys     = prometheus.NewDesc("slipstream_origin_surveys_total", "How often the invalidation stream has read the catalogs anew.", nil, nil)
-	ownerFaults = prometheus.NewDesc("slipstream_origin_owner_faults", "Objects of the change record that belong to the wrong role: trigger functions of a superuser, and objects of a role that is neither the schema's owner nor the definer.", nil, nil)
-	trimmed     = prometheus.NewDesc("slipstream_origin_trimmed_rows_total", "Rows of the change table that the gateway deleted.", nil, nil)
-	toFresh     = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change to the moment from which no answer lacks it. Over SQLite an upper bound of it, one value for each poll that read changes.", nil, nil)
+	promised          = resourceMetric("promised", "1 while the stream hears of every change of the resource. Resources without a promise have no such metric.")
+	noPromise         = resourceMetric("no_promise", "1 if the resource is declared without a promise: documents are served by age.")
+	bound             = resourceMetric("freshness_seconds", "How old an answer of the resource may be at most, as it is configured.")
+	horizonAge        = prometheus.NewDesc("slipstream_horizon_age_seconds", "How far behind the present the invalidations are known to be complete; -1 without a horizon.", nil, nil)
+	tombstones        = prometheus.NewDesc("slipstream_tombstones", "Recent invalidations remembered for loads under way.", nil, nil)
+	voids             = prometheus.NewDesc("slipstream_voids_total", "How often everything was dropped because the history broke.", nil, nil)
+	connections       = prometheus.NewDesc("slipstream_http_connections", "Open connections of the HTTP frontend.", nil, nil)
+	answers           = prometheus.NewDesc("slipstream_http_answers_total", "Answers of the HTTP frontend.", []string{"status"}, nil)
+	durations         = prometheus.NewDesc("slipstream_http_request_duration_seconds", "Time from a request's having been read to its answer, by how the answer was come by. Bounds are kept to 3.2 %.", []string{"source"}, nil)
+	bodyBytes         = prometheus.NewDesc("slipstream_http_body_bytes_total", "Bytes of bodies that the HTTP frontend answered.", nil, nil)
+	polls             = prometheus.NewDesc("slipstream_origin_polls_total", "Rounds of the invalidation stream.", nil, nil)
+	pollErrors        = prometheus.NewDesc("slipstream_origin_poll_errors_total", "Rounds of the invalidation stream that failed.", nil, nil)
+	pollEvents        = prometheus.NewDesc("slipstream_origin_events_total", "Changes that the invalidation stream delivered.", nil, nil)
+	pollTime          = prometheus.NewDesc("slipstream_origin_last_poll_seconds", "Duration of the last round of the invalidation stream.", nil, nil)
+	wakeups           = prometheus.NewDesc("slipstream_origin_wakes_total", "Rounds of the invalidation stream asked for out of turn: by notifications, by answers to be verified, by loads that met a change.", nil, nil)
+	clockJumps        = prometheus.NewDesc("slipstream_origin_clock_jumps_total", "Times that the clocks of the gateway and of the database server ran apart between two polls: one of the machines was paused or restored, or its clock was set.", nil, nil)
+	breaks            = prometheus.NewDesc("slipstream_origin_history_breaks_total", "Times that the history of the database turned out to be another one.", nil, nil)
+	surveys           = prometheus.NewDesc("slipstream_origin_surveys_total", "How often the invalidation stream has read the catalogs anew.", nil, nil)
+	derivationsFailed = prometheus.NewDesc("slipstream_origin_derivations_failed_total", "Times that a resource lost its promise because the documents that its changed rows belong to could not be found: the tables were locked, the statement failed or took longer than an eighth of the promise.", nil, nil)
+	ownerFaults       = prometheus.NewDesc("slipstream_origin_owner_faults", "Objects of the change record that belong to the wrong role: trigger functions of a superuser, and objects of a role that is neither the schema's owner nor the definer.", nil, nil)
+	trimmed           = prometheus.NewDesc("slipstream_origin_trimmed_rows_total", "Rows of the change table that the gateway deleted.", nil, nil)
+	toFresh           = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change to the moment from which no answer lacks it. Over SQLite an upper bound of it, one value for each poll that read changes.", nil, nil)
 )
 
 // buildInfo tells dashboards when another version began to serve.
@@ -229,6 +231,7 @@ func collectOrigin(n originStats, send sender, out chan<- prometheus.Metric) {
 	send(pollTime, prometheus.GaugeValue, n.lastPoll.Seconds())
 	send(wakeups, prometheus.CounterValue, float64(n.wakes))
 	send(clockJumps, prometheus.CounterValue, float64(n.clockJumps))
+	send(derivationsFailed, prometheus.CounterValue, float64(n.derivationsFailed))
 	send(breaks, prometheus.CounterValue, float64(n.historyBreaks))
 	send(trimmed, prometheus.CounterValue, float64(n.trimmed))
 	send(surveys, prometheus.CounterValue, float64(n.surveys))

@@ -27,6 +27,8 @@ type catalog struct {
 	names      []string            // of tables and views, for messages; read when first needed
 
 	unchanged map[int]*compiled // resources that need not be compiled, by place
+	// leavesLocked says that a resource whose tables are locked is given up for now.
+	leavesLocked bool
 
 	// tracked says that the tables of the schema slipstream can be read.
 	tracked bool

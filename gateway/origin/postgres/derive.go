@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -104,7 +105,7 @@ func (s *Stream) derive(ctx context.Context) error {
 	if err := s.setPatience(ctx, lockWait, s.derivationLimit()); err != nil {
 		return err
 	}
-	for _, i := range sortedKeys(locked) {
+	for _, i := range slices.Sorted(maps.Keys(locked)) {
 		again, err := s.deriveEach(ctx, []int{i}, end, lockWait)
 		if err != nil {
 			return err
@@ -115,8 +116,8 @@ func (s *Stream) derive(ctx context.Context) error {
 			break // the patience is that of the poll
 		}
 	}
-	for i, why := range locked {
-		s.breakPromise(i, why)
+	for _, i := range slices.Sorted(maps.Keys(locked)) {
+		s.breakPromise(i, locked[i])
 	}
 	return nil
 }
@@ -125,14 +126,6 @@ func (s *Stream) setPatience(ctx context.Context, lockWait, limit time.Duration)
 	batch := &pgx.Batch{}
 	s.queuePatience(batch, lockWait, limit)
 	return s.conn.SendBatch(ctx, batch).Close()
-}
-
-func sortedKeys(m map[int]error) (keys []int) {
-	for i := range m {
-		keys = append(keys, i)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // linked returns the resources with links, those in trouble last.
@@ -172,7 +165,7 @@ func (s *Stream) deriveEach(ctx context.Context, resources []int, end time.Time,
 			if _, err := s.conn.Exec(ctx, "ROLLBACK TO SAVEPOINT slipstream"); err != nil {
 				return locked, err
 			}
-			if pgErr.Code == "55P03" { // lock_not_available
+			if isLocked(pgErr) {
 				locked[i] = oneLine{pgErr}
 				continue
 			}
@@ -295,7 +288,8 @@ func (s *Stream) muteTroubled(now time.Time) {
 // regain gives resources their promise back whose changes were followed by this poll, as
 // far as there were any. Documents that are loaded from now on see all that happened so far.
 func (s *Stream) regain(schema *schema) {
-	for i, t := range s.troubles {
+	for _, i := range slices.Sorted(maps.Keys(s.troubles)) {
+		t := s.troubles[i]
 		if !t.broken() || s.reader.mute[i] || time.Now().Before(t.until) {
 			continue
 		}

@@ -227,6 +227,33 @@ func TestManyLockedTablesCostNoOtherResource(t *testing.T) {
 	}
 }
 
+// A statement whose tables are locked cannot be parsed. When the catalogs have to be read,
+// that costs its resource the promise, and no other.
+func TestLockedTableDoesNotStopTheSurvey(t *testing.T) {
+	s := startStreamed(t)
+	s.exec(calmSchema)
+	s.exec(totalsSchema)
+	s.serve(eventTotals("SELECT v.v::bigint FROM unnest($1) AS v(v)"), calmResource())
+	locker := s.dial(t.Context())
+	if err := tryOn(t, locker, "BEGIN; LOCK TABLE doc"); err != nil {
+		t.Fatal(err)
+	}
+	s.exec("ALTER TABLE ev ADD COLUMN extra int")
+	s.loses(0, 0, "is locked")
+	for id := 1; id <= 3; id++ {
+		s.exec("UPDATE calm SET v = v + 1 WHERE id = $1", id)
+		s.advance()
+		s.hears(1, fmt.Sprint(id))
+	}
+	s.keeps(1)
+	if err := tryOn(t, locker, "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	s.regains(0)
+	s.exec("INSERT INTO ev VALUES (1, '7')")
+	s.hears(0, "7")
+}
+
 // In a database whose encoding is SQL_ASCII a key may be bytes that no client can be
 // sent. Which document is meant is unknown, so those of its resource are dropped.
 func TestUnreadableKeyFlushesItsResourceOnly(t *testing.T) {

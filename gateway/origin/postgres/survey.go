@@ -186,7 +186,7 @@ func (s *Stream) look(ctx context.Context, back goneBack) (*survey, error) {
 		// A survey that waits for one table keeps its locks on others, and an
 		// ALTER TABLE that waits for these makes writers wait. So it gives up
 		// before deadlock_timeout (1 s) can choose the ALTER TABLE as the victim.
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '500ms'"); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '200ms'"); err != nil {
 			return err
 		}
 		err := s.sameDatabase(ctx, tx)

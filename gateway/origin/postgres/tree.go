@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -47,7 +48,7 @@ func readSchemaAgain(ctx context.Context, tx pgx.Tx, set *origin.Set, unchanged 
 	if err != nil {
 		return nil, err
 	}
-	cat.unchanged = unchanged
+	cat.unchanged, cat.leavesLocked = unchanged, true
 	return cat.schema(ctx, set)
 }
 
@@ -75,12 +76,29 @@ func (c *catalog) schema(ctx context.Context, set *origin.Set) (*schema, error) 
 			continue
 		}
 		resolved, err := compile(ctx, c.tx, c, &set.Resources[i])
+		if c.leavesLocked && isLocked(err) && c.tx.Conn().PgConn().TxStatus() == 'T' {
+			resolved, err = c.leaveLocked(ctx, &set.Resources[i])
+		}
 		if err != nil {
 			return nil, err
 		}
 		s.resources = append(s.resources, resolved)
 	}
 	return s, nil
+}
+
+// isLocked reports whether err is the end of a wait for a lock.
+func isLocked(err error) bool {
+	pgErr, isServer := errors.AsType[*pgconn.PgError](err)
+	return isServer && pgErr.Code == "55P03" // lock_not_available
+}
+
+// leaveLocked gives a resource up whose statements cannot be parsed, because somebody
+// has locked a table that they read. The resources after it do not wait for locks.
+func (c *catalog) leaveLocked(ctx context.Context, r *resource.Resource) (*compiled, error) {
+	_, err := c.tx.Exec(ctx, "SET LOCAL lock_timeout = '1ms'")
+	return &compiled{resource: r, err: &origin.SchemaError{Resource: r.Name, Line: r.Line,
+		Problem: "a table that its statements read is locked, such as by an ALTER TABLE that runs or waits; tried again until it is not"}}, err
 }
 
 // tableNames lists the tables that a resource names.
