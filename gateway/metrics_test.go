@@ -50,24 +50,25 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 
 func TestOriginMetrics(t *testing.T) {
 	got := gathered(t, originOnly{
-		polls: 1, pollErrors: 2, events: 3, lastPoll: 4 * time.Second, historyBreaks: 5, trimmed: 6, wakes: 7, surveys: 8, ownerFaults: 9, clockJumps: 10,
+		polls: 1, pollErrors: 2, events: 3, lastPoll: 4 * time.Second, historyBreaks: 5, trimmed: 6, wakes: 7, surveys: 8, ownerFaults: 9, clockJumps: 10, derivationsFailed: 11,
 		changeToFresh: histogram{bounds: []float64{0.01, 0.1}, counts: []uint64{10, 20, 5}, sum: 12.5},
 	})
 	want := map[string]float64{
-		"slipstream_origin_polls_total":            1,
-		"slipstream_origin_poll_errors_total":      2,
-		"slipstream_origin_events_total":           3,
-		"slipstream_origin_last_poll_seconds":      4,
-		"slipstream_origin_history_breaks_total":   5,
-		"slipstream_origin_trimmed_rows_total":     6,
-		"slipstream_origin_wakes_total":            7,
-		"slipstream_origin_surveys_total":          8,
-		"slipstream_origin_owner_faults":           9,
-		"slipstream_origin_clock_jumps_total":      10,
-		"slipstream_change_to_fresh_seconds":       12.5,
-		"slipstream_change_to_fresh_seconds count": 35,
-		"slipstream_change_to_fresh_seconds 10ms":  10,
-		"slipstream_change_to_fresh_seconds 100ms": 30,
+		"slipstream_origin_polls_total":              1,
+		"slipstream_origin_poll_errors_total":        2,
+		"slipstream_origin_events_total":             3,
+		"slipstream_origin_last_poll_seconds":        4,
+		"slipstream_origin_history_breaks_total":     5,
+		"slipstream_origin_trimmed_rows_total":       6,
+		"slipstream_origin_wakes_total":              7,
+		"slipstream_origin_surveys_total":            8,
+		"slipstream_origin_owner_faults":             9,
+		"slipstream_origin_clock_jumps_total":        10,
+		"slipstream_origin_derivations_failed_total": 11,
+		"slipstream_change_to_fresh_seconds":         12.5,
+		"slipstream_change_to_fresh_seconds count":   35,
+		"slipstream_change_to_fresh_seconds 10ms":    10,
+		"slipstream_change_to_fresh_seconds 100ms":   30,
 	}
 	for name, value := range want {
 		if got[name] != value {
@@ -78,7 +79,7 @@ func TestOriginMetrics(t *testing.T) {
 		t.Errorf("got %v, want %d values", got, len(want))
 	}
 	// An origin that does not measure the distribution does not show one.
-	if got := gathered(t, originOnly{}); len(got) != 10 {
+	if got := gathered(t, originOnly{}); len(got) != 11 {
 		t.Errorf("without a distribution: %v", got)
 	}
 }
