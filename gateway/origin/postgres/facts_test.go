@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -25,6 +26,7 @@ func TestFacts(t *testing.T) {
 	}{
 		{"pg_current_snapshot in READ COMMITTED is the snapshot of the statement's data", factStatementSnapshot},
 		{"xid >= xmax OR xid = ANY(xip) is exactly what became visible", factBecameVisible},
+		{"a poll reads exactly what became visible since the last one", factPollReads},
 		{"a trigger's own look at the parent misses a concurrent move", factTriggerSeesOldParent},
 		{"PREPARE TRANSACTION fails after NOTIFY", factPrepareAfterNotify},
 		{"a statement-level trigger hears of its own table alone, with the rows of all partitions", factPartitions},
@@ -96,23 +98,14 @@ func factStatementSnapshot(t *testing.T, pg *server) {
 	}
 }
 
-// openTransaction is a session of factBecameVisible.
+// openTransaction is a session of randomTransactions.
 type openTransaction struct {
 	conn *pgx.Conn
 	open bool
 }
 
 func factBecameVisible(t *testing.T, pg *server) {
-	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
 	d := pg.database(t, `CREATE TABLE change (id bigserial, xid xid8 NOT NULL DEFAULT pg_current_xact_id())`)
-	long := d.connect(t, "")
-	execOn(t, long, `BEGIN; INSERT INTO change DEFAULT VALUES`) // stays open to the end
-	sessions := make([]openTransaction, 6)
-	for i := range sessions {
-		sessions[i].conn = d.connect(t, "")
-	}
-	prepared := 0
-	var waiting []string // prepared transactions
 	last := d.text(t, `SELECT pg_current_snapshot()`)
 	known := make(map[string]bool)
 	outOfOrder := 0
@@ -138,16 +131,34 @@ func factBecameVisible(t *testing.T, pg *server) {
 		outOfOrder += late
 		last = fields[0]
 	}
+	randomTransactions(t, d, `INSERT INTO change DEFAULT VALUES`, poll)
+	if len(known) < 50 || outOfOrder < 20 {
+		t.Errorf("%d rows, %d of them below the xmax of the snapshot that did not see them: too little happened", len(known), outOfOrder)
+	}
+}
+
+// randomTransactions has six sessions insert rows in transactions that overlap, with savepoints,
+// rollbacks and prepared transactions, beside one that stays open to the end, and calls poll in between.
+func randomTransactions(t *testing.T, d *database, insert string, poll func()) {
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
+	long := d.connect(t, "")
+	execOn(t, long, `BEGIN; `+insert)
+	sessions := make([]openTransaction, 6)
+	for i := range sessions {
+		sessions[i].conn = d.connect(t, "")
+	}
+	prepared := 0
+	var waiting []string // prepared transactions
 	for range 600 {
 		s := &sessions[random.IntN(len(sessions))]
 		switch action := random.IntN(10); {
 		case !s.open:
-			execOn(t, s.conn, `BEGIN; INSERT INTO change DEFAULT VALUES`)
+			execOn(t, s.conn, `BEGIN; `+insert)
 			s.open = true
 		case action < 3:
-			execOn(t, s.conn, `INSERT INTO change DEFAULT VALUES`)
+			execOn(t, s.conn, insert)
 		case action < 5:
-			execOn(t, s.conn, `SAVEPOINT s; INSERT INTO change DEFAULT VALUES; `+[]string{`RELEASE s`, `ROLLBACK TO s`, `SAVEPOINT s2; INSERT INTO change DEFAULT VALUES`}[random.IntN(3)])
+			execOn(t, s.conn, `SAVEPOINT s; `+insert+`; `+[]string{`RELEASE s`, `ROLLBACK TO s`, `SAVEPOINT s2; ` + insert}[random.IntN(3)])
 		case action == 5 && len(waiting) < 5:
 			prepared++
 			name := fmt.Sprintf("%s %d", d.name, prepared)
@@ -170,8 +181,59 @@ func factBecameVisible(t *testing.T, pg *server) {
 	}
 	execOn(t, long, `COMMIT`)
 	poll()
-	if len(known) < 50 || outOfOrder < 20 {
-		t.Errorf("%d rows, %d of them below the xmax of the snapshot that did not see them: too little happened", len(known), outOfOrder)
+}
+
+// factPollReads: each row once, and no other.
+func factPollReads(t *testing.T, pg *server) {
+	d := pg.database(t, streamedSchema+"; CREATE SEQUENCE number")
+	o := openOrigin(t, Config{URL: d.url}, streamedResource())
+	if _, err := o.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last := cache.Snapshot{XMin: 3, XMax: 3}
+	known := make(map[string]bool)
+	ranges := 0 // polls with a gap between transactions in progress
+	poll := func() {
+		t.Helper()
+		rows, err := d.conn.Query(t.Context(), "SELECT s.*, v.visible FROM ("+changesStatement(false)+") AS s CROSS JOIN (SELECT string_agg(key, '+' ORDER BY key) AS visible FROM slipstream.change WHERE source = 'x') AS v",
+			append(changesArguments(last, cache.Witness{}), []string{"x"})...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		var got, became []string
+		for first := true; rows.Next(); first = false {
+			values := rows.RawValues()
+			if !first {
+				got = append(got, string(values[columnKey]))
+				continue
+			}
+			head, err := parsePollHead(values[:columns])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := head.snapshot; len(s.InProgress) > 0 && s.InProgress[len(s.InProgress)-1] > last.XMax {
+				ranges++
+			}
+			last = head.snapshot
+			for key := range strings.SplitSeq(string(values[columns]), "+") {
+				if key != "" && !known[key] {
+					known[key] = true
+					became = append(became, key)
+				}
+			}
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, became) {
+			t.Fatalf("the poll read %v, visible became %v", got, became)
+		}
+	}
+	randomTransactions(t, d, `INSERT INTO slipstream.change (source, key) VALUES ('x', nextval('number'))`, poll)
+	if len(known) < 50 || ranges < 20 {
+		t.Errorf("%d rows, %d polls with transactions in progress that began since the last one: too little happened", len(known), ranges)
 	}
 }
 
