@@ -4,15 +4,19 @@ package testkit
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"os/signal"
 	"os/user"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
 // isolate gives the program a process group of its own, so that Kill reaches
 // its children too, and the user it shall run as.
 func isolate(cmd *exec.Cmd, username string) error {
+	heedHangup()
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(attr)
 	if username != "" {
@@ -25,6 +29,14 @@ func isolate(cmd *exec.Cmd, username string) error {
 	cmd.SysProcAttr = attr
 	return nil
 }
+
+// heedHangup lets programs receive SIGHUP although the tests run under nohup(1): a program
+// inherits signals that are ignored, and not those that are caught.
+var heedHangup = sync.OnceFunc(func() {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // read by nobody
+	}
+})
 
 // killGroup may fail only because the group has ended already.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
