@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,20 +29,19 @@ func (s *streamed) serve(resources ...resource.Resource) {
 	s.sink.forget()
 }
 
-// promiseOf returns why the promise of a resource does not hold, and how often it was taken away.
-func (s *streamed) promiseOf(i cache.ResourceID) (why string, lost int) {
+// promiseOf returns why the promise of a resource does not hold, and why it was taken away each time.
+func (s *streamed) promiseOf(i cache.ResourceID) (why string, lost []string) {
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
-	return s.sink.promises[i], s.sink.lost[i]
+	return s.sink.promises[i], slices.Clone(s.sink.lost[i])
 }
 
 // loses waits until the resource has lost its promise once more than before.
 func (s *streamed) loses(i cache.ResourceID, before int, because string) {
 	s.Helper()
 	testkit.Eventually(s.T, 20*time.Second, func() error {
-		why, lost := s.promiseOf(i)
-		if lost <= before || why != "" && !strings.Contains(why, because) {
-			return fmt.Errorf("the promise of resource %d was taken away %d times: %q", i, lost, why)
+		if _, lost := s.promiseOf(i); len(lost) <= before || !strings.Contains(lost[before], because) {
+			return fmt.Errorf("the promise of resource %d was taken away because of %q, expected %q as number %d", i, lost, because, before+1)
 		}
 		return nil
 	})
@@ -75,8 +75,8 @@ func (s *streamed) hears(i cache.ResourceID, id string) {
 // keeps fails if the resource has ever lost its promise.
 func (s *streamed) keeps(i cache.ResourceID) {
 	s.Helper()
-	if why, lost := s.promiseOf(i); lost > 0 {
-		s.Errorf("the promise of resource %d was taken away %d times: %q", i, lost, why)
+	if _, lost := s.promiseOf(i); len(lost) > 0 {
+		s.Errorf("the promise of resource %d was taken away because of %q", i, lost)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestManyLockedTablesCostNoOtherResource(t *testing.T) {
 		s.sink.forget()
 		s.keeps(n - 1)
 		for i := range cache.ResourceID(n - 1) {
-			if _, lost := s.promiseOf(i); round == 0 && lost == 0 {
+			if _, lost := s.promiseOf(i); round == 0 && len(lost) == 0 {
 				t.Errorf("the promise of resource %d holds, whose changes lead through a locked table", i)
 			}
 		}

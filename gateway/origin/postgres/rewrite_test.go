@@ -16,6 +16,7 @@ import (
 // commit whose event has not arrived.
 type oneCommit struct {
 	*recorder
+	id string // of the document that it changes
 
 	// Guarded by mu.
 	mu     sync.Mutex
@@ -35,7 +36,7 @@ func (c *oneCommit) Apply(events []cache.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range events {
-		c.heard = c.heard || e.All || e.Key.ID == "20"
+		c.heard = c.heard || e.All || e.Key.ID == c.id
 	}
 }
 
@@ -65,7 +66,7 @@ func TestPollDoesNotMoveTheHorizonPastARewrite(t *testing.T) {
 			began := time.Now()
 			clock := func() time.Duration { return time.Since(began) }
 			s.sink = &recorder{clock: clock, promises: map[cache.ResourceID]string{}}
-			sink := &oneCommit{recorder: s.sink}
+			sink := &oneCommit{recorder: s.sink, id: "20"}
 			s.runInto(clock, sink)
 
 			migration := s.dial(t.Context())
@@ -74,12 +75,7 @@ func TestPollDoesNotMoveTheHorizonPastARewrite(t *testing.T) {
 			}
 			s.exec("UPDATE task SET what = 'changed' WHERE taskno = 200")
 			sink.commit(clock())
-			testkit.Eventually(t, 20*time.Second, func() error {
-				if textOn(t, s.db, "SELECT pid FROM pg_locks WHERE NOT granted AND relation = 'emp'::regclass AND mode = 'AccessShareLock'") == "" {
-					return fmt.Errorf("no poll waits for emp")
-				}
-				return nil
-			})
+			s.waitsFor("emp")
 			if err := tryOn(t, migration, "COMMIT"); err != nil {
 				t.Fatal(err)
 			}
@@ -87,16 +83,61 @@ func TestPollDoesNotMoveTheHorizonPastARewrite(t *testing.T) {
 			if n := s.stream.Stats().DerivationsFailed; n > 0 {
 				t.Errorf("%d derivations failed, expected one that waits", n)
 			}
-			sink.mu.Lock()
-			defer sink.mu.Unlock()
-			if sink.passed > 0 {
-				t.Errorf("a horizon of %v covered the commit acknowledged at %v, whose document had not been dropped", sink.passed, sink.acked)
-			}
-			if !sink.heard {
-				t.Errorf("neither document 20 nor the resource was dropped: %q", strings.TrimSpace(s.sink.ids()))
-			}
+			sink.judge(t)
 		})
 	}
+}
+
+// waitsFor waits until a poll waits for a table.
+func (s *streamed) waitsFor(table string) {
+	s.Helper()
+	testkit.Eventually(s.T, 20*time.Second, func() error {
+		if textOn(s.T, s.db, "SELECT pid FROM pg_locks WHERE NOT granted AND relation = '"+table+"'::regclass AND mode = 'AccessShareLock'") == "" {
+			return fmt.Errorf("no poll waits for %s", table)
+		}
+		return nil
+	})
+}
+
+// judge fails if the horizon covered the commit before its document was dropped.
+func (c *oneCommit) judge(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.passed > 0 {
+		t.Errorf("a horizon of %v covered the commit acknowledged at %v, whose document had not been dropped", c.passed, c.acked)
+	}
+	if !c.heard {
+		t.Errorf("neither document %s nor the resource was dropped: %q", c.id, strings.TrimSpace(c.ids()))
+	}
+}
+
+// An employee moves to another department after a poll has read the change of a task of
+// hers. That task was shown by the department that she has left.
+func TestDocumentsAreDerivedInTheSnapshotOfTheChange(t *testing.T) {
+	s := startStreamed(t)
+	s.origin.cfg.Freshness = 10 * time.Minute
+	s.lockPatience = time.Minute
+	s.exec("ALTER TABLE emp DROP CONSTRAINT emp_deptno_fkey") // whose check would wait for the lock, too
+	s.apply()
+	began := time.Now()
+	clock := func() time.Duration { return time.Since(began) }
+	s.sink = &recorder{clock: clock, promises: map[cache.ResourceID]string{}}
+	sink := &oneCommit{recorder: s.sink, id: "1"}
+	s.runInto(clock, sink)
+	locker := s.dial(t.Context())
+	if err := tryOn(t, locker, "BEGIN; LOCK TABLE dept"); err != nil {
+		t.Fatal(err)
+	}
+	s.exec("UPDATE task SET what = 'changed' WHERE taskno = 1")
+	sink.commit(clock())
+	s.waitsFor("dept")
+	s.exec("UPDATE emp SET deptno = 9 WHERE empno = 1")
+	if err := tryOn(t, locker, "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	s.advance()
+	sink.judge(t)
 }
 
 // Tables that are truncated faster than the catalogs can be read change the digest

@@ -31,9 +31,9 @@ type recorder struct {
 	seen      cache.Snapshot
 	voids     []string
 	retracted int
-	promises  map[cache.ResourceID]string // why not; "" if it holds
-	lost      map[cache.ResourceID]int    // how often the promise was taken away
-	wrong     []string                    // what no stream may do
+	promises  map[cache.ResourceID]string   // why not; "" if it holds
+	lost      map[cache.ResourceID][]string // why the promise was taken away, each time
+	wrong     []string                      // what no stream may do
 }
 
 func (r *recorder) Apply(events []cache.Event) {
@@ -74,9 +74,9 @@ func (r *recorder) SetPromise(id cache.ResourceID, ok bool, why string) {
 	r.promises[id] = why
 	if !ok {
 		if r.lost == nil {
-			r.lost = make(map[cache.ResourceID]int)
+			r.lost = make(map[cache.ResourceID][]string)
 		}
-		r.lost[id]++
+		r.lost[id] = append(r.lost[id], why)
 	}
 }
 
