@@ -59,7 +59,7 @@ func TestPollDoesNotMoveTheHorizonPastARewrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startStreamed(t)
-			s.origin.cfg.Freshness = 10 * time.Minute
+			s.origin.cfg.Freshness, s.origin.cfg.CheckInterval = 10*time.Minute, time.Nanosecond // each poll moves the horizon
 			s.lockPatience = time.Minute
 			s.exec("ALTER TABLE task DROP CONSTRAINT task_empno_fkey") // TRUNCATE emp would want task, too
 			s.apply()
@@ -116,7 +116,7 @@ func (c *oneCommit) judge(t *testing.T) {
 // hers. That task was shown by the department that she has left.
 func TestDocumentsAreDerivedInTheSnapshotOfTheChange(t *testing.T) {
 	s := startStreamed(t)
-	s.origin.cfg.Freshness = 10 * time.Minute
+	s.origin.cfg.Freshness, s.origin.cfg.CheckInterval = 10*time.Minute, time.Nanosecond // each poll moves the horizon
 	s.lockPatience = time.Minute
 	s.exec("ALTER TABLE emp DROP CONSTRAINT emp_deptno_fkey") // whose check would wait for the lock, too
 	s.apply()

@@ -323,16 +323,24 @@ func TestStreamHearsTransactionsThatCommitOutOfOrder(t *testing.T) {
 func TestStreamCatchesUpAfterDisconnect(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()
-	s.run()
+	began := time.Now()
+	clock := func() time.Duration { return time.Since(began) }
+	s.sink = &recorder{clock: clock, promises: map[cache.ResourceID]string{}}
+	sink := &oneCommit{recorder: s.sink, id: "3"}
+	s.runInto(clock, sink)
 	s.expect("*")
 	for range 5 {
 		s.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'slipstream%' AND pid <> pg_backend_pid()`)
 		s.exec("UPDATE emp SET ename = 'w' WHERE empno = 11")
+		sink.commit(clock())
 		s.advance()
 		if got := s.sink.ids(); !strings.Contains(" "+got+" ", " 3 ") || strings.Contains(got, "*") {
 			t.Fatalf("events %q, want 3 and no flush", got)
 		}
 		s.sink.forget()
+		if sink.passed > 0 {
+			t.Fatal("the horizon covered the commit before its document was dropped")
+		}
 	}
 	if got := s.sink.voided(); len(got) > 0 {
 		t.Errorf("voided: %q", got)
