@@ -24,7 +24,7 @@ import (
 const (
 	// firstRetry and lastRetry bound the pause before a resource that lost its promise
 	// has its changes followed again.
-	firstRetry = time.Second
+	firstRetry = 250 * time.Millisecond
 	lastRetry  = 30 * time.Second
 	// defaultLockPatience is how long the derivations of a poll wait for locks, once all
 	// that need not wait are done.
@@ -128,16 +128,25 @@ func (s *Stream) setPatience(ctx context.Context, lockWait, limit time.Duration)
 	return s.conn.SendBatch(ctx, batch).Close()
 }
 
-// linked returns the resources with links, those in trouble last.
+// linked returns the resources with links, those without a promise last. Otherwise each is
+// the first in turn, so that slow ones do not use up the time of the same others again and again.
 func (s *Stream) linked() (resources []int) {
-	for _, troubled := range []bool{false, true} {
-		for i, l := range s.reader.links {
-			if l != nil && (s.troubles[i] != nil) == troubled {
-				resources = append(resources, i)
-			}
+	var broken []int
+	for i, l := range s.reader.links {
+		switch {
+		case l == nil:
+		case s.troubles[i].broken():
+			broken = append(broken, i)
+		default:
+			resources = append(resources, i)
 		}
 	}
-	return resources
+	if n := len(resources); n > 0 {
+		s.turn++
+		at := s.turn % n
+		resources = slices.Concat(resources[at:], resources[:at])
+	}
+	return append(resources, broken...)
 }
 
 // deriveEach executes the derivations of the resources, one after the other, and
@@ -264,7 +273,7 @@ func (s *Stream) breakPromise(i int, err error) {
 			s.troubles = make(map[int]*trouble)
 		}
 		s.troubles[i] = t
-	case t.broken() || now.Sub(t.regained) < lastRetry:
+	case t.broken() || now.Sub(t.regained) < t.pause: // it held for less time than it was away
 		t.pause = min(2*t.pause, lastRetry)
 	default:
 		t.pause = firstRetry

@@ -64,6 +64,7 @@ type Stream struct {
 	statement string           // of changes; "" while there is no change table
 	expects   bool             // the last poll had something to derive
 	resumed   bool             // the next poll reads what changed before this process began
+	turn      int              // of the resources, to be the first whose documents are derived
 	troubles  map[int]*trouble // resources whose changes could not be followed lately
 	watch     *watch
 	reader    *eventReader
