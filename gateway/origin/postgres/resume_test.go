@@ -279,7 +279,7 @@ func TestResumeAfterASurveyThatFailed(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(800 * time.Millisecond) // lock_timeout is 500 ms
+		time.Sleep(800 * time.Millisecond) // lock_timeout is 200 ms
 		_ = locked.Close(context.Background())
 	}()
 	l := d.live(t, p)
