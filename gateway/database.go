@@ -139,6 +139,21 @@ func Prune(ctx context.Context, configs []*config.Config, options DatabaseOption
 	return errors.Join(db.(*postgres.Origin).Prune(ctx, others, report), db.Close())
 }
 
+// Retained says in sentences what the change table of a database keeps, which of its
+// bounds holds, and what a longer gap costs. It returns none for an SQLite file, and
+// if there is no such table or the role may not read it.
+func Retained(ctx context.Context, db Database) ([]string, error) {
+	o, ok := db.(*postgres.Origin)
+	if !ok {
+		return nil, nil
+	}
+	r, ok, err := o.Retention(ctx)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return r.Sentences(), nil
+}
+
 // connect opens the origin that the configuration names, with its stream.
 func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connection, error) {
 	driver, err := cfg.Origin.Driver()
@@ -178,7 +193,7 @@ func postgresStats(n postgres.StreamStats) originStats {
 		fresh.bounds = append(fresh.bounds, bound.Seconds())
 	}
 	return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
-		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, clockJumps: n.ClockJumps, derivationsFailed: n.DerivationsFailed, changeToFresh: fresh, trouble: n.Trouble, ownerFaults: n.OwnerFaults}
+		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, clockJumps: n.ClockJumps, derivationsFailed: n.DerivationsFailed, changeToFresh: fresh, trouble: n.Trouble, ownerFaults: n.OwnerFaults, retention: n.Retention}
 }
 
 // wakes says that the stream of the origin can be asked to report at once. That
@@ -243,6 +258,7 @@ func postgresConfig(cfg *config.Config, options DatabaseOptions) postgres.Config
 		CheckInterval:    check,
 		Freshness:        cfg.MinFreshness(),
 		KeepChanges:      cfg.Origin.KeepChanges,
+		KeepBytes:        cfg.Origin.KeepBytes,
 		Logger:           options.Logger,
 	}
 }

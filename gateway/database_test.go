@@ -31,7 +31,7 @@ func TestPaceOfPostgres(t *testing.T) {
 		}
 		got := postgresConfig(cfg, DatabaseOptions{GrantTo: "gateway", Definer: "definer", Adopt: true})
 		if got.PollInterval != test.poll || got.CheckInterval != test.check || got.StatementTimeout != test.timeout ||
-			got.Connections != test.connections || got.KeepChanges != 24*time.Hour || got.GrantTo != "gateway" || got.Definer != "definer" || !got.Adopt {
+			got.Connections != test.connections || got.KeepChanges != 24*time.Hour || got.KeepBytes != 1<<30 || got.GrantTo != "gateway" || got.Definer != "definer" || !got.Adopt {
 			t.Errorf("%s%s: %+v", test.resources, test.origin, got)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/measure"
+	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
 // collectorTime are the metrics of package runtime that say what the garbage
@@ -44,6 +45,9 @@ type originStats struct {
 	trouble                   string // why the last poll failed, "" if it did not
 	derivationsFailed         int64  // how often a resource lost its promise because its changes could not be followed
 	ownerFaults               int    // objects of ours that belong to the wrong role
+	// retention is what the change table keeps; nil if it is not known yet, or of an
+	// SQLite file.
+	retention *origin.Retention
 	// changeToFresh is the time in seconds from a change to the poll that
 	// applied it; for an SQLite file an upper bound of it, one a poll.
 	changeToFresh histogram
@@ -236,6 +240,7 @@ func collectOrigin(n originStats, send sender, out chan<- prometheus.Metric) {
 	send(trimmed, prometheus.CounterValue, float64(n.trimmed))
 	send(surveys, prometheus.CounterValue, float64(n.surveys))
 	send(ownerFaults, prometheus.GaugeValue, float64(n.ownerFaults))
+	collectRetention(n.retention, send)
 	if len(n.changeToFresh.bounds) == 0 {
 		return
 	}

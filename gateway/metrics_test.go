@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
 // originOnly is a collector of nothing but an origin's figures.
@@ -51,24 +53,37 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 func TestOriginMetrics(t *testing.T) {
 	got := gathered(t, originOnly{
 		polls: 1, pollErrors: 2, events: 3, lastPoll: 4 * time.Second, historyBreaks: 5, trimmed: 6, wakes: 7, surveys: 8, ownerFaults: 9, clockJumps: 10, derivationsFailed: 11,
+		retention: &origin.Retention{Bytes: 21, Kept: 22, KeepBytes: 23, Reach: 24 * time.Second, Bound: origin.BoundBytes, Holders: []origin.Holder{
+			{Kind: "transaction", PID: 25, XID: "26", Name: "report", Age: 27 * time.Second, Deletes: true},
+			{Kind: "replication slot", XID: "28", Name: "standby", Age: 29 * time.Second},
+		}},
 		changeToFresh: histogram{bounds: []float64{0.01, 0.1}, counts: []uint64{10, 20, 5}, sum: 12.5},
 	})
 	want := map[string]float64{
-		"slipstream_origin_polls_total":              1,
-		"slipstream_origin_poll_errors_total":        2,
-		"slipstream_origin_events_total":             3,
-		"slipstream_origin_last_poll_seconds":        4,
-		"slipstream_origin_history_breaks_total":     5,
-		"slipstream_origin_trimmed_rows_total":       6,
-		"slipstream_origin_wakes_total":              7,
-		"slipstream_origin_surveys_total":            8,
-		"slipstream_origin_owner_faults":             9,
-		"slipstream_origin_clock_jumps_total":        10,
-		"slipstream_origin_derivations_failed_total": 11,
-		"slipstream_change_to_fresh_seconds":         12.5,
-		"slipstream_change_to_fresh_seconds count":   35,
-		"slipstream_change_to_fresh_seconds 10ms":    10,
-		"slipstream_change_to_fresh_seconds 100ms":   30,
+		"slipstream_origin_polls_total":                                              1,
+		"slipstream_origin_poll_errors_total":                                        2,
+		"slipstream_origin_events_total":                                             3,
+		"slipstream_origin_last_poll_seconds":                                        4,
+		"slipstream_origin_history_breaks_total":                                     5,
+		"slipstream_origin_trimmed_rows_total":                                       6,
+		"slipstream_origin_wakes_total":                                              7,
+		"slipstream_origin_surveys_total":                                            8,
+		"slipstream_origin_owner_faults":                                             9,
+		"slipstream_origin_clock_jumps_total":                                        10,
+		"slipstream_origin_derivations_failed_total":                                 11,
+		"slipstream_origin_changes_bytes":                                            21,
+		"slipstream_origin_changes_kept_bytes":                                       22,
+		"slipstream_origin_changes_keep_bytes":                                       23,
+		"slipstream_origin_changes_reach_seconds":                                    24,
+		"slipstream_origin_changes_bound time":                                       0,
+		"slipstream_origin_changes_bound bytes":                                      1,
+		"slipstream_origin_changes_bound transaction":                                0,
+		"slipstream_origin_changes_held_seconds deletion transaction report 25 26":   27,
+		"slipstream_origin_changes_held_seconds vacuum replication slot standby  28": 29,
+		"slipstream_change_to_fresh_seconds":                                         12.5,
+		"slipstream_change_to_fresh_seconds count":                                   35,
+		"slipstream_change_to_fresh_seconds 10ms":                                    10,
+		"slipstream_change_to_fresh_seconds 100ms":                                   30,
 	}
 	for name, value := range want {
 		if got[name] != value {
@@ -79,7 +94,7 @@ func TestOriginMetrics(t *testing.T) {
 		t.Errorf("got %v, want %d values", got, len(want))
 	}
 	// An origin that does not measure the distribution does not show one.
-	if got := gathered(t, originOnly{}); len(got) != 11 {
+	if got := gathered(t, originOnly{}); len(got) != 11+8 || got["slipstream_origin_changes_held_seconds     "] != 0 {
 		t.Errorf("without a distribution: %v", got)
 	}
 }

@@ -119,7 +119,10 @@ func (p program) dbPlan() *cobra.Command {
 would make the triggers what they should be. It changes nothing.
 
 In PostgreSQL it also prints, before BEGIN, what an administrator runs once if the
-role of --definer does not exist yet or the role that applies may not use it.`,
+role of --definer does not exist yet or the role that applies may not use it. At the
+end it says what the table of changes keeps: its size, whether keep_changes or
+keep_bytes bounds it, how long a gateway may be cut off, and which transaction keeps
+old rows in place.`,
 		Example: `  slipstream db plan -c slipstream.yaml
   slipstream db plan -c slipstream.yaml | less
   slipstream db plan -c slipstream.yaml --url postgres://owner@db/shop --grant gateway`,
@@ -128,6 +131,15 @@ role of --definer does not exist yet or the role that applies may not use it.`,
 		if err != nil {
 			return err
 		}
+		retained, err := gateway.Retained(c.Context(), db)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			for _, sentence := range retained {
+				fmt.Fprintf(c.OutOrStdout(), "-- %s\n", sentence)
+			}
+		}()
 		if len(list) == 0 {
 			fmt.Fprintln(c.OutOrStdout(), "-- nothing to do")
 			return nil

@@ -125,6 +125,9 @@ func TestPostgresCommands(t *testing.T) {
 	expect(t, exitOK, "the record of changes", "", "db", "apply", "-c", file)
 	expect(t, exitOK, "present", "", "db", "check", "-c", file)
 	expect(t, exitOK, "nothing to do", "", "db", "plan", "-c", file)
+	if r := expect(t, exitOK, "-- keep_changes ends it, before keep_bytes (1.0 GiB): a gateway that is cut off for longer than 24h0m starts with an empty cache", "", "db", "plan", "-c", file); strings.Contains(plan.stdout, "the change table takes") || !strings.Contains(r.stdout, "-- the change table takes") {
+		t.Errorf("what is kept is said before there is a table, or not after:\n%s\n%s", plan.stdout, r.stdout)
+	}
 	expect(t, exitOK, "0 statements were run", "", "db", "apply", "-c", file)
 	if r := command(t, "config", "check", "-c", file); r.code != exitOK || strings.Contains(r.stderr, "db apply") {
 		t.Errorf("config check with all triggers: %+v", r)

@@ -67,6 +67,9 @@ type Origin struct {
 	Connections int
 	// KeepChanges is how long rows of the change table are kept. Default 24 h.
 	KeepChanges time.Duration
+	// KeepBytes is how much rows of the change table may take, with their index
+	// entries, before the oldest are deleted however young they are. Default 1 GiB.
+	KeepBytes int64
 	// Dir is the folder of the configuration file. [Load] sets it; empty
 	// means the working directory.
 	Dir string
@@ -237,6 +240,7 @@ func (c Config) WithDefaults() Config {
 		orElse(&c.Origin.Poll, 25*time.Millisecond)
 		orElse(&c.Origin.Connections, c.loadsAtOnce())
 		orElse(&c.Origin.KeepChanges, 24*time.Hour)
+		orElse(&c.Origin.KeepBytes, 1<<30)
 	}
 	return c
 }

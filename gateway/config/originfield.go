@@ -28,7 +28,7 @@ func originField() field[Config] {
 }
 
 // postgresFields are the fields that an SQLite file has no use for.
-var postgresFields = []string{"stream_url", "notify", "poll", "connections", "keep_changes"}
+var postgresFields = []string{"stream_url", "notify", "poll", "connections", "keep_changes", "keep_bytes"}
 
 // The fields of PostgreSQL are written only for PostgreSQL: elsewhere they are
 // zero, and [written] leaves zeros out.
@@ -45,8 +45,10 @@ func originFields() []field[Origin] {
 			duration(5*time.Millisecond, time.Second), func(o *Origin) *time.Duration { return &o.Poll })),
 		written(one("connections", "the loads that run at once; left out: the sum of load.concurrency of all resources, at most 16",
 			count(1, 1024), func(o *Origin) *int { return &o.Connections })),
-		written(one("keep_changes", "how long rows of the change table are kept, which is how long a gateway may be cut off and go on; left out: 24h",
+		written(one("keep_changes", "how long rows of the change table are kept; a gateway that is cut off for longer starts with an empty cache; left out: 24h",
 			duration(10*time.Minute, 720*time.Hour), func(o *Origin) *time.Duration { return &o.KeepChanges })),
+		written(one("keep_bytes", "how much these rows may take in the database before the oldest are deleted, however young they are; left out: 1GiB",
+			size(16<<20, 1<<40), func(o *Origin) *int64 { return &o.KeepBytes })),
 	}
 }
 

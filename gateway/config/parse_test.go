@@ -302,7 +302,7 @@ func TestDefaultsOfPostgres(t *testing.T) {
 		return c
 	}
 	c := load("  a: { table: a, key: [a], load: { concurrency: 2 } }\n  b: { table: b, key: [b], freshness: 300ms, promise: none }\n")
-	if o := c.Origin; o.Connections != 6 || o.Poll != 25*time.Millisecond || o.KeepChanges != 24*time.Hour {
+	if o := c.Origin; o.Connections != 6 || o.Poll != 25*time.Millisecond || o.KeepChanges != 24*time.Hour || o.KeepBytes != 1<<30 {
 		t.Errorf("%+v; expected 6 connections, 25ms, 24h", o)
 	}
 	if d := c.MinFreshness(); d != 2*time.Second {

@@ -424,7 +424,7 @@ func testGrants(t *testing.T, pg *server) {
 		t.Errorf("granted to PUBLIC: %s", public)
 	}
 	gateway := d.connect(t, "gate way")
-	execOn(t, gateway, `SELECT slipstream.renew(), `+trimCall+`('1 hour', 10)`, `SELECT * FROM slipstream.change, slipstream.meta, slipstream.incarnation`)
+	execOn(t, gateway, `SELECT slipstream.renew(), `+trimCall+`('1 hour', 1073741824, 10)`, `SELECT * FROM slipstream.change, slipstream.meta, slipstream.incarnation`)
 	if why := promise(t, d.origin(t, Config{}, "gate way", deptResource())); why != "" {
 		t.Errorf("promise as seen by the gateway's role: %q", why)
 	}
@@ -436,7 +436,7 @@ func testGrants(t *testing.T, pg *server) {
 	}
 	clerk := d.connect(t, "clerk")
 	execOn(t, clerk, `INSERT INTO dept VALUES (50, 'x')`, `UPDATE emp SET deptno = 50 WHERE empno = 1`, `DELETE FROM emp WHERE empno = 2`, `TRUNCATE emp`)
-	for _, forbidden := range []string{`SELECT * FROM slipstream.change`, `SELECT slipstream.renew()`, `SELECT ` + trimCall + `('1 hour', 1)`} {
+	for _, forbidden := range []string{`SELECT * FROM slipstream.change`, `SELECT slipstream.renew()`, `SELECT ` + trimCall + `('1 hour', 1073741824, 1)`} {
 		if err := tryOn(t, clerk, forbidden); err == nil {
 			t.Errorf("a role without grants may %s", forbidden)
 		}

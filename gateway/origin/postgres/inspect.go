@@ -140,10 +140,10 @@ func (f *found) readFunctions(ctx context.Context, tx pgx.Tx) error {
 		if language != "plpgsql" {
 			o.definition = language + " " + o.definition
 		}
-		if arguments == "interval, integer" {
-			arguments = "pg_catalog.interval, pg_catalog.int4"
+		if ours, ok := trimArguments[arguments]; ok {
+			arguments = ours
+			o.trims = name == "trim" || strings.HasPrefix(name, "trim@")
 		}
-		o.trims = (name == "trim" || strings.HasPrefix(name, "trim@")) && arguments == "pg_catalog.interval, pg_catalog.int4"
 		if o.name = "slipstream." + quoteName(name) + "(" + arguments + ")"; name+"("+arguments+")" == "renew()" {
 			o.name = renewName
 		}

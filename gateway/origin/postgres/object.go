@@ -68,14 +68,6 @@ const (
 	metaRowName     = "of slipstream.meta"
 )
 
-// Trimming has a hash of its body in its name: gateways of another release go on
-// with theirs until db prune.
-var (
-	trimBare = "trim@" + hashOf(trimBody)
-	trimCall = "slipstream." + quoteName(trimBare)
-	trimName = trimCall + "(pg_catalog.interval, pg_catalog.int4)"
-)
-
 // witnessSource is the source of rows that no gateway acts on, written so that the
 // change table has a row.
 const witnessSource = "slipstream"
@@ -106,8 +98,8 @@ func sharedObjects() []object {
 			sql:        functionSQL(renewName, "pg_catalog.uuid", ownPath, renewBody),
 			definition: functionDefinition("uuid", true, ownPathConfig, renewBody)},
 		{kind: functionObject, name: trimName, comment: "deletes old rows of slipstream.change, called by gateways every minute",
-			sql:        functionSQL(trimCall+"(keep pg_catalog.interval, at_most pg_catalog.int4)", "pg_catalog.int8", ownPath, trimBody),
-			definition: functionDefinition("bigint", true, ownPathConfig, trimBody)},
+			sql:        functionSQL(trimCall+trimParameters, "pg_catalog.int8", trimSet, trimBody),
+			definition: functionDefinition("bigint", true, trimSetConfig, trimBody)},
 	}
 }
 
@@ -148,55 +140,6 @@ BEGIN
   RETURN (SELECT id FROM slipstream.incarnation);
 END
 `
-
-// trimBody deletes the oldest rows, and raises complete_from above all of them in
-// the same transaction: who has not read them by then sees that something is gone.
-// Only transactions below the snapshot's xmin are looked at: they have ended, so
-// all rows they will ever have are there. The first one with a young row ends the
-// page; beyond it, rows that only look old (a clock set back) stay. A transaction
-// with more rows than one page is deleted in several calls, and complete_from is
-// above it from the first. The newest row, that with the greatest (xid, at), is the
-// witness of the history: it stays however old it is, with all rows of its
-// transaction, and complete_from never passes it. One call is one index scan of
-// at_most rows. Two trimmers never wait on one another: the second returns at once.
-var trimBody = fmt.Sprintf(`
-DECLARE
-  deleted bigint;
-  newest bigint;
-  below xid8;
-BEGIN
-  IF keep IS NULL OR keep < interval '1 minute' THEN
-    RAISE EXCEPTION 'slipstream.trim: keep is %%, expected at least 1 minute', keep USING ERRCODE = 'invalid_parameter_value';
-  END IF;
-  IF at_most IS NULL OR at_most < 1 THEN
-    RAISE EXCEPTION 'slipstream.trim: at_most is %%, expected at least 1', at_most USING ERRCODE = 'invalid_parameter_value';
-  END IF;
-  IF NOT pg_try_advisory_xact_lock(%d, %d) THEN
-    RETURN 0;
-  END IF;
-  below := (SELECT c.xid FROM slipstream.change AS c ORDER BY c.xid DESC LIMIT 1);
-  IF below > pg_snapshot_xmin(pg_current_snapshot()) THEN
-    below := pg_snapshot_xmin(pg_current_snapshot());
-  END IF;
-  WITH page AS MATERIALIZED (
-    SELECT c.ctid AS place, c.xid, c.at FROM slipstream.change AS c
-    WHERE c.xid < below
-    ORDER BY c.xid LIMIT at_most
-  ), young AS MATERIALIZED (
-    SELECT p.xid FROM page AS p WHERE p.at >= now() - keep ORDER BY p.xid LIMIT 1
-  ), gone AS (
-    DELETE FROM slipstream.change AS c
-    WHERE c.ctid = ANY (ARRAY(SELECT p.place FROM page AS p WHERE NOT EXISTS (SELECT FROM young AS y WHERE y.xid <= p.xid)))
-    RETURNING c.xid::text::bigint AS xid
-  )
-  SELECT count(*), max(g.xid) INTO deleted, newest FROM gone AS g;
-  IF deleted > 0 THEN
-    UPDATE slipstream.meta SET complete_from = (newest + 1)::text::xid8
-    WHERE complete_from < (newest + 1)::text::xid8;
-  END IF;
-  RETURN deleted;
-END
-`, lockClass, trimLock)
 
 // metaRowSQL begins the record anew: it is complete from the first transaction on
 // that has not begun yet. Run last, when the locks that CREATE TRIGGER takes have

@@ -64,6 +64,9 @@ type Config struct {
 	Freshness time.Duration
 	// KeepChanges is how long rows of the change table are kept; 0 means 24 h.
 	KeepChanges time.Duration
+	// KeepBytes is how much rows of the change table may take, with their index
+	// entries, before the oldest are deleted however young they are; 0 means 1 GiB.
+	KeepBytes int64
 	// Logger hears of what an operator should know; nil discards it.
 	Logger *slog.Logger
 }
@@ -76,13 +79,14 @@ func (cfg Config) withDefaults() Config {
 	orElse(&cfg.CheckInterval, 100*time.Millisecond)
 	orElse(&cfg.Freshness, time.Second)
 	orElse(&cfg.KeepChanges, 24*time.Hour)
+	orElse(&cfg.KeepBytes, 1<<30)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return cfg
 }
 
-func orElse[T int | time.Duration](field *T, value T) {
+func orElse[T int | int64 | time.Duration](field *T, value T) {
 	if *field <= 0 {
 		*field = value
 	}

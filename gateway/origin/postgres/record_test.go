@@ -44,12 +44,12 @@ func testTrimOld(t *testing.T, pg *server) {
 	d.exec(t, `INSERT INTO slipstream.change(xid, at, source) SELECT '10', now() - interval '2 hours', 'a' FROM generate_series(1, 3)`,
 		`INSERT INTO slipstream.change(xid, at, source) VALUES ('12', now() - interval '2 hours', 'b'), ('11', now() - interval '2 hours', 'b'), ('13', now() - interval '2 hours', 'c')`)
 	for _, s := range []struct{ call, want string }{
-		{trimCall + `('3 hours', 100)`, "0 3 6"},
+		{trimCall + `('3 hours', 1073741824, 100)`, "0 3 6"},
 		// More rows than fit one call: the floor is above them all at once.
-		{trimCall + `('1 hour', 2)`, "2 11 4"},
-		{trimCall + `('1 hour', 2)`, "2 12 2"},
-		{trimCall + `('1h0m0s', 2)`, "1 13 1"}, // as Go writes durations
-		{trimCall + `('1 hour', 2)`, "0 13 1"},
+		{trimCall + `('1 hour', 1073741824, 2)`, "2 11 4"},
+		{trimCall + `('1 hour', 1073741824, 2)`, "2 12 2"},
+		{trimCall + `('1h0m0s', 1073741824, 2)`, "1 13 1"}, // as Go writes durations
+		{trimCall + `('1 hour', 1073741824, 2)`, "0 13 1"},
 	} {
 		got := d.text(t, `SELECT `+s.call) + " " + d.text(t, `SELECT complete_from, (SELECT count(*) FROM slipstream.change) FROM slipstream.meta`)
 		if got != s.want {
@@ -58,7 +58,7 @@ func testTrimOld(t *testing.T, pg *server) {
 	}
 	// A transaction that is rolled back takes both with it.
 	d.exec(t, `INSERT INTO slipstream.change(xid, at, source) VALUES ('20', now() - interval '2 hours', 'a')`,
-		`BEGIN; SELECT `+trimCall+`('1 hour', 10); ROLLBACK`)
+		`BEGIN; SELECT `+trimCall+`('1 hour', 1073741824, 10); ROLLBACK`)
 	if got := d.text(t, `SELECT complete_from, (SELECT count(*) FROM slipstream.change) FROM slipstream.meta`); got != "13 2" {
 		t.Errorf("after a rollback: %s", got)
 	}
@@ -71,7 +71,7 @@ func testTrimStopsAtYoung(t *testing.T, pg *server) {
 	d := recordDatabase(t, pg)
 	d.exec(t, `INSERT INTO slipstream.change(xid, at, source) VALUES
 		('10', now() - interval '2 hours', 'a'), ('11', now() - interval '2 hours', 'half old'), ('11', now(), 'half young'), ('12', now() - interval '2 hours', 'clock set back')`)
-	if n := d.text(t, `SELECT `+trimCall+`('1 hour', 100)`); n != "1" {
+	if n := d.text(t, `SELECT `+trimCall+`('1 hour', 1073741824, 100)`); n != "1" {
 		t.Errorf("trimmed %s rows, want the one before the first young transaction", n)
 	}
 	if got := d.text(t, `SELECT string_agg(source, ', ' ORDER BY xid, source), (SELECT complete_from FROM slipstream.meta) FROM slipstream.change`); got != "half old, half young, clock set back 11" {
@@ -86,7 +86,7 @@ func testTrimKeepsNewest(t *testing.T, pg *server) {
 	d.exec(t, `INSERT INTO slipstream.change(xid, at, source) VALUES ('10', now() - interval '3 hours', 'a'),
 		('11', now() - interval '3 hours', 'first'), ('11', now() - interval '2 hours', 'last')`)
 	for _, deleted := range []string{"1", "0", "0"} {
-		if n := d.text(t, `SELECT `+trimCall+`('1 hour', 100)`); n != deleted {
+		if n := d.text(t, `SELECT `+trimCall+`('1 hour', 1073741824, 100)`); n != deleted {
 			t.Errorf("trimmed %s rows, want %s", n, deleted)
 		}
 		if got := d.text(t, `SELECT string_agg(source, ' ' ORDER BY xid, at), (SELECT complete_from FROM slipstream.meta) FROM slipstream.change`); got != "first last 11" {
@@ -110,7 +110,7 @@ func testTrimRunning(t *testing.T, pg *server) {
 		if open.end != `COMMIT` {
 			execOn(t, writer, open.end)
 		}
-		if n := d.text(t, `SELECT `+trimCall+`('1 hour', 100)`); n != "0" {
+		if n := d.text(t, `SELECT `+trimCall+`('1 hour', 1073741824, 100)`); n != "0" {
 			t.Errorf("%s: trimmed %s rows at or above a transaction in progress", open.end, n)
 		}
 		if open.end == `COMMIT` {
@@ -124,7 +124,7 @@ func testTrimRunning(t *testing.T, pg *server) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: %s rows are never trimmed", open.end, left)
 			}
-			d.exec(t, `SELECT `+trimCall+`('1 hour', 100)`)
+			d.exec(t, `SELECT `+trimCall+`('1 hour', 1073741824, 100)`)
 		}
 	}
 }
@@ -133,20 +133,20 @@ func testTwoTrimmers(t *testing.T, pg *server) {
 	d := recordDatabase(t, pg)
 	d.exec(t, `INSERT INTO slipstream.change(xid, at, source) VALUES ('10', now() - interval '2 hours', 'a'), ('11', now() - interval '2 hours', 'a'), ('12', now() - interval '2 hours', 'a')`)
 	first := d.connect(t, "")
-	execOn(t, first, `BEGIN; SELECT `+trimCall+`('1 hour', 1)`)
-	if n := d.text(t, `SET lock_timeout = '3s'; SELECT `+trimCall+`('1 hour', 1)`); n != "0" {
+	execOn(t, first, `BEGIN; SELECT `+trimCall+`('1 hour', 1073741824, 1)`)
+	if n := d.text(t, `SET lock_timeout = '3s'; SELECT `+trimCall+`('1 hour', 1073741824, 1)`); n != "0" {
 		t.Errorf("a second trimmer deleted %s rows", n)
 	}
 	execOn(t, first, `COMMIT`)
-	if n := d.text(t, `SELECT `+trimCall+`('1 hour', 1)`); n != "1" {
+	if n := d.text(t, `SELECT `+trimCall+`('1 hour', 1073741824, 1)`); n != "1" {
 		t.Errorf("the next trimmer deleted %s rows", n)
 	}
 }
 
 func testTrimArguments(t *testing.T, pg *server) {
 	d := recordDatabase(t, pg)
-	for _, call := range []string{trimCall + `('59 seconds', 10)`, trimCall + `(NULL, 10)`, trimCall + `('-1 hour', 10)`,
-		trimCall + `('1 hour', 0)`, trimCall + `('1 hour', NULL)`} {
+	for _, call := range []string{trimCall + `('59 seconds', 1073741824, 10)`, trimCall + `(NULL, 1073741824, 10)`, trimCall + `('-1 hour', 1073741824, 10)`,
+		trimCall + `('1 hour', 1073741824, 0)`, trimCall + `('1 hour', 1073741824, NULL)`} {
 		if err := tryOn(t, d.conn, `SELECT `+call); err == nil || !strings.Contains(err.Error(), "expected at least 1") {
 			t.Errorf("%s: %v", call, err)
 		}

@@ -145,7 +145,7 @@ func TestResume(t *testing.T) {
 			p.Seen.XMax++
 		}},
 		{name: "changes that nobody has read were trimmed", want: "*", happens: func(t *testing.T, d *database, _ *cache.Position) {
-			d.exec(t, unheard, "UPDATE slipstream.change SET at = at - interval '1 day'", "INSERT INTO slipstream.change (source) VALUES ('another')", "SELECT "+trimCall+"('1 hour', 1000)")
+			d.exec(t, unheard, "UPDATE slipstream.change SET at = at - interval '1 day'", "INSERT INTO slipstream.change (source) VALUES ('another')", "SELECT "+trimCall+"('1 hour', 1073741824, 1000)")
 		}},
 		{name: "triggers were off, in one transaction", want: "*", happens: func(t *testing.T, d *database, _ *cache.Position) {
 			off, on := d.triggersOf(t, "emp")

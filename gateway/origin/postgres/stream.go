@@ -98,6 +98,12 @@ type Stream struct {
 	// Atomics: Run and its helpers write, Stats reads.
 	polls, pollErrors, eventCount, voids, surveys, trimmed, wakes, lastPoll, clockJumps, derivationsFailed atomic.Int64
 
+	trimming sync.Mutex // held by a trimmer while it runs
+	holders  sightings  // guarded by trimming
+
+	// retention is what the trimmer found last, nil before. Atomic.
+	retention atomic.Pointer[origin.Retention]
+
 	toFresh histogram
 	trouble atomic.Pointer[string] // why the last poll failed, nil if it did not
 }
@@ -117,6 +123,8 @@ type StreamStats struct {
 	// that applied them read them: from the writing of the row, so that the rest
 	// of the writer's transaction counts too.
 	ToFresh Histogram
+	// Retention is what the change table kept when it was trimmed last, nil before.
+	Retention *origin.Retention
 	// Trouble is why the last poll failed, "" if it did not.
 	Trouble string
 	// DerivationsFailed counts the times that a resource lost its promise because the
@@ -143,7 +151,7 @@ func (s *Stream) Stats() StreamStats {
 		faults = len(known.ownerFaults)
 	}
 	return StreamStats{
-		Trouble: trouble, OwnerFaults: faults,
+		Trouble: trouble, OwnerFaults: faults, Retention: s.retention.Load(),
 		Polls: s.polls.Load(), PollErrors: s.pollErrors.Load(), Events: s.eventCount.Load(), Voids: s.voids.Load(),
 		Surveys: s.surveys.Load(), Trimmed: s.trimmed.Load(), Wakes: s.wakes.Load(), ClockJumps: s.clockJumps.Load(), DerivationsFailed: s.derivationsFailed.Load(),
 		LastPoll: time.Duration(s.lastPoll.Load()), ToFresh: s.toFresh.read(),

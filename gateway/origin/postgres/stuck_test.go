@@ -15,7 +15,7 @@ import (
 func TestStreamRegainsThePromiseWhateverWasMissing(t *testing.T) {
 	for name, sql := range map[string][2]string{
 		"index":    {"DROP INDEX slipstream.change_xid", "CREATE INDEX change_xid ON slipstream.change (xid)"},
-		"function": {"ALTER FUNCTION " + trimCall + "(interval, int) RENAME TO other", "ALTER FUNCTION slipstream.other(interval, int) RENAME TO " + quoteName(trimBare)},
+		"function": {"ALTER FUNCTION " + trimCall + "(interval, bigint, int) RENAME TO other", "ALTER FUNCTION slipstream.other(interval, bigint, int) RENAME TO " + quoteName(trimBare)},
 		"role":     {"CREATE ROLE g; CREATE ROLE r LOGIN; GRANT SELECT ON dept, emp, task TO r; GRANT USAGE ON SCHEMA slipstream TO r; GRANT SELECT ON ALL TABLES IN SCHEMA slipstream TO g; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA slipstream TO r", "GRANT g TO r"},
 	} {
 		t.Run(name, func(t *testing.T) {

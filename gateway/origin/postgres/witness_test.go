@@ -49,7 +49,7 @@ func TestIdleDatabaseKeepsItsDocumentsOverTrimming(t *testing.T) {
 	}
 	s.expect("3", "4")
 	for range 2 {
-		s.exec("SELECT " + trimCall + "('1 minute', 1000)")
+		s.exec("SELECT " + trimCall + "('1 minute', 1073741824, 1000)")
 		s.expect() // no flush
 		s.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'slipstream' AND datname = current_database()")
 		s.expect() // and none by a survey
