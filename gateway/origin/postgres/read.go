@@ -236,7 +236,7 @@ func (s *Stream) flushChanged(ctx context.Context, head pollHead) {
 func (s *Stream) changedSources(ctx context.Context) ([]string, error) {
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT pg_catalog.set_config('search_path', '"+pinnedPath+"', true), pg_catalog.set_config('statement_timeout', $1::pg_catalog.text, true)",
-		milliseconds(pollTimeout/2))
+		milliseconds(max(pollTimeout/2, s.derivationLimit())))
 	arguments := changesArguments(s.last, cache.Witness{})[:2]
 	batch.Queue(sourcesSQL, append(arguments, s.reader.names)...)
 	results := s.conn.SendBatch(ctx, batch)

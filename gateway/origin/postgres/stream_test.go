@@ -502,6 +502,7 @@ func TestStreamVoidsAnotherHistory(t *testing.T) {
 // have changed.
 func TestStreamFlushesAfterTooManyChanges(t *testing.T) {
 	s := startStreamed(t)
+	s.origin.cfg.Freshness = 10 * time.Minute // slow machines need more than a second to name the sources
 	other := resource.Resource{Name: "tasks", Key: []string{"taskno"}, Freshness: time.Second, Root: resource.Node{Table: "task"}}
 	o, err := Open(t.Context(), s.origin.cfg, []resource.Resource{streamedResource(), other})
 	if err != nil {
