@@ -107,12 +107,14 @@ func (d *database) apply(t *testing.T, cfg Config, resources ...resource.Resourc
 	return done
 }
 
+const recordedSQL = `SELECT regexp_replace(source, '@[0-9a-f]{12}$', '') || '=' || COALESCE(key, '*')
+	FROM slipstream.change WHERE source <> '` + witnessSource + `' ORDER BY 1`
+
 // recorded returns what the change table holds, a word a row and without the hashes
 // of sources, and empties it.
 func (d *database) recorded(t *testing.T) string {
 	t.Helper()
-	got := d.text(t, `SELECT regexp_replace(source, '@[0-9a-f]{12}$', '') || '=' || COALESCE(key, '*')
-		FROM slipstream.change WHERE source <> '`+witnessSource+`' ORDER BY 1`)
+	got := d.text(t, recordedSQL)
 	d.exec(t, `DELETE FROM slipstream.change`)
 	return got
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// bodyFormat is the version of what trigger functions record: the texts of
-// [keyText], NULL for every document. It changes with the meaning of rows and
-// not with the release, so that a new release reads what the triggers of the
-// previous one write.
-const bodyFormat = 1
+// bodyFormat is the version of the bodies of trigger functions and of what they
+// record: the texts of [keyText], NULL for every document. It does not change with the
+// release, so that a new release reads what the triggers of the previous one write.
+// 2: no body names a column that it cannot do without.
+const bodyFormat = 2
 
 // hashDigits is the length of the hash in names, 48 bits.
 const hashDigits = 12

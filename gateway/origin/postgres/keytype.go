@@ -71,6 +71,34 @@ func timestampText(expression, pattern string) string {
 		expression + ")::pg_catalog.text)"
 }
 
+// anyText writes the same text, in a form that PostgreSQL accepts whatever type the
+// expression gets: a trigger must not fail its writers when a column was retyped. It
+// uses nothing but conversions to text and functions of any type. Of a value of
+// another type it gives some text.
+func (t keyType) anyText(expression string) string {
+	text := "(" + expression + ")::pg_catalog.text"
+	// ISO 8601 under every DateStyle, with the offset of any TimeZone.
+	moment := "pg_catalog.btrim(pg_catalog.to_json(" + expression + `)::pg_catalog.text, '"')`
+	typed := func(name, canonical string) string {
+		// COALESCE with a NULL of no type makes a domain its base type.
+		return "CASE WHEN pg_catalog.pg_typeof(COALESCE(" + expression + ", NULL)) OPERATOR(pg_catalog.=) " + quoteText(name) +
+			"::pg_catalog.regtype THEN " + canonical + " ELSE " + text + " END"
+	}
+	switch t.kind {
+	case resource.Bytes:
+		return typed(t.sql, t.text(text+"::pg_catalog.bytea")) // reads both forms of bytea_output
+	case resource.Decimal:
+		return "CASE WHEN pg_catalog.strpos(" + text + ", '.') OPERATOR(pg_catalog.>) 0 THEN pg_catalog.rtrim(pg_catalog.rtrim(" +
+			text + ", '0'), '.') ELSE " + text + " END"
+	case resource.Date:
+		return moment
+	case resource.Timestamp, resource.TimestampTZ:
+		return typed(t.sql, t.text(moment+"::"+t.sql))
+	default:
+		return t.text(expression)
+	}
+}
+
 // value writes the value of the type that a recorded text stands for, NULL if it
 // stands for none: for a number that is out of range, and for a text that was
 // recorded when the column had another type, or that somebody made up. Nothing
@@ -157,7 +185,15 @@ func keyText(types []keyType, expressions []string) string {
 	for i, t := range types {
 		parts[i] = t.text(expressions[i])
 	}
-	return "pg_catalog.json_build_array(" + strings.Join(parts, ", ") + ")::pg_catalog.text"
+	return joinTexts(parts)
+}
+
+// joinTexts writes the key of the canonical texts of its columns.
+func joinTexts(texts []string) string {
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return "pg_catalog.json_build_array(" + strings.Join(texts, ", ") + ")::pg_catalog.text"
 }
 
 // recordedArray matches what keyText writes for several columns. A text of

@@ -35,6 +35,9 @@ var keySamples = []struct {
 	{"boolean", map[string]string{"t": "true", "f": "false"}},
 	{"mood", map[string]string{"sad": "sad", "it's \\": "it's \\"}},
 	{"posint", map[string]string{"5": "5"}},
+	{"raw", map[string]string{`\xff00`: "ff00"}},
+	{"price", map[string]string{"10.00": "10", "0.10": "0.1"}},
+	{"moment", map[string]string{"2024-10-27 02:30:00+01": "2024-10-27T01:30:00.000000Z", "2024-10-27 02:30:00+02": "2024-10-27T00:30:00.000000Z"}},
 }
 
 const keySettings = `SET DateStyle = 'German'; SET TimeZone = 'Asia/Kathmandu'; SET IntervalStyle = 'sql_standard'; SET bytea_output = 'escape';
@@ -45,6 +48,7 @@ const keySettings = `SET DateStyle = 'German'; SET TimeZone = 'Asia/Kathmandu'; 
 func TestKeyTextsAreCanonical(t *testing.T) {
 	pg := freshDatabase(t)
 	runScript(t, pg.url, `CREATE TYPE mood AS ENUM ('sad', E'it''s \\'); CREATE DOMAIN posint AS int CHECK (VALUE > 0);
+		CREATE DOMAIN raw AS bytea; CREATE DOMAIN price AS numeric; CREATE DOMAIN moment AS timestamptz;
 		CREATE SCHEMA evil;
 		CREATE FUNCTION evil.to_char(timestamp, text) RETURNS text LANGUAGE sql AS $$ SELECT 'evil' $$;
 		CREATE FUNCTION evil.less(timestamp, timestamp) RETURNS bool LANGUAGE sql AS $$ SELECT true $$;
@@ -67,6 +71,11 @@ func TestKeyTextsAreCanonical(t *testing.T) {
 			}
 			if got := scan[string](t, odd, "SELECT "+types.text("x")+" FROM public.handed"); got != text {
 				t.Errorf("%s %s: %q, under other settings %q", sample.sql, value, text, got)
+			}
+			for _, conn := range []*pgx.Conn{plain, odd} {
+				if got := scan[string](t, conn, "SELECT "+types.anyText("x")+" FROM public.handed"); got != text {
+					t.Errorf("%s %s: triggers record %q, derivations give %q", sample.sql, value, got, text)
+				}
 			}
 			key := []resource.KeyColumn{{Name: "k", Kind: types.kind}}
 			id, ok := decodeKey(key, text)

@@ -121,24 +121,20 @@ func (g *group) triggerName(event int) string {
 // path. The invariant, which TestHostileSearchPath holds:
 //
 //   - tables, functions, types, collations are qualified, operators are written
-//     OPERATOR(pg_catalog.=); IS NULL, CASE, UNION and DISTINCT look nothing up
+//     OPERATOR(pg_catalog.=); IS NULL, CASE, COALESCE, UNION and DISTINCT look nothing up
 //   - old_rows and new_rows are unqualified, but PostgreSQL looks transition
 //     tables up before any table, temporary ones included
-//   - columns are qualified by their row, so that none is taken for a variable
+//   - columns are unqualified, see [absent]; #variable_conflict use_column makes
+//     columns win over variables of the same name
 //
-// Microseconds that a body adds to UPDATE of one row by primary key, in one session
-// that only loops (4.5 without a trigger; rough, PostgreSQL 15):
+// No migration of a table may fail its writers, so a body must not contain what
+// PostgreSQL can refuse after a column was renamed, dropped or retyped: a column is
+// named only where [absent] has one of the same name, and is only given to what
+// takes every type, see [keyType.anyText]. An EXCEPTION clause would not do: it starts a
+// subtransaction for each statement, and with the INSERT inside of it one that has
+// a transaction number of its own.
 //
-//	function that returns at once, no transition tables                1.2
-//	... with transition tables                                         1.7
-//	... that inserts one constant row                                  5.3
-//	new rows only, no DISTINCT (root: INSERT, DELETE)                  6.7
-//	new rows only, DISTINCT (child: INSERT, DELETE)                    8.0
-//	old UNION new of the columns, then text (all UPDATE; chosen)       9.0
-//	old UNION new of texts                                             9.5
-//	old UNION ALL new, no DISTINCT                                     9.6
-//	new DISTINCT UNION ALL old WHERE NOT EXISTS in new                12.0
-//	INSERT of new, then of old EXCEPT new                             14.1
+// docs/decisions/0015-trigger-bodies.md has what a body costs and what was tried.
 func (g *group) function(event int, notify bool) object {
 	name := g.functionName(event)
 	body := g.body(event, notify)
@@ -155,7 +151,7 @@ func (g *group) function(event int, notify bool) object {
 // resource: names of objects may be shortened.
 func (g *group) body(event int, notify bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s%s\n", resourceMark, strconv.QuoteToASCII(g.resource))
+	fmt.Fprintf(&b, "\n%s%s\n#variable_conflict use_column\n", resourceMark, strconv.QuoteToASCII(g.resource))
 	all := "INSERT INTO slipstream.change (source, key) VALUES (" + quoteText(g.flushSource()) + ", NULL);"
 	wake := "PERFORM pg_catalog.pg_notify('slipstream', '');"
 	if events[event].tables == nil {
@@ -164,8 +160,7 @@ func (g *group) body(event int, notify bool) string {
 			fmt.Fprintf(&b, "  %s\n", wake)
 		}
 	} else {
-		fmt.Fprintf(&b, "DECLARE recorded pg_catalog.int8;\nBEGIN\n  INSERT INTO slipstream.change (source, key)\n  %s\n  LIMIT %d;\n",
-			g.keys(event), maxKeys+1)
+		fmt.Fprintf(&b, "DECLARE recorded pg_catalog.int8;\nBEGIN\n  INSERT INTO slipstream.change (source, key)\n  %s;\n", g.keys(event))
 		fmt.Fprintf(&b, "  GET DIAGNOSTICS recorded = ROW_COUNT;\n  IF recorded OPERATOR(pg_catalog.>) %d THEN\n    %s\n  END IF;\n", maxKeys, all)
 		if notify {
 			fmt.Fprintf(&b, "  IF recorded OPERATOR(pg_catalog.>) 0 THEN\n    %s\n  END IF;\n", wake)
@@ -192,64 +187,79 @@ func (g *group) distrust(event int, all string) string {
 	if len(g.table.primaryKey) > 0 {
 		key := make([]string, len(g.table.primaryKey))
 		for i, at := range g.table.primaryKey {
-			key[i] = "r." + quoteName(g.table.columns[at].name)
+			key[i] = quoteName(g.table.columns[at].name)
 		}
 		columns := strings.Join(key, ", ")
-		condition = "EXISTS (SELECT " + columns + " FROM old_rows AS r EXCEPT SELECT " + columns + " FROM new_rows AS r)"
+		// If a column is gone the two sides differ, and nothing is trusted.
+		side := func(rows string) string {
+			return "SELECT k.* FROM " + absent(key, rows) + " CROSS JOIN LATERAL (SELECT " + columns + " FROM " + rows + ") AS k"
+		}
+		condition = "EXISTS (" + side("old_rows") + " EXCEPT " + side("new_rows") + ")"
 	}
 	return "  IF " + condition + " THEN\n    " + all + "\n  END IF;\n"
 }
 
+// gone is what a body reads in place of a column that is not there any more. A row
+// whose key has this very text is recorded as a change of all documents as well.
+const gone = "slipstream: there is no such column"
+
+// absent writes a row that has a text in place of each of the columns, for a FROM
+// clause around the transition tables. SQL resolves an unqualified name from the inside
+// out: to the column of the transition table if that has one, and otherwise to
+// the text. So a body never fails because a column was renamed or dropped, at no cost:
+// the planner removes the row.
+func absent(names []string, text string) string {
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = quoteText(text) + "::pg_catalog.text AS " + name
+	}
+	return "(SELECT " + strings.Join(values, ", ") + ") AS absent"
+}
+
 // keys writes the SELECT of what one statement records.
 func (g *group) keys(event int) string {
+	limit := "LIMIT " + strconv.Itoa(maxKeys+1)
 	if len(g.sources) == 1 {
-		return g.keysOf(g.sources[0], event)
+		return g.keysOf(g.sources[0], event, " "+limit) // inside: one node of the plan less
 	}
 	// One INSERT for all: each costs some 4 microseconds to begin and to end.
 	parts := make([]string, len(g.sources))
 	for i, s := range g.sources {
-		parts[i] = g.keysOf(s, event)
+		parts[i] = g.keysOf(s, event, "")
 	}
-	return "SELECT s.source, s.key FROM (\n  " + strings.Join(parts, "\n  UNION ALL ") + "\n  ) AS s(source, key)"
+	return "SELECT s.source, s.key FROM (\n  " + strings.Join(parts, "\n  UNION ALL ") + "\n  ) AS s(source, key)\n  " + limit
 }
 
 // keysOf writes the SELECT of what is recorded for one source. Rows are told
-// apart by their values before the text is made: by their values they are the same
-// exactly if the texts are, and a statement that changes a million children of
-// one parent makes one text.
-func (g *group) keysOf(s source, event int) string {
-	types := make([]keyType, len(s.columns))
-	values := make([]string, len(s.columns)) // of a row of a transition table
-	names := make([]string, len(s.columns))  // of those, after duplicates are gone
-	var present []string
+// apart by the texts of their columns, because not every type that a column may get has
+// an equality. The collation keeps the comparison one of bytes.
+func (g *group) keysOf(s source, event int, limit string) string {
+	var names, texts, present, keys, missing []string
 	for i, at := range s.columns {
 		column := s.table.columns[at]
-		types[i], _ = keyTypeOf(&column) // columns without one are refused when sources are made
-		values[i] = "r." + quoteName(column.name)
-		names[i] = "c" + strconv.Itoa(i+1)
+		kt, _ := keyTypeOf(&column) // columns without one are refused when sources are made
+		name, key := quoteName(column.name), "k.c"+strconv.Itoa(i+1)
+		names, keys = append(names, name), append(keys, key)
+		texts = append(texts, kt.anyText(name)+` COLLATE pg_catalog."C"`)
 		// What is joined or found by a NULL is in no document.
-		present = append(present, values[i]+" IS NOT NULL")
+		present = append(present, name+" IS NOT NULL")
+		missing = append(missing, key+" OPERATOR(pg_catalog.=) "+quoteText(gone))
 	}
-	source := quoteText(s.recorded) + "::pg_catalog.text"
-	where := " WHERE " + strings.Join(present, " AND ")
 	tables := events[event].tables
-	if len(tables) == 1 && g.root && s.derive == "" && s.name == g.resource {
-		// The key of the root names one row: there is nothing to tell apart.
-		return "SELECT " + source + ", " + keyText(types, values) + " FROM " + tables[0] + " AS r" + where
-	}
-	distinct := ""
-	if len(tables) == 1 {
-		distinct = "DISTINCT "
-	}
 	rows := make([]string, len(tables))
 	for i, t := range tables {
-		rows[i] = "SELECT " + distinct + strings.Join(values, ", ") + " FROM " + t + " AS r" + where
+		rows[i] = "SELECT " + strings.Join(texts, ", ") + " FROM " + t + " WHERE " + strings.Join(present, " AND ")
 	}
-	for i := range names {
-		values[i] = "k." + names[i]
+	// The key of the root names one row: there is nothing to tell apart in one table.
+	if unique := g.root && s.derive == "" && s.name == g.resource; len(tables) == 1 && !unique {
+		rows[0] = "SELECT DISTINCT" + strings.TrimPrefix(rows[0], "SELECT")
 	}
-	return "SELECT " + source + ", " + keyText(types, values) + " FROM (\n    " +
-		strings.Join(rows, "\n    UNION ") + "\n  ) AS k(" + strings.Join(names, ", ") + ")"
+	columns := make([]string, len(keys))
+	for i := range keys {
+		columns[i] = strings.TrimPrefix(keys[i], "k.")
+	}
+	return "SELECT " + quoteText(s.recorded) + "::pg_catalog.text, CASE WHEN " + strings.Join(missing, " OR ") + " THEN NULL ELSE " + joinTexts(keys) +
+		" END FROM " + absent(names, gone) + " CROSS JOIN LATERAL (\n    " + strings.Join(rows, "\n    UNION ") + limit + "\n  ) AS k(" + strings.Join(columns, ", ") + ")"
 }
 
 // trigger writes the trigger of an event on the table or on a partition of it. A

@@ -24,6 +24,8 @@ func TestTriggers(t *testing.T) {
 		{"settings of the session", testSessionSettings},
 		{"more keys than are recorded", testManyKeys},
 		{"odd and long names", testOddNames},
+		{"migrations", testMigrations},
+		{"no subtransactions", testNoSubtransactions},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
