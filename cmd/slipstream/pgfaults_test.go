@@ -231,7 +231,7 @@ func (r *pgRun) trimChanges() {
 func (r *pgRun) trim() string {
 	function := strings.TrimSpace(r.aloneQuery(`SELECT oid::regproc FROM pg_proc WHERE pronamespace = 'slipstream'::regnamespace AND proname LIKE 'trim@%'`))
 	return r.aloneQuery(`UPDATE slipstream.change SET at = at - interval '1 day' WHERE xid < (SELECT max(xid::text::bigint)::text::xid8 FROM slipstream.change);
-		SELECT ` + function + `('1 hour', 1000000); SELECT count(*) FROM slipstream.change`)
+		SELECT ` + function + `('1 hour', 1000000000000, 1000000); SELECT count(*) FROM slipstream.change`)
 }
 
 // outOfConnections takes all connections that the server has, and then those of
