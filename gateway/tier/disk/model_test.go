@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -38,9 +39,12 @@ type model struct {
 	random *rand.Rand
 	dir    string
 	tier   *Tier
-	fail   error // of the next step of a batch
-	dead   bool  // every batch fails: the process was killed, but for its memory
-	keys   []cache.Key
+
+	// Atomics: the model and the tier's writer write them.
+	fail atomic.Pointer[modelFault] // of the next batch
+	dead atomic.Bool                // every batch fails: the process was killed, but for its memory
+
+	keys []cache.Key
 
 	// The database. Transactions get their numbers before they commit, in any order.
 	next    cache.Tx
@@ -62,6 +66,12 @@ type model struct {
 	gets, hits, reopened, crashed, afterReopen int
 }
 
+// modelFault is an error that the next batch fails with.
+type modelFault struct {
+	err      error
+	atCommit bool
+}
+
 func newModel(t *testing.T, seed, n uint64) *model {
 	m := &model{t: t, random: testkit.Fork(seed, n), dir: t.TempDir(), next: 10,
 		applied: make(map[cache.Key]int), drops: make(map[cache.Key]int), durable: make(map[cache.Key]int)}
@@ -76,13 +86,11 @@ func (m *model) open() {
 	m.tier = openTier(m.t, m.dir, func(o *Options) {
 		o.MaxQueue = 32 << 10
 		o.beforeWrite = func(step string) error {
-			if m.dead {
+			if m.dead.Load() {
 				return syscall.ENOSPC
 			}
-			err := m.fail
-			if err != nil && (step == "commit") == (m.next%2 == 0) {
-				m.fail = nil
-				return err
+			if f := m.fail.Load(); f != nil && (step == "commit") == f.atCommit && m.fail.CompareAndSwap(f, nil) {
+				return f.err
 			}
 			return nil
 		}
@@ -225,19 +233,19 @@ func (m *model) sync() {
 		for k, n := range m.drops {
 			m.durable[k] = n
 		}
-	} else if m.fail != nil {
+	} else if m.fail.Load() != nil {
 		m.t.Errorf("sync: %v", err)
 	}
 }
 
 func (m *model) reopen(crash bool) {
 	m.reopened++
-	m.fail = nil
+	m.fail.Store(nil)
 	if crash {
 		m.crashed++
-		m.dead = true
+		m.dead.Store(true)
 		m.tier.Close()
-		m.dead = false
+		m.dead.Store(false)
 		// A purge that was not made durable is forgotten; all others are heard again.
 		for k := range m.drops {
 			m.drops[k] = m.durable[k]
@@ -328,7 +336,8 @@ func (m *model) step() {
 	case n < 70:
 		m.sync()
 	case n < 72:
-		m.fail = []error{syscall.ENOSPC, berrors.ErrMaxSizeReached, errInjected, syscall.EIO}[m.random.IntN(4)]
+		err := []error{syscall.ENOSPC, berrors.ErrMaxSizeReached, errInjected, syscall.EIO}[m.random.IntN(4)]
+		m.fail.Store(&modelFault{err, m.random.IntN(2) == 0})
 		m.sync()
 	case n < 73 && m.random.IntN(4) == 0:
 		m.tier.distrust(errDamaged)
