@@ -18,6 +18,8 @@ type Engine struct {
 	// Reads and Writes are system calls. Wakes counts how often a loop found something
 	// ready, Events how much, Sleeps how often it had to wait for it.
 	Reads, Writes, Wakes, Events, Sleeps uint64
+	// Postponed counts turns of connections that had more to do than others wait for.
+	Postponed uint64
 	// Closes counts connections that left the engine, by why.
 	Closes map[string]uint64
 }

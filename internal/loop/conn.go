@@ -28,6 +28,12 @@ type Conn struct {
 	settling bool    // a reply is being written, in front of those owed
 	flying   int     // bytes that are being written outside of the turn
 
+	// Owned by the turn: what it has done, see share.go.
+	share      int  // how many units it may spend
+	spent      int  // units
+	wrote      int  // bytes
+	unfinished bool // the last turn has left requests that were read
+
 	// Owned by the turn: answers in order, see deferred.go.
 	firstOwed, lastOwed *Deferred
 	owed                int
@@ -137,7 +143,7 @@ func (c *Conn) head() *Output {
 
 // Full says that a session should answer no more requests for now.
 func (c *Conn) Full() bool {
-	return c.closed || c.ending || c.detaching || c.failure != nil ||
+	return c.closed || c.ending || c.detaching || c.failure != nil || c.spent >= c.share ||
 		c.owed >= c.server.config.MaxDeferred || c.waiting() >= c.server.config.MaxOutput
 }
 
@@ -206,7 +212,7 @@ const (
 
 // next decides how the connection goes on, after what could be written was.
 func (c *Conn) next() step {
-	idle := c.owed == 0 && c.waiting() == 0
+	idle := c.owed == 0 && c.waiting() == 0 && !c.unfinished
 	switch {
 	case c.closed:
 		return stepNone

@@ -174,6 +174,7 @@ func (e *epollEngine) stats(s *Stats) {
 		s.Wakes += p.wakes.Load()
 		s.Events += p.events.Load()
 		s.Sleeps += p.sleeps.Load()
+		s.Postponed += p.postponed.Load()
 		s.Owed += p.owed.Load()
 	}
 }

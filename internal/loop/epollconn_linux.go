@@ -48,18 +48,23 @@ func (c *epollConn) note(events uint32) {
 // read more, write the answers, and go the way that results.
 func (l *eventLoop) turn(c *epollConn) {
 	defer l.recovered(c)
+	if l.measure != nil {
+		defer l.measured(threadCPU())
+	}
 	l.lend(c)
 	wrote := 0
 	if c.out != nil && !c.blocked {
 		wrote += l.flush(c)
 	}
-	wrote += l.feed(c, false)
-	for reads := 0; c.reads(); reads++ {
-		if reads == turnReads {
-			l.queue(c)
-			break
+	if !c.queued { // else it goes on when its place in the queue has come
+		wrote += l.feed(c, false)
+		for reads := 0; c.reads(); reads++ {
+			if reads == turnReads {
+				l.queue(c)
+				break
+			}
+			wrote += l.read(c)
 		}
-		wrote += l.read(c)
 	}
 	l.endTurn(c, wrote)
 }
@@ -76,8 +81,15 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 	}
 	l.keepOutput(c)
 	c.noteWritten(wrote, l.now)
+	more := c.out != nil && !c.blocked || c.exhausted() && (c.in.Len() > 0 || c.readable)
+	l.spent += c.spent + turnCost
+	c.newShare()
 	switch c.next() {
 	case stepNone:
+		if more {
+			l.counts.postponed++
+			l.queue(c)
+		}
 	case stepHalfClose:
 		_ = unix.Shutdown(c.fd, unix.SHUT_WR) // a peer that has gone shows in the read
 		c.beginLinger(l.now)
@@ -95,6 +107,36 @@ func (l *eventLoop) queue(c *epollConn) {
 	if !c.queued {
 		c.queued = true
 		l.again = append(l.again, c)
+	}
+}
+
+// goOn continues connections that had more to do than one turn allows, in their order and for
+// a round's share at most: who has little to do is served in between.
+func (l *eventLoop) goOn() {
+	l.spent = 0
+	n := len(l.again) // who has more to do again is not among them
+	share := turnUnits
+	if n-l.next > cohortSize {
+		share = crowdUnits // others wait for one turn each time
+	}
+	for l.next < n && l.spent < roundUnits {
+		c := l.again[l.next]
+		l.again[l.next] = nil
+		l.next++
+		c.queued = false
+		if !c.closed {
+			c.share = share
+			l.turn(c)
+			c.share = turnUnits
+		}
+	}
+	switch {
+	case l.next == len(l.again):
+		l.again, l.next = l.again[:0], 0
+	case l.next > 2*cohortSize && 2*l.next > len(l.again):
+		left := copy(l.again, l.again[l.next:])
+		clear(l.again[left:])
+		l.again, l.next = l.again[:left], 0
 	}
 }
 
@@ -178,12 +220,9 @@ func (l *eventLoop) readInto(c *epollConn, p []byte) int {
 // flush writes what it can and returns how much that was.
 func (l *eventLoop) flush(c *epollConn) (wrote int) {
 	o := c.out
-	for o != nil && o.Len() > 0 && c.failure == nil {
+	for o != nil && o.Len() > 0 && c.failure == nil && c.wrote < turnBytes {
 		l.segments = o.segments(l.segments[:0])
-		total := 0
-		for _, s := range l.segments {
-			total += len(s)
-		}
+		total := cut(&l.segments, turnBytes-c.wrote)
 		n, errno := writeFile(c.fd, l.segments, total)
 		clear(l.segments)
 		l.counts.writes++
@@ -191,6 +230,7 @@ func (l *eventLoop) flush(c *epollConn) (wrote int) {
 		case errno == 0:
 			o.advance(n)
 			wrote += n
+			c.spendBytes(n)
 			if n < total {
 				c.blocked = true
 				return wrote
@@ -207,6 +247,19 @@ func (l *eventLoop) flush(c *epollConn) (wrote int) {
 		}
 	}
 	return wrote
+}
+
+// cut shortens segments to most bytes and returns how many there are.
+func cut(segments *[][]byte, most int) (total int) {
+	for i, s := range *segments {
+		if total += len(s); total >= most {
+			(*segments)[i] = s[:len(s)-(total-most)]
+			clear((*segments)[i+1:])
+			*segments = (*segments)[:i+1]
+			return most
+		}
+	}
+	return total
 }
 
 // lend gives the connection an output of the loop's for its turn, if it has none yet.
@@ -271,6 +324,9 @@ func (c *epollConn) owes(delta int) { c.loop.owed += int64(delta) }
 func (l *eventLoop) settle(d *Deferred) {
 	c := d.conn.backend.(*epollConn)
 	defer l.recovered(c)
+	if l.measure != nil {
+		defer l.measured(threadCPU())
+	}
 	l.lend(c)
 	c.Conn.settle(d)
 	if !c.closed {
@@ -381,7 +437,7 @@ func (l *eventLoop) accept(ln *listener) {
 // adopt makes a connection of a socket.
 func (l *eventLoop) adopt(fd int, peer unix.Sockaddr) {
 	c := &epollConn{loop: l, fd: fd}
-	c.server, c.backend, c.remote = l.server, c, addrOf(peer)
+	c.server, c.backend, c.remote, c.share = l.server, c, addrOf(peer), turnUnits
 	c.id, c.lane = l.server.ids.Add(1), l.lane
 	c.opened, c.active, c.readAt = l.now, l.now, -1
 	if len(l.free) == 0 {

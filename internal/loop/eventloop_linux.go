@@ -21,6 +21,12 @@ const (
 	// yieldEvery is after how many busy rounds a loop yields its processor even if
 	// no answer is owed.
 	yieldEvery = 64
+	// roundUnits is what connections of again spend in one round, and turnCost what a turn
+	// costs besides what its session has spent: system calls.
+	roundUnits = 64
+	turnCost   = 16
+	// mailAtOnce bounds the answers settled in one round.
+	mailAtOnce = 64
 )
 
 // eventLoop is one loop. All but what is said otherwise belongs to its goroutine.
@@ -35,8 +41,12 @@ type eventLoop struct {
 	listeners []listener
 	slots     []slot
 	free      []uint32     // places of slots
-	again     []*epollConn // have more to do than one turn allows
-	working   []*epollConn // again of the round before
+	again     []*epollConn // have more to do than one turn allows, from next on
+	next      int
+	spent     int                     // units, of connections that goOn continues
+	crowded   bool                    // many connections are ready in this round, or wait in again
+	settling  []*Deferred             // complete, and not settled yet
+	measure   func(cpu time.Duration) // of MeasureTurns, nil: nobody measures
 	events    []unix.EpollEvent
 	readBuf   []byte
 	scratch   *Output  // of the turn under way, unless the connection has another
@@ -53,7 +63,7 @@ type eventLoop struct {
 	idled     bool
 	yields    bool // other goroutines may have to wait for this one
 	stopped   bool
-	counts    struct{ reads, writes, wakes, events, sleeps uint64 }
+	counts    struct{ reads, writes, wakes, events, sleeps, postponed uint64 }
 
 	// Guarded by mu.
 	mu     sync.Mutex
@@ -66,8 +76,8 @@ type eventLoop struct {
 	waiting   atomic.Bool
 	mail      atomic.Bool
 	published struct {
-		reads, writes, wakes, events, sleeps atomic.Uint64
-		owed                                 atomic.Int64
+		reads, writes, wakes, events, sleeps, postponed atomic.Uint64
+		owed                                            atomic.Int64
 	}
 }
 
@@ -93,6 +103,9 @@ func newEventLoop(e *epollEngine) (*eventLoop, error) {
 	l := &eventLoop{engine: e, server: e.server, lane: len(e.loops), events: make([]unix.EpollEvent, eventsAtOnce),
 		readBuf: make([]byte, readSize), scratch: new(Output), segments: make([][]byte, 0, 64), accepting: true}
 	l.cohort.arena = make([]byte, cohortSize*cohortRead)
+	if f := turnMeasure.Load(); f != nil {
+		l.measure = *f
+	}
 	var err error
 	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -117,6 +130,9 @@ func (l *eventLoop) watch(fd int, events uint32, generation, place uint32) error
 
 // run is the loop.
 func (l *eventLoop) run() {
+	if l.measure != nil {
+		runtime.LockOSThread() // for good: a thread's clock is read
+	}
 	l.noteProcessors()
 	for rounds := 0; !l.stopped; rounds++ {
 		n := l.wait()
@@ -125,11 +141,12 @@ func (l *eventLoop) run() {
 			l.counts.wakes++
 			l.counts.events += uint64(n)
 		}
+		l.crowded = n > cohortSize || len(l.again) > 0
 		for i := 0; i < n; i += cohortSize {
 			l.serve(l.events[i:min(i+cohortSize, n)])
 		}
 		l.goOn()
-		if l.mail.Load() {
+		if l.mail.Load() || len(l.settling) > 0 {
 			l.readMail()
 		}
 		l.keepTime()
@@ -150,7 +167,7 @@ func (l *eventLoop) wait() int {
 	if n := pollEvents(l.epfd, l.events); n > 0 {
 		return n
 	}
-	if len(l.again) > 0 || l.mail.Load() {
+	if len(l.again) > 0 || len(l.settling) > 0 || l.mail.Load() {
 		return 0
 	}
 	if l.yields {
@@ -211,18 +228,6 @@ func (l *eventLoop) dispatch(ev *unix.EpollEvent) {
 	}
 }
 
-// goOn continues connections that had more to do than one turn allows.
-func (l *eventLoop) goOn() {
-	l.working, l.again = l.again, l.working[:0]
-	for i, c := range l.working {
-		l.working[i] = nil
-		c.queued = false
-		if !c.closed {
-			l.turn(c)
-		}
-	}
-}
-
 // post runs f on the loop, unless it has ended.
 func (l *eventLoop) post(f func()) {
 	l.mu.Lock()
@@ -265,9 +270,19 @@ func (l *eventLoop) readMail() {
 	for _, f := range posted {
 		f()
 	}
-	for _, d := range done {
+	if len(l.settling) == 0 {
+		l.settling = done
+	} else {
+		l.settling = append(l.settling, done...)
+	}
+	n := min(len(l.settling), mailAtOnce)
+	for i, d := range l.settling[:n] {
 		// Its connection is of this loop: see epollConn.complete.
+		l.settling[i] = nil
 		l.settle(d)
+	}
+	if l.settling = l.settling[n:]; len(l.settling) == 0 {
+		l.settling = nil
 	}
 }
 
@@ -312,6 +327,7 @@ func (l *eventLoop) publish() {
 	p.wakes.Store(l.counts.wakes)
 	p.events.Store(l.counts.events)
 	p.sleeps.Store(l.counts.sleeps)
+	p.postponed.Store(l.counts.postponed)
 	p.owed.Store(l.owed)
 }
 
@@ -333,8 +349,8 @@ func (l *eventLoop) quit(err error) {
 	}
 	l.mu.Lock()
 	l.closed = true
-	done := l.done
-	l.done = nil
+	done := append(l.settling, l.done...)
+	l.done, l.settling = nil, nil
 	l.mu.Unlock()
 	for _, d := range done {
 		l.settle(d) // its connection is closed: dropped

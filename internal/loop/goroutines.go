@@ -3,6 +3,7 @@ package loop
 import (
 	"crypto/tls"
 	"errors"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -140,7 +141,7 @@ func (g *goEngine) adopt(raw net.Conn) {
 	c.cond.L = &c.mu
 	c.server, c.backend, c.remote = s, c, addrPortOf(raw.RemoteAddr())
 	c.id = s.ids.Add(1)
-	c.lane = int(c.id % uint64(s.config.Loops))
+	c.lane, c.share = int(c.id%uint64(s.config.Loops)), math.MaxInt
 	c.opened, c.readAt = s.now(), -1
 	c.active = c.opened
 	if s.config.TLS != nil {

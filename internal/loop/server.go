@@ -199,6 +199,8 @@ type Stats struct {
 	// Reads and Writes are system calls. Wakes counts returns of epoll_wait with
 	// events, Events these, Sleeps the waits that were not answered at once.
 	Reads, Writes, Wakes, Events, Sleeps uint64
+	// Postponed counts turns that ended with work left, because their share was spent.
+	Postponed uint64
 	// Closes counts connections that ended, by the word of a [CloseReason].
 	Closes map[string]uint64
 }

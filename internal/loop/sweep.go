@@ -34,7 +34,7 @@ func (c *Conn) overdue(now time.Duration) bool {
 		c.failure = &CloseError{Reason: ReasonPartial}
 		return true
 	}
-	if c.owed > 0 || c.waiting() > 0 || c.partial != 0 || c.ending || c.detaching {
+	if c.owed > 0 || c.waiting() > 0 || c.unfinished || c.partial != 0 || c.ending || c.detaching {
 		return false
 	}
 	drain := c.server.drainedAt.Load()

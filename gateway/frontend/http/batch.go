@@ -76,7 +76,7 @@ func (s *Service) peekBatch(req *Request, rsp *Response) bool {
 		return false
 	}
 	q.found = true
-	return s.batch(req, rsp, false)
+	return s.batch(nil, req, rsp)
 }
 
 // answerBatch loads what is missing and fills rsp.
@@ -94,7 +94,7 @@ func (s *Service) answerBatch(ctx context.Context, req *Request, rsp *Response) 
 		return
 	}
 	q.of.learnSize(q.answers)
-	s.batch(req, rsp, true)
+	s.batch(ctx, req, rsp)
 }
 
 // A batch that loads holds what has come until the last of it is there, and nobody
@@ -125,9 +125,9 @@ func (v *served) learnSize(answers []cache.Answer) {
 	v.size.Store(mean) // another batch may have stored its own: both are estimates
 }
 
-// batch fills rsp with the array. False means that it takes longer than the caller
-// may wait.
-func (s *Service) batch(req *Request, rsp *Response, mayWait bool) bool {
+// batch fills rsp with the array. A nil ctx means that the caller may not wait; then false
+// means that it takes longer.
+func (s *Service) batch(ctx context.Context, req *Request, rsp *Response) bool {
 	q := &req.question
 	plain := sizeOf(q.answers)
 	if plain > maxBatchSize {
@@ -139,6 +139,11 @@ func (s *Service) batch(req *Request, rsp *Response, mayWait bool) bool {
 		s.notAcceptable(rsp)
 		return true
 	}
+	w := workOfBatch(q.answers, c)
+	if ctx == nil && !w.onLoop() {
+		return false
+	}
+	req.work += w.units()
 	var forms []*encoded
 	if c == gzipped {
 		forms = make([]*encoded, len(q.answers))
@@ -146,10 +151,10 @@ func (s *Service) batch(req *Request, rsp *Response, mayWait bool) bool {
 			if a.Doc.Missing() {
 				continue
 			}
-			var later bool
-			if forms[i], later = s.encodedOf(a.Doc, gzipped, false, mayWait); later {
-				return false
+			if ctx != nil && wouldEncode(a.Doc, gzipped, false) {
+				breathe()
 			}
+			forms[i], _ = s.encodedOf(ctx, a.Doc, gzipped, false) // fails only if it must
 		}
 	}
 	tag := []string{s.batchTag(q.answers, c)}

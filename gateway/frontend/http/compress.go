@@ -2,6 +2,7 @@ package httpfront
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 	"runtime"
@@ -30,9 +31,6 @@ const (
 	// minCompressed is the size below which a body is sent as it is: with its
 	// fields it fits into one packet either way.
 	minCompressed = 256
-	// maxOnLoop is the size above which compressing takes too long for whoever
-	// may not wait: 64 KiB take 1 ms.
-	maxOnLoop = 64 << 10
 	// zstdWindow is far below what RFC 9659 allows (8 MiB): a client keeps that
 	// much, and documents are smaller.
 	zstdWindow = 1 << 20
@@ -52,6 +50,8 @@ type compressor struct {
 	// free has a place for each body that may be compressed; its writer of
 	// deflate is made on first use and kept.
 	free chan *flate.Writer
+
+	forced forcedForms
 }
 
 func newCompressor(offered []coding) *compressor {
@@ -76,43 +76,36 @@ var suffixes = [codings]string{gzipped: "-gzip", zstd: "-zstd"}
 
 // encodedOf returns the document in the coding, nil if it is to be sent as it is.
 // Forms are made of documents that are kept, or if must says that nothing else will
-// do; then it waits for a processor, unless the caller may not (later).
-func (s *Service) encodedOf(d *cache.Document, c coding, must, mayWait bool) (e *encoded, later bool) {
+// do; then it waits for a processor until ctx ends. With a nil ctx it does not wait
+// (errLater).
+func (s *Service) encodedOf(ctx context.Context, d *cache.Document, c coding, must bool) (*encoded, error) {
 	if f := d.Form(formSlots[c]); f != nil {
-		e = f.Value.(*encoded)
-		if e.body != nil || !must {
-			return e.orNil(), false
+		if e := f.Value.(*encoded); e.body != nil || !must {
+			return e.orNil(), nil
 		}
 	}
-	body := d.Body()
-	if !must && (len(body) < minCompressed || !d.Held()) {
-		return nil, false
+	if must {
+		return s.forcedOf(ctx, d, c)
 	}
-	if !mayWait && len(body) > maxOnLoop {
-		return nil, true
+	body := d.Body()
+	if len(body) < minCompressed || !d.Held() {
+		return nil, nil
 	}
 	var w *flate.Writer
 	select {
 	case w = <-s.compressor.free:
 	default:
-		switch {
-		case !must:
-			return nil, false
-		case !mayWait:
-			return nil, true
-		}
-		w = <-s.compressor.free
+		return nil, nil
 	}
-	e, w = s.compressor.encode(body, s.headOf(d).etag[0], c, w, must)
+	e, w := s.compressor.encode(body, s.headOf(d).etag[0], c, w, false)
 	s.compressor.free <- w
-	if must && !d.Held() {
-		return e, false
-	}
+	return s.keepEncoded(d, c, e).orNil(), nil
+}
+
+// keepEncoded keeps a form with its document, if there is room, and returns the one to use.
+func (s *Service) keepEncoded(d *cache.Document, c coding, e *encoded) *encoded {
 	f := s.cache.KeepForm(d, formSlots[c], &cache.Form{Value: e, Size: encodedSize + cap(e.body)})
-	if kept := f.Value.(*encoded); kept.body != nil || !must {
-		return kept.orNil(), false
-	}
-	return e, false
+	return f.Value.(*encoded)
 }
 
 // orNil returns nil for the knowledge that compressing does not pay.
@@ -121,6 +114,19 @@ func (e *encoded) orNil() *encoded {
 		return nil
 	}
 	return e
+}
+
+// codedTag returns the entity tag of a document in a coding.
+func codedTag(etag string, c coding) string { return etag[:len(etag)-1] + suffixes[c] + `"` }
+
+// take waits for a place to compress in.
+func (c *compressor) take(ctx context.Context) (*flate.Writer, error) {
+	select {
+	case w := <-c.free:
+		return w, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // encode compresses a body; the writer of deflate comes back for the next one.
@@ -135,7 +141,7 @@ func (c *compressor) encode(body []byte, etag string, to coding, w *flate.Writer
 		return &encoded{}, w
 	}
 	e := &encoded{body: bytes.Clone(out)} // as large as it must be, because it is charged
-	e.etag[0] = etag[:len(etag)-1] + suffixes[to] + `"`
+	e.etag[0] = codedTag(etag, to)
 	e.length[0] = strconv.Itoa(len(out))
 	return e, w
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 )
 
-// document fills rsp with the answer that the cache gave. False means that it takes
-// longer than the caller may wait.
-func (s *Service) document(req *Request, a cache.Answer, rsp *Response, mayWait bool) bool {
+// document fills rsp with the answer that the cache gave. A nil ctx means that the caller may
+// not wait; then false means that it takes longer.
+func (s *Service) document(ctx context.Context, req *Request, a cache.Answer, rsp *Response) bool {
 	v := req.question.of
 	if a.Doc.Missing() {
 		s.problem(rsp, http.StatusNotFound, "there is no document with this key")
@@ -27,16 +27,27 @@ func (s *Service) document(req *Request, a cache.Answer, rsp *Response, mayWait 
 		s.notAcceptable(rsp)
 		return true
 	}
+	w := workOf(a.Doc, c, must)
+	if ctx == nil && !w.onLoop() {
+		return false
+	}
+	req.work += w.units()
 	h := s.headOf(a.Doc)
 	tag, length, body := h.etag[:], h.length[:], a.Doc.Body()
 	if c != identity {
-		e, later := s.encodedOf(a.Doc, c, must, mayWait)
-		if later {
+		e, err := s.encodedOf(ctx, a.Doc, c, must)
+		switch {
+		case errors.Is(err, errLater):
 			return false
-		}
-		if e != nil {
+		case errors.Is(err, errForced):
+			s.problem(rsp, http.StatusNotAcceptable, "Accept-Encoding excludes identity, and the document is too large to be compressed for each request")
+			return true
+		case err != nil:
+			s.failure(err, req, rsp)
+			return true
+		case e != nil:
 			tag, length, body = e.etag[:], e.length[:], e.body
-		} else {
+		default:
 			c = identity
 		}
 	}

@@ -66,6 +66,7 @@ func (l *later) answer() {
 	ctx := &lazyDeadline{Context: l.ctx, deadline: time.Now().Add(f.config.RequestTimeout)}
 	defer ctx.end()
 	l.view.Answer(ctx, &l.request, &l.response)
+	l.response.gather()
 	if n := int64(l.response.sent()); n >= largeBody {
 		l.large = n
 		if all := f.complete.Add(n); all > f.config.MaxPending && all > n {

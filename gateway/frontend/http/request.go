@@ -57,6 +57,9 @@ type Request struct {
 
 	// Set by Peek, read by Answer.
 	question question
+	// work is what Peek has done besides a plain hit, in units of 1 us: the turn is
+	// charged for it. Set by Peek.
+	work int
 }
 
 // Source says where the documents of an answer came from: the word of the figures.

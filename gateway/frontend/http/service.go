@@ -252,7 +252,7 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 		if s.repeat(req, q.again, rsp) {
 			break
 		}
-		if a := (cache.Answer{Doc: q.again.Document()}); !s.document(req, a, rsp, false) {
+		if a := (cache.Answer{Doc: q.again.Document()}); !s.document(nil, req, a, rsp) {
 			s.cache.CountHits(q.of.id, 1)
 			q.answers, q.found, q.again = []cache.Answer{a}, true, nil
 			return false
@@ -266,7 +266,7 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 		if !ok {
 			return false
 		}
-		if !s.document(req, a, rsp, false) {
+		if !s.document(nil, req, a, rsp) {
 			q.answers, q.found = []cache.Answer{a}, true
 			return false
 		}
@@ -291,15 +291,15 @@ func (s *Service) Answer(ctx context.Context, req *Request, rsp *Response) {
 		return
 	}
 	if q.found && q.keys != nil {
-		s.batch(req, rsp, true)
+		s.batch(ctx, req, rsp)
 	} else if q.found {
-		s.document(req, q.answers[0], rsp, true)
+		s.document(ctx, req, q.answers[0], rsp)
 	} else if q.keys != nil {
 		s.answerBatch(ctx, req, rsp)
 	} else if a, err := s.cache.Get(ctx, q.key, req.Start); err != nil {
 		s.failure(err, req, rsp)
 	} else {
-		s.document(req, a, rsp, true)
+		s.document(ctx, req, a, rsp)
 	}
 	s.dress(req, rsp)
 }

@@ -85,6 +85,7 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 		}
 		s.taken++
 		s.front.answer(c, t)
+		c.Spend(1 + t.request.work + t.response.copied()>>9)
 		consumed += n
 	}
 	s.rest = consumed < len(in)
@@ -122,6 +123,7 @@ func (f *front) answer(c *loop.Conn, t *turn) {
 		f.write(c.Output(), &t.request, &t.response, how)
 	} else {
 		t.counted = false
+		t.request.work += workOfLater
 		f.later(c, t, how)
 	}
 	if how.last {

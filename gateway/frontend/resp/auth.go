@@ -74,12 +74,12 @@ func (x *session) checkKey(now time.Duration) {
 		caller, refusal = x.view.gate.Identify(access.Credentials{APIKey: x.key})
 	}
 	if refusal != nil || caller == nil {
-		x.caller.Store(nil)
+		x.setCaller(nil)
 		x.key = ""
 		return
 	}
 	if caller != x.caller.Load() {
-		x.caller.Store(caller)
+		x.setCaller(caller)
 	}
 }
 
@@ -91,7 +91,7 @@ func (t *turn) authenticate(name, password []byte) bool {
 	}
 	caller, key, hash := x.view.login(name, password)
 	if caller != nil {
-		x.caller.Store(caller)
+		x.setCaller(caller)
 		x.key, x.hash, x.checked, x.failures = key, hash, t.start, 0
 		return true
 	}
@@ -187,7 +187,7 @@ func (t *turn) greet() {
 
 func (t *turn) reset([][]byte) {
 	x := t.session
-	x.caller.Store(nil)
+	x.setCaller(nil)
 	x.key = ""
 	x.about.Store(nil)
 	x.three.Store(false)

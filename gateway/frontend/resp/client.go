@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
@@ -14,36 +15,62 @@ const maxName = 64
 // maxListed is how many connections CLIENT LIST tells of.
 const maxListed = 1000
 
-// clients are the sessions of open connections, in lists of their own pointers: there
-// are as many as connections, and nothing else is kept.
+// clients are the sessions of open connections, in a list for each caller, so that CLIENT LIST
+// does not look at those of others. The lists are of the sessions' own pointers.
 type clients struct{ shards [16]clientShard }
 
-// clientShard is a list of sessions.
+// clientShard has the lists of some of the sessions.
 type clientShard struct {
 	mu    sync.Mutex
-	first *session // guarded by mu, and so are the pointers of the list
+	first map[uint64]*session // by the caller's ID; guarded by mu, and so are the pointers of the lists
 }
 
+func (c *clients) shard(x *session) *clientShard { return &c.shards[x.id%uint64(len(c.shards))] }
+
 func (c *clients) add(x *session) {
-	s := &c.shards[x.id%uint64(len(c.shards))]
+	s := c.shard(x)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x.next = s.first
-	if x.next != nil {
-		x.next.previous = x
-	}
-	s.first = x
+	s.link(x, 0)
 }
 
 func (c *clients) remove(x *session) {
-	s := &c.shards[x.id%uint64(len(c.shards))]
+	s := c.shard(x)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unlink(x)
+}
+
+// move puts the session into the list of a caller, 0: nobody.
+func (c *clients) move(x *session, caller uint64) {
+	s := c.shard(x)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlink(x)
+	s.link(x, caller)
+}
+
+// link is called with mu held.
+func (s *clientShard) link(x *session, caller uint64) {
+	if s.first == nil {
+		s.first = make(map[uint64]*session)
+	}
+	x.list, x.previous, x.next = caller, nil, s.first[caller]
+	if x.next != nil {
+		x.next.previous = x
+	}
+	s.first[caller] = x
+}
+
+// unlink is called with mu held.
+func (s *clientShard) unlink(x *session) {
 	switch {
 	case x.previous != nil:
 		x.previous.next = x.next
-	case s.first == x:
-		s.first = x.next
+	case x.next != nil:
+		s.first[x.list] = x.next
+	case s.first[x.list] == x:
+		delete(s.first, x.list)
 	}
 	if x.next != nil {
 		x.next.previous = x.previous
@@ -51,24 +78,42 @@ func (c *clients) remove(x *session) {
 	x.previous, x.next = nil, nil
 }
 
-// each calls visit with sessions until it returns false. visit must not wait.
-func (c *clients) each(visit func(*session) bool) {
+// each calls visit with the sessions of a caller, 0: of nobody, until it returns false. visit
+// must not wait.
+func (c *clients) each(caller uint64, visit func(*session) bool) {
 	for i := range c.shards {
-		if !c.shards[i].each(visit) {
+		if !c.shards[i].each(caller, visit) {
 			return
 		}
 	}
 }
 
-func (s *clientShard) each(visit func(*session) bool) bool {
+func (s *clientShard) each(caller uint64, visit func(*session) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for x := s.first; x != nil; x = x.next {
+	for x := s.first[caller]; x != nil; x = x.next {
 		if !visit(x) {
 			return false
 		}
 	}
 	return true
+}
+
+// setCaller changes who has logged in, nil: nobody.
+func (x *session) setCaller(c *access.Caller) {
+	was, is := callerID(x.caller.Load()), callerID(c)
+	x.caller.Store(c)
+	if was != is {
+		x.server.clients.move(x, is)
+	}
+}
+
+// callerID returns the ID of a caller, 0 for nobody.
+func callerID(c *access.Caller) uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.ID()
 }
 
 func (t *turn) ok() {
@@ -197,17 +242,14 @@ func (t *turn) clientInfo([][]byte) {
 // clientList tells of connections of the same user alone: what others call themselves
 // and where they come from is none of its business.
 func (t *turn) clientList([][]byte) {
-	caller := t.session.caller.Load()
 	t.text = t.text[:0]
 	listed := 0
-	t.server.clients.each(func(x *session) bool {
-		other := x.caller.Load()
-		if (caller == nil) == (other == nil) && (caller == nil || caller.ID() == other.ID()) {
-			t.text = x.appendLine(t.text, t.start)
-			listed++
-		}
+	t.server.clients.each(callerID(t.session.caller.Load()), func(x *session) bool {
+		t.text = x.appendLine(t.text, t.start)
+		listed++
 		return listed < maxListed
 	})
+	t.units += listed / 2
 	t.verbatim(t.text)
 }
 

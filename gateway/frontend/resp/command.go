@@ -33,6 +33,8 @@ type command struct {
 	// keys says that words are keys: the second one, or if there is no limit to the
 	// words, all from the second on.
 	keys bool
+	// units is what it costs besides a plain command, in units of 1 us.
+	units int
 	// run answers. It is nil for a command that has only subcommands.
 	run func(t *turn, args [][]byte)
 	sub []*command
@@ -118,7 +120,7 @@ func newTable() *table {
 		{name: "pttl", group: GroupRead, arity: 2, keys: true, run: (*turn).ttl, summary: "Returns -1 for a document that exists, -2 for others."},
 		{name: "type", group: GroupRead, arity: 2, keys: true, run: (*turn).kindOf, summary: "Returns string for a document that exists, none for others."},
 
-		{name: "auth", group: GroupConnection, arity: -2, early: true, run: (*turn).auth, summary: "Logs in."},
+		{name: "auth", group: GroupConnection, arity: -2, early: true, units: 8, run: (*turn).auth, summary: "Logs in."},
 		{name: "hello", group: GroupConnection, arity: -1, early: true, run: (*turn).hello, summary: "Chooses the version of the protocol, and logs in."},
 		{name: "ping", group: GroupConnection, arity: -1, run: (*turn).ping, summary: "Returns PONG or the given message."},
 		{name: "echo", group: GroupConnection, arity: 2, run: (*turn).echo, summary: "Returns the given message."},
@@ -131,19 +133,19 @@ func newTable() *table {
 			{name: "client|setname", arity: 3, run: (*turn).clientSetName, summary: "Names the connection."},
 			{name: "client|setinfo", arity: 4, run: (*turn).clientSetInfo, summary: "Names the client library or its version."},
 			{name: "client|info", arity: 2, run: (*turn).clientInfo, summary: "Describes the connection."},
-			{name: "client|list", arity: 2, run: (*turn).clientList, summary: "Describes the connections of the same user."},
+			{name: "client|list", arity: 2, units: 16, run: (*turn).clientList, summary: "Describes the connections of the same user."},
 			{name: "client|no-evict", arity: 3, run: (*turn).clientSwitch, summary: "Takes ON or OFF, without effect."},
 			{name: "client|no-touch", arity: 3, run: (*turn).clientSwitch, summary: "Takes ON or OFF, without effect."},
 		}},
 
-		{name: "info", group: GroupServer, arity: -1, run: (*turn).info, summary: "Returns figures of the server."},
-		{name: "command", group: GroupServer, arity: -1, run: (*turn).commandList, summary: "Describes commands.", sub: []*command{
+		{name: "info", group: GroupServer, arity: -1, units: 64, run: (*turn).info, summary: "Returns figures of the server."},
+		{name: "command", group: GroupServer, arity: -1, units: 16, run: (*turn).commandList, summary: "Describes commands.", sub: []*command{
 			{name: "command|count", arity: 2, run: (*turn).commandCount, summary: "Returns the number of commands."},
-			{name: "command|docs", arity: -2, run: (*turn).commandDocs, summary: "Returns the documentation of commands."},
-			{name: "command|info", arity: -2, run: (*turn).commandInfo, summary: "Describes commands for programs."},
+			{name: "command|docs", arity: -2, units: 64, run: (*turn).commandDocs, summary: "Returns the documentation of commands."},
+			{name: "command|info", arity: -2, units: 64, run: (*turn).commandInfo, summary: "Describes commands for programs."},
 		}},
 		{name: "config", group: GroupServer, arity: -2, summary: "A container for commands about the configuration.", sub: []*command{
-			{name: "config|get", arity: -3, run: (*turn).configGet, summary: "Returns settings that tools ask for."},
+			{name: "config|get", arity: -3, units: 64, run: (*turn).configGet, summary: "Returns settings that tools ask for."},
 		}},
 	}}
 	for _, c := range t.list {

@@ -47,6 +47,8 @@ const (
 	maxAnswer = 64 << 20
 	// largeAnswer is the size from which answers count as memory that clients hold.
 	largeAnswer = 64 << 10
+	// linked is the size from which the engine sends a document by reference.
+	linked = 8 << 10
 	// maxPeeked is how many keys are looked up on the loop, about 100 us; a command
 	// with more is left to a goroutine.
 	maxPeeked = 256
@@ -87,6 +89,9 @@ func (t *turn) again(b []byte) bool {
 	appendBody(t.conn.Output(), e.Body)
 	t.tally.hits++
 	t.tally.bytes += int64(len(e.Body))
+	if len(e.Body) < linked {
+		t.units += len(e.Body) >> 9
+	}
 	if t.hitsOf != e.Resource {
 		t.countAgain(e.Resource)
 	}
@@ -124,6 +129,7 @@ func (t *turn) documents(q question, keys [][]byte) {
 	}
 	t.slots, t.ids = t.slots[:0], t.ids[:0]
 	peeked := len(keys) <= maxPeeked
+	t.units += len(keys) / 4
 	missing := 0
 	for _, text := range keys {
 		key, kind, problem := t.parse(text)
@@ -159,6 +165,9 @@ func (t *turn) documents(q question, keys [][]byte) {
 		return
 	}
 	q.append(t.conn.Output(), t.three, t.slots)
+	if size < linked*len(keys) {
+		t.units += size >> 9
+	}
 	if q.form == formBody && t.recent != nil {
 		key := t.slots[0].key
 		t.recent.Remember(text(keys[0]), t.parsed, key.Resource, t.columns, t.slots[0].doc, "")

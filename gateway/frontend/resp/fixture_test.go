@@ -260,6 +260,7 @@ type fakeConn struct {
 	ended   bool
 	aborted error
 	most    int // deferred answers before it is full
+	spent   int // units of the engine
 }
 
 // part is a piece of the output, or an answer that comes later.
@@ -298,6 +299,7 @@ func (c *fakeConn) Unwritten() int64         { return 0 }
 func (c *fakeConn) Lane() int                { return 0 }
 func (c *fakeConn) ReadAt() time.Duration    { return c.at }
 func (c *fakeConn) Context() context.Context { return context.Background() }
+func (c *fakeConn) Spend(units int)          { c.spent += units }
 func (c *fakeConn) End()                     { c.ended = true }
 func (c *fakeConn) Abort(err error)          { c.aborted = err }
 

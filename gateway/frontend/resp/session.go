@@ -41,6 +41,7 @@ type session struct {
 
 	// Guarded by the lock of a shard of clients.
 	previous, next *session
+	list           uint64 // the caller in whose list it is
 }
 
 // about is what a client said of itself. It is not changed once made.
@@ -56,6 +57,7 @@ type conn interface {
 	ReadAt() time.Duration
 	Context() context.Context
 	Defer(r loop.Reply) completer
+	Spend(units int)
 	End()
 	Abort(err error)
 }
@@ -121,7 +123,9 @@ func (x *session) data(c conn, in []byte) (consumed int) {
 		inline := in[n] != byte(resp.Array)
 		n += size
 		if len(args) > 0 {
+			t.units = 1
 			t.answer(args, inline)
+			c.Spend(t.units)
 		}
 		x.setLarge(false)
 		if n == len(in) || x.known() != x.bounds || c.Full() {

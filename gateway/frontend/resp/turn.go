@@ -26,6 +26,7 @@ type turn struct {
 	ready []*waiting // answers without a load that wait behind others
 	tally tally
 	text  []byte
+	units int // work of the command under way, for the engine
 
 	// recent is the lane's, nil if another connection of the lane has it or each command is
 	// logged. hitsAgain of the tally's are its, of hitsOf.
@@ -84,6 +85,10 @@ func (t *turn) end() {
 	t.server.turns.Put(t)
 }
 
+// maxWords bounds the words of a command that is not about documents: some compare each word
+// with a list.
+const maxWords = 2 + maxDescribed
+
 // answer answers one command.
 func (t *turn) answer(args [][]byte, inline bool) {
 	s := t.server
@@ -120,8 +125,14 @@ func (t *turn) answer(args [][]byte, inline bool) {
 		t.fail(FailNoAuth, "Authentication required.")
 		return
 	}
+	if !c.keys && len(args) > maxWords {
+		t.tally.commands[GroupRefused]++
+		t.fail(FailUsage, "too many words for '"+c.name+"' command")
+		return
+	}
 	t.command = c
 	t.tally.commands[c.group]++
+	t.units += c.units
 	c.run(t, args)
 	if c.group >= GroupConnection {
 		t.tally.others++

@@ -108,9 +108,9 @@ func (x *session) meet(v *View) {
 	}
 	for _, u := range v.users {
 		if u.caller.ID() == caller.ID() && slices.ContainsFunc(u.hashes, func(h *[32]byte) bool { return *h == *x.hash }) {
-			x.caller.Store(u.caller)
+			x.setCaller(u.caller)
 			return
 		}
 	}
-	x.caller.Store(nil)
+	x.setCaller(nil)
 }
