@@ -41,13 +41,14 @@ tarantool/tarantooltest < . tarantool tarantool/iproto         | golang.org/x/sy
 thrift          < .                                                | golang.org/x/sys
 thrift/rpc      < . thrift internal/buf internal/pipe internal/loop | golang.org/x/sys
 
-# The core of the gateway knows no driver, no protocol and no library.
-cache <
+# The core of the gateway knows no driver, no protocol and no library: the queue is a plain
+# structure, which gateway/access has too.
+cache < internal/fair
 
 # The rooms of the gateway: cache, the vocabulary, and one driver or codec each.
 gateway/resource          <
 gateway/config            < gateway/resource                       | github.com/goccy/go-yaml
-gateway/access            <                                        | github.com/go-jose/go-jose/v4
+gateway/access            < internal/fair                          | github.com/go-jose/go-jose/v4
 gateway/handover          <                                        | golang.org/x/sys
 gateway/limit             <
 gateway/trace             <
@@ -78,6 +79,7 @@ internal/pipe   < . internal/buf                                   | golang.org/
 internal/loop   < . internal/buf                                   | golang.org/x/sys
 internal/wire/* <
 internal/thriftgen <
+internal/fair   <
 internal/load   <                                                  | github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys
 
 # Tests' own. The runners of the mutants and the judges are commands that testkit

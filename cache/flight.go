@@ -12,8 +12,9 @@ import (
 //	   \--parked--^   (two of the key are running already)
 type flight struct {
 	// Immutable after newFlight.
-	key  Key
-	done chan struct{} // closed when doc and err are set
+	key    Key
+	done   chan struct{} // closed when doc and err are set
+	client uint64        // who asked first
 
 	// Guarded by the mutex of the key's shard.
 	began    time.Duration // when its first statement began; set with running
@@ -21,6 +22,11 @@ type flight struct {
 	parked   bool // not handed to the loader yet
 	detached bool // a change of the key was applied after it began
 	unwanted bool // must not be stored: the key was purged
+
+	// Guarded by the mutex of the loader: how often it stands in the queue, once for each
+	// client that waits for it, and whether a statement has taken it.
+	entries int
+	taken   bool
 
 	// Owned by the run of the loader that holds the flight.
 	again bool // it was queued a second time
@@ -65,7 +71,7 @@ func (k *keyFlights) replace(old, f *flight) {
 //
 // errSettled asks the caller to look at the tiers again: a load of the key has
 // been stored since seen was read.
-func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32) (f *flight, joined bool, err error) {
+func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32, client uint64) (f *flight, joined bool, err error) {
 	since := start - r.x()
 	// Read before the shard is locked: a change is applied (and detaches the
 	// flight) before the horizon moves past it.
@@ -95,9 +101,12 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32
 	}
 	if k.next != nil { // has not begun, so it will begin after start
 		r.counters.joined.Add(1)
+		if !k.next.parked && k.next.client != client {
+			r.loader.share(k.next, client)
+		}
 		return k.next, true, nil
 	}
-	f = &flight{key: k.key, done: make(chan struct{}), parked: k.full()}
+	f = &flight{key: k.key, done: make(chan struct{}), client: client, parked: k.full()}
 	k.next = f
 	if !f.parked && !r.loader.enqueue(f) {
 		k.next = nil

@@ -104,7 +104,7 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 	if a, ok := c.Peek(key, start); ok {
 		return a, nil
 	}
-	var w wait
+	w := wait{client: clientOf(ctx)}
 	a, done, err := c.withoutLoad(ctx, key, start, &w)
 	if done || err != nil {
 		return a, err
@@ -115,9 +115,24 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 	return w.answer(ctx)
 }
 
+// clientKey is the key of a context's client.
+type clientKey struct{}
+
+// WithClient returns a context whose loads wait in the queue of a client, any number that stands
+// for its address: one client's loads do not keep another's waiting. 0 is a client, too.
+func WithClient(ctx context.Context, client uint64) context.Context {
+	return context.WithValue(ctx, clientKey{}, client)
+}
+
+func clientOf(ctx context.Context) uint64 {
+	client, _ := ctx.Value(clientKey{}).(uint64)
+	return client
+}
+
 // wait is what a GET that needs a load waits for.
 type wait struct {
 	flight     *flight
+	client     uint64 // who waits
 	joined     bool
 	superseded bool // a tier held the document, but could not vouch for it
 	unverified bool // the stream was waited for already, in vain
@@ -164,7 +179,7 @@ func (c *Cache) share(key Key, start time.Duration, w *wait) (a Answer, done boo
 		if a, ok := c.Peek(key, start); ok {
 			return a, true, nil
 		}
-		w.flight, w.joined, err = c.join(r, key, start, seen)
+		w.flight, w.joined, err = c.join(r, key, start, seen, w.client)
 	}
 	r.counters.misses.add(1)
 	return Answer{}, false, err

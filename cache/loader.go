@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/fair"
 )
 
 // loader gathers the missing keys of one resource into statements. There is no
@@ -20,8 +22,11 @@ type loader struct {
 
 	// Guarded by mu.
 	mu       sync.Mutex
-	queue    []*flight
-	queued   int                      // bytes of the IDs in queue
+	queue    fair.Queue[*flight]      // a flow for each client
+	queued   int                      // bytes of the IDs in queue and lone
+	lone     []*flight                // keys that load alone and wait for their turn
+	loneWent bool                     // the last statement was for one of them
+	shed     []*flight                // gave their places up, and are to fail
 	running  int                      // goroutines in run
 	held     int                      // callers who are still adding to queue
 	alone    map[string]time.Duration // keys that load alone until then
@@ -40,21 +45,98 @@ func newLoader(c *Cache, r *resourceState) *loader {
 	return &loader{cache: c, resource: r, alone: make(map[string]time.Duration)}
 }
 
-// enqueue hands over a flight; false when too many wait.
+// maxEntries is in how many clients' queues a flight stands at most.
+const maxEntries = 8
+
+// enqueue hands over a flight; false when too many wait, and no client has more waiting than
+// the flight's.
 func (l *loader) enqueue(f *flight) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(l.queue) >= l.resource.settings.Load().MaxQueue || l.queued+len(f.key.ID) > maxQueuedBytes {
+	if l.closed || !l.makeRoomLocked(f, f.client) {
 		return false
 	}
-	l.queue = append(l.queue, f)
-	l.queued += len(f.key.ID)
+	l.pushLocked(f, f.client)
 	l.startLocked()
 	return true
 }
 
+// share lets a flight that another client has queued wait in the queue of this one as well:
+// the first of them whose turn it is takes it.
+func (l *loader) share(f *flight, client uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed && !f.taken && f.entries < maxEntries && l.makeRoomLocked(f, client) {
+		l.pushLocked(f, client)
+	}
+}
+
+func (l *loader) pushLocked(f *flight, client uint64) {
+	l.queue.Push(client, f)
+	f.entries++
+	l.queued += len(f.key.ID)
+}
+
+// popLocked returns the next flight that no statement has taken, nil if there is none.
+func (l *loader) popLocked() *flight {
+	for f, ok := l.queue.Pop(); ok; f, ok = l.queue.Pop() {
+		f.entries--
+		l.queued -= len(f.key.ID)
+		if !f.taken {
+			f.taken = true
+			return f
+		}
+	}
+	return nil
+}
+
+// makeRoomLocked makes room for a flight of the client, at the cost of clients who have more
+// waiting; false: there is none.
+func (l *loader) makeRoomLocked(f *flight, client uint64) bool {
+	for l.pendingLocked() >= l.resource.settings.Load().MaxQueue || l.queued+len(f.key.ID) > maxQueuedBytes {
+		victim, ok := l.queue.Shed(client)
+		if !ok {
+			return false
+		}
+		victim.entries--
+		l.queued -= len(victim.key.ID)
+		if victim.entries > 0 || victim.taken {
+			continue
+		}
+		victim.taken = true
+		if l.shed = append(l.shed, victim); len(l.shed) == 1 {
+			l.cache.work.Add(1)
+			// Ends when those have failed; Close waits for it. It needs the locks of their
+			// shards, and the caller holds one.
+			go l.failShed()
+		}
+	}
+	return true
+}
+
+// failShed answers those whose flights gave their places up.
+func (l *loader) failShed() {
+	defer l.cache.work.Done()
+	for {
+		l.mu.Lock()
+		shed := l.shed
+		l.shed = nil
+		l.mu.Unlock()
+		if len(shed) == 0 {
+			return
+		}
+		for _, f := range shed {
+			l.resource.counters.overloaded.Add(1)
+			l.cache.settle(l.resource, f, outcome{err: ErrOverloaded})
+		}
+	}
+}
+
+// pendingLocked returns how many flights wait.
+func (l *loader) pendingLocked() int { return l.queue.Len() + len(l.lone) }
+
 // again queues a flight once more, whose key is to be loaded alone. false when
-// the loader is closed. The run that calls it takes from the queue next.
+// the loader is closed. The run that calls it takes again next.
 func (l *loader) again(f *flight) bool {
 	l.setAlone(f.key.ID)
 	l.mu.Lock()
@@ -62,7 +144,7 @@ func (l *loader) again(f *flight) bool {
 	if l.closed {
 		return false
 	}
-	l.queue = append(l.queue, f)
+	l.lone = append(l.lone, f)
 	l.queued += len(f.key.ID)
 	return true
 }
@@ -82,7 +164,7 @@ func (l *loader) release() {
 	if l.closed {
 		return
 	}
-	for n := 0; n < len(l.queue); n += l.resource.settings.Load().MaxBatch {
+	for n := 0; n < l.pendingLocked(); n += l.resource.settings.Load().MaxBatch {
 		l.startLocked()
 	}
 }
@@ -101,8 +183,11 @@ func (l *loader) startLocked() {
 func (l *loader) abandon() {
 	l.mu.Lock()
 	l.closed = true
-	queue := l.queue
-	l.queue, l.queued = nil, 0
+	queue := l.lone
+	for f := l.popLocked(); f != nil; f = l.popLocked() {
+		queue = append(queue, f)
+	}
+	l.lone, l.queued = nil, 0
 	l.mu.Unlock()
 	for _, f := range queue {
 		l.cache.settle(l.resource, f, outcome{err: ErrClosed})
@@ -126,34 +211,36 @@ func (l *loader) run() {
 	}
 }
 
-// take returns the flights of the next statement; none ends the run. A key that
-// failed lately goes alone, and such keys together may hold at most half of the
-// statements, so that they cannot keep healthy ones waiting.
+// take returns the flights of the next statement, from each client in turn; none ends the
+// run. A key that failed lately goes alone, and such keys together may hold at most half of
+// the statements, and every other one, so that they cannot keep healthy ones waiting.
 func (l *loader) take() (flights []*flight, alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.cache.clock()
-	kept := l.queue[:0]
-	for i, f := range l.queue {
-		if len(flights) == l.resource.settings.Load().MaxBatch || alone {
-			kept = append(kept, l.queue[i:]...)
-			break
-		}
-		if !l.isAloneLocked(f.key.ID, now) {
-			flights = append(flights, f)
-			continue
-		}
-		if len(flights) == 0 && l.aloneNow < max(1, l.resource.settings.Load().MaxLoads/2) {
-			flights, alone = append(flights, f), true
-			continue
-		}
-		kept = append(kept, f)
+	if !l.loneWent {
+		flights = l.takeLoneLocked()
+		alone = flights != nil
 	}
-	clear(l.queue[len(kept):])
-	l.queue = kept
-	for _, f := range flights {
-		l.queued -= len(f.key.ID)
+	if !alone {
+		now := l.cache.clock()
+		for len(flights) < l.resource.settings.Load().MaxBatch {
+			f := l.popLocked()
+			if f == nil {
+				break
+			}
+			if l.isAloneLocked(f.key.ID, now) {
+				l.lone = append(l.lone, f)
+				l.queued += len(f.key.ID)
+			} else {
+				flights = append(flights, f)
+			}
+		}
+		if len(flights) == 0 {
+			flights = l.takeLoneLocked()
+			alone = flights != nil
+		}
 	}
+	l.loneWent = alone
 	if alone {
 		l.aloneNow++
 	}
@@ -161,6 +248,18 @@ func (l *loader) take() (flights []*flight, alone bool) {
 		l.running--
 	}
 	return flights, alone
+}
+
+// takeLoneLocked takes the next key that loads alone, if one may.
+func (l *loader) takeLoneLocked() []*flight {
+	if len(l.lone) == 0 || l.aloneNow >= max(1, l.resource.settings.Load().MaxLoads/2) {
+		return nil
+	}
+	f := l.lone[0]
+	l.lone[0] = nil
+	l.lone = l.lone[1:]
+	l.queued -= len(f.key.ID)
+	return []*flight{f}
 }
 
 // isAloneLocked reports whether the key failed lately. Called with mu held.

@@ -38,12 +38,12 @@ func (c *Cache) GetMany(ctx context.Context, keys []Key, start time.Duration, an
 		wait
 	}
 	var misses []miss
-	unverified := false
+	unverified, client := false, clientOf(ctx)
 	for i, key := range keys {
 		a, ok := c.Peek(key, start)
 		if !ok {
 			// One wait for the stream is enough for all of them.
-			m := miss{at: i, wait: wait{unverified: unverified}}
+			m := miss{at: i, wait: wait{unverified: unverified, client: client}}
 			var err error
 			if a, ok, err = c.withoutLoad(ctx, key, start, &m.wait); err != nil {
 				return err

@@ -1,0 +1,128 @@
+// Package fair holds a queue that serves clients in turn, so that one who queues much waits for
+// itself and not for others.
+package fair
+
+// looked is how many clients Shed looks at.
+const looked = 16
+
+// Queue is a queue of T for each client. Pop takes from one client after the other. The zero
+// value is ready. It must not be used at once.
+type Queue[T any] struct {
+	flows map[uint64]*flow[T]
+	next  *flow[T] // of the ring of those that hold something; nil: none
+	long  *flow[T] // the longest when something was queued last, or nil
+	n     int
+}
+
+// flow is what one client has queued, in order.
+type flow[T any] struct {
+	client         uint64
+	items          []T // from head on
+	head           int
+	previous, next *flow[T] // in the ring
+}
+
+// Len returns how many values are queued.
+func (q *Queue[T]) Len() int { return q.n }
+
+// Clients returns how many clients have something queued.
+func (q *Queue[T]) Clients() int { return len(q.flows) }
+
+// LenOf returns how many values a client has queued.
+func (q *Queue[T]) LenOf(client uint64) int {
+	if f := q.flows[client]; f != nil {
+		return f.len()
+	}
+	return 0
+}
+
+// Push queues a value behind those of the same client. A client that had none is served after
+// all the others.
+func (q *Queue[T]) Push(client uint64, v T) {
+	f := q.flows[client]
+	if f == nil {
+		f = &flow[T]{client: client}
+		if q.flows == nil {
+			q.flows = make(map[uint64]*flow[T])
+		}
+		q.flows[client] = f
+		if q.next == nil {
+			f.previous, f.next, q.next = f, f, f
+		} else {
+			f.previous, f.next = q.next.previous, q.next
+			f.previous.next, f.next.previous = f, f
+		}
+	}
+	f.items = append(f.items, v)
+	q.n++
+	if q.long == nil || f.len() > q.long.len() {
+		q.long = f
+	}
+}
+
+func (f *flow[T]) len() int { return len(f.items) - f.head }
+
+// Pop takes the oldest value of the client whose turn it is. False: there is none.
+func (q *Queue[T]) Pop() (v T, ok bool) {
+	f := q.next
+	if f == nil {
+		return v, false
+	}
+	var zero T
+	v, f.items[f.head] = f.items[f.head], zero
+	f.head++
+	q.n--
+	q.next = f.next
+	switch {
+	case f.head == len(f.items):
+		q.drop(f)
+	case f.head > 64 && 2*f.head > len(f.items):
+		left := copy(f.items, f.items[f.head:])
+		clear(f.items[left:])
+		f.items, f.head = f.items[:left], 0
+	}
+	return v, true
+}
+
+// Shed takes the youngest value of a client who has queued much more than this one, so that
+// there is room for the first values of all. It looks at the client who was the longest when
+// something was queued last, and at a few from the one whose turn is next. False: none of them
+// has more.
+func (q *Queue[T]) Shed(client uint64) (v T, ok bool) {
+	most, longest := q.LenOf(client)+1, (*flow[T])(nil)
+	if q.long != nil && q.long.len() > most {
+		most, longest = q.long.len(), q.long
+	}
+	f := q.next
+	for range min(looked, len(q.flows)) {
+		if n := f.len(); n > most {
+			most, longest = n, f
+		}
+		f = f.next
+	}
+	if longest == nil {
+		return v, false
+	}
+	var zero T
+	last := len(longest.items) - 1
+	v, longest.items[last] = longest.items[last], zero
+	longest.items = longest.items[:last]
+	q.n--
+	return v, true
+}
+
+// drop ends a flow that holds nothing.
+func (q *Queue[T]) drop(f *flow[T]) {
+	delete(q.flows, f.client)
+	if q.long == f {
+		q.long = nil
+	}
+	if f.next == f {
+		q.next = nil
+		return
+	}
+	f.previous.next, f.next.previous = f.next, f.previous
+	if q.next == f {
+		q.next = f.next
+	}
+}
