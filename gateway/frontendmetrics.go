@@ -21,6 +21,7 @@ var (
 	redisWaiting        = prometheus.NewDesc("slipstream_redis_waiting_documents", "Documents that commands wait for.", nil, nil)
 	redisHeld           = prometheus.NewDesc("slipstream_redis_held_bytes", "Bytes of loaded documents that wait for their turn in an answer.", nil, nil)
 	redisSpokeHTTP      = prometheus.NewDesc("slipstream_redis_spoke_http_total", "Connections of the Redis frontend that were closed because they spoke HTTP.", nil, nil)
+	throttled           = prometheus.NewDesc("slipstream_throttled_total", "What was refused or put behind others because a client does too much, by rule: client and caller are rate limits; signature and login are wrong ones of an address; check is tokens of whoever waits with the most; turn is connections with more to do than others wait for.", []string{"frontend", "rule"}, nil)
 	logLines            = prometheus.NewDesc("slipstream_request_log_lines_total", "Lines of the log of requests.", nil, nil)
 	logDropped          = prometheus.NewDesc("slipstream_request_log_dropped_lines_total", "Lines of the log of requests that were lost because the disk or the reader did not keep up.", nil, nil)
 )
@@ -60,6 +61,9 @@ func (g *Gateway) collectFrontends(send sender, out chan<- prometheus.Metric) {
 		if s, ok := g.http.EngineStats(); ok {
 			collectEngine(&s, "http", send)
 		}
+		g.now().service.EachThrottled(func(rule string, n int64) {
+			send(throttled, prometheus.CounterValue, float64(n), "http", rule)
+		})
 	}
 	if g.redis != nil {
 		g.collectRedis(send, out)
@@ -79,6 +83,9 @@ func (g *Gateway) collectRedis(send sender, out chan<- prometheus.Metric) {
 		send(certificateExpiry, prometheus.GaugeValue, float64(c.expires().Unix()), "redis")
 	}
 	collectEngine(&s, "redis", send)
+	g.redis.EachThrottled(func(rule string, n int64) {
+		send(throttled, prometheus.CounterValue, float64(n), "redis", rule)
+	})
 	g.redis.EachGroup(func(group string, n int64) {
 		send(redisCommands, prometheus.CounterValue, float64(n), group)
 	})
@@ -100,6 +107,7 @@ func collectEngine(s *measure.Engine, frontend string, send sender) {
 	for _, m := range perEngine {
 		send(m.desc, m.kind, m.value(s), frontend)
 	}
+	send(throttled, prometheus.CounterValue, float64(s.Postponed), frontend, "turn")
 	s.EachClose(func(reason string, n uint64) {
 		send(closes, prometheus.CounterValue, float64(n), frontend, reason)
 	})

@@ -72,7 +72,7 @@ func TestKeyFile(t *testing.T) {
 	}
 	defer g.Close()
 	for name, r := range map[string]result{"key:web": first, "key:shop": second} {
-		caller, refusal := g.Identify(access.Credentials{APIKey: strings.TrimSpace(r.stdout)})
+		caller, refusal := g.Identify(t.Context(), access.Credentials{APIKey: strings.TrimSpace(r.stdout)})
 		if refusal != nil || caller.Name() != name {
 			t.Errorf("got %v, %v, want %s", caller, refusal, name)
 		}

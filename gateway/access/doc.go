@@ -29,9 +29,9 @@
 //     never. A key of the set is used only with algorithms of its own kind and
 //     size, and only with its own "alg" if it names one. The text of an RSA key
 //     is never the secret of an HMAC.
-//   - kid chooses the key by comparison and nothing else. Without kid the keys
-//     that fit the algorithm are tried in the order of the file, at most 8.
-//     Nothing is ever fetched: jku and x5u are not read, jwk and x5c refused.
+//   - kid chooses the key by comparison and nothing else. A token without kid is
+//     taken only if one key of the set fits its algorithm; of keys with the same
+//     kid at most 8 are tried. Nothing is ever fetched: jku and x5u are not read, jwk and x5c refused.
 //   - crit, b64, nested and encrypted tokens are refused. typ is ignored.
 //   - exp is required, because the cache of a gateway has no other way to be rid
 //     of a token. nbf and iat must have been reached. The leeway counts for all
@@ -54,7 +54,8 @@
 // so are bad ones, for 10 seconds and out of a table of their own: a flood of bad
 // tokens neither pushes out the good ones, nor does the same bad token cost a
 // check each time. Different bad tokens do cost one signature check each. At most
-// half of GOMAXPROCS such checks run at once, others wait for their turn, so that
-// a flood takes at most half of the CPU from callers that are known. Whoever
-// wants less should limit the rate of an address before asking the gate.
+// half of GOMAXPROCS such checks run at once, so that a flood takes at most half of
+// the CPU from callers that are known. Others wait, each client in turn, until their
+// request ends; of more than 1,024 the client who waits with the most is refused. The
+// frontends charge a client for signatures that were wrong.
 package access

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func FuzzIdentify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, authorization string, duplicate bool) {
 		c := Credentials{APIKey: key, Authorization: authorization, Duplicate: duplicate}
 		for range 2 { // checked, and out of the table
-			caller, refusal := g.Identify(c)
+			caller, refusal := g.Identify(context.Background(), c)
 			switch {
 			case refusal != nil:
 				checkChallenge(t, refusal)
@@ -57,7 +58,7 @@ func FuzzClaims(f *testing.F) {
 	f.Add(`{"alg":"HS256","crit":[]}`, `[[[[`)
 	f.Add(`{"alg":"RS256","jwk":{}}`, `{"exp":1e400,"nbf":-1}`)
 	f.Fuzz(func(t *testing.T, header, payload string) {
-		caller, refusal := g.Identify(withToken(forge(header, payload, octKey)))
+		caller, refusal := g.Identify(context.Background(), withToken(forge(header, payload, octKey)))
 		if refusal != nil {
 			checkChallenge(t, refusal)
 			return

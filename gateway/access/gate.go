@@ -1,6 +1,8 @@
 package access
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -37,13 +39,14 @@ type Config struct {
 // Gate knows who may ask. Its methods may be called at once.
 type Gate struct {
 	// Immutable after Open.
-	cfg      Config
-	allowed  []*algorithm  // of Config.Algorithms, nil: all
-	checking chan struct{} // one place a signature check that may run at once
-	now      func() time.Time
-	files    []*watched    // those that there are
-	quit     chan struct{} // closed by Close
-	done     chan struct{} // closed when watch has ended; nil: it never ran
+	cfg     Config
+	allowed []*algorithm // of Config.Algorithms, nil: all
+	now     func() time.Time
+	files   []*watched    // those that there are
+	quit    chan struct{} // closed by Close
+	done    chan struct{} // closed when watch has ended; nil: it never ran
+
+	checking checking // places for signature checks
 
 	// Written by Close.
 	once sync.Once
@@ -64,6 +67,9 @@ type Gate struct {
 type Credentials struct {
 	APIKey, Authorization string
 	Duplicate             bool
+	// Client is who sends them, any number that stands for an address: signatures are
+	// checked for one client after the other.
+	Client uint64
 }
 
 // Stats are figures of a [Gate] since Open.
@@ -72,9 +78,10 @@ type Stats struct {
 	TokenKeys        int   // usable keys in the key set
 	Reloads          int64 // changed files that were taken over
 	ReloadErrors     int64 // changed files that were not, because they are broken
-	SignatureChecks  int64 // signatures computed, a token without kid may need several
+	SignatureChecks  int64 // signatures computed
 	Refusals         int64 // refusals by Identify
 	RepeatedRefusals int64 // of those, tokens that had been refused lately
+	Crowded          int64 // of those, tokens that were not looked at, because too many waited
 }
 
 const (
@@ -100,7 +107,7 @@ func open(cfg Config, now func() time.Time) (*Gate, error) {
 	}
 	g := &Gate{
 		cfg:      cfg,
-		checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		checking: checking{free: max(1, runtime.GOMAXPROCS(0)/2)},
 		now:      now, quit: make(chan struct{}),
 	}
 	g.cfg.Leeway = max(0, cfg.Leeway)
@@ -144,6 +151,7 @@ func (g *Gate) Stats() Stats {
 	s := Stats{
 		Reloads: g.reloads.Load(), ReloadErrors: g.reloadErrors.Load(),
 		SignatureChecks: g.checks.Load(), Refusals: g.refusals.Load(), RepeatedRefusals: g.fromTable.Load(),
+		Crowded: g.checking.crowded(),
 	}
 	if k := g.keys.Load(); k != nil {
 		s.APIKeys = len(k.byHash)
@@ -156,10 +164,10 @@ func (g *Gate) Stats() Stats {
 
 // Identify says whose credentials these are. (nil, nil) means that there are
 // none. It never waits for I/O, but a token that was not seen lately may wait for
-// the signature checks of others. An API key, and a token that was seen lately,
-// cost no allocation. What it returns is shared and must not be changed.
-func (g *Gate) Identify(c Credentials) (*Caller, *Refusal) {
-	caller, refusal, _ := g.identify(c, true)
+// the signature checks of others, until ctx ends. An API key, and a token that was
+// seen lately, cost no allocation. What it returns is shared and must not be changed.
+func (g *Gate) Identify(ctx context.Context, c Credentials) (*Caller, *Refusal) {
+	caller, refusal, _ := g.identify(ctx, c)
 	return g.counted(caller, refusal)
 }
 
@@ -167,7 +175,7 @@ func (g *Gate) Identify(c Credentials) (*Caller, *Refusal) {
 // for a token that was not seen lately, whose signature takes 50 to 240 us to check;
 // then Identify must be called, and nothing has been counted.
 func (g *Gate) IdentifyAtOnce(c Credentials) (caller *Caller, refusal *Refusal, ok bool) {
-	if caller, refusal, ok = g.identify(c, false); !ok {
+	if caller, refusal, ok = g.identify(atOnce, c); !ok {
 		return nil, nil, false
 	}
 	caller, refusal = g.counted(caller, refusal)
@@ -182,8 +190,12 @@ func (g *Gate) counted(caller *Caller, refusal *Refusal) (*Caller, *Refusal) {
 	return caller, nil
 }
 
-// identify returns false if it would have to check a signature and may not.
-func (g *Gate) identify(c Credentials, mayCheck bool) (*Caller, *Refusal, bool) {
+// atOnce is the context of a caller that may not wait: none.
+var atOnce context.Context
+
+// identify returns false if it would have to check a signature and may not, because ctx is
+// nil.
+func (g *Gate) identify(ctx context.Context, c Credentials) (*Caller, *Refusal, bool) {
 	if len(g.files) == 0 {
 		return nil, nil, true // nobody is known here: what was sent is for somebody else
 	}
@@ -208,39 +220,44 @@ func (g *Gate) identify(c Credentials, mayCheck bool) (*Caller, *Refusal, bool) 
 	if tokens == nil {
 		return nil, refusedNoTokens, true
 	}
-	return g.byAuthorization(tokens, c.Authorization, mayCheck)
+	return g.byAuthorization(ctx, tokens, c)
 }
 
 // byAuthorization finds the field's value among those seen lately, or reads the
 // token in it.
-func (g *Gate) byAuthorization(tokens *tokenSet, value string, mayCheck bool) (*Caller, *Refusal, bool) {
+func (g *Gate) byAuthorization(ctx context.Context, tokens *tokenSet, c Credentials) (*Caller, *Refusal, bool) {
 	now := g.now()
-	if e := tokens.find(value, now); e != nil {
+	if e := tokens.find(c.Authorization, now); e != nil {
 		caller, refusal := g.seenLately(e)
 		return caller, refusal, true
 	}
-	token, refusal := bearer(value)
+	token, refusal := bearer(c.Authorization)
 	if refusal != nil {
 		return nil, refusal, true
 	}
-	if !mayCheck {
+	if ctx == nil {
 		return nil, nil, false
 	}
-	caller, refusal := g.checkOnce(tokens, token, value)
+	caller, refusal := g.checkOnce(ctx, tokens, token, c)
 	return caller, refusal, true
 }
 
 // checkOnce checks a token unless somebody else has meanwhile.
-func (g *Gate) checkOnce(tokens *tokenSet, token, value string) (*Caller, *Refusal) {
+func (g *Gate) checkOnce(ctx context.Context, tokens *tokenSet, token string, c Credentials) (*Caller, *Refusal) {
 	// A place here is one signature check; see the cost in the package's doc.
-	g.checking <- struct{}{}
-	defer func() { <-g.checking }()
+	switch err := g.checking.take(ctx, c.Client); {
+	case errors.Is(err, errCrowded):
+		return nil, refusedCrowded
+	case err != nil:
+		return nil, refusedLate
+	}
+	defer g.checking.give()
 	now := g.now()
-	if e := tokens.find(value, now); e != nil { // somebody else has checked it meanwhile
+	if e := tokens.find(c.Authorization, now); e != nil { // somebody else has checked it meanwhile
 		return g.seenLately(e)
 	}
 	v := g.check(tokens, token, now)
-	tokens.keep(value, v, now)
+	tokens.keep(c.Authorization, v, now)
 	return v.caller, v.refusal
 }
 

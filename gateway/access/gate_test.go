@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -165,7 +166,7 @@ func withToken(token string) Credentials { return Credentials{Authorization: "Be
 // is a well-formed field value, and that nothing of the token is in either.
 func refused(t testing.TB, g *Gate, c Credentials, status int, detail string) {
 	t.Helper()
-	caller, refusal := g.Identify(c)
+	caller, refusal := g.Identify(context.Background(), c)
 	if caller != nil || refusal == nil {
 		t.Errorf("got caller %v, refusal %v, want a refusal with %q", caller, refusal, detail)
 		return
@@ -196,7 +197,7 @@ func checkChallenge(t testing.TB, r *Refusal) {
 
 func accepted(t testing.TB, g *Gate, c Credentials, name string) *Caller {
 	t.Helper()
-	caller, refusal := g.Identify(c)
+	caller, refusal := g.Identify(context.Background(), c)
 	if refusal != nil {
 		t.Errorf("got refusal %d %q, want caller %q", refusal.Status, refusal.Detail, name)
 		return nil
@@ -214,7 +215,7 @@ func TestZeroGateKnowsNobody(t *testing.T) {
 	}
 	defer g.Close()
 	for _, c := range []Credentials{{}, {APIKey: webKey}, {Authorization: "Basic eDp5"}, {Duplicate: true}} {
-		if caller, refusal := g.Identify(c); caller != nil || refusal != nil {
+		if caller, refusal := g.Identify(context.Background(), c); caller != nil || refusal != nil {
 			t.Errorf("%+v: got %v, %v, want neither", c, caller, refusal)
 		}
 	}
@@ -223,7 +224,7 @@ func TestZeroGateKnowsNobody(t *testing.T) {
 func TestIdentify(t *testing.T) {
 	g, _ := newGate(t, nil)
 	token := sign(t, jose.RS256, rsaKey(), "rsa", claimSet(nil))
-	if caller, refusal := g.Identify(Credentials{}); caller != nil || refusal != nil {
+	if caller, refusal := g.Identify(context.Background(), Credentials{}); caller != nil || refusal != nil {
 		t.Errorf("no credentials: got %v, %v, want neither", caller, refusal)
 	}
 	key := accepted(t, g, Credentials{APIKey: webKey}, "key:web")

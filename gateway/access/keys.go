@@ -57,6 +57,18 @@ func (k *keySet) find(key string) (*Caller, *Refusal) {
 	return nil, refusedKey
 }
 
+// HashKey returns the hash that an API key is known by, for [Gate.Known].
+func HashKey(key string) [sha256.Size]byte { return sha256.Sum256([]byte(key)) }
+
+// Known returns the caller whose API key has the hash, nil if there is none any more: for
+// connections that outlive their login and need not keep the key.
+func (g *Gate) Known(hash [sha256.Size]byte) *Caller {
+	if keys := g.keys.Load(); keys != nil {
+		return keys.byHash[hash]
+	}
+	return nil
+}
+
 // idSeed makes the IDs of callers unforeseeable: nobody can choose a subject that
 // shares another's rate limit.
 var idSeed = maphash.MakeSeed()

@@ -8,12 +8,16 @@ import (
 
 // Refusal is why a request is not answered. It is shared: do not change it.
 type Refusal struct {
-	// Status is 401, 403 or 400.
+	// Status is 401, 403 or 400; 503 if too many tokens wait to be looked at, and 504 if the
+	// request has ended before its token was.
 	Status int
 	// Detail is for the client. It holds no bytes that the client sent.
 	Detail string
 	// Challenge is the value of WWW-Authenticate, "" for none.
 	Challenge string
+	// Forged says that a signature was checked and found wrong, which costs more than
+	// any other refusal.
+	Forged bool
 }
 
 // Challenges without an error: what could be sent. ApiKey is not a registered
@@ -25,21 +29,24 @@ const (
 
 // Refusals that need no details of the credentials.
 var (
-	refusedNobody      = &Refusal{http.StatusUnauthorized, "credentials are missing; expected the field X-API-Key, or Authorization: Bearer and a token", challengeBearer + ", " + challengeKey}
-	refusedNobodyToken = &Refusal{http.StatusUnauthorized, "credentials are missing; expected Authorization: Bearer and a token", challengeBearer}
-	refusedNobodyKey   = &Refusal{http.StatusUnauthorized, "credentials are missing; expected the field X-API-Key", challengeKey}
-	refusedEveryone    = &Refusal{http.StatusForbidden, "nobody may read this", ""}
-	refusedKeyMayNot   = &Refusal{http.StatusForbidden, "the API key is valid, but may not read this", ""}
+	refusedNobody      = &Refusal{Status: http.StatusUnauthorized, Detail: "credentials are missing; expected the field X-API-Key, or Authorization: Bearer and a token", Challenge: challengeBearer + ", " + challengeKey}
+	refusedNobodyToken = &Refusal{Status: http.StatusUnauthorized, Detail: "credentials are missing; expected Authorization: Bearer and a token", Challenge: challengeBearer}
+	refusedNobodyKey   = &Refusal{Status: http.StatusUnauthorized, Detail: "credentials are missing; expected the field X-API-Key", Challenge: challengeKey}
+	refusedEveryone    = &Refusal{Status: http.StatusForbidden, Detail: "nobody may read this", Challenge: ""}
+	refusedKeyMayNot   = &Refusal{Status: http.StatusForbidden, Detail: "the API key is valid, but may not read this", Challenge: ""}
 	refusedTokenMayNot = insufficient("the token is valid, but tokens may not read this")
 	refusedScope       = insufficient("the token is valid, but lacks a claim or scope that is needed to read this")
 
+	refusedCrowded = &Refusal{Status: http.StatusServiceUnavailable, Detail: "too many new tokens wait to be checked", Challenge: ""}
+	refusedLate    = &Refusal{Status: http.StatusGatewayTimeout, Detail: "the token could not be checked in time", Challenge: ""}
+
 	refusedDuplicate  = malformed("the field X-API-Key or Authorization stands there more than once")
 	refusedBearer     = malformed("Authorization: Bearer must be followed by one token and nothing else")
-	refusedScheme     = &Refusal{http.StatusUnauthorized, "the authentication scheme is not known here; expected Authorization: Bearer and a token", challengeBearer}
-	refusedNoTokens   = &Refusal{http.StatusUnauthorized, "tokens are not taken here; expected the field X-API-Key without the field Authorization", challengeKey}
-	refusedNoKeys     = &Refusal{http.StatusUnauthorized, "API keys are not taken here; expected Authorization: Bearer and a token", challengeBearer}
-	refusedKey        = &Refusal{http.StatusUnauthorized, "the API key is not known", challengeKey}
-	refusedLongKey    = &Refusal{http.StatusUnauthorized, "the API key is longer than " + strconv.Itoa(maxKey) + " bytes", challengeKey}
+	refusedScheme     = &Refusal{Status: http.StatusUnauthorized, Detail: "the authentication scheme is not known here; expected Authorization: Bearer and a token", Challenge: challengeBearer}
+	refusedNoTokens   = &Refusal{Status: http.StatusUnauthorized, Detail: "tokens are not taken here; expected the field X-API-Key without the field Authorization", Challenge: challengeKey}
+	refusedNoKeys     = &Refusal{Status: http.StatusUnauthorized, Detail: "API keys are not taken here; expected Authorization: Bearer and a token", Challenge: challengeBearer}
+	refusedKey        = &Refusal{Status: http.StatusUnauthorized, Detail: "the API key is not known", Challenge: challengeKey}
+	refusedLongKey    = &Refusal{Status: http.StatusUnauthorized, Detail: "the API key is longer than " + strconv.Itoa(maxKey) + " bytes", Challenge: challengeKey}
 	refusedLongToken  = invalid("the token is longer than 8 KiB")
 	refusedEncrypted  = invalid("the token is encrypted; expected a signed one")
 	refusedParts      = invalid("the token does not consist of three parts in base64url with a dot between them")
@@ -50,7 +57,8 @@ var (
 	refusedUnsigned   = invalid("the token is not signed")
 	refusedAlgorithm  = invalid("the signature algorithm of the token is not allowed here")
 	refusedUnknown    = invalid("the token is signed with a key that is not known here, or not for this algorithm")
-	refusedSignature  = invalid("the signature of the token is wrong")
+	refusedNoKid      = invalid("several keys are known here for the algorithm of the token, and its header has no kid that says which one signed it")
+	refusedSignature  = forged("the signature of the token is wrong")
 	refusedPayload    = invalid("the payload of the token is not a JSON object without repeated members")
 	refusedManyClaims = invalid("the token has more than 64 claims or more than 1024 values")
 	refusedNoExpiry   = invalid("the token has no time of expiry (exp)")
@@ -66,6 +74,13 @@ func invalid(detail string) *Refusal {
 	return bearerError(http.StatusUnauthorized, "invalid_token", detail)
 }
 
+// forged is invalid of a signature.
+func forged(detail string) *Refusal {
+	r := invalid(detail)
+	r.Forged = true
+	return r
+}
+
 func malformed(detail string) *Refusal {
 	return bearerError(http.StatusBadRequest, "invalid_request", detail)
 }
@@ -75,7 +90,7 @@ func insufficient(detail string) *Refusal {
 }
 
 func bearerError(status int, code, detail string) *Refusal {
-	return &Refusal{status, detail, challengeBearer + `, error="` + code + `", error_description="` + detail + `"`}
+	return &Refusal{Status: status, Detail: detail, Challenge: challengeBearer + `, error="` + code + `", error_description="` + detail + `"`}
 }
 
 // invalidTime is a refusal that tells a time of the token. The time is written by

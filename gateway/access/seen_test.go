@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"math"
@@ -174,14 +175,12 @@ func TestChecksAreFew(t *testing.T) {
 	g, _ := newGate(t, nil)
 	known := withToken(sign(t, jose.HS256, octKey, "oct", claimSet(nil)))
 	accepted(t, g, known, "jwt:alice")
-	for range cap(g.checking) {
-		g.checking <- struct{}{}
-	}
+	g.takePlaces(t)
 	token := withToken(sign(t, jose.HS256, octKey, "oct", claimSet(map[string]any{"sub": "bob"})))
 	done := make(chan *Caller)
 	for range 8 {
 		// Ends with what it sends, which is awaited below.
-		go func() { c, _ := g.Identify(token); done <- c }()
+		go func() { c, _ := g.Identify(context.Background(), token); done <- c }()
 	}
 	for range 100 {
 		accepted(t, g, known, "jwt:alice")
@@ -196,7 +195,7 @@ func TestChecksAreFew(t *testing.T) {
 	if n := g.Stats().SignatureChecks; n != 1 {
 		t.Errorf("%d signature checks, want the one of the known token", n)
 	}
-	<-g.checking
+	g.checking.give()
 	for range 8 {
 		if c := <-done; c == nil || c.Name() != "jwt:bob" {
 			t.Errorf("got %v, want jwt:bob", c)
@@ -216,16 +215,18 @@ func TestAllocations(t *testing.T) {
 	rule := &Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"x", "orders:read"}, "sub": {"alice"}}}
 	never := &Rule{Claims: map[string][]string{"scope": {"x"}}}
 	for name, f := range map[string]func(){
-		"a token":        func() { g.Identify(token) },
-		"a bad token":    func() { g.Identify(bad) },
-		"an API key":     func() { g.Identify(Credentials{APIKey: webKey}) },
-		"a bad API key":  func() { g.Identify(Credentials{APIKey: "x"}) },
-		"a long API key": func() { g.Identify(Credentials{APIKey: bad.Authorization[:256]}) },
-		"both":           func() { g.Identify(Credentials{APIKey: webKey, Authorization: token.Authorization}) },
-		"nobody":         func() { g.Identify(Credentials{}) },
+		"a token":        func() { g.Identify(context.Background(), token) },
+		"a bad token":    func() { g.Identify(context.Background(), bad) },
+		"an API key":     func() { g.Identify(context.Background(), Credentials{APIKey: webKey}) },
+		"a bad API key":  func() { g.Identify(context.Background(), Credentials{APIKey: "x"}) },
+		"a long API key": func() { g.Identify(context.Background(), Credentials{APIKey: bad.Authorization[:256]}) },
+		"both": func() {
+			g.Identify(context.Background(), Credentials{APIKey: webKey, Authorization: token.Authorization})
+		},
+		"nobody":         func() { g.Identify(context.Background(), Credentials{}) },
 		"a rule":         func() { rule.Allows(alice); never.Allows(alice); rule.Allows(nil); never.Allows(nil) },
 		"an ID":          func() { _, _ = alice.ID(), alice.Name() },
-		"another scheme": func() { g.Identify(Credentials{Authorization: "Basic eDp5"}) },
+		"another scheme": func() { g.Identify(context.Background(), Credentials{Authorization: "Basic eDp5"}) },
 	} {
 		if n := testing.AllocsPerRun(200, f); n != 0 {
 			t.Errorf("%s: %v allocations, want none", name, n)
@@ -242,13 +243,13 @@ func BenchmarkIdentify(b *testing.B) {
 	for name, c := range map[string]Credentials{"key": {APIKey: webKey}, "token": token, "bad": bad} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				g.Identify(c)
+				g.Identify(context.Background(), c)
 			}
 		})
 		b.Run(name+"/parallel", func(b *testing.B) {
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {
-					g.Identify(c)
+					g.Identify(context.Background(), c)
 				}
 			})
 		})
@@ -259,14 +260,14 @@ func BenchmarkIdentify(b *testing.B) {
 		i := 0
 		for b.Loop() {
 			i++
-			g.Identify(withToken(stem + b64(fmt.Sprintf("%0*d", n, i))))
+			g.Identify(context.Background(), withToken(stem+b64(fmt.Sprintf("%0*d", n, i))))
 		}
 	}
 	b.Run("all different/RS256", func(b *testing.B) { forged(b, sign(b, jose.RS256, rsaKey(), "rsa", claimSet(soon))) })
 	b.Run("all different/ES256", func(b *testing.B) { forged(b, sign(b, jose.ES256, ecKey(), "ec", claimSet(soon))) })
 	b.Run("all different/HS256", func(b *testing.B) { forged(b, sign(b, jose.HS256, octKey, "oct", claimSet(soon))) })
 	rule := &Rule{Claims: map[string][]string{"scope": {"x", "orders:read"}, "sub": {"alice"}}}
-	alice, _ := g.Identify(token)
+	alice, _ := g.Identify(context.Background(), token)
 	b.Run("rule", func(b *testing.B) {
 		for b.Loop() {
 			rule.Allows(alice)

@@ -17,7 +17,7 @@ const (
 	maxToken  = 8 << 10 // bytes; the payload has three quarters of them at most
 	maxScheme = 16      // bytes of the field besides the token
 	maxHeader = 2 << 10 // bytes of the decoded header
-	maxTries  = 8       // keys that are tried for a token
+	maxTries  = 8       // keys of the same kid that are tried for a token
 )
 
 // refusalTime is how long a refused token is refused without a look at it.
@@ -163,6 +163,9 @@ func (g *Gate) verify(keys []*tokenKey, h header, token string) ([]byte, *Refusa
 	if err != nil {
 		return nil, refusedHeader
 	}
+	if h.kid == "" && severalServe(keys, alg) {
+		return nil, refusedNoKid
+	}
 	tries := 0
 	for _, k := range keys {
 		if !k.serves(alg, h.kid) {
@@ -180,6 +183,17 @@ func (g *Gate) verify(keys []*tokenKey, h header, token string) ([]byte, *Refusa
 		return nil, refusedUnknown
 	}
 	return nil, refusedSignature
+}
+
+// severalServe reports whether more than one key may be used for the algorithm.
+func severalServe(keys []*tokenKey, alg *algorithm) bool {
+	n := 0
+	for _, k := range keys {
+		if k.serves(alg, "") {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // serves reports whether the key may be used for the algorithm, and is the one

@@ -282,20 +282,27 @@ func TestKeyOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestWithoutKid: at most 8 keys are tried, in the order of the file.
+// TestWithoutKid: a token without kid is taken only if one key fits its algorithm, and of keys
+// that share a kid at most 8 are tried, in the order of the file.
 func TestWithoutKid(t *testing.T) {
 	var keys []jose.JSONWebKey
 	secret := func(i int) []byte { return []byte(strings.Repeat(string(rune('a'+i)), 64)) }
 	for i := range 10 {
-		keys = append(keys, jose.JSONWebKey{KeyID: strconv.Itoa(i), Key: secret(i)})
+		keys = append(keys, jose.JSONWebKey{KeyID: "same", Key: secret(i)})
 	}
+	keys = append(keys, jose.JSONWebKey{KeyID: "other", Key: secret(10)}, jose.JSONWebKey{KeyID: "rsa", Key: &rsaKey().PublicKey})
 	g, _ := newGate(t, func(c *Config) { c.JWKSFile = tempFile(t, "jwks.json", keySetJSON(t, keys...)) })
-	accepted(t, g, withToken(sign(t, jose.HS256, secret(7), "", claimSet(nil))), "jwt:alice")
-	refused(t, g, withToken(sign(t, jose.HS256, secret(8), "", claimSet(nil))), 401, "signature")
+	accepted(t, g, withToken(sign(t, jose.HS256, secret(7), "same", claimSet(nil))), "jwt:alice")
+	refused(t, g, withToken(sign(t, jose.HS256, secret(8), "same", claimSet(nil))), 401, "signature")
 	if n := g.Stats().SignatureChecks; n != 16 {
 		t.Errorf("%d signature checks, want 8 for each token", n)
 	}
-	accepted(t, g, withToken(sign(t, jose.HS256, secret(8), "8", claimSet(nil))), "jwt:alice")
+	refused(t, g, withToken(sign(t, jose.HS256, secret(10), "", claimSet(nil))), 401, "no kid")
+	if n := g.Stats().SignatureChecks; n != 16 {
+		t.Errorf("%d signature checks, want none for a token without kid", n-16)
+	}
+	accepted(t, g, withToken(sign(t, jose.HS256, secret(10), "other", claimSet(nil))), "jwt:alice")
+	accepted(t, g, withToken(sign(t, jose.RS256, rsaKey(), "", claimSet(nil))), "jwt:alice")
 }
 
 // TestTimePasses: what is kept of a token is valid as long as the token, and a

@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -167,10 +168,10 @@ func TestRotationUnderLoad(t *testing.T) {
 					return
 				default:
 				}
-				if c, r := g.Identify(Credentials{APIKey: webKey}); r != nil || c.Name() != "key:web" {
+				if c, r := g.Identify(context.Background(), Credentials{APIKey: webKey}); r != nil || c.Name() != "key:web" {
 					t.Errorf("got %v, %v, want key:web", c, r)
 				}
-				if c, r := g.Identify(token); r != nil || c.Name() != "jwt:alice" {
+				if c, r := g.Identify(context.Background(), token); r != nil || c.Name() != "jwt:alice" {
 					t.Errorf("got %v, %v, want jwt:alice", c, r)
 				}
 			}

@@ -134,9 +134,7 @@ func (l *Limiter) Allow(key uint64, now time.Duration, n int) (wait time.Duratio
 	if l == nil || n <= 0 {
 		return 0, true
 	}
-	h := l.hash(key)
-	s := &l.shards[h&uint64(len(l.shards)-1)]
-	t := min(max(int64(now), 0), horizon)
+	s, h, t := l.shardOf(key, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n > l.burst {
@@ -157,6 +155,46 @@ func (l *Limiter) Allow(key uint64, now time.Duration, n int) (wait time.Duratio
 	return 0, true
 }
 
+// Charge charges the key for n requests that have been made, whether it may make them or not.
+// It owes one burst beyond its own at most: what it has done is forgotten after the time that
+// fills two.
+func (l *Limiter) Charge(key uint64, now time.Duration, n int) {
+	if l == nil || n <= 0 {
+		return
+	}
+	s, h, t := l.shardOf(key, now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latest = max(s.latest, t)
+	full, fresh := s.find(h, key, t)
+	from := max(*full, t)
+	if fresh {
+		from = t
+	}
+	*full = min(from+int64(min(n, 2*l.burst))*l.interval, max(from, t+2*l.capacity))
+}
+
+// Within is Allow of one request, without charging it.
+func (l *Limiter) Within(key uint64, now time.Duration) (wait time.Duration, ok bool) {
+	if l == nil {
+		return 0, true
+	}
+	s, h, t := l.shardOf(key, now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if late := max(s.look(h, key), t) + l.interval - t - l.capacity; late > 0 {
+		s.refused++
+		return time.Duration(late), false
+	}
+	return 0, true
+}
+
+// shardOf returns where a key is, its hash, and the time as buckets have it.
+func (l *Limiter) shardOf(key uint64, now time.Duration) (s *shard, hash uint64, t int64) {
+	hash = l.hash(key)
+	return &l.shards[hash&uint64(len(l.shards)-1)], hash, min(max(int64(now), 0), horizon)
+}
+
 // hash spreads keys, which may be anything, over the table: the folded product of
 // two numbers of which a client knows neither.
 func (l *Limiter) hash(key uint64) uint64 {
@@ -165,13 +203,32 @@ func (l *Limiter) hash(key uint64) uint64 {
 	return high ^ low
 }
 
-// find returns the bucket of the key. Fresh means that the slot was given to the
-// key just now, and what stands there is of somebody else.
-func (s *shard) find(h, key uint64, now int64) (full *int64, fresh bool) {
+// both returns the sets that a key may stand in.
+func (s *shard) both(h uint64) (a, b *set) {
 	// The low bits chose the shard; the high ones of two halves choose the sets.
 	first, _ := bits.Mul64(h, uint64(len(s.sets)))
 	second, _ := bits.Mul64(bits.RotateLeft64(h, 32), uint64(len(s.sets)))
-	a, b := &s.sets[first], &s.sets[second]
+	return &s.sets[first], &s.sets[second]
+}
+
+// look returns when the bucket of the key is full, 0 if there is none.
+func (s *shard) look(h, key uint64) int64 {
+	a, b := s.both(h)
+	for i := range ways {
+		switch key {
+		case a.keys[i]:
+			return a.full[i]
+		case b.keys[i]:
+			return b.full[i]
+		}
+	}
+	return 0
+}
+
+// find returns the bucket of the key. Fresh means that the slot was given to the
+// key just now, and what stands there is of somebody else.
+func (s *shard) find(h, key uint64, now int64) (full *int64, fresh bool) {
+	a, b := s.both(h)
 	for i := range a.keys {
 		if a.keys[i] == key {
 			return &a.full[i], false

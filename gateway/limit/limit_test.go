@@ -360,6 +360,37 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+// Charge brings a key into debt by one burst at most, and Within asks without charging.
+func TestCharge(t *testing.T) {
+	l := New(Config{Rate: 1, Burst: 10})
+	for _, step := range []struct {
+		at     time.Duration
+		charge int
+		wait   time.Duration
+	}{
+		{0, 9, 0}, {0, 1, time.Second}, {0, 5, 6 * time.Second}, {6 * time.Second, 0, 0},
+		{6 * time.Second, 1_000_000_000, 11 * time.Second}, {16 * time.Second, 0, time.Second}, {17 * time.Second, 0, 0},
+	} {
+		l.Charge(7, step.at, step.charge)
+		for range 3 {
+			if wait, ok := l.Within(7, step.at); wait != step.wait || ok != (step.wait == 0) {
+				t.Fatalf("after %d at %v: wait %v, %t; want %v", step.charge, step.at, wait, ok, step.wait)
+			}
+		}
+		if wait, ok := l.Within(8, step.at); !ok {
+			t.Fatalf("another key waits %v", wait)
+		}
+	}
+	if n := l.Refused(); n != 12 {
+		t.Errorf("%d refusals are counted, want 12", n)
+	}
+	var none *Limiter
+	none.Charge(1, 0, 1)
+	if _, ok := none.Within(1, 0); !ok {
+		t.Error("no limiter limits")
+	}
+}
+
 func TestAllocations(t *testing.T) {
 	l := New(Config{Rate: 1, MaxEntries: 100})
 	addr4, addr6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")

@@ -1,10 +1,12 @@
 package httpfront
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/limit"
 )
@@ -18,7 +20,7 @@ func (s *Service) admit(req *Request, rsp *Response) bool {
 	req.question.admitted = true
 	wait, ok := s.config.ClientLimit.Allow(limit.ClientKey(req.Client), req.Start, 1)
 	if !ok {
-		s.tooMany(rsp, wait, "requests from this address")
+		s.tooMany(req, rsp, wait, "requests from this address")
 	}
 	return ok
 }
@@ -32,28 +34,84 @@ func (s *Service) admitKeys(req *Request, rsp *Response, keys int) bool {
 	}
 	if s.config.ClientLimit != nil {
 		if wait, ok := s.config.ClientLimit.Allow(limit.ClientKey(req.Client), req.Start, more); !ok {
-			s.tooMany(rsp, wait, "keys from this address")
+			s.tooMany(req, rsp, wait, "keys from this address")
 			return false
 		}
 	}
 	if s.config.CallerLimit != nil && req.question.caller != nil {
 		if wait, ok := s.config.CallerLimit.Allow(req.question.caller.ID(), req.Start, more); !ok {
-			s.tooMany(rsp, wait, "keys with these credentials")
+			s.tooMany(req, rsp, wait, "keys with these credentials")
 			return false
 		}
 	}
 	return true
 }
 
+// Costs for the limit of the client's address, in requests, beside the request itself.
+const (
+	costOfCheck = 10 // of a signature that was wrong: about what it takes
+	costOfLoad  = 1  // of a document that was loaded, or of ten in a batch
+)
+
+// Wrong tokens of an address that are looked at: a client that renews its token in time
+// sends none.
+const (
+	wrongRate  = 10 // a second
+	wrongBurst = 200
+)
+
+func newWrong() *limit.Limiter {
+	return limit.New(limit.Config{Rate: wrongRate, Burst: wrongBurst, MaxEntries: 16 << 10})
+}
+
+// EachThrottled calls visit with every rule that refuses requests of a client who makes too
+// many, and how many it has refused.
+func (s *Service) EachThrottled(visit func(rule string, n int64)) {
+	visit("client", s.config.ClientLimit.Refused())
+	visit("caller", s.config.CallerLimit.Refused())
+	visit("signature", s.wrong.Refused())
+	if s.config.Gate != nil {
+		visit("check", s.config.Gate.Stats().Crowded)
+	}
+}
+
+// chargeLoads counts the documents that were loaded for the request. They have been, so the
+// client is not refused because of them, but sooner the next time.
+func (s *Service) chargeLoads(req *Request, answers ...cache.Answer) {
+	if s.config.ClientLimit == nil && s.config.CallerLimit == nil {
+		return
+	}
+	loaded := 0
+	for _, a := range answers {
+		if a.Source == cache.FromLoad {
+			loaded++
+		}
+	}
+	n := costOfLoad * ((loaded + keysPerRequest - 1) / keysPerRequest)
+	s.config.ClientLimit.Charge(limit.ClientKey(req.Client), req.Start, n)
+	if caller := req.question.caller; caller != nil {
+		s.config.CallerLimit.Charge(caller.ID(), req.Start, n)
+	}
+}
+
+// mayGuess reports whether a token of the client is looked at, and if not, when one will be.
+func (s *Service) mayGuess(req *Request, client uint64) (wait time.Duration, ok bool) {
+	if req.Client.IsPrivate() || req.Client.IsLoopback() {
+		return 0, true // it may be a proxy that was not named, and stand for many clients
+	}
+	return s.wrong.Within(client, req.Start)
+}
+
 // authorize finds out who asks, whether they may read the resource, and whether they
 // ask too often. False completes rsp.
-func (s *Service) authorize(req *Request, rsp *Response, v *served) bool {
+func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v *served) bool {
 	if v.access == nil && s.config.CallerLimit == nil {
 		return true
 	}
 	var caller *access.Caller
 	if s.config.Gate != nil {
-		credentials := access.Credentials{APIKey: req.APIKey, Authorization: req.Authorization, Duplicate: req.Repeated}
+		client := limit.ClientKey(req.Client)
+		credentials := access.Credentials{APIKey: req.APIKey, Authorization: req.Authorization, Duplicate: req.Repeated, Client: client}
 		var refusal *access.Refusal
 		if known := true; req.AtOnce {
 			if caller, refusal, known = s.config.Gate.IdentifyAtOnce(credentials); !known {
@@ -61,7 +119,14 @@ func (s *Service) authorize(req *Request, rsp *Response, v *served) bool {
 				return false
 			}
 		} else {
-			caller, refusal = s.config.Gate.Identify(credentials)
+			if wait, ok := s.mayGuess(req, client); !ok {
+				s.tooMany(req, rsp, wait, "wrong tokens from this address")
+				return false
+			}
+			if caller, refusal = s.config.Gate.Identify(ctx, credentials); refusal != nil && refusal.Forged {
+				s.wrong.Charge(client, req.Start, 1)
+				s.config.ClientLimit.Charge(client, req.Start, costOfCheck)
+			}
 		}
 		// Credentials that are no good are none where none are needed.
 		if refusal != nil && v.access != nil {
@@ -79,7 +144,7 @@ func (s *Service) authorize(req *Request, rsp *Response, v *served) bool {
 	}
 	if s.config.CallerLimit != nil && caller != nil {
 		if wait, ok := s.config.CallerLimit.Allow(caller.ID(), req.Start, 1); !ok {
-			s.tooMany(rsp, wait, "requests with these credentials")
+			s.tooMany(req, rsp, wait, "requests with these credentials")
 			return false
 		}
 	}
@@ -88,12 +153,16 @@ func (s *Service) authorize(req *Request, rsp *Response, v *served) bool {
 
 func (s *Service) refuse(rsp *Response, refusal *access.Refusal) {
 	s.problem(rsp, refusal.Status, refusal.Detail)
+	if refusal.Status == http.StatusServiceUnavailable {
+		rsp.RetryAfter = retrySoon
+	}
 	if refusal.Challenge != "" {
 		rsp.Challenge = []string{refusal.Challenge}
 	}
 }
 
-func (s *Service) tooMany(rsp *Response, wait time.Duration, what string) {
+func (s *Service) tooMany(req *Request, rsp *Response, wait time.Duration, what string) {
+	s.warnThrottled(req, rsp, what)
 	if wait == limit.Never {
 		s.problem(rsp, http.StatusBadRequest, "these are more "+what+" than are ever let through at once: ask for fewer")
 		return

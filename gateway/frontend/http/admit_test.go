@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -125,12 +126,97 @@ func testAccess(t *testing.T, by way) {
 	}
 }
 
+// A document that was loaded counts once more for the limits of address and caller, and
+// so do ten of a batch. What has been loaded is not refused: the next request is.
+func TestLoadsCountForLimits(t *testing.T) {
+	for _, by := range []string{"client", "caller"} {
+		config := ServiceConfig{Gate: newGate(t)}
+		if by == "client" {
+			config.ClientLimit = limit.New(limit.Config{Rate: 0.01, Burst: 6})
+		} else {
+			config.CallerLimit = limit.New(limit.Config{Rate: 0.01, Burst: 6})
+		}
+		f := newConfigured(t, echo, config, nil)
+		for i, step := range []struct {
+			target string
+			status int
+		}{
+			{"/depts/1", 200}, {"/depts/1", 200}, // 3
+			{"/depts?key=1&key=2&key=3&key=4&key=5&key=6&key=7&key=8&key=9&key=10&key=11&key=12", 200}, // 2 and 2 for 11 loads: 7 of 6
+			{"/depts/1", 429},
+		} {
+			if r := f.serve(f.handler(), "GET", step.target, "X-Api-Key", webKey); r.StatusCode != step.status {
+				t.Errorf("%s, step %d: %d, want %d", by, i, r.StatusCode, step.status)
+			}
+		}
+	}
+}
+
+// Wrong signatures of an address are not checked without end, and count for its limit. Who is
+// known, and another address, goes on.
+func TestForgedTokensOfAnAddress(t *testing.T) {
+	f := newConfigured(t, echo, ServiceConfig{Gate: newGate(t), ClientLimit: limit.New(limit.Config{Rate: 1e6, Burst: 1e6})},
+		func(r []Resource) { r[0].Access = &access.Rule{JWT: true} })
+	exp := time.Now().Add(time.Hour).Unix()
+	good := func(name string) string { return token(fmt.Sprintf(`{"sub":%q,"exp":%d}`, name, exp)) }
+	forged := good("mallory")
+	forged = forged[:strings.LastIndexByte(forged, '.')+1]
+	from := func(address, token string) int {
+		r := f.request("GET", "/depts/1", "Authorization", "Bearer "+token)
+		r.RemoteAddr = address
+		w := httptest.NewRecorder()
+		f.handler().ServeHTTP(w, r)
+		return w.Result().StatusCode
+	}
+	if got := from("192.0.2.1:1", good("alice")); got != 200 {
+		t.Fatalf("a good token: %d", got)
+	}
+	refused, wrong := 0, 2*wrongBurst
+	for i := range wrong {
+		switch got := from("192.0.2.1:1", forged+base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%032d", i))); got {
+		case 401:
+		case 429:
+			refused++
+		default:
+			t.Fatalf("forged token %d: %d", i, got)
+		}
+	}
+	if refused == 0 {
+		t.Errorf("of %d forged tokens none was refused unseen", wrong)
+	}
+	for _, row := range []struct {
+		name, address, token string
+		status               int
+	}{
+		{"who is known", "192.0.2.1:1", good("alice"), 200},
+		{"another address", "192.0.2.2:1", good("bob"), 200},
+		{"who is not known", "192.0.2.1:1", good("carol"), 429},
+	} {
+		if got := from(row.address, row.token); got != row.status {
+			t.Errorf("%s: %d, want %d", row.name, got, row.status)
+		}
+	}
+	for i := range wrong { // it may stand for many clients
+		if got := from("10.0.0.1:1", forged+base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "private%025d", i))); got != 401 {
+			t.Fatalf("forged token %d of a private address: %d, want 401", i, got)
+		}
+	}
+	f.service.EachThrottled(func(rule string, n int64) {
+		if want := map[string]int64{"signature": int64(refused) + 1}[rule]; n != want {
+			t.Errorf("%d refusals are counted by the rule %s, want %d", n, rule, want)
+		}
+	})
+}
+
 func TestLimits(t *testing.T) {
 	f := newConfigured(t, echo, ServiceConfig{
 		Gate:        newGate(t),
 		ClientLimit: limit.New(limit.Config{Rate: 0.01, Burst: 4}),
 		CallerLimit: limit.New(limit.Config{Rate: 0.01, Burst: 2}),
 	}, nil)
+	if _, err := f.cache.Get(t.Context(), cache.Key{ID: "1"}, f.cache.Now()); err != nil { // a load would count as well
+		t.Fatal(err)
+	}
 	from := func(address string, fields ...string) int {
 		r := f.request("GET", "/depts/1", fields...)
 		r.RemoteAddr = address

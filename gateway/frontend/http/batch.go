@@ -76,7 +76,7 @@ func (s *Service) peekBatch(req *Request, rsp *Response) bool {
 		return false
 	}
 	q.found = true
-	return s.batch(nil, req, rsp)
+	return s.batch(atOnce, req, rsp)
 }
 
 // answerBatch loads what is missing and fills rsp.
@@ -93,6 +93,7 @@ func (s *Service) answerBatch(ctx context.Context, req *Request, rsp *Response) 
 		s.failure(err, req, rsp)
 		return
 	}
+	s.chargeLoads(req, q.answers...)
 	q.of.learnSize(q.answers)
 	s.batch(ctx, req, rsp)
 }

@@ -42,6 +42,9 @@ func (f *front) later(c *loop.Conn, t *turn, how manner) {
 		return
 	}
 	l := &later{front: f, view: t.view, how: how, request: t.request, response: t.response, number: c.Session().(*session).taken}
+	if !l.request.Client.IsValid() {
+		l.request.Client = f.client(c.RemoteAddr().Addr(), t)
+	}
 	l.request.own()
 	l.request.recent = nil // it is the lane's
 	l.place = c.Defer(l)

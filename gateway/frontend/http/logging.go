@@ -25,6 +25,13 @@ func (s *Service) warnSlow(req *Request, rsp *Response, took time.Duration) {
 	}
 }
 
+// warnThrottled logs who is refused because of a limit, at most one a second.
+func (s *Service) warnThrottled(req *Request, rsp *Response, what string) {
+	if leftOut, ok := s.throttled.Take(req.Start); ok {
+		s.log.Warn("a client is throttled: too many "+what, "client", req.Client.String(), "caller", rsp.Caller, "left_out", leftOut)
+	}
+}
+
 // attributes are what names a request in the log.
 func (req *Request) attributes() []any {
 	target := req.Target

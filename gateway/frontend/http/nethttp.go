@@ -54,6 +54,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var rsp Response
 	if !service.Peek(&req, &rsp) {
+		if !req.Client.IsValid() {
+			req.Client = h.client(r)
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
 		service.Answer(ctx, &req, &rsp)
 		cancel()
@@ -95,9 +98,7 @@ func (h *handler) fill(service *Service, req *Request, r *http.Request, ids *idF
 	}
 	req.Ranged = fields["Range"] != nil
 	if service.WantsClient() {
-		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-			req.Client = clientAddr(peer.Addr(), fields["X-Forwarded-For"], h.trusted)
-		}
+		req.Client = h.client(r)
 	}
 	if service.WantsNames() {
 		req.Referer, _ = single(fields["Referer"])
@@ -110,8 +111,18 @@ func (h *handler) fill(service *Service, req *Request, r *http.Request, ids *idF
 	if twice {
 		traceparent = ""
 	}
+	req.AtOnce = true
 	service.Identify(req, traceparent, &ids.requestText)
 	req.Start = service.cache.Now()
+}
+
+// client returns the client's address.
+func (h *handler) client(r *http.Request) netip.Addr {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return clientAddr(peer.Addr(), r.Header["X-Forwarded-For"], h.trusted)
 }
 
 // single returns the value of a field that there may be one of.

@@ -77,14 +77,16 @@ type Service struct {
 	cors       *corsPolicy // nil: no page of another origin may read
 	vary       []string
 	loading    *semaphore.Weighted // bytes of batches that load
+	wrong      *limit.Limiter      // wrong tokens of an address; shared by the services that follow one another
 
 	// described is the description that was sent last. Atomic: written and read
 	// by whoever sends it.
 	described atomic.Pointer[describedText]
 
-	figures *figures
-	logged  *measure.Ration
-	slow    *measure.Ration
+	figures   *figures
+	logged    *measure.Ration
+	slow      *measure.Ration
+	throttled *measure.Ration
 }
 
 // served is a resource as the service keeps it.
@@ -126,8 +128,8 @@ type question struct {
 
 // NewService returns a service for resources in the order of the cache's.
 func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Service, error) {
-	s := &Service{cache: c, loading: semaphore.NewWeighted(maxLoading), figures: &figures{slowest: newSlowest()},
-		logged: new(measure.Ration), slow: new(measure.Ration)}
+	s := &Service{cache: c, loading: semaphore.NewWeighted(maxLoading), wrong: newWrong(), figures: &figures{slowest: newSlowest()},
+		logged: new(measure.Ration), slow: new(measure.Ration), throttled: new(measure.Ration)}
 	numbered := slices.Clone(resources)
 	for i := range numbered {
 		numbered[i].ID = cache.ResourceID(i)
@@ -142,7 +144,7 @@ func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Se
 // where this one is. Both may answer at once: whoever has begun a request with the one ends it
 // with that.
 func (s *Service) Next(resources []Resource, config ServiceConfig) (*Service, error) {
-	next := &Service{cache: s.cache, loading: s.loading, figures: s.figures, logged: s.logged, slow: s.slow}
+	next := &Service{cache: s.cache, loading: s.loading, wrong: s.wrong, figures: s.figures, logged: s.logged, slow: s.slow, throttled: s.throttled}
 	if slices.Equal(config.Compression, s.config.Compression) {
 		next.compressor = s.compressor // it holds a processor's work and memory
 	}
@@ -243,7 +245,7 @@ var (
 // Answer must be called with the same req. It is the function that event loops call.
 func (s *Service) Peek(req *Request, rsp *Response) bool {
 	q := &req.question
-	s.ask(req, rsp)
+	s.ask(atOnce, req, rsp)
 	switch {
 	case q.unasked:
 		return false
@@ -252,7 +254,7 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 		if s.repeat(req, q.again, rsp) {
 			break
 		}
-		if a := (cache.Answer{Doc: q.again.Document()}); !s.document(nil, req, a, rsp) {
+		if a := (cache.Answer{Doc: q.again.Document()}); !s.document(atOnce, req, a, rsp) {
 			s.cache.CountHits(q.of.id, 1)
 			q.answers, q.found, q.again = []cache.Answer{a}, true, nil
 			return false
@@ -266,7 +268,7 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 		if !ok {
 			return false
 		}
-		if !s.document(nil, req, a, rsp) {
+		if !s.document(atOnce, req, a, rsp) {
 			q.answers, q.found = []cache.Answer{a}, true
 			return false
 		}
@@ -282,9 +284,10 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 // returns early when ctx ends: with 504 at a deadline.
 func (s *Service) Answer(ctx context.Context, req *Request, rsp *Response) {
 	q := &req.question
+	ctx = cache.WithClient(ctx, limit.ClientKey(req.Client))
 	if q.unasked {
 		q.unasked, req.AtOnce = false, false
-		s.ask(req, rsp)
+		s.ask(ctx, req, rsp)
 	}
 	if q.answered {
 		s.dress(req, rsp)
@@ -299,14 +302,15 @@ func (s *Service) Answer(ctx context.Context, req *Request, rsp *Response) {
 	} else if a, err := s.cache.Get(ctx, q.key, req.Start); err != nil {
 		s.failure(err, req, rsp)
 	} else {
+		s.chargeLoads(req, a)
 		s.document(ctx, req, a, rsp)
 	}
 	s.dress(req, rsp)
 }
 
 // ask reads the request and lets it in. What is wrong with it, or needs no document,
-// completes rsp.
-func (s *Service) ask(req *Request, rsp *Response) {
+// completes rsp. A signature is checked until ctx ends; it is not used if req.AtOnce.
+func (s *Service) ask(ctx context.Context, req *Request, rsp *Response) {
 	q := &req.question
 	q.answered = true
 	if !s.admit(req, rsp) {
@@ -329,7 +333,7 @@ func (s *Service) ask(req *Request, rsp *Response) {
 	if req.recent != nil {
 		if e := req.recent.Find(s.cache, req.Target, req.Start); e != nil && e.Resource.service == s && e.Columns == e.Resource.columns.Load() {
 			rsp.Resource = e.Resource.name
-			if s.authorize(req, rsp, e.Resource) {
+			if s.authorize(ctx, req, rsp, e.Resource) {
 				q.of, q.again, q.answered = e.Resource, e, false
 			}
 			return
@@ -349,7 +353,7 @@ func (s *Service) ask(req *Request, rsp *Response) {
 		return
 	}
 	rsp.Resource = v.name
-	if !s.authorize(req, rsp, v) {
+	if !s.authorize(ctx, req, rsp, v) {
 		return
 	}
 	columns := v.columns.Load()

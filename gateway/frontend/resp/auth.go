@@ -1,6 +1,7 @@
 package respfront
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"time"
@@ -16,6 +17,14 @@ const (
 	// checkKeyEvery is how often an API key is looked up again: one that was removed
 	// from the file ends connections that are open as well.
 	checkKeyEvery = 5 * time.Second
+	// maxPassword is the longest password that is hashed, in bytes: what a command may have
+	// before a login.
+	maxPassword = 16 << 10
+	// loginRate is how many logins of an address may fail a second in the long run, and
+	// loginBurst how many at once; past it none is tried. Who connects anew is still the
+	// same address.
+	loginRate  = 1
+	loginBurst = 60
 	// defaultUser is the name of a login that has none.
 	defaultUser = "default"
 )
@@ -32,55 +41,48 @@ const (
 // hash: it is no output of SHA-256 that anybody knows an input of.
 var nobody = &user{hashes: []*[32]byte{{}}}
 
-// login finds the caller of a name and password; key is the password if it is an API
-// key, and else is is the hash that it has. The caller is nil if the two do not belong together.
-func (v *View) login(name, password []byte) (caller *access.Caller, key string, is *[32]byte) {
-	hash := sha256.Sum256(password)
+// login finds the caller of a name and password; hash is that of the password, and isKey says
+// that it is an API key. The caller is nil if the two do not belong together.
+func (v *View) login(name, password []byte) (caller *access.Caller, hash [32]byte, isKey bool) {
+	hash = sha256.Sum256(password)
 	u := v.users[string(name)]
 	if u == nil {
 		u = nobody
 	}
+	found := 0
 	for _, h := range u.hashes {
-		if subtle.ConstantTimeCompare(h[:], hash[:]) == 1 {
-			is = h
-		}
+		found |= subtle.ConstantTimeCompare(h[:], hash[:])
 	}
-	if is != nil {
-		return u.caller, "", is
+	if found == 1 {
+		return u.caller, hash, false
 	}
 	if v.gate == nil || len(password) == 0 {
-		return nil, "", nil
+		return nil, hash, false
 	}
-	key = string(password)
-	caller, refusal := v.gate.Identify(access.Credentials{APIKey: key})
+	caller, refusal := v.gate.Identify(context.Background(), access.Credentials{APIKey: string(password)}) // does not wait for a key
 	if refusal != nil || caller == nil {
-		return nil, "", nil
+		return nil, hash, false
 	}
 	if string(name) != defaultUser && "key:"+string(name) != caller.Name() {
-		return nil, "", nil // the key of somebody else
+		return nil, hash, false // the key of somebody else
 	}
-	return caller, key, nil
+	return caller, hash, true
 }
 
 // checkKey ends the login with an API key that is not known any more.
 func (x *session) checkKey(now time.Duration) {
-	if x.key == "" || now-x.checked < checkKeyEvery {
+	if !x.byKey || now-x.checked < checkKeyEvery {
 		return
 	}
 	x.checked = now
 	var caller *access.Caller
-	var refusal *access.Refusal
 	if x.view.gate != nil {
-		caller, refusal = x.view.gate.Identify(access.Credentials{APIKey: x.key})
-	}
-	if refusal != nil || caller == nil {
-		x.setCaller(nil)
-		x.key = ""
-		return
+		caller = x.view.gate.Known(x.hash)
 	}
 	if caller != x.caller.Load() {
 		x.setCaller(caller)
 	}
+	x.byKey = caller != nil
 }
 
 // authenticate logs in and reports whether it has; if not, it has answered.
@@ -89,12 +91,23 @@ func (t *turn) authenticate(name, password []byte) bool {
 	if len(x.view.users) == 0 && x.view.gate == nil && string(name) == defaultUser {
 		return true // anybody may do everything, whatever the password
 	}
-	caller, key, hash := x.view.login(name, password)
+	if wait, ok := s.logins.Within(x.client, t.start); !ok {
+		t.tooMany(wait, "failed logins from this address")
+		return false
+	}
+	t.units += len(password) >> 9
+	var caller *access.Caller
+	var hash [32]byte
+	var isKey bool
+	if len(password) <= maxPassword {
+		caller, hash, isKey = x.view.login(name, password)
+	}
 	if caller != nil {
 		x.setCaller(caller)
-		x.key, x.hash, x.checked, x.failures = key, hash, t.start, 0
+		x.byKey, x.hash, x.checked, x.failures = isKey, hash, t.start, 0
 		return true
 	}
+	s.logins.Charge(x.client, t.start, 1)
 	t.fail(FailWrongPass, textWrongPass)
 	x.failures++
 	last := x.failures >= maxFailures
@@ -188,7 +201,7 @@ func (t *turn) greet() {
 func (t *turn) reset([][]byte) {
 	x := t.session
 	x.setCaller(nil)
-	x.key = ""
+	x.byKey = false
 	x.about.Store(nil)
 	x.three.Store(false)
 	t.three = false

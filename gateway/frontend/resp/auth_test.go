@@ -2,12 +2,16 @@ package respfront
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/testkit"
@@ -111,6 +115,72 @@ func TestFailedLogins(t *testing.T) {
 	})
 }
 
+// Failed logins of an address are bounded, over all its connections; logins that succeed
+// are not counted, and another address may go on.
+func TestFailedLoginsOfAnAddress(t *testing.T) {
+	f := newFixture(t, echo, Config{Users: users(), RequireAuth: true})
+	now := f.cache.Now()
+	from := func(address string) func(string) string {
+		x := f.server.open(1, netip.MustParseAddrPort(address))
+		return func(words string) string {
+			c := &fakeConn{at: now}
+			x.data(c, []byte(words+"\r\n"))
+			return strings.TrimSuffix(string(c.take()), "\r\n")
+		}
+	}
+	for i := range 200 {
+		if got := from("[2001:db8::1]:1")("AUTH web " + webPassword); got != "+OK" {
+			t.Fatalf("login %d: %q, want +OK", i, got)
+		}
+	}
+	for i := range loginBurst {
+		if got := from(fmt.Sprintf("[2001:db8::%x]:1", i+1))("AUTH nope"); got != textBadPass { // one network of 64 bits
+			t.Fatalf("failure %d: %q", i, got)
+		}
+	}
+	for _, words := range []string{"AUTH nope", "AUTH web " + webPassword, "HELLO 3 AUTH web " + webPassword} {
+		if got := from("[2001:db8::ffff]:1")(words); !strings.HasPrefix(got, "-ERR too many failed logins from this address, try again in 1 s") {
+			t.Errorf("%s: %q, want a refusal", words, got)
+		}
+	}
+	f.server.EachThrottled(func(rule string, n int64) {
+		if want := map[string]int64{"login": 3}[rule]; n != want {
+			t.Errorf("%d refusals are counted by the rule %s, want %d", n, rule, want)
+		}
+	})
+	if got := from("[2001:db8:0:1::1]:1")("AUTH web " + webPassword); got != "+OK" {
+		t.Errorf("from another network: %q", got)
+	}
+	now += time.Second / loginRate
+	if got := from("[2001:db8::1]:1")("AUTH web " + webPassword); got != "+OK" {
+		t.Errorf("a second later: %q", got)
+	}
+	if got := from("192.0.2.1:1")("AUTH " + strings.Repeat("x", maxPassword-100)); got != textBadPass {
+		t.Errorf("a long password: %q", got)
+	}
+}
+
+// A session keeps no API key: its memory holds the hash.
+func TestSessionsKeepNoKey(t *testing.T) {
+	gate, _, key := keysGate(t, -1)
+	f := newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	x := f.session()
+	c := &fakeConn{at: f.cache.Now()}
+	x.data(c, []byte("AUTH "+key+"\r\n"))
+	if got := string(c.take()); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	if !x.byKey || x.hash != access.HashKey(key) {
+		t.Error("the session does not know its key by the hash")
+	}
+	fields := reflect.ValueOf(x).Elem()
+	for i := range fields.NumField() {
+		if v := fields.Field(i); v.Kind() == reflect.String && v.String() == key {
+			t.Errorf("the session holds the key in its field %s", fields.Type().Field(i).Name)
+		}
+	}
+}
+
 // keysGate returns a gate with the key web of text webKey, and its file.
 func keysGate(t *testing.T, reload time.Duration) (g *access.Gate, file, key string) {
 	t.Helper()
@@ -181,7 +251,7 @@ func TestRemovedKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, 5*time.Second, func() error {
-		if _, refusal := gate.Identify(access.Credentials{APIKey: key}); refusal == nil {
+		if _, refusal := gate.Identify(t.Context(), access.Credentials{APIKey: key}); refusal == nil {
 			return errors.New("the gate knows the key still")
 		}
 		return nil
@@ -241,6 +311,17 @@ func TestLimits(t *testing.T) {
 		{"more keys than ever", Config{ClientLimit: slow(3)}, [][2]string{
 			{"EXISTS" + strings.Repeat(" depts:1", 100), "-ERR these are more keys from this address than are ever let through at once: ask for fewer"},
 		}},
+		{"loads", Config{ClientLimit: slow(6)}, [][2]string{
+			{"GET depts:1", dept(1)},
+			{"GET depts:4", dept(4)},
+			{"MGET depts:1 depts:5 depts:6", "*3*"},
+			{"PING", "+PONG"},
+			{"PING", "-ERR too many commands from this address, try again in 100 s"},
+		}},
+		{"loads that the limit is exceeded by", Config{ClientLimit: slow(2)}, [][2]string{
+			{"MGET depts:10 depts:11 depts:12 depts:13 depts:14 depts:15 depts:16 depts:17 depts:18 depts:19 depts:20", "*11*"},
+			{"PING", "-ERR too many commands from this address, try again in 300 s"},
+		}},
 		{"user", Config{CallerLimit: slow(2), Users: users()}, [][2]string{
 			{"GET depts:1", dept(1)},
 			{"GET depts:1", dept(1)},
@@ -259,6 +340,11 @@ func TestLimits(t *testing.T) {
 			f := newFixture(t, echo, b.config)
 			if err := f.server.Listen("127.0.0.1:0"); err != nil {
 				t.Fatal(err)
+			}
+			for i := range 3 { // a load would count as well
+				if _, err := f.cache.Get(t.Context(), cache.Key{ID: fmt.Sprint(1 + i)}, f.cache.Now()); err != nil {
+					t.Fatal(err)
+				}
 			}
 			f.dial(t).expect(b.rows)
 		})

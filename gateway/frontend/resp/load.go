@@ -36,6 +36,7 @@ type waiting struct {
 	left   atomic.Int32 // documents to come
 	source atomic.Uint32
 	size   atomic.Int64 // bytes of the documents
+	loaded atomic.Int64 // documents that were loaded for it
 	held   atomic.Int64 // of those, which count in Server.held
 	failed atomic.Pointer[error]
 }
@@ -54,6 +55,9 @@ var (
 	errPending  = errors.New("resp: the documents of all answers that wait are too large together")
 )
 
+// fewMissing is how many documents a connection may wait for past Config.MaxWaiting.
+const fewMissing = 16
+
 // maxTogether is how many keys are handed to the loader at once: what its four
 // statements carry.
 const maxTogether = 1024
@@ -62,7 +66,9 @@ const maxTogether = 1024
 // documents that its slots lack are loaded.
 func (t *turn) postpone(q question, keys [][]byte, missing int) {
 	s := t.server
-	if s.waiting.Add(int64(missing)) > int64(s.config.MaxWaiting) {
+	// Past the bound a connection that waits for nothing may have a small command: those who
+	// have filled it are not everybody.
+	if s.waiting.Add(int64(missing)) > int64(s.config.MaxWaiting) && (missing > fewMissing || t.conn.Owed() > 0) {
 		s.waiting.Add(-int64(missing))
 		t.fail(FailOverloaded, textLoads)
 		t.record(keys, FailOverloaded.Code(), 0)
@@ -111,7 +117,7 @@ func (t *turn) depart() {
 	}
 	var ctx context.Context
 	if len(t.loads) > 0 {
-		ctx = t.conn.Context()
+		ctx = cache.WithClient(t.conn.Context(), t.session.client)
 	}
 	for start, rest := t.start, t.loads; len(rest) > 0; {
 		var batch []pending
@@ -205,6 +211,9 @@ func (p pending) give(a cache.Answer) {
 			break
 		}
 	}
+	if a.Source == cache.FromLoad {
+		w.loaded.Add(1)
+	}
 	if w.failed.Load() == nil && w.hold(len(a.Doc.Body())) {
 		w.slots[p.at].doc = a.Doc
 	}
@@ -255,8 +264,23 @@ func (w *waiting) release() {
 	w.server.held.Add(-w.held.Load())
 }
 
+// charge counts the documents that were loaded for the limits of the address and of the user,
+// ten as a command. They have been, so it is the next command that may be refused.
+func (w *waiting) charge() {
+	if w.view.clientLimit == nil && w.view.callerLimit == nil {
+		return
+	}
+	n := (int(w.loaded.Load()) + keysPerCommand - 1) / keysPerCommand
+	now := w.server.cache.Now()
+	w.view.clientLimit.Charge(w.session.client, now, n)
+	if caller := w.session.caller.Load(); caller != nil {
+		w.view.callerLimit.Charge(caller.ID(), now, n)
+	}
+}
+
 func (w *waiting) write(c conn) {
 	defer w.release()
+	w.charge()
 	s, o := w.server, c.Output()
 	source := Source(w.source.Load())
 	var kind Failure

@@ -199,9 +199,10 @@ func TestLoadFailures(t *testing.T) {
 			Config{}, func(r *cache.Resource) { r.MaxQueue = 1 },
 			[][2]string{{"MGET depts:1 depts:2 depts:3", "-OVERLOADED too many documents are being loaded"}}},
 		{"more than may be waited for", echo, Config{MaxWaiting: 3}, nil, [][2]string{
-			{"MGET depts:1 depts:2 depts:3 depts:4", "-OVERLOADED too many documents are being loaded"},
+			{"MGET" + many("depts", 1, 20), "-OVERLOADED too many documents are being loaded"},
 			{"MGET depts:1 depts:2 depts:3", "*3*"},
-			{"MGET depts:1 depts:2 depts:3 depts:4", "*4*"},
+			{"MGET" + many("depts", 1, 12), "*12*"}, // a few for a connection that waits for nothing
+			{"MGET" + many("depts", 1, 15), "*15*"},
 		}},
 		{"an answer that is too large", func(context.Context, cache.ResourceID, string) ([]byte, error) { return large, nil }, Config{}, nil, [][2]string{
 			{"MGET" + many("depts", 1, 70), together},

@@ -41,8 +41,19 @@ func (s *Server) warnLogin(now time.Duration, client netip.Addr, closed bool) {
 	}
 }
 
+// warnThrottled logs who is refused because of a limit, at most one a second.
+func (s *Server) warnThrottled(t *turn, what string) {
+	if leftOut, ok := s.logs.throttled.Take(t.start); ok {
+		name := ""
+		if c := t.session.caller.Load(); c != nil {
+			name = c.Name()
+		}
+		s.log.Warn("a client is throttled: too many "+what, "client", t.session.addr.Addr().String(), "caller", name, "left_out", leftOut)
+	}
+}
+
 // logs are the rations of each kind of line.
-type logs struct{ loads, slow, http, logins measure.Ration }
+type logs struct{ loads, slow, http, logins, throttled measure.Ration }
 
 // shortKey returns what of a client's key gets into a log.
 func shortKey(text string) string {

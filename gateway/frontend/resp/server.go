@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
+	"github.com/slipstream-go/slipstream/gateway/limit"
 	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/loop"
@@ -36,7 +37,8 @@ type Server struct {
 	work     sync.WaitGroup // the goroutines that load; Shutdown waits
 	turns    sync.Pool      // of *turn
 	recent   recent.Lanes[*served]
-	scanners [2]sync.Pool // of *resp.CommandScanner: for strangers, for others
+	scanners [2]sync.Pool   // of *resp.CommandScanner: for strangers, for others
+	logins   *limit.Limiter // failed logins of an address
 
 	// Atomics. Written by connections and loads, read by all.
 	waiting atomic.Int64 // documents that commands wait for
@@ -65,6 +67,7 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 	}
 	s := &Server{cache: c, config: config, log: config.Log, commands: newTable(), started: time.Now()}
 	s.figures.slowest = measure.NewSlowest(keptSlowest)
+	s.logins = limit.New(limit.Config{Rate: loginRate, Burst: loginBurst, MaxEntries: 16 << 10})
 	numbered := slices.Clone(resources)
 	for i := range numbered {
 		numbered[i].ID = cache.ResourceID(i)
@@ -141,6 +144,15 @@ func (s *Server) Addr() net.Addr {
 		return *addr
 	}
 	return nil
+}
+
+// EachThrottled calls visit with every rule that refuses commands of a client who sends too
+// many, and how many it has refused.
+func (s *Server) EachThrottled(visit func(rule string, n int64)) {
+	v := s.live.Load()
+	visit("client", v.clientLimit.Refused())
+	visit("caller", v.callerLimit.Refused())
+	visit("login", s.logins.Refused())
 }
 
 // Connections returns how many connections are open.

@@ -24,11 +24,11 @@ type session struct {
 
 	// Owned by the connection's turn.
 	view     *View                // of the last turn
-	hash     *[32]byte            // of the password that a user has logged in with
+	hash     [32]byte             // of the password or API key that the client has logged in with
 	scanner  *resp.CommandScanner // holds the begin of a command; nil: there is none
 	bounds   bool                 // it has those of who is known
-	key      string               // the API key that caller logged in with, "" for a user
-	checked  time.Duration        // when key was last looked up
+	byKey    bool                 // it is an API key
+	checked  time.Duration        // when that was last looked up
 	failures uint8                // logins that failed
 	large    bool                 // a large command is under way
 

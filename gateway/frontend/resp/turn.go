@@ -181,6 +181,7 @@ func appendFailure(b []byte, kind Failure, text string) []byte {
 
 // tooMany answers a command that exceeds a limit.
 func (t *turn) tooMany(wait time.Duration, what string) {
+	t.server.warnThrottled(t, what)
 	if wait == limit.Never {
 		t.fail(FailLimited, "these are more "+what+" than are ever let through at once: ask for fewer")
 		return

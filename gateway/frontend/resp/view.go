@@ -102,12 +102,12 @@ func (x *session) meet(v *View) {
 	if caller == nil {
 		return
 	}
-	if x.key != "" {
+	if x.byKey {
 		x.checked = -checkKeyEvery // by the keys of now
 		return
 	}
 	for _, u := range v.users {
-		if u.caller.ID() == caller.ID() && slices.ContainsFunc(u.hashes, func(h *[32]byte) bool { return *h == *x.hash }) {
+		if u.caller.ID() == caller.ID() && slices.ContainsFunc(u.hashes, func(h *[32]byte) bool { return *h == x.hash }) {
 			x.setCaller(u.caller)
 			return
 		}
