@@ -83,7 +83,7 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 	c.noteWritten(wrote, l.now)
 	more := c.out != nil && !c.blocked || c.exhausted() && (c.in.Len() > 0 || c.readable)
 	l.spent += c.spent + turnCost
-	c.newShare()
+	c.newShare(c.queued)
 	switch c.next() {
 	case stepNone:
 		if more {
