@@ -144,6 +144,9 @@ func (l *loader) again(f *flight) bool {
 	if l.closed {
 		return false
 	}
+	if len(l.lone) == 0 {
+		l.loneWent = true // those that wait already go first
+	}
 	l.lone = append(l.lone, f)
 	l.queued += len(f.key.ID)
 	return true
