@@ -23,8 +23,8 @@ type flight struct {
 	detached bool // a change of the key was applied after it began
 	unwanted bool // must not be stored: the key was purged
 
-	// Guarded by the mutex of the loader: how often it stands in the queue, once for each
-	// client that waits for it, and whether a statement has taken it.
+	// Guarded by the loader's mu. entries counts the clients' queues that hold the flight;
+	// taken is set once a statement loads it.
 	entries int
 	taken   bool
 

@@ -45,11 +45,11 @@ func newLoader(c *Cache, r *resourceState) *loader {
 	return &loader{cache: c, resource: r, alone: make(map[string]time.Duration)}
 }
 
-// maxEntries is in how many clients' queues a flight stands at most.
+// maxEntries bounds the clients' queues that hold one flight.
 const maxEntries = 8
 
-// enqueue hands over a flight; false when too many wait, and no client has more waiting than
-// the flight's.
+// enqueue queues a flight. It returns false if the queue is full and no client has more
+// flights waiting than this one's.
 func (l *loader) enqueue(f *flight) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 // second for the last of them.
 const maxChecking = 1024
 
-// checking are the places that signatures are checked in, and who waits for one: each client
-// in turn. Of a full queue the client who waits with the most tokens makes room.
+// checking bounds how many signatures are checked at a time. Tokens wait in a queue that serves
+// clients in turn; when it is full, the client with the most tokens loses one.
 type checking struct {
 	mu sync.Mutex
 	// Guarded by mu.

@@ -1,15 +1,15 @@
-// Package fair holds a queue that serves clients in turn, so that one who queues much waits for
-// itself and not for others.
+// Package fair provides a queue that serves clients in turn, so that a client that queues much
+// delays only itself.
 package fair
 
 // looked is how many clients Shed looks at.
 const looked = 16
 
 // Queue is a queue of T for each client. Pop takes from one client after the other. The zero
-// value is ready. It must not be used at once.
+// value is ready to use. It is not safe for concurrent use.
 type Queue[T any] struct {
 	flows map[uint64]*flow[T]
-	next  *flow[T] // of the ring of those that hold something; nil: none
+	next  *flow[T] // in the ring of flows that are not empty; nil if there is none
 	long  *flow[T] // the longest when something was queued last, or nil
 	n     int
 }
@@ -84,10 +84,10 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
-// Shed takes the youngest value of a client who has queued much more than this one, so that
-// there is room for the first values of all. It looks at the client who was the longest when
-// something was queued last, and at a few from the one whose turn is next. False: none of them
-// has more.
+// Shed removes the youngest value of a client that has queued much more than this one, so that
+// there is room for the first values of every client. It looks at the client whose queue was the
+// longest when a value was last pushed, and at a few from the one whose turn is next. It returns
+// false if none of them has more.
 func (q *Queue[T]) Shed(client uint64) (v T, ok bool) {
 	most, longest := q.LenOf(client)+1, (*flow[T])(nil)
 	if q.long != nil && q.long.len() > most {

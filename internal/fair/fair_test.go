@@ -27,7 +27,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Shed makes room at the cost of who has queued the most, and never for who has as much.
+// Shed makes room at the cost of the client that has queued the most, and not for a client that
+// has queued as much.
 func TestShed(t *testing.T) {
 	var q Queue[int]
 	for i := range 100 {

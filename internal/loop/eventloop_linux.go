@@ -46,7 +46,7 @@ type eventLoop struct {
 	spent     int                     // units, of connections that goOn continues
 	crowded   bool                    // many connections are ready in this round, or wait in again
 	settling  []*Deferred             // complete, and not settled yet
-	measure   func(cpu time.Duration) // of MeasureTurns, nil: nobody measures
+	measure   func(cpu time.Duration) // set by MeasureTurns; nil if turns are not measured
 	events    []unix.EpollEvent
 	readBuf   []byte
 	scratch   *Output  // of the turn under way, unless the connection has another

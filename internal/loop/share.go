@@ -19,7 +19,7 @@ const (
 // whose connections have goroutines of their own leaves that to the scheduler.
 func (c *Conn) Spend(units int) { c.spent += units }
 
-// spend charges the turn for bytes that were written.
+// spendBytes charges the turn for bytes that were written.
 func (c *Conn) spendBytes(n int) {
 	c.wrote += n
 	c.spent += n / unitBytes

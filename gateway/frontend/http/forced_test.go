@@ -68,7 +68,7 @@ func TestForcedForms(t *testing.T) {
 	// One that there is room for is kept with its document.
 	one, two := forced(t, f, t.Context(), "300000"), forced(t, f, t.Context(), "300000")
 	if one.Status != http.StatusOK || &one.Body[0] != &two.Body[0] {
-		t.Errorf("%d: a large form that there is room for is made anew", one.Status)
+		t.Errorf("%d: a large form that fits was compressed again", one.Status)
 	}
 }
 

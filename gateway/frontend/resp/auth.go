@@ -21,8 +21,8 @@ const (
 	// before a login.
 	maxPassword = 16 << 10
 	// loginRate is how many logins of an address may fail a second in the long run, and
-	// loginBurst how many at once; past it none is tried. Who connects anew is still the
-	// same address.
+	// loginBurst how many may fail at once; beyond that, no login is tried. Reconnecting
+	// does not help, because the address is the same.
 	loginRate  = 1
 	loginBurst = 60
 	// defaultUser is the name of a login that has none.

@@ -99,7 +99,7 @@ func (s *clientShard) each(caller uint64, visit func(*session) bool) bool {
 	return true
 }
 
-// setCaller changes who has logged in, nil: nobody.
+// setCaller sets the caller that has logged in. If nil, the session is not logged in.
 func (x *session) setCaller(c *access.Caller) {
 	was, is := callerID(x.caller.Load()), callerID(c)
 	x.caller.Store(c)
