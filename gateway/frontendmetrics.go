@@ -9,8 +9,14 @@ import (
 // Metrics of the frontends, of the engine below them, and of the log of requests.
 var (
 	frontendConnections = frontendMetric("frontend_connections", "Open connections of a frontend.")
-	connectionLimit     = frontendMetric("frontend_connections_limit", "Open connections that a frontend may have; more wait in the kernel's queue.")
+	connectionLimit     = frontendMetric("frontend_connections_limit", "Open connections that a frontend may have; for one more an idle one is closed.")
 	certificateExpiry   = frontendMetric("certificate_expiry_timestamp_seconds", "When the certificate in use ends, in seconds since 1970. Frontends without TLS have no such metric.")
+	clientMemoryUsed    = prometheus.NewDesc("slipstream_client_memory_bytes", "Memory that connections of all frontends hold: small answers that wait for clients, requests that wait, input.", nil, nil)
+	clientMemoryLimit   = prometheus.NewDesc("slipstream_client_memory_limit_bytes", "What slipstream_client_memory_bytes may be; above half of it slow readers are throttled, above it connections are closed.", nil, nil)
+	clientsThrottled    = prometheus.NewDesc("slipstream_client_memory_throttled_total", "Connections that got fewer answers at a time because client memory was above half of its limit.", nil, nil)
+	clientsClosed       = prometheus.NewDesc("slipstream_client_memory_closed_total", "Connections that were closed because client memory was above its limit.", nil, nil)
+	largePending        = frontendMetric("frontend_large_pending_bytes", "Bytes of answers of 64 KiB and more that wait for clients or for their turn.")
+	largePendingLimit   = frontendMetric("frontend_large_pending_limit_bytes", "What slipstream_frontend_large_pending_bytes may be before such answers are refused.")
 	handedOver          = prometheus.NewDesc("slipstream_http_handed_over_total", "Requests that the event loop handed over to net/http with their connection, by what made them no plain ones.", []string{"reason"}, nil)
 	closes              = prometheus.NewDesc("slipstream_engine_closes_total", "Connections that left an engine, by why.", []string{"frontend", "reason"}, nil)
 	redisCommands       = prometheus.NewDesc("slipstream_redis_commands_total", "Commands that the Redis frontend answered, by group.", []string{"group"}, nil)
@@ -51,10 +57,17 @@ type sender func(desc *prometheus.Desc, kind prometheus.ValueType, value float64
 
 // collectFrontends shows what carries the requests.
 func (g *Gateway) collectFrontends(send sender, out chan<- prometheus.Metric) {
+	m := g.bounds.memory.Stats()
+	send(clientMemoryUsed, prometheus.GaugeValue, float64(m.Used))
+	send(clientMemoryLimit, prometheus.GaugeValue, float64(m.Limit))
+	send(clientsThrottled, prometheus.CounterValue, float64(m.Throttled))
+	send(clientsClosed, prometheus.CounterValue, float64(m.Closed))
 	if g.http != nil {
 		send(connections, prometheus.GaugeValue, float64(g.http.Connections()))
 		send(frontendConnections, prometheus.GaugeValue, float64(g.http.Connections()), "http")
-		send(connectionLimit, prometheus.GaugeValue, float64(g.config.HTTP.Limits.Connections), "http")
+		send(connectionLimit, prometheus.GaugeValue, float64(g.bounds.httpPlaces), "http")
+		send(largePending, prometheus.GaugeValue, float64(g.http.LargePending()), "http")
+		send(largePendingLimit, prometheus.GaugeValue, float64(maxPending(g.config)), "http")
 		g.http.EachHandover(func(reason string, n int64) {
 			send(handedOver, prometheus.CounterValue, float64(n), reason)
 		})
@@ -78,7 +91,9 @@ func (g *Gateway) collectFrontends(send sender, out chan<- prometheus.Metric) {
 func (g *Gateway) collectRedis(send sender, out chan<- prometheus.Metric) {
 	s := g.redis.EngineStats()
 	send(frontendConnections, prometheus.GaugeValue, float64(s.Connections), "redis")
-	send(connectionLimit, prometheus.GaugeValue, float64(g.config.Redis.Limits.Connections), "redis")
+	send(connectionLimit, prometheus.GaugeValue, float64(g.bounds.redisPlaces), "redis")
+	send(largePending, prometheus.GaugeValue, float64(g.redis.LargePending()), "redis")
+	send(largePendingLimit, prometheus.GaugeValue, float64(maxPending(g.config)), "redis")
 	if c := g.now().surface.certificate; c != nil {
 		send(certificateExpiry, prometheus.GaugeValue, float64(c.expires().Unix()), "redis")
 	}

@@ -72,6 +72,7 @@ type Gateway struct {
 	succeeds bool   // Options.Succeeds
 	diskRead func() // Options.diskRead
 	memory   *memory.Tier
+	bounds   *sharedBounds
 
 	load        func() (*config.Config, error) // Options.Load
 	onReload    func(*config.Config)           // Options.OnReload
@@ -123,6 +124,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
+	g.bounds = newSharedBounds(&full, openFiles(), g.log)
 	tier, err := memory.New(full.Tiers.Memory)
 	if err != nil {
 		return nil, err
@@ -157,7 +159,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if first.service, err = httpfront.NewService(g.cache, servedHTTP(&full, first.ids, nil), g.serviceConfig(first, opts)); err != nil {
 		return nil, errors.Join(err, first.surface.close(context.Background()))
 	}
-	if g.redis, err = newRedis(g.cache, &full, first.surface, opts); err != nil {
+	if g.redis, err = newRedis(g.cache, &full, first.surface, opts, g.bounds); err != nil {
 		return nil, errors.Join(err, first.surface.close(context.Background()))
 	}
 	g.live.Store(first)

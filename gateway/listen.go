@@ -65,6 +65,7 @@ func (g *Gateway) take(name string) []net.Listener {
 func (g *Gateway) serve() error {
 	settings := listenConfig(g.config, Options{Logger: g.log})
 	settings.Listeners = g.take(ListenHTTP)
+	settings.Budget, settings.MaxConnections = g.bounds.memory, g.bounds.httpPlaces
 	var err error
 	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.now().service, settings); err != nil {
 		return err

@@ -25,9 +25,19 @@ func (g *Gateway) connections() int64 {
 	return n
 }
 
+// heldByClients returns what connections hold now, and large answers that wait for them.
+func (g *Gateway) heldByClients() int64 {
+	n := g.bounds.memory.Stats().Used + g.http.LargePending()
+	if g.redis != nil {
+		n += g.redis.LargePending()
+	}
+	return n
+}
+
 // LimitMemory makes the Go runtime keep the whole process near the budget: 1.2
-// times the documents' bytes, 64 MiB, and 20 KiB a connection. It is for programs
-// that are nothing but a gateway. Call it after Start; it ends with Shutdown. GOGC and GOMEMLIMIT
+// times the documents' bytes, 64 MiB, 20 KiB a connection, and what connections hold,
+// which has bounds of its own (docs/SECURITY.md). It is for programs that are nothing but a
+// gateway. Call it after Start; it ends with Shutdown. GOGC and GOMEMLIMIT
 // in the environment win.
 //
 // GOGC stays at 100: 400 saved nothing with 64 connections (1.09 of net/http
@@ -39,7 +49,7 @@ func (g *Gateway) LimitMemory() {
 	}
 	set := int64(0)
 	adjust := func() {
-		limit := g.config.Tiers.Memory/5*6 + limitBase + perConnection*g.connections()
+		limit := g.config.Tiers.Memory/5*6 + limitBase + perConnection*g.connections() + g.heldByClients()
 		if limit > set || limit < set-limitStep {
 			set = limit + limitStep
 			debug.SetMemoryLimit(set)

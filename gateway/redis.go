@@ -12,7 +12,7 @@ import (
 )
 
 // newRedis returns the Redis frontend, nil if it is not configured.
-func newRedis(c *cache.Cache, cfg *config.Config, s *surface, opts Options) (*respfront.Server, error) {
+func newRedis(c *cache.Cache, cfg *config.Config, s *surface, opts Options, shared *sharedBounds) (*respfront.Server, error) {
 	if cfg.Frontends.Redis == "" {
 		return nil, nil
 	}
@@ -20,6 +20,7 @@ func newRedis(c *cache.Cache, cfg *config.Config, s *surface, opts Options) (*re
 	if err != nil {
 		return nil, err
 	}
+	settings.Budget, settings.MaxConnections = shared.memory, shared.redisPlaces
 	return respfront.New(c, servedRedis(cfg, firstIDs(len(cfg.Resources)), nil), settings)
 }
 
@@ -33,7 +34,9 @@ func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config
 		RequestTimeout: l.RequestTimeout,
 		IdleTimeout:    l.IdleTimeout,
 		StallTimeout:   l.StallTimeout,
-		MaxConnections: l.Connections,
+		LoginTimeout:   l.LoginTimeout,
+		MaxPerAddress:  l.PerAddress,
+		TrustedProxies: cfg.HTTP.TrustedProxies,
 		MaxPending:     maxPending(cfg),
 		Requests:       s.requests,
 		SlowerThan:     cfg.Log.Slow,

@@ -194,7 +194,7 @@ func listenConfig(cfg *config.Config, opts Options) httpfront.Config {
 		IdleTimeout:    l.IdleTimeout,
 		StallTimeout:   l.StallTimeout,
 		MaxHeader:      int(l.Header),
-		MaxConnections: l.Connections,
+		MaxPerAddress:  l.PerAddress,
 		MaxPending:     maxPending(cfg),
 		TrustedProxies: cfg.HTTP.TrustedProxies,
 		Log:            opts.Logger,

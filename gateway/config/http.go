@@ -87,9 +87,13 @@ type Limits struct {
 	StallTimeout time.Duration
 	// Header bounds the head of a request, in bytes. Default 64 KiB.
 	Header int64
-	// Connections is the number of open connections; more wait in the kernel's
-	// queue. Default 17,000.
+	// Connections is the number of open connections; for one more an idle one is
+	// closed. Default 17,000.
 	Connections int
+	// PerAddress is the number of open connections of one address, an IPv6 network of
+	// 64 bits counting as one; not of loopback and trusted proxies. If zero, there is
+	// no limit.
+	PerAddress int
 }
 
 // Rate is a rate of requests. The zero value means no limit.

@@ -23,7 +23,7 @@ func fullHTTP() HTTP {
 		Limits: Limits{
 			Client: Rate{PerSecond: 0.5, Burst: 20}, Caller: Rate{PerSecond: 1000.25, Burst: 1001},
 			RequestTimeout: 20 * time.Second, HeaderTimeout: 250 * time.Millisecond, IdleTimeout: 2 * time.Minute, StallTimeout: time.Minute,
-			Header: 4 << 10, Connections: 100,
+			Header: 4 << 10, Connections: 100, PerAddress: 50,
 		},
 	}
 }

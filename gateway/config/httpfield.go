@@ -150,8 +150,10 @@ func limitFields() []field[Limits] {
 			250*time.Millisecond, 10*time.Minute, func(l *Limits) *time.Duration { return &l.StallTimeout }),
 		withDefault(one("header", "the largest head of a request",
 			size(4<<10, 1<<20), func(l *Limits) *int64 { return &l.Header }), &def),
-		withDefault(one("connections", "the open connections; more wait until one closes",
+		withDefault(one("connections", "the open connections; for one more an idle one is closed",
 			count(1, 1_000_000), func(l *Limits) *int { return &l.Connections }), &def),
+		written(one("connections_per_address", "the open connections of one client address, an IPv6 network of 64 bits counting as one; not of loopback and trusted proxies; left out: no limit",
+			count(1, 1_000_000), func(l *Limits) *int { return &l.PerAddress })),
 	}
 }
 

@@ -126,7 +126,7 @@ func TestFull(t *testing.T) {
 		Redis: Redis{
 			Users: []RedisUser{{"web", "sha256:" + strings.Repeat("0123456789abcdef", 4)}, {"01.2", "sha256:" + strings.Repeat("fedcba9876543210", 4)}},
 			Open:  true, TLS: TLS{Cert: "tls/cert.pem", Key: "/run/key.pem"},
-			Limits: RedisLimits{Client: Rate{50, 50}, Caller: Rate{2, 30}, RequestTimeout: time.Second, IdleTimeout: -1, StallTimeout: 5 * time.Second, Connections: 200},
+			Limits: RedisLimits{Client: Rate{50, 50}, Caller: Rate{2, 30}, RequestTimeout: time.Second, IdleTimeout: -1, StallTimeout: 5 * time.Second, LoginTimeout: 3 * time.Second, Connections: 200, PerAddress: 60},
 		},
 		Auth: Auth{Keys: "keys.txt", JWT: JWT{Keys: "jwks.json", Issuer: "https://login.example", Audience: "shop",
 			Algorithms: []string{"RS256", "ES256"}, Leeway: time.Minute}},

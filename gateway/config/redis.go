@@ -48,9 +48,14 @@ type RedisLimits struct {
 	// StallTimeout is how long a client may read next to nothing of what it is
 	// owed. Default 30 s.
 	StallTimeout time.Duration
-	// Connections is the number of open connections; more wait in the kernel's
-	// queue. Default 17,000.
+	// LoginTimeout is how long after it was accepted a connection must have logged in,
+	// where clients must. Default 10 s.
+	LoginTimeout time.Duration
+	// Connections is the number of open connections; for one more an idle one is
+	// closed. Default 17,000.
 	Connections int
+	// PerAddress is as in [Limits].
+	PerAddress int
 }
 
 // RedisLogin reports whether clients of the Redis frontend must log in before they
@@ -73,6 +78,7 @@ func (r Redis) withDefaults() Redis {
 	orElse(&l.RequestTimeout, 10*time.Second)
 	orElse(&l.IdleTimeout, 5*time.Minute)
 	orElse(&l.StallTimeout, 30*time.Second)
+	orElse(&l.LoginTimeout, 10*time.Second)
 	orElse(&l.Connections, 17_000)
 	return r
 }

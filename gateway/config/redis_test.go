@@ -23,7 +23,7 @@ func TestDefaultsOfRedis(t *testing.T) {
 	c.Frontends.Redis = "127.0.0.1:6379"
 	c.Redis.Limits.Client.PerSecond = 1.5
 	c = c.WithDefaults()
-	want := RedisLimits{Client: Rate{1.5, 2}, RequestTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, StallTimeout: 30 * time.Second, Connections: 17_000}
+	want := RedisLimits{Client: Rate{1.5, 2}, RequestTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, StallTimeout: 30 * time.Second, LoginTimeout: 10 * time.Second, Connections: 17_000}
 	if c.Redis.Limits != want {
 		t.Errorf("got %+v, want %+v", c.Redis.Limits, want)
 	}

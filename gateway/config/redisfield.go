@@ -92,8 +92,12 @@ func redisLimitFields() []field[RedisLimits] {
 			durationOrOff(24*time.Hour), func(l *RedisLimits) *time.Duration { return &l.IdleTimeout }),
 		timeout("stall_timeout", "how long a client may read next to nothing of what it is owed",
 			duration(250*time.Millisecond, 10*time.Minute), func(l *RedisLimits) *time.Duration { return &l.StallTimeout }),
-		written(withDefault(one("connections", "the open connections; more wait until one closes",
+		timeout("login_timeout", "how long after it connected a client must have logged in, where it must",
+			duration(250*time.Millisecond, 10*time.Minute), func(l *RedisLimits) *time.Duration { return &l.LoginTimeout }),
+		written(withDefault(one("connections", "the open connections; for one more an idle one is closed",
 			count(1, 1_000_000), func(l *RedisLimits) *int { return &l.Connections }), &def)),
+		written(one("connections_per_address", "the open connections of one client address, an IPv6 network of 64 bits counting as one; not of loopback and http.trusted_proxies; left out: no limit",
+			count(1, 1_000_000), func(l *RedisLimits) *int { return &l.PerAddress })),
 	}
 }
 

@@ -191,3 +191,15 @@ func emptied(list [][]byte) [][]byte {
 	}
 	return list[:0]
 }
+
+// Memory returns how much memory the input holds.
+func (in *Input) Memory() int {
+	n := cap(in.head)
+	for _, link := range in.more {
+		n += cap(link)
+	}
+	for _, link := range in.used {
+		n += cap(link)
+	}
+	return n
+}

@@ -38,7 +38,7 @@ func (c *epollConn) plain() bool {
 // serve deals with up to cohortSize events.
 func (l *eventLoop) serve(events []unix.EpollEvent) {
 	h := &l.cohort
-	n := 0
+	n, room := 0, l.server.config.Budget.room(l.server.config.MaxOutput)
 	for i := range events {
 		c := l.connOf(&events[i])
 		if c == nil {
@@ -55,9 +55,11 @@ func (l *eventLoop) serve(events []unix.EpollEvent) {
 			l.turn(c)
 			continue
 		}
+		c.room = room
 		if h.read[n] > bulkRead && l.crowded {
 			c.in.Append(h.arena[at : at+h.read[n]])
 			c.unfinished = true
+			c.noteWritten(0, l.now) // the budget counts what waits
 			l.queue(c)
 			continue
 		}

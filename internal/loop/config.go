@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime"
 	"time"
 )
@@ -41,9 +42,23 @@ type Config struct {
 	// TLS makes the connections encrypted, and the backend Goroutines.
 	TLS *tls.Config
 
-	// MaxConnections bounds the open connections (17,000); more wait in the kernel's
-	// queue until one closes.
+	// MaxConnections bounds the open connections (17,000). For one more another one that
+	// is idle is closed: see [MakeRoom]. If none is idle, the new one waits in the kernel's
+	// queue.
 	MaxConnections int
+	// MaxPerAddress bounds the connections of one address, IPv6 networks of 64 bits
+	// counting as one. It does not apply to loopback, unix sockets and Proxies. If zero,
+	// there is no limit.
+	MaxPerAddress int
+	// Proxies are addresses that stand for many clients: their connections are counted
+	// one by one.
+	Proxies []netip.Prefix
+	// Handed has the connections that left by Detached and are open. If nil, they are not
+	// closed to make room.
+	Handed Source
+	// Budget bounds the memory that connections hold, together with the other servers that
+	// share it. If nil, the server has its own, of [DefaultBudget].
+	Budget *Budget
 	// MaxInput bounds the begin of a request that a session leaves (64 KiB); more end
 	// the connection with ErrTooLarge.
 	MaxInput int
@@ -53,6 +68,9 @@ type Config struct {
 	// MaxDeferred is how many deferred answers a connection may have (128).
 	MaxDeferred int
 
+	// ProveTimeout returns how long after it was accepted a connection must have called
+	// [Conn.Prove]; if zero, there is no limit. If nil, there is none.
+	ProveTimeout func() time.Duration
 	// IdleTimeout ends a connection that asks nothing (60 s). Negative: none.
 	IdleTimeout time.Duration
 	// PartialTimeout bounds the coming of a request, from its first byte (5 s).
@@ -97,6 +115,9 @@ func (c Config) withDefaults() (Config, error) {
 		if *n.field <= 0 {
 			*n.field = n.value
 		}
+	}
+	if c.Budget == nil {
+		c.Budget = NewBudget(0)
 	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = 60 * time.Second

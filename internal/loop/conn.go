@@ -26,7 +26,8 @@ type Conn struct {
 	in       buf.Input
 	out      *Output // of the turn, or own while something waits; nil: empty
 	settling bool    // a reply is being written, in front of those owed
-	flying   int     // bytes that are being written outside of the turn
+	flying   flight  // what is being written outside of the turn
+	room     int     // bytes that may wait before the session is Full, in this turn
 
 	// Owned by the turn: what it has done, see share.go.
 	share      int  // how many units it may spend
@@ -38,6 +39,8 @@ type Conn struct {
 	firstOwed, lastOwed *Deferred
 	owed                int
 	tails               int // bytes behind owed answers but the last
+	tailsLarge          int // of these, what belongs to large answers
+	weight              int // of answers owed, see Weigh
 
 	// Owned by the turn: how it goes on.
 	closed    bool
@@ -57,7 +60,12 @@ type Conn struct {
 	sent    int           // bytes written since stalled
 	held    int           // bytes that the kernel held at the sweep after stalled; -1: not looked
 	linger  time.Duration // since when it reads to EOF
-	counted int           // bytes that it has in Stats.Unwritten
+	counted holding       // what it has in its lane's account
+	// Owned by the turn: for the budget and for places, see budget.go and places.go.
+	proven    bool // see Prove
+	throttled bool // it was counted as throttled
+	alone     bool // it is not counted with others of its address
+	limited   bool // it counts for the limit of its address
 
 	// Owned by the turn. Made when first asked for.
 	ctx    context.Context
@@ -98,8 +106,14 @@ func (c *Conn) Session() Session { return c.session }
 // tell the peer to go elsewhere.
 func (c *Conn) Draining() bool { return c.server.draining.Load() }
 
-// Unwritten returns how many bytes wait for peers of the whole server to read.
-func (c *Conn) Unwritten() int64 { return c.server.unwritten.Load() }
+// UnwrittenLarge returns how many bytes of large answers, see [Output.Large], wait for
+// peers of the whole server to read.
+func (c *Conn) UnwrittenLarge() int64 { return c.server.unwrittenLarge() }
+
+// Prove notes that the peer has completed a request, or a login where one is required. Until
+// then its connection is the first to be closed when there are no places left, and
+// Config.ProveTimeout bounds its life.
+func (c *Conn) Prove() { c.proven = true }
 
 // ReadAt returns the time of [Config.Clock], read after the read(2) that brought the
 // bytes that Data was given.
@@ -141,15 +155,21 @@ func (c *Conn) head() *Output {
 	return c.out
 }
 
+// flight is what is being written outside of the turn.
+type flight struct{ bytes, memory, large int }
+
+func flightOf(o *Output) flight { return flight{o.Len(), o.memory(), o.large()} }
+
 // Full says that a session should answer no more requests for now.
 func (c *Conn) Full() bool {
 	return c.closed || c.ending || c.detaching || c.failure != nil || c.spent >= c.share ||
-		c.owed >= c.server.config.MaxDeferred || c.waiting() >= c.server.config.MaxOutput
+		c.owed >= c.server.config.MaxDeferred || c.waiting() >= c.room ||
+		c.weight != 0 && c.room < c.server.config.MaxOutput && c.waiting()+c.weight >= c.room
 }
 
 // waiting is how many bytes wait to be written.
 func (c *Conn) waiting() int {
-	n := c.tails + c.flying
+	n := c.tails + c.flying.bytes
 	if c.out != nil {
 		n += c.out.Len()
 	}
@@ -254,16 +274,15 @@ func (c *Conn) beginLinger(now time.Duration) {
 // noteWritten keeps account of what waits for the peer. It is called after a turn's
 // writes, with how many bytes they took.
 func (c *Conn) noteWritten(n int, now time.Duration) {
-	left := c.flying
+	left := c.flying.bytes
 	if c.out != nil {
 		left += c.out.Len()
 	}
 	if n > 0 {
 		c.active = now // the time without a request begins after the answer
 	}
-	if left != c.counted {
-		c.server.unwritten.Add(int64(left - c.counted))
-		c.counted = left
+	if left != 0 || c.owed != 0 || c.in.Len() != 0 || c.counted != (holding{}) {
+		c.count(c.holding())
 	}
 	switch {
 	case left == 0:
@@ -289,11 +308,9 @@ func (c *Conn) taken() int { return c.sent + c.held - c.backend.held() }
 func (c *Conn) finish(err error) {
 	c.closed = true
 	c.in.Reset()
-	if c.counted != 0 {
-		c.server.unwritten.Add(-int64(c.counted))
-		c.counted = 0
-	}
 	c.dropOwed()
+	c.flying = flight{}
+	c.count(holding{})
 	if c.cancel != nil {
 		c.cancel()
 	}

@@ -9,11 +9,12 @@ type Deferred struct {
 	reply    Reply
 	anyOrder bool
 
-	// Owned by the turn of the connection. tail holds what was appended behind this
-	// answer, nil: nothing; next is the answer after it.
-	ready bool
-	tail  *Output
-	next  *Deferred
+	// Owned by the turn of the connection. weight counts in the budget; tail holds what was
+	// appended behind this answer, nil: nothing; next is the answer after it.
+	ready  bool
+	weight int
+	tail   *Output
+	next   *Deferred
 
 	// Atomic: set by the first Complete.
 	completed atomic.Bool
@@ -37,6 +38,7 @@ func (c *Conn) Defer(r Reply) *Deferred {
 	} else {
 		if t := c.lastOwed.tail; t != nil {
 			c.tails += t.Len()
+			c.tailsLarge += t.large()
 		}
 		c.lastOwed.next = d
 	}
@@ -52,6 +54,13 @@ func (c *Conn) DeferAnyOrder(r Reply) *Deferred {
 	c.owed++
 	c.backend.owes(1)
 	return &Deferred{conn: c, reply: r, anyOrder: true}
+}
+
+// Weigh says how much memory the request holds until its answer is written. It is called
+// with Defer, in the same turn.
+func (d *Deferred) Weigh(bytes int) {
+	d.weight += bytes
+	d.conn.weight += bytes
 }
 
 // Owed returns how many answers are deferred and not yet written.
@@ -82,6 +91,7 @@ func (c *Conn) settle(d *Deferred) {
 		if t := first.tail; t != nil {
 			if c.firstOwed != nil {
 				c.tails -= t.Len()
+				c.tailsLarge -= t.large()
 			}
 			c.head().take(t)
 			c.dropTail(first)
@@ -92,6 +102,7 @@ func (c *Conn) settle(d *Deferred) {
 // write lets a reply append itself in front of what is owed still.
 func (c *Conn) write(d *Deferred) {
 	c.owed--
+	c.weight -= d.weight
 	c.backend.owes(-1)
 	c.settling = true
 	d.reply.Write(c)
@@ -114,7 +125,7 @@ func (c *Conn) dropOwed() {
 			c.drop(d)
 		}
 	}
-	c.firstOwed, c.lastOwed, c.tails = nil, nil, 0
+	c.firstOwed, c.lastOwed, c.tails, c.tailsLarge, c.weight = nil, nil, 0, 0, 0
 	c.backend.owes(-c.owed)
 	c.owed = 0
 }

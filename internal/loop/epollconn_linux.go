@@ -159,7 +159,11 @@ func (l *eventLoop) feed(c *epollConn, fresh bool) (wrote int) {
 // read reads once and hands on what came.
 func (l *eventLoop) read(c *epollConn) (wrote int) {
 	if c.in.Len() == 0 {
-		n := l.readInto(c, l.readBuf)
+		p := l.readBuf
+		if c.room < l.server.config.MaxOutput {
+			p = p[:cohortRead] // what the session leaves of it is kept
+		}
+		n := l.readInto(c, p)
 		if n <= 0 || c.lingering {
 			return 0
 		}
@@ -262,11 +266,14 @@ func cut(segments *[][]byte, most int) (total int) {
 	return total
 }
 
-// lend gives the connection an output of the loop's for its turn, if it has none yet.
+// lend gives the connection an output of the loop's for its turn, if it has none yet, and
+// the room that the budget leaves, which stays the same for the turn: a session that stopped
+// because it was full has to look full afterwards.
 func (l *eventLoop) lend(c *epollConn) {
 	if c.scratch == nil {
 		c.scratch = l.scratch
 	}
+	c.room = l.server.config.Budget.room(l.server.config.MaxOutput)
 }
 
 // output implements backend: what the loop has lent.
@@ -355,7 +362,7 @@ func (l *eventLoop) close(c *epollConn, err error) {
 	}
 	l.leave(c)
 	_ = unix.Close(c.fd)
-	l.server.releasePlace()
+	c.releasePlace()
 	l.server.countClose(err)
 	l.finished(c, err)
 }
@@ -398,7 +405,7 @@ func (l *eventLoop) detach(c *epollConn) {
 	l.finished(c, nil) // before Detached: what follows is no concern of the session's
 	if err != nil {
 		l.server.config.Log.Warn("a connection could not be handed on", "error", err)
-		l.server.releasePlace()
+		c.releasePlace()
 		return
 	}
 	l.server.handOver(&c.Conn, nc, unread)
@@ -411,6 +418,9 @@ func (l *eventLoop) accept(ln *listener) {
 			return
 		}
 		if !l.server.takePlace() {
+			if hasQueue(ln.fd) {
+				l.server.lacksRoom()
+			}
 			l.pauseAccepting()
 			return
 		}
@@ -440,6 +450,11 @@ func (l *eventLoop) adopt(fd int, peer unix.Sockaddr) {
 	c.server, c.backend, c.remote, c.share = l.server, c, addrOf(peer), turnUnits
 	c.id, c.lane = l.server.ids.Add(1), l.lane
 	c.opened, c.active, c.readAt = l.now, l.now, -1
+	if !c.admitted() {
+		_ = unix.Close(fd)
+		l.server.releasePlace()
+		return
+	}
 	if len(l.free) == 0 {
 		l.free = append(l.free, uint32(len(l.slots)))
 		l.slots = append(l.slots, slot{generation: 1})

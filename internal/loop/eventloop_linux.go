@@ -228,14 +228,16 @@ func (l *eventLoop) dispatch(ev *unix.EpollEvent) {
 	}
 }
 
-// post runs f on the loop, unless it has ended.
-func (l *eventLoop) post(f func()) {
+// post runs f on the loop; false if it has ended. What is posted while it ends is not run.
+func (l *eventLoop) post(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closed {
-		l.posted = append(l.posted, f)
-		l.wakeLocked()
+	if l.closed {
+		return false
 	}
+	l.posted = append(l.posted, f)
+	l.wakeLocked()
+	return true
 }
 
 // postDone brings a complete answer to the loop; false if the loop has ended.

@@ -67,13 +67,6 @@ func (g *goEngine) accept(l net.Listener) {
 	defer g.running.Done()
 	defer g.acceptEnded(l)
 	for {
-		// A connection beyond the places would better wait in the kernel.
-		if g.server.open.Load() >= int64(g.server.config.MaxConnections) && !g.pause() {
-			return
-		}
-		if g.server.open.Load() >= int64(g.server.config.MaxConnections) {
-			continue
-		}
 		nc, err := l.Accept()
 		if err == nil {
 			if !g.place(nc) {
@@ -94,10 +87,11 @@ func (g *goEngine) accept(l net.Listener) {
 	}
 }
 
-// place adopts a connection as soon as there is a place for it, which another listener
-// may have taken. False: the server stops.
+// place adopts a connection as soon as there is a place for it. Each listener has at most
+// one that waits; the others wait in the kernel. False: the server stops.
 func (g *goEngine) place(nc net.Conn) bool {
 	for !g.server.takePlace() {
+		g.server.lacksRoom()
 		if !g.pause() {
 			_ = nc.Close()
 			return false
@@ -142,6 +136,12 @@ func (g *goEngine) adopt(raw net.Conn) {
 	c.server, c.backend, c.remote = s, c, addrPortOf(raw.RemoteAddr())
 	c.id = s.ids.Add(1)
 	c.lane, c.share = int(c.id%uint64(s.config.Loops)), math.MaxInt
+	c.room = s.config.MaxOutput
+	if !c.admitted() {
+		_ = raw.Close()
+		s.releasePlace()
+		return
+	}
 	c.opened, c.readAt = s.now(), -1
 	c.active = c.opened
 	if s.config.TLS != nil {
@@ -153,7 +153,7 @@ func (g *goEngine) adopt(raw net.Conn) {
 	defer g.mu.Unlock()
 	if g.stopped {
 		_ = raw.Close()
-		s.releasePlace()
+		c.releasePlace()
 		return
 	}
 	s.accepted.Add(1)
@@ -255,6 +255,20 @@ func (g *goEngine) stop(err error) {
 	}
 	g.running.Wait()
 }
+
+func (g *goEngine) survey(dst []Peer) []Peer {
+	g.mu.Lock()
+	conns := slices.Clone(g.conns)
+	g.mu.Unlock()
+	now := g.server.now()
+	for _, c := range conns {
+		dst = append(dst, c.look(now))
+	}
+	return dst
+}
+
+// resume does nothing: a connection that waits for a place asks again soon.
+func (g *goEngine) resume() {}
 
 func (g *goEngine) stats(s *Stats) {
 	s.Reads += g.reads.Load()

@@ -250,7 +250,7 @@ func (c *goConn) close(err error) {
 	} else {
 		_ = c.nc.Close()
 	}
-	c.server.releasePlace()
+	c.releasePlace()
 	c.server.countClose(err)
 	c.finish(err)
 }

@@ -19,6 +19,7 @@ func (c *goConn) acquireLocked() {
 		c.cond.Wait()
 	}
 	c.busy = true
+	c.room = c.server.config.Budget.room(c.server.config.MaxOutput)
 }
 
 // yield gives the turn up, unless there is mail to be settled first.
@@ -107,6 +108,26 @@ func (c *goConn) lookAt(now time.Duration) {
 	c.cond.Broadcast()
 }
 
+// look describes the connection for a survey. One whose turn it is is in use, and what it
+// holds will show in the next survey.
+func (c *goConn) look(now time.Duration) Peer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy || c.gone {
+		return Peer{Group: c.group(c), Proven: true, Idle: -1, Conn: c}
+	}
+	return c.peer(now, c)
+}
+
+// Cut implements [Cutter].
+func (c *goConn) Cut(why CloseReason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.busy && !c.gone && c.Conn.cut(why) {
+		c.helpLocked()
+	}
+}
+
 // settleMail writes the answers that have become complete.
 func (c *goConn) settleMail() {
 	for {
@@ -160,9 +181,9 @@ func (c *goConn) write(me uint32) {
 	c.out = nil
 	c.lastOut = o.Len()
 	c.writing = true
-	c.flying = o.Len()
+	c.flying = flightOf(o)
 	c.noteWritten(0, c.server.now())
-	for c.flying > 0 && c.failure == nil && !c.closed {
+	for c.flying.bytes > 0 && c.failure == nil && !c.closed {
 		if me == c.role {
 			c.stuck = c.server.now()
 		}
@@ -182,13 +203,13 @@ func (c *goConn) write(me uint32) {
 			break
 		}
 		o.advance(n)
-		c.flying = o.Len()
+		c.flying = flightOf(o)
 		c.noteWritten(n, c.server.now())
 		if err != nil {
 			c.broke(err)
 		}
 	}
-	c.flying = 0
+	c.flying = flight{}
 	c.writing = false
 	freeOutput(o)
 }

@@ -294,10 +294,14 @@ func TestMaxConnections(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxConnections = places })
 		var first []*client
-		for range places {
+		for i := range places {
 			c := y.dial()
 			c.send("a\n")
 			c.want("a\n")
+			if i > 0 {
+				c.send("hold b\n") // in use: it does not make room
+				defer y.hold().finish()
+			}
 			first = append(first, c)
 		}
 		detached := first[0]

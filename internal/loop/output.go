@@ -28,7 +28,12 @@ type Output struct {
 	links  []link // in the order of their places
 	linked int    // bytes of links not yet written
 	from   int    // bytes of B that were written
+	larges []span // in order
 }
+
+// span is a large answer: its end lies at bytes behind what was written, and n of them are
+// its own.
+type span struct{ at, n int }
 
 // link is memory of others that is sent after B[:at].
 type link struct {
@@ -45,6 +50,21 @@ func (o *Output) Link(p []byte) {
 	o.links = append(o.links, link{len(o.B), p})
 	o.linked += len(p)
 }
+
+// Large says that the last n bytes appended belong to a large answer, one of those that a
+// frontend bounds in sum. They do not count in the [Budget].
+func (o *Output) Large(n int) { o.larges = append(o.larges, span{o.Len(), n}) }
+
+// large returns how many bytes of large answers wait to be written.
+func (o *Output) large() (n int) {
+	for _, s := range o.larges {
+		n += min(s.n, s.at)
+	}
+	return n
+}
+
+// memory returns how much the output keeps alive.
+func (o *Output) memory() int { return cap(o.B) + o.linked }
 
 // Len returns how many bytes wait to be written.
 func (o *Output) Len() int { return len(o.B) - o.from + o.linked }
@@ -78,6 +98,7 @@ func (o *Output) advance(n int) {
 		o.reset()
 		return
 	}
+	o.advanceLarges(n)
 	done := 0
 	for n > 0 && done < len(o.links) {
 		l := &o.links[done]
@@ -107,9 +128,18 @@ func (o *Output) advance(n int) {
 	}
 }
 
+// advanceLarges notes that n bytes were written.
+func (o *Output) advanceLarges(n int) {
+	for i := range o.larges {
+		o.larges[i].at -= n
+	}
+	o.larges = slices.DeleteFunc(o.larges, func(s span) bool { return s.at <= 0 })
+}
+
 // reset drops everything.
 func (o *Output) reset() {
 	clear(o.links)
+	o.larges = o.larges[:0]
 	o.B, o.links, o.linked, o.from = o.B[:0], o.links[:0], 0, 0
 	if cap(o.B) > keptScratch {
 		o.B = nil
@@ -118,6 +148,9 @@ func (o *Output) reset() {
 
 // take appends all of other, which is empty afterwards.
 func (o *Output) take(other *Output) {
+	for _, s := range other.larges {
+		o.larges = append(o.larges, span{o.Len() + s.at, s.n})
+	}
 	base := len(o.B) - other.from
 	for _, l := range other.links {
 		o.links = append(o.links, link{base + l.at, l.p})
@@ -142,6 +175,9 @@ func freeOutput(o *Output) {
 	o.B = nil
 	if cap(o.links) > 64 {
 		o.links = nil
+	}
+	if cap(o.larges) > 64 {
+		o.larges = nil
 	}
 	outputs.Put(o)
 }

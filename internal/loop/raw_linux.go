@@ -63,6 +63,13 @@ func unacknowledged(fd int) int {
 	return n
 }
 
+// hasQueue reports whether connections wait to be accepted.
+func hasQueue(fd int) bool {
+	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds[:], 0)
+	return n > 0 && err == nil
+}
+
 // pollEvents asks epoll without waiting.
 func pollEvents(epfd int, events []unix.EpollEvent) int {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)

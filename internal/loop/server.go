@@ -16,20 +16,28 @@ type Server struct {
 	config  Config
 	started time.Time
 	engine  engine
+	step    int64 // of an account, before the budget hears of it
+	wake    chan struct{}
+	quit    chan struct{} // closed by stopKeeping
+	kept    chan struct{} // closed when keep has ended
+
+	accounts  []account // one a lane
+	addresses AddressLimit
 
 	// Guarded by mu.
 	mu      sync.Mutex
 	serving bool
-	down    bool // Shutdown has been called
+	down    bool   // Shutdown has been called
+	leave   func() // takes the connections out of the budget's reviews; nil: there is no keeper
 
 	// Atomics. Written by the backend and by connections that close, read by all.
-	ids       atomic.Uint64
-	open      atomic.Int64 // places taken, detached connections included
-	unwritten atomic.Int64
-	accepted  atomic.Uint64
-	refused   atomic.Uint64 // accept(2) failed
-	closes    [closeReasons]atomic.Uint64
-	panics    panicLog
+	ids      atomic.Uint64
+	open     atomic.Int64 // places taken, detached connections included
+	crowded  atomic.Bool  // a connection waits for a place
+	accepted atomic.Uint64
+	refused  atomic.Uint64 // accept(2) failed
+	closes   [CloseReasons]atomic.Uint64
+	panics   panicLog
 
 	// Atomics. Written by Shutdown, read by connections. drainedAt is on the
 	// engine's clock, 0: not draining.
@@ -56,6 +64,10 @@ type engine interface {
 	empty() <-chan struct{}
 	// stop ends all connections with err and everything that runs, and waits for it.
 	stop(err error)
+	// survey appends the connections to dst.
+	survey(dst []Peer) []Peer
+	// resume ends a pause in accepting.
+	resume()
 	// stats adds what the backend counts.
 	stats(s *Stats)
 }
@@ -66,7 +78,9 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, started: time.Now()}
+	s := &Server{config: config, started: time.Now(), wake: make(chan struct{}, 1), quit: make(chan struct{}), kept: make(chan struct{}),
+		accounts: make([]account, config.Loops), addresses: AddressLimit{Most: config.MaxPerAddress},
+		step: min(max(config.Budget.limit/int64(64*config.Loops), 1), 1<<20)}
 	if config.Backend == Epoll {
 		s.engine, err = newEpoll(s)
 	} else {
@@ -77,6 +91,9 @@ func New(config Config) (*Server, error) {
 	}
 	return s, nil
 }
+
+// Survey implements [Source].
+func (s *Server) Survey(dst []Peer) []Peer { return s.engine.survey(dst) }
 
 // Backend returns the backend that the server chose.
 func (s *Server) Backend() Backend { return s.config.Backend }
@@ -98,6 +115,9 @@ func (s *Server) Serve(listeners ...net.Listener) error {
 	case len(listeners) > 0:
 		s.serving = true
 		if err = s.engine.serve(listeners); err == nil {
+			s.leave = s.config.Budget.Join(s)
+			// Ends with Shutdown, which waits for it.
+			go s.keep()
 			return nil
 		}
 	}
@@ -131,7 +151,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			err = ctx.Err()
 		}
 	}
+	if first {
+		s.stopKeeping()
+	}
 	s.engine.stop(&CloseError{Reason: ReasonDrained})
+	s.settleAccounts()
 	return err
 }
 
@@ -152,14 +176,14 @@ func (s *Server) takePlace() bool {
 func (s *Server) releasePlace() { s.open.Add(-1) }
 
 // releaseOnce returns a function that gives a place back the first time it is called.
-func (s *Server) releaseOnce() func() {
+func releaseOnce(c *Conn) func() {
 	var once sync.Once
-	return func() { once.Do(s.releasePlace) }
+	return func() { once.Do(c.releasePlace) }
 }
 
 // handOver gives a detached connection to Config.Detached.
 func (s *Server) handOver(c *Conn, nc net.Conn, unread []byte) {
-	p := &placedConn{Conn: nc, release: s.releaseOnce()}
+	p := &placedConn{Conn: nc, release: releaseOnce(c)}
 	if s.config.Detached == nil {
 		_ = p.Close() // nobody wants it
 		return
@@ -193,9 +217,9 @@ type Stats struct {
 	Accepted    uint64 // since the start
 	// AcceptErrors counts failures of accept(2), above all for want of descriptors.
 	AcceptErrors uint64
-	// Unwritten is how many bytes wait for peers to read; Owed how many answers are
-	// deferred.
-	Unwritten, Owed int64
+	// Unwritten is how many bytes wait for peers to read, Large what large answers have of
+	// that; Owed is how many answers are deferred.
+	Unwritten, Large, Owed int64
 	// Reads and Writes are system calls. Wakes counts returns of epoll_wait with
 	// events, Events these, Sleeps the waits that were not answered at once.
 	Reads, Writes, Wakes, Events, Sleeps uint64
@@ -212,7 +236,7 @@ func (s *Server) Connections() int64 { return s.open.Load() }
 func (s *Server) Stats() Stats {
 	st := Stats{
 		Backend: s.config.Backend.String(), Closes: make(map[string]uint64), Connections: s.open.Load(), Accepted: s.accepted.Load(),
-		AcceptErrors: s.refused.Load(), Unwritten: s.unwritten.Load(),
+		AcceptErrors: s.refused.Load(), Unwritten: s.unwritten(), Large: s.unwrittenLarge(),
 	}
 	for i := range s.closes {
 		st.Closes[CloseReason(i).String()] = s.closes[i].Load()

@@ -34,22 +34,30 @@ type CloseReason uint8
 
 // Reasons.
 const (
-	ReasonEnd      CloseReason = iota // in order: the peer closed, or the session ended it
-	ReasonDetached                    // it left the engine
-	ReasonIdle                        // no request for IdleTimeout
-	ReasonPartial                     // the rest of a request did not come within PartialTimeout
-	ReasonStalled                     // the peer did not read
-	ReasonTooLarge                    // a request of more than MaxInput bytes
-	ReasonDrained                     // the server shut down
-	ReasonReset                       // the network or the peer broke it
-	ReasonAborted                     // the session gave it up, or panicked
+	ReasonEnd          CloseReason = iota // in order: the peer closed, or the session ended it
+	ReasonDetached                        // it left the engine
+	ReasonIdle                            // no request for IdleTimeout
+	ReasonPartial                         // the rest of a request did not come within PartialTimeout
+	ReasonStalled                         // the peer did not read
+	ReasonTooLarge                        // a request of more than MaxInput bytes
+	ReasonDrained                         // the server shut down
+	ReasonReset                           // the network or the peer broke it
+	ReasonAborted                         // the session gave it up, or panicked
+	ReasonUnproven                        // no request or login was completed within ProveTimeout
+	ReasonMemory                          // the budget was exceeded, and its address held most
+	ReasonAddress                         // its address had MaxPerAddress connections
+	ReasonUnprovenRoom                    // made room: no request or login was completed yet
+	ReasonAddressRoom                     // made room: idle, and its address had most connections
+	ReasonIdleRoom                        // made room: idle for longest
 
-	closeReasons
+	// CloseReasons is how many there are.
+	CloseReasons
 )
 
 // String returns the word for the reason in metrics and logs.
 func (r CloseReason) String() string {
-	return [...]string{"end", "detached", "idle", "partial", "stalled", "too-large", "drained", "reset", "aborted"}[r]
+	return [...]string{"end", "detached", "idle", "partial", "stalled", "too-large", "drained", "reset", "aborted",
+		"unproven", "memory", "address", "room-unproven", "room-address", "room-idle"}[r]
 }
 
 // CloseError says why a connection ended.
@@ -70,6 +78,13 @@ func (e *CloseError) Error() string {
 		ReasonDrained:  "the server shuts down",
 		ReasonReset:    "the connection broke",
 		ReasonAborted:  "the connection was given up",
+
+		ReasonUnproven:     "no request or login was completed in time",
+		ReasonMemory:       "the connections hold too much memory, and those of this address most",
+		ReasonAddress:      "the address has too many connections",
+		ReasonUnprovenRoom: "there was no place for a new connection, and this one had completed no request or login",
+		ReasonAddressRoom:  "there was no place for a new connection, and this idle one was of the address with most",
+		ReasonIdleRoom:     "there was no place for a new connection, and this one was idle for longest",
 	}[e.Reason]
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
@@ -94,4 +109,6 @@ var (
 	ErrTooLarge = &CloseError{Reason: ReasonTooLarge}
 	ErrDrained  = &CloseError{Reason: ReasonDrained}
 	ErrReset    = &CloseError{Reason: ReasonReset}
+	ErrUnproven = &CloseError{Reason: ReasonUnproven}
+	ErrMemory   = &CloseError{Reason: ReasonMemory}
 )

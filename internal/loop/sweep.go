@@ -1,6 +1,12 @@
 package loop
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
+
+// never is a limit that is not reached.
+const never = 1<<63 - 1
 
 // lingerTime bounds how long a half-closed connection is read to its end.
 const lingerTime = time.Second
@@ -24,6 +30,11 @@ func (c *Conn) overdue(now time.Duration) bool {
 			c.eof = true
 		}
 		return c.eof
+	case !c.proven && !c.ending && config.ProveTimeout != nil && past(c.opened, cmp.Or(config.ProveTimeout(), never)):
+		if c.ending, c.endReason = !c.inUse(), ErrUnproven; !c.ending {
+			c.failure = ErrUnproven
+		}
+		return true
 	case past(c.stalled, config.StallTimeout):
 		if n := c.taken(); int64(n) < int64(config.StallTimeout/time.Second)*leastRate || n <= 0 {
 			c.failure = &CloseError{Reason: ReasonStalled}

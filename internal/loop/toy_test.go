@@ -72,6 +72,9 @@ func modes() []mode {
 //	big N         is answered with N bytes
 //	end, abort, panic, detach: what they say; text behind end is not read
 //	at            is answered with ReadAt
+//	stranger      is echoed, and does not prove the peer as others do
+//	heavy N text  is held, and weighs N bytes
+//	large N       is answered with N bytes of a large answer
 //	block N       keeps the session's method for N ms
 type toy struct {
 	t      testing.TB
@@ -298,6 +301,9 @@ func (s *toySession) Data(c *loop.Conn, in []byte) (consumed int) {
 
 func (s *toySession) line(c *loop.Conn, line []byte) {
 	word, rest, _ := strings.Cut(string(line), " ")
+	if word != "stranger\n" {
+		c.Prove()
+	}
 	switch strings.TrimSuffix(word, "\n") {
 	case "later", "id":
 		ms, text, _ := strings.Cut(rest, " ")
@@ -317,6 +323,23 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 			s.toy.t.Errorf("%q: %v", line, err)
 		}
 		c.Output().Link(pattern[:n])
+	case "large":
+		n, err := strconv.Atoi(strings.TrimSpace(rest))
+		if err != nil {
+			s.toy.t.Errorf("%q: %v", line, err)
+		}
+		o := c.Output()
+		o.Link(pattern[:n])
+		o.Large(n)
+	case "heavy":
+		weight, text, _ := strings.Cut(rest, " ")
+		n, err := strconv.Atoi(weight)
+		if err != nil {
+			s.toy.t.Errorf("%q: %v", line, err)
+		}
+		d := s.deferred(c, text, false)
+		d.deferred.Weigh(n)
+		s.toy.held <- d
 	case "block": // no session may, which is why the test does
 		ms, err := strconv.Atoi(strings.TrimSpace(rest))
 		if err != nil {

@@ -79,16 +79,35 @@ func (s *Service) peekBatch(req *Request, rsp *Response) bool {
 	return s.batch(atOnce, req, rsp)
 }
 
-// answerBatch loads what is missing and fills rsp.
+// dropKeys drops what can be read again from the target, 70 bytes a key.
+func (q *question) dropKeys() {
+	if q.keys = nil; q.many > 0 && !q.found {
+		q.answers = nil
+	}
+}
+
+// answerBatch loads what is missing and fills rsp. While it waits for its turn it holds its
+// target and no keys.
 func (s *Service) answerBatch(ctx context.Context, req *Request, rsp *Response) {
 	q := &req.question
-	room := q.of.roomFor(len(q.keys))
-	err := s.loading.Acquire(ctx, room)
-	if err != nil {
-		s.failure(err, req, rsp)
-		return
+	room := q.of.roomFor(q.many)
+	if !s.loading.TryAcquire(room) {
+		q.dropKeys()
+		if err := s.loading.Acquire(ctx, room); err != nil {
+			s.failure(err, req, rsp)
+			return
+		}
 	}
 	defer s.loading.Release(room)
+	if q.keys == nil {
+		_, _, query, _ := splitTarget(req.Target)
+		keys, err := parseBatch(*q.columns, q.of.id, query, q.many)
+		if err != nil { // it was read before
+			s.problem(rsp, http.StatusBadRequest, err.Error())
+			return
+		}
+		q.keys, q.answers = keys, make([]cache.Answer, len(keys))
+	}
 	if err := s.cache.GetMany(ctx, q.keys, req.Start, q.answers); err != nil {
 		s.failure(err, req, rsp)
 		return
@@ -160,7 +179,7 @@ func (s *Service) batch(ctx context.Context, req *Request, rsp *Response) bool {
 	}
 	tag := []string{s.batchTag(q.answers, c)}
 	failed := s.conditions(req, rsp, q.of, tag)
-	rsp.Source, rsp.Keys = batchSource(q.answers), len(q.keys)
+	rsp.Source, rsp.Keys = batchSource(q.answers), q.many
 	if failed {
 		return true
 	}

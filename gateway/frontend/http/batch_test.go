@@ -1,6 +1,7 @@
 package httpfront
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -323,5 +324,39 @@ func BenchmarkBatch(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/100, "ns/key")
 		})
+	}
+}
+
+// A batch that waits for its turn to load holds no keys, and is answered like any other.
+func TestWaitingBatchesHoldNoKeys(t *testing.T) { eachWay(t, testWaitingBatchesHoldNoKeys) }
+
+func testWaitingBatchesHoldNoKeys(t *testing.T, by way) {
+	f := newFixture(t, echo).over(t, by)
+	if !f.service.loading.TryAcquire(maxLoading) {
+		t.Fatal("something loads already")
+	}
+	var req Request
+	var rsp Response
+	req.Method, req.Target, req.AtOnce, req.Start = "GET", "/depts?key=3&key=0&key=4", true, f.cache.Now()
+	if f.service.Peek(&req, &rsp) {
+		t.Fatal("Peek has answered a batch that must be loaded")
+	}
+	if texts := req.own(); texts != len(req.Target) || req.question.keys != nil || req.question.answers != nil {
+		t.Errorf("it holds %d bytes of texts, %d keys and %d answers, want its target alone", texts, len(req.question.keys), len(req.question.answers))
+	}
+	done := make(chan string)
+	go func() { // ends with the answer, which the release below brings about
+		r := f.do("GET", "/depts?key=7&key=0&key=8")
+		text, _ := io.ReadAll(r.Body)
+		done <- fmt.Sprint(r.StatusCode, " ", string(text))
+	}()
+	time.Sleep(20 * time.Millisecond) // usually it waits by now; if not, the test is easier to pass
+	f.service.loading.Release(maxLoading)
+	if got, want := <-done, `200 [{"id":"7"},null,{"id":"8"}]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	f.service.Answer(t.Context(), &req, &rsp)
+	if got := string(bytes.Join(rsp.Parts, nil)); got != `[{"id":"3"},null,{"id":"4"}]` || rsp.Keys != 3 {
+		t.Errorf("got %d %s of %d keys", rsp.Status, got, rsp.Keys)
 	}
 }

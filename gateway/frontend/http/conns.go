@@ -4,9 +4,12 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // sweepInterval is how often the time limits are looked at, and their precision.
@@ -25,18 +28,24 @@ type conns struct {
 	// Immutable after newConns.
 	head, idle, stall time.Duration
 	places            chan struct{} // one a connection that may be open
+	budget            *loop.Budget
+	leave             func() // takes the connections out of the budget's reviews
+	proxies           []netip.Prefix
+	addresses         loop.AddressLimit
 	quit              chan struct{} // closed by stop
 	swept             chan struct{} // closed when sweep has ended
 	started           time.Time
 
-	// Guarded by mu.
-	mu  sync.Mutex
-	all map[*conn]struct{}
+	// Guarded by mu. held is what the budget knows of.
+	mu   sync.Mutex
+	all  map[*conn]struct{}
+	held int64
 
 	// Atomics. now is written by sweep; open by Accept and Close; both read by all.
 	now     atomic.Int64 // since started; never 0
 	open    atomic.Int64
 	stopped atomic.Bool
+	cuts    [loop.CloseReasons]atomic.Uint64 // connections that were closed by rule
 }
 
 func newConns(config Config) *conns {
@@ -45,7 +54,9 @@ func newConns(config Config) *conns {
 		places: make(chan struct{}, config.MaxConnections),
 		quit:   make(chan struct{}), swept: make(chan struct{}),
 		started: time.Now(), all: make(map[*conn]struct{}),
+		budget: config.budget(), proxies: config.TrustedProxies, addresses: loop.AddressLimit{Most: config.MaxPerAddress},
 	}
+	c.leave = c.budget.Join(c)
 	c.now.Store(1)
 	// Ends with stop, which waits for it.
 	go c.sweep()
@@ -78,6 +89,8 @@ func (c *conns) sweep() {
 		}
 		clear(late)
 		late = late[:0]
+		c.account()
+		c.budget.Review()
 	}
 }
 
@@ -85,6 +98,9 @@ func (c *conns) sweep() {
 func (c *conns) stop() {
 	if !c.stopped.Swap(true) {
 		close(c.quit)
+		<-c.swept
+		c.leave()
+		c.account()
 	}
 	<-c.swept
 }
@@ -103,13 +119,21 @@ type conn struct {
 	// Immutable after add.
 	net.Conn
 	of     *conns
-	placed bool // it has one of the places
+	placed bool   // it has one of the places
+	alone  bool   // it is not counted with others of its address
+	limit  func() // takes it out of the count of its address; nil: it is not counted
 
 	// Atomics, on the clock of conns, 0: not. Written by the goroutine that
 	// serves the connection, read by sweep.
 	idleSince  atomic.Int64 // no request is under way
 	headSince  atomic.Int64 // a part of a request's head has come
 	writeSince atomic.Int64 // an answer is being written
+	opened     atomic.Int64 // when it came
+	proven     atomic.Bool  // a request has come
+
+	// Atomics. Written by the goroutine that serves the connection, read by account.
+	came    atomic.Int64 // bytes read since the last answer
+	writing atomic.Int64 // bytes of the write in flight
 
 	closed atomic.Bool // written by whoever closes first
 }
@@ -134,14 +158,17 @@ func trackState(nc net.Conn, state http.ConnState) {
 	case http.StateActive: // the head is complete
 		c.headSince.Store(0)
 		c.idleSince.Store(0)
+		c.proven.Store(true)
 	case http.StateIdle:
 		c.idleSince.Store(c.of.now.Load())
+		c.came.Store(0)
 	}
 }
 
 // Read notes when the head of a request begins to come.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	c.came.Add(int64(n))
 	if n > 0 && c.idleSince.Load() != 0 && c.headSince.Load() == 0 {
 		c.headSince.Store(c.of.now.Load())
 	}
@@ -150,9 +177,11 @@ func (c *conn) Read(b []byte) (int, error) {
 
 // Write notes how long a write takes.
 func (c *conn) Write(b []byte) (int, error) {
+	c.writing.Store(int64(len(b)))
 	c.writeSince.Store(c.of.now.Load())
 	n, err := c.Conn.Write(b)
 	c.writeSince.Store(0)
+	c.writing.Store(0)
 	return n, err
 }
 
@@ -166,6 +195,9 @@ func (c *conn) Close() error {
 		if c.placed {
 			<-c.of.places
 		}
+		if c.limit != nil {
+			c.limit()
+		}
 	}
 	return c.Conn.Close()
 }
@@ -173,7 +205,8 @@ func (c *conn) Close() error {
 // add begins to look after a connection.
 func (c *conns) add(nc net.Conn, placed bool) *conn {
 	c.open.Add(1)
-	one := &conn{Conn: nc, of: c, placed: placed}
+	one := &conn{Conn: nc, of: c, placed: placed, alone: loop.Alone(addrOf(nc), c.proxies)}
+	one.opened.Store(c.now.Load())
 	c.mu.Lock()
 	c.all[one] = struct{}{}
 	c.mu.Unlock()
@@ -188,20 +221,57 @@ type limitedListener struct {
 	once   atomic.Bool
 }
 
-// Accept waits for a place first, so that the kernel's queue holds the others.
+// Accept accepts one connection and waits for a place for it; the kernel's queue holds the
+// others.
 func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.conns.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
+	for {
+		nc, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if !l.awaitPlace() {
+			_ = nc.Close() // the listener is closed
+			return nil, net.ErrClosed
+		}
+		g, limited, ok := l.conns.addresses.Take(addrOf(nc), loop.Alone(addrOf(nc), l.conns.proxies))
+		if !ok {
+			l.conns.cuts[loop.ReasonAddress].Add(1)
+			<-l.conns.places
+			_ = nc.Close() // nothing was said
+			continue
+		}
+		c := l.conns.add(nc, true)
+		if limited {
+			c.limit = func() { l.conns.addresses.Release(g) }
+		}
+		return c, nil
 	}
-	nc, err := l.Listener.Accept()
-	if err != nil {
-		<-l.conns.places
-		return nil, err
-	}
-	return l.conns.add(nc, true), nil
 }
+
+// awaitPlace takes a place, for which others may have to go. False: the listener is closed.
+func (l *limitedListener) awaitPlace() bool {
+	for {
+		select {
+		case l.conns.places <- struct{}{}:
+			return true
+		default:
+		}
+		loop.MakeRoom(l.conns.Survey(nil), cap(l.conns.places))
+		pause := time.NewTimer(placePause)
+		select {
+		case l.conns.places <- struct{}{}:
+			pause.Stop()
+			return true
+		case <-l.closed:
+			pause.Stop()
+			return false
+		case <-pause.C:
+		}
+	}
+}
+
+// placePause is how long a connection waits for a place until others are closed again.
+const placePause = 50 * time.Millisecond
 
 // Close stops accepting.
 func (l *limitedListener) Close() error {

@@ -133,8 +133,8 @@ func (rsp *Response) sent() int {
 // keyText writes what was asked for as clients do, shortened.
 func (s *Service) keyText(req *Request) string {
 	q := &req.question
-	if q.keys != nil {
-		return "(" + strconv.Itoa(len(q.keys)) + " keys)"
+	if q.many > 0 {
+		return "(" + strconv.Itoa(q.many) + " keys)"
 	}
 	if q.again != nil {
 		_, path, _, _ := splitTarget(req.Target)
@@ -153,7 +153,7 @@ func (s *Service) tellSpan(req *Request, rsp *Response, took time.Duration) {
 	switch {
 	case rsp.Resource == "":
 		route = ""
-	case req.question.keys == nil:
+	case req.question.many == 0:
 		route += "/{key}"
 	}
 	s.config.Spans.Request(trace.Span{

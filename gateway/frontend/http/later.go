@@ -10,9 +10,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// maxWaiting bounds the requests that wait for loads, 3 KiB of stack each. Past it a
+// maxWaiting bounds the requests that wait for loads, 8 KiB of stack each. Past it a
 // connection may have one, and the rest are refused.
 const maxWaiting = 20_000
+
+// weightOfLater is what a request that waits holds besides its texts, in bytes. Its stack is
+// bounded by maxWaiting.
+const weightOfLater = 1 << 10
 
 // later is a request that a goroutine answers.
 type later struct {
@@ -45,9 +49,10 @@ func (f *front) later(c *loop.Conn, t *turn, how manner) {
 	if !l.request.Client.IsValid() {
 		l.request.Client = f.client(c.RemoteAddr().Addr(), t)
 	}
-	l.request.own()
+	texts := l.request.own()
 	l.request.recent = nil // it is the lane's
 	l.place = c.Defer(l)
+	l.place.Weigh(weightOfLater + texts + len(l.request.question.answers)*weightOfAnswer)
 	l.ctx = c.Context()
 	f.workers.begin(l) // ends when the answer is there, at its time limit or with its connection
 }
@@ -101,15 +106,19 @@ func (l *later) Write(c *loop.Conn) {
 // Drop implements [loop.Reply].
 func (l *later) Drop() { l.front.complete.Add(-l.large) }
 
-// own copies what the request has of the connection's bytes.
-func (req *Request) own() {
+// weightOfAnswer is what an answer of a batch takes that waits to be compressed, in bytes.
+const weightOfAnswer = 64
+
+// own copies what the request has of the connection's bytes and returns how many those are.
+// Keys of a batch are read again from the target: see [Service.answerBatch].
+func (req *Request) own() (n int) {
 	for _, s := range []*string{
 		&req.Target, &req.IfMatch, &req.IfNoneMatch, &req.AcceptEncoding, &req.Authorization,
 		&req.APIKey, &req.Origin, &req.RequestMethod, &req.Referer, &req.UserAgent, &req.ID, &req.question.key.ID,
 	} {
 		*s = strings.Clone(*s)
+		n += len(*s)
 	}
-	for i := range req.question.keys {
-		req.question.keys[i].ID = strings.Clone(req.question.keys[i].ID)
-	}
+	req.question.dropKeys()
+	return n
 }

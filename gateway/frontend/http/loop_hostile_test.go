@@ -134,7 +134,7 @@ func testHostileConnections(t *testing.T, by way) {
 	t.Logf("%d connections; the heap grew by %d MiB; p99 beside them %v, before %v", all, most>>20, during, before)
 	stats, _ := s.EngineStats()
 	for reason, least := range map[loop.CloseReason]uint64{
-		loop.ReasonPartial: 50 + 900 + 100, loop.ReasonStalled: 20, loop.ReasonIdle: 100, loop.ReasonDetached: 150,
+		loop.ReasonPartial: 50 + 900 + 100, loop.ReasonStalled: 20, loop.ReasonUnproven: 100, loop.ReasonDetached: 150,
 	} {
 		if n := stats.Closes[reason.String()]; n < least {
 			t.Errorf("%d connections were closed for %v, want at least %d", n, reason, least)

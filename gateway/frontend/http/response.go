@@ -48,10 +48,13 @@ func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner)
 	}
 	if rsp.Body != nil {
 		out.Link(rsp.Body)
-		return
+	} else {
+		for _, part := range rsp.Parts {
+			out.Link(part)
+		}
 	}
-	for _, part := range rsp.Parts {
-		out.Link(part)
+	if n := rsp.sent(); n >= largeBody {
+		out.Large(n)
 	}
 }
 

@@ -36,9 +36,15 @@ type Config struct {
 	MaxPending int64
 	// TrustedProxies are those whose X-Forwarded-For names the client.
 	TrustedProxies []netip.Prefix
-	// MaxConnections bounds the open connections (17,000); more wait in the
-	// kernel's queue until one closes.
+	// MaxConnections bounds the open connections (17,000). For one more an idle one is
+	// closed; if there is none, the new one waits in the kernel's queue.
 	MaxConnections int
+	// MaxPerAddress bounds the connections of one address, as in [loop.Config]. If zero,
+	// there is no limit.
+	MaxPerAddress int
+	// Budget bounds the memory that connections hold, together with other frontends. If
+	// nil, the server has its own.
+	Budget measure.Budget
 	// Engine serves the connections (EngineLoop).
 	Engine Engine
 	// Goroutines gives each connection of the loop a goroutine instead of epoll, as
@@ -91,11 +97,17 @@ func (c Config) withDefaults() Config {
 	if c.MaxConnections <= 0 {
 		c.MaxConnections = 17_000
 	}
+	if _, ok := c.Budget.(*loop.Budget); !ok {
+		c.Budget = loop.NewBudget(0)
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
+
+// budget returns the budget, which withDefaults has set.
+func (c Config) budget() *loop.Budget { return c.Budget.(*loop.Budget) }
 
 // Handler returns what a [Server] hands its requests to, for programs with a server of
 // net/http of their own. Of config it takes RequestTimeout, HeaderTimeout for bodies,
@@ -190,6 +202,11 @@ func (s *Server) loopConfig(service *Service, config Config, handed *handedListe
 		Clock:          service.cache.Now,
 		Backend:        backend,
 		MaxConnections: config.MaxConnections,
+		MaxPerAddress:  config.MaxPerAddress,
+		Proxies:        config.TrustedProxies,
+		Handed:         s.conns,
+		Budget:         config.budget(),
+		ProveTimeout:   func() time.Duration { return config.IdleTimeout },
 		MaxInput:       config.MaxHeader + 1, // the session hands over at MaxHeader
 		IdleTimeout:    config.IdleTimeout,
 		PartialTimeout: config.HeaderTimeout,
@@ -228,12 +245,23 @@ func (s *Server) Connections() int64 {
 	return s.conns.open.Load()
 }
 
+// LargePending returns how many bytes of large answers wait for clients, or for their turn.
+func (s *Server) LargePending() int64 {
+	n := s.handler.pending.Load()
+	if s.loop != nil {
+		n += s.loop.Stats().Large + s.front.complete.Load()
+	}
+	return n
+}
+
 // EngineStats returns the figures of the event loop; ok is false if there is none.
 func (s *Server) EngineStats() (stats measure.Engine, ok bool) {
 	if s.loop == nil {
 		return measure.Engine{}, false
 	}
-	return measure.Engine(s.loop.Stats()), true
+	e := measure.Engine(s.loop.Stats())
+	s.conns.addCuts(e.Closes)
+	return e, true
 }
 
 // EachHandover calls visit with every reason for which requests are handed over to

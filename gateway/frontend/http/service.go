@@ -120,8 +120,9 @@ type question struct {
 	columns  *[]resource.KeyColumn // that the key was read by
 	caller   *access.Caller        // nil: anybody
 	key      cache.Key
-	keys     []cache.Key // of a batch; nil: key
-	answers  []cache.Answer
+	many     int                    // how many keys a batch has; 0: it is none
+	keys     []cache.Key            // of a batch; nil: they are to be read again
+	answers  []cache.Answer         // of a batch, as many as keys
 	found    bool                   // Peek has all answers, but compressing them takes too long for it
 	again    *recent.Entry[*served] // the answer to the same target a moment ago, and still
 }
@@ -259,7 +260,7 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 			q.answers, q.found, q.again = []cache.Answer{a}, true, nil
 			return false
 		}
-	case q.keys != nil:
+	case q.many > 0:
 		if !s.peekBatch(req, rsp) {
 			return false
 		}
@@ -293,11 +294,11 @@ func (s *Service) Answer(ctx context.Context, req *Request, rsp *Response) {
 		s.dress(req, rsp)
 		return
 	}
-	if q.found && q.keys != nil {
+	if q.found && q.many > 0 {
 		s.batch(ctx, req, rsp)
 	} else if q.found {
 		s.document(ctx, req, q.answers[0], rsp)
-	} else if q.keys != nil {
+	} else if q.many > 0 {
 		s.answerBatch(ctx, req, rsp)
 	} else if a, err := s.cache.Get(ctx, q.key, req.Start); err != nil {
 		s.failure(err, req, rsp)
@@ -390,5 +391,5 @@ func (s *Service) askMany(req *Request, rsp *Response, columns []resource.KeyCol
 	if !s.admitKeys(req, rsp, len(keys)) {
 		return
 	}
-	q.keys, q.answers, q.answered = keys, make([]cache.Answer, len(keys)), false
+	q.many, q.keys, q.answers, q.answered = len(keys), keys, make([]cache.Answer, len(keys)), false
 }

@@ -84,6 +84,7 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 			break
 		}
 		s.taken++
+		c.Prove()
 		s.front.answer(c, t)
 		c.Spend(1 + t.request.work + t.response.copied()>>9)
 		consumed += n
@@ -169,12 +170,12 @@ func (f *front) client(remote netip.Addr, t *turn) netip.Addr {
 // text is b as a string without a copy.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// tooMuch reports whether an answer of n bytes has to be refused because of the bytes
-// that wait for clients to read them. One that is alone always goes.
+// tooMuch reports whether an answer of n bytes has to be refused because of the bytes of
+// large answers that wait for clients to read them. One that is alone always goes.
 func (f *front) tooMuch(c *loop.Conn, n int) bool {
 	if n < largeBody {
 		return false
 	}
-	waiting := c.Unwritten() + f.complete.Load()
+	waiting := c.UnwrittenLarge() + f.complete.Load()
 	return waiting > 0 && waiting+int64(n) > f.config.MaxPending
 }

@@ -127,15 +127,21 @@ func (t *turn) ping(args [][]byte) {
 	case 1:
 		o.B = append(o.B, "+PONG\r\n"...)
 	case 2:
-		o.B = resp.AppendBulk(o.B, args[1])
+		t.echo(args)
 	default:
 		t.fail(FailUsage, "wrong number of arguments for 'ping' command")
 	}
 }
 
+// echo answers with the argument, which is weighed as a document of that size is.
 func (t *turn) echo(args [][]byte) {
+	if kind, problem := t.server.weigh(t.conn, len(args[1])); problem != "" {
+		t.fail(kind, problem)
+		return
+	}
 	o := t.conn.Output()
 	o.B = resp.AppendBulk(o.B, args[1])
+	markLarge(o, len(args[1]))
 }
 
 func (t *turn) selectDatabase(args [][]byte) {

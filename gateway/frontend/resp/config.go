@@ -4,14 +4,17 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"strconv"
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // Resource is what the frontend knows of a resource.
@@ -55,11 +58,22 @@ type Config struct {
 	// IdleTimeout closes a connection that asks nothing (5 minutes; negative: never).
 	// Clients of Redis keep idle connections in pools and expect them to live.
 	IdleTimeout time.Duration
+	// LoginTimeout closes a connection that has not logged in, where that is required (10 s,
+	// counted from accept).
+	LoginTimeout time.Duration
 	// StallTimeout cuts off a client that does not read its answers (30 s).
 	StallTimeout time.Duration
-	// MaxConnections bounds the open connections (17,000); more wait in the kernel's
-	// queue until one closes.
+	// MaxConnections bounds the open connections (17,000). For one more an idle one is
+	// closed; if there is none, the new one waits in the kernel's queue.
 	MaxConnections int
+	// MaxPerAddress bounds the connections of one address, as in [loop.Config]. If zero,
+	// there is no limit.
+	MaxPerAddress int
+	// TrustedProxies stand for many clients: their connections are counted one by one.
+	TrustedProxies []netip.Prefix
+	// Budget bounds the memory that connections hold, together with other frontends. If
+	// nil, the server has its own.
+	Budget measure.Budget
 	// MaxWaiting bounds the documents that commands of all connections wait for
 	// (20,000); past it a command is answered with -OVERLOADED.
 	MaxWaiting int
@@ -90,6 +104,7 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{&c.RequestTimeout, 10 * time.Second},
 		{&c.StallTimeout, 30 * time.Second},
+		{&c.LoginTimeout, 10 * time.Second},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value
@@ -109,6 +124,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxPending <= 0 {
 		c.MaxPending = 256 << 20
+	}
+	if _, ok := c.Budget.(*loop.Budget); !ok {
+		c.Budget = loop.NewBudget(0)
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -164,7 +164,9 @@ func (t *turn) documents(q question, keys [][]byte) {
 		t.record(keys, kind.Code(), 0)
 		return
 	}
-	q.append(t.conn.Output(), t.three, t.slots)
+	o := t.conn.Output()
+	q.append(o, t.three, t.slots)
+	markLarge(o, size)
 	if size < linked*len(keys) {
 		t.units += size >> 9
 	}
@@ -282,10 +284,17 @@ func (s *Server) weigh(c conn, size int) (kind Failure, problem string) {
 	switch {
 	case size > maxAnswer:
 		return FailUsage, textTogether
-	case size >= largeAnswer && c.Unwritten()+int64(size) > s.config.MaxPending:
+	case size >= largeAnswer && c.UnwrittenLarge()+int64(size) > s.config.MaxPending:
 		return FailOverloaded, textPending
 	}
 	return 0, ""
+}
+
+// markLarge notes an answer of that many bytes that weigh has let pass.
+func markLarge(o *loop.Output, size int) {
+	if size >= largeAnswer {
+		o.Large(size)
+	}
 }
 
 // size returns how many bytes of documents the answer holds.

@@ -272,6 +272,8 @@ type part struct {
 
 func (p *part) Complete() { close(p.done) }
 
+func (p *part) Weigh(int) {}
+
 func (c *fakeConn) Output() *loop.Output {
 	if c.writing != nil {
 		return &c.writing.out
@@ -295,7 +297,8 @@ func (c *fakeConn) Owed() (n int) {
 func (c *fakeConn) Full() bool {
 	return c.ended || c.aborted != nil || c.most > 0 && c.Owed() >= c.most
 }
-func (c *fakeConn) Unwritten() int64         { return 0 }
+func (c *fakeConn) UnwrittenLarge() int64    { return 0 }
+func (c *fakeConn) Prove()                   {}
 func (c *fakeConn) Lane() int                { return 0 }
 func (c *fakeConn) ReadAt() time.Duration    { return c.at }
 func (c *fakeConn) Context() context.Context { return context.Background() }

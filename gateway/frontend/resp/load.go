@@ -41,6 +41,12 @@ type waiting struct {
 	failed atomic.Pointer[error]
 }
 
+// What an answer that waits holds besides its texts, and for each key if it has several.
+const (
+	weightOfWaiting = 512
+	weightOfSlot    = 48
+)
+
 // maxText bounds what an answer that waits remembers of its key for logs, in bytes.
 const maxText = 1 << 10
 
@@ -81,11 +87,16 @@ func (t *turn) postpone(q question, keys [][]byte, missing int) {
 	} else {
 		w.slots = slices.Clone(t.slots)
 	}
+	weight := weightOfWaiting + len(w.text)
+	if len(w.slots) > 1 {
+		weight += len(w.slots) * weightOfSlot
+	}
 	w.source.Store(uint32(SourceHit))
 	w.left.Store(int32(missing))
 	for i := range w.slots {
 		if x := &w.slots[i]; x.doc == nil {
 			x.key.ID = strings.Clone(x.key.ID) // the buffer that it is a part of is used again
+			weight += len(x.key.ID)
 			t.loads = append(t.loads, pending{w, i})
 		} else {
 			x.key = cache.Key{}
@@ -95,6 +106,7 @@ func (t *turn) postpone(q question, keys [][]byte, missing int) {
 		}
 	}
 	w.place = t.conn.Defer(w)
+	w.place.Weigh(weight)
 	if missing == 0 {
 		t.ready = append(t.ready, w)
 	}
@@ -297,6 +309,7 @@ func (w *waiting) write(c conn) {
 		size, source = 0, SourceOther
 	} else {
 		w.question.append(o, w.three, w.slots)
+		markLarge(o, size)
 		s.figures.bytes.Add(int64(size))
 	}
 	w.tell(kind, problem != "", size, source)

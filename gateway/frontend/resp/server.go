@@ -88,6 +88,10 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 		Backend:        backend,
 		TLS:            config.TLS,
 		MaxConnections: config.MaxConnections,
+		MaxPerAddress:  config.MaxPerAddress,
+		Proxies:        config.TrustedProxies,
+		Budget:         config.Budget.(*loop.Budget),
+		ProveTimeout:   s.loginTimeout,
 		MaxInput:       maxRequest + 1, // what is longer was refused by the scanner before
 		MaxDeferred:    maxDeferred,
 		IdleTimeout:    config.IdleTimeout,
@@ -98,6 +102,15 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 		return nil, fmt.Errorf("resp: %w", err)
 	}
 	return s, nil
+}
+
+// loginTimeout is how long after it was accepted a connection must have logged in; 0: there
+// is no limit.
+func (s *Server) loginTimeout() time.Duration {
+	if s.live.Load().requireAuth {
+		return s.config.LoginTimeout
+	}
+	return 0
 }
 
 // maxDeferred is how many answers of one connection may wait for loads.

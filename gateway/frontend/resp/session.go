@@ -52,7 +52,8 @@ type conn interface {
 	Output() *loop.Output
 	Full() bool
 	Owed() int
-	Unwritten() int64
+	UnwrittenLarge() int64
+	Prove()
 	Lane() int
 	ReadAt() time.Duration
 	Context() context.Context
@@ -62,8 +63,11 @@ type conn interface {
 	Abort(err error)
 }
 
-// completer says that a deferred answer is there.
-type completer interface{ Complete() }
+// completer says that a deferred answer is there, and what it holds until then.
+type completer interface {
+	Complete()
+	Weigh(bytes int)
+}
 
 // engineConn is the engine's connection as sessions see it.
 type engineConn struct{ *loop.Conn }
@@ -126,6 +130,9 @@ func (x *session) data(c conn, in []byte) (consumed int) {
 			t.units = 1
 			t.answer(args, inline)
 			c.Spend(t.units)
+			if x.known() {
+				c.Prove()
+			}
 		}
 		x.setLarge(false)
 		if n == len(in) || x.known() != x.bounds || c.Full() {

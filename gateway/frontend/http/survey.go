@@ -1,0 +1,88 @@
+package httpfront
+
+import (
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/loop"
+)
+
+// Connections that net/http serves, as the budget and the rules for places see them.
+
+// holds returns how much memory the connection holds besides its goroutine: what has come
+// of its request, and the answer that is being written, unless that is a large one, which
+// [Config.MaxPending] bounds.
+func (c *conn) holds() int64 {
+	n := c.came.Load()
+	if w := c.writing.Load(); w < largeBody {
+		n += w
+	}
+	return n
+}
+
+// Survey implements [loop.Source].
+func (c *conns) Survey(dst []loop.Peer) []loop.Peer {
+	now := time.Since(c.started)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for one := range c.all {
+		p := loop.Peer{Group: loop.GroupOf(addrOf(one), one.alone, one), Holds: one.holds(), Proven: one.proven.Load(), Idle: -1, Conn: one}
+		switch idle := one.idleSince.Load(); {
+		case !p.Proven:
+			p.Idle = now - time.Duration(one.opened.Load())
+		case idle != 0 && one.headSince.Load() == 0:
+			p.Idle = now - time.Duration(idle)
+		}
+		dst = append(dst, p)
+	}
+	return dst
+}
+
+// account tells the budget what the connections hold. It is called by the sweep: what they
+// hold is a request and an answer each, which a sum a few times a second bounds well enough.
+func (c *conns) account() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := int64(0)
+	for one := range c.all {
+		sum += one.holds()
+	}
+	c.budget.Add(sum - c.held)
+	c.held = sum
+}
+
+// Cut implements [loop.Cutter].
+func (c *conn) Cut(why loop.CloseReason) {
+	switch why {
+	case loop.ReasonMemory:
+		c.of.budget.CountClosed()
+	case loop.ReasonUnprovenRoom:
+		if c.proven.Load() {
+			return
+		}
+	default:
+		if c.idleSince.Load() == 0 || c.headSince.Load() != 0 {
+			return // a request has come meanwhile
+		}
+	}
+	c.of.cuts[why].Add(1)
+	_ = c.Close() // whoever waits on it gets the error
+}
+
+// addCuts adds the connections that were closed by rule to a count by reason.
+func (c *conns) addCuts(closes map[string]uint64) {
+	for why := range c.cuts {
+		if n := c.cuts[why].Load(); n > 0 {
+			closes[loop.CloseReason(why).String()] += n
+		}
+	}
+}
+
+// addrOf returns the address of a connection's peer; it is not valid for a unix socket.
+func addrOf(c net.Conn) netip.Addr {
+	if t, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return t.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,100 @@
+package loop
+
+import "sync/atomic"
+
+// account is what the connections of a lane hold. Each lane has its own, so that
+// connections of different lanes do not write to one cache line.
+type account struct {
+	unwritten atomic.Int64 // bytes that wait for peers
+	large     atomic.Int64 // of these, what belongs to large answers
+	held      atomic.Int64 // memory that counts in the budget
+	told      atomic.Int64 // what the budget knows of held
+	_         [96]byte
+}
+
+// holding is what a connection has in its lane's account.
+type holding struct{ unwritten, large, held int }
+
+// holding returns what the connection holds now. Large answers refer to documents, which
+// a frontend bounds by refusing them; everything else counts in the budget.
+func (c *Conn) holding() (h holding) {
+	memory := c.weight + c.flying.memory + c.tails + c.in.Memory()
+	h.unwritten, h.large = c.flying.bytes, c.flying.large+c.tailsLarge
+	for _, o := range [...]*Output{c.out, c.lastTail()} {
+		if o != nil {
+			memory += o.memory()
+			h.large += o.large()
+		}
+	}
+	if c.out != nil {
+		h.unwritten += c.out.Len()
+	}
+	h.held = max(memory-h.large, 0)
+	return h
+}
+
+// lastTail returns what waits behind the last answer owed, nil if that is nothing.
+func (c *Conn) lastTail() *Output {
+	if c.lastOwed == nil {
+		return nil
+	}
+	return c.lastOwed.tail
+}
+
+// count brings the lane's account up to date.
+func (c *Conn) count(h holding) {
+	if h != c.counted {
+		was := c.counted
+		c.counted = h
+		c.server.charge(c.lane, holding{h.unwritten - was.unwritten, h.large - was.large, h.held - was.held})
+	}
+	if c.room >= c.server.config.MaxOutput || h.unwritten == 0 {
+		c.throttled = false
+	} else if !c.throttled && c.waiting()+c.weight >= c.room {
+		c.throttled = true
+		c.server.config.Budget.throttled.Add(1)
+	}
+}
+
+// charge adds to the account of a lane. The budget, which all lanes share, hears of a step
+// at a time.
+func (s *Server) charge(lane int, by holding) {
+	a := &s.accounts[lane]
+	if by.unwritten != 0 {
+		a.unwritten.Add(int64(by.unwritten))
+	}
+	if by.large != 0 {
+		a.large.Add(int64(by.large))
+	}
+	if by.held == 0 {
+		return
+	}
+	told := a.told.Load()
+	step := a.held.Add(int64(by.held)) - told
+	if max(step, -step) >= s.step && a.told.CompareAndSwap(told, told+step) && s.config.Budget.Add(step) {
+		s.wakeKeeper()
+	}
+}
+
+// settleAccounts takes what the server's connections held out of the budget. None is left.
+func (s *Server) settleAccounts() {
+	for i := range s.accounts {
+		s.config.Budget.Add(-s.accounts[i].told.Swap(0))
+	}
+}
+
+// unwritten returns how many bytes wait for peers.
+func (s *Server) unwritten() (n int64) {
+	for i := range s.accounts {
+		n += s.accounts[i].unwritten.Load()
+	}
+	return n
+}
+
+// unwrittenLarge returns how many bytes of large answers wait for peers.
+func (s *Server) unwrittenLarge() (n int64) {
+	for i := range s.accounts {
+		n += s.accounts[i].large.Load()
+	}
+	return n
+}

@@ -1,0 +1,178 @@
+package loop
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultBudget is the limit of a [Budget] that says none.
+const DefaultBudget = 64 << 20
+
+// Room of a connection while memory is short: see [Budget.room].
+const (
+	roomThrottled = 16 << 10
+	roomOver      = 4 << 10
+)
+
+// A Budget bounds the memory that the connections of some servers hold together: answers
+// below 64 KiB that their peers have not read, requests that wait for an answer, and input
+// that was not consumed. Above half of the limit a connection whose peer reads slowly gets
+// no more answers than roomThrottled bytes; above the limit connections are closed: of the
+// address that holds most, the one that holds most. It is safe for concurrent use.
+type Budget struct {
+	limit int64 // immutable
+
+	// Guarded by mu, which reviews hold.
+	mu      sync.Mutex
+	sources []Source
+
+	// Atomics. used lags behind what connections hold by 1/64 of the limit at most.
+	used      atomic.Int64
+	closed    atomic.Uint64
+	throttled atomic.Uint64
+}
+
+// NewBudget returns a budget of limit bytes. If limit is zero, it is [DefaultBudget].
+func NewBudget(limit int64) *Budget {
+	if limit <= 0 {
+		limit = DefaultBudget
+	}
+	return &Budget{limit: limit}
+}
+
+// BudgetStats are the metrics of a [Budget].
+type BudgetStats struct {
+	Used, Limit int64
+	// Closed counts connections that were closed for what they held, Throttled those
+	// that got fewer answers at a time.
+	Closed, Throttled uint64
+}
+
+// Stats returns the metrics of now.
+func (b *Budget) Stats() BudgetStats {
+	return BudgetStats{Used: max(b.used.Load(), 0), Limit: b.limit, Closed: b.closed.Load(), Throttled: b.throttled.Load()}
+}
+
+// Source has connections that may hold memory or places.
+type Source interface {
+	// Survey appends the connections of now to dst.
+	Survey(dst []Peer) []Peer
+}
+
+// Peer is a connection at the time of a survey.
+type Peer struct {
+	Group  Group
+	Holds  int64         // bytes that count in the budget
+	Proven bool          // it has completed a request, or a login where one is required
+	Idle   time.Duration // since its last event, or if it is not proven since it was opened; negative: it is in use
+	Conn   Cutter
+
+	rank int64
+}
+
+// Cutter is a connection that can be closed from outside of its turn.
+type Cutter interface {
+	// Cut closes the connection soon, unless the reason does not hold any more.
+	Cut(why CloseReason)
+}
+
+// Group is what counts together: connections of one address, of one IPv6 network of 64
+// bits, or a single connection.
+type Group struct {
+	addr netip.Addr
+	own  any // the connection; nil: the address
+}
+
+// GroupOf returns the group of a connection from addr. The address of a trusted proxy, or
+// none, as of a unix socket, says nothing about the client: such connections count one by one.
+func GroupOf(addr netip.Addr, alone bool, own any) Group {
+	switch {
+	case alone || !addr.IsValid():
+		return Group{own: own}
+	case addr.Is6():
+		p, _ := addr.Prefix(64) // a valid length for IPv6
+		return Group{addr: p.Addr()}
+	}
+	return Group{addr: addr}
+}
+
+// Join adds connections to those that are reviewed, until leave is called.
+func (b *Budget) Join(s Source) (leave func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sources = append(b.sources, s)
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.sources = slices.DeleteFunc(b.sources, func(one Source) bool { return one == s })
+	}
+}
+
+// CountClosed counts a connection that was closed for what it held.
+func (b *Budget) CountClosed() { b.closed.Add(1) }
+
+// Add counts delta bytes and reports whether the budget is exceeded.
+func (b *Budget) Add(delta int64) (over bool) { return b.used.Add(delta) > b.limit }
+
+// Over reports whether the budget is exceeded.
+func (b *Budget) Over() bool { return b.used.Load() > b.limit }
+
+// room returns how many bytes may wait in a connection that may have most otherwise.
+func (b *Budget) room(most int) int {
+	switch used := b.used.Load(); {
+	case used <= b.limit/2:
+		return most
+	case used <= b.limit:
+		return min(most, roomThrottled)
+	}
+	return min(most, roomOver)
+}
+
+// Review closes connections if the budget is exceeded, until an eighth of it is free.
+func (b *Budget) Review() {
+	if !b.Over() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var peers []Peer
+	for _, s := range b.sources {
+		peers = s.Survey(peers)
+	}
+	peers = slices.DeleteFunc(peers, func(p Peer) bool { return p.Holds <= 0 })
+	if !b.Over() { // a survey takes a moment
+		return
+	}
+	rankByMemory(peers)
+	excess := b.used.Load() - (b.limit - b.limit/8)
+	for i := 0; i < len(peers) && excess > 0; i++ {
+		peers[i].Conn.Cut(ReasonMemory)
+		excess -= peers[i].Holds
+	}
+}
+
+// rankByMemory sorts connections in the order in which they are to be closed: always the
+// one that holds most, of the group that holds most by then.
+func rankByMemory(peers []Peer) {
+	slices.SortFunc(peers, func(a, b Peer) int { return cmp.Compare(b.Holds, a.Holds) })
+	left := make(map[Group]int64)
+	for i := range peers {
+		left[peers[i].Group] += peers[i].Holds
+	}
+	rank(peers, left, func(p *Peer) int64 { return p.Holds })
+	slices.SortStableFunc(peers, func(a, b Peer) int { return cmp.Compare(b.rank, a.rank) })
+}
+
+// rank gives each of peers, which are in order, the weight that its group has once those
+// before it are gone. left holds what groups have, and is used up.
+func rank(peers []Peer, left map[Group]int64, weight func(*Peer) int64) {
+	for i := range peers {
+		p := &peers[i]
+		p.rank = left[p.Group]
+		left[p.Group] -= weight(p)
+	}
+}

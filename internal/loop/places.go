@@ -1,0 +1,242 @@
+package loop
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Places.
+const (
+	// roomAtOnce is the part of the places that is made free at once when none is: a
+	// survey costs about a millisecond for 10,000 connections.
+	roomAtOnce = 128
+	// leastIdle is how long a connection must have been idle to make room, or open if it
+	// has not proven itself: otherwise connections that have just been accepted would make
+	// room for each other. For an address with more than a quarter of the places it is
+	// crowdIdle.
+	leastIdle = time.Second
+	crowdIdle = 100 * time.Millisecond
+	// keeperPause is the least time between two reviews.
+	keeperPause = 5 * time.Millisecond
+)
+
+// AddressLimit bounds the connections of each address. Its methods are safe for concurrent
+// use.
+type AddressLimit struct {
+	Most int // immutable; if zero, there is no limit
+
+	// Guarded by mu.
+	mu    sync.Mutex
+	count map[Group]int
+}
+
+// Take counts a connection from addr, alone as [Alone] says. If limited is false the
+// connection is not counted; otherwise Release must be called with g. If ok is false, the
+// address has as many connections as it may have.
+func (a *AddressLimit) Take(addr netip.Addr, alone bool) (g Group, limited, ok bool) {
+	if a.Most <= 0 || alone || addr.IsLoopback() {
+		return g, false, true
+	}
+	g = GroupOf(addr, false, nil)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.count == nil {
+		a.count = make(map[Group]int)
+	}
+	if a.count[g] >= a.Most {
+		return g, false, false
+	}
+	a.count[g]++
+	return g, true, true
+}
+
+// Release takes a connection out of the count.
+func (a *AddressLimit) Release(g Group) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.count[g]--; a.count[g] == 0 {
+		delete(a.count, g)
+	}
+}
+
+// Alone reports whether connections from addr are counted one by one: it is that of a
+// trusted proxy, or none.
+func Alone(addr netip.Addr, proxies []netip.Prefix) bool {
+	return !addr.IsValid() || slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// admitted decides whether a connection that was accepted may stay, and notes how it is counted.
+func (c *Conn) admitted() bool {
+	addr := c.remote.Addr()
+	c.alone = Alone(addr, c.server.config.Proxies)
+	_, limited, ok := c.server.addresses.Take(addr, c.alone)
+	if c.limited = limited; !ok {
+		c.server.closes[ReasonAddress].Add(1)
+	}
+	return ok
+}
+
+// group returns what the connection is counted with; own is the connection.
+func (c *Conn) group(own any) Group { return GroupOf(c.remote.Addr(), c.alone, own) }
+
+// releasePlace gives the place of a connection back.
+func (c *Conn) releasePlace() {
+	if c.limited {
+		c.server.addresses.Release(c.group(nil))
+	}
+	c.server.releasePlace()
+}
+
+// inUse reports whether something is in flight on the connection.
+func (c *Conn) inUse() bool {
+	return !c.lingering && (c.owed > 0 || c.waiting() > 0 || c.partial != 0 || c.in.Len() > 0 || c.ending || c.detaching)
+}
+
+// peer describes the connection for a survey.
+func (c *Conn) peer(now time.Duration, own Cutter) Peer {
+	p := Peer{Group: c.group(own), Holds: int64(c.counted.held), Proven: c.proven, Idle: now - c.active, Conn: own}
+	switch {
+	case !c.proven:
+		p.Idle = now - c.opened
+	case c.inUse():
+		p.Idle = -1
+	}
+	return p
+}
+
+// cut makes the connection fail, unless the reason does not hold any more.
+func (c *Conn) cut(why CloseReason) bool {
+	switch {
+	case c.closed || c.failure != nil:
+		return false
+	case why == ReasonMemory && c.counted.held == 0:
+		return false
+	case why == ReasonUnprovenRoom && c.proven:
+		return false
+	case (why == ReasonAddressRoom || why == ReasonIdleRoom) && c.inUse():
+		return false
+	}
+	if why == ReasonMemory {
+		c.server.config.Budget.closed.Add(1)
+	}
+	c.failure = &CloseError{Reason: why}
+	return true
+}
+
+// wakeKeeper makes the keeper look at the budget and at the places.
+func (s *Server) wakeKeeper() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lacksRoom notes that a connection waits to be accepted and there is no place for it.
+func (s *Server) lacksRoom() {
+	s.crowded.Store(true)
+	s.wakeKeeper()
+}
+
+// keep closes connections while the budget is exceeded or places are wanted.
+func (s *Server) keep() {
+	defer close(s.kept)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-s.quit:
+			return
+		case <-s.wake:
+		}
+		for again := true; again; {
+			select {
+			case <-s.quit:
+				return
+			case <-pause.C:
+			}
+			s.config.Budget.Review()
+			if s.crowded.Swap(false) {
+				s.makeRoom()
+			}
+			pause.Reset(keeperPause)
+			again = s.config.Budget.Over()
+		}
+	}
+}
+
+// stopKeeping ends the keeper, if there is one. It is called once.
+func (s *Server) stopKeeping() {
+	s.mu.Lock()
+	leave := s.leave
+	s.leave = nil
+	s.mu.Unlock()
+	close(s.quit)
+	if leave != nil {
+		<-s.kept
+		leave()
+	}
+}
+
+// makeRoom closes some connections so that others can be accepted.
+func (s *Server) makeRoom() {
+	peers := s.engine.survey(nil)
+	if s.config.Handed != nil {
+		peers = s.config.Handed.Survey(peers)
+	}
+	MakeRoom(peers, s.config.MaxConnections)
+	s.engine.resume()
+}
+
+// MakeRoom closes a few of peers, which hold all places: first connections that have not
+// proven themselves, then idle ones of the address with most connections, which is the one
+// that was idle longest where all have one.
+func MakeRoom(peers []Peer, places int) {
+	candidates, crowd := rankForRoom(peers, places)
+	for _, p := range candidates[:min(len(candidates), places/roomAtOnce+1)] {
+		switch {
+		case !p.Proven:
+			p.Conn.Cut(ReasonUnprovenRoom)
+		case crowd[p.Group] > 1:
+			p.Conn.Cut(ReasonAddressRoom)
+		default:
+			p.Conn.Cut(ReasonIdleRoom)
+		}
+	}
+}
+
+// rankForRoom returns the connections that may be closed, the first to be closed first, and
+// how many each group has.
+func rankForRoom(peers []Peer, places int) (candidates []Peer, crowd map[Group]int64) {
+	crowd = make(map[Group]int64)
+	strangers := make(map[Group]int64)
+	young := 0
+	for _, p := range peers {
+		crowd[p.Group]++
+		if !p.Proven && p.Idle < leastIdle {
+			young++
+		}
+	}
+	var unproven, idle []Peer
+	for _, p := range peers {
+		switch may := p.Idle >= leastIdle || p.Idle >= crowdIdle && crowd[p.Group] > int64(places)/4; {
+		case !p.Proven && may:
+			strangers[p.Group]++
+			unproven = append(unproven, p)
+		case p.Proven && may && young <= places/8:
+			// Many that are new would make room soon, or prove themselves: no other goes for
+			// them.
+			idle = append(idle, p)
+		}
+	}
+	order := func(some []Peer, left map[Group]int64) []Peer {
+		slices.SortFunc(some, func(a, b Peer) int { return cmp.Compare(b.Idle, a.Idle) })
+		rank(some, left, func(*Peer) int64 { return 1 })
+		slices.SortStableFunc(some, func(a, b Peer) int { return cmp.Compare(b.rank, a.rank) })
+		return some
+	}
+	return append(order(unproven, strangers), order(idle, maps.Clone(crowd))...), crowd
+}
