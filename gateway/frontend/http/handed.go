@@ -170,7 +170,7 @@ func (f *front) logClose(c *loop.Conn, err error) {
 		return
 	}
 	switch why.Reason {
-	case loop.ReasonPartial, loop.ReasonStalled, loop.ReasonTooLarge, loop.ReasonAborted:
+	case loop.ReasonPartial, loop.ReasonStalled, loop.ReasonTooLarge, loop.ReasonAborted, loop.ReasonMemory:
 	default:
 		return
 	}
