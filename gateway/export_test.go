@@ -5,3 +5,6 @@ func WithSlowDisk(o Options, read func()) Options {
 	o.diskRead = read
 	return o
 }
+
+// MemoryLimit is what LimitMemory sets now, but for its step.
+func (g *Gateway) MemoryLimit() int64 { return g.memoryLimit() }

@@ -34,6 +34,11 @@ func (g *Gateway) heldByClients() int64 {
 	return n
 }
 
+// memoryLimit returns how much memory the process should need now.
+func (g *Gateway) memoryLimit() int64 {
+	return g.config.Tiers.Memory/5*6 + limitBase + perConnection*g.connections() + g.heldByClients()
+}
+
 // LimitMemory makes the Go runtime keep the whole process near the budget: 1.2
 // times the documents' bytes, 64 MiB, 20 KiB a connection, and what connections hold,
 // which has bounds of its own (docs/SECURITY.md). It is for programs that are nothing but a
@@ -49,7 +54,7 @@ func (g *Gateway) LimitMemory() {
 	}
 	set := int64(0)
 	adjust := func() {
-		limit := g.config.Tiers.Memory/5*6 + limitBase + perConnection*g.connections() + g.heldByClients()
+		limit := g.memoryLimit()
 		if limit > set || limit < set-limitStep {
 			set = limit + limitStep
 			debug.SetMemoryLimit(set)
