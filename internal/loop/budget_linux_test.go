@@ -37,7 +37,7 @@ func (y *toy) dialFrom(ip string) *client {
 // Connections of one address that do not read are closed before they hold more than the
 // budget, those of other addresses that read slowly are not.
 func TestBudgetClosesTheAddressThatHoldsMost(t *testing.T) {
-	const hostile, honest, limit = 60, 10, 4 << 20
+	const hostile, honest, limit = 150, 10, 4 << 20
 	eachMode(t, func(t *testing.T, m mode) {
 		budget := loop.NewBudget(limit)
 		var mu sync.Mutex
