@@ -102,44 +102,6 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 	}
 }
 
-// queue lets the connection go on after the others.
-func (l *eventLoop) queue(c *epollConn) {
-	if !c.queued {
-		c.queued = true
-		l.again = append(l.again, c)
-	}
-}
-
-// goOn continues connections that had more to do than one turn allows, in their order and for
-// a round's share at most: who has little to do is served in between.
-func (l *eventLoop) goOn() {
-	l.spent = 0
-	n := len(l.again) // who has more to do again is not among them
-	share := turnUnits
-	if n-l.next > cohortSize {
-		share = crowdUnits // others wait for one turn each time
-	}
-	for l.next < n && l.spent < roundUnits {
-		c := l.again[l.next]
-		l.again[l.next] = nil
-		l.next++
-		c.queued = false
-		if !c.closed {
-			c.share = share
-			l.turn(c)
-			c.share = turnUnits
-		}
-	}
-	switch {
-	case l.next == len(l.again):
-		l.again, l.next = l.again[:0], 0
-	case l.next > 2*cohortSize && 2*l.next > len(l.again):
-		left := copy(l.again, l.again[l.next:])
-		clear(l.again[left:])
-		l.again, l.next = l.again[:left], 0
-	}
-}
-
 // feed hands the session what was kept of earlier reads, as long as that leads on.
 // fresh says that something has come since it was asked last.
 func (l *eventLoop) feed(c *epollConn, fresh bool) (wrote int) {
@@ -251,19 +213,6 @@ func (l *eventLoop) flush(c *epollConn) (wrote int) {
 		}
 	}
 	return wrote
-}
-
-// cut shortens segments to most bytes and returns how many there are.
-func cut(segments *[][]byte, most int) (total int) {
-	for i, s := range *segments {
-		if total += len(s); total >= most {
-			(*segments)[i] = s[:len(s)-(total-most)]
-			clear((*segments)[i+1:])
-			*segments = (*segments)[:i+1]
-			return most
-		}
-	}
-	return total
 }
 
 // lend gives the connection an output of the loop's for its turn, if it has none yet, and

@@ -228,6 +228,44 @@ func (l *eventLoop) dispatch(ev *unix.EpollEvent) {
 	}
 }
 
+// queue lets the connection go on after the others.
+func (l *eventLoop) queue(c *epollConn) {
+	if !c.queued {
+		c.queued = true
+		l.again = append(l.again, c)
+	}
+}
+
+// goOn continues connections that had more to do than one turn allows, in their order and for
+// a round's share at most: who has little to do is served in between.
+func (l *eventLoop) goOn() {
+	l.spent = 0
+	n := len(l.again) // who has more to do again is not among them
+	share := turnUnits
+	if n-l.next > cohortSize {
+		share = crowdUnits // others wait for one turn each time
+	}
+	for l.next < n && l.spent < roundUnits {
+		c := l.again[l.next]
+		l.again[l.next] = nil
+		l.next++
+		c.queued = false
+		if !c.closed {
+			c.share = share
+			l.turn(c)
+			c.share = turnUnits
+		}
+	}
+	switch {
+	case l.next == len(l.again):
+		l.again, l.next = l.again[:0], 0
+	case l.next > 2*cohortSize && 2*l.next > len(l.again):
+		left := copy(l.again, l.again[l.next:])
+		clear(l.again[left:])
+		l.again, l.next = l.again[:left], 0
+	}
+}
+
 // post runs f on the loop; false if it has ended. What is posted while it ends is not run.
 func (l *eventLoop) post(f func()) bool {
 	l.mu.Lock()

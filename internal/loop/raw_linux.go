@@ -99,3 +99,16 @@ func drainEventfd(fd int) {
 	var count [8]byte
 	_, _, _ = syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&count)), uintptr(len(count)))
 }
+
+// cut shortens segments to most bytes and returns how many there are.
+func cut(segments *[][]byte, most int) (total int) {
+	for i, s := range *segments {
+		if total += len(s); total >= most {
+			(*segments)[i] = s[:len(s)-(total-most)]
+			clear((*segments)[i+1:])
+			*segments = (*segments)[:i+1]
+			return most
+		}
+	}
+	return total
+}
