@@ -18,8 +18,14 @@ func (c *goConn) acquireLocked() {
 	for c.busy {
 		c.cond.Wait()
 	}
-	c.busy = true
+	c.begunLocked()
 	c.room = c.server.config.Budget.room(c.server.config.MaxOutput)
+}
+
+// begunLocked notes that somebody has the turn.
+func (c *goConn) begunLocked() {
+	c.busy = true
+	c.seen = c.counted.held
 }
 
 // yield gives the turn up, unless there is mail to be settled first.
@@ -72,7 +78,7 @@ func (c *goConn) take(d *Deferred) bool {
 
 // helpLocked gives the turn, which nobody has or the caller has, to a goroutine of its own.
 func (c *goConn) helpLocked() {
-	c.busy = true
+	c.begunLocked()
 	c.engine.running.Add(1)
 	// Ends when there is nothing to do; at the latest when the connection has ended,
 	// and stop waits for it.
@@ -86,7 +92,7 @@ func (c *goConn) lookAt(now time.Duration) {
 		c.mu.Unlock()
 		return
 	}
-	c.busy = true
+	c.begunLocked()
 	c.mu.Unlock()
 	due := c.overdue(now)
 	if c.stuck != 0 && now-c.stuck > c.server.config.sweepInterval() && c.reads() {
@@ -108,13 +114,17 @@ func (c *goConn) lookAt(now time.Duration) {
 	c.cond.Broadcast()
 }
 
-// look describes the connection for a survey. One whose turn it is is in use, and what it
-// holds will show in the next survey.
+// look describes the connection for a survey. One whose turn it is is in use, and holds what
+// it held when the turn began: otherwise others would be closed in its place. Cut leaves it
+// alone; if the budget is still exceeded, the next survey follows soon.
 func (c *goConn) look(now time.Duration) Peer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.busy || c.gone {
+	switch {
+	case c.gone:
 		return Peer{Group: c.group(c), Proven: true, Idle: -1, Conn: c}
+	case c.busy:
+		return Peer{Group: c.group(c), Holds: int64(c.seen), Proven: true, Idle: -1, Conn: c}
 	}
 	return c.peer(now, c)
 }

@@ -34,7 +34,7 @@ func soak(t *testing.T, m mode, seed uint64, until time.Time) {
 	y := startToy(t, m, func(c *loop.Config) {
 		c.MaxOutput = 1 << (10 + r.IntN(9))
 		c.MaxDeferred = 1 + r.IntN(100)
-		c.MaxConnections = 4 + r.IntN(40)
+		c.MaxConnections = 60 + r.IntN(40) // one that waits would have others closed: see places.go
 		c.Loops = 1 + r.IntN(3)
 		c.DrainGrace = time.Duration(r.IntN(50)) * time.Millisecond
 	})

@@ -139,6 +139,7 @@ func (t *turn) echo(args [][]byte) {
 		t.fail(kind, problem)
 		return
 	}
+	t.units += len(args[1]) >> 9
 	o := t.conn.Output()
 	o.B = resp.AppendBulk(o.B, args[1])
 	markLarge(o, len(args[1]))
