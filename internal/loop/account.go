@@ -33,7 +33,7 @@ func (c *Conn) holding() (h holding) {
 	return h
 }
 
-// lastTail returns what waits behind the last answer owed, nil if that is nothing.
+// lastTail returns what waits after the last answer owed, nil if that is nothing.
 func (c *Conn) lastTail() *Output {
 	if c.lastOwed == nil {
 		return nil

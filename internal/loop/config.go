@@ -59,7 +59,7 @@ type Config struct {
 	// Budget bounds the memory that connections hold, together with the other servers that
 	// share it. If nil, the server has its own, of [DefaultBudget].
 	Budget *Budget
-	// MaxInput bounds the begin of a request that a session leaves (64 KiB); more end
+	// MaxInput bounds the start of a request that a session leaves (64 KiB); more end
 	// the connection with ErrTooLarge.
 	MaxInput int
 	// MaxOutput is how many bytes may wait to be written before the session is Full

@@ -10,7 +10,7 @@ type Deferred struct {
 	anyOrder bool
 
 	// Owned by the turn of the connection. weight counts in the budget; tail holds what was
-	// appended behind this answer, nil: nothing; next is the answer after it.
+	// appended after this answer, nil if that is nothing; next is the answer after it.
 	ready  bool
 	weight int
 	tail   *Output

@@ -237,10 +237,10 @@ func (l *eventLoop) queue(c *epollConn) {
 }
 
 // goOn continues connections that had more to do than one turn allows, in their order and for
-// a round's share at most: who has little to do is served in between.
+// at most a round's share: connections with little to do are served in between.
 func (l *eventLoop) goOn() {
 	l.spent = 0
-	n := len(l.again) // who has more to do again is not among them
+	n := len(l.again) // those that have more to do again are not among them
 	share := turnUnits
 	if n-l.next > cohortSize {
 		share = crowdUnits // others wait for one turn each time
