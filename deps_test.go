@@ -86,6 +86,7 @@ internal/load   <                                                  | github.com/
 # only houses.
 internal/testkit/mutants    <
 internal/testkit/judges     <
+internal/testkit/turnwatch  < internal/loop
 internal/testkit/freshness  <                                      | golang.org/x/sys
 internal/testkit/faultproxy <
 internal/testkit            <

@@ -25,8 +25,13 @@ const (
 	// costs besides what its session has spent: system calls.
 	roundUnits = 64
 	turnCost   = 16
-	// mailAtOnce bounds the answers settled in one round.
+	// mailAtOnce bounds the answers settled in one round, mailUnits their work.
 	mailAtOnce = 64
+	mailUnits  = mailAtOnce * (turnCost + 4)
+	// sweepAtOnce bounds the slots that a sweep looks at in one round, and sweepUnits the
+	// work of the turns of those that are due: most are closed.
+	sweepAtOnce = 1024
+	sweepUnits  = 256
 )
 
 // eventLoop is one loop. All but what is said otherwise belongs to its goroutine.
@@ -45,6 +50,7 @@ type eventLoop struct {
 	next      int
 	spent     int                     // units, of connections that goOn continues
 	crowded   bool                    // many connections are ready in this round, or wait in again
+	tasks     []func()                // posted, and not run yet
 	settling  []*Deferred             // complete, and not settled yet
 	measure   func(cpu time.Duration) // set by MeasureTurns; nil if turns are not measured
 	events    []unix.EpollEvent
@@ -57,6 +63,7 @@ type eventLoop struct {
 	owed      int64
 	now       time.Duration
 	sweepAt   time.Duration
+	sweeping  int           // slots that the sweep under way has not looked at; 0: none is
 	acceptAt  time.Duration // when accepting goes on; 0: it does
 	stopAt    time.Duration // when accepting ends; 0: not
 	accepting bool
@@ -146,7 +153,7 @@ func (l *eventLoop) run() {
 			l.serve(l.events[i:min(i+cohortSize, n)])
 		}
 		l.goOn()
-		if l.mail.Load() || len(l.settling) > 0 {
+		if l.mail.Load() || len(l.tasks) > 0 || len(l.settling) > 0 {
 			l.readMail()
 		}
 		l.keepTime()
@@ -167,7 +174,7 @@ func (l *eventLoop) wait() int {
 	if n := pollEvents(l.epfd, l.events); n > 0 {
 		return n
 	}
-	if len(l.again) > 0 || len(l.settling) > 0 || l.mail.Load() {
+	if len(l.again) > 0 || len(l.tasks) > 0 || len(l.settling) > 0 || l.sweeping > 0 || l.mail.Load() {
 		return 0
 	}
 	if l.yields {
@@ -304,22 +311,32 @@ func (l *eventLoop) wakeLocked() {
 func (l *eventLoop) readMail() {
 	l.mail.Store(false)
 	l.mu.Lock()
-	posted, done := l.posted, l.done
-	l.posted, l.done = nil, nil
+	l.tasks = append(l.tasks, l.posted...)
+	done := l.done
+	clear(l.posted)
+	l.posted, l.done = l.posted[:0], nil
 	l.mu.Unlock()
-	for _, f := range posted {
-		f()
-	}
 	if len(l.settling) == 0 {
 		l.settling = done
 	} else {
 		l.settling = append(l.settling, done...)
 	}
-	n := min(len(l.settling), mailAtOnce)
-	for i, d := range l.settling[:n] {
-		// Its connection is of this loop: see epollConn.complete.
-		l.settling[i] = nil
-		l.settle(d)
+	l.spent = 0
+	for len(l.tasks) > 0 && l.spent < mailUnits {
+		f := l.tasks[0]
+		l.tasks[0] = nil
+		l.tasks = l.tasks[1:]
+		f()
+	}
+	if len(l.tasks) == 0 {
+		l.tasks = nil
+	}
+	n := 0
+	for n < min(len(l.settling), mailAtOnce) && l.spent < mailUnits {
+		d := l.settling[n]
+		l.settling[n] = nil
+		n++
+		l.settle(d) // its connection is of this loop: see epollConn.complete
 	}
 	if l.settling = l.settling[n:]; len(l.settling) == 0 {
 		l.settling = nil
@@ -334,20 +351,30 @@ func (l *eventLoop) keepTime() {
 	if l.stopAt > 0 && l.now >= l.stopAt {
 		l.stopAccepting(true)
 	}
-	if l.conns == 0 {
-		return
+	if l.sweeping == 0 && l.conns > 0 && l.now >= l.sweepAt {
+		l.noteProcessors()
+		interval := l.server.config.sweepInterval()
+		if l.server.draining.Load() {
+			interval = min(interval, 20*time.Millisecond)
+		}
+		l.sweepAt = l.now + interval
+		l.sweeping = len(l.slots)
 	}
-	if l.now < l.sweepAt {
-		return
+	if l.sweeping > 0 {
+		l.sweep()
 	}
-	l.noteProcessors()
-	interval := l.server.config.sweepInterval()
-	if l.server.draining.Load() {
-		interval = min(interval, 20*time.Millisecond)
+}
+
+// sweep looks at the time limits of some connections; the next round goes on. Thousands that
+// are due together would otherwise keep all others waiting.
+func (l *eventLoop) sweep() {
+	if l.measure != nil {
+		defer l.measured(threadCPU())
 	}
-	l.sweepAt = l.now + interval
-	for i := range l.slots {
-		if c := l.slots[i].conn; c != nil && c.overdue(l.now) {
+	l.spent = 0
+	for n := 0; l.sweeping > 0 && n < sweepAtOnce && l.spent < sweepUnits; n++ {
+		l.sweeping--
+		if c := l.slots[l.sweeping].conn; c != nil && c.overdue(l.now) {
 			l.turn(c)
 		}
 	}

@@ -101,6 +101,7 @@ func (l *later) Write(c *loop.Conn) {
 		c.End()
 	}
 	l.front.write(c.Output(), &l.request, &l.response, how)
+	c.Spend(1 + l.response.copied()>>9)
 }
 
 // Drop implements [loop.Reply].

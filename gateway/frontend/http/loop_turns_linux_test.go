@@ -12,58 +12,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/turnwatch"
 )
-
-// longestTurn is how much CPU time one turn of a loop may take.
-const longestTurn = 2 * time.Millisecond
-
-// turnWatch hears of each turn of the loops of a test.
-type turnWatch struct {
-	longest     atomic.Int64
-	turns, long atomic.Int64
-	hold        atomic.Pointer[func()] // runs once, at the end of a turn
-}
-
-func (w *turnWatch) report(cpu time.Duration) {
-	w.turns.Add(1)
-	if cpu > longestTurn {
-		w.long.Add(1)
-	}
-	for old := w.longest.Load(); int64(cpu) > old && !w.longest.CompareAndSwap(old, int64(cpu)); old = w.longest.Load() {
-	}
-	if hold := w.hold.Swap(nil); hold != nil {
-		(*hold)()
-	}
-}
-
-// turnsWithin runs attempt until no turn of the loops that it makes takes longer than
-// longestTurn. Of a hundred turns one may: to the clock of a thread a collection of garbage
-// belongs to the turn, and so does what a hypervisor gives to others meanwhile.
-func turnsWithin(t *testing.T, attempt func(t *testing.T, w *turnWatch)) {
-	t.Helper()
-	var w turnWatch
-	defer loop.MeasureTurns(w.report)()
-	for range 4 {
-		w.longest.Store(0)
-		w.turns.Store(0)
-		w.long.Store(0)
-		attempt(t, &w)
-		turns, long := w.turns.Load(), w.long.Load()
-		t.Logf("of %d turns %d took more than %v, the longest %v", turns, long, longestTurn, time.Duration(w.longest.Load()))
-		if turns > 0 && long <= turns/100 {
-			return
-		}
-	}
-	t.Errorf("turns take more than %v of CPU time, the longest %v", longestTurn, time.Duration(w.longest.Load()))
-}
 
 // TestTurnsOfBatches: documents that have neither a form in gzip nor an entity tag are
 // compressed and hashed by a goroutine, and large ones are written in pieces.
@@ -85,7 +41,7 @@ func TestTurnsOfBatches(t *testing.T) {
 		{"small ones in gzip", "/depts?key=" + strings.Repeat("4000&key=", 999) + "4000", "gzip", []string{"4000"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			turnsWithin(t, func(t *testing.T, _ *turnWatch) {
+			turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
 				f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil)
 				many := make([]cache.Key, len(test.keys))
 				for i, id := range test.keys {
@@ -123,7 +79,7 @@ const crowd = 1000
 // as soon.
 func TestPipelinesOfACrowd(t *testing.T) {
 	const requests = 250
-	turnsWithin(t, func(t *testing.T, w *turnWatch) {
+	turnwatch.Within(t, func(t *testing.T, w *turnwatch.Watch) {
 		testkit.NoLeaks(t)
 		f := newConfigured(t, jsonOrigin, ServiceConfig{}, nil)
 		processors := runtime.GOMAXPROCS(1) // one loop
@@ -183,7 +139,7 @@ func TestPipelinesOfACrowd(t *testing.T) {
 		goOn := sync.OnceFunc(func() { close(release) })
 		defer goOn()
 		hold := func() { close(held); <-release }
-		w.hold.Store(&hold)
+		w.Hold.Store(&hold)
 		io.WriteString(established, get) // the turn before may be the one that is held
 		<-held
 		pipeline := strings.Repeat(get, requests)

@@ -1,8 +1,6 @@
 package respfront
 
 import (
-	"bytes"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +8,6 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/requestlog"
-	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
@@ -49,8 +46,8 @@ const (
 	largeAnswer = 64 << 10
 	// linked is the size from which the engine sends a document by reference.
 	linked = 8 << 10
-	// maxPeeked is how many keys are looked up on the loop, about 100 us; a command
-	// with more is left to a goroutine.
+	// maxPeeked is how many keys are parsed and looked up on the loop, about 100 us; a
+	// command with more is left to a goroutine.
 	maxPeeked = 256
 	// keysPerCommand is how many keys of a command count as one for rate limits: about
 	// what they cost, as in a batch over HTTP.
@@ -127,24 +124,25 @@ func (t *turn) documents(q question, keys [][]byte) {
 	if !t.admitKeys(len(keys)) {
 		return
 	}
-	t.slots, t.ids = t.slots[:0], t.ids[:0]
-	peeked := len(keys) <= maxPeeked
 	t.units += len(keys) / 4
+	if len(keys) > maxPeeked {
+		t.postponeMany(q, keys)
+		return
+	}
+	t.slots = t.slots[:0]
+	t.parser.begin(t.session)
 	missing := 0
 	for _, text := range keys {
-		key, kind, problem := t.parse(text)
-		if problem != "" {
-			t.fail(kind, problem)
-			t.record(keys, kind.Code(), 0)
+		key, err := t.parser.parse(text)
+		if err != nil {
+			t.fail(err.kind, err.problem)
+			t.record(keys, err.kind.Code(), 0)
 			return
 		}
 		x := slot{key: key}
-		if peeked {
-			if a, ok := t.server.cache.Peek(key, t.start); ok {
-				x.doc = a.Doc
-			}
-		}
-		if x.doc == nil {
+		if a, ok := t.server.cache.Peek(key, t.start); ok {
+			x.doc = a.Doc
+		} else {
 			missing++
 		}
 		t.slots = append(t.slots, x)
@@ -155,7 +153,7 @@ func (t *turn) documents(q question, keys [][]byte) {
 	}
 	size := q.size(t.slots)
 	if size >= largeAnswer && t.conn.Owed() > 0 {
-		// It would lie behind an answer that is awaited, where nobody counts it.
+		// Behind an answer that is awaited nothing would count it.
 		t.postpone(q, keys, 0)
 		return
 	}
@@ -172,7 +170,7 @@ func (t *turn) documents(q question, keys [][]byte) {
 	}
 	if q.form == formBody && t.recent != nil {
 		key := t.slots[0].key
-		t.recent.Remember(text(keys[0]), t.parsed, key.Resource, t.columns, t.slots[0].doc, "")
+		t.recent.Remember(text(keys[0]), t.parser.of, key.Resource, t.parser.columns, t.slots[0].doc, "")
 	}
 	t.tally.hits++
 	t.tally.bytes += int64(size)
@@ -219,61 +217,6 @@ func (t *turn) admitKeys(n int) bool {
 		return false
 	}
 	return true
-}
-
-// parse reads a key that the caller may read. The key's ID may be a part of text or of
-// the turn's buffer. A problem is answered with the kind and text.
-func (t *turn) parse(b []byte) (key cache.Key, kind Failure, problem string) {
-	if len(b) > maxKey {
-		return key, FailKey, "the key is longer than " + strconv.Itoa(maxKey) + " bytes"
-	}
-	name, rest, found := bytes.Cut(b, colon)
-	v := t.session.view.byName[string(name)]
-	if v == nil {
-		return key, FailKey, "there is no such resource; a key is the name of a resource, a colon and the key of a row"
-	}
-	caller := t.session.caller.Load()
-	if refusal := v.access.Allows(caller); refusal != nil {
-		if caller == nil {
-			return key, FailNoAuth, "Authentication required."
-		}
-		return key, FailNoPerm, "this user may not read documents of " + v.name
-	}
-	columns := v.columns.Load()
-	switch {
-	case columns == nil:
-		return key, FailLoading, "the database has not been reached yet"
-	case !found:
-		return key, FailKey, "the key names a resource but no row; expected " + keyForm(v.name, *columns)
-	}
-	t.columns, t.parsed = columns, v
-	var id string
-	var err error
-	if len(*columns) == 1 {
-		id, err = resource.ParseID(*columns, text(rest), ':')
-	} else {
-		from := len(t.ids)
-		// What was appended for the keys before stays where it is if this one needs
-		// a larger buffer.
-		t.ids, err = resource.AppendID(t.ids, *columns, text(rest), ':')
-		id = text(t.ids[from:])
-	}
-	if err != nil {
-		return key, FailKey, "resource " + v.name + ", " + err.Error() + "; expected " + keyForm(v.name, *columns)
-	}
-	return cache.Key{Resource: v.id, ID: id}, 0, ""
-}
-
-var colon = []byte{':'}
-
-// keyForm says what keys of a resource look like.
-func keyForm(name string, columns []resource.KeyColumn) string {
-	var b strings.Builder
-	b.WriteString(name)
-	for _, c := range columns {
-		b.WriteString(":{" + url.PathEscape(c.Name) + "}")
-	}
-	return b.String()
 }
 
 // text returns b as a string, which must not be used once b has changed.
@@ -359,10 +302,13 @@ func appendDocument(o *loop.Output, three bool, doc *cache.Document) {
 
 // appendBody appends a bulk string that refers to body if it is large.
 func appendBody(o *loop.Output, body []byte) {
-	o.B = append(o.B, byte(resp.BulkString))
-	o.B = append(appendNumber(o.B, int64(len(body))), '\r', '\n')
+	o.B = appendBodyHeader(o.B, len(body))
 	o.Link(body)
 	o.B = append(o.B, '\r', '\n')
+}
+
+func appendBodyHeader(b []byte, size int) []byte {
+	return append(appendNumber(append(b, byte(resp.BulkString)), int64(size)), '\r', '\n')
 }
 
 func appendNumber(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }

@@ -61,6 +61,9 @@ func (f Failure) Code() string { return failureWords[f].code }
 // loadFailure turns an error of the cache into an answer. The client learns what to
 // do, the log what went wrong: told says that the log should hear of it.
 func loadFailure(err error) (kind Failure, text string, told bool) {
+	if e, ok := errors.AsType[*keyError](err); ok {
+		return e.kind, e.problem, false
+	}
 	switch {
 	case errors.Is(err, errTogether):
 		return FailUsage, textTogether, false

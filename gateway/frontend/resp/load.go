@@ -11,6 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
 // waiting is the answer to a command that some document is loaded for.
@@ -23,6 +24,7 @@ type waiting struct {
 	command  *command
 	three    bool
 	text     string // the first key, as the client wrote it, cut at maxText bytes
+	keys     int    // how many there are
 	missing  int    // how many documents were not there
 	began    time.Time
 	place    completer
@@ -31,6 +33,9 @@ type waiting struct {
 	// goroutine that loads it, read once left is 0.
 	slots []slot
 	one   [1]slot // slots of a command with one key
+	// parts are the answer of a command with several documents once all are there, in place
+	// of slots. Written by the goroutine that brings the last one.
+	parts [][]byte
 
 	// Atomics. Written by the goroutines that load.
 	left   atomic.Int32 // documents to come
@@ -71,17 +76,10 @@ const maxTogether = 1024
 // postpone gives the command under way a place for its answer, which comes when the
 // documents that its slots lack are loaded.
 func (t *turn) postpone(q question, keys [][]byte, missing int) {
-	s := t.server
-	// Past the bound a connection that waits for nothing may have a small command: those who
-	// have filled it are not everybody.
-	if s.waiting.Add(int64(missing)) > int64(s.config.MaxWaiting) && (missing > fewMissing || t.conn.Owed() > 0) {
-		s.waiting.Add(-int64(missing))
-		t.fail(FailOverloaded, textLoads)
-		t.record(keys, FailOverloaded.Code(), 0)
+	if !t.admitLoads(keys, missing) {
 		return
 	}
-	w := &waiting{server: s, view: t.session.view, session: t.session, question: q, command: t.command, three: t.three,
-		text: string(keys[0][:min(len(keys[0]), maxText)]), missing: missing, began: t.began}
+	w := t.newWaiting(q, keys, missing)
 	if len(t.slots) == 1 {
 		w.slots = append(w.one[:0], t.slots[0])
 	} else {
@@ -91,8 +89,6 @@ func (t *turn) postpone(q question, keys [][]byte, missing int) {
 	if len(w.slots) > 1 {
 		weight += len(w.slots) * weightOfSlot
 	}
-	w.source.Store(uint32(SourceHit))
-	w.left.Store(int32(missing))
 	for i := range w.slots {
 		if x := &w.slots[i]; x.doc == nil {
 			x.key.ID = strings.Clone(x.key.ID) // the buffer that it is a part of is used again
@@ -112,6 +108,29 @@ func (t *turn) postpone(q question, keys [][]byte, missing int) {
 	}
 }
 
+// admitLoads counts the documents that a command lacks. False: there are too many, and it
+// was answered. Past the bound a connection that waits for nothing may have a small command,
+// so that those who have filled it do not shut out everybody.
+func (t *turn) admitLoads(keys [][]byte, missing int) bool {
+	s := t.server
+	if s.waiting.Add(int64(missing)) <= int64(s.config.MaxWaiting) || missing <= fewMissing && t.conn.Owed() == 0 {
+		return true
+	}
+	s.waiting.Add(-int64(missing))
+	t.fail(FailOverloaded, textLoads)
+	t.record(keys, FailOverloaded.Code(), 0)
+	return false
+}
+
+// newWaiting returns the answer to the command under way, without its slots.
+func (t *turn) newWaiting(q question, keys [][]byte, missing int) *waiting {
+	w := &waiting{server: t.server, view: t.session.view, session: t.session, question: q, command: t.command, three: t.three,
+		text: string(keys[0][:min(len(keys[0]), maxText)]), keys: len(keys), missing: missing, began: t.began}
+	w.source.Store(uint32(SourceHit))
+	w.left.Store(int32(missing))
+	return w
+}
+
 // depart hands what the turn has gathered to goroutines, one a resource, so that all
 // misses of a pipeline travel together.
 func (t *turn) depart() {
@@ -123,15 +142,25 @@ func (t *turn) depart() {
 		go func() {
 			defer s.work.Done()
 			for _, w := range ready {
-				w.place.Complete()
+				w.complete()
 			}
 		}()
 	}
-	var ctx context.Context
 	if len(t.loads) > 0 {
-		ctx = cache.WithClient(t.conn.Context(), t.session.client)
+		s.loadAll(cache.WithClient(t.conn.Context(), t.session.client), t.start, t.loads)
 	}
-	for start, rest := t.start, t.loads; len(rest) > 0; {
+	clear(t.loads[:cap(t.loads)])
+	clear(t.ready)
+	t.loads, t.ready = t.loads[:0], t.ready[:0]
+	if cap(t.loads) > keptSlots {
+		t.loads = nil
+	}
+}
+
+// loadAll loads documents for commands that began at start, each resource in a goroutine. The
+// slice is used up.
+func (s *Server) loadAll(ctx context.Context, start time.Duration, rest []pending) {
+	for len(rest) > 0 {
 		var batch []pending
 		of := rest[0].key().Resource
 		others := rest[:0]
@@ -156,12 +185,6 @@ func (t *turn) depart() {
 				batch = batch[n:]
 			}
 		}()
-	}
-	clear(t.loads[:cap(t.loads)])
-	clear(t.ready)
-	t.loads, t.ready = t.loads[:0], t.ready[:0]
-	if cap(t.loads) > keptSlots {
-		t.loads = nil
 	}
 }
 
@@ -260,9 +283,54 @@ func (w *waiting) fail(err error) {
 // arrived says that one document of the answer has come or failed.
 func (w *waiting) arrived() {
 	if w.left.Add(-1) == 0 {
-		w.place.Complete()
+		w.complete()
 	}
 }
+
+// complete hands the answer to its connection. One of several documents is put together
+// before, because that may take longer than an event loop has time for.
+func (w *waiting) complete() {
+	if w.question.form == formBodies && w.failed.Load() == nil {
+		w.parts = render(w.three, w.slots)
+		w.slots = nil
+	}
+	w.place.Complete()
+}
+
+// render returns an answer of several documents in parts: small documents are copied, others
+// are parts of their own.
+func render(three bool, slots []slot) (parts [][]byte) {
+	room := perDocument
+	for i := range slots {
+		if room += perDocument; !slots[i].doc.Missing() {
+			if n := len(slots[i].doc.Body()); n < linked {
+				room += n
+			}
+		}
+	}
+	b := resp.AppendArrayHeader(make([]byte, 0, room), len(slots))
+	from := 0
+	for i := range slots {
+		doc := slots[i].doc
+		if doc.Missing() {
+			b = appendNull(b, three)
+			continue
+		}
+		body := doc.Body()
+		b = appendBodyHeader(b, len(body))
+		if len(body) < linked {
+			b = append(b, body...)
+		} else {
+			parts = append(parts, b[from:], body)
+			from = len(b)
+		}
+		b = append(b, '\r', '\n')
+	}
+	return append(parts, b[from:])
+}
+
+// perDocument is how many bytes of an answer a document takes besides its body, at most.
+const perDocument = 32
 
 // Write implements [loop.Reply].
 func (w *waiting) Write(c *loop.Conn) { w.write(engineConn{c}) }
@@ -300,7 +368,9 @@ func (w *waiting) write(c conn) {
 	if err := w.failed.Load(); err != nil {
 		kind, problem, _ = loadFailure(*err)
 	} else {
-		size = w.question.size(w.slots)
+		if size = int(w.size.Load()); w.parts == nil {
+			size = w.question.size(w.slots)
+		}
 		kind, problem = s.weigh(c, size)
 	}
 	if problem != "" {
@@ -308,11 +378,22 @@ func (w *waiting) write(c conn) {
 		o.B = appendFailure(o.B, kind, problem)
 		size, source = 0, SourceOther
 	} else {
-		w.question.append(o, w.three, w.slots)
+		w.append(o)
 		markLarge(o, size)
 		s.figures.bytes.Add(int64(size))
+		c.Spend(1 + len(w.parts) + min(size, linked)>>9)
 	}
 	w.tell(kind, problem != "", size, source)
+}
+
+func (w *waiting) append(o *loop.Output) {
+	if w.parts == nil {
+		w.question.append(o, w.three, w.slots)
+		return
+	}
+	for _, part := range w.parts {
+		o.Link(part)
+	}
 }
 
 // tell tells figures and logs of the answer.
@@ -337,7 +418,7 @@ func (w *waiting) tell(kind Failure, failed bool, size int, source Source) {
 		return
 	}
 	e := requestlog.Entry{Time: w.began, Took: took, Protocol: protocolName, Client: w.session.addr.Addr(), Method: w.command.name,
-		Target: w.text, Keys: len(w.slots), Bytes: size, Source: source.String(), Resource: name}
+		Target: w.text, Keys: w.keys, Bytes: size, Source: source.String(), Resource: name}
 	if failed {
 		e.Error = kind.Code()
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/limit"
-	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
@@ -20,19 +19,17 @@ type turn struct {
 	command *command      // the one that is answered
 	three   bool          // its answer is in RESP3
 
-	ids   []byte // of keys of several columns
-	slots []slot // of the command under way
-	loads []pending
-	ready []*waiting // answers without a load that wait behind others
-	tally tally
-	text  []byte
-	units int // work of the command under way, for the engine
+	parser keyParser
+	slots  []slot // of the command under way
+	loads  []pending
+	ready  []*waiting // answers without a load that wait behind others
+	tally  tally
+	text   []byte
+	units  int // work of the command under way, for the engine
 
 	// recent is the lane's, nil if another connection of the lane has it or each command is
 	// logged. hitsAgain of the tally's are its, of hitsOf.
 	recent    *recent.Table[*served]
-	columns   *[]resource.KeyColumn // of the key that was parsed last
-	parsed    *served               // whose key that was
 	hitsOf    *served
 	hitsAgain int
 }
@@ -68,16 +65,14 @@ func (t *turn) end() {
 	t.tally.addTo(&t.server.figures)
 	t.countAgain(nil)
 	t.server.recent.GiveBack(t.conn.Lane(), t.recent)
-	t.recent, t.columns, t.parsed = nil, nil, nil
+	t.recent = nil
+	t.parser.end()
 	if t.command != nil {
 		t.session.last.Store(t.command)
 	}
 	t.session, t.conn, t.command = nil, nil, nil
 	if cap(t.slots) > keptSlots {
 		t.slots = nil
-	}
-	if cap(t.ids) > largeCommand {
-		t.ids = nil
 	}
 	if cap(t.text) > largeCommand {
 		t.text = nil

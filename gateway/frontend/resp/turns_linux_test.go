@@ -3,20 +3,22 @@
 package respfront
 
 import (
+	"context"
+	"io"
 	"net/netip"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/testkit/turnwatch"
 )
 
-// TestTurnsOfExpensiveCommands: who pipelines commands that look at thousands of connections
-// does not keep the loop: no turn takes more than 2 ms of CPU time, and others are answered
-// in between.
+// TestTurnsOfExpensiveCommands: a client that pipelines commands that look at thousands of
+// connections does not keep the loop: other connections are answered in between.
 func TestTurnsOfExpensiveCommands(t *testing.T) {
-	const others, own, most = 12_000, 2000, 2 * time.Millisecond
+	const others, own = 12_000, 2000
 	for _, test := range []struct {
 		command string
 		times   int
@@ -28,18 +30,7 @@ func TestTurnsOfExpensiveCommands(t *testing.T) {
 	} {
 		name, _, _ := strings.Cut(test.command, " *")
 		t.Run(name, func(t *testing.T) {
-			var turns, long, longest atomic.Int64
-			defer loop.MeasureTurns(func(cpu time.Duration) {
-				turns.Add(1)
-				longest.Store(max(longest.Load(), int64(cpu)))
-				if cpu > most {
-					long.Add(1)
-				}
-			})()
-			for range 4 {
-				turns.Store(0)
-				long.Store(0)
-				longest.Store(0)
+			turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
 				f := newFixture(t, echo, Config{Users: users(), RequireAuth: true})
 				if err := f.server.Listen("127.0.0.1:0"); err != nil {
 					t.Fatal(err)
@@ -67,14 +58,62 @@ func TestTurnsOfExpensiveCommands(t *testing.T) {
 				if test.command == "CLIENT LIST" && lines < maxListed*test.times {
 					t.Errorf("%d lines of clients in %d lists, want %d each", lines, test.times, maxListed)
 				}
-				t.Logf("of %d turns %d took more than %v, the longest %v", turns.Load(), long.Load(), most, time.Duration(longest.Load()))
-				// To the clock of a thread a collection of garbage belongs to the turn, and so
-				// does what a hypervisor gives to others meanwhile.
-				if n := turns.Load(); n > 0 && long.Load() <= n/20 {
-					return
+			})
+		})
+	}
+}
+
+// TestTurnsOfManyKeys: commands with as many keys as there may be are parsed, and answers
+// of many documents are put together, outside of the loop.
+func TestTurnsOfManyKeys(t *testing.T) {
+	body := []byte(`"` + strings.Repeat("x", 1500) + `"`)
+	mget := func(n int) string {
+		words := []string{"MGET"}
+		for i := range n {
+			words = append(words, "depts:"+strconv.Itoa(200_000+i))
+		}
+		return command1(words...)
+	}
+	for _, test := range []struct {
+		name           string
+		commands, keys int
+	}{
+		{"most keys", 2, maxKeys},
+		{"many commands", 100, maxPeeked},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
+				held := make(chan struct{})
+				f := newFixture(t, func(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
+					if id == "1" {
+						<-held
+					}
+					return body, nil
+				}, Config{MaxWaiting: 1 << 20})
+				if err := f.server.Listen("127.0.0.1:0"); err != nil {
+					t.Fatal(err)
 				}
-			}
-			t.Errorf("turns take more than %v of CPU time, the longest %v", most, time.Duration(longest.Load()))
+				c := f.dial(t)
+				documents := func(commands int) {
+					t.Helper()
+					for range commands {
+						if got := strings.Count(c.reply(), "\n"+string(body)); got != test.keys {
+							t.Fatalf("%d documents, want %d", got, test.keys)
+						}
+					}
+				}
+				c.send(mget(test.keys))
+				documents(1) // from the origin; those that follow are in memory
+				go func() {  // ends when all is sent, which the replies below bring about
+					_, _ = io.WriteString(c.conn, command1("GET", "depts:1")+strings.Repeat(mget(test.keys), test.commands))
+				}()
+				for f.server.EngineStats().Owed <= int64(test.commands) {
+					time.Sleep(time.Millisecond)
+				}
+				close(held)
+				c.reply()
+				documents(test.commands)
+			})
 		})
 	}
 }

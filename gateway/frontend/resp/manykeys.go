@@ -1,0 +1,54 @@
+package respfront
+
+import (
+	"strings"
+
+	"github.com/slipstream-go/slipstream/cache"
+)
+
+// weightOfText is what a key that is not parsed yet holds besides its bytes.
+const weightOfText = 4
+
+// postponeMany gives a command with many keys a place for its answer. The loop only copies
+// the keys; a goroutine parses them and asks the cache for all of the documents.
+func (t *turn) postponeMany(q question, keys [][]byte) {
+	if !t.admitLoads(keys, len(keys)) {
+		return
+	}
+	size := 0
+	for _, k := range keys {
+		size += len(k)
+	}
+	texts, ends := make([]byte, 0, size), make([]int32, 0, len(keys))
+	for _, k := range keys {
+		texts = append(texts, k...)
+		ends = append(ends, int32(len(texts)))
+	}
+	t.units += size >> 12
+	s, w := t.server, t.newWaiting(q, keys, len(keys))
+	w.place = t.conn.Defer(w)
+	w.place.Weigh(weightOfWaiting + len(w.text) + 2*size + len(keys)*(weightOfText+weightOfSlot))
+	var p keyParser
+	p.begin(t.session)
+	start, ctx := t.start, cache.WithClient(t.conn.Context(), t.session.client)
+	s.work.Add(1)
+	// Ends when the keys are parsed; loads have goroutines of their own. Shutdown waits for it.
+	go func() {
+		defer s.work.Done()
+		loads := make([]pending, len(ends))
+		w.slots = make([]slot, len(ends))
+		from := int32(0)
+		for i, end := range ends {
+			key, err := p.parse(texts[from:end])
+			if err != nil {
+				w.fail(err)
+				w.complete()
+				return
+			}
+			key.ID = strings.Clone(key.ID) // the cache keeps it, and texts would stay with it
+			w.slots[i].key, loads[i] = key, pending{w, i}
+			from = end
+		}
+		s.loadAll(ctx, start, loads)
+	}()
+}

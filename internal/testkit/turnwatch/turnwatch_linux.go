@@ -1,0 +1,66 @@
+// Package turnwatch bounds the CPU time of turns of event loops in tests.
+package turnwatch
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/loop"
+)
+
+// Longest is how much CPU time one turn of a loop may take.
+const Longest = 2 * time.Millisecond
+
+// attempts is how often a test may try: to the clock of a thread what a hypervisor gives to
+// others belongs to the turn.
+const attempts = 8
+
+// memory is how much memory an attempt may use. There is no collection of garbage before:
+// allocating would help with it, in the turn that allocates.
+const memory = 2 << 30
+
+// A Watch hears of each turn of the loops that are made during an attempt.
+type Watch struct {
+	// Hold runs once, at the end of the turn that follows.
+	Hold atomic.Pointer[func()]
+
+	// Atomics, written by loops.
+	turns, long, longest atomic.Int64
+}
+
+// Within runs attempt until no turn takes longer than [Longest]. It fails the test if that
+// does not happen. Tests that call it do not run in parallel with others.
+func Within(t *testing.T, attempt func(t *testing.T, w *Watch)) {
+	t.Helper()
+	var w *Watch
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
+	for range attempts {
+		w = new(Watch)
+		runtime.GC()
+		stop := loop.MeasureTurns(w.report)
+		attempt(t, w)
+		stop()
+		turns, long := w.turns.Load(), w.long.Load()
+		t.Logf("of %d turns %d took more than %v, the longest %v", turns, long, Longest, time.Duration(w.longest.Load()))
+		if turns > 0 && long == 0 {
+			return
+		}
+	}
+	t.Errorf("turns take more than %v of CPU time, the longest %v", Longest, time.Duration(w.longest.Load()))
+}
+
+func (w *Watch) report(cpu time.Duration) {
+	w.turns.Add(1)
+	if cpu > Longest {
+		w.long.Add(1)
+	}
+	for old := w.longest.Load(); int64(cpu) > old && !w.longest.CompareAndSwap(old, int64(cpu)); old = w.longest.Load() {
+	}
+	if hold := w.Hold.Swap(nil); hold != nil {
+		(*hold)()
+	}
+}
