@@ -56,7 +56,7 @@ type panel struct {
 // selector is a metric that an expression reads, with what it wants its labels to be.
 type selector struct {
 	name   string
-	labels map[string]string // "" if the label is compared otherwise than by =
+	labels map[string]string // the values that must exist, separated by |; "" if that is not known
 }
 
 var (
@@ -64,7 +64,20 @@ var (
 	duration  = regexp.MustCompile(`\[[^\]]*\]`)
 	reference = regexp.MustCompile(`([A-Za-z_:][A-Za-z0-9_:]*)(\{[^}]*\})?\s*(\(?)`)
 	matcher   = regexp.MustCompile(`([A-Za-z_]+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
+	// bound is a limit, or what was throttled or closed because of one.
+	bound = regexp.MustCompile(`^slipstream_(.*_)?(limit|limit_bytes|budget_bytes|throttled_total|closed_total|closes_total)$`)
+	words = regexp.MustCompile(`^[a-z-]+(\|[a-z-]+)*$`)
 )
+
+// reads reports whether a panel shows a metric.
+func (p *panel) reads(name string) bool {
+	for _, target := range p.Targets {
+		if slices.ContainsFunc(selectors(target.Expr), func(s selector) bool { return s.name == name }) {
+			return true
+		}
+	}
+	return false
+}
 
 // selectors returns what a PromQL expression reads. It knows as much of the language
 // as the files need.
@@ -77,7 +90,7 @@ func selectors(expr string) (all []selector) {
 		s := selector{m[1], map[string]string{}}
 		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
 			s.labels[l[1]] = ""
-			if l[2] == "=" {
+			if l[2] == "=" || l[2] == "=~" && words.MatchString(l[3]) {
 				s.labels[l[1]] = l[3]
 			}
 		}
@@ -88,7 +101,8 @@ func selectors(expr string) (all []selector) {
 
 func TestSelectors(t *testing.T) {
 	for expr, want := range map[string]string{
-		`up`: "[{up map[]}]",
+		`up`:            "[{up map[]}]",
+		`a{x=~"b|c-d"}`: "[{a map[x:b|c-d]}]",
 		`sum by (job, le) (rate(a_total{x="1",y=~"5.."}[5m])) > 0.5 * on (job) b or c{z!="2"} < 0`: "[{a_total map[x:1 y:]} {b map[]} {c map[z:]}]",
 		`histogram_quantile(0.99, a_bucket)`: "[{a_bucket map[]}]",
 		`a and on (job) b`:                   "[{a map[]} {b map[]}]",
@@ -115,11 +129,13 @@ func (e exposed) lacks(s selector) string {
 		if label == "job" || label == "instance" { // Prometheus adds them
 			continue
 		}
-		if !slices.ContainsFunc(samples, func(labels map[string]string) bool {
-			got, ok := labels[label]
-			return ok && (want == "" || got == want)
-		}) {
-			return fmt.Sprintf("no %s with %s=%q", s.name, label, want)
+		for one := range strings.SplitSeq(want, "|") {
+			if !slices.ContainsFunc(samples, func(labels map[string]string) bool {
+				got, ok := labels[label]
+				return ok && (one == "" || got == one)
+			}) {
+				return fmt.Sprintf("no %s with %s=%q", s.name, label, one)
+			}
 		}
 	}
 	return ""
@@ -169,7 +185,7 @@ func deployed(t *testing.T, name string) []byte {
 }
 
 // TestAlertsAndDashboardNameRealMetrics: what the files in deploy ask for is what a
-// gateway shows.
+// gateway shows, and the dashboard shows every bound.
 func TestAlertsAndDashboardNameRealMetrics(t *testing.T) {
 	testkit.NoLeaks(t)
 	shown := everythingOn(t)
@@ -197,8 +213,26 @@ func TestAlertsAndDashboardNameRealMetrics(t *testing.T) {
 	if seen < 100 {
 		t.Errorf("only %d metrics were looked for", seen)
 	}
-	if problem := shown.lacks(selector{"slipstream_hits_total", map[string]string{"shop": "1"}}); problem == "" {
-		t.Error("a label that is not there was found")
+	bounds := 0
+	for name := range shown {
+		if !bound.MatchString(name) {
+			continue
+		}
+		bounds++
+		if !slices.ContainsFunc(d.Panels, func(p panel) bool { return p.reads(name) }) {
+			t.Errorf("no panel of the dashboard shows %s", name)
+		}
+	}
+	if bounds < 8 {
+		t.Errorf("only %d metrics of bounds were found", bounds)
+	}
+	for name, labels := range map[string]map[string]string{
+		"slipstream_hits_total":          {"shop": "1"},
+		"slipstream_engine_closes_total": {"reason": "idle|bored"},
+	} {
+		if problem := shown.lacks(selector{name, labels}); problem == "" {
+			t.Errorf("%s: labels that are not there were found", name)
+		}
 	}
 }
 
