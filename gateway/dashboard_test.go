@@ -99,7 +99,7 @@ func crowd(t *testing.T, base, path string) {
 
 // moving are the elements whose text must be another under load than without.
 var moving = []string{"n-rate", "n-errors", "n-p99", "n-p50", "n-p90", "n-p999", "n-hit", "n-statements", "t-resources", "t-sources", "t-frontends",
-	"t-slowest", "t-statuses", "memory", "l-statements", "l-loaded", "l-connections", "l-events", "f-p50", "f-p99", "f-max", "f-bars", "uptime"}
+	"t-slowest", "t-statuses", "memory", "budgets", "l-statements", "l-loaded", "l-connections", "l-events", "f-p50", "f-p99", "f-max", "f-bars", "uptime"}
 
 // TestDashboardInABrowser looks at the dashboard as an operator would, through an
 // idle gateway, load, an incident, and a restart.
@@ -170,6 +170,7 @@ func expectReadable(t *testing.T, b *browser) {
 		"n-rate": `^\d+(\.\d)?k?/s$`, "n-p99": "^" + duration + "$", "n-hit": `^\d+(\.\d+)? %$`, "n-age": "^" + duration + "$",
 		"n-bound": `within 1 s$`, "f-p50": "^≤ " + duration + "$", "f-note": "At most", "uptime": "^up ", "version": "^slipstream",
 		"memory": `memory: \d+(\.\d)? [KM]iB of 64 MiB`, "t-resources": `depts\tkept\t1 s\t`, "t-sources": `hit\t\d+`, "t-frontends": `http\t(epoll|goroutines|net/http)\t[1-9]\t\d`, "t-statuses": `(?s)200\t.*404\t`,
+		"budgets":       `(?s)^client memory: .* of 64 MiB \(.*\bhttp large answers: .* of 256 MiB \(.*\bhttp connections: [1-9] of \d+k \(`,
 		"l-connections": `^[1-9]$`, "state-text": "every promise is kept",
 	} {
 		if got := b.texts(id)[id]; !regexp.MustCompile(want).MatchString(got) {
@@ -343,8 +344,10 @@ func TestDashboardOfTrouble(t *testing.T) {
 				Resources: []cache.ResourceStats{{Name: markup, Why: markup + strings.Repeat(markup, 30), Failed: 7, Unavailable: 1 << 60}},
 			},
 			Bound: time.Second, Resources: []admin.Promise{{Bound: time.Second, OnStale: "unavailable"}},
-			Frontends: []admin.Frontend{{Name: markup, Engine: markup, HandedOver: -1, Closes: []admin.Close{{Reason: strings.Repeat(markup, 5), Count: 1e15}}}},
-			Trouble:   markup, PollErrors: 5, StaleServed: 9,
+			Frontends: []admin.Frontend{{Name: markup, Engine: markup, HandedOver: -1, Closes: []admin.Close{{Reason: strings.Repeat(markup, 5), Count: 1e15}, {Reason: "stalled", Count: 6}},
+				Connections: 30, Places: 20, Large: 9 << 20, LargeLimit: 8 << 20, Throttled: []admin.Throttle{{Rule: markup, Count: 1e15}}}},
+			ClientMemory: admin.ClientMemory{Used: 33 << 20, Limit: 64 << 20, Throttled: 7, Closed: 8},
+			Trouble:      markup, PollErrors: 5, StaleServed: 9,
 		}
 	}})
 	done := make(chan error, 1)
@@ -366,9 +369,19 @@ func TestDashboardOfTrouble(t *testing.T) {
 	for id, want := range map[string]string{
 		"reasons": markup, "version": markup, "t-slowest": "/" + markup + "/" + markup, "t-sources": markup, "t-resources": "broken: " + markup, "t-frontends": markup,
 		"l-note": markup, "n-age": "no horizon", "l-stale": "9", "l-polls": "5", "n-p99": "no requests", "f-p50": "no change yet",
-		"charts": "no horizon: the stream has not begun", "memory": "no data yet", "t-statuses": "503",
+		"t-rules": markup + "\t" + markup + "\tthrottled\t0/s\t1000T",
+		"charts":  "no horizon: the stream has not begun", "memory": "no data yet", "t-statuses": "503",
 	} {
 		b.await(id, want)
+	}
+	for _, want := range []string{
+		"client memory: 33 MiB of 64 MiB (51.6 %): slow readers are throttled", markup + " large answers: 9 MiB of 8 MiB (113 %): more are refused",
+		markup + " connections: 30 of 20 (150 %): idle ones are closed for new ones",
+	} {
+		b.await("budgets", want)
+	}
+	for _, want := range []string{"all\tmemory\tthrottled\t0/s\t7\n", "all\tmemory\tclosed\t0/s\t8\n", markup + "\tstalled\tclosed\t0/s\t6"} {
+		b.await("t-rules", want)
 	}
 	for _, width := range []int64{360, 1920} {
 		b.show(width, 900, "dark")

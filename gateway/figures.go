@@ -44,6 +44,8 @@ func (g *Gateway) figures() admin.Figures {
 		f.Sources = append(f.Sources, admin.Source{Name: name, Requests: d.Count(), Latency: &d})
 	}
 	f.BodyBytes = g.now().service.BodyBytes()
+	m := g.bounds.memory.Stats()
+	f.ClientMemory = admin.ClientMemory{Used: m.Used, Limit: m.Limit, Throttled: int64(m.Throttled), Closed: int64(m.Closed)}
 	g.frontends(&f)
 	f.Slowest = g.slowest()
 	if c := g.origin.reached.Load(); c != nil {
@@ -71,7 +73,9 @@ func (g *Gateway) frontends(f *admin.Figures) {
 	if g.http == nil {
 		return // not yet
 	}
-	one := admin.Frontend{Name: "http", Engine: "net/http", HandedOver: -1, Connections: g.http.Connections()}
+	one := admin.Frontend{Name: "http", Engine: "net/http", HandedOver: -1, Connections: g.http.Connections(), Places: int64(g.bounds.httpPlaces),
+		Large: g.http.LargePending(), LargeLimit: maxPending(g.config)}
+	g.now().service.EachThrottled(func(rule string, n int64) { throttle(&one, rule, n) })
 	for _, name := range sources {
 		one.Requests += count(g.now().service.Latency(name))
 	}
@@ -85,7 +89,9 @@ func (g *Gateway) frontends(f *admin.Figures) {
 	if g.redis == nil {
 		return
 	}
-	one = admin.Frontend{Name: "redis", HandedOver: -1}
+	one = admin.Frontend{Name: "redis", HandedOver: -1, Places: int64(g.bounds.redisPlaces),
+		Large: g.redis.LargePending(), LargeLimit: maxPending(g.config)}
+	g.redis.EachThrottled(func(rule string, n int64) { throttle(&one, rule, n) })
 	g.redis.EachGroup(func(_ string, n int64) { one.Requests += n })
 	s := g.redis.EngineStats()
 	engineFigures(&one, &s)
@@ -96,9 +102,14 @@ func (g *Gateway) frontends(f *admin.Figures) {
 
 func count(l *measure.Latency) int64 { return int64(l.Snapshot().Count()) }
 
+func throttle(f *admin.Frontend, rule string, n int64) {
+	f.Throttled = append(f.Throttled, admin.Throttle{Rule: rule, Count: n})
+}
+
 // engineFigures fills what an engine knows of its frontend.
 func engineFigures(f *admin.Frontend, s *measure.Engine) {
 	f.Engine, f.Connections, f.Unwritten = s.Backend, s.Connections, s.Unwritten
+	throttle(f, "turn", int64(s.Postponed))
 	s.EachClose(func(reason string, n uint64) {
 		f.Closes = append(f.Closes, admin.Close{Reason: reason, Count: int64(n)})
 	})

@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/slipstream-go/slipstream/gateway/admin"
+	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/gateway/origin"
 )
 
@@ -48,6 +51,17 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 		}
 	}
 	return found
+}
+
+// The dashboard hears of turns that were postponed, and of every reason for a close.
+func TestEngineFigures(t *testing.T) {
+	got := admin.Frontend{Name: "http"}
+	engineFigures(&got, &measure.Engine{Backend: "epoll", Connections: 1, Unwritten: 2, Postponed: 3, Closes: map[string]uint64{"memory": 4, "end": 5}})
+	want := admin.Frontend{Name: "http", Engine: "epoll", Connections: 1, Unwritten: 2,
+		Throttled: []admin.Throttle{{Rule: "turn", Count: 3}}, Closes: []admin.Close{{Reason: "end", Count: 5}, {Reason: "memory", Count: 4}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
 }
 
 func TestOriginMetrics(t *testing.T) {

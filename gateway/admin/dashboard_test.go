@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -235,6 +236,53 @@ func TestDashboardFrontends(t *testing.T) {
 	g.tick(s, recentLength+1)
 	if got := figuresOf(t, s, "").Fronts[0]; got.Rate != 0 || got.Handed != nil {
 		t.Errorf("after ten quiet seconds: %+v", got)
+	}
+}
+
+// TestDashboardBudgets: every budget is shown, and of the rules those that were used.
+func TestDashboardBudgets(t *testing.T) {
+	s, g := newFakeDashboard()
+	g.figures.ClientMemory = ClientMemory{Used: 40, Limit: 64, Throttled: 3}
+	g.figures.Frontends = []Frontend{
+		{Name: "http", Connections: 3, Places: 10, Large: 5, LargeLimit: 256, Throttled: []Throttle{{"client", 10}, {"caller", 0}}, Closes: []Close{{"end", 9}, {"partial", 1}}},
+		{Name: "redis", Connections: 4, Places: 20, Large: 6, LargeLimit: 256, Throttled: []Throttle{{"client", 7}}, Closes: []Close{{"memory", 2}, {"room-idle", 0}}},
+	}
+	g.tick(s, 1)
+	g.figures.ClientMemory = ClientMemory{Used: 41, Limit: 64, Throttled: 5, Closed: 2}
+	g.figures.Frontends = slices.Clone(g.figures.Frontends)
+	g.figures.Frontends[0].Throttled = []Throttle{{"client", 30}, {"caller", 0}}
+	g.tick(s, 2)
+	p := figuresOf(t, s, "")
+	budgets := []pageBudget{
+		{Name: "client_memory", Used: 41, Limit: 64},
+		{Name: "large_answers", Frontend: "http", Used: 5, Limit: 256}, {Name: "large_answers", Frontend: "redis", Used: 6, Limit: 256},
+		{Name: "connections", Frontend: "http", Used: 3, Limit: 10}, {Name: "connections", Frontend: "redis", Used: 4, Limit: 20},
+	}
+	if !reflect.DeepEqual(p.Budgets, budgets) {
+		t.Errorf("budgets: got %+v, want %+v", p.Budgets, budgets)
+	}
+	rules := []pageRule{
+		{Rule: "memory", Effect: "throttled", Rate: 1, Total: 5}, {Rule: "memory", Effect: "closed", Rate: 1, Total: 2},
+		{Frontend: "http", Rule: "client", Effect: "throttled", Rate: 10, Total: 30}, {Frontend: "redis", Rule: "client", Effect: "throttled", Total: 7},
+		{Frontend: "http", Rule: "partial", Effect: "closed", Total: 1},
+	}
+	if !reflect.DeepEqual(p.Rules, rules) {
+		t.Errorf("rules: got %+v, want %+v", p.Rules, rules)
+	}
+}
+
+// TestDashboardKnowsEveryReason: a connection ends because of a rule or in an ordinary way.
+func TestDashboardKnowsEveryReason(t *testing.T) {
+	rest := append([]string{"end", "detached", "idle", "drained", "reset", "aborted", "memory"}, closedByRule...)
+	for r := range loop.CloseReasons {
+		if i := slices.Index(rest, r.String()); i >= 0 {
+			rest = slices.Delete(rest, i, i+1)
+			continue
+		}
+		t.Errorf("the reason %s is neither a rule nor ordinary", r)
+	}
+	if len(rest) > 0 {
+		t.Errorf("there are no reasons %q", rest)
 	}
 }
 

@@ -22,6 +22,8 @@ type page struct {
 	Slowest  []pageSlow     `json:"slowest"`
 	Statuses []pageStatus   `json:"statuses"`
 	Fronts   []pageFrontend `json:"frontends"`
+	Budgets  []pageBudget   `json:"budgets"`
+	Rules    []pageRule     `json:"rules"`
 	Series   pageSeries     `json:"series"`
 }
 
@@ -139,6 +141,23 @@ type pageClose struct {
 	Count  int64  `json:"count"`
 }
 
+// pageBudget is what clients may take of something, and what they have taken.
+type pageBudget struct {
+	Name     string `json:"name"`     // "client_memory", "large_answers" (bytes) or "connections"
+	Frontend string `json:"frontend"` // "" for all together
+	Used     int64  `json:"used"`
+	Limit    int64  `json:"limit"`
+}
+
+// pageRule is what was throttled or closed because of a rule, if that has happened.
+type pageRule struct {
+	Frontend string  `json:"frontend"` // "" for all together
+	Rule     string  `json:"rule"`
+	Effect   string  `json:"effect"` // "throttled" or "closed"
+	Rate     float64 `json:"rate"`
+	Total    int64   `json:"total"` // since the start
+}
+
 // pageSeries are the samples, a row each: numbers are shorter than names.
 type pageSeries struct {
 	Newest  int64    `json:"newest"`
@@ -167,6 +186,8 @@ func (d *dashboard) page(v *view) page {
 		Slowest:  []pageSlow{},
 		Statuses: []pageStatus{},
 		Fronts:   []pageFrontend{},
+		Budgets:  budgetsOf(to),
+		Rules:    rulesOf(from, to, per),
 		Series:   pageSeries{Newest: v.taken, Columns: columns(to.Sources), Rows: rows{v.samples, len(to.Sources)}},
 	}
 	if to.Bound > 0 {

@@ -19,6 +19,8 @@ type Figures struct {
 	Connections int64 // open now, of all frontends
 	// Frontends are what carries the requests.
 	Frontends []Frontend
+	// ClientMemory is what the connections of all frontends hold.
+	ClientMemory ClientMemory
 	// Slowest are the slowest documents of the last minutes, the slowest first.
 	Slowest []measure.Slow
 
@@ -50,11 +52,17 @@ type Frontend struct {
 	Name        string // "http", "redis"
 	Engine      string // "epoll", "goroutines", "net/http"
 	Connections int64  // open now
+	Places      int64  // how many connections may be open
 	Requests    int64  // answered since the start
 	// HandedOver counts the requests that an event loop handed over to net/http with
 	// their connection; negative: there is no such thing.
 	HandedOver int64
 	Unwritten  int64 // bytes that wait for clients to read
+	// Large is how many bytes of large answers wait, LargeLimit how many may wait before
+	// such answers are refused.
+	Large, LargeLimit int64
+	// Throttled is what was refused or put behind others, by rule, since the start.
+	Throttled []Throttle
 	// Closes are the connections that ended, by why, since the start.
 	Closes []Close
 }
@@ -63,6 +71,20 @@ type Frontend struct {
 type Close struct {
 	Reason string
 	Count  int64
+}
+
+// Throttle is how often something was refused or put behind others because of a rule.
+type Throttle struct {
+	Rule  string
+	Count int64
+}
+
+// ClientMemory is the budget of the memory that connections hold.
+type ClientMemory struct {
+	Used, Limit int64 // bytes
+	// Throttled counts the connections that got fewer answers at a time because more than
+	// half of the limit was used; Closed those that were closed because all of it was.
+	Throttled, Closed int64
 }
 
 // Status is how often an HTTP status was answered since the start.

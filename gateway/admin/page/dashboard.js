@@ -3,7 +3,7 @@
 // own copy, so that what happened before a restart stays on the screen.
 import { Chart } from "./chart.js";
 import * as format from "./format.js";
-import { bars, list, table, text, tiers } from "./tables.js";
+import { bars, list, meters, table, text } from "./tables.js";
 
 const interval = 1000; // ms between two questions
 const patience = 4000; // ms that an answer may take
@@ -149,9 +149,30 @@ function showFrontends(p) {
   ]), "no data yet");
 }
 
+// budgets says how each budget is shown. Above the share high its bar is orange, and words
+// says what follows.
+const budgets = {
+  client_memory: { label: "client memory", unit: format.bytes, high: 0.5, words: (share) => (share > 1 ? "connections are closed" : "slow readers are throttled") },
+  large_answers: { label: "large answers", unit: format.bytes, high: 0.8, words: (share) => (share >= 1 ? "more are refused" : "near the limit") },
+  connections: { label: "connections", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "idle ones are closed for new ones" : "near the limit") },
+};
+
+function showBudgets(p) {
+  meters("budgets", p.budgets.map((b) => {
+    const { label, unit, high, words } = budgets[b.name];
+    const share = b.limit ? b.used / b.limit : 0;
+    const warning = share > high ? `: ${words(share)}` : "";
+    return { text: `${b.frontend} ${label}: ${unit(b.used)} of ${unit(b.limit)} (${format.percent(share)})${warning}`.trim(), share, high, facts: [] };
+  }));
+  table("t-rules", p.rules.map((r) => [
+    r.frontend || "all", r.rule, { text: r.effect, className: r.rate > 0 ? "bad" : "" }, format.rate(r.rate), format.count(r.total),
+  ]), "nothing was throttled or closed by a rule");
+}
+
 function showTables(p) {
   showResources(p);
   showFrontends(p);
+  showBudgets(p);
   table("t-sources", p.requests.sources.map((s) => {
     const l = s.latency || {};
     return [{ text: s.name, className: `mark c-${s.name}` }, format.rate(s.rate), ...["p50", "p90", "p99", "p999", "max"].map((q) => format.seconds(l[q]))];
@@ -160,7 +181,7 @@ function showTables(p) {
     { text: `/${s.resource}/${s.key}`, className: "key" }, format.seconds(s.took), { text: s.source, className: `mark c-${s.source}` }, format.seconds(s.ago),
   ]), "no slow documents in the last five minutes");
   table("t-statuses", p.statuses.map((s) => [{ text: s.status, className: s.status >= "500" ? "bad" : "" }, format.rate(s.rate), format.count(s.count)]), "nothing was answered yet");
-  tiers("memory", p.memory.map((m) => ({
+  meters("memory", p.memory.map((m) => ({
     text: `${m.name}: ${format.bytes(m.bytes)} of ${format.bytes(m.budget)} (${format.percent(m.budget ? m.bytes / m.budget : null)})`,
     share: m.budget ? m.bytes / m.budget : 0,
     facts: [

@@ -48,6 +48,7 @@ export function percent(v) {
   if (v == null) return none;
   const p = v * 100;
   if (p === 100 || p === 0) return p + " %";
+  if (p > 100) return p.toFixed(0) + " %";
   if (p > 99) return Math.min(p, 99.99).toFixed(2) + " %";
   return p.toFixed(1) + " %";
 }

@@ -79,8 +79,9 @@ export function bars(id, rows) {
   });
 }
 
-// tiers fills a container with a meter and a list of terms for each tier.
-export function tiers(id, all) {
+// meters fills a container with a meter and a list of terms for each of all. Above its share
+// high the meter is orange.
+export function meters(id, all) {
   const host = document.getElementById(id);
   if (!all.length) return;
   if (host.firstElementChild && host.firstElementChild.className === "empty") host.replaceChildren();
@@ -91,22 +92,24 @@ export function tiers(id, all) {
     const meter = document.createElement("meter");
     meter.min = 0;
     meter.max = 1;
+    meter.optimum = 0;
     const facts = document.createElement("dl");
     facts.className = "facts";
     section.append(head, meter, facts);
     return section;
   });
-  all.forEach((tier, i) => {
+  all.forEach((one, i) => {
     const [head, meter, facts] = host.children[i].children;
-    put(head, tier.text);
-    meter.value = tier.share;
-    meter.setAttribute("aria-label", tier.text);
-    resize(facts, tier.facts.length, () => {
+    put(head, one.text);
+    meter.high = one.high ?? 1;
+    meter.value = one.share;
+    meter.setAttribute("aria-label", one.text);
+    resize(facts, one.facts.length, () => {
       const div = document.createElement("div");
       div.append(document.createElement("dt"), document.createElement("dd"));
       return div;
     });
-    tier.facts.forEach(([term, value], j) => {
+    one.facts.forEach(([term, value], j) => {
       put(facts.children[j].children[0], term);
       put(facts.children[j].children[1], value);
     });

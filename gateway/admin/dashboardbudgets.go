@@ -1,0 +1,64 @@
+package admin
+
+import "slices"
+
+// closedByRule are the reasons for which the gateway closes a connection because of what it
+// takes or does not do. "memory" is counted for all frontends together. The others are the
+// ordinary ends of connections.
+var closedByRule = []string{"address", "unproven", "room-unproven", "room-address", "room-idle", "stalled", "partial", "too-large"}
+
+// Effects of a rule.
+const (
+	effectThrottled = "throttled"
+	effectClosed    = "closed"
+)
+
+// budgetsOf returns what clients have taken of what they may take.
+func budgetsOf(o *observation) []pageBudget {
+	all := []pageBudget{{Name: "client_memory", Used: o.ClientMemory.Used, Limit: o.ClientMemory.Limit}}
+	for i := range o.Frontends {
+		f := &o.Frontends[i]
+		all = append(all, pageBudget{Name: "large_answers", Frontend: f.Name, Used: f.Large, Limit: f.LargeLimit})
+	}
+	for i := range o.Frontends {
+		f := &o.Frontends[i]
+		all = append(all, pageBudget{Name: "connections", Frontend: f.Name, Used: f.Connections, Limit: f.Places})
+	}
+	return all
+}
+
+// rulesOf returns what was throttled and closed because of rules since the start, and how
+// often in the last seconds. Rules that were never used are left out.
+func rulesOf(from, to *observation, per func(before, after int64) float64) []pageRule {
+	before := make(map[pageRule]int64)
+	eachRule(from, func(r pageRule, n int64) { before[r] = n })
+	shown := []pageRule{}
+	eachRule(to, func(r pageRule, n int64) {
+		if n > 0 {
+			rate := per(before[r], n)
+			r.Rate, r.Total = rate, n
+			shown = append(shown, r)
+		}
+	})
+	return shown
+}
+
+// eachRule calls visit with the name of every rule, and how often it was used since the start.
+func eachRule(o *observation, visit func(r pageRule, n int64)) {
+	visit(pageRule{Rule: "memory", Effect: effectThrottled}, o.ClientMemory.Throttled)
+	visit(pageRule{Rule: "memory", Effect: effectClosed}, o.ClientMemory.Closed)
+	for i := range o.Frontends {
+		f := &o.Frontends[i]
+		for _, t := range f.Throttled {
+			visit(pageRule{Frontend: f.Name, Rule: t.Rule, Effect: effectThrottled}, t.Count)
+		}
+	}
+	for i := range o.Frontends {
+		f := &o.Frontends[i]
+		for _, c := range f.Closes {
+			if slices.Contains(closedByRule, c.Reason) {
+				visit(pageRule{Frontend: f.Name, Rule: c.Reason, Effect: effectClosed}, c.Count)
+			}
+		}
+	}
+}
