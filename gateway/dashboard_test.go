@@ -316,7 +316,7 @@ func takePictures(b *browser, dir string, names ...string) {
 		case "narrow":
 			b.show(390, 1450, "light")
 		default:
-			b.show(1440, 1330, name)
+			b.show(1440, 1640, name)
 		}
 		eval[bool](b, "(scrollTo(0, 0), true)")
 		time.Sleep(1200 * time.Millisecond) // the next figures
