@@ -2,6 +2,7 @@ package tarantool_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -122,6 +123,50 @@ func TestHostilePushes(t *testing.T) {
 	}}
 	server.serve(t)
 	c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1})
+	for range 100 {
+		var got []string
+		req := tarantool.Call("f").OnPush(func(d *tarantool.Decoder) { got = append(got, fmt.Sprint(d.Any())) })
+		if err := c.Exec(t.Context(), nil, req); err != nil || fmt.Sprint(got) != "[[right]]" {
+			t.Fatalf("%v, pushed %q", err, got)
+		}
+	}
+	if n := server.connections.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// A push to a call that was answered or canceled reaches no caller, and the connection stays.
+func TestHostileLatePushes(t *testing.T) {
+	testkit.NoLeaks(t)
+	var first, last uint64
+	seen, held := false, make(chan struct{})
+	server := &hostile{answer: func(m iproto.Request, body []byte) []byte {
+		push := func(sync uint64, text string) []byte {
+			return iproto.AppendPush(nil, sync, 1, 1, iproto.AppendString(nil, text))
+		}
+		switch {
+		case m.Code != iproto.CodeCall:
+			return nil
+		case !seen: // canceled while it is not answered
+			seen, first, last = true, m.Sync, m.Sync
+			close(held)
+			return []byte{}
+		}
+		b := append(push(first, "canceled"), push(last, "answered")...)
+		last = m.Sync
+		return append(append(b, push(m.Sync, "right")...), dataReply(m.Sync, "\x90")...)
+	}}
+	server.serve(t)
+	c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1, StallTimeout: -1})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // ends when the server has the call
+		<-held
+		cancel()
+	}()
+	fail := func(*tarantool.Decoder) { t.Error("a push reached a call that was canceled") }
+	if err := c.Exec(ctx, nil, tarantool.Call("f").OnPush(fail)); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
 	for range 100 {
 		var got []string
 		req := tarantool.Call("f").OnPush(func(d *tarantool.Decoder) { got = append(got, fmt.Sprint(d.Any())) })

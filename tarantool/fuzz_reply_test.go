@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -95,7 +96,10 @@ type ending struct {
 	data     []byte // otherwise
 }
 
-// readStream reads a stream as a whole. Sound: nothing in it ends the connection before its end.
+// readStream reads a stream as a whole, in its order, because the client delivers nothing that
+// follows a violation of the protocol. If sound, no message ends the connection before its end.
+// Violations are replies that no request waits for, and replies and pushes whose sync no request
+// can have. A push to a request that is over is none: a server may not know yet that it is over.
 func readStream(stream []byte) (ends [streamCalls]ending, sound bool) {
 	var scanner iproto.Scanner
 	for {
@@ -105,7 +109,11 @@ func readStream(stream []byte) (ends [streamCalls]ending, sound bool) {
 		}
 		body := stream[m.BodyAt:m.Len]
 		stream = stream[m.Len:]
-		if m.Kind != iproto.Reply {
+		if beyond := m.Sync > math.MaxUint32; beyond && (m.Kind == iproto.Reply || m.Kind == iproto.Push) {
+			return ends, false
+		}
+		// A reply with the greatest sync refuses a request that has no reply, such as a watch.
+		if m.Kind != iproto.Reply || m.Sync == math.MaxUint32 {
 			continue
 		}
 		if m.Sync >= streamCalls || ends[m.Sync].answered {
@@ -169,6 +177,10 @@ func streams() map[string][]byte {
 		"nobody":        join(dataReply(0, "\x91\x01"), dataReply(3, "\x91\x03")),
 		"another life":  join(dataReply(0, "\x91\x01"), dataReply(1<<20|1, "\x91\x03")),
 		"the sync 2^32": join(dataReply(0, "\x91\x01"), dataReply(1<<32|1, "\x91\x03")),
+		"a push beyond": join(dataReply(0, "\x91\x01"), push(1<<44|1), dataReply(1, "\x90")),
+		"a late push":   join(dataReply(1, "\x91\x01"), push(1), dataReply(0, "\x90"), dataReply(2, "\x90")),
+		"to a watch":    join(dataReply(0, "\x90"), push(math.MaxUint32), dataReply(math.MaxUint32, "\x90"), dataReply(1, "\x90")),
+		"after a watch": join(iproto.AppendEvent(nil, "k", []byte{1}), dataReply(1<<32|math.MaxUint32, "\x90"), dataReply(1, "\x90")),
 		"a large one":   join(dataReply(1, "\x91\xda\x02\x00"+strings.Repeat("x", 512)), dataReply(0, "\x90"), dataReply(2, "\x90")),
 		"garbage":       []byte("\xc1\xc1\xc1"),
 	}
@@ -179,7 +191,7 @@ func TestReplySplits(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, stream := range streams() {
 		t.Run(name, func(t *testing.T) {
-			if _, sound := readStream(stream); sound != !strings.Contains("twice, nobody, another life, the sync 2^32, garbage", name) {
+			if _, sound := readStream(stream); sound != !strings.Contains("twice, nobody, another life, the sync 2^32, a push beyond, after a watch, garbage", name) {
 				t.Fatalf("sound: %t", sound)
 			}
 			for at := range len(stream) {
