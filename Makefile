@@ -78,7 +78,7 @@ screenshots: prepare ## make the pictures of the dashboard in docs/images anew (
 	SLIPSTREAM_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -run 'TestDashboardInABrowser$$' -v ./gateway
 
 .PHONY: judges
-judges: ## let programs of others judge both surfaces: REDbot, schemathesis, sqlmap, slowhttptest and more (installs them; ~4 min)
+judges: ## let programs of others judge both surfaces and the alerts: REDbot, schemathesis, sqlmap, promtool and more (installs them; ~4 min)
 	@GO='$(GO)' scripts/judges.sh
 
 .PHONY: bench

@@ -1,10 +1,12 @@
 package gateway_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -284,6 +286,69 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		if !alerts[name] {
 			t.Errorf("docs/OPERATIONS.md: there is no alert %s", name)
 		}
+	}
+}
+
+// TestEveryAlertFires: what promtool is to find contains each alert.
+func TestEveryAlertFires(t *testing.T) {
+	var file struct {
+		Tests []struct {
+			Cases []struct {
+				Expr    string
+				Samples []struct{ Labels string } `yaml:"exp_samples"`
+			} `yaml:"promql_expr_test"`
+		}
+	}
+	if err := yaml.Unmarshal(deployed(t, "deploy/prometheus/slipstream.test.yml"), &file); err != nil {
+		t.Fatal(err)
+	}
+	fires := map[string]bool{}
+	for _, test := range file.Tests {
+		for _, c := range test.Cases {
+			for _, sample := range c.Samples {
+				for _, m := range regexp.MustCompile(`alertname=~?"([^"]*)"`).FindAllStringSubmatch(c.Expr+sample.Labels, -1) {
+					for _, name := range strings.Split(m[1], "|") {
+						fires[name] = true
+					}
+				}
+			}
+		}
+	}
+	for _, r := range readRules(t) {
+		if !fires[r.Alert] {
+			t.Errorf("deploy/prometheus/slipstream.test.yml: no case in which %s fires", r.Alert)
+		}
+	}
+}
+
+// TestAlertRules lets promtool check the alerts and run their tests.
+func TestAlertRules(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed (Debian package prometheus); make judges installs it and runs this test")
+	}
+	run := func(dir string, args ...string) (string, error) {
+		c := exec.CommandContext(t.Context(), promtool, args...)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	dir := filepath.Join("..", "deploy", "prometheus")
+	for _, args := range [][]string{{"check", "rules", "slipstream.rules.yml"}, {"test", "rules", "slipstream.test.yml"}} {
+		if out, err := run(dir, args...); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	// The tests fail if an alert is another one.
+	broken := t.TempDir()
+	for _, name := range []string{"slipstream.rules.yml", "slipstream.test.yml"} {
+		text := bytes.Replace(deployed(t, "deploy/prometheus/"+name), []byte("slipstream_disk_works == 0"), []byte("slipstream_disk_works == 1"), 1)
+		if err := os.WriteFile(filepath.Join(broken, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := run(broken, "test", "rules", "slipstream.test.yml"); err == nil || !strings.Contains(out, "SlipstreamDiskBroken") {
+		t.Errorf("promtool found nothing wrong with a broken alert: %v\n%s", err, out)
 	}
 }
 

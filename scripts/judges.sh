@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Lets REDbot, schemathesis, sqlmap and slowhttptest judge the HTTP surface, and
-# redis-benchmark and hiredis the Redis protocol: see internal/testkit/judges. The
-# first two are installed in a virtual environment of Python in the user's cache, the
-# others from Debian's packages.
+# Lets REDbot, schemathesis, sqlmap and slowhttptest judge the HTTP surface,
+# redis-benchmark and hiredis the Redis protocol (see internal/testkit/judges), and
+# promtool the alerts in deploy. The first two are installed in a virtual environment of
+# Python in the user's cache, the others from Debian's packages.
 #   scripts/judges.sh [-run pattern]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,6 +19,7 @@ for p in sqlmap slowhttptest; do
 done
 command -v redis-benchmark >/dev/null || packages+=(redis-tools)
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
+command -v promtool >/dev/null || packages+=(prometheus)
 [ -e /usr/include/hiredis/hiredis.h ] || packages+=(libhiredis-dev)
 if [ ${#packages[@]} -gt 0 ]; then
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
@@ -27,7 +28,8 @@ if [ ${#packages[@]} -gt 0 ]; then
 	fi
 	echo "judges: installing ${packages[*]}"
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+	# Runlevel 1 tells invoke-rc.d to start no service.
+	RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
 fi
 
 tools="${XDG_CACHE_HOME:-$HOME/.cache}/slipstream-judges"
@@ -41,6 +43,8 @@ if [ "$(cat "$tools/installed" 2>/dev/null || true)" != "$wanted" ]; then
 	"$tools/venv/bin/pip" install -q --disable-pip-version-check $wanted
 	echo "$wanted" >"$tools/installed"
 fi
+
+${GO:-go} test -count=1 -run '^TestAlertRules$' ./gateway
 
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
