@@ -33,55 +33,112 @@ func (dear) Data(c *loop.Conn, in []byte) (consumed int) {
 
 func (dear) Closed(*loop.Conn, error) {}
 
+// sharing is a server of one loop, and what its sessions do.
+type sharing struct {
+	*testing.T
+	server *loop.Server
+	addr   string
+}
+
+func startSharing(t *testing.T, m mode, session loop.Session) *sharing {
+	t.Helper()
+	testkit.NoLeaks(t)
+	s, err := loop.New(loop.Config{Backend: m.backend, Loops: 1, New: func(*loop.Conn) loop.Session { return session }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listeners, err := loop.Listen("tcp", "127.0.0.1:0", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(listeners...); err != nil {
+		t.Fatal(err)
+	}
+	return &sharing{t, s, listeners[0].Addr().String()}
+}
+
+// shutdown begins a shutdown, and returns what waits for its end.
+func (s *sharing) shutdown() (wait func()) {
+	ended := make(chan error, 1)
+	go func() { ended <- s.server.Shutdown(context.Background()) }() // ends when the server does
+	return func() {
+		if err := <-ended; err != nil {
+			s.Error(err)
+		}
+	}
+}
+
+// waiting is a connection that has sent lines.
+type waiting struct {
+	*sharing
+	*net.TCPConn
+	r     *bufio.Reader
+	lines int
+}
+
+func (s *sharing) dial(lines int) *waiting {
+	s.Helper()
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	return &waiting{s, c.(*net.TCPConn), bufio.NewReader(c), lines}
+}
+
+func (w *waiting) send() {
+	w.Helper()
+	if _, err := io.WriteString(w.TCPConn, strings.Repeat("x\n", w.lines)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// first reads the first line, after which the server has read all.
+func (w *waiting) first() {
+	w.Helper()
+	if line, err := w.r.ReadString('\n'); err != nil || line != "x\n" {
+		w.Fatalf("%q, %v", line, err)
+	}
+}
+
+// end closes the direction to the server.
+func (w *waiting) end() {
+	w.Helper()
+	if err := w.CloseWrite(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// rest reads the other lines and the end.
+func (w *waiting) rest() {
+	w.Helper()
+	if rest, err := io.ReadAll(w.r); err != nil || len(rest) != 2*(w.lines-1) {
+		w.Errorf("%d bytes after the first line, %v; want %d and the end", len(rest), err, 2*(w.lines-1))
+	}
+}
+
 // What was read and waits for its turn is answered: the end of the peer's bytes, the time limit
 // of idle connections and a shutdown come after it, and other connections in between.
 func TestWhatWaitsForItsTurn(t *testing.T) {
-	const lines = 2000
 	eachPlain(t, func(t *testing.T, m mode) {
 		for _, name := range []string{"the peer ends", "shutdown"} {
 			t.Run(name, func(t *testing.T) {
-				testkit.NoLeaks(t)
-				s, err := loop.New(loop.Config{Backend: m.backend, Loops: 1, New: func(*loop.Conn) loop.Session { return dear{} }})
-				if err != nil {
-					t.Fatal(err)
-				}
-				listeners, err := loop.Listen("tcp", "127.0.0.1:0", 1)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := s.Serve(listeners...); err != nil {
-					t.Fatal(err)
-				}
-				ended := make(chan error, 1)
-				shutdown := func() { ended <- s.Shutdown(context.Background()) }
-				c, err := net.Dial("tcp", listeners[0].Addr().String())
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
-				_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-				if _, err := io.WriteString(c, strings.Repeat("x\n", lines)); err != nil {
-					t.Fatal(err)
-				}
-				r := bufio.NewReader(c)
-				if line, err := r.ReadString('\n'); err != nil || line != "x\n" {
-					t.Fatalf("%q, %v", line, err)
-				}
+				s := startSharing(t, m, dear{})
+				c := s.dial(2000)
+				c.send()
+				c.first()
+				wait := func() {}
 				if name == "shutdown" {
-					go shutdown() // awaited below
-				} else if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-					t.Fatal(err)
+					wait = s.shutdown()
+				} else {
+					c.end()
 				}
-				rest, err := io.ReadAll(r)
-				if err != nil || len(rest) != 2*(lines-1) {
-					t.Errorf("%d bytes after the first line, %v; want %d and the end", len(rest), err, 2*(lines-1))
-				}
+				c.rest()
 				if name != "shutdown" {
-					go shutdown() // awaited below
+					wait = s.shutdown()
 				}
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				wait()
 			})
 		}
 	})
@@ -99,54 +156,23 @@ func (s slow) Data(c *loop.Conn, in []byte) (consumed int) {
 // An event that comes while a connection waits for its turn, here the end of the peer's bytes,
 // does not make it idle: a shutdown answers what was read.
 func TestEventWhileWaitingForItsTurn(t *testing.T) {
-	const conns, lines = 40, 5
 	eachPlain(t, func(t *testing.T, m mode) {
-		testkit.NoLeaks(t)
-		s, err := loop.New(loop.Config{Backend: m.backend, Loops: 1, New: func(*loop.Conn) loop.Session { return slow{} }})
-		if err != nil {
-			t.Fatal(err)
+		s := startSharing(t, m, slow{})
+		conns := make([]*waiting, 40)
+		for i := range conns {
+			conns[i] = s.dial(5)
 		}
-		listeners, err := loop.Listen("tcp", "127.0.0.1:0", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Serve(listeners...); err != nil {
-			t.Fatal(err)
-		}
-		var peers [conns]net.Conn
-		var readers [conns]*bufio.Reader
-		for i := range peers {
-			if peers[i], err = net.Dial("tcp", listeners[0].Addr().String()); err != nil {
-				t.Fatal(err)
-			}
-			defer peers[i].Close()
-			_ = peers[i].SetDeadline(time.Now().Add(20 * time.Second))
-			readers[i] = bufio.NewReader(peers[i])
-		}
-		for _, c := range peers {
-			if _, err := io.WriteString(c, strings.Repeat("x\n", lines)); err != nil {
-				t.Fatal(err)
+		for _, do := range []func(*waiting){(*waiting).send, (*waiting).first} {
+			for _, c := range conns {
+				do(c)
 			}
 		}
-		for _, r := range readers { // then all lines have been read
-			if line, err := r.ReadString('\n'); err != nil || line != "x\n" {
-				t.Fatalf("%q, %v", line, err)
+		wait := s.shutdown()
+		for _, do := range []func(*waiting){(*waiting).end, (*waiting).rest} {
+			for _, c := range conns {
+				do(c)
 			}
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- s.Shutdown(context.Background()) }() // awaited below
-		for _, c := range peers {
-			if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i, r := range readers {
-			if rest, err := io.ReadAll(r); err != nil || len(rest) != 2*(lines-1) {
-				t.Errorf("connection %d: %d bytes after the first line, %v; want %d and the end", i, len(rest), err, 2*(lines-1))
-			}
-		}
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		wait()
 	})
 }

@@ -13,9 +13,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// serve opens other resources in place of the one of startStreamed, makes their triggers and
-// starts the stream.
+// serve is open, and starts the stream.
 func (s *streamed) serve(resources ...resource.Resource) {
+	s.Helper()
+	s.open(resources...)
+	s.run()
+	s.advance()
+	s.sink.forget()
+}
+
+// open opens other resources in place of the one of startStreamed, and makes their triggers.
+func (s *streamed) open(resources ...resource.Resource) {
 	s.Helper()
 	o, err := Open(s.Context(), s.origin.cfg, resources)
 	if err != nil {
@@ -24,9 +32,6 @@ func (s *streamed) serve(resources ...resource.Resource) {
 	s.Cleanup(func() { _ = o.Close() })
 	s.origin = o
 	s.apply()
-	s.run()
-	s.advance()
-	s.sink.forget()
 }
 
 // promiseOf returns why the promise of a resource does not hold, and why it was taken away each time.
@@ -60,15 +65,24 @@ func (s *streamed) regains(i cache.ResourceID) {
 // hears waits for the event of a document.
 func (s *streamed) hears(i cache.ResourceID, id string) {
 	s.Helper()
+	s.awaitEvent(cache.Event{Key: cache.Key{Resource: i, ID: id}})
+}
+
+// flushes waits for the event of all documents.
+func (s *streamed) flushes(i cache.ResourceID) {
+	s.Helper()
+	s.awaitEvent(cache.Event{Key: cache.Key{Resource: i}, All: true})
+}
+
+func (s *streamed) awaitEvent(want cache.Event) {
+	s.Helper()
 	testkit.Eventually(s.T, 20*time.Second, func() error {
 		s.sink.mu.Lock()
 		defer s.sink.mu.Unlock()
-		for _, e := range s.sink.events {
-			if e.Key.Resource == i && e.Key.ID == id {
-				return nil
-			}
+		if !slices.ContainsFunc(s.sink.events, func(e cache.Event) bool { return e.Key == want.Key && e.All == want.All }) {
+			return fmt.Errorf("no event of %q of resource %d, of all documents: %t", want.Key.ID, want.Key.Resource, want.All)
 		}
-		return fmt.Errorf("no event of %s of resource %d", id, i)
+		return nil
 	})
 }
 
@@ -93,10 +107,7 @@ func TestLockedTableCostsItsResourceOnly(t *testing.T) {
 	s.exec(calmSchema)
 	s.serve(streamedResource(), calmResource())
 
-	reader, migration := s.dial(t.Context()), s.dial(t.Context())
-	if err := tryOn(t, reader, "BEGIN; SELECT count(*) FROM emp"); err != nil {
-		t.Fatal(err)
-	}
+	commit, migration := s.locker("SELECT count(*) FROM emp"), s.dial(t.Context())
 	migrated := make(chan error, 1)
 	// Ends when the reader does; awaited below.
 	go func() { migrated <- tryOn(t, migration, "ALTER TABLE emp ADD COLUMN extra int") }()
@@ -108,15 +119,8 @@ func TestLockedTableCostsItsResourceOnly(t *testing.T) {
 	})
 	s.exec("UPDATE task SET what = 'x' WHERE taskno = 200")
 	s.loses(0, 0, "lock timeout")
-	for id := 1; id <= 3; id++ {
-		s.exec("UPDATE calm SET v = v + 1 WHERE id = $1", id)
-		s.advance()
-		s.hears(1, fmt.Sprint(id))
-	}
-	s.keeps(1)
-	if err := tryOn(t, reader, "COMMIT"); err != nil {
-		t.Fatal(err)
-	}
+	s.keepsCalm(1, 2, 3)
+	commit()
 	if err := <-migrated; err != nil {
 		t.Fatal(err)
 	}
@@ -137,22 +141,63 @@ func eventTotals(via string) resource.Resource {
 		}}}
 }
 
+// startTotals serves totals, resource 0, by that via after setup, and calm, resource 1.
+func startTotals(t *testing.T, via string, setup ...string) *streamed {
+	t.Helper()
+	s := startStreamed(t)
+	for _, sql := range append([]string{calmSchema, totalsSchema}, setup...) {
+		s.exec(sql)
+	}
+	s.serve(eventTotals(via), calmResource())
+	return s
+}
+
+// keepsCalm changes documents of calm, resource 1, which are heard of, and whose promise holds.
+func (s *streamed) keepsCalm(ids ...int) {
+	s.Helper()
+	for _, id := range ids {
+		s.exec("UPDATE calm SET v = v + 1 WHERE id = $1", id)
+		s.advance()
+		s.hears(1, fmt.Sprint(id))
+	}
+	s.keeps(1)
+}
+
+// locker executes sql in a transaction of another connection, and returns what commits it.
+func (s *streamed) locker(sql string) (commit func()) {
+	s.Helper()
+	conn := s.dial(s.Context())
+	must := func(sql string) {
+		s.Helper()
+		if err := tryOn(s.T, conn, sql); err != nil {
+			s.Fatal(err)
+		}
+	}
+	must("BEGIN; " + sql)
+	return func() {
+		s.Helper()
+		must("COMMIT")
+	}
+}
+
+const (
+	plainVia = "SELECT v.v::bigint FROM unnest($1) AS v(v)"
+	slowVia  = "SELECT slow(v.v) FROM unnest($1) AS v(v)"
+	// slowSQL makes what slowVia calls.
+	slowSQL = `CREATE FUNCTION slow(text) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN IF $1 = ''13'' THEN PERFORM pg_sleep(1.5); END IF; RETURN $1::bigint; END'`
+)
+
 const totalsSchema = "CREATE TABLE doc (id bigint PRIMARY KEY); INSERT INTO doc SELECT generate_series(1, 20); CREATE TABLE ev (id int PRIMARY KEY, doc text)"
 
 // A via that fails for one row costs its own resource the promise, and not for as long
 // as the row is there.
 func TestViaThatFailsCostsItsResourceOnly(t *testing.T) {
-	s := startStreamed(t)
-	s.exec(calmSchema)
-	s.exec(totalsSchema)
-	s.serve(eventTotals("SELECT v.v::bigint FROM unnest($1) AS v(v)"), calmResource())
+	s := startTotals(t, plainVia)
 	s.exec("INSERT INTO ev VALUES (1, '7')")
 	s.hears(0, "7")
 	s.exec("INSERT INTO ev VALUES (2, 'x')")
 	s.loses(0, 0, "invalid input syntax for type bigint")
-	s.exec("UPDATE calm SET v = v + 1 WHERE id = 5")
-	s.advance()
-	s.hears(1, "5")
+	s.keepsCalm(5)
 	s.regains(0)
 	s.exec("INSERT INTO ev VALUES (3, '8')")
 	s.hears(0, "8")
@@ -175,19 +220,12 @@ func TestViaThatFailsCostsItsResourceOnly(t *testing.T) {
 
 // A via that takes longer than its share of the promise is cut off.
 func TestSlowViaCostsItsResourceOnly(t *testing.T) {
-	s := startStreamed(t)
-	s.exec(calmSchema)
-	s.exec(totalsSchema)
-	s.exec(`CREATE FUNCTION slow(text) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN IF $1 = ''13'' THEN PERFORM pg_sleep(1.5); END IF; RETURN $1::bigint; END'`)
-	s.serve(eventTotals("SELECT slow(v.v) FROM unnest($1) AS v(v)"), calmResource())
+	s := startTotals(t, slowVia, slowSQL)
 	s.exec("INSERT INTO ev VALUES (1, '7')")
 	s.hears(0, "7")
 	s.exec("INSERT INTO ev VALUES (2, '13')")
 	s.loses(0, 0, "statement timeout")
-	s.exec("UPDATE calm SET v = v + 1 WHERE id = 5")
-	s.advance()
-	s.hears(1, "5")
-	s.keeps(1)
+	s.keepsCalm(5)
 	s.regains(0)
 }
 
@@ -212,10 +250,7 @@ func TestManyLockedTablesCostNoOtherResource(t *testing.T) {
 		}
 	}
 	s.serve(resources...)
-	locker := s.dial(t.Context())
-	if err := tryOn(t, locker, "BEGIN; LOCK TABLE "+strings.Join(locks, ", ")); err != nil {
-		t.Fatal(err)
-	}
+	commit := s.locker("LOCK TABLE " + strings.Join(locks, ", "))
 	for round := range 3 {
 		s.exec(strings.Join(updates, "; "))
 		s.advance()
@@ -228,9 +263,7 @@ func TestManyLockedTablesCostNoOtherResource(t *testing.T) {
 			}
 		}
 	}
-	if err := tryOn(t, locker, "COMMIT"); err != nil {
-		t.Fatal(err)
-	}
+	commit()
 	for i := range cache.ResourceID(n) {
 		s.regains(i)
 	}
@@ -239,25 +272,12 @@ func TestManyLockedTablesCostNoOtherResource(t *testing.T) {
 // A statement whose tables are locked cannot be parsed. When the catalogs have to be read,
 // that costs its resource the promise, and no other.
 func TestLockedTableDoesNotStopTheSurvey(t *testing.T) {
-	s := startStreamed(t)
-	s.exec(calmSchema)
-	s.exec(totalsSchema)
-	s.serve(eventTotals("SELECT v.v::bigint FROM unnest($1) AS v(v)"), calmResource())
-	locker := s.dial(t.Context())
-	if err := tryOn(t, locker, "BEGIN; LOCK TABLE doc"); err != nil {
-		t.Fatal(err)
-	}
+	s := startTotals(t, plainVia)
+	commit := s.locker("LOCK TABLE doc")
 	s.exec("ALTER TABLE ev ADD COLUMN extra int")
 	s.loses(0, 0, "is locked")
-	for id := 1; id <= 3; id++ {
-		s.exec("UPDATE calm SET v = v + 1 WHERE id = $1", id)
-		s.advance()
-		s.hears(1, fmt.Sprint(id))
-	}
-	s.keeps(1)
-	if err := tryOn(t, locker, "COMMIT"); err != nil {
-		t.Fatal(err)
-	}
+	s.keepsCalm(1, 2, 3)
+	commit()
 	s.regains(0)
 	s.exec("INSERT INTO ev VALUES (1, '7')")
 	s.hears(0, "7")
@@ -279,7 +299,7 @@ func TestUnreadableKeyFlushesItsResourceOnly(t *testing.T) {
 	s.exec(`BEGIN; INSERT INTO named VALUES ('plain', 1), (convert_from('\xff41', 'SQL_ASCII'), 1); UPDATE calm SET v = v + 1 WHERE id = 5; COMMIT`)
 	s.hears(1, "5")
 	s.hears(0, "plain")
-	s.hears(0, "") // of all documents
+	s.flushes(0)
 	s.advance()
 	s.exec("UPDATE named SET v = 2 WHERE name = 'plain'")
 	s.sink.forget()
@@ -343,10 +363,7 @@ func TestPollsDoNotVisitRowsOfOpenTransactions(t *testing.T) {
 	end()
 	busy := s.pollBuffers(before, witness) // others end transactions that concern no source
 	before, _ = read()
-	writer := s.dial(t.Context())
-	if err := tryOn(t, writer, "BEGIN; INSERT INTO slipstream.change (source, key) SELECT 'x', i::text FROM generate_series(1, 100000) AS i"); err != nil {
-		t.Fatal(err)
-	}
+	commit := s.locker("INSERT INTO slipstream.change (source, key) SELECT 'x', i::text FROM generate_series(1, 100000) AS i")
 	check := func(what string, last cache.Snapshot, without int) {
 		t.Helper()
 		if got := s.pollBuffers(last, witness); float64(got) > 1.2*float64(without) {
@@ -365,9 +382,7 @@ func TestPollsDoNotVisitRowsOfOpenTransactions(t *testing.T) {
 	check("was in progress in the last poll", since, idle)
 	end()
 	check("was in progress, and another one has ended", since, busy)
-	if err := tryOn(t, writer, "COMMIT"); err != nil {
-		t.Fatal(err)
-	}
+	commit()
 	if got := s.pollBuffers(since, witness); got < 10*idle {
 		t.Errorf("%d buffers after the commit, which the poll reads: %d idle", got, idle)
 	}
