@@ -175,6 +175,9 @@ func TestCancelStorm(t *testing.T) {
 		if n := length(t, c, "queue"); n > 0 {
 			return fmt.Errorf("%d elements are left", n)
 		}
+		if n := cancelled.Load(); n < 100 {
+			return fmt.Errorf("%d calls were given up", n)
+		}
 		return nil
 	})
 	close(stop)
@@ -186,8 +189,8 @@ func TestCancelStorm(t *testing.T) {
 	}
 	s := c.Stats().Exclusive
 	t.Logf("%d calls were given up, %d elements came after that: %+v", cancelled.Load(), late.Load(), s)
-	if cancelled.Load() < 100 || s.Abandoned > 0 {
-		t.Errorf("the storm did not blow, or connections were lost: %+v", s)
+	if s.Abandoned > 0 {
+		t.Errorf("connections were lost: %+v", s)
 	}
 }
 

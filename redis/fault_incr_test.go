@@ -257,7 +257,9 @@ func TestFaultIncrIsExecutedOnce(t *testing.T) {
 				Addr: proxy.Addr(), Retries: retries, Backoff: time.Microsecond, MaxBackoff: time.Millisecond, StallTimeout: 50 * time.Millisecond,
 			})}
 			k.run(t, seed, server.Addr, func() {
-				for i := range 8 {
+				// On a slow machine it takes longer until each kind of end was seen.
+				tried := func() bool { return k.refused.Load() > 0 && k.maybes.Load() > 0 && k.successes.Load() > 0 }
+				for i := 0; i < 8 || i < 1000 && !tried(); i++ {
 					time.Sleep(60 * time.Millisecond)
 					// Now and then the server refuses to write: NOREPLICAS.
 					must(t, control.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "min-replicas-to-write", i%2)))
@@ -281,7 +283,8 @@ func TestFaultIncrAndKilledServer(t *testing.T) {
 	k := &counter{client: connect(t, redis.Options{Addr: server.Addr, Backoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, Retries: 10})}
 	k.run(t, seed, server.Addr, func() {
 		r := testkit.Fork(seed, 0)
-		for range 5 {
+		tried := func() bool { return k.maybes.Load() > 0 && k.successes.Load() > 0 }
+		for i := 0; i < 5 || i < 100 && !tried(); i++ {
 			time.Sleep(time.Duration(r.Int64N(int64(120 * time.Millisecond))))
 			server.Kill()
 			server.Restart(t)

@@ -375,7 +375,23 @@ func TestSoakMixed(t *testing.T) {
 	m.judge(kills, grown)
 }
 
-// kill ends the server and starts it again, and cuts connections, for d. It returns how often,
+// tried reports what has not happened yet.
+func (m *mixture) tried(kills int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, what := range []string{"cached", "changes", "messages", "gaps", "pops", "no pops", "transactions", "sessions", "echoes"} {
+		if m.delivered[what] == 0 {
+			return fmt.Errorf("no %s", what)
+		}
+	}
+	if s := m.c.Stats(); kills == 0 || s.Cache.Hits == 0 || s.Cache.Invalidated == 0 || s.Exclusive.Unblocked == 0 {
+		return fmt.Errorf("%d kills, %+v, %+v: too few to prove anything", kills, s.Cache, s.Exclusive)
+	}
+	return nil
+}
+
+// kill ends the server and starts it again, and cuts connections, for d, and longer if
+// something has not happened by then. It returns how often,
 // and by how many bytes the heap has grown since a third of that.
 func (m *mixture) kill(r *rand.Rand, server *testkit.Redis, d time.Duration) (kills int, grown int64) {
 	heap := func() int64 {
@@ -385,7 +401,7 @@ func (m *mixture) kill(r *rand.Rand, server *testkit.Redis, d time.Duration) (ki
 		return int64(stats.HeapAlloc)
 	}
 	before := int64(0)
-	for began := time.Now(); time.Since(began) < d; {
+	for began := time.Now(); time.Since(began) < d || m.tried(kills) != nil && time.Since(began) < d+time.Minute; {
 		time.Sleep(time.Duration(20+r.IntN(500)) * time.Millisecond)
 		switch r.IntN(4) {
 		case 0:
@@ -445,12 +461,7 @@ func (m *mixture) judge(kills int, grown int64) {
 	if grown > 32<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
-	for _, what := range []string{"cached", "changes", "messages", "gaps", "pops", "no pops", "transactions", "sessions", "echoes"} {
-		if m.delivered[what] == 0 {
-			t.Errorf("no %s", what)
-		}
-	}
-	if kills == 0 || s.Cache.Hits == 0 || s.Cache.Invalidated == 0 || s.Exclusive.Unblocked == 0 {
-		t.Error("nothing was tried")
+	if err := m.tried(kills); err != nil {
+		t.Error(err)
 	}
 }

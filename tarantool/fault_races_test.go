@@ -50,13 +50,14 @@ func TestFaultContextEndsNobodyElse(t *testing.T) {
 	c := connect(t, tarantool.Options{Addr: server.addr})
 	var ended, calls atomic.Int64
 	end := time.Now().Add(800 * time.Millisecond)
+	more := func() bool { return time.Now().Before(end) || ended.Load() < 10 || ended.Load() == calls.Load() }
 	within(t, "contexts", func() {
 		var workers sync.WaitGroup
 		for g := range 16 {
 			r := testkit.Fork(seed, uint64(g))
 			impatient := g%2 == 0
 			workers.Go(func() {
-				for i := 0; time.Now().Before(end); i++ {
+				for i := 0; more(); i++ {
 					ctx, cancel := context.Background(), func() {}
 					req, want := echoed(g, i)
 					if impatient {
@@ -181,7 +182,7 @@ func TestFaultDisconnectForgetsNobody(t *testing.T) {
 				}
 			})
 		}
-		for range 150 {
+		for n := 0; n < 150 || n < 5000 && lost.Load() == 0; n++ {
 			time.Sleep(4 * time.Millisecond)
 			proxy.Reset()
 		}

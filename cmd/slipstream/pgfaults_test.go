@@ -94,7 +94,7 @@ func (r *pgRun) onlyMoves() {
 	w := r.newWriter(r.t.Context(), 51)
 	defer w.close()
 	committed := 0
-	for began := time.Now(); time.Since(began) < 2*time.Second || committed < 10 && time.Since(began) < 20*time.Second; {
+	for began := time.Now(); time.Since(began) < 2*time.Second || committed < 10 && time.Since(began) < 2*time.Minute; {
 		for _, level := range []string{"READ COMMITTED", "REPEATABLE READ"} {
 			if w.attempt(func(w *pgWriter) bool { return w.race(level) }) {
 				committed++

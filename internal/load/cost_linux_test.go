@@ -1,11 +1,14 @@
 package load
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestParseProc(t *testing.T) {
@@ -30,8 +33,12 @@ func TestParseProc(t *testing.T) {
 
 // A process that burns CPU is metered like getrusage meters it after its end.
 func TestProcessMeter(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; read line")
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo over; read line")
 	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,19 +47,26 @@ func TestProcessMeter(t *testing.T) {
 	}
 	meter := NewProcessMeter(cmd.Process.Pid)
 	var last time.Duration
-	calm := 0
-	for deadline := time.Now().Add(20 * time.Second); calm < 5 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	over := make(chan error, 1)
+	go func() { // ends when the loop of the process does, or the process
+		_, err := io.ReadFull(out, make([]byte, len("over\n")))
+		over <- err
+	}()
+	for waits, reads := true, 0; waits || reads < 5; reads++ {
+		select {
+		case err := <-over:
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits, reads = false, 0 // the last reading is of a process that rests
+		case <-time.After(20 * time.Millisecond):
+		}
 		cpu, err := meter.CPU()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if cpu < last {
 			t.Fatalf("cpu time went from %v back to %v", last, cpu)
-		}
-		if cpu == last && cpu > 0 {
-			calm++
-		} else {
-			calm = 0
 		}
 		last = cpu
 	}
@@ -80,7 +94,9 @@ func TestProcessMeterCountsDeadThreads(t *testing.T) {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
-		for started := time.Now(); time.Since(started) < 150*time.Millisecond; {
+		var ran unix.Timespec // which is not the time that has passed if others want the cores
+		for ran.Nano() < int64(300*time.Millisecond) {
+			_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ran) // every thread has one
 		}
 	}()
 	<-done
@@ -93,8 +109,8 @@ func TestProcessMeterCountsDeadThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after-before < 40*time.Millisecond {
-		t.Errorf("metered %v of a thread that ran 150 ms and died", after-before)
+	if after-before < 40*time.Millisecond { // counted in ticks, which meet others as well
+		t.Errorf("metered %v of a thread that ran 300 ms and died", after-before)
 	}
 	if diff := (own - after).Abs(); diff > 40*time.Millisecond {
 		t.Errorf("metered %v, getrusage says %v", after, own)

@@ -1,9 +1,12 @@
 package load
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // flow merges the plans of all callers into an arrivalCounter.
@@ -101,18 +104,22 @@ func TestDispersionOfNothing(t *testing.T) {
 func TestSleeperIsPrecise(t *testing.T) {
 	s := newSleeper()
 	defer s.close()
-	var late Histogram
-	for range 100 {
-		planned := time.Now().Add(300 * time.Microsecond)
-		for time.Until(planned) > 0 {
-			s.sleep(time.Until(planned))
+	// Other programs may hold the machine's cores, so the test waits for a moment at which
+	// they do not. A timer rounded up to whole milliseconds is beyond the bound even on an
+	// idle machine.
+	testkit.Eventually(t, time.Minute, func() error {
+		var late Histogram
+		for range 100 {
+			planned := time.Now().Add(300 * time.Microsecond)
+			for time.Until(planned) > 0 {
+				s.sleep(time.Until(planned))
+			}
+			late.Record(time.Since(planned))
 		}
-		late.Record(time.Since(planned))
-	}
-	t.Logf("late by %v (median), %v (p90)", late.Quantile(0.5), late.Quantile(0.9))
-	// Other tests may hold the machine's cores; a timer rounded up to whole
-	// milliseconds is beyond this bound even on an idle one.
-	if precise := late.Quantile(0.1); precise > 400*time.Microsecond {
-		t.Errorf("the best tenth of the waits is %v late", precise)
-	}
+		t.Logf("late by %v (median), %v (p90)", late.Quantile(0.5), late.Quantile(0.9))
+		if precise := late.Quantile(0.1); precise > 400*time.Microsecond {
+			return fmt.Errorf("the best tenth of the waits is %v late", precise)
+		}
+		return nil
+	})
 }

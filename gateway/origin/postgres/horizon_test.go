@@ -67,12 +67,12 @@ func TestHorizonCoversOnlyWhatWasApplied(t *testing.T) {
 	s.runInto(clock, ledger)
 
 	// Every poll moves the horizon: woken all the time.
+	const commits = 400
 	var writers sync.WaitGroup
-	end := time.Now().Add(2 * time.Second)
 	for i := 1; i <= 3; i++ {
 		conn := s.dial(t.Context())
 		writers.Go(func() {
-			for time.Now().Before(end) {
+			for range commits {
 				if _, err := conn.Exec(t.Context(), "UPDATE dept SET dname = dname WHERE deptno = $1", i); err != nil {
 					t.Error(err)
 					return
@@ -90,9 +90,6 @@ func TestHorizonCoversOnlyWhatWasApplied(t *testing.T) {
 		t.Error(ledger.broken)
 	}
 	for id, acked := range ledger.acked {
-		if len(acked) < 100 {
-			t.Errorf("key %s: %d commits; expected hundreds", id, len(acked))
-		}
 		if ledger.heard[id] != len(acked) {
 			t.Errorf("key %s: %d commits, %d events", id, len(acked), ledger.heard[id])
 		}
