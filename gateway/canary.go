@@ -158,7 +158,7 @@ func (c *canary) judge(ctx context.Context) {
 			c.stale.Add(1)
 			c.report(s, r, now)
 			if pending := c.Purge(ctx, s.key); pending != "" { // known to be wrong
-				c.Log.Error("the purge of a document that is known to be wrong may not outlive this process", "path", c.Path(s.key), "why", pending)
+				c.Log.Error("the purge of a document that is known to be wrong is lost if this process ends now", "path", c.Path(s.key), "why", pending)
 			}
 		}
 		return true
@@ -214,9 +214,9 @@ func (g *Gateway) path(key cache.Key) string {
 
 var (
 	canaryChecks  = prometheus.NewDesc("slipstream_canary_checks_total", "Cached documents that the canary compared with the database.", nil, nil)
-	canaryStale   = prometheus.NewDesc("slipstream_canary_stale_total", "Of the checks: documents that were served though older than promised. Anything but 0 is a broken promise.", nil, nil)
+	canaryStale   = prometheus.NewDesc("slipstream_canary_stale_total", "Checked documents that were served although they were older than promised. Any value but 0 is a broken promise.", nil, nil)
 	canaryFailed  = prometheus.NewDesc("slipstream_canary_failed_total", "Samples of the canary that could not be read from the database.", nil, nil)
-	canarySkipped = prometheus.NewDesc("slipstream_canary_skipped_total", "Samples of the canary that were no longer cached, or that there was nothing to compare with.", nil, nil)
+	canarySkipped = prometheus.NewDesc("slipstream_canary_skipped_total", "Samples of the canary that were no longer cached, or had nothing to be compared with.", nil, nil)
 )
 
 // Describe implements [prometheus.Collector].

@@ -114,7 +114,7 @@ func (c *certificate) look() {
 			return // every few seconds is too often
 		}
 		c.told = err.Error()
-		c.log.Error("the certificate of the Redis frontend has changed and cannot be used; the one before stays", "error", err)
+		c.log.Error("the certificate of the Redis frontend has changed and cannot be used; the previous one stays in use", "error", err)
 		return
 	}
 	c.loaded, c.seen, c.told = pair, states, ""

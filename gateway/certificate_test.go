@@ -93,7 +93,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 	now = now.Add(lookEvery)
 	expect("with the key of the one before", 1)
-	if !strings.Contains(told.String(), "the one before stays") {
+	if !strings.Contains(told.String(), "the previous one stays") {
 		t.Errorf("the log does not tell of it: %s", told.String())
 	}
 	now = now.Add(lookEvery)

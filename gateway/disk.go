@@ -30,7 +30,7 @@ func (g *Gateway) openDisk() error {
 	case !isHeld || !g.succeeds:
 		return err
 	}
-	g.log.Info("the disk tier is still open in the process before; going on without it until that lets it go", "process", held.PID)
+	g.log.Info("the disk tier is still held by the previous process; continuing without it until it is released", "process", held.PID)
 	g.tasks.Add(1)
 	// Ends when the file is open, or with the context of the gateway; Shutdown waits for it.
 	go func() {
@@ -77,7 +77,7 @@ func (g *Gateway) attachDisk(tier *disk.Tier) {
 	if !g.giveToCache(tier) {
 		g.diskTier.Store(nil)
 		if err := tier.Close(); err != nil {
-			g.log.Warn("the disk tier was not closed well", "error", err)
+			g.log.Warn("closing the disk tier failed", "error", err)
 		}
 		return
 	}

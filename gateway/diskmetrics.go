@@ -14,7 +14,7 @@ var perDisk = []struct {
 	value func(*disk.Stats) float64
 }{
 	{diskMetric("works", "0 while the file of the disk tier cannot be used or written."), prometheus.GaugeValue, func(s *disk.Stats) float64 { return truth(s.Trouble == "") }},
-	{diskMetric("file_bytes", "Size of the file, which never shrinks by itself."), prometheus.GaugeValue, func(s *disk.Stats) float64 { return float64(s.FileSize) }},
+	{diskMetric("file_bytes", "Size of the file, which shrinks only when it is compacted."), prometheus.GaugeValue, func(s *disk.Stats) float64 { return float64(s.FileSize) }},
 	{diskMetric("document_bytes", "Keys and documents in the file."), prometheus.GaugeValue, func(s *disk.Stats) float64 { return float64(s.Bytes) }},
 	{diskMetric("reads_total", "Reads of the file that found a document."), prometheus.CounterValue, func(s *disk.Stats) float64 { return float64(s.Hits) }},
 	{diskMetric("read_misses_total", "Reads of the file that found none."), prometheus.CounterValue, func(s *disk.Stats) float64 { return float64(s.Misses) }},
@@ -26,11 +26,11 @@ var perDisk = []struct {
 	{diskMetric("removed_documents_total", "Documents removed because they changed or were purged."), prometheus.CounterValue, func(s *disk.Stats) float64 { return float64(s.Removed) }},
 	{diskMetric("declined_documents_total", "Documents not written: too large, or no room in the queue."), prometheus.CounterValue, func(s *disk.Stats) float64 { return float64(s.Declined) }},
 	{diskMetric("queued_documents", "Documents that wait to be written."), prometheus.GaugeValue, func(s *disk.Stats) float64 { return float64(s.Queued) }},
-	{diskMetric("queued_bytes", "Memory of what waits to be written."), prometheus.GaugeValue, func(s *disk.Stats) float64 { return float64(s.QueuedBytes) }},
-	{diskMetric("rebuilds_total", "Times that the file was damaged and begun anew."), prometheus.CounterValue, func(s *disk.Stats) float64 { return float64(s.Rebuilds) }},
+	{diskMetric("queued_bytes", "Memory of documents that wait to be written."), prometheus.GaugeValue, func(s *disk.Stats) float64 { return float64(s.QueuedBytes) }},
+	{diskMetric("rebuilds_total", "Times that the file was damaged and recreated."), prometheus.CounterValue, func(s *disk.Stats) float64 { return float64(s.Rebuilds) }},
 }
 
-var warmUpKeys = prometheus.NewDesc("slipstream_warmup_keys", "Keys of the warm-up: all of them, and those that were asked for.", []string{"state"}, nil)
+var warmUpKeys = prometheus.NewDesc("slipstream_warmup_keys", "Keys of the warm-up: all, and those that were requested so far.", []string{"state"}, nil)
 
 func diskMetric(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("slipstream_disk_"+name, help, nil, nil)

@@ -10,26 +10,26 @@ import (
 var (
 	frontendConnections = frontendMetric("frontend_connections", "Open connections of a frontend.")
 	connectionLimit     = frontendMetric("frontend_connections_limit", "Open connections that a frontend may have; for one more an idle one is closed.")
-	certificateExpiry   = frontendMetric("certificate_expiry_timestamp_seconds", "When the certificate in use ends, in seconds since 1970. Frontends without TLS have no such metric.")
+	certificateExpiry   = frontendMetric("certificate_expiry_timestamp_seconds", "When the certificate in use expires, in seconds since 1970. Frontends without TLS do not have this metric.")
 	clientMemoryUsed    = prometheus.NewDesc("slipstream_client_memory_bytes", "Memory that connections of all frontends hold: small answers that wait for clients, requests that wait, input.", nil, nil)
-	clientMemoryLimit   = prometheus.NewDesc("slipstream_client_memory_limit_bytes", "What slipstream_client_memory_bytes may be; above half of it slow readers are throttled, above it connections are closed.", nil, nil)
+	clientMemoryLimit   = prometheus.NewDesc("slipstream_client_memory_limit_bytes", "Maximum of slipstream_client_memory_bytes: above half of it slow readers are throttled, above it connections are closed.", nil, nil)
 	clientsThrottled    = prometheus.NewDesc("slipstream_client_memory_throttled_total", "Connections that got fewer answers at a time because client memory was above half of its limit.", nil, nil)
 	clientsClosed       = prometheus.NewDesc("slipstream_client_memory_closed_total", "Connections that were closed because client memory was above its limit.", nil, nil)
 	largePending        = frontendMetric("frontend_large_pending_bytes", "Bytes of answers of 64 KiB and more that wait for clients or for their turn.")
-	largePendingLimit   = frontendMetric("frontend_large_pending_limit_bytes", "What slipstream_frontend_large_pending_bytes may be before such answers are refused.")
-	handedOver          = prometheus.NewDesc("slipstream_http_handed_over_total", "Requests that the event loop handed over to net/http with their connection, by what made them no plain ones.", []string{"reason"}, nil)
-	closes              = prometheus.NewDesc("slipstream_engine_closes_total", "Connections that left an engine, by why.", []string{"frontend", "reason"}, nil)
+	largePendingLimit   = frontendMetric("frontend_large_pending_limit_bytes", "Maximum of slipstream_frontend_large_pending_bytes, above which such answers are refused.")
+	handedOver          = prometheus.NewDesc("slipstream_http_handed_over_total", "Requests that the event loop handed over to net/http with their connection, by reason.", []string{"reason"}, nil)
+	closes              = prometheus.NewDesc("slipstream_engine_closes_total", "Connections that left an engine, by reason.", []string{"frontend", "reason"}, nil)
 	redisCommands       = prometheus.NewDesc("slipstream_redis_commands_total", "Commands that the Redis frontend answered, by group.", []string{"group"}, nil)
-	redisErrors         = prometheus.NewDesc("slipstream_redis_errors_total", "Commands that the Redis frontend answered with an error, by kind; wrongpass: logins that failed.", []string{"kind"}, nil)
-	redisDurations      = prometheus.NewDesc("slipstream_redis_command_duration_seconds", "Time from a command's having been read to its answer, by how the answer was come by; a hit counts with the time that all commands of its read took. Bounds are kept to 3.2 %.", []string{"source"}, nil)
-	redisBytes          = prometheus.NewDesc("slipstream_redis_body_bytes_total", "Bytes of documents that the Redis frontend answered.", nil, nil)
-	redisStale          = prometheus.NewDesc("slipstream_redis_stale_answers_total", "Answers of the Redis frontend with a document that may have been older than promised, as the policy of its resource wants it.", nil, nil)
+	redisErrors         = prometheus.NewDesc("slipstream_redis_errors_total", "Commands that the Redis frontend answered with an error, by kind; wrongpass counts failed logins.", []string{"kind"}, nil)
+	redisDurations      = prometheus.NewDesc("slipstream_redis_command_duration_seconds", "Time from the end of reading a command to its answer, by the source of the answer; a hit counts with the time of all commands of the same read. Buckets are accurate to 3.2 %.", []string{"source"}, nil)
+	redisBytes          = prometheus.NewDesc("slipstream_redis_body_bytes_total", "Bytes of documents in answers of the Redis frontend.", nil, nil)
+	redisStale          = prometheus.NewDesc("slipstream_redis_stale_answers_total", "Answers of the Redis frontend with a document that may be older than promised, which the policy of its resource allows.", nil, nil)
 	redisWaiting        = prometheus.NewDesc("slipstream_redis_waiting_documents", "Documents that commands wait for.", nil, nil)
 	redisHeld           = prometheus.NewDesc("slipstream_redis_held_bytes", "Bytes of loaded documents that wait for their turn in an answer.", nil, nil)
 	redisSpokeHTTP      = prometheus.NewDesc("slipstream_redis_spoke_http_total", "Connections of the Redis frontend that were closed because they spoke HTTP.", nil, nil)
-	throttled           = prometheus.NewDesc("slipstream_throttled_total", "What was refused or put behind others because a client does too much, by rule: client and caller are rate limits; signature and login are wrong ones of an address; check is tokens of whoever waits with the most; turn is connections with more to do than others wait for.", []string{"frontend", "rule"}, nil)
-	logLines            = prometheus.NewDesc("slipstream_request_log_lines_total", "Lines of the log of requests.", nil, nil)
-	logDropped          = prometheus.NewDesc("slipstream_request_log_dropped_lines_total", "Lines of the log of requests that were lost because the disk or the reader did not keep up.", nil, nil)
+	throttled           = prometheus.NewDesc("slipstream_throttled_total", "What was refused or delayed because a client does too much, by rule: client and caller are rate limits; signature and login are failed attempts of an address; check is tokens of the client with the most waiting; turn is connections with more work than others wait for.", []string{"frontend", "rule"}, nil)
+	logLines            = prometheus.NewDesc("slipstream_request_log_lines_total", "Lines written to the request log.", nil, nil)
+	logDropped          = prometheus.NewDesc("slipstream_request_log_dropped_lines_total", "Lines of the request log that were lost because the disk or the reader did not keep up.", nil, nil)
 )
 
 // perEngine are the metrics of an engine, with the label "frontend".
@@ -39,7 +39,7 @@ var perEngine = []struct {
 	value func(*measure.Engine) float64
 }{
 	{frontendMetric("engine_accepted_total", "Connections that were accepted."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.Accepted) }},
-	{frontendMetric("engine_accept_errors_total", "Failures to accept a connection, above all for want of descriptors."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.AcceptErrors) }},
+	{frontendMetric("engine_accept_errors_total", "Failures to accept a connection, mostly for lack of file descriptors."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.AcceptErrors) }},
 	{frontendMetric("engine_wakes_total", "Times that a loop woke up with something to do."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.Wakes) }},
 	{frontendMetric("engine_events_total", "Connections that were ready when a loop woke up."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.Events) }},
 	{frontendMetric("engine_reads_total", "System calls that read from connections."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.Reads) }},

@@ -220,7 +220,7 @@ func (g *Gateway) Start(ctx context.Context) error {
 	} else {
 		why := err.Error()
 		g.waiting.Store(&why)
-		g.log.Warn("the database cannot be reached, trying again", "error", err)
+		g.log.Warn("the database cannot be reached; retrying", "error", err)
 	}
 	if err := g.openDisk(); err != nil {
 		return err

@@ -85,15 +85,15 @@ var perResource = []struct {
 }{
 	{resourceMetric("hits_total", "Answers from a tier."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Hits }},
 	{resourceMetric("misses_total", "Answers that needed a load."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Misses }},
-	{resourceMetric("joined_total", "Misses that shared a load begun by another."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Joined }},
+	{resourceMetric("joined_total", "Misses that shared the load of another request."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Joined }},
 	{resourceMetric("load_statements_total", "Statements sent to the origin."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Statements }},
-	{resourceMetric("loaded_documents_total", "Documents brought by statements, missing rows included."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Loaded }},
+	{resourceMetric("loaded_documents_total", "Documents loaded from the origin, including missing rows."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Loaded }},
 	{resourceMetric("load_failures_total", "Keys that failed to load."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Failed }},
-	{resourceMetric("load_halved_total", "Statements that failed and were tried again in halves."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Halved }},
-	{resourceMetric("stores_refused_total", "Loaded documents not stored, because a newer change was known."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Refused }},
+	{resourceMetric("load_halved_total", "Statements that failed and were retried in halves."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Halved }},
+	{resourceMetric("stores_refused_total", "Loaded documents that were not stored because a newer change was known."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Refused }},
 	{resourceMetric("stale_answers_total", "Answers served marked stale."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Stale }},
-	{resourceMetric("verified_answers_total", "Of the hits: those that waited until the stream vouched for them."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Verified }},
-	{resourceMetric("reloaded_answers_total", "GETs that loaded because the promise could not be kept from the cache."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Reloaded }},
+	{resourceMetric("verified_answers_total", "Hits that waited until the stream confirmed them."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Verified }},
+	{resourceMetric("reloaded_answers_total", "GETs that loaded because an answer from the cache could not keep the promise."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Reloaded }},
 	{resourceMetric("unavailable_answers_total", "Answers refused because the promise could not be kept."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Unavailable }},
 	{resourceMetric("overloaded_answers_total", "Answers refused because too many keys waited for a load."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Overloaded }},
 	{resourceMetric("invalidations_total", "Invalidations of single documents."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Events }},
@@ -114,41 +114,41 @@ var perTier = []struct {
 	kind  prometheus.ValueType
 	value func(*cache.TierStats) int64
 }{
-	{tierMetric("documents", "Documents held, missing rows included."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.Documents }},
-	{tierMetric("missing_rows", "Missing rows held."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.Missing }},
-	{tierMetric("bytes", "What the documents are charged."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.Bytes }},
-	{tierMetric("form_bytes", "Of the bytes: forms made for frontends."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.FormBytes }},
-	{tierMetric("budget_bytes", "What the documents may be charged at most."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.Budget }},
-	{tierMetric("evicted_total", "Documents dropped for want of room."), prometheus.CounterValue, func(t *cache.TierStats) int64 { return t.Evicted }},
+	{tierMetric("documents", "Cached documents, including missing rows."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.Documents }},
+	{tierMetric("missing_rows", "Cached missing rows."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.Missing }},
+	{tierMetric("bytes", "Bytes charged for cached documents."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.Bytes }},
+	{tierMetric("form_bytes", "Bytes charged for forms of documents made for frontends; part of slipstream_tier_bytes."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.FormBytes }},
+	{tierMetric("budget_bytes", "Maximum of slipstream_tier_bytes."), prometheus.GaugeValue, func(t *cache.TierStats) int64 { return t.Budget }},
+	{tierMetric("evicted_total", "Documents evicted to make room for others."), prometheus.CounterValue, func(t *cache.TierStats) int64 { return t.Evicted }},
 }
 
 var (
-	promised          = resourceMetric("promised", "1 while the stream hears of every change of the resource. Resources without a promise have no such metric.")
+	promised          = resourceMetric("promised", "1 while the stream receives every change of the resource. Resources without a promise do not have this metric.")
 	noPromise         = resourceMetric("no_promise", "1 if the resource is declared without a promise: documents are served by age.")
-	bound             = resourceMetric("freshness_seconds", "How old an answer of the resource may be at most, as it is configured.")
-	horizonAge        = prometheus.NewDesc("slipstream_horizon_age_seconds", "How far behind the present the invalidations are known to be complete; -1 without a horizon.", nil, nil)
-	tombstones        = prometheus.NewDesc("slipstream_tombstones", "Recent invalidations remembered for loads under way.", nil, nil)
-	voids             = prometheus.NewDesc("slipstream_voids_total", "How often everything was dropped because the history broke.", nil, nil)
+	bound             = resourceMetric("freshness_seconds", "Configured maximum age of an answer of the resource.")
+	horizonAge        = prometheus.NewDesc("slipstream_horizon_age_seconds", "Age of the horizon, up to which all invalidations are known; -1 if there is none.", nil, nil)
+	tombstones        = prometheus.NewDesc("slipstream_tombstones", "Recent invalidations kept for loads in flight.", nil, nil)
+	voids             = prometheus.NewDesc("slipstream_voids_total", "Times that everything cached was dropped because the history of the database broke.", nil, nil)
 	connections       = prometheus.NewDesc("slipstream_http_connections", "Open connections of the HTTP frontend.", nil, nil)
 	answers           = prometheus.NewDesc("slipstream_http_answers_total", "Answers of the HTTP frontend.", []string{"status"}, nil)
-	durations         = prometheus.NewDesc("slipstream_http_request_duration_seconds", "Time from a request's having been read to its answer, by how the answer was come by. Bounds are kept to 3.2 %.", []string{"source"}, nil)
-	bodyBytes         = prometheus.NewDesc("slipstream_http_body_bytes_total", "Bytes of bodies that the HTTP frontend answered.", nil, nil)
-	polls             = prometheus.NewDesc("slipstream_origin_polls_total", "Rounds of the invalidation stream.", nil, nil)
-	pollErrors        = prometheus.NewDesc("slipstream_origin_poll_errors_total", "Rounds of the invalidation stream that failed.", nil, nil)
+	durations         = prometheus.NewDesc("slipstream_http_request_duration_seconds", "Time from the end of reading a request to its answer, by the source of the answer. Buckets are accurate to 3.2 %.", []string{"source"}, nil)
+	bodyBytes         = prometheus.NewDesc("slipstream_http_body_bytes_total", "Bytes of response bodies of the HTTP frontend.", nil, nil)
+	polls             = prometheus.NewDesc("slipstream_origin_polls_total", "Polls of the invalidation stream.", nil, nil)
+	pollErrors        = prometheus.NewDesc("slipstream_origin_poll_errors_total", "Polls of the invalidation stream that failed.", nil, nil)
 	pollEvents        = prometheus.NewDesc("slipstream_origin_events_total", "Changes that the invalidation stream delivered.", nil, nil)
-	pollTime          = prometheus.NewDesc("slipstream_origin_last_poll_seconds", "Duration of the last round of the invalidation stream.", nil, nil)
-	wakeups           = prometheus.NewDesc("slipstream_origin_wakes_total", "Rounds of the invalidation stream asked for out of turn: by notifications, by answers to be verified, by loads that met a change.", nil, nil)
-	clockJumps        = prometheus.NewDesc("slipstream_origin_clock_jumps_total", "Times that the clocks of the gateway and of the database server ran apart between two polls: one of the machines was paused or restored, or its clock was set.", nil, nil)
-	breaks            = prometheus.NewDesc("slipstream_origin_history_breaks_total", "Times that the history of the database turned out to be another one.", nil, nil)
-	surveys           = prometheus.NewDesc("slipstream_origin_surveys_total", "How often the invalidation stream has read the catalogs anew.", nil, nil)
+	pollTime          = prometheus.NewDesc("slipstream_origin_last_poll_seconds", "Duration of the last poll of the invalidation stream.", nil, nil)
+	wakeups           = prometheus.NewDesc("slipstream_origin_wakes_total", "Polls of the invalidation stream ahead of schedule: for notifications, for answers to verify, and for loads that met a change.", nil, nil)
+	clockJumps        = prometheus.NewDesc("slipstream_origin_clock_jumps_total", "Times that the clocks of the gateway and of the database server diverged between two polls: one of the machines was paused or restored, or its clock was set.", nil, nil)
+	breaks            = prometheus.NewDesc("slipstream_origin_history_breaks_total", "Times that the database was found to have another history.", nil, nil)
+	surveys           = prometheus.NewDesc("slipstream_origin_surveys_total", "Times that the invalidation stream read the catalogs of the database.", nil, nil)
 	derivationsFailed = prometheus.NewDesc("slipstream_origin_derivations_failed_total", "Times that a resource lost its promise because the documents that its changed rows belong to could not be found: the tables were locked, the statement failed or took longer than an eighth of the promise.", nil, nil)
 	ownerFaults       = prometheus.NewDesc("slipstream_origin_owner_faults", "Objects of the change record that belong to the wrong role: trigger functions of a superuser, and objects of a role that is neither the schema's owner nor the definer.", nil, nil)
 	trimmed           = prometheus.NewDesc("slipstream_origin_trimmed_rows_total", "Rows of the change table that the gateway deleted.", nil, nil)
-	toFresh           = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change to the moment from which no answer lacks it. Over SQLite an upper bound of it, one value for each poll that read changes.", nil, nil)
+	toFresh           = prometheus.NewDesc("slipstream_change_to_fresh_seconds", "Time from a change until every answer includes it. For SQLite an upper bound, with one value for each poll that read changes.", nil, nil)
 )
 
 // buildInfo tells dashboards when another version began to serve.
-var buildInfo = prometheus.NewDesc("slipstream_build_info", "Always 1; the labels say which version of slipstream and of Go this is.", []string{"version", "go"}, nil)
+var buildInfo = prometheus.NewDesc("slipstream_build_info", "Always 1; the labels are the versions of slipstream and of Go.", []string{"version", "go"}, nil)
 
 func resourceMetric(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("slipstream_"+name, help, []string{"resource"}, nil)

@@ -100,7 +100,7 @@ func (g *Gateway) reach(ctx context.Context) (*connection, error) {
 		}
 		why := err.Error()
 		if last := g.waiting.Swap(&why); last == nil || *last != why {
-			g.log.Warn("the database cannot be reached, trying again", "error", err)
+			g.log.Warn("the database cannot be reached; retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():

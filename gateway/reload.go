@@ -203,7 +203,7 @@ func (r *reload) compare() (fresh []int) {
 func (r *reload) lookUp(ctx context.Context, fresh []int) (*origin.Addition, error) {
 	c := r.gateway.origin.reached.Load()
 	if c == nil {
-		return nil, fmt.Errorf("the database has not been reached, so that nobody knows whether the resources fit it: %w", cache.ErrUnavailable)
+		return nil, fmt.Errorf("the database has not been reached, so it is not known whether the resources fit it: %w", cache.ErrUnavailable)
 	}
 	db, ok := c.database.(extensible)
 	if !ok {
@@ -354,7 +354,7 @@ func (g *Gateway) retire(left *surface, gone []cache.ResourceID) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
 	defer cancel()
 	if err := left.close(ctx); err != nil {
-		g.log.Warn("what the configuration before the last had opened was not closed well", "error", err)
+		g.log.Warn("closing what a previous configuration had opened failed", "error", err)
 	}
 }
 
@@ -393,7 +393,7 @@ func (g *Gateway) ReloadFile(ctx context.Context) (*Reloaded, error) {
 		done, err = g.reload(ctx, &full)
 	}
 	if err != nil {
-		g.log.Error("the configuration was not taken over; the one before goes on", "error", err)
+		g.log.Error("the new configuration was refused; the previous one stays in use", "error", err)
 		return nil, err
 	}
 	var keys []string

@@ -28,7 +28,7 @@ func TestRequestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !s.gateway.ReopenRequestLog() {
-		t.Error("there is nothing to be opened anew")
+		t.Error("there is nothing to reopen")
 	}
 	testkit.Eventually(t, patience, func() error { _, err := os.Stat(file); return err })
 	for range each {

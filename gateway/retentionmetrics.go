@@ -10,12 +10,12 @@ import (
 
 // Metrics of what the change table keeps.
 var (
-	changeBytes = prometheus.NewDesc("slipstream_origin_changes_bytes", "What the change table in PostgreSQL takes with its index, rows included that are deleted and not vacuumed yet. This and what follows about the change table is read once a minute, and 0 over SQLite.", nil, nil)
-	changeKept  = prometheus.NewDesc("slipstream_origin_changes_kept_bytes", "What the rows of the change table take that are not deleted, as a sample says.", nil, nil)
-	changeLimit = prometheus.NewDesc("slipstream_origin_changes_keep_bytes", "What the rows of the change table may take, as it is configured.", nil, nil)
-	changeReach = prometheus.NewDesc("slipstream_origin_changes_reach_seconds", "How old the oldest row of the change table is: a gateway that is cut off for longer starts with an empty cache.", nil, nil)
-	changeBound = prometheus.NewDesc("slipstream_origin_changes_bound", "1 for what ends the reach of the change table: time (keep_changes), bytes (keep_bytes), or a transaction in progress, whose rows and all later ones stay.", []string{"bound"}, nil)
-	changeHeld  = prometheus.NewDesc("slipstream_origin_changes_held_seconds", "How long the oldest transaction, snapshot or replication slot has kept rows of the change table from deletion, or deleted ones from vacuum. 0 without labels if there is none that is older than a minute.", []string{"effect", "kind", "pid", "xid", "name"}, nil)
+	changeBytes = prometheus.NewDesc("slipstream_origin_changes_bytes", "Size of the change table in PostgreSQL with its index, including deleted rows that are not vacuumed yet. All metrics slipstream_origin_changes_* are read once a minute, and are 0 for SQLite.", nil, nil)
+	changeKept  = prometheus.NewDesc("slipstream_origin_changes_kept_bytes", "Size of the rows of the change table that are not deleted, estimated from a sample.", nil, nil)
+	changeLimit = prometheus.NewDesc("slipstream_origin_changes_keep_bytes", "Configured maximum size of the rows of the change table.", nil, nil)
+	changeReach = prometheus.NewDesc("slipstream_origin_changes_reach_seconds", "Age of the oldest row of the change table. A gateway that is cut off for longer starts with an empty cache.", nil, nil)
+	changeBound = prometheus.NewDesc("slipstream_origin_changes_bound", "1 for what limits the reach of the change table: time (keep_changes), bytes (keep_bytes), or a transaction in progress, whose rows and all later ones stay.", []string{"bound"}, nil)
+	changeHeld  = prometheus.NewDesc("slipstream_origin_changes_held_seconds", "How long the oldest transaction, snapshot or replication slot has kept rows of the change table from being deleted, or deleted rows from being vacuumed. 0 without labels if none is older than a minute.", []string{"effect", "kind", "pid", "xid", "name"}, nil)
 )
 
 // collectRetention shows what the change table keeps.

@@ -293,7 +293,7 @@ func TestHandOverRefused(t *testing.T) {
 		code           int
 		want           string
 	}{
-		{"no database", demoFile, "none.db", exitUnreachable, "goes on"},
+		{"no database", demoFile, "none.db", exitUnreachable, "continues to serve"},
 		{"wrong table", "table: dept", "table: depp", exitUsage, "did you mean dept"},
 		{"another folder", "handover: handover.sock", "handover: none/handover.sock", exitFailure, "no such file"},
 	} {

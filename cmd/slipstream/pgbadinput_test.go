@@ -307,7 +307,7 @@ func TestPostgresIsLocked(t *testing.T) {
 		}
 		return nil
 	})
-	expect(t, exitFailure, "", "nothing was changed: somebody kept a table locked for 5 s", "db", "apply", "-c", g.file)
+	expect(t, exitFailure, "", "nothing was changed: a table was locked for 5 s", "db", "apply", "-c", g.file)
 	expect(t, exitIncomplete, "missing", "", "db", "check", "-c", g.file)
 	pg.PSQL(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()")
 	_ = hold.Wait() // it was cut off

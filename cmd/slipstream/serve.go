@@ -62,7 +62,7 @@ ends with exit code 0. Sockets that systemd passes are used in the same way.
 		},
 	}
 	fileFlag(c, &file)
-	c.Flags().DurationVar(&drain, "drain", 0, "how long requests under way may take after a signal, instead of drain.timeout of the configuration")
+	c.Flags().DurationVar(&drain, "drain", 0, "how long requests in flight may take after a signal, instead of drain.timeout of the configuration")
 	return c
 }
 

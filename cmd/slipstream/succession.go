@@ -66,7 +66,7 @@ func (s *succession) options() gateway.Options {
 func (s *succession) ready(ctx context.Context, g *gateway.Gateway, listeners map[string][]net.Listener) error {
 	if pid := s.sockets.Predecessor(); pid != 0 {
 		if err := s.await(ctx, g); err != nil {
-			return fmt.Errorf("the running gateway (process %d) goes on: %w", pid, err)
+			return fmt.Errorf("the running gateway (process %d) continues to serve: %w", pid, err)
 		}
 	}
 	var all []handover.Named

@@ -59,7 +59,7 @@ func eachMember(data []byte, visit func(name string, value json.RawMessage, end 
 			return &jsonError{d.InputOffset(), "expected the name of a member"}
 		}
 		if seen[name] {
-			return &jsonError{d.InputOffset(), fmt.Sprintf("the member %q stands there twice", name)}
+			return &jsonError{d.InputOffset(), fmt.Sprintf("the member %q appears twice", name)}
 		}
 		seen[name] = true
 		var value json.RawMessage

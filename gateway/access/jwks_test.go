@@ -47,7 +47,7 @@ func TestParseJWKS(t *testing.T) {
 		{"a list", "[" + good + "]", 0, 1, "not a key set"},
 		{"keys is an object", `{"keys":{}}`, 0, 0, `expected {"keys": [...]}`},
 		{"keys twice", "{\"keys\":[],\n\"keys\":[]}", 0, 2, "twice"},
-		{"a member twice", set(good, `{"kty":"oct","kty":"oct"}`), 0, 4, `key 2: the member "kty" stands there twice`},
+		{"a member twice", set(good, `{"kty":"oct","kty":"oct"}`), 0, 4, `key 2: the member "kty" appears twice`},
 		{"a key is a number", set(good, "1"), 0, 4, "key 2: expected an object"},
 		{"no kind", set(`{"k":"AAAA"}`), 0, 3, "kty is missing"},
 		{"kind is a number", set(`{"kty":1}`), 0, 3, "kty: "},

@@ -32,7 +32,7 @@ var (
 	refusedNobody      = &Refusal{Status: http.StatusUnauthorized, Detail: "credentials are missing; expected the field X-API-Key, or Authorization: Bearer and a token", Challenge: challengeBearer + ", " + challengeKey}
 	refusedNobodyToken = &Refusal{Status: http.StatusUnauthorized, Detail: "credentials are missing; expected Authorization: Bearer and a token", Challenge: challengeBearer}
 	refusedNobodyKey   = &Refusal{Status: http.StatusUnauthorized, Detail: "credentials are missing; expected the field X-API-Key", Challenge: challengeKey}
-	refusedEveryone    = &Refusal{Status: http.StatusForbidden, Detail: "nobody may read this", Challenge: ""}
+	refusedEveryone    = &Refusal{Status: http.StatusForbidden, Detail: "no caller may read this", Challenge: ""}
 	refusedKeyMayNot   = &Refusal{Status: http.StatusForbidden, Detail: "the API key is valid, but may not read this", Challenge: ""}
 	refusedTokenMayNot = insufficient("the token is valid, but tokens may not read this")
 	refusedScope       = insufficient("the token is valid, but lacks a claim or scope that is needed to read this")
@@ -40,7 +40,7 @@ var (
 	refusedCrowded = &Refusal{Status: http.StatusServiceUnavailable, Detail: "too many new tokens wait to be checked", Challenge: ""}
 	refusedLate    = &Refusal{Status: http.StatusGatewayTimeout, Detail: "the token could not be checked in time", Challenge: ""}
 
-	refusedDuplicate  = malformed("the field X-API-Key or Authorization stands there more than once")
+	refusedDuplicate  = malformed("the field X-API-Key or Authorization appears more than once")
 	refusedBearer     = malformed("Authorization: Bearer must be followed by one token and nothing else")
 	refusedScheme     = &Refusal{Status: http.StatusUnauthorized, Detail: "the authentication scheme is not known here; expected Authorization: Bearer and a token", Challenge: challengeBearer}
 	refusedNoTokens   = &Refusal{Status: http.StatusUnauthorized, Detail: "tokens are not taken here; expected the field X-API-Key without the field Authorization", Challenge: challengeKey}
@@ -52,7 +52,7 @@ var (
 	refusedParts      = invalid("the token does not consist of three parts in base64url with a dot between them")
 	refusedHeader     = invalid("the header of the token is not a JSON object of strings, numbers and booleans without repeated members, of at most 2 KiB")
 	refusedCritical   = invalid("the token asks for extensions (crit, b64) that are not known here")
-	refusedOwnKey     = invalid("the token brings a key of its own (jwk, x5c); expected the kid of a key that is known here")
+	refusedOwnKey     = invalid("the token brings its own key (jwk, x5c); expected the kid of a key that is known here")
 	refusedNested     = invalid("the token holds another token; expected claims")
 	refusedUnsigned   = invalid("the token is not signed")
 	refusedAlgorithm  = invalid("the signature algorithm of the token is not allowed here")

@@ -120,7 +120,7 @@ func (g *Gate) reload(f *watched) {
 	switch taken, err := f.look(g.now()); {
 	case err != nil:
 		g.reloadErrors.Add(1)
-		g.cfg.Log.Error("access file refused, what was read before stays in use", "file", f.path, "error", err)
+		g.cfg.Log.Error("access file refused; its previous contents stay in use", "file", f.path, "error", err)
 	case taken:
 		g.reloads.Add(1)
 		g.cfg.Log.Info("access file read again", "file", f.path)

@@ -105,7 +105,7 @@ func purgeTarget(query string) (resource string, key []string, why string) {
 		case name != "resource" && name != "key":
 			return "", nil, "unknown parameter; expected resource and key"
 		case len(list) > 1:
-			return "", nil, "parameter " + name + " stands there twice; expected it once"
+			return "", nil, "parameter " + name + " appears twice; expected it once"
 		case list[0] == "":
 			return "", nil, "parameter " + name + " is empty; expected a value, or for the whole resource no key at all"
 		}

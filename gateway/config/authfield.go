@@ -85,7 +85,7 @@ func accessField() field[Resource] {
 			before := len(p.errors)
 			readObject(p, v, accessFields(), into.Access)
 			if len(p.errors) == before && into.Access.nobody() {
-				p.failAt(v, "nobody could read the resource; expected keys, jwt: true or claims, or no access for everybody")
+				p.failAt(v, "no caller could read the resource; expected keys, jwt: true or claims, or no access for everybody")
 			}
 		},
 		write: func(from *Resource) any {

@@ -38,7 +38,7 @@ func cacheControlField() field[Resource] {
 func (p *parser) staleDirectives(v value, given []directive) {
 	for _, d := range given {
 		if d.name == "stale-while-revalidate" || d.name == "stale-if-error" {
-			p.failAt(v, "%s lets a cache downstream answer with what the promise forbids, and the gateway never hears of it; "+
+			p.failAt(v, "%s lets a cache downstream answer with what the promise forbids, unnoticed by the gateway; "+
 				"expected it only beside promise: none", d.name)
 		}
 	}

@@ -81,7 +81,7 @@ func list[T, V any](name, doc string, k kind[V], limit int, same func(a, b V) bo
 					continue
 				}
 				if slices.ContainsFunc(all, func(other V) bool { return same(other, parsed) }) {
-					p.failAt(item, "stands in the list already; expected each once")
+					p.failAt(item, "is listed twice; expected each once")
 					continue
 				}
 				all = append(all, parsed)

@@ -144,7 +144,7 @@ func badOrigin(t text) string {
 	case len(t.s) > maxOrigin:
 		return fmt.Sprintf(" is longer than %d bytes", maxOrigin)
 	case t.s == "null":
-		return " is what sandboxed pages and local files are called, whoever wrote them"
+		return " is the origin of all sandboxed pages and local files, regardless of their author"
 	case strings.Contains(t.s, "*"):
 		return ` has a "*" inside, and origins are compared whole`
 	case !strings.Contains(t.s, "://"):

@@ -39,7 +39,7 @@ func originFields() []field[Origin] {
 		written(urlField("stream_url", "where the stream of changes connects: directly to the server, when url leads through a pooler; left out: url",
 			postgresExample, func(o *Origin) *string { return &o.StreamURL },
 			func(o *Origin) error { _, err := parsePostgresURL(o.StreamURL); return err })),
-		written(one("notify", "makes the triggers send NOTIFY, so that changes are heard of before the next poll; commits then wait for one another",
+		written(one("notify", "makes the triggers send NOTIFY, so that changes are known before the next poll; commits then wait for one another",
 			truth(), func(o *Origin) *bool { return &o.Notify })),
 		written(one("poll", "how often the stream asks for changes, at most an eighth of the tightest freshness; left out: 25ms",
 			duration(5*time.Millisecond, time.Second), func(o *Origin) *time.Duration { return &o.Poll })),

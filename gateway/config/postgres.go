@@ -123,7 +123,7 @@ func parseParameters(query string) ([]parameter, error) {
 			return nil, errors.New(`a parameter that is not name=value; expected name=value with "&" between, and %3D for "=" in a value`)
 		}
 		if seen[decoded] {
-			return nil, errors.New("a parameter stands there twice; expected each once")
+			return nil, errors.New("a parameter appears twice; expected each once")
 		}
 		seen[decoded] = true
 		all = append(all, parameter{decoded, value})

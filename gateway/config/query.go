@@ -69,7 +69,7 @@ func (p *parser) query(v value, has map[string]value, r *Resource) {
 		return
 	}
 	if missing := missingParameter(r.Query.SQL, len(r.Key)); missing != "" {
-		p.failAt(has["sql"], "%s stands nowhere; expected the keys to be taken from arrays, such as %s", missing, whereKeys(r.Key))
+		p.failAt(has["sql"], "%s is missing; expected the keys to be taken from arrays, such as %s", missing, whereKeys(r.Key))
 	}
 	if len(r.Query.Depends) == 0 && !r.NoPromise {
 		p.failKey(v, `field "depends" is missing; expected the tables whose changes change documents, or "promise: none"`)
@@ -200,7 +200,7 @@ func dependsField() field[Resource] {
 				return
 			}
 			if len(items) == 0 || len(items) > maxDepends {
-				p.failAt(v, "a list of %d; expected between 1 and %d tables, or, if changes need not be heard of, promise: none", len(items), maxDepends)
+				p.failAt(v, "a list of %d; expected between 1 and %d tables, or, if changes need not be followed, promise: none", len(items), maxDepends)
 				return
 			}
 			for _, item := range items {
@@ -241,7 +241,7 @@ func (p *parser) depend(v value, d resource.Depend, key []string) {
 			keyTemplate(d.Via), d.Table)
 	case d.Via != "":
 		if missing := missingParameter(d.Via, len(d.Columns)); missing != "" {
-			p.failAt(v, `%s stands nowhere in "via"; expected it to use the columns of the changed rows, one array each`, missing)
+			p.failAt(v, `%s does not appear in "via"; expected it to use the columns of the changed rows, one array each`, missing)
 		}
 	case len(d.Columns) == 0:
 		p.failAt(v, `field "key" is missing; expected the columns of %s that hold the key of the document, or that lead onwards if "via" says how`, d.Table)
@@ -293,7 +293,7 @@ func dependFields() []field[resource.Depend] {
 func promiseField() field[Resource] {
 	k := oneOf("kept", "none")
 	f := field[Resource]{
-		name: "promise", doc: "none: changes are not heard of; a document is kept for the time of freshness after it was loaded, and no longer",
+		name: "promise", doc: "none: changes are not followed; a document is kept for the time of freshness after it was loaded, and no longer",
 		read: func(p *parser, v value, into *Resource) {
 			var choice string
 			readScalar(p, v, k, &choice)

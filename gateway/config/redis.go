@@ -90,7 +90,7 @@ type Drain struct {
 	// than Timeout. Redis cannot say that a connection ends, so its connections
 	// have none. Default 2 s, at most half of Timeout; negative: not at all.
 	Grace time.Duration
-	// Timeout is how long requests under way may take. Default 15 s.
+	// Timeout is how long requests in flight may take. Default 15 s.
 	Timeout time.Duration
 }
 

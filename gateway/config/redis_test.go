@@ -57,7 +57,7 @@ func TestValidateRedis(t *testing.T) {
 		"password":            {[]func(*Config){local, user("web", "hunter2")}, "redis.users.web: this is not the digest"},
 		"no password":         {[]func(*Config){local, user("web", "")}, "redis.users.web: this is not the digest"},
 		"nameless":            {[]func(*Config){local, user("", digestOfAll)}, "redis.users: an empty key"},
-		"twice":               {[]func(*Config){local, user("web", digestOfAll), user("web", digestOfAll)}, "redis.users.web: stands here again"},
+		"twice":               {[]func(*Config){local, user("web", digestOfAll), user("web", digestOfAll)}, "redis.users.web: is a duplicate"},
 		"half of TLS":         {[]func(*Config){local, func(c *Config) { c.Redis.TLS.Key = "a" }}, `redis.tls: field "cert" is missing`},
 		"access by users":     {[]func(*Config){local, user("web", digestOfAll), func(c *Config) { c.Resources[0].Access = &Access{Keys: []string{"web"}} }}, ""},
 		"access without them": {[]func(*Config){local, func(c *Config) { c.Resources[0].Access = &Access{Keys: []string{"web"}} }}, "no API key is known"},

@@ -106,7 +106,7 @@ func drainFields() []field[Drain] {
 	return []field[Drain]{
 		withDefault(one("grace", "how long HTTP connections that ask nothing stay open for one more request, less than timeout; 0s: not at all",
 			durationOrOff(time.Minute), func(d *Drain) *time.Duration { return &d.Grace }), &def),
-		withDefault(one("timeout", "how long requests under way may take",
+		withDefault(one("timeout", "how long requests in flight may take",
 			duration(10*time.Millisecond, time.Hour), func(d *Drain) *time.Duration { return &d.Timeout }), &def),
 	}
 }
@@ -120,7 +120,7 @@ func (p *parser) redis(root value, c *Config) {
 		p.failKey(within(root, "redis"), "frontends.redis is not set, so that nothing of this would be obeyed; expected an address there")
 	case a == "" || isLoopback(a) || c.Redis.Open || c.RedisLogin():
 	default:
-		p.failAt(within(root, "frontends", "redis"), "other machines could reach this address, and nobody needs to log in; "+
+		p.failAt(within(root, "frontends", "redis"), "other machines could reach this address, and no login is required; "+
 			"expected redis.users or auth.keys, a loopback address, or redis: { open: true }")
 	}
 }

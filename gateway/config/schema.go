@@ -35,7 +35,7 @@ func configFields() []field[Config] {
 			func(c *Config) *HTTP { return &c.HTTP }),
 		sparse(object("redis", "how documents are served over the Redis protocol, beside frontends.redis; left out: with the defaults", redisFields,
 			func(c *Config) *Redis { return &c.Redis })),
-		sparse(object("auth", "by what callers are known; left out: nobody is", authFields,
+		sparse(object("auth", "how callers are identified; if left out, they are not", authFields,
 			func(c *Config) *Auth { return &c.Auth })),
 		sparse(object("tracing", "where spans of requests are sent, as OpenTelemetry over HTTP; left out: nowhere", tracingFields,
 			func(c *Config) *Tracing { return &c.Tracing })),

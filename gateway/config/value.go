@@ -116,7 +116,7 @@ func (p *parser) members(v value) ([]string, map[string]value, bool) {
 		case name == "":
 			p.failKey(value{node: entry.Value, key: entry.Key, path: v.path}, "an empty key; expected a name")
 		case repeated:
-			p.failKey(one, "stands here again, first on line %d; expected it once", position(first.key).Line)
+			p.failKey(one, "is a duplicate, first on line %d; expected it once", position(first.key).Line)
 		default:
 			order = append(order, name)
 			byName[name] = one

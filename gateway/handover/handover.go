@@ -22,7 +22,7 @@ var (
 	// Options.Wait.
 	ErrBusy = errors.New("another process is being started there")
 	// ErrExpired is returned when the predecessor has given up waiting.
-	ErrExpired = errors.New("the running process has given up waiting and goes on")
+	ErrExpired = errors.New("the running process stopped waiting and continues to serve")
 	// ErrPeer is returned when the process at the other end is of another user.
 	ErrPeer = errors.New("the process at the other end belongs to another user")
 	// ErrUnsupported is returned on systems other than Linux.
@@ -118,7 +118,7 @@ func (s *Sockets) Take(name, address string) []net.Listener {
 func (s *Sockets) closeRest() {
 	for _, one := range s.all {
 		if one.named.Name != "" {
-			s.options.Log.Warn("an inherited socket is used by nothing in the configuration: it is closed",
+			s.options.Log.Warn("an inherited socket is not used by the configuration; it is closed",
 				"socket", one.named.Name, "bound", one.named.Listener.Addr().String(), "from", one.from)
 		}
 		_ = one.named.Listener.Close() // nothing was accepted from it

@@ -40,7 +40,7 @@ func TestHandOver(t *testing.T) {
 	if got := strings.Count(first.Log(), "inherited http "+p.address); got != 3 {
 		t.Errorf("inherited %d sockets, want 3\n%s", got, first.Log())
 	}
-	if !strings.Contains(first.Log(), "used by nothing") || !strings.Contains(first.Log(), "socket=spare") {
+	if !strings.Contains(first.Log(), "not used by the configuration") || !strings.Contains(first.Log(), "socket=spare") {
 		t.Errorf("no warning about a socket that nobody takes\n%s", first.Log())
 	}
 	if _, err := os.Stat(name); err != nil {
@@ -228,8 +228,8 @@ func TestPaths(t *testing.T) {
 	}
 	for _, c := range []struct{ path, want string }{
 		{filepath.Join(open, "s"), "every user may write"},
-		{file, "is no socket"},
-		{filepath.Join(dir, "link"), "is no socket"},
+		{file, "is not a socket"},
+		{filepath.Join(dir, "link"), "is not a socket"},
 		{filepath.Join(dir, "none", "s"), "no such file"},
 		{filepath.Join(file, "s"), "is no folder"},
 		{filepath.Join(dir, strings.Repeat("x", 108)), "expected at most"},

@@ -134,7 +134,7 @@ func (s *Sockets) meet(ctx context.Context) error {
 }
 
 // errLater is wrapped by what may pass: the predecessor is busy or just ending.
-var errLater = errors.New("it was waited for in vain")
+var errLater = errors.New("timed out waiting for the running process")
 
 // ask connects to the predecessor, if there is one, and takes its sockets.
 func (s *Sockets) ask(ctx context.Context) error {
@@ -269,7 +269,7 @@ func (s *Sockets) replace() error {
 		return nil
 	}
 	if err := send(m.conn, message{State: stateListening}); err != nil {
-		s.options.Log.Warn("the old process has ended or gone on; if it still runs, end it", "pid", m.who.Pid, "error", err)
+		s.options.Log.Warn("the old process has ended or continues to serve; if it still runs, end it", "pid", m.who.Pid, "error", err)
 	}
 	return nil
 }
@@ -286,7 +286,7 @@ func (s *Sockets) agree() (alone bool, err error) {
 	writeErr := send(m.conn, message{State: stateReady})
 	answer, err := readMessage(newReceiver(m.conn))
 	if err != nil {
-		s.options.Log.Warn("the old process does not answer; this one serves all the same. If it still runs, end it",
+		s.options.Log.Warn("the old process does not answer; this one serves anyway. If the old one still runs, end it",
 			"pid", m.who.Pid, "error", errors.Join(writeErr, err))
 		return true, nil
 	}

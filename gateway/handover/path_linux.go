@@ -43,7 +43,7 @@ func checkPath(path string) error {
 	}
 	about, err = os.Lstat(path)
 	if err == nil && about.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s exists and is no socket; expected a name of its own", path)
+		return fmt.Errorf("%s exists and is not a socket; expected an unused name", path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -125,7 +125,7 @@ func (s *Server) talk(conn *net.UnixConn, who unix.Ucred) {
 	_ = conn.Close() // all was said
 	if err != nil {
 		s.goOn() // who reads the line may start another
-		log.Warn("the new process did not take over; this one goes on", "error", err)
+		log.Warn("the new process did not take over; this one continues to serve", "error", err)
 		return
 	}
 	s.door.mu.Lock()
@@ -165,7 +165,7 @@ func (s *Server) handOver(conn *net.UnixConn, who unix.Ucred) error {
 		return err
 	}
 	if err := Notify(fmt.Sprintf("MAINPID=%d", who.Pid)); err != nil {
-		s.options.Log.Warn("the service manager was not told of the new process", "error", err)
+		s.options.Log.Warn("the service manager could not be notified of the new process", "error", err)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (s *Server) goOn() {
 	if !closed && inodeAt(s.options.Path) != inode {
 		var err error
 		if l, err = s.reclaim(); err != nil {
-			s.options.Log.Error("nobody can take over from this process any more: its path is lost", "path", s.options.Path, "error", err)
+			s.options.Log.Error("no process can take over from this one any more: its socket is lost", "path", s.options.Path, "error", err)
 		}
 	}
 	s.door.mu.Lock()

@@ -126,7 +126,7 @@ func headers() object {
 	text := object{{"type", "string"}}
 	return object{
 		{"ETag", field("The entity tag of this version, for If-None-Match and If-Match.", text)},
-		{"Cache-Status", field("How the answer was come by (RFC 9211).", text)},
+		{"Cache-Status", field("Where the answer came from (RFC 9211).", text)},
 		{"Vary", field("The fields of the request that choose among answers.", text)},
 		{"X-Request-Id", field("Names the request in logs: as it was sent, or made up.", text)},
 		{"Retry-After", field("When to try again, in seconds.", object{{"type", "integer"}, {"minimum", 1}})},

@@ -310,7 +310,7 @@ func (l *Log) tellLost() {
 	l.complain(errBehind)
 }
 
-var errBehind = errors.New("the disk, or whoever reads the log, does not keep up")
+var errBehind = errors.New("the disk or the reader of the log does not keep up")
 
 // send writes whole lines, and returns how many bytes of them were written.
 func (l *Log) send(b []byte) (int, error) {
@@ -340,7 +340,7 @@ func (l *Log) reopen() {
 	}
 	f, err := openFile(l.path)
 	if err != nil {
-		l.log.Error("the request log cannot be opened anew and goes on in the old file", "error", err)
+		l.log.Error("the request log cannot be reopened; the old file stays in use", "error", err)
 		return
 	}
 	l.gather(false)
@@ -348,7 +348,7 @@ func (l *Log) reopen() {
 		l.complain(err)
 	}
 	l.file, l.out, l.torn = f, f, endsTorn(f)
-	l.log.Info("the request log was opened anew", "file", l.path)
+	l.log.Info("the request log was reopened", "file", l.path)
 }
 
 // shrink gives memory back that only a burst needed, a block a second.

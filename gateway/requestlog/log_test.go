@@ -246,7 +246,7 @@ func TestReopen(t *testing.T) {
 	}
 	l.Reopen()
 	testkit.Eventually(t, 10*time.Second, func() error {
-		if !strings.Contains(told.String(), "goes on in the old file") {
+		if !strings.Contains(told.String(), "the old file stays in use") {
 			return errors.New("nothing is told")
 		}
 		return nil

@@ -136,7 +136,7 @@ func splitName(name string) (schemaName, tableName string, err error) {
 			}
 			part, after = strings.ReplaceAll(rest[1:end], `""`, `"`), rest[end+1:]
 			if after != "" && after[0] != '.' {
-				return "", "", &errNoTable{fmt.Sprintf("table name %s goes on after a quoted name; expected schema.table", name)}
+				return "", "", &errNoTable{fmt.Sprintf("table name %s continues after a quoted name; expected schema.table", name)}
 			}
 			after, more = strings.CutPrefix(after, ".")
 		} else {
@@ -207,7 +207,7 @@ func (c *catalog) refuse(ctx context.Context, f foundRelation, asked string) (pr
 	case f.kind == 'v':
 		return fmt.Sprintf("%s is a view; name the table behind it, or declare the resource with sql and the tables that it depends on", name), nil
 	case f.kind == 'm':
-		return fmt.Sprintf("%s is a materialized view, whose refresh no trigger hears of; name the table behind it, or declare the resource with sql", name), nil
+		return fmt.Sprintf("%s is a materialized view, whose refresh fires no trigger; name the table behind it, or declare the resource with sql", name), nil
 	}
 	return refuseRelation(relation{f.oid, f.schema, f.name}, f.kind, f.persistence, f.subscribed), nil
 }
@@ -217,7 +217,7 @@ func refuseRelation(r relation, kind, persistence byte, subscribed bool) (proble
 	name := r.schema + "." + r.name
 	switch {
 	case kind == 'f':
-		return fmt.Sprintf("%s is a foreign table; what changes on the other server is not heard of", name)
+		return fmt.Sprintf("%s is a foreign table; its changes on the other server fire no trigger", name)
 	case persistence == 't':
 		return fmt.Sprintf("%s is a temporary table, which only one session can see", name)
 	case persistence == 'u':

@@ -190,7 +190,7 @@ func (e *ddlFault) Error() string {
 	}
 	switch pgErr.Code {
 	case "55P03": // lock_not_available
-		return "somebody kept a table locked for 5 s, and all its later writers would have waited behind us; try again when no long transaction uses it: " + text
+		return "a table was locked for 5 s, and its later writers would have waited behind this statement; try again when no long transaction uses it: " + text
 	case "40P01": // deadlock_detected
 		return "a writer and we waited on one another; try again: " + text
 	case "42501": // insufficient_privilege

@@ -197,9 +197,9 @@ func (q *queryResolver) checkRelations(d *declaredReading, used map[uint32]bool)
 			q.compiled.relations = appendNew(q.compiled.relations, r.oid)
 			continue
 		case r.kind == 'm':
-			problem = fmt.Sprintf("materialized view %s, whose refresh no trigger hears of: read the tables behind it", shown)
+			problem = fmt.Sprintf("materialized view %s, whose refresh fires no trigger: read the tables behind it", shown)
 		case r.kind == 'f':
-			problem = fmt.Sprintf("foreign table %s, and what changes on the other server is not heard of: leave it out", shown)
+			problem = fmt.Sprintf("foreign table %s, whose changes on the other server fire no trigger: leave it out", shown)
 		case r.kind == 'S':
 			problem = fmt.Sprintf("sequence %s, which can have no trigger: leave it out", shown)
 		case r.kind != 'r' && r.kind != 'p':

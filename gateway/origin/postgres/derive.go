@@ -279,7 +279,7 @@ func (s *Stream) breakPromise(i int, err error) {
 		t.pause = firstRetry
 	}
 	t.until = now.Add(t.pause)
-	t.why = fmt.Sprintf("the documents that changed rows belong to could not be found: %v; tried again after %v", err, t.pause)
+	t.why = fmt.Sprintf("the documents that changed rows belong to could not be found: %v; retried after %v", err, t.pause)
 	s.derivationsFailed.Add(1)
 	s.sink.SetPromise(cache.ResourceID(i), false, t.why)
 	s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", s.origin.schema.Load().set.Resources[i].Name, "why", t.why)

@@ -207,7 +207,7 @@ func TestViaThatFailsCostsItsResourceOnly(t *testing.T) {
 		id++
 		s.exec("INSERT INTO ev VALUES ($1, 'y')", id)
 		_, lost := s.promiseOf(0)
-		if !strings.HasSuffix(lost[len(lost)-1], "tried again after 1s") {
+		if !strings.HasSuffix(lost[len(lost)-1], "retried after 1s") {
 			return fmt.Errorf("the promise was taken away because of %q", lost)
 		}
 		return nil

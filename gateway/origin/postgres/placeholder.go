@@ -70,7 +70,7 @@ func parseStatement(text string, parameters int) (*statementText, error) {
 			}
 		case t.is(text, ";"):
 			if !scan.atEnd() || depth > 0 {
-				return nil, fmt.Errorf("there is a semicolon in line %d with more behind it; one statement was expected", scan.line(t.start))
+				return nil, fmt.Errorf("there is a semicolon in line %d with text after it; expected one statement", scan.line(t.start))
 			}
 			text = text[:t.start]
 			scan.text = text

@@ -69,7 +69,7 @@ func (o *Origin) pruneStep(ctx context.Context, doing string, step []origin.Stat
 		if !busy || attempt == pruneAttempts {
 			return err
 		}
-		o.cfg.Logger.Info("a table is locked, prune tries again", "attempt", attempt, "of", pruneAttempts, "statement", step[0].SQL)
+		o.cfg.Logger.Info("a table is locked; prune retries", "attempt", attempt, "of", pruneAttempts, "statement", step[0].SQL)
 		if !sleep(ctx, prunePause) {
 			return context.Cause(ctx)
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// retries is a log handler that notes that prune tries again.
+// retries is a log handler that notes that prune retries.
 type retries chan struct{}
 
 func (r retries) Enabled(context.Context, slog.Level) bool { return true }
 func (r retries) WithAttrs([]slog.Attr) slog.Handler       { return r }
 func (r retries) WithGroup(string) slog.Handler            { return r }
 func (r retries) Handle(_ context.Context, record slog.Record) error {
-	if strings.Contains(record.Message, "tries again") {
+	if strings.Contains(record.Message, "prune retries") {
 		select {
 		case r <- struct{}{}:
 		default:

@@ -27,7 +27,7 @@ import (
 func (c *compiled) resolveQuery(ctx context.Context, tx pgx.Tx, cat *catalog) error {
 	q := &queryResolver{compiled: c, tx: tx, cat: cat, query: c.resource.Query}
 	if tx.Conn().PgConn().ParameterStatus("standard_conforming_strings") == "off" {
-		return c.fail(q.query.Line, "standard_conforming_strings is off for role %s, so what is a string cannot be told; expected: ALTER ROLE %s SET standard_conforming_strings = on",
+		return c.fail(q.query.Line, "standard_conforming_strings is off for role %s, so strings cannot be recognized; expected: ALTER ROLE %s SET standard_conforming_strings = on",
 			cat.role, quoteName(cat.role))
 	}
 	for _, step := range []func(context.Context) error{q.resolveKey, q.resolveStatement, q.resolveDepends, q.checkReads, q.writeLoad} {

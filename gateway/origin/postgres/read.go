@@ -192,7 +192,7 @@ func (s *Stream) readHead(results pgx.BatchResults, before int, derives bool) (h
 // accept makes a poll of which everything was applied the last one.
 func (s *Stream) accept(head pollHead, sent time.Duration) {
 	if s.trimmedUnread(head) {
-		s.origin.cfg.Logger.Warn("changes were trimmed that had not been read, the resources are flushed", "complete_from", head.floor, "known_from", s.last.XMin)
+		s.origin.cfg.Logger.Warn("changes were trimmed before they were read; all resources are flushed", "complete_from", head.floor, "known_from", s.last.XMin)
 		s.flushAll()
 	}
 	s.last, s.floor = head.snapshot, head.floor
@@ -216,7 +216,7 @@ func (s *Stream) flushChanged(ctx context.Context, head pollHead) {
 	log := s.origin.cfg.Logger
 	names, err := s.changedSources(ctx)
 	if err != nil {
-		log.Warn("too much has changed to go through it, or to tell what, and all resources are flushed", "changes", head.rows, "error", err)
+		log.Warn("there are too many changes to read, and no time to find their sources; all resources are flushed", "changes", head.rows, "error", err)
 		s.flushAll()
 		return
 	}
@@ -227,7 +227,7 @@ func (s *Stream) flushChanged(ctx context.Context, head pollHead) {
 		}
 	}
 	for i := range flush {
-		log.Warn("too much has changed to go through it, the resource is flushed", "resource", s.origin.schema.Load().set.Resources[i].Name, "changes", head.rows)
+		log.Warn("there are too many changes to read; the resource is flushed", "resource", s.origin.schema.Load().set.Resources[i].Name, "changes", head.rows)
 		s.flush(i)
 	}
 }

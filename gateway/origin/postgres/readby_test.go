@@ -143,7 +143,7 @@ func TestPrivilegesOfQueries(t *testing.T) {
 		{"reader", "", customers, ""},
 		{"No Temp", "", customers, `sql: what the statement reads is found by making it a temporary view for a moment: permission denied to create temporary tables in database "postgres"; expected: GRANT TEMPORARY ON DATABASE "postgres" TO "No Temp", or promise: none`},
 		{"reader", "&default_transaction_read_only=on", customers, `sql: what the statement reads is found by making it a temporary view for a moment: cannot execute CREATE FUNCTION in a read-only transaction; expected: ALTER ROLE "reader" SET default_transaction_read_only = off, or promise: none`},
-		{"reader", "&standard_conforming_strings=off", customers, `standard_conforming_strings is off for role reader, so what is a string cannot be told; expected: ALTER ROLE "reader" SET standard_conforming_strings = on`},
+		{"reader", "&standard_conforming_strings=off", customers, `standard_conforming_strings is off for role reader, so strings cannot be recognized; expected: ALTER ROLE "reader" SET standard_conforming_strings = on`},
 		{"reader", "", "select id, json_build_array((select count(*) from product)) from customer where id = any($1)", "sql: permission denied for table product"},
 		{"reader", "", "select id, json_build_array(secret(id)) from customer where id = any($1)", "sql: permission denied for function secret"},
 		{"reader", "", "select id, '[]'::json from closed.t where id = any($1)", "sql: permission denied for schema closed"},

@@ -98,7 +98,7 @@ func isLocked(err error) bool {
 func (c *catalog) leaveLocked(ctx context.Context, r *resource.Resource) (*compiled, error) {
 	_, err := c.tx.Exec(ctx, "SET LOCAL lock_timeout = '1ms'")
 	return &compiled{resource: r, err: &origin.SchemaError{Resource: r.Name, Line: r.Line,
-		Problem: "a table that its statements read is locked, such as by an ALTER TABLE that runs or waits; tried again until it is not"}}, err
+		Problem: "a table that its statements read is locked, such as by an ALTER TABLE that runs or waits; this is retried until it is not"}}, err
 }
 
 // tableNames lists the tables that a resource names.

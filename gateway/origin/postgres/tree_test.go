@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 		"no usage of the schema":    {table("hidden.treasure", "id"), `GRANT USAGE ON SCHEMA "hidden" TO "reader"`},
 		"three parts":               {table("a.b.c", "id"), "expected table or schema.table"},
 		"unbalanced quote":          {table(`"a`, "id"), "unbalanced quote"},
-		"text after a quote":        {table(`"a"b`, "id"), "goes on after a quoted name"},
+		"text after a quote":        {table(`"a"b`, "id"), "continues after a quoted name"},
 		"empty name":                {table("", "id"), "expected table or schema.table"},
 		"injection":                 {table(`dept; DROP TABLE dept`, "id"), "no table dept; DROP TABLE dept"},
 		"view":                      {table("v", "deptno"), "is a view; name the table behind it, or declare the resource with sql"},

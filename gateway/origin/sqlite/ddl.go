@@ -193,7 +193,7 @@ func (o *Origin) plan(findings []origin.Finding) []origin.Statement {
 		case origin.Present:
 			continue
 		case origin.Differs:
-			drops = append(drops, origin.Statement{SQL: "DROP " + kind + " " + quoteName(f.Name), Comment: f.Name + " differs and is made anew"})
+			drops = append(drops, origin.Statement{SQL: "DROP " + kind + " " + quoteName(f.Name), Comment: f.Name + " differs and is recreated"})
 		}
 		creates = append(creates, origin.Statement{SQL: f.SQL, Comment: f.Comment})
 		touched[f.Resource] = true

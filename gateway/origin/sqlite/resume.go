@@ -97,7 +97,7 @@ func (s *Stream) plant() {
 	}
 	err = errors.Join(err, c.BusyTimeout(s.origin.cfg.BusyTimeout))
 	if err != nil && !errors.Is(err, sqlite3.BUSY) {
-		s.origin.cfg.Logger.Warn("the first row of the change table could not be written; after a restart the disk tier begins anew", "error", err)
+		s.origin.cfg.Logger.Warn("the first row of the change table could not be written; after a restart the disk tier starts empty", "error", err)
 	}
 }
 

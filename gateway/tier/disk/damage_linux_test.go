@@ -60,7 +60,7 @@ func damagedFile(t *testing.T, seed uint64) ([]byte, *ledger) {
 	return text[:used], l
 }
 
-// survives opens what is left of a file: at once, or it is begun anew; never with a document
+// survives opens what is left of a file: at once, or it is recreated; never with a document
 // that is not right; and it works afterwards.
 func survives(t *testing.T, l *ledger, text []byte, what string) (found int, anew bool) {
 	t.Helper()
@@ -135,7 +135,7 @@ func TestTruncatedFiles(t *testing.T) {
 	for _, at := range cuts {
 		found, anew := survives(t, l, text[:at], fmt.Sprintf("cut off at %d of %d", at, len(text)))
 		if at == len(text) && (found == 0 || anew) {
-			t.Errorf("the whole file: %d found, begun anew %v", found, anew)
+			t.Errorf("the whole file: %d found, recreated %v", found, anew)
 		}
 		all += found
 	}
@@ -185,7 +185,7 @@ func TestDamagedFilesSoak(t *testing.T) {
 				binary.NativeEndian.PutUint64(b[i:], random.Uint64())
 			}
 		})
-		t.Logf("round %d: %d documents found, %d files begun anew", round, found, anew)
+		t.Logf("round %d: %d documents found, %d files recreated", round, found, anew)
 		if found < files*5 || anew == 0 {
 			t.Error("nothing was proved")
 		}

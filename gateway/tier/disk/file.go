@@ -76,7 +76,7 @@ func (t *Tier) open(empty bool) error {
 	if !errors.Is(err, errUnusable) {
 		return err
 	}
-	t.opts.Logger.Warn("the file of the disk tier is damaged and begun anew", "path", t.path, "error", err)
+	t.opts.Logger.Warn("the file of the disk tier is damaged and is recreated", "path", t.path, "error", err)
 	t.figures.rebuilds.Add(1)
 	if err := os.Remove(t.path); err != nil {
 		return fmt.Errorf("disk tier: a damaged file cannot be removed: %w", err)

@@ -411,10 +411,10 @@ func (t *Tier) measure(now *snapshot) {
 // rebuild begins the file anew because a reader or the writer found it damaged.
 func (w *writer) rebuild(cause error) error {
 	t := w.t
-	t.opts.Logger.Error("the file of the disk tier is damaged and begun anew", "path", t.path, "error", cause)
+	t.opts.Logger.Error("the file of the disk tier is damaged and is recreated", "path", t.path, "error", cause)
 	t.figures.rebuilds.Add(1)
 	if err := w.startOver(); err != nil {
-		return fmt.Errorf("begin a damaged file anew: %w", err)
+		return fmt.Errorf("recreate a damaged file: %w", err)
 	}
 	t.damaged.Store(nil)
 	return nil
