@@ -62,7 +62,7 @@ func TestObserver(t *testing.T) {
 	} {
 		err := test.call()
 		var seen []redis.Observation
-		testkit.Eventually(t, time.Second, func() error {
+		testkit.Eventually(t, 10*time.Second, func() error {
 			if seen = append(seen, r.take()...); len(seen) == 0 {
 				return errors.New("nothing observed")
 			}
