@@ -33,6 +33,15 @@ func (dear) Data(c *loop.Conn, in []byte) (consumed int) {
 
 func (dear) Closed(*loop.Conn, error) {}
 
+// slow answers like dear, and lets so much time pass that a sweep comes while many connections
+// wait for their turn.
+type slow struct{ dear }
+
+func (s slow) Data(c *loop.Conn, in []byte) (consumed int) {
+	time.Sleep(time.Millisecond)
+	return s.dear.Data(c, in)
+}
+
 // sharing is a server of one loop, and what its sessions do.
 type sharing struct {
 	*testing.T
@@ -124,8 +133,8 @@ func TestWhatWaitsForItsTurn(t *testing.T) {
 	eachPlain(t, func(t *testing.T, m mode) {
 		for _, name := range []string{"the peer ends", "shutdown"} {
 			t.Run(name, func(t *testing.T) {
-				s := startSharing(t, m, dear{})
-				c := s.dial(2000)
+				s := startSharing(t, m, slow{}) // 300 ms, in which the peer or the shutdown comes
+				c := s.dial(300)
 				c.send()
 				c.first()
 				wait := func() {}
@@ -142,15 +151,6 @@ func TestWhatWaitsForItsTurn(t *testing.T) {
 			})
 		}
 	})
-}
-
-// slow answers like dear, and lets so much time pass that a sweep comes while many connections
-// wait for their turn.
-type slow struct{ dear }
-
-func (s slow) Data(c *loop.Conn, in []byte) (consumed int) {
-	time.Sleep(time.Millisecond)
-	return s.dear.Data(c, in)
 }
 
 // An event that comes while a connection waits for its turn, here the end of the peer's bytes,
