@@ -44,7 +44,7 @@ if [ "$(cat "$tools/installed" 2>/dev/null || true)" != "$wanted" ]; then
 	echo "$wanted" >"$tools/installed"
 fi
 
-${GO:-go} test -count=1 -run '^TestAlertRules$' ./gateway
+(cd deploy/prometheus && promtool check rules slipstream.rules.yml && promtool test rules slipstream.test.yml)
 
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT

@@ -14,9 +14,12 @@ import (
 // Longest is how much CPU time one turn of a loop may take.
 const Longest = 2 * time.Millisecond
 
-// attempts is how often a test may try: to the clock of a thread what a hypervisor gives to
-// others belongs to the turn.
-const attempts = 8
+// A test passes once enough of its attempts are clean: to the clock of a thread what a
+// hypervisor gives to others belongs to the turn, and a turn that may be long is not always.
+const (
+	attempts = 6
+	enough   = 2
+)
 
 // memory is how much memory an attempt may use. There is no collection of garbage before:
 // allocating would help with it, in the turn that allocates.
@@ -31,22 +34,26 @@ type Watch struct {
 	turns, long, longest atomic.Int64
 }
 
-// Within runs attempt until no turn takes longer than [Longest]. It fails the test if that
-// does not happen. Tests that call it do not run in parallel with others.
+// Within runs attempt until no turn took longer than [Longest] in two attempts. It fails the
+// test if that does not happen. Tests that call it do not run in parallel with others.
 func Within(t *testing.T, attempt func(t *testing.T, w *Watch)) {
 	t.Helper()
 	var w *Watch
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
+	clean := 0
 	for range attempts {
 		w = new(Watch)
 		runtime.GC()
 		stop := loop.MeasureTurns(w.report)
-		attempt(t, w)
+		t.Run("attempt", func(t *testing.T) { attempt(t, w) }) // its end ends the loops, and the last turn is reported
 		stop()
 		turns, long := w.turns.Load(), w.long.Load()
 		t.Logf("of %d turns %d took more than %v, the longest %v", turns, long, Longest, time.Duration(w.longest.Load()))
 		if turns > 0 && long == 0 {
+			clean++
+		}
+		if clean == enough {
 			return
 		}
 	}
