@@ -58,15 +58,16 @@ type load struct {
 	origin *Origin
 	c      *compiled
 	batch  cache.Batch
-	asked  []int // the place in ids of each key that is asked for
-	args   []any // of the load statement
+	asked  []int  // the place in ids of each key that is asked for
+	text   string // of the load statement
+	args   []any  // of it
 	header string
 }
 
-// newLoad splits the ids into the arrays of the statement's parameters. An id
-// that is none gets its error and is not asked for.
+// newLoad splits the ids into the statement's parameters. An id that is none gets its error
+// and is not asked for.
 func newLoad(o *Origin, c *compiled, ids []string) *load {
-	l := &load{origin: o, c: c, batch: cache.Batch{Docs: make([]cache.Loaded, len(ids))}}
+	l := &load{origin: o, c: c, text: c.load, batch: cache.Batch{Docs: make([]cache.Loaded, len(ids))}}
 	arrays := make([][]string, len(c.key))
 	for i, id := range ids {
 		segments, err := resource.Split(c.key, id)
@@ -79,8 +80,17 @@ func newLoad(o *Origin, c *compiled, ids []string) *load {
 			arrays[j] = append(arrays[j], s)
 		}
 	}
+	one := len(l.asked) == 1 && c.loadOne != ""
+	if one {
+		l.text = c.loadOne
+	}
+	l.args = make([]any, 0, len(arrays)+1)
 	for _, a := range arrays {
-		l.args = append(l.args, a)
+		if one {
+			l.args = append(l.args, a[0])
+		} else {
+			l.args = append(l.args, a)
+		}
 	}
 	l.args = append(l.args, int64(o.cfg.MaxDocument))
 	return l
@@ -88,7 +98,7 @@ func newLoad(o *Origin, c *compiled, ids []string) *load {
 
 func (l *load) run(ctx context.Context, conn *pgx.Conn) error {
 	// Documents are read as they lie in the buffer of the driver.
-	rows, err := conn.Query(ctx, l.c.load, l.args...)
+	rows, err := conn.Query(ctx, l.text, l.args...)
 	if err != nil {
 		return err
 	}

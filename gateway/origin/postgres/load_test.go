@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -221,6 +222,12 @@ func compareAll(t *testing.T, o *Origin, i int, r *reader) {
 			bodies = append(bodies, doc.Body)
 		}
 		rest = rest[n:]
+	}
+	for j, id := range ids[:20] { // alone, by another statement
+		batch, err := o.Load(t.Context(), cache.ResourceID(i), []string{id})
+		if err != nil || batch.Docs[0].Err != nil || !bytes.Equal(batch.Docs[0].Body, bodies[j]) {
+			t.Fatalf("%s %q alone: %v\n got %s\nwant %s", r.c.resource.Name, id, errors.Join(err, batch.Docs[0].Err), batch.Docs[0].Body, bodies[j])
+		}
 	}
 	for j, id := range ids {
 		segments, err := resource.Split(r.c.key, id)

@@ -36,7 +36,9 @@ type compiled struct {
 	nodes    []*node         // root first, parents before children
 	shape    *resource.Shape // nil for a resource with a Query
 	// load is the text of the load statement; see loadStatement for its shape.
-	load     string
+	load string
+	// loadOne is the same for a single key; see loadOneStatement. Empty: load does that too.
+	loadOne  string
 	sources  []source
 	warnings []string
 

