@@ -118,7 +118,7 @@ func TestPostgresReloadsUnderLoad(t *testing.T) {
 	if n := r.calm.Load(); r.calmHits.Load() < n {
 		t.Errorf("%d of %d answers of the resource that stays were hits", r.calmHits.Load(), n)
 	}
-	for _, wrong := range []string{"history broke", "cannot be promised", "was not taken over"} {
+	for _, wrong := range []string{"history broke", "cannot be promised", "configuration was refused"} {
 		if log := r.gateway.Log(); strings.Contains(log, wrong) {
 			t.Errorf("the log says %q:\n%s", wrong, log)
 		}

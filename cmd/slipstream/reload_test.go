@@ -120,7 +120,7 @@ func TestReloadFile(t *testing.T) {
 	if err := r.process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	r.awaitLog("the configuration was not taken over")
+	r.awaitLog("the new configuration was refused; the previous one stays in use")
 
 	r.write("", "table: dept\n", "table: depp\n")
 	if status, a := askReload(t, "POST", r.admin); status != 422 || len(a.Mistakes) != 1 || a.Mistakes[0].Line == 0 || !strings.Contains(a.Error, "dept") {
