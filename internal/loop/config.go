@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -15,7 +14,7 @@ type Backend uint8
 
 // Backends.
 const (
-	Auto       Backend = iota // Epoll where there is one, and no TLS
+	Auto       Backend = iota // Epoll where there is one
 	Epoll                     // a few goroutines wait for all connections (Linux)
 	Goroutines                // a goroutine waits for each
 )
@@ -39,9 +38,6 @@ type Config struct {
 	// Loops is how many goroutines wait with epoll, and how many lanes there are. Default: one
 	// a processor.
 	Loops int
-	// TLS makes the connections encrypted, and the backend Goroutines.
-	TLS *tls.Config
-
 	// MaxConnections bounds the open connections (17,000). For one more another one that
 	// is idle is closed: see [MakeRoom]. If none is idle, the new one waits in the kernel's
 	// queue.
@@ -96,11 +92,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.Clock = func() time.Duration { return time.Since(started) }
 	}
 	switch {
-	case c.Backend == Epoll && c.TLS != nil:
-		return c, errors.New("loop: TLS is served by the backend Goroutines alone")
 	case c.Backend == Epoll && !hasEpoll:
 		return c, errors.New("loop: there is no epoll on " + runtime.GOOS)
-	case c.Backend == Auto && hasEpoll && c.TLS == nil:
+	case c.Backend == Auto && hasEpoll:
 		c.Backend = Epoll
 	case c.Backend == Auto:
 		c.Backend = Goroutines

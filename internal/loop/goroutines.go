@@ -54,22 +54,27 @@ func (g *goEngine) serve(listeners []net.Listener) error {
 	g.accepting = len(listeners)
 	g.running.Add(len(listeners) + 1)
 	for _, l := range listeners {
+		var secure *tls.Config
+		if s, ok := l.(*secureListener); ok {
+			secure = s.config
+		}
 		// Ends when drain or stop has closed the listener; stop waits for it.
-		go g.accept(l)
+		go g.accept(l, secure)
 	}
 	// Ends with quit, which stop closes; stop waits for it.
 	go g.sweep()
 	return nil
 }
 
-// accept takes new connections from l until the server drains.
-func (g *goEngine) accept(l net.Listener) {
+// accept takes new connections from l until the server drains. If secure is not nil, they
+// speak TLS.
+func (g *goEngine) accept(l net.Listener, secure *tls.Config) {
 	defer g.running.Done()
 	defer g.acceptEnded(l)
 	for {
 		nc, err := l.Accept()
 		if err == nil {
-			if !g.place(nc) {
+			if !g.place(nc, secure) {
 				return
 			}
 			continue
@@ -89,7 +94,7 @@ func (g *goEngine) accept(l net.Listener) {
 
 // place adopts a connection as soon as there is a place for it. Each listener has at most
 // one that waits; the others wait in the kernel. False: the server stops.
-func (g *goEngine) place(nc net.Conn) bool {
+func (g *goEngine) place(nc net.Conn, secure *tls.Config) bool {
 	for !g.server.takePlace() {
 		g.server.lacksRoom()
 		if !g.pause() {
@@ -97,7 +102,7 @@ func (g *goEngine) place(nc net.Conn) bool {
 			return false
 		}
 	}
-	g.adopt(nc)
+	g.adopt(nc, secure)
 	return true
 }
 
@@ -129,7 +134,7 @@ func (g *goEngine) acceptEnded(l net.Listener) {
 }
 
 // adopt begins to serve a connection that has its place.
-func (g *goEngine) adopt(raw net.Conn) {
+func (g *goEngine) adopt(raw net.Conn, secure *tls.Config) {
 	s := g.server
 	c := &goConn{engine: g, raw: raw, nc: raw}
 	c.cond.L = &c.mu
@@ -144,8 +149,8 @@ func (g *goEngine) adopt(raw net.Conn) {
 	}
 	c.opened, c.readAt = s.now(), -1
 	c.active = c.opened
-	if s.config.TLS != nil {
-		c.nc = tls.Server(raw, s.config.TLS)
+	if secure != nil {
+		c.nc = tls.Server(raw, secure)
 		c.partial = c.active // the handshake is the first thing that may not take long
 	}
 	c.busy = true // the first turn is the reader's

@@ -73,9 +73,19 @@ func (c *goConn) begin() {
 		c.partial, c.active = 0, c.server.now()
 		if err != nil {
 			c.broke(err)
+		} else {
+			c.secured(t)
 		}
 	}
 	c.read(c.role)
+}
+
+// secured tells the session that the handshake is over.
+func (c *goConn) secured(t *tls.Conn) {
+	defer c.recovered()
+	if s, ok := c.session.(SecureSession); ok && !c.closed {
+		s.Secured(&c.Conn, t.ConnectionState())
+	}
 }
 
 func (c *goConn) open() {

@@ -2,8 +2,11 @@ package loop
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"time"
 )
 
 // Listen binds address and returns up to n listeners of it, among which the kernel
@@ -40,4 +43,24 @@ func Listen(network, address string, n int) ([]net.Listener, error) {
 		address = l.Addr().String()
 	}
 	return all, nil
+}
+
+// Secure makes the connections to a listener speak TLS.
+func Secure(l net.Listener, config *tls.Config) net.Listener {
+	return &secureListener{l, config}
+}
+
+// secureListener accepts connections that have not shaken hands.
+type secureListener struct {
+	net.Listener
+	config *tls.Config
+}
+
+// SetDeadline bounds Accept.
+func (l *secureListener) SetDeadline(t time.Time) error {
+	d, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return d.SetDeadline(t)
 }

@@ -183,12 +183,14 @@ func (s *Server) stopKeeping() {
 
 // makeRoom closes some connections so that others can be accepted.
 func (s *Server) makeRoom() {
-	peers := s.engine.survey(nil)
+	peers := s.Survey(nil)
 	if s.config.Handed != nil {
 		peers = s.config.Handed.Survey(peers)
 	}
 	MakeRoom(peers, s.config.MaxConnections)
-	s.engine.resume()
+	for _, e := range s.used {
+		e.resume()
+	}
 }
 
 // MakeRoom closes a few of peers, which hold all places: first connections that have not

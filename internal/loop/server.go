@@ -15,8 +15,10 @@ type Server struct {
 	// Immutable after New.
 	config  Config
 	started time.Time
-	engine  engine
-	step    int64 // of an account, before the budget hears of it
+	engine  engine   // of Config.Backend
+	engines []engine // engine, and one of goroutines for TLS if that is another
+	used    []engine // those that have listeners; set by Serve before anybody surveys
+	step    int64    // of an account, before the budget hears of it
 	wake    chan struct{}
 	quit    chan struct{} // closed by stopKeeping
 	kept    chan struct{} // closed when keep has ended
@@ -89,11 +91,21 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.engines = []engine{s.engine}
+	if config.Backend == Epoll {
+		secure, _ := newGoroutines(s) // never fails
+		s.engines = append(s.engines, secure)
+	}
 	return s, nil
 }
 
 // Survey implements [Source].
-func (s *Server) Survey(dst []Peer) []Peer { return s.engine.survey(dst) }
+func (s *Server) Survey(dst []Peer) []Peer {
+	for _, e := range s.used {
+		dst = e.survey(dst)
+	}
+	return dst
+}
 
 // Backend returns the backend that the server chose.
 func (s *Server) Backend() Backend { return s.config.Backend }
@@ -101,8 +113,9 @@ func (s *Server) Backend() Backend { return s.config.Backend }
 // now is the engine's clock: the time since New, never 0.
 func (s *Server) now() time.Duration { return time.Since(s.started) + 1 }
 
-// Serve begins to serve connections to the listeners and returns. It owns them from now
-// on, also if it fails. It may be called once.
+// Serve begins to serve connections to the listeners and returns. Those to listeners that
+// [Secure] returned are served by goroutines, whatever the backend. Serve owns the listeners
+// from now on, also if it fails. It may be called once.
 func (s *Server) Serve(listeners ...net.Listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +127,7 @@ func (s *Server) Serve(listeners ...net.Listener) error {
 		err = errors.New("loop: Serve was called before")
 	case len(listeners) > 0:
 		s.serving = true
-		if err = s.engine.serve(listeners); err == nil {
+		if err = s.serve(listeners); err == nil {
 			s.leave = s.config.Budget.Join(s)
 			// Ends with Shutdown, which waits for it.
 			go s.keep()
@@ -125,6 +138,29 @@ func (s *Server) Serve(listeners ...net.Listener) error {
 		_ = l.Close() // the first error is the one to report
 	}
 	return fmt.Errorf("loop: serve: %w", err)
+}
+
+// serve gives each listener to the engine that serves it.
+func (s *Server) serve(listeners []net.Listener) error {
+	secure := s.engines[len(s.engines)-1]
+	of := make(map[engine][]net.Listener)
+	for _, l := range listeners {
+		e := s.engine
+		if _, ok := l.(*secureListener); ok {
+			e = secure
+		}
+		of[e] = append(of[e], l)
+	}
+	for _, e := range s.engines {
+		if len(of[e]) == 0 {
+			continue
+		}
+		if err := e.serve(of[e]); err != nil {
+			return err // the engine of goroutines, which is the last, never fails
+		}
+		s.used = append(s.used, e)
+	}
+	return nil
 }
 
 // Shutdown stops accepting, lets requests under way end and connections close in order.
@@ -139,14 +175,19 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if first {
 		s.drainedAt.Store(int64(s.now()))
 		s.draining.Store(true)
-		s.engine.drain()
+		for _, e := range s.engines {
+			e.drain()
+		}
 	}
 	var err error
-	select {
-	case <-s.engine.empty():
-	default:
+	for _, e := range s.engines {
 		select {
-		case <-s.engine.empty():
+		case <-e.empty():
+			continue
+		default:
+		}
+		select {
+		case <-e.empty():
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -154,7 +195,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if first {
 		s.stopKeeping()
 	}
-	s.engine.stop(&CloseError{Reason: ReasonDrained})
+	for _, e := range s.engines {
+		e.stop(&CloseError{Reason: ReasonDrained})
+	}
 	s.settleAccounts()
 	return err
 }
@@ -241,6 +284,8 @@ func (s *Server) Stats() Stats {
 	for i := range s.closes {
 		st.Closes[CloseReason(i).String()] = s.closes[i].Load()
 	}
-	s.engine.stats(&st)
+	for _, e := range s.engines {
+		e.stats(&st)
+	}
 	return st
 }

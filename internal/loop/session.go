@@ -1,5 +1,7 @@
 package loop
 
+import "crypto/tls"
+
 // A Session is a protocol's side of one connection. The engine calls its methods one at
 // a time for a connection. They must not wait for anything: other connections wait for
 // them. A panic ends the connection and is logged.
@@ -27,6 +29,13 @@ type Reply interface {
 	// Drop is called instead if the connection has ended. It may be called on any
 	// goroutine.
 	Drop()
+}
+
+// A SecureSession is a session that wants to know what a TLS handshake has agreed on.
+type SecureSession interface {
+	Session
+	// Secured is called once, in a turn, after the handshake and before Data.
+	Secured(c *Conn, state tls.ConnectionState)
 }
 
 // CloseReason says why the engine ended a connection.

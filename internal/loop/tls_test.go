@@ -38,21 +38,53 @@ func makeTLS() (server, client *tls.Config) {
 	return server, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}
 }
 
-func TestTLSNeedsGoroutines(t *testing.T) {
-	config := loop.Config{New: func(*loop.Conn) loop.Session { return nil }, TLS: serverTLS, Backend: loop.Epoll}
-	if _, err := loop.New(config); err == nil {
-		t.Error("New with TLS and Epoll: no error, want one")
-	}
-	config.Backend = loop.Auto
-	s, err := loop.New(config)
-	if err != nil || s.Backend() != loop.Goroutines {
-		t.Errorf("New with TLS: %v, want the backend goroutines", err)
+// TestTLSBesideClearText: a server serves both, and a connection keeps its kind.
+func TestTLSBesideClearText(t *testing.T) {
+	for _, b := range []loop.Backend{loop.Auto, loop.Goroutines} {
+		t.Run(b.String(), func(t *testing.T) {
+			y := newToy(t, mode{"tls", b, true}, nil)
+			secure, err := loop.Listen("tcp", "127.0.0.1:0", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clear, err := loop.Listen("tcp", "127.0.0.1:0", 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			y.addr = secure[0].Addr().String()
+			if err := y.server.Serve(append(clear, loop.Secure(secure[0], serverTLS))...); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(y.stop)
+			one := y.dial()
+			one.send("in secret\nsecure\n")
+			one.want("in secret\ntrue\n")
+			raw, err := net.Dial("tcp", clear[0].Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer raw.Close()
+			y.mode.tls = false
+			other := y.client(raw)
+			other.send("in the clear\nsecure\n")
+			other.want("in the clear\nfalse\n")
+			if n := y.server.Stats().Connections; n != 2 {
+				t.Errorf("%d connections, want 2", n)
+			}
+			select {
+			case err := <-y.shutdown(10 * time.Second):
+				t.Fatalf("Shutdown returned %v before its connections", err)
+			default:
+			}
+			one.Close()
+			other.Close()
+		})
 	}
 }
 
 // A peer that does not finish its handshake is cut as one that does not finish a request.
 func TestTLSHandshakeIsBounded(t *testing.T) {
-	y := startToy(t, mode{"tls", loop.Goroutines, true}, func(c *loop.Config) { c.PartialTimeout = 500 * time.Millisecond })
+	y := startToy(t, mode{"tls", loop.Auto, true}, func(c *loop.Config) { c.PartialTimeout = 500 * time.Millisecond })
 	nc, err := net.Dial("tcp", y.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func eachPlain(t *testing.T, test func(t *testing.T, m mode)) {
 }
 
 func modes() []mode {
-	all := []mode{{"goroutines", loop.Goroutines, false}, {"tls", loop.Goroutines, true}}
+	all := []mode{{"goroutines", loop.Goroutines, false}, {"tls", loop.Auto, true}}
 	if runtime.GOOS == "linux" {
 		all = append(all, mode{"epoll", loop.Epoll, false})
 	}
@@ -72,6 +72,7 @@ func modes() []mode {
 //	big N         is answered with N bytes
 //	end, abort, panic, detach: what they say; text behind end is not read
 //	at            is answered with ReadAt
+//	secure        is answered with whether there was a TLS handshake
 //	stranger      is echoed, and does not prove the peer as others do
 //	heavy N text  is held, and weighs N bytes
 //	large N       is answered with N bytes of a large answer
@@ -107,6 +108,27 @@ type handed struct {
 // be nil.
 func startToy(t testing.TB, m mode, change func(*loop.Config)) *toy {
 	t.Helper()
+	y := newToy(t, m, change)
+	listeners, err := loop.Listen("tcp", "127.0.0.1:0", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.addr = listeners[0].Addr().String()
+	if m.tls {
+		for i, l := range listeners {
+			listeners[i] = loop.Secure(l, serverTLS)
+		}
+	}
+	if err := y.server.Serve(listeners...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(y.stop)
+	return y
+}
+
+// newToy returns a server that serves nothing yet.
+func newToy(t testing.TB, m mode, change func(*loop.Config)) *toy {
+	t.Helper()
 	testkit.NoLeaks(t)
 	y := &toy{t: t, mode: m, closed: make(chan closing, 100_000), detached: make(chan handed, 1000), held: make(chan *toyReply, 100_000)}
 	config := loop.Config{
@@ -119,9 +141,6 @@ func startToy(t testing.TB, m mode, change func(*loop.Config)) *toy {
 		Detached: func(nc net.Conn, unread []byte) { y.detached <- handed{nc, unread} },
 		OnClose:  func(c *loop.Conn, err error) { y.closed <- closing{c.ID(), err} },
 	}
-	if m.tls {
-		config.TLS = serverTLS
-	}
 	if change != nil {
 		change(&config)
 	}
@@ -129,15 +148,6 @@ func startToy(t testing.TB, m mode, change func(*loop.Config)) *toy {
 	if y.server, err = loop.New(config); err != nil {
 		t.Fatal(err)
 	}
-	listeners, err := loop.Listen("tcp", "127.0.0.1:0", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y.addr = listeners[0].Addr().String()
-	if err := y.server.Serve(listeners...); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(y.stop)
 	return y
 }
 
@@ -273,6 +283,12 @@ type toySession struct {
 	inData atomic.Bool // methods must not overlap
 	closed bool
 	behind bool // Data must not be called any more
+	secure bool // Secured was called
+}
+
+func (s *toySession) Secured(_ *loop.Conn, state tls.ConnectionState) {
+	defer s.enter()()
+	s.secure = state.HandshakeComplete
 }
 
 func (s *toySession) enter() func() {
@@ -357,6 +373,9 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 	case "detach":
 		c.Detach()
 		s.behind = true
+	case "secure":
+		o := c.Output()
+		o.B = fmt.Appendf(o.B, "%t\n", s.secure)
 	case "at":
 		o := c.Output()
 		o.B = fmt.Appendf(o.B, "%d\n", c.ReadAt())

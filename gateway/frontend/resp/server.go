@@ -86,7 +86,6 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 		New:            s.newSession,
 		Clock:          c.Now,
 		Backend:        backend,
-		TLS:            config.TLS,
 		MaxConnections: config.MaxConnections,
 		MaxPerAddress:  config.MaxPerAddress,
 		Proxies:        config.TrustedProxies,
@@ -144,6 +143,12 @@ func (s *Server) Serve(listeners ...net.Listener) error {
 	if len(listeners) > 0 {
 		addr := listeners[0].Addr()
 		s.addr.Store(&addr)
+	}
+	if s.config.TLS != nil {
+		listeners = slices.Clone(listeners)
+		for i, l := range listeners {
+			listeners[i] = loop.Secure(l, s.config.TLS)
+		}
 	}
 	if err := s.engine.Serve(listeners...); err != nil {
 		return fmt.Errorf("resp: %w", err)
