@@ -71,7 +71,7 @@ gateway/admin             < cache gateway/config gateway/measure gateway/resourc
 gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
 
 # The one package that knows all rooms.
-gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/limit gateway/measure gateway/openapi gateway/otel gateway/requestlog gateway/trace gateway/frontend/* gateway/tier/* gateway/origin gateway/origin/* internal/loop | golang.org/x/sys github.com/prometheus/client_golang
+gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/limit gateway/measure gateway/openapi gateway/otel gateway/requestlog gateway/trace gateway/frontend/* gateway/handover gateway/tier/* gateway/origin gateway/origin/* internal/loop | golang.org/x/sys github.com/prometheus/client_golang
 
 # Engines know no codec, codecs know no engine.
 internal/buf    <                                                  | golang.org/x/sys

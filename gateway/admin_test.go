@@ -40,7 +40,7 @@ func TestDocumentedMetricsExist(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, deptResource+"log: { requests: requests.log }\n")
-	cfg.Frontends.Redis = "127.0.0.1:0"
+	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
 	gateway.WriteCertificate(t, filepath.Dir(path), 1)
 	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {

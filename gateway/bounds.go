@@ -26,7 +26,7 @@ const leastPlaces = 16
 // even the database could be reached again.
 func newSharedBounds(cfg *config.Config, files int, log *slog.Logger) *sharedBounds {
 	b := &sharedBounds{memory: loop.NewBudget(clientMemory(cfg)), httpPlaces: cfg.HTTP.Limits.Connections}
-	if cfg.Frontends.Redis != "" {
+	if len(cfg.Frontends.Redis) > 0 {
 		b.redisPlaces = cfg.Redis.Limits.Connections
 	}
 	room := files - reservedFiles - 2*cfg.Origin.Connections

@@ -26,7 +26,7 @@ func TestPlacesFitTheOpenFiles(t *testing.T) {
 		cfg := &config.Config{}
 		cfg.HTTP.Limits.Connections, cfg.Origin.Connections = row.http, row.origin
 		if row.redis > 0 {
-			cfg.Frontends.Redis, cfg.Redis.Limits.Connections = "127.0.0.1:6379", row.redis
+			cfg.Frontends.Redis, cfg.Redis.Limits.Connections = config.ListenAt("127.0.0.1:6379"), row.redis
 		}
 		var text strings.Builder
 		b := newSharedBounds(cfg, row.files, slog.New(slog.NewTextHandler(&text, nil)))

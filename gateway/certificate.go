@@ -2,31 +2,36 @@ package gateway
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
 // lookEvery is how often the files of a certificate are looked at while clients
 // connect.
 const lookEvery = 5 * time.Second
 
-// certificate is a certificate that is read anew when its files change, as they do
-// every few weeks. A change that makes them wrong, such as a key that was not yet
-// replaced, changes nothing.
+// certificate is a certificate, with the authorities of clients' certificates if they need
+// one. It is read again when its files change, as they do every few weeks. A change that makes
+// them wrong, such as a key that was not yet replaced, changes nothing.
 type certificate struct {
 	// Immutable after newCertificate.
-	cert, key string // files
-	log       *slog.Logger
-	now       func() time.Time
+	files config.TLS // absolute
+	log   *slog.Logger
+	now   func() time.Time
 
 	mu sync.Mutex
 	// Guarded by mu.
 	loaded *tls.Certificate
+	roots  *x509.CertPool // nil: clients need no certificate
 	looked time.Time
-	seen   [2]fileState
+	seen   [3]fileState
 	told   string // why the files cannot be used, as the log says already; "": they can
 }
 
@@ -39,27 +44,66 @@ type fileState struct {
 // maxPEM is far more than a chain of certificates takes.
 const maxPEM = 1 << 20
 
+// newCertificates reads the certificates of all listeners.
+func newCertificates(cfg *config.Config, log *slog.Logger) (map[config.TLS]*certificate, error) {
+	all := make(map[config.TLS]*certificate)
+	for name, listeners := range listenersOf(cfg) {
+		for _, l := range listeners {
+			files := tlsOf(cfg, name, l)
+			if files == (config.TLS{}) || all[files] != nil {
+				continue
+			}
+			c, err := newCertificate(files, log)
+			if err != nil {
+				return nil, fmt.Errorf("%s at %s: %w", name, l.Address, err)
+			}
+			all[files] = c
+		}
+	}
+	return all, nil
+}
+
 // newCertificate reads the files.
-func newCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
-	c := &certificate{cert: cert, key: key, log: log, now: time.Now}
+func newCertificate(files config.TLS, log *slog.Logger) (*certificate, error) {
+	c := &certificate{files: files, log: log, now: time.Now}
 	var err error
 	if c.seen, err = c.states(); err != nil {
 		return nil, err
 	}
-	if c.loaded, err = c.load(); err != nil {
+	if c.loaded, c.roots, err = c.load(); err != nil {
 		return nil, err
 	}
 	c.looked = c.now()
 	return c, nil
 }
 
-// config returns what a listener needs. Protocols before TLS 1.2 are not spoken.
-func (c *certificate) config() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+// config returns what a listener needs. Protocols before TLS 1.2 are not spoken; clients of
+// HTTP may choose HTTP/2.
+func (c *certificate) config(http bool) *tls.Config {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+	if c.files.MinVersion == "1.3" {
+		t.MinVersion = tls.VersionTLS13
+	}
+	if http {
+		t.NextProtos = []string{"h2", "http/1.1"}
+	}
+	if c.files.Clients != "" {
+		t.ClientAuth = tls.RequireAndVerifyClientCert
+		t.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			one := t.Clone()
+			one.GetConfigForClient = nil
+			one.ClientCAs = c.authorities()
+			return one, nil
+		}
+	}
+	return t
 }
 
-func (c *certificate) states() (states [2]fileState, err error) {
-	for i, name := range []string{c.cert, c.key} {
+func (c *certificate) states() (states [3]fileState, err error) {
+	for i, name := range []string{c.files.Cert, c.files.Key, c.files.Clients} {
+		if name == "" {
+			continue
+		}
 		info, err := os.Stat(name)
 		if err != nil {
 			return states, err
@@ -72,23 +116,41 @@ func (c *certificate) states() (states [2]fileState, err error) {
 	return states, nil
 }
 
-func (c *certificate) load() (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+func (c *certificate) load() (*tls.Certificate, *x509.CertPool, error) {
+	pair, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
 	if err != nil {
-		return nil, fmt.Errorf("%s with the key %s: %w", c.cert, c.key, err)
+		return nil, nil, fmt.Errorf("%s with the key %s: %w", c.files.Cert, c.files.Key, err)
 	}
-	return &pair, nil
+	if c.files.Clients == "" {
+		return &pair, nil, nil
+	}
+	text, err := os.ReadFile(c.files.Clients)
+	if err != nil {
+		return nil, nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, nil, fmt.Errorf("%s: %w", c.files.Clients, errNoAuthority)
+	}
+	return &pair, roots, nil
 }
+
+var errNoAuthority = errors.New("no certificate of an authority; expected one at least, in PEM")
 
 // get is the hook of package tls for each handshake.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.now(); now.Sub(c.looked) >= lookEvery {
-		c.looked = now
-		c.look()
-	}
+	c.lookLocked()
 	return c.loaded, nil
+}
+
+// authorities returns the authorities of clients' certificates.
+func (c *certificate) authorities() *x509.CertPool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lookLocked()
+	return c.roots
 }
 
 // expires returns when the certificate in use ends. It looks at the files as a
@@ -98,25 +160,31 @@ func (c *certificate) expires() time.Time {
 	return pair.Leaf.NotAfter
 }
 
-// look takes changed files over. The caller holds mu.
-func (c *certificate) look() {
+// lookLocked takes changed files over, if it is time to look.
+func (c *certificate) lookLocked() {
+	now := c.now()
+	if now.Sub(c.looked) < lookEvery {
+		return
+	}
+	c.looked = now
 	states, err := c.states()
 	if err == nil && states == c.seen {
 		c.told = ""
 		return
 	}
 	var pair *tls.Certificate
+	var roots *x509.CertPool
 	if err == nil {
-		pair, err = c.load()
+		pair, roots, err = c.load()
 	}
 	if err != nil {
 		if err.Error() == c.told {
 			return // every few seconds is too often
 		}
 		c.told = err.Error()
-		c.log.Error("the certificate of the Redis frontend has changed and cannot be used; the previous one stays in use", "error", err)
+		c.log.Error("the files of a certificate have changed and cannot be used; the previous ones stay in use", "file", c.files.Cert, "error", err)
 		return
 	}
-	c.loaded, c.seen, c.told = pair, states, ""
-	c.log.Info("the certificate of the Redis frontend was taken over", "file", c.cert)
+	c.loaded, c.roots, c.seen, c.told = pair, roots, states, ""
+	c.log.Info("a certificate was taken over", "file", c.files.Cert)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"log/slog"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
 // WriteCertificate writes cert.pem and key.pem for localhost, and returns who trusts
@@ -25,7 +28,7 @@ func WriteCertificate(t testing.TB, dir string, serial int64) *x509.CertPool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "slipstream test"}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Duration(serial) * 2 * time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -52,7 +55,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	var told bytes.Buffer
 	WriteCertificate(t, dir, 1)
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	c, err := newCertificate(cert, key, slog.New(slog.NewTextHandler(&told, nil)))
+	c, err := newCertificate(config.TLS{Cert: cert, Key: key}, slog.New(slog.NewTextHandler(&told, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +96,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 	now = now.Add(lookEvery)
 	expect("with the key of the one before", 1)
-	if !strings.Contains(told.String(), "the previous one stays") {
+	if !strings.Contains(told.String(), "the previous ones stay") {
 		t.Errorf("the log does not tell of it: %s", told.String())
 	}
 	now = now.Add(lookEvery)
@@ -116,13 +119,13 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 	now = now.Add(lookEvery)
 	expect("removed", 2)
-	if _, err := newCertificate(cert, key, nil); err == nil {
+	if _, err := newCertificate(config.TLS{Cert: cert, Key: key}, nil); err == nil {
 		t.Error("a certificate that is not there was read")
 	}
 	if err := os.WriteFile(cert, make([]byte, maxPEM+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newCertificate(cert, key, nil); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := newCertificate(config.TLS{Cert: cert, Key: key}, nil); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("a huge file: %v", err)
 	}
 }

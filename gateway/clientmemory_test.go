@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -19,7 +20,7 @@ func TestMemoryLimitIncludesClients(t *testing.T) {
 	const least = 4 << 20
 	path := newDatabase(t, writeAhead+`CREATE TABLE dept (deptno INTEGER PRIMARY KEY, dname TEXT); INSERT INTO dept VALUES (1, 'a');`)
 	cfg := configure(t, path, "resources: { depts: { table: dept, key: [deptno] } }\n")
-	cfg.Frontends.Redis = "127.0.0.1:0"
+	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	s := serve(t, cfg)
 	before := s.gateway.MemoryLimit()
 	one := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$60000\r\n%s\r\n", strings.Repeat("x", 60_000))
@@ -76,7 +77,7 @@ func (s *served) budgets() (page shownBudgets) {
 func TestRulesShow(t *testing.T) {
 	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource+
 		"http: { limits: { header_timeout: 250ms, client: { rate: 0.001, burst: 3 } } }\n")
-	cfg.Frontends.Redis = "127.0.0.1:0"
+	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	cfg.Redis.Limits.Client = cfg.HTTP.Limits.Client
 	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)

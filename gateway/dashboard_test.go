@@ -287,7 +287,7 @@ func expectRestartShown(t *testing.T, b *browser, s *served) {
 	}
 	cfg := *s.config
 	cfg.Admin.Address = strings.TrimPrefix(s.admin, "http://")
-	cfg.Frontends.HTTP = strings.TrimPrefix(s.http, "http://")
+	cfg.Frontends.HTTP = config.ListenAt(strings.TrimPrefix(s.http, "http://"))
 	serve(t, &cfg).awaitReady()
 	b.await("state-text", "every promise is kept")
 	testkit.Eventually(t, patience, func() error {

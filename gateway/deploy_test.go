@@ -146,7 +146,7 @@ func everythingOn(t *testing.T) exposed {
 	t.Helper()
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, deptResource+"\nlog: { requests: requests.log }\ntiers: { disk: { path: tier, size: 32MiB } }\n")
-	cfg.Frontends.Redis = "127.0.0.1:0"
+	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
 	gateway.WriteCertificate(t, filepath.Dir(path), 1)
 	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {

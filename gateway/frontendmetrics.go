@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/slipstream-go/slipstream/gateway/measure"
@@ -10,7 +12,7 @@ import (
 var (
 	frontendConnections = frontendMetric("frontend_connections", "Open connections of a frontend.")
 	connectionLimit     = frontendMetric("frontend_connections_limit", "Open connections that a frontend may have; for one more an idle one is closed.")
-	certificateExpiry   = frontendMetric("certificate_expiry_timestamp_seconds", "When the certificate in use expires, in seconds since 1970. Frontends without TLS do not have this metric.")
+	certificateExpiry   = frontendMetric("certificate_expiry_timestamp_seconds", "When the first certificate in use expires, in seconds since 1970. Frontends without TLS do not have this metric.")
 	clientMemoryUsed    = prometheus.NewDesc("slipstream_client_memory_bytes", "Memory that connections of all frontends hold: small answers that wait for clients, requests that wait, input.", nil, nil)
 	clientMemoryLimit   = prometheus.NewDesc("slipstream_client_memory_limit_bytes", "Maximum of slipstream_client_memory_bytes: above half of it slow readers are throttled, above it connections are closed.", nil, nil)
 	clientsThrottled    = prometheus.NewDesc("slipstream_client_memory_throttled_total", "Connections that got fewer answers at a time because client memory was above half of its limit.", nil, nil)
@@ -81,9 +83,30 @@ func (g *Gateway) collectFrontends(send sender, out chan<- prometheus.Metric) {
 	if g.redis != nil {
 		g.collectRedis(send, out)
 	}
+	g.collectCertificates(send)
 	if l := g.now().surface.requests; l != nil {
 		send(logLines, prometheus.CounterValue, float64(l.Lines()))
 		send(logDropped, prometheus.CounterValue, float64(l.Dropped()))
+	}
+}
+
+// collectCertificates shows when the first certificate of each frontend ends.
+func (g *Gateway) collectCertificates(send sender) {
+	now := g.now()
+	for name, listeners := range listenersOf(g.config) {
+		var first time.Time
+		for _, l := range listeners {
+			c := now.surface.certificates[tlsOf(g.config, name, l)]
+			if c == nil {
+				continue
+			}
+			if ends := c.expires(); first.IsZero() || ends.Before(first) {
+				first = ends
+			}
+		}
+		if !first.IsZero() {
+			send(certificateExpiry, prometheus.GaugeValue, float64(first.Unix()), name)
+		}
 	}
 }
 
@@ -94,9 +117,6 @@ func (g *Gateway) collectRedis(send sender, out chan<- prometheus.Metric) {
 	send(connectionLimit, prometheus.GaugeValue, float64(g.bounds.redisPlaces), "redis")
 	send(largePending, prometheus.GaugeValue, float64(g.redis.LargePending()), "redis")
 	send(largePendingLimit, prometheus.GaugeValue, float64(maxPending(g.config)), "redis")
-	if c := g.now().surface.certificate; c != nil {
-		send(certificateExpiry, prometheus.GaugeValue, float64(c.expires().Unix()), "redis")
-	}
 	collectEngine(&s, "redis", send)
 	g.redis.EachThrottled(func(rule string, n int64) {
 		send(throttled, prometheus.CounterValue, float64(n), "redis", rule)

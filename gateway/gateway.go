@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,8 +86,10 @@ type Gateway struct {
 
 	// Owned by Start, and by Shutdown after it: those that nobody serves yet.
 	listeners map[string][]net.Listener
+	serves    map[net.Listener]config.Listener // what each is for
 
 	// Immutable after Start.
+	addrs     map[string][]net.Addr // of listeners, by name
 	http      *httpfront.Server
 	admin     *admin.Server
 	adminAddr net.Addr
@@ -290,6 +293,10 @@ func (g *Gateway) follow(c *connection) error {
 
 // HTTPAddr returns the address of the HTTP frontend. Call it after Start.
 func (g *Gateway) HTTPAddr() net.Addr { return g.http.Addr() }
+
+// Addrs returns the addresses that the listeners of a name are bound to, such as
+// [ListenHTTP], in the order of the configuration. Call it after Start.
+func (g *Gateway) Addrs(name string) []net.Addr { return slices.Clone(g.addrs[name]) }
 
 // AdminAddr returns the address of the admin listener. Call it after Start.
 func (g *Gateway) AdminAddr() net.Addr { return g.adminAddr }

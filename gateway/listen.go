@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
+	"github.com/slipstream-go/slipstream/gateway/handover"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
@@ -21,44 +23,112 @@ const (
 	ListenAdmin = "admin"
 )
 
-// Addresses returns where a gateway of that configuration listens, by name.
-func Addresses(cfg *config.Config) map[string]string {
-	all := map[string]string{ListenHTTP: cfg.Frontends.HTTP, ListenAdmin: cfg.Admin.Address}
-	if cfg.Frontends.Redis != "" {
+// Addresses returns where a gateway of that configuration listens, by name: host:port, or
+// "unix:" and an absolute path.
+func Addresses(cfg *config.Config) map[string][]string {
+	all := make(map[string][]string)
+	for name, some := range listenersOf(cfg) {
+		for _, l := range some {
+			all[name] = append(all[name], addressOf(cfg, l))
+		}
+	}
+	return all
+}
+
+func listenersOf(cfg *config.Config) map[string]config.Listeners {
+	all := map[string]config.Listeners{ListenHTTP: cfg.Frontends.HTTP, ListenAdmin: config.ListenAt(cfg.Admin.Address)}
+	if len(cfg.Frontends.Redis) > 0 {
 		all[ListenRedis] = cfg.Frontends.Redis
 	}
 	return all
 }
 
-// bind makes the listeners that were not given.
+// addressOf returns the address of a listener with the path of a unix socket made absolute.
+func addressOf(cfg *config.Config, l config.Listener) string {
+	if path := cfg.SocketPath(l); path != "" {
+		return "unix:" + path
+	}
+	return l.Address
+}
+
+// bind makes the listeners that were not given. One that was given serves the address that it
+// is bound to or, if only one is configured, that one.
 func (g *Gateway) bind() error {
-	loops := runtime.GOMAXPROCS(0)
-	if g.listeners == nil {
-		g.listeners = make(map[string][]net.Listener)
+	given := g.listeners
+	g.listeners = make(map[string][]net.Listener)
+	g.serves = make(map[net.Listener]config.Listener)
+	for name, configured := range listenersOf(g.config) {
+		for _, l := range configured {
+			var found []net.Listener
+			for _, one := range given[name] {
+				if len(configured) == 1 || handover.Fits(one.Addr(), addressOf(g.config, l)) {
+					found = append(found, one)
+				}
+			}
+			if len(found) == 0 {
+				var err error
+				if found, err = g.bindOne(name, l); err != nil {
+					return fmt.Errorf("%s: %w", name, errors.Join(err, closeAll(given)))
+				}
+			}
+			for _, one := range found {
+				g.serves[one] = l
+			}
+			g.listeners[name] = append(g.listeners[name], found...)
+		}
 	}
-	for name, address := range Addresses(g.config) {
-		if len(g.listeners[name]) > 0 {
-			continue
+	for name, some := range given {
+		for _, one := range some {
+			if _, ok := g.serves[one]; !ok {
+				g.log.Warn("a listener that was given is bound where the configuration says nothing: it is closed", "listener", name, "bound", one.Addr().String())
+				_ = one.Close() // nothing was accepted
+			}
 		}
-		sockets := loops
-		if name == ListenAdmin || name == ListenHTTP && g.config.HTTP.Engine != config.Loop {
-			sockets = 1
-		}
-		listeners, err := loop.Listen("tcp", address, sockets)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		g.listeners[name] = listeners
 	}
-	g.adminAddr = g.listeners[ListenAdmin][0].Addr()
+	g.addrs = make(map[string][]net.Addr)
+	for name, some := range g.listeners {
+		for _, l := range some {
+			if a := l.Addr(); !slices.ContainsFunc(g.addrs[name], func(b net.Addr) bool { return a.String() == b.String() }) {
+				g.addrs[name] = append(g.addrs[name], a)
+			}
+		}
+	}
+	g.adminAddr = g.addrs[ListenAdmin][0]
 	return nil
 }
 
-// take returns the listeners of a name to who owns them from now on.
+func (g *Gateway) bindOne(name string, l config.Listener) ([]net.Listener, error) {
+	if path := g.config.SocketPath(l); path != "" {
+		one, err := listenUnix(path, l)
+		return []net.Listener{one}, err
+	}
+	sockets := runtime.GOMAXPROCS(0)
+	if name == ListenAdmin || l.TLS != (config.TLS{}) || name == ListenHTTP && g.config.HTTP.Engine != config.Loop {
+		sockets = 1
+	}
+	return loop.Listen("tcp", l.Address, sockets)
+}
+
+// take returns the listeners of a name to their owner from now on, with TLS where that is
+// configured.
 func (g *Gateway) take(name string) []net.Listener {
 	all := g.listeners[name]
 	delete(g.listeners, name)
+	for i, l := range all {
+		if c := g.now().surface.certificates[tlsOf(g.config, name, g.serves[l])]; c != nil {
+			all[i] = loop.Secure(l, c.config(name == ListenHTTP))
+		}
+	}
 	return all
+}
+
+// tlsOf returns the files of a listener's TLS.
+func tlsOf(cfg *config.Config, name string, l config.Listener) config.TLS {
+	t := l.TLS
+	if _, local := l.Unix(); t == (config.TLS{}) && name == ListenRedis && !local {
+		t = cfg.Redis.TLS
+	}
+	return cfg.Certificates(t)
 }
 
 // serve begins to accept.
@@ -67,7 +137,7 @@ func (g *Gateway) serve() error {
 	settings.Listeners = g.take(ListenHTTP)
 	settings.Budget, settings.MaxConnections = g.bounds.memory, g.bounds.httpPlaces
 	var err error
-	if g.http, err = httpfront.Listen(g.config.Frontends.HTTP, g.now().service, settings); err != nil {
+	if g.http, err = httpfront.Listen("", g.now().service, settings); err != nil {
 		return err
 	}
 	if g.redis != nil {
@@ -79,16 +149,21 @@ func (g *Gateway) serve() error {
 	return nil
 }
 
-// closeListeners closes what nobody has begun to serve.
-func (g *Gateway) closeListeners() error {
+func closeAll(listeners map[string][]net.Listener) error {
 	var errs []error
-	for _, all := range g.listeners {
+	for _, all := range listeners {
 		for _, l := range all {
 			errs = append(errs, l.Close())
 		}
 	}
-	g.listeners = nil
 	return errors.Join(errs...)
+}
+
+// closeListeners closes what nobody has begun to serve.
+func (g *Gateway) closeListeners() error {
+	err := closeAll(g.listeners)
+	g.listeners = nil
+	return err
 }
 
 // AwaitReady returns nil as soon as every resource keeps its promise, and when ctx ends

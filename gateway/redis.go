@@ -13,7 +13,7 @@ import (
 
 // newRedis returns the Redis frontend, nil if it is not configured.
 func newRedis(c *cache.Cache, cfg *config.Config, s *surface, opts Options, shared *sharedBounds) (*respfront.Server, error) {
-	if cfg.Frontends.Redis == "" {
+	if len(cfg.Frontends.Redis) == 0 {
 		return nil, nil
 	}
 	settings, err := redisConfig(cfg, s, opts)
@@ -49,9 +49,6 @@ func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config
 			return c, fmt.Errorf("redis.users.%s: %w", u.Name, err)
 		}
 		c.Users = append(c.Users, user)
-	}
-	if s.certificate != nil {
-		c.TLS = s.certificate.config()
 	}
 	return c, nil
 }

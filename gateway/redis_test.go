@@ -73,7 +73,7 @@ func TestRedisFrontend(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, deptResource+"log: { requests: requests.log }\n")
-	cfg.Frontends.Redis = "127.0.0.1:0"
+	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ auth: { keys: keys.txt }
 		{true, []string{"GET depts:1", `{"deptno":1`, "GET staff:1001", "-NO", "AUTH web secret", "+OK", "GET staff:1001", `{"empno":1001`}},
 	} {
 		cfg := configure(t, path, resources)
-		cfg.Frontends.Redis = "127.0.0.1:0"
+		cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 		cfg.Redis.Open = test.open
 		cfg.Redis.Users = []config.RedisUser{{Name: "web", Password: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("secret")))}}
 		c := dialRedis(t, serve(t, cfg).gateway, nil)
@@ -186,10 +186,10 @@ func TestRedisTLS(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, deptResource)
-	cfg.Frontends.Redis = "127.0.0.1:0"
+	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
-	if g, err := gateway.New(cfg, gateway.Options{}); err == nil || !strings.Contains(err.Error(), "redis.tls: ") {
-		t.Errorf("without files: got %v, want an error of redis.tls", err)
+	if g, err := gateway.New(cfg, gateway.Options{}); err == nil || !strings.Contains(err.Error(), "tls: redis at ") {
+		t.Errorf("without files: got %v, want an error of its TLS", err)
 		_ = shutdown(t, g)
 	}
 	roots := gateway.WriteCertificate(t, filepath.Dir(path), 1)
@@ -214,7 +214,7 @@ func TestRedisPortTaken(t *testing.T) {
 	}
 	defer l.Close()
 	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource)
-	cfg.Frontends.Redis = l.Addr().String()
+	cfg.Frontends.Redis = config.ListenAt(l.Addr().String())
 	g, err := gateway.New(cfg, gateway.Options{})
 	if err != nil {
 		t.Fatal(err)

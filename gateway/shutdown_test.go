@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -162,7 +163,7 @@ func TestShutdownAfterAFailedStart(t *testing.T) {
 			}},
 	} {
 		cfg := configure(t, test.database, test.resources)
-		cfg.Frontends.HTTP, cfg.Admin.Address = test.http, test.admin
+		cfg.Frontends.HTTP, cfg.Admin.Address = config.ListenAt(test.http), test.admin
 		g, err := gateway.New(cfg, gateway.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -19,10 +19,10 @@ import (
 // who hears of it.
 type surface struct {
 	// Immutable after newSurface.
-	gate        *access.Gate    // nil without credentials
-	certificate *certificate    // of the Redis frontend; nil without TLS
-	spans       *otel.Exporter  // nil without tracing
-	requests    *requestlog.Log // nil without a log of requests
+	gate         *access.Gate                // nil without credentials
+	certificates map[config.TLS]*certificate // by their files
+	spans        *otel.Exporter              // nil without tracing
+	requests     *requestlog.Log             // nil without a log of requests
 
 	// Owned by whoever makes the frontends' configurations of it.
 	limiters, before map[string]rated
@@ -48,10 +48,10 @@ func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface,
 			return fail("auth", err)
 		}
 	}
-	s.certificate = old.certificate // another one needs a restart
-	if cert, key := cfg.TLSPaths(); cert != "" && cfg.Frontends.Redis != "" && s.certificate == nil {
-		if s.certificate, err = newCertificate(cert, key, opts.Logger); err != nil {
-			return fail("redis.tls", err)
+	s.certificates = old.certificates // others need a restart
+	if s.certificates == nil {
+		if s.certificates, err = newCertificates(cfg, opts.Logger); err != nil {
+			return fail("tls", err)
 		}
 	}
 	if cfg.Tracing == was.Tracing {

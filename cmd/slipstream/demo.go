@@ -71,7 +71,7 @@ If the default ports are taken, free ones are used.
 		},
 	}
 	defaults := config.Default()
-	c.Flags().StringVar(&f.http, "http", defaults.Frontends.HTTP, "`host:port` of the documents")
+	c.Flags().StringVar(&f.http, "http", defaults.Frontends.HTTP[0].Address, "`host:port` of the documents")
 	c.Flags().StringVar(&f.admin, "admin", defaults.Admin.Address, "`host:port` of the admin listener")
 	c.Flags().StringVar(&f.keep, "keep", "", "keep the database in this `folder`, or use the one that is there")
 	c.Flags().IntVar(&f.rate, "rate", 20, "changes a second")

@@ -53,8 +53,8 @@ func inherit(ctx context.Context, cfg *config.Config, log *slog.Logger) (*succes
 // options are what a gateway needs to take part.
 func (s *succession) options() gateway.Options {
 	listeners := make(map[string][]net.Listener)
-	for name, address := range gateway.Addresses(s.config) {
-		if all := s.sockets.Take(name, address); len(all) > 0 {
+	for name, addresses := range gateway.Addresses(s.config) {
+		if all := s.sockets.Take(name, addresses...); len(all) > 0 {
 			listeners[name] = all
 		}
 	}

@@ -46,7 +46,7 @@ func TestConfigurationsOfSQLiteAndPostgresAreServed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Frontends.HTTP, c.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
+			c.Frontends.HTTP, c.Admin.Address = config.ListenAt("127.0.0.1:0"), "127.0.0.1:0"
 			for i := range c.Resources {
 				c.Resources[i].OnStale = config.Reload // there are no triggers
 			}

@@ -46,7 +46,7 @@ func declare(database string) *config.Config {
 			Key:  []string{"deptno"},
 			Root: resource.Node{Table: "dept", Children: []resource.Child{{Name: "emps", Node: emps}}},
 		}}},
-		Frontends: config.Frontends{HTTP: "127.0.0.1:0"}, // a free port
+		Frontends: config.Frontends{HTTP: config.ListenAt("127.0.0.1:0")}, // a free port
 		Admin:     config.Admin{Address: "127.0.0.1:0"},
 	}
 }

@@ -136,12 +136,10 @@ type Tiers struct {
 
 // Frontends are the addresses that documents are served on.
 type Frontends struct {
-	// HTTP is host:port; without a host, every interface. Default 127.0.0.1:8080.
-	HTTP string
-	// Redis is host:port of the Redis protocol. Default: it is not served. An
-	// address that other machines can reach needs somebody who may log in; see
-	// [Redis].
-	Redis string
+	// HTTP is where HTTP/JSON is served. Default 127.0.0.1:8080.
+	HTTP Listeners
+	// Redis is where the Redis protocol is served. Default: nowhere.
+	Redis Listeners
 }
 
 // Admin is the listener of operators: health, metrics, profiles, purge.
@@ -180,7 +178,7 @@ func Default() Config {
 		Freshness:   time.Second,
 		MaxDocument: 8 << 20,
 		Tiers:       Tiers{Memory: 256 << 20},
-		Frontends:   Frontends{HTTP: "127.0.0.1:8080"},
+		Frontends:   Frontends{HTTP: ListenAt("127.0.0.1:8080")},
 		HTTP:        HTTP{}.withDefaults(),
 		Admin:       Admin{Address: "127.0.0.1:9100"},
 		Drain:       Drain{}.withDefaults(),
@@ -212,13 +210,16 @@ func (c Config) WithDefaults() Config {
 	orElse(&c.Freshness, d.Freshness)
 	orElse(&c.MaxDocument, d.MaxDocument)
 	orElse(&c.Tiers.Memory, d.Tiers.Memory)
-	orElse(&c.Frontends.HTTP, d.Frontends.HTTP)
+	if len(c.Frontends.HTTP) == 0 {
+		c.Frontends.HTTP = d.Frontends.HTTP
+	}
+	c.Frontends.HTTP, c.Frontends.Redis = c.Frontends.HTTP.withDefaults(), c.Frontends.Redis.withDefaults()
 	orElse(&c.Admin.Address, d.Admin.Address)
 	orElse(&c.Log.Level, d.Log.Level)
 	orElse(&c.Log.Format, d.Log.Format)
 	orElse(&c.Log.Slow, d.Log.Slow)
 	c.HTTP, c.Auth, c.Tracing, c.Drain = c.HTTP.withDefaults(), c.Auth.withDefaults(), c.Tracing.withDefaults(), c.Drain.withDefaults()
-	if c.Frontends.Redis != "" {
+	if len(c.Frontends.Redis) > 0 {
 		c.Redis = c.Redis.withDefaults()
 	}
 	c.Resources = slices.Clone(c.Resources)

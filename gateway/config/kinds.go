@@ -122,18 +122,6 @@ func isLoopback(hostport string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// collide says that one process cannot listen on both addresses. Port 0 is a new
-// port each time, and a host that stands for every interface meets all others.
-func collide(a, b string) bool {
-	hostA, portA, errA := net.SplitHostPort(a)
-	hostB, portB, errB := net.SplitHostPort(b)
-	if errA != nil || errB != nil || portA != portB || portA == "0" {
-		return false
-	}
-	every := func(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
-	return every(hostA) || every(hostB) || strings.EqualFold(hostA, hostB)
-}
-
 // truth is the kind of true and false.
 func truth() kind[bool] {
 	return kind[bool]{

@@ -67,6 +67,7 @@ func Parse(name string, data []byte) (*Config, error) {
 	}
 	c = c.WithDefaults()
 	p.collisions(root, &c)
+	p.exposure(value{node: root}, &c)
 	p.redis(value{node: root}, &c)
 	p.drain(value{node: root}, &c)
 	p.pace(value{node: root}, &c)
@@ -77,19 +78,12 @@ func Parse(name string, data []byte) (*Config, error) {
 	return &c, nil
 }
 
-// collisions refuses two listeners on one address, one of which may be a default
-// that the file does not show.
-func (p *parser) collisions(root ast.Node, c *Config) {
-	p.collision(root, "frontends.http", c.Frontends.HTTP, "admin", c.Admin.Address)
-	p.collision(root, "frontends.http", c.Frontends.HTTP, "frontends.redis", c.Frontends.Redis)
-	p.collision(root, "frontends.redis", c.Frontends.Redis, "admin", c.Admin.Address)
-}
-
 func (p *parser) collision(root ast.Node, nameA, a, nameB, b string) {
-	if !collide(a, b) {
+	list, _ := entries(root)
+	if nameA == nameB {
+		p.failAt(within(value{node: root}, strings.Split(nameA, ".")...), "%s and %s are one address; expected each once", a, b)
 		return
 	}
-	list, _ := entries(root)
 	for _, name := range []string{"admin", "frontends"} {
 		if name == "admin" && nameB != name {
 			continue

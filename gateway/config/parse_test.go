@@ -120,9 +120,15 @@ func TestFull(t *testing.T) {
 			Access: &Access{Keys: []string{"web", "*"}, JWT: true, Claims: map[string][]string{"scope": {"staff:read", "admin"}, "dept": {"hr"}}},
 			Load:   LoadLimits{Batch: 256, Concurrency: 4, Timeout: 5 * time.Second, Queue: 65536},
 		}},
-		Tiers:     Tiers{Memory: 512 << 20},
-		Frontends: Frontends{HTTP: ":8080", Redis: ":6379"},
-		HTTP:      fullHTTP(),
+		Tiers: Tiers{Memory: 512 << 20},
+		Frontends: Frontends{HTTP: Listeners{
+			{Address: ":8080", Plaintext: true},
+			{Address: "192.0.2.1:8443", TLS: TLS{Cert: "tls/cert.pem", Key: "tls/key.pem", Clients: "tls/clients.pem", MinVersion: "1.3"}},
+			{Address: "0.0.0.0:8081", Open: true, Plaintext: true},
+			{Address: "unix:run/http.sock", Mode: 0o660, Owner: "0:33"},
+			{Address: "127.0.0.1:8082"},
+		}, Redis: ListenAt(":6379")},
+		HTTP: fullHTTP(),
 		Redis: Redis{
 			Users: []RedisUser{{"web", "sha256:" + strings.Repeat("0123456789abcdef", 4)}, {"01.2", "sha256:" + strings.Repeat("fedcba9876543210", 4)}},
 			Open:  true, TLS: TLS{Cert: "tls/cert.pem", Key: "/run/key.pem"},

@@ -2,8 +2,8 @@ package config
 
 import "time"
 
-// Redis says how documents are served over the Redis protocol, besides the address,
-// which is [Frontends.Redis]. Without that address everything here means nothing
+// Redis says how documents are served over the Redis protocol, besides its addresses,
+// which are [Frontends.Redis]. Without these everything here means nothing
 // and is refused. The zero value of a field means its default.
 type Redis struct {
 	// Users are those who may log in with a password of their own (AUTH name
@@ -14,7 +14,8 @@ type Redis struct {
 	// it they must log in where there are users or API keys; where there are
 	// none, an address that other machines can reach is refused.
 	Open bool
-	TLS  TLS
+	// TLS is that of all listeners of the frontend that have none of their own.
+	TLS TLS
 
 	Limits RedisLimits
 }
@@ -31,6 +32,11 @@ type RedisUser struct {
 // of the configuration file. The zero value means no TLS.
 type TLS struct {
 	Cert, Key string
+	// Clients is the file of the authorities, one of which must have signed the
+	// certificate of each client. Default: clients need none.
+	Clients string
+	// MinVersion is "1.2" or "1.3". Default 1.2.
+	MinVersion string
 }
 
 // RedisLimits bounds what clients may ask of the Redis frontend.
@@ -62,13 +68,6 @@ type RedisLimits struct {
 // ask for anything.
 func (c *Config) RedisLogin() bool {
 	return !c.Redis.Open && (len(c.Redis.Users) > 0 || c.Auth.Keys != "")
-}
-
-// TLSPaths returns the files of the Redis frontend's certificate and key, made
-// absolute by the folder of the configuration file if that is known; "" if there
-// are none.
-func (c *Config) TLSPaths() (cert, key string) {
-	return c.path(c.Redis.TLS.Cert), c.path(c.Redis.TLS.Key)
 }
 
 func (r Redis) withDefaults() Redis {

@@ -20,7 +20,7 @@ func TestDefaultsOfRedis(t *testing.T) {
 	if got := c.WithDefaults().Drain.Grace; got != time.Second/2 {
 		t.Errorf("got a grace of %v in a drain of 1s, want half", got)
 	}
-	c.Frontends.Redis = "127.0.0.1:6379"
+	c.Frontends.Redis = ListenAt("127.0.0.1:6379")
 	c.Redis.Limits.Client.PerSecond = 1.5
 	c = c.WithDefaults()
 	want := RedisLimits{Client: Rate{1.5, 2}, RequestTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, StallTimeout: 30 * time.Second, LoginTimeout: 10 * time.Second, Connections: 17_000}
@@ -32,11 +32,14 @@ func TestDefaultsOfRedis(t *testing.T) {
 // TestValidateRedis: what nobody would obey and what would let everybody in is
 // refused.
 func TestValidateRedis(t *testing.T) {
-	local := func(c *Config) { c.Frontends.Redis = "localhost:6379" }
-	everybody := func(c *Config) { c.Frontends.Redis = "0.0.0.0:6379" }
+	local := func(c *Config) { c.Frontends.Redis = ListenAt("localhost:6379") }
+	everybody := func(c *Config) { c.Frontends.Redis = ListenAt("0.0.0.0:6379") }
 	user := func(name, digest string) func(*Config) {
 		return func(c *Config) { c.Redis.Users = append(c.Redis.Users, RedisUser{name, digest}) }
 	}
+	secure := func(c *Config) { c.Redis.TLS = TLS{Cert: "a", Key: "b"} }
+	plaintext := func(c *Config) { c.Frontends.Redis[0].Plaintext = true }
+	const clear = "frontends.redis: other machines could reach this address, and credentials"
 	const open, unobeyed = "frontends.redis: other machines", "redis: frontends.redis is not set"
 	for name, test := range map[string]struct {
 		changes []func(*Config)
@@ -45,10 +48,13 @@ func TestValidateRedis(t *testing.T) {
 		"off":                 {nil, ""},
 		"loopback":            {[]func(*Config){local}, ""},
 		"everybody":           {[]func(*Config){everybody}, open},
-		"everybody, TLS":      {[]func(*Config){everybody, func(c *Config) { c.Redis.TLS = TLS{"a", "b"} }}, open},
+		"everybody, TLS":      {[]func(*Config){everybody, secure}, open},
 		"everybody, meant":    {[]func(*Config){everybody, func(c *Config) { c.Redis.Open = true }}, ""},
-		"users":               {[]func(*Config){everybody, user("web", digestOfAll)}, ""},
-		"keys":                {[]func(*Config){everybody, func(c *Config) { c.Auth.Keys = "keys.txt" }}, ""},
+		"users":               {[]func(*Config){everybody, user("web", digestOfAll)}, clear},
+		"users, TLS":          {[]func(*Config){everybody, secure, user("web", digestOfAll)}, ""},
+		"users, meant so":     {[]func(*Config){everybody, plaintext, user("web", digestOfAll)}, ""},
+		"certificates":        {[]func(*Config){everybody, secure, func(c *Config) { c.Redis.TLS.Clients = "c" }}, ""},
+		"keys":                {[]func(*Config){everybody, secure, func(c *Config) { c.Auth.Keys = "keys.txt" }}, ""},
 		"tokens":              {[]func(*Config){everybody, func(c *Config) { c.Auth.JWT.Keys = "jwks.json" }}, open}, // no client of Redis has one
 		"users, meant":        {[]func(*Config){everybody, user("web", digestOfAll), func(c *Config) { c.Redis.Open = true }}, ""},
 		"users without":       {[]func(*Config){user("web", digestOfAll)}, unobeyed},
@@ -76,7 +82,7 @@ func TestValidateRedis(t *testing.T) {
 // TestRedactedUsers: digests are not shown, and showing them changes nothing.
 func TestRedactedUsers(t *testing.T) {
 	c := declared(Resource{})
-	c.Frontends.Redis = "127.0.0.1:6379"
+	c.Frontends.Redis = ListenAt("127.0.0.1:6379")
 	c.Redis.Users = []RedisUser{{"web", digestOfAll}}
 	if shown := string(c.Redacted()); strings.Contains(shown, "sha256") || !strings.Contains(shown, "web: hidden") || c.Redis.Users[0].Password != digestOfAll {
 		t.Errorf("got\n%s", shown)
@@ -86,8 +92,9 @@ func TestRedactedUsers(t *testing.T) {
 // TestPathsOfRedis: files lie beside the configuration file, and "-" is none.
 func TestPathsOfRedis(t *testing.T) {
 	dir := filepath.FromSlash("/etc/shop")
-	c := Config{Origin: Origin{Dir: dir}, Redis: Redis{TLS: TLS{"tls/cert.pem", "/run/key.pem"}}, Log: Log{Requests: "requests.log"}}
-	cert, key := c.TLSPaths()
+	c := Config{Origin: Origin{Dir: dir}, Redis: Redis{TLS: TLS{Cert: "tls/cert.pem", Key: "/run/key.pem"}}, Log: Log{Requests: "requests.log"}}
+	files := c.Certificates(c.Redis.TLS)
+	cert, key := files.Cert, files.Key
 	if cert != filepath.Join(dir, "tls", "cert.pem") || key != filepath.FromSlash("/run/key.pem") || c.RequestLogPath() != filepath.Join(dir, "requests.log") {
 		t.Errorf("got %s, %s and %s", cert, key, c.RequestLogPath())
 	}

@@ -55,10 +55,10 @@ func freshness() kind[time.Duration] { return duration(200*time.Millisecond, tim
 func frontendFields() []field[Frontends] {
 	def := Default()
 	return []field[Frontends]{
-		withDefault(one("http", "host:port of HTTP/JSON; without a host, every interface",
-			address("host:port, such as 127.0.0.1:8080 or :8080"), func(f *Frontends) *string { return &f.HTTP }), &def.Frontends),
-		written(one("redis", "host:port of the Redis protocol; left out: it is not served",
-			address("host:port, such as 127.0.0.1:6379"), func(f *Frontends) *string { return &f.Redis })),
+		withDefault(listenersField("http", "where HTTP/JSON is served: "+expectedListener,
+			"127.0.0.1:8080 or :8080", func(f *Frontends) *Listeners { return &f.HTTP }), &def.Frontends),
+		listenersField("redis", "where the Redis protocol is served: "+expectedListener+"; left out: nowhere",
+			"127.0.0.1:6379", func(f *Frontends) *Listeners { return &f.Redis }),
 	}
 }
 

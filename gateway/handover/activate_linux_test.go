@@ -219,7 +219,7 @@ func TestFits(t *testing.T) {
 		{&net.UnixAddr{Name: "/run/y", Net: "unix"}, "unix:/run/x", false},
 		{&net.UnixAddr{Name: "/run/x", Net: "unix"}, "127.0.0.1:80", false},
 	} {
-		if got := fits(c.bound, c.configured); got != c.want {
+		if got := Fits(c.bound, c.configured); got != c.want {
 			t.Errorf("%v for %s: %t, want %t", c.bound, c.configured, got, c.want)
 		}
 	}

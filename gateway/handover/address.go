@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// fits says whether a socket that is bound to addr is what configured asks for.
-func fits(addr net.Addr, configured string) bool {
+// Fits reports whether a socket that is bound to addr is what an address asks for, which is
+// as in [Sockets.Take].
+func Fits(addr net.Addr, configured string) bool {
 	if path, ok := strings.CutPrefix(configured, "unix:"); ok {
 		return addr.Network() == "unix" && addr.String() == path
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -89,11 +91,11 @@ type inherited struct {
 	inode uint64 // of the socket: systemd may give what the predecessor gives too
 }
 
-// Take returns the inherited sockets of that name that are bound where address says, which
-// is host:port as for [net.Listen], with port 0 for any, or "unix:" and a path. They are the
-// caller's from then on. Sockets of the name that are bound elsewhere stay behind, with a
-// warning, and are closed by Ready.
-func (s *Sockets) Take(name, address string) []net.Listener {
+// Take returns the inherited sockets of that name that are bound where one of the addresses
+// says, each of which is host:port as for [net.Listen], with port 0 for any, or "unix:" and a
+// path. They are the caller's from then on. Sockets of the name that are bound elsewhere stay
+// behind, with a warning, and are closed by Ready.
+func (s *Sockets) Take(name string, addresses ...string) []net.Listener {
 	var taken []net.Listener
 	var rest []inherited
 	for _, one := range s.all {
@@ -101,9 +103,9 @@ func (s *Sockets) Take(name, address string) []net.Listener {
 			rest = append(rest, one)
 			continue
 		}
-		if !fits(one.named.Listener.Addr(), address) {
+		if !slices.ContainsFunc(addresses, func(a string) bool { return Fits(one.named.Listener.Addr(), a) }) {
 			s.options.Log.Warn("an inherited socket is not bound where the configuration says: it is closed once this process is ready", "socket", name, "bound", one.named.Listener.Addr().String(),
-				"configured", address, "from", one.from)
+				"configured", strings.Join(addresses, ", "), "from", one.from)
 			one.named.Name = "" // told; nobody can take it any more
 			rest = append(rest, one)
 			continue

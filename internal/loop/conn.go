@@ -350,6 +350,9 @@ func (p *placedConn) Close() error {
 	return p.Conn.Close()
 }
 
+// NetConn returns the connection below: a [*tls.Conn] if it came to a listener of [Secure].
+func (p *placedConn) NetConn() net.Conn { return p.Conn }
+
 // CloseWrite ends the sending side, where the connection can.
 func (p *placedConn) CloseWrite() error {
 	if c, ok := p.Conn.(interface{ CloseWrite() error }); ok {

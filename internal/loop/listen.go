@@ -56,6 +56,9 @@ type secureListener struct {
 	config *tls.Config
 }
 
+// Insecure returns the listener below, and what its connections are to speak.
+func (l *secureListener) Insecure() (net.Listener, *tls.Config) { return l.Listener, l.config }
+
 // SetDeadline bounds Accept.
 func (l *secureListener) SetDeadline(t time.Time) error {
 	d, ok := l.Listener.(interface{ SetDeadline(time.Time) error })

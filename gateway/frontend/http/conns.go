@@ -2,6 +2,7 @@ package httpfront
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -130,6 +131,8 @@ type conn struct {
 	writeSince atomic.Int64 // an answer is being written
 	opened     atomic.Int64 // when it came
 	proven     atomic.Bool  // a request has come
+	several    atomic.Bool  // requests of HTTP/2 share it: what comes between them is no head
+	requests   atomic.Int64 // requests of it that are being answered
 
 	// Atomics. Written by the goroutine that serves the connection, read by account.
 	came    atomic.Int64 // bytes read since the last answer
@@ -146,19 +149,37 @@ func (c *conn) late(now time.Duration) bool {
 	return past(&c.headSince, c.of.head) || past(&c.writeSince, c.of.stall) || past(&c.idleSince, c.of.idle)
 }
 
+// connOf returns the connection below what net/http serves, nil if it is not one of ours.
+func connOf(nc net.Conn) *conn {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	c, _ := nc.(*conn)
+	return c
+}
+
+type connKey struct{}
+
+// withConn is the hook of net/http that lets requests know their connection.
+func withConn(ctx context.Context, nc net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, connOf(nc))
+}
+
 // trackState is the hook of net/http for the states of a connection.
 func trackState(nc net.Conn, state http.ConnState) {
-	c, ok := nc.(*conn)
-	if !ok {
+	c := connOf(nc)
+	if c == nil {
 		return
 	}
 	switch state {
 	case http.StateNew: // the first request should follow at once
 		c.headSince.Store(c.of.now.Load())
-	case http.StateActive: // the head is complete
+	case http.StateActive: // the head is complete; of HTTP/2 at first the preface
+		if t, ok := nc.(*tls.Conn); ok && t.ConnectionState().NegotiatedProtocol == protocolHTTP2 {
+			c.several.Store(true)
+		}
 		c.headSince.Store(0)
 		c.idleSince.Store(0)
-		c.proven.Store(true)
 	case http.StateIdle:
 		c.idleSince.Store(c.of.now.Load())
 		c.came.Store(0)
@@ -169,7 +190,7 @@ func trackState(nc net.Conn, state http.ConnState) {
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.came.Add(int64(n))
-	if n > 0 && c.idleSince.Load() != 0 && c.headSince.Load() == 0 {
+	if n > 0 && !c.several.Load() && c.idleSince.Load() != 0 && c.headSince.Load() == 0 {
 		c.headSince.Store(c.of.now.Load())
 	}
 	return n, err

@@ -1,6 +1,7 @@
 package httpfront
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -8,11 +9,34 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// handedListener is where net/http gets the connections that the event loop hands over.
+// handOvers are where net/http gets the connections that the event loop hands over.
+type handOvers struct{ http1, http2 *handedListener }
+
+// take takes over a connection. unread is read before anything else that comes.
+func (h handOvers) take(nc net.Conn, unread []byte) {
+	if speaksHTTP2(nc) {
+		h.http2.take(nc, unread)
+	} else {
+		h.http1.take(nc, unread)
+	}
+}
+
+// speaksHTTP2 reports whether that was agreed on in a handshake.
+func speaksHTTP2(nc net.Conn) bool {
+	below, ok := nc.(interface{ NetConn() net.Conn })
+	if !ok {
+		return false
+	}
+	t, ok := below.NetConn().(*tls.Conn)
+	return ok && t.ConnectionState().NegotiatedProtocol == protocolHTTP2
+}
+
+// handedListener gives one protocol's connections to net/http.
 type handedListener struct {
 	// Immutable after newHandedListener.
 	addr  net.Addr
 	conns *conns
+	http2 bool
 
 	// Guarded by mu. There are no more in queue than the loop has connections.
 	mu     sync.Mutex
@@ -21,15 +45,15 @@ type handedListener struct {
 	closed bool
 }
 
-func newHandedListener(addr net.Addr, conns *conns) *handedListener {
-	l := &handedListener{addr: addr, conns: conns}
+func newHandedListener(addr net.Addr, conns *conns, http2 bool) *handedListener {
+	l := &handedListener{addr: addr, conns: conns, http2: http2}
 	l.came = sync.NewCond(&l.mu)
 	return l
 }
 
-// take takes over a connection. unread is read before anything else that comes.
 func (l *handedListener) take(nc net.Conn, unread []byte) {
 	c := l.conns.add(&replayConn{Conn: nc, unread: unread}, false)
+	c.several.Store(l.http2)
 	l.mu.Lock()
 	closed := l.closed
 	if !closed {
@@ -89,78 +113,6 @@ func (r *replayConn) Read(p []byte) (int, error) {
 	}
 	return n, nil
 }
-
-// joinListeners returns a listener that accepts from all of them.
-func joinListeners(all []net.Listener) net.Listener {
-	if len(all) == 1 {
-		return all[0]
-	}
-	j := &joinedListener{all: all, accepted: make(chan acceptance), quit: make(chan struct{})}
-	for _, l := range all {
-		j.accepting.Add(1)
-		// Ends with Close, which closes l and waits for it.
-		go func() {
-			defer j.accepting.Done()
-			j.accept(l)
-		}()
-	}
-	return j
-}
-
-// joinedListener accepts from several sockets of one address.
-type joinedListener struct {
-	// Immutable after joinListeners.
-	all      []net.Listener
-	accepted chan acceptance
-	quit     chan struct{}
-
-	once      sync.Once // of Close
-	accepting sync.WaitGroup
-}
-
-type acceptance struct {
-	conn net.Conn
-	err  error
-}
-
-func (j *joinedListener) accept(l net.Listener) {
-	for {
-		c, err := l.Accept()
-		select {
-		case j.accepted <- acceptance{c, err}:
-		case <-j.quit:
-			if err == nil {
-				_ = c.Close()
-			}
-			return
-		}
-	}
-}
-
-// Accept implements [net.Listener].
-func (j *joinedListener) Accept() (net.Conn, error) {
-	select {
-	case a := <-j.accepted:
-		return a.conn, a.err
-	case <-j.quit:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements [net.Listener].
-func (j *joinedListener) Close() error {
-	j.once.Do(func() {
-		close(j.quit)
-		for _, l := range j.all {
-			_ = l.Close() // they are of no use any more
-		}
-	})
-	j.accepting.Wait()
-	return nil
-}
-
-// Addr implements [net.Listener].
-func (j *joinedListener) Addr() net.Addr { return j.all[0].Addr() }
 
 // logClose tells of connections that ended because of what their clients did or did not
 // do, at most one a second.

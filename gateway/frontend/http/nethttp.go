@@ -18,6 +18,7 @@ type handler struct {
 	// Immutable after NewServer.
 	timeout     time.Duration
 	bodyTimeout time.Duration
+	stall       time.Duration  // a stream of HTTP/2 that is not read
 	trusted     []netip.Prefix // proxies whose X-Forwarded-For is believed
 	maxPending  int64
 
@@ -28,8 +29,13 @@ type handler struct {
 	// Atomics. pending counts bytes of large bodies that are being written. draining is
 	// set by Shutdown: an answer is its connection's last from then on.
 	pending  atomic.Int64
+	streams  atomic.Int64 // requests of HTTP/2 that are being answered
 	draining atomic.Bool
 }
+
+// maxStreams bounds the requests of HTTP/2 that are answered at once, which have a goroutine
+// each, over all connections.
+const maxStreams = 20_000
 
 // largeBody is the size from which a body counts as pending while it is written: it
 // may be one that the cache has dropped, which a client that does not read keeps
@@ -40,6 +46,16 @@ var lastAnswer = []string{"close"}
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	if c != nil {
+		c.proven.Store(true)
+	}
+	if r.ProtoMajor == 2 {
+		if !h.beginStream(w, c) {
+			return
+		}
+		defer h.endStream(w, c)
+	}
 	// net/http has read the head of the request by now, so the clock is read
 	// after it: see the package comment of cache.
 	var req Request
@@ -74,6 +90,31 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Connection"] = lastAnswer
 	}
 	write(w, &req, &rsp, ids)
+}
+
+// beginStream counts a request of HTTP/2. False: there are too many, and it was answered.
+func (h *handler) beginStream(w http.ResponseWriter, c *conn) bool {
+	if h.streams.Add(1) > maxStreams {
+		h.streams.Add(-1)
+		http.Error(w, "too many requests are being answered", http.StatusServiceUnavailable)
+		return false
+	}
+	if c != nil {
+		c.requests.Add(1)
+	}
+	// An error means that the stream is broken, which writing will find.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.timeout + h.stall))
+	return true
+}
+
+// endStream ends what beginStream began once the answer has left. A client that leaves no
+// room for it would otherwise keep it after the handler, where nothing counts it.
+func (h *handler) endStream(w http.ResponseWriter, c *conn) {
+	_ = http.NewResponseController(w).Flush() // fails if the stream is broken
+	if c != nil {
+		c.requests.Add(-1)
+	}
+	h.streams.Add(-1)
 }
 
 // fill reads what the answer depends on.

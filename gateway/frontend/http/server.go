@@ -2,6 +2,7 @@ package httpfront
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,8 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/measure"
@@ -117,7 +120,7 @@ func Handler(service *Service, config Config) http.Handler {
 }
 
 func newHandler(service *Service, config Config) *handler {
-	h := &handler{timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout,
+	h := &handler{timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout, stall: config.StallTimeout,
 		trusted: config.TrustedProxies, maxPending: config.MaxPending}
 	h.live.Store(service)
 	return h
@@ -127,16 +130,18 @@ func newHandler(service *Service, config Config) *handler {
 // when they ask for anything but plain documents, or over net/http alone.
 type Server struct {
 	// Immutable after Listen.
-	http      *http.Server
+	http      *http.Server // HTTP/1 and, over TLS of its own, HTTP/2
+	http2     *http.Server // HTTP/2 of connections that the loop hands over
 	handler   *handler
 	grace     time.Duration
 	conns     *conns // those that net/http serves
 	addr      net.Addr
-	front     *front        // nil: net/http alone
-	accepting net.Listener  // of net/http alone; nil: the loop accepts
-	loop      *loop.Server  // nil: net/http alone
-	done      chan struct{} // closed when net/http has ended
-	err       error         // what it returned; set before done is closed
+	front     *front             // nil: net/http alone
+	accepting []*limitedListener // of net/http alone; nil: the loop accepts
+	loop      *loop.Server       // nil: net/http alone
+
+	serving sync.WaitGroup        // goroutines of net/http that accept
+	failed  atomic.Pointer[error] // why one of them ended before Shutdown
 }
 
 // Listen binds address and begins to serve. Shutdown ends it.
@@ -157,26 +162,25 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 	s := &Server{
 		handler: h,
 		grace:   config.DrainGrace,
-		http: &http.Server{
-			Handler:        h,
-			ConnState:      trackState, // the time limits are those of conns
-			MaxHeaderBytes: config.MaxHeader,
-			ErrorLog:       slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
-		},
-		conns: newConns(config),
-		addr:  listeners[0].Addr(),
-		done:  make(chan struct{}),
+		http:    newHTTPServer(h, config),
+		http2:   newHTTPServer(h, config),
+		conns:   newConns(config),
+		addr:    listeners[0].Addr(),
 	}
+	s.http2.Protocols = new(http.Protocols) // TLS has been taken off
+	s.http2.Protocols.SetUnencryptedHTTP2(true)
 	if config.Engine == EngineNetHTTP {
-		s.accepting = &limitedListener{Listener: joinListeners(listeners), conns: s.conns, closed: make(chan struct{})}
-		s.serveHTTP(s.accepting)
+		for _, l := range listeners {
+			s.serveAlone(l)
+		}
 		return s, nil
 	}
-	handed := newHandedListener(s.addr, s.conns)
+	handed := handOvers{newHandedListener(s.addr, s.conns, false), newHandedListener(s.addr, s.conns, true)}
 	s.front = newFront(service, config)
 	var err error
 	if s.loop, err = loop.New(s.loopConfig(service, config, handed)); err == nil {
-		s.serveHTTP(handed)
+		s.serveHTTP(s.http, handed.http1)
+		s.serveHTTP(s.http2, handed.http2)
 		err = s.loop.Serve(listeners...)
 	} else {
 		for _, l := range listeners {
@@ -185,12 +189,44 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 	}
 	if err != nil {
 		s.conns.stop()
-		return nil, errors.Join(fmt.Errorf("http: %w", err), s.http.Close())
+		return nil, errors.Join(fmt.Errorf("http: %w", err), s.http.Close(), s.http2.Close())
 	}
 	return s, nil
 }
 
-func (s *Server) loopConfig(service *Service, config Config, handed *handedListener) loop.Config {
+func newHTTPServer(h http.Handler, config Config) *http.Server {
+	return &http.Server{
+		Handler:        h,
+		ConnState:      trackState, // the time limits are those of conns
+		ConnContext:    withConn,
+		MaxHeaderBytes: config.MaxHeader,
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: streamsAtOnce, MaxReadFrameSize: 16 << 10, MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: 16 << 10},
+		ErrorLog:       slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+// streamsAtOnce bounds the requests of one connection of HTTP/2 that are answered at once, as
+// many as a connection of HTTP/1 may wait for.
+const streamsAtOnce = 128
+
+// serveAlone serves a listener without the loop.
+func (s *Server) serveAlone(l net.Listener) {
+	var secure *tls.Config
+	if t, ok := l.(interface {
+		Insecure() (net.Listener, *tls.Config)
+	}); ok {
+		l, secure = t.Insecure()
+	}
+	limited := &limitedListener{Listener: l, conns: s.conns, closed: make(chan struct{})}
+	s.accepting = append(s.accepting, limited)
+	if secure != nil {
+		s.serveHTTP(s.http, tls.NewListener(limited, secure))
+	} else {
+		s.serveHTTP(s.http, limited)
+	}
+}
+
+func (s *Server) loopConfig(service *Service, config Config, handed handOvers) loop.Config {
 	front := s.front
 	backend := loop.Auto
 	if config.Goroutines {
@@ -217,11 +253,14 @@ func (s *Server) loopConfig(service *Service, config Config, handed *handedListe
 	}
 }
 
-func (s *Server) serveHTTP(l net.Listener) {
+func (s *Server) serveHTTP(server *http.Server, l net.Listener) {
+	s.serving.Add(1)
 	// Ends with Shutdown, which waits for it.
 	go func() {
-		defer close(s.done)
-		s.err = s.http.Serve(l)
+		defer s.serving.Done()
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			s.failed.CompareAndSwap(nil, &err)
+		}
 	}()
 }
 
@@ -288,18 +327,22 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = s.loop.Shutdown(ctx) // may still hand connections over
 		s.front.workers.end()
 	} else {
-		_ = s.accepting.Close() // before http.Shutdown, which drops requests that it has read
-		<-s.done
+		for _, l := range s.accepting {
+			_ = l.Close() // before http.Shutdown, which drops requests that it has read
+		}
+		s.serving.Wait()
 	}
 	s.conns.awaitNone(ctx, graceEnds)
-	if e := s.http.Shutdown(ctx); e != nil {
-		_ = s.http.Close() // the first error is the one to report
-		err = errors.Join(err, e)
+	for _, server := range []*http.Server{s.http, s.http2} {
+		if e := server.Shutdown(ctx); e != nil {
+			_ = server.Close() // the first error is the one to report
+			err = errors.Join(err, e)
+		}
 	}
-	<-s.done
+	s.serving.Wait()
 	s.conns.stop()
-	if !errors.Is(s.err, http.ErrServerClosed) && !errors.Is(s.err, net.ErrClosed) && err == nil {
-		err = s.err
+	if failed := s.failed.Load(); failed != nil && err == nil {
+		err = *failed
 	}
 	return err
 }

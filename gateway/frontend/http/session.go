@@ -1,6 +1,7 @@
 package httpfront
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/netip"
 	"sync/atomic"
@@ -96,6 +97,16 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 	s.front.giveBack(c.Lane(), t)
 	return consumed
 }
+
+// Secured implements [loop.SecureSession]: HTTP/2 is net/http's.
+func (s *session) Secured(c *loop.Conn, state tls.ConnectionState) {
+	if state.NegotiatedProtocol == protocolHTTP2 {
+		c.Detach()
+	}
+}
+
+// protocolHTTP2 is the name of HTTP/2 over TLS in a handshake (RFC 9113, section 3.2).
+const protocolHTTP2 = "h2"
 
 // Closed implements [loop.Session].
 func (s *session) Closed(*loop.Conn, error) {}

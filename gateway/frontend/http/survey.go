@@ -18,8 +18,15 @@ func (c *conn) holds() int64 {
 	if w := c.writing.Load(); w < largeBody {
 		n += w
 	}
+	if c.several.Load() {
+		n += c.requests.Load() * weightOfStream
+	}
 	return n
 }
+
+// weightOfStream is what a request of HTTP/2 holds that is being answered: a goroutine, its
+// fields and what is buffered of its answer.
+const weightOfStream = 24 << 10
 
 // Survey implements [loop.Source].
 func (c *conns) Survey(dst []loop.Peer) []loop.Peer {

@@ -1,0 +1,337 @@
+package httpfront
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// listenTLS serves clear text at the first of the server's addresses and TLS at the one that is
+// returned.
+func listenTLS(t testing.TB, f *fixture, config Config) (s *Server, secure string, trust *tls.Config) {
+	t.Helper()
+	h := httptest.NewTLSServer(nil)
+	certificates, certificate := h.TLS.Certificates, h.Certificate()
+	h.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(certificate)
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Listeners = append(config.Listeners, l)
+	}
+	secure = config.Listeners[1].Addr().String()
+	config.Listeners[1] = loop.Secure(config.Listeners[1], &tls.Config{Certificates: certificates, NextProtos: []string{"h2", "http/1.1"}})
+	return listen(t, f, config), secure, &tls.Config{RootCAs: roots, ServerName: "example.com"}
+}
+
+// clientOf returns a client of one protocol of HTTP over TLS.
+func clientOf(t testing.TB, trust *tls.Config, http2 bool) *http.Client {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: trust.Clone(), ForceAttemptHTTP2: http2, DisableCompression: true}
+	if !http2 {
+		transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patience}
+}
+
+// TestTLS: HTTP/1 and HTTP/2 over TLS, and clear text beside them, are answered alike.
+func TestTLS(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		testkit.NoLeaks(t)
+		f := newFixture(t, jsonOrigin)
+		s, secure, trust := listenTLS(t, f, by.config(Config{}))
+		want := askText(t, s, "GET", "/depts/7000")
+		_, want, _ = strings.Cut(want, "\r\n\r\n")
+		for _, http2 := range []bool{false, true} {
+			client := clientOf(t, trust, http2)
+			var asking sync.WaitGroup
+			for range 8 {
+				asking.Go(func() {
+					for range 50 {
+						answer, err := client.Get("https://" + secure + "/depts/7000")
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						got, err := io.ReadAll(answer.Body)
+						answer.Body.Close()
+						if err != nil || string(got) != want || (answer.ProtoMajor == 2) != http2 {
+							t.Errorf("got %s, %d bytes, %v, want %d bytes", answer.Proto, len(got), err, len(want))
+							return
+						}
+					}
+				})
+			}
+			asking.Wait()
+			answer, err := client.Post("https://"+secure+"/depts/7000", "text/plain", strings.NewReader("body"))
+			if err != nil || answer.StatusCode != http.StatusMethodNotAllowed {
+				t.Fatalf("POST: got %v, %v, want 405", answer, err)
+			}
+			answer.Body.Close()
+			client.CloseIdleConnections()
+		}
+		testkit.Eventually(t, patience, func() error {
+			if n := s.Connections(); n != 0 {
+				return fmt.Errorf("%d connections are open, want 0", n)
+			}
+			return nil
+		})
+	})
+}
+
+// TestHTTP2Idles: what comes on a connection of HTTP/2 between requests is no head that has
+// begun, and the connection ends after the time for idle ones.
+func TestHTTP2Idles(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		f := newFixture(t, jsonOrigin)
+		_, secure, trust := listenTLS(t, f, by.config(Config{HeaderTimeout: 300 * time.Millisecond, IdleTimeout: 2 * time.Second}))
+		c := dialHTTP2(t, secure, trust)
+		c.frame(6, 0, 0, make([]byte, 8)) // PING
+		time.Sleep(time.Second)           // three times the limit of a head
+		c.get(1, "/depts/1500")
+		if !c.awaitEnd(1) {
+			t.Fatal("the connection was closed after the time for a head")
+		}
+		start := time.Now()
+		if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < time.Second {
+			t.Errorf("the idle connection was closed after %v, want 2s", took)
+		}
+	})
+}
+
+// TestHTTP2Drains: a request that loads is answered while the server shuts down, and the
+// client is told to go elsewhere.
+func TestHTTP2Drains(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		testkit.NoLeaks(t)
+		loading, goOn := make(chan struct{}), make(chan struct{})
+		f := newFixture(t, func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
+			close(loading)
+			<-goOn
+			return jsonOrigin(ctx, r, id)
+		})
+		s, secure, trust := listenTLS(t, f, by.config(Config{}))
+		client := clientOf(t, trust, true)
+		done := make(chan error, 1)
+		go func() { // ends with the answer
+			answer, err := client.Get("https://" + secure + "/depts/1500")
+			if err == nil {
+				_, err = io.Copy(io.Discard, answer.Body)
+				answer.Body.Close()
+			}
+			done <- err
+		}()
+		<-loading
+		down := make(chan error, 1)
+		go func() { // ends with Shutdown
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			down <- s.Shutdown(ctx)
+		}()
+		time.Sleep(100 * time.Millisecond)
+		close(goOn)
+		if err := <-done; err != nil {
+			t.Errorf("the request under way: %v, want an answer", err)
+		}
+		if err := <-down; err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
+}
+
+// TestTLSLimits: connections over TLS count with the others for the number of connections, and
+// those that never finish a handshake make room and end in time.
+func TestTLSLimits(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		testkit.NoLeaks(t)
+		f := newFixture(t, jsonOrigin)
+		s, secure, trust := listenTLS(t, f, by.config(Config{MaxConnections: 20, HeaderTimeout: 2 * time.Second}))
+		for range 40 { // silent
+			c, err := net.Dial("tcp", secure)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		client := clientOf(t, trust, true)
+		answer, err := client.Get("https://" + secure + "/depts/1500")
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("beside silent connections: %v, %v, want 200", answer, err)
+		}
+		answer.Body.Close()
+		if n := s.Connections(); n > 20 {
+			t.Errorf("%d connections are open, want at most 20", n)
+		}
+		if a := askOnce(t, s, "GET", "/depts/1500"); a.StatusCode != http.StatusOK {
+			t.Errorf("clear text beside TLS: %d, want 200", a.StatusCode)
+		}
+	})
+}
+
+// TestRapidReset: a client that opens streams and resets them at once makes the gateway do no
+// more than it is allowed to have under way (CVE-2023-44487).
+func TestRapidReset(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		testkit.NoLeaks(t)
+		goOn := make(chan struct{})
+		f := newFixture(t, func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
+			if len(id) > 4 {
+				<-goOn
+			}
+			return jsonOrigin(ctx, r, id)
+		})
+		defer close(goOn)
+		s, secure, trust := listenTLS(t, f, by.config(Config{}))
+		askOnce(t, s, "GET", "/depts/1500") // in memory from here on
+		c := dialHTTP2(t, secure, trust)
+		before := runtime.NumGoroutine()
+		go io.Copy(io.Discard, c) // ends with the connection
+		for i := range 20_000 {
+			if c.get(uint32(2*i+1), fmt.Sprintf("/depts/%d", 10_000+i)) != nil || c.frame(3, 0, uint32(2*i+1), make([]byte, 4)) != nil {
+				break // it was closed, which is right
+			}
+		}
+		if n := runtime.NumGoroutine() - before; n > 4*streamsAtOnce {
+			t.Errorf("%d goroutines more than before, want at most %d", n, 4*streamsAtOnce)
+		}
+		if a := askOnce(t, s, "GET", "/depts/1500"); a.StatusCode != http.StatusOK {
+			t.Errorf("another client: %d, want 200", a.StatusCode)
+		}
+	})
+}
+
+// TestEndlessContinuation: fields that never end are cut at the limit of a head
+// (CVE-2023-45288).
+func TestEndlessContinuation(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		testkit.NoLeaks(t)
+		f := newFixture(t, jsonOrigin)
+		s, secure, trust := listenTLS(t, f, by.config(Config{MaxHeader: 8 << 10}))
+		c := dialHTTP2(t, secure, trust)
+		go io.Copy(io.Discard, c) // ends with the connection
+		c.frame(1, 0, 1, headOf("/depts/1500"))
+		field := append([]byte{0, 1, 'x', 100}, strings.Repeat("y", 100)...)
+		block := []byte(strings.Repeat(string(field), 100))
+		sent := 0
+		for ; sent < 64<<20; sent += len(block) {
+			if c.frame(9, 0, 1, block) != nil {
+				break
+			}
+		}
+		if sent >= 64<<20 {
+			t.Error("64 MiB of fields were taken, want the connection closed")
+		}
+		if a := askOnce(t, s, "GET", "/depts/1500"); a.StatusCode != http.StatusOK {
+			t.Errorf("another client: %d, want 200", a.StatusCode)
+		}
+	})
+}
+
+// TestStalledStreams: streams without a window for their answers are given up.
+func TestStalledStreams(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		testkit.NoLeaks(t)
+		f := newFixture(t, jsonOrigin)
+		s, secure, trust := listenTLS(t, f, by.config(Config{RequestTimeout: 500 * time.Millisecond, StallTimeout: 500 * time.Millisecond}))
+		c := dialHTTP2(t, secure, trust)
+		c.frame(4, 0, 0, []byte{0, 4, 0, 0, 0, 0}) // SETTINGS_INITIAL_WINDOW_SIZE 0
+		go io.Copy(io.Discard, c)                  // ends with the connection
+		for i := range streamsAtOnce {
+			c.get(uint32(2*i+1), "/depts/1500")
+		}
+		testkit.Eventually(t, patience, func() error {
+			if n := s.handler.streams.Load(); n == 0 {
+				return errors.New("no request has come")
+			}
+			return nil
+		})
+		testkit.Eventually(t, patience, func() error {
+			if n := s.handler.streams.Load(); n > 0 {
+				return fmt.Errorf("%d streams are kept, want none", n)
+			}
+			return nil
+		})
+	})
+}
+
+// http2Conn speaks HTTP/2 frame by frame (RFC 9113).
+type http2Conn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func dialHTTP2(t testing.TB, addr string, trust *tls.Config) *http2Conn {
+	t.Helper()
+	trust = trust.Clone()
+	trust.NextProtos = []string{"h2"}
+	c, err := tls.Dial("tcp", addr, trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(patience))
+	h := &http2Conn{Conn: c, r: bufio.NewReader(c)}
+	io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	h.frame(4, 0, 0, nil)
+	return h
+}
+
+func (c *http2Conn) frame(kind, flags byte, stream uint32, payload []byte) error {
+	b := make([]byte, 9, 9+len(payload))
+	b[0], b[1], b[2], b[3], b[4] = byte(len(payload)>>16), byte(len(payload)>>8), byte(len(payload)), kind, flags
+	binary.BigEndian.PutUint32(b[5:], stream)
+	_, err := c.Write(append(b, payload...))
+	return err
+}
+
+// headOf returns the fields of a GET (RFC 7541): indexed ones, and two literals.
+func headOf(path string) []byte {
+	b := append([]byte{0x82, 0x87, 0x04, byte(len(path))}, path...)
+	return append(append(b, 0x01, 11), "example.com"...)
+}
+
+// get asks for a path in a stream.
+func (c *http2Conn) get(stream uint32, path string) error {
+	return c.frame(1, 0x5, stream, headOf(path)) // END_STREAM, END_HEADERS
+}
+
+// awaitEnd reads until a stream has ended; false if the connection did.
+func (c *http2Conn) awaitEnd(stream uint32) bool {
+	for {
+		var head [9]byte
+		if _, err := io.ReadFull(c.r, head[:]); err != nil {
+			return false
+		}
+		length := int64(head[0])<<16 | int64(head[1])<<8 | int64(head[2])
+		if _, err := io.CopyN(io.Discard, c.r, length); err != nil {
+			return false
+		}
+		if kind := head[3]; kind <= 1 && head[4]&1 != 0 && binary.BigEndian.Uint32(head[5:]) == stream {
+			return true
+		}
+	}
+}
