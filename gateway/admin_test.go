@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
@@ -43,6 +44,7 @@ func TestDocumentedMetricsExist(t *testing.T) {
 	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
 	gateway.WriteCertificate(t, filepath.Dir(path), 1)
+	withCredentials(t, cfg)
 	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +60,22 @@ func TestDocumentedMetricsExist(t *testing.T) {
 			t.Errorf("%s has no help text", name)
 		}
 	}
+}
+
+// withCredentials gives a configuration the credentials that there are metrics of.
+func withCredentials(t *testing.T, cfg *config.Config) {
+	t.Helper()
+	line, err := access.KeyLine("web", access.NewKey())
+	if err == nil {
+		line, err = access.LineUntil(line, "2199-12-31")
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(cfg.Origin.Dir, "keys.txt"), []byte(line+"\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Auth.Keys = "keys.txt"
 }
 
 // TestMetricsCount: the figures say what happened.

@@ -149,6 +149,7 @@ func everythingOn(t *testing.T) exposed {
 	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
 	gateway.WriteCertificate(t, filepath.Dir(path), 1)
+	withCredentials(t, cfg)
 	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
 		t.Fatal(err)
 	}

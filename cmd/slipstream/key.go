@@ -22,8 +22,10 @@ func (p program) keyCommand() *cobra.Command {
 password of AUTH. The gateway knows only its hash,
 out of the key file that auth.keys of the configuration names: one line
 "name sha256:<64 hex digits>" a key. A name may have several, so that a new key
-can be handed out before the old one's line goes. Gateways that are running take
-a changed file over within seconds.`,
+can be handed out before the old one's line goes. A third word says when a key
+expires: "until:2027-06-30", the last day in UTC, or
+"until:2027-06-30T18:00:00Z" (RFC 3339). Gateways that are running take a changed
+file over within seconds.`,
 		Example: `  slipstream key new web --file keys.txt
   slipstream key hash shop < key.txt >> keys.txt
   slipstream key check keys.txt`,
@@ -33,7 +35,7 @@ a changed file over within seconds.`,
 }
 
 func (p program) keyNew() *cobra.Command {
-	var file string
+	var file, until string
 	var user bool
 	c := &cobra.Command{
 		Use:   "new NAME",
@@ -44,12 +46,13 @@ with --file to the end of that file, which is made if there is none. With --redi
 it is the line for redis.users of the configuration.`,
 		Example: `  slipstream key new web                      # the key, and the line to copy
   slipstream key new web --file keys.txt
+  slipstream key new web --until 2027-06-30 --file keys.txt
   slipstream key new web --redis              # a password for AUTH web
   slipstream key new web --file keys.txt > web.key`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			key := access.NewKey()
-			line, err := keyLine(args[0], key, user)
+			line, err := keyLine(args[0], key, until, user)
 			if err != nil {
 				return err
 			}
@@ -65,6 +68,7 @@ it is the line for redis.users of the configuration.`,
 	}
 	c.Flags().StringVar(&file, "file", "", "append the line to this key `file`")
 	redisFlag(c, &user)
+	untilFlag(c, &until)
 	c.MarkFlagsMutuallyExclusive("file", "redis")
 	return c
 }
@@ -73,9 +77,18 @@ func redisFlag(c *cobra.Command, user *bool) {
 	c.Flags().BoolVar(user, "redis", false, "make the line one of redis.users in the configuration")
 }
 
+// untilFlag is for lines of the key file: users of Redis come and go with the configuration.
+func untilFlag(c *cobra.Command, until *string) {
+	c.Flags().StringVar(until, "until", "", "the `date` at whose end (UTC) the key expires, or a date with time and zone (RFC 3339)")
+	c.MarkFlagsMutuallyExclusive("until", "redis")
+}
+
 // keyLine makes the line of the key file, or of redis.users.
-func keyLine(name, key string, user bool) (string, error) {
+func keyLine(name, key, until string, user bool) (string, error) {
 	line, err := access.KeyLine(name, key)
+	if err == nil && until != "" {
+		line, err = access.LineUntil(line, until)
+	}
 	if err != nil || !user {
 		return line, err
 	}
@@ -88,7 +101,7 @@ func appendLine(file, line string) error {
 	var old []byte
 	info, err := os.Stat(file)
 	if err == nil && info.Size() > 0 {
-		if _, err := access.CheckKeysFile(file); err != nil { // and is not too large to read
+		if _, _, err := access.CheckKeysFile(file); err != nil { // and is not too large to read
 			return fail(exitUsage, err, "nothing was written; put the file right first")
 		}
 		old, err = os.ReadFile(file)
@@ -111,6 +124,7 @@ func appendLine(file, line string) error {
 
 func (p program) keyHash() *cobra.Command {
 	var user bool
+	var until string
 	c := &cobra.Command{
 		Use:   "hash NAME < KEY",
 		Short: "Print the line for a key that exists already",
@@ -128,7 +142,7 @@ by everybody only if nobody can guess its keys: a password is no API key. With
 				return fail(exitFailure, err, "")
 			}
 			key := bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-			line, err := keyLine(args[0], string(key), user)
+			line, err := keyLine(args[0], string(key), until, user)
 			if err != nil {
 				return err
 			}
@@ -137,6 +151,7 @@ by everybody only if nobody can guess its keys: a password is no API key. With
 		},
 	}
 	redisFlag(c, &user)
+	untilFlag(c, &until)
 	return c
 }
 
@@ -149,11 +164,15 @@ gateway that is running keeps what it read before such a mistake.`,
 		Example: `  slipstream key check keys.txt`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			n, err := access.CheckKeysFile(args[0])
+			n, expired, err := access.CheckKeysFile(args[0])
 			if err != nil {
 				return fail(exitUsage, err, "slipstream key --help shows the form of a line")
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: %d keys, no mistakes\n", args[0], n)
+			text := ""
+			if expired > 0 {
+				text = fmt.Sprintf(", %d expired", expired)
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: %d keys%s, no mistakes\n", args[0], n, text)
 			return nil
 		},
 	}

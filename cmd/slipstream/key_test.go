@@ -65,6 +65,16 @@ func TestKeyFile(t *testing.T) {
 	mustWrite(t, file, strings.TrimSuffix(string(text), "\n")) // somebody's editor
 	second := expect(t, exitOK, "slk_", "", "key", "new", "shop", "--file", file)
 	expect(t, exitOK, "2 keys, no mistakes", "", "key", "check", file)
+	dated := filepath.Join(t.TempDir(), "dated.txt")
+	expect(t, exitOK, "slk_", "", "key", "new", "web", "--until", "2199-12-31", "--file", dated)
+	if text := mustRead(t, dated); !strings.HasSuffix(text, " until:2199-12-31\n") {
+		t.Errorf("got %q, want a line with the date", text)
+	}
+	mustWrite(t, dated, mustRead(t, dated)+"old sha256:"+strings.Repeat("0", 64)+" until:2020-01-01\n")
+	expect(t, exitOK, "2 keys, 1 expired, no mistakes", "", "key", "check", dated)
+	expect(t, exitUsage, "", "has passed", "key", "new", "web", "--until", "2020-01-01")
+	expect(t, exitUsage, "", "expected 2027-06-30", "key", "new", "web", "--until", "tomorrow")
+	expect(t, exitUsage, "", "none of the others can be", "key", "new", "web", "--redis", "--until", "2199-12-31")
 
 	g, err := access.Open(access.Config{KeysFile: file, Reload: time.Hour})
 	if err != nil {
@@ -130,4 +140,13 @@ func TestKeyOfRedis(t *testing.T) {
 		}
 	}
 	expect(t, exitUsage, "", "none of the others can be", "key", "new", "web", "--redis", "--file", "keys.txt")
+}
+
+func mustRead(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

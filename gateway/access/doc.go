@@ -10,7 +10,9 @@
 //
 // A key comes in the field X-API-Key. The file holds SHA-256 hashes, one
 // "name sha256:<64 hex digits>" a line; # begins a comment. A name may stand
-// there twice, so that a new key can be handed out before the old one goes. Keys
+// there twice, so that a new key can be handed out before the old one goes. A third
+// word "until:2027-06-30" or "until:2027-06-30T18:00:00Z" says when the key expires:
+// at the end of that day in UTC, or at that time. The clock is asked at each use. Keys
 // out of [NewKey] have 256 random bits, of which a hash tells nothing: the file
 // may be read by everybody. Only who can write it must be trusted. That does not
 // hold for keys that people made up.

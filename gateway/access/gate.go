@@ -14,8 +14,9 @@ import (
 // Config of a [Gate]. The zero value is a gate that knows nobody: every resource
 // with a [Rule] refuses, and credentials are not looked at.
 type Config struct {
-	// KeysFile holds API keys: lines "name sha256:<64 hex digits>" and #
-	// comments. At most 10,000 lines. Empty: there are no API keys.
+	// KeysFile holds API keys: lines "name sha256:<64 hex digits>", followed by
+	// "until:<date>" if the key expires, and # comments. At most 10,000 lines.
+	// Empty: there are no API keys.
 	KeysFile string
 	// JWKSFile holds the issuer's key set (RFC 7517): RSA and EC keys, and oct
 	// keys, which are secrets and make the file one. Keys of other kinds are
@@ -32,8 +33,10 @@ type Config struct {
 	Leeway time.Duration
 	// Reload is how often the files are looked at. 0 means 5 s, negative never.
 	Reload time.Duration
-	// Log hears of changed files. Nil: nobody does.
+	// Log hears of changed files and of API keys that expire. Nil: nobody does.
 	Log *slog.Logger
+	// Now is the clock that tells what has expired. Nil: time.Now.
+	Now func() time.Time
 }
 
 // Gate knows who may ask. Its methods may be called at once.
@@ -47,6 +50,9 @@ type Gate struct {
 	done    chan struct{} // closed when watch has ended; nil: it never ran
 
 	checking checking // places for signature checks
+
+	// Owned by Open, then by the goroutine that looks at the files.
+	reminded reminded
 
 	// Written by Close.
 	once sync.Once
@@ -74,14 +80,15 @@ type Credentials struct {
 
 // Stats are figures of a [Gate] since Open.
 type Stats struct {
-	APIKeys          int   // hashes in the key file
-	TokenKeys        int   // usable keys in the key set
-	Reloads          int64 // changed files that were taken over
-	ReloadErrors     int64 // changed files that were not, because they are broken
-	SignatureChecks  int64 // signatures computed
-	Refusals         int64 // refusals by Identify
-	RepeatedRefusals int64 // of those, tokens that had been refused lately
-	Crowded          int64 // of those, tokens that were not looked at, because too many waited
+	APIKeys          int       // hashes in the key file
+	NextExpiry       time.Time // when the next API key expires; zero: none does
+	TokenKeys        int       // usable keys in the key set
+	Reloads          int64     // changed files that were taken over
+	ReloadErrors     int64     // changed files that were not, because they are broken
+	SignatureChecks  int64     // signatures computed
+	Refusals         int64     // refusals by Identify
+	RepeatedRefusals int64     // of those, tokens that had been refused lately
+	Crowded          int64     // of those, tokens that were not looked at, because too many waited
 }
 
 const (
@@ -93,9 +100,10 @@ const (
 // Open reads the files. A mistake in one is a [*FileError]. Later changes are
 // taken over within Config.Reload; a file that became wrong changes nothing, and
 // the log tells of it.
-func Open(cfg Config) (*Gate, error) { return open(cfg, time.Now) }
-
-func open(cfg Config, now func() time.Time) (*Gate, error) {
+func Open(cfg Config) (*Gate, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	if cfg.Leeway == 0 {
 		cfg.Leeway = defaultLeeway
 	}
@@ -108,7 +116,7 @@ func open(cfg Config, now func() time.Time) (*Gate, error) {
 	g := &Gate{
 		cfg:      cfg,
 		checking: checking{free: max(1, runtime.GOMAXPROCS(0)/2)},
-		now:      now, quit: make(chan struct{}),
+		now:      cfg.Now, quit: make(chan struct{}),
 	}
 	g.cfg.Leeway = max(0, cfg.Leeway)
 	if g.cfg.Leeway > maxLeeway {
@@ -125,10 +133,11 @@ func open(cfg Config, now func() time.Time) (*Gate, error) {
 		g.files = append(g.files, &watched{path: cfg.JWKSFile, most: maxJWKSFile, take: g.takeJWKS})
 	}
 	for _, f := range g.files {
-		if _, err := f.look(now()); err != nil {
+		if _, err := f.look(g.now()); err != nil {
 			return nil, err
 		}
 	}
+	g.remind()
 	if len(g.files) > 0 && cfg.Reload > 0 {
 		g.done = make(chan struct{})
 		// Stopped by Close, which waits for it.
@@ -154,7 +163,7 @@ func (g *Gate) Stats() Stats {
 		Crowded: g.checking.crowded(),
 	}
 	if k := g.keys.Load(); k != nil {
-		s.APIKeys = len(k.byHash)
+		s.APIKeys, s.NextExpiry = len(k.byHash), k.nextExpiry(g.now())
 	}
 	if t := g.tokens.Load(); t != nil {
 		s.TokenKeys = len(t.keys)
@@ -209,7 +218,7 @@ func (g *Gate) identify(ctx context.Context, c Credentials) (*Caller, *Refusal, 
 			return nil, refusedNoKeys, true
 		}
 		var refusal *Refusal
-		if caller, refusal = keys.find(c.APIKey); refusal != nil {
+		if caller, refusal = keys.find(c.APIKey, g.now); refusal != nil {
 			return nil, refusal, true
 		}
 	}

@@ -115,7 +115,8 @@ func newGate(t testing.TB, change func(*Config)) (*Gate, *clock) {
 		change(&cfg)
 	}
 	c := newClock()
-	g, err := open(cfg, c.now)
+	cfg.Now = c.now
+	g, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,17 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"hash/maphash"
+	"math"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Bounds of API keys and their file.
@@ -40,33 +44,61 @@ func (e *FileError) Error() string {
 
 // keySet is what a key file says. It is immutable.
 type keySet struct {
-	byHash map[[sha256.Size]byte]*Caller
+	byHash map[[sha256.Size]byte]apiKey
+	dated  []datedKey // those that expire, the first of them first
+}
+
+// apiKey is a line of a key file.
+type apiKey struct {
+	caller *Caller
+	until  int64 // when it expires, in Unix nanoseconds; 0: never
+}
+
+// expired asks for the time only of keys that expire: the others cost no reading of the clock.
+func (a apiKey) expired(now func() time.Time) bool {
+	return a.until != 0 && now().UnixNano() >= a.until
 }
 
 // find returns the caller of a presented key. That this takes no constant time
 // tells nothing: see the package's doc.
-func (k *keySet) find(key string) (*Caller, *Refusal) {
+func (k *keySet) find(key string, now func() time.Time) (*Caller, *Refusal) {
 	if len(key) > maxKey {
 		return nil, refusedLongKey
 	}
 	var text [maxKey]byte // a conversion would allocate
 	n := copy(text[:], key)
-	if c := k.byHash[sha256.Sum256(text[:n])]; c != nil {
-		return c, nil
+	a, ok := k.byHash[sha256.Sum256(text[:n])]
+	switch {
+	case !ok:
+		return nil, refusedKey
+	case a.expired(now):
+		return nil, refusedOldKey
 	}
-	return nil, refusedKey
+	return a.caller, nil
 }
 
 // HashKey returns the hash that an API key is known by, for [Gate.Known].
 func HashKey(key string) [sha256.Size]byte { return sha256.Sum256([]byte(key)) }
 
-// Known returns the caller whose API key has the hash, nil if there is none any more: for
-// connections that outlive their login and need not keep the key.
-func (g *Gate) Known(hash [sha256.Size]byte) *Caller {
-	if keys := g.keys.Load(); keys != nil {
-		return keys.byHash[hash]
+// Known returns the caller whose API key has the hash, and how long the key is valid from now
+// on. The caller is nil if the key is not known any more, or has expired. It is for connections
+// that outlive their login and need not keep the key.
+func (g *Gate) Known(hash [sha256.Size]byte) (caller *Caller, left time.Duration) {
+	keys := g.keys.Load()
+	if keys == nil {
+		return nil, 0
 	}
-	return nil
+	a, ok := keys.byHash[hash]
+	if !ok {
+		return nil, 0
+	}
+	if a.until == 0 {
+		return a.caller, math.MaxInt64
+	}
+	if left = time.Duration(a.until - g.now().UnixNano()); left <= 0 {
+		return nil, 0
+	}
+	return a.caller, left
 }
 
 // idSeed makes the IDs of callers unforeseeable: nobody can choose a subject that
@@ -90,7 +122,7 @@ func parseKeys(file string, data []byte) (*keySet, error) {
 		// A writer that truncates before it writes must not lock everybody out.
 		return nil, &FileError{file, 0, "the file is empty; a file without keys must hold a # comment"}
 	}
-	set := &keySet{byHash: make(map[[sha256.Size]byte]*Caller)}
+	set := &keySet{byHash: make(map[[sha256.Size]byte]apiKey)}
 	lines := make(map[[sha256.Size]byte]int)
 	callers := make(map[string]*Caller)
 	n := 0
@@ -98,7 +130,7 @@ func parseKeys(file string, data []byte) (*keySet, error) {
 		if n++; n > maxKeyLines {
 			return nil, &FileError{file, n, fmt.Sprintf("too many lines, expected at most %d", maxKeyLines)}
 		}
-		name, hash, message := parseKeyLine(line)
+		name, hash, until, message := parseKeyLine(line)
 		switch {
 		case message != "":
 			return nil, &FileError{file, n, message}
@@ -111,39 +143,48 @@ func parseKeys(file string, data []byte) (*keySet, error) {
 		if callers[name] == nil {
 			callers[name] = &Caller{name: "key:" + name, id: callerID("key", name), key: name}
 		}
-		set.byHash[hash] = callers[name]
+		set.byHash[hash] = apiKey{callers[name], until}
+		if until != 0 {
+			set.dated = append(set.dated, datedKey{until, name})
+		}
 	}
+	slices.SortStableFunc(set.dated, func(a, b datedKey) int { return cmp.Compare(a.until, b.until) })
 	return set, nil
 }
 
 // parseKeyLine returns the name "" for a line that holds nothing, and a message
 // if the line is wrong. The message never quotes what could be a key.
-func parseKeyLine(line string) (name string, hash [sha256.Size]byte, message string) {
+func parseKeyLine(line string) (name string, hash [sha256.Size]byte, until int64, message string) {
 	text, _, _ := strings.Cut(line, "#")
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
-		return "", hash, ""
+		return "", hash, 0, ""
 	}
-	const form = "expected: name sha256:<64 hexadecimal digits>"
+	const form = "expected: name sha256:<64 hexadecimal digits>, and for a key that expires until:<date>"
 	if !validKeyName(fields[0]) {
-		return "", hash, "the name is not 1 to 64 of A-Z a-z 0-9 . _ -; " + form
+		return "", hash, 0, "the name is not 1 to 64 of A-Z a-z 0-9 . _ -; " + form
 	}
-	if len(fields) != 2 {
-		return "", hash, fmt.Sprintf("%d words; %s", len(fields), form)
+	if len(fields) != 2 && len(fields) != 3 {
+		return "", hash, 0, fmt.Sprintf("%d words; %s", len(fields), form)
 	}
 	digits, ok := strings.CutPrefix(fields[1], "sha256:")
 	switch {
 	case !ok && strings.HasPrefix(fields[1], keyPrefix):
-		return "", hash, "this is a key itself, not its hash; slipstream key hash makes the line"
+		return "", hash, 0, "this is a key itself, not its hash; slipstream key hash makes the line"
 	case !ok:
-		return "", hash, "the hash does not begin with sha256:; " + form
+		return "", hash, 0, "the hash does not begin with sha256:; " + form
 	case len(digits) != 2*sha256.Size:
-		return "", hash, fmt.Sprintf("the hash has %d digits; %s", len(digits), form)
+		return "", hash, 0, fmt.Sprintf("the hash has %d digits; %s", len(digits), form)
 	}
 	if _, err := hex.Decode(hash[:], []byte(digits)); err != nil {
-		return "", hash, "the hash holds something else than hexadecimal digits; " + form
+		return "", hash, 0, "the hash holds something else than hexadecimal digits; " + form
 	}
-	return fields[0], hash, ""
+	if len(fields) == 3 {
+		if until, ok = parseUntil(fields[2]); !ok {
+			return "", hash, 0, "the third word does not say until when; expected " + untilForm
+		}
+	}
+	return fields[0], hash, until, ""
 }
 
 func validKeyName(name string) bool {
@@ -182,16 +223,16 @@ func KeyLine(name, key string) (string, error) {
 	return fmt.Sprintf("%s sha256:%x", name, sha256.Sum256([]byte(key))), nil
 }
 
-// CheckKeysFile reads a key file and returns the number of its keys. A mistake is
-// a [*FileError].
-func CheckKeysFile(path string) (keys int, err error) {
+// CheckKeysFile reads a key file and returns the number of its keys, and how many of them have
+// expired. A mistake is a [*FileError].
+func CheckKeysFile(path string) (keys, expired int, err error) {
 	_, data, err := readBounded(path, maxKeysFile)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	set, err := parseKeys(path, data)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return len(set.byHash), nil
+	return len(set.byHash), set.expiredAt(time.Now()), nil
 }

@@ -34,7 +34,18 @@ func TestKeyFile(t *testing.T) {
 		{"a name with a colon", "# x\nkey:web " + a, 0, 2, "1 to 64"},
 		{"a foreign name", "wéb " + a, 0, 1, "1 to 64"},
 		{"name alone", "web", 0, 1, "1 words"},
-		{"three words", "web " + a + " " + b, 0, 1, "3 words"},
+		{"an expiry", "web " + a + " until:2027-06-30 # half a year\nweb " + b + " until:2027-06-30T18:00:00.5+02:00", 2, 0, ""},
+		{"one that has passed", "web " + a + " until:2020-02-29", 1, 0, ""},
+		{"a third word", "web " + a + " " + b, 0, 1, "until:2027-06-30"},
+		{"four words", "web " + a + " until:2027-06-30 18:00", 0, 1, "4 words"},
+		{"no such day", "web " + a + " until:2027-02-29", 0, 1, "until:2027-06-30"},
+		{"another form", "web " + a + " until:30.06.2027", 0, 1, "until:2027-06-30"},
+		{"no zone", "web " + a + " until:2027-06-30T18:00:00", 0, 1, "until:2027-06-30"},
+		{"not RFC 3339", "web " + a + " until:2027-06-30T8:00:00Z", 0, 1, "until:2027-06-30"},
+		{"nothing", "web " + a + " until:", 0, 1, "until:2027-06-30"},
+		{"a year too early", "web " + a + " until:1999-12-30", 0, 1, "2000 and 2200"},
+		{"a year too late", "web " + a + " until:20270-06-30", 0, 1, "2000 and 2200"},
+		{"milliseconds in the year", "web " + a + " until:9999-12-31", 0, 1, "2000 and 2200"},
 		{"another hash", "web md5:" + a[7:], 0, 1, "sha256:"},
 		{"a key", "web " + webKey, 0, 1, "a key itself"},
 		{"short hash", "web " + a[:70], 0, 1, "63 digits"},
@@ -45,7 +56,7 @@ func TestKeyFile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := tempFile(t, "keys.txt", []byte(c.text))
-			n, err := CheckKeysFile(path)
+			n, _, err := CheckKeysFile(path)
 			if c.message == "" {
 				if err != nil || n != c.keys {
 					t.Errorf("got %d keys, %v, want %d", n, err, c.keys)
@@ -62,10 +73,10 @@ func TestKeyFile(t *testing.T) {
 		})
 	}
 	path := tempFile(t, "large", make([]byte, maxKeysFile+1))
-	if _, err := CheckKeysFile(path); err == nil || !strings.Contains(err.Error(), "larger than 4194304") {
+	if _, _, err := CheckKeysFile(path); err == nil || !strings.Contains(err.Error(), "larger than 4194304") {
 		t.Errorf("got %v, want that the file is too large", err)
 	}
-	if _, err := CheckKeysFile(path + "x"); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := CheckKeysFile(path + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that there is no file", err)
 	}
 }

@@ -46,6 +46,7 @@ var (
 	refusedNoTokens   = &Refusal{Status: http.StatusUnauthorized, Detail: "tokens are not taken here; expected the field X-API-Key without the field Authorization", Challenge: challengeKey}
 	refusedNoKeys     = &Refusal{Status: http.StatusUnauthorized, Detail: "API keys are not taken here; expected Authorization: Bearer and a token", Challenge: challengeBearer}
 	refusedKey        = &Refusal{Status: http.StatusUnauthorized, Detail: "the API key is not known", Challenge: challengeKey}
+	refusedOldKey     = &Refusal{Status: http.StatusUnauthorized, Detail: "the API key has expired", Challenge: challengeKey}
 	refusedLongKey    = &Refusal{Status: http.StatusUnauthorized, Detail: "the API key is longer than " + strconv.Itoa(maxKey) + " bytes", Challenge: challengeKey}
 	refusedLongToken  = invalid("the token is longer than 8 KiB")
 	refusedEncrypted  = invalid("the token is encrypted; expected a signed one")

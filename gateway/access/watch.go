@@ -98,7 +98,7 @@ func readBounded(path string, most int64) (os.FileInfo, []byte, error) {
 	return info, data, nil
 }
 
-// watch looks at the files until Close.
+// watch looks at the files, and at what expires, until Close.
 func (g *Gate) watch() {
 	defer close(g.done)
 	ticker := time.NewTicker(g.cfg.Reload)
@@ -112,6 +112,7 @@ func (g *Gate) watch() {
 		for _, f := range g.files {
 			g.reload(f)
 		}
+		g.remind()
 	}
 }
 

@@ -52,7 +52,7 @@ func fileName(expected string) kind[string] {
 
 func authFields() []field[Auth] {
 	return []field[Auth]{
-		written(one("keys", "the file of API keys, one a line: a name and sha256: with the digest of the key",
+		written(one("keys", "the file of API keys, one a line: a name, sha256: with the digest of the key, and until: with a date for one that expires",
 			fileName("a file, relative to this one, such as keys.txt"), func(a *Auth) *string { return &a.Keys })),
 		sparse(object("jwt", "which tokens are believed; left out: none", jwtFields,
 			func(a *Auth) *JWT { return &a.JWT })),

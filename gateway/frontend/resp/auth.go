@@ -15,7 +15,8 @@ const (
 	// maxFailures is how many logins of a connection may fail; then it is closed.
 	maxFailures = 10
 	// checkKeyEvery is how often an API key is looked up again: one that was removed
-	// from the file ends connections that are open as well.
+	// from the file ends connections that are open as well. One that expires is looked up at
+	// that time.
 	checkKeyEvery = 5 * time.Second
 	// maxPassword is the longest password that is hashed, in bytes: what a command may have
 	// before a login.
@@ -69,15 +70,17 @@ func (v *View) login(name, password []byte) (caller *access.Caller, hash [32]byt
 	return caller, hash, true
 }
 
-// checkKey ends the login with an API key that is not known any more.
+// checkKey ends the login with an API key that has expired or is not known any more.
 func (x *session) checkKey(now time.Duration) {
-	if !x.byKey || now-x.checked < checkKeyEvery {
+	if !x.byKey || now < x.recheck {
 		return
 	}
-	x.checked = now
 	var caller *access.Caller
 	if x.view.gate != nil {
-		caller = x.view.gate.Known(x.hash)
+		var left time.Duration
+		caller, left = x.view.gate.Known(x.hash)
+		// On the cache's clock, so that a command costs no reading of another one.
+		x.recheck = now + min(left, checkKeyEvery)
 	}
 	if caller != x.caller.Load() {
 		x.setCaller(caller)
@@ -104,7 +107,8 @@ func (t *turn) authenticate(name, password []byte) bool {
 	}
 	if caller != nil {
 		x.setCaller(caller)
-		x.byKey, x.hash, x.checked, x.failures = isKey, hash, t.start, 0
+		x.byKey, x.hash, x.failures = isKey, hash, 0
+		x.recheck = t.start // the next command asks when the key expires
 		return true
 	}
 	s.logins.Charge(x.client, t.start, 1)

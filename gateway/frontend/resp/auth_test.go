@@ -181,6 +181,45 @@ func TestSessionsKeepNoKey(t *testing.T) {
 	}
 }
 
+// A key that expires ends the connections that have logged in with it at that time, and not
+// with the next look at the file.
+func TestExpiredKeys(t *testing.T) {
+	key := access.NewKey()
+	line, err := access.KeyLine("web", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(line+" until:2026-01-02T03:05:00Z\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wall := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	gate, err := access.Open(access.Config{KeysFile: file, Reload: -1, Now: func() time.Time { return wall }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(gate.Close)
+	f := newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	x, at := f.session(), f.cache.Now()
+	say := func(after time.Duration, text, want string) {
+		t.Helper()
+		wall, at = wall.Add(after), at+after
+		c := &fakeConn{at: at}
+		x.data(c, []byte(text+"\r\n"))
+		if got := string(c.take()); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	const blob = "$11\r\n{\"id\":\"00\"}"
+	say(0, "AUTH "+key, "+OK")
+	say(time.Second, "GET blobs:00", blob)
+	say(58*time.Second, "GET blobs:00", blob) // is looked up, and again in 1 s, not in 5 s
+	say(time.Second-1, "GET blobs:00", blob)  // out of the remembered answers
+	say(1, "GET blobs:00", "-NOAUTH")
+	say(0, "AUTH "+key, "-WRONGPASS")
+	say(0, "GET blobs:00", "-NOAUTH")
+}
+
 // keysGate returns a gate with the key web of text webKey, and its file.
 func keysGate(t *testing.T, reload time.Duration) (g *access.Gate, file, key string) {
 	t.Helper()
@@ -260,7 +299,7 @@ func TestRemovedKey(t *testing.T) {
 	// A command that is always under way is no way round it.
 	c := &fakeConn{at: f.cache.Now()}
 	x.data(c, []byte("PING\r\nPI"))
-	x.checked -= checkKeyEvery
+	x.recheck -= checkKeyEvery
 	x.data(c, []byte("PING\r\nPI"))
 	if got := string(c.take()); got != "+PONG\r\n-NOAUTH Authentication required.\r\n" {
 		t.Errorf("after the key was removed: %q, want a refusal", got)

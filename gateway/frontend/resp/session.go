@@ -28,7 +28,7 @@ type session struct {
 	scanner  *resp.CommandScanner // holds the begin of a command; nil: there is none
 	bounds   bool                 // it has those of who is known
 	byKey    bool                 // it is an API key
-	checked  time.Duration        // when that was last looked up
+	recheck  time.Duration        // when to look that up again, on the cache's clock
 	failures uint8                // logins that failed
 	large    bool                 // a large command is under way
 

@@ -103,7 +103,7 @@ func (x *session) meet(v *View) {
 		return
 	}
 	if x.byKey {
-		x.checked = -checkKeyEvery // by the keys of now
+		x.recheck = 0 // by the keys of now
 		return
 	}
 	for _, u := range v.users {
