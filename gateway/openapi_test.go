@@ -73,7 +73,7 @@ func TestOpenAPIFollowsTheConfiguration(t *testing.T) {
 		t.Errorf("without settings: %+v", get)
 	}
 	set := open(`http: { compression: [], batch: 7, limits: { client: { rate: 5 } } }
-auth: { keys: keys.txt, jwt: { keys: jwks.json } }
+auth: { keys: keys.txt, jwt: { keys: jwks.json, audience: any } }
 resources:
   all: { table: a, key: [id] }
   keys: { table: a, key: [id], access: { keys: [web] } }

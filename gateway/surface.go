@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"time"
 
@@ -47,6 +48,7 @@ func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface,
 		if s.gate, err = access.Open(is); err != nil {
 			return fail("auth", err)
 		}
+		warnIssuer(cfg, opts.Logger)
 	}
 	s.certificates = old.certificates // others need a restart
 	if s.certificates == nil {
@@ -118,11 +120,22 @@ func (s *surface) limiter(name string, r config.Rate) *limit.Limiter {
 }
 
 func accessConfig(cfg *config.Config, opts Options) access.Config {
-	return access.Config{
+	c := access.Config{
 		KeysFile: cfg.KeysPath(), JWKSFile: cfg.JWKSPath(),
 		Issuer: cfg.Auth.JWT.Issuer, Audience: cfg.Auth.JWT.Audience,
 		Algorithms: cfg.Auth.JWT.Algorithms, Leeway: cfg.Auth.JWT.Leeway,
 		Log: opts.Logger,
+	}
+	if c.Audience == config.AnyAudience {
+		c.Audience = ""
+	}
+	return c
+}
+
+// warnIssuer tells the log of tokens whose issuer is not compared.
+func warnIssuer(cfg *config.Config, log *slog.Logger) {
+	if j := &cfg.Auth.JWT; j.Keys != "" && j.Issuer == "" && log != nil {
+		log.Warn("auth.jwt names no issuer: tokens of everybody who signs with a key of the set are believed; add issuer, what their claim iss must be")
 	}
 }
 

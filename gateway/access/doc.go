@@ -35,6 +35,8 @@
 //     taken only if one key of the set fits its algorithm; of keys with the same
 //     kid at most 8 are tried. Nothing is ever fetched: jku and x5u are not read, jwk and x5c refused.
 //   - crit, b64, nested and encrypted tokens are refused. typ is ignored.
+//   - aud must contain the audience of the gateway; package config has it waived in
+//     words only.
 //   - exp is required, because the cache of a gateway has no other way to be rid
 //     of a token. nbf and iat must have been reached. The leeway counts for all
 //     three.

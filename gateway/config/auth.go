@@ -20,15 +20,20 @@ type JWT struct {
 	// 7517), relative to the folder of the configuration file; see
 	// [Config.JWKSPath]. Required where another field is set.
 	Keys string
-	// Issuer and Audience are what the claims iss and aud must be or contain.
-	// Default: not compared.
-	Issuer, Audience string
+	// Issuer is what the claim iss must be. Default: not compared.
+	Issuer string
+	// Audience is what the claim aud must be or contain, or [AnyAudience]. Required: a
+	// key set that several services share lets tokens for any of them in.
+	Audience string
 	// Algorithms are the signatures that are believed. Default: those that fit
 	// the keys of the file.
 	Algorithms []string
 	// Leeway is how far clocks may be apart. Default 30 s; negative: not at all.
 	Leeway time.Duration
 }
+
+// AnyAudience is the [JWT.Audience] that waives the comparison of the claim aud.
+const AnyAudience = "any"
 
 // Access says who may read a resource: the holders of the API keys in Keys, and
 // the bearers of tokens that JWT or Claims let in.

@@ -79,7 +79,7 @@ func TestOff(t *testing.T) {
 	c, err := Parse("off.yaml", []byte(`origin: { url: sqlite:shop.db }
 resources: { depts: { table: dept, key: [deptno] } }
 http: { compression: none, cors: { origins: ["*"], max_age: 0s } }
-auth: { jwt: { keys: jwks.json, leeway: 0s } }
+auth: { jwt: { keys: jwks.json, audience: any, leeway: 0s } }
 tracing: { endpoint: "https://collector.example/otlp", sample: 0 }
 log: { slow: 0s, requests: { file: "-", sample: 0 } }
 `))
@@ -116,6 +116,7 @@ func TestValidateHTTP(t *testing.T) {
 		{func(c *Config) { c.HTTP.Limits.Header = 1 }, "http.limits.header: "},
 		{func(c *Config) { c.Auth.JWT.Issuer = "a" }, `auth.jwt: field "keys" is missing`},
 		{func(c *Config) { c.Auth.JWT.Leeway = time.Second }, `auth.jwt: field "keys" is missing`},
+		{func(c *Config) { c.Auth.JWT.Keys = "jwks.json" }, `auth.jwt: field "audience" is missing; expected audience: "name", which`},
 		{func(c *Config) { c.Tracing.Sample = 0.5 }, `tracing: field "endpoint" is missing`},
 		{func(c *Config) { c.Tracing = Tracing{Endpoint: "http://a", Sample: 2} }, "tracing.sample: the number 2"},
 		{func(c *Config) { c.Log.Slow = time.Hour }, "log.slow: "},
@@ -137,7 +138,7 @@ func TestValidateHTTP(t *testing.T) {
 		}
 	}
 	good := declared(Resource{Access: &Access{Keys: []string{"*"}, Claims: map[string][]string{"a b": {"é"}}}})
-	good.Auth = Auth{Keys: "keys.txt", JWT: JWT{Keys: "jwks.json"}}
+	good.Auth = Auth{Keys: "keys.txt", JWT: JWT{Keys: "jwks.json", Audience: AnyAudience}}
 	good.HTTP = HTTP{Compression: []string{}, Limits: Limits{Client: Rate{PerSecond: math.SmallestNonzeroFloat64}}}
 	if err := good.Validate(); err != nil {
 		t.Errorf("a good one: %v", err)

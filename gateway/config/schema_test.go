@@ -189,7 +189,7 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 	for _, name := range []string{"missing-required", "missing-in-resource", "unknown-field", "wrong-type", "choices", "counts",
 		"children", "children-empty", "columns", "resource-name", "resources-empty", "size-unit", "key-columns", "empty-key",
 		"postgres-fields", "sql-fields", "sql", "depends", "http", "http-compression", "http-limits", "http-rates", "cors-headers",
-		"cors-origins", "auth", "auth-jwt", "access", "access-empty", "access-claims", "tracing",
+		"cors-origins", "auth", "auth-jwt", "auth-audience", "access", "access-empty", "access-claims", "tracing",
 		"redis", "redis-users-empty", "redis-tls", "engine"} {
 		data, err := os.ReadFile("testdata/bad/" + name + ".yaml")
 		if err != nil {
@@ -244,7 +244,7 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 		{"rate", file("", "", "", "", "", "http: { limits: { client: { rate: 1, "+intruder+" } } }"),
 			at("properties", "http", "properties", "limits", "properties", "client")},
 		{"auth", file("", "", "", "", "", "auth: { "+intruder+" }"), at("properties", "auth")},
-		{"jwt", file("", "", "", "", "", "auth: { jwt: { keys: a, "+intruder+" } }"), at("properties", "auth", "properties", "jwt")},
+		{"jwt", file("", "", "", "", "", "auth: { jwt: { keys: a, audience: b, "+intruder+" } }"), at("properties", "auth", "properties", "jwt")},
 		{"redis", file("", "", "", "", "", "frontends: { redis: \":1\" }\nredis: { "+intruder+" }"), at("properties", "redis")},
 		{"redis tls", file("", "", "", "", "", "redis: { tls: { cert: a, key: b, "+intruder+" } }"), at("properties", "redis", "properties", "tls")},
 		{"redis limits", file("", "", "", "", "", "redis: { limits: { "+intruder+" } }"), at("properties", "redis", "properties", "limits")},
