@@ -27,8 +27,8 @@
 // A token comes as "Authorization: Bearer" (RFC 6750), in compact form, signed
 // (RFC 7515, RFC 7519). What is taken is narrow:
 //
-//   - The algorithm is one of HS, RS or ES with 256, 384 or 512 bits, "none"
-//     never. A key of the set is used only with algorithms of its own kind and
+//   - The algorithm is one of HS, RS, PS or ES with 256, 384 or 512 bits, or EdDSA
+//     with Ed25519, "none" never. A key of the set is used only with algorithms of its own kind and
 //     size, and only with its own "alg" if it names one. The text of an RSA key
 //     is never the secret of an HMAC.
 //   - kid chooses the key by comparison and nothing else. A token without kid is

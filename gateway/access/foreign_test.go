@@ -1,7 +1,9 @@
 package access
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -92,4 +94,90 @@ func TestTokensOfOpenSSL(t *testing.T) {
 		refused(t, g, withToken(token[:i-4]+"AAAA"+token[i:]), 401, "signature")
 		refused(t, g, withToken(token[:i+2]+strings.Repeat("A", len(token)-i-2)), 401, "signature")
 	}
+}
+
+// tokensOf has a program of another language print a key set and, each in a line, four
+// tokens that are right and one with a salt of a wrong length.
+func tokensOf(t *testing.T, name, file, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(run(t, dir, "", name, file)), "\n")
+	if len(lines) != 6 {
+		t.Fatalf("got %d lines, want a key set, four tokens and one that is wrong: %s", len(lines), lines)
+	}
+	g, _ := newGate(t, func(c *Config) { c.JWKSFile = tempFile(t, "jwks.json", []byte(lines[0])) })
+	for _, token := range lines[1:5] {
+		accepted(t, g, withToken(token), "jwt:abroad")
+		i := strings.LastIndexByte(token, '.') - 1
+		refused(t, g, withToken(token[:i-4]+"AAAA"+token[i:]), 401, "signature")
+	}
+	refused(t, g, withToken(lines[5]), 401, "signature")
+}
+
+// TestTokensOfNode: EdDSA and PSS of OpenSSL, by Node.
+func TestTokensOfNode(t *testing.T) {
+	tokensOf(t, "node", "sign.js", `
+const c = require("crypto");
+const rsa = c.generateKeyPairSync("rsa", { modulusLength: 2048 }), ed = c.generateKeyPairSync("ed25519");
+const jwk = (pair, kid) => ({ ...pair.publicKey.export({ format: "jwk" }), kid, use: "sig" });
+console.log(JSON.stringify({ keys: [jwk(rsa, "r"), jwk(ed, "e")] }));
+const b64 = (x) => Buffer.from(x).toString("base64url");
+function token(alg, kid, sign) {
+  const text = b64(JSON.stringify({ alg, kid, typ: "JWT" })) + "." + b64(JSON.stringify({ iss: "https://issuer.example", aud: "slipstream", sub: "abroad", exp: 1767323345 }));
+  console.log(text + "." + b64(sign(Buffer.from(text))));
+}
+const pss = (hash, saltLength) => (text) => c.sign(hash, text, { key: rsa.privateKey, padding: c.constants.RSA_PKCS1_PSS_PADDING, saltLength });
+token("EdDSA", "e", (text) => c.sign(null, text, ed.privateKey));
+token("PS256", "r", pss("sha256", 32));
+token("PS384", "r", pss("sha384", 48));
+token("PS512", "r", pss("sha512", 64));
+token("PS256", "r", pss("sha256", 20));
+`)
+}
+
+// TestTokensOfJava: the same by Java's own library, which shares no code with OpenSSL.
+func TestTokensOfJava(t *testing.T) {
+	tokensOf(t, "java", "Sign.java", `
+import java.math.BigInteger;
+import java.security.*;
+import java.security.interfaces.*;
+import java.security.spec.*;
+import java.util.*;
+public class Sign {
+  static String b64(byte[] b) { return Base64.getUrlEncoder().withoutPadding().encodeToString(b); }
+  static byte[] number(BigInteger n) { byte[] b = n.toByteArray(); return b[0] == 0 ? Arrays.copyOfRange(b, 1, b.length) : b; }
+  static void token(String alg, String kid, Signature s, PrivateKey key) throws Exception {
+    String text = b64(("{\"kid\":\"" + kid + "\",\"alg\":\"" + alg + "\"}").getBytes()) + "."
+      + b64("{\"sub\":\"abroad\",\"aud\":[\"slipstream\"],\"iss\":\"https://issuer.example\",\"exp\":1767323345}".getBytes());
+    s.initSign(key);
+    s.update(text.getBytes());
+    System.out.println(text + "." + b64(s.sign()));
+  }
+  static Signature pss(String hash, int salt) throws Exception {
+    Signature s = Signature.getInstance("RSASSA-PSS");
+    s.setParameter(new PSSParameterSpec(hash, "MGF1", new MGF1ParameterSpec(hash), salt, 1));
+    return s;
+  }
+  public static void main(String[] args) throws Exception {
+    KeyPairGenerator g = KeyPairGenerator.getInstance("RSA");
+    g.initialize(2048);
+    KeyPair rsa = g.generateKeyPair(), ed = KeyPairGenerator.getInstance("Ed25519").generateKeyPair();
+    RSAPublicKey r = (RSAPublicKey) rsa.getPublic();
+    EdECPoint p = ((EdECPublicKey) ed.getPublic()).getPoint();
+    byte[] x = new byte[32], y = number(p.getY());
+    for (int i = 0; i < y.length; i++) x[i] = y[y.length - 1 - i];
+    if (p.isXOdd()) x[31] |= (byte) 0x80;
+    System.out.println("{\"keys\":[{\"kty\":\"RSA\",\"kid\":\"r\",\"n\":\"" + b64(number(r.getModulus())) + "\",\"e\":\"" + b64(number(r.getPublicExponent()))
+      + "\"},{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"kid\":\"e\",\"x\":\"" + b64(x) + "\"}]}");
+    token("EdDSA", "e", Signature.getInstance("Ed25519"), ed.getPrivate());
+    token("PS256", "r", pss("SHA-256", 32), rsa.getPrivate());
+    token("PS384", "r", pss("SHA-384", 48), rsa.getPrivate());
+    token("PS512", "r", pss("SHA-512", 64), rsa.getPrivate());
+    token("PS512", "r", pss("SHA-512", 20), rsa.getPrivate());
+  }
+}
+`)
 }

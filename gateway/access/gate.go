@@ -18,16 +18,15 @@ type Config struct {
 	// "until:<date>" if the key expires, and # comments. At most 10,000 lines.
 	// Empty: there are no API keys.
 	KeysFile string
-	// JWKSFile holds the issuer's key set (RFC 7517): RSA and EC keys, and oct
+	// JWKSFile holds the issuer's key set (RFC 7517): RSA, EC and Ed25519 keys, and oct
 	// keys, which are secrets and make the file one. Keys of other kinds are
 	// ignored. Empty: there are no tokens.
 	JWKSFile string
 	// Issuer and Audience are what iss must be and aud must contain. Empty: not
 	// checked.
 	Issuer, Audience string
-	// Algorithms that tokens may be signed with, of HS256, HS384, HS512, RS256,
-	// RS384, RS512, ES256, ES384 and ES512. Empty: what the keys of the set are
-	// for.
+	// Algorithms that tokens may be signed with, of HS, RS, PS and ES with 256, 384
+	// or 512, and EdDSA. Empty: what the keys of the set are for.
 	Algorithms []string
 	// Leeway is how far clocks may differ. 0 means 30 s, negative none.
 	Leeway time.Duration

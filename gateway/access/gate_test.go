@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
@@ -41,6 +42,7 @@ var (
 	ecKey    = sync.OnceValue(func() *ecdsa.PrivateKey { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
 	ec384Key = sync.OnceValue(func() *ecdsa.PrivateKey { return must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)) })
 	ec521Key = sync.OnceValue(func() *ecdsa.PrivateKey { return must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader)) })
+	edKey    = sync.OnceValue(func() ed25519.PrivateKey { _, k, err := ed25519.GenerateKey(rand.Reader); return must(k, err) })
 	octKey   = []byte("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
 )
 
@@ -68,6 +70,7 @@ func issuerKeys() []jose.JSONWebKey {
 		{KeyID: "ec", Key: &ecKey().PublicKey},
 		{KeyID: "ec384", Key: &ec384Key().PublicKey},
 		{KeyID: "ec521", Key: &ec521Key().PublicKey},
+		{KeyID: "ed", Key: edKey().Public()},
 		{KeyID: "oct", Key: octKey},
 	}
 }
@@ -281,7 +284,7 @@ func TestOpenErrors(t *testing.T) {
 		{func(c *Config) { c.KeysFile += "x" }, "keys.txtx"},
 		{func(c *Config) { c.JWKSFile = filepath.Dir(c.JWKSFile) }, "not a regular file"},
 		{func(c *Config) { c.Algorithms = []string{"RS256", "none"} }, `"none"`},
-		{func(c *Config) { c.Algorithms = []string{"PS256"} }, `"PS256"`},
+		{func(c *Config) { c.Algorithms = []string{"RSA-OAEP"} }, `"RSA-OAEP"`},
 		{func(c *Config) { c.Leeway = 2 * time.Hour }, "at most 1h"},
 	} {
 		cfg := Config{KeysFile: tempFile(t, "keys.txt", keysText(t)), JWKSFile: tempFile(t, "jwks.json", keySetJSON(t, issuerKeys()...)), Log: slog.Default()}

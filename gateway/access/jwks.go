@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,9 @@ type algorithm struct {
 var algorithms = []*algorithm{
 	{jose.HS256, "oct", 256}, {jose.HS384, "oct", 384}, {jose.HS512, "oct", 512},
 	{jose.RS256, "RSA", 256}, {jose.RS384, "RSA", 384}, {jose.RS512, "RSA", 512},
+	{jose.PS256, "RSA", 256}, {jose.PS384, "RSA", 384}, {jose.PS512, "RSA", 512},
 	{jose.ES256, "EC", 256}, {jose.ES384, "EC", 384}, {jose.ES512, "EC", 521},
+	{jose.EdDSA, "OKP", 256}, // with Ed25519 (RFC 8037, section 3.1)
 }
 
 // algorithmNamed returns nil for a name that is not in the list.
@@ -52,7 +55,7 @@ func algorithmsNamed(names []string) ([]*algorithm, error) {
 	for _, n := range names {
 		a := algorithmNamed(n)
 		if a == nil {
-			return nil, fmt.Errorf("access: unknown signature algorithm %q, expected HS, RS or ES with 256, 384 or 512", n)
+			return nil, fmt.Errorf("access: unknown signature algorithm %q, expected HS, RS, PS or ES with 256, 384 or 512, or EdDSA", n)
 		}
 		list = append(list, a)
 	}
@@ -62,7 +65,7 @@ func algorithmsNamed(names []string) ([]*algorithm, error) {
 // tokenKey is a key that signatures are checked with.
 type tokenKey struct {
 	kid        string
-	key        any          // []byte, *rsa.PublicKey or *ecdsa.PublicKey
+	key        any          // []byte, *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey
 	algorithms []*algorithm // that it may be used with, at least one
 }
 
@@ -76,6 +79,8 @@ func (a *algorithm) fits(key any) bool {
 		return a.kty == "RSA"
 	case *ecdsa.PublicKey:
 		return a.kty == "EC" && key.Curve.Params().BitSize == a.bits
+	case ed25519.PublicKey:
+		return a.kty == "OKP"
 	}
 	return false
 }
@@ -156,14 +161,14 @@ func parseJWK(raw json.RawMessage, allowed []*algorithm) (*tokenKey, error) {
 	case len(head.kid) > maxKid:
 		return nil, fmt.Errorf("kid has %d bytes, expected at most %d", len(head.kid), maxKid)
 	case head.kty == "":
-		return nil, errors.New("kty is missing; expected RSA, EC or oct")
-	case head.kty != "RSA" && head.kty != "EC" && head.kty != "oct":
+		return nil, errors.New("kty is missing; expected RSA, EC, OKP or oct")
+	case head.kty != "RSA" && head.kty != "EC" && head.kty != "OKP" && head.kty != "oct":
 		return nil, nil
 	case head.use != "" && head.use != "sig" || !forUse:
 		return nil, nil
 	case private:
 		return nil, errors.New("this is a private key (d); leave its private members out, the gateway needs the public part alone")
-	case head.kty == "EC" && foreignCurve(raw):
+	case (head.kty == "EC" || head.kty == "OKP") && foreignCurve(raw):
 		return nil, nil
 	}
 	var jwk jose.JSONWebKey
@@ -177,14 +182,14 @@ func parseJWK(raw json.RawMessage, allowed []*algorithm) (*tokenKey, error) {
 	return k.choose(head.alg, allowed)
 }
 
-// foreignCurve reports whether an EC key is on a curve that no algorithm here
-// uses, such as secp256k1: a key of an unknown kind.
+// foreignCurve reports whether an EC or OKP key is on a curve that no algorithm here
+// uses, such as secp256k1 or Ed448: a key of an unknown kind.
 func foreignCurve(raw json.RawMessage) bool {
 	var head struct {
 		Crv string `json:"crv"`
 	}
 	return json.Unmarshal(raw, &head) == nil && head.Crv != "" &&
-		!slices.Contains([]string{"P-256", "P-384", "P-521"}, head.Crv)
+		!slices.Contains([]string{"P-256", "P-384", "P-521", "Ed25519"}, head.Crv)
 }
 
 func wrapMember(name string, err error) error {
@@ -208,7 +213,7 @@ func (k *tokenKey) strong() error {
 		if key.E < 3 || key.E%2 == 0 || key.E > math.MaxInt32 { // crypto/rsa takes no others
 			return fmt.Errorf("the exponent (e) is %d, expected an odd number of at most 31 bits from 3", key.E)
 		}
-	case *ecdsa.PublicKey:
+	case *ecdsa.PublicKey, ed25519.PublicKey: // go-jose refuses points of low order
 	default:
 		return fmt.Errorf("unexpected kind of key %T", key)
 	}

@@ -19,7 +19,8 @@ func TestParseJWKS(t *testing.T) {
 	oct := func(n int) string { return b64(strings.Repeat("x", n)) }
 	number := func(b *big.Int) string { return base64.RawURLEncoding.EncodeToString(b.Bytes()) }
 	good := jwk(jose.JSONWebKey{KeyID: "rsa", Key: &rsaKey().PublicKey})
-	okp := `{"kty":"OKP","crv":"Ed25519","x":"` + oct(32) + `"}`
+	okp := `{"kty":"OKP","crv":"X25519","x":"` + oct(32) + `"}`
+	ed := jwk(jose.JSONWebKey{KeyID: "ed", Key: edKey().Public()})
 	weak := must(rsa.GenerateKey(rand.Reader, 1024))
 	even := `{"kty":"RSA","e":"Ag","n":"` + number(rsaKey().N) + `"}`
 	var many []string
@@ -34,6 +35,14 @@ func TestParseJWKS(t *testing.T) {
 		{"one", set(good), 1, 0, ""},
 		{"members that nobody knows", `{"x":{"keys":1},"keys":[` + good + `],"y":[1]}`, 1, 0, ""},
 		{"unknown kinds left out", set(`{"kty":"AKP","alg":"ML-DSA-44"}`, okp, good, `{"kty":"EC","crv":"secp256k1","x":"AA","y":"AA"}`), 1, 0, ""},
+		{"Ed25519", set(ed), 1, 0, ""},
+		{"Ed25519 for ES256", set(good, strings.Replace(ed, "{", `{"alg":"ES256",`, 1)), 0, 4, "alg is ES256"},
+		{"RSA for EdDSA", set(strings.Replace(good, "{", `{"alg":"EdDSA",`, 1)), 0, 3, "alg is EdDSA"},
+		{"RSA for PS256", set(strings.Replace(good, "{", `{"alg":"PS256",`, 1)), 1, 0, ""},
+		{"private Ed25519", set(jwk(jose.JSONWebKey{Key: edKey()})), 0, 3, "private key"},
+		{"Ed25519 of low order", set(`{"kty":"OKP","crv":"Ed25519","x":"` + b64("\x01"+strings.Repeat("\x00", 31)) + `"}`), 0, 3, "low-order"},
+		{"Ed25519, short", set(`{"kty":"OKP","crv":"Ed25519","x":"` + oct(31) + `"}`), 0, 3, "wrong length for x"},
+		{"Ed448", set(good, `{"kty":"OKP","crv":"Ed448","x":"`+oct(57)+`"}`), 1, 0, ""},
 		{"for encryption", set(good, `{"kty":"oct","use":"enc","k":"AA"}`, `{"kty":"oct","key_ops":["encrypt"],"k":"AA"}`), 1, 0, ""},
 		{"for checking", set(`{"kty":"oct","use":"sig","key_ops":["sign","verify"],"k":"` + oct(32) + `"}`), 1, 0, ""},
 		{"256 keys", set(many[:256]...), 256, 0, ""},
@@ -97,7 +106,8 @@ func TestAlgorithmsOfKeys(t *testing.T) {
 		want    string
 	}{
 		{octKey[:32], nil, "HS256"}, {octKey[:48], nil, "HS256 HS384"}, {octKey, nil, "HS256 HS384 HS512"},
-		{&rsaKey().PublicKey, nil, "RS256 RS384 RS512"},
+		{&rsaKey().PublicKey, nil, "RS256 RS384 RS512 PS256 PS384 PS512"},
+		{edKey().Public(), nil, "EdDSA"},
 		{&ecKey().PublicKey, nil, "ES256"}, {&ec384Key().PublicKey, nil, "ES384"}, {&ec521Key().PublicKey, nil, "ES512"},
 		{&rsaKey().PublicKey, []string{"RS512", "HS256"}, "RS512"},
 	} {

@@ -1,12 +1,18 @@
 package access
 
 import (
+	"crypto"
+	"crypto/ed25519"
 	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/pem"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +29,63 @@ func forge(header, payload string, secret []byte) string {
 	text := b64(header) + "." + b64(payload)
 	h.Write([]byte(text))
 	return text + "." + b64(string(h.Sum(nil)))
+}
+
+// rehead puts another header before a token, under the signature that it has.
+func rehead(token, header string) string {
+	_, rest, _ := strings.Cut(token, ".")
+	return b64(header) + "." + rest
+}
+
+// pss signs as PS256 does, with a salt of another length.
+func pss(t testing.TB, salt int) string {
+	t.Helper()
+	text := b64(`{"alg":"PS256","kid":"rsa"}`) + "." + b64(claimsJSON(t, nil))
+	hash := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPSS(rand.Reader, rsaKey(), crypto.SHA256, hash[:], &rsa.PSSOptions{SaltLength: max(salt, rsa.PSSSaltLengthAuto)})
+	if salt == 0 { // which the library takes for the longest one
+		signature = pssWithoutSalt(rsaKey(), hash[:])
+	}
+	if err == nil { // it is right but for the salt
+		err = rsa.VerifyPSS(&rsaKey().PublicKey, crypto.SHA256, hash[:], signature, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text + "." + b64(string(signature))
+}
+
+// pssWithoutSalt encodes and signs a hash by RFC 8017, section 9.1.1, with no salt and SHA-256.
+func pssWithoutSalt(key *rsa.PrivateKey, hash []byte) []byte {
+	length := (key.N.BitLen() - 1 + 7) / 8
+	h := sha256.Sum256(append(make([]byte, 8), hash...))
+	block := make([]byte, length-32-1)
+	block[len(block)-1] = 1
+	for i, counter := 0, uint32(0); i < len(block); counter++ {
+		mask := sha256.Sum256(binary.BigEndian.AppendUint32(h[:len(h):len(h)], counter))
+		for _, m := range mask[:min(32, len(block)-i)] {
+			block[i] ^= m
+			i++
+		}
+	}
+	block[0] &= 0xff >> (8*length - (key.N.BitLen() - 1))
+	encoded := append(append(block, h[:]...), 0xbc)
+	signature := new(big.Int).Exp(new(big.Int).SetBytes(encoded), key.D, key.N)
+	return signature.FillBytes(make([]byte, key.Size()))
+}
+
+// malleated adds the order of the group to the second half of an Ed25519 signature, which names
+// the same point (RFC 8032, section 8.4).
+func malleated(token string) string {
+	i := strings.LastIndexByte(token, '.')
+	signature := must(base64.RawURLEncoding.DecodeString(token[i+1:]))
+	order, _ := new(big.Int).SetString("27742317777372353535851937790883648493", 10)
+	order.Add(order, new(big.Int).Lsh(big.NewInt(1), 252))
+	s := slices.Clone(signature[32:])
+	slices.Reverse(s)
+	sum := new(big.Int).Add(new(big.Int).SetBytes(s), order).FillBytes(make([]byte, 32))
+	slices.Reverse(sum)
+	return token[:i+1] + b64(string(signature[:32])+string(sum))
 }
 
 func claimsJSON(t testing.TB, changes map[string]any) string {
@@ -42,6 +105,7 @@ func TestAlgorithms(t *testing.T) {
 		{jose.HS256, octKey, "oct"}, {jose.HS384, octKey, "oct"}, {jose.HS512, octKey, "oct"},
 		{jose.RS256, rsaKey(), "rsa"}, {jose.RS384, rsaKey(), "rsa"}, {jose.RS512, rsaKey(), "rsa"},
 		{jose.ES256, ecKey(), "ec"}, {jose.ES384, ec384Key(), "ec384"}, {jose.ES512, ec521Key(), "ec521"},
+		{jose.PS256, rsaKey(), "rsa"}, {jose.PS384, rsaKey(), "rsa"}, {jose.PS512, rsaKey(), "rsa"}, {jose.EdDSA, edKey(), "ed"},
 	} {
 		t.Run(string(c.alg), func(t *testing.T) {
 			g, _ := newGate(t, nil)
@@ -80,7 +144,22 @@ func TestForgedTokens(t *testing.T) {
 		{"no algorithm", forge(`{"kid":"oct"}`, payload, octKey), "algorithm of the token is not allowed"},
 		{"empty algorithm", forge(`{"alg":"","kid":"oct"}`, payload, octKey), "algorithm of the token is not allowed"},
 		{"lower case", forge(`{"alg":"hs256","kid":"oct"}`, payload, octKey), "algorithm of the token is not allowed"},
-		{"PS256", sign(t, jose.PS256, rsaKey(), "rsa", claimSet(nil)), "algorithm of the token is not allowed"},
+		{"PS256 with a signature of RS256", b64(`{"alg":"PS256","kid":"rsa"}`) + "." + parts[1] + "." + parts[2], "signature of the token is wrong"},
+		{"RS256 with a signature of PS256", rehead(sign(t, jose.PS256, rsaKey(), "rsa", claimSet(nil)), `{"alg":"RS256","kid":"rsa"}`), "signature of the token is wrong"},
+		{"PS384 with a hash of PS256", rehead(sign(t, jose.PS256, rsaKey(), "rsa", claimSet(nil)), `{"alg":"PS384","kid":"rsa"}`), "signature of the token is wrong"},
+		{"PS256 without a salt", pss(t, 0), "signature of the token is wrong"},
+		{"PS256 with half a salt", pss(t, 16), "signature of the token is wrong"},
+		{"PS256 with the longest salt", pss(t, 222), "signature of the token is wrong"},
+		{"PS256 of another's key", sign(t, jose.PS256, otherRSA(), "rsa", claimSet(nil)), "signature of the token is wrong"},
+		{"PS256 with the key of EdDSA", rehead(sign(t, jose.EdDSA, edKey(), "ed", claimSet(nil)), `{"alg":"PS256","kid":"ed"}`), "not known here, or not for this algorithm"},
+		{"EdDSA with an RSA key", rehead(good, `{"alg":"EdDSA","kid":"rsa"}`), "not known here, or not for this algorithm"},
+		{"EdDSA with an EC key", rehead(good, `{"alg":"EdDSA","kid":"ec"}`), "not known here, or not for this algorithm"},
+		{"ES256 with the key of EdDSA", rehead(good, `{"alg":"ES256","kid":"ed"}`), "not known here, or not for this algorithm"},
+		{"EdDSA, zeros", b64(`{"alg":"EdDSA","kid":"ed"}`) + "." + b64(payload) + "." + b64(strings.Repeat("\x00", 64)), "signature of the token is wrong"},
+		{"EdDSA, half a signature", b64(`{"alg":"EdDSA","kid":"ed"}`) + "." + b64(payload) + "." + b64(strings.Repeat("\x01", 32)), "signature of the token is wrong"},
+		{"EdDSA, a second signature by S + L", malleated(sign(t, jose.EdDSA, edKey(), "ed", claimSet(nil))), "signature of the token is wrong"},
+		{"Ed25519 key as a secret", forge(`{"alg":"HS256","kid":"ed"}`, payload, edKey().Public().(ed25519.PublicKey)), "not known here, or not for this algorithm"},
+		{"Ed25519 key as a secret, no kid", forge(`{"alg":"HS256"}`, payload, edKey().Public().(ed25519.PublicKey)), "signature of the token is wrong"},
 		{"algorithm is a number", forge(`{"alg":256}`, payload, octKey), "header of the token"},
 		{"RSA key as a secret, PEM", forge(`{"alg":"HS256","kid":"rsa"}`, payload, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), "not known here, or not for this algorithm"},
 		{"RSA key as a secret, DER", forge(`{"alg":"HS256","kid":"rsa"}`, payload, der), "not known here, or not for this algorithm"},

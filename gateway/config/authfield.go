@@ -60,7 +60,7 @@ func authFields() []field[Auth] {
 }
 
 func jwtFields() []field[JWT] {
-	algorithm := oneOf("HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "ES384", "ES512")
+	algorithm := oneOf("HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 	return []field[JWT]{
 		required(written(one("keys", "the file of the keys that sign tokens, a JSON Web Key Set",
 			fileName("a file, relative to this one, such as jwks.json"), func(j *JWT) *string { return &j.Keys }))),
@@ -69,7 +69,7 @@ func jwtFields() []field[JWT] {
 		required(written(one("audience", `audience: "name", which the claim aud must be or contain, or audience: any, which believes tokens for every service of the issuer`,
 			label(`what the claim aud of tokens must contain, such as "shop", or any for the tokens of every audience`, maxLabel), func(j *JWT) *string { return &j.Audience }))),
 		list("algorithms", "the signatures that are believed; left out: those that fit the keys of the file",
-			algorithm, 9, func(a, b string) bool { return a == b }, func(j *JWT) *[]string { return &j.Algorithms }),
+			algorithm, 13, func(a, b string) bool { return a == b }, func(j *JWT) *[]string { return &j.Algorithms }),
 		withoutZero(one("leeway", "how far clocks may be apart; 0s: not at all; left out: 30s",
 			durationOrOff(10*time.Minute), func(j *JWT) *time.Duration { return &j.Leeway }), func(j *JWT) bool { return j.Leeway == 0 }),
 	}
