@@ -2,7 +2,9 @@ package gateway_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,6 +78,11 @@ func withCredentials(t *testing.T, cfg *config.Config) {
 		t.Fatal(err)
 	}
 	cfg.Auth.Keys = "keys.txt"
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"keys":[{"kty":"oct","k":"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"}]}`)
+	}))
+	t.Cleanup(issuer.Close)
+	cfg.Auth.JWT = config.JWT{Keys: issuer.URL + "/keys", Audience: config.AnyAudience, Issuer: "https://login.example"}
 }
 
 // TestMetricsCount: the figures say what happened.

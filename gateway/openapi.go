@@ -43,7 +43,7 @@ func openAPIConfig(cfg *config.Config, db shaped) openapi.Config {
 		Batch:     cfg.HTTP.Batch,
 		Encodings: cfg.HTTP.Compression,
 		APIKeys:   cfg.Auth.Keys != "",
-		JWT:       cfg.Auth.JWT.Keys != "",
+		JWT:       cfg.Auth.JWT.Known(),
 		Unserved:  cfg.HTTP.HideOpenAPI,
 		Limited:   limits.Client.PerSecond > 0 || limits.Caller.PerSecond > 0,
 	}

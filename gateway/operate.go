@@ -46,13 +46,18 @@ func (g *Gateway) ShutdownAdmin(ctx context.Context) error {
 	return g.admin.Shutdown(ctx)
 }
 
-// Ready returns nothing while every resource keeps its promise, and otherwise
+// Ready returns nothing while every resource keeps its promise and tokens can be checked, and otherwise
 // why the gateway should get no traffic, a sentence a reason.
 func (g *Gateway) Ready() (reasons []string) {
 	if why := g.waiting.Load(); why != nil {
 		return []string{"the database cannot be reached: " + *why}
 	}
 	now := g.now()
+	if gate := now.surface.gate; gate != nil {
+		if why := gate.Trouble(); why != "" {
+			reasons = append(reasons, "auth.jwt: "+why)
+		}
+	}
 	for i, r := range now.config.Resources {
 		if ok, why := g.cache.Promise(now.ids[i]); !ok {
 			reasons = append(reasons, "resource "+r.Name+": "+why)

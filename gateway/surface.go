@@ -44,10 +44,11 @@ func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface,
 	var err error
 	if is := accessConfig(cfg, opts); reflect.DeepEqual(is, accessConfig(was, opts)) {
 		s.gate = old.gate
-	} else if is.KeysFile != "" || is.JWKSFile != "" {
+	} else if is.KeysFile != "" || cfg.Auth.JWT.Known() {
 		if s.gate, err = access.Open(is); err != nil {
 			return fail("auth", err)
 		}
+		s.gate.Inherit(old.gate)
 		warnIssuer(cfg, opts.Logger)
 	}
 	s.certificates = old.certificates // others need a restart
@@ -122,6 +123,7 @@ func (s *surface) limiter(name string, r config.Rate) *limit.Limiter {
 func accessConfig(cfg *config.Config, opts Options) access.Config {
 	c := access.Config{
 		KeysFile: cfg.KeysPath(), JWKSFile: cfg.JWKSPath(),
+		JWKSURL: cfg.JWKSURL(), Discovery: cfg.Auth.JWT.Discovery, CAFile: cfg.CAPath(), Refresh: cfg.Auth.JWT.Refresh,
 		Issuer: cfg.Auth.JWT.Issuer, Audience: cfg.Auth.JWT.Audience,
 		Algorithms: cfg.Auth.JWT.Algorithms, Leeway: cfg.Auth.JWT.Leeway,
 		Log: opts.Logger,

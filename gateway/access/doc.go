@@ -1,7 +1,7 @@
 // Package access says who sends a request and whether they may.
 //
 // A [Gate] knows API keys (a file of names and hashes) and JSON Web Tokens (a
-// file with the issuer's key set). [Gate.Identify] turns the credentials of a
+// file with the issuer's key set, or its address). [Gate.Identify] turns the credentials of a
 // request into a [Caller], and a [Rule] says which callers a resource takes.
 // Refusals are values that are ready to be sent: status, a sentence for the
 // client, and the challenge.
@@ -33,7 +33,8 @@
 //     is never the secret of an HMAC.
 //   - kid chooses the key by comparison and nothing else. A token without kid is
 //     taken only if one key of the set fits its algorithm; of keys with the same
-//     kid at most 8 are tried. Nothing is ever fetched: jku and x5u are not read, jwk and x5c refused.
+//     kid at most 8 are tried. Nothing is fetched from where a token says: jku and x5u are not
+//     read, jwk and x5c refused. If the key set is fetched, an unknown kid has it fetched again.
 //   - crit, b64, nested and encrypted tokens are refused. typ is ignored.
 //   - aud must contain the audience of the gateway; package config has it waived in
 //     words only.

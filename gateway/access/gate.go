@@ -22,6 +22,17 @@ type Config struct {
 	// keys, which are secrets and make the file one. Keys of other kinds are
 	// ignored. Empty: there are no tokens.
 	JWKSFile string
+	// JWKSURL is where the key set is fetched from instead: an https URL, or an
+	// http URL of a loopback address. Discovery is instead the URL of an issuer
+	// whose discovery document says where (OpenID Connect Discovery 1.0). Redirects
+	// are not followed. At most one of the three is not empty.
+	JWKSURL, Discovery string
+	// CAFile holds the certificates that the server's must lead to, in PEM. Empty:
+	// the system's roots.
+	CAFile string
+	// Refresh is how often the set is fetched again. 0 means 5 min. A token with an
+	// unknown kid asks for it sooner, at most once in 5 s.
+	Refresh time.Duration
 	// Issuer and Audience are what iss must be and aud must contain. Empty: not
 	// checked.
 	Issuer, Audience string
@@ -36,6 +47,8 @@ type Config struct {
 	Log *slog.Logger
 	// Now is the clock that tells what has expired. Nil: time.Now.
 	Now func() time.Time
+
+	fetchGap, fetchTime time.Duration // of tests; 0: those of the constants
 }
 
 // Gate knows who may ask. Its methods may be called at once.
@@ -44,20 +57,19 @@ type Gate struct {
 	cfg     Config
 	allowed []*algorithm // of Config.Algorithms, nil: all
 	now     func() time.Time
-	files   []*watched    // those that there are
-	quit    chan struct{} // closed by Close
-	done    chan struct{} // closed when watch has ended; nil: it never ran
+	files   []*watched         // those that there are
+	remote  *remote            // nil: the key set is a file, or there is none
+	ctx     context.Context    // ends with Close
+	end     context.CancelFunc // ends it
+	running sync.WaitGroup     // goroutines that Close waits for
 
 	checking checking // places for signature checks
 
 	// Owned by Open, then by the goroutine that looks at the files.
 	reminded reminded
 
-	// Written by Close.
-	once sync.Once
-
-	// Atomics. Written by Open and the goroutine that looks at the files, read
-	// by Identify. Nil: there is no such file.
+	// Atomics. Written by Open, Inherit and the goroutines that look at the files and
+	// fetch the set, read by Identify. Nil: there is none, or it was not fetched yet.
 	keys   atomic.Pointer[keySet]
 	tokens atomic.Pointer[tokenSet]
 
@@ -88,6 +100,10 @@ type Stats struct {
 	Refusals         int64     // refusals by Identify
 	RepeatedRefusals int64     // of those, tokens that had been refused lately
 	Crowded          int64     // of those, tokens that were not looked at, because too many waited
+	Remote           bool      // the key set is fetched
+	Fetched          time.Time // when it was last, with success; zero: never
+	Fetches          int64     // attempts to fetch it
+	FetchFailures    int64     // of those, the ones that failed
 }
 
 const (
@@ -115,8 +131,9 @@ func Open(cfg Config) (*Gate, error) {
 	g := &Gate{
 		cfg:      cfg,
 		checking: checking{free: max(1, runtime.GOMAXPROCS(0)/2)},
-		now:      cfg.Now, quit: make(chan struct{}),
+		now:      cfg.Now,
 	}
+	g.ctx, g.end = context.WithCancel(context.Background())
 	g.cfg.Leeway = max(0, cfg.Leeway)
 	if g.cfg.Leeway > maxLeeway {
 		return nil, fmt.Errorf("access: the leeway is %v, expected at most %v", cfg.Leeway, maxLeeway)
@@ -131,6 +148,14 @@ func Open(cfg Config) (*Gate, error) {
 	if cfg.JWKSFile != "" {
 		g.files = append(g.files, &watched{path: cfg.JWKSFile, most: maxJWKSFile, take: g.takeJWKS})
 	}
+	if cfg.JWKSURL != "" || cfg.Discovery != "" {
+		if g.remote, err = newRemote(&g.cfg, g.allowed); err != nil {
+			return nil, err
+		}
+		if g.cfg.Issuer == "" {
+			g.cfg.Issuer = cfg.Discovery
+		}
+	}
 	for _, f := range g.files {
 		if _, err := f.look(g.now()); err != nil {
 			return nil, err
@@ -138,20 +163,59 @@ func Open(cfg Config) (*Gate, error) {
 	}
 	g.remind()
 	if len(g.files) > 0 && cfg.Reload > 0 {
-		g.done = make(chan struct{})
 		// Stopped by Close, which waits for it.
-		go g.watch()
+		g.running.Go(g.watch)
+	}
+	if g.remote != nil {
+		// Stopped by Close, which waits for it.
+		g.running.Go(func() { g.remote.run(g.ctx, g.takeFetched) })
 	}
 	return g, nil
 }
 
-// Close ends looking at the files and waits for that. Identify goes on with what
-// was read last. It may be called more than once.
+// Close ends looking at the files and fetching, and waits for that. Identify goes on with
+// what was read last. It may be called more than once.
 func (g *Gate) Close() {
-	g.once.Do(func() { close(g.quit) })
-	if g.done != nil {
-		<-g.done
+	g.end()
+	g.running.Wait()
+}
+
+// takeFetched puts a key set that was fetched into use. Tokens that were seen are checked anew.
+func (g *Gate) takeFetched(keys []*tokenKey) { g.tokens.Store(newTokenSet(keys)) }
+
+// Inherit lets a gate that has not fetched its key set yet begin with the one that another
+// gate, which may be closed, has fetched from the same place.
+func (g *Gate) Inherit(from *Gate) {
+	if g.remote == nil || from == nil || from.remote == nil || g.remote.url != from.remote.url || g.remote.caFile != from.remote.caFile {
+		return
 	}
+	from.remote.mu.Lock()
+	data := from.remote.data
+	from.remote.mu.Unlock()
+	if data == nil {
+		return
+	}
+	keys, err := parseJWKS(g.remote.url, data, g.allowed)
+	if err == nil && g.tokens.CompareAndSwap(nil, newTokenSet(keys)) {
+		g.remote.fetched.CompareAndSwap(0, from.remote.fetched.Load())
+		g.remote.mu.Lock()
+		defer g.remote.mu.Unlock()
+		if g.remote.data == nil { // for the gate that inherits from this one
+			g.remote.data = data
+		}
+	}
+}
+
+// Trouble returns why no token can be checked yet, "" if that is not so.
+func (g *Gate) Trouble() string {
+	if g.remote == nil || g.tokens.Load() != nil {
+		return ""
+	}
+	text := "the keys that sign tokens have not been fetched yet"
+	if why := g.remote.trouble.Load(); why != nil {
+		text += ": " + *why
+	}
+	return text
 }
 
 // Stats returns the figures.
@@ -167,12 +231,18 @@ func (g *Gate) Stats() Stats {
 	if t := g.tokens.Load(); t != nil {
 		s.TokenKeys = len(t.keys)
 	}
+	if r := g.remote; r != nil {
+		s.Remote, s.Fetches, s.FetchFailures = true, r.fetches.Load(), r.failures.Load()
+		if at := r.fetched.Load(); at != 0 {
+			s.Fetched = time.Unix(0, at)
+		}
+	}
 	return s
 }
 
 // Identify says whose credentials these are. (nil, nil) means that there are
-// none. It never waits for I/O, but a token that was not seen lately may wait for
-// the signature checks of others, until ctx ends. An API key, and a token that was
+// none. A token that was not seen lately may wait for the signature checks of others,
+// and one with an unknown kid for the key set to be fetched, until ctx ends. An API key, and a token that was
 // seen lately, cost no allocation. What it returns is shared and must not be changed.
 func (g *Gate) Identify(ctx context.Context, c Credentials) (*Caller, *Refusal) {
 	caller, refusal, _ := g.identify(ctx, c)
@@ -204,7 +274,7 @@ var atOnce context.Context
 // identify returns false if it would have to check a signature and may not, because ctx is
 // nil.
 func (g *Gate) identify(ctx context.Context, c Credentials) (*Caller, *Refusal, bool) {
-	if len(g.files) == 0 {
+	if len(g.files) == 0 && g.remote == nil {
 		return nil, nil, true // nobody is known here: what was sent is for somebody else
 	}
 	if c.Duplicate {
@@ -225,6 +295,9 @@ func (g *Gate) identify(ctx context.Context, c Credentials) (*Caller, *Refusal, 
 		return caller, nil, true
 	}
 	tokens := g.tokens.Load()
+	if tokens == nil && g.remote != nil {
+		return nil, refusedNoSet, true
+	}
 	if tokens == nil {
 		return nil, refusedNoTokens, true
 	}
@@ -246,12 +319,24 @@ func (g *Gate) byAuthorization(ctx context.Context, tokens *tokenSet, c Credenti
 	if ctx == nil {
 		return nil, nil, false
 	}
-	caller, refusal := g.checkOnce(ctx, tokens, token, c)
+	caller, refusal := g.checkOnce(ctx, tokens, token, c, g.remote == nil)
+	if refusal != refusedUnknown || g.remote == nil {
+		return caller, refusal, true
+	}
+	// The issuer may have begun to sign with another key.
+	switch err := g.remote.await(ctx, c.Client); {
+	case errors.Is(err, errCrowded):
+		return nil, refusedCrowded, true
+	case err != nil:
+		return nil, refusedLate, true
+	}
+	caller, refusal = g.checkOnce(ctx, g.tokens.Load(), token, c, true)
 	return caller, refusal, true
 }
 
-// checkOnce checks a token unless somebody else has meanwhile.
-func (g *Gate) checkOnce(ctx context.Context, tokens *tokenSet, token string, c Credentials) (*Caller, *Refusal) {
+// checkOnce checks a token unless somebody else has meanwhile. An unknown kid is remembered
+// only at last: others with the same token wait for the fetch as well.
+func (g *Gate) checkOnce(ctx context.Context, tokens *tokenSet, token string, c Credentials, last bool) (*Caller, *Refusal) {
 	// A place here is one signature check; see the cost in the package's doc.
 	switch err := g.checking.take(ctx, c.Client); {
 	case errors.Is(err, errCrowded):
@@ -265,7 +350,9 @@ func (g *Gate) checkOnce(ctx context.Context, tokens *tokenSet, token string, c 
 		return g.seenLately(e)
 	}
 	v := g.check(tokens, token, now)
-	tokens.keep(c.Authorization, v, now)
+	if v.refusal != refusedUnknown || last {
+		tokens.keep(c.Authorization, v, now)
+	}
 	return v.caller, v.refusal
 }
 

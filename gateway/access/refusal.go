@@ -38,6 +38,7 @@ var (
 	refusedScope       = insufficient("the token is valid, but lacks a claim or scope that is needed to read this")
 
 	refusedCrowded = &Refusal{Status: http.StatusServiceUnavailable, Detail: "too many new tokens wait to be checked", Challenge: ""}
+	refusedNoSet   = &Refusal{Status: http.StatusServiceUnavailable, Detail: "the keys that sign tokens are not known yet", Challenge: ""}
 	refusedLate    = &Refusal{Status: http.StatusGatewayTimeout, Detail: "the token could not be checked in time", Challenge: ""}
 
 	refusedDuplicate  = malformed("the field X-API-Key or Authorization appears more than once")

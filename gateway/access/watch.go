@@ -100,12 +100,11 @@ func readBounded(path string, most int64) (os.FileInfo, []byte, error) {
 
 // watch looks at the files, and at what expires, until Close.
 func (g *Gate) watch() {
-	defer close(g.done)
 	ticker := time.NewTicker(g.cfg.Reload)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-g.quit:
+		case <-g.ctx.Done():
 			return
 		case <-ticker.C:
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -16,10 +17,18 @@ type Auth struct {
 
 // JWT says which tokens are believed (RFC 7519).
 type JWT struct {
-	// Keys is the file of the keys that sign tokens, a JSON Web Key Set (RFC
-	// 7517), relative to the folder of the configuration file; see
-	// [Config.JWKSPath]. Required where another field is set.
+	// Keys are the keys that sign tokens, a JSON Web Key Set (RFC 7517): a file,
+	// relative to the folder of the configuration file, see [Config.JWKSPath], or the
+	// URL of one. Keys or Discovery is required where another field is set.
 	Keys string
+	// Discovery is the URL of an issuer whose discovery document says where its key
+	// set is (OpenID Connect Discovery 1.0). It is the Issuer, too.
+	Discovery string
+	// CA is the file of the certificates that those of such servers must lead to,
+	// relative to the folder of the configuration file. Default: the system's.
+	CA string
+	// Refresh is how often a key set is fetched again. Default 5 min.
+	Refresh time.Duration
 	// Issuer is what the claim iss must be. Default: not compared.
 	Issuer string
 	// Audience is what the claim aud must be or contain, or [AnyAudience]. Required: a
@@ -57,7 +66,32 @@ func (c *Config) KeysPath() string { return c.path(c.Auth.Keys) }
 
 // JWKSPath returns the file of the keys that sign tokens, made absolute by the
 // folder of the configuration file if that is known; "" if there is none.
-func (c *Config) JWKSPath() string { return c.path(c.Auth.JWT.Keys) }
+func (c *Config) JWKSPath() string {
+	if isURL(c.Auth.JWT.Keys) {
+		return ""
+	}
+	return c.path(c.Auth.JWT.Keys)
+}
+
+// JWKSURL returns where the keys that sign tokens are fetched from; "" if Keys is no URL.
+func (c *Config) JWKSURL() string {
+	if isURL(c.Auth.JWT.Keys) {
+		return c.Auth.JWT.Keys
+	}
+	return ""
+}
+
+// CAPath returns the file of [JWT.CA], made absolute by the folder of the configuration file if
+// that is known; "" if there is none.
+func (c *Config) CAPath() string { return c.path(c.Auth.JWT.CA) }
+
+func isURL(keys string) bool { return strings.Contains(keys, "://") }
+
+// Known reports whether tokens are believed.
+func (j *JWT) Known() bool { return j.Keys != "" || j.Discovery != "" }
+
+// fetched reports whether the keys come from another machine.
+func (j *JWT) fetched() bool { return j.Discovery != "" || isURL(j.Keys) }
 
 // RequestLogPath returns the file of the log of requests, made absolute by the folder
 // of the configuration file if that is known; "-" for standard output, "" if there
@@ -82,8 +116,11 @@ func (c *Config) path(name string) string {
 }
 
 func (a Auth) withDefaults() Auth {
-	if a.JWT.Keys != "" {
+	if a.JWT.Known() {
 		orElse(&a.JWT.Leeway, 30*time.Second)
+	}
+	if a.JWT.fetched() {
+		orElse(&a.JWT.Refresh, 5*time.Minute)
 	}
 	return a
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -62,8 +64,14 @@ func authFields() []field[Auth] {
 func jwtFields() []field[JWT] {
 	algorithm := oneOf("HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 	return []field[JWT]{
-		required(written(one("keys", "the file of the keys that sign tokens, a JSON Web Key Set",
-			fileName("a file, relative to this one, such as jwks.json"), func(j *JWT) *string { return &j.Keys }))),
+		written(one("keys", "the keys that sign tokens, a JSON Web Key Set: a file, or the https URL of one; this or discovery is needed",
+			keySet(), func(j *JWT) *string { return &j.Keys })),
+		written(one("discovery", "the https URL of the issuer, whose discovery document (OpenID Connect) says where the keys are",
+			secureURL(), func(j *JWT) *string { return &j.Discovery })),
+		written(one("ca", "the file of the certificates, in PEM, that those of the issuer's servers must lead to; left out: the system's",
+			fileName("a file, relative to this one, such as ca.pem"), func(j *JWT) *string { return &j.CA })),
+		written(one("refresh", "how often a key set is fetched again; a token with an unknown kid asks for it sooner; left out: 5m",
+			duration(10*time.Second, 24*time.Hour), func(j *JWT) *time.Duration { return &j.Refresh })),
 		written(one("issuer", "what the claim iss must be; left out: not compared",
 			label("the claim iss of tokens", maxLabel), func(j *JWT) *string { return &j.Issuer })),
 		required(written(one("audience", `audience: "name", which the claim aud must be or contain, or audience: any, which believes tokens for every service of the issuer`,
@@ -73,6 +81,44 @@ func jwtFields() []field[JWT] {
 		withoutZero(one("leeway", "how far clocks may be apart; 0s: not at all; left out: 30s",
 			durationOrOff(10*time.Minute), func(j *JWT) *time.Duration { return &j.Leeway }), func(j *JWT) bool { return j.Leeway == 0 }),
 	}
+}
+
+// secureURL is the kind of the URL of an issuer. It has no place for a password or a
+// parameter, so that logs may show it.
+func secureURL() kind[string] {
+	k := collector()
+	k.expected = "https://host/path; http:// for a loopback address alone"
+	parse := k.parse
+	k.parse = func(t text) (string, string) {
+		if strings.Contains(t.s, "@") {
+			return "", `an "@" in the URL, which takes no name or password`
+		}
+		s, problem := parse(t)
+		if problem != "" {
+			return s, problem
+		}
+		u, _ := url.Parse(s) // parse has
+		a, err := netip.ParseAddr(u.Hostname())
+		if u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
+			return "", "plain http, so that whoever is on the way could sign tokens"
+		}
+		return s, ""
+	}
+	return k
+}
+
+// keySet is the kind of the name of a file or of a URL.
+func keySet() kind[string] {
+	file, remote := fileName("a file, relative to this one, such as jwks.json, or https://host/path; http:// for a loopback address alone"), secureURL()
+	file.schema = schema{"type": "string", "minLength": 1, "maxLength": maxPath}
+	parse := file.parse
+	file.parse = func(t text) (string, string) {
+		if isURL(t.s) {
+			return remote.parse(t)
+		}
+		return parse(t)
+	}
+	return file
 }
 
 // accessField reads a mapping that names somebody: an empty one would let nobody
@@ -184,6 +230,7 @@ func claimsField() field[Access] {
 // to know: their readers would be turned away, all of them.
 func (p *parser) access(root value, c *Config) {
 	resources := within(root, "resources")
+	p.keySets(root, &c.Auth.JWT)
 	for i := range c.Resources {
 		r := &c.Resources[i]
 		if r.Access == nil {
@@ -197,12 +244,31 @@ func (p *parser) access(root value, c *Config) {
 		if len(r.Access.Keys) > 0 && c.Auth.Keys == "" && len(c.Redis.Users) == 0 {
 			refuse("keys", "no API key is known; expected auth.keys, the file of API keys")
 		}
-		const jwks = "no token is believed; expected auth.jwt with keys, the file of the keys that sign tokens"
-		if r.Access.JWT && c.Auth.JWT.Keys == "" {
+		const jwks = "no token is believed; expected auth.jwt with keys, the keys that sign tokens, or with discovery"
+		if r.Access.JWT && !c.Auth.JWT.Known() {
 			refuse("jwt", jwks)
 		}
-		if len(r.Access.Claims) > 0 && c.Auth.JWT.Keys == "" {
+		if len(r.Access.Claims) > 0 && !c.Auth.JWT.Known() {
 			refuse("claims", jwks)
 		}
+	}
+}
+
+// keySets refuses tokens whose keys come from nowhere or from two places, and settings of a
+// fetch that there is not.
+func (p *parser) keySets(root value, j *JWT) {
+	at := within(root, "auth", "jwt")
+	refuse := func(name, format string, args ...any) { p.failKey(within(at, name), format, args...) }
+	switch {
+	case j.Audience != "" && !j.Known():
+		p.failAt(at, `field "keys" is missing; expected the keys that sign tokens, a file or URL, or discovery, the URL of their issuer`)
+	case j.Keys != "" && j.Discovery != "":
+		refuse("discovery", "there are keys beside it; expected one of both")
+	case j.Discovery != "" && j.Issuer != "" && j.Issuer != j.Discovery:
+		refuse("issuer", "the text %q is not that of discovery; expected no issuer, or %q", j.Issuer, j.Discovery)
+	case j.CA != "" && !j.fetched():
+		refuse("ca", "no keys are fetched; expected it beside discovery or keys with a URL")
+	case j.Refresh != 0 && !j.fetched():
+		refuse("refresh", "no keys are fetched; expected it beside discovery or keys with a URL")
 	}
 }
