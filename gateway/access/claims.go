@@ -167,6 +167,7 @@ func (c *claims) caller() *Caller {
 		name:   "jwt:" + printable(subject),
 		id:     callerID("jwt", first("iss"), kind, subject),
 		claims: c.values,
+		token:  &signed{subject: subject},
 	}
 }
 

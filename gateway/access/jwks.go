@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,6 +68,7 @@ type tokenKey struct {
 	kid        string
 	key        any          // []byte, *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey
 	algorithms []*algorithm // that it may be used with, at least one
+	print      [sha256.Size]byte
 }
 
 // fits reports whether the kind and size of the key are those of the algorithm.
@@ -237,5 +239,6 @@ func (k *tokenKey) choose(alg string, allowed []*algorithm) (*tokenKey, error) {
 	if len(k.algorithms) == 0 {
 		return nil, nil
 	}
+	k.print = printOf(k.key)
 	return k, nil
 }

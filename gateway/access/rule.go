@@ -8,6 +8,7 @@ type Caller struct {
 	id     uint64
 	key    string              // name of the API key, "" if it came with a token
 	claims map[string][]string // of a token; nil for an API key
+	token  *signed             // nil for an API key
 }
 
 // NewCaller returns the caller for a user that a protocol has checked by itself,

@@ -19,7 +19,7 @@ const (
 	refusedBytes = 1 << 16 // a shard: 4 MiB in all
 
 	// entryBytes is what an entry costs besides its text and its claims.
-	entryBytes = 256
+	entryBytes = 384
 )
 
 // verdict is what a check of a token found.

@@ -75,7 +75,7 @@ func (g *Gate) check(tokens *tokenSet, token string, now time.Time) verdict {
 	if refusal != nil {
 		return refuse(refusal, math.MaxInt64)
 	}
-	payload, refusal := g.verify(tokens.keys, h, token)
+	payload, key, refusal := g.verify(tokens.keys, h, token)
 	if refusal != nil {
 		return refuse(refusal, math.MaxInt64)
 	}
@@ -91,7 +91,13 @@ func (g *Gate) check(tokens *tokenSet, token string, now time.Time) verdict {
 		}
 		return refuse(refusal, math.MaxInt64)
 	}
-	return verdict{caller: c.caller(), from: from, until: until, bytes: c.bytes}
+	caller := c.caller()
+	caller.token.key, caller.token.algorithm, caller.token.kid = key.print, algorithmNamed(h.alg), h.kid
+	caller.token.from, caller.token.until = math.MinInt64, c.exp.nanos()
+	if from != math.MinInt64 {
+		caller.token.from = from + int64(g.cfg.Leeway)
+	}
+	return verdict{caller: caller, from: from, until: until, bytes: c.bytes}
 }
 
 // header is what is needed of the JOSE header (RFC 7515, section 4).
@@ -154,21 +160,21 @@ func readHeader(token string) (header, *Refusal) {
 	return h, refusal
 }
 
-// verify checks the signature and returns the payload.
-func (g *Gate) verify(keys []*tokenKey, h header, token string) ([]byte, *Refusal) {
+// verify checks the signature and returns the payload and the key that it was signed with.
+func (g *Gate) verify(keys []*tokenKey, h header, token string) ([]byte, *tokenKey, *Refusal) {
 	if strings.EqualFold(h.alg, "none") {
-		return nil, refusedUnsigned
+		return nil, nil, refusedUnsigned
 	}
 	alg := algorithmNamed(h.alg)
 	if alg == nil || g.allowed != nil && !slices.Contains(g.allowed, alg) {
-		return nil, refusedAlgorithm
+		return nil, nil, refusedAlgorithm
 	}
 	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{alg.name})
 	if err != nil {
-		return nil, refusedHeader
+		return nil, nil, refusedHeader
 	}
 	if h.kid == "" && severalServe(keys, alg) {
-		return nil, refusedNoKid
+		return nil, nil, refusedNoKid
 	}
 	tries := 0
 	for _, k := range keys {
@@ -180,13 +186,13 @@ func (g *Gate) verify(keys []*tokenKey, h header, token string) ([]byte, *Refusa
 		}
 		g.checks.Add(1)
 		if k.verifies(alg, signed, token) {
-			return signed.UnsafePayloadWithoutVerification(), nil
+			return signed.UnsafePayloadWithoutVerification(), k, nil
 		}
 	}
 	if tries == 0 {
-		return nil, refusedUnknown
+		return nil, nil, refusedUnknown
 	}
-	return nil, refusedSignature
+	return nil, nil, refusedSignature
 }
 
 // verifies reports whether the signature of a token is the key's.
@@ -244,10 +250,9 @@ func (g *Gate) judge(c *claims, now time.Time) (from, until int64, refusal *Refu
 		return from, 0, invalidTime("the token is not valid before ", c.nbf)
 	case at < from:
 		return from, 0, invalidTime("the token says that it was issued in the future, at ", c.iat)
-	case g.cfg.Issuer != "" && !slices.Equal(c.values["iss"], []string{g.cfg.Issuer}):
-		return math.MinInt64, 0, refusedIssuer
-	case g.cfg.Audience != "" && !slices.Contains(c.values["aud"], g.cfg.Audience):
-		return math.MinInt64, 0, refusedAudience
+	}
+	if refusal := g.meant(c.values); refusal != nil {
+		return math.MinInt64, 0, refusal
 	}
 	return from, until, nil
 }

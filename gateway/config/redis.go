@@ -7,11 +7,12 @@ import "time"
 // and is refused. The zero value of a field means its default.
 type Redis struct {
 	// Users are those who may log in with a password of their own (AUTH name
-	// password), besides the holders of API keys (AUTH key, or AUTH name key).
+	// password), besides the holders of API keys (AUTH key, or AUTH name key) and the
+	// bearers of tokens (AUTH token, or AUTH subject token).
 	// To an [Access] a user is the API key of that name.
 	Users []RedisUser
 	// Open lets clients ask without a login for what everybody may read. Without
-	// it they must log in where there are users or API keys; where there are
+	// it they must log in where there are users, API keys or tokens; where there are
 	// none, an address that other machines can reach is refused.
 	Open bool
 	// TLS is that of all listeners of the frontend that have none of their own.
@@ -67,7 +68,7 @@ type RedisLimits struct {
 // RedisLogin reports whether clients of the Redis frontend must log in before they
 // ask for anything.
 func (c *Config) RedisLogin() bool {
-	return !c.Redis.Open && (len(c.Redis.Users) > 0 || c.Auth.Keys != "")
+	return !c.Redis.Open && (len(c.Redis.Users) > 0 || c.Auth.Keys != "" || c.Auth.JWT.Known())
 }
 
 func (r Redis) withDefaults() Redis {

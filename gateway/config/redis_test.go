@@ -55,7 +55,7 @@ func TestValidateRedis(t *testing.T) {
 		"users, meant so":     {[]func(*Config){everybody, plaintext, user("web", digestOfAll)}, ""},
 		"certificates":        {[]func(*Config){everybody, secure, func(c *Config) { c.Redis.TLS.Clients = "c" }}, ""},
 		"keys":                {[]func(*Config){everybody, secure, func(c *Config) { c.Auth.Keys = "keys.txt" }}, ""},
-		"tokens":              {[]func(*Config){everybody, func(c *Config) { c.Auth.JWT = JWT{Keys: "jwks.json", Audience: "shop"} }}, open}, // no client of Redis has one
+		"tokens":              {[]func(*Config){everybody, func(c *Config) { c.Auth.JWT = JWT{Keys: "jwks.json", Audience: "shop"} }}, clear},
 		"users, meant":        {[]func(*Config){everybody, user("web", digestOfAll), func(c *Config) { c.Redis.Open = true }}, ""},
 		"users without":       {[]func(*Config){user("web", digestOfAll)}, unobeyed},
 		"open without":        {[]func(*Config){func(c *Config) { c.Redis.Open = true }}, unobeyed},

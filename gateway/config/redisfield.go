@@ -31,7 +31,7 @@ func redisFields() []field[Redis] {
 func usersField() field[Redis] {
 	d := digest()
 	return named("users", "who may log in by AUTH name password: names to sha256: and the digest of the password; "+
-		"besides the API keys of auth.keys", "names to digests", maxUsers,
+		"besides the API keys of auth.keys and the tokens of auth.jwt", "names to digests", maxUsers,
 		namedOf[Redis, RedisUser]{
 			at: func(r *Redis) *[]RedisUser { return &r.Users },
 			read: func(p *parser, name string, v value, into *Redis) {

@@ -46,6 +46,7 @@ type Conn struct {
 	closed    bool
 	eof       bool  // the peer sends no more
 	ending    bool  // End was called, or the engine wants to
+	paused    bool  // see Pause
 	endReason error // what a connection that the engine ends gets
 	detaching bool
 	lingering bool  // half-closed: reads to EOF
@@ -162,10 +163,14 @@ func flightOf(o *Output) flight { return flight{o.Len(), o.memory(), o.large()} 
 
 // Full says that a session should answer no more requests for now.
 func (c *Conn) Full() bool {
-	return c.closed || c.ending || c.detaching || c.failure != nil || c.spent >= c.share ||
+	return c.closed || c.ending || c.detaching || c.failure != nil || c.paused || c.spent >= c.share ||
 		c.owed >= c.server.config.MaxDeferred || c.waiting() >= c.room ||
 		c.weight != 0 && c.room < c.server.config.MaxOutput && c.waiting()+c.weight >= c.room
 }
+
+// Pause makes the connection Full, or ends that: for a session whose next requests depend on an
+// answer that it has deferred, such as that to a login. [Reply.Write] of that answer ends it.
+func (c *Conn) Pause(on bool) { c.paused = on }
 
 // waiting is how many bytes wait to be written.
 func (c *Conn) waiting() int {

@@ -1,6 +1,7 @@
 package respfront
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -14,9 +15,9 @@ import (
 const (
 	// maxFailures is how many logins of a connection may fail; then it is closed.
 	maxFailures = 10
-	// checkKeyEvery is how often an API key is looked up again: one that was removed
-	// from the file ends connections that are open as well. One that expires is looked up at
-	// that time.
+	// checkKeyEvery is how often an API key, and the key that a token was signed with, are
+	// looked up again: what was removed ends connections that are open as well. What expires is
+	// looked up at that time.
 	checkKeyEvery = 5 * time.Second
 	// maxPassword is the longest password that is hashed, in bytes: what a command may have
 	// before a login.
@@ -42,9 +43,18 @@ const (
 // hash: it is no output of SHA-256 that anybody knows an input of.
 var nobody = &user{hashes: []*[32]byte{{}}}
 
-// login finds the caller of a name and password; hash is that of the password, and isKey says
-// that it is an API key. The caller is nil if the two do not belong together.
-func (v *View) login(name, password []byte) (caller *access.Caller, hash [32]byte, isKey bool) {
+// credential is what a client has logged in with.
+type credential uint8
+
+const (
+	byPassword credential = iota // or nothing
+	byAPIKey
+	byToken
+)
+
+// login finds the caller of a name and password; hash is that of the password. The caller is nil
+// if the two do not belong together.
+func (v *View) login(name, password []byte) (caller *access.Caller, hash [32]byte, by credential) {
 	hash = sha256.Sum256(password)
 	u := v.users[string(name)]
 	if u == nil {
@@ -55,64 +65,85 @@ func (v *View) login(name, password []byte) (caller *access.Caller, hash [32]byt
 		found |= subtle.ConstantTimeCompare(h[:], hash[:])
 	}
 	if found == 1 {
-		return u.caller, hash, false
+		return u.caller, hash, byPassword
 	}
 	if v.gate == nil || len(password) == 0 {
-		return nil, hash, false
+		return nil, hash, byPassword
 	}
 	caller, refusal := v.gate.Identify(context.Background(), access.Credentials{APIKey: string(password)}) // does not wait for a key
 	if refusal != nil || caller == nil {
-		return nil, hash, false
+		return nil, hash, byPassword
 	}
 	if string(name) != defaultUser && "key:"+string(name) != caller.Name() {
-		return nil, hash, false // the key of somebody else
+		return nil, hash, byPassword // the key of somebody else
 	}
-	return caller, hash, true
+	return caller, hash, byAPIKey
 }
 
-// checkKey ends the login with an API key that has expired or is not known any more.
-func (x *session) checkKey(now time.Duration) {
-	if !x.byKey || now < x.recheck {
+// checkLogin ends the login with an API key or a token that has expired or is not valid any more.
+func (x *session) checkLogin(now time.Duration) {
+	if x.by == byPassword || now < x.recheck {
 		return
 	}
-	var caller *access.Caller
-	if x.view.gate != nil {
-		var left time.Duration
-		caller, left = x.view.gate.Known(x.hash)
-		// On the cache's clock, so that a command costs no reading of another one.
-		x.recheck = now + min(left, checkKeyEvery)
+	caller, known, left := x.caller.Load(), (*access.Caller)(nil), time.Duration(0)
+	switch gate := x.view.gate; {
+	case gate == nil:
+	case x.by == byAPIKey:
+		known, left = gate.Known(x.hash)
+	default:
+		if left = gate.Valid(caller); left > 0 {
+			known = caller
+		}
 	}
-	if caller != x.caller.Load() {
-		x.setCaller(caller)
+	// On the cache's clock, so that a command costs no reading of another one.
+	x.recheck = now + min(left, checkKeyEvery)
+	if known != caller {
+		x.setCaller(known)
 	}
-	x.byKey = caller != nil
+	if known == nil {
+		x.by = byPassword
+	}
 }
 
-// authenticate logs in and reports whether it has; if not, it has answered.
-func (t *turn) authenticate(name, password []byte) bool {
+// authenticate logs in and lets the command go on with then; or it answers. A token that was not
+// seen lately takes until later: nothing more of the connection is read before.
+func (t *turn) authenticate(name, password []byte, then func(*turn)) {
 	s, x := t.server, t.session
 	if len(x.view.users) == 0 && x.view.gate == nil && string(name) == defaultUser {
-		return true // anybody may do everything, whatever the password
+		then(t) // anybody may do everything, whatever the password
+		return
 	}
 	if wait, ok := s.logins.Within(x.client, t.start); !ok {
 		t.tooMany(wait, "failed logins from this address")
-		return false
+		return
 	}
 	t.units += len(password) >> 9
-	var caller *access.Caller
-	var hash [32]byte
-	var isKey bool
 	if len(password) <= maxPassword {
-		caller, hash, isKey = x.view.login(name, password)
+		if caller, hash, by := x.view.login(name, password); caller != nil {
+			t.loggedIn(caller, hash, by)
+			then(t)
+			return
+		}
+		if gate := x.view.gate; gate != nil && gate.TakesTokens() && access.LooksLikeToken(password) {
+			t.authenticateToken(string(name), string(password), then)
+			return
+		}
 	}
-	if caller != nil {
-		x.setCaller(caller)
-		x.byKey, x.hash, x.failures = isKey, hash, 0
-		x.recheck = t.start // the next command asks when the key expires
-		return true
-	}
+	t.wrongLogin(textWrongPass)
+}
+
+func (t *turn) loggedIn(caller *access.Caller, hash [32]byte, by credential) {
+	x := t.session
+	x.setCaller(caller)
+	x.by, x.hash, x.failures = by, hash, 0
+	x.recheck = t.start // the next command asks when it expires
+}
+
+// wrongLogin answers a login that has failed.
+func (t *turn) wrongLogin(text string) {
+	s, x := t.server, t.session
 	s.logins.Charge(x.client, t.start, 1)
-	t.fail(FailWrongPass, textWrongPass)
+	t.fail(FailWrongPass, text)
 	x.failures++
 	last := x.failures >= maxFailures
 	s.warnLogin(t.start, x.addr.Addr(), last)
@@ -123,7 +154,6 @@ func (t *turn) authenticate(name, password []byte) bool {
 		x.view.requests.Record(&requestlog.Entry{Time: t.began, Took: time.Since(t.began), Protocol: protocolName, Client: x.addr.Addr(),
 			Method: t.command.name, Error: FailWrongPass.Code(), Source: SourceOther.String()})
 	}
-	return false
 }
 
 func (t *turn) auth(args [][]byte) {
@@ -132,9 +162,10 @@ func (t *turn) auth(args [][]byte) {
 		t.fail(FailUsage, textSyntax)
 	case len(args) == 2 && len(t.session.view.users) == 0 && t.session.view.gate == nil:
 		t.fail(FailUsage, textNoUsers)
-	case len(args) == 2 && t.authenticate([]byte(defaultUser), args[1]),
-		len(args) == 3 && t.authenticate(args[1], args[2]):
-		t.ok()
+	case len(args) == 2:
+		t.authenticate([]byte(defaultUser), args[1], (*turn).ok)
+	default:
+		t.authenticate(args[1], args[2], (*turn).ok)
 	}
 }
 
@@ -170,9 +201,16 @@ func (t *turn) hello(args [][]byte) {
 			return
 		}
 	}
-	if user != nil && !t.authenticate(user, password) {
+	if user == nil {
+		t.helloAs(three, name)
 		return
 	}
+	name = bytes.Clone(name) // the login may take until the bytes are others
+	t.authenticate(user, password, func(t *turn) { t.helloAs(three, name) })
+}
+
+// helloAs ends HELLO, once the client has logged in if it wants to.
+func (t *turn) helloAs(three bool, name []byte) {
 	if !t.session.known() {
 		t.fail(FailNoAuth, textHelloAuth)
 		return
@@ -205,7 +243,7 @@ func (t *turn) greet() {
 func (t *turn) reset([][]byte) {
 	x := t.session
 	x.setCaller(nil)
-	x.byKey = false
+	x.by = byPassword
 	x.about.Store(nil)
 	x.three.Store(false)
 	t.three = false

@@ -170,7 +170,7 @@ func TestSessionsKeepNoKey(t *testing.T) {
 	if got := string(c.take()); got != "+OK\r\n" {
 		t.Fatal(got)
 	}
-	if !x.byKey || x.hash != access.HashKey(key) {
+	if x.by != byAPIKey || x.hash != access.HashKey(key) {
 		t.Error("the session does not know its key by the hash")
 	}
 	fields := reflect.ValueOf(x).Elem()

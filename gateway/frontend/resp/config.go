@@ -44,8 +44,8 @@ type User struct {
 type Config struct {
 	// Users may log in. Their list is copied.
 	Users []User
-	// Gate knows API keys, which are passwords here as well: AUTH key, or AUTH name
-	// key. Nil: there are none.
+	// Gate knows API keys and tokens, which are passwords here as well: AUTH key, or AUTH
+	// name key; AUTH token, or AUTH subject token. Nil: there are none.
 	Gate *access.Gate
 	// RequireAuth refuses all but AUTH, HELLO, QUIT and RESET before a login.
 	RequireAuth bool

@@ -62,7 +62,7 @@ func users() []User {
 }
 
 // fixture serves depts:{integer}, orders:{text}:{integer}, blobs:{bytes}, which only the
-// user web and the API key web may read, and late, whose key is not known yet.
+// user web, the API key web and tokens with the scope blobs:read may read, and late, whose key is not known yet.
 type fixture struct {
 	cache  *cache.Cache
 	server *Server
@@ -91,7 +91,7 @@ func newFixtureOf(t testing.TB, origin cache.Origin, config Config, change ...fu
 		resources = append(resources, r)
 		served = append(served, Resource{Name: n})
 	}
-	served[2].Access = &access.Rule{Keys: []string{"web"}}
+	served[2].Access = &access.Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"blobs:read"}}}
 	c, err := cache.New(cache.Config{
 		Resources: resources, Origin: origin, Tiers: []cache.Tier{tier},
 		Clock: func() time.Duration { return time.Since(start) },
@@ -260,13 +260,16 @@ type fakeConn struct {
 	ended   bool
 	aborted error
 	most    int // deferred answers before it is full
+	paused  bool
 	spent   int // units of the engine
 }
 
 // part is a piece of the output, or an answer that comes later.
+type writer interface{ write(c conn) }
+
 type part struct {
 	out  loop.Output
-	w    *waiting
+	w    writer
 	done chan struct{}
 }
 
@@ -295,8 +298,9 @@ func (c *fakeConn) Owed() (n int) {
 }
 
 func (c *fakeConn) Full() bool {
-	return c.ended || c.aborted != nil || c.most > 0 && c.Owed() >= c.most
+	return c.ended || c.aborted != nil || c.paused || c.most > 0 && c.Owed() >= c.most
 }
+func (c *fakeConn) Pause(on bool)            { c.paused = on }
 func (c *fakeConn) UnwrittenLarge() int64    { return 0 }
 func (c *fakeConn) Prove()                   {}
 func (c *fakeConn) Lane() int                { return 0 }
@@ -307,7 +311,7 @@ func (c *fakeConn) End()                     { c.ended = true }
 func (c *fakeConn) Abort(err error)          { c.aborted = err }
 
 func (c *fakeConn) Defer(r loop.Reply) completer {
-	p := &part{w: r.(*waiting), done: make(chan struct{})}
+	p := &part{w: r.(writer), done: make(chan struct{})}
 	c.parts = append(c.parts, p)
 	return p
 }

@@ -27,8 +27,8 @@ type session struct {
 	hash     [32]byte             // of the password or API key that the client has logged in with
 	scanner  *resp.CommandScanner // holds the begin of a command; nil: there is none
 	bounds   bool                 // it has those of who is known
-	byKey    bool                 // it is an API key
-	recheck  time.Duration        // when to look that up again, on the cache's clock
+	by       credential           // what the client has logged in with
+	recheck  time.Duration        // when to ask whether that is valid still, on the cache's clock
 	failures uint8                // logins that failed
 	large    bool                 // a large command is under way
 
@@ -59,6 +59,7 @@ type conn interface {
 	Context() context.Context
 	Defer(r loop.Reply) completer
 	Spend(units int)
+	Pause(on bool)
 	End()
 	Abort(err error)
 }

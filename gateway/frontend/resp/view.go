@@ -102,7 +102,7 @@ func (x *session) meet(v *View) {
 	if caller == nil {
 		return
 	}
-	if x.byKey {
+	if x.by != byPassword {
 		x.recheck = 0 // by the keys of now
 		return
 	}
