@@ -31,13 +31,13 @@ func OpenAPI(cfg *config.Config, db Database) ([]byte, error) {
 			return nil, fmt.Errorf("openapi: resource %s: %w", full.Resources[i].Name, errNoKey)
 		}
 	}
-	return openapi.Document(openAPIConfig(&full, db)), nil
+	return openapi.Document(openAPIConfig(&full, db, func(int) bool { return true })), nil
 }
 
 var errNoKey = errors.New("the database has no key columns for it")
 
-// openAPIConfig says what the surface is to whoever reads of it.
-func openAPIConfig(cfg *config.Config, db shaped) openapi.Config {
+// openAPIConfig says what the surface is to whoever reads of it, and may read some resources.
+func openAPIConfig(cfg *config.Config, db shaped, may func(i int) bool) openapi.Config {
 	limits := &cfg.HTTP.Limits
 	c := openapi.Config{
 		Batch:     cfg.HTTP.Batch,
@@ -48,6 +48,9 @@ func openAPIConfig(cfg *config.Config, db shaped) openapi.Config {
 		Limited:   limits.Client.PerSecond > 0 || limits.Caller.PerSecond > 0,
 	}
 	for i := range cfg.Resources {
+		if !may(i) {
+			continue
+		}
 		r := &cfg.Resources[i]
 		described := openapi.Resource{Name: r.Name, Key: db.KeyColumns(i), Shape: db.Shape(i), CacheControl: r.CacheControl}
 		if !r.NoPromise {
@@ -62,8 +65,8 @@ func openAPIConfig(cfg *config.Config, db shaped) openapi.Config {
 	return c
 }
 
-// description is the document of a running gateway, written anew when the tables
-// look different.
+// description is the document of a running gateway, of what a caller may read, written anew
+// when the tables look different.
 type description struct {
 	// Immutable.
 	config *config.Config     // with defaults
@@ -74,27 +77,52 @@ type description struct {
 	written atomic.Pointer[writtenDescription]
 }
 
+// maxWritten is how many documents are kept: one for each set of resources that some caller may
+// read, most often one or two.
+const maxWritten = 8
+
 type writtenDescription struct {
 	shapes []*resource.Shape // an origin gives another pointer when its schema changed
-	text   []byte
+	texts  []writtenText     // the newest first; not changed once stored
 }
 
-// text returns the document, nil until the database was reached. It never waits for
-// the database; the caller must not change what it returns.
-func (d *description) text() []byte {
+// writtenText is the document of those resources whose place in readable is not 0.
+type writtenText struct {
+	readable string
+	text     []byte
+}
+
+// text returns the document of the resources that may reports true for, nil until the database
+// was reached. It never waits for the database; the caller must not change what it returns.
+func (d *description) text(may func(i int) bool) []byte {
 	c := d.origin.reached.Load()
 	if c == nil {
 		return nil
 	}
 	last := d.written.Load()
 	db := placed{c.database, d.ids}
+	mask := make([]byte, len(d.config.Resources))
+	for i := range mask {
+		if may(i) {
+			mask[i] = 1
+		}
+	}
+	var kept []writtenText
 	if last != nil && d.holds(last, db) {
-		return last.text
+		for _, w := range last.texts {
+			if w.readable == string(mask) {
+				return w.text
+			}
+		}
+		kept = last.texts[:min(len(last.texts), maxWritten-1)]
 	}
 	seen := snapshotOf(db, len(d.config.Resources))
-	now := &writtenDescription{shapes: seen.shapes, text: openapi.Document(openAPIConfig(d.config, seen))}
-	d.written.Store(now)
-	return now.text
+	if last != nil && !slices.Equal(seen.shapes, last.shapes) {
+		kept = nil // they changed just now
+	}
+	text := openapi.Document(openAPIConfig(d.config, seen, func(i int) bool { return mask[i] == 1 }))
+	d.written.Store(&writtenDescription{shapes: seen.shapes, texts: append([]writtenText{{string(mask), text}}, kept...)})
+	return text
 }
 
 // holds reports whether the tables still look as they did.

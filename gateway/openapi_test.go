@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,9 @@ func exec(t *testing.T, path, sql string) {
 		t.Fatal(err)
 	}
 }
+
+// everything is what somebody may read whom no rule refuses.
+func everything(int) bool { return true }
 
 func parseConfig(t *testing.T, text string) *config.Config {
 	t.Helper()
@@ -107,7 +111,7 @@ func TestDescriptionFollowsTheSchema(t *testing.T) {
 	}
 	defer g.Shutdown(t.Context())
 	d := &description{config: g.config, ids: firstIDs(len(g.config.Resources)), origin: g.origin}
-	if text := d.text(); text != nil {
+	if text := d.text(everything); text != nil {
 		t.Errorf("before the database was reached: %.200s", text)
 	}
 	if err := g.Start(t.Context()); err != nil {
@@ -120,15 +124,15 @@ func TestDescriptionFollowsTheSchema(t *testing.T) {
 		}
 		return nil
 	})
-	first := d.text()
+	first := d.text(everything)
 	readOpenAPI(t, first)
-	if again := d.text(); &again[0] != &first[0] {
+	if again := d.text(everything); &again[0] != &first[0] {
 		t.Error("written twice for one schema")
 	}
 	exec(t, path, "ALTER TABLE a ADD COLUMN colour TEXT")
 	testkit.Eventually(t, 10*time.Second, func() error {
-		if !strings.Contains(string(d.text()), `"colour"`) {
-			return fmt.Errorf("the new column is missing in %s", d.text())
+		if !strings.Contains(string(d.text(everything)), `"colour"`) {
+			return fmt.Errorf("the new column is missing in %s", d.text(everything))
 		}
 		return nil
 	})
@@ -137,7 +141,57 @@ func TestDescriptionFollowsTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if printed, err := OpenAPI(cfg, db); err != nil || !bytes.Equal(printed, d.text()) {
+	if printed, err := OpenAPI(cfg, db); err != nil || !bytes.Equal(printed, d.text(everything)) {
 		t.Errorf("the command prints another document: %v %.2000s", err, printed)
+	}
+}
+
+// TestDescriptionsOfCallers: what somebody may not read is not there, neither its path nor its
+// columns; each set of rights has its document written once, and few are kept.
+func TestDescriptionsOfCallers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	exec(t, path, "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT); CREATE TABLE s (serial INTEGER PRIMARY KEY, salary TEXT)")
+	text := fmt.Sprintf("origin: { url: %q }\nfrontends: { http: \"127.0.0.1:0\" }\nadmin: \"127.0.0.1:0\"\nresources:\n  a: { table: a, key: [id] }\n  secret: { table: s, key: [serial] }\n", "sqlite:"+path)
+	for i := range 8 {
+		text += fmt.Sprintf("  r%d: { table: a, key: [id] }\n", i)
+	}
+	cfg := parseConfig(t, text)
+	if err := ApplyTriggers(t.Context(), cfg, DatabaseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Shutdown(t.Context())
+	if err := g.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.AwaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d := &description{config: g.config, ids: firstIDs(len(g.config.Resources)), origin: g.origin}
+	only := func(which ...int) func(int) bool { return func(i int) bool { return slices.Contains(which, i) } }
+	open, all := d.text(only(0)), d.text(everything)
+	readOpenAPI(t, open)
+	for _, word := range []string{"secret", "Secret", "serial", "salary"} {
+		if bytes.Contains(open, []byte(word)) {
+			t.Errorf("the document of the others holds %q", word)
+		}
+		if word != "Secret" && !bytes.Contains(all, []byte(word)) {
+			t.Errorf("the document of everything lacks %q", word)
+		}
+	}
+	if paths := readOpenAPI(t, d.text(only())).Paths; paths.Len() != 1 || paths.Find("/openapi.json") == nil {
+		t.Errorf("somebody who may read nothing sees %v", paths.Map())
+	}
+	if again := d.text(only(0)); &again[0] != &open[0] {
+		t.Error("written twice for the same rights")
+	}
+	for i := range 20 {
+		readOpenAPI(t, d.text(only(i%10, i/10)))
+	}
+	if n := len(d.written.Load().texts); n != maxWritten {
+		t.Errorf("%d documents are kept, want %d", n, maxWritten)
 	}
 }

@@ -77,7 +77,7 @@ func compressionField() field[HTTP] {
 func openAPIField() field[HTTP] {
 	k := truth()
 	return field[HTTP]{
-		name: "openapi", doc: "serves a description of the resources at /openapi.json",
+		name: "openapi", doc: "serves a description of the resources that the caller may read at /openapi.json",
 		read: func(p *parser, v value, into *HTTP) {
 			shown := true
 			readScalar(p, v, k, &shown)

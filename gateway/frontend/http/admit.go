@@ -102,6 +102,30 @@ func (s *Service) mayGuess(req *Request, client uint64) (wait time.Duration, ok 
 	return s.wrong.Within(client, req.Start)
 }
 
+// identify finds out who asks, with the gate that there is. False: it completes rsp, or that
+// takes too long for Peek.
+func (s *Service) identify(ctx context.Context, req *Request, rsp *Response) (caller *access.Caller, refusal *access.Refusal, proceed bool) {
+	client := limit.ClientKey(req.Client)
+	credentials := access.Credentials{APIKey: req.APIKey, Authorization: req.Authorization, Duplicate: req.Repeated, Client: client}
+	if req.AtOnce {
+		known := true
+		if caller, refusal, known = s.config.Gate.IdentifyAtOnce(credentials); !known {
+			req.question.unasked = true
+			return nil, nil, false
+		}
+		return caller, refusal, true
+	}
+	if wait, ok := s.mayGuess(req, client); !ok {
+		s.tooMany(req, rsp, wait, "wrong tokens from this address")
+		return nil, nil, false
+	}
+	if caller, refusal = s.config.Gate.Identify(ctx, credentials); refusal != nil && refusal.Forged {
+		s.wrong.Charge(client, req.Start, 1)
+		s.config.ClientLimit.Charge(client, req.Start, costOfCheck)
+	}
+	return caller, refusal, true
+}
+
 // authorize finds out who asks, whether they may read the resource, and whether they
 // ask too often. False completes rsp.
 func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v *served) bool {
@@ -110,23 +134,10 @@ func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v 
 	}
 	var caller *access.Caller
 	if s.config.Gate != nil {
-		client := limit.ClientKey(req.Client)
-		credentials := access.Credentials{APIKey: req.APIKey, Authorization: req.Authorization, Duplicate: req.Repeated, Client: client}
 		var refusal *access.Refusal
-		if known := true; req.AtOnce {
-			if caller, refusal, known = s.config.Gate.IdentifyAtOnce(credentials); !known {
-				req.question.unasked = true
-				return false
-			}
-		} else {
-			if wait, ok := s.mayGuess(req, client); !ok {
-				s.tooMany(req, rsp, wait, "wrong tokens from this address")
-				return false
-			}
-			if caller, refusal = s.config.Gate.Identify(ctx, credentials); refusal != nil && refusal.Forged {
-				s.wrong.Charge(client, req.Start, 1)
-				s.config.ClientLimit.Charge(client, req.Start, costOfCheck)
-			}
+		var proceed bool
+		if caller, refusal, proceed = s.identify(ctx, req, rsp); !proceed {
+			return false
 		}
 		// Credentials that are no good are none where none are needed.
 		if refusal != nil && v.access != nil {

@@ -354,7 +354,7 @@ func TestDescription(t *testing.T) { eachWay(t, testDescription) }
 
 func testDescription(t *testing.T, by way) {
 	var described atomic.Pointer[[]byte]
-	f := newConfigured(t, echo, ServiceConfig{OpenAPI: func() []byte {
+	f := newConfigured(t, echo, ServiceConfig{OpenAPI: func(func(int) bool) []byte {
 		if text := described.Load(); text != nil {
 			return *text
 		}
@@ -378,6 +378,72 @@ func testDescription(t *testing.T, by way) {
 	none := newFixture(t, echo).over(t, by)
 	if r := none.do("GET", "/openapi.json"); r.StatusCode != 404 {
 		t.Errorf("switched off: status %d, want 404", r.StatusCode)
+	}
+}
+
+// A description is of what the client may read, and no shared cache may keep it; a token that
+// was not seen before is checked off the event loop.
+func TestDescriptionOfCallers(t *testing.T) { eachWay(t, testDescriptionOfCallers) }
+
+func testDescriptionOfCallers(t *testing.T, by way) {
+	texts := make(map[string][]byte) // the same bytes for the same rights, as the real one
+	var mu sync.Mutex
+	names := []string{"depts", "orders", "blobs", "late"}
+	f := newConfigured(t, echo, ServiceConfig{Gate: newGate(t), OpenAPI: func(may func(int) bool) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		var seen []string
+		for i, n := range names {
+			if may(i) {
+				seen = append(seen, n)
+			}
+		}
+		text := strings.Join(seen, " ")
+		if texts[text] == nil {
+			texts[text] = []byte(text)
+		}
+		return texts[text]
+	}}, func(r []Resource) {
+		r[0].Access = &access.Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"depts:read"}}}
+		r[2].Access = &access.Rule{JWT: true}
+	}).over(t, by)
+	exp := time.Now().Add(time.Hour).Unix()
+	reader := token(fmt.Sprintf(`{"sub":"alice","scope":"a depts:read b","exp":%d}`, exp))
+	writer := token(fmt.Sprintf(`{"sub":"bob","scope":"depts:write","exp":%d}`, exp))
+	tags := make(map[string]string)
+	for _, test := range []struct {
+		name, want string
+		fields     []string
+	}{
+		{"nobody", "orders late", nil},
+		{"a key that is not known", "orders late", []string{"X-Api-Key", "wrong"}},
+		{"a forged token", "orders late", []string{"Authorization", "Bearer " + reader[:len(reader)-4] + "AAAA"}},
+		{"a key", "depts orders late", []string{"X-Api-Key", webKey}},
+		{"another key", "orders late", []string{"X-Api-Key", mobileKey}},
+		{"a token", "depts orders blobs late", []string{"Authorization", "Bearer " + reader}},
+		{"a token without the scope", "orders blobs late", []string{"Authorization", "Bearer " + writer}},
+	} {
+		for range 2 { // met, and remembered
+			r := f.do("GET", "/openapi.json", test.fields...)
+			if got := body(t, r); r.StatusCode != 200 || got != test.want || r.Header.Get("Cache-Control") != "private, no-cache" {
+				t.Errorf("%s: status %d, %q, Cache-Control %q; want %q", test.name, r.StatusCode, got, r.Header.Get("Cache-Control"), test.want)
+			}
+			tag := r.Header.Get("Etag")
+			if before := tags[test.want]; before != "" && before != tag {
+				t.Errorf("%s: the tag %s is not that of the same text, %s", test.name, tag, before)
+			}
+			tags[test.want] = tag
+			if r := f.do("GET", "/openapi.json", append(test.fields, "If-None-Match", tag)...); r.StatusCode != 304 {
+				t.Errorf("%s, unchanged: status %d, want 304", test.name, r.StatusCode)
+			}
+		}
+	}
+	if len(tags) != 4 {
+		t.Errorf("%d tags for 4 texts", len(tags))
+	}
+	open := newConfigured(t, echo, ServiceConfig{Gate: newGate(t), OpenAPI: func(func(int) bool) []byte { return []byte("{}") }}, nil).over(t, by)
+	if r := open.do("GET", "/openapi.json", "Authorization", "Bearer "+reader); r.Header.Get("Cache-Control") != "no-cache" {
+		t.Errorf("where everybody may read everything: Cache-Control %q", r.Header.Get("Cache-Control"))
 	}
 }
 

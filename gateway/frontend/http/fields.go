@@ -1,8 +1,11 @@
 package httpfront
 
 import (
+	"context"
 	"net/http"
 	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/access"
 )
 
 // dress adds to a complete answer the fields that do not depend on its document.
@@ -42,9 +45,21 @@ func (s *Service) Crowded(req *Request, rsp *Response) {
 	s.dress(req, rsp)
 }
 
-// describe answers with the description of the API.
-func (s *Service) describe(req *Request, rsp *Response) {
-	text := s.config.OpenAPI()
+// describe answers with the description of what the client may read. Credentials that are no
+// good are none here.
+func (s *Service) describe(ctx context.Context, req *Request, rsp *Response) {
+	var caller *access.Caller
+	private := s.protected && s.config.Gate != nil
+	if private {
+		var proceed bool
+		if caller, _, proceed = s.identify(ctx, req, rsp); !proceed {
+			return
+		}
+	}
+	if caller != nil {
+		rsp.Caller = caller.Name()
+	}
+	text := s.config.OpenAPI(func(i int) bool { return s.list[i].access.Allows(caller) == nil })
 	if len(text) == 0 {
 		s.problem(rsp, http.StatusServiceUnavailable, "the database has not been reached yet")
 		rsp.RetryAfter = retrySoon
@@ -54,6 +69,9 @@ func (s *Service) describe(req *Request, rsp *Response) {
 	rsp.Status = http.StatusOK
 	rsp.ETag = h.etag[:]
 	rsp.CacheControl = noCache
+	if private {
+		rsp.CacheControl = privateNoCache
+	}
 	if req.IfNoneMatch != "" && tagListed(req.IfNoneMatch, h.etag[0], true) {
 		rsp.Status = http.StatusNotModified
 		return
@@ -66,14 +84,24 @@ func (s *Service) describe(req *Request, rsp *Response) {
 	}
 }
 
-// descriptionHead returns the head of the description, made once for each text.
+// maxDescribed is how many descriptions have their head remembered.
+const maxDescribed = 8
+
+// descriptionHead returns the head of a description, made once for each text but for those of
+// many callers with different rights.
 func (s *Service) descriptionHead(text []byte) *head {
-	if last := s.described.Load(); last != nil && &last.text[0] == &text[0] {
-		return last.head
+	var last []describedText
+	if p := s.described.Load(); p != nil {
+		last = *p
 	}
-	now := &describedText{text: text, head: newHead(text, nil)}
-	s.described.Store(now)
-	return now.head
+	for _, d := range last {
+		if &d.text[0] == &text[0] {
+			return d.head
+		}
+	}
+	now := append([]describedText{{text: text, head: newHead(text, nil)}}, last[:min(len(last), maxDescribed-1)]...)
+	s.described.Store(&now)
+	return now[0].head
 }
 
 // describedText is a description with its head.

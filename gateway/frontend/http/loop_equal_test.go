@@ -39,7 +39,7 @@ func everything(t testing.TB, by way) *Server {
 		CORS:        CORS{Origins: []string{"https://app.example"}, Credentials: true},
 		ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 2000}),
 		CallerLimit: limit.New(limit.Config{Rate: 0.001, Burst: 12}),
-		OpenAPI:     func() []byte { return []byte(`{"openapi":"3.1.0"}`) },
+		OpenAPI:     func(func(int) bool) []byte { return []byte(`{"openapi":"3.1.0"}`) },
 		Spans:       &recorder{},
 	}, func(r []Resource) {
 		r[1].CacheControl = "max-age=5"

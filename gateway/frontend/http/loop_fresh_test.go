@@ -68,7 +68,7 @@ func testQueuedRequest(t *testing.T, by way, other bool) {
 	clock := new(stopwatch)
 	var blocked atomic.Int64
 	release := make(chan struct{})
-	f := newStale(t, clock, ServiceConfig{OpenAPI: func() []byte {
+	f := newStale(t, clock, ServiceConfig{OpenAPI: func(func(int) bool) []byte {
 		blocked.Add(1)
 		<-release
 		return []byte("{}")

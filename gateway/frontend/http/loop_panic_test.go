@@ -51,7 +51,7 @@ func TestPanicsOfHooks(t *testing.T) { eachServer(t, testPanicsOfHooks) }
 func testPanicsOfHooks(t *testing.T, by way) {
 	testkit.NoLeaks(t)
 	var log logBuffer
-	f := newConfigured(t, jsonOrigin, ServiceConfig{Spans: &faulty{}, OpenAPI: func() []byte { panic("a fault in another hook") }}, nil)
+	f := newConfigured(t, jsonOrigin, ServiceConfig{Spans: &faulty{}, OpenAPI: func(func(int) bool) []byte { panic("a fault in another hook") }}, nil)
 	s := listen(t, f, by.config(Config{Log: log.logger()}))
 	beside := dial(t, s)
 	defer beside.Close()

@@ -51,9 +51,10 @@ type ServiceConfig struct {
 	// ClientLimit and CallerLimit bound the requests of one address, and of
 	// one API key or token subject. Nil: no limit.
 	ClientLimit, CallerLimit *limit.Limiter
-	// OpenAPI returns the description served at /openapi.json, nil while there is
-	// none. It is called once a request and must be quick. Nil: not served.
-	OpenAPI func() []byte
+	// OpenAPI returns the description served at /openapi.json, of the resources that may
+	// reports true for, by their place in the list; nil while there is none. It is called
+	// once a request and must be quick. Nil: not served.
+	OpenAPI func(may func(i int) bool) []byte
 	// Spans hears of answered requests that are to be traced. Nil: none.
 	Spans Spans
 	// Requests gets a line for every request. Nil: none. Whoever opened it closes
@@ -71,6 +72,7 @@ type Service struct {
 	cache      *cache.Cache
 	byName     map[string]*served
 	list       []*served
+	protected  bool // some resource has an access rule
 	config     ServiceConfig
 	log        *slog.Logger
 	compressor *compressor
@@ -79,9 +81,9 @@ type Service struct {
 	loading    *semaphore.Weighted // bytes of batches that load
 	wrong      *limit.Limiter      // wrong tokens of an address; shared by the services that follow one another
 
-	// described is the description that was sent last. Atomic: written and read
-	// by whoever sends it.
-	described atomic.Pointer[describedText]
+	// described are the descriptions that were sent last. Atomic: written and read
+	// by whoever sends one.
+	described atomic.Pointer[[]describedText]
 
 	figures   *figures
 	logged    *measure.Ration
@@ -206,6 +208,7 @@ func (s *Service) configure(resources []Resource, config ServiceConfig) error {
 		}
 		v.hitFields = string(hitFields(v.cacheControl, s.vary))
 		s.byName[r.Name] = v
+		s.protected = s.protected || r.Access != nil
 		s.list = append(s.list, v)
 	}
 	return nil
@@ -227,9 +230,12 @@ func (s *Service) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) 
 
 // Field values that never change.
 var (
-	jsonType      = []string{"application/json"}
-	noStore       = []string{"no-store"}
-	noCache       = []string{"no-cache"}
+	jsonType = []string{"application/json"}
+	noStore  = []string{"no-store"}
+	noCache  = []string{"no-cache"}
+
+	privateNoCache = []string{"private, no-cache"}
+
 	allowed       = []string{"GET, HEAD, OPTIONS"}
 	retrySoon     = []string{"1"}
 	noRanges      = []string{"none"} // RFC 9110, section 14.3
@@ -344,7 +350,7 @@ func (s *Service) ask(ctx context.Context, req *Request, rsp *Response) {
 	v := s.byName[name]
 	switch {
 	case v == nil && name == "openapi.json" && !single && s.config.OpenAPI != nil:
-		s.describe(req, rsp)
+		s.describe(ctx, req, rsp)
 		return
 	case v == nil:
 		s.problem(rsp, http.StatusNotFound, "there is no such resource; the path is /{resource}/{key}")
