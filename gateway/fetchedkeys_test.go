@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/slipstream-go/slipstream/gateway"
@@ -16,14 +17,19 @@ import (
 func TestNotReadyWithoutKeysOfTokens(t *testing.T) {
 	testkit.NoLeaks(t)
 	released := make(chan struct{})
+	var away atomic.Bool // the issuer does not answer any more
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-released:
+			if away.Load() {
+				<-r.Context().Done()
+				return
+			}
 			_, _ = io.WriteString(w, `{"keys":[{"kty":"oct","k":"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"}]}`)
 		case <-r.Context().Done():
 		}
 	}))
-	defer issuer.Close()
+	t.Cleanup(issuer.Close) // after the gateway has given its fetch up
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, "freshness: 10s\n"+deptResource+`  closed: { table: dept, key: [deptno], access: { jwt: true } }
 auth: { jwt: { keys: "`+issuer.URL+`/keys", audience: any } }
@@ -67,5 +73,18 @@ auth: { jwt: { keys: "`+issuer.URL+`/keys", audience: any } }
 	s.awaitReady()
 	if a := withToken("eyJhbGciOiJIUzI1NiJ9.e30.AAAA"); a.status != http.StatusUnauthorized {
 		t.Errorf("a forged token: %v, want 401", a)
+	}
+	// A reload that leaves the URL as it is goes on with the set that was fetched.
+	away.Store(true)
+	next := *cfg
+	next.Auth.JWT.Audience = "shop"
+	if _, err := s.gateway.Reload(t.Context(), &next); err != nil {
+		t.Fatal(err)
+	}
+	if a := withToken("eyJhbGciOiJIUzI1NiJ9.e30.BBBB"); a.status != http.StatusUnauthorized {
+		t.Errorf("a forged token after the reload: %v, want 401", a)
+	}
+	if a := s.ready(); a.status != http.StatusOK {
+		t.Errorf("after the reload: %v", a)
 	}
 }
