@@ -61,7 +61,7 @@ gateway/frontend/recent   < cache gateway/resource
 gateway/frontend/resp     < cache gateway/access gateway/frontend/recent gateway/limit gateway/measure gateway/requestlog gateway/resource internal/loop internal/wire/resp
 gateway/frontend/thrift   < cache gateway/resource thrift thrift/rpc
 gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
-gateway/tier/disk         < cache                                  | go.etcd.io/bbolt
+gateway/tier/disk         < cache internal/safefile                | go.etcd.io/bbolt
 gateway/tier/redis        < cache redis
 gateway/tier/tarantool    < cache tarantool
 gateway/origin            < gateway/resource
@@ -79,6 +79,7 @@ internal/pipe   < . internal/buf                                   | golang.org/
 internal/loop   < . internal/buf                                   | golang.org/x/sys
 internal/wire/* <
 internal/thriftgen <
+internal/safefile <
 internal/fair   <
 internal/load   <                                                  | github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys
 

@@ -81,7 +81,7 @@ func (g *Gateway) attachDisk(tier *disk.Tier) {
 		}
 		return
 	}
-	g.beginWarmUp()
+	g.beginWarmUp(tier)
 }
 
 // giveToCache attaches the tier, without the documents that were purged before.
@@ -122,7 +122,7 @@ func (g *Gateway) closeDisk(ctx context.Context) error {
 	if tier == nil {
 		return nil
 	}
-	if err := g.saveHotKeys(); err != nil {
+	if err := g.saveHotKeys(tier); err != nil {
 		g.log.Warn("the next process will not be warmed up", "error", err)
 	}
 	err := tier.Sync(ctx)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/tier/disk"
 )
 
 // Warm-up: when a gateway with a disk tier drains, it writes down which documents were the
@@ -28,8 +29,8 @@ type warmUp struct {
 	total, done, failed atomic.Int64
 }
 
-// saveHotKeys writes down which documents are the hottest.
-func (g *Gateway) saveHotKeys() error {
+// saveHotKeys writes down which documents are the hottest, beside those on disk.
+func (g *Gateway) saveHotKeys(tier *disk.Tier) error {
 	var keys []hotKey
 	now := g.now()
 	for _, key := range g.memory.Hottest(mostHotKeys) {
@@ -40,15 +41,15 @@ func (g *Gateway) saveHotKeys() error {
 	if len(keys) == 0 {
 		return nil // a gateway that nobody asked should not forget what the one before knew
 	}
-	return writeHotKeys(g.config.DiskPath(), keys)
+	return writeHotKeys(tier.Dir(), keys)
 }
 
 // beginWarmUp asks for the documents that were the hottest when the process before ended.
-func (g *Gateway) beginWarmUp() {
+func (g *Gateway) beginWarmUp(tier *disk.Tier) {
 	if g.config.Tiers.Disk.Stay {
 		return // nothing goes into memory from there
 	}
-	keys, err := readHotKeys(g.config.DiskPath())
+	keys, err := readHotKeys(tier.Dir())
 	if err != nil {
 		g.log.Warn("no warm-up", "error", err)
 	}

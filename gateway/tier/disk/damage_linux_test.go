@@ -53,7 +53,12 @@ func damagedFile(t *testing.T, seed uint64) ([]byte, *ledger) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := pagesSize(path)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	used, err := pagesSize(root)
 	if err != nil || used == 0 || used > int64(len(text)) {
 		t.Fatalf("%d, %v", used, err)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -34,6 +32,7 @@ const (
 // Options say where the file is and how large it may become. Zero values mean defaults.
 type Options struct {
 	// Dir is the directory of the file; it is made if it does not exist, for this user alone.
+	// If it belongs to another user, or others can write to it, the file is in PrivateDir there.
 	Dir string
 	// Budget is how large the file may become, in bytes: at least MinBudget.
 	Budget int64
@@ -61,7 +60,8 @@ type Options struct {
 type Tier struct {
 	// Immutable.
 	opts    Options
-	path    string
+	place   place
+	path    string // of the file
 	overlay *overlay
 	clock   *clock
 	readers chan struct{} // capacity: reads at once
@@ -112,8 +112,12 @@ func Open(o Options) (*Tier, error) {
 	if o.Readers <= 0 {
 		o.Readers = 64
 	}
+	at, err := makePlace(o.Dir, o.Logger)
+	if err != nil {
+		return nil, err
+	}
 	t := &Tier{
-		opts: o, path: filepath.Join(o.Dir, FileName),
+		opts: o, place: at, path: at.file(),
 		overlay: newOverlay(min(o.MaxQueue, o.Budget/8)),
 		clock:   newClock(o.Budget),
 		readers: make(chan struct{}, o.Readers),
@@ -122,23 +126,17 @@ func Open(o Options) (*Tier, error) {
 		syncs: make(chan chan error),
 	}
 	t.table.numbers.Store(&numbers{})
-	if err := makeDir(o.Dir); err != nil {
-		return nil, err
-	}
 	if err := t.open(false); err != nil {
 		return nil, err
 	}
+	at.report(o.Logger)
 	// Ended by Close, which waits for it.
 	go t.write()
 	return t, nil
 }
 
-func makeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("disk tier: %w; the directory must be one that this user can write to", err)
-	}
-	return nil
-}
+// Dir returns the directory of the file, to which nobody else can write.
+func (t *Tier) Dir() string { return t.place.path() }
 
 // Define says which resource has a place in the cache. It is called before documents of the
 // resource are put or asked for, and before the stream of the cache runs; later for places

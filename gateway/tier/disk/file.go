@@ -12,6 +12,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
 // file is the open file. Owned by Open and the writer, one after the other.
@@ -56,10 +57,10 @@ const lockPatience = 100 * time.Millisecond
 
 // boltOptions are those of every opening. The map is as large as the file may become, so that
 // it is never made anew under readers.
-func (t *Tier) boltOptions(f *file) *bolt.Options {
+func (t *Tier) boltOptions(f *file, dir *os.Root) *bolt.Options {
 	return &bolt.Options{
-		OpenFile: func(path string, flag int, mode os.FileMode) (_ *os.File, err error) {
-			f.os, err = os.OpenFile(path, flag, mode)
+		OpenFile: func(_ string, flag int, mode os.FileMode) (_ *os.File, err error) {
+			f.os, err = dir.OpenFile(FileName, flag, mode)
 			return f.os, err
 		},
 		Timeout:         lockPatience,
@@ -78,10 +79,19 @@ func (t *Tier) open(empty bool) error {
 	}
 	t.opts.Logger.Warn("the file of the disk tier is damaged and is recreated", "path", t.path, "error", err)
 	t.figures.rebuilds.Add(1)
-	if err := os.Remove(t.path); err != nil {
+	if err := t.remove(); err != nil {
 		return fmt.Errorf("disk tier: a damaged file cannot be removed: %w", err)
 	}
 	return t.openOnce(empty)
+}
+
+// remove removes the file.
+func (t *Tier) remove() error {
+	dir, err := t.place.open()
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Remove(FileName), dir.Close())
 }
 
 // errUnusable is in the chain of errors of a file that must be begun anew.
@@ -89,13 +99,18 @@ var errUnusable = errors.New("the file is damaged")
 
 // openOnce opens the file and reads what it says of itself.
 func (t *Tier) openOnce(empty bool) error {
-	if err := plausible(t.path); err != nil {
+	dir, err := t.place.open()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := t.place.plausible(dir); err != nil {
 		return err
 	}
 	f := &file{}
-	err := faultless(func() (err error) {
+	err = faultless(func() (err error) {
 		f.stuck = true // until bbolt returns
-		f.db, err = bolt.Open(t.path, 0o600, t.boltOptions(f))
+		f.db, err = bolt.Open(t.path, 0o600, t.boltOptions(f, dir))
 		f.stuck = false
 		return err
 	})
@@ -104,7 +119,7 @@ func (t *Tier) openOnce(empty bool) error {
 	}
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
-		return &HeldError{Path: t.path, PID: holder(t.path)}
+		return &HeldError{Path: t.path, PID: holder(dir)}
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("disk tier: %w; the directory and the file must be ones that this user can write to", err)
 	case errors.As(err, new(*os.PathError)), errors.As(err, new(*os.SyscallError)):
@@ -149,14 +164,14 @@ func (t *Tier) begin(f *file, empty bool) error {
 	if err != nil {
 		return err
 	}
-	if m, err := newMapping(t.path, t.opts.Budget+1<<20); err == nil {
+	if m, err := newMapping(f.os, t.opts.Budget+1<<20); err == nil {
 		f.mapped = m
 	}
 	snap, err := f.snapshot()
 	if err != nil {
 		return err
 	}
-	_ = os.Chmod(t.path, 0o600) // a file that was copied here may have another mode
+	_ = f.os.Chmod(0o600) // a file that was copied here may have another mode
 	t.file = f
 	t.overlay.mu.Lock()
 	t.overlay.reached = 0
@@ -218,24 +233,29 @@ func prepare(tx *bolt.Tx, path string) error {
 // transaction that opens it.
 var upgrades = map[int]func(*bolt.Tx) error{}
 
-// plausible refuses a file that is shorter than what its own meta pages say, before it is
-// mapped: a page behind the end would be a fault at any later moment.
-func plausible(path string) error {
-	info, err := os.Stat(path)
+// plausible refuses a file that is not ours: a link, another user's. A file that others could
+// write to is unusable, and so is one that is shorter than what its own meta pages say, before it
+// is mapped: a page behind the end would be a fault at any later moment.
+func (p place) plausible(dir *os.Root) error {
+	info, err := dir.Lstat(FileName)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("disk tier: %w", err)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("disk tier: %s is no regular file", path)
 	}
-	size, err := pagesSize(path)
+	if err := safefile.CheckOwnFile(p.file(), info, p.anyOwner); err != nil {
+		return fmt.Errorf("disk tier: %w", err)
+	}
+	if about := safefile.Of(info); about.OthersWrite() {
+		return fmt.Errorf("disk tier: %s: %w: other users could write to it (%v)", p.file(), errUnusable, about)
+	}
+	size, err := pagesSize(dir)
 	if err != nil {
 		return fmt.Errorf("disk tier: %w", err)
 	}
 	if info.Size() > 0 && info.Size() < size {
-		return fmt.Errorf("disk tier: %s: %w: it has %d bytes, and pages for %d", path, errUnusable, info.Size(), size)
+		return fmt.Errorf("disk tier: %s: %w: it has %d bytes, and pages for %d", p.file(), errUnusable, info.Size(), size)
 	}
 	return nil
 }

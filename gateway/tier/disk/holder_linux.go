@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// holder returns the process that holds a lock of the file, 0 if none is found: the kernel
+// holder returns the process that holds a lock of the file in dir, 0 if none is found: the kernel
 // lists locks by inode (proc(5), /proc/locks).
-func holder(path string) int {
-	info, err := os.Stat(path)
+func holder(dir *os.Root) int {
+	info, err := dir.Stat(FileName)
 	if err != nil {
 		return 0
 	}

@@ -2,5 +2,7 @@
 
 package disk
 
+import "os"
+
 // holder returns the process that holds a lock of the file; it is not known here.
-func holder(string) int { return 0 }
+func holder(*os.Root) int { return 0 }

@@ -276,7 +276,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		name, want string
 		o          Options
 	}{
-		{"a directory in place of the file", "is no regular file", Options{Dir: blocked, Budget: MinBudget}},
+		{"a directory in place of the file", "it is a directory; expected a regular file", Options{Dir: blocked, Budget: MinBudget}},
 		{"a file in place of the directory", "not a directory", Options{Dir: notADir, Budget: MinBudget}},
 		{"too small", "at least 33554432", Options{Dir: t.TempDir(), Budget: MinBudget - 1}},
 		{"nowhere", "no directory", Options{Budget: MinBudget}},

@@ -30,13 +30,8 @@ const warmPages = 16
 // warmFor is how long a page that was in memory is taken to be still there.
 const warmFor = 100 * time.Millisecond
 
-// newMapping maps a file of at most size bytes.
-func newMapping(path string, size int64) (*mapping, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // the mapping stays
+// newMapping maps an open file of at most size bytes. The mapping stays when the file is closed.
+func newMapping(f *os.File, size int64) (*mapping, error) {
 	data, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, os.NewSyscallError("mmap", err)

@@ -2,13 +2,16 @@
 
 package disk
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // mapping is for walks that must not wait. Which pages are in memory is not known here, so
 // there are none.
 type mapping struct{ data []byte }
 
-func newMapping(string, int64) (*mapping, error) { return nil, errors.ErrUnsupported }
+func newMapping(*os.File, int64) (*mapping, error) { return nil, errors.ErrUnsupported }
 
 func (m *mapping) close() {}
 

@@ -39,8 +39,8 @@ func parseMeta(b []byte) (metaPage, bool) {
 
 // pagesSize returns how large a file must be for the pages that its newest meta page speaks
 // of, 0 if it has no meta page that is whole.
-func pagesSize(path string) (int64, error) {
-	f, err := os.Open(path)
+func pagesSize(dir *os.Root) (int64, error) {
+	f, err := dir.Open(FileName)
 	if err != nil {
 		return 0, err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sort"
 
 	bolt "go.etcd.io/bbolt"
@@ -38,47 +37,81 @@ type InspectedResource struct {
 	Epoch  uint32
 }
 
-// openIdle opens the file of a directory that no gateway has open.
-func openIdle(dir string, readOnly bool) (*bolt.DB, string, error) {
-	path := filepath.Join(dir, FileName)
-	if _, err := os.Stat(path); err != nil {
-		return nil, path, fmt.Errorf("disk tier: %w", err)
+// idle is the open file of a directory that no gateway has open.
+type idle struct {
+	db   *bolt.DB
+	dir  *os.Root // that the file is in
+	path string   // of the file
+}
+
+// openIdle opens the file of a directory that no gateway has open. Root may open that of any
+// user.
+func openIdle(dir string, readOnly bool) (f idle, err error) {
+	p, parent, err := findPlace(dir, os.Geteuid() == 0)
+	f.path = p.file()
+	if err != nil {
+		return f, err
 	}
-	if err := plausible(path); err != nil {
-		return nil, path, err
+	if err := parent.Close(); err != nil {
+		return f, err
 	}
-	var db *bolt.DB
-	err := faultless(func() (err error) {
-		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience, ReadOnly: readOnly, PreLoadFreelist: true})
+	if f.dir, err = p.open(); err != nil {
+		return f, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.dir.Close())
+		}
+	}()
+	if _, err := f.dir.Lstat(FileName); err != nil {
+		return f, fmt.Errorf("disk tier: %s: %w", f.path, err)
+	}
+	if err := p.plausible(f.dir); err != nil {
+		return f, err
+	}
+	err = faultless(func() (err error) {
+		f.db, err = bolt.Open(f.path, 0o600, &bolt.Options{
+			Timeout: lockPatience, ReadOnly: readOnly, PreLoadFreelist: true, OpenFile: f.open(FileName),
+		})
 		return err
 	})
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
-		return nil, path, &HeldError{Path: path, PID: holder(path)}
+		return f, &HeldError{Path: f.path, PID: holder(f.dir)}
 	case err != nil:
-		return nil, path, fmt.Errorf("disk tier: %s: %w", path, err)
+		return f, fmt.Errorf("disk tier: %s: %w", f.path, err)
 	}
-	return db, path, nil
+	return f, nil
+}
+
+// open returns what opens a file of the directory, for bbolt.
+func (f *idle) open(name string) func(string, int, os.FileMode) (*os.File, error) {
+	return func(_ string, flag int, mode os.FileMode) (*os.File, error) { return f.dir.OpenFile(name, flag, mode) }
+}
+
+func (f *idle) close() {
+	_ = f.db.Close() // what was written was committed
+	_ = f.dir.Close()
 }
 
 // Inspect reads what the file in dir says of itself. The gateway must not have it open.
 func Inspect(dir string) (i Inspection, err error) {
-	db, path, err := openIdle(dir, true)
+	f, err := openIdle(dir, true)
 	if err != nil {
 		return i, err
 	}
-	defer db.Close()
-	i.Path = path
+	defer f.close()
+	i.Path = f.path
 	err = faultless(func() error {
-		return db.View(func(tx *bolt.Tx) error { return i.read(db, tx) })
+		return f.db.View(func(tx *bolt.Tx) error { return i.read(&f, tx) })
 	})
 	if err != nil {
-		return i, fmt.Errorf("disk tier: %s: %w", path, err)
+		return i, fmt.Errorf("disk tier: %s: %w", f.path, err)
 	}
 	return i, nil
 }
 
-func (i *Inspection) read(db *bolt.DB, tx *bolt.Tx) error {
+func (i *Inspection) read(f *idle, tx *bolt.Tx) error {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil || tx.Bucket(bucketDocs) == nil {
 		return errors.New("not a file of the disk tier")
@@ -91,12 +124,12 @@ func (i *Inspection) read(db *bolt.DB, tx *bolt.Tx) error {
 		return err
 	}
 	i.Position, i.Documents, i.Bytes = p, s.Documents, s.Bytes
-	info, err := os.Stat(db.Path())
+	info, err := f.dir.Stat(FileName)
 	if err != nil {
 		return err
 	}
 	i.FileSize = info.Size()
-	i.Used = tx.Size() - int64(db.Stats().FreePageN)*int64(db.Info().PageSize)
+	i.Used = tx.Size() - int64(f.db.Stats().FreePageN)*int64(f.db.Info().PageSize)
 	for name, r := range s.Resources {
 		i.Resources = append(i.Resources, InspectedResource{Name: name, Number: r.Number, Epoch: r.Epoch})
 	}
@@ -120,20 +153,20 @@ func (c *Checked) OK() bool { return c.Damaged == 0 && len(c.Faults) == 0 }
 // Check reads every page and every record of the file in dir. The gateway must not have it
 // open.
 func Check(ctx context.Context, dir string, progress Progress) (c Checked, err error) {
-	db, path, err := openIdle(dir, true)
+	f, err := openIdle(dir, true)
 	if err != nil {
 		return c, err
 	}
-	defer db.Close()
+	defer f.close()
 	err = faultless(func() error {
-		return db.View(func(tx *bolt.Tx) error { return c.read(ctx, tx, progress) })
+		return f.db.View(func(tx *bolt.Tx) error { return c.read(ctx, tx, progress) })
 	})
 	if err != nil && ctx.Err() == nil {
 		c.fault(err.Error())
 		return c, nil
 	}
 	if err != nil {
-		return c, fmt.Errorf("disk tier: %s: %w", path, err)
+		return c, fmt.Errorf("disk tier: %s: %w", f.path, err)
 	}
 	return c, nil
 }
@@ -192,38 +225,40 @@ const compactStep = 16 << 20
 // puts it in the place of the old one at the end; before that nothing is changed. The gateway
 // must not have it open. It returns the sizes before and after.
 func Compact(ctx context.Context, dir string, progress Progress) (before, after int64, err error) {
-	db, path, err := openIdle(dir, false)
+	f, err := openIdle(dir, false)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer db.Close() // keeps the lock to the end
-	info, err := os.Stat(path)
+	defer f.close() // keeps the lock to the end
+	info, err := f.dir.Stat(FileName)
 	if err != nil {
 		return 0, 0, err
 	}
-	next := path + ".compact"
-	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
+	const next = FileName + ".compact"
+	if err := f.dir.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return 0, 0, err
 	}
-	to, err := bolt.Open(next, 0o600, &bolt.Options{Timeout: lockPatience, NoSync: true, PageSize: db.Info().PageSize})
+	to, err := bolt.Open(f.path+".compact", 0o600, &bolt.Options{
+		Timeout: lockPatience, NoSync: true, PageSize: f.db.Info().PageSize, OpenFile: f.open(next),
+	})
 	if err != nil {
 		return 0, 0, err
 	}
 	err = faultless(func() error {
-		return db.View(func(tx *bolt.Tx) error { return copyLive(ctx, tx, to, progress) })
+		return f.db.View(func(tx *bolt.Tx) error { return copyLive(ctx, tx, to, progress) })
 	})
 	if err == nil {
 		err = to.Sync()
 	}
 	err = errors.Join(err, to.Close())
 	if err == nil {
-		err = os.Rename(next, path)
+		err = f.dir.Rename(next, FileName)
 	}
 	if err != nil {
-		_ = os.Remove(next)
-		return info.Size(), info.Size(), fmt.Errorf("disk tier: compact %s: %w", path, err)
+		_ = f.dir.Remove(next)
+		return info.Size(), info.Size(), fmt.Errorf("disk tier: compact %s: %w", f.path, err)
 	}
-	if now, err := os.Stat(path); err == nil {
+	if now, err := f.dir.Stat(FileName); err == nil {
 		after = now.Size()
 	}
 	return info.Size(), after, nil
@@ -295,13 +330,13 @@ func copyLive(ctx context.Context, from *bolt.Tx, to *bolt.DB, progress Progress
 // resource ever had there, and reports whether there was one. Its bytes stay in a free page
 // until that is used again, or Compact writes the file anew. The gateway must not have it open.
 func Erase(dir, resource, id string) (found bool, err error) {
-	db, path, err := openIdle(dir, false)
+	f, err := openIdle(dir, false)
 	if err != nil {
 		return false, err
 	}
-	defer db.Close()
+	defer f.close()
 	err = faultless(func() error {
-		return db.Update(func(tx *bolt.Tx) error {
+		return f.db.Update(func(tx *bolt.Tx) error {
 			s, _, err := readState(tx)
 			if err != nil {
 				return err
@@ -327,7 +362,7 @@ func Erase(dir, resource, id string) (found bool, err error) {
 		})
 	})
 	if err != nil {
-		return false, fmt.Errorf("disk tier: %s: %w", path, err)
+		return false, fmt.Errorf("disk tier: %s: %w", f.path, err)
 	}
 	return found, nil
 }
@@ -337,13 +372,13 @@ func Erase(dir, resource, id string) (found bool, err error) {
 // database as it finds it. The gateway must not have the file open. It returns the name
 // of the history that was forgotten, "" if there was none.
 func Forget(dir string) (history string, err error) {
-	db, path, err := openIdle(dir, false)
+	f, err := openIdle(dir, false)
 	if err != nil {
 		return "", err
 	}
-	defer db.Close()
+	defer f.close()
 	err = faultless(func() error {
-		return db.Update(func(tx *bolt.Tx) error {
+		return f.db.Update(func(tx *bolt.Tx) error {
 			meta := tx.Bucket(bucketMeta)
 			if meta == nil || tx.Bucket(bucketDocs) == nil {
 				return errors.New("not a file of the disk tier")
@@ -364,7 +399,7 @@ func Forget(dir string) (history string, err error) {
 		})
 	})
 	if err != nil {
-		return "", fmt.Errorf("disk tier: %s: %w", path, err)
+		return "", fmt.Errorf("disk tier: %s: %w", f.path, err)
 	}
 	return history, nil
 }

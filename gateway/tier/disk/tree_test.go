@@ -187,11 +187,15 @@ func TestTryIsGetWithoutWaiting(t *testing.T) {
 // newMappingWorks reports whether this system can tell which pages are in memory.
 func newMappingWorks(t *testing.T) bool {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "page")
-	if err := os.WriteFile(path, make([]byte, 4096), 0o600); err != nil {
+	f, err := os.Create(filepath.Join(t.TempDir(), "page"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := newMapping(path, 4096)
+	defer f.Close()
+	if err := f.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMapping(f, 4096)
 	if err != nil {
 		return false
 	}

@@ -426,12 +426,12 @@ func (w *writer) startOver() error {
 	t.retire(nil)
 	// Before it is closed: then it is ours, a moment later it may be that of the process
 	// which waits for it.
-	err := os.Remove(t.path)
+	err := t.remove()
 	if f := t.file; f != nil {
 		t.file = nil
 		f.close()
 		if err != nil { // a system that removes no open file
-			err = os.Remove(t.path)
+			err = t.remove()
 		}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -1,0 +1,172 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/slipstream-go/slipstream/internal/safefile"
+)
+
+// PrivateDir is the directory that the tier makes for its file, with mode 0700, in one that
+// belongs to another user or that others can write to. Whoever can write to the directory could
+// put a file of documents there, which would be served to everybody.
+const PrivateDir = "slipstream-private"
+
+// place is where the file is.
+type place struct {
+	dir     string // that the configuration names
+	private bool   // the file is in PrivateDir there
+	// anyOwner accepts directories and files of all users: for root, who looks into the file
+	// of a gateway that runs as another user.
+	anyOwner bool
+}
+
+// path returns the directory of the file.
+func (p place) path() string {
+	if p.private {
+		return filepath.Join(p.dir, PrivateDir)
+	}
+	return p.dir
+}
+
+// file returns the path of the file.
+func (p place) file() string { return filepath.Join(p.path(), FileName) }
+
+// alone reports whether nobody else can write to the directory.
+func (p place) alone(info fs.FileInfo) bool {
+	about := safefile.Of(info)
+	return (about.Mine() || p.anyOwner) && !about.OthersWrite()
+}
+
+// makePlace returns where the file is to be, and makes the directories that do not exist.
+func makePlace(dir string, log *slog.Logger) (p place, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return p, fmt.Errorf("disk tier: %w; the directory must be one that this user can write to", err)
+	}
+	p, root, err := findPlace(dir, false)
+	if err != nil {
+		return p, err
+	}
+	defer root.Close()
+	if !p.private {
+		return p, nil
+	}
+	if err := root.Mkdir(PrivateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return p, fmt.Errorf("disk tier: make %s: %w; the directory must be one that this user can write to", p.path(), err)
+	}
+	sub, info, err := p.openPrivate(root)
+	if err != nil {
+		return p, err
+	}
+	defer sub.Close()
+	// It is this user's own, but its mode was changed, as Kubernetes does at each mount unless
+	// fsGroupChangePolicy is OnRootMismatch. Others could have written to the file meanwhile.
+	if safefile.Of(info).OthersWrite() {
+		log.Warn("others could write to the directory of the disk tier; its file is recreated", "directory", p.path(), "mode", info.Mode().Perm().String())
+		if err := sub.Chmod(".", 0o700); err != nil {
+			return p, fmt.Errorf("disk tier: %w", err)
+		}
+		if err := sub.Remove(FileName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return p, fmt.Errorf("disk tier: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// findPlace returns where the file of dir is, and dir, which the caller closes.
+func findPlace(dir string, anyOwner bool) (p place, root *os.Root, err error) {
+	p = place{dir: dir, anyOwner: anyOwner}
+	if root, err = os.OpenRoot(dir); err != nil {
+		return p, nil, fmt.Errorf("disk tier: %w", err)
+	}
+	info, err := root.Stat(".")
+	if err != nil {
+		return p, nil, errors.Join(fmt.Errorf("disk tier: %w", err), root.Close())
+	}
+	p.private = !(place{}).alone(info)
+	if p.private && p.alone(info) { // root: is it the directory of a gateway that runs as its owner?
+		_, err := root.Lstat(filepath.Join(PrivateDir, FileName))
+		p.private = err == nil
+	}
+	return p, root, nil
+}
+
+// open opens the directory of the file, if it is safe. What is done by means of the result
+// happens in that directory, whatever its name leads to by then.
+func (p place) open() (*os.Root, error) {
+	root, err := os.OpenRoot(p.dir)
+	if err != nil {
+		return nil, fmt.Errorf("disk tier: %w", err)
+	}
+	info, err := root.Stat(".")
+	if p.private && err == nil {
+		parent := root
+		defer parent.Close()
+		root, info, err = p.openPrivate(parent)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err == nil && !p.alone(info) {
+		err = safefile.CheckOwnDir(p.path(), info)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("disk tier: %w", err), root.Close())
+	}
+	return root, nil
+}
+
+// openPrivate opens PrivateDir, unless it belongs to somebody else or is a link. That others can
+// write to it is for the caller to judge.
+func (p place) openPrivate(parent *os.Root) (sub *os.Root, info fs.FileInfo, err error) {
+	fail := func(err error) (*os.Root, fs.FileInfo, error) {
+		if sub != nil {
+			err = errors.Join(err, sub.Close())
+		}
+		return nil, nil, fmt.Errorf("disk tier: %w", err)
+	}
+	named, err := parent.Lstat(PrivateDir)
+	if err != nil {
+		return fail(err)
+	}
+	if !named.IsDir() {
+		return fail(safefile.CheckOwnDir(p.path(), named))
+	}
+	if sub, err = parent.OpenRoot(PrivateDir); err != nil {
+		return fail(err)
+	}
+	if info, err = sub.Stat("."); err != nil {
+		return fail(err)
+	}
+	switch {
+	case !os.SameFile(named, info):
+		return fail(fmt.Errorf("%s was replaced while it was opened", p.path()))
+	case !p.anyOwner && !safefile.Of(info).Mine():
+		return fail(safefile.CheckOwnDir(p.path(), info))
+	}
+	return sub, info, nil
+}
+
+// report tells where the file is if that is not where the configuration says, and what lies there
+// unused.
+func (p place) report(log *slog.Logger) {
+	if p.private {
+		log.Warn("the directory of the disk tier belongs to another user, or others can write to it: the file is in a directory of its own there", "directory", p.dir, "file", p.file())
+		if unused := filepath.Join(p.dir, FileName); exists(unused) {
+			log.Warn("a file of documents that others could write to is not used; it can be removed", "file", unused)
+		}
+		return
+	}
+	if unused := filepath.Join(p.dir, PrivateDir, FileName); exists(unused) {
+		log.Info("only this user can write to the directory of the disk tier now; the file in the directory of its own is not used and can be removed", "file", unused)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,234 @@
+// Package safefile decides by owner and mode whether a file or a directory can be trusted.
+//
+// A secret (a password, a key, a list of keys) belongs to this process's user or to root, and
+// nobody else can write to it; otherwise it is refused. If others can read it, a warning says so.
+// Others are all users but this one and root. The members of a group that this process is in
+// may read, because this is how root gives a file to a service and how Kubernetes gives one to a
+// pod (fsGroup). They may also write to a file that belongs to root, with a warning: Kubernetes
+// makes each file of a writable volume so.
+//
+// What is judged is always the file that was opened. Links are followed: Kubernetes mounts each
+// secret as a link to a file below ..data, and replaces that link. Who can change a link can at
+// most choose among the files that are safe.
+//
+// On systems without owners and modes as Unix has them, nothing is checked.
+package safefile
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Error says that a file or a directory is not safe to use.
+type Error struct {
+	Path  string
+	Found string // owner and mode, or another kind of file
+	Want  string
+	Mend  string // the command that mends it, "" if there is none
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s is not safe to use: %s; expected %s", e.Path, e.Found, e.Want)
+	if e.Mend != "" {
+		text += ", try: " + e.Mend
+	}
+	return text
+}
+
+// About is the owner and the mode of a file or a directory.
+type About struct {
+	UID, GID int
+	Perm     fs.FileMode
+	known    bool // false: this system has none of these
+}
+
+// Of returns what info says about a file or a directory.
+func Of(info fs.FileInfo) About { return about(info) }
+
+// String returns owner, group and mode.
+func (a About) String() string {
+	return fmt.Sprintf("owner %d, group %d, mode %04o", a.UID, a.GID, a.Perm)
+}
+
+// Mine reports whether this process's effective user is the owner.
+func (a About) Mine() bool { return !a.known || a.UID == os.Geteuid() }
+
+// MineOrRoots reports whether this process's effective user, or root, is the owner.
+func (a About) MineOrRoots() bool { return a.Mine() || a.UID == 0 }
+
+// OthersWrite reports whether the mode lets the group or everybody write.
+func (a About) OthersWrite() bool { return a.known && a.Perm&0o022 != 0 }
+
+// inGroup reports whether this process is in the group.
+func (a About) inGroup() bool {
+	if a.GID == os.Getegid() {
+		return true
+	}
+	groups, err := os.Getgroups()
+	return err == nil && slices.Contains(groups, a.GID)
+}
+
+// CheckSecret judges an open file that holds a secret. The error is an [*Error]; the warning is
+// a sentence, "" if there is nothing to say.
+func CheckSecret(path string, info fs.FileInfo) (warning string, err error) {
+	a := Of(info)
+	if !a.known {
+		return "", nil
+	}
+	switch {
+	case !a.MineOrRoots():
+		return "", &Error{path, a.String(), fmt.Sprintf("a file of user %d or of root", os.Geteuid()),
+			fmt.Sprintf("chown %d %s", os.Geteuid(), quoted(path))}
+	case a.Perm&0o002 != 0, a.Perm&0o020 != 0 && (a.UID != 0 || !a.inGroup()):
+		return "", &Error{path, a.String(), "a secret that no other user can write to", a.mend(path)}
+	case a.Perm&0o020 != 0:
+		return fmt.Sprintf("%s holds a secret and all members of group %d can change it (%v); try: %s", path, a.GID, a, a.mend(path)), nil
+	case a.Perm&0o004 != 0, a.Perm&0o040 != 0 && !a.inGroup():
+		return fmt.Sprintf("%s holds a secret and other users can read it (%v); try: %s", path, a, a.mend(path)), nil
+	}
+	return "", nil
+}
+
+// mend returns the command after which this process can still read the secret, and others not.
+func (a About) mend(path string) string {
+	path = quoted(path)
+	switch {
+	case a.Mine():
+		return "chmod 0600 " + path
+	case a.inGroup():
+		return "chmod 0640 " + path
+	}
+	return fmt.Sprintf("chgrp %d %s && chmod 0640 %s", os.Getegid(), path, path)
+}
+
+// quoted returns a path as a shell takes it.
+func quoted(path string) string {
+	if strings.ContainsAny(path, " \t\n'\"\\$`&;|<>()*?[]#~!{}") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}
+
+// CheckDir judges an open directory in which only this process's user or root may write. The error
+// is an [*Error].
+func CheckDir(path string, info fs.FileInfo) error {
+	a := Of(info)
+	return a.checkDir(path, info.Mode(), a.MineOrRoots())
+}
+
+// CheckOwnDir is CheckDir for a directory that this process's user must own: root does not write
+// there.
+func CheckOwnDir(path string, info fs.FileInfo) error {
+	a := Of(info)
+	return a.checkDir(path, info.Mode(), a.Mine())
+}
+
+func (a About) checkDir(path string, mode fs.FileMode, rightOwner bool) error {
+	want := fmt.Sprintf("a directory of user %d that no other user can write to", os.Geteuid())
+	switch {
+	case !mode.IsDir():
+		return &Error{path, "it is " + kind(mode), want, ""}
+	case rightOwner && !a.OthersWrite():
+		return nil
+	}
+	var commands []string
+	if !rightOwner {
+		commands = append(commands, fmt.Sprintf("chown %d %s", os.Geteuid(), quoted(path)))
+	}
+	if a.OthersWrite() {
+		commands = append(commands, "chmod go-w "+quoted(path))
+	}
+	return &Error{path, a.String(), want, strings.Join(commands, " && ")}
+}
+
+// Secret is the content of a file that holds a secret.
+type Secret struct {
+	Data    []byte
+	Info    fs.FileInfo // of the file that was read
+	Warning string      // a sentence, "" if there is nothing to say
+}
+
+// SizeError says that a file is larger than a secret of its kind can be.
+type SizeError struct {
+	Path string
+	Most int64 // bytes
+}
+
+// Error implements error.
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s is larger than %d bytes", e.Path, e.Most)
+}
+
+// ReadSecret reads a regular file of at most so many bytes that holds a secret. The error is an
+// [*Error] if the file is not safe or not regular, a [*SizeError] if it is too large.
+func ReadSecret(path string, most int64) (s Secret, err error) {
+	f, err := openNow(path)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return s, err
+	}
+	if !info.Mode().IsRegular() {
+		return s, &Error{path, "it is " + kind(info.Mode()), "a regular file", ""}
+	}
+	warning, err := CheckSecret(path, info)
+	if err != nil {
+		return s, err
+	}
+	data, err := ReadBounded(f, path, most)
+	if err != nil {
+		return s, err
+	}
+	return Secret{data, info, warning}, nil
+}
+
+// ReadBounded reads at most so many bytes of the file that path names. The error is a
+// [*SizeError] if there are more.
+func ReadBounded(from io.Reader, path string, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(from, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > most {
+		return nil, &SizeError{path, most}
+	}
+	return data, nil
+}
+
+func kind(mode fs.FileMode) string {
+	switch mode.Type() {
+	case fs.ModeDir:
+		return "a directory"
+	case fs.ModeSymlink:
+		return "a link"
+	case fs.ModeNamedPipe:
+		return "a pipe"
+	case fs.ModeSocket:
+		return "a socket"
+	case 0:
+		return "a regular file"
+	}
+	return "a device"
+}
+
+// CheckOwnFile judges a file, found without following a link: it must be a regular one of this
+// process's user, or of any user. The error is an [*Error]. Whether others can write to the file
+// is for the caller to judge.
+func CheckOwnFile(path string, info fs.FileInfo, anyOwner bool) error {
+	a := Of(info)
+	switch {
+	case !info.Mode().IsRegular():
+		return &Error{path, "it is " + kind(info.Mode()), "a regular file", ""}
+	case !a.Mine() && !anyOwner:
+		return &Error{path, a.String(), fmt.Sprintf("a file of user %d", os.Geteuid()), fmt.Sprintf("chown %d %s", os.Geteuid(), quoted(path))}
+	}
+	return nil
+}
