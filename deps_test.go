@@ -49,7 +49,7 @@ cache < internal/fair
 gateway/resource          <
 gateway/config            < gateway/resource                       | github.com/goccy/go-yaml
 gateway/access            < internal/fair                          | github.com/go-jose/go-jose/v4
-gateway/handover          <                                        | golang.org/x/sys
+gateway/handover          < internal/safefile                      | golang.org/x/sys
 gateway/limit             <
 gateway/trace             <
 gateway/otel              < gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp

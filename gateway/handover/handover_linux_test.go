@@ -212,12 +212,12 @@ func TestStalePath(t *testing.T) {
 func TestPaths(t *testing.T) {
 	testkit.NoLeaks(t)
 	dir := filepath.Dir(meetingPlace(t))
-	open := filepath.Join(dir, "open")
-	if err := os.Mkdir(open, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(open, 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
+	folder := func(name string, mode os.FileMode, owner int) string {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, mode), os.Chown(path, owner, os.Getegid())); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(path, "s")
 	}
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("keep"), 0o600); err != nil {
@@ -226,14 +226,21 @@ func TestPaths(t *testing.T) {
 	if err := os.Symlink(file, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ path, want string }{
-		{filepath.Join(open, "s"), "every user may write"},
+	type pathCase struct{ path, want string }
+	cases := []pathCase{
+		{folder("open", 0o777|os.ModeSticky, os.Geteuid()), "mode 0777; expected a directory of user"},
+		{folder("group", 0o775, os.Geteuid()), "mode 0775; expected a directory of user"},
+		{folder("volume", 0o775|os.ModeSetgid, os.Geteuid()), "chmod go-w"},
 		{file, "is not a socket"},
 		{filepath.Join(dir, "link"), "is not a socket"},
 		{filepath.Join(dir, "none", "s"), "no such file"},
 		{filepath.Join(file, "s"), "is no folder"},
 		{filepath.Join(dir, strings.Repeat("x", 108)), "expected at most"},
-	} {
+	}
+	if os.Geteuid() == 0 {
+		cases = append(cases, pathCase{folder("foreign", 0o700, 65534), "owner 65534"})
+	}
+	for _, c := range cases {
 		s, err := Inherit(t.Context(), Options{Path: c.path})
 		if err == nil {
 			s.Close()
@@ -353,7 +360,7 @@ func TestOtherUser(t *testing.T) {
 	if !strings.Contains(before.Log(), "permission denied") {
 		t.Errorf("another user: %s; want that permission is denied", before.Log())
 	}
-	for name, mode := range map[string]os.FileMode{path: 0o666, path + lockSuffix: 0o666, filepath.Dir(path): 0o775} {
+	for name, mode := range map[string]os.FileMode{path: 0o666, path + lockSuffix: 0o666, filepath.Dir(path): 0o755} {
 		if err := os.Chmod(name, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -8,9 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
 // Names beside the path. The socket is bound aside, so that nobody finds it before it is
@@ -38,8 +41,11 @@ func checkPath(path string) error {
 		return err
 	case !about.IsDir():
 		return fmt.Errorf("%s is no folder", folder)
-	case about.Mode().Perm()&0o002 != 0:
-		return fmt.Errorf("every user may write in %s; expected a folder of the gateway's own, such as /run/slipstream", folder)
+	}
+	// Who can write to the folder could put another socket at the path, or keep every process
+	// from starting there.
+	if err := safefile.CheckDir(folder, about); err != nil {
+		return fmt.Errorf("%w, or name a folder of the gateway's own, such as /run/slipstream", err)
 	}
 	about, err = os.Lstat(path)
 	if err == nil && about.Mode().Type() != fs.ModeSocket {
@@ -107,14 +113,19 @@ func listenAside(path string) (*net.UnixListener, error) {
 	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: aside, Net: "unix"})
+	// The mode of a socket is that of its file once it is bound, so nobody can connect in between.
+	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) (err error) {
+		if failed := conn.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }); failed != nil {
+			return failed
+		}
+		return err
+	}}
+	bound, err := config.Listen(context.Background(), "unix", aside)
 	if err != nil {
 		return nil, err
 	}
+	l := bound.(*net.UnixListener)
 	l.SetUnlinkOnClose(false) // the name changes
-	if err := os.Chmod(aside, 0o600); err != nil {
-		return nil, errors.Join(err, l.Close(), os.Remove(aside))
-	}
 	return l, nil
 }
 
