@@ -47,8 +47,8 @@ cache < internal/fair
 
 # The rooms of the gateway: cache, the vocabulary, and one driver or codec each.
 gateway/resource          <
-gateway/config            < gateway/resource                       | github.com/goccy/go-yaml
-gateway/access            < internal/fair                          | github.com/go-jose/go-jose/v4
+gateway/config            < gateway/resource internal/safefile     | github.com/goccy/go-yaml
+gateway/access            < internal/fair internal/safefile        | github.com/go-jose/go-jose/v4
 gateway/handover          < internal/safefile                      | golang.org/x/sys
 gateway/limit             <
 gateway/trace             <
@@ -66,12 +66,12 @@ gateway/tier/redis        < cache redis
 gateway/tier/tarantool    < cache tarantool
 gateway/origin            < gateway/resource
 gateway/origin/sqlite     < cache gateway/resource gateway/origin  | github.com/ncruces/go-sqlite3
-gateway/origin/postgres   < cache gateway/resource gateway/origin  | github.com/jackc/pgx/v5
+gateway/origin/postgres   < cache gateway/resource gateway/origin internal/safefile | github.com/jackc/pgx/v5
 gateway/admin             < cache gateway/config gateway/measure gateway/resource | github.com/prometheus/client_golang
 gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
 
 # The one package that knows all rooms.
-gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/limit gateway/measure gateway/openapi gateway/otel gateway/requestlog gateway/trace gateway/frontend/* gateway/handover gateway/tier/* gateway/origin gateway/origin/* internal/loop | golang.org/x/sys github.com/prometheus/client_golang
+gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/limit gateway/measure gateway/openapi gateway/otel gateway/requestlog gateway/trace gateway/frontend/* gateway/handover gateway/tier/* gateway/origin gateway/origin/* internal/loop internal/safefile | golang.org/x/sys github.com/prometheus/client_golang
 
 # Engines know no codec, codecs know no engine.
 internal/buf    <                                                  | golang.org/x/sys

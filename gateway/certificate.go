@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
 // lookEvery is how often the files of a certificate are looked at while clients
@@ -117,14 +118,25 @@ func (c *certificate) states() (states [3]fileState, err error) {
 }
 
 func (c *certificate) load() (*tls.Certificate, *x509.CertPool, error) {
-	pair, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
+	chain, err := readPEM(c.files.Cert)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := safefile.ReadSecret(c.files.Key, maxPEM)
+	if err != nil {
+		return nil, nil, err
+	}
+	pair, err := tls.X509KeyPair(chain, key.Data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s with the key %s: %w", c.files.Cert, c.files.Key, err)
+	}
+	if key.Warning != "" && c.log != nil {
+		c.log.Warn(key.Warning)
 	}
 	if c.files.Clients == "" {
 		return &pair, nil, nil
 	}
-	text, err := os.ReadFile(c.files.Clients)
+	text, err := readPEM(c.files.Clients)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -136,6 +148,16 @@ func (c *certificate) load() (*tls.Certificate, *x509.CertPool, error) {
 }
 
 var errNoAuthority = errors.New("no certificate of an authority; expected one at least, in PEM")
+
+// readPEM reads a file of certificates, which are no secrets.
+func readPEM(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return safefile.ReadBounded(f, path, maxPEM)
+}
 
 // get is the hook of package tls for each handshake.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -127,6 +127,9 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
+	for _, w := range full.Warnings {
+		g.log.Warn(w)
+	}
 	g.bounds = newSharedBounds(&full, openFiles(), g.log)
 	tier, err := memory.New(full.Tiers.Memory)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,7 +113,7 @@ func (g *Gateway) reload(ctx context.Context, full *config.Config) (*Reloaded, e
 	if need := config.NeedRestart(changes); len(need) > 0 {
 		return nil, &RestartError{Changes: need}
 	}
-	done := &Reloaded{Changes: changes}
+	done := &Reloaded{Changes: changes, Warnings: slices.Clone(full.Warnings)}
 	if len(changes) == 0 {
 		return done, nil
 	}
@@ -121,7 +122,7 @@ func (g *Gateway) reload(ctx context.Context, full *config.Config) (*Reloaded, e
 		return nil, err
 	}
 	step.commit()
-	done.Warnings = step.warnings
+	done.Warnings = append(done.Warnings, step.warnings...)
 	return done, nil
 }
 

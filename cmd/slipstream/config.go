@@ -50,6 +50,9 @@ its old and new value, and whether it takes effect by a reload or needs a restar
 			if err != nil {
 				return err
 			}
+			for _, w := range cfg.Warnings {
+				fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", w)
+			}
 			if against != "" {
 				return checkAgainst(c.Context(), c.OutOrStdout(), against, cfg)
 			}

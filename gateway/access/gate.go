@@ -143,10 +143,10 @@ func Open(cfg Config) (*Gate, error) {
 		return nil, err
 	}
 	if cfg.KeysFile != "" {
-		g.files = append(g.files, &watched{path: cfg.KeysFile, most: maxKeysFile, take: g.takeKeys})
+		g.files = append(g.files, &watched{path: cfg.KeysFile, most: maxKeysFile, take: g.takeKeys, log: g.cfg.Log})
 	}
 	if cfg.JWKSFile != "" {
-		g.files = append(g.files, &watched{path: cfg.JWKSFile, most: maxJWKSFile, take: g.takeJWKS})
+		g.files = append(g.files, &watched{path: cfg.JWKSFile, most: maxJWKSFile, take: g.takeJWKS, log: g.cfg.Log})
 	}
 	if cfg.JWKSURL != "" || cfg.Discovery != "" {
 		if g.remote, err = newRemote(&g.cfg, g.allowed); err != nil {

@@ -282,7 +282,7 @@ func TestOpenErrors(t *testing.T) {
 		want   string
 	}{
 		{func(c *Config) { c.KeysFile += "x" }, "keys.txtx"},
-		{func(c *Config) { c.JWKSFile = filepath.Dir(c.JWKSFile) }, "not a regular file"},
+		{func(c *Config) { c.JWKSFile = filepath.Dir(c.JWKSFile) }, "it is a directory; expected a regular file"},
 		{func(c *Config) { c.Algorithms = []string{"RS256", "none"} }, `"none"`},
 		{func(c *Config) { c.Algorithms = []string{"RSA-OAEP"} }, `"RSA-OAEP"`},
 		{func(c *Config) { c.Leeway = 2 * time.Hour }, "at most 1h"},

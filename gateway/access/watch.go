@@ -3,9 +3,11 @@ package access
 import (
 	"crypto/sha256"
 	"fmt"
-	"io"
+	"log/slog"
 	"os"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
 // watched is a file that is read again when it has changed.
@@ -14,12 +16,14 @@ type watched struct {
 	path string
 	most int64 // bytes
 	take func(data []byte) error
+	log  *slog.Logger
 
 	// Owned by Open, then by the goroutine that looks at the files.
 	info    os.FileInfo       // of what was read last, nil: nothing could be
 	settled bool              // info is old enough that a later write has another mtime
 	taken   [sha256.Size]byte // hash of what is in use
 	failed  string            // identifies the mistake that was told last, "" none
+	warned  string            // the warning that was told last, "" none
 }
 
 // settleTime is no less than the resolution of any file system's mtime (FAT has
@@ -33,11 +37,16 @@ func (w *watched) look(now time.Time) (taken bool, err error) {
 	if err == nil && w.info != nil && w.settled && sameState(info, w.info) {
 		return false, nil
 	}
-	info, data, err := readBounded(w.path, w.most)
+	file, err := readSecret(w.path, w.most)
 	if err != nil {
 		w.info = nil
 		return false, w.tell(err, err.Error())
 	}
+	if w.warned != file.Warning && file.Warning != "" {
+		w.log.Warn(file.Warning)
+	}
+	w.warned = file.Warning
+	info, data := file.Info, file.Data
 	// A time in the future (a clock was set) never settles: read each time.
 	w.info, w.settled = info, now.Sub(info.ModTime()) > settleTime
 	hash := sha256.Sum256(data)
@@ -69,33 +78,19 @@ func sameState(a, b os.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
-// readBounded reads a file of at most so many bytes. Anything but a regular file
-// could make it wait for ever.
+// readBounded reads a file of at most so many bytes that is safe to use.
 func readBounded(path string, most int64) (os.FileInfo, []byte, error) {
-	info, err := os.Stat(path)
+	s, err := readSecret(path, most)
+	return s.Info, s.Data, err
+}
+
+// readSecret is readBounded with a warning if others can read the file.
+func readSecret(path string, most int64) (safefile.Secret, error) {
+	s, err := safefile.ReadSecret(path, most)
 	if err != nil {
-		return nil, nil, fmt.Errorf("access: %w", err)
+		return s, fmt.Errorf("access: %w", err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, &FileError{path, 0, "this is not a regular file"}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("access: %w", err)
-	}
-	defer f.Close()
-	// Of the open file: the name may lead to another one meanwhile.
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, fmt.Errorf("access: %w", err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, nil, fmt.Errorf("access: %w", err)
-	}
-	if int64(len(data)) > most {
-		return nil, nil, &FileError{path, 0, fmt.Sprintf("the file is larger than %d bytes", most)}
-	}
-	return info, data, nil
+	return s, nil
 }
 
 // watch looks at the files, and at what expires, until Close.

@@ -42,6 +42,10 @@ type Config struct {
 	// configuration file; see [Config.HandoverPath]. Default: none.
 	Handover string
 	Log      Log
+
+	// Warnings are what the operator should know of the file itself, in sentences. [Load] sets
+	// them; they are no part of the configuration.
+	Warnings []string
 }
 
 // Origin says where the documents come from.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	yamlparser "github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
 // Bounds of a file. The YAML parser recurses once a nesting level and once a
@@ -34,13 +38,21 @@ func Load(path string) (*Config, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	c, err := Parse(path, data)
+	p := &parser{file: path, lookup: os.LookupEnv}
+	c, err := p.parse(data)
 	if err != nil {
 		return nil, err
+	}
+	if err := c.judge(path, info, p.substituted); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -56,6 +68,41 @@ func Load(path string) (*Config, error) {
 // with every mistake of the file.
 func Parse(name string, data []byte) (*Config, error) {
 	p := &parser{file: name, lookup: os.LookupEnv}
+	return p.parse(data)
+}
+
+// judge refuses a file with a password that others could have written, and warns of one that
+// others can read. A pipe has no other readers.
+func (c *Config) judge(path string, info fs.FileInfo, substituted map[string]bool) error {
+	if !info.Mode().IsRegular() {
+		return nil
+	}
+	if !c.hasSecret(substituted) {
+		if safefile.Of(info).EverybodyWrites() {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("every user can change %s, and with it what is served (%v); try: chmod o-w", path, safefile.Of(info)))
+		}
+		return nil
+	}
+	warning, err := safefile.CheckSecret(path, info)
+	if warning != "" {
+		c.Warnings = append(c.Warnings, warning)
+	}
+	return err
+}
+
+// hasSecret reports whether a value that is hidden in [Config.Redacted] stands in the file
+// itself, and did not come from the environment.
+func (c *Config) hasSecret(substituted map[string]bool) bool {
+	for _, url := range []string{c.Origin.URL, c.Origin.StreamURL} {
+		if redactURL(url) != url && !substituted[url] {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.Redis.Users, func(u RedisUser) bool { return !substituted[u.Password] })
+}
+
+// parse is Parse.
+func (p *parser) parse(data []byte) (*Config, error) {
 	root := p.document(data)
 	if len(p.errors) > 0 {
 		return nil, newErrors(p.errors)
@@ -109,6 +156,8 @@ type parser struct {
 	file   string
 	lookup func(string) (string, bool)
 	errors []*Error
+	// substituted are the values that came from the environment, as a whole or in part.
+	substituted map[string]bool
 	// tables are the tables from the root of a resource to the node at hand.
 	tables []string
 }

@@ -207,7 +207,12 @@ func (p *parser) scalar(v value, expected string) (text, bool) {
 		return t, false
 	}
 	var ok bool
-	t.s, t.substituted, ok = p.substitute(v, t.source)
+	if t.s, t.substituted, ok = p.substitute(v, t.source); t.substituted {
+		if p.substituted == nil {
+			p.substituted = make(map[string]bool)
+		}
+		p.substituted[t.s] = true
+	}
 	return t, ok
 }
 

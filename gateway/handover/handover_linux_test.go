@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -251,6 +252,20 @@ func TestPaths(t *testing.T) {
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "keep" {
 		t.Errorf("the file: %q, %v", text, err)
+	}
+}
+
+// TestModeOfTheSocket: it belongs to this user alone from the moment on at which it has a name.
+func TestModeOfTheSocket(t *testing.T) {
+	path := meetingPlace(t)
+	defer syscall.Umask(syscall.Umask(0))
+	l, err := listenAside(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if info, err := os.Lstat(path + asideSuffix); err != nil || info.Mode() != fs.ModeSocket|0o600 {
+		t.Errorf("%v, %v; want a socket with mode 0600", info.Mode(), err)
 	}
 }
 

@@ -64,6 +64,9 @@ func (a About) MineOrRoots() bool { return a.Mine() || a.UID == 0 }
 // OthersWrite reports whether the mode lets the group or everybody write.
 func (a About) OthersWrite() bool { return a.known && a.Perm&0o022 != 0 }
 
+// EverybodyWrites reports whether the mode lets everybody write.
+func (a About) EverybodyWrites() bool { return a.known && a.Perm&0o002 != 0 }
+
 // inGroup reports whether this process is in the group.
 func (a About) inGroup() bool {
 	if a.GID == os.Getegid() {
@@ -84,7 +87,7 @@ func CheckSecret(path string, info fs.FileInfo) (warning string, err error) {
 	case !a.MineOrRoots():
 		return "", &Error{path, a.String(), fmt.Sprintf("a file of user %d or of root", os.Geteuid()),
 			fmt.Sprintf("chown %d %s", os.Geteuid(), quoted(path))}
-	case a.Perm&0o002 != 0, a.Perm&0o020 != 0 && (a.UID != 0 || !a.inGroup()):
+	case a.EverybodyWrites(), a.Perm&0o020 != 0 && (a.UID != 0 || !a.inGroup()):
 		return "", &Error{path, a.String(), "a secret that no other user can write to", a.mend(path)}
 	case a.Perm&0o020 != 0:
 		return fmt.Sprintf("%s holds a secret and all members of group %d can change it (%v); try: %s", path, a.GID, a, a.mend(path)), nil

@@ -64,6 +64,8 @@ type connector struct {
 	mode   bool              // the URL names a query mode
 	// several hosts may be the primary.
 	several bool
+	// warnings are about files with secrets that the URL names, in sentences.
+	warnings []string
 	// readOnlyWillDo: the URL asks for something else than a server that accepts writes.
 	readOnlyWillDo bool
 
@@ -81,10 +83,16 @@ func newConnector(url string, statementTimeout time.Duration) (*connector, error
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
+	warnings, err := judgeFiles(url, cfg)
+	if err != nil {
+		return nil, err
+	}
 	c := &connector{
-		pool:   cfg,
-		direct: directSettings(statementTimeout),
-		mode:   strings.Contains(url, "default_query_exec_mode"),
+		pool: cfg,
+
+		warnings: warnings,
+		direct:   directSettings(statementTimeout),
+		mode:     strings.Contains(url, "default_query_exec_mode"),
 	}
 	params := cfg.ConnConfig.RuntimeParams
 	for name := range maps.Clone(params) {

@@ -164,6 +164,10 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 	if err != nil {
 		return nil, err
 	}
+	o.warnings = append(o.warnings, o.loadFrom.warnings...)
+	if o.streamTo != o.loadFrom {
+		o.warnings = append(o.warnings, o.streamTo.warnings...)
+	}
 	o.warnings = append(o.warnings, first.Warnings...)
 	s.set.Keys = first.Keys // nobody else has the set yet
 	o.schema.Store(s)

@@ -1,0 +1,62 @@
+//go:build unix
+
+package access
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/safefile"
+)
+
+// TestModeOfTheFiles: files of keys that others could write are refused, at the start and later;
+// one that others can read is told of once.
+func TestModeOfTheFiles(t *testing.T) {
+	log := &logText{}
+	var cfg Config
+	chmod := func(path string, mode os.FileMode) {
+		t.Helper()
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, clock := newGate(t, func(c *Config) {
+		c.Log = slog.New(slog.NewTextHandler(log, nil))
+		chmod(c.KeysFile, 0o644)
+		chmod(c.JWKSFile, 0o600)
+		cfg = *c
+	})
+	clock.at.Store(time.Now().UnixNano())
+	g.looks()
+	if n := log.count("other users can read it"); n != 1 {
+		t.Errorf("%d warnings, want one", n)
+	}
+	for _, path := range []string{cfg.KeysFile, cfg.JWKSFile} {
+		chmod(path, 0o602)
+		if _, err := Open(cfg); !errors.As(err, new(*safefile.Error)) {
+			t.Errorf("%s: %v; want that it is refused", path, err)
+		}
+		chmod(path, 0o600)
+	}
+	if _, err := Open(cfg); err != nil {
+		t.Fatal(err)
+	}
+
+	// Somebody adds a key to a file that they can write.
+	stranger := NewKey()
+	text := must(os.ReadFile(cfg.KeysFile))
+	replaceFile(t, cfg.KeysFile, append(text, must(KeyLine("stranger", stranger))+"\n"...))
+	chmod(cfg.KeysFile, 0o666)
+	g.looks()
+	refused(t, g, Credentials{APIKey: stranger}, 401, "not known")
+	accepted(t, g, Credentials{APIKey: webKey}, "key:web")
+	if n := log.count("not safe to use"); n != 1 {
+		t.Errorf("%d lines, want one", n)
+	}
+	chmod(cfg.KeysFile, 0o600)
+	g.looks()
+	accepted(t, g, Credentials{APIKey: stranger}, "key:stranger")
+}
