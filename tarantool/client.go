@@ -187,7 +187,7 @@ func (r *attempt) prepare(ctx context.Context, c *Client, req Request, way route
 	}
 	r.stream, r.place = way.of, way.place
 	if about.push != nil {
-		r.pushes = &pushes{tell: about.push}
+		r.pushes = &pushes{tell: about.push, limits: c.opts.decoding()}
 		r.call.OnInterim(r.pushes.interim)
 	}
 	x.header.Stream = way.stream
@@ -278,7 +278,7 @@ func (r *attempt) result(err error, dst any) (again bool, failure *slipstream.Er
 		return false, c.executed(op(), err)
 	}
 	if m.Code == uint32(iproto.CodeOK) {
-		if err := decodeReply(m, body, dst); err != nil {
+		if err := decodeReply(c.opts.decoding(), m, body, dst); err != nil {
 			return false, c.executed(op(), err)
 		}
 		return false, nil
@@ -293,12 +293,12 @@ func (r *attempt) result(err error, dst any) (again bool, failure *slipstream.Er
 }
 
 // decodeReply decodes the data of a reply.
-func decodeReply(m iproto.Message, body []byte, dst any) error {
+func decodeReply(l iproto.Limits, m iproto.Message, body []byte, dst any) error {
 	if v, ok := dst.(versioned); ok {
 		v.setVersion(m.Schema)
 	}
 	if v, ok := dst.(wholeReply); ok {
-		return v.readReply(m, body)
+		return v.readReply(l, m, body)
 	}
 	if dst == nil {
 		return nil
@@ -307,12 +307,12 @@ func decodeReply(m iproto.Message, body []byte, dst any) error {
 	if err != nil {
 		return err
 	}
-	return decodeData(data, dst)
+	return decodeData(l, data, dst)
 }
 
 // wholeReply is a destination that wants more of a reply than its data.
 type wholeReply interface {
-	readReply(m iproto.Message, body []byte) error
+	readReply(l iproto.Limits, m iproto.Message, body []byte) error
 }
 
 // repeats reports whether a request that failed is made once more, after a pause. If not, the

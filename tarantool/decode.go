@@ -35,14 +35,14 @@ var emptyArray = []byte{0x90}
 // decodeData decodes the data of a reply, an encoded array, into what dst points to. Nil:
 // nobody wants it. Destinations that read themselves, and the general ones, go without
 // reflection.
-func decodeData(data []byte, dst any) error {
+func decodeData(l iproto.Limits, data []byte, dst any) error {
 	if dst == nil {
 		return nil
 	}
 	if v := reflect.ValueOf(dst); v.Kind() != reflect.Pointer && !isReader(dst) || v.Kind() == reflect.Pointer && v.IsNil() {
 		return fmt.Errorf("the destination is a %T, expected a pointer that is not nil", dst)
 	}
-	d := decoderOf(data)
+	d := decoderOf(l, data)
 	defer putDecoder(d)
 	switch p := dst.(type) {
 	case Reader:
@@ -83,9 +83,10 @@ type Raw []byte
 var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 
 // decoderOf returns a decoder of b, which must go back.
-func decoderOf(b []byte) *Decoder {
+func decoderOf(l iproto.Limits, b []byte) *Decoder {
 	d := decoders.Get().(*Decoder)
 	d.Reset(b)
+	d.Limit(l)
 	return d
 }
 
@@ -137,6 +138,9 @@ func readReflected(d *Decoder, v reflect.Value, depth int) error {
 			return nil
 		}
 		if v.IsNil() {
+			if !d.Claim(1, int(v.Type().Elem().Size())) {
+				return d.Err()
+			}
 			v.Set(reflect.New(v.Type().Elem()))
 		}
 		return readReflected(d, v.Elem(), depth+1)
@@ -190,12 +194,16 @@ func readExtension(d *Decoder, v reflect.Value) bool {
 		value = d.Interval()
 	case typeOfTuple:
 		t := d.Tuple()
+		d.Claim(len(t.Data), 1)
 		t.Data = append([]byte(nil), t.Data...)
 		value = t
 	case typeOfArrow:
-		value = append(Arrow(nil), d.Arrow()...)
+		a := d.Arrow()
+		d.Claim(len(a), 1)
+		value = append(Arrow(nil), a...)
 	case typeOfExt:
 		typ, data := d.Ext()
+		d.Claim(len(data), 1)
 		value = Ext{Type: typ, Data: append([]byte(nil), data...)}
 	case typeOfError:
 		if d.IsNil() {
@@ -239,8 +247,11 @@ func readSlice(d *Decoder, v reflect.Value, depth int) error {
 		return err
 	}
 	// The head of the array was checked against the bytes that are there; elements may still
-	// be far larger here than there, so the slice grows with what is read.
+	// be far larger here than there, so they are counted, and the slice grows with what is read.
 	size := max(int(v.Type().Elem().Size()), 1)
+	if !d.Claim(n, size) {
+		return d.Err()
+	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, min(n, max(1, d.Len()*4/size))))
 	v.SetLen(0)
 	for i := range n {
@@ -275,6 +286,9 @@ func readMap(d *Decoder, v reflect.Value, depth int) error {
 		return err
 	}
 	t := v.Type()
+	if !d.Claim(n, 2*int(t.Key().Size()+t.Elem().Size())+8) {
+		return d.Err()
+	}
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(t))
 	}

@@ -19,6 +19,8 @@ var (
 	ErrStalled = pipe.ErrStalled
 	// ErrReleased: a [Future] was waited for twice.
 	ErrReleased = errors.New("the future was waited for already")
+	// ErrLimit: a reply exceeds Options.Limits.
+	ErrLimit = iproto.ErrLimit
 	// ErrNoSuchSpace: the schema has no space, or no index, of that name.
 	ErrNoSuchSpace = errors.New("no such space or index")
 )

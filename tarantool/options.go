@@ -88,6 +88,8 @@ type Options struct {
 	// MaxReply bounds a message of the server, in bytes. One that is longer closes the
 	// connection. 0: 256 MiB.
 	MaxReply int
+	// Limits bound what a reply may become when it is decoded.
+	Limits Limits
 	// Backoff is the first pause between attempts to connect and between repetitions of a
 	// request; it doubles and is jittered. 0: 20 ms. MaxBackoff bounds it. 0: 2 s.
 	Backoff, MaxBackoff time.Duration
@@ -101,6 +103,23 @@ type Options struct {
 	// Dialer, if set, opens connections instead of package net. Network is "tcp" or "unix".
 	// TLS, if set, is spoken over what it returns.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Limits bound what a reply may become when it is decoded: a nil is one byte of a reply, and may
+// become a struct of hundreds of bytes. The call whose reply exceeds one fails with an error that is
+// [ErrLimit]; others are not affected. A zero field has its default.
+type Limits struct {
+	// Elements is the number of values in all arrays and maps of a reply together; a map of n
+	// pairs counts 2n. Values that are skipped do not count. 0: 16,777,216.
+	Elements int
+	// Decoded is the memory that the values of a reply may take, in bytes: what the
+	// destination points to, and slices, maps, strings and the like in it. 0: 1 GiB.
+	Decoded int
+}
+
+// decoding returns the limits of decoders.
+func (o *Options) decoding() iproto.Limits {
+	return iproto.Limits{Elements: o.Limits.Elements, Bytes: o.Limits.Decoded}
 }
 
 // String describes the options without the password.
@@ -174,6 +193,7 @@ func (o *Options) check() error {
 	}{
 		{"sockets", o.Sockets, 1024}, {"max blocking", o.MaxBlocking, mostBlocking}, {"max calls", o.MaxCalls, math.MaxInt32},
 		{"max bytes", o.MaxBytes, math.MaxInt}, {"max reply", o.MaxReply, math.MaxInt32},
+		{"limit of elements", o.Limits.Elements, math.MaxInt32}, {"limit of decoded bytes", o.Limits.Decoded, math.MaxInt},
 	} {
 		if n.value < 0 || n.value > n.most {
 			return fmt.Errorf("tarantool: %s %d, expected 0 (the default) to %d", n.name, n.value, n.most)

@@ -22,7 +22,7 @@ type page struct {
 }
 
 // readReply implements wholeReply.
-func (p *page) readReply(m iproto.Message, body []byte) error {
+func (p *page) readReply(l iproto.Limits, m iproto.Message, body []byte) error {
 	r, err := iproto.ParseBody(m.Code, body)
 	if err != nil {
 		return err
@@ -30,5 +30,5 @@ func (p *page) readReply(m iproto.Message, body []byte) error {
 	if r.Position != nil {
 		p.position = append([]byte(nil), r.Position...)
 	}
-	return decodeData(dataIn(&r), p.dst)
+	return decodeData(l, dataIn(&r), p.dst)
 }

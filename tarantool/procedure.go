@@ -58,7 +58,7 @@ func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
 	if err == nil {
 		m, body, failed := replyOf(r.call.Reply())
 		if failed == nil && m.Code == uint32(iproto.CodeOK) {
-			if failed = readResults(body, results); failed != nil {
+			if failed = readResults(c.opts.decoding(), body, results); failed != nil {
 				err = c.executed(p.info.code.String(), failed)
 			}
 			r.release()
@@ -84,7 +84,7 @@ func (p *Procedure[A, R]) encode(b []byte, x encoding, args *A) (_ []byte, err e
 	return iproto.EndRequest(b, 0), nil
 }
 
-func readResults[R any](body []byte, results *R) error {
+func readResults[R any](l iproto.Limits, body []byte, results *R) error {
 	if results == nil {
 		return nil
 	}
@@ -92,7 +92,7 @@ func readResults[R any](body []byte, results *R) error {
 	if err != nil {
 		return err
 	}
-	d := decoderOf(data)
+	d := decoderOf(l, data)
 	defer putDecoder(d)
 	if r, ok := any(results).(Reader); ok {
 		return readOwn(d, r)

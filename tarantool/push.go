@@ -12,7 +12,9 @@ import (
 
 // pushes hands on what a call pushes before its result, until its caller has gone.
 type pushes struct {
-	tell func(d *Decoder) // immutable
+	// Immutable.
+	tell   func(d *Decoder)
+	limits iproto.Limits
 
 	mu    sync.Mutex
 	ended bool // guarded by mu
@@ -35,6 +37,7 @@ func (p *pushes) interim(frame []byte) {
 	}
 	defer func() { _ = recover() }() // the user's code: what it does wrong ends with it
 	d := iproto.NewDecoder(r.Data)
+	d.Limit(p.limits)
 	p.tell(&d)
 }
 

@@ -186,7 +186,7 @@ func (s *Space[T]) attempt(code iproto.Code, call *pipe.Call, at *schemaAt) atte
 // take reads a reply that is no error of the server, and releases its call; else known is
 // false.
 func (q *spaceCall[T]) take(c *Client, call *pipe.Call) (known bool, err error) {
-	if known, err = q.read(call.Reply()); !known {
+	if known, err = q.read(c.opts.decoding(), call.Reply()); !known {
 		return false, nil
 	}
 	call.Release()
@@ -249,7 +249,7 @@ func appendTuple[T any](b []byte, tuple *T) ([]byte, error) {
 // finish turns the result of the first attempt into that of the call.
 func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error {
 	if err == nil {
-		if known, failed := q.read(r.call.Reply()); failed != nil {
+		if known, failed := q.read(r.client.opts.decoding(), r.call.Reply()); failed != nil {
 			return r.client.executed(r.about.code.String(), failed)
 		} else if known {
 			return nil
@@ -262,26 +262,28 @@ func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error 
 }
 
 // read reads what is no error of the server; else known is false.
-func (q *spaceCall[T]) read(reply []byte) (known bool, err error) {
+func (q *spaceCall[T]) read(l iproto.Limits, reply []byte) (known bool, err error) {
 	if body, ok := iproto.OKBody(reply); ok {
-		return true, q.readBody(body)
+		return true, q.readBody(l, body)
 	}
 	m, body, err := replyOf(reply)
 	if err != nil || m.Code != uint32(iproto.CodeOK) {
 		return false, nil
 	}
-	return true, q.readBody(body)
+	return true, q.readBody(l, body)
 }
 
 // readReply implements wholeReply.
-func (q *spaceCall[T]) readReply(_ iproto.Message, body []byte) error { return q.readBody(body) }
+func (q *spaceCall[T]) readReply(l iproto.Limits, _ iproto.Message, body []byte) error {
+	return q.readBody(l, body)
+}
 
-func (q *spaceCall[T]) readBody(body []byte) error {
+func (q *spaceCall[T]) readBody(l iproto.Limits, body []byte) error {
 	data, err := dataOf(body)
 	if err != nil {
 		return err
 	}
-	d := decoderOf(data)
+	d := decoderOf(l, data)
 	defer putDecoder(d)
 	n := d.Array()
 	switch {
@@ -301,6 +303,9 @@ func (q *spaceCall[T]) readBody(body []byte) error {
 }
 
 func (q *spaceCall[T]) readAll(d *Decoder, n int) error {
+	if !d.Claim(n, int(reflect.TypeFor[T]().Size())) {
+		return d.Err()
+	}
 	for range n {
 		var tuple T
 		q.list = append(q.list, tuple)

@@ -26,7 +26,7 @@ type SQLResult struct {
 }
 
 // readReply implements wholeReply.
-func (r *SQLResult) readReply(m iproto.Message, body []byte) error {
+func (r *SQLResult) readReply(l iproto.Limits, m iproto.Message, body []byte) error {
 	response, err := iproto.ParseBody(m.Code, body)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (r *SQLResult) readReply(m iproto.Message, body []byte) error {
 	if r.Changed, r.Generated, err = iproto.ParseSQLInfo(response.SQLInfo); err != nil {
 		return err
 	}
-	return decodeData(dataIn(&response), r.Rows)
+	return decodeData(l, dataIn(&response), r.Rows)
 }
 
 // NamedValue is a parameter of a statement with a name.
@@ -238,7 +238,7 @@ func (r prepareRequest) about() requestInfo { return requestInfo{code: iproto.Co
 type prepared struct{ id, params uint32 }
 
 // readReply implements wholeReply.
-func (p *prepared) readReply(m iproto.Message, body []byte) error {
+func (p *prepared) readReply(_ iproto.Limits, m iproto.Message, body []byte) error {
 	r, err := iproto.ParseBody(m.Code, body)
 	if err != nil {
 		return err

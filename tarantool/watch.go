@@ -29,17 +29,18 @@ type Watcher struct {
 
 // WatchEvent is the value of a watched key.
 type WatchEvent struct {
-	Key   string
-	value []byte
+	Key    string
+	value  []byte
+	limits iproto.Limits // of the client
 }
 
 // Decode decodes the value into dst, a pointer: see the package comment. A key without a value
 // leaves dst zero.
 func (e WatchEvent) Decode(dst any) error {
 	if e.value == nil {
-		return decodeData([]byte{0xc0}, dst)
+		return decodeData(e.limits, []byte{0xc0}, dst)
 	}
-	return decodeData(e.value, dst)
+	return decodeData(e.limits, e.value, dst)
 }
 
 // Value returns the value as a general one, nil for a key without.
@@ -224,7 +225,7 @@ func (w *Watcher) Next(ctx context.Context) (WatchEvent, error) {
 		}
 		w.hub.mu.Unlock()
 		if ended == nil && known {
-			return WatchEvent{Key: w.key, value: value}, nil
+			return WatchEvent{Key: w.key, value: value, limits: w.hub.client.opts.decoding()}, nil
 		}
 	}
 }

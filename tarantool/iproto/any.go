@@ -20,8 +20,7 @@ const MaxDepth = 128
 //	extension         Decimal, UUID, *BoxError, Datetime, Interval, Tuple, Arrow, or Ext
 //
 // A key of a map that Go cannot compare, such as an array, is a failure, and so
-// is more than [MaxDepth] of depth. What is allocated is bounded by a multiple
-// of the bytes that are read.
+// is more than [MaxDepth] of depth. What is allocated is bounded by [Limits].
 func (d *Decoder) Any() any {
 	v := d.any(d.depth, 0)
 	if d.err != nil {
@@ -29,6 +28,17 @@ func (d *Decoder) Any() any {
 	}
 	return v
 }
+
+// What values take in memory, in bytes, on a machine of 64 bits. An element is 16, and what
+// that leads to at most 24 besides the bytes of a text; a map has as much room that is free. Only
+// extensions and maps without elements are larger.
+const (
+	eachElement  = 40
+	eachPair     = 112
+	emptyMap     = 48
+	anExtension  = 48
+	eachBoxError = 160
+)
 
 // any reads a value inside depth arrays and maps, behind which owed values must
 // follow for these to be complete.
@@ -97,7 +107,7 @@ func (d *Decoder) tooDeep(start, depth int) {
 func (d *Decoder) anyArray(depth, owed int) any {
 	start := d.at
 	n := d.Array()
-	if !d.claim(start, depth, n, owed) {
+	if !d.claim(start, depth, n, owed) || !d.Claim(n, eachElement) {
 		return nil
 	}
 	elems := make([]any, n)
@@ -113,7 +123,7 @@ func (d *Decoder) anyArray(depth, owed int) any {
 func (d *Decoder) anyMap(depth, owed int) any {
 	start := d.at
 	n := d.Map()
-	if !d.claim(start, depth, 2*n, owed) {
+	if !d.claim(start, depth, 2*n, owed) || !d.Claim(n, eachPair) || !d.use(emptyMap) {
 		return nil
 	}
 	// Equal keys take no room of their own, so that a great number is not to be

@@ -70,6 +70,9 @@ func (d *Decoder) errorStack() (top *BoxError) {
 				d.Skip()
 				continue
 			}
+			if !d.use(eachBoxError) {
+				return nil
+			}
 			e := &BoxError{}
 			e.read(d)
 			*last, last = e, &e.Cause
@@ -107,6 +110,9 @@ func (e *BoxError) read(d *Decoder) {
 func (e *BoxError) readFields(d *Decoder) {
 	n := d.Map()
 	if n == 0 {
+		return
+	}
+	if !d.Claim(n, eachPair) || !d.use(emptyMap) {
 		return
 	}
 	e.Fields = make(map[string]any, min(n, 16))

@@ -16,6 +16,9 @@ type Decoder struct {
 	// depth is how many arrays, maps and errors are around b: extensions hold
 	// values, which are read by a decoder of their own.
 	depth int
+	// elements and bytes count up to DefaultElements and DefaultBytes; with other
+	// limits they begin elsewhere than at 0.
+	elements, bytes int
 }
 
 // NewDecoder returns a decoder of b. It keeps b, and what it returns as a view
@@ -23,7 +26,9 @@ type Decoder struct {
 func NewDecoder(b []byte) Decoder { return Decoder{b: b} }
 
 // Reset makes d a decoder of b that has not failed.
-func (d *Decoder) Reset(b []byte) { *d = Decoder{b: b} }
+func (d *Decoder) Reset(b []byte) {
+	d.b, d.at, d.err, d.depth, d.elements, d.bytes = b, 0, nil, 0, 0, 0
+}
 
 // Err returns the first failure: a [*DecodeError].
 func (d *Decoder) Err() error { return d.err }
@@ -326,7 +331,13 @@ func (d *Decoder) Float() float64 {
 }
 
 // String reads a string and copies it.
-func (d *Decoder) String() string { return string(d.StringView()) }
+func (d *Decoder) String() string {
+	view := d.StringView()
+	if !d.use(len(view)) {
+		return ""
+	}
+	return string(view)
+}
 
 // StringView reads a string and returns a view of it.
 func (d *Decoder) StringView() []byte {
@@ -347,7 +358,7 @@ func (d *Decoder) StringView() []byte {
 // Bytes reads binary data or a string, and copies it.
 func (d *Decoder) Bytes() []byte {
 	view := d.BytesView()
-	if view == nil {
+	if view == nil || !d.use(len(view)) {
 		return nil
 	}
 	return clone(view)
@@ -373,11 +384,21 @@ func (d *Decoder) take(v value) []byte {
 func (d *Decoder) Array() int {
 	if d.at < len(d.b) && d.b[d.at]&^15 == fixArray {
 		if n := int(d.b[d.at] & 15); n < len(d.b)-d.at {
+			if d.elements += n; d.elements > DefaultElements {
+				return d.tooMany(d.at)
+			}
 			d.at++
 			return n
 		}
 	}
+	return d.longArray()
+}
+
+func (d *Decoder) longArray() int {
 	if v, ok := d.next(); ok && v.kind == KindArray {
+		if d.elements += v.n; d.elements > DefaultElements {
+			return d.tooMany(d.at)
+		}
 		d.at = v.body
 		return v.n
 	}
@@ -389,6 +410,9 @@ func (d *Decoder) Array() int {
 // at most half as many as there are bytes.
 func (d *Decoder) Map() int {
 	if v, ok := d.next(); ok && v.kind == KindMap {
+		if d.elements += 2 * v.n; d.elements > DefaultElements {
+			return d.tooMany(d.at)
+		}
 		d.at = v.body
 		return v.n
 	}

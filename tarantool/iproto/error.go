@@ -28,7 +28,7 @@ func (e *DecodeError) Error() string {
 	if e.Want != "" {
 		text += ", expected " + e.Want
 	}
-	if e.Err != nil && e.Err != ErrTruncated {
+	if e.Err != nil && e.Err != ErrTruncated && e.Err != ErrLimit {
 		text += ": " + e.Err.Error()
 	}
 	return text

@@ -136,8 +136,9 @@ func (d *Decoder) Error() *BoxError {
 }
 
 func (d *Decoder) boxError(offset int, data []byte, depth int) *BoxError {
-	p := Decoder{b: data, depth: depth}
+	p := Decoder{b: data, depth: depth, elements: d.elements, bytes: d.bytes}
 	e := p.errorStack()
+	d.elements, d.bytes = p.elements, p.bytes
 	if p.err == nil && p.Len() > 0 {
 		p.mismatch("the end of the error")
 	}
@@ -152,7 +153,7 @@ func (d *Decoder) boxError(offset int, data []byte, depth int) *BoxError {
 func (d *Decoder) anyExt(depth int) any {
 	offset := d.at
 	typ, data := d.Ext()
-	if d.err != nil {
+	if d.err != nil || !d.use(anExtension+len(data)) {
 		return nil
 	}
 	switch typ {

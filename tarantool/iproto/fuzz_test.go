@@ -34,7 +34,7 @@ func addValues(f *testing.F, add func(b []byte)) {
 
 // FuzzDecoder: any sequence of reads on any bytes is safe and moves on; what is
 // read twice is the same; what Any took, Raw takes too, and encoded again it
-// reads back to the same.
+// reads back to the same, or is more than a limit allows.
 func FuzzDecoder(f *testing.F) {
 	addValues(f, func(b []byte) { f.Add(b, []byte{0}) })
 	names := slices.Sorted(maps.Keys(reads))
@@ -46,6 +46,7 @@ func FuzzDecoder(f *testing.F) {
 		} else if v != nil {
 			t.Fatalf("%x: %v and %v", data, v, d.Err())
 		}
+		checkLimits(t, data, v, len(calls))
 		d.Reset(data)
 		for i := range calls {
 			read := names[int(calls[i])%len(names)]
@@ -71,6 +72,51 @@ func FuzzDecoder(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkLimits reads with limits what was v without.
+func checkLimits(t *testing.T, data []byte, v any, elements int) {
+	limits := Limits{Elements: elements + 1, Bytes: 64 * (elements + 1)}
+	d := NewDecoder(data)
+	d.Limit(limits)
+	got := d.Any()
+	n, bytes := weigh(got)
+	switch {
+	case errors.Is(d.Err(), ErrLimit):
+		if got != nil {
+			t.Fatalf("%x: %v and %v", data, got, d.Err())
+		}
+	case (d.Err() == nil) != (v != nil || len(data) > 0 && data[0] == codeNil):
+		t.Fatalf("%x: %v with limits, %v without", data, d.Err(), v)
+	case n > limits.Elements || bytes > limits.Bytes:
+		t.Fatalf("%x: %d elements, %d bytes, limits %+v", data, n, bytes, limits)
+	}
+}
+
+// weigh counts the elements of a value and the bytes of its texts, arrays and maps.
+func weigh(v any) (elements, bytes int) {
+	add := func(v any) {
+		n, b := weigh(v)
+		elements, bytes = elements+n, bytes+b
+	}
+	switch v := v.(type) {
+	case string:
+		bytes = len(v)
+	case []byte:
+		bytes = len(v)
+	case []any:
+		elements, bytes = len(v), 16*len(v)
+		for _, elem := range v {
+			add(elem)
+		}
+	case map[any]any:
+		elements, bytes = 2*len(v), 32*len(v)
+		for key, elem := range v {
+			add(key)
+			add(elem)
+		}
+	}
+	return elements, bytes
 }
 
 func checkAny(t *testing.T, raw []byte, v any) {

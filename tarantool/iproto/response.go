@@ -122,6 +122,9 @@ type Column struct {
 	Autoincrement bool
 }
 
+// maxColumns is some 16 times what Tarantool allows.
+const maxColumns = 1 << 15
+
 // ParseColumns reads [Response.Metadata] or [Response.BindMetadata]. The error
 // is a [*DecodeError].
 func ParseColumns(raw []byte) ([]Column, error) {
@@ -129,7 +132,12 @@ func ParseColumns(raw []byte) ([]Column, error) {
 		return nil, nil
 	}
 	d := Decoder{b: raw}
-	columns := make([]Column, d.Array())
+	n := d.Array()
+	if n > maxColumns {
+		d.failAt(0, itoa(n)+" columns", "at most "+itoa(maxColumns), ErrLimit)
+		n = 0
+	}
+	columns := make([]Column, n)
 	for i := range columns {
 		columns[i].read(&d)
 	}
@@ -180,7 +188,11 @@ func ParseSQLInfo(raw []byte) (rows uint64, generated []int64, err error) {
 		case sqlRowCount:
 			rows = d.Uint()
 		case sqlAutoincrementIDs:
-			generated = make([]int64, d.Array())
+			n := d.Array()
+			if !d.Claim(n, 8) { // of each of several with the same key
+				break
+			}
+			generated = make([]int64, n)
 			for i := range generated {
 				generated[i] = d.Int()
 			}

@@ -1,0 +1,68 @@
+package iproto
+
+import "errors"
+
+// Limits bound what a decoder may make of its bytes: a value of one byte, such as nil, may
+// become one of hundreds of bytes in memory. A zero field has its default.
+type Limits struct {
+	// Elements is the number of values in all arrays and maps together; a map of n pairs
+	// counts 2n. What is skipped or read as raw bytes does not count. 0: [DefaultElements].
+	Elements int
+	// Bytes is the memory that values take, as far as this package allocates it or
+	// is told of it: see [Decoder.Claim]. By [Decoder.Any] an element takes 40 bytes and a
+	// pair 112, besides the bytes of texts. 0: [DefaultBytes].
+	Bytes int
+}
+
+// Defaults of [Limits].
+const (
+	DefaultElements = 16 << 20
+	DefaultBytes    = 1 << 30
+)
+
+// ErrLimit is what an error is (errors.Is) if a limit of the decoder is exceeded.
+var ErrLimit = errors.New("a limit of decoding")
+
+// Limit sets the limits of what d decodes from now on. A decoder that was not told has
+// the default limits, also after Reset.
+func (d *Decoder) Limit(l Limits) {
+	// The counts begin there, so that they can be compared with constants, and a decoder
+	// that was not told need not be set up.
+	d.elements, d.bytes = 0, 0
+	if l.Elements > 0 {
+		d.elements = DefaultElements - l.Elements
+	}
+	if l.Bytes > 0 {
+		d.bytes = DefaultBytes - l.Bytes
+	}
+}
+
+// Claim counts the memory of n values of size bytes, which the caller is about to allocate. It
+// reports whether they are within the limit of bytes; if not, d has failed.
+func (d *Decoder) Claim(n, size int) bool {
+	if n > 0 && size > 0 {
+		if n > (DefaultBytes-d.bytes)/size {
+			return d.tooMuch()
+		}
+		d.bytes += n * size
+	}
+	return d.err == nil
+}
+
+// use counts bytes, which are no more than those of the input.
+func (d *Decoder) use(bytes int) bool {
+	d.bytes += bytes
+	return d.bytes <= DefaultBytes || d.tooMuch()
+}
+
+// tooMuch fails because the limit of bytes is exceeded, and returns false.
+func (d *Decoder) tooMuch() bool {
+	d.failAt(d.at, "decoded values that take more memory", "at most Limits.Bytes", ErrLimit)
+	return false
+}
+
+// tooMany fails because the limit of elements is exceeded.
+func (d *Decoder) tooMany(start int) int {
+	d.failAt(start, "more elements of arrays and maps", "at most Limits.Elements", ErrLimit)
+	return 0
+}
