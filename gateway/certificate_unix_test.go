@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
@@ -33,7 +34,7 @@ func TestModeOfAPrivateKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		_, err := newCertificate(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+		_, err := newCertificate(config.TLS{Cert: cert, Key: key}, slog.New(slog.NewTextHandler(&log, nil)))
 		if c.refused != errors.As(err, new(*safefile.Error)) || err != nil && !c.refused {
 			t.Errorf("mode %v: %v; refused %t", c.key, err, c.refused)
 		}
