@@ -33,7 +33,7 @@ race: prepare ## run all tests under the race detector
 	$(GO) test -race -timeout 30m ./...
 
 .PHONY: check
-check: check-format check-vet check-platforms check-generate check-vulnerabilities ## everything that reads code without running it
+check: check-format check-vet check-platforms check-generate check-vulnerabilities ## everything that reads code without running it; OFFLINE=1 without a network
 
 .PHONY: check-format
 check-format:
@@ -58,7 +58,7 @@ check-generate:
 
 .PHONY: check-vulnerabilities
 check-vulnerabilities:
-	@scripts/vulnerabilities.sh
+	@GO='$(GO)' OFFLINE='$(OFFLINE)' scripts/vulnerabilities.sh
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (30s) each
