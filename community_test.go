@@ -1,0 +1,166 @@
+package slipstream_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// issueForm is a form as GitHub reads it; it silently leaves out one that is wrong.
+type issueForm struct {
+	Name, Description string
+	Labels            []string
+	Body              []struct {
+		Type, ID   string
+		Attributes struct {
+			Label, Description, Value, Render string
+			Options                           []string
+		}
+		Validations struct{ Required bool }
+	}
+}
+
+func TestIssueForms(t *testing.T) {
+	files, err := filepath.Glob(".github/ISSUE_TEMPLATE/*.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	forms := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(file) == "config.yml" {
+			if !strings.Contains(string(text), "/security/advisories/new") || !strings.Contains(string(text), "blank_issues_enabled: false") {
+				t.Errorf("%s lets vulnerabilities into public issues", file)
+			}
+			continue
+		}
+		forms++
+		var form issueForm
+		if err := yaml.UnmarshalWithOptions(text, &form, yaml.Strict()); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if form.Name == "" || form.Description == "" || len(form.Body) == 0 {
+			t.Errorf("%s: name, description or body is missing", file)
+		}
+		ids := make(map[string]bool)
+		required := 0
+		for i, field := range form.Body {
+			wrong := ""
+			switch {
+			case field.Type == "markdown":
+				if field.Attributes.Value == "" {
+					wrong = "has no value"
+				}
+			case !slices.Contains([]string{"input", "textarea", "dropdown", "checkboxes"}, field.Type):
+				wrong = "has an unknown type"
+			case field.Attributes.Label == "" || field.ID == "" || ids[field.ID]:
+				wrong = "has no label, or no id of its own"
+			case (field.Type == "dropdown") != (len(field.Attributes.Options) > 0):
+				wrong = "has options and is no dropdown, or the reverse"
+			}
+			if wrong != "" {
+				t.Errorf("%s: field %d (%s %q) %s", file, i, field.Type, field.ID, wrong)
+			}
+			ids[field.ID] = true
+			if field.Validations.Required {
+				required++
+			}
+		}
+		if required == 0 {
+			t.Errorf("%s: no field is required", file)
+		}
+	}
+	if forms < 2 {
+		t.Errorf("only %d forms of issues", forms)
+	}
+}
+
+// Whoever finds a vulnerability finds the way to report it where GitHub looks for it, the
+// versions that are supported, and times for the answers.
+func TestSecurityPolicy(t *testing.T) {
+	text, err := os.ReadFile("SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`(?m)^## Supported versions$`, `(?m)^## Reporting a vulnerability$`, `https://github\.com/slipstream-go/slipstream/security/advisories/new`,
+		`(?m)^\| \d+ working days \|`, `(?m)^\| \d+ days `} {
+		if !regexp.MustCompile(want).Match(text) {
+			t.Errorf("SECURITY.md has nothing that matches %s", want)
+		}
+	}
+}
+
+var (
+	markdownLink   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	markdownTitle  = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	markdownAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// brokenLinks returns the links of a document that lead to no file or to no title.
+func brokenLinks(path string, text []byte) (found int, broken []string) {
+	for _, m := range markdownLink.FindAllSubmatch(text, -1) {
+		link := string(m[1])
+		if strings.Contains(link, "://") {
+			continue
+		}
+		found++
+		file, anchor, _ := strings.Cut(link, "#")
+		target := path
+		if file != "" {
+			target = filepath.Join(filepath.Dir(path), filepath.FromSlash(file))
+		}
+		if _, err := os.Stat(target); err != nil {
+			broken = append(broken, link+": no such file")
+			continue
+		}
+		if anchor == "" {
+			continue
+		}
+		page, err := os.ReadFile(target)
+		if err != nil {
+			broken = append(broken, link+": "+err.Error())
+			continue
+		}
+		if !slices.ContainsFunc(markdownTitle.FindAllSubmatch(page, -1), func(m [][]byte) bool {
+			return strings.ReplaceAll(markdownAnchor.ReplaceAllString(strings.ToLower(string(m[1])), ""), " ", "-") == anchor
+		}) {
+			broken = append(broken, link+": no such title")
+		}
+	}
+	return found, broken
+}
+
+func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
+	found := 0
+	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/*.md", "deploy/*/*.md", "bench/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, broken := brokenLinks(file, text)
+			found += n
+			for _, b := range broken {
+				t.Errorf("%s: %s", file, b)
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d links were looked at", found)
+	}
+	if _, broken := brokenLinks("README.md", []byte("[a](docs/none.md) [b](docs/OPERATIONS.md#none) [c](docs/OPERATIONS.md#start) [d](https://a.example)")); len(broken) != 2 {
+		t.Errorf("of two broken links %q were found", broken)
+	}
+}
