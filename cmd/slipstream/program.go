@@ -95,7 +95,7 @@ commit never returns the older version.
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
 	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(),
-		p.versionCommand(), p.completionCommand())
+		p.versionCommand(), p.completionCommand(), p.manCommand())
 	return root
 }
 
