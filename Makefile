@@ -7,7 +7,7 @@ SHELL := /usr/bin/env bash
 
 GO        ?= go
 TOOL      := $(GO) tool -modfile=tools/go.mod
-PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64 freebsd/amd64
 FUZZTIME  ?= 30s
 SOAKTIME  ?= 10m
 
@@ -105,8 +105,12 @@ build: ## build bin/slipstream
 	$(GO) build -trimpath -o bin/slipstream ./cmd/slipstream
 
 .PHONY: release
-release: ## build static binaries of the commit checked out for linux into dist/, twice, and compare them
+release: ## build the commit checked out into dist/, twice, and compare: binaries, packages, SBOMs, checksums; RELEASE_KEY signs
 	@GO='$(GO)' scripts/release.sh
+
+.PHONY: package-test
+package-test: ## install the packages of make release in clean roots, start them, verify the rest of dist/ (Debian, root)
+	@GO='$(GO)' scripts/package-test.sh
 
 .PHONY: clean
 clean: ## remove what was built

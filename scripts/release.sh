@@ -1,57 +1,108 @@
 #!/usr/bin/env bash
-# Builds what a release of the commit checked out consists of into dist/: a static
-# binary a platform, completion scripts, SHA256SUMS. Nothing of the working tree
-# gets in: it is built from a clone, whose version (the tag of the commit, or a
-# pseudo-version) Go writes into the binaries itself. It is built twice, the second time
-# elsewhere and with nothing cached, and the bytes are compared.
+# Builds what a release of the commit checked out consists of into dist/: a static binary a
+# platform with its bill of materials (CycloneDX), packages for Debian and Red Hat, completion
+# scripts, the manual page, SHA256SUMS, and a signature of the latter if there is a key.
+# Nothing of the working tree gets in: it is built from a clone, whose version (the tag of the
+# commit, or a pseudo-version) Go writes into the binaries itself. Everything is built twice, the
+# second time elsewhere and with nothing cached, and the bytes are compared.
+#
+#   RELEASE_PLATFORMS      "linux/amd64 linux/arm64" builds those alone
+#   RELEASE_KEY            file of a secret key of minisign; without it the release is not signed
+#   RELEASE_KEY_PASSWORD   its password, if it has one
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-platforms=${RELEASE_PLATFORMS:-linux/amd64 linux/arm64}
+platforms=${RELEASE_PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 freebsd/amd64 freebsd/arm64}
 root=$PWD
 commit=$(git rev-parse HEAD)
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 
-# What the environment may say of how Go compiles must not be seen in the bytes.
+# What the environment may say of how Go compiles must not be seen in the bytes, nor its time.
 export CGO_ENABLED=0 GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 GOTOOLCHAIN=local
+SOURCE_DATE_EPOCH=$(git show -s --format=%ct "$commit")
+export SOURCE_DATE_EPOCH
 
-build() { # clone, folder of the binaries
+binary() { # platform
+	local name=slipstream-${1%/*}-${1#*/}
+	[ "${1%/*}" != windows ] || name+=.exe
+	echo "$name"
+}
+
+tool() { (cd "$root" && "$go" tool -modfile=tools/go.mod "$@"); }
+
+compile() { # clone, folder of the binaries
 	git clone -q "$root" "$1"
 	git -C "$1" checkout -q --detach "$commit"
 	mkdir -p "$2"
-	for platform in $platforms; do
+	for platform in $platforms host; do
 		echo "build $platform"
-		(cd "$1" && GOOS=${platform%/*} GOARCH=${platform#*/} \
-			"$go" build -trimpath -buildvcs=true -ldflags='-s -w' -o "$2/slipstream-${platform%/*}-${platform#*/}" ./cmd/slipstream)
+		local name=../own os='' arch=''
+		if [ "$platform" != host ]; then
+			name=$(binary "$platform") os=${platform%/*} arch=${platform#*/}
+		fi
+		(cd "$1" && GOOS=$os GOARCH=$arch \
+			"$go" build -trimpath -buildvcs=true -ldflags='-s -w' -o "$2/$name" ./cmd/slipstream)
 	done
 }
 
-build "$work/one" "$work/first"
-GOCACHE=$work/cache build "$work/a/folder/of/another/length" "$work/second"
-if ! diff -r "$work/first" "$work/second"; then
+# The files that packages have beside the program; the program writes some of them itself.
+write() { # clone, folder, program of this machine
+	"$3" completion bash >"$2/slipstream.bash"
+	"$3" completion zsh >"$2/_slipstream"
+	"$3" completion fish >"$2/slipstream.fish"
+	"$3" completion powershell >"$2/slipstream.ps1"
+	"$3" man >"$2/slipstream.1"
+	for platform in $platforms; do
+		name=$(binary "$platform")
+		tool cyclonedx-gomod bin -json -std -noserial -notimestamp -output "$2/${name%.exe}.cdx.json" "$2/$name" 2>/dev/null
+	done
+}
+
+packages() { # clone, folder
+	local stage arch
+	for platform in $platforms; do
+		[ "${platform%/*}" = linux ] || continue
+		arch=${platform#*/}
+		stage=$(mktemp -d -p "$work")
+		cp "$1"/deploy/package/* "$1/LICENSE" "$2/slipstream.bash" "$2/slipstream.fish" "$2/_slipstream" "$stage/"
+		cp "$2/slipstream-linux-$arch" "$stage/slipstream"
+		gzip -9n <"$2/slipstream.1" >"$stage/slipstream.1.gz"
+		gzip -9n <"$1/CHANGELOG.md" >"$stage/CHANGELOG.md.gz"
+		find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+		for packager in deb rpm; do
+			(cd "$stage" && ARCH=$arch VERSION=$version "$nfpm" package -f nfpm.yaml -p $packager -t "$2/slipstream-linux-$arch.$packager" >/dev/null)
+		done
+	done
+}
+
+compile "$work/one" "$work/first"
+GOCACHE=$work/cache compile "$work/a/folder/of/another/length" "$work/a/second"
+rm -rf "$work/cache"
+version=$("$work/own" version --json | sed -n 's/^ *"version": "\(.*\)",$/\1/p')
+nfpm=$work/nfpm
+(cd tools && "$go" build -o "$nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm)
+for clone in "$work/one $work/first $work/own" "$work/a/folder/of/another/length $work/a/second $work/a/own"; do
+	# The three words are paths without blanks, made above.
+	# shellcheck disable=SC2086
+	write $clone
+	# shellcheck disable=SC2086
+	packages $clone
+done
+if ! diff -r "$work/first" "$work/a/second"; then
 	echo "two builds of $commit differ: the release is not reproducible"
 	exit 1
 fi
-
-rm -rf dist
-mkdir dist
 for platform in $platforms; do
-	name=slipstream-${platform%/*}-${platform#*/}
-	cp "$work/first/$name" dist/
-	if "$go" version -m "dist/$name" | grep -E 'vcs.modified=true|CGO_ENABLED=1'; then
+	name=$(binary "$platform")
+	if "$go" version -m "$work/first/$name" | grep -E 'vcs.modified=true|CGO_ENABLED=1'; then
 		echo "$name is not what was committed, or not static"
 		exit 1
 	fi
 done
-own=dist/slipstream-$("$go" env GOHOSTOS)-$("$go" env GOHOSTARCH)
-if [ -x "$own" ]; then
-	"$own" version
-	"$own" completion bash >dist/slipstream.bash
-	"$own" completion zsh >dist/_slipstream
-	"$own" completion fish >dist/slipstream.fish
-fi
-cd dist
-sha256sum -- * >"$work/SHA256SUMS"
-mv "$work/SHA256SUMS" .
-cat SHA256SUMS
+
+rm -rf dist
+mv "$work/first" dist
+"$work/own" version
+(cd dist && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" . && cat SHA256SUMS)
+scripts/sign.sh dist/SHA256SUMS "slipstream $version, commit $commit"

@@ -31,6 +31,8 @@ func TestConfigurationsOfSQLiteAndPostgresAreServed(t *testing.T) {
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
 	}
+	const packaged = "../../deploy/package/slipstream.yaml"
+	files = append(files, packaged)
 	data := t.TempDir()
 	if err := demo.Create(filepath.Join(data, "demo.db"), 1); err != nil {
 		t.Fatal(err)
@@ -47,6 +49,9 @@ func TestConfigurationsOfSQLiteAndPostgresAreServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Frontends.HTTP, c.Admin.Address = config.ListenAt("127.0.0.1:0"), "127.0.0.1:0"
+			if file == packaged {
+				c.Origin.URL = strings.Replace(c.Origin.URL, "/var/lib/slipstream", filepath.ToSlash(data), 1)
+			}
 			for i := range c.Resources {
 				c.Resources[i].OnStale = config.Reload // there are no triggers
 			}

@@ -1,0 +1,125 @@
+package slipstream_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.FromSlash(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// releasePlatforms returns what make release builds for.
+func releasePlatforms(t *testing.T) []string {
+	t.Helper()
+	m := regexp.MustCompile(`RELEASE_PLATFORMS:-([^}]+)}`).FindStringSubmatch(readText(t, "scripts/release.sh"))
+	if m == nil {
+		t.Fatal("scripts/release.sh names no platforms")
+	}
+	return strings.Fields(m[1])
+}
+
+func TestReleasePlatforms(t *testing.T) {
+	platforms := releasePlatforms(t)
+	for _, system := range []string{"linux", "darwin", "windows", "freebsd"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			if !slices.Contains(platforms, system+"/"+arch) {
+				t.Errorf("make release does not build %s/%s", system, arch)
+			}
+		}
+		if !strings.Contains(regexp.MustCompile(`(?m)^PLATFORMS.*$`).FindString(readText(t, "Makefile")), system+"/") {
+			t.Errorf("make check does not compile for %s", system)
+		}
+	}
+}
+
+// The container has the binary of the architecture that it is built for.
+func TestContainerIsForItsArchitecture(t *testing.T) {
+	file := readText(t, "deploy/Containerfile")
+	if !regexp.MustCompile(`(?m)^ARG TARGETARCH$`).MatchString(file) {
+		t.Error("deploy/Containerfile: TARGETARCH is not declared, or has a default, which BuildKit takes for every architecture")
+	}
+	if !strings.Contains(file, "\nCOPY dist/slipstream-linux-${TARGETARCH} /slipstream\n") {
+		t.Error("deploy/Containerfile does not copy the binary of TARGETARCH")
+	}
+	final := file[strings.LastIndex(file, "\nFROM "):]
+	for _, line := range strings.Split(file, "\n") {
+		if strings.HasPrefix(line, "FROM ") && line != "FROM scratch" && !strings.Contains(line, "--platform=$BUILDPLATFORM ") {
+			t.Errorf("deploy/Containerfile: %q needs an emulator to build for another architecture", line)
+		}
+	}
+	if !strings.Contains(final, "\nUSER 65532:65532\n") || strings.Contains(final, "\nRUN ") {
+		t.Error("deploy/Containerfile: the last stage runs something, or has no user without rights")
+	}
+	ignored := readText(t, ".dockerignore")
+	for _, p := range releasePlatforms(t) {
+		if arch, ok := strings.CutPrefix(p, "linux/"); ok && !strings.Contains(ignored, "\n!dist/slipstream-linux-"+arch+"\n") {
+			t.Errorf(".dockerignore hides the binary of %s", p)
+		}
+	}
+}
+
+// What systemd has to enforce of the service that packages install. make package-test
+// has systemd look at the whole unit.
+func TestUnitIsHardened(t *testing.T) {
+	unit := readText(t, "deploy/package/slipstream.service")
+	for _, want := range []string{
+		"Type=notify", "User=slipstream", "ExecStart=/usr/bin/slipstream serve -c /etc/slipstream/slipstream.yaml", "NoNewPrivileges=yes",
+		"CapabilityBoundingSet=", "ProtectSystem=strict", "ProtectHome=yes", "MemoryDenyWriteExecute=yes", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+		"SystemCallFilter=@system-service", "UMask=0077", "RestartPreventExitStatus=2",
+	} {
+		if !strings.Contains(unit, "\n"+want+"\n") {
+			t.Errorf("the unit has no %s", want)
+		}
+	}
+	for _, want := range []string{`(?m)^MemoryMax=\d+G$`, `(?m)^LimitNOFILE=\d+$`, `(?m)^TasksMax=\d+$`} {
+		if !regexp.MustCompile(want).MatchString(unit) {
+			t.Errorf("the unit has nothing that matches %s", want)
+		}
+	}
+}
+
+// Everything that packages consist of is in the folder, or made by scripts/release.sh.
+func TestPackagesAreComplete(t *testing.T) {
+	var file struct {
+		Scripts  map[string]string
+		Contents []struct{ Src, Dst, Type, Packager string }
+	}
+	if err := yaml.Unmarshal([]byte(readText(t, "deploy/package/nfpm.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	script := readText(t, "scripts/release.sh")
+	var sources, targets []string
+	for _, c := range file.Contents {
+		sources = append(sources, c.Src)
+		targets = append(targets, c.Dst)
+		if strings.HasPrefix(c.Dst, "/etc/") != (c.Type == "config|noreplace") {
+			t.Errorf("%s: an upgrade must leave what the user changed in /etc, and only that", c.Dst)
+		}
+	}
+	for _, s := range file.Scripts {
+		sources = append(sources, s)
+	}
+	for _, s := range sources {
+		if _, err := os.Stat(filepath.Join("deploy/package", s)); err != nil && !strings.Contains(script, "/"+s) {
+			t.Errorf("%s is not in deploy/package, and scripts/release.sh does not make it", s)
+		}
+	}
+	for _, want := range []string{"/usr/bin/slipstream", "/usr/lib/systemd/system/slipstream.service", "/etc/slipstream/slipstream.yaml",
+		"/usr/share/man/man1/slipstream.1.gz", "/usr/share/bash-completion/completions/slipstream", "/usr/share/doc/slipstream/copyright"} {
+		if !slices.Contains(targets, want) {
+			t.Errorf("packages do not install %s", want)
+		}
+	}
+}

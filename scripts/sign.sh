@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# sign.sh FILE COMMENT signs both with minisign: the signature lies beside the file, with
+# .minisig added, and the comment is in it. RELEASE_KEY is
+# the file of the secret key and RELEASE_KEY_PASSWORD its password, if it has one. Without
+# RELEASE_KEY nothing is signed, and that is said.
+set -euo pipefail
+file=$1 comment=$2
+if [ -z "${RELEASE_KEY:-}" ]; then
+	echo "sign: $file is NOT SIGNED, because RELEASE_KEY names no secret key"
+	exit 0
+fi
+minisign() { "${GO:-go}" tool -modfile="$(dirname "$0")/../tools/go.mod" minisign "$@"; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -f "$file.minisig"
+minisign -S -s "$RELEASE_KEY" -m "$file" -t "$comment" <<<"${RELEASE_KEY_PASSWORD:-}" >/dev/null
+# What was signed is verified, so that a release with a signature that is worth nothing fails here.
+minisign -R -s "$RELEASE_KEY" -p "$work/public" <<<"${RELEASE_KEY_PASSWORD:-}" >/dev/null
+minisign -V -q -p "$work/public" -m "$file"
+echo "sign: $file.minisig, to be verified with the public key $(tail -n 1 "$work/public")"
