@@ -60,6 +60,10 @@ check-generate:
 check-vulnerabilities:
 	@GO='$(GO)' OFFLINE='$(OFFLINE)' scripts/vulnerabilities.sh
 
+.PHONY: check-deploy
+check-deploy: ## lint the chart and the compose file (builds helm once, some minutes)
+	@GO='$(GO)' scripts/check-deploy.sh
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (30s) each
 	@scripts/fuzz.sh $(FUZZTIME)

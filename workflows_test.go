@@ -165,11 +165,15 @@ func TestUpdatesCoverEveryModule(t *testing.T) {
 		}
 	}
 	expected := []string{"github-actions /", "docker /deploy"}
-	modules, err := filepath.Glob("*/go.mod")
-	if err != nil {
-		t.Fatal(err)
+	modules := []string{"go.mod"}
+	for _, pattern := range []string{"*/go.mod", "*/*/go.mod"} {
+		below, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		modules = append(modules, below...)
 	}
-	for _, m := range append(modules, "go.mod") {
+	for _, m := range modules {
 		expected = append(expected, "gomod "+strings.TrimSuffix("/"+filepath.ToSlash(filepath.Dir(m)), "."))
 	}
 	for _, e := range expected {

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Judges the chart and the compose file in deploy: helm lint, objects against the types of
+# Kubernetes, the configuration in them by slipstream itself, values that must be refused, and
+# the project as Compose loads it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+(cd tools/deploy && CGO_ENABLED=0 "$go" build -o "$work/" . helm.sh/helm/v3/cmd/helm)
+"$go" build -o "$work/slipstream" ./cmd/slipstream
+export DATABASE_URL=postgres://gateway@db/shop SHOP_URL=postgres://gateway@db/shop OWNER_PASSWORD=a GATEWAY_PASSWORD=b
+
+fail() {
+	echo "check-deploy: $*" >&2
+	exit 1
+}
+render() { "$work/helm" template shop deploy/chart --kube-version 1.31.0 "$@"; }
+
+"$work/helm" lint --strict deploy/chart
+cat >"$work/full.yaml" <<'VALUES'
+config:
+  tiers: { disk: { path: /var/lib/slipstream/tier, size: 1GiB } }
+  frontends: { http: "0.0.0.0:8081", redis: ":6380" }
+  redis: { open: true }
+  admin: { address: ":9100", allow_remote: true }
+image: { tag: "v1.2.3", pullSecrets: [registry] }
+files: keys
+service: { type: LoadBalancer, redis: 6379 }
+metrics: { enabled: true }
+podLabels: { team: shop }
+podAnnotations: { a: b }
+nodeSelector: { disk: fast }
+tolerations: [{ key: a, operator: Exists }]
+affinity: { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } }
+VALUES
+: >"$work/default.yaml"
+for values in default full; do
+	render -f "$work/$values.yaml" >"$work/objects"
+	"$work/deploy" kubernetes <"$work/objects"
+	render -f "$work/$values.yaml" -s templates/configmap.yaml | sed '1,/^  slipstream.yaml: |$/d; s/^    //' >"$work/slipstream.yaml"
+	"$work/slipstream" config check --offline -c "$work/slipstream.yaml"
+done
+for want in 'containerPort: 8081' 'name: redis, port: 6379' 'containerPort: 9100' 'secretName: keys' 'image: "slipstream:v1.2.3"'; do
+	grep -qF "$want" "$work/objects" || fail "the objects have no $want"
+done
+refused() { # values that make no gateway
+	! render "$@" >"$work/out" 2>&1 || fail "accepted: $*"
+	echo "refused: $*"
+}
+refused --set replica=3
+refused --set metrics.enabled=true
+refused --set service.redis=6379
+refused --set config.frontends.http=127.0.0.1:8080
+refused --set image.tag=
+sed 's/readOnlyRootFilesystem/readOnlyRoot/' "$work/objects" | "$work/deploy" kubernetes >/dev/null 2>&1 && fail 'a field that Kubernetes does not have was accepted'
+
+"$work/deploy" compose deploy/compose/compose.yaml
+"$work/slipstream" config check --offline -c deploy/compose/slipstream.yaml
+sed 's/read_only:/readonly:/' deploy/compose/compose.yaml >"$work/compose.yaml"
+! "$work/deploy" compose "$work/compose.yaml" >/dev/null 2>&1 || fail 'a key that Compose does not have was accepted'
+env -u OWNER_PASSWORD "$work/deploy" compose deploy/compose/compose.yaml >/dev/null 2>&1 && fail 'a project without a password was accepted'
+echo "check-deploy: passed"
