@@ -2,11 +2,13 @@ package slipstream_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 )
@@ -120,6 +122,50 @@ func TestPackagesAreComplete(t *testing.T) {
 		"/usr/share/man/man1/slipstream.1.gz", "/usr/share/bash-completion/completions/slipstream", "/usr/share/doc/slipstream/copyright"} {
 		if !slices.Contains(targets, want) {
 			t.Errorf("packages do not install %s", want)
+		}
+	}
+}
+
+// A release is signed, with a signature that was verified, or it says that it is not. A
+// program in place of Go plays minisign; make package-test takes the real one.
+func TestReleaseIsSignedOrSaidNotToBe(t *testing.T) {
+	const (
+		signs = `case $4 in
+-S) echo signature >"$8.minisig" ;;
+-R) echo key >"$8" ;;
+-V) grep -q signature "$9.minisig" ;;
+esac`
+		signsWrongly = `case $4 in
+-S) echo nothing >"$8.minisig" ;;
+-R) echo key >"$8" ;;
+-V) grep -q signature "$9.minisig" ;;
+esac`
+		fails = "exit 1"
+	)
+	for _, c := range []struct {
+		name, play, key string
+		passes, signed  bool
+		says            string
+	}{
+		{"no key", fails, "", true, false, "NOT SIGNED"},
+		{"a key", signs, "secret", true, true, "public key key"},
+		{"no signature", fails, "secret", false, false, ""},
+		{"a signature that is worth nothing", signsWrongly, "secret", false, false, "NOT SIGNED"},
+	} {
+		folder := t.TempDir()
+		program, file := filepath.Join(folder, "go"), filepath.Join(folder, "SHA256SUMS")
+		for path, text := range map[string]string{program: "#!/bin/sh\n" + c.play + "\n", file: "sums\n", file + ".minisig": "of another release\n"} {
+			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "scripts/sign.sh", file, "v1.2.3")
+		cmd.Env = append(os.Environ(), "GO="+program, "RELEASE_KEY="+c.key)
+		cmd.WaitDelay = time.Minute
+		out, err := cmd.CombinedOutput()
+		_, missing := os.Stat(file + ".minisig")
+		if (err == nil) != c.passes || (missing == nil) != c.signed || !strings.Contains(string(out), c.says) {
+			t.Errorf("%s: %v, a signature is there: %t\n%s", c.name, err, missing == nil, out)
 		}
 	}
 }
