@@ -21,7 +21,7 @@ render() { "$work/helm" template shop deploy/chart --kube-version 1.31.0 "$@"; }
 cat >"$work/full.yaml" <<'VALUES'
 config:
   tiers: { disk: { path: /var/lib/slipstream/tier, size: 1GiB } }
-  frontends: { http: "0.0.0.0:8081", redis: ":6380" }
+  frontends: { http: [{ address: "0.0.0.0:8081", open: true }, "127.0.0.1:8082"], redis: ":6380" }
   redis: { open: true }
   admin: { address: ":9100", allow_remote: true }
 image: { tag: "v1.2.3", pullSecrets: [registry] }

@@ -70,7 +70,7 @@ func TestComposeExampleOverPostgresIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Frontends.HTTP, c.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
+	c.Frontends.HTTP, c.Admin.Address = config.ListenAt("127.0.0.1:0"), "127.0.0.1:0"
 	c.Tiers.Disk.Path = filepath.Join(t.TempDir(), "tier")
 	command := readCompose(t)["apply"].Command
 	after := func(flag string) string {

@@ -14,6 +14,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
 {{- /* The port of an address such as ":8080". */}}
+{{- /* The address of a listener: a text, a mapping with it, or the first of a list of these. */}}
+{{- define "slipstream.address" -}}
+{{- if kindIs "slice" . }}{{ include "slipstream.address" (first .) }}
+{{- else if kindIs "map" . }}{{ .address }}
+{{- else }}{{ . }}
+{{- end }}
+{{- end }}
 {{- define "slipstream.port" -}}
-{{ splitList ":" . | last }}
+{{ splitList ":" (include "slipstream.address" .) | last }}
 {{- end }}
