@@ -154,6 +154,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'") // pages with more to say replace it
 	if status, why := s.guard.check(r); why != "" {
 		refuse(w, status, why)
 		return

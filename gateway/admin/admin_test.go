@@ -191,6 +191,13 @@ func TestWebPages(t *testing.T) {
 		{"POST", "http://localhost:9100/purge?resource=depts", []string{"Sec-Fetch-Site", "same-site"}, 403},
 		{"GET", "http://localhost:9100/debug/pprof/profile", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, 403},
 		{"GET", "http://localhost:9100/live", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}, 200},
+		{"GET", "http://localhost:9100/live", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
+		{"GET", "http://localhost:9100/live", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, 403},
+		{"GET", "http://localhost:9100/debug/pprof/profile?seconds=60", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 403},
+		{"GET", "http://localhost:9100/debug/pprof/trace", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, 403},
+		{"GET", "http://localhost:9100/debug/pprof/cmdline", []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
+		{"GET", "http://localhost:9100/debug/pprof/cmdline", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
+		{"GET", "http://localhost:9100/debug/pprof/cmdline", nil, 200},
 	} {
 		p.got = nil
 		if w := ask(s, test.method, test.url, test.header...); w.Code != test.status {

@@ -32,12 +32,23 @@ func (g guard) check(r *http.Request) (status int, why string) {
 	if err := g.cross.Check(r); err != nil {
 		return http.StatusForbidden, "the request comes from a web page of another origin"
 	}
-	// GET has effects here too: a profile costs CPU. A link that a person
-	// follows is a navigation, an image or script of a page is not.
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+	if !g.mayGet(r) {
 		return http.StatusForbidden, "the request comes from a web page of another origin"
 	}
 	return 0, ""
+}
+
+// mayGet decides about a GET, which has effects here, too: a profile costs CPU. A link that
+// a person follows is a navigation; an image, a script or a frame of a page is none. To a
+// profile nothing leads but its own index and the address bar, because a page can navigate
+// its frames again and again (Fetch Metadata Request Headers, W3C).
+func (g guard) mayGet(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if strings.HasPrefix(r.URL.Path, "/debug/pprof") {
+		return site == "" || site == "none" || site == "same-origin"
+	}
+	destination := r.Header.Get("Sec-Fetch-Dest")
+	return site != "cross-site" || r.Header.Get("Sec-Fetch-Mode") == "navigate" && (destination == "" || destination == "document")
 }
 
 // knows reports whether the Host header cannot be that of a foreign page.
