@@ -9,9 +9,12 @@ package demo
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
 // Sizes of the database. A department with its ten employees is a document of
@@ -86,7 +89,7 @@ CREATE INDEX shipment_line ON shipment (line_id);
 
 // Config returns the configuration of a gateway over the database, as the YAML
 // that a user would write. database is its path, httpAddr and adminAddr are
-// host:port.
+// host:port. An address that other machines can reach is open to all of them.
 func Config(database, httpAddr, adminAddr string) string {
 	return fmt.Sprintf(`origin:
   url: %q
@@ -121,9 +124,17 @@ resources:
             columns: [shipment_id, carrier, tracking_no, shipped_at]
 
 tiers: { memory: 64MiB }
-frontends: { http: %q }
+frontends: { http: %s }
 admin: %q
-`, originURL(database), httpAddr, adminAddr)
+`, originURL(database), listener(httpAddr), adminAddr)
+}
+
+// listener writes an address as a listener of the configuration.
+func listener(addr string) string {
+	if (config.Listener{Address: addr}).Exposed() {
+		return fmt.Sprintf("{ address: %q, open: true }", addr)
+	}
+	return strconv.Quote(addr)
 }
 
 // originURL writes a path as an URL of the configuration.
