@@ -221,16 +221,3 @@ func mustServe(t *testing.T, c net.Conn) {
 		t.Fatalf("%v: got %v, %v, want 200", c.LocalAddr(), answer, err)
 	}
 }
-
-// askText returns the bytes of an answer.
-func askText(t *testing.T, s *Server, method, target string) string {
-	t.Helper()
-	c := dial(t, s)
-	defer c.Close()
-	io.WriteString(c, strings.Replace(requestText(method, target), "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
-	all, err := io.ReadAll(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Replace(string(all), "Connection: close\r\n", "", 1)
-}

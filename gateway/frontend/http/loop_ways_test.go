@@ -77,6 +77,19 @@ func askOnce(t testing.TB, s *Server, method, target string, fields ...string) *
 	return answer
 }
 
+// askText returns the bytes of an answer.
+func askText(t *testing.T, s *Server, method, target string) string {
+	t.Helper()
+	c := dial(t, s)
+	defer c.Close()
+	io.WriteString(c, strings.Replace(requestText(method, target), "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
+	all, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(string(all), "Connection: close\r\n", "", 1)
+}
+
 // requestText is a request in HTTP/1.1; fields are names and values by turns.
 func requestText(method, target string, fields ...string) string {
 	var text strings.Builder
