@@ -336,3 +336,21 @@ func TestDiskHandOvers(t *testing.T) {
 		t.Errorf("%d requests failed", n)
 	}
 }
+
+// serving starts a gateway and waits until it serves.
+func serving(t *testing.T, file string, args ...string) *testkit.Process {
+	t.Helper()
+	p := testkit.Start(t, testkit.Command{Path: binary, Args: append([]string{"serve", "-c", file}, args...)})
+	testkit.Eventually(t, 30*time.Second, func() error {
+		select {
+		case <-p.Exited():
+			t.Fatalf("the gateway has ended\n%s", p.Log())
+		default:
+		}
+		if !strings.Contains(p.Log(), "msg=serving") {
+			return fmt.Errorf("does not serve:\n%s", p.Log())
+		}
+		return nil
+	})
+	return p
+}

@@ -54,24 +54,6 @@ func shellWithFile(t *testing.T, script string, f *os.File) *exec.Cmd {
 	return cmd
 }
 
-// serving starts a gateway and waits until it serves.
-func serving(t *testing.T, file string, args ...string) *testkit.Process {
-	t.Helper()
-	p := testkit.Start(t, testkit.Command{Path: binary, Args: append([]string{"serve", "-c", file}, args...)})
-	testkit.Eventually(t, 30*time.Second, func() error {
-		select {
-		case <-p.Exited():
-			t.Fatalf("the gateway has ended\n%s", p.Log())
-		default:
-		}
-		if !strings.Contains(p.Log(), "msg=serving") {
-			return fmt.Errorf("does not serve:\n%s", p.Log())
-		}
-		return nil
-	})
-	return p
-}
-
 // drainLoad is what clients of several kinds saw. They go on until stop is closed.
 type drainLoad struct {
 	stop    chan struct{}
