@@ -136,12 +136,13 @@ func (c *certificate) load() (*tls.Certificate, *x509.CertPool, error) {
 	if c.files.Clients == "" {
 		return &pair, nil, nil
 	}
-	text, err := readPEM(c.files.Clients)
+	// No secret, but a user who can write to it can let anybody in.
+	text, err := safefile.ReadSecret(c.files.Clients, maxPEM)
 	if err != nil {
 		return nil, nil, err
 	}
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(text) {
+	if !roots.AppendCertsFromPEM(text.Data) {
 		return nil, nil, fmt.Errorf("%s: %w", c.files.Clients, errNoAuthority)
 	}
 	return &pair, roots, nil

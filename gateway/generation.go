@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// generation is what a configuration makes of the gateway that a reload can make anew: which
+// generation is what a configuration makes of the gateway that a reload can replace: which
 // resources there are, who may ask for them, and who hears of it. The cache, the origin, its stream
 // and the listeners outlive it.
 type generation struct {

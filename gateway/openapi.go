@@ -65,7 +65,7 @@ func openAPIConfig(cfg *config.Config, db shaped, may func(i int) bool) openapi.
 	return c
 }
 
-// description is the document of a running gateway, of what a caller may read, written anew
+// description is the document of a running gateway, of what a caller may read, written again
 // when the tables look different.
 type description struct {
 	// Immutable.

@@ -82,7 +82,7 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 }
 
 // TestReminders: the log hears of a key a week before, a day before, and when it has expired,
-// each time once; another file begins anew.
+// once each; for another file they start again.
 func TestReminders(t *testing.T) {
 	log := &logText{}
 	text, _ := datedKeys(t, "2026-01-12", "2026-01-12", "", "2026-01-01")

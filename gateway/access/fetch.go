@@ -51,7 +51,7 @@ func (r *remote) client() (*http.Client, error) {
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxFetchHead,
 		},
-		// Where a set comes from stands in the configuration, or in the document of its issuer.
+		// The configuration, or the document of the issuer, says where a set comes from.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }

@@ -43,7 +43,7 @@ type Config struct {
 	Leeway time.Duration
 	// Reload is how often the files are looked at. 0 means 5 s, negative never.
 	Reload time.Duration
-	// Log hears of changed files and of API keys that expire. Nil: nobody does.
+	// Log hears of changed files and of API keys that expire. If nil, nothing is logged.
 	Log *slog.Logger
 	// Now is the clock that tells what has expired. Nil: time.Now.
 	Now func() time.Time
@@ -180,7 +180,7 @@ func (g *Gate) Close() {
 	g.running.Wait()
 }
 
-// takeFetched puts a key set that was fetched into use. Tokens that were seen are checked anew.
+// takeFetched puts a key set that was fetched into use. Tokens that were seen are checked again.
 func (g *Gate) takeFetched(keys []*tokenKey) { g.tokens.Store(newTokenSet(keys)) }
 
 // Inherit lets a gate that has not fetched its key set yet begin with the one that another

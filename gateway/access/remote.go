@@ -21,7 +21,7 @@ const (
 	defaultRefresh = 5 * time.Minute
 	maxDiscovery   = 64 << 10         // bytes of a discovery document
 	fetchTime      = 10 * time.Second // of a fetch, the discovery included
-	fetchGap       = 5 * time.Second  // from the begin of a fetch to that of the next, whoever asks for it
+	fetchGap       = 5 * time.Second  // from the start of a fetch to that of the next, whatever asks for it
 	maxFetchPause  = time.Minute      // between two attempts after failures
 	tellEvery      = time.Minute      // the log hears of failures
 
@@ -38,7 +38,7 @@ type remote struct {
 	issuer  string // what the discovery document must be of; "": there is none
 	caFile  string // "": the system's roots
 	refresh time.Duration
-	gap     time.Duration // from the begin of a fetch to that of the next
+	gap     time.Duration // from the start of a fetch to that of the next
 	time    time.Duration // of a fetch
 	allowed []*algorithm
 	log     *slog.Logger

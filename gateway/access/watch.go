@@ -131,7 +131,7 @@ func (g *Gate) takeKeys(data []byte) error {
 	return err
 }
 
-// takeJWKS puts a key set into use. Tokens that were seen are checked anew.
+// takeJWKS puts a key set into use. Tokens that were seen are checked again.
 func (g *Gate) takeJWKS(data []byte) error {
 	keys, err := parseJWKS(g.cfg.JWKSFile, data, g.allowed)
 	if err == nil {

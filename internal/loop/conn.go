@@ -136,7 +136,7 @@ func (c *Conn) Context() context.Context {
 	return c.ctx
 }
 
-// Output returns where the next answer is to be appended. Ask anew in each call of Data
+// Output returns where the next answer is to be appended. Call it again in each call of Data
 // or Write, and after each Defer.
 func (c *Conn) Output() *Output {
 	if c.lastOwed == nil || c.settling {

@@ -13,7 +13,7 @@ type Session interface {
 	// soon as there is room.
 	//
 	// A session consumes whole requests while it is not [Conn.Full]. What it leaves
-	// without being full is the begin of a request.
+	// without being full is the start of a request.
 	Data(c *Conn, in []byte) (consumed int)
 	// Closed is the last call: the connection has ended or was detached. err is nil if
 	// it ended in order, else a [*CloseError] or what [Conn.Abort] was given.

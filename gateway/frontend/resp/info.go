@@ -49,7 +49,7 @@ func (t *turn) configGet(args [][]byte) {
 	}
 }
 
-// appendMap appends the begin of n pairs, in RESP2 as an array.
+// appendMap appends the start of n pairs, in RESP2 as an array.
 func (t *turn) appendMap(b []byte, n int) []byte {
 	if t.three {
 		return resp.AppendMapHeader(b, n)
@@ -57,7 +57,7 @@ func (t *turn) appendMap(b []byte, n int) []byte {
 	return resp.AppendArrayHeader(b, 2*n)
 }
 
-// appendSet appends the begin of n different elements, in RESP2 as an array.
+// appendSet appends the start of n different elements, in RESP2 as an array.
 func (t *turn) appendSet(b []byte, n int) []byte {
 	if t.three {
 		return resp.AppendSetHeader(b, n)

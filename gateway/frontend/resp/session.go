@@ -25,7 +25,7 @@ type session struct {
 	// Owned by the connection's turn.
 	view     *View                // of the last turn
 	hash     [32]byte             // of the password or API key that the client has logged in with
-	scanner  *resp.CommandScanner // holds the begin of a command; nil: there is none
+	scanner  *resp.CommandScanner // holds the start of a command; nil if there is none
 	bounds   bool                 // it has those of who is known
 	by       credential           // what the client has logged in with
 	recheck  time.Duration        // when to ask whether that is valid still, on the cache's clock

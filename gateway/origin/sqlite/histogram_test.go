@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestStreamMeasuresFreshness: the bound counts from the begin of the last poll
+// TestStreamMeasuresFreshness: the bound counts from the start of the last poll
 // that had not seen the change, and failed polls do not shorten it.
 func TestStreamMeasuresFreshness(t *testing.T) {
 	st := newStreamTest(t, Config{}, deptSchema...)
