@@ -278,6 +278,34 @@ func TestStalledStreams(t *testing.T) {
 	})
 }
 
+// TestStreamsAreBounded: past the bound of all connections together a request of HTTP/2 is
+// refused, and the one after it is answered.
+func TestStreamsAreBounded(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		testkit.NoLeaks(t)
+		s, secure, trust := listenTLS(t, newFixture(t, jsonOrigin), by.config(Config{}))
+		client := clientOf(t, trust, true)
+		ask := func(want int) {
+			t.Helper()
+			answer, err := client.Get("https://" + secure + "/depts/1500")
+			if err != nil || answer.StatusCode != want {
+				t.Fatalf("got %v, %v, want %d", answer, err, want)
+			}
+			answer.Body.Close()
+		}
+		s.handler.streams.Add(maxStreams)
+		ask(http.StatusServiceUnavailable)
+		s.handler.streams.Add(-maxStreams)
+		ask(http.StatusOK)
+		testkit.Eventually(t, patience, func() error {
+			if n := s.handler.streams.Load(); n != 0 {
+				return fmt.Errorf("%d streams are counted after all, want 0", n)
+			}
+			return nil
+		})
+	})
+}
+
 // http2Conn speaks HTTP/2 frame by frame (RFC 9113).
 type http2Conn struct {
 	net.Conn
