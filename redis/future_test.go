@@ -239,8 +239,10 @@ func TestCompletersThatMisbehave(t *testing.T) {
 // Every completer is told exactly once, also when the connection is lost.
 func TestCompletersAreToldOnce(t *testing.T) {
 	testkit.NoLeaks(t)
+	sent := make(chan struct{}) // closed after all calls were accepted: without a connection they are refused
 	s := fake(t, func(_ int, args []string) string {
 		if args[1] == "50" {
+			<-sent
 			return hangUp
 		}
 		return "+OK\r\n"
@@ -263,6 +265,7 @@ func TestCompletersAreToldOnce(t *testing.T) {
 			all.Done()
 		}
 	}
+	close(sent)
 	all.Wait()
 	for i := range told {
 		if n := told[i].Load(); n != 1 {

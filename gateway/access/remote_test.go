@@ -215,9 +215,11 @@ func TestHostileIssuers(t *testing.T) {
 			s.serve(c.answer)
 			failed := g.Stats().FetchFailures // a busy machine may have been too slow for the good one
 			eventually(t, g, "two failures", func(s Stats) bool { return s.FetchFailures >= failed+2 })
-			if why := g.remote.trouble.Load(); why == nil || !strings.Contains(*why, c.want) {
-				t.Errorf("the trouble is %v, want %q", why, c.want)
-			}
+			// On a busy machine some fetches end at another step than the one that is tested here.
+			eventually(t, g, c.want, func(Stats) bool {
+				why := g.remote.trouble.Load()
+				return why != nil && strings.Contains(*why, c.want)
+			})
 			if g.Trouble() != "" {
 				t.Errorf("not ready because of %q, although a set is there", g.Trouble())
 			}
