@@ -91,9 +91,9 @@ bench: ## run one benchmark suite: SUITE=name [SCENARIO=...] [ROUNDS=n] [QUICK=1
 	cd bench && SCENARIO='$(SCENARIO)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' $(GO) run ./$(SUITE)
 
 .PHONY: bench-compare
-bench-compare: ## measure the gateway of the working tree beside another commit's: REF=main
-	@if [ -z "$(REF)" ]; then echo 'usage: make bench-compare REF=main'; exit 2; fi
-	cd bench && REF='$(REF)' ROUNDS='$(ROUNDS)' $(GO) run ./compare
+bench-compare: ## measure the gateway of the working tree beside another commit's: REF=main [SCENARIO=redis-hit|miss] [CALLERS=64,1024]
+	@if [ -z "$(REF)" ]; then echo 'usage: make bench-compare REF=main [SCENARIO=memory-hit|redis-hit|miss] [CALLERS=64,1024] [ROUNDS=n]'; exit 2; fi
+	cd bench && REF='$(REF)' SCENARIO='$(SCENARIO)' CALLERS='$(CALLERS)' ROUNDS='$(ROUNDS)' $(GO) run ./compare
 
 .PHONY: bench-micro
 bench-micro: ## compare the Go benchmarks of the working tree with another commit's: REF=main [PKG=./cache]

@@ -1,10 +1,10 @@
 // Command compare measures the gateway of the working tree beside that of
 // another commit:
 //
-//	cd bench && go run ./compare -ref main
+//	cd bench && go run ./compare -ref main [-scenario redis-hit] [-callers 1,64,1024]
 //
-// Both are built, run in turns over databases of their own, and compared by the
-// rules of the gateway suite. Nothing is stored.
+// Both are built, run interleaved over databases of their own, and compared by the
+// rules of the suites. Nothing is stored.
 package main
 
 import (
@@ -14,25 +14,23 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
-	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/pages"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
 func main() {
-	loadproc.Child()
+	loadproc.Child(pages.Targets())
 	command.Main("compare", run)
 }
 
@@ -40,36 +38,36 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	var how command.Measurement
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
 	ref := flags.String("ref", os.Getenv("REF"), "commit, branch or tag to compare the working tree with (REF)")
-	callers := flags.String("callers", "1,64,1024", "numbers of connections, separated by commas")
+	callers := flags.String("callers", cmp.Or(os.Getenv("CALLERS"), "1,64,1024"), "numbers of connections, separated by commas (CALLERS)")
+	kind := flags.String("scenario", cmp.Or(os.Getenv("SCENARIO"), "memory-hit"), "memory-hit over HTTP, redis-hit, or miss over PostgreSQL (SCENARIO)")
 	if err := how.Register(flags, "2s"); err != nil {
 		return err
 	}
 	if err := command.Parse(flags, args, stderr); err != nil {
 		return err
 	}
-	window := cmp.Or(how.Duration, 2*time.Second)
 	if *ref == "" {
 		return errors.New("no commit to compare with, want -ref")
 	}
-	var numbers []int
-	for text := range strings.SplitSeq(*callers, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return fmt.Errorf("%q callers, want a positive number", text)
-		}
-		numbers = append(numbers, n)
+	numbers, err := positive(*callers)
+	if err != nil {
+		return err
+	}
+	c := comparison{ref: *ref, window: cmp.Or(how.Duration, 2*time.Second), progress: stderr, binaries: map[string]string{}}
+	build, ok := kinds[*kind]
+	if !ok {
+		return fmt.Errorf("%q is no scenario, want memory-hit, redis-hit or miss", *kind)
 	}
 	module, err := proc.BenchModule(ctx)
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp("", "slipstream-compare-")
-	if err != nil {
+	if c.scratch, err = os.MkdirTemp("", "slipstream-compare-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch)
+	defer os.RemoveAll(c.scratch)
 
-	other := filepath.Join(scratch, "other")
+	other := filepath.Join(c.scratch, "other")
 	if err := git(ctx, module, "worktree", "add", "--detach", other, *ref); err != nil {
 		return err
 	}
@@ -79,26 +77,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 			err = removeErr
 		}
 	}()
-	programs := map[string]subject.Program{}
 	for name, source := range map[string]string{load.Ours: filepath.Dir(module), *ref: other} {
 		fmt.Fprintf(stderr, "compare: building %s\n", name)
-		dir := filepath.Join(scratch, "of-"+filepath.Base(source))
-		binary := filepath.Join(dir, "slipstream")
-		if err := subject.BuildSlipstream(ctx, source, binary); err != nil {
-			return err
-		}
-		if programs[name], err = subject.NewSlipstream(ctx, binary, dir, depts.Count, "512MiB"); err != nil {
+		c.binaries[name] = filepath.Join(c.scratch, "of-"+filepath.Base(source), "slipstream")
+		if err := subject.BuildSlipstream(ctx, source, c.binaries[name]); err != nil {
 			return err
 		}
 	}
-	programs[load.Control] = programs[load.Ours]
-
+	defer func() { err = errors.Join(err, c.close()) }()
+	measure, err := build(ctx, &c)
+	if err != nil {
+		return err
+	}
 	suite := load.Suite{Name: "compare"}
 	for _, n := range numbers {
-		suite.Scenarios = append(suite.Scenarios, scenario(n, window, programs))
+		suite.Scenarios = append(suite.Scenarios, c.scenario(fmt.Sprintf("%s/%d", *kind, n), n, measure))
 	}
 	report, err := suite.Run(ctx, load.Options{
-		Directory: filepath.Join(scratch, "results"), Command: "make bench-compare REF=" + *ref,
+		Directory: filepath.Join(c.scratch, "results"), Command: "make bench-compare REF=" + *ref + " SCENARIO=" + *kind,
 		Progress: stderr, Rounds: how.Rounds, Seed: how.Seed,
 	})
 	if report != nil {
@@ -109,16 +105,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return err
 }
 
-// scenario is a memory hit of all programs.
-func scenario(callers int, window time.Duration, programs map[string]subject.Program) load.Scenario {
-	sc := load.Scenario{Name: fmt.Sprintf("memory-hit/%d", callers), Primary: load.ServerUS}
-	for _, name := range slices.Sorted(maps.Keys(programs)) {
-		program := programs[name]
-		sc.Subjects = append(sc.Subjects, load.Subject{Name: name, Run: func(ctx context.Context, round int) (load.Sample, error) {
-			return subject.Hit{Callers: callers, WarmUp: window / 4, Window: window, Seed: uint64(round)}.Run(ctx, program)
-		}})
+// positive reads numbers separated by commas.
+func positive(list string) ([]int, error) {
+	var numbers []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q callers, want a positive number", text)
+		}
+		numbers = append(numbers, n)
 	}
-	return sc
+	return numbers, nil
 }
 
 func git(ctx context.Context, dir string, args ...string) error {

@@ -20,6 +20,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"want -ref":         nil,
 		"no-such-commit":    {"-ref", "no-such-commit"},
 		"positive number":   {"-ref", "HEAD", "-callers", "many"},
+		"redis-hit or miss": {"-ref", "HEAD", "-scenario", "hits"},
 		"flag provided but": {"-against", "HEAD"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/pages"
 )
 
 // program is the command.
@@ -23,7 +24,7 @@ var program = command.Program{
 }
 
 func main() {
-	loadproc.Child(targets())
+	loadproc.Child(pages.Targets())
 	command.Main(suiteName, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return program.Run(ctx, args, stdout, stderr)
 	})

@@ -8,13 +8,14 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/pages"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
 // The load process is the test program started again.
 func TestMain(m *testing.M) {
-	loadproc.Child(targets())
+	loadproc.Child(pages.Targets())
 	m.Run()
 }
 
@@ -61,18 +62,18 @@ func TestVerifyLooksAtEveryDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Stop()
-	if err := verify(t.Context(), server.Redis, 1); err != nil {
+	if err := pages.Verify(t.Context(), server.Redis, 1); err != nil {
 		t.Fatal(err)
 	}
-	target, err := openTarget(t.Context(), server.Redis, 0)
+	target, err := pages.Open(t.Context(), server.Redis, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer target.Close()
-	if err := target.client.Set(t.Context(), target.keys[999], "other"); err != nil {
+	if err := target.Client.Set(t.Context(), pages.Key(999), "other"); err != nil {
 		t.Fatal(err)
 	}
-	if err := verify(t.Context(), server.Redis, 1); err == nil || !strings.Contains(err.Error(), "000000000999") {
+	if err := pages.Verify(t.Context(), server.Redis, 1); err == nil || !strings.Contains(err.Error(), "000000000999") {
 		t.Errorf("error %v, want document 999 in it", err)
 	}
 }

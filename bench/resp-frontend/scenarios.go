@@ -70,16 +70,7 @@ func gateway(ctx context.Context, p command.Place) (subject.Program, error) {
 	if err := subject.BuildSlipstream(ctx, filepath.Dir(p.Module), binary); err != nil {
 		return nil, err
 	}
-	database := filepath.Join(p.Scratch, "pages.db")
-	if err := pages.WriteSQLite(database); err != nil {
-		return nil, err
-	}
-	resources := fmt.Sprintf("  %s:\n    table: page\n    key: [code]\n", pages.Resource)
-	bare, err := subject.OverSQLite(ctx, binary, p.Scratch, database, resources, "512MiB")
-	if err != nil {
-		return nil, err
-	}
-	return bare.With(subject.Extra{Redis: true})
+	return subject.OverPages(ctx, binary, p.Scratch)
 }
 
 // Scenarios implements [command.Harness].
@@ -136,7 +127,7 @@ func (h *harness) start(ctx context.Context, name string) (*subject.Server, erro
 	if server.Redis == "" { // what it serves is the Redis protocol
 		server.Redis = server.Address
 	}
-	if err := verify(ctx, server.Redis, 1); err != nil {
+	if err := pages.Verify(ctx, server.Redis, 1); err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
 	return server, nil
@@ -165,7 +156,7 @@ func (h *harness) byRedisBenchmark(ctx context.Context, server *subject.Server, 
 	if err != nil {
 		return load.Sample{}, err
 	}
-	if err := verify(ctx, server.Redis, pages.Count/64); err != nil {
+	if err := pages.Verify(ctx, server.Redis, pages.Count/64); err != nil {
 		return load.Sample{}, err
 	}
 	return r.Sample()
@@ -182,7 +173,7 @@ func calibration(rate float64, depth int, d time.Duration) uint64 {
 // connection, and checks every value.
 func (h *harness) byOurClient(ctx context.Context, server *subject.Server, round int) (load.Sample, error) {
 	spec := loadproc.Spec{
-		Target: targetName, Address: server.Redis, PID: server.PID(), Also: server.Also, Metrics: server.Metrics,
+		Target: pages.TargetName, Address: server.Redis, PID: server.PID(), Also: server.Also, Metrics: server.Metrics,
 		Callers: connections, WarmUp: h.warmUp, Duration: h.window, Seed: uint64(round),
 	}
 	outcome, err := loadproc.Run(ctx, spec)

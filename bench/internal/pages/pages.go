@@ -1,5 +1,5 @@
-// Package pages makes the documents of the suite resp-frontend: rows of 1.6 KB
-// in a table whose key is a text of twelve digits, because that is what
+// Package pages makes the documents that benchmarks read over the Redis protocol, and reads
+// them: rows of 1.6 KB in a table whose key is a text of twelve digits, because that is what
 // redis-benchmark puts into keys.
 package pages
 

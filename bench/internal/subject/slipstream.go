@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
+	"github.com/slipstream-go/slipstream/bench/internal/pages"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
 )
 
@@ -105,6 +106,21 @@ func NewSlipstream(ctx context.Context, binary, dir string, count int64, memory 
 func OverSQLite(ctx context.Context, binary, dir, database, resources, memory string) (*Slipstream, error) {
 	s := &Slipstream{binary: binary, dir: dir, memory: memory, resources: resources, origin: fmt.Sprintf("url: %q", "sqlite://"+filepath.ToSlash(database))}
 	return s, s.DB(ctx, "apply")
+}
+
+// OverPages returns the program over a database of the documents of package pages, which it
+// writes into dir, with the Redis frontend.
+func OverPages(ctx context.Context, binary, dir string) (*Slipstream, error) {
+	database := filepath.Join(dir, "pages.db")
+	if err := pages.WriteSQLite(database); err != nil {
+		return nil, err
+	}
+	resources := fmt.Sprintf("  %s:\n    table: page\n    key: [code]\n", pages.Resource)
+	bare, err := OverSQLite(ctx, binary, dir, database, resources, "512MiB")
+	if err != nil {
+		return nil, err
+	}
+	return bare.With(Extra{Redis: true})
 }
 
 // DB runs "slipstream db" with a verb and its flags over the database.

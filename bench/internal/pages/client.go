@@ -1,4 +1,4 @@
-package main
+package pages
 
 import (
 	"bytes"
@@ -8,52 +8,53 @@ import (
 	"math/rand/v2"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
-	"github.com/slipstream-go/slipstream/bench/internal/pages"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// targetName names our client in a [loadproc.Spec].
-const targetName = "pages"
+// TargetName names package redis as the client in a [loadproc.Spec].
+const TargetName = "pages"
 
-func targets() loadproc.Targets {
-	return loadproc.Targets{targetName: func(ctx context.Context, s loadproc.Spec) (load.Target, error) {
-		return openTarget(ctx, s.Address, s.Seed)
+// Targets are what a load process needs to read the documents of a server with package redis.
+func Targets() loadproc.Targets {
+	return loadproc.Targets{TargetName: func(ctx context.Context, s loadproc.Spec) (load.Target, error) {
+		return Open(ctx, s.Address, s.Seed)
 	}}
 }
 
-// A target is one client that all callers share.
-type target struct {
-	// Immutable after openTarget.
-	client *redis.Client
+// A Target is one client that all callers share. It implements [load.Target].
+type Target struct {
+	// Immutable after Open.
+	Client *redis.Client
 	seed   uint64
 	keys   []string
 	values [][]byte
 }
 
-func openTarget(ctx context.Context, address string, seed uint64) (*target, error) {
+// Open connects a client to the server at address. The caller closes the target.
+func Open(ctx context.Context, address string, seed uint64) (*Target, error) {
 	c, err := redis.Connect(ctx, redis.Options{Addr: address})
 	if err != nil {
 		return nil, err
 	}
-	t := &target{client: c, seed: seed}
-	for n := range pages.Count {
-		t.keys, t.values = append(t.keys, pages.Key(n)), append(t.values, pages.Document(n))
+	t := &Target{Client: c, seed: seed}
+	for n := range Count {
+		t.keys, t.values = append(t.keys, Key(n)), append(t.values, Document(n))
 	}
 	return t, nil
 }
 
 // NewCaller implements [load.Target].
-func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
+func (t *Target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 	return &caller{target: t, rng: rand.New(rand.NewPCG(t.seed, uint64(i))), buffer: make([]byte, 0, 4096)}, nil
 }
 
 // Close ends the client.
-func (t *target) Close() error { return t.client.Close() }
+func (t *Target) Close() error { return t.Client.Close() }
 
 // A caller asks for random documents.
 type caller struct {
-	target *target
+	target *Target
 
 	// Owned by the goroutine that calls Do.
 	rng    *rand.Rand
@@ -65,7 +66,7 @@ func (c *caller) Do(ctx context.Context) error { return c.get(ctx, c.rng.IntN(le
 
 // get asks for one document and compares it.
 func (c *caller) get(ctx context.Context, n int) error {
-	value, found, err := c.target.client.GetAppend(ctx, c.buffer[:0], c.target.keys[n])
+	value, found, err := c.target.Client.GetAppend(ctx, c.buffer[:0], c.target.keys[n])
 	if err != nil {
 		return err
 	}
@@ -78,10 +79,10 @@ func (c *caller) get(ctx context.Context, n int) error {
 // Close implements [load.Caller]: the client is closed once, by the target.
 func (c *caller) Close() error { return nil }
 
-// verify compares each step-th document of a server, with 1 all of them, which
-// also warms its memory.
-func verify(ctx context.Context, address string, step int) (err error) {
-	t, err := openTarget(ctx, address, 0)
+// Verify compares every step-th document of a server with what it must be; with 1, it
+// compares all of them, which also warms the server's memory.
+func Verify(ctx context.Context, address string, step int) (err error) {
+	t, err := Open(ctx, address, 0)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func verify(ctx context.Context, address string, step int) (err error) {
 	if err != nil {
 		return err
 	}
-	for n := 0; n < pages.Count; n += max(step, 1) {
+	for n := 0; n < Count; n += max(step, 1) {
 		if err := c.(*caller).get(ctx, n); err != nil {
 			return err
 		}
