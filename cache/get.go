@@ -118,15 +118,32 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 // clientKey is the key of a context's client.
 type clientKey struct{}
 
+// clientContext is what WithClient returns: one object, where context.WithValue makes two of a
+// number.
+type clientContext struct {
+	context.Context
+	client uint64
+}
+
+// Value implements context.Context.
+func (c *clientContext) Value(key any) any {
+	if key == (clientKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
 // WithClient returns a context whose loads wait in the queue of a client, any number that stands
 // for its address: one client's loads do not keep another's waiting. 0 is a client, too.
 func WithClient(ctx context.Context, client uint64) context.Context {
-	return context.WithValue(ctx, clientKey{}, client)
+	return &clientContext{ctx, client}
 }
 
 func clientOf(ctx context.Context) uint64 {
-	client, _ := ctx.Value(clientKey{}).(uint64)
-	return client
+	if c, ok := ctx.Value(clientKey{}).(*clientContext); ok {
+		return c.client
+	}
+	return 0
 }
 
 // wait is what a GET that needs a load waits for.

@@ -11,6 +11,7 @@ type Queue[T any] struct {
 	flows map[uint64]*flow[T]
 	next  *flow[T] // in the ring of flows that are not empty; nil if there is none
 	long  *flow[T] // the longest when something was queued last, or nil
+	spare *flow[T] // one that became empty, for the next client; or nil
 	n     int
 }
 
@@ -41,7 +42,11 @@ func (q *Queue[T]) LenOf(client uint64) int {
 func (q *Queue[T]) Push(client uint64, v T) {
 	f := q.flows[client]
 	if f == nil {
-		f = &flow[T]{client: client}
+		if f = q.spare; f != nil {
+			q.spare, f.client = nil, client
+		} else {
+			f = &flow[T]{client: client}
+		}
 		if q.flows == nil {
 			q.flows = make(map[uint64]*flow[T])
 		}
@@ -119,10 +124,18 @@ func (q *Queue[T]) drop(f *flow[T]) {
 	}
 	if f.next == f {
 		q.next = nil
-		return
+	} else {
+		f.previous.next, f.next.previous = f.next, f.previous
+		if q.next == f {
+			q.next = f.next
+		}
 	}
-	f.previous.next, f.next.previous = f.next, f.previous
-	if q.next == f {
-		q.next = f.next
+	// Most queues hold one value of a client that comes again. Pop has cleared what it took.
+	if cap(f.items) <= maxSpare {
+		q.spare = f
+		*f = flow[T]{items: f.items[:0]}
 	}
 }
+
+// maxSpare is how many values an empty queue keeps room for.
+const maxSpare = 64

@@ -32,7 +32,8 @@ type later struct {
 	// connection's turn.
 	request  Request
 	response Response
-	large    int64 // bytes that it has in front.complete
+	deadline lazyDeadline // of the load
+	large    int64        // bytes that it has in front.complete
 }
 
 // later lets a goroutine answer the request in t. What it needs of the connection's bytes
@@ -71,9 +72,9 @@ func (l *later) answer() {
 		f.waiting.Add(-1)
 		l.place.Complete()
 	}()
-	ctx := &lazyDeadline{Context: l.ctx, deadline: time.Now().Add(f.config.RequestTimeout)}
-	defer ctx.end()
-	l.view.Answer(ctx, &l.request, &l.response)
+	l.deadline.Context, l.deadline.deadline = l.ctx, time.Now().Add(f.config.RequestTimeout)
+	defer l.deadline.end()
+	l.view.Answer(&l.deadline, &l.request, &l.response)
 	l.response.gather()
 	if n := int64(l.response.sent()); n >= largeBody {
 		l.large = n
