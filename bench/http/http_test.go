@@ -40,7 +40,11 @@ func newTestHarness(t *testing.T) *harness {
 // article's, a strong validator, or costs could not be compared.
 func TestSubjectsServeTheSameBytes(t *testing.T) {
 	h := newTestHarness(t)
-	for _, name := range h.present(append([]string{load.Ours, onNetHTTP}, rivals...)...) {
+	names := h.present(append([]string{load.Ours, onNetHTTP}, rivals...)...)
+	for _, name := range append([]string{load.Ours, onNetHTTP}, h.present(tlsRivals...)...) {
+		names = append(names, tlsOf(name))
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			server, err := h.start(t.Context(), name)
 			if err != nil {
@@ -52,9 +56,12 @@ func TestSubjectsServeTheSameBytes(t *testing.T) {
 				}
 			}()
 			for _, n := range []int64{1, 17, depts.Count} {
-				rsp, body := get(t, fmt.Sprintf("http://%s/depts/%d", server.Address, n))
+				rsp, body := get(t, server, n)
 				if rsp.StatusCode != http.StatusOK || !bytes.Equal(body, document(n)) {
 					t.Fatalf("document %d: %s %.200q, want %.200q", n, rsp.Status, body, document(n))
+				}
+				if (rsp.TLS != nil) != strings.HasSuffix(name, tlsSuffix) {
+					t.Errorf("document %d came over TLS: %v", n, rsp.TLS != nil)
 				}
 				if rsp.ContentLength != int64(len(body)) || !strings.HasPrefix(rsp.Header.Get("Content-Type"), "application/json") {
 					t.Errorf("document %d: length %d, type %q", n, rsp.ContentLength, rsp.Header.Get("Content-Type"))
@@ -63,11 +70,11 @@ func TestSubjectsServeTheSameBytes(t *testing.T) {
 					t.Errorf("document %d: ETag %q, want a strong one", n, etag)
 				}
 			}
-			if rsp, _ := get(t, fmt.Sprintf("http://%s/depts/%d", server.Address, depts.Count+1)); rsp.StatusCode != http.StatusNotFound {
+			if rsp, _ := get(t, server, depts.Count+1); rsp.StatusCode != http.StatusNotFound {
 				t.Errorf("a document that is not there: %s", rsp.Status)
 			}
 			if name == "varnish" {
-				rsp, _ := get(t, fmt.Sprintf("http://%s/depts/1", server.Address))
+				rsp, _ := get(t, server, 1)
 				if ids := strings.Fields(rsp.Header.Get("X-Varnish")); len(ids) != 2 {
 					t.Errorf("X-Varnish %q, want two numbers: a hit", ids)
 				}
@@ -76,14 +83,9 @@ func TestSubjectsServeTheSameBytes(t *testing.T) {
 	}
 }
 
-func get(t *testing.T, url string) (*http.Response, []byte) {
+func get(t *testing.T, server *subject.Server, key int64) (*http.Response, []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Accept-Encoding", "identity") // net/http would ask for gzip, and decode it
-	rsp, err := http.DefaultClient.Do(req)
+	rsp, err := server.Get(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +104,10 @@ func TestScenariosMeasure(t *testing.T) {
 		h.hit("hit/8", 8, nil, nil),
 		h.hit("pipelined/8", 8, nil, func(s *loadproc.Spec) { s.Batch = depth }),
 		h.fullHit(8), h.halfRate("net/http", 8), h.idle(50),
+		h.tls("hit-tls/8", 8, nil, nil),
+		h.tls("handshake/8", 8, nil, func(s *loadproc.Spec) { s.Fresh = true }),
+		h.tls("handshake-resumed/8", 8, nil, func(s *loadproc.Spec) { s.Fresh, s.Resume = true, true }),
+		h.tls("hit-h2/8", 8, nil, func(s *loadproc.Spec) { s.HTTP2 = true }),
 	}
 	if sc, ok := h.foreign(8); ok {
 		scenarios = append(scenarios, sc)
@@ -194,7 +200,8 @@ func TestScenarios(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"hit/64", "hit/1024", "hit/16384", "pipelined-16/64", "hit-full/64", "idle-10000/10000", "half-rate-fasthttp/64"} {
+	for _, name := range []string{"hit/64", "hit/1024", "hit/16384", "pipelined-16/64", "hit-full/64", "idle-10000/10000", "half-rate-fasthttp/64",
+		"hit-tls/64", "hit-tls/1024", "handshake/64", "handshake-resumed/64", "hit-h2/64"} {
 		if !seen[name] {
 			t.Errorf("no scenario %s", name)
 		}

@@ -22,6 +22,7 @@ func (h *harness) Scenarios() []load.Scenario {
 	pipelined := []load.Goal{{Metric: load.ServerUS, Rival: floorName, Ratio: 1.25}}
 	all = append(all, h.hit(fmt.Sprintf("pipelined-%d/64", depth), 64, pipelined, func(s *loadproc.Spec) { s.Batch = depth }))
 	all = append(all, h.fullHit(64), h.idle(10_000))
+	all = append(all, h.tlsScenarios()...)
 	for _, rival := range h.present(rivals...) {
 		if rival != "fasthttp-64k" { // fasthttp once is enough
 			all = append(all, h.halfRate(rival, 64))
@@ -63,7 +64,7 @@ func (h *harness) scenario(name string, primary load.Metric, goals []load.Goal, 
 	run func(ctx context.Context, name string, round int) (load.Sample, error)) load.Scenario {
 	sc := load.Scenario{Name: name, Primary: primary, Goals: goals}
 	for _, n := range names {
-		sc.Subjects = append(sc.Subjects, load.Subject{Name: n, Variant: n == onNetHTTP || n == off, Run: func(ctx context.Context, round int) (load.Sample, error) {
+		sc.Subjects = append(sc.Subjects, load.Subject{Name: n, Variant: n == onNetHTTP || n == off || n == clearText, Run: func(ctx context.Context, round int) (load.Sample, error) {
 			return run(ctx, n, round)
 		}})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -22,7 +23,8 @@ const suiteName = "http"
 const (
 	onNetHTTP = "slipstream-nethttp" // ours with the engine net/http
 	floorName = "floor-epoll"
-	off       = "off" // ours with nothing of hit-full switched on
+	off       = "off"                  // ours with nothing of hit-full switched on
+	clearText = "slipstream-cleartext" // ours without TLS, beside those with it
 )
 
 // rivals are the servers of others, in the order of the tables.
@@ -40,7 +42,8 @@ type harness struct {
 	missing     []error         // programs that are not installed
 	absent      map[string]bool // the subjects that need them
 	credentials *credentials.Set
-	slipstream  func() (string, error) // builds our command once
+	slipstream  func() (string, error)               // builds our command once
+	certificate func() (*subject.Certificate, error) // makes one once
 
 	// Owned by the goroutine that runs the suite.
 	rates map[string]float64 // most requests a second, by subject
@@ -63,6 +66,9 @@ func newHarness(s *command.Suite, p command.Place, progress io.Writer) *harness 
 	h.slipstream = sync.OnceValues(func() (string, error) {
 		binary := filepath.Join(p.Scratch, "slipstream")
 		return binary, subject.BuildSlipstream(context.Background(), filepath.Dir(p.Module), binary)
+	})
+	h.certificate = sync.OnceValues(func() (*subject.Certificate, error) {
+		return subject.NewCertificate(filepath.Join(p.Scratch, "certificate"))
 	})
 	h.catalog = subject.NewCatalog(suiteName, progress, h.builds())
 	return h
@@ -102,10 +108,12 @@ func (h *harness) builds() map[string]func(context.Context) (subject.Program, er
 			return h.gateway(ctx, name, subject.Extra{Sections: "http: { engine: " + engine + " }\n"})
 		}
 		all[fullOf(name)] = func(ctx context.Context) (subject.Program, error) { return h.fullGateway(ctx, name, engine) }
+		all[tlsOf(name)] = func(ctx context.Context) (subject.Program, error) { return h.tlsGateway(ctx, name, engine) }
 	}
 	all[off] = func(ctx context.Context) (subject.Program, error) {
 		return h.gateway(ctx, off, subject.Extra{Sections: "http: { engine: loop }\nlog: { slow: 0s }\n"})
 	}
+	maps.Copy(all, h.tlsBuilds())
 	return all
 }
 
@@ -137,6 +145,8 @@ func (h *harness) program(ctx context.Context, name string) (subject.Program, er
 		name = load.Ours
 	case fullOf(load.Control):
 		name = fullOf(load.Ours)
+	case tlsOf(load.Control):
+		name = tlsOf(load.Ours)
 	}
 	return h.catalog.Program(ctx, name)
 }

@@ -1,6 +1,7 @@
 // Package httpget is the smallest HTTP/1.1 client that still checks what it
-// gets: keep-alive GETs of documents by key over plain TCP. It exists because the
-// client of net/http costs more than the servers under test.
+// gets: keep-alive GETs of documents by key over plain TCP, or over TLS and there over
+// HTTP/2 too: see tls.go and http2.go. It exists because the client of net/http costs
+// more than the servers under test.
 //
 // A request is the request line, Host, and the fields that the target names, usually
 // none. An answer must be HTTP/1.1 200 with exactly one Content-Length, no
@@ -15,12 +16,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -67,6 +70,19 @@ type Target struct {
 	// for in random order. 0: one connection, and the keys in their order.
 	Learners int
 
+	// Certificate is what the server must show, in PEM: callers speak TLS with it.
+	// Empty: clear text.
+	Certificate []byte
+	// Resume makes every connection of a caller but its first resume the session of
+	// the one before. Without it every handshake is a full one.
+	Resume bool
+	// HTTP2 makes callers speak HTTP/2, one request at a time. It needs a
+	// Certificate, and has neither Fields, Traced, Coding, CacheStatus nor batches.
+	HTTP2 bool
+	// Fresh makes each Do open a connection and close it. The first pass keeps its
+	// own.
+	Fresh bool
+
 	hashSeed  maphash.Seed
 	learned   []uint64 // by key; nil: answers are not compared
 	documents [][]byte // the same, decoded, for batches
@@ -100,10 +116,25 @@ func (t *Target) judge(c *Caller, key int64, body []byte) ([]byte, error) {
 // MeanBytes returns the mean size of the bodies that Learn has seen.
 func (t *Target) MeanBytes() float64 { return float64(t.bytes) / float64(t.Keys) }
 
-// NewCaller opens a connection.
-func (t *Target) NewCaller(ctx context.Context, i int) (load.Caller, error) { return t.dial(ctx, i) }
+// NewCaller opens a connection, unless every Do does.
+func (t *Target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
+	c, err := t.newCaller(i)
+	if err != nil || t.Fresh {
+		return c, err
+	}
+	return c, c.connect(ctx)
+}
 
+// dial returns a caller with a connection.
 func (t *Target) dial(ctx context.Context, i int) (*Caller, error) {
+	c, err := t.newCaller(i)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.connect(ctx)
+}
+
+func (t *Target) newCaller(i int) (*Caller, error) {
 	c := &Caller{
 		target:  t,
 		index:   i,
@@ -113,7 +144,14 @@ func (t *Target) dial(ctx context.Context, i int) (*Caller, error) {
 	if len(t.Fields) > 0 {
 		c.fields = t.Fields[i%len(t.Fields)]
 	}
-	return c, c.connect(ctx)
+	if t.HTTP2 && (len(t.Certificate) == 0 || len(t.Fields) > 0 || t.Traced || t.Coding != "" || t.CacheStatus != "" || t.Batch > 0) {
+		return nil, errors.New("httpget: HTTP/2 is for plain requests over TLS")
+	}
+	var err error
+	if len(t.Certificate) > 0 {
+		c.tls, err = t.tlsConfig()
+	}
+	return c, err
 }
 
 func (c *Caller) connect(ctx context.Context) error {
@@ -126,7 +164,30 @@ func (c *Caller) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.conn, c.have, c.used = conn, 0, 0
+	if err := c.keep(conn); err != nil {
+		return err
+	}
+	if c.tls != nil {
+		if err := c.handshake(ctx); err != nil {
+			return err
+		}
+	}
+	c.have, c.used, c.http2 = 0, 0, nil
+	if c.target.HTTP2 {
+		c.http2, err = openHTTP2(c.conn)
+	}
+	return err
+}
+
+// keep makes conn the connection of the caller, or closes it if Close has been called.
+func (c *Caller) keep(conn net.Conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		_ = conn.Close()
+		return net.ErrClosed
+	}
+	c.conn = conn
 	return nil
 }
 
@@ -134,10 +195,18 @@ func (c *Caller) connect(ctx context.Context) error {
 type Caller struct {
 	target *Target
 	index  int
-	fields string // sent with every request
+	fields string      // sent with every request
+	tls    *tls.Config // nil: clear text
 
-	// Owned by the goroutine that calls Do; Close may read conn beside it.
-	conn    net.Conn
+	// Guarded by mu, because Close may be called during a Do. The goroutine that calls
+	// Do alone sets conn, and reads it without mu.
+	mu     sync.Mutex
+	conn   net.Conn // nil: none was opened yet
+	closed bool
+
+	// Owned by the goroutine that calls Do.
+	http2   *http2Conn // nil: HTTP/1.1
+	shaken  bool       // a handshake is done, so the next can resume its session
 	rng     *rand.Rand
 	request []byte
 	buf     [4096]byte // a whole answer usually
@@ -157,9 +226,30 @@ type Caller struct {
 // Do makes the requests of one series, for random keys, and checks the answers.
 // After an error the next call begins with a new connection.
 func (c *Caller) Do(ctx context.Context) error {
+	if c.target.Fresh {
+		return c.doFresh(ctx)
+	}
 	if err := c.repair(ctx); err != nil {
 		return err
 	}
+	return c.series()
+}
+
+// doFresh is Do over a connection of its own. It ends with the notice of TLS and without
+// a reset, as clients end connections.
+func (c *Caller) doFresh(ctx context.Context) error {
+	err := c.connect(ctx)
+	if err == nil {
+		err = c.series()
+	}
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+	return err
+}
+
+// series makes the requests of one series over the connection there is.
+func (c *Caller) series() error {
 	for range max(c.target.Series, 1) {
 		ask := c.askOne
 		if c.target.Batch > 0 {
@@ -200,10 +290,20 @@ func (c *Caller) askOne() error {
 // Close ends the connection with a reset, so that a run over 16,384 connections
 // leaves no ports in TIME_WAIT for the next one.
 func (c *Caller) Close() error {
-	if tcp, ok := c.conn.(*net.TCPConn); ok {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	conn := c.conn
+	if conn == nil {
+		return nil
+	}
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
-	return c.conn.Close()
+	return conn.Close()
 }
 
 // get asks for one document. The body is as it was sent, and valid until the next
@@ -222,6 +322,9 @@ func (c *Caller) get(key int64) ([]byte, error) {
 // exchange completes the request, which has its method and target, sends it and
 // reads the answer.
 func (c *Caller) exchange() ([]byte, error) {
+	if c.http2 != nil {
+		return c.http2.get(c.request[len("GET "):])
+	}
 	c.finishRequest()
 	if _, err := c.conn.Write(c.request); err != nil {
 		return nil, err
@@ -234,7 +337,7 @@ func (c *Caller) exchange() ([]byte, error) {
 
 // finishRequest appends what follows the target of the request.
 func (c *Caller) finishRequest() {
-	c.request = append(c.request, " HTTP/1.1\r\nHost: bench\r\n"...)
+	c.request = append(c.request, " HTTP/1.1\r\nHost: "+Host+"\r\n"...)
 	c.request = append(c.request, c.fields...)
 	if c.target.Traced {
 		c.request = append(c.request, "traceparent: 00-"...)

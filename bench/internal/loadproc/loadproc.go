@@ -54,6 +54,10 @@ type Spec struct {
 	CacheStatus string
 	Strays      bool // the first pass counts answers of another Cache-Status in place of failing
 	Learners    int
+	Certificate []byte
+	Resume      bool
+	HTTP2       bool
+	Fresh       bool
 	Sources     int // 0: as many as the connections need
 	// Array is how many keys a request asks for; 0: one document by its path.
 	Array int
@@ -180,7 +184,8 @@ func (s Spec) target(ctx context.Context, targets []Targets) (load.Target, error
 	if s.Target == "" {
 		target := &httpget.Target{Address: s.Address, Path: s.Path, Member: s.Member, Keys: s.Keys, Seed: s.Seed,
 			Fields: s.Fields, Traced: s.Traced, Coding: s.Coding, Batch: s.Array, Series: s.Series, Sources: s.Sources,
-			CacheStatus: s.CacheStatus, Learners: s.Learners}
+			CacheStatus: s.CacheStatus, Learners: s.Learners,
+			Certificate: s.Certificate, Resume: s.Resume, HTTP2: s.HTTP2, Fresh: s.Fresh}
 		if s.Depts {
 			target.Document = func(key int64) []byte {
 				d := depts.Make(key)

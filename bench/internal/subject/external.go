@@ -36,7 +36,10 @@ func Find(name string) (string, error) {
 }
 
 // Nginx serves the departments as files that it holds open.
-type Nginx struct{ path, dir string }
+type Nginx struct {
+	path, dir   string
+	certificate *Certificate // nil: clear text
+}
 
 // NewNginx writes the files below dir.
 func NewNginx(dir string) (*Nginx, error) {
@@ -55,6 +58,13 @@ func NewNginx(dir string) (*Nginx, error) {
 		}
 	}
 	return &Nginx{path: path, dir: dir}, nil
+}
+
+// WithTLS returns the same server with TLS, and HTTP/2 for those who want it.
+func (n *Nginx) WithTLS(c *Certificate) *Nginx {
+	other := *n
+	other.certificate = c
+	return &other
 }
 
 // nginxText has what spares work: no log, open files, one write for head and body,
@@ -83,9 +93,16 @@ http {
 	scgi_temp_path %[2]s/scgi;
 	server {
 		listen %[4]s backlog=4096;
-		root %[2]s/root;
+%[5]s		root %[2]s/root;
 	}
 }
+`
+
+// nginxTLS is what else the server then has. Sessions are resumed by tickets, as with the
+// servers in Go; a cache of sessions would help only before TLS 1.3.
+const nginxTLS = `		ssl_certificate %s;
+		ssl_certificate_key %s;
+		ssl_protocols TLSv1.2 TLSv1.3;
 `
 
 // Start implements [Program].
@@ -99,12 +116,17 @@ func (n *Nginx) Start(ctx context.Context, env ...string) (*Server, error) {
 		user = "user root;\n"
 	}
 	config := filepath.Join(n.dir, "nginx.conf")
-	text := fmt.Sprintf(nginxText, user, n.dir, runtime.NumCPU(), address)
+	listen, secure := address, ""
+	if n.certificate != nil {
+		listen += " ssl http2" // since 1.25.1 also "http2 on", which 1.22 does not know
+		secure = fmt.Sprintf(nginxTLS, n.certificate.Cert, n.certificate.Key)
+	}
+	text := fmt.Sprintf(nginxText, user, n.dir, runtime.NumCPU(), listen, secure)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
 	command := proc.Command{Path: n.path, Args: []string{"-p", n.dir, "-c", config, "-e", "stderr"}, Env: env, Ask: syscall.SIGTERM}
-	return startExternal(ctx, command, address, runtime.NumCPU())
+	return startExternal(ctx, command, address, runtime.NumCPU(), n.certificate)
 }
 
 // Varnish is a cache in front of another server. Everything is a hit once it has
@@ -173,7 +195,7 @@ func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string)
 		"-p", fmt.Sprintf("thread_pools=%d", runtime.NumCPU()), "-p", "thread_pool_min=100", "-p", "thread_pool_max=1000",
 		"-p", "thread_queue_limit=20000", "-p", "listen_depth=4096", "-p", "timeout_idle=3600",
 	}}
-	server, err := startExternal(ctx, command, address, 1)
+	server, err := startExternal(ctx, command, address, 1, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -184,16 +206,16 @@ func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string)
 // startExternal starts a program that makes processes of its own and waits until
 // it answers and has at least so many of them. Its first process, which alone is
 // asked to end, may accept connections before the others are there.
-func startExternal(ctx context.Context, command proc.Command, address string, workers int) (*Server, error) {
+func startExternal(ctx context.Context, command proc.Command, address string, workers int, certificate *Certificate) (*Server, error) {
 	p, err := command.Start()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	server := &Server{Process: p, Address: address}
+	server := &Server{Process: p, Address: address, Certificate: certificate}
 	err = p.Await(ctx, func(ctx context.Context) error {
-		if err := answers(ctx, address); err != nil {
+		if err := answers(ctx, server); err != nil {
 			return err
 		}
 		if server.Also, err = proc.Descendants(p.PID()); err != nil {
@@ -212,15 +234,10 @@ func startExternal(ctx context.Context, command proc.Command, address string, wo
 }
 
 // answers says whether a server has the first document.
-func answers(ctx context.Context, address string) error {
+func answers(ctx context.Context, server *Server) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/depts/1", nil)
-	if err != nil {
-		return err
-	}
-	req.Close = true
-	rsp, err := http.DefaultClient.Do(req)
+	rsp, err := server.Get(ctx, 1)
 	if err != nil {
 		return err
 	}

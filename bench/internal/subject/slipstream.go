@@ -32,6 +32,8 @@ type Extra struct {
 	Sections string // whole sections of YAML
 	Tiers    string // members of the section tiers behind the memory, in YAML without its braces; empty: none
 	Redis    bool   // the Redis frontend too
+	// TLS is what the HTTP frontend shows; nil: it speaks clear text.
+	TLS *Certificate
 	// Files are written beside the configuration, by name.
 	Files map[string]string
 	// Grace is how long the gateway may take to end; 0: as long as any program.
@@ -166,6 +168,9 @@ func (s *Slipstream) configure(serve, admin, redis string) (string, error) {
 		resources = fmt.Sprintf(departments, members)
 	}
 	frontends := fmt.Sprintf("http: %q", serve)
+	if t := s.extra.TLS; t != nil {
+		frontends = fmt.Sprintf("http: { address: %q, tls: { cert: %q, key: %q } }", serve, t.Cert, t.Key)
+	}
 	if redis != "" {
 		frontends += fmt.Sprintf(", redis: %q", redis)
 	}
@@ -215,7 +220,7 @@ func (s *Slipstream) Start(ctx context.Context, env ...string) (*Server, error) 
 		_ = p.Stop()
 		return nil, err
 	}
-	return &Server{Process: p, Address: serve, Metrics: admin, Redis: redis, cleanUp: func() error { return os.Remove(config) }}, nil
+	return &Server{Process: p, Address: serve, Metrics: admin, Redis: redis, Certificate: s.extra.TLS, cleanUp: func() error { return os.Remove(config) }}, nil
 }
 
 // ready asks the admin listener whether the gateway serves.

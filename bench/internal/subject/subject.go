@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
@@ -32,6 +34,8 @@ type Server struct {
 	Metrics string // whose /metrics tells allocations; empty: nobody's does
 	Redis   string // address of the Redis frontend; empty: there is none
 	Also    []int  // further processes whose CPU time is the server's
+	// Certificate is what the documents are served with over TLS; nil: in clear text.
+	Certificate *Certificate
 
 	cleanUp func() error
 }
@@ -49,9 +53,28 @@ func (s *Server) Stop() error {
 
 // Spec returns a load specification for the server; the caller fills in the load.
 func (s *Server) Spec() loadproc.Spec {
-	return loadproc.Spec{
+	spec := loadproc.Spec{
 		Address: s.Address, Metrics: s.Metrics, PID: s.PID(), Also: s.Also, Path: "/depts/", Member: `{"deptno":`,
 	}
+	if s.Certificate != nil {
+		spec.Certificate = s.Certificate.PEM
+	}
+	return spec
+}
+
+// Get asks for the document of a key over a connection of its own. It asks for no content
+// coding, so that net/http decodes none.
+func (s *Server) Get(ctx context.Context, key int64) (*http.Response, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	scheme := "http"
+	if s.Certificate != nil {
+		scheme, transport.TLSClientConfig = "https", s.Certificate.trust()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s://%s/depts/%d", scheme, s.Address, key), nil)
+	if err != nil {
+		return nil, err
+	}
+	return (&http.Client{Transport: transport}).Do(req)
 }
 
 // Processes are all processes of the server.
@@ -64,7 +87,8 @@ type Rival struct {
 	// server.
 	Within time.Duration
 
-	binary string
+	binary      string
+	certificate *Certificate // nil: clear text
 }
 
 // BuildRival compiles <suite>/servers/<name> into dir.
@@ -76,6 +100,14 @@ func BuildRival(ctx context.Context, module, dir, suite, name string) (*Rival, e
 // With returns the same program with arguments.
 func (r *Rival) With(args ...string) *Rival {
 	return &Rival{Args: args, Within: r.Within, binary: r.binary}
+}
+
+// WithTLS returns the same program with the arguments -cert and -key beside its own.
+func (r *Rival) WithTLS(c *Certificate) *Rival {
+	other := *r
+	other.Args = append(slices.Clone(r.Args), "-cert", c.Cert, "-key", c.Key)
+	other.certificate = c
+	return &other
 }
 
 // Start implements [Program].
@@ -96,5 +128,5 @@ func (r *Rival) Start(ctx context.Context, env ...string) (*Server, error) {
 		_ = p.Stop()
 		return nil, fmt.Errorf("%s printed %q, want its addresses", filepath.Base(r.binary), line)
 	}
-	return &Server{Process: p, Address: at.Serve, Metrics: at.Metrics}, nil
+	return &Server{Process: p, Address: at.Serve, Metrics: at.Metrics, Certificate: r.certificate}, nil
 }

@@ -4,12 +4,14 @@
 // ServeMux with the pattern "GET /depts/{id}", a map that is never written, and
 // header values made beforehand. It sends Content-Type, Content-Length,
 // Cache-Control and a strong ETag and answers a matching If-None-Match with 304,
-// by comparing strings: lists, weak tags and "*" are not understood.
+// by comparing strings: lists, weak tags and "*" are not understood. With -cert and -key
+// it speaks TLS, and HTTP/2 with those who want it.
 package main
 
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"flag"
 	"net"
 	"net/http"
 	"strconv"
@@ -32,6 +34,9 @@ var (
 )
 
 func main() {
+	cert := flag.String("cert", "", "a `file` with a certificate, in PEM; empty: clear text")
+	key := flag.String("key", "", "the `file` of its key")
+	flag.Parse()
 	documents := map[string]*document{}
 	for n := int64(1); n <= depts.Count; n++ {
 		d := depts.Make(n)
@@ -68,5 +73,8 @@ func main() {
 	if err := sidecar.Announce(listener); err != nil {
 		sidecar.Fatal(err)
 	}
-	sidecar.Fatal(http.Serve(listener, mux))
+	if *cert == "" {
+		sidecar.Fatal(http.Serve(listener, mux))
+	}
+	sidecar.Fatal(http.ServeTLS(listener, mux, *cert, *key))
 }
