@@ -261,7 +261,7 @@ func TestPoolSwitchRoles(t *testing.T) {
 	from, to := connect(t, tarantool.Options{Addr: master.Addr}), connect(t, tarantool.Options{Addr: replica.Addr})
 	l := startPoolLoad(t, p)
 	rng := testkit.Rand(t)
-	for range 10 {
+	for i := 0; i < 10 || i < 200 && p.Rerouted() == 0; i++ {
 		l.more(5)
 		setReadOnly(t, from, true)
 		time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond) // there is no master for a while
