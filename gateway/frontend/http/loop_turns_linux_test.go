@@ -6,13 +6,11 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -71,98 +69,111 @@ func TestTurnsOfBatches(t *testing.T) {
 	}
 }
 
-// crowd is how many connections pipeline without reading. Each may hold 256 KiB.
-const crowd = 1000
+// A crowd that pipelines without reading, as in the case that was measured from outside: 3,000
+// connections with 250 requests each for 1.5 KB.
+const crowd = 3000
 
-// TestPipelinesOfACrowd: a thousand connections have sent 250 requests each and do not read.
-// A new connection is answered after a small part of that work, and one that is established
-// as soon.
+// TestPipelinesOfACrowd: a new connection is answered within a second and after a small part
+// of the crowd's work, and one that is established waits less than ten times as long as alone.
 func TestPipelinesOfACrowd(t *testing.T) {
-	const requests = 250
-	turnwatch.Within(t, func(t *testing.T, w *turnwatch.Watch) {
-		testkit.NoLeaks(t)
-		f := newConfigured(t, jsonOrigin, ServiceConfig{}, nil)
-		processors := runtime.GOMAXPROCS(1) // one loop
-		s := listen(t, f, Config{})
-		runtime.GOMAXPROCS(processors)
-		get := requestText("GET", "/depts/1500")
-		answer := func(c net.Conn) {
-			t.Helper()
-			answer, err := readAnswer(bufio.NewReaderSize(c, 64<<10), "GET")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
-				t.Fatalf("%d, %v", answer.StatusCode, err)
-			}
-		}
-		answered := func(c net.Conn) {
-			t.Helper()
-			io.WriteString(c, get)
-			answer(c)
-		}
-		established := dial(t, s)
-		defer established.Close()
-		answered(established)
-		waits := func() (p50, p99 time.Duration) {
-			var all []time.Duration
-			for range 200 {
-				start := time.Now()
-				answered(established)
-				all = append(all, time.Since(start))
-			}
-			slices.Sort(all)
-			return all[100], all[198]
-		}
-		p50, p99 := waits()
-		t.Logf("an established connection that is alone: p50 %v, p99 %v", p50, p99)
+	var seen []crowdFigures
+	attempt := func(t *testing.T, w *turnwatch.Watch) {
+		figures := besideCrowd(t, w)
+		t.Log(figures)
+		seen = append(seen, figures)
+	}
+	turnwatch.Within(t, attempt)
+	// While the machine is busy with other things it is them that are waited for.
+	for len(seen) < 5 && !slices.ContainsFunc(seen, crowdFigures.good) && !t.Failed() {
+		turnwatch.Within(t, attempt)
+	}
+	if !slices.ContainsFunc(seen, crowdFigures.good) {
+		t.Errorf("in none of %d attempts a new connection was answered within a second and p99 of another was below ten times that of alone", len(seen))
+	}
+}
 
-		var conns []net.Conn
-		defer func() {
-			for _, c := range conns {
-				c.Close()
-			}
-		}()
-		small := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-			return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
-		}}
-		for range crowd {
-			c, err := small.Dial("tcp", s.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			conns = append(conns, c)
-			answered(c)
+// crowdFigures is how long others wait beside a crowd.
+type crowdFigures struct {
+	first         time.Duration // of a new connection
+	alone, beside time.Duration // p99 of one that is established
+	samples       int           // while the crowd was busy
+}
+
+// good compares with a millisecond at least: below that it is the scheduler that is measured.
+func (f crowdFigures) good() bool {
+	return f.first < time.Second && f.samples > 0 && f.beside < 10*max(f.alone, time.Millisecond)
+}
+
+func (f crowdFigures) String() string {
+	return fmt.Sprintf("a new connection was answered after %v; p99 of an established one: alone %v, beside the crowd %v, %d times",
+		f.first, f.alone, f.beside, f.samples)
+}
+
+// besideCrowd measures while one loop has the work of the whole crowd.
+func besideCrowd(t *testing.T, w *turnwatch.Watch) (figures crowdFigures) {
+	testkit.NoLeaks(t)
+	f := newConfigured(t, jsonOrigin, ServiceConfig{}, nil)
+	processors := runtime.GOMAXPROCS(1) // one loop
+	s := listen(t, f, Config{})
+	runtime.GOMAXPROCS(processors)
+	established := dial(t, s)
+	defer established.Close()
+	mustServe(t, established)
+	clients := startCrowd(t, s, crowd)
+	defer clients.end()
+	samples := func() (waits []time.Duration, others []int64) {
+		for i := range int64(1000) {
+			start := time.Now()
+			mustServe(t, established)
+			waits, others = append(waits, time.Since(start)), append(others, answers(f)-i)
 		}
-		// The loop stands still until all have sent.
-		release, held := make(chan struct{}), make(chan struct{})
-		goOn := sync.OnceFunc(func() { close(release) })
-		defer goOn()
-		hold := func() { close(held); <-release }
-		w.Hold.Store(&hold)
-		io.WriteString(established, get) // the turn before may be the one that is held
-		<-held
-		pipeline := strings.Repeat(get, requests)
-		for _, c := range conns {
-			if _, err := io.WriteString(c, pipeline); err != nil {
-				t.Fatal(err)
-			}
-		}
-		late := dial(t, s)
-		defer late.Close()
-		before, start := answers(f), time.Now()
-		goOn()
-		answered(late)
-		took, between := time.Since(start), answers(f)-before
-		t.Logf("the new connection was answered after %v and %d other answers of %d", took, between, crowd*requests)
-		if between > crowd*requests/10 {
-			t.Errorf("a new connection was answered after %d of the crowd's %d answers, want at most a tenth", between, crowd*requests)
-		}
-		answer(established)
-		// What a connection that is established waits for is a round of the loop.
-		p50, p99 = waits()
-		t.Logf("an established one: p50 %v, p99 %v", p50, p99)
-	})
+		return waits, others
+	}
+	alone, _ := samples()
+	figures.alone = p99(alone)
+
+	// The loop stands still until all have sent.
+	release, held := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(release) })
+	defer goOn()
+	hold := func() { close(held); <-release }
+	w.Hold.Store(&hold)
+	io.WriteString(established, requestText("GET", "/depts/1500")) // the turn before may be the one that is held
+	<-held
+	clients.say()
+	clients.hears("sent")
+	late := dial(t, s)
+	defer late.Close()
+	before, start := answers(f), time.Now()
+	goOn()
+	mustServe(t, late)
+	figures.first = time.Since(start)
+	between := answers(f) - before
+	t.Logf("the new connection was answered after %d other answers of %d", between, crowd*pipelined)
+	if between > crowd*pipelined/10 {
+		t.Errorf("a new connection was answered after %d of the crowd's %d answers, want at most a tenth", between, crowd*pipelined)
+	}
+	if answer, err := readAnswer(bufio.NewReader(established), "GET"); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	beside, others := samples()
+	// The crowd was busy as long as it got answers after that.
+	last := others[len(others)-1]
+	for end := time.Now().Add(time.Second); last == others[len(others)-1] && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		last = answers(f) - int64(len(others)) + 1
+	}
+	figures.samples, _ = slices.BinarySearch(others, last)
+	figures.beside = p99(beside[:figures.samples])
+	return figures
+}
+
+// p99 sorts waits. Of less than a hundred it is the longest.
+func p99(waits []time.Duration) time.Duration {
+	if len(waits) == 0 {
+		return 0
+	}
+	slices.Sort(waits)
+	return waits[len(waits)*99/100]
 }
 
 // answers returns how many documents were answered.

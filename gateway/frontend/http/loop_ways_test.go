@@ -116,7 +116,7 @@ func readAnswer(r *bufio.Reader, method string) (*http.Response, error) {
 }
 
 // patience is how long a test waits for what should come at once.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func dial(t testing.TB, s *Server) net.Conn {
 	t.Helper()
