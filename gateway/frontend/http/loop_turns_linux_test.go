@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,7 +124,8 @@ func besideCrowd(t *testing.T, w *turnwatch.Watch) (figures crowdFigures) {
 	mustServe(t, established)
 	clients := startCrowd(t, s, crowd)
 	defer clients.end()
-	alone, _ := sampled(t, f, established, time.Now())
+	clock := clockOf(t, w, established)
+	alone, _ := sampled(t, f, clock, established)
 	figures.alone = p99(alone)
 
 	// The loop stands still until all have sent.
@@ -154,7 +157,7 @@ func besideCrowd(t *testing.T, w *turnwatch.Watch) (figures crowdFigures) {
 		}
 		first <- firstAnswer{time.Since(start), answers(f) - before, err}
 	}()
-	beside, others := sampled(t, f, established, start)
+	beside, others := sampled(t, f, clock, established)
 	got := <-first
 	if got.err != nil {
 		t.Fatal(got.err)
@@ -174,19 +177,52 @@ func besideCrowd(t *testing.T, w *turnwatch.Watch) (figures crowdFigures) {
 	return figures
 }
 
+// loopClock stands still while the thread of a loop waits for a processor that the system has
+// given to another program.
+type loopClock struct {
+	t      *testing.T
+	thread int
+}
+
+// clockOf returns the clock of the loop that serves c.
+func clockOf(t *testing.T, w *turnwatch.Watch, c net.Conn) loopClock {
+	t.Helper()
+	thread := make(chan int, 1)
+	tell := func() { thread <- syscall.Gettid() } // loops that are measured keep their thread
+	w.Hold.Store(&tell)
+	mustServe(t, c)
+	return loopClock{t, <-thread}
+}
+
+// since returns how much time has passed for the loop since start, and since it has its thread.
+func (c loopClock) since(start time.Time) time.Duration {
+	c.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/schedstat", c.thread))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var ran, waited time.Duration
+	if _, err := fmt.Sscan(string(text), &ran, &waited); err != nil {
+		c.t.Fatal(err)
+	}
+	return time.Since(start) - waited
+}
+
 // sampled asks a thousand times, once every millisecond, and returns how long each answer took
 // from the moment at which it was to be asked for, and how many answers others had got by then.
 // While one takes long the next ones wait too, as those of independent clients would.
-func sampled(t *testing.T, f *fixture, c net.Conn, planned time.Time) (waits []time.Duration, others []int64) {
+func sampled(t *testing.T, f *fixture, clock loopClock, c net.Conn) (waits []time.Duration, others []int64) {
 	t.Helper()
+	start := time.Now()
+	planned := clock.since(start)
 	for i := range int64(1000) {
-		if early := time.Until(planned); early > 0 {
+		if early := planned - clock.since(start); early > 0 {
 			time.Sleep(early)
-			planned = time.Now() // a timer that is late says nothing about the server
+			planned = clock.since(start) // a timer that is late says nothing about the server
 		}
 		mustServe(t, c)
-		waits, others = append(waits, time.Since(planned)), append(others, answers(f)-i-1)
-		planned = planned.Add(time.Millisecond)
+		waits, others = append(waits, clock.since(start)-planned), append(others, answers(f)-i-1)
+		planned += time.Millisecond
 	}
 	return waits, others
 }
