@@ -194,7 +194,7 @@ func TestIdle(t *testing.T) {
 		time.Sleep(2 * idle)
 		r.finish()
 		busy.want("c\n")
-		time.Sleep(idle / 2)
+		time.Sleep(idle / 4)
 		busy.send("d\n")
 		busy.want("d\n")
 		busy.Close()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -120,13 +121,12 @@ func testSlowClients(t *testing.T, by way) {
 	if took := time.Since(began); took > 800*time.Millisecond { // the slow ones are waited for longer
 		t.Errorf("a healthy client waited %v", took)
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for s.Connections() > 1 && time.Now().Before(deadline) {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if n := s.Connections(); n > 1 {
-		t.Errorf("%d connections are open, slow clients were not cut off", n)
-	}
+	testkit.Eventually(t, patience, func() error {
+		if n := s.Connections(); n > 1 {
+			return fmt.Errorf("%d connections are open, slow clients were not cut off", n)
+		}
+		return nil
+	})
 }
 
 func TestConnectionsAreBounded(t *testing.T) { eachServer(t, testConnectionsAreBounded) }
