@@ -103,6 +103,10 @@ func (c *Config) RequestLogPath() string {
 	return c.path(c.Log.Requests)
 }
 
+// AuditPath returns the file of the audit log, made absolute by the folder of the configuration
+// file if that is known; "" if there is none.
+func (c *Config) AuditPath() string { return c.path(c.Log.Audit) }
+
 // path resolves the name of a file.
 func (c *Config) path(name string) string {
 	if name == "" {

@@ -146,16 +146,6 @@ type Frontends struct {
 	Redis Listeners
 }
 
-// Admin is the listener of operators: health, metrics, profiles, purge.
-type Admin struct {
-	// Address is host:port. Default 127.0.0.1:9100.
-	Address string
-	// AllowRemote permits an Address that other machines can reach. The
-	// listener has no authentication and shows profiles, so an address
-	// that is not loopback is refused unless this says that it is meant.
-	AllowRemote bool
-}
-
 // Log says what is logged, to standard error but for Requests.
 type Log struct {
 	// Level is debug, info, warn or error. Default info.
@@ -169,6 +159,10 @@ type Log struct {
 	// to the folder of the configuration file; "-" is standard output. Default:
 	// none. See [Config.RequestLogPath].
 	Requests string
+	// Audit is the file that gets a line of JSON for what operators do and for logins that fail,
+	// relative to the folder of the configuration file; see [Config.AuditPath]. Default: such
+	// lines are in the log.
+	Audit string
 	// RequestSample is the part of the requests that gets a line, from 0 to 1;
 	// those that failed and those slower than Slow always do. Default 1;
 	// negative: none but those.
@@ -184,7 +178,7 @@ func Default() Config {
 		Tiers:       Tiers{Memory: 256 << 20},
 		Frontends:   Frontends{HTTP: ListenAt("127.0.0.1:8080")},
 		HTTP:        HTTP{}.withDefaults(),
-		Admin:       Admin{Address: "127.0.0.1:9100"},
+		Admin:       Admin{}.withDefaults(),
 		Drain:       Drain{}.withDefaults(),
 		Log:         Log{Level: "info", Format: "text", Slow: time.Second},
 	}
@@ -218,11 +212,11 @@ func (c Config) WithDefaults() Config {
 		c.Frontends.HTTP = d.Frontends.HTTP
 	}
 	c.Frontends.HTTP, c.Frontends.Redis = c.Frontends.HTTP.withDefaults(), c.Frontends.Redis.withDefaults()
-	orElse(&c.Admin.Address, d.Admin.Address)
 	orElse(&c.Log.Level, d.Log.Level)
 	orElse(&c.Log.Format, d.Log.Format)
 	orElse(&c.Log.Slow, d.Log.Slow)
 	c.HTTP, c.Auth, c.Tracing, c.Drain = c.HTTP.withDefaults(), c.Auth.withDefaults(), c.Tracing.withDefaults(), c.Drain.withDefaults()
+	c.Admin = c.Admin.withDefaults()
 	if len(c.Frontends.Redis) > 0 {
 		c.Redis = c.Redis.withDefaults()
 	}

@@ -85,7 +85,11 @@ func flatten(text []byte) flat {
 		name, value := cutKey(rest)
 		path = append(path[:min(depth, len(path))], name)
 		if value != "" {
-			f.set(strings.Join(path, "."), value)
+			key := strings.Join(path, ".")
+			if key == "admin" {
+				key = "admin.address" // a mapping that says only this is written as its address
+			}
+			f.set(key, value)
 		}
 	}
 	return f
@@ -192,7 +196,7 @@ func resourceOf(key string) string {
 // reloadable are the keys, or what they begin with, that take effect by a reload. What is
 // not here needs a restart, so that a new key is never taken for one that needs none.
 var reloadable = []string{
-	"freshness", "auth", "tracing", "drain.timeout", "log.level", "log.slow", "log.requests",
+	"freshness", "auth", "tracing", "drain.timeout", "log.level", "log.slow", "log.requests", "log.audit", "admin.token", "admin.profiles",
 	"http.compression", "http.batch", "http.openapi", "http.cors", "http.limits.client", "http.limits.caller",
 	"redis.users", "redis.open", "redis.limits.client", "redis.limits.caller",
 }

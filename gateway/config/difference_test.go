@@ -54,7 +54,11 @@ func TestDifference(t *testing.T) {
 		"renamed": {replace("  items:", "  lines:"), "resources.items: served ->  (reload)\nresources.lines:  -> a new resource (reload)"},
 		"added": {replace("frontends:", "  new: { table: t, key: [a] }\nfrontends:"),
 			"resources.new:  -> a new resource (reload)"},
-		"listener":    {add("admin: 127.0.0.1:9101\n"), `admin: "127.0.0.1:9100" -> "127.0.0.1:9101" (restart)`},
+		"listener":    {add("admin: 127.0.0.1:9101\n"), `admin.address: "127.0.0.1:9100" -> "127.0.0.1:9101" (restart)`},
+		"token":       {add("admin: { token: admin.token }\n"), "admin.token:  -> admin.token (reload)"},
+		"profiles":    {add("admin: { profiles: false }\n"), "admin.profiles:  -> false (reload)"},
+		"audit":       {add("log: { audit: audit.log }\n"), "log.audit:  -> audit.log (reload)"},
+		"metrics":     {add("admin: { metrics: 127.0.0.1:9101 }\n"), `admin.metrics:  -> "127.0.0.1:9101" (restart)`},
 		"memory":      {add("tiers: { memory: 1GiB }\n"), "tiers.memory: 256MiB -> 1GiB (restart)"},
 		"cors":        {add("http: { cors: { origins: [\"https://a.example\"] } }\n"), `http.cors.origins:  -> ["https://a.example"] (reload)` + "\nhttp.cors.max_age:  -> 10m (reload)"},
 		"rate":        {add("http: { limits: { client: { rate: 5 } } }\n"), "http.limits.client.rate:  -> 5 (reload)\nhttp.limits.client.burst:  -> 5 (reload)"},
@@ -119,5 +123,31 @@ func TestNeedRestart(t *testing.T) {
 	list := []Change{{Key: "a", Effect: AtReload}, {Key: "b", Effect: AtRestart}}
 	if got := NeedRestart(list); len(got) != 1 || got[0].Key != "b" {
 		t.Errorf("NeedRestart = %v", got)
+	}
+}
+
+// Every key of admin, of its metrics listener and of log is classified: listeners need a
+// restart, what is asked for with each request does not.
+func TestEffectsOfAdminAndLog(t *testing.T) {
+	want := map[string]Effect{
+		"admin.address": AtRestart, "admin.tls": AtRestart, "admin.plaintext": AtRestart, "admin.mode": AtRestart, "admin.owner": AtRestart,
+		"admin.allow_remote": AtRestart, "admin.token": AtReload, "admin.metrics": AtRestart, "admin.profiles": AtReload,
+		"log.level": AtReload, "log.format": AtRestart, "log.slow": AtReload, "log.requests": AtReload, "log.audit": AtReload,
+	}
+	keys := make(map[string]bool)
+	for _, name := range fieldNames(adminFields()) {
+		keys["admin."+name] = true
+	}
+	for _, name := range fieldNames(logFields()) {
+		keys["log."+name] = true
+	}
+	for key := range keys {
+		c := Change{Key: key}
+		if c.judge(&Config{}); c.Effect != want[key] {
+			t.Errorf("%s takes effect at %q, want %q", key, c.Effect, want[key])
+		}
+	}
+	if len(keys) != len(want) {
+		t.Errorf("the table has %d keys, want %d", len(keys), len(want))
 	}
 }

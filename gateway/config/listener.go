@@ -206,6 +206,12 @@ func readListener(p *parser, v value, k kind[string], fields []field[Listener]) 
 		return l
 	}
 	readObject(p, v, fields, &l)
+	p.socket(v, l)
+	return l
+}
+
+// socket refuses what is said of a unix socket where there is none, and owners who are not known.
+func (p *parser) socket(v value, l Listener) {
 	_, local := l.Unix()
 	switch {
 	case l.Address == "":
@@ -216,7 +222,6 @@ func readListener(p *parser, v value, k kind[string], fields []field[Listener]) 
 			p.failAt(within(v, "owner"), "%v; expected a user, user:group or :group of this machine", err)
 		}
 	}
-	return l
 }
 
 // writeListener writes an address alone if there is nothing else to say.
@@ -307,6 +312,9 @@ func (p *parser) collisions(root ast.Node, c *Config) {
 		all = append(all, named{"frontends.redis", l.Address})
 	}
 	all = append(all, named{"admin", c.Admin.Address})
+	if c.Admin.Metrics.Address != "" {
+		all = append(all, named{"admin.metrics", c.Admin.Metrics.Address})
+	}
 	for i, b := range all {
 		for _, a := range all[:i] {
 			if collide(a.address, b.address) {

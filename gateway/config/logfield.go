@@ -14,6 +14,8 @@ func logFields() []field[Log] {
 		withDefault(one("slow", "requests that take longer are logged, at most a few a second; 0s: none",
 			durationOrOff(10*time.Minute), func(l *Log) *time.Duration { return &l.Slow }), &def.Log),
 		requestsField(),
+		written(one("audit", "the file that gets a line of JSON for what operators do, for logins that fail and for files of keys that change; left out: such lines are in the log",
+			fileName("a file, relative to this one, such as audit.log"), func(l *Log) *string { return &l.Audit })),
 	}
 }
 

@@ -131,6 +131,10 @@ func (p *parser) collision(root ast.Node, nameA, a, nameB, b string) {
 		p.failAt(within(value{node: root}, strings.Split(nameA, ".")...), "%s and %s are one address; expected each once", a, b)
 		return
 	}
+	if nameB == "admin.metrics" {
+		p.failAt(within(value{node: root}, "admin", "metrics"), "%s is %s and %s %s, which is one address; expected two", nameA, a, nameB, b)
+		return
+	}
 	for _, name := range []string{"admin", "frontends"} {
 		if name == "admin" && nameB != name {
 			continue

@@ -137,9 +137,11 @@ func TestFull(t *testing.T) {
 		Auth: Auth{Keys: "keys.txt", JWT: JWT{Keys: "jwks.json", Issuer: "https://login.example", Audience: "shop",
 			Algorithms: []string{"RS256", "ES256"}, Leeway: time.Minute}},
 		Tracing: Tracing{Endpoint: "http://127.0.0.1:4318", Sample: 1, Service: "shop"},
-		Admin:   Admin{Address: "0.0.0.0:9100", AllowRemote: true},
-		Drain:   Drain{Grace: -1, Timeout: 25 * time.Second}, Handover: "run/handover.sock",
-		Log: Log{Level: "debug", Format: "json", Slow: 250 * time.Millisecond, Requests: "requests.log"},
+		Admin: Admin{Address: "0.0.0.0:9100", AllowRemote: true, Token: "admin.token", NoProfiles: true, Line: 36,
+			TLS:     TLS{Cert: "tls/cert.pem", Key: "tls/key.pem", Clients: "tls/clients.pem", MinVersion: "1.3"},
+			Metrics: Listener{Address: "unix:run/metrics.sock", Mode: 0o666}},
+		Drain: Drain{Grace: -1, Timeout: 25 * time.Second}, Handover: "run/handover.sock",
+		Log: Log{Level: "debug", Format: "json", Slow: 250 * time.Millisecond, Requests: "requests.log", Audit: "audit.log"},
 	}
 	got := parseFile(t, "testdata/good/full.yaml")
 	if !reflect.DeepEqual(got, want) {
@@ -187,6 +189,7 @@ func sameAgain(t *testing.T, c *Config) {
 
 func withoutLines(c *Config) *Config {
 	d := *c
+	d.Admin.Line = 0
 	d.Resources = append([]Resource(nil), c.Resources...)
 	var node func(n resource.Node) resource.Node
 	node = func(n resource.Node) resource.Node {

@@ -62,43 +62,6 @@ func frontendFields() []field[Frontends] {
 	}
 }
 
-// adminField takes an address alone, or a mapping that also allows a remote one.
-func adminField() field[Config] {
-	def := Default()
-	local := address("host:port, such as 127.0.0.1:9100")
-	fields := func() []field[Admin] {
-		return []field[Admin]{
-			withDefault(one("address", "host:port of the admin listener", local,
-				func(a *Admin) *string { return &a.Address }), &def.Admin),
-			withDefault(one("allow_remote", "permits an address that other machines can reach; the listener has no authentication",
-				truth(), func(a *Admin) *bool { return &a.AllowRemote }), &def.Admin),
-		}
-	}
-	return field[Config]{
-		name: "admin", doc: "the listener of operators: host:port on loopback, or a mapping",
-		read: func(p *parser, v value, into *Config) {
-			if _, ok := entries(v.node); ok {
-				readObject(p, v, fields(), &into.Admin)
-			} else if !readScalar(p, v, local, &into.Admin.Address) {
-				return
-			}
-			if a := into.Admin; a.Address != "" && !a.AllowRemote && !isLoopback(a.Address) {
-				p.failAt(v, "other machines could reach this address, and the listener has no authentication; "+
-					"expected a loopback address, or { address: ..., allow_remote: true }")
-			}
-		},
-		write: func(from *Config) any {
-			if !from.Admin.AllowRemote {
-				return from.Admin.Address
-			}
-			return writeObject(fields(), &from.Admin)
-		},
-		schema: func() schema {
-			return schema{"oneOf": []any{local.schema, objectSchema(fields())}, "default": def.Admin.Address}
-		},
-	}
-}
-
 func resourcesField() field[Config] {
 	return named("resources", "the collections that are served, each under /{name}/{key}", "names to resources", maxResources,
 		namedOf[Config, Resource]{
