@@ -43,6 +43,9 @@ type Config struct {
 	Leeway time.Duration
 	// Reload is how often the files are looked at. 0 means 5 s, negative never.
 	Reload time.Duration
+	// Changed is told of a file that has changed; err says why the previous contents stay in
+	// use. Nil: nobody is told.
+	Changed func(file string, err error)
 	// Log hears of changed files and of API keys that expire. If nil, nothing is logged.
 	Log *slog.Logger
 	// Now is the clock that tells what has expired. Nil: time.Now.

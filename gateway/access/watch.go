@@ -112,13 +112,17 @@ func (g *Gate) watch() {
 
 // reload takes a changed file over, or tells why it cannot.
 func (g *Gate) reload(f *watched) {
-	switch taken, err := f.look(g.now()); {
+	taken, err := f.look(g.now())
+	switch {
 	case err != nil:
 		g.reloadErrors.Add(1)
 		g.cfg.Log.Error("access file refused; its previous contents stay in use", "file", f.path, "error", err)
 	case taken:
 		g.reloads.Add(1)
 		g.cfg.Log.Info("access file read again", "file", f.path)
+	}
+	if g.cfg.Changed != nil && (taken || err != nil) {
+		g.cfg.Changed(f.path, err)
 	}
 }
 
