@@ -54,6 +54,7 @@ gateway/limit             <
 gateway/trace             <
 gateway/otel              < gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
 gateway/measure           <
+gateway/audit             < gateway/measure
 gateway/openapi           < gateway/resource
 gateway/requestlog        <
 gateway/frontend/http     < cache gateway/access gateway/frontend/recent gateway/limit gateway/measure gateway/requestlog gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
@@ -67,11 +68,11 @@ gateway/tier/tarantool    < cache tarantool
 gateway/origin            < gateway/resource
 gateway/origin/sqlite     < cache gateway/resource gateway/origin  | github.com/ncruces/go-sqlite3
 gateway/origin/postgres   < cache gateway/resource gateway/origin internal/safefile | github.com/jackc/pgx/v5
-gateway/admin             < cache gateway/config gateway/measure gateway/resource | github.com/prometheus/client_golang
+gateway/admin             < cache gateway/audit gateway/config gateway/limit gateway/measure gateway/resource | github.com/prometheus/client_golang
 gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
 
 # The one package that knows all rooms.
-gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/limit gateway/measure gateway/openapi gateway/otel gateway/requestlog gateway/trace gateway/frontend/* gateway/handover gateway/tier/* gateway/origin gateway/origin/* internal/loop internal/safefile | golang.org/x/sys github.com/prometheus/client_golang
+gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/audit gateway/limit gateway/measure gateway/openapi gateway/otel gateway/requestlog gateway/trace gateway/frontend/* gateway/handover gateway/tier/* gateway/origin gateway/origin/* internal/loop internal/safefile | golang.org/x/sys github.com/prometheus/client_golang
 
 # Engines know no codec, codecs know no engine.
 internal/buf    <                                                  | golang.org/x/sys
