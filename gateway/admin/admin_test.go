@@ -50,9 +50,16 @@ func newServer() (*Server, *purges, *atomic.Pointer[[]string]) {
 	}), p, reasons
 }
 
-// ask sends one request to the handler. target is a path or an URL.
+// ask sends one request of this machine to the handler. target is a path or an URL.
 func ask(s http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
+	return askFrom(s, "127.0.0.1:40000", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9100}, method, target, header...)
+}
+
+// askFrom sends one request as it would come from a peer to a listener at an address.
+func askFrom(s http.Handler, peer string, at net.Addr, method, target string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
+	r.RemoteAddr = peer
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, at))
 	if strings.HasPrefix(target, "/") {
 		r.Host = "127.0.0.1:9100"
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/audit"
 )
 
 // get answers GET and HEAD by the handler and refuses other methods.
@@ -54,7 +56,7 @@ func effective(text func() []byte) http.HandlerFunc {
 
 // purge drops one document, or all of a resource. key is written as in the
 // public path: EU/17, segments percent-encoded once more than the query is.
-func purge(p Purger) http.HandlerFunc {
+func (s *Server) purge(p Purger) http.HandlerFunc {
 	type page struct {
 		Purged   string   `json:"purged"` // "document" or "resource"
 		Resource string   `json:"resource"`
@@ -78,6 +80,11 @@ func purge(p Purger) http.HandlerFunc {
 		}
 		var err error
 		done.Pending, err = p.Purge(r.Context(), resource, key)
+		event := audit.Event{Event: audit.Purge, Outcome: audit.Done, Resource: short(resource), Key: key, Detail: done.Pending}
+		if err != nil {
+			event.Outcome, event.Detail = audit.Refused, err.Error()
+		}
+		s.record(r, event)
 		switch {
 		case errors.Is(err, ErrUnknownResource):
 			refuse(w, http.StatusNotFound, err.Error())
@@ -93,7 +100,7 @@ func purge(p Purger) http.HandlerFunc {
 	}
 }
 
-// purgeTarget reads the query strictly: "key=" with nothing behind it is a
+// purgeTarget reads the query strictly: "key=" with nothing after it is a
 // script's empty variable, and must not purge the whole resource.
 func purgeTarget(query string) (resource string, key []string, why string) {
 	values, err := url.ParseQuery(query)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/audit"
 )
 
 // maxProfile is the longest profile: one that was started and forgotten must
@@ -22,7 +24,7 @@ func (s *Server) profiles() {
 		return get(func(w http.ResponseWriter, r *http.Request) {
 			seconds := r.FormValue("seconds")
 			if seconds == "" && !always {
-				h(w, r)
+				s.profile(h)(w, r)
 				return
 			}
 			if n, err := strconv.ParseFloat(seconds, 64); seconds != "" && (err != nil || !(n > 0) || n > maxProfile.Seconds()) {
@@ -32,24 +34,49 @@ func (s *Server) profiles() {
 			select {
 			case running <- struct{}{}:
 				defer func() { <-running }()
-				h(w, r)
+				s.profile(h)(w, r)
 			default:
 				w.Header().Set("Retry-After", "10")
 				refuse(w, http.StatusTooManyRequests, "another profile is running; one at a time")
 			}
 		})
 	}
-	s.mux.HandleFunc("/debug/pprof/profile", timed(pprof.Profile, true))
-	s.mux.HandleFunc("/debug/pprof/trace", timed(pprof.Trace, true))
-	s.mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol) // pprof posts addresses
-	s.mux.HandleFunc("/debug/pprof/cmdline", get(pprof.Cmdline))
+	s.mux.HandleFunc("/debug/pprof/profile", s.ifOn(timed(pprof.Profile, true)))
+	s.mux.HandleFunc("/debug/pprof/trace", s.ifOn(timed(pprof.Trace, true)))
+	s.mux.HandleFunc("/debug/pprof/symbol", s.ifOn(pprof.Symbol)) // pprof posts addresses
+	s.mux.HandleFunc("/debug/pprof/cmdline", s.ifOn(get(s.profile(pprof.Cmdline))))
 	// The index also serves heap, goroutine, allocs, block, mutex and the rest.
 	named := timed(pprof.Index, false)
-	s.mux.HandleFunc("/debug/pprof/", func(w http.ResponseWriter, r *http.Request) {
+	s.mux.HandleFunc("/debug/pprof/", s.ifOn(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(strings.TrimPrefix(r.URL.Path, "/debug/pprof/"), "/") {
 			refuse(w, http.StatusNotFound, "there is no such profile")
 			return
 		}
 		named(w, r)
-	})
+	}))
+}
+
+// profile tells the audit log of a profile that begins. The list of those that there are is none.
+func (s *Server) profile(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/debug/pprof/" {
+			detail := short(r.URL.Path)
+			if seconds := r.FormValue("seconds"); seconds != "" {
+				detail += "?seconds=" + short(seconds)
+			}
+			s.record(r, audit.Event{Event: audit.Profile, Outcome: audit.Done, Detail: detail})
+		}
+		h(w, r)
+	}
+}
+
+// ifOn answers that there are no profiles where they are switched off.
+func (s *Server) ifOn(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.off() {
+			refuse(w, http.StatusNotFound, "profiles are switched off; expected admin: { profiles: true } in the configuration")
+			return
+		}
+		h(w, r)
+	}
 }

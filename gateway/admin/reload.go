@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"net/http"
+
+	"github.com/slipstream-go/slipstream/gateway/audit"
 )
 
 // Reloader reads the configuration again.
@@ -43,7 +45,7 @@ type Mistake struct {
 
 // reload answers GET with what would change, and POST with what has. The guard has refused
 // web pages of other origins before.
-func reload(r Reloader) http.HandlerFunc {
+func (s *Server) reload(r Reloader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		dry := req.Method == http.MethodGet || req.Method == http.MethodHead
 		switch {
@@ -57,7 +59,22 @@ func reload(r Reloader) http.HandlerFunc {
 			if page.Changes == nil {
 				page.Changes = []Change{}
 			}
+			if !dry {
+				s.record(req, page.event())
+			}
 			answer(w, page.Status, page)
 		}
 	}
+}
+
+// event is what the audit log says of a reload.
+func (p *Reload) event() audit.Event {
+	e := audit.Event{Event: audit.Reload, Outcome: audit.Done, Detail: p.Error}
+	if !p.Reloaded {
+		e.Outcome = audit.Refused
+	}
+	for _, c := range p.Changes {
+		e.Changes = append(e.Changes, c.Key)
+	}
+	return e
 }
