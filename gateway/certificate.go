@@ -26,6 +26,9 @@ type certificate struct {
 	files config.TLS // absolute
 	log   *slog.Logger
 	now   func() time.Time
+	// changed is told of files that have changed; err says why the previous ones stay in use.
+	// It must not wait. Nil: nobody is told.
+	changed func(file string, err error)
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -46,7 +49,7 @@ type fileState struct {
 const maxPEM = 1 << 20
 
 // newCertificates reads the certificates of all listeners.
-func newCertificates(cfg *config.Config, log *slog.Logger) (map[config.TLS]*certificate, error) {
+func newCertificates(cfg *config.Config, log *slog.Logger, changed func(file string, err error)) (map[config.TLS]*certificate, error) {
 	all := make(map[config.TLS]*certificate)
 	for name, listeners := range listenersOf(cfg) {
 		for _, l := range listeners {
@@ -58,6 +61,7 @@ func newCertificates(cfg *config.Config, log *slog.Logger) (map[config.TLS]*cert
 			if err != nil {
 				return nil, fmt.Errorf("%s at %s: %w", name, l.Address, err)
 			}
+			c.changed = changed
 			all[files] = c
 		}
 	}
@@ -206,8 +210,16 @@ func (c *certificate) lookLocked() {
 		}
 		c.told = err.Error()
 		c.log.Error("the files of a certificate have changed and cannot be used; the previous ones stay in use", "file", c.files.Cert, "error", err)
+		c.tell(err)
 		return
 	}
 	c.loaded, c.roots, c.seen, c.told = pair, roots, states, ""
 	c.log.Info("a certificate was taken over", "file", c.files.Cert)
+	c.tell(nil)
+}
+
+func (c *certificate) tell(err error) {
+	if c.changed != nil {
+		c.changed(c.files.Key, err)
+	}
 }

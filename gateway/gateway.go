@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/admin"
+	"github.com/slipstream-go/slipstream/gateway/audit"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
 	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
@@ -34,7 +35,7 @@ type Options struct {
 	// negative: no canary.
 	Canary time.Duration
 	// Listeners are used instead of binding the addresses of the configuration, by
-	// what they are for: [ListenHTTP], [ListenAdmin]. The gateway owns them.
+	// what they are for, such as [ListenHTTP]. The gateway owns them.
 	Listeners map[string][]net.Listener
 	// BeforeAccept is called by Start when everything is up, before the first
 	// connection is accepted, with all listeners; connections wait in the kernel's
@@ -52,7 +53,8 @@ type Options struct {
 	// call Reload.
 	OnReload func(*config.Config)
 
-	diskRead func() // tests make the disk slow with it, see export_test.go
+	diskRead func()            // tests make the disk slow with it, see export_test.go
+	record   func(audit.Event) // the gateway's audit log
 }
 
 // Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
@@ -157,7 +159,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.Logger = g.log
+	opts.Logger, opts.record = g.log, g.record
 	first := &generation{config: &full, ids: firstIDs(len(full.Resources))}
 	if first.surface, err = newSurface(&full, opts); err != nil {
 		return nil, err
@@ -333,13 +335,13 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 			<-g.followed
 			<-g.watched
 		}
-		errs = append(errs, g.cache.Close(), g.now().surface.close(ctx))
+		errs = append(errs, g.cache.Close(), g.now().surface.closeServing(ctx))
 		if c := g.origin.reached.Load(); c != nil {
 			errs = append(errs, c.database.Close())
 		}
 		// Last, so that operators can watch the drain.
 		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		errs = append(errs, g.ShutdownAdmin(short))
+		errs = append(errs, g.ShutdownAdmin(short), g.now().surface.closeAudit(context.WithoutCancel(ctx)))
 		cancel()
 		g.tasks.Wait()
 		err = errors.Join(errs...)

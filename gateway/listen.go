@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -18,9 +19,10 @@ import (
 
 // What listeners are for: keys of [Options.Listeners].
 const (
-	ListenHTTP  = "http"
-	ListenRedis = "redis"
-	ListenAdmin = "admin"
+	ListenHTTP    = "http"
+	ListenRedis   = "redis"
+	ListenAdmin   = "admin"
+	ListenMetrics = "metrics"
 )
 
 // Addresses returns where a gateway of that configuration listens, by name: host:port, or
@@ -36,7 +38,10 @@ func Addresses(cfg *config.Config) map[string][]string {
 }
 
 func listenersOf(cfg *config.Config) map[string]config.Listeners {
-	all := map[string]config.Listeners{ListenHTTP: cfg.Frontends.HTTP, ListenAdmin: config.ListenAt(cfg.Admin.Address)}
+	all := map[string]config.Listeners{ListenHTTP: cfg.Frontends.HTTP, ListenAdmin: {cfg.Admin.Listener()}}
+	if cfg.Admin.Metrics.Address != "" {
+		all[ListenMetrics] = config.Listeners{cfg.Admin.Metrics}
+	}
 	if len(cfg.Frontends.Redis) > 0 {
 		all[ListenRedis] = cfg.Frontends.Redis
 	}
@@ -103,11 +108,14 @@ func (g *Gateway) bindOne(name string, l config.Listener) ([]net.Listener, error
 		return []net.Listener{one}, err
 	}
 	sockets := runtime.GOMAXPROCS(0)
-	if name == ListenAdmin || l.TLS != (config.TLS{}) || name == ListenHTTP && g.config.HTTP.Engine != config.Loop {
+	if isAdmin(name) || l.TLS != (config.TLS{}) || name == ListenHTTP && g.config.HTTP.Engine != config.Loop {
 		sockets = 1
 	}
 	return loop.Listen("tcp", l.Address, sockets)
 }
+
+// isAdmin reports whether the listeners of a name are served by the admin server.
+func isAdmin(name string) bool { return name == ListenAdmin || name == ListenMetrics }
 
 // take returns the listeners of a name to their owner from now on, with TLS where that is
 // configured.
@@ -115,7 +123,11 @@ func (g *Gateway) take(name string) []net.Listener {
 	all := g.listeners[name]
 	delete(g.listeners, name)
 	for i, l := range all {
-		if c := g.now().surface.certificates[tlsOf(g.config, name, g.serves[l])]; c != nil {
+		switch c := g.now().surface.certificates[tlsOf(g.config, name, g.serves[l])]; {
+		case c == nil:
+		case isAdmin(name): // net/http shakes hands itself, and shows the client's certificate
+			all[i] = tls.NewListener(l, c.config(false))
+		default:
 			all[i] = loop.Secure(l, c.config(name == ListenHTTP))
 		}
 	}

@@ -197,6 +197,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	g.collectDisk(send)
 	g.collectFrontends(send, out)
 	g.collectAccess(send)
+	g.collectAudit(send)
 	now.service.EachStatus(func(status string, n int64) {
 		send(answers, prometheus.CounterValue, float64(n), status)
 	})

@@ -5,36 +5,62 @@ import (
 	"net"
 
 	"github.com/slipstream-go/slipstream/gateway/admin"
+	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// serveAdmin begins to serve the listener of operators.
+// serveAdmin begins to serve the listeners of operators.
 func (g *Gateway) serveAdmin() {
-	l := g.take(ListenAdmin)[0]
-	var hosts []string // besides addresses, the name that the operator chose
-	if host, _, err := net.SplitHostPort(g.config.Admin.Address); err == nil && host != "" {
-		hosts = append(hosts, host)
-	}
 	settings := admin.Config{
-		Ready:     g.Ready,
-		Metrics:   g.metrics,
-		Effective: func() []byte { return g.now().config.Redacted() },
-		Purger:    g,
-		Figures:   g.figures,
-		Version:   version(),
-		Hosts:     hosts,
+		Ready:      g.Ready,
+		Metrics:    g.metrics,
+		Effective:  func() []byte { return g.now().config.Redacted() },
+		Purger:     g,
+		Figures:    g.figures,
+		Version:    version(),
+		Hosts:      adminHosts(&g.config.Admin),
+		Token:      g.adminToken,
+		Line:       func() int { return g.now().config.Admin.Line },
+		NoProfiles: func() bool { return g.now().config.Admin.NoProfiles },
+		Audit:      g.record,
 	}
 	if g.load != nil {
 		settings.Reloader = reloader{g}
 	}
 	g.admin = admin.New(settings)
-	g.tasks.Add(1)
 	// Ends with Shutdown of the admin server, which Gateway.Shutdown calls.
-	go func() {
-		defer g.tasks.Done()
-		if err := g.admin.Serve(l); err != nil {
+	g.tasks.Go(g.adminServed(g.admin.Serve, g.take(ListenAdmin)))
+	// Ends with Shutdown of the admin server, which Gateway.Shutdown calls.
+	g.tasks.Go(g.adminServed(g.admin.ServeMetrics, g.take(ListenMetrics)))
+}
+
+func (g *Gateway) adminServed(serve func(...net.Listener) error, listeners []net.Listener) func() {
+	return func() {
+		if err := serve(listeners...); err != nil {
 			g.log.Error("the admin listener has ended", "error", err)
 		}
-	}()
+	}
+}
+
+// adminHosts are the names, besides addresses, that the operator chose.
+func adminHosts(a *config.Admin) (hosts []string) {
+	for _, l := range []config.Listener{a.Listener(), a.Metrics} {
+		if _, local := l.Unix(); local {
+			continue
+		}
+		if host, _, err := net.SplitHostPort(l.Address); err == nil && host != "" {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// adminToken looks a token of the admin listener up.
+func (g *Gateway) adminToken(token string) (name string, ok bool) {
+	tokens := g.now().surface.tokens
+	if tokens == nil {
+		return "", false
+	}
+	return tokens.Find(token)
 }
 
 // ShutdownAdmin ends the listener of operators alone, before Shutdown does: after a hand-over

@@ -39,6 +39,7 @@ func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config
 		TrustedProxies: cfg.HTTP.TrustedProxies,
 		MaxPending:     maxPending(cfg),
 		Requests:       s.requests,
+		LoginFailed:    opts.loginFailed("redis"),
 		SlowerThan:     cfg.Log.Slow,
 		Log:            opts.Logger,
 	}

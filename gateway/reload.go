@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/audit"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
 	"github.com/slipstream-go/slipstream/gateway/origin"
@@ -151,7 +152,7 @@ func (r *reload) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if r.next.surface, err = nextSurface(r.old.surface, r.old.config, cfg, Options{Logger: g.log}); err != nil {
+	if r.next.surface, err = nextSurface(r.old.surface, r.old.config, cfg, g.options()); err != nil {
 		return err
 	}
 	defer func() {
@@ -297,7 +298,7 @@ func (r *reload) front() (err error) {
 	if c := g.origin.reached.Load(); c != nil {
 		keys = c.database
 	}
-	opts := Options{Logger: g.log}
+	opts := g.options()
 	if r.next.service, err = r.old.service.Next(servedHTTP(cfg, r.next.ids, keys), g.serviceConfig(r.next, opts)); err != nil {
 		return err
 	}
@@ -381,8 +382,22 @@ func longestRequest(cfg *config.Config) time.Duration {
 	return max(cfg.HTTP.Limits.RequestTimeout, cfg.Redis.Limits.RequestTimeout, cfg.HTTP.Limits.StallTimeout) + straggle
 }
 
-// ReloadFile reads the configuration by Options.Load and takes it over, and tells the log.
+// ReloadFile reads the configuration by Options.Load and takes it over, and tells the logs.
 func (g *Gateway) ReloadFile(ctx context.Context) (*Reloaded, error) {
+	done, err := g.reloadFile(ctx)
+	e := audit.Event{Event: audit.Reload, Rule: ruleProcess, Outcome: audit.Done}
+	if err != nil {
+		e.Outcome, e.Detail = audit.Refused, err.Error()
+	} else {
+		for _, c := range done.Changes {
+			e.Changes = append(e.Changes, c.Key)
+		}
+	}
+	g.record(e)
+	return done, err
+}
+
+func (g *Gateway) reloadFile(ctx context.Context) (*Reloaded, error) {
 	if g.load == nil {
 		return nil, errors.New("the gateway was not started from a file")
 	}

@@ -19,7 +19,7 @@ var _ admin.Reloader = reloader{}
 // Reload implements [admin.Reloader].
 func (r reloader) Reload(ctx context.Context, dry bool) admin.Reload {
 	if !dry {
-		done, err := r.ReloadFile(ctx)
+		done, err := r.reloadFile(ctx) // the admin listener tells the audit log who asked
 		if err != nil {
 			return refusedReload(err)
 		}

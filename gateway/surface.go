@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/gateway/audit"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
 	"github.com/slipstream-go/slipstream/gateway/limit"
@@ -24,6 +25,8 @@ type surface struct {
 	certificates map[config.TLS]*certificate // by their files
 	spans        *otel.Exporter              // nil without tracing
 	requests     *requestlog.Log             // nil without a log of requests
+	tokens       *access.Tokens              // of the admin listener; nil without a file
+	audit        *audit.Log
 
 	// Owned by whoever makes the frontends' configurations of it.
 	limiters, before map[string]rated
@@ -41,10 +44,17 @@ func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface,
 	fail := func(what string, err error) (*surface, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", what, err), s.unshared(old).close(context.Background()))
 	}
-	var err error
+	err := s.openAudit(old, was, cfg, opts)
+	if err != nil {
+		return fail("log.audit", err)
+	}
+	if err = s.openTokens(old, was, cfg, opts); err != nil {
+		return fail("admin.token", err)
+	}
 	if is := accessConfig(cfg, opts); reflect.DeepEqual(is, accessConfig(was, opts)) {
 		s.gate = old.gate
 	} else if is.KeysFile != "" || cfg.Auth.JWT.Known() {
+		is.Changed = opts.fileChanged // functions cannot be compared
 		if s.gate, err = access.Open(is); err != nil {
 			return fail("auth", err)
 		}
@@ -53,7 +63,7 @@ func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface,
 	}
 	s.certificates = old.certificates // others need a restart
 	if s.certificates == nil {
-		if s.certificates, err = newCertificates(cfg, opts.Logger); err != nil {
+		if s.certificates, err = newCertificates(cfg, opts.Logger, opts.fileChanged); err != nil {
 			return fail("tls", err)
 		}
 	}
@@ -77,6 +87,29 @@ func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface,
 	return s, nil
 }
 
+// openAudit opens the audit log unless old has it.
+func (s *surface) openAudit(old *surface, was, cfg *config.Config, opts Options) (err error) {
+	if old.audit != nil && cfg.AuditPath() == was.AuditPath() {
+		s.audit = old.audit
+		return nil
+	}
+	s.audit, err = audit.Open(audit.Config{Path: cfg.AuditPath(), Log: opts.Logger})
+	return err
+}
+
+// openTokens reads the tokens of the admin listener unless old has them.
+func (s *surface) openTokens(old *surface, was, cfg *config.Config, opts Options) (err error) {
+	if cfg.TokenPath() == was.TokenPath() {
+		s.tokens = old.tokens
+		return nil
+	}
+	if cfg.TokenPath() == "" {
+		return nil
+	}
+	s.tokens, err = access.OpenTokens(access.TokensConfig{File: cfg.TokenPath(), Changed: opts.fileChanged, Log: opts.Logger})
+	return err
+}
+
 func requestLogConfig(cfg *config.Config, opts Options) requestlog.Config {
 	c := requestlog.Config{Path: cfg.RequestLogPath(), Log: opts.Logger}
 	if c.Path != "" {
@@ -97,11 +130,19 @@ func (s *surface) unshared(other *surface) *surface {
 	if s.requests == other.requests {
 		left.requests = nil
 	}
+	if s.tokens == other.tokens {
+		left.tokens = nil
+	}
+	if s.audit == other.audit {
+		left.audit = nil
+	}
 	return &left
 }
 
 // empty reports whether there is nothing to close.
-func (s *surface) empty() bool { return s.gate == nil && s.spans == nil && s.requests == nil }
+func (s *surface) empty() bool {
+	return s.gate == nil && s.spans == nil && s.requests == nil && s.tokens == nil && s.audit == nil
+}
 
 // rated is a limiter and the rate that it was made for.
 type rated struct {
@@ -144,6 +185,20 @@ func warnIssuer(cfg *config.Config, log *slog.Logger) {
 // close ends what newSurface opened; spans and lines that wait are sent until ctx
 // ends.
 func (s *surface) close(ctx context.Context) error {
+	return errors.Join(s.closeServing(ctx), s.closeAudit(ctx))
+}
+
+// closeAudit ends the audit log, the last to go: it says what operators do while all else ends.
+func (s *surface) closeAudit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, flushPatience)
+	defer cancel()
+	return s.audit.Close(ctx)
+}
+
+func (s *surface) closeServing(ctx context.Context) error {
+	if s.tokens != nil {
+		s.tokens.Close()
+	}
 	if s.gate != nil {
 		s.gate.Close()
 	}
@@ -178,6 +233,7 @@ func (s *surface) serviceConfig(cfg *config.Config, opts Options) httpfront.Serv
 		ClientLimit: s.limiter("http.client", cfg.HTTP.Limits.Client),
 		CallerLimit: s.limiter("http.caller", cfg.HTTP.Limits.Caller),
 		Requests:    s.requests,
+		LoginFailed: opts.loginFailed("http"),
 		SlowerThan:  cfg.Log.Slow,
 		Log:         opts.Logger,
 	}
@@ -218,6 +274,13 @@ func listenConfig(cfg *config.Config, opts Options) httpfront.Config {
 
 // maxPending bounds the large answers of a frontend that wait for clients.
 func maxPending(cfg *config.Config) int64 { return max(256<<20, cfg.Tiers.Memory/4) }
+
+// ReopenLogs makes the log of requests and the audit log go on in new files after the old ones
+// were renamed. It does not wait for it.
+func (g *Gateway) ReopenLogs() {
+	g.ReopenRequestLog()
+	g.now().surface.audit.Reopen()
+}
 
 // ReopenRequestLog makes the log of requests go on in a new file after the old one was
 // renamed, and reports whether there is such a file. It does not wait for it.

@@ -16,13 +16,13 @@ type hangUp struct {
 	had     bool             // there was a terminal at the start
 }
 
-// takes reports whether s was SIGHUP and no reason to end. It goes on in a new file of the
-// log of requests, as logrotate(8) wants it, and, unless the gateway drains, asks for a reload.
+// takes reports whether s was SIGHUP and no reason to end. It goes on in new files of the
+// logs of requests and of audit, as logrotate(8) wants it, and, unless the gateway drains, asks for a reload.
 func (h *hangUp) takes(s os.Signal, draining bool) bool {
 	if s != syscall.SIGHUP || h.gateway == nil || h.had && !hasTerminal() {
 		return false
 	}
-	h.gateway.ReopenRequestLog()
+	h.gateway.ReopenLogs()
 	if !draining {
 		select {
 		case h.reload <- struct{}{}:

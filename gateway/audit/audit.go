@@ -78,7 +78,10 @@ type Log struct {
 	again chan struct{} // one place: Reopen
 	quit  chan struct{} // closed by Close
 	done  chan struct{} // closed when write has ended
-	once  sync.Once     // of Close
+
+	// Guarded by mu. Record holds it for reading while it queues, so that Close loses nothing.
+	mu     sync.RWMutex
+	closed bool
 
 	// Atomics.
 	failures atomic.Int64 // events that the file did not take
@@ -148,21 +151,24 @@ func (l *Log) Record(e Event) {
 		e.Time = time.Now()
 	}
 	e.Time = e.Time.UTC().Truncate(time.Millisecond)
-	if l.path == "" {
+	if !l.enqueue(e) {
 		l.tell(&e)
-		return
 	}
-	select {
-	case <-l.done: // closed
-		l.tell(&e)
-		return
-	default:
+}
+
+// enqueue reports whether the event will be written to the file.
+func (l *Log) enqueue(e Event) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.path == "" || l.closed {
+		return false
 	}
 	select {
 	case l.queue <- e:
+		return true
 	default:
 		l.failures.Add(1)
-		l.tell(&e)
+		return false
 	}
 }
 
@@ -227,7 +233,12 @@ func (l *Log) Close(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
-	l.once.Do(func() { close(l.quit) })
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.quit)
+	}
+	l.mu.Unlock()
 	select {
 	case <-l.done:
 		return nil

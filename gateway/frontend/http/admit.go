@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
@@ -141,6 +142,7 @@ func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v 
 		}
 		// Credentials that are no good are none where none are needed.
 		if refusal != nil && v.access != nil {
+			s.loginFailed(req, refusal)
 			s.refuse(rsp, refusal)
 			return false
 		}
@@ -160,6 +162,18 @@ func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v 
 		}
 	}
 	return true
+}
+
+// loginFailed tells of credentials that are no good, not of those that could not be looked at.
+func (s *Service) loginFailed(req *Request, refusal *access.Refusal) {
+	if s.config.LoginFailed == nil || refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusBadRequest {
+		return
+	}
+	rule := "token"
+	if req.Authorization == "" || strings.HasPrefix(refusal.Challenge, "ApiKey") {
+		rule = "key"
+	}
+	s.config.LoginFailed(req.Client, rule, refusal.Detail)
 }
 
 func (s *Service) refuse(rsp *Response, refusal *access.Refusal) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +61,9 @@ type ServiceConfig struct {
 	// Requests gets a line for every request. Nil: none. Whoever opened it closes
 	// it, after the service's last answer.
 	Requests *requestlog.Log
+	// LoginFailed is told of each request that is refused because of its credentials: whose, by
+	// which of them ("key" or "token"), and why. It must not wait. Nil: nobody is told.
+	LoginFailed func(client netip.Addr, rule, why string)
 	// SlowerThan is the time above which a request is logged; 0 means 1 s,
 	// negative: never.
 	SlowerThan time.Duration

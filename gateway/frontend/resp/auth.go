@@ -129,7 +129,7 @@ func (t *turn) authenticate(name, password []byte, then func(*turn)) {
 			return
 		}
 	}
-	t.wrongLogin(textWrongPass)
+	t.wrongLogin("password", textWrongPass)
 }
 
 func (t *turn) loggedIn(caller *access.Caller, hash [32]byte, by credential) {
@@ -140,13 +140,16 @@ func (t *turn) loggedIn(caller *access.Caller, hash [32]byte, by credential) {
 }
 
 // wrongLogin answers a login that has failed.
-func (t *turn) wrongLogin(text string) {
+func (t *turn) wrongLogin(rule, text string) {
 	s, x := t.server, t.session
 	s.logins.Charge(x.client, t.start, 1)
 	t.fail(FailWrongPass, text)
 	x.failures++
 	last := x.failures >= maxFailures
 	s.warnLogin(t.start, x.addr.Addr(), last)
+	if s.config.LoginFailed != nil {
+		s.config.LoginFailed(x.addr.Addr(), rule, text)
+	}
 	if last {
 		t.conn.End()
 	}

@@ -64,7 +64,7 @@ func (t *turn) authenticateToken(name, token string, then func(*turn)) {
 func (t *turn) judge(l *tokenLogin, caller *access.Caller, refusal *access.Refusal) {
 	switch {
 	case refusal == nil && l.name != defaultUser && l.name != caller.Subject():
-		t.wrongLogin(textWrongPass)
+		t.wrongLogin("token", textWrongPass)
 	case refusal == nil:
 		t.loggedIn(caller, [32]byte{}, byToken)
 		l.then(t)
@@ -76,7 +76,7 @@ func (t *turn) judge(l *tokenLogin, caller *access.Caller, refusal *access.Refus
 		if refusal.Forged {
 			t.session.view.clientLimit.Charge(t.session.client, t.start, costOfCheck)
 		}
-		t.wrongLogin(refusal.Detail)
+		t.wrongLogin("token", refusal.Detail)
 	}
 }
 

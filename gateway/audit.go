@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"net/netip"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slipstream-go/slipstream/gateway/audit"
+)
+
+// ruleProcess is the rule of what the process was asked for by a signal, or by the program that
+// embeds the gateway.
+const ruleProcess = "process"
+
+var auditFailures = prometheus.NewDesc("slipstream_audit_failures_total", "Events that the file of log.audit did not take; they are in the log instead.", nil, nil)
+
+// record tells the audit log.
+func (g *Gateway) record(e audit.Event) {
+	if now := g.live.Load(); now != nil { // not before the end of New
+		now.surface.audit.Record(e)
+	}
+}
+
+// options are those that what a reload opens is made with.
+func (g *Gateway) options() Options { return Options{Logger: g.log, record: g.record} }
+
+// loginFailed returns what a frontend tells the audit log by.
+func (o Options) loginFailed(listener string) func(client netip.Addr, rule, why string) {
+	return func(client netip.Addr, rule, why string) {
+		peer := ""
+		if client.IsValid() {
+			peer = client.String()
+		}
+		o.record(audit.Event{Event: audit.LoginFailed, Listener: listener, Peer: peer, Rule: rule, Outcome: audit.Refused, Detail: why})
+	}
+}
+
+// fileChanged tells the audit log of a file of keys that has changed.
+func (o Options) fileChanged(file string, err error) {
+	e := audit.Event{Event: audit.KeyFileChanged, Outcome: audit.Done, File: file}
+	if err != nil {
+		e.Outcome, e.Detail = audit.Refused, err.Error()
+	}
+	o.record(e)
+}
+
+func (g *Gateway) collectAudit(send sender) {
+	send(auditFailures, prometheus.CounterValue, float64(g.now().surface.audit.Failures()))
+}
