@@ -21,6 +21,7 @@ func (g *Gateway) serveAdmin() {
 		Token:      g.adminToken,
 		Line:       func() int { return g.now().config.Admin.Line },
 		NoProfiles: func() bool { return g.now().config.Admin.NoProfiles },
+		Log:        g.log,
 		Audit:      g.record,
 	}
 	if g.load != nil {

@@ -10,6 +10,8 @@ package admin
 import (
 	"context"
 	"errors"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -65,6 +67,8 @@ type Config struct {
 	Line func() int
 	// NoProfiles reports whether /debug/pprof/ is switched off. Nil: it is not.
 	NoProfiles func() bool
+	// Log hears of what goes wrong while requests are served. Nil: nobody does.
+	Log *slog.Logger
 	// Audit hears of purges, reloads, profiles and requests that were refused. Nil: nobody does.
 	Audit func(audit.Event)
 }
@@ -96,13 +100,17 @@ type Server struct {
 	http      *http.Server
 	metrics   *http.Server // of ServeMetrics
 	dashboard *dashboard   // nil without Figures
+	log       *slog.Logger
 	base      context.Context
 	stop      context.CancelFunc // ends base: running profiles, and the samples of the dashboard
 }
 
 // New makes a Server. It opens nothing.
 func New(config Config) *Server {
-	s := &Server{mux: http.NewServeMux(), open: http.NewServeMux(), guard: newGuard(config.Hosts), door: newDoor(config), audit: config.Audit, off: config.NoProfiles}
+	s := &Server{mux: http.NewServeMux(), open: http.NewServeMux(), guard: newGuard(config.Hosts), door: newDoor(config), audit: config.Audit, off: config.NoProfiles, log: config.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
 	if s.audit == nil {
 		s.audit = func(audit.Event) {}
 	}
@@ -160,6 +168,7 @@ func (s *Server) server(h http.Handler) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return s.base },
 		ConnState:         new(crowd).changed,
+		ErrorLog:          log.New(complaints{s}, "", 0),
 	}
 }
 

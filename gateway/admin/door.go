@@ -230,3 +230,21 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 		c.mu.Unlock()
 	}
 }
+
+// complaints takes what net/http has to say, a line a call.
+type complaints struct{ server *Server }
+
+// Write implements [io.Writer]. A handshake that fails because of a certificate is a login that
+// fails; others are of scanners, and would fill the log.
+func (c complaints) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	handshake, ok := strings.CutPrefix(text, "http: TLS handshake error from ")
+	switch {
+	case !ok:
+		c.server.log.Error("the admin listener: " + text)
+	case strings.Contains(handshake, "certificate"):
+		peer, why, _ := strings.Cut(handshake, ": ")
+		c.server.audit(audit.Event{Event: audit.LoginFailed, Listener: "admin", Peer: short(peer), Rule: "certificate", Outcome: audit.Refused, Detail: short(why)})
+	}
+	return len(line), nil
+}

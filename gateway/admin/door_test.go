@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -338,4 +339,21 @@ func TestRemoteConnectionsAreBounded(t *testing.T) {
 	}
 	idle[0].Close()
 	testkit.Eventually(t, 10*time.Second, func() error { return live(far) })
+}
+
+// TestComplaints: what net/http says goes to the log, but for handshakes: those that fail because
+// of a certificate are failed logins, the others are left out.
+func TestComplaints(t *testing.T) {
+	var told strings.Builder
+	e := new(events)
+	s := New(Config{Audit: e.add, Log: slog.New(slog.NewTextHandler(&told, nil))})
+	s.http.ErrorLog.Print("http: TLS handshake error from [2001:db8::1]:5: EOF")
+	s.http.ErrorLog.Print("http: TLS handshake error from [2001:db8::1]:5: tls: client didn't provide a certificate")
+	if got := e.take(); told.Len() > 0 || len(got) != 1 || got[0].Peer != "[2001:db8::1]:5" || got[0].Rule != "certificate" || got[0].Detail != "tls: client didn't provide a certificate" {
+		t.Errorf("events %+v, log %s", got, told.String())
+	}
+	s.metrics.ErrorLog.Print("http: panic serving")
+	if got := e.take(); len(got) != 0 || !strings.Contains(told.String(), "panic serving") {
+		t.Errorf("events %+v, log %s", got, told.String())
+	}
 }

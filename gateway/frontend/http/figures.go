@@ -115,9 +115,11 @@ func (s *Service) noteHits(n, bytes int, req *Request, rsp *Response, took time.
 	}
 }
 
-// WantsClient reports whether Request.Client is read: by a limit or the log of
-// requests. Finding it out takes 50 ns.
-func (s *Service) WantsClient() bool { return s.config.ClientLimit != nil || s.config.Requests != nil }
+// WantsClient reports whether Request.Client is read: by a limit, the log of requests or who
+// hears of wrong credentials. Finding it out takes 50 ns.
+func (s *Service) WantsClient() bool {
+	return s.config.ClientLimit != nil || s.config.Requests != nil || s.config.LoginFailed != nil && s.config.Gate != nil
+}
 
 // WantsNames reports whether Request.Referer and Request.UserAgent are read.
 func (s *Service) WantsNames() bool { return s.config.Requests != nil }
