@@ -23,7 +23,7 @@ config:
   tiers: { disk: { path: /var/lib/slipstream/tier, size: 1GiB } }
   frontends: { http: [{ address: "0.0.0.0:8081", open: true }, "127.0.0.1:8082"], redis: ":6380" }
   redis: { open: true }
-  admin: { address: ":9100", allow_remote: true }
+  admin: { metrics: ":9101" }
 image: { tag: "v1.2.3", pullSecrets: [registry] }
 files: keys
 service: { type: LoadBalancer, redis: 6379 }
@@ -41,9 +41,11 @@ for values in default full; do
 	render -f "$work/$values.yaml" -s templates/configmap.yaml | sed '1,/^  slipstream.yaml: |$/d; s/^    //' >"$work/slipstream.yaml"
 	"$work/slipstream" config check --offline -c "$work/slipstream.yaml"
 done
-for want in 'containerPort: 8081' 'name: redis, port: 6379' 'containerPort: 9100' 'secretName: keys' 'image: "slipstream:v1.2.3"'; do
+for want in 'containerPort: 8081' 'name: redis, port: 6379' 'containerPort: 9101' 'prometheus.io/port: "9101"' 'secretName: keys' 'image: "slipstream:v1.2.3"'; do
 	grep -qF "$want" "$work/objects" || fail "the objects have no $want"
 done
+render -f "$work/full.yaml" --set 'config.admin.metrics=null,config.admin.address=:9100,config.admin.allow_remote=true' >"$work/before"
+grep -qF 'name: metrics, containerPort: 9100' "$work/before" || fail 'values of before, with allow_remote, make no port of metrics'
 refused() { # values that make no gateway
 	! render "$@" >"$work/out" 2>&1 || fail "accepted: $*"
 	echo "refused: $*"

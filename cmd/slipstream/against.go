@@ -17,10 +17,10 @@ const maxShown = 4 << 20
 
 // checkAgainst prints what a reload of the running gateway with the configuration would
 // change. Secrets are hidden there, so that nobody can tell whether they have changed.
-func checkAgainst(ctx context.Context, out io.Writer, base string, cfg *config.Config) error {
-	shown, err := shownConfig(ctx, base)
+func checkAgainst(ctx context.Context, out io.Writer, at operator, cfg *config.Config) error {
+	shown, err := shownConfig(ctx, at)
 	if err != nil {
-		return fail(exitFailure, err, "name the admin listener: --against http://127.0.0.1:9100")
+		return fail(exitFailure, err, "name the admin listener: --against http://127.0.0.1:9100, or unix: and the path of its socket; from another machine with --token FILE")
 	}
 	changes := config.DifferenceShown(shown, cfg)
 	if len(changes) == 0 {
@@ -34,7 +34,7 @@ func checkAgainst(ctx context.Context, out io.Writer, base string, cfg *config.C
 		fmt.Fprintf(out, "%d of %d changes need a restart: a reload would be refused as a whole\n", len(need), len(changes))
 		return nil
 	}
-	fmt.Fprintf(out, "%d changes, all take effect by a reload: POST %s/reload, or SIGHUP\n", len(changes), strings.TrimSuffix(base, "/"))
+	fmt.Fprintf(out, "%d changes, all take effect by a reload: POST %s/reload, or SIGHUP\n", len(changes), strings.TrimSuffix(at.name, "/"))
 	return nil
 }
 
@@ -46,15 +46,10 @@ func orNothing(s string) string {
 }
 
 // shownConfig reads /config of an admin listener.
-func shownConfig(ctx context.Context, base string) ([]byte, error) {
+func shownConfig(ctx context.Context, at operator) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/config", nil)
-	if err != nil {
-		return nil, err
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(request)
+	response, err := at.get(ctx, "/config")
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +58,10 @@ func shownConfig(ctx context.Context, base string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case response.StatusCode == http.StatusUnauthorized:
+		return nil, errors.New(at.name + " wants a token: /config is answered with " + response.Status)
 	case response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "application/yaml"):
-		return nil, errors.New(base + " is not the admin listener of a gateway: /config is answered with " + response.Status)
+		return nil, errors.New(at.name + " is not the admin listener of a gateway: /config is answered with " + response.Status)
 	}
 	return text, nil
 }

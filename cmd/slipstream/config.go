@@ -28,7 +28,7 @@ the environment variable NAME.
 }
 
 func (p program) configCheck() *cobra.Command {
-	var file, against string
+	var file, against, token string
 	var offline bool
 	c := &cobra.Command{
 		Use:   "check -c FILE",
@@ -54,7 +54,13 @@ its old and new value, and whether it takes effect by a reload or needs a restar
 				fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", w)
 			}
 			if against != "" {
-				return checkAgainst(c.Context(), c.OutOrStdout(), against, cfg)
+				at := operatorAt(against)
+				if token != "" {
+					if at.token, err = readToken(token); err != nil {
+						return fail(exitUsage, err, "")
+					}
+				}
+				return checkAgainst(c.Context(), c.OutOrStdout(), at, cfg)
 			}
 			if offline {
 				fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database was not asked\n", file, len(cfg.Resources))
@@ -65,7 +71,8 @@ its old and new value, and whether it takes effect by a reload or needs a restar
 	}
 	fileFlag(c, &file)
 	c.Flags().BoolVar(&offline, "offline", false, "do not look at the database")
-	c.Flags().StringVar(&against, "against", "", "URL of the admin listener of a running gateway: print what differs")
+	c.Flags().StringVar(&against, "against", "", "URL of the admin listener of a running gateway, or unix: and the path of its socket: print what differs")
+	c.Flags().StringVar(&token, "token", "", "the `file` of a token for --against, where the gateway is on another machine")
 	return c
 }
 

@@ -326,6 +326,27 @@ func TestHandOverRefused(t *testing.T) {
 	}
 }
 
+// TestHandOverOfAdmin: the listeners of operators go to the new process, too: a unix socket and
+// the one of metrics.
+func TestHandOverOfAdmin(t *testing.T) {
+	file, _, _ := handoverConfig(t, "drain: { grace: 0s }\n")
+	metrics := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
+	withAdmin(t, file, "admin: { address: \"unix:admin.sock\", metrics: \""+metrics+"\" }")
+	old := serving(t, file)
+	next := serving(t, file)
+	if code := exitCode(t, old, 20*time.Second); code != exitOK {
+		t.Errorf("exit code %d of the old process\n%s", code, old.Log())
+	}
+	if strings.Contains(next.Log(), "is not used by the configuration") || strings.Contains(next.Log(), "is not bound where") {
+		t.Errorf("an inherited listener is closed\n%s", next.Log())
+	}
+	expect(t, exitOK, "live", "", "probe", "live", "-c", file)
+	expect(t, exitOK, "live", "", "probe", "live", "--admin", metrics)
+	if !strings.Contains(next.Log(), "metrics="+metrics) {
+		t.Errorf("the log does not say where metrics are\n%s", next.Log())
+	}
+}
+
 // TestHandOverCutsOff: a request that does not end is cut off after drain.timeout, and at once
 // by a signal, as in every drain; the new process serves meanwhile.
 func TestHandOverCutsOff(t *testing.T) {

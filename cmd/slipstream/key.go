@@ -25,10 +25,12 @@ out of the key file that auth.keys of the configuration names: one line
 can be handed out before the old one's line goes. A third word says when a key
 expires: "until:2027-06-30", the last day in UTC, or
 "until:2027-06-30T18:00:00Z" (RFC 3339). Gateways that are running take a changed
-file over within seconds.`,
+file over within seconds. The file of admin.token has the same lines; its keys are
+sent as Authorization: Bearer.`,
 		Example: `  slipstream key new web --file keys.txt
   slipstream key hash shop < key.txt >> keys.txt
-  slipstream key check keys.txt`,
+  slipstream key check keys.txt
+  slipstream key new ops --file admin.token > ops.token    # for the admin listener`,
 	})
 	c.AddCommand(p.keyNew(), p.keyHash(), p.keyCheck())
 	return c

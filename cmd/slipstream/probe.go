@@ -21,6 +21,7 @@ func (p program) probeCommand() *cobra.Command {
 		Short: "Ask a running gateway whether it lives, or may get traffic",
 		Long: `Probe asks the admin listener of a gateway on this machine, for health checks of
 containers, which reach neither that listener from outside nor find a curl inside.
+Where the admin listener wants a certificate of its clients, it asks admin.metrics.
 
 live succeeds while the process answers. ready succeeds while every promise is
 kept and says why if not; a gateway that is not ready serves all the same, so use
@@ -32,24 +33,29 @@ it to direct traffic, never to restart.
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"live", "ready"},
 		RunE: func(c *cobra.Command, args []string) error {
+			at := operatorAt(local(admin))
 			if admin == "" {
 				cfg, err := loadConfig(file)
 				if err != nil {
 					return err
 				}
-				admin = cfg.Admin.Address
+				at = prober(cfg)
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
-			if err := probe(ctx, local(admin), args[0]); err != nil {
-				return fail(exitFailure, fmt.Errorf("probe %s: %w", args[0], err), "")
+			if err := probe(ctx, at, args[0]); err != nil {
+				hint := ""
+				if strings.Contains(err.Error(), "certificate required") {
+					hint = "the listener asks clients for a certificate; add admin.metrics, a listener for probes"
+				}
+				return fail(exitFailure, fmt.Errorf("probe %s: %w", args[0], err), hint)
 			}
 			fmt.Fprintln(c.OutOrStdout(), args[0])
 			return nil
 		},
 	}
 	fileFlag(c, &file)
-	c.Flags().StringVar(&admin, "admin", "", "`host:port` of the admin listener, instead of that of the configuration")
+	c.Flags().StringVar(&admin, "admin", "", "`host:port`, unix:path or URL of the admin listener, instead of that of the configuration")
 	c.Flags().DurationVar(&timeout, "timeout", 2*time.Second, "how long the answer may take")
 	return c
 }
@@ -67,14 +73,8 @@ func local(address string) string {
 const maxProbe = 64 << 10
 
 // probe asks a page of the admin listener. The error says what is missing.
-func probe(ctx context.Context, address, page string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/"+page, nil)
-	if err != nil {
-		return err
-	}
-	r.Close = true
-	// Not the default transport: a proxy of the environment is not asked.
-	response, err := (&http.Transport{}).RoundTrip(r)
+func probe(ctx context.Context, at operator, page string) error {
+	response, err := at.get(ctx, "/"+page)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func probe(ctx context.Context, address, page string) error {
 	}
 	var why struct{ Reasons []string }
 	if err := json.Unmarshal(text, &why); err != nil || len(why.Reasons) == 0 {
-		return fmt.Errorf("%s answers %s", address, response.Status)
+		return fmt.Errorf("%s answers %s", at.name, response.Status)
 	}
 	return fmt.Errorf("%s", strings.Join(why.Reasons, "; "))
 }

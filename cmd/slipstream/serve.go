@@ -30,8 +30,9 @@ needs are made by "slipstream db apply"; without them a resource is served by it
 on_stale policy and /ready says which are missing.
 
 Logs go to standard error as the configuration says (log: { level, format }). A
-line for every request goes to the file of log.requests, if it is set; after
-SIGHUP to a new file of that name, for logrotate.
+line for every request goes to the file of log.requests, if it is set, one for what
+operators do and for logins that fail to that of log.audit; after SIGHUP to new
+files of these names, for logrotate.
 
 SIGHUP also reads the configuration again, as POST /reload of the admin listener
 does. What is wrong, or needs a restart, is refused as a whole, and the log says
@@ -94,6 +95,9 @@ func (p program) serve(ctx context.Context, file string, load func() (*config.Co
 	g.LimitMemory()
 	g.SpareProcessor()
 	where := []any{"http", g.HTTPAddr().String(), "admin", g.AdminAddr().String()}
+	if metrics := g.Addrs(gateway.ListenMetrics); len(metrics) > 0 {
+		where = append(where, "metrics", metrics[0].String())
+	}
 	if redis := g.RedisAddr(); redis != nil {
 		where = append(where, "redis", redis.String())
 	}

@@ -106,8 +106,12 @@ func TestEveryFieldIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown += string(text)
-		c.Admin.AllowRemote, c.Origin.Notify = true, c.Origin.StreamURL != "" // so that all is written
-		if file == "production.yaml" {                                        // where comments show what needs files or a collector
+		c.Origin.Notify = c.Origin.StreamURL != "" // so that all is written
+		if file == "production.yaml" {             // where comments show what needs files or a collector
+			tls := config.TLS{Cert: "a", Key: "a", Clients: "a"}
+			c.Admin = config.Admin{Address: "unix:a", Mode: 0o660, Owner: "a", TLS: tls, Plaintext: true, AllowRemote: true, Token: "a",
+				Metrics: config.Listener{Address: "a:1", TLS: tls}, NoProfiles: true}
+			c.Log.Audit = "a"
 			c.Resources[0].Access = &config.Access{Keys: []string{"*"}, JWT: true, Claims: map[string][]string{"scope": {"a"}}}
 			c.Auth = config.Auth{Keys: "a", JWT: config.JWT{Keys: "a", Issuer: "a", Audience: "a", Algorithms: []string{"RS256"}, Leeway: 1}}
 			c.Tracing, c.HTTP.CORS.Credentials = config.Tracing{Endpoint: "a", Sample: 1, Service: "a"}, true

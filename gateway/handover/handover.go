@@ -66,7 +66,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Named is a listening socket and what it is for: "http", "redis", "admin". Several may
+// Named is a listening socket and what it is for: "http", "redis", "admin", "metrics". Several may
 // have one name.
 type Named struct {
 	Name     string // 1 to 32 of a-z, 0-9 and -
