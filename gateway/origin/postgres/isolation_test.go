@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -317,16 +316,8 @@ func (s *streamed) pollBuffers(last cache.Snapshot, witness cache.Witness) (bloc
 	if err := s.db.QueryRow(s.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+changesStatement(false), arguments...).Scan(&text); err != nil {
 		s.Fatal(err)
 	}
-	var plans []struct {
-		Plan struct {
-			Hit  int `json:"Shared Hit Blocks"`
-			Read int `json:"Shared Read Blocks"`
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &plans); err != nil {
-		s.Fatal(err)
-	}
-	return plans[0].Plan.Hit + plans[0].Plan.Read
+	blocks, _ = explained(s.T, text)
+	return blocks
 }
 
 // A transaction that changes row after row for hours writes millions of rows that nobody can

@@ -72,6 +72,12 @@ func measureTrim(t testing.TB, conn *pgx.Conn, call string) (buffers int, took t
 	if err := conn.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT "+call).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
+	return explained(t, text)
+}
+
+// explained returns what EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) says in all.
+func explained(t testing.TB, text string) (buffers int, took time.Duration) {
+	t.Helper()
 	var plans []struct {
 		Plan struct {
 			Hit  int `json:"Shared Hit Blocks"`
