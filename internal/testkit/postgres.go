@@ -103,6 +103,14 @@ func (pg *Postgres) PSQL(t testing.TB, script string) string {
 	return string(out)
 }
 
+// Dump returns a pg_dump of a database, yet to be started, that is killed when the test
+// ends. It is the one beside the server, which the system's server has.
+func (pg *Postgres) Dump(t testing.TB, database string) *exec.Cmd {
+	t.Helper()
+	return exec.CommandContext(t.Context(), filepath.Join(pg.bin, "pg_dump"),
+		"-h", pg.SocketDir, "-p", strconv.Itoa(pg.Port), "-U", "postgres", "-d", database)
+}
+
 // Major returns the major version of the server, such as 18.
 func (pg *Postgres) Major(t testing.TB) int {
 	t.Helper()

@@ -154,7 +154,12 @@ func startStreamed(t *testing.T) *streamed {
 	t.Helper()
 	startShared(t)
 	testkit.NoLeaks(t)
-	s := &streamed{T: t, url: freshDatabase(t, streamedSchema).url}
+	return streamedOn(t, freshDatabase(t, streamedSchema))
+}
+
+func streamedOn(t *testing.T, d *database) *streamed {
+	t.Helper()
+	s := &streamed{T: t, url: d.url}
 	s.db = s.dial(t.Context())
 	o, err := Open(t.Context(), Config{URL: s.url, Definer: testkit.Definer, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}, []resource.Resource{streamedResource()})
 	if err != nil {

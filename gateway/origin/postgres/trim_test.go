@@ -403,63 +403,6 @@ func TestAgesOfHolders(t *testing.T) {
 	}
 }
 
-// BenchmarkTrim deletes the changes of the third minute at a rate, after those of the
-// minutes before it, and says how many pages a row touches. With a snapshot that is
-// older than all of them, such as that of pg_dump, nothing that was deleted can be
-// cleaned up. Run it with -benchtime=1x.
-func BenchmarkTrim(b *testing.B) {
-	unhashed, err := os.ReadFile("testdata/unhashed.sql")
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, rate := range []int{100, 20_000} {
-		for _, dump := range []bool{false, true} {
-			for name, atMost := range map[string]int{"left end": 10_000, "floor": trimRows} { // where it begins
-				b.Run(fmt.Sprintf("begin=%s/rate=%d/dump=%t", name, rate, dump), func(b *testing.B) {
-					url := testkit.StartPostgres(b, "autovacuum=off").URL
-					conn := connect(b, url)
-					runScript(b, url, deptSchema)
-					if _, err := openOrigin(b, Config{URL: url}, deptResource()).Apply(b.Context()); err != nil {
-						b.Fatal(err)
-					}
-					runScript(b, url, "DELETE FROM slipstream.change") // what apply wrote is young
-					call := fmt.Sprintf("%s('1 hour', %d, %d)", trimCall, 1<<40, atMost)
-					if name == "left end" { // as releases without hashes did
-						runScript(b, url, oldTrim(b, unhashed))
-						call = fmt.Sprintf(`slipstream."trim@0123456789ab"('1 hour', %d)`, atMost)
-					}
-					if dump {
-						if _, err := connect(b, url).PgConn().Exec(b.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; TABLE slipstream.meta").ReadAll(); err != nil {
-							b.Fatal(err)
-						}
-					}
-					var rows, buffers int
-					var took time.Duration
-					for b.Loop() {
-						for minute := range 3 {
-							record(b, conn, 60*rate, 1, "2 hours")
-							n := countChanges(b, conn)
-							runScript(b, url, "VACUUM ANALYZE slipstream.change")
-							for range 1 + n/atMost {
-								touched, elapsed := measureTrim(b, conn, call)
-								if minute == 2 {
-									buffers, took = buffers+touched, took+elapsed
-								}
-							}
-							if minute == 2 {
-								rows += n - countChanges(b, conn)
-							}
-						}
-					}
-					b.ReportMetric(float64(buffers)/float64(rows), "buffers/row")
-					b.ReportMetric(float64(took.Microseconds())/float64(rows), "us/row")
-					b.ReportMetric(0, "ns/op")
-				})
-			}
-		}
-	}
-}
-
 // oldTrim returns the trimming function of a release whose names had no hashes, with
 // such a name.
 func oldTrim(t testing.TB, unhashed []byte) string {
