@@ -132,6 +132,19 @@ func (b *Budget) room(most int) int {
 	return min(most, roomOver)
 }
 
+// Parallel returns how many requests a connection may have under way that may have most of them
+// while there is memory: an eighth above half of the limit, and where closing connections is near
+// only one.
+func (b *Budget) Parallel(most int) int {
+	switch used := b.used.Load(); {
+	case used <= b.limit/2:
+		return most
+	case used <= b.limit-b.limit/8:
+		return max(most/8, 1)
+	}
+	return 1
+}
+
 // Review closes connections if the budget is exceeded, until an eighth of it is free.
 func (b *Budget) Review() {
 	if !b.Over() {

@@ -28,6 +28,7 @@ const drainPoll = 5 * time.Millisecond
 type conns struct {
 	// Immutable after newConns.
 	head, idle, stall time.Duration
+	unread            int64         // bytes of HTTP/2 that net/http keeps of a connection at most, besides requests that are answered
 	places            chan struct{} // one a connection that may be open
 	budget            *loop.Budget
 	leave             func() // takes the connections out of the budget's reviews
@@ -54,6 +55,7 @@ func newConns(config Config) *conns {
 		head: config.HeaderTimeout, idle: config.IdleTimeout, stall: config.StallTimeout,
 		places: make(chan struct{}, config.MaxConnections),
 		quit:   make(chan struct{}), swept: make(chan struct{}),
+		unread:  bodiesOfStream + frameOfStream + int64(config.MaxHeader),
 		started: time.Now(), all: make(map[*conn]struct{}),
 		budget: config.budget(), proxies: config.TrustedProxies, addresses: loop.AddressLimit{Most: config.MaxPerAddress},
 	}
@@ -132,10 +134,11 @@ type conn struct {
 	opened     atomic.Int64 // when it came
 	proven     atomic.Bool  // a request has come
 	several    atomic.Bool  // requests of HTTP/2 share it: what comes between them is no head
-	requests   atomic.Int64 // requests of it that are being answered
+	requests   atomic.Int64 // requests of HTTP/2 that are being answered
+	streams    atomic.Int64 // bytes that these hold, which the budget knows of
 
 	// Atomics. Written by the goroutine that serves the connection, read by account.
-	came    atomic.Int64 // bytes read since the last answer
+	came    atomic.Int64 // bytes read since the last answer; of HTTP/2 since the last request
 	writing atomic.Int64 // bytes of the write in flight
 
 	closed atomic.Bool // written by whoever closes first

@@ -42,7 +42,10 @@ const maxStreams = 20_000
 // in memory.
 const largeBody = 64 << 10
 
-var lastAnswer = []string{"close"}
+var (
+	lastAnswer = []string{"close"}
+	noLength   = []string{"0"}
+)
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -51,10 +54,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.proven.Store(true)
 	}
 	if r.ProtoMajor == 2 {
-		if !h.beginStream(w, c) {
+		weight := weigh(r)
+		if !h.beginStream(w, c, weight) {
 			return
 		}
-		defer h.endStream(w, c)
+		defer h.endStream(w, c, weight)
 	}
 	// net/http has read the head of the request by now, so the clock is read
 	// after it: see the package comment of cache.
@@ -92,15 +96,24 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, &req, &rsp, ids)
 }
 
-// beginStream counts a request of HTTP/2. False: there are too many, and it was answered.
-func (h *handler) beginStream(w http.ResponseWriter, c *conn) bool {
-	if h.streams.Add(1) > maxStreams {
+// beginStream counts a request of HTTP/2 that holds so many bytes. False: there are too many, and
+// it was answered. The shorter memory is, the fewer may a connection have, so that requests are
+// refused before a connection with many is closed.
+func (h *handler) beginStream(w http.ResponseWriter, c *conn, weight int64) bool {
+	if c != nil {
+		c.came.Store(0) // it is this request, or was one before; weight counts it from here on
+	}
+	if h.streams.Add(1) > maxStreams || c != nil && c.requests.Load() >= int64(c.of.budget.Parallel(streamsAtOnce)) {
 		h.streams.Add(-1)
-		http.Error(w, "too many requests are being answered", http.StatusServiceUnavailable)
+		w.Header()["Retry-After"] = retrySoon
+		w.Header()["Content-Length"] = noLength // a body would wait for a window
+		w.WriteHeader(http.StatusServiceUnavailable)
 		return false
 	}
 	if c != nil {
 		c.requests.Add(1)
+		c.streams.Add(weight)
+		c.of.budget.Add(weight)
 	}
 	// An error means that the stream is broken, which writing will find.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.timeout + h.stall))
@@ -109,10 +122,12 @@ func (h *handler) beginStream(w http.ResponseWriter, c *conn) bool {
 
 // endStream ends what beginStream began once the answer has left. A client that leaves no
 // room for it would otherwise keep it after the handler, where nothing counts it.
-func (h *handler) endStream(w http.ResponseWriter, c *conn) {
+func (h *handler) endStream(w http.ResponseWriter, c *conn, weight int64) {
 	_ = http.NewResponseController(w).Flush() // fails if the stream is broken
 	if c != nil {
 		c.requests.Add(-1)
+		c.streams.Add(-weight)
+		c.of.budget.Add(-weight)
 	}
 	h.streams.Add(-1)
 }

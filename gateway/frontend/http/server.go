@@ -200,14 +200,10 @@ func newHTTPServer(h http.Handler, config Config) *http.Server {
 		ConnState:      trackState, // the time limits are those of conns
 		ConnContext:    withConn,
 		MaxHeaderBytes: config.MaxHeader,
-		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: streamsAtOnce, MaxReadFrameSize: 16 << 10, MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: 16 << 10},
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: streamsAtOnce, MaxReadFrameSize: frameOfStream, MaxReceiveBufferPerConnection: bodiesOfStream, MaxReceiveBufferPerStream: bodyOfStream},
 		ErrorLog:       slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
 	}
 }
-
-// streamsAtOnce bounds the requests of one connection of HTTP/2 that are answered at once, as
-// many as a connection of HTTP/1 may wait for.
-const streamsAtOnce = 128
 
 // serveAlone serves a listener without the loop.
 func (s *Server) serveAlone(l net.Listener) {

@@ -347,8 +347,19 @@ func (c *http2Conn) get(stream uint32, path string) error {
 	return c.frame(1, 0x5, stream, headOf(path)) // END_STREAM, END_HEADERS
 }
 
-// awaitEnd reads until a stream has ended; false if the connection did.
+// awaitEnd reads until a stream has ended, for 0 any; false if the connection did.
 func (c *http2Conn) awaitEnd(stream uint32) bool {
+	return c.await(func(kind, flags byte, id uint32) bool {
+		return kind <= 1 && flags&1 != 0 && (stream == 0 || id == stream)
+	})
+}
+
+// awaitFrame reads until a frame of that kind has come; false if the connection has ended.
+func (c *http2Conn) awaitFrame(kind byte) bool {
+	return c.await(func(came, _ byte, _ uint32) bool { return came == kind })
+}
+
+func (c *http2Conn) await(it func(kind, flags byte, stream uint32) bool) bool {
 	for {
 		var head [9]byte
 		if _, err := io.ReadFull(c.r, head[:]); err != nil {
@@ -358,7 +369,7 @@ func (c *http2Conn) awaitEnd(stream uint32) bool {
 		if _, err := io.CopyN(io.Discard, c.r, length); err != nil {
 			return false
 		}
-		if kind := head[3]; kind <= 1 && head[4]&1 != 0 && binary.BigEndian.Uint32(head[5:]) == stream {
+		if it(head[3], head[4], binary.BigEndian.Uint32(head[5:])) {
 			return true
 		}
 	}
