@@ -268,6 +268,7 @@ func listenConfig(cfg *config.Config, opts Options) httpfront.Config {
 		MaxPerAddress:  l.PerAddress,
 		MaxPending:     maxPending(cfg),
 		TrustedProxies: cfg.HTTP.TrustedProxies,
+		TrustUnix:      cfg.HTTP.TrustUnix,
 		Log:            opts.Logger,
 	}
 }

@@ -25,6 +25,10 @@ type HTTP struct {
 	// TrustedProxies are the addresses whose X-Forwarded-For is believed to
 	// name the client. Default: none, the client is who connected.
 	TrustedProxies []netip.Prefix
+	// TrustUnix believes X-Forwarded-For of whoever connects over a unix socket,
+	// whose mode and owner say who can: the word unix among trusted_proxies in the
+	// file.
+	TrustUnix bool
 
 	CORS   CORS
 	Limits Limits

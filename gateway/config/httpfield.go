@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net/netip"
 	"strings"
 	"time"
 
@@ -27,8 +26,7 @@ func httpFields() []field[HTTP] {
 		withDefault(one("batch", "the keys that one request may ask for",
 			count(1, 10_000), func(h *HTTP) *int { return &h.Batch }), &def),
 		withDefault(openAPIField(), &def),
-		list("trusted_proxies", "the addresses and networks whose X-Forwarded-For is believed to name the client; left out: none, the client is who connected",
-			proxy(), maxProxies, func(a, b netip.Prefix) bool { return a == b }, func(h *HTTP) *[]netip.Prefix { return &h.TrustedProxies }),
+		proxiesField(),
 		corsField(),
 		object("limits", "what clients may ask of the HTTP frontend", limitFields,
 			func(h *HTTP) *Limits { return &h.Limits }),
@@ -70,6 +68,37 @@ func compressionField() field[HTTP] {
 		return schema{"oneOf": []any{s, schema{"type": "string", "enum": []string{none}}}}
 	}
 	return f
+}
+
+// proxiesField takes addresses and networks, which Go's side has in one field, and the word
+// unix, which it has in another.
+func proxiesField() field[HTTP] {
+	trusted := list("trusted_proxies", "the addresses and networks whose X-Forwarded-For is believed to name the client, and unix for those who connect over unix sockets; left out: none, the client is who connected",
+		proxy(), maxProxies, func(a, b trustee) bool { return a == b }, func(all *[]trustee) *[]trustee { return all })
+	return field[HTTP]{
+		name: trusted.name, doc: trusted.doc, schema: trusted.schema,
+		read: func(p *parser, v value, into *HTTP) {
+			var all []trustee
+			trusted.read(p, v, &all)
+			for _, one := range all {
+				if one.unix {
+					into.TrustUnix = true
+				} else {
+					into.TrustedProxies = append(into.TrustedProxies, one.network)
+				}
+			}
+		},
+		write: func(from *HTTP) any {
+			var all []trustee
+			for _, network := range from.TrustedProxies {
+				all = append(all, trustee{network: network})
+			}
+			if from.TrustUnix {
+				all = append(all, trustee{unix: true})
+			}
+			return trusted.write(&all)
+		},
+	}
 }
 
 // openAPIField is true in the file for what is false in Go, so that both have

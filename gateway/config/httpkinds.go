@@ -67,13 +67,31 @@ func (t text) hint(better string) string {
 	return fmt.Sprintf(" (did you mean %q?)", better)
 }
 
-// proxy is the kind of an address or a network of them.
-func proxy() kind[netip.Prefix] {
-	return kind[netip.Prefix]{
-		expected: "an address or a network, such as 10.1.2.3, 10.0.0.0/8 or fd00::/8",
-		parse:    parseProxy,
-		format:   func(n netip.Prefix) any { return formatProxy(n) },
-		schema:   schema{"type": "string", "pattern": "^[0-9a-fA-F:.]+(/[0-9]{1,3})?$"},
+// trustee is whom the gateway believes: a network, or whoever connects over a unix socket.
+type trustee struct {
+	network netip.Prefix
+	unix    bool
+}
+
+// proxy is the kind of an address, a network of them, or the word unix.
+func proxy() kind[trustee] {
+	const unix = "unix"
+	return kind[trustee]{
+		expected: "an address or a network, such as 10.1.2.3, 10.0.0.0/8 or fd00::/8, or the word unix",
+		parse: func(t text) (trustee, string) {
+			if t.s == unix {
+				return trustee{unix: true}, ""
+			}
+			n, problem := parseProxy(t)
+			return trustee{network: n}, problem
+		},
+		format: func(one trustee) any {
+			if one.unix {
+				return unix
+			}
+			return formatProxy(one.network)
+		},
+		schema: schema{"type": "string", "pattern": "^(unix|[0-9a-fA-F:.]+(/[0-9]{1,3})?)$"},
 	}
 }
 

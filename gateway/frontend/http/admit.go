@@ -97,8 +97,8 @@ func (s *Service) chargeLoads(req *Request, answers ...cache.Answer) {
 
 // mayGuess reports whether a token of the client is looked at, and if not, when one will be.
 func (s *Service) mayGuess(req *Request, client uint64) (wait time.Duration, ok bool) {
-	if req.Client.IsPrivate() || req.Client.IsLoopback() {
-		return 0, true // it may be a proxy that was not named, and stand for many clients
+	if !req.Client.IsValid() || req.Client.IsPrivate() || req.Client.IsLoopback() {
+		return 0, true // it may be a proxy that was not named, and stand for many clients; so may a unix socket
 	}
 	return s.wrong.Within(client, req.Start)
 }

@@ -196,9 +196,11 @@ func TestForgedTokensOfAnAddress(t *testing.T) {
 			t.Errorf("%s: %d, want %d", row.name, got, row.status)
 		}
 	}
-	for i := range wrong { // it may stand for many clients
-		if got := from("10.0.0.1:1", forged+base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "private%025d", i))); got != 401 {
-			t.Fatalf("forged token %d of a private address: %d, want 401", i, got)
+	for _, address := range []string{"10.0.0.1:1", "@"} { // they may stand for many clients; the second is a unix socket
+		for i := range wrong {
+			if got := from(address, forged+base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s%032d", address, i))); got != 401 {
+				t.Fatalf("forged token %d of %s: %d, want 401", i, address, got)
+			}
 		}
 	}
 	f.service.EachThrottled(func(rule string, n int64) {

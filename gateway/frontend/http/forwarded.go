@@ -17,15 +17,17 @@ const maxHops = 64
 // sense, or after 64 hops, it is the last address that did: the proxy that passed
 // nonsense on answers for it.
 //
+// Who connects over a unix socket has no address; it is a proxy if trusted says so.
+//
 // The address is without zone, and IPv4 if it is an IPv4 address in an IPv6 one.
 // Nothing is allocated unless remote is trusted and passed nonsense on.
-func clientAddr(remote netip.Addr, forwardedFor []string, trusted []netip.Prefix) netip.Addr {
+func clientAddr(remote netip.Addr, forwardedFor []string, trusted proxies) netip.Addr {
 	client := plain(remote)
 	hops := 0
 	for i := len(forwardedFor) - 1; i >= 0; i-- {
 		rest, more := forwardedFor[i], true
 		for more {
-			if !isTrusted(client, trusted) {
+			if !trusted.include(client) {
 				return client
 			}
 			var hop string
@@ -92,9 +94,18 @@ func isPort(s string) bool {
 
 func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
-// isTrusted reports whether the plain address is in one of the networks.
-func isTrusted(addr netip.Addr, trusted []netip.Prefix) bool {
-	for _, network := range trusted {
+// proxies are those whose X-Forwarded-For is believed.
+type proxies struct {
+	networks []netip.Prefix
+	unix     bool // whoever connects over a unix socket
+}
+
+// include reports whether the plain address is in one of the networks.
+func (p proxies) include(addr netip.Addr) bool {
+	if !addr.IsValid() {
+		return p.unix
+	}
+	for _, network := range p.networks {
 		if network.Contains(addr) {
 			return true
 		}

@@ -6,6 +6,9 @@ import (
 	"testing"
 )
 
+// networks are proxies of TCP only.
+func networks(list ...string) proxies { return proxies{networks: prefixes(list...)} }
+
 func prefixes(list ...string) (all []netip.Prefix) {
 	for _, p := range list {
 		all = append(all, netip.MustParsePrefix(p))
@@ -14,7 +17,7 @@ func prefixes(list ...string) (all []netip.Prefix) {
 }
 
 func TestClientAddr(t *testing.T) {
-	trusted := prefixes("10.0.0.0/8", "192.168.1.1/32", "fd00::/8", "::ffff:172.16.0.0/108")
+	trusted := networks("10.0.0.0/8", "192.168.1.1/32", "fd00::/8", "::ffff:172.16.0.0/108")
 	lines := func(l ...string) []string { return l }
 	for _, test := range []struct {
 		name   string
@@ -90,8 +93,31 @@ func TestClientAddr(t *testing.T) {
 	}
 }
 
+// TestClientAddrOfUnix: who connects over a unix socket is believed if the configuration says so,
+// and only then.
+func TestClientAddrOfUnix(t *testing.T) {
+	trusted := networks("10.0.0.0/8")
+	trusted.unix = true
+	client := netip.MustParseAddr("198.51.100.1")
+	for _, test := range []struct {
+		name, fields string
+		trusted      proxies
+		want         netip.Addr
+	}{
+		{"one proxy", "1.1.1.1, 198.51.100.1", trusted, client},
+		{"two proxies", "1.1.1.1, 198.51.100.1, 10.0.0.2", trusted, client},
+		{"no address", "nonsense", trusted, netip.Addr{}},
+		{"no field", "", trusted, netip.Addr{}},
+		{"not believed", "198.51.100.1", networks("0.0.0.0/0", "::/0"), netip.Addr{}},
+	} {
+		if got := clientAddr(netip.Addr{}, []string{test.fields}, test.trusted); got != test.want {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
 func TestClientAddrAllocations(t *testing.T) {
-	trusted := prefixes("10.0.0.0/8", "fd00::/8")
+	trusted := networks("10.0.0.0/8", "fd00::/8")
 	fields := []string{"1.1.1.1, [2001:db8::1]:80", "10.0.0.2:80, fd00::1"}
 	for _, remote := range []string{"192.0.2.1", "2001:db8::1", "10.0.0.1"} {
 		addr := netip.MustParseAddr(remote)
@@ -105,7 +131,7 @@ func FuzzClientAddr(f *testing.F) {
 	f.Add("1.1.1.1, 198.51.100.1, 10.0.0.2", "[2001:db8::1]:80")
 	f.Add("", ",,")
 	f.Add("[", "::ffff:10.0.0.1%x")
-	trusted := prefixes("10.0.0.0/8", "fd00::/8")
+	trusted := networks("10.0.0.0/8", "fd00::/8")
 	proxy, stranger := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("203.0.113.9")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if got := clientAddr(stranger, []string{a, b}, trusted); got != stranger {

@@ -18,8 +18,8 @@ type handler struct {
 	// Immutable after NewServer.
 	timeout     time.Duration
 	bodyTimeout time.Duration
-	stall       time.Duration  // a stream of HTTP/2 that is not read
-	trusted     []netip.Prefix // proxies whose X-Forwarded-For is believed
+	stall       time.Duration // a stream of HTTP/2 that is not read
+	trusted     proxies       // proxies whose X-Forwarded-For is believed
 	maxPending  int64
 
 	// live answers requests that come. Atomic: written by Server.Swap, read with every
@@ -174,10 +174,7 @@ func (h *handler) fill(service *Service, req *Request, r *http.Request, ids *idF
 
 // client returns the client's address.
 func (h *handler) client(r *http.Request) netip.Addr {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // not valid for a unix socket
 	return clientAddr(peer.Addr(), r.Header["X-Forwarded-For"], h.trusted)
 }
 

@@ -2,7 +2,6 @@ package httpfront
 
 import (
 	"net/http"
-	"net/netip"
 	"testing"
 
 	"github.com/slipstream-go/slipstream/gateway/limit"
@@ -55,7 +54,7 @@ func testPagesOfOtherOrigins(t *testing.T, by way) {
 func TestLimitsBehindProxies(t *testing.T) {
 	f := newConfigured(t, echo, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 0.01, Burst: 1})}, nil)
 	h := f.handler().(*handler)
-	h.trusted = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	h.trusted = networks("192.0.2.0/24")
 	for _, test := range []struct {
 		peer, forwarded string
 		want            int

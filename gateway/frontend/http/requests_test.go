@@ -3,7 +3,6 @@ package httpfront
 import (
 	"bufio"
 	"encoding/json"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -22,7 +21,7 @@ func TestRequestLog(t *testing.T) {
 	}
 	f := newConfigured(t, echo, ServiceConfig{Requests: log}, nil)
 	h := f.handler().(*handler)
-	h.trusted = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	h.trusted = networks("192.0.2.0/24")
 	const id = "0af7651916cd43dd8448eb211c80319c"
 	f.serve(h, "GET", "/depts/10", "X-Request-Id", "one", "User-Agent", "t\"1", "Referer", "https://a/", "Traceparent", "00-"+id+"-b7ad6b7169203331-01")
 	f.serve(h, "HEAD", "/depts/10", "X-Request-Id", "two", "X-Forwarded-For", "198.51.100.7")

@@ -39,6 +39,8 @@ type Config struct {
 	MaxPending int64
 	// TrustedProxies are those whose X-Forwarded-For names the client.
 	TrustedProxies []netip.Prefix
+	// TrustUnix makes whoever connects over a unix socket one of these.
+	TrustUnix bool
 	// MaxConnections bounds the open connections (17,000). For one more an idle one is
 	// closed; if there is none, the new one waits in the kernel's queue.
 	MaxConnections int
@@ -109,19 +111,21 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+func (c Config) trusted() proxies { return proxies{c.TrustedProxies, c.TrustUnix} }
+
 // budget returns the budget, which withDefaults has set.
 func (c Config) budget() *loop.Budget { return c.Budget.(*loop.Budget) }
 
 // Handler returns what a [Server] hands its requests to, for programs with a server of
 // net/http of their own. Of config it takes RequestTimeout, HeaderTimeout for bodies,
-// MaxPending and TrustedProxies; the other limits are those of the connections.
+// MaxPending, TrustedProxies and TrustUnix; the other limits are those of the connections.
 func Handler(service *Service, config Config) http.Handler {
 	return newHandler(service, config.withDefaults())
 }
 
 func newHandler(service *Service, config Config) *handler {
 	h := &handler{timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout, stall: config.StallTimeout,
-		trusted: config.TrustedProxies, maxPending: config.MaxPending}
+		trusted: config.trusted(), maxPending: config.MaxPending}
 	h.live.Store(service)
 	return h
 }

@@ -175,7 +175,7 @@ func (f *front) client(remote netip.Addr, t *turn) netip.Addr {
 	for _, line := range t.head.Forwarded {
 		lines = append(lines, text(line))
 	}
-	return clientAddr(remote, lines, f.config.TrustedProxies)
+	return clientAddr(remote, lines, f.config.trusted())
 }
 
 // text is b as a string without a copy.

@@ -113,7 +113,7 @@ func (t *turn) authenticate(name, password []byte, then func(*turn)) {
 		then(t) // anybody may do everything, whatever the password
 		return
 	}
-	if wait, ok := s.logins.Within(x.client, t.start); !ok {
+	if wait, ok := s.logins.Within(x.guesser, t.start); !ok {
 		t.tooMany(wait, "failed logins from this address")
 		return
 	}
@@ -142,7 +142,7 @@ func (t *turn) loggedIn(caller *access.Caller, hash [32]byte, by credential) {
 // wrongLogin answers a login that has failed.
 func (t *turn) wrongLogin(rule, text string) {
 	s, x := t.server, t.session
-	s.logins.Charge(x.client, t.start, 1)
+	s.logins.Charge(x.guesser, t.start, 1)
 	t.fail(FailWrongPass, text)
 	x.failures++
 	last := x.failures >= maxFailures

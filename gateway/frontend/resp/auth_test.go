@@ -160,6 +160,41 @@ func TestFailedLoginsOfAnAddress(t *testing.T) {
 	}
 }
 
+// Clients of a unix socket have no address, so failed logins count for each connection, and logins
+// that succeed in between do not start the count again.
+func TestFailedLoginsOverUnix(t *testing.T) {
+	f := newFixture(t, echo, Config{Users: users(), RequireAuth: true})
+	now := f.cache.Now()
+	connect := func(id uint64) func(string) string {
+		x := f.server.open(id, netip.AddrPort{})
+		return func(words string) string {
+			c := &fakeConn{at: now}
+			x.data(c, []byte(words+"\r\n"))
+			return strings.TrimSuffix(string(c.take()), "\r\n")
+		}
+	}
+	for i := range 3 * loginBurst / maxFailures {
+		say := connect(uint64(1 + i))
+		for range maxFailures {
+			if got := say("AUTH nope"); got != textBadPass {
+				t.Fatalf("connection %d: %q, want %q", i, got, textBadPass)
+			}
+		}
+	}
+	say := connect(1000)
+	for range loginBurst {
+		if got := say("AUTH web " + webPassword); got != "+OK" {
+			t.Fatalf("another connection: %q, want +OK", got)
+		}
+		if got := say("AUTH nope"); got != textBadPass {
+			t.Fatalf("another connection: %q, want %q", got, textBadPass)
+		}
+	}
+	if got := say("AUTH nope"); !strings.HasPrefix(got, "-ERR too many failed logins") {
+		t.Errorf("after %d failures in one connection: %q, want a refusal", loginBurst, got)
+	}
+}
+
 // A session keeps no API key: its memory holds the hash.
 func TestSessionsKeepNoKey(t *testing.T) {
 	gate, _, key := keysGate(t, -1)

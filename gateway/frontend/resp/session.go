@@ -20,6 +20,7 @@ type session struct {
 	id      uint64
 	addr    netip.AddrPort
 	client  uint64        // the address for rate limits
+	guesser uint64        // whose logins that fail are counted together
 	created time.Duration // on the cache's clock
 
 	// Owned by the connection's turn.
@@ -83,6 +84,9 @@ func (s *Server) newSession(c *loop.Conn) loop.Session {
 // open returns a session and puts it among the clients.
 func (s *Server) open(id uint64, addr netip.AddrPort) *session {
 	x := &session{server: s, id: id, addr: addr, client: limit.ClientKey(addr.Addr()), created: s.cache.Now(), view: s.live.Load()}
+	if x.guesser = x.client; !addr.IsValid() {
+		x.guesser = id // all that connect over a unix socket have one address
+	}
 	x.active.Store(int64(x.created))
 	s.clients.add(x)
 	return x
