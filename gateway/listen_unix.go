@@ -8,44 +8,64 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"sync"
+	"path/filepath"
 	"syscall"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// umask is of the whole process.
-var umask sync.Mutex
-
 // listenUnix binds a unix socket. A file that a process left behind is replaced; one that a
-// process listens at is not, and neither is anything else at the path.
+// process listens at is not, and neither is anything else at the path. Nobody else may be able to
+// write to the folder: who can could put a socket of theirs at the path, which clients would give
+// their credentials to.
 func listenUnix(path string, l config.Listener) (net.Listener, error) {
 	uid, gid, err := config.LookUpOwner(l.Owner)
 	if err != nil {
 		return nil, fmt.Errorf("owner of %s: %w", path, err)
 	}
+	folder, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("the folder of %s: %w", path, err)
+	}
+	defer folder.Close()
+	about, err := folder.Stat(".")
+	if err == nil {
+		err = safefile.CheckDir(filepath.Dir(path), about)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the folder of %s: %w", path, err)
+	}
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	// Only this process may connect until owner and mode are those of the configuration.
-	umask.Lock()
-	before := syscall.Umask(0o177)
-	all, err := net.Listen("unix", path)
-	syscall.Umask(before)
-	umask.Unlock()
+	// Only this process's user may connect until owner and mode are those of the configuration.
+	all, err := safefile.ListenUnix(path)
 	if err != nil {
 		return nil, err
 	}
-	if uid >= 0 || gid >= 0 {
-		err = os.Lchown(path, uid, gid)
-	}
-	if err == nil {
-		err = os.Chmod(path, l.Mode)
-	}
-	if err != nil {
-		return nil, errors.Join(err, all.Close())
+	if err := give(folder, filepath.Base(path), uid, gid, l.Mode); err != nil {
+		return nil, errors.Join(fmt.Errorf("owner and mode of %s: %w", path, err), all.Close())
 	}
 	return all, nil
+}
+
+// give sets owner and mode of the socket that was bound in the folder. A link there is refused, and
+// one that comes even later leads to nothing outside of the folder.
+func give(folder *os.Root, name string, uid, gid int, mode fs.FileMode) error {
+	about, err := folder.Lstat(name)
+	switch {
+	case err != nil:
+		return err
+	case about.Mode().Type() != fs.ModeSocket || !safefile.Of(about).Mine():
+		return errors.New("the socket was replaced after it was bound")
+	}
+	if uid >= 0 || gid >= 0 {
+		if err := folder.Lchown(name, uid, gid); err != nil {
+			return err
+		}
+	}
+	return folder.Chmod(name, mode)
 }
 
 // removeStale removes a socket that nobody listens at.

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -113,18 +112,10 @@ func listenAside(path string) (*net.UnixListener, error) {
 	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	// The mode of a socket is that of its file once it is bound, so nobody can connect in between.
-	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) (err error) {
-		if failed := conn.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }); failed != nil {
-			return failed
-		}
-		return err
-	}}
-	bound, err := config.Listen(context.Background(), "unix", aside)
+	l, err := safefile.ListenUnix(aside)
 	if err != nil {
 		return nil, err
 	}
-	l := bound.(*net.UnixListener)
 	l.SetUnlinkOnClose(false) // the name changes
 	return l, nil
 }

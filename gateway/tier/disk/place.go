@@ -14,7 +14,7 @@ import (
 // PrivateDir is the directory that the tier makes for its file, with mode 0700, in one that
 // belongs to another user or that others can write to. Whoever can write to the directory could
 // put a file of documents there, which would be served to everybody.
-const PrivateDir = "slipstream-private"
+const PrivateDir = safefile.PrivateDir
 
 // place is where the file is.
 type place struct {
@@ -55,21 +55,15 @@ func makePlace(dir string, log *slog.Logger) (p place, err error) {
 	if !p.private {
 		return p, nil
 	}
-	if err := root.Mkdir(PrivateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return p, fmt.Errorf("disk tier: make %s: %w; the directory must be one that this user can write to", p.path(), err)
-	}
-	sub, info, err := p.openPrivate(root)
+	sub, info, err := safefile.MakePrivate(root, dir)
 	if err != nil {
-		return p, err
+		return p, fmt.Errorf("disk tier: %w", err)
 	}
 	defer sub.Close()
-	// It is this user's own, but its mode was changed, as Kubernetes does at each mount unless
-	// fsGroupChangePolicy is OnRootMismatch. Others could have written to the file meanwhile.
+	// It is this user's own, but its mode was changed. Others could have written to the file
+	// meanwhile.
 	if safefile.Of(info).OthersWrite() {
 		log.Warn("others could write to the directory of the disk tier; its file is recreated", "directory", p.path(), "mode", info.Mode().Perm().String())
-		if err := sub.Chmod(".", 0o700); err != nil {
-			return p, fmt.Errorf("disk tier: %w", err)
-		}
 		if err := sub.Remove(FileName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return p, fmt.Errorf("disk tier: %w", err)
 		}
@@ -106,9 +100,8 @@ func (p place) open() (*os.Root, error) {
 	if p.private && err == nil {
 		parent := root
 		defer parent.Close()
-		root, info, err = p.openPrivate(parent)
-		if err != nil {
-			return nil, err
+		if root, info, err = safefile.OpenPrivate(parent, p.dir, p.anyOwner); err != nil {
+			return nil, fmt.Errorf("disk tier: %w", err)
 		}
 	}
 	if err == nil && !p.alone(info) {
@@ -118,37 +111,6 @@ func (p place) open() (*os.Root, error) {
 		return nil, errors.Join(fmt.Errorf("disk tier: %w", err), root.Close())
 	}
 	return root, nil
-}
-
-// openPrivate opens PrivateDir, unless it belongs to somebody else or is a link. That others can
-// write to it is for the caller to judge.
-func (p place) openPrivate(parent *os.Root) (sub *os.Root, info fs.FileInfo, err error) {
-	fail := func(err error) (*os.Root, fs.FileInfo, error) {
-		if sub != nil {
-			err = errors.Join(err, sub.Close())
-		}
-		return nil, nil, fmt.Errorf("disk tier: %w", err)
-	}
-	named, err := parent.Lstat(PrivateDir)
-	if err != nil {
-		return fail(err)
-	}
-	if !named.IsDir() {
-		return fail(safefile.CheckOwnDir(p.path(), named))
-	}
-	if sub, err = parent.OpenRoot(PrivateDir); err != nil {
-		return fail(err)
-	}
-	if info, err = sub.Stat("."); err != nil {
-		return fail(err)
-	}
-	switch {
-	case !os.SameFile(named, info):
-		return fail(fmt.Errorf("%s was replaced while it was opened", p.path()))
-	case !p.anyOwner && !safefile.Of(info).Mine():
-		return fail(safefile.CheckOwnDir(p.path(), info))
-	}
-	return sub, info, nil
 }
 
 // report tells where the file is if that is not where the configuration says, and what lies there
