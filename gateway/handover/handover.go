@@ -34,8 +34,9 @@ var (
 // Options say where and how patiently. The zero value takes what systemd gives, and waits
 // for no successor.
 type Options struct {
-	// Path is the unix socket at which processes meet, at most 102 bytes, in a folder of this
-	// user or of root to which nobody else can write. Empty: no hand-over.
+	// Path is the unix socket at which processes meet, at most 103 bytes. If its folder belongs
+	// to another user, other than root, or others can write to it, they meet at that name in
+	// the directory slipstream-private there, which has mode 0700. Empty: no hand-over.
 	Path string
 	// Wait bounds how long the process waits for others that start (30 s).
 	Wait time.Duration

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/slipstream-go/slipstream/internal/safefile"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -213,13 +214,7 @@ func TestStalePath(t *testing.T) {
 func TestPaths(t *testing.T) {
 	testkit.NoLeaks(t)
 	dir := filepath.Dir(meetingPlace(t))
-	folder := func(name string, mode os.FileMode, owner int) string {
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, mode), os.Chown(path, owner, os.Getegid())); err != nil {
-			t.Fatal(err)
-		}
-		return filepath.Join(path, "s")
-	}
+	folder := func(name string, mode os.FileMode, owner int) string { return folderOf(t, dir, name, mode, owner) }
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("keep"), 0o600); err != nil {
 		t.Fatal(err)
@@ -229,17 +224,25 @@ func TestPaths(t *testing.T) {
 	}
 	type pathCase struct{ path, want string }
 	cases := []pathCase{
-		{folder("open", 0o777|os.ModeSticky, os.Geteuid()), "mode 0777; expected a directory of user"},
-		{folder("group", 0o775, os.Geteuid()), "mode 0775; expected a directory of user"},
-		{folder("volume", 0o775|os.ModeSetgid, os.Geteuid()), "chmod go-w"},
 		{file, "is not a socket"},
 		{filepath.Join(dir, "link"), "is not a socket"},
 		{filepath.Join(dir, "none", "s"), "no such file"},
 		{filepath.Join(file, "s"), "is no folder"},
 		{filepath.Join(dir, strings.Repeat("x", 108)), "expected at most"},
 	}
+	linked := folder("linked", 0o777, os.Geteuid())
+	if err := os.Symlink(dir, filepath.Join(filepath.Dir(linked), safefile.PrivateDir)); err != nil {
+		t.Fatal(err)
+	}
+	cases = append(cases, pathCase{linked, "it is a link"},
+		pathCase{filepath.Join(filepath.Dir(folder("long", 0o777, os.Geteuid())), strings.Repeat("x", maxPath-len(dir)-len("/long/"))), "expected at most"})
 	if os.Geteuid() == 0 {
-		cases = append(cases, pathCase{folder("foreign", 0o700, 65534), "owner 65534"})
+		hostile := folder("hostile", 0o775|os.ModeSetgid, os.Geteuid())
+		private := filepath.Join(filepath.Dir(hostile), safefile.PrivateDir)
+		if err := errors.Join(os.Mkdir(private, 0o700), os.Chown(private, 65534, 65534)); err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, pathCase{hostile, "owner 65534"})
 	}
 	for _, c := range cases {
 		s, err := Inherit(t.Context(), Options{Path: c.path})
@@ -252,6 +255,61 @@ func TestPaths(t *testing.T) {
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "keep" {
 		t.Errorf("the file: %q, %v", text, err)
+	}
+}
+
+// folderOf makes a folder and returns a path in it.
+func folderOf(t *testing.T, dir, name string, mode os.FileMode, owner int) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := errors.Join(os.Mkdir(path, 0o700), os.Chown(path, owner, os.Getegid()), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(path, "s")
+}
+
+// TestSharedFolders: where others could put a socket of theirs, such as in a volume of Kubernetes,
+// processes meet in a directory that nobody else can enter.
+func TestSharedFolders(t *testing.T) {
+	testkit.NoLeaks(t)
+	dir := filepath.Dir(meetingPlace(t))
+	paths := []string{
+		folderOf(t, dir, "open", 0o777|os.ModeSticky, os.Geteuid()),
+		folderOf(t, dir, "group", 0o775, os.Geteuid()),
+		folderOf(t, dir, "volume", 0o775|os.ModeSetgid, os.Geteuid()),
+	}
+	if os.Geteuid() == 0 {
+		paths = append(paths, folderOf(t, dir, "foreign", 0o700, 65534))
+	}
+	for _, path := range paths {
+		private := filepath.Join(filepath.Dir(path), safefile.PrivateDir)
+		// One that was changed by a mount, with something in it that is not ours.
+		if err := errors.Join(os.Mkdir(private, 0o700), os.Chmod(private, 0o775|os.ModeSetgid)); err != nil {
+			t.Fatal(err)
+		}
+		planted := filepath.Join(private, "s")
+		if os.Geteuid() == 0 {
+			if err := errors.Join(os.WriteFile(planted, nil, 0o600), os.Lchown(planted, 65534, 65534)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := precede(t, path, 2)
+		p.serve()
+		if about, err := os.Stat(private); err != nil || about.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v, want the mode 0700", private, about, err)
+		}
+		if about, err := os.Lstat(planted); err != nil || about.Mode() != os.ModeSocket|0o600 {
+			t.Errorf("%s: %v, %v; want a socket for its owner only", planted, about, err)
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v; want nothing there", path, err)
+		}
+		if !strings.Contains(p.log.String(), "directory of its own") {
+			t.Errorf("%s: nothing in the log says where processes meet\n%s", path, p.log)
+		}
+		child := start(t, "serves", path, p.address)
+		p.await(t)
+		says(t, child, "serving")
 	}
 }
 

@@ -102,11 +102,11 @@ func (s *Sockets) add(offered socket, fd int, from string) error {
 func (s *Sockets) meet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Wait)
 	defer cancel()
-	if err := checkPath(s.options.Path); err != nil {
+	var err error
+	if s.options.Path, err = findPlace(s.options.Path, s.options.Log); err != nil {
 		return err
 	}
 	m := &s.meeting
-	var err error
 	if m.lock, err = awaitLock(ctx, s.options.Path); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,32 +29,68 @@ const (
 // pause is how often a process that waits for its turn looks again.
 const pause = 20 * time.Millisecond
 
-// checkPath refuses a path at which others could put a socket of theirs.
-func checkPath(path string) error {
+// findPlace returns where processes meet: at the path, or, where others could put a socket of
+// theirs, at its name in a directory of this user's own there, which it makes. Every process of the
+// user finds the same.
+func findPlace(path string, log *slog.Logger) (string, error) {
+	dir := filepath.Dir(path)
+	if about, err := os.Stat(dir); err != nil {
+		return "", err
+	} else if !about.IsDir() {
+		return "", fmt.Errorf("%s is no folder", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	about, err := root.Stat(".")
+	if err != nil {
+		return "", err
+	}
+	if safefile.CheckDir(dir, about) != nil {
+		if path, err = findPrivate(root, path, log); err != nil {
+			return "", fmt.Errorf("%w; or name a folder of the gateway's own, such as /run/slipstream", err)
+		}
+	}
 	if len(path) > maxPath {
-		return fmt.Errorf("a path of %d bytes; expected at most %d", len(path), maxPath)
-	}
-	folder := filepath.Dir(path)
-	about, err := os.Stat(folder)
-	switch {
-	case err != nil:
-		return err
-	case !about.IsDir():
-		return fmt.Errorf("%s is no folder", folder)
-	}
-	// Who can write to the folder could put another socket at the path, or keep every process
-	// from starting there.
-	if err := safefile.CheckDir(folder, about); err != nil {
-		return fmt.Errorf("%w, or name a folder of the gateway's own, such as /run/slipstream", err)
+		return "", fmt.Errorf("a path of %d bytes, %s; expected at most %d", len(path), path, maxPath)
 	}
 	about, err = os.Lstat(path)
 	if err == nil && about.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s exists and is not a socket; expected an unused name", path)
+		return "", fmt.Errorf("%s exists and is not a socket; expected an unused name", path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return "", err
 	}
-	return nil
+	return path, nil
+}
+
+// findPrivate returns the path in the private directory of its folder. Who can write to the folder
+// can still put another directory in the place of that one: it keeps processes from meeting, and
+// gets no sockets, because processes of other users are refused ([mayTalk]).
+func findPrivate(folder *os.Root, path string, log *slog.Logger) (string, error) {
+	dir, name := filepath.Split(path)
+	dir = filepath.Clean(dir)
+	private, about, err := safefile.MakePrivate(folder, dir)
+	if err != nil {
+		return "", err
+	}
+	defer private.Close()
+	path = filepath.Join(dir, safefile.PrivateDir, name)
+	log.Warn("the folder of the hand-over belongs to another user, or others can write to it: processes meet in a directory of its own there", "folder", dir, "path", path)
+	if !safefile.Of(about).OthersWrite() {
+		return path, nil
+	}
+	for _, name := range []string{name, name + asideSuffix, name + lockSuffix} {
+		if about, err := private.Lstat(name); err == nil && !safefile.Of(about).Mine() {
+			log.Warn("others could write to the directory of the hand-over; what another user has put there is removed", "name", name)
+			if err := private.RemoveAll(name); err != nil {
+				return "", err
+			}
+		}
+	}
+	return path, nil
 }
 
 // awaitLock locks the file beside the path, and waits while another process has it.
