@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/safefile"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // TestModeOfTheFiles: files of keys that others could write are refused, at the start and later;
@@ -59,4 +60,43 @@ func TestModeOfTheFiles(t *testing.T) {
 	chmod(cfg.KeysFile, 0o600)
 	g.looks()
 	accepted(t, g, Credentials{APIKey: stranger}, "key:stranger")
+}
+
+// TestModeOfTheAuthorities: the file that says whose certificate an issuer may have is refused if
+// others could write to it, at the start and at each fetch. It is no secret.
+func TestModeOfTheAuthorities(t *testing.T) {
+	set := keySetJSON(t, issuerKeys()...)
+	s := newIssuer(t, text(set))
+	chmod := func(mode os.FileMode) {
+		t.Helper()
+		if err := os.Chmod(s.ca, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var cfg Config
+	chmod(0o644)
+	log := &logText{}
+	g := s.gate(t, func(c *Config) {
+		c.Log = slog.New(slog.NewTextHandler(log, nil))
+		c.Refresh = 10 * time.Millisecond
+		cfg = *c
+	})
+	eventually(t, g, "fetched", fetched)
+	if n := log.count("can read it"); n != 0 {
+		t.Errorf("%d warnings that others can read certificates, want none", n)
+	}
+	chmod(0o646)
+	if _, err := Open(cfg); !errors.As(err, new(*safefile.Error)) {
+		t.Errorf("got %v; want that the file is refused", err)
+	}
+	testkit.Eventually(t, 30*time.Second, func() error {
+		if log.count("not safe to use") == 0 {
+			return errors.New("the log says nothing of the file")
+		}
+		return nil
+	})
+	chmod(0o644)
+	if _, err := Open(cfg); err != nil {
+		t.Error(err)
+	}
 }
