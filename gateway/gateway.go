@@ -35,7 +35,8 @@ type Options struct {
 	// negative: no canary.
 	Canary time.Duration
 	// Listeners are used instead of binding the addresses of the configuration, by
-	// what they are for, such as [ListenHTTP]. The gateway owns them.
+	// what they are for, such as [ListenHTTP]. The gateway owns them. The rules for
+	// addresses that other machines can reach hold for where they are bound.
 	Listeners map[string][]net.Listener
 	// BeforeAccept is called by Start when everything is up, before the first
 	// connection is accepted, with all listeners; connections wait in the kernel's

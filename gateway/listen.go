@@ -70,6 +70,9 @@ func (g *Gateway) bind() error {
 					found = append(found, one)
 				}
 			}
+			if err := g.mayServe(name, l, found); err != nil {
+				return fmt.Errorf("%s: %w", name, errors.Join(err, closeAll(given)))
+			}
 			if len(found) == 0 {
 				var err error
 				if found, err = g.bindOne(name, l); err != nil {
@@ -99,6 +102,35 @@ func (g *Gateway) bind() error {
 		}
 	}
 	g.adminAddr = g.addrs[ListenAdmin][0]
+	return nil
+}
+
+// mayServe applies the rules for addresses that other machines can reach to listeners that were
+// given, which may be bound to others than the configuration says.
+func (g *Gateway) mayServe(name string, l config.Listener, given []net.Listener) error {
+	for _, one := range given {
+		bound, ok := one.Addr().(*net.TCPAddr)
+		if !ok || handover.Fits(bound, addressOf(g.config, l)) {
+			continue
+		}
+		is := *g.config
+		move := func(all config.Listeners) config.Listeners {
+			all = slices.Clone(all)
+			all[0].Address, all[0].Mode, all[0].Owner = bound.String(), 0, "" // it is the only one
+			return all
+		}
+		switch name {
+		case ListenHTTP:
+			is.Frontends.HTTP = move(is.Frontends.HTTP)
+		case ListenRedis:
+			is.Frontends.Redis = move(is.Frontends.Redis)
+		case ListenAdmin:
+			is.Admin.Address = bound.String()
+		}
+		if err := is.Validate(); err != nil {
+			return fmt.Errorf("the listener that was given is bound to %s, which the configuration does not permit: %w", bound, err)
+		}
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -83,6 +84,48 @@ func TestBeforeAccept(t *testing.T) {
 	})
 	if err := shutdown(t, g); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestExposureOfGivenListeners: a listener that was given serves no address that the configuration
+// could not name without saying that it is meant.
+func TestExposureOfGivenListeners(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := newDatabase(t, writeAhead+company)
+	for _, test := range []struct {
+		name   string
+		change func(*config.Config)
+		want   string // "": it is served
+	}{
+		{gateway.ListenHTTP, func(*config.Config) {}, "frontends.http: other machines could reach this address"},
+		{gateway.ListenHTTP, func(c *config.Config) { c.Frontends.HTTP[0].Open = true }, ""},
+		{gateway.ListenRedis, func(c *config.Config) { c.Frontends.Redis = config.ListenAt("127.0.0.1:0") }, "frontends.redis: other machines could reach this address"},
+		{gateway.ListenRedis, func(c *config.Config) {
+			c.Frontends.Redis = config.Listeners{{Address: "127.0.0.1:0", Open: true}}
+		}, ""},
+		{gateway.ListenAdmin, func(*config.Config) {}, "admin: other machines could reach this address"},
+		{gateway.ListenAdmin, func(c *config.Config) { c.Admin.AllowRemote = true }, ""},
+	} {
+		cfg := configure(t, path, deptResource)
+		test.change(cfg)
+		given, err := net.Listen("tcp", "0.0.0.0:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := gateway.New(cfg, gateway.Options{Listeners: map[string][]net.Listener{test.name: {given}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = g.Start(t.Context())
+		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), given.Addr().String())) {
+			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		}
+		if err := shutdown(t, g); err != nil {
+			t.Error(err)
+		}
+		if err := given.Close(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: the listener was left open: %v", test.name, err)
+		}
 	}
 }
 
