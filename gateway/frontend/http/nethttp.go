@@ -53,12 +53,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c != nil {
 		c.proven.Store(true)
 	}
+	weight := int64(0) // of a request of HTTP/2
 	if r.ProtoMajor == 2 {
-		weight := weigh(r)
+		weight = weigh(r)
 		if !h.beginStream(w, c, weight) {
 			return
 		}
-		defer h.endStream(w, c, weight)
+		defer func() { h.endStream(w, c, weight) }()
 	}
 	// net/http has read the head of the request by now, so the clock is read
 	// after it: see the package comment of cache.
@@ -88,6 +89,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if n := h.pending.Add(large); n > h.maxPending && n > large {
 			service.Busy(&req, &rsp)
 		}
+	} else if weight > 0 && c != nil { // the document may be one that the cache has dropped
+		weight += large
+		c.streams.Add(large)
+		c.of.budget.Add(large)
 	}
 	service.Note(&req, &rsp)
 	if h.draining.Load() {

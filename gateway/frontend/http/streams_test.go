@@ -2,12 +2,15 @@ package httpfront
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -143,3 +146,144 @@ func TestStreamsAreRefusedBeforeCuts(t *testing.T) {
 		})
 	})
 }
+
+// TestUnreadHTTP2IsBounded: answers that a client of HTTP/2 leaves no window for count with what
+// waits for clients: large ones are refused past the bound of their own, and because of
+// small ones requests are refused, or the connection is closed.
+func TestUnreadHTTP2IsBounded(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		for _, test := range []struct {
+			name    string
+			size    int64
+			waiting func(*Server, loop.BudgetStats) int64 // bytes
+		}{
+			{"large", 200 << 10, func(s *Server, _ loop.BudgetStats) int64 { return s.LargePending() }},
+			{"small", 50 << 10, func(_ *Server, b loop.BudgetStats) int64 { return b.Used }},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				testkit.NoLeaks(t)
+				const bound = 4 << 20
+				budget := loop.NewBudget(bound)
+				f := newFixture(t, jsonOrigin)
+				s, secure, trust := listenTLS(t, f, by.config(Config{Budget: budget, MaxPending: bound}))
+				c := dialHTTP2(t, secure, trust)
+				c.frame(4, 0, 0, []byte{0, 4, 0, 0, 0, 0}) // SETTINGS_INITIAL_WINDOW_SIZE 0
+				var ended atomic.Int64
+				const asked = 120 // of which the bound holds 20 or 80
+				for i := range asked {
+					c.get(uint32(2*i+1), fmt.Sprintf("/depts/%d", test.size+int64(i)))
+				}
+				closed := make(chan struct{})
+				// Ends with the connection.
+				go func() {
+					defer close(closed)
+					for c.awaitEnd(0) {
+						ended.Add(1)
+					}
+				}()
+				testkit.Eventually(t, patience, func() error {
+					waits, streams := test.waiting(s, budget.Stats()), s.handler.streams.Load()
+					switch large := test.name == "large"; {
+					case waits > bound:
+						return fmt.Errorf("%d requests with %d bytes wait, want at most %d bytes", streams, waits, bound)
+					case large && (waits < bound/2 || ended.Load()+streams != asked): // refusals wait for a window, too
+						return fmt.Errorf("%d bytes of %d requests wait, want at least half of %d, of %d requests", waits, streams, bound, asked)
+					case !large && budget.Stats().Closed == 0 && (ended.Load()+streams != asked || streams*test.size > bound):
+						return fmt.Errorf("%d requests of %d bytes wait, want at most %d bytes or the connection closed", streams, test.size, bound)
+					}
+					return nil
+				})
+				if a := askOnce(t, s, "GET", "/depts/1500"); a.StatusCode != 200 {
+					t.Errorf("another client: %d, want 200", a.StatusCode)
+				}
+				c.Close()
+				<-closed
+				testkit.Eventually(t, patience, func() error {
+					s.conns.account()
+					if used, large := budget.Stats().Used, s.LargePending(); used > 16<<10 || large != 0 {
+						return fmt.Errorf("%d and %d bytes are counted after all", used, large)
+					}
+					return nil
+				})
+			})
+		}
+	})
+}
+
+// TestLimitsOfAddressesOverHTTP2: the limits of an address count requests and connections of HTTP/2
+// with the others.
+func TestLimitsOfAddressesOverHTTP2(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		t.Run("rate", func(t *testing.T) {
+			testkit.NoLeaks(t)
+			f := newConfigured(t, jsonOrigin, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 6})}, nil)
+			// A load would count as well.
+			if _, err := f.cache.Get(t.Context(), cache.Key{ID: "1500"}, f.cache.Now()); err != nil {
+				t.Fatal(err)
+			}
+			s, secure, trust := listenTLS(t, f, by.config(Config{}))
+			for i := range 10 {
+				client := clientOf(t, trust, i != 4) // HTTP/1 in between; a connection each
+				want := 200
+				if i >= 6 {
+					want = 429
+				}
+				answer, err := client.Get("https://" + secure + "/depts/1500")
+				if err != nil || answer.StatusCode != want || (answer.ProtoMajor == 2) != (i != 4) {
+					t.Fatalf("request %d: %v, %v, want %d", i, answer, err, want)
+				}
+				answer.Body.Close()
+				client.CloseIdleConnections()
+			}
+			if a := askOnce(t, s, "GET", "/depts/1500"); a.StatusCode != 429 {
+				t.Errorf("clear text after HTTP/2: %d, want 429", a.StatusCode)
+			}
+		})
+		t.Run("connections", func(t *testing.T) {
+			testkit.NoLeaks(t)
+			_, secure, trust := listenTLS(t, newFixture(t, jsonOrigin), by.config(Config{MaxPerAddress: 3}),
+				func(l net.Listener) net.Listener { return farListener{l} })
+			trust.NextProtos = []string{"h2"}
+			var open []*http2Conn
+			for range 3 {
+				c := dialHTTP2(t, secure, trust)
+				if c.get(1, "/depts/300"); !c.awaitEnd(1) {
+					t.Fatal("a connection within the limit was closed")
+				}
+				open = append(open, c)
+			}
+			raw, err := tls.Dial("tcp", secure, trust)
+			if err == nil {
+				raw.Close()
+				t.Error("a fourth connection of the address was taken")
+			}
+			open[0].Close()
+			testkit.Eventually(t, patience, func() error {
+				raw, err := tls.Dial("tcp", secure, trust)
+				if err == nil {
+					raw.Close()
+				}
+				return err
+			})
+			if open[2].get(3, "/depts/300"); !open[2].awaitEnd(3) {
+				t.Error("an older connection was closed")
+			}
+		})
+	})
+}
+
+// farListener makes its connections look as if they came from another machine: those of loopback
+// are not limited.
+type farListener struct{ net.Listener }
+
+type farConn struct{ net.Conn }
+
+func (l farListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return farConn{c}, nil
+}
+
+func (farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }

@@ -24,8 +24,8 @@ import (
 )
 
 // listenTLS serves clear text at the first of the server's addresses and TLS at the one that is
-// returned.
-func listenTLS(t testing.TB, f *fixture, config Config) (s *Server, secure string, trust *tls.Config) {
+// returned. Change, if there is one, gets the listener below TLS.
+func listenTLS(t testing.TB, f *fixture, config Config, change ...func(net.Listener) net.Listener) (s *Server, secure string, trust *tls.Config) {
 	t.Helper()
 	h := httptest.NewTLSServer(nil)
 	certificates, certificate := h.TLS.Certificates, h.Certificate()
@@ -40,6 +40,9 @@ func listenTLS(t testing.TB, f *fixture, config Config) (s *Server, secure strin
 		config.Listeners = append(config.Listeners, l)
 	}
 	secure = config.Listeners[1].Addr().String()
+	for _, wrap := range change {
+		config.Listeners[1] = wrap(config.Listeners[1])
+	}
 	config.Listeners[1] = loop.Secure(config.Listeners[1], &tls.Config{Certificates: certificates, NextProtos: []string{"h2", "http/1.1"}})
 	return listen(t, f, config), secure, &tls.Config{RootCAs: roots, ServerName: "example.com"}
 }
