@@ -70,7 +70,7 @@ func TestComposeExampleOverPostgresIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Frontends.HTTP, c.Admin.Address = config.ListenAt("127.0.0.1:0"), "127.0.0.1:0"
+	anyPorts(t, c)
 	c.Tiers.Disk.Path = filepath.Join(t.TempDir(), "tier")
 	command := readCompose(t)["apply"].Command
 	after := func(flag string) string {
@@ -100,7 +100,7 @@ func TestComposeExampleOverPostgresIsServed(t *testing.T) {
 		}
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + g.HTTPAddr().String() + "/depts/42")
+	response, err := client.Get("http://" + here(t, g.HTTPAddr()) + "/depts/42")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,6 +27,80 @@ INSERT INTO order_line VALUES (1, 'emea', 17, 'lamp', 19.90);
 INSERT INTO rate VALUES ('EUR', 1.25);
 `
 
+// anyPorts makes the listeners of a configuration take ports that are free; all else stays.
+func anyPorts(t *testing.T, c *config.Config) {
+	t.Helper()
+	free := func(address string) string {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return net.JoinHostPort(host, "0")
+	}
+	for _, all := range []config.Listeners{c.Frontends.HTTP, c.Frontends.Redis} {
+		for i := range all {
+			if _, unix := all[i].Unix(); !unix {
+				all[i].Address = free(all[i].Address)
+			}
+		}
+	}
+	if c.Admin.Address != "" {
+		c.Admin.Address = free(c.Admin.Address)
+	}
+}
+
+// here returns where this machine reaches a port that may be bound on every interface.
+func here(t *testing.T, bound net.Addr) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(bound.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", port)
+}
+
+// TestListenersOfOtherMachines: what the files and the chart show for listeners that other machines
+// reach is bound so.
+func TestListenersOfOtherMachines(t *testing.T) {
+	testkit.NoLeaks(t)
+	data := t.TempDir()
+	if err := demo.Create(filepath.Join(data, "demo.db"), 1); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DATA", filepath.ToSlash(data))
+	c, err := config.Load("minimal.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Frontends.HTTP = config.Listeners{{Address: "0.0.0.0:0", Open: true}}
+	c.Admin = config.Admin{Address: "0.0.0.0:0", AllowRemote: true}
+	g, err := gateway.New(c, gateway.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer g.Shutdown(t.Context())
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, test := range []struct {
+		bound net.Addr
+		path  string
+	}{{g.HTTPAddr(), "/openapi.json"}, {g.AdminAddr(), "/live"}} {
+		if ip := test.bound.(*net.TCPAddr).IP; !ip.IsUnspecified() {
+			t.Errorf("%s is served at %v, want every interface", test.path, test.bound)
+		}
+		response, err := client.Get("http://" + here(t, test.bound) + test.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", test.path, response.Status)
+		}
+	}
+}
+
 func TestConfigurationsOfSQLiteAndPostgresAreServed(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	if err != nil || len(files) < 3 {
@@ -48,7 +123,10 @@ func TestConfigurationsOfSQLiteAndPostgresAreServed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Frontends.HTTP, c.Admin.Address = config.ListenAt("127.0.0.1:0"), "127.0.0.1:0"
+			anyPorts(t, c)
+			if err := c.Validate(); err != nil { // what is bound is what may be
+				t.Fatal(err)
+			}
 			if file == packaged {
 				c.Origin.URL = strings.Replace(c.Origin.URL, "/var/lib/slipstream", filepath.ToSlash(data), 1)
 			}
@@ -77,7 +155,7 @@ func TestConfigurationsOfSQLiteAndPostgresAreServed(t *testing.T) {
 				case "rates":
 					path = "/rates/EUR"
 				}
-				response, err := client.Get("http://" + g.HTTPAddr().String() + path)
+				response, err := client.Get("http://" + here(t, g.HTTPAddr()) + path)
 				if err != nil {
 					t.Fatal(err)
 				}
