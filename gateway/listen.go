@@ -125,7 +125,7 @@ func (g *Gateway) mayServe(name string, l config.Listener, given []net.Listener)
 		case ListenRedis:
 			is.Frontends.Redis = move(is.Frontends.Redis)
 		case ListenAdmin:
-			is.Admin.Address = bound.String()
+			is.Admin.Address, is.Admin.Mode, is.Admin.Owner = bound.String(), 0, ""
 		}
 		if err := is.Validate(); err != nil {
 			return fmt.Errorf("the listener that was given is bound to %s, which the configuration does not permit: %w", bound, err)
