@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
@@ -29,6 +31,10 @@ type certificate struct {
 	// changed is told of files that have changed; err says why the previous ones stay in use.
 	// It must not wait. Nil: nobody is told.
 	changed func(file string, err error)
+
+	started time.Time
+
+	refused measure.Ration // lines about clients whose certificate was refused; counts by itself
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -70,7 +76,7 @@ func newCertificates(cfg *config.Config, log *slog.Logger, changed func(file str
 
 // newCertificate reads the files.
 func newCertificate(files config.TLS, log *slog.Logger) (*certificate, error) {
-	c := &certificate{files: files, log: log, now: time.Now}
+	c := &certificate{files: files, log: log, now: time.Now, started: time.Now()}
 	var err error
 	if c.seen, err = c.states(); err != nil {
 		return nil, err
@@ -98,10 +104,34 @@ func (c *certificate) config(http bool) *tls.Config {
 			one := t.Clone()
 			one.GetConfigForClient = nil
 			one.ClientCAs = c.authorities()
+			one.VerifyConnection = func(state tls.ConnectionState) error { return c.verify(&state, one.ClientCAs) }
 			return one, nil
 		}
 	}
 	return t
+}
+
+// verify has the last word on the certificate of a client. One that a session was resumed with
+// was verified by the authorities of then.
+func (c *certificate) verify(state *tls.ConnectionState, authorities *x509.CertPool) error {
+	if state.DidResume {
+		between := x509.NewCertPool()
+		for _, one := range state.PeerCertificates[1:] {
+			between.AddCert(one)
+		}
+		if _, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: authorities, Intermediates: between,
+			CurrentTime: c.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			return err
+		}
+	}
+	_, err := access.NewCertificate(state)
+	if err == nil {
+		return nil
+	}
+	if leftOut, ok := c.refused.Take(time.Since(c.started) + 1); ok {
+		c.log.Warn("a client was refused because of its certificate", "error", err, "left_out", leftOut)
+	}
+	return err
 }
 
 func (c *certificate) states() (states [3]fileState, err error) {

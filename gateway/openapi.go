@@ -58,7 +58,7 @@ func openAPIConfig(cfg *config.Config, db shaped, may func(i int) bool) openapi.
 		}
 		if a := r.Access; a != nil {
 			described.Protected = true
-			described.APIKey, described.JWT = len(a.Keys) > 0, a.JWT || len(a.Claims) > 0
+			described.APIKey, described.JWT, described.Certificate = len(a.Keys) > 0, a.JWT || len(a.Claims) > 0, len(a.Certificates) > 0
 		}
 		c.Resources = append(c.Resources, described)
 	}

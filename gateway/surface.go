@@ -247,7 +247,8 @@ func accessRule(a *config.Access) *access.Rule {
 	if a == nil {
 		return nil
 	}
-	return &access.Rule{Keys: a.Keys, JWT: a.JWT, Claims: a.Claims}
+	rule := &access.Rule{Keys: a.Keys, JWT: a.JWT, Claims: a.Claims, Certificates: a.Certificates}
+	return rule.Prepare()
 }
 
 // listenConfig says what the HTTP listener bounds.

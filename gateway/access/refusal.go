@@ -33,6 +33,10 @@ var (
 	refusedNobodyToken = &Refusal{Status: http.StatusUnauthorized, Detail: "credentials are missing; expected Authorization: Bearer and a token", Challenge: challengeBearer}
 	refusedNobodyKey   = &Refusal{Status: http.StatusUnauthorized, Detail: "credentials are missing; expected the field X-API-Key", Challenge: challengeKey}
 	refusedEveryone    = &Refusal{Status: http.StatusForbidden, Detail: "no caller may read this", Challenge: ""}
+	// No scheme could stand in a challenge: a certificate is asked for in the handshake.
+	refusedNoCertificate     = &Refusal{Status: http.StatusForbidden, Detail: "the certificate of a client is needed to read this, at an address that asks for one", Challenge: ""}
+	refusedCertificateMayNot = &Refusal{Status: http.StatusForbidden, Detail: "the certificate of the client is valid, but may not read this", Challenge: ""}
+
 	refusedKeyMayNot   = &Refusal{Status: http.StatusForbidden, Detail: "the API key is valid, but may not read this", Challenge: ""}
 	refusedTokenMayNot = insufficient("the token is valid, but tokens may not read this")
 	refusedScope       = insufficient("the token is valid, but lacks a claim or scope that is needed to read this")

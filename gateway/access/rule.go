@@ -9,6 +9,10 @@ type Caller struct {
 	key    string              // name of the API key, "" if it came with a token
 	claims map[string][]string // of a token; nil for an API key
 	token  *signed             // nil for an API key
+
+	// Of a certificate; nil and the zero value for others.
+	certificate *Certificate
+	san         certificateName
 }
 
 // NewCaller returns the caller for a user that a protocol has checked by itself,
@@ -23,7 +27,7 @@ func NewCaller(name string) *Caller {
 }
 
 // Name is "key:" and the name of the API key, "jwt:" and the subject of the
-// token, or "user:" and the name of a user: for logs. What cannot be printed is "_"
+// token, "user:" and the name of a user, or "cert:" and a name of a certificate: for logs. What cannot be printed is "_"
 // there, and what is longer than 64 bytes is cut, so that it does not identify
 // anybody: see ID.
 func (c *Caller) Name() string { return c.name }
@@ -45,6 +49,12 @@ type Rule struct {
 	// written in the token; scope is a list separated by blanks (RFC 8693). It
 	// implies JWT.
 	Claims map[string][]string
+	// Certificates are names (SAN) of clients' certificates: DNS names, URIs, email and IP
+	// addresses, the form of each saying which it is. They are compared as they stand, DNS
+	// names without regard to case; "*" is any certificate that the listener accepted.
+	Certificates []string
+
+	names []certificateName // of Certificates; nil: see Prepare
 }
 
 // Allows returns nil if the caller may read, or else why not. c may be nil, for a
@@ -55,6 +65,11 @@ func (r *Rule) Allows(c *Caller) *Refusal {
 		return nil
 	case c == nil:
 		return r.missing()
+	case c.certificate != nil:
+		if c.certificate.NamedBy(r) != nil {
+			return nil
+		}
+		return refusedCertificateMayNot
 	case c.key != "":
 		for _, name := range r.Keys {
 			if name == "*" || name == c.key {
@@ -92,6 +107,8 @@ func (r *Rule) missing() *Refusal {
 		return refusedNobodyToken
 	case len(r.Keys) > 0:
 		return refusedNobodyKey
+	case len(r.Certificates) > 0:
+		return refusedNoCertificate
 	}
 	return refusedEveryone
 }

@@ -44,8 +44,9 @@ type JWT struct {
 // AnyAudience is the [JWT.Audience] that waives the comparison of the claim aud.
 const AnyAudience = "any"
 
-// Access says who may read a resource: the holders of the API keys in Keys, and
-// the bearers of tokens that JWT or Claims let in.
+// Access says who may read a resource: the holders of the API keys in Keys, the
+// bearers of tokens that JWT or Claims let in, and the clients whose certificates have one
+// of the names in Certificates.
 type Access struct {
 	// Keys are the names of API keys, and of users of Redis; "*" is any of them.
 	Keys []string
@@ -55,10 +56,16 @@ type Access struct {
 	// Claims are those that a token must have, all of them: each claim is one
 	// of its values here, or a list with one of them. They imply JWT.
 	Claims map[string][]string
+	// Certificates are names (SAN) in the certificates of clients: DNS names, URIs, email and
+	// IP addresses, compared as they stand, DNS names without regard to case. "*" is any
+	// certificate that a listener with [TLS.Clients] accepted.
+	Certificates []string
 }
 
 // nobody says that no caller could read.
-func (a *Access) nobody() bool { return len(a.Keys) == 0 && !a.JWT && len(a.Claims) == 0 }
+func (a *Access) nobody() bool {
+	return len(a.Keys) == 0 && !a.JWT && len(a.Claims) == 0 && len(a.Certificates) == 0
+}
 
 // KeysPath returns the file of API keys, made absolute by the folder of the
 // configuration file if that is known; "" if there is none.

@@ -19,6 +19,8 @@ const (
 	maxClaimValues = 256
 	maxLabel       = 256
 	maxPath        = 4096
+
+	maxCertificateName = 1024
 )
 
 // label is the kind of a text that is shown or compared, and never empty.
@@ -125,13 +127,13 @@ func keySet() kind[string] {
 // read, which a resource that is left out does better.
 func accessField() field[Resource] {
 	return field[Resource]{
-		name: "access", doc: "who may read the resource: the holders of keys, and the bearers of tokens that jwt or claims let in; left out: everybody",
+		name: "access", doc: "who may read the resource: the holders of keys, the bearers of tokens that jwt or claims let in, and clients by the names in their certificates; left out: everybody",
 		read: func(p *parser, v value, into *Resource) {
 			into.Access = &Access{}
 			before := len(p.errors)
 			readObject(p, v, accessFields(), into.Access)
 			if len(p.errors) == before && into.Access.nobody() {
-				p.failAt(v, "no caller could read the resource; expected keys, jwt: true or claims, or no access for everybody")
+				p.failAt(v, "no caller could read the resource; expected keys, jwt: true, claims or certificates, or no access for everybody")
 			}
 		},
 		write: func(from *Resource) any {
@@ -161,7 +163,27 @@ func accessFields() []field[Access] {
 		written(one("jwt", "lets the bearer of every valid token read that has the claims",
 			truth(), func(a *Access) *bool { return &a.JWT })),
 		claimsField(),
+		list("certificates", `names (SAN) in the certificates of clients, where a listener has tls with clients: DNS names, URIs, email and IP addresses, compared in full; "*" is any certificate`,
+			certificateName(), maxAccessKeys, sameCertificateName, func(a *Access) *[]string { return &a.Certificates }),
 	}
+}
+
+// certificateName is the kind of a name in a client's certificate.
+func certificateName() kind[string] {
+	return keyword[string](`a name of a certificate, such as "spiffe://prod/web", "billing.internal" or "ops@example.com", or "*" for any`, func(s string) string {
+		switch problem := badLabel(s, maxCertificateName); {
+		case problem != "" || s == "*":
+			return problem
+		case strings.ContainsAny(s, "* "):
+			return " has a wildcard or a blank, and names are compared in full"
+		}
+		return ""
+	}, schema{"type": "string", "pattern": `^(\*|[^* ]+)$`, "maxLength": maxCertificateName})
+}
+
+// sameCertificateName finds names that are listed twice; only DNS names have no case.
+func sameCertificateName(a, b string) bool {
+	return a == b || !strings.ContainsAny(a, ":@") && strings.EqualFold(a, b)
 }
 
 // isKeyName allows what package access allows in a file of keys.
@@ -231,6 +253,7 @@ func claimsField() field[Access] {
 func (p *parser) access(root value, c *Config) {
 	resources := within(root, "resources")
 	p.keySets(root, &c.Auth.JWT)
+	certificates := c.asksForCertificates()
 	for i := range c.Resources {
 		r := &c.Resources[i]
 		if r.Access == nil {
@@ -250,6 +273,9 @@ func (p *parser) access(root value, c *Config) {
 		}
 		if len(r.Access.Claims) > 0 && !c.Auth.JWT.Known() {
 			refuse("claims", jwks)
+		}
+		if len(r.Access.Certificates) > 0 && !certificates {
+			refuse("certificates", "no listener asks clients for a certificate; expected a listener with tls: { cert: ..., key: ..., clients: the file of their authorities }")
 		}
 	}
 }

@@ -268,6 +268,30 @@ func listenerValue(root value, name string, i int) value {
 	return v
 }
 
+// asksForCertificates reports whether there is a listener whose clients need a certificate.
+func (c *Config) asksForCertificates() bool {
+	for _, l := range c.Frontends.HTTP {
+		if l.TLS.Clients != "" {
+			return true
+		}
+	}
+	for _, l := range c.Frontends.Redis {
+		if c.redisTLS(l).Clients != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// redisTLS returns the TLS of a listener for Redis: its own, or that of redis.tls unless it is a
+// unix socket.
+func (c *Config) redisTLS(l Listener) TLS {
+	if _, local := l.Unix(); l.TLS == (TLS{}) && !local {
+		return c.Redis.TLS
+	}
+	return l.TLS
+}
+
 // exposure refuses listeners that other machines can reach where everybody may read
 // everything, or where credentials could be read on their way, unless the file says that it
 // is meant. A client's certificate is a rule of access.
@@ -280,11 +304,7 @@ func (p *parser) exposure(root value, c *Config) {
 		p.exposed(listenerValue(root, "http", i), l, l.TLS, l.Open, rules)
 	}
 	for i, l := range c.Frontends.Redis {
-		t := l.TLS
-		if t == (TLS{}) {
-			t = c.Redis.TLS
-		}
-		p.exposed(listenerValue(root, "redis", i), l, t, l.Open || c.Redis.Open, rules || c.RedisLogin())
+		p.exposed(listenerValue(root, "redis", i), l, c.redisTLS(l), l.Open || c.Redis.Open, rules || c.RedisLogin())
 	}
 }
 

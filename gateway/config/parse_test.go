@@ -117,8 +117,9 @@ func TestFull(t *testing.T) {
 				Root: resource.Node{Table: "staff", Line: 26},
 			},
 			OnStale: Reload, CacheControl: "private, no-cache", MissingTTL: time.Minute,
-			Access: &Access{Keys: []string{"web", "*"}, JWT: true, Claims: map[string][]string{"scope": {"staff:read", "admin"}, "dept": {"hr"}}},
-			Load:   LoadLimits{Batch: 256, Concurrency: 4, Timeout: 5 * time.Second, Queue: 65536},
+			Access: &Access{Keys: []string{"web", "*"}, JWT: true, Claims: map[string][]string{"scope": {"staff:read", "admin"}, "dept": {"hr"}},
+				Certificates: []string{"spiffe://prod/web", "billing.internal", "ops@example.com", "192.0.2.7", "*"}},
+			Load: LoadLimits{Batch: 256, Concurrency: 4, Timeout: 5 * time.Second, Queue: 65536},
 		}},
 		Tiers: Tiers{Memory: 512 << 20},
 		Frontends: Frontends{HTTP: Listeners{

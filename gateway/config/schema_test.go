@@ -189,7 +189,7 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 	for _, name := range []string{"missing-required", "missing-in-resource", "unknown-field", "wrong-type", "choices", "counts",
 		"children", "children-empty", "columns", "resource-name", "resources-empty", "size-unit", "key-columns", "empty-key",
 		"postgres-fields", "sql-fields", "sql", "depends", "http", "http-compression", "http-limits", "http-rates", "cors-headers",
-		"cors-origins", "auth", "auth-jwt", "auth-audience", "access", "access-empty", "access-claims", "tracing",
+		"cors-origins", "auth", "auth-jwt", "auth-audience", "access", "access-empty", "access-claims", "access-certificates", "tracing",
 		"redis", "redis-users-empty", "redis-tls", "engine"} {
 		data, err := os.ReadFile("testdata/bad/" + name + ".yaml")
 		if err != nil {

@@ -39,10 +39,11 @@ type Resource struct {
 	Shape *resource.Shape
 	// CacheControl is what documents are sent with; "" leaves it unsaid.
 	CacheControl string
-	// Protected says that not everybody may read it. Then APIKey and JWT say by
-	// which credentials somebody may; neither means either that the gateway knows.
-	Protected   bool
-	APIKey, JWT bool
+	// Protected says that not everybody may read it. Then APIKey, JWT and Certificate say by
+	// which credentials somebody may; none means an API key or a token, if the gateway
+	// knows such.
+	Protected                bool
+	APIKey, JWT, Certificate bool
 	// Freshness is the bound of its promise; 0: it has none.
 	Freshness time.Duration
 }

@@ -50,12 +50,15 @@ func (b *builder) security(r *described) list {
 	if !r.Protected {
 		return any
 	}
-	either := !r.APIKey && !r.JWT
+	either := !r.APIKey && !r.JWT && !r.Certificate
 	if r.APIKey || either && b.cfg.APIKeys {
 		any = append(any, object{{schemeAPIKey, list{}}})
 	}
 	if r.JWT || either && b.cfg.JWT {
 		any = append(any, object{{schemeJWT, list{}}})
+	}
+	if r.Certificate {
+		any = append(any, object{{schemeCertificate, list{}}})
 	}
 	return any
 }

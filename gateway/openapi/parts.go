@@ -8,6 +8,8 @@ import (
 const (
 	schemeAPIKey = "apiKey"
 	schemeJWT    = "bearer"
+
+	schemeCertificate = "certificate"
 )
 
 var notModified = ref("responses", "NotModified")
@@ -49,6 +51,9 @@ func (b *builder) allComponents() object {
 	}
 	if b.cfg.JWT || b.anyResource(func(r *Resource) bool { return r.JWT }) {
 		schemes = append(schemes, member{schemeJWT, object{{"type", "http"}, {"scheme", "bearer"}, {"bearerFormat", "JWT"}}})
+	}
+	if b.anyResource(func(r *Resource) bool { return r.Certificate }) {
+		schemes = append(schemes, member{schemeCertificate, object{{"type", "mutualTLS"}}})
 	}
 	if len(schemes) > 0 {
 		components = append(components, member{"securitySchemes", schemes})

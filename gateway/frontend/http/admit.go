@@ -127,12 +127,22 @@ func (s *Service) identify(ctx context.Context, req *Request, rsp *Response) (ca
 	return caller, refusal, true
 }
 
+// certificate returns the certificate of the connection, nil if there is none or it has expired
+// since the handshake.
+func (req *Request) certificate() *access.Certificate {
+	if c := req.Certificate; c != nil && c.Left(req.began) > 0 {
+		return c
+	}
+	return nil
+}
+
 // authorize finds out who asks, whether they may read the resource, and whether they
 // ask too often. False completes rsp.
 func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v *served) bool {
 	if v.access == nil && s.config.CallerLimit == nil {
 		return true
 	}
+	certificate := req.certificate()
 	var caller *access.Caller
 	if s.config.Gate != nil {
 		var refusal *access.Refusal
@@ -147,11 +157,12 @@ func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v 
 			return false
 		}
 	}
+	caller, refusal := v.access.Admit(caller, certificate)
 	if caller != nil {
 		rsp.Caller = caller.Name()
 		req.question.caller = caller
 	}
-	if refusal := v.access.Allows(caller); refusal != nil {
+	if refusal != nil {
 		s.refuse(rsp, refusal)
 		return false
 	}

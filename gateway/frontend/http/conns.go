@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
@@ -126,6 +127,10 @@ type conn struct {
 	alone  bool   // it is not counted with others of its address
 	limit  func() // takes it out of the count of its address; nil: it is not counted
 
+	// Written by the first call of identify with a handshake, before any other reads it.
+	identified  sync.Once
+	certificate *access.Certificate
+
 	// Atomics, on the clock of conns, 0: not. Written by the goroutine that
 	// serves the connection, read by sweep.
 	idleSince  atomic.Int64 // no request is under way
@@ -150,6 +155,15 @@ func (c *conn) late(now time.Duration) bool {
 		return s != 0 && now-time.Duration(s) > limit
 	}
 	return past(&c.headSince, c.of.head) || past(&c.writeSince, c.of.stall) || past(&c.idleSince, c.of.idle)
+}
+
+// identify returns the client's certificate, which the first call with what a handshake has agreed
+// on reads out of that. A certificate that is not taken is none: the handshake should have failed.
+func (c *conn) identify(state *tls.ConnectionState) *access.Certificate {
+	if state != nil {
+		c.identified.Do(func() { c.certificate, _ = access.NewCertificate(state) })
+	}
+	return c.certificate
 }
 
 // connOf returns the connection below what net/http serves, nil if it is not one of ours.

@@ -49,6 +49,7 @@ func (s *Service) Crowded(req *Request, rsp *Response) {
 // good are none here.
 func (s *Service) describe(ctx context.Context, req *Request, rsp *Response) {
 	var caller *access.Caller
+	certificate := req.certificate()
 	private := s.protected && s.config.Gate != nil
 	if private {
 		var proceed bool
@@ -56,10 +57,18 @@ func (s *Service) describe(ctx context.Context, req *Request, rsp *Response) {
 			return
 		}
 	}
-	if caller != nil {
-		rsp.Caller = caller.Name()
+	private = private || s.certified
+	known := caller
+	text := s.config.OpenAPI(func(i int) bool {
+		by, refusal := s.list[i].access.Admit(caller, certificate)
+		if known == nil && refusal == nil {
+			known = by
+		}
+		return refusal == nil
+	})
+	if known != nil {
+		rsp.Caller = known.Name()
 	}
-	text := s.config.OpenAPI(func(i int) bool { return s.list[i].access.Allows(caller) == nil })
 	if len(text) == 0 {
 		s.problem(rsp, http.StatusServiceUnavailable, "the database has not been reached yet")
 		rsp.RetryAfter = retrySoon

@@ -14,21 +14,26 @@ type handOvers struct{ http1, http2 *handedListener }
 
 // take takes over a connection. unread is read before anything else that comes.
 func (h handOvers) take(nc net.Conn, unread []byte) {
-	if speaksHTTP2(nc) {
-		h.http2.take(nc, unread)
-	} else {
-		h.http1.take(nc, unread)
+	state := agreed(nc)
+	to := h.http1
+	if state != nil && state.NegotiatedProtocol == protocolHTTP2 {
+		to = h.http2
 	}
+	to.take(nc, state, unread)
 }
 
-// speaksHTTP2 reports whether that was agreed on in a handshake.
-func speaksHTTP2(nc net.Conn) bool {
+// agreed returns what a handshake has agreed on, nil if there was none.
+func agreed(nc net.Conn) *tls.ConnectionState {
 	below, ok := nc.(interface{ NetConn() net.Conn })
 	if !ok {
-		return false
+		return nil
 	}
 	t, ok := below.NetConn().(*tls.Conn)
-	return ok && t.ConnectionState().NegotiatedProtocol == protocolHTTP2
+	if !ok {
+		return nil
+	}
+	state := t.ConnectionState()
+	return &state
 }
 
 // handedListener gives one protocol's connections to net/http.
@@ -51,9 +56,10 @@ func newHandedListener(addr net.Addr, conns *conns, http2 bool) *handedListener 
 	return l
 }
 
-func (l *handedListener) take(nc net.Conn, unread []byte) {
+func (l *handedListener) take(nc net.Conn, state *tls.ConnectionState, unread []byte) {
 	c := l.conns.add(&replayConn{Conn: nc, unread: unread}, false)
 	c.several.Store(l.http2)
+	c.identify(state)
 	l.mu.Lock()
 	closed := l.closed
 	if !closed {

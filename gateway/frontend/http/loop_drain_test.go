@@ -261,7 +261,7 @@ func TestHandedListenerForgetsNobody(t *testing.T) {
 	give := func(unread string) net.Conn {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { theirs.Close() })
-		l.take(ours, []byte(unread))
+		l.take(ours, nil, []byte(unread))
 		return theirs
 	}
 	give("one")

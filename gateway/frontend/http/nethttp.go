@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/trace"
 )
 
@@ -158,6 +159,11 @@ func (h *handler) fill(service *Service, req *Request, r *http.Request, ids *idF
 		req.RequestMethod, _ = single(fields["Access-Control-Request-Method"])
 	}
 	req.Ranged = fields["Range"] != nil
+	if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
+		req.Certificate = c.identify(r.TLS)
+	} else if r.TLS != nil { // a server of somebody else's
+		req.Certificate, _ = access.NewCertificate(r.TLS)
+	}
 	if service.WantsClient() {
 		req.Client = h.client(r)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/trace"
 )
@@ -24,6 +25,8 @@ type Request struct {
 	// Repeated says that Authorization or X-API-Key came more than once: which
 	// of them a proxy in front has looked at is anybody's guess.
 	Repeated bool
+	// Certificate is that of the client at the other end of the connection; nil: it has none.
+	Certificate *access.Certificate
 
 	Origin        string
 	RequestMethod string // Access-Control-Request-Method, of a preflight

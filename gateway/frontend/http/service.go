@@ -77,6 +77,7 @@ type Service struct {
 	byName     map[string]*served
 	list       []*served
 	protected  bool // some resource has an access rule
+	certified  bool // and some rule names certificates
 	config     ServiceConfig
 	log        *slog.Logger
 	compressor *compressor
@@ -213,6 +214,7 @@ func (s *Service) configure(resources []Resource, config ServiceConfig) error {
 		v.hitFields = string(hitFields(v.cacheControl, s.vary))
 		s.byName[r.Name] = v
 		s.protected = s.protected || r.Access != nil
+		s.certified = s.certified || r.Access != nil && len(r.Access.Certificates) > 0
 		s.list = append(s.list, v)
 	}
 	return nil

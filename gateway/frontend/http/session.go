@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/loop"
@@ -63,17 +64,19 @@ func (f *front) swap(s *Service) {
 type session struct {
 	// Immutable after New.
 	front *front
-	// Owned by the connection's turn. taken counts requests; rest says that more has
+	// Owned by the connection's turn. certificate is set once, by Secured; nil: the client has
+	// none. taken counts requests; rest says that more has
 	// been read than they were.
-	scanner http1.Scanner
-	taken   uint64
-	rest    bool
+	certificate *access.Certificate
+	scanner     http1.Scanner
+	taken       uint64
+	rest        bool
 }
 
 // Data implements [loop.Session].
 func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 	t := s.front.borrow(c.Lane())
-	t.now = time.Now()
+	t.now, t.certificate = time.Now(), s.certificate
 	for consumed < len(in) && !c.Full() {
 		n, verdict, why := s.scanner.Scan(in[consumed:], s.front.config.MaxHeader, &t.head)
 		if verdict == http1.More {
@@ -100,6 +103,12 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 
 // Secured implements [loop.SecureSession]: HTTP/2 is net/http's.
 func (s *session) Secured(c *loop.Conn, state tls.ConnectionState) {
+	certificate, err := access.NewCertificate(&state)
+	if err != nil {
+		c.Abort(err)
+		return
+	}
+	s.certificate = certificate
 	if state.NegotiatedProtocol == protocolHTTP2 {
 		c.Detach()
 	}
@@ -150,7 +159,7 @@ func (f *front) fill(c *loop.Conn, t *turn) {
 	*req = Request{
 		Method: http.MethodGet, Target: text(h.Target), AtOnce: true,
 		IfMatch: text(h.IfMatch), IfNoneMatch: text(h.IfNoneMatch), AcceptEncoding: text(h.AcceptEncoding),
-		Authorization: text(h.Authorization), APIKey: text(h.APIKey), Repeated: h.RepeatedCredentials,
+		Authorization: text(h.Authorization), APIKey: text(h.APIKey), Repeated: h.RepeatedCredentials, Certificate: t.certificate,
 		Origin: text(h.Origin), ID: text(h.RequestID), Ranged: h.Ranged,
 		began: t.now, recent: t.recent,
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/gateway/trace"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
@@ -20,7 +21,8 @@ type turn struct {
 	forwarded [8]string
 	// now is when the bytes were looked at, or the last answer that was noted by itself was
 	// complete.
-	now time.Time
+	now         time.Time
+	certificate *access.Certificate // of the connection
 
 	// Plain hits that have been answered and not told to the figures: a counter each
 	// and a reading of the clock are as much work as a tenth of a pipelined hit.
@@ -46,7 +48,7 @@ func (f *front) borrow(lane int) *turn {
 // giveBack ends a turn.
 func (f *front) giveBack(lane int, t *turn) {
 	f.recent.GiveBack(lane, t.recent)
-	t.view, t.request, t.response, t.of, t.recent = nil, Request{}, Response{}, nil, nil // or they keep documents alive
+	t.view, t.request, t.response, t.of, t.recent, t.certificate = nil, Request{}, Response{}, nil, nil, nil // or they keep documents alive
 	turns.Put(t)
 }
 

@@ -50,6 +50,7 @@ const (
 	byPassword credential = iota // or nothing
 	byAPIKey
 	byToken
+	byCertificate // of the connection, whose end checkCertificate sees
 )
 
 // login finds the caller of a name and password; hash is that of the password. The caller is nil
@@ -82,7 +83,7 @@ func (v *View) login(name, password []byte) (caller *access.Caller, hash [32]byt
 
 // checkLogin ends the login with an API key or a token that has expired or is not valid any more.
 func (x *session) checkLogin(now time.Duration) {
-	if x.by == byPassword || now < x.recheck {
+	if x.by == byPassword || x.by == byCertificate || now < x.recheck {
 		return
 	}
 	caller, known, left := x.caller.Load(), (*access.Caller)(nil), time.Duration(0)
@@ -97,11 +98,11 @@ func (x *session) checkLogin(now time.Duration) {
 	}
 	// On the cache's clock, so that a command costs no reading of another one.
 	x.recheck = now + min(left, checkKeyEvery)
-	if known != caller {
+	switch {
+	case known == nil:
+		x.fallBack()
+	case known != caller:
 		x.setCaller(known)
-	}
-	if known == nil {
-		x.by = byPassword
 	}
 }
 
@@ -245,8 +246,7 @@ func (t *turn) greet() {
 
 func (t *turn) reset([][]byte) {
 	x := t.session
-	x.setCaller(nil)
-	x.by = byPassword
+	x.fallBack()
 	x.about.Store(nil)
 	x.three.Store(false)
 	t.three = false

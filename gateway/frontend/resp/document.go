@@ -77,7 +77,10 @@ func (t *turn) get(args [][]byte) {
 // not.
 func (t *turn) again(b []byte) bool {
 	e := t.recent.Find(t.server.cache, text(b), t.start)
-	if e == nil || e.Resource.view != t.session.view || e.Columns != e.Resource.columns.Load() || e.Resource.access.Allows(t.session.caller.Load()) != nil {
+	if e == nil || e.Resource.view != t.session.view || e.Columns != e.Resource.columns.Load() {
+		return false
+	}
+	if _, refusal := e.Resource.access.Admit(t.session.caller.Load(), t.session.certificate()); refusal != nil {
 		return false
 	}
 	if !t.admitKeys(1) {

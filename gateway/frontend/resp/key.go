@@ -13,8 +13,9 @@ import (
 
 // keyParser parses the keys of a command and decides whether its caller may read them.
 type keyParser struct {
-	view   *View
-	caller *access.Caller
+	view        *View
+	caller      *access.Caller
+	certificate *access.Certificate // of the connection, beside the caller
 
 	ids     []byte                // of keys of several columns
 	columns *[]resource.KeyColumn // of the key that was parsed last
@@ -23,7 +24,7 @@ type keyParser struct {
 
 // begin prepares the parser for a command of the session.
 func (p *keyParser) begin(x *session) {
-	p.view, p.caller, p.ids = x.view, x.caller.Load(), p.ids[:0]
+	p.view, p.caller, p.certificate, p.ids = x.view, x.caller.Load(), x.certificate(), p.ids[:0]
 }
 
 // end drops what belongs to a session.
@@ -53,8 +54,8 @@ func (p *keyParser) parse(b []byte) (key cache.Key, _ *keyError) {
 	if v == nil {
 		return key, &keyError{FailKey, "there is no such resource; a key is the name of a resource, a colon and the key of a row"}
 	}
-	if refusal := v.access.Allows(p.caller); refusal != nil {
-		if p.caller == nil {
+	if by, refusal := v.access.Admit(p.caller, p.certificate); refusal != nil {
+		if by == nil {
 			return key, &keyError{FailNoAuth, "Authentication required."}
 		}
 		return key, &keyError{FailNoPerm, "this user may not read documents of " + v.name}

@@ -27,9 +27,10 @@ type session struct {
 	view     *View                // of the last turn
 	hash     [32]byte             // of the password or API key that the client has logged in with
 	scanner  *resp.CommandScanner // holds the start of a command; nil if there is none
-	bounds   bool                 // it has those of who is known
+	secured  *secured             // the certificate of the client; nil: it has none, or it has expired
+	recheck  time.Duration        // when to ask whether the login is valid still, on the cache's clock
+	bounds   bool                 // the scanner has those of who is known
 	by       credential           // what the client has logged in with
-	recheck  time.Duration        // when to ask whether that is valid still, on the cache's clock
 	failures uint8                // logins that failed
 	large    bool                 // a large command is under way
 

@@ -46,6 +46,7 @@ func (t *turn) begin(x *session, c conn) {
 	if v := t.server.live.Load(); v != x.view {
 		x.meet(v)
 	}
+	x.checkCertificate(t.start)
 	x.checkLogin(t.start)
 	if x.view.requests == nil {
 		t.recent = t.server.recent.Borrow(c.Lane())

@@ -99,7 +99,10 @@ func (v *served) setColumns(columns []resource.KeyColumn) error {
 func (x *session) meet(v *View) {
 	x.view = v
 	caller := x.caller.Load()
-	if caller == nil {
+	if caller == nil || x.by == byCertificate {
+		if x.secured != nil {
+			x.fallBack() // rules may name others now
+		}
 		return
 	}
 	if x.by != byPassword {
@@ -112,5 +115,5 @@ func (x *session) meet(v *View) {
 			return
 		}
 	}
-	x.setCaller(nil)
+	x.fallBack()
 }
