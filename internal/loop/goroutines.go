@@ -3,9 +3,11 @@ package loop
 import (
 	"crypto/tls"
 	"errors"
+	"hash/maphash"
 	"math"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +26,8 @@ type goEngine struct {
 	quit    chan struct{} // closed by stop
 	drained chan struct{} // closed by drain
 	emptied chan struct{} // closed when nothing is left after drain
+
+	shaking *handshakes
 
 	running sync.WaitGroup // all goroutines
 
@@ -44,7 +48,7 @@ type goEngine struct {
 }
 
 func newGoroutines(s *Server) (engine, error) {
-	return &goEngine{server: s, quit: make(chan struct{}), drained: make(chan struct{}), emptied: make(chan struct{})}, nil
+	return &goEngine{server: s, shaking: newHandshakes(max(1, runtime.GOMAXPROCS(0)/2)), quit: make(chan struct{}), drained: make(chan struct{}), emptied: make(chan struct{})}, nil
 }
 
 func (g *goEngine) serve(listeners []net.Listener) error {
@@ -150,7 +154,8 @@ func (g *goEngine) adopt(raw net.Conn, secure *tls.Config) {
 	c.opened, c.readAt = s.now(), -1
 	c.active = c.opened
 	if secure != nil {
-		c.nc = tls.Server(raw, secure)
+		c.shaking = &shakingConn{Conn: raw, all: g.shaking, client: maphash.Comparable(g.shaking.seed, c.group(c.id)), left: maxHandshake}
+		c.nc = tls.Server(c.shaking, secure)
 		c.partial = c.active // the handshake is the first thing that may not take long
 	}
 	c.busy = true // the first turn is the reader's

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -34,10 +33,11 @@ const (
 type goConn struct {
 	Conn
 
-	// Immutable after adopt. nc is raw, or TLS over it.
-	engine *goEngine
-	raw    net.Conn
-	nc     net.Conn
+	// Immutable after adopt. nc is raw, or TLS over shaking, which is over raw.
+	engine  *goEngine
+	raw     net.Conn
+	nc      net.Conn
+	shaking *shakingConn // nil: clear text
 
 	// Guarded by mu.
 	mu   sync.Mutex
@@ -68,7 +68,7 @@ func (c *goConn) begin() {
 		for !c.yield() {
 			c.settleMail()
 		}
-		err := t.HandshakeContext(context.Background()) // overdue bounds it
+		err := c.shaking.shake(t) // overdue bounds it
 		c.acquire()
 		c.partial, c.active = 0, c.server.now()
 		if err != nil {

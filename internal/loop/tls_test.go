@@ -1,11 +1,13 @@
 package loop_test
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
 	"math/big"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,4 +114,82 @@ func TestTLSHandshakeIsBounded(t *testing.T) {
 	time.Sleep(time.Second)
 	c.send("still there\n")
 	c.want("still there\n")
+}
+
+// TestSlowHandshakes: peers that stop in the middle of theirs keep nobody from having one, and a
+// chain of certificates that never ends is not read to its end.
+func TestSlowHandshakes(t *testing.T) {
+	for _, b := range []loop.Backend{loop.Auto, loop.Goroutines} {
+		t.Run(b.String(), func(t *testing.T) {
+			y := newToy(t, mode{"tls", b, true}, nil)
+			all, err := loop.Listen("tcp", "127.0.0.1:0", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			y.addr = all[0].Addr().String()
+			asking := serverTLS.Clone()
+			asking.ClientAuth = tls.RequestClientCert
+			if err := y.server.Serve(loop.Secure(all[0], asking)); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(y.stop)
+			hello := firstRecord(t)
+			var slow []net.Conn
+			for range 64 {
+				c, err := net.Dial("tcp", y.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				if _, err := c.Write(hello[:len(hello)/2]); err != nil {
+					t.Fatal(err)
+				}
+				slow = append(slow, c)
+			}
+			one := y.dial()
+			one.send("beside them\n")
+			one.want("beside them\n")
+			for _, c := range slow {
+				c.Close()
+			}
+			for range slow {
+				y.ended()
+			}
+			long := clientTLS.Clone()
+			pair := serverTLS.Certificates[0]
+			chain := tls.Certificate{Certificate: [][]byte{pair.Certificate[0]}, PrivateKey: pair.PrivateKey}
+			for size := 0; size < 200<<10; size += len(pair.Certificate[0]) { // package tls takes 256 KiB
+				chain.Certificate = append(chain.Certificate, pair.Certificate[0])
+			}
+			long.Certificates = []tls.Certificate{chain}
+			raw, err := net.Dial("tcp", y.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer raw.Close()
+			c := tls.Client(raw, long)
+			c.SetDeadline(time.Now().Add(10 * time.Second))
+			_ = c.Handshake() // of TLS 1.3 is over when the chain has been sent
+			if err := y.ended(); !isReason(err, loop.ErrReset) || !strings.Contains(err.Error(), "64 KiB") {
+				t.Errorf("a chain of 200 KiB: %v, want a refusal by the bound of handshakes", err)
+			}
+		})
+	}
+}
+
+// firstRecord returns what a client sends first.
+func firstRecord(t *testing.T) []byte {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	go func() { // ends with the pipe
+		_ = tls.Client(theirs, clientTLS).Handshake()
+		theirs.Close()
+	}()
+	defer ours.Close()
+	b := make([]byte, 4096)
+	n, err := ours.Read(b)
+	if err != nil || !bytes.HasPrefix(b, []byte{22}) {
+		t.Fatalf("a client begins with %x, %v", b[:n], err)
+	}
+	return b[:n]
 }

@@ -1,0 +1,116 @@
+package loop
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"hash/maphash"
+	"net"
+	"sync"
+
+	"github.com/slipstream-go/slipstream/internal/fair"
+)
+
+// maxHandshake bounds what a peer may send until its handshake is over, in bytes. A chain of
+// four certificates with RSA keys of 4,096 bits takes 8 KiB.
+const maxHandshake = 64 << 10
+
+var errLongHandshake = errors.New("loop: the peer sent more than 64 KiB and its handshake is not over")
+
+// handshakes bounds how many handshakes are computed at a time: a signature takes 50 us with
+// P-256 and 1 ms with RSA, so that a flood of them would leave little of the processors to
+// everybody else. A handshake that waits for its peer has no place. Others wait for one, the
+// addresses in turn.
+type handshakes struct {
+	seed maphash.Seed // immutable
+
+	mu sync.Mutex
+	// Guarded by mu.
+	free  int
+	queue fair.Queue[chan struct{}]
+}
+
+func newHandshakes(places int) *handshakes {
+	return &handshakes{seed: maphash.MakeSeed(), free: places}
+}
+
+// take waits for a place. It is not interrupted: those before it each take no longer than a
+// signature, also if their connections have ended meanwhile.
+func (h *handshakes) take(client uint64) {
+	h.mu.Lock()
+	if h.free > 0 {
+		h.free--
+		h.mu.Unlock()
+		return
+	}
+	ready := make(chan struct{})
+	h.queue.Push(client, ready)
+	h.mu.Unlock()
+	<-ready
+}
+
+// give gives a place to the next who waits.
+func (h *handshakes) give() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ready, ok := h.queue.Pop(); ok {
+		close(ready)
+	} else {
+		h.free++
+	}
+}
+
+// shakingConn is a connection below TLS. During the handshake, which one goroutine does, it
+// gives the place up while it waits for the peer.
+type shakingConn struct {
+	net.Conn
+	// Immutable after adopt.
+	all    *handshakes
+	client uint64 // the address
+	// Owned by the goroutine of the handshake, and not changed when it is over.
+	over bool
+	left int  // bytes that may come
+	has  bool // the place
+}
+
+// Read implements [net.Conn].
+func (c *shakingConn) Read(p []byte) (int, error) {
+	if c.over {
+		return c.Conn.Read(p)
+	}
+	c.rest()
+	if c.left == 0 {
+		return 0, errLongHandshake
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	if err == nil {
+		c.all.take(c.client)
+		c.has = true
+	}
+	return n, err
+}
+
+// Write implements [net.Conn]. What a handshake writes it has computed, and reads next.
+func (c *shakingConn) Write(p []byte) (int, error) {
+	if !c.over {
+		c.rest()
+	}
+	return c.Conn.Write(p)
+}
+
+// rest gives the place up.
+func (c *shakingConn) rest() {
+	if c.has {
+		c.has = false
+		c.all.give()
+	}
+}
+
+// shake does the handshake of a connection over c. Whoever closes the connection ends it.
+func (c *shakingConn) shake(t *tls.Conn) error {
+	err := t.HandshakeContext(context.Background())
+	c.rest()
+	c.over = true
+	return err
+}
