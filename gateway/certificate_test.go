@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,4 +130,49 @@ func TestCertificateIsRenewed(t *testing.T) {
 	if _, err := newCertificate(config.TLS{Cert: cert, Key: key}, nil); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("a huge file: %v", err)
 	}
+}
+
+// OpenedCertificate is the certificate of a listener in tests.
+type OpenedCertificate struct {
+	Config *tls.Config
+	c      *certificate
+	told   *safeBuffer
+}
+
+// safeBuffer is written by handshakes and read by a test.
+type safeBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+// OpenCertificate reads the files of a listener.
+func OpenCertificate(t testing.TB, files config.TLS) *OpenedCertificate {
+	t.Helper()
+	o := &OpenedCertificate{told: new(safeBuffer)}
+	var err error
+	if o.c, err = newCertificate(files, slog.New(slog.NewTextHandler(o.told, nil))); err != nil {
+		t.Fatal(err)
+	}
+	o.Config = o.c.config(false)
+	return o
+}
+
+// Look makes the next handshake look at the files.
+func (o *OpenedCertificate) Look() {
+	o.c.mu.Lock()
+	defer o.c.mu.Unlock()
+	o.c.looked, o.c.seen = time.Time{}, [3]fileState{}
+}
+
+// Log returns what the log says.
+func (o *OpenedCertificate) Log() string {
+	o.told.mu.Lock()
+	defer o.told.mu.Unlock()
+	return o.told.String()
 }

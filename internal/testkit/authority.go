@@ -1,0 +1,112 @@
+package testkit
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Authority signs certificates.
+type Authority struct {
+	// Immutable.
+	Certificate *x509.Certificate
+	Pool        *x509.CertPool
+	key         *ecdsa.PrivateKey
+}
+
+// Issued is a certificate with its key.
+type Issued struct {
+	tls.Certificate
+	CertPEM, KeyPEM []byte // the certificate and its key in PKCS 8
+}
+
+// NewAuthority returns an authority of its own.
+func NewAuthority(t testing.TB) *Authority {
+	t.Helper()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of tests"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour)}
+	a := &Authority{}
+	one := a.Issue(t, template)
+	a.Certificate, a.key = one.Leaf, one.PrivateKey.(*ecdsa.PrivateKey)
+	a.Pool = x509.NewCertPool()
+	a.Pool.AddCert(a.Certificate)
+	return a
+}
+
+// Issue signs a certificate. What the template leaves out of serial number, times and purposes is
+// chosen.
+func (a *Authority) Issue(t testing.TB, template *x509.Certificate) *Issued {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if template.SerialNumber == nil {
+		template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	}
+	if template.NotBefore.IsZero() {
+		template.NotBefore = time.Now().Add(-time.Hour)
+	}
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(12 * time.Hour)
+	}
+	if !template.IsCA && template.ExtKeyUsage == nil {
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	}
+	parent, signer := template, key
+	if a.key != nil {
+		parent, signer = a.Certificate, a.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := &Issued{CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		KeyPEM: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})}
+	if one.Certificate, err = tls.X509KeyPair(one.CertPEM, one.KeyPEM); err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
+
+// Write writes the certificate to dir as name.pem and its key as name.key. Each of the files
+// changes at once.
+func (i *Issued) Write(t testing.TB, dir, name string) (cert, key string) {
+	t.Helper()
+	cert, key = filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key")
+	WriteAtOnce(t, cert, i.CertPEM)
+	WriteAtOnce(t, key, i.KeyPEM)
+	return cert, key
+}
+
+// Write writes the certificate of the authority to dir as name.pem.
+func (a *Authority) Write(t testing.TB, dir, name string) string {
+	t.Helper()
+	path := filepath.Join(dir, name+".pem")
+	WriteAtOnce(t, path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate.Raw}))
+	return path
+}
+
+// WriteAtOnce replaces a file by rename.
+func WriteAtOnce(t testing.TB, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
