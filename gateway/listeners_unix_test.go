@@ -14,8 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -145,59 +143,6 @@ func TestListeners(t *testing.T) {
 func port(a net.Addr) string {
 	_, p, _ := net.SplitHostPort(a.String())
 	return p
-}
-
-// TestCertificateChangesUnderLoad: no request fails while the files of a certificate are
-// replaced again and again.
-func TestCertificateChangesUnderLoad(t *testing.T) {
-	testkit.NoLeaks(t)
-	path := newDatabase(t, writeAhead+company)
-	cfg, _ := everyListener(t, path)
-	s := serve(t, cfg)
-	defer s.client.CloseIdleConnections()
-	at := s.gateway.Addrs(gateway.ListenHTTP)[1].String()
-	done := make(chan struct{})
-	var asked, shaken atomic.Int64
-	var asking sync.WaitGroup
-	for range 4 {
-		asking.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				// Which certificate it is does not matter here; the handshake must succeed.
-				transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: asked.Load()%2 == 0}
-				answer, err := (&http.Client{Transport: transport, Timeout: patience}).Get("https://" + at + "/depts/1")
-				if err != nil {
-					t.Errorf("after %d requests: %v", asked.Load(), err)
-					return
-				}
-				io.Copy(io.Discard, answer.Body)
-				answer.Body.Close()
-				transport.CloseIdleConnections()
-				asked.Add(1)
-				if answer.TLS.PeerCertificates[0].SerialNumber.Int64() > 1 {
-					shaken.Add(1)
-				}
-			}
-		})
-	}
-	serial := int64(1)
-	testkit.Eventually(t, patience, func() error { // the files are looked at every five seconds
-		serial++
-		gateway.WriteCertificate(t, filepath.Dir(path), serial)
-		if shaken.Load() == 0 {
-			return fmt.Errorf("%d requests, none with a new certificate", asked.Load())
-		}
-		return nil
-	})
-	close(done)
-	asking.Wait()
-	if err := shutdown(t, s.gateway); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestSocketsAreNotTaken: a socket that a process listens at, and a file that is none, stay.
