@@ -8,3 +8,8 @@ func WithSlowDisk(o Options, read func()) Options {
 
 // MemoryLimit is what LimitMemory sets now, but for its step.
 func (g *Gateway) MemoryLimit() int64 { return g.memoryLimit() }
+
+// ConnectionsOf returns how many connections the frontends for HTTP and Redis have.
+func (g *Gateway) ConnectionsOf() [2]int64 {
+	return [2]int64{g.http.Connections(), g.redis.Connections()}
+}

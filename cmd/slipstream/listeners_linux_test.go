@@ -157,6 +157,13 @@ func TestEachListenerToForeignClients(t *testing.T) {
 			}
 		})
 	}
+	t.Run("renegotiation", func(t *testing.T) {
+		t.Parallel()
+		got := runForeign(t, "", "node", "testdata/listeners/renegotiate.mjs", l.secure, l.authority)
+		if got != "answered in TLSv1.2\nrefused\n" {
+			t.Errorf("another handshake on a connection: %q, want it refused", got)
+		}
+	})
 	t.Run("redis-cli", func(t *testing.T) {
 		t.Parallel()
 		l.redisCLI(t, want)
