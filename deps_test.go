@@ -77,7 +77,7 @@ gateway < cache gateway/resource gateway/config gateway/access gateway/admin gat
 # Engines know no codec, codecs know no engine.
 internal/buf    <                                                  | golang.org/x/sys
 internal/pipe   < . internal/buf                                   | golang.org/x/sys
-internal/loop   < . internal/buf                                   | golang.org/x/sys
+internal/loop   < . internal/buf internal/fair                     | golang.org/x/sys
 internal/wire/* <
 internal/thriftgen <
 internal/safefile <
