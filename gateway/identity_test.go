@@ -184,9 +184,8 @@ func (i *identified) describes(named, other *tls.Config) {
 	}{{named, "any either everybody web"}, {other, "any everybody"}} {
 		for _, http2 := range []bool{false, true} {
 			_, text := i.ask(i.client(test.trust.Clone(), http2), "/openapi.json", "", false)
-			var d struct{ Tags []struct{ Name string } }
 			var paths struct{ Paths map[string]any }
-			if err := errors.Join(json.Unmarshal([]byte(text), &d), json.Unmarshal([]byte(text), &paths)); err != nil {
+			if err := json.Unmarshal([]byte(text), &paths); err != nil {
 				i.t.Fatal(err)
 			}
 			var names []string
@@ -414,5 +413,33 @@ func TestResumedCertificates(t *testing.T) {
 	}
 	if text := c.Log(); strings.Count(text, "more than 64 names") != 1 {
 		t.Errorf("the log says %s", text)
+	}
+}
+
+// TestCertificatesHaveRates: certificates of one name share the rate of a caller, over all of
+// their connections.
+func TestCertificatesHaveRates(t *testing.T) {
+	testkit.NoLeaks(t)
+	i := serveIdentified(t, func(c *config.Config) {
+		c.HTTP.Limits.Caller = config.Rate{PerSecond: 0.001, Burst: 2}
+		c.Redis.Limits.Caller = config.Rate{PerSecond: 0.001, Burst: 3}
+	})
+	named := func() *tls.Config { return i.trusting(i.authority.Issue(t, web(t))) }
+	other := i.trusting(i.authority.Issue(t, &x509.Certificate{DNSNames: []string{"shop.internal"}}))
+	i.ask(i.client(other.Clone(), true), "/everybody/1", "", false) // in memory from here on, and charged to another
+	for n, want := range []int{200, 200, 429} {
+		if got, _ := i.ask(i.client(named(), n%2 == 0), "/everybody/1", "", false); got != want {
+			t.Errorf("request %d over HTTP: %d, want %d", n+1, got, want)
+		}
+	}
+	if got, _ := i.ask(i.client(i.trusting(i.authority.Issue(t, &x509.Certificate{DNSNames: []string{"third.internal"}})), false), "/everybody/1", "", false); got != 200 {
+		t.Errorf("another certificate: %d", got)
+	}
+	for n, want := range []string{":", ":", ":", "-"} {
+		c := i.dialRedis(named())
+		if got := c.do("STRLEN everybody:1"); !strings.HasPrefix(got, want) {
+			t.Errorf("command %d over Redis: %s, want %s...", n+1, got, want)
+		}
+		c.Close()
 	}
 }

@@ -47,7 +47,17 @@
 // 1 KiB, arrays of such strings, numbers and booleans. Objects, null and longer
 // values are left out, so that no rule can ask for them.
 //
-// # Both
+// # Certificates
+//
+// A client may have proven in a TLS handshake that a certificate is its own. Its names (SAN) are
+// read once a connection: [NewCertificate]. A [Rule] names DNS names, URIs, email and IP addresses,
+// and the form of a name says which it is, so that no name is equal to one of another kind. They
+// are compared in full; there are no wildcards, and the common name is not read.
+//
+// # Together
+//
+// A certificate comes beside credentials: [Rule.Admit]. Wrong credentials are refused, valid ones
+// lead, and the certificate is asked if they do not fit the rule.
 //
 // A request may carry a key and a token. Both must be valid, and the token
 // counts: it names the person, the key as a rule only the program. A field that
