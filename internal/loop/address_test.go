@@ -70,3 +70,55 @@ func TestConnectionsPerAddress(t *testing.T) {
 		t.Error("the second connection was closed")
 	}
 }
+
+// TestAtLoopback: a connection knows whether its listener is bound to a loopback address, not
+// whether its own end is one; and so does who takes it over.
+func TestAtLoopback(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		y := newToy(t, m, func(c *loop.Config) {
+			inner := c.New
+			c.New = func(c *loop.Conn) loop.Session {
+				word := "elsewhere\n"
+				if c.AtLoopback() {
+					word = "loopback\n"
+				}
+				out := c.Output()
+				out.B = append(out.B, word...)
+				return inner(c)
+			}
+		})
+		var all []net.Listener
+		want := make(map[string]string)
+		for address, word := range map[string]string{"127.0.0.1:0": "loopback", "0.0.0.0:0": "elsewhere"} {
+			listeners, err := loop.Listen("tcp", address, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, port, _ := net.SplitHostPort(listeners[0].Addr().String())
+			want[net.JoinHostPort("127.0.0.1", port)] = word
+			for _, l := range listeners {
+				if m.tls {
+					l = loop.Secure(l, serverTLS)
+				}
+				all = append(all, l)
+			}
+		}
+		if err := y.server.Serve(all...); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(y.stop)
+		for address, word := range want {
+			y.addr = address
+			for range 8 { // some loops share a listener
+				c := y.dial()
+				c.want(word + "\n")
+				c.send("detach\n")
+				h := y.takeDetached()
+				if at := h.nc.(interface{ AtLoopback() bool }); at.AtLoopback() != (word == "loopback") {
+					t.Errorf("a detached connection to %s: AtLoopback is %v", address, at.AtLoopback())
+				}
+				h.nc.Close()
+			}
+		}
+	})
+}

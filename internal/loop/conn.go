@@ -21,6 +21,7 @@ type Conn struct {
 	id      uint64
 	lane    int
 	session Session
+	local   bool // see AtLoopback
 
 	// Owned by the turn: what was read and not consumed, and what is to be sent.
 	in       buf.Input
@@ -99,6 +100,10 @@ func (c *Conn) Lane() int { return c.lane }
 
 // RemoteAddr returns the peer's address; it is not valid for other sockets than TCP's.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
+
+// AtLoopback reports whether the connection came to a listener that is bound to a loopback
+// address, as [AtLoopback] does.
+func (c *Conn) AtLoopback() bool { return c.local }
 
 // Session returns the connection's session.
 func (c *Conn) Session() Session { return c.session }
@@ -348,12 +353,16 @@ func (c *Conn) outlive() {
 type placedConn struct {
 	net.Conn
 	release func() // at most once
+	local   bool
 }
 
 func (p *placedConn) Close() error {
 	p.release()
 	return p.Conn.Close()
 }
+
+// AtLoopback is that of the [Conn] which was detached.
+func (p *placedConn) AtLoopback() bool { return p.local }
 
 // NetConn returns the connection below: a [*tls.Conn] if it came to a listener of [Secure].
 func (p *placedConn) NetConn() net.Conn { return p.Conn }

@@ -44,6 +44,7 @@ func newEpoll(s *Server) (engine, error) {
 
 func (e *epollEngine) serve(listeners []net.Listener) error {
 	var files []int
+	var local []bool
 	for _, l := range listeners {
 		fd, err := listenerFile(l)
 		if err != nil {
@@ -52,7 +53,7 @@ func (e *epollEngine) serve(listeners []net.Listener) error {
 			}
 			return err
 		}
-		files = append(files, fd)
+		files, local = append(files, fd), append(local, AtLoopback(l.Addr()))
 	}
 	for _, l := range listeners {
 		_ = l.Close() // the socket lives on in our descriptor
@@ -67,7 +68,7 @@ func (e *epollEngine) serve(listeners []net.Listener) error {
 				return os.NewSyscallError("fcntl", err)
 			}
 		}
-		e.loops[i%len(e.loops)].addListener(fd, shared)
+		e.loops[i%len(e.loops)].addListener(listener{fd, shared, local[i%len(files)]})
 	}
 	e.mu.Lock()
 	e.started = true

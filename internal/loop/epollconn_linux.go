@@ -389,15 +389,16 @@ func (l *eventLoop) accept(ln *listener) {
 			l.pauseAccepting()
 			return
 		}
-		l.adopt(fd, peer)
+		l.adopt(fd, peer, ln.local)
 	}
 }
 
-// adopt makes a connection of a socket.
-func (l *eventLoop) adopt(fd int, peer unix.Sockaddr) {
+// adopt makes a connection of a socket. local says that its listener is bound to a loopback
+// address.
+func (l *eventLoop) adopt(fd int, peer unix.Sockaddr, local bool) {
 	c := &epollConn{loop: l, fd: fd}
 	c.server, c.backend, c.remote, c.share = l.server, c, addrOf(peer), turnUnits
-	c.id, c.lane = l.server.ids.Add(1), l.lane
+	c.id, c.lane, c.local = l.server.ids.Add(1), l.lane, local
 	c.opened, c.active, c.readAt = l.now, l.now, -1
 	if !c.admitted() {
 		_ = unix.Close(fd)
@@ -435,8 +436,8 @@ func addrOf(peer unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-func (l *eventLoop) addListener(fd int, shared bool) {
-	l.listeners = append(l.listeners, listener{fd, shared})
+func (l *eventLoop) addListener(one listener) {
+	l.listeners = append(l.listeners, one)
 	l.watchListener(len(l.listeners) - 1)
 }
 

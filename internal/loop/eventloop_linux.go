@@ -98,6 +98,7 @@ type slot struct {
 type listener struct {
 	fd     int
 	shared bool
+	local  bool // bound to a loopback address
 }
 
 // Event data of what is no connection; the generation of slots is never 0.

@@ -75,10 +75,11 @@ func (g *goEngine) serve(listeners []net.Listener) error {
 func (g *goEngine) accept(l net.Listener, secure *tls.Config) {
 	defer g.running.Done()
 	defer g.acceptEnded(l)
+	local := AtLoopback(l.Addr())
 	for {
 		nc, err := l.Accept()
 		if err == nil {
-			if !g.place(nc, secure) {
+			if !g.place(nc, secure, local) {
 				return
 			}
 			continue
@@ -98,7 +99,7 @@ func (g *goEngine) accept(l net.Listener, secure *tls.Config) {
 
 // place adopts a connection as soon as there is a place for it. Each listener has at most
 // one that waits; the others wait in the kernel. False: the server stops.
-func (g *goEngine) place(nc net.Conn, secure *tls.Config) bool {
+func (g *goEngine) place(nc net.Conn, secure *tls.Config, local bool) bool {
 	for !g.server.takePlace() {
 		g.server.lacksRoom()
 		if !g.pause() {
@@ -106,7 +107,7 @@ func (g *goEngine) place(nc net.Conn, secure *tls.Config) bool {
 			return false
 		}
 	}
-	g.adopt(nc, secure)
+	g.adopt(nc, secure, local)
 	return true
 }
 
@@ -138,12 +139,12 @@ func (g *goEngine) acceptEnded(l net.Listener) {
 }
 
 // adopt begins to serve a connection that has its place.
-func (g *goEngine) adopt(raw net.Conn, secure *tls.Config) {
+func (g *goEngine) adopt(raw net.Conn, secure *tls.Config, local bool) {
 	s := g.server
 	c := &goConn{engine: g, raw: raw, nc: raw}
 	c.cond.L = &c.mu
 	c.server, c.backend, c.remote = s, c, addrPortOf(raw.RemoteAddr())
-	c.id = s.ids.Add(1)
+	c.id, c.local = s.ids.Add(1), local
 	c.lane, c.share = int(c.id%uint64(s.config.Loops)), math.MaxInt
 	c.room = s.config.MaxOutput
 	if !c.admitted() {

@@ -45,6 +45,13 @@ func Listen(network, address string, n int) ([]net.Listener, error) {
 	return all, nil
 }
 
+// AtLoopback reports whether a listener with the address is one that only this machine reaches
+// by an IP address. That of a unix socket is not.
+func AtLoopback(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	return ok && t.IP.IsLoopback()
+}
+
 // Secure makes the connections to a listener speak TLS.
 func Secure(l net.Listener, config *tls.Config) net.Listener {
 	return &secureListener{l, config}

@@ -226,7 +226,7 @@ func releaseOnce(c *Conn) func() {
 
 // handOver gives a detached connection to Config.Detached.
 func (s *Server) handOver(c *Conn, nc net.Conn, unread []byte) {
-	p := &placedConn{Conn: nc, release: releaseOnce(c)}
+	p := &placedConn{Conn: nc, release: releaseOnce(c), local: c.local}
 	if s.config.Detached == nil {
 		_ = p.Close() // nobody wants it
 		return

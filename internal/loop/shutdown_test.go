@@ -253,8 +253,8 @@ func TestUnixSockets(t *testing.T) {
 		testkit.NoLeaks(t)
 		path := filepath.Join(t.TempDir(), "socket")
 		s, err := loop.New(loop.Config{Backend: m.backend, New: func(c *loop.Conn) loop.Session {
-			if c.RemoteAddr().IsValid() {
-				t.Errorf("a connection from %v, want no address", c.RemoteAddr())
+			if c.RemoteAddr().IsValid() || c.AtLoopback() {
+				t.Errorf("a connection from %v, at loopback %v; want no address", c.RemoteAddr(), c.AtLoopback())
 			}
 			return echo{}
 		}})
