@@ -229,6 +229,7 @@ func (s *surface) serviceConfig(cfg *config.Config, opts Options) httpfront.Serv
 			Origins: cfg.HTTP.CORS.Origins, Headers: cfg.HTTP.CORS.Headers,
 			Credentials: cfg.HTTP.CORS.Credentials, MaxAge: cfg.HTTP.CORS.MaxAge,
 		},
+		Hosts:       httpfront.Hosts{Names: cfg.HTTP.Hosts, Loopback: cfg.HTTP.ChecksHost(true), Elsewhere: cfg.HTTP.ChecksHost(false)},
 		Gate:        s.gate,
 		ClientLimit: s.limiter("http.client", cfg.HTTP.Limits.Client),
 		CallerLimit: s.limiter("http.caller", cfg.HTTP.Limits.Caller),

@@ -197,7 +197,7 @@ func resourceOf(key string) string {
 // not here needs a restart, so that a new key is never taken for one that needs none.
 var reloadable = []string{
 	"freshness", "auth", "tracing", "drain.timeout", "log.level", "log.slow", "log.requests", "log.audit", "admin.token", "admin.profiles",
-	"http.compression", "http.batch", "http.openapi", "http.cors", "http.limits.client", "http.limits.caller",
+	"http.compression", "http.batch", "http.openapi", "http.hosts", "http.cors", "http.limits.client", "http.limits.caller",
 	"redis.users", "redis.open", "redis.limits.client", "redis.limits.caller",
 }
 

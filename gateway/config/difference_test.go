@@ -110,7 +110,7 @@ func TestDifferenceOfLaterReloads(t *testing.T) {
 func TestNeedRestart(t *testing.T) {
 	for key, want := range map[string]Effect{
 		"origin.url": AtRestart, "origin.poll": AtRestart, "max_document": AtRestart, "handover": AtRestart, "log.format": AtRestart,
-		"http.engine": AtRestart, "http.trusted_proxies": AtRestart, "drain.grace": AtRestart, "redis.tls.cert": AtRestart,
+		"http.engine": AtRestart, "http.trusted_proxies": AtRestart, "drain.grace": AtRestart, "http.hosts": AtReload, "redis.tls.cert": AtRestart,
 		"frontends.http": AtRestart, "http.limits.clients": AtRestart, "a.key.of.tomorrow": AtRestart,
 		"auth.jwt.issuer": AtReload, "log.level": AtReload, "tracing.sample": AtReload,
 	} {

@@ -29,10 +29,33 @@ type HTTP struct {
 	// whose mode and owner say who can: the word unix among trusted_proxies in the
 	// file.
 	TrustUnix bool
+	// Hosts are the names that requests may have in Host, besides localhost and IP
+	// addresses; [AnyHost] is every name. Default: listeners at loopback addresses accept no
+	// others, unless TrustedProxies cover such an address; other listeners accept every name.
+	// See [HTTP.ChecksHost].
+	Hosts []string
 
 	CORS   CORS
 	Limits Limits
 }
+
+// AnyHost is the element of Hosts that turns the comparison off.
+const AnyHost = "*"
+
+// ChecksHost reports whether a listener that is bound to a loopback address, or one that is not,
+// compares the Host of requests with names. It keeps web pages out whose names lead to the
+// gateway (DNS rebinding). A proxy on this machine may pass on a Host of any name, and is the one
+// to compare it.
+func (h *HTTP) ChecksHost(atLoopback bool) bool {
+	if len(h.Hosts) > 0 {
+		return !slices.Contains(h.Hosts, AnyHost)
+	}
+	return atLoopback && !slices.ContainsFunc(h.TrustedProxies, func(p netip.Prefix) bool {
+		return p.Overlaps(loopback4) || p.Contains(netip.IPv6Loopback())
+	})
+}
+
+var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
 // Engine is what serves the connections of a frontend.
 type Engine string

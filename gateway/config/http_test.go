@@ -19,6 +19,7 @@ func fullHTTP() HTTP {
 		Engine:      NetHTTP,
 		Compression: []string{"gzip", "zstd"}, Batch: 50, HideOpenAPI: true,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("fd00::/8")},
+		Hosts:          []string{"docs.example.com", "Docs.internal", "192.0.2.7", "2001:db8::7", "*"},
 		CORS:           CORS{Origins: []string{"https://app.example", "http://[::1]:3000", "*"}, Headers: []string{"X-Custom"}, MaxAge: time.Hour},
 		Limits: Limits{
 			Client: Rate{PerSecond: 0.5, Burst: 20}, Caller: Rate{PerSecond: 1000.25, Burst: 1001},
@@ -110,6 +111,7 @@ func TestValidateHTTP(t *testing.T) {
 		{func(c *Config) { c.HTTP.Limits.Caller.PerSecond = math.Inf(1) }, "http.limits.caller.rate: "},
 		{func(c *Config) { c.HTTP.TrustedProxies = []netip.Prefix{{}} }, "http.trusted_proxies[0]: "},
 		{func(c *Config) { c.HTTP.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.1.2.3/8")} }, `did you mean "10.0.0.0/8"?`},
+		{func(c *Config) { c.HTTP.Hosts = []string{"docs.example:80"} }, `http.hosts[0]: the text "docs.example:80" has a port`},
 		{func(c *Config) { c.HTTP.CORS.Headers = []string{"X-A"} }, `http.cors: field "origins" is missing`},
 		{func(c *Config) { c.HTTP.CORS.MaxAge = time.Hour }, `http.cors: field "origins" is missing`},
 		{func(c *Config) { c.HTTP.CORS = CORS{Origins: []string{"*"}, Credentials: true} }, "http.cors.credentials: true beside"},

@@ -13,6 +13,7 @@ import (
 const (
 	maxCodings     = 16
 	maxProxies     = 1024
+	maxHosts       = 256
 	maxOrigins     = 256
 	maxCORSHeaders = 64
 )
@@ -27,6 +28,8 @@ func httpFields() []field[HTTP] {
 			count(1, 10_000), func(h *HTTP) *int { return &h.Batch }), &def),
 		withDefault(openAPIField(), &def),
 		proxiesField(),
+		list("hosts", `the names that requests may have in Host, besides localhost and IP addresses; "*": every name; left out: no others at loopback addresses unless trusted_proxies cover one, every name elsewhere`,
+			hostName(), maxHosts, strings.EqualFold, func(h *HTTP) *[]string { return &h.Hosts }),
 		corsField(),
 		object("limits", "what clients may ask of the HTTP frontend", limitFields,
 			func(h *HTTP) *Limits { return &h.Limits }),

@@ -131,6 +131,34 @@ func parseProxy(t text) (netip.Prefix, string) {
 	return n, ""
 }
 
+// maxHostName is the longest name of DNS.
+const maxHostName = 253
+
+// hostName is the kind of what stands in Host before the port.
+func hostName() kind[string] {
+	return keyword[string](`a name without a port, such as docs.example.com, or "*"`, func(s string) string {
+		_, notAddress := netip.ParseAddr(s)
+		switch {
+		case s == AnyHost || notAddress == nil:
+			return ""
+		case s == "":
+			return " is no name"
+		case len(s) > maxHostName:
+			return fmt.Sprintf(" is longer than %d bytes", maxHostName)
+		case strings.Contains(s, "*"):
+			return ` has a "*" inside, and names are compared whole`
+		case strings.Contains(s, ":"):
+			return " has a port or a scheme, and only names are compared"
+		case strings.Trim(s, nameBytes) != "":
+			return " is not a name that clients would send (names that are not ASCII are sent as xn--...)"
+		}
+		return ""
+	}, schema{"type": "string", "minLength": 1, "maxLength": maxHostName, "pattern": `^(\*|[0-9A-Za-z_.-]+|[0-9a-fA-F:.]+)$`})
+}
+
+// nameBytes are those of names in DNS.
+const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
 // maxOrigin is a scheme, the longest name of DNS and a port.
 const maxOrigin = 300
 

@@ -66,11 +66,12 @@ func newWrong() *limit.Limiter {
 }
 
 // EachThrottled calls visit with every rule that refuses requests of a client who makes too
-// many, and how many it has refused.
+// many, or has the wrong Host, and how many it has refused.
 func (s *Service) EachThrottled(visit func(rule string, n int64)) {
 	visit("client", s.config.ClientLimit.Refused())
 	visit("caller", s.config.CallerLimit.Refused())
 	visit("signature", s.wrong.Refused())
+	visit("host", s.figures.misdirected.Sum())
 	if s.config.Gate != nil {
 		visit("check", s.config.Gate.Stats().Crowded)
 	}

@@ -125,6 +125,7 @@ type conn struct {
 	of     *conns
 	placed bool   // it has one of the places
 	alone  bool   // it is not counted with others of its address
+	local  bool   // its listener is bound to a loopback address
 	limit  func() // takes it out of the count of its address; nil: it is not counted
 
 	// Written by the first call of identify with a handshake, before any other reads it.
@@ -241,9 +242,9 @@ func (c *conn) Close() error {
 }
 
 // add begins to look after a connection.
-func (c *conns) add(nc net.Conn, placed bool) *conn {
+func (c *conns) add(nc net.Conn, placed, local bool) *conn {
 	c.open.Add(1)
-	one := &conn{Conn: nc, of: c, placed: placed, alone: loop.Alone(addrOf(nc), c.proxies)}
+	one := &conn{Conn: nc, of: c, placed: placed, local: local, alone: loop.Alone(addrOf(nc), c.proxies)}
 	one.opened.Store(c.now.Load())
 	c.mu.Lock()
 	c.all[one] = struct{}{}
@@ -278,7 +279,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			_ = nc.Close() // nothing was said
 			continue
 		}
-		c := l.conns.add(nc, true)
+		c := l.conns.add(nc, true, loop.AtLoopback(l.Addr()))
 		if limited {
 			c.limit = func() { l.conns.addresses.Release(g) }
 		}

@@ -22,7 +22,9 @@ type figures struct {
 	// a status from 200 to 599.
 	answered [400]measure.Counter
 	bytes    measure.Counter
-	latency  [sources]measure.Latency
+	// misdirected counts requests that were refused for their Host.
+	misdirected measure.Counter
+	latency     [sources]measure.Latency
 }
 
 // keptSlowest is how many of the slowest keys are remembered.

@@ -57,7 +57,8 @@ func newHandedListener(addr net.Addr, conns *conns, http2 bool) *handedListener 
 }
 
 func (l *handedListener) take(nc net.Conn, state *tls.ConnectionState, unread []byte) {
-	c := l.conns.add(&replayConn{Conn: nc, unread: unread}, false)
+	at, ok := nc.(interface{ AtLoopback() bool })
+	c := l.conns.add(&replayConn{Conn: nc, unread: unread}, false, ok && at.AtLoopback())
 	c.several.Store(l.http2)
 	c.identify(state)
 	l.mu.Lock()

@@ -44,6 +44,9 @@ func TestLoopHitAllocations(t *testing.T) {
 				ClientLimit: limit.New(limit.Config{Rate: 1e9, Burst: 1e6}), CallerLimit: limit.New(limit.Config{Rate: 1e9, Burst: 1e6}),
 			}
 		}},
+		{"Host", plain, func(*testing.T) ServiceConfig {
+			return ServiceConfig{Hosts: Hosts{Names: []string{"h"}, Loopback: true}}
+		}},
 		{"a forwarded client", requestText("GET", "/depts/300", "X-Forwarded-For", "198.51.100.7, 127.0.0.1"), func(*testing.T) ServiceConfig {
 			return ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 1e9, Burst: 1e6})}
 		}},

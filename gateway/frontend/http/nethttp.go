@@ -2,6 +2,7 @@ package httpfront
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/trace"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // handler is the adapter of net/http: it fills a Request and writes a Response.
@@ -142,6 +144,9 @@ func (h *handler) endStream(w http.ResponseWriter, c *conn, weight int64) {
 func (h *handler) fill(service *Service, req *Request, r *http.Request, ids *idFields) {
 	req.Method = r.Method
 	req.Target = target(r)
+	if rule := service.hostRule(atLoopback(r)); rule != nil && !rule.accepts(r.Host) {
+		req.WrongHost, req.Client = r.Host, h.client(r)
+	}
 	// The keys are in canonical form; Get would make it anew for each.
 	fields := r.Header
 	req.IfMatch = field(fields["If-Match"])
@@ -181,6 +186,16 @@ func (h *handler) fill(service *Service, req *Request, r *http.Request, ids *idF
 	req.AtOnce = true
 	service.Identify(req, traceparent, &ids.requestText)
 	req.Start = service.cache.Now()
+}
+
+// atLoopback reports whether the request came to a listener that is bound to a loopback address.
+// Of a server of somebody else the address of the connection counts.
+func atLoopback(r *http.Request) bool {
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		return c.local
+	}
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && loop.AtLoopback(addr)
 }
 
 // client returns the client's address.

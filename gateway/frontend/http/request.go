@@ -15,7 +15,9 @@ import (
 type Request struct {
 	Method string
 	// Target is the request target in origin form, as it was sent.
-	Target         string
+	Target string
+	// WrongHost is the Host of a request that is refused for it: see [Hosts].
+	WrongHost      string
 	IfMatch        string
 	IfNoneMatch    string
 	AcceptEncoding string

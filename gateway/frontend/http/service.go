@@ -47,6 +47,8 @@ type ServiceConfig struct {
 	// MaxBatch is how many keys one request may ask for (1,000).
 	MaxBatch int
 	CORS     CORS
+	// Hosts says where Host is compared with names. The zero value compares nothing.
+	Hosts Hosts
 	// Gate knows who asks. Nil: nobody has credentials.
 	Gate *access.Gate
 	// ClientLimit and CallerLimit bound the requests of one address, and of
@@ -73,18 +75,20 @@ type ServiceConfig struct {
 // Service answers requests. Its methods may be called at once.
 type Service struct {
 	// Immutable after NewService.
-	cache      *cache.Cache
-	byName     map[string]*served
-	list       []*served
-	protected  bool // some resource has an access rule
-	certified  bool // and some rule names certificates
-	config     ServiceConfig
-	log        *slog.Logger
-	compressor *compressor
-	cors       *corsPolicy // nil: no page of another origin may read
-	vary       []string
-	loading    *semaphore.Weighted // bytes of batches that load
-	wrong      *limit.Limiter      // wrong tokens of an address; shared by the services that follow one another
+	cache     *cache.Cache
+	byName    map[string]*served
+	list      []*served
+	protected bool // some resource has an access rule
+	certified bool // and some rule names certificates
+	// What Host is compared with, by where the listener is bound; nil: nothing.
+	hostsAtLoopback, hostsElsewhere *hostRule
+	config                          ServiceConfig
+	log                             *slog.Logger
+	compressor                      *compressor
+	cors                            *corsPolicy // nil: no page of another origin may read
+	vary                            []string
+	loading                         *semaphore.Weighted // bytes of batches that load
+	wrong                           *limit.Limiter      // wrong tokens of an address; shared by the services that follow one another
 
 	// described are the descriptions that were sent last. Atomic: written and read
 	// by whoever sends one.
@@ -94,6 +98,7 @@ type Service struct {
 	logged    *measure.Ration
 	slow      *measure.Ration
 	throttled *measure.Ration
+	strangers *measure.Ration // lines about wrong names in Host
 }
 
 // served is a resource as the service keeps it.
@@ -137,7 +142,7 @@ type question struct {
 // NewService returns a service for resources in the order of the cache's.
 func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Service, error) {
 	s := &Service{cache: c, loading: semaphore.NewWeighted(maxLoading), wrong: newWrong(), figures: &figures{slowest: newSlowest()},
-		logged: new(measure.Ration), slow: new(measure.Ration), throttled: new(measure.Ration)}
+		logged: new(measure.Ration), slow: new(measure.Ration), throttled: new(measure.Ration), strangers: new(measure.Ration)}
 	numbered := slices.Clone(resources)
 	for i := range numbered {
 		numbered[i].ID = cache.ResourceID(i)
@@ -152,7 +157,7 @@ func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Se
 // where this one is. Both may answer at once: whoever has begun a request with the one ends it
 // with that.
 func (s *Service) Next(resources []Resource, config ServiceConfig) (*Service, error) {
-	next := &Service{cache: s.cache, loading: s.loading, wrong: s.wrong, figures: s.figures, logged: s.logged, slow: s.slow, throttled: s.throttled}
+	next := &Service{cache: s.cache, loading: s.loading, wrong: s.wrong, figures: s.figures, logged: s.logged, slow: s.slow, throttled: s.throttled, strangers: s.strangers}
 	if slices.Equal(config.Compression, s.config.Compression) {
 		next.compressor = s.compressor // it holds a processor's work and memory
 	}
@@ -196,6 +201,7 @@ func (s *Service) configure(resources []Resource, config ServiceConfig) error {
 	if s.compressor == nil {
 		s.compressor = newCompressor(offered)
 	}
+	s.hostsAtLoopback, s.hostsElsewhere = hostRules(config.Hosts)
 	s.vary = varyOf(len(offered) > 0, s.cors.varies())
 	for _, r := range resources {
 		v := &served{service: s, id: r.ID, name: r.Name, access: r.Access, cacheControl: []string{"no-cache"}}
@@ -326,6 +332,10 @@ func (s *Service) Answer(ctx context.Context, req *Request, rsp *Response) {
 func (s *Service) ask(ctx context.Context, req *Request, rsp *Response) {
 	q := &req.question
 	q.answered = true
+	if req.WrongHost != "" {
+		s.misdirected(req, rsp)
+		return
+	}
 	if !s.admit(req, rsp) {
 		return
 	}

@@ -71,6 +71,9 @@ type session struct {
 	scanner     http1.Scanner
 	taken       uint64
 	rest        bool
+	// host was accepted with the last request; nil: none was, or none is looked at. Owned by
+	// the connection's turn.
+	host *knownHost
 }
 
 // Data implements [loop.Session].
@@ -89,7 +92,7 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 		}
 		s.taken++
 		c.Prove()
-		s.front.answer(c, t)
+		s.front.answer(c, s, t)
 		c.Spend(1 + t.request.work + t.response.copied()>>9)
 		consumed += n
 	}
@@ -121,9 +124,13 @@ const protocolHTTP2 = "h2"
 func (s *session) Closed(*loop.Conn, error) {}
 
 // answer answers the request in t.head, now or later.
-func (f *front) answer(c *loop.Conn, t *turn) {
+func (f *front) answer(c *loop.Conn, s *session, t *turn) {
 	how := manner{minor: t.head.Minor, head: t.head.Method == http1.MethodHead, last: !t.head.KeepAlive || c.Draining()}
 	f.fill(c, t)
+	if rule := t.view.hostRule(c.AtLoopback()); rule != nil && !s.knows(rule, t) {
+		t.request.WrongHost = text(t.head.Host)
+		t.request.Client = f.client(c.RemoteAddr().Addr(), t) // for the log
+	}
 	t.response = Response{}
 	v := t.view
 	if v.Peek(&t.request, &t.response) {
@@ -150,6 +157,20 @@ func (f *front) answer(c *loop.Conn, t *turn) {
 	if how.last {
 		c.End()
 	}
+}
+
+// knows reports whether the rule accepts the Host of the request in t.head. Of a connection that
+// goes on it is the one of before.
+func (s *session) knows(rule *hostRule, t *turn) bool {
+	host := text(t.head.Host)
+	if k := s.host; k != nil && k.rule == rule && k.text == host {
+		return true
+	}
+	if !rule.accepts(host) {
+		return false
+	}
+	s.host = rule.remember(host)
+	return true
 }
 
 // fill reads what the answer depends on. The strings are the connection's bytes: they
