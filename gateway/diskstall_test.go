@@ -32,7 +32,7 @@ func (s *served) keptConnection() *keptConnection {
 
 // get returns the field Cache-Status of the answer.
 func (k *keptConnection) get(path string) (source string, err error) {
-	if _, err := fmt.Fprintf(k.conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path); err != nil {
+	if _, err := fmt.Fprintf(k.conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
 		return "", err
 	}
 	length, status := 0, ""

@@ -169,7 +169,7 @@ func TestSlowReaders(t *testing.T) {
 	for range 50 {
 		c := s.dial()
 		defer c.Close()
-		if _, err := io.WriteString(c, "GET /docs/1 HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(c, "GET /docs/1 HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		slow = append(slow, c)
@@ -214,7 +214,7 @@ func TestOneColdKey(t *testing.T) {
 	// The lock keeps the load from ending before the most have asked.
 	_, release := lock(t, path)
 	for _, c := range conns {
-		if _, err := io.WriteString(c, "GET /depts/42 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(c, "GET /depts/42 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -52,7 +52,7 @@ func TestBadRequests(t *testing.T) {
 		// Too long: for a key of ours, or for any.
 		{"/texts/" + strings.Repeat("x", 8<<10), 414}, {"/" + strings.Repeat("y", 20<<10), 404}, {"/depts/1?" + strings.Repeat("q", 9<<10), 414},
 	} {
-		a := s.raw("GET " + test.target + " HTTP/1.1\r\nHost: h\r\n\r\n")
+		a := s.raw("GET " + test.target + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		if a.status != test.status || a.problem() != test.status {
 			t.Errorf("GET %.60s: %v; expected the problem %d", test.target, a, test.status)
 		}
@@ -86,7 +86,7 @@ func TestHostileTextsAreKeysLikeOthers(t *testing.T) {
 		"'%20OR%20'1'='1", "a'--", "a'%3B%20DROP%20TABLE%20texts%3B--", "%25", "_", "a%25", "*", "%22a%22", "[a]", "a'%20UNION%20SELECT%20*%20FROM%20texts--",
 		"%3F1", ":id", "@id", "$id", "x'61'", "char(97)", "a%20", "A", "a%0a", "\\x61",
 	} {
-		if a := s.raw("GET /texts/" + key + " HTTP/1.1\r\nHost: h\r\n\r\n"); a.status != 404 || a.problem() != 404 {
+		if a := s.raw("GET /texts/" + key + " HTTP/1.1\r\nHost: localhost\r\n\r\n"); a.status != 404 || a.problem() != 404 {
 			t.Errorf("%s: %v; expected no such document", key, a)
 		}
 	}
@@ -105,15 +105,15 @@ func TestBrokenHTTP(t *testing.T) {
 	s.cached("/depts/1")
 	before := s.statements()
 	for _, text := range []string{
-		"GET /depts/% HTTP/1.1\r\nHost: h\r\n\r\n",
-		"GET /depts/%zz HTTP/1.1\r\nHost: h\r\n\r\n",
-		"GET depts/2 HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET /depts/% HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /depts/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET depts/2 HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"GET /depts/2\r\n\r\n",
-		"GET /depts/2 HTTP/3.0\r\nHost: h\r\n\r\n",
-		"GET /depts/2 HTTP/1.1\r\nHost: h\r\nHost: g\r\n\r\n",
-		"GET /depts/2 HTTP/1.1\r\nHost: h\r\nX y: z\r\n\r\n",
-		"GET /depts/2 2 HTTP/1.1\r\nHost: h\r\n\r\n",
-		"GET /depts/\x00 HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET /depts/2 HTTP/3.0\r\nHost: localhost\r\n\r\n",
+		"GET /depts/2 HTTP/1.1\r\nHost: localhost\r\nHost: g\r\n\r\n",
+		"GET /depts/2 HTTP/1.1\r\nHost: localhost\r\nX y: z\r\n\r\n",
+		"GET /depts/2 2 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /depts/\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"* * *\r\n\r\n",
 	} {
 		if a := s.raw(text); a.status < 400 || a.status == 503 {

@@ -109,7 +109,7 @@ func TestShutdownCutsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Write([]byte("GET /depts/1 HTTP/1.1\r\nHost: h\r\n")); err != nil { // never the empty line
+	if _, err := c.Write([]byte("GET /depts/1 HTTP/1.1\r\nHost: localhost\r\n")); err != nil { // never the empty line
 		t.Fatal(err)
 	}
 	time.Sleep(100 * time.Millisecond) // until the server has begun to read it

@@ -171,7 +171,7 @@ func fresh(address string, last bool) func(i int) error {
 		if last {
 			field = "Connection: close\r\n"
 		}
-		if _, err := fmt.Fprintf(c, "GET /depts/%d HTTP/1.1\r\nHost: x\r\n%s\r\n", n, field); err != nil {
+		if _, err := fmt.Fprintf(c, "GET /depts/%d HTTP/1.1\r\nHost: localhost\r\n%s\r\n", n, field); err != nil {
 			return err
 		}
 		var answer []byte

@@ -188,7 +188,7 @@ func unfinished(t *testing.T, http string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if _, err := conn.Write([]byte("GET /depts/42 HTTP/1.1\r\nHost: x\r\n")); err != nil {
+	if _, err := conn.Write([]byte("GET /depts/42 HTTP/1.1\r\nHost: localhost\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(200 * time.Millisecond) // until the server has read it
