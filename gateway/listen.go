@@ -177,6 +177,7 @@ func tlsOf(cfg *config.Config, name string, l config.Listener) config.TLS {
 
 // serve begins to accept.
 func (g *Gateway) serve() error {
+	g.logExposure()
 	settings := listenConfig(g.config, Options{Logger: g.log})
 	settings.Listeners = g.take(ListenHTTP)
 	settings.Budget, settings.MaxConnections = g.bounds.memory, g.bounds.httpPlaces

@@ -29,7 +29,7 @@ the environment variable NAME.
 
 func (p program) configCheck() *cobra.Command {
 	var file, against, token string
-	var offline bool
+	var offline, exposed bool
 	c := &cobra.Command{
 		Use:   "check -c FILE",
 		Short: "Say what is wrong with a configuration",
@@ -40,9 +40,14 @@ itself was right.
 
 With --against it asks the admin listener of a running gateway for the configuration
 in force, instead of the database, and prints what a reload would change: each key,
-its old and new value, and whether it takes effect by a reload or needs a restart.`,
+its old and new value, and whether it takes effect by a reload or needs a restart.
+
+With --exposed it prints, instead of looking at the database, what other machines can
+reach: each listener with its TLS, the credentials that it knows, what everybody may
+read there, and the limits. The exit code is 0 however much that is.`,
 		Example: `  slipstream config check -c slipstream.yaml
   slipstream config check -c slipstream.yaml --offline    # in a build, without the database
+  slipstream config check -c slipstream.yaml --exposed    # what can the network reach?
   slipstream config check -c slipstream.yaml --against http://127.0.0.1:9100   # before a reload`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,6 +57,9 @@ its old and new value, and whether it takes effect by a reload or needs a restar
 			}
 			for _, w := range cfg.Warnings {
 				fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", w)
+			}
+			if exposed {
+				return printExposed(c.OutOrStdout(), cfg)
 			}
 			if against != "" {
 				at := operatorAt(against)
@@ -73,6 +81,8 @@ its old and new value, and whether it takes effect by a reload or needs a restar
 	c.Flags().BoolVar(&offline, "offline", false, "do not look at the database")
 	c.Flags().StringVar(&against, "against", "", "URL of the admin listener of a running gateway, or unix: and the path of its socket: print what differs")
 	c.Flags().StringVar(&token, "token", "", "the `file` of a token for --against, where the gateway is on another machine")
+	c.Flags().BoolVar(&exposed, "exposed", false, "print what other machines can reach")
+	c.MarkFlagsMutuallyExclusive("exposed", "against")
 	return c
 }
 

@@ -1,0 +1,233 @@
+package gateway
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/config"
+)
+
+// This file says in words what clients of each listener can reach, for the log and for
+// "config check --exposed".
+
+// Exposure says who can reach a listener, and what is there. Texts are for people.
+type Exposure struct {
+	Listener string // [ListenHTTP], [ListenRedis] or [ListenAdmin]
+	Address  string
+	Remote   bool   // other machines can reach it
+	Reach    string // who can connect
+	TLS      string
+	Callers  string   // with which credentials one may ask
+	Open     []string // resources that need no credentials
+	Pages    string   // what else is there
+	Hosts    string   // which names are accepted in Host
+	Limits   string   // of one client address and of one caller
+}
+
+// Exposures returns what the listeners of a configuration with its defaults expose, in the order
+// HTTP, Redis, admin.
+func Exposures(cfg *config.Config) []Exposure {
+	var all []Exposure
+	for _, name := range listenerNames {
+		for _, l := range listenersOf(cfg)[name] {
+			all = append(all, exposureOf(cfg, name, l))
+		}
+	}
+	return all
+}
+
+var listenerNames = []string{ListenHTTP, ListenRedis, ListenAdmin}
+
+// exposureOf describes one listener.
+func exposureOf(cfg *config.Config, name string, l config.Listener) Exposure {
+	e := Exposure{Listener: name, Address: addressOf(cfg, l), Remote: l.Exposed(), Reach: reachOf(l), TLS: wordsOfTLS(tlsOf(cfg, name, l))}
+	certificates := tlsOf(cfg, name, l).Clients != ""
+	switch name {
+	case ListenHTTP:
+		e.exposeHTTP(cfg, l)
+	case ListenRedis:
+		e.exposeRedis(cfg)
+	case ListenAdmin:
+		e.exposeAdmin(cfg)
+	}
+	if certificates {
+		e.Callers = "only holders of a client certificate, and of these: " + e.Callers
+	}
+	return e
+}
+
+func (e *Exposure) exposeHTTP(cfg *config.Config, l config.Listener) {
+	e.Callers, e.Open = callersOf(cfg, nil), openResources(cfg)
+	if !cfg.HTTP.HideOpenAPI {
+		e.Pages = "/openapi.json, of what the caller may read"
+	}
+	limits := &cfg.HTTP.Limits
+	e.Limits = wordsOfLimits(limits.Client, limits.Caller, limits.PerAddress, limits.Connections)
+	_, local := l.Unix()
+	switch {
+	case !cfg.HTTP.ChecksHost(!local && !l.Exposed()):
+		e.Hosts = "every name"
+	case len(cfg.HTTP.Hosts) == 0:
+		e.Hosts = "localhost and IP addresses"
+	default:
+		e.Hosts = "localhost, IP addresses, " + listed(cfg.HTTP.Hosts)
+	}
+}
+
+func (e *Exposure) exposeRedis(cfg *config.Config) {
+	var users []string
+	for _, u := range cfg.Redis.Users {
+		users = append(users, u.Name)
+	}
+	e.Callers = callersOf(cfg, users)
+	if cfg.RedisLogin() {
+		e.Callers = "a login is required: " + e.Callers
+	} else {
+		e.Open = openResources(cfg)
+	}
+	limits := &cfg.Redis.Limits
+	e.Limits = wordsOfLimits(limits.Client, limits.Caller, limits.PerAddress, limits.Connections)
+}
+
+// exposeAdmin describes the listener of operators.
+func (e *Exposure) exposeAdmin(*config.Config) {
+	e.Callers = "everybody who reaches it"
+	e.Pages = "metrics, health, console, configuration without secrets, profiles, purge and reload"
+	e.Hosts = "localhost, IP addresses and the configured name"
+}
+
+// reachOf says who can connect.
+func reachOf(l config.Listener) string {
+	if _, ok := l.Unix(); ok {
+		owner := l.Owner
+		if owner == "" {
+			owner = "the user of the gateway"
+		}
+		return fmt.Sprintf("users of this machine: mode %04o, owner %s", l.Mode, owner)
+	}
+	if !l.Exposed() {
+		return "programs on this machine"
+	}
+	host, _, _ := net.SplitHostPort(l.Address)
+	if host == "" || host == "0.0.0.0" || host == "::" {
+		return "every machine that can route to an address of this one"
+	}
+	return "every machine that can route to " + host
+}
+
+func wordsOfTLS(t config.TLS) string {
+	if t.Cert == "" {
+		return "none: clear text"
+	}
+	least := t.MinVersion
+	if least == "" {
+		least = "1.2"
+	}
+	words := least + " and later"
+	if least == "1.3" {
+		words = "1.3"
+	}
+	if t.Clients != "" {
+		words += ", client certificates required"
+	}
+	return words
+}
+
+// callersOf lists the credentials that are known, besides users of Redis.
+func callersOf(cfg *config.Config, users []string) string {
+	var known []string
+	if len(users) > 0 {
+		known = append(known, "users "+listed(users))
+	}
+	if cfg.Auth.Keys != "" {
+		known = append(known, "API keys of "+cfg.Auth.Keys)
+	}
+	if j := &cfg.Auth.JWT; j.Known() {
+		issuer, audience := j.Issuer, j.Audience
+		if issuer == "" {
+			issuer = j.Discovery
+		}
+		if issuer == "" {
+			issuer = "any issuer"
+		}
+		known = append(known, "tokens of "+issuer+" for audience "+audience)
+	}
+	if known == nil {
+		return "everybody; no credentials are known"
+	}
+	return strings.Join(known, "; ")
+}
+
+// openResources are those that everybody may read.
+func openResources(cfg *config.Config) (names []string) {
+	for i := range cfg.Resources {
+		if cfg.Resources[i].Access == nil {
+			names = append(names, cfg.Resources[i].Name)
+		}
+	}
+	return names
+}
+
+func wordsOfLimits(client, caller config.Rate, perAddress, connections int) string {
+	of := func(r config.Rate) string {
+		if r.PerSecond == 0 {
+			return "no limit of requests"
+		}
+		return fmt.Sprintf("%s requests/s, %d at once", strconv.FormatFloat(r.PerSecond, 'g', -1, 64), r.Burst)
+	}
+	many := "no limit of connections"
+	if perAddress > 0 {
+		many = fmt.Sprintf("%d connections", perAddress)
+	}
+	return fmt.Sprintf("an address: %s, %s; a caller: %s; all: %d connections", of(client), many, of(caller), connections)
+}
+
+// maxListed is how many names a line names.
+const maxListed = 12
+
+// listed names the first few.
+func listed(names []string) string {
+	if len(names) > maxListed {
+		return strings.Join(names[:maxListed], ", ") + fmt.Sprintf(" and %d more", len(names)-maxListed)
+	}
+	return strings.Join(names, ", ")
+}
+
+// OpenText names the resources that need no credentials, the first few of many.
+func (e *Exposure) OpenText() string {
+	if len(e.Open) == 0 {
+		return "none"
+	}
+	return listed(e.Open)
+}
+
+// logExposure tells the log what each listener exposes, by the address that it is bound to. It
+// is called while the listeners are still the gateway's.
+func (g *Gateway) logExposure() {
+	for _, name := range listenerNames {
+		told := make(map[string]bool)
+		for _, l := range g.listeners[name] {
+			bound := g.serves[l]
+			if l.Addr().Network() == "tcp" {
+				bound.Address = l.Addr().String()
+			}
+			e := exposureOf(g.config, name, bound)
+			if told[e.Address] {
+				continue
+			}
+			told[e.Address] = true
+			attributes := []any{"listener", name, "address", e.Address, "reach", e.Reach, "tls", e.TLS, "callers", e.Callers}
+			for _, more := range []struct{ name, text string }{{"hosts", e.Hosts}, {"limits", e.Limits}, {"pages", e.Pages}} {
+				if more.text != "" {
+					attributes = append(attributes, more.name, more.text)
+				}
+			}
+			if name != ListenAdmin {
+				attributes = append(attributes, "open_resources", e.OpenText())
+			}
+			g.log.Info("listening", attributes...)
+		}
+	}
+}
