@@ -16,8 +16,9 @@ const (
 	tlsCurve = tls.X25519
 )
 
-// Host is the name that clients call every server by.
-const Host = "bench"
+// Host is the name that clients call every server by: one that a gateway at a loopback address
+// accepts.
+const Host = "localhost"
 
 // handshakeLimit bounds a handshake, and with it a Do.
 const handshakeLimit = 30 * time.Second
