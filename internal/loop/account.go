@@ -15,8 +15,8 @@ type account struct {
 // holding is what a connection has in its lane's account.
 type holding struct{ unwritten, large, held int }
 
-// holding returns what the connection holds now. Large answers refer to documents, which
-// a frontend bounds by refusing them; everything else counts in the budget.
+// holding returns what the connection holds now. Large answers refer to documents and have a
+// budget of their own; everything else counts in the other.
 func (c *Conn) holding() (h holding) {
 	memory := c.weight + c.flying.memory + c.tails + c.in.Memory()
 	h.unwritten, h.large = c.flying.bytes, c.flying.large+c.tailsLarge
@@ -52,8 +52,39 @@ func (c *Conn) count(h holding) {
 		c.throttled = false
 	} else if !c.throttled && c.waiting()+c.weight >= c.room {
 		c.throttled = true
-		c.server.config.Budget.throttled.Add(1)
+		b := c.server.config.Budget
+		if b.room(c.room+1) > c.room {
+			b = c.server.config.Large
+		}
+		b.throttled.Add(1)
 	}
+}
+
+// roomNow returns how many bytes may wait at the connection in a turn that begins.
+func (c *Conn) roomNow() int {
+	config := &c.server.config
+	room := config.Budget.room(config.MaxOutput)
+	if c.counted.large > 0 {
+		room = min(room, config.Large.room(config.MaxOutput))
+	}
+	return room
+}
+
+// HoldLarge adds n bytes, which may be negative, to the budget of large answers: what a
+// session holds as a [LargeHolder]. It may be called on any goroutine.
+func (s *Server) HoldLarge(n int64) {
+	if s.config.Large.Add(n) && n > 0 {
+		s.wakeKeeper()
+	}
+}
+
+// heldLarge returns how many bytes of large answers the connection and its session hold.
+func (c *Conn) heldLarge() int64 {
+	n := int64(c.counted.large)
+	if h, ok := c.session.(LargeHolder); ok {
+		n += h.HoldsLarge()
+	}
+	return n
 }
 
 // charge adds to the account of a lane. The budget, which all lanes share, hears of a step
@@ -65,6 +96,7 @@ func (s *Server) charge(lane int, by holding) {
 	}
 	if by.large != 0 {
 		a.large.Add(int64(by.large))
+		s.HoldLarge(int64(by.large)) // at once: large answers are few, and a step of the budget is too much for them
 	}
 	if by.held == 0 {
 		return

@@ -12,6 +12,9 @@ import (
 // DefaultBudget is the limit of a [Budget] that says none.
 const DefaultBudget = 64 << 20
 
+// DefaultLarge is the limit of large answers that is used where none is said.
+const DefaultLarge = 256 << 20
+
 // Room of a connection while memory is short: see [Budget.room].
 const (
 	roomThrottled = 16 << 10
@@ -23,8 +26,12 @@ const (
 // that was not consumed. Above half of the limit a connection whose peer reads slowly gets
 // no more answers than roomThrottled bytes; above the limit connections are closed: of the
 // address that holds most, the one that holds most. It is safe for concurrent use.
+//
+// Large answers have a budget of their own, see [NewLargeBudget].
 type Budget struct {
-	limit int64 // immutable
+	// Immutable.
+	limit int64
+	large bool // it bounds large answers
 
 	// Guarded by mu, which reviews hold.
 	mu      sync.Mutex
@@ -34,6 +41,7 @@ type Budget struct {
 	used      atomic.Int64
 	closed    atomic.Uint64
 	throttled atomic.Uint64
+	refused   atomic.Uint64
 }
 
 // NewBudget returns a budget of limit bytes. If limit is zero, it is [DefaultBudget].
@@ -44,17 +52,56 @@ func NewBudget(limit int64) *Budget {
 	return &Budget{limit: limit}
 }
 
+// NewLargeBudget returns a budget of limit bytes for large answers: what [Output.Large] marks
+// and [Server.HoldLarge] adds. Above half of it a connection that owes a large answer gets no
+// other one; above it connections are closed: of the address that owes most, the one that
+// owes most; and at one and a half of it large answers are refused, see [Budget.Admits].
+func NewLargeBudget(limit int64) *Budget {
+	b := NewBudget(limit)
+	b.large = true
+	return b
+}
+
+// Admits reports whether n bytes more may be held. The room above the limit is for what comes
+// until those who hold most have been closed. An answer that is alone always may.
+func (b *Budget) Admits(n int64) bool {
+	if used := b.used.Load(); used <= 0 || used+n <= b.limit+b.limit/2 {
+		return true
+	}
+	b.refused.Add(1)
+	return false
+}
+
+// holds returns what a connection has of the budget.
+func (b *Budget) holds(p *Peer) int64 {
+	if b.large {
+		return p.Large
+	}
+	return p.Holds
+}
+
+// reason is why connections are closed for the budget.
+func (b *Budget) reason() CloseReason {
+	if b.large {
+		return ReasonLarge
+	}
+	return ReasonMemory
+}
+
 // BudgetStats are the metrics of a [Budget].
 type BudgetStats struct {
 	Used, Limit int64
 	// Closed counts connections that were closed for what they held, Throttled those
 	// that got fewer answers at a time.
 	Closed, Throttled uint64
+	// Refused counts answers that were not admitted.
+	Refused uint64
 }
 
 // Stats returns the metrics of now.
 func (b *Budget) Stats() BudgetStats {
-	return BudgetStats{Used: max(b.used.Load(), 0), Limit: b.limit, Closed: b.closed.Load(), Throttled: b.throttled.Load()}
+	return BudgetStats{Used: max(b.used.Load(), 0), Limit: b.limit, Closed: b.closed.Load(), Throttled: b.throttled.Load(),
+		Refused: b.refused.Load()}
 }
 
 // Source has connections that may hold memory or places.
@@ -67,8 +114,10 @@ type Source interface {
 type Peer struct {
 	Group  Group
 	Holds  int64         // bytes that count in the budget
+	Large  int64         // bytes that count in that of large answers
 	Proven bool          // it has completed a request, or a login where one is required
 	Idle   time.Duration // since its last event, or if it is not proven since it was opened; negative: it is in use
+	Quiet  time.Duration // since its last event, if it is in use
 	Conn   Cutter
 
 	rank int64
@@ -145,10 +194,11 @@ func (b *Budget) Parallel(most int) int {
 	return 1
 }
 
-// Review closes connections if the budget is exceeded, until an eighth of it is free.
-func (b *Budget) Review() {
+// Review closes connections if the budget is exceeded, until an eighth of it is free, and
+// returns how many. A large answer that is alone stays.
+func (b *Budget) Review() (closed int) {
 	if !b.Over() {
-		return
+		return 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,27 +206,36 @@ func (b *Budget) Review() {
 	for _, s := range b.sources {
 		peers = s.Survey(peers)
 	}
-	peers = slices.DeleteFunc(peers, func(p Peer) bool { return p.Holds <= 0 })
-	if !b.Over() { // a survey takes a moment
-		return
+	peers = slices.DeleteFunc(peers, func(p Peer) bool { return b.holds(&p) <= 0 })
+	sum := int64(0)
+	for i := range peers {
+		sum += b.holds(&peers[i])
 	}
-	rankByMemory(peers)
-	excess := b.used.Load() - (b.limit - b.limit/8)
-	for i := 0; i < len(peers) && excess > 0; i++ {
-		peers[i].Conn.Cut(ReasonMemory)
-		excess -= peers[i].Holds
+	if !b.Over() || b.large && len(peers) == 1 { // a survey takes a moment
+		return 0
 	}
+	rankByMemory(peers, b.holds)
+	// What has come since the survey is left to the next one: none of those who were
+	// surveyed is closed for it.
+	excess := min(sum, b.used.Load()) - (b.limit - b.limit/8)
+	for closed < len(peers) && excess > 0 {
+		p := &peers[closed]
+		p.Conn.Cut(b.reason())
+		excess -= b.holds(p)
+		closed++
+	}
+	return closed
 }
 
 // rankByMemory sorts connections in the order in which they are to be closed: always the
 // one that holds most, of the group that holds most by then.
-func rankByMemory(peers []Peer) {
-	slices.SortFunc(peers, func(a, b Peer) int { return cmp.Compare(b.Holds, a.Holds) })
+func rankByMemory(peers []Peer, holds func(*Peer) int64) {
+	slices.SortFunc(peers, func(a, b Peer) int { return cmp.Compare(holds(&b), holds(&a)) })
 	left := make(map[Group]int64)
 	for i := range peers {
-		left[peers[i].Group] += peers[i].Holds
+		left[peers[i].Group] += holds(&peers[i])
 	}
-	rank(peers, left, func(p *Peer) int64 { return p.Holds })
+	rank(peers, left, holds)
 	slices.SortStableFunc(peers, func(a, b Peer) int { return cmp.Compare(b.rank, a.rank) })
 }
 

@@ -55,6 +55,9 @@ type Config struct {
 	// Budget bounds the memory that connections hold, together with the other servers that
 	// share it. If nil, the server has its own, of [DefaultBudget].
 	Budget *Budget
+	// Large bounds the bytes of large answers. If nil, the server has its own, of
+	// [DefaultLarge].
+	Large *Budget
 	// MaxInput bounds the start of a request that a session leaves (64 KiB); more end
 	// the connection with ErrTooLarge.
 	MaxInput int
@@ -112,6 +115,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Budget == nil {
 		c.Budget = NewBudget(0)
+	}
+	if c.Large == nil {
+		c.Large = NewLargeBudget(DefaultLarge)
 	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = 60 * time.Second

@@ -112,9 +112,8 @@ func (c *Conn) Session() Session { return c.session }
 // tell the peer to go elsewhere.
 func (c *Conn) Draining() bool { return c.server.draining.Load() }
 
-// UnwrittenLarge returns how many bytes of large answers, see [Output.Large], wait for
-// peers of the whole server to read.
-func (c *Conn) UnwrittenLarge() int64 { return c.server.unwrittenLarge() }
+// AdmitsLarge reports whether a large answer of n bytes, see [Output.Large], may be given.
+func (c *Conn) AdmitsLarge(n int) bool { return c.server.config.Large.Admits(int64(n)) }
 
 // Prove notes that the peer has completed a request, or a login where one is required. Until
 // then its connection is the first to be closed when there are no places left, and

@@ -222,7 +222,7 @@ func (l *eventLoop) lend(c *epollConn) {
 	if c.scratch == nil {
 		c.scratch = l.scratch
 	}
-	c.room = l.server.config.Budget.room(l.server.config.MaxOutput)
+	c.room = c.roomNow()
 }
 
 // output implements backend: what the loop has lent.

@@ -46,7 +46,7 @@ type goConn struct {
 	away bool        // somebody writes, and will take the turn again
 	mail []*Deferred // complete
 	gone bool        // closed or detached: what becomes complete is dropped
-	seen int         // what it held in the budget when the turn began
+	seen holding     // what it held when the turn began
 
 	// Owned by the turn.
 	settled    []*Deferred   // the mail under way

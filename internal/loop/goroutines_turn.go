@@ -19,13 +19,13 @@ func (c *goConn) acquireLocked() {
 		c.cond.Wait()
 	}
 	c.begunLocked()
-	c.room = c.server.config.Budget.room(c.server.config.MaxOutput)
+	c.room = c.roomNow()
 }
 
 // begunLocked notes that somebody has the turn.
 func (c *goConn) begunLocked() {
 	c.busy = true
-	c.seen = c.counted.held
+	c.seen = c.counted
 }
 
 // yield gives the turn up, unless there is mail to be settled first.
@@ -124,7 +124,7 @@ func (c *goConn) look(now time.Duration) Peer {
 	case c.gone:
 		return Peer{Group: c.group(c), Proven: true, Idle: -1, Conn: c}
 	case c.busy:
-		return Peer{Group: c.group(c), Holds: int64(c.seen), Proven: true, Idle: -1, Conn: c}
+		return Peer{Group: c.group(c), Holds: int64(c.seen.held), Large: int64(c.seen.large), Proven: true, Idle: -1, Conn: c}
 	}
 	return c.peer(now, c)
 }

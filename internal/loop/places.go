@@ -20,8 +20,10 @@ const (
 	// crowdIdle.
 	leastIdle = time.Second
 	crowdIdle = 100 * time.Millisecond
-	// keeperPause is the least time between two reviews.
+	// keeperPause is the least time between two reviews, and keeperRest that after one
+	// that had nothing to close.
 	keeperPause = 5 * time.Millisecond
+	keeperRest  = 100 * time.Millisecond
 )
 
 // AddressLimit bounds the connections of each address. Its methods are safe for concurrent
@@ -98,12 +100,12 @@ func (c *Conn) inUse() bool {
 
 // peer describes the connection for a survey.
 func (c *Conn) peer(now time.Duration, own Cutter) Peer {
-	p := Peer{Group: c.group(own), Holds: int64(c.counted.held), Proven: c.proven, Idle: now - c.active, Conn: own}
+	p := Peer{Group: c.group(own), Holds: int64(c.counted.held), Large: c.heldLarge(), Proven: c.proven, Idle: now - c.active, Conn: own}
 	switch {
 	case !c.proven:
 		p.Idle = now - c.opened
 	case c.inUse():
-		p.Idle = -1
+		p.Idle, p.Quiet = -1, now-c.active
 	}
 	return p
 }
@@ -113,15 +115,18 @@ func (c *Conn) cut(why CloseReason) bool {
 	switch {
 	case c.closed || c.failure != nil:
 		return false
-	case why == ReasonMemory && c.counted.held == 0:
+	case why == ReasonMemory && c.counted.held == 0, why == ReasonLarge && c.heldLarge() == 0:
 		return false
 	case why == ReasonUnprovenRoom && c.proven:
 		return false
 	case (why == ReasonAddressRoom || why == ReasonIdleRoom) && c.inUse():
 		return false
 	}
-	if why == ReasonMemory {
-		c.server.config.Budget.closed.Add(1)
+	switch why {
+	case ReasonMemory:
+		c.server.config.Budget.CountClosed()
+	case ReasonLarge:
+		c.server.config.Large.CountClosed()
 	}
 	c.failure = &CloseError{Reason: why}
 	return true
@@ -158,12 +163,16 @@ func (s *Server) keep() {
 				return
 			case <-pause.C:
 			}
-			s.config.Budget.Review()
+			closed := s.config.Budget.Review() + s.config.Large.Review()
 			if s.crowded.Swap(false) {
 				s.makeRoom()
 			}
-			pause.Reset(keeperPause)
-			again = s.config.Budget.Over()
+			again = s.config.Budget.Over() || s.config.Large.Over()
+			if again && closed == 0 {
+				pause.Reset(keeperRest)
+			} else {
+				pause.Reset(keeperPause)
+			}
 		}
 	}
 }
@@ -195,13 +204,17 @@ func (s *Server) makeRoom() {
 
 // MakeRoom closes a few of peers, which hold all places: first connections that have not
 // proven themselves, then idle ones of the address with most connections, which is the one
-// that was idle longest where all have one.
+// that was idle longest where all have one, and then those in use of the address with most
+// connections, if it has several. An address with more than a quarter of the places loses
+// those in use before others lose idle ones.
 func MakeRoom(peers []Peer, places int) {
 	candidates, crowd := rankForRoom(peers, places)
 	for _, p := range candidates[:min(len(candidates), places/roomAtOnce+1)] {
 		switch {
 		case !p.Proven:
 			p.Conn.Cut(ReasonUnprovenRoom)
+		case p.Idle < 0:
+			p.Conn.Cut(ReasonCrowdRoom)
 		case crowd[p.Group] > 1:
 			p.Conn.Cut(ReasonAddressRoom)
 		default:
@@ -210,35 +223,89 @@ func MakeRoom(peers []Peer, places int) {
 	}
 }
 
+// crowds are what a survey says of groups.
+type crowds struct {
+	places int64
+	all    map[Group]int64 // connections of a group
+	busy   map[Group]int64 // of these, proven ones in use
+	young  int64           // connections that are new and have not proven themselves
+}
+
+func crowdsOf(peers []Peer, places int) *crowds {
+	c := &crowds{places: int64(places), all: make(map[Group]int64), busy: make(map[Group]int64)}
+	for _, p := range peers {
+		c.all[p.Group]++
+		switch {
+		case !p.Proven && p.Idle < leastIdle:
+			c.young++
+		case p.Proven && p.Idle < 0:
+			c.busy[p.Group]++
+		}
+	}
+	return c
+}
+
+// A rung is when a connection makes room; those of the first rung go first.
+type rung uint8
+
+const (
+	rungUnproven rung = iota
+	rungIdle          // and those in use of a group with more than a quarter of the places
+	rungUsed
+	rungNone
+
+	rungs = rungNone
+)
+
+// rung returns when p makes room. A byte that is not read keeps a connection in use: an
+// address could hold all places that way, so connections in use do not always stay.
+func (c *crowds) rung(p *Peer) rung {
+	n := c.all[p.Group]
+	large := n > c.places/4
+	ripe := p.Idle >= leastIdle || p.Idle >= crowdIdle && large
+	switch {
+	case !p.Proven && ripe:
+		return rungUnproven
+	case !p.Proven || c.young > c.places/8:
+		// Many that are new would make room soon, or prove themselves: no other goes for
+		// them.
+		return rungNone
+	case ripe, p.Idle < 0 && large && (p.Quiet >= leastIdle || 2*c.busy[p.Group] > n):
+		return rungIdle
+	case p.Idle < 0 && n > 1 && p.Quiet >= leastIdle:
+		return rungUsed
+	}
+	return rungNone
+}
+
 // rankForRoom returns the connections that may be closed, the first to be closed first, and
 // how many each group has.
 func rankForRoom(peers []Peer, places int) (candidates []Peer, crowd map[Group]int64) {
-	crowd = make(map[Group]int64)
+	c := crowdsOf(peers, places)
 	strangers := make(map[Group]int64)
-	young := 0
-	for _, p := range peers {
-		crowd[p.Group]++
-		if !p.Proven && p.Idle < leastIdle {
-			young++
-		}
-	}
-	var unproven, idle []Peer
-	for _, p := range peers {
-		switch may := p.Idle >= leastIdle || p.Idle >= crowdIdle && crowd[p.Group] > int64(places)/4; {
-		case !p.Proven && may:
+	var on [rungs][]Peer
+	for i := range peers {
+		p := &peers[i]
+		switch r := c.rung(p); r {
+		case rungNone:
+			continue
+		case rungUnproven:
 			strangers[p.Group]++
-			unproven = append(unproven, p)
-		case p.Proven && may && young <= places/8:
-			// Many that are new would make room soon, or prove themselves: no other goes for
-			// them.
-			idle = append(idle, p)
+			fallthrough
+		default:
+			on[r] = append(on[r], *p)
 		}
 	}
-	order := func(some []Peer, left map[Group]int64) []Peer {
-		slices.SortFunc(some, func(a, b Peer) int { return cmp.Compare(b.Idle, a.Idle) })
+	for r, some := range on {
+		left := strangers
+		if rung(r) != rungUnproven {
+			left = maps.Clone(c.all)
+		}
+		// Idle is negative for all that are in use: of a group they go after the others.
+		slices.SortFunc(some, func(a, b Peer) int { return cmp.Or(cmp.Compare(b.Idle, a.Idle), cmp.Compare(b.Quiet, a.Quiet)) })
 		rank(some, left, func(*Peer) int64 { return 1 })
 		slices.SortStableFunc(some, func(a, b Peer) int { return cmp.Compare(b.rank, a.rank) })
-		return some
+		candidates = append(candidates, some...)
 	}
-	return append(order(unproven, strangers), order(idle, maps.Clone(crowd))...), crowd
+	return candidates, c.all
 }

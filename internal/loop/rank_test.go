@@ -19,8 +19,8 @@ type namedPeer struct {
 
 func (p namedPeer) Cut(why CloseReason) { *p.cut = append(*p.cut, p.name+" "+why.String()) }
 
-// peersOf reads "name address holds idle" a line; idle is in seconds, "-" means in use and a
-// leading "?" not proven.
+// peersOf reads "name address holds idle" a line; idle is in seconds, a leading "-" means in use
+// and, if a number follows, since its last event; a leading "?" not proven.
 func peersOf(t *testing.T, text string, cut *[]string) (peers []Peer) {
 	t.Helper()
 	for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -35,11 +35,16 @@ func peersOf(t *testing.T, text string, cut *[]string) (peers []Peer) {
 			p.Proven, idle = false, rest
 		}
 		if idle != "-" {
-			d, err := time.ParseDuration(idle + "s")
+			quiet, busy := strings.CutPrefix(idle, "-")
+			d, err := time.ParseDuration(quiet + "s")
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Idle = d
+			if busy {
+				p.Quiet = d
+			} else {
+				p.Idle = d
+			}
 		}
 		peers = append(peers, p)
 	}
@@ -58,7 +63,7 @@ c1 2001:db8:1::1  140 -
 x1 192.0.2.9      95 -
 x2 192.0.2.9      94 -
 `, &cut)
-	rankByMemory(peers)
+	rankByMemory(peers, NewBudget(0).holds)
 	got := ""
 	for _, p := range peers {
 		got += p.Conn.(namedPeer).name + " "
@@ -104,6 +109,34 @@ b2 192.0.2.3 0 ?0.5`, 8, ""},
 		{"nor one that has just been accepted", `
 a1 192.0.2.1 0 ?0.5
 b1 192.0.2.2 0 ?1.5`, 4, "b1 room-unproven"},
+		{"those in use of an address with more than a quarter of the places, before idle ones of others", `
+a1 192.0.2.1 0 100
+a2 192.0.2.1 0 200
+b1 192.0.2.2 0 -
+b2 192.0.2.2 0 -0.3
+b3 192.0.2.2 0 -0.2
+b4 192.0.2.2 0 -0.1`, 8, "b2 room-crowd"},
+		{"of such an address idle ones first", `
+a1 192.0.2.1 0 100
+b1 192.0.2.2 0 -9
+b2 192.0.2.2 0 -9
+b3 192.0.2.2 0 0.2
+b4 192.0.2.2 0 0.3`, 8, "b4 room-address"},
+		{"one in use of such an address that has many others waits until it is quiet", `
+b1 192.0.2.2 0 -0.9
+b2 192.0.2.2 0 0.05
+b3 192.0.2.2 0 0.05`, 8, ""},
+		{"those in use of the largest crowd, the quietest of them, if nobody is idle", `
+a1 192.0.2.1 0 -50
+b1 192.0.2.2 0 -2
+b2 192.0.2.2 0 -3
+c1 192.0.2.3 0 -1
+c2 192.0.2.3 0 -2
+c3 192.0.2.3 0 -0.5`, 128, "c2 room-crowd, b2 room-crowd"},
+		{"none in use that is the only one of its address", `
+a1 192.0.2.1 0 -50
+x1 192.0.2.9 0 -60
+x2 192.0.2.9 0 -70`, 4, ""},
 	} {
 		var cut []string
 		MakeRoom(peersOf(t, row.peers, &cut), row.places)

@@ -30,7 +30,7 @@ type Server struct {
 	mu      sync.Mutex
 	serving bool
 	down    bool   // Shutdown has been called
-	leave   func() // takes the connections out of the budget's reviews; nil: there is no keeper
+	leave   func() // takes the connections out of the budgets' reviews; nil: there is no keeper
 
 	// Atomics. Written by the backend and by connections that close, read by all.
 	ids      atomic.Uint64
@@ -128,7 +128,8 @@ func (s *Server) Serve(listeners ...net.Listener) error {
 	case len(listeners) > 0:
 		s.serving = true
 		if err = s.serve(listeners); err == nil {
-			s.leave = s.config.Budget.Join(s)
+			leave, leaveLarge := s.config.Budget.Join(s), s.config.Large.Join(s)
+			s.leave = func() { leave(); leaveLarge() }
 			// Ends with Shutdown, which waits for it.
 			go s.keep()
 			return nil

@@ -38,6 +38,14 @@ type SecureSession interface {
 	Secured(c *Conn, state tls.ConnectionState)
 }
 
+// A LargeHolder is a session that holds large answers of which its connection does not know:
+// those that wait for their turn behind others. See [Server.HoldLarge].
+type LargeHolder interface {
+	Session
+	// HoldsLarge returns how many bytes those are. It may be called on any goroutine.
+	HoldsLarge() int64
+}
+
 // CloseReason says why the engine ended a connection.
 type CloseReason uint8
 
@@ -58,6 +66,8 @@ const (
 	ReasonUnprovenRoom                    // made room: no request or login was completed yet
 	ReasonAddressRoom                     // made room: idle, and its address had most connections
 	ReasonIdleRoom                        // made room: idle for longest
+	ReasonLarge                           // the budget of large answers was exceeded, and its address owed most
+	ReasonCrowdRoom                       // made room: in use, nothing was idle, and its address had most connections
 
 	// CloseReasons is how many there are.
 	CloseReasons
@@ -66,7 +76,7 @@ const (
 // String returns the word for the reason in metrics and logs.
 func (r CloseReason) String() string {
 	return [...]string{"end", "detached", "idle", "partial", "stalled", "too-large", "drained", "reset", "aborted",
-		"unproven", "memory", "address", "room-unproven", "room-address", "room-idle"}[r]
+		"unproven", "memory", "address", "room-unproven", "room-address", "room-idle", "large", "room-crowd"}[r]
 }
 
 // CloseError says why a connection ended.
@@ -94,6 +104,8 @@ func (e *CloseError) Error() string {
 		ReasonUnprovenRoom: "there was no place for a new connection, and this one had completed no request or login",
 		ReasonAddressRoom:  "there was no place for a new connection, and this idle one was of the address with most",
 		ReasonIdleRoom:     "there was no place for a new connection, and this one was idle for longest",
+		ReasonLarge:        "too many bytes of large answers wait, and those of this address are most",
+		ReasonCrowdRoom:    "there was no place for a new connection, none was idle, and this one was of the address with most",
 	}[e.Reason]
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
@@ -120,4 +132,5 @@ var (
 	ErrReset    = &CloseError{Reason: ReasonReset}
 	ErrUnproven = &CloseError{Reason: ReasonUnproven}
 	ErrMemory   = &CloseError{Reason: ReasonMemory}
+	ErrLarge    = &CloseError{Reason: ReasonLarge}
 )

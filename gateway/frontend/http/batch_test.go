@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/limit"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 func TestBatch(t *testing.T) { eachWay(t, testBatch) }
@@ -164,10 +165,10 @@ func TestPendingIsBounded(t *testing.T) {
 		return large, nil
 	})
 	h := f.handler().(*handler)
-	h.maxPending = 3 << 20
+	h.large = loop.NewLargeBudget(2<<20 + 200<<10) // half of it more is let pass
 	reading := make(chan struct{})
 	done := make(chan int, 4)
-	for range 2 {
+	for range 3 {
 		writing := make(chan struct{})
 		w := &heldWriter{discard{make(http.Header)}, reading, writing, 0}
 		go func() { // ends when reading is closed; done is read below
@@ -180,11 +181,11 @@ func TestPendingIsBounded(t *testing.T) {
 		w := &heldWriter{discard{make(http.Header)}, closedChannel, make(chan struct{}), 0}
 		h.ServeHTTP(w, f.request("GET", target))
 		if w.status != want {
-			t.Errorf("%s beside two clients that do not read: status %d, want %d", target, w.status, want)
+			t.Errorf("%s beside three clients that do not read: status %d, want %d", target, w.status, want)
 		}
 	}
 	close(reading)
-	for range 2 {
+	for range 3 {
 		if status := <-done; status != 200 {
 			t.Errorf("a client that read at last got status %d", status)
 		}

@@ -17,6 +17,9 @@ import (
 // sweepInterval is how often the time limits are looked at, and their precision.
 const sweepInterval = 250 * time.Millisecond
 
+// reviewPause is the least time between two reviews of large answers.
+const reviewPause = 5 * time.Millisecond
+
 // drainPoll is how often Shutdown looks whether all connections have ended.
 const drainPoll = 5 * time.Millisecond
 
@@ -31,8 +34,9 @@ type conns struct {
 	head, idle, stall time.Duration
 	unread            int64         // bytes of HTTP/2 that net/http keeps of a connection at most, besides requests that are answered
 	places            chan struct{} // one a connection that may be open
-	budget            *loop.Budget
-	leave             func() // takes the connections out of the budget's reviews
+	budget, large     *loop.Budget
+	leave             func()        // takes the connections out of the budgets' reviews
+	over              chan struct{} // large is exceeded
 	proxies           []netip.Prefix
 	addresses         loop.AddressLimit
 	quit              chan struct{} // closed by stop
@@ -58,9 +62,10 @@ func newConns(config Config) *conns {
 		quit:   make(chan struct{}), swept: make(chan struct{}),
 		unread:  bodiesOfStream + frameOfStream + int64(config.MaxHeader),
 		started: time.Now(), all: make(map[*conn]struct{}),
-		budget: config.budget(), proxies: config.TrustedProxies, addresses: loop.AddressLimit{Most: config.MaxPerAddress},
+		budget: config.budget(), large: config.large, over: make(chan struct{}, 1), proxies: config.TrustedProxies, addresses: loop.AddressLimit{Most: config.MaxPerAddress},
 	}
-	c.leave = c.budget.Join(c)
+	leave, leaveLarge := c.budget.Join(c), c.large.Join(c)
+	c.leave = func() { leave(); leaveLarge() }
 	c.now.Store(1)
 	// Ends with stop, which waits for it.
 	go c.sweep()
@@ -77,13 +82,18 @@ func (c *conns) sweep() {
 		select {
 		case <-c.quit:
 			return
+		case <-c.over:
+			c.large.Review()
+			time.Sleep(reviewPause)
+			continue
 		case <-ticker.C:
 		}
 		now := time.Since(c.started)
 		c.now.Store(int64(now))
 		c.mu.Lock()
 		for one := range c.all {
-			if one.late(now) {
+			if why := one.late(now); why != loop.ReasonEnd {
+				c.cuts[why].Add(1)
 				late = append(late, one)
 			}
 		}
@@ -95,6 +105,15 @@ func (c *conns) sweep() {
 		late = late[:0]
 		c.account()
 		c.budget.Review()
+		c.large.Review()
+	}
+}
+
+// wakeReview makes the sweep look at large answers.
+func (c *conns) wakeReview() {
+	select {
+	case c.over <- struct{}{}:
+	default:
 	}
 }
 
@@ -139,6 +158,7 @@ type conn struct {
 	writeSince atomic.Int64 // an answer is being written
 	opened     atomic.Int64 // when it came
 	proven     atomic.Bool  // a request has come
+	shaking    atomic.Int32 // how far the handshake of TLS is
 	several    atomic.Bool  // requests of HTTP/2 share it: what comes between them is no head
 	requests   atomic.Int64 // requests of HTTP/2 that are being answered
 	streams    atomic.Int64 // bytes that these hold, which the budget knows of
@@ -146,16 +166,35 @@ type conn struct {
 	// Atomics. Written by the goroutine that serves the connection, read by account.
 	came    atomic.Int64 // bytes read since the last answer; of HTTP/2 since the last request
 	writing atomic.Int64 // bytes of the write in flight
+	large   atomic.Int64 // bytes of large answers that are being written
 
 	closed atomic.Bool // written by whoever closes first
 }
 
-func (c *conn) late(now time.Duration) bool {
+// How far a handshake of TLS is: net/http does not say when it is over.
+const (
+	shakingNot      = iota
+	shakingBegins   // the client is to say hello
+	shakingAnswered // and to answer what it was sent
+)
+
+// late returns why the connection has waited for too long, ReasonEnd if it has not.
+func (c *conn) late(now time.Duration) loop.CloseReason {
 	past := func(since *atomic.Int64, limit time.Duration) bool {
 		s := since.Load()
 		return s != 0 && now-time.Duration(s) > limit
 	}
-	return past(&c.headSince, c.of.head) || past(&c.writeSince, c.of.stall) || past(&c.idleSince, c.of.idle)
+	switch {
+	case past(&c.headSince, c.of.head):
+		return loop.ReasonPartial
+	case past(&c.writeSince, c.of.stall):
+		return loop.ReasonStalled
+	case !past(&c.idleSince, c.of.idle):
+		return loop.ReasonEnd
+	case !c.proven.Load():
+		return loop.ReasonUnproven
+	}
+	return loop.ReasonIdle
 }
 
 // identify returns the client's certificate, which the first call with what a handshake has agreed
@@ -190,8 +229,12 @@ func trackState(nc net.Conn, state http.ConnState) {
 		return
 	}
 	switch state {
-	case http.StateNew: // the first request should follow at once
-		c.headSince.Store(c.of.now.Load())
+	case http.StateNew: // until the first request it is idle, but for what it begins to send
+		c.idleSince.Store(c.of.now.Load())
+		if _, secure := nc.(*tls.Conn); secure {
+			c.shaking.Store(shakingBegins)
+			c.headSince.Store(c.of.now.Load())
+		}
 	case http.StateActive: // the head is complete; of HTTP/2 at first the preface
 		if t, ok := nc.(*tls.Conn); ok && t.ConnectionState().NegotiatedProtocol == protocolHTTP2 {
 			c.several.Store(true)
@@ -208,6 +251,11 @@ func trackState(nc net.Conn, state http.ConnState) {
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.came.Add(int64(n))
+	if n > 0 && c.shaking.Load() == shakingAnswered {
+		c.shaking.Store(shakingNot)
+		c.headSince.Store(0) // the handshake is over, or as good as that
+		return n, err
+	}
 	if n > 0 && !c.several.Load() && c.idleSince.Load() != 0 && c.headSince.Load() == 0 {
 		c.headSince.Store(c.of.now.Load())
 	}
@@ -216,6 +264,11 @@ func (c *conn) Read(b []byte) (int, error) {
 
 // Write notes how long a write takes.
 func (c *conn) Write(b []byte) (int, error) {
+	if c.shaking.Load() == shakingBegins {
+		c.shaking.Store(shakingAnswered)
+	} else if !c.proven.Load() {
+		c.headSince.Store(0) // what may follow the handshake: what comes next is a request
+	}
 	c.writing.Store(int64(len(b)))
 	c.writeSince.Store(c.of.now.Load())
 	n, err := c.Conn.Write(b)

@@ -129,7 +129,7 @@ func (f *front) logClose(c *loop.Conn, err error) {
 		return
 	}
 	switch why.Reason {
-	case loop.ReasonPartial, loop.ReasonStalled, loop.ReasonTooLarge, loop.ReasonAborted, loop.ReasonMemory:
+	case loop.ReasonPartial, loop.ReasonStalled, loop.ReasonTooLarge, loop.ReasonAborted, loop.ReasonMemory, loop.ReasonLarge:
 	default:
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/gateway/tier/memory"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // originFunc is an origin of the test's making: nil is a missing row.
@@ -103,7 +104,7 @@ func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change f
 }
 
 func (f *fixture) handler() http.Handler {
-	h := &handler{timeout: time.Second, bodyTimeout: time.Second, maxPending: 1 << 30}
+	h := &handler{timeout: time.Second, bodyTimeout: time.Second, large: loop.NewLargeBudget(64 << 20)}
 	h.live.Store(f.service)
 	return h
 }

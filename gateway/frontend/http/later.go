@@ -21,19 +21,20 @@ const weightOfLater = 1 << 10
 // later is a request that a goroutine answers.
 type later struct {
 	// Immutable after front.later.
-	front  *front
-	view   *view // with which the request began
-	how    manner
-	place  *loop.Deferred
-	number uint64 // of the session's requests
-	ctx    context.Context
+	front   *front
+	view    *view // with which the request began
+	how     manner
+	session *session
+	place   *loop.Deferred
+	number  uint64 // of the session's requests
+	ctx     context.Context
 
 	// Owned by the goroutine that answers until it completes place, then by the
 	// connection's turn.
 	request  Request
 	response Response
 	deadline lazyDeadline // of the load
-	large    int64        // bytes that it has in front.complete
+	large    int64        // bytes that it has in session.complete
 }
 
 // later lets a goroutine answer the request in t. What it needs of the connection's bytes
@@ -41,12 +42,14 @@ type later struct {
 func (f *front) later(c *loop.Conn, t *turn, how manner) {
 	if f.waiting.Add(1) > maxWaiting && c.Owed() > 0 {
 		f.waiting.Add(-1)
+		f.crowded.Add(1)
 		t.view.Crowded(&t.request, &t.response)
 		t.view.Note(&t.request, &t.response)
 		f.write(c.Output(), &t.request, &t.response, how)
 		return
 	}
-	l := &later{front: f, view: t.view, how: how, request: t.request, response: t.response, number: c.Session().(*session).taken}
+	s := c.Session().(*session)
+	l := &later{front: f, view: t.view, how: how, request: t.request, response: t.response, session: s, number: s.taken}
 	if !l.request.Client.IsValid() {
 		l.request.Client = f.client(c.RemoteAddr().Addr(), t)
 	}
@@ -77,27 +80,32 @@ func (l *later) answer() {
 	l.view.Answer(&l.deadline, &l.request, &l.response)
 	l.response.gather()
 	if n := int64(l.response.sent()); n >= largeBody {
-		l.large = n
-		if all := f.complete.Add(n); all > f.config.MaxPending && all > n {
-			f.complete.Add(-n)
-			l.large = 0
+		if f.config.large.Admits(n) {
+			l.large = n
+			l.hold(n)
+		} else {
 			l.view.Busy(&l.request, &l.response)
 		}
 	}
 	l.view.Note(&l.request, &l.response)
 }
 
+// hold counts bytes of a large answer that waits for its turn.
+func (l *later) hold(n int64) {
+	if n != 0 {
+		l.session.complete.Add(n)
+		l.front.engine.HoldLarge(n)
+	}
+}
+
 // Write implements [loop.Reply].
 func (l *later) Write(c *loop.Conn) {
-	l.front.complete.Add(-l.large)
-	if l.front.tooMuch(c, l.response.sent()) {
-		l.view.Busy(&l.request, &l.response)
-	}
+	l.hold(-l.large) // at the end of the turn its connection counts it
 	how := l.how
 	// The server may have begun to drain while this was loaded. If nothing is behind it,
 	// the client has to learn it here: it may ask again at the moment at which an idle
 	// connection is closed.
-	if s := c.Session().(*session); c.Draining() && s.taken == l.number && !s.rest && !how.last {
+	if s := l.session; c.Draining() && s.taken == l.number && !s.rest && !how.last {
 		how.last = true
 		c.End()
 	}
@@ -106,7 +114,7 @@ func (l *later) Write(c *loop.Conn) {
 }
 
 // Drop implements [loop.Reply].
-func (l *later) Drop() { l.front.complete.Add(-l.large) }
+func (l *later) Drop() { l.hold(-l.large) }
 
 // weightOfAnswer is what an answer of a batch takes that waits to be compressed, in bytes.
 const weightOfAnswer = 64

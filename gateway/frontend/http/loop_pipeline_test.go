@@ -206,7 +206,7 @@ func checkNothingWaits(t *testing.T, s *Server) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() error {
 		stats, _ := s.EngineStats()
-		if w, c := s.front.waiting.Load(), s.front.complete.Load(); w != 0 || c != 0 || stats.Owed != 0 || stats.Unwritten != 0 {
+		if w, c := s.front.waiting.Load(), s.LargePending(); w != 0 || c != 0 || stats.Owed != 0 || stats.Unwritten != 0 {
 			return fmt.Errorf("%d requests wait, %d bytes are complete, %d answers owed, %d bytes unwritten, want 0", w, c, stats.Owed, stats.Unwritten)
 		}
 		return nil
@@ -325,7 +325,7 @@ func TestResetWhileLoading(t *testing.T) {
 			c := dial(t, s).(*net.TCPConn)
 			io.WriteString(c, texts(list))
 			testkit.Eventually(t, patience, func() error {
-				if w, n := s.front.waiting.Load(), s.front.complete.Load(); w != int64(waiting) || n < complete {
+				if w, n := s.front.waiting.Load(), s.LargePending(); w != int64(waiting) || n < complete {
 					return fmt.Errorf("%d requests wait, %d bytes are complete, want %d and %d", w, n, waiting, complete)
 				}
 				return nil

@@ -23,16 +23,16 @@ type handler struct {
 	bodyTimeout time.Duration
 	stall       time.Duration // a stream of HTTP/2 that is not read
 	trusted     proxies       // proxies whose X-Forwarded-For is believed
-	maxPending  int64
+	large       *loop.Budget  // of large bodies that are being written
 
 	// live answers requests that come. Atomic: written by Server.Swap, read with every
 	// request.
 	live atomic.Pointer[Service]
 
-	// Atomics. pending counts bytes of large bodies that are being written. draining is
-	// set by Shutdown: an answer is its connection's last from then on.
-	pending  atomic.Int64
+	// Atomics. draining is set by Shutdown: an answer is its connection's last from then
+	// on.
 	streams  atomic.Int64 // requests of HTTP/2 that are being answered
+	crowded  atomic.Int64 // those that were refused because there were too many
 	draining atomic.Bool
 }
 
@@ -85,23 +85,34 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		service.Answer(ctx, &req, &rsp)
 		cancel()
 	}
-	large := int64(rsp.sent())
-	if large >= largeBody {
-		defer h.pending.Add(-large)
-		// One that is alone always goes, however large it is.
-		if n := h.pending.Add(large); n > h.maxPending && n > large {
+	if n := int64(rsp.sent()); n >= largeBody {
+		if h.large.Admits(n) {
+			h.hold(c, n)
+			defer h.hold(c, -n)
+		} else {
 			service.Busy(&req, &rsp)
 		}
 	} else if weight > 0 && c != nil { // the document may be one that the cache has dropped
-		weight += large
-		c.streams.Add(large)
-		c.of.budget.Add(large)
+		weight += n
+		c.streams.Add(n)
+		c.of.budget.Add(n)
 	}
 	service.Note(&req, &rsp)
 	if h.draining.Load() {
 		w.Header()["Connection"] = lastAnswer
 	}
 	write(w, &req, &rsp, ids)
+}
+
+// hold counts bytes of a large answer that is being written.
+func (h *handler) hold(c *conn, n int64) {
+	over := h.large.Add(n)
+	if c != nil {
+		c.large.Add(n)
+		if over && n > 0 {
+			c.of.wakeReview()
+		}
+	}
 }
 
 // beginStream counts a request of HTTP/2 that holds so many bytes. False: there are too many, and
@@ -113,6 +124,7 @@ func (h *handler) beginStream(w http.ResponseWriter, c *conn, weight int64) bool
 	}
 	if h.streams.Add(1) > maxStreams || c != nil && c.requests.Load() >= int64(c.of.budget.Parallel(streamsAtOnce)) {
 		h.streams.Add(-1)
+		h.crowded.Add(1)
 		w.Header()["Retry-After"] = retrySoon
 		w.Header()["Content-Length"] = noLength // a body would wait for a window
 		w.WriteHeader(http.StatusServiceUnavailable)

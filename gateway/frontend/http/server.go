@@ -34,8 +34,9 @@ type Config struct {
 	// MaxHeader bounds the head of a request, in bytes (64 KiB).
 	MaxHeader int
 	// MaxPending bounds the bytes of large answers (64 KiB and more) that are being
-	// written at once (256 MiB); past it such an answer is refused with 503. They
-	// are references to documents, some of which the cache has dropped already.
+	// written or wait for their turn (256 MiB): past it connections are closed, of the
+	// address that owes most, and at one and a half of it such an answer is refused with 503.
+	// They are references to documents, some of which the cache has dropped already.
 	MaxPending int64
 	// TrustedProxies are those whose X-Forwarded-For names the client.
 	TrustedProxies []netip.Prefix
@@ -62,6 +63,8 @@ type Config struct {
 	// owns them.
 	Listeners []net.Listener
 	Log       *slog.Logger
+
+	large *loop.Budget // of MaxPending, set by withDefaults
 }
 
 // Engine is what serves connections.
@@ -97,8 +100,9 @@ func (c Config) withDefaults() Config {
 		c.MaxHeader = 64 << 10
 	}
 	if c.MaxPending <= 0 {
-		c.MaxPending = 256 << 20
+		c.MaxPending = loop.DefaultLarge
 	}
+	c.large = loop.NewLargeBudget(c.MaxPending)
 	if c.MaxConnections <= 0 {
 		c.MaxConnections = 17_000
 	}
@@ -125,7 +129,7 @@ func Handler(service *Service, config Config) http.Handler {
 
 func newHandler(service *Service, config Config) *handler {
 	h := &handler{timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout, stall: config.StallTimeout,
-		trusted: config.trusted(), maxPending: config.MaxPending}
+		trusted: config.trusted(), large: config.large}
 	h.live.Store(service)
 	return h
 }
@@ -183,6 +187,7 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 	s.front = newFront(service, config)
 	var err error
 	if s.loop, err = loop.New(s.loopConfig(service, config, handed)); err == nil {
+		s.front.engine = s.loop
 		s.serveHTTP(s.http, handed.http1)
 		s.serveHTTP(s.http2, handed.http2)
 		err = s.loop.Serve(listeners...)
@@ -242,6 +247,7 @@ func (s *Server) loopConfig(service *Service, config Config, handed handOvers) l
 		Proxies:        config.TrustedProxies,
 		Handed:         s.conns,
 		Budget:         config.budget(),
+		Large:          config.large,
 		ProveTimeout:   func() time.Duration { return config.IdleTimeout },
 		MaxInput:       config.MaxHeader + 1, // the session hands over at MaxHeader
 		IdleTimeout:    config.IdleTimeout,
@@ -285,22 +291,17 @@ func (s *Server) Connections() int64 {
 }
 
 // LargePending returns how many bytes of large answers wait for clients, or for their turn.
-func (s *Server) LargePending() int64 {
-	n := s.handler.pending.Load()
-	if s.loop != nil {
-		n += s.loop.Stats().Large + s.front.complete.Load()
-	}
-	return n
-}
+func (s *Server) LargePending() int64 { return s.handler.large.Stats().Used }
 
-// EngineStats returns the figures of the event loop; ok is false if there is none.
-func (s *Server) EngineStats() (stats measure.Engine, ok bool) {
-	if s.loop == nil {
-		return measure.Engine{}, false
+// EngineStats returns the figures of what serves the connections. If that is net/http alone,
+// looped is false, and there are only the connections and those that were closed by rule.
+func (s *Server) EngineStats() (stats measure.Engine, looped bool) {
+	e := measure.Engine{Backend: "net/http", Connections: s.Connections(), Closes: make(map[string]uint64)}
+	if s.loop != nil {
+		e = measure.Engine(s.loop.Stats())
 	}
-	e := measure.Engine(s.loop.Stats())
 	s.conns.addCuts(e.Closes)
-	return e, true
+	return e, s.loop != nil
 }
 
 // EachHandover calls visit with every reason for which requests are handed over to

@@ -27,14 +27,13 @@ type front struct {
 	live atomic.Pointer[view]
 
 	date    dateField
-	workers *workers     // goroutines that answer; Shutdown waits for them
-	waiting atomic.Int64 // requests that those answer, written by sessions and them
-	// complete is how many bytes of large answers wait for their turn behind others,
-	// written by goroutines that answer and by sessions.
-	complete atomic.Int64
-	handed   [http1.ReasonCount]atomic.Int64 // requests handed over, by reason
-	closed   measure.Ration                  // warnings of connections that ended
-	panics   measure.Ration                  // lines about requests that panicked
+	workers *workers                        // goroutines that answer; Shutdown waits for them
+	waiting atomic.Int64                    // requests that those answer, written by sessions and them
+	crowded atomic.Int64                    // requests that were refused because too many wait
+	engine  *loop.Server                    // set before it serves
+	handed  [http1.ReasonCount]atomic.Int64 // requests handed over, by reason
+	closed  measure.Ration                  // warnings of connections that ended
+	panics  measure.Ration                  // lines about requests that panicked
 
 	recent recent.Lanes[*served]
 }
@@ -74,7 +73,14 @@ type session struct {
 	// host was accepted with the last request; nil: none was, or none is looked at. Owned by
 	// the connection's turn.
 	host *knownHost
+
+	// Atomic: bytes of large answers that wait for their turn behind others. Written by
+	// goroutines that answer and by the connection's turn, read by surveys.
+	complete atomic.Int64
 }
+
+// HoldsLarge implements [loop.LargeHolder].
+func (s *session) HoldsLarge() int64 { return s.complete.Load() }
 
 // Data implements [loop.Session].
 func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
@@ -137,7 +143,7 @@ func (f *front) answer(c *loop.Conn, s *session, t *turn) {
 		if t.request.question.again != nil {
 			t.countHit(v.Service)
 		}
-		if f.tooMuch(c, t.response.sent()) {
+		if n := t.response.sent(); n >= largeBody && !c.AdmitsLarge(n) {
 			v.Busy(&t.request, &t.response)
 		}
 		if v.inSum && t.response.fields != "" && !t.request.Trace.Sampled() {
@@ -210,13 +216,3 @@ func (f *front) client(remote netip.Addr, t *turn) netip.Addr {
 
 // text is b as a string without a copy.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// tooMuch reports whether an answer of n bytes has to be refused because of the bytes of
-// large answers that wait for clients to read them. One that is alone always goes.
-func (f *front) tooMuch(c *loop.Conn, n int) bool {
-	if n < largeBody {
-		return false
-	}
-	waiting := c.UnwrittenLarge() + f.complete.Load()
-	return waiting > 0 && waiting+int64(n) > f.config.MaxPending
-}

@@ -63,12 +63,16 @@ func (c *conns) Survey(dst []loop.Peer) []loop.Peer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for one := range c.all {
-		p := loop.Peer{Group: loop.GroupOf(addrOf(one), one.alone, one), Holds: one.holds() + one.streams.Load(), Proven: one.proven.Load(), Idle: -1, Conn: one}
+		p := loop.Peer{Group: loop.GroupOf(addrOf(one), one.alone, one), Holds: one.holds() + one.streams.Load(), Large: one.large.Load(), Proven: one.proven.Load(), Idle: -1, Conn: one}
 		switch idle := one.idleSince.Load(); {
 		case !p.Proven:
 			p.Idle = now - time.Duration(one.opened.Load())
 		case idle != 0 && one.headSince.Load() == 0:
 			p.Idle = now - time.Duration(idle)
+		default:
+			if wrote := one.writeSince.Load(); wrote != 0 {
+				p.Quiet = now - time.Duration(wrote)
+			}
 		}
 		dst = append(dst, p)
 	}
@@ -93,6 +97,12 @@ func (c *conn) Cut(why loop.CloseReason) {
 	switch why {
 	case loop.ReasonMemory:
 		c.of.budget.CountClosed()
+	case loop.ReasonLarge:
+		if c.large.Load() == 0 {
+			return // it has been written meanwhile
+		}
+		c.of.large.CountClosed()
+	case loop.ReasonCrowdRoom:
 	case loop.ReasonUnprovenRoom:
 		if c.proven.Load() {
 			return

@@ -42,8 +42,8 @@ func TestHitsAllocateNothing(t *testing.T) {
 
 // An idle connection costs no more than its session.
 func TestSessionIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(session{}); n > 200 {
-		t.Errorf("a session takes %d bytes, want at most 200", n)
+	if n := unsafe.Sizeof(session{}); n > 208 { // what is allocated for anything from 193 bytes on
+		t.Errorf("a session takes %d bytes, want at most 208", n)
 	}
 	f := newFixture(t, echo, Config{})
 	x := f.session()

@@ -14,36 +14,6 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Echoes of 64 KiB and more are weighed like documents, and small ones go on beside them.
-func TestLargeEchoesAreWeighed(t *testing.T) {
-	const limit = 2 << 20
-	bothBackends(t, echo, Config{MaxPending: limit}, func(t *testing.T, f *fixture) {
-		large := strings.Repeat("x", 1_000_000)
-		text := []byte(strings.Repeat(command1("ECHO", large)+command1("PING", large), 8))
-		for range 8 {
-			c := f.dial(t)
-			go func() { _, _ = c.conn.Write(text) }() // ends when the server or the test closes it
-		}
-		beside := f.dial(t)
-		refused := false
-		testkit.Eventually(t, 20*time.Second, func() error {
-			beside.send(command1("ECHO", large) + command1("ECHO", "small"))
-			got := beside.reply()
-			if small := beside.reply(); small != bulk("small") {
-				return fmt.Errorf("a small echo: got %.100q", small)
-			}
-			if pending := f.server.LargePending(); pending > limit+16*int64(len(large)) {
-				t.Fatalf("%d bytes wait, want at most %d and an answer a connection", pending, limit)
-			}
-			refused = refused || strings.HasPrefix(got, "-OVERLOADED")
-			if !refused {
-				return fmt.Errorf("a large echo beside those that nobody reads: got %.50q", got)
-			}
-			return nil
-		})
-	})
-}
-
 // Small answers that nobody reads do not make large ones fail.
 func TestSmallAnswersLeaveRoomForLargeOnes(t *testing.T) {
 	bothBackends(t, echo, Config{MaxPending: 1 << 20, Budget: loop.NewBudget(512 << 20)}, func(t *testing.T, f *fixture) {

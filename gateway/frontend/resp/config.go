@@ -77,9 +77,10 @@ type Config struct {
 	// MaxWaiting bounds the documents that commands of all connections wait for
 	// (20,000); past it a command is answered with -OVERLOADED.
 	MaxWaiting int
-	// MaxPending bounds, each on its own, the bytes of documents that were loaded and
-	// wait for their turn, and those that wait for clients to read, before large
-	// answers (64 KiB and more) are refused with -OVERLOADED (256 MiB).
+	// MaxPending bounds the bytes of documents that were loaded and wait for their turn
+	// and of large answers (64 KiB and more) that wait for clients to read (256 MiB): past
+	// it connections are closed, of the address that owes most, and at one and a
+	// half of it such answers are refused with -OVERLOADED.
 	MaxPending int64
 
 	// TLS makes connections encrypted. Nil: they are not.
@@ -126,7 +127,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.MaxWaiting = 20_000
 	}
 	if c.MaxPending <= 0 {
-		c.MaxPending = 256 << 20
+		c.MaxPending = loop.DefaultLarge
 	}
 	if _, ok := c.Budget.(*loop.Budget); !ok {
 		c.Budget = loop.NewBudget(0)

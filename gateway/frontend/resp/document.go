@@ -230,7 +230,7 @@ func (s *Server) weigh(c conn, size int) (kind Failure, problem string) {
 	switch {
 	case size > maxAnswer:
 		return FailUsage, textTogether
-	case size >= largeAnswer && c.UnwrittenLarge()+int64(size) > s.config.MaxPending:
+	case size >= largeAnswer && !c.AdmitsLarge(size):
 		return FailOverloaded, textPending
 	}
 	return 0, ""

@@ -102,7 +102,7 @@ func (s *Server) Waiting() int64 { return s.waiting.Load() }
 func (s *Server) Held() int64 { return s.held.Load() }
 
 // LargePending returns how many bytes of large answers wait for clients, or for their turn.
-func (s *Server) LargePending() int64 { return s.held.Load() + s.engine.Stats().Large }
+func (s *Server) LargePending() int64 { return s.pending.Stats().Used }
 
 // Slowest returns the slowest documents of late.
 func (s *Server) Slowest() *measure.Slowest { return s.figures.slowest }

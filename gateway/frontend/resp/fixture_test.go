@@ -301,7 +301,7 @@ func (c *fakeConn) Full() bool {
 	return c.ended || c.aborted != nil || c.paused || c.most > 0 && c.Owed() >= c.most
 }
 func (c *fakeConn) Pause(on bool)            { c.paused = on }
-func (c *fakeConn) UnwrittenLarge() int64    { return 0 }
+func (c *fakeConn) AdmitsLarge(int) bool     { return true }
 func (c *fakeConn) Prove()                   {}
 func (c *fakeConn) Lane() int                { return 0 }
 func (c *fakeConn) ReadAt() time.Duration    { return c.at }

@@ -261,13 +261,20 @@ func (w *waiting) hold(n int) bool {
 		w.fail(errTogether)
 		return false
 	}
-	if w.server.held.Add(int64(n)) > w.server.config.MaxPending {
-		w.server.held.Add(-int64(n)) // it is not kept
-		w.fail(errPending)
+	if !w.server.pending.Admits(int64(n)) {
+		w.fail(errPending) // it is not kept
 		return false
 	}
-	w.held.Add(int64(n))
+	w.count(int64(n))
 	return true
+}
+
+// count counts bytes of documents that wait for their turn.
+func (w *waiting) count(n int64) {
+	w.held.Add(n)
+	w.session.held.Add(n)
+	w.server.held.Add(n)
+	w.server.engine.HoldLarge(n)
 }
 
 // fail keeps the first error of the command.
@@ -341,7 +348,9 @@ func (w *waiting) Drop() { w.release() }
 // release gives back what the answer takes of the server's bounds.
 func (w *waiting) release() {
 	w.server.waiting.Add(-int64(w.missing))
-	w.server.held.Add(-w.held.Load())
+	if n := w.held.Load(); n > 0 {
+		w.count(-n)
+	}
 }
 
 // charge counts the documents that were loaded for the limits of the address and of the user,
@@ -371,7 +380,9 @@ func (w *waiting) write(c conn) {
 		if size = int(w.size.Load()); w.parts == nil {
 			size = w.question.size(w.slots)
 		}
-		kind, problem = s.weigh(c, size)
+		if size > maxAnswer { // what is held has been admitted
+			kind, problem = FailUsage, textTogether
+		}
 	}
 	if problem != "" {
 		s.figures.failed[kind].Add(1)

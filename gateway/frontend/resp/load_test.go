@@ -210,7 +210,7 @@ func TestLoadFailures(t *testing.T) {
 			{"STRLEN depts:1", ":1048576"},
 			{"MGET" + strings.Repeat(" depts:1", 70), together},
 		}},
-		{"too much is held", func(context.Context, cache.ResourceID, string) ([]byte, error) { return large, nil }, Config{MaxPending: 5 << 20}, nil, [][2]string{
+		{"too much is held", func(context.Context, cache.ResourceID, string) ([]byte, error) { return large, nil }, Config{MaxPending: 3 << 20}, nil, [][2]string{
 			{"MGET" + many("depts", 1, 6), "-OVERLOADED too many bytes of documents wait for clients to read them"},
 			{"MGET" + many("depts", 1, 3), "*3*"},
 		}},
@@ -402,7 +402,7 @@ func TestLargeAnswersBehindOthers(t *testing.T) {
 		}
 		return echo(ctx, r, id)
 	}
-	bothBackends(t, load, Config{MaxPending: 350_000}, func(t *testing.T, f *fixture) {
+	bothBackends(t, load, Config{MaxPending: 220_000}, func(t *testing.T, f *fixture) {
 		block := make(chan struct{})
 		blocked.Store(&block)
 		c := f.dial(t)

@@ -39,6 +39,7 @@ type Server struct {
 	recent   recent.Lanes[*served]
 	scanners [2]sync.Pool   // of *resp.CommandScanner: for strangers, for others
 	logins   *limit.Limiter // failed logins of an address
+	pending  *loop.Budget   // of large answers
 
 	// Atomics. Written by connections and loads, read by all.
 	waiting atomic.Int64 // documents that commands wait for
@@ -67,6 +68,7 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 	}
 	s := &Server{cache: c, config: config, log: config.Log, commands: newTable(), started: time.Now()}
 	s.figures.slowest = measure.NewSlowest(keptSlowest)
+	s.pending = loop.NewLargeBudget(config.MaxPending)
 	s.logins = limit.New(limit.Config{Rate: loginRate, Burst: loginBurst, MaxEntries: 16 << 10})
 	numbered := slices.Clone(resources)
 	for i := range numbered {
@@ -90,6 +92,7 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 		MaxPerAddress:  config.MaxPerAddress,
 		Proxies:        config.TrustedProxies,
 		Budget:         config.Budget.(*loop.Budget),
+		Large:          s.pending,
 		ProveTimeout:   s.loginTimeout,
 		MaxInput:       maxRequest + 1, // what is longer was refused by the scanner before
 		MaxDeferred:    maxDeferred,

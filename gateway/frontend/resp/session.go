@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// session is a client's connection. An idle one holds nothing but these 200 bytes: what
+// session is a client's connection. An idle one holds nothing but these 208 bytes: what
 // a turn needs comes out of a pool and goes back.
 type session struct {
 	// Immutable after newSession.
@@ -35,11 +35,15 @@ type session struct {
 	large    bool                 // a large command is under way
 
 	// Atomics. Written by the connection's turn, read by CLIENT LIST of others.
+	three  atomic.Bool                   // RESP3
 	caller atomic.Pointer[access.Caller] // nil: nobody has logged in
 	about  atomic.Pointer[about]         // nil: nothing was said
 	last   atomic.Pointer[command]
 	active atomic.Int64 // when the last command came, on the cache's clock
-	three  atomic.Bool  // RESP3
+
+	// Atomic: bytes of documents that were loaded and wait for their turn. Written by
+	// goroutines that load and by the connection's turn, read by surveys.
+	held atomic.Int64
 
 	// Guarded by the lock of a shard of clients.
 	previous, next *session
@@ -54,7 +58,7 @@ type conn interface {
 	Output() *loop.Output
 	Full() bool
 	Owed() int
-	UnwrittenLarge() int64
+	AdmitsLarge(n int) bool
 	Prove()
 	Lane() int
 	ReadAt() time.Duration
@@ -98,6 +102,9 @@ func (x *session) Data(c *loop.Conn, in []byte) (consumed int) { return x.data(e
 
 // Closed implements [loop.Session].
 func (x *session) Closed(*loop.Conn, error) { x.close() }
+
+// HoldsLarge implements [loop.LargeHolder].
+func (x *session) HoldsLarge() int64 { return x.held.Load() }
 
 func (x *session) close() {
 	x.scanner = nil

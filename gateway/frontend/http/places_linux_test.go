@@ -1,0 +1,191 @@
+package httpfront
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// A connection may be silent for IdleTimeout before its first request, which is more than the
+// time to send a head. The same holds after a handshake of TLS.
+func TestFirstRequestMayBeLate(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		f := newFixture(t, jsonOrigin)
+		const head = 200 * time.Millisecond
+		s, secure, trust := listenTLS(t, f, by.config(Config{HeaderTimeout: head, IdleTimeout: time.Minute}))
+		trust.NextProtos = []string{"http/1.1"}
+		var conns []net.Conn
+		for _, addr := range []string{s.Addr().String(), secure} {
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if addr == secure {
+				x := tls.Client(c, trust)
+				if err := x.HandshakeContext(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				c = x
+			}
+			conns = append(conns, c)
+		}
+		ends := func(addr, text string) {
+			t.Helper()
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := io.WriteString(c, text); err != nil {
+				t.Fatal(err)
+			}
+			c.SetReadDeadline(time.Now().Add(patience))
+			if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("a connection that has sent %q is not closed", text)
+			}
+		}
+		ends(s.Addr().String(), "GET /depts/1500 HT")
+		ends(secure, "")
+		ends(secure, "\x16\x03\x01")
+		time.Sleep(5 * head) // the others are older than that limit as well
+		for _, c := range conns {
+			mustServe(t, c)
+		}
+	})
+}
+
+// A connection that never asks for anything is closed after IdleTimeout.
+func TestNoRequestAtAll(t *testing.T) {
+	eachServer(t, func(t *testing.T, by way) {
+		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{IdleTimeout: 200 * time.Millisecond}))
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetReadDeadline(time.Now().Add(patience))
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a silent connection: %v, want its end", err)
+		}
+		c.Close()
+		testkit.Eventually(t, patience, func() error {
+			if st, _ := s.EngineStats(); st.Closes["unproven"] != 1 {
+				return fmt.Errorf("closed by reason: %v, want one as unproven", st.Closes)
+			}
+			return nil
+		})
+	})
+}
+
+// With net/http alone the limit of connections of an address holds as well. The one of event
+// loops is tested where the address of a socket can be made up.
+func TestConnectionsPerAddressOverNetHTTP(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := listen(t, newFixture(t, jsonOrigin), Config{Engine: EngineNetHTTP, MaxPerAddress: 2, Listeners: []net.Listener{farListener{l}}})
+	first, second := dial(t, s), dial(t, s)
+	defer second.Close()
+	mustServe(t, first)
+	mustServe(t, second)
+	third := dial(t, s)
+	third.SetReadDeadline(time.Now().Add(patience))
+	if _, err := third.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a third connection of the address: %v, want its end", err)
+	}
+	third.Close()
+	if st, looped := s.EngineStats(); looped || st.Backend != "net/http" || st.Closes["address"] != 1 {
+		t.Errorf("the figures say %+v, want one closed for its address", st)
+	}
+	first.Close()
+	testkit.Eventually(t, patience, func() error { // once the end of the first has been seen
+		c := dial(t, s)
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		io.WriteString(c, requestText("GET", "/depts/1500"))
+		_, err := readAnswer(bufio.NewReader(c), "GET")
+		return err
+	})
+	mustServe(t, second)
+}
+
+// Connections of a trusted proxy are counted one by one when room is made, so those of an
+// address with many go before them.
+func TestRoomIsNotMadeByProxies(t *testing.T) {
+	const places, proxied, crowd = 24, 12, 12
+	eachServer(t, func(t *testing.T, by way) {
+		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{MaxConnections: places,
+			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.77/32")}}))
+		connect := func(ip string) net.Conn {
+			t.Helper()
+			c := dialFrom(t, ip, s.Addr().String())
+			t.Cleanup(func() { c.Close() })
+			mustServe(t, c)
+			return c
+		}
+		var stay []net.Conn
+		for range proxied {
+			stay = append(stay, connect("127.0.0.77"))
+		}
+		for range crowd {
+			connect("127.0.0.66")
+		}
+		for i := range 4 {
+			stay = append(stay, connect(fmt.Sprintf("127.0.3.%d", i+1)))
+		}
+		for _, c := range stay {
+			mustServe(t, c)
+		}
+		if st, _ := s.EngineStats(); st.Closes["room-address"] < 4 {
+			t.Errorf("closed by reason: %v, want 4 or more of the address with most", st.Closes)
+		}
+	})
+}
+
+// One address has all places, and each of its connections leaves an answer unread. New clients
+// are served, and those that are idle stay.
+func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
+	const places, idle = 40, 5
+	eachServer(t, func(t *testing.T, by way) {
+		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{MaxConnections: places, MaxPending: 1 << 40, Listeners: smallListeners(t), StallTimeout: time.Hour}))
+		connect := func(ip string) net.Conn {
+			t.Helper()
+			c := dialFrom(t, ip, s.Addr().String())
+			t.Cleanup(func() { c.Close() })
+			return c
+		}
+		var honest []net.Conn
+		for i := range idle {
+			c := connect(fmt.Sprintf("127.0.1.%d", i+1))
+			mustServe(t, c)
+			honest = append(honest, c)
+		}
+		for range places {
+			if _, err := io.WriteString(connect("127.0.0.66"), requestText("GET", "/depts/3000000")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 10 {
+			c := connect(fmt.Sprintf("127.0.3.%d", i+1))
+			mustServe(t, c)
+			honest = append(honest, c)
+		}
+		for _, c := range honest {
+			mustServe(t, c)
+		}
+		if st, _ := s.EngineStats(); st.Closes["room-crowd"] < 10 {
+			t.Errorf("closed by reason: %v, want 10 or more that were in use", st.Closes)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package loop
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// echoing is a session that sends back what comes.
+type echoing struct{}
+
+func (echoing) Data(c *Conn, in []byte) int {
+	c.Prove()
+	c.Output().B = append(c.Output().B, in...)
+	return len(in)
+}
+func (echoing) Closed(*Conn, error) {}
+
+// The limit of connections of an address holds on event loops. Here connections come to a loop
+// as if they had been accepted from another machine.
+func TestConnectionsPerAddressOnLoops(t *testing.T) {
+	server, err := New(Config{Backend: Epoll, Loops: 2, MaxPerAddress: 2, New: func(*Conn) Session { return echoing{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Serve(l); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Shutdown(t.Context())
+	loops := server.engine.(*epollEngine).loops
+	come := func(from string, n int) net.Conn {
+		t.Helper()
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer := &unix.SockaddrInet6{Port: 1}
+		copy(peer.Addr[:], net.ParseIP(from).To16())
+		l := loops[n%len(loops)]
+		if !server.takePlace() || !l.post(func() { l.adopt(pair[0], peer) }) {
+			t.Fatal("the loop has ended")
+		}
+		f := os.NewFile(uintptr(pair[1]), "client")
+		defer f.Close()
+		c, err := net.FileConn(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	works := func(c net.Conn) bool {
+		_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // an error shows in the read
+		_, _ = io.WriteString(c, "x")
+		_, err := io.ReadFull(c, make([]byte, 1))
+		return err == nil
+	}
+	first, second := come("192.0.2.1", 0), come("192.0.2.1", 1)
+	if !works(first) || !works(second) {
+		t.Fatal("the first two connections do not work")
+	}
+	if works(come("192.0.2.1", 0)) || works(come("192.0.2.1", 1)) {
+		t.Error("a third connection of the address works")
+	}
+	if !works(come("2001:db8::1", 0)) || !works(come("2001:db8::2", 1)) || works(come("2001:db8::3", 0)) {
+		t.Error("a network of IPv6 does not count as one address")
+	}
+	if n := server.Stats().Closes["address"]; n != 3 {
+		t.Errorf("%d connections were closed for their address, want 3", n)
+	}
+	first.Close()
+	for i := 0; ; i++ { // once the end of the first has been seen
+		if works(come("192.0.2.1", i)) {
+			break
+		}
+	}
+	if !works(second) {
+		t.Error("the second connection was closed")
+	}
+	testkit.Eventually(t, 10*time.Second, func() error { // no place is lost
+		if n, want := server.Connections(), int64(4); n != want {
+			return fmt.Errorf("%d places are taken, want %d", n, want)
+		}
+		return nil
+	})
+}
+
+// listed is a source of peers that a test makes up.
+type listed []Peer
+
+func (l listed) Survey(dst []Peer) []Peer { return append(dst, l...) }
+
+// What has come since the survey closes nobody who was surveyed: the next survey sees it.
+func TestReviewClosesForWhatItSaw(t *testing.T) {
+	var cut []string
+	b := NewLargeBudget(100)
+	peers := peersOf(t, `
+a1 192.0.2.1 0 -
+a2 192.0.2.1 0 -
+b1 192.0.2.2 0 -
+`, &cut)
+	for i, n := range []int64{60, 50, 10} {
+		peers[i].Large = n
+	}
+	defer b.Join(&source{listed(peers)})()
+	b.Add(500)
+	if n := b.Review(); n != 1 || len(cut) != 1 || cut[0] != "a1 large" {
+		t.Errorf("%d were closed: %v, want the largest debt of the address that owes most", n, cut)
+	}
+}
+
+// source can be compared, as Join wants it.
+type source struct{ listed }
