@@ -25,9 +25,10 @@ func (t *turn) postponeMany(q question, keys [][]byte) {
 		ends = append(ends, int32(len(texts)))
 	}
 	t.units += size >> 12
+	weight := weightOfWaiting + t.weightOfLoad() + 2*size + len(keys)*(weightOfText+weightOfSlot)
 	s, w := t.server, t.newWaiting(q, keys, len(keys))
 	w.place = t.conn.Defer(w)
-	w.place.Weigh(weightOfWaiting + len(w.text) + 2*size + len(keys)*(weightOfText+weightOfSlot))
+	w.place.Weigh(weight + len(w.text))
 	var p keyParser
 	p.begin(t.session)
 	start, ctx := t.start, cache.WithClient(t.conn.Context(), t.session.client)
