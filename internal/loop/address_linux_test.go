@@ -48,7 +48,7 @@ func TestConnectionsPerAddressOnLoops(t *testing.T) {
 		peer := &unix.SockaddrInet6{Port: 1}
 		copy(peer.Addr[:], net.ParseIP(from).To16())
 		l := loops[n%len(loops)]
-		if !server.takePlace() || !l.post(func() { l.adopt(pair[0], peer) }) {
+		if !server.takePlace() || !l.post(func() { l.adopt(pair[0], peer, false) }) {
 			t.Fatal("the loop has ended")
 		}
 		f := os.NewFile(uintptr(pair[1]), "client")

@@ -28,8 +28,8 @@ const (
 	// mailAtOnce bounds the answers settled in one round, mailUnits their work.
 	mailAtOnce = 64
 	mailUnits  = mailAtOnce * (turnCost + 4)
-	// sweepAtOnce bounds the slots that a sweep looks at in one round, and sweepUnits the
-	// work of the turns of those that are due: most are closed.
+	// sweepAtOnce bounds the slots that a sweep or a survey looks at in one round, and
+	// sweepUnits the work of the turns of those that are due: most are closed.
 	sweepAtOnce = 1024
 	sweepUnits  = 256
 )
@@ -51,6 +51,7 @@ type eventLoop struct {
 	spent     int                     // units, of connections that goOn continues
 	crowded   bool                    // many connections are ready in this round, or wait in again
 	tasks     []func()                // posted, and not run yet
+	surveys   []*survey               // asked for, and not answered yet
 	settling  []*Deferred             // complete, and not settled yet
 	measure   func(cpu time.Duration) // set by MeasureTurns; nil if turns are not measured
 	events    []unix.EpollEvent
@@ -157,6 +158,9 @@ func (l *eventLoop) run() {
 		if l.mail.Load() || len(l.tasks) > 0 || len(l.settling) > 0 {
 			l.readMail()
 		}
+		if len(l.surveys) > 0 {
+			l.goOnSurvey()
+		}
 		l.keepTime()
 		l.publish()
 		// Whoever is to complete an answer needs a processor, and this loop may
@@ -175,7 +179,7 @@ func (l *eventLoop) wait() int {
 	if n := pollEvents(l.epfd, l.events); n > 0 {
 		return n
 	}
-	if len(l.again) > 0 || len(l.tasks) > 0 || len(l.settling) > 0 || l.sweeping > 0 || l.mail.Load() {
+	if len(l.again) > 0 || len(l.tasks) > 0 || len(l.settling) > 0 || len(l.surveys) > 0 || l.sweeping > 0 || l.mail.Load() {
 		return 0
 	}
 	if l.yields {
@@ -309,6 +313,14 @@ func (l *eventLoop) wakeLocked() {
 	}
 }
 
+// runTask runs what was posted.
+func (l *eventLoop) runTask(f func()) {
+	if l.measure != nil {
+		defer l.measured(threadCPU())
+	}
+	f()
+}
+
 func (l *eventLoop) readMail() {
 	l.mail.Store(false)
 	l.mu.Lock()
@@ -327,7 +339,7 @@ func (l *eventLoop) readMail() {
 		f := l.tasks[0]
 		l.tasks[0] = nil
 		l.tasks = l.tasks[1:]
-		f()
+		l.runTask(f)
 	}
 	if len(l.tasks) == 0 {
 		l.tasks = nil
@@ -350,7 +362,7 @@ func (l *eventLoop) keepTime() {
 		l.resumeAccepting()
 	}
 	if l.stopAt > 0 && l.now >= l.stopAt {
-		l.stopAccepting(true)
+		l.finishAccepting()
 	}
 	if l.sweeping == 0 && l.conns > 0 && l.now >= l.sweepAt {
 		l.noteProcessors()
@@ -409,7 +421,7 @@ func (l *eventLoop) checkIdle() {
 
 // quit ends the loop and all its connections.
 func (l *eventLoop) quit(err error) {
-	l.stopAccepting(false)
+	l.stopAccepting()
 	for i := range l.slots {
 		if c := l.slots[i].conn; c != nil {
 			l.close(c, err)

@@ -2,17 +2,19 @@ package loop
 
 // survey asks each loop. A loop that has ended does not answer.
 func (e *epollEngine) survey(dst []Peer) []Peer {
-	answers := make(chan []Peer, len(e.loops))
+	answers := make(chan [][]Peer, len(e.loops))
 	asked := 0
 	for _, l := range e.loops {
-		if l.post(func() { answers <- l.survey(nil) }) {
+		if l.post(func() { l.beginSurvey(answers) }) {
 			asked++
 		}
 	}
 	for range asked {
 		select {
-		case some := <-answers:
-			dst = append(dst, some...)
+		case parts := <-answers:
+			for _, some := range parts {
+				dst = append(dst, some...)
+			}
 		case <-e.server.quit:
 			return dst
 		}
@@ -30,14 +32,37 @@ func (e *epollEngine) resume() {
 	}
 }
 
-// survey appends the loop's connections to dst.
-func (l *eventLoop) survey(dst []Peer) []Peer {
-	for i := range l.slots {
-		if c := l.slots[i].conn; c != nil {
-			dst = append(dst, c.peer(l.now, c))
+// survey is one that a loop has under way.
+type survey struct {
+	left   int // slots that it has not looked at
+	parts  [][]Peer
+	answer chan<- [][]Peer // has room for it
+}
+
+func (l *eventLoop) beginSurvey(answer chan<- [][]Peer) {
+	l.surveys = append(l.surveys, &survey{left: len(l.slots), answer: answer})
+}
+
+// goOnSurvey looks at some slots for the oldest survey; the next round goes on.
+func (l *eventLoop) goOnSurvey() {
+	if l.measure != nil {
+		defer l.measured(threadCPU())
+	}
+	s := l.surveys[0]
+	n := min(s.left, sweepAtOnce)
+	some := make([]Peer, 0, n)
+	for range n {
+		s.left--
+		if c := l.slots[s.left].conn; c != nil {
+			some = append(some, c.peer(l.now, c))
 		}
 	}
-	return dst
+	s.parts = append(s.parts, some)
+	if s.left == 0 {
+		s.answer <- s.parts
+		l.surveys[0] = nil
+		l.surveys = l.surveys[1:]
+	}
 }
 
 // Cut implements [Cutter].

@@ -245,3 +245,11 @@ func answers(f *fixture) (n int64) {
 	})
 	return n
 }
+
+// TestTurnsOfUnreadAnswers: the turns of a loop beside 2,000 connections that pipeline and read
+// nothing, those that accept, survey and close them included.
+func TestTurnsOfUnreadAnswers(t *testing.T) {
+	turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
+		testUnreadAnswersAreBounded(t, ways[2])
+	})
+}
