@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -292,7 +293,10 @@ func TestSlowIsNotStalled(t *testing.T) {
 func TestMaxConnections(t *testing.T) {
 	const places = 3
 	eachMode(t, func(t *testing.T, m mode) {
-		y := startToy(t, m, func(c *loop.Config) { c.MaxConnections = places })
+		y := startToy(t, m, func(c *loop.Config) {
+			c.MaxConnections = places
+			c.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} // each is one client
+		})
 		var first []*client
 		for i := range places {
 			c := y.dial()

@@ -270,7 +270,7 @@ func (c *crowds) rung(p *Peer) rung {
 		// Many that are new would make room soon, or prove themselves: no other goes for
 		// them.
 		return rungNone
-	case ripe, p.Idle < 0 && large && (p.Quiet >= leastIdle || 2*c.busy[p.Group] > n):
+	case ripe, p.Idle < 0 && large && (p.Quiet >= leastIdle || p.Quiet >= crowdIdle && 2*c.busy[p.Group] > n):
 		return rungIdle
 	case p.Idle < 0 && n > 1 && p.Quiet >= leastIdle:
 		return rungUsed
