@@ -132,7 +132,14 @@ func (l *loader) failShed() {
 	}
 }
 
-// pendingLocked returns how many flights wait.
+// pending returns how many flights wait.
+func (l *loader) pending() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pendingLocked()
+}
+
+// pendingLocked is pending with the lock held.
 func (l *loader) pendingLocked() int { return l.queue.Len() + len(l.lone) }
 
 // again queues a flight once more, whose key is to be loaded alone. false when

@@ -66,6 +66,8 @@ type ResourceStats struct {
 	Events      int64 // invalidations of single documents
 	Flushes     int64 // invalidations of the whole resource
 	InFlight    int64 // keys being loaded now
+	Queued      int64 // keys that wait for a statement now
+	QueueLimit  int64 // how many may, [Resource.MaxQueue]
 	Promised    bool  // whether the stream hears of every change
 	NoPromise   bool  // whether the resource is declared without a promise
 	Why         string
@@ -139,6 +141,8 @@ func (r *resourceState) stats() ResourceStats {
 		Events:      n.events.Load(),
 		Flushes:     n.flushes.Load(),
 		InFlight:    n.inFlight.Load(),
+		Queued:      int64(r.loader.pending()),
+		QueueLimit:  int64(r.settings.Load().MaxQueue),
 	}
 	if why := r.broken.Load(); why != nil {
 		s.Why = *why

@@ -77,6 +77,17 @@ func (s *served) budgets() (page shownBudgets) {
 func TestRulesShow(t *testing.T) {
 	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource+
 		"http: { limits: { header_timeout: 250ms, client: { rate: 0.001, burst: 3 } } }\n")
+	testRulesShow(t, cfg)
+}
+
+// So it is with net/http alone.
+func TestRulesShowOverNetHTTP(t *testing.T) {
+	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource+
+		"http: { engine: net/http, limits: { header_timeout: 250ms, client: { rate: 0.001, burst: 3 } } }\n")
+	testRulesShow(t, cfg)
+}
+
+func testRulesShow(t *testing.T, cfg *config.Config) {
 	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	cfg.Redis.Limits.Client = cfg.HTTP.Limits.Client
 	if err := gateway.ApplyTriggers(t.Context(), cfg, gateway.DatabaseOptions{}); err != nil {
@@ -125,6 +136,9 @@ func TestRulesShow(t *testing.T) {
 		"client_memory ": "slipstream_client_memory_limit_bytes", "connections http": "slipstream_frontend_connections_limit{frontend=\"http\"}",
 		"connections redis": "slipstream_frontend_connections_limit{frontend=\"redis\"}", "large_answers http": "slipstream_frontend_large_pending_limit_bytes{frontend=\"http\"}",
 		"large_answers redis": "slipstream_frontend_large_pending_limit_bytes{frontend=\"redis\"}",
+		"streams http":        "slipstream_frontend_budget_limit{budget=\"streams\",frontend=\"http\"}",
+		"loading http":        "slipstream_frontend_budget_limit{budget=\"loading\",frontend=\"http\"}",
+		"waiting redis":       "slipstream_frontend_budget_limit{budget=\"waiting\",frontend=\"redis\"}",
 	} {
 		if line := fmt.Sprintf("\n%s %v\n", metric, float64(limits[name])); limits[name] == 0 || !strings.Contains(s.do(http.MethodGet, s.admin+"/metrics").body, line) {
 			t.Errorf("%s: the dashboard shows a limit of %d, and the metrics have no line %q", name, limits[name], line)

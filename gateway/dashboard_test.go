@@ -344,9 +344,9 @@ func TestDashboardOfTrouble(t *testing.T) {
 				Resources: []cache.ResourceStats{{Name: markup, Why: markup + strings.Repeat(markup, 30), Failed: 7, Unavailable: 1 << 60}},
 			},
 			Bound: time.Second, Resources: []admin.Promise{{Bound: time.Second, OnStale: "unavailable"}},
-			Frontends: []admin.Frontend{{Name: markup, Engine: markup, HandedOver: -1, Closes: []admin.Close{{Reason: strings.Repeat(markup, 5), Count: 1e15}, {Reason: "stalled", Count: 6}},
+			Frontends: []admin.Frontend{{Name: markup, Engine: markup, HandedOver: -1, Budgets: []admin.Budget{{Name: "streams", Used: 20, Limit: 20}}, Closes: []admin.Close{{Reason: strings.Repeat(markup, 5), Count: 1e15}, {Reason: "stalled", Count: 6}, {Reason: "memory", Count: 8}},
 				Connections: 30, Places: 20, Large: 9 << 20, LargeLimit: 8 << 20, Throttled: []admin.Throttle{{Rule: markup, Count: 1e15}}}},
-			ClientMemory: admin.ClientMemory{Used: 33 << 20, Limit: 64 << 20, Throttled: 7, Closed: 8},
+			ClientMemory: admin.ClientMemory{Used: 33 << 20, Limit: 64 << 20, Throttled: 7},
 			Trouble:      markup, PollErrors: 5, StaleServed: 9,
 		}
 	}})
@@ -375,12 +375,12 @@ func TestDashboardOfTrouble(t *testing.T) {
 		b.await(id, want)
 	}
 	for _, want := range []string{
-		"client memory: 33 MiB of 64 MiB (51.6 %): slow readers are throttled", markup + " large answers: 9 MiB of 8 MiB (113 %): more are refused",
-		markup + " connections: 30 of 20 (150 %): idle ones are closed for new ones",
+		"client memory: 33 MiB of 64 MiB (51.6 %): slow readers are throttled", markup + " large answers: 9 MiB of 8 MiB (113 %): who owes most is closed",
+		markup + " connections: 30 of 20 (150 %): others are closed for new ones", markup + " streams of HTTP/2: 20 of 20 (100 %): more are refused",
 	} {
 		b.await("budgets", want)
 	}
-	for _, want := range []string{"all\tmemory\tthrottled\t0/s\t7\n", "all\tmemory\tclosed\t0/s\t8\n", markup + "\tstalled\tclosed\t0/s\t6"} {
+	for _, want := range []string{"all\tmemory\tthrottled\t0/s\t7\n", markup + "\tmemory\tclosed\t0/s\t8", markup + "\tstalled\tclosed\t0/s\t6"} {
 		b.await("t-rules", want)
 	}
 	for _, width := range []int64{360, 1920} {

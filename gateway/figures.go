@@ -45,7 +45,7 @@ func (g *Gateway) figures() admin.Figures {
 	}
 	f.BodyBytes = g.now().service.BodyBytes()
 	m := g.bounds.memory.Stats()
-	f.ClientMemory = admin.ClientMemory{Used: m.Used, Limit: m.Limit, Throttled: int64(m.Throttled), Closed: int64(m.Closed)}
+	f.ClientMemory = admin.ClientMemory{Used: m.Used, Limit: m.Limit, Throttled: int64(m.Throttled)}
 	g.frontends(&f)
 	f.Slowest = g.slowest()
 	if c := g.origin.reached.Load(); c != nil {
@@ -73,14 +73,16 @@ func (g *Gateway) frontends(f *admin.Figures) {
 	if g.http == nil {
 		return // not yet
 	}
-	one := admin.Frontend{Name: "http", Engine: "net/http", HandedOver: -1, Connections: g.http.Connections(), Places: int64(g.bounds.httpPlaces),
+	one := admin.Frontend{Name: "http", HandedOver: -1, Places: int64(g.bounds.httpPlaces),
 		Large: g.http.LargePending(), LargeLimit: maxPending(g.config)}
-	g.now().service.EachThrottled(func(rule string, n int64) { throttle(&one, rule, n) })
+	g.http.EachThrottled(func(rule string, n int64) { throttle(&one, rule, n) })
+	g.http.EachBudget(func(name string, used, limit int64) { budget(&one, name, used, limit) })
 	for _, name := range sources {
 		one.Requests += count(g.now().service.Latency(name))
 	}
-	if s, ok := g.http.EngineStats(); ok {
-		engineFigures(&one, &s)
+	s, looped := g.http.EngineStats()
+	engineFigures(&one, &s)
+	if looped {
 		one.HandedOver = 0
 		g.http.EachHandover(func(_ string, n int64) { one.HandedOver += n })
 	}
@@ -92,8 +94,9 @@ func (g *Gateway) frontends(f *admin.Figures) {
 	one = admin.Frontend{Name: "redis", HandedOver: -1, Places: int64(g.bounds.redisPlaces),
 		Large: g.redis.LargePending(), LargeLimit: maxPending(g.config)}
 	g.redis.EachThrottled(func(rule string, n int64) { throttle(&one, rule, n) })
+	g.redis.EachBudget(func(name string, used, limit int64) { budget(&one, name, used, limit) })
 	g.redis.EachGroup(func(_ string, n int64) { one.Requests += n })
-	s := g.redis.EngineStats()
+	s = g.redis.EngineStats()
 	engineFigures(&one, &s)
 	f.Frontends = append(f.Frontends, one)
 	f.Connections += one.Connections
@@ -104,6 +107,10 @@ func count(l *measure.Latency) int64 { return int64(l.Snapshot().Count()) }
 
 func throttle(f *admin.Frontend, rule string, n int64) {
 	f.Throttled = append(f.Throttled, admin.Throttle{Rule: rule, Count: n})
+}
+
+func budget(f *admin.Frontend, name string, used, limit int64) {
+	f.Budgets = append(f.Budgets, admin.Budget{Name: name, Used: used, Limit: limit})
 }
 
 // engineFigures fills what an engine knows of its frontend.

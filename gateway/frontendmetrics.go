@@ -18,7 +18,9 @@ var (
 	clientsThrottled    = prometheus.NewDesc("slipstream_client_memory_throttled_total", "Connections that got fewer answers at a time because client memory was above half of its limit.", nil, nil)
 	clientsClosed       = prometheus.NewDesc("slipstream_client_memory_closed_total", "Connections that were closed because client memory was above its limit.", nil, nil)
 	largePending        = frontendMetric("frontend_large_pending_bytes", "Bytes of answers of 64 KiB and more that wait for clients or for their turn.")
-	largePendingLimit   = frontendMetric("frontend_large_pending_limit_bytes", "Maximum of slipstream_frontend_large_pending_bytes, above which such answers are refused.")
+	largePendingLimit   = frontendMetric("frontend_large_pending_limit_bytes", "Maximum of slipstream_frontend_large_pending_bytes, above which connections of the address that owes most are closed; at one and a half of it such answers are refused.")
+	budgetUsed          = prometheus.NewDesc("slipstream_frontend_budget", "What clients have taken of a bound that they share: waiting (HTTP: requests, Redis: documents that are waited for), loading (bytes of batches that load, as estimated), streams (requests of HTTP/2), checks (tokens that wait for their signature to be checked), large_commands (connections).", []string{"frontend", "budget"}, nil)
+	budgetLimit         = prometheus.NewDesc("slipstream_frontend_budget_limit", "Maximum of slipstream_frontend_budget.", []string{"frontend", "budget"}, nil)
 	handedOver          = prometheus.NewDesc("slipstream_http_handed_over_total", "Requests that the event loop handed over to net/http with their connection, by reason.", []string{"reason"}, nil)
 	closes              = prometheus.NewDesc("slipstream_engine_closes_total", "Connections that left an engine, by reason.", []string{"frontend", "reason"}, nil)
 	redisCommands       = prometheus.NewDesc("slipstream_redis_commands_total", "Commands that the Redis frontend answered, by group.", []string{"group"}, nil)
@@ -29,7 +31,7 @@ var (
 	redisWaiting        = prometheus.NewDesc("slipstream_redis_waiting_documents", "Documents that commands wait for.", nil, nil)
 	redisHeld           = prometheus.NewDesc("slipstream_redis_held_bytes", "Bytes of loaded documents that wait for their turn in an answer.", nil, nil)
 	redisSpokeHTTP      = prometheus.NewDesc("slipstream_redis_spoke_http_total", "Connections of the Redis frontend that were closed because they spoke HTTP.", nil, nil)
-	throttled           = prometheus.NewDesc("slipstream_throttled_total", "What was refused or delayed because a client does too much, by rule: client and caller are rate limits; signature and login are failed attempts of an address; check is tokens of the client with the most waiting; turn is connections with more work than others wait for.", []string{"frontend", "rule"}, nil)
+	throttled           = prometheus.NewDesc("slipstream_throttled_total", "What was refused or delayed because a client does too much, by rule: client and caller are rate limits; signature and login are failed attempts of an address; check is tokens of the client with the most waiting; turn is connections with more work than others wait for; large is large answers that were refused and connections that got no other one; waiting and streams are requests past the bounds of slipstream_frontend_budget.", []string{"frontend", "rule"}, nil)
 	logLines            = prometheus.NewDesc("slipstream_request_log_lines_total", "Lines written to the request log.", nil, nil)
 	logDropped          = prometheus.NewDesc("slipstream_request_log_dropped_lines_total", "Lines of the request log that were lost because the disk or the reader did not keep up.", nil, nil)
 )
@@ -73,10 +75,16 @@ func (g *Gateway) collectFrontends(send sender, out chan<- prometheus.Metric) {
 		g.http.EachHandover(func(reason string, n int64) {
 			send(handedOver, prometheus.CounterValue, float64(n), reason)
 		})
-		if s, ok := g.http.EngineStats(); ok {
+		if s, looped := g.http.EngineStats(); looped {
 			collectEngine(&s, "http", send)
+		} else {
+			collectCloses(&s, "http", send)
 		}
-		g.now().service.EachThrottled(func(rule string, n int64) {
+		g.http.EachBudget(func(name string, used, limit int64) {
+			send(budgetUsed, prometheus.GaugeValue, float64(used), "http", name)
+			send(budgetLimit, prometheus.GaugeValue, float64(limit), "http", name)
+		})
+		g.http.EachThrottled(func(rule string, n int64) {
 			send(throttled, prometheus.CounterValue, float64(n), "http", rule)
 		})
 	}
@@ -118,6 +126,10 @@ func (g *Gateway) collectRedis(send sender, out chan<- prometheus.Metric) {
 	send(largePending, prometheus.GaugeValue, float64(g.redis.LargePending()), "redis")
 	send(largePendingLimit, prometheus.GaugeValue, float64(maxPending(g.config)), "redis")
 	collectEngine(&s, "redis", send)
+	g.redis.EachBudget(func(name string, used, limit int64) {
+		send(budgetUsed, prometheus.GaugeValue, float64(used), "redis", name)
+		send(budgetLimit, prometheus.GaugeValue, float64(limit), "redis", name)
+	})
 	g.redis.EachThrottled(func(rule string, n int64) {
 		send(throttled, prometheus.CounterValue, float64(n), "redis", rule)
 	})
@@ -143,6 +155,11 @@ func collectEngine(s *measure.Engine, frontend string, send sender) {
 		send(m.desc, m.kind, m.value(s), frontend)
 	}
 	send(throttled, prometheus.CounterValue, float64(s.Postponed), frontend, "turn")
+	collectCloses(s, frontend, send)
+}
+
+// collectCloses shows why connections ended.
+func collectCloses(s *measure.Engine, frontend string, send sender) {
 	s.EachClose(func(reason string, n uint64) {
 		send(closes, prometheus.CounterValue, float64(n), frontend, reason)
 	})

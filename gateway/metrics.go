@@ -98,6 +98,8 @@ var perResource = []struct {
 	{resourceMetric("overloaded_answers_total", "Answers refused because too many keys waited for a load."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Overloaded }},
 	{resourceMetric("invalidations_total", "Invalidations of single documents."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Events }},
 	{resourceMetric("flushes_total", "Invalidations of the whole resource."), prometheus.CounterValue, func(r *cache.ResourceStats) int64 { return r.Flushes }},
+	{resourceMetric("load_queue", "Keys that wait for a statement now."), prometheus.GaugeValue, func(r *cache.ResourceStats) int64 { return r.Queued }},
+	{resourceMetric("load_queue_limit", "Maximum of slipstream_load_queue, load.queue in the configuration: past it the client with the most is refused."), prometheus.GaugeValue, func(r *cache.ResourceStats) int64 { return r.QueueLimit }},
 	{resourceMetric("loads_in_flight", "Keys being loaded now."), prometheus.GaugeValue, func(r *cache.ResourceStats) int64 { return r.InFlight }},
 }
 

@@ -85,6 +85,13 @@ func (p *checking) give() {
 	p.free++
 }
 
+// waiting returns how many tokens wait.
+func (p *checking) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.Len()
+}
+
 // crowded returns how many tokens were refused because too many waited.
 func (p *checking) crowded() int64 {
 	p.mu.Lock()

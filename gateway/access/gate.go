@@ -103,6 +103,8 @@ type Stats struct {
 	Refusals         int64     // refusals by Identify
 	RepeatedRefusals int64     // of those, tokens that had been refused lately
 	Crowded          int64     // of those, tokens that were not looked at, because too many waited
+	Waiting          int       // tokens that wait now for their signature to be checked
+	WaitingLimit     int       // how many may
 	Remote           bool      // the key set is fetched
 	Fetched          time.Time // when it was last, with success; zero: never
 	Fetches          int64     // attempts to fetch it
@@ -226,7 +228,7 @@ func (g *Gate) Stats() Stats {
 	s := Stats{
 		Reloads: g.reloads.Load(), ReloadErrors: g.reloadErrors.Load(),
 		SignatureChecks: g.checks.Load(), Refusals: g.refusals.Load(), RepeatedRefusals: g.fromTable.Load(),
-		Crowded: g.checking.crowded(),
+		Crowded: g.checking.crowded(), Waiting: g.checking.waiting(), WaitingLimit: maxChecking,
 	}
 	if k := g.keys.Load(); k != nil {
 		s.APIKeys, s.NextExpiry = len(k.byHash), k.nextExpiry(g.now())

@@ -244,11 +244,13 @@ func TestDashboardBudgets(t *testing.T) {
 	s, g := newFakeDashboard()
 	g.figures.ClientMemory = ClientMemory{Used: 40, Limit: 64, Throttled: 3}
 	g.figures.Frontends = []Frontend{
-		{Name: "http", Connections: 3, Places: 10, Large: 5, LargeLimit: 256, Throttled: []Throttle{{"client", 10}, {"caller", 0}}, Closes: []Close{{"end", 9}, {"partial", 1}}},
+		{Name: "http", Connections: 3, Places: 10, Large: 5, LargeLimit: 256, Budgets: []Budget{{"streams", 7, 20}},
+			Throttled: []Throttle{{"client", 10}, {"caller", 0}}, Closes: []Close{{"end", 9}, {"partial", 1}}},
 		{Name: "redis", Connections: 4, Places: 20, Large: 6, LargeLimit: 256, Throttled: []Throttle{{"client", 7}}, Closes: []Close{{"memory", 2}, {"room-idle", 0}}},
 	}
 	g.tick(s, 1)
-	g.figures.ClientMemory = ClientMemory{Used: 41, Limit: 64, Throttled: 5, Closed: 2}
+	g.figures.ClientMemory = ClientMemory{Used: 41, Limit: 64, Throttled: 5}
+	g.figures.Cache.Resources[0].Queued, g.figures.Cache.Resources[0].QueueLimit = 9, 100
 	g.figures.Frontends = slices.Clone(g.figures.Frontends)
 	g.figures.Frontends[0].Throttled = []Throttle{{"client", 30}, {"caller", 0}}
 	g.tick(s, 2)
@@ -257,14 +259,15 @@ func TestDashboardBudgets(t *testing.T) {
 		{Name: "client_memory", Used: 41, Limit: 64},
 		{Name: "large_answers", Frontend: "http", Used: 5, Limit: 256}, {Name: "large_answers", Frontend: "redis", Used: 6, Limit: 256},
 		{Name: "connections", Frontend: "http", Used: 3, Limit: 10}, {Name: "connections", Frontend: "redis", Used: 4, Limit: 20},
+		{Name: "streams", Frontend: "http", Used: 7, Limit: 20}, {Name: "load_queue", Frontend: g.figures.Cache.Resources[0].Name, Used: 9, Limit: 100},
 	}
 	if !reflect.DeepEqual(p.Budgets, budgets) {
 		t.Errorf("budgets: got %+v, want %+v", p.Budgets, budgets)
 	}
 	rules := []pageRule{
-		{Rule: "memory", Effect: "throttled", Rate: 1, Total: 5}, {Rule: "memory", Effect: "closed", Rate: 1, Total: 2},
+		{Rule: "memory", Effect: "throttled", Rate: 1, Total: 5},
 		{Frontend: "http", Rule: "client", Effect: "throttled", Rate: 10, Total: 30}, {Frontend: "redis", Rule: "client", Effect: "throttled", Total: 7},
-		{Frontend: "http", Rule: "partial", Effect: "closed", Total: 1},
+		{Frontend: "http", Rule: "partial", Effect: "closed", Total: 1}, {Frontend: "redis", Rule: "memory", Effect: "closed", Total: 2},
 	}
 	if !reflect.DeepEqual(p.Rules, rules) {
 		t.Errorf("rules: got %+v, want %+v", p.Rules, rules)
@@ -273,7 +276,7 @@ func TestDashboardBudgets(t *testing.T) {
 
 // TestDashboardKnowsEveryReason: a connection ends because of a rule or in an ordinary way.
 func TestDashboardKnowsEveryReason(t *testing.T) {
-	rest := append([]string{"end", "detached", "idle", "drained", "reset", "aborted", "memory"}, closedByRule...)
+	rest := append([]string{"end", "detached", "idle", "drained", "reset", "aborted"}, closedByRule...)
 	for r := range loop.CloseReasons {
 		if i := slices.Index(rest, r.String()); i >= 0 {
 			rest = slices.Delete(rest, i, i+1)

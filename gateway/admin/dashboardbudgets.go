@@ -3,9 +3,9 @@ package admin
 import "slices"
 
 // closedByRule are the reasons for which the gateway closes a connection because of what it
-// takes or does not do. "memory" is counted for all frontends together. The others are the
-// ordinary ends of connections.
-var closedByRule = []string{"address", "unproven", "room-unproven", "room-address", "room-idle", "stalled", "partial", "too-large"}
+// takes or does not do. The others are the ordinary ends of connections.
+var closedByRule = []string{"memory", "large", "address", "unproven", "room-unproven", "room-address", "room-idle", "room-crowd",
+	"stalled", "partial", "too-large"}
 
 // Effects of a rule.
 const (
@@ -23,6 +23,17 @@ func budgetsOf(o *observation) []pageBudget {
 	for i := range o.Frontends {
 		f := &o.Frontends[i]
 		all = append(all, pageBudget{Name: "connections", Frontend: f.Name, Used: f.Connections, Limit: f.Places})
+	}
+	for i := range o.Frontends {
+		f := &o.Frontends[i]
+		for _, b := range f.Budgets {
+			all = append(all, pageBudget{Name: b.Name, Frontend: f.Name, Used: b.Used, Limit: b.Limit})
+		}
+	}
+	for i := range o.Cache.Resources {
+		if r := &o.Cache.Resources[i]; r.Queued > 0 { // there may be many resources
+			all = append(all, pageBudget{Name: "load_queue", Frontend: r.Name, Used: r.Queued, Limit: r.QueueLimit})
+		}
 	}
 	return all
 }
@@ -46,7 +57,6 @@ func rulesOf(from, to *observation, per func(before, after int64) float64) []pag
 // eachRule calls visit with the name of every rule, and how often it was used since the start.
 func eachRule(o *observation, visit func(r pageRule, n int64)) {
 	visit(pageRule{Rule: "memory", Effect: effectThrottled}, o.ClientMemory.Throttled)
-	visit(pageRule{Rule: "memory", Effect: effectClosed}, o.ClientMemory.Closed)
 	for i := range o.Frontends {
 		f := &o.Frontends[i]
 		for _, t := range f.Throttled {

@@ -143,8 +143,8 @@ type pageClose struct {
 
 // pageBudget is what clients may take of something, and what they have taken.
 type pageBudget struct {
-	Name     string `json:"name"`     // "client_memory", "large_answers" (bytes) or "connections"
-	Frontend string `json:"frontend"` // "" for all together
+	Name     string `json:"name"`     // "client_memory", "large_answers" (bytes), "connections", those of Frontend.Budgets, "load_queue"
+	Frontend string `json:"frontend"` // "" for all together; of "load_queue" the resource
 	Used     int64  `json:"used"`
 	Limit    int64  `json:"limit"`
 }

@@ -61,10 +61,18 @@ type Frontend struct {
 	// Large is how many bytes of large answers wait, LargeLimit how many may wait before
 	// such answers are refused.
 	Large, LargeLimit int64
+	// Budgets are other bounds of what clients may take together.
+	Budgets []Budget
 	// Throttled is what was refused or put behind others, by rule, since the start.
 	Throttled []Throttle
 	// Closes are the connections that ended, by why, since the start.
 	Closes []Close
+}
+
+// Budget is a bound of what clients may take together.
+type Budget struct {
+	Name        string
+	Used, Limit int64
 }
 
 // Close is how often connections ended for a reason.
@@ -83,8 +91,8 @@ type Throttle struct {
 type ClientMemory struct {
 	Used, Limit int64 // bytes
 	// Throttled counts the connections that got fewer answers at a time because more than
-	// half of the limit was used; Closed those that were closed because all of it was.
-	Throttled, Closed int64
+	// half of the limit was used. Those that were closed are among Frontend.Closes.
+	Throttled int64
 }
 
 // Status is how often an HTTP status was answered since the start.

@@ -153,8 +153,14 @@ function showFrontends(p) {
 // says what follows.
 const budgets = {
   client_memory: { label: "client memory", unit: format.bytes, high: 0.5, words: (share) => (share > 1 ? "connections are closed" : "slow readers are throttled") },
-  large_answers: { label: "large answers", unit: format.bytes, high: 0.8, words: (share) => (share >= 1 ? "more are refused" : "near the limit") },
-  connections: { label: "connections", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "idle ones are closed for new ones" : "near the limit") },
+  large_answers: { label: "large answers", unit: format.bytes, high: 0.5, words: (share) => (share > 1 ? "who owes most is closed" : "slow readers get no more") },
+  connections: { label: "connections", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "others are closed for new ones" : "near the limit") },
+  waiting: { label: "waiting for loads", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "more are refused" : "near the limit") },
+  loading: { label: "batches that load", unit: format.bytes, high: 0.8, words: (share) => (share >= 1 ? "others wait" : "near the limit") },
+  streams: { label: "streams of HTTP/2", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "more are refused" : "near the limit") },
+  checks: { label: "tokens to check", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "who has most loses some" : "near the limit") },
+  large_commands: { label: "large commands", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "more are refused" : "near the limit") },
+  load_queue: { label: "load queue", unit: format.count, high: 0.8, words: (share) => (share >= 1 ? "who has most loses some" : "near the limit") },
 };
 
 function showBudgets(p) {

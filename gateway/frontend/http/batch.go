@@ -7,6 +7,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -125,6 +128,38 @@ const (
 	maxLoading = 64 << 20
 	firstSize  = 1 << 20 // what a document is taken for before one was seen
 )
+
+// batchRoom divides maxLoading among batches that load.
+type batchRoom struct {
+	*semaphore.Weighted
+	taken atomic.Int64
+}
+
+func newBatchRoom() *batchRoom { return &batchRoom{Weighted: semaphore.NewWeighted(maxLoading)} }
+
+// Acquire takes n bytes, or waits for them until ctx ends.
+func (r *batchRoom) Acquire(ctx context.Context, n int64) error {
+	err := r.Weighted.Acquire(ctx, n)
+	if err == nil {
+		r.taken.Add(n)
+	}
+	return err
+}
+
+// TryAcquire takes n bytes if nobody has to be waited for.
+func (r *batchRoom) TryAcquire(n int64) bool {
+	ok := r.Weighted.TryAcquire(n)
+	if ok {
+		r.taken.Add(n)
+	}
+	return ok
+}
+
+// Release gives n bytes back.
+func (r *batchRoom) Release(n int64) {
+	r.taken.Add(-n)
+	r.Weighted.Release(n)
+}
 
 // roomFor estimates what n documents take.
 func (v *served) roomFor(n int) int64 {

@@ -304,6 +304,33 @@ func (s *Server) EngineStats() (stats measure.Engine, looped bool) {
 	return e, s.loop != nil
 }
 
+// EachBudget calls visit with each bound of what clients may take together besides connections
+// and memory: how much of it is taken, in requests, or in bytes for "loading".
+func (s *Server) EachBudget(visit func(name string, used, limit int64)) {
+	service := s.handler.live.Load()
+	if s.front != nil {
+		visit("waiting", s.front.waiting.Load(), maxWaiting)
+	}
+	visit("loading", service.loading.taken.Load(), maxLoading)
+	visit("streams", s.handler.streams.Load(), maxStreams)
+	if gate := service.config.Gate; gate != nil {
+		st := gate.Stats()
+		visit("checks", int64(st.Waiting), int64(st.WaitingLimit))
+	}
+}
+
+// EachThrottled calls visit with every rule that refuses requests because clients take too
+// much, or delays them, and how often it was used.
+func (s *Server) EachThrottled(visit func(rule string, n int64)) {
+	s.handler.live.Load().EachThrottled(visit)
+	large := s.handler.large.Stats()
+	visit("large", int64(large.Refused+large.Throttled))
+	if s.front != nil {
+		visit("waiting", s.front.crowded.Load())
+	}
+	visit("streams", s.handler.crowded.Load())
+}
+
 // EachHandover calls visit with every reason for which requests are handed over to
 // net/http, and how many were.
 func (s *Server) EachHandover(visit func(reason string, n int64)) {

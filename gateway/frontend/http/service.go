@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/frontend/recent"
@@ -87,8 +85,8 @@ type Service struct {
 	compressor                      *compressor
 	cors                            *corsPolicy // nil: no page of another origin may read
 	vary                            []string
-	loading                         *semaphore.Weighted // bytes of batches that load
-	wrong                           *limit.Limiter      // wrong tokens of an address; shared by the services that follow one another
+	loading                         *batchRoom     // bytes of batches that load
+	wrong                           *limit.Limiter // wrong tokens of an address; shared by the services that follow one another
 
 	// described are the descriptions that were sent last. Atomic: written and read
 	// by whoever sends one.
@@ -141,7 +139,7 @@ type question struct {
 
 // NewService returns a service for resources in the order of the cache's.
 func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Service, error) {
-	s := &Service{cache: c, loading: semaphore.NewWeighted(maxLoading), wrong: newWrong(), figures: &figures{slowest: newSlowest()},
+	s := &Service{cache: c, loading: newBatchRoom(), wrong: newWrong(), figures: &figures{slowest: newSlowest()},
 		logged: new(measure.Ration), slow: new(measure.Ration), throttled: new(measure.Ration), strangers: new(measure.Ration)}
 	numbered := slices.Clone(resources)
 	for i := range numbered {

@@ -130,6 +130,7 @@ func (t *turn) admitLoads(keys [][]byte, missing int) bool {
 		return true
 	}
 	s.waiting.Add(-int64(missing))
+	s.crowded.Add(1)
 	t.fail(FailOverloaded, textLoads)
 	t.record(keys, FailOverloaded.Code(), 0)
 	return false

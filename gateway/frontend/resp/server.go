@@ -43,6 +43,7 @@ type Server struct {
 
 	// Atomics. Written by connections and loads, read by all.
 	waiting atomic.Int64 // documents that commands wait for
+	crowded atomic.Int64 // commands that were refused because too many wait
 	held    atomic.Int64 // bytes of documents that were loaded and not yet appended
 	large   atomic.Int64 // connections with a large command under way
 
@@ -174,6 +175,16 @@ func (s *Server) EachThrottled(visit func(rule string, n int64)) {
 	visit("client", v.clientLimit.Refused())
 	visit("caller", v.callerLimit.Refused())
 	visit("login", s.logins.Refused())
+	large := s.pending.Stats()
+	visit("large", int64(large.Refused+large.Throttled))
+	visit("waiting", s.crowded.Load())
+}
+
+// EachBudget calls visit with each bound of what clients may take together besides connections
+// and memory: how much of it is taken.
+func (s *Server) EachBudget(visit func(name string, used, limit int64)) {
+	visit("waiting", s.waiting.Load(), int64(s.config.MaxWaiting))
+	visit("large_commands", s.large.Load(), maxLarge)
 }
 
 // Connections returns how many connections are open.
