@@ -14,7 +14,7 @@ import (
 
 // Exposure says who can reach a listener, and what is there. Texts are for people.
 type Exposure struct {
-	Listener string // [ListenHTTP], [ListenRedis] or [ListenAdmin]
+	Listener string // such as [ListenHTTP]
 	Address  string
 	Remote   bool   // other machines can reach it
 	Reach    string // who can connect
@@ -27,7 +27,7 @@ type Exposure struct {
 }
 
 // Exposures returns what the listeners of a configuration with its defaults expose, in the order
-// HTTP, Redis, admin.
+// HTTP, Redis, admin, metrics.
 func Exposures(cfg *config.Config) []Exposure {
 	var all []Exposure
 	for _, name := range listenerNames {
@@ -38,7 +38,7 @@ func Exposures(cfg *config.Config) []Exposure {
 	return all
 }
 
-var listenerNames = []string{ListenHTTP, ListenRedis, ListenAdmin}
+var listenerNames = []string{ListenHTTP, ListenRedis, ListenAdmin, ListenMetrics}
 
 // exposureOf describes one listener.
 func exposureOf(cfg *config.Config, name string, l config.Listener) Exposure {
@@ -51,6 +51,8 @@ func exposureOf(cfg *config.Config, name string, l config.Listener) Exposure {
 		e.exposeRedis(cfg)
 	case ListenAdmin:
 		e.exposeAdmin(cfg)
+	case ListenMetrics:
+		e.Callers, e.Pages, e.Hosts = everybody, pagesOfAll, hostsOfAdmin
 	}
 	if certificates {
 		e.Callers = "only holders of a client certificate, and of these: " + e.Callers
@@ -92,11 +94,27 @@ func (e *Exposure) exposeRedis(cfg *config.Config) {
 }
 
 // exposeAdmin describes the listener of operators.
-func (e *Exposure) exposeAdmin(*config.Config) {
-	e.Callers = "everybody who reaches it"
-	e.Pages = "metrics, health, console, configuration without secrets, profiles, purge and reload"
-	e.Hosts = "localhost, IP addresses and the configured name"
+func (e *Exposure) exposeAdmin(cfg *config.Config) {
+	e.Hosts, e.Callers = hostsOfAdmin, everybody
+	e.Pages = pagesOfAll + "; console, configuration without secrets, purge and reload"
+	if !cfg.Admin.NoProfiles {
+		e.Pages += "; profiles"
+	}
+	if !e.Remote || cfg.Admin.TLS.Clients != "" {
+		return
+	}
+	e.Callers = "callers of other machines: everybody for " + pagesOfAll + "; nobody for the rest"
+	if cfg.Admin.Token != "" {
+		e.Callers = "callers of other machines: everybody for " + pagesOfAll + "; tokens of " + cfg.Admin.Token + " for the rest"
+	}
 }
+
+// Words about the listeners of operators.
+const (
+	everybody    = "everybody who reaches it"
+	pagesOfAll   = "/metrics, /live and /ready"
+	hostsOfAdmin = "localhost, IP addresses and the configured name"
+)
 
 // reachOf says who can connect.
 func reachOf(l config.Listener) string {
@@ -153,6 +171,12 @@ func callersOf(cfg *config.Config, users []string) string {
 			issuer = "any issuer"
 		}
 		known = append(known, "tokens of "+issuer+" for audience "+audience)
+	}
+	for i := range cfg.Resources {
+		if a := cfg.Resources[i].Access; a != nil && len(a.Certificates) > 0 {
+			known = append(known, "names in client certificates")
+			break
+		}
 	}
 	if known == nil {
 		return "everybody; no credentials are known"
@@ -224,7 +248,7 @@ func (g *Gateway) logExposure() {
 					attributes = append(attributes, more.name, more.text)
 				}
 			}
-			if name != ListenAdmin {
+			if name == ListenHTTP || name == ListenRedis {
 				attributes = append(attributes, "open_resources", e.OpenText())
 			}
 			g.log.Info("listening", attributes...)

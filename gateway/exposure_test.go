@@ -16,7 +16,7 @@ import (
 const exposedConfig = `origin: { url: sqlite:shop.db }
 resources:
   depts: { table: dept, key: [deptno] }
-  orders: { table: orders, key: [id], access: { keys: [web], jwt: true } }
+  orders: { table: orders, key: [id], access: { keys: [web], jwt: true, certificates: [web.example] } }
   items: { table: items, key: [id] }
 auth: { keys: keys.txt, jwt: { keys: jwks.json, issuer: "https://issuer.example", audience: docs } }
 frontends:
@@ -26,6 +26,7 @@ frontends:
     - { address: "192.0.2.7:8444", tls: { cert: c.pem, key: k.pem, clients: ca.pem, min_version: "1.3" } }
     - { address: "unix:http.sock", mode: "0660" }
   redis: { address: "[2001:db8::1]:6379", plaintext: true }
+admin: { address: ":9100", tls: { cert: c.pem, key: k.pem }, token: admin.token, metrics: "192.0.2.7:9101", profiles: false }
 http: { hosts: [docs.example], openapi: false, limits: { client: { rate: 0.5, burst: 20 }, connections_per_address: 50 } }
 `
 
@@ -52,10 +53,11 @@ func TestExposures(t *testing.T) {
 	}{
 		{"127.0.0.1:8080", "http", "this machine", "clear text", "keys.txt", "docs.example", "0.5 requests/s, 20 at once, 50 connections", false, []string{"depts", "items"}},
 		{":8443", "http", "every machine that can route to an address", "1.2 and later", "tokens of https://issuer.example for audience docs", "docs.example", "17000 connections", true, []string{"depts", "items"}},
-		{"192.0.2.7:8444", "http", "every machine that can route to 192.0.2.7", "1.3, client certificates required", "only holders of a client certificate", "docs.example", "", true, []string{"depts", "items"}},
+		{"192.0.2.7:8444", "http", "every machine that can route to 192.0.2.7", "1.3, client certificates required", "only holders of a client certificate, and of these: API keys of keys.txt; tokens of https://issuer.example for audience docs; names in client certificates", "docs.example", "", true, []string{"depts", "items"}},
 		{"unix:http.sock", "http", "mode 0660, owner the user of the gateway", "clear text", "API keys", "docs.example", "", false, []string{"depts", "items"}},
 		{"[2001:db8::1]:6379", "redis", "2001:db8::1", "clear text", "API keys", "", "no limit of requests, no limit of connections", true, nil},
-		{"127.0.0.1:9100", "admin", "this machine", "clear text", "everybody", "localhost", "", false, nil},
+		{":9100", "admin", "every machine", "1.2 and later", "everybody for /metrics, /live and /ready; tokens of admin.token for the rest", "localhost", "", true, nil},
+		{"192.0.2.7:9101", "metrics", "192.0.2.7", "clear text", "everybody who reaches it", "localhost", "", true, nil},
 	} {
 		e, ok := all[test.address]
 		if !ok {
