@@ -120,5 +120,29 @@ b1 192.0.2.2 0 -
 	}
 }
 
+// An answer that is larger than the budget, and alone, is left to its reader. More than it is
+// closed, though nobody else owes anything: a connection that has the budget to itself would
+// shut others out.
+func TestReviewLeavesWhatIsAlone(t *testing.T) {
+	var cut []string
+	b := NewLargeBudget(100)
+	peers := peersOf(t, "a1 192.0.2.1 0 -", &cut)
+	defer b.Join(&source{listed(peers)})()
+	for _, row := range []struct {
+		admitted, more int64
+		closed         int
+	}{{500, 0, 0}, {500, 1, 1}, {60, 60, 1}, {500, 0, 0}} {
+		if !b.Admits(row.admitted) {
+			t.Fatal("an answer that is alone is refused")
+		}
+		peers[0].Large = row.admitted + row.more
+		b.Add(peers[0].Large)
+		if n := b.Review(); n != row.closed {
+			t.Errorf("%d bytes beside an answer of %d that was alone: %d were closed, want %d", row.more, row.admitted, n, row.closed)
+		}
+		b.Add(-peers[0].Large)
+	}
+}
+
 // source can be compared, as Join wants it.
 type source struct{ listed }

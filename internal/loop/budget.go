@@ -42,6 +42,7 @@ type Budget struct {
 	closed    atomic.Uint64
 	throttled atomic.Uint64
 	refused   atomic.Uint64
+	alone     atomic.Int64 // bytes of an answer that is larger than the limit
 }
 
 // NewBudget returns a budget of limit bytes. If limit is zero, it is [DefaultBudget].
@@ -65,7 +66,15 @@ func NewLargeBudget(limit int64) *Budget {
 // Admits reports whether n bytes more may be held. The room above the limit is for what comes
 // until those who hold most have been closed. An answer that is alone always may.
 func (b *Budget) Admits(n int64) bool {
-	if used := b.used.Load(); used <= 0 || used+n <= b.limit+b.limit/2 {
+	used := b.used.Load()
+	switch {
+	case used <= 0 && n > b.limit:
+		b.alone.Store(n)
+		return true
+	case used <= 0:
+		b.alone.Store(0)
+		return true
+	case used+n <= b.limit+b.limit/2:
 		return true
 	}
 	b.refused.Add(1)
@@ -211,7 +220,7 @@ func (b *Budget) Review() (closed int) {
 	for i := range peers {
 		sum += b.holds(&peers[i])
 	}
-	if !b.Over() || b.large && len(peers) == 1 { // a survey takes a moment
+	if !b.Over() || len(peers) == 1 && sum <= b.alone.Load() { // a survey takes a moment
 		return 0
 	}
 	rankByMemory(peers, b.holds)

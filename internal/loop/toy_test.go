@@ -345,6 +345,7 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 			s.toy.t.Errorf("%q: %v", line, err)
 		}
 		o := c.Output()
+		_ = c.AdmitsLarge(n) // it is given all the same
 		o.Link(pattern[:n])
 		o.Large(n)
 	case "heavy":

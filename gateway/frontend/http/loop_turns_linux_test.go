@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/testkit/turnwatch"
 )
@@ -246,10 +247,24 @@ func answers(f *fixture) (n int64) {
 	return n
 }
 
-// TestTurnsOfUnreadAnswers: the turns of a loop beside 2,000 connections that pipeline and read
+// TestTurnsOfUnreadAnswers: the turns of loops beside 2,000 connections that pipeline and read
 // nothing, those that accept, survey and close them included.
 func TestTurnsOfUnreadAnswers(t *testing.T) {
+	const hostile = 2000
 	turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
-		testUnreadAnswersAreBounded(t, ways[2])
+		budget := loop.NewBudget(0)
+		s := listen(t, newFixture(t, jsonOrigin), Config{Listeners: smallListeners(t), Budget: budget, MaxConnections: hostile + 10})
+		startChild(t, fmt.Sprintf("hostile %s %d", s.Addr(), hostile)).hears("hostile")
+		testkit.Eventually(t, 2*time.Minute, func() error {
+			if is := budget.Stats(); is.Throttled == 0 || is.Closed == 0 || is.Used > is.Limit {
+				return fmt.Errorf("the budget says %+v, want some throttled, some closed, and at most the limit used", is)
+			}
+			return nil
+		})
+		for range 20 {
+			c := dialFrom(t, "127.0.0.3", s.Addr().String())
+			mustServe(t, c)
+			c.Close()
+		}
 	})
 }

@@ -96,3 +96,28 @@ func TestHeldDocumentsOfOneAddress(t *testing.T) {
 		f.dialFrom(t, "127.0.0.3").eventuallyLarge("GET depts:1000100\r\n", "$100002")
 	})
 }
+
+// Documents that are loaded past one and a half of the bound are not held: the command fails, and
+// nothing of it is counted afterwards.
+func TestDocumentsAreNotHeldPastTheBound(t *testing.T) {
+	const limit = 1 << 20
+	bothBackends(t, echo, Config{MaxPending: limit}, func(t *testing.T, f *fixture) {
+		c := f.dial(t)
+		f.server.pending.Add(limit * 3 / 2) // of others, who cannot be closed
+		c.send("MGET depts:1 depts:1000001\r\n")
+		if got := c.reply(); got != "-OVERLOADED too many bytes of documents wait for clients to read them" {
+			t.Errorf("got %.100q", got)
+		}
+		f.server.pending.Add(-limit * 3 / 2)
+		c.send("MGET depts:2 depts:1000002\r\n")
+		if got := c.reply(); !strings.HasPrefix(got, "*2") {
+			t.Errorf("got %.100q", got)
+		}
+		testkit.Eventually(t, 20*time.Second, func() error {
+			if held, pending := f.server.Held(), f.server.LargePending(); held != 0 || pending != 0 {
+				return fmt.Errorf("%d bytes are held and %d pending after all, want 0", held, pending)
+			}
+			return nil
+		})
+	})
+}
