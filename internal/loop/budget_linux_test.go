@@ -84,9 +84,14 @@ func TestBudgetClosesTheAddressThatHoldsMost(t *testing.T) {
 			}
 			return nil
 		})
-		if n := memoryInUse() - before; n > 2*limit+(hostile+honest)*each && !raceEnabled {
-			t.Errorf("the memory grew by %d bytes, want at most twice %d and %d a connection", n, limit, each)
-		}
+		// The hostile clients go on asking for 1.2 GB; connections that are being closed may hold
+		// their buffers for a moment more.
+		testkit.Eventually(t, 20*time.Second, func() error {
+			if n := memoryInUse() - before; n > 2*limit+(hostile+honest)*each && !raceEnabled {
+				return fmt.Errorf("the memory grew by %d bytes, want at most twice %d and %d a connection", n, limit, each)
+			}
+			return nil
+		})
 		reading.Wait()
 		mu.Lock()
 		defer mu.Unlock()
