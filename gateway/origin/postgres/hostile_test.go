@@ -226,7 +226,9 @@ func (w *wiretap) play(t *testing.T, d *database) string {
 	findings, err := owner.Check(t.Context())
 	say("check", findings, err)
 
-	o, err := Open(t.Context(), Config{URL: w.urlOf(d, "gateway"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}, hostileResources())
+	// A derivation may take an eighth of the promise, and the first ones of a slow machine need more
+	// than that of a second.
+	o, err := Open(t.Context(), Config{URL: w.urlOf(d, "gateway"), Freshness: 10 * time.Minute, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}, hostileResources())
 	if err != nil {
 		t.Fatal(err)
 	}
