@@ -28,8 +28,8 @@ type certificate struct {
 	files config.TLS // absolute
 	log   *slog.Logger
 	now   func() time.Time
-	// changed is told of files that have changed; err says why the previous ones stay in use.
-	// It must not wait. Nil: nobody is told.
+	// changed is called when files have changed; err says why the previous ones stay in use.
+	// It must not wait. If nil, it is not called.
 	changed func(file string, err error)
 
 	started time.Time

@@ -119,7 +119,7 @@ func TestProbeOverTLS(t *testing.T) {
 	}
 }
 
-// TestAgainstWithToken: a token of a file is sent, and who lacks it is told.
+// TestAgainstWithToken: the token of a file is sent, and a caller without it gets an error that says so.
 func TestAgainstWithToken(t *testing.T) {
 	file := demoFiles(t)
 	cfg, err := config.Load(file)

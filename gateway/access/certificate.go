@@ -132,7 +132,7 @@ const (
 var errNames = errors.New("access: the names (SAN) of the client's certificate cannot be read")
 
 // certificateNames reads the names out of the extension as they stand there: package x509 writes
-// URIs anew, so that two different ones could become equal.
+// URIs again, so that two different ones could become equal.
 func certificateNames(extension []byte) (all []certificateName, err error) {
 	var names asn1.RawValue
 	if rest, err := asn1.Unmarshal(extension, &names); err != nil || len(rest) > 0 {

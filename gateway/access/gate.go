@@ -43,8 +43,8 @@ type Config struct {
 	Leeway time.Duration
 	// Reload is how often the files are looked at. 0 means 5 s, negative never.
 	Reload time.Duration
-	// Changed is told of a file that has changed; err says why the previous contents stay in
-	// use. Nil: nobody is told.
+	// Changed is called when a file has changed; err says why the previous contents stay in
+	// use. If nil, it is not called.
 	Changed func(file string, err error)
 	// Log hears of changed files and of API keys that expire. If nil, nothing is logged.
 	Log *slog.Logger

@@ -20,17 +20,17 @@ type TokensConfig struct {
 	File string
 	// Reload is how often the file is looked at. 0 means 5 s, negative never.
 	Reload time.Duration
-	// Changed is told of a file that has changed; err says why the previous contents stay in
-	// use. Nil: nobody is told.
+	// Changed is called when a file has changed; err says why the previous contents stay in
+	// use. If nil, it is not called.
 	Changed func(file string, err error)
-	// Log hears of changes. If nil, nothing is logged.
+	// Log receives changes. If nil, nothing is logged.
 	Log *slog.Logger
 	// Now is the clock that tells what has expired. Nil: time.Now.
 	Now func() time.Time
 }
 
 // Tokens are the bearer tokens of a file, each of which opens the whole of something. Its
-// methods may be called at once.
+// methods are safe for concurrent use.
 type Tokens struct {
 	// Immutable after OpenTokens.
 	cfg     TokensConfig

@@ -67,9 +67,9 @@ type Config struct {
 	Line func() int
 	// NoProfiles reports whether /debug/pprof/ is switched off. Nil: it is not.
 	NoProfiles func() bool
-	// Log hears of what goes wrong while requests are served. Nil: nobody does.
+	// Log receives errors of serving requests. If nil, nothing is logged.
 	Log *slog.Logger
-	// Audit hears of purges, reloads, profiles and requests that were refused. Nil: nobody does.
+	// Audit receives purges, reloads, profiles and refused requests. If nil, there is no audit log.
 	Audit func(audit.Event)
 }
 

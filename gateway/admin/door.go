@@ -68,7 +68,7 @@ func (d *door) enter(r *http.Request) (rule string, no *refusal) {
 	}
 	presented, ok := bearer(r)
 	if !ok {
-		return "", &refusal{status: http.StatusUnauthorized, rule: ruleNone, detail: "this page is for this machine only, and for who brings a token; " + d.remedy()}
+		return "", &refusal{status: http.StatusUnauthorized, rule: ruleNone, detail: "this page needs a token, unless the request comes from this machine; " + d.remedy()}
 	}
 	client, now := limit.ClientKey(addressOf(r)), time.Since(d.begun)
 	if wait, ok := d.wrong.Within(client, now); !ok {

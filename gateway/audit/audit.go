@@ -56,8 +56,8 @@ type Config struct {
 	// Path is the file that lines are appended to, made with mode 0600 if there is none. Empty:
 	// events are in Log only.
 	Path string
-	// Log gets the events if there is no file and those that the file did not take. Nil: nobody
-	// gets them.
+	// Log gets the events if there is no file and those that could not be written to it. If
+	// nil, those events are lost.
 	Log *slog.Logger
 }
 
@@ -68,7 +68,7 @@ const (
 	complainEach = time.Minute
 )
 
-// Log is an open audit log. Its methods may be called at once.
+// Log is an open audit log. All methods are safe for concurrent use.
 type Log struct {
 	// Immutable after Open.
 	path  string

@@ -34,7 +34,7 @@ type Admin struct {
 	Metrics Listener
 	// NoProfiles leaves /debug/pprof/ out: "profiles: false" in the file.
 	NoProfiles bool
-	// Line is where the listener stands in the configuration file, 0 if it does not.
+	// Line is the line of the listener in the configuration file, or 0 if it is not there.
 	Line int
 }
 

@@ -134,7 +134,7 @@ func parseProxy(t text) (netip.Prefix, string) {
 // maxHostName is the longest name of DNS.
 const maxHostName = 253
 
-// hostName is the kind of what stands in Host before the port.
+// hostName is the kind of a name in Host, without its port.
 func hostName() kind[string] {
 	return keyword[string](`a name without a port, such as docs.example.com, or "*"`, func(s string) string {
 		_, notAddress := netip.ParseAddr(s)

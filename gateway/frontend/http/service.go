@@ -61,8 +61,8 @@ type ServiceConfig struct {
 	// Requests gets a line for every request. Nil: none. Whoever opened it closes
 	// it, after the service's last answer.
 	Requests *requestlog.Log
-	// LoginFailed is told of each request that is refused because of its credentials: whose, by
-	// which of them ("key" or "token"), and why. It must not wait. Nil: nobody is told.
+	// LoginFailed is called for each request that is refused because of its credentials: whose, by
+	// which of them ("key" or "token"), and why. It must not wait. If nil, it is not called.
 	LoginFailed func(client netip.Addr, rule, why string)
 	// SlowerThan is the time above which a request is logged; 0 means 1 s,
 	// negative: never.

@@ -95,8 +95,8 @@ type Config struct {
 	// Requests gets a line for every command for documents and every failed login.
 	// Nil: none. Whoever opened it closes it, after Shutdown.
 	Requests *requestlog.Log
-	// LoginFailed is told of each login that failed: whose, by which credentials ("password",
-	// which an API key may be, or "token"), and why. It must not wait. Nil: nobody is told.
+	// LoginFailed is called for each failed login: whose, by which credentials ("password",
+	// which an API key may be, or "token"), and why. It must not wait. If nil, it is not called.
 	LoginFailed func(client netip.Addr, rule, why string)
 	Log         *slog.Logger
 }

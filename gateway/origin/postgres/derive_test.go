@@ -15,7 +15,7 @@ import (
 
 // A resource whose derivations fail is tried again after pauses that double up to 30 s.
 // Until then its changes are passed by. One that fails soon after it was mended goes on
-// where it stopped, and one that held for longer than it was away begins anew.
+// where it stopped, and one that held for longer than it was away starts again.
 func TestPausesOfAFailingDerivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &Origin{cfg: Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}}
