@@ -1,3 +1,7 @@
+//go:build !race
+
+// The race detector has memory of its own, and makes stacks larger.
+
 package httpfront
 
 import (
