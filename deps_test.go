@@ -54,9 +54,9 @@ gateway/limit             <
 gateway/trace             <
 gateway/otel              < gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
 gateway/measure           <
-gateway/audit             < gateway/measure
+gateway/audit             < gateway/measure internal/safefile
 gateway/openapi           < gateway/resource
-gateway/requestlog        <
+gateway/requestlog        < internal/safefile
 gateway/frontend/http     < cache gateway/access gateway/frontend/recent gateway/limit gateway/measure gateway/requestlog gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
 gateway/frontend/recent   < cache gateway/resource
 gateway/frontend/resp     < cache gateway/access gateway/frontend/recent gateway/limit gateway/measure gateway/requestlog gateway/resource internal/loop internal/wire/resp

@@ -9,11 +9,14 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/safefile"
 )
+
+// fileMode is the mode of the file: only this user reads who did what.
+const fileMode = 0o600
 
 // Kinds of events.
 const (
@@ -105,34 +108,13 @@ func Open(config Config) (*Log, error) {
 		return l, nil
 	}
 	var err error
-	if l.file, err = openFile(l.path); err != nil {
+	if l.file, err = safefile.OpenAppend(l.path, fileMode); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	l.torn = endsTorn(l.file)
+	l.torn = safefile.EndsTorn(l.file)
 	// Stopped by Close, which waits for it.
 	go l.write()
 	return l, nil
-}
-
-// openFile does not wait for somebody to read a named pipe: there must be one.
-func openFile(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
-}
-
-// endsTorn reports whether a file ends within a line, as a full disk leaves it.
-func endsTorn(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-		return false
-	}
-	r, err := os.Open(f.Name())
-	if err != nil {
-		return false
-	}
-	defer r.Close()
-	var last [1]byte
-	_, err = r.ReadAt(last[:], info.Size()-1)
-	return err == nil && last[0] != '\n'
 }
 
 // Record writes the event down, soon. It does not wait. Of failed logins at one listener only one
@@ -268,13 +250,13 @@ func (l *Log) write() {
 }
 
 func (l *Log) reopen() {
-	f, err := openFile(l.path)
+	f, err := safefile.OpenAppend(l.path, fileMode)
 	if err != nil {
 		l.complain(err)
 		return // in the old one
 	}
 	_ = l.file.Close() // each line was written
-	l.file, l.torn = f, endsTorn(f)
+	l.file, l.torn = f, safefile.EndsTorn(f)
 }
 
 // line writes one line, at once: there are few.

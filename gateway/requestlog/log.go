@@ -12,9 +12,13 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/safefile"
 )
+
+// fileMode is the mode of the file.
+const fileMode = 0o640
 
 // Config configures a [Log]. All but Path may be zero.
 type Config struct {
@@ -97,33 +101,11 @@ func Open(config Config) (*Log, error) {
 	if config.Path == "-" {
 		return start(config, os.Stdout, nil), nil
 	}
-	f, err := openFile(config.Path)
+	f, err := safefile.OpenAppend(config.Path, fileMode)
 	if err != nil {
 		return nil, fmt.Errorf("request log: %w", err)
 	}
 	return start(config, f, f), nil
-}
-
-// openFile does not wait for somebody to read a named pipe: there must be one.
-func openFile(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o640)
-}
-
-// endsTorn reports whether a file ends within a line, as a full disk or the loss of
-// power leave it. What cannot be read, such as a pipe, does not.
-func endsTorn(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-		return false
-	}
-	r, err := os.Open(f.Name())
-	if err != nil {
-		return false
-	}
-	defer r.Close()
-	var last [1]byte
-	_, err = r.ReadAt(last[:], info.Size()-1)
-	return err == nil && last[0] != '\n'
 }
 
 // start begins to write to out. file is nil or what out is, to be closed.
@@ -142,7 +124,7 @@ func start(config Config, out io.Writer, file *os.File) *Log {
 		path: config.Path, sample: newSample(config.Sample, config.Slow), flush: config.FlushInterval, log: config.Log, most: int64(most),
 		full: make(chan []byte, most), free: make(chan []byte, most), again: make(chan struct{}, 1),
 		quit: make(chan struct{}), done: make(chan struct{}),
-		out: out, file: file, torn: file != nil && endsTorn(file),
+		out: out, file: file, torn: file != nil && safefile.EndsTorn(file),
 	}
 	// Ends with Close, which waits for it.
 	go l.write()
@@ -338,7 +320,7 @@ func (l *Log) reopen() {
 	if l.file == nil {
 		return
 	}
-	f, err := openFile(l.path)
+	f, err := safefile.OpenAppend(l.path, fileMode)
 	if err != nil {
 		l.log.Error("the request log cannot be reopened; the old file stays in use", "error", err)
 		return
@@ -347,7 +329,7 @@ func (l *Log) reopen() {
 	if err := l.file.Close(); err != nil {
 		l.complain(err)
 	}
-	l.file, l.out, l.torn = f, f, endsTorn(f)
+	l.file, l.out, l.torn = f, f, safefile.EndsTorn(f)
 	l.log.Info("the request log was reopened", "file", l.path)
 }
 

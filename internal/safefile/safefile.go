@@ -12,6 +12,9 @@
 // most choose among the files that are safe.
 //
 // On systems without owners and modes as Unix has them, nothing is checked.
+//
+// Logs are opened here as well, because both logs of the gateway treat named pipes and torn lines
+// the same way.
 package safefile
 
 import (

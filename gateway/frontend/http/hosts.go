@@ -154,5 +154,5 @@ func (s *Service) misdirected(req *Request, rsp *Response) {
 			"host", strings.Clone(host), "client", req.Client.String(), "left_out", leftOut)
 	}
 	s.problem(rsp, http.StatusMisdirectedRequest, "the Host of the request is neither an IP address nor localhost nor one of http.hosts; "+
-		"a proxy that passes Host on belongs into http.trusted_proxies")
+		"if a proxy passes Host on, list it in http.trusted_proxies")
 }

@@ -1,0 +1,30 @@
+package safefile
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// OpenAppend opens a log that lines are appended to, and creates it with a mode. A named pipe
+// without a reader is an error: OpenAppend does not wait for one.
+func OpenAppend(path string, mode fs.FileMode) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, mode)
+}
+
+// EndsTorn reports whether a file ends within a line, as a full disk or a loss of power leaves
+// it. It returns false for a file that cannot be read, such as a pipe.
+func EndsTorn(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	r, err := os.Open(f.Name())
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	var last [1]byte
+	_, err = r.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] != '\n'
+}
