@@ -45,11 +45,12 @@ type eventLoop struct {
 
 	listeners []listener
 	slots     []slot
-	free      []uint32     // places of slots
-	again     []*epollConn // have more to do than one turn allows, from next on
-	next      int
+	free      []uint32                // places of slots
+	again     connQueue               // have more to do than one turn allows
+	strangers connQueue               // ready, and not served yet because the loop is crowded
 	spent     int                     // units, of connections that goOn continues
 	crowded   bool                    // many connections are ready in this round, or wait in again
+	bulky     bool                    // one of the crowd had sent much: others may have, too
 	tasks     []func()                // posted, and not run yet
 	surveys   []*survey               // asked for, and not answered yet
 	settling  []*Deferred             // complete, and not settled yet
@@ -150,7 +151,8 @@ func (l *eventLoop) run() {
 			l.counts.wakes++
 			l.counts.events += uint64(n)
 		}
-		l.crowded = n > cohortSize || len(l.again) > 0
+		l.crowded = n > cohortSize || l.again.len() > 0
+		l.bulky = l.bulky && l.crowded
 		for i := 0; i < n; i += cohortSize {
 			l.serve(l.events[i:min(i+cohortSize, n)])
 		}
@@ -179,7 +181,7 @@ func (l *eventLoop) wait() int {
 	if n := pollEvents(l.epfd, l.events); n > 0 {
 		return n
 	}
-	if len(l.again) > 0 || len(l.tasks) > 0 || len(l.settling) > 0 || len(l.surveys) > 0 || l.sweeping > 0 || l.mail.Load() {
+	if l.again.len() > 0 || len(l.tasks) > 0 || len(l.settling) > 0 || len(l.surveys) > 0 || l.sweeping > 0 || l.mail.Load() {
 		return 0
 	}
 	if l.yields {
@@ -244,7 +246,7 @@ func (l *eventLoop) dispatch(ev *unix.EpollEvent) {
 func (l *eventLoop) queue(c *epollConn) {
 	if !c.queued {
 		c.queued = true
-		l.again = append(l.again, c)
+		l.again.push(c)
 	}
 }
 
@@ -252,29 +254,19 @@ func (l *eventLoop) queue(c *epollConn) {
 // at most a round's share: connections with little to do are served in between.
 func (l *eventLoop) goOn() {
 	l.spent = 0
-	n := len(l.again) // those that have more to do again are not among them
+	n := l.again.len() // those that have more to do after that are not among them
 	share := turnUnits
-	if n-l.next > cohortSize {
+	if n > cohortSize {
 		share = crowdUnits // others wait for one turn each time
 	}
-	for l.next < n && l.spent < roundUnits {
-		c := l.again[l.next]
-		l.again[l.next] = nil
-		l.next++
+	for ; n > 0 && l.spent < roundUnits; n-- {
+		c := l.again.pop()
 		c.queued = false
 		if !c.closed {
 			c.share = share
 			l.turn(c)
 			c.share = turnUnits
 		}
-	}
-	switch {
-	case l.next == len(l.again):
-		l.again, l.next = l.again[:0], 0
-	case l.next > 2*cohortSize && 2*l.next > len(l.again):
-		left := copy(l.again, l.again[l.next:])
-		clear(l.again[left:])
-		l.again, l.next = l.again[:left], 0
 	}
 }
 

@@ -63,6 +63,17 @@ func unacknowledged(fd int) int {
 	return n
 }
 
+// unread returns how many bytes of a socket wait to be read (tcp(7), SIOCINQ), 0 if that is
+// not known.
+func unread(fd int) int {
+	var n int32
+	_, _, errno := syscall.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCINQ, uintptr(unsafe.Pointer(&n)))
+	if errno != 0 {
+		return 0
+	}
+	return int(n)
+}
+
 // hasQueue reports whether connections wait to be accepted.
 func hasQueue(fd int) bool {
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}

@@ -103,9 +103,9 @@ type crowdFigures struct {
 	samples       int           // while the crowd was busy
 }
 
-// good compares with a millisecond at least: below that it is the scheduler that is measured.
+// good compares with 400 us at least: below that it is the scheduler that is measured.
 func (f crowdFigures) good() bool {
-	return f.first < time.Second && f.samples >= 100 && f.beside < 10*max(f.alone, time.Millisecond)
+	return f.first < time.Second && f.samples >= 100 && f.beside < 10*max(f.alone, 400*time.Microsecond)
 }
 
 func (f crowdFigures) String() string {
