@@ -71,7 +71,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s) each
 .PHONY: soak
 soak: prepare ## run the tests called Soak for SOAKTIME (10m) each, under the race detector, and 17,000 hostile clients
 	SLIPSTREAM_SOAK=$(SOAKTIME) $(GO) test -race -count=1 -timeout 24h -run Soak -v ./...
-	SLIPSTREAM_HOSTILE=17000 $(GO) test -count=1 -run 'TestUnreadAnswersAreBounded$$' -v ./gateway/frontend/http
+	SLIPSTREAM_HOSTILE=17000 $(GO) test -count=1 -run 'TestUnreadAnswersAreBounded$$' -v ./internal/gateway/frontend/httpfront
 
 .PHONY: mutants
 mutants: ## break the code in each listed way; every one must be caught by a test

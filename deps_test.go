@@ -42,37 +42,37 @@ thrift          < .                                                | golang.org/
 thrift/rpc      < . thrift internal/buf internal/pipe internal/loop | golang.org/x/sys
 
 # The core of the gateway knows no driver, no protocol and no library: the queue is a plain
-# structure, which gateway/access has too.
+# structure, which internal/gateway/access has too.
 cache < internal/fair
 
 # The rooms of the gateway: cache, the vocabulary, and one driver or codec each.
 gateway/resource          <
 gateway/config            < gateway/resource internal/safefile     | github.com/goccy/go-yaml
-gateway/access            < internal/fair internal/safefile        | github.com/go-jose/go-jose/v4
-gateway/handover          < internal/safefile                      | golang.org/x/sys
-gateway/limit             <
-gateway/trace             <
-gateway/otel              < gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
-gateway/measure           <
-gateway/audit             < gateway/measure internal/safefile
-gateway/openapi           < gateway/resource
-gateway/requestlog        < internal/safefile
-gateway/frontend/http     < cache gateway/access gateway/frontend/recent gateway/limit gateway/measure gateway/requestlog gateway/resource gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
-gateway/frontend/recent   < cache gateway/resource
-gateway/frontend/resp     < cache gateway/access gateway/frontend/recent gateway/limit gateway/measure gateway/requestlog gateway/resource internal/loop internal/wire/resp
-gateway/frontend/thrift   < cache gateway/resource thrift thrift/rpc
-gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
-gateway/tier/disk         < cache internal/safefile                | go.etcd.io/bbolt
-gateway/tier/redis        < cache redis
-gateway/tier/tarantool    < cache tarantool
-gateway/origin            < gateway/resource
-gateway/origin/sqlite     < cache gateway/resource gateway/origin  | github.com/ncruces/go-sqlite3
-gateway/origin/postgres   < cache gateway/resource gateway/origin internal/safefile | github.com/jackc/pgx/v5
-gateway/admin             < cache gateway/audit gateway/config gateway/limit gateway/measure gateway/resource | github.com/prometheus/client_golang
-gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
+internal/gateway/access            < internal/fair internal/safefile        | github.com/go-jose/go-jose/v4
+internal/gateway/handover          < internal/safefile                      | golang.org/x/sys
+internal/gateway/limit             <
+internal/gateway/trace             <
+internal/gateway/otel              < internal/gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
+internal/gateway/measure           <
+internal/gateway/audit             < internal/gateway/measure internal/safefile
+internal/gateway/openapi           < gateway/resource
+internal/gateway/requestlog        < internal/safefile
+internal/gateway/frontend/httpfront     < cache internal/gateway/access internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
+internal/gateway/frontend/recent   < cache gateway/resource
+internal/gateway/frontend/respfront     < cache internal/gateway/access internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/loop internal/wire/resp
+internal/gateway/frontend/thrift   < cache gateway/resource thrift thrift/rpc
+internal/gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
+internal/gateway/tier/disk         < cache internal/safefile                | go.etcd.io/bbolt
+internal/gateway/tier/redis        < cache redis
+internal/gateway/tier/tarantool    < cache tarantool
+internal/gateway/origin            < gateway/resource
+internal/gateway/origin/sqlite     < cache gateway/resource internal/gateway/origin  | github.com/ncruces/go-sqlite3
+internal/gateway/origin/postgres   < cache gateway/resource internal/gateway/origin internal/safefile | github.com/jackc/pgx/v5
+internal/gateway/admin             < cache internal/gateway/audit gateway/config internal/gateway/limit internal/gateway/measure gateway/resource | github.com/prometheus/client_golang
+internal/gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
 
 # The one package that knows all rooms.
-gateway < cache gateway/resource gateway/config gateway/access gateway/admin gateway/audit gateway/limit gateway/measure gateway/openapi gateway/otel gateway/requestlog gateway/trace gateway/frontend/* gateway/handover gateway/tier/* gateway/origin gateway/origin/* internal/loop internal/safefile | golang.org/x/sys github.com/prometheus/client_golang
+gateway < cache gateway/resource gateway/config internal/gateway/access internal/gateway/admin internal/gateway/audit internal/gateway/limit internal/gateway/measure internal/gateway/openapi internal/gateway/otel internal/gateway/requestlog internal/gateway/trace internal/gateway/frontend/* internal/gateway/handover internal/gateway/tier/* internal/gateway/origin internal/gateway/origin/* internal/loop internal/safefile | golang.org/x/sys github.com/prometheus/client_golang
 
 # Engines know no codec, codecs know no engine.
 internal/buf    <                                                  | golang.org/x/sys
@@ -95,8 +95,8 @@ internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone, and for disk, which works on a file.
-cmd/slipstream < . cache gateway gateway/access gateway/config gateway/demo gateway/handover gateway/resource gateway/origin gateway/origin/* gateway/tier/disk internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
-examples/...   < . cache gateway gateway/config gateway/resource gateway/demo redis tarantool thrift thrift/rpc
+cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+examples/...   < . cache gateway gateway/config gateway/resource internal/gateway/demo redis tarantool thrift thrift/rpc
 `
 
 // never lists what a package must not need, directly or through others, tests

@@ -26,13 +26,13 @@
 //
 // # The way of a request
 //
-//	gateway/frontend/http   path -> resource and canonical key; answer, validators
+//	internal/gateway/frontend/httpfront   path -> resource and canonical key; answer, validators
 //	cache                   may this document be served? who loads it?
-//	gateway/tier/memory     documents by weight, within a hard budget
-//	gateway/origin/sqlite   one statement a gathered load; the stream of changes
+//	internal/gateway/tier/memory     documents by weight, within a hard budget
+//	internal/gateway/origin/sqlite   one statement a gathered load; the stream of changes
 //
 // Around it: gateway/config reads the file, gateway/resource holds what a
-// resource is and the canonical form of its keys, gateway/admin is the
+// resource is and the canonical form of its keys, internal/gateway/admin is the
 // operator's listener, and gateway composes all of them and owns their life.
 //
 // # The way of a call

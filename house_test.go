@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"go/types"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -211,21 +212,28 @@ func (d declarations) Import(path string) (*types.Package, error) {
 }
 
 // shownInternals returns the exported identifiers of pkg that mention an
-// internal type, and which.
+// internal type, and which. A type for which pkg has an exported alias can be
+// named; it is judged as if pkg declared it.
 func shownInternals(pkg *types.Package) []string {
 	var found []string
+	aliased := make(map[types.Type]bool)
+	for _, name := range pkg.Scope().Names() {
+		if tn, ok := pkg.Scope().Lookup(name).(*types.TypeName); ok && tn.Exported() && tn.IsAlias() {
+			aliased[types.Unalias(tn.Type())] = true
+		}
+	}
 	for _, name := range pkg.Scope().Names() {
 		obj := pkg.Scope().Lookup(name)
 		if !obj.Exported() {
 			continue
 		}
 		look := func(what string, t types.Type) {
-			if inner := internalIn(t, make(map[types.Type]bool)); inner != "" {
+			if inner := internalIn(t, maps.Clone(aliased)); inner != "" {
 				found = append(found, what+" shows "+inner)
 			}
 		}
 		if tn, ok := obj.(*types.TypeName); ok {
-			if named, ok := tn.Type().(*types.Named); ok {
+			if named, ok := types.Unalias(tn.Type()).(*types.Named); ok {
 				look(name, named.Underlying())
 				for m := range named.Methods() {
 					if m.Exported() {
@@ -309,8 +317,11 @@ func TestInternalTypesCheckBites(t *testing.T) {
 	types.NewNamed(pub.Scope().Lookup("D").(*types.TypeName), shownField, nil)
 	pub.Scope().Insert(types.NewTypeName(0, pub, "E", nil))
 	types.NewNamed(pub.Scope().Lookup("E").(*types.TypeName), hiddenField, nil)
+	named := types.NewNamed(types.NewTypeName(0, hidden, "Named", nil), shownField, nil)
+	pub.Scope().Insert(types.NewAlias(types.NewTypeName(0, pub, "F", nil), named).Obj())
+	declare("G", named)
 	got := shownInternals(pub)
-	if len(got) != 4 || !strings.HasPrefix(got[0], "A ") || !strings.HasPrefix(got[3], "D ") {
-		t.Errorf("found %q, want A, B, C and D", got)
+	if len(got) != 5 || !strings.HasPrefix(got[0], "A ") || !strings.HasPrefix(got[3], "D ") || !strings.HasPrefix(got[4], "F ") {
+		t.Errorf("found %q, want A, B, C, D and F", got)
 	}
 }

@@ -43,7 +43,7 @@ func TestMatrixRunsEveryTestOfPostgres(t *testing.T) {
 	for folder, of := range files {
 		tests := testsThatCall(of, "StartPostgres")
 		found += len(tests)
-		if len(tests) == 0 || folder == "gateway/origin/postgres" {
+		if len(tests) == 0 || folder == "internal/gateway/origin/postgres" {
 			continue
 		}
 		if !slices.Contains(strings.Fields(string(packages[1])), "./"+folder) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/tier/memory"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 )
 
 // oneBody is an origin in which every document is the same.

@@ -28,7 +28,7 @@ type Form struct {
 
 // documentOverhead is what a cached document costs beside its body, its key and
 // its forms: the Document (80 bytes), and the node and table slot that the
-// memory tier keeps for it (measured: TestOverheadPerDocument of gateway/tier/memory).
+// memory tier keeps for it (measured: TestOverheadPerDocument of internal/gateway/tier/memory).
 const documentOverhead = 184
 
 // Document is a JSON body as an origin built it, or the knowledge that the row

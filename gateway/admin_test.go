@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway"
-	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
 )
 
 // documentedMetrics reads the names in the first column of the table "What to

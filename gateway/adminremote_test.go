@@ -22,9 +22,9 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway"
-	"github.com/slipstream-go/slipstream/gateway/access"
-	"github.com/slipstream-go/slipstream/gateway/audit"
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/gateway"
-	"github.com/slipstream-go/slipstream/gateway/audit"
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

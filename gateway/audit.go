@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipstream-go/slipstream/gateway/audit"
+	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 )
 
 // ruleProcess is the rule of what the process was asked for by a signal, or by the program that

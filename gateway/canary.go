@@ -13,8 +13,8 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
 )
 
 // canaryConfig says what a canary watches. All but Interval must be set.

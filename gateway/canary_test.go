@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/gateway/tier/memory"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 

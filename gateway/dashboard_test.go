@@ -21,10 +21,10 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway"
-	"github.com/slipstream-go/slipstream/gateway/admin"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/demo"
-	"github.com/slipstream-go/slipstream/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/admin"
+	"github.com/slipstream-go/slipstream/internal/gateway/demo"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/origin"
-	"github.com/slipstream-go/slipstream/gateway/origin/postgres"
-	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/postgres"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/sqlite"
 )
 
 // This file is the one place that knows which origins there are.
@@ -21,13 +21,13 @@ import (
 type Database interface {
 	// Plan returns the statements that would make the triggers what they
 	// should be, in order. It changes nothing.
-	Plan(ctx context.Context) ([]origin.Statement, error)
+	Plan(ctx context.Context) ([]Statement, error)
 	// Apply runs what Plan returns, in one transaction, and returns it.
-	Apply(ctx context.Context) ([]origin.Statement, error)
+	Apply(ctx context.Context) ([]Statement, error)
 	// Check returns every object that the promise needs, and its state.
-	Check(ctx context.Context) ([]origin.Finding, error)
+	Check(ctx context.Context) ([]Finding, error)
 	// Drop removes all that Apply ever made, and returns how.
-	Drop(ctx context.Context) ([]origin.Statement, error)
+	Drop(ctx context.Context) ([]Statement, error)
 	// KeyColumns returns the key columns of the i-th resource, in path order.
 	KeyColumns(i int) []resource.KeyColumn
 	// Shape returns what the documents of the i-th resource look like, nil if
@@ -41,6 +41,25 @@ type Database interface {
 var (
 	_ Database = (*sqlite.Origin)(nil)
 	_ Database = (*postgres.Origin)(nil)
+)
+
+// The statements, findings and errors of a [Database].
+type (
+	Statement   = origin.Statement
+	Object      = origin.Object
+	Finding     = origin.Finding
+	State       = origin.State
+	SchemaError = origin.SchemaError
+)
+
+// States of a [Finding].
+const (
+	Present        = origin.Present        // as it should be
+	Missing        = origin.Missing        // not in the database
+	Differs        = origin.Differs        // there, but with another text
+	LeftOver       = origin.LeftOver       // of another definition; costs writers time and nothing else
+	Foreign        = origin.Foreign        // there, but belongs to a role that may change it at will
+	SuperuserOwned = origin.SuperuserOwned // a trigger function that runs with the rights of a superuser
 )
 
 // DatabaseOptions say how to open a [Database] besides the configuration. The
@@ -76,7 +95,7 @@ func (o DatabaseOptions) hasRoles() bool {
 
 // OpenDatabase opens the origin of a configuration, which verifies tables, columns
 // and keys. The error wraps [cache.ErrUnavailable] if the database cannot be
-// reached, and holds an [origin.SchemaError] for every resource that does not fit
+// reached, and holds an [SchemaError] for every resource that does not fit
 // it. The caller closes it.
 func OpenDatabase(ctx context.Context, cfg *config.Config, options DatabaseOptions) (Database, error) {
 	full := cfg.WithDefaults()
@@ -114,7 +133,7 @@ func ApplyTriggers(ctx context.Context, cfg *config.Config, options DatabaseOpti
 // configurations needs, which are all of one database, and calls report with each
 // statement after it took effect. Objects of configurations that are not given are
 // dropped, too. It connects as the first configuration or options.URL says.
-func Prune(ctx context.Context, configs []*config.Config, options DatabaseOptions, report func(origin.Statement)) error {
+func Prune(ctx context.Context, configs []*config.Config, options DatabaseOptions, report func(Statement)) error {
 	if len(configs) == 0 {
 		return errors.New("prune: no configuration; expected those of every gateway over the database")
 	}

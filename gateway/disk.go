@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/tier/disk"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 )
 
 // How often a file that the process before still has is asked for.

@@ -3,7 +3,7 @@ package gateway
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipstream-go/slipstream/gateway/tier/disk"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 )
 
 // perDisk are the metrics of the disk tier beyond those of every tier. A gateway without one

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipstream-go/slipstream/gateway/admin"
-	"github.com/slipstream-go/slipstream/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/admin"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 )
 
 // sources are how an answer can be come by, in the order of the dashboard.

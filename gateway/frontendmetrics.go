@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipstream-go/slipstream/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 )
 
 // Metrics of the frontends, of the engine below them, and of the log of requests.

@@ -15,13 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/admin"
-	"github.com/slipstream-go/slipstream/gateway/audit"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
-	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
-	"github.com/slipstream-go/slipstream/gateway/tier/disk"
-	"github.com/slipstream-go/slipstream/gateway/tier/memory"
+	"github.com/slipstream-go/slipstream/internal/gateway/admin"
+	"github.com/slipstream-go/slipstream/internal/gateway/audit"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 )
 
 // Options are what a program that embeds a gateway gives it besides the

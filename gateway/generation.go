@@ -5,9 +5,9 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
-	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
 )
 
 // generation is what a configuration makes of the gateway that a reload can replace: which

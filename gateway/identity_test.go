@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway"
-	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

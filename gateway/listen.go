@@ -12,8 +12,8 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
-	"github.com/slipstream-go/slipstream/gateway/handover"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
+	"github.com/slipstream-go/slipstream/internal/gateway/handover"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 

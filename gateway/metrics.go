@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/measure"
-	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
 // collectorTime are the metrics of package runtime that say what the garbage

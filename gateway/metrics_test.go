@@ -7,9 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipstream-go/slipstream/gateway/admin"
-	"github.com/slipstream-go/slipstream/gateway/measure"
-	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/admin"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
 // originOnly is a collector of nothing but an origin's figures.

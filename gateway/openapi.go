@@ -8,8 +8,8 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/openapi"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/openapi"
 )
 
 // shaped is what the description of the API asks of an origin.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net"
 
-	"github.com/slipstream-go/slipstream/gateway/admin"
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/gateway/admin"
 )
 
 // serveAdmin begins to serve the listeners of operators.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/admin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/admin"
 )
 
 // purgePatience is how long a purge waits for the disk tier to write it down. A batch

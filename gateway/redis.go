@@ -8,7 +8,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
 )
 
 // newRedis returns the Redis frontend, nil if it is not configured.

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/audit"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	respfront "github.com/slipstream-go/slipstream/gateway/frontend/resp"
-	"github.com/slipstream-go/slipstream/gateway/origin"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/audit"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
 // This file takes another configuration over while the gateway serves: see

@@ -6,9 +6,9 @@ import (
 	"net/http"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/admin"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/admin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
 // reloader shows reloads to operators.

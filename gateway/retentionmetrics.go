@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
 // Metrics of what the change table keeps.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

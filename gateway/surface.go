@@ -8,13 +8,13 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/slipstream-go/slipstream/gateway/access"
-	"github.com/slipstream-go/slipstream/gateway/audit"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
-	"github.com/slipstream-go/slipstream/gateway/limit"
-	"github.com/slipstream-go/slipstream/gateway/otel"
-	"github.com/slipstream-go/slipstream/gateway/requestlog"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/audit"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
+	"github.com/slipstream-go/slipstream/internal/gateway/limit"
+	"github.com/slipstream-go/slipstream/internal/gateway/otel"
+	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
 
 // surface is what stands between clients and the cache: who may ask, how often, and

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/tier/disk"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 )
 
 // Warm-up: when a gateway with a disk tier drains, it writes down which documents were the

@@ -25,7 +25,7 @@ for version in "${versions[@]}"; do
 		continue
 	fi
 	{
-		SLIPSTREAM_POSTGRES=$folder "${GO:-go}" test -p 1 -count=1 -timeout 30m ./gateway/origin/postgres
+		SLIPSTREAM_POSTGRES=$folder "${GO:-go}" test -p 1 -count=1 -timeout 30m ./internal/gateway/origin/postgres
 		SLIPSTREAM_POSTGRES=$folder "${GO:-go}" test -p 1 -count=1 -timeout 60m -run "$pattern" "${packages[@]}"
 	} 2>&1 | tee "$log"
 	tests=$(grep -oE '^--- FAIL: [^ ]+' "$log" | cut -d' ' -f3 | sort -u | paste -sd' ')

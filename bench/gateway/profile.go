@@ -44,9 +44,9 @@ var parts = []part{
 		"runtime.goready", "runtime.ready", "runtime.wakep", "runtime.mstart", "runtime.exitsyscall", "runtime.entersyscall",
 		"runtime.reentersyscall", "runtime.goexit0", "runtime.newproc", "runtime.sysmon",
 	}},
-	{"ours: frontend", []string{module + "gateway/frontend"}},
-	{"ours: cache and memory tier", []string{module + "cache", module + "gateway/tier", "github.com/maypok86/otter"}},
-	{"ours: invalidation stream", []string{module + "gateway/origin", "github.com/ncruces"}},
+	{"ours: frontend", []string{module + "internal/gateway/frontend"}},
+	{"ours: cache and memory tier", []string{module + "cache", module + "internal/gateway/tier", "github.com/maypok86/otter"}},
+	{"ours: invalidation stream", []string{module + "internal/gateway/origin", "github.com/ncruces"}},
 	{"ours: the rest", []string{module}},
 	{"net/http: read a request", []string{
 		"net/http.readRequest", "net/http.(*conn).readRequest", "net/http.ReadRequest", "net/textproto", "net/url",

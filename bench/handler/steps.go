@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/credentials"
-	"github.com/slipstream-go/slipstream/gateway/access"
-	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
-	"github.com/slipstream-go/slipstream/gateway/limit"
-	"github.com/slipstream-go/slipstream/gateway/trace"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
+	"github.com/slipstream-go/slipstream/internal/gateway/limit"
+	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 )
 
 // The scenario steps/1 says what each part of the HTTP surface adds to a hit. Requests

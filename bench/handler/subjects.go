@@ -12,10 +12,10 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/deptsgojay"
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/access"
-	httpfront "github.com/slipstream-go/slipstream/gateway/frontend/http"
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/gateway/tier/memory"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 

@@ -15,9 +15,9 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/origin/postgres"
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/gateway/tier/memory"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/postgres"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream/gateway/access"
-	"github.com/slipstream-go/slipstream/gateway/demo"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/demo"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

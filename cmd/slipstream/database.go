@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
 // openDatabase opens the origin of the configuration, which verifies tables,

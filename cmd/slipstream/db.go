@@ -13,7 +13,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
 func (p program) dbCommand() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/gateway/tier/disk"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 )
 
 func (p program) diskCommand() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/tier/disk"
+	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 )
 
 // diskDir makes a file with three documents, one of which nobody finds.

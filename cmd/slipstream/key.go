@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
 )
 
 func (p program) keyCommand() *cobra.Command {

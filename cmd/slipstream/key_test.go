@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream/gateway/access"
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
 )
 
 var (

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipstream-go/slipstream/gateway/access"
-	"github.com/slipstream-go/slipstream/gateway/demo"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/demo"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

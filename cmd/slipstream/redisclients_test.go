@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/redis"
 )

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream/gateway/demo"
+	"github.com/slipstream-go/slipstream/internal/gateway/demo"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/demo"
+	"github.com/slipstream-go/slipstream/internal/gateway/demo"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/handover"
+	"github.com/slipstream-go/slipstream/internal/gateway/handover"
 )
 
 // warmUp is how long a new process waits until every resource keeps its promise, before it

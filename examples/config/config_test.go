@@ -10,7 +10,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/demo"
+	"github.com/slipstream-go/slipstream/internal/gateway/demo"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

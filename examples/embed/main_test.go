@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipstream-go/slipstream/gateway/demo"
-	"github.com/slipstream-go/slipstream/gateway/origin/sqlite"
+	"github.com/slipstream-go/slipstream/internal/gateway/demo"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/sqlite"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 

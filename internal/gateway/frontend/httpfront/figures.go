@@ -1,0 +1,197 @@
+package httpfront
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
+	"github.com/slipstream-go/slipstream/internal/gateway/trace"
+)
+
+// figures are what a service knows of its answers.
+type figures struct {
+	// Immutable. The services that follow one another share figures.
+	slowest *measure.Slowest
+
+	// Atomics. Written with every answer, read by whoever asks. answered has one
+	// a status from 200 to 599.
+	answered [400]measure.Counter
+	bytes    measure.Counter
+	// misdirected counts requests that were refused for their Host.
+	misdirected measure.Counter
+	latency     [sources]measure.Latency
+}
+
+// keptSlowest is how many of the slowest keys are remembered.
+const keptSlowest = 20
+
+func newSlowest() *measure.Slowest { return measure.NewSlowest(keptSlowest) }
+
+// EachStatus calls visit with every status that was answered and how often.
+func (s *Service) EachStatus(visit func(status string, n int64)) {
+	for i := range s.figures.answered {
+		if n := s.figures.answered[i].Sum(); n > 0 {
+			visit(strconv.Itoa(200+i), n)
+		}
+	}
+}
+
+// Latency returns the distribution of the time from a request's having been read to
+// its answer, for answers from the source; nil for a word that is none.
+func (s *Service) Latency(source string) *measure.Latency {
+	for i := range sources {
+		if i.String() == source {
+			return &s.figures.latency[i]
+		}
+	}
+	return nil
+}
+
+// BodyBytes returns how many bytes of bodies were answered.
+func (s *Service) BodyBytes() int64 { return s.figures.bytes.Sum() }
+
+// Slowest returns the slowest documents of late.
+func (s *Service) Slowest() *measure.Slowest { return s.figures.slowest }
+
+// Spans hears of answered requests.
+type Spans interface {
+	// Sample decides whether a request is traced. sent says that ctx is the
+	// client's, whose own decision it holds.
+	Sample(ctx trace.Context, sent bool) bool
+	// Request is told of an answer to a request that is. It must not wait.
+	Request(trace.Span)
+}
+
+// Note tells figures and logs of an answer. Adapters call it once a request, when
+// the answer is complete and before it is written: a client that reads slowly is not
+// the service's slowness.
+func (s *Service) Note(req *Request, rsp *Response) {
+	// Not the cache's clock: reading that one costs a system call.
+	s.note(req, rsp, time.Since(req.began))
+}
+
+// note is Note of an answer that took so long.
+func (s *Service) note(req *Request, rsp *Response, took time.Duration) {
+	if i := rsp.Status - 200; i >= 0 && i < len(s.figures.answered) {
+		s.figures.answered[i].Add(1)
+	}
+	if sent := rsp.sent(); sent > 0 {
+		s.figures.bytes.Add(int64(sent))
+	}
+	s.figures.latency[rsp.Source].Record(took)
+	if rsp.Source != SourceOther {
+		s.figures.slowest.Record(req.Start+took, took, rsp.Resource, func() string { return s.keyText(req) }, rsp.Source.String())
+	}
+	if s.config.SlowerThan > 0 && took > s.config.SlowerThan {
+		s.warnSlow(req, rsp, took)
+	}
+	if s.config.Spans != nil && req.Trace.Sampled() {
+		s.tellSpan(req, rsp, took)
+	}
+	if s.config.Requests != nil {
+		s.config.Requests.Record(&requestlog.Entry{
+			Time: req.began, Took: took, Protocol: "http", Client: req.Client, Method: req.Method, Target: req.Target,
+			Status: rsp.Status, Bytes: rsp.sent(), Source: rsp.Source.String(), Resource: rsp.Resource, Caller: rsp.Caller,
+			Keys: rsp.Keys, RequestID: req.ID, TraceID: req.Trace.TraceID, Referer: req.Referer, UserAgent: req.UserAgent,
+		})
+	}
+}
+
+// noteHits is note of n plain hits that were read together, of which req is the last, or
+// nil. All are said to have taken as long as they did together.
+func (s *Service) noteHits(n, bytes int, req *Request, rsp *Response, took time.Duration) {
+	s.figures.answered[http.StatusOK-200].Add(int64(n))
+	s.figures.bytes.Add(int64(bytes))
+	s.figures.latency[SourceHit].RecordMany(took, n)
+	if req == nil {
+		return
+	}
+	s.figures.slowest.Record(req.Start+took, took, rsp.Resource, func() string { return s.keyText(req) }, rsp.Source.String())
+	if s.config.SlowerThan > 0 && took > s.config.SlowerThan {
+		s.warnSlow(req, rsp, took)
+	}
+}
+
+// WantsClient reports whether Request.Client is read: by a limit, the log of requests or who
+// hears of wrong credentials. Finding it out takes 50 ns.
+func (s *Service) WantsClient() bool {
+	return s.config.ClientLimit != nil || s.config.Requests != nil || s.config.LoginFailed != nil && s.config.Gate != nil
+}
+
+// WantsNames reports whether Request.Referer and Request.UserAgent are read.
+func (s *Service) WantsNames() bool { return s.config.Requests != nil }
+
+// sent is how many bytes of the body leave.
+func (rsp *Response) sent() int {
+	if rsp.Body == nil && rsp.Parts == nil {
+		return 0
+	}
+	return rsp.Size
+}
+
+// keyText writes what was asked for as clients do, shortened.
+func (s *Service) keyText(req *Request) string {
+	q := &req.question
+	if q.many > 0 {
+		return "(" + strconv.Itoa(q.many) + " keys)"
+	}
+	if q.again != nil {
+		_, path, _, _ := splitTarget(req.Target)
+		return path
+	}
+	if columns := q.of.columns.Load(); columns != nil {
+		if path, err := resource.Path("", *columns, q.key.ID); err == nil && len(path) > 2 {
+			return path[2:] // without the empty name
+		}
+	}
+	return strconv.Quote(q.key.ID)
+}
+
+func (s *Service) tellSpan(req *Request, rsp *Response, took time.Duration) {
+	route := "/" + rsp.Resource
+	switch {
+	case rsp.Resource == "":
+		route = ""
+	case req.question.many == 0:
+		route += "/{key}"
+	}
+	s.config.Spans.Request(trace.Span{
+		Context: req.Trace, Parent: req.parent, RequestID: strings.Clone(req.ID), Method: req.Method, Route: route,
+		Resource: rsp.Resource, Caller: rsp.Caller, Source: rsp.Source.String(), Status: rsp.Status,
+		Start: req.began, Duration: took, Bytes: rsp.sent(), Keys: rsp.Keys,
+	})
+}
+
+// Identify makes the request's own ids out of those that the client sent: a request
+// id that is fit for logs, and a span of its own in the client's trace or in a new
+// one. Adapters call it before Peek. A new id stands in text, which must live and not
+// change as long as the request does.
+func (s *Service) Identify(req *Request, traceparent string, text *[trace.RequestIDLength]byte) {
+	if req.began.IsZero() {
+		req.began = time.Now()
+	}
+	if !trace.AcceptableRequestID(req.ID) {
+		trace.WriteRequestID(text)
+		req.ID = unsafe.String(&text[0], len(text))
+	}
+	sent, ok := trace.Parse(traceparent)
+	if ok {
+		req.parent = sent.SpanID
+		req.traced = true
+	}
+	if !ok && s.config.Spans == nil {
+		return // nobody would ever see it
+	}
+	req.Trace = sent.Child()
+	if s.config.Spans != nil {
+		if !ok {
+			sent = req.Trace // the first of a new trace
+		}
+		req.Trace = req.Trace.WithSampled(s.config.Spans.Sample(sent, ok))
+	}
+}

@@ -1,0 +1,332 @@
+package httpfront
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/trace"
+	"github.com/slipstream-go/slipstream/internal/loop"
+)
+
+// handler is the adapter of net/http: it fills a Request and writes a Response.
+type handler struct {
+	// Immutable after NewServer.
+	timeout     time.Duration
+	bodyTimeout time.Duration
+	stall       time.Duration // a stream of HTTP/2 that is not read
+	trusted     proxies       // proxies whose X-Forwarded-For is believed
+	large       *loop.Budget  // of large bodies that are being written
+
+	// live answers requests that come. Atomic: written by Server.Swap, read with every
+	// request.
+	live atomic.Pointer[Service]
+
+	// Atomics. draining is set by Shutdown: an answer is its connection's last from then
+	// on.
+	streams  atomic.Int64 // requests of HTTP/2 that are being answered
+	crowded  atomic.Int64 // those that were refused because there were too many
+	draining atomic.Bool
+}
+
+// maxStreams bounds the requests of HTTP/2 that are answered at once, which have a goroutine
+// each, over all connections.
+const maxStreams = 20_000
+
+// largeBody is the size from which a body counts as pending while it is written: it
+// may be one that the cache has dropped, which a client that does not read keeps
+// in memory.
+const largeBody = 64 << 10
+
+var (
+	lastAnswer = []string{"close"}
+	noLength   = []string{"0"}
+)
+
+// ServeHTTP implements [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	if c != nil {
+		c.proven.Store(true)
+	}
+	weight := int64(0) // of a request of HTTP/2
+	if r.ProtoMajor == 2 {
+		weight = weigh(r)
+		if !h.beginStream(w, c, weight) {
+			return
+		}
+		defer func() { h.endStream(w, c, weight) }()
+	}
+	// net/http has read the head of the request by now, so the clock is read
+	// after it: see the package comment of cache.
+	var req Request
+	ids := new(idFields)
+	service := h.live.Load()
+	h.fill(service, &req, r, ids)
+	if r.ContentLength != 0 {
+		// net/http reads a body to its end before the answer leaves, even one
+		// that nobody looked at; without a deadline it would wait for ever.
+		// An error means that the connection is broken, which writing will find.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.bodyTimeout))
+	}
+	var rsp Response
+	if !service.Peek(&req, &rsp) {
+		if !req.Client.IsValid() {
+			req.Client = h.client(r)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
+		service.Answer(ctx, &req, &rsp)
+		cancel()
+	}
+	if n := int64(rsp.sent()); n >= largeBody {
+		if h.large.Admits(n) {
+			h.hold(c, n)
+			defer h.hold(c, -n)
+		} else {
+			service.Busy(&req, &rsp)
+		}
+	} else if weight > 0 && c != nil { // the document may be one that the cache has dropped
+		weight += n
+		c.streams.Add(n)
+		c.of.budget.Add(n)
+	}
+	service.Note(&req, &rsp)
+	if h.draining.Load() {
+		w.Header()["Connection"] = lastAnswer
+	}
+	write(w, &req, &rsp, ids)
+}
+
+// hold counts bytes of a large answer that is being written.
+func (h *handler) hold(c *conn, n int64) {
+	over := h.large.Add(n)
+	if c != nil {
+		c.large.Add(n)
+		if over && n > 0 {
+			c.of.wakeReview()
+		}
+	}
+}
+
+// beginStream counts a request of HTTP/2 that holds so many bytes. False: there are too many, and
+// it was answered. The shorter memory is, the fewer may a connection have, so that requests are
+// refused before a connection with many is closed.
+func (h *handler) beginStream(w http.ResponseWriter, c *conn, weight int64) bool {
+	if c != nil {
+		c.came.Store(0) // it is this request, or was one before; weight counts it from here on
+	}
+	if h.streams.Add(1) > maxStreams || c != nil && c.requests.Load() >= int64(c.of.budget.Parallel(streamsAtOnce)) {
+		h.streams.Add(-1)
+		h.crowded.Add(1)
+		w.Header()["Retry-After"] = retrySoon
+		w.Header()["Content-Length"] = noLength // a body would wait for a window
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return false
+	}
+	if c != nil {
+		c.requests.Add(1)
+		c.streams.Add(weight)
+		c.of.budget.Add(weight)
+	}
+	// An error means that the stream is broken, which writing will find.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.timeout + h.stall))
+	return true
+}
+
+// endStream ends what beginStream began once the answer has left. A client that leaves no
+// room for it would otherwise keep it after the handler, where nothing counts it.
+func (h *handler) endStream(w http.ResponseWriter, c *conn, weight int64) {
+	_ = http.NewResponseController(w).Flush() // fails if the stream is broken
+	if c != nil {
+		c.requests.Add(-1)
+		c.streams.Add(-weight)
+		c.of.budget.Add(-weight)
+	}
+	h.streams.Add(-1)
+}
+
+// fill reads what the answer depends on.
+func (h *handler) fill(service *Service, req *Request, r *http.Request, ids *idFields) {
+	req.Method = r.Method
+	req.Target = target(r)
+	if rule := service.hostRule(atLoopback(r)); rule != nil && !rule.accepts(r.Host) {
+		req.WrongHost, req.Client = r.Host, h.client(r)
+	}
+	// The keys are in canonical form; Get would make it anew for each.
+	fields := r.Header
+	req.IfMatch = field(fields["If-Match"])
+	req.IfNoneMatch = field(fields["If-None-Match"])
+	req.AcceptEncoding = field(fields["Accept-Encoding"])
+	var twice bool
+	req.Authorization, twice = single(fields["Authorization"])
+	req.Repeated = twice
+	req.APIKey, twice = single(fields["X-Api-Key"])
+	req.Repeated = req.Repeated || twice
+	if req.Origin, twice = single(fields["Origin"]); twice {
+		req.Origin = "" // no browser sends two
+	}
+	if req.Method == http.MethodOptions {
+		req.RequestMethod, _ = single(fields["Access-Control-Request-Method"])
+	}
+	req.Ranged = fields["Range"] != nil
+	if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
+		req.Certificate = c.identify(r.TLS)
+	} else if r.TLS != nil { // a server of somebody else's
+		req.Certificate, _ = access.NewCertificate(r.TLS)
+	}
+	if service.WantsClient() {
+		req.Client = h.client(r)
+	}
+	if service.WantsNames() {
+		req.Referer, _ = single(fields["Referer"])
+		req.UserAgent, _ = single(fields["User-Agent"])
+	}
+	if req.ID, twice = single(fields["X-Request-Id"]); twice {
+		req.ID = ""
+	}
+	traceparent, twice := single(fields["Traceparent"])
+	if twice {
+		traceparent = ""
+	}
+	req.AtOnce = true
+	service.Identify(req, traceparent, &ids.requestText)
+	req.Start = service.cache.Now()
+}
+
+// atLoopback reports whether the request came to a listener that is bound to a loopback address.
+// Of a server of somebody else the address of the connection counts.
+func atLoopback(r *http.Request) bool {
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		return c.local
+	}
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && loop.AtLoopback(addr)
+}
+
+// client returns the client's address.
+func (h *handler) client(r *http.Request) netip.Addr {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // not valid for a unix socket
+	return clientAddr(peer.Addr(), r.Header["X-Forwarded-For"], h.trusted)
+}
+
+// single returns the value of a field that there may be one of.
+func single(lines []string) (value string, twice bool) {
+	if len(lines) == 0 {
+		return "", false
+	}
+	return lines[0], len(lines) > 1
+}
+
+// target returns the request target in origin form. A client that speaks to a
+// proxy sends the absolute form (RFC 9112, section 3.2.2), of which path and query
+// count.
+func target(r *http.Request) string {
+	if strings.HasPrefix(r.RequestURI, "/") {
+		return r.RequestURI
+	}
+	if r.URL.RawQuery != "" {
+		return r.URL.EscapedPath() + "?" + r.URL.RawQuery
+	}
+	return r.URL.EscapedPath()
+}
+
+// field joins the lines of a list field (RFC 9110, section 5.3).
+func field(lines []string) string {
+	switch len(lines) {
+	case 0:
+		return ""
+	case 1:
+		return lines[0]
+	}
+	return strings.Join(lines, ", ")
+}
+
+func write(w http.ResponseWriter, req *Request, rsp *Response, ids *idFields) {
+	// The keys are in canonical form already; Set would check that each time.
+	fields := w.Header()
+	set := func(name string, values []string) {
+		if values != nil {
+			fields[name] = values
+		}
+	}
+	set("Content-Type", rsp.ContentType)
+	set("Content-Length", rsp.ContentLength)
+	set("Content-Encoding", rsp.ContentEncoding)
+	set("Etag", rsp.ETag)
+	set("Cache-Control", rsp.CacheControl)
+	set("Cache-Status", rsp.CacheStatus)
+	set("Vary", rsp.Vary)
+	set("Allow", rsp.Allow)
+	set("Retry-After", rsp.RetryAfter)
+	set("Accept-Ranges", rsp.AcceptRanges)
+	set("Www-Authenticate", rsp.Challenge)
+	if c := rsp.CORS; c != nil {
+		set("Access-Control-Allow-Origin", c.AllowOrigin)
+		set("Access-Control-Allow-Credentials", c.AllowCredentials)
+		set("Access-Control-Expose-Headers", c.ExposeHeaders)
+		set("Access-Control-Allow-Methods", c.AllowMethods)
+		set("Access-Control-Allow-Headers", c.AllowHeaders)
+		set("Access-Control-Max-Age", c.MaxAge)
+	}
+	ids.request[0] = req.ID
+	fields["X-Request-Id"] = ids.request[:]
+	if req.traced {
+		req.Trace.AppendTraceparent(ids.traceText[:0])
+		ids.trace[0] = unsafe.String(&ids.traceText[0], len(ids.traceText))
+		fields["Traceresponse"] = ids.trace[:]
+	}
+	w.WriteHeader(rsp.Status)
+	// A client that has gone cannot be told: what a Write returns is of no use.
+	if len(rsp.Body) > 0 {
+		_, _ = w.Write(rsp.Body)
+	}
+	writeParts(w, rsp.Parts)
+}
+
+// idFields are the values of fields that each answer has its own of, with their
+// texts, in one allocation.
+type idFields struct {
+	request, trace [1]string
+	requestText    [trace.RequestIDLength]byte
+	traceText      [trace.TraceparentLength]byte
+}
+
+// gathered holds the parts of a batch on their way: net/http would send a buffer of
+// 4 KiB at a time, 40 writes for 100 documents. In 64 KiB they cost a third of the
+// CPU (batch-100/16).
+var gathered = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
+func writeParts(w http.ResponseWriter, parts [][]byte) {
+	if parts == nil {
+		return
+	}
+	buffer := gathered.Get().(*[64 << 10]byte)
+	defer gathered.Put(buffer)
+	held := buffer[:0]
+	for _, part := range parts {
+		for len(part) > 0 {
+			if len(held) == 0 && len(part) >= len(buffer) {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+				break
+			}
+			n := copy(buffer[len(held):], part)
+			held, part = buffer[:len(held)+n], part[n:]
+			if len(held) == len(buffer) {
+				if _, err := w.Write(held); err != nil {
+					return
+				}
+				held = buffer[:0]
+			}
+		}
+	}
+	_, _ = w.Write(held)
+}

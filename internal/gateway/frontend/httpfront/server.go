@@ -1,0 +1,376 @@
+package httpfront
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/http1"
+)
+
+// Config configures a [Server]. The zero value of a field means its default.
+type Config struct {
+	// RequestTimeout bounds one request, waiting for a load included (10 s).
+	RequestTimeout time.Duration
+	// HeaderTimeout bounds the reading of a request's head, and of a body that
+	// it should not have (5 s each).
+	HeaderTimeout time.Duration
+	// IdleTimeout closes a connection that asks nothing (60 s).
+	IdleTimeout time.Duration
+	// StallTimeout bounds one write (30 s): a client that does not read is cut
+	// off. Like the two above it is kept to a quarter of a second.
+	StallTimeout time.Duration
+	// MaxHeader bounds the head of a request, in bytes (64 KiB).
+	MaxHeader int
+	// MaxPending bounds the bytes of large answers (64 KiB and more) that are being
+	// written or wait for their turn (256 MiB): past it connections are closed, of the
+	// address that owes most, and at one and a half of it such an answer is refused with 503.
+	// They are references to documents, some of which the cache has dropped already.
+	MaxPending int64
+	// TrustedProxies are those whose X-Forwarded-For names the client.
+	TrustedProxies []netip.Prefix
+	// TrustUnix makes whoever connects over a unix socket one of these.
+	TrustUnix bool
+	// MaxConnections bounds the open connections (17,000). For one more an idle one is
+	// closed; if there is none, the new one waits in the kernel's queue.
+	MaxConnections int
+	// MaxPerAddress bounds the connections of one address, as in [loop.Config]. If zero,
+	// there is no limit.
+	MaxPerAddress int
+	// Budget bounds the memory that connections hold, together with other frontends. If
+	// nil, the server has its own.
+	Budget measure.Budget
+	// Engine serves the connections (EngineLoop).
+	Engine Engine
+	// Goroutines gives each connection of the loop a goroutine instead of epoll, as
+	// on systems that have none.
+	Goroutines bool
+	// DrainGrace is how long idle connections may ask once more at Shutdown (2 s;
+	// negative: not at all).
+	DrainGrace time.Duration
+	// Listeners are used instead of binding an address, if there are any. The server
+	// owns them.
+	Listeners []net.Listener
+	Log       *slog.Logger
+
+	large *loop.Budget // of MaxPending, set by withDefaults
+}
+
+// Engine is what serves connections.
+type Engine uint8
+
+// Engines.
+const (
+	// EngineLoop answers plain GETs, HEADs and OPTIONS on an event loop and hands everything
+	// else over to net/http.
+	EngineLoop Engine = iota
+	// EngineNetHTTP is net/http alone.
+	EngineNetHTTP
+)
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.RequestTimeout, 10 * time.Second},
+		{&c.HeaderTimeout, 5 * time.Second},
+		{&c.IdleTimeout, 60 * time.Second},
+		{&c.StallTimeout, 30 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if c.DrainGrace == 0 {
+		c.DrainGrace = 2 * time.Second
+	}
+	if c.MaxHeader <= 0 {
+		c.MaxHeader = 64 << 10
+	}
+	if c.MaxPending <= 0 {
+		c.MaxPending = loop.DefaultLarge
+	}
+	c.large = loop.NewLargeBudget(c.MaxPending)
+	if c.MaxConnections <= 0 {
+		c.MaxConnections = 17_000
+	}
+	if _, ok := c.Budget.(*loop.Budget); !ok {
+		c.Budget = loop.NewBudget(0)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) trusted() proxies { return proxies{c.TrustedProxies, c.TrustUnix} }
+
+// budget returns the budget, which withDefaults has set.
+func (c Config) budget() *loop.Budget { return c.Budget.(*loop.Budget) }
+
+// Handler returns what a [Server] hands its requests to, for programs with a server of
+// net/http of their own. Of config it takes RequestTimeout, HeaderTimeout for bodies,
+// MaxPending, TrustedProxies and TrustUnix; the other limits are those of the connections.
+func Handler(service *Service, config Config) http.Handler {
+	return newHandler(service, config.withDefaults())
+}
+
+func newHandler(service *Service, config Config) *handler {
+	h := &handler{timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout, stall: config.StallTimeout,
+		trusted: config.trusted(), large: config.large}
+	h.live.Store(service)
+	return h
+}
+
+// Server serves a [Service]: on an event loop, which hands connections over to net/http
+// when they ask for anything but plain documents, or over net/http alone.
+type Server struct {
+	// Immutable after Listen.
+	http      *http.Server // HTTP/1 and, over TLS of its own, HTTP/2
+	http2     *http.Server // HTTP/2 of connections that the loop hands over
+	handler   *handler
+	grace     time.Duration
+	conns     *conns // those that net/http serves
+	addr      net.Addr
+	front     *front             // nil: net/http alone
+	accepting []*limitedListener // of net/http alone; nil: the loop accepts
+	loop      *loop.Server       // nil: net/http alone
+
+	serving sync.WaitGroup        // goroutines of net/http that accept
+	failed  atomic.Pointer[error] // why one of them ended before Shutdown
+}
+
+// Listen binds address and begins to serve. Shutdown ends it.
+func Listen(address string, service *Service, config Config) (*Server, error) {
+	config = config.withDefaults()
+	listeners := config.Listeners
+	if listeners == nil {
+		n := 1
+		if config.Engine == EngineLoop {
+			n = runtime.GOMAXPROCS(0)
+		}
+		var err error
+		if listeners, err = loop.Listen("tcp", address, n); err != nil {
+			return nil, fmt.Errorf("http: %w", err)
+		}
+	}
+	h := newHandler(service, config)
+	s := &Server{
+		handler: h,
+		grace:   config.DrainGrace,
+		http:    newHTTPServer(h, config),
+		http2:   newHTTPServer(h, config),
+		conns:   newConns(config),
+		addr:    listeners[0].Addr(),
+	}
+	s.http2.Protocols = new(http.Protocols) // TLS has been taken off
+	s.http2.Protocols.SetUnencryptedHTTP2(true)
+	if config.Engine == EngineNetHTTP {
+		for _, l := range listeners {
+			s.serveAlone(l)
+		}
+		return s, nil
+	}
+	handed := handOvers{newHandedListener(s.addr, s.conns, false), newHandedListener(s.addr, s.conns, true)}
+	s.front = newFront(service, config)
+	var err error
+	if s.loop, err = loop.New(s.loopConfig(service, config, handed)); err == nil {
+		s.front.engine = s.loop
+		s.serveHTTP(s.http, handed.http1)
+		s.serveHTTP(s.http2, handed.http2)
+		err = s.loop.Serve(listeners...)
+	} else {
+		for _, l := range listeners {
+			_ = l.Close() // the first error is the one to report
+		}
+	}
+	if err != nil {
+		s.conns.stop()
+		return nil, errors.Join(fmt.Errorf("http: %w", err), s.http.Close(), s.http2.Close())
+	}
+	return s, nil
+}
+
+func newHTTPServer(h http.Handler, config Config) *http.Server {
+	return &http.Server{
+		Handler:        h,
+		ConnState:      trackState, // the time limits are those of conns
+		ConnContext:    withConn,
+		MaxHeaderBytes: config.MaxHeader,
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: streamsAtOnce, MaxReadFrameSize: frameOfStream, MaxReceiveBufferPerConnection: bodiesOfStream, MaxReceiveBufferPerStream: bodyOfStream},
+		ErrorLog:       slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+// serveAlone serves a listener without the loop.
+func (s *Server) serveAlone(l net.Listener) {
+	var secure *tls.Config
+	if t, ok := l.(interface {
+		Insecure() (net.Listener, *tls.Config)
+	}); ok {
+		l, secure = t.Insecure()
+	}
+	limited := &limitedListener{Listener: l, conns: s.conns, closed: make(chan struct{})}
+	s.accepting = append(s.accepting, limited)
+	if secure != nil {
+		s.serveHTTP(s.http, tls.NewListener(limited, secure))
+	} else {
+		s.serveHTTP(s.http, limited)
+	}
+}
+
+func (s *Server) loopConfig(service *Service, config Config, handed handOvers) loop.Config {
+	front := s.front
+	backend := loop.Auto
+	if config.Goroutines {
+		backend = loop.Goroutines
+	}
+	return loop.Config{
+		New:            func(*loop.Conn) loop.Session { return &session{front: front} },
+		Detached:       handed.take,
+		Clock:          service.cache.Now,
+		Backend:        backend,
+		MaxConnections: config.MaxConnections,
+		MaxPerAddress:  config.MaxPerAddress,
+		Proxies:        config.TrustedProxies,
+		Handed:         s.conns,
+		Budget:         config.budget(),
+		Large:          config.large,
+		ProveTimeout:   func() time.Duration { return config.IdleTimeout },
+		MaxInput:       config.MaxHeader + 1, // the session hands over at MaxHeader
+		IdleTimeout:    config.IdleTimeout,
+		PartialTimeout: config.HeaderTimeout,
+		StallTimeout:   config.StallTimeout,
+		DrainGrace:     max(0, config.DrainGrace),
+		OnClose:        front.logClose,
+		Log:            config.Log,
+	}
+}
+
+func (s *Server) serveHTTP(server *http.Server, l net.Listener) {
+	s.serving.Add(1)
+	// Ends with Shutdown, which waits for it.
+	go func() {
+		defer s.serving.Done()
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			s.failed.CompareAndSwap(nil, &err)
+		}
+	}()
+}
+
+// Swap lets another service answer the requests that come from now on, of the same cache:
+// [Service.Next]. Those that have come are answered by the one of before.
+func (s *Server) Swap(service *Service) {
+	s.handler.live.Store(service)
+	if s.front != nil {
+		s.front.swap(service)
+	}
+}
+
+// Addr returns the address that the server is bound to.
+func (s *Server) Addr() net.Addr { return s.addr }
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int64 {
+	if s.loop != nil {
+		return s.loop.Connections()
+	}
+	return s.conns.open.Load()
+}
+
+// LargePending returns how many bytes of large answers wait for clients, or for their turn.
+func (s *Server) LargePending() int64 { return s.handler.large.Stats().Used }
+
+// EngineStats returns the figures of what serves the connections. If that is net/http alone,
+// looped is false, and there are only the connections and those that were closed by rule.
+func (s *Server) EngineStats() (stats measure.Engine, looped bool) {
+	e := measure.Engine{Backend: "net/http", Connections: s.Connections(), Closes: make(map[string]uint64)}
+	if s.loop != nil {
+		e = measure.Engine(s.loop.Stats())
+	}
+	s.conns.addCuts(e.Closes)
+	return e, s.loop != nil
+}
+
+// EachBudget calls visit with each bound of what clients may take together besides connections
+// and memory: how much of it is taken, in requests, or in bytes for "loading".
+func (s *Server) EachBudget(visit func(name string, used, limit int64)) {
+	service := s.handler.live.Load()
+	if s.front != nil {
+		visit("waiting", s.front.waiting.Load(), maxWaiting)
+	}
+	visit("loading", service.loading.taken.Load(), maxLoading)
+	visit("streams", s.handler.streams.Load(), maxStreams)
+	if gate := service.config.Gate; gate != nil {
+		st := gate.Stats()
+		visit("checks", int64(st.Waiting), int64(st.WaitingLimit))
+	}
+}
+
+// EachThrottled calls visit with every rule that refuses requests because clients take too
+// much, or delays them, and how often it was used.
+func (s *Server) EachThrottled(visit func(rule string, n int64)) {
+	s.handler.live.Load().EachThrottled(visit)
+	large := s.handler.large.Stats()
+	visit("large", int64(large.Refused+large.Throttled))
+	if s.front != nil {
+		visit("waiting", s.front.crowded.Load())
+	}
+	visit("streams", s.handler.crowded.Load())
+}
+
+// EachHandover calls visit with every reason for which requests are handed over to
+// net/http, and how many were.
+func (s *Server) EachHandover(visit func(reason string, n int64)) {
+	if s.front == nil {
+		return
+	}
+	for i := range s.front.handed {
+		if why := http1.Reason(i); why != http1.NotHandedOver {
+			visit(why.String(), s.front.handed[i].Load())
+		}
+	}
+}
+
+// Shutdown stops accepting, answers what is under way with "Connection: close", lets idle
+// connections ask once more for Config.DrainGrace, and closes them in order. When ctx
+// ends first, the rest is cut and its error returned. It may be called again.
+func (s *Server) Shutdown(ctx context.Context) error {
+	var err error
+	graceEnds := time.Now().Add(s.grace)
+	s.handler.draining.Store(true)
+	if s.loop != nil {
+		err = s.loop.Shutdown(ctx) // may still hand connections over
+		s.front.workers.end()
+	} else {
+		for _, l := range s.accepting {
+			_ = l.Close() // before http.Shutdown, which drops requests that it has read
+		}
+		s.serving.Wait()
+	}
+	s.conns.awaitNone(ctx, graceEnds)
+	for _, server := range []*http.Server{s.http, s.http2} {
+		if e := server.Shutdown(ctx); e != nil {
+			_ = server.Close() // the first error is the one to report
+			err = errors.Join(err, e)
+		}
+	}
+	s.serving.Wait()
+	s.conns.stop()
+	if failed := s.failed.Load(); failed != nil && err == nil {
+		err = *failed
+	}
+	return err
+}

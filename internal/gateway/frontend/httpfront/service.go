@@ -1,0 +1,415 @@
+package httpfront
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
+	"github.com/slipstream-go/slipstream/internal/gateway/limit"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
+)
+
+// Resource is what the frontend knows of a resource.
+type Resource struct {
+	Name string
+	// ID and Columns are for [Service.Next]; NewService numbers resources in their
+	// order, and SetColumns says what their keys look like.
+	ID      cache.ResourceID
+	Columns []resource.KeyColumn
+	// CacheControl is sent with documents. The default is "no-cache", and
+	// "private, no-cache" with an Access rule: a downstream cache that answered
+	// by itself would break the promise.
+	CacheControl string
+	// Access says who may read the documents; nil: everybody.
+	Access *access.Rule
+}
+
+// ServiceConfig configures a [Service]. The zero value serves documents to
+// everybody, in identity, without limits.
+type ServiceConfig struct {
+	// Compression are the content codings offered, "zstd" and "gzip", in order
+	// of preference.
+	Compression []string
+	// MaxBatch is how many keys one request may ask for (1,000).
+	MaxBatch int
+	CORS     CORS
+	// Hosts says where Host is compared with names. The zero value compares nothing.
+	Hosts Hosts
+	// Gate knows who asks. Nil: nobody has credentials.
+	Gate *access.Gate
+	// ClientLimit and CallerLimit bound the requests of one address, and of
+	// one API key or token subject. Nil: no limit.
+	ClientLimit, CallerLimit *limit.Limiter
+	// OpenAPI returns the description served at /openapi.json, of the resources that may
+	// reports true for, by their place in the list; nil while there is none. It is called
+	// once a request and must be quick. Nil: not served.
+	OpenAPI func(may func(i int) bool) []byte
+	// Spans hears of answered requests that are to be traced. Nil: none.
+	Spans Spans
+	// Requests gets a line for every request. Nil: none. Whoever opened it closes
+	// it, after the service's last answer.
+	Requests *requestlog.Log
+	// LoginFailed is called for each request that is refused because of its credentials: whose, by
+	// which of them ("key" or "token"), and why. It must not wait. If nil, it is not called.
+	LoginFailed func(client netip.Addr, rule, why string)
+	// SlowerThan is the time above which a request is logged; 0 means 1 s,
+	// negative: never.
+	SlowerThan time.Duration
+	Log        *slog.Logger
+}
+
+// Service answers requests. Its methods may be called at once.
+type Service struct {
+	// Immutable after NewService.
+	cache     *cache.Cache
+	byName    map[string]*served
+	list      []*served
+	protected bool // some resource has an access rule
+	certified bool // and some rule names certificates
+	// What Host is compared with, by where the listener is bound; nil: nothing.
+	hostsAtLoopback, hostsElsewhere *hostRule
+	config                          ServiceConfig
+	log                             *slog.Logger
+	compressor                      *compressor
+	cors                            *corsPolicy // nil: no page of another origin may read
+	vary                            []string
+	loading                         *batchRoom     // bytes of batches that load
+	wrong                           *limit.Limiter // wrong tokens of an address; shared by the services that follow one another
+
+	// described are the descriptions that were sent last. Atomic: written and read
+	// by whoever sends one.
+	described atomic.Pointer[[]describedText]
+
+	figures   *figures
+	logged    *measure.Ration
+	slow      *measure.Ration
+	throttled *measure.Ration
+	strangers *measure.Ration // lines about wrong names in Host
+}
+
+// served is a resource as the service keeps it.
+type served struct {
+	// Immutable after NewService.
+	service      *Service
+	id           cache.ResourceID
+	name         string
+	cacheControl []string
+	// hitFields are the lines of a hit in identity that do not depend on its document.
+	hitFields string
+	// missing is cacheControl for keys without a row.
+	missing []string
+	access  *access.Rule
+
+	// size is the mean length of documents as batches found it, 0 before the
+	// first. Atomic: written and read by batches that load.
+	size atomic.Int64
+
+	// columns of the key, nil until the origin was reached. Written by
+	// SetColumns, read by every request.
+	columns atomic.Pointer[[]resource.KeyColumn]
+}
+
+// question is what a request asks for, once it has been read and let in.
+type question struct {
+	answered bool // rsp is complete: there is nothing to ask
+	admitted bool // the client's limit has let it in
+	unasked  bool // who asks is not known yet: finding out takes too long for Peek
+	of       *served
+	columns  *[]resource.KeyColumn // that the key was read by
+	caller   *access.Caller        // nil: anybody
+	key      cache.Key
+	many     int                    // how many keys a batch has; 0: it is none
+	keys     []cache.Key            // of a batch; nil: they are to be read again
+	answers  []cache.Answer         // of a batch, as many as keys
+	found    bool                   // Peek has all answers, but compressing them takes too long for it
+	again    *recent.Entry[*served] // the answer to the same target a moment ago, and still
+}
+
+// NewService returns a service for resources in the order of the cache's.
+func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Service, error) {
+	s := &Service{cache: c, loading: newBatchRoom(), wrong: newWrong(), figures: &figures{slowest: newSlowest()},
+		logged: new(measure.Ration), slow: new(measure.Ration), throttled: new(measure.Ration), strangers: new(measure.Ration)}
+	numbered := slices.Clone(resources)
+	for i := range numbered {
+		numbered[i].ID = cache.ResourceID(i)
+	}
+	if err := s.configure(numbered, config); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Next returns a service for other resources, or for the same by other rules, that counts on
+// where this one is. Both may answer at once: whoever has begun a request with the one ends it
+// with that.
+func (s *Service) Next(resources []Resource, config ServiceConfig) (*Service, error) {
+	next := &Service{cache: s.cache, loading: s.loading, wrong: s.wrong, figures: s.figures, logged: s.logged, slow: s.slow, throttled: s.throttled, strangers: s.strangers}
+	if slices.Equal(config.Compression, s.config.Compression) {
+		next.compressor = s.compressor // it holds a processor's work and memory
+	}
+	if err := next.configure(resources, config); err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		if r.Columns == nil {
+			continue // the origin has not been reached
+		}
+		if err := next.SetColumns(r.ID, r.Columns); err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}
+
+// configure completes a new service.
+func (s *Service) configure(resources []Resource, config ServiceConfig) error {
+	if config.MaxBatch <= 0 {
+		config.MaxBatch = 1000
+	}
+	if config.SlowerThan == 0 {
+		config.SlowerThan = time.Second
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	var offered []coding
+	for _, name := range config.Compression {
+		switch name {
+		case "gzip":
+			offered = append(offered, gzipped)
+		case "zstd":
+			offered = append(offered, zstd)
+		default:
+			return errors.New("http: there is no content coding " + strconv.Quote(name) + "; expected gzip or zstd")
+		}
+	}
+	s.byName, s.config, s.log, s.cors = make(map[string]*served), config, config.Log, newCORSPolicy(config.CORS)
+	if s.compressor == nil {
+		s.compressor = newCompressor(offered)
+	}
+	s.hostsAtLoopback, s.hostsElsewhere = hostRules(config.Hosts)
+	s.vary = varyOf(len(offered) > 0, s.cors.varies())
+	for _, r := range resources {
+		v := &served{service: s, id: r.ID, name: r.Name, access: r.Access, cacheControl: []string{"no-cache"}}
+		if r.Access != nil {
+			v.cacheControl[0] = "private, no-cache"
+		}
+		if r.CacheControl != "" {
+			v.cacheControl[0] = r.CacheControl
+		}
+		// A problem has no entity tag to be validated by: who may not use it
+		// again without asking has no use for it.
+		v.missing = v.cacheControl
+		if strings.Contains(v.cacheControl[0], "no-cache") {
+			v.missing = noStore
+		}
+		v.hitFields = string(hitFields(v.cacheControl, s.vary))
+		s.byName[r.Name] = v
+		s.protected = s.protected || r.Access != nil
+		s.certified = s.certified || r.Access != nil && len(r.Access.Certificates) > 0
+		s.list = append(s.list, v)
+	}
+	return nil
+}
+
+// SetColumns says what the key of a resource looks like. Until then its
+// documents are answered with 503.
+func (s *Service) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
+	if len(columns) == 0 || len(columns) > maxColumns {
+		return errors.New("http: a key has 1 to " + strconv.Itoa(maxColumns) + " columns")
+	}
+	for _, v := range s.list {
+		if v.id == id {
+			v.columns.Store(&columns)
+		}
+	}
+	return nil
+}
+
+// Field values that never change.
+var (
+	jsonType = []string{"application/json"}
+	noStore  = []string{"no-store"}
+	noCache  = []string{"no-cache"}
+
+	privateNoCache = []string{"private, no-cache"}
+
+	allowed       = []string{"GET, HEAD, OPTIONS"}
+	retrySoon     = []string{"1"}
+	noRanges      = []string{"none"} // RFC 9110, section 14.3
+	statusHit     = []string{"slipstream; hit"}
+	statusDisk    = []string{"slipstream; hit; detail=disk"}
+	statusMiss    = []string{"slipstream; fwd=uri-miss"}
+	statusPartial = []string{"slipstream; fwd=partial"}
+	statusStore   = []string{"slipstream; fwd=uri-miss; stored"}
+	statusJoin    = []string{"slipstream; fwd=uri-miss; collapsed"}
+	statusStale   = []string{"slipstream; fwd=stale"}
+)
+
+// Peek fills rsp if that takes no waiting: a hit, a bad request. False means that
+// Answer must be called with the same req. It is the function that event loops call.
+func (s *Service) Peek(req *Request, rsp *Response) bool {
+	q := &req.question
+	s.ask(atOnce, req, rsp)
+	switch {
+	case q.unasked:
+		return false
+	case q.answered:
+	case q.again != nil:
+		if s.repeat(req, q.again, rsp) {
+			break
+		}
+		if a := (cache.Answer{Doc: q.again.Document()}); !s.document(atOnce, req, a, rsp) {
+			s.cache.CountHits(q.of.id, 1)
+			q.answers, q.found, q.again = []cache.Answer{a}, true, nil
+			return false
+		}
+	case q.many > 0:
+		if !s.peekBatch(req, rsp) {
+			return false
+		}
+	default:
+		a, ok := s.cache.Peek(q.key, req.Start)
+		if !ok {
+			return false
+		}
+		if !s.document(atOnce, req, a, rsp) {
+			q.answers, q.found = []cache.Answer{a}, true
+			return false
+		}
+		if req.recent != nil && a.Source == cache.FromTier && !a.Doc.Missing() {
+			req.recent.Remember(req.Target, q.of, q.of.id, q.columns, a.Doc, s.headOf(a.Doc).fields)
+		}
+	}
+	s.dress(req, rsp)
+	return true
+}
+
+// Answer fills rsp after Peek could not, and loads the documents if it must. It
+// returns early when ctx ends: with 504 at a deadline.
+func (s *Service) Answer(ctx context.Context, req *Request, rsp *Response) {
+	q := &req.question
+	ctx = cache.WithClient(ctx, limit.ClientKey(req.Client))
+	if q.unasked {
+		q.unasked, req.AtOnce = false, false
+		s.ask(ctx, req, rsp)
+	}
+	if q.answered {
+		s.dress(req, rsp)
+		return
+	}
+	if q.found && q.many > 0 {
+		s.batch(ctx, req, rsp)
+	} else if q.found {
+		s.document(ctx, req, q.answers[0], rsp)
+	} else if q.many > 0 {
+		s.answerBatch(ctx, req, rsp)
+	} else if a, err := s.cache.Get(ctx, q.key, req.Start); err != nil {
+		s.failure(err, req, rsp)
+	} else {
+		s.chargeLoads(req, a)
+		s.document(ctx, req, a, rsp)
+	}
+	s.dress(req, rsp)
+}
+
+// ask reads the request and lets it in. What is wrong with it, or needs no document,
+// completes rsp. A signature is checked until ctx ends; it is not used if req.AtOnce.
+func (s *Service) ask(ctx context.Context, req *Request, rsp *Response) {
+	q := &req.question
+	q.answered = true
+	if req.WrongHost != "" {
+		s.misdirected(req, rsp)
+		return
+	}
+	if !s.admit(req, rsp) {
+		return
+	}
+	switch req.Method {
+	case http.MethodGet, http.MethodHead:
+	case http.MethodOptions:
+		s.options(req, rsp)
+		return
+	default:
+		s.problem(rsp, http.StatusMethodNotAllowed, "documents can only be read: use GET or HEAD")
+		rsp.Allow = allowed
+		return
+	}
+	if len(req.Target) > maxBatchTarget {
+		s.problem(rsp, http.StatusRequestURITooLong, "the request target is longer than "+strconv.Itoa(maxBatchTarget)+" bytes")
+		return
+	}
+	if req.recent != nil {
+		if e := req.recent.Find(s.cache, req.Target, req.Start); e != nil && e.Resource.service == s && e.Columns == e.Resource.columns.Load() {
+			rsp.Resource = e.Resource.name
+			if s.authorize(ctx, req, rsp, e.Resource) {
+				q.of, q.again, q.answered = e.Resource, e, false
+			}
+			return
+		}
+	}
+	name, path, query, single := splitTarget(req.Target)
+	v := s.byName[name]
+	switch {
+	case v == nil && name == "openapi.json" && !single && s.config.OpenAPI != nil:
+		s.describe(ctx, req, rsp)
+		return
+	case v == nil:
+		s.problem(rsp, http.StatusNotFound, "there is no such resource; the path is /{resource}/{key}")
+		return
+	case single && len(req.Target) > maxTarget:
+		s.problem(rsp, http.StatusRequestURITooLong, "the request target is longer than "+strconv.Itoa(maxTarget)+" bytes")
+		return
+	}
+	rsp.Resource = v.name
+	if !s.authorize(ctx, req, rsp, v) {
+		return
+	}
+	columns := v.columns.Load()
+	if columns == nil {
+		s.problem(rsp, http.StatusServiceUnavailable, "the database has not been reached yet")
+		rsp.RetryAfter = retrySoon
+		return
+	}
+	q.of, q.columns = v, columns
+	if single {
+		s.askOne(req, rsp, *columns, path)
+	} else {
+		s.askMany(req, rsp, *columns, query)
+	}
+}
+
+func (s *Service) askOne(req *Request, rsp *Response, columns []resource.KeyColumn, path string) {
+	id, err := parseKey(columns, path)
+	if err != nil {
+		s.problem(rsp, http.StatusBadRequest, err.Error())
+		return
+	}
+	req.question.key = cache.Key{Resource: req.question.of.id, ID: id}
+	req.question.answered = false
+}
+
+func (s *Service) askMany(req *Request, rsp *Response, columns []resource.KeyColumn, query string) {
+	q := &req.question
+	keys, err := parseBatch(columns, q.of.id, query, s.config.MaxBatch)
+	if err != nil {
+		s.problem(rsp, http.StatusBadRequest, err.Error())
+		return
+	}
+	if !s.admitKeys(req, rsp, len(keys)) {
+		return
+	}
+	q.many, q.keys, q.answers, q.answered = len(keys), keys, make([]cache.Answer, len(keys)), false
+}

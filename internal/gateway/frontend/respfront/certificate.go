@@ -1,0 +1,89 @@
+package respfront
+
+import (
+	"crypto/tls"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/loop"
+)
+
+// secured is the certificate of a connection's client.
+type secured struct {
+	*access.Certificate               // immutable
+	recheck             time.Duration // when to ask whether it has expired, on the cache's clock; owned by the turn
+}
+
+// certificate returns the certificate of the client, nil if there is none.
+func (x *session) certificate() *access.Certificate {
+	if x.secured == nil {
+		return nil
+	}
+	return x.secured.Certificate
+}
+
+// Secured implements [loop.SecureSession]: the certificate of a client that some rule names is a
+// login, which lasts as long as the certificate and steps back for any other.
+func (x *session) Secured(c *loop.Conn, state tls.ConnectionState) {
+	certificate, err := access.NewCertificate(&state)
+	if err != nil {
+		c.Abort(err)
+		return
+	}
+	if certificate == nil {
+		return
+	}
+	x.secured = &secured{Certificate: certificate}
+	x.checkCertificate(c.ReadAt())
+	x.fallBack()
+	if x.caller.Load() != nil {
+		c.Prove()
+	}
+}
+
+// fallBack ends a login. What is left is the certificate of the client: a caller if a rule names
+// it, or if no login is needed.
+func (x *session) fallBack() {
+	x.by, x.hash = byPassword, [32]byte{}
+	var caller *access.Caller
+	if x.secured != nil {
+		caller = x.view.certified(x.secured.Certificate)
+	}
+	if caller != nil {
+		x.by = byCertificate
+	}
+	x.setCaller(caller)
+}
+
+// certified returns the caller that a client with a certificate is before a login, nil if that
+// is nobody.
+func (v *View) certified(c *access.Certificate) *access.Caller {
+	for _, r := range v.list {
+		if r.access == nil {
+			continue
+		}
+		if caller := c.NamedBy(r.access); caller != nil {
+			return caller
+		}
+	}
+	if v.requireAuth {
+		return nil
+	}
+	return c.NamedBy(nil)
+}
+
+// checkCertificate ends the identity of a certificate that has expired. The wall clock is read
+// every few seconds, and when the certificate expires.
+func (x *session) checkCertificate(now time.Duration) {
+	if x.secured == nil || now < x.secured.recheck {
+		return
+	}
+	left := x.secured.Left(time.Now())
+	x.secured.recheck = now + min(left, checkKeyEvery)
+	if left == 0 {
+		x.secured = nil
+		if x.by == byCertificate {
+			x.fallBack()
+		}
+	}
+}

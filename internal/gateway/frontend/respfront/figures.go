@@ -1,0 +1,146 @@
+package respfront
+
+import (
+	"sync/atomic"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+)
+
+// Source says where the documents of an answer came from: the word of the figures.
+type Source uint8
+
+// Sources. An answer with several documents has the last of these that is true of
+// one of them.
+const (
+	SourceOther  Source = iota // no document: errors, commands about other things
+	SourceHit                  // from a tier
+	SourceStale                // from a tier, and possibly older than promised
+	SourceJoined               // from a load that another command began
+	SourceLoad                 // loaded for this command
+
+	sources
+)
+
+// String returns the word for the source in metrics and logs.
+func (s Source) String() string {
+	return [...]string{"other", "hit", "stale", "joined", "load"}[s]
+}
+
+func sourceOf(a cache.Answer) Source {
+	switch a.Source {
+	case cache.FromTier:
+		return SourceHit
+	case cache.Stale:
+		return SourceStale
+	case cache.Joined:
+		return SourceJoined
+	default:
+		return SourceLoad
+	}
+}
+
+// figures are what a server knows of its answers.
+type figures struct {
+	// Immutable after New.
+	slowest *measure.Slowest
+
+	// Atomics. Written with the answers of a read, read by whoever asks.
+	commands [groups]measure.Counter
+	failed   [failures]measure.Counter
+	bytes    measure.Counter
+	stale    atomic.Int64
+	http     atomic.Int64
+	latency  [sources]measure.Latency
+}
+
+// keptSlowest is how many of the slowest keys are remembered.
+const keptSlowest = 20
+
+// EachGroup calls visit with every group of commands and how many were answered.
+func (s *Server) EachGroup(visit func(group string, n int64)) {
+	for i := range groups {
+		visit(i.String(), s.figures.commands[i].Sum())
+	}
+}
+
+// EachFailure calls visit with every kind of error answers and how many there were.
+// "wrongpass" counts the logins that failed.
+func (s *Server) EachFailure(visit func(kind string, n int64)) {
+	for i := range failures {
+		visit(i.String(), s.figures.failed[i].Sum())
+	}
+}
+
+// Latency returns the distribution of the time from a command's having been read to
+// its answer, for answers from the source; nil for a word that is none. A hit counts
+// with the time that all commands of its read took.
+func (s *Server) Latency(source string) *measure.Latency {
+	for i := range sources {
+		if i.String() == source {
+			return &s.figures.latency[i]
+		}
+	}
+	return nil
+}
+
+// BodyBytes returns how many bytes of documents were answered.
+func (s *Server) BodyBytes() int64 { return s.figures.bytes.Sum() }
+
+// StaleAnswers returns how many answers held a document that may have been older than
+// promised, as the policy of its resource wants it. Redis has no way to mark them.
+func (s *Server) StaleAnswers() int64 { return s.figures.stale.Load() }
+
+// SpokeHTTP returns how many connections were closed because they spoke HTTP.
+func (s *Server) SpokeHTTP() int64 { return s.figures.http.Load() }
+
+// Waiting returns how many documents commands wait for.
+func (s *Server) Waiting() int64 { return s.waiting.Load() }
+
+// Held returns how many bytes of documents were loaded and wait for their turn in an
+// answer.
+func (s *Server) Held() int64 { return s.held.Load() }
+
+// LargePending returns how many bytes of large answers wait for clients, or for their turn.
+func (s *Server) LargePending() int64 { return s.pending.Stats().Used }
+
+// Slowest returns the slowest documents of late.
+func (s *Server) Slowest() *measure.Slowest { return s.figures.slowest }
+
+// EngineStats returns the figures of the engine below.
+func (s *Server) EngineStats() measure.Engine { return measure.Engine(s.engine.Stats()) }
+
+func (s *Server) commandsAnswered() (n int64) {
+	for i := range groups {
+		n += s.figures.commands[i].Sum()
+	}
+	return n
+}
+
+// tally counts the answers of one turn, so that a pipeline of a hundred commands is
+// told of with a few atomic additions.
+type tally struct {
+	commands [groups]int32
+	failed   [failures]int32
+	hits     int32
+	others   int32
+	bytes    int64
+}
+
+// addTo adds the counts to the figures and clears them.
+func (y *tally) addTo(f *figures) {
+	for i, n := range y.commands {
+		if n != 0 {
+			f.commands[i].Add(int64(n))
+		}
+	}
+	for i, n := range y.failed {
+		if n != 0 {
+			f.failed[i].Add(int64(n))
+		}
+	}
+	if y.bytes != 0 {
+		f.bytes.Add(y.bytes)
+	}
+	*y = tally{}
+}

@@ -1,0 +1,202 @@
+package respfront
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
+	"github.com/slipstream-go/slipstream/internal/gateway/limit"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// Server serves documents to Redis clients. Make it with [New], tell it the columns of
+// keys with SetColumns, then call Listen and Shutdown. Methods that give figures may be
+// called at once with all others.
+type Server struct {
+	// Immutable after New.
+	cache    *cache.Cache
+	config   Config
+	commands *table
+	engine   *loop.Server
+	started  time.Time
+	log      log
+
+	clients  clients
+	figures  figures
+	logs     logs
+	work     sync.WaitGroup // the goroutines that load; Shutdown waits
+	turns    sync.Pool      // of *turn
+	recent   recent.Lanes[*served]
+	scanners [2]sync.Pool   // of *resp.CommandScanner: for strangers, for others
+	logins   *limit.Limiter // failed logins of an address
+	pending  *loop.Budget   // of large answers
+
+	// Atomics. Written by connections and loads, read by all.
+	waiting atomic.Int64 // documents that commands wait for
+	crowded atomic.Int64 // commands that were refused because too many wait
+	held    atomic.Int64 // bytes of documents that were loaded and not yet appended
+	large   atomic.Int64 // connections with a large command under way
+
+	// live is what the commands that come see. Atomic: written by Swap, read with every
+	// read of a connection.
+	live atomic.Pointer[View]
+
+	// Atomic. Written by Serve, read by all.
+	addr atomic.Pointer[net.Addr]
+}
+
+// log is the part of *slog.Logger that is used.
+type log interface {
+	Warn(msg string, args ...any)
+}
+
+// New returns a server for resources in the order of the cache's. It listens to
+// nothing yet.
+func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cache: c, config: config, log: config.Log, commands: newTable(), started: time.Now()}
+	s.figures.slowest = measure.NewSlowest(keptSlowest)
+	s.pending = loop.NewLargeBudget(config.MaxPending)
+	s.logins = limit.New(limit.Config{Rate: loginRate, Burst: loginBurst, MaxEntries: 16 << 10})
+	numbered := slices.Clone(resources)
+	for i := range numbered {
+		numbered[i].ID = cache.ResourceID(i)
+	}
+	s.live.Store(newView(numbered, config))
+	s.turns.New = func() any { return &turn{server: s} }
+	for i := range s.scanners {
+		limits := limitsOf(i == 1)
+		s.scanners[i].New = func() any { return resp.NewCommandScanner(limits) }
+	}
+	backend := loop.Auto
+	if config.Goroutines {
+		backend = loop.Goroutines
+	}
+	s.engine, err = loop.New(loop.Config{
+		New:            s.newSession,
+		Clock:          c.Now,
+		Backend:        backend,
+		MaxConnections: config.MaxConnections,
+		MaxPerAddress:  config.MaxPerAddress,
+		Proxies:        config.TrustedProxies,
+		Budget:         config.Budget.(*loop.Budget),
+		Large:          s.pending,
+		ProveTimeout:   s.loginTimeout,
+		MaxInput:       maxRequest + 1, // what is longer was refused by the scanner before
+		MaxDeferred:    maxDeferred,
+		IdleTimeout:    config.IdleTimeout,
+		StallTimeout:   config.StallTimeout,
+		Log:            config.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("resp: %w", err)
+	}
+	return s, nil
+}
+
+// loginTimeout is how long after it was accepted a connection must have logged in; 0: there
+// is no limit.
+func (s *Server) loginTimeout() time.Duration {
+	if s.live.Load().requireAuth {
+		return s.config.LoginTimeout
+	}
+	return 0
+}
+
+// maxDeferred is how many answers of one connection may wait for loads.
+const maxDeferred = 128
+
+// SetColumns says what the key of a resource looks like. Until then its documents are
+// answered with -LOADING.
+func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
+	for _, v := range s.live.Load().list {
+		if v.id == id {
+			return v.setColumns(columns)
+		}
+	}
+	return nil
+}
+
+// Listen binds address, host:port, and begins to serve. Shutdown ends it, and must be
+// called even if Listen failed.
+func (s *Server) Listen(address string) error {
+	listeners, err := loop.Listen("tcp", address, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return fmt.Errorf("resp: %w", err)
+	}
+	return s.Serve(listeners...)
+}
+
+// Serve begins to serve connections to listeners that were bound by others, all of one
+// address, and returns. It owns them from now on, also if it fails. Either it or Listen
+// may be called, once.
+func (s *Server) Serve(listeners ...net.Listener) error {
+	if len(listeners) > 0 {
+		addr := listeners[0].Addr()
+		s.addr.Store(&addr)
+	}
+	if s.config.TLS != nil {
+		listeners = slices.Clone(listeners)
+		for i, l := range listeners {
+			listeners[i] = loop.Secure(l, s.config.TLS)
+		}
+	}
+	if err := s.engine.Serve(listeners...); err != nil {
+		return fmt.Errorf("resp: %w", err)
+	}
+	return nil
+}
+
+// Addr returns the address that the server is bound to, nil before Listen and Serve.
+func (s *Server) Addr() net.Addr {
+	if addr := s.addr.Load(); addr != nil {
+		return *addr
+	}
+	return nil
+}
+
+// EachThrottled calls visit with every rule that refuses commands of a client who sends too
+// many, and how many it has refused.
+func (s *Server) EachThrottled(visit func(rule string, n int64)) {
+	v := s.live.Load()
+	visit("client", v.clientLimit.Refused())
+	visit("caller", v.callerLimit.Refused())
+	visit("login", s.logins.Refused())
+	large := s.pending.Stats()
+	visit("large", int64(large.Refused+large.Throttled))
+	visit("waiting", s.crowded.Load())
+}
+
+// EachBudget calls visit with each bound of what clients may take together besides connections
+// and memory: how much of it is taken.
+func (s *Server) EachBudget(visit func(name string, used, limit int64)) {
+	visit("waiting", s.waiting.Load(), int64(s.config.MaxWaiting))
+	visit("large_commands", s.large.Load(), maxLarge)
+}
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int64 { return s.engine.Stats().Connections }
+
+// Shutdown stops accepting, lets commands under way end, and closes idle connections.
+// When ctx ends first, the rest is cut and its error returned. It may be called again.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.engine.Shutdown(ctx)
+	s.work.Wait() // no connection is left, so each load has lost its context
+	if err != nil {
+		return fmt.Errorf("resp: %w", err)
+	}
+	return nil
+}

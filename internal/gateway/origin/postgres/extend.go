@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+)
+
+// Prepare looks whether more resources fit the database, and changes nothing. Its errors
+// are those of [Open].
+func (o *Origin) Prepare(ctx context.Context, more []resource.Resource) (*origin.Addition, error) {
+	conn, err := o.loadFrom.connect(ctx)
+	if err != nil {
+		return nil, o.wrapError(ctx, "look up resources", o.loadFrom, err)
+	}
+	// ctx may have ended; the server notices the closed socket anyway.
+	defer func() { _ = conn.Close(ctx) }()
+	var s *schema
+	set := origin.NewSet(more)
+	err = readCatalog(ctx, conn, set, func(tx pgx.Tx) (err error) {
+		s, err = readSchema(ctx, tx, set)
+		return err
+	})
+	if err != nil {
+		return nil, o.wrapError(ctx, "look up resources", o.loadFrom, err)
+	}
+	return s.addition()
+}
+
+// Extend makes the resources ones that are loaded, and of which the stream reports after its
+// next survey, which it makes at its next poll: see [Stream.Follows]. Their places follow those of the
+// others. Not to be called at once with itself or Retire.
+func (o *Origin) Extend(a *origin.Addition) { o.set.Store(o.set.Load().Extend(a)) }
+
+// Retire makes the origin forget the resources at the places. Loads of them fail after the
+// stream's next survey, which takes their promise away.
+func (o *Origin) Retire(places []int) { o.set.Store(o.set.Load().Retire(places)) }
+
+// Follows reports whether the stream has reported of all resources that there are.
+func (s *Stream) Follows() bool { return s.follows.Load() == s.origin.set.Load() }
+
+// addition returns what was found of the resources, or what is wrong with them.
+func (s *schema) addition() (*origin.Addition, error) {
+	a := &origin.Addition{}
+	var errs []error
+	for i, c := range s.resources {
+		if c.err != nil {
+			errs = append(errs, c.err)
+		}
+		a.Resources = append(a.Resources, s.set.Resources[i])
+		a.Keys = append(a.Keys, c.key)
+		a.Warnings = append(a.Warnings, c.warnings...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return a, nil
+}

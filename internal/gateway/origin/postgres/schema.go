@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+)
+
+// schema is every resource resolved against one state of the database's
+// catalogs. Immutable once made.
+type schema struct {
+	set       *origin.Set
+	resources []*compiled
+	// promises says per resource why freshness cannot be promised, "" if it can.
+	promises []string
+	// digests are what the digest statement gave, per resource, in the snapshot
+	// in which all this was read.
+	digests []string
+	// ownerFaults are the objects of ours that belong to a role that they should not.
+	ownerFaults []ownerFault
+	// tracked says that the tables of the schema slipstream can be read.
+	tracked bool
+	// path is the search path of the transaction in which all this was read.
+	path *path
+}
+
+// compiled is a resource resolved against the database.
+type compiled struct {
+	resource *resource.Resource
+	err      *origin.SchemaError // set: nothing below is valid
+
+	key      []resource.KeyColumn
+	keyTypes []keyType       // of the key columns
+	root     *node           // nil for a resource with a Query
+	nodes    []*node         // root first, parents before children
+	shape    *resource.Shape // nil for a resource with a Query
+	// load is the text of the load statement; see loadStatement for its shape.
+	load string
+	// loadOne is the same for a single key; see loadOneStatement. Empty: load does that too.
+	loadOne  string
+	sources  []source
+	warnings []string
+
+	// relations are the oids of everything whose definition the documents
+	// depend on: the tables with their partitions, the views that a query reads.
+	relations []uint32
+	// hiding are the qualified names of tables that do not exist, and that a plain name
+	// of the declaration would mean if they did.
+	hiding []string
+	// functions are the oids of functions of users that a query calls.
+	functions []uint32
+	// types are the oids of types of users that a query has in its expressions.
+	types []uint32
+}
+
+// source is one way in which the rows of a table change documents.
+type source struct {
+	// name is the resource and the path of the node, such as "depts" for the
+	// root and "depts/emps" for a child; with a query, "totals/1" for its first
+	// dependency.
+	name string
+	// recorded is the name in the change table, with a hash: see define.
+	recorded string
+	table    *table
+	// columns are the places in table.columns of what a trigger records.
+	columns []int
+	// derive is "" if what is recorded is the key of the document. Otherwise
+	// it is a SELECT of one column, the key of each document concerned in the
+	// form of keyText, that may use c.key, the recorded text of one row.
+	derive string
+}
+
+// table is a relation with columns.
+type table struct {
+	oid         uint32
+	schema      string
+	name        string
+	kind        byte // pg_class.relkind: r, p
+	columns     []column
+	primaryKey  []int   // places in columns
+	unique      [][]int // of full, valid, immediate unique indexes without expressions, the primary key's first
+	leading     []int   // first columns of the indexes
+	foreignKeys []foreignKey
+	// tree is the table and all its partitions and inheriting tables, itself first.
+	tree     []relation
+	rowLevel bool // row-level security applies to the connected role
+}
+
+// relation names a table.
+type relation struct {
+	oid          uint32
+	schema, name string
+}
+
+// sql returns the quoted, qualified name.
+func (r relation) sql() string { return quoteName(r.schema) + "." + quoteName(r.name) }
+
+func (t *table) sql() string { return quoteName(t.schema) + "." + quoteName(t.name) }
+
+// column is a column of a table.
+type column struct {
+	name     string
+	number   int16  // pg_attribute.attnum
+	typeName string // format_type of the declared type
+	declared uint32 // oid of the declared type
+	typ      uint32 // oid of the type, of the base type if it is a domain
+	typmod   int32
+	notNull  bool
+	virtual  bool // generated when it is read; PostgreSQL 18 has such columns
+	// dimensions an array was declared with, 0 if it is none.
+	dimensions int
+	enum       string // qualified name of the type if it is an enum, "" otherwise
+	// collation is the qualified name of a collation other than the database's
+	// own, "" for that and for types without.
+	collation string
+	// deterministic is false for a collation under which different texts are equal.
+	deterministic bool
+	mayRead       bool // the connected role has SELECT
+}
+
+// foreignKey leads from columns of a table to those of another.
+type foreignKey struct {
+	name     string
+	table    uint32 // oid of the referenced table
+	period   bool   // its last columns are compared by containment, not by equality
+	from, to []string
+}
+
+// node is a table in the tree of a resource, resolved against the database.
+type node struct {
+	path     string // "" for the root, "emps", "orders/lines"
+	table    *table
+	parent   *node // nil for the root
+	depth    int   // 0 for the root
+	columns  []int // shown, in this order
+	key      []int // of the root: the key columns, in path order
+	on       []join
+	order    []resource.Order // of rows, the primary key appended
+	children []child
+}
+
+type child struct {
+	name string
+	node *node
+}
+
+// join says that a column of the table equals one of the parent's.
+type join struct{ column, parent int }
+
+// quoteName writes an identifier.
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// quoteText writes a string literal that means the same whatever
+// standard_conforming_strings says.
+func quoteText(text string) string {
+	quoted := `'` + strings.ReplaceAll(text, `'`, `''`) + `'`
+	if strings.Contains(text, `\`) {
+		return ` E` + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}

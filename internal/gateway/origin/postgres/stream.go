@@ -1,0 +1,375 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+)
+
+// Bounds of the stream's patience. They are not configurable: each is a fraction
+// of the smallest freshness (200 ms) or of what an operator waits for.
+const (
+	// pollTimeout ends a poll that hangs, such as on a connection that a
+	// firewall forgot.
+	pollTimeout = 2 * time.Second
+	// firstSurveyTimeout ends the reading of the catalogs. It doubles, up to the
+	// longest, while that runs out of time.
+	firstSurveyTimeout = 5 * time.Second
+	lastSurveyTimeout  = time.Minute
+	// shortestPause lies between two polls, however often the stream is woken:
+	// at most 200 polls a second, some 0.3 ms of the server's CPU each.
+	shortestPause = 5 * time.Millisecond
+	// longestBackoff is the pause after polls that fail again and again.
+	longestBackoff = time.Second
+	// repairInterval is how often the catalogs are read again while a resource
+	// has no promise: what would mend it may be in no digest, such as a function
+	// that db apply makes anew. repairShare keeps that to a twentieth of the
+	// time if many resources make it slow.
+	repairInterval = 2 * time.Second
+	repairShare    = 20
+	// trimInterval is how often old rows of the change table are deleted.
+	trimInterval = time.Minute
+	// slowPolls is how many polls in a row may run out of time before what
+	// changed is given up, and the resources are flushed instead.
+	slowPolls = 2
+)
+
+// Stream polls the change table and drives a cache's invalidations with what it
+// finds. Run it in one goroutine; an origin has one stream at a time.
+type Stream struct {
+	// Immutable after Origin.Stream.
+	origin *Origin
+	clock  cache.Clock
+	// lockPatience is how long the derivations of a poll wait for locks.
+	lockPatience time.Duration
+
+	// Owned by Run.
+	sink      cache.Invalidations
+	conn      *pgx.Conn      // nil while there is none
+	host      *watchedHost   // that conn leads to, nil with one host
+	last      cache.Snapshot // every change visible in it has been applied
+	floor     cache.Tx       // of the change table, as the last poll found it
+	witness   cache.Witness  // the newest change that was applied
+	following bool           // last is set, and of the origin's present history
+	followed  lineage        // of the server that last was read from
+	drift     drift
+	statement string           // of changes; "" while there is no change table
+	expects   bool             // the last poll had something to derive
+	resumed   bool             // the next poll reads what changed before this process began
+	turn      int              // of the resources, to be the first whose documents are derived
+	troubles  map[int]*trouble // resources whose changes could not be followed lately
+	watch     *watch
+	reader    *eventReader
+	surveyed  time.Time         // when the catalogs were read last
+	surveyFor time.Duration     // how long that took
+	dubious   bool              // the catalogs must be read before the horizon moves
+	changed   []int             // resources whose digests the last check found different
+	timeouts  int               // polls in a row that ran out of time
+	digests   map[string]string // of the present schema, by the names of resources
+	store     uint64            // the last store whose changes were gone through
+	nextCheck time.Time
+	lastCheck time.Time
+	nextTrim  time.Time
+	lastLog   time.Time
+	helpers   sync.WaitGroup // the listener, the trimmer, and those who watch hosts; Run waits
+
+	// hosts watches the hosts of the URL, nil if there is one. Written by Run before
+	// its first poll.
+	hosts *hostWatcher
+
+	// follows is the set of resources that was reported of. Atomic: written by Run.
+	follows atomic.Pointer[origin.Set]
+
+	// notified asks for a poll that need not move the horizon; of capacity one.
+	// The listener sends without waiting.
+	notified chan struct{}
+	// verify asks for a poll that moves the horizon; of capacity one. Wake sends
+	// without waiting.
+	verify chan struct{}
+
+	// Atomics: Run and its helpers write, Stats reads.
+	polls, pollErrors, eventCount, voids, surveys, trimmed, wakes, lastPoll, clockJumps, derivationsFailed atomic.Int64
+
+	trimming sync.Mutex // held by a trimmer while it runs
+	holders  sightings  // guarded by trimming
+
+	// retention is what the trimmer found last, nil before. Atomic.
+	retention atomic.Pointer[origin.Retention]
+
+	toFresh histogram
+	trouble atomic.Pointer[string] // why the last poll failed, nil if it did not
+}
+
+// StreamStats counts what a stream did since it was made.
+type StreamStats struct {
+	Polls      int64         // polls that succeeded
+	PollErrors int64         // polls that failed
+	Events     int64         // invalidations handed on
+	Voids      int64         // times the history broke
+	Surveys    int64         // times the catalogs were read
+	Trimmed    int64         // rows of the change table deleted
+	Wakes      int64         // notifications and loads that asked for a poll
+	ClockJumps int64         // times the clocks of gateway and server ran apart
+	LastPoll   time.Duration // how long the last successful poll took
+	// ToFresh is how old changes were, by the server's clock, when the poll
+	// that applied them read them: from the writing of the row, so that the rest
+	// of the writer's transaction counts too.
+	ToFresh Histogram
+	// Retention is what the change table kept when it was trimmed last, nil before.
+	Retention *origin.Retention
+	// Trouble is why the last poll failed, "" if it did not.
+	Trouble string
+	// DerivationsFailed counts the times that a resource lost its promise because the
+	// documents that its changes concern could not be found.
+	DerivationsFailed int64
+	// OwnerFaults is the number of objects of ours that belong to a superuser or to
+	// a foreign role, as the last survey found them.
+	OwnerFaults int
+}
+
+// Stream returns the stream of the origin. clock is the cache's.
+func (o *Origin) Stream(clock cache.Clock) *Stream {
+	return &Stream{origin: o, clock: clock, lockPatience: defaultLockPatience, notified: make(chan struct{}, 1), verify: make(chan struct{}, 1)}
+}
+
+// Stats may be called from any goroutine.
+func (s *Stream) Stats() StreamStats {
+	trouble := ""
+	if t := s.trouble.Load(); t != nil {
+		trouble = *t
+	}
+	faults := 0
+	if known := s.origin.schema.Load(); known != nil {
+		faults = len(known.ownerFaults)
+	}
+	return StreamStats{
+		Trouble: trouble, OwnerFaults: faults, Retention: s.retention.Load(),
+		Polls: s.polls.Load(), PollErrors: s.pollErrors.Load(), Events: s.eventCount.Load(), Voids: s.voids.Load(),
+		Surveys: s.surveys.Load(), Trimmed: s.trimmed.Load(), Wakes: s.wakes.Load(), ClockJumps: s.clockJumps.Load(), DerivationsFailed: s.derivationsFailed.Load(),
+		LastPoll: time.Duration(s.lastPoll.Load()), ToFresh: s.toFresh.read(),
+	}
+}
+
+// Wake makes the stream poll at once and move the horizon if it can. It may be
+// called from any goroutine, at any rate.
+func (s *Stream) Wake() {
+	select {
+	case s.verify <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// Run polls until ctx is done and returns its cause. A poll that fails is tried
+// again with growing pauses, while the horizon stands still.
+func (s *Stream) Run(ctx context.Context, sink cache.Invalidations) error {
+	s.sink = sink
+	defer s.helpers.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer s.disconnect()
+	if s.origin.cfg.Notify {
+		s.helpers.Add(1)
+		// Ends with ctx; Run waits for it.
+		go func() {
+			defer s.helpers.Done()
+			s.listen(ctx)
+		}()
+	}
+	s.learnFromStore()
+	if s.origin.streamTo.several {
+		s.hosts = newHostWatcher(s.origin, s.clock)
+		s.hosts.start(ctx, &s.helpers)
+		s.hosts.settle(ctx)
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	backoff := s.origin.cfg.PollInterval
+	for failing := false; ; {
+		wake, verify, notified := s.origin.wake, s.verify, s.notified
+		if failing {
+			// A database in trouble is not helped by more polls.
+			wake, verify, notified = nil, nil, nil
+		}
+		woken := false
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer.C:
+		case <-wake:
+			// Loads that fail ask for a verification, too, at whatever rate.
+			woken = time.Since(s.lastCheck) >= s.origin.cfg.CheckInterval/2
+			s.wakes.Add(1)
+		case <-verify:
+			woken = true
+			s.wakes.Add(1)
+		case <-notified:
+			s.wakes.Add(1)
+		}
+		began := time.Now()
+		err := s.poll(ctx, woken)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		pause := s.origin.cfg.PollInterval
+		if failing = err != nil; failing {
+			s.failed(err)
+			pause = backoff
+			backoff = min(2*backoff, longestBackoff)
+		} else {
+			backoff = s.origin.cfg.PollInterval
+			pause -= time.Since(began)
+		}
+		if !sleep(ctx, shortestPause) {
+			return context.Cause(ctx)
+		}
+		timer.Reset(max(pause-shortestPause, 0))
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// failed notes an error of a poll. The connection is given up: what is left
+// unread on it belongs to no poll any more.
+func (s *Stream) failed(err error) {
+	s.pollErrors.Add(1)
+	why := err.Error()
+	s.trouble.Store(&why)
+	s.disconnect()
+	s.dubious = true
+	pgErr, isServer := errors.AsType[*pgconn.PgError](err)
+	if errors.Is(err, context.DeadlineExceeded) || isServer && pgErr.Code == "57014" { // statement_timeout
+		s.timeouts++
+	}
+	if now := time.Now(); now.Sub(s.lastLog) >= 10*time.Second {
+		s.lastLog = now
+		s.origin.cfg.Logger.Warn("no poll of the change table; the freshness horizon stands still", "error", err)
+	}
+}
+
+func (s *Stream) disconnect() {
+	if s.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_ = s.conn.Close(ctx) // nothing is lost with it
+	s.conn = nil
+}
+
+// poll brings the sink up to date, and moves its horizon to the moment at which
+// the poll began if it is time to verify that nothing went unheard.
+func (s *Stream) poll(ctx context.Context, woken bool) error {
+	sent := s.clock() // first: whatever is committed later is not promised
+	began := time.Now()
+	if err := s.within(ctx, pollTimeout, "connect the stream", s.connect); err != nil {
+		return err
+	}
+	check := woken || s.drift.jumped || !began.Before(s.nextCheck)
+	if !s.mustSurvey(began) {
+		if err := s.read(ctx, sent, check); err != nil {
+			return err
+		}
+	}
+	if s.mustSurvey(began) {
+		if err := s.within(ctx, pollTimeout, "connect the stream", s.connect); err != nil {
+			return err
+		}
+		patience := min(firstSurveyTimeout<<min(s.timeouts, 6), lastSurveyTimeout)
+		surveyed := s.clock()
+		if err := s.within(ctx, patience, "read the catalogs", s.survey); err != nil {
+			return err
+		}
+		check, sent, began = true, s.clock(), time.Now()
+		if err := s.read(ctx, sent, check); err != nil {
+			return err
+		}
+		s.advanceTo(surveyed)
+	}
+	s.timeouts = 0
+	s.met(began, sent)
+	s.trouble.Store(nil)
+	s.polls.Add(1)
+	s.lastPoll.Store(int64(time.Since(began)))
+	if check {
+		s.lastCheck = began
+		s.nextCheck = began.Add(s.checkPause(time.Since(began)) - s.origin.cfg.PollInterval/2)
+	}
+	s.trimNow(ctx, began)
+	return nil
+}
+
+// advanceTo moves the horizon to the start of the survey if the check after it found
+// that a resource has changed since. Tables that are truncated or altered all the
+// time would hold the horizon of every resource otherwise. What the survey missed in
+// a table that was rewritten meanwhile is a document of a resource that has changed,
+// so flushing these is enough.
+func (s *Stream) advanceTo(surveyed time.Duration) {
+	if len(s.changed) == 0 {
+		return
+	}
+	for _, i := range s.changed {
+		s.flush(i)
+	}
+	s.advance(surveyed, s.last)
+}
+
+// read is readOn in limited time. If it finds that the catalogs must be read, the
+// next survey does so.
+func (s *Stream) read(ctx context.Context, sent time.Duration, check bool) error {
+	return s.within(ctx, pollTimeout+s.origin.cfg.Freshness/4, "poll", func(ctx context.Context) error {
+		s.changed, s.dubious = nil, false
+		intact, err := s.readOn(ctx, sent, check)
+		s.dubious = s.dubious || !intact
+		return err
+	})
+}
+
+// checkPause is the time between verifications: the configured one, and up to two
+// and a half of it where a verification took so long, because of thousands of
+// partitions, that it would keep a tenth of a core busy.
+func (s *Stream) checkPause(took time.Duration) time.Duration {
+	interval := s.origin.cfg.CheckInterval
+	return max(interval, min(10*took, interval*5/2))
+}
+
+// within does one step of a poll in limited time.
+func (s *Stream) within(ctx context.Context, limit time.Duration, doing string, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return s.origin.wrapError(ctx, doing, s.origin.streamTo, do(ctx))
+}
+
+// mustSurvey reports whether the catalogs have to be read before anything else.
+func (s *Stream) mustSurvey(now time.Time) bool {
+	return !s.following || s.dubious || s.overdue(now) || s.storeWaits() || !s.Follows()
+}
+
+// overdue reports whether it is time to look again at resources without a
+// promise that should have one, or that did not fit.
+func (s *Stream) overdue(now time.Time) bool {
+	known := s.origin.schema.Load()
+	if known == nil || now.Sub(s.surveyed) < max(repairInterval, repairShare*s.surveyFor) {
+		return false
+	}
+	for i, c := range known.resources {
+		if !known.set.Retired[i] && (c.err != nil || known.promises[i] != "") {
+			return true
+		}
+	}
+	return false
+}

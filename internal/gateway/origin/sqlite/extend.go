@@ -1,0 +1,60 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+)
+
+// Prepare looks whether more resources fit the database, and changes nothing. Its errors
+// are those of [Open].
+func (o *Origin) Prepare(ctx context.Context, more []resource.Resource) (*origin.Addition, error) {
+	var found *schema
+	err := o.withConn(ctx, "look up resources", func(c *conn) error {
+		return c.read(func() error {
+			version, err := c.schemaVersion()
+			if err != nil {
+				return err
+			}
+			found, err = readSchema(c.Conn, version, origin.NewSet(more))
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.addition()
+}
+
+// Extend makes the resources ones that are loaded, and of which the stream reports after its
+// next poll: see [Stream.Follows]. Their places follow those of the others. Not to be called at once
+// with itself or Retire.
+func (o *Origin) Extend(a *origin.Addition) { o.set.Store(o.set.Load().Extend(a)) }
+
+// Retire makes the origin forget the resources at the places. Loads of them fail from now on,
+// and the stream takes their promise away.
+func (o *Origin) Retire(places []int) { o.set.Store(o.set.Load().Retire(places)) }
+
+// Follows reports whether the stream has reported of all resources that there are.
+func (s *Stream) Follows() bool { return s.follows.Load() == s.origin.set.Load() }
+
+// addition returns what was found of the resources, or what is wrong with
+// them.
+func (s *schema) addition() (*origin.Addition, error) {
+	a := &origin.Addition{}
+	var errs []error
+	for i, c := range s.resources {
+		if c.err != nil {
+			errs = append(errs, c.err)
+		}
+		a.Resources = append(a.Resources, s.set.Resources[i])
+		a.Keys = append(a.Keys, c.key)
+		a.Warnings = append(a.Warnings, c.warnings...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return a, nil
+}

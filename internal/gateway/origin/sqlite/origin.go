@@ -1,0 +1,246 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+)
+
+// Config says how to reach the database. Only Path must be set.
+type Config struct {
+	// Path of the database file. It is never created.
+	Path string
+	// MaxDocument is the size in bytes above which a JSON body is refused;
+	// 0 means 8 MiB.
+	MaxDocument int
+	// Connections is how many loads may read at once; more wait for one, at the
+	// cost of their timeout. It should be the sum of the statements that the
+	// cache may send at once (Resource.MaxLoads), up to a few times the cores:
+	// each connection has a page cache of 2 MiB. 0 means 4, the cache's default
+	// for one resource. The stream has a connection of its own on top.
+	Connections int
+	// BusyTimeout is how long a statement waits for a writer's lock; 0 means 1 s.
+	BusyTimeout time.Duration
+	// PollInterval is how often the stream asks for changes; 0 means 100 ms.
+	// The horizon is never older than this plus one poll.
+	PollInterval time.Duration
+	// KeepChanges is how long rows of the change table are kept; 0 means 24 h.
+	KeepChanges time.Duration
+	// Logger hears of what an operator should know; nil discards it.
+	Logger *slog.Logger
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.MaxDocument <= 0 {
+		cfg.MaxDocument = 8 << 20
+	}
+	if cfg.Connections <= 0 {
+		cfg.Connections = 4
+	}
+	if cfg.BusyTimeout <= 0 {
+		cfg.BusyTimeout = time.Second
+	}
+	if cfg.PollInterval <= 0 {
+		cfg.PollInterval = 100 * time.Millisecond
+	}
+	if cfg.KeepChanges <= 0 {
+		cfg.KeepChanges = 24 * time.Hour
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return cfg
+}
+
+// Origin loads documents from one SQLite file. Its methods may be called from
+// many goroutines at once.
+type Origin struct {
+	// Immutable after Open.
+	cfg      Config
+	warnings []string
+	slots    chan struct{} // one token a connection in use
+
+	// The resources. Atomic: written by Open, Extend and Retire, one at a time; read by
+	// the stream and by loads.
+	set atomic.Pointer[origin.Set]
+	// Atomics: the stream writes, loads read. The file that the stream has open
+	// or had open last; nil before it first opened one. See loadAll.
+	followed atomic.Pointer[fs.FileInfo]
+	// The schema that the stream saw last; that of Open before it saw one. Loads
+	// go by that of their own snapshot.
+	current atomic.Pointer[schema]
+
+	// Guarded by mu.
+	mu     sync.Mutex
+	idle   []*conn // last used last
+	closed bool
+}
+
+var _ cache.Origin = (*Origin)(nil)
+
+// Open looks at the database and resolves the resources against it. The error
+// wraps [cache.ErrUnavailable] if the database cannot be read now but may be
+// later, and holds a *[SchemaError] for every resource that does not fit it.
+// Triggers need not exist yet: see [Origin.Check] and [Stream].
+func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Origin, error) {
+	path, err := filepath.Abs(cfg.Path)
+	if cfg.Path == "" || err != nil {
+		return nil, fmt.Errorf("sqlite: no usable path of a database file: %q", cfg.Path)
+	}
+	cfg.Path = path
+	o := &Origin{cfg: cfg.withDefaults()}
+	o.set.Store(origin.NewSet(resources))
+	o.slots = make(chan struct{}, o.cfg.Connections)
+	var found *schema
+	err = o.withConn(ctx, "open", func(c *conn) error {
+		return c.read(func() error {
+			if err := o.adopt(c); err != nil {
+				return err
+			}
+			found = c.schema
+			return nil
+		})
+	})
+	if err != nil {
+		o.Close()
+		return nil, err
+	}
+	first, err := found.addition()
+	if err != nil {
+		o.Close()
+		return nil, err
+	}
+	o.warnings = first.Warnings
+	found.set.Keys = first.Keys // nobody else has the set yet
+	o.current.Store(found)
+	return o, nil
+}
+
+// KeyColumns returns the key columns of the i-th resource, in path order.
+func (o *Origin) KeyColumns(i int) []resource.KeyColumn { return o.set.Load().Keys[i] }
+
+// Warnings returns what works but will be slow, in sentences.
+func (o *Origin) Warnings() []string { return o.warnings }
+
+// Close closes the connections. Loads that are under way end first on their own
+// connections, which are closed as they come back.
+func (o *Origin) Close() error {
+	o.mu.Lock()
+	idle := o.idle
+	o.idle, o.closed = nil, true
+	o.mu.Unlock()
+	for _, c := range idle {
+		c.close()
+	}
+	return nil
+}
+
+// withConn runs do on a connection whose file is the one at the path.
+func (o *Origin) withConn(ctx context.Context, doing string, do func(*conn) error) error {
+	select {
+	case o.slots <- struct{}{}:
+	case <-ctx.Done():
+		// Not the fault of what was asked for: unavailable, or the cache would
+		// ask again in halves and make the shortage worse.
+		return fmt.Errorf("sqlite: %s: none of %d connections became free: %w: %w",
+			doing, cap(o.slots), cache.ErrUnavailable, context.Cause(ctx))
+	}
+	defer func() { <-o.slots }()
+	c, err := o.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	c.SetInterrupt(ctx)
+	err = do(c)
+	if !c.crashed {
+		c.SetInterrupt(context.Background())
+	}
+	o.release(c, err)
+	return o.wrapError(ctx, doing, err)
+}
+
+// acquire returns an idle connection or opens one. A connection whose file was
+// replaced is closed instead: the look comes before the caller's snapshot, so a
+// load never reads a file that had been replaced when it began.
+func (o *Origin) acquire(ctx context.Context) (*conn, error) {
+	for {
+		o.mu.Lock()
+		if o.closed {
+			o.mu.Unlock()
+			return nil, fmt.Errorf("sqlite: %s: %w", o.cfg.Path, cache.ErrClosed)
+		}
+		if len(o.idle) == 0 {
+			o.mu.Unlock()
+			return o.open(ctx)
+		}
+		c := o.idle[len(o.idle)-1]
+		o.idle = o.idle[:len(o.idle)-1]
+		o.mu.Unlock()
+		moved, err := c.moved()
+		if err == nil && !moved {
+			return c, nil
+		}
+		c.close()
+	}
+}
+
+// release keeps the connection unless something went wrong on it.
+func (o *Origin) release(c *conn, err error) {
+	var sqliteErr *sqlite3.Error
+	broken := errors.As(err, &sqliteErr) && sqliteErr.Code() != sqlite3.BUSY && sqliteErr.Code() != sqlite3.INTERRUPT
+	o.mu.Lock()
+	keep := !c.crashed && !broken && !o.closed && c.GetAutocommit()
+	if keep {
+		o.idle = append(o.idle, c)
+	}
+	o.mu.Unlock()
+	if !keep {
+		c.close()
+	}
+}
+
+// adopt makes c use the schema of the snapshot it is reading, which it looks at
+// only if the schema's version is not the one it knows, or the resources are not.
+func (o *Origin) adopt(c *conn) error {
+	version, err := c.schemaVersion()
+	if err != nil {
+		return err
+	}
+	set := o.set.Load()
+	if c.schema != nil && c.schema.version == version && c.schema.set == set {
+		return nil
+	}
+	s, err := readSchema(c.Conn, version, set)
+	if err != nil {
+		return err
+	}
+	o.refuseNewKeys(s)
+	c.setSchema(s)
+	return nil
+}
+
+// refuseNewKeys breaks resources whose key columns have changed their kind
+// since Open: every ID that was handed out would mean something else.
+func (o *Origin) refuseNewKeys(s *schema) {
+	for i, c := range s.resources {
+		if c.err != nil || i >= len(s.set.Keys) {
+			continue
+		}
+		if err := origin.RefuseNewKinds(c.resource, s.set.Keys[i], c.key); err != nil {
+			c.err = err
+			s.promises[i] = c.err.Error()
+		}
+	}
+}

@@ -1,0 +1,337 @@
+// Package otel sends the spans of answered requests to an OpenTelemetry collector,
+// by OTLP over HTTP.
+//
+// A span is made when its request has been answered, out of what is told of it
+// ([trace.Span]), and not while it is under way: a request that is not sampled
+// costs one comparison, and one that is costs a copy into a queue. Tracers and span
+// processors of the SDK would want to be there from the start and to draw the ids
+// themselves; here only its exporter is used, with spans of our own. The queue is
+// ours as well: the SDK's neither tells what it dropped nor ends with the context
+// of its Shutdown.
+//
+// Sources: OpenTelemetry protocol 1.x; semantic conventions for HTTP spans, of the
+// version that is imported.
+package otel
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/slipstream-go/slipstream/internal/gateway/trace"
+)
+
+// Config of an Exporter.
+type Config struct {
+	// Endpoint is the base address of the collector, http://host:4318; /v1/traces
+	// is added to its path. Headers that the collector wants are taken from the
+	// environment (OTEL_EXPORTER_OTLP_HEADERS), so that they need not stand in a
+	// file; so are further resource attributes (OTEL_RESOURCE_ATTRIBUTES).
+	Endpoint string
+	// Service is the attribute service.name. "": slipstream.
+	Service string
+	// Ratio is the share of requests without a traceparent that is sampled, 0 to 1.
+	Ratio float64
+	// Log hears of what could not be delivered, once a minute at most. Nil: nobody.
+	Log *slog.Logger
+}
+
+const (
+	// maxQueue spans wait at most. With their ids they are 1.2 MB.
+	maxQueue = 4096
+	// maxBatch goes out in one request: 512 spans are about 250 kB.
+	maxBatch = 512
+	// maxResponse is read of what the collector answers.
+	maxResponse = 64 << 10
+	// maxErrorText is logged of it.
+	maxErrorText = 300
+)
+
+// timing holds the times that tests shorten.
+type timing struct {
+	gather  time.Duration // a span waits this long for others at most
+	attempt time.Duration // one request to the collector takes at most
+	first   time.Duration // pause after the first failure; it doubles
+	pause   time.Duration // the longest pause
+	give    time.Duration // a batch is given up after
+	log     time.Duration // from one line of the log to the next
+}
+
+var usual = timing{
+	gather: 2 * time.Second, attempt: 10 * time.Second,
+	first: time.Second, pause: 5 * time.Second, give: 30 * time.Second,
+	log: time.Minute,
+}
+
+// Exporter sends spans. Its methods may be called at once.
+type Exporter struct {
+	// Immutable after New.
+	timing    timing
+	collector sdktrace.SpanExporter
+	transport *http.Transport
+	resource  *resource.Resource
+	scope     instrumentation.Scope
+	below     uint64 // trace ids whose second half, halved, is below are sampled
+	log       *slog.Logger
+	queue     chan trace.Span
+	quit      chan struct{}      // closed by Shutdown
+	ended     chan struct{}      // closed when run has ended
+	cancel    context.CancelFunc // ends what run waits for
+	stop      sync.Once
+
+	// Owned by run; read by Shutdown when that has ended.
+	lastError error
+	reported  int64 // of dropped
+	loggedAt  time.Time
+
+	// Atomics. dropped is written by run and Request, stopping by Shutdown.
+	dropped  atomic.Int64
+	stopping atomic.Bool
+}
+
+// New starts an exporter, and does not wait for the collector: that may come later.
+// The context bounds New itself. Shutdown stops the exporter.
+func New(ctx context.Context, cfg Config) (*Exporter, error) {
+	return newExporter(ctx, cfg, usual)
+}
+
+func newExporter(ctx context.Context, cfg Config, t timing) (*Exporter, error) {
+	endpoint, err := url.Parse(cfg.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint: %w", err)
+	}
+	if endpoint.Scheme != "http" && endpoint.Scheme != "https" || endpoint.Host == "" ||
+		endpoint.User != nil || endpoint.RawQuery != "" || endpoint.Fragment != "" {
+		return nil, fmt.Errorf("endpoint %q, expected http://host:4318 or https://host:4318", endpoint.Redacted())
+	}
+	if cfg.Service == "" {
+		cfg.Service = "slipstream"
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	// What is given last wins: the environment can add, but not rename the service.
+	res, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(),
+		resource.WithSchemaURL(semconv.SchemaURL), resource.WithAttributes(semconv.ServiceName(cfg.Service)))
+	if err != nil {
+		return nil, fmt.Errorf("resource attributes: %w", err)
+	}
+	e := &Exporter{
+		timing: t, resource: res, log: cfg.Log, below: threshold(cfg.Ratio),
+		scope:     instrumentation.Scope{Name: "github.com/slipstream-go/slipstream", SchemaURL: semconv.SchemaURL},
+		transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, MaxConnsPerHost: 1, IdleConnTimeout: time.Minute},
+		queue:     make(chan trace.Span, maxQueue),
+		quit:      make(chan struct{}), ended: make(chan struct{}),
+	}
+	e.collector, err = otlptracehttp.New(ctx,
+		otlptracehttp.WithEndpointURL(endpoint.JoinPath("v1", "traces").String()),
+		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf),
+		otlptracehttp.WithMaxResponseSize(maxResponse),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: t.first, MaxInterval: t.pause, MaxElapsedTime: t.give}),
+		otlptracehttp.WithHTTPClient(&http.Client{
+			Transport: temporary{e.transport},
+			Timeout:   t.attempt,
+			// A collector that points elsewhere is misconfigured: spans go where the file says.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("exporter: %w", err)
+	}
+	// Not the context of New: the exporter lives until Shutdown.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e.cancel = cancel
+	// Stopped by Shutdown, which waits for it.
+	go e.run(work)
+	return e, nil
+}
+
+// temporary makes a collector that cannot be reached one to try again: the SDK
+// retries some statuses, and errors only if they say that they are temporary.
+type temporary struct{ http.RoundTripper }
+
+func (t temporary) RoundTrip(r *http.Request) (*http.Response, error) {
+	rsp, err := t.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, temporaryError{err}
+	}
+	return rsp, nil
+}
+
+type temporaryError struct{ error }
+
+func (temporaryError) Temporary() bool { return true }
+func (e temporaryError) Unwrap() error { return e.error }
+
+// threshold returns the number below which the share of all 63-bit numbers is ratio.
+func threshold(ratio float64) uint64 {
+	switch {
+	case !(ratio > 0): // NaN too
+		return 0
+	case ratio >= 1:
+		return 1 << 63
+	}
+	return uint64(math.Round(ratio * (1 << 63)))
+}
+
+// Sample decides whether a request is told of, before it is answered. If it had a
+// valid traceparent, ctx is that, and its flag decides: traces are whole or not at
+// all. Else ctx is the new trace's, and Ratio decides by its id, as the SDK's
+// TraceIDRatioBased does, so that services with the same ratio agree; if ctx is not
+// valid, chance decides. A client can ask for all of its requests to be sampled;
+// what is too much for the queue is dropped.
+func (e *Exporter) Sample(ctx trace.Context, had bool) bool {
+	if had {
+		return ctx.Sampled()
+	}
+	if !ctx.Valid() {
+		return rand.Uint64()>>1 < e.below
+	}
+	return binary.BigEndian.Uint64(ctx.TraceID[8:])>>1 < e.below
+}
+
+// Request takes the span of a sampled request, one that Sample said yes to. It
+// never waits: when the queue is full the span is dropped, and counted. RequestID
+// and Method may point into the memory of the request; the other strings are kept.
+func (e *Exporter) Request(s trace.Span) {
+	if e.stopping.Load() {
+		e.dropped.Add(1)
+		return
+	}
+	// A part of a request's head would keep all of the head alive.
+	s.RequestID = strings.Clone(s.RequestID)
+	s.Method = knownMethod(s.Method)
+	select {
+	case e.queue <- s:
+	default:
+		e.dropped.Add(1)
+	}
+}
+
+// Dropped returns how many spans were not delivered, as far as is known: the queue
+// was full, or the collector did not take them. Of a batch that it took in part all
+// are counted, because the SDK tells the number in words only.
+func (e *Exporter) Dropped() int64 {
+	n := e.dropped.Load()
+	select {
+	case <-e.ended:
+		n += int64(len(e.queue)) // nobody will fetch them
+	default:
+	}
+	return n
+}
+
+// run sends what is in the queue, until Shutdown.
+func (e *Exporter) run(ctx context.Context) {
+	defer close(e.ended)
+	batch := make([]sdktrace.ReadOnlySpan, 0, maxBatch)
+	for {
+		var stopping bool
+		batch, stopping = e.gather(batch[:0])
+		delivered := e.export(ctx, batch)
+		if stopping && (len(batch) == 0 || !delivered) {
+			return
+		}
+		clear(batch)
+	}
+}
+
+// gather fills a batch, or what comes of it in time. It is stopping when no more
+// needs to be waited for.
+func (e *Exporter) gather(batch []sdktrace.ReadOnlySpan) (_ []sdktrace.ReadOnlySpan, stopping bool) {
+	var full <-chan time.Time // set when the first has come
+	quit := e.quit
+	for len(batch) < maxBatch {
+		if stopping && len(e.queue) == 0 {
+			break
+		}
+		select {
+		case s := <-e.queue:
+			batch = append(batch, e.span(s))
+			if full == nil {
+				full = time.After(e.timing.gather)
+			}
+		case <-full:
+			return batch, stopping
+		case <-quit:
+			stopping, quit = true, nil
+		}
+	}
+	return batch, stopping
+}
+
+// export delivers a batch, and reports whether it did.
+func (e *Exporter) export(ctx context.Context, batch []sdktrace.ReadOnlySpan) bool {
+	if len(batch) == 0 {
+		return true
+	}
+	err := e.collector.ExportSpans(ctx, batch)
+	if err != nil {
+		e.lastError = err
+		e.dropped.Add(int64(len(batch)))
+	}
+	e.report(err)
+	return err == nil
+}
+
+// report logs what was dropped since it last did. In an outage that is a line a
+// minute, whatever the number of requests.
+func (e *Exporter) report(err error) {
+	dropped := e.dropped.Load()
+	if dropped == e.reported || !e.loggedAt.IsZero() && time.Since(e.loggedAt) < e.timing.log {
+		return
+	}
+	reason := "the queue was full"
+	if err != nil {
+		reason = err.Error()
+	}
+	if len(reason) > maxErrorText {
+		reason = strings.ToValidUTF8(reason[:maxErrorText], "") + "..."
+	}
+	e.log.Warn("spans were dropped", "spans", dropped-e.reported, "reason", reason)
+	e.reported, e.loggedAt = dropped, time.Now()
+}
+
+// Shutdown delivers what is in the queue and stops the exporter. At the end of ctx
+// it gives up. It gives up as well when the collector does not take a batch. The
+// error says how many spans were lost by that. Later calls wait for the same end.
+func (e *Exporter) Shutdown(ctx context.Context) error {
+	before := e.dropped.Load()
+	e.stop.Do(func() {
+		e.stopping.Store(true)
+		close(e.quit)
+	})
+	var gaveUp error
+	select {
+	case <-e.ended:
+	case <-ctx.Done():
+		gaveUp = ctx.Err()
+	}
+	e.cancel()
+	<-e.ended // soon: whatever run waits for ends with the cancellation
+	e.transport.CloseIdleConnections()
+	// It closes a channel, no more: nothing is under way.
+	err := e.collector.Shutdown(context.WithoutCancel(ctx))
+	if n := e.Dropped() - before; n > 0 {
+		return fmt.Errorf("%d spans were not delivered: %w", n, errors.Join(gaveUp, e.lastError))
+	}
+	if err != nil {
+		return fmt.Errorf("exporter: %w", err)
+	}
+	return nil
+}
