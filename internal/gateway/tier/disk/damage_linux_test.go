@@ -1,12 +1,14 @@
 package disk
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,16 +55,87 @@ func damagedFile(t *testing.T, seed uint64) ([]byte, *ledger) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := os.OpenRoot(dir)
+	meta, err := newestMeta(bytes.NewReader(text))
+	if err != nil || meta.size() == 0 || meta.size() > int64(len(text)) {
+		t.Fatalf("%+v, %v", meta, err)
+	}
+	return text[:meta.size()], l
+}
+
+// Nothing is written to a file whose list of free pages is damaged: a page that the list says
+// is free may be in use, or be far beyond the end.
+func TestDamagedFreelist(t *testing.T) {
+	seed := testkit.Seed(t)
+	whole, l := damagedFile(t, seed)
+	meta, err := newestMeta(bytes.NewReader(whole))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close()
-	used, err := pagesSize(root)
-	if err != nil || used == 0 || used > int64(len(text)) {
-		t.Fatalf("%d, %v", used, err)
+	list := int(meta.freelist * meta.pageSize)
+	n := binary.NativeEndian
+	if count := n.Uint16(whole[list+10:]); count < 3 {
+		t.Fatalf("the list has %d pages, want some", count)
 	}
-	return text[:used], l
+	first := list + pageHeader
+	for _, test := range []struct {
+		name   string
+		change func(b []byte)
+	}{
+		{"a page far beyond the end", func(b []byte) { b[first+6] ^= 1 }},
+		{"a page after the last", func(b []byte) { n.PutUint64(b[first:], meta.pages) }},
+		{"a meta page", func(b []byte) { n.PutUint64(b[first:], 1) }},
+		{"a page twice", func(b []byte) { n.PutUint64(b[first+8:], n.Uint64(b[first:])) }},
+		{"more entries than fit", func(b []byte) { n.PutUint16(b[list+10:], 0xFFFE) }},
+		{"a count of its own that does not fit", func(b []byte) {
+			n.PutUint16(b[list+10:], 0xFFFF)
+			n.PutUint64(b[first:], 1<<40)
+		}},
+		{"another kind of page", func(b []byte) { b[list+8] = 2 }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := slices.Clone(whole)
+			test.change(b)
+			if found, anew := survives(t, l, b, test.name); found > 0 || !anew {
+				t.Errorf("%d documents found, recreated %v; want none, and a new file", found, anew)
+			}
+		})
+	}
+	if found, anew := survives(t, l, whole, "the whole file"); found == 0 || anew {
+		t.Errorf("the whole file: %d documents found, recreated %v", found, anew)
+	}
+}
+
+// A file that another process has open is not looked at: that process may be writing the very
+// page, and what looks damaged would be removed under it.
+func TestCheckedUnderLock(t *testing.T) {
+	text, _ := damagedFile(t, testkit.Seed(t))
+	meta, err := newestMeta(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[int(meta.freelist*meta.pageSize)+8] = 0 // no list of free pages any more
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := lock(other, true); err != nil {
+		t.Fatal(err)
+	}
+	if tier, err := ledgerTier(dir, nil); !errors.As(err, new(*HeldError)) {
+		t.Errorf("%v, want that another process holds the file", err)
+		if err == nil {
+			tier.Close()
+		}
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, text) {
+		t.Errorf("the file of the other process has changed, %v", err)
+	}
 }
 
 // survives opens what is left of a file: at once, or it is recreated; never with a document

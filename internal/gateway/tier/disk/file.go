@@ -60,7 +60,7 @@ const lockPatience = 100 * time.Millisecond
 func (t *Tier) boltOptions(f *file, dir *os.Root) *bolt.Options {
 	return &bolt.Options{
 		OpenFile: func(_ string, flag int, mode os.FileMode) (_ *os.File, err error) {
-			f.os, err = dir.OpenFile(FileName, flag, mode)
+			f.os, err = openChecked(dir, flag, mode, true)
 			return f.os, err
 		},
 		Timeout:         lockPatience,
@@ -83,6 +83,36 @@ func (t *Tier) open(empty bool) error {
 		return fmt.Errorf("disk tier: a damaged file cannot be removed: %w", err)
 	}
 	return t.openOnce(empty)
+}
+
+// openChecked opens and locks the file, and checks what bbolt relies on without checking it,
+// before bbolt maps and reads it: a page after the end of the file would be a fault at any later
+// moment, and of a list of free pages that claims to be long bbolt makes a copy of that length.
+func openChecked(dir *os.Root, flag int, mode os.FileMode, exclusive bool) (_ *os.File, err error) {
+	f, err := dir.OpenFile(FileName, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+		}
+	}()
+	if err := lock(f, exclusive); err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	meta, err := newestMeta(f)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() < meta.size() {
+		return nil, fmt.Errorf("it has %d bytes, and pages for %d", info.Size(), meta.size())
+	}
+	return f, meta.checkFreelist(f)
 }
 
 // remove removes the file.
@@ -234,8 +264,7 @@ func prepare(tx *bolt.Tx, path string) error {
 var upgrades = map[int]func(*bolt.Tx) error{}
 
 // plausible refuses a file that is not ours: a link, another user's. A file that others could
-// write to is unusable, and so is one that is shorter than what its own meta pages say, before it
-// is mapped: a page behind the end would be a fault at any later moment.
+// write to is unusable.
 func (p place) plausible(dir *os.Root) error {
 	info, err := dir.Lstat(FileName)
 	switch {
@@ -249,13 +278,6 @@ func (p place) plausible(dir *os.Root) error {
 	}
 	if about := safefile.Of(info); about.OthersWrite() {
 		return fmt.Errorf("disk tier: %s: %w: other users could write to it (%v)", p.file(), errUnusable, about)
-	}
-	size, err := pagesSize(dir)
-	if err != nil {
-		return fmt.Errorf("disk tier: %w", err)
-	}
-	if info.Size() > 0 && info.Size() < size {
-		return fmt.Errorf("disk tier: %s: %w: it has %d bytes, and pages for %d", p.file(), errUnusable, info.Size(), size)
 	}
 	return nil
 }

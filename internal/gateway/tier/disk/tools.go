@@ -71,7 +71,10 @@ func openIdle(dir string, readOnly bool) (f idle, err error) {
 	}
 	err = faultless(func() (err error) {
 		f.db, err = bolt.Open(f.path, 0o600, &bolt.Options{
-			Timeout: lockPatience, ReadOnly: readOnly, PreLoadFreelist: true, OpenFile: f.open(FileName),
+			Timeout: lockPatience, ReadOnly: readOnly, PreLoadFreelist: true,
+			OpenFile: func(_ string, flag int, mode os.FileMode) (*os.File, error) {
+				return openChecked(f.dir, flag, mode, !readOnly)
+			},
 		})
 		return err
 	})
@@ -82,11 +85,6 @@ func openIdle(dir string, readOnly bool) (f idle, err error) {
 		return f, fmt.Errorf("disk tier: %s: %w", f.path, err)
 	}
 	return f, nil
-}
-
-// open returns what opens a file of the directory, for bbolt.
-func (f *idle) open(name string) func(string, int, os.FileMode) (*os.File, error) {
-	return func(_ string, flag int, mode os.FileMode) (*os.File, error) { return f.dir.OpenFile(name, flag, mode) }
 }
 
 func (f *idle) close() {
@@ -239,7 +237,8 @@ func Compact(ctx context.Context, dir string, progress Progress) (before, after 
 		return 0, 0, err
 	}
 	to, err := bolt.Open(f.path+".compact", 0o600, &bolt.Options{
-		Timeout: lockPatience, NoSync: true, PageSize: f.db.Info().PageSize, OpenFile: f.open(next),
+		Timeout: lockPatience, NoSync: true, PageSize: f.db.Info().PageSize,
+		OpenFile: func(_ string, flag int, mode os.FileMode) (*os.File, error) { return f.dir.OpenFile(next, flag, mode) },
 	})
 	if err != nil {
 		return 0, 0, err
