@@ -52,7 +52,7 @@ internal/gateway/access            < internal/fair internal/safefile        | gi
 internal/gateway/handover          < internal/safefile                      | golang.org/x/sys
 internal/gateway/limit             <
 internal/gateway/trace             <
-internal/gateway/otel              < internal/gateway/trace                          | go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
+internal/gateway/otel              < internal/gateway/trace                 | google.golang.org/protobuf
 internal/gateway/measure           <
 internal/gateway/audit             < internal/gateway/measure internal/safefile
 internal/gateway/openapi           < gateway/resource

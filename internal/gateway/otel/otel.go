@@ -4,13 +4,13 @@
 // A span is made when its request has been answered, out of what is told of it
 // ([trace.Span]), and not while it is under way: a request that is not sampled
 // costs one comparison, and one that is costs a copy into a queue. Tracers and span
-// processors of the SDK would want to be there from the start and to draw the ids
-// themselves; here only its exporter is used, with spans of our own. The queue is
-// ours as well: the SDK's neither tells what it dropped nor ends with the context
-// of its Shutdown.
+// processors of the OpenTelemetry SDK must be there from the start and draw the ids
+// themselves, its queue neither tells what it dropped nor ends with the context of
+// its Shutdown, and its exporter needs gRPC even to send over HTTP. So all of it is
+// ours: about ten messages of protobuf, and a POST.
 //
-// Sources: OpenTelemetry protocol 1.x; semantic conventions for HTTP spans, of the
-// version that is imported.
+// Sources: OpenTelemetry protocol 1.x, https://opentelemetry.io/docs/specs/otlp/;
+// semantic conventions for HTTP spans 1.43.
 package otel
 
 import (
@@ -21,18 +21,11 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/sdk/instrumentation"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 )
@@ -42,13 +35,15 @@ type Config struct {
 	// Endpoint is the base address of the collector, http://host:4318; /v1/traces
 	// is added to its path. Headers that the collector wants are taken from the
 	// environment (OTEL_EXPORTER_OTLP_HEADERS), so that they need not stand in a
-	// file; so are further resource attributes (OTEL_RESOURCE_ATTRIBUTES).
+	// file; so are the compression (OTEL_EXPORTER_OTLP_COMPRESSION, gzip or none) and
+	// further resource attributes (OTEL_RESOURCE_ATTRIBUTES).
 	Endpoint string
 	// Service is the attribute service.name. "": slipstream.
 	Service string
 	// Ratio is the share of requests without a traceparent that is sampled, 0 to 1.
 	Ratio float64
-	// Log hears of what could not be delivered, once a minute at most. Nil: nobody.
+	// Log gets a line about what could not be delivered, once a minute at most. If
+	// nil, nothing is logged.
 	Log *slog.Logger
 }
 
@@ -79,14 +74,12 @@ var usual = timing{
 	log: time.Minute,
 }
 
-// Exporter sends spans. Its methods may be called at once.
+// Exporter sends spans. All methods are safe for concurrent use.
 type Exporter struct {
 	// Immutable after New.
 	timing    timing
-	collector sdktrace.SpanExporter
-	transport *http.Transport
-	resource  *resource.Resource
-	scope     instrumentation.Scope
+	collector *poster
+	resource  []attribute
 	below     uint64 // trace ids whose second half, halved, is below are sampled
 	log       *slog.Logger
 	queue     chan trace.Span
@@ -126,32 +119,15 @@ func newExporter(ctx context.Context, cfg Config, t timing) (*Exporter, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	// What is given last wins: the environment can add, but not rename the service.
-	res, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(),
-		resource.WithSchemaURL(semconv.SchemaURL), resource.WithAttributes(semconv.ServiceName(cfg.Service)))
+	attributes, err := resource(cfg.Service)
 	if err != nil {
 		return nil, fmt.Errorf("resource attributes: %w", err)
 	}
 	e := &Exporter{
-		timing: t, resource: res, log: cfg.Log, below: threshold(cfg.Ratio),
-		scope:     instrumentation.Scope{Name: "github.com/slipstream-go/slipstream", SchemaURL: semconv.SchemaURL},
-		transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, MaxConnsPerHost: 1, IdleConnTimeout: time.Minute},
+		timing: t, resource: attributes, log: cfg.Log, below: threshold(cfg.Ratio),
+		collector: newPoster(endpoint.JoinPath("v1", "traces").String(), cfg, t),
 		queue:     make(chan trace.Span, maxQueue),
 		quit:      make(chan struct{}), ended: make(chan struct{}),
-	}
-	e.collector, err = otlptracehttp.New(ctx,
-		otlptracehttp.WithEndpointURL(endpoint.JoinPath("v1", "traces").String()),
-		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf),
-		otlptracehttp.WithMaxResponseSize(maxResponse),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: t.first, MaxInterval: t.pause, MaxElapsedTime: t.give}),
-		otlptracehttp.WithHTTPClient(&http.Client{
-			Transport: temporary{e.transport},
-			Timeout:   t.attempt,
-			// A collector that points elsewhere is misconfigured: spans go where the file says.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}))
-	if err != nil {
-		return nil, fmt.Errorf("exporter: %w", err)
 	}
 	// Not the context of New: the exporter lives until Shutdown.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -160,23 +136,6 @@ func newExporter(ctx context.Context, cfg Config, t timing) (*Exporter, error) {
 	go e.run(work)
 	return e, nil
 }
-
-// temporary makes a collector that cannot be reached one to try again: the SDK
-// retries some statuses, and errors only if they say that they are temporary.
-type temporary struct{ http.RoundTripper }
-
-func (t temporary) RoundTrip(r *http.Request) (*http.Response, error) {
-	rsp, err := t.RoundTripper.RoundTrip(r)
-	if err != nil {
-		return nil, temporaryError{err}
-	}
-	return rsp, nil
-}
-
-type temporaryError struct{ error }
-
-func (temporaryError) Temporary() bool { return true }
-func (e temporaryError) Unwrap() error { return e.error }
 
 // threshold returns the number below which the share of all 63-bit numbers is ratio.
 func threshold(ratio float64) uint64 {
@@ -225,7 +184,7 @@ func (e *Exporter) Request(s trace.Span) {
 
 // Dropped returns how many spans were not delivered, as far as is known: the queue
 // was full, or the collector did not take them. Of a batch that it took in part all
-// are counted, because the SDK tells the number in words only.
+// are counted.
 func (e *Exporter) Dropped() int64 {
 	n := e.dropped.Load()
 	select {
@@ -236,54 +195,61 @@ func (e *Exporter) Dropped() int64 {
 	return n
 }
 
+// batch is encoded spans, and how many.
+type batch struct {
+	spans []byte
+	n     int
+}
+
 // run sends what is in the queue, until Shutdown.
 func (e *Exporter) run(ctx context.Context) {
 	defer close(e.ended)
-	batch := make([]sdktrace.ReadOnlySpan, 0, maxBatch)
+	var b batch
 	for {
 		var stopping bool
-		batch, stopping = e.gather(batch[:0])
-		delivered := e.export(ctx, batch)
-		if stopping && (len(batch) == 0 || !delivered) {
+		b, stopping = e.gather(batch{spans: b.spans[:0]})
+		delivered := e.export(ctx, b)
+		if stopping && (b.n == 0 || !delivered) {
 			return
 		}
-		clear(batch)
 	}
 }
 
-// gather fills a batch, or what comes of it in time. It is stopping when no more
-// needs to be waited for.
-func (e *Exporter) gather(batch []sdktrace.ReadOnlySpan) (_ []sdktrace.ReadOnlySpan, stopping bool) {
+// gather fills a batch, or as much of it as comes in time. It is stopping when no
+// more needs to be waited for.
+func (e *Exporter) gather(b batch) (_ batch, stopping bool) {
 	var full <-chan time.Time // set when the first has come
 	quit := e.quit
-	for len(batch) < maxBatch {
+	for b.n < maxBatch {
 		if stopping && len(e.queue) == 0 {
 			break
 		}
 		select {
 		case s := <-e.queue:
-			batch = append(batch, e.span(s))
+			b.spans = appendSpan(b.spans, &s)
+			b.n++
 			if full == nil {
 				full = time.After(e.timing.gather)
 			}
 		case <-full:
-			return batch, stopping
+			return b, stopping
 		case <-quit:
 			stopping, quit = true, nil
 		}
 	}
-	return batch, stopping
+	return b, stopping
 }
 
 // export delivers a batch, and reports whether it did.
-func (e *Exporter) export(ctx context.Context, batch []sdktrace.ReadOnlySpan) bool {
-	if len(batch) == 0 {
+func (e *Exporter) export(ctx context.Context, b batch) bool {
+	if b.n == 0 {
 		return true
 	}
-	err := e.collector.ExportSpans(ctx, batch)
+	// Not a buffer to use again: an attempt that was given up may still read it.
+	err := e.collector.post(ctx, appendRequest(nil, e.resource, b.spans))
 	if err != nil {
 		e.lastError = err
-		e.dropped.Add(int64(len(batch)))
+		e.dropped.Add(int64(b.n))
 	}
 	e.report(err)
 	return err == nil
@@ -324,14 +290,9 @@ func (e *Exporter) Shutdown(ctx context.Context) error {
 	}
 	e.cancel()
 	<-e.ended // soon: whatever run waits for ends with the cancellation
-	e.transport.CloseIdleConnections()
-	// It closes a channel, no more: nothing is under way.
-	err := e.collector.Shutdown(context.WithoutCancel(ctx))
+	e.collector.close()
 	if n := e.Dropped() - before; n > 0 {
 		return fmt.Errorf("%d spans were not delivered: %w", n, errors.Join(gaveUp, e.lastError))
-	}
-	if err != nil {
-		return fmt.Errorf("exporter: %w", err)
 	}
 	return nil
 }
