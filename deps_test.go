@@ -68,7 +68,7 @@ internal/gateway/tier/tarantool    < cache tarantool
 internal/gateway/origin            < gateway/resource
 internal/gateway/origin/sqlite     < cache gateway/resource internal/gateway/origin  | github.com/ncruces/go-sqlite3
 internal/gateway/origin/postgres   < cache gateway/resource internal/gateway/origin internal/safefile | github.com/jackc/pgx/v5
-internal/gateway/admin             < cache internal/gateway/audit gateway/config internal/gateway/limit internal/gateway/measure gateway/resource | github.com/prometheus/client_golang
+internal/gateway/admin             < cache internal/gateway/audit gateway/config internal/gateway/limit internal/gateway/measure gateway/resource | github.com/prometheus/client_golang github.com/prometheus/common
 internal/gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
 
 # The one package that knows all rooms.

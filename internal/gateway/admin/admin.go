@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 )
@@ -147,10 +146,7 @@ func New(config Config) *Server {
 func (s *Server) readings(config Config) {
 	pages := map[string]http.HandlerFunc{"/live": live, "/ready": ready(config.Ready)}
 	if config.Metrics != nil {
-		pages["/metrics"] = promhttp.HandlerFor(config.Metrics, promhttp.HandlerOpts{
-			MaxRequestsInFlight: 4,
-			Timeout:             10 * time.Second,
-		}).ServeHTTP
+		pages["/metrics"] = metricsPage(config.Metrics)
 	}
 	for path, page := range pages {
 		s.mux.HandleFunc(path, get(page))
