@@ -21,7 +21,7 @@ prepare: ## install the servers that tests start (Debian/Ubuntu as root), else n
 
 .PHONY: test
 test: prepare ## run all tests, build the benchmarks, and let a rival use the server for tests
-	$(GO) test -timeout 30m ./...
+	@GO='$(GO)' scripts/with-program.sh '$(GO) test -timeout 30m ./... && cd test && $(GO) test -timeout 30m ./...'
 	cd bench && $(GO) vet ./... && $(GO) build ./... && $(GO) test -run '^TestPeer' ./tarantool
 
 .PHONY: matrix
@@ -30,7 +30,7 @@ matrix: prepare ## run the PostgreSQL tests on 14, 15, 16, 17 and 18, one after 
 
 .PHONY: race
 race: prepare ## run all tests under the race detector
-	$(GO) test -race -timeout 30m ./...
+	@GO='$(GO)' scripts/with-program.sh -race '$(GO) test -race -timeout 30m ./... && cd test && $(GO) test -race -timeout 30m ./...'
 
 .PHONY: check
 check: check-format check-vet check-platforms check-generate check-vulnerabilities ## everything that reads code without running it; OFFLINE=1 without a network
@@ -45,6 +45,7 @@ check-vet:
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
 	cd bench && $(GO) vet ./...
+	cd test && $(GO) vet ./... && $(GO) tool -modfile=../tools/go.mod staticcheck ./...
 
 .PHONY: check-platforms
 check-platforms:
@@ -71,6 +72,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s) each
 .PHONY: soak
 soak: prepare ## run the tests called Soak for SOAKTIME (10m) each, under the race detector, and 17,000 hostile clients
 	SLIPSTREAM_SOAK=$(SOAKTIME) $(GO) test -race -count=1 -timeout 24h -run Soak -v ./...
+	cd test && SLIPSTREAM_SOAK=$(SOAKTIME) $(GO) test -race -count=1 -timeout 24h -run Soak -v ./...
 	SLIPSTREAM_HOSTILE=17000 $(GO) test -count=1 -run 'TestUnreadAnswersAreBounded$$' -v ./internal/gateway/frontend/httpfront
 
 .PHONY: mutants

@@ -22,8 +22,13 @@ func TestMatrixRunsEveryTestOfPostgres(t *testing.T) {
 	}
 	pattern := regexp.MustCompile(`(?m)^pattern='(.*)'$`).FindSubmatch(script)
 	packages := regexp.MustCompile(`(?m)^packages=\((.*)\)$`).FindSubmatch(script)
-	if pattern == nil || packages == nil {
+	blackbox := regexp.MustCompile(`(?m)^blackbox=\((.*)\) # of the module test$`).FindSubmatch(script)
+	if pattern == nil || packages == nil || blackbox == nil {
 		t.Fatal("scripts/matrix.sh sets no pattern or no packages")
+	}
+	listed := strings.Fields(string(packages[1]))
+	for _, folder := range strings.Fields(string(blackbox[1])) {
+		listed = append(listed, "./test/"+strings.TrimPrefix(folder, "./"))
 	}
 	selected := regexp.MustCompile(string(pattern[1]))
 	files := make(map[string][]*ast.File) // by folder
@@ -46,7 +51,7 @@ func TestMatrixRunsEveryTestOfPostgres(t *testing.T) {
 		if len(tests) == 0 || folder == "internal/gateway/origin/postgres" {
 			continue
 		}
-		if !slices.Contains(strings.Fields(string(packages[1])), "./"+folder) {
+		if !slices.Contains(listed, "./"+folder) {
 			t.Errorf("tests of %s start a PostgreSQL (%s), and scripts/matrix.sh does not list the package", folder, tests[0])
 		}
 		for _, name := range tests {

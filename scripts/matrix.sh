@@ -10,7 +10,8 @@ versions=("$@")
 # Every test outside of the origin that starts a PostgreSQL has a name that matches; a test
 # at the root of the repository checks that.
 pattern='Postgres|PG|PgBouncer'
-packages=(./gateway ./cmd/slipstream ./examples/config ./internal/testkit)
+packages=(./gateway ./examples/config ./internal/testkit)
+blackbox=(./freshness ./judges) # of the module test
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -27,6 +28,7 @@ for version in "${versions[@]}"; do
 	{
 		SLIPSTREAM_POSTGRES=$folder "${GO:-go}" test -p 1 -count=1 -timeout 30m ./internal/gateway/origin/postgres
 		SLIPSTREAM_POSTGRES=$folder "${GO:-go}" test -p 1 -count=1 -timeout 60m -run "$pattern" "${packages[@]}"
+		SLIPSTREAM_POSTGRES=$folder "${GO:-go}" test -C test -p 1 -count=1 -timeout 60m -run "$pattern" "${blackbox[@]}"
 	} 2>&1 | tee "$log"
 	tests=$(grep -oE '^--- FAIL: [^ ]+' "$log" | cut -d' ' -f3 | sort -u | paste -sd' ')
 	line="$("$folder/postgres" --version | cut -d' ' -f2-), $(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
+	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
 // diskDir makes a file with three documents, one of which nobody finds.
@@ -41,21 +42,21 @@ func diskDir(t *testing.T) string {
 
 func TestDiskCommands(t *testing.T) {
 	dir := diskDir(t)
-	expect(t, exitOK, "documents         3", "", "disk", "stats", dir)
-	expect(t, exitOK, "2 documents, 1 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
-	expect(t, exitOK, "erased", "", "disk", "erase", dir, "depts", "17")
-	expect(t, exitOK, "there was none", "", "disk", "erase", dir, "depts", "17")
-	expect(t, exitFailure, "", `no resource "emps"`, "disk", "erase", dir, "emps", "17")
-	expect(t, exitOK, "bytes before", "", "disk", "compact", dir)
-	expect(t, exitOK, "1 documents, 0 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
-	expect(t, exitFailure, "", "expected the directory of tiers.disk.path", "disk", "stats", t.TempDir())
+	blackbox.Expect(t, exitOK, "documents         3", "", "disk", "stats", dir)
+	blackbox.Expect(t, exitOK, "2 documents, 1 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
+	blackbox.Expect(t, exitOK, "erased", "", "disk", "erase", dir, "depts", "17")
+	blackbox.Expect(t, exitOK, "there was none", "", "disk", "erase", dir, "depts", "17")
+	blackbox.Expect(t, exitFailure, "", `no resource "emps"`, "disk", "erase", dir, "emps", "17")
+	blackbox.Expect(t, exitOK, "bytes before", "", "disk", "compact", dir)
+	blackbox.Expect(t, exitOK, "1 documents, 0 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
+	blackbox.Expect(t, exitFailure, "", "expected the directory of tiers.disk.path", "disk", "stats", t.TempDir())
 
 	tier, err := disk.Open(disk.Options{Dir: dir, Budget: disk.MinBudget})
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, exitFailure, "", "stop the gateway first", "disk", "check", dir)
-	expect(t, exitFailure, "", "stop the gateway first", "disk", "forget", dir)
+	blackbox.Expect(t, exitFailure, "", "stop the gateway first", "disk", "check", dir)
+	blackbox.Expect(t, exitFailure, "", "stop the gateway first", "disk", "forget", dir)
 	if err := tier.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,20 +70,20 @@ func TestDiskCommands(t *testing.T) {
 	if err := os.WriteFile(path, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, exitFailure, "1 damaged", "the file is damaged", "disk", "check", dir)
+	blackbox.Expect(t, exitFailure, "1 damaged", "the file is damaged", "disk", "check", dir)
 	if err := os.WriteFile(path, whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, exitFailure, "", "it has", "disk", "check", dir)
+	blackbox.Expect(t, exitFailure, "", "it has", "disk", "check", dir)
 }
 
 func TestDiskForgetDropsHistoryAndDocuments(t *testing.T) {
 	dir := diskDir(t)
-	expect(t, exitOK, "history           h", "", "disk", "stats", dir)
-	expect(t, exitOK, "forgot the history h and all documents", "", "disk", "forget", dir)
-	expect(t, exitOK, "history           none", "", "disk", "stats", dir)
-	expect(t, exitOK, "0 documents, 0 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
-	expect(t, exitOK, "there was no history to forget", "", "disk", "forget", dir)
+	blackbox.Expect(t, exitOK, "history           h", "", "disk", "stats", dir)
+	blackbox.Expect(t, exitOK, "forgot the history h and all documents", "", "disk", "forget", dir)
+	blackbox.Expect(t, exitOK, "history           none", "", "disk", "stats", dir)
+	blackbox.Expect(t, exitOK, "0 documents, 0 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
+	blackbox.Expect(t, exitOK, "there was no history to forget", "", "disk", "forget", dir)
 	// The file stays in use: the resource keeps its number.
 	tier, err := disk.Open(disk.Options{Dir: dir, Budget: disk.MinBudget})
 	if err != nil {

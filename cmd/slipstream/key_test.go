@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
 var (
@@ -25,7 +26,7 @@ var (
 // hashKey runs key hash with the text on its standard input.
 func hashKey(t *testing.T, name, text string, flags ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), binary, append([]string{"key", "hash", name}, flags...)...)
+	c := exec.CommandContext(t.Context(), blackbox.Program(), append([]string{"key", "hash", name}, flags...)...)
 	var out, errs bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(text), &out, &errs
 	if err := c.Run(); err != nil && c.ProcessState == nil {
@@ -35,25 +36,25 @@ func hashKey(t *testing.T, name, text string, flags ...string) (code int, stdout
 }
 
 func TestKeyNew(t *testing.T) {
-	r := expect(t, exitOK, "", "web sha256:", "key", "new", "web")
-	if !keyForm.MatchString(r.stdout) || !lineForm.MatchString(r.stderr) {
-		t.Errorf("stdout %q, stderr %q: expected a key and a line", r.stdout, r.stderr)
+	r := blackbox.Expect(t, exitOK, "", "web sha256:", "key", "new", "web")
+	if !keyForm.MatchString(r.Stdout) || !lineForm.MatchString(r.Stderr) {
+		t.Errorf("stdout %q, stderr %q: expected a key and a line", r.Stdout, r.Stderr)
 	}
-	if code, line, errs := hashKey(t, "web", r.stdout); code != exitOK || line != r.stderr {
-		t.Errorf("hash: exit %d, got %q %q, want the line of new %q", code, line, errs, r.stderr)
+	if code, line, errs := hashKey(t, "web", r.Stdout); code != exitOK || line != r.Stderr {
+		t.Errorf("hash: exit %d, got %q %q, want the line of new %q", code, line, errs, r.Stderr)
 	}
-	expect(t, exitUsage, "", "name", "key", "new", "a b")
-	expect(t, exitUsage, "", "accepts 1 arg", "key", "new")
-	expect(t, exitUsage, "", "expected new, hash, check", "key", "zebra")
+	blackbox.Expect(t, exitUsage, "", "name", "key", "new", "a b")
+	blackbox.Expect(t, exitUsage, "", "accepts 1 arg", "key", "new")
+	blackbox.Expect(t, exitUsage, "", "expected new, hash, check", "key", "zebra")
 }
 
 // TestKeyFile: keys that were appended open the gate, and a broken file is left
 // as it is.
 func TestKeyFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.txt")
-	first := expect(t, exitOK, "slk_", "", "key", "new", "web", "--file", file)
-	if first.stderr != "" {
-		t.Errorf("stderr %q, want nothing", first.stderr)
+	first := blackbox.Expect(t, exitOK, "slk_", "", "key", "new", "web", "--file", file)
+	if first.Stderr != "" {
+		t.Errorf("stderr %q, want nothing", first.Stderr)
 	}
 	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("got %v, %v, want a file of its owner alone", info, err)
@@ -62,43 +63,43 @@ func TestKeyFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustWrite(t, file, strings.TrimSuffix(string(text), "\n")) // somebody's editor
-	second := expect(t, exitOK, "slk_", "", "key", "new", "shop", "--file", file)
-	expect(t, exitOK, "2 keys, no mistakes", "", "key", "check", file)
+	blackbox.Write(t, file, strings.TrimSuffix(string(text), "\n")) // somebody's editor
+	second := blackbox.Expect(t, exitOK, "slk_", "", "key", "new", "shop", "--file", file)
+	blackbox.Expect(t, exitOK, "2 keys, no mistakes", "", "key", "check", file)
 	dated := filepath.Join(t.TempDir(), "dated.txt")
-	expect(t, exitOK, "slk_", "", "key", "new", "web", "--until", "2199-12-31", "--file", dated)
+	blackbox.Expect(t, exitOK, "slk_", "", "key", "new", "web", "--until", "2199-12-31", "--file", dated)
 	if text := mustRead(t, dated); !strings.HasSuffix(text, " until:2199-12-31\n") {
 		t.Errorf("got %q, want a line with the date", text)
 	}
-	mustWrite(t, dated, mustRead(t, dated)+"old sha256:"+strings.Repeat("0", 64)+" until:2020-01-01\n")
-	expect(t, exitOK, "2 keys, 1 expired, no mistakes", "", "key", "check", dated)
-	expect(t, exitUsage, "", "has passed", "key", "new", "web", "--until", "2020-01-01")
-	expect(t, exitUsage, "", "expected 2027-06-30", "key", "new", "web", "--until", "tomorrow")
-	expect(t, exitUsage, "", "none of the others can be", "key", "new", "web", "--redis", "--until", "2199-12-31")
+	blackbox.Write(t, dated, mustRead(t, dated)+"old sha256:"+strings.Repeat("0", 64)+" until:2020-01-01\n")
+	blackbox.Expect(t, exitOK, "2 keys, 1 expired, no mistakes", "", "key", "check", dated)
+	blackbox.Expect(t, exitUsage, "", "has passed", "key", "new", "web", "--until", "2020-01-01")
+	blackbox.Expect(t, exitUsage, "", "expected 2027-06-30", "key", "new", "web", "--until", "tomorrow")
+	blackbox.Expect(t, exitUsage, "", "none of the others can be", "key", "new", "web", "--redis", "--until", "2199-12-31")
 
 	g, err := access.Open(access.Config{KeysFile: file, Reload: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	for name, r := range map[string]result{"key:web": first, "key:shop": second} {
-		caller, refusal := g.Identify(t.Context(), access.Credentials{APIKey: strings.TrimSpace(r.stdout)})
+	for name, r := range map[string]blackbox.Result{"key:web": first, "key:shop": second} {
+		caller, refusal := g.Identify(t.Context(), access.Credentials{APIKey: strings.TrimSpace(r.Stdout)})
 		if refusal != nil || caller.Name() != name {
 			t.Errorf("got %v, %v, want %s", caller, refusal, name)
 		}
 	}
 
-	bad := writeFile(t, "bad.txt", "web\n")
-	if r := expect(t, exitUsage, "", bad+":1: ", "key", "new", "web", "--file", bad); r.stdout != "" {
-		t.Errorf("a key was printed: %q", r.stdout)
+	bad := blackbox.WriteFile(t, "bad.txt", "web\n")
+	if r := blackbox.Expect(t, exitUsage, "", bad+":1: ", "key", "new", "web", "--file", bad); r.Stdout != "" {
+		t.Errorf("a key was printed: %q", r.Stdout)
 	}
-	expect(t, exitUsage, "", bad+":1: ", "key", "check", bad)
+	blackbox.Expect(t, exitUsage, "", bad+":1: ", "key", "check", bad)
 	if text, err := os.ReadFile(bad); err != nil || string(text) != "web\n" {
 		t.Errorf("got %q, %v, want the file as it was", text, err)
 	}
-	expect(t, exitUsage, "", "none.txt", "key", "check", filepath.Join(t.TempDir(), "none.txt"))
-	if r := expect(t, exitFailure, "", "none", "key", "new", "web", "--file", filepath.Join(t.TempDir(), "none", "keys.txt")); r.stdout != "" {
-		t.Errorf("a key was printed: %q", r.stdout)
+	blackbox.Expect(t, exitUsage, "", "none.txt", "key", "check", filepath.Join(t.TempDir(), "none.txt"))
+	if r := blackbox.Expect(t, exitFailure, "", "none", "key", "new", "web", "--file", filepath.Join(t.TempDir(), "none", "keys.txt")); r.Stdout != "" {
+		t.Errorf("a key was printed: %q", r.Stdout)
 	}
 }
 
@@ -123,23 +124,23 @@ func TestKeyHash(t *testing.T) {
 // TestKeyOfRedis: the line that is printed is one that the configuration takes.
 func TestKeyOfRedis(t *testing.T) {
 	for _, name := range []string{"web", "true", "0x10", "1.5", "-", "null"} {
-		r := expect(t, exitOK, "slk_", "sha256:", "key", "new", name, "--redis")
-		if code, line, errs := hashKey(t, name, r.stdout, "--redis"); code != exitOK || line != r.stderr {
-			t.Errorf("hash: exit %d, got %q %q, want the line of new %q", code, line, errs, r.stderr)
+		r := blackbox.Expect(t, exitOK, "slk_", "sha256:", "key", "new", name, "--redis")
+		if code, line, errs := hashKey(t, name, r.Stdout, "--redis"); code != exitOK || line != r.Stderr {
+			t.Errorf("hash: exit %d, got %q %q, want the line of new %q", code, line, errs, r.Stderr)
 		}
-		file := writeFile(t, "redis.yaml", "origin: { url: sqlite:shop.db }\nresources: { a: { table: a, key: [id] } }\n"+
-			"frontends: { redis: \"127.0.0.1:6379\" }\nredis:\n  users:\n    "+r.stderr)
+		file := blackbox.WriteFile(t, "redis.yaml", "origin: { url: sqlite:shop.db }\nresources: { a: { table: a, key: [id] } }\n"+
+			"frontends: { redis: \"127.0.0.1:6379\" }\nredis:\n  users:\n    "+r.Stderr)
 		c, err := config.Load(file)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want := config.RedisUser{Name: name, Password: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(strings.TrimSpace(r.stdout))))}
+		want := config.RedisUser{Name: name, Password: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(strings.TrimSpace(r.Stdout))))}
 		if len(c.Redis.Users) != 1 || c.Redis.Users[0] != want {
 			t.Errorf("got %+v, want %+v", c.Redis.Users, want)
 		}
 	}
-	expect(t, exitUsage, "", "none of the others can be", "key", "new", "web", "--redis", "--file", "keys.txt")
+	blackbox.Expect(t, exitUsage, "", "none of the others can be", "key", "new", "web", "--redis", "--file", "keys.txt")
 }
 
 func mustRead(t *testing.T, path string) string {

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
 // TestManual: the page has every command with its flags, and no text is taken for a macro.
 func TestManual(t *testing.T) {
-	page := expect(t, exitOK, "", "", "man").stdout
+	page := blackbox.Expect(t, exitOK, "", "", "man").Stdout
 	macro := regexp.MustCompile(`^\.(TH|SH|SS|PP|EX|EE|nh|ad l)( "[^"]*")*$`)
 	for n, line := range strings.Split(page, "\n") {
 		if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") && !macro.MatchString(line) {
@@ -70,7 +72,7 @@ func TestManualTextIsNoMacro(t *testing.T) {
 	}
 	if groff, err := exec.LookPath("groff"); err == nil { // where there is one, it has nothing to complain about
 		cmd := exec.CommandContext(t.Context(), groff, "-man", "-Tascii", "-ww", "-z")
-		cmd.Stdin = strings.NewReader(expect(t, exitOK, "", "", "man").stdout)
+		cmd.Stdin = strings.NewReader(blackbox.Expect(t, exitOK, "", "", "man").Stdout)
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("groff: %v\n%s", err, out)
 		}

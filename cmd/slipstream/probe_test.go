@@ -8,25 +8,26 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
 // TestProbe: a gateway without triggers lives and is not ready, one with them is both,
 // and none is neither.
 func TestProbe(t *testing.T) {
-	file := demoFiles(t)
-	expect(t, exitFailure, "", "slipstream: probe live: ", "probe", "live", "-c", file)
-	testkit.Start(t, testkit.Command{Path: binary, Args: []string{"serve", "-c", file}})
+	file := blackbox.DemoFiles(t)
+	blackbox.Expect(t, exitFailure, "", "slipstream: probe live: ", "probe", "live", "-c", file)
+	testkit.Start(t, testkit.Command{Path: blackbox.Program(), Args: []string{"serve", "-c", file}})
 	testkit.Eventually(t, 30*time.Second, func() error {
-		if r := command(t, "probe", "live", "-c", file); r.code != exitOK || r.stdout != "live\n" {
-			return errors.New(r.stderr)
+		if r := blackbox.Run(t, "probe", "live", "-c", file); r.Code != exitOK || r.Stdout != "live\n" {
+			return errors.New(r.Stderr)
 		}
 		return nil
 	})
-	expect(t, exitFailure, "", "slipstream: probe ready: resource depts: ", "probe", "ready", "-c", file)
-	expect(t, exitOK, "", "", "db", "apply", "-c", file)
+	blackbox.Expect(t, exitFailure, "", "slipstream: probe ready: resource depts: ", "probe", "ready", "-c", file)
+	blackbox.Expect(t, exitOK, "", "", "db", "apply", "-c", file)
 	testkit.Eventually(t, 30*time.Second, func() error {
-		if r := command(t, "probe", "ready", "-c", file); r.code != exitOK {
-			return errors.New(r.stderr)
+		if r := blackbox.Run(t, "probe", "ready", "-c", file); r.Code != exitOK {
+			return errors.New(r.Stderr)
 		}
 		return nil
 	})
@@ -37,10 +38,10 @@ func TestProbeOfSomethingElse(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.URL.Path, http.StatusTeapot) }))
 	defer s.Close()
-	expect(t, exitFailure, "", "answers 418", "probe", "ready", "--admin", s.Listener.Addr().String())
-	expect(t, exitUsage, "", "", "probe")
-	expect(t, exitUsage, "", "", "probe", "awake")
-	expect(t, exitUsage, "", "none.yaml", "probe", "live", "-c", "none.yaml")
+	blackbox.Expect(t, exitFailure, "", "answers 418", "probe", "ready", "--admin", s.Listener.Addr().String())
+	blackbox.Expect(t, exitUsage, "", "", "probe")
+	blackbox.Expect(t, exitUsage, "", "", "probe", "awake")
+	blackbox.Expect(t, exitUsage, "", "none.yaml", "probe", "live", "-c", "none.yaml")
 }
 
 func TestLocal(t *testing.T) {

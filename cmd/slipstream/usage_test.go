@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
 func TestUsageErrors(t *testing.T) {
@@ -33,9 +35,9 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"completion", "tcsh"}, "tcsh"},
 		{[]string{"version", "1"}, ""},
 	} {
-		r := expect(t, exitUsage, "", test.stderr, test.args...)
-		if r.stdout != "" || !strings.HasPrefix(r.stderr, "slipstream: ") {
-			t.Errorf("%v: stdout %q, stderr %q", test.args, r.stdout, r.stderr)
+		r := blackbox.Expect(t, exitUsage, "", test.stderr, test.args...)
+		if r.Stdout != "" || !strings.HasPrefix(r.Stderr, "slipstream: ") {
+			t.Errorf("%v: stdout %q, stderr %q", test.args, r.Stdout, r.Stderr)
 		}
 	}
 }
@@ -43,8 +45,8 @@ func TestUsageErrors(t *testing.T) {
 // TestHelp: every command explains itself, and its examples are commands and
 // flags that exist.
 func TestHelp(t *testing.T) {
-	expect(t, exitOK, "Exit codes:", "", "--help")
-	expect(t, exitOK, "slipstream db apply -c slipstream.yaml", "", "help", "db", "apply")
+	blackbox.Expect(t, exitOK, "Exit codes:", "", "--help")
+	blackbox.Expect(t, exitOK, "slipstream db apply -c slipstream.yaml", "", "help", "db", "apply")
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		if c.Short == "" || c.Long == "" || c.Example == "" {
@@ -81,87 +83,87 @@ func TestHelp(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		r := expect(t, exitOK, "slipstream", "", "completion", shell)
-		if len(r.stdout) < 1000 {
-			t.Errorf("%s: a script of %d bytes", shell, len(r.stdout))
+		r := blackbox.Expect(t, exitOK, "slipstream", "", "completion", shell)
+		if len(r.Stdout) < 1000 {
+			t.Errorf("%s: a script of %d bytes", shell, len(r.Stdout))
 		}
 		if path, err := exec.LookPath(shell); err == nil && (shell == "bash" || shell == "zsh") {
-			if out, err := exec.Command(path, "-n", writeFile(t, "script", r.stdout)).CombinedOutput(); err != nil {
+			if out, err := exec.Command(path, "-n", blackbox.WriteFile(t, "script", r.Stdout)).CombinedOutput(); err != nil {
 				t.Errorf("%s does not understand it: %v %s", shell, err, out)
 			}
 		}
 	}
 	// What the scripts ask.
-	expect(t, exitOK, "drop\tRemove every trigger", "", "__complete", "db", "")
-	expect(t, exitOK, "--offline", "", "__complete", "config", "check", "--o")
-	expect(t, exitOK, "powershell", "", "__complete", "completion", "")
+	blackbox.Expect(t, exitOK, "drop\tRemove every trigger", "", "__complete", "db", "")
+	blackbox.Expect(t, exitOK, "--offline", "", "__complete", "config", "check", "--o")
+	blackbox.Expect(t, exitOK, "powershell", "", "__complete", "completion", "")
 }
 
 func TestVersion(t *testing.T) {
-	expect(t, exitOK, "slipstream ", "", "version")
-	r := expect(t, exitOK, "", "", "version", "--json")
+	blackbox.Expect(t, exitOK, "slipstream ", "", "version")
+	r := blackbox.Expect(t, exitOK, "", "", "version", "--json")
 	var b build
-	if err := json.Unmarshal([]byte(r.stdout), &b); err != nil || b.Version == "" || b.Go == "" || b.Platform == "" {
-		t.Errorf("%v: %s", err, r.stdout)
+	if err := json.Unmarshal([]byte(r.Stdout), &b); err != nil || b.Version == "" || b.Go == "" || b.Platform == "" {
+		t.Errorf("%v: %s", err, r.Stdout)
 	}
 }
 
 const minimal = "origin: { url: \"sqlite:shop.db\" }\nresources:\n  depts: { table: dept, key: [deptno] }\n"
 
 func TestConfigCommands(t *testing.T) {
-	bad := writeFile(t, "bad.yaml", minimal+"freshnes: 1s\nlog: { level: loud }\n")
+	bad := blackbox.WriteFile(t, "bad.yaml", minimal+"freshnes: 1s\nlog: { level: loud }\n")
 	for _, args := range [][]string{{"config", "check"}, {"config", "check", "--offline"}, {"config", "show"}, {"serve"}, {"db", "plan"}} {
-		r := expect(t, exitUsage, "", bad+`:4:1: freshnes: unknown field (did you mean "freshness"?)`, append(args, "-c", bad)...)
-		if !strings.Contains(r.stderr, bad+":5:15: log.level: ") {
-			t.Errorf("%v: the second mistake is not told: %s", args, r.stderr)
+		r := blackbox.Expect(t, exitUsage, "", bad+`:4:1: freshnes: unknown field (did you mean "freshness"?)`, append(args, "-c", bad)...)
+		if !strings.Contains(r.Stderr, bad+":5:15: log.level: ") {
+			t.Errorf("%v: the second mistake is not told: %s", args, r.Stderr)
 		}
 	}
-	good := writeFile(t, "good.yaml", minimal)
-	expect(t, exitOK, "1 resources, no mistakes; the database was not asked", "", "config", "check", "--offline", "-c", good)
-	expect(t, exitUnreachable, "", "shop.db", "config", "check", "-c", good)
-	r := expect(t, exitOK, "cache_control: no-cache", "", "config", "show", "-c", good)
-	expect(t, exitOK, "", "", "config", "show", "-c", writeFile(t, "shown.yaml", r.stdout))
+	good := blackbox.WriteFile(t, "good.yaml", minimal)
+	blackbox.Expect(t, exitOK, "1 resources, no mistakes; the database was not asked", "", "config", "check", "--offline", "-c", good)
+	blackbox.Expect(t, exitUnreachable, "", "shop.db", "config", "check", "-c", good)
+	r := blackbox.Expect(t, exitOK, "cache_control: no-cache", "", "config", "show", "-c", good)
+	blackbox.Expect(t, exitOK, "", "", "config", "show", "-c", blackbox.WriteFile(t, "shown.yaml", r.Stdout))
 
-	r = expect(t, exitOK, "", "", "config", "schema")
+	r = blackbox.Expect(t, exitOK, "", "", "config", "schema")
 	var schema map[string]any
-	if err := json.Unmarshal([]byte(r.stdout), &schema); err != nil || schema["$schema"] != "https://json-schema.org/draft/2020-12/schema" {
-		t.Errorf("schema: %v %.200s", err, r.stdout)
+	if err := json.Unmarshal([]byte(r.Stdout), &schema); err != nil || schema["$schema"] != "https://json-schema.org/draft/2020-12/schema" {
+		t.Errorf("schema: %v %.200s", err, r.Stdout)
 	}
 }
 
 // TestConfigAgainstDatabase: what the file names must exist.
 func TestConfigAgainstDatabase(t *testing.T) {
-	file := demoFiles(t)
-	expect(t, exitOK, "2 resources, no mistakes; the database has their tables and keys", "db apply", "config", "check", "-c", file)
+	file := blackbox.DemoFiles(t)
+	blackbox.Expect(t, exitOK, "2 resources, no mistakes; the database has their tables and keys", "db apply", "config", "check", "-c", file)
 	dir := filepath.Dir(file)
 	for name, text := range map[string]string{
 		"table":  "origin: { url: \"sqlite:" + demoFile + "\" }\nresources:\n  depts: { table: dpt, key: [deptno] }\n",
 		"column": "origin: { url: \"sqlite:" + demoFile + "\" }\nresources:\n  depts: { table: dept, key: [deptnr] }\n",
 	} {
 		path := filepath.Join(dir, name+".yaml")
-		mustWrite(t, path, text)
-		expect(t, exitUsage, "", path+":3: resource depts: ", "config", "check", "-c", path)
-		expect(t, exitUsage, "", path+":3: resource depts: ", "serve", "-c", path)
+		blackbox.Write(t, path, text)
+		blackbox.Expect(t, exitUsage, "", path+":3: resource depts: ", "config", "check", "-c", path)
+		blackbox.Expect(t, exitUsage, "", path+":3: resource depts: ", "serve", "-c", path)
 	}
 }
 
 func TestDatabaseCommands(t *testing.T) {
-	file := demoFiles(t)
+	file := blackbox.DemoFiles(t)
 	const table = `CREATE TABLE "slipstream_change"`
-	expect(t, exitIncomplete, "missing", "slipstream db apply", "db", "check", "-c", file)
-	plan := expect(t, exitOK, table, "", "db", "plan", "-c", file)
-	if again := command(t, "db", "plan", "-c", file); again.stdout != plan.stdout {
+	blackbox.Expect(t, exitIncomplete, "missing", "slipstream db apply", "db", "check", "-c", file)
+	plan := blackbox.Expect(t, exitOK, table, "", "db", "plan", "-c", file)
+	if again := blackbox.Run(t, "db", "plan", "-c", file); again.Stdout != plan.Stdout {
 		t.Error("plan changed something")
 	}
-	expect(t, exitOK, "the record of changes", "", "db", "apply", "-c", file)
-	expect(t, exitOK, "present", "", "db", "check", "-c", file)
-	expect(t, exitOK, "nothing to do", "", "db", "plan", "-c", file)
-	expect(t, exitOK, "0 statements were run", "", "db", "apply", "-c", file)
-	expect(t, exitUsage, "", "expected --yes", "db", "drop", "-c", file)
-	expect(t, exitOK, "DROP TRIGGER", "", "db", "drop", "-c", file, "--yes")
-	expect(t, exitIncomplete, "missing", "", "db", "check", "-c", file)
+	blackbox.Expect(t, exitOK, "the record of changes", "", "db", "apply", "-c", file)
+	blackbox.Expect(t, exitOK, "present", "", "db", "check", "-c", file)
+	blackbox.Expect(t, exitOK, "nothing to do", "", "db", "plan", "-c", file)
+	blackbox.Expect(t, exitOK, "0 statements were run", "", "db", "apply", "-c", file)
+	blackbox.Expect(t, exitUsage, "", "expected --yes", "db", "drop", "-c", file)
+	blackbox.Expect(t, exitOK, "DROP TRIGGER", "", "db", "drop", "-c", file, "--yes")
+	blackbox.Expect(t, exitIncomplete, "missing", "", "db", "check", "-c", file)
 
 	// The printed plan is SQL that the database takes as it is.
-	execute(t, filepath.Join(filepath.Dir(file), demoFile), plan.stdout)
-	expect(t, exitOK, "present", "", "db", "check", "-c", file)
+	blackbox.Execute(t, filepath.Join(filepath.Dir(file), demoFile), plan.Stdout)
+	blackbox.Expect(t, exitOK, "present", "", "db", "check", "-c", file)
 }

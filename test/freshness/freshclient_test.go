@@ -1,0 +1,103 @@
+//go:build unix
+
+package freshness
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// documents is how one reader of a freshness test asks a gateway: over one of its
+// frontends, on a connection of its own.
+type documents interface {
+	// ask takes the path of HTTP and returns the status of HTTP, 0 if there was no
+	// answer about the documents, the body of a 200, and whether it is known to have
+	// come from the cache.
+	ask(path string) (status int, body []byte, hit bool)
+	close()
+}
+
+type overHTTP struct {
+	url    string
+	client *http.Client
+	disk   *atomic.Int64 // counts answers from disk, may be nil
+}
+
+func newOverHTTP(url string) overHTTP {
+	return overHTTP{url: url, client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}}
+}
+
+func (o overHTTP) close() { o.client.CloseIdleConnections() }
+
+func (o overHTTP) ask(path string) (status int, body []byte, hit bool) {
+	answer, err := o.client.Get(o.url + path)
+	if err != nil {
+		return 0, nil, false
+	}
+	defer answer.Body.Close()
+	if body, err = io.ReadAll(answer.Body); err != nil {
+		return 0, nil, false // cut off by a kill
+	}
+	source := answer.Header.Get("Cache-Status")
+	if o.disk != nil && strings.Contains(source, "detail=disk") {
+		o.disk.Add(1)
+	}
+	return answer.StatusCode, body, strings.Contains(source, "; hit")
+}
+
+// overRedis asks by GET for one document and by MGET for several.
+type overRedis struct{ client *redis.Client }
+
+// newOverRedis connects to a gateway that runs. What is asked while it is stopped waits
+// for its answer.
+func newOverRedis(t *testing.T, port int, version int) overRedis {
+	t.Helper()
+	c, err := redis.Connect(t.Context(), redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", port), Protocol: version,
+		Timeout: 10 * time.Second, StallTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return overRedis{c}
+}
+
+// close drops what is under way; nobody waits any more.
+func (o overRedis) close() { _ = o.client.Close() }
+
+func (o overRedis) ask(path string) (status int, body []byte, hit bool) {
+	ctx := context.Background() // bounded by the client's Timeout
+	resource, query, several := strings.Cut(path[1:], "?")
+	if !several {
+		text, found, err := o.client.Get(ctx, strings.ReplaceAll(resource, "/", ":"))
+		switch {
+		case err != nil:
+			return 0, nil, false
+		case !found:
+			return http.StatusNotFound, nil, false
+		}
+		return http.StatusOK, []byte(text), false
+	}
+	keys := strings.Split(query, "&")
+	for i, k := range keys {
+		keys[i] = resource + ":" + strings.ReplaceAll(strings.TrimPrefix(k, "key="), "/", ":")
+	}
+	items, err := o.client.MGet(ctx, keys...)
+	if err != nil {
+		return 0, nil, false
+	}
+	parts := make([]string, len(items))
+	for i, item := range items {
+		parts[i] = "null"
+		if item.Found {
+			parts[i] = item.Value
+		}
+	}
+	return http.StatusOK, []byte("[" + strings.Join(parts, ",") + "]"), false
+}
