@@ -81,7 +81,7 @@ mutants: ## break the code in each listed way; every one must be caught by a tes
 
 .PHONY: screenshots
 screenshots: prepare ## make the pictures of the dashboard in docs/images anew (three minutes)
-	SLIPSTREAM_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -run 'TestDashboardInABrowser$$' -v ./gateway
+	cd test && SLIPSTREAM_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -run 'TestDashboardInABrowser$$' -v ./browser
 
 .PHONY: judges
 judges: ## let programs of others judge both surfaces and the alerts: REDbot, schemathesis, sqlmap, promtool and more (installs them; ~4 min)

@@ -320,6 +320,48 @@ func reportForbidden(t *testing.T, pkg goPackage, forbidden []string) {
 	}
 }
 
+// The command is built by everybody who tries it: what it needs, the standard
+// library included, is kept small, and what only tests need is required by test/go.mod.
+const maxPackages = 370
+
+func TestCommandStaysSmall(t *testing.T) {
+	all := listPackages(t)
+	if n := len(all[modulePath+"/cmd/slipstream"].Deps) + 1; n > maxPackages {
+		t.Errorf("cmd/slipstream needs %d packages, the limit is %d (go list -deps ./cmd/slipstream shows which)", n, maxPackages)
+	}
+}
+
+// forTests are modules that tests of this module need and nothing else does. Those of
+// the shapes of documents reach into the origins, so they cannot move to test/.
+var forTests = []string{"github.com/santhosh-tekuri/jsonschema/v6"}
+
+func TestModulesForTestsStayInTest(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := make(map[string]bool)
+	for _, pkg := range listPackages(t) {
+		if pkg.Module != nil {
+			needed[pkg.Module.Path] = true
+		}
+	}
+	direct := 0
+	for line := range strings.Lines(string(mod)) {
+		module, version, ok := strings.Cut(strings.TrimSpace(line), " v")
+		if !ok || !strings.HasPrefix(line, "\t") || strings.HasSuffix(version, "// indirect") {
+			continue
+		}
+		direct++
+		if !needed[module] && !slices.Contains(forTests, module) {
+			t.Errorf("go.mod requires %s, which only tests need: tests that need it belong into the module test", module)
+		}
+	}
+	if direct < 10 {
+		t.Errorf("%d modules are required directly: the check does not read go.mod", direct)
+	}
+}
+
 func TestRivalsStayInBench(t *testing.T) {
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {

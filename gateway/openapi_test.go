@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
@@ -40,60 +40,14 @@ func parseConfig(t *testing.T, text string) *config.Config {
 	return cfg
 }
 
-func readOpenAPI(t *testing.T, text []byte) *openapi3.T {
+// readPaths returns the paths of a description; test/judges validates descriptions.
+func readPaths(t *testing.T, text []byte) map[string]any {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(text)
-	if err == nil {
-		err = doc.Validate(t.Context(), openapi3.EnableExamplesValidation())
-	}
-	if err != nil {
+	var doc struct{ Paths map[string]any }
+	if err := json.Unmarshal(text, &doc); err != nil || doc.Paths == nil {
 		t.Fatalf("%v in %.5000s", err, text)
 	}
-	return doc
-}
-
-// TestOpenAPIFollowsTheConfiguration: what is configured about credentials, limits,
-// batches and encodings is in the document.
-func TestOpenAPIFollowsTheConfiguration(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "app.db")
-	exec(t, path, "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT)")
-	open := func(text string) *openapi3.T {
-		t.Helper()
-		cfg := parseConfig(t, fmt.Sprintf("origin: { url: %q }\n", "sqlite:"+path)+text)
-		db, err := OpenDatabase(t.Context(), cfg, DatabaseOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		doc, err := OpenAPI(cfg, db)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return readOpenAPI(t, doc)
-	}
-	plain := open("resources: { a: { table: a, key: [id] } }\n").Paths.Find("/a")
-	if get := plain.Get; len(*get.Security) != 0 || get.Responses.Value("429") != nil || get.Responses.Value("200").Value.Headers["Content-Encoding"] == nil ||
-		*plain.Parameters[0].Value.Schema.Value.MaxItems != 1000 {
-		t.Errorf("without settings: %+v", get)
-	}
-	set := open(`http: { compression: [], batch: 7, limits: { client: { rate: 5 } } }
-auth: { keys: keys.txt, jwt: { keys: jwks.json, audience: any } }
-resources:
-  all: { table: a, key: [id] }
-  keys: { table: a, key: [id], access: { keys: [web] } }
-  claims: { table: a, key: [id], access: { claims: { scope: [read] } } }
-  both: { table: a, key: [id], access: { keys: ["*"], jwt: true }, promise: none }
-`)
-	for name, want := range map[string]string{"all": "[]", "keys": "[map[apiKey:[]]]", "claims": "[map[bearer:[]]]", "both": "[map[apiKey:[]] map[bearer:[]]]"} {
-		path := set.Paths.Find("/" + name)
-		if got := fmt.Sprint(*path.Get.Security); got != want {
-			t.Errorf("%s: security %s, want %s", name, got, want)
-		}
-		if path.Get.Responses.Value("429") == nil || path.Get.Responses.Value("200").Value.Headers["Content-Encoding"] != nil ||
-			*path.Parameters[0].Value.Schema.Value.MaxItems != 7 {
-			t.Errorf("%s: %+v", name, path.Get)
-		}
-	}
+	return doc.Paths
 }
 
 // TestDescriptionFollowsTheSchema: a running gateway has no document before the
@@ -125,7 +79,7 @@ func TestDescriptionFollowsTheSchema(t *testing.T) {
 		return nil
 	})
 	first := d.text(everything)
-	readOpenAPI(t, first)
+	readPaths(t, first)
 	if again := d.text(everything); &again[0] != &first[0] {
 		t.Error("written twice for one schema")
 	}
@@ -173,7 +127,7 @@ func TestDescriptionsOfCallers(t *testing.T) {
 	d := &description{config: g.config, ids: firstIDs(len(g.config.Resources)), origin: g.origin}
 	only := func(which ...int) func(int) bool { return func(i int) bool { return slices.Contains(which, i) } }
 	open, all := d.text(only(0)), d.text(everything)
-	readOpenAPI(t, open)
+	readPaths(t, open)
 	for _, word := range []string{"secret", "Secret", "serial", "salary"} {
 		if bytes.Contains(open, []byte(word)) {
 			t.Errorf("the document of the others holds %q", word)
@@ -182,14 +136,14 @@ func TestDescriptionsOfCallers(t *testing.T) {
 			t.Errorf("the document of everything lacks %q", word)
 		}
 	}
-	if paths := readOpenAPI(t, d.text(only())).Paths; paths.Len() != 1 || paths.Find("/openapi.json") == nil {
-		t.Errorf("somebody who may read nothing sees %v", paths.Map())
+	if paths := readPaths(t, d.text(only())); len(paths) != 1 || paths["/openapi.json"] == nil {
+		t.Errorf("somebody who may read nothing sees %v", paths)
 	}
 	if again := d.text(only(0)); &again[0] != &open[0] {
 		t.Error("written twice for the same rights")
 	}
 	for i := range 20 {
-		readOpenAPI(t, d.text(only(i%10, i/10)))
+		readPaths(t, d.text(only(i%10, i/10)))
 	}
 	if n := len(d.written.Load().texts); n != maxWritten {
 		t.Errorf("%d documents are kept, want %d", n, maxWritten)

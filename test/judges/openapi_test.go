@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
@@ -87,5 +90,53 @@ func TestOpenAPIOfPostgres(t *testing.T) {
 	}
 	if err := doc.Components.Schemas["Depts"].Value.VisitJSON(map[string]any{"deptno": "1", "dname": nil, "emps": []any{}}, openapi3.EnableJSONSchema2020()); err == nil {
 		t.Error("a number may be text")
+	}
+}
+
+// TestOpenAPIFollowsTheConfiguration: what is configured about credentials, limits,
+// batches and encodings is in the document.
+func TestOpenAPIFollowsTheConfiguration(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	blackbox.Write(t, path, "") // an empty database
+	blackbox.Execute(t, path, "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT)")
+	open := func(text string) *openapi3.T {
+		t.Helper()
+		cfg, err := config.Parse("test.yaml", []byte(fmt.Sprintf("origin: { url: %q }\n", "sqlite:"+path)+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := gateway.OpenDatabase(t.Context(), cfg, gateway.DatabaseOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		doc, err := gateway.OpenAPI(cfg, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return describe(t, string(doc))
+	}
+	plain := open("resources: { a: { table: a, key: [id] } }\n").Paths.Find("/a")
+	if get := plain.Get; len(*get.Security) != 0 || get.Responses.Value("429") != nil || get.Responses.Value("200").Value.Headers["Content-Encoding"] == nil ||
+		*plain.Parameters[0].Value.Schema.Value.MaxItems != 1000 {
+		t.Errorf("without settings: %+v", get)
+	}
+	set := open(`http: { compression: [], batch: 7, limits: { client: { rate: 5 } } }
+auth: { keys: keys.txt, jwt: { keys: jwks.json, audience: any } }
+resources:
+  all: { table: a, key: [id] }
+  keys: { table: a, key: [id], access: { keys: [web] } }
+  claims: { table: a, key: [id], access: { claims: { scope: [read] } } }
+  both: { table: a, key: [id], access: { keys: ["*"], jwt: true }, promise: none }
+`)
+	for name, want := range map[string]string{"all": "[]", "keys": "[map[apiKey:[]]]", "claims": "[map[bearer:[]]]", "both": "[map[apiKey:[]] map[bearer:[]]]"} {
+		path := set.Paths.Find("/" + name)
+		if got := fmt.Sprint(*path.Get.Security); got != want {
+			t.Errorf("%s: security %s, want %s", name, got, want)
+		}
+		if path.Get.Responses.Value("429") == nil || path.Get.Responses.Value("200").Value.Headers["Content-Encoding"] != nil ||
+			*path.Parameters[0].Value.Schema.Value.MaxItems != 7 {
+			t.Errorf("%s: %+v", name, path.Get)
+		}
 	}
 }

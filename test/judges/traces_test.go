@@ -92,7 +92,7 @@ func TestTraces(t *testing.T) {
 		t.Error(w)
 	}
 	s := spans["200"]
-	if got := fmt.Sprintf("%x %x %s %s", s.TraceId, s.ParentSpanId, s.Name, s.Kind); got != traceID+" "+parent+" GET /depts/{deptno} SPAN_KIND_SERVER" {
+	if got := fmt.Sprintf("%x %x %s %s", s.TraceId, s.ParentSpanId, s.Name, s.Kind); got != traceID+" "+parent+" GET /depts/{key} SPAN_KIND_SERVER" {
 		t.Errorf("got %s", got)
 	}
 	const sampled, remoteKnown, remote = 1, uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK), uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK)

@@ -1,4 +1,4 @@
-package openapi
+package judges
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/openapi"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -31,13 +32,13 @@ func load(t testing.TB, text []byte) *openapi3.T {
 }
 
 // sample has a resource of each kind.
-func sample() Config {
+func sample() openapi.Config {
 	numbers := resource.NotNumbers()
 	text := []resource.JSONType{resource.JSONString}
-	return Config{
+	return openapi.Config{
 		Title: "Shop", Version: "7", Server: "https://shop.example/api", Batch: 500,
 		Encodings: []string{"zstd", "gzip"}, APIKeys: true, JWT: true, Limited: true,
-		Resources: []Resource{
+		Resources: []openapi.Resource{
 			{Name: "depts", Key: []resource.KeyColumn{{Name: "deptno", Kind: resource.Integer}}, CacheControl: "no-cache", Freshness: time.Second,
 				Shape: &resource.Shape{Fields: []resource.Field{
 					{Name: "deptno", Type: resource.JSONInteger, Format: "int32", SQL: "integer"},
@@ -75,10 +76,10 @@ func sample() Config {
 }
 
 func TestDocument(t *testing.T) {
-	text := Document(sample())
+	text := openapi.Document(sample())
 	doc := load(t, text)
 	testkit.Golden(t, "shop.json", text)
-	if again := Document(sample()); !bytes.Equal(text, again) {
+	if again := openapi.Document(sample()); !bytes.Equal(text, again) {
 		t.Error("another description of the same configuration")
 	}
 	if got := strings.Join(doc.Paths.InMatchingOrder(), " "); !strings.Contains(got, "/depts/{deptno}") || !strings.Contains(got, "/stock-levels/{shop}/{item}") {
@@ -97,15 +98,15 @@ func TestDocument(t *testing.T) {
 }
 
 func TestZeroConfig(t *testing.T) {
-	doc := load(t, Document(Config{}))
+	doc := load(t, openapi.Document(openapi.Config{}))
 	if doc.Paths.Len() != 1 || doc.Paths.Find("/openapi.json") == nil || doc.Info.Title == "" || doc.Servers[0].URL != "/" {
 		t.Errorf("%+v", doc)
 	}
-	doc = load(t, Document(Config{Resources: []Resource{{Name: "r", Key: []resource.KeyColumn{{Name: "k"}}}, {Name: "r", Key: []resource.KeyColumn{{Name: "k"}}}, {Name: "keyless"}, {}}}))
+	doc = load(t, openapi.Document(openapi.Config{Resources: []openapi.Resource{{Name: "r", Key: []resource.KeyColumn{{Name: "k"}}}, {Name: "r", Key: []resource.KeyColumn{{Name: "k"}}}, {Name: "keyless"}, {}}}))
 	if doc.Paths.Len() != 3 {
 		t.Errorf("%d paths", doc.Paths.Len())
 	}
-	if doc := load(t, Document(Config{Unserved: true})); doc.Paths.Len() != 0 {
+	if doc := load(t, openapi.Document(openapi.Config{Unserved: true})); doc.Paths.Len() != 0 {
 		t.Errorf("%d paths of nothing", doc.Paths.Len())
 	}
 	for _, status := range []string{"401", "403", "429"} {
@@ -120,9 +121,10 @@ func TestZeroConfig(t *testing.T) {
 func TestKinds(t *testing.T) {
 	for k := resource.Integer; k <= resource.Boolean; k++ {
 		column := resource.KeyColumn{Name: "k", Kind: k}
-		doc := load(t, Document(Config{Resources: []Resource{{Name: "r", Key: []resource.KeyColumn{column}}}}))
+		doc := load(t, openapi.Document(openapi.Config{Resources: []openapi.Resource{{Name: "r", Key: []resource.KeyColumn{column}}}}))
 		p := doc.Paths.Find("/r/{k}").Parameters[0].Value
-		written := strings.Trim(compact(p.Example), `"`)
+		example, _ := json.Marshal(p.Example)
+		written := strings.Trim(string(example), `"`)
 		if err := column.Check(written); err != nil {
 			t.Errorf("%v: the example %s: %v", k, written, err)
 		}
@@ -141,12 +143,12 @@ func TestKinds(t *testing.T) {
 func TestNamesDoNotClash(t *testing.T) {
 	key := []resource.KeyColumn{{Name: "a b", Kind: resource.Text}, {Name: "a-b", Kind: resource.Text}, {Name: "Ab", Kind: resource.Text}, {Name: "{}", Kind: resource.Text}, {Name: "1", Kind: resource.Text}}
 	child := &resource.Shape{Fields: []resource.Field{{Name: "x", Type: resource.JSONString}}}
-	var cfg Config
+	var cfg openapi.Config
 	for _, name := range []string{"a-b", "a_b", "ab", "a", "problem", "list-a", "open-api", "openapi.json", "get-a-params", "2", "a2", "ä", "世", "{id}", "a/b", "a%2Fb"} {
-		cfg.Resources = append(cfg.Resources, Resource{Name: name, Key: key, Shape: &resource.Shape{Fields: []resource.Field{
+		cfg.Resources = append(cfg.Resources, openapi.Resource{Name: name, Key: key, Shape: &resource.Shape{Fields: []resource.Field{
 			{Name: "b", Type: resource.JSONArray, Children: child}, {Name: "B", Type: resource.JSONArray, Children: child}, {Name: "2", Type: resource.JSONArray, Children: child}}}})
 	}
-	checkNames(t, load(t, Document(cfg)))
+	checkNames(t, load(t, openapi.Document(cfg)))
 }
 
 var anIdentifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
@@ -184,7 +186,7 @@ func FuzzNames(f *testing.F) {
 	f.Add("openapi.json", "\u2028", "<script>", "2")
 	f.Fuzz(func(t *testing.T, name, column, field, sql string) {
 		inner := &resource.Shape{Fields: []resource.Field{{Name: field, Type: resource.JSONString, SQL: sql, Nullable: true}, {Name: column, Type: resource.JSONInteger}}}
-		doc := load(t, Document(Config{Title: name, Version: field, Resources: []Resource{
+		doc := load(t, openapi.Document(openapi.Config{Title: name, Version: field, Resources: []openapi.Resource{
 			{Name: name, Key: []resource.KeyColumn{{Name: column, Kind: resource.Text}, {Name: field, Kind: resource.Integer}}, Shape: &resource.Shape{Fields: []resource.Field{
 				{Name: field, Type: resource.JSONString, Enum: []string{sql}, SQL: sql}, {Name: column, Type: resource.JSONArray, Children: inner}}}},
 			{Name: field, Key: []resource.KeyColumn{{Name: column, Kind: resource.Date}}, CacheControl: sql, Protected: true, JWT: true},

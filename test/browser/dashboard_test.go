@@ -1,4 +1,4 @@
-package gateway_test
+package browser
 
 import (
 	"context"
@@ -26,6 +26,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/demo"
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
 // markup is what an attacker sends as a key.
@@ -140,7 +141,7 @@ func TestDashboardInABrowser(t *testing.T) {
 	}
 
 	// An incident: a trigger is dropped.
-	write(t, path, `DROP TRIGGER "slipstream_depts/dept/update"`)
+	blackbox.Execute(t, path, `DROP TRIGGER "slipstream_depts/dept/update"`)
 	b.await("state", "NOT READY")
 	b.await("reasons", "slipstream_depts/dept/update")
 	b.await("t-resources", "broken: ")
