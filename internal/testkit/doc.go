@@ -14,8 +14,9 @@
 //	postgres_cluster.go   PostgreSQL in operation: restarts, crashes, standbys
 //	python.go       PythonTarantool: the Python client of Tarantool's makers
 //
-// Sub-packages: faultproxy (a TCP proxy that misbehaves on demand), freshness
-// (the black-box staleness checker) and mutants (the runner of `make mutants`).
+// Sub-packages: blackbox (the command, built and run), faultproxy (a TCP proxy that
+// misbehaves on demand), freshness (the black-box staleness checker) and mutants (the
+// runner of `make mutants`).
 //
 // A missing server is a failure and never a skip: `make prepare` installs what
 // the tests need, and a skipped test would look like a passed one.
