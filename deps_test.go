@@ -33,11 +33,11 @@ const policy = `
 redis           < . internal/buf internal/pipe internal/wire/resp   | golang.org/x/sys
 redis/internal/typedgen <
 redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys
-tarantool       < . internal/buf internal/pipe tarantool/iproto     | golang.org/x/sys
-# A codec as those of internal/wire, but public: users' types are read with its Decoder, and
-# hold its decimals, UUIDs and moments, so that users name its types.
+tarantool       < . internal/buf internal/pipe internal/wire/box tarantool/iproto | golang.org/x/sys
+# MessagePack, a codec like those of internal/wire, but public: types of users are read with its
+# Decoder and hold its decimals, UUIDs and moments.
 tarantool/iproto <
-tarantool/tarantooltest < . tarantool tarantool/iproto         | golang.org/x/sys
+tarantool/tarantooltest < . tarantool tarantool/iproto internal/wire/box | golang.org/x/sys
 thrift          < .                                                | golang.org/x/sys
 thrift/rpc      < . thrift internal/buf internal/pipe internal/loop | golang.org/x/sys
 
@@ -78,6 +78,8 @@ gateway < cache gateway/resource gateway/config internal/gateway/access internal
 internal/buf    <                                                  | golang.org/x/sys
 internal/pipe   < . internal/buf                                   | golang.org/x/sys
 internal/loop   < . internal/buf internal/fair                     | golang.org/x/sys
+# The frames of Tarantool hold values of its public codec.
+internal/wire/box < tarantool/iproto
 internal/wire/* <
 internal/thriftgen <
 internal/safefile <
@@ -97,7 +99,7 @@ internal/testkit            <
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone, and for disk, which works on a file.
 cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
-examples/...   < . cache gateway gateway/config gateway/resource internal/gateway/demo redis tarantool thrift thrift/rpc
+examples/...   < . cache gateway gateway/config gateway/resource internal/gateway/demo redis tarantool tarantool/iproto thrift thrift/rpc
 `
 
 // never lists what a package must not need, directly or through others, tests

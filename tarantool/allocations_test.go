@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // The promise of typed results: no allocation, with and without a context that can end.
@@ -67,7 +68,7 @@ func TestAllocations(t *testing.T) {
 // nameless is a user of whose name nothing is kept.
 type nameless struct{ ID, Hits uint64 }
 
-func (u *nameless) ReadMsgpack(d *tarantool.Decoder) error {
+func (u *nameless) ReadMsgpack(d *iproto.Decoder) error {
 	n := d.Array()
 	u.ID = d.Uint()
 	d.StringView()
@@ -81,7 +82,7 @@ func (u *nameless) ReadMsgpack(d *tarantool.Decoder) error {
 // tuples reads the data of a reply.
 type tuples struct{ list []nameless }
 
-func (t *tuples) ReadMsgpack(d *tarantool.Decoder) error {
+func (t *tuples) ReadMsgpack(d *iproto.Decoder) error {
 	t.list = t.list[:0]
 	for range d.Array() {
 		var u nameless

@@ -22,6 +22,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
@@ -79,10 +80,10 @@ func TestAuthenticationMethods(t *testing.T) {
 	plain, wrong, unknown, chap, pap := ann, ann, ann, ann, ann
 	plain.TLS, wrong.Password, unknown.User = nil, "another", "bob"
 	chap.Auth, pap.Auth = tarantool.AuthCHAPSHA1, tarantool.AuthPAPSHA256
-	for _, method := range []string{iproto.AuthSHA1, iproto.AuthSHA256} {
+	for _, method := range []string{box.AuthSHA1, box.AuthSHA256} {
 		server := simulated(t, tarantooltest.Config{Users: annOnly, Locked: true, Auth: method, TLS: secure})
 		right, other := chap, pap
-		if method == iproto.AuthSHA256 {
+		if method == box.AuthSHA256 {
 			right, other = pap, chap
 		}
 		for _, o := range []tarantool.Options{ann, right} {
@@ -93,12 +94,12 @@ func TestAuthenticationMethods(t *testing.T) {
 		for what, o := range map[string]tarantool.Options{"wrong": wrong, "unknown": unknown} {
 			err := unreachable(t, method+", "+what, o, "PASSWORD_MISMATCH")
 			var failure *tarantool.ServerError
-			if !errors.As(err, &failure) || !tarantool.IsCode(err, iproto.ErrPasswordMismatch) {
+			if !errors.As(err, &failure) || !tarantool.IsCode(err, iproto.CodePasswordMismatch) {
 				t.Errorf("%s, %s: %v", method, what, err)
 			}
 			outcome(t, what, err, slipstream.NotSent)
 		}
-		if err := unreachable(t, "the other method", other, "UNKNOWN_AUTH_METHOD"); !tarantool.IsCode(err, iproto.ErrUnknownAuthMethod) {
+		if err := unreachable(t, "the other method", other, "UNKNOWN_AUTH_METHOD"); !tarantool.IsCode(err, iproto.CodeUnknownAuthMethod) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -107,7 +108,7 @@ func TestAuthenticationMethods(t *testing.T) {
 // A password is never sent over a connection that others can read.
 func TestPasswordStaysSecret(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{Users: annOnly, Auth: iproto.AuthSHA256})
+	server := simulated(t, tarantooltest.Config{Users: annOnly, Auth: box.AuthSHA256})
 	var asked atomic.Int64
 	server.Handle("auth", func(*tarantooltest.Request) ([]any, error) {
 		asked.Add(1)
@@ -121,7 +122,7 @@ func TestPasswordStaysSecret(t *testing.T) {
 		t.Error("the password was sent")
 	}
 	path := socketPath(t)
-	local := simulated(t, tarantooltest.Config{Users: annOnly, Auth: iproto.AuthSHA256, Locked: true, Listen: path})
+	local := simulated(t, tarantooltest.Config{Users: annOnly, Auth: box.AuthSHA256, Locked: true, Listen: path})
 	for _, auth := range []tarantool.AuthMethod{tarantool.AuthAuto, tarantool.AuthPAPSHA256} {
 		o.Addr, o.Auth = local.Addr(), auth
 		must(t, connect(t, o).Exec(patient(t), nil, tarantool.Select("users")))
@@ -134,14 +135,14 @@ func TestGuest(t *testing.T) {
 	locked := simulated(t, tarantooltest.Config{Users: annOnly, Locked: true})
 	// Should the server refuse even what has no answer, its error is nobody else's.
 	locked.Handle("watch", func(*tarantooltest.Request) ([]any, error) {
-		return nil, tarantooltest.Error(uint32(tarantool.CodeAccessDenied), "no")
+		return nil, tarantooltest.Error(uint32(iproto.CodeAccessDenied), "no")
 	})
 	c := connect(t, tarantool.Options{Addr: locked.Addr()})
 	for range 3 {
 		must(t, c.Exec(patient(t), nil, tarantool.Ping()))
 	}
 	err := c.Exec(patient(t), nil, tarantool.Insert("users", []any{1, "", 0}).Number(512))
-	if !tarantool.IsCode(err, tarantool.CodeAccessDenied) {
+	if !tarantool.IsCode(err, iproto.CodeAccessDenied) {
 		t.Errorf("%v", err)
 	}
 	outcome(t, "an insert", err, slipstream.Refused)
@@ -179,7 +180,7 @@ func TestPasswordChanges(t *testing.T) {
 		Addr: server.Addr(), Backoff: 5 * time.Millisecond, MaxBackoff: most, DialTimeout: 150 * time.Millisecond, Retries: -1,
 		Credentials: func(context.Context) (string, string, error) { return "ann", password.Load().(string), nil },
 		OnEvent: func(e tarantool.Event) {
-			if e.Kind == tarantool.DialFailed && tarantool.IsCode(e.Err, iproto.ErrPasswordMismatch) {
+			if e.Kind == tarantool.DialFailed && tarantool.IsCode(e.Err, iproto.CodePasswordMismatch) {
 				failed.Add(1)
 			}
 		},
@@ -188,7 +189,7 @@ func TestPasswordChanges(t *testing.T) {
 	server.HangUp()
 	until(t, "no attempts", func() bool { return failed.Load() >= 8 })
 	err := c.Exec(patient(t), nil, tarantool.Insert("users", []any{1, "", 0}).Number(512))
-	if !tarantool.IsCode(err, iproto.ErrPasswordMismatch) || strings.Contains(err.Error(), annOnly["ann"]) {
+	if !tarantool.IsCode(err, iproto.CodePasswordMismatch) || strings.Contains(err.Error(), annOnly["ann"]) {
 		t.Errorf("%v", err)
 	}
 	outcome(t, "an insert", err, slipstream.NotSent)
@@ -270,7 +271,7 @@ func TestUnixSocketOfARealServer(t *testing.T) {
 			return err
 		}
 		defer conn.Close()
-		_, err = io.ReadFull(conn, make([]byte, iproto.GreetingLen))
+		_, err = io.ReadFull(conn, make([]byte, box.GreetingLen))
 		return err
 	}})
 	c := connect(t, tarantool.Options{Addr: path, User: "ann", Password: annOnly["ann"]})
@@ -281,7 +282,7 @@ func TestUnixSocketOfARealServer(t *testing.T) {
 		t.Errorf("the version %q", v)
 	}
 	err := unreachable(t, "wrong", tarantool.Options{Addr: path, User: "ann", Password: "another"}, "PASSWORD_MISMATCH")
-	if !tarantool.IsCode(err, iproto.ErrPasswordMismatch) {
+	if !tarantool.IsCode(err, iproto.CodePasswordMismatch) {
 		t.Errorf("%v", err)
 	}
 }

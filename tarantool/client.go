@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -92,24 +93,24 @@ func (c *Client) ServerVersion() string {
 }
 
 // sinceOf says which version of Tarantool has a feature first, and its name in the plural.
-var sinceOf = map[iproto.Feature]struct{ name, since string }{
-	iproto.FeatureStreams:      {"streams", "2.10"},
-	iproto.FeatureTransactions: {"transactions", "2.10"},
-	iproto.FeatureWatchers:     {"watchers", "2.10"},
-	iproto.FeaturePagination:   {"pages of a select", "2.11"},
-	iproto.FeatureWatchOnce:    {"single looks at a watched key", "3.0"},
-	iproto.FeatureIsSync:       {"synchronous commits", "3.2"},
-	iproto.FeatureArrow:        {"inserts of Arrow batches", "3.3"},
+var sinceOf = map[box.Feature]struct{ name, since string }{
+	box.FeatureStreams:      {"streams", "2.10"},
+	box.FeatureTransactions: {"transactions", "2.10"},
+	box.FeatureWatchers:     {"watchers", "2.10"},
+	box.FeaturePagination:   {"pages of a select", "2.11"},
+	box.FeatureWatchOnce:    {"single looks at a watched key", "3.0"},
+	box.FeatureIsSync:       {"synchronous commits", "3.2"},
+	box.FeatureArrow:        {"inserts of Arrow batches", "3.3"},
 }
 
 // needs returns an error if the server lacks a feature.
-func (c *Client) needs(f iproto.Feature) error {
+func (c *Client) needs(f box.Feature) error {
 	s := c.server.Load()
 	if s == nil || s.has(f) {
 		return nil // without a connection the request fails anyway
 	}
 	what := sinceOf[f]
-	return &ErrNotSupported{Feature: what.name, Since: what.since, Server: s.version}
+	return &UnsupportedError{Feature: what.name, Since: what.since, Server: s.version}
 }
 
 // Exec sends a request, waits for its reply and decodes the data into dst, a pointer; with
@@ -277,23 +278,23 @@ func (r *attempt) result(err error, dst any) (again bool, failure *slipstream.Er
 	if err != nil {
 		return false, c.executed(op(), err)
 	}
-	if m.Code == uint32(iproto.CodeOK) {
+	if m.Code == uint32(box.CodeOK) {
 		if err := decodeReply(c.opts.decoding(), m, body, dst); err != nil {
 			return false, c.executed(op(), err)
 		}
 		return false, nil
 	}
-	response, err := iproto.ParseBody(m.Code, body)
+	response, err := box.ParseBody(m.Code, body)
 	if err != nil {
 		return false, c.executed(op(), err)
 	}
 	e := serverError(m.Code, response.Error)
 	failure = &slipstream.Error{Op: op(), Addr: c.opts.addr(), Outcome: e.outcome(r.about.code), Err: e}
-	return failure.Outcome == slipstream.Refused && (e.passing() || e.Code == iproto.ErrWrongSchemaVersion), failure
+	return failure.Outcome == slipstream.Refused && (e.passing() || e.Code == iproto.CodeWrongSchemaVersion), failure
 }
 
 // decodeReply decodes the data of a reply.
-func decodeReply(l iproto.Limits, m iproto.Message, body []byte, dst any) error {
+func decodeReply(l iproto.Limits, m box.Message, body []byte, dst any) error {
 	if v, ok := dst.(versioned); ok {
 		v.setVersion(m.Schema)
 	}
@@ -312,7 +313,7 @@ func decodeReply(l iproto.Limits, m iproto.Message, body []byte, dst any) error 
 
 // wholeReply is a destination that wants more of a reply than its data.
 type wholeReply interface {
-	readReply(l iproto.Limits, m iproto.Message, body []byte) error
+	readReply(l iproto.Limits, m box.Message, body []byte) error
 }
 
 // repeats reports whether a request that failed is made once more, after a pause. If not, the
@@ -323,7 +324,7 @@ func (r *attempt) repeats(ctx context.Context, again bool, failure *slipstream.E
 		return false
 	}
 	// Another schema is no reason to wait.
-	if !IsCode(failure, iproto.ErrWrongSchemaVersion) && !r.client.pause(ctx, r.attempts, r.start) {
+	if !IsCode(failure, iproto.CodeWrongSchemaVersion) && !r.client.pause(ctx, r.attempts, r.start) {
 		return false
 	}
 	r.client.repeated.Add(1)
@@ -356,7 +357,7 @@ func (r *attempt) renew(ctx context.Context) error {
 		return nil
 	}
 	m, _, err := replyOf(r.call.Reply())
-	if err == nil && m.Code == uint32(iproto.CodeError)|uint32(iproto.ErrWrongSchemaVersion) {
+	if err == nil && m.Code == uint32(box.CodeError)|uint32(iproto.CodeWrongSchemaVersion) {
 		return r.correct(ctx)
 	}
 	if r.pinned {

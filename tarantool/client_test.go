@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // Every kind of request against a real server, through each of the three ways to its result.
@@ -101,15 +102,15 @@ func TestErrors(t *testing.T) {
 	for name, step := range map[string]struct {
 		req     tarantool.Request
 		outcome slipstream.Outcome
-		code    tarantool.ErrorCode
+		code    iproto.ErrorCode
 		is      error
 	}{
-		"found":         {tarantool.Insert("users", []any{1, "a", 1}), slipstream.Refused, tarantool.CodeTupleFound, nil},
+		"found":         {tarantool.Insert("users", []any{1, "a", 1}), slipstream.Refused, iproto.CodeTupleFound, nil},
 		"function":      {tarantool.Call("fails"), slipstream.Executed, 42000, nil},
-		"lua":           {tarantool.Eval("error('x')"), slipstream.Executed, tarantool.CodeLua, nil},
+		"lua":           {tarantool.Eval("error('x')"), slipstream.Executed, iproto.CodeLua, nil},
 		"space":         {tarantool.Select("nowhere"), slipstream.NotSent, 0, tarantool.ErrNoSuchSpace},
 		"index":         {tarantool.Select("users").Index("nowhere"), slipstream.NotSent, 0, tarantool.ErrNoSuchSpace},
-		"numbers":       {tarantool.Select("").Numbers(4000, 0), slipstream.Refused, tarantool.CodeNoSuchSpace, nil},
+		"numbers":       {tarantool.Select("").Numbers(4000, 0), slipstream.Refused, iproto.CodeNoSuchSpace, nil},
 		"argument":      {tarantool.Call("echo", make(chan int)), slipstream.NotSent, 0, nil},
 		"tuple":         {tarantool.Insert("users", 7), slipstream.NotSent, 0, nil},
 		"operation":     {tarantool.Upsert("users", []any{1}, tarantool.Op{}), slipstream.NotSent, 0, nil},
@@ -123,7 +124,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v (%v)", name, err, slipstream.OutcomeOf(err))
 		}
 	}
-	var lacks *tarantool.ErrNotSupported
+	var lacks *tarantool.UnsupportedError
 	if err := c.Exec(ctx, nil, tarantool.Select("users").After([]byte("x"))); !errors.As(err, &lacks) || lacks.Since != "2.11" {
 		t.Errorf("%v", err)
 	}
@@ -145,7 +146,7 @@ func TestSpace(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	must(t, users.Insert(ctx, &user{2000, "x", 1}))
-	if err := users.Insert(ctx, &user{2000, "x", 1}); !tarantool.IsCode(err, tarantool.CodeTupleFound) {
+	if err := users.Insert(ctx, &user{2000, "x", 1}); !tarantool.IsCode(err, iproto.CodeTupleFound) {
 		t.Errorf("%v", err)
 	}
 	must(t, users.Replace(ctx, &user{2000, "y", 1}))

@@ -1,16 +1,20 @@
 package tarantool
 
-import "time"
+import (
+	"time"
+
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
+)
 
 // DatetimeOf returns the moment of t with the offset of its zone, in whole minutes. The
 // name of the zone is not sent: Tarantool numbers the zones that it knows.
-func DatetimeOf(t time.Time) Datetime {
+func DatetimeOf(t time.Time) iproto.Datetime {
 	_, offset := t.Zone()
-	return Datetime{Seconds: t.Unix(), Nanoseconds: uint32(t.Nanosecond()), Offset: int16(offset / 60)}
+	return iproto.Datetime{Seconds: t.Unix(), Nanoseconds: uint32(t.Nanosecond()), Offset: int16(offset / 60)}
 }
 
 // TimeOf returns the moment of d in a zone of its offset.
-func TimeOf(d Datetime) time.Time {
+func TimeOf(d iproto.Datetime) time.Time {
 	t := time.Unix(d.Seconds, int64(d.Nanoseconds))
 	if d.Offset == 0 {
 		return t.UTC()

@@ -7,15 +7,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // dataOf returns the data of a body without an error, an encoded array.
 func dataOf(body []byte) ([]byte, error) {
-	if data, ok := iproto.Data(body); ok {
+	if data, ok := box.Data(body); ok {
 		return data, nil
 	}
-	r, err := iproto.ParseBody(uint32(iproto.CodeOK), body)
+	r, err := box.ParseBody(uint32(box.CodeOK), body)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +24,7 @@ func dataOf(body []byte) ([]byte, error) {
 }
 
 // dataIn returns the data of a response. One that has none has an empty array.
-func dataIn(r *iproto.Response) []byte {
+func dataIn(r *box.Response) []byte {
 	if r.Data == nil {
 		return emptyArray
 	}
@@ -80,22 +81,22 @@ func isReader(dst any) bool {
 type Raw []byte
 
 // decoders are reused: what a Reader of the user's is given escapes.
-var decoders = sync.Pool{New: func() any { return new(Decoder) }}
+var decoders = sync.Pool{New: func() any { return new(iproto.Decoder) }}
 
 // decoderOf returns a decoder of b, which must go back.
-func decoderOf(l iproto.Limits, b []byte) *Decoder {
-	d := decoders.Get().(*Decoder)
+func decoderOf(l iproto.Limits, b []byte) *iproto.Decoder {
+	d := decoders.Get().(*iproto.Decoder)
 	d.Reset(b)
 	d.Limit(l)
 	return d
 }
 
-func putDecoder(d *Decoder) {
+func putDecoder(d *iproto.Decoder) {
 	d.Reset(nil)
 	decoders.Put(d)
 }
 
-func readOwn(d *Decoder, r Reader) error {
+func readOwn(d *iproto.Decoder, r Reader) error {
 	if err := r.ReadMsgpack(d); err != nil {
 		d.Fail(err)
 		return err
@@ -105,19 +106,19 @@ func readOwn(d *Decoder, r Reader) error {
 
 var (
 	typeOfReader   = reflect.TypeFor[Reader]()
-	typeOfDecimal  = reflect.TypeFor[Decimal]()
-	typeOfUUID     = reflect.TypeFor[UUID]()
-	typeOfDatetime = reflect.TypeFor[Datetime]()
+	typeOfDecimal  = reflect.TypeFor[iproto.Decimal]()
+	typeOfUUID     = reflect.TypeFor[iproto.UUID]()
+	typeOfDatetime = reflect.TypeFor[iproto.Datetime]()
 	typeOfTime     = reflect.TypeFor[time.Time]()
-	typeOfInterval = reflect.TypeFor[Interval]()
-	typeOfError    = reflect.TypeFor[*BoxError]()
-	typeOfTuple    = reflect.TypeFor[Tuple]()
-	typeOfExt      = reflect.TypeFor[Ext]()
-	typeOfArrow    = reflect.TypeFor[Arrow]()
+	typeOfInterval = reflect.TypeFor[iproto.Interval]()
+	typeOfError    = reflect.TypeFor[*iproto.BoxError]()
+	typeOfTuple    = reflect.TypeFor[iproto.Tuple]()
+	typeOfExt      = reflect.TypeFor[iproto.Ext]()
+	typeOfArrow    = reflect.TypeFor[iproto.Arrow]()
 )
 
 // readReflected reads a value into v, which can be set.
-func readReflected(d *Decoder, v reflect.Value, depth int) error {
+func readReflected(d *iproto.Decoder, v reflect.Value, depth int) error {
 	if depth > mostDepth {
 		return errTooDeep
 	}
@@ -179,7 +180,7 @@ func readReflected(d *Decoder, v reflect.Value, depth int) error {
 }
 
 // readExtension reads what has a type of its own in Tarantool.
-func readExtension(d *Decoder, v reflect.Value) bool {
+func readExtension(d *iproto.Decoder, v reflect.Value) bool {
 	var value any
 	switch v.Type() {
 	case typeOfDecimal:
@@ -200,11 +201,11 @@ func readExtension(d *Decoder, v reflect.Value) bool {
 	case typeOfArrow:
 		a := d.Arrow()
 		d.Claim(len(a), 1)
-		value = append(Arrow(nil), a...)
+		value = append(iproto.Arrow(nil), a...)
 	case typeOfExt:
 		typ, data := d.Ext()
 		d.Claim(len(data), 1)
-		value = Ext{Type: typ, Data: append([]byte(nil), data...)}
+		value = iproto.Ext{Type: typ, Data: append([]byte(nil), data...)}
 	case typeOfError:
 		if d.IsNil() {
 			v.SetZero()
@@ -220,7 +221,7 @@ func readExtension(d *Decoder, v reflect.Value) bool {
 	return true
 }
 
-func readInterface(d *Decoder, v reflect.Value) error {
+func readInterface(d *iproto.Decoder, v reflect.Value) error {
 	value := d.Any()
 	if err := d.Err(); err != nil {
 		return err
@@ -237,7 +238,7 @@ func readInterface(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
-func readSlice(d *Decoder, v reflect.Value, depth int) error {
+func readSlice(d *iproto.Decoder, v reflect.Value, depth int) error {
 	if v.Type().Elem().Kind() == reflect.Uint8 && d.Kind() != iproto.KindArray {
 		v.SetBytes(d.Bytes())
 		return d.Err()
@@ -264,7 +265,7 @@ func readSlice(d *Decoder, v reflect.Value, depth int) error {
 	return nil
 }
 
-func readArray(d *Decoder, v reflect.Value, depth int) error {
+func readArray(d *iproto.Decoder, v reflect.Value, depth int) error {
 	n := d.Array()
 	if err := d.Err(); err != nil {
 		return err
@@ -280,7 +281,7 @@ func readArray(d *Decoder, v reflect.Value, depth int) error {
 	return nil
 }
 
-func readMap(d *Decoder, v reflect.Value, depth int) error {
+func readMap(d *iproto.Decoder, v reflect.Value, depth int) error {
 	n := d.Map()
 	if err := d.Err(); err != nil {
 		return err
@@ -311,7 +312,7 @@ func readMap(d *Decoder, v reflect.Value, depth int) error {
 // readStruct reads a tuple. One with more fields than the struct is no error: a space that
 // got another field must not stop programs that do not know it. One with fewer leaves the
 // rest zero, as Tarantool does with fields that may be null.
-func readStruct(d *Decoder, v reflect.Value, depth int) error {
+func readStruct(d *iproto.Decoder, v reflect.Value, depth int) error {
 	fields, err := fieldsOf(v.Type())
 	if err != nil {
 		return err

@@ -18,12 +18,12 @@
 //
 // # Values
 //
-// What is sent may be nil, booleans, numbers, strings, []byte, [Decimal], [UUID], [Datetime],
-// time.Time, [Interval], slices, maps, pointers, structs, which are sent as arrays of their
-// exported fields, and whatever is an [Appender]. A destination is a pointer to any of them,
-// to an interface, a [Reader], or a [Raw]. A type with methods of Appender and Reader is
-// neither allocated for nor reflected upon. A tuple with more fields than a struct has, or
-// fewer, fits.
+// A value that is sent may be nil, a boolean, a number, a string, []byte, [iproto.Decimal],
+// [iproto.UUID], [iproto.Datetime], time.Time, [iproto.Interval], a slice, a map, a pointer, a
+// struct, which is sent as an array of its exported fields, or an [Appender]. A destination is
+// a pointer to any of them, to an interface, a [Reader], or a [Raw]. A type with the methods of
+// Appender and Reader, which use package [iproto], is neither allocated for nor reflected upon.
+// A tuple with more fields than a struct has, or fewer, fits.
 //
 // # Schema
 //
@@ -46,10 +46,15 @@
 //
 // # Old servers
 //
-// What a server lacks is refused here with [ErrNotSupported], because servers pass over parts
+// What a server lacks is refused here with [UnsupportedError], because servers pass over parts
 // of requests that they do not know: a transaction would commit each of its statements, and
 // each page of a select would be the first.
 //
+// [iproto]: https://pkg.go.dev/github.com/slipstream-go/slipstream/tarantool/iproto
+// [iproto.Decimal]: https://pkg.go.dev/github.com/slipstream-go/slipstream/tarantool/iproto#Decimal
+// [iproto.UUID]: https://pkg.go.dev/github.com/slipstream-go/slipstream/tarantool/iproto#UUID
+// [iproto.Datetime]: https://pkg.go.dev/github.com/slipstream-go/slipstream/tarantool/iproto#Datetime
+// [iproto.Interval]: https://pkg.go.dev/github.com/slipstream-go/slipstream/tarantool/iproto#Interval
 // [slipstream.Error]: https://pkg.go.dev/github.com/slipstream-go/slipstream#Error
 // [slipstream.OutcomeOf]: https://pkg.go.dev/github.com/slipstream-go/slipstream#OutcomeOf
 package tarantool

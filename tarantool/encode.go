@@ -120,26 +120,26 @@ func appendOwn(b []byte, v Appender) ([]byte, error) {
 
 func appendExtension(b []byte, v any) ([]byte, bool) {
 	switch v := v.(type) {
-	case Decimal:
+	case iproto.Decimal:
 		return iproto.AppendDecimal(b, v), true
-	case UUID:
+	case iproto.UUID:
 		return iproto.AppendUUID(b, v), true
-	case Datetime:
+	case iproto.Datetime:
 		return iproto.AppendDatetime(b, v), true
 	case time.Time:
 		return iproto.AppendDatetime(b, DatetimeOf(v)), true
-	case Interval:
+	case iproto.Interval:
 		return iproto.AppendInterval(b, v), true
-	case *BoxError:
+	case *iproto.BoxError:
 		if v == nil {
 			return iproto.AppendNil(b), true
 		}
 		return iproto.AppendBoxError(b, v), true
-	case Tuple:
+	case iproto.Tuple:
 		return iproto.AppendTuple(b, v), true
-	case Arrow:
+	case iproto.Arrow:
 		return iproto.AppendArrow(b, v), true
-	case Ext:
+	case iproto.Ext:
 		return iproto.AppendExt(b, v.Type, v.Data), true
 	case *big.Int:
 		if v != nil && v.IsUint64() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -25,9 +26,9 @@ var (
 	ErrNoSuchSpace = errors.New("no such space or index")
 )
 
-// ErrNotSupported says that the server lacks what a request needs. The request was not sent:
+// An UnsupportedError says that the server lacks what a request needs. The request was not sent:
 // older servers would pass over what they do not know, and do something else.
-type ErrNotSupported struct {
+type UnsupportedError struct {
 	// Feature is what is lacking.
 	Feature string
 	// Since is the version of Tarantool that has it first.
@@ -37,36 +38,18 @@ type ErrNotSupported struct {
 }
 
 // Error says what is lacking.
-func (e *ErrNotSupported) Error() string {
+func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s need Tarantool %s, the server is %s", e.Feature, e.Since, e.Server)
 }
 
-// ErrorCode is the number of an error of the server.
-type ErrorCode = iproto.ErrorCode
-
-// Codes of errors that programs ask for.
-const (
-	CodeTupleFound          = iproto.ErrTupleFound
-	CodeReadOnly            = iproto.ErrReadOnly
-	CodeNoSuchProcedure     = iproto.ErrNoSuchProcedure
-	CodeNoSuchSpace         = iproto.ErrNoSuchSpace
-	CodeAccessDenied        = iproto.ErrAccessDenied
-	CodeTransactionConflict = iproto.ErrTransactionConflict
-	CodeWALIO               = iproto.ErrWALIO
-	CodeTimeout             = iproto.ErrTimeout
-	CodeWrongSchemaVersion  = iproto.ErrWrongSchemaVersion
-	CodeLoading             = iproto.ErrLoading
-	CodeLua                 = iproto.ErrLua
-)
-
 // A ServerError is an error that the server answered with.
 type ServerError struct {
-	Code ErrorCode
+	Code iproto.ErrorCode
 	// Message is the server's.
 	Message string
 	// Stack is the error with its causes and where it arose. Servers before 2.4 send none
 	// but message and code.
-	Stack *BoxError
+	Stack *iproto.BoxError
 }
 
 // Error returns the message and the name of the code.
@@ -81,43 +64,43 @@ func (e *ServerError) Unwrap() error {
 }
 
 // IsCode reports whether the server answered err with that code.
-func IsCode(err error, code ErrorCode) bool {
+func IsCode(err error, code iproto.ErrorCode) bool {
 	var e *ServerError
 	return errors.As(err, &e) && e.Code == code
 }
 
 // passing reports whether the same request may well succeed a moment later.
-func (e *ServerError) passing() bool { return e.Code == iproto.ErrLoading }
+func (e *ServerError) passing() bool { return e.Code == iproto.CodeLoading }
 
 // outcome says what an error of the server means for the request. A statement that fails
 // changes nothing; a procedure may have done anything before it failed.
-func (e *ServerError) outcome(code iproto.Code) slipstream.Outcome {
+func (e *ServerError) outcome(code box.Code) slipstream.Outcome {
 	switch e.Code {
-	case iproto.ErrWALIO, iproto.ErrSyncQuorumTimeout, iproto.ErrSyncRollback, iproto.ErrTimeout:
+	case iproto.CodeWALIO, iproto.CodeSyncQuorumTimeout, iproto.CodeSyncRollback, iproto.CodeTimeout:
 		// What was written to a disk or to replicas may come back with them.
 		return slipstream.MaybeExecuted
-	case iproto.ErrNoSuchProcedure, iproto.ErrAccessDenied, iproto.ErrUnknownRequestType, iproto.ErrLoading, iproto.ErrWrongSchemaVersion:
-		if code != iproto.CodeEval && code != iproto.CodeCall && code != iproto.CodeCall16 {
+	case iproto.CodeNoSuchProcedure, iproto.CodeAccessDenied, iproto.CodeUnknownRequestType, iproto.CodeLoading, iproto.CodeWrongSchemaVersion:
+		if code != box.CodeEval && code != box.CodeCall && code != box.CodeCall16 {
 			return slipstream.Refused
 		}
-		if e.Code == iproto.ErrUnknownRequestType || e.Code == iproto.ErrWrongSchemaVersion {
+		if e.Code == iproto.CodeUnknownRequestType || e.Code == iproto.CodeWrongSchemaVersion {
 			return slipstream.Refused
 		}
 	}
 	switch code {
-	case iproto.CodeCall, iproto.CodeCall16, iproto.CodeEval:
+	case box.CodeCall, box.CodeCall16, box.CodeEval:
 		return slipstream.Executed
 	}
 	return slipstream.Refused
 }
 
 // serverError makes the error of a reply with an error code. The body is parsed.
-func serverError(code uint32, stack *BoxError) *ServerError {
-	e := &ServerError{Code: ErrorCode(code &^ uint32(iproto.CodeError)), Stack: stack}
+func serverError(code uint32, stack *iproto.BoxError) *ServerError {
+	e := &ServerError{Code: iproto.ErrorCode(code &^ uint32(box.CodeError)), Stack: stack}
 	if stack != nil {
 		e.Message = stack.Message
 		if stack.Code != 0 {
-			e.Code = ErrorCode(stack.Code) // the head of the reply has room for 15 bits
+			e.Code = iproto.ErrorCode(stack.Code) // the head of the reply has room for 15 bits
 		}
 	}
 	return e
@@ -127,11 +110,11 @@ func serverError(code uint32, stack *BoxError) *ServerError {
 var errNoReply = errors.New("there is no reply")
 
 // replyOf cuts the reply of a call into what it is. A reply that was cut off before is whole.
-func replyOf(frame []byte) (m iproto.Message, body []byte, err error) {
+func replyOf(frame []byte) (m box.Message, body []byte, err error) {
 	if len(frame) == 0 {
 		return m, nil, errNoReply
 	}
-	s := iproto.Scanner{MaxMessage: len(frame)}
+	s := box.Scanner{MaxMessage: len(frame)}
 	m, err = s.Scan(frame)
 	if err != nil {
 		return m, nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A ledger judges every reply that a client gets while links and servers fail: each value
@@ -56,11 +57,11 @@ type record struct {
 }
 
 func (r *record) AppendMsgpack(b []byte) ([]byte, error) {
-	b = tarantool.AppendUint(tarantool.AppendArray(b, 2), r.ID)
-	return tarantool.AppendString(b, r.Value), nil
+	b = iproto.AppendUint(iproto.AppendArray(b, 2), r.ID)
+	return iproto.AppendString(b, r.Value), nil
 }
 
-func (r *record) ReadMsgpack(d *tarantool.Decoder) error {
+func (r *record) ReadMsgpack(d *iproto.Decoder) error {
 	n := d.Array()
 	r.ID, r.Value = d.Uint(), d.String()
 	for range n - 2 {
@@ -307,7 +308,7 @@ func (w *worker) procedure(ctx context.Context) {
 func (w *worker) pushes(ctx context.Context) {
 	name, n := w.token(), 0
 	gone := false
-	req := tarantool.Call("tell", name, 3).OnPush(func(d *tarantool.Decoder) {
+	req := tarantool.Call("tell", name, 3).OnPush(func(d *iproto.Decoder) {
 		n++
 		if got := fmt.Sprint(d.Any()); got != fmt.Sprintf("[[%s %d]]", name, n) || gone {
 			w.l.problem("push %d of %.60q: %.80s (its caller has gone: %t)", n, name, got, gone)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
@@ -74,7 +75,7 @@ func TestHostileSchema(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d", name, space), func(t *testing.T) {
 				var mu sync.Mutex
 				bad := 3 // answers; guarded by mu
-				server := &hostile{answer: func(m iproto.Request, body []byte) []byte {
+				server := &hostile{answer: func(m box.Request, body []byte) []byte {
 					mu.Lock()
 					defer mu.Unlock()
 					if of, _ := selected(m, body); of != space || bad == 0 {
@@ -109,10 +110,10 @@ func TestHostileSchema(t *testing.T) {
 func TestHostilePushes(t *testing.T) {
 	testkit.NoLeaks(t)
 	push := func(sync uint64, text string) []byte {
-		return iproto.AppendPush(nil, sync, 1, 1, iproto.AppendString(nil, text))
+		return box.AppendPush(nil, sync, 1, 1, iproto.AppendString(nil, text))
 	}
-	server := &hostile{answer: func(m iproto.Request, body []byte) []byte {
-		if m.Code != iproto.CodeCall {
+	server := &hostile{answer: func(m box.Request, body []byte) []byte {
+		if m.Code != box.CodeCall {
 			return nil
 		}
 		var b []byte
@@ -125,7 +126,7 @@ func TestHostilePushes(t *testing.T) {
 	c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1})
 	for range 100 {
 		var got []string
-		req := tarantool.Call("f").OnPush(func(d *tarantool.Decoder) { got = append(got, fmt.Sprint(d.Any())) })
+		req := tarantool.Call("f").OnPush(func(d *iproto.Decoder) { got = append(got, fmt.Sprint(d.Any())) })
 		if err := c.Exec(t.Context(), nil, req); err != nil || fmt.Sprint(got) != "[[right]]" {
 			t.Fatalf("%v, pushed %q", err, got)
 		}
@@ -140,12 +141,12 @@ func TestHostileLatePushes(t *testing.T) {
 	testkit.NoLeaks(t)
 	var first, last uint64
 	seen, held := false, make(chan struct{})
-	server := &hostile{answer: func(m iproto.Request, body []byte) []byte {
+	server := &hostile{answer: func(m box.Request, body []byte) []byte {
 		push := func(sync uint64, text string) []byte {
-			return iproto.AppendPush(nil, sync, 1, 1, iproto.AppendString(nil, text))
+			return box.AppendPush(nil, sync, 1, 1, iproto.AppendString(nil, text))
 		}
 		switch {
-		case m.Code != iproto.CodeCall:
+		case m.Code != box.CodeCall:
 			return nil
 		case !seen: // canceled while it is not answered
 			seen, first, last = true, m.Sync, m.Sync
@@ -163,13 +164,13 @@ func TestHostileLatePushes(t *testing.T) {
 		<-held
 		cancel()
 	}()
-	fail := func(*tarantool.Decoder) { t.Error("a push reached a call that was canceled") }
+	fail := func(*iproto.Decoder) { t.Error("a push reached a call that was canceled") }
 	if err := c.Exec(ctx, nil, tarantool.Call("f").OnPush(fail)); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	for range 100 {
 		var got []string
-		req := tarantool.Call("f").OnPush(func(d *tarantool.Decoder) { got = append(got, fmt.Sprint(d.Any())) })
+		req := tarantool.Call("f").OnPush(func(d *iproto.Decoder) { got = append(got, fmt.Sprint(d.Any())) })
 		if err := c.Exec(t.Context(), nil, req); err != nil || fmt.Sprint(got) != "[[right]]" {
 			t.Fatalf("%v, pushed %q", err, got)
 		}
@@ -182,16 +183,16 @@ func TestHostileLatePushes(t *testing.T) {
 // A push whose sync no request can have is no push to the request whose sync has the same end.
 func TestHostilePushBeyond32Bits(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := &hostile{answer: func(m iproto.Request, body []byte) []byte {
-		if m.Code != iproto.CodeCall {
+	server := &hostile{answer: func(m box.Request, body []byte) []byte {
+		if m.Code != box.CodeCall {
 			return nil
 		}
-		return append(iproto.AppendPush(nil, m.Sync+1<<32, 1, 1, []byte{0xc3}), dataReply(m.Sync, "\x90")...)
+		return append(box.AppendPush(nil, m.Sync+1<<32, 1, 1, []byte{0xc3}), dataReply(m.Sync, "\x90")...)
 	}}
 	server.serve(t)
 	c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1, Backoff: time.Millisecond})
 	pushed := 0
-	req := tarantool.Call("f").OnPush(func(*tarantool.Decoder) { pushed++ })
+	req := tarantool.Call("f").OnPush(func(*iproto.Decoder) { pushed++ })
 	err := c.Exec(t.Context(), nil, req)
 	if pushed != 0 || err == nil || !strings.Contains(err.Error(), "protocol") || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 		t.Errorf("%v, pushed %d times", err, pushed)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
@@ -66,7 +67,7 @@ func serveStream(conn net.Conn, stream []byte, pieces []int) {
 	var in []byte
 	chunk := make([]byte, 4096)
 	for n := 0; n < streamCalls; {
-		if m, err := iproto.ScanRequest(in, 0); err == nil && !m.More {
+		if m, err := box.ScanRequest(in, 0); err == nil && !m.More {
 			in = in[m.Len:]
 			n++
 			continue
@@ -105,31 +106,31 @@ type ending struct {
 // Violations are replies that no request waits for, and replies and pushes whose sync no request
 // can have. A push to a request that is over is none: a server may not know yet that it is over.
 func readStream(stream []byte) (ends [streamCalls]ending, sound bool) {
-	var scanner iproto.Scanner
+	var scanner box.Scanner
 	for {
 		m, err := scanner.Scan(stream)
-		if err != nil || m.Kind == iproto.More {
+		if err != nil || m.Kind == box.More {
 			return ends, err == nil
 		}
 		body := stream[m.BodyAt:m.Len]
 		stream = stream[m.Len:]
-		if beyond := m.Sync > math.MaxUint32; beyond && (m.Kind == iproto.Reply || m.Kind == iproto.Push) {
+		if beyond := m.Sync > math.MaxUint32; beyond && (m.Kind == box.Reply || m.Kind == box.Push) {
 			return ends, false
 		}
 		// A reply with the greatest sync refuses a request that has no reply, such as a watch.
-		if m.Kind != iproto.Reply || m.Sync == math.MaxUint32 {
+		if m.Kind != box.Reply || m.Sync == math.MaxUint32 {
 			continue
 		}
 		if m.Sync >= streamCalls || ends[m.Sync].answered {
 			return ends, false
 		}
 		e := ending{answered: true}
-		r, err := iproto.ParseBody(m.Code, body)
+		r, err := box.ParseBody(m.Code, body)
 		d := iproto.NewDecoder(r.Data)
 		if r.Data == nil {
 			d = iproto.NewDecoder([]byte{0x90})
 		}
-		if e.data = d.Raw(); err != nil || m.Code != uint32(iproto.CodeOK) || d.Err() != nil || d.Len() > 0 {
+		if e.data = d.Raw(); err != nil || m.Code != uint32(box.CodeOK) || d.Err() != nil || d.Len() > 0 {
 			e.refused = true
 		}
 		ends[m.Sync] = e
@@ -167,14 +168,14 @@ func judgeStream(t *testing.T, stream []byte, data [streamCalls]tarantool.Raw, e
 // streams are answers to all three requests, and others.
 func streams() map[string][]byte {
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
-	push := func(sync uint64) []byte { return iproto.AppendPush(nil, sync, 1, 1, []byte{0xa1, 'p'}) }
-	failure := iproto.AppendError(nil, 0, 1, &iproto.BoxError{Type: "ClientError", Message: "no luck", Code: 32})
+	push := func(sync uint64) []byte { return box.AppendPush(nil, sync, 1, 1, []byte{0xa1, 'p'}) }
+	failure := box.AppendError(nil, 0, 1, &iproto.BoxError{Type: "ClientError", Message: "no luck", Code: 32})
 	return map[string][]byte{
 		"in order":      join(dataReply(0, "\x91\xa1a"), dataReply(1, "\x91\xa1b"), dataReply(2, "\x91\xa1c")),
 		"backwards":     join(dataReply(2, "\x91\xa1c"), dataReply(1, "\x91\xa1b"), dataReply(0, "\x91\xa1a")),
-		"all kinds":     join(push(1), dataReply(2, "\x92\xc0\xc3"), iproto.AppendEvent(nil, "k", []byte{1}), failure, push(1), push(7), reply(1, "\x80")),
-		"the end":       join(iproto.AppendEvent(nil, "box.shutdown", []byte{0xc3}), dataReply(0, "\x90"), dataReply(1, "\x91\x01"), dataReply(2, "\x91\x02")),
-		"not the end":   join(iproto.AppendEvent(nil, "box.shutdown", []byte{0xc2}), dataReply(0, "\x90"), failure[:20]),
+		"all kinds":     join(push(1), dataReply(2, "\x92\xc0\xc3"), box.AppendEvent(nil, "k", []byte{1}), failure, push(1), push(7), reply(1, "\x80")),
+		"the end":       join(box.AppendEvent(nil, "box.shutdown", []byte{0xc3}), dataReply(0, "\x90"), dataReply(1, "\x91\x01"), dataReply(2, "\x91\x02")),
+		"not the end":   join(box.AppendEvent(nil, "box.shutdown", []byte{0xc2}), dataReply(0, "\x90"), failure[:20]),
 		"other lengths": join([]byte("\x09\x82\x00\x00\x01\x00\x81\x30\x91\x07"), []byte("\xcc\x09\x82\x01\x01\x00\x00\x81\x30\x91\x08"), []byte("\xcd\x00\x07\x82\x01\x02\x00\x00\x81\x30")),
 		"broken bodies": join(reply(0, "\x81\x30\xdd\xff\xff\xff\xff"), reply(1, "\xc1"), dataReply(2, "\x91\x92\x01")),
 		"twice":         join(dataReply(0, "\x91\x01"), dataReply(1, "\x91\x02"), dataReply(1, "\x91\x03")),
@@ -184,7 +185,7 @@ func streams() map[string][]byte {
 		"a push beyond": join(dataReply(0, "\x91\x01"), push(1<<44|1), dataReply(1, "\x90")),
 		"a late push":   join(dataReply(1, "\x91\x01"), push(1), dataReply(0, "\x90"), dataReply(2, "\x90")),
 		"to a watch":    join(dataReply(0, "\x90"), push(math.MaxUint32), dataReply(math.MaxUint32, "\x90"), dataReply(1, "\x90")),
-		"after a watch": join(iproto.AppendEvent(nil, "k", []byte{1}), dataReply(1<<32|math.MaxUint32, "\x90"), dataReply(1, "\x90")),
+		"after a watch": join(box.AppendEvent(nil, "k", []byte{1}), dataReply(1<<32|math.MaxUint32, "\x90"), dataReply(1, "\x90")),
 		"a large one":   join(dataReply(1, "\x91\xda\x02\x00"+strings.Repeat("x", 512)), dataReply(0, "\x90"), dataReply(2, "\x90")),
 		"garbage":       []byte("\xc1\xc1\xc1"),
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
@@ -43,7 +44,7 @@ func bombs() []bomb {
 		{"maps as maps", "\x81\x01\xc0", func() any { return new([]map[int]wide) }},
 		{"numbers as anything", "\x05", func() any { return new([]any) }},
 		{"errors as anything", "\xc7\x04\x03\x81\x00\x91\x80", func() any { return new([]any) }},
-		{"errors", "\xc7\x04\x03\x81\x00\x91\x80", func() any { return new([]*tarantool.BoxError) }},
+		{"errors", "\xc7\x04\x03\x81\x00\x91\x80", func() any { return new([]*iproto.BoxError) }},
 		{"extensions as anything", "\xd4\x55\x00", func() any { return new([]any) }},
 		{"decimals", "\xd6\x01\x00\x00\x00\x1c", func() any { return new([]any) }},
 	}
@@ -71,10 +72,10 @@ func TestHostileDecoding(t *testing.T) {
 	const most = 2 << 20
 	var mu sync.Mutex
 	var now func(uint64) []byte // guarded by mu
-	server := (&hostile{answer: func(m iproto.Request, body []byte) []byte {
+	server := (&hostile{answer: func(m box.Request, body []byte) []byte {
 		mu.Lock()
 		defer mu.Unlock()
-		if _, key := selected(m, body); m.Code == iproto.CodeCall || m.Code == iproto.CodeExecute || key == evilID {
+		if _, key := selected(m, body); m.Code == box.CodeCall || m.Code == box.CodeExecute || key == evilID {
 			return now(m.Sync)
 		}
 		return nil
@@ -128,11 +129,11 @@ func TestHostileDecoding(t *testing.T) {
 		answer(func(sync uint64) []byte { return reply(sync, "\x82\x32"+arrayOf("\x80")+"\x30\x90") })
 		fails("columns", func() error { return c.Exec(t.Context(), &tarantool.SQLResult{}, tarantool.Execute("select 1")) })
 		answer(func(sync uint64) []byte {
-			return append(coded(uint32(iproto.CodeChunk), sync, "\x81\x30"+nils), dataReply(sync, "\x90")...)
+			return append(coded(uint32(box.CodeChunk), sync, "\x81\x30"+nils), dataReply(sync, "\x90")...)
 		})
 		fails("a push", func() (err error) {
 			var pushed error
-			err = c.Exec(t.Context(), nil, tarantool.Call("evil").OnPush(func(d *tarantool.Decoder) { d.Any(); pushed = d.Err() }))
+			err = c.Exec(t.Context(), nil, tarantool.Call("evil").OnPush(func(d *iproto.Decoder) { d.Any(); pushed = d.Err() }))
 			if err == nil && pushed != nil {
 				err = &slipstream.Error{Outcome: slipstream.Executed, Err: pushed}
 			}
@@ -158,8 +159,8 @@ func TestHostileDecoding(t *testing.T) {
 // TestLimitsAreExact: what just fits is decoded.
 func TestLimitsAreExact(t *testing.T) {
 	data := string(iproto.AppendAny(nil, []any{int64(1), "ab", []any{nil, true}, map[any]any{int64(1): nil}})) // 4+2+2 elements
-	server := (&hostile{answer: func(m iproto.Request, body []byte) []byte {
-		if m.Code == iproto.CodeCall {
+	server := (&hostile{answer: func(m box.Request, body []byte) []byte {
+		if m.Code == box.CodeCall {
 			return dataReply(m.Sync, data)
 		}
 		return nil
@@ -195,7 +196,7 @@ func TestErrorsOfTheServerAreBounded(t *testing.T) {
 	fields = append(append(iproto.AppendString(fields, "f"), "\xdd\x04\x00\x00\x00"...), bytes.Repeat([]byte{0xc0}, 64<<20)...)
 	body := append([]byte("\x81\x52\x81\x00\x91\x81\x06"), fields...)
 	var err error
-	if got := allocated(func() { _, err = iproto.ParseBody(uint32(iproto.CodeError)|1, body) }); got > 1<<20 || !errors.Is(err, iproto.ErrLimit) {
+	if got := allocated(func() { _, err = box.ParseBody(uint32(box.CodeError)|1, body) }); got > 1<<20 || !errors.Is(err, iproto.ErrLimit) {
 		t.Errorf("%d MiB allocated, %v", got>>20, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // greetingCase is what a server does with a connection that is new.
@@ -44,7 +44,7 @@ func greetingTable() []greetingCase {
 	} {
 		table = append(table, greetingCase{name: name, text: []byte(text), want: "greeting"})
 	}
-	event := string(iproto.AppendEvent(nil, "k", []byte{1}))
+	event := string(box.AppendEvent(nil, "k", []byte{1}))
 	table = append(table,
 		greetingCase{name: "nothing", want: "timeout"},
 		greetingCase{name: "nothing, then the end", end: true, want: "EOF"},
@@ -84,7 +84,7 @@ func answersTable() []greetingCase {
 		"a body that is no map":   {func(sync uint64) []byte { return reply(sync, "\x91\x01") }, "map"},
 		"another sync":            {func(sync uint64) []byte { return reply(sync+1, "\x80") }, "sync"},
 		"the sync 2^32":           {func(sync uint64) []byte { return reply(sync+1<<32, "\x80") }, "sync"},
-		"a push":                  {func(sync uint64) []byte { return coded(uint32(iproto.CodeChunk), sync, "\x80") }, "push"},
+		"a push":                  {func(sync uint64) []byte { return coded(uint32(box.CodeChunk), sync, "\x80") }, "push"},
 		"a reply of 4 GiB":        {same("\xce\xff\xff\xff\xff"), "id"},
 		"a reply of 65 KiB":       {same("\xce\x00\x01\x04\x00"), "id"},
 		"a reply of 63 KiB":       {same("\xce\x00\x00\xfc\x00"), "timeout"},
@@ -104,10 +104,10 @@ func answersTable() []greetingCase {
 		"no words":           {func(sync uint64) []byte { return coded(0x8000|47, sync, "") }, "auth"},
 		"another sync":       {func(sync uint64) []byte { return fine(sync - 1) }, "sync"},
 		"two answers":        {func(sync uint64) []byte { return append(fine(sync), fine(sync)...) }, "behind the greeting"},
-		"an event with it":   {func(sync uint64) []byte { return append(fine(sync), iproto.AppendEvent(nil, "k", []byte{1})...) }, ""},
+		"an event with it":   {func(sync uint64) []byte { return append(fine(sync), box.AppendEvent(nil, "k", []byte{1})...) }, ""},
 		"a body of 4 GiB":    {func(sync uint64) []byte { return reply(sync, "\x81\x30\xdb\xff\xff\xff\xff") }, ""},
 		"an error of 4 GiB":  {func(sync uint64) []byte { return coded(0x8000|47, sync, "\x81\x31\xdb\xff\xff\xff\xff") }, "auth"},
-		"an event before it": {func(sync uint64) []byte { return append(iproto.AppendEvent(nil, "k", []byte{1}), fine(sync)...) }, "any"},
+		"an event before it": {func(sync uint64) []byte { return append(box.AppendEvent(nil, "k", []byte{1}), fine(sync)...) }, "any"},
 	} {
 		for _, version := range []string{"2.6.0", "2.11.0"} {
 			answers := []func(uint64) []byte{c.answer}
@@ -140,7 +140,7 @@ func (c *greetingCase) greet(conn net.Conn) bool {
 	in, chunk := []byte(nil), make([]byte, 4096)
 	for _, answer := range c.answers {
 		for {
-			m, err := iproto.ScanRequest(in, 0)
+			m, err := box.ScanRequest(in, 0)
 			if err == nil && !m.More {
 				in = in[m.Len:]
 				if _, err := conn.Write(answer(m.Sync)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -47,7 +48,7 @@ type hostile struct {
 	// connection goes on.
 	greet func(conn net.Conn, n int) bool
 	// answer, if set, is asked first; nil: the honest answer.
-	answer func(m iproto.Request, body []byte) []byte
+	answer func(m box.Request, body []byte) []byte
 
 	// Atomics, written by the server.
 	connections atomic.Int32
@@ -96,7 +97,7 @@ func (h *hostile) serve(t testing.TB) *hostile {
 
 // greeting is what a server of that version says first.
 func greeting(version string) []byte {
-	return iproto.AppendGreeting(nil, iproto.Greeting{Version: version, Protocol: "Binary", Instance: "dc23cf92-39aa-4611-9c83-87133c29454d", Salt: make([]byte, 32)})
+	return box.AppendGreeting(nil, box.Greeting{Version: version, Protocol: "Binary", Instance: "dc23cf92-39aa-4611-9c83-87133c29454d", Salt: make([]byte, 32)})
 }
 
 func (h *hostile) greeted(conn net.Conn, n int) bool {
@@ -120,7 +121,7 @@ func (h *hostile) talk(conn net.Conn, n int) {
 		in = append(in, chunk[:got]...)
 		var out []byte
 		for {
-			m, err := iproto.ScanRequest(in, 0)
+			m, err := box.ScanRequest(in, 0)
 			if err != nil || m.More {
 				break
 			}
@@ -149,7 +150,7 @@ func (h *hostile) talk(conn net.Conn, n int) {
 	}
 }
 
-func (h *hostile) reply(m iproto.Request, body []byte) []byte {
+func (h *hostile) reply(m box.Request, body []byte) []byte {
 	if h.answer != nil {
 		if b := h.answer(m, body); b != nil {
 			return b
@@ -182,7 +183,7 @@ func (h *hostile) misbehave(conn net.Conn, sync uint64) bool {
 }
 
 // keyOf returns the first part of the key of a select of hostileSpace, 0 for all else.
-func keyOf(m iproto.Request, body []byte) uint64 {
+func keyOf(m box.Request, body []byte) uint64 {
 	space, key := selected(m, body)
 	if space != hostileSpace {
 		return 0
@@ -191,16 +192,16 @@ func keyOf(m iproto.Request, body []byte) uint64 {
 }
 
 // selected returns what a select is about.
-func selected(m iproto.Request, body []byte) (space, key uint64) {
-	if m.Code != iproto.CodeSelect {
+func selected(m box.Request, body []byte) (space, key uint64) {
+	if m.Code != box.CodeSelect {
 		return 0, 0
 	}
 	d := iproto.NewDecoder(body)
 	for range d.Map() {
-		switch iproto.Key(d.Uint()) {
-		case iproto.KeySpaceID:
+		switch box.Key(d.Uint()) {
+		case box.KeySpaceID:
 			space = d.Uint()
-		case iproto.KeyKey:
+		case box.KeyKey:
 			if d.Array() > 0 {
 				key = d.Uint()
 			}
@@ -212,11 +213,11 @@ func selected(m iproto.Request, body []byte) (space, key uint64) {
 }
 
 // honest is the right answer.
-func honest(m iproto.Request, body []byte) []byte {
+func honest(m box.Request, body []byte) []byte {
 	switch space, key := selected(m, body); {
-	case m.Code == iproto.CodeWatch, m.Code == iproto.CodeUnwatch:
+	case m.Code == box.CodeWatch, m.Code == box.CodeUnwatch:
 		return nil // there is none
-	case m.Code == iproto.CodeID:
+	case m.Code == box.CodeID:
 		return reply(m.Sync, "\x82\x54\x04\x55\x90")
 	case space == 281: // spaces: number, owner, name
 		return dataReply(m.Sync, "\x91\x93\xcd\x02\x00\x01\xa1s")
@@ -238,11 +239,11 @@ func tupleOf(key uint64) string {
 
 // coded is a message with a code and a body.
 func coded(code uint32, sync uint64, body string) []byte {
-	return iproto.EndReply(append(iproto.BeginReply(nil, code, sync, hostileSchema), body...), 0)
+	return box.EndReply(append(box.BeginReply(nil, code, sync, hostileSchema), body...), 0)
 }
 
 // reply is a message of success with that body.
-func reply(sync uint64, body string) []byte { return coded(uint32(iproto.CodeOK), sync, body) }
+func reply(sync uint64, body string) []byte { return coded(uint32(box.CodeOK), sync, body) }
 
 // dataReply is a reply whose body has that data alone.
 func dataReply(sync uint64, data string) []byte { return reply(sync, "\x81\x30"+data) }

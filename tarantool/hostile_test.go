@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
@@ -58,13 +59,13 @@ func hostileTable() (table []hostileTest) {
 	for name, reply := range rightReplies() {
 		add(right, name, reply)
 	}
-	event := iproto.AppendEvent(nil, "nobody asked", []byte{0xc3})
+	event := box.AppendEvent(nil, "nobody asked", []byte{0xc3})
 	add(right, "an event after the reply", evil, thenSame(event))
 	add(right, "a push after the reply", evil, func(c *hostileTest) {
-		c.late = func(sync uint64) []byte { return iproto.AppendPush(nil, sync, hostileSchema, 1, []byte{1}) }
+		c.late = func(sync uint64) []byte { return box.AppendPush(nil, sync, hostileSchema, 1, []byte{1}) }
 	})
 	add(late, "events without end", same(string(event)), func(c *hostileTest) { c.endless, c.late = event, evil })
-	push := iproto.AppendPush(nil, 1<<30, hostileSchema, 1, []byte{1})
+	push := box.AppendPush(nil, 1<<30, hostileSchema, 1, []byte{1})
 	add(late, "pushes without end", same(string(push)), func(c *hostileTest) { c.endless, c.late = push, evil })
 	add(late, "no reply", nil)
 	for name, reply := range missingReplies() {
@@ -106,18 +107,18 @@ func rightReplies() map[string]func(uint64) []byte {
 	}
 	short := func(sync uint64) string { return string(iproto.AppendUint([]byte{1}, sync)) }
 	return map[string]func(uint64) []byte{
-		"a push before the reply": func(sync uint64) []byte { return append(iproto.AppendPush(nil, sync, 1, 1, []byte{1}), evil(sync)...) },
-		"a push to nobody":        func(sync uint64) []byte { return append(iproto.AppendPush(nil, 1<<30, 1, 1, []byte{1}), evil(sync)...) },
+		"a push before the reply": func(sync uint64) []byte { return append(box.AppendPush(nil, sync, 1, 1, []byte{1}), evil(sync)...) },
+		"a push to nobody":        func(sync uint64) []byte { return append(box.AppendPush(nil, 1<<30, 1, 1, []byte{1}), evil(sync)...) },
 		"a broken push": func(sync uint64) []byte {
-			return append(coded(uint32(iproto.CodeChunk), sync, "\x81\x30\xdd\xff\xff\xff\xff"), evil(sync)...)
+			return append(coded(uint32(box.CodeChunk), sync, "\x81\x30\xdd\xff\xff\xff\xff"), evil(sync)...)
 		},
-		"an event": func(sync uint64) []byte { return append(iproto.AppendEvent(nil, "k", []byte{1}), evil(sync)...) },
+		"an event": func(sync uint64) []byte { return append(box.AppendEvent(nil, "k", []byte{1}), evil(sync)...) },
 		"a broken event": func(sync uint64) []byte {
-			return append(coded(uint32(iproto.CodeEvent), 0, "\x81\x57\xdb\xff\xff\xff\xff"), evil(sync)...)
+			return append(coded(uint32(box.CodeEvent), 0, "\x81\x57\xdb\xff\xff\xff\xff"), evil(sync)...)
 		},
-		"an event without a body": func(sync uint64) []byte { return append(coded(uint32(iproto.CodeEvent), 0, ""), evil(sync)...) },
+		"an event without a body": func(sync uint64) []byte { return append(coded(uint32(box.CodeEvent), 0, ""), evil(sync)...) },
 		"the end, told by no bool": func(sync uint64) []byte {
-			return append(iproto.AppendEvent(nil, "box.shutdown", []byte{0xa1, 'x'}), evil(sync)...)
+			return append(box.AppendEvent(nil, "box.shutdown", []byte{0xa1, 'x'}), evil(sync)...)
 		},
 		"short numbers": func(sync uint64) []byte { return framed("\x82\x00\x00"+short(sync), body) },
 		"no schema":     func(sync uint64) []byte { return framed("\x82"+short(sync)+"\x00\x00", body) },
@@ -381,7 +382,7 @@ func (c hostileTest) evilCall(t *testing.T, client hostileClient, style int) {
 func (c hostileTest) judge(t *testing.T, got record, found bool, err error) {
 	t.Helper()
 	var e *slipstream.Error
-	var decode *tarantool.DecodeError
+	var decode *iproto.DecodeError
 	switch {
 	case err != nil && (!errors.As(err, &e) || e.Op != "select"):
 		t.Errorf("%T %v, expected a *slipstream.Error of a select", err, err)
@@ -425,8 +426,8 @@ func TestHostileDestinations(t *testing.T) {
 		More  map[string][]any
 	}
 	var now func(uint64) []byte
-	server := &hostile{answer: func(m iproto.Request, body []byte) []byte {
-		if m.Code == iproto.CodeCall {
+	server := &hostile{answer: func(m box.Request, body []byte) []byte {
+		if m.Code == box.CodeCall {
 			return now(m.Sync)
 		}
 		return nil
@@ -438,7 +439,7 @@ func TestHostileDestinations(t *testing.T) {
 		now = reply
 		for _, dst := range []any{
 			nil, new([]any), new(any), new(tarantool.Raw), new([]record), new([]fields), new([][]int), new([1]map[any]any), new(map[string]any),
-			new([]tarantool.Decimal), new([][]tarantool.UUID), new([]struct{}), &tarantool.SQLResult{Rows: new([]any)},
+			new([]iproto.Decimal), new([][]iproto.UUID), new([]struct{}), &tarantool.SQLResult{Rows: new([]any)},
 		} {
 			err := c.Exec(t.Context(), dst, tarantool.Call("evil"))
 			var e *slipstream.Error

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -170,7 +171,7 @@ func (r *attempt) redirect(ctx context.Context, pin pipe.Pin) error {
 // retarget puts the numbers of another schema into an encoded request. All bodies with a
 // target begin with the number of the space, and some go on with that of the index.
 func (r *attempt) retarget(x encoding) error {
-	old, err := iproto.ScanRequest(r.call.Frame, len(r.call.Frame))
+	old, err := box.ScanRequest(r.call.Frame, len(r.call.Frame))
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func (r *attempt) retarget(x encoding) error {
 	d.Uint()
 	d.Uint()
 	rest := d.Rest()
-	hasIndex := d.Uint() == uint64(iproto.KeyIndexID)
+	hasIndex := d.Uint() == uint64(box.KeyIndexID)
 	if hasIndex {
 		d.Uint()
 		rest = d.Rest()
@@ -189,10 +190,10 @@ func (r *attempt) retarget(x encoding) error {
 	}
 	x.header.Stream = old.Stream
 	b := iproto.AppendMap(x.begin(make([]byte, 0, len(r.call.Frame)+16), old.Code), pairs)
-	b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeySpaceID), uint64(x.space))
+	b = iproto.AppendUint(box.AppendKey(b, box.KeySpaceID), uint64(x.space))
 	if hasIndex {
-		b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeyIndexID), uint64(x.index))
+		b = iproto.AppendUint(box.AppendKey(b, box.KeyIndexID), uint64(x.index))
 	}
-	r.call.Frame = iproto.EndRequest(append(b, rest...), 0)
+	r.call.Frame = box.EndRequest(append(b, rest...), 0)
 	return nil
 }

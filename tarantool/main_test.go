@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 const setup = `
@@ -29,13 +30,13 @@ type user struct {
 }
 
 func (u *user) AppendMsgpack(b []byte) ([]byte, error) {
-	b = tarantool.AppendArray(b, 3)
-	b = tarantool.AppendUint(b, u.ID)
-	b = tarantool.AppendString(b, u.Name)
-	return tarantool.AppendUint(b, u.Hits), nil
+	b = iproto.AppendArray(b, 3)
+	b = iproto.AppendUint(b, u.ID)
+	b = iproto.AppendString(b, u.Name)
+	return iproto.AppendUint(b, u.Hits), nil
 }
 
-func (u *user) ReadMsgpack(d *tarantool.Decoder) error {
+func (u *user) ReadMsgpack(d *iproto.Decoder) error {
 	n := d.Array()
 	u.ID, u.Name, u.Hits = d.Uint(), d.String(), d.Uint()
 	for range n - 3 {

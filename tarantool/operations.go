@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -124,13 +125,13 @@ func (r UpdateRequest) encode(b []byte, x encoding) ([]byte, error) {
 		return b, r.err
 	}
 	from := len(b)
-	b = x.begin(b, iproto.CodeUpdate)
-	b = r.key.append(iproto.AppendUpdateHead(b, x.space, x.index))
-	return iproto.EndRequest(append(iproto.AppendKey(b, iproto.KeyTuple), r.ops...), from), nil
+	b = x.begin(b, box.CodeUpdate)
+	b = r.key.append(box.AppendUpdateHead(b, x.space, x.index))
+	return box.EndRequest(append(box.AppendKey(b, box.KeyTuple), r.ops...), from), nil
 }
 
 func (r UpdateRequest) about() requestInfo {
-	return requestInfo{code: iproto.CodeUpdate, target: r.target}
+	return requestInfo{code: box.CodeUpdate, target: r.target}
 }
 
 // UpsertRequest adds a tuple or changes the one that is there.
@@ -164,18 +165,18 @@ func (r UpsertRequest) encode(b []byte, x encoding) ([]byte, error) {
 		return b, r.err
 	}
 	from := len(b)
-	b = x.begin(b, iproto.CodeUpsert)
-	b = append(iproto.AppendUpsertHead(b, x.space), r.tuple...)
-	return iproto.EndRequest(append(iproto.AppendKey(b, iproto.KeyOperations), r.ops...), from), nil
+	b = x.begin(b, box.CodeUpsert)
+	b = append(box.AppendUpsertHead(b, x.space), r.tuple...)
+	return box.EndRequest(append(box.AppendKey(b, box.KeyOperations), r.ops...), from), nil
 }
 
 func (r UpsertRequest) about() requestInfo {
-	return requestInfo{code: iproto.CodeUpsert, target: r.target}
+	return requestInfo{code: box.CodeUpsert, target: r.target}
 }
 
 // ProcedureRequest runs a function or an expression.
 type ProcedureRequest struct {
-	code iproto.Code
+	code box.Code
 	text string
 	args []byte
 	err  error
@@ -185,7 +186,7 @@ type ProcedureRequest struct {
 // Call makes a request that calls a function by its name, such as box.info or a function of
 // the application. It answers with the array of what the function returns.
 func Call(function string, args ...any) ProcedureRequest {
-	r := ProcedureRequest{code: iproto.CodeCall, text: function}
+	r := ProcedureRequest{code: box.CodeCall, text: function}
 	r.args, r.err = appendValues(nil, "argument", args)
 	return r
 }
@@ -193,7 +194,7 @@ func Call(function string, args ...any) ProcedureRequest {
 // Eval makes a request that runs a Lua expression, whose arguments are "...".
 func Eval(expression string, args ...any) ProcedureRequest {
 	r := Call(expression, args...)
-	r.code = iproto.CodeEval
+	r.code = box.CodeEval
 	return r
 }
 
@@ -216,7 +217,7 @@ func (r ProcedureRequest) Blocking() ProcedureRequest { r.info.blocking = true; 
 // result. It is called on the goroutine that reads the connection: all other requests of
 // that wait meanwhile. It is not called any more once the call has ended for its caller. A
 // panic of it is contained.
-func (r ProcedureRequest) OnPush(tell func(d *Decoder)) ProcedureRequest {
+func (r ProcedureRequest) OnPush(tell func(d *iproto.Decoder)) ProcedureRequest {
 	r.info.push = tell
 	return r
 }
@@ -230,12 +231,12 @@ func (r ProcedureRequest) encode(b []byte, x encoding) ([]byte, error) {
 	}
 	from := len(b)
 	b = x.begin(b, r.code)
-	if r.code == iproto.CodeEval {
-		b = iproto.AppendEvalHead(b, r.text)
+	if r.code == box.CodeEval {
+		b = box.AppendEvalHead(b, r.text)
 	} else {
-		b = iproto.AppendCallHead(b, r.text)
+		b = box.AppendCallHead(b, r.text)
 	}
-	return iproto.EndRequest(append(b, r.args...), from), nil
+	return box.EndRequest(append(b, r.args...), from), nil
 }
 
 func (r ProcedureRequest) about() requestInfo {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -25,10 +26,10 @@ const (
 	// AuthAuto is what the server says, or else chap-sha1.
 	AuthAuto AuthMethod = ""
 	// AuthCHAPSHA1 proves the password without sending it.
-	AuthCHAPSHA1 AuthMethod = iproto.AuthSHA1
+	AuthCHAPSHA1 AuthMethod = box.AuthSHA1
 	// AuthPAPSHA256 sends the password, so it needs TLS or a Unix socket. Tarantool
 	// Enterprise 2.11.
-	AuthPAPSHA256 AuthMethod = iproto.AuthSHA256
+	AuthPAPSHA256 AuthMethod = box.AuthSHA256
 )
 
 // Options say how a [Client] reaches its server. The zero value works. Options may be copied;

@@ -3,6 +3,7 @@ package tarantool
 import (
 	"context"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -22,8 +23,8 @@ type page struct {
 }
 
 // readReply implements wholeReply.
-func (p *page) readReply(l iproto.Limits, m iproto.Message, body []byte) error {
-	r, err := iproto.ParseBody(m.Code, body)
+func (p *page) readReply(l iproto.Limits, m box.Message, body []byte) error {
+	r, err := box.ParseBody(m.Code, body)
 	if err != nil {
 		return err
 	}

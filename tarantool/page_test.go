@@ -159,7 +159,7 @@ func TestPageBehindWhatIsGone(t *testing.T) {
 		t.Errorf("%v", page)
 	}
 	_, err = c.SelectPage(ctx, &page, tarantool.Select("users").After([]byte("nonsense")))
-	if !tarantool.IsCode(err, iproto.ErrIteratorPosition) {
+	if !tarantool.IsCode(err, iproto.CodeIteratorPosition) {
 		t.Errorf("%v", err)
 	}
 	outcome(t, "a position that is none", err, slipstream.Refused)

@@ -331,7 +331,7 @@ func TestPoolCutOff(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	// That there is nobody now says nothing of what the dead one did.
-	err, none := nobody.Wait(), new(tarantool.ErrNoInstance)
+	err, none := nobody.Wait(), new(tarantool.NoInstanceError)
 	if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !errors.As(err, &none) {
 		t.Errorf("%v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // The two ways to ask for the role. The second is for users without the right to evaluate; its
@@ -32,7 +33,7 @@ func (i *instance) ask(c *Client) (InstanceState, error) {
 	switch {
 	case err == nil:
 		return role.state()
-	case IsCode(err, CodeAccessDenied):
+	case IsCode(err, iproto.CodeAccessDenied):
 		return InstanceUnknown, fmt.Errorf("%w: %w", errNoRole, err)
 	case errors.As(err, &failure):
 		return InstanceLoading, err
@@ -62,7 +63,7 @@ func pauseFor(ctx context.Context, d time.Duration) bool {
 func (i *instance) askOnce(ctx context.Context, c *Client, role *roleAnswer) error {
 	if !i.byCall {
 		err := c.Exec(ctx, role, askRole)
-		if !IsCode(err, CodeAccessDenied) {
+		if !IsCode(err, iproto.CodeAccessDenied) {
 			return err
 		}
 	}
@@ -91,9 +92,9 @@ func (r *roleAnswer) state() (InstanceState, error) {
 }
 
 // ReadMsgpack implements Reader.
-func (r *roleAnswer) ReadMsgpack(d *Decoder) error {
+func (r *roleAnswer) ReadMsgpack(d *iproto.Decoder) error {
 	n := d.Array()
-	if n > 0 && d.Kind() == KindMap {
+	if n > 0 && d.Kind() == iproto.KindMap {
 		return r.readInfo(d, n)
 	}
 	if n != 2 {
@@ -104,10 +105,10 @@ func (r *roleAnswer) ReadMsgpack(d *Decoder) error {
 }
 
 // readInfo reads box.info.
-func (r *roleAnswer) readInfo(d *Decoder, values int) error {
+func (r *roleAnswer) readInfo(d *iproto.Decoder, values int) error {
 	found := 0
 	for range d.Map() {
-		if d.Kind() != KindString {
+		if d.Kind() != iproto.KindString {
 			d.Skip()
 			d.Skip()
 			continue

@@ -156,15 +156,15 @@ func (r *poolRoute) judge(err error, repeatable bool) verdict {
 	if errors.As(err, &answered) {
 		safe := repeatable || outcome == slipstream.Refused
 		switch answered.Code {
-		case CodeReadOnly:
+		case iproto.CodeReadOnly:
 			r.pool.lookAgain() // somebody else takes writes now
 			if safe && (r.mode == ReadWrite || r.mode == PreferReadWrite) {
 				return relocate
 			}
-		case CodeLoading:
+		case iproto.CodeLoading:
 			r.instance.poke()
 			fallthrough
-		case iproto.ErrWrongSchemaVersion: // again and again: the schema is being changed
+		case iproto.CodeWrongSchemaVersion: // again and again: the schema is being changed
 			if safe {
 				return elsewhere
 			}
@@ -210,7 +210,7 @@ func (r *poolRoute) result(err error) error {
 // another one.
 func because(failed, earlier error) error {
 	var e *slipstream.Error
-	var none *ErrNoInstance
+	var none *NoInstanceError
 	if !errors.As(failed, &e) || !errors.As(failed, &none) {
 		return failed
 	}

@@ -85,8 +85,8 @@ type PoolEvent struct {
 	At       time.Time
 }
 
-// ErrNoInstance says that a pool has no instance of the kind that a request asked for.
-type ErrNoInstance struct {
+// A NoInstanceError says that a pool has no instance of the kind that a request asked for.
+type NoInstanceError struct {
 	Mode Mode
 	// Instances are all that the pool has.
 	Instances []InstanceInfo
@@ -96,7 +96,7 @@ type ErrNoInstance struct {
 }
 
 // Error lists the instances.
-func (e *ErrNoInstance) Error() string {
+func (e *NoInstanceError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no instance for the mode %s: ", e.Mode)
 	if len(e.Instances) == 0 {
@@ -115,10 +115,10 @@ func (e *ErrNoInstance) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *ErrNoInstance) Unwrap() error { return e.Cause }
+func (e *NoInstanceError) Unwrap() error { return e.Cause }
 
 func (p *Pool) noInstance(mode Mode, cause error) *slipstream.Error {
-	return &slipstream.Error{Op: "pool", Outcome: slipstream.NotSent, Err: &ErrNoInstance{mode, p.Instances(), cause}}
+	return &slipstream.Error{Op: "pool", Outcome: slipstream.NotSent, Err: &NoInstanceError{mode, p.Instances(), cause}}
 }
 
 // change notes a state, what is wrong, and the event if it is a change. It is called with mu

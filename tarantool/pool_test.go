@@ -17,6 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // A pool of one instance does what a client does.
@@ -40,7 +41,7 @@ func TestPoolOfOne(t *testing.T) {
 	users := tarantool.PoolSpaceOf[user](p, "users", tarantool.PreferReadOnly)
 	var u user
 	must(t, users.Insert(ctx, &user{2000, "x", 1}))
-	if err := users.Insert(ctx, &user{2000, "x", 1}); !tarantool.IsCode(err, tarantool.CodeTupleFound) {
+	if err := users.Insert(ctx, &user{2000, "x", 1}); !tarantool.IsCode(err, iproto.CodeTupleFound) {
 		t.Errorf("%v", err)
 	}
 	must(t, users.Replace(ctx, &user{2000, "y", 1}))
@@ -96,7 +97,7 @@ func TestPoolModes(t *testing.T) {
 		for range 60 {
 			var answer [1]bool
 			if err := p.Exec(t.Context(), &answer, tarantool.Eval("return box.cfg.read_only"), mode); err != nil {
-				if none := new(tarantool.ErrNoInstance); !errors.As(err, &none) || slipstream.OutcomeOf(err) != slipstream.NotSent ||
+				if none := new(tarantool.NoInstanceError); !errors.As(err, &none) || slipstream.OutcomeOf(err) != slipstream.NotSent ||
 					!strings.Contains(err.Error(), master.Addr) || !strings.Contains(err.Error(), replica.Addr) {
 					t.Errorf("%v: %v", mode, err)
 				}
@@ -162,11 +163,11 @@ func TestPoolReadOnlyAnswer(t *testing.T) {
 	for n, step := range []struct {
 		req  tarantool.Request
 		mode tarantool.Mode
-		code tarantool.ErrorCode // 0: it succeeds
+		code iproto.ErrorCode // 0: it succeeds
 	}{
 		{write(1), tarantool.ReadWrite, 0},
 		{write(2), tarantool.PreferReadWrite, 0},
-		{byFunction(1), tarantool.ReadWrite, tarantool.CodeReadOnly},
+		{byFunction(1), tarantool.ReadWrite, iproto.CodeReadOnly},
 		{byFunction(2).Idempotent(), tarantool.ReadWrite, 0},
 	} {
 		awaitState(t, p, map[bool]string{true: master.Addr, false: replica.Addr}[n%2 == 0], tarantool.InstanceReadWrite)
@@ -177,7 +178,7 @@ func TestPoolReadOnlyAnswer(t *testing.T) {
 	}
 	awaitState(t, p, master.Addr, tarantool.InstanceReadWrite)
 	// Who wants to write where nobody does must be told.
-	if err := p.Exec(ctx, nil, write(3), tarantool.ReadOnly); !tarantool.IsCode(err, tarantool.CodeReadOnly) {
+	if err := p.Exec(ctx, nil, write(3), tarantool.ReadOnly); !tarantool.IsCode(err, iproto.CodeReadOnly) {
 		t.Errorf("%v", err)
 	}
 	// Nobody takes writes any more.
@@ -185,7 +186,7 @@ func TestPoolReadOnlyAnswer(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	err := p.Exec(short, nil, write(4), tarantool.ReadWrite)
-	if none := new(tarantool.ErrNoInstance); !errors.As(err, &none) || !errors.Is(err, context.DeadlineExceeded) || !slipstream.SafeToRetry(err) {
+	if none := new(tarantool.NoInstanceError); !errors.As(err, &none) || !errors.Is(err, context.DeadlineExceeded) || !slipstream.SafeToRetry(err) {
 		t.Errorf("%v", err)
 	}
 	setReadOnly(t, a, false)

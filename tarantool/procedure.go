@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -21,7 +22,7 @@ type Procedure[A, R any] struct {
 
 // ProcedureOf returns the function of that name.
 func ProcedureOf[A, R any](c *Client, name string) *Procedure[A, R] {
-	return &Procedure[A, R]{client: c, name: name, info: requestInfo{code: iproto.CodeCall, size: len(name) + 64}}
+	return &Procedure[A, R]{client: c, name: name, info: requestInfo{code: box.CodeCall, size: len(name) + 64}}
 }
 
 // Idempotent returns the function as one that may be run twice: see
@@ -57,7 +58,7 @@ func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
 	err := r.engine.Do(ctx, r.call)
 	if err == nil {
 		m, body, failed := replyOf(r.call.Reply())
-		if failed == nil && m.Code == uint32(iproto.CodeOK) {
+		if failed == nil && m.Code == uint32(box.CodeOK) {
 			if failed = readResults(c.opts.decoding(), body, results); failed != nil {
 				err = c.executed(p.info.code.String(), failed)
 			}
@@ -75,13 +76,13 @@ func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
 }
 
 func (p *Procedure[A, R]) encode(b []byte, x encoding, args *A) (_ []byte, err error) {
-	b = iproto.AppendCallHead(x.begin(b, iproto.CodeCall), p.name)
+	b = box.AppendCallHead(x.begin(b, box.CodeCall), p.name)
 	if args == nil {
 		b = iproto.AppendArray(b, 0)
 	} else if b, err = appendArray(b, "arguments", args); err != nil {
 		return b, err
 	}
-	return iproto.EndRequest(b, 0), nil
+	return box.EndRequest(b, 0), nil
 }
 
 func readResults[R any](l iproto.Limits, body []byte, results *R) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 func TestProcedure(t *testing.T) {
@@ -62,7 +63,7 @@ func TestPushes(t *testing.T) {
 				for j := range 3 {
 					want += fmt.Sprintf("[[%s %d]]", name, j+1)
 				}
-				req := push(name, 3).OnPush(func(d *tarantool.Decoder) { got += fmt.Sprint(d.Any()) })
+				req := push(name, 3).OnPush(func(d *iproto.Decoder) { got += fmt.Sprint(d.Any()) })
 				data, err := c.Do(ctx, req).Get()
 				if err != nil || fmt.Sprint(data) != "["+name+"]" || got != want {
 					t.Errorf("%v, %v, pushed %s; want %s", data, err, got, want)
@@ -72,12 +73,12 @@ func TestPushes(t *testing.T) {
 	}
 	wg.Wait()
 	must(t, c.Exec(ctx, nil, push("nobody", 5)))
-	must(t, c.Exec(ctx, nil, push("panics", 2).OnPush(func(*tarantool.Decoder) { panic("the user's code") })))
+	must(t, c.Exec(ctx, nil, push("panics", 2).OnPush(func(*iproto.Decoder) { panic("the user's code") })))
 	for range 20 {
 		short, cancel := context.WithTimeout(ctx, 3*time.Millisecond)
 		gone := false
 		long := tarantool.Eval(`for i = 1, 200 do box.session.push(i); require('fiber').sleep(0.0005) end`)
-		err := c.Exec(short, nil, long.OnPush(func(*tarantool.Decoder) {
+		err := c.Exec(short, nil, long.OnPush(func(*iproto.Decoder) {
 			if gone {
 				t.Error("a push came after its caller had gone")
 			}

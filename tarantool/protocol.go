@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -26,24 +27,24 @@ type server struct {
 	version  string // of the program, such as 2.6.0
 	instance string
 	protocol uint32
-	features uint64 // bits of iproto.Feature
+	features uint64 // bits of box.Feature
 	auth     string // what it wants; empty: it did not say
 }
 
-func (s *server) has(f iproto.Feature) bool { return s.features&(1<<f) != 0 }
+func (s *server) has(f box.Feature) bool { return s.features&(1<<f) != 0 }
 
 // PutTicket implements pipe.TicketProtocol.
-func (p *protocol) PutTicket(frame []byte, ticket uint32) { iproto.PutSync(frame, ticket) }
+func (p *protocol) PutTicket(frame []byte, ticket uint32) { box.PutSync(frame, ticket) }
 
 // AppendPing implements pipe.Protocol.
-func (p *protocol) AppendPing(b []byte) []byte { return iproto.AppendPing(b) }
+func (p *protocol) AppendPing(b []byte) []byte { return box.AppendPing(b) }
 
 // NewScanner implements pipe.Protocol.
 func (p *protocol) NewScanner() pipe.Scanner {
-	return &scanner{iproto.Scanner{MaxMessage: p.maxReply}}
+	return &scanner{box.Scanner{MaxMessage: p.maxReply}}
 }
 
-type scanner struct{ iproto.Scanner }
+type scanner struct{ box.Scanner }
 
 // Scan implements pipe.Scanner.
 func (s *scanner) Scan(b []byte) (f pipe.Frame, err error) {
@@ -51,18 +52,18 @@ func (s *scanner) Scan(b []byte) (f pipe.Frame, err error) {
 	if err != nil {
 		return f, err
 	}
-	if m.Sync > math.MaxUint32 && (m.Kind == iproto.Reply || m.Kind == iproto.Push) {
+	if m.Sync > math.MaxUint32 && (m.Kind == box.Reply || m.Kind == box.Push) {
 		return f, fmt.Errorf("a %s with the sync %d, which no request had", m.Kind, m.Sync)
 	}
 	f.Len, f.Ticket = m.Len, uint32(m.Sync)
 	switch m.Kind {
-	case iproto.Reply:
+	case box.Reply:
 		if f.Verdict = pipe.Done; m.Sync == asideSync {
 			f.Verdict = pipe.Push // it refuses what has no reply
 		}
-	case iproto.More:
+	case box.More:
 		f.Verdict = pipe.More
-	case iproto.Push:
+	case box.Push:
 		f.Verdict = pipe.Interim
 	default:
 		f.Verdict = pipe.Push
@@ -75,19 +76,19 @@ func (s *scanner) Scan(b []byte) (f pipe.Frame, err error) {
 const greetingReply = 64 << 10
 
 // features are those of the protocol that this package makes use of.
-var features = []iproto.Feature{
-	iproto.FeatureStreams, iproto.FeatureTransactions, iproto.FeatureErrorExtension, iproto.FeatureWatchers,
-	iproto.FeaturePagination, iproto.FeatureWatchOnce,
+var features = []box.Feature{
+	box.FeatureStreams, box.FeatureTransactions, box.FeatureErrorExtension, box.FeatureWatchers,
+	box.FeaturePagination, box.FeatureWatchOnce,
 }
 
 // Greet implements pipe.Protocol: greeting, features, user.
 func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err error) {
 	g := greeter{conn: conn}
-	text, err := g.take(iproto.GreetingLen)
+	text, err := g.take(box.GreetingLen)
 	if err != nil {
 		return nil, fmt.Errorf("greeting: %w", err)
 	}
-	greeting, err := iproto.ParseGreeting(text)
+	greeting, err := box.ParseGreeting(text)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +108,8 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 			return nil, err
 		}
 	}
-	if s.has(iproto.FeatureWatchers) { // has no reply; the value comes as an event
-		if _, err := conn.Write(appendAside(nil, iproto.CodeWatch, shutdownKey)); err != nil {
+	if s.has(box.FeatureWatchers) { // has no reply; the value comes as an event
+		if _, err := conn.Write(appendAside(nil, box.CodeWatch, shutdownKey)); err != nil {
 			return nil, err
 		}
 	}
@@ -146,35 +147,35 @@ func (g *greeter) more() error {
 }
 
 // ask sends a request and waits for its reply. An error of the server is a *ServerError.
-func (g *greeter) ask(code iproto.Code, body func([]byte) []byte) (iproto.Response, error) {
+func (g *greeter) ask(code box.Code, body func([]byte) []byte) (box.Response, error) {
 	g.sync++
-	frame := iproto.EndRequest(body(iproto.BeginRequest(nil, code)), 0)
-	iproto.PutSync(frame, g.sync)
+	frame := box.EndRequest(body(box.BeginRequest(nil, code)), 0)
+	box.PutSync(frame, g.sync)
 	if _, err := g.conn.Write(frame); err != nil {
-		return iproto.Response{}, fmt.Errorf("%s: %w", code, err)
+		return box.Response{}, fmt.Errorf("%s: %w", code, err)
 	}
-	scanner := iproto.Scanner{MaxMessage: greetingReply}
+	scanner := box.Scanner{MaxMessage: greetingReply}
 	for {
 		m, err := scanner.Scan(g.in)
 		if err != nil {
-			return iproto.Response{}, fmt.Errorf("reply to %s: %w", code, err)
+			return box.Response{}, fmt.Errorf("reply to %s: %w", code, err)
 		}
-		if m.Kind == iproto.More {
+		if m.Kind == box.More {
 			if err := g.more(); err != nil {
-				return iproto.Response{}, fmt.Errorf("reply to %s: %w", code, err)
+				return box.Response{}, fmt.Errorf("reply to %s: %w", code, err)
 			}
 			continue
 		}
 		message, body := g.in[:m.Len], g.in[m.BodyAt:m.Len]
 		g.in = g.in[len(message):]
-		if m.Kind != iproto.Reply || m.Sync != uint64(g.sync) {
-			return iproto.Response{}, fmt.Errorf("reply to %s: a %s with the sync %d, expected a reply with %d", code, m.Kind, m.Sync, g.sync)
+		if m.Kind != box.Reply || m.Sync != uint64(g.sync) {
+			return box.Response{}, fmt.Errorf("reply to %s: a %s with the sync %d, expected a reply with %d", code, m.Kind, m.Sync, g.sync)
 		}
-		r, err := iproto.ParseBody(m.Code, body)
+		r, err := box.ParseBody(m.Code, body)
 		switch {
 		case err != nil:
 			return r, fmt.Errorf("reply to %s: %w", code, err)
-		case m.Code != uint32(iproto.CodeOK):
+		case m.Code != uint32(box.CodeOK):
 			return r, fmt.Errorf("%s: %w", code, serverError(m.Code, r.Error))
 		}
 		return r, nil
@@ -183,17 +184,17 @@ func (g *greeter) ask(code iproto.Code, body func([]byte) []byte) (iproto.Respon
 
 // identify tells the server what this client can, and asks the same.
 func (g *greeter) identify(s *server) error {
-	r, err := g.ask(iproto.CodeID, func(b []byte) []byte {
-		return iproto.AppendID(b, iproto.ProtocolVersion, features, "")
+	r, err := g.ask(box.CodeID, func(b []byte) []byte {
+		return box.AppendID(b, box.ProtocolVersion, features, "")
 	})
 	if err != nil {
-		if IsCode(err, iproto.ErrUnknownRequestType) {
+		if IsCode(err, iproto.CodeUnknownRequestType) {
 			return nil
 		}
 		return err
 	}
 	s.protocol, s.auth = r.Version, string(r.AuthType)
-	s.features, err = iproto.ParseFeatures(r.Features)
+	s.features, err = box.ParseFeatures(r.Features)
 	return err
 }
 
@@ -210,11 +211,11 @@ func (g *greeter) authenticate(o *Options, s *server, salt []byte, user, passwor
 	}
 	proof := []byte(password)
 	if method == AuthCHAPSHA1 {
-		scramble := iproto.ScrambleSHA1(sha1.Sum, salt, password)
+		scramble := box.ScrambleSHA1(sha1.Sum, salt, password)
 		proof = scramble[:]
 	}
-	_, err := g.ask(iproto.CodeAuth, func(b []byte) []byte {
-		return iproto.AppendAuth(b, user, string(method), proof)
+	_, err := g.ask(box.CodeAuth, func(b []byte) []byte {
+		return box.AppendAuth(b, user, string(method), proof)
 	})
 	return err
 }

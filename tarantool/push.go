@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // pushes hands on what a call pushes before its result, until its caller has gone.
 type pushes struct {
 	// Immutable.
-	tell   func(d *Decoder)
+	tell   func(d *iproto.Decoder)
 	limits iproto.Limits
 
 	mu    sync.Mutex
@@ -26,7 +27,7 @@ func (p *pushes) interim(frame []byte) {
 	if err != nil {
 		return
 	}
-	r, err := iproto.ParseBody(m.Code, body)
+	r, err := box.ParseBody(m.Code, body)
 	if err != nil {
 		return
 	}
@@ -55,10 +56,10 @@ const shutdownKey = "box.shutdown"
 // pushed is told of events of every connection, on the goroutine that reads it.
 func (c *Client) pushed(from pipe.Pin, frame []byte) {
 	m, body, err := replyOf(frame)
-	if err != nil || m.Kind != iproto.Event {
+	if err != nil || m.Kind != box.Event {
 		return
 	}
-	r, err := iproto.ParseBody(m.Code, body)
+	r, err := box.ParseBody(m.Code, body)
 	if err != nil {
 		return
 	}
@@ -76,7 +77,7 @@ func (c *Client) pushed(from pipe.Pin, frame []byte) {
 // watchShutdown asks for the next value of shutdownKey. While Options.MaxCalls or MaxBytes leave
 // no room for that, it asks again later: a server that ends would cut off what is under way.
 func (c *Client) watchShutdown(on pipe.Pin) {
-	if !c.sendAside(on, iproto.CodeWatch, shutdownKey) && on.Alive() {
+	if !c.sendAside(on, box.CodeWatch, shutdownKey) && on.Alive() {
 		time.AfterFunc(asideAgain, func() { c.watchShutdown(on) })
 	}
 }
@@ -88,16 +89,16 @@ const asideAgain = 10 * time.Millisecond
 const asideSync = math.MaxUint32
 
 // appendAside appends a request that has no reply.
-func appendAside(b []byte, code iproto.Code, key string) []byte {
+func appendAside(b []byte, code box.Code, key string) []byte {
 	from := len(b)
-	b = iproto.EndRequest(iproto.AppendWatch(iproto.BeginRequest(b, code), key), from)
-	iproto.PutSync(b[from:], asideSync)
+	b = box.EndRequest(box.AppendWatch(box.BeginRequest(b, code), key), from)
+	box.PutSync(b[from:], asideSync)
 	return b
 }
 
 // sendAside sends a request that has no reply, on a connection, if that is still there and has
 // room. It never waits.
-func (c *Client) sendAside(to pipe.Pin, code iproto.Code, key string) (sent bool) {
+func (c *Client) sendAside(to pipe.Pin, code box.Code, key string) (sent bool) {
 	e := to.Engine()
 	if e == nil {
 		return false

@@ -66,12 +66,12 @@ func pythonValues(t *testing.T) []pythonValue {
 		"0", "1", "-1", "10", "0.1", "-0.01", "12345.678", "-99", "100", "99999999999999999999999999999999999999",
 		"-0.00000000000000000000000000000000000001", "-1234567890123456789.0123456789012345678",
 	} {
-		d, err := tarantool.ParseDecimal(text)
+		d, err := iproto.ParseDecimal(text)
 		must(t, err)
 		values = append(values, pythonValue{"Decimal('" + text + "')", d, "decimal"})
 	}
 	for _, text := range []string{"00000000-0000-0000-0000-000000000000", "00112233-4455-6677-8899-aabbccddeeff", "ffffffff-ffff-ffff-ffff-ffffffffffff"} {
-		id, err := tarantool.ParseUUID(text)
+		id, err := iproto.ParseUUID(text)
 		must(t, err)
 		values = append(values, pythonValue{"UUID('" + text + "')", id, "uuid"})
 	}
@@ -155,14 +155,14 @@ func TestPythonErrorsAndSQL(t *testing.T) {
 	for _, f := range []struct {
 		python string
 		ours   tarantool.Request
-		code   tarantool.ErrorCode
+		code   iproto.ErrorCode
 	}{
 		{"c.call('fails')", tarantool.Call("fails"), 5000},
-		{"c.call('nothing')", tarantool.Call("nothing"), iproto.ErrNoSuchProcedure},
-		{"c.insert('values', ['one'])", tarantool.Insert("values", []any{"one"}), iproto.ErrTupleFound},
-		{"c.insert('values', [1])", tarantool.Insert("values", []any{1}), iproto.ErrFieldType},
-		{"c.insert('by_decimal', [1.5])", tarantool.Insert("by_decimal", []any{1.5}), iproto.ErrFieldType},
-		{"c.select('by_uuid', ['x'])", tarantool.Select("by_uuid").Key(tarantool.String("x")), iproto.ErrKeyPartType},
+		{"c.call('nothing')", tarantool.Call("nothing"), iproto.CodeNoSuchProcedure},
+		{"c.insert('values', ['one'])", tarantool.Insert("values", []any{"one"}), iproto.CodeTupleFound},
+		{"c.insert('values', [1])", tarantool.Insert("values", []any{1}), iproto.CodeFieldType},
+		{"c.insert('by_decimal', [1.5])", tarantool.Insert("by_decimal", []any{1.5}), iproto.CodeFieldType},
+		{"c.select('by_uuid', ['x'])", tarantool.Select("by_uuid").Key(tarantool.String("x")), iproto.CodeKeyPartType},
 		{"c.execute('SELECT')", tarantool.Execute("SELECT"), 0},
 	} {
 		err := c.Exec(ctx, nil, f.ours)

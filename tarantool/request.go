@@ -3,6 +3,7 @@ package tarantool
 import (
 	"math"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -20,13 +21,13 @@ type Request interface {
 
 // requestInfo is what a client has to know of a request beside its bytes.
 type requestInfo struct {
-	code iproto.Code
+	code box.Code
 	// repeatable: to execute it twice is the same as once.
 	repeatable bool
 	blocking   bool
 	size       int // about, of what is blocking
 	// push, if set, is called with what the call pushes before its end.
-	push   func(d *Decoder)
+	push   func(d *iproto.Decoder)
 	target target
 }
 
@@ -34,7 +35,7 @@ type requestInfo struct {
 type encoding struct {
 	client       *Client
 	space, index uint32 // of the target
-	header       iproto.Header
+	header       box.Header
 }
 
 // target is the space and the index that a request is about; the zero value is none.
@@ -57,7 +58,7 @@ func numbered(space, index uint32) target {
 	return target{kind: numberedTarget, space: space, index: index}
 }
 
-func (x encoding) begin(b []byte, code iproto.Code) []byte {
+func (x encoding) begin(b []byte, code box.Code) []byte {
 	x.header.Code = code
 	return x.header.Append(b)
 }
@@ -70,30 +71,30 @@ func Ping() PingRequest { return PingRequest{} }
 
 func (PingRequest) encode(b []byte, x encoding) ([]byte, error) {
 	from := len(b)
-	return iproto.EndRequest(iproto.AppendMap(x.begin(b, iproto.CodePing), 0), from), nil
+	return box.EndRequest(iproto.AppendMap(x.begin(b, box.CodePing), 0), from), nil
 }
 
 func (PingRequest) about() requestInfo {
-	return requestInfo{code: iproto.CodePing, repeatable: true}
+	return requestInfo{code: box.CodePing, repeatable: true}
 }
 
-// Iterator says which tuples a select wants, in which order.
-type Iterator = iproto.Iterator
+// Iterator says which tuples a select returns, and in which order.
+type Iterator uint32
 
 // The iterators.
 const (
-	Eq            = iproto.IterEq
-	Req           = iproto.IterReq // Eq, backwards
-	All           = iproto.IterAll
-	Lt            = iproto.IterLt
-	Le            = iproto.IterLe
-	Ge            = iproto.IterGe
-	Gt            = iproto.IterGt
-	BitsAllSet    = iproto.IterBitsAllSet
-	BitsAnySet    = iproto.IterBitsAnySet
-	BitsAllNotSet = iproto.IterBitsAllNotSet
-	Overlaps      = iproto.IterOverlaps
-	Neighbor      = iproto.IterNeighbor
+	Eq            Iterator = 0
+	Req           Iterator = 1 // Eq, backwards
+	All           Iterator = 2
+	Lt            Iterator = 3
+	Le            Iterator = 4
+	Ge            Iterator = 5
+	Gt            Iterator = 6
+	BitsAllSet    Iterator = 7
+	BitsAnySet    Iterator = 8
+	BitsAllNotSet Iterator = 9
+	Overlaps      Iterator = 10
+	Neighbor      Iterator = 11
 )
 
 // SelectRequest reads tuples of a space.
@@ -180,51 +181,51 @@ func (r SelectRequest) encode(b []byte, x encoding) ([]byte, error) {
 		return b, r.err
 	}
 	if r.fetchPosition || r.afterPosition != nil || r.afterTuple != nil {
-		if err := x.client.needs(iproto.FeaturePagination); err != nil {
+		if err := x.client.needs(box.FeaturePagination); err != nil {
 			return b, err
 		}
 	}
 	from := len(b)
-	b = x.begin(b, iproto.CodeSelect)
-	s := iproto.Select{
-		Target: iproto.Target{Space: x.space, Index: x.index},
-		Limit:  r.limit, Offset: r.offset, Iterator: r.iterator,
+	b = x.begin(b, box.CodeSelect)
+	s := box.Select{
+		Target: box.Target{Space: x.space, Index: x.index},
+		Limit:  r.limit, Offset: r.offset, Iterator: uint32(r.iterator),
 		FetchPosition: r.fetchPosition, AfterPosition: r.afterPosition, AfterTuple: r.afterTuple,
 	}
 	if !r.limited {
 		s.Limit = math.MaxUint32
 	}
 	if !r.chosen && r.key == nil {
-		s.Iterator = iproto.IterAll
+		s.Iterator = uint32(All)
 	}
-	return iproto.EndRequest(r.key.append(s.AppendHead(b)), from), nil
+	return box.EndRequest(r.key.append(s.AppendHead(b)), from), nil
 }
 
 func (r SelectRequest) about() requestInfo {
-	return requestInfo{code: iproto.CodeSelect, repeatable: true, target: r.target}
+	return requestInfo{code: box.CodeSelect, repeatable: true, target: r.target}
 }
 
 // TupleRequest inserts or replaces a tuple.
 type TupleRequest struct {
 	target target
-	code   iproto.Code
+	code   box.Code
 	tuple  []byte
 	err    error
 }
 
 // Insert makes a request that adds a tuple; if there is one with its key, it fails with
-// CodeTupleFound. Tuple is a value that is encoded as an array: an [Appender], a struct or a
+// [iproto.CodeTupleFound]. Tuple is a value that is encoded as an array: an [Appender], a struct or a
 // slice. It is encoded at once.
 func Insert(space string, tuple any) TupleRequest {
-	return newTuple(space, iproto.CodeInsert, tuple)
+	return newTuple(space, box.CodeInsert, tuple)
 }
 
 // Replace makes a request that adds a tuple or puts it in the place of the one with its key.
 func Replace(space string, tuple any) TupleRequest {
-	return newTuple(space, iproto.CodeReplace, tuple)
+	return newTuple(space, box.CodeReplace, tuple)
 }
 
-func newTuple(space string, code iproto.Code, tuple any) TupleRequest {
+func newTuple(space string, code box.Code, tuple any) TupleRequest {
 	r := TupleRequest{target: named(space), code: code}
 	r.tuple, r.err = appendArray(nil, "tuple", tuple)
 	return r
@@ -242,7 +243,7 @@ func (r TupleRequest) encode(b []byte, x encoding) ([]byte, error) {
 	}
 	from := len(b)
 	b = x.begin(b, r.code)
-	return iproto.EndRequest(append(iproto.AppendInsertHead(b, x.space), r.tuple...), from), nil
+	return box.EndRequest(append(box.AppendInsertHead(b, x.space), r.tuple...), from), nil
 }
 
 func (r TupleRequest) about() requestInfo { return requestInfo{code: r.code, target: r.target} }
@@ -275,10 +276,10 @@ func (r DeleteRequest) encode(b []byte, x encoding) ([]byte, error) {
 		return b, r.err
 	}
 	from := len(b)
-	b = x.begin(b, iproto.CodeDelete)
-	return iproto.EndRequest(r.key.append(iproto.AppendDeleteHead(b, x.space, x.index)), from), nil
+	b = x.begin(b, box.CodeDelete)
+	return box.EndRequest(r.key.append(box.AppendDeleteHead(b, x.space, x.index)), from), nil
 }
 
 func (r DeleteRequest) about() requestInfo {
-	return requestInfo{code: iproto.CodeDelete, target: r.target}
+	return requestInfo{code: box.CodeDelete, target: r.target}
 }

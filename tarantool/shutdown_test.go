@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
@@ -104,7 +105,7 @@ func TestGracefulShutdownUnderLoad(t *testing.T) {
 				switch err := c.Exec(ctx, nil, req); {
 				case err == nil:
 					succeeded.Add(1)
-				case !tarantool.IsCode(err, tarantool.CodeNoSuchProcedure): // a new server has none at first
+				case !tarantool.IsCode(err, iproto.CodeNoSuchProcedure): // a new server has none at first
 					t.Error(err)
 					return
 				}

@@ -63,7 +63,7 @@ func outcome(t testing.TB, what string, err error, want slipstream.Outcome) {
 // lacking fails the test unless the error says what the server lacks, unsent.
 func lacking(t testing.TB, what string, err error, since, version string) {
 	t.Helper()
-	var lacks *tarantool.ErrNotSupported
+	var lacks *tarantool.UnsupportedError
 	if !errors.As(err, &lacks) || lacks.Since != since || lacks.Server != version || lacks.Feature == "" {
 		t.Errorf("%s: %v, want that %s has not what came with %s", what, err, version, since)
 	}

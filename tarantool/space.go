@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -46,7 +47,7 @@ func (s *Space[T]) Index(name string) *Space[T] {
 
 // Get reads the tuple with the key into dst. Without one, found is false and dst unchanged.
 func (s *Space[T]) Get(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
-	q := spaceCall[T]{code: iproto.CodeSelect, limit: 1, into: dst}
+	q := spaceCall[T]{code: box.CodeSelect, limit: 1, into: dst}
 	err = s.run(ctx, &q, key, nil)
 	return q.found, err
 }
@@ -57,37 +58,37 @@ func (s *Space[T]) Select(ctx context.Context, dst []T, limit uint32, it Iterato
 	if limit == 0 {
 		limit = math.MaxUint32
 	}
-	q := spaceCall[T]{code: iproto.CodeSelect, limit: limit, iterator: it, many: true, list: dst}
+	q := spaceCall[T]{code: box.CodeSelect, limit: limit, iterator: it, many: true, list: dst}
 	err := s.run(ctx, &q, key, nil)
 	return q.list, err
 }
 
-// Insert adds the tuple; if there is one with its key, it fails with CodeTupleFound.
+// Insert adds the tuple; if there is one with its key, it fails with [iproto.CodeTupleFound].
 func (s *Space[T]) Insert(ctx context.Context, tuple *T) error {
-	return s.run(ctx, &spaceCall[T]{code: iproto.CodeInsert, tuple: tuple}, nil, nil)
+	return s.run(ctx, &spaceCall[T]{code: box.CodeInsert, tuple: tuple}, nil, nil)
 }
 
 // Replace adds the tuple or puts it in the place of the one with its key.
 func (s *Space[T]) Replace(ctx context.Context, tuple *T) error {
-	return s.run(ctx, &spaceCall[T]{code: iproto.CodeReplace, tuple: tuple}, nil, nil)
+	return s.run(ctx, &spaceCall[T]{code: box.CodeReplace, tuple: tuple}, nil, nil)
 }
 
 // Update changes fields of the tuple with the key, in the order of ops, and reads what it is
 // then into dst, which may be nil. Without such a tuple nothing happens and found is false.
 func (s *Space[T]) Update(ctx context.Context, dst *T, key []Part, ops ...Op) (found bool, err error) {
-	q := spaceCall[T]{code: iproto.CodeUpdate, into: dst}
+	q := spaceCall[T]{code: box.CodeUpdate, into: dst}
 	err = s.run(ctx, &q, key, ops)
 	return q.found, err
 }
 
 // Upsert adds the tuple or, if there is one with its key, changes that by ops.
 func (s *Space[T]) Upsert(ctx context.Context, tuple *T, ops ...Op) error {
-	return s.run(ctx, &spaceCall[T]{code: iproto.CodeUpsert, tuple: tuple}, nil, ops)
+	return s.run(ctx, &spaceCall[T]{code: box.CodeUpsert, tuple: tuple}, nil, ops)
 }
 
 // Delete removes the tuple with the key and reads what it was into dst, which may be nil.
 func (s *Space[T]) Delete(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
-	q := spaceCall[T]{code: iproto.CodeDelete, into: dst}
+	q := spaceCall[T]{code: box.CodeDelete, into: dst}
 	err = s.run(ctx, &q, key, nil)
 	return q.found, err
 }
@@ -96,7 +97,7 @@ func (s *Space[T]) Delete(ctx context.Context, dst *T, key ...Part) (found bool,
 // and operations are not in it: what is in a struct with something that escapes, as
 // destinations do, escapes with it.
 type spaceCall[T any] struct {
-	code     iproto.Code
+	code     box.Code
 	limit    uint32
 	iterator Iterator
 	tuple    *T
@@ -161,9 +162,9 @@ func (s *Space[T]) quick(q *spaceCall[T], key []Part, ops []Op) (*pipe.Call, *sc
 	call := c.engine.Acquire()
 	var frame []byte
 	var err error
-	if q.code == iproto.CodeSelect && q.limit == 1 && q.iterator == Eq && len(key) > 0 {
+	if q.code == box.CodeSelect && q.limit == 1 && q.iterator == Eq && len(key) > 0 {
 		if frame, err = appendParts(append(call.Frame[:0], known.get...), key); err == nil {
-			frame = iproto.EndRequest(frame, 0)
+			frame = box.EndRequest(frame, 0)
 		}
 	} else {
 		frame, err = q.encode(call.Frame[:0], known.x, key, ops)
@@ -177,9 +178,9 @@ func (s *Space[T]) quick(q *spaceCall[T], key []Part, ops []Op) (*pipe.Call, *sc
 }
 
 // attempt is what a call of quick was made of.
-func (s *Space[T]) attempt(code iproto.Code, call *pipe.Call, at *schemaAt) attempt {
+func (s *Space[T]) attempt(code box.Code, call *pipe.Call, at *schemaAt) attempt {
 	c := s.client
-	about := requestInfo{code: code, repeatable: code == iproto.CodeSelect, target: s.target}
+	about := requestInfo{code: code, repeatable: code == box.CodeSelect, target: s.target}
 	return attempt{client: c, engine: c.engine, call: call, at: at, about: about}
 }
 
@@ -199,12 +200,12 @@ func (q *spaceCall[T]) take(c *Client, call *pipe.Call) (known bool, err error) 
 // prepare encodes a request whose numbers quick does not know.
 func (s *Space[T]) prepare(ctx context.Context, r *attempt, q *spaceCall[T], key []Part, ops []Op) error {
 	c := s.client
-	about := requestInfo{code: q.code, repeatable: q.code == iproto.CodeSelect, target: s.target}
+	about := requestInfo{code: q.code, repeatable: q.code == box.CodeSelect, target: s.target}
 	x, at, err := r.locate(ctx, c, &about, pipe.Pin{})
 	if err != nil {
 		return err
 	}
-	get := iproto.AppendSelectHead(x.begin(nil, iproto.CodeSelect), x.space, x.index, 1, 0, Eq)
+	get := box.AppendSelectHead(x.begin(nil, box.CodeSelect), x.space, x.index, 1, 0, uint32(Eq))
 	s.known.Store(&knownTarget{at.names, x, get})
 	r.set(c, &about, at)
 	return r.encoded(q.encode(r.call.Frame[:0], x, key, ops))
@@ -213,29 +214,29 @@ func (s *Space[T]) prepare(ctx context.Context, r *attempt, q *spaceCall[T], key
 func (q *spaceCall[T]) encode(b []byte, x encoding, key []Part, ops []Op) (_ []byte, err error) {
 	b = x.begin(b, q.code)
 	switch q.code {
-	case iproto.CodeSelect:
+	case box.CodeSelect:
 		it := q.iterator
 		if len(key) == 0 && it == Eq {
 			it = All
 		}
-		b, err = appendParts(iproto.AppendSelectHead(b, x.space, x.index, q.limit, 0, it), key)
-	case iproto.CodeDelete:
-		b, err = appendParts(iproto.AppendDeleteHead(b, x.space, x.index), key)
-	case iproto.CodeUpdate:
-		if b, err = appendParts(iproto.AppendUpdateHead(b, x.space, x.index), key); err == nil {
-			b, err = appendOps(iproto.AppendKey(b, iproto.KeyTuple), ops)
+		b, err = appendParts(box.AppendSelectHead(b, x.space, x.index, q.limit, 0, uint32(it)), key)
+	case box.CodeDelete:
+		b, err = appendParts(box.AppendDeleteHead(b, x.space, x.index), key)
+	case box.CodeUpdate:
+		if b, err = appendParts(box.AppendUpdateHead(b, x.space, x.index), key); err == nil {
+			b, err = appendOps(box.AppendKey(b, box.KeyTuple), ops)
 		}
-	case iproto.CodeUpsert:
-		if b, err = appendTuple(iproto.AppendUpsertHead(b, x.space), q.tuple); err == nil {
-			b, err = appendOps(iproto.AppendKey(b, iproto.KeyOperations), ops)
+	case box.CodeUpsert:
+		if b, err = appendTuple(box.AppendUpsertHead(b, x.space), q.tuple); err == nil {
+			b, err = appendOps(box.AppendKey(b, box.KeyOperations), ops)
 		}
 	default:
-		b, err = appendTuple(iproto.AppendInsertHead(b, x.space), q.tuple)
+		b, err = appendTuple(box.AppendInsertHead(b, x.space), q.tuple)
 	}
 	if err != nil {
 		return b, err
 	}
-	return iproto.EndRequest(b, 0), nil
+	return box.EndRequest(b, 0), nil
 }
 
 // appendTuple appends a tuple, which must be an array.
@@ -263,18 +264,18 @@ func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error 
 
 // read reads what is no error of the server; else known is false.
 func (q *spaceCall[T]) read(l iproto.Limits, reply []byte) (known bool, err error) {
-	if body, ok := iproto.OKBody(reply); ok {
+	if body, ok := box.OKBody(reply); ok {
 		return true, q.readBody(l, body)
 	}
 	m, body, err := replyOf(reply)
-	if err != nil || m.Code != uint32(iproto.CodeOK) {
+	if err != nil || m.Code != uint32(box.CodeOK) {
 		return false, nil
 	}
 	return true, q.readBody(l, body)
 }
 
 // readReply implements wholeReply.
-func (q *spaceCall[T]) readReply(l iproto.Limits, _ iproto.Message, body []byte) error {
+func (q *spaceCall[T]) readReply(l iproto.Limits, _ box.Message, body []byte) error {
 	return q.readBody(l, body)
 }
 
@@ -302,7 +303,7 @@ func (q *spaceCall[T]) readBody(l iproto.Limits, body []byte) error {
 	return nil
 }
 
-func (q *spaceCall[T]) readAll(d *Decoder, n int) error {
+func (q *spaceCall[T]) readAll(d *iproto.Decoder, n int) error {
 	if !d.Claim(n, int(reflect.TypeFor[T]().Size())) {
 		return d.Err()
 	}
@@ -316,7 +317,7 @@ func (q *spaceCall[T]) readAll(d *Decoder, n int) error {
 	return d.Err()
 }
 
-func readTuple[T any](d *Decoder, into *T) error {
+func readTuple[T any](d *iproto.Decoder, into *T) error {
 	if r, ok := any(into).(Reader); ok {
 		return readOwn(d, r)
 	}

@@ -6,11 +6,35 @@ import (
 	"sync"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // Column describes a column of the result of a statement.
-type Column = iproto.Column
+type Column struct {
+	Name, Type string
+	// The following are told only to sessions that ask for full metadata.
+	Collation     string
+	Span          string // the text of the expression
+	Nullable      bool
+	Autoincrement bool
+}
+
+// readColumns reads descriptions of columns, nil if there are none.
+func readColumns(raw []byte) ([]Column, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	c := box.ParseColumns(raw)
+	columns := make([]Column, c.Len)
+	for i := range columns {
+		columns[i] = Column(c.Next())
+	}
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	return columns, nil
+}
 
 // SQLResult is a destination that takes all that a statement answers with.
 type SQLResult struct {
@@ -26,15 +50,15 @@ type SQLResult struct {
 }
 
 // readReply implements wholeReply.
-func (r *SQLResult) readReply(l iproto.Limits, m iproto.Message, body []byte) error {
-	response, err := iproto.ParseBody(m.Code, body)
+func (r *SQLResult) readReply(l iproto.Limits, m box.Message, body []byte) error {
+	response, err := box.ParseBody(m.Code, body)
 	if err != nil {
 		return err
 	}
-	if r.Columns, err = iproto.ParseColumns(response.Metadata); err != nil {
+	if r.Columns, err = readColumns(response.Metadata); err != nil {
 		return err
 	}
-	if r.Changed, r.Generated, err = iproto.ParseSQLInfo(response.SQLInfo); err != nil {
+	if r.Changed, r.Generated, err = box.ParseSQLInfo(response.SQLInfo); err != nil {
 		return err
 	}
 	return decodeData(l, dataIn(&response), r.Rows)
@@ -98,17 +122,17 @@ func (r ExecuteRequest) encode(b []byte, x encoding) ([]byte, error) {
 		return b, r.err
 	}
 	from := len(b)
-	b = x.begin(b, iproto.CodeExecute)
+	b = x.begin(b, box.CodeExecute)
 	if r.prepared {
-		b = iproto.AppendExecuteIDHead(b, r.id)
+		b = box.AppendExecuteIDHead(b, r.id)
 	} else {
-		b = iproto.AppendExecuteHead(b, r.sql)
+		b = box.AppendExecuteHead(b, r.sql)
 	}
-	return iproto.EndRequest(append(b, r.args...), from), nil
+	return box.EndRequest(append(b, r.args...), from), nil
 }
 
 func (r ExecuteRequest) about() requestInfo {
-	return requestInfo{code: iproto.CodeExecute, repeatable: r.repeatable}
+	return requestInfo{code: box.CodeExecute, repeatable: r.repeatable}
 }
 
 // A Statement is a prepared statement of SQL. Servers prepare for a connection; a Statement
@@ -190,7 +214,7 @@ func (s *Statement) Exec(ctx context.Context, dst any, args ...any) error {
 		r.id = at.id
 		err := s.client.exec(ctx, dst, r, route{pin: at.pin})
 		// The server has forgotten it, or the connection has ended: it was not run.
-		if again || !IsCode(err, iproto.ErrWrongQueryID) && !isPinLost(err) {
+		if again || !IsCode(err, iproto.CodeWrongQueryID) && !isPinLost(err) {
 			return err
 		}
 		if at, err = s.prepare(ctx, at); err != nil {
@@ -209,7 +233,7 @@ func (s *Statement) Close(ctx context.Context) error {
 		return nil
 	}
 	err := s.client.exec(ctx, nil, prepareRequest{id: at.id, forget: true}, route{pin: at.pin})
-	if isPinLost(err) || IsCode(err, iproto.ErrWrongQueryID) {
+	if isPinLost(err) || IsCode(err, iproto.CodeWrongQueryID) {
 		return nil
 	}
 	return err
@@ -223,23 +247,23 @@ type prepareRequest struct {
 
 func (r prepareRequest) encode(b []byte, x encoding) ([]byte, error) {
 	from := len(b)
-	b = x.begin(b, iproto.CodePrepare)
+	b = x.begin(b, box.CodePrepare)
 	if r.forget {
-		b = iproto.AppendUnprepare(b, r.id)
+		b = box.AppendUnprepare(b, r.id)
 	} else {
-		b = iproto.AppendPrepare(b, r.sql)
+		b = box.AppendPrepare(b, r.sql)
 	}
-	return iproto.EndRequest(b, from), nil
+	return box.EndRequest(b, from), nil
 }
 
-func (r prepareRequest) about() requestInfo { return requestInfo{code: iproto.CodePrepare} }
+func (r prepareRequest) about() requestInfo { return requestInfo{code: box.CodePrepare} }
 
 // prepared is the destination of a prepare.
 type prepared struct{ id, params uint32 }
 
 // readReply implements wholeReply.
-func (p *prepared) readReply(_ iproto.Limits, m iproto.Message, body []byte) error {
-	r, err := iproto.ParseBody(m.Code, body)
+func (p *prepared) readReply(_ iproto.Limits, m box.Message, body []byte) error {
+	r, err := box.ParseBody(m.Code, body)
 	if err != nil {
 		return err
 	}

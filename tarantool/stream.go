@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -25,7 +26,7 @@ var ErrStreamInDoubt = errors.New("a begin got no answer; nothing but a rollback
 //
 // Its methods may be called concurrently; requests are run in the order in which Do was called.
 // One that the server refuses because its schema is another now is made again if it is the
-// last of the stream; otherwise its error is one of [IsCode] with CodeWrongSchemaVersion.
+// last of the stream; otherwise its error is one of [IsCode] with [iproto.CodeWrongSchemaVersion].
 //
 // A transaction that is not wanted any more must be ended by Rollback: the server keeps it for
 // as long as the connection, or TxOptions.Timeout, lasts.
@@ -41,15 +42,15 @@ type Stream struct {
 }
 
 // Isolation is what a transaction sees of others.
-type Isolation = iproto.Isolation
+type Isolation uint8
 
 // The levels of isolation (Tarantool documentation, "Transaction isolation").
 const (
-	IsolationDefault       = iproto.IsolationDefault
-	IsolationReadCommitted = iproto.IsolationReadCommitted
-	IsolationReadConfirmed = iproto.IsolationReadConfirmed
-	IsolationBestEffort    = iproto.IsolationBestEffort
-	IsolationLinearizable  = iproto.IsolationLinearizable
+	IsolationDefault       Isolation = 0 // what box.cfg says
+	IsolationReadCommitted Isolation = 1 // sees what is prepared, but not yet written
+	IsolationReadConfirmed Isolation = 2
+	IsolationBestEffort    Isolation = 3
+	IsolationLinearizable  Isolation = 4
 )
 
 // TxOptions say how a transaction runs. The zero value leaves all to the server.
@@ -63,7 +64,7 @@ type TxOptions struct {
 
 // Stream begins a stream.
 func (c *Client) Stream(ctx context.Context) (*Stream, error) {
-	if err := c.needs(iproto.FeatureStreams); err != nil {
+	if err := c.needs(box.FeatureStreams); err != nil {
 		return nil, c.notSent("stream", err)
 	}
 	pin, err := c.engine.Pin(ctx)
@@ -128,12 +129,12 @@ func (s *Stream) setDoubt(on bool) {
 // that fails would commit by itself.
 func (s *Stream) Begin(ctx context.Context, o TxOptions) error {
 	if o.Synchronous {
-		if err := s.client.needs(iproto.FeatureIsSync); err != nil {
+		if err := s.client.needs(box.FeatureIsSync); err != nil {
 			return s.client.notSent("begin", err)
 		}
 	}
-	err := s.Exec(ctx, nil, txRequest{code: iproto.CodeBegin, begin: iproto.Begin{
-		Timeout: o.Timeout.Seconds(), Isolation: o.Isolation, IsSync: o.Synchronous,
+	err := s.Exec(ctx, nil, txRequest{code: box.CodeBegin, begin: box.Begin{
+		Timeout: o.Timeout.Seconds(), Isolation: uint8(o.Isolation), IsSync: o.Synchronous,
 	}})
 	if slipstream.OutcomeOf(err) == slipstream.MaybeExecuted {
 		s.setDoubt(true)
@@ -143,7 +144,7 @@ func (s *Stream) Begin(ctx context.Context, o TxOptions) error {
 
 // Commit ends the transaction. Refused: it was rolled back. MaybeExecuted: nobody knows.
 func (s *Stream) Commit(ctx context.Context) error {
-	return s.Exec(ctx, nil, txRequest{code: iproto.CodeCommit})
+	return s.Exec(ctx, nil, txRequest{code: box.CodeCommit})
 }
 
 // Rollback ends the transaction and takes back what it did. Without one it does nothing.
@@ -151,7 +152,7 @@ func (s *Stream) Rollback(ctx context.Context) error {
 	s.mu.Lock()
 	way := s.place() // in doubt, too
 	s.mu.Unlock()
-	err := s.client.exec(ctx, nil, txRequest{code: iproto.CodeRollback}, way)
+	err := s.client.exec(ctx, nil, txRequest{code: box.CodeRollback}, way)
 	if err == nil {
 		s.setDoubt(false)
 	}
@@ -165,7 +166,7 @@ func (s *Stream) Rollback(ctx context.Context) error {
 func (c *Client) Transaction(ctx context.Context, o TxOptions, f func(s *Stream) error) error {
 	for attempt := 1; ; attempt++ {
 		err := c.transactionOnce(ctx, o, f)
-		again := IsCode(err, CodeTransactionConflict) || IsCode(err, CodeWrongSchemaVersion)
+		again := IsCode(err, iproto.CodeTransactionConflict) || IsCode(err, iproto.CodeWrongSchemaVersion)
 		if !again || slipstream.OutcomeOf(err) == slipstream.MaybeExecuted ||
 			attempt > c.retries || !c.pause(ctx, attempt, time.Now()) {
 			return err
@@ -220,22 +221,22 @@ func arrived(err error) bool {
 
 // txRequest begins or ends a transaction.
 type txRequest struct {
-	code  iproto.Code
-	begin iproto.Begin
+	code  box.Code
+	begin box.Begin
 }
 
 func (r txRequest) encode(b []byte, x encoding) ([]byte, error) {
 	from := len(b)
 	b = x.begin(b, r.code)
 	switch r.code {
-	case iproto.CodeBegin:
+	case box.CodeBegin:
 		b = r.begin.Append(b)
-	case iproto.CodeCommit:
-		b = iproto.AppendCommit(b, r.begin.IsSync)
+	case box.CodeCommit:
+		b = box.AppendCommit(b, r.begin.IsSync)
 	default:
-		b = iproto.AppendRollback(b)
+		b = box.AppendRollback(b)
 	}
-	return iproto.EndRequest(b, from), nil
+	return box.EndRequest(b, from), nil
 }
 
 func (r txRequest) about() requestInfo { return requestInfo{code: r.code} }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
@@ -50,7 +51,7 @@ func TestStreamCommitAndRollback(t *testing.T) {
 	must(t, dropped.Exec(ctx, nil, tarantool.Replace("users", []any{2, "alone", 0})))
 	must(t, dropped.Begin(ctx, tarantool.TxOptions{}))
 	err := dropped.Begin(ctx, tarantool.TxOptions{})
-	if !tarantool.IsCode(err, iproto.ErrActiveTransaction) {
+	if !tarantool.IsCode(err, iproto.CodeActiveTransaction) {
 		t.Errorf("a begin in a transaction: %v", err)
 	}
 	outcome(t, "a begin in a transaction", err, slipstream.Refused)
@@ -116,17 +117,17 @@ func TestTransactionOptions(t *testing.T) {
 	must(t, err)
 	for _, step := range []struct {
 		options tarantool.TxOptions
-		want    map[iproto.Key]any
+		want    map[box.Key]any
 	}{
-		{tarantool.TxOptions{}, map[iproto.Key]any{}},
-		{tarantool.TxOptions{Isolation: tarantool.IsolationLinearizable}, map[iproto.Key]any{iproto.KeyIsolation: 4}},
-		{tarantool.TxOptions{Isolation: tarantool.IsolationReadConfirmed, Timeout: 1500 * time.Millisecond}, map[iproto.Key]any{iproto.KeyIsolation: 2, iproto.KeyTimeout: 1.5}},
-		{tarantool.TxOptions{Synchronous: true}, map[iproto.Key]any{iproto.KeyIsSync: true}},
+		{tarantool.TxOptions{}, map[box.Key]any{}},
+		{tarantool.TxOptions{Isolation: tarantool.IsolationLinearizable}, map[box.Key]any{box.KeyIsolation: 4}},
+		{tarantool.TxOptions{Isolation: tarantool.IsolationReadConfirmed, Timeout: 1500 * time.Millisecond}, map[box.Key]any{box.KeyIsolation: 2, box.KeyTimeout: 1.5}},
+		{tarantool.TxOptions{Synchronous: true}, map[box.Key]any{box.KeyIsSync: true}},
 	} {
 		must(t, s.Begin(ctx, step.options))
-		got, d := make(map[iproto.Key]any), iproto.NewDecoder(body)
+		got, d := make(map[box.Key]any), iproto.NewDecoder(body)
 		for range d.Map() {
-			key := iproto.Key(d.Uint())
+			key := box.Key(d.Uint())
 			got[key] = d.Any()
 		}
 		if d.Err() != nil || fmt.Sprint(got) != fmt.Sprint(step.want) {
@@ -155,7 +156,7 @@ func TestTransactionTimeout(t *testing.T) {
 			}
 		}
 	})
-	if !tarantool.IsCode(err, iproto.ErrTransactionTimeout) {
+	if !tarantool.IsCode(err, iproto.CodeTransactionTimeout) {
 		t.Errorf("%v", err)
 	}
 	outcome(t, "a transaction that took too long", err, slipstream.Refused)
@@ -165,7 +166,7 @@ func TestTransactionTimeout(t *testing.T) {
 func TestStreamsOfOldServers(t *testing.T) {
 	testkit.NoLeaks(t)
 	_, real := started(t)
-	lacksOne := simulated(t, tarantooltest.Config{Without: []int{int(iproto.FeatureStreams)}})
+	lacksOne := simulated(t, tarantooltest.Config{Without: []int{int(box.FeatureStreams)}})
 	old := simulated(t, oldServer)
 	for _, server := range []struct{ addr, version string }{{real.Addr, "2.6.0"}, {old.Addr(), "2.6.0"}, {lacksOne.Addr(), "3.3.0"}} {
 		c := connect(t, tarantool.Options{Addr: server.addr})
@@ -220,7 +221,7 @@ func TestTransactionConflict(t *testing.T) {
 			has(t, server, []any{1, "", 10*c.conflicts + 1})
 			continue
 		}
-		if !tarantool.IsCode(err, tarantool.CodeTransactionConflict) {
+		if !tarantool.IsCode(err, iproto.CodeTransactionConflict) {
 			t.Errorf("%s: %v", name, err)
 		}
 		outcome(t, name, err, slipstream.Refused)

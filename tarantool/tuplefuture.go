@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/tarantool/iproto"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 )
 
 // A TupleFuture is a Get under way: see [Future]. It is five words, and most of them are the
@@ -21,7 +21,7 @@ type TupleFuture[T any] struct {
 
 // DoGet is Get that does not wait: [TupleFuture.Get] does.
 func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
-	q := spaceCall[T]{code: iproto.CodeSelect, limit: 1}
+	q := spaceCall[T]{code: box.CodeSelect, limit: 1}
 	c := s.client
 	call, at, err := s.quick(&q, key, nil)
 	if err == nil && call != nil && c.opts.Timeout <= 0 {
@@ -35,7 +35,7 @@ func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
 
 // unstarted goes on with a get that could not be started.
 func (s *Space[T]) unstarted(ctx context.Context, call *pipe.Call, at *schemaAt, err error) TupleFuture[T] {
-	r := s.attempt(iproto.CodeSelect, call, at)
+	r := s.attempt(box.CodeSelect, call, at)
 	err = r.pursue(ctx, err, (*pipe.Engine).Start)
 	return s.pending(ctx, r, nil, err)
 }
@@ -68,7 +68,7 @@ func (s *Space[T]) pending(ctx context.Context, r attempt, err, unsent error) Tu
 // Get waits for the reply and reads the tuple into dst. Without one, found is false and dst
 // unchanged.
 func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
-	q := spaceCall[T]{code: iproto.CodeSelect, into: dst}
+	q := spaceCall[T]{code: box.CodeSelect, into: dst}
 	p := f.p
 	switch {
 	case p != nil:
@@ -116,7 +116,7 @@ func (f TupleFuture[T]) Done() <-chan struct{} {
 		return closedChannel
 	case f.call.Claim(uint32(f.generation)):
 		p := pendings.Get().(*pending)
-		p.r, p.ctx = f.space.attempt(iproto.CodeSelect, f.call, f.at), f.call.Context()
+		p.r, p.ctx = f.space.attempt(box.CodeSelect, f.call, f.at), f.call.Context()
 		watching.Lock()
 		defer watching.Unlock()
 		p.await(nil)

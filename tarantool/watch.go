@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -77,7 +78,7 @@ func newWatchHub(c *Client) *watchHub {
 // Watch begins to watch a key. The first value, which may be none, comes at once. It needs
 // Tarantool 2.10. The watcher must be stopped, or the client closed.
 func (c *Client) Watch(ctx context.Context, key string) (*Watcher, error) {
-	if err := c.needs(iproto.FeatureWatchers); err != nil {
+	if err := c.needs(box.FeatureWatchers); err != nil {
 		return nil, c.notSent("watch", err)
 	}
 	e, err := c.watches.connected()
@@ -134,7 +135,7 @@ func (h *watchHub) renew() {
 		return // it is gone again; the next one asks
 	}
 	for key := range h.keys {
-		h.client.sendAside(pin, iproto.CodeWatch, key)
+		h.client.sendAside(pin, box.CodeWatch, key)
 	}
 }
 
@@ -162,9 +163,9 @@ func (h *watchHub) add(w *Watcher) error {
 		return nil // the next connection asks
 	}
 	if w.key == shutdownKey { // every connection watches it already
-		h.client.sendAside(pin, iproto.CodeUnwatch, w.key)
+		h.client.sendAside(pin, box.CodeUnwatch, w.key)
 	}
-	h.client.sendAside(pin, iproto.CodeWatch, w.key)
+	h.client.sendAside(pin, box.CodeWatch, w.key)
 	return nil
 }
 
@@ -199,7 +200,7 @@ func (h *watchHub) event(from pipe.Pin, key, value []byte) {
 	for w := range watchers {
 		w.tell(kept)
 	}
-	h.client.sendAside(from, iproto.CodeWatch, string(key))
+	h.client.sendAside(from, box.CodeWatch, string(key))
 }
 
 // Next waits for a value that it has not returned yet.
@@ -246,7 +247,7 @@ func (w *Watcher) Stop() {
 	delete(h.keys, w.key)
 	if h.engine != nil && w.key != shutdownKey { // which the client itself goes on to watch
 		if pin, err := h.engine.PinNow(); err == nil {
-			h.client.sendAside(pin, iproto.CodeUnwatch, w.key)
+			h.client.sendAside(pin, box.CodeUnwatch, w.key)
 		}
 	}
 }
@@ -281,13 +282,13 @@ func WatchOnce(key string) Request { return watchOnceRequest{key} }
 type watchOnceRequest struct{ key string }
 
 func (r watchOnceRequest) encode(b []byte, x encoding) ([]byte, error) {
-	if err := x.client.needs(iproto.FeatureWatchOnce); err != nil {
+	if err := x.client.needs(box.FeatureWatchOnce); err != nil {
 		return b, err
 	}
 	from := len(b)
-	return iproto.EndRequest(iproto.AppendWatch(x.begin(b, iproto.CodeWatchOnce), r.key), from), nil
+	return box.EndRequest(box.AppendWatch(x.begin(b, box.CodeWatchOnce), r.key), from), nil
 }
 
 func (r watchOnceRequest) about() requestInfo {
-	return requestInfo{code: iproto.CodeWatchOnce, repeatable: true}
+	return requestInfo{code: box.CodeWatchOnce, repeatable: true}
 }

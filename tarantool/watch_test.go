@@ -10,8 +10,8 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/iproto"
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
@@ -398,7 +398,7 @@ func TestWatchFailFast(t *testing.T) {
 func TestWatchesOfOldServers(t *testing.T) {
 	testkit.NoLeaks(t)
 	_, real := started(t)
-	old, lacksOne := simulated(t, oldServer), simulated(t, tarantooltest.Config{Without: []int{int(iproto.FeatureWatchers)}})
+	old, lacksOne := simulated(t, oldServer), simulated(t, tarantooltest.Config{Without: []int{int(box.FeatureWatchers)}})
 	for _, server := range []struct{ addr, version string }{{real.Addr, "2.6.0"}, {old.Addr(), "2.6.0"}, {lacksOne.Addr(), "3.3.0"}} {
 		_, err := connect(t, tarantool.Options{Addr: server.addr}).Watch(t.Context(), "key")
 		lacking(t, "watch", err, "2.10", server.version)

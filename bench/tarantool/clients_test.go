@@ -13,6 +13,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 func testServer(t *testing.T) *server {
@@ -144,7 +145,7 @@ func TestWrongTuplesAreFound(t *testing.T) {
 		if (err == nil) != c.right {
 			t.Errorf("%s: decoded by the rivals' library: %v", name, err)
 		}
-		d := tarantool.NewDecoder(text)
+		d := iproto.NewDecoder(text)
 		if err = errors.Join(ours.ReadMsgpack(&d), d.Err()); err == nil {
 			err = ours.check(key)
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // The tuples carry their key twice, as a number and at the end of a text, so
@@ -96,7 +96,7 @@ func general(v any) uint64 {
 }
 
 // ReadMsgpack implements [tarantool.Reader].
-func (t *tuple) ReadMsgpack(d *tarantool.Decoder) error {
+func (t *tuple) ReadMsgpack(d *iproto.Decoder) error {
 	if n := d.Array(); n != 2 {
 		return fmt.Errorf("%d fields, want 2", n)
 	}
@@ -112,7 +112,7 @@ func (t *tuple) ReadMsgpack(d *tarantool.Decoder) error {
 type oneTuple struct{ tuple }
 
 // ReadMsgpack implements [tarantool.Reader].
-func (t *oneTuple) ReadMsgpack(d *tarantool.Decoder) error {
+func (t *oneTuple) ReadMsgpack(d *iproto.Decoder) error {
 	switch n := d.Array(); n {
 	case 0:
 		return errNoTuple

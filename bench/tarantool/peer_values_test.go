@@ -34,7 +34,7 @@ func peerValues(t *testing.T) []peerValue {
 	number := func(text string) peerValue {
 		theirs, err := decimal.NewDecimalFromString(text)
 		must(err)
-		ours, err := tarantool.ParseDecimal(text)
+		ours, err := ourproto.ParseDecimal(text)
 		must(err)
 		return peerValue{theirs, ours}
 	}
@@ -44,23 +44,23 @@ func peerValues(t *testing.T) []peerValue {
 		return peerValue{theirs, tarantool.DatetimeOf(when)}
 	}
 	id := "00112233-4455-6677-8899-aabbccddeeff"
-	ours, err := tarantool.ParseUUID(id)
+	ours, err := ourproto.ParseUUID(id)
 	must(err)
 	moscow, err := time.LoadLocation("Europe/Moscow")
 	must(err)
 	return []peerValue{
 		number("0"), number("-1"), number("12345.678"), number("-0.00000000000000000000000000000000000001"),
 		number("99999999999999999999999999999999999999"), number("-123456789012345678901234567890.12345678"), number("100"),
-		{googleuuid.MustParse(id), ours}, {googleuuid.UUID{}, tarantool.UUID{}},
+		{googleuuid.MustParse(id), ours}, {googleuuid.UUID{}, ourproto.UUID{}},
 		moment(time.Unix(0, 0).UTC()), moment(time.Unix(1_700_000_000, 123_456_789).UTC()), moment(time.Unix(-1, 1).UTC()),
 		moment(time.Date(2024, 2, 29, 12, 0, 0, 5, moscow)), moment(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)),
 		moment(time.Date(2023, 7, 1, 12, 0, 0, 0, time.FixedZone("", -5*3600-1800))),
-		{datetime.Interval{}, tarantool.Interval{Adjust: ourproto.AdjustNone}},
+		{datetime.Interval{}, ourproto.Interval{Adjust: ourproto.AdjustNone}},
 		{
 			datetime.Interval{Year: 1, Month: -2, Week: 3, Day: -4, Hour: 5, Min: -6, Sec: 7, Nsec: -8, Adjust: datetime.LastAdjust},
-			tarantool.Interval{Years: 1, Months: -2, Weeks: 3, Days: -4, Hours: 5, Minutes: -6, Seconds: 7, Nanoseconds: -8, Adjust: ourproto.AdjustLast},
+			ourproto.Interval{Years: 1, Months: -2, Weeks: 3, Days: -4, Hours: 5, Minutes: -6, Seconds: 7, Nanoseconds: -8, Adjust: ourproto.AdjustLast},
 		},
-		{datetime.Interval{Month: 100_000, Adjust: datetime.ExcessAdjust}, tarantool.Interval{Months: 100_000, Adjust: ourproto.AdjustExcess}},
+		{datetime.Interval{Month: 100_000, Adjust: datetime.ExcessAdjust}, ourproto.Interval{Months: 100_000, Adjust: ourproto.AdjustExcess}},
 		{nil, nil}, {true, true}, {"text", "text"}, {"", ""}, {[]byte{0, 0xff}, []byte{0, 0xff}},
 		{int8(-1), int64(-1)}, {int64(math.MinInt64), int64(math.MinInt64)}, {uint64(math.MaxUint64), uint64(math.MaxUint64)},
 		{uint32(math.MaxUint32), int64(math.MaxUint32)}, {1.5, 1.5}, {math.Inf(-1), math.Inf(-1)}, {float32(0.25), 0.25},
@@ -76,18 +76,18 @@ func peerText(v any) string {
 	switch v := v.(type) {
 	case datetime.Datetime:
 		return peerText(v.ToTime())
-	case tarantool.Datetime:
+	case ourproto.Datetime:
 		return peerText(tarantool.TimeOf(v))
 	case time.Time:
 		_, offset := v.Zone()
 		return fmt.Sprint(v.Unix(), v.Nanosecond(), offset)
 	case decimal.Decimal:
 		return "decimal " + v.Decimal.String()
-	case tarantool.Decimal:
+	case ourproto.Decimal:
 		return "decimal " + v.String()
 	case datetime.Interval:
 		return fmt.Sprint("interval ", v.Year, v.Month, v.Week, v.Day, v.Hour, v.Min, v.Sec, v.Nsec, " ", v.Adjust)
-	case tarantool.Interval:
+	case ourproto.Interval:
 		theirs := map[ourproto.Adjust]datetime.Adjust{ourproto.AdjustNone: datetime.NoneAdjust, ourproto.AdjustLast: datetime.LastAdjust, ourproto.AdjustExcess: datetime.ExcessAdjust}
 		return fmt.Sprint("interval ", v.Years, v.Months, v.Weeks, v.Days, v.Hours, v.Minutes, v.Seconds, v.Nanoseconds, " ", theirs[v.Adjust])
 	}
@@ -140,8 +140,8 @@ func TestPeerValues(t *testing.T) {
 func TestPeerErrors(t *testing.T) {
 	s := peerServer(t, tarantooltest.Config{})
 	c := peerConnect(t, s, rival.Opts{})
-	cause := &tarantool.BoxError{Type: "CustomError", Message: "why", File: "b.lua", Line: 3, Errno: 2, Code: 5, Fields: map[string]any{"custom_type": "E", "n": int64(-7)}}
-	whole := &tarantool.BoxError{Type: "ClientError", Message: "what", File: "a.lua", Line: 1 << 20, Code: 32_000, Cause: cause}
+	cause := &ourproto.BoxError{Type: "CustomError", Message: "why", File: "b.lua", Line: 3, Errno: 2, Code: 5, Fields: map[string]any{"custom_type": "E", "n": int64(-7)}}
+	whole := &ourproto.BoxError{Type: "ClientError", Message: "what", File: "a.lua", Line: 1 << 20, Code: 32_000, Cause: cause}
 	var fails error
 	s.Func("fails", func(*tarantooltest.Request) ([]any, error) { return nil, fails })
 	s.Func("returns", func(*tarantooltest.Request) ([]any, error) { return []any{whole, 1}, nil })
@@ -177,7 +177,7 @@ func TestPeerErrors(t *testing.T) {
 	if _, err := call("takes", data[0]); err != nil {
 		t.Fatal(err)
 	}
-	if e, is := taken.(*tarantool.BoxError); !is || e.Message != "what" || e.Code != 32_000 || e.Cause == nil || fmt.Sprint(e.Cause.Fields) != fmt.Sprint(cause.Fields) || e.Cause.Errno != 2 {
+	if e, is := taken.(*ourproto.BoxError); !is || e.Message != "what" || e.Code != 32_000 || e.Cause == nil || fmt.Sprint(e.Cause.Fields) != fmt.Sprint(cause.Fields) || e.Cause.Errno != 2 {
 		t.Errorf("%+v", taken)
 	}
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/tarantool"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 func main() {
@@ -47,7 +48,7 @@ type user struct {
 }
 
 // ReadMsgpack implements tarantool.Reader.
-func (u *user) ReadMsgpack(d *tarantool.Decoder) error {
+func (u *user) ReadMsgpack(d *iproto.Decoder) error {
 	n := d.Array()
 	u.id, u.name, u.visits = d.Uint(), d.String(), d.Uint()
 	for range n - 3 {

@@ -56,8 +56,9 @@ const (
 // longestStack is how many errors of a stack are read. The rest is passed over.
 const longestStack = 256
 
-// errorStack reads a stack. It is nil for an empty one.
-func (d *Decoder) errorStack() (top *BoxError) {
+// ErrorStack reads an error with its causes as the body of a reply has it: a map, which
+// [Decoder.Error] expects in an extension. It is nil for an empty stack.
+func (d *Decoder) ErrorStack() (top *BoxError) {
 	for range d.Map() {
 		if d.Uint() != errorStack {
 			d.Skip()
@@ -144,6 +145,19 @@ func (e *BoxError) append(b []byte) []byte {
 		for name, v := range e.Fields {
 			b = AppendAny(AppendString(b, name), v)
 		}
+	}
+	return b
+}
+
+// appendErrorStack appends an error and its causes.
+func appendErrorStack(b []byte, e *BoxError) []byte {
+	n := 0
+	for c := e; c != nil; c = c.Cause {
+		n++
+	}
+	b = AppendArray(append(b, fixMap|1, errorStack), n)
+	for c := e; c != nil; c = c.Cause {
+		b = c.append(b)
 	}
 	return b
 }

@@ -18,11 +18,6 @@ func be64(b []byte) uint64 {
 		uint64(b[3])<<32 | uint64(b[2])<<40 | uint64(b[1])<<48 | uint64(b[0])<<56
 }
 
-func putBE32(b []byte, v uint32) {
-	_ = b[3]
-	b[0], b[1], b[2], b[3] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v)
-}
-
 // append16 and the like append a first byte and a number.
 
 func append16(b []byte, first byte, v uint16) []byte {

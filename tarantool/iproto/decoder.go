@@ -256,28 +256,6 @@ func (d *Decoder) Uint32() uint32 {
 	return 0
 }
 
-// noKey is a key that nobody has.
-const noKey = math.MaxUint64
-
-// key reads the key of a pair, whatever it is: noKey if it is not a number, or
-// below 0.
-func (d *Decoder) key() uint64 {
-	if d.at < len(d.b) && d.b[d.at] < fixMap {
-		d.at++
-		return uint64(d.b[d.at-1])
-	}
-	if v, ok := d.next(); ok && (v.kind == KindUint || v.kind == KindInt) {
-		u, isNegative := d.integer(v)
-		d.at = v.body + v.n
-		if !isNegative {
-			return u
-		}
-		return noKey
-	}
-	d.Skip()
-	return noKey
-}
-
 // integer returns the value of an integer, as the bits of an int64 if it is
 // negative.
 func (d *Decoder) integer(v value) (u uint64, isNegative bool) {

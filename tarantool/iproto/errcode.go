@@ -7,168 +7,168 @@ type ErrorCode uint32
 // Tarantool has for them: see [ErrorCode.String].
 const (
 	// What a request says is wrong.
-	ErrIllegalParams              ErrorCode = 1
-	ErrUnsupported                ErrorCode = 5
-	ErrKeyPartType                ErrorCode = 18
-	ErrExactMatch                 ErrorCode = 19
-	ErrInvalidMessagePack         ErrorCode = 20
-	ErrTupleNotArray              ErrorCode = 22
-	ErrFieldType                  ErrorCode = 23
-	ErrUpdateSplice               ErrorCode = 25
-	ErrUpdateArgumentType         ErrorCode = 26
-	ErrUnknownUpdateOp            ErrorCode = 28
-	ErrUpdateField                ErrorCode = 29
-	ErrKeyPartCount               ErrorCode = 31
-	ErrNoSuchFieldNo              ErrorCode = 37
-	ErrExactFieldCount            ErrorCode = 38
-	ErrFieldMissing               ErrorCode = 39
-	ErrUnknownRequestType         ErrorCode = 48
-	ErrMissingRequestField        ErrorCode = 69
-	ErrIteratorType               ErrorCode = 72
-	ErrUpdateIntegerOverflow      ErrorCode = 95
-	ErrProtocol                   ErrorCode = 104
-	ErrWrongSchemaVersion         ErrorCode = 109
-	ErrUnsupportedIndexFeature    ErrorCode = 112
-	ErrViewIsReadOnly             ErrorCode = 113
-	ErrNoSuchFieldName            ErrorCode = 201
-	ErrUnableToProcessInStream    ErrorCode = 229
-	ErrUnableToProcessOutOfStream ErrorCode = 230
-	ErrIteratorPosition           ErrorCode = 247
-	ErrUnknownAuthMethod          ErrorCode = 249
+	CodeIllegalParams              ErrorCode = 1
+	CodeUnsupported                ErrorCode = 5
+	CodeKeyPartType                ErrorCode = 18
+	CodeExactMatch                 ErrorCode = 19
+	CodeInvalidMessagePack         ErrorCode = 20
+	CodeTupleNotArray              ErrorCode = 22
+	CodeFieldType                  ErrorCode = 23
+	CodeUpdateSplice               ErrorCode = 25
+	CodeUpdateArgumentType         ErrorCode = 26
+	CodeUnknownUpdateOp            ErrorCode = 28
+	CodeUpdateField                ErrorCode = 29
+	CodeKeyPartCount               ErrorCode = 31
+	CodeNoSuchFieldNo              ErrorCode = 37
+	CodeExactFieldCount            ErrorCode = 38
+	CodeFieldMissing               ErrorCode = 39
+	CodeUnknownRequestType         ErrorCode = 48
+	CodeMissingRequestField        ErrorCode = 69
+	CodeIteratorType               ErrorCode = 72
+	CodeUpdateIntegerOverflow      ErrorCode = 95
+	CodeProtocol                   ErrorCode = 104
+	CodeWrongSchemaVersion         ErrorCode = 109
+	CodeUnsupportedIndexFeature    ErrorCode = 112
+	CodeViewIsReadOnly             ErrorCode = 113
+	CodeNoSuchFieldName            ErrorCode = 201
+	CodeUnableToProcessInStream    ErrorCode = 229
+	CodeUnableToProcessOutOfStream ErrorCode = 230
+	CodeIteratorPosition           ErrorCode = 247
+	CodeUnknownAuthMethod          ErrorCode = 249
 
 	// What it names does not exist, exists already, or is not to be had.
-	ErrTupleFound           ErrorCode = 3
-	ErrTupleNotFound        ErrorCode = 4
-	ErrNoSuchProcedure      ErrorCode = 33
-	ErrNoSuchIndexID        ErrorCode = 35
-	ErrNoSuchSpace          ErrorCode = 36
-	ErrMoreThanOneTuple     ErrorCode = 41
-	ErrAccessDenied         ErrorCode = 42
-	ErrNoSuchUser           ErrorCode = 45
-	ErrPasswordMismatch     ErrorCode = 47
-	ErrUnknownSchemaObject  ErrorCode = 49
-	ErrFunctionExists       ErrorCode = 52
-	ErrCantUpdatePrimaryKey ErrorCode = 94
-	ErrGuestUserPassword    ErrorCode = 96
-	ErrNoSuchIndexName      ErrorCode = 148
+	CodeTupleFound           ErrorCode = 3
+	CodeTupleNotFound        ErrorCode = 4
+	CodeNoSuchProcedure      ErrorCode = 33
+	CodeNoSuchIndexID        ErrorCode = 35
+	CodeNoSuchSpace          ErrorCode = 36
+	CodeMoreThanOneTuple     ErrorCode = 41
+	CodeAccessDenied         ErrorCode = 42
+	CodeNoSuchUser           ErrorCode = 45
+	CodePasswordMismatch     ErrorCode = 47
+	CodeUnknownSchemaObject  ErrorCode = 49
+	CodeFunctionExists       ErrorCode = 52
+	CodeCantUpdatePrimaryKey ErrorCode = 94
+	CodeGuestUserPassword    ErrorCode = 96
+	CodeNoSuchIndexName      ErrorCode = 148
 
 	// The state of the server, and of transactions.
-	ErrMemoryIssue         ErrorCode = 2
-	ErrNonMaster           ErrorCode = 6
-	ErrReadOnly            ErrorCode = 7
-	ErrWALIO               ErrorCode = 40
-	ErrNoSuchSavepoint     ErrorCode = 61
-	ErrTimeout             ErrorCode = 78
-	ErrActiveTransaction   ErrorCode = 79
-	ErrTransactionConflict ErrorCode = 97
-	ErrMemtxMaxTupleSize   ErrorCode = 110
-	ErrNoTransaction       ErrorCode = 114
-	ErrLoading             ErrorCode = 116
-	ErrReadViewAborted     ErrorCode = 130
-	ErrTransactionYield    ErrorCode = 154
-	ErrSyncMasterMismatch  ErrorCode = 215
-	ErrSyncQuorumTimeout   ErrorCode = 216
-	ErrSyncRollback        ErrorCode = 217
-	ErrQuorumWait          ErrorCode = 222
-	ErrTxnRollback         ErrorCode = 225
-	ErrNotLeader           ErrorCode = 226
-	ErrSyncQueueUnclaimed  ErrorCode = 227
-	ErrTransactionTimeout  ErrorCode = 231
+	CodeMemoryIssue         ErrorCode = 2
+	CodeNonMaster           ErrorCode = 6
+	CodeReadOnly            ErrorCode = 7
+	CodeWALIO               ErrorCode = 40
+	CodeNoSuchSavepoint     ErrorCode = 61
+	CodeTimeout             ErrorCode = 78
+	CodeActiveTransaction   ErrorCode = 79
+	CodeTransactionConflict ErrorCode = 97
+	CodeMemtxMaxTupleSize   ErrorCode = 110
+	CodeNoTransaction       ErrorCode = 114
+	CodeLoading             ErrorCode = 116
+	CodeReadViewAborted     ErrorCode = 130
+	CodeTransactionYield    ErrorCode = 154
+	CodeSyncMasterMismatch  ErrorCode = 215
+	CodeSyncQuorumTimeout   ErrorCode = 216
+	CodeSyncRollback        ErrorCode = 217
+	CodeQuorumWait          ErrorCode = 222
+	CodeTxnRollback         ErrorCode = 225
+	CodeNotLeader           ErrorCode = 226
+	CodeSyncQueueUnclaimed  ErrorCode = 227
+	CodeTransactionTimeout  ErrorCode = 231
 
 	// Lua and SQL.
-	ErrLua                        ErrorCode = 32
-	ErrConfig                     ErrorCode = 59
-	ErrNoConnection               ErrorCode = 77
-	ErrSQLBindValue               ErrorCode = 156
-	ErrSQLBindType                ErrorCode = 157
-	ErrSQLExecute                 ErrorCode = 159
-	ErrSQLSyntaxWithPos           ErrorCode = 179
-	ErrSQLSyntaxNearToken         ErrorCode = 184
-	ErrSQLParserGeneric           ErrorCode = 186
-	ErrSessionSettingInvalidValue ErrorCode = 209
-	ErrSQLPrepare                 ErrorCode = 210
-	ErrWrongQueryID               ErrorCode = 211
+	CodeLua                        ErrorCode = 32
+	CodeConfig                     ErrorCode = 59
+	CodeNoConnection               ErrorCode = 77
+	CodeSQLBindValue               ErrorCode = 156
+	CodeSQLBindType                ErrorCode = 157
+	CodeSQLExecute                 ErrorCode = 159
+	CodeSQLSyntaxWithPos           ErrorCode = 179
+	CodeSQLSyntaxNearToken         ErrorCode = 184
+	CodeSQLParserGeneric           ErrorCode = 186
+	CodeSessionSettingInvalidValue ErrorCode = 209
+	CodeSQLPrepare                 ErrorCode = 210
+	CodeWrongQueryID               ErrorCode = 211
 
-	ErrUnknown ErrorCode = 0
+	CodeUnknown ErrorCode = 0
 )
 
 var errorNames = map[ErrorCode]string{
-	ErrUnknown:                    "UNKNOWN",
-	ErrIllegalParams:              "ILLEGAL_PARAMS",
-	ErrMemoryIssue:                "MEMORY_ISSUE",
-	ErrTupleFound:                 "TUPLE_FOUND",
-	ErrTupleNotFound:              "TUPLE_NOT_FOUND",
-	ErrUnsupported:                "UNSUPPORTED",
-	ErrNonMaster:                  "NONMASTER",
-	ErrReadOnly:                   "READONLY",
-	ErrKeyPartType:                "KEY_PART_TYPE",
-	ErrExactMatch:                 "EXACT_MATCH",
-	ErrInvalidMessagePack:         "INVALID_MSGPACK",
-	ErrTupleNotArray:              "TUPLE_NOT_ARRAY",
-	ErrFieldType:                  "FIELD_TYPE",
-	ErrUpdateSplice:               "UPDATE_SPLICE",
-	ErrUpdateArgumentType:         "UPDATE_ARG_TYPE",
-	ErrUnknownUpdateOp:            "UNKNOWN_UPDATE_OP",
-	ErrUpdateField:                "UPDATE_FIELD",
-	ErrKeyPartCount:               "KEY_PART_COUNT",
-	ErrLua:                        "PROC_LUA",
-	ErrNoSuchProcedure:            "NO_SUCH_PROC",
-	ErrNoSuchIndexID:              "NO_SUCH_INDEX_ID",
-	ErrNoSuchSpace:                "NO_SUCH_SPACE",
-	ErrNoSuchFieldNo:              "NO_SUCH_FIELD_NO",
-	ErrExactFieldCount:            "EXACT_FIELD_COUNT",
-	ErrFieldMissing:               "FIELD_MISSING",
-	ErrWALIO:                      "WAL_IO",
-	ErrMoreThanOneTuple:           "MORE_THAN_ONE_TUPLE",
-	ErrAccessDenied:               "ACCESS_DENIED",
-	ErrNoSuchUser:                 "NO_SUCH_USER",
-	ErrPasswordMismatch:           "PASSWORD_MISMATCH",
-	ErrUnknownRequestType:         "UNKNOWN_REQUEST_TYPE",
-	ErrUnknownSchemaObject:        "UNKNOWN_SCHEMA_OBJECT",
-	ErrFunctionExists:             "FUNCTION_EXISTS",
-	ErrConfig:                     "CFG",
-	ErrNoSuchSavepoint:            "NO_SUCH_SAVEPOINT",
-	ErrMissingRequestField:        "MISSING_REQUEST_FIELD",
-	ErrIteratorType:               "ITERATOR_TYPE",
-	ErrNoConnection:               "NO_CONNECTION",
-	ErrTimeout:                    "TIMEOUT",
-	ErrActiveTransaction:          "ACTIVE_TRANSACTION",
-	ErrCantUpdatePrimaryKey:       "CANT_UPDATE_PRIMARY_KEY",
-	ErrUpdateIntegerOverflow:      "UPDATE_INTEGER_OVERFLOW",
-	ErrGuestUserPassword:          "GUEST_USER_PASSWORD",
-	ErrTransactionConflict:        "TRANSACTION_CONFLICT",
-	ErrProtocol:                   "PROTOCOL",
-	ErrWrongSchemaVersion:         "WRONG_SCHEMA_VERSION",
-	ErrMemtxMaxTupleSize:          "MEMTX_MAX_TUPLE_SIZE",
-	ErrUnsupportedIndexFeature:    "UNSUPPORTED_INDEX_FEATURE",
-	ErrViewIsReadOnly:             "VIEW_IS_RO",
-	ErrNoTransaction:              "NO_TRANSACTION",
-	ErrLoading:                    "LOADING",
-	ErrReadViewAborted:            "READ_VIEW_ABORTED",
-	ErrNoSuchIndexName:            "NO_SUCH_INDEX_NAME",
-	ErrTransactionYield:           "TRANSACTION_YIELD",
-	ErrSQLBindValue:               "SQL_BIND_VALUE",
-	ErrSQLBindType:                "SQL_BIND_TYPE",
-	ErrSQLExecute:                 "SQL_EXECUTE",
-	ErrSQLSyntaxWithPos:           "SQL_SYNTAX_WITH_POS",
-	ErrSQLSyntaxNearToken:         "SQL_SYNTAX_NEAR_TOKEN",
-	ErrSQLParserGeneric:           "SQL_PARSER_GENERIC",
-	ErrNoSuchFieldName:            "NO_SUCH_FIELD_NAME",
-	ErrSessionSettingInvalidValue: "SESSION_SETTING_INVALID_VALUE",
-	ErrSQLPrepare:                 "SQL_PREPARE",
-	ErrWrongQueryID:               "WRONG_QUERY_ID",
-	ErrSyncMasterMismatch:         "SYNC_MASTER_MISMATCH",
-	ErrSyncQuorumTimeout:          "SYNC_QUORUM_TIMEOUT",
-	ErrSyncRollback:               "SYNC_ROLLBACK",
-	ErrQuorumWait:                 "QUORUM_WAIT",
-	ErrTxnRollback:                "TXN_ROLLBACK",
-	ErrNotLeader:                  "NOT_LEADER",
-	ErrSyncQueueUnclaimed:         "SYNC_QUEUE_UNCLAIMED",
-	ErrUnableToProcessInStream:    "UNABLE_TO_PROCESS_IN_STREAM",
-	ErrUnableToProcessOutOfStream: "UNABLE_TO_PROCESS_OUT_OF_STREAM",
-	ErrTransactionTimeout:         "TRANSACTION_TIMEOUT",
-	ErrIteratorPosition:           "ITERATOR_POSITION",
-	ErrUnknownAuthMethod:          "UNKNOWN_AUTH_METHOD",
+	CodeUnknown:                    "UNKNOWN",
+	CodeIllegalParams:              "ILLEGAL_PARAMS",
+	CodeMemoryIssue:                "MEMORY_ISSUE",
+	CodeTupleFound:                 "TUPLE_FOUND",
+	CodeTupleNotFound:              "TUPLE_NOT_FOUND",
+	CodeUnsupported:                "UNSUPPORTED",
+	CodeNonMaster:                  "NONMASTER",
+	CodeReadOnly:                   "READONLY",
+	CodeKeyPartType:                "KEY_PART_TYPE",
+	CodeExactMatch:                 "EXACT_MATCH",
+	CodeInvalidMessagePack:         "INVALID_MSGPACK",
+	CodeTupleNotArray:              "TUPLE_NOT_ARRAY",
+	CodeFieldType:                  "FIELD_TYPE",
+	CodeUpdateSplice:               "UPDATE_SPLICE",
+	CodeUpdateArgumentType:         "UPDATE_ARG_TYPE",
+	CodeUnknownUpdateOp:            "UNKNOWN_UPDATE_OP",
+	CodeUpdateField:                "UPDATE_FIELD",
+	CodeKeyPartCount:               "KEY_PART_COUNT",
+	CodeLua:                        "PROC_LUA",
+	CodeNoSuchProcedure:            "NO_SUCH_PROC",
+	CodeNoSuchIndexID:              "NO_SUCH_INDEX_ID",
+	CodeNoSuchSpace:                "NO_SUCH_SPACE",
+	CodeNoSuchFieldNo:              "NO_SUCH_FIELD_NO",
+	CodeExactFieldCount:            "EXACT_FIELD_COUNT",
+	CodeFieldMissing:               "FIELD_MISSING",
+	CodeWALIO:                      "WAL_IO",
+	CodeMoreThanOneTuple:           "MORE_THAN_ONE_TUPLE",
+	CodeAccessDenied:               "ACCESS_DENIED",
+	CodeNoSuchUser:                 "NO_SUCH_USER",
+	CodePasswordMismatch:           "PASSWORD_MISMATCH",
+	CodeUnknownRequestType:         "UNKNOWN_REQUEST_TYPE",
+	CodeUnknownSchemaObject:        "UNKNOWN_SCHEMA_OBJECT",
+	CodeFunctionExists:             "FUNCTION_EXISTS",
+	CodeConfig:                     "CFG",
+	CodeNoSuchSavepoint:            "NO_SUCH_SAVEPOINT",
+	CodeMissingRequestField:        "MISSING_REQUEST_FIELD",
+	CodeIteratorType:               "ITERATOR_TYPE",
+	CodeNoConnection:               "NO_CONNECTION",
+	CodeTimeout:                    "TIMEOUT",
+	CodeActiveTransaction:          "ACTIVE_TRANSACTION",
+	CodeCantUpdatePrimaryKey:       "CANT_UPDATE_PRIMARY_KEY",
+	CodeUpdateIntegerOverflow:      "UPDATE_INTEGER_OVERFLOW",
+	CodeGuestUserPassword:          "GUEST_USER_PASSWORD",
+	CodeTransactionConflict:        "TRANSACTION_CONFLICT",
+	CodeProtocol:                   "PROTOCOL",
+	CodeWrongSchemaVersion:         "WRONG_SCHEMA_VERSION",
+	CodeMemtxMaxTupleSize:          "MEMTX_MAX_TUPLE_SIZE",
+	CodeUnsupportedIndexFeature:    "UNSUPPORTED_INDEX_FEATURE",
+	CodeViewIsReadOnly:             "VIEW_IS_RO",
+	CodeNoTransaction:              "NO_TRANSACTION",
+	CodeLoading:                    "LOADING",
+	CodeReadViewAborted:            "READ_VIEW_ABORTED",
+	CodeNoSuchIndexName:            "NO_SUCH_INDEX_NAME",
+	CodeTransactionYield:           "TRANSACTION_YIELD",
+	CodeSQLBindValue:               "SQL_BIND_VALUE",
+	CodeSQLBindType:                "SQL_BIND_TYPE",
+	CodeSQLExecute:                 "SQL_EXECUTE",
+	CodeSQLSyntaxWithPos:           "SQL_SYNTAX_WITH_POS",
+	CodeSQLSyntaxNearToken:         "SQL_SYNTAX_NEAR_TOKEN",
+	CodeSQLParserGeneric:           "SQL_PARSER_GENERIC",
+	CodeNoSuchFieldName:            "NO_SUCH_FIELD_NAME",
+	CodeSessionSettingInvalidValue: "SESSION_SETTING_INVALID_VALUE",
+	CodeSQLPrepare:                 "SQL_PREPARE",
+	CodeWrongQueryID:               "WRONG_QUERY_ID",
+	CodeSyncMasterMismatch:         "SYNC_MASTER_MISMATCH",
+	CodeSyncQuorumTimeout:          "SYNC_QUORUM_TIMEOUT",
+	CodeSyncRollback:               "SYNC_ROLLBACK",
+	CodeQuorumWait:                 "QUORUM_WAIT",
+	CodeTxnRollback:                "TXN_ROLLBACK",
+	CodeNotLeader:                  "NOT_LEADER",
+	CodeSyncQueueUnclaimed:         "SYNC_QUEUE_UNCLAIMED",
+	CodeUnableToProcessInStream:    "UNABLE_TO_PROCESS_IN_STREAM",
+	CodeUnableToProcessOutOfStream: "UNABLE_TO_PROCESS_OUT_OF_STREAM",
+	CodeTransactionTimeout:         "TRANSACTION_TIMEOUT",
+	CodeIteratorPosition:           "ITERATOR_POSITION",
+	CodeUnknownAuthMethod:          "UNKNOWN_AUTH_METHOD",
 }
 
 // String returns the name of the code as Tarantool's box.error has it, such as

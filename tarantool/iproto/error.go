@@ -36,26 +36,3 @@ func (e *DecodeError) Error() string {
 
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
-
-// ProtocolError says that bytes are not IPROTO. After it the connection is of no
-// use: nobody knows where the next message begins.
-type ProtocolError struct {
-	// Offset counts from the first byte of the message.
-	Offset int
-	// Wrong is what stands there, Expected what could have.
-	Wrong, Expected string
-	// Err is the cause, if there is one: a [*DecodeError] about the header.
-	Err error
-}
-
-// Error implements error.
-func (e *ProtocolError) Error() string {
-	text := "iproto: " + e.Wrong + " at offset " + itoa(e.Offset) + ", expected " + e.Expected
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns the cause.
-func (e *ProtocolError) Unwrap() error { return e.Err }

@@ -21,7 +21,7 @@ type Ext struct {
 // Tuple is a tuple with the number of its format, which the message describes
 // beside its data.
 type Tuple struct {
-	// Format is a key of [Response.TupleFormats].
+	// Format is the number of the format.
 	Format uint64
 	// Data is an encoded array.
 	Data []byte
@@ -137,7 +137,7 @@ func (d *Decoder) Error() *BoxError {
 
 func (d *Decoder) boxError(offset int, data []byte, depth int) *BoxError {
 	p := Decoder{b: data, depth: depth, elements: d.elements, bytes: d.bytes}
-	e := p.errorStack()
+	e := p.ErrorStack()
 	d.elements, d.bytes = p.elements, p.bytes
 	if p.err == nil && p.Len() > 0 {
 		p.mismatch("the end of the error")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -58,7 +59,7 @@ func (c *conn) close() {
 // read answers requests until the connection ends.
 func (c *conn) read() {
 	defer c.end()
-	c.send(iproto.AppendGreeting(nil, iproto.Greeting{Version: c.server.config.Version, Protocol: "Binary", Instance: c.server.instance, Salt: c.salt}))
+	c.send(box.AppendGreeting(nil, box.Greeting{Version: c.server.config.Version, Protocol: "Binary", Instance: c.server.instance, Salt: c.salt}))
 	var in []byte
 	chunk := make([]byte, 16<<10)
 	for {
@@ -68,9 +69,9 @@ func (c *conn) read() {
 		}
 		in = append(in, chunk[:n]...)
 		for len(in) > 0 {
-			m, err := iproto.ScanRequest(in, 0)
+			m, err := box.ScanRequest(in, 0)
 			if err != nil {
-				c.send(iproto.AppendError(nil, 0, 0, fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - packet header")))
+				c.send(box.AppendError(nil, 0, 0, fail(iproto.CodeInvalidMessagePack, "Invalid MsgPack - packet header")))
 				return
 			}
 			if m.More {
@@ -179,7 +180,7 @@ type stream struct {
 // take begins to answer a request.
 func (c *conn) take(r *Request) {
 	s := c.server
-	if r.Stream != 0 && !s.has(iproto.FeatureStreams) {
+	if r.Stream != 0 && !s.has(box.FeatureStreams) {
 		r.Stream = 0 // as servers did that had no streams
 	}
 	handler, waits := s.note(r)

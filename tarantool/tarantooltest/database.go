@@ -53,12 +53,12 @@ func (db *database) begin() *transaction {
 // expired returns the error of a transaction that took too long.
 func (tx *transaction) expired() error {
 	if !tx.deadline.IsZero() && time.Now().After(tx.deadline) {
-		return fail(iproto.ErrTransactionTimeout, "Transaction has been aborted by timeout")
+		return fail(iproto.CodeTransactionTimeout, "Transaction has been aborted by timeout")
 	}
 	return nil
 }
 
-var errConflict = fail(iproto.ErrTransactionConflict, "Transaction has been aborted by conflict")
+var errConflict = fail(iproto.CodeTransactionConflict, "Transaction has been aborted by conflict")
 
 // commit makes the changes of a transaction, all or none: it fails if a tuple that it read by
 // its whole key, or changed, was changed by others meanwhile. What it read by ranges is not

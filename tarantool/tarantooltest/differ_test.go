@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
-	"github.com/slipstream-go/slipstream/tarantool/iproto"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
+	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
@@ -203,7 +204,7 @@ func randomRequest(r *rand.Rand) (string, func(p *peer) string) {
 	key, tuple, ops := randomKey(r, space, index), randomTuple(r, space), randomOps(r)
 	switch r.IntN(8) {
 	case 0, 1:
-		code := draw(r, iproto.CodeInsert, iproto.CodeReplace, iproto.CodeReplace)
+		code := draw(r, box.CodeInsert, box.CodeReplace, box.CodeReplace)
 		return fmt.Sprintf("%v %d %#v", code, space, tuple), func(p *peer) string { return p.insert(code, space, tuple...) }
 	case 2, 3:
 		return fmt.Sprintf("update %d.%d %#v %#v", space, index, key, ops), func(p *peer) string { return p.update(space, index, key, ops...) }
@@ -213,9 +214,9 @@ func randomRequest(r *rand.Rand) (string, func(p *peer) string) {
 	case 5:
 		return fmt.Sprintf("delete %d.%d %#v", space, index, key), func(p *peer) string { return p.delete(space, index, key...) }
 	}
-	it, limit, offset := iproto.Iterator(r.IntN(9)), uint32(draw(r, 100, 3, 0)), uint32(draw(r, 0, 0, 1, 50))
-	if it > iproto.IterGt && r.IntN(10) > 0 {
-		it = iproto.IterGe
+	it, limit, offset := tarantool.Iterator(r.IntN(9)), uint32(draw(r, 100, 3, 0)), uint32(draw(r, 0, 0, 1, 50))
+	if it > tarantool.Gt && r.IntN(10) > 0 {
+		it = tarantool.Ge
 	}
 	if r.IntN(4) == 0 {
 		key = nil

@@ -4,7 +4,21 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
+)
+
+// The iterators that an index has, and the last number of one that exists.
+const (
+	iterEq uint32 = iota
+	iterReq
+	iterAll
+	iterLt
+	iterLe
+	iterGe
+	iterGt
+
+	iterLast = 13
 )
 
 // result is what a request about a space is answered with.
@@ -24,7 +38,7 @@ func (res *result) append(b []byte) []byte {
 	if res.wrapped {
 		n++
 	}
-	b = iproto.AppendKey(iproto.AppendMap(b, n), iproto.KeyData)
+	b = box.AppendKey(iproto.AppendMap(b, n), box.KeyData)
 	b = iproto.AppendArray(b, len(res.tuples))
 	for _, t := range res.tuples {
 		if res.wrapped {
@@ -34,10 +48,10 @@ func (res *result) append(b []byte) []byte {
 		}
 	}
 	if res.position != nil {
-		b = iproto.AppendStringBytes(iproto.AppendKey(b, iproto.KeyPosition), res.position)
+		b = iproto.AppendStringBytes(box.AppendKey(b, box.KeyPosition), res.position)
 	}
 	if res.wrapped {
-		b = iproto.AppendMap(iproto.AppendKey(b, iproto.KeyTupleFormats), 1)
+		b = iproto.AppendMap(box.AppendKey(b, box.KeyTupleFormats), 1)
 		b = appendFormat(iproto.AppendUint(b, uint64(res.sp.id)), res.sp.def.Fields)
 	}
 	return b
@@ -56,70 +70,70 @@ func (r *Request) operate() (*result, error) {
 		}
 	}
 	if r.schema != 0 && r.schema != uint64(s.data.version) {
-		return nil, fail(iproto.ErrWrongSchemaVersion, fmt.Sprintf("Wrong schema version, current: %d, in request: %d", s.data.version, r.schema))
+		return nil, fail(iproto.CodeWrongSchemaVersion, fmt.Sprintf("Wrong schema version, current: %d, in request: %d", s.data.version, r.schema))
 	}
 	sp, err := r.space(v)
 	if err != nil {
 		return nil, err
 	}
 	res := &result{sp: sp}
-	res.wrapped = s.has(iproto.FeatureTupleExtension) && r.conn.features>>iproto.FeatureTupleExtension&1 == 1
-	if r.code == iproto.CodeSelect {
+	res.wrapped = s.has(box.FeatureTupleExtension) && r.conn.features>>box.FeatureTupleExtension&1 == 1
+	if r.code == box.CodeSelect {
 		err = r.selects(v, sp, res)
 		return res, err
 	}
 	if s.readOnly {
-		return nil, fail(iproto.ErrReadOnly, "Can't modify data on a read-only instance - box.cfg.read_only is true")
+		return nil, fail(iproto.CodeReadOnly, "Can't modify data on a read-only instance - box.cfg.read_only is true")
 	}
 	if sp.system {
-		return nil, fail(iproto.ErrViewIsReadOnly, fmt.Sprintf("View '%s' is read-only", sp.def.Name))
+		return nil, fail(iproto.CodeViewIsReadOnly, fmt.Sprintf("View '%s' is read-only", sp.def.Name))
 	}
 	switch r.code {
-	case iproto.CodeInsert, iproto.CodeReplace:
+	case box.CodeInsert, box.CodeReplace:
 		err = r.inserts(v, sp, res)
-	case iproto.CodeUpdate:
+	case box.CodeUpdate:
 		err = r.updates(v, sp, res)
-	case iproto.CodeUpsert:
+	case box.CodeUpsert:
 		err = r.upserts(v, sp)
-	case iproto.CodeDelete:
+	case box.CodeDelete:
 		err = r.deletes(v, sp, res)
-	case iproto.CodeArrow:
-		err = fail(iproto.ErrUnsupported, "memtx does not support arrow format") // no engine of the free server does
+	case box.CodeArrow:
+		err = fail(iproto.CodeUnsupported, "memtx does not support arrow format") // no engine of the free server does
 	}
 	return res, err
 }
 
 // space returns the space that the request names.
 func (r *Request) space(v view) (*space, error) {
-	named := r.conn.server.has(iproto.FeatureNames) && r.body.spaceName != ""
+	named := r.conn.server.has(box.FeatureNames) && r.body.spaceName != ""
 	if !named {
 		if sp := v.spaces()[r.body.space]; sp != nil {
 			return sp, nil
 		}
-		return nil, fail(iproto.ErrNoSuchSpace, fmt.Sprintf("Space '%d' does not exist", r.body.space))
+		return nil, fail(iproto.CodeNoSuchSpace, fmt.Sprintf("Space '%d' does not exist", r.body.space))
 	}
 	for _, sp := range v.spaces() {
 		if sp.def.Name == r.body.spaceName {
 			return sp, nil
 		}
 	}
-	return nil, fail(iproto.ErrNoSuchSpace, fmt.Sprintf("Space '%s' does not exist", r.body.spaceName))
+	return nil, fail(iproto.CodeNoSuchSpace, fmt.Sprintf("Space '%s' does not exist", r.body.spaceName))
 }
 
 // index returns the index that the request names.
 func (r *Request) index(sp *space) (*index, error) {
-	if r.conn.server.has(iproto.FeatureNames) && r.body.hasIndexName {
+	if r.conn.server.has(box.FeatureNames) && r.body.hasIndexName {
 		for _, ix := range sp.indexes {
 			if ix.name == r.body.indexName {
 				return ix, nil
 			}
 		}
-		return nil, fail(iproto.ErrNoSuchIndexName, fmt.Sprintf("No index '%s' is defined in space '%s'", r.body.indexName, sp.def.Name))
+		return nil, fail(iproto.CodeNoSuchIndexName, fmt.Sprintf("No index '%s' is defined in space '%s'", r.body.indexName, sp.def.Name))
 	}
 	if int(r.body.index) < len(sp.indexes) {
 		return sp.indexes[r.body.index], nil
 	}
-	return nil, fail(iproto.ErrNoSuchIndexID, fmt.Sprintf("No index #%d is defined in space '%s'", r.body.index, sp.def.Name))
+	return nil, fail(iproto.CodeNoSuchIndexID, fmt.Sprintf("No index #%d is defined in space '%s'", r.body.index, sp.def.Name))
 }
 
 // one returns the tuple with the whole key of the request, nil if there is none.
@@ -129,7 +143,7 @@ func (r *Request) one(v view, sp *space) (*tuple, error) {
 		return nil, err
 	}
 	if !ix.unique {
-		return nil, fail(iproto.ErrMoreThanOneTuple, "Get() doesn't support partial keys and non-unique indexes")
+		return nil, fail(iproto.CodeMoreThanOneTuple, "Get() doesn't support partial keys and non-unique indexes")
 	}
 	if r.body.key == nil {
 		return nil, missing("key")
@@ -147,7 +161,7 @@ func (r *Request) one(v view, sp *space) (*tuple, error) {
 }
 
 func missing(field string) error {
-	return fail(iproto.ErrMissingRequestField, fmt.Sprintf("Missing mandatory field '%s' in request", field))
+	return fail(iproto.CodeMissingRequestField, fmt.Sprintf("Missing mandatory field '%s' in request", field))
 }
 
 // given returns the tuple of the request.
@@ -168,7 +182,7 @@ func (r *Request) inserts(v view, sp *space, res *result) error {
 		return err
 	}
 	var old *tuple
-	if r.code == iproto.CodeReplace {
+	if r.code == box.CodeReplace {
 		old = sp.indexes[0].find(sp.indexes[0].keyOf(t))
 	}
 	res.tuples = []*tuple{t}
@@ -204,7 +218,7 @@ func (r *Request) updates(v view, sp *space, res *result) error {
 		if sp.indexes[0].conflict(t, nil) != nil {
 			return sp.duplicate(sp.indexes[0])
 		}
-		return fail(iproto.ErrCantUpdatePrimaryKey, fmt.Sprintf("Attempt to modify a tuple field which is part of primary index in space '%s'", sp.def.Name))
+		return fail(iproto.CodeCantUpdatePrimaryKey, fmt.Sprintf("Attempt to modify a tuple field which is part of primary index in space '%s'", sp.def.Name))
 	}
 	res.tuples = []*tuple{t}
 	return v.swap(sp, old, t)
@@ -245,50 +259,50 @@ func (r *Request) selects(v view, sp *space, res *result) error {
 	if b.key == nil {
 		return missing("key")
 	}
-	it := iproto.Iterator(b.iterator)
-	if it > iproto.IterPrevPrefix {
-		return fail(iproto.ErrIllegalParams, "Illegal parameters, Invalid iterator type")
+	it := b.iterator
+	if it > iterLast {
+		return fail(iproto.CodeIllegalParams, "Illegal parameters, Invalid iterator type")
 	}
 	if err := ix.checkKey(r.Args, false); err != nil {
 		return err
 	}
-	if it > iproto.IterGt {
-		return fail(iproto.ErrUnsupportedIndexFeature, fmt.Sprintf("Index '%s' (TREE) of space '%s' does not support requested iterator type", ix.name, sp.def.Name))
+	if it > iterGt {
+		return fail(iproto.CodeUnsupportedIndexFeature, fmt.Sprintf("Index '%s' (TREE) of space '%s' does not support requested iterator type", ix.name, sp.def.Name))
 	}
 	tuples, reverse := ix.scan(it, r.Args)
 	tuples = slices.DeleteFunc(tuples, func(t *tuple) bool { return r.conn.server.hides(r, sp, t) })
-	if r.conn.server.has(iproto.FeaturePagination) {
+	if r.conn.server.has(box.FeaturePagination) {
 		if tuples, err = r.after(ix, tuples, reverse); err != nil {
 			return err
 		}
 	}
-	if len(r.Args) == len(ix.parts) && ix.number == 0 && it == iproto.IterEq {
+	if len(r.Args) == len(ix.parts) && ix.number == 0 && it == iterEq {
 		v.read(sp, keyName(r.Args))
 	}
 	tuples = tuples[min(int(b.offset), len(tuples)):]
 	tuples = tuples[:min(uint64(b.limit), uint64(len(tuples)))]
 	res.tuples = tuples
-	if b.fetch && len(tuples) > 0 && r.conn.server.has(iproto.FeaturePagination) {
+	if b.fetch && len(tuples) > 0 && r.conn.server.has(box.FeaturePagination) {
 		res.position = ix.position(tuples[len(tuples)-1])
 	}
 	return nil
 }
 
 // scan returns the tuples that an iterator goes over, in its order.
-func (ix *index) scan(it iproto.Iterator, key []any) (tuples []*tuple, reverse bool) {
+func (ix *index) scan(it uint32, key []any) (tuples []*tuple, reverse bool) {
 	from, to := ix.bounds(key)
 	all := len(ix.tuples)
-	reverse = it == iproto.IterReq || it == iproto.IterLt || it == iproto.IterLe
+	reverse = it == iterReq || it == iterLt || it == iterLe
 	switch {
 	case len(key) == 0:
 		from, to = 0, all
-	case it == iproto.IterAll, it == iproto.IterGe:
+	case it == iterAll, it == iterGe:
 		to = all
-	case it == iproto.IterGt:
+	case it == iterGt:
 		from, to = to, all
-	case it == iproto.IterLe:
+	case it == iterLe:
 		from = 0
-	case it == iproto.IterLt:
+	case it == iterLt:
 		from, to = 0, from
 	}
 	tuples = slices.Clone(ix.tuples[from:to])

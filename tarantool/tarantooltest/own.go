@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -16,37 +17,37 @@ const guest = "guest"
 func (r *Request) own() {
 	s := r.conn.server
 	if r.broken != nil {
-		r.refuse(fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - packet body"))
+		r.refuse(fail(iproto.CodeInvalidMessagePack, "Invalid MsgPack - packet body"))
 		return
 	}
 	s.mu.Lock()
 	denied, version, function := s.denies(r), s.data.version, s.function(r)
 	s.mu.Unlock()
 	if denied {
-		r.refuse(fail(iproto.ErrAccessDenied, fmt.Sprintf("Access denied for user '%s': %s", guest, r.Type)))
+		r.refuse(fail(iproto.CodeAccessDenied, fmt.Sprintf("Access denied for user '%s': %s", guest, r.Type)))
 		return
 	}
 	if !r.known() {
-		r.refuse(fail(iproto.ErrUnknownRequestType, fmt.Sprintf("Unknown request type %d", r.code)))
+		r.refuse(fail(iproto.CodeUnknownRequestType, fmt.Sprintf("Unknown request type %d", r.code)))
 		return
 	}
 	switch r.code {
-	case iproto.CodePing:
-		r.conn.reply(iproto.AppendReply(nil, r.sync, version))
-	case iproto.CodeAuth:
+	case box.CodePing:
+		r.conn.reply(box.AppendReply(nil, r.sync, version))
+	case box.CodeAuth:
 		r.finish(nil, r.authenticate())
-	case iproto.CodeID:
+	case box.CodeID:
 		r.identify()
-	case iproto.CodeCall, iproto.CodeCall16, iproto.CodeEval:
+	case box.CodeCall, box.CodeCall16, box.CodeEval:
 		r.run(function)
-	case iproto.CodeWatch, iproto.CodeUnwatch, iproto.CodeWatchOnce:
+	case box.CodeWatch, box.CodeUnwatch, box.CodeWatchOnce:
 		r.watch()
-	case iproto.CodeBegin, iproto.CodeCommit, iproto.CodeRollback:
+	case box.CodeBegin, box.CodeCommit, box.CodeRollback:
 		s.mu.Lock()
 		err := r.transact()
 		s.mu.Unlock()
 		r.finish(nil, err)
-	case iproto.CodeExecute, iproto.CodePrepare:
+	case box.CodeExecute, box.CodePrepare:
 		r.sql()
 	default:
 		r.finish(r.operate())
@@ -63,10 +64,10 @@ func (r *Request) run(function Handler) {
 	switch {
 	case !errors.Is(err, Own):
 		r.say(results, err)
-	case r.code == iproto.CodeEval:
+	case r.code == box.CodeEval:
 		r.refuse(fmt.Errorf("tarantooltest: nothing is defined for %q", r.Function))
 	default:
-		r.refuse(fail(iproto.ErrNoSuchProcedure, fmt.Sprintf("Procedure '%s' is not defined", r.Function)))
+		r.refuse(fail(iproto.CodeNoSuchProcedure, fmt.Sprintf("Procedure '%s' is not defined", r.Function)))
 	}
 }
 
@@ -74,18 +75,18 @@ func (r *Request) run(function Handler) {
 func (r *Request) known() bool {
 	s := r.conn.server
 	switch c := r.code; {
-	case c >= iproto.CodeSelect && c <= iproto.CodeExecute, c == iproto.CodePrepare, c == iproto.CodePing:
+	case c >= box.CodeSelect && c <= box.CodeExecute, c == box.CodePrepare, c == box.CodePing:
 		return true
-	case c >= iproto.CodeBegin && c <= iproto.CodeRollback:
-		return s.has(iproto.FeatureTransactions)
-	case c == iproto.CodeArrow:
-		return s.has(iproto.FeatureArrow)
-	case c == iproto.CodeID:
+	case c >= box.CodeBegin && c <= box.CodeRollback:
+		return s.has(box.FeatureTransactions)
+	case c == box.CodeArrow:
+		return s.has(box.FeatureArrow)
+	case c == box.CodeID:
 		return s.config.Protocol > 0
-	case c == iproto.CodeWatch, c == iproto.CodeUnwatch:
-		return s.has(iproto.FeatureWatchers)
-	case c == iproto.CodeWatchOnce:
-		return s.has(iproto.FeatureWatchOnce)
+	case c == box.CodeWatch, c == box.CodeUnwatch:
+		return s.has(box.FeatureWatchers)
+	case c == box.CodeWatchOnce:
+		return s.has(box.FeatureWatchOnce)
 	}
 	return false
 }
@@ -96,9 +97,9 @@ func (r *Request) finish(res *result, err error) {
 	case err != nil:
 		r.refuse(err)
 	case res == nil:
-		r.conn.reply(iproto.EndReply(iproto.AppendMap(r.begin(), 0), 0))
+		r.conn.reply(box.EndReply(iproto.AppendMap(r.begin(), 0), 0))
 	default:
-		r.conn.reply(iproto.EndReply(res.append(r.begin()), 0))
+		r.conn.reply(box.EndReply(res.append(r.begin()), 0))
 	}
 }
 
@@ -119,25 +120,25 @@ func (r *Request) authenticate() error {
 func (r *Request) checkProof() error {
 	s := r.conn.server
 	if len(r.Args) != 2 {
-		return fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - authentication request body")
+		return fail(iproto.CodeInvalidMessagePack, "Invalid MsgPack - authentication request body")
 	}
 	method, _ := r.Args[0].(string)
 	proof, isString := r.Args[1].(string)
 	if b, isBytes := r.Args[1].([]byte); isBytes {
 		proof = string(b) // some clients say that it is no text
 	} else if !isString {
-		return fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - authentication scramble")
+		return fail(iproto.CodeInvalidMessagePack, "Invalid MsgPack - authentication scramble")
 	}
 	if method != s.config.Auth {
-		return fail(iproto.ErrUnknownAuthMethod, fmt.Sprintf("Unknown authentication method '%s'", method))
+		return fail(iproto.CodeUnknownAuthMethod, fmt.Sprintf("Unknown authentication method '%s'", method))
 	}
 	want, exists := s.config.Users[r.body.user]
-	if method == iproto.AuthSHA1 {
-		scramble := iproto.ScrambleSHA1(sha1.Sum, r.conn.salt, want)
+	if method == box.AuthSHA1 {
+		scramble := box.ScrambleSHA1(sha1.Sum, r.conn.salt, want)
 		want = string(scramble[:])
 	}
 	if !exists || subtle.ConstantTimeCompare([]byte(proof), []byte(want)) != 1 {
-		return fail(iproto.ErrPasswordMismatch, "User not found or supplied credentials are invalid")
+		return fail(iproto.CodePasswordMismatch, "User not found or supplied credentials are invalid")
 	}
 	return nil
 }
@@ -148,36 +149,36 @@ func (r *Request) identify() {
 	s.mu.Lock()
 	r.conn.features = r.body.features
 	s.mu.Unlock()
-	var features []iproto.Feature
-	for f := range iproto.Feature(len(since)) {
+	var features []box.Feature
+	for f := range box.Feature(len(since)) {
 		if s.has(f) {
 			features = append(features, f)
 		}
 	}
 	auth := s.config.Auth
-	if s.config.Protocol < since[iproto.FeaturePagination] {
+	if s.config.Protocol < since[box.FeaturePagination] {
 		auth = "" // told since the version that has more than one
 	}
-	r.conn.reply(iproto.EndReply(iproto.AppendID(r.begin(), uint32(s.config.Protocol), features, auth), 0))
+	r.conn.reply(box.EndReply(box.AppendID(r.begin(), uint32(s.config.Protocol), features, auth), 0))
 }
 
 // transact begins and ends transactions. It is called with mu held.
 func (r *Request) transact() error {
 	if r.stream == nil {
-		return fail(iproto.ErrUnableToProcessOutOfStream, fmt.Sprintf("Unable to process %s request out of stream", r.Type))
+		return fail(iproto.CodeUnableToProcessOutOfStream, fmt.Sprintf("Unable to process %s request out of stream", r.Type))
 	}
 	s, st := r.conn.server, r.stream
 	switch r.code {
-	case iproto.CodeBegin:
+	case box.CodeBegin:
 		if st.tx != nil {
-			return fail(iproto.ErrActiveTransaction, "Operation is not permitted when there is an active transaction ")
+			return fail(iproto.CodeActiveTransaction, "Operation is not permitted when there is an active transaction ")
 		}
 		st.tx = s.data.begin()
 		if r.body.timeout > 0 {
 			st.tx.deadline = time.Now().Add(time.Duration(r.body.timeout * float64(time.Second)))
 		}
 		return nil
-	case iproto.CodeRollback:
+	case box.CodeRollback:
 		st.tx = nil
 		return nil
 	}

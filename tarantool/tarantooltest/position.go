@@ -9,7 +9,7 @@ import (
 // A position is the key of a tuple in an index, made unique by its primary key, as text that
 // means nothing to a client.
 
-var errPosition = fail(iproto.ErrIteratorPosition, "Iterator position is invalid")
+var errPosition = fail(iproto.CodeIteratorPosition, "Iterator position is invalid")
 
 // position returns that of a tuple.
 func (ix *index) position(t *tuple) []byte {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -27,7 +28,7 @@ type Request struct {
 
 	conn   *conn
 	stream *stream
-	code   iproto.Code
+	code   box.Code
 	sync   uint64
 	schema uint64
 	body   body
@@ -46,7 +47,7 @@ func (r *Request) Push(v any) error {
 	if err != nil {
 		return err
 	}
-	r.conn.send(iproto.AppendPush(nil, r.sync, r.conn.server.schemaVersion(), 1, b))
+	r.conn.send(box.AppendPush(nil, r.sync, r.conn.server.schemaVersion(), 1, b))
 	return nil
 }
 
@@ -133,57 +134,57 @@ func (r *Request) parse() {
 		return
 	}
 	for range d.Map() {
-		switch iproto.Key(min(d.Uint(), 0xff)) {
-		case iproto.KeySpaceID:
+		switch box.Key(min(d.Uint(), 0xff)) {
+		case box.KeySpaceID:
 			b.space = d.Uint32()
-		case iproto.KeySpaceName:
+		case box.KeySpaceName:
 			b.spaceName = d.String()
-		case iproto.KeyIndexID:
+		case box.KeyIndexID:
 			b.index = d.Uint32()
-		case iproto.KeyIndexName:
+		case box.KeyIndexName:
 			b.indexName, b.hasIndexName = d.String(), true
-		case iproto.KeyLimit:
+		case box.KeyLimit:
 			b.limit = d.Uint32()
-		case iproto.KeyOffset:
+		case box.KeyOffset:
 			b.offset = d.Uint32()
-		case iproto.KeyIterator:
+		case box.KeyIterator:
 			b.iterator = d.Uint32()
-		case iproto.KeyIndexBase:
+		case box.KeyIndexBase:
 			b.base = d.Int()
-		case iproto.KeyFetchPosition:
+		case box.KeyFetchPosition:
 			b.fetch = d.Bool()
-		case iproto.KeyKey:
+		case box.KeyKey:
 			b.key = d.Raw()
-		case iproto.KeyTuple:
+		case box.KeyTuple:
 			b.tuple = d.Raw()
-		case iproto.KeyOperations:
+		case box.KeyOperations:
 			b.ops = d.Raw()
-		case iproto.KeyAfterTuple:
+		case box.KeyAfterTuple:
 			b.afterTuple = d.Raw()
-		case iproto.KeyAfterPosition:
+		case box.KeyAfterPosition:
 			b.afterPosition = d.String()
-		case iproto.KeyFunctionName, iproto.KeyExpression, iproto.KeySQLText:
+		case box.KeyFunctionName, box.KeyExpression, box.KeySQLText:
 			r.Function = d.String()
-		case iproto.KeyStatementID:
+		case box.KeyStatementID:
 			b.statement = d.Uint32()
-		case iproto.KeySQLBind:
+		case box.KeySQLBind:
 			b.tuple = d.Raw()
-		case iproto.KeyUserName:
+		case box.KeyUserName:
 			b.user = d.String()
-		case iproto.KeyAuthType:
+		case box.KeyAuthType:
 			b.authType = d.String()
-		case iproto.KeyFeatures:
-			b.features, _ = iproto.ParseFeatures(d.Raw())
-		case iproto.KeyEventKey:
+		case box.KeyFeatures:
+			b.features, _ = box.ParseFeatures(d.Raw())
+		case box.KeyEventKey:
 			b.event = d.String()
-		case iproto.KeyTimeout:
+		case box.KeyTimeout:
 			b.timeout = d.Float()
 		default:
 			d.Skip()
 		}
 	}
 	args := b.tuple
-	if r.code == iproto.CodeSelect || r.code == iproto.CodeDelete || r.code == iproto.CodeUpdate {
+	if r.code == box.CodeSelect || r.code == box.CodeDelete || r.code == box.CodeUpdate {
 		args = b.key
 	}
 	if args != nil {
@@ -213,7 +214,7 @@ func (s *Server) note(r *Request) (handler Handler, waits bool) {
 		entry += " " + what
 	}
 	switch r.code {
-	case iproto.CodePing, iproto.CodeAuth, iproto.CodeID:
+	case box.CodePing, box.CodeAuth, box.CodeID:
 	default:
 		if sp := r.body.space; sp != vspaceID && sp != vindexID {
 			s.log = append(s.log, entry)
@@ -228,11 +229,11 @@ func (s *Server) note(r *Request) (handler Handler, waits bool) {
 // function returns the function of a call, an eval or a statement. It is called with mu held.
 func (s *Server) function(r *Request) Handler {
 	switch r.code {
-	case iproto.CodeCall, iproto.CodeCall16:
+	case box.CodeCall, box.CodeCall16:
 		return s.functions[r.Function]
-	case iproto.CodeEval:
+	case box.CodeEval:
 		return s.evals[r.Function]
-	case iproto.CodeExecute:
+	case box.CodeExecute:
 		if st := s.statements[r.Function]; st != nil {
 			return st.Run
 		}
@@ -243,9 +244,9 @@ func (s *Server) function(r *Request) Handler {
 // denies says whether the user may not do what is asked. It is called with mu held.
 func (s *Server) denies(r *Request) bool {
 	switch r.code {
-	case iproto.CodePing, iproto.CodeAuth, iproto.CodeID, iproto.CodeWatch, iproto.CodeUnwatch, iproto.CodeWatchOnce:
+	case box.CodePing, box.CodeAuth, box.CodeID, box.CodeWatch, box.CodeUnwatch, box.CodeWatchOnce:
 		return false // nobody needs a right to watch
-	case iproto.CodeSelect:
+	case box.CodeSelect:
 		// The spaces that describe are everybody's: see hides.
 		if sp, err := r.space(view{db: &s.data}); err != nil || sp.system {
 			return false
@@ -293,10 +294,10 @@ func (r *Request) say(results []any, err error) {
 func (r *Request) results(values []any) {
 	b := r.begin()
 	from := 0
-	b = iproto.AppendDataHead(b, len(values))
+	b = box.AppendDataHead(b, len(values))
 	var err error
 	for _, v := range values {
-		if r.code == iproto.CodeCall16 {
+		if r.code == box.CodeCall16 {
 			if _, is := v.([]any); !is {
 				v = []any{v} // the results of such a call are tuples
 			}
@@ -306,21 +307,21 @@ func (r *Request) results(values []any) {
 			return
 		}
 	}
-	r.conn.reply(iproto.EndReply(b, from))
+	r.conn.reply(box.EndReply(b, from))
 }
 
 // begin begins a reply.
 func (r *Request) begin() []byte {
-	return iproto.BeginReply(nil, uint32(iproto.CodeOK), r.sync, r.conn.server.schemaVersion())
+	return box.BeginReply(nil, uint32(box.CodeOK), r.sync, r.conn.server.schemaVersion())
 }
 
 // refuse answers with an error.
 func (r *Request) refuse(err error) {
 	var e *iproto.BoxError
 	if !errors.As(err, &e) {
-		e = &iproto.BoxError{Type: "LuajitError", File: "tarantooltest", Message: err.Error(), Code: uint32(iproto.ErrLua)}
+		e = &iproto.BoxError{Type: "LuajitError", File: "tarantooltest", Message: err.Error(), Code: uint32(iproto.CodeLua)}
 	}
-	r.conn.reply(iproto.AppendError(nil, r.sync, r.conn.server.schemaVersion(), e))
+	r.conn.reply(box.AppendError(nil, r.sync, r.conn.server.schemaVersion(), e))
 }
 
 func (s *Server) schemaVersion() uint32 {

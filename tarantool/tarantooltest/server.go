@@ -31,6 +31,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -104,10 +105,10 @@ func NewServer(c Config) (*Server, error) {
 		c.Version = "3.3.0"
 	}
 	if c.Protocol == 0 {
-		c.Protocol = iproto.ProtocolVersion
+		c.Protocol = box.ProtocolVersion
 	}
 	if c.Auth == "" {
-		c.Auth = iproto.AuthSHA1
+		c.Auth = box.AuthSHA1
 	}
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
@@ -139,10 +140,10 @@ func NewServer(c Config) (*Server, error) {
 
 // since is the version of the protocol that has a feature first.
 var since = [...]int{
-	iproto.FeatureStreams: 1, iproto.FeatureTransactions: 1, iproto.FeatureErrorExtension: 2, iproto.FeatureWatchers: 3,
-	iproto.FeaturePagination: 4, iproto.FeatureNames: 5, iproto.FeatureWatchOnce: 6, iproto.FeatureTupleExtension: 7,
-	iproto.FeatureCallTuples: 7, iproto.FeatureCallArgTuples: 7, iproto.FeatureSnapshotCursor: 8, iproto.FeatureIsSync: 9,
-	iproto.FeatureArrow: 10,
+	box.FeatureStreams: 1, box.FeatureTransactions: 1, box.FeatureErrorExtension: 2, box.FeatureWatchers: 3,
+	box.FeaturePagination: 4, box.FeatureNames: 5, box.FeatureWatchOnce: 6, box.FeatureTupleExtension: 7,
+	box.FeatureCallTuples: 7, box.FeatureCallArgTuples: 7, box.FeatureSnapshotCursor: 8, box.FeatureIsSync: 9,
+	box.FeatureArrow: 10,
 }
 
 func featuresOf(c Config) (set uint64) {
@@ -157,7 +158,7 @@ func featuresOf(c Config) (set uint64) {
 	return set
 }
 
-func (s *Server) has(f iproto.Feature) bool { return s.features>>f&1 == 1 }
+func (s *Server) has(f box.Feature) bool { return s.features>>f&1 == 1 }
 
 // Addr returns the address of the server: host:port, or the path of its socket.
 func (s *Server) Addr() string { return s.listener.Addr().String() }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
+	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
@@ -47,9 +49,9 @@ func TestGreetingAndID(t *testing.T) {
 	_, p := start(t, tarantooltest.Config{})
 	want(t, "version", p.greeting.Version, "3.3.0")
 	want(t, "salt", len(p.greeting.Salt), 32)
-	r, err := p.response(iproto.CodeID, func(b []byte) []byte { return iproto.AppendID(b, 10, nil, "") })
-	set, ferr := iproto.ParseFeatures(r.Features)
-	if err != nil || ferr != nil || r.Version != 10 || set != 1<<13-1 || string(r.AuthType) != iproto.AuthSHA1 {
+	r, err := p.response(box.CodeID, func(b []byte) []byte { return box.AppendID(b, 10, nil, "") })
+	set, ferr := box.ParseFeatures(r.Features)
+	if err != nil || ferr != nil || r.Version != 10 || set != 1<<13-1 || string(r.AuthType) != box.AuthSHA1 {
 		t.Errorf("%+v, features %b, %v, %v", r, set, err, ferr)
 	}
 	want(t, "ping", p.ping(), "ok")
@@ -62,28 +64,28 @@ func TestOlderServers(t *testing.T) {
 		features uint64
 	}{{1, nil, 0b11}, {3, nil, 0b1111}, {4, nil, 0b11111}, {7, nil, 0b1111111111}, {10, []int{0, 12}, 0b0111111111110}} {
 		s := tarantooltest.Start(t, tarantooltest.Config{Protocol: c.protocol, Without: c.without})
-		r, err := dial(t, s.Addr()).response(iproto.CodeID, func(b []byte) []byte { return iproto.AppendID(b, 10, nil, "") })
-		set, _ := iproto.ParseFeatures(r.Features)
+		r, err := dial(t, s.Addr()).response(box.CodeID, func(b []byte) []byte { return box.AppendID(b, 10, nil, "") })
+		set, _ := box.ParseFeatures(r.Features)
 		if err != nil || set != c.features || r.Version != uint32(c.protocol) {
 			t.Errorf("protocol %d: version %d, features %b, %v", c.protocol, r.Version, set, err)
 		}
 	}
 	_, p := start(t, tarantooltest.Config{Protocol: -1})
 	unknown := "error UNKNOWN_REQUEST_TYPE"
-	want(t, "id", p.do(iproto.CodeID, func(b []byte) []byte { return iproto.AppendID(b, 10, nil, "") }), unknown)
-	want(t, "watch", p.do(iproto.CodeWatch, func(b []byte) []byte { return iproto.AppendWatch(b, "k") }), unknown)
+	want(t, "id", p.do(box.CodeID, func(b []byte) []byte { return box.AppendID(b, 10, nil, "") }), unknown)
+	want(t, "watch", p.do(box.CodeWatch, func(b []byte) []byte { return box.AppendWatch(b, "k") }), unknown)
 	// The trap of such a server: the transaction is none, and what was to be in it stays.
 	p.stream = 1
-	want(t, "begin", p.begin(iproto.Begin{}), unknown)
-	want(t, "insert", p.insert(iproto.CodeInsert, 512, int64(1), "a"), data(list{int64(1), "a"}))
+	want(t, "begin", p.begin(box.Begin{}), unknown)
+	want(t, "insert", p.insert(box.CodeInsert, 512, int64(1), "a"), data(list{int64(1), "a"}))
 	want(t, "rollback", p.rollback(), unknown)
 	p.stream = 0
-	want(t, "select", p.selects(512, 0, iproto.IterAll, 10, 0), data(list{int64(1), "a"}))
+	want(t, "select", p.selects(512, 0, tarantool.All, 10, 0), data(list{int64(1), "a"}))
 	// And a position means nothing to it.
 	after := func(b []byte) []byte {
-		return any1((&iproto.Select{Target: iproto.Target{Space: 512}, Limit: 10, Iterator: iproto.IterAll, FetchPosition: true, AfterTuple: any1(nil, list{int64(5)})}).AppendHead(b), list{})
+		return any1((&box.Select{Target: box.Target{Space: 512}, Limit: 10, Iterator: uint32(tarantool.All), FetchPosition: true, AfterTuple: any1(nil, list{int64(5)})}).AppendHead(b), list{})
 	}
-	r, err := p.response(iproto.CodeSelect, after)
+	r, err := p.response(box.CodeSelect, after)
 	if err != nil || r.Position != nil || text(t, r, err) != data(list{int64(1), "a"}) {
 		t.Errorf("select after: %+v, %v", r, err)
 	}
@@ -92,44 +94,44 @@ func TestOlderServers(t *testing.T) {
 func TestAuthentication(t *testing.T) {
 	_, p := start(t, tarantooltest.Config{Users: map[string]string{"alice": "wonderland"}, Locked: true})
 	denied, wrong := "error ACCESS_DENIED", "error PASSWORD_MISMATCH"
-	want(t, "as the guest", p.selects(512, 0, iproto.IterAll, 1, 0), denied)
+	want(t, "as the guest", p.selects(512, 0, tarantool.All, 1, 0), denied)
 	want(t, "ping as the guest", p.ping(), "ok")
-	want(t, "spaces of the guest", p.selects(281, 2, iproto.IterEq, 9, 0, "users"), data())
-	want(t, "indexes of the guest", p.selects(289, 0, iproto.IterEq, 9, 0, 512), data())
-	want(t, "nothing", p.selects(9999, 0, iproto.IterEq, 9, 0), "error NO_SUCH_SPACE")
+	want(t, "spaces of the guest", p.selects(281, 2, tarantool.Eq, 9, 0, "users"), data())
+	want(t, "indexes of the guest", p.selects(289, 0, tarantool.Eq, 9, 0, 512), data())
+	want(t, "nothing", p.selects(9999, 0, tarantool.Eq, 9, 0), "error NO_SUCH_SPACE")
 	want(t, "wrong password", p.auth("alice", "other"), wrong)
 	want(t, "nobody", p.auth("bob", ""), wrong)
 	want(t, "still the guest", p.call("f"), denied)
 	want(t, "right password", p.auth("alice", "wonderland"), "ok")
-	want(t, "as alice", p.selects(512, 0, iproto.IterAll, 1, 0), data())
-	want(t, "indexes of alice", strings.Count(p.selects(289, 0, iproto.IterEq, 9, 0, 512), "tree"), 3)
-	proven := p.do(iproto.CodeAuth, func(b []byte) []byte {
-		b = iproto.AppendString(iproto.AppendKey(iproto.AppendMap(b, 2), iproto.KeyUserName), "alice")
-		proof := iproto.ScrambleSHA1(sha1.Sum, p.greeting.Salt, "wonderland")
-		return any1(iproto.AppendKey(b, iproto.KeyTuple), list{iproto.AuthSHA1, proof[:]})
+	want(t, "as alice", p.selects(512, 0, tarantool.All, 1, 0), data())
+	want(t, "indexes of alice", strings.Count(p.selects(289, 0, tarantool.Eq, 9, 0, 512), "tree"), 3)
+	proven := p.do(box.CodeAuth, func(b []byte) []byte {
+		b = iproto.AppendString(box.AppendKey(iproto.AppendMap(b, 2), box.KeyUserName), "alice")
+		proof := box.ScrambleSHA1(sha1.Sum, p.greeting.Salt, "wonderland")
+		return any1(box.AppendKey(b, box.KeyTuple), list{box.AuthSHA1, proof[:]})
 	})
 	want(t, "a proof that is no string", proven, "ok")
-	want(t, "other method", p.do(iproto.CodeAuth, func(b []byte) []byte { return iproto.AppendAuth(b, "alice", iproto.AuthSHA256, []byte("wonderland")) }), "error UNKNOWN_AUTH_METHOD")
+	want(t, "other method", p.do(box.CodeAuth, func(b []byte) []byte { return box.AppendAuth(b, "alice", box.AuthSHA256, []byte("wonderland")) }), "error UNKNOWN_AUTH_METHOD")
 
-	s := tarantooltest.Start(t, tarantooltest.Config{Users: map[string]string{"alice": "wonderland"}, Auth: iproto.AuthSHA256})
+	s := tarantooltest.Start(t, tarantooltest.Config{Users: map[string]string{"alice": "wonderland"}, Auth: box.AuthSHA256})
 	q := dial(t, s.Addr())
 	for password, answer := range map[string]string{"wonderland": "ok", "wonderlan": wrong, "": wrong} {
-		want(t, "plain "+password, q.do(iproto.CodeAuth, func(b []byte) []byte { return iproto.AppendAuth(b, "alice", iproto.AuthSHA256, []byte(password)) }), answer)
+		want(t, "plain "+password, q.do(box.CodeAuth, func(b []byte) []byte { return box.AppendAuth(b, "alice", box.AuthSHA256, []byte(password)) }), answer)
 	}
 }
 
 func TestSchemaSpaces(t *testing.T) {
 	s, p := start(t, tarantooltest.Config{})
-	want(t, "the space", p.selects(281, 2, iproto.IterEq, 10, 0, "users"), data(list{int64(512), int64(1), "users", "memtx", int64(0), map[any]any{}, list{
+	want(t, "the space", p.selects(281, 2, tarantool.Eq, 10, 0, "users"), data(list{int64(512), int64(1), "users", "memtx", int64(0), map[any]any{}, list{
 		map[any]any{"name": "id", "type": "unsigned"}, map[any]any{"name": "name", "type": "string"},
 		map[any]any{"name": "age", "type": "integer", "is_nullable": true},
 	}}))
-	want(t, "its indexes", p.selects(289, 0, iproto.IterEq, 10, 0, int64(512)), data(
+	want(t, "its indexes", p.selects(289, 0, tarantool.Eq, 10, 0, int64(512)), data(
 		list{int64(512), int64(0), "pk", "tree", map[any]any{"unique": true}, list{list{int64(0), "unsigned"}}},
 		list{int64(512), int64(1), "name", "tree", map[any]any{"unique": true}, list{list{int64(1), "string"}}},
 		list{int64(512), int64(2), "age", "tree", map[any]any{"unique": false}, list{map[any]any{"field": int64(2), "type": "integer", "is_nullable": true}, list{int64(1), "string"}}},
 	))
-	want(t, "a write", p.insert(iproto.CodeReplace, 281, int64(1)), "error VIEW_IS_RO")
+	want(t, "a write", p.insert(box.CodeReplace, 281, int64(1)), "error VIEW_IS_RO")
 	before := s.SchemaVersion()
 	want(t, "version in replies", p.schema, before)
 	if err := s.CreateSpace(tarantooltest.Space{Name: "new", Fields: []tarantooltest.Field{{Name: "id"}}, Indexes: []tarantooltest.Index{{Name: "pk", Parts: []string{"id"}}}}); err != nil {
@@ -137,15 +139,15 @@ func TestSchemaSpaces(t *testing.T) {
 	}
 	p.ping()
 	want(t, "version after a change", p.schema, before+1)
-	want(t, "the new space", p.insert(iproto.CodeInsert, 514, "x"), data(list{"x"}))
+	want(t, "the new space", p.insert(box.CodeInsert, 514, "x"), data(list{"x"}))
 	if err := s.DropSpace("new"); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "the dropped space", p.insert(iproto.CodeInsert, 514, "x"), "error NO_SUCH_SPACE")
+	want(t, "the dropped space", p.insert(box.CodeInsert, 514, "x"), "error NO_SUCH_SPACE")
 	p.relies = s.SchemaVersion()
-	want(t, "with the schema of now", p.selects(512, 0, iproto.IterAll, 1, 0), data())
+	want(t, "with the schema of now", p.selects(512, 0, tarantool.All, 1, 0), data())
 	p.relies--
-	want(t, "with another schema", p.selects(512, 0, iproto.IterAll, 1, 0), "error WRONG_SCHEMA_VERSION")
+	want(t, "with another schema", p.selects(512, 0, tarantool.All, 1, 0), "error WRONG_SCHEMA_VERSION")
 	for name, err := range map[string]error{
 		"dropping it again": s.DropSpace("new"), "dropping a system space": s.DropSpace("_vspace"), "another of the name": s.CreateSpace(spaces[0]),
 		"no index": s.CreateSpace(tarantooltest.Space{Name: "x"}), "putting into none": s.Put("new", list{1}), "a wrong tuple": s.Put("users", list{"x"}),
@@ -164,15 +166,15 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, "tuples", s.Tuples("users"), [][]any{{int64(1), "c"}, {int64(2), "b", int64(30)}})
-	target := iproto.Target{SpaceName: "users", IndexName: "name"}
-	want(t, "select", p.do(iproto.CodeSelect, func(b []byte) []byte {
-		return any1((&iproto.Select{Target: target, Limit: 5}).AppendHead(b), list{"b"})
+	target := box.Target{SpaceName: "users", IndexName: "name"}
+	want(t, "select", p.do(box.CodeSelect, func(b []byte) []byte {
+		return any1((&box.Select{Target: target, Limit: 5}).AppendHead(b), list{"b"})
 	}), data(list{int64(2), "b", int64(30)}))
-	want(t, "delete", p.do(iproto.CodeDelete, func(b []byte) []byte { return any1(target.AppendDeleteHead(b), list{"b"}) }), data(list{int64(2), "b", int64(30)}))
+	want(t, "delete", p.do(box.CodeDelete, func(b []byte) []byte { return any1(target.AppendDeleteHead(b), list{"b"}) }), data(list{int64(2), "b", int64(30)}))
 	target.IndexName = "none"
-	want(t, "no index", p.do(iproto.CodeDelete, func(b []byte) []byte { return any1(target.AppendDeleteHead(b), list{"b"}) }), "error NO_SUCH_INDEX_NAME")
+	want(t, "no index", p.do(box.CodeDelete, func(b []byte) []byte { return any1(target.AppendDeleteHead(b), list{"b"}) }), "error NO_SUCH_INDEX_NAME")
 	target.SpaceName = "none"
-	want(t, "no space", p.do(iproto.CodeInsert, func(b []byte) []byte { return any1(target.AppendInsertHead(b), list{"b"}) }), "error NO_SUCH_SPACE")
+	want(t, "no space", p.do(box.CodeInsert, func(b []byte) []byte { return any1(target.AppendInsertHead(b), list{"b"}) }), "error NO_SUCH_SPACE")
 	want(t, "seen", s.Seen(), []string{"select users", "delete users", "delete users", "insert none"})
 }
 
@@ -183,13 +185,13 @@ func TestPagination(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, it := range []iproto.Iterator{iproto.IterAll, iproto.IterLe, iproto.IterGe} {
+	for _, it := range []tarantool.Iterator{tarantool.All, tarantool.Le, tarantool.Ge} {
 		for index := range uint32(3) {
 			whole := p.selects(512, index, it, 100, 0)
 			var pages list
-			sel := iproto.Select{Target: iproto.Target{Space: 512, Index: index}, Limit: 3, Iterator: it, FetchPosition: true}
+			sel := box.Select{Target: box.Target{Space: 512, Index: index}, Limit: 3, Iterator: uint32(it), FetchPosition: true}
 			for {
-				r, err := p.response(iproto.CodeSelect, func(b []byte) []byte { return any1(sel.AppendHead(b), list{}) })
+				r, err := p.response(box.CodeSelect, func(b []byte) []byte { return any1(sel.AppendHead(b), list{}) })
 				d := iproto.NewDecoder(r.Data)
 				page, _ := d.Any().([]any)
 				if err != nil || (r.Position != nil) != (len(page) > 0) {
@@ -208,11 +210,11 @@ func TestPagination(t *testing.T) {
 			want(t, fmt.Sprintf("iterator %d of index %d", it, index), data(pages...), whole)
 		}
 	}
-	for name, sel := range map[string]iproto.Select{
+	for name, sel := range map[string]box.Select{
 		"no position": {AfterPosition: []byte("*")}, "none of ours": {AfterPosition: []byte("AAAA")}, "tuple of another shape": {AfterTuple: any1(nil, list{"x"})},
 	} {
-		sel.Target, sel.Limit = iproto.Target{Space: 512}, 1
-		want(t, name, p.do(iproto.CodeSelect, func(b []byte) []byte { return any1(sel.AppendHead(b), list{}) }), "error ITERATOR_POSITION")
+		sel.Target, sel.Limit = box.Target{Space: 512}, 1
+		want(t, name, p.do(box.CodeSelect, func(b []byte) []byte { return any1(sel.AppendHead(b), list{}) }), "error ITERATOR_POSITION")
 	}
 }
 
@@ -221,12 +223,14 @@ func TestTuplesAsExtensions(t *testing.T) {
 	if err := s.Put("pairs", list{"a", 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.response(iproto.CodeID, func(b []byte) []byte {
-		return iproto.AppendID(b, 10, []iproto.Feature{iproto.FeatureTupleExtension}, "")
+	if _, err := p.response(box.CodeID, func(b []byte) []byte {
+		return box.AppendID(b, 10, []box.Feature{box.FeatureTupleExtension}, "")
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := p.response(iproto.CodeSelect, func(b []byte) []byte { return any1(iproto.AppendSelectHead(b, 513, 0, 1, 0, iproto.IterAll), list{}) })
+	r, err := p.response(box.CodeSelect, func(b []byte) []byte {
+		return any1(box.AppendSelectHead(b, 513, 0, 1, 0, uint32(tarantool.All)), list{})
+	})
 	d := iproto.NewDecoder(r.Data)
 	if n := d.Array(); n != 1 || err != nil {
 		t.Fatal(n, err)
@@ -261,9 +265,9 @@ func TestFunctions(t *testing.T) {
 	want(t, "another's error", p.call("denied"), "error ACCESS_DENIED")
 	want(t, "what cannot be sent", p.call("broken"), "error PROC_LUA")
 	want(t, "no function", p.call("none"), "error NO_SUCH_PROC")
-	want(t, "eval", p.do(iproto.CodeEval, func(b []byte) []byte { return any1(iproto.AppendEvalHead(b, "return 1"), list{}) }), data(int64(1)))
-	want(t, "another eval", p.do(iproto.CodeEval, func(b []byte) []byte { return any1(iproto.AppendEvalHead(b, "return 2"), list{}) }), "error PROC_LUA")
-	want(t, "an old call", p.do(iproto.CodeCall16, func(b []byte) []byte { return any1(iproto.AppendCallHead(b, "sum"), list{int64(1)}) }),
+	want(t, "eval", p.do(box.CodeEval, func(b []byte) []byte { return any1(box.AppendEvalHead(b, "return 1"), list{}) }), data(int64(1)))
+	want(t, "another eval", p.do(box.CodeEval, func(b []byte) []byte { return any1(box.AppendEvalHead(b, "return 2"), list{}) }), "error PROC_LUA")
+	want(t, "an old call", p.do(box.CodeCall16, func(b []byte) []byte { return any1(box.AppendCallHead(b, "sum"), list{int64(1)}) }),
 		data(list{int64(1)}, list{int64(1)}, list{list{int64(1)}}, list{map[any]any{"a": nil}}, list{int64(7)}, list{1.5}))
 	s.Func("sum", nil)
 	want(t, "a function that is gone", p.call("sum"), "error NO_SUCH_PROC")
@@ -276,12 +280,12 @@ func TestFunctions(t *testing.T) {
 		}
 		return nil, nil
 	})
-	sync := p.send(iproto.CodeCall, func(b []byte) []byte { return any1(iproto.AppendCallHead(b, "pushes"), list{}) })
+	sync := p.send(box.CodeCall, func(b []byte) []byte { return any1(box.AppendCallHead(b, "pushes"), list{}) })
 	for i := range 4 {
 		m, r, err := p.receive()
-		kind, values := iproto.Push, data(int64(i))
+		kind, values := box.Push, data(int64(i))
 		if i == 3 {
-			kind, values = iproto.Reply, data()
+			kind, values = box.Reply, data()
 		}
 		if err != nil || m.Kind != kind || m.Sync != sync || text(t, r, nil) != values {
 			t.Errorf("message %d: %+v %s, %v", i, m, text(t, r, nil), err)
@@ -302,26 +306,26 @@ func TestHandlers(t *testing.T) {
 	})
 	s.Handle("select", func(r *tarantooltest.Request) ([]any, error) {
 		if len(r.Args) > 0 && r.Args[0] == int64(13) {
-			return nil, tarantooltest.Error(uint32(iproto.ErrTransactionConflict), "unlucky")
+			return nil, tarantooltest.Error(uint32(iproto.CodeTransactionConflict), "unlucky")
 		}
 		return nil, tarantooltest.Own
 	})
 	s.Handle("insert users", func(r *tarantooltest.Request) ([]any, error) { return []any{[]any{r.Space, r.Connection()}}, nil })
 	s.Handle("call never", func(*tarantooltest.Request) ([]any, error) { return nil, tarantooltest.Silence })
 	s.Handle("call bye", func(*tarantooltest.Request) ([]any, error) { return nil, tarantooltest.HangUp })
-	slow := p.send(iproto.CodeCall, func(b []byte) []byte { return any1(iproto.AppendCallHead(b, "slow"), list{}) })
-	want(t, "own answer", p.selects(512, 0, iproto.IterEq, 1, 0, int64(1)), data())
-	want(t, "an error", p.selects(512, 0, iproto.IterEq, 1, 0, int64(13)), "error TRANSACTION_CONFLICT")
-	want(t, "an answer", p.insert(iproto.CodeInsert, 512, int64(1), "a"), data(list{"users", int64(1)}))
-	p.send(iproto.CodeCall, func(b []byte) []byte { return any1(iproto.AppendCallHead(b, "never"), list{}) })
-	want(t, "other request", p.insert(iproto.CodeReplace, 512, int64(1), "a"), data(list{int64(1), "a"}))
+	slow := p.send(box.CodeCall, func(b []byte) []byte { return any1(box.AppendCallHead(b, "slow"), list{}) })
+	want(t, "own answer", p.selects(512, 0, tarantool.Eq, 1, 0, int64(1)), data())
+	want(t, "an error", p.selects(512, 0, tarantool.Eq, 1, 0, int64(13)), "error TRANSACTION_CONFLICT")
+	want(t, "an answer", p.insert(box.CodeInsert, 512, int64(1), "a"), data(list{"users", int64(1)}))
+	p.send(box.CodeCall, func(b []byte) []byte { return any1(box.AppendCallHead(b, "never"), list{}) })
+	want(t, "other request", p.insert(box.CodeReplace, 512, int64(1), "a"), data(list{int64(1), "a"}))
 	close(free)
 	if m, r, err := p.receive(); err != nil || m.Sync != slow || text(t, r, nil) != data("slow") {
 		t.Errorf("the slow one: %+v, %v", m, err)
 	}
 	s.Handle("select", nil)
-	want(t, "no handler", p.selects(512, 0, iproto.IterEq, 1, 0, int64(13)), data())
-	p.send(iproto.CodeCall, func(b []byte) []byte { return any1(iproto.AppendCallHead(b, "bye"), list{}) })
+	want(t, "no handler", p.selects(512, 0, tarantool.Eq, 1, 0, int64(13)), data())
+	p.send(box.CodeCall, func(b []byte) []byte { return any1(box.AppendCallHead(b, "bye"), list{}) })
 	if _, _, err := p.receive(); !errors.Is(err, io.EOF) && err == nil {
 		t.Errorf("hung up: %v", err)
 	}
@@ -348,7 +352,7 @@ func TestFaults(t *testing.T) {
 	s.Reorder(3)
 	var syncs []uint64
 	for range 3 {
-		syncs = append(syncs, p.send(iproto.CodePing, func(b []byte) []byte { return iproto.AppendMap(b, 0) }))
+		syncs = append(syncs, p.send(box.CodePing, func(b []byte) []byte { return iproto.AppendMap(b, 0) }))
 	}
 	slices.Reverse(syncs)
 	for _, sync := range syncs {
@@ -356,14 +360,14 @@ func TestFaults(t *testing.T) {
 			t.Errorf("reordered: %d, %v, want %d", m.Sync, err, sync)
 		}
 	}
-	sync := p.send(iproto.CodePing, func(b []byte) []byte { return iproto.AppendMap(b, 0) })
+	sync := p.send(box.CodePing, func(b []byte) []byte { return iproto.AppendMap(b, 0) })
 	s.Reorder(0)
 	if m, _, err := p.receive(); err != nil || m.Sync != sync {
 		t.Errorf("held back: %d, %v, want %d", m.Sync, err, sync)
 	}
 
 	s.Hang(true)
-	sync = p.send(iproto.CodeInsert, func(b []byte) []byte { return any1(iproto.AppendInsertHead(b, 512), list{int64(1), "a"}) })
+	sync = p.send(box.CodeInsert, func(b []byte) []byte { return any1(box.AppendInsertHead(b, 512), list{int64(1), "a"}) })
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if len(s.Tuples("users")) != 1 {
 			return errors.New("a server that hangs does nothing")
@@ -381,8 +385,8 @@ func TestFaults(t *testing.T) {
 	}
 
 	s.SetReadOnly(true)
-	want(t, "a write", p.insert(iproto.CodeReplace, 512, int64(2), "b"), "error READONLY")
-	want(t, "a read", p.selects(512, 0, iproto.IterAll, 1, 0), data(list{int64(1), "a"}))
+	want(t, "a write", p.insert(box.CodeReplace, 512, int64(2), "b"), "error READONLY")
+	want(t, "a read", p.selects(512, 0, tarantool.All, 1, 0), data(list{int64(1), "a"}))
 	s.SetReadOnly(false)
 	want(t, "a write again", p.delete(512, 0, int64(1)), data(list{int64(1), "a"}))
 
@@ -414,7 +418,7 @@ func TestGarbageEndsAConnection(t *testing.T) {
 	if _, err := p.c.Write([]byte("GET / HTTP/1.1\r\n\r\n" + string(make([]byte, 100)))); err != nil {
 		t.Fatal(err)
 	}
-	if m, r, err := p.receive(); err != nil || r.Error == nil || r.Error.Code != uint32(iproto.ErrInvalidMessagePack) {
+	if m, r, err := p.receive(); err != nil || r.Error == nil || r.Error.Code != uint32(iproto.CodeInvalidMessagePack) {
 		t.Errorf("%+v, %+v, %v", m, r, err)
 	}
 	if _, _, err := p.receive(); err == nil {

@@ -207,32 +207,32 @@ func (sp *space) check(t *tuple) error {
 	for i, f := range sp.def.Fields {
 		v := t.field(i)
 		if i >= len(t.fields) && !f.Nullable {
-			return fail(iproto.ErrFieldMissing, fmt.Sprintf("Tuple field %d (%s) required by space format is missing", i+1, f.Name))
+			return fail(iproto.CodeFieldMissing, fmt.Sprintf("Tuple field %d (%s) required by space format is missing", i+1, f.Name))
 		}
 		if v == nil && f.Nullable || fits(f.Type, v) {
 			continue
 		}
-		return fail(iproto.ErrFieldType, fmt.Sprintf("Tuple field %d (%s) type does not match one required by operation: expected %s, got %s", i+1, f.Name, f.Type, typeOf(v)))
+		return fail(iproto.CodeFieldType, fmt.Sprintf("Tuple field %d (%s) type does not match one required by operation: expected %s, got %s", i+1, f.Name, f.Type, typeOf(v)))
 	}
 	return nil
 }
 
 // duplicate is the error of a key that is there already.
 func (sp *space) duplicate(ix *index) error {
-	return fail(iproto.ErrTupleFound, fmt.Sprintf("Duplicate key exists in unique index %q in space %q", ix.name, sp.def.Name))
+	return fail(iproto.CodeTupleFound, fmt.Sprintf("Duplicate key exists in unique index %q in space %q", ix.name, sp.def.Name))
 }
 
 // checkKey says whether key is one of an index, or the begin of one.
 func (ix *index) checkKey(key []any, whole bool) error {
 	switch {
 	case whole && len(key) != len(ix.parts):
-		return fail(iproto.ErrExactMatch, fmt.Sprintf("Invalid key part count in an exact match (expected %d, got %d)", len(ix.parts), len(key)))
+		return fail(iproto.CodeExactMatch, fmt.Sprintf("Invalid key part count in an exact match (expected %d, got %d)", len(ix.parts), len(key)))
 	case len(key) > len(ix.parts):
-		return fail(iproto.ErrKeyPartCount, fmt.Sprintf("Invalid key part count (expected [0..%d], got %d)", len(ix.parts), len(key)))
+		return fail(iproto.CodeKeyPartCount, fmt.Sprintf("Invalid key part count (expected [0..%d], got %d)", len(ix.parts), len(key)))
 	}
 	for i, v := range key {
 		if p := ix.parts[i]; !fits(p.kind, v) && (v != nil || !p.nullable || whole) {
-			return fail(iproto.ErrKeyPartType, fmt.Sprintf("Supplied key type of part %d does not match index part type: expected %s", i, p.kind))
+			return fail(iproto.CodeKeyPartType, fmt.Sprintf("Supplied key type of part %d does not match index part type: expected %s", i, p.kind))
 		}
 	}
 	return nil

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"hash/fnv"
 
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // Column describes a column of the rows of a statement, or a parameter.
-type Column = iproto.Column
+type Column = box.Column
 
 // A Statement says how a statement of SQL is answered. Of a [Column] only the name and the type
 // are told if the rest is zero.
@@ -47,7 +48,7 @@ func (r *Request) sql() {
 	s := r.conn.server
 	s.mu.Lock()
 	st, id := s.statements[r.Function], r.body.statement
-	forgets := r.code == iproto.CodePrepare && id != 0 && r.Function != ""
+	forgets := r.code == box.CodePrepare && id != 0 && r.Function != ""
 	if forgets {
 		delete(r.conn.prepared, id)
 	}
@@ -56,12 +57,12 @@ func (r *Request) sql() {
 	case r.Function == "" && id == 0:
 		r.refuse(missing("SQL text or stmt id"))
 	case r.Function == "":
-		r.refuse(fail(iproto.ErrWrongQueryID, fmt.Sprintf("Prepared statement with id %d does not exist", id)))
+		r.refuse(fail(iproto.CodeWrongQueryID, fmt.Sprintf("Prepared statement with id %d does not exist", id)))
 	case forgets:
 		r.finish(nil, nil)
 	case st == nil:
-		r.refuse(fail(iproto.ErrUnsupported, fmt.Sprintf("tarantooltest: nothing is defined for %q", r.Function)))
-	case r.code == iproto.CodePrepare:
+		r.refuse(fail(iproto.CodeUnsupported, fmt.Sprintf("tarantooltest: nothing is defined for %q", r.Function)))
+	case r.code == box.CodePrepare:
 		r.prepare(st)
 	default:
 		r.execute(st)
@@ -79,14 +80,14 @@ func (r *Request) prepare(st *Statement) {
 		n++
 	}
 	b := iproto.AppendMap(r.begin(), n)
-	b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeyStatementID), uint64(id))
-	b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeyBindCount), uint64(len(st.Parameters)))
-	b = iproto.AppendKey(b, iproto.KeyBindMetadata)
+	b = iproto.AppendUint(box.AppendKey(b, box.KeyStatementID), uint64(id))
+	b = iproto.AppendUint(box.AppendKey(b, box.KeyBindCount), uint64(len(st.Parameters)))
+	b = box.AppendKey(b, box.KeyBindMetadata)
 	b = appendColumns(b, st.Parameters, "?", "ANY")
 	if st.Columns != nil {
-		b = appendColumns(iproto.AppendKey(b, iproto.KeyMetadata), st.Columns, "", "any")
+		b = appendColumns(box.AppendKey(b, box.KeyMetadata), st.Columns, "", "any")
 	}
-	r.conn.reply(iproto.EndReply(b, 0))
+	r.conn.reply(box.EndReply(b, 0))
 }
 
 func (r *Request) execute(st *Statement) {
@@ -98,19 +99,19 @@ func (r *Request) execute(st *Statement) {
 	var b []byte
 	switch {
 	case errors.Is(err, Own):
-		err = fail(iproto.ErrUnsupported, "tarantooltest: a statement has no answer of the server's own")
+		err = fail(iproto.CodeUnsupported, "tarantooltest: a statement has no answer of the server's own")
 	case err != nil:
 	case st.Columns != nil:
-		b = appendColumns(iproto.AppendKey(iproto.AppendMap(r.begin(), 2), iproto.KeyMetadata), st.Columns, "", "any")
-		b, err = encode(iproto.AppendKey(b, iproto.KeyData), results)
+		b = appendColumns(box.AppendKey(iproto.AppendMap(r.begin(), 2), box.KeyMetadata), st.Columns, "", "any")
+		b, err = encode(box.AppendKey(b, box.KeyData), results)
 	default:
-		b, err = appendSQLInfo(iproto.AppendKey(iproto.AppendMap(r.begin(), 1), iproto.KeySQLInfo), results)
+		b, err = appendSQLInfo(box.AppendKey(iproto.AppendMap(r.begin(), 1), box.KeySQLInfo), results)
 	}
 	if err != nil {
 		r.say(nil, err)
 		return
 	}
-	r.conn.reply(iproto.EndReply(b, 0))
+	r.conn.reply(box.EndReply(b, 0))
 }
 
 // appendSQLInfo appends what a statement did, told as [Statement].Run does.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
@@ -31,24 +32,24 @@ func says(results ...any) tarantooltest.Handler {
 	return func(*tarantooltest.Request) ([]any, error) { return results, nil }
 }
 
-func (p *peer) execute(text string, args ...any) (iproto.Response, error) {
+func (p *peer) execute(text string, args ...any) (box.Response, error) {
 	p.t.Helper()
-	return p.response(iproto.CodeExecute, func(b []byte) []byte { return any1(iproto.AppendExecuteHead(b, text), append(list{}, args...)) })
+	return p.response(box.CodeExecute, func(b []byte) []byte { return any1(box.AppendExecuteHead(b, text), append(list{}, args...)) })
 }
 
-func (p *peer) executeID(id uint32, args ...any) (iproto.Response, error) {
+func (p *peer) executeID(id uint32, args ...any) (box.Response, error) {
 	p.t.Helper()
-	return p.response(iproto.CodeExecute, func(b []byte) []byte { return any1(iproto.AppendExecuteIDHead(b, id), append(list{}, args...)) })
+	return p.response(box.CodeExecute, func(b []byte) []byte { return any1(box.AppendExecuteIDHead(b, id), append(list{}, args...)) })
 }
 
-func (p *peer) prepare(text string) (iproto.Response, error) {
+func (p *peer) prepare(text string) (box.Response, error) {
 	p.t.Helper()
-	return p.response(iproto.CodePrepare, func(b []byte) []byte { return iproto.AppendPrepare(b, text) })
+	return p.response(box.CodePrepare, func(b []byte) []byte { return box.AppendPrepare(b, text) })
 }
 
 func (p *peer) unprepare(id uint32) string {
 	p.t.Helper()
-	return p.do(iproto.CodePrepare, func(b []byte) []byte { return iproto.AppendUnprepare(b, id) })
+	return p.do(box.CodePrepare, func(b []byte) []byte { return box.AppendUnprepare(b, id) })
 }
 
 // Statements are answered as a real server answers them, to the byte but for their numbers.
@@ -58,7 +59,7 @@ func TestStatementsAsTarantoolAnswersThem(t *testing.T) {
 	for text, st := range statements {
 		s.SQL(text, st)
 	}
-	same := func(what string, ask func(p *peer) (iproto.Response, error)) (got, wanted iproto.Response) {
+	same := func(what string, ask func(p *peer) (box.Response, error)) (got, wanted box.Response) {
 		t.Helper()
 		got, err := ask(ours)
 		wanted, werr := ask(theirs)
@@ -86,20 +87,20 @@ func TestStatementsAsTarantoolAnswersThem(t *testing.T) {
 		{`SELECT id, title FROM books WHERE id >= ?`, []any{int64(1)}},
 		{`SELECT title FROM books WHERE id = 77`, nil},
 	} {
-		same(c.text, func(p *peer) (iproto.Response, error) { return p.execute(c.text, c.args...) })
+		same(c.text, func(p *peer) (box.Response, error) { return p.execute(c.text, c.args...) })
 		if c.text[0] == 'C' || c.text[0] == 'I' {
 			continue // what cannot be done again
 		}
-		got, wanted := same("prepare "+c.text, func(p *peer) (iproto.Response, error) { return p.prepare(c.text) })
+		got, wanted := same("prepare "+c.text, func(p *peer) (box.Response, error) { return p.prepare(c.text) })
 		id := map[*peer]uint32{ours: got.StatementID, theirs: wanted.StatementID}
-		same("by number "+c.text, func(p *peer) (iproto.Response, error) { return p.executeID(id[p], c.args...) })
+		same("by number "+c.text, func(p *peer) (box.Response, error) { return p.executeID(id[p], c.args...) })
 		want(t, "forgotten", ours.unprepare(id[ours]), theirs.unprepare(id[theirs]))
-		same("gone "+c.text, func(p *peer) (iproto.Response, error) { return p.executeID(id[p], c.args...) })
+		same("gone "+c.text, func(p *peer) (box.Response, error) { return p.executeID(id[p], c.args...) })
 		want(t, "forgotten twice", ours.unprepare(id[ours]), theirs.unprepare(id[theirs]))
 	}
 	empty := func(b []byte) []byte { return iproto.AppendMap(b, 0) }
-	want(t, "no text", ours.do(iproto.CodeExecute, empty), theirs.do(iproto.CodeExecute, empty))
-	want(t, "nothing to prepare", ours.do(iproto.CodePrepare, empty), theirs.do(iproto.CodePrepare, empty))
+	want(t, "no text", ours.do(box.CodeExecute, empty), theirs.do(box.CodeExecute, empty))
+	want(t, "nothing to prepare", ours.do(box.CodePrepare, empty), theirs.do(box.CodePrepare, empty))
 }
 
 // The package's own client finds statements, with all that their descriptions say.
@@ -118,7 +119,7 @@ func TestStatements(t *testing.T) {
 		},
 	})
 	s.SQL("fails", &tarantooltest.Statement{Run: func(*tarantooltest.Request) ([]any, error) {
-		return nil, tarantooltest.Error(uint32(iproto.ErrSQLExecute), "no")
+		return nil, tarantooltest.Error(uint32(iproto.CodeSQLExecute), "no")
 	}})
 	c, err := tarantool.Connect(t.Context(), tarantool.Options{Addr: s.Addr(), Timeout: 30 * time.Second})
 	if err != nil {
@@ -154,11 +155,11 @@ func TestStatements(t *testing.T) {
 	if err := st.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := c.Exec(t.Context(), nil, tarantool.Execute("fails")); !tarantool.IsCode(err, iproto.ErrSQLExecute) {
+	if err := c.Exec(t.Context(), nil, tarantool.Execute("fails")); !tarantool.IsCode(err, iproto.CodeSQLExecute) {
 		t.Error(err)
 	}
 	s.SQL("fails", nil)
-	if err := c.Exec(t.Context(), nil, tarantool.Execute("fails")); !tarantool.IsCode(err, iproto.ErrUnsupported) {
+	if err := c.Exec(t.Context(), nil, tarantool.Execute("fails")); !tarantool.IsCode(err, iproto.CodeUnsupported) {
 		t.Error(err)
 	}
 	s.Handle("execute SELECT ?", func(*tarantooltest.Request) ([]any, error) { return nil, tarantooltest.HangUp })
@@ -170,10 +171,10 @@ func TestStatements(t *testing.T) {
 // A batch of Arrow is known to a server that says so, and its engine refuses it.
 func TestArrow(t *testing.T) {
 	insert := func(b []byte) []byte {
-		return iproto.AppendArrow(iproto.AppendArrowHead(b, 512), iproto.Arrow("batch"))
+		return iproto.AppendArrow(box.AppendArrowHead(b, 512), iproto.Arrow("batch"))
 	}
 	_, p := start(t, tarantooltest.Config{})
-	want(t, "new", p.do(iproto.CodeArrow, insert), "error "+iproto.ErrUnsupported.String())
+	want(t, "new", p.do(box.CodeArrow, insert), "error "+iproto.CodeUnsupported.String())
 	_, p = start(t, tarantooltest.Config{Protocol: 9})
-	want(t, "old", p.do(iproto.CodeArrow, insert), "error "+iproto.ErrUnknownRequestType.String())
+	want(t, "old", p.do(box.CodeArrow, insert), "error "+iproto.CodeUnknownRequestType.String())
 }

@@ -26,10 +26,10 @@ type ops []op
 
 // parseOps reads operations. Fields are numbers, counted from base, or names.
 func parseOps(sp *space, raw []byte, base int64) (ops, error) {
-	wrong := fail(iproto.ErrIllegalParams, "Illegal parameters, update operation must be an array {op,..}")
+	wrong := fail(iproto.CodeIllegalParams, "Illegal parameters, update operation must be an array {op,..}")
 	d := iproto.NewDecoder(raw)
 	if d.Kind() != iproto.KindArray {
-		return nil, fail(iproto.ErrIllegalParams, "Illegal parameters, update operations must be an array {{op,..}, {op,..}}")
+		return nil, fail(iproto.CodeIllegalParams, "Illegal parameters, update operations must be an array {{op,..}, {op,..}}")
 	}
 	var list ops
 	for range d.Array() {
@@ -42,7 +42,7 @@ func parseOps(sp *space, raw []byte, base int64) (ops, error) {
 		}
 		name := d.String()
 		if len(name) != 1 || !slices.Contains([]byte("=+-&|^:#!"), name[0]) {
-			return nil, fail(iproto.ErrUnknownUpdateOp, "Unknown UPDATE operation #"+fmt.Sprint(len(list)+1))
+			return nil, fail(iproto.CodeUnknownUpdateOp, "Unknown UPDATE operation #"+fmt.Sprint(len(list)+1))
 		}
 		o := op{name: name[0]}
 		want := 3
@@ -50,7 +50,7 @@ func parseOps(sp *space, raw []byte, base int64) (ops, error) {
 			want = 5
 		}
 		if n != want {
-			return nil, fail(iproto.ErrUnknownUpdateOp, fmt.Sprintf("Unknown UPDATE operation #%d: wrong number of arguments, expected %d, got %d", len(list)+1, want, n))
+			return nil, fail(iproto.CodeUnknownUpdateOp, fmt.Sprintf("Unknown UPDATE operation #%d: wrong number of arguments, expected %d, got %d", len(list)+1, want, n))
 		}
 		if err := o.readField(sp, &d, base); err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func parseOps(sp *space, raw []byte, base int64) (ops, error) {
 		list = append(list, o)
 	}
 	if d.Err() != nil {
-		return nil, fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - operations")
+		return nil, fail(iproto.CodeInvalidMessagePack, "Invalid MsgPack - operations")
 	}
 	return list, nil
 }
@@ -83,19 +83,19 @@ func (o *op) readField(sp *space, d *iproto.Decoder, base int64) error {
 			return nil
 		}
 		if o.field -= base; o.field < 0 {
-			return fail(iproto.ErrNoSuchFieldNo, "Field 0 was not found in the tuple")
+			return fail(iproto.CodeNoSuchFieldNo, "Field 0 was not found in the tuple")
 		}
 		return nil
 	case iproto.KindString:
 		name := d.String()
 		at := slices.IndexFunc(sp.def.Fields, func(f Field) bool { return f.Name == name })
 		if at < 0 {
-			return fail(iproto.ErrNoSuchFieldName, fmt.Sprintf("Field '%s' was not found in the tuple", name))
+			return fail(iproto.CodeNoSuchFieldName, fmt.Sprintf("Field '%s' was not found in the tuple", name))
 		}
 		o.field, o.label = int64(at), name
 		return nil
 	}
-	return fail(iproto.ErrIllegalParams, "Illegal parameters, field id must be a number or a string")
+	return fail(iproto.CodeIllegalParams, "Illegal parameters, field id must be a number or a string")
 }
 
 // readSplice reads where something is cut and what is pasted.
@@ -112,14 +112,14 @@ func (o *op) readSplice(d *iproto.Decoder, base int64) error {
 	o.paste = d.String()
 	if o.offset >= 0 {
 		if o.offset -= base; o.offset < 0 {
-			return fail(iproto.ErrUpdateSplice, "SPLICE error on field: offset is out of bound")
+			return fail(iproto.CodeUpdateSplice, "SPLICE error on field: offset is out of bound")
 		}
 	}
 	return nil
 }
 
 func (o op) argument(expected string) error {
-	return fail(iproto.ErrUpdateArgumentType, fmt.Sprintf("Argument type in operation '%c' on field %d does not match field type: expected %s", o.name, o.field+1, expected))
+	return fail(iproto.CodeUpdateArgumentType, fmt.Sprintf("Argument type in operation '%c' on field %d does not match field type: expected %s", o.name, o.field+1, expected))
 }
 
 // checkArg looks at what can be judged without a tuple.
@@ -138,7 +138,7 @@ func (o op) checkArg() error {
 			return o.argument("a number of fields to delete")
 		}
 		if o.arg == int64(0) {
-			return fail(iproto.ErrUpdateField, fmt.Sprintf("Field %d UPDATE error: cannot delete 0 fields", o.field+1))
+			return fail(iproto.CodeUpdateField, fmt.Sprintf("Field %d UPDATE error: cannot delete 0 fields", o.field+1))
 		}
 	}
 	return nil
@@ -187,13 +187,13 @@ func (o op) apply(slots []slot) ([]slot, error) {
 	grows := o.name == '!' || o.name == '='
 	if at < 0 || at > n || at == n && !grows {
 		if o.label != "" {
-			return nil, fail(iproto.ErrNoSuchFieldName, fmt.Sprintf("Field '%s' was not found in the tuple", o.label))
+			return nil, fail(iproto.CodeNoSuchFieldName, fmt.Sprintf("Field '%s' was not found in the tuple", o.label))
 		}
 		field := fmt.Sprint(o.field)
 		if o.field >= 0 {
 			field = fmt.Sprint(o.field + 1)
 		}
-		return nil, fail(iproto.ErrNoSuchFieldNo, fmt.Sprintf("Field %s was not found in the tuple", field))
+		return nil, fail(iproto.CodeNoSuchFieldNo, fmt.Sprintf("Field %s was not found in the tuple", field))
 	}
 	switch {
 	case o.name == '!' || o.name == '=' && at == n:
@@ -209,7 +209,7 @@ func (o op) apply(slots []slot) ([]slot, error) {
 		return slices.Delete(slots, int(at), int(at+count)), nil
 	}
 	if slots[at].done {
-		return nil, fail(iproto.ErrUpdateField, fmt.Sprintf("Field %d UPDATE error: double update of the same field", at+1))
+		return nil, fail(iproto.CodeUpdateField, fmt.Sprintf("Field %d UPDATE error: double update of the same field", at+1))
 	}
 	v, err := o.compute(slots[at].value)
 	if err != nil {
@@ -292,7 +292,7 @@ func scaleOf(v any) int {
 func decimalOf(r *big.Rat, scale int) (any, error) {
 	d, err := iproto.ParseDecimal(r.FloatString(scale))
 	if err != nil {
-		return nil, fail(iproto.ErrUpdateIntegerOverflow, "Decimal overflow when performing operation")
+		return nil, fail(iproto.CodeUpdateIntegerOverflow, "Decimal overflow when performing operation")
 	}
 	return d, nil
 }
@@ -305,7 +305,7 @@ func integer(n *big.Int) (any, error) {
 	case n.IsUint64():
 		return n.Uint64(), nil
 	}
-	return nil, fail(iproto.ErrUpdateIntegerOverflow, "Integer overflow when performing operation")
+	return nil, fail(iproto.CodeUpdateIntegerOverflow, "Integer overflow when performing operation")
 }
 
 // splice cuts a part of a string out and pastes another in.
@@ -317,7 +317,7 @@ func (o op) splice(v any) (any, error) {
 	n, offset, cut := int64(len(s)), o.offset, o.cut
 	if offset < 0 {
 		if offset < -(n + 1) {
-			return nil, fail(iproto.ErrUpdateSplice, "SPLICE error on field: offset is out of bound")
+			return nil, fail(iproto.CodeUpdateSplice, "SPLICE error on field: offset is out of bound")
 		}
 		offset += n + 1
 	}

@@ -221,11 +221,11 @@ func encodeMap(b []byte, m reflect.Value) ([]byte, error) {
 func parseTuple(raw []byte) (*tuple, error) {
 	d := iproto.NewDecoder(raw)
 	if d.Kind() != iproto.KindArray {
-		return nil, fail(iproto.ErrTupleNotArray, "Tuple/Key must be MsgPack array")
+		return nil, fail(iproto.CodeTupleNotArray, "Tuple/Key must be MsgPack array")
 	}
 	fields, _ := d.Any().([]any)
 	if d.Err() != nil {
-		return nil, fail(iproto.ErrInvalidMessagePack, "Invalid MsgPack - tuple")
+		return nil, fail(iproto.CodeInvalidMessagePack, "Invalid MsgPack - tuple")
 	}
 	return &tuple{raw: slices.Clone(raw[:d.Offset()]), fields: fields}, nil
 }

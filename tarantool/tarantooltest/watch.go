@@ -1,6 +1,7 @@
 package tarantooltest
 
 import (
+	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -57,7 +58,7 @@ func (s *Server) event(key string) *event {
 // tell sends the value of a key. It is called with server.mu held.
 func (c *conn) tell(key string, w *watch, e *event) {
 	w.told, w.waiting = e.version, true
-	c.send(appendEvent(w.sync, c.server.config.Protocol >= since[iproto.FeatureWatchOnce], key, e.value))
+	c.send(appendEvent(w.sync, c.server.config.Protocol >= since[box.FeatureWatchOnce], key, e.value))
 }
 
 // appendEvent appends an event with the head that servers give it: the code, from 3.0 on the sync
@@ -68,16 +69,16 @@ func appendEvent(sync uint64, syncs bool, key string, value []byte) []byte {
 		n++
 	}
 	b := iproto.AppendMap([]byte{0xce, 0, 0, 0, 0}, n) // length first
-	b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeyCode), uint64(iproto.CodeEvent))
+	b = iproto.AppendUint(box.AppendKey(b, box.KeyCode), uint64(box.CodeEvent))
 	if syncs {
-		b = iproto.AppendUint(iproto.AppendKey(b, iproto.KeySync), sync)
+		b = iproto.AppendUint(box.AppendKey(b, box.KeySync), sync)
 	}
 	b = iproto.AppendMap(b, 1+min(len(value), 1))
-	b = iproto.AppendString(iproto.AppendKey(b, iproto.KeyEventKey), key)
+	b = iproto.AppendString(box.AppendKey(b, box.KeyEventKey), key)
 	if len(value) > 0 {
-		b = append(iproto.AppendKey(b, iproto.KeyEventData), value...)
+		b = append(box.AppendKey(b, box.KeyEventData), value...)
 	}
-	return iproto.EndReply(b, 0)
+	return box.EndReply(b, 0)
 }
 
 // watched says whether a connection watches a key.
@@ -97,16 +98,16 @@ func (s *Server) watched(key string) bool {
 func (r *Request) watch() {
 	s, c, key := r.conn.server, r.conn, r.body.event
 	if r.stream != nil {
-		r.refuse(fail(iproto.ErrUnableToProcessInStream, "Unable to process "+r.Type+" request in stream"))
+		r.refuse(fail(iproto.CodeUnableToProcessInStream, "Unable to process "+r.Type+" request in stream"))
 		return
 	}
 	s.mu.Lock()
 	e := s.event(key)
 	var value []byte
 	switch w := c.watches[key]; {
-	case r.code == iproto.CodeUnwatch:
+	case r.code == box.CodeUnwatch:
 		delete(c.watches, key)
-	case r.code == iproto.CodeWatchOnce:
+	case r.code == box.CodeWatchOnce:
 		value = e.value
 	case w == nil:
 		w = &watch{sync: r.sync}
@@ -119,8 +120,8 @@ func (r *Request) watch() {
 		}
 	}
 	s.mu.Unlock()
-	if r.code == iproto.CodeWatchOnce {
+	if r.code == box.CodeWatchOnce {
 		n := min(len(value), 1)
-		r.conn.reply(iproto.EndReply(append(iproto.AppendDataHead(r.begin(), n), value...), 0))
+		r.conn.reply(box.EndReply(append(box.AppendDataHead(r.begin(), n), value...), 0))
 	}
 }

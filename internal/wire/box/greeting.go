@@ -1,4 +1,6 @@
-package iproto
+package box
+
+import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
 // GreetingLen is the length of what a server sends first.
 const GreetingLen = 128
@@ -23,7 +25,7 @@ type Greeting struct {
 func ParseGreeting(b []byte) (Greeting, error) {
 	const line = GreetingLen / 2
 	if len(b) < GreetingLen {
-		return Greeting{}, &ProtocolError{Offset: len(b), Wrong: "end of the greeting", Expected: itoa(GreetingLen) + " bytes", Err: ErrTruncated}
+		return Greeting{}, &ProtocolError{Offset: len(b), Wrong: "end of the greeting", Expected: itoa(GreetingLen) + " bytes", Err: iproto.ErrTruncated}
 	}
 	if b[line-1] != '\n' || b[GreetingLen-1] != '\n' {
 		return Greeting{}, &ProtocolError{Wrong: "greeting " + quoted(b[:GreetingLen]), Expected: "two lines of 64 bytes"}
@@ -167,7 +169,7 @@ func ScrambleSHA1(sum func([]byte) [20]byte, salt []byte, password string) [20]b
 // AppendAuth appends the body of the request that authenticates: with
 // [AuthSHA1], proof is the scramble, and with [AuthSHA256] the password.
 func AppendAuth(b []byte, user, method string, proof []byte) []byte {
-	b = AppendString(append(b, fixMap|2, byte(KeyUserName)), user)
-	b = AppendString(append(b, byte(KeyTuple), fixArray|2), method)
-	return AppendStringBytes(b, proof)
+	b = iproto.AppendString(append(b, fixMap|2, byte(KeyUserName)), user)
+	b = iproto.AppendString(append(b, byte(KeyTuple), fixArray|2), method)
+	return iproto.AppendStringBytes(b, proof)
 }

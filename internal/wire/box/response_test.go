@@ -1,9 +1,11 @@
-package iproto
+package box
 
 import (
 	"errors"
 	"reflect"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // captured are messages of a Tarantool 2.6.0.
@@ -54,9 +56,9 @@ func TestCapturedData(t *testing.T) {
 		{"eval", Reply, 80, []any{true, nil, map[any]any{"a": int64(1)}}},
 		{"create table", Reply, 82, nil},
 		{"columns", Reply, 82, []any{[]any{int64(1), "a"}, []any{int64(2), "b"}}},
-		{"returned errors", Reply, 80, []any{&BoxError{
+		{"returned errors", Reply, 80, []any{&iproto.BoxError{
 			Type: "ClientError", File: "eval", Line: 1, Message: "Illegal parameters, a", Code: 1,
-			Cause: &BoxError{Type: "CustomError", File: "eval", Line: 1, Message: "b", Code: 7, Fields: map[string]any{"custom_type": "Mine"}},
+			Cause: &iproto.BoxError{Type: "CustomError", File: "eval", Line: 1, Message: "b", Code: 7, Fields: map[string]any{"custom_type": "Mine"}},
 		}}},
 	} {
 		m, r := parseCaptured(t, c.name)
@@ -69,7 +71,7 @@ func TestCapturedData(t *testing.T) {
 			}
 			continue
 		}
-		d := NewDecoder(r.Data)
+		d := iproto.NewDecoder(r.Data)
 		if v := d.Any(); d.Err() != nil || d.Len() != 0 || !reflect.DeepEqual(v, c.data) {
 			t.Errorf("%s: %v, %v, want %v", c.name, v, d.Err(), c.data)
 		}
@@ -79,14 +81,14 @@ func TestCapturedData(t *testing.T) {
 func TestCapturedErrors(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		want *BoxError
+		want *iproto.BoxError
 		text string
 	}{
-		{"no space", &BoxError{Type: "ClientError", File: "./src/box/schema.h", Line: 84, Message: "Space '999' does not exist", Code: 36}, "Space '999' does not exist (NO_SUCH_SPACE)"},
-		{"lua error", &BoxError{Type: "LuajitError", File: "./src/lua/utils.c", Line: 1005, Message: "eval:1: boom", Code: 32}, "eval:1: boom (PROC_LUA)"},
-		{"two errors", &BoxError{
+		{"no space", &iproto.BoxError{Type: "ClientError", File: "./src/box/schema.h", Line: 84, Message: "Space '999' does not exist", Code: 36}, "Space '999' does not exist (NO_SUCH_SPACE)"},
+		{"lua error", &iproto.BoxError{Type: "LuajitError", File: "./src/lua/utils.c", Line: 1005, Message: "eval:1: boom", Code: 32}, "eval:1: boom (PROC_LUA)"},
+		{"two errors", &iproto.BoxError{
 			Type: "ClientError", File: "eval", Line: 1, Message: "Illegal parameters, a", Code: 1,
-			Cause: &BoxError{Type: "ClientError", File: "eval", Line: 1, Message: "b", Code: 7},
+			Cause: &iproto.BoxError{Type: "ClientError", File: "eval", Line: 1, Message: "b", Code: 7},
 		}, "Illegal parameters, a (ILLEGAL_PARAMS)"},
 	} {
 		m, r := parseCaptured(t, c.name)
@@ -125,11 +127,11 @@ func TestCapturedSQL(t *testing.T) {
 		if rows != c.rows || !reflect.DeepEqual(generated, c.generated) || err != nil {
 			t.Errorf("%s: %d rows, generated %d, %v", c.name, rows, generated, err)
 		}
-		columns, err := ParseColumns(r.Metadata)
+		columns, err := columnsOf(r.Metadata)
 		if !reflect.DeepEqual(columns, c.columns) || err != nil {
 			t.Errorf("%s: columns %+v, %v", c.name, columns, err)
 		}
-		params, err := ParseColumns(r.BindMetadata)
+		params, err := columnsOf(r.BindMetadata)
 		if !reflect.DeepEqual(params, c.params) || len(params) != int(r.BindCount) || err != nil {
 			t.Errorf("%s: parameters %+v of %d, %v", c.name, params, r.BindCount, err)
 		}
@@ -140,7 +142,7 @@ func TestCapturedSQL(t *testing.T) {
 }
 
 func TestParseBody(t *testing.T) {
-	const failed = uint32(CodeError) | uint32(ErrReadOnly)
+	const failed = uint32(CodeError) | uint32(iproto.CodeReadOnly)
 	for _, c := range []struct {
 		name, body string
 		code       uint32
@@ -159,11 +161,11 @@ func TestParseBody(t *testing.T) {
 		{"id", "83 54 0a 55 920003 5b a9636861702d73686131", 0, Response{Version: 10, Features: []byte{0x92, 0, 3}, AuthType: []byte("chap-sha1")}},
 		{"event", "82 57 a16b 58 01", uint32(CodeEvent), Response{EventKey: []byte("k"), EventData: []byte{1}}},
 		{"event without a value", "81 57 a16b", uint32(CodeEvent), Response{EventKey: []byte("k")}},
-		{"text alone", "81 31 a3626164", failed, Response{Error: &BoxError{Type: "ClientError", Message: "bad", Code: 7}}},
-		{"text twice", "82 31 a161 31 a162", failed, Response{Error: &BoxError{Type: "ClientError", Message: "b", Code: 7}}},
-		{"error without a body", "", failed, Response{Error: &BoxError{Type: "ClientError", Code: 7}}},
-		{"empty stack", "82 31 a161 52 8100 90", failed, Response{Error: &BoxError{Type: "ClientError", Message: "a", Code: 7}}},
-		{"stack", "81 52 8100 91 81 03 a161", failed, Response{Error: &BoxError{Message: "a"}}},
+		{"text alone", "81 31 a3626164", failed, Response{Error: &iproto.BoxError{Type: "ClientError", Message: "bad", Code: 7}}},
+		{"text twice", "82 31 a161 31 a162", failed, Response{Error: &iproto.BoxError{Type: "ClientError", Message: "b", Code: 7}}},
+		{"error without a body", "", failed, Response{Error: &iproto.BoxError{Type: "ClientError", Code: 7}}},
+		{"empty stack", "82 31 a161 52 8100 90", failed, Response{Error: &iproto.BoxError{Type: "ClientError", Message: "a", Code: 7}}},
+		{"stack", "81 52 8100 91 81 03 a161", failed, Response{Error: &iproto.BoxError{Message: "a"}}},
 		{"error of a success", "82 31 a161 52 8100 91 80", 0, Response{}},
 	} {
 		r, err := ParseBody(c.code, unhex(t, c.body))
@@ -179,7 +181,7 @@ func TestParseBody(t *testing.T) {
 		{"81 57 01", 0}, {"81 35 90", 0}, {"81 7f c1", 0}, {"81 31 01", failed}, {"81 52 01", failed}, {"81 52 8100", failed},
 	} {
 		r, err := ParseBody(c.code, unhex(t, c.body))
-		if !errors.As(err, new(*DecodeError)) || !reflect.DeepEqual(r, Response{}) {
+		if !errors.As(err, new(*iproto.DecodeError)) || !reflect.DeepEqual(r, Response{}) {
 			t.Errorf("%s: %+v, %v, want an error", c.body, r, err)
 		}
 	}
@@ -192,27 +194,25 @@ func TestParseSmallParts(t *testing.T) {
 	for name, err := range map[string]error{
 		"features":                     second(ParseFeatures([]byte{0x92, 0})),
 		"features of another type":     second(ParseFeatures([]byte{0x91, 0xc0})),
-		"columns":                      second(ParseColumns([]byte{0x91})),
-		"column that is none":          second(ParseColumns([]byte{0x91, 0xc0})),
-		"column with a number as name": second(ParseColumns([]byte{0x91, 0x81, 0, 0})),
+		"columns":                      second(columnsOf([]byte{0x91})),
+		"column that is none":          second(columnsOf([]byte{0x91, 0xc0})),
+		"column with a number as name": second(columnsOf([]byte{0x91, 0x81, 0, 0})),
 	} {
-		if !errors.As(err, new(*DecodeError)) {
+		if !errors.As(err, new(*iproto.DecodeError)) {
 			t.Errorf("%s: %v, want an error", name, err)
 		}
 	}
-	if _, _, err := ParseSQLInfo([]byte{0x81, 1, 0xdd, 0xff, 0xff, 0xff, 0xff}); !errors.As(err, new(*DecodeError)) {
+	if _, _, err := ParseSQLInfo([]byte{0x81, 1, 0xdd, 0xff, 0xff, 0xff, 0xff}); !errors.As(err, new(*iproto.DecodeError)) {
 		t.Errorf("SQL info: %v", err)
 	}
-	columns, err := ParseColumns([]byte{0x91, 0x83, 0, 0xa1, 'n', 2, 0xc0, 99, 0x90})
+	columns, err := columnsOf([]byte{0x91, 0x83, 0, 0xa1, 'n', 2, 0xc0, 99, 0x90})
 	if err != nil || !reflect.DeepEqual(columns, []Column{{Name: "n"}}) {
 		t.Errorf("columns %+v, %v", columns, err)
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
-
 func TestReplies(t *testing.T) {
-	e := &BoxError{Type: "ClientError", File: "f", Line: 2, Message: "no", Code: 7, Cause: &BoxError{Type: "X", Message: "why", Fields: map[string]any{"k": true}}}
+	e := &iproto.BoxError{Type: "ClientError", File: "f", Line: 2, Message: "no", Code: 7, Cause: &iproto.BoxError{Type: "X", Message: "why", Fields: map[string]any{"k": true}}}
 	for _, c := range []struct {
 		name  string
 		frame []byte

@@ -1,4 +1,6 @@
-package iproto
+package box
+
+import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
 // Code is the type of a request, or what a reply's header has in its place.
 type Code uint32
@@ -32,7 +34,7 @@ const (
 	CodeWatchOnce Code = 77 // 3.0
 
 	CodeChunk Code = 128     // of replies: pushed by a call that goes on
-	CodeError Code = 1 << 15 // of replies: this bit and an [ErrorCode]
+	CodeError Code = 1 << 15 // of replies: this bit and an [iproto.ErrorCode]
 )
 
 var codeNames = map[Code]string{
@@ -51,7 +53,7 @@ func (c Code) String() string {
 		return name
 	}
 	if c&CodeError != 0 {
-		return "error " + ErrorCode(c&^CodeError).String()
+		return "error " + iproto.ErrorCode(c&^CodeError).String()
 	}
 	return "code " + utoa(uint64(c))
 }
@@ -121,27 +123,6 @@ const (
 
 	sqlRowCount         = 0
 	sqlAutoincrementIDs = 1
-)
-
-// Iterator says which tuples a select wants, in which order.
-type Iterator uint32
-
-// The iterators.
-const (
-	IterEq            Iterator = 0
-	IterReq           Iterator = 1 // IterEq backwards
-	IterAll           Iterator = 2
-	IterLt            Iterator = 3
-	IterLe            Iterator = 4
-	IterGe            Iterator = 5
-	IterGt            Iterator = 6
-	IterBitsAllSet    Iterator = 7
-	IterBitsAnySet    Iterator = 8
-	IterBitsAllNotSet Iterator = 9
-	IterOverlaps      Iterator = 10
-	IterNeighbor      Iterator = 11
-	IterNextPrefix    Iterator = 12 // 3.2
-	IterPrevPrefix    Iterator = 13 // 3.2
 )
 
 // Feature is a bit of the protocol that a server may have, told by [CodeID].

@@ -1,4 +1,4 @@
-package iproto
+package box
 
 import (
 	"bufio"
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net"
 	"reflect"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // peer is a connection to a real server.
@@ -98,11 +100,11 @@ func (p *peer) call(code Code, body func(b []byte) []byte) (Response, error) {
 // eval runs Lua and returns what it returned.
 func (p *peer) eval(lua string, args ...any) []any {
 	p.t.Helper()
-	r, err := p.call(CodeEval, func(b []byte) []byte { return AppendAny(AppendEvalHead(b, lua), append([]any{}, args...)) })
+	r, err := p.call(CodeEval, func(b []byte) []byte { return iproto.AppendAny(AppendEvalHead(b, lua), append([]any{}, args...)) })
 	if err != nil {
 		p.t.Fatalf("%s: %v", lua, err)
 	}
-	d := NewDecoder(r.Data)
+	d := iproto.NewDecoder(r.Data)
 	v, _ := d.Any().([]any)
 	if d.Err() != nil || d.Len() != 0 {
 		p.t.Fatalf("%s: %v in %x", lua, d.Err(), r.Data)
@@ -122,31 +124,31 @@ func TestRealServer(t *testing.T) {
 	if p.greeting.Protocol != "Binary" || len(p.greeting.Instance) != 36 || len(p.greeting.Salt) != 32 {
 		t.Errorf("greeting %+v", p.greeting)
 	}
-	if _, err := p.call(CodePing, func(b []byte) []byte { return AppendMap(b, 0) }); err != nil {
+	if _, err := p.call(CodePing, func(b []byte) []byte { return iproto.AppendMap(b, 0) }); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"one", "two"} {
 		r, err := p.call(CodeReplace, func(b []byte) []byte {
-			return AppendString(AppendUint(AppendArray(AppendInsertHead(b, 512), 2), uint64(len(name))), name)
+			return iproto.AppendString(iproto.AppendUint(iproto.AppendArray(AppendInsertHead(b, 512), 2), uint64(len(name))), name)
 		})
 		if err != nil || len(r.Data) == 0 {
 			t.Error(r, err)
 		}
 	}
 	r, err := p.call(CodeSelect, func(b []byte) []byte {
-		return AppendArray(AppendSelectHead(b, 512, 0, 10, 0, IterAll), 0)
+		return iproto.AppendArray(AppendSelectHead(b, 512, 0, 10, 0, 2), 0)
 	})
-	d := NewDecoder(r.Data)
+	d := iproto.NewDecoder(r.Data)
 	if n := d.Array(); err != nil || n != 1 || d.Array() != 2 || d.Uint() != 3 || d.String() != "two" || d.Err() != nil || d.Len() != 0 {
 		t.Errorf("select: %x, %v, %v", r.Data, err, d.Err())
 	}
 	_, err = p.call(CodeSelect, func(b []byte) []byte {
-		return AppendArray(AppendSelectHead(b, 999, 0, 10, 0, IterAll), 0)
+		return iproto.AppendArray(AppendSelectHead(b, 999, 0, 10, 0, 2), 0)
 	})
-	if e := new(BoxError); !errors.As(err, &e) || ErrorCode(e.Code) != ErrNoSuchSpace || e.Message != "Space '999' does not exist" || e.Type != "ClientError" {
+	if e := new(iproto.BoxError); !errors.As(err, &e) || iproto.ErrorCode(e.Code) != iproto.CodeNoSuchSpace || e.Message != "Space '999' does not exist" || e.Type != "ClientError" {
 		t.Errorf("select of no space: %#v", err)
 	}
-	if _, err := p.call(CodeID, func(b []byte) []byte { return AppendID(b, ProtocolVersion, nil, "") }); err == nil || ErrorCode(err.(*BoxError).Code) != ErrUnknownRequestType {
+	if _, err := p.call(CodeID, func(b []byte) []byte { return AppendID(b, ProtocolVersion, nil, "") }); err == nil || iproto.ErrorCode(err.(*iproto.BoxError).Code) != iproto.CodeUnknownRequestType {
 		t.Errorf("id: %v", err)
 	}
 }
@@ -156,11 +158,11 @@ func TestRealServerAuthentication(t *testing.T) {
 	p := dial(t, server.Addr)
 	for _, c := range []struct {
 		password string
-		code     ErrorCode
-	}{{"wonderland", 0}, {"wonderlanf", ErrPasswordMismatch}} {
+		code     iproto.ErrorCode
+	}{{"wonderland", 0}, {"wonderlanf", iproto.CodePasswordMismatch}} {
 		scramble := ScrambleSHA1(sha1.Sum, p.greeting.Salt, c.password)
 		_, err := p.call(CodeAuth, func(b []byte) []byte { return AppendAuth(b, "alice", AuthSHA1, scramble[:]) })
-		if c.code == 0 && err != nil || c.code != 0 && (err == nil || ErrorCode(err.(*BoxError).Code) != c.code) {
+		if c.code == 0 && err != nil || c.code != 0 && (err == nil || iproto.ErrorCode(err.(*iproto.BoxError).Code) != c.code) {
 			t.Errorf("password %q: %v", c.password, err)
 		}
 	}
@@ -181,8 +183,8 @@ func TestRealServerValues(t *testing.T) {
 		{"return {1, {2, {a = {b = 3}}}}, setmetatable({}, {__serialize = 'map'})", []any{
 			[]any{int64(1), []any{int64(2), map[any]any{"a": map[any]any{"b": int64(3)}}}}, map[any]any{},
 		}},
-		{"local d = require('decimal') return d.new('-12.340'), d.new('1e37'), d.new(0)", []any{decimal("-12.340"), decimal("1e37"), Decimal{}}},
-		{"return require('uuid').fromstr('7170b4af-72b6-4f07-b7a1-0e4b1b1d9ab4')", []any{uuid("7170b4af-72b6-4f07-b7a1-0e4b1b1d9ab4")}},
+		{"local d = require('decimal') return d.new('-12.340'), d.new('1e37'), d.new(0)", []any{must(iproto.ParseDecimal)("-12.340"), must(iproto.ParseDecimal)("1e37"), iproto.Decimal{}}},
+		{"return require('uuid').fromstr('7170b4af-72b6-4f07-b7a1-0e4b1b1d9ab4')", []any{must(iproto.ParseUUID)("7170b4af-72b6-4f07-b7a1-0e4b1b1d9ab4")}},
 		{"return ('x'):rep(70000)", []any{strings.Repeat("x", 70000)}},
 	} {
 		if got := p.eval(c.lua); !reflect.DeepEqual(got, c.want) {
@@ -191,49 +193,73 @@ func TestRealServerValues(t *testing.T) {
 	}
 	r := testkit.Rand(t)
 	for range 500 {
-		v := randomDecimal(r)
-		v.scale = min(max(v.scale, 0), 37)
-		// 2.6.0 holds what fits into 38 digits with its zeros.
+		v := randomDecimal(t, r)
 		got := p.eval("local v = ... return v, tostring(v), require('decimal').is_decimal(v)", v)
-		if len(got) != 3 || got[0] != any(v) || got[2] != true || decimal(got[1].(string)).Compare(v) != 0 {
+		if len(got) != 3 || got[0] != any(v) || got[2] != true || must(iproto.ParseDecimal)(got[1].(string)).Compare(v) != 0 {
 			t.Fatalf("%v comes back as %v", v, got)
 		}
-		u := UUID{byte(r.Uint32()), 1, 2, byte(r.Uint32()), 15: byte(r.Uint32())}
+		u := iproto.UUID{byte(r.Uint32()), 1, 2, byte(r.Uint32()), 15: byte(r.Uint32())}
 		if got := p.eval("local v = ... return v, tostring(v)", u); got[0] != any(u) || got[1] != any(u.String()) {
 			t.Fatalf("%v comes back as %v", u, got)
 		}
 	}
 	for range 300 {
-		v := randomAny(r, 2)
-		if !survivesLua(v) {
-			continue
-		}
+		v := randomValue(r, 2)
 		if got := p.eval("return ...", []any{v}); len(got) != 1 || !reflect.DeepEqual(got[0], any([]any{v})) {
 			t.Fatalf("%v comes back as %v", v, got)
 		}
 	}
 }
 
-// survivesLua says whether Lua gives a value back as it got it: not binary data,
-// which become strings, nor tables that are empty or have nil among what they
-// hold, nor types that are newer than the server.
-func survivesLua(v any) bool {
-	switch v := v.(type) {
-	case bool, string, uint64, int64:
-		return true
-	case UUID:
-		return v[8] < 0xe0 // the server knows no variant beyond
-	case float64:
-		return v != math.Trunc(v)
-	case []any:
-		for _, elem := range v {
-			if !survivesLua(elem) {
-				return false
-			}
+// must makes a parser one of texts that are right.
+func must[T any](parse func(string) (T, error)) func(string) T {
+	return func(text string) T {
+		v, err := parse(text)
+		if err != nil {
+			panic(err)
 		}
-		return len(v) > 0
+		return v
 	}
-	return false
+}
+
+// randomDecimal returns one that 2.6.0 holds: it fits into 38 digits with its zeros.
+func randomDecimal(t *testing.T, r *rand.Rand) iproto.Decimal {
+	t.Helper()
+	v, err := iproto.NewDecimal(r.IntN(2) == 0, r.Uint64()>>(32+r.IntN(32)), r.Uint64()>>r.IntN(64), r.IntN(38))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// randomValue returns a value that Lua gives back as it got it: no binary data, which becomes
+// a string, no table that is empty or holds nil, and no type that is newer than the server.
+func randomValue(r *rand.Rand, depth int) any {
+	n := 7
+	if depth <= 0 {
+		n = 6
+	}
+	switch r.IntN(n) {
+	case 0:
+		return r.IntN(2) == 0
+	case 1:
+		return int64(r.Uint64()) >> r.IntN(64)
+	case 2:
+		return math.MaxUint64 - r.Uint64()>>1
+	case 3:
+		return float64(r.IntN(1000)) + 0.5
+	case 4:
+		return strings.Repeat("é", r.IntN(40)*r.IntN(40)*(r.IntN(100)/99*20+1))
+	case 5:
+		u := iproto.UUID{0: byte(r.Uint32()), 15: byte(r.Uint32())}
+		u[8] = byte(r.IntN(0xe0)) // the server knows no variant beyond
+		return u
+	}
+	elems := make([]any, 1+r.IntN(20))
+	for i := range elems {
+		elems[i] = randomValue(r, depth-1)
+	}
+	return elems
 }
 
 // A stack of errors comes as such, in a reply and as a value.
@@ -243,21 +269,21 @@ func TestRealServerErrors(t *testing.T) {
 		local e = box.error.new({code = 5000, reason = 'top', type = 'Mine'})
 		e:set_prev(box.error.new(box.error.NO_SUCH_SPACE, 'below'))
 	`
-	_, err := p.call(CodeEval, func(b []byte) []byte { return AppendArray(AppendEvalHead(b, stack+"box.error(e)"), 0) })
-	check := func(what string, top *BoxError) {
+	_, err := p.call(CodeEval, func(b []byte) []byte { return iproto.AppendArray(AppendEvalHead(b, stack+"box.error(e)"), 0) })
+	check := func(what string, top *iproto.BoxError) {
 		t.Helper()
-		if top == nil || top.Message != "top" || top.Code != 5000 || top.Cause == nil || ErrorCode(top.Cause.Code) != ErrNoSuchSpace || top.Cause.Type != "ClientError" ||
+		if top == nil || top.Message != "top" || top.Code != 5000 || top.Cause == nil || iproto.ErrorCode(top.Cause.Code) != iproto.CodeNoSuchSpace || top.Cause.Type != "ClientError" ||
 			top.Cause.Message != "Space 'below' does not exist" || top.Cause.Cause != nil {
 			t.Errorf("%s: %#v", what, top)
 		}
 	}
-	top := new(BoxError)
+	top := new(iproto.BoxError)
 	if !errors.As(err, &top) {
 		t.Fatal(err)
 	}
 	check("raised", top)
 	got := p.eval("box.session.settings.error_marshaling_enabled = true" + stack + "return e")
-	top, _ = got[0].(*BoxError)
+	top, _ = got[0].(*iproto.BoxError)
 	check("returned", top)
 	if top != nil && !reflect.DeepEqual(top.Fields, map[string]any{"custom_type": "Mine"}) {
 		t.Errorf("fields %v", top.Fields)
@@ -270,7 +296,11 @@ func TestRealServerErrorCodes(t *testing.T) {
 	got := p.eval("local t = {} for name, code in pairs(box.error) do if type(code) == 'number' then t[name] = code end end return t")
 	known, _ := got[0].(map[any]any)
 	compared := 0
-	for code, name := range errorNames {
+	for code := range iproto.ErrorCode(300) {
+		name := code.String()
+		if strings.HasPrefix(name, "error code") {
+			continue
+		}
 		if theirs, ok := known[name]; ok {
 			compared++
 			if theirs != int64(code) {

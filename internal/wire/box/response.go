@@ -1,4 +1,6 @@
-package iproto
+package box
+
+import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
 // Response is the body of a reply, of a push or of an event. Slices are views of
 // the body, nil for what it does not have.
@@ -7,7 +9,7 @@ type Response struct {
 	// nothing else it is all the rest of the body, and not checked.
 	Data []byte
 	// Error is set if the code of the message says so.
-	Error *BoxError
+	Error *iproto.BoxError
 	// Metadata describes the columns of Data: see [ParseColumns].
 	Metadata []byte
 	// BindMetadata describes the parameters of a statement, BindCount says how
@@ -20,7 +22,7 @@ type Response struct {
 	StatementID uint32
 	// Position is that of the last tuple of Data.
 	Position []byte
-	// TupleFormats is an encoded map, from the numbers in [Tuple] to formats.
+	// TupleFormats is an encoded map, from the numbers in [iproto.Tuple] to formats.
 	TupleFormats []byte
 	// Version, Features and AuthType answer [CodeID]. Features is an encoded
 	// array: see [ParseFeatures].
@@ -45,7 +47,7 @@ func Data(body []byte) ([]byte, bool) {
 
 // ParseBody reads the body of a message with that code. Keys that are unknown
 // are passed over, and of equal keys the last counts; an empty body is like an
-// empty map. It allocates nothing but errors. The error is a [*DecodeError].
+// empty map. It allocates nothing but errors. The error is a [*iproto.DecodeError].
 func ParseBody(code uint32, body []byte) (Response, error) {
 	var r Response
 	if data, ok := Data(body); ok && code&uint32(CodeError) == 0 {
@@ -53,33 +55,33 @@ func ParseBody(code uint32, body []byte) (Response, error) {
 		return r, nil
 	}
 	var text []byte
-	d := Decoder{b: body}
+	d := iproto.NewDecoder(body)
 	if len(body) > 0 {
 		for range d.Map() {
-			switch key := d.key(); key {
+			switch key := key(&d); key {
 			case uint64(KeyErrorText):
 				text = d.BytesView()
 			case uint64(KeyError):
-				r.Error = d.errorStack()
+				r.Error = d.ErrorStack()
 			default:
 				r.field(&d, key)
 			}
 		}
 	}
-	if d.err != nil {
-		return Response{}, d.err
+	if err := d.Err(); err != nil {
+		return Response{}, err
 	}
 	switch {
 	case code&uint32(CodeError) == 0:
 		r.Error = nil
 	case r.Error == nil:
-		r.Error = &BoxError{Type: "ClientError", Message: string(text), Code: code &^ uint32(CodeError)}
+		r.Error = &iproto.BoxError{Type: "ClientError", Message: string(text), Code: code &^ uint32(CodeError)}
 	}
 	return r, nil
 }
 
 // field reads the value of a key that any reply may have.
-func (r *Response) field(d *Decoder, key uint64) {
+func (r *Response) field(d *iproto.Decoder, key uint64) {
 	switch Key(min(key, 0xff)) {
 	case KeyData:
 		r.Data = d.Raw()
@@ -125,39 +127,51 @@ type Column struct {
 // maxColumns is some 16 times what Tarantool allows.
 const maxColumns = 1 << 15
 
-// ParseColumns reads [Response.Metadata] or [Response.BindMetadata]. The error
-// is a [*DecodeError].
-func ParseColumns(raw []byte) ([]Column, error) {
-	if raw == nil {
-		return nil, nil
-	}
-	d := Decoder{b: raw}
-	n := d.Array()
-	if n > maxColumns {
-		d.failAt(0, itoa(n)+" columns", "at most "+itoa(maxColumns), ErrLimit)
-		n = 0
-	}
-	columns := make([]Column, n)
-	for i := range columns {
-		columns[i].read(&d)
-	}
-	if d.err != nil {
-		return nil, d.err
-	}
-	return columns, nil
+// Columns reads [Response.Metadata] or [Response.BindMetadata], one column at a time.
+type Columns struct {
+	// Len is how many columns there are.
+	Len int
+
+	d iproto.Decoder
 }
 
-func (c *Column) read(d *Decoder) {
+// ParseColumns begins to read descriptions of columns. The caller asks for them by
+// [Columns.Next], and for an error after the last.
+func ParseColumns(raw []byte) (c Columns) {
+	if raw == nil {
+		return c
+	}
+	c.d.Reset(raw)
+	c.Len = c.d.Array()
+	if c.Len > maxColumns {
+		c.d.Fail(&iproto.DecodeError{Got: itoa(c.Len) + " columns", Want: "at most " + itoa(maxColumns), Err: iproto.ErrLimit})
+	}
+	if c.d.Err() != nil {
+		c.Len = 0
+	}
+	return c
+}
+
+// Next returns the next column, which is empty after an error.
+func (c *Columns) Next() (column Column) {
+	column.read(&c.d)
+	return column
+}
+
+// Err returns the first error, a [*iproto.DecodeError].
+func (c *Columns) Err() error { return c.d.Err() }
+
+func (c *Column) read(d *iproto.Decoder) {
 	for range d.Map() {
 		switch d.Uint() {
 		case columnName:
-			c.Name = d.text()
+			c.Name = text(d)
 		case columnType:
-			c.Type = d.text()
+			c.Type = text(d)
 		case columnCollation:
-			c.Collation = d.text()
+			c.Collation = text(d)
 		case columnSpan:
-			c.Span = d.text()
+			c.Span = text(d)
 		case columnNullable:
 			c.Nullable = !d.IsNil() && d.Bool()
 		case columnAutoincrement:
@@ -169,7 +183,7 @@ func (c *Column) read(d *Decoder) {
 }
 
 // text reads a string, or "" for nil.
-func (d *Decoder) text() string {
+func text(d *iproto.Decoder) string {
 	if d.IsNil() {
 		return ""
 	}
@@ -177,12 +191,12 @@ func (d *Decoder) text() string {
 }
 
 // ParseSQLInfo reads [Response.SQLInfo]: how many rows a statement changed, and
-// which numbers it generated. The error is a [*DecodeError].
+// which numbers it generated. The error is a [*iproto.DecodeError].
 func ParseSQLInfo(raw []byte) (rows uint64, generated []int64, err error) {
 	if raw == nil {
 		return 0, nil, nil
 	}
-	d := Decoder{b: raw}
+	d := iproto.NewDecoder(raw)
 	for range d.Map() {
 		switch d.Uint() {
 		case sqlRowCount:
@@ -200,26 +214,26 @@ func ParseSQLInfo(raw []byte) (rows uint64, generated []int64, err error) {
 			d.Skip()
 		}
 	}
-	if d.err != nil {
-		return 0, nil, d.err
+	if err := d.Err(); err != nil {
+		return 0, nil, err
 	}
 	return rows, generated, nil
 }
 
 // ParseFeatures reads [Response.Features] as a set of bits: 1<<[Feature]. Those
-// from 64 on are left out. The error is a [*DecodeError].
+// from 64 on are left out. The error is a [*iproto.DecodeError].
 func ParseFeatures(raw []byte) (set uint64, err error) {
 	if raw == nil {
 		return 0, nil
 	}
-	d := Decoder{b: raw}
+	d := iproto.NewDecoder(raw)
 	for range d.Array() {
-		if f := d.Uint(); f < 64 && d.err == nil {
+		if f := d.Uint(); f < 64 && d.Err() == nil {
 			set |= 1 << f
 		}
 	}
-	if d.err != nil {
-		return 0, d.err
+	if err := d.Err(); err != nil {
+		return 0, err
 	}
 	return set, nil
 }

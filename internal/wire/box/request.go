@@ -1,6 +1,10 @@
-package iproto
+package box
 
-import "math"
+import (
+	"math"
+
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
+)
 
 // Head is the length of what [BeginRequest] appends.
 const Head = 14
@@ -20,7 +24,7 @@ func BeginRequest(b []byte, code Code) []byte {
 func BeginStream(b []byte, code Code, stream uint64) []byte {
 	b = append(b, uint32b, 0, 0, 0, 0, // length
 		fixMap|3, byte(KeyCode), byte(code), byte(KeySync), uint32b, 0, 0, 0, 0)
-	return AppendUint(append(b, byte(KeyStreamID)), stream)
+	return iproto.AppendUint(append(b, byte(KeyStreamID)), stream)
 }
 
 // EndRequest fills in the length of the request that begins at from. It must be
@@ -41,7 +45,7 @@ func AppendKey(b []byte, k Key) []byte { return append(b, byte(k)) }
 
 // appendPair appends a key and a number.
 func appendPair(b []byte, k Key, v uint32) []byte {
-	return AppendUint(append(b, byte(k)), uint64(v))
+	return iproto.AppendUint(append(b, byte(k)), uint64(v))
 }
 
 // The functions whose names end in Head append the body of a request up to a
@@ -49,13 +53,13 @@ func appendPair(b []byte, k Key, v uint32) []byte {
 // fields of the tuple, of arguments, of operations.
 
 // AppendSelectHead appends the body of a select without the key that ends it.
-func AppendSelectHead(b []byte, space, index, limit, offset uint32, it Iterator) []byte {
+func AppendSelectHead(b []byte, space, index, limit, offset, iterator uint32) []byte {
 	b = append(b, fixMap|6)
 	b = appendPair(b, KeySpaceID, space)
 	b = appendPair(b, KeyIndexID, index)
 	b = appendPair(b, KeyLimit, limit)
 	b = appendPair(b, KeyOffset, offset)
-	b = appendPair(b, KeyIterator, uint32(it))
+	b = appendPair(b, KeyIterator, iterator)
 	return append(b, byte(KeyKey))
 }
 
@@ -69,14 +73,14 @@ type Target struct {
 
 func (t *Target) appendSpace(b []byte) []byte {
 	if t.SpaceName != "" {
-		return AppendString(append(b, byte(KeySpaceName)), t.SpaceName)
+		return iproto.AppendString(append(b, byte(KeySpaceName)), t.SpaceName)
 	}
 	return appendPair(b, KeySpaceID, t.Space)
 }
 
 func (t *Target) appendIndex(b []byte) []byte {
 	if t.IndexName != "" {
-		return AppendString(append(b, byte(KeyIndexName)), t.IndexName)
+		return iproto.AppendString(append(b, byte(KeyIndexName)), t.IndexName)
 	}
 	return appendPair(b, KeyIndexID, t.Index)
 }
@@ -85,7 +89,7 @@ func (t *Target) appendIndex(b []byte) []byte {
 type Select struct {
 	Target
 	Limit, Offset uint32
-	Iterator      Iterator
+	Iterator      uint32
 	// FetchPosition asks for the position of the last tuple. For this and the
 	// following a server has to have [FeaturePagination]; others pass over them
 	// without a word.
@@ -111,12 +115,12 @@ func (s *Select) AppendHead(b []byte) []byte {
 	b = s.appendIndex(s.appendSpace(append(b, fixMap|byte(n))))
 	b = appendPair(b, KeyLimit, s.Limit)
 	b = appendPair(b, KeyOffset, s.Offset)
-	b = appendPair(b, KeyIterator, uint32(s.Iterator))
+	b = appendPair(b, KeyIterator, s.Iterator)
 	if s.FetchPosition {
 		b = append(b, byte(KeyFetchPosition), yes)
 	}
 	if s.AfterPosition != nil {
-		b = AppendStringBytes(append(b, byte(KeyAfterPosition)), s.AfterPosition)
+		b = iproto.AppendStringBytes(append(b, byte(KeyAfterPosition)), s.AfterPosition)
 	}
 	if s.AfterTuple != nil {
 		b = append(append(b, byte(KeyAfterTuple)), s.AfterTuple...)
@@ -175,20 +179,20 @@ func (t *Target) AppendDeleteHead(b []byte) []byte {
 
 // AppendCallHead appends the body of a call without the arguments that end it.
 func AppendCallHead(b []byte, function string) []byte {
-	b = AppendString(append(b, fixMap|2, byte(KeyFunctionName)), function)
+	b = iproto.AppendString(append(b, fixMap|2, byte(KeyFunctionName)), function)
 	return append(b, byte(KeyTuple))
 }
 
 // AppendEvalHead appends the body of an eval without the arguments that end it.
 func AppendEvalHead(b []byte, expression string) []byte {
-	b = AppendString(append(b, fixMap|2, byte(KeyExpression)), expression)
+	b = iproto.AppendString(append(b, fixMap|2, byte(KeyExpression)), expression)
 	return append(b, byte(KeyTuple))
 }
 
 // AppendExecuteHead appends the body of an execute without the parameters that
 // end it: an array of values, of which those with a name are maps of one pair.
 func AppendExecuteHead(b []byte, sql string) []byte {
-	b = AppendString(append(b, fixMap|2, byte(KeySQLText)), sql)
+	b = iproto.AppendString(append(b, fixMap|2, byte(KeySQLText)), sql)
 	return append(b, byte(KeySQLBind))
 }
 
@@ -200,7 +204,7 @@ func AppendExecuteIDHead(b []byte, statement uint32) []byte {
 
 // AppendPrepare appends the body of a prepare.
 func AppendPrepare(b []byte, sql string) []byte {
-	return AppendString(append(b, fixMap|1, byte(KeySQLText)), sql)
+	return iproto.AppendString(append(b, fixMap|1, byte(KeySQLText)), sql)
 }
 
 // AppendUnprepare appends the body of a prepare that forgets a statement.
@@ -222,33 +226,22 @@ func AppendID(b []byte, version uint32, features []Feature, authType string) []b
 		n++
 	}
 	b = appendPair(append(b, fixMap|n), KeyVersion, version)
-	b = AppendArray(append(b, byte(KeyFeatures)), len(features))
+	b = iproto.AppendArray(append(b, byte(KeyFeatures)), len(features))
 	for _, f := range features {
-		b = AppendUint(b, uint64(f))
+		b = iproto.AppendUint(b, uint64(f))
 	}
 	if authType != "" {
-		b = AppendString(append(b, byte(KeyAuthType)), authType)
+		b = iproto.AppendString(append(b, byte(KeyAuthType)), authType)
 	}
 	return b
 }
 
-// Isolation is that of a transaction.
-type Isolation uint8
-
-// The levels of isolation.
-const (
-	IsolationDefault       Isolation = 0 // what box.cfg says
-	IsolationReadCommitted Isolation = 1 // sees what is prepared, but not yet written
-	IsolationReadConfirmed Isolation = 2
-	IsolationBestEffort    Isolation = 3
-	IsolationLinearizable  Isolation = 4
-)
-
 // Begin is the body of a begin. The zero value leaves all to the server.
 type Begin struct {
 	// Timeout is in seconds; after it the server rolls back.
-	Timeout   float64
-	Isolation Isolation
+	Timeout float64
+	// Isolation is a level of Tarantool, 0 for what box.cfg says.
+	Isolation uint8
 	// IsSync waits for the quorum at the commit, for a server with
 	// [FeatureIsSync].
 	IsSync bool
@@ -260,11 +253,11 @@ func (o Begin) Append(b []byte) []byte {
 	b = append(b, fixMap)
 	if o.Timeout > 0 && !math.IsInf(o.Timeout, 1) {
 		b[head]++
-		b = AppendFloat64(append(b, byte(KeyTimeout)), o.Timeout)
+		b = iproto.AppendFloat64(append(b, byte(KeyTimeout)), o.Timeout)
 	}
-	if o.Isolation != IsolationDefault {
+	if o.Isolation != 0 {
 		b[head]++
-		b = append(b, byte(KeyIsolation), byte(o.Isolation))
+		b = append(b, byte(KeyIsolation), o.Isolation)
 	}
 	return appendIsSync(b, head, o.IsSync)
 }
@@ -287,11 +280,11 @@ func AppendRollback(b []byte) []byte { return append(b, fixMap) }
 
 // AppendWatch appends the body of watch, unwatch and watch once.
 func AppendWatch(b []byte, key string) []byte {
-	return AppendString(append(b, fixMap|1, byte(KeyEventKey)), key)
+	return iproto.AppendString(append(b, fixMap|1, byte(KeyEventKey)), key)
 }
 
 // AppendArrowHead appends the body of an insert of an Arrow batch without the
-// batch that ends it: see [AppendArrow].
+// batch that ends it: see [iproto.AppendArrow].
 func AppendArrowHead(b []byte, space uint32) []byte {
 	b = appendPair(append(b, fixMap|2), KeySpaceID, space)
 	return append(b, byte(KeyArrow))

@@ -1,4 +1,6 @@
-package iproto
+package box
+
+import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
 // Header is what stands in the header of a request beside its sync.
 type Header struct {
@@ -22,10 +24,10 @@ func (h Header) Append(b []byte) []byte {
 	b = append(b, uint32b, 0, 0, 0, 0, // length
 		fixMap|n, byte(KeyCode), byte(h.Code), byte(KeySync), uint32b, 0, 0, 0, 0)
 	if h.Schema != 0 {
-		b = AppendUint(append(b, byte(KeySchemaVersion)), h.Schema)
+		b = iproto.AppendUint(append(b, byte(KeySchemaVersion)), h.Schema)
 	}
 	if h.Stream != 0 {
-		b = AppendUint(append(b, byte(KeyStreamID)), h.Stream)
+		b = iproto.AppendUint(append(b, byte(KeyStreamID)), h.Stream)
 	}
 	return b
 }

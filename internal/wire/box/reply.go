@@ -1,4 +1,6 @@
-package iproto
+package box
+
+import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
 // BeginReply appends what stands before the body of a message of a server,
 // exactly as Tarantool writes it: its length, which [EndReply] fills in, the
@@ -25,11 +27,14 @@ func AppendReply(b []byte, sync uint64, schema uint32) []byte {
 }
 
 // AppendError appends a reply that tells an error and its causes.
-func AppendError(b []byte, sync uint64, schema uint32, e *BoxError) []byte {
+func AppendError(b []byte, sync uint64, schema uint32, e *iproto.BoxError) []byte {
 	from := len(b)
 	b = BeginReply(b, uint32(CodeError)|e.Code&(uint32(CodeError)-1), sync, schema)
-	b = AppendString(append(b, fixMap|2, byte(KeyErrorText)), e.Message)
-	return EndReply(appendErrorStack(append(b, byte(KeyError)), e), from)
+	b = iproto.AppendString(append(b, fixMap|2, byte(KeyErrorText)), e.Message)
+	// The body has what an extension has as its data.
+	d := iproto.NewDecoder(iproto.AppendBoxError(nil, e))
+	_, stack := d.Ext()
+	return EndReply(append(append(b, byte(KeyError)), stack...), from)
 }
 
 // AppendPush appends a message that a call sends before its reply: data are the
@@ -46,22 +51,9 @@ func AppendEvent(b []byte, key string, value []byte) []byte {
 	from := len(b)
 	b = BeginReply(b, uint32(CodeEvent), 0, 0)
 	if len(value) == 0 {
-		b = AppendString(append(b, fixMap|1, byte(KeyEventKey)), key)
+		b = iproto.AppendString(append(b, fixMap|1, byte(KeyEventKey)), key)
 		return EndReply(b, from)
 	}
-	b = AppendString(append(b, fixMap|2, byte(KeyEventKey)), key)
+	b = iproto.AppendString(append(b, fixMap|2, byte(KeyEventKey)), key)
 	return EndReply(append(append(b, byte(KeyEventData)), value...), from)
-}
-
-// appendErrorStack appends an error and its causes.
-func appendErrorStack(b []byte, e *BoxError) []byte {
-	n := 0
-	for c := e; c != nil; c = c.Cause {
-		n++
-	}
-	b = AppendArray(append(b, fixMap|1, errorStack), n)
-	for c := e; c != nil; c = c.Cause {
-		b = c.append(b)
-	}
-	return b
 }

@@ -1,4 +1,4 @@
-package iproto
+package box
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package iproto
+package box
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 func TestScan(t *testing.T) {
@@ -139,8 +140,8 @@ func TestScanSplit(t *testing.T) {
 func TestNames(t *testing.T) {
 	for got, want := range map[string]string{
 		Reply.String(): "reply", Push.String(): "push", Event.String(): "event", More.String(): "more", MessageKind(9).String(): "unknown kind of message",
-		CodeSelect.String(): "select", Code(200).String(): "code 200", (CodeError | Code(ErrTupleFound)).String(): "error TUPLE_FOUND",
-		ErrWrongQueryID.String(): "WRONG_QUERY_ID", ErrorCode(9999).String(): "error code 9999", KindMap.String(): "map", Kind(99).String(): "unknown kind",
+		CodeSelect.String(): "select", Code(200).String(): "code 200", (CodeError | Code(iproto.CodeTupleFound)).String(): "error TUPLE_FOUND",
+		iproto.CodeWrongQueryID.String(): "WRONG_QUERY_ID", iproto.ErrorCode(9999).String(): "error code 9999", iproto.KindMap.String(): "map", iproto.Kind(99).String(): "unknown kind",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -202,7 +203,7 @@ func TestOKBody(t *testing.T) {
 	}
 	data := []byte{0x81, byte(KeyData), 0x91, 0x91, 7}
 	for _, reply := range [][]byte{
-		append(AppendReply(nil, 1, 2), data...), AppendReply(nil, 1<<40, 80), AppendError(nil, 3, 4, &BoxError{Code: 36, Message: "no"}),
+		append(AppendReply(nil, 1, 2), data...), AppendReply(nil, 1<<40, 80), AppendError(nil, 3, 4, &iproto.BoxError{Code: 36, Message: "no"}),
 	} {
 		reply = EndReply(reply, 0)
 		check(reply)

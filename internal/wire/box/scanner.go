@@ -1,4 +1,6 @@
-package iproto
+package box
+
+import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
 // MessageKind says what a message is.
 type MessageKind uint8
@@ -33,7 +35,7 @@ type Message struct {
 	Len  int
 	Kind MessageKind
 	// Code is [CodeOK], [CodeChunk], [CodeEvent], or [CodeError] with an
-	// [ErrorCode].
+	// [iproto.ErrorCode].
 	Code uint32
 	// Sync is that of the request, 0 if the server gives none.
 	Sync uint64
@@ -168,7 +170,7 @@ func cut(b []byte, most int) (begin, end int, err error) {
 	if len(b) < begin {
 		return 0, begin + 3, nil
 	}
-	d := Decoder{b: b[:begin]}
+	d := iproto.NewDecoder(b[:begin])
 	n := d.Uint()
 	switch {
 	case n < 3:
@@ -190,10 +192,10 @@ type header struct {
 // readHeader reads the header of the message b[begin:end]. Keys that are unknown
 // are passed over, and of equal keys the last counts.
 func readHeader(b []byte, begin, end int) (h header, err error) {
-	d := Decoder{b: b[:end], at: begin}
+	d := iproto.NewDecoder(b[begin:end])
 	hasCode := false
 	for range d.Map() {
-		switch d.key() {
+		switch key(&d) {
 		case uint64(KeyCode):
 			h.code, hasCode = d.Uint32(), true
 		case uint64(KeySync):
@@ -206,13 +208,14 @@ func readHeader(b []byte, begin, end int) (h header, err error) {
 			d.Skip()
 		}
 	}
-	if d.err != nil {
-		return h, &ProtocolError{Offset: d.at, Wrong: "broken header", Expected: "a map within the message", Err: d.err}
+	if e, ok := d.Err().(*iproto.DecodeError); ok {
+		e.Offset += begin // from the first byte of the message
+		return h, &ProtocolError{Offset: begin + d.Offset(), Wrong: "broken header", Expected: "a map within the message", Err: e}
 	}
 	if !hasCode {
 		return h, &ProtocolError{Offset: begin, Wrong: "header without a type", Expected: "one"}
 	}
-	h.end = d.at
+	h.end = begin + d.Offset()
 	return h, nil
 }
 

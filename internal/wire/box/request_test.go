@@ -1,18 +1,20 @@
-package iproto
+package box
 
 import (
 	"bytes"
 	"math"
 	"reflect"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // keyed is the body of a request: what each key has.
 type keyed map[any]any
 
 func TestBodies(t *testing.T) {
-	key := func(b []byte) []byte { return AppendUint(AppendArray(b, 1), 7) }
-	ops := func(b []byte) []byte { return AppendArray(b, 0) }
+	key := func(b []byte) []byte { return iproto.AppendUint(iproto.AppendArray(b, 1), 7) }
+	ops := func(b []byte) []byte { return iproto.AppendArray(b, 0) }
 	byName := Target{SpaceName: "s", IndexName: "i"}
 	none := []any{}
 	seven := []any{int64(7)}
@@ -21,9 +23,9 @@ func TestBodies(t *testing.T) {
 		body []byte
 		want keyed
 	}{
-		{"select", key(AppendSelectHead(nil, 512, 1, 1000, 2, IterGe)), keyed{KeySpaceID: 512, KeyIndexID: 1, KeyLimit: 1000, KeyOffset: 2, KeyIterator: 5, KeyKey: seven}},
+		{"select", key(AppendSelectHead(nil, 512, 1, 1000, 2, 5)), keyed{KeySpaceID: 512, KeyIndexID: 1, KeyLimit: 1000, KeyOffset: 2, KeyIterator: 5, KeyKey: seven}},
 		{"select of all", key((&Select{
-			Target: Target{Space: 512, Index: 1}, Limit: 1000, Offset: 2, Iterator: IterGe,
+			Target: Target{Space: 512, Index: 1}, Limit: 1000, Offset: 2, Iterator: 5,
 			FetchPosition: true, AfterPosition: []byte("pos"), AfterTuple: key(nil),
 		}).AppendHead(nil)), keyed{
 			KeySpaceID: 512, KeyIndexID: 1, KeyLimit: 1000, KeyOffset: 2, KeyIterator: 5, KeyKey: seven,
@@ -44,12 +46,12 @@ func TestBodies(t *testing.T) {
 		{"execute a statement", key(AppendExecuteIDHead(nil, 1<<31)), keyed{KeyStatementID: 1 << 31, KeySQLBind: seven}},
 		{"prepare", AppendPrepare(nil, "select 1"), keyed{KeySQLText: "select 1"}},
 		{"unprepare", AppendUnprepare(nil, 3), keyed{KeyStatementID: 3}},
-		{"arrow", AppendArrow(AppendArrowHead(nil, 512), Arrow{1}), keyed{KeySpaceID: 512, KeyArrow: Arrow{1}}},
+		{"arrow", iproto.AppendArrow(AppendArrowHead(nil, 512), iproto.Arrow{1}), keyed{KeySpaceID: 512, KeyArrow: iproto.Arrow{1}}},
 		{"auth", AppendAuth(nil, "alice", AuthSHA1, []byte("proof")), keyed{KeyUserName: "alice", KeyTuple: []any{"chap-sha1", "proof"}}},
 		{"id", AppendID(nil, 3, []Feature{FeatureStreams, FeatureArrow}, ""), keyed{KeyVersion: 3, KeyFeatures: []any{int64(0), int64(12)}}},
 		{"id with auth", AppendID(nil, 10, nil, AuthSHA256), keyed{KeyVersion: 10, KeyFeatures: none, KeyAuthType: "pap-sha256"}},
 		{"begin", Begin{}.Append(nil), keyed{}},
-		{"begin with all", Begin{1.5, IsolationLinearizable, true}.Append(nil), keyed{KeyTimeout: 1.5, KeyIsolation: 4, KeyIsSync: true}},
+		{"begin with all", Begin{1.5, 4, true}.Append(nil), keyed{KeyTimeout: 1.5, KeyIsolation: 4, KeyIsSync: true}},
 		{"begin without end", Begin{Timeout: math.Inf(1)}.Append(nil), keyed{}},
 		{"commit", AppendCommit(nil, false), keyed{}},
 		{"commit with quorum", AppendCommit(nil, true), keyed{KeyIsSync: true}},
@@ -63,7 +65,7 @@ func TestBodies(t *testing.T) {
 			}
 			want[int64(k.(Key))] = v
 		}
-		d := NewDecoder(c.body)
+		d := iproto.NewDecoder(c.body)
 		if got := d.Any(); d.Err() != nil || d.Len() != 0 || !reflect.DeepEqual(got, any(want)) {
 			t.Errorf("%s: %x is %v, %v, want %v", c.name, c.body, got, d.Err(), want)
 		}
@@ -78,7 +80,7 @@ func TestBodiesAreAppended(t *testing.T) {
 		"begin":  Begin{1, 1, true}.Append,
 		"ping":   AppendPing,
 		"reply":  func(b []byte) []byte { return AppendReply(b, 1, 1) },
-		"error":  func(b []byte) []byte { return AppendError(b, 1, 1, &BoxError{}) },
+		"error":  func(b []byte) []byte { return AppendError(b, 1, 1, &iproto.BoxError{}) },
 		"id":     func(b []byte) []byte { return AppendID(b, 1, nil, "") },
 	} {
 		alone, behind := f(nil), f(bytes.Clone(before))
