@@ -37,7 +37,7 @@ tarantool       < . internal/buf internal/pipe internal/wire/box tarantool/iprot
 # MessagePack, a codec like those of internal/wire, but public: types of users are read with its
 # Decoder and hold its decimals, UUIDs and moments.
 tarantool/iproto <
-tarantool/tarantooltest < . tarantool tarantool/iproto internal/wire/box | golang.org/x/sys
+tarantool/tarantooltest < tarantool/iproto internal/testkit/tarantoolsim
 thrift          < .                                                | golang.org/x/sys
 thrift/rpc      < . thrift internal/buf internal/pipe internal/loop | golang.org/x/sys
 
@@ -89,6 +89,7 @@ internal/load   <                                                  | github.com/
 # Tests' own. The runners of the mutants and the judges are commands that testkit
 # only houses.
 internal/testkit/mutants    <
+internal/testkit/tarantoolsim < tarantool/iproto internal/wire/box
 internal/testkit/judges     <
 internal/testkit/turnwatch  < internal/loop
 internal/testkit/freshness  <                                      | golang.org/x/sys

@@ -22,10 +22,10 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 var annOnly = map[string]string{"ann": "se:cr/et"}
@@ -81,7 +81,7 @@ func TestAuthenticationMethods(t *testing.T) {
 	plain.TLS, wrong.Password, unknown.User = nil, "another", "bob"
 	chap.Auth, pap.Auth = tarantool.AuthCHAPSHA1, tarantool.AuthPAPSHA256
 	for _, method := range []string{box.AuthSHA1, box.AuthSHA256} {
-		server := simulated(t, tarantooltest.Config{Users: annOnly, Locked: true, Auth: method, TLS: secure})
+		server := simulated(t, tarantoolsim.Config{Users: annOnly, Locked: true, Auth: method, TLS: secure})
 		right, other := chap, pap
 		if method == box.AuthSHA256 {
 			right, other = pap, chap
@@ -108,11 +108,11 @@ func TestAuthenticationMethods(t *testing.T) {
 // A password is never sent over a connection that others can read.
 func TestPasswordStaysSecret(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{Users: annOnly, Auth: box.AuthSHA256})
+	server := simulated(t, tarantoolsim.Config{Users: annOnly, Auth: box.AuthSHA256})
 	var asked atomic.Int64
-	server.Handle("auth", func(*tarantooltest.Request) ([]any, error) {
+	server.Handle("auth", func(*tarantoolsim.Request) ([]any, error) {
 		asked.Add(1)
-		return nil, tarantooltest.Own
+		return nil, tarantoolsim.Own
 	})
 	o := tarantool.Options{Addr: server.Addr(), User: "ann", Password: annOnly["ann"]}
 	unreachable(t, "as the server says", o, "needs TLS")
@@ -122,7 +122,7 @@ func TestPasswordStaysSecret(t *testing.T) {
 		t.Error("the password was sent")
 	}
 	path := socketPath(t)
-	local := simulated(t, tarantooltest.Config{Users: annOnly, Auth: box.AuthSHA256, Locked: true, Listen: path})
+	local := simulated(t, tarantoolsim.Config{Users: annOnly, Auth: box.AuthSHA256, Locked: true, Listen: path})
 	for _, auth := range []tarantool.AuthMethod{tarantool.AuthAuto, tarantool.AuthPAPSHA256} {
 		o.Addr, o.Auth = local.Addr(), auth
 		must(t, connect(t, o).Exec(patient(t), nil, tarantool.Select("users")))
@@ -131,11 +131,11 @@ func TestPasswordStaysSecret(t *testing.T) {
 
 func TestGuest(t *testing.T) {
 	testkit.NoLeaks(t)
-	open := simulated(t, tarantooltest.Config{Users: annOnly})
-	locked := simulated(t, tarantooltest.Config{Users: annOnly, Locked: true})
+	open := simulated(t, tarantoolsim.Config{Users: annOnly})
+	locked := simulated(t, tarantoolsim.Config{Users: annOnly, Locked: true})
 	// Should the server refuse even what has no answer, its error is nobody else's.
-	locked.Handle("watch", func(*tarantooltest.Request) ([]any, error) {
-		return nil, tarantooltest.Error(uint32(iproto.CodeAccessDenied), "no")
+	locked.Handle("watch", func(*tarantoolsim.Request) ([]any, error) {
+		return nil, tarantoolsim.Error(uint32(iproto.CodeAccessDenied), "no")
 	})
 	c := connect(t, tarantool.Options{Addr: locked.Addr()})
 	for range 3 {
@@ -163,14 +163,14 @@ func TestGuest(t *testing.T) {
 // one that is right again is enough.
 func TestPasswordChanges(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{Users: annOnly, Locked: true})
+	server := simulated(t, tarantoolsim.Config{Users: annOnly, Locked: true})
 	var mu sync.Mutex
 	var attempts []time.Time // guarded by mu
-	server.Handle("auth", func(*tarantooltest.Request) ([]any, error) {
+	server.Handle("auth", func(*tarantoolsim.Request) ([]any, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		attempts = append(attempts, time.Now())
-		return nil, tarantooltest.Own
+		return nil, tarantoolsim.Own
 	})
 	var password atomic.Value
 	password.Store(annOnly["ann"])
@@ -208,8 +208,8 @@ func TestTLS(t *testing.T) {
 	testkit.NoLeaks(t)
 	secure, trusting := certificate(t, "tarantool.test")
 	_, strange := certificate(t, "tarantool.test")
-	server := simulated(t, tarantooltest.Config{TLS: secure})
-	plain := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{TLS: secure})
+	plain := simulated(t, tarantoolsim.Config{})
 	must(t, connect(t, tarantool.Options{Addr: server.Addr(), TLS: trusting}).Exec(patient(t), nil, tarantool.Select("users")))
 	blind := &tls.Config{InsecureSkipVerify: true}
 	must(t, connect(t, tarantool.Options{Addr: server.Addr(), TLS: blind}).Exec(patient(t), nil, tarantool.Ping()))
@@ -239,7 +239,7 @@ func TestTLS(t *testing.T) {
 func TestUnixSocket(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := socketPath(t)
-	server := simulated(t, tarantooltest.Config{Listen: path, Users: annOnly, Locked: true})
+	server := simulated(t, tarantoolsim.Config{Listen: path, Users: annOnly, Locked: true})
 	c := connect(t, tarantool.Options{Addr: path, User: "ann", Password: annOnly["ann"]})
 	ctx := patient(t)
 	must(t, c.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
@@ -292,21 +292,21 @@ func TestUnixSocketOfARealServer(t *testing.T) {
 func TestIdentification(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, c := range []struct {
-		config tarantooltest.Config
+		config tarantoolsim.Config
 		asked  bool
 		has    bool
 	}{
-		{tarantooltest.Config{}, true, true},
-		{tarantooltest.Config{Version: "2.10.0", Protocol: 3}, true, true},
-		{tarantooltest.Config{Version: "2.10.0", Protocol: -1}, true, false},
-		{tarantooltest.Config{Version: "2.8.4", Protocol: -1}, false, false},
+		{tarantoolsim.Config{}, true, true},
+		{tarantoolsim.Config{Version: "2.10.0", Protocol: 3}, true, true},
+		{tarantoolsim.Config{Version: "2.10.0", Protocol: -1}, true, false},
+		{tarantoolsim.Config{Version: "2.8.4", Protocol: -1}, false, false},
 		{oldServer, false, false},
 	} {
 		server := simulated(t, c.config)
 		var asked atomic.Bool
-		server.Handle("id", func(*tarantooltest.Request) ([]any, error) {
+		server.Handle("id", func(*tarantoolsim.Request) ([]any, error) {
 			asked.Store(true)
-			return nil, tarantooltest.Own
+			return nil, tarantoolsim.Own
 		})
 		client := connected(t, server)
 		must(t, client.Exec(patient(t), nil, tarantool.Select("users")))

@@ -7,17 +7,17 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // While Shutdown waits for the requests under way, calls that may take long are refused like
 // all others, though there are places for them.
 func TestShutdownRefusesBlockingCalls(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := tarantooltest.Start(t, tarantooltest.Config{})
+	server := tarantoolsim.Start(t, tarantoolsim.Config{})
 	entered, release := make(chan struct{}), make(chan struct{})
-	server.Func("waits", func(r *tarantooltest.Request) ([]any, error) {
+	server.Func("waits", func(r *tarantoolsim.Request) ([]any, error) {
 		close(entered)
 		select {
 		case <-release:
@@ -25,7 +25,7 @@ func TestShutdownRefusesBlockingCalls(t *testing.T) {
 		}
 		return nil, nil
 	})
-	server.Func("f", func(*tarantooltest.Request) ([]any, error) { return nil, nil })
+	server.Func("f", func(*tarantoolsim.Request) ([]any, error) { return nil, nil })
 	c := connect(t, tarantool.Options{Addr: server.Addr()})
 	under := c.Do(t.Context(), tarantool.Call("waits"))
 	<-entered

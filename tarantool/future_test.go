@@ -8,18 +8,18 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // A request that the engine did not take is over at once: its result can be taken without
 // waiting, and says why.
 func TestFutureUnsent(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := tarantooltest.Start(t, tarantooltest.Config{})
-	must(t, server.CreateSpace(tarantooltest.Space{
-		Name: "users", Fields: []tarantooltest.Field{{Name: "id", Type: "unsigned"}},
-		Indexes: []tarantooltest.Index{{Name: "primary", Parts: []string{"id"}}},
+	server := tarantoolsim.Start(t, tarantoolsim.Config{})
+	must(t, server.CreateSpace(tarantoolsim.Space{
+		Name: "users", Fields: []tarantoolsim.Field{{Name: "id", Type: "unsigned"}},
+		Indexes: []tarantoolsim.Index{{Name: "primary", Parts: []string{"id"}}},
 	}))
 	c := connect(t, tarantool.Options{Addr: server.Addr()})
 	users := tarantool.SpaceOf[user](c, "users")
@@ -52,8 +52,8 @@ func TestFutureUnsent(t *testing.T) {
 // The place of a call that was not sent is free before its result is taken.
 func TestFutureUnsentLeavesTheLane(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := tarantooltest.Start(t, tarantooltest.Config{})
-	server.Func("slow", func(r *tarantooltest.Request) ([]any, error) { return nil, nil })
+	server := tarantoolsim.Start(t, tarantoolsim.Config{})
+	server.Func("slow", func(r *tarantoolsim.Request) ([]any, error) { return nil, nil })
 	c := connect(t, tarantool.Options{Addr: server.Addr(), MaxBlocking: 1})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

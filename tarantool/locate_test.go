@@ -12,21 +12,21 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // orchard starts a server with these spaces, made in this order: one with others, or in another
 // order, gives their numbers to others, at the same version of its schema. The tuple 1 of each is
 // its name.
-func orchard(t *testing.T, spaces ...string) *tarantooltest.Server {
+func orchard(t *testing.T, spaces ...string) *tarantoolsim.Server {
 	t.Helper()
-	server := tarantooltest.Start(t, tarantooltest.Config{})
+	server := tarantoolsim.Start(t, tarantoolsim.Config{})
 	for _, name := range spaces {
-		must(t, server.CreateSpace(tarantooltest.Space{
+		must(t, server.CreateSpace(tarantoolsim.Space{
 			Name:    name,
-			Fields:  []tarantooltest.Field{{Name: "id", Type: "unsigned"}, {Name: "value", Type: "string"}},
-			Indexes: []tarantooltest.Index{{Name: "primary", Parts: []string{"id"}}},
+			Fields:  []tarantoolsim.Field{{Name: "id", Type: "unsigned"}, {Name: "value", Type: "string"}},
+			Indexes: []tarantoolsim.Index{{Name: "primary", Parts: []string{"id"}}},
 		}))
 		must(t, server.Put(name, []any{1, name}))
 	}
@@ -229,9 +229,9 @@ func TestNamesOfTheServerOfARepetition(t *testing.T) {
 				}}.dial,
 			})
 			readAll(t, c, "apples")
-			old.Handle("select apples", func(*tarantooltest.Request) ([]any, error) {
+			old.Handle("select apples", func(*tarantoolsim.Request) ([]any, error) {
 				moved.Store(true)
-				return nil, tarantooltest.HangUp
+				return nil, tarantoolsim.HangUp
 			})
 			if r, err := readers(c, "apples")[way](t.Context()); err != nil || r.Value != "apples" {
 				t.Errorf("%v, %v", r, err)
@@ -243,7 +243,7 @@ func TestNamesOfTheServerOfARepetition(t *testing.T) {
 // Connections of one client may lead to different servers, behind one address.
 func TestNamesOfServersBehindOneAddress(t *testing.T) {
 	testkit.NoLeaks(t)
-	servers := []*tarantooltest.Server{orchard(t, "apples", "pears"), orchard(t, "pears", "apples"), orchard(t, "plums", "apples", "pears")}
+	servers := []*tarantoolsim.Server{orchard(t, "apples", "pears"), orchard(t, "pears", "apples"), orchard(t, "plums", "apples", "pears")}
 	var dials atomic.Int32
 	c := connect(t, tarantool.Options{Sockets: 6, Dialer: switchboard{func() string {
 		return servers[int(dials.Add(1))%len(servers)].Addr()
@@ -300,8 +300,8 @@ func TestSchemaChangesOnManyConnections(t *testing.T) {
 			readAll(t, c, "apples")
 			readAll(t, c, "pears")
 		}
-		must(t, server.CreateSpace(tarantooltest.Space{
-			Name: fmt.Sprintf("other%d", i), Fields: []tarantooltest.Field{{Name: "id"}}, Indexes: []tarantooltest.Index{{Name: "primary", Parts: []string{"id"}}},
+		must(t, server.CreateSpace(tarantoolsim.Space{
+			Name: fmt.Sprintf("other%d", i), Fields: []tarantoolsim.Field{{Name: "id"}}, Indexes: []tarantoolsim.Index{{Name: "primary", Parts: []string{"id"}}},
 		}))
 	}
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // pages reads all pages of a select, by positions or by the last tuples.
@@ -42,7 +42,7 @@ func pages(t testing.TB, c *tarantool.Client, req tarantool.SelectRequest, size 
 // All pages together are the whole, whichever way they go.
 func TestPages(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	for id := range 60 {
 		must(t, server.Put("users", []any{id, fmt.Sprint("name", id%4), id}))
 	}
@@ -80,7 +80,7 @@ func TestPages(t *testing.T) {
 // their order.
 func TestPagesWhileTuplesChange(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	for id := range 100 {
 		must(t, server.Put("users", []any{10 * id, "stays", 0}))
 	}
@@ -131,7 +131,7 @@ func TestPagesWhileTuplesChange(t *testing.T) {
 // The tuple that a position was of may be gone.
 func TestPageBehindWhatIsGone(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	for id := range 4 {
 		must(t, server.Put("users", []any{id, "", 0}))
 	}
@@ -171,7 +171,7 @@ func TestPageBehindWhatIsGone(t *testing.T) {
 func TestPagesOfOldServers(t *testing.T) {
 	testkit.NoLeaks(t)
 	_, real := started(t)
-	lacksOne := simulated(t, tarantooltest.Config{Version: "2.10.4", Protocol: 3})
+	lacksOne := simulated(t, tarantoolsim.Config{Version: "2.10.4", Protocol: 3})
 	old := simulated(t, oldServer)
 	for _, server := range []struct{ addr, version string }{{real.Addr, "2.6.0"}, {old.Addr(), "2.6.0"}, {lacksOne.Addr(), "2.10.4"}} {
 		c := connect(t, tarantool.Options{Addr: server.addr})

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // slow defines a function that does not return before it is released.
-func slow(s *tarantooltest.Server) (release func()) {
+func slow(s *tarantoolsim.Server) (release func()) {
 	released := make(chan struct{})
-	s.Func("slow", func(r *tarantooltest.Request) ([]any, error) {
+	s.Func("slow", func(r *tarantoolsim.Request) ([]any, error) {
 		select {
 		case <-released:
 		case <-r.Context().Done():
@@ -40,7 +40,7 @@ func isDone(t testing.TB, what string, f interface{ Get() ([]any, error) }) {
 // what is new waits for the server that comes after.
 func TestGracefulShutdown(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	release := slow(server)
 	c := connected(t, server)
 	ctx := patient(t)
@@ -68,7 +68,7 @@ func TestGracefulShutdown(t *testing.T) {
 	isDone(t, "the call", plain)
 	isDone(t, "the blocking call", blocking)
 	<-ended
-	after := simulated(t, tarantooltest.Config{Listen: server.Addr()})
+	after := simulated(t, tarantoolsim.Config{Listen: server.Addr()})
 	after.Broadcast("key", 5)
 	must(t, <-results)
 	must(t, <-results)
@@ -81,9 +81,9 @@ func TestGracefulShutdown(t *testing.T) {
 func TestGracefulShutdownUnderLoad(t *testing.T) {
 	testkit.NoLeaks(t)
 	var counted, succeeded atomic.Int64
-	begin := func(addr string) *tarantooltest.Server {
-		s := tarantooltest.Start(t, tarantooltest.Config{Listen: addr})
-		s.Handle("call count", func(*tarantooltest.Request) ([]any, error) {
+	begin := func(addr string) *tarantoolsim.Server {
+		s := tarantoolsim.Start(t, tarantoolsim.Config{Listen: addr})
+		s.Handle("call count", func(*tarantoolsim.Request) ([]any, error) {
 			time.Sleep(50 * time.Microsecond)
 			counted.Add(1)
 			return nil, nil
@@ -134,7 +134,7 @@ func TestGracefulShutdownUnderLoad(t *testing.T) {
 // so.
 func TestGracefulShutdownAndTransactions(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	s := begun(t, c)
 	must(t, s.Exec(patient(t), nil, tarantool.Insert("users", []any{1, "", 0})))
@@ -148,12 +148,12 @@ func TestGracefulShutdownAndTransactions(t *testing.T) {
 // A client that is full when it is told that the server stays hears of its end all the same.
 func TestGracefulShutdownOfAFullClient(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	release := slow(server)
 	tell := make(chan struct{})
-	server.Handle("watch", func(r *tarantooltest.Request) ([]any, error) {
+	server.Handle("watch", func(r *tarantoolsim.Request) ([]any, error) {
 		<-tell
-		return nil, tarantooltest.Own
+		return nil, tarantoolsim.Own
 	})
 	c := connect(t, tarantool.Options{Addr: server.Addr(), MaxCalls: 1})
 	call := c.Do(patient(t), tarantool.Call("slow"))
@@ -170,11 +170,11 @@ func TestGracefulShutdownOfAFullClient(t *testing.T) {
 // A pool leaves a server that is about to end at once, while what is under way there goes on.
 func TestGracefulShutdownInAPool(t *testing.T) {
 	testkit.NoLeaks(t)
-	var servers []*tarantooltest.Server
+	var servers []*tarantoolsim.Server
 	o := tarantool.PoolOptions{Options: tarantool.Options{Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}}
 	for range 2 {
-		s := simulated(t, tarantooltest.Config{})
-		s.Eval("return box.info.ro, box.info.status", func(*tarantooltest.Request) ([]any, error) { return []any{false, "running"}, nil })
+		s := simulated(t, tarantoolsim.Config{})
+		s.Eval("return box.info.ro, box.info.status", func(*tarantoolsim.Request) ([]any, error) { return []any{false, "running"}, nil })
 		servers = append(servers, s)
 		o.Addrs = append(o.Addrs, s.Addr())
 	}
@@ -184,7 +184,7 @@ func TestGracefulShutdownInAPool(t *testing.T) {
 	}
 	ending, other := servers[0], servers[1]
 	release := slow(ending)
-	other.Func("slow", func(*tarantooltest.Request) ([]any, error) { return []any{"done"}, nil })
+	other.Func("slow", func(*tarantoolsim.Request) ([]any, error) { return []any{"done"}, nil })
 	ctx := patient(t)
 	var calls []tarantool.PoolFuture
 	for saw(ending, "call slow") == 0 {

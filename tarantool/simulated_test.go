@@ -12,35 +12,35 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // patience bounds what a test waits for.
 const patience = 20 * time.Second
 
 // usersSpace is the space that simulated servers have.
-var usersSpace = tarantooltest.Space{
+var usersSpace = tarantoolsim.Space{
 	Name:   "users",
-	Fields: []tarantooltest.Field{{Name: "id", Type: "unsigned"}, {Name: "name", Type: "string"}, {Name: "hits", Type: "unsigned"}},
-	Indexes: []tarantooltest.Index{
+	Fields: []tarantoolsim.Field{{Name: "id", Type: "unsigned"}, {Name: "name", Type: "string"}, {Name: "hits", Type: "unsigned"}},
+	Indexes: []tarantoolsim.Index{
 		{Name: "primary", Parts: []string{"id"}}, {Name: "name", Parts: []string{"name"}, Repeats: true},
 	},
 }
 
 // oldServer has nothing of what came with the versions of the protocol.
-var oldServer = tarantooltest.Config{Version: "2.6.0", Protocol: -1}
+var oldServer = tarantoolsim.Config{Version: "2.6.0", Protocol: -1}
 
 // simulated starts a server in this process.
-func simulated(t testing.TB, c tarantooltest.Config) *tarantooltest.Server {
+func simulated(t testing.TB, c tarantoolsim.Config) *tarantoolsim.Server {
 	t.Helper()
-	s := tarantooltest.Start(t, c)
+	s := tarantoolsim.Start(t, c)
 	must(t, s.CreateSpace(usersSpace))
 	return s
 }
 
 // connected returns a client of a simulated server, which comes back to it soon.
-func connected(t testing.TB, s *tarantooltest.Server) *tarantool.Client {
+func connected(t testing.TB, s *tarantoolsim.Server) *tarantool.Client {
 	t.Helper()
 	return connect(t, tarantool.Options{Addr: s.Addr(), Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond})
 }
@@ -71,7 +71,7 @@ func lacking(t testing.TB, what string, err error, since, version string) {
 }
 
 // has fails the test unless the space of users has these tuples.
-func has(t testing.TB, s *tarantooltest.Server, want ...[]any) {
+func has(t testing.TB, s *tarantoolsim.Server, want ...[]any) {
 	t.Helper()
 	if got := s.Tuples("users"); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the space has %v, want %v", got, want)
@@ -79,7 +79,7 @@ func has(t testing.TB, s *tarantooltest.Server, want ...[]any) {
 }
 
 // saw counts the requests of a type that a server has seen.
-func saw(s *tarantooltest.Server, request string) int {
+func saw(s *tarantoolsim.Server, request string) int {
 	return len(slices.DeleteFunc(s.Seen(), func(r string) bool { return r != request && !strings.HasPrefix(r, request+" ") }))
 }
 
@@ -95,7 +95,7 @@ func until(t testing.TB, what string, cond func() bool) {
 }
 
 // reconnected closes all connections, and waits until somebody is back.
-func reconnected(t testing.TB, s *tarantooltest.Server) {
+func reconnected(t testing.TB, s *tarantoolsim.Server) {
 	t.Helper()
 	_, before := s.Connections()
 	s.HangUp()

@@ -9,8 +9,8 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // lost fails the test unless the error says that the stream has ended, and that nothing was sent.
@@ -26,7 +26,7 @@ func lost(t testing.TB, what string, err error) {
 // commit by itself.
 func TestStreamEndsWithItsConnection(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	ctx := patient(t)
 	s := begun(t, c)
@@ -67,7 +67,7 @@ func TestStreamCutOff(t *testing.T) {
 		"commit": func(ctx context.Context, s *tarantool.Stream) error { return s.Commit(ctx) },
 	} {
 		t.Run(request, func(t *testing.T) {
-			server := simulated(t, tarantooltest.Config{})
+			server := simulated(t, tarantoolsim.Config{})
 			c := connected(t, server)
 			ctx := patient(t)
 			must(t, c.Exec(ctx, nil, tarantool.Select("users"))) // the schema is loaded
@@ -77,11 +77,11 @@ func TestStreamCutOff(t *testing.T) {
 				must(t, s.Begin(ctx, tarantool.TxOptions{}))
 			}
 			before := saw(server, request)
-			server.Handle(request, func(r *tarantooltest.Request) ([]any, error) {
+			server.Handle(request, func(r *tarantoolsim.Request) ([]any, error) {
 				if r.Stream == 0 {
-					return nil, tarantooltest.Own
+					return nil, tarantoolsim.Own
 				}
-				return nil, tarantooltest.HangUp
+				return nil, tarantoolsim.HangUp
 			})
 			outcome(t, request, do(ctx, s), slipstream.MaybeExecuted)
 			must(t, c.Exec(ctx, nil, tarantool.Ping()))
@@ -99,7 +99,7 @@ func TestStreamCutOff(t *testing.T) {
 // The answer to a commit is lost: the error says that nobody knows, and all is not done twice.
 func TestTransactionCommitInDoubt(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	must(t, server.Put("users", []any{1, "", 0}))
 	c := connected(t, server)
 	ctx := patient(t)
@@ -129,7 +129,7 @@ func TestTransactionCommitInDoubt(t *testing.T) {
 // its request alone.
 func TestTransactionConnectionLost(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	ctx := patient(t)
 	runs := 0
@@ -151,14 +151,14 @@ func TestTransactionConnectionLost(t *testing.T) {
 // commit by itself, before what the server may have begun is ended.
 func TestStreamInDoubt(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	release := make(chan struct{})
-	server.Handle("begin", func(r *tarantooltest.Request) ([]any, error) {
+	server.Handle("begin", func(r *tarantoolsim.Request) ([]any, error) {
 		select {
 		case <-release:
 		case <-r.Context().Done():
 		}
-		return nil, tarantooltest.Own
+		return nil, tarantoolsim.Own
 	})
 	c := connected(t, server)
 	ctx := patient(t)
@@ -196,17 +196,17 @@ func TestTransactionLeavesNothingOpen(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, what := range map[string]string{"while it begins": "begin", "before the commit": "insert"} {
 		t.Run(name, func(t *testing.T) {
-			server := simulated(t, tarantooltest.Config{})
+			server := simulated(t, tarantoolsim.Config{})
 			c := connected(t, server)
 			must(t, c.Exec(patient(t), nil, tarantool.Select("users")))
 			ctx, cancel := context.WithCancel(patient(t))
 			release := make(chan struct{})
-			server.Handle(what, func(r *tarantooltest.Request) ([]any, error) {
+			server.Handle(what, func(r *tarantoolsim.Request) ([]any, error) {
 				if what == "begin" {
 					cancel()
 					<-release
 				}
-				return nil, tarantooltest.Own
+				return nil, tarantoolsim.Own
 			})
 			err := c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
 				err := s.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))
@@ -226,9 +226,9 @@ func TestTransactionLeavesNothingOpen(t *testing.T) {
 // The same when there is no room for the commit.
 func TestTransactionWithoutRoom(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	release := make(chan struct{})
-	server.Func("slow", func(*tarantooltest.Request) ([]any, error) {
+	server.Func("slow", func(*tarantoolsim.Request) ([]any, error) {
 		<-release
 		return nil, nil
 	})
@@ -257,13 +257,13 @@ func TestTransactionWithoutRoom(t *testing.T) {
 // would commit by themselves, and never behind requests that came after them.
 func TestStreamAndChangesOfTheSchema(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	ctx := patient(t)
 	another := 0
 	changed := func() {
 		another++
-		must(t, server.CreateSpace(tarantooltest.Space{Name: fmt.Sprint("other", another), Fields: usersSpace.Fields, Indexes: usersSpace.Indexes}))
+		must(t, server.CreateSpace(tarantoolsim.Space{Name: fmt.Sprint("other", another), Fields: usersSpace.Fields, Indexes: usersSpace.Indexes}))
 	}
 	must(t, c.Exec(ctx, nil, tarantool.Select("users")))
 	for name, end := range map[string]func(s *tarantool.Stream) error{

@@ -12,10 +12,10 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // begun returns a stream in a transaction.
@@ -29,7 +29,7 @@ func begun(t testing.TB, c *tarantool.Client) *tarantool.Stream {
 
 func TestStreamCommitAndRollback(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	ctx := patient(t)
 	kept, dropped := begun(t, c), begun(t, c)
@@ -63,18 +63,18 @@ func TestStreamCommitAndRollback(t *testing.T) {
 // Requests of a stream are run in the order in which Do was called, and all on one connection.
 func TestStreamOrder(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	must(t, server.Put("users", []any{1, "", 0}))
 	var mu sync.Mutex
 	of := make(map[uint64]int) // connections by stream; guarded by mu
-	server.Handle("update users", func(r *tarantooltest.Request) ([]any, error) {
+	server.Handle("update users", func(r *tarantoolsim.Request) ([]any, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if before, known := of[r.Stream]; known && before != r.Connection() {
 			t.Errorf("stream %d on the connections %d and %d", r.Stream, before, r.Connection())
 		}
 		of[r.Stream] = r.Connection()
-		return nil, tarantooltest.Own
+		return nil, tarantoolsim.Own
 	})
 	c := connect(t, tarantool.Options{Addr: server.Addr(), Sockets: 4})
 	ctx := patient(t)
@@ -105,11 +105,11 @@ func TestStreamOrder(t *testing.T) {
 // What a transaction is to be arrives at the server.
 func TestTransactionOptions(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	var body []byte // written by the handler, read when the begin has its answer
-	server.Handle("begin", func(r *tarantooltest.Request) ([]any, error) {
+	server.Handle("begin", func(r *tarantoolsim.Request) ([]any, error) {
 		body = r.Body
-		return nil, tarantooltest.Own
+		return nil, tarantoolsim.Own
 	})
 	c := connected(t, server)
 	ctx := patient(t)
@@ -135,7 +135,7 @@ func TestTransactionOptions(t *testing.T) {
 		}
 		must(t, s.Rollback(ctx))
 	}
-	before := simulated(t, tarantooltest.Config{Version: "3.1.0", Protocol: 7})
+	before := simulated(t, tarantoolsim.Config{Version: "3.1.0", Protocol: 7})
 	s, err = connected(t, before).Stream(ctx)
 	must(t, err)
 	lacking(t, "a synchronous commit", s.Begin(ctx, tarantool.TxOptions{Synchronous: true}), "3.2", "3.1.0")
@@ -146,7 +146,7 @@ func TestTransactionOptions(t *testing.T) {
 
 func TestTransactionTimeout(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	ctx := patient(t)
 	err := c.Transaction(ctx, tarantool.TxOptions{Timeout: time.Millisecond}, func(s *tarantool.Stream) error {
@@ -166,7 +166,7 @@ func TestTransactionTimeout(t *testing.T) {
 func TestStreamsOfOldServers(t *testing.T) {
 	testkit.NoLeaks(t)
 	_, real := started(t)
-	lacksOne := simulated(t, tarantooltest.Config{Without: []int{int(box.FeatureStreams)}})
+	lacksOne := simulated(t, tarantoolsim.Config{Without: []int{int(box.FeatureStreams)}})
 	old := simulated(t, oldServer)
 	for _, server := range []struct{ addr, version string }{{real.Addr, "2.6.0"}, {old.Addr(), "2.6.0"}, {lacksOne.Addr(), "3.3.0"}} {
 		c := connect(t, tarantool.Options{Addr: server.addr})
@@ -178,7 +178,7 @@ func TestStreamsOfOldServers(t *testing.T) {
 		})
 		lacking(t, "a transaction", err, "2.10", server.version)
 	}
-	for _, s := range []*tarantooltest.Server{old, lacksOne} {
+	for _, s := range []*tarantoolsim.Server{old, lacksOne} {
 		if all := s.Seen(); len(all) != saw(s, "watch") { // for the end of the server
 			t.Errorf("%v was sent", all)
 		}
@@ -197,7 +197,7 @@ func increment(ctx context.Context, s *tarantool.Stream, id int) error {
 
 func TestTransactionConflict(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	must(t, server.Put("users", []any{1, "", 0}))
 	ctx := patient(t)
 	for _, c := range []struct{ retries, conflicts, runs int }{{0, 0, 1}, {0, 1, 2}, {0, 3, 4}, {0, 9, 4}, {-1, 9, 1}, {1, 9, 2}} {
@@ -232,7 +232,7 @@ func TestTransactionConflict(t *testing.T) {
 // Many transactions at once that all change the same tuple lose nothing.
 func TestTransactionsBesideEachOther(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	must(t, server.Put("users", []any{1, "", 0}))
 	c := connect(t, tarantool.Options{Addr: server.Addr(), Sockets: 2, Retries: math.MaxInt32, Backoff: time.Microsecond, MaxBackoff: 500 * time.Microsecond})
 	ctx := patient(t)
@@ -258,7 +258,7 @@ func TestTransactionsBesideEachOther(t *testing.T) {
 // A transaction whose function fails, or panics, is rolled back.
 func TestTransactionFunctionFails(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	ctx := patient(t)
 	failure := errors.New("changed my mind")

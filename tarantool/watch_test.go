@@ -10,9 +10,9 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // watch begins to watch a key.
@@ -60,7 +60,7 @@ func quiet(t testing.TB, w *tarantool.Watcher) {
 
 func TestWatchFirstValue(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	none := watch(t, c, "none")
 	e, err := none.Next(patient(t))
@@ -97,7 +97,7 @@ func TestWatchFirstValue(t *testing.T) {
 // Who looks rarely sees the newest value, and no value twice.
 func TestWatchSlowReader(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	server.Broadcast("key", 0)
 	c := connected(t, server)
 	slow, quick := watch(t, c, "key"), watch(t, c, "key")
@@ -118,7 +118,7 @@ func TestWatchSlowReader(t *testing.T) {
 // until it is stopped. The server is told when the last one goes.
 func TestWatchSameKey(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	server.Broadcast("key", 1)
 	c := connected(t, server)
 	var all []*tarantool.Watcher
@@ -148,7 +148,7 @@ func TestWatchSameKey(t *testing.T) {
 // Watchers come and go at once, while values come.
 func TestWatchersComeAndGo(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	for key := range 3 {
 		server.Broadcast(fmt.Sprint("key", key), 0)
@@ -181,7 +181,7 @@ func TestWatchersComeAndGo(t *testing.T) {
 // A connection that is lost loses no value: that of after comes.
 func TestWatchAcrossConnections(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	server.Broadcast("one", 0)
 	server.Broadcast("other", 0)
 	c := connected(t, server)
@@ -231,7 +231,7 @@ func TestWatchAcrossConnections(t *testing.T) {
 // A watcher that begins while a connection is being lost has its value all the same.
 func TestWatchWhileConnectionsEnd(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	server.Broadcast("first", 1)
 	c := connected(t, server)
 	next(t, watch(t, c, "first"))
@@ -276,7 +276,7 @@ func TestWatchWhileConnectionsEnd(t *testing.T) {
 func TestWatchManyKeys(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, full := range []bool{false, true} {
-		server := simulated(t, tarantooltest.Config{})
+		server := simulated(t, tarantoolsim.Config{})
 		c := connect(t, tarantool.Options{Addr: server.Addr(), MaxCalls: 4, MaxBytes: 4 << 10, WaitWhenFull: full, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond})
 		var all []*tarantool.Watcher
 		for i := range 300 {
@@ -298,7 +298,7 @@ func TestWatchManyKeys(t *testing.T) {
 
 func TestWatchStop(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	for name, end := range map[string]struct {
 		end  func(c *tarantool.Client, w *tarantool.Watcher)
 		want error
@@ -343,7 +343,7 @@ func TestWatchStop(t *testing.T) {
 // Next is bounded by its context, which takes nothing from the next one.
 func TestWatchContext(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	w := watch(t, c, "key")
 	next(t, w)
@@ -366,7 +366,7 @@ func TestWatchContext(t *testing.T) {
 // the client goes on to know.
 func TestWatchShutdownKey(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	server.Broadcast("box.shutdown", false)
 	c := connected(t, server)
 	another := watch(t, c, "another")
@@ -390,7 +390,7 @@ func TestWatchShutdownKey(t *testing.T) {
 // A client that does not wait for a connection waits for the first one of its watchers.
 func TestWatchFailFast(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connect(t, tarantool.Options{Addr: server.Addr(), FailFast: true})
 	next(t, watch(t, c, "key"))
 }
@@ -398,7 +398,7 @@ func TestWatchFailFast(t *testing.T) {
 func TestWatchesOfOldServers(t *testing.T) {
 	testkit.NoLeaks(t)
 	_, real := started(t)
-	old, lacksOne := simulated(t, oldServer), simulated(t, tarantooltest.Config{Without: []int{int(box.FeatureWatchers)}})
+	old, lacksOne := simulated(t, oldServer), simulated(t, tarantoolsim.Config{Without: []int{int(box.FeatureWatchers)}})
 	for _, server := range []struct{ addr, version string }{{real.Addr, "2.6.0"}, {old.Addr(), "2.6.0"}, {lacksOne.Addr(), "3.3.0"}} {
 		_, err := connect(t, tarantool.Options{Addr: server.addr}).Watch(t.Context(), "key")
 		lacking(t, "watch", err, "2.10", server.version)
@@ -410,7 +410,7 @@ func TestWatchesOfOldServers(t *testing.T) {
 
 func TestWatchOnce(t *testing.T) {
 	testkit.NoLeaks(t)
-	server := simulated(t, tarantooltest.Config{})
+	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	for _, want := range []any{nil, int64(4), "five", nil} {
 		server.Broadcast("key", want)
@@ -425,7 +425,7 @@ func TestWatchOnce(t *testing.T) {
 	}
 	_, real := started(t)
 	for _, server := range []struct{ addr, version string }{
-		{real.Addr, "2.6.0"}, {simulated(t, tarantooltest.Config{Version: "2.11.1", Protocol: 4}).Addr(), "2.11.1"},
+		{real.Addr, "2.6.0"}, {simulated(t, tarantoolsim.Config{Version: "2.11.1", Protocol: 4}).Addr(), "2.11.1"},
 	} {
 		err := connect(t, tarantool.Options{Addr: server.addr}).Exec(t.Context(), nil, tarantool.WatchOnce("key"))
 		lacking(t, "watch once", err, "3.0", server.version)

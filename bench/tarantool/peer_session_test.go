@@ -13,13 +13,13 @@ import (
 	"github.com/tarantool/go-iproto"
 	rival "github.com/tarantool/go-tarantool/v3"
 
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 )
 
 // Transactions in streams: alone until they are committed, gone when they are rolled
 // back or take too long, and refused when another one was first.
 func TestPeerTransactions(t *testing.T) {
-	c := peerConnect(t, peerServer(t, tarantooltest.Config{}), rival.Opts{})
+	c := peerConnect(t, peerServer(t, tarantoolsim.Config{}), rival.Opts{})
 	stream := func() *rival.Stream {
 		s, err := c.NewStream()
 		if err != nil {
@@ -61,18 +61,18 @@ func TestPeerTransactions(t *testing.T) {
 
 // Requests of a stream run in their order, those of others meanwhile.
 func TestPeerStreamsKeepTheirOrder(t *testing.T) {
-	s := peerServer(t, tarantooltest.Config{})
+	s := peerServer(t, tarantoolsim.Config{})
 	// With more than one buffer go-tarantool sends requests in another order than they
 	// were begun, also those of a stream.
 	c := peerConnect(t, s, rival.Opts{Concurrency: 1})
 	let := make(chan struct{})
 	var order []any
-	s.Func("first", func(r *tarantooltest.Request) ([]any, error) {
+	s.Func("first", func(r *tarantoolsim.Request) ([]any, error) {
 		<-let
 		order = append(order, r.Args...)
 		return nil, nil
 	})
-	s.Func("next", func(r *tarantooltest.Request) ([]any, error) { order = append(order, r.Args...); return nil, nil })
+	s.Func("next", func(r *tarantoolsim.Request) ([]any, error) { order = append(order, r.Args...); return nil, nil })
 	stream, err := c.NewStream()
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestPeerStreamsKeepTheirOrder(t *testing.T) {
 // A watcher is told the value of now and those that follow, the last of them at least,
 // and nothing when it has ended. It goes on with another connection.
 func TestPeerWatchers(t *testing.T) {
-	s := peerServer(t, tarantooltest.Config{})
+	s := peerServer(t, tarantoolsim.Config{})
 	s.Broadcast("config", map[string]any{"size": 1})
 	// An attempt to connect has half of the time, and one buffer keeps requests in order.
 	c := peerConnect(t, s, rival.Opts{Reconnect: 200 * time.Millisecond, Concurrency: 1})
@@ -160,7 +160,7 @@ func TestPeerWatchers(t *testing.T) {
 	if seen := s.Seen(); !slices.Contains(seen, "watch") || !slices.Contains(seen, "unwatch") || !slices.Contains(seen, "watch_once") {
 		t.Errorf("%v", seen)
 	}
-	old := peerConnect(t, peerServer(t, tarantooltest.Config{Protocol: 1}), rival.Opts{})
+	old := peerConnect(t, peerServer(t, tarantoolsim.Config{Protocol: 1}), rival.Opts{})
 	if _, err := old.NewWatcher("config", func(rival.WatchEvent) {}); err == nil {
 		t.Error("a watcher of a server without them")
 	}
@@ -180,11 +180,11 @@ func peerAwait(t *testing.T, what string, so func() bool) {
 // A server that shuts down lets the client end what it has begun, and the client begins
 // nothing more.
 func TestPeerGracefulShutdown(t *testing.T) {
-	s := peerServer(t, tarantooltest.Config{})
+	s := peerServer(t, tarantoolsim.Config{})
 	notes := make(chan rival.ConnEvent, 100)
 	c := peerConnect(t, s, rival.Opts{Notify: notes})
 	began, let := make(chan struct{}), make(chan struct{})
-	s.Func("slow", func(*tarantooltest.Request) ([]any, error) {
+	s.Func("slow", func(*tarantoolsim.Request) ([]any, error) {
 		close(began)
 		<-let
 		return []any{"done"}, nil
@@ -230,7 +230,7 @@ func TestPeerGracefulShutdown(t *testing.T) {
 func TestPeerAuthentication(t *testing.T) {
 	users := map[string]string{"alice": "wonderland", "empty": ""}
 	for _, method := range []string{"chap-sha1", "pap-sha256"} {
-		s := peerServer(t, tarantooltest.Config{Users: users, Locked: true, Auth: method})
+		s := peerServer(t, tarantoolsim.Config{Users: users, Locked: true, Auth: method})
 		connect := func(auth rival.Auth, user, password string) (*rival.Connection, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), peerLimit)
 			defer cancel()

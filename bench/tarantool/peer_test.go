@@ -11,30 +11,30 @@ import (
 	"github.com/tarantool/go-iproto"
 	rival "github.com/tarantool/go-tarantool/v3"
 
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 )
 
-// The tests of peers let go-tarantool v3 drive the server that package tarantooltest
+// The tests of peers let go-tarantool v3 drive the server that package tarantoolsim
 // is: a second reading of the protocol, by people who never saw the first. It is
 // here because this module knows rivals and the main one does not.
 
 // peerLimit is how long a reply may take.
 const peerLimit = 10 * time.Second
 
-var peerSpace = tarantooltest.Space{
+var peerSpace = tarantoolsim.Space{
 	Name: "users",
-	Fields: []tarantooltest.Field{
+	Fields: []tarantoolsim.Field{
 		{Name: "id", Type: "unsigned"}, {Name: "name", Type: "string"}, {Name: "age", Type: "integer", Nullable: true}, {Name: "more", Nullable: true},
 	},
-	Indexes: []tarantooltest.Index{
+	Indexes: []tarantoolsim.Index{
 		{Name: "primary", Parts: []string{"id"}}, {Name: "name", Parts: []string{"name"}}, {Name: "age", Parts: []string{"age", "name"}, Repeats: true},
 	},
 }
 
 // peerServer starts a server with the space.
-func peerServer(t *testing.T, config tarantooltest.Config) *tarantooltest.Server {
+func peerServer(t *testing.T, config tarantoolsim.Config) *tarantoolsim.Server {
 	t.Helper()
-	s := tarantooltest.Start(t, config)
+	s := tarantoolsim.Start(t, config)
 	if err := s.CreateSpace(peerSpace); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func peerServer(t *testing.T, config tarantooltest.Config) *tarantooltest.Server
 }
 
 // peerConnect connects, by a dialer of its own if there is one.
-func peerConnect(t *testing.T, s *tarantooltest.Server, opts rival.Opts, dialer ...rival.Dialer) *rival.Connection {
+func peerConnect(t *testing.T, s *tarantoolsim.Server, opts rival.Opts, dialer ...rival.Dialer) *rival.Connection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peerLimit)
 	defer cancel()
@@ -156,7 +156,7 @@ func TestPeerTuples(t *testing.T) {
 		protocol int
 		version  string
 	}{"new": {0, ""}, "2.11": {4, "2.11.0"}, "2.6": {-1, "2.6.0"}} {
-		config := tarantooltest.Config{Protocol: c.protocol, Version: c.version}
+		config := tarantoolsim.Config{Protocol: c.protocol, Version: c.version}
 		t.Run(name+"/numbers", func(t *testing.T) {
 			s := peerServer(t, config)
 			peerSteps(t, peerConnect(t, s, rival.Opts{SkipSchema: true}), peerTuples(uint(512), uint(0), uint(1), uint(2)))
@@ -167,7 +167,7 @@ func TestPeerTuples(t *testing.T) {
 		})
 	}
 	t.Run("unknown names", func(t *testing.T) {
-		peerSteps(t, peerConnect(t, peerServer(t, tarantooltest.Config{}), rival.Opts{SkipSchema: true}), []peerStep{
+		peerSteps(t, peerConnect(t, peerServer(t, tarantoolsim.Config{}), rival.Opts{SkipSchema: true}), []peerStep{
 			{rival.NewInsertRequest("users").Tuple([]any{uint(1), "one"}), "[[1 one]]"},
 			{rival.NewSelectRequest("nobody").Index("primary"), iproto.ER_NO_SUCH_SPACE.String()},
 			{rival.NewSelectRequest("users").Index("nothing"), iproto.ER_NO_SUCH_INDEX_NAME.String()},
@@ -177,7 +177,7 @@ func TestPeerTuples(t *testing.T) {
 
 // The schema that the client loads is that of the server.
 func TestPeerSchema(t *testing.T) {
-	schema, err := rival.GetSchema(peerConnect(t, peerServer(t, tarantooltest.Config{}), rival.Opts{SkipSchema: true}))
+	schema, err := rival.GetSchema(peerConnect(t, peerServer(t, tarantoolsim.Config{}), rival.Opts{SkipSchema: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,13 +206,13 @@ func TestPeerIdentification(t *testing.T) {
 		iproto.IPROTO_FEATURE_FETCH_SNAPSHOT_CURSOR, iproto.IPROTO_FEATURE_IS_SYNC, iproto.IPROTO_FEATURE_INSERT_ARROW,
 	}
 	for _, c := range []struct {
-		config tarantooltest.Config
+		config tarantoolsim.Config
 		want   rival.ProtocolInfo
 	}{
-		{tarantooltest.Config{}, rival.ProtocolInfo{Auth: rival.ChapSha1Auth, Version: 10, Features: all}},
-		{tarantooltest.Config{Auth: "pap-sha256", Protocol: 4}, rival.ProtocolInfo{Auth: rival.PapSha256Auth, Version: 4, Features: all[:5]}},
-		{tarantooltest.Config{Protocol: 3, Without: []int{0, 1}}, rival.ProtocolInfo{Version: 3, Features: all[2:4]}},
-		{tarantooltest.Config{Protocol: -1}, rival.ProtocolInfo{}},
+		{tarantoolsim.Config{}, rival.ProtocolInfo{Auth: rival.ChapSha1Auth, Version: 10, Features: all}},
+		{tarantoolsim.Config{Auth: "pap-sha256", Protocol: 4}, rival.ProtocolInfo{Auth: rival.PapSha256Auth, Version: 4, Features: all[:5]}},
+		{tarantoolsim.Config{Protocol: 3, Without: []int{0, 1}}, rival.ProtocolInfo{Version: 3, Features: all[2:4]}},
+		{tarantoolsim.Config{Protocol: -1}, rival.ProtocolInfo{}},
 	} {
 		s := peerServer(t, c.config)
 		got := peerConnect(t, s, rival.Opts{}, rival.NetDialer{Address: s.Addr(), RequiredProtocolInfo: rival.ProtocolInfo{Features: c.want.Features}}).ProtocolInfo()
@@ -220,7 +220,7 @@ func TestPeerIdentification(t *testing.T) {
 			t.Errorf("%+v: %+v, want %+v", c.config, got, c.want)
 		}
 	}
-	s := peerServer(t, tarantooltest.Config{Protocol: 4})
+	s := peerServer(t, tarantoolsim.Config{Protocol: 4})
 	_, err := rival.Connect(t.Context(), rival.NetDialer{Address: s.Addr(), RequiredProtocolInfo: rival.ProtocolInfo{Version: 5}}, rival.Opts{})
 	if err == nil {
 		t.Error("a client that requires version 5 of the protocol was content with 4")
@@ -229,7 +229,7 @@ func TestPeerIdentification(t *testing.T) {
 
 // Pages, behind a position and behind a tuple, forwards and backwards.
 func TestPeerPages(t *testing.T) {
-	s := peerServer(t, tarantooltest.Config{})
+	s := peerServer(t, tarantoolsim.Config{})
 	for i := range 10 {
 		if err := s.Put("users", []any{i, fmt.Sprintf("name %d", i), i / 3}); err != nil {
 			t.Fatal(err)

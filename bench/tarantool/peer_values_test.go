@@ -16,9 +16,9 @@ import (
 	"github.com/tarantool/go-tarantool/v3/decimal"
 	_ "github.com/tarantool/go-tarantool/v3/uuid" // reads and writes those of google/uuid
 
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
 	ourproto "github.com/slipstream-go/slipstream/tarantool/iproto"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // peerValue is a value as go-tarantool has it and as package tarantool has it.
@@ -100,12 +100,12 @@ func peerText(v any) string {
 // What the client sends arrives as it was meant, and what the server answers the client
 // reads as that: in a call, and in a tuple.
 func TestPeerValues(t *testing.T) {
-	s := peerServer(t, tarantooltest.Config{})
+	s := peerServer(t, tarantoolsim.Config{})
 	c := peerConnect(t, s, rival.Opts{})
 	var got any
-	s.Func("take", func(r *tarantooltest.Request) ([]any, error) { got = r.Args[0]; return nil, nil })
+	s.Func("take", func(r *tarantoolsim.Request) ([]any, error) { got = r.Args[0]; return nil, nil })
 	var give any
-	s.Func("give", func(*tarantooltest.Request) ([]any, error) { return []any{give}, nil })
+	s.Func("give", func(*tarantoolsim.Request) ([]any, error) { return []any{give}, nil })
 	for i, v := range peerValues(t) {
 		if answer := peerAnswer(c.Do(rival.NewCallRequest("take").Args([]any{v.theirs}))); answer != "[]" {
 			t.Fatal(answer)
@@ -138,15 +138,15 @@ func TestPeerValues(t *testing.T) {
 
 // Errors: those of requests with their causes, and those that are values.
 func TestPeerErrors(t *testing.T) {
-	s := peerServer(t, tarantooltest.Config{})
+	s := peerServer(t, tarantoolsim.Config{})
 	c := peerConnect(t, s, rival.Opts{})
 	cause := &ourproto.BoxError{Type: "CustomError", Message: "why", File: "b.lua", Line: 3, Errno: 2, Code: 5, Fields: map[string]any{"custom_type": "E", "n": int64(-7)}}
 	whole := &ourproto.BoxError{Type: "ClientError", Message: "what", File: "a.lua", Line: 1 << 20, Code: 32_000, Cause: cause}
 	var fails error
-	s.Func("fails", func(*tarantooltest.Request) ([]any, error) { return nil, fails })
-	s.Func("returns", func(*tarantooltest.Request) ([]any, error) { return []any{whole, 1}, nil })
+	s.Func("fails", func(*tarantoolsim.Request) ([]any, error) { return nil, fails })
+	s.Func("returns", func(*tarantoolsim.Request) ([]any, error) { return []any{whole, 1}, nil })
 	var taken any
-	s.Func("takes", func(r *tarantooltest.Request) ([]any, error) { taken = r.Args[0]; return nil, nil })
+	s.Func("takes", func(r *tarantoolsim.Request) ([]any, error) { taken = r.Args[0]; return nil, nil })
 
 	check := func(e *rival.BoxError) {
 		t.Helper()
@@ -185,7 +185,7 @@ func TestPeerErrors(t *testing.T) {
 	if got := peerAnswer(c.Do(rival.NewCallRequest("fails"))); got != iproto.ER_PROC_LUA.String() {
 		t.Error(got)
 	}
-	fails = tarantooltest.Error(uint32(iproto.ER_READONLY), "no")
+	fails = tarantoolsim.Error(uint32(iproto.ER_READONLY), "no")
 	peerSteps(t, c, []peerStep{
 		{rival.NewCallRequest("fails"), iproto.ER_READONLY.String()},
 		{rival.NewCallRequest("nothing"), iproto.ER_NO_SUCH_PROC.String()},
@@ -197,12 +197,12 @@ func TestPeerErrors(t *testing.T) {
 
 // Calls and evaluations, with arguments and any number of results.
 func TestPeerCalls(t *testing.T) {
-	s := peerServer(t, tarantooltest.Config{})
+	s := peerServer(t, tarantoolsim.Config{})
 	c := peerConnect(t, s, rival.Opts{})
-	echo := func(r *tarantooltest.Request) ([]any, error) { return r.Args, nil }
+	echo := func(r *tarantoolsim.Request) ([]any, error) { return r.Args, nil }
 	s.Func("echo", echo)
 	s.Eval("return ...", echo)
-	s.Func("box.broadcast", func(r *tarantooltest.Request) ([]any, error) {
+	s.Func("box.broadcast", func(r *tarantoolsim.Request) ([]any, error) {
 		s.Broadcast(r.Args[0].(string), r.Args[1])
 		return nil, nil
 	})
@@ -226,83 +226,4 @@ func TestPeerCalls(t *testing.T) {
 			t.Fatalf("call %d: %s", i, got)
 		}
 	}
-}
-
-// Statements of SQL: executed, prepared, executed by their numbers, and forgotten.
-func TestPeerSQL(t *testing.T) {
-	s := peerServer(t, tarantooltest.Config{})
-	c := peerConnect(t, s, rival.Opts{})
-	const selects, inserts = "SELECT id, name FROM users WHERE id > ? AND name <> :name", "INSERT INTO users VALUES (NULL, ?)"
-	var parameters string
-	s.SQL(selects, &tarantooltest.Statement{
-		Columns:    []tarantooltest.Column{{Name: "ID", Type: "integer", Autoincrement: true}, {Name: "NAME", Type: "string", Collation: "unicode", Nullable: true, Span: "name"}},
-		Parameters: []tarantooltest.Column{{}, {Name: ":name"}},
-		Run: func(r *tarantooltest.Request) ([]any, error) {
-			parameters = fmt.Sprint(r.Args)
-			return []any{[]any{1, "one"}, []any{2, nil}}, nil
-		},
-	})
-	s.SQL(inserts, &tarantooltest.Statement{
-		Parameters: []tarantooltest.Column{{}},
-		Run:        func(r *tarantooltest.Request) ([]any, error) { return []any{2, 11, 12}, nil },
-	})
-	s.SQL("DELETE FROM nothing", &tarantooltest.Statement{})
-	args := []any{1, rival.KeyValueBind{Key: "name", Value: "x"}}
-	rows := func(r rival.Request) {
-		t.Helper()
-		parameters = ""
-		response, err := c.Do(r).GetResponse()
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := response.Decode()
-		if err != nil || fmt.Sprint(data) != "[[1 one] [2 <nil>]]" || parameters != "[1 map[:name:x]]" {
-			t.Errorf("%v, %v, parameters %s", data, err, parameters)
-		}
-		columns, err := response.(*rival.ExecuteResponse).MetaData()
-		if want := "[{ID integer  false true } {NAME string unicode true false name}]"; err != nil || fmt.Sprint(columns) != want {
-			t.Errorf("%v, %v, want %s", columns, err, want)
-		}
-	}
-	did := func(r rival.Request, want string) {
-		t.Helper()
-		response, err := c.Do(r).GetResponse()
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, err := response.(*rival.ExecuteResponse).SQLInfo()
-		if err != nil || fmt.Sprint(info) != want {
-			t.Errorf("%v, %v, want %s", info, err, want)
-		}
-	}
-	rows(rival.NewExecuteRequest(selects).Args(args))
-	did(rival.NewExecuteRequest(inserts).Args([]any{"x"}), "{2 [11 12]}")
-	did(rival.NewExecuteRequest("DELETE FROM nothing"), "{0 []}")
-
-	prepare := func(text string, parameters uint64) *rival.Prepared {
-		t.Helper()
-		p, err := c.NewPrepared(text)
-		if err != nil || p.ParamCount != parameters {
-			t.Fatalf("%+v, %v", p, err)
-		}
-		return p
-	}
-	one, two := prepare(selects, 2), prepare(inserts, 1)
-	if again := prepare(selects, 2); again.StatementID != one.StatementID || one.StatementID == two.StatementID {
-		t.Error("numbers of statements", one.StatementID, again.StatementID, two.StatementID)
-	}
-	rows(rival.NewExecutePreparedRequest(one).Args(args))
-	did(rival.NewExecutePreparedRequest(two).Args([]any{"x"}), "{2 [11 12]}")
-	peerSteps(t, c, []peerStep{
-		{rival.NewUnprepareRequest(one), "[]"},
-		{rival.NewExecutePreparedRequest(one), iproto.ER_WRONG_QUERY_ID.String()},
-		{rival.NewUnprepareRequest(one), iproto.ER_WRONG_QUERY_ID.String()},
-		{rival.NewExecuteRequest("SELECT nothing"), iproto.ER_UNSUPPORTED.String()},
-		{rival.NewPrepareRequest("SELECT nothing"), iproto.ER_UNSUPPORTED.String()},
-	})
-	did(rival.NewExecutePreparedRequest(two).Args([]any{"x"}), "{2 [11 12]}")
-	other := peerConnect(t, s, rival.Opts{})
-	foreign := *two
-	foreign.Conn = other
-	peerSteps(t, other, []peerStep{{rival.NewExecutePreparedRequest(&foreign), iproto.ER_WRONG_QUERY_ID.String()}})
 }

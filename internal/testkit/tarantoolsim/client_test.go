@@ -1,15 +1,14 @@
-package tarantooltest_test
+package tarantoolsim_test
 
 import (
 	"context"
 	"fmt"
-	"log"
 	"testing"
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 type user struct {
@@ -22,7 +21,7 @@ type user struct {
 func TestClient(t *testing.T) {
 	testkit.NoLeaks(t)
 	server, tls := certificates(t)
-	s := tarantooltest.Start(t, tarantooltest.Config{Users: map[string]string{"alice": "wonderland"}, Locked: true, TLS: server})
+	s := tarantoolsim.Start(t, tarantoolsim.Config{Users: map[string]string{"alice": "wonderland"}, Locked: true, TLS: server})
 	if err := s.CreateSpace(spaces[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -75,42 +74,9 @@ func TestClient(t *testing.T) {
 			break
 		}
 	}
-	s.Func("count", func(r *tarantooltest.Request) ([]any, error) { return []any{len(s.Tuples("users"))}, nil })
+	s.Func("count", func(r *tarantoolsim.Request) ([]any, error) { return []any{len(s.Tuples("users"))}, nil })
 	var count struct{ N int }
 	if err := tarantool.ProcedureOf[struct{}, struct{ N int }](c, "count").Call(ctx, nil, &count); err != nil || count.N != 2 {
 		t.Errorf("%+v, %v", count, err)
 	}
-}
-
-func Example() {
-	server, err := tarantooltest.NewServer(tarantooltest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	err = server.CreateSpace(tarantooltest.Space{
-		Name:    "users",
-		Fields:  []tarantooltest.Field{{Name: "id", Type: "unsigned"}, {Name: "name", Type: "string"}},
-		Indexes: []tarantooltest.Index{{Name: "primary", Parts: []string{"id"}}},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := server.Put("users", []any{1, "Alice"}); err != nil {
-		log.Fatal(err)
-	}
-	ctx := context.Background()
-	client, err := tarantool.Connect(ctx, tarantool.Options{Addr: server.Addr()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	type user struct {
-		ID   int
-		Name string
-	}
-	var u user
-	found, err := tarantool.SpaceOf[user](client, "users").Get(ctx, &u, tarantool.Int(1))
-	fmt.Println(u.Name, found, err)
-	// Output: Alice true <nil>
 }

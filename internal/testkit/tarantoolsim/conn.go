@@ -1,4 +1,4 @@
-package tarantooltest
+package tarantoolsim
 
 import (
 	"context"
@@ -29,7 +29,6 @@ type conn struct {
 	user     string
 	features uint64 // of the client
 	watches  map[string]*watch
-	prepared map[uint32]string // statements by their numbers
 
 	// Guarded by mu.
 	mu       sync.Mutex
@@ -43,7 +42,7 @@ type conn struct {
 func newConn(s *Server, socket net.Conn, number int) *conn {
 	c := &conn{
 		server: s, socket: socket, number: number, salt: make([]byte, 32), more: make(chan struct{}, 1),
-		user: guest, streams: make(map[uint64]*stream), watches: make(map[string]*watch), prepared: make(map[uint32]string), reorders: s.reorders, hangs: s.hangs,
+		user: guest, streams: make(map[uint64]*stream), watches: make(map[string]*watch), reorders: s.reorders, hangs: s.hangs,
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	rand.Read(c.salt)

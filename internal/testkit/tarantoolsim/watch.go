@@ -1,4 +1,4 @@
-package tarantooltest
+package tarantoolsim
 
 import (
 	"github.com/slipstream-go/slipstream/internal/wire/box"

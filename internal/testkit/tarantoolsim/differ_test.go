@@ -1,4 +1,4 @@
-package tarantooltest_test
+package tarantoolsim_test
 
 import (
 	"fmt"
@@ -9,24 +9,24 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // spaces are those that both servers have. A real one makes them by luaSpaces.
-var spaces = []tarantooltest.Space{
+var spaces = []tarantoolsim.Space{
 	{
 		Name: "users", ID: 512,
-		Fields: []tarantooltest.Field{{Name: "id", Type: "unsigned"}, {Name: "name", Type: "string"}, {Name: "age", Type: "integer", Nullable: true}},
-		Indexes: []tarantooltest.Index{
+		Fields: []tarantoolsim.Field{{Name: "id", Type: "unsigned"}, {Name: "name", Type: "string"}, {Name: "age", Type: "integer", Nullable: true}},
+		Indexes: []tarantoolsim.Index{
 			{Name: "pk", Parts: []string{"id"}}, {Name: "name", Parts: []string{"name"}}, {Name: "age", Parts: []string{"age", "name"}, Repeats: true},
 		},
 	},
 	{
 		Name: "pairs", ID: 513,
-		Fields:  []tarantooltest.Field{{Name: "a", Type: "string"}, {Name: "b", Type: "scalar"}, {Name: "c", Type: "number", Nullable: true}},
-		Indexes: []tarantooltest.Index{{Name: "pk", Parts: []string{"a", "b"}}},
+		Fields:  []tarantoolsim.Field{{Name: "a", Type: "string"}, {Name: "b", Type: "scalar"}, {Name: "c", Type: "number", Nullable: true}},
+		Indexes: []tarantoolsim.Index{{Name: "pk", Parts: []string{"a", "b"}}},
 	},
 }
 
@@ -54,9 +54,9 @@ func luaSpaces() string {
 }
 
 // oldServer is what the installed server is: one before 2.10.
-func oldServer(t *testing.T) *tarantooltest.Server {
+func oldServer(t *testing.T) *tarantoolsim.Server {
 	t.Helper()
-	s := tarantooltest.Start(t, tarantooltest.Config{Version: "2.6.0", Protocol: -1})
+	s := tarantoolsim.Start(t, tarantoolsim.Config{Version: "2.6.0", Protocol: -1})
 	for _, sp := range spaces {
 		if err := s.CreateSpace(sp); err != nil {
 			t.Fatal(err)

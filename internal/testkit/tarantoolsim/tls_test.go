@@ -1,4 +1,4 @@
-package tarantooltest_test
+package tarantoolsim_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package tarantooltest
+package tarantoolsim
 
 import (
 	"context"
@@ -10,18 +10,15 @@ import (
 
 // A Request is what a client asks.
 type Request struct {
-	// Type is select, insert, replace, update, upsert, delete, call, eval, execute, prepare,
-	// begin, commit, rollback, ping, auth, id, watch, unwatch or watch_once.
+	// Type is select, insert, replace, update, upsert, delete, call, eval, begin, commit, rollback, ping, auth, id, watch, unwatch or watch_once.
 	Type string
 	// Stream is the number of its stream, 0 if it is in none.
 	Stream uint64
 	// Space is the name of the space, if there is one.
 	Space string
-	// Function is the name of the function of a call, and the text of an eval, an execute and a
-	// prepare.
+	// Function is the name of the function of a call, and the text of an eval.
 	Function string
-	// Args are the arguments of a call, the fields of a tuple, the parts of a key, or the
-	// parameters of a statement: one with a name is a map of that, as it was sent, to its value.
+	// Args are the arguments of a call, the fields of a tuple, or the parts of a key.
 	Args []any
 	// Body is the encoded map with all that was sent.
 	Body []byte
@@ -121,7 +118,6 @@ type body struct {
 	afterPosition        string
 	event                string
 	timeout              float64
-	statement            uint32
 	user, authType       string
 	features             uint64
 }
@@ -163,12 +159,8 @@ func (r *Request) parse() {
 			b.afterTuple = d.Raw()
 		case box.KeyAfterPosition:
 			b.afterPosition = d.String()
-		case box.KeyFunctionName, box.KeyExpression, box.KeySQLText:
+		case box.KeyFunctionName, box.KeyExpression:
 			r.Function = d.String()
-		case box.KeyStatementID:
-			b.statement = d.Uint32()
-		case box.KeySQLBind:
-			b.tuple = d.Raw()
 		case box.KeyUserName:
 			b.user = d.String()
 		case box.KeyAuthType:
@@ -205,9 +197,6 @@ func (s *Server) note(r *Request) (handler Handler, waits bool) {
 	if sp := s.data.spaces[r.body.space]; r.Space == "" && sp != nil {
 		r.Space = sp.def.Name
 	}
-	if id := r.body.statement; id != 0 {
-		r.Function = r.conn.prepared[id]
-	}
 	what := r.Space + r.Function // a request has but one of them
 	entry := r.Type
 	if what != "" {
@@ -226,17 +215,13 @@ func (s *Server) note(r *Request) (handler Handler, waits bool) {
 	return handler, handler != nil || s.function(r) != nil
 }
 
-// function returns the function of a call, an eval or a statement. It is called with mu held.
+// function returns the function of a call or an eval. It is called with mu held.
 func (s *Server) function(r *Request) Handler {
 	switch r.code {
 	case box.CodeCall, box.CodeCall16:
 		return s.functions[r.Function]
 	case box.CodeEval:
 		return s.evals[r.Function]
-	case box.CodeExecute:
-		if st := s.statements[r.Function]; st != nil {
-			return st.Run
-		}
 	}
 	return nil
 }

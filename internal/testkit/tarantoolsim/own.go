@@ -1,4 +1,4 @@
-package tarantooltest
+package tarantoolsim
 
 import (
 	"crypto/sha1"
@@ -47,8 +47,6 @@ func (r *Request) own() {
 		err := r.transact()
 		s.mu.Unlock()
 		r.finish(nil, err)
-	case box.CodeExecute, box.CodePrepare:
-		r.sql()
 	default:
 		r.finish(r.operate())
 	}
@@ -75,12 +73,10 @@ func (r *Request) run(function Handler) {
 func (r *Request) known() bool {
 	s := r.conn.server
 	switch c := r.code; {
-	case c >= box.CodeSelect && c <= box.CodeExecute, c == box.CodePrepare, c == box.CodePing:
+	case c >= box.CodeSelect && c <= box.CodeCall, c == box.CodePing:
 		return true
 	case c >= box.CodeBegin && c <= box.CodeRollback:
 		return s.has(box.FeatureTransactions)
-	case c == box.CodeArrow:
-		return s.has(box.FeatureArrow)
 	case c == box.CodeID:
 		return s.config.Protocol > 0
 	case c == box.CodeWatch, c == box.CodeUnwatch:

@@ -1,4 +1,4 @@
-package tarantooltest_test
+package tarantoolsim_test
 
 import (
 	"errors"
@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // The Python client of Tarantool's makers uses the server: with the types that the installed
 // server is too old for, and with errors as a newer one tells them.
 
-const pythonScript = "../../internal/testkit/testdata/steps.py"
+const pythonScript = "../testdata/steps.py"
 
 var pythonMoments = []struct {
 	python string
@@ -47,14 +47,14 @@ var pythonIntervals = []struct {
 }
 
 // pythonServer has a space for values, and a user whom nobody else may be.
-func pythonServer(t *testing.T) *tarantooltest.Server {
+func pythonServer(t *testing.T) *tarantoolsim.Server {
 	t.Helper()
 	testkit.NoLeaks(t)
-	s := tarantooltest.Start(t, tarantooltest.Config{Users: map[string]string{"alice": "wonderland"}, Locked: true})
-	err := s.CreateSpace(tarantooltest.Space{
+	s := tarantoolsim.Start(t, tarantoolsim.Config{Users: map[string]string{"alice": "wonderland"}, Locked: true})
+	err := s.CreateSpace(tarantoolsim.Space{
 		Name:    "values",
-		Fields:  []tarantooltest.Field{{Name: "id", Type: "string"}, {Name: "value", Nullable: true}, {Name: "at", Type: "datetime", Nullable: true}},
-		Indexes: []tarantooltest.Index{{Name: "primary", Parts: []string{"id"}}, {Name: "at", Parts: []string{"at"}, Repeats: true}},
+		Fields:  []tarantoolsim.Field{{Name: "id", Type: "string"}, {Name: "value", Nullable: true}, {Name: "at", Type: "datetime", Nullable: true}},
+		Indexes: []tarantoolsim.Index{{Name: "primary", Parts: []string{"id"}}, {Name: "at", Parts: []string{"at"}, Repeats: true}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func pythonServer(t *testing.T) *tarantooltest.Server {
 // by the package's client, what that stored by Python.
 func TestPythonMoments(t *testing.T) {
 	s := pythonServer(t)
-	s.Func("echo", func(r *tarantooltest.Request) ([]any, error) { return r.Args, nil })
+	s.Func("echo", func(r *tarantoolsim.Request) ([]any, error) { return r.Args, nil })
 	c, err := tarantool.Connect(t.Context(), tarantool.Options{Addr: s.Addr(), User: "alice", Password: "wonderland", Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -114,11 +114,11 @@ func TestPythonErrors(t *testing.T) {
 		Cause: &iproto.BoxError{Type: "CustomError", File: "b.lua", Line: 1 << 20, Message: "why", Errno: 2, Fields: map[string]any{"custom_type": "E", "n": int64(-1)}},
 	}
 	const python = "BoxError('ClientError', 'a.lua', 7, 'what', 0, 5000, None, BoxError('CustomError', 'b.lua', 2**20, 'why', 2, 0, {'custom_type': 'E', 'n': -1}))"
-	s.Func("fails", func(*tarantooltest.Request) ([]any, error) { return nil, whole })
-	s.Func("returns", func(*tarantooltest.Request) ([]any, error) { return []any{whole, 1}, nil })
+	s.Func("fails", func(*tarantoolsim.Request) ([]any, error) { return nil, whole })
+	s.Func("returns", func(*tarantoolsim.Request) ([]any, error) { return []any{whole, 1}, nil })
 	var taken any
-	s.Func("takes", func(r *tarantooltest.Request) ([]any, error) { taken = r.Args[0]; return nil, nil })
-	s.Func("breaks", func(*tarantooltest.Request) ([]any, error) { return nil, errors.New("no luck") })
+	s.Func("takes", func(r *tarantoolsim.Request) ([]any, error) { taken = r.Args[0]; return nil, nil })
+	s.Func("breaks", func(*tarantoolsim.Request) ([]any, error) { return nil, errors.New("no luck") })
 	steps := []testkit.PythonStep{
 		{Do: "c.call('fails')", Want: "('error', 5000, 'what')"},
 		{Do: "extra(lambda: c.call('fails'))", Want: python},
@@ -134,18 +134,11 @@ func TestPythonErrors(t *testing.T) {
 	}
 }
 
-// The rest that the client has: a life of a tuple, by names of fields too, SQL, and what it
+// The rest that the client has: a life of a tuple, by names of fields too, and what it
 // was told of the server.
 func TestPythonRequests(t *testing.T) {
 	s := pythonServer(t)
-	s.Eval("return ...", func(r *tarantooltest.Request) ([]any, error) { return r.Args, nil })
-	s.SQL("SELECT :a", &tarantooltest.Statement{
-		Columns: []tarantooltest.Column{{Name: "A", Type: "integer"}},
-		Run: func(r *tarantooltest.Request) ([]any, error) {
-			return []any{[]any{r.Args[0].(map[any]any)[":a"]}}, nil
-		},
-	})
-	s.SQL("INSERT", &tarantooltest.Statement{Run: says(2, 8, 9)})
+	s.Eval("return ...", func(r *tarantoolsim.Request) ([]any, error) { return r.Args, nil })
 	testkit.PythonTarantool(t, pythonScript, s.Addr(), "alice", "wonderland", []testkit.PythonStep{
 		{Do: "c._server_protocol_version, c._server_features, c._server_auth_type", Want: "(10, list(range(13)), 'chap-sha1')"},
 		{Do: "c.ping() > 0", Want: "True"},
@@ -159,8 +152,6 @@ func TestPythonRequests(t *testing.T) {
 		{Do: "c.select('values', offset=1, limit=1)", Want: "[['b', 6]]"},
 		{Do: "c.delete('values', 'a')", Want: "[['a', 'Text', None]]"},
 		{Do: "c.eval('return ...', 1, [None])", Want: "[1, [None]]"},
-		{Do: "c.execute('SELECT :a', {'a': 3})", Want: "[[3]]"},
-		{Do: "c.execute('INSERT').affected_row_count, c.execute('INSERT').autoincrement_ids", Want: "(2, [8, 9])"},
 	})
 	testkit.PythonTarantool(t, pythonScript, s.Addr(), "", "", []testkit.PythonStep{
 		{Do: "c.eval('return 1')", Want: "('error', 42, \"Access denied for user 'guest': eval\")"},

@@ -1,4 +1,4 @@
-package tarantooltest
+package tarantoolsim
 
 import (
 	"encoding/base64"

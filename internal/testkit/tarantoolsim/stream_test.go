@@ -1,4 +1,4 @@
-package tarantooltest_test
+package tarantoolsim_test
 
 import (
 	"bytes"
@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
-	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
 // in sends the requests of f in a stream.
@@ -22,7 +22,7 @@ func in(p *peer, stream uint64, f func()) {
 }
 
 func TestTransactions(t *testing.T) {
-	_, p := start(t, tarantooltest.Config{})
+	_, p := start(t, tarantoolsim.Config{})
 	all := func() string { return p.selects(512, 0, tarantool.All, 10, 0) }
 	one, two := list{int64(1), "a"}, list{int64(2), "b"}
 	in(p, 1, func() {
@@ -97,7 +97,7 @@ func TestConflicts(t *testing.T) {
 			func(p *peer) { p.delete(512, 0, int64(9)) }, conflict,
 		},
 	} {
-		s, p := start(t, tarantooltest.Config{})
+		s, p := start(t, tarantoolsim.Config{})
 		if err := s.Put("users", list{9, "nine"}); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestConflicts(t *testing.T) {
 }
 
 func TestTransactionTimeout(t *testing.T) {
-	s, p := start(t, tarantooltest.Config{})
+	s, p := start(t, tarantoolsim.Config{})
 	late := "error TRANSACTION_TIMEOUT"
 	in(p, 1, func() {
 		p.begin(box.Begin{Timeout: 0.001})
@@ -140,9 +140,9 @@ func TestTransactionTimeout(t *testing.T) {
 // The requests of a stream are answered one after another, whatever stands in their way, and
 // nobody else waits for them.
 func TestStreamOrder(t *testing.T) {
-	s, p := start(t, tarantooltest.Config{})
+	s, p := start(t, tarantoolsim.Config{})
 	free := make(chan struct{})
-	s.Func("wait", func(r *tarantooltest.Request) ([]any, error) {
+	s.Func("wait", func(r *tarantoolsim.Request) ([]any, error) {
 		select {
 		case <-free:
 		case <-time.After(20 * time.Second):
@@ -163,7 +163,7 @@ func TestStreamOrder(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	s, p := start(t, tarantooltest.Config{})
+	s, p := start(t, tarantoolsim.Config{})
 	var asked uint64 // the sync of the last request, which events have
 	watch := func(code box.Code, key string) {
 		asked = p.send(code, func(b []byte) []byte { return box.AppendWatch(b, key) })
@@ -211,7 +211,7 @@ func TestWatch(t *testing.T) {
 
 // Events of servers before 3.0 have no sync, and watching needs no right.
 func TestWatchOfOldServers(t *testing.T) {
-	s, p := start(t, tarantooltest.Config{Protocol: 3, Locked: true})
+	s, p := start(t, tarantoolsim.Config{Protocol: 3, Locked: true})
 	s.Broadcast("k", 7)
 	p.send(box.CodeWatch, func(b []byte) []byte { return box.AppendWatch(b, "k") })
 	m, r, err := p.receive()
@@ -223,7 +223,7 @@ func TestWatchOfOldServers(t *testing.T) {
 
 // A server that shuts down waits for those who want to know of it.
 func TestShutdown(t *testing.T) {
-	s, p := start(t, tarantooltest.Config{})
+	s, p := start(t, tarantoolsim.Config{})
 	p.send(box.CodeWatch, func(b []byte) []byte { return box.AppendWatch(b, "box.shutdown") })
 	if m, _, err := p.receive(); err != nil || m.Kind != box.Event {
 		t.Fatalf("%+v, %v", m, err)

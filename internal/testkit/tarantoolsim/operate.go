@@ -1,4 +1,4 @@
-package tarantooltest
+package tarantoolsim
 
 import (
 	"fmt"
@@ -97,8 +97,6 @@ func (r *Request) operate() (*result, error) {
 		err = r.upserts(v, sp)
 	case box.CodeDelete:
 		err = r.deletes(v, sp, res)
-	case box.CodeArrow:
-		err = fail(iproto.CodeUnsupported, "memtx does not support arrow format") // no engine of the free server does
 	}
 	return res, err
 }
