@@ -62,7 +62,7 @@ func (p *peer) send(code box.Code, body func(b []byte) []byte) uint64 {
 	p.sync++
 	b := box.BeginRequest(nil, code)
 	if p.stream != 0 {
-		b = box.BeginStream(nil, code, p.stream)
+		b = box.Header{Code: code, Stream: p.stream}.Append(nil)
 	}
 	if p.relies != 0 {
 		b[5]++ // one pair more in the header

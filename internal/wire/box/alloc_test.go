@@ -80,7 +80,7 @@ func TestAppendersDoNotAllocate(t *testing.T) {
 			PutSync(b[from:], 5)
 			return b
 		},
-		"select of all": func(b []byte) []byte { return sel.AppendHead(BeginStream(b, CodeSelect, 5)) },
+		"select of all": func(b []byte) []byte { return sel.AppendHead(Header{Code: CodeSelect, Stream: 5}.Append(b)) },
 		"by name":       func(b []byte) []byte { return target.AppendUpdateHead(target.AppendInsertHead(b)) },
 		"call":          func(b []byte) []byte { return AppendEvalHead(AppendCallHead(b, text), text) },
 		"begin":         func(b []byte) []byte { return AppendCommit(Begin{1, 2, true}.Append(b), true) },

@@ -84,7 +84,6 @@ const (
 	KeyUserName      Key = 0x23
 	KeyExpression    Key = 0x27
 	KeyOperations    Key = 0x28 // of an upsert
-	KeyOptions       Key = 0x2b
 	KeyAfterPosition Key = 0x2e
 	KeyAfterTuple    Key = 0x2f
 	KeyData          Key = 0x30

@@ -115,7 +115,7 @@ func FuzzRequest(f *testing.F) {
 		before := []byte("before")
 		b := BeginRequest(bytes.Clone(before), Code(code))
 		if stream != 0 {
-			b = BeginStream(bytes.Clone(before), Code(code), stream)
+			b = Header{Code: Code(code), Stream: stream}.Append(bytes.Clone(before))
 		}
 		b = append(AppendEvalHead(b, text), last...)
 		b = EndRequest(b, len(before))

@@ -6,9 +6,6 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// Head is the length of what [BeginRequest] appends.
-const Head = 14
-
 // syncAt is where the sync of a request stands, behind its first byte.
 const syncAt = 10
 
@@ -17,14 +14,6 @@ const syncAt = 10
 func BeginRequest(b []byte, code Code) []byte {
 	return append(b, uint32b, 0, 0, 0, 0, // length
 		fixMap|2, byte(KeyCode), byte(code), byte(KeySync), uint32b, 0, 0, 0, 0)
-}
-
-// BeginStream is [BeginRequest] in a stream. A server without [FeatureStreams]
-// runs the request as if it were in none.
-func BeginStream(b []byte, code Code, stream uint64) []byte {
-	b = append(b, uint32b, 0, 0, 0, 0, // length
-		fixMap|3, byte(KeyCode), byte(code), byte(KeySync), uint32b, 0, 0, 0, 0)
-	return iproto.AppendUint(append(b, byte(KeyStreamID)), stream)
 }
 
 // EndRequest fills in the length of the request that begins at from. It must be
@@ -281,11 +270,4 @@ func AppendRollback(b []byte) []byte { return append(b, fixMap) }
 // AppendWatch appends the body of watch, unwatch and watch once.
 func AppendWatch(b []byte, key string) []byte {
 	return iproto.AppendString(append(b, fixMap|1, byte(KeyEventKey)), key)
-}
-
-// AppendArrowHead appends the body of an insert of an Arrow batch without the
-// batch that ends it: see [iproto.AppendArrow].
-func AppendArrowHead(b []byte, space uint32) []byte {
-	b = appendPair(append(b, fixMap|2), KeySpaceID, space)
-	return append(b, byte(KeyArrow))
 }

@@ -46,7 +46,6 @@ func TestBodies(t *testing.T) {
 		{"execute a statement", key(AppendExecuteIDHead(nil, 1<<31)), keyed{KeyStatementID: 1 << 31, KeySQLBind: seven}},
 		{"prepare", AppendPrepare(nil, "select 1"), keyed{KeySQLText: "select 1"}},
 		{"unprepare", AppendUnprepare(nil, 3), keyed{KeyStatementID: 3}},
-		{"arrow", iproto.AppendArrow(AppendArrowHead(nil, 512), iproto.Arrow{1}), keyed{KeySpaceID: 512, KeyArrow: iproto.Arrow{1}}},
 		{"auth", AppendAuth(nil, "alice", AuthSHA1, []byte("proof")), keyed{KeyUserName: "alice", KeyTuple: []any{"chap-sha1", "proof"}}},
 		{"id", AppendID(nil, 3, []Feature{FeatureStreams, FeatureArrow}, ""), keyed{KeyVersion: 3, KeyFeatures: []any{int64(0), int64(12)}}},
 		{"id with auth", AppendID(nil, 10, nil, AuthSHA256), keyed{KeyVersion: 10, KeyFeatures: none, KeyAuthType: "pap-sha256"}},

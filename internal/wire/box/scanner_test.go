@@ -156,7 +156,7 @@ func TestScanRequest(t *testing.T) {
 		want Request
 	}{
 		{"ping", AppendPing(nil), Request{Len: 15, Code: CodePing, BodyAt: 14}},
-		{"stream", EndRequest(BeginStream(nil, CodeBegin, 5), 0), Request{Len: 16, Code: CodeBegin, Stream: 5, BodyAt: 16}},
+		{"stream", EndRequest(Header{Code: CodeBegin, Stream: 5}.Append(nil), 0), Request{Len: 16, Code: CodeBegin, Stream: 5, BodyAt: 16}},
 		{"another client's", unhex(t, "09 84 0001 0104 0a07 0502 80"), Request{Len: 10, Code: CodeSelect, Sync: 4, Stream: 7, Schema: 2, BodyAt: 10}},
 		{"any type", unhex(t, "05 81 00cc99 80"), Request{Len: 6, Code: 0x99, BodyAt: 5}},
 		{"more", unhex(t, "ce000000"), Request{Len: 8, More: true}},
@@ -177,7 +177,7 @@ func TestScanRequest(t *testing.T) {
 func TestRequestFrame(t *testing.T) {
 	b := []byte("before")
 	from := len(b)
-	b = EndRequest(AppendWatch(BeginStream(b, CodeWatch, 1<<40), "key"), from)
+	b = EndRequest(AppendWatch(Header{Code: CodeWatch, Stream: 1 << 40}.Append(b), "key"), from)
 	PutSync(b[from:], 0xdeadbeef)
 	want := unhex(t, "ce00000019 83 004a 01cedeadbeef 0acf0000010000000000 8157a36b6579")
 	if !bytes.Equal(b[from:], want) || Sync(b[from:]) != 0xdeadbeef {
