@@ -16,11 +16,11 @@ const MaxDepth = 128
 //	string            string
 //	binary data       []byte
 //	array             []any
-//	map               map[any]any; of equal keys the last counts
+//	map               map[any]any; of equal keys the last one counts
 //	extension         Decimal, UUID, *BoxError, Datetime, Interval, Tuple, Arrow, or Ext
 //
-// A key of a map that Go cannot compare, such as an array, is a failure, and so
-// is more than [MaxDepth] of depth. What is allocated is bounded by [Limits].
+// A key of a map that Go cannot compare, such as an array, is an error, and so is a depth of
+// more than [MaxDepth]. The memory of the result is bounded by [Limits].
 func (d *Decoder) Any() any {
 	v := d.any(d.depth, 0)
 	if d.err != nil {
@@ -40,7 +40,7 @@ const (
 	eachBoxError = 160
 )
 
-// any reads a value inside depth arrays and maps, behind which owed values must
+// any reads a value inside depth arrays and maps, after which owed values must
 // follow for these to be complete.
 func (d *Decoder) any(depth, owed int) any {
 	switch d.Kind() {

@@ -1,8 +1,8 @@
 package iproto
 
 // AppendAny appends a value of one of the types that [Decoder.Any] returns, or
-// of another size of number. Anything else is appended as nil: what a program
-// may be given to encode is for a package above to check.
+// of another size of number. Anything else is appended as nil; the
+// caller has to check what it is given.
 func AppendAny(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case bool:

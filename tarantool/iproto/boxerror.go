@@ -9,14 +9,13 @@ type BoxError struct {
 	Line uint64
 	// Message is for people.
 	Message string
-	// Errno is that of the operating system, 0 if it is not about it.
+	// Errno is the error number of the operating system, or 0.
 	Errno uint64
-	// Code is an [ErrorCode], 0 if the class has none.
+	// Code is an [ErrorCode], or 0 if the class has none.
 	Code uint32
-	// Fields are further facts, by name; nil if there are none. The values are
-	// those of [Decoder.Any].
+	// Fields are further facts by name, or nil. The values are those of [Decoder.Any].
 	Fields map[string]any
-	// Cause is the error that led to this one, nil if there is none.
+	// Cause is the error that led to this one, or nil.
 	Cause *BoxError
 }
 

@@ -8,7 +8,7 @@ import "strconv"
 // Two of them are == if they also look the same: a moment has as many of them as
 // there are offsets and zones.
 type Datetime struct {
-	// Seconds since the begin of 1970 in UTC, negative before it.
+	// Seconds since the beginning of 1970 in UTC, negative before it.
 	Seconds int64
 	// Nanoseconds beyond the seconds, below 1e9.
 	Nanoseconds uint32

@@ -14,15 +14,15 @@ const (
 	MaxScale = 1 << 20
 )
 
-// Decimal is a decimal number: an integer of up to [MaxDigits] digits, with so
-// many of them behind the point. The zero value is 0.
+// Decimal is a decimal number: an integer of up to [MaxDigits] digits, with so many of
+// them after the point. The zero value is 0.
 //
 // Two decimals are == if they have the same digits and the same scale: 1.5 and
 // 1.50 are not, though [Decimal.Compare] finds them equal. There is no negative
 // zero.
 type Decimal struct {
 	hi, lo   uint64 // the digits as an integer: hi<<64 + lo
-	scale    int32  // how many digits stand behind the point; below 0, zeros before it
+	scale    int32  // how many digits are after the point; below 0, zeros before it
 	negative bool
 }
 
@@ -108,7 +108,7 @@ func (d Decimal) digits(b []byte) []byte {
 }
 
 // ParseDecimal reads a decimal number: a sign, digits with a point among them,
-// and an exponent behind an e. It rounds nothing: more than [MaxDigits] digits
+// and an exponent after an e. It rounds nothing: more than [MaxDigits] digits
 // are an error.
 func ParseDecimal(s string) (Decimal, error) {
 	var d Decimal
@@ -247,7 +247,7 @@ func sign(n int) int {
 	return 0
 }
 
-// The nibbles behind the digits of a packed decimal. Others mean the same as one
+// The nibbles after the digits of a packed decimal. Others mean the same as one
 // of these, and are read.
 const (
 	packedPlus  = 0x0c
@@ -255,7 +255,7 @@ const (
 )
 
 // AppendDecimal appends d as an extension: the scale, and the digits of four
-// bits each with the sign behind them.
+// bits each with the sign after them.
 func AppendDecimal(b []byte, d Decimal) []byte {
 	var scale [5]byte
 	var buf [MaxDigits + 2]byte

@@ -2,13 +2,14 @@ package iproto
 
 import "math"
 
-// Decoder reads the values of some bytes in order. Its methods take any valid
+// Decoder reads the values of some bytes in order. Its methods accept any valid
 // encoding of what they read.
 //
-// The first failure is latched: from then on all methods return zero values,
-// and [Decoder.Err] the error. So a reader checks once, behind the last value.
-// Loops over an array or a map end in any case, because the length was checked
-// against the bytes behind it.
+// A decoder keeps its first error: from then on all methods return zero values, and
+// [Decoder.Err] returns the error. A reader checks it once, after the last value. Loops over an
+// array or a map always end, because the length was checked against the bytes that follow.
+//
+// Methods with View in their names return slices of the input. The others copy.
 type Decoder struct {
 	b   []byte // nil after a failure: nothing more can be read
 	at  int    // where the next value begins, or the one that failed
@@ -25,22 +26,22 @@ type Decoder struct {
 // aliases it.
 func NewDecoder(b []byte) Decoder { return Decoder{b: b} }
 
-// Reset makes d a decoder of b that has not failed.
+// Reset makes d a decoder of b without an error.
 func (d *Decoder) Reset(b []byte) {
 	d.b, d.at, d.err, d.depth, d.elements, d.bytes = b, 0, nil, 0, 0, 0
 }
 
-// Err returns the first failure: a [*DecodeError].
+// Err returns the first error, a [*DecodeError], or nil.
 func (d *Decoder) Err() error { return d.err }
 
-// Len returns how many bytes are left; none after a failure.
+// Len returns how many bytes are left, none after an error.
 func (d *Decoder) Len() int { return max(len(d.b)-d.at, 0) }
 
 // Offset returns how many bytes have been read: where the next value begins, or
 // the one that failed.
 func (d *Decoder) Offset() int { return d.at }
 
-// Rest returns a view of the bytes that are left; none after a failure.
+// Rest returns a view of the bytes that are left, none after an error.
 func (d *Decoder) Rest() []byte {
 	if d.at >= len(d.b) {
 		return nil
@@ -48,9 +49,9 @@ func (d *Decoder) Rest() []byte {
 	return d.b[d.at:]
 }
 
-// Fail makes err the failure, unless there is one already. Who reads values
-// reports in this way that one is not what it should be. An err that is not a
-// [*DecodeError] is wrapped in one that says where.
+// Fail makes err the error of the decoder, unless there is one already. A reader of values
+// reports in this way that a value is not as expected. If err is not a [*DecodeError], it is
+// wrapped in one that says where.
 func (d *Decoder) Fail(err error) {
 	if d.err != nil || err == nil {
 		return
@@ -166,8 +167,8 @@ func (d *Decoder) describe() (got string, cause error) {
 	return v.kind.String(), nil
 }
 
-// Kind returns the kind of the next value and does not read it. It looks at the
-// first byte alone: the value may still be broken.
+// Kind returns the kind of the next value and does not read it. It looks only at
+// the first byte, so the value may still be broken.
 func (d *Decoder) Kind() Kind {
 	if d.at >= len(d.b) {
 		return KindEnd
@@ -357,8 +358,8 @@ func (d *Decoder) take(v value) []byte {
 	return d.b[v.body:d.at:d.at]
 }
 
-// Array reads what stands before the elements of an array and returns how many
-// follow: at most as many as there are bytes.
+// Array reads the head of an array and returns how many elements follow: at most as many as
+// there are bytes.
 func (d *Decoder) Array() int {
 	if d.at < len(d.b) && d.b[d.at]&^15 == fixArray {
 		if n := int(d.b[d.at] & 15); n < len(d.b)-d.at {
@@ -384,8 +385,8 @@ func (d *Decoder) longArray() int {
 	return 0
 }
 
-// Map reads what stands before the pairs of a map and returns how many follow:
-// at most half as many as there are bytes.
+// Map reads the head of a map and returns how many pairs follow: at most half as many as there
+// are bytes.
 func (d *Decoder) Map() int {
 	if v, ok := d.next(); ok && v.kind == KindMap {
 		if d.elements += 2 * v.n; d.elements > DefaultElements {
@@ -407,7 +408,7 @@ func (d *Decoder) Ext() (typ int8, data []byte) {
 	return 0, nil
 }
 
-// Skip passes over the next value with all that it holds, however deep.
+// Skip skips the next value with everything in it, however deep.
 func (d *Decoder) Skip() {
 	start := d.at
 	for values := 1; values > 0; values-- {
@@ -439,7 +440,7 @@ func (d *Decoder) Skip() {
 	}
 }
 
-// Raw passes over the next value and returns a view of its encoding.
+// Raw skips the next value and returns a view of its encoding.
 func (d *Decoder) Raw() []byte {
 	start := d.at
 	d.Skip()

@@ -1,12 +1,12 @@
 package iproto
 
-// ErrorCode is what a server gives as the reason of an error.
+// ErrorCode is the reason that a server gives for an error.
 type ErrorCode uint32
 
 // The codes that a client is likely to tell apart, with the names that
 // Tarantool has for them: see [ErrorCode.String].
 const (
-	// What a request says is wrong.
+	// The request is wrong.
 	CodeIllegalParams              ErrorCode = 1
 	CodeUnsupported                ErrorCode = 5
 	CodeKeyPartType                ErrorCode = 18
@@ -36,7 +36,7 @@ const (
 	CodeIteratorPosition           ErrorCode = 247
 	CodeUnknownAuthMethod          ErrorCode = 249
 
-	// What it names does not exist, exists already, or is not to be had.
+	// What the request names does not exist, exists already, or must not be used.
 	CodeTupleFound           ErrorCode = 3
 	CodeTupleNotFound        ErrorCode = 4
 	CodeNoSuchProcedure      ErrorCode = 33

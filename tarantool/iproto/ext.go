@@ -1,7 +1,6 @@
 package iproto
 
-// Types of Tarantool's extensions, with the version of the server that has them
-// first.
+// Types of Tarantool's extensions, with the first version of the server that has them.
 const (
 	TypeDecimal  int8 = 1 // 2.2
 	TypeUUID     int8 = 2 // 2.4
@@ -19,7 +18,7 @@ type Ext struct {
 }
 
 // Tuple is a tuple with the number of its format, which the message describes
-// beside its data.
+// apart from its data.
 type Tuple struct {
 	// Format is the number of the format.
 	Format uint64
@@ -27,8 +26,8 @@ type Tuple struct {
 	Data []byte
 }
 
-// Arrow is a batch of rows in the format of Apache Arrow's streams. What it
-// holds is not looked at.
+// Arrow is a batch of rows in the format of Apache Arrow's streams. Its
+// content is not checked.
 type Arrow []byte
 
 // AppendTuple appends t as an extension.
@@ -126,8 +125,8 @@ func (d *Decoder) Arrow() Arrow {
 	return data
 }
 
-// Error reads an error with its causes, copying all of it. It is nil after a
-// failure, and for an empty stack.
+// Error reads an error with its causes, copying all of it. It is nil after an
+// error, and for an empty stack.
 func (d *Decoder) Error() *BoxError {
 	if offset, data, ok := d.extension(TypeError, "an error"); ok {
 		return d.boxError(offset, data, d.depth+1)

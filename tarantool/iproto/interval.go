@@ -4,8 +4,7 @@ import (
 	"strconv"
 )
 
-// Adjust says what becomes of a day that a month does not have, when months are
-// added.
+// Adjust says what becomes of a day that does not exist in a month, after months were added.
 type Adjust uint8
 
 // The ways to adjust. In Lua an interval has AdjustNone unless told otherwise.
@@ -32,7 +31,7 @@ func (v Interval) fields() [9]int64 {
 	}
 }
 
-// AppendInterval appends v as an extension: of its fields those that are not 0.
+// AppendInterval appends v as an extension, which has the fields that are not 0.
 func AppendInterval(b []byte, v Interval) []byte {
 	var buf [9*10 + 1]byte
 	p := buf[:1]

@@ -2,15 +2,17 @@ package iproto
 
 import "errors"
 
-// Limits bound what a decoder may make of its bytes: a value of one byte, such as nil, may
-// become one of hundreds of bytes in memory. A zero field has its default.
+// Limits bound the memory of decoded values: a value of one byte, such as nil, may take
+// hundreds of bytes in memory. A field that is 0 has its default.
 type Limits struct {
 	// Elements is the number of values in all arrays and maps together; a map of n pairs
-	// counts 2n. What is skipped or read as raw bytes does not count. 0: [DefaultElements].
+	// counts 2n. What is skipped or read as raw bytes does not count. If 0,
+	// it is [DefaultElements].
 	Elements int
 	// Bytes is the memory that values take, as far as this package allocates it or
 	// is told of it: see [Decoder.Claim]. By [Decoder.Any] an element takes 40 bytes and a
-	// pair 112, besides the bytes of texts. 0: [DefaultBytes].
+	// pair 112, besides the bytes of texts. If
+	// 0, it is [DefaultBytes].
 	Bytes int
 }
 
@@ -20,11 +22,11 @@ const (
 	DefaultBytes    = 1 << 30
 )
 
-// ErrLimit is what an error is (errors.Is) if a limit of the decoder is exceeded.
+// ErrLimit is in the chain of an error (errors.Is) if a limit of the decoder is exceeded.
 var ErrLimit = errors.New("a limit of decoding")
 
-// Limit sets the limits of what d decodes from now on. A decoder that was not told has
-// the default limits, also after Reset.
+// Limit sets the limits of what d decodes from now on. Without a call,
+// and after Reset, the default limits apply.
 func (d *Decoder) Limit(l Limits) {
 	// The counts begin there, so that they can be compared with constants, and a decoder
 	// that was not told need not be set up.

@@ -58,8 +58,8 @@ func AppendBool(b []byte, v bool) []byte {
 	return append(b, no)
 }
 
-// AppendInt appends an integer. One that is not negative is written as
-// [AppendUint] does, because Tarantool's field type "unsigned" looks at the
+// AppendInt appends an integer. If it is not negative, it is
+// written like [AppendUint] does, because Tarantool's field type "unsigned" looks at the
 // encoding.
 func AppendInt(b []byte, v int64) []byte {
 	switch {
@@ -121,13 +121,13 @@ func appendStringHead(b []byte, n int) []byte {
 	return append32(b, str32, uint32(n))
 }
 
-// AppendStringBytes is [AppendString] for bytes.
+// AppendStringBytes is like [AppendString], for bytes.
 func AppendStringBytes(b, s []byte) []byte {
 	return append(appendStringHead(b, len(s)), s...)
 }
 
-// AppendBytes appends binary data, which Tarantool calls varbinary. For what
-// Tarantool is to see as a string there is [AppendStringBytes].
+// AppendBytes appends binary data, which Tarantool calls varbinary. To
+// send bytes as a string, use [AppendStringBytes].
 func AppendBytes(b, v []byte) []byte {
 	switch n := len(v); {
 	case n <= math.MaxUint8:
@@ -140,7 +140,7 @@ func AppendBytes(b, v []byte) []byte {
 	return append(b, v...)
 }
 
-// AppendArray appends what stands before the n elements of an array.
+// AppendArray appends the head of an array. Its n elements follow.
 func AppendArray(b []byte, n int) []byte {
 	switch {
 	case n < 16:
@@ -151,7 +151,7 @@ func AppendArray(b []byte, n int) []byte {
 	return append32(b, array32, uint32(n))
 }
 
-// AppendMap appends what stands before n keys, each with its value.
+// AppendMap appends the head of a map. Its n keys follow, each with its value.
 func AppendMap(b []byte, n int) []byte {
 	switch {
 	case n < 16:

@@ -2,11 +2,11 @@ package box
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// Code is the type of a request, or what a reply's header has in its place.
+// Code is the type of a request, or the status of a reply.
 type Code uint32
 
-// Types of requests, with the version of the server that knows them first; those
-// without one are older than 1.10.
+// Types of requests, with the first version of the server that knows them. Types without
+// a version are older than 1.10.
 const (
 	CodeOK        Code = 0 // of replies: success
 	CodeSelect    Code = 1
@@ -30,11 +30,11 @@ const (
 	CodeID        Code = 73 // 2.10
 	CodeWatch     Code = 74 // 2.10
 	CodeUnwatch   Code = 75 // 2.10
-	CodeEvent     Code = 76 // of messages of the server: the value of a watched key
+	CodeEvent     Code = 76 // a message of the server: the value of a watched key
 	CodeWatchOnce Code = 77 // 3.0
 
-	CodeChunk Code = 128     // of replies: pushed by a call that goes on
-	CodeError Code = 1 << 15 // of replies: this bit and an [iproto.ErrorCode]
+	CodeChunk Code = 128     // a reply: pushed by a call that goes on
+	CodeError Code = 1 << 15 // a reply: this bit and an [iproto.ErrorCode]
 )
 
 var codeNames = map[Code]string{
@@ -47,7 +47,7 @@ var codeNames = map[Code]string{
 	CodeWatchOnce: "watch_once", CodeChunk: "chunk",
 }
 
-// String returns the name of the type in small letters.
+// String returns the name of the type in lower case.
 func (c Code) String() string {
 	if name, ok := codeNames[c]; ok {
 		return name
@@ -66,7 +66,7 @@ const (
 	KeyCode          Key = 0x00
 	KeySync          Key = 0x01
 	KeySchemaVersion Key = 0x05
-	KeyStreamID      Key = 0x0a // servers before 2.10 pass over it without a word
+	KeyStreamID      Key = 0x0a // servers before 2.10 ignore it
 )
 
 // Keys of bodies.
@@ -124,10 +124,11 @@ const (
 	sqlAutoincrementIDs = 1
 )
 
-// Feature is a bit of the protocol that a server may have, told by [CodeID].
+// Feature is an optional part of the protocol. A server lists its features in the reply to
+// [CodeID].
 type Feature uint32
 
-// The features, with the version of the protocol that has them first.
+// The features, with the first version of the protocol that has them.
 const (
 	FeatureStreams        Feature = 0  // 1
 	FeatureTransactions   Feature = 1  // 1
@@ -144,5 +145,5 @@ const (
 	FeatureArrow          Feature = 12 // 10
 )
 
-// ProtocolVersion is the newest version of the protocol that is known here.
+// ProtocolVersion is the newest version of the protocol that this package knows.
 const ProtocolVersion = 10

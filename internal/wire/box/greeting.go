@@ -2,19 +2,19 @@ package box
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// GreetingLen is the length of what a server sends first.
+// GreetingLen is the length of a greeting.
 const GreetingLen = 128
 
-// SaltLen is the length of the part of the salt that scrambles use.
+// SaltLen is how many bytes of the salt a scramble uses.
 const SaltLen = 20
 
-// Greeting is what a server says first.
+// Greeting is the first message of a server.
 type Greeting struct {
 	// Version is that of the server, such as 2.6.0.
 	Version string
 	// Protocol is the protocol of what follows: Binary.
 	Protocol string
-	// Instance is the UUID of the server, as text; empty if it tells none.
+	// Instance is the UUID of the server, as text, or empty if it sends none.
 	Instance string
 	// Salt is for passwords: at least [SaltLen] bytes, 32 from all known servers.
 	Salt []byte
@@ -52,8 +52,8 @@ func ParseGreeting(b []byte) (Greeting, error) {
 	return g, nil
 }
 
-// word returns the first word of a line, and what follows it. Words have spaces
-// between them, and zeros pad as well.
+// word returns the first word of a line and the rest of the line. Words are separated by
+// spaces or zeros.
 func word(line []byte) (first, rest []byte) {
 	for len(line) > 0 && blank(line[0]) {
 		line = line[1:]
@@ -68,7 +68,7 @@ func word(line []byte) (first, rest []byte) {
 func blank(c byte) bool { return c == ' ' || c == 0 }
 
 // AppendGreeting appends a greeting, for servers. Of the salt, at most 45 bytes
-// fit; the texts are cut off where they do not.
+// fit. Texts that are too long are cut off.
 func AppendGreeting(b []byte, g Greeting) []byte {
 	first := "Tarantool " + g.Version + " (" + g.Protocol + ") " + g.Instance
 	b = appendLine(b, []byte(first))
@@ -102,7 +102,7 @@ func appendBase64(b, p []byte) []byte {
 	return b
 }
 
-// decodeBase64 returns false if p is not base64 with padding.
+// decodeBase64 decodes p. If p is not base64 with padding, ok is false.
 func decodeBase64(p []byte) (out []byte, ok bool) {
 	if len(p)%4 != 0 {
 		return nil, false
@@ -147,15 +147,15 @@ func base64Digit(c byte) (uint, bool) {
 	return 0, false
 }
 
-// The ways to authenticate.
+// The methods of authentication.
 const (
 	AuthSHA1   = "chap-sha1"
 	AuthSHA256 = "pap-sha256" // 2.11, Enterprise: the password itself, for TLS only
 )
 
-// ScrambleSHA1 returns what proves that the client knows the password, for
-// [AuthSHA1]. The sum is [crypto/sha1.Sum]: a codec brings along no cryptography,
-// which needs locks and a clock. The salt has at least [SaltLen] bytes.
+// ScrambleSHA1 returns the proof for [AuthSHA1] that the client knows the password. The sum is
+// [crypto/sha1.Sum], which a codec does not import, because cryptography needs locks and a
+// clock. The salt has at least [SaltLen] bytes.
 func ScrambleSHA1(sum func([]byte) [20]byte, salt []byte, password string) [20]byte {
 	first := sum([]byte(password))
 	second := sum(first[:])
@@ -166,8 +166,8 @@ func ScrambleSHA1(sum func([]byte) [20]byte, salt []byte, password string) [20]b
 	return scramble
 }
 
-// AppendAuth appends the body of the request that authenticates: with
-// [AuthSHA1], proof is the scramble, and with [AuthSHA256] the password.
+// AppendAuth appends the body of an authentication request. With [AuthSHA1], proof is the
+// scramble, and with [AuthSHA256] the password.
 func AppendAuth(b []byte, user, method string, proof []byte) []byte {
 	b = iproto.AppendString(append(b, fixMap|2, byte(KeyUserName)), user)
 	b = iproto.AppendString(append(b, byte(KeyTuple), fixArray|2), method)

@@ -2,17 +2,17 @@ package box
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// Header is what stands in the header of a request beside its sync.
+// Header is the header of a request without its sync.
 type Header struct {
 	Code Code
 	// Stream is that of the request, 0 if it is in none.
 	Stream uint64
-	// Schema is the version of the schema that the request's numbers are of. A server that
-	// has another one refuses the request. 0: any.
+	// Schema is the version of the schema that the numbers of spaces and indexes are from.
+	// A server with another version refuses the request. If 0, any version is accepted.
 	Schema uint64
 }
 
-// Append appends what stands before the body of a request, as [BeginRequest] does.
+// Append appends what precedes the body of a request, as [BeginRequest] does.
 func (h Header) Append(b []byte) []byte {
 	n := byte(2)
 	if h.Stream != 0 {

@@ -2,8 +2,8 @@ package box
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// BeginReply appends what stands before the body of a message of a server,
-// exactly as Tarantool writes it: its length, which [EndReply] fills in, the
+// BeginReply appends what precedes the body of a message of a server, exactly as Tarantool
+// writes it: its length, which [EndReply] fills in, the
 // code, the sync and the version of the schema.
 func BeginReply(b []byte, code uint32, sync uint64, schema uint32) []byte {
 	b = append(b, uint32b, 0, 0, 0, 0, fixMap|3) // length first
@@ -20,33 +20,33 @@ func AppendDataHead(b []byte, n int) []byte {
 	return append32(append(b, fixMap|1, byte(KeyData)), array32, uint32(n))
 }
 
-// AppendReply appends a reply without a body, as those to a ping are.
+// AppendReply appends a reply without a body, such as the reply to a ping.
 func AppendReply(b []byte, sync uint64, schema uint32) []byte {
 	from := len(b)
 	return EndReply(append(BeginReply(b, uint32(CodeOK), sync, schema), fixMap), from)
 }
 
-// AppendError appends a reply that tells an error and its causes.
+// AppendError appends a reply that carries an error and its causes.
 func AppendError(b []byte, sync uint64, schema uint32, e *iproto.BoxError) []byte {
 	from := len(b)
 	b = BeginReply(b, uint32(CodeError)|e.Code&(uint32(CodeError)-1), sync, schema)
 	b = iproto.AppendString(append(b, fixMap|2, byte(KeyErrorText)), e.Message)
-	// The body has what an extension has as its data.
+	// The stack in the body is what the extension has as its data.
 	d := iproto.NewDecoder(iproto.AppendBoxError(nil, e))
 	_, stack := d.Ext()
 	return EndReply(append(append(b, byte(KeyError)), stack...), from)
 }
 
-// AppendPush appends a message that a call sends before its reply: data are the
-// encoded values of an array of n.
+// AppendPush appends a message that a call sends before its reply. The data are
+// the n encoded values of an array.
 func AppendPush(b []byte, sync uint64, schema uint32, n int, data []byte) []byte {
 	from := len(b)
 	b = AppendDataHead(BeginReply(b, uint32(CodeChunk), sync, schema), n)
 	return EndReply(append(b, data...), from)
 }
 
-// AppendEvent appends the message that tells the encoded value of a watched key;
-// the key has no value if it is empty.
+// AppendEvent appends a message that carries the encoded value of a watched key. If value is
+// empty, the key has no value.
 func AppendEvent(b []byte, key string, value []byte) []byte {
 	from := len(b)
 	b = BeginReply(b, uint32(CodeEvent), 0, 0)

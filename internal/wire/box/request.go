@@ -6,10 +6,10 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// syncAt is where the sync of a request stands, behind its first byte.
+// syncAt is the offset of the sync of a request, after its first byte.
 const syncAt = 10
 
-// BeginRequest appends what stands before the body of a request: its length,
+// BeginRequest appends what precedes the body of a request: its length,
 // which [EndRequest] fills in, its type and its sync, which [PutSync] does.
 func BeginRequest(b []byte, code Code) []byte {
 	return append(b, uint32b, 0, 0, 0, 0, // length
@@ -17,16 +17,16 @@ func BeginRequest(b []byte, code Code) []byte {
 }
 
 // EndRequest fills in the length of the request that begins at from. It must be
-// below 4 GiB; servers bound it further.
+// below 4 GiB, and servers have lower limits.
 func EndRequest(b []byte, from int) []byte {
 	putBE32(b[from+1:], uint32(len(b)-from-5))
 	return b
 }
 
-// PutSync writes the sync of a request, whose first byte is the first of frame.
+// PutSync writes the sync of the request that begins with frame.
 func PutSync(frame []byte, sync uint32) { putBE32(frame[syncAt:], sync) }
 
-// Sync returns the sync of a request that [BeginRequest] began.
+// Sync returns the sync of a request that was begun by [BeginRequest].
 func Sync(frame []byte) uint32 { return be32(frame[syncAt:]) }
 
 // AppendKey appends the key of a body's pair.
@@ -37,9 +37,9 @@ func appendPair(b []byte, k Key, v uint32) []byte {
 	return iproto.AppendUint(append(b, byte(k)), uint64(v))
 }
 
-// The functions whose names end in Head append the body of a request up to a
-// last value, which the caller appends: an array of the parts of the key, of the
-// fields of the tuple, of arguments, of operations.
+// The functions whose names end in Head append the body of a request without its last value,
+// which the caller appends: an array of the parts of the key, of the fields of the tuple, of
+// arguments or of operations.
 
 // AppendSelectHead appends the body of a select without the key that ends it.
 func AppendSelectHead(b []byte, space, index, limit, offset, iterator uint32) []byte {
@@ -56,7 +56,7 @@ func AppendSelectHead(b []byte, space, index, limit, offset, iterator uint32) []
 // names for a server with [FeatureNames].
 type Target struct {
 	Space, Index uint32
-	// SpaceName and IndexName count instead of the numbers unless they are empty.
+	// SpaceName and IndexName, if not empty, are sent instead of the numbers.
 	SpaceName, IndexName string
 }
 
@@ -74,18 +74,17 @@ func (t *Target) appendIndex(b []byte) []byte {
 	return appendPair(b, KeyIndexID, t.Index)
 }
 
-// Select is the body of a select with all that there is.
+// Select is the body of a select with all its options.
 type Select struct {
 	Target
 	Limit, Offset uint32
 	Iterator      uint32
-	// FetchPosition asks for the position of the last tuple. For this and the
-	// following a server has to have [FeaturePagination]; others pass over them
-	// without a word.
+	// FetchPosition asks for the position of the last tuple. This and the
+	// following fields need [FeaturePagination]. Other servers ignore them.
 	FetchPosition bool
-	// AfterPosition is a position of a former reply, behind which to go on.
+	// AfterPosition is a position from an earlier reply, after which the select starts.
 	AfterPosition []byte
-	// AfterTuple is an encoded tuple, behind which to go on.
+	// AfterTuple is an encoded tuple, after which the select starts.
 	AfterTuple []byte
 }
 
@@ -124,7 +123,7 @@ func AppendInsertHead(b []byte, space uint32) []byte {
 	return append(b, byte(KeyTuple))
 }
 
-// AppendInsertHead is the function of that name for a target.
+// AppendInsertHead is like the function [AppendInsertHead].
 func (t *Target) AppendInsertHead(b []byte) []byte {
 	return append(t.appendSpace(append(b, fixMap|2)), byte(KeyTuple))
 }
@@ -137,7 +136,7 @@ func AppendUpdateHead(b []byte, space, index uint32) []byte {
 	return append(b, byte(KeyKey))
 }
 
-// AppendUpdateHead is the function of that name for a target.
+// AppendUpdateHead is like the function [AppendUpdateHead].
 func (t *Target) AppendUpdateHead(b []byte) []byte {
 	return append(t.appendIndex(t.appendSpace(append(b, fixMap|4))), byte(KeyKey))
 }
@@ -149,7 +148,7 @@ func AppendUpsertHead(b []byte, space uint32) []byte {
 	return append(b, byte(KeyTuple))
 }
 
-// AppendUpsertHead is the function of that name for a target.
+// AppendUpsertHead is like the function [AppendUpsertHead].
 func (t *Target) AppendUpsertHead(b []byte) []byte {
 	return append(t.appendSpace(append(b, fixMap|3)), byte(KeyTuple))
 }
@@ -161,7 +160,7 @@ func AppendDeleteHead(b []byte, space, index uint32) []byte {
 	return append(b, byte(KeyKey))
 }
 
-// AppendDeleteHead is the function of that name for a target.
+// AppendDeleteHead is like the function [AppendDeleteHead].
 func (t *Target) AppendDeleteHead(b []byte) []byte {
 	return append(t.appendIndex(t.appendSpace(append(b, fixMap|3))), byte(KeyKey))
 }
@@ -179,13 +178,13 @@ func AppendEvalHead(b []byte, expression string) []byte {
 }
 
 // AppendExecuteHead appends the body of an execute without the parameters that
-// end it: an array of values, of which those with a name are maps of one pair.
+// end it: an array of values, in which a named value is a map of one pair.
 func AppendExecuteHead(b []byte, sql string) []byte {
 	b = iproto.AppendString(append(b, fixMap|2, byte(KeySQLText)), sql)
 	return append(b, byte(KeySQLBind))
 }
 
-// AppendExecuteIDHead is [AppendExecuteHead] for a statement that was prepared.
+// AppendExecuteIDHead is like [AppendExecuteHead] for a prepared statement.
 func AppendExecuteIDHead(b []byte, statement uint32) []byte {
 	b = appendPair(append(b, fixMap|2), KeyStatementID, statement)
 	return append(b, byte(KeySQLBind))
@@ -207,8 +206,8 @@ func AppendPing(b []byte) []byte {
 	return EndRequest(append(BeginRequest(b, CodePing), fixMap), from)
 }
 
-// AppendID appends the body of the request that says which features the client
-// has, and asks for the server's. The auth type is left out if empty.
+// AppendID appends the body of the request that lists the features of the client and asks for
+// those of the server. If authType is empty, it is left out.
 func AppendID(b []byte, version uint32, features []Feature, authType string) []byte {
 	n := byte(2)
 	if authType != "" {
@@ -231,8 +230,7 @@ type Begin struct {
 	Timeout float64
 	// Isolation is a level of Tarantool, 0 for what box.cfg says.
 	Isolation uint8
-	// IsSync waits for the quorum at the commit, for a server with
-	// [FeatureIsSync].
+	// IsSync makes the commit wait for the quorum. It needs [FeatureIsSync].
 	IsSync bool
 }
 

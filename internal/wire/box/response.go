@@ -2,18 +2,17 @@ package box
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// Response is the body of a reply, of a push or of an event. Slices are views of
-// the body, nil for what it does not have.
+// Response is the body of a reply, a push or an event. Slices are views of the body, and nil
+// for what the body does not have.
 type Response struct {
 	// Data is an encoded array: tuples, or what a call returned. If the body has
-	// nothing else it is all the rest of the body, and not checked.
+	// nothing else, Data is the rest of the body and was not checked.
 	Data []byte
-	// Error is set if the code of the message says so.
+	// Error is set if the code of the message is that of an error.
 	Error *iproto.BoxError
 	// Metadata describes the columns of Data: see [ParseColumns].
 	Metadata []byte
-	// BindMetadata describes the parameters of a statement, BindCount says how
-	// many it has.
+	// BindMetadata describes the parameters of a statement, and BindCount is their number.
 	BindMetadata []byte
 	BindCount    uint32
 	// SQLInfo is what a statement did: see [ParseSQLInfo].
@@ -35,9 +34,8 @@ type Response struct {
 	EventData []byte
 }
 
-// Data returns the data of a body that has nothing else, as nearly all have, and
-// true. It is all the rest of the body and not checked. Other bodies are for
-// [ParseBody].
+// Data returns the data of a body that has nothing else, like nearly all bodies. It is the rest
+// of the body and was not checked. For other bodies, which [ParseBody] reads, it returns false.
 func Data(body []byte) ([]byte, bool) {
 	if len(body) > 2 && body[0] == fixMap|1 && body[1] == byte(KeyData) {
 		return body[2:], true
@@ -45,9 +43,8 @@ func Data(body []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// ParseBody reads the body of a message with that code. Keys that are unknown
-// are passed over, and of equal keys the last counts; an empty body is like an
-// empty map. It allocates nothing but errors. The error is a [*iproto.DecodeError].
+// ParseBody reads the body of a message with that code. Unknown keys are skipped, and of equal
+// keys the last one counts. An empty body is like an empty map. It allocates nothing but errors. The error is a [*iproto.DecodeError].
 func ParseBody(code uint32, body []byte) (Response, error) {
 	var r Response
 	if data, ok := Data(body); ok && code&uint32(CodeError) == 0 {
@@ -80,7 +77,7 @@ func ParseBody(code uint32, body []byte) (Response, error) {
 	return r, nil
 }
 
-// field reads the value of a key that any reply may have.
+// field reads the value of a key that is not about errors.
 func (r *Response) field(d *iproto.Decoder, key uint64) {
 	switch Key(min(key, 0xff)) {
 	case KeyData:
@@ -117,14 +114,14 @@ func (r *Response) field(d *iproto.Decoder, key uint64) {
 // Column describes a column of the result of a statement, or a parameter of one.
 type Column struct {
 	Name, Type string
-	// The following are told only to sessions that ask for full metadata.
+	// The following fields are set only in sessions that ask for full metadata.
 	Collation     string
 	Span          string // the text of the expression
 	Nullable      bool
 	Autoincrement bool
 }
 
-// maxColumns is some 16 times what Tarantool allows.
+// maxColumns is about 16 times the limit of Tarantool.
 const maxColumns = 1 << 15
 
 // Columns reads [Response.Metadata] or [Response.BindMetadata], one column at a time.
@@ -220,8 +217,8 @@ func ParseSQLInfo(raw []byte) (rows uint64, generated []int64, err error) {
 	return rows, generated, nil
 }
 
-// ParseFeatures reads [Response.Features] as a set of bits: 1<<[Feature]. Those
-// from 64 on are left out. The error is a [*iproto.DecodeError].
+// ParseFeatures reads [Response.Features] as a set of bits: 1<<[Feature].
+// Features from 64 on are left out. The error is a [*iproto.DecodeError].
 func ParseFeatures(raw []byte) (set uint64, err error) {
 	if raw == nil {
 		return 0, nil

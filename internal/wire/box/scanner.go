@@ -8,7 +8,7 @@ type MessageKind uint8
 // The kinds of messages.
 const (
 	Reply MessageKind = iota // the end of a request: its result or its error
-	Push                     // something that a request which goes on tells before its reply
+	Push                     // a message of a request before its reply
 	Event                    // the value of a watched key; it answers no request
 	More                     // no whole message
 )
@@ -28,10 +28,10 @@ func (k MessageKind) String() string {
 	return "unknown kind of message"
 }
 
-// Message is a message of a server at the front of some bytes.
+// Message describes the message of a server at the start of a buffer.
 type Message struct {
-	// Len is the length of the message; with [More] the least that it will have,
-	// which is above the number of bytes that are there.
+	// Len is the length of the message. With [More] it is a lower bound, which is above the
+	// number of bytes in the buffer.
 	Len  int
 	Kind MessageKind
 	// Code is [CodeOK], [CodeChunk], [CodeEvent], or [CodeError] with an
@@ -46,23 +46,22 @@ type Message struct {
 	BodyAt int
 }
 
-// DefaultMaxMessage is the most bytes of a message, unless another number is set.
+// DefaultMaxMessage is the default limit of the length of a message.
 const DefaultMaxMessage = 256 << 20
 
-// Scanner cuts the messages that a server sends off a growing buffer. It reads
-// their length and their header. Their bodies are for [ParseBody]; one that is
-// broken leaves the messages behind it intact.
+// Scanner finds the messages of a server in a growing buffer. It reads their length and header.
+// [ParseBody] reads their bodies; a broken body leaves the messages after it intact.
 //
-// The zero value is ready for use. A Scanner remembers nothing, because the
-// first bytes of a message say where it ends.
+// The zero value is ready for use. A Scanner has no state, because the first bytes of a message
+// say where it ends.
 type Scanner struct {
-	// MaxMessage is the most bytes of a message. 0 and below mean
-	// [DefaultMaxMessage].
+	// MaxMessage is the limit of the length of a message. If it is 0 or less,
+	// [DefaultMaxMessage] is used.
 	MaxMessage int
 }
 
-// The header exactly as servers write it, the length in front of it included:
-// the type, the sync and the version of the schema at fixed places.
+// The header exactly as servers write it, including the length before it: the type, the sync
+// and the version of the schema have fixed offsets.
 const (
 	replyHead = 28
 
@@ -71,12 +70,12 @@ const (
 	replySchemaAt = 24
 )
 
-// Scan looks at b, whose first byte is the first of a message. After [More] it
-// is called with the same bytes and further ones. The error is a
+// Scan looks at b, which begins with a message. After [More], the caller calls it again with
+// the same bytes and further ones. The error is a
 // [*ProtocolError].
 func (s *Scanner) Scan(b []byte) (m Message, err error) {
-	// What servers write. The fields are set one by one: to copy a Message just made waits
-	// until all that was written before has reached the cache, 60 ns a reply.
+	// What servers write. The fields are set one by one: a copy of a new Message would wait
+	// until all earlier writes have reached the cache, 60 ns per reply.
 	if isReplyHead(b) {
 		n, code := uint64(be32(b[1:]))+5, be32(b[replyCodeAt:])
 		if n <= uint64(len(b)) && n >= replyHead && n <= uint64(s.maxMessage()) {
@@ -101,8 +100,8 @@ func isReplyHead(b []byte) bool {
 		b[12] == byte(KeySync) && b[13] == uint64b && b[22] == byte(KeySchemaVersion) && b[23] == uint32b
 }
 
-// OKBody returns the body of a whole reply that is no error, if its header is as servers write
-// it; else ok is false, and [Scanner.Scan] has to look.
+// OKBody returns the body of a whole reply that is not an error, if its header is as servers
+// write it. Otherwise ok is false, and the caller calls [Scanner.Scan].
 func OKBody(reply []byte) (body []byte, ok bool) {
 	if !isReplyHead(reply) || be32(reply[replyCodeAt:]) != uint32(CodeOK) || uint64(be32(reply[1:]))+5 != uint64(len(reply)) {
 		return nil, false
@@ -117,7 +116,7 @@ func (s *Scanner) maxMessage() int {
 	return s.MaxMessage
 }
 
-// replyKind returns what a message of a server is.
+// replyKind returns the kind of a message of a server.
 func replyKind(code uint32) (MessageKind, bool) {
 	switch {
 	case code == uint32(CodeOK), code >= uint32(CodeError) && code < 2*uint32(CodeError):
@@ -130,7 +129,7 @@ func replyKind(code uint32) (MessageKind, bool) {
 	return More, false
 }
 
-// scan is Scan for any valid encoding.
+// scan is like Scan, for any valid encoding.
 func (s *Scanner) scan(b []byte) (Message, error) {
 	begin, end, err := cut(b, s.maxMessage())
 	if err != nil {
@@ -150,12 +149,11 @@ func (s *Scanner) scan(b []byte) (Message, error) {
 	return Message{Len: end, Kind: kind, Code: h.code, Sync: h.sync, Schema: h.schema, BodyAt: h.end}, nil
 }
 
-// cut reads the length in front of a message, and returns where its header
-// begins and where it ends. If the length is not all there, begin is 0 and end
-// the least that is needed.
+// cut reads the length before a message, and returns where its header begins and where the
+// message ends. If the length is incomplete, begin is 0 and end is a lower bound.
 func cut(b []byte, most int) (begin, end int, err error) {
 	if len(b) == 0 {
-		// A length and the shortest header that is allowed: one pair.
+		// A length and the shortest header: one pair.
 		return 0, 1 + 3, nil
 	}
 	width := 0
@@ -181,7 +179,7 @@ func cut(b []byte, most int) (begin, end int, err error) {
 	return begin, begin + int(n), nil
 }
 
-// header is that of a message in either direction.
+// header is the header of a message in either direction.
 type header struct {
 	code         uint32
 	sync, stream uint64
@@ -189,8 +187,8 @@ type header struct {
 	end          int // where the body begins
 }
 
-// readHeader reads the header of the message b[begin:end]. Keys that are unknown
-// are passed over, and of equal keys the last counts.
+// readHeader reads the header of the message b[begin:end]. Unknown keys
+// are skipped, and of equal keys the last one counts.
 func readHeader(b []byte, begin, end int) (h header, err error) {
 	d := iproto.NewDecoder(b[begin:end])
 	hasCode := false
@@ -219,27 +217,25 @@ func readHeader(b []byte, begin, end int) (h header, err error) {
 	return h, nil
 }
 
-// Request is a request at the front of some bytes.
+// Request describes the request at the start of a buffer.
 type Request struct {
-	// Len is the length of the request; with [Request.More] the least that it
-	// will have, which is above the number of bytes that are there.
+	// Len is the length of the request. With More it is a lower bound, which is above the
+	// number of bytes in the buffer.
 	Len  int
 	More bool
 	Code Code
 	Sync uint64
 	// Stream is 0 outside of streams.
 	Stream uint64
-	// Schema is the version of the schema that the client relies on, 0 if on
-	// none.
+	// Schema is the version of the schema that the client relies on, or 0.
 	Schema uint64
 	// BodyAt is where the body begins. It ends with the request and may be
 	// empty.
 	BodyAt int
 }
 
-// ScanRequest is [Scanner.Scan] for the other side: it cuts a request of a
-// client off the front of b. The most bytes of a request are most, or
-// [DefaultMaxMessage] if that is 0 or below. The error is a [*ProtocolError].
+// ScanRequest is like [Scanner.Scan], for servers: it finds the request of a client at the
+// start of b. A request has at most most bytes, or [DefaultMaxMessage] if that is 0 or less. The error is a [*ProtocolError].
 func ScanRequest(b []byte, most int) (Request, error) {
 	if most <= 0 {
 		most = DefaultMaxMessage
