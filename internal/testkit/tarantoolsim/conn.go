@@ -76,7 +76,7 @@ func (c *conn) read() {
 			if m.More {
 				break
 			}
-			// Handlers keep the body.
+			// Handlers may keep the body.
 			r := &Request{conn: c, code: m.Code, sync: m.Sync, schema: m.Schema, Type: m.Code.String(), Stream: m.Stream, Body: slices.Clone(in[m.BodyAt:m.Len])}
 			in = in[m.Len:]
 			c.take(r)
@@ -176,7 +176,7 @@ type stream struct {
 	tx *transaction // guarded by server.mu: nil outside of transactions
 }
 
-// take begins to answer a request.
+// take starts to answer a request.
 func (c *conn) take(r *Request) {
 	s := c.server
 	if r.Stream != 0 && !s.has(box.FeatureStreams) {

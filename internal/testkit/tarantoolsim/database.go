@@ -28,7 +28,7 @@ type transaction struct {
 	began    uint64              // the database's clock
 	version  uint32              // of the schema
 	deadline time.Time           // zero: none
-	changes  map[change]*tuple   // what became of a tuple; nil: it is gone
+	changes  map[change]*tuple   // what became of a tuple; nil if it is gone
 	touched  map[change]struct{} // what was read or changed
 	order    []change            // of changes, as they came first
 }
@@ -39,7 +39,7 @@ type change struct {
 	key   string
 }
 
-// begin begins a transaction.
+// begin starts a transaction.
 func (db *database) begin() *transaction {
 	for _, sp := range db.spaces {
 		sp.shared = true
@@ -123,7 +123,7 @@ func (sp *space) byKey(name string) *tuple {
 // view is what a request works on: the database, or a transaction's copy of it.
 type view struct {
 	db *database
-	tx *transaction // nil: outside of transactions
+	tx *transaction // nil outside of transactions
 }
 
 func (v view) spaces() map[uint32]*space {

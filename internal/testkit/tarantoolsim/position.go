@@ -20,7 +20,7 @@ func (ix *index) position(t *tuple) []byte {
 	return base64.RawStdEncoding.AppendEncode(nil, iproto.AppendAny(nil, key))
 }
 
-// after leaves the tuples that come behind the position, or the tuple, of the request.
+// after returns the tuples that come after the position, or the tuple, of the request.
 func (r *Request) after(ix *index, tuples []*tuple, reverse bool) ([]*tuple, error) {
 	key, err := r.last(ix)
 	if err != nil || key == nil {
@@ -39,7 +39,7 @@ func (r *Request) after(ix *index, tuples []*tuple, reverse bool) ([]*tuple, err
 	return tuples, nil
 }
 
-// last returns the key behind which a select goes on; nil: from the begin.
+// last returns the key after which a select goes on, nil if it starts at the beginning.
 func (r *Request) last(ix *index) ([]any, error) {
 	if raw := r.body.afterTuple; raw != nil {
 		t, err := parseTuple(raw)

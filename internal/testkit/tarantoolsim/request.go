@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// A Request is what a client asks.
+// A Request is a request of a client.
 type Request struct {
 	// Type is select, insert, replace, update, upsert, delete, call, eval, begin, commit, rollback, ping, auth, id, watch, unwatch or watch_once.
 	Type string
@@ -32,7 +32,7 @@ type Request struct {
 	broken error // of the body
 }
 
-// Context ends when the connection does.
+// Context returns a context that ends when the connection does.
 func (r *Request) Context() context.Context { return r.conn.ctx }
 
 // Connection is the number of the connection, from 1.
@@ -56,13 +56,13 @@ type Handler func(r *Request) (results []any, err error)
 
 // What a [Handler] may do instead of answering.
 var (
-	// Own is the server's own answer.
+	// Own makes the server answer as if there were no handler.
 	//lint:ignore ST1012 it says what to do, and is no failure
 	Own = errors.New("tarantooltest: the server's own answer")
 	// HangUp closes the connection.
 	//lint:ignore ST1012 it says what to do, and is no failure
 	HangUp = errors.New("tarantooltest: the connection is closed")
-	// Silence leaves the client waiting.
+	// Silence leaves the client without an answer.
 	//lint:ignore ST1012 it says what to do, and is no failure
 	Silence = errors.New("tarantooltest: no answer")
 )
@@ -74,22 +74,22 @@ func fail(code iproto.ErrorCode, message string) *iproto.BoxError {
 	return &iproto.BoxError{Type: "ClientError", File: "tarantooltest", Message: message, Code: uint32(code)}
 }
 
-// Handle answers requests of a type by f from now on, or in the server's own way if f is nil.
-// A space or a function may stand behind the type: "insert users", "call f".
+// Handle makes f answer requests of a type, or makes the server answer them again if f is nil.
+// A space or a function may follow the type: "insert users", "call f".
 func (s *Server) Handle(request string, f Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set(s.handlers, request, f)
 }
 
-// Func defines a function that can be called, or removes it if f is nil.
+// Func defines a function that clients can call, or removes it if f is nil.
 func (s *Server) Func(name string, f Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set(s.functions, name, f)
 }
 
-// Eval defines what an expression does when it is evaluated, to the letter.
+// Eval defines what the evaluation of an expression does, which has to be spelled exactly so.
 func (s *Server) Eval(expression string, f Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,11 +226,11 @@ func (s *Server) function(r *Request) Handler {
 	return nil
 }
 
-// denies says whether the user may not do what is asked. It is called with mu held.
+// denies says whether the user lacks the right to what is asked. It is called with mu held.
 func (s *Server) denies(r *Request) bool {
 	switch r.code {
 	case box.CodePing, box.CodeAuth, box.CodeID, box.CodeWatch, box.CodeUnwatch, box.CodeWatchOnce:
-		return false // nobody needs a right to watch
+		return false // no right is needed to watch
 	case box.CodeSelect:
 		// The spaces that describe are everybody's: see hides.
 		if sp, err := r.space(view{db: &s.data}); err != nil || sp.system {
@@ -240,7 +240,7 @@ func (s *Server) denies(r *Request) bool {
 	return s.locked(r)
 }
 
-// locked says whether the user may do next to nothing. It is called with mu held.
+// locked says whether the user has hardly any rights. It is called with mu held.
 func (s *Server) locked(r *Request) bool { return s.config.Locked && r.conn.user == guest }
 
 // hides says whether the user must not see the description of a space. It is called with mu held.

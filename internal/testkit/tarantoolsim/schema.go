@@ -34,7 +34,7 @@ var systemSpaces = []Space{
 	},
 }
 
-// CreateSpace makes a space, and the schema newer.
+// CreateSpace creates a space, and makes the schema newer.
 func (s *Server) CreateSpace(def Space) error {
 	s.mu.Lock()
 	err := s.data.create(def)
@@ -60,7 +60,7 @@ func (s *Server) DropSpace(name string) error {
 	return nil
 }
 
-// Put puts tuples into a space, in the place of those with the same primary keys.
+// Put puts tuples into a space. They replace those with the same primary keys.
 func (s *Server) Put(name string, tuples ...[]any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

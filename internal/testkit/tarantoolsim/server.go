@@ -25,14 +25,14 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// Config is how a server is. The zero value is a new server on a free port.
+// Config configures a server. The zero value is a new server on a free port.
 type Config struct {
 	// Version is what the greeting says. Default 3.3.0.
 	Version string
 	// Protocol is the version of the protocol, which says what the server can do. Default
 	// 10, the newest; -1 is a server before 2.10, which has none.
 	Protocol int
-	// Without are the numbers of features that it lacks nevertheless.
+	// Without are the numbers of features that the server lacks nevertheless.
 	Without []int
 	// Users are names with passwords. There is always a guest without one.
 	Users map[string]string
@@ -127,7 +127,7 @@ func NewServer(c Config) (*Server, error) {
 	return s, nil
 }
 
-// since is the version of the protocol that has a feature first.
+// since is the first version of the protocol that has a feature.
 var since = [...]int{
 	box.FeatureStreams: 1, box.FeatureTransactions: 1, box.FeatureErrorExtension: 2, box.FeatureWatchers: 3,
 	box.FeaturePagination: 4, box.FeatureNames: 5, box.FeatureWatchOnce: 6, box.FeatureTupleExtension: 7,
@@ -167,7 +167,7 @@ func (s *Server) accept() {
 	}
 }
 
-// serve begins with a connection, unless the server refuses it.
+// serve starts to serve a connection, unless the server refuses it.
 func (s *Server) serve(socket net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,14 +191,14 @@ func (s *Server) Connections() (open, ever int) {
 }
 
 // Seen returns the types of the requests so far, such as "select", with the name of the
-// function of a call: "call f". What greets, and pings, is left out.
+// function of a call: "call f". Authentication and pings are left out.
 func (s *Server) Seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.log...)
 }
 
-// HangUp closes all connections, as a server that restarts without losing its data.
+// HangUp closes all connections, like a server that restarts without losing its data.
 func (s *Server) HangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,15 +207,15 @@ func (s *Server) HangUp() {
 	}
 }
 
-// Refuse closes new connections at once, or does not any more.
+// Refuse makes the server close new connections at once, and with false accept them again.
 func (s *Server) Refuse(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuses = on
 }
 
-// Hang keeps all that the server would send, while it goes on to do what it is asked, or sends
-// what it kept.
+// Hang makes the server execute requests without answering them, and with false send the
+// answers that it kept.
 func (s *Server) Hang(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,8 @@ func (s *Server) Hang(on bool) {
 	}
 }
 
-// Reorder makes each connection send n replies at a time, the last first; 0 and 1: as they come.
+// Reorder makes each connection send n replies at a time, the last first. With 0 and 1 they are
+// sent as they come.
 func (s *Server) Reorder(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +236,8 @@ func (s *Server) Reorder(n int) {
 	}
 }
 
-// SetReadOnly refuses writes, or takes them, and tells those who watch box.status.
+// SetReadOnly makes the server refuse writes, or accept them, and tells the clients that watch
+// box.status.
 func (s *Server) SetReadOnly(on bool) {
 	s.mu.Lock()
 	s.readOnly = on
@@ -254,7 +256,7 @@ func (s *Server) tellStatus() {
 }
 
 // Shutdown takes no more connections, tells the clients that the server is about to end (those
-// who watch box.shutdown), waits until all of these are gone, at most for so long, and closes.
+// that watch box.shutdown), waits at most for so long until all of these are gone, and closes.
 func (s *Server) Shutdown(wait time.Duration) {
 	s.listener.Close()
 	s.Broadcast("box.shutdown", true)

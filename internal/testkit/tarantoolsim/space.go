@@ -9,10 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// Space says what a space is.
+// Space defines a space.
 type Space struct {
 	Name string
-	// ID is its number; 0: the next from 512 on.
+	// ID is its number. If 0, it is the next free one from 512 on.
 	ID uint32
 	// Fields are those that have a name. Tuples may have more.
 	Fields []Field
@@ -20,7 +20,7 @@ type Space struct {
 	Indexes []Index
 }
 
-// Field is a field of a space.
+// Field defines a field of a space.
 type Field struct {
 	Name string
 	// Type is unsigned, integer, number, double, decimal, boolean, string, varbinary, uuid,
@@ -29,12 +29,12 @@ type Field struct {
 	Nullable bool
 }
 
-// Index is an index of a space.
+// Index defines an index of a space.
 type Index struct {
 	Name string
 	// Parts are names of fields.
 	Parts []string
-	// Repeats allows several tuples with the same key; not for the primary index.
+	// Repeats allows several tuples with the same key. The primary index ignores it.
 	Repeats bool
 }
 
@@ -66,7 +66,7 @@ type index struct {
 	number uint32
 	unique bool
 	parts  []part // what was asked for
-	order  []part // those, and the primary key behind them
+	order  []part // those, followed by the primary key
 
 	tuples []*tuple
 }
@@ -79,7 +79,7 @@ type space struct {
 	indexes []*index
 	system  bool // cannot be written
 
-	// shared says that a transaction and the database have the same one: who writes copies.
+	// shared says that a transaction and the database have the same one: a writer copies it.
 	shared bool
 	// changed is when the tuple with a primary key was changed last: see [database.commit].
 	changed map[string]uint64
@@ -140,7 +140,7 @@ func compare(parts []part, a, b *tuple) int {
 	return 0
 }
 
-// compareKey orders a tuple and the begin of a key.
+// compareKey orders a tuple and the beginning of a key.
 func compareKey(parts []part, t *tuple, key []any) int {
 	for i, v := range key {
 		if c := compareValues(t.field(parts[i].field), v); c != 0 {
@@ -222,7 +222,7 @@ func (sp *space) duplicate(ix *index) error {
 	return fail(iproto.CodeTupleFound, fmt.Sprintf("Duplicate key exists in unique index %q in space %q", ix.name, sp.def.Name))
 }
 
-// checkKey says whether key is one of an index, or the begin of one.
+// checkKey says whether key is a key of an index, or the beginning of one.
 func (ix *index) checkKey(key []any, whole bool) error {
 	switch {
 	case whole && len(key) != len(ix.parts):

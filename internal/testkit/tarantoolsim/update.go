@@ -181,7 +181,7 @@ func (o op) apply(slots []slot) ([]slot, error) {
 	if at < 0 {
 		at += n
 		if o.name == '!' {
-			at++ // -1 inserts behind the last
+			at++ // -1 inserts after the last
 		}
 	}
 	grows := o.name == '!' || o.name == '='

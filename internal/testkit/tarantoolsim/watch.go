@@ -18,8 +18,8 @@ type watch struct {
 	waiting bool   // for the client, which asks again when it has seen what it was told
 }
 
-// Broadcast gives a key a value and tells those who watch it; nil takes the value away. A
-// value that cannot be sent is an error, and nobody is told.
+// Broadcast gives a key a value and tells it to the clients that watch the key. If value is
+// nil, the key has no value afterwards. The error says that the value cannot be sent.
 func (s *Server) Broadcast(key string, value any) error {
 	var b []byte
 	if value != nil {
@@ -93,8 +93,8 @@ func (s *Server) watched(key string) bool {
 	return false
 }
 
-// watch begins to tell a client of a key, goes on after the client has seen an event, or ends.
-// Only the last is silent in any case, and the first two are not answered.
+// watch starts to tell a client the values of a key, goes on after the client has seen an
+// event, or stops. A watch and an unwatch have no reply.
 func (r *Request) watch() {
 	s, c, key := r.conn.server, r.conn, r.body.event
 	if r.stream != nil {
