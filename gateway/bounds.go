@@ -25,7 +25,10 @@ const leastPlaces = 16
 // (RLIMIT_NOFILE; 0: not known), and lowers them where the two do not fit: at the limit not
 // even the database could be reached again.
 func newSharedBounds(cfg *config.Config, files int, log *slog.Logger) *sharedBounds {
-	b := &sharedBounds{memory: loop.NewBudget(clientMemory(cfg)), httpPlaces: cfg.HTTP.Limits.Connections}
+	b := &sharedBounds{memory: loop.NewBudget(clientMemory(cfg))}
+	if len(cfg.Frontends.HTTP) > 0 {
+		b.httpPlaces = cfg.HTTP.Limits.Connections
+	}
 	if len(cfg.Frontends.Redis) > 0 {
 		b.redisPlaces = cfg.Redis.Limits.Connections
 	}
@@ -35,7 +38,9 @@ func newSharedBounds(cfg *config.Config, files int, log *slog.Logger) *sharedBou
 		return b
 	}
 	part := float64(max(room, 0)) / float64(wanted)
-	b.httpPlaces = max(int(float64(b.httpPlaces)*part), leastPlaces)
+	if b.httpPlaces > 0 {
+		b.httpPlaces = max(int(float64(b.httpPlaces)*part), leastPlaces)
+	}
 	if b.redisPlaces > 0 {
 		b.redisPlaces = max(int(float64(b.redisPlaces)*part), leastPlaces)
 	}

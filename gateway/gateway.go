@@ -46,6 +46,12 @@ type Options struct {
 	// file of the disk tier open: then it begins without the tier and opens it as soon as
 	// the other lets it go.
 	Succeeds bool
+	// NoDefaultListeners leaves out the listeners for HTTP and for operators unless the
+	// configuration or Listeners names them: a program that uses [Gateway.Get] or
+	// [Gateway.Handler] may need none. If false, they are at their default addresses. A
+	// configuration that was read from a file names both: set Frontends.HTTP to nil and
+	// Admin.Address to "".
+	NoDefaultListeners bool
 	// Load reads the configuration again and looks whether it is valid, as
 	// [config.Load] does, for [Gateway.ReloadFile] and the admin
 	// listener's /reload. Nil: neither is there.
@@ -73,6 +79,7 @@ type Gateway struct {
 	cancel  context.CancelFunc
 	before  func(context.Context, *Gateway, map[string][]net.Listener) error // nil: nothing
 
+	listens  listening
 	succeeds bool   // Options.Succeeds
 	diskRead func() // Options.diskRead
 	memory   *memory.Tier
@@ -107,6 +114,9 @@ type Gateway struct {
 	// Atomics. Written by the goroutine that connects, read by readiness.
 	waiting atomic.Pointer[string] // why the database is not reached
 
+	// Atomics. Written by Start, read by whoever embeds the gateway; nil until then.
+	mounted atomic.Pointer[httpfront.Server]
+
 	// Atomics. Written by whoever opens the disk tier, read by all; nil until then.
 	diskTier atomic.Pointer[disk.Tier]
 
@@ -120,11 +130,12 @@ type Gateway struct {
 // The error is a [config.Errors] if the configuration is wrong. What it returns must
 // be ended with Shutdown, even if it was never started.
 func New(cfg *config.Config, opts Options) (*Gateway, error) {
-	full := cfg.WithDefaults()
-	if err := full.Validate(); err != nil {
+	listens := listening{opts.NoDefaultListeners, len(opts.Listeners[ListenHTTP]) > 0, len(opts.Listeners[ListenAdmin]) > 0}
+	full, err := listens.complete(cfg)
+	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{config: &full, log: opts.Logger, origin: &lateOrigin{}, before: opts.BeforeAccept, succeeds: opts.Succeeds, diskRead: opts.diskRead,
+	g := &Gateway{config: &full, listens: listens, log: opts.Logger, origin: &lateOrigin{}, before: opts.BeforeAccept, succeeds: opts.Succeeds, diskRead: opts.diskRead,
 		load: opts.Load, onReload: opts.OnReload, retireAfter: longestRequest(&full), listeners: maps.Clone(opts.Listeners),
 		followed: make(chan struct{}), watched: make(chan struct{}), failed: make(chan error, 1)}
 	if g.log == nil {
@@ -297,14 +308,15 @@ func (g *Gateway) follow(c *connection) error {
 	return c.stream.Run(g.ctx, g.cache)
 }
 
-// HTTPAddr returns the address of the HTTP frontend. Call it after Start.
+// HTTPAddr returns the address of the HTTP frontend, nil if it has no listener. Call it after
+// Start.
 func (g *Gateway) HTTPAddr() net.Addr { return g.http.Addr() }
 
 // Addrs returns the addresses that the listeners of a name are bound to, such as
 // [ListenHTTP], in the order of the configuration. Call it after Start.
 func (g *Gateway) Addrs(name string) []net.Addr { return slices.Clone(g.addrs[name]) }
 
-// AdminAddr returns the address of the admin listener. Call it after Start.
+// AdminAddr returns the address of the admin listener, nil if there is none. Call it after Start.
 func (g *Gateway) AdminAddr() net.Addr { return g.adminAddr }
 
 // Stats returns a moment's view of the cache.

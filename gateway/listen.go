@@ -38,7 +38,10 @@ func Addresses(cfg *config.Config) map[string][]string {
 }
 
 func listenersOf(cfg *config.Config) map[string]config.Listeners {
-	all := map[string]config.Listeners{ListenHTTP: cfg.Frontends.HTTP, ListenAdmin: {cfg.Admin.Listener()}}
+	all := map[string]config.Listeners{ListenHTTP: cfg.Frontends.HTTP}
+	if cfg.Admin.Address != "" {
+		all[ListenAdmin] = config.Listeners{cfg.Admin.Listener()}
+	}
 	if cfg.Admin.Metrics.Address != "" {
 		all[ListenMetrics] = config.Listeners{cfg.Admin.Metrics}
 	}
@@ -101,7 +104,9 @@ func (g *Gateway) bind() error {
 			}
 		}
 	}
-	g.adminAddr = g.addrs[ListenAdmin][0]
+	if bound := g.addrs[ListenAdmin]; len(bound) > 0 {
+		g.adminAddr = bound[0]
+	}
 	return nil
 }
 
@@ -127,7 +132,7 @@ func (g *Gateway) mayServe(name string, l config.Listener, given []net.Listener)
 		case ListenAdmin:
 			is.Admin.Address, is.Admin.Mode, is.Admin.Owner = bound.String(), 0, ""
 		}
-		if err := is.Validate(); err != nil {
+		if err := g.listens.validate(is); err != nil {
 			return fmt.Errorf("the listener that was given is bound to %s, which the configuration does not permit: %w", bound, err)
 		}
 	}
@@ -179,7 +184,7 @@ func tlsOf(cfg *config.Config, name string, l config.Listener) config.TLS {
 func (g *Gateway) serve() error {
 	g.logExposure()
 	settings := listenConfig(g.config, Options{Logger: g.log})
-	settings.Listeners = g.take(ListenHTTP)
+	settings.Listeners = append([]net.Listener{}, g.take(ListenHTTP)...) // not nil: none is bound
 	settings.Budget, settings.MaxConnections = g.bounds.memory, g.bounds.httpPlaces
 	var err error
 	if g.http, err = httpfront.Listen("", g.now().service, settings); err != nil {
@@ -191,6 +196,7 @@ func (g *Gateway) serve() error {
 		}
 	}
 	g.serveAdmin()
+	g.mounted.Store(g.http)
 	return nil
 }
 

@@ -8,8 +8,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/admin"
 )
 
-// serveAdmin begins to serve the listeners of operators.
+// serveAdmin starts to serve the listeners of operators, if there are any.
 func (g *Gateway) serveAdmin() {
+	if len(g.listeners[ListenAdmin])+len(g.listeners[ListenMetrics]) == 0 {
+		return
+	}
 	settings := admin.Config{
 		Ready:      g.Ready,
 		Metrics:    g.metrics,
@@ -28,8 +31,10 @@ func (g *Gateway) serveAdmin() {
 		settings.Reloader = reloader{g}
 	}
 	g.admin = admin.New(settings)
-	// Ends with Shutdown of the admin server, which Gateway.Shutdown calls.
-	g.tasks.Go(g.adminServed(g.admin.Serve, g.take(ListenAdmin)))
+	if listeners := g.take(ListenAdmin); len(listeners) > 0 {
+		// Ends with Shutdown of the admin server, which Gateway.Shutdown calls.
+		g.tasks.Go(g.adminServed(g.admin.Serve, listeners))
+	}
 	// Ends with Shutdown of the admin server, which Gateway.Shutdown calls.
 	g.tasks.Go(g.adminServed(g.admin.ServeMetrics, g.take(ListenMetrics)))
 }

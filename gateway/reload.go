@@ -68,8 +68,8 @@ type following interface{ Follows() bool }
 
 // Difference returns what a reload with the configuration would change.
 func (g *Gateway) Difference(cfg *config.Config) ([]config.Change, error) {
-	full := cfg.WithDefaults()
-	if err := full.Validate(); err != nil {
+	full, err := g.listens.complete(cfg)
+	if err != nil {
 		return nil, err
 	}
 	return g.now().difference(&full), nil
@@ -92,8 +92,8 @@ func (n *generation) difference(full *config.Config) []config.Change {
 // for each resource that does not fit the database, is a [RestartError] if it needs a restart, and
 // wraps [cache.ErrUnavailable] if the database does not answer.
 func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (*Reloaded, error) {
-	full := cfg.WithDefaults()
-	if err := full.Validate(); err != nil {
+	full, err := g.listens.complete(cfg)
+	if err != nil {
 		return nil, err
 	}
 	return g.reload(ctx, &full)
@@ -405,7 +405,7 @@ func (g *Gateway) reloadFile(ctx context.Context) (*Reloaded, error) {
 	cfg, err := g.load()
 	var done *Reloaded
 	if err == nil {
-		full := cfg.WithDefaults() // Load has looked whether it is valid
+		full := g.listens.withDefaults(cfg) // Load has looked whether it is valid
 		done, err = g.reload(ctx, &full)
 	}
 	if err != nil {

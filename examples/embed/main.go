@@ -1,24 +1,32 @@
-// Embed runs a gateway inside a program of one's own. It serves the departments
-// of the demo's database, declared in Go, and asks for one twice: the first GET
-// loads the document, the second is answered from memory.
+// Embed runs a gateway inside a program that has a server of its own. It serves the departments
+// of the demo's database, declared in Go, below /api, beside a page that is made of a document
+// and the metrics of both:
 //
 //	slipstream demo --keep shop                # makes shop/demo.db; stop it with Ctrl-C
 //	go run ./examples/embed shop/demo.db
+//
+//	curl -i http://127.0.0.1:8081/api/depts/42     # the gateway's own answer
+//	curl http://127.0.0.1:8081/headcount/42        # made of the same document
+//	curl http://127.0.0.1:8081/metrics
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -30,13 +38,17 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1], os.Stdout); err != nil {
+	listener, err := net.Listen("tcp", "127.0.0.1:8081")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := run(ctx, os.Args[1], listener); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// declare is the configuration, as Go values instead of a file. Every field that
-// is left out has its default.
+// declare returns the configuration, as Go values instead of a file. Every field that is left
+// out has its default.
 func declare(database string) *config.Config {
 	emps := resource.Node{Table: "emp", Columns: []string{"empno", "ename", "job"}} // joined by its foreign key
 	return &config.Config{
@@ -46,58 +58,84 @@ func declare(database string) *config.Config {
 			Key:  []string{"deptno"},
 			Root: resource.Node{Table: "dept", Children: []resource.Child{{Name: "emps", Node: emps}}},
 		}}},
-		Frontends: config.Frontends{HTTP: config.ListenAt("127.0.0.1:0")}, // a free port
-		Admin:     config.Admin{Address: "127.0.0.1:0"},
 	}
 }
 
-func run(ctx context.Context, database string, out io.Writer) (err error) {
+// run serves on the listener until ctx ends.
+func run(ctx context.Context, database string, listener net.Listener) (err error) {
 	cfg := declare(database)
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
 	// Once for each change of the declaration; an operator may rather run
 	// "slipstream db apply".
 	if err := gateway.ApplyTriggers(ctx, cfg, gateway.DatabaseOptions{}); err != nil {
-		return err
+		return errors.Join(err, listener.Close())
 	}
-	g, err := gateway.New(cfg, gateway.Options{})
+	g, err := gateway.New(cfg, gateway.Options{NoDefaultListeners: true})
 	if err != nil {
-		return err
+		return errors.Join(err, listener.Close())
 	}
+	// After the server, whose requests need it.
+	defer func() { err = errors.Join(err, within(5*time.Second, g.Shutdown)) }()
 	if err := g.Start(ctx); err != nil {
-		return err
+		return errors.Join(err, listener.Close())
 	}
-	defer func() { err = errors.Join(err, g.Shutdown(context.WithoutCancel(ctx))) }()
 
-	// A program that needs the promise waits for it; one that does not may
-	// serve at once.
-	for begun := time.Now(); len(g.Ready()) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > 5*time.Second || ctx.Err() != nil {
-			return fmt.Errorf("not ready: %s", strings.Join(g.Ready(), "; "))
-		}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(g.Collector())
+	mux := http.NewServeMux()
+	mux.Handle("/api/", http.StripPrefix("/api", g.Handler()))
+	mux.Handle("GET /headcount/{deptno}", &headcount{g})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	served := make(chan error, 1)
+	// Ends with Shutdown of the server; waited for below.
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
 	}
-	for range 2 {
-		if err := show(ctx, "http://"+g.HTTPAddr().String()+"/depts/42", out); err != nil {
-			return err
-		}
-	}
-	return nil
+	err = within(5*time.Second, server.Shutdown)
+	<-served // it returns http.ErrServerClosed
+	return err
 }
 
-// show prints where an answer came from and how it begins.
-func show(ctx context.Context, url string, out io.Writer) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
+// within calls end with a context of its own, because that of the program has ended.
+func within(patience time.Duration, end func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return end(ctx)
+}
+
+// headcount answers with the number of employees of a department.
+type headcount struct{ gateway *gateway.Gateway }
+
+// ServeHTTP implements [http.Handler].
+func (h *headcount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d, err := h.gateway.Get(r.Context(), "depts", r.PathValue("deptno"))
+	var wrong *resource.KeyError
+	switch {
+	case errors.As(err, &wrong):
+		http.Error(w, wrong.Error(), http.StatusBadRequest)
+		return
+	case errors.Is(err, cache.ErrUnavailable), errors.Is(err, cache.ErrOverloaded), errors.Is(err, cache.ErrStale):
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "please come again", http.StatusServiceUnavailable)
+		return
+	case err != nil:
+		http.Error(w, "something is wrong", http.StatusInternalServerError)
+		return
+	case !d.Exists:
+		http.NotFound(w, r)
+		return
 	}
-	request.Close = true // an idle connection would hold up the drain
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
+	var dept struct {
+		Name string            `json:"dname"`
+		Emps []json.RawMessage `json:"emps"`
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	fmt.Fprintf(out, "%s  %s  %.60s...\n", response.Status, response.Header.Get("Cache-Status"), body)
-	return err
+	if err := json.Unmarshal(d.Body, &dept); err != nil {
+		http.Error(w, "something is wrong", http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintf(w, "%s has %d employees\n", dept.Name, len(dept.Emps))
 }

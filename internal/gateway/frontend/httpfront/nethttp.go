@@ -51,7 +51,10 @@ var (
 )
 
 // ServeHTTP implements [http.Handler].
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.answer(w, r, target(r)) }
+
+// answer answers a request for a target in origin form.
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, target string) {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	if c != nil {
 		c.proven.Store(true)
@@ -69,7 +72,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var req Request
 	ids := new(idFields)
 	service := h.live.Load()
-	h.fill(service, &req, r, ids)
+	h.fill(service, &req, r, target, ids)
 	if r.ContentLength != 0 {
 		// net/http reads a body to its end before the answer leaves, even one
 		// that nobody looked at; without a deadline it would wait for ever.
@@ -98,7 +101,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.of.budget.Add(n)
 	}
 	service.Note(&req, &rsp)
-	if h.draining.Load() {
+	if h.draining.Load() && c != nil {
 		w.Header()["Connection"] = lastAnswer
 	}
 	write(w, &req, &rsp, ids)
@@ -153,9 +156,9 @@ func (h *handler) endStream(w http.ResponseWriter, c *conn, weight int64) {
 }
 
 // fill reads what the answer depends on.
-func (h *handler) fill(service *Service, req *Request, r *http.Request, ids *idFields) {
+func (h *handler) fill(service *Service, req *Request, r *http.Request, target string, ids *idFields) {
 	req.Method = r.Method
-	req.Target = target(r)
+	req.Target = target
 	if rule := service.hostRule(atLoopback(r)); rule != nil && !rule.accepts(r.Host) {
 		req.WrongHost, req.Client = r.Host, h.client(r)
 	}

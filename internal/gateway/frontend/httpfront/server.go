@@ -59,8 +59,8 @@ type Config struct {
 	// DrainGrace is how long idle connections may ask once more at Shutdown (2 s;
 	// negative: not at all).
 	DrainGrace time.Duration
-	// Listeners are used instead of binding an address, if there are any. The server
-	// owns them.
+	// Listeners are used instead of binding an address unless they are nil. The server
+	// owns them. If there are none, the server serves only as an [http.Handler].
 	Listeners []net.Listener
 	Log       *slog.Logger
 
@@ -148,6 +148,7 @@ type Server struct {
 	accepting []*limitedListener // of net/http alone; nil: the loop accepts
 	loop      *loop.Server       // nil: net/http alone
 
+	mounted mounted               // requests of other servers
 	serving sync.WaitGroup        // goroutines of net/http that accept
 	failed  atomic.Pointer[error] // why one of them ended before Shutdown
 }
@@ -173,8 +174,11 @@ func Listen(address string, service *Service, config Config) (*Server, error) {
 		http:    newHTTPServer(h, config),
 		http2:   newHTTPServer(h, config),
 		conns:   newConns(config),
-		addr:    listeners[0].Addr(),
 	}
+	if len(listeners) == 0 {
+		return s, nil
+	}
+	s.addr = listeners[0].Addr()
 	s.http2.Protocols = new(http.Protocols) // TLS has been taken off
 	s.http2.Protocols.SetUnencryptedHTTP2(true)
 	if config.Engine == EngineNetHTTP {
@@ -279,7 +283,7 @@ func (s *Server) Swap(service *Service) {
 	}
 }
 
-// Addr returns the address that the server is bound to.
+// Addr returns the address that the server is bound to, nil if it has no listener.
 func (s *Server) Addr() net.Addr { return s.addr }
 
 // Connections returns how many connections are open.
@@ -367,6 +371,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			err = errors.Join(err, e)
 		}
 	}
+	err = errors.Join(err, s.mounted.shutdown(ctx))
 	s.serving.Wait()
 	s.conns.stop()
 	if failed := s.failed.Load(); failed != nil && err == nil {

@@ -1,0 +1,103 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slipstream-go/slipstream/gateway"
+	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/demo"
+)
+
+// exampleConfig declares the departments of a database that it makes.
+func exampleConfig() (cfg *config.Config, remove func()) {
+	dir, err := os.MkdirTemp("", "slipstream")
+	if err != nil {
+		log.Fatal(err)
+	}
+	path := filepath.Join(dir, "shop.db")
+	if err := demo.Create(path, 1); err != nil {
+		log.Fatal(err)
+	}
+	return &config.Config{
+		Origin: config.Origin{URL: "sqlite:" + filepath.ToSlash(path)},
+		Resources: []config.Resource{{Resource: resource.Resource{
+			Name: "depts", Key: []string{"deptno"}, Root: resource.Node{Table: "dept", Columns: []string{"deptno"}},
+		}}},
+	}, func() { os.RemoveAll(dir) }
+}
+
+func ExampleGateway_Get() {
+	ctx := context.Background()
+	cfg, remove := exampleConfig()
+	defer remove()
+	g, err := gateway.New(cfg, gateway.Options{NoDefaultListeners: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Shutdown(ctx)
+	if err := g.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for _, key := range []string{"42", "4711"} {
+		d, err := g.Get(ctx, "depts", key)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%v %q\n", d.Exists, d.Body)
+	}
+	_, err = g.Get(ctx, "depts", "forty-two")
+	fmt.Println(err)
+	// Output:
+	// true "{\"deptno\":42}"
+	// false ""
+	// get: resource depts: key column deptno: expected a decimal integer without '+' or leading zeros, got "forty-two"
+}
+
+func ExampleGateway_Handler() {
+	ctx := context.Background()
+	cfg, remove := exampleConfig()
+	defer remove()
+	g, err := gateway.New(cfg, gateway.Options{NoDefaultListeners: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Shutdown(ctx)
+	if err := g.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/api/", http.StripPrefix("/api", g.Handler()))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	rsp, err := http.Get(server.URL + "/api/depts?key=42&key=43")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rsp.Body.Close()
+	body, err := io.ReadAll(rsp.Body)
+	fmt.Println(rsp.Status, string(body), err)
+	// Output: 200 OK [{"deptno":42},{"deptno":43}] <nil>
+}
+
+func ExampleGateway_Collector() {
+	cfg, remove := exampleConfig()
+	defer remove()
+	g, err := gateway.New(cfg, gateway.Options{NoDefaultListeners: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Shutdown(context.Background())
+	registry := prometheus.NewRegistry()
+	fmt.Println(registry.Register(g.Collector()))
+	// Output: <nil>
+}
