@@ -16,6 +16,21 @@ import (
 
 const modulePath = "github.com/slipstream-go/slipstream"
 
+// public are the packages that users of this module may import besides the programs in cmd and
+// examples: what they export is promised. Everything else is below internal.
+var public = []string{
+	".",
+	"cache",
+	"gateway",
+	"gateway/config",
+	"gateway/resource",
+	"redis",
+	"redis/redistest",
+	"tarantool",
+	"tarantool/iproto",
+	"tarantool/tarantooltest",
+}
+
 // policy says who may import whom. It is a statement of intent, taken from
 // docs/DESIGN.md: do not change it to make a build pass, but only when the
 // design has changed, and say there why.
@@ -38,8 +53,6 @@ tarantool       < . internal/buf internal/pipe internal/wire/box tarantool/iprot
 # Decoder and hold its decimals, UUIDs and moments.
 tarantool/iproto <
 tarantool/tarantooltest < tarantool/iproto internal/testkit/tarantoolsim
-thrift          < .                                                | golang.org/x/sys
-thrift/rpc      < . thrift internal/buf internal/pipe internal/loop | golang.org/x/sys
 
 # The core of the gateway knows no driver, no protocol and no library: the queue is a plain
 # structure, which internal/gateway/access has too.
@@ -60,11 +73,8 @@ internal/gateway/requestlog        < internal/safefile
 internal/gateway/frontend/httpfront     < cache internal/gateway/access internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
 internal/gateway/frontend/recent   < cache gateway/resource
 internal/gateway/frontend/respfront     < cache internal/gateway/access internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/loop internal/wire/resp
-internal/gateway/frontend/thrift   < cache gateway/resource thrift thrift/rpc
 internal/gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
 internal/gateway/tier/disk         < cache internal/safefile                | go.etcd.io/bbolt
-internal/gateway/tier/redis        < cache redis
-internal/gateway/tier/tarantool    < cache tarantool
 internal/gateway/origin            < gateway/resource
 internal/gateway/origin/sqlite     < cache gateway/resource internal/gateway/origin  | github.com/ncruces/go-sqlite3
 internal/gateway/origin/postgres   < cache gateway/resource internal/gateway/origin internal/safefile | github.com/jackc/pgx/v5
@@ -81,7 +91,6 @@ internal/loop   < . internal/buf internal/fair                     | golang.org/
 # The frames of Tarantool hold values of its public codec.
 internal/wire/box < tarantool/iproto
 internal/wire/* <
-internal/thriftgen <
 internal/safefile <
 internal/fair   <
 internal/load   <                                                  | github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys
@@ -99,7 +108,7 @@ internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone, and for disk, which works on a file.
-cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/load internal/thriftgen redis tarantool thrift thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/load redis tarantool | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource redis tarantool tarantool/iproto | github.com/prometheus/client_golang
 `
 
@@ -286,6 +295,61 @@ func TestPolicyCheckBites(t *testing.T) {
 	}
 	if _, err := parsePolicy("a b\n"); err == nil {
 		t.Error("a line without < was accepted")
+	}
+}
+
+// ownPackages returns the paths of the packages of this module.
+func ownPackages(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, pkg := range listPackages(t) {
+		if name, ours := pkg.own(); ours {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestPublicPackages(t *testing.T) {
+	programs := []string{"cmd/...", "examples/..."}
+	var found []string
+	for _, name := range ownPackages(t) {
+		if !slices.Contains(strings.Split(name, "/"), "internal") && !matchesAny(programs, name) {
+			found = append(found, name)
+		}
+	}
+	if !slices.Equal(found, public) {
+		t.Errorf("the public packages are %q\nexpected                %q", found, public)
+	}
+}
+
+// ghosts returns the packages of this module that the rules name and that do not exist.
+func ghosts(rules []rule, packages []string) (wrong []string) {
+	for _, r := range rules {
+		for _, pattern := range slices.Concat(r.packages, r.ours) {
+			if !slices.ContainsFunc(packages, func(name string) bool { return matches(pattern, name) }) {
+				wrong = append(wrong, pattern)
+			}
+		}
+	}
+	return wrong
+}
+
+func TestPolicyNamesNoGhosts(t *testing.T) {
+	rules, err := parsePolicy(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range ghosts(rules, ownPackages(t)) {
+		t.Errorf("the policy of deps_test.go names %s: there is no such package", pattern)
+	}
+	rules, err = parsePolicy("a < b gone | good.example/m\nc/* d/... < a\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ghosts(rules, []string{"a", "b", "d"}); !slices.Equal(got, []string{"gone", "c/*"}) {
+		t.Errorf("found the ghosts %q; expected gone and c/*", got)
 	}
 }
 
