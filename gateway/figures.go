@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/gateway/admin"
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // sources are how an answer can be come by, in the order of the dashboard.
@@ -114,7 +115,7 @@ func budget(f *admin.Frontend, name string, used, limit int64) {
 }
 
 // engineFigures fills what an engine knows of its frontend.
-func engineFigures(f *admin.Frontend, s *measure.Engine) {
+func engineFigures(f *admin.Frontend, s *loop.Stats) {
 	f.Engine, f.Connections, f.Unwritten = s.Backend, s.Connections, s.Unwritten
 	throttle(f, "turn", int64(s.Postponed))
 	s.EachClose(func(reason string, n uint64) {

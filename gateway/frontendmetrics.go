@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // Metrics of the frontends, of the engine below them, and of the log of requests.
@@ -40,16 +40,16 @@ var (
 var perEngine = []struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(*measure.Engine) float64
+	value func(*loop.Stats) float64
 }{
-	{frontendMetric("engine_accepted_total", "Connections that were accepted."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.Accepted) }},
-	{frontendMetric("engine_accept_errors_total", "Failures to accept a connection, mostly for lack of file descriptors."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.AcceptErrors) }},
-	{frontendMetric("engine_wakes_total", "Times that a loop woke up with something to do."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.Wakes) }},
-	{frontendMetric("engine_events_total", "Connections that were ready when a loop woke up."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.Events) }},
-	{frontendMetric("engine_reads_total", "System calls that read from connections."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.Reads) }},
-	{frontendMetric("engine_writes_total", "System calls that wrote to connections."), prometheus.CounterValue, func(s *measure.Engine) float64 { return float64(s.Writes) }},
-	{frontendMetric("engine_unwritten_bytes", "Bytes of answers that wait for clients to read."), prometheus.GaugeValue, func(s *measure.Engine) float64 { return float64(s.Unwritten) }},
-	{frontendMetric("engine_owed_answers", "Requests that wait for their answer."), prometheus.GaugeValue, func(s *measure.Engine) float64 { return float64(s.Owed) }},
+	{frontendMetric("engine_accepted_total", "Connections that were accepted."), prometheus.CounterValue, func(s *loop.Stats) float64 { return float64(s.Accepted) }},
+	{frontendMetric("engine_accept_errors_total", "Failures to accept a connection, mostly for lack of file descriptors."), prometheus.CounterValue, func(s *loop.Stats) float64 { return float64(s.AcceptErrors) }},
+	{frontendMetric("engine_wakes_total", "Times that a loop woke up with something to do."), prometheus.CounterValue, func(s *loop.Stats) float64 { return float64(s.Wakes) }},
+	{frontendMetric("engine_events_total", "Connections that were ready when a loop woke up."), prometheus.CounterValue, func(s *loop.Stats) float64 { return float64(s.Events) }},
+	{frontendMetric("engine_reads_total", "System calls that read from connections."), prometheus.CounterValue, func(s *loop.Stats) float64 { return float64(s.Reads) }},
+	{frontendMetric("engine_writes_total", "System calls that wrote to connections."), prometheus.CounterValue, func(s *loop.Stats) float64 { return float64(s.Writes) }},
+	{frontendMetric("engine_unwritten_bytes", "Bytes of answers that wait for clients to read."), prometheus.GaugeValue, func(s *loop.Stats) float64 { return float64(s.Unwritten) }},
+	{frontendMetric("engine_owed_answers", "Requests that wait for their answer."), prometheus.GaugeValue, func(s *loop.Stats) float64 { return float64(s.Owed) }},
 }
 
 func frontendMetric(name, help string) *prometheus.Desc {
@@ -150,7 +150,7 @@ func (g *Gateway) collectRedis(send sender, out chan<- prometheus.Metric) {
 }
 
 // collectEngine shows the figures of the engine below a frontend.
-func collectEngine(s *measure.Engine, frontend string, send sender) {
+func collectEngine(s *loop.Stats, frontend string, send sender) {
 	for _, m := range perEngine {
 		send(m.desc, m.kind, m.value(s), frontend)
 	}
@@ -159,7 +159,7 @@ func collectEngine(s *measure.Engine, frontend string, send sender) {
 }
 
 // collectCloses shows why connections ended.
-func collectCloses(s *measure.Engine, frontend string, send sender) {
+func collectCloses(s *loop.Stats, frontend string, send sender) {
 	s.EachClose(func(reason string, n uint64) {
 		send(closes, prometheus.CounterValue, float64(n), frontend, reason)
 	})

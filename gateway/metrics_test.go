@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/admin"
-	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // originOnly is a collector of nothing but an origin's figures.
@@ -56,7 +56,7 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 // The dashboard hears of turns that were postponed, and of every reason for a close.
 func TestEngineFigures(t *testing.T) {
 	got := admin.Frontend{Name: "http"}
-	engineFigures(&got, &measure.Engine{Backend: "epoll", Connections: 1, Unwritten: 2, Postponed: 3, Closes: map[string]uint64{"memory": 4, "end": 5}})
+	engineFigures(&got, &loop.Stats{Backend: "epoll", Connections: 1, Unwritten: 2, Postponed: 3, Closes: map[string]uint64{"memory": 4, "end": 5}})
 	want := admin.Frontend{Name: "http", Engine: "epoll", Connections: 1, Unwritten: 2,
 		Throttled: []admin.Throttle{{Rule: "turn", Count: 3}}, Closes: []admin.Close{{Reason: "end", Count: 5}, {Reason: "memory", Count: 4}}}
 	if !reflect.DeepEqual(got, want) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -271,6 +273,14 @@ type Stats struct {
 	Postponed uint64
 	// Closes counts connections that ended, by the word of a [CloseReason].
 	Closes map[string]uint64
+}
+
+// EachClose calls visit with every reason, in alphabetical order, and how many connections
+// ended for it.
+func (s *Stats) EachClose(visit func(reason string, n uint64)) {
+	for _, reason := range slices.Sorted(maps.Keys(s.Closes)) {
+		visit(reason, s.Closes[reason])
+	}
 }
 
 // Connections returns how many connections are open, detached ones included.

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
@@ -50,7 +49,7 @@ type Config struct {
 	MaxPerAddress int
 	// Budget bounds the memory that connections hold, together with other frontends. If
 	// nil, the server has its own.
-	Budget measure.Budget
+	Budget *loop.Budget
 	// Engine serves the connections (EngineLoop).
 	Engine Engine
 	// Goroutines gives each connection of the loop a goroutine instead of epoll, as
@@ -106,7 +105,7 @@ func (c Config) withDefaults() Config {
 	if c.MaxConnections <= 0 {
 		c.MaxConnections = 17_000
 	}
-	if _, ok := c.Budget.(*loop.Budget); !ok {
+	if c.Budget == nil {
 		c.Budget = loop.NewBudget(0)
 	}
 	if c.Log == nil {
@@ -116,9 +115,6 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) trusted() proxies { return proxies{c.TrustedProxies, c.TrustUnix} }
-
-// budget returns the budget, which withDefaults has set.
-func (c Config) budget() *loop.Budget { return c.Budget.(*loop.Budget) }
 
 // Handler returns what a [Server] hands its requests to, for programs with a server of
 // net/http of their own. Of config it takes RequestTimeout, HeaderTimeout for bodies,
@@ -250,7 +246,7 @@ func (s *Server) loopConfig(service *Service, config Config, handed handOvers) l
 		MaxPerAddress:  config.MaxPerAddress,
 		Proxies:        config.TrustedProxies,
 		Handed:         s.conns,
-		Budget:         config.budget(),
+		Budget:         config.Budget,
 		Large:          config.large,
 		ProveTimeout:   func() time.Duration { return config.IdleTimeout },
 		MaxInput:       config.MaxHeader + 1, // the session hands over at MaxHeader
@@ -299,10 +295,10 @@ func (s *Server) LargePending() int64 { return s.handler.large.Stats().Used }
 
 // EngineStats returns the figures of what serves the connections. If that is net/http alone,
 // looped is false, and there are only the connections and those that were closed by rule.
-func (s *Server) EngineStats() (stats measure.Engine, looped bool) {
-	e := measure.Engine{Backend: "net/http", Connections: s.Connections(), Closes: make(map[string]uint64)}
+func (s *Server) EngineStats() (stats loop.Stats, looped bool) {
+	e := loop.Stats{Backend: "net/http", Connections: s.Connections(), Closes: make(map[string]uint64)}
 	if s.loop != nil {
-		e = measure.Engine(s.loop.Stats())
+		e = s.loop.Stats()
 	}
 	s.conns.addCuts(e.Closes)
 	return e, s.loop != nil

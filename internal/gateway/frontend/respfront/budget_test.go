@@ -89,7 +89,7 @@ func TestWaitingCommandsAreWeighed(t *testing.T) {
 		c := f.dial(t)
 		c.send(command1(append([]string{"MGET"}, strings.Split(strings.TrimSuffix(strings.Repeat("depts:500000 ", 10_000), " "), " ")...)...))
 		testkit.Eventually(t, 10*time.Second, func() error {
-			if n := f.server.config.Budget.(*loop.Budget).Stats().Used; n < 400_000 {
+			if n := f.server.config.Budget.Stats().Used; n < 400_000 {
 				return fmt.Errorf("%d bytes are used by a command of 10,000 keys, want some 50 a key", n)
 			}
 			return nil
@@ -99,7 +99,7 @@ func TestWaitingCommandsAreWeighed(t *testing.T) {
 			t.Errorf("got %.100q", got)
 		}
 		testkit.Eventually(t, 10*time.Second, func() error {
-			if n := f.server.config.Budget.(*loop.Budget).Stats().Used; n > 400_000 {
+			if n := f.server.config.Budget.Stats().Used; n > 400_000 {
 				return fmt.Errorf("%d bytes are used after the answer", n)
 			}
 			return nil

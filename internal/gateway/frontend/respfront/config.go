@@ -12,7 +12,6 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
-	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
@@ -73,7 +72,7 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Budget bounds the memory that connections hold, together with other frontends. If
 	// nil, the server has its own.
-	Budget measure.Budget
+	Budget *loop.Budget
 	// MaxWaiting bounds the documents that commands of all connections wait for
 	// (20,000); past it a command is answered with -OVERLOADED.
 	MaxWaiting int
@@ -129,7 +128,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxPending <= 0 {
 		c.MaxPending = loop.DefaultLarge
 	}
-	if _, ok := c.Budget.(*loop.Budget); !ok {
+	if c.Budget == nil {
 		c.Budget = loop.NewBudget(0)
 	}
 	if c.Log == nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // Source says where the documents of an answer came from: the word of the figures.
@@ -108,7 +109,7 @@ func (s *Server) LargePending() int64 { return s.pending.Stats().Used }
 func (s *Server) Slowest() *measure.Slowest { return s.figures.slowest }
 
 // EngineStats returns the figures of the engine below.
-func (s *Server) EngineStats() measure.Engine { return measure.Engine(s.engine.Stats()) }
+func (s *Server) EngineStats() loop.Stats { return s.engine.Stats() }
 
 func (s *Server) commandsAnswered() (n int64) {
 	for i := range groups {

@@ -92,7 +92,7 @@ func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
 		MaxConnections: config.MaxConnections,
 		MaxPerAddress:  config.MaxPerAddress,
 		Proxies:        config.TrustedProxies,
-		Budget:         config.Budget.(*loop.Budget),
+		Budget:         config.Budget,
 		Large:          s.pending,
 		ProveTimeout:   s.loginTimeout,
 		MaxInput:       maxRequest + 1, // what is longer was refused by the scanner before
