@@ -32,4 +32,11 @@
 // One goroutine drives Invalidations. Any number call Peek and Get. Loads run on
 // goroutines of the cache, at most MaxLoads a resource; callers only wait.
 // A document handed out stays valid for as long as it is held.
+//
+// # Files
+//
+// cache.go has the configuration and the shards, resources.go the set of resources; get.go and
+// many.go answer, verify.go waits for the horizon, flight.go and loader.go load; invalidate.go and
+// tombstone.go apply what the stream says; store.go is the tier that outlives the process;
+// recent.go remembers the last events and samples hits for checks.
 package cache

@@ -1,16 +1,26 @@
-// Package gateway puts the parts together: a configuration becomes an origin, a
-// cache with its tiers, frontends and the admin listener. The command serves with
-// it, and programs can embed it.
+// Package gateway serves documents: a configuration becomes an origin, a cache with its tiers,
+// frontends and the listener of operators. The command slipstream serves with it, and programs
+// embed it.
 //
-// The way of a request through the rooms of this folder:
+// # Embedding
 //
-//	frontend/http  bytes become a key, documents become answers
-//	frontend/resp  the same for Redis clients
-//	../cache       finds the document fresh enough, or gathers loads
-//	tier/memory    keeps documents
-//	origin/sqlite  loads documents, and tells of every change
+// [New] takes a [config.Config], which may be made in Go, and [Gateway.Start] connects. Then
+// [Gateway.Get] and [Gateway.GetMany] return documents without a protocol,
+// [Gateway.Handler] goes beside other handlers into a server of net/http, and
+// [Gateway.Collector] into a registry of Prometheus. A gateway listens at the default addresses
+// unless [Options.NoDefaultListeners] is set. It needs its triggers in the database: see
+// [ApplyTriggers]. The program in examples/embed does all of this.
 //
-// requestlog writes a line for each of them. resource says what a document is;
-// config reads the declaration; admin is for operators; demo makes a database to
-// look at.
+// # Inside
+//
+// A request comes from a frontend (internal/gateway/frontend), which turns bytes into a key and
+// documents into answers, to the cache (package cache), which finds a document that is fresh
+// enough in its tiers (internal/gateway/tier) or has it loaded by the origin
+// (internal/gateway/origin), whose stream tells of every change.
+//
+// This package composes them: gateway.go and listen.go start and stop it all, library.go is for
+// programs that embed it, origin.go and database.go reach the database, generation.go and
+// reload.go take other configurations over, surface.go opens what access rules, limits and logs
+// need, canary.go checks the promise, operate.go and the files named after figures, metrics and
+// pages are for operators.
 package gateway

@@ -4,6 +4,9 @@
 // error with its line, so that a misspelt "freshness" never turns into a
 // silent default. One table of fields (schema.go) is the parser, the writer
 // and the JSON Schema at once.
+//
+// parse.go, tree.go and value.go read, write.go writes, kinds.go and field.go are what the table is
+// made of; difference.go says what a reload changes.
 package config
 
 import (

@@ -5,6 +5,9 @@
 // defends itself against what reaches it there all the same: web pages in a browser
 // on the machine (DNS rebinding, cross-site requests). Others read /metrics, /live
 // and /ready, and need a token or a certificate for everything else.
+//
+// door.go says who may do what, guard.go keeps web pages out; pages.go, profile.go and reload.go
+// are pages, the files of the dashboard the console.
 package admin
 
 import (

@@ -38,4 +38,14 @@
 // restored: exactly when commits that were seen may be gone. The stream writes a
 // new id then and voids the cache. The id and the timeline are a part of every
 // load and poll; a load of another history than the stream's is never stored.
+//
+// # Files
+//
+// From a declaration to its sources: catalog.go, describe.go, tree.go, join.go, keytype.go; for
+// statements query.go, depend.go, onwards.go, readby.go, lookup.go, qualify.go, volatility.go and
+// placeholder.go. Documents: document.go, statement.go, load.go, connect.go, hosts.go. What is
+// created in the database: trigger.go, definition.go, object.go, plan.go, ddl.go, prune.go, with
+// inspect.go, owner.go and grant.go. Changes: stream.go, poll.go, derive.go, survey.go, digest.go,
+// shaping.go, listen.go, trim.go, retention.go, resume.go. Which server and history is followed:
+// hostwatch.go, follow.go, timeline.go, witness.go, drift.go.
 package postgres

@@ -57,4 +57,9 @@
 //
 // Origin.mu is held for moments only and never while SQLite works. A connection
 // belongs to one goroutine at a time, the stream's to Run.
+//
+// # Files
+//
+// inspect.go, tree.go, trigger.go and ddl.go lead from a declaration to triggers; conn.go, load.go
+// and json.go load documents; stream.go, tracker.go, change.go and resume.go follow the changes.
 package sqlite

@@ -13,4 +13,9 @@
 // old ones is dropped by the hand of the eviction, which goes round the keys as a clock
 // (second chance). Every record has a checksum over key and document. A file that proves to
 // be damaged is begun anew while the gateway goes on without it.
+//
+// disk.go is the tier, overlay.go what is not written yet, writer.go the batches, snapshot.go and
+// tree.go the readers, evict.go what goes when the file is full; record.go and table.go say what
+// lies in the file, file.go, pages.go, place.go and holder_*.go open it, tools.go is for the
+// commands.
 package disk
