@@ -281,17 +281,9 @@ func maxPending(cfg *config.Config) int64 { return max(256<<20, cfg.Tiers.Memory
 // ReopenLogs makes the log of requests and the audit log go on in new files after the old ones
 // were renamed. It does not wait for it.
 func (g *Gateway) ReopenLogs() {
-	g.ReopenRequestLog()
-	g.now().surface.audit.Reopen()
-}
-
-// ReopenRequestLog makes the log of requests go on in a new file after the old one was
-// renamed, and reports whether there is such a file. It does not wait for it.
-func (g *Gateway) ReopenRequestLog() bool {
 	now := g.now()
-	if path := now.config.RequestLogPath(); path == "" || path == "-" {
-		return false
+	if path := now.config.RequestLogPath(); path != "" && path != "-" {
+		now.surface.requests.Reopen()
 	}
-	now.surface.requests.Reopen()
-	return true
+	now.surface.audit.Reopen()
 }
