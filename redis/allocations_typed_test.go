@@ -23,40 +23,28 @@ func TestTypedAllocations(t *testing.T) {
 	} {
 		must(t, err)
 	}
-	dst, spans := make([]byte, 0, 4096), make([]redis.Span, 0, 64)
+	dst := make([]byte, 0, 4096)
 	bytesOf := func(_ []byte, _ bool, err error) error { return err }
-	listOf := func(_ []byte, _ []redis.Span, err error) error { return err }
 	for name, call := range map[string]func() error{
-		"HSet":                func() error { return second(c.HSet(ctx, "h", fields...)) },
-		"HLen":                func() error { return second(c.HLen(ctx, "h")) },
-		"HExists":             func() error { return second(c.HExists(ctx, "h", "a")) },
-		"HIncrBy":             func() error { return second(c.HIncrBy(ctx, "h", "n", 1)) },
-		"HIncrByFloat":        func() error { return second(c.HIncrByFloat(ctx, "h", "x", 0.5)) },
-		"HGetAppend":          func() error { return bytesOf(c.HGetAppend(ctx, dst, "h", "a")) },
-		"HGetAllAppend":       func() error { return listOf(c.HGetAllAppend(ctx, dst, spans, "h")) },
-		"HMGetAppend":         func() error { return listOf(c.HMGetAppend(ctx, dst, spans, "h", names...)) },
-		"HKeysAppend":         func() error { return listOf(c.HKeysAppend(ctx, dst, spans, "h")) },
-		"LRangeAppend":        func() error { return listOf(c.LRangeAppend(ctx, dst, spans, "l", 0, -1)) },
-		"LIndexAppend":        func() error { return bytesOf(c.LIndexAppend(ctx, dst, "l", 0)) },
-		"LSet":                func() error { return c.LSet(ctx, "l", 0, "a") },
-		"SMembersAppend":      func() error { return listOf(c.SMembersAppend(ctx, dst, spans, "s")) },
-		"SInterAppend":        func() error { return listOf(c.SInterAppend(ctx, dst, spans, keys...)) },
-		"SInterCard":          func() error { return second(c.SInterCard(ctx, keys)) },
-		"ZAdd":                func() error { return second(c.ZAdd(ctx, "z", members...)) },
-		"ZScore":              func() error { _, _, err := c.ZScore(ctx, "z", "a"); return err },
-		"ZIncrBy":             func() error { return second(c.ZIncrBy(ctx, "z", 1, "a")) },
-		"ZRangeAppend":        func() error { return listOf(c.ZRangeAppend(ctx, dst, spans, "z", 0, -1)) },
-		"ZRangeByScoreAppend": func() error { return listOf(c.ZRangeByScoreAppend(ctx, dst, spans, "z", "-inf", "+inf")) },
-		"GetRangeAppend":      func() error { _, err := c.GetRangeAppend(ctx, dst, "k", 0, 2); return err },
-		"SetGetAppend":        func() error { return bytesOf(c.SetGetAppend(ctx, dst, "k", "value")) },
-		"MSet":                func() error { return c.MSet(ctx, fields...) },
-		"BitCount":            func() error { return second(c.BitCount(ctx, "k")) },
-		"PFAdd":               func() error { return second(c.PFAdd(ctx, "p", names...)) },
-		"XLen":                func() error { return second(c.XLen(ctx, "none")) },
-		"Persist":             func() error { return second(c.Persist(ctx, "k")) },
-		"TypeAppend":          func() error { _, err := c.TypeAppend(ctx, dst, "k"); return err },
-		"Touch":               func() error { return second(c.Touch(ctx, names...)) },
-		"Publish":             func() error { return second(c.Publish(ctx, "c", "m")) },
+		"HSet":           func() error { return second(c.HSet(ctx, "h", fields...)) },
+		"HLen":           func() error { return second(c.HLen(ctx, "h")) },
+		"HExists":        func() error { return second(c.HExists(ctx, "h", "a")) },
+		"HIncrBy":        func() error { return second(c.HIncrBy(ctx, "h", "n", 1)) },
+		"HIncrByFloat":   func() error { return second(c.HIncrByFloat(ctx, "h", "x", 0.5)) },
+		"HGetAppend":     func() error { return bytesOf(c.HGetAppend(ctx, dst, "h", "a")) },
+		"LSet":           func() error { return c.LSet(ctx, "l", 0, "a") },
+		"SInterCard":     func() error { return second(c.SInterCard(ctx, keys)) },
+		"ZAdd":           func() error { return second(c.ZAdd(ctx, "z", members...)) },
+		"ZScore":         func() error { _, _, err := c.ZScore(ctx, "z", "a"); return err },
+		"ZIncrBy":        func() error { return second(c.ZIncrBy(ctx, "z", 1, "a")) },
+		"GetRangeAppend": func() error { _, err := c.GetRangeAppend(ctx, dst, "k", 0, 2); return err },
+		"MSet":           func() error { return c.MSet(ctx, fields...) },
+		"BitCount":       func() error { return second(c.BitCount(ctx, "k")) },
+		"PFAdd":          func() error { return second(c.PFAdd(ctx, "p", names...)) },
+		"XLen":           func() error { return second(c.XLen(ctx, "none")) },
+		"Persist":        func() error { return second(c.Persist(ctx, "k")) },
+		"Touch":          func() error { return second(c.Touch(ctx, names...)) },
+		"Publish":        func() error { return second(c.Publish(ctx, "c", "m")) },
 	} {
 		for range 100 {
 			must(t, call())

@@ -83,19 +83,6 @@ func (c *Client) GetCached(ctx context.Context, key string) (value string, found
 	return c.getMissed(ctx, key)
 }
 
-// GetCachedAppend is [Client.GetCached] that appends the value to dst. A hit allocates nothing
-// if dst has room.
-func (c *Client) GetCachedAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	if c.cache != nil {
-		if frame, ok := c.cache.get(key, ""); ok {
-			value, found, err := bulkIn(frame)
-			return append(dst, value...), found, err
-		}
-	}
-	value, found, err := c.getMissed(ctx, key)
-	return append(dst, value...), found, err
-}
-
 // getMissed is apart so that a hit makes no garbage.
 func (c *Client) getMissed(ctx context.Context, key string) (value string, found bool, err error) {
 	var text *string

@@ -17,9 +17,11 @@ import (
 var typedGroups = []string{"string", "hash", "list", "set", "sorted-set", "stream", "generic", "scripting", "pubsub",
 	"transactions", "bitmap", "hyperloglog", "geo"}
 
-// otherNames are methods that are not called as their command is.
+// otherNames are methods that are not called as their command is, or that do what an old
+// command does.
 var otherNames = map[string]string{
 	"linsert": "LInsertBefore", "bitop": "BitOpAnd", "xtrim": "XTrimMaxLen",
+	"getset": "SetGet", "psetex": "SetEX", "substr": "GetRange", "hmset": "HSet", "zrevrange": "ZRangeRev",
 	"pexpire": "Expire", "pexpireat": "ExpireAt", "pexpiretime": "ExpireTime", "pttl": "TTL",
 	"hpexpire": "HExpire", "hpexpireat": "HExpireAt", "hpexpiretime": "HExpireTime", "hpttl": "HTTL",
 	"subscribe": "Subscribe", "psubscribe": "Subscribe", "ssubscribe": "Subscribe",

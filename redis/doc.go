@@ -29,8 +29,8 @@
 //	n, err := client.HSet(ctx, "user:1", redis.Field{Name: "age", Value: "42"})
 //	names, err := client.ZRange(ctx, "ranking", 0, 9)
 //
-// Those that return numbers, and those with Append behind their names, which take a
-// slice to append to, allocate nothing.
+// Those that return numbers allocate nothing, nor do [Client.GetAppend], [Client.HGetAppend],
+// [Client.GetRangeAppend] and [Client.MGetAppend], which take a slice to append to.
 //
 // [Client.Start] returns a [Future] instead of waiting. [Client.DoFunc] tells a
 // [Completer] of the reply, on the goroutine that reads the connection.

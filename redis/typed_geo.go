@@ -42,17 +42,6 @@ func (c *Client) GeoHash(ctx context.Context, key string, members ...string) ([]
 	return c.items(ctx, &r)
 }
 
-// GeoHashAppend is [Client.GeoHash] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) GeoHashAppend(ctx context.Context, dst []byte, spans []Span, key string, members ...string) ([]byte, []Span, error) {
-	r := c.typed(infoGEOHASH, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(members)), "$7\r\nGEOHASH\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = appendWords(b, members)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // GeoPos returns where members are, in their order.
 func (c *Client) GeoPos(ctx context.Context, key string, members ...string) ([]Position, error) {
 	r := c.typed(infoGEOPOS, key)
@@ -72,17 +61,6 @@ func (c *Client) GeoSearch(ctx context.Context, key string, query ...string) ([]
 	b = appendWords(b, query)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// GeoSearchAppend is [Client.GeoSearch] that appends the strings to dst and where each of
-// them lies to spans.
-func (c *Client) GeoSearchAppend(ctx context.Context, dst []byte, spans []Span, key string, query ...string) ([]byte, []Span, error) {
-	r := c.typed(infoGEOSEARCH, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(query)), "$9\r\nGEOSEARCH\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = appendWords(b, query)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // GeoSearchWith is [Client.GeoSearch] for queries WITHDIST, WITHHASH or WITHCOORD.

@@ -19,18 +19,7 @@ func say(values ...any) string {
 	return strings.Join(words, " ")
 }
 
-// inWords is say of what an appending method returned.
-func inWords(dst []byte, spans []redis.Span, err error) string {
-	list := make([]string, len(spans))
-	for i, s := range spans {
-		if list[i] = string(s.In(dst)); !s.Found() {
-			list[i] = "none"
-		}
-	}
-	return say(list, err)
-}
-
-// text is say of what an appending method returned.
+// said is say of what an appending method returned.
 func said(dst []byte, found bool, err error) string { return say(string(dst), found, err) }
 
 // eachProtocol runs a test with both versions of the protocol, on an empty server. is compares.
@@ -62,13 +51,12 @@ func TestTypedStrings(t *testing.T) {
 		is(say(c.Append(ctx, "k", " world")), "11 <nil>")
 		is(say(c.StrLen(ctx, "k")), "11 <nil>")
 		is(say(c.GetRange(ctx, "k", -5, -1)), "world <nil>")
-		is(say(c.SubStr(ctx, "k", 0, 4)), "hello <nil>")
 		b, err := c.GetRangeAppend(ctx, []byte("> "), "k", 0, 4)
 		is(say(string(b), err), "> hello <nil>")
 		is(say(c.SetRange(ctx, "k", 6, "there")), "11 <nil>")
-		is(say(c.GetSet(ctx, "k", "5")), "hello there true <nil>")
+		is(say(c.SetGet(ctx, "k", "5")), "hello there true <nil>")
+		is(say(c.SetGet(ctx, "new", "x")), " false <nil>")
 		is(say(c.SetGet(ctx, "k", "6")), "5 true <nil>")
-		is(said(c.SetGetAppend(ctx, nil, "new", "x")), " false <nil>")
 		is(say(c.Decr(ctx, "k")), "5 <nil>")
 		is(say(c.DecrBy(ctx, "k", 7)), "-2 <nil>")
 		is(say(c.IncrByFloat(ctx, "k", 2.5)), "0.5 <nil>")
@@ -78,13 +66,13 @@ func TestTypedStrings(t *testing.T) {
 		is(say(c.GetPersist(ctx, "k")), "0.5 true <nil>")
 		is(say(c.TTL(ctx, "k")), "-1ns true <nil>")
 		is(say(c.GetDel(ctx, "k")), "0.5 true <nil>")
-		is(said(c.GetDelAppend(ctx, []byte("x"), "k")), "x false <nil>")
+		is(say(c.GetDel(ctx, "k")), " false <nil>")
 		is(say(c.MSet(ctx, fieldsOf("a", "1", "b", "ohmytext")...)), "<nil>")
 		is(say(c.MSetNX(ctx, fieldsOf("b", "3", "c", "4")...)), "false <nil>")
 		is(say(c.MSetNX(ctx, fieldsOf("c", "mynewtext")...)), "true <nil>")
 		is(say(c.LCS(ctx, "b", "c")), "mytext <nil>")
 		is(say(c.LCSLen(ctx, "b", "c")), "6 <nil>")
-		is(say(c.PSetEX(ctx, "p", time.Minute, "v")), "<nil>")
+		is(say(c.SetEX(ctx, "p", "v", time.Minute)), "<nil>")
 		is(say(c.SetNX(ctx, "p", "w")), "false <nil>")
 		is(say(c.SetNX(ctx, "q", "w")), "true <nil>")
 		is(say(c.Type(ctx, "q")), "string <nil>")
@@ -95,21 +83,18 @@ func TestTypedHashes(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, c *redis.Client, is func(got, want string)) {
 		ctx := t.Context()
 		is(say(c.HSet(ctx, "h", fieldsOf("a", "1", "b", "two")...)), "2 <nil>")
-		is(say(c.HMSet(ctx, "h", fieldsOf("c", "3")...)), "<nil>")
+		is(say(c.HSet(ctx, "h", fieldsOf("c", "3")...)), "1 <nil>")
 		is(say(c.HGet(ctx, "h", "b")), "two true <nil>")
 		is(say(c.HGet(ctx, "h", "none")), " false <nil>")
 		is(said(c.HGetAppend(ctx, []byte("= "), "h", "b")), "= two true <nil>")
 		is(say(c.HGetAll(ctx, "h")), "[{a 1} {b two} {c 3}] <nil>")
 		is(say(c.HGetAll(ctx, "none")), "[] <nil>")
-		is(inWords(c.HGetAllAppend(ctx, nil, nil, "h")), "[a 1 b two c 3] <nil>")
 		is(say(c.HMGet(ctx, "h", "a", "none", "c")), "[{1 true} { false} {3 true}] <nil>")
-		is(inWords(c.HMGetAppend(ctx, nil, nil, "h", "a", "none")), "[1 none] <nil>")
 		is(say(c.HExists(ctx, "h", "a")), "true <nil>")
 		is(say(c.HExists(ctx, "h", "none")), "false <nil>")
 		is(say(c.HIncrBy(ctx, "h", "a", 4)), "5 <nil>")
 		is(say(c.HIncrByFloat(ctx, "h", "a", 0.5)), "5.5 <nil>")
 		is(say(c.HKeys(ctx, "h")), "[a b c] <nil>")
-		is(inWords(c.HKeysAppend(ctx, []byte("x"), nil, "h")), "[a b c] <nil>")
 		is(say(c.HVals(ctx, "h")), "[5.5 two 3] <nil>")
 		is(say(c.HLen(ctx, "h")), "3 <nil>")
 		is(say(c.HStrLen(ctx, "h", "b")), "3 <nil>")
@@ -129,7 +114,7 @@ func TestTypedLists(t *testing.T) {
 		is(say(c.RPushX(ctx, "none", "a")), "0 <nil>")
 		is(say(c.LPushX(ctx, "none", "a")), "0 <nil>")
 		is(say(c.LRange(ctx, "l", 0, -1)), "[y z a b c] <nil>")
-		is(inWords(c.LRangeAppend(ctx, nil, nil, "l", 1, 2)), "[z a] <nil>")
+		is(say(c.LRange(ctx, "l", 1, 2)), "[z a] <nil>")
 		is(say(c.LLen(ctx, "l")), "5 <nil>")
 		is(say(c.LIndex(ctx, "l", -1)), "c true <nil>")
 		is(say(c.LIndex(ctx, "l", 99)), " false <nil>")
@@ -147,7 +132,7 @@ func TestTypedLists(t *testing.T) {
 		is(say(c.RPopLPush(ctx, "l", "m")), "b true <nil>")
 		is(say(c.LPop(ctx, "l")), "z true <nil>")
 		is(say(c.RPop(ctx, "l")), "a true <nil>")
-		is(said(c.RPopAppend(ctx, nil, "l")), " false <nil>")
+		is(say(c.RPop(ctx, "l")), " false <nil>")
 		is(say(c.LPopN(ctx, "m", 5)), "[b Y] <nil>")
 		is(say(c.RPopN(ctx, "m", 5)), "[] <nil>")
 		c.RPush(ctx, "l", "1", "2", "3")
@@ -171,7 +156,6 @@ func TestTypedSets(t *testing.T) {
 		is(say(c.SAdd(ctx, "o", "3", "4")), "2 <nil>")
 		is(say(c.SCard(ctx, "s")), "3 <nil>")
 		is(say(c.SMembers(ctx, "s")), "[1 2 3] <nil>")
-		is(inWords(c.SMembersAppend(ctx, nil, nil, "s")), "[1 2 3] <nil>")
 		is(say(c.SIsMember(ctx, "s", "2")), "true <nil>")
 		is(say(c.SMIsMember(ctx, "s", "2", "9")), "[1 0] <nil>")
 		is(say(c.SDiff(ctx, "s", "o")), "[1 2] <nil>")
@@ -210,12 +194,9 @@ func TestTypedSortedSets(t *testing.T) {
 		is(say(c.ZMScore(ctx, "z", "a", "none")), "[{1 true} {0 false}] <nil>")
 		is(say(c.ZIncrBy(ctx, "z", 0.5, "b")), "2.5 <nil>")
 		is(say(c.ZRange(ctx, "z", 0, -1)), "[a b c d] <nil>")
-		is(inWords(c.ZRangeAppend(ctx, nil, nil, "z", 0, 1)), "[a b] <nil>")
 		is(say(c.ZRangeWithScores(ctx, "z", 0, 1)), "[{a 1} {b 2.5}] <nil>")
 		is(say(c.ZRangeRev(ctx, "z", 0, 1)), "[d c] <nil>")
 		is(say(c.ZRangeRevWithScores(ctx, "z", 0, 0)), "[{d 4}] <nil>")
-		is(say(c.ZRevRange(ctx, "z", 0, 1)), "[d c] <nil>")
-		is(say(c.ZRevRangeWithScores(ctx, "z", 0, 0)), "[{d 4}] <nil>")
 		is(say(c.ZRangeByScore(ctx, "z", "2", "3")), "[b c] <nil>")
 		is(say(c.ZRangeByScoreWithScores(ctx, "z", "3", "3")), "[{c 3}] <nil>")
 		is(say(c.ZRangeByScoreLimit(ctx, "z", "-inf", "+inf", 1, 2)), "[b c] <nil>")
@@ -429,4 +410,28 @@ func TestTypedScripting(t *testing.T) {
 		is(say(c.PubSubShardNumSub(ctx, &counts, "c")), "<nil>")
 		is(say(counts), "map[c:0]")
 	})
+}
+
+// TestCommandsWithoutMethods: commands that Redis calls old have no methods, and are sent by Do.
+func TestCommandsWithoutMethods(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, c *redis.Client, is func(got, want string)) {
+		ctx := t.Context()
+		do := func(name string, args ...any) string {
+			var v any
+			err := c.Do(ctx, &v, redis.Cmd(name, args...))
+			return say(v, err)
+		}
+		is(do("PSETEX", "k", 60_000, "hello"), "OK <nil>")
+		is(do("SUBSTR", "k", 0, 3), "hell <nil>")
+		is(do("GETSET", "k", "next"), "hello <nil>")
+		is(do("HMSET", "h", "a", "1", "b", "2"), "OK <nil>")
+		is(say(c.HMGet(ctx, "h", "a", "b")), "[{1 true} {2 true}] <nil>")
+		is(do("ZADD", "z", 1, "a", 2, "b"), "2 <nil>")
+		is(do("ZREVRANGE", "z", 0, -1), "[b a] <nil>")
+	})
+	for _, name := range []string{"SUBSTR", "ZREVRANGE"} {
+		if !redis.KnownReadOnly(name, "k", 0, 1) {
+			t.Errorf("%s is not known to only read", name)
+		}
+	}
 }

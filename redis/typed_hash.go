@@ -19,7 +19,6 @@ var (
 	infoHKEYS        = known("HKEYS")
 	infoHLEN         = known("HLEN")
 	infoHMGET        = known("HMGET")
-	infoHMSET        = known("HMSET")
 	infoHRANDFIELD   = known("HRANDFIELD")
 	infoHSET         = known("HSET")
 	infoHSETNX       = known("HSETNX")
@@ -65,7 +64,8 @@ func (c *Client) HGet(ctx context.Context, key, field string) (value string, fou
 	return c.maybeText(ctx, &r)
 }
 
-// HGetAppend is [Client.HGet] that appends the string to dst.
+// HGetAppend is [Client.HGet] that appends the string to dst. It allocates nothing if dst
+// has room.
 func (c *Client) HGetAppend(ctx context.Context, dst []byte, key, field string) (_ []byte, found bool, err error) {
 	r := c.typed(infoHGET, key)
 	b := append(r.call.Frame[:0], "*3\r\n$4\r\nHGET\r\n"...)
@@ -82,16 +82,6 @@ func (c *Client) HGetAll(ctx context.Context, key string) ([]Field, error) {
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
 	return c.fields(ctx, &r)
-}
-
-// HGetAllAppend is [Client.HGetAll] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) HGetAllAppend(ctx context.Context, dst []byte, spans []Span, key string) ([]byte, []Span, error) {
-	r := c.typed(infoHGETALL, key)
-	b := append(r.call.Frame[:0], "*2\r\n$7\r\nHGETALL\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // HIncrBy adds n to the number of a field and returns the sum.
@@ -125,16 +115,6 @@ func (c *Client) HKeys(ctx context.Context, key string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// HKeysAppend is [Client.HKeys] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) HKeysAppend(ctx context.Context, dst []byte, spans []Span, key string) ([]byte, []Span, error) {
-	r := c.typed(infoHKEYS, key)
-	b := append(r.call.Frame[:0], "*2\r\n$5\r\nHKEYS\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // HLen returns how many fields a hash has.
 func (c *Client) HLen(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoHLEN, key)
@@ -154,27 +134,6 @@ func (c *Client) HMGet(ctx context.Context, key string, fields ...string) ([]Ite
 	return c.items(ctx, &r)
 }
 
-// HMGetAppend is [Client.HMGet] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) HMGetAppend(ctx context.Context, dst []byte, spans []Span, key string, fields ...string) ([]byte, []Span, error) {
-	r := c.typed(infoHMGET, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(fields)), "$5\r\nHMGET\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = appendWords(b, fields)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
-// HMSet sets fields. Redis recommends [Client.HSet].
-func (c *Client) HMSet(ctx context.Context, key string, values ...Field) error {
-	r := c.typed(infoHMSET, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+2*len(values)), "$5\r\nHMSET\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = appendFields(b, values)
-	r.call.Frame = b
-	return c.done(ctx, &r)
-}
-
 // HRandField returns the name of a field, any of them.
 func (c *Client) HRandField(ctx context.Context, key string) (value string, found bool, err error) {
 	r := c.typed(infoHRANDFIELD, key)
@@ -182,15 +141,6 @@ func (c *Client) HRandField(ctx context.Context, key string) (value string, foun
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
 	return c.maybeText(ctx, &r)
-}
-
-// HRandFieldAppend is [Client.HRandField] that appends the string to dst.
-func (c *Client) HRandFieldAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoHRANDFIELD, key)
-	b := append(r.call.Frame[:0], "*2\r\n$10\r\nHRANDFIELD\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
 }
 
 // HRandFields returns the names of n different fields, or, if n is negative, of -n that may
@@ -202,17 +152,6 @@ func (c *Client) HRandFields(ctx context.Context, key string, n int64) ([]string
 	b = resp.AppendBulkInt(b, n)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// HRandFieldsAppend is [Client.HRandFields] that appends the strings to dst and where each
-// of them lies to spans.
-func (c *Client) HRandFieldsAppend(ctx context.Context, dst []byte, spans []Span, key string, n int64) ([]byte, []Span, error) {
-	r := c.typed(infoHRANDFIELD, key)
-	b := append(r.call.Frame[:0], "*3\r\n$10\r\nHRANDFIELD\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, n)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // HSet sets fields and returns how many of them are new.
@@ -253,16 +192,6 @@ func (c *Client) HVals(ctx context.Context, key string) ([]string, error) {
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// HValsAppend is [Client.HVals] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) HValsAppend(ctx context.Context, dst []byte, spans []Span, key string) ([]byte, []Span, error) {
-	r := c.typed(infoHVALS, key)
-	b := append(r.call.Frame[:0], "*2\r\n$5\r\nHVALS\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // HExpire makes fields expire (Redis 7.4): 1 done, 0 not because of a condition, 2 removed
@@ -337,18 +266,6 @@ func (c *Client) HGetDel(ctx context.Context, key string, fields []string) ([]It
 	return c.items(ctx, &r)
 }
 
-// HGetDelAppend is [Client.HGetDel] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) HGetDelAppend(ctx context.Context, dst []byte, spans []Span, key string, fields []string) ([]byte, []Span, error) {
-	r := c.typed(infoHGETDEL, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$7\r\nHGETDEL\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = append(b, "$6\r\nFIELDS\r\n"...)
-	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // HGetEX returns the values of fields, in their order, which expire after ttl from now on
 // (Redis 8.0).
 func (c *Client) HGetEX(ctx context.Context, key string, ttl time.Duration, fields []string) ([]Item, error) {
@@ -363,20 +280,6 @@ func (c *Client) HGetEX(ctx context.Context, key string, ttl time.Duration, fiel
 	return c.items(ctx, &r)
 }
 
-// HGetEXAppend is [Client.HGetEX] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) HGetEXAppend(ctx context.Context, dst []byte, spans []Span, key string, ttl time.Duration, fields []string) ([]byte, []Span, error) {
-	r := c.typed(infoHGETEX, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+len(fields)), "$6\r\nHGETEX\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = append(b, "$2\r\nPX\r\n"...)
-	b = resp.AppendBulkInt(b, milliseconds(ttl))
-	b = append(b, "$6\r\nFIELDS\r\n"...)
-	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // HGetPersist returns the values of fields, in their order, which do not expire from now on
 // (Redis 8.0).
 func (c *Client) HGetPersist(ctx context.Context, key string, fields []string) ([]Item, error) {
@@ -388,19 +291,6 @@ func (c *Client) HGetPersist(ctx context.Context, key string, fields []string) (
 	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
 	r.call.Frame = b
 	return c.items(ctx, &r)
-}
-
-// HGetPersistAppend is [Client.HGetPersist] that appends the strings to dst and where each
-// of them lies to spans.
-func (c *Client) HGetPersistAppend(ctx context.Context, dst []byte, spans []Span, key string, fields []string) ([]byte, []Span, error) {
-	r := c.typed(infoHGETEX, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(fields)), "$6\r\nHGETEX\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = append(b, "$7\r\nPERSIST\r\n"...)
-	b = append(b, "$6\r\nFIELDS\r\n"...)
-	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // HSetEX sets fields that expire after ttl (Redis 8.0).

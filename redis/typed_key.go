@@ -63,15 +63,6 @@ func (c *Client) Dump(ctx context.Context, key string) (value string, found bool
 	return c.maybeText(ctx, &r)
 }
 
-// DumpAppend is [Client.Dump] that appends the string to dst.
-func (c *Client) DumpAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoDUMP, key)
-	b := append(r.call.Frame[:0], "*2\r\n$4\r\nDUMP\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
-}
-
 // ExpireAt makes a key expire at a point in time; found is false if there is no such key.
 func (c *Client) ExpireAt(ctx context.Context, key string, at time.Time) (found bool, err error) {
 	r := c.typed(infoPEXPIREAT, key)
@@ -102,16 +93,6 @@ func (c *Client) Keys(ctx context.Context, pattern string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// KeysAppend is [Client.Keys] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) KeysAppend(ctx context.Context, dst []byte, spans []Span, pattern string) ([]byte, []Span, error) {
-	r := c.typed(infoKEYS, "")
-	b := append(r.call.Frame[:0], "*2\r\n$4\r\nKEYS\r\n"...)
-	b = resp.AppendBulkString(b, pattern)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // Migrate moves a key to another server and returns "OK", or "NOKEY" if there is none.
 func (c *Client) Migrate(ctx context.Context, host, port, key string, db int64, timeout time.Duration) (string, error) {
 	r := c.typed(infoMIGRATE, key)
@@ -123,19 +104,6 @@ func (c *Client) Migrate(ctx context.Context, host, port, key string, db int64, 
 	b = resp.AppendBulkInt(b, milliseconds(timeout))
 	r.call.Frame = b
 	return c.text(ctx, &r)
-}
-
-// MigrateAppend is [Client.Migrate] that appends the string to dst.
-func (c *Client) MigrateAppend(ctx context.Context, dst []byte, host, port, key string, db int64, timeout time.Duration) ([]byte, error) {
-	r := c.typed(infoMIGRATE, key)
-	b := append(r.call.Frame[:0], "*6\r\n$7\r\nMIGRATE\r\n"...)
-	b = resp.AppendBulkString(b, host)
-	b = resp.AppendBulkString(b, port)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, db)
-	b = resp.AppendBulkInt(b, milliseconds(timeout))
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
 }
 
 // Move moves a key to another database.
@@ -155,15 +123,6 @@ func (c *Client) ObjectEncoding(ctx context.Context, key string) (value string, 
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
 	return c.maybeText(ctx, &r)
-}
-
-// ObjectEncodingAppend is [Client.ObjectEncoding] that appends the string to dst.
-func (c *Client) ObjectEncodingAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoOBJECTENCODING, key)
-	b := append(r.call.Frame[:0], "*3\r\n$6\r\nOBJECT\r\n$8\r\nENCODING\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
 }
 
 // ObjectFreq returns how often a key was used, on a logarithmic scale.
@@ -208,14 +167,6 @@ func (c *Client) RandomKey(ctx context.Context) (value string, found bool, err e
 	b := append(r.call.Frame[:0], "*1\r\n$9\r\nRANDOMKEY\r\n"...)
 	r.call.Frame = b
 	return c.maybeText(ctx, &r)
-}
-
-// RandomKeyAppend is [Client.RandomKey] that appends the string to dst.
-func (c *Client) RandomKeyAppend(ctx context.Context, dst []byte) (_ []byte, found bool, err error) {
-	r := c.typed(infoRANDOMKEY, "")
-	b := append(r.call.Frame[:0], "*1\r\n$9\r\nRANDOMKEY\r\n"...)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
 }
 
 // Rename renames a key and overwrites what the other held.
@@ -272,17 +223,6 @@ func (c *Client) Sort(ctx context.Context, key string, options ...string) ([]Ite
 	return c.items(ctx, &r)
 }
 
-// SortAppend is [Client.Sort] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) SortAppend(ctx context.Context, dst []byte, spans []Span, key string, options ...string) ([]byte, []Span, error) {
-	r := c.typed(infoSORT, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(options)), "$4\r\nSORT\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = appendWords(b, options)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // SortRO is [Client.Sort] that cannot store.
 func (c *Client) SortRO(ctx context.Context, key string, options ...string) ([]Item, error) {
 	r := c.typed(infoSORTRO, key)
@@ -291,17 +231,6 @@ func (c *Client) SortRO(ctx context.Context, key string, options ...string) ([]I
 	b = appendWords(b, options)
 	r.call.Frame = b
 	return c.items(ctx, &r)
-}
-
-// SortROAppend is [Client.SortRO] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) SortROAppend(ctx context.Context, dst []byte, spans []Span, key string, options ...string) ([]byte, []Span, error) {
-	r := c.typed(infoSORTRO, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(options)), "$7\r\nSORT_RO\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = appendWords(b, options)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // SortStore is [Client.Sort] with the option "STORE" and returns the size of the result.
@@ -330,15 +259,6 @@ func (c *Client) Type(ctx context.Context, key string) (string, error) {
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
 	return c.text(ctx, &r)
-}
-
-// TypeAppend is [Client.Type] that appends the string to dst.
-func (c *Client) TypeAppend(ctx context.Context, dst []byte, key string) ([]byte, error) {
-	r := c.typed(infoTYPE, key)
-	b := append(r.call.Frame[:0], "*2\r\n$4\r\nTYPE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
 }
 
 // Unlink is [Client.Del] that frees memory in the background.

@@ -38,16 +38,6 @@ func (c *Client) LIndex(ctx context.Context, key string, index int64) (value str
 	return c.maybeText(ctx, &r)
 }
 
-// LIndexAppend is [Client.LIndex] that appends the string to dst.
-func (c *Client) LIndexAppend(ctx context.Context, dst []byte, key string, index int64) (_ []byte, found bool, err error) {
-	r := c.typed(infoLINDEX, key)
-	b := append(r.call.Frame[:0], "*3\r\n$6\r\nLINDEX\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, index)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
-}
-
 // LInsertBefore inserts an element before the first pivot and returns the length; -1 if
 // there is no pivot.
 func (c *Client) LInsertBefore(ctx context.Context, key, pivot, value string) (int64, error) {
@@ -96,18 +86,6 @@ func (c *Client) LMove(ctx context.Context, key, destination, from, to string) (
 	return c.maybeText(ctx, &r)
 }
 
-// LMoveAppend is [Client.LMove] that appends the string to dst.
-func (c *Client) LMoveAppend(ctx context.Context, dst []byte, key, destination, from, to string) (_ []byte, found bool, err error) {
-	r := c.typed(infoLMOVE, key)
-	b := append(r.call.Frame[:0], "*5\r\n$5\r\nLMOVE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, destination)
-	b = resp.AppendBulkString(b, from)
-	b = resp.AppendBulkString(b, to)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
-}
-
 // LPop removes the first element and returns it.
 func (c *Client) LPop(ctx context.Context, key string) (value string, found bool, err error) {
 	r := c.typed(infoLPOP, key)
@@ -115,15 +93,6 @@ func (c *Client) LPop(ctx context.Context, key string) (value string, found bool
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
 	return c.maybeText(ctx, &r)
-}
-
-// LPopAppend is [Client.LPop] that appends the string to dst.
-func (c *Client) LPopAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoLPOP, key)
-	b := append(r.call.Frame[:0], "*2\r\n$4\r\nLPOP\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
 }
 
 // LPopN removes the first n elements and returns them.
@@ -134,17 +103,6 @@ func (c *Client) LPopN(ctx context.Context, key string, n int64) ([]string, erro
 	b = resp.AppendBulkInt(b, n)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// LPopNAppend is [Client.LPopN] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) LPopNAppend(ctx context.Context, dst []byte, spans []Span, key string, n int64) ([]byte, []Span, error) {
-	r := c.typed(infoLPOP, key)
-	b := append(r.call.Frame[:0], "*3\r\n$4\r\nLPOP\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, n)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // LPos decodes the position of an element into a destination, such as a **int64; null if it
@@ -187,18 +145,6 @@ func (c *Client) LRange(ctx context.Context, key string, start, stop int64) ([]s
 	b = resp.AppendBulkInt(b, stop)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// LRangeAppend is [Client.LRange] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) LRangeAppend(ctx context.Context, dst []byte, spans []Span, key string, start, stop int64) ([]byte, []Span, error) {
-	r := c.typed(infoLRANGE, key)
-	b := append(r.call.Frame[:0], "*4\r\n$6\r\nLRANGE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, start)
-	b = resp.AppendBulkInt(b, stop)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // LRem removes the first n elements that are equal to value, the last -n if n is negative,
@@ -244,15 +190,6 @@ func (c *Client) RPop(ctx context.Context, key string) (value string, found bool
 	return c.maybeText(ctx, &r)
 }
 
-// RPopAppend is [Client.RPop] that appends the string to dst.
-func (c *Client) RPopAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoRPOP, key)
-	b := append(r.call.Frame[:0], "*2\r\n$4\r\nRPOP\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
-}
-
 // RPopN removes the last n elements and returns them, the last first.
 func (c *Client) RPopN(ctx context.Context, key string, n int64) ([]string, error) {
 	r := c.typed(infoRPOP, key)
@@ -261,17 +198,6 @@ func (c *Client) RPopN(ctx context.Context, key string, n int64) ([]string, erro
 	b = resp.AppendBulkInt(b, n)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// RPopNAppend is [Client.RPopN] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) RPopNAppend(ctx context.Context, dst []byte, spans []Span, key string, n int64) ([]byte, []Span, error) {
-	r := c.typed(infoRPOP, key)
-	b := append(r.call.Frame[:0], "*3\r\n$4\r\nRPOP\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, n)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // RPopLPush moves the last element of a list to the front of another and returns it. Redis
@@ -283,16 +209,6 @@ func (c *Client) RPopLPush(ctx context.Context, key, destination string) (value 
 	b = resp.AppendBulkString(b, destination)
 	r.call.Frame = b
 	return c.maybeText(ctx, &r)
-}
-
-// RPopLPushAppend is [Client.RPopLPush] that appends the string to dst.
-func (c *Client) RPopLPushAppend(ctx context.Context, dst []byte, key, destination string) (_ []byte, found bool, err error) {
-	r := c.typed(infoRPOPLPUSH, key)
-	b := append(r.call.Frame[:0], "*3\r\n$9\r\nRPOPLPUSH\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, destination)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
 }
 
 // RPush puts elements to the end and returns the length.

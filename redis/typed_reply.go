@@ -196,49 +196,6 @@ func (c *Client) appendMaybeText(ctx context.Context, r *request, dst []byte) (_
 	return dst, found, err
 }
 
-// appendTexts appends the strings of a list, of a map its keys and values by turns.
-func (c *Client) appendTexts(ctx context.Context, r *request, dst []byte, spans []Span) ([]byte, []Span, error) {
-	err := c.run(ctx, r)
-	if err == nil {
-		if dst, spans, err = appendList(dst, spans, r.call.Reply()); err != nil {
-			err = c.executed(r.name, err)
-		}
-	}
-	r.call.Release()
-	return dst, spans, err
-}
-
-func appendList(dst []byte, spans []Span, frame []byte) ([]byte, []Span, error) {
-	d := resp.NewDecoder(frame)
-	tok, err := d.Next()
-	switch {
-	case err != nil:
-		return dst, spans, &DecodeError{Err: err}
-	case tok.Null:
-		return dst, spans, nil
-	case !isAggregate(tok):
-		return dst, spans, mismatch[[]string](tok, errMismatch)
-	}
-	e := elements{&d, tok.Len}
-	for {
-		tok, ok, err := e.next()
-		if err != nil || !ok {
-			return dst, spans, err
-		}
-		if tok.Null {
-			spans = append(spans, Span{-1, -1})
-			continue
-		}
-		text, err := textOf(tok)
-		if err != nil {
-			return dst, spans, mismatch[string](tok, err)
-		}
-		from := len(dst)
-		dst = append(dst, text...)
-		spans = append(spans, Span{from, len(dst)})
-	}
-}
-
 // scalarOf converts a token by one of the functions of decode.go.
 func scalarOf[T any](tok resp.Token, convert func(resp.Token) (T, error)) (T, error) {
 	v, err := convert(tok)

@@ -64,16 +64,6 @@ func (c *Client) PubSubChannels(ctx context.Context, pattern string) ([]string, 
 	return c.texts(ctx, &r)
 }
 
-// PubSubChannelsAppend is [Client.PubSubChannels] that appends the strings to dst and where
-// each of them lies to spans.
-func (c *Client) PubSubChannelsAppend(ctx context.Context, dst []byte, spans []Span, pattern string) ([]byte, []Span, error) {
-	r := c.typed(infoPUBSUBCHANNELS, "")
-	b := append(r.call.Frame[:0], "*3\r\n$6\r\nPUBSUB\r\n$8\r\nCHANNELS\r\n"...)
-	b = resp.AppendBulkString(b, pattern)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // PubSubNumPat returns how many patterns are subscribed to.
 func (c *Client) PubSubNumPat(ctx context.Context) (int64, error) {
 	r := c.typed(infoPUBSUBNUMPAT, "")
@@ -99,16 +89,6 @@ func (c *Client) PubSubShardChannels(ctx context.Context, pattern string) ([]str
 	b = resp.AppendBulkString(b, pattern)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// PubSubShardChannelsAppend is [Client.PubSubShardChannels] that appends the strings to dst
-// and where each of them lies to spans.
-func (c *Client) PubSubShardChannelsAppend(ctx context.Context, dst []byte, spans []Span, pattern string) ([]byte, []Span, error) {
-	r := c.typed(infoPUBSUBSHARDCHANNELS, "")
-	b := append(r.call.Frame[:0], "*3\r\n$6\r\nPUBSUB\r\n$13\r\nSHARDCHANNELS\r\n"...)
-	b = resp.AppendBulkString(b, pattern)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // PubSubShardNumSub is [Client.PubSubNumSub] for sharded channels.
@@ -154,15 +134,6 @@ func (c *Client) ScriptLoad(ctx context.Context, source string) (string, error) 
 	return c.text(ctx, &r)
 }
 
-// ScriptLoadAppend is [Client.ScriptLoad] that appends the string to dst.
-func (c *Client) ScriptLoadAppend(ctx context.Context, dst []byte, source string) ([]byte, error) {
-	r := c.typed(infoSCRIPTLOAD, "")
-	b := append(r.call.Frame[:0], "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n"...)
-	b = resp.AppendBulkString(b, source)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
-}
-
 // FunctionDelete removes a library.
 func (c *Client) FunctionDelete(ctx context.Context, library string) error {
 	r := c.typed(infoFUNCTIONDELETE, "")
@@ -178,14 +149,6 @@ func (c *Client) FunctionDump(ctx context.Context) (string, error) {
 	b := append(r.call.Frame[:0], "*2\r\n$8\r\nFUNCTION\r\n$4\r\nDUMP\r\n"...)
 	r.call.Frame = b
 	return c.text(ctx, &r)
-}
-
-// FunctionDumpAppend is [Client.FunctionDump] that appends the string to dst.
-func (c *Client) FunctionDumpAppend(ctx context.Context, dst []byte) ([]byte, error) {
-	r := c.typed(infoFUNCTIONDUMP, "")
-	b := append(r.call.Frame[:0], "*2\r\n$8\r\nFUNCTION\r\n$4\r\nDUMP\r\n"...)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
 }
 
 // FunctionFlush removes all libraries.
@@ -222,15 +185,6 @@ func (c *Client) FunctionLoad(ctx context.Context, code string) (string, error) 
 	return c.text(ctx, &r)
 }
 
-// FunctionLoadAppend is [Client.FunctionLoad] that appends the string to dst.
-func (c *Client) FunctionLoadAppend(ctx context.Context, dst []byte, code string) ([]byte, error) {
-	r := c.typed(infoFUNCTIONLOAD, "")
-	b := append(r.call.Frame[:0], "*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n"...)
-	b = resp.AppendBulkString(b, code)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
-}
-
 // FunctionRestore adds the libraries of [Client.FunctionDump].
 func (c *Client) FunctionRestore(ctx context.Context, dump string) error {
 	r := c.typed(infoFUNCTIONRESTORE, "")
@@ -265,15 +219,6 @@ func (c *Client) Echo(ctx context.Context, message string) (string, error) {
 	return c.text(ctx, &r)
 }
 
-// EchoAppend is [Client.Echo] that appends the string to dst.
-func (c *Client) EchoAppend(ctx context.Context, dst []byte, message string) ([]byte, error) {
-	r := c.typed(infoECHO, "")
-	b := append(r.call.Frame[:0], "*2\r\n$4\r\nECHO\r\n"...)
-	b = resp.AppendBulkString(b, message)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
-}
-
 // FlushDB removes all keys of the database.
 func (c *Client) FlushDB(ctx context.Context) error {
 	r := c.typed(infoFLUSHDB, "")
@@ -297,13 +242,4 @@ func (c *Client) Info(ctx context.Context, sections ...string) (string, error) {
 	b = appendWords(b, sections)
 	r.call.Frame = b
 	return c.text(ctx, &r)
-}
-
-// InfoAppend is [Client.Info] that appends the string to dst.
-func (c *Client) InfoAppend(ctx context.Context, dst []byte, sections ...string) ([]byte, error) {
-	r := c.typed(infoINFO, "")
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+len(sections)), "$4\r\nINFO\r\n"...)
-	b = appendWords(b, sections)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
 }

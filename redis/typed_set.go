@@ -55,16 +55,6 @@ func (c *Client) SDiff(ctx context.Context, keys ...string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// SDiffAppend is [Client.SDiff] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) SDiffAppend(ctx context.Context, dst []byte, spans []Span, keys ...string) ([]byte, []Span, error) {
-	r := c.typed(infoSDIFF, firstOf(keys))
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+len(keys)), "$5\r\nSDIFF\r\n"...)
-	b = appendWords(b, keys)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // SDiffStore stores the result of [Client.SDiff] and returns its size.
 func (c *Client) SDiffStore(ctx context.Context, key string, keys ...string) (int64, error) {
 	r := c.typed(infoSDIFFSTORE, key)
@@ -82,16 +72,6 @@ func (c *Client) SInter(ctx context.Context, keys ...string) ([]string, error) {
 	b = appendWords(b, keys)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// SInterAppend is [Client.SInter] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) SInterAppend(ctx context.Context, dst []byte, spans []Span, keys ...string) ([]byte, []Span, error) {
-	r := c.typed(infoSINTER, firstOf(keys))
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+len(keys)), "$6\r\nSINTER\r\n"...)
-	b = appendWords(b, keys)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // SInterCard returns how many members are in all sets.
@@ -143,16 +123,6 @@ func (c *Client) SMembers(ctx context.Context, key string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// SMembersAppend is [Client.SMembers] that appends the strings to dst and where each of
-// them lies to spans.
-func (c *Client) SMembersAppend(ctx context.Context, dst []byte, spans []Span, key string) ([]byte, []Span, error) {
-	r := c.typed(infoSMEMBERS, key)
-	b := append(r.call.Frame[:0], "*2\r\n$8\r\nSMEMBERS\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // SMIsMember returns 1 for each of the members that a set has, and 0 for the others.
 func (c *Client) SMIsMember(ctx context.Context, key string, members ...string) ([]int64, error) {
 	r := c.typed(infoSMISMEMBER, key)
@@ -183,15 +153,6 @@ func (c *Client) SPop(ctx context.Context, key string) (value string, found bool
 	return c.maybeText(ctx, &r)
 }
 
-// SPopAppend is [Client.SPop] that appends the string to dst.
-func (c *Client) SPopAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoSPOP, key)
-	b := append(r.call.Frame[:0], "*2\r\n$4\r\nSPOP\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
-}
-
 // SPopN removes n members and returns them.
 func (c *Client) SPopN(ctx context.Context, key string, n int64) ([]string, error) {
 	r := c.typed(infoSPOP, key)
@@ -200,17 +161,6 @@ func (c *Client) SPopN(ctx context.Context, key string, n int64) ([]string, erro
 	b = resp.AppendBulkInt(b, n)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// SPopNAppend is [Client.SPopN] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) SPopNAppend(ctx context.Context, dst []byte, spans []Span, key string, n int64) ([]byte, []Span, error) {
-	r := c.typed(infoSPOP, key)
-	b := append(r.call.Frame[:0], "*3\r\n$4\r\nSPOP\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, n)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // SRandMember returns a member, any of them.
@@ -222,15 +172,6 @@ func (c *Client) SRandMember(ctx context.Context, key string) (value string, fou
 	return c.maybeText(ctx, &r)
 }
 
-// SRandMemberAppend is [Client.SRandMember] that appends the string to dst.
-func (c *Client) SRandMemberAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoSRANDMEMBER, key)
-	b := append(r.call.Frame[:0], "*2\r\n$11\r\nSRANDMEMBER\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
-}
-
 // SRandMembers returns n different members, or, if n is negative, -n that may be the same.
 func (c *Client) SRandMembers(ctx context.Context, key string, n int64) ([]string, error) {
 	r := c.typed(infoSRANDMEMBER, key)
@@ -239,17 +180,6 @@ func (c *Client) SRandMembers(ctx context.Context, key string, n int64) ([]strin
 	b = resp.AppendBulkInt(b, n)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// SRandMembersAppend is [Client.SRandMembers] that appends the strings to dst and where
-// each of them lies to spans.
-func (c *Client) SRandMembersAppend(ctx context.Context, dst []byte, spans []Span, key string, n int64) ([]byte, []Span, error) {
-	r := c.typed(infoSRANDMEMBER, key)
-	b := append(r.call.Frame[:0], "*3\r\n$11\r\nSRANDMEMBER\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, n)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // SRem removes members and returns how many there were.
@@ -269,16 +199,6 @@ func (c *Client) SUnion(ctx context.Context, keys ...string) ([]string, error) {
 	b = appendWords(b, keys)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// SUnionAppend is [Client.SUnion] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) SUnionAppend(ctx context.Context, dst []byte, spans []Span, keys ...string) ([]byte, []Span, error) {
-	r := c.typed(infoSUNION, firstOf(keys))
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+len(keys)), "$6\r\nSUNION\r\n"...)
-	b = appendWords(b, keys)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // SUnionStore stores the result of [Client.SUnion] and returns its size.

@@ -51,17 +51,6 @@ func (c *Client) XAdd(ctx context.Context, key, id string, fields ...Field) (str
 	return c.text(ctx, &r)
 }
 
-// XAddAppend is [Client.XAdd] that appends the string to dst.
-func (c *Client) XAddAppend(ctx context.Context, dst []byte, key, id string, fields ...Field) ([]byte, error) {
-	r := c.typed(infoXADD, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+2*len(fields)), "$4\r\nXADD\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, id)
-	b = appendFields(b, fields)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
-}
-
 // XAddMaxLen adds an entry to a stream that keeps about the last n.
 func (c *Client) XAddMaxLen(ctx context.Context, key string, n int64, id string, fields ...Field) (string, error) {
 	r := c.typed(infoXADD, key)
@@ -74,20 +63,6 @@ func (c *Client) XAddMaxLen(ctx context.Context, key string, n int64, id string,
 	b = appendFields(b, fields)
 	r.call.Frame = b
 	return c.text(ctx, &r)
-}
-
-// XAddMaxLenAppend is [Client.XAddMaxLen] that appends the string to dst.
-func (c *Client) XAddMaxLenAppend(ctx context.Context, dst []byte, key string, n int64, id string, fields ...Field) ([]byte, error) {
-	r := c.typed(infoXADD, key)
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+2*len(fields)), "$4\r\nXADD\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = append(b, "$6\r\nMAXLEN\r\n"...)
-	b = append(b, "$1\r\n~\r\n"...)
-	b = resp.AppendBulkInt(b, n)
-	b = resp.AppendBulkString(b, id)
-	b = appendFields(b, fields)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
 }
 
 // XAutoClaim makes a consumer take over entries that were pending for long, about 100 of

@@ -16,17 +16,14 @@ var (
 	infoGETDEL      = known("GETDEL")
 	infoGETEX       = known("GETEX")
 	infoGETRANGE    = known("GETRANGE")
-	infoGETSET      = known("GETSET")
 	infoSET         = known("SET")
 	infoINCRBYFLOAT = known("INCRBYFLOAT")
 	infoLCS         = known("LCS")
 	infoMSET        = known("MSET")
 	infoMSETNX      = known("MSETNX")
-	infoPSETEX      = known("PSETEX")
 	infoSETNX       = known("SETNX")
 	infoSETRANGE    = known("SETRANGE")
 	infoSTRLEN      = known("STRLEN")
-	infoSUBSTR      = known("SUBSTR")
 )
 
 // Append appends to the string of a key and returns its length.
@@ -67,15 +64,6 @@ func (c *Client) GetDel(ctx context.Context, key string) (value string, found bo
 	return c.maybeText(ctx, &r)
 }
 
-// GetDelAppend is [Client.GetDel] that appends the string to dst.
-func (c *Client) GetDelAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoGETDEL, key)
-	b := append(r.call.Frame[:0], "*2\r\n$6\r\nGETDEL\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
-}
-
 // GetEX returns the value of a key, which expires after ttl from now on.
 func (c *Client) GetEX(ctx context.Context, key string, ttl time.Duration) (value string, found bool, err error) {
 	r := c.typed(infoGETEX, key)
@@ -87,17 +75,6 @@ func (c *Client) GetEX(ctx context.Context, key string, ttl time.Duration) (valu
 	return c.maybeText(ctx, &r)
 }
 
-// GetEXAppend is [Client.GetEX] that appends the string to dst.
-func (c *Client) GetEXAppend(ctx context.Context, dst []byte, key string, ttl time.Duration) (_ []byte, found bool, err error) {
-	r := c.typed(infoGETEX, key)
-	b := append(r.call.Frame[:0], "*4\r\n$5\r\nGETEX\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = append(b, "$2\r\nPX\r\n"...)
-	b = resp.AppendBulkInt(b, milliseconds(ttl))
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
-}
-
 // GetPersist returns the value of a key, which does not expire from now on.
 func (c *Client) GetPersist(ctx context.Context, key string) (value string, found bool, err error) {
 	r := c.typed(infoGETEX, key)
@@ -106,16 +83,6 @@ func (c *Client) GetPersist(ctx context.Context, key string) (value string, foun
 	b = append(b, "$7\r\nPERSIST\r\n"...)
 	r.call.Frame = b
 	return c.maybeText(ctx, &r)
-}
-
-// GetPersistAppend is [Client.GetPersist] that appends the string to dst.
-func (c *Client) GetPersistAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoGETEX, key)
-	b := append(r.call.Frame[:0], "*3\r\n$5\r\nGETEX\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = append(b, "$7\r\nPERSIST\r\n"...)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
 }
 
 // GetRange returns a part of a string; negative positions count from its end, and end is
@@ -130,7 +97,8 @@ func (c *Client) GetRange(ctx context.Context, key string, start, end int64) (st
 	return c.text(ctx, &r)
 }
 
-// GetRangeAppend is [Client.GetRange] that appends the string to dst.
+// GetRangeAppend is [Client.GetRange] that appends the string to dst. It allocates nothing
+// if dst has room.
 func (c *Client) GetRangeAppend(ctx context.Context, dst []byte, key string, start, end int64) ([]byte, error) {
 	r := c.typed(infoGETRANGE, key)
 	b := append(r.call.Frame[:0], "*4\r\n$8\r\nGETRANGE\r\n"...)
@@ -139,27 +107,6 @@ func (c *Client) GetRangeAppend(ctx context.Context, dst []byte, key string, sta
 	b = resp.AppendBulkInt(b, end)
 	r.call.Frame = b
 	return c.appendText(ctx, &r, dst)
-}
-
-// GetSet sets the value of a key and returns the one before. Redis recommends
-// [Client.SetGet].
-func (c *Client) GetSet(ctx context.Context, key, value string) (old string, found bool, err error) {
-	r := c.typed(infoGETSET, key)
-	b := append(r.call.Frame[:0], "*3\r\n$6\r\nGETSET\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, value)
-	r.call.Frame = b
-	return c.maybeText(ctx, &r)
-}
-
-// GetSetAppend is [Client.GetSet] that appends the string to dst.
-func (c *Client) GetSetAppend(ctx context.Context, dst []byte, key, value string) (_ []byte, found bool, err error) {
-	r := c.typed(infoGETSET, key)
-	b := append(r.call.Frame[:0], "*3\r\n$6\r\nGETSET\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, value)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
 }
 
 // SetGet sets the value of a key and returns the one before.
@@ -171,17 +118,6 @@ func (c *Client) SetGet(ctx context.Context, key, value string) (old string, fou
 	b = append(b, "$3\r\nGET\r\n"...)
 	r.call.Frame = b
 	return c.maybeText(ctx, &r)
-}
-
-// SetGetAppend is [Client.SetGet] that appends the string to dst.
-func (c *Client) SetGetAppend(ctx context.Context, dst []byte, key, value string) (_ []byte, found bool, err error) {
-	r := c.typed(infoSET, key)
-	b := append(r.call.Frame[:0], "*4\r\n$3\r\nSET\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, value)
-	b = append(b, "$3\r\nGET\r\n"...)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
 }
 
 // IncrByFloat adds x to the number of a key and returns the sum.
@@ -202,16 +138,6 @@ func (c *Client) LCS(ctx context.Context, key, other string) (string, error) {
 	b = resp.AppendBulkString(b, other)
 	r.call.Frame = b
 	return c.text(ctx, &r)
-}
-
-// LCSAppend is [Client.LCS] that appends the string to dst.
-func (c *Client) LCSAppend(ctx context.Context, dst []byte, key, other string) ([]byte, error) {
-	r := c.typed(infoLCS, key)
-	b := append(r.call.Frame[:0], "*3\r\n$3\r\nLCS\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, other)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
 }
 
 // LCSLen returns how long the longest common subsequence of two strings is.
@@ -243,17 +169,6 @@ func (c *Client) MSetNX(ctx context.Context, values ...Field) (done bool, err er
 	return c.flag(ctx, &r)
 }
 
-// PSetEX sets the value of a key that expires after ttl. [Client.SetEX] does the same.
-func (c *Client) PSetEX(ctx context.Context, key string, ttl time.Duration, value string) error {
-	r := c.typed(infoPSETEX, key)
-	b := append(r.call.Frame[:0], "*4\r\n$6\r\nPSETEX\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, milliseconds(ttl))
-	b = resp.AppendBulkString(b, value)
-	r.call.Frame = b
-	return c.done(ctx, &r)
-}
-
 // SetNX sets the value of a key if it does not exist. [Client.SetWith] can do more.
 func (c *Client) SetNX(ctx context.Context, key, value string) (bool, error) {
 	r := c.typed(infoSETNX, key)
@@ -282,26 +197,4 @@ func (c *Client) StrLen(ctx context.Context, key string) (int64, error) {
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
 	return c.number(ctx, &r)
-}
-
-// SubStr is an old name of [Client.GetRange].
-func (c *Client) SubStr(ctx context.Context, key string, start, end int64) (string, error) {
-	r := c.typed(infoSUBSTR, key)
-	b := append(r.call.Frame[:0], "*4\r\n$6\r\nSUBSTR\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, start)
-	b = resp.AppendBulkInt(b, end)
-	r.call.Frame = b
-	return c.text(ctx, &r)
-}
-
-// SubStrAppend is [Client.SubStr] that appends the string to dst.
-func (c *Client) SubStrAppend(ctx context.Context, dst []byte, key string, start, end int64) ([]byte, error) {
-	r := c.typed(infoSUBSTR, key)
-	b := append(r.call.Frame[:0], "*4\r\n$6\r\nSUBSTR\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, start)
-	b = resp.AppendBulkInt(b, end)
-	r.call.Frame = b
-	return c.appendText(ctx, &r, dst)
 }

@@ -18,7 +18,6 @@ var (
 	infoZREMRANGEBYLEX   = known("ZREMRANGEBYLEX")
 	infoZREMRANGEBYRANK  = known("ZREMRANGEBYRANK")
 	infoZREMRANGEBYSCORE = known("ZREMRANGEBYSCORE")
-	infoZREVRANGE        = known("ZREVRANGE")
 	infoZREVRANGEBYSCORE = known("ZREVRANGEBYSCORE")
 	infoZREVRANGEBYLEX   = known("ZREVRANGEBYLEX")
 	infoZREVRANK         = known("ZREVRANK")
@@ -36,18 +35,6 @@ func (c *Client) ZRange(ctx context.Context, key string, start, stop int64) ([]s
 	b = resp.AppendBulkInt(b, stop)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// ZRangeAppend is [Client.ZRange] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) ZRangeAppend(ctx context.Context, dst []byte, spans []Span, key string, start, stop int64) ([]byte, []Span, error) {
-	r := c.typed(infoZRANGE, key)
-	b := append(r.call.Frame[:0], "*4\r\n$6\r\nZRANGE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, start)
-	b = resp.AppendBulkInt(b, stop)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // ZRangeWithScores is [Client.ZRange] with scores.
@@ -74,19 +61,6 @@ func (c *Client) ZRangeRev(ctx context.Context, key string, start, stop int64) (
 	return c.texts(ctx, &r)
 }
 
-// ZRangeRevAppend is [Client.ZRangeRev] that appends the strings to dst and where each of
-// them lies to spans.
-func (c *Client) ZRangeRevAppend(ctx context.Context, dst []byte, spans []Span, key string, start, stop int64) ([]byte, []Span, error) {
-	r := c.typed(infoZRANGE, key)
-	b := append(r.call.Frame[:0], "*5\r\n$6\r\nZRANGE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, start)
-	b = resp.AppendBulkInt(b, stop)
-	b = append(b, "$3\r\nREV\r\n"...)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // ZRangeRevWithScores is [Client.ZRangeRev] with scores.
 func (c *Client) ZRangeRevWithScores(ctx context.Context, key string, start, stop int64) ([]Member, error) {
 	r := c.typed(infoZRANGE, key)
@@ -109,18 +83,6 @@ func (c *Client) ZRangeByScore(ctx context.Context, key, min, max string) ([]str
 	b = resp.AppendBulkString(b, max)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// ZRangeByScoreAppend is [Client.ZRangeByScore] that appends the strings to dst and where
-// each of them lies to spans.
-func (c *Client) ZRangeByScoreAppend(ctx context.Context, dst []byte, spans []Span, key, min, max string) ([]byte, []Span, error) {
-	r := c.typed(infoZRANGEBYSCORE, key)
-	b := append(r.call.Frame[:0], "*4\r\n$13\r\nZRANGEBYSCORE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, min)
-	b = resp.AppendBulkString(b, max)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // ZRangeByScoreWithScores is [Client.ZRangeByScore] with scores.
@@ -150,21 +112,6 @@ func (c *Client) ZRangeByScoreLimit(ctx context.Context, key, min, max string, o
 	return c.texts(ctx, &r)
 }
 
-// ZRangeByScoreLimitAppend is [Client.ZRangeByScoreLimit] that appends the strings to dst
-// and where each of them lies to spans.
-func (c *Client) ZRangeByScoreLimitAppend(ctx context.Context, dst []byte, spans []Span, key, min, max string, offset, n int64) ([]byte, []Span, error) {
-	r := c.typed(infoZRANGEBYSCORE, key)
-	b := append(r.call.Frame[:0], "*7\r\n$13\r\nZRANGEBYSCORE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, min)
-	b = resp.AppendBulkString(b, max)
-	b = append(b, "$5\r\nLIMIT\r\n"...)
-	b = resp.AppendBulkInt(b, offset)
-	b = resp.AppendBulkInt(b, n)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // ZRangeByLex returns the members from min to max, of members with equal scores.
 func (c *Client) ZRangeByLex(ctx context.Context, key, min, max string) ([]string, error) {
 	r := c.typed(infoZRANGEBYLEX, key)
@@ -174,18 +121,6 @@ func (c *Client) ZRangeByLex(ctx context.Context, key, min, max string) ([]strin
 	b = resp.AppendBulkString(b, max)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// ZRangeByLexAppend is [Client.ZRangeByLex] that appends the strings to dst and where each
-// of them lies to spans.
-func (c *Client) ZRangeByLexAppend(ctx context.Context, dst []byte, spans []Span, key, min, max string) ([]byte, []Span, error) {
-	r := c.typed(infoZRANGEBYLEX, key)
-	b := append(r.call.Frame[:0], "*4\r\n$11\r\nZRANGEBYLEX\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, min)
-	b = resp.AppendBulkString(b, max)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // ZRangeStore stores the members of the ranks from start to stop of another sorted set and
@@ -255,41 +190,6 @@ func (c *Client) ZRemRangeByScore(ctx context.Context, key, min, max string) (in
 	return c.number(ctx, &r)
 }
 
-// ZRevRange is an old name of [Client.ZRangeRev].
-func (c *Client) ZRevRange(ctx context.Context, key string, start, stop int64) ([]string, error) {
-	r := c.typed(infoZREVRANGE, key)
-	b := append(r.call.Frame[:0], "*4\r\n$9\r\nZREVRANGE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, start)
-	b = resp.AppendBulkInt(b, stop)
-	r.call.Frame = b
-	return c.texts(ctx, &r)
-}
-
-// ZRevRangeAppend is [Client.ZRevRange] that appends the strings to dst and where each of
-// them lies to spans.
-func (c *Client) ZRevRangeAppend(ctx context.Context, dst []byte, spans []Span, key string, start, stop int64) ([]byte, []Span, error) {
-	r := c.typed(infoZREVRANGE, key)
-	b := append(r.call.Frame[:0], "*4\r\n$9\r\nZREVRANGE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, start)
-	b = resp.AppendBulkInt(b, stop)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
-// ZRevRangeWithScores is an old name of [Client.ZRangeRevWithScores].
-func (c *Client) ZRevRangeWithScores(ctx context.Context, key string, start, stop int64) ([]Member, error) {
-	r := c.typed(infoZREVRANGE, key)
-	b := append(r.call.Frame[:0], "*5\r\n$9\r\nZREVRANGE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, start)
-	b = resp.AppendBulkInt(b, stop)
-	b = append(b, "$10\r\nWITHSCORES\r\n"...)
-	r.call.Frame = b
-	return c.members(ctx, &r)
-}
-
 // ZRevRangeByScore returns the members with scores from max down to min.
 func (c *Client) ZRevRangeByScore(ctx context.Context, key, max, min string) ([]string, error) {
 	r := c.typed(infoZREVRANGEBYSCORE, key)
@@ -299,18 +199,6 @@ func (c *Client) ZRevRangeByScore(ctx context.Context, key, max, min string) ([]
 	b = resp.AppendBulkString(b, min)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// ZRevRangeByScoreAppend is [Client.ZRevRangeByScore] that appends the strings to dst and
-// where each of them lies to spans.
-func (c *Client) ZRevRangeByScoreAppend(ctx context.Context, dst []byte, spans []Span, key, max, min string) ([]byte, []Span, error) {
-	r := c.typed(infoZREVRANGEBYSCORE, key)
-	b := append(r.call.Frame[:0], "*4\r\n$16\r\nZREVRANGEBYSCORE\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, max)
-	b = resp.AppendBulkString(b, min)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // ZRevRangeByScoreWithScores is [Client.ZRevRangeByScore] with scores.
@@ -334,18 +222,6 @@ func (c *Client) ZRevRangeByLex(ctx context.Context, key, max, min string) ([]st
 	b = resp.AppendBulkString(b, min)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// ZRevRangeByLexAppend is [Client.ZRevRangeByLex] that appends the strings to dst and where
-// each of them lies to spans.
-func (c *Client) ZRevRangeByLexAppend(ctx context.Context, dst []byte, spans []Span, key, max, min string) ([]byte, []Span, error) {
-	r := c.typed(infoZREVRANGEBYLEX, key)
-	b := append(r.call.Frame[:0], "*4\r\n$14\r\nZREVRANGEBYLEX\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkString(b, max)
-	b = resp.AppendBulkString(b, min)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // ZRevRank is [Client.ZRank] from the highest score on.
@@ -375,16 +251,6 @@ func (c *Client) ZUnion(ctx context.Context, keys []string) ([]string, error) {
 	b = appendWords(resp.AppendBulkInt(b, int64(len(keys))), keys)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// ZUnionAppend is [Client.ZUnion] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) ZUnionAppend(ctx context.Context, dst []byte, spans []Span, keys []string) ([]byte, []Span, error) {
-	r := c.typed(infoZUNION, firstOf(keys))
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(keys)), "$6\r\nZUNION\r\n"...)
-	b = appendWords(resp.AppendBulkInt(b, int64(len(keys))), keys)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // ZUnionWithScores is [Client.ZUnion] with the sums of scores.

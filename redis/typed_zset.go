@@ -111,16 +111,6 @@ func (c *Client) ZDiff(ctx context.Context, keys []string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// ZDiffAppend is [Client.ZDiff] that appends the strings to dst and where each of them lies
-// to spans.
-func (c *Client) ZDiffAppend(ctx context.Context, dst []byte, spans []Span, keys []string) ([]byte, []Span, error) {
-	r := c.typed(infoZDIFF, firstOf(keys))
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(keys)), "$5\r\nZDIFF\r\n"...)
-	b = appendWords(resp.AppendBulkInt(b, int64(len(keys))), keys)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
-}
-
 // ZDiffWithScores is [Client.ZDiff] with scores.
 func (c *Client) ZDiffWithScores(ctx context.Context, keys []string) ([]Member, error) {
 	r := c.typed(infoZDIFF, firstOf(keys))
@@ -159,16 +149,6 @@ func (c *Client) ZInter(ctx context.Context, keys []string) ([]string, error) {
 	b = appendWords(resp.AppendBulkInt(b, int64(len(keys))), keys)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// ZInterAppend is [Client.ZInter] that appends the strings to dst and where each of them
-// lies to spans.
-func (c *Client) ZInterAppend(ctx context.Context, dst []byte, spans []Span, keys []string) ([]byte, []Span, error) {
-	r := c.typed(infoZINTER, firstOf(keys))
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(keys)), "$6\r\nZINTER\r\n"...)
-	b = appendWords(resp.AppendBulkInt(b, int64(len(keys))), keys)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }
 
 // ZInterWithScores is [Client.ZInter] with the sums of scores.
@@ -250,15 +230,6 @@ func (c *Client) ZRandMember(ctx context.Context, key string) (value string, fou
 	return c.maybeText(ctx, &r)
 }
 
-// ZRandMemberAppend is [Client.ZRandMember] that appends the string to dst.
-func (c *Client) ZRandMemberAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
-	r := c.typed(infoZRANDMEMBER, key)
-	b := append(r.call.Frame[:0], "*2\r\n$11\r\nZRANDMEMBER\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	r.call.Frame = b
-	return c.appendMaybeText(ctx, &r, dst)
-}
-
 // ZRandMembers returns n different members, or, if n is negative, -n that may be the same.
 func (c *Client) ZRandMembers(ctx context.Context, key string, n int64) ([]string, error) {
 	r := c.typed(infoZRANDMEMBER, key)
@@ -267,15 +238,4 @@ func (c *Client) ZRandMembers(ctx context.Context, key string, n int64) ([]strin
 	b = resp.AppendBulkInt(b, n)
 	r.call.Frame = b
 	return c.texts(ctx, &r)
-}
-
-// ZRandMembersAppend is [Client.ZRandMembers] that appends the strings to dst and where
-// each of them lies to spans.
-func (c *Client) ZRandMembersAppend(ctx context.Context, dst []byte, spans []Span, key string, n int64) ([]byte, []Span, error) {
-	r := c.typed(infoZRANDMEMBER, key)
-	b := append(r.call.Frame[:0], "*3\r\n$11\r\nZRANDMEMBER\r\n"...)
-	b = resp.AppendBulkString(b, key)
-	b = resp.AppendBulkInt(b, n)
-	r.call.Frame = b
-	return c.appendTexts(ctx, &r, dst, spans)
 }

@@ -51,11 +51,14 @@ func block(c *redis.Client, n int) (free func()) {
 }
 
 func (c *ourClient) get(ctx context.Context, dst []byte, key string) ([]byte, error) {
-	get := c.client.GetAppend
 	if c.cached {
-		get = c.client.GetCachedAppend
+		value, found, err := c.client.GetCached(ctx, key)
+		if err == nil && !found {
+			return nil, errMissing
+		}
+		return append(dst[:0], value...), err
 	}
-	value, found, err := get(ctx, dst[:0], key)
+	value, found, err := c.client.GetAppend(ctx, dst[:0], key)
 	if err == nil && !found {
 		return nil, errMissing
 	}

@@ -50,6 +50,7 @@ type method struct {
 	name, command, doc string
 	args               []argument
 	reply              reply
+	appends            bool // has a twin that appends
 }
 
 // argument is one of a command.
@@ -85,9 +86,8 @@ var goTypes = map[kind]string{
 // reply says what a method returns, and which method of the package decodes it.
 type reply struct {
 	results, decoder string
-	// appended are those of the method that appends, "" if there is none.
+	// appended and appender are those of the twin that appends, "" if there can be none.
 	appended, appender string
-	spans              bool
 }
 
 var replies = map[string]reply{
@@ -99,9 +99,9 @@ var replies = map[string]reply{
 	"float?":  {results: "(x float64, found bool, err error)", decoder: "maybeFloat"},
 	"text":    {results: "(string, error)", decoder: "text", appended: "([]byte, error)", appender: "appendText"},
 	"text?":   {results: "(value string, found bool, err error)", decoder: "maybeText", appended: "(_ []byte, found bool, err error)", appender: "appendMaybeText"},
-	"texts":   {results: "([]string, error)", decoder: "texts", appended: "([]byte, []Span, error)", appender: "appendTexts", spans: true},
-	"items":   {results: "([]Item, error)", decoder: "items", appended: "([]byte, []Span, error)", appender: "appendTexts", spans: true},
-	"fields":  {results: "([]Field, error)", decoder: "fields", appended: "([]byte, []Span, error)", appender: "appendTexts", spans: true},
+	"texts":   {results: "([]string, error)", decoder: "texts"},
+	"items":   {results: "([]Item, error)", decoder: "items"},
+	"fields":  {results: "([]Field, error)", decoder: "fields"},
 	"members": {results: "([]Member, error)", decoder: "members"},
 	"ints":    {results: "([]int64, error)", decoder: "ints"},
 	"floats?": {results: "([]MaybeFloat, error)", decoder: "maybeFloats"},
@@ -153,9 +153,11 @@ func parseMethod(line string) (method, error) {
 	}
 	m := method{name: columns[0], command: columns[1], doc: columns[4]}
 	var ok bool
-	if m.reply, ok = replies[columns[3]]; !ok {
+	name, appends := strings.CutSuffix(columns[3], " append")
+	if m.reply, ok = replies[name]; !ok || appends && m.reply.appender == "" {
 		return m, fmt.Errorf("reply %q", columns[3])
 	}
+	m.appends = appends
 	for i, text := range strings.Fields(columns[2]) {
 		a := parseArgument(text)
 		if _, ok := goTypes[a.kind]; !ok && a.kind != word {
@@ -196,7 +198,7 @@ func (f file) source() ([]byte, error) {
 			known = append(known, m.command)
 		}
 		m.write(&body, false)
-		if m.reply.appended != "" {
+		if m.appends {
 			m.write(&body, true)
 		}
 	}
@@ -227,16 +229,11 @@ func (m method) write(b *bytes.Buffer, appends bool) {
 	parameters := []string{"ctx context.Context"}
 	doc := name + " " + m.doc
 	switch {
-	case appends && m.reply.spans:
-		name += "Append"
-		results, decoder = m.reply.appended, "c."+m.reply.appender+"(ctx, &r, dst, spans)"
-		parameters = append(parameters, "dst []byte, spans []Span")
-		doc = name + " is [Client." + m.name + "] that appends the strings to dst and where each of them lies to spans."
 	case appends:
 		name += "Append"
 		results, decoder = m.reply.appended, "c."+m.reply.appender+"(ctx, &r, dst)"
 		parameters = append(parameters, "dst []byte")
-		doc = name + " is [Client." + m.name + "] that appends the string to dst."
+		doc = name + " is [Client." + m.name + "] that appends the string to dst. It allocates nothing if dst has room."
 	case m.reply.decoder == "into":
 		decoder = "c.into(ctx, &r, dst)"
 		parameters = append(parameters, "dst any")
