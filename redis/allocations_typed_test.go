@@ -14,6 +14,7 @@ func TestTypedAllocations(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
 	fields := fieldsOf("a", "1", "b", "2")
+	pairs := pairsOf("a", "1", "b", "2")
 	members := []redis.Member{{Name: "a", Score: 1}, {Name: "b", Score: 2.5}}
 	names := []string{"a", "b", "none"}
 	keys := []string{"s", "s"}
@@ -36,9 +37,11 @@ func TestTypedAllocations(t *testing.T) {
 		"SInterCard":     func() error { return second(c.SInterCard(ctx, keys)) },
 		"ZAdd":           func() error { return second(c.ZAdd(ctx, "z", members...)) },
 		"ZScore":         func() error { _, _, err := c.ZScore(ctx, "z", "a"); return err },
+		"ZRank":          func() error { _, _, err := c.ZRank(ctx, "z", "a"); return err },
+		"ExpireTime":     func() error { _, _, err := c.ExpireTime(ctx, "k"); return err },
 		"ZIncrBy":        func() error { return second(c.ZIncrBy(ctx, "z", 1, "a")) },
 		"GetRangeAppend": func() error { _, err := c.GetRangeAppend(ctx, dst, "k", 0, 2); return err },
-		"MSet":           func() error { return c.MSet(ctx, fields...) },
+		"MSet":           func() error { return c.MSet(ctx, pairs...) },
 		"BitCount":       func() error { return second(c.BitCount(ctx, "k")) },
 		"PFAdd":          func() error { return second(c.PFAdd(ctx, "p", names...)) },
 		"XLen":           func() error { return second(c.XLen(ctx, "none")) },

@@ -133,7 +133,7 @@ func ExampleClient_Scan() {
 	client, stop := exampleClient(redis.Options{})
 	defer stop()
 	ctx := context.Background()
-	if err := client.MSet(ctx, redis.Field{Name: "user:1", Value: "a"}, redis.Field{Name: "other", Value: "b"}); err != nil {
+	if err := client.MSet(ctx, redis.KeyValue{Key: "user:1", Value: "a"}, redis.KeyValue{Key: "other", Value: "b"}); err != nil {
 		log.Fatal(err)
 	}
 	for key, err := range client.Scan(ctx, redis.ScanOptions{Match: "user:*"}) {

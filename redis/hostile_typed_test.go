@@ -38,7 +38,20 @@ var typedCalls = map[string]func(context.Context, *redis.Client) error{
 		_, err := c.Expire(ctx, evilKey, time.Second)
 		return err
 	},
-	"TTL": func(ctx context.Context, c *redis.Client) error { _, _, err := c.TTL(ctx, evilKey); return err },
+	"ExpireTime": func(ctx context.Context, c *redis.Client) error {
+		_, _, err := c.ExpireTime(ctx, evilKey)
+		return err
+	},
+	"HTTL": func(ctx context.Context, c *redis.Client) error {
+		_, err := c.HTTL(ctx, evilKey, []string{"f"})
+		return err
+	},
+	"HExpireTime": func(ctx context.Context, c *redis.Client) error {
+		_, err := c.HExpireTime(ctx, evilKey, []string{"f"})
+		return err
+	},
+	"LPos": func(ctx context.Context, c *redis.Client) error { _, _, err := c.LPos(ctx, evilKey, ""); return err },
+	"TTL":  func(ctx context.Context, c *redis.Client) error { _, _, err := c.TTL(ctx, evilKey); return err },
 	"Do int8": func(ctx context.Context, c *redis.Client) error {
 		return c.Do(ctx, new(int8), redis.Cmd("GET", evilKey))
 	},
@@ -75,7 +88,7 @@ func TestHostileTypes(t *testing.T) {
 		return false
 	}
 	text := []string{"Get", "Do any"}
-	numbers := []string{"Del", "Incr", "Expire", "TTL", "Start", "DoFunc", "Do any"}
+	numbers := []string{"Del", "Incr", "Expire", "TTL", "LPos", "Start", "DoFunc", "Do any"}
 	for _, c := range []struct {
 		name, reply string
 		fits        []string

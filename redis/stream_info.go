@@ -167,9 +167,11 @@ func pendingOf(d *resp.Decoder, tok resp.Token) (p Pending, err error) {
 }
 
 // inMilliseconds is n as a duration, or the longest there is.
-func inMilliseconds(n int64) time.Duration {
-	const most = math.MaxInt64 / int64(time.Millisecond)
-	return time.Duration(max(min(n, most), -most)) * time.Millisecond
+func inMilliseconds(n int64) time.Duration { return inUnits(n, time.Millisecond) }
+
+func inUnits(n int64, unit time.Duration) time.Duration {
+	most := math.MaxInt64 / int64(unit)
+	return time.Duration(max(min(n, most), -most)) * unit
 }
 
 func claimedOf(d *resp.Decoder, tok resp.Token) (c Claimed, err error) {

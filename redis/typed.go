@@ -123,6 +123,9 @@ type Item struct {
 	Found bool
 }
 
+// A KeyValue is a key and the value that [Client.MSet] gives it.
+type KeyValue struct{ Key, Value string }
+
 // MGet returns the values of keys, in their order.
 func (c *Client) MGet(ctx context.Context, keys ...string) ([]Item, error) {
 	if len(keys) == 0 {
@@ -230,22 +233,17 @@ func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (fou
 	return n == 1, err
 }
 
-// NoExpiry is what [Client.TTL] returns for a key that does not expire.
-const NoExpiry time.Duration = -1
-
 // TTL returns how long a key has to live, to the millisecond, or NoExpiry.
 // Found is false if there is no such key.
 func (c *Client) TTL(ctx context.Context, key string) (ttl time.Duration, found bool, err error) {
 	r := c.typed(infoPTTL, key)
 	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$4\r\nPTTL\r\n", key)
 	n, err := c.number(ctx, &r)
-	switch {
-	case err != nil || n == -2:
+	if err != nil {
 		return 0, false, err
-	case n < 0:
-		return NoExpiry, true, nil
 	}
-	return time.Duration(n) * time.Millisecond, true, nil
+	d := durationOf(n)
+	return d.Value, d.Found, nil
 }
 
 // Ping asks the server for a sign of life.

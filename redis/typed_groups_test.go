@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,6 +45,13 @@ func fieldsOf(words ...string) (list []redis.Field) {
 	return list
 }
 
+func pairsOf(words ...string) (list []redis.KeyValue) {
+	for i := 0; i < len(words); i += 2 {
+		list = append(list, redis.KeyValue{Key: words[i], Value: words[i+1]})
+	}
+	return list
+}
+
 func TestTypedStrings(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, c *redis.Client, is func(got, want string)) {
 		ctx := t.Context()
@@ -67,9 +75,9 @@ func TestTypedStrings(t *testing.T) {
 		is(say(c.TTL(ctx, "k")), "-1ns true <nil>")
 		is(say(c.GetDel(ctx, "k")), "0.5 true <nil>")
 		is(say(c.GetDel(ctx, "k")), " false <nil>")
-		is(say(c.MSet(ctx, fieldsOf("a", "1", "b", "ohmytext")...)), "<nil>")
-		is(say(c.MSetNX(ctx, fieldsOf("b", "3", "c", "4")...)), "false <nil>")
-		is(say(c.MSetNX(ctx, fieldsOf("c", "mynewtext")...)), "true <nil>")
+		is(say(c.MSet(ctx, pairsOf("a", "1", "b", "ohmytext")...)), "<nil>")
+		is(say(c.MSetNX(ctx, pairsOf("b", "3", "c", "4")...)), "false <nil>")
+		is(say(c.MSetNX(ctx, pairsOf("c", "mynewtext")...)), "true <nil>")
 		is(say(c.LCS(ctx, "b", "c")), "mytext <nil>")
 		is(say(c.LCSLen(ctx, "b", "c")), "6 <nil>")
 		is(say(c.SetEX(ctx, "p", "v", time.Minute)), "<nil>")
@@ -122,11 +130,8 @@ func TestTypedLists(t *testing.T) {
 		is(say(c.LInsertAfter(ctx, "l", "none", "m")), "-1 <nil>")
 		is(say(c.LSet(ctx, "l", 0, "Y")), "<nil>")
 		is(say(c.LRem(ctx, "l", 0, "m")), "1 <nil>")
-		var at *int64
-		is(say(c.LPos(ctx, &at, "l", "b")), "<nil>")
-		is(say(*at), "3")
-		is(say(c.LPos(ctx, &at, "l", "none")), "<nil>")
-		is(say(at == nil), "true")
+		is(say(c.LPos(ctx, "l", "b")), "3 true <nil>")
+		is(say(c.LPos(ctx, "l", "none")), "0 false <nil>")
 		is(say(c.LTrim(ctx, "l", 0, 3)), "<nil>")
 		is(say(c.LMove(ctx, "l", "m", "LEFT", "RIGHT")), "Y true <nil>")
 		is(say(c.RPopLPush(ctx, "l", "m")), "b true <nil>")
@@ -203,11 +208,10 @@ func TestTypedSortedSets(t *testing.T) {
 		is(say(c.ZRevRangeByScore(ctx, "z", "3", "2")), "[c b] <nil>")
 		is(say(c.ZRevRangeByScoreWithScores(ctx, "z", "3", "3")), "[{c 3}] <nil>")
 		is(say(c.ZRangeStore(ctx, "copy", "z", 1, 2)), "2 <nil>")
-		var rank *int64
-		is(say(c.ZRank(ctx, &rank, "z", "b")), "<nil>")
-		is(say(*rank), "1")
-		is(say(c.ZRevRank(ctx, &rank, "z", "none")), "<nil>")
-		is(say(rank == nil), "true")
+		is(say(c.ZRank(ctx, "z", "b")), "1 true <nil>")
+		is(say(c.ZRank(ctx, "z", "none")), "0 false <nil>")
+		is(say(c.ZRevRank(ctx, "z", "b")), "2 true <nil>")
+		is(say(c.ZRevRank(ctx, "z", "none")), "0 false <nil>")
 		c.ZAdd(ctx, "o", m(10, "b"), m(20, "x"))
 		is(say(c.ZDiff(ctx, []string{"z", "o"})), "[a c d] <nil>")
 		is(say(c.ZDiffWithScores(ctx, []string{"o", "z"})), "[{x 20}] <nil>")
@@ -296,7 +300,8 @@ func TestTypedStreams(t *testing.T) {
 		ctx := t.Context()
 		is(say(c.XAdd(ctx, "s", "1-1", fieldsOf("a", "1")...)), "1-1 <nil>")
 		is(say(c.XAdd(ctx, "s", "2-1", fieldsOf("a", "2", "b", "3")...)), "2-1 <nil>")
-		is(say(c.XAddMaxLen(ctx, "s", 1000, "3-1", fieldsOf("a", "3")...)), "3-1 <nil>")
+		is(say(c.XAddMaxLenApprox(ctx, "s", 2, "3-1", fieldsOf("a", "3")...)), "3-1 <nil>")
+		is(say(c.XTrimMaxLenApprox(ctx, "s", 2)), "0 <nil>")
 		is(say(c.XLen(ctx, "s")), "3 <nil>")
 		is(say(c.XRange(ctx, "s", "-", "+", 2)), "[{1-1 [{a 1}]} {2-1 [{a 2} {b 3}]}] <nil>")
 		is(say(c.XRevRange(ctx, "s", "+", "-", 1)), "[{3-1 [{a 3}]}] <nil>")
@@ -323,6 +328,8 @@ func TestTypedStreams(t *testing.T) {
 		is(say(c.XGroupDestroy(ctx, "s", "g")), "false <nil>")
 		is(say(c.XSetID(ctx, "s", "9-1")), "<nil>")
 		is(say(c.XTrimMinID(ctx, "s", "2-0")), "1 <nil>")
+		is(say(c.XAddMaxLen(ctx, "s", 1, "9-2", fieldsOf("a", "4")...)), "9-2 <nil>")
+		is(say(c.XRange(ctx, "s", "-", "+", 0)), "[{9-2 [{a 4}]}] <nil>")
 		is(say(c.XTrimMaxLen(ctx, "s", 0)), "1 <nil>")
 	})
 }
@@ -341,14 +348,16 @@ func TestTypedKeys(t *testing.T) {
 		at := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 		is(say(c.ExpireAt(ctx, "k", at)), "true <nil>")
 		is(say(c.ExpireAt(ctx, "none", at)), "false <nil>")
-		is(say(c.ExpireTime(ctx, "k")), say(at.UnixMilli(), nil))
+		is(say(c.ExpireTime(ctx, "k")), say(at.Local(), true, nil))
+		is(say(c.ExpireTime(ctx, "none")), say(time.Time{}, false, nil))
 		is(say(c.Persist(ctx, "k")), "true <nil>")
 		is(say(c.Persist(ctx, "k")), "false <nil>")
+		is(say(c.ExpireTime(ctx, "k")), say(time.Time{}, true, nil))
 		is(say(c.Keys(ctx, "[k]")), "[k] <nil>")
 		is(say(c.Move(ctx, "m", 1)), "true <nil>")
 		is(say(c.ObjectEncoding(ctx, "k")), "embstr true <nil>")
 		is(say(c.ObjectRefCount(ctx, "k")), "1 <nil>")
-		is(say(c.ObjectIdleTime(ctx, "k")), "0 <nil>")
+		is(say(c.ObjectIdleTime(ctx, "k")), "0s <nil>")
 		must(t, c.Do(ctx, nil, redis.Cmd("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")))
 		_, err = c.ObjectFreq(ctx, "k")
 		is(say(err), "<nil>")
@@ -433,5 +442,37 @@ func TestCommandsWithoutMethods(t *testing.T) {
 		if !redis.KnownReadOnly(name, "k", 0, 1) {
 			t.Errorf("%s is not known to only read", name)
 		}
+	}
+}
+
+// TestTimesAtTheEdges: times that a duration cannot hold, and the numbers that stand for no time.
+func TestTimesAtTheEdges(t *testing.T) {
+	const most = "9223372036854775807"
+	s := fake(t, func(_ int, args []string) string {
+		switch args[0] {
+		case "HPTTL", "HPEXPIRETIME":
+			return "*4\r\n:-2\r\n:-1\r\n:1500\r\n:" + most + "\r\n"
+		}
+		return ":" + most + "\r\n"
+	})
+	c := connect(t, redis.Options{Addr: s.Addr, Protocol: 2, OmitClientInfo: true})
+	ctx := t.Context()
+	const longest = time.Duration(1<<63 - 1)
+	ttls, err := c.HTTL(ctx, "h", nil)
+	must(t, err)
+	if want := []redis.MaybeDuration{{}, {Value: redis.NoExpiry, Found: true}, {Value: 1500 * time.Millisecond, Found: true},
+		{Value: longest.Truncate(time.Millisecond), Found: true}}; !slices.Equal(ttls, want) {
+		t.Errorf("%v, want %v", ttls, want)
+	}
+	times, err := c.HExpireTime(ctx, "h", nil)
+	must(t, err)
+	if want := []redis.MaybeTime{{}, {Found: true}, {Value: time.UnixMilli(1500), Found: true}, {Value: time.UnixMilli(1<<63 - 1), Found: true}}; !slices.Equal(times, want) {
+		t.Errorf("%v, want %v", times, want)
+	}
+	if ttl, found, err := c.TTL(ctx, "k"); ttl != longest.Truncate(time.Millisecond) || !found || err != nil {
+		t.Errorf("%v, %t, %v", ttl, found, err)
+	}
+	if idle, err := c.ObjectIdleTime(ctx, "k"); idle != longest.Truncate(time.Second) || err != nil {
+		t.Errorf("%v, %v", idle, err)
 	}
 }

@@ -219,28 +219,28 @@ func (c *Client) HExpireAt(ctx context.Context, key string, at time.Time, fields
 	return c.ints(ctx, &r)
 }
 
-// HExpireTime returns when fields expire, in milliseconds since 1970; -1 never, -2 there is
-// no such field.
-func (c *Client) HExpireTime(ctx context.Context, key string, fields []string) ([]int64, error) {
+// HExpireTime returns when fields expire, in their order, to the millisecond; the zero time
+// is never.
+func (c *Client) HExpireTime(ctx context.Context, key string, fields []string) ([]MaybeTime, error) {
 	r := c.typed(infoHPEXPIRETIME, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$12\r\nHPEXPIRETIME\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	b = append(b, "$6\r\nFIELDS\r\n"...)
 	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
 	r.call.Frame = b
-	return c.ints(ctx, &r)
+	return c.times(ctx, &r)
 }
 
-// HTTL returns how many milliseconds fields have to live; -1 for ever, -2 there is no such
-// field.
-func (c *Client) HTTL(ctx context.Context, key string, fields []string) ([]int64, error) {
+// HTTL returns how long fields have to live, in their order, to the millisecond, or
+// NoExpiry.
+func (c *Client) HTTL(ctx context.Context, key string, fields []string) ([]MaybeDuration, error) {
 	r := c.typed(infoHPTTL, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$5\r\nHPTTL\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	b = append(b, "$6\r\nFIELDS\r\n"...)
 	b = appendWords(resp.AppendBulkInt(b, int64(len(fields))), fields)
 	r.call.Frame = b
-	return c.ints(ctx, &r)
+	return c.ttls(ctx, &r)
 }
 
 // HPersist makes fields not expire: 1 done, -1 they would not have, -2 there is no such

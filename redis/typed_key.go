@@ -73,14 +73,14 @@ func (c *Client) ExpireAt(ctx context.Context, key string, at time.Time) (found 
 	return c.flag(ctx, &r)
 }
 
-// ExpireTime returns when a key expires, in milliseconds since 1970; -1 never, -2 there is
-// no such key.
-func (c *Client) ExpireTime(ctx context.Context, key string) (int64, error) {
+// ExpireTime returns when a key expires, to the millisecond; the zero time is never. Found
+// is false if there is no such key.
+func (c *Client) ExpireTime(ctx context.Context, key string) (at time.Time, found bool, err error) {
 	r := c.typed(infoPEXPIRETIME, key)
 	b := append(r.call.Frame[:0], "*2\r\n$11\r\nPEXPIRETIME\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
-	return c.number(ctx, &r)
+	return c.maybeTime(ctx, &r)
 }
 
 // Keys returns the keys that match a pattern. The server does nothing else meanwhile:
@@ -134,13 +134,13 @@ func (c *Client) ObjectFreq(ctx context.Context, key string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// ObjectIdleTime returns for how many seconds a key was not used.
-func (c *Client) ObjectIdleTime(ctx context.Context, key string) (int64, error) {
+// ObjectIdleTime returns for how long a key was not used, to the second.
+func (c *Client) ObjectIdleTime(ctx context.Context, key string) (time.Duration, error) {
 	r := c.typed(infoOBJECTIDLETIME, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nOBJECT\r\n$8\r\nIDLETIME\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	r.call.Frame = b
-	return c.number(ctx, &r)
+	return c.seconds(ctx, &r)
 }
 
 // ObjectRefCount returns how many references a value has.

@@ -105,15 +105,15 @@ func (c *Client) LPopN(ctx context.Context, key string, n int64) ([]string, erro
 	return c.texts(ctx, &r)
 }
 
-// LPos decodes the position of an element into a destination, such as a **int64; null if it
-// is not there.
-func (c *Client) LPos(ctx context.Context, dst any, key, value string) error {
+// LPos returns the position of the first element that is equal to value; found is false if
+// there is none.
+func (c *Client) LPos(ctx context.Context, key, value string) (n int64, found bool, err error) {
 	r := c.typed(infoLPOS, key)
 	b := append(r.call.Frame[:0], "*3\r\n$4\r\nLPOS\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	b = resp.AppendBulkString(b, value)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.maybeNumber(ctx, &r)
 }
 
 // LPush puts elements to the front, one after the other, and returns the length.

@@ -30,11 +30,11 @@ func firstOf(keys []string) string {
 	return keys[0]
 }
 
-func firstName(fields []Field) string {
-	if len(fields) == 0 {
+func firstKey(pairs []KeyValue) string {
+	if len(pairs) == 0 {
 		return ""
 	}
-	return fields[0].Name
+	return pairs[0].Key
 }
 
 func appendWords(b []byte, words []string) []byte {
@@ -47,6 +47,13 @@ func appendWords(b []byte, words []string) []byte {
 func appendFields(b []byte, fields []Field) []byte {
 	for i := range fields {
 		b = resp.AppendBulkString(resp.AppendBulkString(b, fields[i].Name), fields[i].Value)
+	}
+	return b
+}
+
+func appendPairs(b []byte, pairs []KeyValue) []byte {
+	for i := range pairs {
+		b = resp.AppendBulkString(resp.AppendBulkString(b, pairs[i].Key), pairs[i].Value)
 	}
 	return b
 }
@@ -135,6 +142,17 @@ func (c *Client) float(ctx context.Context, r *request) (float64, error) {
 func (c *Client) maybeFloat(ctx context.Context, r *request) (float64, bool, error) {
 	m, err := scalarReply(ctx, c, r, maybeFloatOf)
 	return m.Value, m.Found, err
+}
+
+// maybeNumber is number where the reply may be null.
+func (c *Client) maybeNumber(ctx context.Context, r *request) (n int64, found bool, err error) {
+	n, err = scalarReply(ctx, c, r, func(tok resp.Token) (int64, error) {
+		if found = !tok.Null; !found {
+			return 0, nil
+		}
+		return scalarOf(tok, intOf)
+	})
+	return n, found && err == nil, err
 }
 
 func (c *Client) maybeFloats(ctx context.Context, r *request) ([]MaybeFloat, error) {

@@ -51,8 +51,23 @@ func (c *Client) XAdd(ctx context.Context, key, id string, fields ...Field) (str
 	return c.text(ctx, &r)
 }
 
-// XAddMaxLen adds an entry to a stream that keeps about the last n.
+// XAddMaxLen adds an entry to a stream of which exactly the last n are kept.
+// [Client.XAddMaxLenApprox] costs the server less.
 func (c *Client) XAddMaxLen(ctx context.Context, key string, n int64, id string, fields ...Field) (string, error) {
+	r := c.typed(infoXADD, key)
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+2*len(fields)), "$4\r\nXADD\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$6\r\nMAXLEN\r\n"...)
+	b = resp.AppendBulkInt(b, n)
+	b = resp.AppendBulkString(b, id)
+	b = appendFields(b, fields)
+	r.call.Frame = b
+	return c.text(ctx, &r)
+}
+
+// XAddMaxLenApprox is [Client.XAddMaxLen] that may keep some more than n: the server
+// removes only what it can remove cheaply.
+func (c *Client) XAddMaxLenApprox(ctx context.Context, key string, n int64, id string, fields ...Field) (string, error) {
 	r := c.typed(infoXADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+2*len(fields)), "$4\r\nXADD\r\n"...)
 	b = resp.AppendBulkString(b, key)
@@ -240,7 +255,8 @@ func (c *Client) XSetID(ctx context.Context, key, id string) error {
 	return c.done(ctx, &r)
 }
 
-// XTrimMaxLen removes all entries but the last n and returns how many.
+// XTrimMaxLen removes all entries but exactly the last n and returns how many.
+// [Client.XTrimMaxLenApprox] costs the server less.
 func (c *Client) XTrimMaxLen(ctx context.Context, key string, n int64) (int64, error) {
 	r := c.typed(infoXTRIM, key)
 	b := append(r.call.Frame[:0], "*4\r\n$5\r\nXTRIM\r\n"...)
@@ -251,7 +267,20 @@ func (c *Client) XTrimMaxLen(ctx context.Context, key string, n int64) (int64, e
 	return c.number(ctx, &r)
 }
 
-// XTrimMinID removes the entries below an id and returns how many.
+// XTrimMaxLenApprox is [Client.XTrimMaxLen] that may keep some more than n: the server
+// removes only what it can remove cheaply.
+func (c *Client) XTrimMaxLenApprox(ctx context.Context, key string, n int64) (int64, error) {
+	r := c.typed(infoXTRIM, key)
+	b := append(r.call.Frame[:0], "*5\r\n$5\r\nXTRIM\r\n"...)
+	b = resp.AppendBulkString(b, key)
+	b = append(b, "$6\r\nMAXLEN\r\n"...)
+	b = append(b, "$1\r\n~\r\n"...)
+	b = resp.AppendBulkInt(b, n)
+	r.call.Frame = b
+	return c.number(ctx, &r)
+}
+
+// XTrimMinID removes exactly the entries below an id and returns how many.
 func (c *Client) XTrimMinID(ctx context.Context, key, id string) (int64, error) {
 	r := c.typed(infoXTRIM, key)
 	b := append(r.call.Frame[:0], "*4\r\n$5\r\nXTRIM\r\n"...)

@@ -152,19 +152,19 @@ func (c *Client) LCSLen(ctx context.Context, key, other string) (int64, error) {
 }
 
 // MSet sets the values of keys, all at once.
-func (c *Client) MSet(ctx context.Context, values ...Field) error {
-	r := c.typed(infoMSET, firstName(values))
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+2*len(values)), "$4\r\nMSET\r\n"...)
-	b = appendFields(b, values)
+func (c *Client) MSet(ctx context.Context, pairs ...KeyValue) error {
+	r := c.typed(infoMSET, firstKey(pairs))
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+2*len(pairs)), "$4\r\nMSET\r\n"...)
+	b = appendPairs(b, pairs)
 	r.call.Frame = b
 	return c.done(ctx, &r)
 }
 
 // MSetNX sets the values of keys if none of them exists; done is false if one does.
-func (c *Client) MSetNX(ctx context.Context, values ...Field) (done bool, err error) {
-	r := c.typed(infoMSETNX, firstName(values))
-	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+2*len(values)), "$6\r\nMSETNX\r\n"...)
-	b = appendFields(b, values)
+func (c *Client) MSetNX(ctx context.Context, pairs ...KeyValue) (done bool, err error) {
+	r := c.typed(infoMSETNX, firstKey(pairs))
+	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+2*len(pairs)), "$6\r\nMSETNX\r\n"...)
+	b = appendPairs(b, pairs)
 	r.call.Frame = b
 	return c.flag(ctx, &r)
 }

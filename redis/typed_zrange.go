@@ -136,15 +136,15 @@ func (c *Client) ZRangeStore(ctx context.Context, key, source string, start, sto
 	return c.number(ctx, &r)
 }
 
-// ZRank decodes the rank of a member into a destination, such as a **int64; null if it is
-// not there.
-func (c *Client) ZRank(ctx context.Context, dst any, key, member string) error {
+// ZRank returns the rank of a member, 0 for the lowest score; found is false if it is not
+// there.
+func (c *Client) ZRank(ctx context.Context, key, member string) (n int64, found bool, err error) {
 	r := c.typed(infoZRANK, key)
 	b := append(r.call.Frame[:0], "*3\r\n$5\r\nZRANK\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	b = resp.AppendBulkString(b, member)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.maybeNumber(ctx, &r)
 }
 
 // ZRem removes members and returns how many there were.
@@ -225,13 +225,13 @@ func (c *Client) ZRevRangeByLex(ctx context.Context, key, max, min string) ([]st
 }
 
 // ZRevRank is [Client.ZRank] from the highest score on.
-func (c *Client) ZRevRank(ctx context.Context, dst any, key, member string) error {
+func (c *Client) ZRevRank(ctx context.Context, key, member string) (n int64, found bool, err error) {
 	r := c.typed(infoZREVRANK, key)
 	b := append(r.call.Frame[:0], "*3\r\n$8\r\nZREVRANK\r\n"...)
 	b = resp.AppendBulkString(b, key)
 	b = resp.AppendBulkString(b, member)
 	r.call.Frame = b
-	return c.into(ctx, &r, dst)
+	return c.maybeNumber(ctx, &r)
 }
 
 // ZScore returns the score of a member.

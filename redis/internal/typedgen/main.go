@@ -74,13 +74,14 @@ const (
 	counted kind = "#"       // a slice, its length in front
 	paired  kind = "#fields" // the same, of fields
 	fields  kind = "fields..."
+	pairs   kind = "pairs..."
 	members kind = "members..."
 )
 
 // goTypes are the types of parameters.
 var goTypes = map[kind]string{
 	text: "string", integer: "int64", float: "float64", millis: "time.Duration", instant: "time.Time",
-	texts: "...string", counted: "[]string", paired: "[]Field", fields: "...Field", members: "...Member",
+	texts: "...string", counted: "[]string", paired: "[]Field", fields: "...Field", pairs: "...KeyValue", members: "...Member",
 }
 
 // reply says what a method returns, and which method of the package decodes it.
@@ -93,6 +94,7 @@ type reply struct {
 var replies = map[string]reply{
 	"ok":      {results: "error", decoder: "done"},
 	"one":     {results: "error", decoder: "one"},
+	"int?":    {results: "(n int64, found bool, err error)", decoder: "maybeNumber"},
 	"int":     {results: "(int64, error)", decoder: "number"},
 	"bool":    {results: "(bool, error)", decoder: "flag"},
 	"float":   {results: "(float64, error)", decoder: "float"},
@@ -105,6 +107,10 @@ var replies = map[string]reply{
 	"members": {results: "([]Member, error)", decoder: "members"},
 	"ints":    {results: "([]int64, error)", decoder: "ints"},
 	"floats?": {results: "([]MaybeFloat, error)", decoder: "maybeFloats"},
+	"seconds": {results: "(time.Duration, error)", decoder: "seconds"},
+	"time?":   {results: "(at time.Time, found bool, err error)", decoder: "maybeTime"},
+	"times":   {results: "([]MaybeTime, error)", decoder: "times"},
+	"ttls":    {results: "([]MaybeDuration, error)", decoder: "ttls"},
 	"any":     {results: "error", decoder: "into"},
 
 	"entries":   {results: "([]Entry, error)", decoder: "claimedEntries"},
@@ -287,14 +293,13 @@ func (m method) route() string {
 		switch {
 		case a.kind == counted && a.name == "keys" && !slices.ContainsFunc(m.args, func(a argument) bool { return a.key && a.kind == text }):
 			return "firstOf(keys)"
-		case !a.key && a.kind != fields:
+		case a.kind == pairs:
+			return "firstKey(" + a.name + ")"
+		case !a.key:
 		case a.kind == text:
 			return a.name
 		case a.kind == texts:
 			return "firstOf(" + a.name + ")"
-		}
-		if a.kind == fields && m.args[0].name == a.name {
-			return "firstName(" + a.name + ")"
 		}
 	}
 	return `""`
@@ -321,7 +326,7 @@ func (m method) writeFrame(b *bytes.Buffer) {
 		switch a.kind {
 		case texts:
 			more += "+len(" + a.name + ")"
-		case fields, members:
+		case fields, pairs, members:
 			more += "+2*len(" + a.name + ")"
 		case paired:
 			count++
@@ -365,6 +370,8 @@ func (a argument) line() string {
 		return "\tb = appendFields(resp.AppendBulkInt(b, int64(len(" + a.name + "))), " + a.name + ")\n"
 	case fields:
 		return "\tb = appendFields(b, " + a.name + ")\n"
+	case pairs:
+		return "\tb = appendPairs(b, " + a.name + ")\n"
 	case members:
 		return "\tb = appendMembers(b, " + a.name + ")\n"
 	}
