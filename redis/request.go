@@ -8,16 +8,16 @@ import (
 
 // What is known of the commands that have methods of their own.
 var (
-	infoDel     = commands["DEL"]
-	infoExists  = commands["EXISTS"]
-	infoGet     = commands["GET"]
-	infoIncr    = commands["INCR"]
-	infoIncrBy  = commands["INCRBY"]
-	infoMGet    = commands["MGET"]
-	infoPExpire = commands["PEXPIRE"]
-	infoPing    = commands["PING"]
-	infoPTTL    = commands["PTTL"]
-	infoSet     = commands["SET"]
+	infoDel     = known("DEL")
+	infoExists  = known("EXISTS")
+	infoGet     = known("GET")
+	infoIncr    = known("INCR")
+	infoIncrBy  = known("INCRBY")
+	infoMGet    = known("MGET")
+	infoPExpire = known("PEXPIRE")
+	infoPing    = known("PING")
+	infoPTTL    = known("PTTL")
+	infoSet     = known("SET")
 )
 
 // appendKeyed appends a command of which only the key varies. Head is its

@@ -2,25 +2,9 @@ package redis
 
 import (
 	"context"
-	"strings"
 
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
-
-//go:generate go run ./internal/typedgen .
-
-// known returns what the table says of a command, or of a subcommand behind a space.
-func known(name string) *commandInfo {
-	parent, sub, isSub := strings.Cut(name, " ")
-	in := commands[parent]
-	if isSub && in != nil {
-		in = in.subcommands[sub]
-	}
-	if in == nil {
-		return &commandInfo{name: name}
-	}
-	return in
-}
 
 // firstOf returns the first of keys, "" if there is none: the server says what is missing.
 func firstOf(keys []string) string {

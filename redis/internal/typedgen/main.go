@@ -1,10 +1,12 @@
-// Command typedgen writes the methods of redis.Client that are one command each, from
-// commands.txt, which says what its columns mean. It is run by go generate in package redis.
+// Command typedgen writes what package redis knows of commands, and the methods of redis.Client
+// that are one command each, from commands.txt, which says what its columns mean. It is run by
+// go generate in package redis.
 package main
 
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"go/format"
 	"log"
@@ -24,28 +26,48 @@ func main() {
 	if len(os.Args) != 2 {
 		log.Fatal("usage: typedgen directory")
 	}
-	files, err := parse(commands)
+	texts, err := generate(commands)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, f := range files {
-		text, err := f.source()
-		if err == nil {
-			err = os.WriteFile(filepath.Join(os.Args[1], f.name), text, 0o644)
-		}
-		if err != nil {
-			log.Fatal(f.name, ": ", err)
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(os.Args[1], name), text, 0o644); err != nil {
+			log.Fatal(err)
 		}
 	}
 }
 
-// file is one that is written.
+// generate returns the generated files by name.
+func generate(commands string) (map[string][]byte, error) {
+	s, err := parse(commands)
+	if err != nil {
+		return nil, err
+	}
+	texts := make(map[string][]byte)
+	if texts[tableFile], err = s.table(); err != nil {
+		return nil, fmt.Errorf("%s: %w", tableFile, err)
+	}
+	for _, f := range s.files {
+		if texts[f.name], err = f.source(); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return texts, nil
+}
+
+// specification is what commands.txt says.
+type specification struct {
+	rows  []row
+	files []file
+}
+
+// file is one of methods.
 type file struct {
 	name    string
 	methods []method
 }
 
-// method is a line of commands.txt.
+// method is a line with six columns.
 type method struct {
 	name, command, doc string
 	args               []argument
@@ -125,46 +147,60 @@ var replies = map[string]reply{
 }
 
 // parse reads commands.txt.
-func parse(text string) ([]file, error) {
-	var list []file
+func parse(text string) (*specification, error) {
+	s := new(specification)
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
 			continue
 		}
 		if name, ok := strings.CutPrefix(line, "file "); ok {
-			list = append(list, file{name: name})
+			s.files = append(s.files, file{name: name})
 			continue
 		}
-		m, err := parseMethod(line)
-		if err != nil {
+		if err := s.parseLine(line); err != nil {
 			return nil, fmt.Errorf("commands.txt:%d: %w", i+1, err)
 		}
-		if len(list) == 0 {
-			return nil, fmt.Errorf("commands.txt:%d: a method before the first file", i+1)
-		}
-		last := &list[len(list)-1]
-		last.methods = append(last.methods, m)
 	}
-	return list, nil
+	return s, nil
 }
 
-func parseMethod(line string) (method, error) {
-	columns := strings.SplitN(line, "|", 5)
-	if len(columns) != 5 {
-		return method{}, fmt.Errorf("%d columns, expected 5", len(columns))
-	}
+func (s *specification) parseLine(line string) error {
+	columns := strings.SplitN(line, "|", 6)
 	for i := range columns {
 		columns[i] = strings.TrimSpace(columns[i])
 	}
-	m := method{name: columns[0], command: columns[1], doc: columns[4]}
+	want := 6
+	if columns[0] == "-" {
+		want = 3
+	}
+	if len(columns) != want {
+		return fmt.Errorf("%d columns, expected %d", len(columns), want)
+	}
+	if err := s.add(columns[1], columns[2]); err != nil || want == 3 {
+		return err
+	}
+	m, err := parseMethod(columns)
+	if err != nil {
+		return err
+	}
+	if len(s.files) == 0 {
+		return errors.New("a method before the first file")
+	}
+	last := &s.files[len(s.files)-1]
+	last.methods = append(last.methods, m)
+	return nil
+}
+
+func parseMethod(columns []string) (method, error) {
+	m := method{name: columns[0], command: columns[1], doc: columns[5]}
 	var ok bool
-	name, appends := strings.CutSuffix(columns[3], " append")
+	name, appends := strings.CutSuffix(columns[4], " append")
 	if m.reply, ok = replies[name]; !ok || appends && m.reply.appender == "" {
-		return m, fmt.Errorf("reply %q", columns[3])
+		return m, fmt.Errorf("reply %q", columns[4])
 	}
 	m.appends = appends
-	for i, text := range strings.Fields(columns[2]) {
+	for i, text := range strings.Fields(columns[3]) {
 		a := parseArgument(text)
 		if _, ok := goTypes[a.kind]; !ok && a.kind != word {
 			return m, fmt.Errorf("argument %q", text)
