@@ -32,12 +32,12 @@ func (o *Options) connect(ctx context.Context) (conn net.Conn, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			conn, err = nil, fmt.Errorf("redis: Dialer panicked: %v", p)
+			conn, err = nil, fmt.Errorf("Dialer panicked: %v", p)
 		}
 	}()
 	conn, err = o.Dialer(ctx, o.network(), o.addr())
 	if err == nil && conn == nil {
-		err = errors.New("redis: Dialer returned neither a connection nor an error")
+		err = errors.New("Dialer returned neither a connection nor an error")
 	}
 	return conn, err
 }

@@ -69,6 +69,10 @@
 // before it met DENIED, MISCONF, NOPERM, NOREPLICAS, OOM or READONLY, so for
 // scripts these are Executed, as all other codes are for all commands.
 //
+// The text of an error of a call starts with the command and the address of the
+// server. That of an error without them, such as one of [Options] or of a future
+// that is used twice, starts with "redis: ".
+//
 // A call is repeated, at most Options.Retries times and with growing, jittered
 // pauses, if it was not sent because there was no connection, if the server
 // refused it for a reason that passes (BUSY, CLUSTERDOWN, LOADING, MASTERDOWN,

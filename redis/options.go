@@ -238,12 +238,12 @@ func (o *Options) credentials(ctx context.Context) (user, password string, err e
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("redis: Credentials panicked: %v", p)
+			err = fmt.Errorf("Credentials panicked: %v", p)
 		}
 	}()
 	user, password, err = o.Credentials(ctx)
 	if err != nil {
-		return "", "", fmt.Errorf("redis: credentials: %w", err)
+		return "", "", fmt.Errorf("credentials: %w", err)
 	}
 	return user, password, nil
 }
