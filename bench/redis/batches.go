@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/redis"
 )
 
@@ -38,7 +39,7 @@ func (c *caller) batch() error {
 	seen := 0
 	err := b.getAll(c.ctx, c.batched, func(i int, value []byte) error {
 		seen++
-		return checkValue(c.batched[i], value, c.work.Size)
+		return redisserver.Check(c.batched[i], value, c.work.Size)
 	})
 	if err == nil && seen != batchSize {
 		err = fmt.Errorf("%d values of %d", seen, batchSize)

@@ -6,11 +6,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 )
 
-func testServer(t *testing.T, size int) *server {
+func testServer(t *testing.T, size int) *redisserver.Server {
 	t.Helper()
-	s, err := startServer(t.Context(), t.TempDir(), size)
+	s, err := redisserver.Start(t.Context(), t.TempDir(), size)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,7 @@ func TestClientsAnswerRight(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			exercise(t, k, setting{Address: s.address, Callers: 16}, size)
+			exercise(t, k, setting{Address: s.Address, Callers: 16}, size)
 		})
 	}
 }
@@ -57,22 +59,22 @@ func exercise(t *testing.T, k kind, with setting, size int) {
 			}
 			dst := make([]byte, 0, size+64)
 			for j := range 20 {
-				key := keyName(i*100 + j)
+				key := redisserver.Key(i*100 + j)
 				value, err := c.get(call, dst, key)
 				if err == nil {
-					err = checkValue(key, value, size)
+					err = redisserver.Check(key, value, size)
 				}
 				if err != nil {
 					t.Errorf("get: %v", err)
 					return
 				}
 				own := fmt.Sprintf("%s:%s:%08d", k.name, "key", i)
-				if err := c.set(call, own, valueOf(own, size)); err != nil {
+				if err := c.set(call, own, redisserver.Value(own, size)); err != nil {
 					t.Errorf("set: %v", err)
 					return
 				}
 				value, err = c.get(call, dst, own)
-				if err != nil || string(value) != valueOf(own, size) {
+				if err != nil || string(value) != redisserver.Value(own, size) {
 					t.Errorf("stored value: %.30q, %v", value, err)
 					return
 				}
@@ -83,29 +85,4 @@ func exercise(t *testing.T, k kind, with setting, size int) {
 		})
 	}
 	callers.Wait()
-}
-
-// A wrong value must never pass for the right one.
-func TestCheckValue(t *testing.T) {
-	for _, size := range []int{16, 768, 65536} {
-		key := keyName(42)
-		right := valueOf(key, size)
-		if len(right) != size {
-			t.Errorf("size %d: %d bytes", size, len(right))
-		}
-		if err := checkValue(key, []byte(right), size); err != nil {
-			t.Error(err)
-		}
-		other := valueOf(keyName(43), size)
-		for name, wrong := range map[string]string{
-			"other": other, "short": right[1:], "long": right + "x", "empty": "",
-		} {
-			if checkValue(key, []byte(wrong), size) == nil {
-				t.Errorf("size %d: %s value passes", size, name)
-			}
-		}
-		if size > 16 && checkValue(key, []byte(right[:size-8]+other[size-8:]), size) == nil {
-			t.Errorf("size %d: a value with the end of another passes", size)
-		}
-	}
 }

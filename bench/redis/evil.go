@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -81,7 +82,7 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 			outcome.Result, outcome.Detail = result, detail
 		}
 	}
-	first := keyName(1)
+	first := redisserver.Key(1)
 	if result, detail := evilCall(ctx, c, first); result != resultRight {
 		note(result, "before the case: "+detail)
 	}
@@ -98,7 +99,7 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	for i := range evilAfter {
 		// Ends by its deadline or that of a hang; waited for below.
 		calls.Go(func() {
-			result, detail := evilCall(ctx, c, keyName(100+i))
+			result, detail := evilCall(ctx, c, redisserver.Key(100+i))
 			mu.Lock()
 			defer mu.Unlock()
 			if result == resultWrong || result == resultHang {
@@ -111,7 +112,7 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	until := time.Now().Add(evilRecovery)
 	for i := 200; outcome.After == afterBroken && time.Now().Before(until); i++ {
 		time.Sleep(100 * time.Millisecond)
-		result, _ := evilCall(ctx, c, keyName(i))
+		result, _ := evilCall(ctx, c, redisserver.Key(i))
 		if result == resultRight {
 			outcome.After = "works"
 		}
@@ -151,7 +152,7 @@ func evilCall(ctx context.Context, c client, key string) (result, detail string)
 		case r.err != nil:
 			return resultError, firstLine(r.err.Error())
 		}
-		if err := checkValue(key, r.value, evilSize); err != nil {
+		if err := redisserver.Check(key, r.value, evilSize); err != nil {
 			return resultWrong, fmt.Sprintf("%.40q for %s", r.value, key)
 		}
 		return resultRight, ""

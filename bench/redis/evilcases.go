@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
+)
 
 // An evilCase is one way to break the protocol.
 type evilCase struct {
@@ -20,9 +24,9 @@ type evilCase struct {
 // is no Redis at all, may send. Types are those of the RESP3 specification;
 // clients that speak RESP2 must refuse them.
 func evilCases() []evilCase {
-	right := bulk(valueOf(evilKey, evilSize))
-	text := valueOf(evilKey, evilSize)
-	stray := bulk(valueOf(keyName(99_999_999), evilSize))
+	right := bulk(redisserver.Value(evilKey, evilSize))
+	text := redisserver.Value(evilKey, evilSize)
+	stray := bulk(redisserver.Value(redisserver.Key(99_999_999), evilSize))
 	push := ">2\r\n$7\r\nmessage\r\n$5\r\nhello\r\n"
 	return []evilCase{
 		// Lengths.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/finetimer"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
 )
@@ -50,7 +51,7 @@ func (h *harness) window(normal time.Duration) time.Duration {
 
 // A stage is what a scenario's clients connect to.
 type stage struct {
-	server  *server
+	server  *redisserver.Server
 	address string        // that clients connect to
 	trip    time.Duration // of a request, over a plain connection to address
 	proxy   *nutcracker   // nil: none
@@ -73,7 +74,7 @@ func (h *harness) open(ctx context.Context, scenario string, size int, way path)
 	s := &stage{}
 	err := s.build(ctx, h.scratch, size, way)
 	if err == nil {
-		s.trip, err = roundTrip(ctx, s.address, 101)
+		s.trip, err = redisserver.RoundTrip(ctx, s.address, 101)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -84,10 +85,10 @@ func (h *harness) open(ctx context.Context, scenario string, size int, way path)
 
 func (s *stage) build(ctx context.Context, scratch string, size int, way path) error {
 	var err error
-	if s.server, err = startServer(ctx, scratch, size); err != nil {
+	if s.server, err = redisserver.Start(ctx, scratch, size); err != nil {
 		return err
 	}
-	s.address = s.server.address
+	s.address = s.server.Address
 	if way.nutcracker {
 		if s.proxy, err = startNutcracker(ctx, scratch, s.address); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 )
 
 // dialPlain connects for clients that cannot be kept from greeting the server
@@ -46,7 +48,7 @@ func (c *plainConn) Write(b []byte) (int, error) {
 			out.WriteString(unknownScript)
 			continue
 		}
-		out.WriteString(encodeCommand(args))
+		out.WriteString(redisserver.EncodeCommand(args))
 	}
 	if _, err := c.Conn.Write(out.Bytes()); err != nil {
 		return 0, err

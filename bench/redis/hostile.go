@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 )
 
 // evilSize is the size of the honest values of a hostile server.
@@ -18,7 +20,7 @@ const evilSize = 16
 
 // evilKey asks a hostile server for its case; every other key has its honest
 // value.
-var evilKey = keyName(66_666_666)
+var evilKey = redisserver.Key(66_666_666)
 
 // A hostile server speaks the protocol until it is asked for evilKey.
 type hostile struct {
@@ -146,10 +148,10 @@ const endlessMost = 4 * evilMemory
 func honest(args []string) string {
 	switch strings.ToUpper(args[0]) {
 	case "GET":
-		if len(args) != 2 || len(args[1]) < keyDigits {
+		if len(args) != 2 || len(args[1]) < redisserver.KeyDigits {
 			return "-ERR wrong number of arguments\r\n"
 		}
-		return bulk(valueOf(args[1], evilSize))
+		return bulk(redisserver.Value(args[1], evilSize))
 	case "PING":
 		return "+PONG\r\n"
 	case "HELLO":
@@ -170,16 +172,6 @@ func honest(args []string) string {
 }
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
-
-// encodeCommand returns a request as an array of bulk strings.
-func encodeCommand(args []string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(args))
-	for _, arg := range args {
-		b.WriteString(bulk(arg))
-	}
-	return b.String()
-}
 
 // readCommand reads a request: an array of bulk strings, or words on a line.
 func readCommand(r *bufio.Reader) ([]string, error) {

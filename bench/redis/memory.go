@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -139,10 +140,10 @@ func useOnce(ctx context.Context, c client, callers, size int) error {
 	for i := range callers {
 		// Ends with its request; waited for below.
 		group.Go(func() {
-			key := keyName(i)
+			key := redisserver.Key(i)
 			value, err := c.get(ctx, make([]byte, 0, size+64), key)
 			if err == nil {
-				err = checkValue(key, value, size)
+				err = redisserver.Check(key, value, size)
 			}
 			errs[i] = err
 		})

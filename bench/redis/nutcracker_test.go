@@ -6,7 +6,7 @@ import "testing"
 func TestClientsThroughNutcracker(t *testing.T) {
 	const size = 1000
 	s := testServer(t, size)
-	n, err := startNutcracker(t.Context(), t.TempDir(), s.address)
+	n, err := startNutcracker(t.Context(), t.TempDir(), s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestMemoryOfIdleClients(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, burstSize)
 	for _, burst := range []bool{false, true} {
-		v := runProbe(t, probeSpec{Probe: "memory", Subject: "redigo", Address: s.address, Burst: burst, Clients: 20, Size: burstSize})
+		v := runProbe(t, probeSpec{Probe: "memory", Subject: "redigo", Address: s.Address, Burst: burst, Clients: 20, Size: burstSize})
 		if v["bytes"] < 8<<10 || v["bytes"] > 64<<10 {
 			t.Errorf("burst %v: %v", burst, v)
 		}
@@ -37,7 +37,7 @@ func TestMemoryOfIdleClients(t *testing.T) {
 func TestStoppedServer(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 16)
-	v := runProbe(t, probeSpec{Probe: "stopped", Subject: load.Ours, Address: s.address, PID: s.PID()})
+	v := runProbe(t, probeSpec{Probe: "stopped", Subject: load.Ours, Address: s.Address, PID: s.PID()})
 	if v["accepted"] == 0 || v["accepted"] != v["resolved"] || v["refused"] == 0 || v["accepted"]+v["refused"] != stoppedCalls ||
 		v["refused_otherwise"] != 0 || v["cancel_failed"] != 0 || !(v["bytes"] > 0) {
 		t.Errorf("%v", v)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/redis"
 )
@@ -141,7 +142,7 @@ func startWaiters(ctx context.Context, c *redis.Client) *waiters {
 		// Ends when cancel stops it and waits for it.
 		w.group.Go(func() {
 			w.entered.Done()
-			if _, _, err := c.Get(ctx, keyName(i)); err == nil {
+			if _, _, err := c.Get(ctx, redisserver.Key(i)); err == nil {
 				w.wrong.Add(1)
 			}
 			w.delays[i] = time.Since(w.start) - time.Duration(w.begun.Load())
@@ -177,7 +178,7 @@ func startFlood(ctx context.Context, c *redis.Client) *flood {
 	f := &flood{begin: make(chan struct{}), refused: make([][]time.Duration, stoppedCallers)}
 	for i := range f.refused {
 		f.refused[i] = make([]time.Duration, 0, stoppedCalls/stoppedCallers)
-		get := redis.Cmd("GET", keyName(i))
+		get := redis.Cmd("GET", redisserver.Key(i))
 		// Ends when it has submitted its calls; run waits.
 		f.group.Go(func() {
 			<-f.begin

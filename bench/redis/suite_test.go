@@ -95,7 +95,7 @@ func TestWrongValuesAreErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tg, err := openTarget(t.Context(), "redigo", loadproc.Spec{Address: s.address, Options: text, Callers: 1})
+	tg, err := openTarget(t.Context(), "redigo", loadproc.Spec{Address: s.Address, Options: text, Callers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -94,12 +95,12 @@ func openTarget(ctx context.Context, subject string, s loadproc.Spec) (load.Targ
 		}
 		t.clients = append(t.clients, c)
 	}
-	for i := range keysOf(t.work.Size) {
-		t.keys = append(t.keys, keyName(i))
+	for i := range redisserver.Keys(t.work.Size) {
+		t.keys = append(t.keys, redisserver.Key(i))
 	}
 	if t.work.Operation == opSet {
 		for _, key := range t.keys {
-			t.values = append(t.values, valueOf(key, t.work.Size))
+			t.values = append(t.values, redisserver.Value(key, t.work.Size))
 		}
 	}
 	if t.work.Design != "" {
@@ -215,7 +216,7 @@ func (c *caller) get(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	return checkValue(c.keys[i], value, c.work.Size)
+	return redisserver.Check(c.keys[i], value, c.work.Size)
 }
 
 // Close implements [load.Caller]: clients are closed once, by the target.
@@ -238,7 +239,7 @@ type slot struct {
 func (s *slot) run() {
 	value, err := s.caller.client.get(s.caller.ctx, s.dst[:0], s.caller.keys[s.index])
 	if err == nil {
-		err = checkValue(s.caller.keys[s.index], value, s.caller.work.Size)
+		err = redisserver.Check(s.caller.keys[s.index], value, s.caller.work.Size)
 	}
 	s.err, s.done = err, time.Now()
 	s.caller.wait.Done()

@@ -12,13 +12,14 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 	"github.com/slipstream-go/slipstream/tarantool"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-func testServer(t *testing.T) *server {
+func testServer(t *testing.T) *tarantoolserver.Server {
 	t.Helper()
-	s, err := startServer(t.Context(), t.TempDir(), tuned)
+	s, err := tarantoolserver.Start(t.Context(), t.TempDir(), tarantoolserver.Tuned)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,9 +32,9 @@ func testServer(t *testing.T) *server {
 }
 
 // spoil puts the text of its neighbour into each tuple.
-func spoil(t *testing.T, s *server) {
+func spoil(t *testing.T, s *tarantoolserver.Server) {
 	t.Helper()
-	c, err := tarantool.Connect(t.Context(), tarantool.Options{Addr: s.address})
+	c, err := tarantool.Connect(t.Context(), tarantool.Options{Addr: s.Address})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +43,13 @@ func spoil(t *testing.T, s *server) {
 		ID   uint64
 		Text string
 	}
-	space := tarantool.SpaceOf[row](c, spaceName)
+	space := tarantool.SpaceOf[row](c, tarantoolserver.SpaceName)
 	const writers = 64
 	var all sync.WaitGroup
 	for i := range uint64(writers) {
 		all.Go(func() {
-			for key := i + 1; key <= keyCount; key += writers {
-				if err := space.Replace(t.Context(), &row{key, textOf(key + 1)}); err != nil {
+			for key := i + 1; key <= tarantoolserver.Keys; key += writers {
+				if err := space.Replace(t.Context(), &row{key, tarantoolserver.Text(key + 1)}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -64,7 +65,7 @@ func TestClientsAnswerRight(t *testing.T) {
 	s := testServer(t)
 	for _, k := range withFloor() {
 		for _, with := range []setting{{}, {Sockets: 3}, {Sockets: 3, Apart: true}} {
-			with.Address = s.address
+			with.Address = s.Address
 			t.Run(fmt.Sprintf("%s/%d/%t", k.name, with.Sockets, with.Apart), func(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -94,7 +95,7 @@ func TestClientsAnswerRight(t *testing.T) {
 
 func exercise(t *testing.T, s session, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	asked := []uint64{1, keyCount, 127, 128, 65_535, 65_536}
+	asked := []uint64{1, tarantoolserver.Keys, 127, 128, 65_535, 65_536}
 	for range 20 {
 		asked = append(asked, randomKey(rng))
 	}
@@ -106,7 +107,7 @@ func exercise(t *testing.T, s session, seed uint64) {
 			}
 		}
 	}
-	for mode, err := range map[string]error{modeNaive: s.naive(keyCount + 1), modeTyped: s.typed(keyCount + 1)} {
+	for mode, err := range map[string]error{modeNaive: s.naive(tarantoolserver.Keys + 1), modeTyped: s.typed(tarantoolserver.Keys + 1)} {
 		if err == nil {
 			t.Errorf("%s: a key that is missing has a tuple", mode)
 		}
@@ -120,16 +121,16 @@ func TestWrongTuplesAreFound(t *testing.T) {
 		data  []any
 		right bool
 	}{
-		"right":           {[]any{[]any{uint64(key), textOf(key)}}, true},
-		"another":         {[]any{[]any{uint64(key + 1), textOf(key + 1)}}, false},
-		"text of another": {[]any{[]any{uint64(key), textOf(key + 1)}}, false},
-		"key of another":  {[]any{[]any{uint64(key + 1), textOf(key)}}, false},
-		"long text":       {[]any{[]any{uint64(key), textOf(key) + "0"}}, false},
+		"right":           {[]any{[]any{uint64(key), tarantoolserver.Text(key)}}, true},
+		"another":         {[]any{[]any{uint64(key + 1), tarantoolserver.Text(key + 1)}}, false},
+		"text of another": {[]any{[]any{uint64(key), tarantoolserver.Text(key + 1)}}, false},
+		"key of another":  {[]any{[]any{uint64(key + 1), tarantoolserver.Text(key)}}, false},
+		"long text":       {[]any{[]any{uint64(key), tarantoolserver.Text(key) + "0"}}, false},
 		"short text":      {[]any{[]any{uint64(key), "value:0007000"}}, false},
 		"no text":         {[]any{[]any{uint64(key), ""}}, false},
 		"one field":       {[]any{[]any{uint64(key)}}, false},
 		"no tuple":        {[]any{}, false},
-		"two tuples":      {[]any{[]any{uint64(key), textOf(key)}, []any{uint64(key), textOf(key)}}, false},
+		"two tuples":      {[]any{[]any{uint64(key), tarantoolserver.Text(key)}, []any{uint64(key), tarantoolserver.Text(key)}}, false},
 	} {
 		if err := checkGeneral(key, c.data); (err == nil) != c.right {
 			t.Errorf("%s: decoded in general: %v", name, err)
@@ -140,14 +141,14 @@ func TestWrongTuplesAreFound(t *testing.T) {
 		}
 		var theirs, ours oneTuple
 		if err = msgpack.Unmarshal(text, &theirs); err == nil {
-			err = theirs.check(key)
+			err = theirs.Check(key)
 		}
 		if (err == nil) != c.right {
 			t.Errorf("%s: decoded by the rivals' library: %v", name, err)
 		}
 		d := iproto.NewDecoder(text)
 		if err = errors.Join(ours.ReadMsgpack(&d), d.Err()); err == nil {
-			err = ours.check(key)
+			err = ours.Check(key)
 		}
 		if (err == nil) != c.right {
 			t.Errorf("%s: decoded by ours: %v", name, err)
@@ -161,7 +162,7 @@ func TestWrongAnswersAreErrors(t *testing.T) {
 	s := testServer(t)
 	spoil(t, s)
 	for _, k := range kinds() {
-		c, err := k.open(t.Context(), setting{Address: s.address})
+		c, err := k.open(t.Context(), setting{Address: s.Address})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -119,7 +120,7 @@ func appendFloorSelect(b []byte, sync, key uint64) []byte {
 	start := len(b)
 	b = append(b, 0xce, 0, 0, 0, 0, 0x82, 0x00, 0x01, 0x01, 0xcf)
 	b = binary.BigEndian.AppendUint64(b, sync)
-	b = append(b, 0x84, 0x10, 0xcd, spaceNumber>>8, spaceNumber&255, 0x11, 0, 0x12, 1, 0x20, 0x91)
+	b = append(b, 0x84, 0x10, 0xcd, tarantoolserver.SpaceNumber>>8, tarantoolserver.SpaceNumber&255, 0x11, 0, 0x12, 1, 0x20, 0x91)
 	b = iproto.AppendUint(b, key)
 	b[start+4] = byte(len(b) - start - 5)
 	return b
@@ -177,7 +178,7 @@ func (s *floorSession) send(key uint64) *floorCall { return s.c.send(key) }
 
 func (s *floorSession) take(call *floorCall, key uint64) error {
 	<-call.wake
-	var t tuple
+	var t tarantoolserver.Tuple
 	d := iproto.NewDecoder(call.reply[:call.size])
 	if fields, data, n := d.Map(), d.Uint(), d.Array(); fields != 1 || data != 0x30 || n != 1 {
 		return fmt.Errorf("a reply of the shape %d, %d, %d", fields, data, n)
@@ -187,7 +188,7 @@ func (s *floorSession) take(call *floorCall, key uint64) error {
 	if err != nil {
 		return err
 	}
-	return t.check(key)
+	return t.Check(key)
 }
 
 func (s *floorSession) naive(key uint64) error           { return s.typed(key) }

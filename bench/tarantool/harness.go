@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -22,7 +23,7 @@ type harness struct {
 	options options
 
 	// Owned by the goroutine that runs the suite.
-	server *server // of the scenario under way; nil: none yet
+	server *tarantoolserver.Server // of the scenario under way; nil: none yet
 }
 
 func newHarness(scratch string, o options) *harness {
@@ -88,7 +89,7 @@ func (h *harness) run(ctx context.Context, subject string, r round, number int) 
 	}
 	if h.server == nil {
 		var err error
-		if h.server, err = startServer(ctx, h.scratch, r.settings); err != nil {
+		if h.server, err = tarantoolserver.Start(ctx, h.scratch, r.settings); err != nil {
 			return load.Sample{}, err
 		}
 	}
@@ -109,7 +110,7 @@ func (h *harness) run(ctx context.Context, subject string, r round, number int) 
 	limited, cancel := context.WithTimeout(ctx, warmUp+r.window+limit)
 	defer cancel()
 	outcome, err := loadproc.Run(limited, loadproc.Spec{
-		Target: k.name, Options: text, Address: h.server.address, PID: h.server.PID(),
+		Target: k.name, Options: text, Address: h.server.Address, PID: h.server.PID(),
 		Callers: r.callers, WarmUp: warmUp, Duration: r.window, Seed: uint64(number),
 	})
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
@@ -12,7 +13,7 @@ import (
 // its bound in place of refusing.
 type ourClient struct {
 	client *tarantool.Client
-	space  *tarantool.Space[tuple]
+	space  *tarantool.Space[tarantoolserver.Tuple]
 }
 
 func openOurs(ctx context.Context, s setting) (client, error) {
@@ -27,7 +28,7 @@ func openOurs(ctx context.Context, s setting) (client, error) {
 		if err != nil {
 			return nil, errors.Join(err, all.close())
 		}
-		all = append(all, ourClient{c, tarantool.SpaceOf[tuple](c, spaceName)})
+		all = append(all, ourClient{c, tarantool.SpaceOf[tarantoolserver.Tuple](c, tarantoolserver.SpaceName)})
 	}
 	return all, nil
 }
@@ -37,7 +38,7 @@ type ourClients []ourClient
 
 func (c ourClients) session(ctx context.Context, i int) session {
 	one := c[i%len(c)]
-	return &ourSession{ctx: ctx, client: one.client, space: one.space, result: new(tuple), whole: new(oneTuple)}
+	return &ourSession{ctx: ctx, client: one.client, space: one.space, result: new(tarantoolserver.Tuple), whole: new(oneTuple)}
 }
 
 func (c ourClients) close() error {
@@ -52,16 +53,16 @@ type ourSession struct {
 	// Immutable.
 	ctx      context.Context
 	client   *tarantool.Client
-	space    *tarantool.Space[tuple]
+	space    *tarantool.Space[tarantoolserver.Tuple]
 	requests []tarantool.Request // of prepare
 
 	// Owned by who takes replies.
-	result *tuple
+	result *tarantoolserver.Tuple
 	whole  *oneTuple
 }
 
 func (s *ourSession) naive(key uint64) error {
-	data, err := s.client.Do(s.ctx, tarantool.Select(spaceName).Key(tarantool.Int(key)).Limit(1)).Get()
+	data, err := s.client.Do(s.ctx, tarantool.Select(tarantoolserver.SpaceName).Key(tarantool.Int(key)).Limit(1)).Get()
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (s *ourSession) naive(key uint64) error {
 
 func (s *ourSession) prepare(keys []uint64) {
 	for _, key := range keys {
-		s.requests = append(s.requests, tarantool.Select(spaceName).Key(tarantool.Int(key)).Limit(1))
+		s.requests = append(s.requests, tarantool.Select(tarantoolserver.SpaceName).Key(tarantool.Int(key)).Limit(1))
 	}
 }
 
@@ -78,7 +79,7 @@ func (s *ourSession) prepared(i int, key uint64) error {
 	if err := s.client.Exec(s.ctx, s.whole, s.requests[i]); err != nil {
 		return err
 	}
-	return s.whole.check(key)
+	return s.whole.Check(key)
 }
 
 func (s *ourSession) typed(key uint64) error {
@@ -92,18 +93,18 @@ func (s *ourSession) settled(key uint64, found bool, err error) error {
 	case err != nil:
 		return err
 	case !found:
-		return errNoTuple
+		return tarantoolserver.ErrNoTuple
 	}
-	return s.result.check(key)
+	return s.result.Check(key)
 }
 
 func (s *ourSession) flow(p *pair) { drive(p, s) }
 
-func (s *ourSession) send(key uint64) tarantool.TupleFuture[tuple] {
+func (s *ourSession) send(key uint64) tarantool.TupleFuture[tarantoolserver.Tuple] {
 	return s.space.DoGet(s.ctx, tarantool.Int(key))
 }
 
-func (s *ourSession) take(f tarantool.TupleFuture[tuple], key uint64) error {
+func (s *ourSession) take(f tarantool.TupleFuture[tarantoolserver.Tuple], key uint64) error {
 	found, err := f.Get(s.result)
 	return s.settled(key, found, err)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -25,11 +26,11 @@ func (s *fakeSession) send(key uint64) uint64 {
 
 func (s *fakeSession) take(f, key uint64) error {
 	s.taken++
-	if f != key || key == 0 || key > keyCount {
+	if f != key || key == 0 || key > tarantoolserver.Keys {
 		return errors.New("not in order, or no key")
 	}
 	if s.wrong {
-		return errNoTuple
+		return tarantoolserver.ErrNoTuple
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	rival "github.com/tarantool/go-tarantool/v2"
+
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 )
 
 // go-tarantool v2, the line that the article measured. It decodes into a type
@@ -46,7 +48,7 @@ type goTarantool2Session struct {
 
 // selectBy makes a request by numbers, which spares it to look up names.
 func (s *goTarantool2Session) selectBy(key any) *rival.SelectRequest {
-	r := rival.NewSelectRequest(spaceNumber).Index(0).Limit(1).Iterator(rival.IterEq).Key(key)
+	r := rival.NewSelectRequest(tarantoolserver.SpaceNumber).Index(0).Limit(1).Iterator(rival.IterEq).Key(key)
 	if s.ctx.Done() == nil {
 		return r // even a context that cannot end would be watched
 	}
@@ -86,5 +88,5 @@ func (s *goTarantool2Session) take(f *rival.Future, key uint64) error {
 	if err := f.GetTyped(s.result); err != nil {
 		return err
 	}
-	return s.result.check(key)
+	return s.result.Check(key)
 }

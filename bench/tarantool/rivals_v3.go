@@ -4,6 +4,8 @@ import (
 	"context"
 
 	rival "github.com/tarantool/go-tarantool/v3"
+
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 )
 
 // go-tarantool v3 twice: as its readme shows it, and with all that it has against
@@ -65,7 +67,7 @@ type goTarantool3Session struct {
 
 // selectBy makes a request by numbers, which spares it to look up names.
 func (s *goTarantool3Session) selectBy(key any) rival.Request {
-	r := rival.NewSelectRequest(spaceNumber).Index(0).Limit(1).Iterator(rival.IterEq).Key(key)
+	r := rival.NewSelectRequest(tarantoolserver.SpaceNumber).Index(0).Limit(1).Iterator(rival.IterEq).Key(key)
 	if s.ctx.Done() == nil {
 		return r // even a context that cannot end would be watched
 	}
@@ -107,7 +109,7 @@ func (s *goTarantool3Session) send(key uint64) rival.Future {
 func (s *goTarantool3Session) take(f rival.Future, key uint64) error {
 	err := f.GetTyped(s.result)
 	if err == nil {
-		err = s.result.check(key)
+		err = s.result.Check(key)
 	}
 	s.done(f)
 	return err

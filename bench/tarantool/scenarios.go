@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -28,7 +29,7 @@ const (
 	async16       = "async-16conn/"
 	ctxCallers    = "ctx/"
 	ctxPairs      = "ctx-async/"
-	defaultServer = "default/" // goes before the name of one on a tuned server
+	defaultServer = "default/" // goes before the name of one on a tarantoolserver.Tuned server
 )
 
 // manySockets is how many connections async-16conn has.
@@ -50,7 +51,7 @@ const (
 // rounds are all scenarios, in their order.
 func (h *harness) rounds() (all []round) {
 	add := func(name string, callers int, w work) {
-		r := round{scenario: fmt.Sprint(name, callers), settings: tuned, work: w, callers: callers, window: h.window(callersWindow)}
+		r := round{scenario: fmt.Sprint(name, callers), settings: tarantoolserver.Tuned, work: w, callers: callers, window: h.window(callersWindow)}
 		if w.Mode == modePairs {
 			r.window = h.window(pairsWindow)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -90,8 +91,8 @@ func TestBrokenSubjects(t *testing.T) {
 // A server has the settings that the names of the scenarios say.
 func TestServerSettings(t *testing.T) {
 	for _, r := range quick(t).rounds() {
-		if got := r.settings == tuned; got == strings.HasPrefix(r.scenario, "default/") {
-			t.Errorf("%s: tuned is %t", r.scenario, got)
+		if got := r.settings == tarantoolserver.Tuned; got == strings.HasPrefix(r.scenario, "default/") {
+			t.Errorf("%s: tarantoolserver.Tuned is %t", r.scenario, got)
 		}
 	}
 }

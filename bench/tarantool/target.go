@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -112,7 +113,7 @@ func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 }
 
 // randomKey is one of the keys that the server has.
-func randomKey(rng *rand.Rand) uint64 { return 1 + rng.Uint64N(keyCount) }
+func randomKey(rng *rand.Rand) uint64 { return 1 + rng.Uint64N(tarantoolserver.Keys) }
 
 // Counters implements what [loadproc.Targets] asks for: the generator reads
 // them before and after the window.

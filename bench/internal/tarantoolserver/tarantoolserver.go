@@ -1,4 +1,5 @@
-package main
+// Package tarantoolserver starts tarantools for benchmarks, with a space of tuples.
+package tarantoolserver
 
 import (
 	"bufio"
@@ -17,10 +18,10 @@ import (
 // startLimit is how long a server may take until it is ready.
 const startLimit = 30 * time.Second
 
-// tuned are the settings of a server that lets many requests be under way and
+// Tuned are the settings of a server that lets many requests be under way and
 // reads much at once. The others of a server are those that Tarantool has by
 // itself: 768 requests under way, and 16,320 bytes.
-const tuned = "net_msg_max = 10240, readahead = 1024 * 1024, "
+const Tuned = "net_msg_max = 10240, readahead = 1024 * 1024, "
 
 // serverScript makes the space and opens the port last: a client that gets the
 // greeting finds everything.
@@ -33,15 +34,16 @@ box.schema.user.grant('guest', 'read,write', 'universe')
 box.cfg{listen = %q}
 `
 
-// A server is a tarantool of ours without a write-ahead log, which has the
-// tuples of all keys.
-type server struct {
+// A Server is a running tarantool without a write-ahead log, which has the tuples of all
+// keys. Stop it.
+type Server struct {
 	*proc.Process
-	address string
+	Address string
 }
 
-// startServer starts a server with the settings, each followed by a comma.
-func startServer(ctx context.Context, scratch, settings string) (*server, error) {
+// Start starts a server with the settings, each followed by a comma, and a working
+// directory below scratch.
+func Start(ctx context.Context, scratch, settings string) (*Server, error) {
 	address, err := proc.FreePort()
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func startServer(ctx context.Context, scratch, settings string) (*server, error)
 		return nil, err
 	}
 	script := filepath.Join(dir, "init.lua")
-	text := fmt.Sprintf(serverScript, settings, dir, spaceName, spaceNumber, keyCount, textPrefix, textDigits, address)
+	text := fmt.Sprintf(serverScript, settings, dir, SpaceName, SpaceNumber, Keys, textPrefix, textDigits, address)
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func startServer(ctx context.Context, scratch, settings string) (*server, error)
 	if err := p.Await(ctx, func(ctx context.Context) error { return greeted(ctx, address) }); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
-	return &server{p, address}, nil
+	return &Server{p, address}, nil
 }
 
 // greeted returns nil if a server at address says who it is.
