@@ -2,8 +2,9 @@
 // the CPU time, the descriptors and the garbage collector of the generator are
 // apart from those of the harness and of the server.
 //
-// The process is the harness's own program, started again with [Argument]. It
-// reads a [Spec] from standard input and writes an [Outcome] to standard output.
+// The process is the harness's own program, started again with [Argument], or another
+// program that calls [Child]. It reads a [Spec] from standard input and writes an
+// [Outcome] to standard output.
 package loadproc
 
 import (
@@ -65,6 +66,12 @@ type Spec struct {
 	// compares.
 	Depts bool
 
+	// Program is the load process; empty: this program.
+	Program string `json:"-"`
+	// Calls counts the system calls that read or write, of the servers and of the load
+	// process.
+	Calls bool
+
 	// Postmaster is the process of the PostgreSQL server whose CPU time is
 	// counted beside; 0: none.
 	Postmaster int
@@ -95,6 +102,8 @@ const (
 	Mallocs        = "server_mallocs"
 	AllocatedBytes = "server_bytes"
 	PostgresCPU    = "postgres_ns"
+	ServerCalls    = "server_calls"
+	ClientCalls    = "client_calls"
 )
 
 // Targets are what a load process can load besides documents over HTTP. A target
@@ -173,11 +182,29 @@ func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err 
 	if counted, ok := target.(interface{ Counters() []load.Counter }); ok {
 		cfg.Counters = append(cfg.Counters, counted.Counters()...)
 	}
+	if s.Calls {
+		cfg.Counters = append(cfg.Counters, callCounter(ServerCalls, cfg.Servers...), callCounter(ClientCalls, 0))
+	}
 	outcome.Result, err = load.Run(ctx, cfg, target)
 	if amender, ok := target.(interface{ Amend(*load.Result) }); ok && err == nil {
 		amender.Amend(outcome.Result)
 	}
 	return outcome, err
+}
+
+// callCounter counts what [proc.Calls] does, of all the processes.
+func callCounter(name string, pids ...int) load.Counter {
+	return load.Counter{Name: name, Read: func(context.Context) (float64, error) {
+		var sum int64
+		for _, pid := range pids {
+			n, err := proc.Calls(pid)
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+		return float64(sum), nil
+	}}
 }
 
 func (s Spec) target(ctx context.Context, targets []Targets) (load.Target, error) {
@@ -210,15 +237,18 @@ func (s Spec) target(ctx context.Context, targets []Targets) (load.Target, error
 
 // Run starts the load process for s and waits for it.
 func Run(ctx context.Context, s Spec) (Outcome, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return Outcome{}, err
+	program := s.Program
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			return Outcome{}, err
+		}
 	}
 	in, err := json.Marshal(s)
 	if err != nil {
 		return Outcome{}, err
 	}
-	cmd := exec.CommandContext(ctx, self, Argument)
+	cmd := exec.CommandContext(ctx, program, Argument)
 	cmd.Stdin = bytes.NewReader(in)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

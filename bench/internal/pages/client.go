@@ -15,11 +15,13 @@ import (
 // TargetName names package redis as the client in a [loadproc.Spec].
 const TargetName = "pages"
 
-// Targets are what a load process needs to read the documents of a server with package redis.
+// Targets are what a load process needs to read the documents of a server, with package
+// redis or over plain connections.
 func Targets() loadproc.Targets {
-	return loadproc.Targets{TargetName: func(ctx context.Context, s loadproc.Spec) (load.Target, error) {
-		return Open(ctx, s.Address, s.Seed)
-	}}
+	return loadproc.Targets{
+		TargetName: func(ctx context.Context, s loadproc.Spec) (load.Target, error) { return Open(ctx, s.Address, s.Seed) },
+		PlainName:  openPlain,
+	}
 }
 
 // A Target is one client that all callers share. It implements [load.Target].

@@ -33,12 +33,36 @@ func kilobytes(pid int, name string) (int64, error) {
 // pages of files that it made dirty, each once until the kernel has written it.
 // What is on no device, as a tmpfs, is not counted. Linux only.
 func WriteBytes(pid int) (int64, error) {
-	line, err := lineOf(fmt.Sprintf("/proc/%d/io", pid), "write_bytes")
+	return ioCount(fmt.Sprint(pid), "write_bytes")
+}
+
+// Calls returns how many system calls that read or write a process has made: read, write,
+// readv, writev and their kin, on sockets too. Others, such as epoll_wait, futex, send and
+// recv, are not counted. A pid of 0 is this process. Linux only.
+func Calls(pid int) (int64, error) {
+	process := "self"
+	if pid != 0 {
+		process = strconv.Itoa(pid)
+	}
+	var sum int64
+	for _, name := range []string{"syscr", "syscw"} {
+		n, err := ioCount(process, name)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// ioCount reads a number of the kernel's account of a process's input and output.
+func ioCount(process, name string) (int64, error) {
+	line, err := lineOf("/proc/"+process+"/io", name)
 	if err != nil {
 		return 0, err
 	}
 	if len(line) != 1 {
-		return 0, fmt.Errorf("process %d: write_bytes is %q, want a number", pid, line)
+		return 0, fmt.Errorf("process %s: %s is %q, want a number", process, name, line)
 	}
 	return strconv.ParseInt(string(line[0]), 10, 64)
 }

@@ -36,3 +36,35 @@ func TestMemoryAndWrites(t *testing.T) {
 		t.Error("a line that is not there was found")
 	}
 }
+
+func TestCalls(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	before, err := Calls(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = 500
+	for range calls {
+		if _, err := w.Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, err := Calls(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grown := after - before; grown < 2*calls || grown > 2*calls+100 {
+		t.Errorf("%d calls were counted, want %d", grown, 2*calls)
+	}
+	if _, err := Calls(1 << 30); err == nil {
+		t.Error("calls of a process that is not there")
+	}
+}

@@ -1,0 +1,146 @@
+package pages
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// PlainName names plain connections as the client in a [loadproc.Spec]: each caller has
+// one, sends a GET, or a MGET of Array keys, and compares the reply. With a Batch, it
+// sends as many requests in one write and then reads all replies.
+const PlainName = "plain"
+
+// plainTarget are the documents as a connection sees them.
+type plainTarget struct {
+	// Immutable after openPlain.
+	address string
+	seed    uint64
+	many    int      // keys of a MGET; 0: GET
+	head    []byte   // of a reply to MGET
+	keys    [][]byte // bulk strings
+	values  [][]byte // the same
+}
+
+func openPlain(_ context.Context, s loadproc.Spec) (load.Target, error) {
+	t := &plainTarget{address: s.Address, seed: s.Seed, many: s.Array, head: fmt.Appendf(nil, "*%d\r\n", s.Array)}
+	for n := range Count {
+		t.keys, t.values = append(t.keys, bulk([]byte(Key(n)))), append(t.values, bulk(Document(n)))
+	}
+	return t, nil
+}
+
+func bulk(text []byte) []byte { return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(text), text) }
+
+// NewCaller implements [load.Target].
+func (t *plainTarget) NewCaller(ctx context.Context, i int) (load.Caller, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", t.address)
+	if err != nil {
+		return nil, err
+	}
+	return &plainCaller{
+		target: t, conn: conn, reader: bufio.NewReaderSize(conn, 64<<10), rng: rand.New(rand.NewPCG(t.seed, uint64(i))),
+	}, nil
+}
+
+// A plainCaller is one connection.
+type plainCaller struct {
+	target *plainTarget
+	conn   net.Conn
+
+	// Owned by the goroutine that calls Do.
+	reader  *bufio.Reader
+	rng     *rand.Rand
+	request []byte
+	asked   []int // the keys of all requests under way, in order
+	next    int   // in asked: the first that has no reply
+	broken  error // what ended the use of the connection
+}
+
+// Do implements [load.Caller].
+func (c *plainCaller) Do(context.Context) error {
+	c.send(1)
+	c.receive()
+	return c.broken
+}
+
+// DoBatch implements [load.BatchCaller].
+func (c *plainCaller) DoBatch(_ context.Context, outcomes []error) {
+	c.send(len(outcomes))
+	for i := range outcomes {
+		c.receive()
+		outcomes[i] = c.broken
+	}
+}
+
+// send writes n requests at once.
+func (c *plainCaller) send(n int) {
+	c.request, c.asked, c.next = c.request[:0], c.asked[:0], 0
+	for range n {
+		if c.target.many == 0 {
+			c.request = append(c.request, "*2\r\n$3\r\nGET\r\n"...)
+		} else {
+			c.request = fmt.Appendf(c.request, "*%d\r\n$4\r\nMGET\r\n", 1+c.target.many)
+		}
+		for range max(c.target.many, 1) {
+			key := c.rng.IntN(len(c.target.keys))
+			c.request, c.asked = append(c.request, c.target.keys[key]...), append(c.asked, key)
+		}
+	}
+	if _, err := c.conn.Write(c.request); err != nil && c.broken == nil {
+		c.broken = err
+	}
+}
+
+// receive reads and compares the reply to the oldest request under way.
+func (c *plainCaller) receive() {
+	if c.broken != nil {
+		return
+	}
+	if c.target.many > 0 {
+		if c.broken = c.expect(c.target.head); c.broken != nil {
+			return
+		}
+	}
+	for range max(c.target.many, 1) {
+		if c.broken = c.expect(c.target.values[c.asked[c.next]]); c.broken != nil {
+			return
+		}
+		c.next++
+	}
+}
+
+var errReply = errors.New("pages: a wrong reply")
+
+// expect reads what the reply must continue with. The first line is compared before the
+// rest is waited for: a reply that is an error is shorter.
+func (c *plainCaller) expect(want []byte) error {
+	line := want[:bytes.IndexByte(want, '\n')+1]
+	for _, part := range [][]byte{line, want[len(line):]} {
+		got, err := c.reader.Peek(min(len(part), len("-E\r\n")))
+		if err == nil && bytes.HasPrefix(part, got) {
+			got, err = c.reader.Peek(len(part))
+		}
+		switch {
+		case err != nil:
+			return err
+		case !bytes.Equal(got, part):
+			got, _ = c.reader.Peek(c.reader.Buffered()) // which is there
+			return fmt.Errorf("%w: %.60q, want %.60q", errReply, got, part)
+		}
+		if _, err := c.reader.Discard(len(part)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close implements [load.Caller].
+func (c *plainCaller) Close() error { return c.conn.Close() }
