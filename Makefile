@@ -93,9 +93,9 @@ bench: ## run one benchmark suite: SUITE=name [SCENARIO=...] [ROUNDS=n] [QUICK=1
 	cd bench && SCENARIO='$(SCENARIO)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' $(GO) run ./$(SUITE)
 
 .PHONY: bench-compare
-bench-compare: ## measure the gateway of the working tree beside another commit's: REF=main [SCENARIO=redis-hit|miss] [CALLERS=64,1024]
-	@if [ -z "$(REF)" ]; then echo 'usage: make bench-compare REF=main [SCENARIO=memory-hit|redis-hit|miss] [CALLERS=64,1024] [ROUNDS=n]'; exit 2; fi
-	cd bench && REF='$(REF)' SCENARIO='$(SCENARIO)' CALLERS='$(CALLERS)' ROUNDS='$(ROUNDS)' $(GO) run ./compare
+bench-compare: ## measure the working tree beside another commit: REF=main [SUITE=all] [SCENARIO=redis-hit] [CALLERS=64,1024]
+	@if [ -z "$(REF)" ]; then echo 'usage: make bench-compare REF=main [SUITE=all|http,resp-frontend,redis,tarantool] [SCENARIO=memory-hit|redis-hit|miss] [CALLERS=64,1024] [ROUNDS=n]'; exit 2; fi
+	cd bench && REF='$(REF)' SUITE='$(SUITE)' SCENARIO='$(SCENARIO)' CALLERS='$(CALLERS)' ROUNDS='$(ROUNDS)' $(GO) run ./compare
 
 .PHONY: bench-micro
 bench-micro: ## compare the Go benchmarks of the working tree with another commit's: REF=main [PKG=./cache]

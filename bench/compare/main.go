@@ -1,10 +1,12 @@
-// Command compare measures the gateway of the working tree beside that of
-// another commit:
+// Command compare measures the working tree beside another commit, before and after as
+// two processes, interleaved in one run:
 //
-//	cd bench && go run ./compare -ref main [-scenario redis-hit] [-callers 1,64,1024]
+//	cd bench && go run ./compare -ref main [-suite http,redis] [-scenario redis-hit] [-callers 1,64]
 //
-// Both are built, run interleaved over databases of their own, and compared by the
-// rules of the suites. Nothing is stored.
+// Of the gateway, the command slipstream of both commits is built and loaded over the
+// network. Of the client libraries, one load program ([./client]) is built with the
+// libraries of each. What seems to be worse is measured once more, and is called worse if
+// it is so both times; the command then fails. Nothing is stored.
 package main
 
 import (
@@ -15,9 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,104 +25,139 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/pages"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
-	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
+
+// maxRounds ends the search for a calm control.
+const maxRounds = 12
 
 func main() {
 	loadproc.Child(pages.Targets())
 	command.Main("compare", run)
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	var how command.Measurement
+// options are the flags.
+type options struct {
+	command.Measurement
+	ref       string
+	suites    string
+	scenarios string
+	callers   string
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
-	ref := flags.String("ref", os.Getenv("REF"), "commit, branch or tag to compare the working tree with (REF)")
-	callers := flags.String("callers", cmp.Or(os.Getenv("CALLERS"), "1,64,1024"), "numbers of connections, separated by commas (CALLERS)")
-	kind := flags.String("scenario", cmp.Or(os.Getenv("SCENARIO"), "memory-hit"), "memory-hit over HTTP, redis-hit, or miss over PostgreSQL (SCENARIO)")
-	if err := how.Register(flags, "2s"); err != nil {
-		return err
+	flags.StringVar(&o.ref, "ref", os.Getenv("REF"), "commit, branch or tag to compare the working tree with (REF)")
+	flags.StringVar(&o.suites, "suite", os.Getenv("SUITE"), "run these `suites`, separated by commas: "+strings.Join(suiteNames(), ", ")+", or all (SUITE)")
+	flags.StringVar(&o.scenarios, "scenario", os.Getenv("SCENARIO"), "run these `scenarios`, separated by commas: "+strings.Join(kindNames(), ", ")+"; without a suite, memory-hit (SCENARIO)")
+	flags.StringVar(&o.callers, "callers", os.Getenv("CALLERS"), "`numbers` of connections or callers, separated by commas, in place of the scenarios' own (CALLERS)")
+	if err := o.Register(flags, "2s"); err != nil {
+		return o, err
 	}
 	if err := command.Parse(flags, args, stderr); err != nil {
-		return err
+		return o, err
 	}
-	if *ref == "" {
-		return errors.New("no commit to compare with, want -ref")
+	if o.ref == "" {
+		return o, errors.New("no commit to compare with, want -ref")
 	}
-	numbers, err := positive(*callers)
+	if o.suites == "" && o.scenarios == "" {
+		o.scenarios = "memory-hit"
+	}
+	return o, nil
+}
+
+// typed is what a reader types to measure again.
+func (o options) typed() string {
+	text := "make bench-compare REF=" + o.ref
+	for name, value := range map[string]string{"SUITE": o.suites, "SCENARIO": o.scenarios, "CALLERS": o.callers} {
+		if value != "" {
+			text += " " + name + "=" + value
+		}
+	}
+	return text
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	o, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
-	c := comparison{ref: *ref, window: cmp.Or(how.Duration, 2*time.Second), progress: stderr, binaries: map[string]string{}}
-	build, ok := kinds[*kind]
-	if !ok {
-		return fmt.Errorf("%q is no scenario, want memory-hit, redis-hit or miss", *kind)
+	chosen, err := choose(o.suites, o.scenarios, o.callers)
+	if err != nil {
+		return err
+	}
+	if err := proc.NeedDescriptors(4096); err != nil {
+		return err
 	}
 	module, err := proc.BenchModule(ctx)
 	if err != nil {
 		return err
 	}
-	if c.scratch, err = os.MkdirTemp("", "slipstream-compare-"); err != nil {
-		return err
-	}
-	defer os.RemoveAll(c.scratch)
-
-	other := filepath.Join(c.scratch, "other")
-	if err := git(ctx, module, "worktree", "add", "--detach", other, *ref); err != nil {
-		return err
-	}
-	defer func() {
-		// Also when interrupted: a worktree left behind stays registered.
-		if removeErr := git(context.WithoutCancel(ctx), module, "worktree", "remove", "--force", other); err == nil {
-			err = removeErr
-		}
-	}()
-	for name, source := range map[string]string{load.Ours: filepath.Dir(module), *ref: other} {
-		fmt.Fprintf(stderr, "compare: building %s\n", name)
-		c.binaries[name] = filepath.Join(c.scratch, "of-"+filepath.Base(source), "slipstream")
-		if err := subject.BuildSlipstream(ctx, source, c.binaries[name]); err != nil {
-			return err
-		}
-	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	measure, err := build(ctx, &c)
+	scratch, err := os.MkdirTemp("", "slipstream-compare-")
 	if err != nil {
 		return err
 	}
+	defer os.RemoveAll(scratch)
+	c := &comparison{
+		module: module, scratch: scratch, window: cmp.Or(o.Duration, 2*time.Second), progress: stderr,
+		opened: map[string]measurement{}, samples: map[string]map[string][]load.Sample{},
+	}
+	done, err := c.checkOut(ctx, o.ref)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close(), done()) }()
+	return c.judge(ctx, chosen, o, stdout)
+}
+
+// measure runs the scenarios and returns what was found about them.
+func (c *comparison) measure(ctx context.Context, chosen []scenario, o options) ([]finding, error) {
 	suite := load.Suite{Name: "compare"}
-	for _, n := range numbers {
-		suite.Scenarios = append(suite.Scenarios, c.scenario(fmt.Sprintf("%s/%d", *kind, n), n, measure))
+	clear(c.samples)
+	for _, s := range chosen {
+		suite.Scenarios = append(suite.Scenarios, c.scenario(s))
 	}
 	report, err := suite.Run(ctx, load.Options{
-		Directory: filepath.Join(c.scratch, "results"), Command: "make bench-compare REF=" + *ref + " SCENARIO=" + *kind,
-		Progress: stderr, Rounds: how.Rounds, Seed: how.Seed,
+		Directory: filepath.Join(c.scratch, "results"), Command: o.typed(), Progress: c.progress,
+		Rounds: o.Rounds, MaxRounds: maxRounds, Seed: o.Seed,
 	})
-	if report != nil {
-		if textErr := report.WriteText(stdout); err == nil {
-			err = textErr
-		}
+	if err != nil {
+		return nil, err
 	}
-	return err
+	if err := command.Failures(report.Rows); err != nil {
+		return nil, err
+	}
+	var all []finding
+	for _, s := range chosen {
+		all = append(all, findings(s, c.samples[s.name()], c.ref.name)...)
+	}
+	return all, nil
 }
 
-// positive reads numbers separated by commas.
-func positive(list string) ([]int, error) {
-	var numbers []int
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q callers, want a positive number", text)
-		}
-		numbers = append(numbers, n)
+// judge measures, and measures once more what seems to be worse.
+func (c *comparison) judge(ctx context.Context, chosen []scenario, o options, stdout io.Writer) error {
+	first, err := c.measure(ctx, chosen, o)
+	if err != nil {
+		return err
 	}
-	return numbers, nil
-}
-
-func git(ctx context.Context, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = dir
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("git %s: %w\n%s", strings.Join(args, " "), err, text)
+	if err := writeFindings(stdout, first, c.ref.name); err != nil {
+		return err
 	}
-	return nil
+	doubtful := suspects(chosen, first)
+	if len(doubtful) == 0 {
+		return nil
+	}
+	fmt.Fprintf(c.progress, "compare: %d scenarios once more, because something in them seems to be worse\n", len(doubtful))
+	second, err := c.measure(ctx, doubtful, o)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(stdout, "\nOnce more:"); err != nil {
+		return err
+	}
+	if err := writeFindings(stdout, second, c.ref.name); err != nil {
+		return err
+	}
+	return confirmed(first, second)
 }

@@ -2,153 +2,155 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"time"
+	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/slipstream-go/slipstream/bench/internal/depts"
-	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
-	"github.com/slipstream-go/slipstream/bench/internal/pages"
-	"github.com/slipstream-go/slipstream/bench/internal/pgcluster"
-	"github.com/slipstream-go/slipstream/bench/internal/pgdepts"
-	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A comparison has what the scenarios of a run share.
-type comparison struct {
-	// Immutable once the programs are built.
-	ref, scratch string
-	window       time.Duration
-	progress     io.Writer
-	binaries     map[string]string // by subject
+// A kind is a load, for any number of callers.
+type kind struct {
+	name string
+	// cpu is the CPU time that is judged: that of the server or of the client.
+	cpu  load.Metric
+	open func(ctx context.Context, c *comparison, k *kind) (measurement, error)
 
-	clusters []*pgcluster.Cluster
+	many  int // of the Redis frontend: keys of a MGET; 0: GET
+	batch int // of the Redis frontend: requests a write; 0: one
 }
 
-// A measurement is one round of one subject.
-type measurement func(ctx context.Context, name string, callers, round int) (load.Sample, error)
+// depth is how many requests a pipelining client sends in one write.
+const depth = 16
 
-// kinds prepare the databases of a kind of scenario.
-var kinds = map[string]func(context.Context, *comparison) (measurement, error){
-	"memory-hit": memoryHit, "redis-hit": redisHit, "miss": miss,
+// kinds are all, in the order of the tables.
+var kinds = []*kind{
+	{name: "memory-hit", cpu: load.ServerUS, open: memoryHit},
+	{name: "miss", cpu: load.ServerUS, open: miss},
+	{name: "redis-hit", cpu: load.ServerUS, open: redisHit},
+	{name: "resp-get", cpu: load.ServerUS, open: plain},
+	{name: "resp-get-p16", cpu: load.ServerUS, open: plain, batch: depth},
+	{name: "resp-mget", cpu: load.ServerUS, open: plain, many: 10},
+	{name: "resp-mget-p16", cpu: load.ServerUS, open: plain, many: 10, batch: depth},
+	{name: "redis-get", cpu: load.ClientUS, open: redisClient},
+	{name: "redis-set", cpu: load.ClientUS, open: redisClient},
+	{name: "redis-do", cpu: load.ClientUS, open: redisClient},
+	{name: "redis-batch", cpu: load.ClientUS, open: redisClient},
+	{name: "redis-cached", cpu: load.ClientUS, open: redisClient},
+	{name: "tarantool-get", cpu: load.ClientUS, open: tarantoolClient},
+	{name: "tarantool-batch", cpu: load.ClientUS, open: tarantoolClient},
 }
 
-// programs returns a program for each subject, in a directory of its own.
-func (c *comparison) programs(open func(binary, dir string) (*subject.Slipstream, error)) (map[string]subject.Program, error) {
-	all := make(map[string]subject.Program)
-	for name, binary := range c.binaries {
-		dir := filepath.Join(filepath.Dir(binary), "data")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+// usualCallers are those of a kind that is asked for by its name.
+var usualCallers = []int{1, 64, 1024}
+
+// A suite is a choice of scenarios that tells about one part of the house.
+type suite struct {
+	name      string
+	scenarios []string
+}
+
+var suites = []suite{
+	{"http", []string{"memory-hit/64", "memory-hit/1024", "miss/64"}},
+	{"resp-frontend", []string{"resp-get/64", "resp-get-p16/64", "resp-mget/64", "resp-mget-p16/64", "redis-hit/64"}},
+	{"redis", []string{"redis-get/1", "redis-get/64", "redis-get/1024", "redis-set/64", "redis-do/64", "redis-batch/1", "redis-cached/64"}},
+	{"tarantool", []string{"tarantool-get/1", "tarantool-get/64", "tarantool-get/1024", "tarantool-batch/1"}},
+}
+
+func kindNames() []string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, k.name)
+	}
+	return all
+}
+
+func suiteNames() []string {
+	var all []string
+	for _, s := range suites {
+		all = append(all, s.name)
+	}
+	return all
+}
+
+// A scenario is a kind with a number of callers.
+type scenario struct {
+	kind    *kind
+	callers int
+}
+
+func (s scenario) name() string { return fmt.Sprintf("%s/%d", s.kind.name, s.callers) }
+
+// choose returns the scenarios of suites and those that are named, each once. callers, if
+// not empty, replaces the numbers of callers of all.
+func choose(suiteList, scenarioList, callers string) ([]scenario, error) {
+	var wanted []string
+	if suiteList == "all" {
+		suiteList = strings.Join(suiteNames(), ",")
+	}
+	for name := range strings.SplitSeq(suiteList, ",") {
+		i := slices.IndexFunc(suites, func(s suite) bool { return s.name == name })
+		switch {
+		case i >= 0:
+			wanted = append(wanted, suites[i].scenarios...)
+		case name != "":
+			return nil, fmt.Errorf("%q is no suite, want all or some of %s", name, strings.Join(suiteNames(), ", "))
+		}
+	}
+	for name := range strings.SplitSeq(scenarioList, ",") {
+		if name != "" {
+			wanted = append(wanted, name)
+		}
+	}
+	var chosen []scenario
+	for _, name := range wanted {
+		some, err := named(name, callers)
+		if err != nil {
 			return nil, err
 		}
-		p, err := open(binary, dir)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		for _, s := range some {
+			if !slices.Contains(chosen, s) {
+				chosen = append(chosen, s)
+			}
 		}
-		all[name] = p
 	}
-	all[load.Control] = all[load.Ours]
+	return chosen, nil
+}
+
+// named returns the scenarios of a kind, or of a kind, a slash and a number of callers.
+func named(name, callers string) ([]scenario, error) {
+	kindName, number, one := strings.Cut(name, "/")
+	i := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == kindName })
+	if i < 0 {
+		return nil, fmt.Errorf("%q is no scenario, want some of %s", name, strings.Join(kindNames(), ", "))
+	}
+	numbers := usualCallers
+	if callers != "" {
+		number, one = callers, true
+	}
+	if one {
+		var err error
+		if numbers, err = positive(number); err != nil {
+			return nil, err
+		}
+	}
+	var all []scenario
+	for _, n := range numbers {
+		all = append(all, scenario{kinds[i], n})
+	}
 	return all, nil
 }
 
-func (c *comparison) scenario(name string, callers int, measure measurement) load.Scenario {
-	sc := load.Scenario{Name: name, Primary: load.ServerUS}
-	for _, s := range []string{load.Ours, load.Control, c.ref} {
-		sc.Subjects = append(sc.Subjects, load.Subject{Name: s, Run: func(ctx context.Context, round int) (load.Sample, error) {
-			return measure(ctx, s, callers, round)
-		}})
+// positive reads numbers separated by commas.
+func positive(list string) ([]int, error) {
+	var numbers []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q callers, want a positive number", text)
+		}
+		numbers = append(numbers, n)
 	}
-	return sc
-}
-
-// memoryHit reads documents that are in memory over HTTP.
-func memoryHit(ctx context.Context, c *comparison) (measurement, error) {
-	programs, err := c.programs(func(binary, dir string) (*subject.Slipstream, error) {
-		return subject.NewSlipstream(ctx, binary, dir, depts.Count, "512MiB")
-	})
-	return func(ctx context.Context, name string, callers, round int) (load.Sample, error) {
-		return subject.Hit{Callers: callers, WarmUp: c.window / 4, Window: c.window, Seed: uint64(round)}.Run(ctx, programs[name])
-	}, err
-}
-
-// redisHit reads documents that are in memory over the Redis protocol. The callers share one
-// connection of package redis.
-func redisHit(ctx context.Context, c *comparison) (measurement, error) {
-	programs, err := c.programs(func(binary, dir string) (*subject.Slipstream, error) {
-		return subject.OverPages(ctx, binary, dir)
-	})
-	return func(ctx context.Context, name string, callers, round int) (sample load.Sample, err error) {
-		server, err := programs[name].Start(ctx)
-		if err != nil {
-			return sample, err
-		}
-		defer func() { err = errors.Join(err, server.Stop()) }()
-		if err := pages.Verify(ctx, server.Redis, 1); err != nil {
-			return sample, err
-		}
-		outcome, err := loadproc.Run(ctx, loadproc.Spec{
-			Target: pages.TargetName, Address: server.Redis, PID: server.PID(), Metrics: server.Metrics,
-			Callers: callers, WarmUp: c.window / 4, Duration: c.window, Seed: uint64(round),
-		})
-		if err != nil {
-			return sample, err
-		}
-		return outcome.Sample(), nil
-	}, err
-}
-
-// missDepartments are far more than the smallest memory tier holds.
-const missDepartments = 200_000
-
-// miss reads documents over HTTP that have to be loaded from PostgreSQL. Each side has a
-// cluster of its own, because the triggers of two commits may differ.
-func miss(ctx context.Context, c *comparison) (measurement, error) {
-	clusters := make(map[string]*pgcluster.Cluster)
-	programs, err := c.programs(func(binary, dir string) (*subject.Slipstream, error) {
-		cluster, err := pgdepts.New(ctx, missDepartments, true, func(format string, args ...any) {
-			fmt.Fprintf(c.progress, "compare: "+format+"\n", args...)
-		})
-		if err != nil {
-			return nil, err
-		}
-		c.clusters = append(c.clusters, cluster)
-		clusters[binary] = cluster
-		p := subject.OverPostgres(binary, dir, subject.Postgres{URL: cluster.URL(), Memory: "1MiB", Concurrency: 16})
-		return p, p.DB(ctx, "apply")
-	})
-	return func(ctx context.Context, name string, callers, round int) (sample load.Sample, err error) {
-		binary, ok := c.binaries[name]
-		if !ok { // the control
-			binary = c.binaries[load.Ours]
-		}
-		server, err := programs[name].Start(ctx)
-		if err != nil {
-			return sample, err
-		}
-		defer func() { err = errors.Join(err, server.Stop()) }()
-		cluster := clusters[binary]
-		if err := pgdepts.Verify(ctx, cluster.URL(), missDepartments, pgdepts.OverHTTP(server.Address), uint64(round)); err != nil {
-			return sample, err
-		}
-		spec := server.Spec()
-		spec.Keys, spec.Callers, spec.WarmUp, spec.Duration, spec.Seed = missDepartments, callers, c.window/4, c.window, uint64(round)
-		outcome, err := loadproc.Run(ctx, spec)
-		if err != nil {
-			return sample, err
-		}
-		return outcome.Sample(), nil
-	}, err
-}
-
-// close ends the databases.
-func (c *comparison) close() error {
-	var errs []error
-	for _, cluster := range c.clusters {
-		errs = append(errs, cluster.Close())
-	}
-	return errors.Join(errs...)
+	return numbers, nil
 }

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// calls are the system calls that read or write, by request: see [loadproc.Spec].
+const calls load.Metric = "calls"
+
+// sampleOf turns an outcome into the figures of a round. What is allocated and called is
+// that of the side whose CPU time is judged.
+func sampleOf(outcome loadproc.Outcome, k *kind) load.Sample {
+	sample, r := outcome.Sample(), outcome.Result
+	name := loadproc.ServerCalls
+	if k.cpu == load.ClientUS {
+		name = loadproc.ClientCalls
+		sample.Values[load.Allocs] = r.PerRequest(float64(r.Cost.Mallocs))
+		sample.Values[load.BytesOp] = r.PerRequest(float64(r.Cost.Bytes))
+	}
+	sample.Values[calls] = r.PerRequest(r.Cost.Counters[name])
+	return sample
+}
+
+// A finding is one figure of a scenario on both sides.
+type finding struct {
+	scenario string
+	metric   load.Metric
+	ours     float64 // medians
+	other    float64
+	// ratio says how much worse ours is: above 1, the working tree needs more of the
+	// metric, or does fewer requests a second. control is the same of ours with itself.
+	ratio   load.Ratio
+	control load.Ratio
+	rounds  int
+	worse   bool
+}
+
+const (
+	// leastRounds make an interval of 95 %.
+	leastRounds = 6
+	// worseRatio is how large a median ratio of times may be.
+	worseRatio = 1.10
+	// worseCount and worseShare are by how much more of what is counted is more.
+	worseCount = 0.01
+	worseShare = 1.01
+)
+
+// findings are those of a scenario, in the order of the table.
+func findings(s scenario, samples map[string][]load.Sample, ref string) []finding {
+	var all []finding
+	for _, metric := range []load.Metric{load.RPS, s.kind.cpu, load.Allocs, load.BytesOp, calls} {
+		ours, control, other := column(samples[load.Ours], metric), column(samples[load.Control], metric), column(samples[ref], metric)
+		f := finding{scenario: s.name(), metric: metric, ours: load.Median(ours), other: load.Median(other), rounds: len(ours)}
+		if metric == load.RPS { // more is better
+			f.ratio, f.control = ratio(other, ours), ratio(control, ours)
+		} else {
+			f.ratio, f.control = ratio(ours, other), ratio(ours, control)
+		}
+		switch {
+		case len(ours) < leastRounds:
+		case metric == load.RPS || metric == s.kind.cpu:
+			f.worse = f.ratio.Median > worseRatio && f.ratio.Lo > 1
+		default:
+			f.worse = more(slices.Concat(ours, control), other)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func column(rounds []load.Sample, metric load.Metric) []float64 {
+	var values []float64
+	for _, s := range rounds {
+		values = append(values, s.Values[metric])
+	}
+	return values
+}
+
+// ratio is the zero Ratio where there is none, as of counts that are 0.
+func ratio(x, y []float64) load.Ratio {
+	r, err := load.PairedRatio(x, y)
+	if err != nil {
+		return load.Ratio{}
+	}
+	return r
+}
+
+// more says whether every round of ours counted more than each of the other, and by more
+// than what a garbage collection or a timer more does. Counts hardly differ from round to
+// round, so a ratio of 1.10 would hide what has been added.
+func more(ours, other []float64) bool {
+	least, most := slices.Min(ours), slices.Max(other)
+	return least > most+worseCount && least > most*worseShare
+}
+
+// suspects are the scenarios of which something is worse.
+func suspects(chosen []scenario, all []finding) []scenario {
+	var some []scenario
+	for _, s := range chosen {
+		if slices.ContainsFunc(all, func(f finding) bool { return f.worse && f.scenario == s.name() }) {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// errWorse says that the working tree is worse than the other commit.
+var errWorse = errors.New("worse in two runs")
+
+// confirmed returns an error that names what is worse in both runs.
+func confirmed(first, second []finding) error {
+	var worse []string
+	for _, f := range second {
+		if f.worse && slices.ContainsFunc(first, func(g finding) bool { return g.worse && g.scenario == f.scenario && g.metric == f.metric }) {
+			worse = append(worse, fmt.Sprintf("%s of %s", title(f.metric), f.scenario))
+		}
+	}
+	if worse == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errWorse, strings.Join(worse, ", "))
+}
+
+// title is a metric as the table names it.
+func title(m load.Metric) string {
+	return map[load.Metric]string{
+		load.RPS: "requests/s", load.ServerUS: "server CPU us/op", load.ClientUS: "client CPU us/op",
+		load.Allocs: "allocations/op", load.BytesOp: "bytes/op", calls: "read+write calls/op",
+	}[m]
+}
+
+// writeFindings prints a table.
+func writeFindings(w io.Writer, all []finding, ref string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-20s %-20s %12s %12.12s %7s %-13s %-13s\n", "scenario", "figure", "this tree", ref, "ratio", "interval", "control")
+	for _, f := range all {
+		verdict := ""
+		switch {
+		case f.worse:
+			verdict = " WORSE"
+		case f.rounds < leastRounds:
+			verdict = " too few rounds"
+		}
+		line := fmt.Sprintf("%-20s %-20s %12s %12s %7s %-13s %-13s%s", f.scenario, title(f.metric), figure(f.ours), figure(f.other),
+			median(f.ratio), interval(f.ratio), interval(f.control), verdict)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	b.WriteString("A ratio above 1 is worse: this tree needs more, or does fewer requests a second. The control is this tree beside itself.\n" +
+		"Allocations, bytes and calls are those of the process whose CPU time is shown. Calls are the kernel's counts of reads and\n" +
+		"writes (/proc/PID/io), sockets included; epoll_wait, futex and others are not among them.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func median(r load.Ratio) string {
+	if r.Pairs == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(r.Median, 'f', 3, 64)
+}
+
+func interval(r load.Ratio) string {
+	if r.Pairs == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f-%.3f", r.Lo, r.Hi)
+}
+
+func figure(v float64) string {
+	if v >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 3, 64)
+}
