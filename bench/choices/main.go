@@ -52,7 +52,7 @@ func children() {
 
 func main() {
 	children()
-	command.Main(suiteName, run)
+	command.Run(suiteName, run)
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {

@@ -33,7 +33,7 @@ const maxRounds = 12
 
 func main() {
 	loadproc.Child(pages.Targets())
-	command.Main("compare", run)
+	command.Run("compare", run)
 }
 
 // options are the flags.

@@ -46,10 +46,7 @@ func (h *harness) curves() (all []load.Scenario) {
 }
 
 func (h *harness) curve(m mode, connections int) load.Scenario {
-	sc := load.Scenario{Name: fmt.Sprintf("%s%s/%d", curve, m.name, connections), Primary: load.RPS}
-	if !h.options.Quick && h.options.Rounds == 0 {
-		sc.Rounds = 3
-	}
+	sc := load.Scenario{Name: fmt.Sprintf("%s%s/%d", curve, m.name, connections), Primary: load.RPS, Rounds: h.options.Fixed(3)}
 	for _, s := range []struct {
 		name, program string
 		processors    int

@@ -36,7 +36,7 @@ func newTestHarness(t *testing.T) *harness {
 	h := newHarness(options{documents: 3000}, command.Place{Module: module, Scratch: t.TempDir()}, io.Discard)
 	h.window, h.warmUp = 150*time.Millisecond, 50*time.Millisecond
 	t.Cleanup(func() {
-		if err := h.close(); err != nil {
+		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -155,7 +155,7 @@ func TestAnotherTierFailsTheRound(t *testing.T) {
 func TestScenarioNames(t *testing.T) {
 	h := newHarness(options{documents: 1}, command.Place{}, io.Discard)
 	seen := map[string]bool{}
-	for _, sc := range h.scenarios() {
+	for _, sc := range h.Scenarios() {
 		var connections int
 		slash := strings.LastIndexByte(sc.Name, '/')
 		if _, err := fmt.Sscanf(sc.Name[slash+1:], "%d", &connections); err != nil || connections < 1 {
@@ -191,7 +191,7 @@ func TestCheck(t *testing.T) {
 		{Scenario: "disk-hit/16384", Subject: load.Ours, RPS: value(60_000)},
 	}
 	var out strings.Builder
-	if err := h.check(&out, rows); err != nil {
+	if err := h.Check(&out, rows); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{
@@ -208,7 +208,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	rows[4].Errors = 3
-	if err := h.check(io.Discard, rows); err == nil || !strings.Contains(err.Error(), "3 requests failed") {
+	if err := h.Check(io.Discard, rows); err == nil || !strings.Contains(err.Error(), "3 requests failed") {
 		t.Errorf("error %v", err)
 	}
 }

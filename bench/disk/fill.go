@@ -111,10 +111,7 @@ type fillDetails struct {
 
 // fillScenario writes all documents to an empty disk.
 func (h *harness) fillScenario() load.Scenario {
-	sc := load.Scenario{Name: fmt.Sprintf("fill/%d", learners), Primary: load.RPS}
-	if !h.options.Quick && h.options.Rounds == 0 {
-		sc.Rounds = 3
-	}
+	sc := load.Scenario{Name: fmt.Sprintf("fill/%d", learners), Primary: load.RPS, Rounds: h.options.Fixed(3)}
 	for _, s := range []struct {
 		name string
 		run  func(context.Context, string) (load.Sample, fillDetails, error)

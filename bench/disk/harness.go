@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,13 +72,12 @@ type harness struct {
 
 func newHarness(o options, p command.Place, progress io.Writer) *harness {
 	h := &harness{
-		options: o, place: p, progress: progress, window: 2 * time.Second, warmUp: time.Second,
+		options: o, place: p, progress: progress, window: o.Window(2*time.Second, 500*time.Millisecond), warmUp: time.Second,
 		fills: map[string][]fillDetails{},
 	}
 	if o.Quick {
-		h.window, h.warmUp = 500*time.Millisecond, 200*time.Millisecond
+		h.warmUp = 200 * time.Millisecond
 	}
-	h.window = cmp.Or(o.Duration, h.window)
 	h.binary = sync.OnceValues(func() (string, error) {
 		binary := filepath.Join(p.Scratch, "slipstream")
 		return binary, subject.BuildSlipstream(context.Background(), filepath.Dir(p.Module), binary)
@@ -95,7 +93,8 @@ func newHarness(o options, p command.Place, progress io.Writer) *harness {
 	return h
 }
 
-func (h *harness) close() error {
+// Close implements [command.Harness].
+func (h *harness) Close() error {
 	if h.cluster == nil {
 		return nil
 	}
@@ -208,9 +207,8 @@ func (h *harness) articleOverPostgres(ctx context.Context) (subject.Program, err
 	return r.With("-url", url, "-connections", fmt.Sprint(articleConnections)), nil
 }
 
-// check prints the targets that are no ratios of paired rounds, and reports failed
-// requests.
-func (h *harness) check(w io.Writer, rows []load.Row) error {
+// Check implements [command.Harness].
+func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	checkHits(w, rows)
 	checkMany(w, rows)
 	checkFills(w, h.fills)

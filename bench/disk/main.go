@@ -12,8 +12,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -21,14 +19,9 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
-	"github.com/slipstream-go/slipstream/bench/internal/proc"
-	"github.com/slipstream-go/slipstream/internal/load"
 )
 
 const suiteName = "disk"
-
-// maxRounds ends the search for a calm control.
-const maxRounds = 16
 
 // Documents of 1.8 KB: the file lies in the page cache of any machine.
 const (
@@ -38,60 +31,46 @@ const (
 
 // options are the flags.
 type options struct {
-	command.Suite
+	command.Flags
 	documents int64
 	curves    string // directory for the pictures; empty: measure
 }
 
 func main() {
 	loadproc.Child()
-	command.Main(suiteName, run)
+	command.Main(suite())
 }
 
-func parse(args []string, stderr io.Writer) (options, error) {
+// suite is the program.
+func suite() command.Suite {
 	var o options
-	flags := flag.NewFlagSet(suiteName, flag.ContinueOnError)
-	if err := o.Register(flags, "2s, or 500ms with -quick"); err != nil {
-		return o, err
+	return command.Suite{
+		Name: suiteName, Window: "2s, or 500ms with -quick", Descriptors: 16384 + 500, MaxRounds: 16,
+		Register: func(flags *flag.FlagSet) {
+			flags.Int64Var(&o.documents, "documents", 0, fmt.Sprintf("that each subject serves; 0: %d, or %d with -quick", usualDocuments, quickDocuments))
+			flags.StringVar(&o.curves, "curves", "", "draw the stored curves into this `directory`, print them as tables and end")
+		},
+		Parsed: func(f *command.Flags, rest []string) error {
+			usual := int64(usualDocuments)
+			if f.Quick {
+				usual = quickDocuments
+			}
+			o.documents = cmp.Or(o.documents, usual)
+			if o.documents < 1 {
+				return fmt.Errorf("%d documents, want at least 1", o.documents)
+			}
+			f.Markdown = f.Markdown || o.curves != "" // both read what is stored, and need no place to work
+			return command.None(rest)
+		},
+		Stored: func(stdout io.Writer, p command.Place) (bool, error) {
+			if o.curves == "" {
+				return false, nil
+			}
+			return true, writeCurves(filepath.Join(p.Results, "raw", suiteName+".jsonl"), o.curves, stdout)
+		},
+		Open: func(f *command.Flags, p command.Place, progress io.Writer) command.Harness {
+			o.Flags = *f
+			return newHarness(o, p, progress)
+		},
 	}
-	flags.Int64Var(&o.documents, "documents", 0, fmt.Sprintf("that each subject serves; 0: %d, or %d with -quick", usualDocuments, quickDocuments))
-	flags.StringVar(&o.curves, "curves", "", "draw the stored curves into this `directory`, print them as tables and end")
-	if err := command.Parse(flags, args, stderr); err != nil {
-		return o, err
-	}
-	usual := int64(usualDocuments)
-	if o.Quick {
-		usual = quickDocuments
-	}
-	o.documents = cmp.Or(o.documents, usual)
-	if o.documents < 1 {
-		return o, fmt.Errorf("%d documents, want at least 1", o.documents)
-	}
-	return o, nil
-}
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	o, err := parse(args, stderr)
-	if err != nil {
-		return err
-	}
-	o.Markdown = o.Markdown || o.curves != "" // both read what is stored, and need no place to work
-	place, err := o.Prepare(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, place.Close()) }()
-	switch {
-	case o.curves != "":
-		return writeCurves(filepath.Join(place.Results, "raw", suiteName+".jsonl"), o.curves, stdout)
-	case o.Markdown:
-		return place.WriteMarkdown(stdout, suiteName)
-	}
-	if err := proc.NeedDescriptors(16384 + 500); err != nil {
-		return err
-	}
-	h := newHarness(o, place, stderr)
-	defer func() { err = errors.Join(err, h.close()) }()
-	suite := load.Suite{Name: suiteName, Scenarios: o.Restrict(h.scenarios())}
-	return o.Run(ctx, suite, place, maxRounds, stdout, stderr, h.check)
 }

@@ -26,7 +26,8 @@ const (
 // hits names the scenarios of documents on disk.
 const hits = "disk-hit/"
 
-func (h *harness) scenarios() []load.Scenario {
+// Scenarios implements [command.Harness].
+func (h *harness) Scenarios() []load.Scenario {
 	var all []load.Scenario
 	for _, connections := range []int{1, 64, 1024, 4096, 16384} {
 		all = append(all, h.diskHit(connections))

@@ -118,8 +118,8 @@ func (h *harness) full(ctx context.Context) (*full, error) {
 	return f, nil
 }
 
-// close ends what full has started.
-func (h *harness) close() error {
+// Close implements [command.Harness]: it ends what full has started.
+func (h *harness) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.everything == nil {

@@ -22,7 +22,7 @@ func newTestHarness(t *testing.T) *harness {
 	h := newHarness(module, t.TempDir(), options{}, io.Discard)
 	h.window, h.warmUp = 150*time.Millisecond, 50*time.Millisecond
 	t.Cleanup(func() {
-		if err := h.close(); err != nil {
+		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
 	})

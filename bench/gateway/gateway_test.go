@@ -96,7 +96,7 @@ func fetch(t *testing.T, url, ifNoneMatch string, status int) (body []byte, etag
 func TestScenarioNames(t *testing.T) {
 	h := newHarness("", "", options{}, io.Discard)
 	seen := map[string]bool{}
-	for _, sc := range h.scenarios() {
+	for _, sc := range h.Scenarios() {
 		var callers int
 		slash := strings.LastIndexByte(sc.Name, '/')
 		if _, err := fmt.Sscanf(sc.Name[slash+1:], "%d", &callers); err != nil || callers < 1 {
@@ -119,8 +119,8 @@ func TestScenarioNames(t *testing.T) {
 }
 
 func TestSubjectsRestrictScenarios(t *testing.T) {
-	h := newHarness("", "", options{Suite: command.Suite{Subjects: "article,net/http"}}, io.Discard)
-	all := h.scenarios()
+	h := newHarness("", "", options{Flags: command.Flags{Subjects: "article,net/http"}}, io.Discard)
+	all := h.options.Restrict(h.Scenarios())
 	if len(all) != 6 {
 		t.Errorf("%d scenarios have rivals, want 6", len(all))
 	}
@@ -130,7 +130,7 @@ func TestSubjectsRestrictScenarios(t *testing.T) {
 		}
 	}
 	h.options.Subjects = "nobody"
-	if len(h.scenarios()) != 0 {
+	if len(h.options.Restrict(h.Scenarios())) != 0 {
 		t.Error("scenarios without a subject")
 	}
 }
@@ -145,14 +145,14 @@ func TestCheck(t *testing.T) {
 	}
 	h := newHarness("", "", options{}, io.Discard)
 	var out bytes.Buffer
-	if err := h.check(&out, rows); err != nil {
+	if err := h.Check(&out, rows); err != nil {
 		t.Error(err)
 	}
 	if !strings.Contains(out.String(), "memory-hit/64: allocs <= those of net/http + 2: met") || !strings.Contains(out.String(), "memory-hit/1: allocs <= those of net/http + 2: missed") {
 		t.Errorf("checks:\n%s", &out)
 	}
 	rows[1].Errors = 3
-	if err := h.check(io.Discard, rows); err == nil || !strings.Contains(err.Error(), "3 requests failed") {
+	if err := h.Check(io.Discard, rows); err == nil || !strings.Contains(err.Error(), "3 requests failed") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -13,65 +13,40 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
-	"github.com/slipstream-go/slipstream/bench/internal/proc"
-	"github.com/slipstream-go/slipstream/internal/load"
 )
-
-// maxRounds ends the search for a calm control.
-const maxRounds = 31
 
 // options are the flags.
 type options struct {
-	command.Suite
+	command.Flags
 	profile  bool
 	profiles string // directory for what pprof reads; empty: nothing is kept
 }
 
 func main() {
 	loadproc.Child()
-	command.Main(suiteName, run)
+	command.Main(suite())
 }
 
-func parse(args []string, stderr io.Writer) (options, error) {
+// suite is the program.
+func suite() command.Suite {
 	var o options
-	flags := flag.NewFlagSet(suiteName, flag.ContinueOnError)
-	if err := o.Register(flags, "2s, or 500ms with -quick"); err != nil {
-		return o, err
+	var h *harness
+	return command.Suite{
+		Name: suiteName, Window: "2s, or 500ms with -quick", Descriptors: 16384 + 500, MaxRounds: 31,
+		Register: func(flags *flag.FlagSet) {
+			flags.BoolVar(&o.profile, "profile", false, "print the shares of the CPU time of a memory hit with 64 connections and end; with -scenario memory-hit-full, -identity or -key also of everything off")
+			flags.StringVar(&o.profiles, "profiles", "", "`directory` to keep the profiles of -profile in, for go tool pprof -base")
+		},
+		Open: func(f *command.Flags, p command.Place, progress io.Writer) command.Harness {
+			o.Flags = *f
+			h = newHarness(p.Module, p.Scratch, o, progress)
+			return h
+		},
+		Instead: func(ctx context.Context, _ command.Place, stdout, _ io.Writer) (bool, error) {
+			if !o.profile {
+				return false, nil
+			}
+			return true, h.profile(ctx, 64, stdout)
+		},
 	}
-	flags.BoolVar(&o.profile, "profile", false, "print the shares of the CPU time of a memory hit with 64 connections and end; with -scenario memory-hit-full, -identity or -key also of everything off")
-	flags.StringVar(&o.profiles, "profiles", "", "`directory` to keep the profiles of -profile in, for go tool pprof -base")
-	return o, command.Parse(flags, args, stderr)
-}
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	o, err := parse(args, stderr)
-	if err != nil {
-		return err
-	}
-	place, err := o.Prepare(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := place.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if o.Markdown {
-		return place.WriteMarkdown(stdout, suiteName)
-	}
-	if err := proc.NeedDescriptors(16384 + 500); err != nil {
-		return err
-	}
-	h := newHarness(place.Module, place.Scratch, o, stderr)
-	defer func() {
-		if closeErr := h.close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if o.profile {
-		return h.profile(ctx, 64, stdout)
-	}
-	suite := load.Suite{Name: suiteName, Scenarios: h.scenarios()}
-	return o.Run(ctx, suite, place, maxRounds, stdout, stderr, h.check)
 }

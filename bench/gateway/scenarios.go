@@ -43,14 +43,11 @@ type harness struct {
 func newHarness(module, scratch string, o options, progress io.Writer) *harness {
 	h := &harness{
 		module: module, scratch: scratch, options: o, progress: progress,
-		window: 2 * time.Second, warmUp: time.Second,
+		window: o.Window(2*time.Second, 500*time.Millisecond), warmUp: time.Second,
 		programs: map[string]subject.Program{},
 	}
 	if o.Quick {
-		h.window, h.warmUp = 500*time.Millisecond, 200*time.Millisecond
-	}
-	if o.Duration > 0 {
-		h.window = o.Duration
+		h.warmUp = 200 * time.Millisecond
 	}
 	return h
 }
@@ -62,7 +59,8 @@ var rivals = []struct{ name, directory string }{
 	{"article", "article"},
 }
 
-func (h *harness) scenarios() []load.Scenario {
+// Scenarios implements [command.Harness].
+func (h *harness) Scenarios() []load.Scenario {
 	var all []load.Scenario
 	for _, callers := range []int{1, 64, 1024, 16384} {
 		goals := []load.Goal{{Metric: load.ServerUS, Rival: "net/http", Ratio: 1.15}}
@@ -83,7 +81,7 @@ func (h *harness) scenarios() []load.Scenario {
 		all = append(all, h.batchHit(100, 16, coding))
 	}
 	all = append(all, h.coldKey(10_000), h.budget(512, 64))
-	return h.options.Restrict(all)
+	return all
 }
 
 // memoryHit compares all subjects on documents that are in memory.
@@ -152,8 +150,8 @@ func (h *harness) slipstream(ctx context.Context) (string, error) {
 	return binary, nil
 }
 
-// check prints the targets that are no ratios and reports failed requests.
-func (h *harness) check(w io.Writer, rows []load.Row) error {
+// Check implements [command.Harness].
+func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	var failed uint64
 	base := map[string]float64{} // allocations of net/http by scenario
 	for _, row := range rows {

@@ -10,7 +10,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"time"
@@ -19,48 +18,31 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-const (
-	suiteName = "handler"
-	// maxRounds ends the search for a calm control.
-	maxRounds = 31
-)
+const suiteName = "handler"
+
+// suite is the program.
+var suite = command.Suite{
+	Name: suiteName, Window: "1s, or 200ms with -quick", MaxRounds: 31,
+	Open: func(f *command.Flags, _ command.Place, _ io.Writer) command.Harness {
+		return harness{f.Window(time.Second, 200*time.Millisecond)}
+	},
+}
 
 func main() {
 	child()
-	command.Main(suiteName, run)
+	command.Main(suite)
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	var o command.Suite
-	flags := flag.NewFlagSet(suiteName, flag.ContinueOnError)
-	if err := o.Register(flags, "1s, or 200ms with -quick"); err != nil {
-		return err
-	}
-	if err := command.Parse(flags, args, stderr); err != nil {
-		return err
-	}
-	place, err := o.Prepare(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := place.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if o.Markdown {
-		return place.WriteMarkdown(stdout, suiteName)
-	}
-	window := time.Second
-	if o.Quick {
-		window = 200 * time.Millisecond
-	}
-	if o.Duration > 0 {
-		window = o.Duration
-	}
-	suite := load.Suite{Name: suiteName, Scenarios: o.Restrict([]load.Scenario{scenario(window), ladder(window)})}
-	return o.Run(ctx, suite, place, maxRounds, stdout, stderr, check)
+// A harness has the scenarios for one window.
+type harness struct{ window time.Duration }
+
+// Scenarios implements [command.Harness].
+func (h harness) Scenarios() []load.Scenario {
+	return []load.Scenario{scenario(h.window), ladder(h.window)}
 }
+
+// Close implements [command.Harness].
+func (harness) Close() error { return nil }
 
 // scenario has one goroutine that calls a handler again and again.
 func scenario(window time.Duration) load.Scenario {
@@ -86,18 +68,13 @@ func ladder(window time.Duration) load.Scenario {
 	return sc
 }
 
-// check prints the columns that are this suite's own.
-func check(w io.Writer, rows []load.Row) error {
-	var failed uint64
+// Check implements [command.Harness]: it prints the columns that are this suite's own.
+func (harness) Check(w io.Writer, rows []load.Row) error {
 	for _, row := range rows {
-		failed += row.Errors
 		if row.NsOp != nil && row.BytesOp != nil && row.Allocs != nil && row.ServerUS != nil {
 			fmt.Fprintf(w, "%s: %s: %.0f ns, %.0f bytes and %.1f objects allocated, %.2f us of CPU a request\n",
 				row.Scenario, row.Subject, *row.NsOp, *row.BytesOp, *row.Allocs, *row.ServerUS)
 		}
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d requests failed, want none", failed)
-	}
-	return nil
+	return command.Failures(rows)
 }

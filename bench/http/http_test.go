@@ -31,7 +31,7 @@ func newTestHarness(t *testing.T) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHarness(&command.Suite{}, command.Place{Module: module, Scratch: t.TempDir()}, io.Discard)
+	h := newHarness(&command.Flags{}, command.Place{Module: module, Scratch: t.TempDir()}, io.Discard)
 	h.window, h.warmUp = 150*time.Millisecond, 50*time.Millisecond
 	return h
 }

@@ -8,24 +8,21 @@
 package main
 
 import (
-	"context"
 	"io"
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 )
 
-// program is the command.
-var program = command.Program{
+// suite is the program.
+var suite = command.Suite{
 	Name: suiteName, Window: "2s, or 500ms with -quick", Descriptors: 16384 + 500, MaxRounds: 16,
-	Open: func(s *command.Suite, p command.Place, progress io.Writer) (command.Harness, error) {
-		return newHarness(s, p, progress), nil
+	Open: func(f *command.Flags, p command.Place, progress io.Writer) command.Harness {
+		return newHarness(f, p, progress)
 	},
 }
 
 func main() {
 	loadproc.Child()
-	command.Main(suiteName, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-		return program.Run(ctx, args, stdout, stderr)
-	})
+	command.Main(suite)
 }

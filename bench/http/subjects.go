@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -33,7 +32,7 @@ var rivals = []string{floorName, "net/http", "fasthttp", "fasthttp-64k", "netpol
 // A harness builds the subjects and measures them.
 type harness struct {
 	// Immutable after newHarness.
-	options     *command.Suite
+	options     *command.Flags
 	place       command.Place
 	progress    io.Writer
 	window      time.Duration
@@ -49,15 +48,14 @@ type harness struct {
 	rates map[string]float64 // most requests a second, by subject
 }
 
-func newHarness(s *command.Suite, p command.Place, progress io.Writer) *harness {
+func newHarness(s *command.Flags, p command.Place, progress io.Writer) *harness {
 	h := &harness{
-		options: s, place: p, progress: progress, window: 2 * time.Second, warmUp: time.Second,
+		options: s, place: p, progress: progress, window: s.Window(2*time.Second, 500*time.Millisecond), warmUp: time.Second,
 		absent: map[string]bool{}, rates: map[string]float64{},
 	}
 	if s.Quick {
-		h.window, h.warmUp = 500*time.Millisecond, 200*time.Millisecond
+		h.warmUp = 200 * time.Millisecond
 	}
-	h.window = cmp.Or(s.Duration, h.window)
 	for name, needs := range map[string]string{"nginx": "nginx", "varnish": "varnishd"} {
 		if _, err := subject.Find(needs); err != nil {
 			h.missing, h.absent[name] = append(h.missing, err), true

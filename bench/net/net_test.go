@@ -24,7 +24,7 @@ func TestSubjectsEcho(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHarness(&command.Suite{}, command.Place{Module: module, Scratch: t.TempDir()}, io.Discard)
+	h := newHarness(&command.Flags{}, command.Place{Module: module, Scratch: t.TempDir()}, io.Discard)
 	h.window, h.warmUp = 100*time.Millisecond, 20*time.Millisecond
 	for _, sc := range h.Scenarios() {
 		if sc.Name != "echo/100" && sc.Name != "choices/100" {

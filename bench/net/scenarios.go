@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,12 +23,11 @@ type harness struct {
 	catalog *subject.Catalog
 }
 
-func newHarness(s *command.Suite, p command.Place, progress io.Writer) *harness {
-	h := &harness{window: 2 * time.Second, warmUp: 500 * time.Millisecond}
+func newHarness(s *command.Flags, p command.Place, progress io.Writer) *harness {
+	h := &harness{window: s.Window(2*time.Second, 300*time.Millisecond), warmUp: 500 * time.Millisecond}
 	if s.Quick {
-		h.window, h.warmUp = 300*time.Millisecond, 100*time.Millisecond
+		h.warmUp = 100 * time.Millisecond
 	}
-	h.window = cmp.Or(s.Duration, h.window)
 	build := map[string]func(context.Context) (subject.Program, error){}
 	for _, name := range []string{"floor", "loop", "std", "netpoll", "gnet"} {
 		build[name] = func(ctx context.Context) (subject.Program, error) {

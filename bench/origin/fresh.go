@@ -42,7 +42,7 @@ func (h *harness) freshLoaded() load.Scenario { return h.fresh("fresh-loaded", t
 // fresh measures how long after a COMMIT was acknowledged the first GET that
 // shows it is answered.
 func (h *harness) fresh(name string, loaded bool) load.Scenario {
-	sc := load.Scenario{Name: fmt.Sprintf("%s/%d", name, probers), Primary: load.P99US, Rounds: h.rounds(3)}
+	sc := load.Scenario{Name: fmt.Sprintf("%s/%d", name, probers), Primary: load.P99US, Rounds: h.options.Fixed(3)}
 	sc.Subjects = []load.Subject{{Name: load.Ours, Run: func(ctx context.Context, round int) (load.Sample, error) {
 		return h.follow(ctx, sc.Name, loaded, uint64(round))
 	}}}

@@ -21,7 +21,7 @@ import (
 type harness struct {
 	// Immutable after newHarness.
 	place    command.Place
-	options  command.Suite
+	options  command.Flags
 	progress io.Writer
 	depts    int64
 	warmUp   time.Duration
@@ -59,7 +59,7 @@ const (
 	andNotify triggers = "change table and NOTIFY"
 )
 
-func newHarness(place command.Place, o command.Suite, progress io.Writer) *harness {
+func newHarness(place command.Place, o command.Flags, progress io.Writer) *harness {
 	h := &harness{
 		place: place, options: o, progress: progress,
 		depts: 1_000_000, warmUp: time.Second,
@@ -71,7 +71,8 @@ func newHarness(place command.Place, o command.Suite, progress io.Writer) *harne
 	return h
 }
 
-func (h *harness) close() error {
+// Close implements [command.Harness].
+func (h *harness) Close() error {
 	if h.cluster == nil {
 		return nil
 	}
@@ -84,18 +85,12 @@ func (h *harness) printf(format string, args ...any) {
 
 // window returns the measured time of a scenario that usually takes normal.
 func (h *harness) window(normal time.Duration) time.Duration {
-	switch {
-	case h.options.Duration > 0:
-		return h.options.Duration
-	case h.options.Quick:
-		return 500 * time.Millisecond
-	}
-	return normal
+	return h.options.Window(normal, 500*time.Millisecond)
 }
 
-// scenarios are ordered so that readers come before the writers, who leave
+// Scenarios implements [command.Harness]. Readers come before the writers, which leave
 // bloat.
-func (h *harness) scenarios() []load.Scenario {
+func (h *harness) Scenarios() []load.Scenario {
 	all := []load.Scenario{h.miss(1024), h.bareMiss(1024)}
 	for _, callers := range []int{1, 4, 16, 64, 256, 1024, 2048} {
 		all = append(all, h.direct(callers))
@@ -176,8 +171,8 @@ func (h *harness) articleProgram(ctx context.Context, connections int) (*subject
 	return h.article.With("-url", h.cluster.URL(), "-connections", fmt.Sprint(connections)), nil
 }
 
-// check prints the targets that are no ratios and reports failed requests.
-func (h *harness) check(w io.Writer, rows []load.Row) error {
+// Check implements [command.Harness].
+func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	var failed uint64
 	for _, row := range rows {
 		failed += row.Errors

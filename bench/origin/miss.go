@@ -43,17 +43,9 @@ func (h *harness) miss(callers int) load.Scenario {
 // direct is the article's mode without a cache.
 func (h *harness) direct(callers int) load.Scenario {
 	return load.Scenario{
-		Name: fmt.Sprintf("direct/%d", callers), Primary: load.RPS, Rounds: h.rounds(6),
+		Name: fmt.Sprintf("direct/%d", callers), Primary: load.RPS, Rounds: h.options.Fixed(6),
 		Subjects: h.reading(callers, time.Second, load.Ours, load.Control, article),
 	}
-}
-
-// rounds fixes the rounds of a scenario, unless the flags do.
-func (h *harness) rounds(n int) int {
-	if h.options.Quick || h.options.Rounds > 0 {
-		return 0
-	}
-	return n
 }
 
 func (h *harness) reading(callers int, normal time.Duration, names ...string) []load.Subject {

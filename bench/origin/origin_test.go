@@ -19,9 +19,9 @@ import (
 
 // Programs read the names: the number of callers ends each.
 func TestScenarioNames(t *testing.T) {
-	h := newHarness(command.Place{}, command.Suite{}, io.Discard)
+	h := newHarness(command.Place{}, command.Flags{}, io.Discard)
 	seen := map[string]load.Scenario{}
-	for _, sc := range h.scenarios() {
+	for _, sc := range h.Scenarios() {
 		var callers int
 		slash := strings.LastIndexByte(sc.Name, '/')
 		if _, err := fmt.Sscanf(sc.Name[slash+1:], "%d", &callers); err != nil || callers < 1 {
@@ -101,9 +101,9 @@ func TestCheck(t *testing.T) {
 		{Scenario: "writers-sync-update/1", Subject: plain, RPS: value(5000)},
 		{Scenario: "writers-sync-update/1", Subject: alone, RPS: value(4000)},
 	}
-	h := newHarness(command.Place{}, command.Suite{}, io.Discard)
+	h := newHarness(command.Place{}, command.Flags{}, io.Discard)
 	var out bytes.Buffer
-	if err := h.check(&out, rows); err != nil {
+	if err := h.Check(&out, rows); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{"fresh-idle/4: p99 <= 50ms: met", "fresh-loaded/4: p99 <= 250ms: missed", "triggers: 4000 transactions/s of 5000, +25.0 %"} {
@@ -112,7 +112,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	rows[0].Errors = 1
-	if err := h.check(io.Discard, rows); err == nil {
+	if err := h.Check(io.Discard, rows); err == nil {
 		t.Error("a failed request is no error")
 	}
 }
@@ -124,10 +124,10 @@ func TestSubjectsServeTheDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHarness(command.Place{Module: module, Scratch: t.TempDir()}, command.Suite{Quick: true}, io.Discard)
+	h := newHarness(command.Place{Module: module, Scratch: t.TempDir()}, command.Flags{Quick: true}, io.Discard)
 	h.depts = 20_000
 	defer func() {
-		if err := h.close(); err != nil {
+		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
 	}()

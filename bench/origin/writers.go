@@ -59,7 +59,7 @@ UPDATE emp SET sal = sal + 1 WHERE empno BETWEEN :first AND :first + 9999;
 // writers measures transactions of one row each by pgbench.
 func (h *harness) writers(kind, commit string, writers int) load.Scenario {
 	w := writing{script: updateScript, writers: writers, async: commit == "async", rows: 1, window: time.Second}
-	sc := load.Scenario{Name: fmt.Sprintf("writers-%s-%s/%d", commit, kind, writers), Primary: load.RPS, Rounds: h.rounds(6), Close: h.tidy}
+	sc := load.Scenario{Name: fmt.Sprintf("writers-%s-%s/%d", commit, kind, writers), Primary: load.RPS, Rounds: h.options.Fixed(6), Close: h.tidy}
 	if kind == "insert" {
 		w.script = insertScript
 	} else {
@@ -72,7 +72,7 @@ func (h *harness) writers(kind, commit string, writers int) load.Scenario {
 // bulk measures statements of many rows.
 func (h *harness) bulk() load.Scenario {
 	return load.Scenario{
-		Name: fmt.Sprintf("bulk-%d/1", bulkRows), Primary: load.RPS, Rounds: h.rounds(6), Close: h.tidy,
+		Name: fmt.Sprintf("bulk-%d/1", bulkRows), Primary: load.RPS, Rounds: h.options.Fixed(6), Close: h.tidy,
 		Subjects: h.writing(writing{script: bulkScript, writers: 1, rows: bulkRows, window: 3 * time.Second}, load.Ours, load.Control, plain, alone),
 	}
 }

@@ -55,9 +55,8 @@ func rateGoals(rate int) []load.Goal {
 	return goals
 }
 
-// check prints the targets that are no ratios of two subjects in one scenario
-// and reports failed requests.
-func (h *harness) check(w io.Writer, rows []load.Row) error {
+// Check implements [command.Harness].
+func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	h.checkLatency(w, rows)
 	checkManyCallers(w, rows)
 	checkAllocations(w, rows)

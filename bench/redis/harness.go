@@ -38,16 +38,8 @@ func newHarness(scratch string, o options, progress io.Writer) *harness {
 	return h
 }
 
-// window returns the measured time of a scenario that usually takes normal.
-func (h *harness) window(normal time.Duration) time.Duration {
-	switch {
-	case h.options.Duration > 0:
-		return h.options.Duration
-	case h.options.Quick:
-		return 150 * time.Millisecond
-	}
-	return normal
-}
+// quickWindow is the window of every scenario with -quick.
+const quickWindow = 150 * time.Millisecond
 
 // A stage is what a scenario's clients connect to.
 type stage struct {
@@ -123,6 +115,9 @@ func (s *stage) close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Close implements [command.Harness].
+func (h *harness) Close() error { return h.closeStage() }
 
 // closeStage is the Close of every scenario.
 func (h *harness) closeStage() error {

@@ -38,7 +38,7 @@ func (h *harness) memory() []load.Scenario {
 			name = "memory-burst"
 		}
 		clients := idleClients
-		sc := load.Scenario{Name: fmt.Sprintf("%s/%d", name, clients), Primary: load.BytesOp, Rounds: h.fixed(3), Close: h.closeStage}
+		sc := load.Scenario{Name: fmt.Sprintf("%s/%d", name, clients), Primary: load.BytesOp, Rounds: h.options.Fixed(3), Close: h.closeStage}
 		if h.options.Quick {
 			clients /= 10
 		}

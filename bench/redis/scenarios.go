@@ -30,7 +30,8 @@ var rates = []int{5_000, 20_000, 80_000, 160_000, 320_000}
 
 func rateName(rate int) string { return fmt.Sprintf("%dk", rate/1000) }
 
-func (h *harness) scenarios() []load.Scenario {
+// Scenarios implements [command.Harness].
+func (h *harness) Scenarios() []load.Scenario {
 	var all []load.Scenario
 	for _, c := range []struct {
 		name    string
@@ -76,7 +77,7 @@ func (h *harness) subject(name, target string, r round) load.Subject {
 
 // closed has callers that each wait for their reply before they ask again.
 func (h *harness) closed(name string, w work, callers int) load.Scenario {
-	r := round{scenario: fmt.Sprintf("%s/%d", name, callers), work: w, callers: callers, warmUp: h.warmUp, window: h.window(closedWindow)}
+	r := round{scenario: fmt.Sprintf("%s/%d", name, callers), work: w, callers: callers, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow)}
 	sc := h.scenario(r, nil)
 	sc.Goals = closedGoals(name, callers)
 	return sc
@@ -115,7 +116,7 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 				scenario: name + v.suffix + "/" + rateName(rate),
 				work:     work{Operation: opGet, Size: v.size, Clients: rateClients}, way: v.way,
 				callers: rate / 1000 * rateCallers,
-				warmUp:  h.warmUp, window: h.window(rateWindow), sent: true,
+				warmUp:  h.warmUp, window: h.options.Window(rateWindow, quickWindow), sent: true,
 			}
 			switch {
 			case !v.precise:
@@ -130,20 +131,12 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 			if v.suffix == "" {
 				sc.Goals = rateGoals(rate)
 			} else {
-				sc.Rounds = h.fixed(sideRounds)
+				sc.Rounds = h.options.Fixed(sideRounds)
 			}
 			all = append(all, sc)
 		}
 	}
 	return all
-}
-
-// fixed is the number of rounds of a scenario that needs n, as the flags say.
-func (h *harness) fixed(n int) int {
-	if h.options.Quick || h.options.Rounds > 0 {
-		return 0
-	}
-	return n
 }
 
 // design is one of the article's benchmark designs at one rate.
@@ -155,11 +148,11 @@ func (h *harness) design(design string, rate int) load.Scenario {
 	sc := h.scenario(round{
 		scenario: name + "/" + rateName(rate),
 		work:     work{Operation: opGet, Size: 16, Clients: rateClients, Design: design, Rate: float64(rate)},
-		callers:  rate / 1000 * rateCallers, warmUp: h.warmUp, window: h.window(rateWindow), sent: true,
+		callers:  rate / 1000 * rateCallers, warmUp: h.warmUp, window: h.options.Window(rateWindow, quickWindow), sent: true,
 	}, func(k kind) bool {
 		return k.name == "redigo" || strings.HasPrefix(k.name, "redispipe") || k.name == "rueidis" || k.name == load.Ours
 	})
-	sc.Rounds = h.fixed(sideRounds)
+	sc.Rounds = h.options.Fixed(sideRounds)
 	return sc
 }
 
@@ -175,7 +168,7 @@ func (h *harness) contexts() []load.Scenario {
 	for _, callers := range []int{128, 1024} {
 		with := round{
 			scenario: fmt.Sprintf("ctx/%d", callers), work: work{Operation: opGet, Size: 16, Deadline: true},
-			callers: callers, warmUp: h.warmUp, window: h.window(closedWindow),
+			callers: callers, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow),
 		}
 		without := with
 		without.work.Deadline = false
@@ -197,7 +190,7 @@ func (h *harness) contexts() []load.Scenario {
 func (h *harness) cached() load.Scenario {
 	r := round{
 		scenario: "cached/128", work: work{Operation: opGet, Size: 128, Cached: true},
-		callers: 128, warmUp: h.warmUp, window: h.window(closedWindow),
+		callers: 128, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow),
 	}
 	sc := h.scenario(r, func(k kind) bool { return k.name == "rueidis" || k.name == load.Ours })
 	sc.Goals = []load.Goal{{Metric: load.ClientUS, Rival: "rueidis", Ratio: 1}}
@@ -208,7 +201,7 @@ func (h *harness) cached() load.Scenario {
 func (h *harness) batches(callers int) load.Scenario {
 	sc := h.scenario(round{
 		scenario: fmt.Sprintf("batch-1000/%d", callers), work: work{Operation: opBatch, Size: 16},
-		callers: callers, warmUp: h.warmUp, window: h.window(closedWindow),
+		callers: callers, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow),
 	}, func(k kind) bool {
 		switch k.name {
 		case "redigo", "go-redis-pool", "rueidis", "redispipe", "radix", load.Ours:
@@ -230,7 +223,7 @@ const unblocked = load.Ours + "-unblocked"
 func (h *harness) blocked() load.Scenario {
 	with := round{
 		scenario: "closed-blocked/128", work: work{Operation: opGet, Size: 16, Blocked: 1000},
-		callers: 128, warmUp: h.warmUp, window: h.window(closedWindow),
+		callers: 128, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow),
 	}
 	without := with
 	without.work.Blocked = 0

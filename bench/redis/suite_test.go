@@ -17,7 +17,7 @@ import (
 
 func quick(t *testing.T) *harness {
 	t.Helper()
-	h := newHarness(t.TempDir(), options{Suite: command.Suite{Quick: true}}, io.Discard)
+	h := newHarness(t.TempDir(), options{Flags: command.Flags{Quick: true}}, io.Discard)
 	t.Cleanup(func() {
 		if err := h.closeStage(); err != nil {
 			t.Error(err)
@@ -29,7 +29,7 @@ func quick(t *testing.T) *harness {
 // scenarioOf returns the scenario of that name.
 func scenarioOf(t *testing.T, h *harness, name string) load.Scenario {
 	t.Helper()
-	for _, sc := range h.scenarios() {
+	for _, sc := range h.Scenarios() {
 		if sc.Name == name {
 			return sc
 		}
@@ -114,7 +114,7 @@ func TestWrongValuesAreErrors(t *testing.T) {
 func TestScenarios(t *testing.T) {
 	h := quick(t)
 	goals := map[string]int{}
-	for _, sc := range h.scenarios() {
+	for _, sc := range h.Scenarios() {
 		if _, twice := goals[sc.Name]; twice {
 			t.Errorf("two scenarios are called %q", sc.Name)
 		}
@@ -175,7 +175,7 @@ func TestCheck(t *testing.T) {
 	h.trips["rate-serial/20k"], h.trips["rate-serial/80k"] = 70*time.Microsecond, 70*time.Microsecond
 	h.refused = map[string]float64{"bytes": 70 << 20, "bound": 64 << 20, "refused_p99_us": 60, "cancel_max_us": 9000}
 	var out bytes.Buffer
-	if err := h.check(&out, rows); err != nil {
+	if err := h.Check(&out, rows); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{
@@ -194,7 +194,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	rows[0].Errors = 3
-	if err := h.check(io.Discard, rows); err == nil || !strings.Contains(err.Error(), "3 requests failed") {
+	if err := h.Check(io.Discard, rows); err == nil || !strings.Contains(err.Error(), "3 requests failed") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -25,7 +25,7 @@ func TestSubjectsAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHarness(&command.Suite{}, command.Place{Module: module, Scratch: t.TempDir()}, io.Discard)
+	h := newHarness(&command.Flags{}, command.Place{Module: module, Scratch: t.TempDir()}, io.Discard)
 	h.window, h.warmUp = 150*time.Millisecond, 50*time.Millisecond
 	for _, sc := range h.Scenarios() {
 		for _, s := range sc.Subjects {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,12 +38,11 @@ type harness struct {
 	noRedis   bool
 }
 
-func newHarness(s *command.Suite, p command.Place, progress io.Writer) *harness {
-	h := &harness{window: 2 * time.Second, warmUp: 500 * time.Millisecond}
+func newHarness(s *command.Flags, p command.Place, progress io.Writer) *harness {
+	h := &harness{window: s.Window(2*time.Second, 500*time.Millisecond), warmUp: 500 * time.Millisecond}
 	if s.Quick {
-		h.window, h.warmUp = 500*time.Millisecond, 100*time.Millisecond
+		h.warmUp = 100 * time.Millisecond
 	}
-	h.window = cmp.Or(s.Duration, h.window)
 	var err error
 	if h.benchmark, err = subject.Find("redis-benchmark"); err != nil {
 		h.missing = append(h.missing, err)

@@ -34,9 +34,8 @@ func withContext(scenario string) bool {
 	return strings.HasPrefix(scenario, ctxCallers) || strings.HasPrefix(scenario, ctxPairs)
 }
 
-// check prints the targets that are no ratios of two subjects in one scenario
-// and reports failed requests.
-func check(w io.Writer, rows []load.Row) error {
+// Check implements [command.Harness].
+func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	checkManyCallers(w, rows)
 	checkAllocations(w, rows)
 	return command.Failures(expected(w, rows))

@@ -42,16 +42,11 @@ func (h *harness) warmUp(w work) time.Duration {
 	return 200 * time.Millisecond
 }
 
-// window returns the measured time of a scenario that usually takes normal.
-func (h *harness) window(normal time.Duration) time.Duration {
-	switch {
-	case h.options.Duration > 0:
-		return h.options.Duration
-	case h.options.Quick:
-		return 150 * time.Millisecond
-	}
-	return normal
-}
+// quickWindow is the window of every scenario with -quick.
+const quickWindow = 150 * time.Millisecond
+
+// Close implements [command.Harness].
+func (h *harness) Close() error { return h.closeServer() }
 
 // closeServer is the Close of every scenario.
 func (h *harness) closeServer() error {
@@ -152,7 +147,7 @@ func (h *harness) profile(ctx context.Context, w io.Writer) (err error) {
 		if r.work.Profile, err = filepath.Abs(path); err != nil {
 			return err
 		}
-		r.window = h.window(profileWindow)
+		r.window = h.options.Window(profileWindow, quickWindow)
 		sample, err := h.run(ctx, o.profile, r, 1)
 		if err != nil {
 			return err

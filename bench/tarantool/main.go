@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,18 +16,13 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
-	"github.com/slipstream-go/slipstream/internal/load"
 )
 
 const suiteName = "tarantool"
 
-// maxRounds ends the search for a calm control: a round takes 6 s, with pairs
-// 12 s.
-const maxRounds = 16
-
 // options are the flags.
 type options struct {
-	command.Suite
+	command.Flags
 	curves  string // directory for the pictures; empty: measure
 	profile string // subject to be profiled; empty: none
 	out     string // file of the profile; empty: one in the system's temporary directory
@@ -36,55 +30,48 @@ type options struct {
 
 func main() {
 	loadproc.Child(targets())
-	command.Main(suiteName, run)
+	command.Main(suite())
 }
 
-func parse(args []string, stderr io.Writer) (options, error) {
+// suite is the program. A round takes 6 s, with pairs 12 s.
+func suite() command.Suite {
 	var o options
-	flags := flag.NewFlagSet(suiteName, flag.ContinueOnError)
-	if err := o.Register(flags, "600ms (one caller to 8,192), 1s (pairs), 3s (-profile), or 150ms with -quick"); err != nil {
-		return o, err
+	var h *harness
+	return command.Suite{
+		Name: suiteName, Window: "600ms (one caller to 8,192), 1s (pairs), 3s (-profile), or 150ms with -quick", MaxRounds: 16,
+		Register: func(flags *flag.FlagSet) {
+			flags.StringVar(&o.curves, "curves", "", "draw the stored ladder into this `directory`, print it as tables and end")
+			flags.StringVar(&o.profile, "profile", "", "write a CPU profile of this `subject` in the scenario that follows the flags, print what it did and end")
+			flags.StringVar(&o.out, "out", "", "with -profile: the `file`; empty: one in the system's temporary directory")
+		},
+		Parsed: func(f *command.Flags, rest []string) error {
+			f.Markdown = f.Markdown || o.curves != "" // both read what is stored, and need no place to work
+			switch {
+			case o.profile == "":
+				return command.None(rest)
+			case len(rest) == 1:
+				f.Scenario = rest[0]
+			case len(rest) > 1 || f.Scenario == "":
+				return fmt.Errorf("arguments %q, want -profile SUBJECT SCENARIO", rest)
+			}
+			return nil
+		},
+		Stored: func(stdout io.Writer, p command.Place) (bool, error) {
+			if o.curves == "" {
+				return false, nil
+			}
+			return true, writeCurves(filepath.Join(p.Results, suiteName+".json"), o.curves, stdout)
+		},
+		Open: func(f *command.Flags, p command.Place, _ io.Writer) command.Harness {
+			o.Flags = *f
+			h = newHarness(p.Scratch, o)
+			return h
+		},
+		Instead: func(ctx context.Context, _ command.Place, stdout, _ io.Writer) (bool, error) {
+			if o.profile == "" {
+				return false, nil
+			}
+			return true, h.profile(ctx, stdout)
+		},
 	}
-	flags.StringVar(&o.curves, "curves", "", "draw the stored ladder into this `directory`, print it as tables and end")
-	flags.StringVar(&o.profile, "profile", "", "write a CPU profile of this `subject` in the scenario that follows the flags, print what it did and end")
-	flags.StringVar(&o.out, "out", "", "with -profile: the `file`; empty: one in the system's temporary directory")
-	flags.SetOutput(stderr)
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	switch {
-	case o.profile != "" && flags.NArg() == 1:
-		o.Scenario = flags.Arg(0)
-	case o.profile != "" && (flags.NArg() > 1 || o.Scenario == ""):
-		return o, fmt.Errorf("arguments %q, want -profile SUBJECT SCENARIO", flags.Args())
-	case o.profile == "" && flags.NArg() > 0:
-		return o, fmt.Errorf("argument %q, want flags only", flags.Arg(0))
-	}
-	return o, nil
-}
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	o, err := parse(args, stderr)
-	if err != nil {
-		return err
-	}
-	o.Markdown = o.Markdown || o.curves != "" // both read what is stored, and need no place to work
-	place, err := o.Prepare(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, place.Close()) }()
-	switch {
-	case o.curves != "":
-		return writeCurves(filepath.Join(place.Results, suiteName+".json"), o.curves, stdout)
-	case o.Markdown:
-		return place.WriteMarkdown(stdout, suiteName)
-	}
-	h := newHarness(place.Scratch, o)
-	defer func() { err = errors.Join(err, h.closeServer()) }()
-	if o.profile != "" {
-		return h.profile(ctx, stdout)
-	}
-	suite := load.Suite{Name: suiteName, Scenarios: o.Restrict(h.scenarios())}
-	return o.Run(ctx, suite, place, maxRounds, stdout, stderr, check)
 }

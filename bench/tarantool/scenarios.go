@@ -51,9 +51,9 @@ const (
 // rounds are all scenarios, in their order.
 func (h *harness) rounds() (all []round) {
 	add := func(name string, callers int, w work) {
-		r := round{scenario: fmt.Sprint(name, callers), settings: tarantoolserver.Tuned, work: w, callers: callers, window: h.window(callersWindow)}
+		r := round{scenario: fmt.Sprint(name, callers), settings: tarantoolserver.Tuned, work: w, callers: callers, window: h.options.Window(callersWindow, quickWindow)}
 		if w.Mode == modePairs {
-			r.window = h.window(pairsWindow)
+			r.window = h.options.Window(pairsWindow, quickWindow)
 		}
 		if strings.HasPrefix(name, defaultServer) {
 			r.settings = ""
@@ -79,8 +79,8 @@ func (h *harness) rounds() (all []round) {
 	return all
 }
 
-// scenarios compare all subjects in each of the rounds.
-func (h *harness) scenarios() (all []load.Scenario) {
+// Scenarios implements [command.Harness]: all subjects are compared in each of the rounds.
+func (h *harness) Scenarios() (all []load.Scenario) {
 	for _, r := range h.rounds() {
 		sc := load.Scenario{Name: r.scenario, Primary: load.ClientUS, Goals: goals(r.scenario), Close: h.closeServer}
 		for _, k := range kinds() {
@@ -97,8 +97,8 @@ func (h *harness) scenarios() (all []load.Scenario) {
 				sc.Subjects = append(sc.Subjects, variant)
 			}
 		}
-		if sc.Goals == nil && !h.options.Quick && h.options.Rounds == 0 {
-			sc.Rounds = sideRounds
+		if sc.Goals == nil {
+			sc.Rounds = h.options.Fixed(sideRounds)
 		}
 		all = append(all, sc)
 	}

@@ -20,7 +20,7 @@ import (
 
 func quick(t *testing.T) *harness {
 	t.Helper()
-	h := newHarness(t.TempDir(), options{Suite: command.Suite{Quick: true}})
+	h := newHarness(t.TempDir(), options{Flags: command.Flags{Quick: true}})
 	t.Cleanup(func() {
 		if err := h.closeServer(); err != nil {
 			t.Error(err)
@@ -35,7 +35,7 @@ func TestWindowsHaveAllFigures(t *testing.T) {
 	for _, name := range []string{"blocking/1", "reuse/1", "sync/64", "async/4", "async-16conn/16", "ctx/512", "ctx-async/16", "default/async/16"} {
 		t.Run(name, func(t *testing.T) {
 			h := quick(t)
-			scenarios := h.scenarios()
+			scenarios := h.Scenarios()
 			i := slices.IndexFunc(scenarios, func(sc load.Scenario) bool { return sc.Name == name })
 			if i < 0 {
 				t.Fatal("no such scenario")
@@ -119,7 +119,7 @@ func TestScenarios(t *testing.T) {
 	}
 	names = append(names, "ctx/512", "ctx-async/16", "default/sync/512", "default/sync/8192", "default/async/16")
 	var got []string
-	for _, sc := range quick(t).scenarios() {
+	for _, sc := range quick(t).Scenarios() {
 		got = append(got, sc.Name)
 		want, ok := wants[sc.Name]
 		if !ok {
@@ -156,7 +156,7 @@ func TestCheck(t *testing.T) {
 	}
 	rows[5].Errors = 7
 	var out bytes.Buffer
-	if err := check(&out, rows); err != nil {
+	if err := new(harness).Check(&out, rows); err != nil {
 		t.Error(err)
 	}
 	want := `sync/8192: rps >= 0.9 of our best sync/N in this run: missed (600000 and 700000)
@@ -170,7 +170,7 @@ ctx/512: 7 requests of go-tarantool-v3-release failed
 		t.Errorf("check wrote\n%swant\n%s", &out, want)
 	}
 	rows[3].Errors = 3
-	if err := check(io.Discard, rows); err == nil || !strings.Contains(err.Error(), "3 requests failed") {
+	if err := new(harness).Check(io.Discard, rows); err == nil || !strings.Contains(err.Error(), "3 requests failed") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -224,9 +224,9 @@ func TestFlags(t *testing.T) {
 		{[]string{"-profile", "slipstream", "sync/512", "async/16"}, ""},
 		{[]string{"sync/512"}, ""},
 	} {
-		o, err := parse(c.args, io.Discard)
-		if (err == nil) != (c.want != "") || err == nil && o.Scenario != c.want {
-			t.Errorf("%q: scenario %q, %v; want %q", c.args, o.Scenario, err, c.want)
+		f, err := suite().Parse(c.args, io.Discard)
+		if (err == nil) != (c.want != "") || err == nil && f.Scenario != c.want {
+			t.Errorf("%q: scenario %q, %v; want %q", c.args, f.Scenario, err, c.want)
 		}
 	}
 }

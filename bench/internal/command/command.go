@@ -20,9 +20,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Main runs a program until it ends or is asked to, and ends the process with
+// Run runs a program until it ends or is asked to, and ends the process with
 // status 1 if there was an error.
-func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
+func Run(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -58,8 +58,8 @@ func (m *Measurement) Register(flags *flag.FlagSet, duration string) error {
 	return nil
 }
 
-// Suite are the flags of a suite.
-type Suite struct {
+// Flags are those of every suite.
+type Flags struct {
 	Measurement
 	Scenario string
 	Subjects string
@@ -68,13 +68,13 @@ type Suite struct {
 }
 
 // Register adds the flags, with defaults from the environment.
-func (s *Suite) Register(flags *flag.FlagSet, duration string) error {
+func (f *Flags) Register(flags *flag.FlagSet, duration string) error {
 	quick := os.Getenv("QUICK")
-	flags.StringVar(&s.Scenario, "scenario", os.Getenv("SCENARIO"), "run only these `scenarios`, separated by commas; a beginning selects all that have it (SCENARIO)")
-	flags.StringVar(&s.Subjects, "subjects", os.Getenv("SUBJECTS"), "run only these `subjects`, separated by commas, and store nothing (SUBJECTS)")
-	flags.BoolVar(&s.Quick, "quick", quick != "" && quick != "0", "two short rounds, stored in results/quick: to see that everything works (QUICK=1)")
-	flags.BoolVar(&s.Markdown, "markdown", false, "print the stored results as tables for docs/PERFORMANCE.md and end")
-	return s.Measurement.Register(flags, duration)
+	flags.StringVar(&f.Scenario, "scenario", os.Getenv("SCENARIO"), "run only these `scenarios`, separated by commas; a beginning selects all that have it (SCENARIO)")
+	flags.StringVar(&f.Subjects, "subjects", os.Getenv("SUBJECTS"), "run only these `subjects`, separated by commas, and store nothing (SUBJECTS)")
+	flags.BoolVar(&f.Quick, "quick", quick != "" && quick != "0", "two short rounds, stored in results/quick: to see that everything works (QUICK=1)")
+	flags.BoolVar(&f.Markdown, "markdown", false, "print the stored results as tables for docs/PERFORMANCE.md and end")
+	return f.Measurement.Register(flags, duration)
 }
 
 // Parse parses args, which hold flags only.
@@ -83,34 +83,59 @@ func Parse(flags *flag.FlagSet, args []string, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("argument %q, want flags only", flags.Arg(0))
+	return None(flags.Args())
+}
+
+// None returns an error if arguments follow the flags.
+func None(rest []string) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("argument %q, want flags only", rest[0])
 	}
 	return nil
 }
 
-// Typed is what a reader types to run the suite of that name the same way.
-func (s *Suite) Typed(name string) string {
-	words := []string{"make bench SUITE=" + name}
-	if s.Scenario != "" {
-		words = append(words, "SCENARIO="+s.Scenario)
+// Window returns how long a window is that usually takes usual, or quick with Quick.
+func (f *Flags) Window(usual, quick time.Duration) time.Duration {
+	switch {
+	case f.Duration > 0:
+		return f.Duration
+	case f.Quick:
+		return quick
 	}
-	if s.Quick {
+	return usual
+}
+
+// Fixed returns the number of rounds of a scenario that needs exactly n, as
+// [load.Scenario] has it: 0 if the flags say how many there are.
+func (f *Flags) Fixed(n int) int {
+	if f.Quick || f.Rounds > 0 {
+		return 0
+	}
+	return n
+}
+
+// Typed is what a reader types to run the suite of that name the same way.
+func (f *Flags) Typed(name string) string {
+	words := []string{"make bench SUITE=" + name}
+	if f.Scenario != "" {
+		words = append(words, "SCENARIO="+f.Scenario)
+	}
+	if f.Quick {
 		words = append(words, "QUICK=1")
 	}
-	if s.Rounds > 0 {
-		words = append(words, fmt.Sprintf("ROUNDS=%d", s.Rounds))
+	if f.Rounds > 0 {
+		words = append(words, fmt.Sprintf("ROUNDS=%d", f.Rounds))
 	}
 	return strings.Join(words, " ")
 }
 
 // Restrict leaves the subjects that were asked for and drops scenarios that have
 // none of them.
-func (s *Suite) Restrict(all []load.Scenario) []load.Scenario {
-	if s.Subjects == "" {
+func (f *Flags) Restrict(all []load.Scenario) []load.Scenario {
+	if f.Subjects == "" {
 		return all
 	}
-	wanted := strings.Split(s.Subjects, ",")
+	wanted := strings.Split(f.Subjects, ",")
 	for i := range all {
 		all[i].Subjects = slices.DeleteFunc(all[i].Subjects, func(s load.Subject) bool { return !slices.Contains(wanted, s.Name) })
 	}
@@ -126,22 +151,22 @@ type Place struct {
 }
 
 // Prepare finds the module and makes the directory for what the run needs.
-func (s *Suite) Prepare(ctx context.Context) (Place, error) {
+func (f *Flags) Prepare(ctx context.Context) (Place, error) {
 	module, err := proc.BenchModule(ctx)
 	if err != nil {
 		return Place{}, err
 	}
 	p := Place{Module: module, Results: filepath.Join(module, "results")}
-	if s.Quick {
+	if f.Quick {
 		p.Results = filepath.Join(p.Results, "quick")
 	}
-	if s.Markdown {
+	if f.Markdown {
 		return p, nil
 	}
 	if p.Scratch, err = os.MkdirTemp("", "slipstream-bench-"); err != nil {
 		return p, err
 	}
-	if s.Subjects != "" {
+	if f.Subjects != "" {
 		p.Results = filepath.Join(p.Scratch, "results")
 	}
 	return p, nil
@@ -162,29 +187,4 @@ func (p Place) WriteMarkdown(w io.Writer, suite string) error {
 		return err
 	}
 	return load.WriteMarkdown(w, rows)
-}
-
-// Run measures a suite as the flags say, prints what was found, and then calls
-// check with the rows.
-func (s *Suite) Run(ctx context.Context, suite load.Suite, p Place, maxRounds int, stdout, stderr io.Writer, check func(io.Writer, []load.Row) error) error {
-	if len(suite.Scenarios) == 0 {
-		return fmt.Errorf("no scenario has a subject %q", s.Subjects)
-	}
-	opts := load.Options{
-		Directory: p.Results, Command: s.Typed(suite.Name), Progress: stderr,
-		Filter: s.Scenario, Rounds: s.Rounds, MaxRounds: maxRounds, Seed: s.Seed,
-	}
-	if s.Quick && s.Rounds == 0 {
-		opts.Rounds = 2
-	}
-	report, err := suite.Run(ctx, opts)
-	if report != nil {
-		if textErr := report.WriteText(stdout); err == nil {
-			err = textErr
-		}
-		if checkErr := check(stdout, report.Rows); err == nil {
-			err = checkErr
-		}
-	}
-	return err
 }

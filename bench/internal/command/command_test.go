@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-func parse(args ...string) (Suite, error) {
-	var s Suite
+func parse(args ...string) (Flags, error) {
+	var s Flags
 	flags := flag.NewFlagSet("test", flag.ContinueOnError)
 	if err := s.Register(flags, "2s"); err != nil {
 		return s, err
@@ -52,7 +52,7 @@ func TestRestrict(t *testing.T) {
 			{Name: "b", Subjects: []load.Subject{{Name: "x"}}},
 		}
 	}
-	s := Suite{Subjects: "y,z"}
+	s := Flags{Subjects: "y,z"}
 	if got := s.Restrict(scenarios()); len(got) != 1 || got[0].Name != "a" || len(got[0].Subjects) != 2 {
 		t.Errorf("%+v", got)
 	}
@@ -64,7 +64,7 @@ func TestRestrict(t *testing.T) {
 
 // What only some subjects showed must not replace the results of all.
 func TestResultsOfSomeSubjectsAreNotStored(t *testing.T) {
-	s := Suite{Subjects: "x"}
+	s := Flags{Subjects: "x"}
 	p, err := s.Prepare(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
@@ -20,41 +21,105 @@ type Harness interface {
 	Close() error
 }
 
-// A Program is a command that is one suite and has no flags of its own.
-type Program struct {
+// A Suite is a program that measures scenarios. Name, Window, MaxRounds and Open must be
+// set.
+type Suite struct {
 	Name        string
 	Window      string // names the default of -duration
 	Descriptors uint64 // that a load process needs
 	MaxRounds   int    // ends the search for a calm control
-	Open        func(s *Suite, p Place, progress io.Writer) (Harness, error)
+	Open        func(f *Flags, p Place, progress io.Writer) Harness
+
+	// Register adds the suite's own flags. If nil, there are none.
+	Register func(flags *flag.FlagSet)
+	// Parsed looks at all flags, and at the arguments that follow them. If nil, no
+	// arguments may follow.
+	Parsed func(f *Flags, rest []string) error
+	// Markdown prints what -markdown adds to the rows. If nil, it adds nothing.
+	Markdown func(stdout io.Writer, p Place) error
+	// Stored prints the stored results in another way, and says whether that was asked for.
+	// If nil, there is no other.
+	Stored func(stdout io.Writer, p Place) (bool, error)
+	// Instead does something else than to measure the scenarios, and says whether that was
+	// asked for. If nil, there is nothing else.
+	Instead func(ctx context.Context, p Place, stdout, stderr io.Writer) (bool, error)
 }
 
-// Run is the whole command.
-func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	var s Suite
-	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
-	if err := s.Register(flags, p.Window); err != nil {
+// Main is the whole program. One that starts itself as a load process does so before.
+func Main(s Suite) { Run(s.Name, s.run) }
+
+// Parse reads the command line.
+func (s Suite) Parse(args []string, stderr io.Writer) (*Flags, error) {
+	f := new(Flags)
+	flags := flag.NewFlagSet(s.Name, flag.ContinueOnError)
+	if err := f.Register(flags, s.Window); err != nil {
+		return nil, err
+	}
+	if s.Register != nil {
+		s.Register(flags)
+	}
+	flags.SetOutput(stderr)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if s.Parsed != nil {
+		return f, s.Parsed(f, flags.Args())
+	}
+	return f, None(flags.Args())
+}
+
+func (s Suite) run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	f, err := s.Parse(args, stderr)
+	if err != nil {
 		return err
 	}
-	if err := Parse(flags, args, stderr); err != nil {
-		return err
-	}
-	place, err := s.Prepare(ctx)
+	place, err := f.Prepare(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, place.Close()) }()
-	if s.Markdown {
-		return place.WriteMarkdown(stdout, p.Name)
+	if s.Stored != nil {
+		if done, err := s.Stored(stdout, place); done || err != nil {
+			return err
+		}
 	}
-	if err := proc.NeedDescriptors(p.Descriptors); err != nil {
+	if f.Markdown {
+		err := place.WriteMarkdown(stdout, s.Name)
+		if s.Markdown != nil {
+			err = errors.Join(err, s.Markdown(stdout, place))
+		}
 		return err
 	}
-	h, err := p.Open(&s, place, stderr)
-	if err != nil {
+	if err := proc.NeedDescriptors(s.Descriptors); err != nil {
 		return err
 	}
+	h := s.Open(f, place, stderr)
 	defer func() { err = errors.Join(err, h.Close()) }()
-	suite := load.Suite{Name: p.Name, Scenarios: s.Restrict(h.Scenarios())}
-	return s.Run(ctx, suite, place, p.MaxRounds, stdout, stderr, h.Check)
+	if s.Instead != nil {
+		if done, err := s.Instead(ctx, place, stdout, stderr); done || err != nil {
+			return err
+		}
+	}
+	return s.measure(ctx, f, place, h, stdout, stderr)
+}
+
+// measure runs the scenarios as the flags say, prints what was found, and lets the harness
+// check the rows.
+func (s Suite) measure(ctx context.Context, f *Flags, p Place, h Harness, stdout, stderr io.Writer) error {
+	suite := load.Suite{Name: s.Name, Scenarios: f.Restrict(h.Scenarios())}
+	if len(suite.Scenarios) == 0 {
+		return fmt.Errorf("no scenario has a subject %q", f.Subjects)
+	}
+	opts := load.Options{
+		Directory: p.Results, Command: f.Typed(s.Name), Progress: stderr,
+		Filter: f.Scenario, Rounds: f.Rounds, MaxRounds: s.MaxRounds, Seed: f.Seed,
+	}
+	if f.Quick && f.Rounds == 0 {
+		opts.Rounds = 2
+	}
+	report, err := suite.Run(ctx, opts)
+	if report == nil {
+		return err
+	}
+	return errors.Join(err, report.WriteText(stdout), h.Check(stdout, report.Rows))
 }
