@@ -54,9 +54,9 @@ tarantool       < . internal/buf internal/pipe internal/wire/box tarantool/iprot
 tarantool/iproto <
 tarantool/tarantooltest < tarantool/iproto internal/testkit/tarantoolsim
 
-# The core of the gateway knows no driver, no protocol and no library: the queue is a plain
-# structure, which internal/gateway/access has too.
-cache < internal/fair
+# The core of the gateway knows no driver, no protocol and no library: the queue and the
+# counter are plain structures, which other rooms have too.
+cache < internal/fair internal/striped
 
 # The rooms of the gateway: cache, the vocabulary, and one driver or codec each.
 gateway/resource          <
@@ -70,9 +70,9 @@ internal/gateway/measure           <
 internal/gateway/audit             < internal/gateway/measure internal/safefile
 internal/gateway/openapi           < gateway/resource
 internal/gateway/requestlog        < internal/safefile
-internal/gateway/frontend/httpfront     < cache internal/gateway/access internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/gateway/trace internal/loop internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
+internal/gateway/frontend/httpfront     < cache internal/gateway/access internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/gateway/trace internal/loop internal/striped internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
 internal/gateway/frontend/recent   < cache gateway/resource
-internal/gateway/frontend/respfront     < cache internal/gateway/access internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/loop internal/wire/resp
+internal/gateway/frontend/respfront     < cache internal/gateway/access internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/loop internal/striped internal/wire/resp
 internal/gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
 internal/gateway/tier/disk         < cache internal/safefile                | go.etcd.io/bbolt
 internal/gateway/origin            < gateway/resource
@@ -93,6 +93,7 @@ internal/wire/box < tarantool/iproto
 internal/wire/* <
 internal/safefile <
 internal/fair   <
+internal/striped <
 internal/load   <                                                  | github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys
 
 # Tests' own. The runners of the mutants and the judges are commands that testkit

@@ -20,5 +20,5 @@ func (c *Cache) Again(resource ResourceID, doc *Document, start time.Duration) b
 
 // CountHits counts n answers that [Cache.Again] allowed.
 func (c *Cache) CountHits(resource ResourceID, n int) {
-	c.resources[resource].counters.hits.add(int64(n))
+	c.resources[resource].counters.hits.Add(int64(n))
 }

@@ -67,7 +67,7 @@ func (c *Cache) look(key Key, start time.Duration, store bool) (Answer, bool) {
 
 // hit counts an answer from a tier that keeps documents in memory.
 func (c *Cache) hit(key Key) {
-	c.resources[key.Resource].counters.hits.add(1)
+	c.resources[key.Resource].counters.hits.Add(1)
 	if c.sampler.wanted.Load() {
 		c.sampler.take(key)
 	}
@@ -198,7 +198,7 @@ func (c *Cache) share(key Key, start time.Duration, w *wait) (a Answer, done boo
 		}
 		w.flight, w.joined, err = c.join(r, key, start, seen, w.client)
 	}
-	r.counters.misses.add(1)
+	r.counters.misses.Add(1)
 	return Answer{}, false, err
 }
 
@@ -228,7 +228,7 @@ func (c *Cache) fromSlowTiers(ctx context.Context, r *resourceState, key Key, st
 		if err != nil || d == nil || !c.usable(r, d, start) {
 			continue // a tier that fails is as good as one that does not hold the document
 		}
-		r.counters.hits.add(1)
+		r.counters.hits.Add(1)
 		return Answer{Doc: d, Tier: t.Name()}, true
 	}
 	return c.fromStore(ctx, r, key, start)

@@ -1,34 +1,17 @@
 package cache
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/striped"
 )
-
-// counter counts events of the hit path. It is striped: on one shared word the
-// cores would pass its cache line around on every hit.
-type counter struct {
-	stripes [8]struct {
-		n atomic.Int64
-		_ [56]byte // the rest of the cache line
-	}
-}
-
-func (c *counter) add(n int64) { c.stripes[rand.Uint32()%8].n.Add(n) }
-
-func (c *counter) sum() (n int64) {
-	for i := range c.stripes {
-		n += c.stripes[i].n.Load()
-	}
-	return n
-}
 
 // resourceCounters count what happened to one resource. All are written by
 // whoever does the thing and read by Stats.
 type resourceCounters struct {
-	hits   counter
-	misses counter
+	hits   striped.Counter
+	misses striped.Counter
 
 	joined      atomic.Int64
 	statements  atomic.Int64
@@ -124,8 +107,8 @@ func (r *resourceState) stats() ResourceStats {
 	n := &r.counters
 	s := ResourceStats{
 		Name:        r.Name,
-		Hits:        n.hits.sum(),
-		Misses:      n.misses.sum(),
+		Hits:        n.hits.Sum(),
+		Misses:      n.misses.Sum(),
 		Joined:      n.joined.Load(),
 		Statements:  n.statements.Load(),
 		Loaded:      n.loaded.Load(),

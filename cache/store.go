@@ -188,7 +188,7 @@ func (c *Cache) fromStore(ctx context.Context, r *resourceState, key Key, start 
 	}
 	answer, ok := c.ask(a, r, key, start, func() (Stored, error) { return a.Get(ctx, key) })
 	if ok {
-		r.counters.hits.add(1)
+		r.counters.hits.Add(1)
 	}
 	return answer, ok
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
+	"github.com/slipstream-go/slipstream/internal/striped"
 )
 
 // figures are what a service knows of its answers.
@@ -20,10 +21,10 @@ type figures struct {
 
 	// Atomics. Written with every answer, read by whoever asks. answered has one
 	// a status from 200 to 599.
-	answered [400]measure.Counter
-	bytes    measure.Counter
+	answered [400]striped.Counter
+	bytes    striped.Counter
 	// misdirected counts requests that were refused for their Host.
-	misdirected measure.Counter
+	misdirected striped.Counter
 	latency     [sources]measure.Latency
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/striped"
 )
 
 // Source says where the documents of an answer came from: the word of the figures.
@@ -47,9 +48,9 @@ type figures struct {
 	slowest *measure.Slowest
 
 	// Atomics. Written with the answers of a read, read by whoever asks.
-	commands [groups]measure.Counter
-	failed   [failures]measure.Counter
-	bytes    measure.Counter
+	commands [groups]striped.Counter
+	failed   [failures]striped.Counter
+	bytes    striped.Counter
 	stale    atomic.Int64
 	http     atomic.Int64
 	latency  [sources]measure.Latency

@@ -1,31 +1,9 @@
 package measure
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 )
-
-// Counter is a counter that many cores add to: on one shared word they would pass its
-// cache line around with every answer. The zero value is 0.
-type Counter struct {
-	// Atomics. Written by whoever adds, read by Sum.
-	stripes [4]struct {
-		n atomic.Int64
-		_ [56]byte // the rest of the cache line
-	}
-}
-
-// Add adds n.
-func (c *Counter) Add(n int64) { c.stripes[rand.Uint32()%4].n.Add(n) }
-
-// Sum returns what was added so far.
-func (c *Counter) Sum() (n int64) {
-	for i := range c.stripes {
-		n += c.stripes[i].n.Load()
-	}
-	return n
-}
 
 // rationInterval is the time between two events that a Ration lets pass.
 const rationInterval = time.Second
