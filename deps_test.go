@@ -109,7 +109,7 @@ internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone, and for disk, which works on a file.
-cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/load redis tarantool | github.com/spf13/cobra golang.org/x/sys
+cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk redis tarantool | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource redis tarantool tarantool/iproto | github.com/prometheus/client_golang
 `
 
@@ -126,9 +126,10 @@ cache           : net net/... database/sql os/exec
 
 // shipped says whether a package ends in somebody's binary. Those never need
 // testing or the testkit, not even through a library: package testing adds its
-// flags to every program.
+// flags to every program. Nor do they need the load generator with its histogram
+// library: only the benchmarks do.
 func shipped(pkg string) bool {
-	return !strings.HasPrefix(pkg, "internal/testkit") && !strings.HasSuffix(pkg, "test")
+	return !strings.HasPrefix(pkg, "internal/testkit") && pkg != "internal/load" && !strings.HasSuffix(pkg, "test")
 }
 
 // rivals are measured against in bench/, a module of its own; users of this
@@ -371,7 +372,7 @@ func TestNeverNeeded(t *testing.T) {
 	}
 	for _, pkg := range all {
 		if name, ours := pkg.own(); ours && shipped(name) {
-			reportForbidden(t, pkg, []string{"testing", "testing/...", "./internal/testkit/..."})
+			reportForbidden(t, pkg, []string{"testing", "testing/...", "./internal/testkit/...", "./internal/load", "github.com/HdrHistogram/..."})
 		}
 	}
 }
