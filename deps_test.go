@@ -105,6 +105,7 @@ internal/testkit/turnwatch  < internal/loop
 internal/testkit/freshness  <                                      | golang.org/x/sys
 internal/testkit/faultproxy <
 internal/testkit/blackbox   < internal/testkit internal/gateway/demo     | github.com/ncruces/go-sqlite3
+internal/testkit/shapes     < cache gateway/resource internal/gateway/openapi | github.com/santhosh-tekuri/jsonschema/v6
 internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check

@@ -1,82 +1,23 @@
 package sqlite
 
 import (
-	"bytes"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/internal/gateway/openapi"
+	"github.com/slipstream-go/slipstream/internal/testkit/shapes"
 )
 
-// newChecker returns what the OpenAPI document of a shape says of a batch, with its
-// formats.
-func newChecker(t *testing.T, name string, key []resource.KeyColumn, shape *resource.Shape) *jsonschema.Schema {
-	t.Helper()
-	text := openapi.Document(openapi.Config{Resources: []openapi.Resource{{Name: name, Key: key, Shape: shape}}})
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatalf("%v in %.5000s", err, text)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.DefaultDraft(jsonschema.Draft2020)
-	compiler.AssertFormat()
-	if err := compiler.AddResource("openapi.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := compiler.Compile("openapi.json#/paths/~1" + name + "/get/responses/200/content/application~1json/schema")
-	if err != nil {
-		t.Fatalf("%v in %.5000s", err, text)
-	}
-	return schema
-}
-
-// holds loads documents and validates them. So that it proves something, each field
-// is also left out, and made an object, which no value but JSON is.
+// holds loads documents and validates them.
 func holds(t *testing.T, o *Origin, i int, ids []string) {
 	t.Helper()
-	name := o.set.Load().Resources[i].Name
-	schema := newChecker(t, name, o.KeyColumns(i), o.Shape(i))
 	batch, err := o.Load(t.Context(), cache.ResourceID(i), ids)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var documents []any
-	for _, doc := range batch.Docs {
-		if doc.Err != nil {
-			t.Fatal(doc.Err)
-		}
-		var value any
-		if doc.Body != nil {
-			if value, err = jsonschema.UnmarshalJSON(bytes.NewReader(doc.Body)); err != nil {
-				t.Fatalf("%v in %s", err, doc.Body)
-			}
-		}
-		documents = append(documents, value)
-		if err := schema.Validate([]any{value}); err != nil {
-			t.Errorf("%s: %s\nis not what its shape says: %v", name, doc.Body, err)
-		}
-	}
-	whole, _ := documents[0].(map[string]any)
-	if len(whole) != len(o.Shape(i).Fields) {
-		t.Errorf("%s: a document of %d members, a shape of %d", name, len(whole), len(o.Shape(i).Fields))
-	}
-	for _, f := range o.Shape(i).Fields {
-		partial := maps.Clone(whole)
-		delete(partial, f.Name)
-		if schema.Validate([]any{partial}) == nil {
-			t.Errorf("%s: %s may be missing", name, f.Name)
-		}
-		partial[f.Name] = map[string]any{}
-		if f.Type != resource.AnyJSON && schema.Validate([]any{partial}) == nil {
-			t.Errorf("%s: %s may be anything", name, f.Name)
-		}
-	}
+	shapes.Hold(t, o.set.Load().Resources[i].Name, o.KeyColumns(i), o.Shape(i), batch.Docs)
 }
 
 // Every declared type, holding values of every storage class that SQLite lets in.
