@@ -24,6 +24,7 @@ func TestPlacesFitTheOpenFiles(t *testing.T) {
 		{64, 17_000, 17_000, 0, leastPlaces, leastPlaces, true},
 	} {
 		cfg := &config.Config{}
+		cfg.Frontends.HTTP = config.ListenAt("127.0.0.1:8080")
 		cfg.HTTP.Limits.Connections, cfg.Origin.Connections = row.http, row.origin
 		if row.redis > 0 {
 			cfg.Frontends.Redis, cfg.Redis.Limits.Connections = config.ListenAt("127.0.0.1:6379"), row.redis
