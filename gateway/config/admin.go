@@ -43,112 +43,55 @@ func (a Admin) Listener() Listener {
 	return Listener{Address: a.Address, TLS: a.TLS, Plaintext: a.Plaintext, Mode: a.Mode, Owner: a.Owner}
 }
 
-func (a Admin) withDefaults() Admin {
-	orElse(&a.Address, "127.0.0.1:9100")
-	a.Mode = a.Listener().withDefaults().Mode
-	a.Metrics = a.Metrics.withDefaults()
-	return a
-}
-
 // TokenPath returns the file of the admin listener's tokens, made absolute by the folder of the
 // configuration file if that is known; "" if there is none.
 func (c *Config) TokenPath() string { return c.path(c.Admin.Token) }
 
-const expectedAdmin = "127.0.0.1:9100"
+// adminAddress is the default of [Admin.Address].
+const adminAddress = "127.0.0.1:9100"
 
 func adminFields() []field[Admin] {
-	def := Default().Admin
 	return []field[Admin]{
-		withDefault(one("address", "host:port of the admin listener; or unix: and the path of a socket, relative to this file",
-			listenerAddress(expectedAdmin), func(a *Admin) *string { return &a.Address }), &def),
-		sparse(object("tls", "makes operators speak TLS; a certificate that clients vouches for counts as a token; left out: they do not", tlsFields,
-			func(a *Admin) *TLS { return &a.TLS })),
-		written(one("plaintext", "permits a token in clear text at an address that other machines can reach",
-			truth(), func(a *Admin) *bool { return &a.Plaintext })),
-		written(one("mode", "the mode of a unix socket, in octal digits; left out: 0600, the user of the gateway only",
-			socketMode(), func(a *Admin) *fs.FileMode { return &a.Mode })),
-		written(one("owner", "the owner of a unix socket; left out: the user of the gateway",
-			label("user, user:group or :group", maxLabel), func(a *Admin) *string { return &a.Owner })),
-		written(withDefault(one("allow_remote", "permits an address that other machines can reach without a token; they read /metrics, /live and /ready there and nothing else",
-			truth(), func(a *Admin) *bool { return &a.AllowRemote }), &def)),
-		written(one("token", "the file of the tokens that let other machines do everything: sha256: and the digest of one a line; left out: none does",
-			fileName("a file, relative to this one, such as admin.token"), func(a *Admin) *string { return &a.Token })),
-		metricsField(),
-		profilesField(),
+		{Name: "address", Doc: "host:port of the admin listener; or unix: and the path of a socket, relative to this file",
+			Value: scalar(listenerAddress(adminAddress), func(a *Admin) *string { return &a.Address }), Default: adminAddress, Reload: listener},
+		{Name: "tls", Doc: "makes operators speak TLS; a certificate that clients vouches for counts as a token; left out: they do not",
+			Value: object(tlsFields, func(a *Admin) *TLS { return &a.TLS }), Omit: ifZero, Reload: listener},
+		{Name: "plaintext", Doc: "permits a token in clear text at an address that other machines can reach",
+			Value: scalar(truth(), func(a *Admin) *bool { return &a.Plaintext }), Omit: ifZero, Reload: listener},
+		{Name: "mode", Doc: modeDoc, Default: func(a *Admin) any { return defaultMode(a.Listener()) },
+			Value: scalar(socketMode(), func(a *Admin) *fs.FileMode { return &a.Mode }), Omit: ifZero, Reload: listener},
+		{Name: "owner", Doc: ownerDoc,
+			Value: scalar(socketOwner(), func(a *Admin) *string { return &a.Owner }), Omit: ifZero, Reload: listener},
+		{Name: "allow_remote", Doc: "permits an address that other machines can reach without a token; they read /metrics, /live and /ready there and nothing else",
+			Value: scalar(truth(), func(a *Admin) *bool { return &a.AllowRemote }), Default: false, Omit: ifZero, Reload: listener},
+		{Name: "token", Doc: "the file of the tokens that let other machines do everything: sha256: and the digest of one a line; left out: none does",
+			Value: scalar(fileName("a file, relative to this one, such as admin.token"), func(a *Admin) *string { return &a.Token }), Omit: ifZero, Reload: swap},
+		{Name: "metrics", Doc: "a second listener that serves only /metrics, /live and /ready, to everybody: host:port, unix:path, or a mapping with an address; left out: none",
+			Value: oneListener("127.0.0.1:9101", metricsFields, func(a *Admin) *Listener { return &a.Metrics }), Reload: listener},
+		{Name: "profiles", Doc: "serves profiles of the process at /debug/pprof/; left out: true",
+			Value: scalar(inverted(), func(a *Admin) *bool { return &a.NoProfiles }), Omit: ifZero, Reload: swap},
 	}
 }
 
 // metricsFields are those of a listener that takes no credentials and shows no documents.
 func metricsFields() []field[Listener] {
-	return slices.DeleteFunc(listenerFields("127.0.0.1:9101"), func(f field[Listener]) bool { return f.name == "plaintext" || f.name == "open" })
+	return slices.DeleteFunc(listenerFields("127.0.0.1:9101"), func(f field[Listener]) bool { return f.Name == "plaintext" || f.Name == "open" })
 }
 
-func metricsField() field[Admin] {
-	k := listenerAddress("127.0.0.1:9101")
-	return field[Admin]{
-		name: "metrics", doc: "a second listener that serves only /metrics, /live and /ready, to everybody: host:port, unix:path, or a mapping with an address; left out: none",
-		read: func(p *parser, v value, into *Admin) { into.Metrics = readListener(p, v, k, metricsFields()) },
-		write: func(from *Admin) any {
-			if from.Metrics.Address == "" {
-				return nil
-			}
-			return writeListener(metricsFields(), &from.Metrics)
-		},
-		schema: func() schema { return schema{"oneOf": []any{k.schema, objectSchema(metricsFields())}} },
+// adminSetting takes an address, or a mapping that says more.
+func adminSetting() setting[Config] {
+	address := scalar(listenerAddress(adminAddress), func(c *Config) *string { return &c.Admin.Address })
+	s := either(address, object(adminFields, func(c *Config) *Admin { return &c.Admin }), func(c *Config) bool {
+		_, local := c.Admin.Listener().Unix()
+		return !local && c.Admin == Admin{Address: c.Admin.Address, Line: c.Admin.Line}
+	})
+	read := s.read
+	s.read = func(p *parser, v value, into *Config) {
+		into.Admin.Line = v.line()
+		read(p, v, into)
+		p.admin(v, &into.Admin)
 	}
-}
-
-// profilesField is true in the file for what is false in Go, so that both have the default that
-// says nothing.
-func profilesField() field[Admin] {
-	k := truth()
-	return field[Admin]{
-		name: "profiles", doc: "serves profiles of the process at /debug/pprof/; left out: true",
-		read: func(p *parser, v value, into *Admin) {
-			shown := true
-			readScalar(p, v, k, &shown)
-			into.NoProfiles = !shown
-		},
-		write: func(from *Admin) any {
-			if !from.NoProfiles {
-				return nil
-			}
-			return false
-		},
-		schema: func() schema { return k.schema },
-	}
-}
-
-// adminField takes an address, or a mapping that says more.
-func adminField() field[Config] {
-	def := Default()
-	k := listenerAddress(expectedAdmin)
-	return field[Config]{
-		name: "admin", doc: "the listener of operators: host:port, unix:path, or a mapping",
-		read: func(p *parser, v value, into *Config) {
-			into.Admin.Line = position(v.node).Line
-			if v.key != nil {
-				into.Admin.Line = position(v.key).Line
-			}
-			if _, ok := entries(v.node); ok {
-				readObject(p, v, adminFields(), &into.Admin)
-			} else if !readScalar(p, v, k, &into.Admin.Address) {
-				return
-			}
-			p.admin(v, &into.Admin)
-		},
-		write: func(from *Config) any {
-			a := from.Admin
-			a.Line = 0
-			if _, local := a.Listener().Unix(); !local && a == (Admin{Address: a.Address}) {
-				return a.Address
-			}
-			return writeObject(adminFields(), &a)
-		},
-		schema: func() schema {
-			return schema{"oneOf": []any{k.schema, objectSchema(adminFields())}, "default": def.Admin.Address}
-		},
-	}
+	return s
 }
 
 // admin refuses an address that other machines can reach unless what they may do there is

@@ -125,13 +125,3 @@ func (c *Config) path(name string) string {
 	}
 	return name
 }
-
-func (a Auth) withDefaults() Auth {
-	if a.JWT.Known() {
-		orElse(&a.JWT.Leeway, 30*time.Second)
-	}
-	if a.JWT.fetched() {
-		orElse(&a.JWT.Refresh, 5*time.Minute)
-	}
-	return a
-}

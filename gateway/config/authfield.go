@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -43,98 +44,89 @@ func badLabel(s string, limit int) string {
 
 // fileName is the kind of the name of a file.
 func fileName(expected string) kind[string] {
-	return keyword[string](expected, func(s string) string {
-		if problem := badLabel(s, maxPath); problem != "" {
-			return problem
-		}
-		if strings.HasSuffix(s, "/") {
-			return " is a folder"
-		}
-		return ""
-	}, schema{"type": "string", "minLength": 1, "maxLength": maxPath, "pattern": "[^/]$"})
+	return keyword[string](expected, badFileName, schema{"type": "string", "minLength": 1, "maxLength": maxPath, "pattern": "[^/]$"})
+}
+
+func badFileName(s string) string {
+	if problem := badLabel(s, maxPath); problem != "" {
+		return problem
+	}
+	if strings.HasSuffix(s, "/") {
+		return " is a folder"
+	}
+	return ""
 }
 
 func authFields() []field[Auth] {
 	return []field[Auth]{
-		written(one("keys", "the file of API keys, one a line: a name, sha256: with the digest of the key, and until: with a date for one that expires",
-			fileName("a file, relative to this one, such as keys.txt"), func(a *Auth) *string { return &a.Keys })),
-		sparse(object("jwt", "which tokens are believed; left out: none", jwtFields,
-			func(a *Auth) *JWT { return &a.JWT })),
+		{Name: "keys", Doc: "the file of API keys, one a line: a name, sha256: with the digest of the key, and until: with a date for one that expires",
+			Value: scalar(fileName("a file, relative to this one, such as keys.txt"), func(a *Auth) *string { return &a.Keys }), Omit: ifZero},
+		{Name: "jwt", Doc: "which tokens are believed; left out: none",
+			Value: object(jwtFields, func(a *Auth) *JWT { return &a.JWT }), Omit: ifZero},
 	}
 }
 
 func jwtFields() []field[JWT] {
 	algorithm := oneOf("HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 	return []field[JWT]{
-		written(one("keys", "the keys that sign tokens, a JSON Web Key Set: a file, or the https URL of one; this or discovery is needed",
-			keySet(), func(j *JWT) *string { return &j.Keys })),
-		written(one("discovery", "the https URL of the issuer, whose discovery document (OpenID Connect) says where the keys are",
-			secureURL(), func(j *JWT) *string { return &j.Discovery })),
-		written(one("ca", "the file of the certificates, in PEM, that those of the issuer's servers must lead to; left out: the system's",
-			fileName("a file, relative to this one, such as ca.pem"), func(j *JWT) *string { return &j.CA })),
-		written(one("refresh", "how often a key set is fetched again; a token with an unknown kid asks for it sooner; left out: 5m",
-			duration(10*time.Second, 24*time.Hour), func(j *JWT) *time.Duration { return &j.Refresh })),
-		written(one("issuer", "what the claim iss must be; left out: not compared",
-			label("the claim iss of tokens", maxLabel), func(j *JWT) *string { return &j.Issuer })),
-		required(written(one("audience", `audience: "name", which the claim aud must be or contain, or audience: any, which believes tokens for every service of the issuer`,
-			label(`what the claim aud of tokens must contain, such as "shop", or any for the tokens of every audience`, maxLabel), func(j *JWT) *string { return &j.Audience }))),
-		list("algorithms", "the signatures that are believed; left out: those that fit the keys of the file",
-			algorithm, 13, func(a, b string) bool { return a == b }, func(j *JWT) *[]string { return &j.Algorithms }),
-		withoutZero(one("leeway", "how far clocks may be apart; 0s: not at all; left out: 30s",
-			durationOrOff(10*time.Minute), func(j *JWT) *time.Duration { return &j.Leeway }), func(j *JWT) bool { return j.Leeway == 0 }),
+		{Name: "keys", Doc: "the keys that sign tokens, a JSON Web Key Set: a file, or the https URL of one; this or discovery is needed",
+			Value: scalar(keySet(), func(j *JWT) *string { return &j.Keys }), Omit: ifZero},
+		{Name: "discovery", Doc: "the https URL of the issuer, whose discovery document (OpenID Connect) says where the keys are",
+			Value: scalar(secureURL(), func(j *JWT) *string { return &j.Discovery }), Omit: ifZero},
+		{Name: "ca", Doc: "the file of the certificates, in PEM, that those of the issuer's servers must lead to; left out: the system's",
+			Value: scalar(fileName("a file, relative to this one, such as ca.pem"), func(j *JWT) *string { return &j.CA }), Omit: ifZero},
+		{Name: "refresh", Doc: "how often a key set is fetched again; a token with an unknown kid asks for it sooner",
+			Value: scalar(duration(10*time.Second, 24*time.Hour), func(j *JWT) *time.Duration { return &j.Refresh }), If: (*JWT).fetched, Default: 5 * time.Minute},
+		{Name: "issuer", Doc: "what the claim iss must be; left out: not compared",
+			Value: scalar(label("the claim iss of tokens", maxLabel), func(j *JWT) *string { return &j.Issuer }), Omit: ifZero},
+		{Name: "audience", Doc: `audience: "name", which the claim aud must be or contain, or audience: any, which believes tokens for every service of the issuer`,
+			Value: scalar(label(`what the claim aud of tokens must contain, such as "shop", or any for the tokens of every audience`, maxLabel), func(j *JWT) *string { return &j.Audience }),
+			Omit:  ifZero, Required: true},
+		{Name: "algorithms", Doc: "the signatures that are believed; left out: those that fit the keys of the file",
+			Value: list(algorithm, 13, same, func(j *JWT) *[]string { return &j.Algorithms })},
+		{Name: "leeway", Doc: "how far clocks may be apart; 0s: not at all",
+			Value: scalar(durationOrOff(10*time.Minute), func(j *JWT) *time.Duration { return &j.Leeway }), If: (*JWT).Known, Default: 30 * time.Second},
 	}
 }
 
 // secureURL is the kind of the URL of an issuer. It has no place for a password or a
 // parameter, so that logs may show it.
 func secureURL() kind[string] {
-	k := collector()
-	k.expected = "https://host/path; http:// for a loopback address alone"
-	parse := k.parse
-	k.parse = func(t text) (string, string) {
-		if strings.Contains(t.s, "@") {
-			return "", `an "@" in the URL, which takes no name or password`
-		}
-		s, problem := parse(t)
-		if problem != "" {
-			return s, problem
-		}
-		u, _ := url.Parse(s) // parse has
-		a, err := netip.ParseAddr(u.Hostname())
-		if u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
-			return "", "plain http, so that whoever is on the way could sign tokens"
-		}
-		return s, ""
+	return keyword[string]("https://host/path; http:// for a loopback address alone", badSecureURL, urlSchema())
+}
+
+func badSecureURL(s string) string {
+	if strings.Contains(s, "@") {
+		return `an "@" in the URL, which takes no name or password`
 	}
-	return k
+	if problem := badEndpoint(s); problem != "" {
+		return problem
+	}
+	u, _ := url.Parse(s) // badEndpoint has
+	a, err := netip.ParseAddr(u.Hostname())
+	if u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
+		return "plain http, so that whoever is on the way could sign tokens"
+	}
+	return ""
 }
 
 // keySet is the kind of the name of a file or of a URL.
 func keySet() kind[string] {
-	file, remote := fileName("a file, relative to this one, such as jwks.json, or https://host/path; http:// for a loopback address alone"), secureURL()
-	file.schema = schema{"type": "string", "minLength": 1, "maxLength": maxPath}
-	parse := file.parse
-	file.parse = func(t text) (string, string) {
-		if isURL(t.s) {
-			return remote.parse(t)
+	return keyword[string]("a file, relative to this one, such as jwks.json, or https://host/path; http:// for a loopback address alone", func(s string) string {
+		if isURL(s) {
+			return badSecureURL(s)
 		}
-		return parse(t)
-	}
-	return file
+		return badFileName(s)
+	}, schema{"type": "string", "minLength": 1, "maxLength": maxPath})
 }
 
-// accessField reads a mapping that names somebody: an empty one would let nobody
-// read, which a resource that is left out does better.
-func accessField() field[Resource] {
-	return field[Resource]{
-		name: "access", doc: "who may read the resource: the holders of keys, the bearers of tokens that jwt or claims let in, and clients by the names in their certificates; left out: everybody",
+// accessSetting is a mapping that names somebody: an empty one would let nobody read, which a
+// resource that is left out does better.
+func accessSetting() setting[Resource] {
+	return setting[Resource]{
 		read: func(p *parser, v value, into *Resource) {
 			into.Access = &Access{}
-			before := len(p.errors)
 			readObject(p, v, accessFields(), into.Access)
-			if len(p.errors) == before && into.Access.nobody() {
-				p.failAt(v, "no caller could read the resource; expected keys, jwt: true, claims or certificates, or no access for everybody")
-			}
 		},
 		write: func(from *Resource) any {
 			if from.Access == nil {
@@ -152,19 +144,20 @@ func accessField() field[Resource] {
 
 func accessFields() []field[Access] {
 	name := keyword[string](`the name of an API key, 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-", or "*" for any`, func(s string) string {
-		if s != "*" && !isKeyName(s) {
+		if s != "*" && !keyName.MatchString(s) {
 			return " is not the name of a key"
 		}
 		return ""
 	}, schema{"type": "string", "pattern": `^(\*|[A-Za-z0-9._-]{1,64})$`})
 	return []field[Access]{
-		list("keys", `the names of API keys of auth.keys and of redis.users; "*" is any of them`,
-			name, maxAccessKeys, func(a, b string) bool { return a == b }, func(a *Access) *[]string { return &a.Keys }),
-		written(one("jwt", "lets the bearer of every valid token read that has the claims",
-			truth(), func(a *Access) *bool { return &a.JWT })),
-		claimsField(),
-		list("certificates", `names (SAN) in the certificates of clients, where a listener has tls with clients: DNS names, URIs, email and IP addresses, compared in full; "*" is any certificate`,
-			certificateName(), maxAccessKeys, sameCertificateName, func(a *Access) *[]string { return &a.Certificates }),
+		{Name: "keys", Doc: `the names of API keys of auth.keys and of redis.users; "*" is any of them`,
+			Value: list(name, maxAccessKeys, same, func(a *Access) *[]string { return &a.Keys })},
+		{Name: "jwt", Doc: "lets the bearer of every valid token read that has the claims",
+			Value: scalar(truth(), func(a *Access) *bool { return &a.JWT }), Omit: ifZero},
+		{Name: "claims", Doc: `what a token must have, each claim being or containing one of the values, such as { scope: ["depts:read"] }; implies jwt`,
+			Value: claims()},
+		{Name: "certificates", Doc: `names (SAN) in the certificates of clients, where a listener has tls with clients: DNS names, URIs, email and IP addresses, compared in full; "*" is any certificate`,
+			Value: list(certificateName(), maxAccessKeys, sameCertificateName, func(a *Access) *[]string { return &a.Certificates })},
 	}
 }
 
@@ -186,27 +179,14 @@ func sameCertificateName(a, b string) bool {
 	return a == b || !strings.ContainsAny(a, ":@") && strings.EqualFold(a, b)
 }
 
-// isKeyName allows what package access allows in a file of keys.
-func isKeyName(s string) bool {
-	for _, c := range s {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && !strings.ContainsRune("._-", c) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 64
-}
+// keyName allows what package access allows in a file of keys.
+var keyName = regexp.MustCompile("^[A-Za-z0-9._-]{1,64}$")
 
-// claim is one entry of [Access.Claims].
-type claim struct{ values []string }
-
-// claimsField reads a mapping from claims to lists. It is written in the order of
+// claims is a mapping from claims to lists. It is written in the order of
 // the names, as a map has none.
-func claimsField() field[Access] {
-	values := list("", "", label("a text to compare the claim with", maxLabel), maxClaimValues,
-		func(a, b string) bool { return a == b }, func(c *claim) *[]string { return &c.values })
-	return field[Access]{
-		name: "claims", doc: `what a token must have, each claim being or containing one of the values, such as { scope: ["depts:read"] }; implies jwt`,
+func claims() setting[Access] {
+	values := list(label("a text to compare the claim with", maxLabel), maxClaimValues, same, func(all *[]string) *[]string { return all })
+	return setting[Access]{
 		read: func(p *parser, v value, into *Access) {
 			order, byName, ok := p.members(v)
 			if !ok {
@@ -222,9 +202,9 @@ func claimsField() field[Access] {
 				if problem := badLabel(name, maxLabel); problem != "" {
 					p.failKey(byName[name], "the claim%s; expected the name of a claim", problem)
 				}
-				var c claim
-				values.read(p, byName[name], &c)
-				into.Claims[name] = c.values
+				var all []string
+				values.read(p, byName[name], &all)
+				into.Claims[name] = all
 			}
 		},
 		write: func(from *Access) any {
@@ -233,7 +213,8 @@ func claimsField() field[Access] {
 			}
 			var m members
 			for _, name := range slices.Sorted(maps.Keys(from.Claims)) {
-				v := values.write(&claim{from.Claims[name]})
+				all := from.Claims[name]
+				v := values.write(&all)
 				if v == nil {
 					v = []any{} // refused, but not hidden
 				}

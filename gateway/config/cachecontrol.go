@@ -1,35 +1,25 @@
 package config
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // This file reads what is said to caches downstream.
 
-// cacheControlField comes after promise and access in the table of fields: what
-// may be said depends on them.
-func cacheControlField() field[Resource] {
-	f := one("cache_control", "the Cache-Control header of the documents; max-age above 0 weakens the promise by that much; "+
-		"stale-while-revalidate and stale-if-error only with promise: none; with access not public and s-maxage, and left out it is private, no-cache",
-		headerValue("a Cache-Control header, such as no-cache"), func(r *Resource) *string { return &r.CacheControl })
-	read := f.read
-	f.read = func(p *parser, v value, into *Resource) {
-		before := len(p.errors)
-		read(p, v, into)
-		if len(p.errors) > before {
-			return
-		}
-		given, ok := directives(into.CacheControl)
-		if !ok {
-			p.failAt(v, `not a list of directives; expected names with "," between, each alone or with "=" and a value, such as "private, max-age=5"`)
-			return
-		}
-		if !into.NoPromise {
-			p.staleDirectives(v, given)
-		}
-		if into.Access != nil {
-			p.sharedDirectives(v, given)
-		}
+// cacheControl refuses what promise and access do not allow.
+func (p *parser) cacheControl(v value, r *Resource) {
+	given, ok := directives(r.CacheControl)
+	if !ok {
+		p.failAt(v, `not a list of directives; expected names with "," between, each alone or with "=" and a value, such as "private, max-age=5"`)
+		return
 	}
-	return f
+	if !r.NoPromise {
+		p.staleDirectives(v, given)
+	}
+	if r.Access != nil {
+		p.sharedDirectives(v, given)
+	}
 }
 
 // staleDirectives refuses what lets a cache downstream answer with a document
@@ -84,7 +74,7 @@ func directives(s string) (all []directive, ok bool) {
 			return true // RFC 9110, section 5.6.1.2: empty elements are skipped
 		}
 		all = append(all, directive{strings.ToLower(name), hasValue})
-		return isToken(name)
+		return httpToken.MatchString(name)
 	}
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -102,14 +92,5 @@ func directives(s string) (all []directive, ok bool) {
 	return all, add(s[begin:]) && !quoted && len(all) > 0
 }
 
-// isToken says that s is a token of HTTP, which names of fields and directives
-// are (RFC 9110, section 5.6.2).
-func isToken(s string) bool {
-	for _, c := range s {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", c) {
-			return false
-		}
-	}
-	return s != ""
-}
+// httpToken is a token of HTTP, as the names of fields and directives are (RFC 9110, section 5.6.2).
+var httpToken = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")

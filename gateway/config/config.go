@@ -2,15 +2,14 @@
 //
 // The file is YAML, read strictly: whatever the gateway would not obey is an
 // error with its line, so that a misspelt "freshness" never turns into a
-// silent default. One table of fields (schema.go) is the parser, the writer
-// and the JSON Schema at once.
+// silent default. The tables of fields, from schema.go on, are the parser, the
+// writer, the defaults, the JSON Schema and what a reload costs at once.
 //
-// parse.go, tree.go and value.go read, write.go writes, kinds.go and field.go are what the table is
+// parse.go, tree.go and value.go read, write.go writes, kinds.go and field.go are what the tables are
 // made of; difference.go says what a reload changes.
 package config
 
 import (
-	"slices"
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -174,18 +173,7 @@ type Log struct {
 
 // Default returns the configuration that an empty file would mean, were its
 // required fields optional.
-func Default() Config {
-	return Config{
-		Freshness:   time.Second,
-		MaxDocument: 8 << 20,
-		Tiers:       Tiers{Memory: 256 << 20},
-		Frontends:   Frontends{HTTP: ListenAt("127.0.0.1:8080")},
-		HTTP:        HTTP{}.withDefaults(),
-		Admin:       Admin{}.withDefaults(),
-		Drain:       Drain{}.withDefaults(),
-		Log:         Log{Level: "info", Format: "text", Slow: time.Second},
-	}
-}
+func Default() Config { return Config{}.WithDefaults() }
 
 // Cache-Control of resources that everybody may read, and of those with Access.
 const (
@@ -193,56 +181,17 @@ const (
 	cacheOfFew = "private, no-cache"
 )
 
-// defaultResource is what a resource gets that says nothing but its table.
-func defaultResource(freshness time.Duration) Resource {
-	return Resource{
-		Resource:     resource.Resource{Freshness: freshness},
-		OnStale:      Reload,
-		CacheControl: cacheOfAll,
-		MissingTTL:   time.Minute,
-		Load:         LoadLimits{Batch: 256, Concurrency: 4, Timeout: 5 * time.Second, Queue: 1 << 16},
-	}
-}
-
 // WithDefaults returns a copy in which every zero field has its default.
 // [Parse] has applied it already; a Config made in Go needs it once.
 func (c Config) WithDefaults() Config {
-	d := Default()
-	orElse(&c.Freshness, d.Freshness)
-	orElse(&c.MaxDocument, d.MaxDocument)
-	orElse(&c.Tiers.Memory, d.Tiers.Memory)
-	if len(c.Frontends.HTTP) == 0 {
-		c.Frontends.HTTP = d.Frontends.HTTP
-	}
-	c.Frontends.HTTP, c.Frontends.Redis = c.Frontends.HTTP.withDefaults(), c.Frontends.Redis.withDefaults()
-	orElse(&c.Log.Level, d.Log.Level)
-	orElse(&c.Log.Format, d.Log.Format)
-	orElse(&c.Log.Slow, d.Log.Slow)
-	c.HTTP, c.Auth, c.Tracing, c.Drain = c.HTTP.withDefaults(), c.Auth.withDefaults(), c.Tracing.withDefaults(), c.Drain.withDefaults()
-	c.Admin = c.Admin.withDefaults()
-	if len(c.Frontends.Redis) > 0 {
-		c.Redis = c.Redis.withDefaults()
-	}
-	c.Resources = slices.Clone(c.Resources)
+	fill(configFields(), &c)
 	for i := range c.Resources {
-		r, d := &c.Resources[i], defaultResource(c.Freshness)
-		orElse(&r.Freshness, d.Freshness)
-		orElse(&r.OnStale, d.OnStale)
-		if r.Access != nil {
-			d.CacheControl = cacheOfFew
+		if r := &c.Resources[i]; r.Freshness == 0 {
+			r.Freshness = c.Freshness
 		}
-		orElse(&r.CacheControl, d.CacheControl)
-		orElse(&r.MissingTTL, d.MissingTTL)
-		orElse(&r.Load.Batch, d.Load.Batch)
-		orElse(&r.Load.Concurrency, d.Load.Concurrency)
-		orElse(&r.Load.Timeout, d.Load.Timeout)
-		orElse(&r.Load.Queue, d.Load.Queue)
 	}
-	if c.Origin.isPostgres() {
-		orElse(&c.Origin.Poll, 25*time.Millisecond)
-		orElse(&c.Origin.Connections, c.loadsAtOnce())
-		orElse(&c.Origin.KeepChanges, 24*time.Hour)
-		orElse(&c.Origin.KeepBytes, 1<<30)
+	if c.Origin.isPostgres() && c.Origin.Connections == 0 {
+		c.Origin.Connections = c.loadsAtOnce()
 	}
 	return c
 }
@@ -273,13 +222,6 @@ func (c *Config) MinFreshness() time.Duration {
 		return c.Freshness
 	}
 	return least
-}
-
-func orElse[T comparable](field *T, def T) {
-	var zero T
-	if *field == zero {
-		*field = def
-	}
 }
 
 // Declarations returns what origins and frontends need of the resources, in

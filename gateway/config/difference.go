@@ -193,37 +193,65 @@ func resourceOf(key string) string {
 	return strings.Trim(name, `"`)
 }
 
-// reloadable are the keys, or what they begin with, that take effect by a reload. What is
-// not here needs a restart, so that a new key is never taken for one that needs none.
-var reloadable = []string{
-	"freshness", "auth", "tracing", "drain.timeout", "log.level", "log.slow", "log.requests", "log.audit", "admin.token", "admin.profiles",
-	"http.compression", "http.batch", "http.openapi", "http.hosts", "http.cors", "http.limits.client", "http.limits.caller",
-	"redis.users", "redis.open", "redis.limits.client", "redis.limits.caller",
+// cost is what a change of a setting costs on reload.
+type cost uint8
+
+const (
+	_        cost = iota // not known, and so taken for process; a test refuses a field without a cost
+	swap                 // requests that begin later see new views; nothing is lost
+	flush                // the documents of the resource are dropped
+	listener             // listeners are opened anew, which only a restart does
+	process              // a new process
+)
+
+// effect is what operators are told of a cost.
+func (c cost) effect() Effect {
+	switch c {
+	case swap:
+		return AtReload
+	case flush:
+		return AtReloadCold
+	}
+	return AtRestart
 }
 
-// served are the keys of a resource that say how its documents are served, not what they are.
-var servedKeys = []string{"freshness", "on_stale", "access", "cache_control", "missing_ttl", "load"}
+// rule is what a change of a field costs.
+type rule struct {
+	name    string
+	cost    cost
+	members func() []rule
+	named   bool // the members are below names that are no fields
+}
 
-func isBelow(key string, all []string) bool {
-	return slices.ContainsFunc(all, func(k string) bool { return key == k || strings.HasPrefix(key, k+".") })
+func rules[T any](fields []field[T]) []rule {
+	all := make([]rule, len(fields))
+	for i, f := range fields {
+		all[i] = rule{f.Name, f.Reload, f.Value.rules, f.Value.named}
+	}
+	return all
+}
+
+// costOf returns what a change of a key costs.
+func costOf(key string, list []rule) cost {
+	name, rest, _ := strings.Cut(key, ".")
+	i := slices.IndexFunc(list, func(r rule) bool { return r.name == name })
+	switch {
+	case i < 0:
+		return 0
+	case list[i].cost != 0 || list[i].members == nil:
+		return list[i].cost
+	case list[i].named:
+		_, rest, _ = strings.Cut(rest, ".")
+	}
+	return costOf(rest, list[i].members())
 }
 
 // judge says when a change takes effect, if the running configuration is like c in what
 // cannot be changed.
 func (ch *Change) judge(c *Config) {
-	ch.Effect = AtRestart
-	if name := resourceOf(ch.Key); name != "" {
-		rest := ch.Key[len("resources."):]
-		_, key, _ := strings.Cut(rest, ".")
-		ch.Effect = AtReloadCold
-		if isBelow(key, servedKeys) {
-			ch.Effect = AtReload
-		}
-		if key == "load.timeout" && c.Origin.isPostgres() && longer(ch.New, c.longestLoad()) {
-			ch.Effect = AtRestart // statement_timeout of the connections
-		}
-	} else if isBelow(ch.Key, reloadable) {
-		ch.Effect = AtReload
+	ch.Effect = costOf(ch.Key, rules(configFields())).effect()
+	if resourceOf(ch.Key) != "" && strings.HasSuffix(ch.Key, ".load.timeout") && c.Origin.isPostgres() && longer(ch.New, c.longestLoad()) {
+		ch.Effect = AtRestart // statement_timeout of the connections
 	}
 	if c.Origin.isPostgres() && (ch.Key == "freshness" || strings.HasSuffix(ch.Key, ".freshness")) {
 		// How often the stream verifies triggers follows from the tightest promise at

@@ -106,6 +106,52 @@ func TestDifferenceOfLaterReloads(t *testing.T) {
 	}
 }
 
+// TestEveryFieldHasACost: each field says what a change costs, itself or by the mapping that it is
+// in, but not both. One that says nothing would be taken for one that needs a restart.
+func TestEveryFieldHasACost(t *testing.T) {
+	var check func(path string, list []rule)
+	check = func(path string, list []rule) {
+		for _, r := range list {
+			key := path + r.name
+			switch {
+			case r.cost != 0:
+				if got := costOf(key, rules(configFields())); got != r.cost {
+					t.Errorf("%s costs %d, want %d as its field says", key, got, r.cost)
+				}
+			case r.members == nil:
+				t.Errorf("%s has no Reload: say what a change of it costs", key)
+			case r.named:
+				check(key+".x.", r.members())
+			default:
+				check(key+".", r.members())
+			}
+		}
+	}
+	check("", rules(configFields()))
+	if got := costOf("resources.x", nil); got.effect() != AtRestart {
+		t.Errorf("a key that no table has takes effect at %s, want %s", got.effect(), AtRestart)
+	}
+}
+
+// TestDefaultsOfTheTable: a default fits its field and obeys the rules of the file, where the
+// setting applies.
+func TestDefaultsOfTheTable(t *testing.T) {
+	c, err := Parse("x.yaml", []byte(strings.Replace(differenceBase, "sha256:", "sha256:"+strings.Repeat("a", 64), 1)+`
+auth: { jwt: { keys: "https://login.example/keys", audience: any } }
+http: { cors: { origins: ["*"] } }
+tracing: { endpoint: "http://127.0.0.1:4318" }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := c.WithDefaults(); string(again.Marshal()) != string(c.Marshal()) {
+		t.Error("defaults that were filled in change by being filled in again")
+	}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Every key of the schema is judged, and only the keys that are meant need no restart.
 func TestNeedRestart(t *testing.T) {
 	for key, want := range map[string]Effect{

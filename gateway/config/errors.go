@@ -75,7 +75,7 @@ func newErrors(list []*Error) error {
 // didYouMean returns ` (did you mean "x"?)` for the nearest of the known words,
 // or "" if none is near enough to be a slip of the hand.
 func didYouMean(word string, known []string) string {
-	best, bestDistance := "", 1+max(1, min(len(word), 9)/3)
+	best, bestDistance := "", 2+min(len(word), 9)/3
 	for _, k := range known {
 		d := editDistance(strings.ToLower(word), k)
 		if len(k) >= 3 && (strings.HasPrefix(word, k) || len(word) >= 3 && strings.HasPrefix(k, word)) {
@@ -91,29 +91,26 @@ func didYouMean(word string, known []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// editDistance counts the insertions, deletions, replacements and swaps of
-// neighbours that lead from a to b. Words longer than any field are all far.
+// editDistance counts the insertions, deletions and replacements that lead from a to b. Words
+// longer than any field are all far.
 func editDistance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
+	if len(a) > 64 {
 		return len(a) + len(b)
 	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
 	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
 			cost := 1
-			if a[i-1] == b[j-1] {
+			if a[i] == b[j] {
 				cost = 0
 			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
 		}
-		before, last, row = last, row, before
 	}
-	return last[len(b)]
+	return row[len(b)]
 }

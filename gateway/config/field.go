@@ -1,17 +1,64 @@
 package config
 
-import "slices"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
 
-// field is a member of a mapping of the file whose value becomes a part of T.
+// field is one setting, a member of a mapping of the file whose value becomes a part of T. The
+// tables of fields are the only place that knows the settings: the parser, the writer, the JSON
+// Schema, [Config.WithDefaults] and [Difference] follow them.
 type field[T any] struct {
-	name     string
-	doc      string
-	required bool
-	read     func(p *parser, v value, into *T)
+	Name string
+	// Doc describes the setting in the schema. If it says what holds when the setting is
+	// "left out:", the schema has no default beside it.
+	Doc   string
+	Value setting[T]
+	// Default is what the setting is if the file does not have it: a value, or a function of
+	// the rest of T, which is called after all values have been filled in and returns nil if
+	// there is no default.
+	Default any
+	// If reports whether the setting applies. Where it does not, it has no default and is
+	// written only if it is set. If nil, it always applies.
+	If func(*T) bool
+	// Omit says when the writer leaves the setting out.
+	Omit omission
+	// Required refuses a file without the setting.
+	Required bool
+	// Check reports what is wrong with a value that could be read.
+	Check func(p *parser, v value, into *T)
+	// Reload is what a change costs. On a mapping it holds for all of its members; otherwise
+	// each of them has its own.
+	Reload cost
+}
+
+// omission says when the writer leaves a setting out.
+type omission uint8
+
+const (
+	never  omission = iota
+	ifZero          // if it is not set
+)
+
+// setting is how a value is read, written and described.
+type setting[T any] struct {
+	read func(p *parser, v value, into *T)
 	// write gives the value back as a string, number, truth value, list or
 	// members; nil leaves the field out.
 	write  func(from *T) any
 	schema func() schema
+	// isSet reports whether the value is there. If nil, it is if something is written.
+	isSet func(from *T) bool
+	// set takes a default. It may be nil if there is none.
+	set func(into *T, def any)
+	// fill fills in the defaults of the members. It is nil if there are none.
+	fill func(into *T)
+	// rules are those of the members, below the names of elements if named. It is nil
+	// if there are none.
+	rules func() []rule
+	named bool
 }
 
 // schema is a JSON Schema under construction.
@@ -26,13 +73,66 @@ type member struct {
 // members is a written mapping in its order.
 type members []member
 
-// one is a field with a single value.
-func one[T, V any](name, doc string, k kind[V], at func(*T) *V) field[T] {
-	return field[T]{
-		name: name, doc: doc,
+// holds reports whether the value is set, which is written as v.
+func (s setting[T]) holds(from *T, v any) bool {
+	if s.isSet != nil {
+		return s.isSet(from)
+	}
+	m, isMapping := v.(members)
+	return v != nil && (!isMapping || len(m) > 0)
+}
+
+func (f field[T]) applies(to *T) bool { return f.If == nil || f.If(to) }
+
+func (f field[T]) write(from *T) any {
+	v := f.Value.write(from)
+	if (f.Omit == ifZero || !f.applies(from)) && !f.Value.holds(from, v) {
+		return nil
+	}
+	return v
+}
+
+// doc is the description with the default of a setting that does not always apply.
+func (f field[T]) doc() string {
+	if f.If == nil || f.Default == nil {
+		return f.Doc
+	}
+	var t T
+	f.Value.set(&t, f.Default)
+	return fmt.Sprintf("%s; left out: %v", f.Doc, f.Value.write(&t))
+}
+
+// fill gives every field that is not set its default.
+func fill[T any](fields []field[T], into *T) {
+	for _, last := range []bool{false, true} {
+		for _, f := range fields {
+			derive, derived := f.Default.(func(*T) any)
+			if derived != last || !f.applies(into) {
+				continue
+			}
+			def := f.Default
+			if derived {
+				def = derive(into)
+			}
+			if def != nil && !f.Value.holds(into, f.Value.write(into)) {
+				f.Value.set(into, def)
+			}
+			if f.Value.fill != nil {
+				f.Value.fill(into)
+			}
+		}
+	}
+}
+
+// scalar is a single value.
+func scalar[T any, V comparable](k kind[V], at func(*T) *V) setting[T] {
+	var zero V
+	return setting[T]{
 		read:   func(p *parser, v value, into *T) { readScalar(p, v, k, at(into)) },
 		write:  func(from *T) any { return k.format(*at(from)) },
 		schema: func() schema { return k.schema },
+		isSet:  func(from *T) bool { return *at(from) != zero },
+		set:    func(into *T, def any) { *at(into) = def.(V) },
 	}
 }
 
@@ -50,23 +150,25 @@ func readScalar[V any](p *parser, v value, k kind[V], into *V) bool {
 	return true
 }
 
-// object is a field with members of its own.
-func object[T, V any](name, doc string, fields func() []field[V], at func(*T) *V) field[T] {
-	return field[T]{
-		name: name, doc: doc,
+// object is a mapping with fields of its own.
+func object[T, V any](fields func() []field[V], at func(*T) *V) setting[T] {
+	return setting[T]{
 		read:   func(p *parser, v value, into *T) { readObject(p, v, fields(), at(into)) },
 		write:  func(from *T) any { return writeObject(fields(), at(from)) },
 		schema: func() schema { return objectSchema(fields()) },
+		fill:   func(into *T) { fill(fields(), at(into)) },
+		rules:  func() []rule { return rules(fields()) },
 	}
 }
 
-// list is a field with a list of scalars, at least one and no two the same.
-func list[T, V any](name, doc string, k kind[V], limit int, same func(a, b V) bool, at func(*T) *[]V) field[T] {
-	expected := "a list, each " + k.expected
-	return field[T]{
-		name: name, doc: doc,
+// same compares elements of a list that are to differ.
+func same[V comparable](a, b V) bool { return a == b }
+
+// list is a list of scalars, at least one and no two the same.
+func list[T, V any](k kind[V], limit int, same func(a, b V) bool, at func(*T) *[]V) setting[T] {
+	return setting[T]{
 		read: func(p *parser, v value, into *T) {
-			items, ok := p.items(v, expected)
+			items, ok := p.items(v, "a list, each "+k.expected)
 			if !ok {
 				return
 			}
@@ -104,22 +206,29 @@ func list[T, V any](name, doc string, k kind[V], limit int, same func(a, b V) bo
 	}
 }
 
-// sparse leaves a mapping out of what is written while none of its members is.
-func sparse[T any](f field[T]) field[T] {
-	write := f.write
-	f.write = func(from *T) any {
-		if m, ok := write(from).(members); ok && len(m) > 0 {
-			return m
+// either is a value that stands for a mapping which says only that, or the mapping. Short
+// reports whether the value says it all.
+func either[T any](only, mapping setting[T], short func(*T) bool) setting[T] {
+	s := mapping
+	s.isSet, s.set = only.isSet, only.set
+	s.read = func(p *parser, v value, into *T) {
+		if _, ok := entries(v.node); ok {
+			mapping.read(p, v, into)
+			return
+		}
+		only.read(p, v, into)
+	}
+	s.write = func(from *T) any {
+		if !short(from) {
+			return mapping.write(from)
+		}
+		if v := only.write(from); only.holds(from, v) {
+			return v
 		}
 		return nil
 	}
-	return f
-}
-
-// required makes a field one that must be there.
-func required[T any](f field[T]) field[T] {
-	f.required = true
-	return f
+	s.schema = func() schema { return schema{"oneOf": []any{only.schema(), mapping.schema()}} }
+	return s
 }
 
 // readObject reads a mapping by its fields and reports every name that is not
@@ -139,12 +248,16 @@ func readObject[T any](p *parser, v value, fields []field[T], into *T) {
 	// In the order of the table of fields, not of the file: "table" comes
 	// before the children that are compared with it.
 	for _, f := range fields {
-		one, found := byName[f.name]
+		one, found := byName[f.Name]
+		before := len(p.errors)
 		switch {
 		case found:
-			f.read(p, one, into)
-		case f.required:
-			p.failKey(v, "field %q is missing; expected %s", f.name, f.doc)
+			f.Value.read(p, one, into)
+			if f.Check != nil && len(p.errors) == before {
+				f.Check(p, one, into)
+			}
+		case f.Required:
+			p.failKey(v, "field %q is missing; expected %s", f.Name, f.Doc)
 		}
 	}
 }
@@ -153,7 +266,7 @@ func writeObject[T any](fields []field[T], from *T) members {
 	var m members
 	for _, f := range fields {
 		if v := f.write(from); v != nil {
-			m = append(m, member{f.name, v})
+			m = append(m, member{f.Name, v})
 		}
 	}
 	return m
@@ -163,14 +276,17 @@ func writeObject[T any](fields []field[T], from *T) members {
 func objectSchema[T any](fields []field[T]) schema {
 	properties := schema{}
 	var need []string
+	var full T
+	fill(fields, &full)
 	for _, f := range fields {
-		s := schema{"description": f.doc}
-		for k, v := range f.schema() {
-			s[k] = v
+		s := schema{"description": f.doc()}
+		maps.Copy(s, f.Value.schema())
+		if f.Default != nil && !strings.Contains(f.doc(), "left out:") {
+			s["default"] = f.Value.write(&full)
 		}
-		properties[f.name] = s
-		if f.required {
-			need = append(need, f.name)
+		properties[f.Name] = s
+		if f.Required {
+			need = append(need, f.Name)
 		}
 	}
 	s := schema{"type": "object", "properties": properties, "additionalProperties": false}
@@ -180,11 +296,9 @@ func objectSchema[T any](fields []field[T]) schema {
 	return s
 }
 
-// named is a field with a mapping from names to elements of one shape, kept in
-// file order.
-func named[T, E any](name, doc, what string, limit int, f namedOf[T, E]) field[T] {
-	return field[T]{
-		name: name, doc: doc,
+// named is a mapping from names to elements of one shape, kept in file order.
+func named[T, E any](what string, limit int, f namedOf[T, E]) setting[T] {
+	return setting[T]{
 		read: func(p *parser, v value, into *T) {
 			order, byName, ok := p.members(v)
 			if !ok {
@@ -224,17 +338,4 @@ type namedOf[T, E any] struct {
 	write  func(*E) (string, any)
 	names  schema
 	schema func() schema
-}
-
-// withDefault adds the default that [Default] gives to the description.
-func withDefault[T any](f field[T], def *T) field[T] {
-	v, inner := f.write(def), f.schema
-	f.schema = func() schema {
-		s := schema{"default": v}
-		for k, x := range inner() {
-			s[k] = x
-		}
-		return s
-	}
-	return f
 }

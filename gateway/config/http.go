@@ -1,7 +1,6 @@
 package config
 
 import (
-	"math"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -153,42 +152,6 @@ const (
 
 // maxRate is above what one machine can answer.
 const maxRate = 10_000_000
-
-func (h HTTP) withDefaults() HTTP {
-	if h.Compression == nil {
-		h.Compression = []string{encodingZstd, encodingGzip}
-	}
-	orElse(&h.Engine, defaultEngine())
-	orElse(&h.Batch, 1000)
-	if len(h.CORS.Origins) > 0 {
-		orElse(&h.CORS.MaxAge, 10*time.Minute)
-	}
-	l := &h.Limits
-	l.Client.setBurst()
-	l.Caller.setBurst()
-	orElse(&l.RequestTimeout, 10*time.Second)
-	orElse(&l.HeaderTimeout, 5*time.Second)
-	orElse(&l.IdleTimeout, time.Minute)
-	orElse(&l.StallTimeout, 30*time.Second)
-	orElse(&l.Header, 64<<10)
-	orElse(&l.Connections, 17_000)
-	return h
-}
-
-// setBurst lets one second's worth come at once.
-func (r *Rate) setBurst() {
-	if r.PerSecond > 0 {
-		orElse(&r.Burst, int(math.Ceil(min(r.PerSecond, maxRate))))
-	}
-}
-
-func (t Tracing) withDefaults() Tracing {
-	if t.Endpoint != "" {
-		orElse(&t.Sample, 0.01)
-		orElse(&t.Service, "slipstream")
-	}
-	return t
-}
 
 // everyOrigin says that the pages of every origin may read.
 func (c *CORS) everyOrigin() bool { return slices.Contains(c.Origins, "*") }

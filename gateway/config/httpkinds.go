@@ -58,15 +58,6 @@ func fraction() kind[float64] {
 	return k
 }
 
-// hint suggests the right spelling of a text, unless the text came from the
-// environment: then it is not shown.
-func (t text) hint(better string) string {
-	if t.substituted {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", better)
-}
-
 // trustee is whom the gateway believes: a network, or whoever connects over a unix socket.
 type trustee struct {
 	network netip.Prefix
@@ -120,13 +111,9 @@ func parseProxy(t text) (netip.Prefix, string) {
 	case strings.Contains(t.s, "%"):
 		return none, t.String() + " has a zone, which the addresses of clients do not have"
 	case n.Addr().Is4In6():
-		better := ""
-		if n.Bits() >= 96 {
-			better = t.hint(formatProxy(netip.PrefixFrom(n.Addr().Unmap(), n.Bits()-96).Masked()))
-		}
-		return none, t.String() + " is IPv4 written as IPv6" + better
+		return none, t.String() + " is IPv4 written as IPv6"
 	case n != n.Masked():
-		return none, t.String() + " has bits set beyond the length of its network" + t.hint(n.Masked().String())
+		return none, t.String() + " has bits set beyond the length of its network"
 	}
 	return n, ""
 }
@@ -164,150 +151,103 @@ const maxOrigin = 300
 
 // webOrigin is the kind of an origin of web pages, or "*".
 func webOrigin() kind[string] {
-	return kind[string]{
-		expected: `"*" or scheme://host[:port], such as https://app.example`,
-		parse: func(t text) (string, string) {
-			if (t.number || t.truth) && !t.substituted {
-				return "", t.String() + " (quotes would make it a text)"
-			}
-			if t.s == "*" {
-				return t.s, ""
-			}
-			if problem := badOrigin(t); problem != "" {
-				return "", t.String() + problem
-			}
-			return t.s, ""
-		},
-		format: func(s string) any { return s },
-		schema: schema{"type": "string", "maxLength": maxOrigin, "pattern": `^(\*|[a-z][a-z0-9+.-]*://[^/?#@]+)$`},
-	}
+	return keyword[string](`"*" or scheme://host[:port] as browsers send it, such as https://app.example`, badOrigin,
+		schema{"type": "string", "maxLength": maxOrigin, "pattern": `^(\*|[a-z][a-z0-9+.-]*://[^/?#@]+)$`})
 }
 
-func badOrigin(t text) string {
+// badOrigin compares with what browsers send (RFC 6454, section 6.2): origins that differ from it
+// would match no page.
+func badOrigin(s string) string {
 	switch {
-	case t.s == "":
-		return " is empty"
-	case len(t.s) > maxOrigin:
+	case s == "*":
+		return ""
+	case len(s) > maxOrigin:
 		return fmt.Sprintf(" is longer than %d bytes", maxOrigin)
-	case t.s == "null":
+	case s == "null":
 		return " is the origin of all sandboxed pages and local files, regardless of their author"
-	case strings.Contains(t.s, "*"):
+	case strings.Contains(s, "*"):
 		return ` has a "*" inside, and origins are compared whole`
-	case !strings.Contains(t.s, "://"):
-		if canonical, ok := canonicalOrigin("https://" + t.s); ok {
-			return " has no scheme" + t.hint(canonical)
-		}
+	case !strings.Contains(s, "://"):
 		return " has no scheme"
 	}
-	canonical, ok := canonicalOrigin(t.s)
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || s != strings.ToLower(u.Scheme+"://"+u.Host) {
+		return " is not only a scheme, a host and a port in lower case"
+	}
+	host, port := u.Hostname(), u.Port()
+	if strings.Contains(host, ":") {
+		if a, err := netip.ParseAddr(host); err != nil || a.String() != host || a.Zone() != "" {
+			return " has no IPv6 address in its shortest form"
+		}
+	} else if strings.Trim(host, nameBytes) != "" {
+		return " has no host that browsers would send (names that are not ASCII are sent as xn--...)"
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
 	switch {
-	case !ok:
-		return " has no host and port that browsers would send (names that are not ASCII are sent as xn--...)"
-	case canonical != t.s:
-		return " is not as browsers send it, in lower case, without a default port and with nothing after the host" + t.hint(canonical)
+	case port == "" && !strings.HasSuffix(s, ":"):
+		return ""
+	case err != nil || n == 0 || strconv.FormatUint(n, 10) != port:
+		return " has no port from 1 to 65535"
+	case u.Scheme == "https" && n == 443 || u.Scheme == "http" && n == 80:
+		return " has the default port of its scheme, which browsers leave out"
 	}
 	return ""
 }
 
-// canonicalOrigin returns the origin of a URL as browsers write it (RFC 6454,
-// section 6.2).
-func canonicalOrigin(s string) (string, bool) {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme == "" || u.Host == "" {
-		return "", false
-	}
-	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname())
-	if strings.Contains(host, ":") {
-		a, err := netip.ParseAddr(host)
-		if err != nil || a.Zone() != "" {
-			return "", false
-		}
-		host = "[" + a.String() + "]"
-	} else if host == "" || strings.ContainsFunc(host, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
-	}) {
-		return "", false
-	}
-	port := u.Port()
-	if port == "" {
-		return scheme + "://" + host, true
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || n == 0 {
-		return "", false
-	}
-	if scheme == "https" && n == 443 || scheme == "http" && n == 80 {
-		return scheme + "://" + host, true
-	}
-	return fmt.Sprintf("%s://%s:%d", scheme, host, n), true
-}
-
-// fieldName is the kind of the name of an HTTP field.
-func fieldName() kind[string] {
+// headerName is the kind of the name of an HTTP field.
+func headerName() kind[string] {
 	return keyword[string]("the name of a request field, such as X-Custom", func(s string) string {
 		switch {
 		case s == "*":
 			return " is not a name, and browsers do not take it for all of them"
 		case len(s) > 128:
 			return " is longer than 128 bytes"
-		case !isToken(s):
+		case !httpToken.MatchString(s):
 			return " is not the name of a field"
 		}
 		return ""
-	}, schema{"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"})
+	}, schema{"type": "string", "minLength": 1, "maxLength": 128, "pattern": httpToken.String()})
 }
 
-// collector is the kind of the URL of a collector of spans. Somebody may write a
-// password into it, so that no problem repeats any of it.
+// collector is the kind of the URL of a collector of spans.
 func collector() kind[string] {
-	return kind[string]{
-		expected: "http://host:port or https://host:port, such as http://127.0.0.1:4318",
-		parse: func(t text) (string, string) {
-			if (t.number || t.truth) && !t.substituted {
-				return "", t.String() + " (quotes would make it a text)"
-			}
-			if _, problem := parseEndpoint(t.s); problem != "" {
-				return "", problem
-			}
-			return t.s, ""
-		},
-		format: func(s string) any { return s },
-		schema: schema{"type": "string", "pattern": "^https?://[^?#]+$", "maxLength": maxURL},
-	}
+	return keyword[string]("http://host:port or https://host:port, such as http://127.0.0.1:4318", badEndpoint, urlSchema())
 }
 
-// parseEndpoint is stricter than the standard: there is no place for a password.
-func parseEndpoint(s string) (*url.URL, string) {
+func urlSchema() schema {
+	return schema{"type": "string", "pattern": "^https?://[^?#]+$", "maxLength": maxURL}
+}
+
+// badEndpoint is stricter than the standard: there is no place for a password. Somebody may write
+// one nevertheless, so that no problem repeats any of the URL.
+func badEndpoint(s string) string {
 	u, err := url.Parse(s)
 	switch {
 	case len(s) > maxURL:
-		return nil, fmt.Sprintf("a URL of %d bytes, which is more than %d", len(s), maxURL)
+		return fmt.Sprintf("a URL of %d bytes, which is more than %d", len(s), maxURL)
 	case err != nil:
-		return nil, "not a URL"
+		return "not a URL"
 	case !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://"):
-		return nil, "not a URL of the schemes http and https, in lower case"
+		return "not a URL of the schemes http and https, in lower case"
 	case u.Hostname() == "":
-		return nil, "no host in the URL"
+		return "no host in the URL"
 	case strings.ContainsAny(s, "?#"):
-		return nil, `"?" or "#" in the URL, which has no parameters here`
+		return `"?" or "#" in the URL, which has no parameters here`
 	case u.User != nil || strings.Contains(u.EscapedPath(), "@"):
-		return nil, `an "@" in the URL, which takes no credentials: put them into OTEL_EXPORTER_OTLP_HEADERS`
+		return `an "@" in the URL, which takes no credentials: put them into OTEL_EXPORTER_OTLP_HEADERS`
 	}
 	if _, port, err := net.SplitHostPort(u.Host); err == nil {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, "no port from 1 to 65535 in the URL"
+			return "no port from 1 to 65535 in the URL"
 		}
 	}
-	return u, ""
+	return ""
 }
 
 // redactEndpoint hides a URL that is none that the gateway takes: it may hold a
 // password.
 func redactEndpoint(raw string) string {
-	if raw == "" {
-		return ""
-	}
-	if _, problem := parseEndpoint(raw); problem != "" {
+	if raw != "" && badEndpoint(raw) != "" {
 		return hidden
 	}
 	return raw

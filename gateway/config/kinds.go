@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,9 @@ type kind[V any] struct {
 	schema schema
 }
 
-// keyword returns the kind of texts that are not numbers or truth values.
+// keyword returns the kind of texts that are not numbers or truth values. A problem that check
+// returns follows the text if it begins with a blank; otherwise it stands for itself, for texts
+// in which somebody may have written a secret.
 func keyword[V ~string](expected string, check func(string) string, s schema) kind[V] {
 	return kind[V]{
 		expected: expected,
@@ -31,8 +34,12 @@ func keyword[V ~string](expected string, check func(string) string, s schema) ki
 			if (t.number || t.truth) && !t.substituted {
 				return "", t.String() + " (quotes would make it a text)"
 			}
-			if problem := check(t.s); problem != "" {
-				return "", t.String() + problem
+			problem := check(t.s)
+			if strings.HasPrefix(problem, " ") {
+				problem = t.String() + problem
+			}
+			if problem != "" {
+				return "", problem
 			}
 			return V(t.s), ""
 		},
@@ -62,22 +69,12 @@ const maxIdentifier = 256
 // identifier is the kind of a table or a column. Any name that a database
 // takes is allowed, as identifiers are always quoted.
 func identifier(expected string) kind[string] {
-	return keyword[string](expected, badIdentifier, schema{"type": "string", "minLength": 1, "maxLength": maxIdentifier})
-}
-
-func badIdentifier(s string) string {
-	switch {
-	case s == "":
-		return " is empty"
-	case len(s) > maxIdentifier:
-		return fmt.Sprintf(" is longer than %d bytes", maxIdentifier)
-	case strings.ContainsFunc(s, isControl):
-		return " holds a control character"
-	}
-	return ""
+	return label(expected, maxIdentifier)
 }
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }
+
+var headerText = regexp.MustCompile("^[!-~]([ -~]*[!-~])?$")
 
 // headerValue is the kind of an HTTP header's value.
 func headerValue(expected string) kind[string] {
@@ -85,28 +82,26 @@ func headerValue(expected string) kind[string] {
 		if s == "" {
 			return " is empty"
 		}
-		if strings.Trim(s, " ") != s || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) {
+		if !headerText.MatchString(s) {
 			return " does not fit into a header (printable ASCII, no blank at the ends)"
 		}
 		return ""
-	}, schema{"type": "string", "minLength": 1, "pattern": "^[!-~]([ -~]*[!-~])?$"})
+	}, schema{"type": "string", "minLength": 1, "pattern": headerText.String()})
 }
 
-// address is the kind of host:port.
-func address(expected string) kind[string] {
-	return keyword[string](expected, func(s string) string {
-		host, port, err := net.SplitHostPort(s)
-		if err != nil {
-			return " is not host:port"
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-			return " has no port between 0 and 65535"
-		}
-		if strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("/@?#\\", c) }) {
-			return " has no host before its port"
-		}
-		return ""
-	}, schema{"type": "string", "pattern": ":[0-9]{1,5}$"})
+// badAddress says what is wrong with host:port.
+func badAddress(s string) string {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return " is not host:port"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return " has no port between 0 and 65535"
+	}
+	if strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("/@?#\\", c) }) {
+		return " has no host before its port"
+	}
+	return ""
 }
 
 // isLoopback says that other machines cannot reach the address.
@@ -139,6 +134,39 @@ func truth() kind[bool] {
 		},
 		format: func(v bool) any { return v },
 		schema: schema{"type": "boolean"},
+	}
+}
+
+// inverted is the kind of what is true in the file where it is false in Go, so that both have
+// the default that says nothing.
+func inverted() kind[bool] {
+	k := truth()
+	parse := k.parse
+	k.parse = func(t text) (bool, string) {
+		b, problem := parse(t)
+		return !b, problem
+	}
+	k.format = func(v bool) any { return !v }
+	return k
+}
+
+// flag is the kind of a choice of two words in the file, so that others have room, which is a
+// truth value in Go.
+func flag(off, on string) kind[bool] {
+	words := oneOf(off, on)
+	return kind[bool]{
+		expected: words.expected,
+		parse: func(t text) (bool, string) {
+			s, problem := words.parse(t)
+			return s == on, problem
+		},
+		format: func(v bool) any {
+			if v {
+				return on
+			}
+			return off
+		},
+		schema: words.schema,
 	}
 }
 
@@ -190,16 +218,7 @@ func size(lo, hi int64) kind[int64] {
 				}
 				return n * u.size, ""
 			}
-			hint := ""
-			if len(unit) <= 3 {
-				hint = didYouMean(unit, []string{"KiB", "MiB", "GiB", "TiB"})
-				for _, u := range units {
-					if strings.EqualFold(unit[:1], u.name[:1]) && u.name != "B" {
-						hint = fmt.Sprintf(" (did you mean %q?)", digits+u.name)
-					}
-				}
-			}
-			return 0, t.String() + " has an unknown unit" + hint
+			return 0, t.String() + " has an unknown unit"
 		},
 		format: func(v int64) any { return formatSize(v) },
 		schema: schema{"type": "string", "pattern": "^[0-9]+ *([KMGT]iB|B)$"},

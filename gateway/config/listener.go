@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,19 +59,12 @@ func (l Listener) Exposed() bool {
 	return !local && !isLoopback(l.Address)
 }
 
-func (l Listener) withDefaults() Listener {
+// defaultMode is that of a unix socket, and nil of another address.
+func defaultMode(l Listener) any {
 	if _, ok := l.Unix(); ok {
-		orElse(&l.Mode, 0o600)
+		return fs.FileMode(0o600)
 	}
-	return l
-}
-
-func (all Listeners) withDefaults() Listeners {
-	full := make(Listeners, len(all))
-	for i, l := range all {
-		full[i] = l.withDefaults()
-	}
-	return full
+	return nil
 }
 
 // SocketPath returns the path of a unix socket, made absolute by the folder of the
@@ -97,43 +91,45 @@ const maxListeners = 16
 // a hand-over.
 const maxSocketPath = 100
 
-const expectedListener = "host:port or unix:path, a mapping with an address, or a list of these"
-
 // listenerAddress is the kind of host:port or unix:path.
 func listenerAddress(example string) kind[string] {
-	k := address("host:port, such as " + example + ", or unix: and the path of a socket")
-	tcp := k.parse
-	k.parse = func(t text) (string, string) {
-		path, ok := strings.CutPrefix(t.s, unixPrefix)
+	return keyword[string]("host:port, such as "+example+", or unix: and the path of a socket", func(s string) string {
+		path, ok := strings.CutPrefix(s, unixPrefix)
 		if !ok {
-			return tcp(t)
+			return badAddress(s)
 		}
 		if problem := badLabel(path, maxSocketPath); problem != "" {
-			return "", t.String() + " names a socket whose path" + problem
+			return " names a socket whose path" + problem
 		}
 		if strings.HasSuffix(path, "/") || strings.HasPrefix(path, "@") {
-			return "", t.String() + " is no path of a socket"
+			return " is no path of a socket"
 		}
-		return t.s, ""
-	}
-	k.schema = schema{"type": "string", "pattern": "^unix:.*[^/]$|:[0-9]{1,5}$"}
-	return k
+		return ""
+	}, schema{"type": "string", "pattern": "^unix:.*[^/]$|:[0-9]{1,5}$"})
 }
 
+const (
+	modeDoc  = "the mode of a unix socket, in octal digits; left out: 0600, the user of the gateway only"
+	ownerDoc = "the owner of a unix socket; left out: the user of the gateway"
+)
+
+func socketOwner() kind[string] { return label("user, user:group or :group", maxLabel) }
+
+// listenerFields are those of one listener. What it costs to change one is said of the listener.
 func listenerFields(example string) []field[Listener] {
 	return []field[Listener]{
-		required(written(one("address", "host:port; without a host, every interface; or unix: and the path of a socket, relative to this file",
-			listenerAddress(example), func(l *Listener) *string { return &l.Address }))),
-		sparse(object("tls", "makes clients speak TLS; left out: they do not", tlsFields,
-			func(l *Listener) *TLS { return &l.TLS })),
-		written(one("plaintext", "permits credentials in clear text at an address that other machines can reach",
-			truth(), func(l *Listener) *bool { return &l.Plaintext })),
-		written(one("open", "permits an address that other machines can reach although everybody may read everything",
-			truth(), func(l *Listener) *bool { return &l.Open })),
-		written(one("mode", "the mode of a unix socket, in octal digits; left out: 0600, the user of the gateway only",
-			socketMode(), func(l *Listener) *fs.FileMode { return &l.Mode })),
-		written(one("owner", "the owner of a unix socket; left out: the user of the gateway",
-			label("user, user:group or :group", maxLabel), func(l *Listener) *string { return &l.Owner })),
+		{Name: "address", Doc: "host:port; without a host, every interface; or unix: and the path of a socket, relative to this file",
+			Value: scalar(listenerAddress(example), func(l *Listener) *string { return &l.Address }), Omit: ifZero, Required: true},
+		{Name: "tls", Doc: "makes clients speak TLS; left out: they do not",
+			Value: object(tlsFields, func(l *Listener) *TLS { return &l.TLS }), Omit: ifZero},
+		{Name: "plaintext", Doc: "permits credentials in clear text at an address that other machines can reach",
+			Value: scalar(truth(), func(l *Listener) *bool { return &l.Plaintext }), Omit: ifZero},
+		{Name: "open", Doc: "permits an address that other machines can reach although everybody may read everything",
+			Value: scalar(truth(), func(l *Listener) *bool { return &l.Open }), Omit: ifZero},
+		{Name: "mode", Doc: modeDoc, Default: func(l *Listener) any { return defaultMode(*l) },
+			Value: scalar(socketMode(), func(l *Listener) *fs.FileMode { return &l.Mode }), Omit: ifZero},
+		{Name: "owner", Doc: ownerDoc,
+			Value: scalar(socketOwner(), func(l *Listener) *string { return &l.Owner }), Omit: ifZero},
 	}
 }
 
@@ -157,12 +153,27 @@ func socketMode() kind[fs.FileMode] {
 	}
 }
 
-// listenersField takes one listener, as an address or a mapping, or a list of them.
-func listenersField(name, doc, example string, at func(*Frontends) *Listeners) field[Frontends] {
+// oneListener takes an address, or a mapping that says more.
+func oneListener[T any](example string, fields func() []field[Listener], at func(*T) *Listener) setting[T] {
+	address := scalar(listenerAddress(example), func(t *T) *string { return &at(t).Address })
+	s := either(address, object(fields, at), func(t *T) bool {
+		bare := Listener{Address: at(t).Address}
+		fill(fields(), &bare)
+		return *at(t) == bare
+	})
+	read := s.read
+	s.read = func(p *parser, v value, into *T) {
+		read(p, v, into)
+		p.socket(v, *at(into))
+	}
+	return s
+}
+
+// listeners takes one listener, or a list of them.
+func listeners(expected, example string, at func(*Frontends) *Listeners) setting[Frontends] {
 	fields := func() []field[Listener] { return listenerFields(example) }
-	k := listenerAddress(example)
-	return field[Frontends]{
-		name: name, doc: doc,
+	one := oneListener(example, fields, func(l *Listener) *Listener { return l })
+	return setting[Frontends]{
 		read: func(p *parser, v value, into *Frontends) {
 			items := []value{v}
 			if n, ok := v.node.(*ast.SequenceNode); ok {
@@ -170,44 +181,40 @@ func listenersField(name, doc, example string, at func(*Frontends) *Listeners) f
 					p.failAt(v, "a list of %d; expected between 1 and %d listeners", len(n.Values), maxListeners)
 					return
 				}
-				items, _ = p.items(v, expectedListener)
+				items, _ = p.items(v, expected)
 			}
-			var all Listeners
-			for _, item := range items {
-				all = append(all, readListener(p, item, k, fields()))
+			all := make(Listeners, len(items))
+			for i, item := range items {
+				one.read(p, item, &all[i])
 			}
 			*at(into) = all
 		},
 		write: func(from *Frontends) any {
 			all := *at(from)
 			if len(all) == 1 {
-				return writeListener(fields(), &all[0])
+				return one.write(&all[0])
 			}
 			if len(all) == 0 {
 				return nil
 			}
 			var list []members
 			for i := range all {
-				full := all[i].withDefaults()
-				list = append(list, writeObject(fields(), &full))
+				list = append(list, writeObject(fields(), &all[i]))
 			}
 			return list
 		},
 		schema: func() schema {
-			one := []any{k.schema, objectSchema(fields())}
-			return schema{"oneOf": append(one, schema{"type": "array", "items": schema{"oneOf": one}, "minItems": 1, "maxItems": maxListeners})}
+			list := schema{"type": "array", "items": one.schema(), "minItems": 1, "maxItems": maxListeners}
+			return schema{"oneOf": append(one.schema()["oneOf"].([]any), list)}
+		},
+		set: func(into *Frontends, def any) { *at(into) = def.(Listeners) },
+		fill: func(into *Frontends) {
+			*at(into) = slices.Clone(*at(into))
+			for i := range *at(into) {
+				fill(fields(), &(*at(into))[i])
+			}
 		},
 	}
-}
-
-func readListener(p *parser, v value, k kind[string], fields []field[Listener]) (l Listener) {
-	if _, ok := entries(v.node); !ok {
-		readScalar(p, v, k, &l.Address)
-		return l
-	}
-	readObject(p, v, fields, &l)
-	p.socket(v, l)
-	return l
 }
 
 // socket refuses what is said of a unix socket where there is none, and owners who are not known.
@@ -222,15 +229,6 @@ func (p *parser) socket(v value, l Listener) {
 			p.failAt(within(v, "owner"), "%v; expected a user, user:group or :group of this machine", err)
 		}
 	}
-}
-
-// writeListener writes an address alone if there is nothing else to say.
-func writeListener(fields []field[Listener], l *Listener) any {
-	full := l.withDefaults()
-	if full == (Listener{Address: l.Address}.withDefaults()) {
-		return l.Address
-	}
-	return writeObject(fields, &full)
 }
 
 // LookUpOwner returns the numbers of "user", "user:group" or ":group", -1 for what is left

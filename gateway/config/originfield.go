@@ -8,54 +8,51 @@ import (
 // This file reads where the documents come from.
 
 func originField() field[Config] {
-	f := required(object("origin", "where the documents are loaded from", originFields,
-		func(c *Config) *Origin { return &c.Origin }))
-	read := f.read
-	f.read = func(p *parser, v value, into *Config) {
-		read(p, v, into)
-		if driver, err := into.Origin.scheme(); err != nil || driver == PostgreSQL {
-			return
-		}
-		list, _ := entries(v.node)
-		for _, entry := range list {
-			if name, _ := keyName(entry.Key); slices.Contains(postgresFields, name) {
-				p.failKey(value{node: entry.Value, key: entry.Key, path: join(v.path, name)},
-					"only PostgreSQL has this; expected it with an origin.url such as %s", postgresExample)
+	return field[Config]{Name: "origin", Doc: "where the documents are loaded from",
+		Value: object(originFields, func(c *Config) *Origin { return &c.Origin }), Required: true, Reload: process,
+		Check: func(p *parser, v value, into *Config) {
+			if driver, err := into.Origin.scheme(); err != nil || driver == PostgreSQL {
+				return
 			}
-		}
-	}
-	return f
+			list, _ := entries(v.node)
+			for _, entry := range list {
+				if name, _ := nameOf(entry.Key); slices.Contains(postgresFields, name) {
+					p.failKey(value{node: entry.Value, key: entry.Key, path: below(v.path, name)},
+						"only PostgreSQL has this; expected it with an origin.url such as %s", postgresExample)
+				}
+			}
+		}}
 }
 
 // postgresFields are the fields that an SQLite file has no use for.
 var postgresFields = []string{"stream_url", "notify", "poll", "connections", "keep_changes", "keep_bytes"}
 
-// The fields of PostgreSQL are written only for PostgreSQL: elsewhere they are
-// zero, and [written] leaves zeros out.
 func originFields() []field[Origin] {
+	postgres := (*Origin).isPostgres
 	return []field[Origin]{
-		required(urlField("url", "the database: "+supportedOrigins, supportedOrigins, func(o *Origin) *string { return &o.URL },
-			func(o *Origin) error { _, err := o.Driver(); return err })),
-		written(urlField("stream_url", "where the stream of changes connects: directly to the server, when url leads through a pooler; left out: url",
-			postgresExample, func(o *Origin) *string { return &o.StreamURL },
-			func(o *Origin) error { _, err := parsePostgresURL(o.StreamURL); return err })),
-		written(one("notify", "makes the triggers send NOTIFY, so that changes are known before the next poll; commits then wait for one another",
-			truth(), func(o *Origin) *bool { return &o.Notify })),
-		written(one("poll", "how often the stream asks for changes, at most an eighth of the tightest freshness; left out: 25ms",
-			duration(5*time.Millisecond, time.Second), func(o *Origin) *time.Duration { return &o.Poll })),
-		written(one("connections", "the loads that run at once; left out: the sum of load.concurrency of all resources, at most 16",
-			count(1, 1024), func(o *Origin) *int { return &o.Connections })),
-		written(one("keep_changes", "how long rows of the change table are kept; a gateway that is cut off for longer starts with an empty cache; left out: 24h",
-			duration(10*time.Minute, 720*time.Hour), func(o *Origin) *time.Duration { return &o.KeepChanges })),
-		written(one("keep_bytes", "how much these rows may take in the database before the oldest are deleted, however young they are; left out: 1GiB",
-			size(16<<20, 1<<40), func(o *Origin) *int64 { return &o.KeepBytes })),
+		{Name: "url", Doc: "the database: " + supportedOrigins,
+			Value: scalar(databaseURL(supportedOrigins), func(o *Origin) *string { return &o.URL }), Required: true,
+			Check: func(p *parser, v value, o *Origin) { _, err := o.Driver(); p.failIf(v, err) }},
+		{Name: "stream_url", Doc: "where the stream of changes connects: directly to the server, when url leads through a pooler; left out: url",
+			Value: scalar(databaseURL(postgresExample), func(o *Origin) *string { return &o.StreamURL }), Omit: ifZero,
+			Check: func(p *parser, v value, o *Origin) { _, err := parsePostgresURL(o.StreamURL); p.failIf(v, err) }},
+		{Name: "notify", Doc: "makes the triggers send NOTIFY, so that changes are known before the next poll; commits then wait for one another",
+			Value: scalar(truth(), func(o *Origin) *bool { return &o.Notify }), Omit: ifZero},
+		{Name: "poll", Doc: "how often the stream asks for changes, at most an eighth of the tightest freshness",
+			Value: scalar(duration(5*time.Millisecond, time.Second), func(o *Origin) *time.Duration { return &o.Poll }), If: postgres, Default: 25 * time.Millisecond},
+		{Name: "connections", Doc: "the loads that run at once; left out: the sum of load.concurrency of all resources, at most 16",
+			Value: scalar(count(1, 1024), func(o *Origin) *int { return &o.Connections }), If: postgres},
+		{Name: "keep_changes", Doc: "how long rows of the change table are kept; a gateway that is cut off for longer starts with an empty cache",
+			Value: scalar(duration(10*time.Minute, 720*time.Hour), func(o *Origin) *time.Duration { return &o.KeepChanges }), If: postgres, Default: 24 * time.Hour},
+		{Name: "keep_bytes", Doc: "how much these rows may take in the database before the oldest are deleted, however young they are",
+			Value: scalar(size(16<<20, 1<<40), func(o *Origin) *int64 { return &o.KeepBytes }), If: postgres, Default: int64(1 << 30)},
 	}
 }
 
-// urlField is a field with a URL that may hold a password. What is wrong with it
-// is said by check, which repeats nothing of it.
-func urlField(name, doc, expected string, at func(*Origin) *string, check func(*Origin) error) field[Origin] {
-	f := one(name, doc, kind[string]{
+// databaseURL is the kind of a URL that may hold a password. What is wrong with it is said by a
+// check, which repeats nothing of it.
+func databaseURL(expected string) kind[string] {
+	return kind[string]{
 		expected: expected,
 		parse: func(t text) (string, string) {
 			if t.number || t.truth {
@@ -65,31 +62,13 @@ func urlField(name, doc, expected string, at func(*Origin) *string, check func(*
 		},
 		format: func(s string) any { return s },
 		schema: schema{"type": "string", "minLength": 1},
-	}, at)
-	read := f.read
-	f.read = func(p *parser, v value, into *Origin) {
-		before := len(p.errors)
-		read(p, v, into)
-		if len(p.errors) > before {
-			return
-		}
-		if err := check(into); err != nil {
-			p.failAt(v, "%s", err)
-		}
 	}
-	return f
 }
 
-// written leaves a field out of what is written while its value is zero.
-func written[T any](f field[T]) field[T] {
-	write, zero := f.write, f.write(new(T))
-	f.write = func(from *T) any {
-		if v := write(from); v != zero {
-			return v
-		}
-		return nil
+func (p *parser) failIf(v value, err error) {
+	if err != nil {
+		p.failAt(v, "%s", err)
 	}
-	return f
 }
 
 // pace refuses a stream that would ask too seldom for the tightest promise: an

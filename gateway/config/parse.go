@@ -140,7 +140,7 @@ func (p *parser) collision(root ast.Node, nameA, a, nameB, b string) {
 			continue
 		}
 		for _, entry := range list {
-			if key, _ := keyName(entry.Key); key == name {
+			if key, _ := nameOf(entry.Key); key == name {
 				p.failAt(value{node: entry.Value, path: name}, "%s is %s and %s %s, which is one address; expected two", nameA, a, nameB, b)
 				return
 			}
@@ -209,22 +209,19 @@ func (p *parser) readable(text string) bool {
 		p.fail(1, 1, "", "the file is larger than 1 MiB; expected a configuration")
 		return false
 	}
-	line, column := 1, 1
 	for i, c := range text {
-		if c == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
-				p.fail(line, column, "", "a byte that is not UTF-8; expected a text file in UTF-8")
-				return false
-			}
+		invalid := c == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError))
+		if !invalid && (!isControl(c) || c == '\n' || c == '\r' || c == '\t') {
+			continue
 		}
-		if c == 0x7f || c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+		before := text[:i]
+		line, column := 1+strings.Count(before, "\n"), 1+utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
+		if invalid {
+			p.fail(line, column, "", "a byte that is not UTF-8; expected a text file in UTF-8")
+		} else {
 			p.fail(line, column, "", "control character %U; expected a text file", c)
-			return false
 		}
-		column++
-		if c == '\n' {
-			line, column = line+1, 1
-		}
+		return false
 	}
 	return true
 }

@@ -28,8 +28,8 @@ func readResource(p *parser, v value, o Origin, r *Resource) {
 	}
 	has := make(map[string]value, len(list))
 	for _, entry := range list {
-		if name, _ := keyName(entry.Key); has[name].key == nil {
-			has[name] = value{node: entry.Value, key: entry.Key, path: join(v.path, name)}
+		if name, _ := nameOf(entry.Key); has[name].key == nil {
+			has[name] = value{node: entry.Value, key: entry.Key, path: below(v.path, name)}
 		}
 	}
 	refuse := func(why string, names ...string) {
@@ -125,13 +125,12 @@ func statement(expected string) kind[string] {
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxStatement})
 }
 
-func sqlField() field[Resource] {
+func sqlSetting() setting[Resource] {
 	k := statement("one SELECT of the key columns and the document, of all keys in the arrays $1, $2, ...")
-	return field[Resource]{
-		name: "sql", doc: "in place of a table: a statement that selects the key columns and then the document, as json or jsonb, of all keys in the arrays $1, $2, ...",
+	return setting[Resource]{
 		read: func(p *parser, v value, into *Resource) {
 			q := queryOf(into)
-			q.Line = position(v.key).Line
+			q.Line = v.line()
 			readScalar(p, v, k, &q.SQL)
 		},
 		write: func(from *Resource) any {
@@ -144,28 +143,12 @@ func sqlField() field[Resource] {
 	}
 }
 
-// keyField takes a list of the columns of a table, or a mapping from the columns
+// keySetting takes a list of the columns of a table, or a mapping from the columns
 // of a statement to their types.
-func keyField() field[Resource] {
-	columns := list("key", "the columns that make the key, in the order of the path, such as [deptno]; with sql also their types, such as { deptno: integer }",
-		identifier("the name of a column"), maxKey, strings.EqualFold, func(r *Resource) *[]string { return &r.Key })
-	types := named("key", columns.doc, "key columns to types", maxKey, keyTypes())
-	f := columns
-	f.read = func(p *parser, v value, into *Resource) {
-		if _, ok := entries(v.node); ok {
-			types.read(p, v, into)
-			return
-		}
-		columns.read(p, v, into)
-	}
-	f.write = func(from *Resource) any {
-		if from.Query != nil {
-			return types.write(from)
-		}
-		return columns.write(from)
-	}
-	f.schema = func() schema { return schema{"oneOf": []any{columns.schema(), types.schema()}} }
-	return f
+func keySetting() setting[Resource] {
+	columns := list(identifier("the name of a column"), maxKey, strings.EqualFold, func(r *Resource) *[]string { return &r.Key })
+	types := named("key columns to types", maxKey, keyTypes())
+	return either(columns, types, func(r *Resource) bool { return r.Query == nil })
 }
 
 func keyTypes() namedOf[Resource, resource.QueryKey] {
@@ -173,7 +156,7 @@ func keyTypes() namedOf[Resource, resource.QueryKey] {
 	return namedOf[Resource, resource.QueryKey]{
 		at: func(r *Resource) *[]resource.QueryKey { return &queryOf(r).Key },
 		read: func(p *parser, name string, v value, into *Resource) {
-			if problem := badIdentifier(name); problem != "" {
+			if problem := badLabel(name, maxIdentifier); problem != "" {
 				p.failKey(v, "the column%s; expected the name of a column of the statement", problem)
 				return
 			}
@@ -189,13 +172,11 @@ func keyTypes() namedOf[Resource, resource.QueryKey] {
 	}
 }
 
-// dependsField reads the tables that a statement reads.
-func dependsField() field[Resource] {
-	const expected = "a list of { table, key, via, reads_itself }"
-	return field[Resource]{
-		name: "depends", doc: "with sql: the tables whose changes change documents, and which documents",
+// depends is the tables that a statement reads.
+func depends() setting[Resource] {
+	return setting[Resource]{
 		read: func(p *parser, v value, into *Resource) {
-			items, ok := p.items(v, expected)
+			items, ok := p.items(v, "a list of { table, key, via, reads_itself }")
 			if !ok {
 				return
 			}
@@ -204,7 +185,7 @@ func dependsField() field[Resource] {
 				return
 			}
 			for _, item := range items {
-				d := resource.Depend{Line: position(item.node).Line}
+				d := resource.Depend{Line: item.line()}
 				before := len(p.errors)
 				readObject(p, item, dependFields(), &d)
 				if len(p.errors) == before {
@@ -260,11 +241,10 @@ func keyTemplate(via string) string {
 	return "[" + strings.Join(columns, ", ") + "]"
 }
 
+// dependFields are those of one table. What it costs to change one is said of depends.
 func dependFields() []field[resource.Depend] {
 	column := identifier("the name of a column")
-	columns := list("key", "columns of the table: without via they hold the key of the document, in the order of the path; "+
-		"with via they are the columns that lead onwards, from which via must find the documents even if the row has been deleted or moved",
-		column, maxKey, strings.EqualFold, func(d *resource.Depend) *[]string { return &d.Columns })
+	columns := list(column, maxKey, strings.EqualFold, func(d *resource.Depend) *[]string { return &d.Columns })
 	key := columns
 	key.read = func(p *parser, v value, into *resource.Depend) {
 		if _, isList := v.node.(*ast.SequenceNode); isList {
@@ -278,36 +258,15 @@ func dependFields() []field[resource.Depend] {
 	}
 	key.schema = func() schema { return schema{"oneOf": []any{column.schema, columns.schema()}} }
 	return []field[resource.Depend]{
-		required(one("table", "the table whose changes change documents", identifier("the name of a table"),
-			func(d *resource.Depend) *string { return &d.Table })),
-		key,
-		written(one("via", "a statement that selects the keys of the documents that changed rows belong to; the arrays $1, $2, ... hold the columns in key of these rows",
-			statement("one SELECT of the key columns, from the arrays $1, $2, ..."), func(d *resource.Depend) *string { return &d.Via })),
-		written(one("reads_itself", "true: via may read the table of the dependency, as a recursive tree must; it has to find the documents even if the row has been deleted or moved",
-			truth(), func(d *resource.Depend) *bool { return &d.ReadsItself })),
+		{Name: "table", Doc: "the table whose changes change documents",
+			Value: scalar(identifier("the name of a table"), func(d *resource.Depend) *string { return &d.Table }), Required: true},
+		{Name: "key", Doc: "columns of the table: without via they hold the key of the document, in the order of the path; " +
+			"with via they are the columns that lead onwards, from which via must find the documents even if the row has been deleted or moved", Value: key},
+		{Name: "via", Doc: "a statement that selects the keys of the documents that changed rows belong to; the arrays $1, $2, ... hold the columns in key of these rows",
+			Value: scalar(statement("one SELECT of the key columns, from the arrays $1, $2, ..."), func(d *resource.Depend) *string { return &d.Via }), Omit: ifZero},
+		{Name: "reads_itself", Doc: "true: via may read the table of the dependency, as a recursive tree must; it has to find the documents even if the row has been deleted or moved",
+			Value: scalar(truth(), func(d *resource.Depend) *bool { return &d.ReadsItself }), Omit: ifZero},
 	}
-}
-
-// promiseField is a word in the file, so that there is room for others, and a
-// flag for cache and origin.
-func promiseField() field[Resource] {
-	k := oneOf("kept", "none")
-	f := field[Resource]{
-		name: "promise", doc: "none: changes are not followed; a document is kept for the time of freshness after it was loaded, and no longer",
-		read: func(p *parser, v value, into *Resource) {
-			var choice string
-			readScalar(p, v, k, &choice)
-			into.NoPromise = choice == "none"
-		},
-		write: func(from *Resource) any {
-			if from.NoPromise {
-				return "none"
-			}
-			return "kept"
-		},
-		schema: func() schema { return k.schema },
-	}
-	return withDefault(f, &Resource{})
 }
 
 // resourceSchema describes the two kinds of resources.

@@ -71,18 +71,6 @@ func (c *Config) RedisLogin() bool {
 	return !c.Redis.Open && (len(c.Redis.Users) > 0 || c.Auth.Keys != "" || c.Auth.JWT.Known())
 }
 
-func (r Redis) withDefaults() Redis {
-	l := &r.Limits
-	l.Client.setBurst()
-	l.Caller.setBurst()
-	orElse(&l.RequestTimeout, 10*time.Second)
-	orElse(&l.IdleTimeout, 5*time.Minute)
-	orElse(&l.StallTimeout, 30*time.Second)
-	orElse(&l.LoginTimeout, 10*time.Second)
-	orElse(&l.Connections, 17_000)
-	return r
-}
-
 // Drain says how a gateway ends. The zero value of a field means its default.
 type Drain struct {
 	// Grace is how long HTTP connections that ask nothing stay open for one more
@@ -92,10 +80,4 @@ type Drain struct {
 	Grace time.Duration
 	// Timeout is how long requests in flight may take. Default 15 s.
 	Timeout time.Duration
-}
-
-func (d Drain) withDefaults() Drain {
-	orElse(&d.Timeout, 15*time.Second)
-	orElse(&d.Grace, min(2*time.Second, d.Timeout/2))
-	return d
 }

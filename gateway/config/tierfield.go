@@ -23,42 +23,22 @@ func (c *Config) DiskPath() string { return c.path(c.Tiers.Disk.Path) }
 const leastDisk = 32 << 20
 
 func tierFields() []field[Tiers] {
-	def := Default()
 	return []field[Tiers]{
-		withDefault(one("memory", "the budget of the memory tier",
-			size(1<<20, 1<<45), func(t *Tiers) *int64 { return &t.Memory }), &def.Tiers),
-		sparse(object("disk", "the tier that keeps documents over restarts; left out: there is none", diskFields,
-			func(t *Tiers) *Disk { return &t.Disk })),
+		{Name: "memory", Doc: "the budget of the memory tier",
+			Value: scalar(size(1<<20, 1<<45), func(t *Tiers) *int64 { return &t.Memory }), Default: int64(256 << 20)},
+		{Name: "disk", Doc: "the tier that keeps documents over restarts; left out: there is none",
+			Value: object(diskFields, func(t *Tiers) *Disk { return &t.Disk }), Omit: ifZero},
 	}
 }
 
 func diskFields() []field[Disk] {
 	return []field[Disk]{
-		required(written(one("path", "the directory of its file, which is made if it does not exist",
-			fileName("a directory, relative to this file, such as /var/lib/slipstream"), func(d *Disk) *string { return &d.Path }))),
-		required(withoutZero(one("size", "how large the file may become",
-			size(leastDisk, 1<<45), func(d *Disk) *int64 { return &d.Size }), func(d *Disk) bool { return d.Size == 0 })),
-		promoteField(),
-	}
-}
-
-// promoteField is true in the file for what is false in Go, so that both have the default
-// that says nothing.
-func promoteField() field[Disk] {
-	k := truth()
-	return field[Disk]{
-		name: "promote", doc: "puts documents that are found there into memory",
-		read: func(p *parser, v value, into *Disk) {
-			promote := true
-			readScalar(p, v, k, &promote)
-			into.Stay = !promote
-		},
-		write: func(from *Disk) any {
-			if !from.Set() {
-				return nil
-			}
-			return !from.Stay
-		},
-		schema: func() schema { return k.schema },
+		{Name: "path", Doc: "the directory of its file, which is made if it does not exist",
+			Value: scalar(fileName("a directory, relative to this file, such as /var/lib/slipstream"), func(d *Disk) *string { return &d.Path }),
+			Omit:  ifZero, Required: true},
+		{Name: "size", Doc: "how large the file may become",
+			Value: scalar(size(leastDisk, 1<<45), func(d *Disk) *int64 { return &d.Size }), Omit: ifZero, Required: true},
+		{Name: "promote", Doc: "puts documents that are found there into memory",
+			Value: scalar(inverted(), func(d *Disk) *bool { return &d.Stay }), If: (*Disk).Set},
 	}
 }

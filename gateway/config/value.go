@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,6 +58,14 @@ func position(n ast.Node) token.Position {
 	return *tk.Position
 }
 
+// line is where the name before the value stands, or else the value.
+func (v value) line() int {
+	if v.key != nil {
+		return position(v.key).Line
+	}
+	return position(v.node).Line
+}
+
 // entries returns the members of a mapping.
 func entries(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	switch n := n.(type) {
@@ -107,8 +116,8 @@ func (p *parser) members(v value) ([]string, map[string]value, bool) {
 	var order []string
 	byName := make(map[string]value, len(list))
 	for _, entry := range list {
-		name, isName := keyName(entry.Key)
-		one := value{node: entry.Value, key: entry.Key, path: join(v.path, name)}
+		name, isName := nameOf(entry.Key)
+		one := value{node: entry.Value, key: entry.Key, path: below(v.path, name)}
 		first, repeated := byName[name]
 		switch {
 		case !isName:
@@ -131,20 +140,20 @@ func within(v value, path ...string) value {
 	for _, name := range path {
 		list, _ := entries(v.node)
 		i := slices.IndexFunc(list, func(e *ast.MappingValueNode) bool {
-			n, _ := keyName(e.Key)
+			n, _ := nameOf(e.Key)
 			return n == name
 		})
 		if i < 0 {
 			break
 		}
-		v = value{node: list[i].Value, key: list[i].Key, path: join(v.path, name)}
+		v = value{node: list[i].Value, key: list[i].Key, path: below(v.path, name)}
 	}
 	return v
 }
 
-// keyName is the text of a key. YAML reads 2024 or true as other types; as a
+// nameOf is the text of a key. YAML reads 2024 or true as other types; as a
 // key they are just names.
-func keyName(k ast.MapKeyNode) (string, bool) {
+func nameOf(k ast.MapKeyNode) (string, bool) {
 	switch k := k.(type) {
 	case *ast.StringNode:
 		return k.Value, true
@@ -156,7 +165,7 @@ func keyName(k ast.MapKeyNode) (string, bool) {
 	return "", false
 }
 
-func join(path, name string) string {
+func below(path, name string) string {
 	name = strings.Trim(shorten(name), `"`)
 	if path == "" {
 		return name
@@ -237,7 +246,7 @@ func (p *parser) substitute(v value, s string) (out string, changed, ok bool) {
 		}
 		b.WriteString(s[:i])
 		name, rest, closed := strings.Cut(s[i+2:], "}")
-		if !closed || !isVariable(name) {
+		if !closed || !variable.MatchString(name) {
 			p.failAt(v, `"${" without the name of an environment variable and "}"; expected ${NAME}, or $${ for the signs themselves`)
 			return "", false, false
 		}
@@ -251,14 +260,7 @@ func (p *parser) substitute(v value, s string) (out string, changed, ok bool) {
 	}
 }
 
-func isVariable(s string) bool {
-	for i, c := range s {
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9' || i == 0) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 128
-}
+var variable = regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_]{0,127}$")
 
 // items returns the elements of a list.
 func (p *parser) items(v value, expected string) ([]value, bool) {
@@ -282,7 +284,7 @@ func names[T any](fields []field[T]) string {
 func fieldNames[T any](fields []field[T]) []string {
 	list := make([]string, len(fields))
 	for i, f := range fields {
-		list[i] = f.name
+		list[i] = f.Name
 	}
 	return slices.Clip(list)
 }
