@@ -320,25 +320,33 @@ func (p *parser) exposed(v value, l Listener, t TLS, open, rules bool) {
 
 // collisions refuses two listeners on one address, one of which may be a default that the
 // file does not show.
-func (p *parser) collisions(root ast.Node, c *Config) {
-	type named struct{ name, address string }
-	var all []named
-	for _, l := range c.Frontends.HTTP {
-		all = append(all, named{"frontends.http", l.Address})
+func (p *parser) collisions(root value, c *Config) {
+	type place struct {
+		name, address string
+		at            value
 	}
-	for _, l := range c.Frontends.Redis {
-		all = append(all, named{"frontends.redis", l.Address})
+	var all []place
+	for i, l := range c.Frontends.HTTP {
+		all = append(all, place{"frontends.http", l.Address, listenerValue(root, "http", i)})
 	}
-	all = append(all, named{"admin", c.Admin.Address})
+	for i, l := range c.Frontends.Redis {
+		all = append(all, place{"frontends.redis", l.Address, listenerValue(root, "redis", i)})
+	}
+	all = append(all, place{"admin", c.Admin.Address, within(root, "admin")})
 	if c.Admin.Metrics.Address != "" {
-		all = append(all, named{"admin.metrics", c.Admin.Metrics.Address})
+		all = append(all, place{"admin.metrics", c.Admin.Metrics.Address, within(root, "admin", "metrics")})
 	}
 	for i, b := range all {
 		for _, a := range all[:i] {
-			if collide(a.address, b.address) {
-				p.collision(root, a.name, a.address, b.name, b.address)
-				return
+			if !collide(a.address, b.address) {
+				continue
 			}
+			at := b.at
+			if at.path == "" { // b is a default
+				at = a.at
+			}
+			p.failAt(at, "%s is %s and %s %s, which is one address; expected two", a.name, a.address, b.name, b.address)
+			return
 		}
 	}
 }

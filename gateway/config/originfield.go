@@ -1,9 +1,6 @@
 package config
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // This file reads where the documents come from.
 
@@ -14,11 +11,9 @@ func originField() field[Config] {
 			if driver, err := into.Origin.scheme(); err != nil || driver == PostgreSQL {
 				return
 			}
-			list, _ := entries(v.node)
-			for _, entry := range list {
-				if name, _ := nameOf(entry.Key); slices.Contains(postgresFields, name) {
-					p.failKey(value{node: entry.Value, key: entry.Key, path: below(v.path, name)},
-						"only PostgreSQL has this; expected it with an origin.url such as %s", postgresExample)
+			for _, name := range postgresFields {
+				if one, found := v.child(name); found {
+					p.failKey(one, "only PostgreSQL has this; expected it with an origin.url such as %s", postgresExample)
 				}
 			}
 		}}

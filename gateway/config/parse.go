@@ -113,7 +113,7 @@ func (p *parser) parse(data []byte) (*Config, error) {
 		return nil, err
 	}
 	c = c.WithDefaults()
-	p.collisions(root, &c)
+	p.collisions(value{node: root}, &c)
 	p.exposure(value{node: root}, &c)
 	p.redis(value{node: root}, &c)
 	p.drain(value{node: root}, &c)
@@ -123,29 +123,6 @@ func (p *parser) parse(data []byte) (*Config, error) {
 		return nil, err
 	}
 	return &c, nil
-}
-
-func (p *parser) collision(root ast.Node, nameA, a, nameB, b string) {
-	list, _ := entries(root)
-	if nameA == nameB {
-		p.failAt(within(value{node: root}, strings.Split(nameA, ".")...), "%s and %s are one address; expected each once", a, b)
-		return
-	}
-	if nameB == "admin.metrics" {
-		p.failAt(within(value{node: root}, "admin", "metrics"), "%s is %s and %s %s, which is one address; expected two", nameA, a, nameB, b)
-		return
-	}
-	for _, name := range []string{"admin", "frontends"} {
-		if name == "admin" && nameB != name {
-			continue
-		}
-		for _, entry := range list {
-			if key, _ := nameOf(entry.Key); key == name {
-				p.failAt(value{node: entry.Value, path: name}, "%s is %s and %s %s, which is one address; expected two", nameA, a, nameB, b)
-				return
-			}
-		}
-	}
 }
 
 // Validate checks a Config made in Go by the rules of the file. The positions

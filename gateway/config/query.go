@@ -22,25 +22,18 @@ const (
 func readResource(p *parser, v value, o Origin, r *Resource) {
 	before := len(p.errors)
 	readObject(p, v, resourceFields(), r)
-	list, ok := entries(v.node)
-	if !ok {
+	if _, ok := entries(v.node); !ok {
 		return // readObject has told
-	}
-	has := make(map[string]value, len(list))
-	for _, entry := range list {
-		if name, _ := nameOf(entry.Key); has[name].key == nil {
-			has[name] = value{node: entry.Value, key: entry.Key, path: below(v.path, name)}
-		}
 	}
 	refuse := func(why string, names ...string) {
 		for _, name := range names {
-			if one, found := has[name]; found {
+			if one, found := v.child(name); found {
 				p.failKey(one, "%s", why)
 			}
 		}
 	}
-	table, isTable := has["table"]
-	statement, isQuery := has["sql"]
+	table, isTable := v.child("table")
+	statement, isQuery := v.child("sql")
 	switch {
 	case isTable && isQuery:
 		p.failKey(statement, `stands beside "table" of line %d; expected one of them`, position(table.key).Line)
@@ -50,12 +43,12 @@ func readResource(p *parser, v value, o Origin, r *Resource) {
 		}
 		refuse(`says what the statement says itself; expected it there, or "table" in place of "sql"`, "columns", "children", "bigint")
 		if len(p.errors) == before {
-			p.query(v, has, r)
+			p.query(v, r)
 		}
 	case isTable:
 		refuse(`is known of a table and its children; expected it only beside "sql"`, "depends")
 		if r.Query != nil && r.Query.Key != nil {
-			p.failAt(has["key"], `a mapping; expected a list of columns, such as [deptno], whose types are the table's ("sql" needs them)`)
+			p.failAt(within(v, "key"), `a mapping; expected a list of columns, such as [deptno], whose types are the table's ("sql" needs them)`)
 		}
 	default:
 		p.failKey(v, `field "table" is missing; expected the table that the rows come from, or "sql", a statement that gives the documents`)
@@ -63,13 +56,14 @@ func readResource(p *parser, v value, o Origin, r *Resource) {
 }
 
 // query checks what only the whole of a resource with a statement shows.
-func (p *parser) query(v value, has map[string]value, r *Resource) {
+func (p *parser) query(v value, r *Resource) {
 	if r.Query.Key == nil {
-		p.failAt(has["key"], "%s; expected a mapping from the key columns of the statement to their types, such as { id: bigint }", describe(has["key"].node))
+		key := within(v, "key")
+		p.failAt(key, "%s; expected a mapping from the key columns of the statement to their types, such as { id: bigint }", describe(key.node))
 		return
 	}
 	if missing := missingParameter(r.Query.SQL, len(r.Key)); missing != "" {
-		p.failAt(has["sql"], "%s is missing; expected the keys to be taken from arrays, such as %s", missing, whereKeys(r.Key))
+		p.failAt(within(v, "sql"), "%s is missing; expected the keys to be taken from arrays, such as %s", missing, whereKeys(r.Key))
 	}
 	if len(r.Query.Depends) == 0 && !r.NoPromise {
 		p.failKey(v, `field "depends" is missing; expected the tables whose changes change documents, or "promise: none"`)

@@ -134,19 +134,26 @@ func (p *parser) members(v value) ([]string, map[string]value, bool) {
 	return order, byName, true
 }
 
-// within returns what stands at a path of names below v, v itself for what is
+// child returns the first member of a mapping with a name.
+func (v value) child(name string) (value, bool) {
+	list, _ := entries(v.node)
+	for _, e := range list {
+		if n, _ := nameOf(e.Key); n == name {
+			return value{node: e.Value, key: e.Key, path: below(v.path, name)}, true
+		}
+	}
+	return v, false
+}
+
+// within returns what stands at a path of names below v, what contains it for what is
 // not there, and reports nothing: it is for checks after the file was read.
 func within(v value, path ...string) value {
 	for _, name := range path {
-		list, _ := entries(v.node)
-		i := slices.IndexFunc(list, func(e *ast.MappingValueNode) bool {
-			n, _ := nameOf(e.Key)
-			return n == name
-		})
-		if i < 0 {
+		next, found := v.child(name)
+		if !found {
 			break
 		}
-		v = value{node: list[i].Value, key: list[i].Key, path: below(v.path, name)}
+		v = next
 	}
 	return v
 }
