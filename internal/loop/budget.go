@@ -15,6 +15,13 @@ const DefaultBudget = 64 << 20
 // DefaultLarge is the limit of large answers that is used where none is said.
 const DefaultLarge = 256 << 20
 
+// Timeouts and connections of a frontend whose configuration does not say them, as in tests: a
+// gateway passes what its configuration says.
+const (
+	DefaultTimeout     = 30 * time.Second
+	DefaultConnections = 17_000
+)
+
 // Room of a connection while memory is short: see [Budget.room].
 const (
 	roomThrottled = 16 << 10

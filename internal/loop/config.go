@@ -38,7 +38,7 @@ type Config struct {
 	// Loops is how many goroutines wait with epoll, and how many lanes there are. Default: one
 	// a processor.
 	Loops int
-	// MaxConnections bounds the open connections (17,000). For one more another one that
+	// MaxConnections bounds the open connections ([DefaultConnections]). For one more another one that
 	// is idle is closed: see [MakeRoom]. If none is idle, the new one waits in the kernel's
 	// queue.
 	MaxConnections int
@@ -106,7 +106,7 @@ func (c Config) withDefaults() (Config, error) {
 		field *int
 		value int
 	}{
-		{&c.Loops, runtime.GOMAXPROCS(0)}, {&c.MaxConnections, 17_000}, {&c.MaxInput, 64 << 10},
+		{&c.Loops, runtime.GOMAXPROCS(0)}, {&c.MaxConnections, DefaultConnections}, {&c.MaxInput, 64 << 10},
 		{&c.MaxOutput, 256 << 10}, {&c.MaxDeferred, 128},
 	} {
 		if *n.field <= 0 {

@@ -18,16 +18,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// Config configures a [Server]. The zero value of a field means its default.
+// Config configures a [Server]. Timeouts and numbers of connections that are zero are those of
+// [loop.DefaultTimeout] and [loop.DefaultConnections].
 type Config struct {
-	// RequestTimeout bounds one request, waiting for a load included (10 s).
+	// RequestTimeout bounds one request, waiting for a load included.
 	RequestTimeout time.Duration
 	// HeaderTimeout bounds the reading of a request's head, and of a body that
-	// it should not have (5 s each).
+	// it should not have.
 	HeaderTimeout time.Duration
-	// IdleTimeout closes a connection that asks nothing (60 s).
+	// IdleTimeout closes a connection that asks nothing.
 	IdleTimeout time.Duration
-	// StallTimeout bounds one write (30 s): a client that does not read is cut
+	// StallTimeout bounds one write: a client that does not read is cut
 	// off. Like the two above it is kept to a quarter of a second.
 	StallTimeout time.Duration
 	// MaxHeader bounds the head of a request, in bytes (64 KiB).
@@ -41,7 +42,7 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// TrustUnix makes whoever connects over a unix socket one of these.
 	TrustUnix bool
-	// MaxConnections bounds the open connections (17,000). For one more an idle one is
+	// MaxConnections bounds the open connections. For one more an idle one is
 	// closed; if there is none, the new one waits in the kernel's queue.
 	MaxConnections int
 	// MaxPerAddress bounds the connections of one address, as in [loop.Config]. If zero,
@@ -79,17 +80,9 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&c.RequestTimeout, 10 * time.Second},
-		{&c.HeaderTimeout, 5 * time.Second},
-		{&c.IdleTimeout, 60 * time.Second},
-		{&c.StallTimeout, 30 * time.Second},
-	} {
-		if *d.field <= 0 {
-			*d.field = d.value
+	for _, d := range []*time.Duration{&c.RequestTimeout, &c.HeaderTimeout, &c.IdleTimeout, &c.StallTimeout} {
+		if *d <= 0 {
+			*d = loop.DefaultTimeout
 		}
 	}
 	if c.DrainGrace == 0 {
@@ -103,7 +96,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.large = loop.NewLargeBudget(c.MaxPending)
 	if c.MaxConnections <= 0 {
-		c.MaxConnections = 17_000
+		c.MaxConnections = loop.DefaultConnections
 	}
 	if c.Budget == nil {
 		c.Budget = loop.NewBudget(0)

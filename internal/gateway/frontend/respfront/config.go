@@ -39,7 +39,8 @@ type User struct {
 	PasswordHash [32]byte
 }
 
-// Config configures a [Server]. The zero value serves documents to everybody.
+// Config configures a [Server]. The zero value serves documents to everybody. Timeouts and numbers
+// of connections that are zero are those of [loop.DefaultTimeout] and [loop.DefaultConnections].
 type Config struct {
 	// Users may log in. Their list is copied.
 	Users []User
@@ -52,17 +53,17 @@ type Config struct {
 	// documents of one user or API key. Nil: no limit.
 	ClientLimit, CallerLimit *limit.Limiter
 
-	// RequestTimeout bounds the loading for one command (10 s).
+	// RequestTimeout bounds the loading for one command.
 	RequestTimeout time.Duration
-	// IdleTimeout closes a connection that asks nothing (5 minutes; negative: never).
+	// IdleTimeout closes a connection that asks nothing (negative: never).
 	// Clients of Redis keep idle connections in pools and expect them to live.
 	IdleTimeout time.Duration
-	// LoginTimeout closes a connection that has not logged in, where that is required (10 s,
-	// counted from accept).
+	// LoginTimeout closes a connection that has not logged in, where that is required,
+	// counted from accept.
 	LoginTimeout time.Duration
-	// StallTimeout cuts off a client that does not read its answers (30 s).
+	// StallTimeout cuts off a client that does not read its answers.
 	StallTimeout time.Duration
-	// MaxConnections bounds the open connections (17,000). For one more an idle one is
+	// MaxConnections bounds the open connections. For one more an idle one is
 	// closed; if there is none, the new one waits in the kernel's queue.
 	MaxConnections int
 	// MaxPerAddress bounds the connections of one address, as in [loop.Config]. If zero,
@@ -101,26 +102,19 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&c.RequestTimeout, 10 * time.Second},
-		{&c.StallTimeout, 30 * time.Second},
-		{&c.LoginTimeout, 10 * time.Second},
-	} {
-		if *d.field <= 0 {
-			*d.field = d.value
+	for _, d := range []*time.Duration{&c.RequestTimeout, &c.StallTimeout, &c.LoginTimeout} {
+		if *d <= 0 {
+			*d = loop.DefaultTimeout
 		}
 	}
 	if c.IdleTimeout == 0 {
-		c.IdleTimeout = 5 * time.Minute
+		c.IdleTimeout = loop.DefaultTimeout
 	}
 	if c.SlowerThan == 0 {
 		c.SlowerThan = time.Second
 	}
 	if c.MaxConnections <= 0 {
-		c.MaxConnections = 17_000
+		c.MaxConnections = loop.DefaultConnections
 	}
 	if c.MaxWaiting <= 0 {
 		c.MaxWaiting = 20_000
