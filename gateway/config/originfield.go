@@ -8,31 +8,25 @@ func originField() field[Config] {
 	return field[Config]{Name: "origin", Doc: "where the documents are loaded from",
 		Value: object(originFields, func(c *Config) *Origin { return &c.Origin }), Required: true, Reload: process,
 		Check: func(p *parser, v value, into *Config) {
-			if driver, err := into.Origin.scheme(); err != nil || driver == PostgreSQL {
-				return
-			}
-			for _, name := range postgresFields {
-				if one, found := v.child(name); found {
+			for _, f := range originFields() {
+				if one, found := v.child(f.Name); found && !f.applies(&into.Origin) {
 					p.failKey(one, "only PostgreSQL has this; expected it with an origin.url such as %s", postgresExample)
 				}
 			}
 		}}
 }
 
-// postgresFields are the fields that an SQLite file has no use for.
-var postgresFields = []string{"stream_url", "notify", "poll", "connections", "keep_changes", "keep_bytes"}
-
 func originFields() []field[Origin] {
-	postgres := (*Origin).isPostgres
+	postgres := (*Origin).isPostgres // an SQLite file has no use for the others
 	return []field[Origin]{
 		{Name: "url", Doc: "the database: " + supportedOrigins,
 			Value: scalar(databaseURL(supportedOrigins), func(o *Origin) *string { return &o.URL }), Required: true,
 			Check: func(p *parser, v value, o *Origin) { _, err := o.Driver(); p.failIf(v, err) }},
 		{Name: "stream_url", Doc: "where the stream of changes connects: directly to the server, when url leads through a pooler; left out: url",
-			Value: scalar(databaseURL(postgresExample), func(o *Origin) *string { return &o.StreamURL }), Omit: ifZero,
+			Value: scalar(databaseURL(postgresExample), func(o *Origin) *string { return &o.StreamURL }), If: postgres, Omit: ifZero,
 			Check: func(p *parser, v value, o *Origin) { _, err := parsePostgresURL(o.StreamURL); p.failIf(v, err) }},
 		{Name: "notify", Doc: "makes the triggers send NOTIFY, so that changes are known before the next poll; commits then wait for one another",
-			Value: scalar(truth(), func(o *Origin) *bool { return &o.Notify }), Omit: ifZero},
+			Value: scalar(truth(), func(o *Origin) *bool { return &o.Notify }), If: postgres, Omit: ifZero},
 		{Name: "poll", Doc: "how often the stream asks for changes, at most an eighth of the tightest freshness",
 			Value: scalar(duration(5*time.Millisecond, time.Second), func(o *Origin) *time.Duration { return &o.Poll }), If: postgres, Default: 25 * time.Millisecond},
 		{Name: "connections", Doc: "the loads that run at once; left out: the sum of load.concurrency of all resources, at most 16",
