@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Auth says by what callers are known. The zero value: nobody is, and no
+// Auth says how callers are identified. With the zero value they are not, and no
 // resource can have an [Access].
 type Auth struct {
 	// Keys is the file of API keys, lines of a name and a digest, relative to
@@ -62,7 +62,7 @@ type Access struct {
 	Certificates []string
 }
 
-// nobody says that no caller could read.
+// nobody reports whether no caller could read.
 func (a *Access) nobody() bool {
 	return len(a.Keys) == 0 && !a.JWT && len(a.Claims) == 0 && len(a.Certificates) == 0
 }

@@ -120,8 +120,8 @@ func keySet() kind[string] {
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxPath})
 }
 
-// accessSetting is a mapping that names somebody: an empty one would let nobody read, which a
-// resource that is left out does better.
+// accessSetting is a mapping that names at least one caller: with an empty one no caller could read,
+// which leaving the resource out does better.
 func accessSetting() setting[Resource] {
 	return setting[Resource]{
 		read: func(p *parser, v value, into *Resource) {

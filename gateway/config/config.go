@@ -59,7 +59,7 @@ type Origin struct {
 	URL string
 	// StreamURL is where the stream of changes connects: directly to the
 	// server, when URL leads through a pooler. Default: URL. This and all
-	// below is for PostgreSQL alone.
+	// below is only for PostgreSQL.
 	StreamURL string
 	// Notify makes the triggers send NOTIFY and the stream listen: a change
 	// is heard of at once instead of after Poll. Commits that notify wait for

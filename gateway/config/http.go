@@ -153,5 +153,5 @@ const (
 // maxRate is above what one machine can answer.
 const maxRate = 10_000_000
 
-// everyOrigin says that the pages of every origin may read.
+// everyOrigin reports whether the pages of every origin may read.
 func (c *CORS) everyOrigin() bool { return slices.Contains(c.Origins, "*") }

@@ -104,7 +104,7 @@ func badAddress(s string) string {
 	return ""
 }
 
-// isLoopback says that other machines cannot reach the address.
+// isLoopback reports whether other machines cannot reach the address.
 func isLoopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -351,7 +351,7 @@ func (p *parser) collisions(root value, c *Config) {
 	}
 }
 
-// collide says that one process cannot listen on both addresses. Port 0 is a new port each
+// collide reports whether one process cannot listen on both addresses. Port 0 is a new port each
 // time, and a host that stands for every interface meets all others.
 func collide(a, b string) bool {
 	if strings.HasPrefix(a, unixPrefix) || strings.HasPrefix(b, unixPrefix) {

@@ -39,7 +39,7 @@ func (o Origin) Driver() (Driver, error) {
 	return driver, err
 }
 
-// scheme returns the driver by the URL's scheme alone.
+// scheme returns the driver by the URL's scheme only.
 func (o Origin) scheme() (Driver, error) {
 	scheme, rest, found := strings.Cut(o.URL, ":")
 	switch {
@@ -55,7 +55,7 @@ func (o Origin) scheme() (Driver, error) {
 	return PostgreSQL, nil
 }
 
-// isPostgres says that the fields of PostgreSQL apply.
+// isPostgres reports whether the fields of PostgreSQL apply.
 func (o Origin) isPostgres() bool {
 	driver, err := o.scheme()
 	return err == nil && driver == PostgreSQL

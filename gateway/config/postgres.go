@@ -85,7 +85,7 @@ func parsePostgresURL(raw string) (u postgresURL, err error) {
 	return u, err
 }
 
-// isPercentEncoded says that each "%" stands before two hexadecimal digits that
+// isPercentEncoded reports whether each "%" stands before two hexadecimal digits that
 // are not 00.
 func isPercentEncoded(s string) bool {
 	decoded, err := url.PathUnescape(s)

@@ -24,8 +24,8 @@ func (c *Config) Redacted() []byte {
 	shown.Origin.URL = redactURL(c.Origin.URL)
 	shown.Origin.StreamURL = redactURL(c.Origin.StreamURL)
 	shown.Tracing.Endpoint = redactEndpoint(c.Tracing.Endpoint)
-	// A digest tells nothing of a password that nobody can guess, but who knows
-	// what somebody chose.
+	// A digest tells nothing of a password that cannot be guessed, but users may have
+	// chosen one that can.
 	shown.Redis.Users = slices.Clone(c.Redis.Users)
 	for i := range shown.Redis.Users {
 		shown.Redis.Users[i].Password = hidden
