@@ -3,18 +3,12 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
-	"github.com/slipstream-go/slipstream/internal/gateway/origin/postgres"
-	"github.com/slipstream-go/slipstream/internal/gateway/origin/sqlite"
 )
-
-// This file is the one place that knows which origins there are.
 
 // Database is the origin of a configuration for those who look after it: the
 // triggers that the promise of its resources needs.
@@ -38,10 +32,7 @@ type Database interface {
 	Close() error
 }
 
-var (
-	_ Database = (*sqlite.Origin)(nil)
-	_ Database = (*postgres.Origin)(nil)
-)
+var _ Database = origin.Origin(nil)
 
 // The statements, findings and errors of a [Database].
 type (
@@ -98,23 +89,29 @@ func (o DatabaseOptions) hasRoles() bool {
 // reached, and holds an [SchemaError] for every resource that does not fit
 // it. The caller closes it.
 func OpenDatabase(ctx context.Context, cfg *config.Config, options DatabaseOptions) (Database, error) {
+	o, err := openOrigin(ctx, cfg, options)
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func openOrigin(ctx context.Context, cfg *config.Config, options DatabaseOptions) (origin.Origin, error) {
 	full := cfg.WithDefaults()
-	driver, err := full.Origin.Driver()
+	d, err := driverOf(&full)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("origin: %w", err)
-	case driver == config.SQLite && options.hasRoles():
-		return nil, errors.New("an SQLite file has no roles: another URL, a grant, a definer and adoption are for PostgreSQL")
-	case driver == config.SQLite:
-		return openSQLite(ctx, &full, options.Logger)
-	}
-	if options.URL != "" {
+		return nil, err
+	case d.noRoles != "" && options.hasRoles():
+		return nil, errors.New(d.noRoles)
+	case options.URL != "":
 		full.Origin.URL, full.Origin.StreamURL = options.URL, ""
-		if driver, err := full.Origin.Driver(); err != nil || driver != config.PostgreSQL {
-			return nil, errors.Join(errors.New("the URL of the other role is no connection URL of PostgreSQL"), err)
+		other, err := full.Origin.Driver()
+		if err != nil || drivers[other] != d {
+			return nil, errors.Join(errors.New("the URL of the other role is no connection URL of "+d.name), err)
 		}
 	}
-	return openPostgres(ctx, &full, options)
+	return d.open(ctx, &full, options)
 }
 
 // ApplyTriggers makes the triggers of the database those that the promise of the
@@ -140,29 +137,29 @@ func Prune(ctx context.Context, configs []*config.Config, options DatabaseOption
 	var others [][]resource.Resource
 	for i, cfg := range configs {
 		full := cfg.WithDefaults()
-		driver, err := full.Origin.Driver()
+		d, err := driverOf(&full)
 		switch {
 		case err != nil:
-			return fmt.Errorf("origin: %w", err)
-		case driver != config.PostgreSQL:
-			return errors.New("prune: origin.url is no connection URL of PostgreSQL; in an SQLite file, apply drops what it does not need")
+			return err
+		case d.noPrune != "":
+			return errors.New("prune: " + d.noPrune)
 		}
 		if i > 0 {
 			others = append(others, full.Declarations())
 		}
 	}
-	db, err := OpenDatabase(ctx, configs[0], options)
+	o, err := openOrigin(ctx, configs[0], options)
 	if err != nil {
 		return err
 	}
-	return errors.Join(db.(*postgres.Origin).Prune(ctx, others, report), db.Close())
+	return errors.Join(o.Prune(ctx, others, report), o.Close())
 }
 
 // Retained says in sentences what the change table of a database keeps, which of its
 // bounds holds, and what a longer gap costs. It returns none for an SQLite file, and
 // if there is no such table or the role may not read it.
 func Retained(ctx context.Context, db Database) ([]string, error) {
-	o, ok := db.(*postgres.Origin)
+	o, ok := db.(origin.Administration)
 	if !ok {
 		return nil, nil
 	}
@@ -171,113 +168,4 @@ func Retained(ctx context.Context, db Database) ([]string, error) {
 		return nil, err
 	}
 	return r.Sentences(), nil
-}
-
-// connect opens the origin that the configuration names, with its stream.
-func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connection, error) {
-	driver, err := cfg.Origin.Driver()
-	if err != nil {
-		return nil, fmt.Errorf("origin: %w", err)
-	}
-	if driver == config.PostgreSQL {
-		o, err := openPostgres(ctx, cfg, DatabaseOptions{Logger: log, serves: true})
-		if err != nil {
-			return nil, err
-		}
-		s := o.Stream(bootTime)
-		return &connection{database: o, stream: s, wake: s.Wake, stats: func() originStats { return postgresStats(s.Stats()) }}, nil
-	}
-	o, err := openSQLite(ctx, cfg, log)
-	if err != nil {
-		return nil, err
-	}
-	s := o.Stream(bootTime)
-	return &connection{database: o, stream: s, stats: func() originStats {
-		return sqliteStats(s.Stats())
-	}}, nil
-}
-
-func sqliteStats(n sqlite.StreamStats) originStats {
-	fresh := histogram{counts: n.ToFresh.Counts[:], sum: n.ToFresh.Sum.Seconds(), max: n.ToFresh.Max.Seconds(), atMost: true}
-	for _, bound := range sqlite.Bounds {
-		fresh.bounds = append(fresh.bounds, bound.Seconds())
-	}
-	return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
-		historyBreaks: n.Voids, trimmed: n.Trimmed, changeToFresh: fresh}
-}
-
-func postgresStats(n postgres.StreamStats) originStats {
-	fresh := histogram{counts: n.ToFresh.Counts[:], sum: n.ToFresh.Sum.Seconds()}
-	for _, bound := range postgres.Bounds {
-		fresh.bounds = append(fresh.bounds, bound.Seconds())
-	}
-	return originStats{polls: n.Polls, pollErrors: n.PollErrors, events: n.Events, lastPoll: n.LastPoll,
-		historyBreaks: n.Voids, surveys: n.Surveys, trimmed: n.Trimmed, wakes: n.Wakes, clockJumps: n.ClockJumps, derivationsFailed: n.DerivationsFailed, changeToFresh: fresh, trouble: n.Trouble, ownerFaults: n.OwnerFaults, retention: n.Retention}
-}
-
-// wakes says that the stream of the origin can be asked to report at once. That
-// of an SQLite file looks every 100 ms, which costs as much as being asked.
-func wakes(cfg *config.Config) bool {
-	driver, err := cfg.Origin.Driver()
-	return err == nil && driver == config.PostgreSQL
-}
-
-func openSQLite(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sqlite.Origin, error) {
-	path, err := cfg.Origin.SQLitePath()
-	if err != nil {
-		return nil, fmt.Errorf("origin: %w", err)
-	}
-	connections := 0 // as many as statements are allowed at once
-	for _, r := range cfg.Resources {
-		connections += r.Load.Concurrency
-	}
-	return sqlite.Open(ctx, sqlite.Config{
-		Path: path, MaxDocument: int(cfg.MaxDocument), Connections: min(connections, maxConnections), Logger: log,
-	}, cfg.Declarations())
-}
-
-// maxConnections bounds the connections to one SQLite file: each has a page cache
-// of 2 MiB, and more than a few times the cores only wait for one another.
-const maxConnections = 16
-
-func openPostgres(ctx context.Context, cfg *config.Config, options DatabaseOptions) (*postgres.Origin, error) {
-	return postgres.Open(ctx, postgresConfig(cfg, options), cfg.Declarations())
-}
-
-// loadLag returns how old what a load reads may be when the load begins.
-func loadLag(cfg *config.Config) time.Duration {
-	if driver, err := cfg.Origin.Driver(); err != nil || driver != config.PostgreSQL {
-		return 0
-	}
-	return postgresConfig(cfg, DatabaseOptions{}).LoadLag()
-}
-
-// postgresConfig says how a gateway of this configuration uses the database.
-func postgresConfig(cfg *config.Config, options DatabaseOptions) postgres.Config {
-	timeout := time.Duration(0)
-	for _, r := range cfg.Resources {
-		timeout = max(timeout, r.Load.Timeout)
-	}
-	// An eighth of the promise leaves room for checks that are late or fail; the
-	// configuration keeps Poll below it.
-	check := min(max(100*time.Millisecond, cfg.Origin.Poll), cfg.MinFreshness()/8)
-	return postgres.Config{
-		URL:         cfg.Origin.URL,
-		StreamURL:   cfg.Origin.StreamURL,
-		Notify:      cfg.Origin.Notify,
-		GrantTo:     options.GrantTo,
-		Definer:     options.Definer,
-		Adopt:       options.Adopt,
-		Administer:  !options.serves,
-		MaxDocument: int(cfg.MaxDocument),
-		Connections: cfg.Origin.Connections,
-		// The gateway gives up first and says so better than the server would.
-		StatementTimeout: timeout + time.Second,
-		PollInterval:     cfg.Origin.Poll,
-		CheckInterval:    check,
-		Freshness:        cfg.MinFreshness(),
-		KeepChanges:      cfg.Origin.KeepChanges,
-		KeepBytes:        cfg.Origin.KeepBytes,
-		Logger:           options.Logger,
-	}
 }

@@ -50,9 +50,9 @@ func (g *Gateway) figures() admin.Figures {
 	g.frontends(&f)
 	f.Slowest = g.slowest()
 	if c := g.origin.reached.Load(); c != nil {
-		n := c.stats()
-		f.PollErrors, f.Trouble = n.pollErrors, n.trouble
-		f.Fresh = n.changeToFresh.freshness()
+		n := c.stream.Stats()
+		f.PollErrors, f.Trouble = n.PollErrors, n.Trouble
+		f.Fresh = admin.Freshness{Bounds: n.ToFresh.Bounds, Counts: n.ToFresh.Counts, Max: n.ToFresh.Max, AtMost: n.ToFresh.AtMost}
 	}
 	return f
 }
@@ -121,15 +121,6 @@ func engineFigures(f *admin.Frontend, s *loop.Stats) {
 	s.EachClose(func(reason string, n uint64) {
 		f.Closes = append(f.Closes, admin.Close{Reason: reason, Count: int64(n)})
 	})
-}
-
-// freshness returns the histogram as the dashboard wants it.
-func (h histogram) freshness() admin.Freshness {
-	f := admin.Freshness{Counts: h.counts, Max: seconds(h.max), AtMost: h.atMost}
-	for _, b := range h.bounds {
-		f.Bounds = append(f.Bounds, seconds(b))
-	}
-	return f
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -8,6 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
 // generation is what a configuration makes of the gateway that a reload can replace: which
@@ -51,19 +52,19 @@ func (n *generation) named(name string) int {
 
 // placed is an origin whose resources are asked for by their place in a configuration.
 type placed struct {
-	shaped
+	origin.Schema
 	ids []cache.ResourceID
 }
 
-// KeyColumns implements shaped.
-func (p placed) KeyColumns(i int) []resource.KeyColumn { return p.shaped.KeyColumns(int(p.ids[i])) }
+// KeyColumns implements [origin.Schema].
+func (p placed) KeyColumns(i int) []resource.KeyColumn { return p.Schema.KeyColumns(int(p.ids[i])) }
 
-// Shape implements shaped.
-func (p placed) Shape(i int) *resource.Shape { return p.shaped.Shape(int(p.ids[i])) }
+// Shape implements [origin.Schema].
+func (p placed) Shape(i int) *resource.Shape { return p.Schema.Shape(int(p.ids[i])) }
 
 // servedHTTP are the resources as the HTTP frontend must know them. keys is nil while the
 // origin has not been reached.
-func servedHTTP(cfg *config.Config, ids []cache.ResourceID, keys shaped) []httpfront.Resource {
+func servedHTTP(cfg *config.Config, ids []cache.ResourceID, keys origin.Schema) []httpfront.Resource {
 	var all []httpfront.Resource
 	for i, r := range cfg.Resources {
 		one := httpfront.Resource{Name: r.Name, ID: ids[i], CacheControl: r.CacheControl, Access: accessRule(r.Access)}
@@ -76,7 +77,7 @@ func servedHTTP(cfg *config.Config, ids []cache.ResourceID, keys shaped) []httpf
 }
 
 // servedRedis are the resources as the Redis frontend must know them.
-func servedRedis(cfg *config.Config, ids []cache.ResourceID, keys shaped) []respfront.Resource {
+func servedRedis(cfg *config.Config, ids []cache.ResourceID, keys origin.Schema) []respfront.Resource {
 	var all []respfront.Resource
 	for i, r := range cfg.Resources {
 		one := respfront.Resource{Name: r.Name, ID: ids[i], Access: accessRule(r.Access)}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"regexp"
 	"runtime"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -33,48 +32,18 @@ func newMetrics(g *Gateway) *prometheus.Registry {
 // collector shows the figures of the gateway's parts.
 type collector struct{ gateway *Gateway }
 
-// originStats are the figures of an origin's stream since the start.
-type originStats struct {
-	polls, pollErrors, events int64
-	lastPoll                  time.Duration
-	historyBreaks             int64  // how often everything was dropped because the history broke
-	clockJumps                int64  // how often the clocks of gateway and server ran apart
-	surveys                   int64  // how often the catalogs were read
-	trimmed                   int64  // rows of the change table deleted
-	wakes                     int64  // polls that were asked for out of turn
-	trouble                   string // why the last poll failed, "" if it did not
-	derivationsFailed         int64  // how often a resource lost its promise because its changes could not be followed
-	ownerFaults               int    // objects of ours that belong to the wrong role
-	// retention is what the change table keeps; nil if it is not known yet, or of an
-	// SQLite file.
-	retention *origin.Retention
-	// changeToFresh is the time in seconds from a change to the poll that
-	// applied it; for an SQLite file an upper bound of it, one a poll.
-	changeToFresh histogram
-}
-
-// histogram is a distribution. counts[i] values were at most bounds[i] and above
-// the bound before it; there is one count more than bounds, for what is above all.
-type histogram struct {
-	bounds []float64 // ascending
-	counts []uint64
-	sum    float64
-	max    float64 // the greatest value, 0 if it is not known
-	atMost bool    // the values are upper bounds of what was to be measured
-}
-
-// metric returns the histogram as Prometheus wants it: counts that include those
-// of the buckets below.
-func (h histogram) metric(desc *prometheus.Desc) (prometheus.Metric, error) {
-	buckets := make(map[float64]uint64, len(h.bounds))
+// constHistogram returns the histogram as Prometheus wants it, in seconds: counts that include
+// those of the buckets below.
+func constHistogram(desc *prometheus.Desc, h origin.Histogram) (prometheus.Metric, error) {
+	buckets := make(map[float64]uint64, len(h.Bounds))
 	total := uint64(0)
-	for i, n := range h.counts {
+	for i, n := range h.Counts {
 		total += n
-		if i < len(h.bounds) {
-			buckets[h.bounds[i]] = total
+		if i < len(h.Bounds) {
+			buckets[h.Bounds[i].Seconds()] = total
 		}
 	}
-	return prometheus.NewConstHistogram(desc, total, h.sum, buckets)
+	return prometheus.NewConstHistogram(desc, total, h.Sum.Seconds(), buckets)
 }
 
 // perResource are the metrics with the label "resource".
@@ -208,7 +177,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- durationsOf(durations, now.service.Latency(name).Snapshot(), name)
 	}
 	if o := g.origin.reached.Load(); o != nil {
-		collectOrigin(o.stats(), send, out)
+		collectOrigin(o.stream.Stats(), send, out)
 	}
 }
 
@@ -232,23 +201,23 @@ func durationsOf(desc *prometheus.Desc, d measure.Distribution, source string) p
 }
 
 // collectOrigin shows the figures of the origin's stream.
-func collectOrigin(n originStats, send sender, out chan<- prometheus.Metric) {
-	send(polls, prometheus.CounterValue, float64(n.polls))
-	send(pollErrors, prometheus.CounterValue, float64(n.pollErrors))
-	send(pollEvents, prometheus.CounterValue, float64(n.events))
-	send(pollTime, prometheus.GaugeValue, n.lastPoll.Seconds())
-	send(wakeups, prometheus.CounterValue, float64(n.wakes))
-	send(clockJumps, prometheus.CounterValue, float64(n.clockJumps))
-	send(derivationsFailed, prometheus.CounterValue, float64(n.derivationsFailed))
-	send(breaks, prometheus.CounterValue, float64(n.historyBreaks))
-	send(trimmed, prometheus.CounterValue, float64(n.trimmed))
-	send(surveys, prometheus.CounterValue, float64(n.surveys))
-	send(ownerFaults, prometheus.GaugeValue, float64(n.ownerFaults))
-	collectRetention(n.retention, send)
-	if len(n.changeToFresh.bounds) == 0 {
+func collectOrigin(n origin.Stats, send sender, out chan<- prometheus.Metric) {
+	send(polls, prometheus.CounterValue, float64(n.Polls))
+	send(pollErrors, prometheus.CounterValue, float64(n.PollErrors))
+	send(pollEvents, prometheus.CounterValue, float64(n.Events))
+	send(pollTime, prometheus.GaugeValue, n.LastPoll.Seconds())
+	send(wakeups, prometheus.CounterValue, float64(n.Wakes))
+	send(clockJumps, prometheus.CounterValue, float64(n.ClockJumps))
+	send(derivationsFailed, prometheus.CounterValue, float64(n.DerivationsFailed))
+	send(breaks, prometheus.CounterValue, float64(n.Voids))
+	send(trimmed, prometheus.CounterValue, float64(n.Trimmed))
+	send(surveys, prometheus.CounterValue, float64(n.Surveys))
+	send(ownerFaults, prometheus.GaugeValue, float64(n.OwnerFaults))
+	collectRetention(n.Retention, send)
+	if len(n.ToFresh.Bounds) == 0 {
 		return
 	}
-	m, err := n.changeToFresh.metric(toFresh)
+	m, err := constHistogram(toFresh, n.ToFresh)
 	if err != nil {
 		m = prometheus.NewInvalidMetric(toFresh, err)
 	}

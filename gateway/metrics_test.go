@@ -13,12 +13,12 @@ import (
 )
 
 // originOnly is a collector of nothing but an origin's figures.
-type originOnly originStats
+type originOnly origin.Stats
 
 func (o originOnly) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(o, out) }
 
 func (o originOnly) Collect(out chan<- prometheus.Metric) {
-	collectOrigin(originStats(o), func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+	collectOrigin(origin.Stats(o), func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
 	}, out)
 }
@@ -66,12 +66,12 @@ func TestEngineFigures(t *testing.T) {
 
 func TestOriginMetrics(t *testing.T) {
 	got := gathered(t, originOnly{
-		polls: 1, pollErrors: 2, events: 3, lastPoll: 4 * time.Second, historyBreaks: 5, trimmed: 6, wakes: 7, surveys: 8, ownerFaults: 9, clockJumps: 10, derivationsFailed: 11,
-		retention: &origin.Retention{Bytes: 21, Kept: 22, KeepBytes: 23, Reach: 24 * time.Second, Bound: origin.BoundBytes, Holders: []origin.Holder{
+		Polls: 1, PollErrors: 2, Events: 3, LastPoll: 4 * time.Second, Voids: 5, Trimmed: 6, Wakes: 7, Surveys: 8, OwnerFaults: 9, ClockJumps: 10, DerivationsFailed: 11,
+		Retention: &origin.Retention{Bytes: 21, Kept: 22, KeepBytes: 23, Reach: 24 * time.Second, Bound: origin.BoundBytes, Holders: []origin.Holder{
 			{Kind: "transaction", PID: 25, XID: "26", Name: "report", Age: 27 * time.Second, Deletes: true},
 			{Kind: "replication slot", XID: "28", Name: "standby", Age: 29 * time.Second},
 		}},
-		changeToFresh: histogram{bounds: []float64{0.01, 0.1}, counts: []uint64{10, 20, 5}, sum: 12.5},
+		ToFresh: origin.Histogram{Bounds: []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}, Counts: []uint64{10, 20, 5}, Sum: 12500 * time.Millisecond},
 	})
 	want := map[string]float64{
 		"slipstream_origin_polls_total":                                              1,

@@ -10,13 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/openapi"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
-
-// shaped is what the description of the API asks of an origin.
-type shaped interface {
-	KeyColumns(i int) []resource.KeyColumn
-	Shape(i int) *resource.Shape
-}
 
 // OpenAPI returns the OpenAPI 3.1 document of what a gateway of this configuration
 // serves over HTTP, with the columns that db has. db was opened for the same
@@ -37,7 +32,7 @@ func OpenAPI(cfg *config.Config, db Database) ([]byte, error) {
 var errNoKey = errors.New("the database has no key columns for it")
 
 // openAPIConfig says what the surface is to whoever reads of it, and may read some resources.
-func openAPIConfig(cfg *config.Config, db shaped, may func(i int) bool) openapi.Config {
+func openAPIConfig(cfg *config.Config, db origin.Schema, may func(i int) bool) openapi.Config {
 	limits := &cfg.HTTP.Limits
 	c := openapi.Config{
 		Batch:     cfg.HTTP.Batch,
@@ -126,7 +121,7 @@ func (d *description) text(may func(i int) bool) []byte {
 }
 
 // holds reports whether the tables still look as they did.
-func (d *description) holds(w *writtenDescription, db shaped) bool {
+func (d *description) holds(w *writtenDescription, db origin.Schema) bool {
 	for i, shape := range w.shapes {
 		if db.Shape(i) != shape {
 			return false
@@ -142,7 +137,7 @@ type snapshot struct {
 	shapes []*resource.Shape
 }
 
-func snapshotOf(db shaped, n int) *snapshot {
+func snapshotOf(db origin.Schema, n int) *snapshot {
 	s := &snapshot{}
 	for i := range n {
 		s.keys = append(s.keys, slices.Clone(db.KeyColumns(i)))
@@ -151,8 +146,8 @@ func snapshotOf(db shaped, n int) *snapshot {
 	return s
 }
 
-// KeyColumns implements shaped.
+// KeyColumns implements [origin.Schema].
 func (s *snapshot) KeyColumns(i int) []resource.KeyColumn { return s.keys[i] }
 
-// Shape implements shaped.
+// Shape implements [origin.Schema].
 func (s *snapshot) Shape(i int) *resource.Shape { return s.shapes[i] }

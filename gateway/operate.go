@@ -96,7 +96,7 @@ func (g *Gateway) Ready() (reasons []string) {
 		}
 	}
 	if c := g.origin.reached.Load(); c != nil && len(reasons) > 0 {
-		if trouble := c.stats().trouble; trouble != "" {
+		if trouble := c.stream.Stats().Trouble; trouble != "" {
 			reasons = append(reasons, "the last poll of the stream failed: "+trouble)
 		}
 	}

@@ -10,33 +10,30 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
-
-// database is what the gateway asks of an origin once it was reached.
-type database interface {
-	cache.Origin
-	KeyColumns(i int) []resource.KeyColumn
-	Shape(i int) *resource.Shape
-	Warnings() []string
-	Close() error
-}
-
-// stream is the invalidation stream of an origin. Run returns when ctx ends.
-type stream interface {
-	Run(ctx context.Context, sink cache.Invalidations) error
-}
 
 // connection is an origin that was reached, with its stream.
 type connection struct {
-	database database
-	stream   stream
-	stats    func() originStats
-	wake     func() // asks the stream to report at once; nil if it cannot
+	database origin.Origin
+	stream   origin.Stream
 }
 
-// lateOrigin is the origin of the cache from the start on; until the database
-// was reached, loads fail as unavailable.
+// connect opens the origin that the configuration names, which has its defaults.
+func connect(ctx context.Context, cfg *config.Config, log *slog.Logger) (*connection, error) {
+	d, err := driverOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	o, err := d.open(ctx, cfg, DatabaseOptions{Logger: log, serves: true})
+	if err != nil {
+		return nil, err
+	}
+	return &connection{database: o, stream: o.Changes(bootTime)}, nil
+}
+
+// lateOrigin is the origin of the cache from the start on. Until the database
+// has been reached, loads fail as unavailable.
 type lateOrigin struct {
 	// Written once by the goroutine that connects, read by all.
 	reached atomic.Pointer[connection]
@@ -57,8 +54,8 @@ func (l *lateOrigin) Load(ctx context.Context, r cache.ResourceID, ids []string)
 // wake is the cache's Wake. Before the database was reached there is nothing to
 // ask, and nothing cached to verify.
 func (l *lateOrigin) wake() {
-	if c := l.reached.Load(); c != nil && c.wake != nil {
-		c.wake()
+	if c := l.reached.Load(); c != nil {
+		c.stream.Wake()
 	}
 }
 

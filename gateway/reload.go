@@ -56,16 +56,6 @@ const (
 	straggle = 5 * time.Second
 )
 
-// extensible is an origin whose resources may change while it is used.
-type extensible interface {
-	Prepare(ctx context.Context, more []resource.Resource) (*origin.Addition, error)
-	Extend(*origin.Addition)
-	Retire(places []int)
-}
-
-// following is a stream that says whether it has reported of all resources.
-type following interface{ Follows() bool }
-
 // Difference returns what a reload with the configuration would change.
 func (g *Gateway) Difference(cfg *config.Config) ([]config.Change, error) {
 	full, err := g.listens.complete(cfg)
@@ -207,17 +197,13 @@ func (r *reload) lookUp(ctx context.Context, fresh []int) (*origin.Addition, err
 	if c == nil {
 		return nil, fmt.Errorf("the database has not been reached, so it is not known whether the resources fit it: %w", cache.ErrUnavailable)
 	}
-	db, ok := c.database.(extensible)
-	if !ok {
-		return nil, errors.New("resources of this database change with a restart only")
-	}
 	var declared []resource.Resource
 	for _, i := range fresh {
 		declared = append(declared, r.next.config.Resources[i].Resource)
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
-	a, err := db.Prepare(ctx, declared)
+	a, err := c.database.Prepare(ctx, declared)
 	if err != nil {
 		return nil, err
 	}
@@ -252,10 +238,8 @@ func (r *reload) add(ctx context.Context, fresh []int, a *origin.Addition) error
 			tier.Define(r.next.ids[i], diskResource(r.next.config, i))
 		}
 	}
-	c.database.(extensible).Extend(a)
-	if c.wake != nil {
-		c.wake()
-	}
+	c.database.Extend(a)
+	c.stream.Wake()
 	if err := awaitFollowing(ctx, c.stream); err != nil {
 		r.discard()
 		return err
@@ -269,16 +253,12 @@ func (r *reload) add(ctx context.Context, fresh []int, a *origin.Addition) error
 }
 
 // awaitFollowing returns when the stream has reported of all resources.
-func awaitFollowing(ctx context.Context, s stream) error {
-	f, ok := s.(following)
-	if !ok {
-		return nil
-	}
+func awaitFollowing(ctx context.Context, s origin.Stream) error {
 	ctx, cancel := context.WithTimeout(ctx, takeOver)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for !f.Follows() {
+	for !s.Follows() {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the stream of changes did not take the new resources over within %v: %w", takeOver, cache.ErrUnavailable)
@@ -294,7 +274,7 @@ func (r *reload) discard() { r.gateway.forget(r.added) }
 // front makes what the frontends serve.
 func (r *reload) front() (err error) {
 	g, cfg := r.gateway, r.next.config
-	var keys shaped
+	var keys origin.Schema
 	if c := g.origin.reached.Load(); c != nil {
 		keys = c.database
 	}
@@ -366,15 +346,11 @@ func (g *Gateway) forget(ids []cache.ResourceID) {
 	if c == nil || len(ids) == 0 {
 		return
 	}
-	db, ok := c.database.(extensible)
-	if !ok {
-		return
-	}
 	places := make([]int, len(ids))
 	for i, id := range ids {
 		places[i] = int(id)
 	}
-	db.Retire(places)
+	c.database.Retire(places)
 }
 
 // longestRequest is how long a request may hold on to the generation that it began with.

@@ -33,7 +33,7 @@ func (o *Origin) Prepare(ctx context.Context, more []resource.Resource) (*origin
 
 // Extend makes the resources ones that are loaded, and of which the stream reports after its
 // next survey, which it makes at its next poll: see [Stream.Follows]. Their places follow those of the
-// others. Not to be called at once with itself or Retire.
+// others.
 func (o *Origin) Extend(a *origin.Addition) { o.set.Store(o.set.Load().Extend(a)) }
 
 // Retire makes the origin forget the resources at the places. Loads of them fail after the

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
@@ -92,8 +91,7 @@ func orElse[T int | int64 | time.Duration](field *T, value T) {
 	}
 }
 
-// Origin loads documents from one PostgreSQL database. Its methods may be called
-// from many goroutines at once.
+// Origin loads documents from one PostgreSQL database. See [origin.Origin].
 type Origin struct {
 	// Immutable after Open.
 	cfg      Config
@@ -129,7 +127,7 @@ type Origin struct {
 	wake chan struct{}
 }
 
-var _ cache.Origin = (*Origin)(nil)
+var _ origin.Origin = (*Origin)(nil)
 
 // minVersion is the oldest server that the catalogs and functions used here are
 // those of: pg_inherits has a column for partitions that are being detached.

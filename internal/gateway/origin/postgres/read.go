@@ -201,7 +201,7 @@ func (s *Stream) accept(head pollHead, sent time.Duration) {
 	}
 	if !s.resumed { // what happened before this process is no delay of its
 		for _, age := range s.reader.ages {
-			s.toFresh.add(age)
+			s.toFresh.Add(age)
 		}
 	}
 	s.resumed = false

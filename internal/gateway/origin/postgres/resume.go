@@ -22,22 +22,14 @@ type goneBack struct {
 	following bool
 }
 
-// waiting returns the position of a store that waits.
-func (s *Stream) waiting() (cache.Position, uint64, bool) {
-	if c, ok := s.sink.(cache.Checkpoints); ok {
-		return c.Waiting()
-	}
-	return cache.Position{}, 0, false
-}
-
 func (s *Stream) storeWaits() bool {
-	_, _, waits := s.waiting()
+	_, _, waits := s.sink.Waiting()
 	return waits
 }
 
 // goBack makes the survey begin at the position of a store that waits, if that is earlier.
 func (s *Stream) goBack() goneBack {
-	p, store, waits := s.waiting()
+	p, store, waits := s.sink.Waiting()
 	if !waits {
 		return goneBack{}
 	}
@@ -73,7 +65,7 @@ func (b *goneBack) judge(s *Stream, found *survey) {
 	}
 	s.origin.cfg.Logger.Warn("stored documents are of another history of the database and are dropped",
 		"theirs", b.position.History, "now", found.name())
-	s.sink.(cache.Checkpoints).Discard(b.store)
+	s.sink.Discard(b.store)
 	if b.fresh {
 		s.following, b.fresh = false, false
 	}
@@ -95,7 +87,7 @@ func (found *survey) name() string { return found.history.name(found.system) }
 // learnFromStore makes the timeline of a store's position one that the origin knows,
 // so that a server which was left by then is not followed after a restart either.
 func (s *Stream) learnFromStore() {
-	if p, _, waits := s.waiting(); waits {
+	if p, _, waits := s.sink.Waiting(); waits {
 		if system, timeline, ok := lineageOf(p.History); ok {
 			s.origin.learn(system, timeline)
 		}
@@ -104,10 +96,8 @@ func (s *Stream) learnFromStore() {
 
 // checkpoint tells the cache how far the stream has come.
 func (s *Stream) checkpoint() {
-	c, ok := s.sink.(cache.Checkpoints)
-	h := s.origin.history.Load()
-	if ok && h != nil {
-		c.Checkpoint(cache.Position{History: h.name(s.followed.system), Seen: s.last, Floor: s.floor, Witness: s.witness, Digests: s.digests}, s.store)
+	if h := s.origin.history.Load(); h != nil {
+		s.sink.Checkpoint(cache.Position{History: h.name(s.followed.system), Seen: s.last, Floor: s.floor, Witness: s.witness, Digests: s.digests}, s.store)
 	}
 }
 

@@ -52,7 +52,7 @@ type Stream struct {
 	lockPatience time.Duration
 
 	// Owned by Run.
-	sink      cache.Invalidations
+	sink      origin.Sink
 	conn      *pgx.Conn      // nil while there is none
 	host      *watchedHost   // that conn leads to, nil with one host
 	last      cache.Snapshot // every change visible in it has been applied
@@ -104,44 +104,25 @@ type Stream struct {
 	// retention is what the trimmer found last, nil before. Atomic.
 	retention atomic.Pointer[origin.Retention]
 
-	toFresh histogram
+	toFresh *origin.Counter
 	trouble atomic.Pointer[string] // why the last poll failed, nil if it did not
-}
-
-// StreamStats counts what a stream did since it was made.
-type StreamStats struct {
-	Polls      int64         // polls that succeeded
-	PollErrors int64         // polls that failed
-	Events     int64         // invalidations handed on
-	Voids      int64         // times the history broke
-	Surveys    int64         // times the catalogs were read
-	Trimmed    int64         // rows of the change table deleted
-	Wakes      int64         // notifications and loads that asked for a poll
-	ClockJumps int64         // times the clocks of gateway and server ran apart
-	LastPoll   time.Duration // how long the last successful poll took
-	// ToFresh is how old changes were, by the server's clock, when the poll
-	// that applied them read them: from the writing of the row, so that the rest
-	// of the writer's transaction counts too.
-	ToFresh Histogram
-	// Retention is what the change table kept when it was trimmed last, nil before.
-	Retention *origin.Retention
-	// Trouble is why the last poll failed, "" if it did not.
-	Trouble string
-	// DerivationsFailed counts the times that a resource lost its promise because the
-	// documents that its changes concern could not be found.
-	DerivationsFailed int64
-	// OwnerFaults is the number of objects of ours that belong to a superuser or to
-	// a foreign role, as the last survey found them.
-	OwnerFaults int
 }
 
 // Stream returns the stream of the origin. clock is the cache's.
 func (o *Origin) Stream(clock cache.Clock) *Stream {
-	return &Stream{origin: o, clock: clock, lockPatience: defaultLockPatience, notified: make(chan struct{}, 1), verify: make(chan struct{}, 1)}
+	return &Stream{origin: o, clock: clock, lockPatience: defaultLockPatience, toFresh: origin.NewCounter(bounds), notified: make(chan struct{}, 1), verify: make(chan struct{}, 1)}
 }
 
-// Stats may be called from any goroutine.
-func (s *Stream) Stats() StreamStats {
+// Changes implements [origin.Origin].
+func (o *Origin) Changes(clock cache.Clock) origin.Stream { return o.Stream(clock) }
+
+var _ origin.Stream = (*Stream)(nil)
+
+// Stats implements [origin.Stream]. ToFresh is how old changes were, by the server's clock,
+// when the poll that applied them read them: from the writing of the row, so that the rest of
+// the writer's transaction counts too. How long the longest one took is not given: one
+// transaction that was left open would hide all others.
+func (s *Stream) Stats() origin.Stats {
 	trouble := ""
 	if t := s.trouble.Load(); t != nil {
 		trouble = *t
@@ -150,16 +131,18 @@ func (s *Stream) Stats() StreamStats {
 	if known := s.origin.schema.Load(); known != nil {
 		faults = len(known.ownerFaults)
 	}
-	return StreamStats{
+	fresh := s.toFresh.Read()
+	fresh.Max = 0
+	return origin.Stats{
 		Trouble: trouble, OwnerFaults: faults, Retention: s.retention.Load(),
 		Polls: s.polls.Load(), PollErrors: s.pollErrors.Load(), Events: s.eventCount.Load(), Voids: s.voids.Load(),
 		Surveys: s.surveys.Load(), Trimmed: s.trimmed.Load(), Wakes: s.wakes.Load(), ClockJumps: s.clockJumps.Load(), DerivationsFailed: s.derivationsFailed.Load(),
-		LastPoll: time.Duration(s.lastPoll.Load()), ToFresh: s.toFresh.read(),
+		LastPoll: time.Duration(s.lastPoll.Load()), ToFresh: fresh,
 	}
 }
 
 // Wake makes the stream poll at once and move the horizon if it can. It may be
-// called from any goroutine, at any rate.
+// called at any rate.
 func (s *Stream) Wake() {
 	select {
 	case s.verify <- struct{}{}:
@@ -169,7 +152,7 @@ func (s *Stream) Wake() {
 
 // Run polls until ctx is done and returns its cause. A poll that fails is tried
 // again with growing pauses, while the horizon stands still.
-func (s *Stream) Run(ctx context.Context, sink cache.Invalidations) error {
+func (s *Stream) Run(ctx context.Context, sink origin.Sink) error {
 	s.sink = sink
 	defer s.helpers.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -14,11 +14,21 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
+// noStore is the part of a sink that has no store.
+type noStore struct{}
+
+func (noStore) Waiting() (p cache.Position, store uint64, waits bool) { return }
+func (noStore) Checkpoint(cache.Position, uint64)                     {}
+func (noStore) HasStore() bool                                        { return false }
+func (noStore) Discard(uint64)                                        {}
+
 // recorder is an Invalidations that remembers what it was told.
 type recorder struct {
+	noStore
 	// Immutable.
 	clock cache.Clock
 
@@ -205,13 +215,13 @@ func (s *streamed) run() {
 
 // runInto starts the stream with a sink that embeds the recorder, and waits for its
 // first horizon.
-func (s *streamed) runInto(clock cache.Clock, sink cache.Invalidations) {
+func (s *streamed) runInto(clock cache.Clock, sink origin.Sink) {
 	s.Helper()
 	s.start(clock, sink)
 	s.advance()
 }
 
-func (s *streamed) start(clock cache.Clock, sink cache.Invalidations) {
+func (s *streamed) start(clock cache.Clock, sink origin.Sink) {
 	s.Helper()
 	s.stream = s.origin.Stream(clock)
 	if s.lockPatience > 0 {

@@ -48,7 +48,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-type nullSink struct{}
+type nullSink struct{ noStore }
 
 func (nullSink) Apply([]cache.Event)                       {}
 func (nullSink) Advance(time.Duration, cache.Snapshot)     {}

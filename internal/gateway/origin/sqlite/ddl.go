@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
@@ -96,6 +98,17 @@ func sortedNames(texts map[string]string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Prune implements [origin.Administration]. There is nothing to do for it: Apply drops what no
+// resource needs, because an SQLite file has one configuration.
+func (o *Origin) Prune(context.Context, [][]resource.Resource, func(origin.Statement)) error {
+	return errors.New("sqlite: there is nothing to prune: apply drops what it does not need")
+}
+
+// Retention implements [origin.Administration]: an SQLite file has no such figures.
+func (o *Origin) Retention(context.Context) (r origin.Retention, ok bool, err error) {
+	return r, false, nil
 }
 
 // findings compares inside the transaction that conn is in.

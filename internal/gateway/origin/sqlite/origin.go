@@ -64,8 +64,7 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Origin loads documents from one SQLite file. Its methods may be called from
-// many goroutines at once.
+// Origin loads documents from one SQLite file. See [origin.Origin].
 type Origin struct {
 	// Immutable after Open.
 	cfg      Config
@@ -88,7 +87,7 @@ type Origin struct {
 	closed bool
 }
 
-var _ cache.Origin = (*Origin)(nil)
+var _ origin.Origin = (*Origin)(nil)
 
 // Open looks at the database and resolves the resources against it. The error
 // wraps [cache.ErrUnavailable] if the database cannot be read now but may be

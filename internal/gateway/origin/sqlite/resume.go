@@ -37,11 +37,7 @@ func digest(s *schema) string { return strconv.FormatInt(int64(s.version), 10) }
 
 // goBack begins the poll at the position of a store that waits, if that is earlier.
 func (s *Stream) goBack() {
-	c, ok := s.sink.(cache.Checkpoints)
-	if !ok {
-		return
-	}
-	p, store, waits := c.Waiting()
+	p, store, waits := s.sink.Waiting()
 	if !waits || store == s.store && s.resumed != nil {
 		return
 	}
@@ -63,12 +59,11 @@ func (s *Stream) goBack() {
 // checkpoint tells the cache how far the stream has come.
 func (s *Stream) checkpoint() {
 	s.resumed = nil
-	c, ok := s.sink.(cache.Checkpoints)
-	if !ok || s.conn.schema == nil {
+	if s.conn.schema == nil {
 		return
 	}
 	if s.anchor.id == 0 {
-		if c.HasStore() {
+		if s.sink.HasStore() {
 			s.plant()
 		}
 		return
@@ -77,7 +72,7 @@ func (s *Stream) checkpoint() {
 	for _, r := range s.conn.schema.resources {
 		digests[r.resource.Name] = digest(s.conn.schema)
 	}
-	c.Checkpoint(cache.Position{
+	s.sink.Checkpoint(cache.Position{
 		History: hex.EncodeToString(s.anchor.nonce[:]), Seen: cache.UpTo(cache.Tx(s.anchor.id)), Digests: digests,
 	}, s.store)
 }

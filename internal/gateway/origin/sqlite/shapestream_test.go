@@ -12,7 +12,7 @@ import (
 )
 
 // deaf is a cache that does not listen.
-type deaf struct{}
+type deaf struct{ noStore }
 
 func (deaf) Apply([]cache.Event)                       {}
 func (deaf) Advance(time.Duration, cache.Snapshot)     {}

@@ -38,7 +38,7 @@ type Stream struct {
 
 	// Owned by Run.
 	conn        *conn // nil while the database cannot be reached
-	sink        cache.Invalidations
+	sink        origin.Sink
 	started     bool          // a first poll has succeeded
 	anchor      changeMark    // the newest change that was applied
 	dataVersion int64         // of the last complete poll on conn, 0 if there was none
@@ -55,7 +55,7 @@ type Stream struct {
 	// Atomics: Run writes, Stats reads.
 	polls, pollErrors, eventCount, voids, trimmed, lastPoll atomic.Int64
 
-	toFresh histogram
+	toFresh *origin.Counter
 
 	// follows is the set of resources that was reported of. Atomic: written by Run.
 	follows atomic.Pointer[origin.Set]
@@ -68,42 +68,41 @@ type changeMark struct {
 	nonce [8]byte
 }
 
-// StreamStats counts what a stream did since it was made.
-type StreamStats struct {
-	Polls      int64         // polls that succeeded
-	PollErrors int64         // polls that failed
-	Events     int64         // invalidations handed on
-	Voids      int64         // times the history broke
-	Trimmed    int64         // rows of the change table deleted
-	LastPoll   time.Duration // how long the last successful poll took
-	// ToFresh has a value for each poll that read changes: the time from the
-	// begin of the complete poll before it, which had not seen them, to the
-	// moment at which they had been applied. No commit of them took longer to
-	// be seen by every answer; most took less, by half an interval on average.
-	ToFresh Histogram
-}
-
 // Stream returns the stream of the origin. clock is the cache's.
 func (o *Origin) Stream(clock cache.Clock) *Stream {
-	return &Stream{origin: o, clock: clock, segments: make([]string, 0, 8)}
+	return &Stream{origin: o, clock: clock, segments: make([]string, 0, 8), toFresh: origin.NewCounter(bounds)}
 }
 
-// Stats may be called from any goroutine.
-func (s *Stream) Stats() StreamStats {
-	return StreamStats{
+// Changes implements [origin.Origin].
+func (o *Origin) Changes(clock cache.Clock) origin.Stream { return o.Stream(clock) }
+
+var _ origin.Stream = (*Stream)(nil)
+
+// Wake implements [origin.Stream]. The stream looks every 100 ms anyway, which costs as much
+// as being asked.
+func (s *Stream) Wake() {}
+
+// Stats implements [origin.Stream]. ToFresh has a value for each poll that read changes: the
+// time from the start of the complete poll before it, which had not seen them, to the moment at
+// which they had been applied. No commit of them took longer to be seen by every answer; most
+// took less, by half an interval on average.
+func (s *Stream) Stats() origin.Stats {
+	fresh := s.toFresh.Read()
+	fresh.AtMost = true
+	return origin.Stats{
 		Polls:      s.polls.Load(),
 		PollErrors: s.pollErrors.Load(),
 		Events:     s.eventCount.Load(),
 		Voids:      s.voids.Load(),
 		Trimmed:    s.trimmed.Load(),
 		LastPoll:   time.Duration(s.lastPoll.Load()),
-		ToFresh:    s.toFresh.read(),
+		ToFresh:    fresh,
 	}
 }
 
 // Run polls until ctx is done and returns its cause. A poll that fails is tried
 // again with growing waits, while the horizon stands still.
-func (s *Stream) Run(ctx context.Context, sink cache.Invalidations) error {
+func (s *Stream) Run(ctx context.Context, sink origin.Sink) error {
 	s.sink = sink
 	defer s.disconnect()
 	timer := time.NewTimer(0)
@@ -184,7 +183,7 @@ func (s *Stream) poll(ctx context.Context) error {
 	s.sink.Advance(sent, cache.UpTo(cache.Tx(s.anchor.id)))
 	s.checkpoint()
 	if s.changed && s.complete != 0 { // else what an earlier process left was read
-		s.toFresh.add(s.clock() - s.complete)
+		s.toFresh.Add(s.clock() - s.complete)
 	}
 	s.changed, s.complete = false, sent
 	s.polls.Add(1)

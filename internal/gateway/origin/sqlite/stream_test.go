@@ -15,8 +15,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
+// noStore is the part of a sink that has no store.
+type noStore struct{}
+
+func (noStore) Waiting() (p cache.Position, store uint64, waits bool) { return }
+func (noStore) Checkpoint(cache.Position, uint64)                     {}
+func (noStore) HasStore() bool                                        { return false }
+func (noStore) Discard(uint64)                                        {}
+
 // recorder is a sink that writes down what a stream does, one word a call.
 type recorder struct {
+	noStore
 	calls    []string
 	promises map[cache.ResourceID]string
 	horizon  time.Duration

@@ -1,0 +1,112 @@
+package origin
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// This file is the whole contract of an origin: what the gateway asks of a database. The
+// packages below this one implement it, and package gateway uses nothing else of them but
+// what opens an origin.
+
+// Origin is a database that documents are loaded from. Resources are named by their place,
+// which is their [cache.ResourceID]. All methods but Extend and Retire are safe for concurrent
+// use; those two may be called while the others are used, one at a time.
+type Origin interface {
+	cache.Origin
+	Schema
+	Administration
+
+	// Prepare looks whether more resources fit the database, and changes nothing. Its error
+	// holds a [SchemaError] for every resource that does not.
+	Prepare(ctx context.Context, more []resource.Resource) (*Addition, error)
+	// Extend makes the resources ones that are loaded, and of which the stream reports soon:
+	// see Stream.Follows. Their places follow those of the others.
+	Extend(*Addition)
+	// Retire makes the origin forget the resources at the places: loads of them fail, and the
+	// stream takes their promise away.
+	Retire(places []int)
+
+	// Changes returns the stream of changes. An origin has one stream at a time. clock is that
+	// of the cache.
+	Changes(clock cache.Clock) Stream
+
+	// Close lets go of the database. Loads that are under way end first.
+	Close() error
+}
+
+// Schema is what an origin knows of the tables of its resources.
+type Schema interface {
+	// KeyColumns returns the key columns of the i-th resource, in path order.
+	KeyColumns(i int) []resource.KeyColumn
+	// Shape returns what the documents of the i-th resource look like, nil if that is not
+	// known. The same schema gives the same pointer.
+	Shape(i int) *resource.Shape
+}
+
+// Administration looks after what the database needs so that changes are heard of.
+type Administration interface {
+	// Warnings returns what works but will be slow, in sentences.
+	Warnings() []string
+	// Plan returns the statements that would make the triggers what they should be, in order.
+	// It changes nothing.
+	Plan(ctx context.Context) ([]Statement, error)
+	// Apply runs what Plan returns, in one transaction, and returns it.
+	Apply(ctx context.Context) ([]Statement, error)
+	// Check returns every object that the promise needs, and its state.
+	Check(ctx context.Context) ([]Finding, error)
+	// Drop removes all that Apply ever made, and returns how.
+	Drop(ctx context.Context) ([]Statement, error)
+	// Prune drops what neither the resources of the origin nor those of others need, each
+	// element of which is the resources of one configuration. It calls report with each
+	// statement after it took effect.
+	Prune(ctx context.Context, others [][]resource.Resource, report func(Statement)) error
+	// Retention reads what the change table keeps. ok is false if that is not known: there is
+	// no such table, the role may not read it, or the database has no such figures.
+	Retention(ctx context.Context) (r Retention, ok bool, err error)
+}
+
+// Sink is what a stream drives; *[cache.Cache] implements it.
+type Sink interface {
+	cache.Invalidations
+	cache.Checkpoints
+}
+
+// Stream follows the changes of an origin. All methods are safe for concurrent use.
+type Stream interface {
+	// Run reports to the sink until ctx ends, and returns its cause. It is called once.
+	Run(ctx context.Context, sink Sink) error
+	// Wake asks for a report at once, as far as the stream can give one ahead of its schedule.
+	Wake()
+	// Follows reports whether the stream has reported of all resources that there are.
+	Follows() bool
+	// Stats returns the figures since the start.
+	Stats() Stats
+}
+
+// Stats are the figures of a stream since it was made. What a database does not have is zero.
+type Stats struct {
+	Polls      int64         // polls that succeeded
+	PollErrors int64         // polls that failed
+	Events     int64         // invalidations handed on
+	Voids      int64         // times that the history broke
+	Surveys    int64         // times that the catalogs were read
+	Trimmed    int64         // rows of the change table deleted
+	Wakes      int64         // notifications, loads and answers that asked for a poll
+	ClockJumps int64         // times that the clocks of gateway and server ran apart
+	LastPoll   time.Duration // how long the last successful poll took
+	// ToFresh is the time from a change to the moment at which it was applied.
+	ToFresh Histogram
+	// Retention is what the change table kept when it was trimmed last, nil before.
+	Retention *Retention
+	// Trouble is why the last poll failed, "" if it did not.
+	Trouble string
+	// DerivationsFailed counts the times that a resource lost its promise because the
+	// documents that its changes concern could not be found.
+	DerivationsFailed int64
+	// OwnerFaults is the number of objects of ours that belong to the wrong role.
+	OwnerFaults int
+}
