@@ -76,8 +76,9 @@ internal/gateway/frontend/respfront     < cache internal/gateway/access internal
 internal/gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
 internal/gateway/tier/disk         < cache internal/safefile                | go.etcd.io/bbolt
 internal/gateway/origin            < cache gateway/resource
-internal/gateway/origin/sqlite     < cache gateway/resource internal/gateway/origin  | github.com/ncruces/go-sqlite3
-internal/gateway/origin/postgres   < cache gateway/resource internal/gateway/origin internal/safefile | github.com/jackc/pgx/v5
+internal/gateway/origin/tree       < gateway/resource internal/gateway/origin
+internal/gateway/origin/sqlite     < cache gateway/resource internal/gateway/origin internal/gateway/origin/tree | github.com/ncruces/go-sqlite3
+internal/gateway/origin/postgres   < cache gateway/resource internal/gateway/origin internal/gateway/origin/tree internal/safefile | github.com/jackc/pgx/v5
 internal/gateway/admin             < cache internal/gateway/audit gateway/config internal/gateway/limit internal/gateway/measure gateway/resource | github.com/prometheus/client_golang github.com/prometheus/common
 internal/gateway/demo              < gateway/config gateway/resource        | github.com/ncruces/go-sqlite3
 

@@ -46,8 +46,3 @@ func (s *Set) Retire(places []int) *Set {
 	}
 	return out
 }
-
-// RetiredError is what is wrong with a resource that was retired.
-func RetiredError(name string) *SchemaError {
-	return &SchemaError{Resource: name, Problem: "it is not served any more"}
-}

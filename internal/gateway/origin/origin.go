@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
 // SchemaError says that a resource does not fit the database: an unknown table
@@ -36,20 +34,6 @@ type SettingError struct {
 
 func (e *SettingError) Error() string { return "origin." + e.Setting + ": " + e.Err.Error() }
 func (e *SettingError) Unwrap() error { return e.Err }
-
-// RefuseNewKinds returns what is wrong with a resource whose key columns have
-// changed their kind since the gateway started, nil if nothing is: every ID that
-// was handed out would mean something else.
-func RefuseNewKinds(r *resource.Resource, before, now []resource.KeyColumn) *SchemaError {
-	for i := range now {
-		if now[i].Kind != before[i].Kind {
-			return &SchemaError{Resource: r.Name, Line: r.Line, Problem: fmt.Sprintf(
-				"key column %s was of kind %s when the gateway started and now is of kind %s; restart it",
-				now[i].Name, before[i].Kind, now[i].Kind)}
-		}
-	}
-	return nil
-}
 
 // State is what a check found about an object.
 type State uint8

@@ -57,12 +57,12 @@ func TestAppliersBelowTriggersAreFound(t *testing.T) {
 			}
 			c := found.resources[0]
 			switch {
-			case tt.refused == "" && c.err != nil:
-				t.Errorf("refused: %v", c.err)
-			case tt.refused != "" && (c.err == nil || !strings.Contains(c.err.Problem, tt.refused)):
-				t.Errorf("error %v; expected %q", c.err, tt.refused)
+			case tt.refused == "" && c.Err != nil:
+				t.Errorf("refused: %v", c.Err)
+			case tt.refused != "" && (c.Err == nil || !strings.Contains(c.Err.Problem, tt.refused)):
+				t.Errorf("error %v; expected %q", c.Err, tt.refused)
 			}
-			if warnings := strings.Join(c.warnings, " "); tt.refused == "" && (warnings != "") != (tt.warns != "") || !strings.Contains(warnings, tt.warns) {
+			if warnings := strings.Join(c.Warnings, " "); tt.refused == "" && (warnings != "") != (tt.warns != "") || !strings.Contains(warnings, tt.warns) {
 				t.Errorf("warnings %q; expected %q", warnings, tt.warns)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 // catalog reads descriptions of tables from the system catalogs, each at most
@@ -19,7 +20,7 @@ type catalog struct {
 	tx         pgx.Tx
 	path       *path
 	tables     map[string]*table // by the name that was asked for
-	wrong      map[string]error  // *errNoTable by the name that was asked for
+	wrong      map[string]error  // *tree.NoTable by the name that was asked for
 	byOID      map[uint32]*table
 	types      map[uint32]valueType
 	appliers   []string            // extensions that apply rows below triggers
@@ -38,12 +39,6 @@ type catalog struct {
 	// database wrote back, under the pinned path.
 	administers bool
 }
-
-// errNoTable is returned for names that no document can be read from; its text
-// says why and what would do.
-type errNoTable struct{ problem string }
-
-func (e *errNoTable) Error() string { return e.problem }
 
 // newCatalog pins the search path for the rest of the transaction.
 func newCatalog(ctx context.Context, tx pgx.Tx) (*catalog, error) {
@@ -65,7 +60,7 @@ func newCatalog(ctx context.Context, tx pgx.Tx) (*catalog, error) {
 
 // table returns the table of a name in the configuration: a plain name is
 // looked for along the search path, "a.b" is table b of schema a, and quotes
-// keep a dot in a name. The error is a *errNoTable if documents cannot be read
+// keep a dot in a name. The error is a *tree.NoTable if documents cannot be read
 // from what the name stands for.
 func (c *catalog) table(ctx context.Context, name string) (*table, error) {
 	if err := c.read(ctx, []string{name}); err != nil {
@@ -103,7 +98,7 @@ func (c *catalog) read(ctx context.Context, names []string) error {
 		case err != nil:
 			return err
 		case problem != "":
-			c.wrong[asked[i]] = &errNoTable{problem}
+			c.wrong[asked[i]] = &tree.NoTable{Problem: problem}
 		case c.byOID[f.oid] != nil:
 			c.tables[asked[i]] = c.byOID[f.oid]
 		default:
@@ -132,11 +127,11 @@ func splitName(name string) (schemaName, tableName string, err error) {
 				}
 			}
 			if end >= len(rest) {
-				return "", "", &errNoTable{fmt.Sprintf("table name %s has an unbalanced quote", name)}
+				return "", "", &tree.NoTable{Problem: fmt.Sprintf("table name %s has an unbalanced quote", name)}
 			}
 			part, after = strings.ReplaceAll(rest[1:end], `""`, `"`), rest[end+1:]
 			if after != "" && after[0] != '.' {
-				return "", "", &errNoTable{fmt.Sprintf("table name %s continues after a quoted name; expected schema.table", name)}
+				return "", "", &tree.NoTable{Problem: fmt.Sprintf("table name %s continues after a quoted name; expected schema.table", name)}
 			}
 			after, more = strings.CutPrefix(after, ".")
 		} else {
@@ -149,7 +144,7 @@ func splitName(name string) (schemaName, tableName string, err error) {
 		rest = after
 	}
 	if len(parts) > 2 || slices.Contains(parts, "") {
-		return "", "", &errNoTable{fmt.Sprintf("table name %q; expected table or schema.table", name)}
+		return "", "", &tree.NoTable{Problem: fmt.Sprintf("table name %q; expected table or schema.table", name)}
 	}
 	if len(parts) == 1 {
 		return "", parts[0], nil
@@ -267,7 +262,7 @@ func (c *catalog) keyType(ctx context.Context, name string) (keyType, error) {
 			Scan(&col.typ, &typtype, &col.enum)
 	})
 	if err == pgx.ErrNoRows {
-		return keyType{}, &errNoTable{fmt.Sprintf("there is no type %s", name)}
+		return keyType{}, &tree.NoTable{Problem: fmt.Sprintf("there is no type %s", name)}
 	}
 	if err != nil {
 		return keyType{}, err
@@ -275,7 +270,7 @@ func (c *catalog) keyType(ctx context.Context, name string) (keyType, error) {
 	col.typeName = name
 	t, problem := keyTypeOf(&col)
 	if problem != "" {
-		return keyType{}, &errNoTable{problem}
+		return keyType{}, &tree.NoTable{Problem: problem}
 	}
 	return t, nil
 }

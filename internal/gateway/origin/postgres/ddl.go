@@ -275,8 +275,8 @@ func readFitting(ctx context.Context, tx pgx.Tx, set *origin.Set) (*schema, erro
 		return nil, err
 	}
 	for _, c := range s.resources {
-		if c.err != nil {
-			return nil, c.err
+		if c.Err != nil {
+			return nil, c.Err
 		}
 	}
 	return s, nil
@@ -388,10 +388,10 @@ func (s *schema) judge(f *found, cfg Config) {
 	}
 	for i, c := range s.resources {
 		switch {
-		case c.resource.NoPromise:
+		case c.Resource.NoPromise:
 			s.promises[i] = ""
-		case c.err != nil:
-			s.promises[i] = c.err.Error()
+		case c.Err != nil:
+			s.promises[i] = c.Err.Error()
 		case s.promises[i] != "":
 		case shared != "":
 			s.promises[i] = shared

@@ -37,10 +37,10 @@ func (c *compiled) define() {
 	for i := range c.sources {
 		s := &c.sources[i]
 		var meaning string
-		if c.root != nil {
-			meaning = c.meaningOfNode(c.nodes[i])
+		if c.Root != nil {
+			meaning = c.meaningOfNode(c.Nodes[i])
 		} else {
-			meaning = fmt.Sprintf("%q gives %q", c.resource.Query.Depends[i].Via, c.resource.Query.Key)
+			meaning = fmt.Sprintf("%q gives %q", c.Resource.Query.Depends[i].Via, c.Resource.Query.Key)
 		}
 		s.recorded = s.name + "@" + hashOf(fmt.Sprintf("%d %q %q %s", bodyFormat, s.name, []string{s.table.schema, s.table.name},
 			columnsText(s.table, s.columns)+" "+meaning))
@@ -60,14 +60,14 @@ func columnsText(t *table, columns []int) string {
 // meaningOfNode describes the way from a row of n to the key of its document.
 func (c *compiled) meaningOfNode(n *node) string {
 	var b strings.Builder
-	for level := n; level.parent != nil; level = level.parent {
-		own, up := make([]int, len(level.on)), make([]int, len(level.on))
-		for i, j := range level.on {
-			own[i], up[i] = j.column, j.parent
+	for level := n; level.Parent != nil; level = level.Parent {
+		own, up := make([]int, len(level.On)), make([]int, len(level.On))
+		for i, j := range level.On {
+			own[i], up[i] = j.Column, j.Parent
 		}
-		fmt.Fprintf(&b, "%s of %q in %s of %q, ", columnsText(level.table, own), level.table.sql(), columnsText(level.parent.table, up), level.parent.table.sql())
+		fmt.Fprintf(&b, "%s of %q in %s of %q, ", columnsText(level.Table, own), level.Table.sql(), columnsText(level.Parent.Table, up), level.Parent.Table.sql())
 	}
-	return b.String() + "key " + columnsText(c.root.table, c.root.key)
+	return b.String() + "key " + columnsText(c.Root.Table, c.KeyAt)
 }
 
 // hash identifies the definition of a group: the meaning of all its rows.

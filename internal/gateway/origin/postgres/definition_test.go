@@ -221,8 +221,8 @@ func TestHashCoversTheMeaningOfRows(t *testing.T) {
 		conn := connect(t, d.url)
 		execOn(t, conn, "SET search_path = "+path+"pg_catalog")
 		c := readOne(t, conn, r)
-		if c.err != nil {
-			t.Fatal(c.err)
+		if c.Err != nil {
+			t.Fatal(c.Err)
 		}
 		var names []string
 		for _, s := range c.sources {

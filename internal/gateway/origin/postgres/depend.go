@@ -18,7 +18,7 @@ func (q *queryResolver) resolveDepends(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s := source{name: q.resource.Name + "/" + strconv.Itoa(i+1), table: t}
+		s := source{name: q.Resource.Name + "/" + strconv.Itoa(i+1), table: t}
 		types, err := q.resolveColumns(d, &s)
 		if err != nil {
 			return err
@@ -45,18 +45,18 @@ func (q *queryResolver) resolveColumns(d *resource.Depend, s *source) ([]keyType
 	switch {
 	case len(d.Columns) > 0:
 	case d.Via == "":
-		return nil, q.fail(d.Line, "the dependency on table %s has neither key nor via; expected its columns that are the key (%s), or a statement that finds the keys", s.table.name, q.keyNames())
+		return nil, q.Fail(d.Line, "the dependency on table %s has neither key nor via; expected its columns that are the key (%s), or a statement that finds the keys", s.table.name, q.keyNames())
 	default:
-		return nil, q.fail(d.Line, "the dependency on table %s has a via and no key; expected the columns that lead onwards, because a deleted or moved row is no longer there for via to read: add key: %s",
+		return nil, q.Fail(d.Line, "the dependency on table %s has a via and no key; expected the columns that lead onwards, because a deleted or moved row is no longer there for via to read: add key: %s",
 			s.table.name, s.table.onwards(nil))
 	}
 	for _, name := range d.Columns {
-		at, err := q.lookUp(s.table, d.Line, name)
+		at, err := q.LookUp(s.table, d.Line, name)
 		if err != nil {
 			return nil, err
 		}
 		if slices.Contains(s.columns, at) {
-			return nil, q.fail(d.Line, "column %s of table %s is listed twice", name, s.table.name)
+			return nil, q.Fail(d.Line, "column %s of table %s is listed twice", name, s.table.name)
 		}
 		s.columns = append(s.columns, at)
 	}
@@ -64,7 +64,7 @@ func (q *queryResolver) resolveColumns(d *resource.Depend, s *source) ([]keyType
 	for _, at := range s.columns {
 		t, problem := keyTypeOf(&s.table.columns[at])
 		if problem != "" {
-			return nil, q.fail(d.Line, "column %s.%s, by which documents are found, %s", s.table.name, s.table.columns[at].name, problem)
+			return nil, q.Fail(d.Line, "column %s.%s, by which documents are found, %s", s.table.name, s.table.columns[at].name, problem)
 		}
 		types = append(types, t)
 	}
@@ -73,15 +73,15 @@ func (q *queryResolver) resolveColumns(d *resource.Depend, s *source) ([]keyType
 
 // checkDirect checks a dependency whose columns are the key itself.
 func (q *queryResolver) checkDirect(d *resource.Depend, t *table, types []keyType) error {
-	if len(types) != len(q.key) {
-		return q.fail(d.Line, "the dependency on table %s names the columns (%s), and the key is (%s); if rows of the table find documents in another way, say via",
+	if len(types) != len(q.Key) {
+		return q.Fail(d.Line, "the dependency on table %s names the columns (%s), and the key is (%s); if rows of the table find documents in another way, say via",
 			t.name, strings.Join(d.Columns, ", "), q.keyNames())
 	}
 	var problems []string
 	for i := range types {
 		if !servesAs(types[i], q.keyTypes[i]) {
-			col := &t.columns[t.column(d.Columns[i])]
-			problems = append(problems, fmt.Sprintf("column %s.%s has type %s, and key column %s has type %s", t.name, col.name, col.typeName, q.key[i].Name, q.query.Key[i].Type))
+			col := &t.columns[t.Column(d.Columns[i])]
+			problems = append(problems, fmt.Sprintf("column %s.%s has type %s, and key column %s has type %s", t.name, col.name, col.typeName, q.Key[i].Name, q.query.Key[i].Type))
 		}
 	}
 	return q.failAll(d.Line, problems)
@@ -100,14 +100,14 @@ func (q *queryResolver) resolveVia(ctx context.Context, at int, s *source, types
 	what := fmt.Sprintf("via of the dependency on table %s", s.table.name)
 	statement, err := parseStatement(d.Via, len(types))
 	if err != nil {
-		return q.fail(d.Line, "%s: %v", what, err)
+		return q.Fail(d.Line, "%s: %v", what, err)
 	}
 	got, err := q.resultColumns(ctx, statement, types, what, d.Line)
 	if err != nil {
 		return err
 	}
-	if len(got) != len(q.key) {
-		return q.fail(d.Line, "%s gives columns of types (%s); expected the key (%s)", what, strings.Join(got, ", "), q.keyNames())
+	if len(got) != len(q.Key) {
+		return q.Fail(d.Line, "%s gives columns of types (%s); expected the key (%s)", what, strings.Join(got, ", "), q.keyNames())
 	}
 	problems, err := q.checkKeyColumns(ctx, what, got)
 	if err != nil {
@@ -121,7 +121,7 @@ func (q *queryResolver) resolveVia(ctx context.Context, at int, s *source, types
 		return err
 	}
 	if s.derive, err = q.derivation(text, types); err != nil {
-		return q.fail(d.Line, "%s: %v", what, err)
+		return q.Fail(d.Line, "%s: %v", what, err)
 	}
 	if err := q.cat.plan(ctx, "SELECT d.* FROM (SELECT ''::pg_catalog.text AS key) AS c CROSS JOIN LATERAL ("+s.derive+") AS d"); err != nil {
 		return q.failStatement(d.Line, what, err)
@@ -174,7 +174,7 @@ func (q *queryResolver) checkReads(context.Context) error {
 	if len(q.readings) > 0 {
 		for _, t := range q.depends {
 			if !slices.ContainsFunc(t.tree, func(r relation) bool { return used[r.oid] }) {
-				q.warn("nothing reads table %s of depends; its triggers cost writers time for no document", t.name)
+				q.Warn("nothing reads table %s of depends; its triggers cost writers time for no document", t.name)
 			}
 		}
 	}

@@ -104,8 +104,8 @@ func TestChangesNameEveryDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := resolveOne(t, conn, invoices())
-	if c.err != nil {
-		t.Fatal(c.err)
+	if c.Err != nil {
+		t.Fatal(c.Err)
 	}
 	rnd := testkit.Rand(t)
 	ids := make([]string, 30)
@@ -167,8 +167,8 @@ func TestViaNeedsKeysThatLeadOnwards(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := resolveOne(t, conn, r)
-			if c.err != nil {
-				t.Fatal(c.err)
+			if c.Err != nil {
+				t.Fatal(c.Err)
 			}
 			for change, want := range tt.want {
 				mustExec(t, conn, "DELETE FROM slipstream.change")

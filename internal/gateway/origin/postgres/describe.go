@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 // describe fills the tables in: one statement for each kind of thing.
@@ -165,7 +167,7 @@ func (c *catalog) readTrees(ctx context.Context, oids string) error {
 			problem = t.reachedFromOutside(parentsOf)
 		}
 		if problem != "" {
-			c.wrong[name] = &errNoTable{fmt.Sprintf("a part of table %s cannot be followed: %s", t.name, problem)}
+			c.wrong[name] = &tree.NoTable{Problem: fmt.Sprintf("a part of table %s cannot be followed: %s", t.name, problem)}
 			delete(c.tables, name)
 			delete(c.byOID, t.oid)
 		}
@@ -198,11 +200,11 @@ func (t *table) columnNumber(number int32) int {
 }
 
 // column returns the place of a column, -1 if there is none.
-func (t *table) column(name string) int {
+func (t *table) Column(name string) int {
 	return slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
 }
 
-func (t *table) columnNames() []string {
+func (t *table) ColumnNames() []string {
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		names[i] = c.name

@@ -153,7 +153,7 @@ func newWatch(s *schema, shapes []shaping, roles []string) *watch {
 			continue
 		}
 		parts := append(slices.Clone(ownTables), "system", "appliers", "session")
-		if c.root == nil {
+		if c.Root == nil {
 			// A statement may cast a type that no column has. Elsewhere the casts of
 			// the columns' types are enough, so that a role that may create types cannot
 			// flush the resource with casts of its own.
@@ -207,7 +207,7 @@ func (c *compiled) inTree(oid uint32) bool {
 	in := func(t *table) bool {
 		return slices.ContainsFunc(t.tree, func(r relation) bool { return r.oid == oid })
 	}
-	return slices.ContainsFunc(c.nodes, func(n *node) bool { return in(n.table) }) ||
+	return slices.ContainsFunc(c.Nodes, func(n *node) bool { return in(n.Table) }) ||
 		slices.ContainsFunc(c.sources, func(s source) bool { return in(s.table) })
 }
 
@@ -215,8 +215,8 @@ func (c *compiled) inTree(oid uint32) bool {
 // and those that would hide them if there were such tables.
 func (c *compiled) tableNames() []string {
 	names := slices.Clone(c.hiding)
-	for _, n := range c.nodes {
-		names = append(names, n.table.sql())
+	for _, n := range c.Nodes {
+		names = append(names, n.Table.sql())
 	}
 	for _, s := range c.sources {
 		names = append(names, s.table.sql())

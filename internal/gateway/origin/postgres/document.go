@@ -16,22 +16,22 @@ const (
 // document for each column, then one for each child.
 func selectRows(c *compiled, n *node) string {
 	var members []string
-	for _, i := range n.columns {
-		col := &n.table.columns[i]
-		members = append(members, memberValue(n.column(i), col, c.resource.BigintAsString)+" AS "+quoteName(col.name))
+	for _, i := range n.Columns {
+		col := &n.Table.columns[i]
+		members = append(members, memberValue(columnOf(n, i), col, c.Resource.BigintAsString)+" AS "+quoteName(col.name))
 	}
-	for _, child := range n.children {
-		members = append(members, list(c, child.node)+" AS "+quoteName(child.name))
+	for _, child := range n.Children {
+		members = append(members, list(c, child.Node)+" AS "+quoteName(child.Name))
 	}
-	return "SELECT " + strings.Join(members, ", ") + " FROM " + n.table.sql() + " AS " + n.alias()
+	return "SELECT " + strings.Join(members, ", ") + " FROM " + n.Table.sql() + " AS " + alias(n)
 }
 
 // wholeRow is a name for the rows of selectRows as a whole. No column in sight may
 // have it, nor one of the levels around: a name means a column first.
 func (c *compiled) wholeRow() string {
 	name := "r"
-	for slices.ContainsFunc(c.nodes, func(n *node) bool {
-		return n.table.column(name) >= 0 || slices.ContainsFunc(n.children, func(c child) bool { return c.name == name })
+	for slices.ContainsFunc(c.Nodes, func(n *node) bool {
+		return n.Table.Column(name) >= 0 || slices.ContainsFunc(n.Children, func(c child) bool { return c.Name == name })
 	}) {
 		name += "_"
 	}
@@ -48,13 +48,13 @@ func (c *compiled) wholeRow() string {
 // together by hand 23.
 func list(c *compiled, n *node) string {
 	var where, order []string
-	for _, j := range n.on {
-		where = append(where, equals(&n.table.columns[j.column], n.column(j.column),
-			&n.parent.table.columns[j.parent], n.parent.column(j.parent)))
+	for _, j := range n.On {
+		where = append(where, equals(&n.Table.columns[j.Column], columnOf(n, j.Column),
+			&n.Parent.Table.columns[j.Parent], columnOf(n.Parent, j.Parent)))
 	}
 	rows := selectRows(c, n) + " WHERE " + strings.Join(where, " AND ")
-	for _, o := range n.order {
-		term := n.column(n.table.column(o.Column))
+	for _, o := range n.Order {
+		term := columnOf(n, n.Table.Column(o.Column))
 		if o.Descending {
 			term += " DESC"
 		}

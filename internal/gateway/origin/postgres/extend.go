@@ -2,12 +2,12 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 // Prepare looks whether more resources fit the database, and changes nothing. Its errors
@@ -28,7 +28,7 @@ func (o *Origin) Prepare(ctx context.Context, more []resource.Resource) (*origin
 	if err != nil {
 		return nil, o.wrapError(ctx, "look up resources", o.loadFrom, err)
 	}
-	return s.addition()
+	return tree.Addition(s.set, s.resources)
 }
 
 // Extend makes the resources ones that are loaded, and of which the stream reports after its
@@ -42,21 +42,3 @@ func (o *Origin) Retire(places []int) { o.set.Store(o.set.Load().Retire(places))
 
 // Follows reports whether the stream has reported of all resources that there are.
 func (s *Stream) Follows() bool { return s.follows.Load() == s.origin.set.Load() }
-
-// addition returns what was found of the resources, or what is wrong with them.
-func (s *schema) addition() (*origin.Addition, error) {
-	a := &origin.Addition{}
-	var errs []error
-	for i, c := range s.resources {
-		if c.err != nil {
-			errs = append(errs, c.err)
-		}
-		a.Resources = append(a.Resources, s.set.Resources[i])
-		a.Keys = append(a.Keys, c.key)
-		a.Warnings = append(a.Warnings, c.warnings...)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return a, nil
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 func TestParseHeader(t *testing.T) {
@@ -161,8 +162,8 @@ func TestRefuseNewKeys(t *testing.T) {
 	}{{"bigint", ""}, {"text", "was of kind integer when the gateway started and now is of kind text"}} {
 		runScript(t, pg.url, "ALTER TABLE dept ALTER deptno TYPE "+tt.alter)
 		s := &schema{set: o.set.Load(), resources: []*compiled{readOne(t, conn, depts)}}
-		o.refuseNewKeys(s)
-		err := s.resources[0].err
+		tree.RefuseNewKinds(s.set, s.resources)
+		err := s.resources[0].Err
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.alter, err, tt.want)
 		}

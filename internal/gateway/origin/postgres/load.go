@@ -25,9 +25,9 @@ func (o *Origin) Load(ctx context.Context, id cache.ResourceID, ids []string) (c
 		return cache.Batch{}, fmt.Errorf("postgres: load: there is no resource %d", id)
 	}
 	c := all[id]
-	doing := "load " + c.resource.Name
-	if c.err != nil {
-		return cache.Batch{}, schemaFault(doing, c.err)
+	doing := "load " + c.Resource.Name
+	if c.Err != nil {
+		return cache.Batch{}, schemaFault(doing, c.Err)
 	}
 	l := newLoad(o, c, ids)
 	if len(l.asked) == 0 {
@@ -68,9 +68,9 @@ type load struct {
 // and is not asked for.
 func newLoad(o *Origin, c *compiled, ids []string) *load {
 	l := &load{origin: o, c: c, text: c.load, batch: cache.Batch{Docs: make([]cache.Loaded, len(ids))}}
-	arrays := make([][]string, len(c.key))
+	arrays := make([][]string, len(c.Key))
 	for i, id := range ids {
-		segments, err := resource.Split(c.key, id)
+		segments, err := resource.Split(c.Key, id)
 		if err != nil {
 			l.batch.Docs[i].Err = err
 			continue
@@ -141,9 +141,9 @@ func (l *load) add(i int, body []byte, again bool) {
 	doc := &l.batch.Docs[i]
 	switch {
 	case again:
-		*doc = cache.Loaded{Err: fmt.Errorf("postgres: load %s: two rows have one key; expected a unique index over the key", l.c.resource.Name)}
+		*doc = cache.Loaded{Err: fmt.Errorf("postgres: load %s: two rows have one key; expected a unique index over the key", l.c.Resource.Name)}
 	case body == nil:
-		doc.Err = fmt.Errorf("postgres: a document of %s has more than %d bytes: %w", l.c.resource.Name, l.origin.cfg.MaxDocument, cache.ErrTooLarge)
+		doc.Err = fmt.Errorf("postgres: a document of %s has more than %d bytes: %w", l.c.Resource.Name, l.origin.cfg.MaxDocument, cache.ErrTooLarge)
 	default:
 		// append takes the whole size class, so that the capacity, which the
 		// memory tier charges, is what the allocation really takes.

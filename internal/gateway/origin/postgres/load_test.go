@@ -59,18 +59,18 @@ type reader struct {
 func (r *reader) rows(t *testing.T, n *node, where string, args ...any) []string {
 	t.Helper()
 	var names, order []string
-	for _, col := range n.table.columns {
+	for _, col := range n.Table.columns {
 		names = append(names, quoteName(col.name)+"::text")
 	}
-	for _, o := range n.order {
+	for _, o := range n.Order {
 		term := "x." + quoteName(o.Column) // else it is the text of the same name
 		if o.Descending {
 			term += " DESC"
 		}
 		order = append(order, term)
 	}
-	sql := "SELECT " + strings.Join(names, ", ") + " FROM " + n.table.sql() + " AS x WHERE " + where
-	if n.parent != nil {
+	sql := "SELECT " + strings.Join(names, ", ") + " FROM " + n.Table.sql() + " AS x WHERE " + where
+	if n.Parent != nil {
 		sql += " ORDER BY " + strings.Join(order, ", ")
 	}
 	rows, err := r.conn.Query(t.Context(), sql, args...)
@@ -91,17 +91,17 @@ func (r *reader) rows(t *testing.T, n *node, where string, args ...any) []string
 	var docs []string
 	for _, values := range found {
 		var members []string
-		for _, i := range n.columns {
-			members = append(members, jsonString(n.table.columns[i].name)+":"+r.value(t, &n.table.columns[i], values[i]))
+		for _, i := range n.Columns {
+			members = append(members, jsonString(n.Table.columns[i].name)+":"+r.value(t, &n.Table.columns[i], values[i]))
 		}
-		for _, ch := range n.children {
+		for _, ch := range n.Children {
 			var on []string
 			var joined []any
-			for i, j := range ch.node.on {
-				on = append(on, fmt.Sprintf("%s::text = $%d", quoteName(ch.node.table.columns[j.column].name), i+1))
-				joined = append(joined, *values[j.parent])
+			for i, j := range ch.Node.On {
+				on = append(on, fmt.Sprintf("%s::text = $%d", quoteName(ch.Node.Table.columns[j.Column].name), i+1))
+				joined = append(joined, *values[j.Parent])
 			}
-			members = append(members, jsonString(ch.name)+":["+strings.Join(r.rows(t, ch.node, strings.Join(on, " AND "), joined...), ",")+"]")
+			members = append(members, jsonString(ch.Name)+":["+strings.Join(r.rows(t, ch.Node, strings.Join(on, " AND "), joined...), ",")+"]")
 		}
 		docs = append(docs, "{"+strings.Join(members, ",")+"}")
 	}
@@ -125,7 +125,7 @@ func (r *reader) value(t *testing.T, col *column, text *string) string {
 	v := *text
 	isNumber := !strings.Contains("NaN Infinity -Infinity", v)
 	switch {
-	case col.typ == typeInt8 && r.c.resource.BigintAsString:
+	case col.typ == typeInt8 && r.c.Resource.BigintAsString:
 		return jsonString(v)
 	case slices.Contains([]uint32{20, 21, 23, 700, 701, 1700}, col.typ) && isNumber, slices.Contains([]uint32{114, 3802}, col.typ):
 		return v
@@ -159,10 +159,10 @@ func (r *reader) value(t *testing.T, col *column, text *string) string {
 func allIDs(t *testing.T, conn *pgx.Conn, c *compiled) []string {
 	t.Helper()
 	var key []string
-	for i, at := range c.root.key {
-		key = append(key, c.keyTypes[i].text(quoteName(c.root.table.columns[at].name)))
+	for i, at := range c.KeyAt {
+		key = append(key, c.keyTypes[i].text(quoteName(c.Root.Table.columns[at].name)))
 	}
-	rows, err := conn.Query(t.Context(), "SELECT ARRAY["+strings.Join(key, ", ")+"] FROM "+c.root.table.sql())
+	rows, err := conn.Query(t.Context(), "SELECT ARRAY["+strings.Join(key, ", ")+"] FROM "+c.Root.Table.sql())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,10 +204,10 @@ func compareAll(t *testing.T, o *Origin, i int, r *reader) {
 	t.Helper()
 	ids := allIDs(t, r.conn, r.c)
 	if len(ids) < 50 {
-		t.Fatalf("%s: %d documents to compare", r.c.resource.Name, len(ids))
+		t.Fatalf("%s: %d documents to compare", r.c.Resource.Name, len(ids))
 	}
 	ids = ids[:min(len(ids), 200)]
-	ids = slices.Insert(ids, 7, missingID(r.c.key))
+	ids = slices.Insert(ids, 7, missingID(r.c.Key))
 	var bodies [][]byte
 	for rest, size := ids, 1; len(rest) > 0; size *= 2 {
 		n := min(size, len(rest))
@@ -217,7 +217,7 @@ func compareAll(t *testing.T, o *Origin, i int, r *reader) {
 		}
 		for j, doc := range batch.Docs {
 			if doc.Err != nil {
-				t.Fatalf("%s %q: %v", r.c.resource.Name, rest[j], doc.Err)
+				t.Fatalf("%s %q: %v", r.c.Resource.Name, rest[j], doc.Err)
 			}
 			bodies = append(bodies, doc.Body)
 		}
@@ -226,26 +226,26 @@ func compareAll(t *testing.T, o *Origin, i int, r *reader) {
 	for j, id := range ids[:20] { // alone, by another statement
 		batch, err := o.Load(t.Context(), cache.ResourceID(i), []string{id})
 		if err != nil || batch.Docs[0].Err != nil || !bytes.Equal(batch.Docs[0].Body, bodies[j]) {
-			t.Fatalf("%s %q alone: %v\n got %s\nwant %s", r.c.resource.Name, id, errors.Join(err, batch.Docs[0].Err), batch.Docs[0].Body, bodies[j])
+			t.Fatalf("%s %q alone: %v\n got %s\nwant %s", r.c.Resource.Name, id, errors.Join(err, batch.Docs[0].Err), batch.Docs[0].Body, bodies[j])
 		}
 	}
 	for j, id := range ids {
-		segments, err := resource.Split(r.c.key, id)
+		segments, err := resource.Split(r.c.Key, id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var where []string
 		var args []any
-		for k, at := range r.c.root.key {
-			where = append(where, fmt.Sprintf("%s::text = $%d", quoteName(r.c.root.table.columns[at].name), k+1))
+		for k, at := range r.c.KeyAt {
+			where = append(where, fmt.Sprintf("%s::text = $%d", quoteName(r.c.Root.Table.columns[at].name), k+1))
 			args = append(args, segments[k])
 		}
-		want := strings.Join(r.rows(t, r.c.root, strings.Join(where, " AND "), args...), "")
+		want := strings.Join(r.rows(t, r.c.Root, strings.Join(where, " AND "), args...), "")
 		if string(bodies[j]) != want {
-			t.Fatalf("%s %q:\n got %s\nwant %s", r.c.resource.Name, id, bodies[j], want)
+			t.Fatalf("%s %q:\n got %s\nwant %s", r.c.Resource.Name, id, bodies[j], want)
 		}
 		if want != "" && !json.Valid(bodies[j]) {
-			t.Fatalf("%s %q is not JSON: %s", r.c.resource.Name, id, bodies[j])
+			t.Fatalf("%s %q is not JSON: %s", r.c.Resource.Name, id, bodies[j])
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (q *queryResolver) warnOfPath(d *declaredReading, text string) {
 		if l.operator {
 			what, write = "uses "+l.signature, fmt.Sprintf("OPERATOR(%s.%s) or OPERATOR(pg_catalog.%[2]s)", l.schema, l.name)
 		}
-		q.warn("%s %s through the search path of role %s; write %s", d.what, what, q.cat.role, write)
+		q.Warn("%s %s through the search path of role %s; write %s", d.what, what, q.cat.role, write)
 	}
 }
 

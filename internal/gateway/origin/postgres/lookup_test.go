@@ -32,10 +32,10 @@ func TestNamesFoundThroughThePathAreSaid(t *testing.T) {
 	} {
 		c := resolveOne(t, conn, query("select id, json_build_object('v', "+test.value+") from product where id OPERATOR(pg_catalog.=) any($1)", idKey,
 			on("product", "id"), via("customer", "select 1 where 1 OPERATOR(pg_catalog.=) any($1)", "id")))
-		if c.err != nil {
-			t.Fatalf("%s: %v", test.value, c.err)
+		if c.Err != nil {
+			t.Fatalf("%s: %v", test.value, c.Err)
 		}
-		said := strings.Join(c.warnings, "\n")
+		said := strings.Join(c.Warnings, "\n")
 		if strings.Contains(said, "search path") != (test.want != "") || !strings.Contains(said, test.want) {
 			t.Errorf("%s: said %q, want %q", test.value, said, test.want)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 // Config says how to reach the database. Only URL must be set.
@@ -158,7 +159,7 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 	if err != nil {
 		return nil, o.wrapError(ctx, "open", o.loadFrom, err)
 	}
-	first, err := s.addition()
+	first, err := tree.Addition(s.set, s.resources)
 	if err != nil {
 		return nil, err
 	}
@@ -244,19 +245,6 @@ func (o *Origin) Close() error {
 		o.cfg.Logger.Warn("connections were left to a server that does not answer", "within", closePatience)
 	}
 	return nil
-}
-
-// refuseNewKeys breaks resources of s whose key columns have changed their kind
-// since Open: every ID that was handed out would mean something else.
-func (o *Origin) refuseNewKeys(s *schema) {
-	for i, c := range s.resources {
-		if c.err != nil || i >= len(s.set.Keys) {
-			continue
-		}
-		if err := origin.RefuseNewKinds(c.resource, s.set.Keys[i], c.key); err != nil {
-			c.err = err
-		}
-	}
 }
 
 // history identifies a line of commits that nothing was lost from.

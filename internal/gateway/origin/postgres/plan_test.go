@@ -27,14 +27,14 @@ func TestSourcesLeadToTheDocuments(t *testing.T) {
 		derived := 0
 		for _, r := range resources {
 			c := readOne(t, conn, r)
-			if c.err != nil {
-				t.Fatal(c.err)
+			if c.Err != nil {
+				t.Fatal(c.Err)
 			}
 			for i, s := range c.sources {
 				if s.derive != "" {
 					derived++
 				}
-				compareSource(t, conn, c, c.nodes[i], s)
+				compareSource(t, conn, c, c.Nodes[i], s)
 			}
 		}
 		if derived < 3 {
@@ -85,7 +85,7 @@ func compareSource(t *testing.T, conn *pgx.Conn, c *compiled, n *node, s source)
 		}
 		ids := make(map[string]bool)
 		for _, text := range got {
-			id, ok := decodeKey(c.key, text)
+			id, ok := decodeKey(c.Key, text)
 			if !ok {
 				t.Fatalf("%s: no id in %q", s.name, text)
 			}
@@ -102,9 +102,9 @@ func compareSource(t *testing.T, conn *pgx.Conn, c *compiled, n *node, s source)
 func climb(t *testing.T, conn *pgx.Conn, c *compiled, n *node, values []*string) map[string]bool {
 	t.Helper()
 	ids := make(map[string]bool)
-	if n.parent == nil {
+	if n.Parent == nil {
 		var segments []string
-		for _, at := range n.key {
+		for _, at := range c.KeyAt {
 			segments = append(segments, *values[at])
 		}
 		ids[resource.JoinID(segments)] = true
@@ -112,17 +112,17 @@ func climb(t *testing.T, conn *pgx.Conn, c *compiled, n *node, values []*string)
 	}
 	var where, plain []string
 	var args []any
-	for i, j := range n.on {
-		if values[j.column] == nil {
+	for i, j := range n.On {
+		if values[j.Column] == nil {
 			return ids
 		}
-		where = append(where, fmt.Sprintf("x.%s::text = $%d", quoteName(n.parent.table.columns[j.parent].name), i+1))
-		args = append(args, *values[j.column])
+		where = append(where, fmt.Sprintf("x.%s::text = $%d", quoteName(n.Parent.Table.columns[j.Parent].name), i+1))
+		args = append(args, *values[j.Column])
 	}
-	for _, col := range n.parent.table.columns {
+	for _, col := range n.Parent.Table.columns {
 		plain = append(plain, "x."+quoteName(col.name)+"::text")
 	}
-	rows, err := conn.Query(t.Context(), "SELECT ARRAY["+strings.Join(plain, ", ")+"] FROM "+n.parent.table.sql()+" AS x WHERE "+strings.Join(where, " AND "), args...)
+	rows, err := conn.Query(t.Context(), "SELECT ARRAY["+strings.Join(plain, ", ")+"] FROM "+n.Parent.Table.sql()+" AS x WHERE "+strings.Join(where, " AND "), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func climb(t *testing.T, conn *pgx.Conn, c *compiled, n *node, values []*string)
 		t.Fatal(err)
 	}
 	for _, values := range found {
-		maps.Copy(ids, climb(t, conn, c, n.parent, values))
+		maps.Copy(ids, climb(t, conn, c, n.Parent, values))
 	}
 	return ids
 }

@@ -164,7 +164,7 @@ func newEventReader(s *schema) *eventReader {
 	n := len(s.resources)
 	r := &eventReader{listeners: make(map[string][]listener), schema: s, flushAt: make([]int, n), links: make([]*links, n), mute: make([]bool, n)}
 	for i, c := range s.resources {
-		if s.set.Retired[i] || c.err != nil {
+		if s.set.Retired[i] || c.Err != nil {
 			continue
 		}
 		for _, source := range c.sources {
@@ -220,9 +220,9 @@ func (r *eventReader) add(values [][]byte) (age time.Duration, err error) {
 
 // document adds the event of the document that a text names.
 func (r *eventReader) document(c *compiled, resource int, text string, tx cache.Tx) {
-	if id, ok := decodeKey(c.key, text); ok {
+	if id, ok := decodeKey(c.Key, text); ok {
 		r.events = append(r.events, cache.Event{Key: cache.Key{Resource: cache.ResourceID(resource), ID: id}, Tx: tx})
-	} else if !nameless(c.key, text) {
+	} else if !nameless(c.Key, text) {
 		// No trigger writes such a text, so which document is meant is unknown.
 		r.flush(resource, tx)
 	}

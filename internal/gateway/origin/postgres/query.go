@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 // resolveQuery resolves a resource that is declared by a statement.
@@ -25,9 +26,9 @@ import (
 //
 // Nothing is executed here.
 func (c *compiled) resolveQuery(ctx context.Context, tx pgx.Tx, cat *catalog) error {
-	q := &queryResolver{compiled: c, tx: tx, cat: cat, query: c.resource.Query}
+	q := &queryResolver{compiled: c, tx: tx, cat: cat, query: c.Resource.Query}
 	if tx.Conn().PgConn().ParameterStatus("standard_conforming_strings") == "off" {
-		return c.fail(q.query.Line, "standard_conforming_strings is off for role %s, so strings cannot be recognized; expected: ALTER ROLE %s SET standard_conforming_strings = on",
+		return c.Fail(q.query.Line, "standard_conforming_strings is off for role %s, so strings cannot be recognized; expected: ALTER ROLE %s SET standard_conforming_strings = on",
 			cat.role, quoteName(cat.role))
 	}
 	for _, step := range []func(context.Context) error{q.resolveKey, q.resolveStatement, q.resolveDepends, q.checkReads, q.writeLoad} {
@@ -64,7 +65,7 @@ type declaredReading struct {
 // resolveKey looks up the types of the key columns.
 func (q *queryResolver) resolveKey(ctx context.Context) error {
 	if len(q.query.Key) == 0 {
-		return q.fail(q.query.Line, "no key; name the key columns of the statement and their types, such as key: { order_id: bigint }")
+		return q.Fail(q.query.Line, "no key; name the key columns of the statement and their types, such as key: { order_id: bigint }")
 	}
 	var problems []string
 	for i, k := range q.query.Key {
@@ -78,7 +79,7 @@ func (q *queryResolver) resolveKey(ctx context.Context) error {
 		if problem != "" {
 			problems = append(problems, fmt.Sprintf("key column %s: %s", k.Name, problem))
 		}
-		q.key = append(q.key, resource.KeyColumn{Name: k.Name, Kind: t.kind})
+		q.Key = append(q.Key, resource.KeyColumn{Name: k.Name, Kind: t.kind})
 		q.keyTypes = append(q.keyTypes, t)
 	}
 	return q.failAll(q.query.Line, problems)
@@ -92,8 +93,8 @@ func (q *queryResolver) keyTypeOfName(ctx context.Context, name string) (t keyTy
 		t, err = q.cat.keyType(ctx, name)
 		return statementError(err)
 	})
-	if wrong := (*errNoTable)(nil); errors.As(err, &wrong) {
-		return t, wrong.problem, nil
+	if wrong := (*tree.NoTable)(nil); errors.As(err, &wrong) {
+		return t, wrong.Problem, nil
 	}
 	if wrong := (*statementProblem)(nil); errors.As(err, &wrong) {
 		return t, fmt.Sprintf("%q is not the name of a type: %s", name, wrong.problem), nil
@@ -105,7 +106,7 @@ func (q *queryResolver) keyTypeOfName(ctx context.Context, name string) (t keyTy
 func (q *queryResolver) resolveStatement(ctx context.Context) error {
 	var err error
 	if q.statement, err = parseStatement(q.query.SQL, len(q.keyTypes)); err != nil {
-		return q.fail(q.query.Line, "sql: %v", err)
+		return q.Fail(q.query.Line, "sql: %v", err)
 	}
 	got, err := q.resultColumns(ctx, q.statement, q.keyTypes, "sql", q.query.Line)
 	if err != nil {
@@ -113,7 +114,7 @@ func (q *queryResolver) resolveStatement(ctx context.Context) error {
 	}
 	want := len(q.keyTypes) + 1
 	if len(got) != want {
-		return q.fail(q.query.Line, "sql gives columns of types (%s); expected the key (%s), then the document",
+		return q.Fail(q.query.Line, "sql gives columns of types (%s); expected the key (%s), then the document",
 			strings.Join(got, ", "), q.keyNames())
 	}
 	var problems []string
@@ -163,7 +164,7 @@ func (q *queryResolver) checkKeyColumns(ctx context.Context, what string, got []
 			return nil, err
 		}
 		if problem != "" || !servesAs(t, q.keyTypes[i]) {
-			problems = append(problems, fmt.Sprintf("%s gives column %d, %s, as %s; the key declares it as %s", what, i+1, q.key[i].Name, name, q.query.Key[i].Type))
+			problems = append(problems, fmt.Sprintf("%s gives column %d, %s, as %s; the key declares it as %s", what, i+1, q.Key[i].Name, name, q.query.Key[i].Type))
 		}
 	}
 	return problems, nil
@@ -176,8 +177,8 @@ func servesAs(t, key keyType) bool {
 }
 
 func (q *queryResolver) keyNames() string {
-	names := make([]string, len(q.key))
-	for i, k := range q.key {
+	names := make([]string, len(q.Key))
+	for i, k := range q.Key {
 		names[i] = k.Name
 	}
 	return strings.Join(names, ", ")
@@ -186,7 +187,7 @@ func (q *queryResolver) keyNames() string {
 // read finds out what a statement reads if that has to be known, and returns a
 // function that writes the statement to be executed.
 func (q *queryResolver) read(ctx context.Context, s *statementText, types []keyType, columns int, d declaredReading) (text func([]string) (string, error), err error) {
-	if q.resource.NoPromise {
+	if q.Resource.NoPromise {
 		return func(arrays []string) (string, error) { return s.with(arrays), nil }, nil
 	}
 	d.reading, err = readStatement(ctx, q.cat, s, types, columns)
@@ -240,20 +241,20 @@ func (q *queryResolver) writeLoad(ctx context.Context) error {
 	}
 	statement, err := q.text(arrays)
 	if err != nil {
-		return q.fail(q.query.Line, "sql: %v", err)
+		return q.Fail(q.query.Line, "sql: %v", err)
 	}
 	q.load = "WITH answer AS MATERIALIZED (SELECT " + strings.Join(values, ", ") + ", (q.doc)::pg_catalog.text AS doc FROM (\n" +
 		statement + "\n) AS q (" + strings.Join(answerNames, ", ") + ", doc) WHERE q.doc IS NOT NULL) " +
 		"SELECT 0::pg_catalog.int4 AS place, " + header(q.cat.tracked) + " AS doc UNION ALL " +
-		"SELECT k.place::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(a.doc) OPERATOR(pg_catalog.<=) $" + strconv.Itoa(len(q.key)+1) +
+		"SELECT k.place::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(a.doc) OPERATOR(pg_catalog.<=) $" + strconv.Itoa(len(q.Key)+1) +
 		"::pg_catalog.int8 THEN a.doc END FROM " + unnest(texts) + " WITH ORDINALITY AS k (" +
 		strings.Join(names, ", ") + ", place) FULL JOIN answer AS a ON " + strings.Join(matches, " AND ") +
 		" WHERE CASE WHEN k.place IS NULL OR a.doc IS NULL THEN false ELSE true END"
-	arguments := make([]any, 0, len(q.key)+1)
-	for range q.key {
+	arguments := make([]any, 0, len(q.Key)+1)
+	for range q.Key {
 		arguments = append(arguments, []string{})
 	}
-	if q.cat.administers && q.resource.NoPromise {
+	if q.cat.administers && q.Resource.NoPromise {
 		return nil // the text is the user's, not what the database wrote back
 	}
 	if err := q.cat.plan(ctx, q.load, append(arguments, 0)...); err != nil {
@@ -279,7 +280,7 @@ func arrayParameter(t keyType, texts string) string {
 // declaration, and leaves other errors alone.
 func (c *compiled) failStatement(line int, what string, err error) error {
 	if wrong := (*statementProblem)(nil); errors.As(err, &wrong) {
-		return c.fail(line, "%s: %s", what, wrong.problem)
+		return c.Fail(line, "%s: %s", what, wrong.problem)
 	}
 	return err
 }
@@ -289,5 +290,5 @@ func (c *compiled) failAll(line int, problems []string) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return c.fail(line, "%s", strings.Join(problems, "; "))
+	return c.Fail(line, "%s", strings.Join(problems, "; "))
 }

@@ -215,11 +215,11 @@ func TestGoodQueries(t *testing.T) {
 				r := tt.resource
 				r.NoPromise = noPromise
 				c := resolveOne(t, conn, r)
-				if c.err != nil {
-					t.Fatal(c.err)
+				if c.Err != nil {
+					t.Fatal(c.Err)
 				}
-				if len(c.warnings) > 0 {
-					t.Errorf("warnings: %q", c.warnings)
+				if len(c.Warnings) > 0 {
+					t.Errorf("warnings: %q", c.Warnings)
 				}
 				if len(c.sources) != len(r.Query.Depends) {
 					t.Fatalf("%d sources for %d dependencies", len(c.sources), len(r.Query.Depends))
@@ -280,8 +280,8 @@ func texts(docs []*string) []string {
 func TestLargeAndAmbiguousDocuments(t *testing.T) {
 	conn := connectOrders(t)
 	c := resolveOne(t, conn, query("select order_id, json_build_array(no) from line where order_id = any($1)", queryKey("id", "bigint"), on("line", "order_id")))
-	if c.err != nil {
-		t.Fatal(c.err)
+	if c.Err != nil {
+		t.Fatal(c.Err)
 	}
 	if got := texts(loadKeys(t, conn, c, 100, []string{"9", "1"})[2]); len(got) != 3 {
 		t.Errorf("three rows of a key give %s", got)
@@ -344,8 +344,8 @@ func TestDerivations(t *testing.T) {
 					r.Query = &resource.Query{SQL: r.Query.SQL, Key: r.Query.Key, Depends: slices.Clone(r.Query.Depends)}
 				}
 				c := resolveOne(t, conn, r)
-				if c.err != nil {
-					t.Fatal(c.err)
+				if c.Err != nil {
+					t.Fatal(c.Err)
 				}
 				if got := derived(t, conn, c.sources[tt.source], tt.recorded); !slices.Equal(got, tt.want) {
 					t.Errorf("keys %q, want %q", got, tt.want)
@@ -358,12 +358,12 @@ func TestDerivations(t *testing.T) {
 // problemOf returns the error of a resource that must be refused.
 func problemOf(t *testing.T, c *compiled) *origin.SchemaError {
 	t.Helper()
-	if c.err == nil {
+	if c.Err == nil {
 		t.Fatalf("accepted: %s", c.load)
 	}
 	var schemaError *origin.SchemaError
-	if !errors.As(error(c.err), &schemaError) {
-		t.Fatalf("%v is no SchemaError", c.err)
+	if !errors.As(error(c.Err), &schemaError) {
+		t.Fatalf("%v is no SchemaError", c.Err)
 	}
 	return schemaError
 }

@@ -38,8 +38,8 @@ func TestRelationsAndFunctionsOfAQuery(t *testing.T) {
 		CREATE FUNCTION tripled(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 3 * $1'`)
 	c := resolveOne(t, conn, query("select o.id, json_build_array(public.added(p.price), sum(line_total.total)) from orders o, priced p, line_total where o.id = any($1) and p.id OPERATOR(public.<#) 3 group by o.id",
 		queryKey("id", "bigint"), on("orders", "id"), via("product", "select order_id from line where product_id = any($1) and public.tripled(no) > 0", "id"), on("line", "order_id"), on("category", "id")))
-	if c.err != nil {
-		t.Fatal(c.err)
+	if c.Err != nil {
+		t.Fatal(c.Err)
 	}
 	want := []string{"orders", "orders_2025", "orders_2026", "product", "line", "category", "priced", "line_total"}
 	if len(c.relations) != len(want) {
@@ -59,8 +59,8 @@ func TestRelationsAndFunctionsOfAQuery(t *testing.T) {
 			t.Errorf("function %s is not watched", name)
 		}
 	}
-	if len(c.warnings) != 1 || !strings.Contains(c.warnings[0], "nothing reads table category of depends") {
-		t.Errorf("warnings: %q", c.warnings)
+	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "nothing reads table category of depends") {
+		t.Errorf("warnings: %q", c.Warnings)
 	}
 }
 
@@ -69,8 +69,8 @@ func TestCheckedNamesAreLoaded(t *testing.T) {
 	conn := connectOrders(t)
 	mustExec(t, conn, `CREATE SCHEMA early; SET search_path = early, public`)
 	c := resolveOne(t, conn, query("select id, json_build_object('name', name, 'twice', doubled(id), 'today', 'today'::date, 'p', '$1') from customer where id = any($1)", idKey, on("customer", "id")))
-	if c.err != nil {
-		t.Fatal(c.err)
+	if c.Err != nil {
+		t.Fatal(c.Err)
 	}
 	before := texts(loadKeys(t, conn, c, 1000, []string{"1"})[1])
 	mustExec(t, conn, `CREATE TABLE early.customer (id int, name text); INSERT INTO early.customer VALUES (1, 'wrong');
@@ -91,8 +91,8 @@ func TestWithoutPromise(t *testing.T) {
 	r := query("select id, json_build_array(note(name), now(), nextval('counter'), (select count(*) from totals tablesample system (10)), (select count(*) from pg_class)) from customer where id = any($1)", idKey)
 	r.NoPromise = true
 	c := resolveOne(t, conn, r)
-	if c.err != nil {
-		t.Fatal(c.err)
+	if c.Err != nil {
+		t.Fatal(c.Err)
 	}
 	if after := contents(t, conn); after != before {
 		t.Errorf("resolving the resource changed the database:\n%s\n%s", before, after)
@@ -154,14 +154,14 @@ func TestPrivilegesOfQueries(t *testing.T) {
 		}
 		c := resolveOne(t, as(tt.role, tt.options), r)
 		switch {
-		case tt.want == "" && c.err != nil:
-			t.Errorf("%d: %v", i, c.err)
+		case tt.want == "" && c.Err != nil:
+			t.Errorf("%d: %v", i, c.Err)
 		case tt.want != "" && problemOf(t, c).Problem != tt.want:
-			t.Errorf("%d:\n got %s\nwant %s", i, c.err.Problem, tt.want)
+			t.Errorf("%d:\n got %s\nwant %s", i, c.Err.Problem, tt.want)
 		}
 		if r.NoPromise = true; i == 1 || i == 2 {
-			if c := resolveOne(t, as(tt.role, tt.options), r); c.err != nil {
-				t.Errorf("%d without a promise: %v", i, c.err)
+			if c := resolveOne(t, as(tt.role, tt.options), r); c.Err != nil {
+				t.Errorf("%d without a promise: %v", i, c.Err)
 			}
 		}
 	}
@@ -190,11 +190,11 @@ func TestFailingDatabaseIsNoSchemaError(t *testing.T) {
 	} {
 		end()
 		c, err := compile(t.Context(), tx, cat, &r)
-		if i == 0 && err == nil && c.err == nil {
+		if i == 0 && err == nil && c.Err == nil {
 			continue // quicker than a millisecond each
 		}
 		if err == nil {
-			t.Errorf("%d: error is of the declaration: %v", i, c.err)
+			t.Errorf("%d: error is of the declaration: %v", i, c.Err)
 		}
 	}
 }
@@ -204,8 +204,8 @@ func TestSeveralQueriesInOneTransaction(t *testing.T) {
 	conn := connectOrders(t)
 	for i := range 3 {
 		good := query("select id, '{}'::json from customer where id = any($1)", idKey, on("customer", "id"), via("product", fmt.Sprintf("select %d where 1 = any($1)", i), "id"))
-		if c := resolveOne(t, conn, good); c.err != nil {
-			t.Fatal(c.err)
+		if c := resolveOne(t, conn, good); c.Err != nil {
+			t.Fatal(c.Err)
 		}
 	}
 	var left int

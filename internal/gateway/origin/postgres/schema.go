@@ -5,6 +5,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 // schema is every resource resolved against one state of the database's
@@ -27,20 +28,14 @@ type schema struct {
 
 // compiled is a resource resolved against the database.
 type compiled struct {
-	resource *resource.Resource
-	err      *origin.SchemaError // set: nothing below is valid
-
-	key      []resource.KeyColumn
+	tree.Resolved[*table]
 	keyTypes []keyType       // of the key columns
-	root     *node           // nil for a resource with a Query
-	nodes    []*node         // root first, parents before children
 	shape    *resource.Shape // nil for a resource with a Query
 	// load is the text of the load statement; see loadStatement for its shape.
 	load string
 	// loadOne is the same for a single key; see loadOneStatement. Empty: load does that too.
-	loadOne  string
-	sources  []source
-	warnings []string
+	loadOne string
+	sources []source
 
 	// relations are the oids of everything whose definition the documents
 	// depend on: the tables with their partitions, the views that a query reads.
@@ -127,26 +122,14 @@ type foreignKey struct {
 	from, to []string
 }
 
-// node is a table in the tree of a resource, resolved against the database.
-type node struct {
-	path     string // "" for the root, "emps", "orders/lines"
-	table    *table
-	parent   *node // nil for the root
-	depth    int   // 0 for the root
-	columns  []int // shown, in this order
-	key      []int // of the root: the key columns, in path order
-	on       []join
-	order    []resource.Order // of rows, the primary key appended
-	children []child
-}
+type (
+	node  = tree.Node[*table]
+	child = tree.Child[*table]
+	join  = tree.Join
+)
 
-type child struct {
-	name string
-	node *node
-}
-
-// join says that a column of the table equals one of the parent's.
-type join struct{ column, parent int }
+// Name implements [tree.Table].
+func (t *table) Name() string { return t.name }
 
 // quoteName writes an identifier.
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -15,7 +15,7 @@ import (
 // same survey gives the same pointer.
 func (o *Origin) Shape(i int) *resource.Shape {
 	all := o.schema.Load().resources
-	if i >= len(all) || all[i].err != nil {
+	if i >= len(all) || all[i].Err != nil {
 		return nil
 	}
 	return all[i].shape
@@ -65,19 +65,19 @@ func (c *catalog) readTypes(ctx context.Context, oids string) error {
 // describeRows makes the shape of a node's rows.
 func (c *compiled) describeRows(cat *catalog, n *node) *resource.Shape {
 	s := &resource.Shape{}
-	for _, i := range n.columns {
-		col := &n.table.columns[i]
-		f := cat.columnField(col, c.resource.BigintAsString)
+	for _, i := range n.Columns {
+		col := &n.Table.columns[i]
+		f := cat.columnField(col, c.Resource.BigintAsString)
 		f.Name, f.SQL = col.name, col.typeName
 		// A table that inherits may lack the constraint of its parent.
-		f.Nullable = !col.notNull || len(n.table.tree) > 1 && n.table.kind == 'r'
-		if slices.Contains(n.key, i) || slices.ContainsFunc(n.on, func(j join) bool { return j.column == i }) {
+		f.Nullable = !col.notNull || len(n.Table.tree) > 1 && n.Table.kind == 'r'
+		if n.Parent == nil && slices.Contains(c.KeyAt, i) || slices.ContainsFunc(n.On, func(j join) bool { return j.Column == i }) {
 			f.Nullable = false // no key names NULL, and NULL joins nothing
 		}
 		s.Fields = append(s.Fields, f)
 	}
-	for _, child := range n.children {
-		s.Fields = append(s.Fields, resource.Field{Name: child.name, Type: resource.JSONArray, Children: c.describeRows(cat, child.node)})
+	for _, child := range n.Children {
+		s.Fields = append(s.Fields, resource.Field{Name: child.Name, Type: resource.JSONArray, Children: c.describeRows(cat, child.Node)})
 	}
 	return s
 }

@@ -24,8 +24,8 @@ func readWatch(ctx context.Context, tx pgx.Tx, s *schema, roles ...string) (*wat
 		if s.set.Retired[i] {
 			continue
 		}
-		for _, n := range c.nodes {
-			relations.add(i, n.table.oid)
+		for _, n := range c.Nodes {
+			relations.add(i, n.Table.oid)
 		}
 		for _, source := range c.sources {
 			relations.add(i, source.table.oid)

@@ -53,7 +53,7 @@ func keyParameters(columns int) []string {
 
 // loadTree writes the load statements of a tree of tables.
 func loadTree(c *compiled, tracked bool) (many, one string) {
-	columns := len(c.root.key)
+	columns := len(c.KeyAt)
 	texts := make([]string, columns)
 	for i := range texts {
 		texts[i] = "k.k" + strconv.Itoa(i+1)
@@ -63,11 +63,11 @@ func loadTree(c *compiled, tracked bool) (many, one string) {
 
 // documentOf writes the SELECT of the document of the key whose texts are given.
 func documentOf(c *compiled, texts []string) string {
-	key := make([]string, len(c.root.key))
-	for i, at := range c.root.key {
-		key[i] = equal(c.root.column(at), c.keyTypes[i].parameter(texts[i]))
+	key := make([]string, len(c.KeyAt))
+	for i, at := range c.KeyAt {
+		key[i] = equal(columnOf(c.Root, at), c.keyTypes[i].parameter(texts[i]))
 	}
-	rows := selectRows(c, c.root) + " WHERE " + strings.Join(key, " AND ")
+	rows := selectRows(c, c.Root) + " WHERE " + strings.Join(key, " AND ")
 	row := c.wholeRow()
 	return "SELECT pg_catalog.row_to_json(" + row + ")::pg_catalog.text FROM (" + rows + ") AS " + row
 }

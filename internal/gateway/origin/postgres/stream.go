@@ -350,7 +350,7 @@ func (s *Stream) overdue(now time.Time) bool {
 		return false
 	}
 	for i, c := range known.resources {
-		if !known.set.Retired[i] && (c.err != nil || known.promises[i] != "") {
+		if !known.set.Retired[i] && (c.Err != nil || known.promises[i] != "") {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 // survey reads the catalogs and the history in one snapshot. It costs about 10
@@ -289,7 +290,7 @@ func (s *Stream) unchanged(ctx context.Context, tx pgx.Tx) (map[int]*compiled, e
 	}
 	list := make(map[int]*compiled)
 	for i, c := range known.resources {
-		if c.err == nil && digests[i] == known.digests[i] {
+		if c.Err == nil && digests[i] == known.digests[i] {
 			list[i] = c
 		}
 	}
@@ -302,7 +303,7 @@ func (o *Origin) readJudged(ctx context.Context, tx pgx.Tx, unchanged map[int]*c
 	if err != nil {
 		return nil, err
 	}
-	o.refuseNewKeys(s)
+	tree.RefuseNewKinds(s.set, s.resources)
 	objects, err := readObjects(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -311,9 +312,9 @@ func (o *Origin) readJudged(ctx context.Context, tx pgx.Tx, unchanged map[int]*c
 	s.ownerFaults = objects.ownerFaults("")
 	for i, c := range s.resources {
 		switch {
-		case c.err != nil:
-			s.promises[i] = c.err.Error()
-		case !s.tracked && s.promises[i] == "" && !c.resource.NoPromise:
+		case c.Err != nil:
+			s.promises[i] = c.Err.Error()
+		case !s.tracked && s.promises[i] == "" && !c.Resource.NoPromise:
 			s.promises[i] = "the gateway's role may not read the tables of schema slipstream; run slipstream db apply --grant ROLE"
 		}
 	}

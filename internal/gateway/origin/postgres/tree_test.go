@@ -122,15 +122,15 @@ func TestRefusals(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := readOne(t, reader, tt.resource)
-			if c.err == nil || !strings.Contains(c.err.Error(), tt.want) {
-				t.Errorf("got %v\nwant %q in it", c.err, tt.want)
+			if c.Err == nil || !strings.Contains(c.Err.Error(), tt.want) {
+				t.Errorf("got %v\nwant %q in it", c.Err, tt.want)
 			}
 		})
 	}
 	for _, fits := range []resource.Resource{dept, table("keys", "b", "a"), table("keys", "g"), table(`"Odd.Name"`, `Key "1"`), table(`"public"."dept"`, "motto"),
 		{Name: "r", Key: []string{"id"}, Root: resource.Node{Table: "halfsecret", Columns: []string{"a"}}}} {
-		if c := readOne(t, reader, fits); c.err != nil {
-			t.Errorf("%s %v: %v", fits.Root.Table, fits.Key, c.err)
+		if c := readOne(t, reader, fits); c.Err != nil {
+			t.Errorf("%s %v: %v", fits.Root.Table, fits.Key, c.Err)
 		}
 	}
 	// Temporary tables and subscriptions are seen only from where they are.
@@ -141,8 +141,8 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"passing": "temporary table", "loner": "belongs to a subscription"} {
-		if c := readOne(t, owner, table(name, "id")); c.err == nil || !strings.Contains(c.err.Error(), want) {
-			t.Errorf("%s: got %v, want %q in it", name, c.err, want)
+		if c := readOne(t, owner, table(name, "id")); c.Err == nil || !strings.Contains(c.Err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", name, c.Err, want)
 		}
 	}
 	// Open collects what is wrong with all resources.
@@ -217,10 +217,10 @@ func TestCatalog(t *testing.T) {
 		CREATE TABLE up (b int, a int, FOREIGN KEY (a, b) REFERENCES m (a, b), UNIQUE `+nulls+` (a, b))`)
 	runScript(t, pg.url, "UPDATE pg_inherits SET inhdetachpending = true WHERE inhrelid = 'm2'::regclass")
 	c := readOne(t, connect(t, pg.url), resource.Resource{Name: "r", Key: []string{"a", "b"}, Root: resource.Node{Table: "m"}})
-	if c.err != nil {
-		t.Fatal(c.err)
+	if c.Err != nil {
+		t.Fatal(c.Err)
 	}
-	m := c.root.table
+	m := c.Root.Table
 	var names []string
 	for _, r := range m.tree {
 		names = append(names, r.name)
@@ -228,14 +228,14 @@ func TestCatalog(t *testing.T) {
 	if !slices.Equal(names, []string{"m", "m1", "m2", "m11"}) || len(c.relations) != 4 {
 		t.Errorf("tree %v, %d relations", names, len(c.relations))
 	}
-	if !slices.Equal(m.columnNames(), []string{"a", "b", "c", "d"}) || m.columns[1].number != 3 || m.columns[1].typ != 23 ||
+	if !slices.Equal(m.ColumnNames(), []string{"a", "b", "c", "d"}) || m.columns[1].number != 3 || m.columns[1].typ != 23 ||
 		m.columns[1].typeName != "public.small" || m.columns[2].enum != "public.color" || m.columns[3].collation != `pg_catalog."C"` || !m.columns[3].deterministic {
 		t.Errorf("columns %+v", m.columns)
 	}
 	if !slices.Equal(m.primaryKey, []int{1, 0}) || len(m.unique) != 1 || !slices.Equal(m.leading, []int{1, 2}) {
 		t.Errorf("primary key %v, unique %v, leading %v", m.primaryKey, m.unique, m.leading)
 	}
-	up := readOne(t, connect(t, pg.url), resource.Resource{Name: "r", Key: []string{"a"}, Root: resource.Node{Table: "up"}}).nodes[0].table
+	up := readOne(t, connect(t, pg.url), resource.Resource{Name: "r", Key: []string{"a"}, Root: resource.Node{Table: "up"}}).Nodes[0].Table
 	if len(up.foreignKeys) < 1 || up.foreignKeys[0].table != m.oid || !slices.Equal(up.foreignKeys[0].from, []string{"a", "b"}) {
 		t.Errorf("foreign keys %+v", up.foreignKeys)
 	}

@@ -46,8 +46,8 @@ func groups(c *compiled) []*group {
 		i := slices.IndexFunc(all, func(g *group) bool { return g.table.oid == s.table.oid })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &group{resource: c.resource.Name, table: s.table,
-				root: c.root != nil && c.root.table.oid == s.table.oid})
+			all = append(all, &group{resource: c.Resource.Name, table: s.table,
+				root: c.Root != nil && c.Root.Table.oid == s.table.oid})
 		}
 		all[i].sources = append(all[i].sources, s)
 	}
@@ -56,7 +56,7 @@ func groups(c *compiled) []*group {
 
 // recording returns the groups that the promise of the resource needs.
 func (c *compiled) recording() []*group {
-	if c.err != nil || c.resource.NoPromise { // its writers would pay for nothing
+	if c.Err != nil || c.Resource.NoPromise { // its writers would pay for nothing
 		return nil
 	}
 	return groups(c)

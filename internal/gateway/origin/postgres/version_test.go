@@ -133,12 +133,12 @@ const virtualSchema = `CREATE TABLE dept (deptno int PRIMARY KEY, double int GEN
 
 func virtualColumnDoesNotJoin(t *testing.T) {
 	d := freshDatabase(t, virtualSchema)
-	if c := readOne(t, d.conn, deptWith("dept")); c.err == nil || !strings.Contains(c.err.Error(), "join column emp.dept is a virtual generated column") {
-		t.Errorf("as a join column: %v", c.err)
+	if c := readOne(t, d.conn, deptWith("dept")); c.Err == nil || !strings.Contains(c.Err.Error(), "join column emp.dept is a virtual generated column") {
+		t.Errorf("as a join column: %v", c.Err)
 	}
 	q := query(`SELECT deptno, json_build_object('double', double) FROM dept WHERE deptno = ANY ($1)`, queryKey("id", "int"), on("dept", "deptno"), on("emp", "dept"))
-	if c := resolveOne(t, d.conn, q); c.err == nil || !strings.Contains(c.err.Error(), "column emp.dept, by which documents are found, is a virtual generated column") {
-		t.Errorf("as the key of a dependency: %v", c.err)
+	if c := resolveOne(t, d.conn, q); c.Err == nil || !strings.Contains(c.Err.Error(), "column emp.dept, by which documents are found, is a virtual generated column") {
+		t.Errorf("as the key of a dependency: %v", c.Err)
 	}
 	d.apply(t, Config{}, deptWith("deptno"))
 	o := openOrigin(t, Config{URL: d.url}, deptWith("deptno"))
@@ -162,12 +162,12 @@ func notNullNotValid(t *testing.T) {
 		ALTER TABLE dept ADD CONSTRAINT there NOT NULL deptno NOT VALID`)
 	r := deptResource()
 	r.Root.Children = nil
-	if c := readOne(t, d.conn, r); c.err == nil || !strings.Contains(c.err.Error(), "dept.deptno may be NULL") {
-		t.Errorf("with a NULL in it: %v", c.err)
+	if c := readOne(t, d.conn, r); c.Err == nil || !strings.Contains(c.Err.Error(), "dept.deptno may be NULL") {
+		t.Errorf("with a NULL in it: %v", c.Err)
 	}
 	d.exec(t, `DELETE FROM dept`, `ALTER TABLE public.dept ALTER COLUMN deptno SET NOT NULL`) // as the error says
-	if c := readOne(t, d.conn, r); c.err != nil {
-		t.Error(c.err)
+	if c := readOne(t, d.conn, r); c.Err != nil {
+		t.Error(c.Err)
 	}
 }
 
@@ -178,17 +178,17 @@ func temporalKeys(t *testing.T) {
 		CREATE TABLE firm (id int PRIMARY KEY); CREATE INDEX ON emp (deptno)`)
 	r := deptResource()
 	r.Root.Children = nil
-	if c := readOne(t, d.conn, r); c.err == nil || !strings.Contains(c.err.Error(), "key (deptno) does not name one row") {
-		t.Errorf("half of a temporal key: %v", c.err)
+	if c := readOne(t, d.conn, r); c.Err == nil || !strings.Contains(c.Err.Error(), "key (deptno) does not name one row") {
+		t.Errorf("half of a temporal key: %v", c.Err)
 	}
 	r.Key = []string{"deptno", "valid"}
-	if c := readOne(t, d.conn, r); c.err == nil || !strings.Contains(c.err.Error(), "key column dept.valid has type daterange") {
-		t.Errorf("a temporal key: %v", c.err)
+	if c := readOne(t, d.conn, r); c.Err == nil || !strings.Contains(c.Err.Error(), "key column dept.valid has type daterange") {
+		t.Errorf("a temporal key: %v", c.Err)
 	}
 	firm := resource.Resource{Name: "firms", Key: []string{"id"}, Root: resource.Node{Table: "firm", Children: []resource.Child{{Name: "depts", Node: resource.Node{
 		Table: "dept", On: []resource.Join{{Column: "deptno", Parent: "id"}}, Children: []resource.Child{{Name: "emps", Node: resource.Node{Table: "emp"}}}}}}}}
-	if c := readOne(t, d.conn, firm); c.err == nil || !strings.Contains(c.err.Error(), "foreign key emp_deptno_valid_fkey of table emp has a PERIOD") {
-		t.Errorf("a temporal foreign key: %v", c.err)
+	if c := readOne(t, d.conn, firm); c.Err == nil || !strings.Contains(c.Err.Error(), "foreign key emp_deptno_valid_fkey of table emp has a PERIOD") {
+		t.Errorf("a temporal foreign key: %v", c.Err)
 	}
 	// With the columns named, rows of all periods are followed.
 	firm.Root.Children[0].Node.Children[0].Node.On = []resource.Join{{Column: "deptno", Parent: "deptno"}}

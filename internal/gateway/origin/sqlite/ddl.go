@@ -127,8 +127,8 @@ func (o *Origin) findings(conn *sqlite3.Conn) ([]origin.Finding, error) {
 	}
 	wanted := []origin.Object{{Name: changeTable, SQL: changeTableSQL, Comment: "the record of changes that all triggers append to"}}
 	for _, c := range s.resources {
-		if c.err != nil {
-			return nil, c.err
+		if c.Err != nil {
+			return nil, c.Err
 		}
 		wanted = append(wanted, c.triggers...)
 	}
@@ -159,8 +159,8 @@ func stateOf(object origin.Object, texts map[string]string) origin.State {
 // missing says, for people, why the promise of the resource cannot be given;
 // empty if it can.
 func (c *compiled) missing(texts map[string]string) string {
-	if c.err != nil {
-		return c.err.Error()
+	if c.Err != nil {
+		return c.Err.Error()
 	}
 	const remedy = "; run slipstream db apply"
 	if state := stateOf(origin.Object{Name: changeTable, SQL: changeTableSQL}, texts); state != origin.Present {

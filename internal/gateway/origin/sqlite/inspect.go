@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 // affinity is a column's type affinity as SQLite derives it from the declared
@@ -92,22 +92,22 @@ type table struct {
 	foreignKeys  []foreignKey
 }
 
-func (t *table) column(name string) int {
+// Name implements [tree.Table].
+func (t *table) Name() string { return t.name }
+
+// Column implements [tree.Table].
+func (t *table) Column(name string) int {
 	return slices.IndexFunc(t.columns, func(c column) bool { return strings.EqualFold(c.name, name) })
 }
 
-func (t *table) columnNames() []string {
+// ColumnNames implements [tree.Table].
+func (t *table) ColumnNames() []string {
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		names[i] = c.name
 	}
 	return names
 }
-
-// errNoTable is returned for names that are no ordinary table; its text says why.
-type errNoTable struct{ problem string }
-
-func (e *errNoTable) Error() string { return e.problem }
 
 // catalog reads table descriptions through one connection, each at most once.
 type catalog struct {
@@ -161,7 +161,7 @@ func query(conn *sqlite3.Conn, sql string, args []string, row func(*sqlite3.Stmt
 	return stmt.Err()
 }
 
-// table returns the description of an ordinary table, or an error: *errNoTable
+// table returns the description of an ordinary table, or an error: *[tree.NoTable]
 // if there is no such table or it is of a kind that cannot be a resource.
 func (c *catalog) table(name string) (*table, error) {
 	key := strings.ToLower(name)
@@ -179,13 +179,13 @@ func (c *catalog) table(name string) (*table, error) {
 	case err != nil:
 		return nil, err
 	case kind == "":
-		return nil, &errNoTable{fmt.Sprintf("there is no table %q; %s", name, origin.Choices(name, c.names))}
+		return nil, &tree.NoTable{Problem: fmt.Sprintf("there is no table %q; %s", name, origin.Choices(name, c.names))}
 	case kind == "view":
-		return nil, &errNoTable{fmt.Sprintf("%q is a view; triggers on a view do not hear of changes to its tables, so name the tables", name)}
+		return nil, &tree.NoTable{Problem: fmt.Sprintf("%q is a view; triggers on a view do not hear of changes to its tables, so name the tables", name)}
 	case kind != "table":
-		return nil, &errNoTable{fmt.Sprintf("%q is a %s table; only ordinary tables have triggers", name, kind)}
+		return nil, &tree.NoTable{Problem: fmt.Sprintf("%q is a %s table; only ordinary tables have triggers", name, kind)}
 	case strings.HasPrefix(strings.ToLower(t.name), "sqlite_"), strings.EqualFold(t.name, changeTable):
-		return nil, &errNoTable{fmt.Sprintf("%q is a table of the system; name a table of your own", name)}
+		return nil, &tree.NoTable{Problem: fmt.Sprintf("%q is a table of the system; name a table of your own", name)}
 	}
 	if err := c.readColumns(t); err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (c *catalog) readColumns(t *table) error {
 	}
 	if !t.withoutRowid {
 		for _, name := range []string{"rowid", "_rowid_", "oid"} {
-			if t.column(name) < 0 {
+			if t.Column(name) < 0 {
 				t.rowid = name
 				break
 			}
@@ -342,12 +342,4 @@ func triggerTexts(conn *sqlite3.Conn) (map[string]string, error) {
 			return nil
 		})
 	return texts, err
-}
-
-func isNoTable(err error) (problem string, ok bool) {
-	var e *errNoTable
-	if errors.As(err, &e) {
-		return e.problem, true
-	}
-	return "", false
 }

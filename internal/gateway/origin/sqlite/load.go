@@ -66,7 +66,7 @@ func (o *Origin) loadAll(c *conn, id int, ids []string, batch *cache.Batch) erro
 	if err := o.adopt(c); err != nil {
 		return err
 	}
-	if err := c.schema.resources[id].err; err != nil {
+	if err := c.schema.resources[id].Err; err != nil {
 		return err
 	}
 	newest, err := c.newestChange()
@@ -139,19 +139,19 @@ type nested struct {
 }
 
 func newLoader(conn *sqlite3.Conn, c *compiled) (*loader, error) {
-	root, err := newRows(conn, c, c.root)
+	root, err := newRows(conn, c, c.Root)
 	if err != nil {
 		return nil, err
 	}
-	return &loader{key: c.key, root: root}, nil
+	return &loader{key: c.Key, root: root}, nil
 }
 
 func newRows(conn *sqlite3.Conn, c *compiled, n *node) (*rows, error) {
 	r := &rows{}
-	for i, at := range n.columns {
-		r.fields = append(r.fields, newField(&n.table.columns[at], c.resource.BigintAsString, i == 0))
+	for i, at := range n.Columns {
+		r.fields = append(r.fields, newField(&n.Table.columns[at], c.Resource.BigintAsString, i == 0))
 	}
-	if len(n.children) > 0 {
+	if len(n.Children) > 0 {
 		r.identity = len(identity(n))
 	}
 	sql := selectRows(c, n)
@@ -160,13 +160,13 @@ func newRows(conn *sqlite3.Conn, c *compiled, n *node) (*rows, error) {
 		return nil, fmt.Errorf("%w in %s", err, sql)
 	}
 	r.stmt = stmt
-	for i, child := range n.children {
-		sub, err := newRows(conn, c, child.node)
+	for i, child := range n.Children {
+		sub, err := newRows(conn, c, child.Node)
 		if err != nil {
 			r.close()
 			return nil, err
 		}
-		r.children = append(r.children, nested{memberPrefix(child.name, i == 0 && len(n.columns) == 0), sub})
+		r.children = append(r.children, nested{memberPrefix(child.Name, i == 0 && len(n.Columns) == 0), sub})
 	}
 	return r, nil
 }
@@ -187,10 +187,10 @@ func (r *rows) close() {
 // identity lists the columns that name a row of the node: the rowid, or the
 // primary key of a table without one.
 func identity(n *node) []indexColumn {
-	if !n.table.withoutRowid {
+	if !n.Table.withoutRowid {
 		return []indexColumn{{column: -1, collation: "BINARY"}}
 	}
-	return n.table.primaryKey
+	return n.Table.primaryKey
 }
 
 func columnName(t *table, column int) string {
@@ -207,41 +207,41 @@ func selectRows(c *compiled, n *node) string {
 	var b strings.Builder
 	row := alias(n)
 	b.WriteString("SELECT ")
-	for i, at := range n.columns {
+	for i, at := range n.Columns {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(row + "." + columnName(n.table, at))
+		b.WriteString(row + "." + columnName(n.Table, at))
 	}
-	if len(n.children) > 0 {
+	if len(n.Children) > 0 {
 		for i, ic := range identity(n) {
-			if i > 0 || len(n.columns) > 0 {
+			if i > 0 || len(n.Columns) > 0 {
 				b.WriteString(", ")
 			}
-			b.WriteString(row + "." + columnName(n.table, ic.column))
+			b.WriteString(row + "." + columnName(n.Table, ic.column))
 		}
 	}
-	if n.parent == nil {
-		fmt.Fprintf(&b, " FROM %s AS %s WHERE ", quoteName(n.table.name), row)
-		for i, at := range c.keyAt {
+	if n.Parent == nil {
+		fmt.Fprintf(&b, " FROM %s AS %s WHERE ", quoteName(n.Table.name), row)
+		for i, at := range c.KeyAt {
 			if i > 0 {
 				b.WriteString(" AND ")
 			}
-			fmt.Fprintf(&b, "%s.%s = ?", row, columnName(n.table, at))
+			fmt.Fprintf(&b, "%s.%s = ?", row, columnName(n.Table, at))
 		}
 		return b.String()
 	}
-	up := alias(n.parent)
+	up := alias(n.Parent)
 	fmt.Fprintf(&b, " FROM %s AS %s CROSS JOIN %s AS %s WHERE ",
-		quoteName(n.parent.table.name), up, quoteName(n.table.name), row)
-	for i, ic := range identity(n.parent) {
+		quoteName(n.Parent.Table.name), up, quoteName(n.Table.name), row)
+	for i, ic := range identity(n.Parent) {
 		if i > 0 {
 			b.WriteString(" AND ")
 		}
-		fmt.Fprintf(&b, "%s.%s COLLATE %s = ?", up, columnName(n.parent.table, ic.column), quoteName(ic.collation))
+		fmt.Fprintf(&b, "%s.%s COLLATE %s = ?", up, columnName(n.Parent.Table, ic.column), quoteName(ic.collation))
 	}
-	for _, j := range n.on {
-		fmt.Fprintf(&b, " AND %s.%s = %s.%s", row, columnName(n.table, j.column), up, columnName(n.parent.table, j.parent))
+	for _, j := range n.On {
+		fmt.Fprintf(&b, " AND %s.%s = %s.%s", row, columnName(n.Table, j.Column), up, columnName(n.Parent.Table, j.Parent))
 	}
 	b.WriteString(orderBy(n))
 	return b.String()
@@ -250,18 +250,18 @@ func selectRows(c *compiled, n *node) string {
 // orderBy is the declared order; the primary key, then the rowid, decide ties.
 func orderBy(n *node) string {
 	var terms []string
-	for _, o := range n.order {
+	for _, o := range n.Order {
 		term := alias(n) + "." + quoteName(o.Column)
 		if o.Descending {
 			term += " DESC"
 		}
 		terms = append(terms, term)
 	}
-	for _, ic := range n.table.primaryKey {
-		terms = append(terms, alias(n)+"."+columnName(n.table, ic.column))
+	for _, ic := range n.Table.primaryKey {
+		terms = append(terms, alias(n)+"."+columnName(n.Table, ic.column))
 	}
-	if !n.table.withoutRowid && n.table.rowidAlias < 0 {
-		terms = append(terms, alias(n)+"."+columnName(n.table, -1))
+	if !n.Table.withoutRowid && n.Table.rowidAlias < 0 {
+		terms = append(terms, alias(n)+"."+columnName(n.Table, -1))
 	}
 	return " ORDER BY " + strings.Join(terms, ", ")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
 // Config says how to reach the database. Only Path must be set.
@@ -116,7 +117,7 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 		o.Close()
 		return nil, err
 	}
-	first, err := found.addition()
+	first, err := tree.Addition(found.set, found.resources)
 	if err != nil {
 		o.Close()
 		return nil, err
@@ -225,21 +226,7 @@ func (o *Origin) adopt(c *conn) error {
 	if err != nil {
 		return err
 	}
-	o.refuseNewKeys(s)
+	s.refuseNewKinds()
 	c.setSchema(s)
 	return nil
-}
-
-// refuseNewKeys breaks resources whose key columns have changed their kind
-// since Open: every ID that was handed out would mean something else.
-func (o *Origin) refuseNewKeys(s *schema) {
-	for i, c := range s.resources {
-		if c.err != nil || i >= len(s.set.Keys) {
-			continue
-		}
-		if err := origin.RefuseNewKinds(c.resource, s.set.Keys[i], c.key); err != nil {
-			c.err = err
-			s.promises[i] = c.err.Error()
-		}
-	}
 }

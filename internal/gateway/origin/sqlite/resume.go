@@ -70,7 +70,7 @@ func (s *Stream) checkpoint() {
 	}
 	digests := make(map[string]string, len(s.conn.schema.resources))
 	for _, r := range s.conn.schema.resources {
-		digests[r.resource.Name] = digest(s.conn.schema)
+		digests[r.Resource.Name] = digest(s.conn.schema)
 	}
 	s.sink.Checkpoint(cache.Position{
 		History: hex.EncodeToString(s.anchor.nonce[:]), Seen: cache.UpTo(cache.Tx(s.anchor.id)), Digests: digests,

@@ -12,7 +12,7 @@ import (
 // resource does not fit the database. The same schema gives the same pointer.
 func (o *Origin) Shape(i int) *resource.Shape {
 	all := o.current.Load().resources
-	if i >= len(all) || all[i].err != nil {
+	if i >= len(all) || all[i].Err != nil {
 		return nil
 	}
 	return all[i].shape
@@ -21,18 +21,18 @@ func (o *Origin) Shape(i int) *resource.Shape {
 // describe makes the shape of a node's rows.
 func (c *compiled) describe(n *node) *resource.Shape {
 	s := &resource.Shape{}
-	for _, at := range n.columns {
-		col := &n.table.columns[at]
-		f := fieldOf(col, n.table, at, c.resource.BigintAsString)
-		if n.parent == nil {
+	for _, at := range n.Columns {
+		col := &n.Table.columns[at]
+		f := fieldOf(col, n.Table, at, c.Resource.BigintAsString)
+		if n.Parent == nil {
 			c.narrowKey(&f, at)
-		} else if slices.ContainsFunc(n.on, func(j join) bool { return j.column == at }) {
+		} else if slices.ContainsFunc(n.On, func(j join) bool { return j.Column == at }) {
 			f.Nullable = false // NULL joins nothing
 		}
 		s.Fields = append(s.Fields, f)
 	}
-	for _, child := range n.children {
-		s.Fields = append(s.Fields, resource.Field{Name: child.name, Type: resource.JSONArray, Children: c.describe(child.node)})
+	for _, child := range n.Children {
+		s.Fields = append(s.Fields, resource.Field{Name: child.Name, Type: resource.JSONArray, Children: c.describe(child.Node)})
 	}
 	return s
 }
@@ -40,14 +40,14 @@ func (c *compiled) describe(n *node) *resource.Shape {
 // narrowKey says of a key column what every row has that a key can name: a value
 // of the key's own storage class.
 func (c *compiled) narrowKey(f *resource.Field, at int) {
-	i := slices.Index(c.keyAt, at)
+	i := slices.Index(c.KeyAt, at)
 	if i < 0 {
 		return
 	}
 	f.Nullable, f.Also = false, nil
-	switch c.key[i].Kind {
+	switch c.Key[i].Kind {
 	case resource.Integer:
-		f.Type, f.Format = integer(c.resource.BigintAsString)
+		f.Type, f.Format = integer(c.Resource.BigintAsString)
 	case resource.Bytes:
 		f.Type, f.Format = resource.JSONString, "byte"
 	default:

@@ -261,7 +261,7 @@ func (s *Stream) page() (more bool, err error) {
 		// on it too, see loadAll.
 		for i, r := range c.schema.resources {
 			changed := !s.started || p.schema != nil && i >= unheard
-			if s.resumed == nil && changed || s.resumed != nil && !s.resumed.keeps(r.resource.Name, c.schema, changed) {
+			if s.resumed == nil && changed || s.resumed != nil && !s.resumed.keeps(r.Resource.Name, c.schema, changed) {
 				s.flush(i, p.newest.id)
 			}
 		}
@@ -330,7 +330,7 @@ func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
 		if err != nil {
 			return err
 		}
-		s.origin.refuseNewKeys(found)
+		found.refuseNewKinds()
 		p.schema, known = found, found
 	}
 	if !known.tracked {
@@ -397,14 +397,14 @@ func (s *Stream) readChanges(c *conn, known *schema, p *pageRead) error {
 		name := stmt.ColumnRawText(2)
 		for i := range known.resources {
 			r := known.resources[i]
-			if r.resource.Name != string(name) || r.err != nil {
+			if r.Resource.Name != string(name) || r.Err != nil {
 				continue
 			}
 			id, v := "", everything
 			if stmt.ColumnType(3) == sqlite3.TEXT {
 				literals := stmt.ColumnText(3)
 				keyBytes += len(literals)
-				id, v = changedKey(r.key, literals, s.segments)
+				id, v = changedKey(r.Key, literals, s.segments)
 			}
 			switch v {
 			case oneKey:

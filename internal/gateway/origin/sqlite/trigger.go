@@ -24,16 +24,16 @@ const changeTableSQL = `CREATE TABLE "slipstream_change" (
 // declaration and the schema alone: [Origin.Check] compares it byte by byte.
 func triggers(c *compiled) []origin.Object {
 	var tables []*table
-	for _, n := range c.nodes {
-		if !slices.Contains(tables, n.table) {
-			tables = append(tables, n.table)
+	for _, n := range c.Nodes {
+		if !slices.Contains(tables, n.Table) {
+			tables = append(tables, n.Table)
 		}
 	}
 	var objects []origin.Object
 	for _, t := range tables {
 		var nodes []*node
-		for _, n := range c.nodes {
-			if n.table == t {
+		for _, n := range c.Nodes {
+			if n.Table == t {
 				nodes = append(nodes, n)
 			}
 		}
@@ -76,10 +76,10 @@ func (w *triggerWriter) all() []origin.Object {
 		}
 		// A resource is one segment of a path, so '/' cannot be part of its
 		// name and no two resources share the name of a trigger.
-		name := fmt.Sprintf("slipstream_%s/%s/%s", w.c.resource.Name, w.table.name, event.name)
+		name := fmt.Sprintf("slipstream_%s/%s/%s", w.c.Resource.Name, w.table.name, event.name)
 		objects = append(objects, origin.Object{
 			Name:     name,
-			Resource: w.c.resource.Name,
+			Resource: w.c.Resource.Name,
 			Comment:  fmt.Sprintf("%s: records %s", w.table.name, event.comment),
 			SQL: fmt.Sprintf("CREATE TRIGGER %s %s ON %s\nBEGIN\n%s\nEND",
 				quoteName(name), event.when, quoteName(w.table.name), strings.Join(dedupe(event.statements), "\n")),
@@ -103,20 +103,20 @@ func dedupe(statements []string) []string {
 // every SQLite since 3.8 has: the trigger runs in the writer's library.
 func (w *triggerWriter) record(key, rest string) string {
 	return fmt.Sprintf("  INSERT INTO %s(at, resource, key, nonce) SELECT CAST(strftime('%%s','now') AS INTEGER), %s, %s, randomblob(8)%s;",
-		quoteName(changeTable), quoteText(w.c.resource.Name), key, rest)
+		quoteName(changeTable), quoteText(w.c.Resource.Name), key, rest)
 }
 
 // keyOf writes the key of a row of the root table as SQL literals.
 func (w *triggerWriter) keyOf(row string) string {
-	parts := make([]string, len(w.c.keyAt))
-	for i, at := range w.c.keyAt {
-		parts[i] = "quote(" + row + "." + quoteName(w.c.root.table.columns[at].name) + ")"
+	parts := make([]string, len(w.c.KeyAt))
+	for i, at := range w.c.KeyAt {
+		parts[i] = "quote(" + row + "." + quoteName(w.c.Root.Table.columns[at].name) + ")"
 	}
 	return strings.Join(parts, "||','||")
 }
 
 // alias names the table of a node inside a statement.
-func alias(n *node) string { return fmt.Sprintf("p%d", n.depth) }
+func alias(n *node) string { return fmt.Sprintf("p%d", n.Depth) }
 
 // roots writes the statement that records the root of a row, NEW or OLD.
 //
@@ -125,7 +125,7 @@ func alias(n *node) string { return fmt.Sprintf("p%d", n.depth) }
 // table on the path is this one. When the row above is gone already (a cascade
 // from it), the trigger of that row has recorded the root.
 func (w *triggerWriter) roots(n *node, row, condition string) string {
-	if n.parent == nil {
+	if n.Parent == nil {
 		if condition != "" {
 			condition = " WHERE " + condition
 		}
@@ -135,21 +135,21 @@ func (w *triggerWriter) roots(n *node, row, condition string) string {
 	if condition != "" {
 		conditions = append([]string{condition}, conditions...)
 	}
-	conditions = append(conditions, pathConditions(n.parent)...)
-	return w.record(w.keyOf("p0"), from(n.parent)+" WHERE "+strings.Join(conditions, " AND "))
+	conditions = append(conditions, pathConditions(n.Parent)...)
+	return w.record(w.keyOf("p0"), from(n.Parent)+" WHERE "+strings.Join(conditions, " AND "))
 }
 
 // from lists the tables from n up to the root. CROSS JOIN keeps SQLite from
 // reordering them: the row at hand always selects one parent after the other.
 func from(n *node) string {
 	var b strings.Builder
-	for up := n; up != nil; up = up.parent {
+	for up := n; up != nil; up = up.Parent {
 		if up == n {
 			b.WriteString(" FROM ")
 		} else {
 			b.WriteString(" CROSS JOIN ")
 		}
-		fmt.Fprintf(&b, "%s AS %s", quoteName(up.table.name), alias(up))
+		fmt.Fprintf(&b, "%s AS %s", quoteName(up.Table.name), alias(up))
 	}
 	return b.String()
 }
@@ -158,11 +158,11 @@ func from(n *node) string {
 // the load does.
 func pathConditions(n *node) []string {
 	var conditions []string
-	for up := n; up.parent != nil; up = up.parent {
-		for _, j := range up.on {
+	for up := n; up.Parent != nil; up = up.Parent {
+		for _, j := range up.On {
 			conditions = append(conditions, fmt.Sprintf("%s.%s = %s.%s",
-				alias(up.parent), quoteName(up.parent.table.columns[j.parent].name),
-				alias(up), quoteName(up.table.columns[j.column].name)))
+				alias(up.Parent), quoteName(up.Parent.Table.columns[j.Parent].name),
+				alias(up), quoteName(up.Table.columns[j.Column].name)))
 		}
 	}
 	return conditions
@@ -177,11 +177,11 @@ func pathConditions(n *node) []string {
 // column that is not (7 joins '007'): there a CAST, which leaves numbers as they
 // are, gives it back, and the plain term stays for values that a CAST changes.
 func matchUp(n *node, row string) string {
-	conditions := make([]string, len(n.on))
-	for i, j := range n.on {
-		up := alias(n.parent) + "." + quoteName(n.parent.table.columns[j.parent].name)
-		value := row + "." + quoteName(n.table.columns[j.column].name)
-		a, b := n.table.columns[j.column].affinity, n.parent.table.columns[j.parent].affinity
+	conditions := make([]string, len(n.On))
+	for i, j := range n.On {
+		up := alias(n.Parent) + "." + quoteName(n.Parent.Table.columns[j.Parent].name)
+		value := row + "." + quoteName(n.Table.columns[j.Column].name)
+		a, b := n.Table.columns[j.Column].affinity, n.Parent.Table.columns[j.Parent].affinity
 		conditions[i] = up + " = " + value
 		if a.numeric() && !b.numeric() {
 			conditions[i] = fmt.Sprintf("(%s OR %s = CAST(%s AS NUMERIC))", conditions[i], up, value)
@@ -194,14 +194,14 @@ func matchUp(n *node, row string) string {
 // Values that are equal here always join the same rows: 1 and 1.0 differ only as
 // text, and no join turns a number into text.
 func (w *triggerWriter) movedClause(n *node) string {
-	columns := w.c.keyAt
-	if n.parent != nil {
+	columns := w.c.KeyAt
+	if n.Parent != nil {
 		columns = nil
-		for _, j := range n.on {
-			columns = append(columns, j.column)
+		for _, j := range n.On {
+			columns = append(columns, j.Column)
 		}
 	}
-	return changed(n.table, columns)
+	return changed(n.Table, columns)
 }
 
 // changed is true when one of the columns differs between OLD and NEW, whatever
@@ -283,11 +283,11 @@ func (w *triggerWriter) coveredByAfter(n *node, u uniqueIndex) bool {
 	holds := func(column int) bool {
 		return slices.Contains(u.columns, indexColumn{column: column, collation: "BINARY"})
 	}
-	if n.parent == nil {
-		return !slices.ContainsFunc(w.c.keyAt, func(at int) bool { return !holds(at) })
+	if n.Parent == nil {
+		return !slices.ContainsFunc(w.c.KeyAt, func(at int) bool { return !holds(at) })
 	}
-	for _, j := range n.on {
-		if !holds(j.column) {
+	for _, j := range n.On {
+		if !holds(j.Column) {
 			return false
 		}
 	}
