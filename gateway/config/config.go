@@ -190,8 +190,8 @@ func (c Config) WithDefaults() Config {
 			r.Freshness = c.Freshness
 		}
 	}
-	if c.Origin.isPostgres() && c.Origin.Connections == 0 {
-		c.Origin.Connections = c.loadsAtOnce()
+	if r, err := c.Origin.rules(); err == nil && r.defaults != nil {
+		r.defaults(&c)
 	}
 	return c
 }

@@ -250,16 +250,8 @@ func costOf(key string, list []rule) cost {
 // cannot be changed.
 func (ch *Change) judge(c *Config) {
 	ch.Effect = costOf(ch.Key, rules(configFields())).effect()
-	if resourceOf(ch.Key) != "" && strings.HasSuffix(ch.Key, ".load.timeout") && c.Origin.isPostgres() && longer(ch.New, c.longestLoad()) {
-		ch.Effect = AtRestart // statement_timeout of the connections
-	}
-	if c.Origin.isPostgres() && (ch.Key == "freshness" || strings.HasSuffix(ch.Key, ".freshness")) {
-		// How often the stream verifies triggers follows from the tightest promise at
-		// the start: an eighth of it, or this.
-		now, err := time.ParseDuration(ch.New)
-		if pace := 8 * max(100*time.Millisecond, c.Origin.Poll); err == nil && now < pace && !longer(ch.New, c.MinFreshness()) && now != c.MinFreshness() {
-			ch.Effect = AtRestart
-		}
+	if r, err := c.Origin.rules(); err == nil && r.restarts != nil && r.restarts(c, ch) {
+		ch.Effect = AtRestart
 	}
 }
 

@@ -6,9 +6,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// This file reads connection URLs of PostgreSQL. They are not URLs of the
+// This file has what is special about PostgreSQL, and reads its connection URLs. They are not URLs of the
 // standard ("postgres://a:5432,b:5432/shop" names two hosts), so net/url cannot
 // read them. What it accepts is stricter than the driver: every part is certain,
 // so that the password in it can always be found and hidden.
@@ -17,6 +18,39 @@ import (
 var postgresSchemes = []string{"postgres://", "postgresql://"}
 
 const postgresExample = `"postgres://user@host/database"`
+
+var postgresRules = originRules{
+	driver:    PostgreSQL,
+	schemes:   []string{"postgres", "postgresql"},
+	needsHost: `no "//" after the scheme; expected ` + postgresExample,
+	check:     func(o Origin) error { _, err := parsePostgresURL(o.URL); return err },
+	redact: func(raw string) (string, bool) {
+		u, err := parsePostgresURL(raw)
+		return u.redacted(), err == nil
+	},
+	defaults: func(c *Config) {
+		if c.Origin.Connections == 0 {
+			c.Origin.Connections = c.loadsAtOnce()
+		}
+	},
+	restarts: postgresRestarts,
+}
+
+// postgresRestarts reports whether a change is one of what the connections and the stream were
+// started with.
+func postgresRestarts(running *Config, ch *Change) bool {
+	if resourceOf(ch.Key) != "" && strings.HasSuffix(ch.Key, ".load.timeout") && longer(ch.New, running.longestLoad()) {
+		return true // statement_timeout of the connections
+	}
+	if ch.Key != "freshness" && !strings.HasSuffix(ch.Key, ".freshness") {
+		return false
+	}
+	// How often the stream verifies triggers follows from the tightest promise at the start:
+	// an eighth of it, or this.
+	now, err := time.ParseDuration(ch.New)
+	pace := 8 * max(100*time.Millisecond, running.Origin.Poll)
+	return err == nil && now < pace && !longer(ch.New, running.MinFreshness()) && now != running.MinFreshness()
+}
 
 // maxURL bounds a connection URL; ten hosts with long names need 3,000 bytes.
 const maxURL = 8 << 10

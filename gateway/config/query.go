@@ -38,8 +38,8 @@ func readResource(p *parser, v value, o Origin, r *Resource) {
 	case isTable && isQuery:
 		p.failKey(statement, `stands beside "table" of line %d; expected one of them`, position(table.key).Line)
 	case isQuery:
-		if driver, err := o.scheme(); err == nil && driver != PostgreSQL {
-			p.failKey(statement, `a statement is given arrays of keys, which SQLite does not have; expected "table", or an origin.url of PostgreSQL`)
+		if r, err := o.rules(); err == nil && r.noStatement != "" {
+			p.failKey(statement, "%s", r.noStatement)
 		}
 		refuse(`says what the statement says itself; expected it there, or "table" in place of "sql"`, "columns", "children", "bigint")
 		if len(p.errors) == before {
