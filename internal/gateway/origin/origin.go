@@ -1,6 +1,7 @@
-// Package origin is the vocabulary that the origins share: what is wrong with a
-// declaration, and what the database needs so that changes are heard of. The
-// origins themselves are the packages below it.
+// Package origin is the contract between the gateway and the databases that documents are
+// loaded from (contract.go), and its vocabulary: what is wrong with a declaration, and
+// what the database needs so that changes are heard of. The origins themselves are packages
+// below it; package tree resolves declarations for all of them.
 package origin
 
 import (

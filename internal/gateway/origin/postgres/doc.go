@@ -41,8 +41,8 @@
 //
 // # Files
 //
-// From a declaration to its sources: catalog.go, describe.go, tree.go, join.go, keytype.go; for
-// statements query.go, depend.go, onwards.go, readby.go, lookup.go, qualify.go, volatility.go and
+// From a declaration to its sources: catalog.go, describe.go, tree.go, resolver.go, join.go,
+// keytype.go; for statements query.go, depend.go, onwards.go, readby.go, lookup.go, qualify.go, volatility.go and
 // placeholder.go. Documents: document.go, statement.go, load.go, connect.go, hosts.go. What is
 // created in the database: trigger.go, definition.go, object.go, plan.go, ddl.go, prune.go, with
 // inspect.go, owner.go and grant.go. Changes: stream.go, poll.go, derive.go, survey.go, digest.go,

@@ -117,7 +117,9 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveRefuses(t *testing.T) {
-	dept := func(children ...resource.Child) resource.Node { return resource.Node{Table: "dept", Children: children} }
+	dept := func(children ...resource.Child) resource.Node {
+		return resource.Node{Table: "dept", Children: children}
+	}
 	on := func(c resource.Child, column, parent string) resource.Child {
 		c.Node.On = []resource.Join{{Column: column, Parent: parent}}
 		return c
