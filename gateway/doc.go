@@ -19,9 +19,8 @@
 // (internal/gateway/origin), whose stream tells of every change.
 //
 // This package composes them: gateway.go and listen.go start and stop it all, library.go is for
-// programs that embed it, driver.go knows the databases, origin.go and database.go
-// reach one, generation.go and
-// reload.go take other configurations over, surface.go opens what access rules, limits and logs
-// need, canary.go checks the promise, operate.go and the files named after figures, metrics and
-// pages are for operators.
+// programs that embed it, driver.go knows the kinds of databases, origin.go and database.go reach
+// one, generation.go and reload.go take other configurations over, surface.go opens what access
+// rules, limits and logs need, canary.go checks the promise, operate.go and the files named after
+// figures, metrics and pages are for operators.
 package gateway
