@@ -10,8 +10,8 @@ import (
 // sharedBounds are bounds that the frontends share.
 type sharedBounds struct {
 	// Immutable after newSharedBounds.
-	memory                  *loop.Budget // of what connections hold
-	httpPlaces, redisPlaces int          // open connections
+	memory *loop.Budget   // of what connections hold
+	places map[string]int // open connections, by frontend
 }
 
 // reservedFiles is how many descriptors are kept for what is no client: listeners, epoll,
@@ -25,27 +25,27 @@ const leastPlaces = 16
 // (RLIMIT_NOFILE; 0: not known), and lowers them where the two do not fit: at the limit not
 // even the database could be reached again.
 func newSharedBounds(cfg *config.Config, files int, log *slog.Logger) *sharedBounds {
-	b := &sharedBounds{memory: loop.NewBudget(clientMemory(cfg))}
-	if len(cfg.Frontends.HTTP) > 0 {
-		b.httpPlaces = cfg.HTTP.Limits.Connections
-	}
-	if len(cfg.Frontends.Redis) > 0 {
-		b.redisPlaces = cfg.Redis.Limits.Connections
+	b := &sharedBounds{memory: loop.NewBudget(clientMemory(cfg)), places: make(map[string]int)}
+	wanted := 0
+	for _, p := range protocols {
+		if len(*p.listeners(cfg)) > 0 {
+			b.places[p.name] = p.places(cfg)
+			wanted += p.places(cfg)
+		}
 	}
 	room := files - reservedFiles - 2*cfg.Origin.Connections
-	wanted := b.httpPlaces + b.redisPlaces
 	if files <= 0 || wanted <= room {
 		return b
 	}
 	part := float64(max(room, 0)) / float64(wanted)
-	if b.httpPlaces > 0 {
-		b.httpPlaces = max(int(float64(b.httpPlaces)*part), leastPlaces)
+	told := []any{"open_files", files, "expected", wanted + files - room}
+	for _, p := range protocols {
+		if n := b.places[p.name]; n > 0 {
+			b.places[p.name] = max(int(float64(n)*part), leastPlaces)
+		}
+		told = append(told, p.name, b.places[p.name])
 	}
-	if b.redisPlaces > 0 {
-		b.redisPlaces = max(int(float64(b.redisPlaces)*part), leastPlaces)
-	}
-	log.Warn("the limit of open files is too low for limits.connections; fewer connections are accepted",
-		"open_files", files, "expected", wanted+files-room, "http", b.httpPlaces, "redis", b.redisPlaces)
+	log.Warn("the limit of open files is too low for limits.connections; fewer connections are accepted", told...)
 	return b
 }
 

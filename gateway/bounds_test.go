@@ -31,8 +31,8 @@ func TestPlacesFitTheOpenFiles(t *testing.T) {
 		}
 		var text strings.Builder
 		b := newSharedBounds(cfg, row.files, slog.New(slog.NewTextHandler(&text, nil)))
-		if b.httpPlaces != row.wantHTTP || b.redisPlaces != row.wantRedis || strings.Contains(text.String(), "open files") != row.warns {
-			t.Errorf("%+v: got %d and %d, log %q", row, b.httpPlaces, b.redisPlaces, text.String())
+		if b.places[ListenHTTP] != row.wantHTTP || b.places[ListenRedis] != row.wantRedis || strings.Contains(text.String(), "open files") != row.warns {
+			t.Errorf("%+v: got %d and %d, log %q", row, b.places[ListenHTTP], b.places[ListenRedis], text.String())
 		}
 	}
 }

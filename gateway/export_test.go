@@ -11,5 +11,5 @@ func (g *Gateway) MemoryLimit() int64 { return g.memoryLimit() }
 
 // ConnectionsOf returns how many connections the frontends for HTTP and Redis have.
 func (g *Gateway) ConnectionsOf() [2]int64 {
-	return [2]int64{g.http.Connections(), g.redis.Connections()}
+	return [2]int64{g.frontends[0].Connections(), g.frontends[1].Connections()}
 }

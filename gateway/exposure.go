@@ -30,7 +30,7 @@ type Exposure struct {
 // HTTP, Redis, admin, metrics.
 func Exposures(cfg *config.Config) []Exposure {
 	var all []Exposure
-	for _, name := range listenerNames {
+	for _, name := range listenerNames() {
 		for _, l := range listenersOf(cfg)[name] {
 			all = append(all, exposureOf(cfg, name, l))
 		}
@@ -38,20 +38,25 @@ func Exposures(cfg *config.Config) []Exposure {
 	return all
 }
 
-var listenerNames = []string{ListenHTTP, ListenRedis, ListenAdmin, ListenMetrics}
+func listenerNames() []string {
+	var names []string
+	for _, p := range protocols {
+		names = append(names, p.name)
+	}
+	return append(names, ListenAdmin, ListenMetrics)
+}
 
 // exposureOf describes one listener.
 func exposureOf(cfg *config.Config, name string, l config.Listener) Exposure {
 	e := Exposure{Listener: name, Address: addressOf(cfg, l), Remote: l.Exposed(), Reach: reachOf(l), TLS: wordsOfTLS(tlsOf(cfg, name, l))}
 	certificates := tlsOf(cfg, name, l).Clients != ""
-	switch name {
-	case ListenHTTP:
-		e.exposeHTTP(cfg, l)
-	case ListenRedis:
-		e.exposeRedis(cfg)
-	case ListenAdmin:
+	p := protocolOf(name)
+	switch {
+	case p != nil:
+		p.expose(&e, cfg, l)
+	case name == ListenAdmin:
 		e.exposeAdmin(cfg)
-	case ListenMetrics:
+	default:
 		e.Callers, e.Pages, e.Hosts = everybody, pagesOfAll, hostsOfAdmin
 	}
 	if certificates {
@@ -78,7 +83,7 @@ func (e *Exposure) exposeHTTP(cfg *config.Config, l config.Listener) {
 	}
 }
 
-func (e *Exposure) exposeRedis(cfg *config.Config) {
+func (e *Exposure) exposeRedis(cfg *config.Config, _ config.Listener) {
 	var users []string
 	for _, u := range cfg.Redis.Users {
 		users = append(users, u.Name)
@@ -230,7 +235,7 @@ func (e *Exposure) OpenText() string {
 // logExposure tells the log what each listener exposes, by the address that it is bound to. It
 // is called while the listeners are still the gateway's.
 func (g *Gateway) logExposure() {
-	for _, name := range listenerNames {
+	for _, name := range listenerNames() {
 		told := make(map[string]bool)
 		for _, l := range g.listeners[name] {
 			bound := g.serves[l]
@@ -248,7 +253,7 @@ func (g *Gateway) logExposure() {
 					attributes = append(attributes, more.name, more.text)
 				}
 			}
-			if name == ListenHTTP || name == ListenRedis {
+			if protocolOf(name) != nil {
 				attributes = append(attributes, "open_resources", e.OpenText())
 			}
 			g.log.Info("listening", attributes...)

@@ -7,12 +7,10 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/admin"
+	front "github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
-
-// sources are how an answer can be come by, in the order of the dashboard.
-var sources = [...]string{"hit", "load", "joined", "stale", "other"}
 
 // figures collects what the dashboard shows. It takes 60 us, once a second.
 func (g *Gateway) figures() admin.Figures {
@@ -34,21 +32,9 @@ func (g *Gateway) figures() admin.Figures {
 	if promised {
 		f.Bound = now.config.MinFreshness()
 	}
-	g.now().service.EachStatus(func(status string, n int64) {
-		f.Statuses = append(f.Statuses, admin.Status{Status: status, Count: n})
-	})
-	for _, name := range sources {
-		d := g.now().service.Latency(name).Snapshot()
-		if g.redis != nil {
-			d = d.Add(g.redis.Latency(name).Snapshot())
-		}
-		f.Sources = append(f.Sources, admin.Source{Name: name, Requests: d.Count(), Latency: &d})
-	}
-	f.BodyBytes = g.now().service.BodyBytes()
 	m := g.bounds.memory.Stats()
 	f.ClientMemory = admin.ClientMemory{Used: m.Used, Limit: m.Limit, Throttled: int64(m.Throttled)}
-	g.frontends(&f)
-	f.Slowest = g.slowest()
+	g.frontendFigures(&f)
 	if c := g.origin.reached.Load(); c != nil {
 		n := c.stream.Stats()
 		f.PollErrors, f.Trouble = n.PollErrors, n.Trouble
@@ -57,67 +43,48 @@ func (g *Gateway) figures() admin.Figures {
 	return f
 }
 
-// slowest returns the slowest documents of all frontends, the slowest first.
-func (g *Gateway) slowest() []measure.Slow {
-	list := g.now().service.Slowest().List(g.cache.Now())
-	if g.redis == nil {
-		return list
+// frontendFigures fills what concerns the frontends: each by itself, and all together.
+func (g *Gateway) frontendFigures(f *admin.Figures) {
+	var latency [len(front.Sources)]measure.Distribution
+	for _, one := range g.frontends {
+		is := one.Figures()
+		shown := admin.Frontend{Name: one.name, HandedOver: -1, Places: int64(g.bounds.places[one.name]),
+			Requests: is.Requests, Large: is.Large, LargeLimit: maxPending(g.config)}
+		for _, t := range is.Throttled {
+			shown.Throttled = append(shown.Throttled, admin.Throttle{Rule: t.Name, Count: t.N})
+		}
+		for _, b := range is.Budgets {
+			shown.Budgets = append(shown.Budgets, admin.Budget{Name: b.Name, Used: b.Used, Limit: b.Limit})
+		}
+		engineFigures(&shown, &is.Engine)
+		if is.HandedOver != nil {
+			shown.HandedOver = 0
+		}
+		for _, reason := range is.HandedOver {
+			shown.HandedOver += reason.N
+		}
+		f.Frontends = append(f.Frontends, shown)
+		f.Connections += shown.Connections
+		for _, s := range is.Statuses {
+			f.Statuses = append(f.Statuses, admin.Status{Status: s.Name, Count: s.N})
+		}
+		for i, source := range front.Sources {
+			latency[i] = latency[i].Add(is.Answers.Latency(source).Snapshot())
+		}
+		f.BodyBytes += is.Answers.Bytes()
+		f.Slowest = append(f.Slowest, is.Answers.Slowest(g.cache.Now())...)
 	}
-	n := max(len(list), 20) // what one frontend remembers
-	list = append(list, g.redis.Slowest().List(g.cache.Now())...)
-	slices.SortStableFunc(list, func(a, b measure.Slow) int { return cmp.Compare(b.Took, a.Took) })
-	return list[:min(n, len(list))]
-}
-
-// frontends fills what concerns each frontend. Every request counts with a source.
-func (g *Gateway) frontends(f *admin.Figures) {
-	if g.http == nil {
-		return // not yet
+	for i, source := range front.Sources {
+		f.Sources = append(f.Sources, admin.Source{Name: source.String(), Requests: latency[i].Count(), Latency: &latency[i]})
 	}
-	one := admin.Frontend{Name: "http", HandedOver: -1, Places: int64(g.bounds.httpPlaces),
-		Large: g.http.LargePending(), LargeLimit: maxPending(g.config)}
-	g.http.EachThrottled(func(rule string, n int64) { throttle(&one, rule, n) })
-	g.http.EachBudget(func(name string, used, limit int64) { budget(&one, name, used, limit) })
-	for _, name := range sources {
-		one.Requests += count(g.now().service.Latency(name))
-	}
-	s, looped := g.http.EngineStats()
-	engineFigures(&one, &s)
-	if looped {
-		one.HandedOver = 0
-		g.http.EachHandover(func(_ string, n int64) { one.HandedOver += n })
-	}
-	f.Frontends = append(f.Frontends, one)
-	f.Connections += one.Connections
-	if g.redis == nil {
-		return
-	}
-	one = admin.Frontend{Name: "redis", HandedOver: -1, Places: int64(g.bounds.redisPlaces),
-		Large: g.redis.LargePending(), LargeLimit: maxPending(g.config)}
-	g.redis.EachThrottled(func(rule string, n int64) { throttle(&one, rule, n) })
-	g.redis.EachBudget(func(name string, used, limit int64) { budget(&one, name, used, limit) })
-	g.redis.EachGroup(func(_ string, n int64) { one.Requests += n })
-	s = g.redis.EngineStats()
-	engineFigures(&one, &s)
-	f.Frontends = append(f.Frontends, one)
-	f.Connections += one.Connections
-	f.BodyBytes += g.redis.BodyBytes()
-}
-
-func count(l *measure.Latency) int64 { return int64(l.Snapshot().Count()) }
-
-func throttle(f *admin.Frontend, rule string, n int64) {
-	f.Throttled = append(f.Throttled, admin.Throttle{Rule: rule, Count: n})
-}
-
-func budget(f *admin.Frontend, name string, used, limit int64) {
-	f.Budgets = append(f.Budgets, admin.Budget{Name: name, Used: used, Limit: limit})
+	slices.SortStableFunc(f.Slowest, func(a, b measure.Slow) int { return cmp.Compare(b.Took, a.Took) })
+	f.Slowest = f.Slowest[:min(front.KeptSlowest, len(f.Slowest))]
 }
 
 // engineFigures fills what an engine knows of its frontend.
 func engineFigures(f *admin.Frontend, s *loop.Stats) {
 	f.Engine, f.Connections, f.Unwritten = s.Backend, s.Connections, s.Unwritten
-	throttle(f, "turn", int64(s.Postponed))
+	f.Throttled = append(f.Throttled, admin.Throttle{Rule: "turn", Count: int64(s.Postponed)})
 	s.EachClose(func(reason string, n uint64) {
 		f.Closes = append(f.Closes, admin.Close{Reason: reason, Count: int64(n)})
 	})

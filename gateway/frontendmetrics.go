@@ -5,10 +5,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	front "github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// Metrics of the frontends, of the engine below them, and of the log of requests.
+// Metrics of all frontends, of the engines below them, and of the log of requests.
 var (
 	frontendConnections = frontendMetric("frontend_connections", "Open connections of a frontend.")
 	connectionLimit     = frontendMetric("frontend_connections_limit", "Open connections that a frontend may have; for one more an idle one is closed.")
@@ -21,16 +22,7 @@ var (
 	largePendingLimit   = frontendMetric("frontend_large_pending_limit_bytes", "Maximum of slipstream_frontend_large_pending_bytes, above which connections of the address that owes most are closed; at one and a half of it such answers are refused.")
 	budgetUsed          = prometheus.NewDesc("slipstream_frontend_budget", "What clients have taken of a bound that they share: waiting (HTTP: requests, Redis: documents that are waited for), loading (bytes of batches that load, as estimated), streams (requests of HTTP/2), checks (tokens that wait for their signature to be checked), large_commands (connections).", []string{"frontend", "budget"}, nil)
 	budgetLimit         = prometheus.NewDesc("slipstream_frontend_budget_limit", "Maximum of slipstream_frontend_budget.", []string{"frontend", "budget"}, nil)
-	handedOver          = prometheus.NewDesc("slipstream_http_handed_over_total", "Requests that the event loop handed over to net/http with their connection, by reason.", []string{"reason"}, nil)
 	closes              = prometheus.NewDesc("slipstream_engine_closes_total", "Connections that left an engine, by reason.", []string{"frontend", "reason"}, nil)
-	redisCommands       = prometheus.NewDesc("slipstream_redis_commands_total", "Commands that the Redis frontend answered, by group.", []string{"group"}, nil)
-	redisErrors         = prometheus.NewDesc("slipstream_redis_errors_total", "Commands that the Redis frontend answered with an error, by kind; wrongpass counts failed logins.", []string{"kind"}, nil)
-	redisDurations      = prometheus.NewDesc("slipstream_redis_command_duration_seconds", "Time from the end of reading a command to its answer, by the source of the answer; a hit counts with the time of all commands of the same read. Buckets are accurate to 3.2 %.", []string{"source"}, nil)
-	redisBytes          = prometheus.NewDesc("slipstream_redis_body_bytes_total", "Bytes of documents in answers of the Redis frontend.", nil, nil)
-	redisStale          = prometheus.NewDesc("slipstream_redis_stale_answers_total", "Answers of the Redis frontend with a document that may be older than promised, which the policy of its resource allows.", nil, nil)
-	redisWaiting        = prometheus.NewDesc("slipstream_redis_waiting_documents", "Documents that commands wait for.", nil, nil)
-	redisHeld           = prometheus.NewDesc("slipstream_redis_held_bytes", "Bytes of loaded documents that wait for their turn in an answer.", nil, nil)
-	redisSpokeHTTP      = prometheus.NewDesc("slipstream_redis_spoke_http_total", "Connections of the Redis frontend that were closed because they spoke HTTP.", nil, nil)
 	throttled           = prometheus.NewDesc("slipstream_throttled_total", "What was refused or delayed because a client does too much, by rule: client and caller are rate limits; signature and login are failed attempts of an address; check is tokens of the client with the most waiting; turn is connections with more work than others wait for; large is large answers that were refused and connections that got no other one; waiting and streams are requests past the bounds of slipstream_frontend_budget.", []string{"frontend", "rule"}, nil)
 	logLines            = prometheus.NewDesc("slipstream_request_log_lines_total", "Lines written to the request log.", nil, nil)
 	logDropped          = prometheus.NewDesc("slipstream_request_log_dropped_lines_total", "Lines of the request log that were lost because the disk or the reader did not keep up.", nil, nil)
@@ -66,30 +58,8 @@ func (g *Gateway) collectFrontends(send sender, out chan<- prometheus.Metric) {
 	send(clientMemoryLimit, prometheus.GaugeValue, float64(m.Limit))
 	send(clientsThrottled, prometheus.CounterValue, float64(m.Throttled))
 	send(clientsClosed, prometheus.CounterValue, float64(m.Closed))
-	if g.http != nil {
-		send(connections, prometheus.GaugeValue, float64(g.http.Connections()))
-		send(frontendConnections, prometheus.GaugeValue, float64(g.http.Connections()), "http")
-		send(connectionLimit, prometheus.GaugeValue, float64(g.bounds.httpPlaces), "http")
-		send(largePending, prometheus.GaugeValue, float64(g.http.LargePending()), "http")
-		send(largePendingLimit, prometheus.GaugeValue, float64(maxPending(g.config)), "http")
-		g.http.EachHandover(func(reason string, n int64) {
-			send(handedOver, prometheus.CounterValue, float64(n), reason)
-		})
-		if s, looped := g.http.EngineStats(); looped {
-			collectEngine(&s, "http", send)
-		} else {
-			collectCloses(&s, "http", send)
-		}
-		g.http.EachBudget(func(name string, used, limit int64) {
-			send(budgetUsed, prometheus.GaugeValue, float64(used), "http", name)
-			send(budgetLimit, prometheus.GaugeValue, float64(limit), "http", name)
-		})
-		g.http.EachThrottled(func(rule string, n int64) {
-			send(throttled, prometheus.CounterValue, float64(n), "http", rule)
-		})
-	}
-	if g.redis != nil {
-		g.collectRedis(send, out)
+	for _, f := range g.frontends {
+		g.collectFrontend(f, send, out)
 	}
 	g.collectCertificates(send)
 	if l := g.now().surface.requests; l != nil {
@@ -118,35 +88,34 @@ func (g *Gateway) collectCertificates(send sender) {
 	}
 }
 
-// collectRedis shows the figures of the Redis frontend.
-func (g *Gateway) collectRedis(send sender, out chan<- prometheus.Metric) {
-	s := g.redis.EngineStats()
-	send(frontendConnections, prometheus.GaugeValue, float64(s.Connections), "redis")
-	send(connectionLimit, prometheus.GaugeValue, float64(g.bounds.redisPlaces), "redis")
-	send(largePending, prometheus.GaugeValue, float64(g.redis.LargePending()), "redis")
-	send(largePendingLimit, prometheus.GaugeValue, float64(maxPending(g.config)), "redis")
-	collectEngine(&s, "redis", send)
-	g.redis.EachBudget(func(name string, used, limit int64) {
-		send(budgetUsed, prometheus.GaugeValue, float64(used), "redis", name)
-		send(budgetLimit, prometheus.GaugeValue, float64(limit), "redis", name)
-	})
-	g.redis.EachThrottled(func(rule string, n int64) {
-		send(throttled, prometheus.CounterValue, float64(n), "redis", rule)
-	})
-	g.redis.EachGroup(func(group string, n int64) {
-		send(redisCommands, prometheus.CounterValue, float64(n), group)
-	})
-	g.redis.EachFailure(func(kind string, n int64) {
-		send(redisErrors, prometheus.CounterValue, float64(n), kind)
-	})
-	for _, name := range sources {
-		out <- durationsOf(redisDurations, g.redis.Latency(name).Snapshot(), name)
+// collectFrontend shows the figures of a frontend.
+func (g *Gateway) collectFrontend(f opened, send sender, out chan<- prometheus.Metric) {
+	is := f.Figures()
+	send(frontendConnections, prometheus.GaugeValue, float64(is.Engine.Connections), f.name)
+	send(connectionLimit, prometheus.GaugeValue, float64(g.bounds.places[f.name]), f.name)
+	send(largePending, prometheus.GaugeValue, float64(is.Large), f.name)
+	send(largePendingLimit, prometheus.GaugeValue, float64(maxPending(g.config)), f.name)
+	if is.Looped {
+		collectEngine(&is.Engine, f.name, send)
 	}
-	send(redisBytes, prometheus.CounterValue, float64(g.redis.BodyBytes()))
-	send(redisStale, prometheus.CounterValue, float64(g.redis.StaleAnswers()))
-	send(redisWaiting, prometheus.GaugeValue, float64(g.redis.Waiting()))
-	send(redisHeld, prometheus.GaugeValue, float64(g.redis.Held()))
-	send(redisSpokeHTTP, prometheus.CounterValue, float64(g.redis.SpokeHTTP()))
+	is.Engine.EachClose(func(reason string, n uint64) {
+		send(closes, prometheus.CounterValue, float64(n), f.name, reason)
+	})
+	for _, b := range is.Budgets {
+		send(budgetUsed, prometheus.GaugeValue, float64(b.Used), f.name, b.Name)
+		send(budgetLimit, prometheus.GaugeValue, float64(b.Limit), f.name, b.Name)
+	}
+	for _, t := range is.Throttled {
+		send(throttled, prometheus.CounterValue, float64(t.N), f.name, t.Name)
+	}
+	f.collect(&is, send, out)
+}
+
+// collectDurations shows the latency of answers by their source.
+func collectDurations(desc *prometheus.Desc, a *front.Answers, out chan<- prometheus.Metric) {
+	for _, source := range front.Sources {
+		out <- durationsOf(desc, a.Latency(source).Snapshot(), source.String())
+	}
 }
 
 // collectEngine shows the figures of the engine below a frontend.
@@ -155,12 +124,4 @@ func collectEngine(s *loop.Stats, frontend string, send sender) {
 		send(m.desc, m.kind, m.value(s), frontend)
 	}
 	send(throttled, prometheus.CounterValue, float64(s.Postponed), frontend, "turn")
-	collectCloses(s, frontend, send)
-}
-
-// collectCloses shows why connections ended.
-func collectCloses(s *loop.Stats, frontend string, send sender) {
-	s.EachClose(func(reason string, n uint64) {
-		send(closes, prometheus.CounterValue, float64(n), frontend, reason)
-	})
 }

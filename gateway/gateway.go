@@ -19,7 +19,6 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/admin"
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
-	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 )
@@ -68,16 +67,18 @@ type Options struct {
 // which also tidies up after a Start that failed.
 type Gateway struct {
 	// Immutable after New. config is that of the start: for what a reload does not change.
-	config  *config.Config
-	log     *slog.Logger
-	cache   *cache.Cache
-	redis   *respfront.Server // nil: not configured
-	metrics *prometheus.Registry
-	canary  *canary
-	origin  *lateOrigin
-	ctx     context.Context // ends with Shutdown
-	cancel  context.CancelFunc
-	before  func(context.Context, *Gateway, map[string][]net.Listener) error // nil: nothing
+	config *config.Config
+	log    *slog.Logger
+	cache  *cache.Cache
+	// frontends are those that are configured, in the order of protocols.
+	frontends []opened
+	http      *httpfront.Server // the one of frontends
+	metrics   *prometheus.Registry
+	canary    *canary
+	origin    *lateOrigin
+	ctx       context.Context // ends with Shutdown
+	cancel    context.CancelFunc
+	before    func(context.Context, *Gateway, map[string][]net.Listener) error // nil: nothing
 
 	listens  listening
 	succeeds bool   // Options.Succeeds
@@ -100,7 +101,7 @@ type Gateway struct {
 
 	// Immutable after Start.
 	addrs     map[string][]net.Addr // of listeners, by name
-	http      *httpfront.Server
+	serving   bool                  // the frontends have begun to serve
 	admin     *admin.Server
 	adminAddr net.Addr
 
@@ -176,10 +177,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if first.surface, err = newSurface(&full, opts); err != nil {
 		return nil, err
 	}
-	if first.service, err = httpfront.NewService(g.cache, servedHTTP(&full, first.ids, nil), g.serviceConfig(first, opts)); err != nil {
-		return nil, errors.Join(err, first.surface.close(context.Background()))
-	}
-	if g.redis, err = newRedis(g.cache, &full, first.surface, opts, g.bounds); err != nil {
+	if err = g.openFrontends(first, opts); err != nil {
 		return nil, errors.Join(err, first.surface.close(context.Background()))
 	}
 	g.live.Store(first)
@@ -277,11 +275,7 @@ func (g *Gateway) adopt(c *connection) error {
 	now := g.now()
 	for i, id := range now.ids {
 		columns := c.database.KeyColumns(int(id))
-		err := now.service.SetColumns(id, columns)
-		if err == nil && g.redis != nil {
-			err = g.redis.SetColumns(id, columns)
-		}
-		if err != nil {
+		if err := g.setColumns(id, columns); err != nil {
 			return errors.Join(fmt.Errorf("resource %s: %w", now.config.Resources[i].Name, err), c.database.Close())
 		}
 	}
@@ -307,10 +301,6 @@ func (g *Gateway) follow(c *connection) error {
 	}
 	return c.stream.Run(g.ctx, g.cache)
 }
-
-// HTTPAddr returns the address of the HTTP frontend, nil if it has no listener. Call it after
-// Start.
-func (g *Gateway) HTTPAddr() net.Addr { return g.http.Addr() }
 
 // Addrs returns the addresses that the listeners of a name are bound to, such as
 // [ListenHTTP], in the order of the configuration. Call it after Start.
@@ -360,21 +350,4 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		err = errors.Join(errs...)
 	})
 	return err
-}
-
-// stopFrontends drains the frontends, all at once: each may take as long as ctx lets
-// it.
-func (g *Gateway) stopFrontends(ctx context.Context) error {
-	var all sync.WaitGroup
-	var errHTTP, errRedis error
-	if g.http != nil {
-		// Ends with ctx at the latest, awaited below.
-		all.Go(func() { errHTTP = g.http.Shutdown(ctx) })
-	}
-	if g.redis != nil {
-		// Ends with ctx at the latest, awaited below.
-		all.Go(func() { errRedis = g.redis.Shutdown(ctx) })
-	}
-	all.Wait()
-	return errors.Join(errHTTP, errRedis)
 }

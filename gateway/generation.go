@@ -6,8 +6,8 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	front "github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
-	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
@@ -19,7 +19,7 @@ type generation struct {
 	config  *config.Config
 	surface *surface
 	ids     []cache.ResourceID // of config.Resources; the origin has them at the same places
-	service *httpfront.Service
+	service *httpfront.Service // what HTTP answers; programs that embed the gateway ask it, too
 }
 
 // now returns the generation that answers requests which come now.
@@ -62,38 +62,16 @@ func (p placed) KeyColumns(i int) []resource.KeyColumn { return p.Schema.KeyColu
 // Shape implements [origin.Schema].
 func (p placed) Shape(i int) *resource.Shape { return p.Schema.Shape(int(p.ids[i])) }
 
-// servedHTTP are the resources as the HTTP frontend must know them. keys is nil while the
-// origin has not been reached.
-func servedHTTP(cfg *config.Config, ids []cache.ResourceID, keys origin.Schema) []httpfront.Resource {
-	var all []httpfront.Resource
-	for i, r := range cfg.Resources {
-		one := httpfront.Resource{Name: r.Name, ID: ids[i], CacheControl: r.CacheControl, Access: accessRule(r.Access)}
+// served are the resources as frontends must know them. keys is nil while the origin has not
+// been reached.
+func (n *generation) served(keys origin.Schema) []front.Resource {
+	var all []front.Resource
+	for i, r := range n.config.Resources {
+		one := front.Resource{Name: r.Name, ID: n.ids[i], Access: accessRule(r.Access), CacheControl: r.CacheControl}
 		if keys != nil {
-			one.Columns = keys.KeyColumns(int(ids[i]))
+			one.Columns = keys.KeyColumns(int(n.ids[i]))
 		}
 		all = append(all, one)
 	}
 	return all
-}
-
-// servedRedis are the resources as the Redis frontend must know them.
-func servedRedis(cfg *config.Config, ids []cache.ResourceID, keys origin.Schema) []respfront.Resource {
-	var all []respfront.Resource
-	for i, r := range cfg.Resources {
-		one := respfront.Resource{Name: r.Name, ID: ids[i], Access: accessRule(r.Access)}
-		if keys != nil {
-			one.Columns = keys.KeyColumns(int(ids[i]))
-		}
-		all = append(all, one)
-	}
-	return all
-}
-
-// serviceConfig says how a generation serves documents over HTTP.
-func (g *Gateway) serviceConfig(n *generation, opts Options) httpfront.ServiceConfig {
-	c := n.surface.serviceConfig(n.config, opts)
-	if !n.config.HTTP.HideOpenAPI {
-		c.OpenAPI = (&description{config: n.config, ids: n.ids, origin: g.origin}).text
-	}
-	return c
 }

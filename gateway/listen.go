@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
-	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
 	"github.com/slipstream-go/slipstream/internal/gateway/handover"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
@@ -38,15 +37,17 @@ func Addresses(cfg *config.Config) map[string][]string {
 }
 
 func listenersOf(cfg *config.Config) map[string]config.Listeners {
-	all := map[string]config.Listeners{ListenHTTP: cfg.Frontends.HTTP}
+	all := make(map[string]config.Listeners)
 	if cfg.Admin.Address != "" {
 		all[ListenAdmin] = config.Listeners{cfg.Admin.Listener()}
 	}
 	if cfg.Admin.Metrics.Address != "" {
 		all[ListenMetrics] = config.Listeners{cfg.Admin.Metrics}
 	}
-	if len(cfg.Frontends.Redis) > 0 {
-		all[ListenRedis] = cfg.Frontends.Redis
+	for _, p := range protocols {
+		if l := *p.listeners(cfg); len(l) > 0 {
+			all[p.name] = l
+		}
 	}
 	return all
 }
@@ -124,12 +125,10 @@ func (g *Gateway) mayServe(name string, l config.Listener, given []net.Listener)
 			all[0].Address, all[0].Mode, all[0].Owner = bound.String(), 0, "" // it is the only one
 			return all
 		}
-		switch name {
-		case ListenHTTP:
-			is.Frontends.HTTP = move(is.Frontends.HTTP)
-		case ListenRedis:
-			is.Frontends.Redis = move(is.Frontends.Redis)
-		case ListenAdmin:
+		if p := protocolOf(name); p != nil {
+			l := p.listeners(&is)
+			*l = move(*l)
+		} else if name == ListenAdmin {
 			is.Admin.Address, is.Admin.Mode, is.Admin.Owner = bound.String(), 0, ""
 		}
 		if err := g.listens.validate(is); err != nil {
@@ -145,27 +144,35 @@ func (g *Gateway) bindOne(name string, l config.Listener) ([]net.Listener, error
 		return []net.Listener{one}, err
 	}
 	sockets := runtime.GOMAXPROCS(0)
-	if isAdmin(name) || l.TLS != (config.TLS{}) || name == ListenHTTP && g.config.HTTP.Engine != config.Loop {
+	if p := protocolOf(name); p == nil || l.TLS != (config.TLS{}) || p.oneSocket != nil && p.oneSocket(g.config) {
 		sockets = 1
 	}
 	return loop.Listen("tcp", l.Address, sockets)
 }
 
-// isAdmin reports whether the listeners of a name are served by the admin server.
-func isAdmin(name string) bool { return name == ListenAdmin || name == ListenMetrics }
+// protocolOf returns what the listeners of a name speak, nil if the admin server serves them.
+func protocolOf(name string) *protocol {
+	for _, p := range protocols {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
 
 // take returns the listeners of a name to their owner from now on, with TLS where that is
 // configured.
 func (g *Gateway) take(name string) []net.Listener {
 	all := g.listeners[name]
 	delete(g.listeners, name)
+	p := protocolOf(name)
 	for i, l := range all {
 		switch c := g.now().surface.certificates[tlsOf(g.config, name, g.serves[l])]; {
 		case c == nil:
-		case isAdmin(name): // net/http shakes hands itself, and shows the client's certificate
+		case p == nil: // net/http shakes hands itself, and shows the client's certificate
 			all[i] = tls.NewListener(l, c.config(false))
 		default:
-			all[i] = loop.Secure(l, c.config(name == ListenHTTP))
+			all[i] = loop.Secure(l, c.config(p.http))
 		}
 	}
 	return all
@@ -174,8 +181,10 @@ func (g *Gateway) take(name string) []net.Listener {
 // tlsOf returns the files of a listener's TLS.
 func tlsOf(cfg *config.Config, name string, l config.Listener) config.TLS {
 	t := l.TLS
-	if _, local := l.Unix(); t == (config.TLS{}) && name == ListenRedis && !local {
-		t = cfg.Redis.TLS
+	if _, local := l.Unix(); t == (config.TLS{}) && !local {
+		if p := protocolOf(name); p != nil && p.tls != nil {
+			t = p.tls(cfg)
+		}
 	}
 	return cfg.Certificates(t)
 }
@@ -183,18 +192,12 @@ func tlsOf(cfg *config.Config, name string, l config.Listener) config.TLS {
 // serve begins to accept.
 func (g *Gateway) serve() error {
 	g.logExposure()
-	settings := listenConfig(g.config, Options{Logger: g.log})
-	settings.Listeners = append([]net.Listener{}, g.take(ListenHTTP)...) // not nil: none is bound
-	settings.Budget, settings.MaxConnections = g.bounds.memory, g.bounds.httpPlaces
-	var err error
-	if g.http, err = httpfront.Listen("", g.now().service, settings); err != nil {
-		return err
-	}
-	if g.redis != nil {
-		if err := g.redis.Serve(g.take(ListenRedis)...); err != nil {
+	for _, f := range g.frontends {
+		if err := f.Serve(g.take(f.name)...); err != nil {
 			return err
 		}
 	}
+	g.serving = true
 	g.serveAdmin()
 	g.mounted.Store(g.http)
 	return nil

@@ -16,27 +16,19 @@ const (
 	limitStep     = 16 << 20 // smaller changes are not worth stopping the world
 )
 
-// connections returns how many are open, of all frontends.
-func (g *Gateway) connections() int64 {
-	n := g.http.Connections()
-	if g.redis != nil {
-		n += g.redis.Connections()
-	}
-	return n
-}
-
-// heldByClients returns what connections hold now, and large answers that wait for them.
+// heldByClients returns what the connections of all frontends need now, with large answers
+// that wait for them.
 func (g *Gateway) heldByClients() int64 {
-	n := g.bounds.memory.Stats().Used + g.http.LargePending()
-	if g.redis != nil {
-		n += g.redis.LargePending()
+	n := g.bounds.memory.Stats().Used
+	for _, f := range g.frontends {
+		n += perConnection*f.Connections() + f.LargePending()
 	}
 	return n
 }
 
 // memoryLimit returns how much memory the process should need now.
 func (g *Gateway) memoryLimit() int64 {
-	return g.config.Tiers.Memory/5*6 + limitBase + perConnection*g.connections() + g.heldByClients()
+	return g.config.Tiers.Memory/5*6 + limitBase + g.heldByClients()
 }
 
 // LimitMemory makes the Go runtime keep the whole process near the budget: 1.2

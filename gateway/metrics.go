@@ -100,10 +100,6 @@ var (
 	horizonAge        = prometheus.NewDesc("slipstream_horizon_age_seconds", "Age of the horizon, up to which all invalidations are known; -1 if there is none.", nil, nil)
 	tombstones        = prometheus.NewDesc("slipstream_tombstones", "Recent invalidations kept for loads in flight.", nil, nil)
 	voids             = prometheus.NewDesc("slipstream_voids_total", "Times that everything cached was dropped because the history of the database broke.", nil, nil)
-	connections       = prometheus.NewDesc("slipstream_http_connections", "Open connections of the HTTP frontend.", nil, nil)
-	answers           = prometheus.NewDesc("slipstream_http_answers_total", "Answers of the HTTP frontend.", []string{"status"}, nil)
-	durations         = prometheus.NewDesc("slipstream_http_request_duration_seconds", "Time from the end of reading a request to its answer, by the source of the answer. Buckets are accurate to 3.2 %.", []string{"source"}, nil)
-	bodyBytes         = prometheus.NewDesc("slipstream_http_body_bytes_total", "Bytes of response bodies of the HTTP frontend.", nil, nil)
 	polls             = prometheus.NewDesc("slipstream_origin_polls_total", "Polls of the invalidation stream.", nil, nil)
 	pollErrors        = prometheus.NewDesc("slipstream_origin_poll_errors_total", "Polls of the invalidation stream that failed.", nil, nil)
 	pollEvents        = prometheus.NewDesc("slipstream_origin_events_total", "Changes that the invalidation stream delivered.", nil, nil)
@@ -169,13 +165,6 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	g.collectFrontends(send, out)
 	g.collectAccess(send)
 	g.collectAudit(send)
-	now.service.EachStatus(func(status string, n int64) {
-		send(answers, prometheus.CounterValue, float64(n), status)
-	})
-	send(bodyBytes, prometheus.CounterValue, float64(now.service.BodyBytes()))
-	for _, name := range sources {
-		out <- durationsOf(durations, now.service.Latency(name).Snapshot(), name)
-	}
 	if o := g.origin.reached.Load(); o != nil {
 		collectOrigin(o.stream.Stats(), send, out)
 	}

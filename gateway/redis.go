@@ -5,23 +5,53 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
-	"github.com/slipstream-go/slipstream/cache"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/slipstream-go/slipstream/gateway/config"
+	front "github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
 )
 
-// newRedis returns the Redis frontend, nil if it is not configured.
-func newRedis(c *cache.Cache, cfg *config.Config, s *surface, opts Options, shared *sharedBounds) (*respfront.Server, error) {
-	if len(cfg.Frontends.Redis) == 0 {
-		return nil, nil
-	}
-	settings, err := redisConfig(cfg, s, opts)
+// protocolRedis is the Redis protocol.
+var protocolRedis = protocol{
+	name:      ListenRedis,
+	listeners: func(cfg *config.Config) *config.Listeners { return &cfg.Frontends.Redis },
+	tls:       func(cfg *config.Config) config.TLS { return cfg.Redis.TLS },
+	places:    func(cfg *config.Config) int { return cfg.Redis.Limits.Connections },
+	patience:  func(cfg *config.Config) time.Duration { return cfg.Redis.Limits.RequestTimeout },
+	expose:    (*Exposure).exposeRedis,
+	open:      openRedis,
+}
+
+// redisFrontend is the frontend for Redis clients.
+type redisFrontend struct{ *respfront.Server }
+
+func openRedis(g *Gateway, first *generation, resources []front.Resource, opts Options) (frontend, error) {
+	settings, err := redisConfig(first.config, first.surface, opts)
 	if err != nil {
 		return nil, err
 	}
-	settings.Budget, settings.MaxConnections = shared.memory, shared.redisPlaces
-	return respfront.New(c, servedRedis(cfg, firstIDs(len(cfg.Resources)), nil), settings)
+	settings.Budget, settings.MaxConnections = g.bounds.memory, g.bounds.places[ListenRedis]
+	s, err := respfront.New(g.cache, resources, settings)
+	if err != nil {
+		return nil, err
+	}
+	return redisFrontend{s}, nil
+}
+
+// prepare implements frontend.
+func (r redisFrontend) prepare(next *generation, resources []front.Resource, opts Options) (func(), error) {
+	settings, err := redisConfig(next.config, next.surface, opts)
+	if err != nil {
+		return nil, err
+	}
+	view, err := r.Next(resources, settings)
+	if err != nil {
+		return nil, err
+	}
+	return func() { r.Swap(view) }, nil
 }
 
 func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config, error) {
@@ -56,9 +86,32 @@ func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config
 
 // RedisAddr returns the address of the Redis frontend, nil if there is none. Call it
 // after Start.
-func (g *Gateway) RedisAddr() net.Addr {
-	if g.redis == nil {
-		return nil
-	}
-	return g.redis.Addr()
+func (g *Gateway) RedisAddr() net.Addr { return g.addr(ListenRedis) }
+
+// Metrics that only Redis has.
+var (
+	redisCommands  = prometheus.NewDesc("slipstream_redis_commands_total", "Commands that the Redis frontend answered, by group.", []string{"group"}, nil)
+	redisErrors    = prometheus.NewDesc("slipstream_redis_errors_total", "Commands that the Redis frontend answered with an error, by kind; wrongpass counts failed logins.", []string{"kind"}, nil)
+	redisDurations = prometheus.NewDesc("slipstream_redis_command_duration_seconds", "Time from the end of reading a command to its answer, by the source of the answer; a hit counts with the time of all commands of the same read. Buckets are accurate to 3.2 %.", []string{"source"}, nil)
+	redisBytes     = prometheus.NewDesc("slipstream_redis_body_bytes_total", "Bytes of documents in answers of the Redis frontend.", nil, nil)
+	redisStale     = prometheus.NewDesc("slipstream_redis_stale_answers_total", "Answers of the Redis frontend with a document that may be older than promised, which the policy of its resource allows.", nil, nil)
+	redisWaiting   = prometheus.NewDesc("slipstream_redis_waiting_documents", "Documents that commands wait for.", nil, nil)
+	redisHeld      = prometheus.NewDesc("slipstream_redis_held_bytes", "Bytes of loaded documents that wait for their turn in an answer.", nil, nil)
+	redisSpokeHTTP = prometheus.NewDesc("slipstream_redis_spoke_http_total", "Connections of the Redis frontend that were closed because they spoke HTTP.", nil, nil)
+)
+
+// collect implements frontend.
+func (r redisFrontend) collect(f *front.Figures, send sender, out chan<- prometheus.Metric) {
+	r.EachGroup(func(group string, n int64) {
+		send(redisCommands, prometheus.CounterValue, float64(n), group)
+	})
+	r.EachFailure(func(kind string, n int64) {
+		send(redisErrors, prometheus.CounterValue, float64(n), kind)
+	})
+	collectDurations(redisDurations, f.Answers, out)
+	send(redisBytes, prometheus.CounterValue, float64(f.Answers.Bytes()))
+	send(redisStale, prometheus.CounterValue, float64(r.StaleAnswers()))
+	send(redisWaiting, prometheus.GaugeValue, float64(r.Waiting()))
+	send(redisHeld, prometheus.GaugeValue, float64(r.Held()))
+	send(redisSpokeHTTP, prometheus.CounterValue, float64(r.SpokeHTTP()))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
-	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
@@ -96,7 +95,7 @@ func (g *Gateway) reload(ctx context.Context, full *config.Config) (*Reloaded, e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
-	if g.http == nil || g.ctx.Err() != nil {
+	if !g.serving || g.ctx.Err() != nil {
 		return nil, errNotServing
 	}
 	old := g.now()
@@ -123,7 +122,7 @@ var errNotServing = errors.New("the gateway does not serve")
 type reload struct {
 	gateway   *Gateway
 	old, next *generation
-	view      *respfront.View // of the Redis frontend, if there is one
+	answer    func() // lets the frontends answer with the next one
 	warnings  []string
 
 	added   []cache.ResourceID                  // that the old one has not
@@ -155,7 +154,7 @@ func (r *reload) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := r.front(); err != nil {
+	if r.answer, err = g.prepareFrontends(r.next); err != nil {
 		r.discard()
 		return err
 	}
@@ -271,28 +270,6 @@ func awaitFollowing(ctx context.Context, s origin.Stream) error {
 // discard takes back what was added; nobody has asked for it.
 func (r *reload) discard() { r.gateway.forget(r.added) }
 
-// front makes what the frontends serve.
-func (r *reload) front() (err error) {
-	g, cfg := r.gateway, r.next.config
-	var keys origin.Schema
-	if c := g.origin.reached.Load(); c != nil {
-		keys = c.database
-	}
-	opts := g.options()
-	if r.next.service, err = r.old.service.Next(servedHTTP(cfg, r.next.ids, keys), g.serviceConfig(r.next, opts)); err != nil {
-		return err
-	}
-	if g.redis == nil {
-		return nil
-	}
-	settings, err := redisConfig(cfg, r.next.surface, opts)
-	if err != nil {
-		return err
-	}
-	r.view, err = g.redis.Next(servedRedis(cfg, r.next.ids, keys), settings)
-	return err
-}
-
 // commit makes the next generation the one that answers. It cannot fail.
 func (r *reload) commit() {
 	g := r.gateway
@@ -300,10 +277,7 @@ func (r *reload) commit() {
 		g.cache.Change(id, terms)
 	}
 	g.live.Store(r.next)
-	g.http.Swap(r.next.service)
-	if g.redis != nil {
-		g.redis.Swap(r.view)
-	}
+	r.answer()
 	g.cache.Publish(r.added, r.gone)
 	if g.onReload != nil {
 		g.onReload(r.next.config)
@@ -351,11 +325,6 @@ func (g *Gateway) forget(ids []cache.ResourceID) {
 		places[i] = int(id)
 	}
 	c.database.Retire(places)
-}
-
-// longestRequest is how long a request may hold on to the generation that it began with.
-func longestRequest(cfg *config.Config) time.Duration {
-	return max(cfg.HTTP.Limits.RequestTimeout, cfg.Redis.Limits.RequestTimeout, cfg.HTTP.Limits.StallTimeout) + straggle
 }
 
 // ReloadFile reads the configuration by Options.Load and takes it over, and tells the logs.

@@ -11,7 +11,6 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
-	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/gateway/otel"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
@@ -220,59 +219,12 @@ func (s *surface) closeServing(ctx context.Context) error {
 // gateway from ending.
 const flushPatience = 2 * time.Second
 
-// serviceConfig says how documents are served over HTTP.
-func (s *surface) serviceConfig(cfg *config.Config, opts Options) httpfront.ServiceConfig {
-	c := httpfront.ServiceConfig{
-		Compression: cfg.HTTP.Compression,
-		MaxBatch:    cfg.HTTP.Batch,
-		CORS: httpfront.CORS{
-			Origins: cfg.HTTP.CORS.Origins, Headers: cfg.HTTP.CORS.Headers,
-			Credentials: cfg.HTTP.CORS.Credentials, MaxAge: cfg.HTTP.CORS.MaxAge,
-		},
-		Hosts:       httpfront.Hosts{Names: cfg.HTTP.Hosts, Loopback: cfg.HTTP.ChecksHost(true), Elsewhere: cfg.HTTP.ChecksHost(false)},
-		Gate:        s.gate,
-		ClientLimit: s.limiter("http.client", cfg.HTTP.Limits.Client),
-		CallerLimit: s.limiter("http.caller", cfg.HTTP.Limits.Caller),
-		Requests:    s.requests,
-		LoginFailed: opts.loginFailed("http"),
-		SlowerThan:  cfg.Log.Slow,
-		Log:         opts.Logger,
-	}
-	if s.spans != nil { // a nil *Exporter in the interface would not be nil
-		c.Spans = s.spans
-	}
-	return c
-}
-
 func accessRule(a *config.Access) *access.Rule {
 	if a == nil {
 		return nil
 	}
 	rule := &access.Rule{Keys: a.Keys, JWT: a.JWT, Claims: a.Claims, Certificates: a.Certificates}
 	return rule.Prepare()
-}
-
-// listenConfig says what the HTTP listener bounds.
-func listenConfig(cfg *config.Config, opts Options) httpfront.Config {
-	l := &cfg.HTTP.Limits
-	engine := httpfront.EngineLoop
-	if cfg.HTTP.Engine == config.NetHTTP {
-		engine = httpfront.EngineNetHTTP
-	}
-	return httpfront.Config{
-		Engine:         engine,
-		DrainGrace:     cfg.Drain.Grace,
-		RequestTimeout: l.RequestTimeout,
-		HeaderTimeout:  l.HeaderTimeout,
-		IdleTimeout:    l.IdleTimeout,
-		StallTimeout:   l.StallTimeout,
-		MaxHeader:      int(l.Header),
-		MaxPerAddress:  l.PerAddress,
-		MaxPending:     maxPending(cfg),
-		TrustedProxies: cfg.HTTP.TrustedProxies,
-		TrustUnix:      cfg.HTTP.TrustUnix,
-		Log:            opts.Logger,
-	}
 }
 
 // maxPending bounds the large answers of a frontend that wait for clients.

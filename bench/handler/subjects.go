@@ -14,6 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/load"
@@ -87,7 +88,7 @@ func newOurs(config httpfront.ServiceConfig, rule *access.Rule) (ours, error) {
 	}
 	c.SetPromise(0, true, "")
 	c.Advance(bootTime()+24*time.Hour, cache.UpTo(1)) // nothing changes: the promise holds for the whole run
-	service, err := httpfront.NewService(c, []httpfront.Resource{{Name: "depts", Access: rule}}, config)
+	service, err := httpfront.NewService(c, []frontend.Resource{{Name: "depts", Access: rule}}, config)
 	if err == nil {
 		err = service.SetColumns(0, []resource.KeyColumn{{Name: "deptno", Kind: resource.Integer}})
 	}

@@ -140,7 +140,7 @@ func (req *Request) certificate() *access.Certificate {
 // authorize finds out who asks, whether they may read the resource, and whether they
 // ask too often. False completes rsp.
 func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v *served) bool {
-	if v.access == nil && s.config.CallerLimit == nil {
+	if v.Access == nil && s.config.CallerLimit == nil {
 		return true
 	}
 	certificate := req.certificate()
@@ -152,13 +152,13 @@ func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v 
 			return false
 		}
 		// Credentials that are no good are none where none are needed.
-		if refusal != nil && v.access != nil {
+		if refusal != nil && v.Access != nil {
 			s.loginFailed(req, refusal)
 			s.refuse(rsp, refusal)
 			return false
 		}
 	}
-	caller, refusal := v.access.Admit(caller, certificate)
+	caller, refusal := v.Access.Admit(caller, certificate)
 	if caller != nil {
 		rsp.Caller = caller.Name()
 		req.question.caller = caller

@@ -22,6 +22,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 )
@@ -68,7 +69,7 @@ func TestAccess(t *testing.T) { eachWay(t, testAccess) }
 
 func testAccess(t *testing.T, by way) {
 	gate := newGate(t)
-	f := newConfigured(t, echo, ServiceConfig{Gate: gate}, func(r []Resource) {
+	f := newConfigured(t, echo, ServiceConfig{Gate: gate}, func(r []frontend.Resource) {
 		r[0].Access = &access.Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"depts:read"}}}
 		r[2].Access = &access.Rule{JWT: true}
 	}).over(t, by)
@@ -156,7 +157,7 @@ func TestLoadsCountForLimits(t *testing.T) {
 // known, and another address, goes on.
 func TestForgedTokensOfAnAddress(t *testing.T) {
 	f := newConfigured(t, echo, ServiceConfig{Gate: newGate(t), ClientLimit: limit.New(limit.Config{Rate: 1e6, Burst: 1e6})},
-		func(r []Resource) { r[0].Access = &access.Rule{JWT: true} })
+		func(r []frontend.Resource) { r[0].Access = &access.Rule{JWT: true} })
 	exp := time.Now().Add(time.Hour).Unix()
 	good := func(name string) string { return token(fmt.Sprintf(`{"sub":%q,"exp":%d}`, name, exp)) }
 	forged := good("mallory")
@@ -332,18 +333,16 @@ func testFigures(t *testing.T, by way) {
 	sent := int64(len(body(t, f.do("GET", "/depts/1"))))
 	f.do("HEAD", "/depts/1")
 	f.do("GET", "/depts/x")
-	for source, want := range map[string]uint64{"load": 1, "hit": 2, "other": 1, "stale": 0, "joined": 0} {
-		d := f.service.Latency(source).Snapshot()
-		if got := uint64(d.Count()); got != want {
-			t.Errorf("%s: %d answers, want %d", source, got, want)
+	want := map[frontend.Source]uint64{frontend.SourceLoad: 1, frontend.SourceHit: 2, frontend.SourceOther: 1}
+	for _, source := range frontend.Sources {
+		d := f.service.Answers().Latency(source).Snapshot()
+		if got := d.Count(); got != want[source] {
+			t.Errorf("%s: %d answers, want %d", source, got, want[source])
 		}
 	}
-	if f.service.Latency("nothing") != nil {
-		t.Error("there are figures of a source that is none")
-	}
-	problem := f.service.BodyBytes() - 2*sent
+	problem := f.service.Answers().Bytes() - 2*sent
 	if problem <= 0 || problem > 300 {
-		t.Errorf("%d bytes of bodies, want twice %d and a problem", f.service.BodyBytes(), sent)
+		t.Errorf("%d bytes of bodies, want twice %d and a problem", f.service.Answers().Bytes(), sent)
 	}
 	statuses := make(map[string]int64)
 	f.service.EachStatus(func(status string, n int64) { statuses[status] = n })
@@ -405,7 +404,7 @@ func testDescriptionOfCallers(t *testing.T, by way) {
 			texts[text] = []byte(text)
 		}
 		return texts[text]
-	}}, func(r []Resource) {
+	}}, func(r []frontend.Resource) {
 		r[0].Access = &access.Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"depts:read"}}}
 		r[2].Access = &access.Rule{JWT: true}
 	}).over(t, by)

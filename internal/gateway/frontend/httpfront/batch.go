@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 )
 
 // A batch is GET /{resource}?key=1&key=2: an array with the document of each key, in
@@ -104,7 +105,7 @@ func (s *Service) answerBatch(ctx context.Context, req *Request, rsp *Response) 
 	defer s.loading.Release(room)
 	if q.keys == nil {
 		_, _, query, _ := splitTarget(req.Target)
-		keys, err := parseBatch(*q.columns, q.of.id, query, q.many)
+		keys, err := parseBatch(*q.columns, q.of.ID, query, q.many)
 		if err != nil { // it was read before
 			s.problem(rsp, http.StatusBadRequest, err.Error())
 			return
@@ -242,9 +243,9 @@ func (s *Service) setParts(req *Request, rsp *Response, c coding, forms []*encod
 }
 
 // batchSource is the dearest source of the documents.
-func batchSource(answers []cache.Answer) (most Source) {
+func batchSource(answers []cache.Answer) (most frontend.Source) {
 	for _, a := range answers {
-		most = max(most, sourceOf(a))
+		most = max(most, frontend.SourceOf(a))
 	}
 	return most
 }

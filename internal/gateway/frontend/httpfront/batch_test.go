@@ -279,7 +279,7 @@ func FuzzBatch(f *testing.F) {
 			t.Fatalf("%q: %d keys, want %d", req.Target, len(q.keys), n)
 		}
 		for _, key := range q.keys {
-			if key.Resource != q.of.id || key.ID == "" {
+			if key.Resource != q.of.ID || key.ID == "" {
 				t.Errorf("%q: key %v", req.Target, key)
 			}
 		}

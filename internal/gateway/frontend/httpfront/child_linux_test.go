@@ -59,8 +59,8 @@ func beServer(t *testing.T, words []string) {
 	debug.SetMemoryLimit(int64(number(t, words[2])))
 	budget := loop.NewBudget(0)
 	s := listen(t, newFixture(t, jsonOrigin), by.config(Config{
-		Listeners: smallListeners(t), Budget: budget, MaxConnections: number(t, words[1]), StallTimeout: 2 * time.Minute,
-	}))
+		Budget: budget, MaxConnections: number(t, words[1]), StallTimeout: 2 * time.Minute,
+	}), smallListeners(t)...)
 	fmt.Println(s.Addr())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		is := budget.Stats()

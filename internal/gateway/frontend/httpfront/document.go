@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
 )
 
@@ -19,7 +20,7 @@ func (s *Service) document(ctx context.Context, req *Request, a cache.Answer, rs
 		s.problem(rsp, http.StatusNotFound, "there is no document with this key")
 		rsp.CacheStatus = cacheStatus(a)
 		rsp.CacheControl = v.missing
-		rsp.Source, rsp.Keys = sourceOf(a), 1
+		rsp.Source, rsp.Keys = frontend.SourceOf(a), 1
 		return true
 	}
 	c, must, ok := s.weigh(req, s.compressor.offered)
@@ -52,7 +53,7 @@ func (s *Service) document(ctx context.Context, req *Request, a cache.Answer, rs
 		}
 	}
 	failed := s.conditions(req, rsp, v, tag)
-	rsp.Source, rsp.Keys = sourceOf(a), 1
+	rsp.Source, rsp.Keys = frontend.SourceOf(a), 1
 	if failed {
 		return true
 	}
@@ -79,7 +80,7 @@ func (s *Service) repeat(req *Request, e *recent.Entry[*served], rsp *Response) 
 	if req.AcceptEncoding != "" || req.IfNoneMatch != "" || req.IfMatch != "" {
 		return false
 	}
-	rsp.Status, rsp.Source, rsp.Keys = http.StatusOK, SourceHit, 1
+	rsp.Status, rsp.Source, rsp.Keys = http.StatusOK, frontend.SourceHit, 1
 	rsp.fields, rsp.Size = e.Head(), len(e.Body)
 	if req.Method != http.MethodHead {
 		rsp.Body = e.Body
@@ -115,19 +116,6 @@ func (s *Service) weigh(req *Request, offered []coding) (c coding, must, ok bool
 
 func (s *Service) notAcceptable(rsp *Response) {
 	s.problem(rsp, http.StatusNotAcceptable, "Accept-Encoding excludes identity and every coding that this is offered in")
-}
-
-func sourceOf(a cache.Answer) Source {
-	switch a.Source {
-	case cache.FromTier:
-		return SourceHit
-	case cache.Stale:
-		return SourceStale
-	case cache.Joined:
-		return SourceJoined
-	default:
-		return SourceLoad
-	}
 }
 
 // cacheStatus says how the answer was come by (RFC 9211).

@@ -60,7 +60,7 @@ func (s *Service) describe(ctx context.Context, req *Request, rsp *Response) {
 	private = private || s.certified
 	known := caller
 	text := s.config.OpenAPI(func(i int) bool {
-		by, refusal := s.list[i].access.Admit(caller, certificate)
+		by, refusal := s.resources.List[i].Access.Admit(caller, certificate)
 		if known == nil && refusal == nil {
 			known = by
 		}

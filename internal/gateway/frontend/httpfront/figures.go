@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
-	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 	"github.com/slipstream-go/slipstream/internal/striped"
@@ -16,22 +16,14 @@ import (
 
 // figures are what a service knows of its answers.
 type figures struct {
-	// Immutable. The services that follow one another share figures.
-	slowest *measure.Slowest
+	*frontend.Answers // immutable; the services that follow one another share figures
 
 	// Atomics. Written with every answer, read by whoever asks. answered has one
 	// a status from 200 to 599.
 	answered [400]striped.Counter
-	bytes    striped.Counter
 	// misdirected counts requests that were refused for their Host.
 	misdirected striped.Counter
-	latency     [sources]measure.Latency
 }
-
-// keptSlowest is how many of the slowest keys are remembered.
-const keptSlowest = 20
-
-func newSlowest() *measure.Slowest { return measure.NewSlowest(keptSlowest) }
 
 // EachStatus calls visit with every status that was answered and how often.
 func (s *Service) EachStatus(visit func(status string, n int64)) {
@@ -42,22 +34,8 @@ func (s *Service) EachStatus(visit func(status string, n int64)) {
 	}
 }
 
-// Latency returns the distribution of the time from a request's having been read to
-// its answer, for answers from the source; nil for a word that is none.
-func (s *Service) Latency(source string) *measure.Latency {
-	for i := range sources {
-		if i.String() == source {
-			return &s.figures.latency[i]
-		}
-	}
-	return nil
-}
-
-// BodyBytes returns how many bytes of bodies were answered.
-func (s *Service) BodyBytes() int64 { return s.figures.bytes.Sum() }
-
-// Slowest returns the slowest documents of late.
-func (s *Service) Slowest() *measure.Slowest { return s.figures.slowest }
+// Answers returns the figures of answers.
+func (s *Service) Answers() *frontend.Answers { return s.figures.Answers }
 
 // Spans hears of answered requests.
 type Spans interface {
@@ -81,13 +59,8 @@ func (s *Service) note(req *Request, rsp *Response, took time.Duration) {
 	if i := rsp.Status - 200; i >= 0 && i < len(s.figures.answered) {
 		s.figures.answered[i].Add(1)
 	}
-	if sent := rsp.sent(); sent > 0 {
-		s.figures.bytes.Add(int64(sent))
-	}
-	s.figures.latency[rsp.Source].Record(took)
-	if rsp.Source != SourceOther {
-		s.figures.slowest.Record(req.Start+took, took, rsp.Resource, func() string { return s.keyText(req) }, rsp.Source.String())
-	}
+	s.figures.AddBytes(int64(rsp.sent()))
+	s.figures.Record(req.Start+took, took, rsp.Source, rsp.Resource, func() string { return s.keyText(req) })
 	if s.config.SlowerThan > 0 && took > s.config.SlowerThan {
 		s.warnSlow(req, rsp, took)
 	}
@@ -107,12 +80,12 @@ func (s *Service) note(req *Request, rsp *Response, took time.Duration) {
 // nil. All are said to have taken as long as they did together.
 func (s *Service) noteHits(n, bytes int, req *Request, rsp *Response, took time.Duration) {
 	s.figures.answered[http.StatusOK-200].Add(int64(n))
-	s.figures.bytes.Add(int64(bytes))
-	s.figures.latency[SourceHit].RecordMany(took, n)
+	s.figures.AddBytes(int64(bytes))
+	s.figures.Latency(frontend.SourceHit).RecordMany(took, n)
 	if req == nil {
 		return
 	}
-	s.figures.slowest.Record(req.Start+took, took, rsp.Resource, func() string { return s.keyText(req) }, rsp.Source.String())
+	s.figures.RecordSlow(req.Start+took, took, rsp.Source, rsp.Resource, func() string { return s.keyText(req) })
 	if s.config.SlowerThan > 0 && took > s.config.SlowerThan {
 		s.warnSlow(req, rsp, took)
 	}
@@ -145,7 +118,7 @@ func (s *Service) keyText(req *Request) string {
 		_, path, _, _ := splitTarget(req.Target)
 		return path
 	}
-	if columns := q.of.columns.Load(); columns != nil {
+	if columns := q.of.Columns(); columns != nil {
 		if path, err := resource.Path("", *columns, q.key.ID); err == nil && len(path) > 2 {
 			return path[2:] // without the empty name
 		}

@@ -26,12 +26,12 @@ func FuzzTarget(f *testing.F) {
 			return
 		}
 		// What is accepted has one spelling: writing it and reading it again gives the same key.
-		path, err := resource.Path("r", *v.columns.Load(), key.ID)
+		path, err := resource.Path("r", *v.Columns(), key.ID)
 		if err != nil {
 			t.Fatalf("%q: %v", target, err)
 		}
 		_, rest, _, _ := splitTarget(path)
-		if again, err := parseKey(*v.columns.Load(), rest); err != nil || again != key.ID {
+		if again, err := parseKey(*v.Columns(), rest); err != nil || again != key.ID {
 			t.Errorf("%q: key %q is written %s, which reads as %q (%v)", target, key.ID, path, again, err)
 		}
 	})

@@ -38,7 +38,7 @@ func agreed(nc net.Conn) *tls.ConnectionState {
 
 // handedListener gives one protocol's connections to net/http.
 type handedListener struct {
-	// Immutable after newHandedListener.
+	// Immutable after Server.Serve.
 	addr  net.Addr
 	conns *conns
 	http2 bool
@@ -50,8 +50,8 @@ type handedListener struct {
 	closed bool
 }
 
-func newHandedListener(addr net.Addr, conns *conns, http2 bool) *handedListener {
-	l := &handedListener{addr: addr, conns: conns, http2: http2}
+func newHandedListener(conns *conns, http2 bool) *handedListener {
+	l := &handedListener{conns: conns, http2: http2}
 	l.came = sync.NewCond(&l.mu)
 	return l
 }

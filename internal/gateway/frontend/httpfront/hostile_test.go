@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -16,7 +17,7 @@ func testHostileFields(t *testing.T, by way) {
 	testkit.NoLeaks(t)
 	f := newConfigured(t, jsonOrigin, ServiceConfig{
 		Compression: []string{"zstd", "gzip"}, Gate: newGate(t), CORS: CORS{Origins: []string{"https://app.example"}},
-	}, func(r []Resource) { r[2].Access = &access.Rule{Keys: []string{"*"}} })
+	}, func(r []frontend.Resource) { r[2].Access = &access.Rule{Keys: []string{"*"}} })
 	s := listen(t, f, by.config(Config{}))
 	line := func(name, value string) string { return name + ": " + value + "\r\n" }
 	repeat := func(n int, text string) string { return strings.Repeat(text, n) }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
@@ -97,7 +98,7 @@ func TestHosts(t *testing.T) {
 					listeners = listeners[:1]
 				}
 				f := newConfigured(t, jsonOrigin, ServiceConfig{Hosts: test.hosts}, nil)
-				s := listen(t, f, by.config(Config{Listeners: listeners}))
+				s := listen(t, f, by.config(Config{}), listeners...)
 				c, err := net.Dial(network, s.Addr().String())
 				if err != nil {
 					t.Fatal(err)
@@ -237,7 +238,7 @@ func TestHostsAfterReload(t *testing.T) {
 		want("new.example", 421)
 		want("old.example", 200)
 		config.Hosts.Names = []string{"new.example"}
-		next, err := f.service.Next([]Resource{{Name: "depts", Columns: *f.service.list[0].columns.Load()}}, config)
+		next, err := f.service.Next([]frontend.Resource{{Name: "depts", Columns: *f.service.resources.List[0].Columns()}}, config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
@@ -57,7 +58,7 @@ func newFixture(t testing.TB, load originFunc) *fixture {
 
 // newConfigured is newFixture with a configuration; change, if not nil, may change
 // what is served.
-func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change func([]Resource)) *fixture {
+func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change func([]frontend.Resource)) *fixture {
 	t.Helper()
 	tier, err := memory.New(16 << 20)
 	if err != nil {
@@ -66,10 +67,10 @@ func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change f
 	start := time.Now()
 	names := []string{"depts", "orders", "blobs", "late"}
 	var resources []cache.Resource
-	var served []Resource
+	var served []frontend.Resource
 	for _, n := range names {
 		resources = append(resources, cache.Resource{Name: n})
-		served = append(served, Resource{Name: n})
+		served = append(served, frontend.Resource{Name: n})
 	}
 	if change != nil {
 		change(served)
@@ -289,7 +290,7 @@ func TestMissingIsCacheable(t *testing.T) { eachWay(t, testMissingIsCacheable) }
 
 func testMissingIsCacheable(t *testing.T, by way) {
 	for given, want := range map[string]string{"": "no-store", "private, no-cache": "no-store", "max-age=5": "max-age=5"} {
-		f := newConfigured(t, echo, ServiceConfig{}, func(r []Resource) { r[0].CacheControl = given }).over(t, by)
+		f := newConfigured(t, echo, ServiceConfig{}, func(r []frontend.Resource) { r[0].CacheControl = given }).over(t, by)
 		r := f.do("GET", "/depts/0")
 		if r.StatusCode != 404 || r.Header.Get("Cache-Control") != want {
 			t.Errorf("cache_control %q: status %d, Cache-Control %q, want 404 and %q", given, r.StatusCode, r.Header.Get("Cache-Control"), want)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
@@ -53,7 +54,7 @@ func TestLoopHitAllocations(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			eachLoop(t, func(t *testing.T, by way) {
-				f := newConfigured(t, jsonOrigin, test.config(t), func(r []Resource) { r[2].Access = &access.Rule{Keys: []string{"web"}} })
+				f := newConfigured(t, jsonOrigin, test.config(t), func(r []frontend.Resource) { r[2].Access = &access.Rule{Keys: []string{"web"}} })
 				s := listen(t, f, by.config(Config{TrustedProxies: prefixes("127.0.0.0/8")}))
 				if n := allocationsOf(t, s, test.request); n > 0.05 {
 					t.Errorf("%.3f allocations a hit, want less than 0.05", n)

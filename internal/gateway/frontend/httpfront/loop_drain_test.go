@@ -257,7 +257,7 @@ func TestHandedListenerForgetsNobody(t *testing.T) {
 	testkit.NoLeaks(t)
 	conns := newConns(Config{}.withDefaults())
 	defer conns.stop()
-	l := newHandedListener(&net.TCPAddr{}, conns, false)
+	l := newHandedListener(conns, false)
 	give := func(unread string) net.Conn {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { theirs.Close() })

@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
@@ -41,7 +42,7 @@ func everything(t testing.TB, by way) *Server {
 		CallerLimit: limit.New(limit.Config{Rate: 0.001, Burst: 12}),
 		OpenAPI:     func(func(int) bool) []byte { return []byte(`{"openapi":"3.1.0"}`) },
 		Spans:       &recorder{},
-	}, func(r []Resource) {
+	}, func(r []frontend.Resource) {
 		r[1].CacheControl = "max-age=5"
 		r[2].Access = &access.Rule{Keys: []string{"web"}, JWT: true}
 	})

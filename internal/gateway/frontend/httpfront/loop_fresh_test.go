@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -41,7 +42,7 @@ func newStale(t *testing.T, clock *stopwatch, config ServiceConfig) *fixture {
 	t.Cleanup(func() { c.Close() })
 	c.SetPromise(0, true, "")
 	c.Advance(0, cache.UpTo(1))
-	service, err := NewService(c, []Resource{{Name: "depts"}}, config)
+	service, err := NewService(c, []frontend.Resource{{Name: "depts"}}, config)
 	if err != nil {
 		t.Fatal(err)
 	}

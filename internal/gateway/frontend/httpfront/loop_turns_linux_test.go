@@ -253,7 +253,7 @@ func TestTurnsOfUnreadAnswers(t *testing.T) {
 	const hostile = 2000
 	turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
 		budget := loop.NewBudget(0)
-		s := listen(t, newFixture(t, jsonOrigin), Config{Listeners: smallListeners(t), Budget: budget, MaxConnections: hostile + 10})
+		s := listen(t, newFixture(t, jsonOrigin), Config{Budget: budget, MaxConnections: hostile + 10}, smallListeners(t)...)
 		startChild(t, fmt.Sprintf("hostile %s %d", s.Addr(), hostile)).hears("hostile")
 		testkit.Eventually(t, 2*time.Minute, func() error {
 			if is := budget.Stats(); is.Throttled == 0 || is.Closed == 0 || is.Used > is.Limit {

@@ -96,14 +96,14 @@ func mountedTarget(u *url.URL) string {
 // Find returns the ID and the key columns of a resource, which are nil until the origin has been
 // reached. known is false if there is no such resource.
 func (s *Service) Find(name string) (id cache.ResourceID, columns []resource.KeyColumn, known bool) {
-	v := s.byName[name]
+	v := s.resources.ByName[name]
 	if v == nil {
 		return 0, nil, false
 	}
-	if c := v.columns.Load(); c != nil {
+	if c := v.Columns(); c != nil {
 		columns = *c
 	}
-	return v.id, columns, true
+	return v.ID, columns, true
 }
 
 // EntityTag returns the entity tag that the document is sent with in identity.

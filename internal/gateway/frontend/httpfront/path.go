@@ -7,9 +7,6 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// maxColumns is how many key columns a path may have.
-const maxColumns = resource.MaxColumns
-
 // maxTarget bounds the request target of one document, in bytes: eight text columns of the
 // longest allowed value, percent-encoded, do not fit on purpose.
 const maxTarget = 8 << 10

@@ -94,7 +94,7 @@ func TestConnectionsPerAddressOverNetHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := listen(t, newFixture(t, jsonOrigin), Config{Engine: EngineNetHTTP, MaxPerAddress: 2, Listeners: []net.Listener{farListener{l}}})
+	s := listen(t, newFixture(t, jsonOrigin), Config{Engine: EngineNetHTTP, MaxPerAddress: 2}, farListener{l})
 	first, second := dial(t, s), dial(t, s)
 	defer second.Close()
 	mustServe(t, first)
@@ -158,7 +158,7 @@ func TestRoomIsNotMadeByProxies(t *testing.T) {
 func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
 	const places, idle = 40, 5
 	eachServer(t, func(t *testing.T, by way) {
-		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{MaxConnections: places, MaxPending: 1 << 40, Listeners: smallListeners(t), StallTimeout: time.Hour}))
+		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{MaxConnections: places, MaxPending: 1 << 40, StallTimeout: time.Hour}), smallListeners(t)...)
 		connect := func(ip string) net.Conn {
 			t.Helper()
 			c := dialFrom(t, ip, s.Addr().String())

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 )
@@ -67,26 +68,6 @@ type Request struct {
 	work int
 }
 
-// Source says where the documents of an answer came from: the word of the figures.
-type Source uint8
-
-// Sources. An answer with several documents has the last of these that is true of
-// one of them.
-const (
-	SourceOther  Source = iota // no document: errors, descriptions, preflights
-	SourceHit                  // from a tier
-	SourceStale                // from a tier, and possibly older than promised
-	SourceJoined               // from a load that another request began
-	SourceLoad                 // loaded for this request
-
-	sources
-)
-
-// String returns the word for the source in metrics and logs.
-func (s Source) String() string {
-	return [...]string{"other", "hit", "stale", "joined", "load"}[s]
-}
-
 // Response is an answer. Slices are shared with other answers and must not be
 // changed. A nil slice is a field that is not sent.
 type Response struct {
@@ -112,7 +93,7 @@ type Response struct {
 	Size int
 
 	// What figures and logs tell of the answer.
-	Source   Source
+	Source   frontend.Source
 	Resource string
 	Caller   string
 	Keys     int

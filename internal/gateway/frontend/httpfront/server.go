@@ -9,11 +9,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
@@ -59,10 +61,7 @@ type Config struct {
 	// DrainGrace is how long idle connections may ask once more at Shutdown (2 s;
 	// negative: not at all).
 	DrainGrace time.Duration
-	// Listeners are used instead of binding an address unless they are nil. The server
-	// owns them. If there are none, the server serves only as an [http.Handler].
-	Listeners []net.Listener
-	Log       *slog.Logger
+	Log        *slog.Logger
 
 	large *loop.Budget // of MaxPending, set by withDefaults
 }
@@ -126,74 +125,76 @@ func newHandler(service *Service, config Config) *handler {
 // Server serves a [Service]: on an event loop, which hands connections over to net/http
 // when they ask for anything but plain documents, or over net/http alone.
 type Server struct {
-	// Immutable after Listen.
-	http      *http.Server // HTTP/1 and, over TLS of its own, HTTP/2
-	http2     *http.Server // HTTP/2 of connections that the loop hands over
-	handler   *handler
-	grace     time.Duration
-	conns     *conns // those that net/http serves
+	// Immutable after New.
+	config  Config
+	http    *http.Server // HTTP/1 and, over TLS of its own, HTTP/2
+	http2   *http.Server // HTTP/2 of connections that the loop hands over
+	handler *handler
+	grace   time.Duration
+	conns   *conns       // those that net/http serves
+	front   *front       // nil: net/http alone
+	loop    *loop.Server // nil: net/http alone
+	handed  handOvers    // of the loop
+
+	// Immutable after Serve.
 	addr      net.Addr
-	front     *front             // nil: net/http alone
 	accepting []*limitedListener // of net/http alone; nil: the loop accepts
-	loop      *loop.Server       // nil: net/http alone
 
 	mounted mounted               // requests of other servers
 	serving sync.WaitGroup        // goroutines of net/http that accept
 	failed  atomic.Pointer[error] // why one of them ended before Shutdown
 }
 
-// Listen binds address and begins to serve. Shutdown ends it.
-func Listen(address string, service *Service, config Config) (*Server, error) {
+// New returns a server that listens to nothing yet. Shutdown ends it, and must be called even
+// if it never serves.
+func New(service *Service, config Config) (*Server, error) {
 	config = config.withDefaults()
-	listeners := config.Listeners
-	if listeners == nil {
-		n := 1
-		if config.Engine == EngineLoop {
-			n = runtime.GOMAXPROCS(0)
-		}
-		var err error
-		if listeners, err = loop.Listen("tcp", address, n); err != nil {
-			return nil, fmt.Errorf("http: %w", err)
-		}
-	}
 	h := newHandler(service, config)
 	s := &Server{
+		config:  config,
 		handler: h,
 		grace:   config.DrainGrace,
 		http:    newHTTPServer(h, config),
 		http2:   newHTTPServer(h, config),
 		conns:   newConns(config),
 	}
-	if len(listeners) == 0 {
-		return s, nil
-	}
-	s.addr = listeners[0].Addr()
 	s.http2.Protocols = new(http.Protocols) // TLS has been taken off
 	s.http2.Protocols.SetUnencryptedHTTP2(true)
 	if config.Engine == EngineNetHTTP {
+		return s, nil
+	}
+	s.handed = handOvers{newHandedListener(s.conns, false), newHandedListener(s.conns, true)}
+	s.front = newFront(service, config)
+	var err error
+	if s.loop, err = loop.New(s.loopConfig(service, config)); err != nil {
+		s.conns.stop()
+		return nil, fmt.Errorf("http: %w", err)
+	}
+	s.front.engine = s.loop
+	return s, nil
+}
+
+// Serve begins to serve connections to listeners, and returns. It owns them from now on, also
+// if it fails. It may be called once. Without it, or without listeners, the server serves only
+// as an [http.Handler].
+func (s *Server) Serve(listeners ...net.Listener) error {
+	if len(listeners) == 0 {
+		return nil
+	}
+	s.addr = listeners[0].Addr()
+	if s.loop == nil {
 		for _, l := range listeners {
 			s.serveAlone(l)
 		}
-		return s, nil
+		return nil
 	}
-	handed := handOvers{newHandedListener(s.addr, s.conns, false), newHandedListener(s.addr, s.conns, true)}
-	s.front = newFront(service, config)
-	var err error
-	if s.loop, err = loop.New(s.loopConfig(service, config, handed)); err == nil {
-		s.front.engine = s.loop
-		s.serveHTTP(s.http, handed.http1)
-		s.serveHTTP(s.http2, handed.http2)
-		err = s.loop.Serve(listeners...)
-	} else {
-		for _, l := range listeners {
-			_ = l.Close() // the first error is the one to report
-		}
+	s.handed.http1.addr, s.handed.http2.addr = s.addr, s.addr
+	s.serveHTTP(s.http, s.handed.http1)
+	s.serveHTTP(s.http2, s.handed.http2)
+	if err := s.loop.Serve(listeners...); err != nil {
+		return fmt.Errorf("http: %w", err)
 	}
-	if err != nil {
-		s.conns.stop()
-		return nil, errors.Join(fmt.Errorf("http: %w", err), s.http.Close(), s.http2.Close())
-	}
-	return s, nil
+	return nil
 }
 
 func newHTTPServer(h http.Handler, config Config) *http.Server {
@@ -224,7 +225,7 @@ func (s *Server) serveAlone(l net.Listener) {
 	}
 }
 
-func (s *Server) loopConfig(service *Service, config Config, handed handOvers) loop.Config {
+func (s *Server) loopConfig(service *Service, config Config) loop.Config {
 	front := s.front
 	backend := loop.Auto
 	if config.Goroutines {
@@ -232,7 +233,7 @@ func (s *Server) loopConfig(service *Service, config Config, handed handOvers) l
 	}
 	return loop.Config{
 		New:            func(*loop.Conn) loop.Session { return &session{front: front} },
-		Detached:       handed.take,
+		Detached:       s.handed.take,
 		Clock:          service.cache.Now,
 		Backend:        backend,
 		MaxConnections: config.MaxConnections,
@@ -263,6 +264,17 @@ func (s *Server) serveHTTP(server *http.Server, l net.Listener) {
 	}()
 }
 
+// SetColumns says what the key of a resource looks like. Until then its documents are answered
+// with 503.
+func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
+	return s.handler.live.Load().SetColumns(id, columns)
+}
+
+// Next returns a service for [Server.Swap]: see [Service.Next].
+func (s *Server) Next(resources []frontend.Resource, config ServiceConfig) (*Service, error) {
+	return s.handler.live.Load().Next(resources, config)
+}
+
 // Swap lets another service answer the requests that come from now on, of the same cache:
 // [Service.Next]. Those that have come are answered by the one of before.
 func (s *Server) Swap(service *Service) {
@@ -272,7 +284,8 @@ func (s *Server) Swap(service *Service) {
 	}
 }
 
-// Addr returns the address that the server is bound to, nil if it has no listener.
+// Addr returns the address that the server is bound to, nil before Serve, and if it has no
+// listener.
 func (s *Server) Addr() net.Addr { return s.addr }
 
 // Connections returns how many connections are open.
@@ -295,6 +308,19 @@ func (s *Server) EngineStats() (stats loop.Stats, looped bool) {
 	}
 	s.conns.addCuts(e.Closes)
 	return e, s.loop != nil
+}
+
+// Figures returns a moment's figures.
+func (s *Server) Figures() frontend.Figures {
+	service := s.handler.live.Load()
+	f := frontend.Figures{
+		Answers: service.Answers(), Requests: service.Answers().Requests(), Statuses: frontend.Counts(service.EachStatus),
+		Large: s.LargePending(), Budgets: frontend.Budgets(s.EachBudget), Throttled: frontend.Counts(s.EachThrottled),
+	}
+	if f.Engine, f.Looped = s.EngineStats(); f.Looped {
+		f.HandedOver = frontend.Counts(s.EachHandover)
+	}
+	return f
 }
 
 // EachBudget calls visit with each bound of what clients may take together besides connections

@@ -9,18 +9,34 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-func listen(t testing.TB, f *fixture, config Config) *Server {
+// listen serves a fixture at the listeners, or at a port of its own if there are none.
+func listen(t testing.TB, f *fixture, config Config, listeners ...net.Listener) *Server {
 	t.Helper()
-	s, err := Listen("127.0.0.1:0", f.service, config)
+	if listeners == nil {
+		var err error
+		n := 1
+		if config.Engine == EngineLoop {
+			n = runtime.GOMAXPROCS(0)
+		}
+		if listeners, err = loop.Listen("tcp", "127.0.0.1:0", n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := New(f.service, config)
+	if err == nil {
+		err = s.Serve(listeners...)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +177,7 @@ func testShutdownDrains(t *testing.T, by way) {
 		<-release
 		return echo(ctx, 0, id)
 	})
-	s, err := Listen("127.0.0.1:0", f.service, by.config(Config{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := listen(t, f, by.config(Config{}))
 	var client sync.WaitGroup
 	client.Go(func() {
 		r, err := http.Get("http://" + s.Addr().String() + "/depts/2")

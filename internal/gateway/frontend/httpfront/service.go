@@ -3,6 +3,7 @@ package httpfront
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -15,26 +16,12 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
-
-// Resource is what the frontend knows of a resource.
-type Resource struct {
-	Name string
-	// ID and Columns are for [Service.Next]; NewService numbers resources in their
-	// order, and SetColumns says what their keys look like.
-	ID      cache.ResourceID
-	Columns []resource.KeyColumn
-	// CacheControl is sent with documents. The default is "no-cache", and
-	// "private, no-cache" with an Access rule: a downstream cache that answered
-	// by itself would break the promise.
-	CacheControl string
-	// Access says who may read the documents; nil: everybody.
-	Access *access.Rule
-}
 
 // ServiceConfig configures a [Service]. The zero value serves documents to
 // everybody, in identity, without limits.
@@ -74,8 +61,7 @@ type ServiceConfig struct {
 type Service struct {
 	// Immutable after NewService.
 	cache     *cache.Cache
-	byName    map[string]*served
-	list      []*served
+	resources frontend.Resources[*served]
 	protected bool // some resource has an access rule
 	certified bool // and some rule names certificates
 	// What Host is compared with, by where the listener is bound; nil: nothing.
@@ -101,24 +87,19 @@ type Service struct {
 
 // served is a resource as the service keeps it.
 type served struct {
+	frontend.Served
+
 	// Immutable after NewService.
 	service      *Service
-	id           cache.ResourceID
-	name         string
 	cacheControl []string
 	// hitFields are the lines of a hit in identity that do not depend on its document.
 	hitFields string
 	// missing is cacheControl for keys without a row.
 	missing []string
-	access  *access.Rule
 
 	// size is the mean length of documents as batches found it, 0 before the
 	// first. Atomic: written and read by batches that load.
 	size atomic.Int64
-
-	// columns of the key, nil until the origin was reached. Written by
-	// SetColumns, read by every request.
-	columns atomic.Pointer[[]resource.KeyColumn]
 }
 
 // question is what a request asks for, once it has been read and let in.
@@ -138,14 +119,10 @@ type question struct {
 }
 
 // NewService returns a service for resources in the order of the cache's.
-func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Service, error) {
-	s := &Service{cache: c, loading: newBatchRoom(), wrong: newWrong(), figures: &figures{slowest: newSlowest()},
+func NewService(c *cache.Cache, resources []frontend.Resource, config ServiceConfig) (*Service, error) {
+	s := &Service{cache: c, loading: newBatchRoom(), wrong: newWrong(), figures: &figures{Answers: frontend.NewAnswers()},
 		logged: new(measure.Ration), slow: new(measure.Ration), throttled: new(measure.Ration), strangers: new(measure.Ration)}
-	numbered := slices.Clone(resources)
-	for i := range numbered {
-		numbered[i].ID = cache.ResourceID(i)
-	}
-	if err := s.configure(numbered, config); err != nil {
+	if err := s.configure(frontend.Numbered(resources), config); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -154,7 +131,7 @@ func NewService(c *cache.Cache, resources []Resource, config ServiceConfig) (*Se
 // Next returns a service for other resources, or for the same by other rules, that counts on
 // where this one is. Both may answer at once: whoever has begun a request with the one ends it
 // with that.
-func (s *Service) Next(resources []Resource, config ServiceConfig) (*Service, error) {
+func (s *Service) Next(resources []frontend.Resource, config ServiceConfig) (*Service, error) {
 	next := &Service{cache: s.cache, loading: s.loading, wrong: s.wrong, figures: s.figures, logged: s.logged, slow: s.slow, throttled: s.throttled, strangers: s.strangers}
 	if slices.Equal(config.Compression, s.config.Compression) {
 		next.compressor = s.compressor // it holds a processor's work and memory
@@ -162,19 +139,11 @@ func (s *Service) Next(resources []Resource, config ServiceConfig) (*Service, er
 	if err := next.configure(resources, config); err != nil {
 		return nil, err
 	}
-	for _, r := range resources {
-		if r.Columns == nil {
-			continue // the origin has not been reached
-		}
-		if err := next.SetColumns(r.ID, r.Columns); err != nil {
-			return nil, err
-		}
-	}
 	return next, nil
 }
 
 // configure completes a new service.
-func (s *Service) configure(resources []Resource, config ServiceConfig) error {
+func (s *Service) configure(resources []frontend.Resource, config ServiceConfig) error {
 	if config.MaxBatch <= 0 {
 		config.MaxBatch = 1000
 	}
@@ -195,14 +164,14 @@ func (s *Service) configure(resources []Resource, config ServiceConfig) error {
 			return errors.New("http: there is no content coding " + strconv.Quote(name) + "; expected gzip or zstd")
 		}
 	}
-	s.byName, s.config, s.log, s.cors = make(map[string]*served), config, config.Log, newCORSPolicy(config.CORS)
+	s.config, s.log, s.cors = config, config.Log, newCORSPolicy(config.CORS)
 	if s.compressor == nil {
 		s.compressor = newCompressor(offered)
 	}
 	s.hostsAtLoopback, s.hostsElsewhere = hostRules(config.Hosts)
 	s.vary = varyOf(len(offered) > 0, s.cors.varies())
 	for _, r := range resources {
-		v := &served{service: s, id: r.ID, name: r.Name, access: r.Access, cacheControl: []string{"no-cache"}}
+		v := &served{service: s, cacheControl: []string{"no-cache"}}
 		if r.Access != nil {
 			v.cacheControl[0] = "private, no-cache"
 		}
@@ -216,10 +185,11 @@ func (s *Service) configure(resources []Resource, config ServiceConfig) error {
 			v.missing = noStore
 		}
 		v.hitFields = string(hitFields(v.cacheControl, s.vary))
-		s.byName[r.Name] = v
+		if err := s.resources.Add(v, r); err != nil {
+			return fmt.Errorf("http: resource %s: %w", r.Name, err)
+		}
 		s.protected = s.protected || r.Access != nil
 		s.certified = s.certified || r.Access != nil && len(r.Access.Certificates) > 0
-		s.list = append(s.list, v)
 	}
 	return nil
 }
@@ -227,15 +197,7 @@ func (s *Service) configure(resources []Resource, config ServiceConfig) error {
 // SetColumns says what the key of a resource looks like. Until then its
 // documents are answered with 503.
 func (s *Service) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
-	if len(columns) == 0 || len(columns) > maxColumns {
-		return errors.New("http: a key has 1 to " + strconv.Itoa(maxColumns) + " columns")
-	}
-	for _, v := range s.list {
-		if v.id == id {
-			v.columns.Store(&columns)
-		}
-	}
-	return nil
+	return s.resources.SetColumns(id, columns)
 }
 
 // Field values that never change.
@@ -272,7 +234,7 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 			break
 		}
 		if a := (cache.Answer{Doc: q.again.Document()}); !s.document(atOnce, req, a, rsp) {
-			s.cache.CountHits(q.of.id, 1)
+			s.cache.CountHits(q.of.ID, 1)
 			q.answers, q.found, q.again = []cache.Answer{a}, true, nil
 			return false
 		}
@@ -290,7 +252,7 @@ func (s *Service) Peek(req *Request, rsp *Response) bool {
 			return false
 		}
 		if req.recent != nil && a.Source == cache.FromTier && !a.Doc.Missing() {
-			req.recent.Remember(req.Target, q.of, q.of.id, q.columns, a.Doc, s.headOf(a.Doc).fields)
+			req.recent.Remember(req.Target, q.of, q.of.ID, q.columns, a.Doc, s.headOf(a.Doc).fields)
 		}
 	}
 	s.dress(req, rsp)
@@ -352,8 +314,8 @@ func (s *Service) ask(ctx context.Context, req *Request, rsp *Response) {
 		return
 	}
 	if req.recent != nil {
-		if e := req.recent.Find(s.cache, req.Target, req.Start); e != nil && e.Resource.service == s && e.Columns == e.Resource.columns.Load() {
-			rsp.Resource = e.Resource.name
+		if e := req.recent.Find(s.cache, req.Target, req.Start); e != nil && e.Resource.service == s && e.Columns == e.Resource.Columns() {
+			rsp.Resource = e.Resource.Name
 			if s.authorize(ctx, req, rsp, e.Resource) {
 				q.of, q.again, q.answered = e.Resource, e, false
 			}
@@ -361,7 +323,7 @@ func (s *Service) ask(ctx context.Context, req *Request, rsp *Response) {
 		}
 	}
 	name, path, query, single := splitTarget(req.Target)
-	v := s.byName[name]
+	v := s.resources.ByName[name]
 	switch {
 	case v == nil && name == "openapi.json" && !single && s.config.OpenAPI != nil:
 		s.describe(ctx, req, rsp)
@@ -373,11 +335,11 @@ func (s *Service) ask(ctx context.Context, req *Request, rsp *Response) {
 		s.problem(rsp, http.StatusRequestURITooLong, "the request target is longer than "+strconv.Itoa(maxTarget)+" bytes")
 		return
 	}
-	rsp.Resource = v.name
+	rsp.Resource = v.Name
 	if !s.authorize(ctx, req, rsp, v) {
 		return
 	}
-	columns := v.columns.Load()
+	columns := v.Columns()
 	if columns == nil {
 		s.problem(rsp, http.StatusServiceUnavailable, "the database has not been reached yet")
 		rsp.RetryAfter = retrySoon
@@ -397,13 +359,13 @@ func (s *Service) askOne(req *Request, rsp *Response, columns []resource.KeyColu
 		s.problem(rsp, http.StatusBadRequest, err.Error())
 		return
 	}
-	req.question.key = cache.Key{Resource: req.question.of.id, ID: id}
+	req.question.key = cache.Key{Resource: req.question.of.ID, ID: id}
 	req.question.answered = false
 }
 
 func (s *Service) askMany(req *Request, rsp *Response, columns []resource.KeyColumn, query string) {
 	q := &req.question
-	keys, err := parseBatch(columns, q.of.id, query, s.config.MaxBatch)
+	keys, err := parseBatch(columns, q.of.ID, query, s.config.MaxBatch)
 	if err != nil {
 		s.problem(rsp, http.StatusBadRequest, err.Error())
 		return

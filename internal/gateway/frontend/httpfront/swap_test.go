@@ -9,6 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 )
 
 // Requests that come after Swap are answered by the other service, also those that the lane
@@ -50,7 +51,7 @@ func testSwap(t *testing.T, by way) {
 		slow <- status
 	}()
 	<-held
-	swap := func(resources ...Resource) {
+	swap := func(resources ...frontend.Resource) {
 		t.Helper()
 		for i := range resources {
 			resources[i].Columns = []resource.KeyColumn{{Name: "deptno", Kind: resource.Integer}}
@@ -61,14 +62,14 @@ func testSwap(t *testing.T, by way) {
 		}
 		s.Swap(next)
 	}
-	swap(Resource{Name: "depts", CacheControl: "no-store"}, Resource{Name: "departments"})
+	swap(frontend.Resource{Name: "depts", CacheControl: "no-store"}, frontend.Resource{Name: "departments"})
 	want("/depts/10", 200, "no-store")
 	want("/departments/10", 200, "no-cache")
 	want("/orders/EU/1", 404, "no-store")
 	for range 40 {
 		want("/depts/10", 200, "no-store")
 	}
-	swap(Resource{Name: "depts", Access: &access.Rule{Keys: []string{"web"}}})
+	swap(frontend.Resource{Name: "depts", Access: &access.Rule{Keys: []string{"web"}}})
 	want("/depts/10", 401, "no-store")
 	want("/departments/10", 404, "no-store")
 	close(hold)

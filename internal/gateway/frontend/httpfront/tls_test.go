@@ -32,19 +32,20 @@ func listenTLS(t testing.TB, f *fixture, config Config, change ...func(net.Liste
 	h.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate)
+	var listeners []net.Listener
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		config.Listeners = append(config.Listeners, l)
+		listeners = append(listeners, l)
 	}
-	secure = config.Listeners[1].Addr().String()
+	secure = listeners[1].Addr().String()
 	for _, wrap := range change {
-		config.Listeners[1] = wrap(config.Listeners[1])
+		listeners[1] = wrap(listeners[1])
 	}
-	config.Listeners[1] = loop.Secure(config.Listeners[1], &tls.Config{Certificates: certificates, NextProtos: []string{"h2", "http/1.1"}})
-	return listen(t, f, config), secure, &tls.Config{RootCAs: roots, ServerName: "example.com"}
+	listeners[1] = loop.Secure(listeners[1], &tls.Config{Certificates: certificates, NextProtos: []string{"h2", "http/1.1"}})
+	return listen(t, f, config, listeners...), secure, &tls.Config{RootCAs: roots, ServerName: "example.com"}
 }
 
 // clientOf returns a client of one protocol of HTTP over TLS.

@@ -70,7 +70,7 @@ func (t *turn) countHit(s *Service) {
 // countAgain begins to count the hits of another resource.
 func (t *turn) countAgain(s *Service, of *served) {
 	if t.again > 0 {
-		s.cache.CountHits(t.of.id, t.again)
+		s.cache.CountHits(t.of.ID, t.again)
 	}
 	t.of, t.again = of, 0
 }

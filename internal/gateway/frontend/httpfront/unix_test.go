@@ -30,7 +30,7 @@ func TestUnixProxies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			listen(t, f, by.config(Config{TrustUnix: trust, Listeners: []net.Listener{l}}))
+			listen(t, f, by.config(Config{TrustUnix: trust}), l)
 			for i := range 10 {
 				raw, err := net.Dial("unix", path)
 				if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
@@ -156,7 +157,7 @@ func (t *turn) wrongLogin(rule, text string) {
 	}
 	if x.view.requests != nil {
 		x.view.requests.Record(&requestlog.Entry{Time: t.began, Took: time.Since(t.began), Protocol: protocolName, Client: x.addr.Addr(),
-			Method: t.command.name, Error: FailWrongPass.Code(), Source: SourceOther.String()})
+			Method: t.command.name, Error: FailWrongPass.Code(), Source: frontend.SourceOther.String()})
 	}
 }
 

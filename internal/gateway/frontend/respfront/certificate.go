@@ -58,11 +58,11 @@ func (x *session) fallBack() {
 // certified returns the caller that a client with a certificate is before a login, nil if that
 // is nobody.
 func (v *View) certified(c *access.Certificate) *access.Caller {
-	for _, r := range v.list {
-		if r.access == nil {
+	for _, r := range v.resources.List {
+		if r.Access == nil {
 			continue
 		}
-		if caller := c.NamedBy(r.access); caller != nil {
+		if caller := c.NamedBy(r.Access); caller != nil {
 			return caller
 		}
 	}

@@ -8,24 +8,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
-
-// Resource is what the frontend knows of a resource.
-type Resource struct {
-	Name string
-	// ID and Columns are for [Server.Next]; New numbers resources in their order, and
-	// SetColumns says what their keys look like.
-	ID      cache.ResourceID
-	Columns []resource.KeyColumn
-	// Access says who may read the documents; nil: everybody.
-	Access *access.Rule
-}
 
 // User is who may log in with AUTH.
 type User struct {

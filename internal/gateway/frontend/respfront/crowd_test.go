@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -53,7 +54,7 @@ func TestCrowd(t *testing.T) {
 				c := &client{t: t, conn: conn}
 				rnd := rand.New(rand.NewPCG(seed, uint64(i)))
 				// On until enough was loaded again, however late the changes come.
-				for n := 0; n < rounds || f.server.Latency("load").Snapshot().Count() < 2*documents; n++ {
+				for n := 0; n < rounds || f.server.Answers().Latency(frontend.SourceLoad).Snapshot().Count() < 2*documents; n++ {
 					if !c.pipeline(rnd, documents) {
 						return
 					}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
@@ -77,10 +78,10 @@ func (t *turn) get(args [][]byte) {
 // not.
 func (t *turn) again(b []byte) bool {
 	e := t.recent.Find(t.server.cache, text(b), t.start)
-	if e == nil || e.Resource.view != t.session.view || e.Columns != e.Resource.columns.Load() {
+	if e == nil || e.Resource.view != t.session.view || e.Columns != e.Resource.Columns() {
 		return false
 	}
-	if _, refusal := e.Resource.access.Admit(t.session.caller.Load(), t.session.certificate()); refusal != nil {
+	if _, refusal := e.Resource.Access.Admit(t.session.caller.Load(), t.session.certificate()); refusal != nil {
 		return false
 	}
 	if !t.admitKeys(1) {
@@ -103,7 +104,7 @@ func (t *turn) again(b []byte) bool {
 // resource.
 func (t *turn) countAgain(of *served) {
 	if t.hitsAgain > 0 {
-		t.server.cache.CountHits(t.hitsOf.id, t.hitsAgain)
+		t.server.cache.CountHits(t.hitsOf.ID, t.hitsAgain)
 	}
 	t.hitsOf, t.hitsAgain = of, 0
 }
@@ -187,11 +188,11 @@ func (t *turn) record(keys [][]byte, code string, size int) {
 		return
 	}
 	e := requestlog.Entry{Time: t.began, Took: time.Since(t.began), Protocol: protocolName, Client: t.session.addr.Addr(),
-		Method: t.command.name, Target: text(keys[0]), Keys: len(keys), Error: code, Bytes: size, Source: SourceHit.String()}
+		Method: t.command.name, Target: text(keys[0]), Keys: len(keys), Error: code, Bytes: size, Source: frontend.SourceHit.String()}
 	if code != "" {
-		e.Source = SourceOther.String()
+		e.Source = frontend.SourceOther.String()
 	}
-	if name, _, ok := strings.Cut(e.Target, ":"); ok && v.byName[name] != nil {
+	if name, _, ok := strings.Cut(e.Target, ":"); ok && v.resources.ByName[name] != nil {
 		e.Resource = name
 	}
 	if c := t.session.caller.Load(); c != nil {

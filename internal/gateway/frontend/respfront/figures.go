@@ -3,61 +3,21 @@ package respfront
 import (
 	"sync/atomic"
 
-	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/striped"
 )
 
-// Source says where the documents of an answer came from: the word of the figures.
-type Source uint8
-
-// Sources. An answer with several documents has the last of these that is true of
-// one of them.
-const (
-	SourceOther  Source = iota // no document: errors, commands about other things
-	SourceHit                  // from a tier
-	SourceStale                // from a tier, and possibly older than promised
-	SourceJoined               // from a load that another command began
-	SourceLoad                 // loaded for this command
-
-	sources
-)
-
-// String returns the word for the source in metrics and logs.
-func (s Source) String() string {
-	return [...]string{"other", "hit", "stale", "joined", "load"}[s]
-}
-
-func sourceOf(a cache.Answer) Source {
-	switch a.Source {
-	case cache.FromTier:
-		return SourceHit
-	case cache.Stale:
-		return SourceStale
-	case cache.Joined:
-		return SourceJoined
-	default:
-		return SourceLoad
-	}
-}
-
 // figures are what a server knows of its answers.
 type figures struct {
-	// Immutable after New.
-	slowest *measure.Slowest
+	*frontend.Answers // immutable
 
 	// Atomics. Written with the answers of a read, read by whoever asks.
 	commands [groups]striped.Counter
 	failed   [failures]striped.Counter
-	bytes    striped.Counter
 	stale    atomic.Int64
 	http     atomic.Int64
-	latency  [sources]measure.Latency
 }
-
-// keptSlowest is how many of the slowest keys are remembered.
-const keptSlowest = 20
 
 // EachGroup calls visit with every group of commands and how many were answered.
 func (s *Server) EachGroup(visit func(group string, n int64)) {
@@ -74,20 +34,18 @@ func (s *Server) EachFailure(visit func(kind string, n int64)) {
 	}
 }
 
-// Latency returns the distribution of the time from a command's having been read to
-// its answer, for answers from the source; nil for a word that is none. A hit counts
-// with the time that all commands of its read took.
-func (s *Server) Latency(source string) *measure.Latency {
-	for i := range sources {
-		if i.String() == source {
-			return &s.figures.latency[i]
-		}
-	}
-	return nil
-}
+// Answers returns the figures of answers. A hit counts with the time that all commands of
+// its read took.
+func (s *Server) Answers() *frontend.Answers { return s.figures.Answers }
 
-// BodyBytes returns how many bytes of documents were answered.
-func (s *Server) BodyBytes() int64 { return s.figures.bytes.Sum() }
+// Figures returns a moment's figures.
+func (s *Server) Figures() frontend.Figures {
+	return frontend.Figures{
+		Answers: s.Answers(), Requests: s.commandsAnswered(),
+		Engine: s.EngineStats(), Looped: true, Large: s.LargePending(),
+		Budgets: frontend.Budgets(s.EachBudget), Throttled: frontend.Counts(s.EachThrottled),
+	}
+}
 
 // StaleAnswers returns how many answers held a document that may have been older than
 // promised, as the policy of its resource wants it. Redis has no way to mark them.
@@ -105,9 +63,6 @@ func (s *Server) Held() int64 { return s.held.Load() }
 
 // LargePending returns how many bytes of large answers wait for clients, or for their turn.
 func (s *Server) LargePending() int64 { return s.pending.Stats().Used }
-
-// Slowest returns the slowest documents of late.
-func (s *Server) Slowest() *measure.Slowest { return s.figures.slowest }
 
 // EngineStats returns the figures of the engine below.
 func (s *Server) EngineStats() loop.Stats { return s.engine.Stats() }
@@ -141,8 +96,6 @@ func (y *tally) addTo(f *figures) {
 			f.failed[i].Add(int64(n))
 		}
 	}
-	if y.bytes != 0 {
-		f.bytes.Add(y.bytes)
-	}
+	f.AddBytes(y.bytes)
 	*y = tally{}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
@@ -82,14 +83,14 @@ func newFixtureOf(t testing.TB, origin cache.Origin, config Config, change ...fu
 	}
 	start := time.Now()
 	var resources []cache.Resource
-	var served []Resource
+	var served []frontend.Resource
 	for _, n := range []string{"depts", "orders", "blobs", "late"} {
 		r := cache.Resource{Name: n}
 		for _, f := range change {
 			f(&r)
 		}
 		resources = append(resources, r)
-		served = append(served, Resource{Name: n})
+		served = append(served, frontend.Resource{Name: n})
 	}
 	served[2].Access = &access.Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"blobs:read"}}}
 	c, err := cache.New(cache.Config{

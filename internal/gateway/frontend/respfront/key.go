@@ -50,22 +50,22 @@ func (p *keyParser) parse(b []byte) (key cache.Key, _ *keyError) {
 		return key, &keyError{FailKey, "the key is longer than " + strconv.Itoa(maxKey) + " bytes"}
 	}
 	name, rest, found := bytes.Cut(b, colon)
-	v := p.view.byName[string(name)]
+	v := p.view.resources.ByName[string(name)]
 	if v == nil {
 		return key, &keyError{FailKey, "there is no such resource; a key is the name of a resource, a colon and the key of a row"}
 	}
-	if by, refusal := v.access.Admit(p.caller, p.certificate); refusal != nil {
+	if by, refusal := v.Access.Admit(p.caller, p.certificate); refusal != nil {
 		if by == nil {
 			return key, &keyError{FailNoAuth, "Authentication required."}
 		}
-		return key, &keyError{FailNoPerm, "this user may not read documents of " + v.name}
+		return key, &keyError{FailNoPerm, "this user may not read documents of " + v.Name}
 	}
-	columns := v.columns.Load()
+	columns := v.Columns()
 	switch {
 	case columns == nil:
 		return key, &keyError{FailLoading, "the database has not been reached yet"}
 	case !found:
-		return key, &keyError{FailKey, "the key names a resource but no row; expected " + keyForm(v.name, *columns)}
+		return key, &keyError{FailKey, "the key names a resource but no row; expected " + keyForm(v.Name, *columns)}
 	}
 	p.columns, p.of = columns, v
 	var id string
@@ -80,9 +80,9 @@ func (p *keyParser) parse(b []byte) (key cache.Key, _ *keyError) {
 		id = text(p.ids[from:])
 	}
 	if err != nil {
-		return key, &keyError{FailKey, "resource " + v.name + ", " + err.Error() + "; expected " + keyForm(v.name, *columns)}
+		return key, &keyError{FailKey, "resource " + v.Name + ", " + err.Error() + "; expected " + keyForm(v.Name, *columns)}
 	}
-	return cache.Key{Resource: v.id, ID: id}, nil
+	return cache.Key{Resource: v.ID, ID: id}, nil
 }
 
 var colon = []byte{':'}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
@@ -140,7 +141,7 @@ func (t *turn) admitLoads(keys [][]byte, missing int) bool {
 func (t *turn) newWaiting(q question, keys [][]byte, missing int) *waiting {
 	w := &waiting{server: t.server, view: t.session.view, session: t.session, question: q, command: t.command, three: t.three,
 		text: string(keys[0][:min(len(keys[0]), maxText)]), keys: len(keys), missing: missing, began: t.began}
-	w.source.Store(uint32(SourceHit))
+	w.source.Store(uint32(frontend.SourceHit))
 	w.left.Store(int32(missing))
 	return w
 }
@@ -255,7 +256,7 @@ func (s *Server) load(ctx context.Context, start time.Duration, batch []pending)
 // give puts the answer into its slot, unless the command has failed already.
 func (p pending) give(a cache.Answer) {
 	w := p.w
-	for now, source := w.source.Load(), uint32(sourceOf(a)); now < source; now = w.source.Load() {
+	for now, source := w.source.Load(), uint32(frontend.SourceOf(a)); now < source; now = w.source.Load() {
 		if w.source.CompareAndSwap(now, source) {
 			break
 		}
@@ -385,7 +386,7 @@ func (w *waiting) write(c conn) {
 	defer w.release()
 	w.charge()
 	s, o := w.server, c.Output()
-	source := Source(w.source.Load())
+	source := frontend.Source(w.source.Load())
 	var kind Failure
 	problem, size := "", 0
 	if err := w.failed.Load(); err != nil {
@@ -401,11 +402,11 @@ func (w *waiting) write(c conn) {
 	if problem != "" {
 		s.figures.failed[kind].Add(1)
 		o.B = appendFailure(o.B, kind, problem)
-		size, source = 0, SourceOther
+		size, source = 0, frontend.SourceOther
 	} else {
 		w.append(o)
 		markLarge(o, size)
-		s.figures.bytes.Add(int64(size))
+		s.figures.AddBytes(int64(size))
 		c.Spend(1 + len(w.parts) + min(size, linked)>>9)
 	}
 	w.tell(kind, problem != "", size, source)
@@ -422,20 +423,17 @@ func (w *waiting) append(o *loop.Output) {
 }
 
 // tell tells figures and logs of the answer.
-func (w *waiting) tell(kind Failure, failed bool, size int, source Source) {
+func (w *waiting) tell(kind Failure, failed bool, size int, source frontend.Source) {
 	s := w.server
 	took := time.Since(w.began)
-	s.figures.latency[source].Record(took)
-	if source == SourceStale {
+	if source == frontend.SourceStale {
 		s.figures.stale.Add(1)
 	}
 	name, _, _ := strings.Cut(w.text, ":")
-	if source != SourceOther {
-		s.figures.slowest.Record(s.cache.Now(), took, name, func() string {
-			_, key, _ := strings.Cut(w.text, ":")
-			return key
-		}, source.String())
-	}
+	s.figures.Record(s.cache.Now(), took, source, name, func() string {
+		_, key, _ := strings.Cut(w.text, ":")
+		return key
+	})
 	if w.view.slowerThan > 0 && took > w.view.slowerThan {
 		s.warnSlow(w, took, source)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 )
 
@@ -20,7 +21,7 @@ func (s *Server) warnLoad(w *waiting, err error) {
 }
 
 // warnSlow logs a command that took long, at most one a second.
-func (s *Server) warnSlow(w *waiting, took time.Duration, source Source) {
+func (s *Server) warnSlow(w *waiting, took time.Duration, source frontend.Source) {
 	if leftOut, ok := s.logs.slow.Take(s.cache.Now()); ok {
 		s.log.Warn("slow command", "command", w.command.name, "key", shortKey(w.text), "keys", len(w.slots),
 			"took", took.Round(time.Microsecond), "source", source.String(), "left_out", leftOut)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/redis"
@@ -230,16 +231,14 @@ func TestFigures(t *testing.T) {
 		if got, want := fmt.Sprint(failed), "map[key:1 loading:1 readonly:1]"; got != want {
 			t.Errorf("failures %s, want %s", got, want)
 		}
-		for source, want := range map[string]uint64{"hit": 2, "load": 2, "joined": 0, "stale": 0, "other": 2} {
-			if got := f.server.Latency(source).Snapshot().Count(); got != want {
-				t.Errorf("%d answers from %s, want %d", got, source, want)
+		want := map[frontend.Source]uint64{frontend.SourceHit: 2, frontend.SourceLoad: 2, frontend.SourceOther: 2}
+		for _, source := range frontend.Sources {
+			if got := f.server.Answers().Latency(source).Snapshot().Count(); got != want[source] {
+				t.Errorf("%d answers from %s, want %d", got, source, want[source])
 			}
 		}
-		if got := f.server.BodyBytes(); got != 40 {
+		if got := f.server.Answers().Bytes(); got != 40 {
 			t.Errorf("%d bytes of documents, want 40", got)
-		}
-		if f.server.Latency("nothing") != nil {
-			t.Error("a source that does not exist has a latency")
 		}
 	})
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
-	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
@@ -62,20 +62,20 @@ type log interface {
 
 // New returns a server for resources in the order of the cache's. It listens to
 // nothing yet.
-func New(c *cache.Cache, resources []Resource, config Config) (*Server, error) {
+func New(c *cache.Cache, resources []frontend.Resource, config Config) (*Server, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{cache: c, config: config, log: config.Log, commands: newTable(), started: time.Now()}
-	s.figures.slowest = measure.NewSlowest(keptSlowest)
+	s.figures.Answers = frontend.NewAnswers()
 	s.pending = loop.NewLargeBudget(config.MaxPending)
 	s.logins = limit.New(limit.Config{Rate: loginRate, Burst: loginBurst, MaxEntries: 16 << 10})
-	numbered := slices.Clone(resources)
-	for i := range numbered {
-		numbered[i].ID = cache.ResourceID(i)
+	v, err := newView(frontend.Numbered(resources), config)
+	if err != nil {
+		return nil, err
 	}
-	s.live.Store(newView(numbered, config))
+	s.live.Store(v)
 	s.turns.New = func() any { return &turn{server: s} }
 	for i := range s.scanners {
 		limits := limitsOf(i == 1)
@@ -122,12 +122,7 @@ const maxDeferred = 128
 // SetColumns says what the key of a resource looks like. Until then its documents are
 // answered with -LOADING.
 func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
-	for _, v := range s.live.Load().list {
-		if v.id == id {
-			return v.setColumns(columns)
-		}
-	}
-	return nil
+	return s.live.Load().resources.SetColumns(id, columns)
 }
 
 // Listen binds address, host:port, and begins to serve. Shutdown ends it, and must be

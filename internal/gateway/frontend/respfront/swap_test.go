@@ -5,13 +5,14 @@ import (
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 )
 
 // After Swap connections that are open see other resources and rules, and stay logged in
 // if their password is still one.
 func TestSwap(t *testing.T) {
 	bothBackends(t, echo, Config{Users: users(), RequireAuth: true}, func(t *testing.T, f *fixture) {
-		swap := func(config Config, resources ...Resource) {
+		swap := func(config Config, resources ...frontend.Resource) {
 			t.Helper()
 			for i := range resources {
 				resources[i].Columns = []resource.KeyColumn{{Name: "deptno", Kind: resource.Integer}}
@@ -36,17 +37,17 @@ func TestSwap(t *testing.T) {
 				onlyWeb = append(onlyWeb, u)
 			}
 		}
-		swap(Config{Users: onlyWeb, RequireAuth: true}, Resource{Name: "depts"}, Resource{Name: "departments"})
+		swap(Config{Users: onlyWeb, RequireAuth: true}, frontend.Resource{Name: "depts"}, frontend.Resource{Name: "departments"})
 		web.expect([][2]string{
 			{"GET depts:1", dept(1)},
 			{"GET departments:1", dept(1)},
 			{"GET blobs:00", "-ERR there is no such resource*"},
 		})
 		other.expect([][2]string{{"GET depts:1", textNotLoggedIn}, {"AUTH " + otherPassword, textBadPass}})
-		swap(Config{Users: all, RequireAuth: true}, Resource{Name: "depts", Access: &access.Rule{Keys: []string{"other"}}})
+		swap(Config{Users: all, RequireAuth: true}, frontend.Resource{Name: "depts", Access: &access.Rule{Keys: []string{"other"}}})
 		web.expect([][2]string{{"GET depts:1", "-NOPERM *"}, {"GET departments:1", "-ERR there is no such resource*"}})
 		other.expect([][2]string{{"GET depts:1", textNotLoggedIn}})
-		swap(Config{}, Resource{Name: "depts"})
+		swap(Config{}, frontend.Resource{Name: "depts"})
 		web.expect([][2]string{{"GET depts:1", dept(1)}})
 		other.expect([][2]string{{"GET depts:1", dept(1)}})
 		if _, err := f.server.Next(nil, Config{RequireAuth: true}); err == nil {

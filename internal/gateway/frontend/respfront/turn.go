@@ -3,6 +3,7 @@ package respfront
 import (
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
@@ -60,8 +61,8 @@ func (t *turn) end() {
 	}
 	if y := &t.tally; y.hits+y.others > 0 {
 		took := time.Since(t.began)
-		t.server.figures.latency[SourceHit].RecordMany(took, int(y.hits))
-		t.server.figures.latency[SourceOther].RecordMany(took, int(y.others))
+		t.server.figures.Latency(frontend.SourceHit).RecordMany(took, int(y.hits))
+		t.server.figures.Latency(frontend.SourceOther).RecordMany(took, int(y.others))
 	}
 	t.tally.addTo(&t.server.figures)
 	t.countAgain(nil)

@@ -1,15 +1,12 @@
 package respfront
 
 import (
-	"errors"
+	"fmt"
 	"slices"
-	"strconv"
-	"sync/atomic"
 	"time"
 
-	"github.com/slipstream-go/slipstream/cache"
-	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
@@ -18,8 +15,7 @@ import (
 // view, and those of them that wait for loads keep it. Make it with [Server.Next].
 type View struct {
 	// Immutable.
-	byName                   map[string]*served
-	list                     []*served
+	resources                frontend.Resources[*served]
 	users                    map[string]*user
 	gate                     *access.Gate
 	requireAuth              bool
@@ -30,15 +26,8 @@ type View struct {
 
 // served is a resource as the server keeps it.
 type served struct {
-	// Immutable after Next.
-	view   *View
-	id     cache.ResourceID
-	name   string
-	access *access.Rule
-
-	// columns of the key, nil until the origin was reached. Written by
-	// SetColumns, read by every command.
-	columns atomic.Pointer[[]resource.KeyColumn]
+	frontend.Served
+	view *View // immutable
 }
 
 // user is who may log in.
@@ -49,34 +38,25 @@ type user struct {
 
 // Next returns a view of other resources, or of the same by other rules; of the
 // configuration it takes users, gate, limits and logs.
-func (s *Server) Next(resources []Resource, config Config) (*View, error) {
+func (s *Server) Next(resources []frontend.Resource, config Config) (*View, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	v := newView(resources, config)
-	for i, r := range resources {
-		if r.Columns == nil {
-			continue // the origin has not been reached
-		}
-		if err := v.list[i].setColumns(r.Columns); err != nil {
-			return nil, err
-		}
-	}
-	return v, nil
+	return newView(resources, config)
 }
 
 // Swap makes the view that of commands that come from now on. Clients stay logged in
 // whose password or API key it still knows.
 func (s *Server) Swap(v *View) { s.live.Store(v) }
 
-func newView(resources []Resource, config Config) *View {
-	v := &View{byName: make(map[string]*served), users: make(map[string]*user), gate: config.Gate, requireAuth: config.RequireAuth,
+func newView(resources []frontend.Resource, config Config) (*View, error) {
+	v := &View{users: make(map[string]*user), gate: config.Gate, requireAuth: config.RequireAuth,
 		clientLimit: config.ClientLimit, callerLimit: config.CallerLimit, requests: config.Requests, slowerThan: config.SlowerThan}
 	for _, r := range resources {
-		one := &served{view: v, id: r.ID, name: r.Name, access: r.Access}
-		v.byName[r.Name] = one
-		v.list = append(v.list, one)
+		if err := v.resources.Add(&served{view: v}, r); err != nil {
+			return nil, fmt.Errorf("resp: resource %s: %w", r.Name, err)
+		}
 	}
 	for _, u := range config.Users {
 		if v.users[u.Name] == nil {
@@ -84,15 +64,7 @@ func newView(resources []Resource, config Config) *View {
 		}
 		v.users[u.Name].hashes = append(v.users[u.Name].hashes, &u.PasswordHash)
 	}
-	return v
-}
-
-func (v *served) setColumns(columns []resource.KeyColumn) error {
-	if len(columns) == 0 || len(columns) > resource.MaxColumns {
-		return errors.New("resp: a key has 1 to " + strconv.Itoa(resource.MaxColumns) + " columns")
-	}
-	v.columns.Store(&columns)
-	return nil
+	return v, nil
 }
 
 // meet looks at the login of a session again, which was made under another view.

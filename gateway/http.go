@@ -1,0 +1,132 @@
+package gateway
+
+import (
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slipstream-go/slipstream/gateway/config"
+	front "github.com/slipstream-go/slipstream/internal/gateway/frontend"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
+)
+
+// protocolHTTP is HTTP/JSON.
+var protocolHTTP = protocol{
+	name:      ListenHTTP,
+	http:      true,
+	always:    true, // for Gateway.Handler
+	listeners: func(cfg *config.Config) *config.Listeners { return &cfg.Frontends.HTTP },
+	oneSocket: func(cfg *config.Config) bool { return cfg.HTTP.Engine != config.Loop },
+	places:    func(cfg *config.Config) int { return cfg.HTTP.Limits.Connections },
+	patience: func(cfg *config.Config) time.Duration {
+		return max(cfg.HTTP.Limits.RequestTimeout, cfg.HTTP.Limits.StallTimeout)
+	},
+	expose: (*Exposure).exposeHTTP,
+	open:   openHTTP,
+}
+
+// httpFrontend is the frontend for HTTP.
+type httpFrontend struct {
+	*httpfront.Server
+	gateway *Gateway
+}
+
+func openHTTP(g *Gateway, first *generation, resources []front.Resource, opts Options) (frontend, error) {
+	var err error
+	if first.service, err = httpfront.NewService(g.cache, resources, g.serviceConfig(first, opts)); err != nil {
+		return nil, err
+	}
+	settings := listenConfig(first.config, opts)
+	settings.Budget, settings.MaxConnections = g.bounds.memory, g.bounds.places[ListenHTTP]
+	if g.http, err = httpfront.New(first.service, settings); err != nil {
+		return nil, err
+	}
+	return httpFrontend{g.http, g}, nil
+}
+
+// prepare implements frontend.
+func (h httpFrontend) prepare(next *generation, resources []front.Resource, opts Options) (func(), error) {
+	var err error
+	if next.service, err = h.Next(resources, h.gateway.serviceConfig(next, opts)); err != nil {
+		return nil, err
+	}
+	return func() { h.Swap(next.service) }, nil
+}
+
+// serviceConfig says how a generation serves documents over HTTP.
+func (g *Gateway) serviceConfig(n *generation, opts Options) httpfront.ServiceConfig {
+	cfg, s := n.config, n.surface
+	c := httpfront.ServiceConfig{
+		Compression: cfg.HTTP.Compression,
+		MaxBatch:    cfg.HTTP.Batch,
+		CORS: httpfront.CORS{
+			Origins: cfg.HTTP.CORS.Origins, Headers: cfg.HTTP.CORS.Headers,
+			Credentials: cfg.HTTP.CORS.Credentials, MaxAge: cfg.HTTP.CORS.MaxAge,
+		},
+		Hosts:       httpfront.Hosts{Names: cfg.HTTP.Hosts, Loopback: cfg.HTTP.ChecksHost(true), Elsewhere: cfg.HTTP.ChecksHost(false)},
+		Gate:        s.gate,
+		ClientLimit: s.limiter("http.client", cfg.HTTP.Limits.Client),
+		CallerLimit: s.limiter("http.caller", cfg.HTTP.Limits.Caller),
+		Requests:    s.requests,
+		LoginFailed: opts.loginFailed("http"),
+		SlowerThan:  cfg.Log.Slow,
+		Log:         opts.Logger,
+	}
+	if !n.config.HTTP.HideOpenAPI {
+		c.OpenAPI = (&description{config: n.config, ids: n.ids, origin: g.origin}).text
+	}
+	if s.spans != nil { // a nil *Exporter in the interface would not be nil
+		c.Spans = s.spans
+	}
+	return c
+}
+
+// listenConfig says what the HTTP listener bounds.
+func listenConfig(cfg *config.Config, opts Options) httpfront.Config {
+	l := &cfg.HTTP.Limits
+	engine := httpfront.EngineLoop
+	if cfg.HTTP.Engine == config.NetHTTP {
+		engine = httpfront.EngineNetHTTP
+	}
+	return httpfront.Config{
+		Engine:         engine,
+		DrainGrace:     cfg.Drain.Grace,
+		RequestTimeout: l.RequestTimeout,
+		HeaderTimeout:  l.HeaderTimeout,
+		IdleTimeout:    l.IdleTimeout,
+		StallTimeout:   l.StallTimeout,
+		MaxHeader:      int(l.Header),
+		MaxPerAddress:  l.PerAddress,
+		MaxPending:     maxPending(cfg),
+		TrustedProxies: cfg.HTTP.TrustedProxies,
+		TrustUnix:      cfg.HTTP.TrustUnix,
+		Log:            opts.Logger,
+	}
+}
+
+// HTTPAddr returns the address of the HTTP frontend, nil if it has no listener. Call it after
+// Start.
+func (g *Gateway) HTTPAddr() net.Addr { return g.addr(ListenHTTP) }
+
+// Metrics that only HTTP has.
+var (
+	connections = prometheus.NewDesc("slipstream_http_connections", "Open connections of the HTTP frontend.", nil, nil)
+	answers     = prometheus.NewDesc("slipstream_http_answers_total", "Answers of the HTTP frontend.", []string{"status"}, nil)
+	durations   = prometheus.NewDesc("slipstream_http_request_duration_seconds", "Time from the end of reading a request to its answer, by the source of the answer. Buckets are accurate to 3.2 %.", []string{"source"}, nil)
+	bodyBytes   = prometheus.NewDesc("slipstream_http_body_bytes_total", "Bytes of response bodies of the HTTP frontend.", nil, nil)
+	handedOver  = prometheus.NewDesc("slipstream_http_handed_over_total", "Requests that the event loop handed over to net/http with their connection, by reason.", []string{"reason"}, nil)
+)
+
+// collect implements frontend.
+func (h httpFrontend) collect(f *front.Figures, send sender, out chan<- prometheus.Metric) {
+	send(connections, prometheus.GaugeValue, float64(f.Engine.Connections))
+	for _, s := range f.Statuses {
+		send(answers, prometheus.CounterValue, float64(s.N), s.Name)
+	}
+	for _, reason := range f.HandedOver {
+		send(handedOver, prometheus.CounterValue, float64(reason.N), reason.Name)
+	}
+	send(bodyBytes, prometheus.CounterValue, float64(f.Answers.Bytes()))
+	collectDurations(durations, f.Answers, out)
+}
