@@ -67,7 +67,7 @@ func (p placed) Shape(i int) *resource.Shape { return p.Schema.Shape(int(p.ids[i
 func (n *generation) served(keys origin.Schema) []front.Resource {
 	var all []front.Resource
 	for i, r := range n.config.Resources {
-		one := front.Resource{Name: r.Name, ID: n.ids[i], Access: accessRule(r.Access), CacheControl: r.CacheControl}
+		one := front.Resource{Name: r.Name, ID: n.ids[i], Access: accessRule(r.Access), Fields: fieldsOf(&r)}
 		if keys != nil {
 			one.Columns = keys.KeyColumns(int(n.ids[i]))
 		}

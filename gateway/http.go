@@ -105,6 +105,25 @@ func listenConfig(cfg *config.Config, opts Options) httpfront.Config {
 	}
 }
 
+// resourceFields are the fields that the configuration sets for the documents of a resource: what
+// answers, CORS and the OpenAPI description say of them begins here. One whose value is "" is not
+// sent.
+var resourceFields = []struct {
+	name, says string
+	value      func(*config.Resource) string
+}{
+	{"Cache-Control", "How others may keep the answer (RFC 9111).", func(r *config.Resource) string { return r.CacheControl }},
+}
+
+func fieldsOf(r *config.Resource) (all []front.Field) {
+	for _, f := range resourceFields {
+		if value := f.value(r); value != "" {
+			all = append(all, front.Field{Name: f.name, Value: value})
+		}
+	}
+	return all
+}
+
 // HTTPAddr returns the address of the HTTP frontend, nil if it has no listener. Call it after
 // Start.
 func (g *Gateway) HTTPAddr() net.Addr { return g.addr(ListenHTTP) }

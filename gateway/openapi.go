@@ -47,7 +47,12 @@ func openAPIConfig(cfg *config.Config, db origin.Schema, may func(i int) bool) o
 			continue
 		}
 		r := &cfg.Resources[i]
-		described := openapi.Resource{Name: r.Name, Key: db.KeyColumns(i), Shape: db.Shape(i), CacheControl: r.CacheControl}
+		described := openapi.Resource{Name: r.Name, Key: db.KeyColumns(i), Shape: db.Shape(i)}
+		for _, f := range resourceFields {
+			if value := f.value(r); value != "" {
+				described.Headers = append(described.Headers, openapi.Header{Name: f.name, Says: f.says, Value: value})
+			}
+		}
 		if !r.NoPromise {
 			described.Freshness = r.Freshness
 		}

@@ -39,7 +39,7 @@ func sample() openapi.Config {
 		Title: "Shop", Version: "7", Server: "https://shop.example/api", Batch: 500,
 		Encodings: []string{"zstd", "gzip"}, APIKeys: true, JWT: true, Limited: true,
 		Resources: []openapi.Resource{
-			{Name: "depts", Key: []resource.KeyColumn{{Name: "deptno", Kind: resource.Integer}}, CacheControl: "no-cache", Freshness: time.Second,
+			{Name: "depts", Key: []resource.KeyColumn{{Name: "deptno", Kind: resource.Integer}}, Headers: cacheControl("no-cache"), Freshness: time.Second,
 				Shape: &resource.Shape{Fields: []resource.Field{
 					{Name: "deptno", Type: resource.JSONInteger, Format: "int32", SQL: "integer"},
 					{Name: "dname", Type: resource.JSONString, SQL: "character varying(14)", Nullable: true},
@@ -61,15 +61,15 @@ func sample() openapi.Config {
 						}}},
 					}}},
 				}}},
-			{Name: "stock-levels", Protected: true, APIKey: true, CacheControl: "private, no-cache", Freshness: 2 * time.Second,
+			{Name: "stock-levels", Protected: true, APIKey: true, Headers: cacheControl("private, no-cache"), Freshness: 2 * time.Second,
 				Key: []resource.KeyColumn{{Name: "shop", Kind: resource.Text}, {Name: "item", Kind: resource.UUID}},
 				Shape: &resource.Shape{Fields: []resource.Field{
 					{Name: "shop", Type: resource.JSONString, SQL: "TEXT"},
 					{Name: "n", Type: resource.JSONInteger, Format: "int64", Also: []resource.JSONType{resource.JSONNumber, resource.JSONString}, SQL: "INTEGER", Nullable: true},
 					{Name: "any", Type: resource.JSONString, Also: []resource.JSONType{resource.JSONNumber}},
 				}}},
-			{Name: "counts", Protected: true, Key: []resource.KeyColumn{{Name: "day", Kind: resource.Date}}},
-			{Name: "kinds", Key: []resource.KeyColumn{{Name: "a", Kind: resource.Bytes}, {Name: "b", Kind: resource.Decimal}, {Name: "c", Kind: resource.Timestamp},
+			{Name: "counts", Protected: true, Headers: cacheControl(""), Key: []resource.KeyColumn{{Name: "day", Kind: resource.Date}}},
+			{Name: "kinds", Headers: cacheControl(""), Key: []resource.KeyColumn{{Name: "a", Kind: resource.Bytes}, {Name: "b", Kind: resource.Decimal}, {Name: "c", Kind: resource.Timestamp},
 				{Name: "d", Kind: resource.TimestampTZ}, {Name: "e", Kind: resource.Boolean}}, Shape: &resource.Shape{}},
 		},
 	}
@@ -189,9 +189,13 @@ func FuzzNames(f *testing.F) {
 		doc := load(t, openapi.Document(openapi.Config{Title: name, Version: field, Resources: []openapi.Resource{
 			{Name: name, Key: []resource.KeyColumn{{Name: column, Kind: resource.Text}, {Name: field, Kind: resource.Integer}}, Shape: &resource.Shape{Fields: []resource.Field{
 				{Name: field, Type: resource.JSONString, Enum: []string{sql}, SQL: sql}, {Name: column, Type: resource.JSONArray, Children: inner}}}},
-			{Name: field, Key: []resource.KeyColumn{{Name: column, Kind: resource.Date}}, CacheControl: sql, Protected: true, JWT: true},
+			{Name: field, Key: []resource.KeyColumn{{Name: column, Kind: resource.Date}}, Headers: cacheControl(sql), Protected: true, JWT: true},
 			{Name: column, Key: []resource.KeyColumn{{Name: name, Kind: resource.UUID}}},
 		}}))
 		checkNames(t, doc)
 	})
+}
+
+func cacheControl(value string) []openapi.Header {
+	return []openapi.Header{{Name: "Cache-Control", Says: "How others may keep the answer (RFC 9111).", Value: value}}
 }

@@ -20,11 +20,14 @@ type Resource struct {
 	Columns []resource.KeyColumn
 	// Access says who may read the documents; if nil, everybody.
 	Access *access.Rule
-	// CacheControl is what HTTP sends with documents. The default is "no-cache", and
-	// "private, no-cache" with an Access rule: a downstream cache that answered
-	// by itself would break the promise.
-	CacheControl string
+	// Fields are what HTTP sends with documents, whatever their source, and with 304. The
+	// default of Cache-Control is "no-cache", and "private, no-cache" with an Access rule: a
+	// downstream cache that answered by itself would break the promise.
+	Fields []Field
 }
+
+// Field is a field of HTTP.
+type Field struct{ Name, Value string }
 
 // Numbered returns the resources with the IDs of a cache that was made with them.
 func Numbered(resources []Resource) []Resource {

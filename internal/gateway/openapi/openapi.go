@@ -30,6 +30,9 @@ type Config struct {
 	Unserved bool
 }
 
+// Header is a field of answers that every document of a resource has.
+type Header struct{ Name, Says, Value string }
+
 // Resource is a collection of documents.
 type Resource struct {
 	Name string
@@ -37,8 +40,8 @@ type Resource struct {
 	Key []resource.KeyColumn
 	// Shape is what its documents look like; nil: unknown.
 	Shape *resource.Shape
-	// CacheControl is what documents are sent with; "" leaves it unsaid.
-	CacheControl string
+	// Headers are what its documents are sent with besides the fields that all documents have.
+	Headers []Header
 	// Protected says that not everybody may read it. Then APIKey, JWT and Certificate say by
 	// which credentials somebody may; none means an API key or a token, if the gateway
 	// knows such.

@@ -109,11 +109,14 @@ func jsonContent(schema object) object {
 // headers are the fields of an answer with documents.
 func (b *builder) headers(r *described, encodings []string) object {
 	all := object{{"ETag", ref("headers", "ETag")}}
-	cacheControl := object{{"description", "How others may keep the answer (RFC 9111)."}, {"schema", object{{"type", "string"}}}}
-	if r.CacheControl != "" {
-		cacheControl = append(cacheControl, member{"example", r.CacheControl})
+	for _, h := range r.Headers {
+		header := object{{"description", h.Says}, {"schema", object{{"type", "string"}}}}
+		if h.Value != "" {
+			header = append(header, member{"example", h.Value})
+		}
+		all = append(all, member{h.Name, header})
 	}
-	all = append(all, member{"Cache-Control", cacheControl}, member{"Cache-Status", ref("headers", "Cache-Status")})
+	all = append(all, member{"Cache-Status", ref("headers", "Cache-Status")})
 	if len(b.cfg.Encodings) > 0 {
 		all = append(all, member{"Vary", ref("headers", "Vary")})
 	}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 )
 
 // CORS says which web pages of other origins may read answers (Fetch standard,
@@ -38,7 +40,7 @@ var (
 	corsRequestFields = []string{
 		"Authorization", "X-API-Key", "X-Request-Id", "traceparent", "tracestate", "If-None-Match", "If-Match",
 	}
-	corsExposed = []string{"ETag, Cache-Status, X-Request-Id, Traceresponse, Retry-After, WWW-Authenticate"}
+	corsExposed = []string{"ETag", "Cache-Status", "X-Request-Id", "Traceresponse", "Retry-After", "WWW-Authenticate"}
 	corsMethods = []string{"GET, HEAD"}
 	corsTrue    = []string{"true"}
 )
@@ -69,7 +71,7 @@ type corsPolicy struct {
 }
 
 // newCORSPolicy compiles the configuration. It returns nil if no page may read.
-func newCORSPolicy(c CORS) *corsPolicy {
+func newCORSPolicy(c CORS, resources []frontend.Resource) *corsPolicy {
 	age := c.MaxAge
 	switch {
 	case age == 0:
@@ -84,11 +86,11 @@ func newCORSPolicy(c CORS) *corsPolicy {
 			names = append(names, name)
 		}
 	}
-	headers := []string{strings.Join(names, ", ")}
+	headers, exposed := []string{strings.Join(names, ", ")}, exposedOf(resources)
 	grant := func(origin string, credentials []string) *corsGrant {
 		allowed := []string{origin}
 		return &corsGrant{
-			answer:    corsFields{AllowOrigin: allowed, AllowCredentials: credentials, ExposeHeaders: corsExposed},
+			answer:    corsFields{AllowOrigin: allowed, AllowCredentials: credentials, ExposeHeaders: exposed},
 			preflight: corsFields{AllowOrigin: allowed, AllowCredentials: credentials, AllowMethods: corsMethods, AllowHeaders: headers, MaxAge: maxAge},
 		}
 	}
@@ -114,6 +116,20 @@ func newCORSPolicy(c CORS) *corsPolicy {
 		return nil
 	}
 	return p
+}
+
+// exposedOf returns the value of Access-Control-Expose-Headers, with the fields of resources
+// that the standard does not let pages read anyway.
+func exposedOf(resources []frontend.Resource) []string {
+	names := slices.Clone(corsExposed)
+	for _, r := range resources {
+		for _, f := range r.Fields {
+			if f.Name != fieldCacheControl.sent && !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return []string{strings.Join(names, ", ")}
 }
 
 // varies reports whether answers depend on the field Origin: then all of them say

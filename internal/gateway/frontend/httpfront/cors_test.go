@@ -50,7 +50,7 @@ func TestCORSOrigins(t *testing.T) {
 		{"everybody but that one", CORS{Origins: []string{app, "*"}, Credentials: true}, other, "*", false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := newCORSPolicy(test.config)
+			p := newCORSPolicy(test.config, nil)
 			if got := p.varies(); got != test.varies {
 				t.Errorf("varies: got %v, want %v", got, test.varies)
 			}
@@ -90,9 +90,9 @@ func TestCORSFields(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.config.Origins = []string{app}
-			p := newCORSPolicy(test.config)
+			p := newCORSPolicy(test.config, nil)
 			allow := []string{app}
-			if got, want := *p.answer(app), (corsFields{AllowOrigin: allow, ExposeHeaders: corsExposed}); !reflect.DeepEqual(got, want) {
+			if got, want := *p.answer(app), (corsFields{AllowOrigin: allow, ExposeHeaders: exposedOf(nil)}); !reflect.DeepEqual(got, want) {
 				t.Errorf("answer: got %+v, want %+v", got, want)
 			}
 			want := corsFields{AllowOrigin: allow, AllowMethods: []string{"GET, HEAD"}, AllowHeaders: []string{test.headers}, MaxAge: []string{test.age}}
@@ -102,7 +102,7 @@ func TestCORSFields(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"ETag", "Cache-Status", "X-Request-Id", "Retry-After", "WWW-Authenticate"} {
-		if !strings.Contains(", "+corsExposed[0]+",", ", "+name+",") {
+		if !strings.Contains(", "+exposedOf(nil)[0]+",", ", "+name+",") {
 			t.Errorf("%s is not exposed", name)
 		}
 	}
@@ -126,7 +126,7 @@ func TestIsPreflight(t *testing.T) {
 }
 
 func TestCORSAllocations(t *testing.T) {
-	p := newCORSPolicy(CORS{Origins: []string{"https://app.example", "https://b.example"}, Credentials: true})
+	p := newCORSPolicy(CORS{Origins: []string{"https://app.example", "https://b.example"}, Credentials: true}, nil)
 	for _, origin := range []string{"", "https://app.example", "https://APP.example", "https://other.example", "null"} {
 		if got := testing.AllocsPerRun(100, func() {
 			p.answer(origin)
@@ -142,7 +142,7 @@ func FuzzCORSOrigin(f *testing.F) {
 	f.Add("null")
 	f.Add("*")
 	const app = "https://app.example"
-	p := newCORSPolicy(CORS{Origins: []string{app}, Credentials: true})
+	p := newCORSPolicy(CORS{Origins: []string{app}, Credentials: true}, nil)
 	f.Fuzz(func(t *testing.T, origin string) {
 		got := p.answer(origin)
 		want := strings.EqualFold(origin, app) && len(origin) == len(app)

@@ -89,7 +89,7 @@ func (s *Service) repeat(req *Request, e *recent.Entry[*served], rsp *Response) 
 }
 
 // conditions judges the preconditions (RFC 9110, section 13.2.2) against the tag of
-// the representation that was chosen, and sets status, tag and Cache-Control. True
+// the representation that was chosen, and sets status, tag and the resource's own fields. True
 // means that rsp is complete: If-Match failed.
 func (s *Service) conditions(req *Request, rsp *Response, v *served, tag []string) bool {
 	if req.IfMatch != "" && !tagListed(req.IfMatch, tag[0], false) {
@@ -98,7 +98,7 @@ func (s *Service) conditions(req *Request, rsp *Response, v *served, tag []strin
 	}
 	rsp.Status = http.StatusOK
 	rsp.ETag = tag
-	rsp.CacheControl = v.cacheControl
+	rsp.own = &v.own
 	if req.IfNoneMatch != "" && tagListed(req.IfNoneMatch, tag[0], true) {
 		rsp.Status = http.StatusNotModified
 	}

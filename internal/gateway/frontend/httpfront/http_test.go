@@ -290,10 +290,59 @@ func TestMissingIsCacheable(t *testing.T) { eachWay(t, testMissingIsCacheable) }
 
 func testMissingIsCacheable(t *testing.T, by way) {
 	for given, want := range map[string]string{"": "no-store", "private, no-cache": "no-store", "max-age=5": "max-age=5"} {
-		f := newConfigured(t, echo, ServiceConfig{}, func(r []frontend.Resource) { r[0].CacheControl = given }).over(t, by)
+		f := newConfigured(t, echo, ServiceConfig{}, func(r []frontend.Resource) {
+			if given != "" {
+				r[0].Fields = []frontend.Field{{Name: "Cache-Control", Value: given}}
+			}
+		}).over(t, by)
 		r := f.do("GET", "/depts/0")
 		if r.StatusCode != 404 || r.Header.Get("Cache-Control") != want {
 			t.Errorf("cache_control %q: status %d, Cache-Control %q, want 404 and %q", given, r.StatusCode, r.Header.Get("Cache-Control"), want)
+		}
+	}
+}
+
+// TestOwnFields: a field that the configuration sets for a resource is sent with each of its
+// documents, wherever that comes from, and with nothing else.
+func TestOwnFields(t *testing.T) { eachWay(t, testOwnFields) }
+
+func testOwnFields(t *testing.T, by way) {
+	const name, value = "Surrogate-Control", "max-age=9"
+	f := newConfigured(t, func(ctx ctx, r cache.ResourceID, id string) ([]byte, error) {
+		if r > 0 {
+			return echo(ctx, r, id)
+		}
+		return jsonOrigin(ctx, r, id)
+	}, ServiceConfig{Compression: []string{"gzip"}, CORS: CORS{Origins: []string{"*"}}}, func(r []frontend.Resource) {
+		r[0].Fields = []frontend.Field{{Name: name, Value: value}}
+	}).over(t, by)
+	tag := f.do("GET", "/depts/1").Header.Get("ETag")
+	for _, test := range []struct {
+		method, target string
+		fields         []string
+		status         int
+		want           string
+	}{
+		{"GET", "/depts/2", nil, 200, value}, // a miss
+		{"GET", "/depts/2", nil, 200, value},
+		{"GET", "/depts/2", nil, 200, value},
+		{"HEAD", "/depts/2", nil, 200, value},
+		{"GET", "/depts/2", []string{"Accept-Encoding", "gzip"}, 200, value},
+		{"GET", "/depts/1", []string{"If-None-Match", tag}, 304, value},
+		{"GET", "/depts?key=1&key=3", nil, 200, value},
+		{"GET", "/depts?key=1&key=3", nil, 200, value},
+		{"GET", "/depts/1", []string{"If-Match", `"x"`}, 412, ""},
+		{"GET", "/depts/x", nil, 400, ""},
+		{"GET", "/depts/0", nil, 404, ""},
+		{"GET", "/orders/a/1", nil, 200, ""},
+	} {
+		r := f.do(test.method, test.target, test.fields...)
+		if got := r.Header.Get(name); r.StatusCode != test.status || got != test.want || r.Header.Get("Cache-Control") == "" {
+			t.Errorf("%s %s %q: status %d, %s %q, Cache-Control %q; want %d and %q", test.method, test.target, test.fields,
+				r.StatusCode, name, got, r.Header.Get("Cache-Control"), test.status, test.want)
+		}
+		if got := r.Header.Get("Access-Control-Expose-Headers"); !strings.HasSuffix(got, "WWW-Authenticate, "+name) {
+			t.Errorf("pages may read %q, want %s among it", got, name)
 		}
 	}
 }

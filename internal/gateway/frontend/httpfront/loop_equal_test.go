@@ -43,7 +43,7 @@ func everything(t testing.TB, by way) *Server {
 		OpenAPI:     func(func(int) bool) []byte { return []byte(`{"openapi":"3.1.0"}`) },
 		Spans:       &recorder{},
 	}, func(r []frontend.Resource) {
-		r[1].CacheControl = "max-age=5"
+		r[1].Fields = []frontend.Field{{Name: "Cache-Control", Value: "max-age=5"}, {Name: "Surrogate-Control", Value: "max-age=9"}}
 		r[2].Access = &access.Rule{Keys: []string{"web"}, JWT: true}
 	})
 	return listen(t, f, by.config(Config{TrustedProxies: prefixes("127.0.0.0/8")}))

@@ -254,29 +254,17 @@ func field(lines []string) string {
 func write(w http.ResponseWriter, req *Request, rsp *Response, ids *idFields) {
 	// The keys are in canonical form already; Set would check that each time.
 	fields := w.Header()
-	set := func(name string, values []string) {
-		if values != nil {
-			fields[name] = values
-		}
+	common, rare := rsp.lines(), rsp.rareLines()
+	var own []line
+	if rsp.own != nil {
+		own = rsp.own.lines
 	}
-	set("Content-Type", rsp.ContentType)
-	set("Content-Length", rsp.ContentLength)
-	set("Content-Encoding", rsp.ContentEncoding)
-	set("Etag", rsp.ETag)
-	set("Cache-Control", rsp.CacheControl)
-	set("Cache-Status", rsp.CacheStatus)
-	set("Vary", rsp.Vary)
-	set("Allow", rsp.Allow)
-	set("Retry-After", rsp.RetryAfter)
-	set("Accept-Ranges", rsp.AcceptRanges)
-	set("Www-Authenticate", rsp.Challenge)
-	if c := rsp.CORS; c != nil {
-		set("Access-Control-Allow-Origin", c.AllowOrigin)
-		set("Access-Control-Allow-Credentials", c.AllowCredentials)
-		set("Access-Control-Expose-Headers", c.ExposeHeaders)
-		set("Access-Control-Allow-Methods", c.AllowMethods)
-		set("Access-Control-Allow-Headers", c.AllowHeaders)
-		set("Access-Control-Max-Age", c.MaxAge)
+	for _, all := range [...][]line{common[:], own, rare[:]} {
+		for i := range all {
+			if all[i].values != nil {
+				fields[all[i].name.key] = all[i].values
+			}
+		}
 	}
 	ids.request[0] = req.ID
 	fields["X-Request-Id"] = ids.request[:]

@@ -85,6 +85,9 @@ type Response struct {
 	AcceptRanges    []string
 	CORS            *corsFields
 
+	// own are fields that the configuration sets for the documents of a resource.
+	own *ownFields
+
 	// Body is the representation; a HEAD answer has the length but not the body.
 	Body []byte
 	// Parts are the representation, one after the other, if Body is nil.

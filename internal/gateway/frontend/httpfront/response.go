@@ -60,44 +60,29 @@ func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner)
 
 // appendFields appends the fields that most answers have.
 func appendFields(b []byte, rsp *Response) []byte {
-	b = appendField(b, "Content-Type", rsp.ContentType)
-	switch {
-	case rsp.ContentLength != nil:
-		b = appendField(b, "Content-Length", rsp.ContentLength)
-	case rsp.Status == http.StatusNoContent || rsp.Status == http.StatusNotModified:
-	default:
+	if rsp.ContentLength == nil && rsp.Status != http.StatusNoContent && rsp.Status != http.StatusNotModified {
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, int64(rsp.Size), 10)
 		b = append(b, "\r\n"...)
 	}
-	b = appendField(b, "Content-Encoding", rsp.ContentEncoding)
-	b = appendField(b, "ETag", rsp.ETag)
-	b = appendField(b, "Cache-Control", rsp.CacheControl)
-	b = appendField(b, "Cache-Status", rsp.CacheStatus)
-	b = appendField(b, "Vary", rsp.Vary)
+	common := rsp.lines()
+	b = appendLines(b, common[:])
+	if rsp.own != nil {
+		b = append(b, rsp.own.text...)
+	}
 	return b
 }
 
 // hitFields are the lines of every hit in identity, as appendFields would append them.
-func hitFields(cacheControl, vary []string) []byte {
+func hitFields(own *ownFields, vary []string) []byte {
 	return appendFields(nil, &Response{Status: http.StatusNoContent, ContentType: jsonType,
-		CacheControl: cacheControl, CacheStatus: statusHit, Vary: vary})
+		own: own, CacheStatus: statusHit, Vary: vary})
 }
 
 // appendRare appends the fields that few answers have.
 func appendRare(b []byte, req *Request, rsp *Response) []byte {
-	b = appendField(b, "Allow", rsp.Allow)
-	b = appendField(b, "Retry-After", rsp.RetryAfter)
-	b = appendField(b, "Accept-Ranges", rsp.AcceptRanges)
-	b = appendField(b, "WWW-Authenticate", rsp.Challenge)
-	if c := rsp.CORS; c != nil {
-		b = appendField(b, "Access-Control-Allow-Origin", c.AllowOrigin)
-		b = appendField(b, "Access-Control-Allow-Credentials", c.AllowCredentials)
-		b = appendField(b, "Access-Control-Expose-Headers", c.ExposeHeaders)
-		b = appendField(b, "Access-Control-Allow-Methods", c.AllowMethods)
-		b = appendField(b, "Access-Control-Allow-Headers", c.AllowHeaders)
-		b = appendField(b, "Access-Control-Max-Age", c.MaxAge)
-	}
+	rare := rsp.rareLines()
+	b = appendLines(b, rare[:])
 	if req.traced {
 		b = append(b, "Traceresponse: "...)
 		b = req.Trace.AppendTraceparent(b)
@@ -106,10 +91,12 @@ func appendRare(b []byte, req *Request, rsp *Response) []byte {
 	return b
 }
 
-// appendField appends a field line for each value.
-func appendField(b []byte, name string, values []string) []byte {
-	for _, v := range values {
-		b = http1.AppendField(b, name, v)
+// appendLines appends the fields that are sent.
+func appendLines(b []byte, all []line) []byte {
+	for i := range all {
+		for _, v := range all[i].values {
+			b = http1.AppendField(b, all[i].name.sent, v)
+		}
 	}
 	return b
 }

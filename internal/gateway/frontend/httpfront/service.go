@@ -90,11 +90,12 @@ type served struct {
 	frontend.Served
 
 	// Immutable after NewService.
-	service      *Service
-	cacheControl []string
+	service *Service
+	// own are the fields that the configuration sets for its documents.
+	own ownFields
 	// hitFields are the lines of a hit in identity that do not depend on its document.
 	hitFields string
-	// missing is cacheControl for keys without a row.
+	// missing is Cache-Control for keys without a row.
 	missing []string
 
 	// size is the mean length of documents as batches found it, 0 before the
@@ -164,27 +165,16 @@ func (s *Service) configure(resources []frontend.Resource, config ServiceConfig)
 			return errors.New("http: there is no content coding " + strconv.Quote(name) + "; expected gzip or zstd")
 		}
 	}
-	s.config, s.log, s.cors = config, config.Log, newCORSPolicy(config.CORS)
+	s.config, s.log, s.cors = config, config.Log, newCORSPolicy(config.CORS, resources)
 	if s.compressor == nil {
 		s.compressor = newCompressor(offered)
 	}
 	s.hostsAtLoopback, s.hostsElsewhere = hostRules(config.Hosts)
 	s.vary = varyOf(len(offered) > 0, s.cors.varies())
 	for _, r := range resources {
-		v := &served{service: s, cacheControl: []string{"no-cache"}}
-		if r.Access != nil {
-			v.cacheControl[0] = "private, no-cache"
-		}
-		if r.CacheControl != "" {
-			v.cacheControl[0] = r.CacheControl
-		}
-		// A problem has no entity tag to be validated by: who may not use it
-		// again without asking has no use for it.
-		v.missing = v.cacheControl
-		if strings.Contains(v.cacheControl[0], "no-cache") {
-			v.missing = noStore
-		}
-		v.hitFields = string(hitFields(v.cacheControl, s.vary))
+		v := &served{service: s}
+		v.dress(r)
+		v.hitFields = string(hitFields(&v.own, s.vary))
 		if err := s.resources.Add(v, r); err != nil {
 			return fmt.Errorf("http: resource %s: %w", r.Name, err)
 		}
@@ -192,6 +182,29 @@ func (s *Service) configure(resources []frontend.Resource, config ServiceConfig)
 		s.certified = s.certified || r.Access != nil && len(r.Access.Certificates) > 0
 	}
 	return nil
+}
+
+// dress makes the fields of the documents of a resource.
+func (v *served) dress(r frontend.Resource) {
+	cacheControl := noCache
+	if r.Access != nil {
+		cacheControl = privateNoCache
+	}
+	own := []line{{fieldCacheControl, cacheControl}}
+	for _, f := range r.Fields {
+		if f.Name == fieldCacheControl.sent {
+			own[0].values = []string{f.Value}
+		} else {
+			own = append(own, line{named(f.Name), []string{f.Value}})
+		}
+	}
+	v.own = ownFields{own, string(appendLines(nil, own))}
+	// A problem has no entity tag to be validated by: a client that may not use it again
+	// without asking has no use for it.
+	v.missing = own[0].values
+	if strings.Contains(v.missing[0], "no-cache") {
+		v.missing = noStore
+	}
 }
 
 // SetColumns says what the key of a resource looks like. Until then its

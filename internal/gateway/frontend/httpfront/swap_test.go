@@ -62,7 +62,7 @@ func testSwap(t *testing.T, by way) {
 		}
 		s.Swap(next)
 	}
-	swap(frontend.Resource{Name: "depts", CacheControl: "no-store"}, frontend.Resource{Name: "departments"})
+	swap(frontend.Resource{Name: "depts", Fields: []frontend.Field{{Name: "Cache-Control", Value: "no-store"}}}, frontend.Resource{Name: "departments"})
 	want("/depts/10", 200, "no-store")
 	want("/departments/10", 200, "no-cache")
 	want("/orders/EU/1", 404, "no-store")
