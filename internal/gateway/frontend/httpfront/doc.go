@@ -4,8 +4,8 @@
 // [Request] into a [Response] and know no connection (request.go, service.go);
 // two adapters fill the one and write the other: that of the event loop (session.go,
 // later.go for what must be loaded, response.go) and that of net/http (nethttp.go),
-// which gets what the loop does not answer (handed.go); [Server] owns listeners,
-// limits and drain (server.go, conns.go).
+// which gets what the loop does not answer (handed.go). Both write the fields that
+// lines.go lists. [Server] owns listeners, limits and drain (server.go, conns.go).
 //
 // Inside Peek: admit.go lets in, path.go reads the key, document.go and batch.go
 // answer, with encoding.go, compress.go and splice.go for their codings,
