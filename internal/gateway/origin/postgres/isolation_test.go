@@ -144,6 +144,7 @@ func eventTotals(via string) resource.Resource {
 func startTotals(t *testing.T, via string, setup ...string) *streamed {
 	t.Helper()
 	s := startStreamed(t)
+	s.origin.cfg.Freshness = 4 * time.Second // an eighth of a second is short for a slow machine
 	for _, sql := range append([]string{calmSchema, totalsSchema}, setup...) {
 		s.exec(sql)
 	}
