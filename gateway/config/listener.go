@@ -266,16 +266,40 @@ func listenerValue(root value, name string, i int) value {
 	return v
 }
 
+// frontendRules are what a configuration must know of a frontend to judge its listeners.
+type frontendRules struct {
+	name      string // in frontends
+	listeners func(*Config) Listeners
+	tls       func(*Config, Listener) TLS  // what a listener serves with
+	open      func(*Config, Listener) bool // everybody may read there
+	login     func(*Config) bool           // callers need credentials that no resource asks for
+}
+
+// frontends are those that a configuration can have.
+var frontends = []frontendRules{
+	{
+		name:      "http",
+		listeners: func(c *Config) Listeners { return c.Frontends.HTTP },
+		tls:       func(_ *Config, l Listener) TLS { return l.TLS },
+		open:      func(_ *Config, l Listener) bool { return l.Open },
+		login:     func(*Config) bool { return false },
+	},
+	{
+		name:      "redis",
+		listeners: func(c *Config) Listeners { return c.Frontends.Redis },
+		tls:       (*Config).redisTLS,
+		open:      func(c *Config, l Listener) bool { return l.Open || c.Redis.Open },
+		login:     (*Config).RedisLogin,
+	},
+}
+
 // asksForCertificates reports whether there is a listener whose clients need a certificate.
 func (c *Config) asksForCertificates() bool {
-	for _, l := range c.Frontends.HTTP {
-		if l.TLS.Clients != "" {
-			return true
-		}
-	}
-	for _, l := range c.Frontends.Redis {
-		if c.redisTLS(l).Clients != "" {
-			return true
+	for _, f := range frontends {
+		for _, l := range f.listeners(c) {
+			if f.tls(c, l).Clients != "" {
+				return true
+			}
 		}
 	}
 	return false
@@ -298,11 +322,10 @@ func (p *parser) exposure(root value, c *Config) {
 	for i := range c.Resources {
 		rules = rules || c.Resources[i].Access != nil
 	}
-	for i, l := range c.Frontends.HTTP {
-		p.exposed(listenerValue(root, "http", i), l, l.TLS, l.Open, rules)
-	}
-	for i, l := range c.Frontends.Redis {
-		p.exposed(listenerValue(root, "redis", i), l, c.redisTLS(l), l.Open || c.Redis.Open, rules || c.RedisLogin())
+	for _, f := range frontends {
+		for i, l := range f.listeners(c) {
+			p.exposed(listenerValue(root, f.name, i), l, f.tls(c, l), f.open(c, l), rules || f.login(c))
+		}
 	}
 }
 
@@ -326,11 +349,10 @@ func (p *parser) collisions(root value, c *Config) {
 		at            value
 	}
 	var all []place
-	for i, l := range c.Frontends.HTTP {
-		all = append(all, place{"frontends.http", l.Address, listenerValue(root, "http", i)})
-	}
-	for i, l := range c.Frontends.Redis {
-		all = append(all, place{"frontends.redis", l.Address, listenerValue(root, "redis", i)})
+	for _, f := range frontends {
+		for i, l := range f.listeners(c) {
+			all = append(all, place{"frontends." + f.name, l.Address, listenerValue(root, f.name, i)})
+		}
 	}
 	all = append(all, place{"admin", c.Admin.Address, within(root, "admin")})
 	if c.Admin.Metrics.Address != "" {

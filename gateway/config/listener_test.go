@@ -1,0 +1,21 @@
+package config
+
+import (
+	"slices"
+	"testing"
+)
+
+// A frontend whose listeners nothing judges could be reached from other machines.
+func TestEveryFrontendIsJudged(t *testing.T) {
+	var judged []string
+	for _, f := range frontends {
+		judged = append(judged, f.name)
+	}
+	var all []string
+	for _, f := range frontendFields() {
+		all = append(all, f.Name)
+	}
+	if !slices.Equal(judged, all) {
+		t.Errorf("the listeners of %q are judged, want those of %q", judged, all)
+	}
+}
