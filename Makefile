@@ -21,7 +21,7 @@ prepare: ## install the servers that tests start (Debian/Ubuntu as root), else n
 
 .PHONY: test
 test: prepare ## run all tests, build the benchmarks, and let a rival use the server for tests
-	@GO='$(GO)' scripts/with-program.sh '$(GO) test -timeout 30m ./... && cd test && $(GO) test -timeout 30m ./...'
+	@GO='$(GO)' scripts/test.sh
 	cd bench && $(GO) vet ./... && $(GO) build ./... && $(GO) test -run '^TestPeer' ./tarantool
 
 .PHONY: matrix
@@ -30,7 +30,7 @@ matrix: prepare ## run the PostgreSQL tests on 14, 15, 16, 17 and 18, one after 
 
 .PHONY: race
 race: prepare ## run all tests under the race detector
-	@GO='$(GO)' scripts/with-program.sh -race '$(GO) test -race -timeout 30m ./... && cd test && $(GO) test -race -timeout 30m ./...'
+	@GO='$(GO)' scripts/test.sh -race
 
 .PHONY: check
 check: check-format check-vet check-platforms check-generate check-vulnerabilities ## everything that reads code without running it; OFFLINE=1 without a network

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Runs the tests of this module and those of the module test, which start the command: it is
+# built once for them. Usage: scripts/test.sh [-race]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+
+folder=$(mktemp -d)
+beside=
+trap '[ -z "$beside" ] || kill "$beside" 2>/dev/null || true; rm -rf "$folder"' EXIT
+"$go" build "$@" -o "$folder/slipstream" ./cmd/slipstream
+
+# Tests of the command wait most of the time, so they run beside the others.
+echo "$go test $* -timeout 30m ./...; beside it: $go test -C test $* -p 1 -timeout 30m ./..."
+SLIPSTREAM_PROGRAM=$folder/slipstream "$go" test -C test "$@" -p 1 -timeout 30m ./... >"$folder/log" 2>&1 &
+beside=$!
+status=0
+"$go" test "$@" -timeout 30m ./... || status=$?
+wait "$beside" || status=$?
+beside=
+cat "$folder/log"
+exit "$status"
