@@ -200,7 +200,7 @@ const (
 	_        cost = iota // not known, and so taken for process; a test refuses a field without a cost
 	swap                 // requests that begin later see new views; nothing is lost
 	flush                // the documents of the resource are dropped
-	listener             // listeners are opened anew, which only a restart does
+	listener             // listeners are reopened, which only a restart does
 	process              // a new process
 )
 

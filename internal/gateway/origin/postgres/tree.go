@@ -15,7 +15,7 @@ import (
 )
 
 // readSchema resolves the resources in tx, which must be REPEATABLE READ. The
-// error is about the database; what is wrong with a resource stands in its
+// error is about the database; what is wrong with a resource is in its
 // compiled.err. Promises and digests are left empty.
 //
 // From here on the transaction has the pinned search path.

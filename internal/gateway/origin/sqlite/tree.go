@@ -37,7 +37,7 @@ type schema struct {
 }
 
 // readSchema resolves the resources inside the transaction that conn is in.
-// The error is about the database; what is wrong with a resource stands in its
+// The error is about the database; what is wrong with a resource is in its
 // compiled.err.
 func readSchema(conn *sqlite3.Conn, version int64, set *origin.Set) (*schema, error) {
 	catalog, err := newCatalog(conn)
