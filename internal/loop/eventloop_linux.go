@@ -47,7 +47,6 @@ type eventLoop struct {
 	slots     []slot
 	free      []uint32                // places of slots
 	again     connQueue               // have more to do than one turn allows
-	strangers connQueue               // ready, and not served yet because the loop is crowded
 	spent     int                     // units, of connections that goOn continues
 	crowded   bool                    // many connections are ready in this round, or wait in again
 	bulky     bool                    // one of the crowd had sent much: others may have, too

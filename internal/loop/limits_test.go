@@ -291,7 +291,7 @@ func TestSlowIsNotStalled(t *testing.T) {
 
 // Connections beyond MaxConnections wait in the kernel and are served after others.
 func TestMaxConnections(t *testing.T) {
-	const places = 8 // a client with one is none with more than a quarter, which makes room even while in use
+	const places = 8 // of three, a client with one would have more than a quarter, and make room even while in use
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) {
 			c.MaxConnections = places
