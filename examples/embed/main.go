@@ -120,10 +120,10 @@ func (h *headcount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case errors.Is(err, cache.ErrUnavailable), errors.Is(err, cache.ErrOverloaded), errors.Is(err, cache.ErrStale):
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "please come again", http.StatusServiceUnavailable)
+		http.Error(w, "try again later", http.StatusServiceUnavailable)
 		return
 	case err != nil:
-		http.Error(w, "something is wrong", http.StatusInternalServerError)
+		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	case !d.Exists:
 		http.NotFound(w, r)
@@ -134,7 +134,7 @@ func (h *headcount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Emps []json.RawMessage `json:"emps"`
 	}
 	if err := json.Unmarshal(d.Body, &dept); err != nil {
-		http.Error(w, "something is wrong", http.StatusInternalServerError)
+		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
 	fmt.Fprintf(w, "%s has %d employees\n", dept.Name, len(dept.Emps))

@@ -95,13 +95,13 @@ func TestDamagedFreelist(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := slices.Clone(whole)
 			test.change(b)
-			if found, anew := survives(t, l, b, test.name); found > 0 || !anew {
-				t.Errorf("%d documents found, recreated %v; want none, and a new file", found, anew)
+			if found, recreated := survives(t, l, b, test.name); found > 0 || !recreated {
+				t.Errorf("%d documents found, recreated %v; want none, and a new file", found, recreated)
 			}
 		})
 	}
-	if found, anew := survives(t, l, whole, "the whole file"); found == 0 || anew {
-		t.Errorf("the whole file: %d documents found, recreated %v", found, anew)
+	if found, recreated := survives(t, l, whole, "the whole file"); found == 0 || recreated {
+		t.Errorf("the whole file: %d documents found, recreated %v", found, recreated)
 	}
 }
 
