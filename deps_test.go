@@ -70,7 +70,7 @@ internal/gateway/measure           <
 internal/gateway/audit             < internal/gateway/measure internal/safefile
 internal/gateway/openapi           < gateway/resource
 internal/gateway/requestlog        < internal/safefile
-internal/gateway/frontend          < cache internal/gateway/access internal/gateway/measure gateway/resource internal/loop internal/striped
+internal/gateway/frontend          < cache internal/gateway/access internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/loop internal/striped
 internal/gateway/frontend/httpfront     < cache internal/gateway/access internal/gateway/frontend internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/gateway/trace internal/loop internal/striped internal/wire/http1 | github.com/klauspost/compress golang.org/x/sync
 internal/gateway/frontend/recent   < cache gateway/resource
 internal/gateway/frontend/respfront     < cache internal/gateway/access internal/gateway/frontend internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/loop internal/striped internal/wire/resp

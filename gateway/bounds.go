@@ -29,8 +29,8 @@ func newSharedBounds(cfg *config.Config, files int, log *slog.Logger) *sharedBou
 	wanted := 0
 	for _, p := range protocols {
 		if len(*p.listeners(cfg)) > 0 {
-			b.places[p.name] = p.places(cfg)
-			wanted += p.places(cfg)
+			b.places[p.name] = p.limits(cfg).Connections
+			wanted += b.places[p.name]
 		}
 	}
 	room := files - reservedFiles - 2*cfg.Origin.Connections

@@ -53,6 +53,7 @@ func exposureOf(cfg *config.Config, name string, l config.Listener) Exposure {
 	p := protocolOf(name)
 	switch {
 	case p != nil:
+		e.Limits = wordsOfLimits(p.limits(cfg))
 		p.expose(&e, cfg, l)
 	case name == ListenAdmin:
 		e.exposeAdmin(cfg)
@@ -70,8 +71,6 @@ func (e *Exposure) exposeHTTP(cfg *config.Config, l config.Listener) {
 	if !cfg.HTTP.HideOpenAPI {
 		e.Pages = "/openapi.json, of what the caller may read"
 	}
-	limits := &cfg.HTTP.Limits
-	e.Limits = wordsOfLimits(limits.Client, limits.Caller, limits.PerAddress, limits.Connections)
 	_, local := l.Unix()
 	switch {
 	case !cfg.HTTP.ChecksHost(!local && !l.Exposed()):
@@ -94,8 +93,6 @@ func (e *Exposure) exposeRedis(cfg *config.Config, _ config.Listener) {
 	} else {
 		e.Open = openResources(cfg)
 	}
-	limits := &cfg.Redis.Limits
-	e.Limits = wordsOfLimits(limits.Client, limits.Caller, limits.PerAddress, limits.Connections)
 }
 
 // exposeAdmin describes the listener of operators.
@@ -199,7 +196,7 @@ func openResources(cfg *config.Config) (names []string) {
 	return names
 }
 
-func wordsOfLimits(client, caller config.Rate, perAddress, connections int) string {
+func wordsOfLimits(l config.Limits) string {
 	of := func(r config.Rate) string {
 		if r.PerSecond == 0 {
 			return "no limit of requests"
@@ -207,10 +204,10 @@ func wordsOfLimits(client, caller config.Rate, perAddress, connections int) stri
 		return fmt.Sprintf("%s requests/s, %d at once", strconv.FormatFloat(r.PerSecond, 'g', -1, 64), r.Burst)
 	}
 	many := "no limit of connections"
-	if perAddress > 0 {
-		many = fmt.Sprintf("%d connections", perAddress)
+	if l.PerAddress > 0 {
+		many = fmt.Sprintf("%d connections", l.PerAddress)
 	}
-	return fmt.Sprintf("an address: %s, %s; a caller: %s; all: %d connections", of(client), many, of(caller), connections)
+	return fmt.Sprintf("an address: %s, %s; a caller: %s; all: %d connections", of(l.Client), many, of(l.Caller), l.Connections)
 }
 
 // maxListed is how many names a line names.

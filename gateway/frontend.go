@@ -14,6 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	front "github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // frontend is a protocol in front of the cache. Serve and Shutdown are called once, the
@@ -23,8 +24,8 @@ type frontend interface {
 	// refused as those of a database that has not been reached.
 	SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error
 	// prepare makes ready what a generation serves, and lets it answer when commit is called.
-	// Requests that have started end with the generation of before.
-	prepare(next *generation, resources []front.Resource, opts Options) (commit func(), err error)
+	// Requests that have started end with the previous generation.
+	prepare(next *generation, resources []front.Resource, requests front.RequestConfig) (commit func(), err error)
 	// Serve begins to serve listeners, which it owns from now on, and returns.
 	Serve(listeners ...net.Listener) error
 	// Shutdown lets requests under way end until ctx ends, also if Serve was not called.
@@ -51,12 +52,11 @@ type protocol struct {
 	oneSocket func(*config.Config) bool
 	// http says that a handshake agrees on a version of HTTP.
 	http bool
-	// places are the connections that may be open, patience is how long a request may take.
-	places   func(*config.Config) int
-	patience func(*config.Config) time.Duration
+	// limits are those of its clients. What only HTTP limits is zero for others.
+	limits func(*config.Config) config.Limits
 	// expose says who can ask for what at a listener.
 	expose func(*Exposure, *config.Config, config.Listener)
-	open   func(*Gateway, *generation, []front.Resource, Options) (frontend, error)
+	open   func(*Gateway, *generation, []front.Resource, front.ConnConfig, front.RequestConfig) (frontend, error)
 }
 
 // protocols are those that a gateway speaks, in the order of the dashboard.
@@ -69,18 +69,47 @@ type opened struct {
 }
 
 // openFrontends makes the frontends that the configuration has listeners for.
-func (g *Gateway) openFrontends(first *generation, opts Options) error {
+func (g *Gateway) openFrontends(first *generation) error {
 	for _, p := range protocols {
 		if !p.always && len(*p.listeners(first.config)) == 0 {
 			continue
 		}
-		f, err := p.open(g, first, first.served(nil), opts)
+		f, err := p.open(g, first, first.served(nil), g.connConfig(p, first.config), g.requestConfig(p, first))
 		if err != nil {
 			return errors.Join(err, g.stopFrontends(context.Background()))
 		}
 		g.frontends = append(g.frontends, opened{p, f})
 	}
 	return nil
+}
+
+// connConfig configures the connections of a frontend.
+func (g *Gateway) connConfig(p *protocol, cfg *config.Config) front.ConnConfig {
+	l := p.limits(cfg)
+	return front.ConnConfig{
+		RequestTimeout: l.RequestTimeout,
+		IdleTimeout:    l.IdleTimeout,
+		StallTimeout:   l.StallTimeout,
+		MaxConnections: g.bounds.places[p.name],
+		MaxPerAddress:  l.PerAddress,
+		TrustedProxies: cfg.HTTP.TrustedProxies,
+		Budget:         g.bounds.memory,
+		Large:          loop.NewLargeBudget(maxPending(cfg)),
+		Log:            g.log,
+	}
+}
+
+// requestConfig says which requests a generation admits and where it reports them.
+func (g *Gateway) requestConfig(p *protocol, n *generation) front.RequestConfig {
+	l := p.limits(n.config)
+	return front.RequestConfig{
+		Gate:        n.surface.gate,
+		ClientLimit: n.surface.limiter(p.name+".client", l.Client),
+		CallerLimit: n.surface.limiter(p.name+".caller", l.Caller),
+		Requests:    n.surface.requests,
+		LoginFailed: g.options().loginFailed(p.name),
+		SlowerThan:  n.config.Log.Slow,
+	}
 }
 
 // addr returns where the frontend of a name listens, nil if it does not.
@@ -124,7 +153,7 @@ func (g *Gateway) prepareFrontends(next *generation) (commit func(), err error) 
 	resources := next.served(keys)
 	var commits []func()
 	for _, f := range g.frontends {
-		commit, err := f.prepare(next, resources, g.options())
+		commit, err := f.prepare(next, resources, g.requestConfig(f.protocol, next))
 		if err != nil {
 			return nil, err
 		}
@@ -137,10 +166,11 @@ func (g *Gateway) prepareFrontends(next *generation) (commit func(), err error) 
 	}, nil
 }
 
-// longestRequest is how long a request may hold on to the generation that it began with.
+// longestRequest is how long a request may use the generation that it started with.
 func longestRequest(cfg *config.Config) (longest time.Duration) {
 	for _, p := range protocols {
-		longest = max(longest, p.patience(cfg))
+		l := p.limits(cfg)
+		longest = max(longest, l.RequestTimeout, l.StallTimeout)
 	}
 	return longest + straggle
 }

@@ -177,7 +177,7 @@ func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	if first.surface, err = newSurface(&full, opts); err != nil {
 		return nil, err
 	}
-	if err = g.openFrontends(first, opts); err != nil {
+	if err = g.openFrontends(first); err != nil {
 		return nil, errors.Join(err, first.surface.close(context.Background()))
 	}
 	g.live.Store(first)

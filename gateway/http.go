@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,12 +17,9 @@ var protocolHTTP = protocol{
 	always:    true, // for Gateway.Handler
 	listeners: func(cfg *config.Config) *config.Listeners { return &cfg.Frontends.HTTP },
 	oneSocket: func(cfg *config.Config) bool { return cfg.HTTP.Engine != config.Loop },
-	places:    func(cfg *config.Config) int { return cfg.HTTP.Limits.Connections },
-	patience: func(cfg *config.Config) time.Duration {
-		return max(cfg.HTTP.Limits.RequestTimeout, cfg.HTTP.Limits.StallTimeout)
-	},
-	expose: (*Exposure).exposeHTTP,
-	open:   openHTTP,
+	limits:    func(cfg *config.Config) config.Limits { return cfg.HTTP.Limits },
+	expose:    (*Exposure).exposeHTTP,
+	open:      openHTTP,
 }
 
 // httpFrontend is the frontend for HTTP.
@@ -32,77 +28,60 @@ type httpFrontend struct {
 	gateway *Gateway
 }
 
-func openHTTP(g *Gateway, first *generation, resources []front.Resource, opts Options) (frontend, error) {
+func openHTTP(g *Gateway, first *generation, resources []front.Resource, conns front.ConnConfig, requests front.RequestConfig) (frontend, error) {
 	var err error
-	if first.service, err = httpfront.NewService(g.cache, resources, g.serviceConfig(first, opts)); err != nil {
+	if first.service, err = httpfront.NewService(g.cache, resources, g.serviceConfig(first, requests)); err != nil {
 		return nil, err
 	}
-	settings := listenConfig(first.config, opts)
-	settings.Budget, settings.MaxConnections = g.bounds.memory, g.bounds.places[ListenHTTP]
-	if g.http, err = httpfront.New(first.service, settings); err != nil {
+	cfg := first.config
+	engine := httpfront.EngineLoop
+	if cfg.HTTP.Engine == config.NetHTTP {
+		engine = httpfront.EngineNetHTTP
+	}
+	g.http, err = httpfront.New(first.service, httpfront.Config{
+		ConnConfig:    conns,
+		HeaderTimeout: cfg.HTTP.Limits.HeaderTimeout,
+		MaxHeader:     int(cfg.HTTP.Limits.Header),
+		TrustUnix:     cfg.HTTP.TrustUnix,
+		Engine:        engine,
+		DrainGrace:    cfg.Drain.Grace,
+	})
+	if err != nil {
 		return nil, err
 	}
 	return httpFrontend{g.http, g}, nil
 }
 
 // prepare implements frontend.
-func (h httpFrontend) prepare(next *generation, resources []front.Resource, opts Options) (func(), error) {
+func (h httpFrontend) prepare(next *generation, resources []front.Resource, requests front.RequestConfig) (func(), error) {
 	var err error
-	if next.service, err = h.Next(resources, h.gateway.serviceConfig(next, opts)); err != nil {
+	if next.service, err = h.Next(resources, h.gateway.serviceConfig(next, requests)); err != nil {
 		return nil, err
 	}
 	return func() { h.Swap(next.service) }, nil
 }
 
 // serviceConfig says how a generation serves documents over HTTP.
-func (g *Gateway) serviceConfig(n *generation, opts Options) httpfront.ServiceConfig {
-	cfg, s := n.config, n.surface
+func (g *Gateway) serviceConfig(n *generation, requests front.RequestConfig) httpfront.ServiceConfig {
+	cfg := n.config
 	c := httpfront.ServiceConfig{
-		Compression: cfg.HTTP.Compression,
-		MaxBatch:    cfg.HTTP.Batch,
+		RequestConfig: requests,
+		Compression:   cfg.HTTP.Compression,
+		MaxBatch:      cfg.HTTP.Batch,
 		CORS: httpfront.CORS{
 			Origins: cfg.HTTP.CORS.Origins, Headers: cfg.HTTP.CORS.Headers,
 			Credentials: cfg.HTTP.CORS.Credentials, MaxAge: cfg.HTTP.CORS.MaxAge,
 		},
-		Hosts:       httpfront.Hosts{Names: cfg.HTTP.Hosts, Loopback: cfg.HTTP.ChecksHost(true), Elsewhere: cfg.HTTP.ChecksHost(false)},
-		Gate:        s.gate,
-		ClientLimit: s.limiter("http.client", cfg.HTTP.Limits.Client),
-		CallerLimit: s.limiter("http.caller", cfg.HTTP.Limits.Caller),
-		Requests:    s.requests,
-		LoginFailed: opts.loginFailed("http"),
-		SlowerThan:  cfg.Log.Slow,
-		Log:         opts.Logger,
+		Hosts: httpfront.Hosts{Names: cfg.HTTP.Hosts, Loopback: cfg.HTTP.ChecksHost(true), Elsewhere: cfg.HTTP.ChecksHost(false)},
+		Log:   g.log,
 	}
-	if !n.config.HTTP.HideOpenAPI {
-		c.OpenAPI = (&description{config: n.config, ids: n.ids, origin: g.origin}).text
+	if !cfg.HTTP.HideOpenAPI {
+		c.OpenAPI = (&description{config: cfg, ids: n.ids, origin: g.origin}).text
 	}
-	if s.spans != nil { // a nil *Exporter in the interface would not be nil
-		c.Spans = s.spans
+	if n.surface.spans != nil { // a nil *Exporter in the interface would not be nil
+		c.Spans = n.surface.spans
 	}
 	return c
-}
-
-// listenConfig says what the HTTP listener bounds.
-func listenConfig(cfg *config.Config, opts Options) httpfront.Config {
-	l := &cfg.HTTP.Limits
-	engine := httpfront.EngineLoop
-	if cfg.HTTP.Engine == config.NetHTTP {
-		engine = httpfront.EngineNetHTTP
-	}
-	return httpfront.Config{
-		Engine:         engine,
-		DrainGrace:     cfg.Drain.Grace,
-		RequestTimeout: l.RequestTimeout,
-		HeaderTimeout:  l.HeaderTimeout,
-		IdleTimeout:    l.IdleTimeout,
-		StallTimeout:   l.StallTimeout,
-		MaxHeader:      int(l.Header),
-		MaxPerAddress:  l.PerAddress,
-		MaxPending:     maxPending(cfg),
-		TrustedProxies: cfg.HTTP.TrustedProxies,
-		TrustUnix:      cfg.HTTP.TrustUnix,
-		Log:            opts.Logger,
-	}
 }
 
 // resourceFields are the fields that the configuration sets for the documents of a resource: what

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -19,21 +18,27 @@ var protocolRedis = protocol{
 	name:      ListenRedis,
 	listeners: func(cfg *config.Config) *config.Listeners { return &cfg.Frontends.Redis },
 	tls:       func(cfg *config.Config) config.TLS { return cfg.Redis.TLS },
-	places:    func(cfg *config.Config) int { return cfg.Redis.Limits.Connections },
-	patience:  func(cfg *config.Config) time.Duration { return cfg.Redis.Limits.RequestTimeout },
-	expose:    (*Exposure).exposeRedis,
-	open:      openRedis,
+	limits: func(cfg *config.Config) config.Limits {
+		l := &cfg.Redis.Limits
+		return config.Limits{
+			Client: l.Client, Caller: l.Caller, RequestTimeout: l.RequestTimeout, IdleTimeout: l.IdleTimeout,
+			StallTimeout: l.StallTimeout, Connections: l.Connections, PerAddress: l.PerAddress,
+		}
+	},
+	expose: (*Exposure).exposeRedis,
+	open:   openRedis,
 }
 
 // redisFrontend is the frontend for Redis clients.
 type redisFrontend struct{ *respfront.Server }
 
-func openRedis(g *Gateway, first *generation, resources []front.Resource, opts Options) (frontend, error) {
-	settings, err := redisConfig(first.config, first.surface, opts)
+func openRedis(g *Gateway, first *generation, resources []front.Resource, conns front.ConnConfig, requests front.RequestConfig) (frontend, error) {
+	settings, err := redisConfig(first.config, requests)
 	if err != nil {
 		return nil, err
 	}
-	settings.Budget, settings.MaxConnections = g.bounds.memory, g.bounds.places[ListenRedis]
+	settings.ConnConfig = conns
+	settings.LoginTimeout = first.config.Redis.Limits.LoginTimeout
 	s, err := respfront.New(g.cache, resources, settings)
 	if err != nil {
 		return nil, err
@@ -42,8 +47,8 @@ func openRedis(g *Gateway, first *generation, resources []front.Resource, opts O
 }
 
 // prepare implements frontend.
-func (r redisFrontend) prepare(next *generation, resources []front.Resource, opts Options) (func(), error) {
-	settings, err := redisConfig(next.config, next.surface, opts)
+func (r redisFrontend) prepare(next *generation, resources []front.Resource, requests front.RequestConfig) (func(), error) {
+	settings, err := redisConfig(next.config, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -54,25 +59,9 @@ func (r redisFrontend) prepare(next *generation, resources []front.Resource, opt
 	return func() { r.Swap(view) }, nil
 }
 
-func redisConfig(cfg *config.Config, s *surface, opts Options) (respfront.Config, error) {
-	l := &cfg.Redis.Limits
-	c := respfront.Config{
-		Gate:           s.gate,
-		RequireAuth:    cfg.RedisLogin(),
-		ClientLimit:    s.limiter("redis.client", l.Client),
-		CallerLimit:    s.limiter("redis.caller", l.Caller),
-		RequestTimeout: l.RequestTimeout,
-		IdleTimeout:    l.IdleTimeout,
-		StallTimeout:   l.StallTimeout,
-		LoginTimeout:   l.LoginTimeout,
-		MaxPerAddress:  l.PerAddress,
-		TrustedProxies: cfg.HTTP.TrustedProxies,
-		MaxPending:     maxPending(cfg),
-		Requests:       s.requests,
-		LoginFailed:    opts.loginFailed("redis"),
-		SlowerThan:     cfg.Log.Slow,
-		Log:            opts.Logger,
-	}
+// redisConfig says which commands a generation answers, and whose.
+func redisConfig(cfg *config.Config, requests front.RequestConfig) (respfront.Config, error) {
+	c := respfront.Config{RequestConfig: requests, RequireAuth: cfg.RedisLogin()}
 	for _, u := range cfg.Redis.Users {
 		user := respfront.User{Name: u.Name}
 		// Validate has looked at the digits.

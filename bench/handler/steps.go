@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/credentials"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
@@ -66,7 +67,7 @@ func openParts(parts []string) (handler http.Handler, fields []string, end func(
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	config := httpfront.ServiceConfig{SlowerThan: -1}
+	config := httpfront.ServiceConfig{RequestConfig: frontend.RequestConfig{SlowerThan: -1}}
 	var rule *access.Rule
 	if has("slow") {
 		config.SlowerThan = time.Second

@@ -69,7 +69,7 @@ func TestAccess(t *testing.T) { eachWay(t, testAccess) }
 
 func testAccess(t *testing.T, by way) {
 	gate := newGate(t)
-	f := newConfigured(t, echo, ServiceConfig{Gate: gate}, func(r []frontend.Resource) {
+	f := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{Gate: gate}}, func(r []frontend.Resource) {
 		r[0].Access = &access.Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"depts:read"}}}
 		r[2].Access = &access.Rule{JWT: true}
 	}).over(t, by)
@@ -131,7 +131,7 @@ func testAccess(t *testing.T, by way) {
 // so do ten of a batch. What has been loaded is not refused: the next request is.
 func TestLoadsCountForLimits(t *testing.T) {
 	for _, by := range []string{"client", "caller"} {
-		config := ServiceConfig{Gate: newGate(t)}
+		config := ServiceConfig{RequestConfig: frontend.RequestConfig{Gate: newGate(t)}}
 		if by == "client" {
 			config.ClientLimit = limit.New(limit.Config{Rate: 0.01, Burst: 6})
 		} else {
@@ -156,7 +156,7 @@ func TestLoadsCountForLimits(t *testing.T) {
 // Wrong signatures of an address are not checked without end, and count for its limit. Who is
 // known, and another address, goes on.
 func TestForgedTokensOfAnAddress(t *testing.T) {
-	f := newConfigured(t, echo, ServiceConfig{Gate: newGate(t), ClientLimit: limit.New(limit.Config{Rate: 1e6, Burst: 1e6})},
+	f := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{Gate: newGate(t), ClientLimit: limit.New(limit.Config{Rate: 1e6, Burst: 1e6})}},
 		func(r []frontend.Resource) { r[0].Access = &access.Rule{JWT: true} })
 	exp := time.Now().Add(time.Hour).Unix()
 	good := func(name string) string { return token(fmt.Sprintf(`{"sub":%q,"exp":%d}`, name, exp)) }
@@ -213,9 +213,7 @@ func TestForgedTokensOfAnAddress(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	f := newConfigured(t, echo, ServiceConfig{
-		Gate:        newGate(t),
-		ClientLimit: limit.New(limit.Config{Rate: 0.01, Burst: 4}),
-		CallerLimit: limit.New(limit.Config{Rate: 0.01, Burst: 2}),
+		RequestConfig: frontend.RequestConfig{Gate: newGate(t), ClientLimit: limit.New(limit.Config{Rate: 0.01, Burst: 4}), CallerLimit: limit.New(limit.Config{Rate: 0.01, Burst: 2})},
 	}, nil)
 	if _, err := f.cache.Get(t.Context(), cache.Key{ID: "1"}, f.cache.Now()); err != nil { // a load would count as well
 		t.Fatal(err)
@@ -282,7 +280,9 @@ func testIDs(t *testing.T, by way) {
 	var log logBuffer
 	spans := &recorder{}
 	f := newConfigured(t, echo, ServiceConfig{
-		Spans: spans, SlowerThan: 1, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		RequestConfig: frontend.RequestConfig{SlowerThan: 1},
+		Spans:         spans,
+		Log:           slog.New(slog.NewTextHandler(&log, nil)),
 	}, nil).over(t, by)
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	r := f.do("GET", "/depts/1", "X-Request-Id", "job-17", "Traceparent", parent)
@@ -390,21 +390,24 @@ func testDescriptionOfCallers(t *testing.T, by way) {
 	texts := make(map[string][]byte) // the same bytes for the same rights, as the real one
 	var mu sync.Mutex
 	names := []string{"depts", "orders", "blobs", "late"}
-	f := newConfigured(t, echo, ServiceConfig{Gate: newGate(t), OpenAPI: func(may func(int) bool) []byte {
-		mu.Lock()
-		defer mu.Unlock()
-		var seen []string
-		for i, n := range names {
-			if may(i) {
-				seen = append(seen, n)
+	f := newConfigured(t, echo, ServiceConfig{
+		RequestConfig: frontend.RequestConfig{Gate: newGate(t)},
+		OpenAPI: func(may func(int) bool) []byte {
+			mu.Lock()
+			defer mu.Unlock()
+			var seen []string
+			for i, n := range names {
+				if may(i) {
+					seen = append(seen, n)
+				}
 			}
-		}
-		text := strings.Join(seen, " ")
-		if texts[text] == nil {
-			texts[text] = []byte(text)
-		}
-		return texts[text]
-	}}, func(r []frontend.Resource) {
+			text := strings.Join(seen, " ")
+			if texts[text] == nil {
+				texts[text] = []byte(text)
+			}
+			return texts[text]
+		},
+	}, func(r []frontend.Resource) {
 		r[0].Access = &access.Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"depts:read"}}}
 		r[2].Access = &access.Rule{JWT: true}
 	}).over(t, by)
@@ -442,7 +445,7 @@ func testDescriptionOfCallers(t *testing.T, by way) {
 	if len(tags) != 4 {
 		t.Errorf("%d tags for 4 texts", len(tags))
 	}
-	open := newConfigured(t, echo, ServiceConfig{Gate: newGate(t), OpenAPI: func(func(int) bool) []byte { return []byte("{}") }}, nil).over(t, by)
+	open := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{Gate: newGate(t)}, OpenAPI: func(func(int) bool) []byte { return []byte("{}") }}, nil).over(t, by)
 	if r := open.do("GET", "/openapi.json", "Authorization", "Bearer "+reader); r.Header.Get("Cache-Control") != "no-cache" {
 		t.Errorf("where everybody may read everything: Cache-Control %q", r.Header.Get("Cache-Control"))
 	}

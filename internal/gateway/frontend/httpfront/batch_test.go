@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
@@ -241,7 +242,7 @@ func TestBatchWaitsForRoom(t *testing.T) {
 func TestBatchCountsForLimits(t *testing.T) { eachWay(t, testBatchCountsForLimits) }
 
 func testBatchCountsForLimits(t *testing.T, by way) {
-	f := newConfigured(t, echo, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 12})}, nil).over(t, by)
+	f := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 12})}}, nil).over(t, by)
 	keys := "key=1" + strings.Repeat("&key=1", 99) // stands for ten requests
 	if r := f.do("GET", "/depts?"+keys); r.StatusCode != 200 {
 		t.Errorf("the first batch: status %d", r.StatusCode)
@@ -253,7 +254,7 @@ func testBatchCountsForLimits(t *testing.T, by way) {
 	if r := f.do("GET", "/depts?"+keys+"&"+keys); r.StatusCode != 429 && r.StatusCode != 400 {
 		t.Errorf("a batch above the burst: status %d", r.StatusCode)
 	}
-	g := newConfigured(t, echo, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 1, Burst: 5})}, nil).over(t, by)
+	g := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{ClientLimit: limit.New(limit.Config{Rate: 1, Burst: 5})}}, nil).over(t, by)
 	if r := g.do("GET", "/depts?"+keys); r.StatusCode != 400 || r.Header.Get("Retry-After") != "" {
 		t.Errorf("a batch above the burst: status %d, fields %v; want 400", r.StatusCode, r.Header)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
@@ -59,7 +60,7 @@ func beServer(t *testing.T, words []string) {
 	debug.SetMemoryLimit(int64(number(t, words[2])))
 	budget := loop.NewBudget(0)
 	s := listen(t, newFixture(t, jsonOrigin), by.config(Config{
-		Budget: budget, MaxConnections: number(t, words[1]), StallTimeout: 2 * time.Minute,
+		ConnConfig: frontend.ConnConfig{Budget: budget, MaxConnections: number(t, words[1]), StallTimeout: 2 * time.Minute},
 	}), smallListeners(t)...)
 	fmt.Println(s.Addr())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {

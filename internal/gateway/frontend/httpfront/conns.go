@@ -62,7 +62,7 @@ func newConns(config Config) *conns {
 		quit:   make(chan struct{}), swept: make(chan struct{}),
 		unread:  bodiesOfStream + frameOfStream + int64(config.MaxHeader),
 		started: time.Now(), all: make(map[*conn]struct{}),
-		budget: config.Budget, large: config.large, over: make(chan struct{}, 1), proxies: config.TrustedProxies, addresses: loop.AddressLimit{Most: config.MaxPerAddress},
+		budget: config.Budget, large: config.Large, over: make(chan struct{}, 1), proxies: config.TrustedProxies, addresses: loop.AddressLimit{Most: config.MaxPerAddress},
 	}
 	leave, leaveLarge := c.budget.Join(c), c.large.Join(c)
 	c.leave = func() { leave(); leaveLarge() }

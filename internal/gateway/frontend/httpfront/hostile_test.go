@@ -16,7 +16,9 @@ func TestHostileFields(t *testing.T) { eachServer(t, testHostileFields) }
 func testHostileFields(t *testing.T, by way) {
 	testkit.NoLeaks(t)
 	f := newConfigured(t, jsonOrigin, ServiceConfig{
-		Compression: []string{"zstd", "gzip"}, Gate: newGate(t), CORS: CORS{Origins: []string{"https://app.example"}},
+		RequestConfig: frontend.RequestConfig{Gate: newGate(t)},
+		Compression:   []string{"zstd", "gzip"},
+		CORS:          CORS{Origins: []string{"https://app.example"}},
 	}, func(r []frontend.Resource) { r[2].Access = &access.Rule{Keys: []string{"*"}} })
 	s := listen(t, f, by.config(Config{}))
 	line := func(name, value string) string { return name + ": " + value + "\r\n" }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
+	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -31,7 +33,7 @@ func testClientsThatNeverRead(t *testing.T, by way) {
 		return bytes.Clone(body), nil
 	})
 	const pending = 64 << 20
-	s := listen(t, f, by.config(Config{StallTimeout: time.Hour, MaxPending: pending}))
+	s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{StallTimeout: time.Hour, Large: loop.NewLargeBudget(pending)}}))
 	heap := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats

@@ -89,7 +89,7 @@ func (l *later) answer() {
 	l.view.Answer(&l.deadline, &l.request, &l.response)
 	l.response.gather()
 	if n := int64(l.response.sent()); n >= largeBody {
-		if f.config.large.Admits(n) {
+		if f.config.Large.Admits(n) {
 			l.large = n
 			l.hold(n)
 		} else {

@@ -41,21 +41,21 @@ func TestLoopHitAllocations(t *testing.T) {
 			}
 			t.Cleanup(func() { log.Close(context.Background()) })
 			return ServiceConfig{
-				Gate: newGate(t), Requests: log, CORS: CORS{Origins: []string{"https://app.example"}},
-				ClientLimit: limit.New(limit.Config{Rate: 1e9, Burst: 1e6}), CallerLimit: limit.New(limit.Config{Rate: 1e9, Burst: 1e6}),
+				RequestConfig: frontend.RequestConfig{Gate: newGate(t), Requests: log, ClientLimit: limit.New(limit.Config{Rate: 1e9, Burst: 1e6}), CallerLimit: limit.New(limit.Config{Rate: 1e9, Burst: 1e6})},
+				CORS:          CORS{Origins: []string{"https://app.example"}},
 			}
 		}},
 		{"Host", plain, func(*testing.T) ServiceConfig {
 			return ServiceConfig{Hosts: Hosts{Names: []string{"h"}, Loopback: true}}
 		}},
 		{"a forwarded client", requestText("GET", "/depts/300", "X-Forwarded-For", "198.51.100.7, 127.0.0.1"), func(*testing.T) ServiceConfig {
-			return ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 1e9, Burst: 1e6})}
+			return ServiceConfig{RequestConfig: frontend.RequestConfig{ClientLimit: limit.New(limit.Config{Rate: 1e9, Burst: 1e6})}}
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			eachLoop(t, func(t *testing.T, by way) {
 				f := newConfigured(t, jsonOrigin, test.config(t), func(r []frontend.Resource) { r[2].Access = &access.Rule{Keys: []string{"web"}} })
-				s := listen(t, f, by.config(Config{TrustedProxies: prefixes("127.0.0.0/8")}))
+				s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{TrustedProxies: prefixes("127.0.0.0/8")}}))
 				if n := allocationsOf(t, s, test.request); n > 0.05 {
 					t.Errorf("%.3f allocations a hit, want less than 0.05", n)
 				}

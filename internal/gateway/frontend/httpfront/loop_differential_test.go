@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
@@ -168,7 +169,7 @@ func upTo5Digits(ctx context.Context, r cache.ResourceID, id string) ([]byte, er
 // same. What is not configured is refused by both.
 func differential(t testing.TB, by way) (subject, reference *Server) {
 	config := ServiceConfig{Compression: []string{"gzip"}, CORS: CORS{Origins: []string{"https://app.example"}}}
-	limits := Config{HeaderTimeout: patience, MaxConnections: 1000}
+	limits := Config{ConnConfig: frontend.ConnConfig{MaxConnections: 1000}, HeaderTimeout: patience}
 	subject = listen(t, newConfigured(t, upTo5Digits, config, nil), by.config(limits))
 	reference = listen(t, newConfigured(t, upTo5Digits, config, nil), ways[1].config(limits))
 	for _, s := range []*Server{subject, reference} {

@@ -36,17 +36,17 @@ func everything(t testing.TB, by way) *Server {
 		}
 		return echo(ctx, r, id)
 	}, ServiceConfig{
-		Compression: []string{"zstd", "gzip"}, Gate: newGate(t), MaxBatch: 200,
-		CORS:        CORS{Origins: []string{"https://app.example"}, Credentials: true},
-		ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 2000}),
-		CallerLimit: limit.New(limit.Config{Rate: 0.001, Burst: 12}),
-		OpenAPI:     func(func(int) bool) []byte { return []byte(`{"openapi":"3.1.0"}`) },
-		Spans:       &recorder{},
+		RequestConfig: frontend.RequestConfig{Gate: newGate(t), ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 2000}), CallerLimit: limit.New(limit.Config{Rate: 0.001, Burst: 12})},
+		Compression:   []string{"zstd", "gzip"},
+		MaxBatch:      200,
+		CORS:          CORS{Origins: []string{"https://app.example"}, Credentials: true},
+		OpenAPI:       func(func(int) bool) []byte { return []byte(`{"openapi":"3.1.0"}`) },
+		Spans:         &recorder{},
 	}, func(r []frontend.Resource) {
 		r[1].Fields = []frontend.Field{{Name: "Cache-Control", Value: "max-age=5"}, {Name: "Surrogate-Control", Value: "max-age=9"}}
 		r[2].Access = &access.Rule{Keys: []string{"web"}, JWT: true}
 	})
-	return listen(t, f, by.config(Config{TrustedProxies: prefixes("127.0.0.0/8")}))
+	return listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{TrustedProxies: prefixes("127.0.0.0/8")}}))
 }
 
 // equalRequests are what the ways are compared by, in this order.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -89,7 +90,7 @@ func testHostileConnections(t *testing.T, by way) {
 	testkit.NoLeaks(t)
 	var log logBuffer
 	f := newFixture(t, jsonOrigin)
-	s := listen(t, f, by.config(Config{HeaderTimeout: 500 * time.Millisecond, IdleTimeout: 2 * time.Second, StallTimeout: 2 * time.Second, Log: log.logger()}))
+	s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{IdleTimeout: 2 * time.Second, StallTimeout: 2 * time.Second, Log: log.logger()}, HeaderTimeout: 500 * time.Millisecond}))
 	beside := startBeside(t, s)
 	time.Sleep(300 * time.Millisecond)
 	before := beside.p99()

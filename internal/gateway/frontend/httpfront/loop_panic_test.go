@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -52,7 +53,7 @@ func testPanicsOfHooks(t *testing.T, by way) {
 	testkit.NoLeaks(t)
 	var log logBuffer
 	f := newConfigured(t, jsonOrigin, ServiceConfig{Spans: &faulty{}, OpenAPI: func(func(int) bool) []byte { panic("a fault in another hook") }}, nil)
-	s := listen(t, f, by.config(Config{Log: log.logger()}))
+	s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{Log: log.logger()}}))
 	beside := dial(t, s)
 	defer beside.Close()
 	besideReader := bufio.NewReader(beside)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
@@ -302,7 +303,7 @@ func TestResetWhileLoading(t *testing.T) {
 		open := make(chan struct{})
 		defer close(open)
 		f := newConfigured(t, gated(open), ServiceConfig{}, nil)
-		s := listen(t, f, by.config(Config{RequestTimeout: time.Second}))
+		s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{RequestTimeout: time.Second}}))
 		key := gatedFrom
 		for _, test := range []struct {
 			misses int

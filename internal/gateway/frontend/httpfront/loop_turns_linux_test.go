@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/testkit/turnwatch"
@@ -253,7 +254,7 @@ func TestTurnsOfUnreadAnswers(t *testing.T) {
 	const hostile = 2000
 	turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
 		budget := loop.NewBudget(0)
-		s := listen(t, newFixture(t, jsonOrigin), Config{Budget: budget, MaxConnections: hostile + 10}, smallListeners(t)...)
+		s := listen(t, newFixture(t, jsonOrigin), Config{ConnConfig: frontend.ConnConfig{Budget: budget, MaxConnections: hostile + 10}}, smallListeners(t)...)
 		startChild(t, fmt.Sprintf("hostile %s %d", s.Addr(), hostile)).hears("hostile")
 		testkit.Eventually(t, 2*time.Minute, func() error {
 			if is := budget.Stats(); is.Throttled == 0 || is.Closed == 0 || is.Used > is.Limit {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
@@ -48,7 +49,7 @@ func runWays(t *testing.T, list []way, test func(*testing.T, way)) {
 
 // config is config with the server of this way.
 func (by way) config(config Config) Config {
-	config.Engine, config.Goroutines = by.engine, by.backend == loop.Goroutines
+	config.Engine, config.Backend = by.engine, by.backend
 	return config
 }
 
@@ -56,7 +57,7 @@ func (by way) config(config Config) Config {
 func (f *fixture) over(t testing.TB, by way) *fixture {
 	t.Helper()
 	if !by.handler {
-		s := listen(t, f, by.config(Config{RequestTimeout: 5 * time.Second}))
+		s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{RequestTimeout: 5 * time.Second}}))
 		f.ask = func(method, target string, fields ...string) *http.Response {
 			return askOnce(t, s, method, target, fields...)
 		}

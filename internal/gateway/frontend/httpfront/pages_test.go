@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 )
 
@@ -52,7 +53,7 @@ func testPagesOfOtherOrigins(t *testing.T, by way) {
 
 // Behind a proxy that is trusted, limits count the client that it names.
 func TestLimitsBehindProxies(t *testing.T) {
-	f := newConfigured(t, echo, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 0.01, Burst: 1})}, nil)
+	f := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{ClientLimit: limit.New(limit.Config{Rate: 0.01, Burst: 1})}}, nil)
 	h := f.handler().(*handler)
 	h.trusted = networks("192.0.2.0/24")
 	for _, test := range []struct {

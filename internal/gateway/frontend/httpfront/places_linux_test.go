@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
+	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -21,7 +23,7 @@ func TestFirstRequestMayBeLate(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		f := newFixture(t, jsonOrigin)
 		const head = 200 * time.Millisecond
-		s, secure, trust := listenTLS(t, f, by.config(Config{HeaderTimeout: head, IdleTimeout: time.Minute}))
+		s, secure, trust := listenTLS(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{IdleTimeout: time.Minute}, HeaderTimeout: head}))
 		trust.NextProtos = []string{"http/1.1"}
 		var conns []net.Conn
 		for _, addr := range []string{s.Addr().String(), secure} {
@@ -67,7 +69,7 @@ func TestFirstRequestMayBeLate(t *testing.T) {
 // A connection that never asks for anything is closed after IdleTimeout.
 func TestNoRequestAtAll(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
-		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{IdleTimeout: 200 * time.Millisecond}))
+		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{ConnConfig: frontend.ConnConfig{IdleTimeout: 200 * time.Millisecond}}))
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +96,7 @@ func TestConnectionsPerAddressOverNetHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := listen(t, newFixture(t, jsonOrigin), Config{Engine: EngineNetHTTP, MaxPerAddress: 2}, farListener{l})
+	s := listen(t, newFixture(t, jsonOrigin), Config{ConnConfig: frontend.ConnConfig{MaxPerAddress: 2}, Engine: EngineNetHTTP}, farListener{l})
 	first, second := dial(t, s), dial(t, s)
 	defer second.Close()
 	mustServe(t, first)
@@ -125,8 +127,9 @@ func TestConnectionsPerAddressOverNetHTTP(t *testing.T) {
 func TestRoomIsNotMadeByProxies(t *testing.T) {
 	const places, proxied, crowd = 24, 12, 12
 	eachServer(t, func(t *testing.T, by way) {
-		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{MaxConnections: places,
-			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.77/32")}}))
+		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{
+			ConnConfig: frontend.ConnConfig{MaxConnections: places, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.77/32")}},
+		}))
 		connect := func(ip string) net.Conn {
 			t.Helper()
 			c := dialFrom(t, ip, s.Addr().String())
@@ -158,7 +161,7 @@ func TestRoomIsNotMadeByProxies(t *testing.T) {
 func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
 	const places, idle = 40, 5
 	eachServer(t, func(t *testing.T, by way) {
-		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{MaxConnections: places, MaxPending: 1 << 40, StallTimeout: time.Hour}), smallListeners(t)...)
+		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{ConnConfig: frontend.ConnConfig{MaxConnections: places, Large: loop.NewLargeBudget(1 << 40), StallTimeout: time.Hour}}), smallListeners(t)...)
 		connect := func(ip string) net.Conn {
 			t.Helper()
 			c := dialFrom(t, ip, s.Addr().String())

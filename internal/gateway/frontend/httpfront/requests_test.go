@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
 
@@ -19,7 +20,7 @@ func TestRequestLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newConfigured(t, echo, ServiceConfig{Requests: log}, nil)
+	f := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{Requests: log}}, nil)
 	h := f.handler().(*handler)
 	h.trusted = networks("192.0.2.0/24")
 	const id = "0af7651916cd43dd8448eb211c80319c"
@@ -70,7 +71,7 @@ func TestRequestLogAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newConfigured(t, echo, ServiceConfig{Requests: log}, nil)
+	f := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{Requests: log}}, nil)
 	defer log.Close(t.Context())
 	var req Request
 	var rsp Response

@@ -1,6 +1,7 @@
 package httpfront
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,50 +20,24 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// Config configures a [Server]. Timeouts and numbers of connections that are zero are those of
-// [loop.DefaultTimeout] and [loop.DefaultConnections].
+// Config configures a [Server]. Its zero value works.
 type Config struct {
-	// RequestTimeout bounds one request, waiting for a load included.
-	RequestTimeout time.Duration
-	// HeaderTimeout bounds the reading of a request's head, and of a body that
-	// it should not have.
-	HeaderTimeout time.Duration
-	// IdleTimeout closes a connection that asks nothing.
-	IdleTimeout time.Duration
-	// StallTimeout bounds one write: a client that does not read is cut
-	// off. Like the two above it is kept to a quarter of a second.
-	StallTimeout time.Duration
-	// MaxHeader bounds the head of a request, in bytes (64 KiB).
-	MaxHeader int
-	// MaxPending bounds the bytes of large answers (64 KiB and more) that are being
-	// written or wait for their turn (256 MiB): past it connections are closed, of the
-	// address that owes most, and at one and a half of it such an answer is refused with 503.
-	// They are references to documents, some of which the cache has dropped already.
-	MaxPending int64
-	// TrustedProxies are those whose X-Forwarded-For names the client.
-	TrustedProxies []netip.Prefix
-	// TrustUnix makes whoever connects over a unix socket one of these.
-	TrustUnix bool
-	// MaxConnections bounds the open connections. For one more an idle one is
-	// closed; if there is none, the new one waits in the kernel's queue.
-	MaxConnections int
-	// MaxPerAddress bounds the connections of one address, as in [loop.Config]. If zero,
-	// there is no limit.
-	MaxPerAddress int
-	// Budget bounds the memory that connections hold, together with other frontends. If
-	// nil, the server has its own.
-	Budget *loop.Budget
-	// Engine serves the connections (EngineLoop).
-	Engine Engine
-	// Goroutines gives each connection of the loop a goroutine instead of epoll, as
-	// on systems that have none.
-	Goroutines bool
-	// DrainGrace is how long idle connections may ask once more at Shutdown (2 s;
-	// negative: not at all).
-	DrainGrace time.Duration
-	Log        *slog.Logger
+	// ConnConfig has the settings of all connections. With EngineNetHTTP its Backend is not used.
+	frontend.ConnConfig
 
-	large *loop.Budget // of MaxPending, set by withDefaults
+	// HeaderTimeout bounds the reading of a request's head, and of a body that it should not
+	// have. If zero, it defaults to [loop.DefaultTimeout]. Like the other timeouts of
+	// connections it is accurate to a quarter of a second.
+	HeaderTimeout time.Duration
+	// MaxHeader bounds the head of a request, in bytes. If zero, it defaults to 64 KiB.
+	MaxHeader int
+	// TrustUnix makes the peers of unix sockets trusted proxies.
+	TrustUnix bool
+	// Engine serves the connections.
+	Engine Engine
+	// DrainGrace is how long idle connections may send one more request at Shutdown. If zero, it
+	// defaults to 2 s; if negative, they may not.
+	DrainGrace time.Duration
 }
 
 // Engine is what serves connections.
@@ -74,50 +48,31 @@ const (
 	// EngineLoop answers plain GETs, HEADs and OPTIONS on an event loop and hands everything
 	// else over to net/http.
 	EngineLoop Engine = iota
-	// EngineNetHTTP is net/http alone.
+	// EngineNetHTTP is only net/http.
 	EngineNetHTTP
 )
 
 func (c Config) withDefaults() Config {
-	for _, d := range []*time.Duration{&c.RequestTimeout, &c.HeaderTimeout, &c.IdleTimeout, &c.StallTimeout} {
-		if *d <= 0 {
-			*d = loop.DefaultTimeout
-		}
-	}
-	if c.DrainGrace == 0 {
-		c.DrainGrace = 2 * time.Second
-	}
-	if c.MaxHeader <= 0 {
-		c.MaxHeader = 64 << 10
-	}
-	if c.MaxPending <= 0 {
-		c.MaxPending = loop.DefaultLarge
-	}
-	c.large = loop.NewLargeBudget(c.MaxPending)
-	if c.MaxConnections <= 0 {
-		c.MaxConnections = loop.DefaultConnections
-	}
-	if c.Budget == nil {
-		c.Budget = loop.NewBudget(0)
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.IdleTimeout = max(c.IdleTimeout, 0) // every connection has a limit
+	c.ConnConfig = c.ConnConfig.WithDefaults()
+	c.HeaderTimeout = cmp.Or(max(c.HeaderTimeout, 0), loop.DefaultTimeout)
+	c.MaxHeader = cmp.Or(max(c.MaxHeader, 0), 64<<10)
+	c.DrainGrace = cmp.Or(c.DrainGrace, 2*time.Second)
 	return c
 }
 
 func (c Config) trusted() proxies { return proxies{c.TrustedProxies, c.TrustUnix} }
 
 // Handler returns what a [Server] hands its requests to, for programs with a server of
-// net/http of their own. Of config it takes RequestTimeout, HeaderTimeout for bodies,
-// MaxPending, TrustedProxies and TrustUnix; the other limits are those of the connections.
+// net/http of their own. Of config it uses RequestTimeout, HeaderTimeout for bodies, Large,
+// TrustedProxies and TrustUnix; the other limits are those of the connections.
 func Handler(service *Service, config Config) http.Handler {
 	return newHandler(service, config.withDefaults())
 }
 
 func newHandler(service *Service, config Config) *handler {
 	h := &handler{timeout: config.RequestTimeout, bodyTimeout: config.HeaderTimeout, stall: config.StallTimeout,
-		trusted: config.trusted(), large: config.large}
+		trusted: config.trusted(), large: config.Large}
 	h.live.Store(service)
 	return h
 }
@@ -226,31 +181,16 @@ func (s *Server) serveAlone(l net.Listener) {
 }
 
 func (s *Server) loopConfig(service *Service, config Config) loop.Config {
-	front := s.front
-	backend := loop.Auto
-	if config.Goroutines {
-		backend = loop.Goroutines
-	}
-	return loop.Config{
-		New:            func(*loop.Conn) loop.Session { return &session{front: front} },
-		Detached:       s.handed.take,
-		Clock:          service.cache.Now,
-		Backend:        backend,
-		MaxConnections: config.MaxConnections,
-		MaxPerAddress:  config.MaxPerAddress,
-		Proxies:        config.TrustedProxies,
-		Handed:         s.conns,
-		Budget:         config.Budget,
-		Large:          config.large,
-		ProveTimeout:   func() time.Duration { return config.IdleTimeout },
-		MaxInput:       config.MaxHeader + 1, // the session hands over at MaxHeader
-		IdleTimeout:    config.IdleTimeout,
-		PartialTimeout: config.HeaderTimeout,
-		StallTimeout:   config.StallTimeout,
-		DrainGrace:     max(0, config.DrainGrace),
-		OnClose:        front.logClose,
-		Log:            config.Log,
-	}
+	engine := config.Loop()
+	engine.New = func(*loop.Conn) loop.Session { return &session{front: s.front} }
+	engine.Clock = service.cache.Now
+	engine.Detached, engine.Handed = s.handed.take, s.conns
+	engine.ProveTimeout = func() time.Duration { return config.IdleTimeout }
+	engine.MaxInput = config.MaxHeader + 1 // the session hands over at MaxHeader
+	engine.PartialTimeout = config.HeaderTimeout
+	engine.DrainGrace = max(0, config.DrainGrace)
+	engine.OnClose = s.front.logClose
+	return engine
 }
 
 func (s *Server) serveHTTP(server *http.Server, l net.Listener) {
@@ -283,10 +223,6 @@ func (s *Server) Swap(service *Service) {
 		s.front.swap(service)
 	}
 }
-
-// Addr returns the address that the server is bound to, nil before Serve, and if it has no
-// listener.
-func (s *Server) Addr() net.Addr { return s.addr }
 
 // Connections returns how many connections are open.
 func (s *Server) Connections() int64 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -47,6 +48,9 @@ func listen(t testing.TB, f *fixture, config Config, listeners ...net.Listener) 
 	})
 	return s
 }
+
+// Addr returns the address that the server is bound to.
+func (s *Server) Addr() net.Addr { return s.addr }
 
 // raw sends bytes and returns the status line of each answer until the server
 // closes or says nothing for a while.
@@ -112,7 +116,7 @@ func testSlowClients(t *testing.T, by way) {
 		}
 		return echo(ctx, 0, id)
 	})
-	s := listen(t, f, by.config(Config{HeaderTimeout: time.Second, RequestTimeout: 200 * time.Millisecond, StallTimeout: time.Second, MaxConnections: 8}))
+	s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{RequestTimeout: 200 * time.Millisecond, StallTimeout: time.Second, MaxConnections: 8}, HeaderTimeout: time.Second}))
 	for i := range 7 {
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
@@ -149,7 +153,7 @@ func TestConnectionsAreBounded(t *testing.T) { eachServer(t, testConnectionsAreB
 
 func testConnectionsAreBounded(t *testing.T, by way) {
 	f := newFixture(t, echo)
-	s := listen(t, f, by.config(Config{MaxConnections: 4, IdleTimeout: 200 * time.Millisecond}))
+	s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{MaxConnections: 4, IdleTimeout: 200 * time.Millisecond}}))
 	for range 10 {
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -20,44 +18,32 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
-	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
 
 // ServiceConfig configures a [Service]. The zero value serves documents to
 // everybody, in identity, without limits.
 type ServiceConfig struct {
+	frontend.RequestConfig
+
 	// Compression are the content codings offered, "zstd" and "gzip", in order
 	// of preference.
 	Compression []string
-	// MaxBatch is how many keys one request may ask for (1,000).
+	// MaxBatch is how many keys one request may ask for. If zero, it defaults to 1,000.
 	MaxBatch int
 	CORS     CORS
 	// Hosts says where Host is compared with names. The zero value compares nothing.
 	Hosts Hosts
-	// Gate knows who asks. Nil: nobody has credentials.
-	Gate *access.Gate
-	// ClientLimit and CallerLimit bound the requests of one address, and of
-	// one API key or token subject. Nil: no limit.
-	ClientLimit, CallerLimit *limit.Limiter
 	// OpenAPI returns the description served at /openapi.json, of the resources that may
-	// reports true for, by their place in the list; nil while there is none. It is called
-	// once a request and must be quick. Nil: not served.
+	// reports true for, by their index in the list, or nil while there is none. It is called
+	// once a request and must be quick. If nil, no description is served.
 	OpenAPI func(may func(i int) bool) []byte
-	// Spans hears of answered requests that are to be traced. Nil: none.
+	// Spans receives answered requests that are to be traced. If nil, none are.
 	Spans Spans
-	// Requests gets a line for every request. Nil: none. Whoever opened it closes
-	// it, after the service's last answer.
-	Requests *requestlog.Log
-	// LoginFailed is called for each request that is refused because of its credentials: whose, by
-	// which of them ("key" or "token"), and why. It must not wait. If nil, it is not called.
-	LoginFailed func(client netip.Addr, rule, why string)
-	// SlowerThan is the time above which a request is logged; 0 means 1 s,
-	// negative: never.
-	SlowerThan time.Duration
-	Log        *slog.Logger
+	// Log receives failures and slow requests. If nil, nothing is logged.
+	Log *slog.Logger
 }
 
-// Service answers requests. Its methods may be called at once.
+// Service answers requests. All methods are safe for concurrent use.
 type Service struct {
 	// Immutable after NewService.
 	cache     *cache.Cache
@@ -148,9 +134,7 @@ func (s *Service) configure(resources []frontend.Resource, config ServiceConfig)
 	if config.MaxBatch <= 0 {
 		config.MaxBatch = 1000
 	}
-	if config.SlowerThan == 0 {
-		config.SlowerThan = time.Second
-	}
+	config.RequestConfig = config.RequestConfig.WithDefaults()
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
@@ -36,7 +37,7 @@ func TestBusyHTTP2HoldsLittle(t *testing.T) {
 		goOn := make(chan struct{})
 		defer close(goOn)
 		budget := loop.NewBudget(1 << 20)
-		s, secure, trust := listenTLS(t, newFixture(t, waiting(goOn)), by.config(Config{Budget: budget}))
+		s, secure, trust := listenTLS(t, newFixture(t, waiting(goOn)), by.config(Config{ConnConfig: frontend.ConnConfig{Budget: budget}}))
 		c := dialHTTP2(t, secure, trust)
 		c.openWindow()
 		c.get(1, "/depts/10000") // is under way to the end
@@ -68,7 +69,7 @@ func TestPingsHoldLittle(t *testing.T) {
 		goOn := make(chan struct{})
 		defer close(goOn)
 		budget := loop.NewBudget(1 << 20)
-		s, secure, trust := listenTLS(t, newFixture(t, waiting(goOn)), by.config(Config{Budget: budget, MaxHeader: 8 << 10}))
+		s, secure, trust := listenTLS(t, newFixture(t, waiting(goOn)), by.config(Config{ConnConfig: frontend.ConnConfig{Budget: budget}, MaxHeader: 8 << 10}))
 		c := dialHTTP2(t, secure, trust)
 		c.openWindow()
 		c.get(1, "/depts/10000")
@@ -96,7 +97,7 @@ func TestStreamsAreRefusedBeforeCuts(t *testing.T) {
 		goOn := make(chan struct{})
 		f := newFixture(t, waiting(goOn))
 		budget := loop.NewBudget(2 << 20) // 128 requests
-		s, secure, trust := listenTLS(t, f, by.config(Config{Budget: budget}))
+		s, secure, trust := listenTLS(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{Budget: budget}}))
 		var ended, asked atomic.Int64
 		var conns []*http2Conn
 		for range 6 {
@@ -166,7 +167,7 @@ func TestUnreadHTTP2IsBounded(t *testing.T) {
 				const bound = 4 << 20
 				budget := loop.NewBudget(bound)
 				f := newFixture(t, jsonOrigin)
-				s, secure, trust := listenTLS(t, f, by.config(Config{Budget: budget, MaxPending: bound}))
+				s, secure, trust := listenTLS(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{Budget: budget, Large: loop.NewLargeBudget(bound)}}))
 				c := dialHTTP2(t, secure, trust)
 				c.frame(4, 0, 0, []byte{0, 4, 0, 0, 0, 0}) // SETTINGS_INITIAL_WINDOW_SIZE 0
 				var ended atomic.Int64
@@ -217,7 +218,7 @@ func TestLimitsOfAddressesOverHTTP2(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		t.Run("rate", func(t *testing.T) {
 			testkit.NoLeaks(t)
-			f := newConfigured(t, jsonOrigin, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 6})}, nil)
+			f := newConfigured(t, jsonOrigin, ServiceConfig{RequestConfig: frontend.RequestConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 6})}}, nil)
 			// A load would count as well.
 			if _, err := f.cache.Get(t.Context(), cache.Key{ID: "1500"}, f.cache.Now()); err != nil {
 				t.Fatal(err)
@@ -242,7 +243,7 @@ func TestLimitsOfAddressesOverHTTP2(t *testing.T) {
 		})
 		t.Run("connections", func(t *testing.T) {
 			testkit.NoLeaks(t)
-			_, secure, trust := listenTLS(t, newFixture(t, jsonOrigin), by.config(Config{MaxPerAddress: 3}),
+			_, secure, trust := listenTLS(t, newFixture(t, jsonOrigin), by.config(Config{ConnConfig: frontend.ConnConfig{MaxPerAddress: 3}}),
 				func(l net.Listener) net.Listener { return farListener{l} })
 			trust.NextProtos = []string{"h2"}
 			var open []*http2Conn

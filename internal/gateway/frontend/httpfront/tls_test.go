@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -109,7 +110,7 @@ func TestTLS(t *testing.T) {
 func TestHTTP2Idles(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		f := newFixture(t, jsonOrigin)
-		_, secure, trust := listenTLS(t, f, by.config(Config{HeaderTimeout: 300 * time.Millisecond, IdleTimeout: 2 * time.Second}))
+		_, secure, trust := listenTLS(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{IdleTimeout: 2 * time.Second}, HeaderTimeout: 300 * time.Millisecond}))
 		c := dialHTTP2(t, secure, trust)
 		c.frame(6, 0, 0, make([]byte, 8)) // PING
 		time.Sleep(time.Second)           // three times the limit of a head
@@ -173,7 +174,7 @@ func TestTLSLimits(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
 		f := newFixture(t, jsonOrigin)
-		s, secure, trust := listenTLS(t, f, by.config(Config{MaxConnections: 20, HeaderTimeout: 2 * time.Second}))
+		s, secure, trust := listenTLS(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{MaxConnections: 20}, HeaderTimeout: 2 * time.Second}))
 		for range 40 { // silent
 			c, err := net.Dial("tcp", secure)
 			if err != nil {
@@ -260,7 +261,7 @@ func TestStalledStreams(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
 		f := newFixture(t, jsonOrigin)
-		s, secure, trust := listenTLS(t, f, by.config(Config{RequestTimeout: 500 * time.Millisecond, StallTimeout: 500 * time.Millisecond}))
+		s, secure, trust := listenTLS(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{RequestTimeout: 500 * time.Millisecond, StallTimeout: 500 * time.Millisecond}}))
 		c := dialHTTP2(t, secure, trust)
 		c.frame(4, 0, 0, []byte{0, 4, 0, 0, 0, 0}) // SETTINGS_INITIAL_WINDOW_SIZE 0
 		go io.Copy(io.Discard, c)                  // ends with the connection

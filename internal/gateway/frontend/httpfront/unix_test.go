@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -20,7 +21,7 @@ func TestUnixProxies(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		for _, trust := range []bool{true, false} {
 			testkit.NoLeaks(t)
-			f := newConfigured(t, jsonOrigin, ServiceConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 5})}, nil)
+			f := newConfigured(t, jsonOrigin, ServiceConfig{RequestConfig: frontend.RequestConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 5})}}, nil)
 			// A load would count as well.
 			if _, err := f.cache.Get(t.Context(), cache.Key{ID: "300"}, f.cache.Now()); err != nil {
 				t.Fatal(err)

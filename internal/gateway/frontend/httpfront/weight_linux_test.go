@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -27,7 +28,7 @@ func testWaitingRequestsAreWeighed(t *testing.T, target string) {
 	open := make(chan struct{})
 	defer close(open)
 	budget := loop.NewBudget(1 << 30)
-	s := listen(t, newFixture(t, gated(open)), Config{Budget: budget})
+	s := listen(t, newFixture(t, gated(open)), Config{ConnConfig: frontend.ConnConfig{Budget: budget}})
 	askOnce(t, s, "GET", "/depts/7")
 	inUse := func() int64 {
 		runtime.GC()

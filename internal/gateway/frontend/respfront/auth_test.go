@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -198,7 +199,7 @@ func TestFailedLoginsOverUnix(t *testing.T) {
 // A session keeps no API key: its memory holds the hash.
 func TestSessionsKeepNoKey(t *testing.T) {
 	gate, _, key := keysGate(t, -1)
-	f := newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	f := newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})
 	x := f.session()
 	c := &fakeConn{at: f.cache.Now()}
 	x.data(c, []byte("AUTH "+key+"\r\n"))
@@ -234,7 +235,7 @@ func TestExpiredKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(gate.Close)
-	f := newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	f := newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})
 	x, at := f.session(), f.cache.Now()
 	say := func(after time.Duration, text, want string) {
 		t.Helper()
@@ -280,7 +281,7 @@ func TestAPIKeys(t *testing.T) {
 	testkit.NoLeaks(t)
 	gate, _, key := keysGate(t, -1)
 	for _, u := range [][]User{nil, users()} {
-		bothBackends(t, echo, Config{Users: u, Gate: gate, RequireAuth: true}, func(t *testing.T, f *fixture) {
+		bothBackends(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, Users: u, RequireAuth: true}, func(t *testing.T, f *fixture) {
 			c := f.dial(t)
 			c.expect([][2]string{
 				{"AUTH " + key[:20], textBadPass},
@@ -305,7 +306,7 @@ func TestAPIKeys(t *testing.T) {
 func TestRemovedKey(t *testing.T) {
 	testkit.NoLeaks(t)
 	gate, file, key := keysGate(t, 10*time.Millisecond)
-	f := newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	f := newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})
 	x := f.session()
 	say := func(text, want string) {
 		t.Helper()
@@ -370,33 +371,33 @@ func TestLimits(t *testing.T) {
 		config Config
 		rows   [][2]string
 	}{
-		{"address", Config{ClientLimit: slow(3)}, [][2]string{
+		{"address", Config{RequestConfig: frontend.RequestConfig{ClientLimit: slow(3)}}, [][2]string{
 			{"GET depts:1", dept(1)},
 			{"MGET depts:1 depts:2 depts:3", "*3*"},
 			{"PING", "+PONG"},
 			{"PING", "-ERR too many commands from this address, try again in 100 s"},
 			{"FOO", "-ERR too many commands from this address*"},
 		}},
-		{"keys", Config{ClientLimit: slow(3)}, [][2]string{
+		{"keys", Config{RequestConfig: frontend.RequestConfig{ClientLimit: slow(3)}}, [][2]string{
 			{"EXISTS" + strings.Repeat(" depts:1", 20), ":20"},
 			{"EXISTS" + strings.Repeat(" depts:1", 11), "-ERR too many keys from this address, try again in 100 s"},
 			{"PING", "-ERR too many commands*"},
 		}},
-		{"more keys than ever", Config{ClientLimit: slow(3)}, [][2]string{
+		{"more keys than ever", Config{RequestConfig: frontend.RequestConfig{ClientLimit: slow(3)}}, [][2]string{
 			{"EXISTS" + strings.Repeat(" depts:1", 100), "-ERR these are more keys from this address than are ever let through at once: ask for fewer"},
 		}},
-		{"loads", Config{ClientLimit: slow(6)}, [][2]string{
+		{"loads", Config{RequestConfig: frontend.RequestConfig{ClientLimit: slow(6)}}, [][2]string{
 			{"GET depts:1", dept(1)},
 			{"GET depts:4", dept(4)},
 			{"MGET depts:1 depts:5 depts:6", "*3*"},
 			{"PING", "+PONG"},
 			{"PING", "-ERR too many commands from this address, try again in 100 s"},
 		}},
-		{"loads that the limit is exceeded by", Config{ClientLimit: slow(2)}, [][2]string{
+		{"loads that the limit is exceeded by", Config{RequestConfig: frontend.RequestConfig{ClientLimit: slow(2)}}, [][2]string{
 			{"MGET depts:10 depts:11 depts:12 depts:13 depts:14 depts:15 depts:16 depts:17 depts:18 depts:19 depts:20", "*11*"},
 			{"PING", "-ERR too many commands from this address, try again in 300 s"},
 		}},
-		{"user", Config{CallerLimit: slow(2), Users: users()}, [][2]string{
+		{"user", Config{RequestConfig: frontend.RequestConfig{CallerLimit: slow(2)}, Users: users()}, [][2]string{
 			{"GET depts:1", dept(1)},
 			{"GET depts:1", dept(1)},
 			{"GET depts:1", dept(1)},
@@ -412,9 +413,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			f := newFixture(t, echo, b.config)
-			if err := f.server.Listen("127.0.0.1:0"); err != nil {
-				t.Fatal(err)
-			}
+			f.listen(t)
 			for i := range 3 { // a load would count as well
 				if _, err := f.cache.Get(t.Context(), cache.Key{ID: fmt.Sprint(1 + i)}, f.cache.Now()); err != nil {
 					t.Fatal(err)

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // Small answers that nobody reads do not make large ones fail.
 func TestSmallAnswersLeaveRoomForLargeOnes(t *testing.T) {
-	bothBackends(t, echo, Config{MaxPending: 1 << 20, Budget: loop.NewBudget(512 << 20)}, func(t *testing.T, f *fixture) {
+	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{Large: loop.NewLargeBudget(1 << 20), Budget: loop.NewBudget(512 << 20)}}, func(t *testing.T, f *fixture) {
 		text := []byte(strings.Repeat(command1("ECHO", strings.Repeat("y", 60_000)), 500))
 		for range 16 {
 			c := f.dial(t)
@@ -82,7 +83,7 @@ func TestWaitingCommandsAreWeighed(t *testing.T) {
 		}
 		return echo(ctx, r, id)
 	})
-	bothBackends(t, slow, Config{Budget: loop.NewBudget(4 << 20)}, func(t *testing.T, f *fixture) {
+	bothBackends(t, slow, Config{ConnConfig: frontend.ConnConfig{Budget: loop.NewBudget(4 << 20)}}, func(t *testing.T, f *fixture) {
 		release = make(chan struct{})
 		end := sync.OnceFunc(func() { close(release) })
 		defer end()

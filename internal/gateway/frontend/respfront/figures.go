@@ -62,7 +62,7 @@ func (s *Server) Waiting() int64 { return s.waiting.Load() }
 func (s *Server) Held() int64 { return s.held.Load() }
 
 // LargePending returns how many bytes of large answers wait for clients, or for their turn.
-func (s *Server) LargePending() int64 { return s.pending.Stats().Used }
+func (s *Server) LargePending() int64 { return s.config.Large.Stats().Used }
 
 // EngineStats returns the figures of the engine below.
 func (s *Server) EngineStats() loop.Stats { return s.engine.Stats() }

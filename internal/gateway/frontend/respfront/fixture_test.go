@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +130,23 @@ func newFixtureOf(t testing.TB, origin cache.Origin, config Config, change ...fu
 	return &fixture{cache: c, server: s}
 }
 
+// listen begins to serve at a port of its own, over TLS if certificates are given.
+func (f *fixture) listen(t testing.TB, certificates ...tls.Certificate) {
+	t.Helper()
+	listeners, err := loop.Listen("tcp", "127.0.0.1:0", runtime.GOMAXPROCS(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if certificates != nil {
+		for i, l := range listeners {
+			listeners[i] = loop.Secure(l, &tls.Config{Certificates: certificates})
+		}
+	}
+	if err := f.server.Serve(listeners...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // bothBackends runs a test against a listening server with each backend.
 func bothBackends(t *testing.T, load originFunc, config Config, run func(t *testing.T, f *fixture), change ...func(*cache.Resource)) {
 	t.Helper()
@@ -139,11 +158,9 @@ func bothBackendsOf(t *testing.T, origin cache.Origin, config Config, run func(t
 	for _, b := range []loop.Backend{loop.Epoll, loop.Goroutines} {
 		t.Run(b.String(), func(t *testing.T) {
 			testkit.NoLeaks(t)
-			config.Goroutines = b == loop.Goroutines
+			config.Backend = b
 			f := newFixtureOf(t, origin, config, change...)
-			if err := f.server.Listen("127.0.0.1:0"); err != nil {
-				t.Fatal(err)
-			}
+			f.listen(t)
 			run(t, f)
 		})
 	}

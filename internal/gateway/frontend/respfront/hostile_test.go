@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -165,7 +166,7 @@ func TestPipelines(t *testing.T) {
 
 // Clients that never read are cut, and others do not notice.
 func TestClientsThatNeverRead(t *testing.T) {
-	bothBackends(t, echo, Config{StallTimeout: 500 * time.Millisecond}, func(t *testing.T, f *fixture) {
+	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{StallTimeout: 500 * time.Millisecond}}, func(t *testing.T, f *fixture) {
 		var wait sync.WaitGroup
 		for range 20 {
 			c, err := net.Dial("tcp", f.server.Addr().String())
@@ -208,7 +209,7 @@ func TestHTTPIsLogged(t *testing.T) {
 	var mu sync.Mutex
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&lockedWriter{&mu, &text}, nil))
-	bothBackends(t, echo, Config{Log: log}, func(t *testing.T, f *fixture) {
+	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{Log: log}}, func(t *testing.T, f *fixture) {
 		for range 5 {
 			if got := wholeAnswer(t, f, "POST / HTTP/1.1\r\n"); got != "" {
 				t.Errorf("POST is answered with %q", got)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
+	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -40,7 +42,7 @@ func (c *client) eventuallyLarge(command, want string) {
 // by not reading them.
 func TestLargeEchoesAreWeighed(t *testing.T) {
 	const limit = 2 << 20
-	bothBackends(t, echo, Config{MaxPending: limit}, func(t *testing.T, f *fixture) {
+	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{Large: loop.NewLargeBudget(limit)}}, func(t *testing.T, f *fixture) {
 		large := strings.Repeat("x", 1_000_000)
 		text := []byte(strings.Repeat(command1("ECHO", large)+command1("PING", large), 8))
 		for range 8 {
@@ -79,7 +81,7 @@ func TestHeldDocumentsOfOneAddress(t *testing.T) {
 		}
 		return echo(ctx, r, id)
 	}
-	bothBackends(t, load, Config{MaxPending: 1 << 20, RequestTimeout: time.Minute}, func(t *testing.T, f *fixture) {
+	bothBackends(t, load, Config{ConnConfig: frontend.ConnConfig{Large: loop.NewLargeBudget(1 << 20), RequestTimeout: time.Minute}}, func(t *testing.T, f *fixture) {
 		for i := range 4 {
 			c := f.dialFrom(t, "127.0.0.66")
 			c.send(fmt.Sprintf("GET orders:a:%d\r\n", i))
@@ -101,14 +103,14 @@ func TestHeldDocumentsOfOneAddress(t *testing.T) {
 // nothing of it is counted afterwards.
 func TestDocumentsAreNotHeldPastTheBound(t *testing.T) {
 	const limit = 1 << 20
-	bothBackends(t, echo, Config{MaxPending: limit}, func(t *testing.T, f *fixture) {
+	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{Large: loop.NewLargeBudget(limit)}}, func(t *testing.T, f *fixture) {
 		c := f.dial(t)
-		f.server.pending.Add(limit * 3 / 2) // of others, who cannot be closed
+		f.server.config.Large.Add(limit * 3 / 2) // of others, who cannot be closed
 		c.send("MGET depts:1 depts:1000001\r\n")
 		if got := c.reply(); got != "-OVERLOADED too many bytes of documents wait for clients to read them" {
 			t.Errorf("got %.100q", got)
 		}
-		f.server.pending.Add(-limit * 3 / 2)
+		f.server.config.Large.Add(-limit * 3 / 2)
 		c.send("MGET depts:2 depts:1000002\r\n")
 		if got := c.reply(); !strings.HasPrefix(got, "*2") {
 			t.Errorf("got %.100q", got)

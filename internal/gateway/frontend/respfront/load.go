@@ -276,7 +276,7 @@ func (w *waiting) hold(n int) bool {
 		w.fail(errTogether)
 		return false
 	}
-	if !w.server.pending.Admits(int64(n)) {
+	if !w.server.config.Large.Admits(int64(n)) {
 		w.fail(errPending) // it is not kept
 		return false
 	}

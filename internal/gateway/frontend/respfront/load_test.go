@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
+	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
@@ -191,7 +193,7 @@ func TestLoadFailures(t *testing.T) {
 		{"timeout", func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
 			<-ctx.Done() // the cache is closed
 			return nil, ctx.Err()
-		}, Config{RequestTimeout: 30 * time.Millisecond}, nil, [][2]string{
+		}, Config{ConnConfig: frontend.ConnConfig{RequestTimeout: 30 * time.Millisecond}}, nil, [][2]string{
 			{"GET depts:1", "-TIMEOUT the document could not be loaded in time"},
 			{"MGET depts:1 depts:2", "-TIMEOUT the document could not be loaded in time"},
 		}},
@@ -398,7 +400,7 @@ func TestLargeAnswersBehindOthers(t *testing.T) {
 		}
 		return echo(ctx, r, id)
 	}
-	bothBackends(t, load, Config{MaxPending: 110_000}, func(t *testing.T, f *fixture) {
+	bothBackends(t, load, Config{ConnConfig: frontend.ConnConfig{Large: loop.NewLargeBudget(110_000)}}, func(t *testing.T, f *fixture) {
 		block := make(chan struct{})
 		blocked.Store(&block)
 		c := f.dial(t)

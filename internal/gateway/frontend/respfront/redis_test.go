@@ -57,9 +57,7 @@ func TestWordsAreThoseOfRedis(t *testing.T) {
 		return strings.HasPrefix(line, "config get a")
 	}
 	f := newFixture(t, echo, Config{})
-	if err := f.server.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	f.listen(t)
 	ours, theirs := f.dial(t), dialAddr(t, r.Addr)
 	for _, line := range lines {
 		if differs(line) {
@@ -147,10 +145,8 @@ func TestTLS(t *testing.T) {
 	h := httptest.NewTLSServer(nil)
 	certificates := h.TLS.Certificates
 	h.Close()
-	f := newFixture(t, echo, Config{TLS: &tls.Config{Certificates: certificates}})
-	if err := f.server.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	f := newFixture(t, echo, Config{})
+	f.listen(t, certificates...)
 	nc, err := tls.Dial("tcp", f.server.Addr().String(), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
@@ -172,10 +168,8 @@ func TestRequestLog(t *testing.T) {
 			return nil, errors.New("bad")
 		}
 		return echo(ctx, r, id)
-	}, Config{Users: users(), Requests: log})
-	if err := f.server.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	}, Config{RequestConfig: frontend.RequestConfig{Requests: log}, Users: users()})
+	f.listen(t)
 	f.dial(t).expect([][2]string{
 		{"GET depts:1", dept(1)}, {"GET depts:1", dept(1)}, {"PING", "+PONG"}, {"AUTH web nope", textBadPass}, {"AUTH web " + webPassword, "+OK"},
 		{"MGET depts:1 depts:0", "*2*"}, {"GET depts:x", "-ERR*"}, {"GET depts:13", "-ERR*"}, {"FOO", "-ERR*"},

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +18,8 @@ import (
 )
 
 // Server serves documents to Redis clients. Make it with [New], tell it the columns of
-// keys with SetColumns, then call Listen and Shutdown. Methods that give figures may be
-// called at once with all others.
+// keys with SetColumns, then call Serve and Shutdown. Methods that return figures are safe for
+// concurrent use with all others.
 type Server struct {
 	// Immutable after New.
 	cache    *cache.Cache
@@ -39,7 +37,6 @@ type Server struct {
 	recent   recent.Lanes[*served]
 	scanners [2]sync.Pool   // of *resp.CommandScanner: for strangers, for others
 	logins   *limit.Limiter // failed logins of an address
-	pending  *loop.Budget   // of large answers
 
 	// Atomics. Written by connections and loads, read by all.
 	waiting atomic.Int64 // documents that commands wait for
@@ -63,13 +60,9 @@ type log interface {
 // New returns a server for resources in the order of the cache's. It listens to
 // nothing yet.
 func New(c *cache.Cache, resources []frontend.Resource, config Config) (*Server, error) {
-	config, err := config.withDefaults()
-	if err != nil {
-		return nil, err
-	}
+	config = config.withDefaults()
 	s := &Server{cache: c, config: config, log: config.Log, commands: newTable(), started: time.Now()}
 	s.figures.Answers = frontend.NewAnswers()
-	s.pending = loop.NewLargeBudget(config.MaxPending)
 	s.logins = limit.New(limit.Config{Rate: loginRate, Burst: loginBurst, MaxEntries: 16 << 10})
 	v, err := newView(frontend.Numbered(resources), config)
 	if err != nil {
@@ -81,27 +74,12 @@ func New(c *cache.Cache, resources []frontend.Resource, config Config) (*Server,
 		limits := limitsOf(i == 1)
 		s.scanners[i].New = func() any { return resp.NewCommandScanner(limits) }
 	}
-	backend := loop.Auto
-	if config.Goroutines {
-		backend = loop.Goroutines
-	}
-	s.engine, err = loop.New(loop.Config{
-		New:            s.newSession,
-		Clock:          c.Now,
-		Backend:        backend,
-		MaxConnections: config.MaxConnections,
-		MaxPerAddress:  config.MaxPerAddress,
-		Proxies:        config.TrustedProxies,
-		Budget:         config.Budget,
-		Large:          s.pending,
-		ProveTimeout:   s.loginTimeout,
-		MaxInput:       maxRequest + 1, // what is longer was refused by the scanner before
-		MaxDeferred:    maxDeferred,
-		IdleTimeout:    config.IdleTimeout,
-		StallTimeout:   config.StallTimeout,
-		Log:            config.Log,
-	})
-	if err != nil {
+	engine := config.Loop()
+	engine.New, engine.Clock = s.newSession, c.Now
+	engine.ProveTimeout = s.loginTimeout
+	engine.MaxInput = maxRequest + 1 // the scanner has refused longer commands
+	engine.MaxDeferred = maxDeferred
+	if s.engine, err = loop.New(engine); err != nil {
 		return nil, fmt.Errorf("resp: %w", err)
 	}
 	return s, nil
@@ -125,29 +103,12 @@ func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) e
 	return s.live.Load().resources.SetColumns(id, columns)
 }
 
-// Listen binds address, host:port, and begins to serve. Shutdown ends it, and must be
-// called even if Listen failed.
-func (s *Server) Listen(address string) error {
-	listeners, err := loop.Listen("tcp", address, runtime.GOMAXPROCS(0))
-	if err != nil {
-		return fmt.Errorf("resp: %w", err)
-	}
-	return s.Serve(listeners...)
-}
-
-// Serve begins to serve connections to listeners that were bound by others, all of one
-// address, and returns. It owns them from now on, also if it fails. Either it or Listen
-// may be called, once.
+// Serve begins to serve connections to listeners, and returns. It owns them from now on, also
+// if it fails. It may be called once; Shutdown must be called even if Serve failed.
 func (s *Server) Serve(listeners ...net.Listener) error {
 	if len(listeners) > 0 {
 		addr := listeners[0].Addr()
 		s.addr.Store(&addr)
-	}
-	if s.config.TLS != nil {
-		listeners = slices.Clone(listeners)
-		for i, l := range listeners {
-			listeners[i] = loop.Secure(l, s.config.TLS)
-		}
 	}
 	if err := s.engine.Serve(listeners...); err != nil {
 		return fmt.Errorf("resp: %w", err)
@@ -155,7 +116,7 @@ func (s *Server) Serve(listeners ...net.Listener) error {
 	return nil
 }
 
-// Addr returns the address that the server is bound to, nil before Listen and Serve.
+// Addr returns the address that the server is bound to, or nil before Serve.
 func (s *Server) Addr() net.Addr {
 	if addr := s.addr.Load(); addr != nil {
 		return *addr
@@ -170,7 +131,7 @@ func (s *Server) EachThrottled(visit func(rule string, n int64)) {
 	visit("client", v.clientLimit.Refused())
 	visit("caller", v.callerLimit.Refused())
 	visit("login", s.logins.Refused())
-	large := s.pending.Stats()
+	large := s.config.Large.Stats()
 	visit("large", int64(large.Refused+large.Throttled))
 	visit("waiting", s.crowded.Load())
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -71,7 +72,7 @@ func TestTokens(t *testing.T) {
 	seen := 0
 	fresh := func() string { seen++; return token(secret, hour, mayReadBlobs+fmt.Sprintf(`,"n":%d`, seen)) }
 	gate, _ := tokenGate(t, nil)
-	bothBackends(t, echo, Config{Gate: gate, Users: users(), RequireAuth: true}, func(t *testing.T, f *fixture) {
+	bothBackends(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, Users: users(), RequireAuth: true}, func(t *testing.T, f *fixture) {
 		c := f.dial(t)
 		c.expect([][2]string{
 			{"GET depts:0", textNotLoggedIn},
@@ -140,7 +141,7 @@ func (w *walled) say(after time.Duration, text, want string) {
 func TestTokensExpireOnOpenConnections(t *testing.T) {
 	w := &walled{t: t, wall: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)}
 	gate, _ := tokenGate(t, func(c *access.Config) { c.Now = func() time.Time { return w.wall }; c.Leeway = 10 * time.Second })
-	w.f = newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	w.f = newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})
 	w.x, w.at = w.f.session(), w.f.cache.Now()
 	minute := token(secret, w.wall.Add(time.Minute), mayReadBlobs)
 	blob := "$11\n{\"id\":\"00\"}"
@@ -157,7 +158,7 @@ func TestTokensExpireOnOpenConnections(t *testing.T) {
 func TestTokensOfRemovedKeys(t *testing.T) {
 	w := &walled{t: t, wall: time.Now()}
 	gate, file := tokenGate(t, func(c *access.Config) { c.Reload = 5 * time.Millisecond })
-	w.f = newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	w.f = newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})
 	w.x, w.at = w.f.session(), w.f.cache.Now()
 	replace := func(set string, keys int) {
 		t.Helper()
@@ -194,7 +195,7 @@ func TestTokensOfRemovedKeys(t *testing.T) {
 		gate *access.Gate
 		want string
 	}{{same, "$-1"}, {other, textNotLoggedIn}} {
-		v, err := w.f.server.Next(nil, Config{Gate: next.gate, RequireAuth: true})
+		v, err := w.f.server.Next(nil, Config{RequestConfig: frontend.RequestConfig{Gate: next.gate}, RequireAuth: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +213,7 @@ func TestTokensOfRemovedKeys(t *testing.T) {
 func TestTokensAreBoundedAsOverHTTP(t *testing.T) {
 	gate, _ := tokenGate(t, nil)
 	rate := limit.New(limit.Config{Rate: 0.001, Burst: 200})
-	f := newFixture(t, echo, Config{Gate: gate, RequireAuth: true, ClientLimit: rate})
+	f := newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate, ClientLimit: rate}, RequireAuth: true})
 	at := f.cache.Now()
 	say := func(text string) string {
 		x := f.server.open(1, netip.MustParseAddrPort("192.0.2.7:1"))
@@ -236,7 +237,7 @@ func TestTokensAreBoundedAsOverHTTP(t *testing.T) {
 		t.Errorf("after 18 wrong signatures: %q, want that they counted", got)
 	}
 
-	f = newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	f = newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})
 	at = f.cache.Now()
 	for i := range loginBurst {
 		if got := say("AUTH " + token(otherSecret, hour, fmt.Sprintf(`,"m":%d`, i))); !strings.HasPrefix(got, "-WRONGPASS") {
@@ -253,7 +254,7 @@ func TestTokensAreBoundedAsOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(without.Close)
-	f = newFixture(t, echo, Config{Gate: without, RequireAuth: true})
+	f = newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: without}, RequireAuth: true})
 	at = f.cache.Now()
 	for range loginBurst + 1 {
 		if got := say("AUTH " + token(secret, hour, "")); !strings.HasPrefix(got, "-OVERLOADED the keys that sign tokens are not known yet") {
@@ -265,7 +266,7 @@ func TestTokensAreBoundedAsOverHTTP(t *testing.T) {
 // A session keeps no token: of it there are only the claims and a print of the key.
 func TestSessionsKeepNoToken(t *testing.T) {
 	gate, _ := tokenGate(t, nil)
-	f := newFixture(t, echo, Config{Gate: gate, RequireAuth: true})
+	f := newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})
 	x, c := f.session(), &fakeConn{at: f.cache.Now()}
 	login := token(secret, time.Now().Add(time.Hour), mayReadBlobs)
 	x.data(c, []byte("AUTH "+login+"\r\n"))

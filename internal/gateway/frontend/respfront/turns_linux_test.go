@@ -32,9 +32,7 @@ func TestTurnsOfExpensiveCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
 				f := newFixture(t, echo, Config{Users: users(), RequireAuth: true})
-				if err := f.server.Listen("127.0.0.1:0"); err != nil {
-					t.Fatal(err)
-				}
+				f.listen(t)
 				view := f.server.live.Load()
 				for i := range others + own {
 					x := f.server.open(uint64(1_000_000+i), netip.MustParseAddrPort("192.0.2.1:1234"))
@@ -90,9 +88,7 @@ func TestTurnsOfManyKeys(t *testing.T) {
 					}
 					return body, nil
 				}, Config{MaxWaiting: 1 << 20})
-				if err := f.server.Listen("127.0.0.1:0"); err != nil {
-					t.Fatal(err)
-				}
+				f.listen(t)
 				c := f.dial(t)
 				documents := func(commands int) {
 					t.Helper()

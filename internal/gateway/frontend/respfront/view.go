@@ -36,13 +36,10 @@ type user struct {
 	caller *access.Caller
 }
 
-// Next returns a view of other resources, or of the same by other rules; of the
-// configuration it takes users, gate, limits and logs.
+// Next returns a view of other resources, or of the same by other rules. Of the configuration
+// it uses RequestConfig, Users and RequireAuth.
 func (s *Server) Next(resources []frontend.Resource, config Config) (*View, error) {
-	config, err := config.withDefaults()
-	if err != nil {
-		return nil, err
-	}
+	config.RequestConfig = config.RequestConfig.WithDefaults()
 	return newView(resources, config)
 }
 
@@ -51,6 +48,9 @@ func (s *Server) Next(resources []frontend.Resource, config Config) (*View, erro
 func (s *Server) Swap(v *View) { s.live.Store(v) }
 
 func newView(resources []frontend.Resource, config Config) (*View, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
 	v := &View{users: make(map[string]*user), gate: config.Gate, requireAuth: config.RequireAuth,
 		clientLimit: config.ClientLimit, callerLimit: config.CallerLimit, requests: config.Requests, slowerThan: config.SlowerThan}
 	for _, r := range resources {

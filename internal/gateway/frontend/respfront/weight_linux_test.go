@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
@@ -33,10 +34,8 @@ func TestWaitingLoadsAreWeighed(t *testing.T) {
 		return echo(ctx, r, id)
 	})
 	budget := loop.NewBudget(1 << 30)
-	f := newFixture(t, load, Config{Budget: budget, RequestTimeout: time.Minute})
-	if err := f.server.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	f := newFixture(t, load, Config{ConnConfig: frontend.ConnConfig{Budget: budget, RequestTimeout: time.Minute}})
+	f.listen(t)
 	inUse := func() int64 {
 		runtime.GC()
 		runtime.GC()
