@@ -60,7 +60,7 @@ cache < internal/fair internal/striped
 
 # The rooms of the gateway: cache, the vocabulary, and one driver or codec each.
 gateway/resource          <
-gateway/config            < gateway/resource internal/safefile     | github.com/goccy/go-yaml
+gateway/config            < gateway/resource internal/safefile internal/suggest | github.com/goccy/go-yaml
 internal/gateway/access            < internal/fair internal/safefile        | github.com/go-jose/go-jose/v4
 internal/gateway/handover          < internal/safefile                      | golang.org/x/sys
 internal/gateway/limit             <
@@ -76,7 +76,7 @@ internal/gateway/frontend/recent   < cache gateway/resource
 internal/gateway/frontend/respfront     < cache internal/gateway/access internal/gateway/frontend internal/gateway/frontend/recent internal/gateway/limit internal/gateway/measure internal/gateway/requestlog gateway/resource internal/loop internal/striped internal/wire/resp
 internal/gateway/tier/memory       < cache                                  | github.com/maypok86/otter/v2
 internal/gateway/tier/disk         < cache internal/safefile                | go.etcd.io/bbolt
-internal/gateway/origin            < cache gateway/resource
+internal/gateway/origin            < cache gateway/resource internal/suggest
 internal/gateway/origin/tree       < gateway/resource internal/gateway/origin
 internal/gateway/origin/sqlite     < cache gateway/resource internal/gateway/origin internal/gateway/origin/tree | github.com/ncruces/go-sqlite3
 internal/gateway/origin/postgres   < cache gateway/resource internal/gateway/origin internal/gateway/origin/tree internal/safefile | github.com/jackc/pgx/v5
@@ -94,6 +94,7 @@ internal/loop   < . internal/buf internal/fair                     | golang.org/
 internal/wire/box < tarantool/iproto
 internal/wire/* <
 internal/safefile <
+internal/suggest <
 internal/fair   <
 internal/striped <
 internal/load   <                                                  | github.com/HdrHistogram/hdrhistogram-go golang.org/x/sys

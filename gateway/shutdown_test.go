@@ -159,7 +159,7 @@ func TestShutdownAfterAFailedStart(t *testing.T) {
 		{"wrong table", "127.0.0.1:0", "127.0.0.1:0", path, "resources: { depts: { table: depp, key: [deptno] } }",
 			func(err error) bool {
 				_, ok := errors.AsType[*origin.SchemaError](err)
-				return ok && strings.Contains(err.Error(), "did you mean dept?")
+				return ok && strings.Contains(err.Error(), `did you mean "dept"?`)
 			}},
 	} {
 		cfg := configure(t, test.database, test.resources)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipstream-go/slipstream/internal/suggest"
 )
 
 // Error is one mistake in a configuration file.
@@ -72,45 +74,11 @@ func newErrors(list []*Error) error {
 	return e
 }
 
-// didYouMean returns ` (did you mean "x"?)` for the nearest of the known words,
-// or "" if none is near enough to be a slip of the hand.
+// didYouMean returns ` (did you mean "x"?)` for the nearest of the known words, or "" if none is
+// near enough.
 func didYouMean(word string, known []string) string {
-	best, bestDistance := "", 2+min(len(word), 9)/3
-	for _, k := range known {
-		d := editDistance(strings.ToLower(word), k)
-		if len(k) >= 3 && (strings.HasPrefix(word, k) || len(word) >= 3 && strings.HasPrefix(k, word)) {
-			d = min(d, 1) // "warning" for "warn", "freshness_ms" for "freshness"
-		}
-		if d < bestDistance {
-			best, bestDistance = k, d
-		}
+	if nearest := suggest.Nearest(word, known); nearest != "" {
+		return fmt.Sprintf(" (did you mean %q?)", nearest)
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// editDistance counts the insertions, deletions and replacements that lead from a to b. Words
-// longer than any field are all far.
-func editDistance(a, b string) int {
-	if len(a) > 64 {
-		return len(a) + len(b)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }

@@ -277,7 +277,7 @@ func TestHandOverRefused(t *testing.T) {
 		want           string
 	}{
 		{"no database", blackbox.DemoFile, "none.db", blackbox.ExitUnreachable, "continues to serve"},
-		{"wrong table", "table: dept", "table: depp", blackbox.ExitUsage, "did you mean dept"},
+		{"wrong table", "table: dept", "table: depp", blackbox.ExitUsage, `did you mean "dept"`},
 		{"another folder", "handover: handover.sock", "handover: none/handover.sock", blackbox.ExitFailure, "no such file"},
 	} {
 		blackbox.Write(t, beside, strings.Replace(string(text), c.from, c.to, 1))

@@ -6,8 +6,9 @@ package origin
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/slipstream-go/slipstream/internal/suggest"
 )
 
 // SchemaError says that a resource does not fit the database: an unknown table
@@ -85,13 +86,9 @@ func Choices(wrong string, names []string) string {
 	if len(names) == 0 {
 		return "there are none"
 	}
-	sorted := slices.Clone(names)
-	slices.SortStableFunc(sorted, func(a, b string) int {
-		return editDistance(wrong, a) - editDistance(wrong, b)
-	})
-	hint := ""
-	if d := editDistance(wrong, sorted[0]); d <= 1+len(wrong)/3 {
-		hint = fmt.Sprintf("did you mean %s? ", sorted[0])
+	sorted, hint := suggest.Sorted(wrong, names), ""
+	if nearest := suggest.Nearest(wrong, names); nearest != "" {
+		hint = fmt.Sprintf("did you mean %q? ", nearest)
 	}
 	more := ""
 	if len(sorted) > 20 {
@@ -99,25 +96,4 @@ func Choices(wrong string, names []string) string {
 		sorted = sorted[:20]
 	}
 	return hint + "there are " + strings.Join(sorted, ", ") + more
-}
-
-// editDistance is Levenshtein's distance without regard to ASCII case.
-func editDistance(a, b string) int {
-	a, b = strings.ToLower(a), strings.ToLower(b)
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

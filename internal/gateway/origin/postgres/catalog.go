@@ -240,7 +240,7 @@ func (c *catalog) unknown(ctx context.Context, asked string) (string, error) {
 		}
 	}
 	if i := slices.IndexFunc(c.names, func(n string) bool { return strings.HasSuffix(n, "."+asked) }); i >= 0 {
-		return fmt.Sprintf("no table %s in the search path of role %s; did you mean %s?", asked, c.role, c.names[i]), nil
+		return fmt.Sprintf("no table %s in the search path of role %s; did you mean %q?", asked, c.role, c.names[i]), nil
 	}
 	return fmt.Sprintf("no table %s; %s", asked, origin.Choices(asked, c.names)), nil
 }

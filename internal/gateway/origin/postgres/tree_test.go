@@ -64,9 +64,9 @@ func TestRefusals(t *testing.T) {
 		resource resource.Resource
 		want     string
 	}{
-		"no such table":             {table("dpt", "deptno"), "no table dpt; did you mean dept?"},
-		"case counts":               {table("Dept", "deptno"), "no table Dept; did you mean dept?"},
-		"schema outside the path":   {table("treasure", "id"), "did you mean hidden.treasure?"},
+		"no such table":             {table("dpt", "deptno"), `no table dpt; did you mean "dept"?`},
+		"case counts":               {table("Dept", "deptno"), `no table Dept; did you mean "dept"?`},
+		"schema outside the path":   {table("treasure", "id"), `did you mean "hidden.treasure"?`},
 		"no usage of the schema":    {table("hidden.treasure", "id"), `GRANT USAGE ON SCHEMA "hidden" TO "reader"`},
 		"three parts":               {table("a.b.c", "id"), "expected table or schema.table"},
 		"unbalanced quote":          {table(`"a`, "id"), "unbalanced quote"},
@@ -86,7 +86,7 @@ func TestRefusals(t *testing.T) {
 		"no SELECT":                 {table("secret", "id"), `GRANT SELECT ON "public"."secret" TO "reader"`},
 		"no SELECT on a column":     {table("halfsecret", "id"), `GRANT SELECT ("b") ON "public"."halfsecret" TO "reader"`},
 		"no key":                    {table("dept"), "no key"},
-		"no such key":               {table("dept", "depno"), `no column "depno"; did you mean deptno?`},
+		"no such key":               {table("dept", "depno"), `no column "depno"; did you mean "deptno"?`},
 		"key twice":                 {table("dept", "deptno", "deptno"), "listed twice"},
 		"key may be NULL":           {table("dept", "code"), "may be NULL"},
 		"half a key":                {table("keys", "a"), "does not name one row"},
@@ -106,7 +106,7 @@ func TestRefusals(t *testing.T) {
 		"inet":                      {table("types", "inet"), "has type inet"},
 		"time":                      {table("types", "t"), "has type time without time zone"},
 		"root with on":              {resource.Resource{Name: "r", Key: []string{"deptno"}, Root: resource.Node{Table: "dept", On: on("deptno", "deptno")}}, "nothing to be joined to"},
-		"unknown column":            {resource.Resource{Name: "r", Key: []string{"deptno"}, Root: resource.Node{Table: "dept", Columns: []string{"nam"}}}, "did you mean name?"},
+		"unknown column":            {resource.Resource{Name: "r", Key: []string{"deptno"}, Root: resource.Node{Table: "dept", Columns: []string{"nam"}}}, `did you mean "name"?`},
 		"column twice":              {resource.Resource{Name: "r", Key: []string{"deptno"}, Root: resource.Node{Table: "dept", Columns: []string{"name", "name"}}}, "listed twice"},
 		"no foreign key":            {with(dept, childOf("x", resource.Node{Table: "loner"})), "no foreign key leads from table loner to dept"},
 		"two foreign keys":          {with(dept, childOf("x", resource.Node{Table: "emp"})), "2 foreign keys lead from table emp to dept: emp_deptno_fkey (deptno)"},

@@ -75,15 +75,15 @@ func TestSchemaErrors(t *testing.T) {
 		resource resource.Resource
 		want     []string
 	}{
-		{"unknown table", pk(node("detp", nil)), []string{`no table "detp"`, "did you mean dept?"}},
+		{"unknown table", pk(node("detp", nil)), []string{`no table "detp"`, `did you mean "dept"?`}},
 		{"view", pk(node("v", nil)), []string{`"v" is a view`}},
 		{"virtual table", pk(node("fts", nil)), []string{"virtual table"}},
 		{"system table", pk(node("sqlite_schema", nil)), []string{"system"}},
 		{"change table", pk(node("slipstream_change", nil)), []string{"slipstream_change"}},
-		{"unknown key", resource.Resource{Key: []string{"idd"}, Root: node("dept", nil)}, []string{`no column "idd"`, "did you mean id?", "dname"}},
+		{"unknown key", resource.Resource{Key: []string{"idd"}, Root: node("dept", nil)}, []string{`no column "idd"`, `did you mean "id"?`, "dname"}},
 		{"no key", resource.Resource{Root: node("dept", nil)}, []string{"no key"}},
 		{"key twice", resource.Resource{Key: []string{"id", "ID"}, Root: node("dept", nil)}, []string{"listed twice"}},
-		{"unknown column", resource.Resource{Key: []string{"id"}, Root: resource.Node{Table: "dept", Columns: []string{"id", "name"}}}, []string{`no column "name"`, "did you mean dname?"}},
+		{"unknown column", resource.Resource{Key: []string{"id"}, Root: resource.Node{Table: "dept", Columns: []string{"id", "name"}}}, []string{`no column "name"`, `did you mean "dname"?`}},
 		{"column twice", resource.Resource{Key: []string{"id"}, Root: resource.Node{Table: "dept", Columns: []string{"id", "ID"}}}, []string{"listed twice"}},
 		{"untyped key", resource.Resource{Key: []string{"id"}, Root: node("badkeys", nil)}, []string{"no declared type"}},
 		{"float key", resource.Resource{Key: []string{"f"}, Root: node("badkeys", nil)}, []string{"FLOAT", "floating-point"}},
@@ -98,14 +98,14 @@ func TestSchemaErrors(t *testing.T) {
 		{"two foreign keys", pk(node("dept", nil, child("two"))), []string{"2 foreign keys", "(a) references (id)", "(b) references (id)"}},
 		{"cycle", pk(node("emp", nil, child("emp", resource.Join{Column: "boss", Parent: "id"}))), []string{"contains itself"}},
 		{"too deep", pk(node("l0", nil, deep)), []string{"nested 5 levels deep, at most 4"}},
-		{"unknown join column", pk(node("dept", nil, child("emp", resource.Join{Column: "deptt", Parent: "id"}))), []string{"did you mean dept?"}},
+		{"unknown join column", pk(node("dept", nil, child("emp", resource.Join{Column: "deptt", Parent: "id"}))), []string{`did you mean "dept"?`}},
 		{"unknown join parent", pk(node("dept", nil, child("emp", resource.Join{Column: "dept", Parent: "ix"}))), []string{`table dept has no column "ix"`}},
 		{"collated join", pk(node("dept", nil, child("emp", resource.Join{Column: "ci", Parent: "dname"}))), []string{"emp.ci has collation NOCASE"}},
 		{"joined root", pk(node("dept", []resource.Join{{Column: "id", Parent: "id"}})), []string{"nothing to be joined to"}},
 		{"member twice", resource.Resource{Key: []string{"id"}, Root: resource.Node{Table: "dept", Children: []resource.Child{
 			{Name: "dname", Node: resource.Node{Table: "emp"}}}}}, []string{`two members called "dname"`}},
 		{"unknown order", resource.Resource{Key: []string{"id"}, Root: resource.Node{Table: "dept", Children: []resource.Child{
-			{Name: "emps", Node: resource.Node{Table: "emp", Order: []resource.Order{{Column: "bos"}}}}}}}, []string{"did you mean boss?"}},
+			{Name: "emps", Node: resource.Node{Table: "emp", Order: []resource.Order{{Column: "bos"}}}}}}}, []string{`did you mean "boss"?`}},
 		{"no name for a row", pk(node("shadowed", nil)), []string{"rowid, _rowid_ and oid"}},
 	}
 	path := newFile(t, schema...)

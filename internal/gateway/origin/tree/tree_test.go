@@ -131,7 +131,7 @@ func TestResolveRefuses(t *testing.T) {
 		want string
 	}{
 		{"table", []string{"id"}, resource.Node{Table: "depth"}, "resource r (line 3): no table depth"},
-		{"column", []string{"id"}, resource.Node{Table: "dept", Columns: []string{"nane"}}, `table dept has no column "nane"; did you mean name? there are name, id, odd`},
+		{"column", []string{"id"}, resource.Node{Table: "dept", Columns: []string{"nane"}}, `table dept has no column "nane"; did you mean "name"? there are name, id, odd`},
 		{"column twice", []string{"id"}, resource.Node{Table: "dept", Columns: []string{"id", "id"}}, "column id of table dept is listed twice"},
 		{"order", []string{"id"}, resource.Node{Table: "dept", Order: []resource.Order{{Column: "x"}}}, `no column "x"`},
 		{"joined root", []string{"id"}, on(child("", "dept"), "id", "id").Node, "the root table dept has nothing to be joined to"},
