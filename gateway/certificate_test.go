@@ -2,14 +2,9 @@ package gateway
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
 	"log/slog"
 	"math/big"
 	"os"
@@ -20,34 +15,16 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/config"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// WriteCertificate writes cert.pem and key.pem for localhost, and returns who trusts
-// them.
+// WriteCertificate writes cert.pem and key.pem for localhost, and returns a pool that trusts them.
 func WriteCertificate(t testing.TB, dir string, serial int64) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "slipstream test"}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Duration(serial) * 2 * time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "cert.pem"), cert, 0o600),
-		os.WriteFile(filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(cert)
-	return roots
+	one := testkit.SelfSigned(t, &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "slipstream test"},
+		DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Duration(serial) * 2 * time.Hour)})
+	one.WritePair(t, dir)
+	return one.Pool()
 }
 
 // TestCertificateIsRenewed: changed files are taken over, half a change is not, and

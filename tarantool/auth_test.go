@@ -2,15 +2,11 @@ package tarantool_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,16 +30,7 @@ var annOnly = map[string]string{"ann": "se:cr/et"}
 // client that trusts it.
 func certificate(t testing.TB, name string) (server, client *tls.Config) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	must(t, err)
-	trusted := x509.NewCertPool()
-	trusted.AddCert(leaf)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: trusted, ServerName: name}
+	return testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{name}}).Configs()
 }
 
 // socketPath returns a path that is short enough for a socket.

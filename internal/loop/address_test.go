@@ -98,7 +98,8 @@ func TestAtLoopback(t *testing.T) {
 			want[net.JoinHostPort("127.0.0.1", port)] = word
 			for _, l := range listeners {
 				if m.tls {
-					l = loop.Secure(l, serverTLS)
+					server, _ := tlsConfigs(t)
+					l = loop.Secure(l, server)
 				}
 				all = append(all, l)
 			}

@@ -2,42 +2,31 @@ package loop_test
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
-	"math/big"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// serverTLS and clientTLS are the two sides of a certificate for 127.0.0.1.
-var serverTLS, clientTLS = makeTLS()
+// loopback is the certificate of the tests' servers.
+var loopback struct {
+	once sync.Once
+	*testkit.Issued
+}
 
-func makeTLS() (server, client *tls.Config) {
-	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		panic(err)
-	}
-	template := x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(nil, &template, &template, public, private)
-	if err != nil {
-		panic(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		panic(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	server = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}}}
-	return server, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}
+// tlsConfigs returns the two sides of a certificate for 127.0.0.1, always the same one.
+func tlsConfigs(t testing.TB) (server, client *tls.Config) {
+	t.Helper()
+	loopback.once.Do(func() {
+		loopback.Issued = testkit.SelfSigned(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	})
+	return loopback.Configs()
 }
 
 // TestTLSBesideClearText: a server serves both, and a connection keeps its kind.
@@ -54,7 +43,8 @@ func TestTLSBesideClearText(t *testing.T) {
 				t.Fatal(err)
 			}
 			y.addr = secure[0].Addr().String()
-			if err := y.server.Serve(append(clear, loop.Secure(secure[0], serverTLS))...); err != nil {
+			server, _ := tlsConfigs(t)
+			if err := y.server.Serve(append(clear, loop.Secure(secure[0], server))...); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(y.stop)
@@ -127,7 +117,7 @@ func TestSlowHandshakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			y.addr = all[0].Addr().String()
-			asking := serverTLS.Clone()
+			asking, long := tlsConfigs(t)
 			asking.ClientAuth = tls.RequestClientCert
 			if err := y.server.Serve(loop.Secure(all[0], asking)); err != nil {
 				t.Fatal(err)
@@ -155,8 +145,7 @@ func TestSlowHandshakes(t *testing.T) {
 			for range slow {
 				y.ended()
 			}
-			long := clientTLS.Clone()
-			pair := serverTLS.Certificates[0]
+			pair := asking.Certificates[0]
 			chain := tls.Certificate{Certificate: [][]byte{pair.Certificate[0]}, PrivateKey: pair.PrivateKey}
 			for size := 0; size < 200<<10; size += len(pair.Certificate[0]) { // package tls takes 256 KiB
 				chain.Certificate = append(chain.Certificate, pair.Certificate[0])
@@ -181,8 +170,9 @@ func TestSlowHandshakes(t *testing.T) {
 func firstRecord(t *testing.T) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()
+	_, client := tlsConfigs(t)
 	go func() { // ends with the pipe
-		_ = tls.Client(theirs, clientTLS).Handshake()
+		_ = tls.Client(theirs, client).Handshake()
 		theirs.Close()
 	}()
 	defer ours.Close()

@@ -115,8 +115,9 @@ func startToy(t testing.TB, m mode, change func(*loop.Config)) *toy {
 	}
 	y.addr = listeners[0].Addr().String()
 	if m.tls {
+		server, _ := tlsConfigs(t)
 		for i, l := range listeners {
-			listeners[i] = loop.Secure(l, serverTLS)
+			listeners[i] = loop.Secure(l, server)
 		}
 	}
 	if err := y.server.Serve(listeners...); err != nil {
@@ -220,7 +221,8 @@ func (y *toy) client(raw net.Conn) *client {
 	y.t.Helper()
 	nc := raw
 	if y.mode.tls {
-		nc = tls.Client(raw, clientTLS)
+		_, client := tlsConfigs(y.t)
+		nc = tls.Client(raw, client)
 	}
 	if err := nc.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		y.t.Fatal(err)

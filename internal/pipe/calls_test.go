@@ -3,13 +3,11 @@ package pipe
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"runtime"
 	"strings"
@@ -22,25 +20,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-func testCertificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"toy"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(nil, &template, &template, public, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
-}
-
 // TLS goes through the writer; frames of all sizes arrive whole and in order,
 // and a cancel of the reader's deadline does it no harm.
 func TestTLS(t *testing.T) {
 	testkit.NoLeaks(t)
-	certificate := testCertificate(t)
+	certificate := testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"toy"}}).Certificate
 	for _, tickets := range []bool{false, true} {
 		s := startToy(t, &toyServer{network: "tcp", tickets: tickets})
 		front := startToy(t, &toyServer{tickets: tickets})

@@ -29,7 +29,13 @@ type Issued struct {
 	CertPEM, KeyPEM []byte // the certificate and its key in PKCS 8
 }
 
-// NewAuthority returns an authority of its own.
+// SelfSigned returns a certificate that is its own authority, see [Authority.Issue].
+func SelfSigned(t testing.TB, template *x509.Certificate) *Issued {
+	t.Helper()
+	return new(Authority).Issue(t, template)
+}
+
+// NewAuthority returns a new authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of tests"}, IsCA: true,
@@ -37,13 +43,12 @@ func NewAuthority(t testing.TB) *Authority {
 	a := &Authority{}
 	one := a.Issue(t, template)
 	a.Certificate, a.key = one.Leaf, one.PrivateKey.(*ecdsa.PrivateKey)
-	a.Pool = x509.NewCertPool()
-	a.Pool.AddCert(a.Certificate)
+	a.Pool = one.Pool()
 	return a
 }
 
-// Issue signs a certificate. What the template leaves out of serial number, times and purposes is
-// chosen.
+// Issue returns a certificate with a new key. Issue chooses the serial number, times and purposes
+// if the template does not have them.
 func (a *Authority) Issue(t testing.TB, template *x509.Certificate) *Issued {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -86,10 +91,39 @@ func (a *Authority) Issue(t testing.TB, template *x509.Certificate) *Issued {
 // changes at once.
 func (i *Issued) Write(t testing.TB, dir, name string) (cert, key string) {
 	t.Helper()
-	cert, key = filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key")
+	return i.write(t, filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key"))
+}
+
+// WritePair is Write to cert.pem and key.pem.
+func (i *Issued) WritePair(t testing.TB, dir string) (cert, key string) {
+	t.Helper()
+	return i.write(t, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+}
+
+func (i *Issued) write(t testing.TB, cert, key string) (string, string) {
+	t.Helper()
 	WriteAtOnce(t, cert, i.CertPEM)
 	WriteAtOnce(t, key, i.KeyPEM)
 	return cert, key
+}
+
+// Pool returns a pool that trusts the certificate itself.
+func (i *Issued) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(i.Leaf)
+	return pool
+}
+
+// Configs returns the configurations of a server with the certificate, and of a client that
+// trusts it and expects the first of its names or, if it has none, of its addresses.
+func (i *Issued) Configs() (server, client *tls.Config) {
+	client = &tls.Config{RootCAs: i.Pool()}
+	if len(i.Leaf.DNSNames) > 0 {
+		client.ServerName = i.Leaf.DNSNames[0]
+	} else {
+		client.ServerName = i.Leaf.IPAddresses[0].String()
+	}
+	return &tls.Config{Certificates: []tls.Certificate{i.Certificate}}, client
 }
 
 // Write writes the certificate of the authority to dir as name.pem.

@@ -1,14 +1,9 @@
 package operation
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -71,27 +66,6 @@ func TestOperatorOverSocket(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitFailure, "", "none.sock", "probe", "live", "--admin", "unix:none.sock")
 }
 
-// writeCertificate writes cert.pem, which is its own authority, and key.pem.
-func writeCertificate(t *testing.T, dir string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blackbox.Write(t, filepath.Join(dir, "cert.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	blackbox.Write(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
-}
-
 // TestProbeOverTLS: a probe needs no trust, and where the admin listener wants a certificate it
 // asks the listener of metrics.
 func TestProbeOverTLS(t *testing.T) {
@@ -102,7 +76,7 @@ func TestProbeOverTLS(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := blackbox.DemoFiles(t)
-			writeCertificate(t, filepath.Dir(file))
+			testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true}).WritePair(t, filepath.Dir(file))
 			ports := []any{testkit.FreePort(t), testkit.FreePort(t)}
 			withAdmin(t, file, fmt.Sprintf(c.admin, ports[:strings.Count(c.admin, "%d")]...))
 			testkit.Start(t, testkit.Command{Path: blackbox.Program(), Args: []string{"serve", "-c", file}})

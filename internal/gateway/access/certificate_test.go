@@ -1,18 +1,16 @@
 package access
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"fmt"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // san is a name in a certificate, by its tag.
@@ -28,7 +26,7 @@ func leaf(t testing.TB, until time.Time, names ...san) *x509.Certificate {
 	for _, n := range names {
 		list = append(list, asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: n.tag, Bytes: []byte(n.text)})
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "common.internal"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: "common.internal"}, NotAfter: until}
 	if len(list) > 0 {
 		value, err := asn1.Marshal(list)
 		if err != nil {
@@ -36,19 +34,7 @@ func leaf(t testing.TB, until time.Time, names ...san) *x509.Certificate {
 		}
 		template.ExtraExtensions = []pkix.Extension{{Id: subjectAltName, Value: value}}
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
+	return testkit.SelfSigned(t, template).Leaf
 }
 
 // stateOf is what a handshake leaves that has verified a certificate.

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -28,11 +27,8 @@ import (
 // returned. Change, if there is one, gets the listener below TLS.
 func listenTLS(t testing.TB, f *fixture, config Config, change ...func(net.Listener) net.Listener) (s *Server, secure string, trust *tls.Config) {
 	t.Helper()
-	h := httptest.NewTLSServer(nil)
-	certificates, certificate := h.TLS.Certificates, h.Certificate()
-	h.Close()
-	roots := x509.NewCertPool()
-	roots.AddCert(certificate)
+	server, trust := testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"example.com"}}).Configs()
+	server.NextProtos = []string{"h2", "http/1.1"}
 	var listeners []net.Listener
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,8 +41,8 @@ func listenTLS(t testing.TB, f *fixture, config Config, change ...func(net.Liste
 	for _, wrap := range change {
 		listeners[1] = wrap(listeners[1])
 	}
-	listeners[1] = loop.Secure(listeners[1], &tls.Config{Certificates: certificates, NextProtos: []string{"h2", "http/1.1"}})
-	return listen(t, f, config, listeners...), secure, &tls.Config{RootCAs: roots, ServerName: "example.com"}
+	listeners[1] = loop.Secure(listeners[1], server)
+	return listen(t, f, config, listeners...), secure, trust
 }
 
 // clientOf returns a client of one protocol of HTTP over TLS.

@@ -130,16 +130,16 @@ func newFixtureOf(t testing.TB, origin cache.Origin, config Config, change ...fu
 	return &fixture{cache: c, server: s}
 }
 
-// listen begins to serve at a port of its own, over TLS if certificates are given.
-func (f *fixture) listen(t testing.TB, certificates ...tls.Certificate) {
+// listen begins to serve at a port of its own, over TLS if there is a configuration of it.
+func (f *fixture) listen(t testing.TB, secure ...*tls.Config) {
 	t.Helper()
 	listeners, err := loop.Listen("tcp", "127.0.0.1:0", runtime.GOMAXPROCS(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if certificates != nil {
+	for _, config := range secure {
 		for i, l := range listeners {
-			listeners[i] = loop.Secure(l, &tls.Config{Certificates: certificates})
+			listeners[i] = loop.Secure(l, config)
 		}
 	}
 	if err := f.server.Serve(listeners...); err != nil {

@@ -3,9 +3,9 @@ package respfront
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,12 +142,10 @@ func TestOwnClient(t *testing.T) {
 // With TLS the same is said in secret.
 func TestTLS(t *testing.T) {
 	testkit.NoLeaks(t)
-	h := httptest.NewTLSServer(nil)
-	certificates := h.TLS.Certificates
-	h.Close()
+	server, trust := testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"localhost"}}).Configs()
 	f := newFixture(t, echo, Config{})
-	f.listen(t, certificates...)
-	nc, err := tls.Dial("tcp", f.server.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	f.listen(t, server)
+	nc, err := tls.Dial("tcp", f.server.Addr().String(), trust)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,8 @@
 package postgres
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,6 +13,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/safefile"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // TestModeOfPasswordFiles: files of passwords and private keys that others could have written are
@@ -38,21 +34,7 @@ func TestModeOfPasswordFiles(t *testing.T) {
 	def := file(".pgpass", "db:5432:shop:web:hunter2\n")
 	other := file("other", "*:*:*:*:hunter2\n")
 	service := file("services", "[shop]\nhost=db\nuser=web\npassword=hunter2\n")
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := file("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	key := file("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})))
+	cert, key := testkit.SelfSigned(t, &x509.Certificate{}).WritePair(t, home)
 	tls := "postgres://web:x@db/shop?sslmode=require&sslcert=" + url.QueryEscape(cert) + "&sslkey=" + url.QueryEscape(key)
 	for _, c := range []struct {
 		name, url, path string
