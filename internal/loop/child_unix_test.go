@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -21,14 +20,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// childEnv makes the test binary a process of its own that a test starts: a server whose
-// descriptors are few ("server epoll 40"), a client that asks without end
-// ("greedy 127.0.0.1:80"), or one with many idle connections ("holder 127.0.0.1:80 100").
-const childEnv = "SLIPSTREAM_LOOP_CHILD"
-
-// runChild is the whole life of such a process. It returns in others.
+// runChild is the whole life of a process that a test starts: a server with few descriptors
+// ("server epoll 40"), a client that sends requests without end ("greedy 127.0.0.1:80"), or one
+// with many idle connections ("holder 127.0.0.1:80 100"). It returns in other processes.
 func runChild() {
-	words := strings.Fields(os.Getenv(childEnv))
+	words := testkit.ChildWords()
 	if len(words) == 0 {
 		return
 	}
@@ -128,54 +124,13 @@ func childHolder(words []string) error {
 	return err
 }
 
-// child is such a process as its test sees it.
-type child struct {
-	t   *testing.T
-	in  io.Writer
-	out *bufio.Reader
-}
-
-func startChild(t *testing.T, words string) *child {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+words)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has no end of its own
-		_ = cmd.Wait()         // killed
-	})
-	return &child{t, in, bufio.NewReader(out)}
-}
-
-func (c *child) line() string {
-	c.t.Helper()
-	text, err := c.out.ReadString('\n')
-	if err != nil {
-		c.t.Fatalf("a child process: %v", err)
-	}
-	return strings.TrimSpace(text)
-}
-
 // figures asks a server for its processor time and errors of accepting.
-func (c *child) figures() (used time.Duration, errors int) {
-	c.t.Helper()
-	if _, err := io.WriteString(c.in, "\n"); err != nil {
-		c.t.Fatal(err)
-	}
+func figures(t *testing.T, server *testkit.Child) (used time.Duration, errors int) {
+	t.Helper()
+	server.Poke()
 	var us int64
-	if _, err := fmt.Sscan(c.line(), &us, &errors); err != nil {
-		c.t.Fatal(err)
+	if _, err := fmt.Sscan(server.Line(), &us, &errors); err != nil {
+		t.Fatal(err)
 	}
 	return time.Duration(us) * time.Microsecond, errors
 }
@@ -186,8 +141,8 @@ func TestFewDescriptors(t *testing.T) {
 	const files, clients = 40, 80
 	eachPlain(t, func(t *testing.T, m mode) {
 		testkit.NoLeaks(t)
-		server := startChild(t, fmt.Sprintf("server %s %d", m.name, files))
-		address := server.line()
+		server := testkit.StartChild(t, fmt.Sprintf("server %s %d", m.name, files))
+		address := server.Line()
 		answered := make(chan net.Conn, clients)
 		for range clients {
 			c, err := net.Dial("tcp", address)
@@ -206,7 +161,7 @@ func TestFewDescriptors(t *testing.T) {
 		}
 		time.Sleep(300 * time.Millisecond)
 		testkit.Eventually(t, 30*time.Second, func() error {
-			if _, errors := server.figures(); len(answered) == 0 || errors == 0 {
+			if _, errors := figures(t, server); len(answered) == 0 || errors == 0 {
 				return fmt.Errorf("%d of %d clients are served, accepting failed %d times", len(answered), clients, errors)
 			}
 			return nil
@@ -214,13 +169,13 @@ func TestFewDescriptors(t *testing.T) {
 		if served := len(answered); served >= files {
 			t.Fatalf("%d of %d clients are served with %d descriptors, want some", served, clients, files)
 		}
-		usedBefore, errorsBefore := server.figures()
+		usedBefore, errorsBefore := figures(t, server)
 		began := time.Now()
 		time.Sleep(time.Second)
 		var used time.Duration
 		var errors int
 		testkit.Eventually(t, 30*time.Second, func() error {
-			if used, errors = server.figures(); errors < errorsBefore+10 {
+			if used, errors = figures(t, server); errors < errorsBefore+10 {
 				return fmt.Errorf("accepting failed %d times in %v, want 10", errors-errorsBefore, time.Since(began))
 			}
 			return nil
@@ -248,8 +203,8 @@ func TestFewDescriptors(t *testing.T) {
 // processes of their own, so that it is the server that is measured.
 func TestFairness(t *testing.T) {
 	eachPlain(t, func(t *testing.T, m mode) {
-		server := startChild(t, fmt.Sprintf("server %s 1000", m.name))
-		address := server.line()
+		server := testkit.StartChild(t, fmt.Sprintf("server %s 1000", m.name))
+		address := server.Line()
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -273,7 +228,7 @@ func TestFairness(t *testing.T) {
 			return took[len(took)*99/100]
 		}
 		alone := p99()
-		startChild(t, "greedy "+address).line()
+		testkit.StartChild(t, "greedy "+address).Line()
 		beside := p99()
 		t.Logf("p99 of an echo: alone %v, beside a greedy connection %v", alone, beside)
 		limit := 50 * time.Millisecond
@@ -301,7 +256,7 @@ func TestIdleConnectionsAreSmall(t *testing.T) {
 		c.send("warm\n")
 		c.want("warm\n")
 		before := memoryInUse()
-		startChild(t, fmt.Sprintf("holder %s %d", y.addr, connections)).line()
+		testkit.StartChild(t, fmt.Sprintf("holder %s %d", y.addr, connections)).Line()
 		if n := y.server.Stats().Connections; n != connections+1 {
 			t.Fatalf("%d connections are open, want %d", n, connections+1)
 		}

@@ -9,7 +9,9 @@
 //	eventually.go   Eventually: wait for a condition, with its last error
 //	golden.go       Golden: compare with testdata, rewrite with -update
 //	leak.go         NoLeaks: goroutines and descriptors left behind
+//	authority.go    Authority, SelfSigned: certificates
 //	process.go      Process: any program, with readiness, signals and its log
+//	child.go        Child: the test binary again, which talks to its test in lines
 //	redis.go, tarantool.go, postgres.go, pgbouncer.go   the servers, one file each
 //	postgres_cluster.go   PostgreSQL in operation: restarts, crashes, standbys
 //	python.go       PythonTarantool: the Python client of Tarantool's makers

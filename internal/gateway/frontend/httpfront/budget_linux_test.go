@@ -31,20 +31,20 @@ func testUnreadAnswersAreBounded(t *testing.T, by way) {
 	// What LimitMemory allows for: the documents, 48 MiB, 20 KiB a connection, and the budget.
 	limit := int64(16<<20/5*6 + 48<<20 + connections*20<<10 + loop.DefaultBudget)
 	server := startChild(t, fmt.Sprintf("server %s %d %d", by.name, connections, limit))
-	address := server.line()
+	address := server.Line()
 
 	idle := connectPools(t, address, pools, each)
 	readers := startReaders(t, address, slow, max(100*time.Millisecond, time.Duration(hostile)*50*time.Microsecond))
-	startChild(t, fmt.Sprintf("hostile %s %d", address, hostile)).hears("hostile")
+	startChild(t, fmt.Sprintf("hostile %s %d", address, hostile)).Expect("hostile")
 	testkit.Eventually(t, 2*time.Minute, func() error {
-		if is := server.budget(); is.Closed == 0 {
+		if is := server.budget(t); is.Closed == 0 {
 			return fmt.Errorf("nobody was closed: %+v", is)
 		}
 		return nil
 	})
 	readers.goOn(t)
 	testkit.Eventually(t, 2*time.Minute, func() error {
-		if is := server.budget(); is.Throttled == 0 || is.Used > is.Limit {
+		if is := server.budget(t); is.Throttled == 0 || is.Used > is.Limit {
 			return fmt.Errorf("the budget says %+v, want some throttled, and at most the limit used", is)
 		}
 		return nil
@@ -58,11 +58,11 @@ func testUnreadAnswersAreBounded(t *testing.T, by way) {
 	for _, c := range idle {
 		mustServe(t, c)
 	}
-	most := server.mostMemory()
+	most := server.maxMemory(t)
 	if most > limit && !raceEnabled { // the detector's own is not small
 		t.Errorf("the process had %d MiB of memory, want at most %d", most>>20, limit>>20)
 	}
-	t.Logf("%d hostile connections: %d MiB of memory at most, limit %d; %+v", hostile, most>>20, limit>>20, server.budget())
+	t.Logf("%d hostile connections: %d MiB of memory at most, limit %d; %+v", hostile, most>>20, limit>>20, server.budget(t))
 }
 
 // connectPools opens pools of connections that are idle once each has been answered: every

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -18,20 +17,18 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// childEnv makes the test binary a process of its own that a test starts: a server
-// ("server epoll 3000 188743680": how many connections, how many bytes of memory), clients
-// that ask and never read ("hostile 127.0.0.1:80 2000"), or a crowd that asks when it is told
-// to ("crowd 127.0.0.1:80 3000").
-const childEnv = "SLIPSTREAM_HTTP_CHILD"
-
-// childTest is the test that such a process runs.
+// childTest is the test that child processes run.
 const childTest = "TestUnreadAnswersAreBounded"
 
-// isChild is the whole life of such a process. It returns false in others.
+// isChild is the whole life of a process that a test starts: a server ("server epoll 3000
+// 188743680": the maximum of connections and of bytes of memory), clients that send requests and
+// never read ("hostile 127.0.0.1:80 2000"), or a crowd that sends requests when it is told to
+// ("crowd 127.0.0.1:80 3000"). It returns false in other processes.
 func isChild(t *testing.T) bool {
-	words := strings.Fields(os.Getenv(childEnv))
+	words := testkit.ChildWords()
 	if len(words) == 0 {
 		return false
 	}
@@ -168,99 +165,44 @@ func mustServe(t *testing.T, c net.Conn) {
 }
 
 // child is such a process as its test sees it.
-type child struct {
-	t   *testing.T
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
+type child struct{ *testkit.Child }
 
-func startChild(t *testing.T, words string) *child {
+func startChild(t *testing.T, words string) child {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^"+childTest+"$")
-	cmd.Env = append(os.Environ(), childEnv+"="+words)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := &child{t, cmd, in, bufio.NewReader(out)}
-	t.Cleanup(c.end)
-	return c
-}
-
-// end ends the process if it runs, and waits for it.
-func (c *child) end() {
-	_ = c.cmd.Process.Kill() // it may have ended
-	_ = c.cmd.Wait()         // killed
-}
-
-// say gives the process a line.
-func (c *child) say() {
-	c.t.Helper()
-	if _, err := io.WriteString(c.in, "\n"); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// line returns the next line of its output.
-func (c *child) line() string {
-	c.t.Helper()
-	text, err := c.out.ReadString('\n')
-	if err != nil {
-		rest, _ := io.ReadAll(c.out) // what a test prints when it fails
-		c.t.Fatalf("a child process: %v\n%s%s", err, text, rest)
-	}
-	return strings.TrimSpace(text)
-}
-
-// hears waits for a line of its output.
-func (c *child) hears(want string) {
-	c.t.Helper()
-	if got := c.line(); got != want {
-		rest, _ := io.ReadAll(c.out)
-		c.t.Fatalf("a child process says %q, want %q\n%s", got, want, rest)
-	}
+	return child{testkit.StartChild(t, words, "-test.run=^"+childTest+"$")}
 }
 
 // budget asks a server for the state of its budget.
-func (c *child) budget() (is loop.BudgetStats) {
-	c.t.Helper()
-	c.say()
-	if _, err := fmt.Sscan(c.line(), &is.Used, &is.Limit, &is.Closed, &is.Throttled); err != nil {
-		c.t.Fatal(err)
+func (c child) budget(t *testing.T) (is loop.BudgetStats) {
+	t.Helper()
+	c.Poke()
+	if _, err := fmt.Sscan(c.Line(), &is.Used, &is.Limit, &is.Closed, &is.Throttled); err != nil {
+		t.Fatal(err)
 	}
 	return is
 }
 
-// mostMemory returns how much memory the process has had at most, in bytes: its own and that
+// maxMemory returns the maximum of memory that the process has had, in bytes: its own and that
 // of its program, of which the system keeps only what was used.
-func (c *child) mostMemory() int64 {
-	c.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+func (c child) maxMemory(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID()))
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(text), "\nVmHWM:")
 	var kib int64
 	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		c.t.Fatalf("no VmHWM: %v\n%s", err, text)
+		t.Fatalf("no VmHWM: %v\n%s", err, text)
 	}
 	return kib << 10
 }
 
 // startCrowd starts that many clients, which are connected when it returns.
-func startCrowd(t *testing.T, s *Server, n int) *child {
+func startCrowd(t *testing.T, s *Server, n int) child {
 	t.Helper()
 	c := startChild(t, fmt.Sprintf("crowd %s %d", s.Addr(), n))
-	c.hears("connected")
+	c.Expect("connected")
 	return c
 }
 

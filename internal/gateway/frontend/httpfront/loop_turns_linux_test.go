@@ -125,7 +125,7 @@ func besideCrowd(t *testing.T, w *turnwatch.Watch) (figures crowdFigures) {
 	defer established.Close()
 	mustServe(t, established)
 	clients := startCrowd(t, s, crowd)
-	defer clients.end()
+	defer clients.End()
 	clock := clockOf(t, w, established)
 	alone, _ := sampled(t, f, clock, established)
 	figures.alone = p99(alone)
@@ -140,8 +140,8 @@ func besideCrowd(t *testing.T, w *turnwatch.Watch) (figures crowdFigures) {
 	defer waker.Close()
 	io.WriteString(waker, requestText("GET", "/depts/1500"))
 	<-held
-	clients.say()
-	clients.hears("sent")
+	clients.Poke()
+	clients.Expect("sent")
 	late := dial(t, s)
 	defer late.Close()
 	type firstAnswer struct {
@@ -255,7 +255,7 @@ func TestTurnsOfUnreadAnswers(t *testing.T) {
 	turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
 		budget := loop.NewBudget(0)
 		s := listen(t, newFixture(t, jsonOrigin), Config{ConnConfig: frontend.ConnConfig{Budget: budget, MaxConnections: hostile + 10}}, smallListeners(t)...)
-		startChild(t, fmt.Sprintf("hostile %s %d", s.Addr(), hostile)).hears("hostile")
+		startChild(t, fmt.Sprintf("hostile %s %d", s.Addr(), hostile)).Expect("hostile")
 		testkit.Eventually(t, 2*time.Minute, func() error {
 			if is := budget.Stats(); is.Throttled == 0 || is.Closed == 0 || is.Used > is.Limit {
 				return fmt.Errorf("the budget says %+v, want some throttled, some closed, and at most the limit used", is)
