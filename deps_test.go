@@ -104,6 +104,7 @@ internal/load   <                                                  | github.com/
 internal/testkit/mutants    <
 internal/testkit/tarantoolsim < tarantool/iproto internal/wire/box
 internal/testkit/judges     <
+internal/testkit/cachekit   < cache
 internal/testkit/turnwatch  < internal/loop
 internal/testkit/freshness  <                                      | golang.org/x/sys
 internal/testkit/faultproxy <

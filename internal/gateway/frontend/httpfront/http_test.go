@@ -18,22 +18,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/testkit/cachekit"
 )
 
-// originFunc is an origin of the test's making: nil is a missing row.
-type originFunc func(ctx context.Context, resource cache.ResourceID, id string) ([]byte, error)
-
-func (f originFunc) Load(ctx context.Context, r cache.ResourceID, ids []string) (cache.Batch, error) {
-	b := cache.Batch{Snapshot: cache.UpTo(1)}
-	for _, id := range ids {
-		body, err := f(ctx, r, id)
-		if err != nil {
-			return cache.Batch{}, err
-		}
-		b.Docs = append(b.Docs, cache.Loaded{Body: body})
-	}
-	return b, nil
-}
+// originFunc loads documents one by one.
+type originFunc = cachekit.Origin
 
 // echo answers with the ID that arrived; id "0" and "missing" do not exist.
 func echo(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
@@ -64,7 +53,6 @@ func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change f
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	names := []string{"depts", "orders", "blobs", "late"}
 	var resources []cache.Resource
 	var served []frontend.Resource
@@ -75,18 +63,7 @@ func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change f
 	if change != nil {
 		change(served)
 	}
-	c, err := cache.New(cache.Config{
-		Resources: resources, Origin: load, Tiers: []cache.Tier{tier},
-		Clock: func() time.Duration { return time.Since(start) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	for i := range names {
-		c.SetPromise(cache.ResourceID(i), true, "")
-	}
-	c.Advance(time.Hour, cache.UpTo(1))
+	c := cachekit.New(t, load, tier, resources...)
 	service, err := NewService(c, served, config)
 	if err != nil {
 		t.Fatal(err)

@@ -13,43 +13,23 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/cachekit"
 )
 
-// origin makes documents of a size; keys that begin with "-" are missing.
-type origin int
-
-func (size origin) Load(_ context.Context, _ cache.ResourceID, ids []string) (cache.Batch, error) {
-	b := cache.Batch{Snapshot: cache.UpTo(1)}
-	for _, id := range ids {
-		var l cache.Loaded
-		if id[0] != '-' {
-			l.Body = []byte(id + strings.Repeat(" ", int(size)))
-		}
-		b.Docs = append(b.Docs, l)
-	}
-	return b, nil
-}
-
+// newCache returns a cache of documents of a size; keys that begin with "-" are missing.
 func newCache(t *testing.T, budget int64, size int) *cache.Cache {
 	t.Helper()
 	tier, err := memory.New(budget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
-	c, err := cache.New(cache.Config{
-		Resources: []cache.Resource{{Name: "a"}, {Name: "b"}}, Origin: origin(size), Tiers: []cache.Tier{tier},
-		Clock: func() time.Duration { return time.Since(start) },
-	})
-	if err != nil {
-		t.Fatal(err)
+	load := func(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
+		if id[0] == '-' {
+			return nil, nil
+		}
+		return []byte(id + strings.Repeat(" ", size)), nil
 	}
-	for i := range 2 {
-		c.SetPromise(cache.ResourceID(i), true, "")
-	}
-	c.Advance(time.Hour, cache.UpTo(1))
-	t.Cleanup(func() { c.Close() })
-	return c
+	return cachekit.New(t, cachekit.Origin(load), tier, cache.Resource{Name: "a"}, cache.Resource{Name: "b"})
 }
 
 var columns = &[]resource.KeyColumn{{Name: "n", Kind: resource.Integer}}

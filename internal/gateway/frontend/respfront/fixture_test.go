@@ -21,23 +21,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 	"github.com/slipstream-go/slipstream/internal/loop"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/cachekit"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// originFunc is an origin of the test's making: nil is a missing row.
-type originFunc func(ctx context.Context, resource cache.ResourceID, id string) ([]byte, error)
-
-func (f originFunc) Load(ctx context.Context, r cache.ResourceID, ids []string) (cache.Batch, error) {
-	b := cache.Batch{Snapshot: cache.UpTo(1)}
-	for _, id := range ids {
-		body, err := f(ctx, r, id)
-		if err != nil {
-			return cache.Batch{}, err
-		}
-		b.Docs = append(b.Docs, cache.Loaded{Body: body})
-	}
-	return b, nil
-}
+// originFunc loads documents one by one.
+type originFunc = cachekit.Origin
 
 // echo answers with the ID that arrived; id "0" and "missing" do not exist, "big" and
 // numbers from a million on are large.
@@ -83,7 +72,6 @@ func newFixtureOf(t testing.TB, origin cache.Origin, config Config, change ...fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	var resources []cache.Resource
 	var served []frontend.Resource
 	for _, n := range []string{"depts", "orders", "blobs", "late"} {
@@ -95,18 +83,7 @@ func newFixtureOf(t testing.TB, origin cache.Origin, config Config, change ...fu
 		served = append(served, frontend.Resource{Name: n})
 	}
 	served[2].Access = &access.Rule{Keys: []string{"web"}, Claims: map[string][]string{"scope": {"blobs:read"}}}
-	c, err := cache.New(cache.Config{
-		Resources: resources, Origin: origin, Tiers: []cache.Tier{tier},
-		Clock: func() time.Duration { return time.Since(start) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	for i := range resources {
-		c.SetPromise(cache.ResourceID(i), true, "")
-	}
-	c.Advance(time.Hour, cache.UpTo(1))
+	c := cachekit.New(t, origin, tier, resources...)
 	s, err := New(c, served, config)
 	if err != nil {
 		t.Fatal(err)

@@ -8,52 +8,25 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/testkit/cachekit"
 )
 
-// origin builds documents of a fixed size; keys that begin with "-" are missing.
-type origin struct{ size int }
-
-func (o origin) Load(_ context.Context, _ cache.ResourceID, ids []string) (cache.Batch, error) {
-	b := cache.Batch{Snapshot: cache.UpTo(1)}
-	for _, id := range ids {
-		var l cache.Loaded
-		if id[0] != '-' {
-			l.Body = append([]byte(id), bytes.Repeat([]byte("x"), o.size-len(id))...)
-		}
-		b.Docs = append(b.Docs, l)
-	}
-	return b, nil
-}
-
+// newCache returns a cache of documents of a fixed size; keys that begin with "-" are missing.
 func newCache(t testing.TB, budget int64, size int) (*cache.Cache, *Tier) {
 	t.Helper()
 	tier, err := New(budget)
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
-	c, err := cache.New(cache.Config{
-		Resources: []cache.Resource{{Name: "a"}, {Name: "b"}},
-		Origin:    origin{size},
-		Tiers:     []cache.Tier{tier},
-		Clock:     func() time.Duration { return time.Since(start) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 {
-		c.SetPromise(cache.ResourceID(i), true, "")
-	}
-	c.Advance(time.Hour, cache.UpTo(1))
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
+	load := func(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
+		if id[0] == '-' {
+			return nil, nil
 		}
-	})
-	return c, tier
+		return append([]byte(id), bytes.Repeat([]byte("x"), size-len(id))...), nil
+	}
+	return cachekit.New(t, cachekit.Origin(load), tier, cache.Resource{Name: "a"}, cache.Resource{Name: "b"}), tier
 }
 
 func get(t testing.TB, c *cache.Cache, resource int, id string) cache.Answer {
