@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,23 +17,6 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// firstFlight returns what a client of TLS sends first.
-func firstFlight(t *testing.T) []byte {
-	t.Helper()
-	ours, theirs := net.Pipe()
-	go func() { // ends with the pipe
-		_ = tls.Client(theirs, &tls.Config{ServerName: "localhost"}).Handshake()
-		theirs.Close()
-	}()
-	defer ours.Close()
-	b := make([]byte, 4096)
-	n, err := ours.Read(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b[:n]
-}
-
 // TestHostileHandshakes: connections that do not finish their handshake are strangers. There are
 // no more of them than places, they end in time, and a client that comes meanwhile is served.
 func TestHostileHandshakes(t *testing.T) {
@@ -44,7 +26,7 @@ func TestHostileHandshakes(t *testing.T) {
 		c.HTTP.Limits.Connections, c.HTTP.Limits.HeaderTimeout = places, 3*time.Second
 		c.Redis.Limits.Connections, c.Redis.Limits.LoginTimeout = places, 3*time.Second
 	})
-	hello := firstFlight(t)
+	hello := testkit.ClientHello(t)
 	trust := i.trusting(i.authority.Issue(t, web(t)))
 	var closing sync.WaitGroup
 	defer closing.Wait()

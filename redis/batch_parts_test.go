@@ -154,7 +154,7 @@ func TestBatchThatDoesNotFit(t *testing.T) {
 		}
 		return nil
 	})
-	s.hangUp()
+	s.HangUp()
 	close(hold)
 	if err := <-done; slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 		t.Fatal(err)

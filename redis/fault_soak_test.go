@@ -92,29 +92,11 @@ func soakRound(t *testing.T, r *rand.Rand) {
 			must(t, c.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "min-replicas-to-write", r.IntN(2))))
 			c.Close()
 		default:
-			proxy.SetPlan(randomPlan)
+			proxy.SetPlan(faultproxy.RandomPlan)
 			proxy.Reset()
 		}
 	}
 	// What the server was told to refuse it shall take again.
 	c := connect(t, control)
 	must(t, c.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "min-replicas-to-write", 0)))
-}
-
-// randomPlan breaks a connection in one of many ways, or not at all.
-func randomPlan(_ int, r *rand.Rand) faultproxy.Plan {
-	link := func() (l faultproxy.Link) {
-		if r.IntN(3) == 0 {
-			l.Chop = 1 + r.IntN(40)
-		}
-		if r.IntN(3) == 0 {
-			l.Delay, l.Jitter = time.Duration(r.IntN(3))*time.Millisecond, time.Millisecond
-		}
-		if r.IntN(2) == 0 {
-			do := []faultproxy.Action{faultproxy.Reset, faultproxy.Cut, faultproxy.HalfClose, faultproxy.Stall, faultproxy.Blackhole}[r.IntN(5)]
-			l.Faults = []faultproxy.Fault{{After: r.Int64N(1 << (5 + r.IntN(14))), Do: do}}
-		}
-		return l
-	}
-	return faultproxy.Plan{Refuse: r.IntN(10) == 0, Up: link(), Down: link()}
 }

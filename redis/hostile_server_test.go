@@ -6,15 +6,13 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"runtime"
-	"runtime/metrics"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
@@ -50,43 +48,16 @@ type hostile struct {
 	// Atomics, written by the server.
 	connections atomic.Int32
 	ended       atomic.Int32 // connections that the client has closed
-
-	mu    sync.Mutex
-	conns []net.Conn // guarded by mu
 }
 
 // startHostile starts a server that ends with the test.
 func startHostile(t testing.TB, c hostileCase) *hostile {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	h := &hostile{addr: l.Addr().String(), script: c}
-	var serving sync.WaitGroup
-	serving.Go(func() { // ends when the listener is closed, below
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			h.mu.Lock()
-			h.conns = append(h.conns, conn)
-			h.mu.Unlock()
-			n := int(h.connections.Add(1)) - 1
-			serving.Go(func() {
-				defer conn.Close()
-				h.serve(conn, n)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		h.mu.Lock()
-		for _, conn := range h.conns {
-			conn.Close()
-		}
-		h.mu.Unlock()
-		serving.Wait()
-	})
+	h := &hostile{script: c}
+	h.addr = testkit.Serve(t, func(conn net.Conn, n int) {
+		h.connections.Add(1)
+		h.serve(conn, n)
+	}).Addr
 	return h
 }
 
@@ -183,32 +154,3 @@ func honest(words [][]byte) string {
 }
 
 func bulkOf(s string) string { return "$" + strconv.Itoa(len(s)) + "\r\n" + s + "\r\n" }
-
-// heapPeak watches the memory of the heap. The returned function ends it and
-// gives the greatest growth over the beginning.
-func heapPeak() func() int64 {
-	runtime.GC()
-	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
-	now := func() int64 {
-		metrics.Read(samples)
-		return int64(samples[0].Value.Uint64() + samples[1].Value.Uint64())
-	}
-	base := now()
-	stop, out := make(chan struct{}), make(chan int64)
-	go func() { // ends when stop is closed; the returned function waits
-		peak := base
-		for {
-			peak = max(peak, now())
-			select {
-			case <-stop:
-				out <- peak - base
-				return
-			case <-time.After(2 * time.Millisecond):
-			}
-		}
-	}()
-	return func() int64 {
-		close(stop)
-		return <-out
-	}
-}

@@ -141,7 +141,7 @@ func TestEventsAndStats(t *testing.T) {
 	for range 10 {
 		must(t, c.Ping(t.Context()))
 	}
-	s.hangUp()
+	s.HangUp()
 	expect(redis.Disconnected, true)
 	expect(redis.Connected, false)
 	must(t, c.Ping(t.Context()))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
@@ -17,14 +18,12 @@ const hangUp = "hang up"
 // silence is what it returns to answer nothing.
 const silence = ""
 
-// fakeServer answers commands as a test says. The greeting is answered by
-// itself.
+// fakeServer answers commands as a test says, and greetings automatically.
 type fakeServer struct {
-	Addr string
+	*testkit.Listener
 
-	mu sync.Mutex
 	// Guarded by mu.
-	conns    []net.Conn
+	mu       sync.Mutex
 	commands []string // all but the greeting's: "GET k"
 }
 
@@ -32,40 +31,11 @@ type fakeServer struct {
 // command; conn counts connections from 0.
 func fake(t testing.TB, answer func(conn int, args []string) string) *fakeServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &fakeServer{Addr: l.Addr().String()}
-	var serving sync.WaitGroup
-	serving.Go(func() { // ends when the listener is closed, below
-		for n := 0; ; n++ {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.conns = append(s.conns, conn)
-			s.mu.Unlock()
-			serving.Go(func() { s.serve(conn, func(args []string) string { return answer(n, args) }) })
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		s.hangUp()
-		serving.Wait()
+	s := new(fakeServer)
+	s.Listener = testkit.Serve(t, func(conn net.Conn, n int) {
+		s.serve(conn, func(args []string) string { return answer(n, args) })
 	})
 	return s
-}
-
-// hangUp closes all connections.
-func (s *fakeServer) hangUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, conn := range s.conns {
-		conn.Close()
-	}
-	s.conns = nil
 }
 
 // seen returns the commands so far.
@@ -76,7 +46,6 @@ func (s *fakeServer) seen() []string {
 }
 
 func (s *fakeServer) serve(conn net.Conn, answer func(args []string) string) {
-	defer conn.Close()
 	scanner := resp.NewCommandScanner(resp.Limits{})
 	var in []byte
 	chunk := make([]byte, 64<<10)

@@ -85,7 +85,7 @@ func TestHostileSchema(t *testing.T) {
 					return dataReply(m.Sync, data)
 				}}
 				server.serve(t)
-				growth := heapPeak()
+				growth := testkit.HeapGrowth()
 				c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1})
 				h := hostileClient{Client: c, space: tarantool.SpaceOf[record](c, "s").Index("primary")}
 				for i := 0; ; i++ {

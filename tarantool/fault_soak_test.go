@@ -92,26 +92,8 @@ func soakRound(t *testing.T, r *rand.Rand) {
 			time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 			server.restart(t)
 		default:
-			proxy.SetPlan(randomPlan)
+			proxy.SetPlan(faultproxy.RandomPlan)
 			proxy.Reset()
 		}
 	}
-}
-
-// randomPlan breaks a connection in one of many ways, or not at all.
-func randomPlan(_ int, r *rand.Rand) faultproxy.Plan {
-	link := func() (l faultproxy.Link) {
-		if r.IntN(3) == 0 {
-			l.Chop = 1 + r.IntN(40)
-		}
-		if r.IntN(3) == 0 {
-			l.Delay, l.Jitter = time.Duration(r.IntN(3))*time.Millisecond, time.Millisecond
-		}
-		if r.IntN(2) == 0 {
-			do := []faultproxy.Action{faultproxy.Reset, faultproxy.Cut, faultproxy.HalfClose, faultproxy.Stall, faultproxy.Blackhole}[r.IntN(5)]
-			l.Faults = []faultproxy.Fault{{After: r.Int64N(1 << (5 + r.IntN(14))), Do: do}}
-		}
-		return l
-	}
-	return faultproxy.Plan{Refuse: r.IntN(10) == 0, Up: link(), Down: link()}
 }

@@ -260,7 +260,7 @@ type hostileClient struct {
 // run runs the case and returns by how much the heap grew.
 func (c hostileTest) run(t *testing.T, style int) (grown int64) {
 	server := (&hostile{script: c.hostileCase}).serve(t)
-	growth := heapPeak()
+	growth := testkit.HeapGrowth()
 	o := tarantool.Options{Addr: server.addr, Retries: -1, StallTimeout: -1, Backoff: time.Millisecond}
 	if c.want == silent {
 		o.StallTimeout = 60 * time.Millisecond
@@ -434,7 +434,7 @@ func TestHostileDestinations(t *testing.T) {
 	}}
 	server.serve(t)
 	c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1})
-	growth := heapPeak()
+	growth := testkit.HeapGrowth()
 	for name, reply := range replies {
 		now = reply
 		for _, dst := range []any{

@@ -1,7 +1,6 @@
 package loop_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -123,7 +122,7 @@ func TestSlowHandshakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(y.stop)
-			hello := firstRecord(t)
+			hello := testkit.ClientHello(t)
 			var slow []net.Conn
 			for range 64 {
 				c, err := net.Dial("tcp", y.addr)
@@ -164,22 +163,4 @@ func TestSlowHandshakes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// firstRecord returns what a client sends first.
-func firstRecord(t *testing.T) []byte {
-	t.Helper()
-	ours, theirs := net.Pipe()
-	_, client := tlsConfigs(t)
-	go func() { // ends with the pipe
-		_ = tls.Client(theirs, client).Handshake()
-		theirs.Close()
-	}()
-	defer ours.Close()
-	b := make([]byte, 4096)
-	n, err := ours.Read(b)
-	if err != nil || !bytes.HasPrefix(b, []byte{22}) {
-		t.Fatalf("a client begins with %x, %v", b[:n], err)
-	}
-	return b[:n]
 }

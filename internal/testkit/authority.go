@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -132,6 +133,24 @@ func (a *Authority) Write(t testing.TB, dir, name string) string {
 	path := filepath.Join(dir, name+".pem")
 	WriteAtOnce(t, path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate.Raw}))
 	return path
+}
+
+// ClientHello returns what a client sends first when it connects over TLS.
+func ClientHello(t testing.TB) []byte {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	// Ends with the pipe, which ClientHello closes; nobody waits for it.
+	go func() {
+		_ = tls.Client(theirs, &tls.Config{ServerName: "localhost"}).Handshake()
+		theirs.Close()
+	}()
+	defer ours.Close()
+	b := make([]byte, 4096)
+	n, err := ours.Read(b)
+	if err != nil || b[0] != 22 {
+		t.Fatalf("a client begins with %x, %v", b[:n], err)
+	}
+	return b[:n]
 }
 
 // WriteAtOnce replaces a file by rename.

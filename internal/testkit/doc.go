@@ -9,15 +9,18 @@
 //	eventually.go   Eventually: wait for a condition, with its last error
 //	golden.go       Golden: compare with testdata, rewrite with -update
 //	leak.go         NoLeaks: goroutines and descriptors left behind
-//	authority.go    Authority, SelfSigned: certificates
+//	heap.go         HeapGrowth: the maximum growth of the heap
+//	hex.go          Unhex: bytes as they stand in specifications
+//	authority.go    Authority, SelfSigned, ClientHello: certificates, and what TLS starts with
 //	process.go      Process: any program, with readiness, signals and its log
+//	listener.go     Serve: a server that a test makes up
 //	child.go        Child: the test binary again, which talks to its test in lines
 //	redis.go, tarantool.go, postgres.go, pgbouncer.go   the servers, one file each
 //	postgres_cluster.go   PostgreSQL in operation: restarts, crashes, standbys
 //	python.go       PythonTarantool: the Python client of Tarantool's makers
 //
-// Sub-packages: blackbox (the command, built and run), faultproxy (a TCP proxy that
-// misbehaves on demand), freshness (the black-box staleness checker) and mutants (the
+// Sub-packages: blackbox (the command, built and run), cachekit (caches whose origin is a
+// function), faultproxy (a TCP proxy that misbehaves on demand), freshness (the black-box staleness checker) and mutants (the
 // runner of `make mutants`).
 //
 // A missing server is a failure and never a skip: `make prepare` installs what

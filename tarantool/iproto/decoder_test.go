@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // reads are the typed methods of a decoder, and Any.
@@ -78,7 +80,7 @@ func TestTypedReads(t *testing.T) {
 		{"ext", "d4ff07", "-1 [7]"},
 		{"ext", "c70005", "5 []"},
 	} {
-		d := NewDecoder(unhex(t, c.in))
+		d := NewDecoder(testkit.Unhex(t, c.in))
 		if got := reads[c.read](&d); d.Err() != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s of %s: %v, %v, want %v", c.read, c.in, got, d.Err(), c.want)
 		}
@@ -101,7 +103,7 @@ func TestTypedRefusals(t *testing.T) {
 	}
 	for read, f := range reads {
 		for name, in := range inputs {
-			b := unhex(t, in)
+			b := testkit.Unhex(t, in)
 			d := NewDecoder(append(b[:len(b):len(b)], 0xc0))
 			if name == "nothing" {
 				d.Reset(b)
@@ -160,7 +162,7 @@ func TestErrorTexts(t *testing.T) {
 		{"any", "c0 92 92c0 c0", "iproto: 3 further values in 2 bytes at offset 2, expected a value"},
 		{"any", "c0 81 90 c0", "iproto: array of 0 at offset 2, expected a key that can be compared"},
 	} {
-		d := NewDecoder(unhex(t, c.in))
+		d := NewDecoder(testkit.Unhex(t, c.in))
 		d.Nil()
 		reads[c.read](&d)
 		if d.Err() == nil || d.Err().Error() != c.want {
@@ -226,7 +228,7 @@ func TestAnyKeys(t *testing.T) {
 			t.Errorf("%s as a key: %v, %v", name, v, d.Err())
 		}
 	}
-	d.Reset(unhex(t, "82 01 02 01 03"))
+	d.Reset(testkit.Unhex(t, "82 01 02 01 03"))
 	if v := d.Any(); !reflect.DeepEqual(v, any(map[any]any{int64(1): int64(3)})) {
 		t.Errorf("equal keys: %v", v)
 	}
@@ -239,7 +241,7 @@ func TestAppendAnyOfOthers(t *testing.T) {
 	}{
 		{5, "05"}, {float32(1.5), "ca3fc00000"}, {map[string]any{"a": 1}, "81a16101"}, {struct{}{}, "c0"}, {uint8(3), "c0"}, {(*BoxError)(nil), "c703038100 90"},
 	} {
-		if got := AppendAny(nil, c.v); !bytes.Equal(got, unhex(t, c.want)) {
+		if got := AppendAny(nil, c.v); !bytes.Equal(got, testkit.Unhex(t, c.want)) {
 			t.Errorf("%#v: %x, want %s", c.v, got, c.want)
 		}
 	}

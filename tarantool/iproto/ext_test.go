@@ -58,7 +58,7 @@ func must[T any](v T, err error) T {
 
 func TestExtensionVectors(t *testing.T) {
 	for _, c := range extVectors {
-		want := unhex(t, c.encoded)
+		want := testkit.Unhex(t, c.encoded)
 		if got := AppendAny([]byte("x"), c.v)[1:]; !bytes.Equal(got, want) {
 			t.Errorf("%v: encoded %x, want %x", c.v, got, want)
 		}
@@ -117,7 +117,7 @@ func TestBrokenExtensions(t *testing.T) {
 		{"c7 05 03 81 00 dcffff", "array that is cut off"},
 		{"c7 06 03 81 00 91 81 00 c0", "expected a string"},
 	} {
-		in := unhex(t, c.encoded)
+		in := testkit.Unhex(t, c.encoded)
 		d := NewDecoder(in)
 		v := d.Any()
 		if v != nil || d.Err() == nil || !strings.Contains(d.Err().Error(), c.want) || !errors.As(d.Err(), new(*DecodeError)) {
@@ -138,12 +138,12 @@ func TestLenientDecimals(t *testing.T) {
 		"c7 03 01 d0fe 1c":            "1e2",
 		"c7 18 01 00 " + strings.Repeat("00", 22) + "7c": "7",
 	} {
-		d := NewDecoder(unhex(t, encoded))
+		d := NewDecoder(testkit.Unhex(t, encoded))
 		if v := d.Decimal(); d.Err() != nil || v.String() != want || v != decimal(want) {
 			t.Errorf("%s: %v, %v, want %s", encoded, v, d.Err(), want)
 		}
 	}
-	d := NewDecoder(unhex(t, "07 ff cfffffffffffffffff"))
+	d := NewDecoder(testkit.Unhex(t, "07 ff cfffffffffffffffff"))
 	if a, b, c := d.Decimal(), d.Decimal(), d.Decimal(); d.Err() != nil || a != decimal("7") || b != decimal("-1") || c != decimal("18446744073709551615") {
 		t.Errorf("integers as decimals: %v %v %v, %v", a, b, c, d.Err())
 	}

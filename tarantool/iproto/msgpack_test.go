@@ -2,11 +2,12 @@ package iproto
 
 import (
 	"bytes"
-	"encoding/hex"
 	"math"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // vectors are values with their smallest encodings, as the MessagePack
@@ -76,20 +77,10 @@ var vectors = []struct {
 	{"c9000100006561...", Ext{101, bytes.Repeat([]byte("a"), 65536)}},
 }
 
-// unhex decodes hexadecimal digits with spaces between them.
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 func TestVectors(t *testing.T) {
 	for _, c := range vectors {
 		prefix, open := strings.CutSuffix(c.encoded, "...")
-		want := unhex(t, prefix)
+		want := testkit.Unhex(t, prefix)
 		got := AppendAny([]byte("x"), c.v)[1:]
 		if !bytes.HasPrefix(got, want) || !open && len(got) != len(want) {
 			t.Errorf("AppendAny(%.40v) = %x..., want %s", c.v, got[:min(len(got), len(want)+2)], c.encoded)

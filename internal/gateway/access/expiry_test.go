@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // datedKeys is a key file with a key for each time, in their order; "" never expires.
@@ -111,7 +113,7 @@ func TestReminders(t *testing.T) {
 	expect("a day before", 1, 1, 1)
 	clock.advance(24 * time.Hour)
 	expect("at the end", 1, 1, 2)
-	replaceFile(t, file, []byte(strings.ReplaceAll(text, "2026-01-12", "2026-01-14")))
+	testkit.WriteAtOnce(t, file, []byte(strings.ReplaceAll(text, "2026-01-12", "2026-01-14")))
 	g.looks()
 	expect("another file", 2, 1, 3)
 }

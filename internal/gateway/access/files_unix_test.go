@@ -49,7 +49,7 @@ func TestModeOfTheFiles(t *testing.T) {
 	// Somebody adds a key to a file that they can write.
 	stranger := NewKey()
 	text := must(os.ReadFile(cfg.KeysFile))
-	replaceFile(t, cfg.KeysFile, append(text, must(KeyLine("stranger", stranger))+"\n"...))
+	testkit.WriteAtOnce(t, cfg.KeysFile, append(text, must(KeyLine("stranger", stranger))+"\n"...))
 	chmod(cfg.KeysFile, 0o666)
 	g.looks()
 	refused(t, g, Credentials{APIKey: stranger}, 401, "not known")

@@ -9,7 +9,6 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // start is the time of the tests' clocks.
@@ -78,19 +79,8 @@ func issuerKeys() []jose.JSONWebKey {
 func tempFile(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	replaceFile(t, path, data)
+	testkit.WriteAtOnce(t, path, data)
 	return path
-}
-
-// replaceFile writes as careful people do, by rename.
-func replaceFile(t testing.TB, path string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
 }
 
 const webKey = "slk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

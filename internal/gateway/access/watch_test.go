@@ -64,36 +64,36 @@ func TestReload(t *testing.T) {
 
 	second := NewKey()
 	line := must(KeyLine("shop", second))
-	replaceFile(t, cfg.KeysFile, []byte(line+"\n"))
+	testkit.WriteAtOnce(t, cfg.KeysFile, []byte(line+"\n"))
 	expect("another key file", 0, 1)
 	accepted(t, g, Credentials{APIKey: second}, "key:shop")
 	refused(t, g, Credentials{APIKey: webKey}, 401, "not known")
 
-	replaceFile(t, cfg.KeysFile, []byte(line+"\n"))
+	testkit.WriteAtOnce(t, cfg.KeysFile, []byte(line+"\n"))
 	expect("the same again", 0, 1)
-	replaceFile(t, cfg.KeysFile, []byte("shop "+second+"\n"))
+	testkit.WriteAtOnce(t, cfg.KeysFile, []byte("shop "+second+"\n"))
 	expect("broken", 1, 1)
-	replaceFile(t, cfg.KeysFile, []byte("broken otherwise\n"))
+	testkit.WriteAtOnce(t, cfg.KeysFile, []byte("broken otherwise\n"))
 	expect("broken otherwise", 2, 1)
 	if err := os.Remove(cfg.KeysFile); err != nil {
 		t.Fatal(err)
 	}
 	expect("gone", 3, 1)
-	replaceFile(t, cfg.KeysFile, nil)
+	testkit.WriteAtOnce(t, cfg.KeysFile, nil)
 	expect("empty", 4, 1)
 	accepted(t, g, Credentials{APIKey: second}, "key:shop")
-	replaceFile(t, cfg.KeysFile, []byte(line+"\n"))
+	testkit.WriteAtOnce(t, cfg.KeysFile, []byte(line+"\n"))
 	expect("right as before", 4, 1)
-	replaceFile(t, cfg.KeysFile, nil)
+	testkit.WriteAtOnce(t, cfg.KeysFile, nil)
 	expect("empty again", 5, 1)
-	replaceFile(t, cfg.KeysFile, []byte("# nobody\n"))
+	testkit.WriteAtOnce(t, cfg.KeysFile, []byte("# nobody\n"))
 	expect("no keys", 5, 2)
 	refused(t, g, Credentials{APIKey: second}, 401, "not known")
 	if n := log.count(second); n != 0 {
 		t.Error("a key stands in the log")
 	}
 
-	replaceFile(t, cfg.JWKSFile, []byte(`{"keys":[]}`))
+	testkit.WriteAtOnce(t, cfg.JWKSFile, []byte(`{"keys":[]}`))
 	expect("no key set", 6, 2)
 	if n := log.count("no key that signatures"); n != 1 {
 		t.Errorf("the log tells %d times of the empty key set, want once", n)
@@ -136,7 +136,7 @@ func TestNewKeySet(t *testing.T) {
 	next := withToken(sign(t, jose.HS256, octKey, "next", claimSet(nil)))
 	accepted(t, g, old, "jwt:alice")
 	refused(t, g, next, 401, "not known")
-	replaceFile(t, cfg.JWKSFile, keySetJSON(t, jose.JSONWebKey{KeyID: "next", Key: octKey}))
+	testkit.WriteAtOnce(t, cfg.JWKSFile, keySetJSON(t, jose.JSONWebKey{KeyID: "next", Key: octKey}))
 	for _, f := range g.files {
 		f.settled = false // the clock of the test is not that of the machine
 	}
@@ -180,8 +180,8 @@ func TestRotationUnderLoad(t *testing.T) {
 	keys := issuerKeys()
 	for i := range 20 {
 		more := fmt.Sprintf("%sextra%d %s\n", keysText(t), i, hashText(fmt.Sprint(i)))
-		replaceFile(t, cfg.KeysFile, []byte(more))
-		replaceFile(t, cfg.JWKSFile, keySetJSON(t, keys[(i+1)%4:]...))
+		testkit.WriteAtOnce(t, cfg.KeysFile, []byte(more))
+		testkit.WriteAtOnce(t, cfg.JWKSFile, keySetJSON(t, keys[(i+1)%4:]...))
 		want := int64(2 * (i + 1))
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if s := g.Stats(); s.Reloads < want {
@@ -202,7 +202,7 @@ func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	second := NewKey()
 	for name, text := range map[string]string{"a": string(keysText(t)), "b": must(KeyLine("shop", second)) + "\n"} {
-		replaceFile(t, filepath.Join(dir, name), []byte(text))
+		testkit.WriteAtOnce(t, filepath.Join(dir, name), []byte(text))
 	}
 	link := filepath.Join(dir, "keys")
 	if err := os.Symlink("a", link); err != nil {

@@ -82,3 +82,21 @@ func Always(p Plan) Planner { return func(int, *rand.Rand) Plan { return p } }
 func Sequence(plans ...Plan) Planner {
 	return func(conn int, _ *rand.Rand) Plan { return plans[min(conn, len(plans)-1)] }
 }
+
+// RandomPlan is a [Planner] that breaks a connection in one of many ways, or not at all.
+func RandomPlan(_ int, r *rand.Rand) Plan {
+	link := func() (l Link) {
+		if r.IntN(3) == 0 {
+			l.Chop = 1 + r.IntN(40)
+		}
+		if r.IntN(3) == 0 {
+			l.Delay, l.Jitter = time.Duration(r.IntN(3))*time.Millisecond, time.Millisecond
+		}
+		if r.IntN(2) == 0 {
+			do := []Action{Reset, Cut, HalfClose, Stall, Blackhole}[r.IntN(5)]
+			l.Faults = []Fault{{After: r.Int64N(1 << (5 + r.IntN(14))), Do: do}}
+		}
+		return l
+	}
+	return Plan{Refuse: r.IntN(10) == 0, Up: link(), Down: link()}
+}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -18,7 +19,7 @@ func noAllocs(t *testing.T, name string, f func()) {
 func TestReadingDoesNotAllocate(t *testing.T) {
 	frames := make(map[string][]byte)
 	for name := range captured {
-		frames[name] = unhex(t, captured[name])
+		frames[name] = testkit.Unhex(t, captured[name])
 	}
 	var s Scanner
 	for name, frame := range frames {
@@ -39,7 +40,7 @@ func TestReadingDoesNotAllocate(t *testing.T) {
 			}
 		})
 	}
-	general := unhex(t, "ce00000009 83 05 01 01 cc80 00 00 80")
+	general := testkit.Unhex(t, "ce00000009 83 05 01 01 cc80 00 00 80")
 	noAllocs(t, "Scan in another encoding", func() {
 		if m, err := s.Scan(general); m.Sync != 128 || err != nil {
 			t.Fatal(m, err)

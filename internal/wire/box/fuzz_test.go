@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -14,11 +15,11 @@ import (
 // with a hint that holds; its garbage gives typed errors.
 func FuzzScan(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(captured)) {
-		f.Add(unhex(f, captured[name]), 0)
+		f.Add(testkit.Unhex(f, captured[name]), 0)
 	}
 	f.Add(AppendEvent(nil, "k", []byte{1}), 40)
-	f.Add(unhex(f, "ce00000009 83 05 01 01 cc80 00 00 80"), 14)
-	f.Add(unhex(f, "ce0000001784 00ce00000000 01cf0000000000000007 05ce00000050"), 0)
+	f.Add(testkit.Unhex(f, "ce00000009 83 05 01 01 cc80 00 00 80"), 14)
+	f.Add(testkit.Unhex(f, "ce0000001784 00ce00000000 01cf0000000000000007 05ce00000050"), 0)
 	f.Fuzz(func(t *testing.T, data []byte, most int) {
 		s := Scanner{MaxMessage: most}
 		m, err := s.Scan(data)
@@ -98,8 +99,8 @@ func checkBody(t *testing.T, code uint32, body []byte) {
 // FuzzBody: bodies of all kinds.
 func FuzzBody(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(captured)) {
-		f.Add(uint32(0), unhex(f, captured[name])[replyHead:])
-		f.Add(uint32(0x8001), unhex(f, captured[name])[replyHead:])
+		f.Add(uint32(0), testkit.Unhex(f, captured[name])[replyHead:])
+		f.Add(uint32(0x8001), testkit.Unhex(f, captured[name])[replyHead:])
 	}
 	f.Add(uint32(CodeEvent), AppendEvent(nil, "k", []byte{1})[replyHead:])
 	f.Add(uint32(0), AppendID(nil, 10, []Feature{1, 2}, AuthSHA1))

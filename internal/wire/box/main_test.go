@@ -1,21 +1,5 @@
 package box
 
-import (
-	"encoding/hex"
-	"strings"
-	"testing"
-)
-
-// unhex decodes hexadecimal digits with spaces between them.
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // second returns the error of a function with two results.
 func second[T any](_ T, err error) error { return err }
 

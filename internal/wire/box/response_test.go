@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -31,7 +32,7 @@ var captured = map[string]string{
 // parseCaptured scans a captured message and reads its body.
 func parseCaptured(t *testing.T, name string) (Message, Response) {
 	t.Helper()
-	b := unhex(t, captured[name])
+	b := testkit.Unhex(t, captured[name])
 	m, err := new(Scanner).Scan(b)
 	if err != nil || m.Len != len(b) || m.Sync != 7 || m.BodyAt != replyHead {
 		t.Fatalf("%s: %+v, %v", name, m, err)
@@ -168,7 +169,7 @@ func TestParseBody(t *testing.T) {
 		{"stack", "81 52 8100 91 81 03 a161", failed, Response{Error: &iproto.BoxError{Message: "a"}}},
 		{"error of a success", "82 31 a161 52 8100 91 80", 0, Response{}},
 	} {
-		r, err := ParseBody(c.code, unhex(t, c.body))
+		r, err := ParseBody(c.code, testkit.Unhex(t, c.body))
 		if err != nil || !reflect.DeepEqual(r, c.want) {
 			t.Errorf("%s: %+v, %v, want %+v", c.name, r, err, c.want)
 		}
@@ -180,7 +181,7 @@ func TestParseBody(t *testing.T) {
 		{"90", 0}, {"c0", 0}, {"81", 0}, {"8130", 0}, {"82 30 90", 0}, {"82 30 90 31", 0}, {"81 43 a0", 0}, {"81 43 cf0000000100000000", 0},
 		{"81 57 01", 0}, {"81 35 90", 0}, {"81 7f c1", 0}, {"81 31 01", failed}, {"81 52 01", failed}, {"81 52 8100", failed},
 	} {
-		r, err := ParseBody(c.code, unhex(t, c.body))
+		r, err := ParseBody(c.code, testkit.Unhex(t, c.body))
 		if !errors.As(err, new(*iproto.DecodeError)) || !reflect.DeepEqual(r, Response{}) {
 			t.Errorf("%s: %+v, %v, want an error", c.body, r, err)
 		}
@@ -236,16 +237,16 @@ func TestReplies(t *testing.T) {
 		}
 	}
 	// What a server of 2.6.0 wrote is what these write.
-	want := unhex(t, captured["ping"])
+	want := testkit.Unhex(t, captured["ping"])
 	if got := AppendReply(nil, 7, 80); string(got) != string(want) {
 		t.Errorf("ping: %x, want %x", got, want)
 	}
-	want = unhex(t, captured["two errors"])
+	want = testkit.Unhex(t, captured["two errors"])
 	_, r := parseCaptured(t, "two errors")
 	if got := AppendError(nil, 7, 80, r.Error); string(got) != string(want) {
 		t.Errorf("error: %x, want %x", got, want)
 	}
-	want = unhex(t, captured["push"])
+	want = testkit.Unhex(t, captured["push"])
 	if got := AppendPush(nil, 7, 80, 1, []byte{1}); string(got) != string(want) {
 		t.Errorf("push: %x, want %x", got, want)
 	}

@@ -39,7 +39,7 @@ func TestScan(t *testing.T) {
 		{"almost all", "04 81 0000", Message{Kind: More, Len: 5}},
 		{"garbage behind", "03 81 0000 c1c1c1", Message{Len: 4, BodyAt: 4}},
 	} {
-		m, err := new(Scanner).Scan(unhex(t, c.in))
+		m, err := new(Scanner).Scan(testkit.Unhex(t, c.in))
 		if err != nil || m != c.want {
 			t.Errorf("%s: %+v, %v, want %+v", c.name, m, err, c.want)
 		}
@@ -76,7 +76,7 @@ func TestScanErrors(t *testing.T) {
 		{"a request", "03 81 0040", "message of type 64 at offset 1, expected a reply, a push or an event", 1},
 		{"a code above errors", "08 81 00ce00010000 80", "message of type 65536", 1},
 	} {
-		m, err := new(Scanner).Scan(unhex(t, c.in))
+		m, err := new(Scanner).Scan(testkit.Unhex(t, c.in))
 		e := new(ProtocolError)
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || e.Offset != c.offset || m != (Message{Kind: More}) {
 			t.Errorf("%s: %+v, %v, want %q at %d", c.name, m, err, c.want, c.offset)
@@ -87,7 +87,7 @@ func TestScanErrors(t *testing.T) {
 func hexOf(s string) string { return hex.EncodeToString([]byte(s)) }
 
 func TestScanLimit(t *testing.T) {
-	frame := unhex(t, captured["select"])
+	frame := testkit.Unhex(t, captured["select"])
 	for most, ok := range map[int]bool{len(frame): true, len(frame) - 1: false, 1: false, 0: true, -1: true, math.MaxInt: true} {
 		s := Scanner{MaxMessage: most}
 		for _, b := range [][]byte{frame, frame[:5]} {
@@ -106,10 +106,10 @@ func TestScanSplit(t *testing.T) {
 	var stream []byte
 	var ends []int
 	for _, name := range []string{"ping", "push", "select", "no space", "eval", "ping"} {
-		stream = append(stream, unhex(t, captured[name])...)
+		stream = append(stream, testkit.Unhex(t, captured[name])...)
 		ends = append(ends, len(stream))
 	}
-	stream = append(stream, unhex(t, "04 81 0000 80")...)
+	stream = append(stream, testkit.Unhex(t, "04 81 0000 80")...)
 	ends = append(ends, len(stream))
 	var s Scanner
 	for step := 1; step < 40; step++ {
@@ -157,10 +157,10 @@ func TestScanRequest(t *testing.T) {
 	}{
 		{"ping", AppendPing(nil), Request{Len: 15, Code: CodePing, BodyAt: 14}},
 		{"stream", EndRequest(Header{Code: CodeBegin, Stream: 5}.Append(nil), 0), Request{Len: 16, Code: CodeBegin, Stream: 5, BodyAt: 16}},
-		{"another client's", unhex(t, "09 84 0001 0104 0a07 0502 80"), Request{Len: 10, Code: CodeSelect, Sync: 4, Stream: 7, Schema: 2, BodyAt: 10}},
-		{"any type", unhex(t, "05 81 00cc99 80"), Request{Len: 6, Code: 0x99, BodyAt: 5}},
-		{"more", unhex(t, "ce000000"), Request{Len: 8, More: true}},
-		{"more of a body", unhex(t, "09 84"), Request{Len: 10, More: true}},
+		{"another client's", testkit.Unhex(t, "09 84 0001 0104 0a07 0502 80"), Request{Len: 10, Code: CodeSelect, Sync: 4, Stream: 7, Schema: 2, BodyAt: 10}},
+		{"any type", testkit.Unhex(t, "05 81 00cc99 80"), Request{Len: 6, Code: 0x99, BodyAt: 5}},
+		{"more", testkit.Unhex(t, "ce000000"), Request{Len: 8, More: true}},
+		{"more of a body", testkit.Unhex(t, "09 84"), Request{Len: 10, More: true}},
 	} {
 		r, err := ScanRequest(c.in, 0)
 		if err != nil || r != c.want {
@@ -168,7 +168,7 @@ func TestScanRequest(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"c0", "03 c00000", "03 8101 01"} {
-		if r, err := ScanRequest(unhex(t, in), 0); !errors.As(err, new(*ProtocolError)) || !r.More {
+		if r, err := ScanRequest(testkit.Unhex(t, in), 0); !errors.As(err, new(*ProtocolError)) || !r.More {
 			t.Errorf("%s: %+v, %v, want an error", in, r, err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestRequestFrame(t *testing.T) {
 	from := len(b)
 	b = EndRequest(AppendWatch(Header{Code: CodeWatch, Stream: 1 << 40}.Append(b), "key"), from)
 	PutSync(b[from:], 0xdeadbeef)
-	want := unhex(t, "ce00000019 83 004a 01cedeadbeef 0acf0000010000000000 8157a36b6579")
+	want := testkit.Unhex(t, "ce00000019 83 004a 01cedeadbeef 0acf0000010000000000 8157a36b6579")
 	if !bytes.Equal(b[from:], want) || Sync(b[from:]) != 0xdeadbeef {
 		t.Errorf("%x, want %x", b[from:], want)
 	}

@@ -20,23 +20,8 @@ import (
 // parameters other than those that it tracks. It returns its address.
 func strictPooler(t *testing.T, pg *testkit.Postgres) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
 	server := strings.Split(strings.TrimPrefix(pg.URL, "postgres://postgres@"), "/")[0]
-	// Ends when the test closes the listener; its connections end with their clients.
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go relay(client, server) // ends when client or server closes
-		}
-	}()
-	return l.Addr().String()
+	return testkit.Serve(t, func(client net.Conn, _ int) { relay(client, server) }).Addr
 }
 
 func relay(client net.Conn, server string) {

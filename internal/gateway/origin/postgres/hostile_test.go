@@ -20,6 +20,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/resource"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // wiretap is a listener in front of a server that keeps what clients send and whether
@@ -39,22 +40,8 @@ func tap(t *testing.T, databaseURL string) *wiretap {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	w := &wiretap{address: l.Addr().String()}
-	// Ends when the test closes the listener; its connections end with their clients.
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go w.relay(client, u.Host) // ends when client or server closes
-		}
-	}()
+	w := &wiretap{}
+	w.address = testkit.Serve(t, func(client net.Conn, _ int) { w.relay(client, u.Host) }).Addr
 	return w
 }
 

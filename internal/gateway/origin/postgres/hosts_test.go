@@ -29,25 +29,7 @@ func TestLoadLag(t *testing.T) {
 // silent is a host that takes connections and never says a word.
 func silent(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	// Ends with the listener, its connections with their clients.
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				_, _ = io.Copy(io.Discard, conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
+	return testkit.Serve(t, func(conn net.Conn, _ int) { _, _ = io.Copy(io.Discard, conn) }).Addr
 }
 
 // A host that is silent, not dead, must not use up the time for the others.
