@@ -66,7 +66,7 @@ func (g *Gateway) awaitDisk() {
 
 func (g *Gateway) diskOptions() disk.Options {
 	d := g.config.Tiers.Disk
-	return disk.Options{Dir: g.config.DiskPath(), Budget: d.Size, Boot: bootID(), Logger: g.log, BeforeRead: g.diskRead}
+	return disk.Options{Dir: g.config.Path(d.Path), Budget: d.Size, Boot: bootID(), Logger: g.log, BeforeRead: g.diskRead}
 }
 
 // attachDisk tells the tier of the resources and gives it to the cache.

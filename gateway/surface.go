@@ -88,24 +88,25 @@ func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface,
 
 // openAudit opens the audit log unless old has it.
 func (s *surface) openAudit(old *surface, was, cfg *config.Config, opts Options) (err error) {
-	if old.audit != nil && cfg.AuditPath() == was.AuditPath() {
+	if old.audit != nil && cfg.Path(cfg.Log.Audit) == was.Path(was.Log.Audit) {
 		s.audit = old.audit
 		return nil
 	}
-	s.audit, err = audit.Open(audit.Config{Path: cfg.AuditPath(), Log: opts.Logger})
+	s.audit, err = audit.Open(audit.Config{Path: cfg.Path(cfg.Log.Audit), Log: opts.Logger})
 	return err
 }
 
 // openTokens reads the tokens of the admin listener unless old has them.
 func (s *surface) openTokens(old *surface, was, cfg *config.Config, opts Options) (err error) {
-	if cfg.TokenPath() == was.TokenPath() {
+	file := cfg.Path(cfg.Admin.Token)
+	if file == was.Path(was.Admin.Token) {
 		s.tokens = old.tokens
 		return nil
 	}
-	if cfg.TokenPath() == "" {
+	if file == "" {
 		return nil
 	}
-	s.tokens, err = access.OpenTokens(access.TokensConfig{File: cfg.TokenPath(), Changed: opts.fileChanged, Log: opts.Logger})
+	s.tokens, err = access.OpenTokens(access.TokensConfig{File: file, Changed: opts.fileChanged, Log: opts.Logger})
 	return err
 }
 
@@ -161,12 +162,16 @@ func (s *surface) limiter(name string, r config.Rate) *limit.Limiter {
 }
 
 func accessConfig(cfg *config.Config, opts Options) access.Config {
+	j := &cfg.Auth.JWT
 	c := access.Config{
-		KeysFile: cfg.KeysPath(), JWKSFile: cfg.JWKSPath(),
-		JWKSURL: cfg.JWKSURL(), Discovery: cfg.Auth.JWT.Discovery, CAFile: cfg.CAPath(), Refresh: cfg.Auth.JWT.Refresh,
-		Issuer: cfg.Auth.JWT.Issuer, Audience: cfg.Auth.JWT.Audience,
-		Algorithms: cfg.Auth.JWT.Algorithms, Leeway: cfg.Auth.JWT.Leeway,
+		KeysFile: cfg.Path(cfg.Auth.Keys),
+		JWKSURL:  j.KeysURL(), Discovery: j.Discovery, CAFile: cfg.Path(j.CA), Refresh: j.Refresh,
+		Issuer: j.Issuer, Audience: j.Audience,
+		Algorithms: j.Algorithms, Leeway: j.Leeway,
 		Log: opts.Logger,
+	}
+	if c.JWKSURL == "" {
+		c.JWKSFile = cfg.Path(j.Keys)
 	}
 	if c.Audience == config.AnyAudience {
 		c.Audience = ""

@@ -33,7 +33,7 @@ type succession struct {
 
 // inherit takes what a running gateway or systemd gives.
 func inherit(ctx context.Context, cfg *config.Config, log *slog.Logger) (*succession, error) {
-	sockets, err := handover.Inherit(ctx, handover.Options{Path: cfg.HandoverPath(), Log: log})
+	sockets, err := handover.Inherit(ctx, handover.Options{Path: cfg.Path(cfg.Handover), Log: log})
 	if err != nil {
 		hint := ""
 		switch {

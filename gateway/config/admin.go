@@ -5,91 +5,77 @@ import (
 	"slices"
 )
 
-// This file reads where operators find the gateway, and what they need there.
-
 // Admin is the listener of operators: health, metrics, profiles, purge. Callers on this machine,
 // over loopback or a unix socket, may do everything; others only read /metrics, /live and /ready
-// unless they bring a token, or a certificate that TLS.Clients vouches for.
+// unless they bring a token, or a certificate that TLS.Clients vouches for. Address, TLS, Mode and
+// Owner are as in [Listener].
 type Admin struct {
-	// Address is host:port, or "unix:" and the path of a socket, relative to the folder of the
-	// configuration file. Default 127.0.0.1:9100.
-	Address string
-	// TLS makes clients speak TLS. The zero value means clear text.
-	TLS TLS
-	// Plaintext permits a token in clear text at an address that other machines can reach.
-	Plaintext bool
-	// Mode is that of a unix socket. Default 0600: the user of the gateway only.
-	Mode fs.FileMode
-	// Owner is the owner of a unix socket: "user", "user:group" or ":group". Default: the
-	// user of the gateway.
-	Owner string
+	Address   string // Default 127.0.0.1:9100.
+	TLS       TLS
+	Plaintext bool // Permits a token in clear text at an address that other machines can reach.
+	Mode      fs.FileMode
+	Owner     string
 	// AllowRemote permits an Address that other machines can reach without a token and without
 	// certificates of clients. They read /metrics, /live and /ready there, and nothing else.
 	AllowRemote bool
-	// Token is the file of the bearer tokens' digests, relative to the folder of the
-	// configuration file; see [Config.TokenPath]. Default: there are no tokens.
-	Token string
+	Token       string // The file of the bearer tokens' digests. Default: there are no tokens.
 	// Metrics is a second listener, which serves only /metrics, /live and /ready, to everybody.
 	// The zero value means that there is none.
-	Metrics Listener
-	// NoProfiles leaves /debug/pprof/ out: "profiles: false" in the file.
-	NoProfiles bool
-	// Line is the line of the listener in the configuration file, or 0 if it is not there.
-	Line int
+	Metrics    Listener
+	NoProfiles bool // Leaves /debug/pprof/ out: "profiles: false" in the file.
+	Line       int  // Of the listener in the configuration file, or 0 if it is not there.
 }
 
 // Listener returns where the pages of operators are.
-func (a Admin) Listener() Listener {
+func (a *Admin) Listener() Listener {
 	return Listener{Address: a.Address, TLS: a.TLS, Plaintext: a.Plaintext, Mode: a.Mode, Owner: a.Owner}
 }
 
-// TokenPath returns the file of the admin listener's tokens, made absolute by the folder of the
-// configuration file if that is known; "" if there is none.
-func (c *Config) TokenPath() string { return c.path(c.Admin.Token) }
+// Addresses of the default, and of an example of [Admin.Metrics].
+const (
+	adminAddress   = "127.0.0.1:9100"
+	metricsAddress = "127.0.0.1:9101"
+)
 
-// adminAddress is the default of [Admin.Address].
-const adminAddress = "127.0.0.1:9100"
-
-func adminFields() []field[Admin] {
-	return []field[Admin]{
-		{Name: "address", Doc: "host:port of the admin listener; or unix: and the path of a socket, relative to this file",
-			Value: scalar(listenerAddress(adminAddress), func(a *Admin) *string { return &a.Address }), Default: adminAddress, Reload: listener},
-		{Name: "tls", Doc: "makes operators speak TLS; a certificate that clients vouches for counts as a token; left out: they do not",
-			Value: object(tlsFields, func(a *Admin) *TLS { return &a.TLS }), Omit: ifZero, Reload: listener},
-		{Name: "plaintext", Doc: "permits a token in clear text at an address that other machines can reach",
-			Value: scalar(truth(), func(a *Admin) *bool { return &a.Plaintext }), Omit: ifZero, Reload: listener},
-		{Name: "mode", Doc: modeDoc, Default: func(a *Admin) any { return defaultMode(a.Listener()) },
-			Value: scalar(socketMode(), func(a *Admin) *fs.FileMode { return &a.Mode }), Omit: ifZero, Reload: listener},
-		{Name: "owner", Doc: ownerDoc,
-			Value: scalar(socketOwner(), func(a *Admin) *string { return &a.Owner }), Omit: ifZero, Reload: listener},
-		{Name: "allow_remote", Doc: "permits an address that other machines can reach without a token; they read /metrics, /live and /ready there and nothing else",
-			Value: scalar(truth(), func(a *Admin) *bool { return &a.AllowRemote }), Default: false, Omit: ifZero, Reload: listener},
-		{Name: "token", Doc: "the file of the tokens that let other machines do everything: sha256: and the digest of one a line; left out: none does",
-			Value: scalar(fileName("a file, relative to this one, such as admin.token"), func(a *Admin) *string { return &a.Token }), Omit: ifZero, Reload: swap},
-		{Name: "metrics", Doc: "a second listener that serves only /metrics, /live and /ready, to everybody: host:port, unix:path, or a mapping with an address; left out: none",
-			Value: oneListener("127.0.0.1:9101", metricsFields, func(a *Admin) *Listener { return &a.Metrics }), Reload: listener},
-		{Name: "profiles", Doc: "serves profiles of the process at /debug/pprof/; left out: true",
-			Value: scalar(inverted(), func(a *Admin) *bool { return &a.NoProfiles }), Omit: ifZero, Reload: swap},
-	}
+func (a *Admin) fields() []field {
+	return slices.Concat([]field{
+		{Name: "address", Value: scalar(&a.Address, listenerAddress(adminAddress)), Default: adminAddress, Reload: listener,
+			Doc: "host:port of the admin listener; or unix: and the path of a socket, relative to this file"},
+		{Name: "tls", Value: object(a.TLS.fields), Reload: listener,
+			Doc: "makes operators speak TLS; a certificate that clients vouches for counts as a token; left out: they do not"},
+		{Name: "plaintext", Value: scalar(&a.Plaintext, truth()), Reload: listener,
+			Doc: "permits a token in clear text at an address that other machines can reach"},
+	}, socketFields(&a.Address, &a.Mode, &a.Owner, listener), []field{
+		{Name: "allow_remote", Value: scalar(&a.AllowRemote, truth()), Default: false, Reload: listener,
+			Doc: "permits an address that other machines can reach without a token; " +
+				"they read /metrics, /live and /ready there and nothing else"},
+		{Name: "token", Value: scalar(&a.Token, fileName("a file, relative to this one, such as admin.token")), Reload: swap,
+			Doc: "the file of the tokens that let other machines do everything: " +
+				"sha256: and the digest of one a line; left out: none does"},
+		{Name: "metrics", Value: a.Metrics.setting(metricsAddress, metricsFields), Reload: listener,
+			Doc: "a second listener that serves only /metrics, /live and /ready, to everybody: " +
+				"host:port, unix:path, or a mapping with an address; left out: none"},
+		{Name: "profiles", Value: scalar(&a.NoProfiles, inverted()), Reload: swap,
+			Doc: "serves profiles of the process at /debug/pprof/; left out: true"},
+	})
 }
 
 // metricsFields are those of a listener that takes no credentials and shows no documents.
-func metricsFields() []field[Listener] {
-	return slices.DeleteFunc(listenerFields("127.0.0.1:9101"), func(f field[Listener]) bool { return f.Name == "plaintext" || f.Name == "open" })
+func metricsFields(l *Listener) []field {
+	return slices.DeleteFunc(l.fields(metricsAddress), func(f field) bool { return f.Name == "plaintext" || f.Name == "open" })
 }
 
-// adminSetting takes an address, or a mapping that says more.
-func adminSetting() setting[Config] {
-	address := scalar(listenerAddress(adminAddress), func(c *Config) *string { return &c.Admin.Address })
-	s := either(address, object(adminFields, func(c *Config) *Admin { return &c.Admin }), func(c *Config) bool {
-		_, local := c.Admin.Listener().Unix()
-		return !local && c.Admin == Admin{Address: c.Admin.Address, Line: c.Admin.Line}
+// setting takes an address, or a mapping that says more.
+func (a *Admin) setting() setting {
+	s := either(scalar(&a.Address, listenerAddress(adminAddress)), object(a.fields), func() bool {
+		_, local := a.Listener().Unix()
+		return !local && *a == Admin{Address: a.Address, Line: a.Line}
 	})
 	read := s.read
-	s.read = func(p *parser, v value, into *Config) {
-		into.Admin.Line = v.line()
-		read(p, v, into)
-		p.admin(v, &into.Admin)
+	s.read = func(p *parser, v value) {
+		a.Line = v.line()
+		read(p, v)
+		p.admin(v, a)
 	}
 	return s
 }

@@ -1,7 +1,9 @@
 package config
 
 import (
-	"path/filepath"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -9,50 +11,36 @@ import (
 // Auth says how callers are identified. With the zero value they are not, and no
 // resource can have an [Access].
 type Auth struct {
-	// Keys is the file of API keys, lines of a name and a digest, relative to
-	// the folder of the configuration file; see [Config.KeysPath].
-	Keys string
+	Keys string // The file of API keys, lines of a name and a digest.
 	JWT  JWT
 }
 
-// JWT says which tokens are believed (RFC 7519).
+// JWT says which tokens are believed (RFC 7519). Keys or Discovery is required where another
+// field is set.
 type JWT struct {
-	// Keys are the keys that sign tokens, a JSON Web Key Set (RFC 7517): a file,
-	// relative to the folder of the configuration file, see [Config.JWKSPath], or the
-	// URL of one. Keys or Discovery is required where another field is set.
+	// Keys are the keys that sign tokens, a JSON Web Key Set (RFC 7517): a file or the URL of
+	// one; see [JWT.KeysURL].
 	Keys string
 	// Discovery is the URL of an issuer whose discovery document says where its key
 	// set is (OpenID Connect Discovery 1.0). It is the Issuer, too.
 	Discovery string
-	// CA is the file of the certificates that those of such servers must lead to,
-	// relative to the folder of the configuration file. Default: the system's.
-	CA string
-	// Refresh is how often a key set is fetched again. Default 5 min.
-	Refresh time.Duration
-	// Issuer is what the claim iss must be. Default: not compared.
-	Issuer string
+	CA        string        // The file of certificates that those of servers must lead to. Default: the system's.
+	Refresh   time.Duration // How often a key set is fetched again. Default 5 min.
+	Issuer    string        // What the claim iss must be. Default: not compared.
 	// Audience is what the claim aud must be or contain, or [AnyAudience]. Required: a
 	// key set that several services share lets tokens for any of them in.
-	Audience string
-	// Algorithms are the signatures that are believed. Default: those that fit
-	// the keys of the file.
-	Algorithms []string
-	// Leeway is how far clocks may be apart. Default 30 s; negative: not at all.
-	Leeway time.Duration
+	Audience   string
+	Algorithms []string      // Signatures that are believed. Default: those that fit the keys of the file.
+	Leeway     time.Duration // How far clocks may be apart. Default 30 s; negative: not at all.
 }
 
 // AnyAudience is the [JWT.Audience] that waives the comparison of the claim aud.
 const AnyAudience = "any"
 
-// Access says who may read a resource: the holders of the API keys in Keys, the
-// bearers of tokens that JWT or Claims let in, and the clients whose certificates have one
-// of the names in Certificates.
+// Access says who may read a resource: callers that any of its fields lets in.
 type Access struct {
-	// Keys are the names of API keys, and of users of Redis; "*" is any of them.
-	Keys []string
-	// JWT lets the bearers of every valid token read, provided that it has the
-	// Claims.
-	JWT bool
+	Keys []string // Names of API keys, and of users of Redis; "*" is any of them.
+	JWT  bool     // Bearers of every valid token that has the Claims.
 	// Claims are those that a token must have, all of them: each claim is one
 	// of its values here, or a list with one of them. They imply JWT.
 	Claims map[string][]string
@@ -67,30 +55,13 @@ func (a *Access) nobody() bool {
 	return len(a.Keys) == 0 && !a.JWT && len(a.Claims) == 0 && len(a.Certificates) == 0
 }
 
-// KeysPath returns the file of API keys, made absolute by the folder of the
-// configuration file if that is known; "" if there is none.
-func (c *Config) KeysPath() string { return c.path(c.Auth.Keys) }
-
-// JWKSPath returns the file of the keys that sign tokens, made absolute by the
-// folder of the configuration file if that is known; "" if there is none.
-func (c *Config) JWKSPath() string {
-	if isURL(c.Auth.JWT.Keys) {
-		return ""
-	}
-	return c.path(c.Auth.JWT.Keys)
-}
-
-// JWKSURL returns where the keys that sign tokens are fetched from; "" if Keys is no URL.
-func (c *Config) JWKSURL() string {
-	if isURL(c.Auth.JWT.Keys) {
-		return c.Auth.JWT.Keys
+// KeysURL returns where the keys that sign tokens are fetched from; "" if Keys is a file.
+func (j *JWT) KeysURL() string {
+	if isURL(j.Keys) {
+		return j.Keys
 	}
 	return ""
 }
-
-// CAPath returns the file of [JWT.CA], made absolute by the folder of the configuration file if
-// that is known; "" if there is none.
-func (c *Config) CAPath() string { return c.path(c.Auth.JWT.CA) }
 
 func isURL(keys string) bool { return strings.Contains(keys, "://") }
 
@@ -100,28 +71,192 @@ func (j *JWT) Known() bool { return j.Keys != "" || j.Discovery != "" }
 // fetched reports whether the keys come from another machine.
 func (j *JWT) fetched() bool { return j.Discovery != "" || isURL(j.Keys) }
 
-// RequestLogPath returns the file of the log of requests, made absolute by the folder
-// of the configuration file if that is known; "-" for standard output, "" if there
-// is none.
-func (c *Config) RequestLogPath() string {
-	if c.Log.Requests == "-" {
-		return "-"
+// Bounds of lists and texts.
+const (
+	maxAccessKeys      = 256
+	maxClaims          = 16
+	maxClaimValues     = 256
+	maxCertificateName = 1024
+)
+
+func (a *Auth) fields() []field {
+	return []field{
+		{Name: "keys", Value: scalar(&a.Keys, fileName("a file, relative to this one, such as keys.txt")),
+			Doc: "the file of API keys, one a line: a name, sha256: with the digest of the key, " +
+				"and until: with a date for one that expires"},
+		{Name: "jwt", Value: object(a.JWT.fields),
+			Doc: "which tokens are believed; left out: none"},
 	}
-	return c.path(c.Log.Requests)
 }
 
-// AuditPath returns the file of the audit log, made absolute by the folder of the configuration
-// file if that is known; "" if there is none.
-func (c *Config) AuditPath() string { return c.path(c.Log.Audit) }
+func (j *JWT) fields() []field {
+	algorithm := oneOf("HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512",
+		"ES256", "ES384", "ES512", "EdDSA")
+	audience := label(`what the claim aud of tokens must contain, such as "shop", or any for the tokens of every audience`, maxLabel)
+	return []field{
+		{Name: "keys", Value: scalar(&j.Keys, keySet()),
+			Doc: "the keys that sign tokens, a JSON Web Key Set: a file, or the https URL of one; this or discovery is needed"},
+		{Name: "discovery", Value: scalar(&j.Discovery, secureURL()),
+			Doc: "the https URL of the issuer, whose discovery document (OpenID Connect) says where the keys are"},
+		{Name: "ca", Value: scalar(&j.CA, fileName("a file, relative to this one, such as ca.pem")),
+			Doc: "the file of the certificates, in PEM, that those of the issuer's servers must lead to; left out: the system's"},
+		{Name: "refresh", Value: scalar(&j.Refresh, duration(10*time.Second, 24*time.Hour)), If: j.fetched, Default: 5 * time.Minute,
+			Doc: "how often a key set is fetched again; a token with an unknown kid asks for it sooner"},
+		{Name: "issuer", Value: scalar(&j.Issuer, label("the claim iss of tokens", maxLabel)),
+			Doc: "what the claim iss must be; left out: not compared"},
+		{Name: "audience", Value: scalar(&j.Audience, audience), Required: true,
+			Doc: `audience: "name", which the claim aud must be or contain, or audience: any, ` +
+				"which believes tokens for every service of the issuer"},
+		{Name: "algorithms", Value: list(&j.Algorithms, algorithm, 13),
+			Doc: "the signatures that are believed; left out: those that fit the keys of the file"},
+		{Name: "leeway", Value: scalar(&j.Leeway, durationOrOff(10*time.Minute)), If: j.Known, Default: 30 * time.Second,
+			Doc: "how far clocks may be apart; 0s: not at all"},
+	}
+}
 
-// path resolves the name of a file.
-func (c *Config) path(name string) string {
-	if name == "" {
+// access is a mapping that names at least one caller: with an empty one no caller could read,
+// which leaving the resource out does better.
+func (r *Resource) access() setting {
+	return setting{
+		read: func(p *parser, v value) {
+			r.Access = &Access{}
+			readObject(p, v, r.Access.fields())
+		},
+		write: func() any {
+			if r.Access == nil {
+				return nil
+			}
+			return writeObject(r.Access.fields())
+		},
+		schema: func() schema {
+			s := objectSchema(new(Access).fields())
+			s["minProperties"] = 1
+			return s
+		},
+		isSet: func() bool { return r.Access != nil },
+	}
+}
+
+func (a *Access) fields() []field {
+	name := keyword[string](`the name of an API key, 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-", or "*" for any`, func(s string) string {
+		if s != "*" && !keyName.MatchString(s) {
+			return " is not the name of a key"
+		}
 		return ""
+	}, schema{"type": "string", "pattern": `^(\*|[A-Za-z0-9._-]{1,64})$`})
+	return []field{
+		{Name: "keys", Value: list(&a.Keys, name, maxAccessKeys),
+			Doc: `the names of API keys of auth.keys and of redis.users; "*" is any of them`},
+		{Name: "jwt", Value: scalar(&a.JWT, truth()),
+			Doc: "lets the bearer of every valid token read that has the claims"},
+		{Name: "claims", Value: a.claims(),
+			Doc: `what a token must have, each claim being or containing one of the values, such as { scope: ["depts:read"] }; implies jwt`},
+		{Name: "certificates", Value: list(&a.Certificates, certificateName(), maxAccessKeys),
+			Doc: "names (SAN) in the certificates of clients, where a listener has tls with clients: " +
+				`DNS names, URIs, email and IP addresses, compared in full; "*" is any certificate`},
 	}
-	name = filepath.FromSlash(name)
-	if c.Origin.Dir != "" && !filepath.IsAbs(name) {
-		name = filepath.Join(c.Origin.Dir, name)
+}
+
+// certificateName is the kind of a name in a client's certificate. Only DNS names have no case.
+func certificateName() kind[string] {
+	k := keyword[string](`a name of a certificate, such as "spiffe://prod/web", "billing.internal" or "ops@example.com", or "*" for any`, func(s string) string {
+		switch problem := badLabel(s, maxCertificateName); {
+		case problem != "" || s == "*":
+			return problem
+		case strings.ContainsAny(s, "* "):
+			return " has a wildcard or a blank, and names are compared in full"
+		}
+		return ""
+	}, schema{"type": "string", "pattern": `^(\*|[^* ]+)$`, "maxLength": maxCertificateName})
+	k.same = func(a, b string) bool {
+		return a == b || !strings.ContainsAny(a, ":@") && strings.EqualFold(a, b)
 	}
-	return name
+	return k
+}
+
+// keyName allows what package access allows in a file of keys.
+var keyName = regexp.MustCompile("^[A-Za-z0-9._-]{1,64}$")
+
+// claims is a mapping from claims to lists. It is written in the order of
+// the names, as a map has none.
+func (a *Access) claims() setting {
+	values := func(at *[]string) setting {
+		return list(at, label("a text to compare the claim with", maxLabel), maxClaimValues)
+	}
+	return setting{
+		read: func(p *parser, v value) {
+			a.Claims = make(map[string][]string)
+			p.each(v, "claims to lists of values", maxClaims, func(name string, one value) {
+				if problem := badLabel(name, maxLabel); problem != "" {
+					p.failKey(one, "the claim%s; expected the name of a claim", problem)
+				}
+				var all []string
+				values(&all).read(p, one)
+				a.Claims[name] = all
+			})
+		},
+		write: func() any {
+			if len(a.Claims) == 0 {
+				return nil
+			}
+			var m members
+			for _, name := range slices.Sorted(maps.Keys(a.Claims)) {
+				all := a.Claims[name]
+				v := values(&all).write()
+				if v == nil {
+					v = []any{} // refused, but not hidden
+				}
+				m = append(m, member{name, v})
+			}
+			return m
+		},
+		schema: func() schema {
+			return mappingSchema(schema{"minLength": 1, "maxLength": maxLabel}, values(nil).schema(), maxClaims)
+		},
+	}
+}
+
+// access refuses resources that ask for credentials which the file gives no means
+// to know: their readers would be turned away, all of them.
+func (p *parser) access(root value, c *Config) {
+	p.keySets(root, &c.Auth.JWT)
+	const jwks = "no token is believed; expected auth.jwt with keys, the keys that sign tokens, or with discovery"
+	keys, tokens, certificates := c.Auth.Keys != "" || len(c.Redis.Users) > 0, c.Auth.JWT.Known(), c.asksForCertificates()
+	for i := range c.Resources {
+		r := &c.Resources[i]
+		if r.Access == nil {
+			continue
+		}
+		refuse := func(asked, known bool, name, message string) {
+			if asked && !known {
+				v := within(root, "resources", r.Name)
+				v.path += ".access." + name
+				p.failKey(v, "%s", message)
+			}
+		}
+		refuse(len(r.Access.Keys) > 0, keys, "keys", "no API key is known; expected auth.keys, the file of API keys")
+		refuse(r.Access.JWT, tokens, "jwt", jwks)
+		refuse(len(r.Access.Claims) > 0, tokens, "claims", jwks)
+		refuse(len(r.Access.Certificates) > 0, certificates, "certificates", "no listener asks clients for a certificate; "+
+			"expected a listener with tls: { cert: ..., key: ..., clients: the file of their authorities }")
+	}
+}
+
+// keySets refuses tokens whose keys come from nowhere or from two places, and settings of a
+// fetch that there is not.
+func (p *parser) keySets(root value, j *JWT) {
+	at := within(root, "auth", "jwt")
+	refuse := func(name, format string, args ...any) { p.failKey(within(at, name), format, args...) }
+	switch {
+	case j.Audience != "" && !j.Known():
+		p.failAt(at, `field "keys" is missing; expected the keys that sign tokens, a file or URL, or discovery, the URL of their issuer`)
+	case j.Keys != "" && j.Discovery != "":
+		refuse("discovery", "there are keys beside it; expected one of both")
+	case j.Discovery != "" && j.Issuer != "" && j.Issuer != j.Discovery:
+		refuse("issuer", "the text %q is not that of discovery; expected no issuer, or %q", j.Issuer, j.Discovery)
+	case j.CA != "" && !j.fetched():
+		refuse("ca", "no keys are fetched; expected it beside discovery or keys with a URL")
+	case j.Refresh != 0 && !j.fetched():
+		refuse("refresh", "no keys are fetched; expected it beside discovery or keys with a URL")
+	}
 }

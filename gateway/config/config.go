@@ -2,189 +2,94 @@
 //
 // The file is YAML, read strictly: whatever the gateway would not obey is an
 // error with its line, so that a misspelt "freshness" never turns into a
-// silent default. The tables of fields, from schema.go on, are the parser, the
-// writer, the defaults, the JSON Schema and what a reload costs at once.
+// silent default.
 //
-// parse.go, tree.go and value.go read, write.go writes, kinds.go and field.go are what the tables are
-// made of; difference.go says what a reload changes.
+// Each part of [Config] is a struct with a method fields, a table with a row for each option.
+// The rows are the parser, the writer, the defaults, the JSON Schema and what a reload costs at
+// once: field.go and kinds.go are what they are made of. parse.go and value.go read YAML, write.go
+// writes it, and difference.go says what a reload changes.
 package config
 
 import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// Config is the configuration of a gateway. The zero value of every field but
-// Origin and Resources means its default; see [Config.WithDefaults].
+// Config is the configuration of a gateway. The zero value of every field but Origin and
+// Resources means its default; see [Config.WithDefaults]. [Schema] describes the options of the
+// file, which have the names of the fields; the comments of the fields add what Go needs.
 type Config struct {
-	// Origin is the database that the documents are loaded from. Required.
-	Origin Origin
-	// Freshness is the promise of every resource that names none of its
-	// own: a GET that begins more than this after a commit was acknowledged
-	// never returns the older version. Default 1 s.
-	Freshness time.Duration
-	// Resources are the collections that are served, in file order; the
-	// place in this slice is the cache's ResourceID. At least one.
-	Resources []Resource
-	// MaxDocument is the largest document that is served, in bytes of JSON.
-	// Default 8 MiB.
-	MaxDocument int64
-
-	Tiers     Tiers
-	Frontends Frontends
-	HTTP      HTTP
-	Redis     Redis
-	Auth      Auth
-	Tracing   Tracing
-	Admin     Admin
-	Drain     Drain
-	// Handover is the unix socket at which a running gateway gives its listening
-	// sockets to the one that replaces it, relative to the folder of the
-	// configuration file; see [Config.HandoverPath]. Default: none.
-	Handover string
-	Log      Log
+	Origin      Origin        // The database that the documents are loaded from. Required.
+	Freshness   time.Duration // The promise of resources that name none of their own. Default 1 s.
+	Resources   []Resource    // In file order; the index is the cache's ResourceID. At least one.
+	MaxDocument int64         // The largest document, in bytes of JSON. Default 8 MiB.
+	Tiers       Tiers
+	Frontends   Frontends
+	HTTP        HTTP
+	Redis       Redis
+	Auth        Auth
+	Tracing     Tracing
+	Admin       Admin
+	Drain       Drain
+	Handover    string // The unix socket where a gateway meets its successor. Default: none.
+	Log         Log
 
 	// Warnings are what the operator should know of the file itself, in sentences. [Load] sets
 	// them; they are no part of the configuration.
 	Warnings []string
 }
 
-// Origin says where the documents come from.
-type Origin struct {
-	// URL is "sqlite:path" (relative to Dir), "sqlite:///absolute/path" or
-	// "postgres://user@host/database", with several hosts and parameters as
-	// PostgreSQL's own programs take them. It may hold a password: print it
-	// only through [Config.Redacted].
-	URL string
-	// StreamURL is where the stream of changes connects: directly to the
-	// server, when URL leads through a pooler. Default: URL. This and all
-	// below is only for PostgreSQL.
-	StreamURL string
-	// Notify makes the triggers send NOTIFY and the stream listen: a change
-	// is heard of at once instead of after Poll. Commits that notify wait for
-	// one another.
-	Notify bool
-	// Poll is how often the stream asks for changes. Default 25 ms.
-	Poll time.Duration
-	// Connections is how many loads may run at once. Default: the sum of
-	// Load.Concurrency of all resources, at most 16. The stream has a
-	// connection of its own on top.
-	Connections int
-	// KeepChanges is how long rows of the change table are kept. Default 24 h.
-	KeepChanges time.Duration
-	// KeepBytes is how much rows of the change table may take, with their index
-	// entries, before the oldest are deleted however young they are. Default 1 GiB.
-	KeepBytes int64
-	// Dir is the folder of the configuration file. [Load] sets it; empty
-	// means the working directory.
-	Dir string
+func (c *Config) fields() []field {
+	return []field{
+		{Name: "origin", Value: object(c.Origin.fields), Required: true, Reload: process,
+			Doc: "where the documents are loaded from", Check: c.Origin.checkFields},
+		{Name: "freshness", Value: scalar(&c.Freshness, freshness()), Default: time.Second, Reload: swap,
+			Doc: "the promise: a GET that begins more than this after a commit never returns the older version"},
+		{Name: "resources", Value: c.resources(), Required: true,
+			Doc: "the collections that are served, each under /{name}/{key}"},
+		{Name: "max_document", Value: scalar(&c.MaxDocument, size(1<<10, 1<<30)), Default: int64(8 << 20), Reload: process,
+			Doc: "the largest document that is served"},
+		{Name: "tiers", Value: object(c.Tiers.fields), Reload: process,
+			Doc: "the stores in front of the origin"},
+		{Name: "frontends", Value: object(c.Frontends.fields), Reload: listener,
+			Doc: "the addresses that documents are served on"},
+		{Name: "http", Value: object(c.HTTP.fields),
+			Doc: "how documents are served over HTTP"},
+		{Name: "redis", Value: object(c.Redis.fields), If: func() bool { return len(c.Frontends.Redis) > 0 },
+			Doc: "how documents are served over the Redis protocol, beside frontends.redis; left out: with the defaults"},
+		{Name: "auth", Value: object(c.Auth.fields), Reload: swap,
+			Doc: "how callers are identified; if left out, they are not"},
+		{Name: "tracing", Value: object(c.Tracing.fields), Reload: swap,
+			Doc: "where spans of requests are sent, as OpenTelemetry over HTTP; left out: nowhere"},
+		{Name: "admin", Value: c.Admin.setting(), Default: adminAddress,
+			Doc: "the listener of operators: host:port, unix:path, or a mapping"},
+		{Name: "drain", Value: object(c.Drain.fields),
+			Doc: "how the gateway ends"},
+		{Name: "handover", Value: scalar(&c.Handover, fileName("a file, relative to this one, such as run/handover.sock")), Reload: process,
+			Doc: "the unix socket at which a running gateway gives its listening sockets to the one that replaces it (Linux), " +
+				"best in a folder of the gateway's user or of root to which nobody else can write, " +
+				"otherwise in a private one that it makes there; left out: none"},
+		{Name: "log", Value: object(c.Log.fields),
+			Doc: "what is logged, to standard error but for requests"},
+	}
 }
 
-// Resource is a collection of documents and how it is served.
-type Resource struct {
-	resource.Resource
-
-	// OnStale says what a GET gets while the freshness promise of the
-	// resource cannot be kept. Default [Reload].
-	OnStale Policy
-	// CacheControl is the Cache-Control header of its documents. The
-	// default, "no-cache", makes downstream caches ask each time: one that
-	// does not would break the promise without our knowing. A max-age above
-	// zero is taken as the operator's choice and weakens the promise by that
-	// much: who reads through such a cache may get a document that is older
-	// than Freshness by max-age. stale-while-revalidate and stale-if-error
-	// have no such bound and are refused unless the resource has no promise.
-	// With Access the default is "private, no-cache", and what would let
-	// shared caches answer is refused.
-	CacheControl string
-	// Access says who may read the resource. Default: everybody.
-	Access *Access
-	// MissingTTL is how long the absence of a row is remembered. Negative:
-	// not at all. Default 60 s.
-	MissingTTL time.Duration
-	// Load bounds what the resource may ask of the origin.
-	Load LoadLimits
-}
-
-// Policy is what a resource does while its freshness promise cannot be kept.
-type Policy string
-
-// Policies of a resource.
-const (
-	Reload      Policy = "reload"      // each GET loads from the origin
-	Verify      Policy = "verify"      // wait for the stream to catch up, at most Load.Timeout, then as Reload
-	Stale       Policy = "stale"       // serve what is cached, marked as stale
-	Unavailable Policy = "unavailable" // answer 503
-)
-
-// LoadLimits bounds the loads of one resource.
-type LoadLimits struct {
-	// Batch is the number of keys that one statement loads at most. Default 256.
-	Batch int
-	// Concurrency is the number of statements that run at once. Default 4.
-	Concurrency int
-	// Timeout is how long a statement may take before its keys are loaded
-	// in halves. Default 5 s.
-	Timeout time.Duration
-	// Queue is the number of keys that may wait for a statement; a GET
-	// above it is refused at once. Default 65,536.
-	Queue int
-}
-
-// Tiers are the stores in front of the origin.
-type Tiers struct {
-	// Memory is the budget of the memory tier in bytes. Default 256 MiB.
-	Memory int64
-	// Disk keeps documents over restarts. Default: there is none.
-	Disk Disk
-}
-
-// Frontends are the addresses that documents are served on.
-type Frontends struct {
-	// HTTP is where HTTP/JSON is served. Default 127.0.0.1:8080.
-	HTTP Listeners
-	// Redis is where the Redis protocol is served. Default: nowhere.
-	Redis Listeners
-}
-
-// Log says what is logged, to standard error but for Requests.
-type Log struct {
-	// Level is debug, info, warn or error. Default info.
-	Level string
-	// Format is text or json. Default text.
-	Format string
-	// Slow is the time above which a request is logged, at most a few a
-	// second. Default 1 s; negative: none is.
-	Slow time.Duration
-	// Requests is the file that gets a line of JSON for every request, relative
-	// to the folder of the configuration file; "-" is standard output. Default:
-	// none. See [Config.RequestLogPath].
-	Requests string
-	// Audit is the file that gets a line of JSON for what operators do and for logins that fail,
-	// relative to the folder of the configuration file; see [Config.AuditPath]. Default: such
-	// lines are in the log.
-	Audit string
-	// RequestSample is the part of the requests that gets a line, from 0 to 1;
-	// those that failed and those slower than Slow always do. Default 1;
-	// negative: none but those.
-	RequestSample float64
-}
+// freshness has a floor of twice the 100 ms after which the stream of changes is
+// asked again: below it the promise could not be kept for long.
+func freshness() kind[time.Duration] { return duration(200*time.Millisecond, time.Hour) }
 
 // Default returns the configuration that an empty file would mean, were its
 // required fields optional.
 func Default() Config { return Config{}.WithDefaults() }
 
-// Cache-Control of resources that everybody may read, and of those with Access.
-const (
-	cacheOfAll = "no-cache"
-	cacheOfFew = "private, no-cache"
-)
-
 // WithDefaults returns a copy in which every zero field has its default.
 // [Parse] has applied it already; a Config made in Go needs it once.
 func (c Config) WithDefaults() Config {
-	fill(configFields(), &c)
+	fill(c.fields())
 	for i := range c.Resources {
 		if r := &c.Resources[i]; r.Freshness == 0 {
 			r.Freshness = c.Freshness
@@ -196,17 +101,17 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// maxDefaultConnections is more statements at once than most servers have cores;
-// more would only wait for one another there.
-const maxDefaultConnections = 16
-
-// loadsAtOnce is how many statements the resources may send together.
-func (c *Config) loadsAtOnce() int {
-	sum := 0
-	for i := range c.Resources {
-		sum += c.Resources[i].Load.Concurrency
+// Path resolves the name of a file that c has: it is relative to the folder of the configuration
+// file, if that is known. "" stays "".
+func (c *Config) Path(name string) string {
+	if name == "" {
+		return ""
 	}
-	return min(sum, maxDefaultConnections)
+	name = filepath.FromSlash(name)
+	if c.Origin.Dir != "" && !filepath.IsAbs(name) {
+		name = filepath.Join(c.Origin.Dir, name)
+	}
+	return name
 }
 
 // MinFreshness returns the tightest promise of the resources that have one, and
@@ -232,4 +137,18 @@ func (c *Config) Declarations() []resource.Resource {
 		all[i] = c.Resources[i].Resource
 	}
 	return all
+}
+
+// Schema returns the JSON Schema (draft 2020-12) of the file, for editors.
+func Schema() []byte {
+	s := objectSchema(new(Config).fields())
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "Slipstream gateway configuration"
+	s["$defs"] = schema{"child": objectSchema(childFields(&resource.Node{}))}
+	out, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		// Strings, numbers and maps only; a test reads the result.
+		return fmt.Appendf(nil, "{%q: %q}\n", "$comment", err)
+	}
+	return append(out, '\n')
 }

@@ -70,7 +70,7 @@ func TestDefaultsInComments(t *testing.T) {
 				return true
 			}
 			for _, f := range members.Fields.List {
-				m := named.FindStringSubmatch(strings.Join(strings.Fields(f.Doc.Text()), " "))
+				m := named.FindStringSubmatch(strings.Join(strings.Fields(f.Doc.Text()+f.Comment.Text()), " "))
 				if m == nil {
 					continue
 				}

@@ -215,41 +215,25 @@ func (c cost) effect() Effect {
 	return AtRestart
 }
 
-// rule is what a change of a field costs.
-type rule struct {
-	name    string
-	cost    cost
-	members func() []rule
-	named   bool // the members are below names that are no fields
-}
-
-func rules[T any](fields []field[T]) []rule {
-	all := make([]rule, len(fields))
-	for i, f := range fields {
-		all[i] = rule{f.Name, f.Reload, f.Value.rules, f.Value.named}
-	}
-	return all
-}
-
 // costOf returns what a change of a key costs.
-func costOf(key string, list []rule) cost {
+func costOf(key string, fields []field) cost {
 	name, rest, _ := strings.Cut(key, ".")
-	i := slices.IndexFunc(list, func(r rule) bool { return r.name == name })
+	i := slices.IndexFunc(fields, func(f field) bool { return f.Name == name })
 	switch {
 	case i < 0:
 		return 0
-	case list[i].cost != 0 || list[i].members == nil:
-		return list[i].cost
-	case list[i].named:
+	case fields[i].Reload != 0 || fields[i].Value.members == nil:
+		return fields[i].Reload
+	case fields[i].Value.named:
 		_, rest, _ = strings.Cut(rest, ".")
 	}
-	return costOf(rest, list[i].members())
+	return costOf(rest, fields[i].Value.members())
 }
 
 // judge says when a change takes effect, if the running configuration is like c in what
 // cannot be changed.
 func (ch *Change) judge(c *Config) {
-	ch.Effect = costOf(ch.Key, rules(configFields())).effect()
+	ch.Effect = costOf(ch.Key, new(Config).fields()).effect()
 	if r, err := c.Origin.rules(); err == nil && r.restarts != nil && r.restarts(c, ch) {
 		ch.Effect = AtRestart
 	}

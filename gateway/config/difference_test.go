@@ -109,25 +109,26 @@ func TestDifferenceOfLaterReloads(t *testing.T) {
 // TestEveryFieldHasACost: each field says what a change costs, itself or by the mapping that it is
 // in, but not both. One that says nothing would be taken for one that needs a restart.
 func TestEveryFieldHasACost(t *testing.T) {
-	var check func(path string, list []rule)
-	check = func(path string, list []rule) {
-		for _, r := range list {
-			key := path + r.name
+	all := new(Config).fields()
+	var check func(path string, list []field)
+	check = func(path string, list []field) {
+		for _, f := range list {
+			key := path + f.Name
 			switch {
-			case r.cost != 0:
-				if got := costOf(key, rules(configFields())); got != r.cost {
-					t.Errorf("%s costs %d, want %d as its field says", key, got, r.cost)
+			case f.Reload != 0:
+				if got := costOf(key, all); got != f.Reload {
+					t.Errorf("%s costs %d, want %d as its field says", key, got, f.Reload)
 				}
-			case r.members == nil:
+			case f.Value.members == nil:
 				t.Errorf("%s has no Reload: say what a change of it costs", key)
-			case r.named:
-				check(key+".x.", r.members())
+			case f.Value.named:
+				check(key+".x.", f.Value.members())
 			default:
-				check(key+".", r.members())
+				check(key+".", f.Value.members())
 			}
 		}
 	}
-	check("", rules(configFields()))
+	check("", all)
 	if got := costOf("resources.x", nil); got.effect() != AtRestart {
 		t.Errorf("a key that no table has takes effect at %s, want %s", got.effect(), AtRestart)
 	}
@@ -181,10 +182,10 @@ func TestEffectsOfAdminAndLog(t *testing.T) {
 		"log.level": AtReload, "log.format": AtRestart, "log.slow": AtReload, "log.requests": AtReload, "log.audit": AtReload,
 	}
 	keys := make(map[string]bool)
-	for _, name := range fieldNames(adminFields()) {
+	for _, name := range fieldNames(new(Admin).fields()) {
 		keys["admin."+name] = true
 	}
-	for _, name := range fieldNames(logFields()) {
+	for _, name := range fieldNames(new(Log).fields()) {
 		keys["log."+name] = true
 	}
 	for key := range keys {

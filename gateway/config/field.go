@@ -7,58 +7,49 @@ import (
 	"strings"
 )
 
-// field is one setting, a member of a mapping of the file whose value becomes a part of T. The
-// tables of fields are the only place that knows the settings: the parser, the writer, the JSON
-// Schema, [Config.WithDefaults] and [Difference] follow them.
-type field[T any] struct {
+// field is one setting: a member of a mapping of the file, bound to the variable that keeps its
+// value. The method fields of each part of [Config] is the only place that knows its settings:
+// the parser, the writer, the JSON Schema, [Config.WithDefaults] and [Difference] follow it.
+type field struct {
 	Name string
 	// Doc describes the setting in the schema. If it says what holds when the setting is
 	// "left out:", the schema has no default beside it.
 	Doc   string
-	Value setting[T]
-	// Default is what the setting is if the file does not have it: a value, or a function of
-	// the rest of T, which is called after all values have been filled in and returns nil if
-	// there is no default.
+	Value setting
+	// Default is the value if the file has none. A func() any is called after all values have
+	// been filled in, and returns nil if there is no default.
 	Default any
-	// If reports whether the setting applies. Where it does not, it has no default and is
-	// written only if it is set. If nil, it always applies.
-	If func(*T) bool
-	// Omit says when the writer leaves the setting out.
-	Omit omission
+	// If reports whether the setting applies. Where it does not, it has no default. If nil, it
+	// always applies.
+	If func() bool
+	// Always writes the setting where it applies even if it is not set.
+	Always bool
 	// Required refuses a file without the setting.
 	Required bool
 	// Check reports what is wrong with a value that could be read.
-	Check func(p *parser, v value, into *T)
+	Check func(p *parser, v value)
 	// Reload is what a change costs. On a mapping it holds for all of its members; otherwise
 	// each of them has its own.
 	Reload cost
 }
 
-// omission says when the writer leaves a setting out.
-type omission uint8
-
-const (
-	never  omission = iota
-	ifZero          // if it is not set
-)
-
-// setting is how a value is read, written and described.
-type setting[T any] struct {
-	read func(p *parser, v value, into *T)
+// setting is how the value of a field is read, written and described.
+type setting struct {
+	read func(p *parser, v value)
 	// write gives the value back as a string, number, truth value, list or
 	// members; nil leaves the field out.
-	write  func(from *T) any
+	write  func() any
 	schema func() schema
 	// isSet reports whether the value is there. If nil, it is if something is written.
-	isSet func(from *T) bool
-	// set takes a default. It may be nil if there is none.
-	set func(into *T, def any)
-	// fill fills in the defaults of the members. It is nil if there are none.
-	fill func(into *T)
-	// rules are those of the members, below the names of elements if named. It is nil
-	// if there are none.
-	rules func() []rule
-	named bool
+	isSet func() bool
+	// set takes a default. If nil, there is none.
+	set func(def any)
+	// fill fills in the defaults of the members. If nil, members tells them.
+	fill func()
+	// members are the fields of a mapping, below the names of elements if named. If nil, the
+	// value has none, or the field itself says what a change costs.
+	members func() []field
+	named   bool
 }
 
 // schema is a JSON Schema under construction.
@@ -74,100 +65,74 @@ type member struct {
 type members []member
 
 // holds reports whether the value is set, which is written as v.
-func (s setting[T]) holds(from *T, v any) bool {
+func (s setting) holds(v any) bool {
 	if s.isSet != nil {
-		return s.isSet(from)
+		return s.isSet()
 	}
 	m, isMapping := v.(members)
 	return v != nil && (!isMapping || len(m) > 0)
 }
 
-func (f field[T]) applies(to *T) bool { return f.If == nil || f.If(to) }
+func (f field) applies() bool { return f.If == nil || f.If() }
 
-func (f field[T]) write(from *T) any {
-	v := f.Value.write(from)
-	if (f.Omit == ifZero || !f.applies(from)) && !f.Value.holds(from, v) {
-		return nil
+func (f field) write() any {
+	v := f.Value.write()
+	if f.Always && f.applies() || f.Value.holds(v) {
+		return v
 	}
-	return v
-}
-
-// doc is the description with the default of a setting that does not always apply.
-func (f field[T]) doc() string {
-	if f.If == nil || f.Default == nil {
-		return f.Doc
-	}
-	var t T
-	f.Value.set(&t, f.Default)
-	return fmt.Sprintf("%s; left out: %v", f.Doc, f.Value.write(&t))
+	return nil
 }
 
 // fill gives every field that is not set its default.
-func fill[T any](fields []field[T], into *T) {
+func fill(fields []field) {
 	for _, last := range []bool{false, true} {
 		for _, f := range fields {
-			derive, derived := f.Default.(func(*T) any)
-			if derived != last || !f.applies(into) {
+			derive, derived := f.Default.(func() any)
+			if derived != last || !f.applies() {
 				continue
 			}
 			def := f.Default
 			if derived {
-				def = derive(into)
+				def = derive()
 			}
-			if def != nil && !f.Value.holds(into, f.Value.write(into)) {
-				f.Value.set(into, def)
+			if def != nil && !f.Value.holds(f.Value.write()) {
+				f.Value.set(def)
 			}
-			if f.Value.fill != nil {
-				f.Value.fill(into)
+			switch {
+			case f.Value.fill != nil:
+				f.Value.fill()
+			case f.Value.members != nil:
+				fill(f.Value.members())
 			}
 		}
 	}
 }
 
 // scalar is a single value.
-func scalar[T any, V comparable](k kind[V], at func(*T) *V) setting[T] {
-	var zero V
-	return setting[T]{
-		read:   func(p *parser, v value, into *T) { readScalar(p, v, k, at(into)) },
-		write:  func(from *T) any { return k.format(*at(from)) },
+func scalar[V comparable](at *V, k kind[V]) setting {
+	return setting{
+		read:   func(p *parser, v value) { k.read(p, v, at) },
+		write:  func() any { return k.format(*at) },
 		schema: func() schema { return k.schema },
-		isSet:  func(from *T) bool { return *at(from) != zero },
-		set:    func(into *T, def any) { *at(into) = def.(V) },
+		isSet:  func() bool { return *at != *new(V) },
+		set:    func(def any) { *at = def.(V) },
 	}
-}
-
-func readScalar[V any](p *parser, v value, k kind[V], into *V) bool {
-	t, ok := p.scalar(v, k.expected)
-	if !ok {
-		return false
-	}
-	parsed, problem := k.parse(t)
-	if problem != "" {
-		p.failAt(v, "%s; expected %s", problem, k.expected)
-		return false
-	}
-	*into = parsed
-	return true
 }
 
 // object is a mapping with fields of its own.
-func object[T, V any](fields func() []field[V], at func(*T) *V) setting[T] {
-	return setting[T]{
-		read:   func(p *parser, v value, into *T) { readObject(p, v, fields(), at(into)) },
-		write:  func(from *T) any { return writeObject(fields(), at(from)) },
-		schema: func() schema { return objectSchema(fields()) },
-		fill:   func(into *T) { fill(fields(), at(into)) },
-		rules:  func() []rule { return rules(fields()) },
+func object(fields func() []field) setting {
+	return setting{
+		read:    func(p *parser, v value) { readObject(p, v, fields()) },
+		write:   func() any { return writeObject(fields()) },
+		schema:  func() schema { return objectSchema(fields()) },
+		members: fields,
 	}
 }
 
-// same compares elements of a list that are to differ.
-func same[V comparable](a, b V) bool { return a == b }
-
 // list is a list of scalars, at least one and no two the same.
-func list[T, V any](k kind[V], limit int, same func(a, b V) bool, at func(*T) *[]V) setting[T] {
-	return setting[T]{
-		read: func(p *parser, v value, into *T) {
+func list[V any](at *[]V, k kind[V], limit int) setting {
+	return setting{
+		read: func(p *parser, v value) {
 			items, ok := p.items(v, "a list, each "+k.expected)
 			if !ok {
 				return
@@ -178,51 +143,52 @@ func list[T, V any](k kind[V], limit int, same func(a, b V) bool, at func(*T) *[
 			}
 			var all []V
 			for _, item := range items {
-				var parsed V
-				if !readScalar(p, item, k, &parsed) {
+				var one V
+				if !k.read(p, item, &one) {
 					continue
 				}
-				if slices.ContainsFunc(all, func(other V) bool { return same(other, parsed) }) {
+				if slices.ContainsFunc(all, func(other V) bool { return k.equal(other, one) }) {
 					p.failAt(item, "is listed twice; expected each once")
 					continue
 				}
-				all = append(all, parsed)
+				all = append(all, one)
 			}
-			*at(into) = all
+			*at = all
 		},
-		write: func(from *T) any {
-			if len(*at(from)) == 0 {
+		write: func() any {
+			if len(*at) == 0 {
 				return nil
 			}
 			var all []any
-			for _, v := range *at(from) {
+			for _, v := range *at {
 				all = append(all, k.format(v))
 			}
 			return all
 		},
 		schema: func() schema {
-			return schema{"type": "array", "items": k.schema, "minItems": 1, "maxItems": limit, "uniqueItems": true}
+			return schema{"type": "array", "items": k.schema, "minItems": 1, "maxItems": limit,
+				"uniqueItems": true}
 		},
 	}
 }
 
 // either is a value that stands for a mapping which says only that, or the mapping. Short
 // reports whether the value says it all.
-func either[T any](only, mapping setting[T], short func(*T) bool) setting[T] {
+func either(only, mapping setting, short func() bool) setting {
 	s := mapping
-	s.isSet, s.set = only.isSet, only.set
-	s.read = func(p *parser, v value, into *T) {
+	s.set = only.set
+	s.read = func(p *parser, v value) {
 		if _, ok := entries(v.node); ok {
-			mapping.read(p, v, into)
+			mapping.read(p, v)
 			return
 		}
-		only.read(p, v, into)
+		only.read(p, v)
 	}
-	s.write = func(from *T) any {
-		if !short(from) {
-			return mapping.write(from)
+	s.write = func() any {
+		if !short() {
+			return mapping.write()
 		}
-		if v := only.write(from); only.holds(from, v) {
+		if v := only.write(); only.holds(v) {
 			return v
 		}
 		return nil
@@ -233,7 +199,7 @@ func either[T any](only, mapping setting[T], short func(*T) bool) setting[T] {
 
 // readObject reads a mapping by its fields and reports every name that is not
 // one of them and every required one that is missing.
-func readObject[T any](p *parser, v value, fields []field[T], into *T) {
+func readObject(p *parser, v value, fields []field) {
 	order, byName, ok := p.members(v)
 	if !ok {
 		p.failAt(v, "%s; expected a mapping with the fields %s", describe(v.node), names(fields))
@@ -252,9 +218,9 @@ func readObject[T any](p *parser, v value, fields []field[T], into *T) {
 		before := len(p.errors)
 		switch {
 		case found:
-			f.Value.read(p, one, into)
+			f.Value.read(p, one)
 			if f.Check != nil && len(p.errors) == before {
-				f.Check(p, one, into)
+				f.Check(p, one)
 			}
 		case f.Required:
 			p.failKey(v, "field %q is missing; expected %s", f.Name, f.Doc)
@@ -262,28 +228,32 @@ func readObject[T any](p *parser, v value, fields []field[T], into *T) {
 	}
 }
 
-func writeObject[T any](fields []field[T], from *T) members {
+func writeObject(fields []field) members {
 	var m members
 	for _, f := range fields {
-		if v := f.write(from); v != nil {
+		if v := f.write(); v != nil {
 			m = append(m, member{f.Name, v})
 		}
 	}
 	return m
 }
 
-// objectSchema describes a mapping.
-func objectSchema[T any](fields []field[T]) schema {
+// objectSchema describes a mapping. The fields are those of a zero value, which it fills.
+func objectSchema(fields []field) schema {
 	properties := schema{}
 	var need []string
-	var full T
-	fill(fields, &full)
+	fill(fields)
 	for _, f := range fields {
-		s := schema{"description": f.doc()}
-		maps.Copy(s, f.Value.schema())
-		if f.Default != nil && !strings.Contains(f.doc(), "left out:") {
-			s["default"] = f.Value.write(&full)
+		doc := f.Doc
+		if f.If != nil && f.Default != nil { // a default that does not always hold
+			f.Value.set(f.Default)
+			doc += fmt.Sprintf("; left out: %v", f.Value.write())
 		}
+		s := schema{"description": doc}
+		if f.Default != nil && !strings.Contains(doc, "left out:") {
+			s["default"] = f.Value.write()
+		}
+		maps.Copy(s, f.Value.schema())
 		properties[f.Name] = s
 		if f.Required {
 			need = append(need, f.Name)
@@ -296,27 +266,17 @@ func objectSchema[T any](fields []field[T]) schema {
 	return s
 }
 
-// named is a mapping from names to elements of one shape, kept in file order.
-func named[T, E any](what string, limit int, f namedOf[T, E]) setting[T] {
-	return setting[T]{
-		read: func(p *parser, v value, into *T) {
-			order, byName, ok := p.members(v)
-			if !ok {
-				p.failAt(v, "%s; expected a mapping from %s", describe(v.node), what)
-				return
-			}
-			if len(order) > limit || len(order) == 0 {
-				p.failKey(v, "%d entries; expected between 1 and %d", len(order), limit)
-				return
-			}
-			for _, name := range order {
-				f.read(p, name, byName[name], into)
-			}
+// named is a mapping from names to elements of one shape, kept in file order. The read that it
+// is given appends the element to *at.
+func named[E any](at *[]E, what string, limit int, n namedOf[E]) setting {
+	return setting{
+		read: func(p *parser, v value) {
+			p.each(v, what, limit, func(name string, one value) { n.read(p, name, one) })
 		},
-		write: func(from *T) any {
+		write: func() any {
 			var m members
-			for i := range *f.at(from) {
-				name, v := f.write(&(*f.at(from))[i])
+			for i := range *at {
+				name, v := n.write(&(*at)[i])
 				m = append(m, member{name, v})
 			}
 			if len(m) == 0 {
@@ -324,18 +284,55 @@ func named[T, E any](what string, limit int, f namedOf[T, E]) setting[T] {
 			}
 			return m
 		},
-		schema: func() schema {
-			return schema{"type": "object", "propertyNames": f.names, "additionalProperties": f.schema(),
-				"minProperties": 1, "maxProperties": limit}
-		},
+		schema: func() schema { return mappingSchema(n.names, n.schema(), limit) },
 	}
 }
 
 // namedOf is what [named] must know of its elements.
-type namedOf[T, E any] struct {
-	at     func(*T) *[]E
-	read   func(p *parser, name string, v value, into *T)
+type namedOf[E any] struct {
+	read   func(p *parser, name string, v value)
 	write  func(*E) (string, any)
 	names  schema
 	schema func() schema
+}
+
+// pairs is a mapping from names to texts. The problem that badName returns is a whole message.
+func pairs[E any](at *[]E, what string, limit int, k kind[string], names schema,
+	badName func(string) string, parts func(*E) (name, text *string)) setting {
+	return named(at, what, limit, namedOf[E]{
+		read: func(p *parser, name string, v value) {
+			if problem := badName(name); problem != "" {
+				p.failKey(v, "%s", problem)
+				return
+			}
+			var e E
+			n, text := parts(&e)
+			if *n = name; k.read(p, v, text) {
+				*at = append(*at, e)
+			}
+		},
+		write:  func(e *E) (string, any) { n, text := parts(e); return *n, k.format(*text) },
+		names:  names,
+		schema: func() schema { return k.schema },
+	})
+}
+
+// each calls read with every element of a mapping from names, and reports what is none.
+func (p *parser) each(v value, what string, limit int, read func(name string, v value)) {
+	order, byName, ok := p.members(v)
+	switch {
+	case !ok:
+		p.failAt(v, "%s; expected a mapping from %s", describe(v.node), what)
+	case len(order) > limit || len(order) == 0:
+		p.failKey(v, "%d entries; expected between 1 and %d", len(order), limit)
+	default:
+		for _, name := range order {
+			read(name, byName[name])
+		}
+	}
+}
+
+func mappingSchema(names, element schema, limit int) schema {
+	return schema{"type": "object", "propertyNames": names, "additionalProperties": element,
+		"minProperties": 1, "maxProperties": limit}
 }

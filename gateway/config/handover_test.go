@@ -20,7 +20,7 @@ func TestHandoverPath(t *testing.T) {
 			continue
 		}
 		got.Origin.Dir = filepath.FromSlash(c.dir)
-		if path := filepath.ToSlash(got.HandoverPath()); path != c.want {
+		if path := filepath.ToSlash(got.Path(got.Handover)); path != c.want {
 			t.Errorf("%q in %q: %q, want %q", c.text, c.dir, path, c.want)
 		}
 		if again, err := Parse("again", got.Marshal()); err != nil || again.Handover != got.Handover {

@@ -1,41 +1,65 @@
 package config
 
 import (
+	"math"
 	"net/netip"
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 )
 
 // HTTP says how documents are served over HTTP, besides the address, which is
 // [Frontends.HTTP]. The zero value of a field means its default.
 type HTTP struct {
-	// Engine is what serves connections. Default: [Loop] on Linux, [NetHTTP]
-	// elsewhere.
-	Engine Engine
-	// Compression names the content encodings that documents are sent in, the
-	// preferred first: "zstd" and "gzip". Nil means both in this order, empty
-	// and not nil none.
-	Compression []string
-	// Batch is the number of keys that one request may ask for. Default 1,000.
-	Batch int
-	// HideOpenAPI leaves /openapi.json out: "openapi: false" in the file.
-	HideOpenAPI bool
-	// TrustedProxies are the addresses whose X-Forwarded-For is believed to
-	// name the client. Default: none, the client is who connected.
-	TrustedProxies []netip.Prefix
-	// TrustUnix believes X-Forwarded-For of whoever connects over a unix socket,
-	// whose mode and owner say who can: the word unix among trusted_proxies in the
-	// file.
+	Engine Engine // Default: [Loop] on Linux, [NetHTTP] elsewhere.
+	// Compression names content encodings, the preferred first: "zstd" and "gzip". Nil means
+	// both in this order, empty and not nil none.
+	Compression    []string
+	Batch          int            // Keys that one request may ask for. Default 1,000.
+	HideOpenAPI    bool           // Leaves /openapi.json out: "openapi: false" in the file.
+	TrustedProxies []netip.Prefix // Whose X-Forwarded-For is believed. Default: nobody's.
+	// TrustUnix believes X-Forwarded-For of whoever connects over a unix socket, whose mode and
+	// owner say who can: the word unix among trusted_proxies in the file.
 	TrustUnix bool
-	// Hosts are the names that requests may have in Host, besides localhost and IP
-	// addresses; [AnyHost] is every name. Default: listeners at loopback addresses accept no
-	// others, unless TrustedProxies cover such an address; other listeners accept every name.
-	// See [HTTP.ChecksHost].
+	// Hosts are the names that requests may have in Host, besides localhost and IP addresses;
+	// [AnyHost] is every name. Default: see [HTTP.ChecksHost].
 	Hosts []string
 
 	CORS   CORS
 	Limits Limits
+}
+
+// CORS says which web pages of other origins may read answers. Without Origins
+// none may, and the other fields mean nothing.
+type CORS struct {
+	// Origins are "*", every page, or scheme://host[:port] as browsers send
+	// it: lower case, no default port, nothing after it.
+	Origins     []string
+	Headers     []string      // Request fields that pages may send besides those that the gateway knows.
+	Credentials bool          // Lets pages send cookies and the like. Refused beside "*".
+	MaxAge      time.Duration // Of the answer to a preflight. Default 10 min; negative: none.
+}
+
+// Limits bounds what clients may ask of the HTTP frontend. An IPv6 network of 64 bits counts as
+// one address.
+type Limits struct {
+	Client         Rate          // Of one client address. Default: no limit.
+	Caller         Rate          // Of one API key or token subject. Default: no limit.
+	RequestTimeout time.Duration // Of a request, its load included. Default 10 s.
+	HeaderTimeout  time.Duration // Of the arrival of a request's head. Default 5 s.
+	IdleTimeout    time.Duration // Of a connection without a request. Default 60 s.
+	StallTimeout   time.Duration // Of one write to a client that does not read. Default 30 s.
+	Header         int64         // The largest head of a request, in bytes. Default 64 KiB.
+	Connections    int           // Open connections; for one more an idle one is closed. Default 17,000.
+	PerAddress     int           // Open connections of one address. If zero, there is no limit.
+}
+
+// Rate is a rate of requests. The zero value means no limit.
+type Rate struct {
+	PerSecond float64 // In the long run.
+	Burst     int     // Requests at once after a pause. Default: PerSecond rounded up.
 }
 
 // AnyHost is the element of Hosts that turns the comparison off.
@@ -43,8 +67,9 @@ const AnyHost = "*"
 
 // ChecksHost reports whether a listener that is bound to a loopback address, or one that is not,
 // compares the Host of requests with names. It keeps web pages out whose names lead to the
-// gateway (DNS rebinding). A proxy on this machine may pass on a Host of any name, and is the one
-// to compare it.
+// gateway (DNS rebinding). By default listeners at loopback addresses do, unless TrustedProxies
+// cover such an address: a proxy on this machine may pass on a Host of any name, and is the one to
+// compare it.
 func (h *HTTP) ChecksHost(atLoopback bool) bool {
 	if len(h.Hosts) > 0 {
 		return !slices.Contains(h.Hosts, AnyHost)
@@ -77,81 +102,176 @@ func defaultEngine() Engine {
 	return NetHTTP
 }
 
-// CORS says which web pages of other origins may read answers. Without Origins
-// none may, and the other fields mean nothing.
-type CORS struct {
-	// Origins are "*", every page, or scheme://host[:port] as browsers send
-	// it: lower case, no default port, nothing after it.
-	Origins []string
-	// Headers are the request fields that pages may send besides those that
-	// the gateway itself knows.
-	Headers []string
-	// Credentials lets pages send cookies and the like. Refused beside "*":
-	// any page could then read with its visitor's rights.
-	Credentials bool
-	// MaxAge is how long a browser may remember the answer to a preflight.
-	// Default 10 min; negative: not at all.
-	MaxAge time.Duration
-}
-
-// Limits bounds what clients may ask of the HTTP frontend.
-type Limits struct {
-	// Client is the rate of one client address, an IPv6 network of 64 bits
-	// counting as one. Default: no limit.
-	Client Rate
-	// Caller is the rate of one API key or token subject. Default: no limit.
-	Caller Rate
-	// RequestTimeout bounds a request, its load included. Default 10 s.
-	RequestTimeout time.Duration
-	// HeaderTimeout bounds the arrival of a request's head. Default 5 s.
-	HeaderTimeout time.Duration
-	// IdleTimeout is how long a connection may stay open without a request.
-	// Default 60 s.
-	IdleTimeout time.Duration
-	// StallTimeout bounds one write to a client that does not read.
-	// Default 30 s.
-	StallTimeout time.Duration
-	// Header bounds the head of a request, in bytes. Default 64 KiB.
-	Header int64
-	// Connections is the number of open connections; for one more an idle one is
-	// closed. Default 17,000.
-	Connections int
-	// PerAddress is the number of open connections of one address, an IPv6 network of
-	// 64 bits counting as one; not of loopback and trusted proxies. If zero, there is
-	// no limit.
-	PerAddress int
-}
-
-// Rate is a rate of requests. The zero value means no limit.
-type Rate struct {
-	// PerSecond is the number of requests a second in the long run.
-	PerSecond float64
-	// Burst is the number of requests that may come at once after a pause.
-	// Default: PerSecond rounded up.
-	Burst int
-}
-
-// Tracing says where spans of requests are sent, as OpenTelemetry over HTTP.
-// Without Endpoint there are none, and the other fields mean nothing.
-type Tracing struct {
-	// Endpoint is the URL of a collector, such as http://127.0.0.1:4318. It
-	// takes no credentials; the environment does (OTEL_EXPORTER_OTLP_HEADERS).
-	Endpoint string
-	// Sample is the fraction of requests that are traced, of those whose
-	// caller has not decided it. Default 0.01; negative: none.
-	Sample float64
-	// Service is the name of the gateway in traces. Default "slipstream".
-	Service string
-}
-
 // Content encodings.
 const (
 	encodingZstd = "zstd"
 	encodingGzip = "gzip"
 )
 
+// Bounds of lists. More encodings than there are get a message each.
+const (
+	maxCodings     = 16
+	maxProxies     = 1024
+	maxHosts       = 256
+	maxOrigins     = 256
+	maxCORSHeaders = 64
+)
+
 // maxRate is above what one machine can answer.
 const maxRate = 10_000_000
 
-// everyOrigin reports whether the pages of every origin may read.
-func (c *CORS) everyOrigin() bool { return slices.Contains(c.Origins, "*") }
+func (h *HTTP) fields() []field {
+	return []field{
+		{Name: "engine", Value: scalar(&h.Engine, oneOf(Loop, NetHTTP)), Default: defaultEngine(), Reload: listener,
+			Doc: "what serves connections: an event loop, or Go's own server; left out: loop on Linux, net/http elsewhere"},
+		{Name: "compression", Value: h.compression(), Default: []string{encodingZstd, encodingGzip}, Reload: swap,
+			Doc: "the content encodings that documents are sent in, the preferred first; [] or none: none"},
+		{Name: "batch", Value: scalar(&h.Batch, count(1, 10_000)), Default: 1000, Reload: swap,
+			Doc: "the keys that one request may ask for"},
+		{Name: "openapi", Value: scalar(&h.HideOpenAPI, inverted()), Default: false, Always: true, Reload: swap,
+			Doc: "serves a description of the resources that the caller may read at /openapi.json"},
+		{Name: "trusted_proxies", Value: h.proxies(), Reload: listener,
+			Doc: "the addresses and networks whose X-Forwarded-For is believed to name the client, " +
+				"and unix for those who connect over unix sockets; left out: none, the client is who connected"},
+		{Name: "hosts", Value: list(&h.Hosts, hostName(), maxHosts), Reload: swap,
+			Doc: `the names that requests may have in Host, besides localhost and IP addresses; "*": every name; ` +
+				"left out: no others at loopback addresses unless trusted_proxies cover one, every name elsewhere"},
+		{Name: "cors", Value: object(h.CORS.fields), Reload: swap,
+			Doc: "which web pages of other origins may read answers; left out: none",
+			Check: func(p *parser, v value) {
+				if h.CORS.Credentials && slices.Contains(h.CORS.Origins, "*") {
+					p.failAt(within(v, "credentials"), `true beside the origin "*" would let every page read `+
+						"with its visitor's rights; expected the origins written out, or credentials: false")
+				}
+			}},
+		{Name: "limits", Value: object(h.Limits.fields),
+			Doc: "what clients may ask of the HTTP frontend"},
+	}
+}
+
+// compression takes a list, which may be empty, or "none".
+func (h *HTTP) compression() setting {
+	const none = "none"
+	codings := list(&h.Compression, oneOf(encodingZstd, encodingGzip), maxCodings)
+	return setting{
+		read: func(p *parser, v value) {
+			h.Compression = []string{}
+			if n, isList := v.node.(*ast.SequenceNode); isList {
+				if len(n.Values) > 0 {
+					codings.read(p, v)
+				}
+				return
+			}
+			const expected = "a list such as [zstd, gzip], or none"
+			if t, ok := p.scalar(v, expected); ok && t.s != none {
+				p.failAt(v, "%s; expected %s", t, expected)
+			}
+		},
+		write: func() any {
+			if h.Compression != nil && len(h.Compression) == 0 {
+				return none
+			}
+			return codings.write()
+		},
+		schema: func() schema {
+			s := codings.schema()
+			s["minItems"] = 0
+			return schema{"oneOf": []any{s, schema{"type": "string", "enum": []string{none}}}}
+		},
+		set: func(def any) { h.Compression = def.([]string) },
+	}
+}
+
+// proxies takes addresses and networks, which Go's side has in one field, and the word
+// unix, which it has in another.
+func (h *HTTP) proxies() setting {
+	var words []string
+	trusted := list(&words, proxy(), maxProxies)
+	return setting{
+		schema: trusted.schema,
+		read: func(p *parser, v value) {
+			trusted.read(p, v)
+			for _, word := range words {
+				if word == trustUnix {
+					h.TrustUnix = true
+				} else {
+					network, _ := parseProxy(word) // proxy has
+					h.TrustedProxies = append(h.TrustedProxies, network)
+				}
+			}
+		},
+		write: func() any {
+			words = nil
+			for _, network := range h.TrustedProxies {
+				words = append(words, formatProxy(network))
+			}
+			if h.TrustUnix {
+				words = append(words, trustUnix)
+			}
+			return trusted.write()
+		},
+	}
+}
+
+func (c *CORS) fields() []field {
+	return []field{
+		{Name: "origins", Value: list(&c.Origins, webOrigin(), maxOrigins), Required: true,
+			Doc: `the origins whose pages may read: "*" is every page, others are compared whole`},
+		{Name: "headers", Value: list(&c.Headers, headerName(), maxCORSHeaders),
+			Doc: "the request fields that pages may send besides those that the gateway itself knows"},
+		{Name: "credentials", Value: scalar(&c.Credentials, truth()),
+			Doc: `lets pages send cookies and the like; not beside the origin "*"`},
+		{Name: "max_age", Value: scalar(&c.MaxAge, durationOrOff(24*time.Hour)), Default: 10 * time.Minute,
+			If:  func() bool { return len(c.Origins) > 0 },
+			Doc: "how long a browser may remember the answer to a preflight; 0s: not at all"},
+	}
+}
+
+// Bounds of the limits of both frontends, which keep the timeouts but that of a request to a
+// quarter of a second.
+const (
+	leastTimeout   = 250 * time.Millisecond
+	mostTimeout    = 10 * time.Minute
+	maxConnections = 1_000_000
+)
+
+func requestTimeout() kind[time.Duration] { return duration(10*time.Millisecond, mostTimeout) }
+
+func (l *Limits) fields() []field {
+	return []field{
+		{Name: "client", Value: object(l.Client.fields), Reload: swap,
+			Doc: "the rate of one client address, an IPv6 network of 64 bits counting as one; left out: no limit"},
+		{Name: "caller", Value: object(l.Caller.fields), Reload: swap,
+			Doc: "the rate of one API key or token subject; left out: no limit"},
+		{Name: "request_timeout", Value: scalar(&l.RequestTimeout, requestTimeout()), Default: 10 * time.Second, Reload: listener,
+			Doc: "how long a request may take, its load included"},
+		{Name: "header_timeout", Value: scalar(&l.HeaderTimeout, duration(leastTimeout, 5*time.Minute)),
+			Default: 5 * time.Second, Reload: listener, Doc: "how long the head of a request may take to arrive"},
+		{Name: "idle_timeout", Value: scalar(&l.IdleTimeout, duration(leastTimeout, time.Hour)),
+			Default: time.Minute, Reload: listener, Doc: "how long a connection may stay open without a request"},
+		{Name: "stall_timeout", Value: scalar(&l.StallTimeout, duration(leastTimeout, mostTimeout)),
+			Default: 30 * time.Second, Reload: listener, Doc: "how long one write to a client that does not read may take"},
+		{Name: "header", Value: scalar(&l.Header, size(4<<10, 1<<20)), Default: int64(64 << 10), Reload: listener,
+			Doc: "the largest head of a request"},
+		{Name: "connections", Value: scalar(&l.Connections, count(1, maxConnections)), Default: 17_000, Reload: listener,
+			Doc: "the open connections; for one more an idle one is closed"},
+		{Name: "connections_per_address", Value: scalar(&l.PerAddress, count(1, maxConnections)), Reload: listener,
+			Doc: "the open connections of one client address, an IPv6 network of 64 bits counting as one; " +
+				"not of loopback and trusted proxies; left out: no limit"},
+	}
+}
+
+func (r *Rate) fields() []field {
+	return []field{
+		{Name: "rate", Value: scalar(&r.PerSecond, perSecond()), Required: true,
+			Doc: "requests a second in the long run"},
+		{Name: "burst", Value: scalar(&r.Burst, count(1, maxRate)),
+			Doc: "requests that may come at once after a pause; left out: the rate rounded up",
+			Default: func() any {
+				if !(r.PerSecond > 0) { // nor NaN
+					return nil
+				}
+				return int(math.Ceil(min(r.PerSecond, maxRate)))
+			}},
+	}
+}

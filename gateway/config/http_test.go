@@ -213,19 +213,22 @@ func TestCacheControl(t *testing.T) {
 // TestAuthPaths: the files lie beside the configuration file, wherever the
 // process was started.
 func TestAuthPaths(t *testing.T) {
-	c := Config{Origin: Origin{Dir: filepath.FromSlash("/etc/shop")}, Auth: Auth{Keys: "keys.txt", JWT: JWT{Keys: "/run/jwks.json"}}}
-	if got, want := c.KeysPath(), filepath.FromSlash("/etc/shop/keys.txt"); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got, want := c.JWKSPath(), filepath.FromSlash("/run/jwks.json"); got != want {
-		t.Errorf("got %s, want %s", got, want)
+	c := Config{Origin: Origin{Dir: filepath.FromSlash("/etc/shop")}}
+	for _, test := range []struct{ name, want string }{
+		{"keys.txt", "/etc/shop/keys.txt"}, {"/run/jwks.json", "/run/jwks.json"}, {"", ""},
+	} {
+		if got := c.Path(test.name); got != filepath.FromSlash(test.want) {
+			t.Errorf("%q: got %s, want %s", test.name, got, test.want)
+		}
 	}
 	c.Origin.Dir = ""
-	if got := c.KeysPath(); got != "keys.txt" {
+	if got := c.Path("keys.txt"); got != "keys.txt" {
 		t.Errorf("without a folder: got %s, want keys.txt", got)
 	}
-	if none := (&Config{Origin: Origin{Dir: "/etc"}}); none.KeysPath() != "" || none.JWKSPath() != "" {
-		t.Errorf("without files: got %q, %q, want none", none.KeysPath(), none.JWKSPath())
+	for keys, want := range map[string]string{"jwks.json": "", "https://login.example/keys": "https://login.example/keys", "": ""} {
+		if got := (&JWT{Keys: keys}).KeysURL(); got != want {
+			t.Errorf("%q: got the URL %q, want %q", keys, got, want)
+		}
 	}
 }
 

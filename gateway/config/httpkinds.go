@@ -36,54 +36,26 @@ func perSecond() kind[float64] {
 		schema{"type": "number", "exclusiveMinimum": 0, "maximum": maxRate})
 }
 
-// fraction is the kind of a part of the whole whose 0 means none, which Go's side
-// of the configuration writes as a negative number.
+// fraction is the kind of a part of the whole whose 0 means none.
 func fraction() kind[float64] {
-	k := number("a number from 0 to 1, such as 0.01 (0: none)",
-		func(n float64) bool { return n >= 0 && n <= 1 }, schema{"type": "number", "minimum": 0, "maximum": 1})
-	within := k.parse
-	k.parse = func(t text) (float64, string) {
-		n, problem := within(t)
-		if problem == "" && n == 0 {
-			n = -1
-		}
-		return n, problem
-	}
-	k.format = func(v float64) any {
-		if v < 0 {
-			return 0
-		}
-		return v
-	}
-	return k
+	return orOff(number("a number from 0 to 1, such as 0.01 (0: none)",
+		func(n float64) bool { return n >= 0 && n <= 1 }, schema{"type": "number", "minimum": 0, "maximum": 1}))
 }
 
-// trustee is whom the gateway believes: a network, or whoever connects over a unix socket.
-type trustee struct {
-	network netip.Prefix
-	unix    bool
-}
+// trustUnix is the word for whoever connects over a unix socket.
+const trustUnix = "unix"
 
 // proxy is the kind of an address, a network of them, or the word unix.
-func proxy() kind[trustee] {
-	const unix = "unix"
-	return kind[trustee]{
-		expected: "an address or a network, such as 10.1.2.3, 10.0.0.0/8 or fd00::/8, or the word unix",
-		parse: func(t text) (trustee, string) {
-			if t.s == unix {
-				return trustee{unix: true}, ""
-			}
-			n, problem := parseProxy(t)
-			return trustee{network: n}, problem
-		},
-		format: func(one trustee) any {
-			if one.unix {
-				return unix
-			}
-			return formatProxy(one.network)
-		},
-		schema: schema{"type": "string", "pattern": "^(unix|[0-9a-fA-F:.]+(/[0-9]{1,3})?)$"},
+func proxy() kind[string] {
+	k := keyword[string]("an address or a network, such as 10.1.2.3, 10.0.0.0/8 or fd00::/8, or the word unix",
+		func(s string) string { _, problem := parseProxy(s); return problem },
+		schema{"type": "string", "pattern": "^(unix|[0-9a-fA-F:.]+(/[0-9]{1,3})?)$"})
+	k.same = func(a, b string) bool {
+		first, _ := parseProxy(a)
+		second, _ := parseProxy(b)
+		return first == second
 	}
+	return k
 }
 
 func formatProxy(n netip.Prefix) string {
@@ -93,27 +65,27 @@ func formatProxy(n netip.Prefix) string {
 	return n.String()
 }
 
-func parseProxy(t text) (netip.Prefix, string) {
-	var none netip.Prefix
-	if (t.number || t.truth) && !t.substituted {
-		return none, t.String() + " (quotes would make it a text)"
+// parseProxy returns the zero network for the word unix.
+func parseProxy(s string) (n netip.Prefix, problem string) {
+	if s == trustUnix {
+		return n, ""
 	}
-	n, err := netip.ParsePrefix(t.s) // refuses zones
-	if !strings.Contains(t.s, "/") {
+	n, err := netip.ParsePrefix(s) // refuses zones
+	if !strings.Contains(s, "/") {
 		var a netip.Addr
-		if a, err = netip.ParseAddr(t.s); err == nil {
+		if a, err = netip.ParseAddr(s); err == nil {
 			n = netip.PrefixFrom(a, a.BitLen())
 		}
 	}
 	switch {
 	case err != nil:
-		return none, t.String() + " is neither an address nor a network"
-	case strings.Contains(t.s, "%"):
-		return none, t.String() + " has a zone, which the addresses of clients do not have"
+		return n, " is neither an address nor a network"
+	case strings.Contains(s, "%"):
+		return n, " has a zone, which the addresses of clients do not have"
 	case n.Addr().Is4In6():
-		return none, t.String() + " is IPv4 written as IPv6"
+		return n, " is IPv4 written as IPv6"
 	case n != n.Masked():
-		return none, t.String() + " has bits set beyond the length of its network"
+		return n, " has bits set beyond the length of its network"
 	}
 	return n, ""
 }
@@ -123,7 +95,7 @@ const maxHostName = 253
 
 // hostName is the kind of a name in Host, without its port.
 func hostName() kind[string] {
-	return keyword[string](`a name without a port, such as docs.example.com, or "*"`, func(s string) string {
+	k := keyword[string](`a name without a port, such as docs.example.com, or "*"`, func(s string) string {
 		_, notAddress := netip.ParseAddr(s)
 		switch {
 		case s == AnyHost || notAddress == nil:
@@ -141,6 +113,8 @@ func hostName() kind[string] {
 		}
 		return ""
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxHostName, "pattern": `^(\*|[0-9A-Za-z_.-]+|[0-9a-fA-F:.]+)$`})
+	k.same = strings.EqualFold
+	return k
 }
 
 // nameBytes are those of names in DNS.
@@ -196,7 +170,7 @@ func badOrigin(s string) string {
 
 // headerName is the kind of the name of an HTTP field.
 func headerName() kind[string] {
-	return keyword[string]("the name of a request field, such as X-Custom", func(s string) string {
+	k := keyword[string]("the name of a request field, such as X-Custom", func(s string) string {
 		switch {
 		case s == "*":
 			return " is not a name, and browsers do not take it for all of them"
@@ -207,6 +181,8 @@ func headerName() kind[string] {
 		}
 		return ""
 	}, schema{"type": "string", "minLength": 1, "maxLength": 128, "pattern": httpToken.String()})
+	k.same = strings.EqualFold
+	return k
 }
 
 // collector is the kind of the URL of a collector of spans.
@@ -242,6 +218,37 @@ func badEndpoint(s string) string {
 		}
 	}
 	return ""
+}
+
+// secureURL is the kind of the URL of an issuer. It has no place for a password or a
+// parameter, so that logs may show it.
+func secureURL() kind[string] {
+	return keyword[string]("https://host/path; http:// for a loopback address alone", badSecureURL, urlSchema())
+}
+
+func badSecureURL(s string) string {
+	if strings.Contains(s, "@") {
+		return `an "@" in the URL, which takes no name or password`
+	}
+	if problem := badEndpoint(s); problem != "" {
+		return problem
+	}
+	u, _ := url.Parse(s) // badEndpoint has
+	a, err := netip.ParseAddr(u.Hostname())
+	if u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
+		return "plain http, so that whoever is on the way could sign tokens"
+	}
+	return ""
+}
+
+// keySet is the kind of the name of a file or of a URL.
+func keySet() kind[string] {
+	return keyword[string]("a file, relative to this one, such as jwks.json, or https://host/path; http:// for a loopback address alone", func(s string) string {
+		if isURL(s) {
+			return badSecureURL(s)
+		}
+		return badFileName(s)
+	}, schema{"type": "string", "minLength": 1, "maxLength": maxPath})
 }
 
 // redactEndpoint hides a URL that is none that the gateway takes: it may hold a

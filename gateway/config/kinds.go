@@ -22,6 +22,51 @@ type kind[V any] struct {
 	// format is the inverse of parse; nil leaves the field out.
 	format func(V) any
 	schema schema
+	// same reports whether a list would hold a value twice. If nil, equal values are.
+	same func(a, b V) bool
+}
+
+// read reads a single value, and reports whether it could.
+func (k kind[V]) read(p *parser, v value, into *V) bool {
+	t, ok := p.scalar(v, k.expected)
+	if !ok {
+		return false
+	}
+	parsed, problem := k.parse(t)
+	if problem != "" {
+		p.failAt(v, "%s; expected %s", problem, k.expected)
+		return false
+	}
+	*into = parsed
+	return true
+}
+
+func (k kind[V]) equal(a, b V) bool {
+	if k.same != nil {
+		return k.same(a, b)
+	}
+	return any(a) == any(b)
+}
+
+// converted is a kind whose values have another type in Go.
+func converted[A, B any](k kind[A], to func(A) B, from func(B) A) kind[B] {
+	return kind[B]{
+		expected: k.expected,
+		parse:    func(t text) (B, string) { a, problem := k.parse(t); return to(a), problem },
+		format:   func(b B) any { return k.format(from(b)) },
+		schema:   k.schema,
+	}
+}
+
+// orOff is a number whose 0 means off, which Go's side of the configuration writes as a negative
+// number.
+func orOff[V time.Duration | float64](k kind[V]) kind[V] {
+	return converted(k, func(v V) V {
+		if v == 0 {
+			return -1
+		}
+		return v
+	}, func(v V) V { return max(v, 0) })
 }
 
 // keyword returns the kind of texts that are not numbers or truth values. A problem that check
@@ -63,13 +108,53 @@ func oneOf[V ~string](choices ...V) kind[V] {
 	}, schema{"type": "string", "enum": words})
 }
 
-// Identifiers of databases are far shorter; the bound keeps statements sane.
-const maxIdentifier = 256
+// Bounds of texts. Identifiers of databases are far shorter; the bound keeps statements sane.
+const (
+	maxIdentifier = 256
+	maxLabel      = 256
+	maxPath       = 4096
+)
 
 // identifier is the kind of a table or a column. Any name that a database
 // takes is allowed, as identifiers are always quoted.
 func identifier(expected string) kind[string] {
-	return label(expected, maxIdentifier)
+	k := label(expected, maxIdentifier)
+	k.same = strings.EqualFold
+	return k
+}
+
+// label is the kind of a text that is shown or compared, and never empty.
+func label(expected string, limit int) kind[string] {
+	return keyword[string](expected, func(s string) string { return badLabel(s, limit) },
+		schema{"type": "string", "minLength": 1, "maxLength": limit})
+}
+
+func badLabel(s string, limit int) string {
+	switch {
+	case s == "":
+		return " is empty"
+	case len(s) > limit:
+		return fmt.Sprintf(" is longer than %d bytes", limit)
+	case strings.ContainsFunc(s, isControl):
+		return " holds a control character"
+	}
+	return ""
+}
+
+// fileName is the kind of the name of a file.
+func fileName(expected string) kind[string] {
+	return keyword[string](expected, badFileName,
+		schema{"type": "string", "minLength": 1, "maxLength": maxPath, "pattern": "[^/]$"})
+}
+
+func badFileName(s string) string {
+	if problem := badLabel(s, maxPath); problem != "" {
+		return problem
+	}
+	if strings.HasSuffix(s, "/") {
+		return " is a folder"
+	}
+	return ""
 }
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }
@@ -140,34 +225,19 @@ func truth() kind[bool] {
 // inverted is the kind of what is true in the file where it is false in Go, so that both have
 // the default that says nothing.
 func inverted() kind[bool] {
-	k := truth()
-	parse := k.parse
-	k.parse = func(t text) (bool, string) {
-		b, problem := parse(t)
-		return !b, problem
-	}
-	k.format = func(v bool) any { return !v }
-	return k
+	not := func(b bool) bool { return !b }
+	return converted(truth(), not, not)
 }
 
 // flag is the kind of a choice of two words in the file, so that others have room, which is a
 // truth value in Go.
 func flag(off, on string) kind[bool] {
-	words := oneOf(off, on)
-	return kind[bool]{
-		expected: words.expected,
-		parse: func(t text) (bool, string) {
-			s, problem := words.parse(t)
-			return s == on, problem
-		},
-		format: func(v bool) any {
-			if v {
-				return on
-			}
-			return off
-		},
-		schema: words.schema,
-	}
+	return converted(oneOf(off, on), func(s string) bool { return s == on }, func(v bool) string {
+		if v {
+			return on
+		}
+		return off
+	})
 }
 
 // count is the kind of a whole number.
@@ -256,21 +326,11 @@ func duration(lo, hi time.Duration) kind[time.Duration] {
 	}
 }
 
-// durationOrOff is a duration whose 0s means off, which Go's side of the
-// configuration writes as a negative number.
+// durationOrOff is a duration whose 0s means off.
 func durationOrOff(hi time.Duration) kind[time.Duration] {
 	k := duration(0, hi)
 	k.expected += " (0s: off)"
-	within, format := k.parse, k.format
-	k.parse = func(t text) (time.Duration, string) {
-		d, problem := within(t)
-		if problem == "" && d == 0 {
-			d = -1
-		}
-		return d, problem
-	}
-	k.format = func(v time.Duration) any { return format(max(v, 0)) }
-	return k
+	return orOff(k)
 }
 
 // formatDuration is d.String without its empty minutes and seconds.

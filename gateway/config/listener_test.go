@@ -12,7 +12,7 @@ func TestEveryFrontendIsJudged(t *testing.T) {
 		judged = append(judged, f.name)
 	}
 	var all []string
-	for _, f := range frontendFields() {
+	for _, f := range new(Frontends).fields() {
 		all = append(all, f.Name)
 	}
 	if !slices.Equal(judged, all) {

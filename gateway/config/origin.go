@@ -5,7 +5,92 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
+
+// Origin says where the documents come from. What follows URL is only for PostgreSQL.
+type Origin struct {
+	// URL is "sqlite:path" (relative to Dir), "sqlite:///absolute/path" or
+	// "postgres://user@host/database", with several hosts and parameters as PostgreSQL's own
+	// programs take them. It may hold a password: print it only through [Config.Redacted].
+	URL         string
+	StreamURL   string        // Where the stream of changes connects. Default: URL.
+	Notify      bool          // Triggers send NOTIFY, for which commits wait for one another.
+	Poll        time.Duration // How often the stream asks for changes. Default 25 ms.
+	Connections int           // Loads at once. Default: the sum of Load.Concurrency, at most 16.
+	KeepChanges time.Duration // How long rows of the change table are kept. Default 24 h.
+	KeepBytes   int64         // What these rows take before the oldest are deleted. Default 1 GiB.
+	Dir         string        // The folder of the file, as [Load] sets it. Default: the working directory.
+}
+
+func (o *Origin) fields() []field {
+	postgres := o.isPostgres // an SQLite file has no use for the others
+	return []field{
+		{Name: "url", Value: scalar(&o.URL, databaseURL(supportedOrigins)), Always: true, Required: true,
+			Doc:   "the database: " + supportedOrigins,
+			Check: func(p *parser, v value) { _, err := o.Driver(); p.failIf(v, err) }},
+		{Name: "stream_url", Value: scalar(&o.StreamURL, databaseURL(postgresExample)), If: postgres,
+			Doc: "where the stream of changes connects: directly to the server, when url leads through a pooler; " +
+				"left out: url",
+			Check: func(p *parser, v value) { _, err := parsePostgresURL(o.StreamURL); p.failIf(v, err) }},
+		{Name: "notify", Value: scalar(&o.Notify, truth()), If: postgres,
+			Doc: "makes the triggers send NOTIFY, so that changes are known before the next poll; " +
+				"commits then wait for one another"},
+		{Name: "poll", Value: scalar(&o.Poll, duration(5*time.Millisecond, time.Second)), If: postgres,
+			Default: 25 * time.Millisecond,
+			Doc:     "how often the stream asks for changes, at most an eighth of the tightest freshness"},
+		{Name: "connections", Value: scalar(&o.Connections, count(1, 1024)), If: postgres,
+			Doc: "the loads that run at once; left out: the sum of load.concurrency of all resources, at most 16"},
+		{Name: "keep_changes", Value: scalar(&o.KeepChanges, duration(10*time.Minute, 720*time.Hour)), If: postgres,
+			Default: 24 * time.Hour,
+			Doc: "how long rows of the change table are kept; " +
+				"a gateway that is cut off for longer starts with an empty cache"},
+		{Name: "keep_bytes", Value: scalar(&o.KeepBytes, size(16<<20, 1<<40)), If: postgres, Default: int64(1 << 30),
+			Doc: "how much these rows may take in the database before the oldest are deleted, however young they are"},
+	}
+}
+
+// checkFields refuses the fields of PostgreSQL with another database.
+func (o *Origin) checkFields(p *parser, v value) {
+	for _, f := range o.fields() {
+		if one, found := v.child(f.Name); found && !f.applies() {
+			p.failKey(one, "only PostgreSQL has this; expected it with an origin.url such as %s", postgresExample)
+		}
+	}
+}
+
+// databaseURL is the kind of a URL that may hold a password. What is wrong with it is said by a
+// check, which repeats nothing of it.
+func databaseURL(expected string) kind[string] {
+	return kind[string]{
+		expected: expected,
+		parse: func(t text) (string, string) {
+			if t.number || t.truth {
+				return "", t.String()
+			}
+			return t.s, ""
+		},
+		format: func(s string) any { return s },
+		schema: schema{"type": "string", "minLength": 1},
+	}
+}
+
+func (p *parser) failIf(v value, err error) {
+	if err != nil {
+		p.failAt(v, "%s", err)
+	}
+}
+
+// pace refuses a stream that would ask too seldom for the tightest promise: an
+// eighth of it leaves room for polls that are late or fail.
+func (p *parser) pace(root value, c *Config) {
+	least := c.MinFreshness()
+	if c.Origin.Poll > least/8 {
+		p.failAt(within(root, "origin", "poll"),
+			"%s, and the tightest freshness of a resource is %s; expected at most an eighth of it, %s",
+			formatDuration(c.Origin.Poll), formatDuration(least), formatDuration(least/8))
+	}
+}
 
 // supportedOrigins is part of every message about a scheme.
 const supportedOrigins = `"sqlite:path" (relative to the configuration file), "sqlite:///absolute/path" or ` + postgresExample
@@ -68,7 +153,7 @@ func (o Origin) rules() (*originRules, error) {
 }
 
 // isPostgres reports whether the fields of PostgreSQL apply.
-func (o Origin) isPostgres() bool {
+func (o *Origin) isPostgres() bool {
 	r, err := o.rules()
 	return err == nil && r.driver == PostgreSQL
 }
@@ -76,12 +161,7 @@ func (o Origin) isPostgres() bool {
 // quoteScheme quotes a scheme only if it looks like one: what stands before the
 // first colon of a mistyped URL can be a secret.
 func quoteScheme(s string) string {
-	for _, c := range s {
-		if c < 'a' || c > 'z' {
-			return "of this URL"
-		}
-	}
-	if len(s) > 16 {
+	if len(s) > 16 || strings.ContainsFunc(s, func(c rune) bool { return c < 'a' || c > 'z' }) {
 		return "of this URL"
 	}
 	return `"` + s + `"`
@@ -104,11 +184,6 @@ func redactURL(raw string) string {
 const hidden = "hidden"
 
 func soundsSecret(name string) bool {
-	name = strings.ToLower(name)
-	for _, word := range []string{"pass", "pwd", "secret", "token", "key"} {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"pass", "pwd", "secret", "token", "key"},
+		func(word string) bool { return strings.Contains(strings.ToLower(name), word) })
 }

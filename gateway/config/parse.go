@@ -108,7 +108,7 @@ func (p *parser) parse(data []byte) (*Config, error) {
 		return nil, newErrors(p.errors)
 	}
 	var c Config
-	readObject(p, value{node: root}, configFields(), &c)
+	readObject(p, value{node: root}, c.fields())
 	if err := newErrors(p.errors); err != nil {
 		return nil, err
 	}
@@ -171,12 +171,12 @@ func (p *parser) document(data []byte) ast.Node {
 		}
 		if _, ok := entries(doc.Body); !ok {
 			at := position(doc.Body)
-			p.fail(at.Line, at.Column, "", "%s; expected a mapping with the fields %s", describe(doc.Body), names(configFields()))
+			p.fail(at.Line, at.Column, "", "%s; expected a mapping with the fields %s", describe(doc.Body), names(new(Config).fields()))
 			return nil
 		}
 		return doc.Body
 	}
-	p.fail(1, 1, "", "the file is empty; expected a mapping with the fields %s", names(configFields()))
+	p.fail(1, 1, "", "the file is empty; expected a mapping with the fields %s", names(new(Config).fields()))
 	return nil
 }
 

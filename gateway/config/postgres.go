@@ -36,6 +36,19 @@ var postgresRules = originRules{
 	restarts: postgresRestarts,
 }
 
+// maxDefaultConnections is more statements at once than most servers have cores;
+// more would only wait for one another there.
+const maxDefaultConnections = 16
+
+// loadsAtOnce is how many statements the resources may send together.
+func (c *Config) loadsAtOnce() int {
+	sum := 0
+	for i := range c.Resources {
+		sum += c.Resources[i].Load.Concurrency
+	}
+	return min(sum, maxDefaultConnections)
+}
+
 // postgresRestarts reports whether a change is one of what the connections and the stream were
 // started with.
 func postgresRestarts(running *Config, ch *Change) bool {

@@ -18,10 +18,10 @@ const (
 	maxDepends   = 64
 )
 
-// readResource reads a resource of either kind and refuses fields of the other.
-func readResource(p *parser, v value, o Origin, r *Resource) {
+// read reads a resource of either kind and refuses fields of the other.
+func (r *Resource) read(p *parser, v value, o *Origin) {
 	before := len(p.errors)
-	readObject(p, v, resourceFields(), r)
+	readObject(p, v, r.fields())
 	if _, ok := entries(v.node); !ok {
 		return // readObject has told
 	}
@@ -43,7 +43,7 @@ func readResource(p *parser, v value, o Origin, r *Resource) {
 		}
 		refuse(`says what the statement says itself; expected it there, or "table" in place of "sql"`, "columns", "children", "bigint")
 		if len(p.errors) == before {
-			p.query(v, r)
+			p.statement(v, r)
 		}
 	case isTable:
 		refuse(`is known of a table and its children; expected it only beside "sql"`, "depends")
@@ -55,8 +55,8 @@ func readResource(p *parser, v value, o Origin, r *Resource) {
 	}
 }
 
-// query checks what only the whole of a resource with a statement shows.
-func (p *parser) query(v value, r *Resource) {
+// statement checks what only the whole of a resource with a statement shows.
+func (p *parser) statement(v value, r *Resource) {
 	if r.Query.Key == nil {
 		key := within(v, "key")
 		p.failAt(key, "%s; expected a mapping from the key columns of the statement to their types, such as { id: bigint }", describe(key.node))
@@ -94,7 +94,7 @@ func whereKeys(key []string) string {
 	return "(" + strings.Join(key, ", ") + ") IN (SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))"
 }
 
-func queryOf(r *Resource) *resource.Query {
+func (r *Resource) query() *resource.Query {
 	if r.Query == nil {
 		r.Query = &resource.Query{}
 	}
@@ -119,87 +119,81 @@ func statement(expected string) kind[string] {
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxStatement})
 }
 
-func sqlSetting() setting[Resource] {
+func (r *Resource) sql() setting {
 	k := statement("one SELECT of the key columns and the document, of all keys in the arrays $1, $2, ...")
-	return setting[Resource]{
-		read: func(p *parser, v value, into *Resource) {
-			q := queryOf(into)
+	return setting{
+		read: func(p *parser, v value) {
+			q := r.query()
 			q.Line = v.line()
-			readScalar(p, v, k, &q.SQL)
+			k.read(p, v, &q.SQL)
 		},
-		write: func(from *Resource) any {
-			if from.Query == nil {
+		write: func() any {
+			if r.Query == nil {
 				return nil
 			}
-			return from.Query.SQL
+			return r.Query.SQL
 		},
 		schema: func() schema { return k.schema },
 	}
 }
 
-// keySetting takes a list of the columns of a table, or a mapping from the columns
-// of a statement to their types.
-func keySetting() setting[Resource] {
-	columns := list(identifier("the name of a column"), maxKey, strings.EqualFold, func(r *Resource) *[]string { return &r.Key })
-	types := named("key columns to types", maxKey, keyTypes())
-	return either(columns, types, func(r *Resource) bool { return r.Query == nil })
-}
-
-func keyTypes() namedOf[Resource, resource.QueryKey] {
-	k := identifier("the name of a type of the database, such as bigint, text or uuid")
-	return namedOf[Resource, resource.QueryKey]{
-		at: func(r *Resource) *[]resource.QueryKey { return &queryOf(r).Key },
-		read: func(p *parser, name string, v value, into *Resource) {
-			if problem := badLabel(name, maxIdentifier); problem != "" {
-				p.failKey(v, "the column%s; expected the name of a column of the statement", problem)
-				return
-			}
-			column := resource.QueryKey{Name: name}
-			if readScalar(p, v, k, &column.Type) {
-				into.Key = append(into.Key, name)
-				queryOf(into).Key = append(queryOf(into).Key, column)
+// key takes a list of the columns of a table, or a mapping from the columns of a statement to
+// their types.
+func (r *Resource) key() setting {
+	types := func(q *resource.Query) setting {
+		return pairs(&q.Key, "key columns to types", maxKey,
+			identifier("the name of a type of the database, such as bigint, text or uuid"), columnNames,
+			badColumn("the name of a column of the statement"),
+			func(k *resource.QueryKey) (name, text *string) { return &k.Name, &k.Type })
+	}
+	return either(list(&r.Key, identifier("the name of a column"), maxKey), setting{
+		read: func(p *parser, v value) {
+			types(r.query()).read(p, v)
+			for _, k := range r.Query.Key {
+				r.Key = append(r.Key, k.Name)
 			}
 		},
-		write:  func(c *resource.QueryKey) (string, any) { return c.Name, c.Type },
-		names:  schema{"minLength": 1, "maxLength": maxIdentifier},
-		schema: func() schema { return k.schema },
-	}
+		write:  func() any { return types(r.Query).write() },
+		schema: func() schema { return types(&resource.Query{}).schema() },
+	}, func() bool { return r.Query == nil })
 }
 
 // depends is the tables that a statement reads.
-func depends() setting[Resource] {
-	return setting[Resource]{
-		read: func(p *parser, v value, into *Resource) {
+func (r *Resource) depends() setting {
+	return setting{
+		read: func(p *parser, v value) {
 			items, ok := p.items(v, "a list of { table, key, via, reads_itself }")
 			if !ok {
 				return
 			}
 			if len(items) == 0 || len(items) > maxDepends {
-				p.failAt(v, "a list of %d; expected between 1 and %d tables, or, if changes need not be followed, promise: none", len(items), maxDepends)
+				p.failAt(v, "a list of %d; expected between 1 and %d tables, or, if changes need not be followed, promise: none",
+					len(items), maxDepends)
 				return
 			}
+			q := r.query()
 			for _, item := range items {
 				d := resource.Depend{Line: item.line()}
 				before := len(p.errors)
-				readObject(p, item, dependFields(), &d)
+				readObject(p, item, dependFields(&d))
 				if len(p.errors) == before {
-					p.depend(item, d, into.Key)
+					p.depend(item, d, r.Key)
 				}
-				queryOf(into).Depends = append(queryOf(into).Depends, d)
+				q.Depends = append(q.Depends, d)
 			}
 		},
-		write: func(from *Resource) any {
-			if from.Query == nil || len(from.Query.Depends) == 0 {
+		write: func() any {
+			if r.Query == nil || len(r.Query.Depends) == 0 {
 				return nil
 			}
 			var all []members
-			for i := range from.Query.Depends {
-				all = append(all, writeObject(dependFields(), &from.Query.Depends[i]))
+			for i := range r.Query.Depends {
+				all = append(all, writeObject(dependFields(&r.Query.Depends[i])))
 			}
 			return all
 		},
 		schema: func() schema {
-			item := objectSchema(dependFields())
+			item := objectSchema(dependFields(&resource.Depend{}))
 			item["required"] = []string{"table", "key"} // depend reports a missing key
 			return schema{"type": "array", "items": item, "minItems": 1, "maxItems": maxDepends}
 		},
@@ -236,36 +230,33 @@ func keyTemplate(via string) string {
 }
 
 // dependFields are those of one table. What it costs to change one is said of depends.
-func dependFields() []field[resource.Depend] {
+func dependFields(d *resource.Depend) []field {
 	column := identifier("the name of a column")
-	columns := list(column, maxKey, strings.EqualFold, func(d *resource.Depend) *[]string { return &d.Columns })
+	columns := list(&d.Columns, column, maxKey)
 	key := columns
-	key.read = func(p *parser, v value, into *resource.Depend) {
+	key.read = func(p *parser, v value) {
 		if _, isList := v.node.(*ast.SequenceNode); isList {
-			columns.read(p, v, into)
+			columns.read(p, v)
 			return
 		}
 		var one string
-		if readScalar(p, v, column, &one) {
-			into.Columns = []string{one}
+		if column.read(p, v, &one) {
+			d.Columns = []string{one}
 		}
 	}
 	key.schema = func() schema { return schema{"oneOf": []any{column.schema, columns.schema()}} }
-	return []field[resource.Depend]{
-		{Name: "table", Doc: "the table whose changes change documents",
-			Value: scalar(identifier("the name of a table"), func(d *resource.Depend) *string { return &d.Table }), Required: true},
-		{Name: "key", Doc: "columns of the table: without via they hold the key of the document, in the order of the path; " +
-			"with via they are the columns that lead onwards, from which via must find the documents even if the row has been deleted or moved", Value: key},
-		{Name: "via", Doc: "a statement that selects the keys of the documents that changed rows belong to; the arrays $1, $2, ... hold the columns in key of these rows",
-			Value: scalar(statement("one SELECT of the key columns, from the arrays $1, $2, ..."), func(d *resource.Depend) *string { return &d.Via }), Omit: ifZero},
-		{Name: "reads_itself", Doc: "true: via may read the table of the dependency, as a recursive tree must; it has to find the documents even if the row has been deleted or moved",
-			Value: scalar(truth(), func(d *resource.Depend) *bool { return &d.ReadsItself }), Omit: ifZero},
+	return []field{
+		{Name: "table", Value: scalar(&d.Table, identifier("the name of a table")), Always: true, Required: true,
+			Doc: "the table whose changes change documents"},
+		{Name: "key", Value: key,
+			Doc: "columns of the table: without via they hold the key of the document, in the order of the path; " +
+				"with via they are the columns that lead onwards, from which via must find the documents " +
+				"even if the row has been deleted or moved"},
+		{Name: "via", Value: scalar(&d.Via, statement("one SELECT of the key columns, from the arrays $1, $2, ...")),
+			Doc: "a statement that selects the keys of the documents that changed rows belong to; " +
+				"the arrays $1, $2, ... hold the columns in key of these rows"},
+		{Name: "reads_itself", Value: scalar(&d.ReadsItself, truth()),
+			Doc: "true: via may read the table of the dependency, as a recursive tree must; " +
+				"it has to find the documents even if the row has been deleted or moved"},
 	}
-}
-
-// resourceSchema describes the two kinds of resources.
-func resourceSchema() schema {
-	s := objectSchema(resourceFields())
-	s["oneOf"] = []any{schema{"required": []string{"table"}}, schema{"required": []string{"sql"}}}
-	return s
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -284,14 +283,12 @@ func (p *parser) items(v value, expected string) ([]value, bool) {
 }
 
 // names lists fields for a message.
-func names[T any](fields []field[T]) string {
-	return strings.Join(fieldNames(fields), ", ")
-}
+func names(fields []field) string { return strings.Join(fieldNames(fields), ", ") }
 
-func fieldNames[T any](fields []field[T]) []string {
+func fieldNames(fields []field) []string {
 	list := make([]string, len(fields))
 	for i, f := range fields {
 		list[i] = f.Name
 	}
-	return slices.Clip(list)
+	return list
 }

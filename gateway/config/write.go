@@ -14,7 +14,7 @@ import (
 func (c *Config) Marshal() []byte {
 	var b strings.Builder
 	full := c.WithDefaults()
-	writeMembers(&b, writeObject(configFields(), &full), 0)
+	writeMembers(&b, writeObject(full.fields()), 0)
 	return []byte(b.String())
 }
 

@@ -1,0 +1,274 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipstream-go/slipstream/gateway/resource"
+)
+
+// Bounds of what a file may ask for. They are far above need; they turn a slip
+// of the hand into a message instead of a gateway that cannot start.
+const (
+	maxResources = 1000
+	maxChildren  = 64
+	maxColumns   = 2000 // SQLite's default SQLITE_MAX_COLUMN
+	maxKey       = 16
+)
+
+// Resource is a collection of documents and how it is served.
+type Resource struct {
+	resource.Resource
+
+	// OnStale says what a GET gets while the freshness promise cannot be kept. Default [Reload].
+	OnStale Policy
+	// CacheControl is the Cache-Control header of its documents. The default, "no-cache", makes
+	// downstream caches ask each time; with Access it is "private, no-cache". A max-age above
+	// zero weakens the promise by that much: who reads through such a cache may get a document
+	// that is older than Freshness by max-age. What has no such bound is refused.
+	CacheControl string
+	Access       *Access       // Who may read the resource. If nil, everybody may.
+	MissingTTL   time.Duration // How long absent rows are known. Default 60 s; negative: not at all.
+	Load         LoadLimits
+}
+
+// Policy is what a resource does while its freshness promise cannot be kept.
+type Policy string
+
+// Policies of a resource.
+const (
+	Reload      Policy = "reload"      // each GET loads from the origin
+	Verify      Policy = "verify"      // wait for the stream to catch up, at most Load.Timeout, then as Reload
+	Stale       Policy = "stale"       // serve what is cached, marked as stale
+	Unavailable Policy = "unavailable" // answer 503
+)
+
+// LoadLimits bounds what one resource asks of the origin.
+type LoadLimits struct {
+	Batch       int           // Keys of one statement. Default 256.
+	Concurrency int           // Statements that run at once. Default 4.
+	Timeout     time.Duration // Of a statement; then its keys are loaded in halves. Default 5 s.
+	Queue       int           // Keys that wait for a statement; a GET above is refused. Default 65,536.
+}
+
+// Cache-Control of resources that everybody may read, and of those with Access.
+const (
+	cacheOfAll = "no-cache"
+	cacheOfFew = "private, no-cache"
+)
+
+func (r *Resource) fields() []field {
+	table, bigint := tableField(&r.Root), scalar(&r.BigintAsString, flag("number", "string"))
+	table.Required = false // or sql
+	number := bigint.write
+	bigint.write = func() any {
+		if r.Query != nil {
+			return nil // the statement writes its numbers itself
+		}
+		return number()
+	}
+	return []field{
+		table,
+		{Name: "sql", Value: r.sql(), Reload: flush,
+			Doc: "in place of a table: a statement that selects the key columns and then the document, " +
+				"as json or jsonb, of all keys in the arrays $1, $2, ..."},
+		{Name: "key", Value: r.key(), Required: true, Reload: flush,
+			Doc: "the columns that make the key, in the order of the path, such as [deptno]; " +
+				"with sql also their types, such as { deptno: integer }"},
+		{Name: "depends", Value: r.depends(), Reload: flush,
+			Doc: "with sql: the tables whose changes change documents, and which documents"},
+		columnsField(&r.Root),
+		{Name: "bigint", Value: bigint, Default: false, Always: true, Reload: flush,
+			Doc: "how 64-bit integers are written: as JSON numbers, or as strings for readers whose numbers are doubles"},
+		{Name: "freshness", Value: scalar(&r.Freshness, freshness()), Reload: swap,
+			Doc: "overrides the promise of the whole file"},
+		{Name: "promise", Value: scalar(&r.NoPromise, flag("kept", "none")), Default: false, Always: true, Reload: flush,
+			Doc: "none: changes are not followed; a document is kept for the time of freshness after it was loaded, and no longer"},
+		{Name: "on_stale", Value: scalar(&r.OnStale, oneOf(Reload, Verify, Stale, Unavailable)), Default: Reload, Reload: swap,
+			Doc: "what a GET gets while the promise cannot be kept; verify waits for the stream of changes to catch up, " +
+				"at most load.timeout, and answers from the cache if it does, and else by a load"},
+		{Name: "access", Value: r.access(), Reload: swap,
+			Doc: "who may read the resource: the holders of keys, the bearers of tokens that jwt or claims let in, " +
+				"and clients by the names in their certificates; left out: everybody",
+			Check: func(p *parser, v value) {
+				if r.Access.nobody() {
+					p.failAt(v, "no caller could read the resource; expected keys, jwt: true, claims or certificates, "+
+						"or no access for everybody")
+				}
+			}},
+		// After promise and access, which the check depends on.
+		{Name: "cache_control", Value: scalar(&r.CacheControl, headerValue("a Cache-Control header, such as no-cache")), Reload: swap,
+			Doc: "the Cache-Control header of the documents; max-age above 0 weakens the promise by that much; " +
+				"stale-while-revalidate and stale-if-error only with promise: none; " +
+				"with access not public and s-maxage, and left out it is private, no-cache",
+			Default: func() any {
+				if r.Access != nil {
+					return cacheOfFew
+				}
+				return cacheOfAll
+			}, Check: func(p *parser, v value) { p.cacheControl(v, r) }},
+		{Name: "missing_ttl", Value: scalar(&r.MissingTTL, durationOrOff(24*time.Hour)), Default: time.Minute, Reload: swap,
+			Doc: "how long the absence of a row is remembered; 0s: not at all"},
+		{Name: "load", Value: object(r.Load.fields), Reload: swap,
+			Doc: "what the resource may ask of the origin"},
+		childrenField(&r.Root),
+	}
+}
+
+func (l *LoadLimits) fields() []field {
+	return []field{
+		{Name: "batch", Value: scalar(&l.Batch, count(1, 10_000)), Default: 256,
+			Doc: "the keys that one statement loads at most"},
+		{Name: "concurrency", Value: scalar(&l.Concurrency, count(1, 1024)), Default: 4,
+			Doc: "the statements that run at once"},
+		{Name: "timeout", Value: scalar(&l.Timeout, duration(10*time.Millisecond, 10*time.Minute)), Default: 5 * time.Second,
+			Doc: "how long a statement may take before its keys are loaded in halves"},
+		{Name: "queue", Value: scalar(&l.Queue, count(1, 1<<24)), Default: 1 << 16,
+			Doc: "the keys that may wait for a statement"},
+	}
+}
+
+// resources are the mapping from names to resources.
+func (c *Config) resources() setting {
+	s := named(&c.Resources, "names to resources", maxResources, namedOf[Resource]{
+		read: func(p *parser, name string, v value) {
+			if !resourceName.MatchString(name) {
+				p.failKey(v, "not the name of a resource; expected 1 to 64 of a-z, 0-9, - and _, a letter or digit first")
+			}
+			r := Resource{Resource: resource.Resource{Name: name, Line: position(v.key).Line}}
+			p.tables = p.tables[:0]
+			r.read(p, v, &c.Origin)
+			c.Resources = append(c.Resources, r)
+		},
+		write:  func(r *Resource) (string, any) { return r.Name, writeObject(r.fields()) },
+		names:  schema{"pattern": resourceName.String()},
+		schema: resourceSchema,
+	})
+	s.fill = func() {
+		c.Resources = slices.Clone(c.Resources)
+		for i := range c.Resources {
+			fill(c.Resources[i].fields())
+		}
+	}
+	s.members, s.named = new(Resource).fields, true
+	return s
+}
+
+// resourceName keeps names that begin with "-", "_" or "." for the gateway's
+// own pages, so that none of those can ever clash with a resource.
+var resourceName = regexp.MustCompile("^[a-z0-9][a-z0-9_-]{0,63}$")
+
+// resourceSchema describes the two kinds of resources.
+func resourceSchema() schema {
+	s := objectSchema(new(Resource).fields())
+	s["oneOf"] = []any{schema{"required": []string{"table"}}, schema{"required": []string{"sql"}}}
+	return s
+}
+
+// childFields are the fields of a list inside a document. What it costs to change one is said
+// of the resource's children.
+func childFields(n *resource.Node) []field {
+	return []field{
+		tableField(n),
+		{Name: "on", Value: join(n),
+			Doc: "how a row finds the row that contains it, {column: column of the containing row}; " +
+				"left out: by the one foreign key"},
+		{Name: "order", Value: list(&n.Order, orderTerm(), maxColumns),
+			Doc: `the order of the rows, such as [empno, -hired]; "-" is descending`},
+		columnsField(n),
+		childrenField(n),
+	}
+}
+
+// tableField is the table of a node, which must not contain itself.
+func tableField(n *resource.Node) field {
+	return field{Name: "table", Value: scalar(&n.Table, identifier("the name of a table")), Required: true, Reload: flush,
+		Doc: "the table that the rows come from", Check: func(p *parser, v value) {
+			n.Line = v.line()
+			// Databases fold the case of names, so two spellings are one table.
+			if slices.ContainsFunc(p.tables, func(t string) bool { return strings.EqualFold(t, n.Table) }) {
+				p.failAt(v, "table %q contains itself (%s); expected each table once on the way from the root",
+					n.Table, strings.Join(append(slices.Clone(p.tables), n.Table), " > "))
+			}
+		}}
+}
+
+func columnsField(n *resource.Node) field {
+	return field{Name: "columns", Value: list(&n.Columns, identifier("the name of a column"), maxColumns), Reload: flush,
+		Doc: "the columns that are shown, in this order; left out: all of the table"}
+}
+
+// childrenField is the lists inside a row.
+func childrenField(n *resource.Node) field {
+	value := named(&n.Children, "names to children", maxChildren, namedOf[resource.Child]{
+		read: func(p *parser, name string, v value) {
+			if len(p.tables) == resource.MaxDepth {
+				p.failKey(v, "nested deeper than %d levels below the root; expected a document of its own", resource.MaxDepth)
+				return
+			}
+			switch {
+			case !memberName.MatchString(name):
+				p.failKey(v, "not the name of a list; expected 1 to 64 of A-Z, a-z, 0-9, - and _, a letter or _ first")
+			case slices.Contains(n.Columns, name):
+				p.failKey(v, "a column of %q has this name too; expected members of the document to have different names", n.Table)
+			}
+			child := resource.Child{Name: name}
+			p.tables = append(p.tables, n.Table)
+			readObject(p, v, childFields(&child.Node))
+			p.tables = p.tables[:len(p.tables)-1]
+			n.Children = append(n.Children, child)
+		},
+		write:  func(c *resource.Child) (string, any) { return c.Name, writeObject(childFields(&c.Node)) },
+		names:  schema{"pattern": memberName.String()},
+		schema: func() schema { return schema{"$ref": "#/$defs/child"} },
+	})
+	return field{Name: "children", Value: value, Reload: flush,
+		Doc: "lists of rows inside the document, by the name of the JSON member"}
+}
+
+// memberName allows what is a name in every language that reads JSON.
+var memberName = regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_-]{0,63}$")
+
+// join is { column of the child: column of the parent }.
+func join(n *resource.Node) setting {
+	return pairs(&n.On, "columns of this table to columns of the containing row's table", maxKey,
+		identifier("the name of a column of the containing row's table"), columnNames, badColumn("the name of a column"),
+		func(j *resource.Join) (name, text *string) { return &j.Column, &j.Parent })
+}
+
+// columnNames describes columns that are the keys of a mapping.
+var columnNames = schema{"minLength": 1, "maxLength": maxIdentifier}
+
+// badColumn says what is wrong with such a column.
+func badColumn(expected string) func(string) string {
+	return func(name string) string {
+		if problem := badLabel(name, maxIdentifier); problem != "" {
+			return fmt.Sprintf("the column%s; expected %s", problem, expected)
+		}
+		return ""
+	}
+}
+
+// orderTerm is a column, with "-" before it for descending.
+func orderTerm() kind[resource.Order] {
+	column := keyword[string](`the name of a column, with "-" before it for descending`, func(s string) string {
+		if s == "-" {
+			return " is a sign without a column"
+		}
+		return badLabel(s, maxIdentifier)
+	}, schema{"type": "string", "minLength": 1, "maxLength": maxIdentifier + 1, "pattern": "^-?."})
+	k := converted(column, func(s string) resource.Order {
+		name, descending := strings.CutPrefix(s, "-")
+		return resource.Order{Column: name, Descending: descending}
+	}, func(o resource.Order) string {
+		if o.Descending {
+			return "-" + o.Column
+		}
+		return o.Column
+	})
+	k.same = func(a, b resource.Order) bool { return strings.EqualFold(a.Column, b.Column) }
+	return k
+}
