@@ -39,23 +39,23 @@ const (
 
 func (a *Admin) fields() []field {
 	return slices.Concat([]field{
-		{Name: "address", Value: scalar(&a.Address, listenerAddress(adminAddress)), Default: adminAddress, Reload: listener,
+		{Name: "address", Value: scalar(&a.Address, listenerAddress(adminAddress)), Default: adminAddress, Reload: AtRestart,
 			Doc: "host:port of the admin listener; or unix: and the path of a socket, relative to this file"},
-		{Name: "tls", Value: object(a.TLS.fields), Reload: listener,
+		{Name: "tls", Value: object(a.TLS.fields), Reload: AtRestart,
 			Doc: "makes operators speak TLS; a certificate that clients vouches for counts as a token; left out: they do not"},
-		{Name: "plaintext", Value: scalar(&a.Plaintext, truth()), Reload: listener,
+		{Name: "plaintext", Value: scalar(&a.Plaintext, truth()), Reload: AtRestart,
 			Doc: "permits a token in clear text at an address that other machines can reach"},
-	}, socketFields(&a.Address, &a.Mode, &a.Owner, listener), []field{
-		{Name: "allow_remote", Value: scalar(&a.AllowRemote, truth()), Default: false, Reload: listener,
+	}, socketFields(&a.Address, &a.Mode, &a.Owner, AtRestart), []field{
+		{Name: "allow_remote", Value: scalar(&a.AllowRemote, truth()), Default: false, Reload: AtRestart,
 			Doc: "permits an address that other machines can reach without a token; " +
 				"they read /metrics, /live and /ready there and nothing else"},
-		{Name: "token", Value: scalar(&a.Token, fileName("a file, relative to this one, such as admin.token")), Reload: swap,
+		{Name: "token", Value: scalar(&a.Token, fileName("a file, relative to this one, such as admin.token")), Reload: AtReload,
 			Doc: "the file of the tokens that let other machines do everything: " +
 				"sha256: and the digest of one a line; left out: none does"},
-		{Name: "metrics", Value: a.Metrics.setting(metricsAddress, metricsFields), Reload: listener,
+		{Name: "metrics", Value: a.Metrics.setting(metricsAddress, metricsFields), Reload: AtRestart,
 			Doc: "a second listener that serves only /metrics, /live and /ready, to everybody: " +
 				"host:port, unix:path, or a mapping with an address; left out: none"},
-		{Name: "profiles", Value: scalar(&a.NoProfiles, inverted()), Reload: swap,
+		{Name: "profiles", Value: scalar(&a.NoProfiles, inverted()), Reload: AtReload,
 			Doc: "serves profiles of the process at /debug/pprof/; left out: true"},
 	})
 }

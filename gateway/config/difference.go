@@ -1,10 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Effect says when a changed key takes effect.
@@ -17,7 +17,7 @@ const (
 	// AtReloadCold: as soon as the file is read again, and what is cached of the
 	// resource is dropped.
 	AtReloadCold Effect = "reload, its documents are dropped"
-	// AtRestart: with the next process.
+	// AtRestart: with the next process, as listeners are opened and stores are sized at the start.
 	AtRestart Effect = "restart"
 )
 
@@ -36,25 +36,19 @@ type Change struct {
 // secrets: a password that changed is a change, though it is not shown.
 func Difference(old, new *Config) []Change {
 	was, is := flatten(old.Marshal()), flatten(new.Marshal())
-	list := sameConnections(compare(was, is), was, is)
-	shownWas, shownIs := flatten(old.Redacted()), flatten(new.Redacted())
-	for i := range list {
-		c := &list[i]
-		c.Old, c.New = shownWas.of[c.Key], shownIs.of[c.Key]
-		c.judge(old)
-	}
-	return gather(list, was, is)
+	return compare(was, is, flatten(old.Redacted()), flatten(new.Redacted()), old)
 }
 
 // DifferenceShown is Difference from what a running gateway shows of its configuration
 // ([Config.Redacted]). Whether secrets have changed it cannot tell.
 func DifferenceShown(shown []byte, new *Config) []Change {
 	was, is := flatten(shown), flatten(new.Redacted())
-	list := sameConnections(compare(was, is), was, is)
-	for i := range list {
-		list[i].judge(new)
-	}
-	return gather(list, was, is)
+	return compare(was, is, was, is, new)
+}
+
+// NeedRestart returns those of the changes that a reload cannot make.
+func NeedRestart(list []Change) []Change {
+	return slices.DeleteFunc(slices.Clone(list), func(c Change) bool { return c.Effect != AtRestart })
 }
 
 // flat is a configuration as one text a key.
@@ -119,12 +113,31 @@ func cutKey(line string) (name, value string) {
 	return line[:end+at], strings.TrimSpace(line[end+at+1:])
 }
 
-// compare lists what differs, with the values that were compared.
-func compare(was, is flat) []Change {
+// compare lists what differs. The running configuration is like c in what cannot be changed. A
+// resource that only one of the two has is one change; what of a new one needs a restart follows.
+func compare(was, is, shownWas, shownIs flat, c *Config) []Change {
+	before, now := was.resources(), is.resources()
+	asNeeded := was.connectsAsNeeded() && is.connectsAsNeeded()
+	told := make(map[string]bool)
 	var list []Change
 	for _, key := range inOrder(was.keys, is.keys) {
-		if was.of[key] != is.of[key] {
-			list = append(list, Change{Key: key, Old: was.of[key], New: is.of[key]})
+		if was.of[key] == is.of[key] || key == "origin.connections" && asNeeded {
+			continue
+		}
+		ch := Change{Key: key, Old: shownWas.of[key], New: shownIs.of[key]}
+		ch.judge(c)
+		name := resourceOf(key)
+		one := name != "" && before[name] != now[name] // only one of the two has it
+		if one && !told[name] {
+			told[name] = true
+			whole := Change{Key: "resources." + name, Old: "served", Effect: AtReload}
+			if now[name] {
+				whole.Old, whole.New = "", "a new resource"
+			}
+			list = append(list, whole)
+		}
+		if !one || now[name] && ch.Effect == AtRestart {
+			list = append(list, ch)
 		}
 	}
 	return list
@@ -144,33 +157,6 @@ func inOrder(a, b []string) []string {
 		at++
 	}
 	return all
-}
-
-// gather makes one change of a resource that only one of the two has. What of a new one needs a
-// restart follows it.
-func gather(list []Change, was, is flat) []Change {
-	before, now := was.resources(), is.resources()
-	told := make(map[string]bool)
-	var out []Change
-	for _, c := range list {
-		name := resourceOf(c.Key)
-		if name == "" || before[name] && now[name] {
-			out = append(out, c)
-			continue
-		}
-		if !told[name] {
-			told[name] = true
-			whole := Change{Key: "resources." + name, Old: "served", Effect: AtReload}
-			if now[name] {
-				whole.Old, whole.New = "", "a new resource"
-			}
-			out = append(out, whole)
-		}
-		if now[name] && c.Effect == AtRestart {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 func (f *flat) resources() map[string]bool {
@@ -193,76 +179,32 @@ func resourceOf(key string) string {
 	return strings.Trim(name, `"`)
 }
 
-// cost is what a change of a setting costs on reload.
-type cost uint8
-
-const (
-	_        cost = iota // not known, and so taken for process; a test refuses a field without a cost
-	swap                 // requests that begin later see new views; nothing is lost
-	flush                // the documents of the resource are dropped
-	listener             // listeners are reopened, which only a restart does
-	process              // a new process
-)
-
-// effect is what operators are told of a cost.
-func (c cost) effect() Effect {
-	switch c {
-	case swap:
-		return AtReload
-	case flush:
-		return AtReloadCold
-	}
-	return AtRestart
-}
-
-// costOf returns what a change of a key costs.
-func costOf(key string, fields []field) cost {
+// effectOf returns what a change of a key costs, "" if no field says it.
+func effectOf(key string, fields []field) Effect {
 	name, rest, _ := strings.Cut(key, ".")
 	i := slices.IndexFunc(fields, func(f field) bool { return f.Name == name })
 	switch {
 	case i < 0:
-		return 0
-	case fields[i].Reload != 0 || fields[i].Value.members == nil:
+		return ""
+	case fields[i].Reload != "" || fields[i].Value.members == nil:
 		return fields[i].Reload
 	case fields[i].Value.named:
 		_, rest, _ = strings.Cut(rest, ".")
 	}
-	return costOf(rest, fields[i].Value.members())
+	return effectOf(rest, fields[i].Value.members())
 }
 
 // judge says when a change takes effect, if the running configuration is like c in what
 // cannot be changed.
 func (ch *Change) judge(c *Config) {
-	ch.Effect = costOf(ch.Key, new(Config).fields()).effect()
+	ch.Effect = cmp.Or(effectOf(ch.Key, new(Config).fields()), AtRestart)
 	if r, err := c.Origin.rules(); err == nil && r.restarts != nil && r.restarts(c, ch) {
 		ch.Effect = AtRestart
 	}
 }
 
-func longer(text string, than time.Duration) bool {
-	d, err := time.ParseDuration(text)
-	return err == nil && d > than
-}
-
-// longestLoad is the longest time that a statement may take.
-func (c *Config) longestLoad() time.Duration {
-	longest := time.Duration(0)
-	for i := range c.Resources {
-		longest = max(longest, c.Resources[i].Load.Timeout)
-	}
-	return longest
-}
-
-// sameConnections leaves the number of connections out if neither side says one: a pool is
-// sized at the start, by the resources that there are then.
-func sameConnections(list []Change, was, is flat) []Change {
-	if !was.connectsAsNeeded() || !is.connectsAsNeeded() {
-		return list
-	}
-	return slices.DeleteFunc(list, func(c Change) bool { return c.Key == "origin.connections" })
-}
-
-// connectsAsNeeded reports whether the number of connections is the one that is filled in.
+// connectsAsNeeded reports whether the number of connections is the one that is filled in. It is
+// no difference then: a pool is sized at the start, by the resources that there are.
 func (f *flat) connectsAsNeeded() bool {
 	sum := 0
 	for key, value := range f.of {
@@ -272,15 +214,4 @@ func (f *flat) connectsAsNeeded() bool {
 		}
 	}
 	return f.of["origin.connections"] == strconv.Itoa(min(sum, maxDefaultConnections))
-}
-
-// NeedRestart returns those of the changes that a reload cannot make.
-func NeedRestart(list []Change) []Change {
-	var out []Change
-	for _, c := range list {
-		if c.Effect == AtRestart {
-			out = append(out, c)
-		}
-	}
-	return out
 }

@@ -115,9 +115,9 @@ func TestEveryFieldHasACost(t *testing.T) {
 		for _, f := range list {
 			key := path + f.Name
 			switch {
-			case f.Reload != 0:
-				if got := costOf(key, all); got != f.Reload {
-					t.Errorf("%s costs %d, want %d as its field says", key, got, f.Reload)
+			case f.Reload != "":
+				if got := effectOf(key, all); got != f.Reload {
+					t.Errorf("%s costs %q, want %q as its field says", key, got, f.Reload)
 				}
 			case f.Value.members == nil:
 				t.Errorf("%s has no Reload: say what a change of it costs", key)
@@ -129,8 +129,9 @@ func TestEveryFieldHasACost(t *testing.T) {
 		}
 	}
 	check("", all)
-	if got := costOf("resources.x", nil); got.effect() != AtRestart {
-		t.Errorf("a key that no table has takes effect at %s, want %s", got.effect(), AtRestart)
+	c := Change{Key: "tomorrow"}
+	if c.judge(&Config{}); c.Effect != AtRestart {
+		t.Errorf("a key that no table has takes effect at %s, want %s", c.Effect, AtRestart)
 	}
 }
 

@@ -30,7 +30,7 @@ type field struct {
 	Check func(p *parser, v value)
 	// Reload is what a change costs. On a mapping it holds for all of its members; otherwise
 	// each of them has its own.
-	Reload cost
+	Reload Effect
 }
 
 // setting is how the value of a field is read, written and described.

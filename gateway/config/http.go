@@ -122,21 +122,21 @@ const maxRate = 10_000_000
 
 func (h *HTTP) fields() []field {
 	return []field{
-		{Name: "engine", Value: scalar(&h.Engine, oneOf(Loop, NetHTTP)), Default: defaultEngine(), Reload: listener,
+		{Name: "engine", Value: scalar(&h.Engine, oneOf(Loop, NetHTTP)), Default: defaultEngine(), Reload: AtRestart,
 			Doc: "what serves connections: an event loop, or Go's own server; left out: loop on Linux, net/http elsewhere"},
-		{Name: "compression", Value: h.compression(), Default: []string{encodingZstd, encodingGzip}, Reload: swap,
+		{Name: "compression", Value: h.compression(), Default: []string{encodingZstd, encodingGzip}, Reload: AtReload,
 			Doc: "the content encodings that documents are sent in, the preferred first; [] or none: none"},
-		{Name: "batch", Value: scalar(&h.Batch, count(1, 10_000)), Default: 1000, Reload: swap,
+		{Name: "batch", Value: scalar(&h.Batch, count(1, 10_000)), Default: 1000, Reload: AtReload,
 			Doc: "the keys that one request may ask for"},
-		{Name: "openapi", Value: scalar(&h.HideOpenAPI, inverted()), Default: false, Always: true, Reload: swap,
+		{Name: "openapi", Value: scalar(&h.HideOpenAPI, inverted()), Default: false, Always: true, Reload: AtReload,
 			Doc: "serves a description of the resources that the caller may read at /openapi.json"},
-		{Name: "trusted_proxies", Value: h.proxies(), Reload: listener,
+		{Name: "trusted_proxies", Value: h.proxies(), Reload: AtRestart,
 			Doc: "the addresses and networks whose X-Forwarded-For is believed to name the client, " +
 				"and unix for those who connect over unix sockets; left out: none, the client is who connected"},
-		{Name: "hosts", Value: list(&h.Hosts, hostName(), maxHosts), Reload: swap,
+		{Name: "hosts", Value: list(&h.Hosts, hostName(), maxHosts), Reload: AtReload,
 			Doc: `the names that requests may have in Host, besides localhost and IP addresses; "*": every name; ` +
 				"left out: no others at loopback addresses unless trusted_proxies cover one, every name elsewhere"},
-		{Name: "cors", Value: object(h.CORS.fields), Reload: swap,
+		{Name: "cors", Value: object(h.CORS.fields), Reload: AtReload,
 			Doc: "which web pages of other origins may read answers; left out: none",
 			Check: func(p *parser, v value) {
 				if h.CORS.Credentials && slices.Contains(h.CORS.Origins, "*") {
@@ -239,23 +239,23 @@ func requestTimeout() kind[time.Duration] { return duration(10*time.Millisecond,
 
 func (l *Limits) fields() []field {
 	return []field{
-		{Name: "client", Value: object(l.Client.fields), Reload: swap,
+		{Name: "client", Value: object(l.Client.fields), Reload: AtReload,
 			Doc: "the rate of one client address, an IPv6 network of 64 bits counting as one; left out: no limit"},
-		{Name: "caller", Value: object(l.Caller.fields), Reload: swap,
+		{Name: "caller", Value: object(l.Caller.fields), Reload: AtReload,
 			Doc: "the rate of one API key or token subject; left out: no limit"},
-		{Name: "request_timeout", Value: scalar(&l.RequestTimeout, requestTimeout()), Default: 10 * time.Second, Reload: listener,
+		{Name: "request_timeout", Value: scalar(&l.RequestTimeout, requestTimeout()), Default: 10 * time.Second, Reload: AtRestart,
 			Doc: "how long a request may take, its load included"},
 		{Name: "header_timeout", Value: scalar(&l.HeaderTimeout, duration(leastTimeout, 5*time.Minute)),
-			Default: 5 * time.Second, Reload: listener, Doc: "how long the head of a request may take to arrive"},
+			Default: 5 * time.Second, Reload: AtRestart, Doc: "how long the head of a request may take to arrive"},
 		{Name: "idle_timeout", Value: scalar(&l.IdleTimeout, duration(leastTimeout, time.Hour)),
-			Default: time.Minute, Reload: listener, Doc: "how long a connection may stay open without a request"},
+			Default: time.Minute, Reload: AtRestart, Doc: "how long a connection may stay open without a request"},
 		{Name: "stall_timeout", Value: scalar(&l.StallTimeout, duration(leastTimeout, mostTimeout)),
-			Default: 30 * time.Second, Reload: listener, Doc: "how long one write to a client that does not read may take"},
-		{Name: "header", Value: scalar(&l.Header, size(4<<10, 1<<20)), Default: int64(64 << 10), Reload: listener,
+			Default: 30 * time.Second, Reload: AtRestart, Doc: "how long one write to a client that does not read may take"},
+		{Name: "header", Value: scalar(&l.Header, size(4<<10, 1<<20)), Default: int64(64 << 10), Reload: AtRestart,
 			Doc: "the largest head of a request"},
-		{Name: "connections", Value: scalar(&l.Connections, count(1, maxConnections)), Default: 17_000, Reload: listener,
+		{Name: "connections", Value: scalar(&l.Connections, count(1, maxConnections)), Default: 17_000, Reload: AtRestart,
 			Doc: "the open connections; for one more an idle one is closed"},
-		{Name: "connections_per_address", Value: scalar(&l.PerAddress, count(1, maxConnections)), Reload: listener,
+		{Name: "connections_per_address", Value: scalar(&l.PerAddress, count(1, maxConnections)), Reload: AtRestart,
 			Doc: "the open connections of one client address, an IPv6 network of 64 bits counting as one; " +
 				"not of loopback and trusted proxies; left out: no limit"},
 	}

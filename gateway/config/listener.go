@@ -106,11 +106,11 @@ func (l *Listener) fields(example string) []field {
 			Doc: "permits credentials in clear text at an address that other machines can reach"},
 		{Name: "open", Value: scalar(&l.Open, truth()),
 			Doc: "permits an address that other machines can reach although everybody may read everything"},
-	}, socketFields(&l.Address, &l.Mode, &l.Owner, 0)...)
+	}, socketFields(&l.Address, &l.Mode, &l.Owner, "")...)
 }
 
 // socketFields are those of unix sockets only.
-func socketFields(address *string, mode *fs.FileMode, owner *string, reload cost) []field {
+func socketFields(address *string, mode *fs.FileMode, owner *string, reload Effect) []field {
 	return []field{
 		{Name: "mode", Value: scalar(mode, socketMode()), Reload: reload,
 			Doc: "the mode of a unix socket, in octal digits; left out: 0600, the user of the gateway only",

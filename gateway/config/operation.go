@@ -77,10 +77,10 @@ type Drain struct {
 
 func (d *Drain) fields() []field {
 	return []field{
-		{Name: "grace", Value: scalar(&d.Grace, durationOrOff(time.Minute)), Reload: listener,
+		{Name: "grace", Value: scalar(&d.Grace, durationOrOff(time.Minute)), Reload: AtRestart,
 			Default: func() any { return min(2*time.Second, d.Timeout/2) },
 			Doc:     "how long HTTP connections that ask nothing stay open for one more request, less than timeout; 0s: not at all"},
-		{Name: "timeout", Value: scalar(&d.Timeout, duration(10*time.Millisecond, time.Hour)), Default: 15 * time.Second, Reload: swap,
+		{Name: "timeout", Value: scalar(&d.Timeout, duration(10*time.Millisecond, time.Hour)), Default: 15 * time.Second, Reload: AtReload,
 			Doc: "how long requests in flight may take"},
 	}
 }
@@ -119,15 +119,15 @@ func (c *Config) RequestLogPath() string {
 
 func (l *Log) fields() []field {
 	return []field{
-		{Name: "level", Value: scalar(&l.Level, oneOf("debug", "info", "warn", "error")), Default: "info", Reload: swap,
+		{Name: "level", Value: scalar(&l.Level, oneOf("debug", "info", "warn", "error")), Default: "info", Reload: AtReload,
 			Doc: "the least important message that is logged"},
-		{Name: "format", Value: scalar(&l.Format, oneOf("text", "json")), Default: "text", Reload: process,
+		{Name: "format", Value: scalar(&l.Format, oneOf("text", "json")), Default: "text", Reload: AtRestart,
 			Doc: "text for people, json for collectors"},
-		{Name: "slow", Value: scalar(&l.Slow, durationOrOff(10*time.Minute)), Default: time.Second, Reload: swap,
+		{Name: "slow", Value: scalar(&l.Slow, durationOrOff(10*time.Minute)), Default: time.Second, Reload: AtReload,
 			Doc: "requests that take longer are logged, at most a few a second; 0s: none"},
-		{Name: "requests", Value: l.requests(), Reload: swap,
+		{Name: "requests", Value: l.requests(), Reload: AtReload,
 			Doc: `the file that gets a line of JSON for every request; "-": standard output; or a mapping; left out: none`},
-		{Name: "audit", Value: scalar(&l.Audit, fileName("a file, relative to this one, such as audit.log")), Reload: swap,
+		{Name: "audit", Value: scalar(&l.Audit, fileName("a file, relative to this one, such as audit.log")), Reload: AtReload,
 			Doc: "the file that gets a line of JSON for what operators do, for logins that fail " +
 				"and for files of keys that change; left out: such lines are in the log"},
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,17 +53,19 @@ func (c *Config) loadsAtOnce() int {
 // postgresRestarts reports whether a change is one of what the connections and the stream were
 // started with.
 func postgresRestarts(running *Config, ch *Change) bool {
-	if resourceOf(ch.Key) != "" && strings.HasSuffix(ch.Key, ".load.timeout") && longer(ch.New, running.longestLoad()) {
-		return true // statement_timeout of the connections
-	}
-	if ch.Key != "freshness" && !strings.HasSuffix(ch.Key, ".freshness") {
-		return false
-	}
-	// How often the stream verifies triggers follows from the tightest promise at the start:
-	// an eighth of it, or this.
 	now, err := time.ParseDuration(ch.New)
-	pace := 8 * max(100*time.Millisecond, running.Origin.Poll)
-	return err == nil && now < pace && !longer(ch.New, running.MinFreshness()) && now != running.MinFreshness()
+	switch {
+	case err != nil:
+		return false
+	case resourceOf(ch.Key) != "" && strings.HasSuffix(ch.Key, ".load.timeout"):
+		// The longest is statement_timeout of the connections.
+		return !slices.ContainsFunc(running.Resources, func(r Resource) bool { return now <= r.Load.Timeout })
+	case ch.Key == "freshness" || strings.HasSuffix(ch.Key, ".freshness"):
+		// How often the stream verifies triggers follows from the tightest promise at the start:
+		// an eighth of it, or this.
+		return now < 8*max(100*time.Millisecond, running.Origin.Poll) && now < running.MinFreshness()
+	}
+	return false
 }
 
 // maxURL bounds a connection URL; ten hosts with long names need 3,000 bytes.

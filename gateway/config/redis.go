@@ -57,13 +57,13 @@ func (r *Redis) fields() []field {
 			return ""
 		}, func(u *RedisUser) (name, text *string) { return &u.Name, &u.Password })
 	return []field{
-		{Name: "users", Value: users, Reload: swap,
+		{Name: "users", Value: users, Reload: AtReload,
 			Doc: "who may log in by AUTH name password: names to sha256: and the digest of the password; " +
 				"besides the API keys of auth.keys and the tokens of auth.jwt"},
-		{Name: "open", Value: scalar(&r.Open, truth()), Reload: swap,
+		{Name: "open", Value: scalar(&r.Open, truth()), Reload: AtReload,
 			Doc: "lets clients ask without a login for what everybody may read, from other machines too; " +
 				"left out: they must log in where there are users or auth.keys"},
-		{Name: "tls", Value: object(r.TLS.fields), Reload: listener,
+		{Name: "tls", Value: object(r.TLS.fields), Reload: AtRestart,
 			Doc: "makes clients speak TLS; left out: they do not"},
 		{Name: "limits", Value: object(r.Limits.fields),
 			Doc: "what clients may ask of the Redis frontend"},
@@ -89,23 +89,23 @@ func digest() kind[string] {
 
 func (l *RedisLimits) fields() []field {
 	return []field{
-		{Name: "client", Value: object(l.Client.fields), Reload: swap,
+		{Name: "client", Value: object(l.Client.fields), Reload: AtReload,
 			Doc: "the rate of one client address, an IPv6 network of 64 bits counting as one; left out: no limit"},
-		{Name: "caller", Value: object(l.Caller.fields), Reload: swap,
+		{Name: "caller", Value: object(l.Caller.fields), Reload: AtReload,
 			Doc: "the rate of one user, API key or token subject; left out: no limit"},
-		{Name: "request_timeout", Value: scalar(&l.RequestTimeout, requestTimeout()), Default: 10 * time.Second, Reload: listener,
+		{Name: "request_timeout", Value: scalar(&l.RequestTimeout, requestTimeout()), Default: 10 * time.Second, Reload: AtRestart,
 			Doc: "how long a command may take, its load included"},
-		{Name: "idle_timeout", Value: scalar(&l.IdleTimeout, durationOrOff(24*time.Hour)), Default: 5 * time.Minute, Reload: listener,
+		{Name: "idle_timeout", Value: scalar(&l.IdleTimeout, durationOrOff(24*time.Hour)), Default: 5 * time.Minute, Reload: AtRestart,
 			Doc: "how long a connection may stay open without a command; 0s: for ever"},
 		{Name: "stall_timeout", Value: scalar(&l.StallTimeout, duration(leastTimeout, mostTimeout)),
-			Default: 30 * time.Second, Reload: listener,
+			Default: 30 * time.Second, Reload: AtRestart,
 			Doc: "how long a client may read next to nothing of what it is owed"},
 		{Name: "login_timeout", Value: scalar(&l.LoginTimeout, duration(leastTimeout, mostTimeout)),
-			Default: 10 * time.Second, Reload: listener,
+			Default: 10 * time.Second, Reload: AtRestart,
 			Doc: "how long after it connected a client must have logged in, where it must"},
-		{Name: "connections", Value: scalar(&l.Connections, count(1, maxConnections)), Default: 17_000, Reload: listener,
+		{Name: "connections", Value: scalar(&l.Connections, count(1, maxConnections)), Default: 17_000, Reload: AtRestart,
 			Doc: "the open connections; for one more an idle one is closed"},
-		{Name: "connections_per_address", Value: scalar(&l.PerAddress, count(1, maxConnections)), Reload: listener,
+		{Name: "connections_per_address", Value: scalar(&l.PerAddress, count(1, maxConnections)), Reload: AtRestart,
 			Doc: "the open connections of one client address, an IPv6 network of 64 bits counting as one; " +
 				"not of loopback and http.trusted_proxies; left out: no limit"},
 	}

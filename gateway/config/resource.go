@@ -72,25 +72,25 @@ func (r *Resource) fields() []field {
 	}
 	return []field{
 		table,
-		{Name: "sql", Value: r.sql(), Reload: flush,
+		{Name: "sql", Value: r.sql(), Reload: AtReloadCold,
 			Doc: "in place of a table: a statement that selects the key columns and then the document, " +
 				"as json or jsonb, of all keys in the arrays $1, $2, ..."},
-		{Name: "key", Value: r.key(), Required: true, Reload: flush,
+		{Name: "key", Value: r.key(), Required: true, Reload: AtReloadCold,
 			Doc: "the columns that make the key, in the order of the path, such as [deptno]; " +
 				"with sql also their types, such as { deptno: integer }"},
-		{Name: "depends", Value: r.depends(), Reload: flush,
+		{Name: "depends", Value: r.depends(), Reload: AtReloadCold,
 			Doc: "with sql: the tables whose changes change documents, and which documents"},
 		columnsField(&r.Root),
-		{Name: "bigint", Value: bigint, Default: false, Always: true, Reload: flush,
+		{Name: "bigint", Value: bigint, Default: false, Always: true, Reload: AtReloadCold,
 			Doc: "how 64-bit integers are written: as JSON numbers, or as strings for readers whose numbers are doubles"},
-		{Name: "freshness", Value: scalar(&r.Freshness, freshness()), Reload: swap,
+		{Name: "freshness", Value: scalar(&r.Freshness, freshness()), Reload: AtReload,
 			Doc: "overrides the promise of the whole file"},
-		{Name: "promise", Value: scalar(&r.NoPromise, flag("kept", "none")), Default: false, Always: true, Reload: flush,
+		{Name: "promise", Value: scalar(&r.NoPromise, flag("kept", "none")), Default: false, Always: true, Reload: AtReloadCold,
 			Doc: "none: changes are not followed; a document is kept for the time of freshness after it was loaded, and no longer"},
-		{Name: "on_stale", Value: scalar(&r.OnStale, oneOf(Reload, Verify, Stale, Unavailable)), Default: Reload, Reload: swap,
+		{Name: "on_stale", Value: scalar(&r.OnStale, oneOf(Reload, Verify, Stale, Unavailable)), Default: Reload, Reload: AtReload,
 			Doc: "what a GET gets while the promise cannot be kept; verify waits for the stream of changes to catch up, " +
 				"at most load.timeout, and answers from the cache if it does, and else by a load"},
-		{Name: "access", Value: r.access(), Reload: swap,
+		{Name: "access", Value: r.access(), Reload: AtReload,
 			Doc: "who may read the resource: the holders of keys, the bearers of tokens that jwt or claims let in, " +
 				"and clients by the names in their certificates; left out: everybody",
 			Check: func(p *parser, v value) {
@@ -100,7 +100,7 @@ func (r *Resource) fields() []field {
 				}
 			}},
 		// After promise and access, which the check depends on.
-		{Name: "cache_control", Value: scalar(&r.CacheControl, headerValue("a Cache-Control header, such as no-cache")), Reload: swap,
+		{Name: "cache_control", Value: scalar(&r.CacheControl, headerValue("a Cache-Control header, such as no-cache")), Reload: AtReload,
 			Doc: "the Cache-Control header of the documents; max-age above 0 weakens the promise by that much; " +
 				"stale-while-revalidate and stale-if-error only with promise: none; " +
 				"with access not public and s-maxage, and left out it is private, no-cache",
@@ -110,9 +110,9 @@ func (r *Resource) fields() []field {
 				}
 				return cacheOfAll
 			}, Check: func(p *parser, v value) { p.cacheControl(v, r) }},
-		{Name: "missing_ttl", Value: scalar(&r.MissingTTL, durationOrOff(24*time.Hour)), Default: time.Minute, Reload: swap,
+		{Name: "missing_ttl", Value: scalar(&r.MissingTTL, durationOrOff(24*time.Hour)), Default: time.Minute, Reload: AtReload,
 			Doc: "how long the absence of a row is remembered; 0s: not at all"},
-		{Name: "load", Value: object(r.Load.fields), Reload: swap,
+		{Name: "load", Value: object(r.Load.fields), Reload: AtReload,
 			Doc: "what the resource may ask of the origin"},
 		childrenField(&r.Root),
 	}
@@ -185,7 +185,7 @@ func childFields(n *resource.Node) []field {
 
 // tableField is the table of a node, which must not contain itself.
 func tableField(n *resource.Node) field {
-	return field{Name: "table", Value: scalar(&n.Table, identifier("the name of a table")), Required: true, Reload: flush,
+	return field{Name: "table", Value: scalar(&n.Table, identifier("the name of a table")), Required: true, Reload: AtReloadCold,
 		Doc: "the table that the rows come from", Check: func(p *parser, v value) {
 			n.Line = v.line()
 			// Databases fold the case of names, so two spellings are one table.
@@ -197,7 +197,7 @@ func tableField(n *resource.Node) field {
 }
 
 func columnsField(n *resource.Node) field {
-	return field{Name: "columns", Value: list(&n.Columns, identifier("the name of a column"), maxColumns), Reload: flush,
+	return field{Name: "columns", Value: list(&n.Columns, identifier("the name of a column"), maxColumns), Reload: AtReloadCold,
 		Doc: "the columns that are shown, in this order; left out: all of the table"}
 }
 
@@ -225,7 +225,7 @@ func childrenField(n *resource.Node) field {
 		names:  schema{"pattern": memberName.String()},
 		schema: func() schema { return schema{"$ref": "#/$defs/child"} },
 	})
-	return field{Name: "children", Value: value, Reload: flush,
+	return field{Name: "children", Value: value, Reload: AtReloadCold,
 		Doc: "lists of rows inside the document, by the name of the JSON member"}
 }
 
