@@ -20,7 +20,7 @@ import (
 // write to the folder: who can could put a socket of theirs at the path, which clients would give
 // their credentials to.
 func listenUnix(path string, l config.Listener) (net.Listener, error) {
-	uid, gid, err := config.LookUpOwner(l.Owner)
+	uid, gid, err := safefile.LookUpOwner(l.Owner)
 	if err != nil {
 		return nil, fmt.Errorf("owner of %s: %w", path, err)
 	}

@@ -114,27 +114,16 @@ func (j *JWT) fields() []field {
 	}
 }
 
-// access is a mapping that names at least one caller: with an empty one no caller could read,
+// setting is a mapping that names at least one caller: with an empty one no caller could read,
 // which leaving the resource out does better.
-func (r *Resource) access() setting {
-	return setting{
-		read: func(p *parser, v value) {
-			r.Access = &Access{}
-			readObject(p, v, r.Access.fields())
-		},
-		write: func() any {
-			if r.Access == nil {
-				return nil
-			}
-			return writeObject(r.Access.fields())
-		},
-		schema: func() schema {
-			s := objectSchema(new(Access).fields())
-			s["minProperties"] = 1
-			return s
-		},
-		isSet: func() bool { return r.Access != nil },
+func (a *Access) setting() setting {
+	s := object(a.fields)
+	s.schema = func() schema {
+		described := objectSchema(a.fields())
+		described["minProperties"] = 1
+		return described
 	}
+	return s
 }
 
 func (a *Access) fields() []field {

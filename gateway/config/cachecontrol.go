@@ -34,10 +34,9 @@ func (p *parser) staleDirectives(v value, given []directive) {
 	}
 }
 
-// sharedDirectives refuses what lets a cache between answer somebody who may not
-// read. API keys come in a field that such a cache does not know to be a
-// credential, so that one of the words that keep it from answering must be there
-// (RFC 9111, sections 3.5 and 5.2.2).
+// sharedDirectives refuses what lets a cache between answer somebody who may not read. API keys
+// come in a field that such a cache does not know to be a credential, so that one of the words that
+// keep it from answering must be there (RFC 9111, sections 3.5 and 5.2.2).
 func (p *parser) sharedDirectives(v value, given []directive) {
 	kept := false
 	for _, d := range given {

@@ -1,8 +1,7 @@
 // Package config reads the gateway's configuration file.
 //
-// The file is YAML, read strictly: whatever the gateway would not obey is an
-// error with its line, so that a misspelt "freshness" never turns into a
-// silent default.
+// The file is YAML, read strictly: whatever the gateway would not obey is an error with its line,
+// so that a misspelt "freshness" never turns into a silent default.
 //
 // Each part of [Config] is a struct with a method fields, a table with a row for each option.
 // The rows are the parser, the writer, the defaults, the JSON Schema and what a reload costs at
@@ -129,8 +128,7 @@ func (c *Config) MinFreshness() time.Duration {
 	return least
 }
 
-// Declarations returns what origins and frontends need of the resources, in
-// the order of Resources.
+// Declarations returns what origins and frontends need of the resources, in the order of Resources.
 func (c *Config) Declarations() []resource.Resource {
 	all := make([]resource.Resource, len(c.Resources))
 	for i := range c.Resources {

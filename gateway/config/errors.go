@@ -28,8 +28,7 @@ func (e *Error) Error() string {
 	return place + e.Message
 }
 
-// maxErrors is how many mistakes of one file are reported: more are seldom
-// mistakes of their own.
+// maxErrors is how many mistakes of one file are reported: more are seldom mistakes of their own.
 const maxErrors = 20
 
 // Errors are the mistakes of one file in the order of its lines, at most 20.

@@ -172,11 +172,64 @@ func list[V any](at *[]V, k kind[V], limit int) setting {
 	}
 }
 
+// mappings is a list of mappings: read as one says, which may also take less than a mapping.
+func mappings[E any](at *[]E, expected, elements string, limit int, one func(*E) setting, fields func(*E) []field) setting {
+	return setting{
+		read: func(p *parser, v value) {
+			items, ok := p.items(v, expected)
+			if !ok {
+				return
+			}
+			if len(items) == 0 || len(items) > limit {
+				p.failAt(v, "a list of %d; expected between 1 and %d %s", len(items), limit, elements)
+				return
+			}
+			*at = make([]E, len(items))
+			for i, item := range items {
+				one(&(*at)[i]).read(p, item)
+			}
+		},
+		write: func() any {
+			var all []members
+			for i := range *at {
+				all = append(all, writeObject(fields(&(*at)[i])))
+			}
+			if all == nil {
+				return nil
+			}
+			return all
+		},
+		schema: func() schema {
+			return schema{"type": "array", "items": one(new(E)).schema(), "minItems": 1, "maxItems": limit}
+		},
+	}
+}
+
+// behind is a value that a pointer leads to. If the pointer is nil, there is none.
+func behind[E any](at **E, bind func(*E) setting) setting {
+	return setting{
+		read: func(p *parser, v value) {
+			if *at == nil {
+				*at = new(E)
+			}
+			bind(*at).read(p, v)
+		},
+		write: func() any {
+			if *at == nil {
+				return nil
+			}
+			return bind(*at).write()
+		},
+		schema: func() schema { return bind(new(E)).schema() },
+		isSet:  func() bool { return *at != nil },
+	}
+}
+
 // either is a value that stands for a mapping which says only that, or the mapping. Short
 // reports whether the value says it all.
 func either(only, mapping setting, short func() bool) setting {
 	s := mapping
-	s.set = only.set
+	s.isSet, s.set = nil, only.set
 	s.read = func(p *parser, v value) {
 		if _, ok := entries(v.node); ok {
 			mapping.read(p, v)

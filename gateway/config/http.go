@@ -66,10 +66,9 @@ type Rate struct {
 const AnyHost = "*"
 
 // ChecksHost reports whether a listener that is bound to a loopback address, or one that is not,
-// compares the Host of requests with names. It keeps web pages out whose names lead to the
-// gateway (DNS rebinding). By default listeners at loopback addresses do, unless TrustedProxies
-// cover such an address: a proxy on this machine may pass on a Host of any name, and is the one to
-// compare it.
+// compares the Host of requests with names. It keeps web pages out whose names lead to the gateway
+// (DNS rebinding). By default listeners at loopback addresses do, unless TrustedProxies cover such
+// an address: a proxy on this machine may pass on a Host of any name, and is the one to compare it.
 func (h *HTTP) ChecksHost(atLoopback bool) bool {
 	if len(h.Hosts) > 0 {
 		return !slices.Contains(h.Hosts, AnyHost)

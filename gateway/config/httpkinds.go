@@ -251,8 +251,7 @@ func keySet() kind[string] {
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxPath})
 }
 
-// redactEndpoint hides a URL that is none that the gateway takes: it may hold a
-// password.
+// redactEndpoint hides a URL that is none that the gateway takes: it may hold a password.
 func redactEndpoint(raw string) string {
 	if raw != "" && badEndpoint(raw) != "" {
 		return hidden

@@ -3,12 +3,13 @@ package config
 import (
 	"fmt"
 	"io/fs"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
 // Frontends are the addresses that documents are served on.
@@ -191,47 +192,33 @@ func (l *Listener) setting(example string, fields func(*Listener) []field) setti
 func (all *Listeners) setting(expected, example string) setting {
 	fields := func(l *Listener) []field { return l.fields(example) }
 	one := func(l *Listener) setting { return l.setting(example, fields) }
-	return setting{
-		read: func(p *parser, v value) {
-			items := []value{v}
-			if n, ok := v.node.(*ast.SequenceNode); ok {
-				if len(n.Values) == 0 || len(n.Values) > maxListeners {
-					p.failAt(v, "a list of %d; expected between 1 and %d listeners", len(n.Values), maxListeners)
-					return
-				}
-				items, _ = p.items(v, expected)
-			}
-			*all = make(Listeners, len(items))
-			for i, item := range items {
-				one(&(*all)[i]).read(p, item)
-			}
-		},
-		write: func() any {
-			if len(*all) == 1 {
-				return one(&(*all)[0]).write()
-			}
-			if len(*all) == 0 {
-				return nil
-			}
-			var list []members
-			for i := range *all {
-				list = append(list, writeObject(fields(&(*all)[i])))
-			}
-			return list
-		},
-		schema: func() schema {
-			s := one(new(Listener)).schema()
-			list := schema{"type": "array", "items": s, "minItems": 1, "maxItems": maxListeners}
-			return schema{"oneOf": append(slices.Clone(s["oneOf"].([]any)), list)}
-		},
-		set: func(def any) { *all = def.(Listeners) },
-		fill: func() {
-			*all = slices.Clone(*all)
-			for i := range *all {
-				fill(fields(&(*all)[i]))
-			}
-		},
+	s := mappings((*[]Listener)(all), expected, "listeners", maxListeners, one, fields)
+	list := s
+	s.read = func(p *parser, v value) {
+		if _, ok := v.node.(*ast.SequenceNode); ok {
+			list.read(p, v)
+			return
+		}
+		*all = make(Listeners, 1)
+		one(&(*all)[0]).read(p, v)
 	}
+	s.write = func() any {
+		if len(*all) == 1 {
+			return one(&(*all)[0]).write()
+		}
+		return list.write()
+	}
+	s.schema = func() schema {
+		return schema{"oneOf": append(one(new(Listener)).schema()["oneOf"].([]any), list.schema())}
+	}
+	s.set = func(def any) { *all = def.(Listeners) }
+	s.fill = func() {
+		*all = slices.Clone(*all)
+		for i := range *all {
+			fill(fields(&(*all)[i]))
+		}
+	}
+	return s
 }
 
 // socket refuses what is said of a unix socket where there is none, and owners who are not known.
@@ -242,34 +229,8 @@ func (p *parser) socket(v value, l Listener) {
 	case !local && (l.Mode != 0 || l.Owner != ""):
 		p.failAt(v, "mode and owner are of unix sockets; expected address: unix: and a path, or neither")
 	case l.Owner != "":
-		if _, _, err := LookUpOwner(l.Owner); err != nil {
+		if _, _, err := safefile.LookUpOwner(l.Owner); err != nil {
 			p.failAt(within(v, "owner"), "%v; expected a user, user:group or :group of this machine", err)
 		}
 	}
-}
-
-// LookUpOwner returns the numbers of "user", "user:group" or ":group", -1 for what is left
-// out. Names may be numbers.
-func LookUpOwner(owner string) (uid, gid int, err error) {
-	name, group, _ := strings.Cut(owner, ":")
-	uid, gid = -1, -1
-	if name != "" {
-		if uid, err = strconv.Atoi(name); err != nil {
-			u, err := user.Lookup(name)
-			if err != nil {
-				return 0, 0, err
-			}
-			uid, _ = strconv.Atoi(u.Uid) // a number on systems with such sockets
-		}
-	}
-	if group != "" {
-		if gid, err = strconv.Atoi(group); err != nil {
-			g, err := user.LookupGroup(group)
-			if err != nil {
-				return 0, 0, err
-			}
-			gid, _ = strconv.Atoi(g.Gid)
-		}
-	}
-	return uid, gid, nil
 }

@@ -20,18 +20,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// Bounds of a file. The YAML parser recurses once a nesting level and once a
-// map entry, and needs time that grows with the square of the entries: 30,000
-// tokens, some 300 resources, take at most a second; a million bytes of "["
-// would exhaust the stack.
+// Bounds of a file. The YAML parser recurses once a nesting level and once a map entry, and needs
+// time that grows with the square of the entries: 30,000 tokens, some 300 resources, take at most a
+// second; a million bytes of "[" would exhaust the stack.
 const (
 	maxFile    = 1 << 20
 	maxTokens  = 30_000
 	maxNesting = 32
 )
 
-// Load reads and parses the file at path. Relative paths inside it are
-// relative to its folder.
+// Load reads and parses the file at path. Relative paths inside it are relative to its folder.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -62,10 +60,9 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse reads a configuration; name is what errors call the file. ${NAME} in a
-// value is replaced by the environment variable NAME, which must exist; $${ is
-// a plain ${. The result has its defaults applied. The error is an [*Errors]
-// with every mistake of the file.
+// Parse reads a configuration; name is what errors call the file. ${NAME} in a value is replaced by
+// the environment variable NAME, which must exist; $${ is a plain ${. The result has its defaults
+// applied. The error is an [*Errors] with every mistake of the file.
 func Parse(name string, data []byte) (*Config, error) {
 	p := &parser{file: name, lookup: os.LookupEnv}
 	return p.parse(data)

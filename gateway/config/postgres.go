@@ -135,8 +135,7 @@ func parsePostgresURL(raw string) (u postgresURL, err error) {
 	return u, err
 }
 
-// isPercentEncoded reports whether each "%" stands before two hexadecimal digits that
-// are not 00.
+// isPercentEncoded reports whether each "%" stands before two hexadecimal digits that are not 00.
 func isPercentEncoded(s string) bool {
 	decoded, err := url.PathUnescape(s)
 	return err == nil && !strings.ContainsRune(decoded, 0)

@@ -94,13 +94,6 @@ func whereKeys(key []string) string {
 	return "(" + strings.Join(key, ", ") + ") IN (SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))"
 }
 
-func (r *Resource) query() *resource.Query {
-	if r.Query == nil {
-		r.Query = &resource.Query{}
-	}
-	return r.Query
-}
-
 // statement is the kind of SQL text. The database reads it; here only what could
 // never be one statement is refused.
 func statement(expected string) kind[string] {
@@ -119,85 +112,53 @@ func statement(expected string) kind[string] {
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxStatement})
 }
 
-func (r *Resource) sql() setting {
-	k := statement("one SELECT of the key columns and the document, of all keys in the arrays $1, $2, ...")
-	return setting{
-		read: func(p *parser, v value) {
-			q := r.query()
-			q.Line = v.line()
-			k.read(p, v, &q.SQL)
-		},
-		write: func() any {
-			if r.Query == nil {
-				return nil
-			}
-			return r.Query.SQL
-		},
-		schema: func() schema { return k.schema },
-	}
+func querySQL(q *resource.Query) setting {
+	return scalar(&q.SQL, statement("one SELECT of the key columns and the document, of all keys in the arrays $1, $2, ..."))
 }
 
 // key takes a list of the columns of a table, or a mapping from the columns of a statement to
 // their types.
 func (r *Resource) key() setting {
-	types := func(q *resource.Query) setting {
+	types := behind(&r.Query, func(q *resource.Query) setting {
 		return pairs(&q.Key, "key columns to types", maxKey,
 			identifier("the name of a type of the database, such as bigint, text or uuid"), columnNames,
 			badColumn("the name of a column of the statement"),
 			func(k *resource.QueryKey) (name, text *string) { return &k.Name, &k.Type })
+	})
+	read := types.read
+	types.read = func(p *parser, v value) {
+		read(p, v)
+		for _, k := range r.Query.Key {
+			r.Key = append(r.Key, k.Name)
+		}
 	}
-	return either(list(&r.Key, identifier("the name of a column"), maxKey), setting{
-		read: func(p *parser, v value) {
-			types(r.query()).read(p, v)
-			for _, k := range r.Query.Key {
-				r.Key = append(r.Key, k.Name)
-			}
-		},
-		write:  func() any { return types(r.Query).write() },
-		schema: func() schema { return types(&resource.Query{}).schema() },
-	}, func() bool { return r.Query == nil })
+	columns := list(&r.Key, identifier("the name of a column"), maxKey)
+	return either(columns, types, func() bool { return r.Query == nil })
 }
 
 // depends is the tables that a statement reads.
 func (r *Resource) depends() setting {
-	return setting{
-		read: func(p *parser, v value) {
-			items, ok := p.items(v, "a list of { table, key, via, reads_itself }")
-			if !ok {
-				return
+	one := func(d *resource.Depend) setting {
+		s := object(func() []field { return dependFields(d) })
+		read := s.read
+		s.read = func(p *parser, v value) {
+			d.Line = v.line()
+			before := len(p.errors)
+			if read(p, v); len(p.errors) == before {
+				p.depend(v, *d, r.Key)
 			}
-			if len(items) == 0 || len(items) > maxDepends {
-				p.failAt(v, "a list of %d; expected between 1 and %d tables, or, if changes need not be followed, promise: none",
-					len(items), maxDepends)
-				return
-			}
-			q := r.query()
-			for _, item := range items {
-				d := resource.Depend{Line: item.line()}
-				before := len(p.errors)
-				readObject(p, item, dependFields(&d))
-				if len(p.errors) == before {
-					p.depend(item, d, r.Key)
-				}
-				q.Depends = append(q.Depends, d)
-			}
-		},
-		write: func() any {
-			if r.Query == nil || len(r.Query.Depends) == 0 {
-				return nil
-			}
-			var all []members
-			for i := range r.Query.Depends {
-				all = append(all, writeObject(dependFields(&r.Query.Depends[i])))
-			}
-			return all
-		},
-		schema: func() schema {
-			item := objectSchema(dependFields(&resource.Depend{}))
+		}
+		s.schema = func() schema {
+			item := objectSchema(dependFields(d))
 			item["required"] = []string{"table", "key"} // depend reports a missing key
-			return schema{"type": "array", "items": item, "minItems": 1, "maxItems": maxDepends}
-		},
+			return item
+		}
+		return s
 	}
+	return behind(&r.Query, func(q *resource.Query) setting {
+		return mappings(&q.Depends, "a list of { table, key, via, reads_itself }",
+			"tables, or, if changes need not be followed, promise: none", maxDepends, one, dependFields)
+	})
 }
 
 // depend checks that a changed row leads to keys of documents.

@@ -10,10 +10,9 @@ import (
 // which are [Frontends.Redis]. Without these everything here means nothing
 // and is refused. The zero value of a field means its default.
 type Redis struct {
-	// Users are those who may log in with a password of their own (AUTH name
-	// password), besides the holders of API keys (AUTH key, or AUTH name key) and the
-	// bearers of tokens (AUTH token, or AUTH subject token).
-	// To an [Access] a user is the API key of that name.
+	// Users are those who may log in with a password of their own (AUTH name password), besides the
+	// holders of API keys (AUTH key, or AUTH name key) and the bearers of tokens (AUTH token, or
+	// AUTH subject token). To an [Access] a user is the API key of that name.
 	Users []RedisUser
 	// Open lets clients ask without a login for what everybody may read. Without it they must
 	// log in where there are users, API keys or tokens; where there are none, an address that

@@ -72,7 +72,8 @@ func (r *Resource) fields() []field {
 	}
 	return []field{
 		table,
-		{Name: "sql", Value: r.sql(), Reload: AtReloadCold,
+		{Name: "sql", Value: behind(&r.Query, querySQL), Reload: AtReloadCold,
+			Check: func(_ *parser, v value) { r.Query.Line = v.line() },
 			Doc: "in place of a table: a statement that selects the key columns and then the document, " +
 				"as json or jsonb, of all keys in the arrays $1, $2, ..."},
 		{Name: "key", Value: r.key(), Required: true, Reload: AtReloadCold,
@@ -90,7 +91,7 @@ func (r *Resource) fields() []field {
 		{Name: "on_stale", Value: scalar(&r.OnStale, oneOf(Reload, Verify, Stale, Unavailable)), Default: Reload, Reload: AtReload,
 			Doc: "what a GET gets while the promise cannot be kept; verify waits for the stream of changes to catch up, " +
 				"at most load.timeout, and answers from the cache if it does, and else by a load"},
-		{Name: "access", Value: r.access(), Reload: AtReload,
+		{Name: "access", Value: behind(&r.Access, (*Access).setting), Reload: AtReload,
 			Doc: "who may read the resource: the holders of keys, the bearers of tokens that jwt or claims let in, " +
 				"and clients by the names in their certificates; left out: everybody",
 			Check: func(p *parser, v value) {

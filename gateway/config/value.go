@@ -204,8 +204,7 @@ func (t text) String() string {
 	return "the text " + shorten(t.source)
 }
 
-// scalar returns the text of a single value. It reports anything else, saying
-// what was expected.
+// scalar returns the text of a single value. It reports anything else, saying what was expected.
 func (p *parser) scalar(v value, expected string) (text, bool) {
 	var t text
 	switch n := v.node.(type) {
@@ -234,39 +233,30 @@ func (p *parser) scalar(v value, expected string) (text, bool) {
 // substitute replaces ${NAME} by the environment's value, once: what comes in
 // is not searched again.
 func (p *parser) substitute(v value, s string) (out string, changed, ok bool) {
-	if !strings.Contains(s, "${") {
-		return s, false, true
-	}
-	var b strings.Builder
-	ok = true
-	for {
-		i := strings.Index(s, "${")
-		if i < 0 {
-			b.WriteString(s)
-			return b.String(), changed, ok
-		}
-		if i > 0 && s[i-1] == '$' { // $${ is ${
-			b.WriteString(s[:i-1] + "${")
-			s = s[i+2:]
-			continue
-		}
-		b.WriteString(s[:i])
-		name, rest, closed := strings.Cut(s[i+2:], "}")
-		if !closed || !variable.MatchString(name) {
+	ok, closed := true, true
+	out = reference.ReplaceAllStringFunc(s, func(found string) string {
+		name := strings.TrimSuffix(strings.TrimPrefix(found, "${"), "}")
+		switch {
+		case !closed || strings.HasPrefix(found, "$$"): // $${ is ${
+			return found[1:]
+		case name == "":
+			closed, ok = false, false
 			p.failAt(v, `"${" without the name of an environment variable and "}"; expected ${NAME}, or $${ for the signs themselves`)
-			return "", false, false
+			return ""
 		}
-		text, found := p.lookup(name)
-		if !found {
+		text, isSet := p.lookup(name)
+		if !isSet {
 			p.failAt(v, "environment variable %s is not set; expected it in the environment of the process", name)
 			ok = false
 		}
-		b.WriteString(text)
-		changed, s = true, rest
-	}
+		changed = true
+		return text
+	})
+	return out, changed, ok
 }
 
-var variable = regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_]{0,127}$")
+// reference matches ${NAME}, ${ without a name, and both after a $ that makes them plain.
+var reference = regexp.MustCompile(`\$?\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,127}\})?`)
 
 // items returns the elements of a list.
 func (p *parser) items(v value, expected string) ([]value, bool) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,13 +47,14 @@ func writeMembers(b *strings.Builder, m members, indent int) {
 			}
 			b.WriteByte('\n')
 			writeMembers(b, v, indent+1)
-			continue
 		case []members:
 			b.WriteByte('\n')
 			for _, item := range v {
-				writeItem(b, item, indent+1)
+				// "- " stands where the first name would be indented by two more.
+				var element strings.Builder
+				writeMembers(&element, item, indent+2)
+				b.WriteString(strings.Repeat("  ", indent+1) + "- " + strings.TrimLeft(element.String(), " "))
 			}
-			continue
 		case []any:
 			b.WriteString(" [")
 			for i, item := range v {
@@ -61,48 +63,39 @@ func writeMembers(b *strings.Builder, m members, indent int) {
 				}
 				writeScalar(b, item)
 			}
-			b.WriteByte(']')
+			b.WriteString("]\n")
 		default:
 			b.WriteByte(' ')
 			writeScalar(b, v)
+			b.WriteByte('\n')
 		}
-		b.WriteByte('\n')
 	}
-}
-
-// writeItem writes a mapping as an element of a list: "- " stands where the
-// first name would be indented by two more.
-func writeItem(b *strings.Builder, m members, indent int) {
-	var item strings.Builder
-	writeMembers(&item, m, indent+1)
-	b.WriteString(strings.Repeat("  ", indent) + "- " + strings.TrimLeft(item.String(), " "))
 }
 
 func writeScalar(b *strings.Builder, v any) {
 	switch v := v.(type) {
 	case string:
 		writeText(b, strings.ReplaceAll(v, "${", "$${"))
-	case int:
-		b.WriteString(strconv.Itoa(v))
 	case float64:
 		// Without an exponent, which not every YAML reader takes for a number.
 		b.WriteString(strconv.FormatFloat(v, 'f', -1, 64))
-	case bool:
-		b.WriteString(strconv.FormatBool(v))
+	default: // numbers and truth values
+		fmt.Fprint(b, v)
 	}
 }
 
-// plain matches texts that mean themselves without quotes, in any YAML version.
+// plain matches texts that mean themselves without quotes, in any YAML version, unless they are
+// numbers such as 1e3 or 0x1f, or words of YAML.
 var plain = regexp.MustCompile(`^(-?[A-Za-z_][A-Za-z0-9_./-]*|[0-9]+[A-Za-z]+)$`)
 
+var yamlWords = []string{"true", "false", "null", ".inf", ".nan", "-.inf"}
+
 func writeText(b *strings.Builder, s string) {
-	switch strings.ToLower(s) {
-	case "true", "false", "null", ".inf", ".nan", "-.inf":
-	default:
-		if plain.MatchString(s) && !looksNumeric(s) {
-			b.WriteString(s)
-			return
-		}
+	_, notFloat := strconv.ParseFloat(s, 64)
+	_, notInt := strconv.ParseInt(s, 0, 64)
+	if plain.MatchString(s) && notFloat != nil && notInt != nil && !slices.Contains(yamlWords, strings.ToLower(s)) {
+		b.WriteString(s)
+		return
 	}
 	// A JSON string is a double-quoted YAML string.
 	var quoted strings.Builder
@@ -113,13 +106,4 @@ func writeText(b *strings.Builder, s string) {
 		return
 	}
 	b.WriteString(strings.TrimSuffix(quoted.String(), "\n"))
-}
-
-// looksNumeric catches 1e3, 0x1f and their like, which YAML reads as numbers.
-func looksNumeric(s string) bool {
-	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return true
-	}
-	_, err := strconv.ParseInt(s, 0, 64)
-	return err == nil
 }
