@@ -84,8 +84,7 @@ func (a *Auth) fields() []field {
 		{Name: "keys", Value: scalar(&a.Keys, fileName("a file, relative to this one, such as keys.txt")),
 			Doc: "the file of API keys, one a line: a name, sha256: with the digest of the key, " +
 				"and until: with a date for one that expires"},
-		{Name: "jwt", Value: object(a.JWT.fields),
-			Doc: "which tokens are believed; left out: none"},
+		{Name: "jwt", Value: object(a.JWT.fields), Doc: "which tokens are believed; left out: none"},
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -8,49 +9,39 @@ import (
 // This file reads what is said to caches downstream.
 
 // cacheControl refuses what promise and access do not allow.
+//
+// With a promise that is what lets a cache downstream answer with a document that it knows to be
+// old. Unlike max-age it is no choice of an age: while the gateway is not reached the document only
+// gets older. With access it is what lets a cache between answer somebody who may not read. API
+// keys come in a field that such a cache does not know to be a credential, so that one of the words
+// that keep it from answering must be there (RFC 9111, sections 3.5 and 5.2.2).
 func (p *parser) cacheControl(v value, r *Resource) {
 	given, ok := directives(r.CacheControl)
 	if !ok {
 		p.failAt(v, `not a list of directives; expected names with "," between, each alone or with "=" and a value, such as "private, max-age=5"`)
 		return
 	}
-	if !r.NoPromise {
-		p.staleDirectives(v, given)
-	}
-	if r.Access != nil {
-		p.sharedDirectives(v, given)
-	}
-}
-
-// staleDirectives refuses what lets a cache downstream answer with a document
-// that it knows to be old. Unlike max-age it is no choice of an age: while the
-// gateway is not reached the document only gets older.
-func (p *parser) staleDirectives(v value, given []directive) {
-	for _, d := range given {
-		if d.name == "stale-while-revalidate" || d.name == "stale-if-error" {
-			p.failAt(v, "%s lets a cache downstream answer with what the promise forbids, unnoticed by the gateway; "+
-				"expected it only beside promise: none", d.name)
-		}
-	}
-}
-
-// sharedDirectives refuses what lets a cache between answer somebody who may not read. API keys
-// come in a field that such a cache does not know to be a credential, so that one of the words that
-// keep it from answering must be there (RFC 9111, sections 3.5 and 5.2.2).
-func (p *parser) sharedDirectives(v value, given []directive) {
+	var shared string // the first directive that lets shared caches answer
 	kept := false
 	for _, d := range given {
 		switch d.name {
+		case "stale-while-revalidate", "stale-if-error":
+			if !r.NoPromise {
+				p.failAt(v, "%s lets a cache downstream answer with what the promise forbids, unnoticed by the gateway; "+
+					"expected it only beside promise: none", d.name)
+			}
 		case "public", "s-maxage":
-			p.failAt(v, "%s lets a shared cache answer those who may not read this; expected it only on a resource without access; "+
-				"left out, cache_control is %q here", d.name, cacheOfFew)
-			return
+			shared = cmp.Or(shared, d.name)
 		case "private", "no-store", "no-cache":
-			// With a value they speak of single fields.
-			kept = kept || !d.hasValue
+			kept = kept || !d.hasValue // with a value they speak of single fields
 		}
 	}
-	if !kept {
+	switch {
+	case r.Access == nil:
+	case shared != "":
+		p.failAt(v, "%s lets a shared cache answer those who may not read this; expected it only on a resource without access; "+
+			"left out, cache_control is %q here", shared, cacheOfFew)
+	case !kept:
 		p.failAt(v, "a shared cache could answer those who may not read this; expected private, no-store or no-cache on a resource with access; "+
 			"left out, cache_control is %q here", cacheOfFew)
 	}

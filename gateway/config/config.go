@@ -56,8 +56,7 @@ func (c *Config) fields() []field {
 			Doc: "the stores in front of the origin"},
 		{Name: "frontends", Value: object(c.Frontends.fields), Reload: AtRestart,
 			Doc: "the addresses that documents are served on"},
-		{Name: "http", Value: object(c.HTTP.fields),
-			Doc: "how documents are served over HTTP"},
+		{Name: "http", Value: object(c.HTTP.fields), Doc: "how documents are served over HTTP"},
 		{Name: "redis", Value: object(c.Redis.fields), If: func() bool { return len(c.Frontends.Redis) > 0 },
 			Doc: "how documents are served over the Redis protocol, beside frontends.redis; left out: with the defaults"},
 		{Name: "auth", Value: object(c.Auth.fields), Reload: AtReload,
@@ -66,8 +65,7 @@ func (c *Config) fields() []field {
 			Doc: "where spans of requests are sent, as OpenTelemetry over HTTP; left out: nowhere"},
 		{Name: "admin", Value: c.Admin.setting(), Default: adminAddress,
 			Doc: "the listener of operators: host:port, unix:path, or a mapping"},
-		{Name: "drain", Value: object(c.Drain.fields),
-			Doc: "how the gateway ends"},
+		{Name: "drain", Value: object(c.Drain.fields), Doc: "how the gateway ends"},
 		{Name: "handover", Value: scalar(&c.Handover, fileName("a file, relative to this one, such as run/handover.sock")), Reload: AtRestart,
 			Doc: "the unix socket at which a running gateway gives its listening sockets to the one that replaces it (Linux), " +
 				"best in a folder of the gateway's user or of root to which nobody else can write, " +

@@ -143,8 +143,7 @@ func (h *HTTP) fields() []field {
 						"with its visitor's rights; expected the origins written out, or credentials: false")
 				}
 			}},
-		{Name: "limits", Value: object(h.Limits.fields),
-			Doc: "what clients may ask of the HTTP frontend"},
+		{Name: "limits", Value: object(h.Limits.fields), Doc: "what clients may ask of the HTTP frontend"},
 	}
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io/fs"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,8 +102,7 @@ func (l *Listener) fields(example string) []field {
 	return append([]field{
 		{Name: "address", Value: scalar(&l.Address, listenerAddress(example)), Required: true,
 			Doc: "host:port; without a host, every interface; or unix: and the path of a socket, relative to this file"},
-		{Name: "tls", Value: object(l.TLS.fields),
-			Doc: "makes clients speak TLS; left out: they do not"},
+		{Name: "tls", Value: object(l.TLS.fields), Doc: "makes clients speak TLS; left out: they do not"},
 		{Name: "plaintext", Value: scalar(&l.Plaintext, truth()),
 			Doc: "permits credentials in clear text at an address that other machines can reach"},
 		{Name: "open", Value: scalar(&l.Open, truth()),
@@ -233,4 +233,109 @@ func (p *parser) socket(v value, l Listener) {
 			p.failAt(within(v, "owner"), "%v; expected a user, user:group or :group of this machine", err)
 		}
 	}
+}
+
+// frontend is what a configuration must know of a frontend to judge its listeners.
+type frontend struct {
+	name      string    // in frontends
+	listeners Listeners // with the TLS that they serve with
+	open      bool      // everybody may read at all of them
+	login     bool      // callers need credentials that no resource asks for
+}
+
+// frontends are those that a configuration can have. Listeners for Redis that are no unix sockets
+// have the TLS of redis.tls unless they have their own.
+func (c *Config) frontends() []frontend {
+	redis := slices.Clone(c.Frontends.Redis)
+	for i, l := range redis {
+		if _, local := l.Unix(); l.TLS == (TLS{}) && !local {
+			redis[i].TLS = c.Redis.TLS
+		}
+	}
+	return []frontend{
+		{name: "http", listeners: c.Frontends.HTTP},
+		{name: "redis", listeners: redis, open: c.Redis.Open, login: c.RedisLogin()},
+	}
+}
+
+// at returns where the i-th listener of a frontend stands.
+func (f *frontend) at(root value, i int) value {
+	v := within(root, "frontends", f.name)
+	if n, ok := v.node.(*ast.SequenceNode); ok && i < len(n.Values) {
+		return value{node: n.Values[i], path: fmt.Sprintf("%s[%d]", v.path, i)}
+	}
+	return v
+}
+
+// asksForCertificates reports whether there is a listener whose clients need a certificate.
+func (c *Config) asksForCertificates() bool {
+	return slices.ContainsFunc(c.frontends(), func(f frontend) bool {
+		return slices.ContainsFunc(f.listeners, func(l Listener) bool { return l.TLS.Clients != "" })
+	})
+}
+
+// exposure refuses listeners that other machines can reach where everybody may read
+// everything, or where credentials could be read on their way, unless the file says that it
+// is meant. A client's certificate is a rule of access.
+func (p *parser) exposure(root value, c *Config) {
+	ruled := slices.ContainsFunc(c.Resources, func(r Resource) bool { return r.Access != nil })
+	for _, f := range c.frontends() {
+		rules := ruled || f.login
+		for i, l := range f.listeners {
+			switch {
+			case !l.Exposed() || l.TLS.Clients != "":
+			case !rules && !l.Open && !f.open:
+				p.failAt(f.at(root, i), "other machines could reach this address, and everybody may read everything there; "+
+					"expected access rules (auth and access of resources, redis.users), a loopback address, or { address: %q, open: true }", l.Address)
+			case rules && l.TLS == (TLS{}) && !l.Plaintext:
+				p.failAt(f.at(root, i), "other machines could reach this address, and credentials would cross the network in clear text; "+
+					"expected tls: { cert: ..., key: ... }, a loopback address, or { address: %q, plaintext: true }", l.Address)
+			}
+		}
+	}
+}
+
+// collisions refuses two listeners on one address, one of which may be a default that the
+// file does not show.
+func (p *parser) collisions(root value, c *Config) {
+	type place struct {
+		name, address string
+		at            value
+	}
+	var all []place
+	for _, f := range c.frontends() {
+		for i, l := range f.listeners {
+			all = append(all, place{"frontends." + f.name, l.Address, f.at(root, i)})
+		}
+	}
+	all = append(all, place{"admin", c.Admin.Address, within(root, "admin")},
+		place{"admin.metrics", c.Admin.Metrics.Address, within(root, "admin", "metrics")})
+	for i, b := range all {
+		for _, a := range all[:i] {
+			if !collide(a.address, b.address) {
+				continue
+			}
+			at := b.at
+			if at.path == "" { // b is a default
+				at = a.at
+			}
+			p.failAt(at, "%s is %s and %s %s, which is one address; expected two", a.name, a.address, b.name, b.address)
+			return
+		}
+	}
+}
+
+// collide reports whether one process cannot listen on both addresses. Port 0 is a new port each
+// time, and a host that stands for every interface meets all others.
+func collide(a, b string) bool {
+	if strings.HasPrefix(a, unixPrefix) || strings.HasPrefix(b, unixPrefix) {
+		return a == b
+	}
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portA != portB || portA == "0" {
+		return false
+	}
+	every := func(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
+	return every(hostA) || every(hostB) || strings.EqualFold(hostA, hostB)
 }

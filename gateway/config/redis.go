@@ -64,8 +64,7 @@ func (r *Redis) fields() []field {
 				"left out: they must log in where there are users or auth.keys"},
 		{Name: "tls", Value: object(r.TLS.fields), Reload: AtRestart,
 			Doc: "makes clients speak TLS; left out: they do not"},
-		{Name: "limits", Value: object(r.Limits.fields),
-			Doc: "what clients may ask of the Redis frontend"},
+		{Name: "limits", Value: object(r.Limits.fields), Doc: "what clients may ask of the Redis frontend"},
 	}
 }
 
