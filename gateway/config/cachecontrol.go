@@ -8,6 +8,21 @@ import (
 
 // This file reads what is said to caches downstream.
 
+var headerText = regexp.MustCompile("^[!-~]([ -~]*[!-~])?$")
+
+// cacheControl is the kind of a Cache-Control header.
+func cacheControl() kind[string] {
+	return keyword[string]("a Cache-Control header, such as no-cache", func(s string) string {
+		switch {
+		case s == "":
+			return " is empty"
+		case !headerText.MatchString(s):
+			return " does not fit into a header (printable ASCII, no blank at the ends)"
+		}
+		return ""
+	}, schema{"type": "string", "minLength": 1, "pattern": headerText.String()})
+}
+
 // cacheControl refuses what promise and access do not allow.
 //
 // With a promise that is what lets a cache downstream answer with a document that it knows to be

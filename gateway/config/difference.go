@@ -98,19 +98,11 @@ func (f *flat) set(key, value string) {
 
 // cutKey cuts a line at the end of its key, which may be quoted.
 func cutKey(line string) (name, value string) {
-	end := 0
-	if strings.HasPrefix(line, `"`) {
-		for end = 1; end < len(line) && line[end] != '"'; end++ {
-			if line[end] == '\\' {
-				end++
-			}
-		}
+	name, err := strconv.QuotedPrefix(line)
+	if err != nil {
+		name, _, _ = strings.Cut(line, ":")
 	}
-	at := strings.IndexByte(line[min(end, len(line)):], ':')
-	if at < 0 {
-		return line, ""
-	}
-	return line[:end+at], strings.TrimSpace(line[end+at+1:])
+	return name, strings.TrimSpace(strings.TrimPrefix(line[len(name):], ":"))
 }
 
 // compare lists what differs. The running configuration is like c in what cannot be changed. A

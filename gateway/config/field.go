@@ -112,7 +112,7 @@ func fill(fields []field) {
 func scalar[V comparable](at *V, k kind[V]) setting {
 	return setting{
 		read:   func(p *parser, v value) { k.read(p, v, at) },
-		write:  func() any { return k.format(*at) },
+		write:  func() any { return k.write(*at) },
 		schema: func() schema { return k.schema },
 		isSet:  func() bool { return *at != *new(V) },
 		set:    func(def any) { *at = def.(V) },
@@ -161,7 +161,7 @@ func list[V any](at *[]V, k kind[V], limit int) setting {
 			}
 			var all []any
 			for _, v := range *at {
-				all = append(all, k.format(v))
+				all = append(all, k.write(v))
 			}
 			return all
 		},
@@ -364,7 +364,7 @@ func pairs[E any](at *[]E, what string, limit int, k kind[string], names schema,
 				*at = append(*at, e)
 			}
 		},
-		write:  func(e *E) (string, any) { n, text := parts(e); return *n, k.format(*text) },
+		write:  func(e *E) (string, any) { n, text := parts(e); return *n, k.write(*text) },
 		names:  names,
 		schema: func() schema { return k.schema },
 	})

@@ -14,17 +14,13 @@ func number(expected string, within func(float64) bool, s schema) kind[float64] 
 	return kind[float64]{
 		expected: expected,
 		parse: func(t text) (float64, string) {
-			// Only digits: ParseFloat also knows hexadecimal, inf and nan.
-			if !t.number && !t.substituted || strings.Trim(t.s, "0123456789.") != "" {
-				return 0, t.String()
-			}
 			n, err := strconv.ParseFloat(t.s, 64)
-			if err != nil || !within(n) {
-				return 0, t.String()
+			// Only digits: ParseFloat also knows hexadecimal, inf and nan.
+			if !t.number && !t.substituted || strings.Trim(t.s, "0123456789.") != "" || err != nil || !within(n) {
+				return 0, unfit
 			}
 			return n, ""
 		},
-		format: func(v float64) any { return v },
 		schema: s,
 	}
 }

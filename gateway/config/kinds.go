@@ -3,9 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"net"
-	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +13,11 @@ import (
 type kind[V any] struct {
 	// expected completes "expected ..." in messages.
 	expected string
-	// parse returns what is wrong with the text, "" if nothing is. The
-	// problem may quote the text only through its String.
+	// parse returns what is wrong with the text, "" if nothing is. A problem that begins with a
+	// blank follows the text; another stands for itself, for texts in which somebody may have
+	// written a secret.
 	parse func(t text) (V, string)
-	// format is the inverse of parse; nil leaves the field out.
+	// format is the inverse of parse. If nil, values are written as they are.
 	format func(V) any
 	schema schema
 	// same reports whether a list would hold a value twice. If nil, equal values are.
@@ -33,12 +31,25 @@ func (k kind[V]) read(p *parser, v value, into *V) bool {
 		return false
 	}
 	parsed, problem := k.parse(t)
+	if strings.HasPrefix(problem, " ") {
+		problem = strings.TrimRight(t.String()+problem, " ")
+	}
 	if problem != "" {
 		p.failAt(v, "%s; expected %s", problem, k.expected)
 		return false
 	}
 	*into = parsed
 	return true
+}
+
+// unfit is the problem of a text that says enough itself.
+const unfit = " "
+
+func (k kind[V]) write(v V) any {
+	if k.format != nil {
+		return k.format(v)
+	}
+	return v
 }
 
 func (k kind[V]) equal(a, b V) bool {
@@ -53,7 +64,7 @@ func converted[A, B any](k kind[A], to func(A) B, from func(B) A) kind[B] {
 	return kind[B]{
 		expected: k.expected,
 		parse:    func(t text) (B, string) { a, problem := k.parse(t); return to(a), problem },
-		format:   func(b B) any { return k.format(from(b)) },
+		format:   func(b B) any { return k.write(from(b)) },
 		schema:   k.schema,
 	}
 }
@@ -69,24 +80,16 @@ func orOff[V time.Duration | float64](k kind[V]) kind[V] {
 	}, func(v V) V { return max(v, 0) })
 }
 
-// keyword returns the kind of texts that are not numbers or truth values. A problem that check
-// returns follows the text if it begins with a blank; otherwise it stands for itself, for texts
-// in which somebody may have written a secret.
+// keyword returns the kind of texts that are not numbers or truth values, and in which check finds
+// no problem.
 func keyword[V ~string](expected string, check func(string) string, s schema) kind[V] {
 	return kind[V]{
 		expected: expected,
 		parse: func(t text) (V, string) {
 			if (t.number || t.truth) && !t.substituted {
-				return "", t.String() + " (quotes would make it a text)"
+				return "", " (quotes would make it a text)"
 			}
-			problem := check(t.s)
-			if strings.HasPrefix(problem, " ") {
-				problem = t.String() + problem
-			}
-			if problem != "" {
-				return "", problem
-			}
-			return V(t.s), ""
+			return V(t.s), check(t.s)
 		},
 		format: func(v V) any { return string(v) },
 		schema: s,
@@ -159,49 +162,6 @@ func badFileName(s string) string {
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 
-var headerText = regexp.MustCompile("^[!-~]([ -~]*[!-~])?$")
-
-// headerValue is the kind of an HTTP header's value.
-func headerValue(expected string) kind[string] {
-	return keyword[string](expected, func(s string) string {
-		if s == "" {
-			return " is empty"
-		}
-		if !headerText.MatchString(s) {
-			return " does not fit into a header (printable ASCII, no blank at the ends)"
-		}
-		return ""
-	}, schema{"type": "string", "minLength": 1, "pattern": headerText.String()})
-}
-
-// badAddress says what is wrong with host:port.
-func badAddress(s string) string {
-	host, port, err := net.SplitHostPort(s)
-	if err != nil {
-		return " is not host:port"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return " has no port between 0 and 65535"
-	}
-	if strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("/@?#\\", c) }) {
-		return " has no host before its port"
-	}
-	return ""
-}
-
-// isLoopback reports whether other machines cannot reach the address.
-func isLoopback(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
-}
-
 // truth is the kind of true and false.
 func truth() kind[bool] {
 	return kind[bool]{
@@ -215,9 +175,8 @@ func truth() kind[bool] {
 					return false, ""
 				}
 			}
-			return false, t.String()
+			return false, unfit
 		},
-		format: func(v bool) any { return v },
 		schema: schema{"type": "boolean"},
 	}
 }
@@ -245,16 +204,12 @@ func count(lo, hi int) kind[int] {
 	return kind[int]{
 		expected: fmt.Sprintf("a whole number from %d to %d", lo, hi),
 		parse: func(t text) (int, string) {
-			if !t.number && !t.substituted {
-				return 0, t.String()
-			}
 			n, err := strconv.ParseInt(t.s, 10, 64)
-			if err != nil || n < int64(lo) || n > int64(hi) {
-				return 0, t.String()
+			if !t.number && !t.substituted || err != nil || n < int64(lo) || n > int64(hi) {
+				return 0, unfit
 			}
 			return int(n), ""
 		},
-		format: func(v int) any { return v },
 		schema: schema{"type": "integer", "minimum": lo, "maximum": hi},
 	}
 }
@@ -273,22 +228,22 @@ func size(lo, hi int64) kind[int64] {
 			digits := strings.TrimRight(t.s, "BKMGTikmgtb ")
 			n, err := strconv.ParseInt(digits, 10, 64)
 			if err != nil || t.truth || n < 0 || digits[0] == '+' {
-				return 0, t.String() + " is not a size"
+				return 0, " is not a size"
 			}
 			unit := strings.TrimLeft(t.s[len(digits):], " ")
 			if unit == "" {
-				return 0, t.String() + " has no unit"
+				return 0, " has no unit"
 			}
 			for _, u := range units {
 				if unit != u.name {
 					continue
 				}
 				if n > math.MaxInt64/u.size || n*u.size < lo || n*u.size > hi {
-					return 0, t.String() + " is out of range"
+					return 0, " is out of range"
 				}
 				return n * u.size, ""
 			}
-			return 0, t.String() + " has an unknown unit"
+			return 0, " has an unknown unit"
 		},
 		format: func(v int64) any { return formatSize(v) },
 		schema: schema{"type": "string", "pattern": "^[0-9]+ *([KMGT]iB|B)$"},
@@ -310,14 +265,14 @@ func duration(lo, hi time.Duration) kind[time.Duration] {
 		expected: fmt.Sprintf("a duration from %s to %s, such as 500ms, 2s or 1m30s", formatDuration(lo), formatDuration(hi)),
 		parse: func(t text) (time.Duration, string) {
 			if t.number && !t.substituted {
-				return 0, t.String() + " has no unit"
+				return 0, " has no unit"
 			}
 			d, err := time.ParseDuration(t.s)
 			if err != nil || t.truth {
-				return 0, t.String() + " is not a duration"
+				return 0, " is not a duration"
 			}
 			if d < lo || d > hi {
-				return 0, t.String() + " is out of range"
+				return 0, " is out of range"
 			}
 			return d, ""
 		},

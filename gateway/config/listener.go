@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,6 +157,34 @@ func listenerAddress(example string) kind[string] {
 		}
 		return ""
 	}, schema{"type": "string", "pattern": "^unix:.*[^/]$|:[0-9]{1,5}$"})
+}
+
+// badAddress says what is wrong with host:port.
+func badAddress(s string) string {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return " is not host:port"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return " has no port between 0 and 65535"
+	}
+	if strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("/@?#\\", c) }) {
+		return " has no host before its port"
+	}
+	return ""
+}
+
+// isLoopback reports whether other machines cannot reach the address.
+func isLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
 }
 
 // socketMode is the kind of permission bits.

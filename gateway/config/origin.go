@@ -66,11 +66,10 @@ func databaseURL(expected string) kind[string] {
 		expected: expected,
 		parse: func(t text) (string, string) {
 			if t.number || t.truth {
-				return "", t.String()
+				return "", unfit
 			}
 			return t.s, ""
 		},
-		format: func(s string) any { return s },
 		schema: schema{"type": "string", "minLength": 1},
 	}
 }

@@ -110,12 +110,9 @@ func (p *parser) parse(data []byte) (*Config, error) {
 		return nil, err
 	}
 	c = c.WithDefaults()
-	p.collisions(value{node: root}, &c)
-	p.exposure(value{node: root}, &c)
-	p.redis(value{node: root}, &c)
-	p.drain(value{node: root}, &c)
-	p.pace(value{node: root}, &c)
-	p.access(value{node: root}, &c)
+	for _, check := range []func(value, *Config){p.collisions, p.exposure, p.redis, p.drain, p.pace, p.access} {
+		check(value{node: root}, &c)
+	}
 	if err := newErrors(p.errors); err != nil {
 		return nil, err
 	}
@@ -167,8 +164,7 @@ func (p *parser) document(data []byte) ast.Node {
 			continue
 		}
 		if _, ok := entries(doc.Body); !ok {
-			at := position(doc.Body)
-			p.fail(at.Line, at.Column, "", "%s; expected a mapping with the fields %s", describe(doc.Body), names(new(Config).fields()))
+			p.failAt(value{node: doc.Body}, "%s; expected a mapping with the fields %s", describe(doc.Body), names(new(Config).fields()))
 			return nil
 		}
 		return doc.Body

@@ -182,38 +182,28 @@ func parseParameters(query string) ([]parameter, error) {
 
 // redacted writes the URL with its passwords hidden.
 func (u postgresURL) redacted() string {
-	var b strings.Builder
-	b.WriteString(u.scheme)
+	s := u.scheme
 	if u.hasUser {
-		b.WriteString(u.user)
+		s += u.user
 		if u.hasPassword {
-			b.WriteString(":" + hidden)
+			s += ":" + hidden
 		}
-		b.WriteByte('@')
+		s += "@"
 	}
-	b.WriteString(u.hosts)
-	b.WriteString(u.path)
-	for i, p := range u.query {
-		if i == 0 {
-			b.WriteByte('?')
-		} else {
-			b.WriteByte('&')
-		}
-		value := p.value
+	s += u.hosts + u.path
+	separator := "?"
+	for _, p := range u.query {
 		if isSecretParameter(p.name) {
-			value = hidden
+			p.value = hidden
 		}
-		b.WriteString(url.QueryEscape(p.name) + "=" + value)
+		s += separator + url.QueryEscape(p.name) + "=" + p.value
+		separator = "&"
 	}
-	return b.String()
+	return s
 }
 
 // isSecretParameter tells passwords from what only sounds like one: files, and
 // the parameter that chooses how a password is sent.
 func isSecretParameter(name string) bool {
-	switch name {
-	case "passfile", "sslkey", "require_auth":
-		return false
-	}
-	return soundsSecret(name)
+	return soundsSecret(name) && !slices.Contains([]string{"passfile", "sslkey", "require_auth"}, name)
 }

@@ -80,7 +80,6 @@ func digest() kind[string] {
 			}
 			return strings.ToLower(t.s), ""
 		},
-		format: func(s string) any { return s },
 		schema: schema{"type": "string", "pattern": pattern.String()},
 	}
 }

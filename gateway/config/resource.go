@@ -101,7 +101,7 @@ func (r *Resource) fields() []field {
 				}
 			}},
 		// After promise and access, which the check depends on.
-		{Name: "cache_control", Value: scalar(&r.CacheControl, headerValue("a Cache-Control header, such as no-cache")), Reload: AtReload,
+		{Name: "cache_control", Value: scalar(&r.CacheControl, cacheControl()), Reload: AtReload,
 			Doc: "the Cache-Control header of the documents; max-age above 0 weakens the promise by that much; " +
 				"stale-while-revalidate and stale-if-error only with promise: none; " +
 				"with access not public and s-maxage, and left out it is private, no-cache",

@@ -25,13 +25,11 @@ func (p *parser) failAt(v value, format string, args ...any) {
 
 // failKey reports at the name before the value.
 func (p *parser) failKey(v value, format string, args ...any) {
-	if v.key == nil {
-		at := position(v.node)
-		p.fail(at.Line, 1, v.path, format, args...)
-		return
+	column := 1
+	if v.key != nil {
+		column = position(v.key).Column
 	}
-	at := position(v.key)
-	p.fail(at.Line, at.Column, v.path, format, args...)
+	p.fail(v.line(), column, v.path, format, args...)
 }
 
 // position is where a node begins, {1 1} if the parser lost it.
@@ -116,13 +114,16 @@ func (p *parser) members(v value) ([]string, map[string]value, bool) {
 	byName := make(map[string]value, len(list))
 	for _, entry := range list {
 		name, isName := nameOf(entry.Key)
-		one := value{node: entry.Value, key: entry.Key, path: below(v.path, name)}
+		one := value{node: entry.Value, key: entry.Key, path: v.path}
+		if name != "" {
+			one.path = below(v.path, name)
+		}
 		first, repeated := byName[name]
 		switch {
 		case !isName:
-			p.failKey(value{node: entry.Value, key: entry.Key, path: v.path}, "%s as a key; expected a name", describe(entry.Key))
+			p.failKey(one, "%s as a key; expected a name", describe(entry.Key))
 		case name == "":
-			p.failKey(value{node: entry.Value, key: entry.Key, path: v.path}, "an empty key; expected a name")
+			p.failKey(one, "an empty key; expected a name")
 		case repeated:
 			p.failKey(one, "is a duplicate, first on line %d; expected it once", position(first.key).Line)
 		default:
@@ -163,10 +164,8 @@ func nameOf(k ast.MapKeyNode) (string, bool) {
 	switch k := k.(type) {
 	case *ast.StringNode:
 		return k.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		return k.GetToken().Value, true
-	case *ast.NullNode:
-		return k.GetToken().Value, true // "null", or "" for nothing at all
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+		return k.GetToken().Value, true // of null "null", or "" for nothing at all
 	}
 	return "", false
 }
