@@ -10,6 +10,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -120,10 +121,7 @@ func (c *Config) MinFreshness() time.Duration {
 			least = r.Freshness
 		}
 	}
-	if least == 0 {
-		return c.Freshness
-	}
-	return least
+	return cmp.Or(least, c.Freshness)
 }
 
 // Declarations returns what origins and frontends need of the resources, in the order of Resources.
