@@ -147,7 +147,7 @@ func (a *Access) fields() []field {
 
 // certificateName is the kind of a name in a client's certificate. Only DNS names have no case.
 func certificateName() kind[string] {
-	k := keyword[string](`a name of a certificate, such as "spiffe://prod/web", "billing.internal" or "ops@example.com", or "*" for any`, func(s string) string {
+	return keyword[string](`a name of a certificate, such as "spiffe://prod/web", "billing.internal" or "ops@example.com", or "*" for any`, func(s string) string {
 		switch problem := badLabel(s, maxCertificateName); {
 		case problem != "" || s == "*":
 			return problem
@@ -155,11 +155,9 @@ func certificateName() kind[string] {
 			return " has a wildcard or a blank, and names are compared in full"
 		}
 		return ""
-	}, schema{"type": "string", "pattern": `^(\*|[^* ]+)$`, "maxLength": maxCertificateName})
-	k.same = func(a, b string) bool {
+	}, schema{"type": "string", "pattern": `^(\*|[^* ]+)$`, "maxLength": maxCertificateName}).unlike(func(a, b string) bool {
 		return a == b || !strings.ContainsAny(a, ":@") && strings.EqualFold(a, b)
-	}
-	return k
+	})
 }
 
 // keyName allows what package access allows in a file of keys.

@@ -133,16 +133,8 @@ func object(fields func() []field) setting {
 func list[V any](at *[]V, k kind[V], limit int) setting {
 	return setting{
 		read: func(p *parser, v value) {
-			items, ok := p.items(v, "a list, each "+k.expected)
-			if !ok {
-				return
-			}
-			if len(items) == 0 || len(items) > limit {
-				p.failAt(v, "a list of %d; expected between 1 and %d, each %s", len(items), limit, k.expected)
-				return
-			}
 			var all []V
-			for _, item := range items {
+			for _, item := range p.items(v, "a list, each "+k.expected, limit, ", each "+k.expected) {
 				var one V
 				if !k.read(p, item, &one) {
 					continue
@@ -176,14 +168,7 @@ func list[V any](at *[]V, k kind[V], limit int) setting {
 func mappings[E any](at *[]E, expected, elements string, limit int, one func(*E) setting, fields func(*E) []field) setting {
 	return setting{
 		read: func(p *parser, v value) {
-			items, ok := p.items(v, expected)
-			if !ok {
-				return
-			}
-			if len(items) == 0 || len(items) > limit {
-				p.failAt(v, "a list of %d; expected between 1 and %d %s", len(items), limit, elements)
-				return
-			}
+			items := p.items(v, expected, limit, " "+elements)
 			*at = make([]E, len(items))
 			for i, item := range items {
 				one(&(*at)[i]).read(p, item)

@@ -43,15 +43,13 @@ const trustUnix = "unix"
 
 // proxy is the kind of an address, a network of them, or the word unix.
 func proxy() kind[string] {
-	k := keyword[string]("an address or a network, such as 10.1.2.3, 10.0.0.0/8 or fd00::/8, or the word unix",
+	return keyword[string]("an address or a network, such as 10.1.2.3, 10.0.0.0/8 or fd00::/8, or the word unix",
 		func(s string) string { _, problem := parseProxy(s); return problem },
-		schema{"type": "string", "pattern": "^(unix|[0-9a-fA-F:.]+(/[0-9]{1,3})?)$"})
-	k.same = func(a, b string) bool {
+		schema{"type": "string", "pattern": "^(unix|[0-9a-fA-F:.]+(/[0-9]{1,3})?)$"}).unlike(func(a, b string) bool {
 		first, _ := parseProxy(a)
 		second, _ := parseProxy(b)
 		return first == second
-	}
-	return k
+	})
 }
 
 func formatProxy(n netip.Prefix) string {
@@ -91,7 +89,7 @@ const maxHostName = 253
 
 // hostName is the kind of a name in Host, without its port.
 func hostName() kind[string] {
-	k := keyword[string](`a name without a port, such as docs.example.com, or "*"`, func(s string) string {
+	return keyword[string](`a name without a port, such as docs.example.com, or "*"`, func(s string) string {
 		_, notAddress := netip.ParseAddr(s)
 		switch {
 		case s == AnyHost || notAddress == nil:
@@ -108,9 +106,7 @@ func hostName() kind[string] {
 			return " is not a name that clients would send (names that are not ASCII are sent as xn--...)"
 		}
 		return ""
-	}, schema{"type": "string", "minLength": 1, "maxLength": maxHostName, "pattern": `^(\*|[0-9A-Za-z_.-]+|[0-9a-fA-F:.]+)$`})
-	k.same = strings.EqualFold
-	return k
+	}, schema{"type": "string", "minLength": 1, "maxLength": maxHostName, "pattern": `^(\*|[0-9A-Za-z_.-]+|[0-9a-fA-F:.]+)$`}).unlike(strings.EqualFold)
 }
 
 // nameBytes are those of names in DNS.
@@ -166,7 +162,7 @@ func badOrigin(s string) string {
 
 // headerName is the kind of the name of an HTTP field.
 func headerName() kind[string] {
-	k := keyword[string]("the name of a request field, such as X-Custom", func(s string) string {
+	return keyword[string]("the name of a request field, such as X-Custom", func(s string) string {
 		switch {
 		case s == "*":
 			return " is not a name, and browsers do not take it for all of them"
@@ -176,9 +172,7 @@ func headerName() kind[string] {
 			return " is not the name of a field"
 		}
 		return ""
-	}, schema{"type": "string", "minLength": 1, "maxLength": 128, "pattern": httpToken.String()})
-	k.same = strings.EqualFold
-	return k
+	}, schema{"type": "string", "minLength": 1, "maxLength": 128, "pattern": httpToken.String()}).unlike(strings.EqualFold)
 }
 
 // collector is the kind of the URL of a collector of spans.

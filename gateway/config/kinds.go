@@ -52,6 +52,12 @@ func (k kind[V]) write(v V) any {
 	return v
 }
 
+// unlike is k for lists in which no two values may be the same.
+func (k kind[V]) unlike(same func(a, b V) bool) kind[V] {
+	k.same = same
+	return k
+}
+
 func (k kind[V]) equal(a, b V) bool {
 	if k.same != nil {
 		return k.same(a, b)
@@ -121,9 +127,7 @@ const (
 // identifier is the kind of a table or a column. Any name that a database
 // takes is allowed, as identifiers are always quoted.
 func identifier(expected string) kind[string] {
-	k := label(expected, maxIdentifier)
-	k.same = strings.EqualFold
-	return k
+	return label(expected, maxIdentifier).unlike(strings.EqualFold)
 }
 
 // label is the kind of a text that is shown or compared, and never empty.

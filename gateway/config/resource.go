@@ -261,7 +261,7 @@ func orderTerm() kind[resource.Order] {
 		}
 		return badLabel(s, maxIdentifier)
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxIdentifier + 1, "pattern": "^-?."})
-	k := converted(column, func(s string) resource.Order {
+	return converted(column, func(s string) resource.Order {
 		name, descending := strings.CutPrefix(s, "-")
 		return resource.Order{Column: name, Descending: descending}
 	}, func(o resource.Order) string {
@@ -269,7 +269,5 @@ func orderTerm() kind[resource.Order] {
 			return "-" + o.Column
 		}
 		return o.Column
-	})
-	k.same = func(a, b resource.Order) bool { return strings.EqualFold(a.Column, b.Column) }
-	return k
+	}).unlike(func(a, b resource.Order) bool { return strings.EqualFold(a.Column, b.Column) })
 }

@@ -257,18 +257,23 @@ func (p *parser) substitute(v value, s string) (out string, changed, ok bool) {
 // reference matches ${NAME}, ${ without a name, and both after a $ that makes them plain.
 var reference = regexp.MustCompile(`\$?\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,127}\})?`)
 
-// items returns the elements of a list.
-func (p *parser) items(v value, expected string) ([]value, bool) {
+// items returns the elements of a list, at least one. Elements completes the message about their
+// number.
+func (p *parser) items(v value, expected string, limit int, elements string) []value {
 	n, ok := v.node.(*ast.SequenceNode)
-	if !ok {
+	switch {
+	case !ok:
 		p.failAt(v, "%s; expected %s", describe(v.node), expected)
-		return nil, false
+		return nil
+	case len(n.Values) == 0 || len(n.Values) > limit:
+		p.failAt(v, "a list of %d; expected between 1 and %d%s", len(n.Values), limit, elements)
+		return nil
 	}
 	list := make([]value, len(n.Values))
 	for i, one := range n.Values {
 		list[i] = value{node: one, path: fmt.Sprintf("%s[%d]", v.path, i)}
 	}
-	return list, true
+	return list
 }
 
 // names lists fields for a message.
