@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -127,10 +128,7 @@ func (a *Access) setting() setting {
 
 func (a *Access) fields() []field {
 	name := keyword[string](`the name of an API key, 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-", or "*" for any`, func(s string) string {
-		if s != "*" && !keyName.MatchString(s) {
-			return " is not the name of a key"
-		}
-		return ""
+		return when(s != "*" && !keyName.MatchString(s), " is not the name of a key")
 	}, schema{"type": "string", "pattern": `^(\*|[A-Za-z0-9._-]{1,64})$`})
 	return []field{
 		{Name: "keys", Value: list(&a.Keys, name, maxAccessKeys),
@@ -148,13 +146,8 @@ func (a *Access) fields() []field {
 // certificateName is the kind of a name in a client's certificate. Only DNS names have no case.
 func certificateName() kind[string] {
 	return keyword[string](`a name of a certificate, such as "spiffe://prod/web", "billing.internal" or "ops@example.com", or "*" for any`, func(s string) string {
-		switch problem := badLabel(s, maxCertificateName); {
-		case problem != "" || s == "*":
-			return problem
-		case strings.ContainsAny(s, "* "):
-			return " has a wildcard or a blank, and names are compared in full"
-		}
-		return ""
+		return cmp.Or(badLabel(s, maxCertificateName), when(s != "*" && strings.ContainsAny(s, "* "),
+			" has a wildcard or a blank, and names are compared in full"))
 	}, schema{"type": "string", "pattern": `^(\*|[^* ]+)$`, "maxLength": maxCertificateName}).unlike(func(a, b string) bool {
 		return a == b || !strings.ContainsAny(a, ":@") && strings.EqualFold(a, b)
 	})

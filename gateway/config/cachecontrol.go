@@ -13,13 +13,9 @@ var headerText = regexp.MustCompile("^[!-~]([ -~]*[!-~])?$")
 // cacheControl is the kind of a Cache-Control header.
 func cacheControl() kind[string] {
 	return keyword[string]("a Cache-Control header, such as no-cache", func(s string) string {
-		switch {
-		case s == "":
-			return " is empty"
-		case !headerText.MatchString(s):
-			return " does not fit into a header (printable ASCII, no blank at the ends)"
-		}
-		return ""
+		return cmp.Or(
+			when(s == "", " is empty"),
+			when(!headerText.MatchString(s), " does not fit into a header (printable ASCII, no blank at the ends)"))
 	}, schema{"type": "string", "minLength": 1, "pattern": headerText.String()})
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -90,23 +91,18 @@ const maxHostName = 253
 // hostName is the kind of a name in Host, without its port.
 func hostName() kind[string] {
 	return keyword[string](`a name without a port, such as docs.example.com, or "*"`, func(s string) string {
-		_, notAddress := netip.ParseAddr(s)
-		switch {
-		case s == AnyHost || notAddress == nil:
+		if _, err := netip.ParseAddr(s); s == AnyHost || err == nil {
 			return ""
-		case s == "":
-			return " is no name"
-		case len(s) > maxHostName:
-			return fmt.Sprintf(" is longer than %d bytes", maxHostName)
-		case strings.Contains(s, "*"):
-			return ` has a "*" inside, and names are compared whole`
-		case strings.Contains(s, ":"):
-			return " has a port or a scheme, and only names are compared"
-		case strings.Trim(s, nameBytes) != "":
-			return " is not a name that clients would send (names that are not ASCII are sent as xn--...)"
 		}
-		return ""
-	}, schema{"type": "string", "minLength": 1, "maxLength": maxHostName, "pattern": `^(\*|[0-9A-Za-z_.-]+|[0-9a-fA-F:.]+)$`}).unlike(strings.EqualFold)
+		return cmp.Or(
+			when(s == "", " is no name"),
+			tooLong(s, maxHostName),
+			when(strings.Contains(s, "*"), ` has a "*" inside, and names are compared whole`),
+			when(strings.Contains(s, ":"), " has a port or a scheme, and only names are compared"),
+			when(strings.Trim(s, nameBytes) != "",
+				" is not a name that clients would send (names that are not ASCII are sent as xn--...)"))
+	}, schema{"type": "string", "minLength": 1, "maxLength": maxHostName,
+		"pattern": `^(\*|[0-9A-Za-z_.-]+|[0-9a-fA-F:.]+)$`}).unlike(strings.EqualFold)
 }
 
 // nameBytes are those of names in DNS.
@@ -124,55 +120,43 @@ func webOrigin() kind[string] {
 // badOrigin compares with what browsers send (RFC 6454, section 6.2): origins that differ from it
 // would match no page.
 func badOrigin(s string) string {
-	switch {
-	case s == "*":
+	if s == "*" {
 		return ""
-	case len(s) > maxOrigin:
-		return fmt.Sprintf(" is longer than %d bytes", maxOrigin)
-	case s == "null":
-		return " is the origin of all sandboxed pages and local files, regardless of their author"
-	case strings.Contains(s, "*"):
-		return ` has a "*" inside, and origins are compared whole`
-	case !strings.Contains(s, "://"):
-		return " has no scheme"
+	}
+	problem := cmp.Or(
+		tooLong(s, maxOrigin),
+		when(s == "null", " is the origin of all sandboxed pages and local files, regardless of their author"),
+		when(strings.Contains(s, "*"), ` has a "*" inside, and origins are compared whole`),
+		when(!strings.Contains(s, "://"), " has no scheme"))
+	if problem != "" {
+		return problem
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || s != strings.ToLower(u.Scheme+"://"+u.Host) {
 		return " is not only a scheme, a host and a port in lower case"
 	}
 	host, port := u.Hostname(), u.Port()
-	if strings.Contains(host, ":") {
-		if a, err := netip.ParseAddr(host); err != nil || a.String() != host || a.Zone() != "" {
-			return " has no IPv6 address in its shortest form"
-		}
-	} else if strings.Trim(host, nameBytes) != "" {
-		return " has no host that browsers would send (names that are not ASCII are sent as xn--...)"
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	switch {
-	case port == "" && !strings.HasSuffix(s, ":"):
-		return ""
-	case err != nil || n == 0 || strconv.FormatUint(n, 10) != port:
-		return " has no port from 1 to 65535"
-	case u.Scheme == "https" && n == 443 || u.Scheme == "http" && n == 80:
-		return " has the default port of its scheme, which browsers leave out"
-	}
-	return ""
+	isIPv6, hasPort := strings.Contains(host, ":"), port != "" || strings.HasSuffix(s, ":")
+	a, err := netip.ParseAddr(host)
+	n, notPort := strconv.ParseUint(port, 10, 16)
+	return cmp.Or(
+		when(isIPv6 && (err != nil || a.String() != host || a.Zone() != ""), " has no IPv6 address in its shortest form"),
+		when(!isIPv6 && strings.Trim(host, nameBytes) != "",
+			" has no host that browsers would send (names that are not ASCII are sent as xn--...)"),
+		when(hasPort && (notPort != nil || n == 0 || strconv.FormatUint(n, 10) != port), " has no port from 1 to 65535"),
+		when(u.Scheme == "https" && n == 443 || u.Scheme == "http" && n == 80,
+			" has the default port of its scheme, which browsers leave out"))
 }
 
 // headerName is the kind of the name of an HTTP field.
 func headerName() kind[string] {
+	const limit = 128
 	return keyword[string]("the name of a request field, such as X-Custom", func(s string) string {
-		switch {
-		case s == "*":
-			return " is not a name, and browsers do not take it for all of them"
-		case len(s) > 128:
-			return " is longer than 128 bytes"
-		case !httpToken.MatchString(s):
-			return " is not the name of a field"
-		}
-		return ""
-	}, schema{"type": "string", "minLength": 1, "maxLength": 128, "pattern": httpToken.String()}).unlike(strings.EqualFold)
+		return cmp.Or(
+			when(s == "*", " is not a name, and browsers do not take it for all of them"),
+			tooLong(s, limit),
+			when(!httpToken.MatchString(s), " is not the name of a field"))
+	}, schema{"type": "string", "minLength": 1, "maxLength": limit, "pattern": httpToken.String()}).unlike(strings.EqualFold)
 }
 
 // collector is the kind of the URL of a collector of spans.
@@ -188,26 +172,22 @@ func urlSchema() schema {
 // one nevertheless, so that no problem repeats any of the URL.
 func badEndpoint(s string) string {
 	u, err := url.Parse(s)
-	switch {
-	case len(s) > maxURL:
+	if len(s) > maxURL {
 		return fmt.Sprintf("a URL of %d bytes, which is more than %d", len(s), maxURL)
-	case err != nil:
+	}
+	if err != nil {
 		return "not a URL"
-	case !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://"):
-		return "not a URL of the schemes http and https, in lower case"
-	case u.Hostname() == "":
-		return "no host in the URL"
-	case strings.ContainsAny(s, "?#"):
-		return `"?" or "#" in the URL, which has no parameters here`
-	case u.User != nil || strings.Contains(u.EscapedPath(), "@"):
-		return `an "@" in the URL, which takes no credentials: put them into OTEL_EXPORTER_OTLP_HEADERS`
 	}
-	if _, port, err := net.SplitHostPort(u.Host); err == nil {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return "no port from 1 to 65535 in the URL"
-		}
-	}
-	return ""
+	_, port, noPort := net.SplitHostPort(u.Host)
+	n, notPort := strconv.ParseUint(port, 10, 16)
+	return cmp.Or(
+		when(!strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://"),
+			"not a URL of the schemes http and https, in lower case"),
+		when(u.Hostname() == "", "no host in the URL"),
+		when(strings.ContainsAny(s, "?#"), `"?" or "#" in the URL, which has no parameters here`),
+		when(u.User != nil || strings.Contains(u.EscapedPath(), "@"),
+			`an "@" in the URL, which takes no credentials: put them into OTEL_EXPORTER_OTLP_HEADERS`),
+		when(noPort == nil && (notPort != nil || n == 0), "no port from 1 to 65535 in the URL"))
 }
 
 // secureURL is the kind of the URL of an issuer. It has no place for a password or a
@@ -233,7 +213,9 @@ func badSecureURL(s string) string {
 
 // keySet is the kind of the name of a file or of a URL.
 func keySet() kind[string] {
-	return keyword[string]("a file, relative to this one, such as jwks.json, or https://host/path; http:// for a loopback address alone", func(s string) string {
+	const expected = "a file, relative to this one, such as jwks.json, " +
+		"or https://host/path; http:// for a loopback address alone"
+	return keyword[string](expected, func(s string) string {
 		if isURL(s) {
 			return badSecureURL(s)
 		}

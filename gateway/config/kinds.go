@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -110,10 +111,7 @@ func oneOf[V ~string](choices ...V) kind[V] {
 	}
 	expected := "one of " + strings.Join(words, ", ")
 	return keyword[V](expected, func(s string) string {
-		if slices.Contains(words, s) {
-			return ""
-		}
-		return " is no choice" + didYouMean(s, words)
+		return when(!slices.Contains(words, s), " is no choice"+didYouMean(s, words))
 	}, schema{"type": "string", "enum": words})
 }
 
@@ -136,16 +134,24 @@ func label(expected string, limit int) kind[string] {
 		schema{"type": "string", "minLength": 1, "maxLength": limit})
 }
 
-func badLabel(s string, limit int) string {
-	switch {
-	case s == "":
-		return " is empty"
-	case len(s) > limit:
-		return fmt.Sprintf(" is longer than %d bytes", limit)
-	case strings.ContainsFunc(s, isControl):
-		return " holds a control character"
+// when returns a problem if there is one. Checks are lists of these, of which cmp.Or takes the first.
+func when(wrong bool, problem string) string {
+	if wrong {
+		return problem
 	}
 	return ""
+}
+
+// tooLong is the problem of a text of more than limit bytes.
+func tooLong(s string, limit int) string {
+	return when(len(s) > limit, fmt.Sprintf(" is longer than %d bytes", limit))
+}
+
+func badLabel(s string, limit int) string {
+	return cmp.Or(
+		when(s == "", " is empty"),
+		tooLong(s, limit),
+		when(strings.ContainsFunc(s, isControl), " holds a control character"))
 }
 
 // fileName is the kind of the name of a file.
@@ -155,13 +161,7 @@ func fileName(expected string) kind[string] {
 }
 
 func badFileName(s string) string {
-	if problem := badLabel(s, maxPath); problem != "" {
-		return problem
-	}
-	if strings.HasSuffix(s, "/") {
-		return " is a folder"
-	}
-	return ""
+	return cmp.Or(badLabel(s, maxPath), when(strings.HasSuffix(s, "/"), " is a folder"))
 }
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }

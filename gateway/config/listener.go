@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"net"
@@ -152,26 +153,19 @@ func listenerAddress(example string) kind[string] {
 		if problem := badLabel(path, maxSocketPath); problem != "" {
 			return " names a socket whose path" + problem
 		}
-		if strings.HasSuffix(path, "/") || strings.HasPrefix(path, "@") {
-			return " is no path of a socket"
-		}
-		return ""
+		return when(strings.HasSuffix(path, "/") || strings.HasPrefix(path, "@"), " is no path of a socket")
 	}, schema{"type": "string", "pattern": "^unix:.*[^/]$|:[0-9]{1,5}$"})
 }
 
 // badAddress says what is wrong with host:port.
 func badAddress(s string) string {
 	host, port, err := net.SplitHostPort(s)
-	if err != nil {
-		return " is not host:port"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return " has no port between 0 and 65535"
-	}
-	if strings.ContainsFunc(host, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("/@?#\\", c) }) {
-		return " has no host before its port"
-	}
-	return ""
+	n, notPort := strconv.ParseUint(port, 10, 16)
+	foreign := func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("/@?#\\", c) }
+	return cmp.Or(
+		when(err != nil, " is not host:port"),
+		when(notPort != nil || strconv.FormatUint(n, 10) != port, " has no port between 0 and 65535"),
+		when(strings.ContainsFunc(host, foreign), " has no host before its port"))
 }
 
 // isLoopback reports whether other machines cannot reach the address.
@@ -190,10 +184,8 @@ func isLoopback(hostport string) bool {
 // socketMode is the kind of permission bits.
 func socketMode() kind[fs.FileMode] {
 	digits := keyword[string](`octal digits, such as "0660"`, func(s string) string {
-		if n, err := strconv.ParseUint(s, 8, 32); err != nil || n == 0 || n > 0o777 {
-			return " is no mode of a socket"
-		}
-		return ""
+		n, err := strconv.ParseUint(s, 8, 32)
+		return when(err != nil || n == 0 || n > 0o777, " is no mode of a socket")
 	}, schema{"type": "string", "pattern": "^0*[0-7]{1,3}$"})
 	return converted(digits, func(s string) fs.FileMode {
 		n, _ := strconv.ParseUint(s, 8, 32) // digits has

@@ -1,7 +1,7 @@
 package config
 
 import (
-	"fmt"
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -98,17 +98,13 @@ func whereKeys(key []string) string {
 // never be one statement is refused.
 func statement(expected string) kind[string] {
 	return keyword[string](expected, func(s string) string {
-		switch trimmed := strings.TrimSpace(s); {
-		case trimmed == "":
-			return " is empty"
-		case len(s) > maxStatement:
-			return fmt.Sprintf(" is longer than %d bytes", maxStatement)
-		case strings.HasSuffix(trimmed, ";"):
-			return ` ends with ";", which is not a part of a statement`
-		case strings.ContainsFunc(s, func(c rune) bool { return isControl(c) && c != '\n' && c != '\r' && c != '\t' }):
-			return " holds a control character"
-		}
-		return ""
+		trimmed := strings.TrimSpace(s)
+		foreign := func(c rune) bool { return isControl(c) && c != '\n' && c != '\r' && c != '\t' }
+		return cmp.Or(
+			when(trimmed == "", " is empty"),
+			tooLong(s, maxStatement),
+			when(strings.HasSuffix(trimmed, ";"), ` ends with ";", which is not a part of a statement`),
+			when(strings.ContainsFunc(s, foreign), " holds a control character"))
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxStatement})
 }
 

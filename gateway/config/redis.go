@@ -50,10 +50,7 @@ const maxUsers = 1000
 func (r *Redis) fields() []field {
 	users := pairs(&r.Users, "names to digests", maxUsers, digest(), schema{"pattern": keyName.String()},
 		func(name string) string {
-			if !keyName.MatchString(name) {
-				return `not the name of a user; expected 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"`
-			}
-			return ""
+			return when(!keyName.MatchString(name), `not the name of a user; expected 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"`)
 		}, func(u *RedisUser) (name, text *string) { return &u.Name, &u.Password })
 	return []field{
 		{Name: "users", Value: users, Reload: AtReload,

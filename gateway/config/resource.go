@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -256,10 +257,7 @@ func badColumn(expected string) func(string) string {
 // orderTerm is a column, with "-" before it for descending.
 func orderTerm() kind[resource.Order] {
 	column := keyword[string](`the name of a column, with "-" before it for descending`, func(s string) string {
-		if s == "-" {
-			return " is a sign without a column"
-		}
-		return badLabel(s, maxIdentifier)
+		return cmp.Or(when(s == "-", " is a sign without a column"), badLabel(s, maxIdentifier))
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxIdentifier + 1, "pattern": "^-?."})
 	return converted(column, func(s string) resource.Order {
 		name, descending := strings.CutPrefix(s, "-")
