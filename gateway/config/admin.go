@@ -67,17 +67,13 @@ func metricsFields(l *Listener) []field {
 
 // setting takes an address, or a mapping that says more.
 func (a *Admin) setting() setting {
-	s := either(scalar(&a.Address, listenerAddress(adminAddress)), object(a.fields), func() bool {
+	return either(scalar(&a.Address, listenerAddress(adminAddress)), object(a.fields), func() bool {
 		_, local := a.Listener().Unix()
 		return !local && *a == Admin{Address: a.Address, Line: a.Line}
-	})
-	read := s.read
-	s.read = func(p *parser, v value) {
+	}).then(func(p *parser, v value) {
 		a.Line = v.line()
-		read(p, v)
 		p.admin(v, a)
-	}
-	return s
+	})
 }
 
 // admin refuses an address that other machines can reach unless what they may do there is

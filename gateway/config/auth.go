@@ -117,13 +117,7 @@ func (j *JWT) fields() []field {
 // setting is a mapping that names at least one caller: with an empty one no caller could read,
 // which leaving the resource out does better.
 func (a *Access) setting() setting {
-	s := object(a.fields)
-	s.schema = func() schema {
-		described := objectSchema(a.fields())
-		described["minProperties"] = 1
-		return described
-	}
-	return s
+	return object(a.fields).with("minProperties", 1)
 }
 
 func (a *Access) fields() []field {

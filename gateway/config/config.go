@@ -101,13 +101,15 @@ func (c Config) WithDefaults() Config {
 
 // Path resolves the name of a file that c has: it is relative to the folder of the configuration
 // file, if that is known. "" stays "".
-func (c *Config) Path(name string) string {
+func (c *Config) Path(name string) string { return c.Origin.path(name) }
+
+func (o *Origin) path(name string) string {
 	if name == "" {
 		return ""
 	}
 	name = filepath.FromSlash(name)
-	if c.Origin.Dir != "" && !filepath.IsAbs(name) {
-		name = filepath.Join(c.Origin.Dir, name)
+	if o.Dir != "" && !filepath.IsAbs(name) {
+		name = filepath.Join(o.Dir, name)
 	}
 	return name
 }

@@ -73,6 +73,27 @@ func (s setting) holds(v any) bool {
 	return v != nil && (!isMapping || len(m) > 0)
 }
 
+// then is s with more to do after it was read.
+func (s setting) then(after func(p *parser, v value)) setting {
+	read := s.read
+	s.read = func(p *parser, v value) {
+		read(p, v)
+		after(p, v)
+	}
+	return s
+}
+
+// with is s with a keyword in its schema.
+func (s setting) with(keyword string, arg any) setting {
+	described := s.schema
+	s.schema = func() schema {
+		full := described()
+		full[keyword] = arg
+		return full
+	}
+	return s
+}
+
 func (f field) applies() bool { return f.If == nil || f.If() }
 
 func (f field) write() any {
@@ -105,6 +126,14 @@ func fill(fields []field) {
 				fill(f.Value.members())
 			}
 		}
+	}
+}
+
+// fillEach fills the elements of a copy of a list.
+func fillEach[E any](at *[]E, fields func(*E) []field) {
+	*at = slices.Clone(*at)
+	for i := range *at {
+		fill(fields(&(*at)[i]))
 	}
 }
 

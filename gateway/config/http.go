@@ -172,9 +172,8 @@ func (h *HTTP) compression() setting {
 			return codings.write()
 		},
 		schema: func() schema {
-			s := codings.schema()
-			s["minItems"] = 0
-			return schema{"oneOf": []any{s, schema{"type": "string", "enum": []string{none}}}}
+			word := schema{"type": "string", "enum": []string{none}}
+			return schema{"oneOf": []any{codings.with("minItems", 0).schema(), word}}
 		},
 		set: func(def any) { h.Compression = def.([]string) },
 	}

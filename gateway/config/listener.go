@@ -195,18 +195,12 @@ func socketMode() kind[fs.FileMode] {
 
 // setting takes an address, or a mapping that says more.
 func (l *Listener) setting(example string, fields func(*Listener) []field) setting {
-	own := func() []field { return fields(l) }
-	s := either(scalar(&l.Address, listenerAddress(example)), object(own), func() bool {
+	mapping := object(func() []field { return fields(l) })
+	return either(scalar(&l.Address, listenerAddress(example)), mapping, func() bool {
 		bare := Listener{Address: l.Address}
 		fill(fields(&bare))
 		return *l == bare
-	})
-	read := s.read
-	s.read = func(p *parser, v value) {
-		read(p, v)
-		p.socket(v, *l)
-	}
-	return s
+	}).then(func(p *parser, v value) { p.socket(v, *l) })
 }
 
 // setting takes one listener, or a list of them.
@@ -233,12 +227,7 @@ func (all *Listeners) setting(expected, example string) setting {
 		return schema{"oneOf": append(one(new(Listener)).schema()["oneOf"].([]any), list.schema())}
 	}
 	s.set = func(def any) { *all = def.(Listeners) }
-	s.fill = func() {
-		*all = slices.Clone(*all)
-		for i := range *all {
-			fill(fields(&(*all)[i]))
-		}
-	}
+	s.fill = func() { fillEach((*[]Listener)(all), fields) }
 	return s
 }
 

@@ -121,21 +121,19 @@ func (r *Resource) key() setting {
 			badColumn("the name of a column of the statement"),
 			func(k *resource.QueryKey) (name, text *string) { return &k.Name, &k.Type })
 	})
-	read := types.read
-	types.read = func(p *parser, v value) {
-		read(p, v)
+	columns := list(&r.Key, identifier("the name of a column"), maxKey)
+	return either(columns, types.then(func(*parser, value) {
 		for _, k := range r.Query.Key {
 			r.Key = append(r.Key, k.Name)
 		}
-	}
-	columns := list(&r.Key, identifier("the name of a column"), maxKey)
-	return either(columns, types, func() bool { return r.Query == nil })
+	}), func() bool { return r.Query == nil })
 }
 
 // depends is the tables that a statement reads.
 func (r *Resource) depends() setting {
 	one := func(d *resource.Depend) setting {
-		s := object(func() []field { return dependFields(d) })
+		// A missing key is reported by depend.
+		s := object(func() []field { return dependFields(d) }).with("required", []string{"table", "key"})
 		read := s.read
 		s.read = func(p *parser, v value) {
 			d.Line = v.line()
@@ -143,11 +141,6 @@ func (r *Resource) depends() setting {
 			if read(p, v); len(p.errors) == before {
 				p.depend(v, *d, r.Key)
 			}
-		}
-		s.schema = func() schema {
-			item := objectSchema(dependFields(d))
-			item["required"] = []string{"table", "key"} // depend reports a missing key
-			return item
 		}
 		return s
 	}

@@ -135,26 +135,22 @@ func (l *LoadLimits) fields() []field {
 
 // resources are the mapping from names to resources.
 func (c *Config) resources() setting {
+	kinds := []any{schema{"required": []string{"table"}}, schema{"required": []string{"sql"}}}
 	s := named(&c.Resources, "names to resources", maxResources, namedOf[Resource]{
 		read: func(p *parser, name string, v value) {
 			if !resourceName.MatchString(name) {
 				p.failKey(v, "not the name of a resource; expected 1 to 64 of a-z, 0-9, - and _, a letter or digit first")
 			}
-			r := Resource{Resource: resource.Resource{Name: name, Line: position(v.key).Line}}
+			r := Resource{Resource: resource.Resource{Name: name, Line: v.line()}}
 			p.tables = p.tables[:0]
 			r.read(p, v, &c.Origin)
 			c.Resources = append(c.Resources, r)
 		},
 		write:  func(r *Resource) (string, any) { return r.Name, writeObject(r.fields()) },
 		names:  schema{"pattern": resourceName.String()},
-		schema: resourceSchema,
+		schema: object(new(Resource).fields).with("oneOf", kinds).schema,
 	})
-	s.fill = func() {
-		c.Resources = slices.Clone(c.Resources)
-		for i := range c.Resources {
-			fill(c.Resources[i].fields())
-		}
-	}
+	s.fill = func() { fillEach(&c.Resources, (*Resource).fields) }
 	s.members, s.named = new(Resource).fields, true
 	return s
 }
@@ -162,13 +158,6 @@ func (c *Config) resources() setting {
 // resourceName keeps names that begin with "-", "_" or "." for the gateway's
 // own pages, so that none of those can ever clash with a resource.
 var resourceName = regexp.MustCompile("^[a-z0-9][a-z0-9_-]{0,63}$")
-
-// resourceSchema describes the two kinds of resources.
-func resourceSchema() schema {
-	s := objectSchema(new(Resource).fields())
-	s["oneOf"] = []any{schema{"required": []string{"table"}}, schema{"required": []string{"sql"}}}
-	return s
-}
 
 // childFields are the fields of a list inside a document. What it costs to change one is said
 // of the resource's children.

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"net/url"
-	"path/filepath"
 	"runtime"
 	"strings"
 )
@@ -61,9 +60,5 @@ func sqlitePath(o Origin) (string, error) {
 	if runtime.GOOS == "windows" && len(path) > 2 && path[0] == '/' && path[2] == ':' {
 		path = path[1:] // sqlite:///C:/data/shop.db
 	}
-	path = filepath.FromSlash(path)
-	if o.Dir != "" && !filepath.IsAbs(path) {
-		path = filepath.Join(o.Dir, path)
-	}
-	return path, nil
+	return o.path(path), nil
 }
