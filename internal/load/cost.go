@@ -9,7 +9,7 @@ import (
 
 // ErrNoProcessCPU is returned where the CPU time of another process cannot be
 // read; only Linux can.
-var ErrNoProcessCPU = errors.New("load: cpu time of another process is not to be had on this system")
+var ErrNoProcessCPU = errors.New("load: the cpu time of another process is not available on this system")
 
 // A reading of all meters at one moment.
 type reading struct {
@@ -19,6 +19,26 @@ type reading struct {
 	mallocs  uint64
 	bytes    uint64
 	counters []float64
+}
+
+// noCPU is in a reading in place of a CPU time that could not be read.
+const noCPU time.Duration = -1
+
+// since returns what was used between two readings. A CPU time that the later
+// one does not have is 0.
+func (now reading) since(before reading) Cost {
+	cost := Cost{
+		Wait:    now.wait - before.wait,
+		Mallocs: now.mallocs - before.mallocs,
+		Bytes:   now.bytes - before.bytes,
+	}
+	if now.client != noCPU {
+		cost.Client = now.client - before.client
+	}
+	if now.servers != noCPU {
+		cost.Server = now.servers - before.servers
+	}
+	return cost
 }
 
 // allocations returns the objects and bytes this process has allocated on its
@@ -35,11 +55,11 @@ func allocations() (objects, bytes uint64) {
 
 // A ProcessMeter reads the CPU time of one other process.
 //
-// The source is the scheduler's own account of each thread, in nanoseconds.
-// Threads that have died are missing there: the meter keeps what it last saw of
-// them and loses what they used after that, up to the total that the kernel
-// keeps for the whole process, dead threads included, in ticks of 10 ms. Both
-// figures can only be too low, so the larger one is taken; the error of a
+// The source is the scheduler's account of each thread, in nanoseconds. Threads
+// that have ended are missing there: the meter keeps what it last saw of them
+// and misses what they used after that, up to the total that the kernel keeps
+// for the whole process, ended threads included, in ticks of 10 ms. Both figures
+// can only be too low, so the meter takes the larger one; the error of a
 // difference of two readings is at most two ticks.
 type ProcessMeter struct {
 	// Immutable after NewProcessMeter.

@@ -29,6 +29,9 @@ type Sample struct {
 	Errors      uint64
 	ErrorSample string
 	Doubts      []string // what makes the latencies questionable, in words
+	// Partial says why the round was not finished, and is empty if it was. A
+	// Suite never mixes such figures with those of whole rounds.
+	Partial string
 	// Details go to the raw results as they are.
 	Details any
 }
@@ -44,6 +47,7 @@ func (r *Result) Sample() Sample {
 		Errors:      r.Errors + r.Unsent + r.WarmUpErrors,
 		ErrorSample: r.ErrorSample,
 		Doubts:      r.Doubts(),
+		Partial:     r.Partial,
 		Details: runDetails{
 			Elapsed: r.Elapsed.Seconds(), Completed: r.Completed, Cost: r.Cost,
 			PlannedRate: r.PlannedRate, Dispersion: r.Dispersion, ServiceP99: micros(r.Service.Quantile(0.99)),
@@ -52,6 +56,7 @@ func (r *Result) Sample() Sample {
 	if r.Pacing != nil {
 		d := s.Details.(runDetails)
 		d.PacingP50, d.PacingP99 = micros(r.Pacing.Quantile(0.50)), micros(r.Pacing.Quantile(0.99))
+		d.ReleaseP99 = micros(r.Release.Quantile(0.99))
 		s.Details = d
 	}
 	if r.Completed > 0 {
@@ -77,6 +82,7 @@ type runDetails struct {
 	ServiceP99  float64 `json:"service_p99_us"`
 	PacingP50   float64 `json:"pacing_p50_us,omitempty"`
 	PacingP99   float64 `json:"pacing_p99_us,omitempty"`
+	ReleaseP99  float64 `json:"release_p99_us,omitempty"`
 }
 
 // column returns the values of one metric over rounds, NaN where absent.

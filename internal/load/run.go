@@ -1,7 +1,9 @@
 package load
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -69,23 +71,34 @@ type Result struct {
 	Elapsed time.Duration `json:"elapsed_ns"` // of the window, drain included
 
 	// Completed counts requests with a right answer, Errors those with a wrong
-	// or no answer; Unsent counts requests of an open loop that were due but
-	// not sent when the drain limit passed. ErrorSample is the first error.
+	// or no answer; Unsent counts requests of an open loop that were due but not
+	// sent when the drain limit passed or the run ended early. ErrorSample is the
+	// first error.
 	Completed   uint64 `json:"completed"`
 	Errors      uint64 `json:"errors"`
 	Unsent      uint64 `json:"unsent"`
 	ErrorSample string `json:"error_sample,omitempty"`
 
+	// Partial says why the run ended early or lacks figures, and is empty if it is
+	// whole. A partial result covers the time until the end, and Elapsed is that
+	// time. What could not be read at the end is 0 in Cost, or absent.
+	Partial string `json:"partial,omitempty"`
+	// Cut counts the requests that failed after ctx had ended. They are neither
+	// completed nor errors, since the end may be the reason.
+	Cut uint64 `json:"cut,omitempty"`
+
 	// WarmUpErrors counts the errors outside of the measured window.
 	WarmUpErrors uint64 `json:"warmup_errors,omitempty"`
 
-	// Service runs from sending to answer. Intended (open loop only) runs from
-	// the planned instant. Pacing (open loop only) is how late a caller with
-	// nothing to do was woken: the error of the generator's own clock, which is
-	// part of Intended.
+	// Service runs from sending to answer. The others belong to open loops.
+	// Intended runs from the planned instant to the answer. Pacing is how late an
+	// idle caller started its request: the generator's own error, which is part
+	// of Intended. Release is how late the pacer released such callers: the part
+	// of Pacing that is due to timers; the rest is the scheduler's.
 	Service  *Histogram `json:"service"`
 	Intended *Histogram `json:"intended,omitempty"`
 	Pacing   *Histogram `json:"pacing,omitempty"`
+	Release  *Histogram `json:"release,omitempty"`
 
 	// PlannedRate and Dispersion (variance over mean of the requests sent in
 	// each millisecond) belong to open loops.
@@ -116,7 +129,7 @@ func (r *Result) PerRequest(total float64) float64 {
 	return total / float64(r.Completed)
 }
 
-// Doubts tells in words what makes the latencies of the run questionable, in words.
+// Doubts says in words what makes the latencies of the run questionable.
 func (r *Result) Doubts() []string {
 	var doubts []string
 	if s := r.Cost.starved(); s != "" {
@@ -127,33 +140,51 @@ func (r *Result) Doubts() []string {
 			doubts = append(doubts, fmt.Sprintf("overloaded: %.0f requests a second of %.0f planned", rate, r.PlannedRate))
 		}
 		if late := r.Pacing.Quantile(0.99); late > 5*time.Millisecond {
-			doubts = append(doubts, fmt.Sprintf("coarse pacing: 1 %% of the idle callers woke more than %v late", late))
+			doubts = append(doubts, fmt.Sprintf("coarse pacing: 1 %% of the idle callers started more than %v late", late))
 		}
 	}
 	return doubts
 }
 
-// A runner is one Run under way.
+// A runner is one Run in progress.
 type runner struct {
 	// Immutable after Run has started it.
 	cfg     Config
 	target  Target
 	workers []*worker
 	meters  []*ProcessMeter
+	deaths  *deathWatch
 
-	// Atomics: set by the watchdog or the end of ctx, read by every worker.
+	// Owned by the goroutine of Run.
+	pacers []*pacer // of the current phase
+
+	// Written before stopped is set, read after it was seen or the phase has ended.
+	stopOnce  sync.Once
+	stoppedAt time.Time
+	why       error // nil: the phase did not end early
+
+	// Atomics: read by every worker and pacer.
 	stopped   atomic.Bool // begin no further request
-	abandoned atomic.Bool // the drain limit passed: callers are closed
+	abandoned atomic.Bool // the time to finish has passed: callers are closed
 }
 
-// Run drives target as cfg says. It returns an error if the configuration is
-// wrong, a caller could not be created, a meter could not be read or ctx ended;
-// failed requests are counted in the Result.
+// ErrServerEnded is the reason why a run ended early if one of its servers did.
+var ErrServerEnded = errors.New("the server process ended during the run")
+
+// Run drives target as cfg says. It returns no result if the configuration is
+// wrong, a caller could not be created, a meter could not be read at the start,
+// or the run ended before the measured window.
+//
+// If ctx ends or a server process of the configuration ends during the window,
+// or a meter cannot be read at its end, Run returns both the error and what was
+// measured until then, as a result that is marked partial. Failed requests are
+// not an error of Run: the Result counts them.
 func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	r := &runner{cfg: cfg, target: target}
+	r := &runner{cfg: cfg, target: target, deaths: watchDeaths(cfg.Servers)}
+	defer r.deaths.close()
 	for _, pid := range cfg.Servers {
 		r.meters = append(r.meters, NewProcessMeter(pid))
 	}
@@ -161,19 +192,9 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
-	var warmUpErrors uint64
-	if cfg.WarmUp > 0 {
-		r.phase(ctx, cfg.WarmUp, 0)
-		for _, w := range r.workers {
-			warmUpErrors += w.errors
-			w.reset()
-		}
-	}
-	if err := ctx.Err(); err != nil {
+	warmUpErrors, err := r.warmUp(ctx)
+	if err != nil {
 		return nil, err
-	}
-	if r.abandoned.Load() {
-		return nil, fmt.Errorf("load: requests of the warm-up did not finish within %v", cfg.DrainLimit)
 	}
 	before, err := r.readBefore(ctx)
 	if err != nil {
@@ -182,23 +203,50 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	started := time.Now()
 	arrivals := r.phase(ctx, cfg.Duration, cfg.Requests)
 	elapsed := time.Since(started)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	after, err := r.readAfter(ctx)
-	if err != nil {
-		return nil, err
-	}
+	err = both(r.why, err)
 	result := r.result(before, after)
 	result.Elapsed = elapsed
 	result.WarmUpErrors = warmUpErrors
 	if arrivals != nil {
-		result.Dispersion = arrivals.dispersion()
+		result.Dispersion = arrivals.dispersion(elapsed)
 		if math.IsNaN(result.Dispersion) {
 			result.Dispersion = 0 // nothing was sent; JSON knows no NaN
 		}
 	}
-	return result, nil
+	if err != nil {
+		result.Partial = err.Error()
+	}
+	return result, err
+}
+
+// both joins two errors in one line.
+func both(a, b error) error {
+	if a == nil || b == nil {
+		return errors.Join(a, b)
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}
+
+// warmUp runs the phase that is not measured, and returns how many of its
+// requests failed.
+func (r *runner) warmUp(ctx context.Context) (failed uint64, err error) {
+	if r.cfg.WarmUp > 0 {
+		r.phase(ctx, r.cfg.WarmUp, 0)
+		for _, w := range r.workers {
+			failed += w.errors
+			w.reset()
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case r.why != nil:
+		return 0, r.why
+	case r.abandoned.Load():
+		return 0, fmt.Errorf("load: requests of the warm-up did not finish within %v", r.cfg.DrainLimit)
+	}
+	return failed, nil
 }
 
 // connect creates the callers, a few at a time.
@@ -238,24 +286,24 @@ func (r *runner) close() {
 }
 
 // phase runs all workers for d, in a closed loop for at most limit requests each
-// (0: no limit), and returns when each has finished its last
-// request. In an open loop it returns the arrivals that were achieved.
+// (0: no limit), and returns when each has finished its last request. In an open
+// loop it returns the arrivals that were achieved.
 func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrivalCounter {
-	unwatch := context.AfterFunc(ctx, func() { r.stopped.Store(true) })
-	defer unwatch()
-	watchdog := time.AfterFunc(d+r.cfg.DrainLimit, func() {
-		r.abandoned.Store(true)
-		r.stopped.Store(true)
-		r.close()
-	})
-	defer watchdog.Stop()
+	finished := make(chan struct{})
+	var supervisor, wg sync.WaitGroup
+	// Ends when finished is closed below; phase waits for it.
+	supervisor.Go(func() { r.supervise(ctx, d, finished) })
 
 	var arrivals *arrivalCounter
+	start := time.Now()
 	if r.cfg.Arrivals.open() {
 		arrivals = newArrivalCounter(d)
+		r.pacers = newPacers(r, start, d)
+		for _, p := range r.pacers {
+			// Ends with the plans of its callers, or by stopped; phase waits for it.
+			wg.Go(p.run)
+		}
 	}
-	var wg sync.WaitGroup
-	start := time.Now()
 	for _, w := range r.workers {
 		// Ends by itself after d, or by stopped; phase waits for it. A Do that
 		// never returns is broken by Close once the drain limit has passed.
@@ -268,7 +316,54 @@ func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrival
 		})
 	}
 	wg.Wait()
+	close(finished)
+	supervisor.Wait()
 	return arrivals
+}
+
+// endLimit bounds how long requests may take to finish after a phase was ended
+// early, if the drain limit is not shorter.
+const endLimit = 2 * time.Second
+
+// supervise ends a phase early when ctx or a server ends, and closes the callers
+// when the time to finish has passed. It returns when the phase has finished.
+func (r *runner) supervise(ctx context.Context, d time.Duration, finished <-chan struct{}) {
+	limit := time.NewTimer(d + r.cfg.DrainLimit)
+	defer limit.Stop()
+	ended, died := ctx.Done(), r.deaths.died
+	for {
+		select {
+		case <-finished:
+			return
+		case <-ended:
+			r.interrupted(ctx)
+		case err := <-died:
+			r.stop(err)
+		case <-limit.C:
+			r.abandoned.Store(true)
+			r.stop(nil)
+			r.close()
+			<-finished
+			return
+		}
+		ended, died = nil, nil
+		limit.Reset(min(endLimit, r.cfg.DrainLimit))
+	}
+}
+
+// interrupted ends a phase because ctx has ended. The first caller that fails
+// for that reason calls it too, so that none begins another request.
+func (r *runner) interrupted(ctx context.Context) {
+	r.stop(fmt.Errorf("load: interrupted: %w", context.Cause(ctx)))
+}
+
+// stop lets every worker finish its request and begin no other. Only the first
+// call counts.
+func (r *runner) stop(why error) {
+	r.stopOnce.Do(func() {
+		r.stoppedAt, r.why = time.Now(), why
+		r.stopped.Store(true)
+	})
 }
 
 // readBefore takes all readings before the window. Reading a server's counters
@@ -282,41 +377,52 @@ func (r *runner) readBefore(ctx context.Context) (reading, error) {
 	return now, r.readMeters(&now)
 }
 
-// readAfter is the mirror image of readBefore.
+// readAfter is the mirror image of readBefore. It reads what can be read, even
+// if ctx has ended, and returns the first error.
 func (r *runner) readAfter(ctx context.Context) (reading, error) {
-	var now reading
-	if err := r.readMeters(&now); err != nil {
-		return now, err
+	if r.why != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+		defer cancel()
 	}
-	return now, r.readCounters(ctx, &now)
+	var now reading
+	err := r.readMeters(&now)
+	if counterErr := r.readCounters(ctx, &now); err == nil {
+		err = counterErr
+	}
+	return now, err
 }
 
-func (r *runner) readMeters(now *reading) error {
-	var err error
+// readMeters reads all meters and returns the first error. Where there is one,
+// the reading has noCPU.
+func (r *runner) readMeters(now *reading) (err error) {
 	if now.client, err = ownCPU(); err != nil {
-		return fmt.Errorf("load: own cpu time: %w", err)
+		now.client, err = noCPU, fmt.Errorf("load: own cpu time: %w", err)
 	}
 	now.wait = ownWait()
 	now.mallocs, now.bytes = allocations()
 	for _, m := range r.meters {
-		cpu, err := m.CPU()
-		if err != nil {
-			return err
+		cpu, meterErr := m.CPU()
+		if meterErr != nil {
+			now.servers = noCPU
+			return cmp.Or(err, meterErr)
 		}
 		now.servers += cpu
 	}
-	return nil
+	return err
 }
 
-func (r *runner) readCounters(ctx context.Context, now *reading) error {
+// readCounters reads all counters and returns the first error. Where there is
+// one, the reading has NaN.
+func (r *runner) readCounters(ctx context.Context, now *reading) (err error) {
 	for _, c := range r.cfg.Counters {
-		v, err := c.Read(ctx)
-		if err != nil {
-			return fmt.Errorf("load: counter %s: %w", c.Name, err)
+		v, counterErr := c.Read(ctx)
+		if counterErr != nil {
+			v, err = math.NaN(), cmp.Or(err, fmt.Errorf("load: counter %s: %w", c.Name, counterErr))
 		}
 		now.counters = append(now.counters, v)
 	}
-	return nil
+	return err
 }
 
 // result adds up what the workers recorded between two readings.
@@ -324,7 +430,10 @@ func (r *runner) result(before, after reading) *Result {
 	res := &Result{Callers: r.cfg.Callers, Service: new(Histogram)}
 	if r.cfg.Arrivals.open() {
 		res.PlannedRate = r.cfg.Arrivals.Rate
-		res.Intended, res.Pacing = new(Histogram), new(Histogram)
+		res.Intended, res.Pacing, res.Release = new(Histogram), new(Histogram), new(Histogram)
+		for _, p := range r.pacers {
+			res.Release.Merge(&p.release)
+		}
 	}
 	var first error
 	var firstAt time.Time
@@ -332,6 +441,7 @@ func (r *runner) result(before, after reading) *Result {
 		res.Completed += w.completed
 		res.Errors += w.errors
 		res.Unsent += w.unsent
+		res.Cut += w.cut
 		res.Service.Merge(&w.service)
 		if r.cfg.Arrivals.open() {
 			res.Intended.Merge(&w.intended)
@@ -344,18 +454,14 @@ func (r *runner) result(before, after reading) *Result {
 	if first != nil {
 		res.ErrorSample = first.Error()
 	}
-	res.Cost = Cost{
-		Client:  after.client - before.client,
-		Server:  after.servers - before.servers,
-		Wait:    after.wait - before.wait,
-		Mallocs: after.mallocs - before.mallocs,
-		Bytes:   after.bytes - before.bytes,
-	}
+	res.Cost = after.since(before)
 	for i, c := range r.cfg.Counters {
-		if res.Cost.Counters == nil {
-			res.Cost.Counters = map[string]float64{}
+		if v := after.counters[i] - before.counters[i]; !math.IsNaN(v) {
+			if res.Cost.Counters == nil {
+				res.Cost.Counters = map[string]float64{}
+			}
+			res.Cost.Counters[c.Name] = v
 		}
-		res.Cost.Counters[c.Name] = after.counters[i] - before.counters[i]
 	}
 	return res
 }

@@ -130,12 +130,12 @@ func (c *arrivalCounter) add(at time.Duration, n int) {
 	}
 }
 
-// dispersion returns the variance of the counts divided by their mean: 0 for an
-// even flow, 1 for Poisson arrivals, about E[n^2]/E[n] for bursts of n. It is
-// NaN if nothing was sent.
-func (c *arrivalCounter) dispersion() float64 {
+// dispersion returns the variance of the counts until elapsed divided by their
+// mean: 0 for an even flow, 1 for Poisson arrivals, about E[n^2]/E[n] for bursts
+// of n. It is NaN if nothing was sent.
+func (c *arrivalCounter) dispersion(elapsed time.Duration) float64 {
 	var n, mean, m2 float64 // Welford
-	for i := range c.counts {
+	for i := range min(len(c.counts), int(elapsed/c.window)) {
 		x := float64(c.counts[i].Load())
 		n++
 		d := x - mean

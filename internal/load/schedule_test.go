@@ -19,7 +19,7 @@ func flow(a Arrivals, callers int, d time.Duration, seed uint64) (total int, dis
 			total += n
 		}
 	}
-	return total, counter.dispersion()
+	return total, counter.dispersion(d)
 }
 
 func TestPlansKeepTheRateAndTheBurstiness(t *testing.T) {
@@ -90,7 +90,7 @@ func TestPlansDependOnTheSeedAlone(t *testing.T) {
 }
 
 func TestDispersionOfNothing(t *testing.T) {
-	if d := newArrivalCounter(time.Second).dispersion(); !math.IsNaN(d) {
+	if d := newArrivalCounter(time.Second).dispersion(time.Second); !math.IsNaN(d) {
 		t.Errorf("dispersion %v of no request", d)
 	}
 	long := newArrivalCounter(time.Hour)

@@ -8,16 +8,21 @@ import (
 	"unsafe"
 )
 
-// A sleeper waits for planned instants. The Go runtime rounds waits of an idle
-// process up to whole milliseconds (the timeout of epoll_wait), which would put
-// a millisecond into every latency of a slow open loop. A timerfd makes the
-// same epoll_wait return when the kernel's high-resolution timer fires: see
-// TestSleeperIsPrecise for what that gives.
+// A sleeper waits for planned instants. The Go runtime rounds the waits of an
+// idle process up to whole milliseconds (the timeout of epoll_wait), which would
+// add up to a millisecond to every latency of a slow open loop. A timerfd makes
+// the same epoll_wait return when the kernel's high-resolution timer fires: see
+// TestSleeperIsPrecise for the precision.
 type sleeper struct {
-	file *os.File // nil: timerfd is not to be had, fall back to time.Sleep
-	fd   uintptr
-	buf  [8]byte
-	spec struct{ interval, value syscall.Timespec } // itimerspec
+	// Immutable after newSleeper.
+	file *os.File        // nil: no timerfd is available, fall back to time.Sleep
+	conn syscall.RawConn // of file
+	wait func(fd uintptr) bool
+
+	// Owned by the goroutine that sleeps.
+	armed  bool
+	failed bool
+	spec   struct{ interval, value syscall.Timespec } // itimerspec
 }
 
 const (
@@ -32,19 +37,39 @@ const (
 )
 
 func newSleeper() *sleeper {
+	s := &sleeper{}
 	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockMonotonic, tfdNonblock|tfdCloexec, 0)
 	if errno != 0 {
-		return &sleeper{}
+		return s
 	}
 	// A descriptor in non-blocking mode is registered with the poller.
-	return &sleeper{file: os.NewFile(fd, "timerfd"), fd: fd}
+	file := os.NewFile(fd, "timerfd")
+	conn, err := file.SyscallConn()
+	if err != nil {
+		_ = file.Close()
+		return s
+	}
+	s.file, s.conn, s.wait = file, conn, s.arm
+	return s
+}
+
+// arm sets the timer when it is called first, and says that the wait is over
+// when the poller has reported that the timer fired. Setting a timer anew also
+// forgets that it fired, and the poller reports edges, so that the descriptor is
+// never read: a wait costs one system call.
+func (s *sleeper) arm(fd uintptr) bool {
+	if s.armed {
+		return true
+	}
+	s.armed = true
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_TIMERFD_SETTIME, fd, 0, uintptr(unsafe.Pointer(&s.spec)), 0, 0, 0)
+	s.failed = errno != 0
+	return s.failed
 }
 
 // sleep waits about d, at most sleepSlice.
 func (s *sleeper) sleep(d time.Duration) {
-	if d > sleepSlice {
-		d = sleepSlice
-	}
+	d = min(d, sleepSlice)
 	if d < spinBelow {
 		runtime.Gosched()
 		return
@@ -53,13 +78,8 @@ func (s *sleeper) sleep(d time.Duration) {
 		time.Sleep(d)
 		return
 	}
-	s.spec.value = syscall.NsecToTimespec(int64(d))
-	_, _, errno := syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, s.fd, 0, uintptr(unsafe.Pointer(&s.spec)), 0, 0, 0)
-	if errno != 0 {
-		time.Sleep(d)
-		return
-	}
-	if _, err := s.file.Read(s.buf[:]); err != nil {
+	s.armed, s.spec.value = false, syscall.NsecToTimespec(int64(d))
+	if err := s.conn.Read(s.wait); err != nil || s.failed {
 		time.Sleep(d)
 	}
 }

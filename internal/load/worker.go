@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,20 +27,28 @@ type worker struct {
 	caller Caller
 	batch  BatchCaller // nil: one request at a time
 	cfg    *Config
+	// released gets a token from the pacer for each wait that the pacer ended.
+	released chan struct{}
 
 	// Owned by the worker's goroutine during a phase, by Run between phases.
 	service, intended, pacing Histogram
 	completed, errors, unsent uint64
+	cut                       uint64 // failed after ctx had ended
 	firstError                error
 	firstErrorAt              time.Time
 	errorsInRow               int
 	outcomes                  []error
 
+	// Atomic: the planned instant that the caller waits for, plus 1; 0 if it does
+	// not wait. The side that sets it back to 0 ends the wait: the pacer, which
+	// then sends the token, or the caller itself.
+	waitsFor atomic.Int64
+
 	closeOnce sync.Once
 }
 
 func newWorker(i int, caller Caller, cfg *Config) *worker {
-	w := &worker{index: i, caller: caller, cfg: cfg, outcomes: make([]error, cfg.Batch)}
+	w := &worker{index: i, caller: caller, cfg: cfg, outcomes: make([]error, cfg.Batch), released: make(chan struct{}, 1)}
 	if b, ok := caller.(BatchCaller); ok && cfg.Batch > 1 {
 		w.batch = b
 	}
@@ -51,7 +60,7 @@ func (w *worker) reset() {
 	w.service.Reset()
 	w.intended.Reset()
 	w.pacing.Reset()
-	w.completed, w.errors, w.unsent = 0, 0, 0
+	w.completed, w.errors, w.unsent, w.cut = 0, 0, 0, 0
 	w.firstError, w.errorsInRow = nil, 0
 }
 
@@ -73,7 +82,7 @@ func (w *worker) closed(ctx context.Context, r *runner, end time.Time, limit int
 		issued += n
 		w.issue(ctx, n)
 		now = time.Now()
-		if w.settle(n, sent, sent, now, r) > 0 {
+		if w.settle(ctx, n, sent, sent, now, r) > 0 {
 			w.pause(r)
 			now = time.Now()
 		}
@@ -83,20 +92,21 @@ func (w *worker) closed(ctx context.Context, r *runner, end time.Time, limit int
 // open issues requests at the planned instants before start+d, each as soon as
 // the one before has finished.
 func (w *worker) open(ctx context.Context, r *runner, start time.Time, d time.Duration, arrivals *arrivalCounter) {
-	sleeper := newSleeper()
-	defer sleeper.close()
 	plan := w.cfg.Arrivals.plan(w.index, w.cfg.Callers, w.cfg.Seed)
 	for {
 		at, due := plan.next()
 		if at >= d {
 			return
 		}
-		if r.stopped.Load() {
-			w.unsent += uint64(due)
-			continue // counts the rest of the plan
-		}
 		planned := start.Add(at)
-		w.await(sleeper, planned, r)
+		if r.stopped.Load() {
+			if planned.After(r.stoppedAt) {
+				return
+			}
+			w.unsent += uint64(due)
+			continue // counts the rest of the plan, as far as it was due
+		}
+		w.await(at, start, r)
 		for due > 0 && !r.stopped.Load() {
 			n := 1
 			if w.batch != nil {
@@ -106,27 +116,35 @@ func (w *worker) open(ctx context.Context, r *runner, start time.Time, d time.Du
 			sent := time.Now()
 			arrivals.add(sent.Sub(start), n)
 			w.issue(ctx, n)
-			if w.settle(n, planned, sent, time.Now(), r) > 0 {
+			if w.settle(ctx, n, planned, sent, time.Now(), r) > 0 {
 				w.pause(r)
 			}
 		}
-		w.unsent += uint64(due)
+		if due > 0 && !planned.After(r.stoppedAt) {
+			w.unsent += uint64(due)
+		}
 	}
 }
 
-// await returns at the planned instant, or at once if that has passed.
-func (w *worker) await(s *sleeper, planned time.Time, r *runner) {
-	slept := false
-	for !r.stopped.Load() {
-		wait := time.Until(planned)
-		if wait <= 0 {
-			if slept {
-				w.pacing.Record(-wait)
-			}
+// await returns at the planned instant, or at once if that has passed or the
+// run is stopped.
+//
+// The order matters: the caller sets waitsFor and then reads the clock, the
+// pacer reads the clock and then waitsFor. So no caller misses its instant.
+func (w *worker) await(at time.Duration, start time.Time, r *runner) {
+	if time.Since(start) >= at {
+		return
+	}
+	waitsFor := int64(at) + 1
+	w.waitsFor.Store(waitsFor)
+	if r.stopped.Load() || time.Since(start) >= at {
+		if w.waitsFor.CompareAndSwap(waitsFor, 0) {
 			return
 		}
-		slept = true
-		s.sleep(wait)
+	}
+	<-w.released
+	if late := time.Since(start) - at; late >= 0 {
+		w.pacing.Record(late)
 	}
 }
 
@@ -141,10 +159,16 @@ func (w *worker) issue(ctx context.Context, n int) {
 }
 
 // settle records n outcomes and returns how many of them were errors. Only
-// requests that completed count in the latencies.
-func (w *worker) settle(n int, planned, sent, done time.Time, r *runner) (failed int) {
+// requests that completed count in the latencies. A request that failed after
+// ctx ended counts as cut, since the end may be the reason.
+func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Time, r *runner) (failed int) {
 	for _, err := range w.outcomes[:n] {
 		if err != nil {
+			if ctx.Err() != nil {
+				w.cut++
+				r.interrupted(ctx)
+				continue
+			}
 			failed++
 			if w.firstError == nil {
 				w.firstError, w.firstErrorAt = err, done

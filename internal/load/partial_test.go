@@ -1,0 +1,206 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// at returns a target that calls f once, from its request number n.
+func at(n int64, f func()) *fakeTarget {
+	return &fakeTarget{delay: 100 * time.Microsecond, fail: func(call int64) error {
+		if call == n {
+			f()
+		}
+		return nil
+	}}
+}
+
+// mutant: load-interrupted-run-thrown-away
+// mutant: load-partial-result-unmarked
+func TestAnInterruptedRunKeepsWhatItMeasured(t *testing.T) {
+	for name, arrivals := range map[string]Arrivals{"closed": {}, "open": {Process: Constant, Rate: 2000}} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			counter := Counter{Name: "x", Read: func(ctx context.Context) (float64, error) { return 1, ctx.Err() }}
+			cfg := Config{Callers: 4, Duration: time.Hour, Arrivals: arrivals, Counters: []Counter{counter}}
+			r, err := Run(ctx, cfg, at(100, cancel))
+			if !errors.Is(err, context.Canceled) || r == nil {
+				t.Fatalf("result %v, error %v, want what was measured and the context's error", r, err)
+			}
+			if r.Completed < 96 || r.Errors != 0 || r.Elapsed >= time.Hour || r.Service.Count() != int64(r.Completed) {
+				t.Errorf("completed %d, errors %d, %d latencies in %v", r.Completed, r.Errors, r.Service.Count(), r.Elapsed)
+			}
+			if !strings.Contains(r.Partial, "interrupted: context canceled") || r.Sample().Partial != r.Partial {
+				t.Errorf("marked %q and %q", r.Partial, r.Sample().Partial)
+			}
+			if _, ok := r.Cost.Counters["x"]; !ok || r.Cost.Client <= 0 {
+				t.Errorf("cost %+v: the meters were not read at the end", r.Cost)
+			}
+			text, err := json.Marshal(r)
+			if err != nil || !strings.Contains(string(text), `"partial":"load: interrupted`) {
+				t.Errorf("%v, JSON without the mark", err)
+			}
+		})
+	}
+}
+
+// The rest of the plan was not due when the run was interrupted.
+//
+// mutant: load-counts-what-was-not-due
+func TestAnInterruptedRunMissesOnlyWhatWasDue(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := Run(ctx, Config{Callers: 2, Duration: time.Hour, Arrivals: Arrivals{Process: Constant, Rate: 1000}}, at(20, cancel))
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	counted := float64(r.Completed + r.Errors + r.Cut + r.Unsent)
+	if planned := r.Elapsed.Seconds() * 1000; counted > planned+2 {
+		t.Errorf("%v requests counted, %.0f were due within %v", counted, planned, r.Elapsed)
+	}
+}
+
+// Requests that the end of the context breaks are neither completed nor errors.
+func TestCutRequestsAreNoErrors(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	target := &waitingTarget{began: make(chan struct{}, 3)}
+	go func() { // ends when all callers wait; Run waits for them
+		for range 3 {
+			<-target.began
+		}
+		cancel()
+	}()
+	r, err := Run(ctx, Config{Callers: 3, Duration: time.Hour}, target)
+	if !errors.Is(err, context.Canceled) || r.Cut != 3 || r.Errors != 0 || r.ErrorSample != "" {
+		t.Errorf("%v, result %+v, want 3 requests cut", err, r)
+	}
+}
+
+// waitingTarget answers only when the context ends.
+type waitingTarget struct{ began chan struct{} }
+
+func (w *waitingTarget) NewCaller(context.Context, int) (Caller, error) { return w, nil }
+func (w *waitingTarget) Close() error                                   { return nil }
+func (w *waitingTarget) Do(ctx context.Context) error {
+	w.began <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A caller that does not end with the context is closed soon, not after the window.
+func TestAnInterruptedRunDoesNotWaitForRequestsThatHang(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	r, err := Run(ctx, Config{Callers: 3, Duration: time.Hour, DrainLimit: 20 * time.Millisecond}, blockedTarget{})
+	if !errors.Is(err, context.DeadlineExceeded) || r.Cut != 3 {
+		t.Errorf("%v, result %+v, want 3 requests cut", err, r)
+	}
+}
+
+// A meter that fails at the end costs its figure, not the others.
+func TestAMeterThatFailsAtTheEndKeepsTheRest(t *testing.T) {
+	broken, reads := errors.New("no such page"), 0
+	good := Counter{Name: "good", Read: func(context.Context) (float64, error) { reads++; return float64(reads), nil }}
+	bad := Counter{Name: "bad", Read: func(context.Context) (float64, error) {
+		if reads > 1 {
+			return 0, broken
+		}
+		return 0, nil
+	}}
+	r, err := Run(t.Context(), Config{Callers: 1, Duration: time.Minute, Requests: 5, Counters: []Counter{good, bad}}, &fakeTarget{})
+	if !errors.Is(err, broken) || r == nil {
+		t.Fatalf("result %v, error %v", r, err)
+	}
+	if !strings.Contains(r.Partial, "counter bad: no such page") || r.Completed != 5 {
+		t.Errorf("marked %q with %d requests", r.Partial, r.Completed)
+	}
+	if _, ok := r.Cost.Counters["bad"]; ok || r.Cost.Counters["good"] != 1 {
+		t.Errorf("counters %v", r.Cost.Counters)
+	}
+}
+
+// A run during whose warm-up the context ends has measured nothing.
+func TestNothingIsMeasuredInTheWarmUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if r, err := Run(ctx, Config{Callers: 1, Duration: time.Hour, WarmUp: time.Hour}, at(3, cancel)); r != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("result %+v, error %v, want no result", r, err)
+	}
+}
+
+// pingTarget sends PING to a Redis server.
+type pingTarget struct {
+	address string
+	answer  func()
+}
+
+func (p *pingTarget) NewCaller(ctx context.Context, _ int) (Caller, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.address)
+	if err != nil {
+		return nil, err
+	}
+	return &pingCaller{p, conn, bufio.NewReader(conn)}, nil
+}
+
+type pingCaller struct {
+	target *pingTarget
+	conn   net.Conn
+	in     *bufio.Reader
+}
+
+func (c *pingCaller) Close() error { return c.conn.Close() }
+func (c *pingCaller) Do(context.Context) error {
+	if _, err := c.conn.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	line, err := c.in.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if line != "+PONG\r\n" {
+		return errors.New(line)
+	}
+	c.target.answer()
+	return nil
+}
+
+// mutant: load-dead-server-unnoticed
+func TestAServerThatDiesEndsTheRun(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // other systems have no meter of another process
+	}
+	server := testkit.StartRedis(t)
+	pid := server.PID()
+	answers := 0
+	target := &pingTarget{address: server.Addr, answer: func() {
+		if answers++; answers == 200 {
+			server.Kill()
+		}
+	}}
+	r, err := Run(t.Context(), Config{Callers: 1, Duration: time.Hour, Servers: []int{pid}}, target)
+	if !errors.Is(err, ErrServerEnded) || r == nil {
+		t.Fatalf("result %v, error %v, want what was measured and %v", r, err, ErrServerEnded)
+	}
+	if r.Completed < 200 || r.Elapsed >= time.Hour || !strings.Contains(r.Partial, ErrServerEnded.Error()) {
+		t.Errorf("completed %d in %v, marked %q", r.Completed, r.Elapsed, r.Partial)
+	}
+	if s := r.Sample(); s.Partial == "" || s.Values[RPS] <= 0 || math.IsNaN(s.Values[ClientUS]) {
+		t.Errorf("sample %+v", s)
+	}
+	// A run on a server that is dead already measures nothing.
+	if r, err := Run(t.Context(), Config{Callers: 1, Duration: time.Hour, Servers: []int{pid}}, &fakeTarget{}); r != nil || err == nil {
+		t.Errorf("result %+v, error %v for a dead server", r, err)
+	}
+}
