@@ -98,7 +98,16 @@ func Judge(goal Goal, ours, rival, control []float64) Verdict {
 	return v
 }
 
+// unjudged is the verdict on figures that are not to be compared.
+func unjudged(goal Goal, why string) Verdict {
+	none := Ratio{Median: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
+	return Verdict{Goal: goal, Outcome: CannotTell, Ratio: none, Control: none, Why: why}
+}
+
 func (v Verdict) String() string {
+	if v.Ratio.Pairs == 0 {
+		return fmt.Sprintf("%s: %s: %s: %s", v.Scenario, v.Goal, v.Outcome, v.Why)
+	}
 	s := fmt.Sprintf("%s: %s: %s (ratio %.3f, interval %.3f-%.3f of %d rounds; control %.3f-%.3f)",
 		v.Scenario, v.Goal, v.Outcome, v.Ratio.Median, v.Ratio.Lo, v.Ratio.Hi, v.Ratio.Pairs, v.Control.Lo, v.Control.Hi)
 	if v.Why != "" {

@@ -56,7 +56,9 @@ func (r *Result) Sample() Sample {
 	if r.Pacing != nil {
 		d := s.Details.(runDetails)
 		d.PacingP50, d.PacingP99 = micros(r.Pacing.Quantile(0.50)), micros(r.Pacing.Quantile(0.99))
-		d.ReleaseP99 = micros(r.Release.Quantile(0.99))
+		if r.Release != nil { // not in results of older programs
+			d.ReleaseP99 = micros(r.Release.Quantile(0.99))
+		}
 		s.Details = d
 	}
 	if r.Completed > 0 {

@@ -2,11 +2,14 @@ package load
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"math"
 	"net"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -202,5 +205,106 @@ func TestAServerThatDiesEndsTheRun(t *testing.T) {
 	// A run on a server that is dead already measures nothing.
 	if r, err := Run(t.Context(), Config{Callers: 1, Duration: time.Hour, Servers: []int{pid}}, &fakeTarget{}); r != nil || err == nil {
 		t.Errorf("result %+v, error %v for a dead server", r, err)
+	}
+}
+
+// endsIn returns a scenario whose rival fails in a round, with a partial sample.
+func endsIn(name string, round int) Scenario {
+	sc := comparison(name, 0.01, nil)
+	whole := sc.Subjects[2].Run
+	sc.Subjects[2].Run = func(ctx context.Context, n int) (Sample, error) {
+		s, err := whole(ctx, n)
+		if n == round {
+			s.Values[ServerUS] *= 1000
+			return s, errors.New("killed")
+		}
+		return s, err
+	}
+	return sc
+}
+
+// A scenario that does not finish is stored apart and marked, and nothing is
+// concluded from it.
+//
+// mutant: suite-partial-among-whole
+// mutant: suite-judges-partial
+func TestAScenarioThatDoesNotFinish(t *testing.T) {
+	dir := t.TempDir()
+	opts := Options{Directory: dir, Progress: new(bytes.Buffer), Seed: 3}
+	suite := Suite{Name: "fake", Scenarios: []Scenario{comparison("hit/1", 0.01, nil), comparison("hit/16", 0.01, nil)}}
+	if _, err := suite.Run(t.Context(), opts); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(dir, "fake.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite.Scenarios[1] = endsIn("hit/16", 4)
+	opts.Filter = "hit/16"
+	report, err := suite.Run(t.Context(), opts)
+	if err == nil || !strings.Contains(err.Error(), "net/http, round 4: killed") {
+		t.Fatalf("error %v", err)
+	}
+	if now, err := os.ReadFile(filepath.Join(dir, "fake.json")); err != nil || !bytes.Equal(now, whole) {
+		t.Errorf("%v; the whole results have changed", err)
+	}
+	rows, err := ReadRows(filepath.Join(dir, PartialDirectory, "fake.json"))
+	if err != nil || len(rows) != 4 || len(report.Rows) != 4 || len(Whole(rows)) != 0 {
+		t.Fatalf("%v, partial rows %+v", err, rows)
+	}
+	for _, row := range rows {
+		if row.Partial == "" || row.RatioLo != nil || row.Rounds < 3 || *row.ServerUS > 50 {
+			t.Errorf("row %+v: want at least 3 whole rounds, marked, without the broken one", row)
+		}
+	}
+	if len(report.Ratios) != 0 || len(report.Verdicts) != 2 {
+		t.Errorf("ratios %v, verdicts %v", report.Ratios, report.Verdicts)
+	}
+	for _, v := range report.Verdicts {
+		if v.Outcome != CannotTell || !strings.Contains(v.String(), "partial: ") {
+			t.Errorf("judged a scenario that did not finish: %v", v)
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, PartialDirectory, "raw", "fake.jsonl"))
+	if err != nil || bytes.Count(raw, []byte(`"partial":"killed"`)) != 1 {
+		t.Errorf("%v, want one round marked in\n%s", err, raw)
+	}
+	var text, table bytes.Buffer
+	if err := errors.Join(report.WriteText(&text), WriteMarkdown(&table, rows)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(text.String(), " (partial)\n") != 4 || !strings.Contains(text.String(), "hit/16: partial: load: fake hit/16: net/http, round 4: killed") {
+		t.Errorf("text without marks:\n%s", &text)
+	}
+	if strings.Count(table.String(), " (partial) |") != 4 || !strings.Contains(table.String(), "Partial: load: fake hit/16") {
+		t.Errorf("table without marks:\n%s", &table)
+	}
+}
+
+// Without a whole round, the figures are those of the broken one, of 0 rounds.
+func TestAScenarioThatEndsInItsFirstRound(t *testing.T) {
+	sc := endsIn("hit/1", 1)
+	sc.Subjects = sc.Subjects[2:3]
+	dir := t.TempDir()
+	report, err := Suite{Name: "fake", Scenarios: []Scenario{sc}}.Run(t.Context(), Options{Directory: dir, Progress: new(bytes.Buffer)})
+	if err == nil || len(report.Rows) != 1 || report.Rows[0].Rounds != 0 || report.Rows[0].Partial == "" || report.Rows[0].ServerUS == nil {
+		t.Errorf("%v, rows %+v", err, report.Rows)
+	}
+	// A partial sample without an error is refused in the same way.
+	sc.Subjects[0].Run = func(context.Context, int) (Sample, error) {
+		return Sample{Values: map[Metric]float64{ServerUS: 1}, Partial: "swallowed"}, nil
+	}
+	report, err = Suite{Name: "fake", Scenarios: []Scenario{sc}}.Run(t.Context(), Options{Directory: dir, Progress: new(bytes.Buffer)})
+	if err == nil || !strings.Contains(err.Error(), "swallowed") || report.Rows[0].Rounds != 0 {
+		t.Errorf("%v, rows %+v", err, report.Rows)
+	}
+	// Nothing measured, nothing stored.
+	dir = t.TempDir()
+	sc.Subjects[0].Run = func(context.Context, int) (Sample, error) { return Sample{}, errors.New("no server") }
+	if _, err = (Suite{Name: "fake", Scenarios: []Scenario{sc}}).Run(t.Context(), Options{Directory: dir, Progress: new(bytes.Buffer)}); err == nil {
+		t.Error("no error")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("%v, stored %v of nothing", err, entries)
 	}
 }

@@ -15,9 +15,14 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "%-22s %-20s %6s %10s %9s %9s %9s %9s %9s %7s %7s %6s\n",
 		"scenario", "subject", "rounds", "rps", "client us", "server us", "p50 us", "p99 us", "p999 us", "allocs", "spread", "errors")
 	for _, row := range r.Rows {
-		fmt.Fprintf(&b, "%-22s %-20s %6d %10s %9s %9s %9s %9s %9s %7s %7s %6d\n",
+		fmt.Fprintf(&b, "%-22s %-20s %6d %10s %9s %9s %9s %9s %9s %7s %7s %6d%s\n",
 			row.Scenario, row.Subject, row.Rounds, figure(row.RPS), figure(row.ClientUS), figure(row.ServerUS),
-			figure(row.P50US), figure(row.P99US), figure(row.P999US), figure(row.Allocs), figure(row.Spread), row.Errors)
+			figure(row.P50US), figure(row.P99US), figure(row.P999US), figure(row.Allocs), figure(row.Spread), row.Errors, mark(row))
+	}
+	for i, row := range r.Rows {
+		if row.Partial != "" && (i == 0 || r.Rows[i-1].Scenario != row.Scenario) {
+			fmt.Fprintf(&b, "%s: partial: %s\n", row.Scenario, row.Partial)
+		}
 	}
 	for _, ratio := range r.Ratios {
 		fmt.Fprintf(&b, "%s: %s of ours is %.3f of %s, interval %.3f-%.3f (%.1f %% of %d rounds)\n", ratio.Scenario, ratio.Metric,
@@ -71,16 +76,27 @@ func WriteMarkdown(w io.Writer, rows []Row) error {
 		}
 		b.WriteString(" errors | rounds |\n|---|" + strings.Repeat("---:|", len(used)+2) + "\n")
 		for _, row := range group {
-			fmt.Fprintf(&b, "| %s |", row.Subject)
+			fmt.Fprintf(&b, "| %s%s |", row.Subject, mark(row))
 			for _, c := range used {
 				fmt.Fprintf(&b, " %s |", figure(c.value(row)))
 			}
 			fmt.Fprintf(&b, " %d | %d |\n", row.Errors, row.Rounds)
 		}
 		b.WriteByte('\n')
+		if why := group[0].Partial; why != "" {
+			fmt.Fprintf(&b, "Partial: %s\n\n", why)
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// mark is what follows a row that is not to be compared with others.
+func mark(r Row) string {
+	if r.Partial == "" {
+		return ""
+	}
+	return " (partial)"
 }
 
 // figure prints three significant digits, whole numbers above 1000, and a dash

@@ -36,6 +36,16 @@ type Row struct {
 	// against the best rival in the primary metric; on rows of ours only.
 	RatioLo *float64 `json:"ratio_lo"`
 	RatioHi *float64 `json:"ratio_hi"`
+	// Partial says why the scenario did not finish, and is empty if it did.
+	// Rounds are then the whole rounds; if there are none, the figures are of a
+	// round that was broken off.
+	Partial string `json:"partial,omitempty"`
+}
+
+// Whole returns the rows of scenarios that finished. What compares or draws rows
+// uses only these.
+func Whole(rows []Row) []Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Partial != "" })
 }
 
 // number returns v with four decimals, nil if it is none.
@@ -72,6 +82,7 @@ type rawLine struct {
 	Errors   uint64              `json:"errors"`
 	Error    string              `json:"error_sample,omitempty"`
 	Doubts   []string            `json:"doubts,omitempty"`
+	Partial  string              `json:"partial,omitempty"`
 	Details  any                 `json:"details,omitempty"`
 	Verdict  string              `json:"verdict,omitempty"`
 	Seed     uint64              `json:"seed"`

@@ -3,6 +3,7 @@ package load
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -34,11 +35,12 @@ type Scenario struct {
 	Goals    []Goal
 	// Rounds fixes the number of rounds; 0: as many as the control asks for.
 	Rounds int
-	// Close, if set, gives back what the subjects shared, after the last round.
+	// Close, if set, releases what the subjects shared, after the last round.
 	Close func() error
 }
 
-// A Subject is measured once a round.
+// A Subject is measured once a round. A Run that fails may return what it
+// measured until then, as a Sample with Partial set.
 type Subject struct {
 	Name string
 	// Variant marks a subject of ours other than Ours and Control: it is no
@@ -51,7 +53,10 @@ func (s Subject) rival() bool { return s.Name != Ours && s.Name != Control && !s
 
 // Options say how a Suite runs. Directory, Command and Progress must be set.
 type Options struct {
-	Directory string // of the results; raw rounds go to its subdirectory raw
+	// Directory is that of the results; raw rounds go to its subdirectory raw. A
+	// scenario that does not finish goes to the same files below PartialDirectory
+	// and leaves the whole results as they are.
+	Directory string
 	Command   string // what a reader types to measure again
 	Progress  io.Writer
 
@@ -91,8 +96,14 @@ type RivalRatio struct {
 	Ratio    Ratio
 }
 
+// PartialDirectory is the subdirectory for the results of scenarios that did not
+// finish.
+const PartialDirectory = "partial"
+
 // Run measures the scenarios one after the other and stores the results of each
-// as soon as it has them.
+// as soon as it has them. It ends with the first scenario that does not finish;
+// the rounds that this one has go to [PartialDirectory] and into the report,
+// marked as partial.
 func (s Suite) Run(ctx context.Context, opts Options) (*Report, error) {
 	chosen, err := s.choose(opts.Filter)
 	if err != nil {
@@ -123,21 +134,37 @@ func (s Suite) Run(ctx context.Context, opts Options) (*Report, error) {
 			}
 		}
 		if err != nil {
-			return report, fmt.Errorf("load: %s %s: %w", s.Name, sc.Name, err)
+			err = fmt.Errorf("load: %s %s: %w", s.Name, sc.Name, err)
+			m.ended = strings.Join(strings.Fields(err.Error()), " ") // one line
+			opts.Directory = filepath.Join(opts.Directory, PartialDirectory)
 		}
-		rows, lines := m.rows(), m.raw()
-		if err := storeRows(filepath.Join(opts.Directory, s.Name+".json"), order, sc.Name, rows); err != nil {
+		if storeErr := m.report(report, opts.Directory, order); storeErr != nil {
+			return report, errors.Join(err, storeErr)
+		}
+		if err != nil {
 			return report, err
 		}
-		if err := storeRaw(filepath.Join(opts.Directory, "raw", s.Name+".jsonl"), order, sc.Name, lines); err != nil {
-			return report, err
-		}
-		report.Rows = append(report.Rows, rows...)
-		report.Verdicts = append(report.Verdicts, m.verdicts()...)
-		report.Ratios = append(report.Ratios, m.ratios()...)
-		report.Doubts = append(report.Doubts, m.doubts()...)
 	}
 	return report, nil
+}
+
+// report adds what was found to r and stores it. If nothing was measured, it
+// does neither.
+func (m *measurement) report(r *Report, directory string, order []string) error {
+	rows, lines := m.rows(), m.raw()
+	if m.ended != "" && len(rows) == 0 {
+		return nil
+	}
+	r.Rows = append(r.Rows, rows...)
+	r.Verdicts = append(r.Verdicts, m.verdicts()...)
+	r.Ratios = append(r.Ratios, m.ratios()...)
+	r.Doubts = append(r.Doubts, m.doubts()...)
+	if m.ended != "" {
+		fmt.Fprintf(m.opts.Progress, "%s %s: what was measured until then is in %s, marked as partial\n", m.suite, m.scenario.Name, directory)
+	}
+	return errors.Join(
+		storeRows(filepath.Join(directory, m.suite+".json"), order, m.scenario.Name, rows),
+		storeRaw(filepath.Join(directory, "raw", m.suite+".jsonl"), order, m.scenario.Name, lines))
 }
 
 func (s Suite) choose(filter string) ([]Scenario, error) {
@@ -170,7 +197,7 @@ func (s Suite) choose(filter string) ([]Scenario, error) {
 	return chosen, nil
 }
 
-// A measurement is one scenario under way.
+// A measurement is one scenario in progress.
 type measurement struct {
 	suite    string
 	scenario Scenario
@@ -179,7 +206,12 @@ type measurement struct {
 	position string
 	rng      *rand.Rand
 
-	rounds map[string][]Sample // by subject, in the order of the rounds
+	rounds map[string][]Sample // by subject, in the order of the rounds; whole ones only
+	// ended says why the scenario did not finish, and is empty if it did. Then
+	// broken is the round that was not finished, of the subject brokenOf.
+	ended    string
+	broken   *Sample
+	brokenOf string
 }
 
 func (m *measurement) has(subject string) bool {
@@ -208,7 +240,14 @@ func (m *measurement) run(ctx context.Context) error {
 		for _, i := range m.rng.Perm(len(m.scenario.Subjects)) {
 			subject := m.scenario.Subjects[i]
 			sample, err := subject.Run(ctx, round)
+			if err == nil && sample.Partial != "" {
+				err = errors.New(sample.Partial)
+			}
 			if err != nil {
+				if sample.Values != nil {
+					sample.Partial = cmp.Or(sample.Partial, err.Error())
+					m.broken, m.brokenOf = &sample, subject.Name
+				}
 				return fmt.Errorf("%s, round %d: %w", subject.Name, round, err)
 			}
 			m.rounds[subject.Name] = append(m.rounds[subject.Name], sample)
@@ -271,11 +310,27 @@ func (m *measurement) bestRival(metric Metric) (string, bool) {
 	return best, best != ""
 }
 
+// rows are medians over the whole rounds. In a scenario that did not finish they
+// are marked and get no ratios, and a subject without a whole round has the
+// figures of the round that was broken off, or no row.
 func (m *measurement) rows() []Row {
 	primary := m.scenario.Primary
 	best, found := m.bestRival(primary)
 	var rows []Row
 	for _, s := range m.scenario.Subjects {
+		if m.ended != "" {
+			rounds := m.rounds[s.Name]
+			if len(rounds) == 0 {
+				if m.broken == nil || m.brokenOf != s.Name {
+					continue
+				}
+				rounds = []Sample{*m.broken}
+			}
+			row := newRow(m.suite, m.scenario.Name, s.Name, rounds, primary)
+			row.Rounds, row.Partial = len(m.rounds[s.Name]), m.ended
+			rows = append(rows, row)
+			continue
+		}
 		row := newRow(m.suite, m.scenario.Name, s.Name, m.rounds[s.Name], primary)
 		if found && (s.Name == Ours || s.Variant) {
 			if r, err := PairedRatio(column(m.rounds[s.Name], primary), column(m.rounds[best], primary)); err == nil {
@@ -287,6 +342,7 @@ func (m *measurement) rows() []Row {
 	return rows
 }
 
+// verdicts judge the goals. A scenario that did not finish is not judged.
 func (m *measurement) verdicts() []Verdict {
 	var out []Verdict
 	for _, goal := range m.scenario.Goals {
@@ -296,15 +352,24 @@ func (m *measurement) verdicts() []Verdict {
 		if !m.has(Ours) || !m.has(goal.Rival) {
 			continue
 		}
-		v := Judge(goal, column(m.rounds[Ours], goal.Metric), column(m.rounds[goal.Rival], goal.Metric), column(m.rounds[Control], goal.Metric))
+		var v Verdict
+		if m.ended != "" {
+			v = unjudged(goal, "partial: "+m.ended)
+		} else {
+			v = Judge(goal, column(m.rounds[Ours], goal.Metric), column(m.rounds[goal.Rival], goal.Metric), column(m.rounds[Control], goal.Metric))
+		}
 		v.Scenario = m.scenario.Name
 		out = append(out, v)
 	}
 	return out
 }
 
-// ratios compares ours with every other subject in the primary metric.
+// ratios compares ours with every other subject in the primary metric. A
+// scenario that did not finish has none.
 func (m *measurement) ratios() []RivalRatio {
+	if m.ended != "" {
+		return nil
+	}
 	var out []RivalRatio
 	for _, s := range m.scenario.Subjects {
 		if s.Name == Ours || !m.has(Ours) {
@@ -341,14 +406,19 @@ func (m *measurement) doubts() []Doubt {
 func (m *measurement) raw() []rawLine {
 	var lines []rawLine
 	for _, s := range m.scenario.Subjects {
-		for i, sample := range m.rounds[s.Name] {
+		rounds := slices.Clone(m.rounds[s.Name])
+		if m.broken != nil && m.brokenOf == s.Name {
+			rounds = append(rounds, *m.broken)
+		}
+		for i, sample := range rounds {
 			values := map[Metric]*float64{}
 			for metric, v := range sample.Values {
 				values[metric] = number(v)
 			}
 			lines = append(lines, rawLine{
 				Suite: m.suite, Scenario: m.scenario.Name, Subject: s.Name, Round: i + 1, Values: values,
-				Errors: sample.Errors, Error: sample.ErrorSample, Doubts: sample.Doubts, Details: sample.Details, Seed: m.opts.Seed, Environment: m.env,
+				Errors: sample.Errors, Error: sample.ErrorSample, Doubts: sample.Doubts, Partial: sample.Partial,
+				Details: sample.Details, Seed: m.opts.Seed, Environment: m.env,
 			})
 		}
 	}
