@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
@@ -36,8 +37,10 @@ type row struct {
 	Errors   uint64                  `json:"errors"`
 	Error    string                  `json:"error_sample,omitempty"`
 	Doubts   []string                `json:"doubts,omitempty"`
-	Details  any                     `json:"details,omitempty"`
-	Seed     uint64                  `json:"seed"`
+	// Partial says why the question did not finish, and is empty if it did.
+	Partial string `json:"partial,omitempty"`
+	Details any    `json:"details,omitempty"`
+	Seed    uint64 `json:"seed"`
 	load.Environment
 }
 
@@ -54,18 +57,36 @@ func (b *bench) ask(ctx context.Context, q question) (rows []row, err error) {
 			// machine for seconds disturbs all of them.
 			for _, i := range rng.Perm(len(q.variants)) {
 				sample, err := b.measure(ctx, q, q.variants[i], l, round)
-				if err != nil {
-					return nil, fmt.Errorf("%s, %s, %s: %w", q.name, q.variants[i].name, l.name, err)
+				if err == nil || sample.Values != nil {
+					rows = append(rows, row{
+						Suite: suiteName, Question: q.name, Load: l.name, Variant: q.variants[i].name, Round: round,
+						Values: finite(sample.Values), Errors: sample.Errors, Error: sample.ErrorSample,
+						Doubts: sample.Doubts, Details: sample.Details, Seed: b.options.Seed, Environment: b.environment,
+					})
 				}
-				rows = append(rows, row{
-					Suite: suiteName, Question: q.name, Load: l.name, Variant: q.variants[i].name, Round: round,
-					Values: finite(sample.Values), Errors: sample.Errors, Error: sample.ErrorSample,
-					Doubts: sample.Doubts, Details: sample.Details, Seed: b.options.Seed, Environment: b.environment,
-				})
+				if err != nil {
+					err = fmt.Errorf("%s, %s, %s: %w", q.name, q.variants[i].name, l.name, err)
+					return nil, errors.Join(err, b.storePartial(q, rows, err))
+				}
 			}
 		}
 	}
 	return rows, errors.Join(storeRows(b.path, q.name, rows), wrongReplies(rows))
+}
+
+// storePartial stores the rows of a question that did not finish, marked, and apart from
+// those that are compared.
+func (b *bench) storePartial(q question, rows []row, why error) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	for i := range rows {
+		rows[i].Partial = why.Error()
+	}
+	raw, name := filepath.Split(b.path)
+	path := filepath.Join(filepath.Dir(filepath.Clean(raw)), load.PartialDirectory, "raw", name)
+	fmt.Fprintf(b.progress, "%s: what was measured until then is in %s, marked as partial\n", q.name, path)
+	return storeRows(path, q.name, rows)
 }
 
 // wrongReplies is an error if a row has any.
@@ -109,7 +130,10 @@ func (b *bench) measure(ctx context.Context, q question, v variant, l shape, rou
 	}
 	outcome, err := loadproc.Run(ctx, spec)
 	if err != nil {
-		return load.Sample{}, err
+		if !outcome.Partial() {
+			return load.Sample{}, err
+		}
+		return sampleOf(outcome.Result), err
 	}
 	if outcome.Result.Completed+outcome.Result.Errors == 0 {
 		return load.Sample{}, fmt.Errorf("no request was sent within %v", window)

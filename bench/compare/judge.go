@@ -40,6 +40,7 @@ type finding struct {
 	ratio   load.Ratio
 	control load.Ratio
 	rounds  int
+	partial bool // the scenario did not finish: not judged
 	worse   bool
 }
 
@@ -53,12 +54,17 @@ const (
 	worseShare = 1.01
 )
 
-// findings are those of a scenario, in the order of the table.
-func findings(s scenario, samples map[string][]load.Sample, ref string) []finding {
+// findings are those of a scenario, in the order of the table. One that did not finish
+// has medians and no ratios: its sides may have different numbers of rounds.
+func findings(s scenario, samples map[string][]load.Sample, ref string, partial bool) []finding {
 	var all []finding
 	for _, metric := range []load.Metric{load.RPS, s.kind.cpu, load.Allocs, load.BytesOp, calls} {
 		ours, control, other := column(samples[load.Ours], metric), column(samples[load.Control], metric), column(samples[ref], metric)
-		f := finding{scenario: s.name(), metric: metric, ours: load.Median(ours), other: load.Median(other), rounds: len(ours)}
+		f := finding{scenario: s.name(), metric: metric, ours: load.Median(ours), other: load.Median(other), rounds: len(ours), partial: partial}
+		if partial {
+			all = append(all, f)
+			continue
+		}
 		if metric == load.RPS { // more is better
 			f.ratio, f.control = ratio(other, ours), ratio(control, ours)
 		} else {
@@ -144,6 +150,8 @@ func writeFindings(w io.Writer, all []finding, ref string) error {
 	for _, f := range all {
 		verdict := ""
 		switch {
+		case f.partial:
+			verdict = " partial"
 		case f.worse:
 			verdict = " WORSE"
 		case f.rounds < leastRounds:

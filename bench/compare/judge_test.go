@@ -34,7 +34,7 @@ func TestWorse(t *testing.T) {
 		"one object more": {rounds(1000, 5, 4), []load.Metric{load.Allocs}},
 		"a trace more":    {rounds(1000, 5, 3.005), nil},
 	} {
-		all := findings(s, map[string][]load.Sample{load.Ours: c.ours, load.Control: c.ours, "main": rounds(1000, 5, 3)}, "main")
+		all := findings(s, map[string][]load.Sample{load.Ours: c.ours, load.Control: c.ours, "main": rounds(1000, 5, 3)}, "main", false)
 		var got []load.Metric
 		for _, f := range all {
 			if f.worse {
@@ -55,7 +55,7 @@ func TestWorseTwice(t *testing.T) {
 	s := scenario{&kind{name: "x", cpu: load.ClientUS}, 1}
 	of := func(ours []load.Sample) []finding {
 		n := len(ours)
-		return findings(s, map[string][]load.Sample{load.Ours: ours, load.Control: ours, "main": rounds(1000, 5, 3)[:n]}, "main")
+		return findings(s, map[string][]load.Sample{load.Ours: ours, load.Control: ours, "main": rounds(1000, 5, 3)[:n]}, "main", false)
 	}
 	same, dear, slow := of(rounds(1000, 5, 3)), of(rounds(1000, 6, 3)), of(rounds(800, 5, 3))
 	for _, pair := range [][2][]finding{{dear, same}, {same, dear}, {dear, slow}} {
@@ -78,5 +78,30 @@ func TestWorseTwice(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
+	}
+}
+
+// A scenario that did not finish is shown, marked, and not judged.
+func TestFindingsOfAScenarioThatDidNotFinish(t *testing.T) {
+	s := scenario{kind: &kind{name: "k", cpu: load.ServerUS}, callers: 1}
+	var ours []load.Sample
+	for range 8 {
+		ours = append(ours, load.Sample{Values: map[load.Metric]float64{load.RPS: 1, load.ServerUS: 100, load.Allocs: 9}})
+	}
+	all := findings(s, map[string][]load.Sample{load.Ours: ours}, "main", true)
+	var out strings.Builder
+	if err := writeFindings(&out, all, "main"); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.worse || f.ratio.Pairs != 0 {
+			t.Errorf("judged %+v", f)
+		}
+	}
+	if got := strings.Count(out.String(), " partial\n"); got != len(all) || got == 0 {
+		t.Errorf("%d of %d lines marked in\n%s", got, len(all), &out)
+	}
+	if len(suspects([]scenario{s}, all)) != 0 {
+		t.Error("suspects a scenario that did not finish")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +112,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return c.judge(ctx, chosen, o, stdout)
 }
 
-// measure runs the scenarios and returns what was found about them.
+// measure runs the scenarios and returns what was found about them, with an error also
+// what was found until then.
 func (c *comparison) measure(ctx context.Context, chosen []scenario, o options) ([]finding, error) {
 	suite := load.Suite{Name: "compare"}
 	clear(c.samples)
@@ -122,26 +124,29 @@ func (c *comparison) measure(ctx context.Context, chosen []scenario, o options) 
 		Directory: filepath.Join(c.scratch, "results"), Command: o.typed(), Progress: c.progress,
 		Rounds: o.Rounds, MaxRounds: maxRounds, Seed: o.Seed,
 	})
-	if err != nil {
+	if report == nil {
 		return nil, err
 	}
-	if err := command.Failures(report.Rows); err != nil {
-		return nil, err
+	if err == nil {
+		err = command.Failures(report.Rows)
 	}
 	var all []finding
 	for _, s := range chosen {
-		all = append(all, findings(s, c.samples[s.name()], c.ref.name)...)
+		row := slices.IndexFunc(report.Rows, func(r load.Row) bool { return r.Scenario == s.name() })
+		if row >= 0 {
+			all = append(all, findings(s, c.samples[s.name()], c.ref.name, report.Rows[row].Partial != "")...)
+		}
 	}
-	return all, nil
+	return all, err
 }
 
 // judge measures, and measures once more what seems to be worse.
 func (c *comparison) judge(ctx context.Context, chosen []scenario, o options, stdout io.Writer) error {
 	first, err := c.measure(ctx, chosen, o)
-	if err != nil {
-		return err
+	if len(first) > 0 {
+		err = errors.Join(err, writeFindings(stdout, first, c.ref.name))
 	}
-	if err := writeFindings(stdout, first, c.ref.name); err != nil {
+	if err != nil {
 		return err
 	}
 	doubtful := suspects(chosen, first)
@@ -150,13 +155,11 @@ func (c *comparison) judge(ctx context.Context, chosen []scenario, o options, st
 	}
 	fmt.Fprintf(c.progress, "compare: %d scenarios once more, because something in them seems to be worse\n", len(doubtful))
 	second, err := c.measure(ctx, doubtful, o)
+	if len(second) > 0 {
+		_, writeErr := fmt.Fprintln(stdout, "\nOnce more:")
+		err = errors.Join(err, writeErr, writeFindings(stdout, second, c.ref.name))
+	}
 	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(stdout, "\nOnce more:"); err != nil {
-		return err
-	}
-	if err := writeFindings(stdout, second, c.ref.name); err != nil {
 		return err
 	}
 	return confirmed(first, second)

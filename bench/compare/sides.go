@@ -208,7 +208,7 @@ func (c *comparison) load(ctx context.Context, k *kind, spec loadproc.Spec, call
 	spec.Callers, spec.WarmUp, spec.Duration, spec.Seed, spec.Calls = callers, c.window/4, c.window, uint64(round), true
 	outcome, err := loadproc.Run(ctx, spec)
 	if err != nil {
-		return load.Sample{}, err
+		return outcome.Part(), err
 	}
 	return sampleOf(outcome, k), nil
 }

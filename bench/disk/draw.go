@@ -33,9 +33,11 @@ type rawRound struct {
 	Subject  string                   `json:"subject"`
 	Values   map[load.Metric]*float64 `json:"values"`
 	Errors   uint64                   `json:"errors"`
+	Partial  string                   `json:"partial"`
 }
 
-// readCurves reads the raw results: rows have no mean latency.
+// readCurves reads the raw results: rows have no mean latency. Rounds that were not
+// finished are left out.
 func readCurves(path string) (measured, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +53,7 @@ func readCurves(path string) (measured, error) {
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, fmt.Errorf("raw results %s: %w", path, err)
 		}
-		if !strings.HasPrefix(r.Scenario, curve) || r.Subject == "" {
+		if !strings.HasPrefix(r.Scenario, curve) || r.Subject == "" || r.Partial != "" {
 			continue
 		}
 		key := r.Scenario + "/" + r.Subject

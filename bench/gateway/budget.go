@@ -120,7 +120,7 @@ func (h *harness) fill(ctx context.Context, dir string, budget int64, callers in
 	outcome, err := loadproc.Run(ctx, spec)
 	largest, watchErr := watch()
 	if err != nil {
-		return load.Sample{}, err
+		return outcome.Part(), err
 	}
 	if watchErr != nil {
 		return load.Sample{}, watchErr

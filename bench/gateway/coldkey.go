@@ -41,7 +41,7 @@ func (h *harness) cold(ctx context.Context, callers int) (load.Sample, error) {
 	spec.Keys, spec.Callers, spec.Requests, spec.Duration = 1, callers, 1, time.Minute
 	outcome, err := loadproc.Run(ctx, spec)
 	if err != nil {
-		return load.Sample{}, err
+		return outcome.Part(), err
 	}
 	after, err := loadproc.Scrape(ctx, server.Metrics)
 	if err != nil {

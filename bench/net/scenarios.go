@@ -121,7 +121,7 @@ func (h *harness) measure(ctx context.Context, s server, connections, round int)
 		err = stopErr
 	}
 	if err != nil {
-		return load.Sample{}, err
+		return outcome.Part(), err
 	}
 	return outcome.Sample(), nil
 }

@@ -48,7 +48,7 @@ func (h *harness) bare(ctx context.Context, target string, r reading) (load.Samp
 	}
 	outcome, err := loadproc.Run(ctx, spec)
 	if err != nil {
-		return load.Sample{}, err
+		return outcome.Part(), err
 	}
 	sample := documents(outcome)
 	// The program under test is the load process itself.

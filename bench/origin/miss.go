@@ -153,7 +153,7 @@ func (h *harness) read(ctx context.Context, name string, r reading) (sample load
 	}
 	outcome, err := loadproc.Run(ctx, spec)
 	if err != nil {
-		return sample, err
+		return outcome.Part(), err
 	}
 	sample = documents(outcome)
 	return sample, r.describe(h, &sample, outcome)

@@ -176,9 +176,12 @@ func (h *harness) run(ctx context.Context, r round, number int) (load.Sample, er
 		Callers: r.callers, Arrivals: r.arrivals, Batch: r.batch, WarmUp: r.warmUp, Duration: r.window, Seed: uint64(number),
 	})
 	if err != nil {
-		return load.Sample{}, fmt.Errorf("%s: %w", r.target, err)
+		err = fmt.Errorf("%s: %w", r.target, err)
+		if !outcome.Partial() {
+			return load.Sample{}, err
+		}
 	}
-	return sampleOf(outcome.Result, r, st.trip), nil
+	return sampleOf(outcome.Result, r, st.trip), err
 }
 
 // sampleOf turns the result of a load process into the figures of a round. The

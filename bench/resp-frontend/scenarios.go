@@ -176,7 +176,7 @@ func (h *harness) byOurClient(ctx context.Context, server *subject.Server, round
 	}
 	outcome, err := loadproc.Run(ctx, spec)
 	if err != nil {
-		return load.Sample{}, err
+		return outcome.Part(), err
 	}
 	return outcome.Sample(), nil
 }

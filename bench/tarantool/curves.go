@@ -76,6 +76,7 @@ func writeCurves(results, dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	rows = load.Whole(rows)
 	if len(rows) == 0 {
 		return fmt.Errorf("%s has no results; make bench SUITE=%s measures", results, suiteName)
 	}

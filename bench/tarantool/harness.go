@@ -111,6 +111,8 @@ func (h *harness) run(ctx context.Context, subject string, r round, number int) 
 	switch {
 	case err != nil && ctx.Err() == nil && unsound(subject, r.scenario):
 		return load.Sample{Errors: 1, ErrorSample: "the whole process: " + err.Error()}, nil
+	case err != nil && outcome.Partial():
+		return sampleOf(outcome.Result), fmt.Errorf("%s: %w", k.name, err)
 	case err != nil:
 		return load.Sample{}, fmt.Errorf("%s: %w", k.name, err)
 	}

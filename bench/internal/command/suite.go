@@ -104,7 +104,8 @@ func (s Suite) run(ctx context.Context, args []string, stdout, stderr io.Writer)
 }
 
 // measure runs the scenarios as the flags say, prints what was found, and lets the harness
-// check the rows.
+// check the rows. Of a run that ends early, on a Ctrl-C or with an error, it prints and
+// stores what was measured until then; the harness checks only scenarios that finished.
 func (s Suite) measure(ctx context.Context, f *Flags, p Place, h Harness, stdout, stderr io.Writer) error {
 	suite := load.Suite{Name: s.Name, Scenarios: f.Restrict(h.Scenarios())}
 	if len(suite.Scenarios) == 0 {
@@ -121,5 +122,5 @@ func (s Suite) measure(ctx context.Context, f *Flags, p Place, h Harness, stdout
 	if report == nil {
 		return err
 	}
-	return errors.Join(err, report.WriteText(stdout), h.Check(stdout, report.Rows))
+	return errors.Join(err, report.WriteText(stdout), h.Check(stdout, load.Whole(report.Rows)))
 }

@@ -116,3 +116,54 @@ func TestWindowsAndRounds(t *testing.T) {
 		}
 	}
 }
+
+// interrupted is a harness whose scenario is interrupted in a round.
+type interrupted struct {
+	scripted
+	round  int
+	cancel context.CancelFunc
+}
+
+func (h interrupted) Scenarios() []load.Scenario {
+	scenarios := h.scripted.Scenarios()
+	whole := scenarios[0].Subjects[0].Run
+	scenarios[0].Subjects[0].Run = func(ctx context.Context, round int) (load.Sample, error) {
+		sample, err := whole(ctx, round)
+		if round == h.round {
+			h.cancel()
+			sample.Partial, err = "interrupted", ctx.Err()
+		}
+		return sample, err
+	}
+	return scenarios
+}
+
+// Check fails if it is given anything to compare.
+func (h interrupted) Check(_ io.Writer, rows []load.Row) error {
+	if len(rows) > 0 {
+		return errors.New("compared rows of a scenario that did not finish")
+	}
+	return nil
+}
+
+func TestAnInterruptedSuiteKeepsWhatItMeasured(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	place := Place{Results: t.TempDir()}
+	var out strings.Builder
+	s := Suite{Name: "scripted", MaxRounds: 6}
+	err := s.measure(ctx, new(Flags), place, interrupted{round: 3, cancel: cancel}, &out, io.Discard)
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "compared") {
+		t.Errorf("error %v, want the context's", err)
+	}
+	rows, err := load.ReadRows(filepath.Join(place.Results, load.PartialDirectory, "scripted.json"))
+	if err != nil || len(rows) != 2 || rows[0].Partial == "" || rows[0].Rounds != 2 {
+		t.Errorf("%v, rows %+v, want both subjects, marked", err, rows)
+	}
+	if whole, err := load.ReadRows(filepath.Join(place.Results, "scripted.json")); err != nil || whole != nil {
+		t.Errorf("%v, rows %+v among the whole results", err, whole)
+	}
+	if got := strings.Count(out.String(), "(partial)"); got != 2 {
+		t.Errorf("%d rows marked in\n%s", got, &out)
+	}
+}

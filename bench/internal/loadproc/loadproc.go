@@ -9,13 +9,16 @@ package loadproc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
@@ -117,7 +120,11 @@ func Child(targets ...Targets) {
 	if len(os.Args) != 2 || os.Args[1] != Argument {
 		return
 	}
-	outcome := child(os.Stdin, targets)
+	// The harness interrupts the process when its own context ends, and so does a
+	// Ctrl-C in the terminal: what was measured until then is still reported.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	outcome := child(ctx, os.Stdin, targets)
 	if err := json.NewEncoder(os.Stdout).Encode(outcome); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -125,12 +132,12 @@ func Child(targets ...Targets) {
 	os.Exit(0)
 }
 
-func child(in io.Reader, targets []Targets) Outcome {
+func child(ctx context.Context, in io.Reader, targets []Targets) Outcome {
 	var spec Spec
 	if err := json.NewDecoder(in).Decode(&spec); err != nil {
 		return Outcome{Error: "specification: " + err.Error()}
 	}
-	outcome, err := spec.run(context.Background(), targets)
+	outcome, err := spec.run(ctx, targets)
 	if err != nil {
 		outcome.Error = err.Error()
 	}
@@ -186,7 +193,7 @@ func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err 
 		cfg.Counters = append(cfg.Counters, callCounter(ServerCalls, cfg.Servers...), callCounter(ClientCalls, 0))
 	}
 	outcome.Result, err = load.Run(ctx, cfg, target)
-	if amender, ok := target.(interface{ Amend(*load.Result) }); ok && err == nil {
+	if amender, ok := target.(interface{ Amend(*load.Result) }); ok && outcome.Result != nil {
 		amender.Amend(outcome.Result)
 	}
 	return outcome, err
@@ -235,7 +242,13 @@ func (s Spec) target(ctx context.Context, targets []Targets) (load.Target, error
 	return nil, fmt.Errorf("no target %q", s.Target)
 }
 
-// Run starts the load process for s and waits for it.
+// stopLimit is how long a load process may take to report after it was interrupted.
+// The requests in flight have 2 s of it.
+const stopLimit = 10 * time.Second
+
+// Run starts the load process for s and waits for it. When ctx ends, it interrupts
+// the process. If the load did not finish, the outcome has what was measured until
+// then, if anything was, beside the error.
 func Run(ctx context.Context, s Spec) (Outcome, error) {
 	program := s.Program
 	if program == "" {
@@ -251,18 +264,32 @@ func Run(ctx context.Context, s Spec) (Outcome, error) {
 	cmd := exec.CommandContext(ctx, program, Argument)
 	cmd.Stdin = bytes.NewReader(in)
 	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return proc.Interrupt(cmd.Process) }
+	cmd.WaitDelay = stopLimit
 	out, err := cmd.Output()
-	if err != nil {
-		return Outcome{}, fmt.Errorf("load process: %w", err)
-	}
 	var outcome Outcome
-	if err := json.Unmarshal(out, &outcome); err != nil {
-		return Outcome{}, fmt.Errorf("load process: %w", err)
+	if jsonErr := json.Unmarshal(out, &outcome); jsonErr != nil {
+		return Outcome{}, fmt.Errorf("load process: %w", cmp.Or(err, jsonErr))
 	}
-	if outcome.Error != "" {
-		return outcome, fmt.Errorf("load process: %s", outcome.Error)
+	switch {
+	case outcome.Error == "":
+		return outcome, nil // complete, even if ctx has ended since
+	case ctx.Err() != nil:
+		return outcome, fmt.Errorf("load process: %s: %w", outcome.Error, context.Cause(ctx))
 	}
-	return outcome, nil
+	return outcome, fmt.Errorf("load process: %s", outcome.Error)
+}
+
+// Partial reports whether the load did not finish and something was measured until
+// its end. An outcome with an error may also be whole, but wrong.
+func (o Outcome) Partial() bool { return o.Result != nil && o.Result.Partial != "" }
+
+// Part returns the figures of a partial outcome, and the zero Sample for others.
+func (o Outcome) Part() load.Sample {
+	if !o.Partial() {
+		return load.Sample{}
+	}
+	return o.Sample()
 }
 
 // Sample turns an outcome into the figures of a round: those of the generator,

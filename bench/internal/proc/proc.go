@@ -64,7 +64,7 @@ type Command struct {
 	Grace time.Duration
 }
 
-// A Process is a program under way.
+// A Process is a running program.
 type Process struct {
 	// Immutable after Start.
 	cmd    *exec.Cmd
@@ -211,7 +211,7 @@ func (p *Process) Stop() error {
 	default:
 	}
 	if p.ask == nil {
-		_ = interrupt(p.cmd.Process)
+		_ = Interrupt(p.cmd.Process)
 	} else {
 		_ = p.cmd.Process.Signal(p.ask)
 	}

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// interrupt kills: there is no signal to ask with.
-func interrupt(p *os.Process) error { return p.Kill() }
+// Interrupt kills the process: there is no signal that asks it to end.
+func Interrupt(p *os.Process) error { return p.Kill() }
 
 // NeedDescriptors does nothing: there is no such limit.
 func NeedDescriptors(uint64) error { return nil }

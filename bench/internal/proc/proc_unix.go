@@ -44,7 +44,8 @@ func GiveTo(name, path string) error {
 	return os.Chown(path, uid, gid)
 }
 
-func interrupt(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
+// Interrupt asks a process to end.
+func Interrupt(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
 
 // NeedDescriptors raises the descriptor limit of this process and of those it
 // starts to the hard limit, and says if even that is below n.

@@ -43,7 +43,7 @@ func (h Hit) Run(ctx context.Context, program Program) (load.Sample, error) {
 		err = stopErr
 	}
 	if err != nil {
-		return load.Sample{}, err
+		return outcome.Part(), err
 	}
 	return outcome.Sample(), nil
 }
