@@ -17,6 +17,9 @@
 // are completed requests divided by the time that really passed, drain
 // included.
 //
+// A run that is interrupted, whose server dies or whose meters fail at the end
+// returns what it measured until then, marked as partial.
+//
 // # Latency
 //
 // An open loop plans the instant of every request beforehand. Intended-time
@@ -26,6 +29,10 @@
 // Tene, "How NOT to Measure Latency"), intended-time latency does. A closed
 // loop plans nothing, so it has service time only, and its tail is that of N
 // patient callers, not of independent users.
+//
+// One pacer for each processor releases the callers of an open loop whose next
+// request is due. How late it does so is part of the latency and reported beside
+// it.
 //
 // # Comparisons
 //

@@ -32,6 +32,14 @@ type appointment struct {
 	plan *plan // a copy of the worker's own, which may lag behind
 }
 
+// resolution is how long a pacer sleeps at least, so that requests planned within
+// it are released together. At 50,000 requests a second against a target that
+// does nothing, it saves 30 % of the generator's CPU time (7.9 us a request, 11.2
+// without) and adds 14 us to the median of Pacing and 20 us to its p99, which is
+// 94 us; 80 us would save another sixth and add 16 and 30 us more. Below that
+// rate few requests are as close.
+const resolution = 50 * time.Microsecond
+
 // newPacers deals the callers out to one pacer for each processor.
 func newPacers(r *runner, start time.Time, until time.Duration) []*pacer {
 	pacers := make([]*pacer, min(runtime.GOMAXPROCS(0), len(r.workers)))
@@ -57,7 +65,7 @@ func (p *pacer) run() {
 	for len(p.due) > 0 && !p.r.stopped.Load() {
 		now := time.Since(p.start)
 		if wait := p.due[0].at - now; wait > 0 {
-			sleeper.sleep(wait)
+			sleeper.sleep(max(wait, resolution))
 			continue
 		}
 		p.releaseUntil(now)

@@ -71,7 +71,7 @@ func TestAPacerReleasesOnlyWhoWaits(t *testing.T) {
 	}
 }
 
-// mutant: pacer-releases-early
+// mutant: open-loop-does-not-wait
 func TestNoCallerStartsEarlyAndNoneIsLost(t *testing.T) {
 	const callers, until = 40, 300 * time.Millisecond
 	start := time.Now()

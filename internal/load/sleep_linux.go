@@ -2,7 +2,6 @@ package load
 
 import (
 	"os"
-	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -15,12 +14,12 @@ import (
 // TestSleeperIsPrecise for the precision.
 type sleeper struct {
 	// Immutable after newSleeper.
-	file *os.File        // nil: no timerfd is available, fall back to time.Sleep
+	file *os.File        // nil if no timerfd is available: time.Sleep then
 	conn syscall.RawConn // of file
 	wait func(fd uintptr) bool
 
 	// Owned by the goroutine that sleeps.
-	armed  bool
+	armed  bool // the timer was set in this wait
 	failed bool
 	spec   struct{ interval, value syscall.Timespec } // itimerspec
 }
@@ -30,8 +29,6 @@ const (
 	tfdNonblock    = syscall.O_NONBLOCK
 	tfdCloexec     = syscall.O_CLOEXEC
 
-	// Below this a timer costs more time than it waits.
-	spinBelow = 5 * time.Microsecond
 	// A stopped run is noticed after this at the latest.
 	sleepSlice = 100 * time.Millisecond
 )
@@ -53,10 +50,10 @@ func newSleeper() *sleeper {
 	return s
 }
 
-// arm sets the timer when it is called first, and says that the wait is over
-// when the poller has reported that the timer fired. Setting a timer anew also
-// forgets that it fired, and the poller reports edges, so that the descriptor is
-// never read: a wait costs one system call.
+// arm sets the timer on its first call in a wait. On the second, the poller has
+// reported that the timer fired, and the wait is over. Setting the timer also
+// clears the last expiration, and the poller reports edges, so the descriptor
+// need not be read: a wait costs one system call besides those of the poller.
 func (s *sleeper) arm(fd uintptr) bool {
 	if s.armed {
 		return true
@@ -69,11 +66,7 @@ func (s *sleeper) arm(fd uintptr) bool {
 
 // sleep waits about d, at most sleepSlice.
 func (s *sleeper) sleep(d time.Duration) {
-	d = min(d, sleepSlice)
-	if d < spinBelow {
-		runtime.Gosched()
-		return
-	}
+	d = min(max(d, 1), sleepSlice) // 0 would disarm the timer
 	if s.file == nil {
 		time.Sleep(d)
 		return
