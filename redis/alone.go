@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
@@ -28,23 +29,23 @@ func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
 		ctx, cancel = context.WithTimeout(ctx, d+cmd.blockFor)
 		defer cancel()
 	}
-	r := request{info: cmd.info, repeatable: cmd.repeatable()}
+	loop := attempt.Loop{Start: start}
 	replied := 0
 	var err error
-	for r.attempts = 1; ; r.attempts++ {
+	for loop.Made = 1; ; loop.Made++ {
 		var failure *slipstream.Error
 		failure, replied, err = c.attemptAlone(ctx, dst, cmd)
 		if failure == nil {
 			break // err is one of decoding
 		}
-		if !c.repeats(ctx, &r, failure, start) {
+		if !c.retry.Again(ctx, &loop, failure, c.verdict(failure, cmd.repeatable())) {
 			err = failure
 			break
 		}
 	}
 	if c.opts.Observer != nil || c.opts.OnSlow != nil {
 		c.observe(Observation{
-			Op: cmd.name, Start: start, Commands: 1, Attempts: r.attempts,
+			Op: cmd.name, Start: start, Commands: 1, Attempts: loop.Made,
 			RequestBytes: len(cmd.frame), ReplyBytes: replied, Err: err,
 		})
 	}
@@ -237,9 +238,10 @@ func (c *Client) blocks(ctx context.Context, cmd *Command) (bool, error) {
 	}
 	defer func() { r.call.Release() }()
 	// Not run: this is no call of the user's, whom an observer would tell of it.
+	r.loop.Start = time.Now()
 	err = r.engine.Do(ctx, r.call)
 	if err != nil || isErrorFrame(r.call.Reply()) {
-		err = c.settle(ctx, &r, err, time.Now())
+		err = c.settle(ctx, &r, err)
 	}
 	var refused *ServerError
 	switch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/internal/buf"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
@@ -137,14 +138,13 @@ func (c *Client) allNotSent(n, bad int, err error, failed func(int, error)) erro
 // sendAll makes the calls, again if nothing of them was sent.
 func (c *Client) sendAll(ctx context.Context, e *pipe.Engine, calls []*pipe.Call, start time.Time) (attempts int) {
 	for attempts = 1; ; attempts++ {
-		one := ctx
-		cancel := func() {}
-		if attempts > 1 && c.opts.Timeout > 0 {
-			one, cancel = context.WithDeadline(ctx, start.Add(c.opts.Timeout))
+		one, cancel := ctx, context.CancelFunc(func() {})
+		if attempts > 1 {
+			one, cancel = c.retry.Within(ctx, start)
 		}
 		err := e.DoAll(one, calls)
 		cancel()
-		if err == nil || c.opts.FailFast || timeIsUp(err) || attempts > c.retries {
+		if err == nil || c.retry.FailFast || attempt.TimeIsUp(err) {
 			return attempts
 		}
 		for _, call := range calls {
@@ -152,10 +152,9 @@ func (c *Client) sendAll(ctx context.Context, e *pipe.Engine, calls []*pipe.Call
 				return attempts
 			}
 		}
-		if !c.pause(ctx, attempts, start) {
+		if !c.retry.Next(ctx, attempts, start) {
 			return attempts
 		}
-		c.repeated.Add(1)
 	}
 }
 

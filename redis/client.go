@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
@@ -20,10 +21,10 @@ type Client struct {
 	opts    Options
 	addr    string
 	router  router
-	only    *pipe.Engine // the engine of all keys; nil if the key chooses
-	retries int
+	only    *pipe.Engine  // the engine of all keys; nil if the key chooses
 	timed   bool          // calls look at the clock
 	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
+	retry   attempt.Retrier
 	// exclusives are the connections of commands that cannot share one.
 	exclusives *exclusives
 	hub        *hub        // of subscriptions
@@ -33,7 +34,6 @@ type Client struct {
 	learned   sync.Map // name of a command that the table does not know: whether it waits
 
 	// Atomics, written by whoever makes a call.
-	repeated     atomic.Uint64
 	hookPanics   atomic.Uint64
 	learnedCount atomic.Int64 // of learned, about
 }
@@ -59,12 +59,10 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	}
 	c := &Client{
 		opts: o, addr: o.addr(), closing: make(chan struct{}),
-		retries: 3,
-		timed:   o.Observer != nil || o.OnSlow != nil || o.Timeout > 0,
+		timed: o.Observer != nil || o.OnSlow != nil || o.Timeout > 0,
 	}
-	if o.Retries != 0 {
-		c.retries = max(o.Retries, 0)
-	}
+	c.retry.Retries, c.retry.Backoff = attempt.Retries(o.Retries), pipe.Backoff{First: o.Backoff, Most: o.MaxBackoff}
+	c.retry.Timeout, c.retry.FailFast, c.retry.Closing = o.Timeout, o.FailFast, c.closing
 	aside := c.opts // connections on which nothing is read for the cache
 	aside.Cache = nil
 	c.exclusives, c.hub = newExclusives(&aside), newHub(c)
@@ -167,9 +165,8 @@ type request struct {
 	call       *pipe.Call
 	info       *commandInfo
 	name       string
-	attempts   int
+	loop       attempt.Loop
 	repeatable bool // may be executed twice
-	doubt      bool // an attempt that failed may have been executed
 }
 
 // sharedFrame is the size from which the frame of a command is not copied into
@@ -217,24 +214,23 @@ func lend(call *pipe.Call, frame []byte) {
 // run makes the call until it succeeds or must not be repeated. After nil the
 // call has a reply that is no error. The call must be released in any case.
 func (c *Client) run(ctx context.Context, r *request) error {
-	var start time.Time
 	if c.timed {
-		start = time.Now()
+		r.loop.Start = time.Now()
 	}
 	err := r.engine.Do(ctx, r.call)
 	if err == nil && !c.timed && !isErrorFrame(r.call.Reply()) {
 		return nil
 	}
-	return c.finish(ctx, r, err, start)
+	return c.finish(ctx, r, err)
 }
 
-// finish turns the result of the first attempt into that of the call, and tells
-// whoever observes.
-func (c *Client) finish(ctx context.Context, r *request, err error, start time.Time) error {
-	err = c.settle(ctx, r, err, start)
+// finish turns the result of the first attempt into that of the call, and reports the call to the
+// observers.
+func (c *Client) finish(ctx context.Context, r *request, err error) error {
+	err = c.settle(ctx, r, err)
 	if c.opts.Observer != nil || c.opts.OnSlow != nil {
 		c.observe(Observation{
-			Op: r.name, Start: start, Commands: 1, Attempts: r.attempts,
+			Op: r.name, Start: r.loop.Start, Commands: 1, Attempts: r.loop.Made,
 			RequestBytes: len(r.call.Frame), ReplyBytes: len(r.call.Reply()), Err: err,
 		})
 	}
@@ -242,46 +238,20 @@ func (c *Client) finish(ctx context.Context, r *request, err error, start time.T
 }
 
 // settle repeats a call that failed as long as that is safe and makes sense.
-func (c *Client) settle(ctx context.Context, r *request, err error, start time.Time) error {
-	for r.attempts = 1; ; r.attempts++ {
+func (c *Client) settle(ctx context.Context, r *request, err error) error {
+	for r.loop.Made = 1; ; r.loop.Made++ {
 		failure := c.failure(r, err)
 		if failure == nil {
 			return nil
 		}
-		if !c.repeats(ctx, r, failure, start) {
+		if !c.retry.Again(ctx, &r.loop, failure, c.verdict(failure, r.repeatable)) {
 			return failure
 		}
 		r.renew()
-		err = c.again(ctx, r, start)
+		within, cancel := c.retry.Within(ctx, r.loop.Start)
+		err = r.engine.Do(within, r.call)
+		cancel()
 	}
-}
-
-// repeats reports whether a call that has failed is made once more, after a pause. If not, the
-// failure is that of all attempts together.
-func (c *Client) repeats(ctx context.Context, r *request, failure *slipstream.Error, start time.Time) bool {
-	again := r.attempts <= c.retries && c.worthRepeating(failure, r)
-	switch {
-	case failure.Outcome == slipstream.MaybeExecuted:
-		r.doubt = true
-	case r.doubt && failure.Outcome != slipstream.Executed:
-		// What this attempt says does not hold for the one before.
-		failure.Outcome = slipstream.MaybeExecuted
-	}
-	if !again || !c.pause(ctx, r.attempts, start) {
-		return false
-	}
-	c.repeated.Add(1)
-	return true
-}
-
-// again makes the call once more, within what is left of Options.Timeout.
-func (c *Client) again(ctx context.Context, r *request, start time.Time) error {
-	if c.opts.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, start.Add(c.opts.Timeout))
-		defer cancel()
-	}
-	return r.engine.Do(ctx, r.call)
 }
 
 // failure returns what is wrong with the result of an attempt, nil if nothing.
@@ -295,20 +265,15 @@ func (c *Client) failure(r *request, err error) *slipstream.Error {
 	return nil
 }
 
-// worthRepeating reports whether the same call may be made again and could
-// succeed then. A call that was turned away for lack of room is not repeated:
-// the caller decides what can wait.
-func (c *Client) worthRepeating(failure *slipstream.Error, r *request) bool {
-	switch failure.Outcome {
-	case slipstream.NotSent:
-		return !c.opts.FailFast && !timeIsUp(failure.Err)
-	case slipstream.MaybeExecuted:
-		return r.repeatable && !timeIsUp(failure.Err)
-	case slipstream.Refused:
-		var e *ServerError
-		return errors.As(failure.Err, &e) && e.passing()
+// verdict says whether a call that failed is repeated. A refusal is, if it ends by itself.
+func (c *Client) verdict(failure *slipstream.Error, repeatable bool) attempt.Verdict {
+	if failure.Outcome != slipstream.Refused {
+		return c.retry.Verdict(failure, repeatable)
 	}
-	return false
+	if e, ok := errors.AsType[*ServerError](failure.Err); ok && e.passing() {
+		return attempt.AfterPause
+	}
+	return attempt.Final
 }
 
 // renew makes the call ready to be submitted again.
@@ -321,30 +286,4 @@ func (r *request) renew() {
 	fresh.SlowFor, fresh.Whole = r.call.SlowFor, r.call.Whole
 	r.call.Release()
 	r.call = fresh
-}
-
-// pause waits before a repetition; false: there is no time left for it.
-func (c *Client) pause(ctx context.Context, attempt int, start time.Time) bool {
-	d := c.backoff(attempt)
-	if c.opts.Timeout > 0 && time.Since(start)+d >= c.opts.Timeout {
-		return false
-	}
-	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
-		return false
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-c.closing:
-		return false
-	}
-}
-
-// backoff returns the pause after so many attempts, from 1.
-func (c *Client) backoff(attempts int) time.Duration {
-	return pipe.Backoff{First: c.opts.Backoff, Most: c.opts.MaxBackoff}.After(attempts)
 }

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -118,10 +117,4 @@ func (c *Client) named(op string, err error) *slipstream.Error {
 		return &slipstream.Error{Op: op, Addr: c.addr, Outcome: slipstream.OutcomeOf(err), Err: err}
 	}
 	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: e.Outcome, Err: e.Err}
-}
-
-// timeIsUp reports whether err comes from the caller's patience, so that
-// nothing is left to try.
-func timeIsUp(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -26,7 +26,6 @@ type pending struct {
 	client *Client
 	ctx    context.Context
 	r      request
-	start  time.Time
 	err    error
 
 	// Of a command with a connection of its own, or of which that is not known yet.
@@ -46,13 +45,13 @@ func (c *Client) Start(ctx context.Context, cmd Command) Future {
 		p.startAlone(cmd)
 		return Future{p, p.generation.Load()}
 	}
-	if c.timed {
-		p.start = time.Now()
-	}
 	p.r, p.err = c.prepare(&cmd)
 	if p.err == nil {
+		if c.timed {
+			p.r.loop.Start = time.Now()
+		}
 		if p.err = p.r.engine.Start(ctx, p.r.call); p.err != nil {
-			p.err = c.finish(ctx, &p.r, p.err, p.start)
+			p.err = c.finish(ctx, &p.r, p.err)
 			p.r.call.Release()
 			p.r.call = nil
 		}
@@ -78,7 +77,7 @@ func (f Future) Wait(dst any) error {
 	default:
 		err = p.err
 	}
-	p.client, p.ctx, p.r, p.start, p.err, p.alone, p.raw = nil, nil, request{}, time.Time{}, nil, nil, nil
+	p.client, p.ctx, p.r, p.err, p.alone, p.raw = nil, nil, request{}, nil, nil, nil
 	pendings.Put(p)
 	return err
 }
@@ -86,7 +85,7 @@ func (f Future) Wait(dst any) error {
 func (p *pending) wait(dst any) error {
 	err := p.r.call.Wait()
 	if err != nil || p.client.timed || isErrorFrame(p.r.call.Reply()) {
-		if err = p.client.finish(p.ctx, &p.r, err, p.start); err != nil {
+		if err = p.client.finish(p.ctx, &p.r, err); err != nil {
 			return err
 		}
 	}
@@ -138,7 +137,6 @@ type Completer interface {
 type completion struct {
 	client *Client
 	r      request
-	start  time.Time
 	done   Completer
 }
 
@@ -161,7 +159,7 @@ func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error 
 	k := completions.Get().(*completion)
 	k.client, k.r, k.done = c, r, done
 	if c.timed {
-		k.start = time.Now()
+		k.r.loop.Start = time.Now()
 	}
 	if err := r.engine.StartFunc(ctx, r.call, k); err != nil {
 		k.release(r.call)
@@ -200,7 +198,7 @@ func (k *completion) Complete(call *pipe.Call) {
 	}
 	if k.client.opts.Observer != nil || k.client.opts.OnSlow != nil {
 		k.client.observe(Observation{
-			Op: k.r.name, Start: k.start, Commands: 1, Attempts: 1,
+			Op: k.r.name, Start: k.r.loop.Start, Commands: 1, Attempts: 1,
 			RequestBytes: len(call.Frame), ReplyBytes: len(call.Reply()), Err: err,
 		})
 	}

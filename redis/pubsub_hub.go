@@ -238,7 +238,7 @@ func (h *hub) run() {
 				h.client.opts.OnEvent(Event{Kind: Disconnected, Addr: h.client.addr, At: time.Now(), Err: fmt.Errorf("subscriptions: %w", err)})
 			})
 		}
-		t := time.NewTimer(h.client.backoff(max(attempt, 1)))
+		t := time.NewTimer(h.client.retry.Backoff.After(max(attempt, 1)))
 		select {
 		case <-t.C:
 		case <-h.ctx.Done():

@@ -63,7 +63,7 @@ func (c *Client) Stats() Stats {
 	s := c.only.Snapshot()
 	stats := Stats{
 		Calls: s.Calls, Replies: s.Replies, Failed: s.Failed, Cancelled: s.Cancelled, NeverWritten: s.NeverWritten,
-		Overloaded: s.Refused, Repeated: c.repeated.Load(),
+		Overloaded: s.Refused, Repeated: c.retry.Repeated(),
 		Writes: s.Writes, FlushIdle: s.FlushIdle, FlushDepth: s.FlushDepth, FlushBytes: s.FlushBytes, Kicks: s.Kicks,
 		Yields: s.Yields, ShortWrites: s.ShortWrites, Backstop: s.Backstop,
 		BytesOut: s.BytesOut, Reads: s.Reads, Deliveries: s.Deliveries, SoloReplies: s.SoloReplies, Pushes: s.Pushes,

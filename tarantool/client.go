@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
@@ -18,9 +19,9 @@ import (
 type Client struct {
 	// Immutable after Connect.
 	opts    Options
-	retries int
 	engine  *pipe.Engine
 	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
+	retry   attempt.Retrier
 
 	schemas   schemas
 	blocking  *blockingLane
@@ -28,9 +29,8 @@ type Client struct {
 	closeOnce sync.Once
 
 	// Atomics.
-	server   atomic.Pointer[server] // written by greetings, read by callers
-	repeated atomic.Uint64          // written by callers
-	streams  atomic.Uint64          // the last number of a stream; written by callers
+	server  atomic.Pointer[server] // written by greetings, read by callers
+	streams atomic.Uint64          // the last number of a stream; written by callers
 }
 
 // Connect returns a client once a connection is up. If the first attempt fails, its error is
@@ -40,10 +40,9 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{opts: o, retries: 3, closing: make(chan struct{})}
-	if o.Retries != 0 {
-		c.retries = max(o.Retries, 0)
-	}
+	c := &Client{opts: o, closing: make(chan struct{})}
+	c.retry.Retries, c.retry.Backoff = attempt.Retries(o.Retries), pipe.Backoff{First: o.Backoff, Most: o.MaxBackoff}
+	c.retry.Timeout, c.retry.FailFast, c.retry.Closing = o.Timeout, o.FailFast, c.closing
 	c.schemas.load, c.schemas.loading = c.loadSchema, make(map[pipe.Pin]chan struct{})
 	c.blocking, c.watches = newBlockingLane(c), newWatchHub(c)
 	cfg := c.engineConfig()
@@ -122,7 +121,7 @@ func (c *Client) Exec(ctx context.Context, dst any, req Request) error {
 }
 
 func (c *Client) exec(ctx context.Context, dst any, req Request, way route) error {
-	var r attempt
+	var r exchange
 	if err := r.prepare(ctx, c, req, way); err != nil {
 		return err
 	}
@@ -140,21 +139,19 @@ type route struct {
 	place uint64
 }
 
-// attempt is one request on its way.
-type attempt struct {
-	client   *Client
-	engine   *pipe.Engine
-	call     *pipe.Call
-	about    requestInfo
-	at       *schemaAt // that the frame's numbers are of; nil: none that came from names
-	start    time.Time
-	attempts int
-	doubt    bool // an attempt that failed may have been executed
-	pinned   bool
-	stream   *Stream         // nil: it is in none
-	place    uint64          // in the stream
-	lane     *laneConnection // nil: not of the blocking lane
-	pushes   *pushes         // nil: nobody wants them
+// exchange is one request and its reply.
+type exchange struct {
+	client *Client
+	engine *pipe.Engine
+	call   *pipe.Call
+	about  requestInfo
+	at     *schemaAt // that the frame's numbers are of; nil: none that came from names
+	loop   attempt.Loop
+	pinned bool
+	stream *Stream         // nil: it is in none
+	place  uint64          // in the stream
+	lane   *laneConnection // nil: not of the blocking lane
+	pushes *pushes         // nil: nobody wants them
 
 	limited context.Context // the request's, and the end of Options.Timeout; nil: not made
 	cancel  context.CancelFunc
@@ -164,7 +161,7 @@ type attempt struct {
 var errEmptyRequest = errors.New("the request is nil; make one with Select, Call and the like")
 
 // prepare encodes a request into a call.
-func (r *attempt) prepare(ctx context.Context, c *Client, req Request, way route) error {
+func (r *exchange) prepare(ctx context.Context, c *Client, req Request, way route) error {
 	if req == nil {
 		return c.notSent("request", errEmptyRequest)
 	}
@@ -196,11 +193,9 @@ func (r *attempt) prepare(ctx context.Context, c *Client, req Request, way route
 }
 
 // set takes a call for a request whose numbers are of that schema.
-func (r *attempt) set(c *Client, about *requestInfo, at *schemaAt) {
+func (r *exchange) set(c *Client, about *requestInfo, at *schemaAt) {
 	r.client, r.about, r.at = c, *about, at
-	if c.opts.Timeout > 0 && r.start.IsZero() {
-		r.start = time.Now()
-	}
+	r.begins()
 	r.engine = c.engine
 	if r.lane != nil {
 		r.engine = r.lane.engine
@@ -211,8 +206,15 @@ func (r *attempt) set(c *Client, about *requestInfo, at *schemaAt) {
 	}
 }
 
+// begins notes when the request began, if that matters.
+func (r *exchange) begins() {
+	if r.client.retry.Timeout > 0 && r.loop.Start.IsZero() {
+		r.loop.Start = time.Now()
+	}
+}
+
 // release gives back what the request holds.
-func (r *attempt) release() {
+func (r *exchange) release() {
 	if r.pushes != nil {
 		r.pushes.end()
 	}
@@ -231,7 +233,7 @@ func (r *attempt) release() {
 }
 
 // encoded takes the result of an encoding.
-func (r *attempt) encoded(frame []byte, err error) error {
+func (r *exchange) encoded(frame []byte, err error) error {
 	if err != nil {
 		r.release()
 		return r.client.notSent(r.about.code.String(), err)
@@ -241,18 +243,20 @@ func (r *attempt) encoded(frame []byte, err error) error {
 }
 
 // finish turns the result of the first attempt into that of the request.
-func (r *attempt) finish(ctx context.Context, err error, dst any) error {
-	for r.attempts = 1; ; r.attempts++ {
-		again, result := r.result(err, dst)
+func (r *exchange) finish(ctx context.Context, err error, dst any) error {
+	for r.loop.Made = 1; ; r.loop.Made++ {
+		verdict, result := r.result(err, dst)
 		if result == nil {
 			return nil
 		}
-		if !r.repeats(ctx, again, result) {
+		if !r.client.retry.Again(ctx, &r.loop, result, verdict) {
 			return result
 		}
 		ctx = r.within(ctx)
 		if err := r.renew(ctx); err != nil {
-			return r.whole(r.client.named(r.about.code.String(), err))
+			failure := r.client.named(r.about.code.String(), err)
+			failure.Outcome = r.loop.Over(failure.Outcome)
+			return failure
 		}
 		if r.stream != nil && !r.stream.isLast(r.place) {
 			return result // others are behind it, such as the end of the transaction
@@ -261,36 +265,41 @@ func (r *attempt) finish(ctx context.Context, err error, dst any) error {
 	}
 }
 
-// result decodes what came, and says whether the request may be made again.
-func (r *attempt) result(err error, dst any) (again bool, failure *slipstream.Error) {
+// result decodes what came, and says whether the request is repeated.
+func (r *exchange) result(err error, dst any) (attempt.Verdict, *slipstream.Error) {
 	c, op := r.client, r.about.code.String
 	if err != nil {
 		failure := c.named(op(), err)
-		switch failure.Outcome {
-		case slipstream.NotSent:
-			again = !c.opts.FailFast && !r.pinned && !timeIsUp(failure.Err)
-		case slipstream.MaybeExecuted:
-			again = r.about.repeatable && !r.pinned && !timeIsUp(failure.Err)
+		if r.pinned {
+			return attempt.Final, failure
 		}
-		return again, failure
+		return c.retry.Verdict(failure, r.about.repeatable), failure
 	}
 	m, body, err := replyOf(r.call.Reply())
 	if err != nil {
-		return false, c.executed(op(), err)
+		return attempt.Final, c.executed(op(), err)
 	}
 	if m.Code == uint32(box.CodeOK) {
 		if err := decodeReply(c.opts.decoding(), m, body, dst); err != nil {
-			return false, c.executed(op(), err)
+			return attempt.Final, c.executed(op(), err)
 		}
-		return false, nil
+		return attempt.Final, nil
 	}
 	response, err := box.ParseBody(m.Code, body)
 	if err != nil {
-		return false, c.executed(op(), err)
+		return attempt.Final, c.executed(op(), err)
 	}
 	e := serverError(m.Code, response.Error)
-	failure = &slipstream.Error{Op: op(), Addr: c.opts.addr(), Outcome: e.outcome(r.about.code), Err: e}
-	return failure.Outcome == slipstream.Refused && (e.passing() || e.Code == iproto.CodeWrongSchemaVersion), failure
+	failure := &slipstream.Error{Op: op(), Addr: c.opts.addr(), Outcome: e.outcome(r.about.code), Err: e}
+	verdict := attempt.Final
+	switch {
+	case failure.Outcome != slipstream.Refused:
+	case e.Code == iproto.CodeWrongSchemaVersion:
+		verdict = attempt.Immediately // another schema is no reason to wait
+	case e.passing():
+		verdict = attempt.AfterPause
+	}
+	return verdict, failure
 }
 
 // decodeReply decodes the data of a reply.
@@ -316,35 +325,8 @@ type wholeReply interface {
 	readReply(l iproto.Limits, m box.Message, body []byte) error
 }
 
-// repeats reports whether a request that failed is made once more, after a pause. If not, the
-// failure is that of all attempts together.
-func (r *attempt) repeats(ctx context.Context, again bool, failure *slipstream.Error) bool {
-	r.whole(failure)
-	if !again || r.attempts > r.client.retries {
-		return false
-	}
-	// Another schema is no reason to wait.
-	if !IsCode(failure, iproto.CodeWrongSchemaVersion) && !r.client.pause(ctx, r.attempts, r.start) {
-		return false
-	}
-	r.client.repeated.Add(1)
-	return true
-}
-
-// whole makes the failure of an attempt that of all attempts together.
-func (r *attempt) whole(failure *slipstream.Error) *slipstream.Error {
-	switch {
-	case failure.Outcome == slipstream.MaybeExecuted:
-		r.doubt = true
-	case r.doubt && failure.Outcome != slipstream.Executed:
-		// What this attempt says does not hold for the one before.
-		failure.Outcome = slipstream.MaybeExecuted
-	}
-	return failure
-}
-
 // renew makes the call ready to be submitted again, with the numbers of now.
-func (r *attempt) renew(ctx context.Context) error {
+func (r *exchange) renew(ctx context.Context) error {
 	if r.call.Spent() {
 		fresh := r.engine.Acquire()
 		fresh.Frame = append(fresh.Frame[:0], r.call.Frame...)
@@ -367,40 +349,14 @@ func (r *attempt) renew(ctx context.Context) error {
 }
 
 // within returns a context that ends at the end of Options.Timeout too.
-func (r *attempt) within(ctx context.Context) context.Context {
-	t := r.client.opts.Timeout
-	if t <= 0 {
+func (r *exchange) within(ctx context.Context) context.Context {
+	if r.client.retry.Timeout <= 0 {
 		return ctx
 	}
 	if r.cancel == nil {
-		r.limited, r.cancel = context.WithDeadline(ctx, r.start.Add(t))
+		r.limited, r.cancel = r.client.retry.Within(ctx, r.loop.Start)
 	}
 	return r.limited
-}
-
-// pause waits before a repetition; false: there is no time left for it.
-func (c *Client) pause(ctx context.Context, attempt int, start time.Time) bool {
-	d := pipe.Backoff{First: c.opts.Backoff, Most: c.opts.MaxBackoff}.After(attempt)
-	if t := c.opts.Timeout; t > 0 && time.Since(start)+d >= t {
-		return false
-	}
-	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
-		return false
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-	case <-c.closing:
-	}
-	return false
-}
-
-// timeIsUp reports whether an attempt ended because its caller has no time left.
-func timeIsUp(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // named returns a copy of the engine's error with what was asked.

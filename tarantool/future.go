@@ -21,7 +21,7 @@ type pending struct {
 	generation atomic.Uint64 // grows, under mu, when the result is taken
 
 	// Owned by who sent the request, then by who takes the result.
-	r      attempt
+	r      exchange
 	ctx    context.Context
 	err    error // of a request that could not be made
 	unsent error // of an attempt that the engine did not take
@@ -123,7 +123,7 @@ func (f Future) take() (*pending, error) {
 
 func (p *pending) release() {
 	p.r.release()
-	p.r, p.ctx, p.err, p.unsent = attempt{}, nil, nil, nil
+	p.r, p.ctx, p.err, p.unsent = exchange{}, nil, nil, nil
 	pendings.Put(p)
 }
 

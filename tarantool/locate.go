@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
@@ -48,11 +49,9 @@ func (c *Client) encoding(t *target, pin pipe.Pin) (x encoding, at *schemaAt, kn
 
 // locate finds a connection, or takes the one that is given, and what the target of a request
 // is there. It may have to wait for the connection and for its schema, within Options.Timeout.
-func (r *attempt) locate(ctx context.Context, c *Client, about *requestInfo, pin pipe.Pin) (x encoding, at *schemaAt, err error) {
+func (r *exchange) locate(ctx context.Context, c *Client, about *requestInfo, pin pipe.Pin) (x encoding, at *schemaAt, err error) {
 	r.client = c
-	if c.opts.Timeout > 0 && r.start.IsZero() {
-		r.start = time.Now()
-	}
+	r.begins()
 	ctx = r.within(ctx)
 	x, at, err = c.locate(ctx, about, pin)
 	if err != nil && r.call == nil {
@@ -63,7 +62,7 @@ func (r *attempt) locate(ctx context.Context, c *Client, about *requestInfo, pin
 
 func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin) (x encoding, at *schemaAt, err error) {
 	x.client = c
-	for attempt := 1; ; {
+	for made := 1; ; {
 		pin := given
 		if pin == (pipe.Pin{}) {
 			if pin, err = c.engine.Place(ctx); err != nil {
@@ -75,7 +74,7 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 			return x, at, nil
 		}
 		switch {
-		case given != (pipe.Pin{}) || timeIsUp(err):
+		case given != (pipe.Pin{}) || attempt.TimeIsUp(err):
 			return x, nil, c.notSent(about.code.String(), err)
 		case isPinLost(err):
 			leave(pin)
@@ -83,11 +82,10 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 		}
 		// Its schema was being read when it was lost; or it is there, and says no.
 		refused := pin.Alive() || c.opts.FailFast && slipstream.OutcomeOf(err) == slipstream.NotSent
-		if refused || attempt > c.retries || !c.pause(ctx, attempt, time.Now()) {
+		if refused || !c.retry.Next(ctx, made, time.Time{}) {
 			return x, nil, c.notSent(about.code.String(), err)
 		}
-		attempt++
-		c.repeated.Add(1)
+		made++
 	}
 }
 
@@ -96,7 +94,7 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 func leave(pin pipe.Pin) { pin.Retire() }
 
 // do submits the call and waits for its reply.
-func (r *attempt) do(ctx context.Context) error {
+func (r *exchange) do(ctx context.Context) error {
 	if r.limited != nil {
 		ctx = r.limited
 	}
@@ -104,7 +102,7 @@ func (r *attempt) do(ctx context.Context) error {
 }
 
 // begin submits the call.
-func (r *attempt) begin(ctx context.Context) error {
+func (r *exchange) begin(ctx context.Context) error {
 	if r.limited != nil {
 		ctx = r.limited
 	}
@@ -112,7 +110,7 @@ func (r *attempt) begin(ctx context.Context) error {
 }
 
 // pursue submits the call again while it is astray.
-func (r *attempt) pursue(ctx context.Context, err error, submit func(*pipe.Engine, context.Context, *pipe.Call) error) error {
+func (r *exchange) pursue(ctx context.Context, err error, submit func(*pipe.Engine, context.Context, *pipe.Call) error) error {
 	for r.isAstray(err) {
 		ctx = r.within(ctx)
 		if err = r.relocate(ctx); err != nil {
@@ -125,19 +123,19 @@ func (r *attempt) pursue(ctx context.Context, err error, submit func(*pipe.Engin
 
 // isAstray reports whether the call was not sent because the connection that its numbers belong
 // to has ended. The next one may lead to another server.
-func (r *attempt) isAstray(err error) bool {
+func (r *exchange) isAstray(err error) bool {
 	return err != nil && r.at != nil && !r.pinned && isPinLost(err)
 }
 
 // relocate makes a call that is astray ready for another connection.
-func (r *attempt) relocate(ctx context.Context) error {
+func (r *exchange) relocate(ctx context.Context) error {
 	leave(r.at.pin)
 	return r.redirect(ctx, pipe.Pin{})
 }
 
 // correct makes a call ready to be submitted again whose numbers the server refused, because
 // its schema has another version.
-func (r *attempt) correct(ctx context.Context) error {
+func (r *exchange) correct(ctx context.Context) error {
 	c, pin := r.client, r.at.pin
 	_, err := c.schemas.reload(ctx, pin, r.at)
 	if err != nil {
@@ -154,7 +152,7 @@ func (r *attempt) correct(ctx context.Context) error {
 
 // redirect puts the numbers of a connection into the call, which travels there then: the one
 // that is given, or any.
-func (r *attempt) redirect(ctx context.Context, pin pipe.Pin) error {
+func (r *exchange) redirect(ctx context.Context, pin pipe.Pin) error {
 	x, at, err := r.locate(ctx, r.client, &r.about, pin)
 	if err != nil {
 		return err
@@ -170,7 +168,7 @@ func (r *attempt) redirect(ctx context.Context, pin pipe.Pin) error {
 
 // retarget puts the numbers of another schema into an encoded request. All bodies with a
 // target begin with the number of the space, and some go on with that of the index.
-func (r *attempt) retarget(x encoding) error {
+func (r *exchange) retarget(x encoding) error {
 	old, err := box.ScanRequest(r.call.Frame, len(r.call.Frame))
 	if err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
+	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
 // Mode says which instances of a [Pool] a request may go to.
@@ -116,11 +118,11 @@ type PoolOptions struct {
 // something before, so it is made again only if it is idempotent.
 type Pool struct {
 	// Immutable.
-	opts    PoolOptions
-	retries int
-	ctx     context.Context // ended by Close and Shutdown
-	cancel  context.CancelFunc
-	ended   chan struct{} // closed at the end of Close or Shutdown
+	opts   PoolOptions
+	retry  attempt.Retrier
+	ctx    context.Context // ended by Close and Shutdown
+	cancel context.CancelFunc
+	ended  chan struct{} // closed at the end of Close or Shutdown
 
 	mu sync.Mutex
 	// Guarded by mu. It is never held while something is waited for.
@@ -130,9 +132,8 @@ type Pool struct {
 	telling   bool        // somebody tells them
 
 	// Atomics.
-	view     atomic.Pointer[poolView] // written under mu, read by callers
-	waiting  atomic.Int32             // requests that wait for an instance; written by them
-	rerouted atomic.Uint64            // written by callers
+	view    atomic.Pointer[poolView] // written under mu, read by callers
+	waiting atomic.Int32             // requests that wait for an instance; written by them
 }
 
 // NewPool returns a pool once an instance of mode PoolOptions.WaitFor is there. Instances that
@@ -143,11 +144,10 @@ func NewPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{opts: o, retries: 3, ended: make(chan struct{})}
-	if o.Options.Retries != 0 {
-		p.retries = max(o.Options.Retries, 0)
-	}
+	p := &Pool{opts: o, ended: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.retry.Retries, p.retry.Timeout, p.retry.Closing = attempt.Retries(o.Options.Retries), o.Options.Timeout, p.ctx.Done()
+	p.retry.Backoff = pipe.Backoff{First: o.Options.Backoff, Most: o.Options.MaxBackoff}
 	p.view.Store(&poolView{changed: make(chan struct{})})
 	for _, one := range all {
 		if err := p.Add(one); err != nil {
@@ -332,7 +332,7 @@ func (f PoolFuture) Done() <-chan struct{} { return f.first.Done() }
 
 // Rerouted returns how many requests were made again so far, with another instance or after
 // waiting for one.
-func (p *Pool) Rerouted() uint64 { return p.rerouted.Load() }
+func (p *Pool) Rerouted() uint64 { return p.retry.Repeated() }
 
 // Close ends the pool as [Client.Close] ends a client: requests that were not sent fail with
 // the outcome Closed, those under way with MaybeExecuted. It waits until all connections are

@@ -13,8 +13,8 @@ func connectMember(ctx context.Context, o Options) (*Client, error) {
 	// Nobody else has the client yet. The engine has its own copy of the switch; what is left
 	// without it are calls that may take long, which open a connection when they need one and
 	// have to wait for it.
-	c.opts.FailFast = false
-	c.retries = min(c.retries, 1)
+	c.opts.FailFast, c.retry.FailFast = false, false
+	c.retry.Retries = min(c.retry.Retries, 1)
 	return c, nil
 }
 

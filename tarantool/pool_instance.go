@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
@@ -114,7 +115,7 @@ func (i *instance) run() {
 // connect returns a client once the server could be reached; nil: never.
 func (i *instance) connect() *Client {
 	backoff := pipe.Backoff{First: i.opts.Backoff, Most: i.opts.MaxBackoff}
-	for attempt := 1; ; attempt++ {
+	for made := 1; ; made++ {
 		c, err := connectMember(i.ctx, i.opts)
 		if err == nil {
 			return c
@@ -123,7 +124,7 @@ func (i *instance) connect() *Client {
 			return nil
 		}
 		i.pool.set(i, InstanceDown, err)
-		if !pauseFor(i.ctx, backoff.After(attempt)) {
+		if !attempt.Sleep(i.ctx, backoff.After(made)) {
 			return nil
 		}
 	}
@@ -147,7 +148,7 @@ func (i *instance) rest(began time.Time) {
 		return
 	case <-i.wake:
 	}
-	pauseFor(i.ctx, time.Until(began.Add(leastInterval)))
+	attempt.Sleep(i.ctx, time.Until(began.Add(leastInterval)))
 }
 
 // check asks for the role and notes what came of it.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
@@ -26,7 +26,7 @@ func (i *instance) ask(c *Client) (InstanceState, error) {
 	var role roleAnswer
 	err := i.askOnce(ctx, c, &role)
 	// Options.Timeout may be much shorter.
-	for err != nil && timeIsUp(err) && pauseFor(ctx, leastInterval) && c.isUp() {
+	for err != nil && attempt.TimeIsUp(err) && attempt.Sleep(ctx, leastInterval) && c.isUp() {
 		err = i.askOnce(ctx, c, &role)
 	}
 	var failure *ServerError
@@ -39,24 +39,12 @@ func (i *instance) ask(c *Client) (InstanceState, error) {
 		return InstanceLoading, err
 	case slipstream.OutcomeOf(err) == slipstream.Overloaded:
 		return InstanceDown, err
-	case timeIsUp(err):
+	case attempt.TimeIsUp(err):
 		return InstanceStalled, fmt.Errorf("no answer for %v: %w", most, err)
 	case slipstream.OutcomeOf(err) == slipstream.Executed:
 		return InstanceUnknown, err // it answers, with what nobody understands
 	}
 	return InstanceDown, err
-}
-
-// pauseFor waits that long; false: ctx ended before.
-func pauseFor(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // askOnce asks in the way that the user has a right to.

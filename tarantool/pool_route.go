@@ -6,29 +6,28 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
-	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
 // poolRoute is the way of one request through a pool.
 type poolRoute struct {
-	pool  *Pool
-	mode  Mode
-	start time.Time // if Options.Timeout bounds the request
+	pool *Pool
+	mode Mode
 
 	// Of the attempt that was made last.
 	instance *instance
 	client   *Client
 	losses   uint64 // of the instance, before
 
-	doubt bool // an attempt that failed may have been executed
-	moved bool // it was refused by a read-only instance once
+	loop  attempt.Loop
+	moved bool // a read-only instance has refused it once
 }
 
 func (p *Pool) begin(mode Mode) poolRoute {
 	r := poolRoute{pool: p, mode: mode}
-	if p.opts.Options.Timeout > 0 {
-		r.start = time.Now()
+	if p.retry.Timeout > 0 {
+		r.loop.Start = time.Now()
 	}
 	return r
 }
@@ -44,7 +43,7 @@ func (r *poolRoute) choose(ctx context.Context) error {
 		r.to(i)
 		return nil
 	}
-	ctx, cancel := r.bounded(ctx)
+	ctx, cancel := r.pool.retry.Within(ctx, r.loop.Start)
 	defer cancel()
 	return r.wait(ctx)
 }
@@ -72,14 +71,6 @@ func (r *poolRoute) wait(ctx context.Context) error {
 	return err
 }
 
-// bounded returns a context that ends at the end of Options.Timeout too.
-func (r *poolRoute) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.start.IsZero() {
-		return ctx, func() {}
-	}
-	return context.WithDeadline(ctx, r.start.Add(r.pool.opts.Options.Timeout))
-}
-
 // verdict is what becomes of a request whose attempt has failed.
 type verdict uint8
 
@@ -91,12 +82,12 @@ const (
 
 // resume makes a request again for as long as that may help, and returns what came of it.
 func (r *poolRoute) resume(ctx context.Context, err error, repeatable bool, again func(context.Context, *Client) error) error {
-	ctx, cancel := r.bounded(ctx)
-	defer cancel()
 	p := r.pool
-	for attempt := 1; ; attempt++ {
+	ctx, cancel := p.retry.Within(ctx, r.loop.Start)
+	defer cancel()
+	for r.loop.Made = 1; ; r.loop.Made++ {
 		v := r.judge(err, repeatable)
-		if v == final || attempt > p.retries || ctx.Err() != nil {
+		if v == final || ctx.Err() != nil || !p.retry.Left(&r.loop) {
 			return r.result(err)
 		}
 		if v == relocate {
@@ -105,13 +96,11 @@ func (r *poolRoute) resume(ctx context.Context, err error, repeatable bool, agai
 			}
 			r.moved = true
 		}
-		if slipstream.OutcomeOf(err) == slipstream.MaybeExecuted {
-			r.doubt = true
-		}
-		if failed := r.next(ctx, v, attempt); failed != nil {
+		r.loop.Over(slipstream.OutcomeOf(err))
+		if failed := r.next(ctx, v); failed != nil {
 			return r.result(because(failed, err))
 		}
-		p.rerouted.Add(1)
+		p.retry.Count()
 		if err = again(ctx, r.client); err == nil {
 			return nil
 		}
@@ -119,7 +108,7 @@ func (r *poolRoute) resume(ctx context.Context, err error, repeatable bool, agai
 }
 
 // next finds the instance for the next attempt.
-func (r *poolRoute) next(ctx context.Context, v verdict, attempt int) error {
+func (r *poolRoute) next(ctx context.Context, v verdict) error {
 	p := r.pool
 	if v == relocate {
 		return r.relocate(ctx)
@@ -128,7 +117,7 @@ func (r *poolRoute) next(ctx context.Context, v verdict, attempt int) error {
 		r.to(i)
 		return nil
 	}
-	pauseFor(ctx, pipe.Backoff{First: p.opts.Options.Backoff, Most: p.opts.Options.MaxBackoff}.After(attempt))
+	p.retry.Pause(ctx, r.loop.Made, r.loop.Start)
 	return r.wait(ctx)
 }
 
@@ -197,12 +186,15 @@ func (r *poolRoute) isLost() bool {
 // result returns the failure of all attempts together.
 func (r *poolRoute) result(err error) error {
 	var e *slipstream.Error
-	if !r.doubt || !errors.As(err, &e) || e.Outcome == slipstream.Executed {
+	if !errors.As(err, &e) {
 		return err
 	}
-	// What the last attempt says does not hold for those before.
+	outcome := r.loop.Over(e.Outcome)
+	if outcome == e.Outcome {
+		return err
+	}
 	copied := *e
-	copied.Outcome = slipstream.MaybeExecuted
+	copied.Outcome = outcome
 	return &copied
 }
 

@@ -42,7 +42,7 @@ func (p *Procedure[A, R]) Blocking() *Procedure[A, R] {
 
 // Call calls the function. Args may be nil if it has none, results if nobody wants them.
 func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
-	var r attempt
+	var r exchange
 	c := p.client
 	if p.info.blocking {
 		var err error

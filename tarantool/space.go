@@ -133,7 +133,7 @@ func (s *Space[T]) run(ctx context.Context, q *spaceCall[T], key []Part, ops []O
 
 // runNamed makes the call of a request whose numbers quick does not know.
 func (s *Space[T]) runNamed(ctx context.Context, q *spaceCall[T], key []Part, ops []Op) error {
-	var r attempt
+	var r exchange
 	if err := s.prepare(ctx, &r, q, key, ops); err != nil {
 		return err
 	}
@@ -144,15 +144,15 @@ func (s *Space[T]) runNamed(ctx context.Context, q *spaceCall[T], key []Part, op
 
 // pursue goes on with a call of quick that has no reply, or one that is an error.
 func (s *Space[T]) pursue(ctx context.Context, q *spaceCall[T], call *pipe.Call, at *schemaAt, start time.Time, err error) error {
-	r := s.attempt(q.code, call, at)
-	r.start = start
+	r := s.exchange(q.code, call, at)
+	r.loop.Start = start
 	err = q.finish(ctx, &r, r.pursue(ctx, err, (*pipe.Engine).Do))
 	r.release()
 	return err
 }
 
-// quick makes the call of a request whose numbers are known; nil: they are not. An attempt, of
-// 300 bytes, is made of it only when it fails.
+// quick makes the call of a request whose numbers are known, or returns nil if they are not. An
+// exchange, of 300 bytes, is made of the call only when it fails.
 func (s *Space[T]) quick(q *spaceCall[T], key []Part, ops []Op) (*pipe.Call, *schemaAt, error) {
 	c := s.client
 	at, known := c.here(pipe.Pin{}), s.known.Load()
@@ -177,11 +177,11 @@ func (s *Space[T]) quick(q *spaceCall[T], key []Part, ops []Op) (*pipe.Call, *sc
 	return call, at, nil
 }
 
-// attempt is what a call of quick was made of.
-func (s *Space[T]) attempt(code box.Code, call *pipe.Call, at *schemaAt) attempt {
+// exchange returns what a call of quick was made of.
+func (s *Space[T]) exchange(code box.Code, call *pipe.Call, at *schemaAt) exchange {
 	c := s.client
 	about := requestInfo{code: code, repeatable: code == box.CodeSelect, target: s.target}
-	return attempt{client: c, engine: c.engine, call: call, at: at, about: about}
+	return exchange{client: c, engine: c.engine, call: call, at: at, about: about}
 }
 
 // take reads a reply that is no error of the server, and releases its call; else known is
@@ -198,7 +198,7 @@ func (q *spaceCall[T]) take(c *Client, call *pipe.Call) (known bool, err error) 
 }
 
 // prepare encodes a request whose numbers quick does not know.
-func (s *Space[T]) prepare(ctx context.Context, r *attempt, q *spaceCall[T], key []Part, ops []Op) error {
+func (s *Space[T]) prepare(ctx context.Context, r *exchange, q *spaceCall[T], key []Part, ops []Op) error {
 	c := s.client
 	about := requestInfo{code: q.code, repeatable: q.code == box.CodeSelect, target: s.target}
 	x, at, err := r.locate(ctx, c, &about, pipe.Pin{})
@@ -248,7 +248,7 @@ func appendTuple[T any](b []byte, tuple *T) ([]byte, error) {
 }
 
 // finish turns the result of the first attempt into that of the call.
-func (q *spaceCall[T]) finish(ctx context.Context, r *attempt, err error) error {
+func (q *spaceCall[T]) finish(ctx context.Context, r *exchange, err error) error {
 	if err == nil {
 		if known, failed := q.read(r.client.opts.decoding(), r.call.Reply()); failed != nil {
 			return r.client.executed(r.about.code.String(), failed)

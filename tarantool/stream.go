@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
@@ -164,14 +165,12 @@ func (s *Stream) Rollback(ctx context.Context) error {
 // transaction or because the schema has changed, all is done again, up to Options.Retries
 // times, so f must not do anything else that cannot be done twice.
 func (c *Client) Transaction(ctx context.Context, o TxOptions, f func(s *Stream) error) error {
-	for attempt := 1; ; attempt++ {
+	for made := 1; ; made++ {
 		err := c.transactionOnce(ctx, o, f)
 		again := IsCode(err, iproto.CodeTransactionConflict) || IsCode(err, iproto.CodeWrongSchemaVersion)
-		if !again || slipstream.OutcomeOf(err) == slipstream.MaybeExecuted ||
-			attempt > c.retries || !c.pause(ctx, attempt, time.Now()) {
+		if !again || slipstream.OutcomeOf(err) == slipstream.MaybeExecuted || !c.retry.Next(ctx, made, time.Time{}) {
 			return err
 		}
-		c.repeated.Add(1)
 	}
 }
 
@@ -191,7 +190,7 @@ func (c *Client) transactionOnce(ctx context.Context, o TxOptions, f func(s *Str
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
 		defer cancel()
 		failed := s.Rollback(after)
-		for failed != nil && slipstream.OutcomeOf(failed) == slipstream.Overloaded && pauseFor(after, leastInterval) {
+		for failed != nil && slipstream.OutcomeOf(failed) == slipstream.Overloaded && attempt.Sleep(after, leastInterval) {
 			failed = s.Rollback(after)
 		}
 		if failed != nil && err != nil && !errors.Is(failed, ErrConnectionLost) {

@@ -35,21 +35,21 @@ func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
 
 // unstarted goes on with a get that could not be started.
 func (s *Space[T]) unstarted(ctx context.Context, call *pipe.Call, at *schemaAt, err error) TupleFuture[T] {
-	r := s.attempt(box.CodeSelect, call, at)
+	r := s.exchange(box.CodeSelect, call, at)
 	err = r.pursue(ctx, err, (*pipe.Engine).Start)
 	return s.pending(ctx, r, nil, err)
 }
 
 // doNamed makes a get that needs more than a call.
 func (s *Space[T]) doNamed(ctx context.Context, q *spaceCall[T], key []Part, call *pipe.Call, at *schemaAt, err error) TupleFuture[T] {
-	var r attempt
+	var r exchange
 	switch {
 	case err != nil:
 	case call == nil:
 		err = s.prepare(ctx, &r, q, key, nil)
 	default:
-		r = s.attempt(q.code, call, at)
-		r.start = time.Now()
+		r = s.exchange(q.code, call, at)
+		r.loop.Start = time.Now()
 	}
 	p := s.pending(ctx, r, err, nil)
 	if err == nil {
@@ -59,7 +59,7 @@ func (s *Space[T]) doNamed(ctx context.Context, q *spaceCall[T], key []Part, cal
 }
 
 // pending is the future of a request that is made by way of a pending.
-func (s *Space[T]) pending(ctx context.Context, r attempt, err, unsent error) TupleFuture[T] {
+func (s *Space[T]) pending(ctx context.Context, r exchange, err, unsent error) TupleFuture[T] {
 	p := pendings.Get().(*pending)
 	p.ctx, p.r, p.err, p.unsent = ctx, r, err, unsent
 	return TupleFuture[T]{space: s, p: p, generation: p.generation.Load()}
@@ -98,7 +98,7 @@ func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 
 // finish turns what is no good reply into the result.
 func (f TupleFuture[T]) finish(q *spaceCall[T], err error) (bool, error) {
-	r, ctx := f.space.attempt(q.code, f.call, f.at), f.call.Context()
+	r, ctx := f.space.exchange(q.code, f.call, f.at), f.call.Context()
 	err = q.finish(ctx, &r, err)
 	r.release()
 	return q.found, err
@@ -116,7 +116,7 @@ func (f TupleFuture[T]) Done() <-chan struct{} {
 		return closedChannel
 	case f.call.Claim(uint32(f.generation)):
 		p := pendings.Get().(*pending)
-		p.r, p.ctx = f.space.attempt(box.CodeSelect, f.call, f.at), f.call.Context()
+		p.r, p.ctx = f.space.exchange(box.CodeSelect, f.call, f.at), f.call.Context()
 		watching.Lock()
 		defer watching.Unlock()
 		p.await(nil)
