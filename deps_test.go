@@ -45,10 +45,10 @@ const policy = `
 . <
 
 # What a library user imports: nothing but the standard library, x/sys and ours.
-redis           < . internal/attempt internal/buf internal/pipe internal/wire/resp   | golang.org/x/sys
+redis           < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/resp   | golang.org/x/sys
 redis/internal/typedgen <
 redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys
-tarantool       < . internal/attempt internal/buf internal/pipe internal/wire/box tarantool/iproto | golang.org/x/sys
+tarantool       < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/box tarantool/iproto | golang.org/x/sys
 # MessagePack, a codec like those of internal/wire, but public: types of users are read with its
 # Decoder and hold its decimals, UUIDs and moments.
 tarantool/iproto <
@@ -92,6 +92,7 @@ internal/pipe   < . internal/buf                                   | golang.org/
 internal/loop   < . internal/buf internal/fair                     | golang.org/x/sys
 # What the drivers have in common above the engine.
 internal/attempt < . internal/pipe
+internal/driver  < . internal/pipe
 # The frames of Tarantool hold values of its public codec.
 internal/wire/box < tarantool/iproto
 internal/wire/* <

@@ -12,8 +12,7 @@ import (
 )
 
 var (
-	errTooManyExclusive = errors.New("too many commands that wait have connections; see Options.MaxExclusive")
-	errClosed           = errors.New("client is closed")
+	errTooManyExclusive = fmt.Errorf("%w: too many commands that wait have connections; see Options.MaxExclusive", ErrOverloaded)
 	// ErrElementLost is in the chain of the error of a command that was cancelled while it
 	// waited, if the server did not say whether it had handed over an element by then.
 	ErrElementLost = errors.New("the server does not say whether it has handed over an element, which would be lost")
@@ -22,7 +21,7 @@ var (
 // doAlone makes a call on a connection that it has for itself, again as long as that is safe
 // and makes sense.
 func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
-	start := time.Now()
+	start, caller := time.Now(), ctx
 	if d := c.opts.Timeout; d > 0 && cmd.blockFor >= 0 {
 		// The time that the server was asked to wait is not the call's fault.
 		var cancel context.CancelFunc
@@ -43,9 +42,9 @@ func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
 			break
 		}
 	}
-	if c.opts.Observer != nil || c.opts.OnSlow != nil {
-		c.observe(Observation{
-			Op: cmd.name, Start: start, Commands: 1, Attempts: loop.Made,
+	if c.hooks.Observing() {
+		c.hooks.Observe(caller, Observation{
+			Op: cmd.name, Start: start, Requests: 1, Attempts: loop.Made,
 			RequestBytes: len(cmd.frame), ReplyBytes: replied, Err: err,
 		})
 	}
@@ -65,10 +64,10 @@ func (c *Client) attemptAlone(ctx context.Context, dst any, cmd *Command) (failu
 		return failure, 0, nil
 	}
 	if e := serverErrorIn(reply); e != nil {
-		return &slipstream.Error{Op: cmd.name, Addr: c.addr, Outcome: e.outcome(cmd.info), Err: e}, len(reply), nil
+		return c.fail.With(cmd.name, e.outcome(cmd.info), e), len(reply), nil
 	}
 	if err := decode(reply, dst); err != nil {
-		return nil, len(reply), c.executed(cmd.name, err)
+		return nil, len(reply), c.fail.Executed(cmd.name, err)
 	}
 	return nil, len(reply), nil
 }
@@ -79,17 +78,17 @@ func (c *Client) notLeased(op string, err error) *slipstream.Error {
 	switch {
 	case errors.Is(err, errTooManyExclusive):
 		outcome = slipstream.Overloaded
-	case errors.Is(err, errClosed):
+	case errors.Is(err, ErrClosed):
 		outcome = slipstream.Closed
 	}
-	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: outcome, Err: err}
+	return c.fail.With(op, outcome, err)
 }
 
 // waitAlone sends a command that waits at the server and returns the reply, which is good until
 // the connection is used again.
 func (c *Client) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]byte, *slipstream.Error) {
 	failed := func(outcome slipstream.Outcome, err error) ([]byte, *slipstream.Error) {
-		return nil, &slipstream.Error{Op: cmd.name, Addr: c.addr, Outcome: outcome, Err: err}
+		return nil, c.fail.With(cmd.name, outcome, err)
 	}
 	if ctx.Err() != nil {
 		return failed(slipstream.NotSent, context.Cause(ctx))
@@ -159,7 +158,7 @@ func (c *Client) unblock(x *exclusive) ([]byte, error) {
 			break
 		}
 		if ctx.Err() != nil {
-			err = x.breaks(errSilent)
+			err = x.breaks(ErrStalled)
 			break
 		}
 	}
@@ -263,7 +262,7 @@ func (c *Client) notAsked(op string, err error) error {
 	if outcome != slipstream.Closed && outcome != slipstream.Overloaded {
 		outcome = slipstream.NotSent // what may have been executed is COMMAND INFO
 	}
-	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: outcome, Err: fmt.Errorf("asking the server whether it waits: %w", err)}
+	return c.fail.With(op, outcome, fmt.Errorf("asking the server whether it waits: %w", err))
 }
 
 // isBlocking reads the reply of COMMAND INFO. Some proxies answer it with something else.

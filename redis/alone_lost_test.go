@@ -148,7 +148,7 @@ func limited(t *testing.T, rules ...string) (c, admin *redis.Client) {
 		args = append(args, rule)
 	}
 	must(t, admin.Do(t.Context(), nil, redis.Cmd("ACL", args...)))
-	return connect(t, redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"}), admin
+	return connect(t, redis.Options{Addr: server.Addr, User: "limited", Password: "secret"}), admin
 }
 
 func refusedFor(err error, code string) error {

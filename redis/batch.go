@@ -137,7 +137,7 @@ const manyAtOnce = 4096
 // others are sent nevertheless. For the error of each one use a [Batch].
 func (c *Client) DoMany(ctx context.Context, cmds []Command, dsts []any) error {
 	if dsts != nil && len(dsts) != len(cmds) {
-		return c.notSent("DoMany", fmt.Errorf("%d destinations for %d commands", len(dsts), len(cmds)))
+		return c.fail.NotSent("DoMany", fmt.Errorf("%d destinations for %d commands", len(dsts), len(cmds)))
 	}
 	most := manyAtOnce
 	if c.opts.MaxCalls > 0 {

@@ -65,8 +65,8 @@ func (c *Client) doAll(ctx context.Context, cmds []Command, dsts []any, failed f
 	}
 	attempts := c.sendAll(ctx, p.engine, p.calls, start)
 	first := c.collect(cmds, dsts, p, failed)
-	if c.opts.Observer != nil || c.opts.OnSlow != nil {
-		c.observeBatch(p, len(cmds), first, start, attempts)
+	if c.hooks.Observing() {
+		c.observeBatch(ctx, p, len(cmds), first, start, attempts)
 	}
 	if first != nil {
 		return first
@@ -128,7 +128,7 @@ func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from int
 func (c *Client) allNotSent(n, bad int, err error, failed func(int, error)) error {
 	if failed != nil {
 		for i := range n {
-			failed(i, c.notSent("batch", fmt.Errorf("command %d of the batch: %w", bad, err)))
+			failed(i, c.fail.NotSent("batch", fmt.Errorf("command %d of the batch: %w", bad, err)))
 		}
 		failed(bad, err)
 	}
@@ -196,10 +196,10 @@ func (c *Client) collect(cmds []Command, dsts []any, p *parts, failed func(int, 
 // answered decodes the reply of a command of a batch.
 func (c *Client) answered(cmd *Command, reply []byte, dst any) error {
 	if e := serverErrorIn(reply); e != nil {
-		return &slipstream.Error{Op: cmd.name, Addr: c.addr, Outcome: e.outcome(cmd.info), Err: e}
+		return c.fail.With(cmd.name, e.outcome(cmd.info), e)
 	}
 	if err := decode(reply, dst); err != nil {
-		return c.executed(cmd.name, err)
+		return c.fail.Executed(cmd.name, err)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (c *Client) answered(cmd *Command, reply []byte, dst any) error {
 // unanswered is the error of a command of a batch that has no reply. Its frame begins at the
 // byte sent of that of the call.
 func (c *Client) unanswered(name string, call *pipe.Call, sent int) error {
-	failure := c.named(name, call.Err())
+	failure := c.fail.Named(name, call.Err())
 	if failure.Outcome == slipstream.MaybeExecuted && sent >= call.Written() {
 		failure.Outcome = slipstream.NotSent
 		if errors.Is(failure.Err, pipe.ErrClosed) {
@@ -217,13 +217,13 @@ func (c *Client) unanswered(name string, call *pipe.Call, sent int) error {
 	return failure
 }
 
-func (c *Client) observeBatch(p *parts, commands int, first *BatchError, start time.Time, attempts int) {
-	o := Observation{Op: "BATCH", Start: start, Commands: commands, Attempts: attempts, RequestBytes: p.size}
+func (c *Client) observeBatch(ctx context.Context, p *parts, commands int, first *BatchError, start time.Time, attempts int) {
+	o := Observation{Op: "BATCH", Start: start, Requests: commands, Attempts: attempts, RequestBytes: p.size}
 	for _, call := range p.calls {
 		o.ReplyBytes += len(call.Reply())
 	}
 	if first != nil {
 		o.Err = first
 	}
-	c.observe(o)
+	c.hooks.Observe(ctx, o)
 }

@@ -125,7 +125,7 @@ func (c *Client) DoCached(ctx context.Context, dst any, cmd Command) error {
 	key := textOfBytes(cmd.key()) // of the frame, which nobody changes
 	if frame, ok := c.cache.get(key, cmd.question()); ok {
 		if err := decode(bytesOf(frame), dst); err != nil {
-			return c.executed(cmd.name, err)
+			return c.fail.Executed(cmd.name, err)
 		}
 		return nil
 	}
@@ -145,7 +145,7 @@ func (c *Client) loadCached(ctx context.Context, dst any, cmd *Command, key stri
 		c.cache.keep(load, cmd.question(), string(reply), expires)
 	}
 	if err := decode(reply, dst); err != nil {
-		return c.executed(cmd.name, err)
+		return c.fail.Executed(cmd.name, err)
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (c *Client) readTracked(ctx context.Context, cmd *Command, key string, repl
 	if err := c.doAll(ctx, commands, dsts, nil); err != nil {
 		var of *BatchError
 		if errors.As(err, &of) {
-			return 0, c.named(cmd.name, of.Err)
+			return 0, c.fail.Named(cmd.name, of.Err)
 		}
 		return 0, err
 	}
@@ -269,8 +269,6 @@ func (c *Client) withCache(cfg *pipe.Config) {
 		if e.Kind == pipe.Disconnected {
 			c.cache.empty() // what changes now is told to nobody
 		}
-		if c.opts.OnEvent != nil {
-			c.event(e)
-		}
+		c.hooks.Event(e)
 	}
 }

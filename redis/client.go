@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/attempt"
+	"github.com/slipstream-go/slipstream/internal/driver"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
@@ -19,7 +20,8 @@ import (
 type Client struct {
 	// Immutable after Connect.
 	opts    Options
-	addr    string
+	hooks   driver.Hooks
+	fail    driver.Errors
 	router  router
 	only    *pipe.Engine  // the engine of all keys; nil if the key chooses
 	timed   bool          // calls look at the clock
@@ -34,7 +36,6 @@ type Client struct {
 	learned   sync.Map // name of a command that the table does not know: whether it waits
 
 	// Atomics, written by whoever makes a call.
-	hookPanics   atomic.Uint64
 	learnedCount atomic.Int64 // of learned, about
 }
 
@@ -51,38 +52,44 @@ func (s oneServer) engine(string) *pipe.Engine { return s.e }
 func (s oneServer) engines() []*pipe.Engine    { return []*pipe.Engine{s.e} }
 
 // Connect returns a client once a connection is up. If the first attempt fails,
-// its error is returned and there is no client. Later, lost connections are
-// opened again in the background. The client must be closed.
+// its error is returned and there is no client; Options.NoWait changes that.
+// Lost connections are opened again in the background. The client must be
+// closed.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	c := &Client{
-		opts: o, addr: o.addr(), closing: make(chan struct{}),
+		opts: o, fail: driver.Errors{Addr: o.addr()}, closing: make(chan struct{}),
 		timed: o.Observer != nil || o.OnSlow != nil || o.Timeout > 0,
 	}
+	c.hooks.System, c.hooks.Addr, c.hooks.OnEvent = "redis", o.addr(), o.OnEvent
+	c.hooks.Observer, c.hooks.SlowThreshold, c.hooks.OnSlow = o.Observer, o.SlowThreshold, o.OnSlow
 	c.retry.Retries, c.retry.Backoff = attempt.Retries(o.Retries), pipe.Backoff{First: o.Backoff, Most: o.MaxBackoff}
 	c.retry.Timeout, c.retry.FailFast, c.retry.Closing = o.Timeout, o.FailFast, c.closing
 	aside := c.opts // connections on which nothing is read for the cache
 	aside.Cache = nil
 	c.exclusives, c.hub = newExclusives(&aside), newHub(c)
 	cfg := pipe.Config{
-		Protocol: newProtocol(&c.opts), Addr: c.addr, Dial: c.opts.dial,
+		Protocol: newProtocol(&c.opts), Addr: o.addr(), Dial: c.opts.endpoint().Dial,
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
 		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
 		StallTimeout: o.StallTimeout, Timeout: o.Timeout,
 	}
 	if o.OnEvent != nil {
-		cfg.OnEvent = c.event
+		cfg.OnEvent = c.hooks.Event
 	}
 	if o.Cache != nil {
 		c.withCache(&cfg)
 	}
 	c.only = pipe.New(cfg)
 	c.router = oneServer{c.only}
+	if o.NoWait {
+		return c, nil
+	}
 	if err := c.only.Connect(ctx); err != nil {
 		c.Close()
-		return nil, c.named("connect", err)
+		return nil, c.fail.Named("connect", err)
 	}
 	return c, nil
 }
@@ -150,7 +157,7 @@ func (c *Client) Do(ctx context.Context, dst any, cmd Command) error {
 	}
 	if err = c.run(ctx, &r); err == nil {
 		if err = decode(r.call.Reply(), dst); err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -193,11 +200,11 @@ func (c *Client) prepare(cmd *Command) (request, error) {
 func (c *Client) sendable(cmd *Command) error {
 	switch {
 	case cmd.info == nil:
-		return c.notSent("command", errEmptyCommand)
+		return c.fail.NotSent("command", errEmptyCommand)
 	case cmd.err != nil:
-		return c.notSent(cmd.name, cmd.err)
+		return c.fail.NotSent(cmd.name, cmd.err)
 	case cmd.unshared != nil:
-		return c.notSent(cmd.name, cmd.unshared)
+		return c.fail.NotSent(cmd.name, cmd.unshared)
 	}
 	return nil
 }
@@ -228,9 +235,9 @@ func (c *Client) run(ctx context.Context, r *request) error {
 // observers.
 func (c *Client) finish(ctx context.Context, r *request, err error) error {
 	err = c.settle(ctx, r, err)
-	if c.opts.Observer != nil || c.opts.OnSlow != nil {
-		c.observe(Observation{
-			Op: r.name, Start: r.loop.Start, Commands: 1, Attempts: r.loop.Made,
+	if c.hooks.Observing() {
+		c.hooks.Observe(ctx, Observation{
+			Op: r.name, Start: r.loop.Start, Requests: 1, Attempts: r.loop.Made,
 			RequestBytes: len(r.call.Frame), ReplyBytes: len(r.call.Reply()), Err: err,
 		})
 	}
@@ -257,10 +264,10 @@ func (c *Client) settle(ctx context.Context, r *request, err error) error {
 // failure returns what is wrong with the result of an attempt, nil if nothing.
 func (c *Client) failure(r *request, err error) *slipstream.Error {
 	if err != nil {
-		return c.named(r.name, err)
+		return c.fail.Named(r.name, err)
 	}
 	if e := serverErrorIn(r.call.Reply()); e != nil {
-		return &slipstream.Error{Op: r.name, Addr: c.addr, Outcome: e.outcome(r.info), Err: e}
+		return c.fail.With(r.name, e.outcome(r.info), e)
 	}
 	return nil
 }

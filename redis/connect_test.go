@@ -77,7 +77,7 @@ func TestServersWithoutHello(t *testing.T) {
 	requirePassword(t, server.Addr, "opensesame")
 	for _, o := range []redis.Options{
 		{Password: "opensesame", DB: 2, ClientName: "old"},
-		{Username: "default", Password: "opensesame", DB: 2, ClientName: "old"},
+		{User: "default", Password: "opensesame", DB: 2, ClientName: "old"},
 	} {
 		o.Addr = server.Addr
 		info := clientInfo(t, connect(t, o))
@@ -137,7 +137,7 @@ func TestAuthentication(t *testing.T) {
 	admin := connect(t, redis.Options{Addr: server.Addr})
 	must(t, admin.Do(t.Context(), nil, redis.Cmd("ACL", "SETUSER", "app", "on", ">one", "~app:*", "+@all", "-flushall")))
 	for _, protocol := range []int{2, 3} {
-		c := connect(t, redis.Options{Addr: server.Addr, Username: "app", Password: "one", Protocol: protocol})
+		c := connect(t, redis.Options{Addr: server.Addr, User: "app", Password: "one", Protocol: protocol})
 		var who string
 		must(t, c.Do(t.Context(), &who, redis.Cmd("ACL", "WHOAMI")))
 		if who != "app" {
@@ -151,7 +151,7 @@ func TestAuthentication(t *testing.T) {
 		if err := c.Set(t.Context(), "other", "x"); slipstream.OutcomeOf(err) != slipstream.Refused {
 			t.Errorf("a key that is not allowed: %v", err)
 		}
-		for _, o := range []redis.Options{{Username: "app", Password: "two"}, {Username: "nobody", Password: "one"}} {
+		for _, o := range []redis.Options{{User: "app", Password: "two"}, {User: "nobody", Password: "one"}} {
 			o.Addr, o.Protocol = server.Addr, protocol
 			_, err := redis.Connect(t.Context(), o)
 			if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), o.Password) {

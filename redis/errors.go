@@ -7,9 +7,18 @@ import (
 	"strings"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
 var (
+	// ErrClosed is in the chain of the error of a call after Close or Shutdown.
+	ErrClosed = pipe.ErrClosed
+	// ErrOverloaded is in the chain of the error of a call that exceeds Options.MaxCalls,
+	// MaxBytes or MaxExclusive.
+	ErrOverloaded = pipe.ErrOverloaded
+	// ErrStalled is in the chain if the server was silent for longer than
+	// Options.StallTimeout.
+	ErrStalled = pipe.ErrStalled
 	// ErrNull is in the chain of the error of a reply that is null where the
 	// destination has no way to say so. Decode into a pointer, such as **string,
 	// where null is expected.
@@ -98,23 +107,3 @@ func (e *ServerError) outcome(in *commandInfo) slipstream.Outcome {
 
 // passing reports whether the refusal ends by itself.
 func (e *ServerError) passing() bool { return passingCodes[e.Code] }
-
-// notSent is the error of a command that is wrong before it is sent.
-func (c *Client) notSent(op string, err error) error {
-	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: slipstream.NotSent, Err: err}
-}
-
-// executed is the error of a command whose reply is not what was asked for.
-func (c *Client) executed(op string, err error) error {
-	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: slipstream.Executed, Err: err}
-}
-
-// named returns an error of the engine, which knows no commands, with the
-// command's name.
-func (c *Client) named(op string, err error) *slipstream.Error {
-	e, ok := err.(*slipstream.Error) // as the engine's are: errors.As would allocate
-	if !ok {
-		return &slipstream.Error{Op: op, Addr: c.addr, Outcome: slipstream.OutcomeOf(err), Err: err}
-	}
-	return &slipstream.Error{Op: op, Addr: c.addr, Outcome: e.Outcome, Err: e.Err}
-}

@@ -47,7 +47,7 @@ const (
 func openExclusive(ctx context.Context, o *Options) (*exclusive, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()
-	conn, err := o.dial(ctx)
+	conn, err := o.endpoint().Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -194,14 +194,12 @@ func (x *exclusive) received(frame []byte, err error) ([]byte, error) {
 	case err == nil:
 		return frame, nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = errSilent
+		err = ErrStalled
 	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("connection closed by the server: %w", io.ErrUnexpectedEOF)
 	}
 	return nil, x.breaks(err)
 }
-
-var errSilent = errors.New("server was silent for longer than the stall time-out")
 
 // read returns the next message that is a reply.
 func (x *exclusive) read() ([]byte, error) {

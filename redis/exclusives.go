@@ -63,7 +63,7 @@ func newExclusives(o *Options) *exclusives {
 // error means that nothing was sent.
 func (p *exclusives) lease(ctx context.Context) (*exclusive, error) {
 	if p.ending.Err() != nil {
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	select {
 	case p.places <- struct{}{}:
@@ -77,7 +77,7 @@ func (p *exclusives) lease(ctx context.Context) (*exclusive, error) {
 			return nil, context.Cause(ctx)
 		case <-p.ending.Done():
 			// The places may all be drain's, or those of sessions that are closed later.
-			return nil, errClosed
+			return nil, ErrClosed
 		}
 	}
 	if x := p.takeIdle(); x != nil {
@@ -101,7 +101,7 @@ func (p *exclusives) open(ctx context.Context) (*exclusive, error) {
 	x, err := openExclusive(ctx, p.opts)
 	if err != nil {
 		if p.ending.Err() != nil {
-			err = errClosed
+			err = ErrClosed
 		}
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (p *exclusives) open(ctx context.Context) (*exclusive, error) {
 	defer p.mu.Unlock()
 	if p.closed || p.draining {
 		x.close()
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	p.counts.Opened++
 	p.lent[x] = struct{}{}

@@ -90,7 +90,7 @@ func (p *pending) wait(dst any) error {
 		}
 	}
 	if err := decode(p.r.call.Reply(), dst); err != nil {
-		return p.client.executed(p.r.name, err)
+		return p.client.fail.Executed(p.r.name, err)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (p *pending) wait(dst any) error {
 func (p *pending) startAlone(cmd Command) {
 	c := p.client
 	if !c.exclusives.enter() {
-		p.err = c.notLeased(cmd.name, errClosed)
+		p.err = c.notLeased(cmd.name, ErrClosed)
 		return
 	}
 	p.alone = make(chan struct{})
@@ -118,7 +118,7 @@ func (p *pending) waitAlone(dst any) error {
 		return p.err
 	}
 	if err := decode(p.raw, dst); err != nil {
-		return p.client.executed("reply", err)
+		return p.client.fail.Executed("reply", err)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error 
 	}
 	if err := r.engine.StartFunc(ctx, r.call, k); err != nil {
 		k.release(r.call)
-		return c.named(r.name, err)
+		return c.fail.Named(r.name, err)
 	}
 	return nil
 }
@@ -171,14 +171,14 @@ func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error 
 // funcAlone is DoFunc of a command that has a connection of its own.
 func (c *Client) funcAlone(ctx context.Context, cmd Command, done Completer) error {
 	if !c.exclusives.enter() {
-		return c.notLeased(cmd.name, errClosed)
+		return c.notLeased(cmd.name, ErrClosed)
 	}
 	// Ends with the call: by its reply, its context, or Close, which waits for it.
 	go func() {
 		defer c.exclusives.calls.Done()
 		var raw rawFrame
 		err := c.Do(ctx, &raw, cmd)
-		c.hook(func() {
+		c.hooks.Call(func() {
 			if err != nil {
 				done.Complete(Reply{}, err)
 			} else {
@@ -196,9 +196,9 @@ func (k *completion) Complete(call *pipe.Call) {
 	if failure := k.client.failure(&k.r, call.Err()); failure != nil {
 		err = failure
 	}
-	if k.client.opts.Observer != nil || k.client.opts.OnSlow != nil {
-		k.client.observe(Observation{
-			Op: k.r.name, Start: k.r.loop.Start, Commands: 1, Attempts: 1,
+	if k.client.hooks.Observing() {
+		k.client.hooks.Observe(call.Context(), Observation{
+			Op: k.r.name, Start: k.r.loop.Start, Requests: 1, Attempts: 1,
 			RequestBytes: len(call.Frame), ReplyBytes: len(call.Reply()), Err: err,
 		})
 	}

@@ -33,7 +33,7 @@ type step struct {
 // greet makes a new connection ready: protocol, user, name, database, and who
 // the client is. It is one round trip, two with servers that do not know HELLO.
 func greet(ctx context.Context, conn net.Conn, o *Options) (rest []byte, err error) {
-	user, password, err := o.credentials(ctx)
+	user, password, err := o.login().Get(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (c *Client) Monitor(ctx context.Context) iter.Seq2[string, error] {
 		defer c.exclusives.giveBack(x)
 		x.dirty = true // the stream has no end
 		fail := func(outcome slipstream.Outcome, err error) {
-			yield("", &slipstream.Error{Op: "MONITOR", Addr: c.addr, Outcome: outcome, Err: err})
+			yield("", c.fail.With("MONITOR", outcome, err))
 		}
 		if outcome, err := x.send([]byte("*1\r\n$7\r\nMONITOR\r\n")); err != nil {
 			fail(outcome, err)

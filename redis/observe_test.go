@@ -69,10 +69,10 @@ func TestObserver(t *testing.T) {
 			return nil
 		})
 		o := seen[0]
-		if len(seen) != 1 || o.Op != test.op || o.Commands != test.commands || (o.Err != nil) != test.failed || (err != nil) != test.failed || o.Attempts != 1 {
+		if len(seen) != 1 || o.Op != test.op || o.Requests != test.commands || (o.Err != nil) != test.failed || (err != nil) != test.failed || o.Attempts != 1 {
 			t.Errorf("%s: %+v; %v", test.op, seen, err)
 		}
-		if o.Addr == "" || o.Start.Before(began) || o.Duration <= 0 || o.Duration > time.Since(began) || o.RequestBytes == 0 || o.ReplyBytes == 0 {
+		if o.Addr == "" || o.Start.Before(began) || o.Duration() <= 0 || o.Duration() > time.Since(began) || o.RequestBytes == 0 || o.ReplyBytes == 0 {
 			t.Errorf("%s: %+v", test.op, o)
 		}
 		if test.op != "BATCH" && strings.Contains(fmt.Sprint(o), "secret") {
@@ -92,7 +92,7 @@ func TestSlowCalls(t *testing.T) {
 	const busy = "local t = redis.call('TIME') local from = t[1]*1000000+t[2] repeat t = redis.call('TIME') until t[1]*1000000+t[2] > from + 80000 return 1"
 	must(t, c.Do(ctx, nil, redis.Cmd("EVAL", busy, 0)))
 	seen := slow.take()
-	if len(seen) != 1 || seen[0].Op != "EVAL" || seen[0].Duration < 80*time.Millisecond {
+	if len(seen) != 1 || seen[0].Op != "EVAL" || seen[0].Duration() < 80*time.Millisecond {
 		t.Errorf("%+v", seen)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/driver"
 )
 
 // DefaultAddr is the server that the zero Options name.
@@ -22,13 +24,13 @@ type Options struct {
 	// slash. Empty: DefaultAddr. A host name is resolved again whenever a
 	// connection is opened.
 	Addr string
-	// Username and Password authenticate every connection. A password without
-	// a user name authenticates the user "default".
-	Username, Password string
-	// Credentials, if set, is asked instead of Username and Password whenever a
-	// connection is opened, so that credentials can change while the client
-	// runs. It must be safe for concurrent use and honour ctx.
-	Credentials func(ctx context.Context) (username, password string, err error)
+	// User and Password authenticate every connection. A password without a user
+	// authenticates the user "default".
+	User, Password string
+	// Credentials, if set, is called instead whenever a connection is opened, so
+	// that credentials can change while the client runs. It must be safe for
+	// concurrent use and honor ctx.
+	Credentials func(ctx context.Context) (user, password string, err error)
 	// DB is the number of the database that every connection selects.
 	DB int
 	// TLS, if set, encrypts connections. An empty ServerName is taken from Addr.
@@ -55,6 +57,10 @@ type Options struct {
 	// the connection is given up. 0: 5 s; negative: for ever. Commands known to
 	// be slow extend it, see [Command.SlowFor].
 	StallTimeout time.Duration
+	// NoWait makes Connect return immediately, before there is a connection, so
+	// that a program starts while the server is down. Calls then wait for a
+	// connection as they do after one was lost. OnEvent reports failed attempts.
+	NoWait bool
 	// FailFast fails calls at once, as NotSent, while there is no connection.
 	// Otherwise they wait for one, at most DialTimeout.
 	FailFast bool
@@ -88,14 +94,14 @@ type Options struct {
 	// Cache, if set, switches client-side caching on: see [Client.DoCached].
 	Cache *CacheOptions
 
-	// Observer, if set, is told of every call.
+	// Observer, if set, is notified of every call.
 	Observer Observer
 	// SlowThreshold and OnSlow: calls that take at least SlowThreshold are
 	// reported to OnSlow. Both must be set. OnSlow is called on the caller's
 	// goroutine, of [Client.DoFunc] on the reader's.
 	SlowThreshold time.Duration
 	OnSlow        func(Observation)
-	// OnEvent, if set, is told when connections come and go. It is called on
+	// OnEvent, if set, is notified when connections come and go. It is called on
 	// the goroutine that keeps the connection and must not block.
 	OnEvent func(Event)
 	// Dialer, if set, opens connections instead of package net. Network is
@@ -127,25 +133,18 @@ const maxDepth = 1024
 
 // String describes the options without the password.
 func (o Options) String() string {
-	var b strings.Builder
-	scheme := "redis://"
+	scheme := "redis"
 	switch {
 	case o.network() == "unix":
-		scheme = "unix://"
+		scheme = "unix"
 	case o.TLS != nil:
-		scheme = "rediss://"
+		scheme = "rediss"
 	}
-	b.WriteString(scheme)
-	if o.Credentials != nil {
-		b.WriteString("(credentials)@")
-	} else if o.Username != "" || o.Password != "" {
-		b.WriteString(o.Username + ":***@")
-	}
-	b.WriteString(o.addr())
+	text := o.login().Describe(scheme, o.addr())
 	if o.DB != 0 {
-		fmt.Fprintf(&b, " database %d", o.DB)
+		text += fmt.Sprintf(" database %d", o.DB)
 	}
-	return b.String()
+	return text
 }
 
 // GoString is String, so that %#v shows no password either.
@@ -153,11 +152,14 @@ func (o Options) GoString() string { return "redis.Options(" + o.String() + ")" 
 
 func (o *Options) addr() string { return cmp.Or(o.Addr, DefaultAddr) }
 
-func (o *Options) network() string {
-	if strings.HasPrefix(o.Addr, "/") {
-		return "unix"
-	}
-	return "tcp"
+func (o *Options) network() string { return driver.Network(o.Addr) }
+
+func (o *Options) endpoint() *driver.Endpoint {
+	return &driver.Endpoint{Addr: o.addr(), TLS: o.TLS, Dialer: o.Dialer}
+}
+
+func (o *Options) login() *driver.Login {
+	return &driver.Login{User: o.User, Password: o.Password, Credentials: o.Credentials}
 }
 
 // The defaults are those of the engine of shared connections.
@@ -173,14 +175,9 @@ func (o *Options) dialTimeout() time.Duration { return cmp.Or(o.DialTimeout, def
 
 // check returns the first thing that is wrong.
 func (o *Options) check() error {
-	if o.network() == "tcp" {
-		host, port, err := net.SplitHostPort(o.addr())
-		if err != nil || port == "" {
-			return fmt.Errorf("redis: address %q, expected host:port or the path of a Unix socket", o.addr())
-		}
-		if host == "" {
-			return fmt.Errorf("redis: address %q has no host, expected host:port", o.addr())
-		}
+	const check driver.Check = "redis"
+	if err := check.Addr(o.addr()); err != nil {
+		return err
 	}
 	if o.Protocol != 0 && o.Protocol != 2 && o.Protocol != 3 {
 		return fmt.Errorf("redis: protocol %d, expected 2 or 3, or 0 to choose", o.Protocol)
@@ -191,59 +188,37 @@ func (o *Options) check() error {
 	if strings.ContainsFunc(o.ClientName, func(r rune) bool { return r < '!' || r > '~' }) {
 		return fmt.Errorf("redis: client name %q, expected printable ASCII without spaces", o.ClientName)
 	}
-	if o.Username != "" && o.Password == "" && o.Credentials == nil {
-		return errors.New("redis: a user name without a password")
+	if o.User != "" && o.Password == "" && o.Credentials == nil {
+		return errors.New("redis: a user without a password")
 	}
-	for _, n := range []struct {
-		name  string
-		value int
-		most  int
-	}{
-		{"sockets", o.Sockets, 1024}, {"max calls", o.MaxCalls, math.MaxInt32}, {"max exclusive", o.MaxExclusive, 1 << 20}, {"subscription bytes", o.SubscriptionBytes, math.MaxInt}, {"max bytes", o.MaxBytes, math.MaxInt},
-		{"limit of a string", o.Limits.Bulk, math.MaxInt}, {"limit of a line", o.Limits.Line, math.MaxInt},
-		{"limit of elements", o.Limits.Elements, math.MaxInt32}, {"limit of depth", o.Limits.Depth, maxDepth},
-		{"limit of a reply", o.Limits.Frame, math.MaxInt}, {"limit of streamed data", o.Limits.Streamed, math.MaxInt},
-	} {
-		if n.value < 0 || n.value > n.most {
-			return fmt.Errorf("redis: %s %d, expected 0 (the default) to %d", n.name, n.value, n.most)
-		}
+	if err := check.Numbers(
+		driver.Number{Name: "sockets", Value: o.Sockets, Max: 1024},
+		driver.Number{Name: "max calls", Value: o.MaxCalls, Max: math.MaxInt32},
+		driver.Number{Name: "max exclusive", Value: o.MaxExclusive, Max: 1 << 20},
+		driver.Number{Name: "subscription bytes", Value: o.SubscriptionBytes, Max: math.MaxInt},
+		driver.Number{Name: "max bytes", Value: o.MaxBytes, Max: math.MaxInt},
+		driver.Number{Name: "limit of a string", Value: o.Limits.Bulk, Max: math.MaxInt},
+		driver.Number{Name: "limit of a line", Value: o.Limits.Line, Max: math.MaxInt},
+		driver.Number{Name: "limit of elements", Value: o.Limits.Elements, Max: math.MaxInt32},
+		driver.Number{Name: "limit of depth", Value: o.Limits.Depth, Max: maxDepth},
+		driver.Number{Name: "limit of a reply", Value: o.Limits.Frame, Max: math.MaxInt},
+		driver.Number{Name: "limit of streamed data", Value: o.Limits.Streamed, Max: math.MaxInt},
+	); err != nil {
+		return err
 	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"timeout", o.Timeout}, {"dial timeout", o.DialTimeout}, {"backoff", o.Backoff},
-		{"max backoff", o.MaxBackoff}, {"slow threshold", o.SlowThreshold},
-	} {
-		if d.value < 0 {
-			return fmt.Errorf("redis: %s %v is negative", d.name, d.value)
-		}
+	if err := check.Durations(
+		driver.Duration{Name: "timeout", Value: o.Timeout},
+		driver.Duration{Name: "dial timeout", Value: o.DialTimeout},
+		driver.Duration{Name: "backoff", Value: o.Backoff},
+		driver.Duration{Name: "max backoff", Value: o.MaxBackoff},
+		driver.Duration{Name: "slow threshold", Value: o.SlowThreshold},
+	); err != nil {
+		return err
 	}
 	if o.Cache != nil {
 		if err := o.Cache.check(o.Protocol); err != nil {
 			return err
 		}
 	}
-	if (o.SlowThreshold > 0) != (o.OnSlow != nil) {
-		return errors.New("redis: SlowThreshold and OnSlow are set only together")
-	}
-	return nil
-}
-
-// credentials returns what the next connection authenticates with. A panic of
-// the user's function must not end the goroutine that keeps a connection.
-func (o *Options) credentials(ctx context.Context) (user, password string, err error) {
-	if o.Credentials == nil {
-		return o.Username, o.Password, nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("Credentials panicked: %v", p)
-		}
-	}()
-	user, password, err = o.Credentials(ctx)
-	if err != nil {
-		return "", "", fmt.Errorf("credentials: %w", err)
-	}
-	return user, password, nil
+	return check.Slow(o.SlowThreshold, o.OnSlow)
 }

@@ -86,7 +86,7 @@ func (s *Subscription) Add(ctx context.Context, t Topics) error {
 		}
 	}
 	if err != nil {
-		return &slipstream.Error{Op: "SUBSCRIBE", Addr: s.hub.client.addr, Outcome: outcomeOfSubscribe(err), Err: err}
+		return s.hub.client.fail.With("SUBSCRIBE", outcomeOfSubscribe(err), err)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (s *Subscription) Add(ctx context.Context, t Topics) error {
 func outcomeOfSubscribe(err error) slipstream.Outcome {
 	var e *ServerError
 	switch {
-	case errors.Is(err, errClosed):
+	case errors.Is(err, ErrClosed):
 		return slipstream.Closed
 	case errors.As(err, &e):
 		return slipstream.Refused

@@ -92,7 +92,7 @@ func (h *hub) add(s *Subscription, keys []topicKey) (wait []*topic, err error) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	if !h.started {
 		h.started = true
@@ -233,11 +233,7 @@ func (h *hub) run() {
 		if h.ctx.Err() != nil {
 			return
 		}
-		if h.client.opts.OnEvent != nil {
-			h.client.hook(func() {
-				h.client.opts.OnEvent(Event{Kind: Disconnected, Addr: h.client.addr, At: time.Now(), Err: fmt.Errorf("subscriptions: %w", err)})
-			})
-		}
+		h.client.hooks.Notify(Event{Kind: Disconnected, Addr: h.client.fail.Addr, At: time.Now(), Err: fmt.Errorf("subscriptions: %w", err)})
 		t := time.NewTimer(h.client.retry.Backoff.After(max(attempt, 1)))
 		select {
 		case <-t.C:
@@ -252,7 +248,7 @@ func (h *hub) serve(conn *exclusive) error {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
-		return errClosed
+		return ErrClosed
 	}
 	h.conn = conn
 	all := make([]*topic, 0, len(h.topics))
@@ -289,7 +285,7 @@ func (h *hub) next(conn *exclusive) ([]byte, error) {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, err
 		case pinged && h.client.opts.stallTimeout() > 0:
-			return nil, errSilent
+			return nil, ErrStalled
 		case pinged:
 			continue // it has for ever
 		}
@@ -477,7 +473,7 @@ func (h *hub) refused(err error) {
 			s.awaiting--
 			if s.gap { // it was in force once: nobody waits for it but Receive
 				s.gap = false
-				s.fail(&slipstream.Error{Op: "SUBSCRIBE", Addr: h.client.addr, Outcome: slipstream.Refused, Err: err})
+				s.fail(h.client.fail.With("SUBSCRIBE", slipstream.Refused, err))
 			}
 		}
 		clear(t.subs)
@@ -493,10 +489,10 @@ func (h *hub) close() {
 		_ = h.conn.conn.Close()
 	}
 	for s := range h.subs {
-		s.fail(h.client.notLeased("SUBSCRIBE", errClosed))
+		s.fail(h.client.notLeased("SUBSCRIBE", ErrClosed))
 	}
 	for _, t := range h.topics {
-		t.answered(errClosed)
+		t.answered(ErrClosed)
 	}
 	h.mu.Unlock()
 	h.cancel()

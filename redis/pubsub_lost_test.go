@@ -115,7 +115,7 @@ func TestSubscribeRefusedBesideOthers(t *testing.T) {
 		must(t, admin.Do(t.Context(), nil, redis.Cmd("ACL", args...)))
 	}
 	allow("open*", "closed")
-	c := connect(t, redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
+	c := connect(t, redis.Options{Addr: server.Addr, User: "limited", Password: "secret"})
 	var open []*redis.Subscription
 	for _, channels := range [][]string{{"open1"}, {"open2", "open3"}} {
 		s, err := c.Subscribe(t.Context(), redis.Topics{Channels: channels})

@@ -172,7 +172,7 @@ func TestSubscribeRefused(t *testing.T) {
 	server := testkit.StartRedis(t)
 	admin := connect(t, redis.Options{Addr: server.Addr})
 	must(t, admin.Do(t.Context(), nil, redis.Cmd("ACL", "SETUSER", "limited", "on", ">secret", "+@all", "~*", "resetchannels", "&open*")))
-	c := connect(t, redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
+	c := connect(t, redis.Options{Addr: server.Addr, User: "limited", Password: "secret"})
 	s, err := c.Subscribe(t.Context(), redis.Topics{Channels: []string{"open"}})
 	must(t, err)
 	defer s.Close()

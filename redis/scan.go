@@ -58,7 +58,7 @@ type Field struct{ Name, Value string }
 func (c *Client) HScan(ctx context.Context, key string, o ScanOptions) iter.Seq2[Field, error] {
 	return scan(ctx, c, "HSCAN", key, o, func(yield func(Field, error) bool, page []string) bool {
 		if len(page)%2 != 0 {
-			return yield(Field{}, c.executed("HSCAN", &DecodeError{Err: errOddPage}))
+			return yield(Field{}, c.fail.Executed("HSCAN", &DecodeError{Err: errOddPage}))
 		}
 		for i := 0; i < len(page); i += 2 {
 			if !yield(Field{page[i], page[i+1]}, nil) {
@@ -79,12 +79,12 @@ type Member struct {
 func (c *Client) ZScan(ctx context.Context, key string, o ScanOptions) iter.Seq2[Member, error] {
 	return scan(ctx, c, "ZSCAN", key, o, func(yield func(Member, error) bool, page []string) bool {
 		if len(page)%2 != 0 {
-			return yield(Member{}, c.executed("ZSCAN", &DecodeError{Err: errOddPage}))
+			return yield(Member{}, c.fail.Executed("ZSCAN", &DecodeError{Err: errOddPage}))
 		}
 		for i := 0; i < len(page); i += 2 {
 			score, err := strconv.ParseFloat(page[i+1], 64)
 			if err != nil {
-				yield(Member{}, c.executed("ZSCAN", &DecodeError{Err: fmt.Errorf("score %q: %w", page[i+1], errNotANumber)}))
+				yield(Member{}, c.fail.Executed("ZSCAN", &DecodeError{Err: fmt.Errorf("score %q: %w", page[i+1], errNotANumber)}))
 				return false
 			}
 			if !yield(Member{page[i], score}, nil) {
@@ -109,7 +109,7 @@ func scan[T any](ctx context.Context, c *Client, name, key string, o ScanOptions
 				return
 			}
 			if err := page.decode(); err != nil {
-				yield(none, c.executed(name, err))
+				yield(none, c.fail.Executed(name, err))
 				return
 			}
 			if !each(yield, page.elements) || page.cursor == "0" {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/slipstream-go/slipstream"
 )
 
 // A Session is a connection that its caller has for itself, for commands that change the
@@ -65,13 +63,13 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 			if cmd.info.name == "WATCH" {
 				s.state = before // it watches no more than it did
 			}
-			err = &slipstream.Error{Op: cmd.name, Addr: s.client.addr, Outcome: e.outcome(cmd.info), Err: e}
+			err = s.client.fail.With(cmd.name, e.outcome(cmd.info), e)
 		} else if bad := decode(reply, dst); bad != nil {
-			err = s.client.executed(cmd.name, bad)
+			err = s.client.fail.Executed(cmd.name, bad)
 		}
 	}
-	if c := s.client; c.opts.Observer != nil || c.opts.OnSlow != nil {
-		c.observe(Observation{Op: cmd.name, Start: start, Commands: 1, Attempts: 1, RequestBytes: len(cmd.frame), ReplyBytes: len(reply), Err: err})
+	if hooks := &s.client.hooks; hooks.Observing() {
+		hooks.Observe(ctx, Observation{Op: cmd.name, Start: start, Requests: 1, Attempts: 1, RequestBytes: len(cmd.frame), ReplyBytes: len(reply), Err: err})
 	}
 	return err
 }
@@ -104,16 +102,16 @@ func waitCommand(name string, limit time.Duration, args ...any) Command {
 func (s *Session) sendable(cmd *Command) error {
 	switch {
 	case s.x == nil:
-		return s.client.notSent(cmd.name, errors.New("the session is closed"))
+		return s.client.fail.NotSent(cmd.name, errors.New("the session is closed"))
 	case cmd.info == nil:
-		return s.client.notSent("command", errEmptyCommand)
+		return s.client.fail.NotSent("command", errEmptyCommand)
 	case cmd.err != nil:
-		return s.client.notSent(cmd.name, cmd.err)
+		return s.client.fail.NotSent(cmd.name, cmd.err)
 	case cmd.info.never:
-		return s.client.notSent(cmd.name, refusal(cmd.info.refusal))
+		return s.client.fail.NotSent(cmd.name, refusal(cmd.info.refusal))
 	}
 	if err := s.x.look(); err != nil {
-		return &slipstream.Error{Op: cmd.name, Addr: s.client.addr, Outcome: outcomeOfLost(err), Err: fmt.Errorf("the session's connection is lost: %w", err)}
+		return s.client.fail.With(cmd.name, outcomeOfLost(err), fmt.Errorf("the session's connection is lost: %w", err))
 	}
 	return nil
 }

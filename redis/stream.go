@@ -174,10 +174,10 @@ func whole[T any](ctx context.Context, c *Client, cmd Command, f func(*resp.Deco
 	d := resp.NewDecoder(raw)
 	tok, err := d.Next()
 	if err != nil {
-		return v, c.executed(cmd.name, &DecodeError{Err: err})
+		return v, c.fail.Executed(cmd.name, &DecodeError{Err: err})
 	}
 	if v, err = f(&d, tok); err != nil {
-		return v, c.executed(cmd.name, err)
+		return v, c.fail.Executed(cmd.name, err)
 	}
 	return v, nil
 }

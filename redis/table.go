@@ -59,7 +59,7 @@ const (
 	whySubscribes  = "it makes the connection one of a subscriber"
 	whyTransaction = "commands of other callers would become part of the transaction; use DoTransaction, Watch or a Session"
 	whyDatabase    = "it changes the database of all calls; set Options.DB"
-	whyAuth        = "it changes the user of all calls; set Options.Username, Password or Credentials"
+	whyAuth        = "it changes the user of all calls; set Options.User, Password or Credentials"
 	whyProtocol    = "it changes the protocol of the connection; set Options.Protocol"
 	whyState       = "it changes the state of the connection for all calls"
 	whyReplication = "it turns the connection into one of replication"

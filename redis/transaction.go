@@ -30,9 +30,9 @@ type Tx struct {
 func (t *Tx) Do(ctx context.Context, dst any, cmd Command) error {
 	switch {
 	case cmd.info != nil && cmd.info.refusal == whyTransaction:
-		return t.session.client.notSent(cmd.name, errors.New("Watch sends it"))
+		return t.session.client.fail.NotSent(cmd.name, errors.New("Watch sends it"))
 	case cmd.waits:
-		return t.session.client.notSent(cmd.name, errors.New("it would wait while the keys are watched"))
+		return t.session.client.fail.NotSent(cmd.name, errors.New("it would wait while the keys are watched"))
 	}
 	return t.session.Do(ctx, dst, cmd)
 }
@@ -63,7 +63,7 @@ func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string
 	tx := &Tx{session: s}
 	for attempt := range watchAttempts {
 		if err := conflictPause(ctx, attempt); err != nil {
-			return c.notSent("WATCH", err)
+			return c.fail.NotSent("WATCH", err)
 		}
 		if len(keys) > 0 {
 			if err := s.Do(ctx, nil, Cmd("WATCH", watch...)); err != nil {
@@ -78,7 +78,7 @@ func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string
 			return err
 		}
 	}
-	return &slipstream.Error{Op: "EXEC", Addr: c.addr, Outcome: slipstream.Refused,
+	return &slipstream.Error{Op: "EXEC", Addr: c.fail.Addr, Outcome: slipstream.Refused,
 		Err: fmt.Errorf("%w, %d times", ErrConflict, watchAttempts)}
 }
 
@@ -86,7 +86,7 @@ func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string
 // whether the server executed the WATCH does not matter.
 func (c *Client) beforeExecution(err error) error {
 	if e, ok := errors.AsType[*slipstream.Error](err); ok && e.Outcome == slipstream.MaybeExecuted {
-		return c.notSent(e.Op, e.Err)
+		return c.fail.NotSent(e.Op, e.Err)
 	}
 	return err
 }
@@ -123,7 +123,7 @@ func (s *Session) execute(ctx context.Context, b *Batch) (done bool, err error) 
 	for i := range b.commands {
 		cmd := &b.commands[i]
 		if err := queueable(cmd); err != nil {
-			return false, errors.Join(s.client.notSent("EXEC", fmt.Errorf("command %d: %w", i, err)), s.unwatch(ctx))
+			return false, errors.Join(s.client.fail.NotSent("EXEC", fmt.Errorf("command %d: %w", i, err)), s.unwatch(ctx))
 		}
 		frame = append(frame, cmd.frame...)
 	}
@@ -134,7 +134,7 @@ func (s *Session) execute(ctx context.Context, b *Batch) (done bool, err error) 
 	}
 	s.state.watching, s.state.multi = false, false
 	fail := func(outcome slipstream.Outcome, err error) (bool, error) {
-		return false, &slipstream.Error{Op: "EXEC", Addr: s.client.addr, Outcome: outcome, Err: err}
+		return false, s.client.fail.With("EXEC", outcome, err)
 	}
 	if ctx.Err() != nil {
 		s.state.other = true
@@ -175,7 +175,7 @@ func (c *Client) DoTransaction(ctx context.Context, b *Batch) error {
 	}
 	framed, err := b.framed()
 	if err != nil {
-		return c.notSent("EXEC", err)
+		return c.fail.NotSent("EXEC", err)
 	}
 	replies := make([]rawFrame, len(framed))
 	dsts := make([]any, len(framed))
@@ -220,9 +220,9 @@ func (c *Client) transactionFailed(err error, refused *queueErrors) error {
 	}
 	var e *ServerError
 	if errors.As(batch.Err, &e) && refused.first != nil {
-		return refused.failure(c.addr)
+		return refused.failure(c.fail.Addr)
 	}
-	return c.named("EXEC", batch.Err)
+	return c.fail.Named("EXEC", batch.Err)
 }
 
 // failure is the error of a transaction that the server did not queue as a whole.
@@ -283,23 +283,23 @@ func (c *Client) executedAs(b *Batch, reply []byte, refused *queueErrors) (done 
 	if e := serverErrorIn(reply); e != nil {
 		// The reason stands in a reply before.
 		if refused.first != nil {
-			return false, refused.failure(c.addr)
+			return false, refused.failure(c.fail.Addr)
 		}
 		outcome := e.outcome(commands["EXEC"])
 		if e.Code == "EXECABORT" {
 			outcome = slipstream.Refused
 		}
-		return false, &slipstream.Error{Op: "EXEC", Addr: c.addr, Outcome: outcome, Err: e}
+		return false, c.fail.With("EXEC", outcome, e)
 	}
 	d := resp.NewDecoder(reply)
 	tok, err := d.Next()
 	switch {
 	case err != nil:
-		return false, c.executed("EXEC", &DecodeError{Err: err})
+		return false, c.fail.Executed("EXEC", &DecodeError{Err: err})
 	case tok.Null:
 		return false, nil
 	case tok.Kind != resp.Array || tok.Len != len(b.commands):
-		return false, c.executed("EXEC", &DecodeError{Reply: describe(tok), Err: errors.New("expected an array of " + strconv.Itoa(len(b.commands)) + " replies")})
+		return false, c.fail.Executed("EXEC", &DecodeError{Reply: describe(tok), Err: errors.New("expected an array of " + strconv.Itoa(len(b.commands)) + " replies")})
 	}
 	return true, c.decodeAll(b, reply, &d)
 }
@@ -310,14 +310,14 @@ func (c *Client) decodeAll(b *Batch, reply []byte, d *resp.Decoder) error {
 	for i := range b.commands {
 		from := d.Offset()
 		if err := d.Skip(); err != nil {
-			return c.executed("EXEC", &DecodeError{Err: err})
+			return c.fail.Executed("EXEC", &DecodeError{Err: err})
 		}
 		part := reply[from:d.Offset()]
 		var err error
 		if e := serverErrorIn(part); e != nil {
-			err = &slipstream.Error{Op: b.commands[i].name, Addr: c.addr, Outcome: slipstream.Executed, Err: e}
+			err = c.fail.With(b.commands[i].name, slipstream.Executed, e)
 		} else if bad := decode(part, b.dsts[i]); bad != nil {
-			err = c.executed(b.commands[i].name, bad)
+			err = c.fail.Executed(b.commands[i].name, bad)
 		}
 		if err == nil {
 			continue

@@ -23,7 +23,7 @@ func (c *Client) Get(ctx context.Context, key string) (value string, found bool,
 	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$3\r\nGET\r\n", key)
 	if err = c.run(ctx, &r); err == nil {
 		if value, found, err = stringReply(r.call.Reply()); err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -37,7 +37,7 @@ func (c *Client) GetAppend(ctx context.Context, dst []byte, key string) (_ []byt
 	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$3\r\nGET\r\n", key)
 	if err = c.run(ctx, &r); err == nil {
 		if dst, found, err = appendReply(dst, r.call.Reply()); err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -60,7 +60,7 @@ func (c *Client) SetBytes(ctx context.Context, key string, value []byte) error {
 // milliseconds.
 func (c *Client) SetEX(ctx context.Context, key, value string, ttl time.Duration) error {
 	if ttl <= 0 {
-		return c.notSent("SET", fmt.Errorf("time to live %v, expected a positive one", ttl))
+		return c.fail.NotSent("SET", fmt.Errorf("time to live %v, expected a positive one", ttl))
 	}
 	_, err := set(ctx, c, key, value, SetOptions{TTL: ttl})
 	return err
@@ -92,7 +92,7 @@ func (o SetOptions) check() error {
 // not hold.
 func (c *Client) SetWith(ctx context.Context, key, value string, o SetOptions) (done bool, err error) {
 	if err := o.check(); err != nil {
-		return false, c.notSent("SET", err)
+		return false, c.fail.NotSent("SET", err)
 	}
 	return set(ctx, c, key, value, o)
 }
@@ -100,7 +100,7 @@ func (c *Client) SetWith(ctx context.Context, key, value string, o SetOptions) (
 // SetBytesWith is SetWith for bytes, which are copied before it returns.
 func (c *Client) SetBytesWith(ctx context.Context, key string, value []byte, o SetOptions) (done bool, err error) {
 	if err := o.check(); err != nil {
-		return false, c.notSent("SET", err)
+		return false, c.fail.NotSent("SET", err)
 	}
 	return set(ctx, c, key, value, o)
 }
@@ -110,7 +110,7 @@ func set[T string | []byte](ctx context.Context, c *Client, key string, value T,
 	r.call.Frame = appendSet(r.call.Frame[:0], key, value, o)
 	if err = c.run(ctx, &r); err == nil {
 		if done, err = doneReply(r.call.Reply()); err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -137,7 +137,7 @@ func (c *Client) MGet(ctx context.Context, keys ...string) ([]Item, error) {
 	err := c.run(ctx, &r)
 	if err == nil {
 		if items, err = itemsOf(r.call.Reply(), len(keys)); err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -171,7 +171,7 @@ func (c *Client) MGetAppend(ctx context.Context, dst []byte, spans []Span, keys 
 	err := c.run(ctx, &r)
 	if err == nil {
 		if dst, spans, err = spansOf(dst, spans, r.call.Reply(), len(keys)); err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -201,7 +201,7 @@ func (c *Client) countKeys(ctx context.Context, in *commandInfo, name string, ke
 func (c *Client) number(ctx context.Context, r *request) (n int64, err error) {
 	if err = c.run(ctx, r); err == nil {
 		if n, err = intReply(r.call.Reply()); err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()

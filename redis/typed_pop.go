@@ -111,7 +111,7 @@ func (c *Client) popped(ctx context.Context, cmd Command, parts ...func(*resp.De
 		}
 	}
 	if err != nil {
-		return c.executed(cmd.name, err)
+		return c.fail.Executed(cmd.name, err)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func scalarReply[T any](ctx context.Context, c *Client, r *request, convert func
 			v, err = convert(tok)
 		}
 		if err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -85,7 +85,7 @@ func reply[T any](ctx context.Context, c *Client, r *request, f func(d *resp.Dec
 			v, err = f(&d, tok)
 		}
 		if err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -108,7 +108,7 @@ func (c *Client) into(ctx context.Context, r *request, dst any) error {
 	err := c.run(ctx, r)
 	if err == nil {
 		if err = decode(r.call.Reply(), dst); err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -182,7 +182,7 @@ func (c *Client) items(ctx context.Context, r *request) ([]Item, error) {
 func (c *Client) appendText(ctx context.Context, r *request, dst []byte) ([]byte, error) {
 	dst, found, err := c.appendMaybeText(ctx, r, dst)
 	if err == nil && !found {
-		err = c.executed(r.name, mismatch[[]byte](resp.Token{Kind: resp.Null, Null: true}, ErrNull))
+		err = c.fail.Executed(r.name, mismatch[[]byte](resp.Token{Kind: resp.Null, Null: true}, ErrNull))
 	}
 	return dst, err
 }
@@ -191,7 +191,7 @@ func (c *Client) appendText(ctx context.Context, r *request, dst []byte) ([]byte
 func (c *Client) appendMaybeText(ctx context.Context, r *request, dst []byte) (_ []byte, found bool, err error) {
 	if err = c.run(ctx, r); err == nil {
 		if dst, found, err = appendReply(dst, r.call.Reply()); err != nil {
-			err = c.executed(r.name, err)
+			err = c.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()

@@ -45,10 +45,10 @@ func TestAllocations(t *testing.T) {
 			"replace": {0, func() error { return users.Replace(ctx, seventy) }},
 			"update":  {3, func() error { _, err := spaceOfNameless.Update(ctx, names, key, tarantool.Add(2, 1)); return err }},
 			"call":    {1, func() error { return echo.Call(ctx, &u, &u) }},
-			"request": {0, func() error { return c.Exec(ctx, all, req) }},
+			"request": {0, func() error { return c.Do(ctx, all, req) }},
 			"futures": {0, func() error {
 				for i := range futures {
-					futures[i] = spaceOfNameless.DoGet(ctx, tarantool.Int(i+1))
+					futures[i] = spaceOfNameless.StartGet(ctx, tarantool.Int(i+1))
 				}
 				for i := range futures {
 					if _, err := futures[i].Get(names); err != nil {

@@ -75,7 +75,7 @@ func TestAuthenticationMethods(t *testing.T) {
 		}
 		for _, o := range []tarantool.Options{ann, right} {
 			o.Addr = server.Addr()
-			must(t, connect(t, o).Exec(patient(t), nil, tarantool.Select("users")))
+			must(t, connect(t, o).Do(patient(t), nil, tarantool.Select("users")))
 		}
 		wrong.Addr, unknown.Addr, other.Addr = server.Addr(), server.Addr(), server.Addr()
 		for what, o := range map[string]tarantool.Options{"wrong": wrong, "unknown": unknown} {
@@ -112,7 +112,7 @@ func TestPasswordStaysSecret(t *testing.T) {
 	local := simulated(t, tarantoolsim.Config{Users: annOnly, Auth: box.AuthSHA256, Locked: true, Listen: path})
 	for _, auth := range []tarantool.AuthMethod{tarantool.AuthAuto, tarantool.AuthPAPSHA256} {
 		o.Addr, o.Auth = local.Addr(), auth
-		must(t, connect(t, o).Exec(patient(t), nil, tarantool.Select("users")))
+		must(t, connect(t, o).Do(patient(t), nil, tarantool.Select("users")))
 	}
 }
 
@@ -126,9 +126,9 @@ func TestGuest(t *testing.T) {
 	})
 	c := connect(t, tarantool.Options{Addr: locked.Addr()})
 	for range 3 {
-		must(t, c.Exec(patient(t), nil, tarantool.Ping()))
+		must(t, c.Do(patient(t), nil, tarantool.Ping()))
 	}
-	err := c.Exec(patient(t), nil, tarantool.Insert("users", []any{1, "", 0}).Number(512))
+	err := c.Do(patient(t), nil, tarantool.Insert("users", []any{1, "", 0}).Number(512))
 	if !tarantool.IsCode(err, iproto.CodeAccessDenied) {
 		t.Errorf("%v", err)
 	}
@@ -136,11 +136,11 @@ func TestGuest(t *testing.T) {
 	if _, ever := locked.Connections(); ever != 1 {
 		t.Errorf("%d connections", ever)
 	}
-	must(t, connect(t, tarantool.Options{Addr: open.Addr()}).Exec(patient(t), nil, tarantool.Select("users")))
+	must(t, connect(t, tarantool.Options{Addr: open.Addr()}).Do(patient(t), nil, tarantool.Select("users")))
 	_, real := started(t)
 	for _, user := range []string{"", "guest"} {
 		c := connect(t, tarantool.Options{Addr: real.Addr, User: user})
-		if data, err := c.Do(patient(t), tarantool.Eval("return box.session.user()")).Get(); err != nil || fmt.Sprint(data) != "[guest]" {
+		if data, err := c.Start(patient(t), tarantool.Eval("return box.session.user()")).Get(); err != nil || fmt.Sprint(data) != "[guest]" {
 			t.Errorf("%q: %v, %v", user, data, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestPasswordChanges(t *testing.T) {
 	password.Store("wrong")
 	server.HangUp()
 	until(t, "no attempts", func() bool { return failed.Load() >= 8 })
-	err := c.Exec(patient(t), nil, tarantool.Insert("users", []any{1, "", 0}).Number(512))
+	err := c.Do(patient(t), nil, tarantool.Insert("users", []any{1, "", 0}).Number(512))
 	if !tarantool.IsCode(err, iproto.CodePasswordMismatch) || strings.Contains(err.Error(), annOnly["ann"]) {
 		t.Errorf("%v", err)
 	}
@@ -188,7 +188,7 @@ func TestPasswordChanges(t *testing.T) {
 	}
 	mu.Unlock()
 	password.Store(annOnly["ann"])
-	testkit.Eventually(t, patience, func() error { return c.Exec(patient(t), nil, tarantool.Select("users")) })
+	testkit.Eventually(t, patience, func() error { return c.Do(patient(t), nil, tarantool.Select("users")) })
 }
 
 func TestTLS(t *testing.T) {
@@ -197,9 +197,9 @@ func TestTLS(t *testing.T) {
 	_, strange := certificate(t, "tarantool.test")
 	server := simulated(t, tarantoolsim.Config{TLS: secure})
 	plain := simulated(t, tarantoolsim.Config{})
-	must(t, connect(t, tarantool.Options{Addr: server.Addr(), TLS: trusting}).Exec(patient(t), nil, tarantool.Select("users")))
+	must(t, connect(t, tarantool.Options{Addr: server.Addr(), TLS: trusting}).Do(patient(t), nil, tarantool.Select("users")))
 	blind := &tls.Config{InsecureSkipVerify: true}
-	must(t, connect(t, tarantool.Options{Addr: server.Addr(), TLS: blind}).Exec(patient(t), nil, tarantool.Ping()))
+	must(t, connect(t, tarantool.Options{Addr: server.Addr(), TLS: blind}).Do(patient(t), nil, tarantool.Ping()))
 
 	err := unreachable(t, "a certificate of nobody known", tarantool.Options{Addr: server.Addr(), TLS: strange}, "certificate")
 	var unknown x509.UnknownAuthorityError
@@ -229,13 +229,13 @@ func TestUnixSocket(t *testing.T) {
 	server := simulated(t, tarantoolsim.Config{Listen: path, Users: annOnly, Locked: true})
 	c := connect(t, tarantool.Options{Addr: path, User: "ann", Password: annOnly["ann"]})
 	ctx := patient(t)
-	must(t, c.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
+	must(t, c.Do(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
 	next(t, watch(t, c, "key"))
 	server.HangUp()
-	must(t, c.Exec(ctx, nil, tarantool.Select("users")))
+	must(t, c.Do(ctx, nil, tarantool.Select("users")))
 	o, err := tarantool.ParseURL("tarantool+unix://ann:se%3Acr%2Fet@" + path)
 	must(t, err)
-	must(t, connect(t, o).Exec(ctx, nil, tarantool.Select("users")))
+	must(t, connect(t, o).Do(ctx, nil, tarantool.Select("users")))
 	unreachable(t, "no socket", tarantool.Options{Addr: path + "x"}, "no such file")
 }
 
@@ -262,7 +262,7 @@ func TestUnixSocketOfARealServer(t *testing.T) {
 		return err
 	}})
 	c := connect(t, tarantool.Options{Addr: path, User: "ann", Password: annOnly["ann"]})
-	if data, err := c.Do(patient(t), tarantool.Eval("return box.session.user(), box.session.type()")).Get(); err != nil || fmt.Sprint(data) != "[ann binary]" {
+	if data, err := c.Start(patient(t), tarantool.Eval("return box.session.user(), box.session.type()")).Get(); err != nil || fmt.Sprint(data) != "[ann binary]" {
 		t.Errorf("%v, %v", data, err)
 	}
 	if v := c.ServerVersion(); !strings.HasPrefix(v, "2.6.") {
@@ -296,7 +296,7 @@ func TestIdentification(t *testing.T) {
 			return nil, tarantoolsim.Own
 		})
 		client := connected(t, server)
-		must(t, client.Exec(patient(t), nil, tarantool.Select("users")))
+		must(t, client.Do(patient(t), nil, tarantool.Select("users")))
 		if asked.Load() != c.asked {
 			t.Errorf("%+v: asked %t", c.config, asked.Load())
 		}

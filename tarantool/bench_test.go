@@ -45,7 +45,7 @@ func BenchmarkGet(b *testing.B) {
 					go func() {
 						defer close(futures)
 						for i := range n {
-							futures <- users.DoGet(ctx, tarantool.Int(1+i%100))
+							futures <- users.StartGet(ctx, tarantool.Int(1+i%100))
 						}
 					}()
 					var u nameless

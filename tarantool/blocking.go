@@ -58,12 +58,12 @@ func (l *blockingLane) enter(ctx context.Context, size int) (*laneConnection, er
 	case l.tokens <- struct{}{}:
 	default:
 		if !l.client.opts.WaitWhenFull && l.client.opts.FailFast {
-			return nil, &slipstream.Error{Addr: l.client.opts.addr(), Outcome: slipstream.Overloaded, Err: ErrOverloaded}
+			return nil, l.client.fail.With("", slipstream.Overloaded, ErrOverloaded)
 		}
 		select {
 		case l.tokens <- struct{}{}:
 		case <-ctx.Done():
-			return nil, &slipstream.Error{Addr: l.client.opts.addr(), Outcome: slipstream.NotSent, Err: ctx.Err()}
+			return nil, l.client.fail.With("", slipstream.NotSent, ctx.Err())
 		case <-l.client.closing:
 			return nil, l.closedError()
 		}
@@ -101,7 +101,7 @@ func (l *blockingLane) isClosing() bool {
 }
 
 func (l *blockingLane) closedError() error {
-	return &slipstream.Error{Addr: l.client.opts.addr(), Outcome: slipstream.Closed, Err: ErrClosed}
+	return l.client.fail.With("", slipstream.Closed, ErrClosed)
 }
 
 // leave ends a request on its connection. Connections that were idle for long are closed.

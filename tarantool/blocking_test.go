@@ -27,21 +27,21 @@ func TestShutdownRefusesBlockingCalls(t *testing.T) {
 	})
 	server.Func("f", func(*tarantoolsim.Request) ([]any, error) { return nil, nil })
 	c := connect(t, tarantool.Options{Addr: server.Addr()})
-	under := c.Do(t.Context(), tarantool.Call("waits"))
+	under := c.Start(t.Context(), tarantool.Call("waits"))
 	<-entered
 	ended := make(chan error, 1)
 	go func() { ended <- c.Shutdown(t.Context()) }()
 	testkit.Eventually(t, 5*time.Second, func() error {
-		if err := c.Exec(t.Context(), nil, tarantool.Ping()); slipstream.OutcomeOf(err) != slipstream.Closed {
+		if err := c.Do(t.Context(), nil, tarantool.Ping()); slipstream.OutcomeOf(err) != slipstream.Closed {
 			return errors.New("requests are taken")
 		}
 		return nil
 	})
-	if err := c.Exec(t.Context(), nil, tarantool.Call("f").Blocking()); !errors.Is(err, tarantool.ErrClosed) || slipstream.OutcomeOf(err) != slipstream.Closed {
+	if err := c.Do(t.Context(), nil, tarantool.Call("f").Blocking()); !errors.Is(err, tarantool.ErrClosed) || slipstream.OutcomeOf(err) != slipstream.Closed {
 		t.Errorf("a call that may take long: %v", err)
 	}
 	close(release)
-	if err := under.Wait(); err != nil {
+	if err := under.Wait(nil); err != nil {
 		t.Errorf("the call under way: %v", err)
 	}
 	must(t, <-ended)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/attempt"
+	"github.com/slipstream-go/slipstream/internal/driver"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
@@ -19,6 +20,9 @@ import (
 type Client struct {
 	// Immutable after Connect.
 	opts    Options
+	hooks   driver.Hooks
+	timed   bool // requests look at the clock
+	fail    driver.Errors
 	engine  *pipe.Engine
 	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
 	retry   attempt.Retrier
@@ -34,13 +38,16 @@ type Client struct {
 }
 
 // Connect returns a client once a connection is up. If the first attempt fails, its error is
-// returned and there is no client. Later, lost connections are opened again in the
-// background. The client must be closed.
+// returned and there is no client; Options.NoWait changes that. Lost connections are opened
+// again in the background. The client must be closed.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{opts: o, closing: make(chan struct{})}
+	c := &Client{opts: o, fail: driver.Errors{Addr: o.addr()}, closing: make(chan struct{})}
+	c.timed = o.Timeout > 0 || o.Observer != nil || o.OnSlow != nil
+	c.hooks.System, c.hooks.Addr, c.hooks.OnEvent = "tarantool", o.addr(), o.OnEvent
+	c.hooks.Observer, c.hooks.SlowThreshold, c.hooks.OnSlow = o.Observer, o.SlowThreshold, o.OnSlow
 	c.retry.Retries, c.retry.Backoff = attempt.Retries(o.Retries), pipe.Backoff{First: o.Backoff, Most: o.MaxBackoff}
 	c.retry.Timeout, c.retry.FailFast, c.retry.Closing = o.Timeout, o.FailFast, c.closing
 	c.schemas.load, c.schemas.loading = c.loadSchema, make(map[pipe.Pin]chan struct{})
@@ -48,9 +55,12 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	cfg := c.engineConfig()
 	cfg.Window = o.window()
 	c.engine = pipe.New(cfg)
+	if o.NoWait {
+		return c, nil
+	}
 	if err := c.engine.Connect(ctx); err != nil {
 		c.Close()
-		return nil, c.named("connect", err)
+		return nil, c.fail.Named("connect", err)
 	}
 	return c, nil
 }
@@ -59,10 +69,10 @@ func (c *Client) engineConfig() pipe.Config {
 	o := &c.opts
 	return pipe.Config{
 		Protocol: &protocol{opts: o, learn: c.server.Store, maxReply: o.MaxReply},
-		Addr:     o.addr(), Dial: o.dial,
+		Addr:     o.addr(), Dial: o.endpoint().Dial,
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
 		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
-		StallTimeout: o.StallTimeout, Timeout: o.Timeout, OnEvent: o.event, OnPush: c.pushed,
+		StallTimeout: o.StallTimeout, Timeout: o.Timeout, OnEvent: c.hooks.Event, OnPush: c.pushed,
 	}
 }
 
@@ -102,31 +112,37 @@ var sinceOf = map[box.Feature]struct{ name, since string }{
 	box.FeatureArrow:        {"inserts of Arrow batches", "3.3"},
 }
 
+// errNeverConnected is the error of a request that depends on the version of the server.
+var errNeverConnected = errors.New("there was no connection yet, so it is not known what the server supports")
+
 // needs returns an error if the server lacks a feature.
 func (c *Client) needs(f box.Feature) error {
 	s := c.server.Load()
-	if s == nil || s.has(f) {
-		return nil // without a connection the request fails anyway
+	switch {
+	case s == nil:
+		return errNeverConnected
+	case s.has(f):
+		return nil
 	}
 	what := sinceOf[f]
 	return &UnsupportedError{Feature: what.name, Since: what.since, Server: s.version}
 }
 
-// Exec sends a request, waits for its reply and decodes the data into dst, a pointer; with
+// Do sends a request, waits for its reply and decodes the data into dst, a pointer; with
 // nil the reply is only looked at for an error. The data is an array: of tuples, or of what a
 // function returned. See the package comment for what can be decoded into what. Dst may be
 // changed even if an error is returned.
-func (c *Client) Exec(ctx context.Context, dst any, req Request) error {
+func (c *Client) Do(ctx context.Context, dst any, req Request) error {
 	return c.exec(ctx, dst, req, route{})
 }
 
 func (c *Client) exec(ctx context.Context, dst any, req Request, way route) error {
 	var r exchange
-	if err := r.prepare(ctx, c, req, way); err != nil {
-		return err
+	err := r.prepare(ctx, c, req, way)
+	if err == nil {
+		err = r.finish(ctx, r.do(ctx), dst)
 	}
-	err := r.finish(ctx, r.do(ctx), dst)
-	r.release()
+	r.end(ctx, err)
 	return err
 }
 
@@ -134,6 +150,7 @@ func (c *Client) exec(ctx context.Context, dst any, req Request, way route) erro
 type route struct {
 	pin    pipe.Pin
 	stream uint64 // needs a pin
+	silent bool   // a request of this package, which is not observed
 	// Of a request in a stream: its place among them.
 	of    *Stream
 	place uint64
@@ -148,6 +165,7 @@ type exchange struct {
 	at     *schemaAt // that the frame's numbers are of; nil: none that came from names
 	loop   attempt.Loop
 	pinned bool
+	silent bool            // it is not observed
 	stream *Stream         // nil: it is in none
 	place  uint64          // in the stream
 	lane   *laneConnection // nil: not of the blocking lane
@@ -163,23 +181,27 @@ var errEmptyRequest = errors.New("the request is nil; make one with Select, Call
 // prepare encodes a request into a call.
 func (r *exchange) prepare(ctx context.Context, c *Client, req Request, way route) error {
 	if req == nil {
-		return c.notSent("request", errEmptyRequest)
+		return c.fail.NotSent("request", errEmptyRequest)
 	}
-	about := req.about()
+	r.client, r.about, r.silent = c, req.about(), way.silent
+	about := &r.about
+	if err := r.knowServer(ctx); err != nil {
+		return err
+	}
 	x, at, known := c.encoding(&about.target, way.pin)
 	if !known {
 		var err error
-		if x, at, err = r.locate(ctx, c, &about, way.pin); err != nil {
+		if x, at, err = r.locate(ctx, c, about, way.pin); err != nil {
 			return err
 		}
 	}
 	if about.blocking && way.pin == (pipe.Pin{}) {
 		var err error
 		if r.lane, err = c.blocking.enter(ctx, about.size); err != nil {
-			return c.named(about.code.String(), err)
+			return c.fail.Named(about.code.String(), err)
 		}
 	}
-	r.set(c, &about, at)
+	r.set(at)
 	if way.pin != (pipe.Pin{}) {
 		r.call.Pin, r.pinned = way.pin, true
 	}
@@ -192,11 +214,35 @@ func (r *exchange) prepare(ctx context.Context, c *Client, req Request, way rout
 	return r.encoded(req.encode(r.call.Frame[:0], x))
 }
 
-// set takes a call for a request whose numbers are of that schema.
-func (r *exchange) set(c *Client, about *requestInfo, at *schemaAt) {
-	r.client, r.about, r.at = c, *about, at
+// knowServer waits until the client has been connected once: what a request looks like depends on
+// the version of the server.
+func (r *exchange) knowServer(ctx context.Context) error {
+	if r.client.server.Load() != nil {
+		return nil
+	}
 	r.begins()
-	r.engine = c.engine
+	err := r.client.knowServer(r.within(ctx), r.about.code.String())
+	if err != nil {
+		r.release()
+	}
+	return err
+}
+
+func (c *Client) knowServer(ctx context.Context, op string) error {
+	if c.server.Load() != nil {
+		return nil
+	}
+	if _, err := c.engine.Place(ctx); err != nil {
+		return c.fail.Named(op, err)
+	}
+	return nil
+}
+
+// set takes a call for a request whose numbers are of that schema.
+func (r *exchange) set(at *schemaAt) {
+	r.at = at
+	r.begins()
+	r.engine = r.client.engine
 	if r.lane != nil {
 		r.engine = r.lane.engine
 	}
@@ -208,12 +254,27 @@ func (r *exchange) set(c *Client, about *requestInfo, at *schemaAt) {
 
 // begins notes when the request began, if that matters.
 func (r *exchange) begins() {
-	if r.client.retry.Timeout > 0 && r.loop.Start.IsZero() {
+	if r.client.timed && r.loop.Start.IsZero() {
 		r.loop.Start = time.Now()
 	}
 }
 
-// release gives back what the request holds.
+// end reports the request to the observers and releases what it holds.
+func (r *exchange) end(ctx context.Context, err error) {
+	if c := r.client; c != nil && c.hooks.Observing() && !r.silent {
+		o := Observation{Op: r.about.code.String(), Start: r.loop.Start, Requests: 1, Attempts: max(r.loop.Made, 1), Err: err}
+		if o.Start.IsZero() {
+			o.Start = time.Now()
+		}
+		if r.call != nil {
+			o.RequestBytes, o.ReplyBytes = len(r.call.Frame), len(r.call.Reply())
+		}
+		c.hooks.Observe(ctx, o)
+	}
+	r.release()
+}
+
+// release releases what the request holds.
 func (r *exchange) release() {
 	if r.pushes != nil {
 		r.pushes.end()
@@ -236,7 +297,7 @@ func (r *exchange) release() {
 func (r *exchange) encoded(frame []byte, err error) error {
 	if err != nil {
 		r.release()
-		return r.client.notSent(r.about.code.String(), err)
+		return r.client.fail.NotSent(r.about.code.String(), err)
 	}
 	r.call.Frame = frame
 	return nil
@@ -254,7 +315,7 @@ func (r *exchange) finish(ctx context.Context, err error, dst any) error {
 		}
 		ctx = r.within(ctx)
 		if err := r.renew(ctx); err != nil {
-			failure := r.client.named(r.about.code.String(), err)
+			failure := r.client.fail.Named(r.about.code.String(), err)
 			failure.Outcome = r.loop.Over(failure.Outcome)
 			return failure
 		}
@@ -269,7 +330,7 @@ func (r *exchange) finish(ctx context.Context, err error, dst any) error {
 func (r *exchange) result(err error, dst any) (attempt.Verdict, *slipstream.Error) {
 	c, op := r.client, r.about.code.String
 	if err != nil {
-		failure := c.named(op(), err)
+		failure := c.fail.Named(op(), err)
 		if r.pinned {
 			return attempt.Final, failure
 		}
@@ -277,20 +338,20 @@ func (r *exchange) result(err error, dst any) (attempt.Verdict, *slipstream.Erro
 	}
 	m, body, err := replyOf(r.call.Reply())
 	if err != nil {
-		return attempt.Final, c.executed(op(), err)
+		return attempt.Final, c.fail.Executed(op(), err)
 	}
 	if m.Code == uint32(box.CodeOK) {
 		if err := decodeReply(c.opts.decoding(), m, body, dst); err != nil {
-			return attempt.Final, c.executed(op(), err)
+			return attempt.Final, c.fail.Executed(op(), err)
 		}
 		return attempt.Final, nil
 	}
 	response, err := box.ParseBody(m.Code, body)
 	if err != nil {
-		return attempt.Final, c.executed(op(), err)
+		return attempt.Final, c.fail.Executed(op(), err)
 	}
 	e := serverError(m.Code, response.Error)
-	failure := &slipstream.Error{Op: op(), Addr: c.opts.addr(), Outcome: e.outcome(r.about.code), Err: e}
+	failure := c.fail.With(op(), e.outcome(r.about.code), e)
 	verdict := attempt.Final
 	switch {
 	case failure.Outcome != slipstream.Refused:
@@ -357,23 +418,4 @@ func (r *exchange) within(ctx context.Context) context.Context {
 		r.limited, r.cancel = r.client.retry.Within(ctx, r.loop.Start)
 	}
 	return r.limited
-}
-
-// named returns a copy of the engine's error with what was asked.
-func (c *Client) named(op string, err error) *slipstream.Error {
-	var e *slipstream.Error
-	if !errors.As(err, &e) {
-		return &slipstream.Error{Op: op, Addr: c.opts.addr(), Err: err}
-	}
-	copied := *e
-	copied.Op = op
-	return &copied
-}
-
-func (c *Client) notSent(op string, err error) *slipstream.Error {
-	return &slipstream.Error{Op: op, Addr: c.opts.addr(), Outcome: slipstream.NotSent, Err: err}
-}
-
-func (c *Client) executed(op string, err error) *slipstream.Error {
-	return &slipstream.Error{Op: op, Addr: c.opts.addr(), Outcome: slipstream.Executed, Err: err}
 }

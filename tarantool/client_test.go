@@ -45,7 +45,7 @@ func TestRequests(t *testing.T) {
 		{tarantool.Eval("return 1").Arguments([]any{}), "[1]"},
 		{tarantool.Call("echo"), "[]"},
 	} {
-		data, err := c.Do(ctx, step.req).Get()
+		data, err := c.Start(ctx, step.req).Get()
 		if err != nil || fmt.Sprint(data) != step.want {
 			t.Errorf("%T: %v, %v; want %s", step.req, data, err, step.want)
 		}
@@ -82,14 +82,14 @@ func TestDestinations(t *testing.T) {
 		{&anything, func() *any { v := any([]any{[]any{int64(7), "name7", int64(0)}}); return &v }()},
 		{&raw, func() *tarantool.Raw { r := tarantool.Raw("\xdd\x00\x00\x00\x01\x93\x07\xa5name7\x00"); return &r }()},
 	} {
-		if err := c.Exec(ctx, d.dst, req); err != nil || !reflect.DeepEqual(d.dst, d.want) {
+		if err := c.Do(ctx, d.dst, req); err != nil || !reflect.DeepEqual(d.dst, d.want) {
 			t.Errorf("%T: %v, %v", d.dst, reflect.ValueOf(d.dst).Elem(), err)
 		}
 	}
 	for name, dst := range map[string]any{
 		"not a pointer": general, "a nil pointer": (*[]any)(nil), "a number": new(int), "a short array": new([1][2]any), "text for a number": new([][3]uint64),
 	} {
-		err := c.Exec(ctx, dst, req)
+		err := c.Do(ctx, dst, req)
 		if slipstream.OutcomeOf(err) != slipstream.Executed {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -119,13 +119,13 @@ func TestErrors(t *testing.T) {
 		"page":          {tarantool.Select("users").After([]byte("x")), slipstream.NotSent, 0, nil},
 		"empty request": {tarantool.ProcedureRequest{}, slipstream.NotSent, 0, nil},
 	} {
-		err := c.Do(ctx, step.req).Wait()
+		err := c.Start(ctx, step.req).Wait(nil)
 		if slipstream.OutcomeOf(err) != step.outcome || step.code != 0 && !tarantool.IsCode(err, step.code) || step.is != nil && !errors.Is(err, step.is) {
 			t.Errorf("%s: %v (%v)", name, err, slipstream.OutcomeOf(err))
 		}
 	}
 	var lacks *tarantool.UnsupportedError
-	if err := c.Exec(ctx, nil, tarantool.Select("users").After([]byte("x"))); !errors.As(err, &lacks) || lacks.Since != "2.11" {
+	if err := c.Do(ctx, nil, tarantool.Select("users").After([]byte("x"))); !errors.As(err, &lacks) || lacks.Since != "2.11" {
 		t.Errorf("%v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestSpace(t *testing.T) {
 	if found, err := users.Update(ctx, &u, []tarantool.Part{tarantool.Int(2000)}, tarantool.Add("hits", 2)); !found || err != nil || u != (user{2000, "y", 5}) {
 		t.Errorf("%v, %t, %v", u, found, err)
 	}
-	f := users.DoGet(ctx, tarantool.Int(2000))
+	f := users.StartGet(ctx, tarantool.Int(2000))
 	<-f.Done()
 	if found, err := f.Get(&u); !found || err != nil || u.Name != "y" {
 		t.Errorf("%v, %t, %v", u, found, err)
@@ -191,7 +191,7 @@ func TestSchemaChanges(t *testing.T) {
 			t.Fatalf("%d: %t, %v", i, found, err)
 		}
 		id := 600 + i%2
-		must(t, c.Exec(ctx, nil, tarantool.Eval(`
+		must(t, c.Do(ctx, nil, tarantool.Eval(`
 			local id, other = ...
 			box.space.users:drop()
 			if box.space.other then box.space.other:drop() end
@@ -201,14 +201,14 @@ func TestSchemaChanges(t *testing.T) {
 				s:insert{7, s.name, 0}
 			end`, id, 1201-id)))
 		req := tarantool.Select("users").Key(tarantool.Int(7))
-		data, err := c.Do(ctx, req).Get()
+		data, err := c.Start(ctx, req).Get()
 		if err != nil || fmt.Sprint(data) != "[[7 users 0]]" {
 			t.Fatalf("%d: %v, %v", i, data, err)
 		}
 		if found, err := users.Get(ctx, &u, tarantool.Int(7)); !found || err != nil || u.Name != "users" {
 			t.Fatalf("%d: %v, %t, %v", i, u, found, err)
 		}
-		if found, err := users.DoGet(ctx, tarantool.Int(7)).Get(&u); !found || err != nil || u.Name != "users" {
+		if found, err := users.StartGet(ctx, tarantool.Int(7)).Get(&u); !found || err != nil || u.Name != "users" {
 			t.Fatalf("%d: %v, %t, %v", i, u, found, err)
 		}
 	}
@@ -222,7 +222,7 @@ func TestAuthentication(t *testing.T) {
 		{Addr: s.Addr, User: "ann", Password: "secret", Auth: tarantool.AuthCHAPSHA1},
 	} {
 		c := connect(t, o)
-		if data, err := c.Do(ctx, tarantool.Eval("return box.session.user()")).Get(); err != nil || fmt.Sprint(data) != "[ann]" {
+		if data, err := c.Start(ctx, tarantool.Eval("return box.session.user()")).Get(); err != nil || fmt.Sprint(data) != "[ann]" {
 			t.Errorf("%v, %v", data, err)
 		}
 	}

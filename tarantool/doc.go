@@ -11,9 +11,9 @@
 //
 // # Requests and results
 //
-// A [Request] is an immutable value. [Client.Exec] sends one and waits for its reply;
-// [Client.Do] sends one and returns a [Future], whose result can be taken in three ways: as a
-// general value, decoded into a destination, or after waiting on a channel together with
+// A [Request] is an immutable value. [Client.Do] sends one and waits for its reply;
+// [Client.Start] sends one and returns a [Future], whose result can be taken in three ways:
+// decoded into a destination, as a general value, or after waiting on a channel together with
 // other things. A [Space] has methods for tuples of a type of the program.
 //
 // # Values

@@ -1,40 +1,22 @@
 package tarantool
 
-import (
-	"time"
+import "github.com/slipstream-go/slipstream"
 
-	"github.com/slipstream-go/slipstream/internal/pipe"
+// What the clients of this module report in the same way.
+type (
+	// An Event is something that happened to a connection.
+	Event = slipstream.Event
+	// EventKind is what happened to a connection.
+	EventKind = slipstream.EventKind
+	// An Observer is notified of every request.
+	Observer = slipstream.Observer
+	// An Observation is a request that has ended.
+	Observation = slipstream.Observation
 )
-
-// EventKind says what happened to a connection.
-type EventKind uint8
 
 // The kinds of events.
 const (
-	Connected    EventKind = iota // a connection is greeted and takes requests
-	Disconnected                  // a connection ended; Err says why
-	DialFailed                    // an attempt to connect failed; Err says why
+	Connected    = slipstream.Connected
+	Disconnected = slipstream.Disconnected
+	DialFailed   = slipstream.DialFailed
 )
-
-// String returns the kind in words.
-func (k EventKind) String() string { return pipe.EventKind(k).String() }
-
-// An Event is something that happened to a connection.
-type Event struct {
-	Kind EventKind
-	Addr string
-	At   time.Time
-	Err  error
-	// Stalled: the connection was given up because the server was silent for longer than
-	// Options.StallTimeout.
-	Stalled bool
-	// Backoff is the pause before the next attempt, of DialFailed.
-	Backoff time.Duration
-}
-
-// event passes an event of the engine on to the user, if anybody wants it.
-func (o *Options) event(e pipe.Event) {
-	if o.OnEvent != nil {
-		o.OnEvent(Event{Kind: EventKind(e.Kind), Addr: e.Addr, At: e.At, Err: e.Err, Stalled: e.Stalled, Backoff: e.Backoff})
-	}
-}

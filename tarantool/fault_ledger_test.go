@@ -315,7 +315,7 @@ func (w *worker) pushes(ctx context.Context) {
 		}
 	})
 	var got oneText
-	ok, _ := w.l.judge("call", w.l.client.Exec(ctx, &got, req))
+	ok, _ := w.l.judge("call", w.l.client.Do(ctx, &got, req))
 	gone = true
 	if ok && (got.Text != name || n != 3) {
 		w.l.problem("a call of %.60q: %.60q after %d pushes", name, got.Text, n)

@@ -64,7 +64,7 @@ func TestFaultContextEndsNobodyElse(t *testing.T) {
 						ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(10_000))*time.Microsecond)
 						req = tarantool.Call("lag", strings.Trim(want, "[]"))
 					}
-					f := c.Do(ctx, req)
+					f := c.Start(ctx, req)
 					if r.IntN(2) == 0 {
 						<-f.Done()
 					}
@@ -110,7 +110,7 @@ func TestFaultDoneBesideGet(t *testing.T) {
 			workers.Go(func() {
 				for i := 0; time.Now().Before(end); i++ {
 					req, want := echoed(g, i)
-					f := c.Do(context.Background(), req)
+					f := c.Start(context.Background(), req)
 					var got atomic.Int64
 					var all sync.WaitGroup
 					for range 2 {
@@ -125,7 +125,7 @@ func TestFaultDoneBesideGet(t *testing.T) {
 						})
 					}
 					next, wantNext := echoed(g, -i)
-					if data, err := c.Do(context.Background(), next).Get(); err != nil || fmt.Sprint(data) != wantNext {
+					if data, err := c.Start(context.Background(), next).Get(); err != nil || fmt.Sprint(data) != wantNext {
 						t.Errorf("%v, %v, want %s", data, err, wantNext)
 					}
 					all.Wait()
@@ -158,11 +158,11 @@ func TestFaultDisconnectForgetsNobody(t *testing.T) {
 					short, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(2000))*time.Microsecond)
 					first, wantFirst := echoed(g, 2*i)
 					second, wantSecond := echoed(g, 2*i+1)
-					f := c.Do(short, first)
+					f := c.Start(short, first)
 					if r.IntN(2) == 0 {
 						f.Done()
 					}
-					next := c.Do(context.Background(), second)
+					next := c.Start(context.Background(), second)
 					for _, x := range []struct {
 						f    tarantool.Future
 						want string
@@ -218,7 +218,7 @@ func TestFaultServerIsAskedWhileReconnecting(t *testing.T) {
 					t.Errorf("version %q", v)
 				}
 				var e *slipstream.Error
-				err := c.Exec(context.Background(), nil, tarantool.Call("nowhere"))
+				err := c.Do(context.Background(), nil, tarantool.Call("nowhere"))
 				if !errors.As(err, &e) || e.Addr != proxy.Addr() {
 					t.Errorf("%v, expected an error of %s", err, proxy.Addr())
 				}
@@ -250,7 +250,7 @@ func TestFaultFutureBeforeTheConnection(t *testing.T) {
 	for i := range 4 {
 		all.Go(func() {
 			req, want := echoed(0, i)
-			f := c.Do(t.Context(), req)
+			f := c.Start(t.Context(), req)
 			if i%2 == 0 {
 				<-f.Done()
 			}
@@ -260,7 +260,7 @@ func TestFaultFutureBeforeTheConnection(t *testing.T) {
 		})
 		all.Go(func() {
 			var got record
-			f := fixed.DoGet(t.Context(), tarantool.Int(2))
+			f := fixed.StartGet(t.Context(), tarantool.Int(2))
 			if i%2 == 0 {
 				<-f.Done()
 			}

@@ -39,7 +39,7 @@ func TestFaultAnotherServerAnotherSchema(t *testing.T) {
 			return fmt.Errorf("of %s: %v, %t, %w", want, got, found, err)
 		}
 		var rows []record
-		if err := c.Exec(ctx, &rows, tarantool.Select(want)); err != nil || len(rows) != 1 || rows[0].Value != want {
+		if err := c.Do(ctx, &rows, tarantool.Select(want)); err != nil || len(rows) != 1 || rows[0].Value != want {
 			return fmt.Errorf("of %s: %v, %w", want, rows, err)
 		}
 		return nil
@@ -47,11 +47,11 @@ func TestFaultAnotherServerAnotherSchema(t *testing.T) {
 	must(t, read(apples, "apples"))
 	must(t, read(pears, "pears"))
 	var versions []uint64
-	must(t, c.Exec(t.Context(), &versions, tarantool.Eval("return box.internal.schema_version()")))
+	must(t, c.Do(t.Context(), &versions, tarantool.Eval("return box.internal.schema_version()")))
 	first.changeSetup(t, fmt.Sprintf(oneSpace, "pears")+fmt.Sprintf(oneSpace, "apples"))
 	first.restart(t)
-	testkit.Eventually(t, 10*time.Second, func() error { return c.Exec(t.Context(), nil, tarantool.Ping()) })
-	must(t, c.Exec(t.Context(), &versions, tarantool.Eval("return ..., box.internal.schema_version()", versions[0])))
+	testkit.Eventually(t, 10*time.Second, func() error { return c.Do(t.Context(), nil, tarantool.Ping()) })
+	must(t, c.Do(t.Context(), &versions, tarantool.Eval("return ..., box.internal.schema_version()", versions[0])))
 	if versions[0] != versions[1] {
 		t.Fatalf("the versions are %d: they must be equal to tell anything", versions)
 	}
@@ -127,7 +127,7 @@ func TestHostilePushes(t *testing.T) {
 	for range 100 {
 		var got []string
 		req := tarantool.Call("f").OnPush(func(d *iproto.Decoder) { got = append(got, fmt.Sprint(d.Any())) })
-		if err := c.Exec(t.Context(), nil, req); err != nil || fmt.Sprint(got) != "[[right]]" {
+		if err := c.Do(t.Context(), nil, req); err != nil || fmt.Sprint(got) != "[[right]]" {
 			t.Fatalf("%v, pushed %q", err, got)
 		}
 	}
@@ -165,13 +165,13 @@ func TestHostileLatePushes(t *testing.T) {
 		cancel()
 	}()
 	fail := func(*iproto.Decoder) { t.Error("a push reached a call that was canceled") }
-	if err := c.Exec(ctx, nil, tarantool.Call("f").OnPush(fail)); !errors.Is(err, context.Canceled) {
+	if err := c.Do(ctx, nil, tarantool.Call("f").OnPush(fail)); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	for range 100 {
 		var got []string
 		req := tarantool.Call("f").OnPush(func(d *iproto.Decoder) { got = append(got, fmt.Sprint(d.Any())) })
-		if err := c.Exec(t.Context(), nil, req); err != nil || fmt.Sprint(got) != "[[right]]" {
+		if err := c.Do(t.Context(), nil, req); err != nil || fmt.Sprint(got) != "[[right]]" {
 			t.Fatalf("%v, pushed %q", err, got)
 		}
 	}
@@ -193,7 +193,7 @@ func TestHostilePushBeyond32Bits(t *testing.T) {
 	c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1, Backoff: time.Millisecond})
 	pushed := 0
 	req := tarantool.Call("f").OnPush(func(*iproto.Decoder) { pushed++ })
-	err := c.Exec(t.Context(), nil, req)
+	err := c.Do(t.Context(), nil, req)
 	if pushed != 0 || err == nil || !strings.Contains(err.Error(), "protocol") || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 		t.Errorf("%v, pushed %d times", err, pushed)
 	}

@@ -70,7 +70,7 @@ func (w *worker) several(ctx context.Context, n int) {
 	case 0:
 		for _, q := range qs {
 			var data []any
-			err := w.l.client.Exec(ctx, &data, q.req)
+			err := w.l.client.Do(ctx, &data, q.req)
 			w.answer(q, data, err)
 		}
 	case 1:
@@ -92,7 +92,7 @@ func (w *worker) answer(q question, data []any, err error) {
 func (w *worker) futures(ctx context.Context, qs []question) {
 	fs := make([]tarantool.Future, len(qs))
 	for i, q := range qs {
-		fs[i] = w.l.client.Do(ctx, q.req)
+		fs[i] = w.l.client.Start(ctx, q.req)
 		if w.r.IntN(8) == 0 {
 			fs[i].Done() // nobody listens to it
 		}
@@ -105,12 +105,12 @@ func (w *worker) futures(ctx context.Context, qs []question) {
 		case 0:
 			data, err = f.Get()
 		case 1:
-			err = f.GetTyped(&data)
+			err = f.Wait(&data)
 		case 2:
 			<-f.Done()
-			err = f.GetTyped(&data)
+			err = f.Wait(&data)
 		default:
-			err, qs[i].check = f.Wait(), func([]any) {}
+			err, qs[i].check = f.Wait(nil), func([]any) {}
 		}
 		w.answer(qs[i], data, err)
 		if _, err := f.Get(); !errors.Is(err, tarantool.ErrReleased) {
@@ -129,7 +129,7 @@ func (w *worker) tupleFutures(ctx context.Context, n int) {
 	ids, fs := make([]uint64, n), make([]tarantool.TupleFuture[record], n)
 	for i := range fs {
 		ids[i] = w.key()
-		fs[i] = w.l.fixed.DoGet(ctx, tarantool.Int(ids[i]))
+		fs[i] = w.l.fixed.StartGet(ctx, tarantool.Int(ids[i]))
 	}
 	for _, i := range w.r.Perm(n) {
 		if w.r.IntN(2) == 0 {

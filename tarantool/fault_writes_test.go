@@ -71,26 +71,26 @@ func (j *journal) step(ctx context.Context, r *rand.Rand) {
 		j.note(id, false, j.writes.Insert(ctx, &writeRow{id, 1}))
 	case 1:
 		var got []uint64
-		err := j.client.Exec(ctx, &got, tarantool.Call("bump", id))
+		err := j.client.Do(ctx, &got, tarantool.Call("bump", id))
 		j.note(id, true, err)
 		if err == nil && (len(got) != 1 || got[0] != id) {
 			j.note(id, true, fmt.Errorf("the call of %d returned %v", id, got))
 		}
 	case 2:
-		j.note(id, false, j.client.Exec(ctx, nil, tarantool.Insert("writes", &writeRow{id, 1})))
+		j.note(id, false, j.client.Do(ctx, nil, tarantool.Insert("writes", &writeRow{id, 1})))
 	default:
 		fs := make([]tarantool.Future, 8)
 		ids := make([]uint64, len(fs))
 		for i := range fs {
 			ids[i] = j.last.Add(1)
 			if i%2 == 0 {
-				fs[i] = j.client.Do(ctx, tarantool.Insert("writes", []any{ids[i], 1}))
+				fs[i] = j.client.Start(ctx, tarantool.Insert("writes", []any{ids[i], 1}))
 			} else {
-				fs[i] = j.client.Do(ctx, tarantool.Upsert("writes", []any{ids[i], 1}, tarantool.Add(1, 1)))
+				fs[i] = j.client.Start(ctx, tarantool.Upsert("writes", []any{ids[i], 1}, tarantool.Add(1, 1)))
 			}
 		}
 		for i, f := range fs {
-			j.note(ids[i], false, f.Wait())
+			j.note(ids[i], false, f.Wait(nil))
 		}
 	}
 }
@@ -125,15 +125,15 @@ func (j *journal) run(t *testing.T, seed uint64, direct string, proxy *faultprox
 	// What the client's last connections left in the server's buffers counts too.
 	testkit.Eventually(t, 10*time.Second, func() error {
 		var n []int
-		must(t, c.Exec(t.Context(), &n, tarantool.Eval("return sessions")))
+		must(t, c.Do(t.Context(), &n, tarantool.Eval("return sessions")))
 		if n[0] != 1 {
 			return fmt.Errorf("%d connections", n[0])
 		}
 		return nil
 	})
-	must(t, c.Exec(t.Context(), nil, tarantool.Replace("writes", []any{1 << 40, 1}))) // behind them all in the log
+	must(t, c.Do(t.Context(), nil, tarantool.Replace("writes", []any{1 << 40, 1}))) // behind them all in the log
 	var rows []writeRow
-	must(t, c.Exec(t.Context(), &rows, tarantool.Select("writes")))
+	must(t, c.Do(t.Context(), &rows, tarantool.Select("writes")))
 	return j.judge(t, rows)
 }
 
@@ -226,9 +226,9 @@ func TestFaultWritesAreExecutedOnce(t *testing.T) {
 				for i := 0; i < 8 || i < 1000 && j.lacks(bites...) != nil; i++ {
 					time.Sleep(60 * time.Millisecond)
 					// Now and then the server refuses to write.
-					must(t, control.Exec(t.Context(), nil, tarantool.Eval("box.cfg{read_only = ...}", i%2 == 0)))
+					must(t, control.Do(t.Context(), nil, tarantool.Eval("box.cfg{read_only = ...}", i%2 == 0)))
 				}
-				must(t, control.Exec(t.Context(), nil, tarantool.Eval("box.cfg{read_only = false}")))
+				must(t, control.Do(t.Context(), nil, tarantool.Eval("box.cfg{read_only = false}")))
 				control.Close()
 			})
 			expect(t, ends, bites...)

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// A Future is a request under way. It is small and may be copied. Its result must be taken
-// once, by Get, GetTyped or Wait, which gives back what the Future holds; whoever takes it
-// twice gets ErrReleased, and never the result of another request. A Future whose result is
-// never taken costs memory until the garbage collector finds it.
+// A Future is a request in flight. It is small and may be copied. Its result must be taken once,
+// by Wait or Get, which releases what the Future holds; a second one returns ErrReleased, and
+// never the result of another request. A Future whose result is never taken costs memory until
+// the garbage collector finds it.
 type Future struct {
 	p          *pending
 	generation uint64
@@ -34,10 +34,10 @@ type pending struct {
 
 var pendings = sync.Pool{New: func() any { return new(pending) }}
 
-// Do sends a request and returns without waiting for its reply. The request ends when ctx
-// does. Do may wait for a connection or for room as other calls do. Whatever is wrong is told
-// to who takes the result.
-func (c *Client) Do(ctx context.Context, req Request) Future { return c.do(ctx, req, route{}) }
+// Start sends a request and returns without waiting for its reply. The request ends when ctx
+// does. Start may wait for a connection or for room as other calls do. The caller that takes the
+// result gets the error.
+func (c *Client) Start(ctx context.Context, req Request) Future { return c.do(ctx, req, route{}) }
 
 func (c *Client) do(ctx context.Context, req Request, way route) Future {
 	p := pendings.Get().(*pending)
@@ -85,15 +85,13 @@ func (p *pending) await(lane *laneConnection) {
 // Get waits for the reply and returns its data: tuples, or what a function returned.
 func (f Future) Get() ([]any, error) {
 	var data []any
-	err := f.GetTyped(&data)
+	err := f.Wait(&data)
 	return data, err
 }
 
-// Wait waits for the reply, of which only the error is wanted.
-func (f Future) Wait() error { return f.GetTyped(nil) }
-
-// GetTyped waits for the reply and decodes its data into dst, as [Client.Exec] does.
-func (f Future) GetTyped(dst any) error {
+// Wait waits for the reply and decodes its data into dst, as [Client.Do] does; with nil it only
+// returns the error.
+func (f Future) Wait(dst any) error {
 	p, err := f.take()
 	if err != nil {
 		return err
@@ -101,7 +99,7 @@ func (f Future) GetTyped(dst any) error {
 	if err = p.err; p.r.call != nil {
 		err = p.r.finish(p.ctx, p.wait(), dst)
 	}
-	p.release()
+	p.release(err)
 	return err
 }
 
@@ -121,8 +119,9 @@ func (f Future) take() (*pending, error) {
 	return p, nil
 }
 
-func (p *pending) release() {
-	p.r.release()
+// release ends the request, whose result is taken, and recycles p.
+func (p *pending) release(err error) {
+	p.r.end(p.ctx, err)
 	p.r, p.ctx, p.err, p.unsent = exchange{}, nil, nil, nil
 	pendings.Put(p)
 }

@@ -27,7 +27,7 @@ func TestFutureUnsent(t *testing.T) {
 	must(t, err)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	f, tuple := c.Do(over, tarantool.Ping()), users.DoGet(over, tarantool.Int(1))
+	f, tuple := c.Start(over, tarantool.Ping()), users.StartGet(over, tarantool.Int(1))
 	for name, done := range map[string]<-chan struct{}{"request": f.Done(), "tuple": tuple.Done()} {
 		select {
 		case <-done:
@@ -35,7 +35,7 @@ func TestFutureUnsent(t *testing.T) {
 			t.Fatalf("%s: the channel is open", name)
 		}
 	}
-	if err := f.Wait(); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+	if err := f.Wait(nil); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
 		t.Errorf("request: %v", err)
 	}
 	if _, err := tuple.Get(new(user)); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
@@ -43,7 +43,7 @@ func TestFutureUnsent(t *testing.T) {
 	}
 	// What held them is another request's now.
 	for range 4 {
-		if err := c.Do(t.Context(), tarantool.Ping()).Wait(); err != nil {
+		if err := c.Start(t.Context(), tarantool.Ping()).Wait(nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -57,11 +57,11 @@ func TestFutureUnsentLeavesTheLane(t *testing.T) {
 	c := connect(t, tarantool.Options{Addr: server.Addr(), MaxBlocking: 1})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	f := c.Do(over, tarantool.Call("slow").Blocking())
+	f := c.Start(over, tarantool.Call("slow").Blocking())
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	must(t, c.Exec(ctx, nil, tarantool.Call("slow").Blocking()))
-	if err := f.Wait(); !errors.Is(err, context.Canceled) {
+	must(t, c.Do(ctx, nil, tarantool.Call("slow").Blocking()))
+	if err := f.Wait(nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -44,10 +44,10 @@ func streamed(t testing.TB, stream []byte, pieces []int) (data [streamCalls]tara
 	}
 	var futures [streamCalls]tarantool.Future
 	for i := range futures {
-		futures[i] = c.Do(context.Background(), tarantool.Call("f"))
+		futures[i] = c.Start(context.Background(), tarantool.Call("f"))
 	}
 	for i, f := range futures {
-		errs[i] = f.GetTyped(&data[i])
+		errs[i] = f.Wait(&data[i])
 	}
 	c.Close()
 	serving.Wait()

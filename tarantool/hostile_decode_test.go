@@ -108,7 +108,7 @@ func TestHostileDecoding(t *testing.T) {
 		for _, b := range bombs() {
 			data := arrayOf(b.each)
 			answer(func(sync uint64) []byte { return dataReply(sync, data) })
-			fails(b.name, func() error { return c.Exec(t.Context(), b.dst(), tarantool.Call("evil")) })
+			fails(b.name, func() error { return c.Do(t.Context(), b.dst(), tarantool.Call("evil")) })
 		}
 		nils := arrayOf("\xc0")
 		answer(func(sync uint64) []byte { return dataReply(sync, nils) })
@@ -127,13 +127,13 @@ func TestHostileDecoding(t *testing.T) {
 			return err
 		})
 		answer(func(sync uint64) []byte { return reply(sync, "\x82\x32"+arrayOf("\x80")+"\x30\x90") })
-		fails("columns", func() error { return c.Exec(t.Context(), &tarantool.SQLResult{}, tarantool.Execute("select 1")) })
+		fails("columns", func() error { return c.Do(t.Context(), &tarantool.SQLResult{}, tarantool.Execute("select 1")) })
 		answer(func(sync uint64) []byte {
 			return append(coded(uint32(box.CodeChunk), sync, "\x81\x30"+nils), dataReply(sync, "\x90")...)
 		})
 		fails("a push", func() (err error) {
 			var pushed error
-			err = c.Exec(t.Context(), nil, tarantool.Call("evil").OnPush(func(d *iproto.Decoder) { d.Any(); pushed = d.Err() }))
+			err = c.Do(t.Context(), nil, tarantool.Call("evil").OnPush(func(d *iproto.Decoder) { d.Any(); pushed = d.Err() }))
 			if err == nil && pushed != nil {
 				err = &slipstream.Error{Outcome: slipstream.Executed, Err: pushed}
 			}
@@ -145,7 +145,7 @@ func TestHostileDecoding(t *testing.T) {
 			if _, counts := dst.(*[]struct{}); counts && l.Elements > 0 {
 				continue
 			}
-			if err := c.Exec(t.Context(), dst, tarantool.Call("evil")); err != nil {
+			if err := c.Do(t.Context(), dst, tarantool.Call("evil")); err != nil {
 				t.Errorf("%T, %+v: %v", dst, l, err)
 			}
 		}
@@ -176,7 +176,7 @@ func TestLimitsAreExact(t *testing.T) {
 		c := connect(t, tarantool.Options{Addr: server.addr, Limits: l.limits})
 		for range 3 { // the counts begin anew with each reply
 			var got []any
-			err := c.Exec(t.Context(), &got, tarantool.Call("f"))
+			err := c.Do(t.Context(), &got, tarantool.Call("f"))
 			if l.fits && (err != nil || len(got) != 4) || !l.fits && !errors.Is(err, tarantool.ErrLimit) {
 				t.Errorf("%+v: %v, %v; fits %t", l.limits, got, err, l.fits)
 			}

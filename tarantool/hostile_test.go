@@ -361,9 +361,9 @@ func (c hostileTest) evilCall(t *testing.T, client hostileClient, style int) {
 	var err error
 	if style == styleFuture {
 		var rows []record
-		f := client.Do(ctx, tarantool.Select("s").Key(tarantool.Int(evilID)).Limit(1))
+		f := client.Start(ctx, tarantool.Select("s").Key(tarantool.Int(evilID)).Limit(1))
 		<-f.Done()
-		if err = f.GetTyped(&rows); len(rows) == 2 && err == nil {
+		if err = f.Wait(&rows); len(rows) == 2 && err == nil {
 			err = &slipstream.Error{Op: "select", Outcome: slipstream.Executed, Err: errors.New("two tuples")} // what a space says
 		}
 		if found = len(rows) > 0; found {
@@ -441,7 +441,7 @@ func TestHostileDestinations(t *testing.T) {
 			nil, new([]any), new(any), new(tarantool.Raw), new([]record), new([]fields), new([][]int), new([1]map[any]any), new(map[string]any),
 			new([]iproto.Decimal), new([][]iproto.UUID), new([]struct{}), &tarantool.SQLResult{Rows: new([]any)},
 		} {
-			err := c.Exec(t.Context(), dst, tarantool.Call("evil"))
+			err := c.Do(t.Context(), dst, tarantool.Call("evil"))
 			var e *slipstream.Error
 			if err != nil && (!errors.As(err, &e) || e.Outcome != slipstream.Executed) {
 				t.Errorf("%s into %T: %v", name, dst, err)

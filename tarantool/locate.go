@@ -50,7 +50,7 @@ func (c *Client) encoding(t *target, pin pipe.Pin) (x encoding, at *schemaAt, kn
 // locate finds a connection, or takes the one that is given, and what the target of a request
 // is there. It may have to wait for the connection and for its schema, within Options.Timeout.
 func (r *exchange) locate(ctx context.Context, c *Client, about *requestInfo, pin pipe.Pin) (x encoding, at *schemaAt, err error) {
-	r.client = c
+	r.client, r.about = c, *about
 	r.begins()
 	ctx = r.within(ctx)
 	x, at, err = c.locate(ctx, about, pin)
@@ -66,7 +66,7 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 		pin := given
 		if pin == (pipe.Pin{}) {
 			if pin, err = c.engine.Place(ctx); err != nil {
-				return x, nil, c.named(about.code.String(), err)
+				return x, nil, c.fail.Named(about.code.String(), err)
 			}
 		}
 		if x.space, x.index, at, err = c.schemas.resolve(ctx, &about.target, pin); err == nil {
@@ -75,7 +75,7 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 		}
 		switch {
 		case given != (pipe.Pin{}) || attempt.TimeIsUp(err):
-			return x, nil, c.notSent(about.code.String(), err)
+			return x, nil, c.fail.NotSent(about.code.String(), err)
 		case isPinLost(err):
 			leave(pin)
 			continue
@@ -83,7 +83,7 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 		// Its schema was being read when it was lost; or it is there, and says no.
 		refused := pin.Alive() || c.opts.FailFast && slipstream.OutcomeOf(err) == slipstream.NotSent
 		if refused || !c.retry.Next(ctx, made, time.Time{}) {
-			return x, nil, c.notSent(about.code.String(), err)
+			return x, nil, c.fail.NotSent(about.code.String(), err)
 		}
 		made++
 	}
@@ -139,7 +139,7 @@ func (r *exchange) correct(ctx context.Context) error {
 	c, pin := r.client, r.at.pin
 	_, err := c.schemas.reload(ctx, pin, r.at)
 	if err != nil {
-		err = c.notSent(r.about.code.String(), err)
+		err = c.fail.NotSent(r.about.code.String(), err)
 	} else {
 		// There again: other connections may know other old schemas.
 		err = r.redirect(ctx, pin)
@@ -159,7 +159,7 @@ func (r *exchange) redirect(ctx context.Context, pin pipe.Pin) error {
 	}
 	if at.names != r.at.names {
 		if err := r.retarget(x); err != nil {
-			return r.client.notSent(r.about.code.String(), err)
+			return r.client.fail.NotSent(r.about.code.String(), err)
 		}
 	}
 	r.at, r.call.Pin = at, at.pin

@@ -87,17 +87,17 @@ func readers(c *tarantool.Client, name string) map[string]func(context.Context) 
 			return r, err
 		},
 		"tuple": func(ctx context.Context) (r record, err error) {
-			_, err = space.DoGet(ctx, tarantool.Int(1)).Get(&r)
+			_, err = space.StartGet(ctx, tarantool.Int(1)).Get(&r)
 			return r, err
 		},
 		"request": func(ctx context.Context) (record, error) {
 			var rows []record
-			err := c.Exec(ctx, &rows, req)
+			err := c.Do(ctx, &rows, req)
 			return first(rows, err)
 		},
 		"future": func(ctx context.Context) (record, error) {
 			var rows []record
-			err := c.Do(ctx, req).GetTyped(&rows)
+			err := c.Start(ctx, req).Wait(&rows)
 			return first(rows, err)
 		},
 	}
@@ -263,7 +263,7 @@ func TestNamesOfServersBehindOneAddress(t *testing.T) {
 		must(t, err)
 		for _, name := range []string{"apples", "pears"} {
 			var rows []record
-			if err := s.Exec(t.Context(), &rows, tarantool.Select(name)); err != nil || len(rows) != 1 || rows[0].Value != name {
+			if err := s.Do(t.Context(), &rows, tarantool.Select(name)); err != nil || len(rows) != 1 || rows[0].Value != name {
 				t.Fatalf("in a stream, %s: %v, %v", name, rows, err)
 			}
 		}
@@ -276,7 +276,7 @@ func TestNamesOfServersBehindOneAddress(t *testing.T) {
 	for range 100 {
 		s, err := c.Stream(t.Context())
 		must(t, err)
-		err = s.Exec(t.Context(), nil, tarantool.Select("plums"))
+		err = s.Do(t.Context(), nil, tarantool.Select("plums"))
 		if err != nil && (!errors.Is(err, tarantool.ErrNoSuchSpace) || slipstream.OutcomeOf(err) != slipstream.NotSent) {
 			t.Fatal(err)
 		}

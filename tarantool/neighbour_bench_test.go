@@ -66,7 +66,7 @@ func getAhead(b *testing.B, ctx context.Context, users *tarantool.Space[nameless
 	go func() {
 		defer close(futures)
 		for i := 0; ctx.Err() == nil; i++ {
-			futures <- users.DoGet(context.Background(), tarantool.Int(1+i%100))
+			futures <- users.StartGet(context.Background(), tarantool.Int(1+i%100))
 		}
 	}()
 	var u nameless

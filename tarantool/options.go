@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"strings"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/driver"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
@@ -41,8 +41,9 @@ type Options struct {
 	// User and Password authenticate every connection. Without a user the server takes
 	// the connection for one of guest.
 	User, Password string
-	// Credentials, if set, is asked instead of User and Password whenever a connection is
-	// opened. It must be safe for concurrent use and honour ctx.
+	// Credentials, if set, is called instead whenever a connection is opened, so that
+	// credentials can change while the client runs. It must be safe for concurrent use and
+	// honor ctx.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// Auth is how the password is proven.
 	Auth AuthMethod
@@ -74,6 +75,10 @@ type Options struct {
 	// connection is given up. 0: 5 s; negative: for ever. A server that only has slow calls
 	// to do is pinged, and answers that.
 	StallTimeout time.Duration
+	// NoWait makes Connect return immediately, before there is a connection, so that a program
+	// starts while the server is down. Requests then wait for a connection as they do after
+	// one was lost. OnEvent reports failed attempts. A [Pool] has its own PoolOptions.NoWait.
+	NoWait bool
 	// FailFast fails requests at once, as NotSent, while there is no connection. Otherwise
 	// they wait for one, at most DialTimeout.
 	FailFast bool
@@ -98,7 +103,13 @@ type Options struct {
 	// twice. 0: 3; negative: never.
 	Retries int
 
-	// OnEvent, if set, is told when connections come and go. It is called on the goroutine
+	// Observer, if set, is notified of every request.
+	Observer Observer
+	// SlowThreshold and OnSlow: requests that take at least SlowThreshold are reported to
+	// OnSlow, on the caller's goroutine. Both must be set.
+	SlowThreshold time.Duration
+	OnSlow        func(Observation)
+	// OnEvent, if set, is notified when connections come and go. It is called on the goroutine
 	// that keeps the connection and must not block.
 	OnEvent func(Event)
 	// Dialer, if set, opens connections instead of package net. Network is "tcp" or "unix".
@@ -124,18 +135,7 @@ func (o *Options) decoding() iproto.Limits {
 }
 
 // String describes the options without the password.
-func (o Options) String() string {
-	var b strings.Builder
-	b.WriteString(o.scheme() + "://")
-	switch {
-	case o.Credentials != nil:
-		b.WriteString("(credentials)@")
-	case o.User != "":
-		b.WriteString(o.User + ":***@")
-	}
-	b.WriteString(o.addr())
-	return b.String()
-}
+func (o Options) String() string { return o.login().Describe(o.scheme(), o.addr()) }
 
 // GoString is String, so that %#v shows no password either.
 func (o Options) GoString() string { return "tarantool.Options(" + o.String() + ")" }
@@ -152,11 +152,14 @@ func (o *Options) scheme() string {
 
 func (o *Options) addr() string { return cmp.Or(o.Addr, DefaultAddr) }
 
-func (o *Options) network() string {
-	if strings.HasPrefix(o.Addr, "/") {
-		return "unix"
-	}
-	return "tcp"
+func (o *Options) network() string { return driver.Network(o.Addr) }
+
+func (o *Options) endpoint() *driver.Endpoint {
+	return &driver.Endpoint{Addr: o.addr(), TLS: o.TLS, Dialer: o.Dialer}
+}
+
+func (o *Options) login() *driver.Login {
+	return &driver.Login{User: o.User, Password: o.Password, Credentials: o.Credentials}
 }
 
 const (
@@ -170,11 +173,9 @@ func (o *Options) window() int { return max(cmp.Or(o.Window, normalWindow), 0) }
 
 // check returns the first thing that is wrong.
 func (o *Options) check() error {
-	if o.network() == "tcp" {
-		host, port, err := net.SplitHostPort(o.addr())
-		if err != nil || host == "" || port == "" {
-			return fmt.Errorf("tarantool: address %q, expected host:port or the path of a Unix socket", o.addr())
-		}
+	const check driver.Check = "tarantool"
+	if err := check.Addr(o.addr()); err != nil {
+		return err
 	}
 	switch o.Auth {
 	case AuthAuto, AuthCHAPSHA1:
@@ -188,45 +189,25 @@ func (o *Options) check() error {
 	if o.User == "" && o.Password != "" && o.Credentials == nil {
 		return errors.New("tarantool: a password without a user")
 	}
-	for _, n := range []struct {
-		name        string
-		value, most int
-	}{
-		{"sockets", o.Sockets, 1024}, {"max blocking", o.MaxBlocking, mostBlocking}, {"max calls", o.MaxCalls, math.MaxInt32},
-		{"max bytes", o.MaxBytes, math.MaxInt}, {"max reply", o.MaxReply, math.MaxInt32},
-		{"limit of elements", o.Limits.Elements, math.MaxInt32}, {"limit of decoded bytes", o.Limits.Decoded, math.MaxInt},
-	} {
-		if n.value < 0 || n.value > n.most {
-			return fmt.Errorf("tarantool: %s %d, expected 0 (the default) to %d", n.name, n.value, n.most)
-		}
+	if err := check.Numbers(
+		driver.Number{Name: "sockets", Value: o.Sockets, Max: 1024},
+		driver.Number{Name: "max blocking", Value: o.MaxBlocking, Max: mostBlocking},
+		driver.Number{Name: "max calls", Value: o.MaxCalls, Max: math.MaxInt32},
+		driver.Number{Name: "max bytes", Value: o.MaxBytes, Max: math.MaxInt},
+		driver.Number{Name: "max reply", Value: o.MaxReply, Max: math.MaxInt32},
+		driver.Number{Name: "limit of elements", Value: o.Limits.Elements, Max: math.MaxInt32},
+		driver.Number{Name: "limit of decoded bytes", Value: o.Limits.Decoded, Max: math.MaxInt},
+	); err != nil {
+		return err
 	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"timeout", o.Timeout}, {"dial timeout", o.DialTimeout}, {"backoff", o.Backoff}, {"max backoff", o.MaxBackoff},
-	} {
-		if d.value < 0 {
-			return fmt.Errorf("tarantool: %s %v is negative", d.name, d.value)
-		}
+	if err := check.Durations(
+		driver.Duration{Name: "timeout", Value: o.Timeout},
+		driver.Duration{Name: "dial timeout", Value: o.DialTimeout},
+		driver.Duration{Name: "backoff", Value: o.Backoff},
+		driver.Duration{Name: "max backoff", Value: o.MaxBackoff},
+		driver.Duration{Name: "slow threshold", Value: o.SlowThreshold},
+	); err != nil {
+		return err
 	}
-	return nil
-}
-
-// credentials returns what the next connection authenticates with. A panic of the user's
-// function must not end the goroutine that keeps a connection.
-func (o *Options) credentials(ctx context.Context) (user, password string, err error) {
-	if o.Credentials == nil {
-		return o.User, o.Password, nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("credentials panicked: %v", p)
-		}
-	}()
-	user, password, err = o.Credentials(ctx)
-	if err != nil {
-		return "", "", fmt.Errorf("credentials: %w", err)
-	}
-	return user, password, nil
+	return check.Slow(o.SlowThreshold, o.OnSlow)
 }

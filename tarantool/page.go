@@ -7,12 +7,12 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// SelectPage is [Client.Exec] of a select that also returns the position of its last tuple,
+// SelectPage is [Client.Do] of a select that also returns the position of its last tuple,
 // with which [SelectRequest.After] goes on; nil: there was no tuple. It needs Tarantool 2.11.
 func (c *Client) SelectPage(ctx context.Context, dst any, req SelectRequest) (position []byte, err error) {
 	req.fetchPosition = true
 	p := page{dst: dst}
-	err = c.Exec(ctx, &p, req)
+	err = c.Do(ctx, &p, req)
 	return p.position, err
 }
 

@@ -62,7 +62,7 @@ func TestPages(t *testing.T) {
 		"beyond a name":         all.Index("name").Key(tarantool.String("name1")).Iterator(tarantool.Gt),
 	} {
 		var whole []user
-		must(t, c.Exec(patient(t), &whole, req))
+		must(t, c.Do(patient(t), &whole, req))
 		if len(whole) == 0 && name != "none" {
 			t.Errorf("%s: nothing", name)
 		}
@@ -98,8 +98,8 @@ func TestPagesWhileTuplesChange(t *testing.T) {
 			if i%100 == 99 {
 				server.HangUp()
 			}
-			c.Exec(patient(t), nil, tarantool.Replace("users", &user{uint64(id), "goes", 0}))
-			c.Exec(patient(t), nil, tarantool.Delete("users", tarantool.Int((i*53)%1000/10*10+1+i%9)))
+			c.Do(patient(t), nil, tarantool.Replace("users", &user{uint64(id), "goes", 0}))
+			c.Do(patient(t), nil, tarantool.Delete("users", tarantool.Int((i*53)%1000/10*10+1+i%9)))
 		}
 	}()
 	for i := range 8 {
@@ -140,21 +140,21 @@ func TestPageBehindWhatIsGone(t *testing.T) {
 	var page []user
 	position, err := c.SelectPage(ctx, &page, tarantool.Select("users").Limit(2))
 	must(t, err)
-	must(t, c.Exec(ctx, nil, tarantool.Delete("users", tarantool.Int(1))))
-	must(t, c.Exec(ctx, &page, tarantool.Select("users").After(position)))
+	must(t, c.Do(ctx, nil, tarantool.Delete("users", tarantool.Int(1))))
+	must(t, c.Do(ctx, &page, tarantool.Select("users").After(position)))
 	if fmt.Sprint(page) != "[{2  0} {3  0}]" {
 		t.Errorf("%v", page)
 	}
-	must(t, c.Exec(ctx, &page, tarantool.Select("users").After(nil)))
+	must(t, c.Do(ctx, &page, tarantool.Select("users").After(nil)))
 	if len(page) != 3 {
 		t.Errorf("behind nothing: %v", page)
 	}
 	// The last of After and AfterTuple counts.
-	must(t, c.Exec(ctx, &page, tarantool.Select("users").AfterTuple(&user{ID: 2}).After(position)))
+	must(t, c.Do(ctx, &page, tarantool.Select("users").AfterTuple(&user{ID: 2}).After(position)))
 	if len(page) != 2 {
 		t.Errorf("%v", page)
 	}
-	must(t, c.Exec(ctx, &page, tarantool.Select("users").After(position).AfterTuple(&user{ID: 2})))
+	must(t, c.Do(ctx, &page, tarantool.Select("users").After(position).AfterTuple(&user{ID: 2})))
 	if len(page) != 1 {
 		t.Errorf("%v", page)
 	}
@@ -179,13 +179,13 @@ func TestPagesOfOldServers(t *testing.T) {
 		var page []user
 		_, err := c.SelectPage(ctx, &page, req)
 		lacking(t, "a page", err, "2.11", server.version)
-		lacking(t, "after a position", c.Exec(ctx, &page, req.After([]byte("x"))), "2.11", server.version)
-		lacking(t, "after a tuple", c.Exec(ctx, &page, req.AfterTuple(&user{ID: 5})), "2.11", server.version)
-		lacking(t, "a future", c.Do(ctx, req.After([]byte{})).Wait(), "2.11", server.version)
+		lacking(t, "after a position", c.Do(ctx, &page, req.After([]byte("x"))), "2.11", server.version)
+		lacking(t, "after a tuple", c.Do(ctx, &page, req.AfterTuple(&user{ID: 5})), "2.11", server.version)
+		lacking(t, "a future", c.Start(ctx, req.After([]byte{})).Wait(nil), "2.11", server.version)
 		if page != nil {
 			t.Errorf("%v", page)
 		}
-		if err := c.Exec(ctx, &page, req.After(nil)); err != nil {
+		if err := c.Do(ctx, &page, req.After(nil)); err != nil {
 			t.Errorf("a select without a position: %v", err)
 		}
 	}

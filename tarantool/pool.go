@@ -94,7 +94,7 @@ type PoolOptions struct {
 //	})
 //	...
 //	defer p.Close()
-//	err = p.Exec(ctx, nil, tarantool.Replace("users", &u), tarantool.ReadWrite)
+//	err = p.Do(ctx, nil, tarantool.Replace("users", &u), tarantool.ReadWrite)
 //
 // # Roles
 //
@@ -267,19 +267,19 @@ func (p *Pool) Client(mode Mode) (*Client, error) {
 	return nil, p.noInstance(mode, nil)
 }
 
-// Exec sends a request to an instance of that mode, waits for its reply and decodes the data
-// into dst, as [Client.Exec] does.
-func (p *Pool) Exec(ctx context.Context, dst any, req Request, mode Mode) error {
+// Do sends a request to an instance of that mode, waits for its reply and decodes the data
+// into dst, as [Client.Do] does.
+func (p *Pool) Do(ctx context.Context, dst any, req Request, mode Mode) error {
 	r := p.begin(mode)
 	if err := r.choose(ctx); err != nil {
 		return err
 	}
-	err := r.client.Exec(ctx, dst, req)
+	err := r.client.Do(ctx, dst, req)
 	if err == nil {
 		return nil
 	}
 	return r.resume(ctx, err, isRepeatable(req), func(ctx context.Context, c *Client) error {
-		return c.Exec(ctx, dst, req)
+		return c.Do(ctx, dst, req)
 	})
 }
 
@@ -293,14 +293,15 @@ type PoolFuture struct {
 	req   Request
 }
 
-// Do sends a request to an instance of that mode and returns without waiting for its reply, as
-// [Client.Do] does. A request that has to be made again is so by who takes the result.
-func (p *Pool) Do(ctx context.Context, req Request, mode Mode) PoolFuture {
+// Start sends a request to an instance of that mode and returns without waiting for its reply, as
+// [Client.Start] does. If the request has to be sent again, the caller that takes the result
+// does it.
+func (p *Pool) Start(ctx context.Context, req Request, mode Mode) PoolFuture {
 	f := PoolFuture{route: p.begin(mode), ctx: ctx, req: req}
 	if err := f.route.choose(ctx); err != nil {
 		f.first = failed(err)
 	} else {
-		f.first = f.route.client.Do(ctx, req)
+		f.first = f.route.client.Start(ctx, req)
 	}
 	return f
 }
@@ -308,21 +309,19 @@ func (p *Pool) Do(ctx context.Context, req Request, mode Mode) PoolFuture {
 // Get waits for the reply and returns its data: see [Future.Get].
 func (f PoolFuture) Get() ([]any, error) {
 	var data []any
-	err := f.GetTyped(&data)
+	err := f.Wait(&data)
 	return data, err
 }
 
-// Wait waits for the reply, of which only the error is wanted.
-func (f PoolFuture) Wait() error { return f.GetTyped(nil) }
-
-// GetTyped waits for the reply and decodes its data into dst, as [Client.Exec] does.
-func (f PoolFuture) GetTyped(dst any) error {
-	err := f.first.GetTyped(dst)
+// Wait waits for the reply and decodes its data into dst, as [Client.Do] does; with nil it only
+// returns the error.
+func (f PoolFuture) Wait(dst any) error {
+	err := f.first.Wait(dst)
 	if err == nil || f.route.client == nil || errors.Is(err, ErrReleased) {
 		return err
 	}
 	return f.route.resume(f.ctx, err, isRepeatable(f.req), func(ctx context.Context, c *Client) error {
-		return c.Exec(ctx, dst, f.req)
+		return c.Do(ctx, dst, f.req)
 	})
 }
 

@@ -22,8 +22,8 @@ func TestPoolAllocations(t *testing.T) {
 	req := tarantool.Request(tarantool.Select("users").Key(tarantool.Int(7)))
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
-		"request": func() error { return p.Exec(ctx, all, req, tarantool.ReadWrite) },
-		"future":  func() error { return p.Do(ctx, req, tarantool.AnyInstance).GetTyped(all) },
+		"request": func() error { return p.Do(ctx, all, req, tarantool.ReadWrite) },
+		"future":  func() error { return p.Start(ctx, req, tarantool.AnyInstance).Wait(all) },
 		"get":     func() error { _, err := users.Get(ctx, names, tarantool.Int(70)); return err },
 	} {
 		for range 50 { // each of the clients loads the schema once

@@ -5,7 +5,7 @@ import "context"
 // connectMember is Connect for an instance of a pool: while there is no connection, what cannot
 // be sent fails at once and goes to another instance, and there the pool repeats it.
 func connectMember(ctx context.Context, o Options) (*Client, error) {
-	o.FailFast = true
+	o.FailFast, o.NoWait = true, false
 	c, err := Connect(ctx, o)
 	if err != nil {
 		return nil, err

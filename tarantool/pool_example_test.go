@@ -55,7 +55,7 @@ func ExampleNewPool() {
 	}
 	defer pool.Close()
 
-	if err := pool.Exec(ctx, nil, tarantool.Insert("users", []any{7, "Ann"}), tarantool.ReadWrite); err != nil {
+	if err := pool.Do(ctx, nil, tarantool.Insert("users", []any{7, "Ann"}), tarantool.ReadWrite); err != nil {
 		log.Fatal(err)
 	}
 	type person struct {

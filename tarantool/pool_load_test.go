@@ -72,9 +72,9 @@ func (l *poolLoad) write(w int, rng *rand.Rand) {
 		var came []user
 		switch rng.IntN(3) {
 		case 0:
-			err = l.pool.Exec(ctx, &came, insert, tarantool.ReadWrite)
+			err = l.pool.Do(ctx, &came, insert, tarantool.ReadWrite)
 		case 1:
-			err = l.pool.Do(ctx, insert, tarantool.ReadWrite).GetTyped(&came)
+			err = l.pool.Start(ctx, insert, tarantool.ReadWrite).Wait(&came)
 		default:
 			err = l.users.Insert(ctx, &tuple)
 			came = []user{tuple}
@@ -105,12 +105,12 @@ func (l *poolLoad) read(rng *rand.Rand) {
 		switch rng.IntN(3) {
 		case 0:
 			var all []user
-			if err = l.pool.Exec(ctx, &all, req, tarantool.PreferReadOnly); len(all) == 1 {
+			if err = l.pool.Do(ctx, &all, req, tarantool.PreferReadOnly); len(all) == 1 {
 				u = all[0]
 			}
 		case 1:
 			var all []user
-			if err = l.pool.Do(ctx, req, tarantool.AnyInstance).GetTyped(&all); len(all) == 1 {
+			if err = l.pool.Start(ctx, req, tarantool.AnyInstance).Wait(&all); len(all) == 1 {
 				u = all[0]
 			}
 		default:
@@ -152,7 +152,7 @@ func (l *poolLoad) judge(addr string) {
 	c := connect(l.t, tarantool.Options{Addr: addr})
 	testkit.Eventually(l.t, 20*time.Second, func() error {
 		var all []user
-		if err := c.Exec(context.Background(), &all, tarantool.Select("users").Iterator(tarantool.Ge).Key(tarantool.Int(firstKey))); err != nil {
+		if err := c.Do(context.Background(), &all, tarantool.Select("users").Iterator(tarantool.Ge).Key(tarantool.Int(firstKey))); err != nil {
 			return err
 		}
 		there := make(map[uint64]bool, len(all))
@@ -223,7 +223,7 @@ func awaitState(t testing.TB, p *tarantool.Pool, addr string, want tarantool.Ins
 
 func setReadOnly(t testing.TB, c *tarantool.Client, on bool) {
 	t.Helper()
-	must(t, c.Exec(context.Background(), nil, tarantool.Eval("box.cfg{read_only = ...}", on)))
+	must(t, c.Do(context.Background(), nil, tarantool.Eval("box.cfg{read_only = ...}", on)))
 }
 
 // The master is killed while it is written to, the replica takes over, the old master comes
@@ -296,12 +296,12 @@ func TestPoolStalled(t *testing.T) {
 	}
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		must(t, p.Exec(ctx, nil, tarantool.Ping(), tarantool.PreferReadOnly))
+		must(t, p.Do(ctx, nil, tarantool.Ping(), tarantool.PreferReadOnly))
 		cancel()
 	}
 	must(t, replica.Signal(syscall.SIGCONT))
 	awaitState(t, p, replica.Addr, tarantool.InstanceReadOnly)
-	must(t, p.Exec(t.Context(), nil, tarantool.Ping(), tarantool.ReadOnly))
+	must(t, p.Do(t.Context(), nil, tarantool.Ping(), tarantool.ReadOnly))
 }
 
 // What was under way at an instance that dies is made again by another one, if to run it twice
@@ -311,12 +311,12 @@ func TestPoolCutOff(t *testing.T) {
 	awaitMode(t, p, tarantool.ReadOnly)
 	ctx := t.Context()
 	stays := tarantool.Eval("if not box.cfg.read_only then require('fiber').sleep(60) end return box.cfg.read_only")
-	again, never := p.Do(ctx, stays.Idempotent(), tarantool.PreferReadWrite), p.Do(ctx, stays, tarantool.PreferReadWrite)
-	apart := p.Do(ctx, stays.Idempotent().Blocking(), tarantool.PreferReadWrite)
-	nobody := p.Do(ctx, stays.Idempotent(), tarantool.ReadWrite) // else could do that
+	again, never := p.Start(ctx, stays.Idempotent(), tarantool.PreferReadWrite), p.Start(ctx, stays, tarantool.PreferReadWrite)
+	apart := p.Start(ctx, stays.Idempotent().Blocking(), tarantool.PreferReadWrite)
+	nobody := p.Start(ctx, stays.Idempotent(), tarantool.ReadWrite) // else could do that
 	direct := make(chan error, 1)
 	var answer [1]bool
-	go func() { direct <- p.Exec(ctx, &answer, stays.Idempotent(), tarantool.PreferReadWrite) }()
+	go func() { direct <- p.Do(ctx, &answer, stays.Idempotent(), tarantool.PreferReadWrite) }()
 	awaitOutstanding(t, p, master.Addr, 5)
 	master.Kill()
 	for _, f := range []tarantool.PoolFuture{again, apart} {
@@ -327,11 +327,11 @@ func TestPoolCutOff(t *testing.T) {
 	if err := <-direct; err != nil || !answer[0] {
 		t.Errorf("%v, %v", answer, err)
 	}
-	if err := never.Wait(); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+	if err := never.Wait(nil); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 		t.Errorf("%v", err)
 	}
 	// That there is nobody now says nothing of what the dead one did.
-	err, none := nobody.Wait(), new(tarantool.NoInstanceError)
+	err, none := nobody.Wait(nil), new(tarantool.NoInstanceError)
 	if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !errors.As(err, &none) {
 		t.Errorf("%v", err)
 	}
@@ -361,7 +361,7 @@ func TestPoolNotSent(t *testing.T) {
 	text := strings.Repeat("x", 1<<20)
 	var calls [24]tarantool.PoolFuture
 	for n := range calls {
-		calls[n] = p.Do(t.Context(), tarantool.Eval("return ...", n, text), tarantool.PreferReadWrite)
+		calls[n] = p.Start(t.Context(), tarantool.Eval("return ...", n, text), tarantool.PreferReadWrite)
 	}
 	master.Kill()
 	moved := uint64(0)

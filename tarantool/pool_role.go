@@ -50,12 +50,12 @@ func (i *instance) ask(c *Client) (InstanceState, error) {
 // askOnce asks in the way that the user has a right to.
 func (i *instance) askOnce(ctx context.Context, c *Client, role *roleAnswer) error {
 	if !i.byCall {
-		err := c.Exec(ctx, role, askRole)
+		err := c.exec(ctx, role, askRole, route{silent: true})
 		if !IsCode(err, iproto.CodeAccessDenied) {
 			return err
 		}
 	}
-	err := c.Exec(ctx, role, askInfo)
+	err := c.exec(ctx, role, askInfo, route{silent: true})
 	// Rights may come: the next check begins with the better question.
 	i.byCall = err == nil
 	return err

@@ -26,7 +26,7 @@ func TestPoolOfOne(t *testing.T) {
 	s := testkit.StartTarantool(t, setup)
 	p := newPool(t, tarantool.PoolOptions{Options: tarantool.Options{Addr: s.Addr}})
 	ctx := t.Context()
-	f := p.Do(ctx, tarantool.Call("echo", 7), tarantool.ReadWrite)
+	f := p.Start(ctx, tarantool.Call("echo", 7), tarantool.ReadWrite)
 	<-f.Done()
 	if data, err := f.Get(); err != nil || fmt.Sprint(data) != "[7]" {
 		t.Errorf("%v, %v", data, err)
@@ -36,7 +36,7 @@ func TestPoolOfOne(t *testing.T) {
 	}
 	c, err := p.Client(tarantool.PreferReadOnly)
 	must(t, err)
-	must(t, c.Exec(ctx, nil, tarantool.Ping()))
+	must(t, c.Do(ctx, nil, tarantool.Ping()))
 
 	users := tarantool.PoolSpaceOf[user](p, "users", tarantool.PreferReadOnly)
 	var u user
@@ -70,8 +70,8 @@ func TestPoolWrongRequests(t *testing.T) {
 	s := testkit.StartTarantool(t, setup)
 	p := newPool(t, tarantool.PoolOptions{Addrs: []string{s.Addr}})
 	for _, req := range []tarantool.Request{nil, tarantool.Select("nowhere"), tarantool.Insert("users", 7), tarantool.Insert("users", []any{1, "a", 1}), tarantool.Call("fails")} {
-		err := p.Exec(t.Context(), nil, req, tarantool.AnyInstance)
-		if err == nil || p.Do(t.Context(), req, tarantool.AnyInstance).Wait() == nil {
+		err := p.Do(t.Context(), nil, req, tarantool.AnyInstance)
+		if err == nil || p.Start(t.Context(), req, tarantool.AnyInstance).Wait(nil) == nil {
 			t.Errorf("%v", err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestPoolModes(t *testing.T) {
 		found := make(map[string]bool)
 		for range 60 {
 			var answer [1]bool
-			if err := p.Exec(t.Context(), &answer, tarantool.Eval("return box.cfg.read_only"), mode); err != nil {
+			if err := p.Do(t.Context(), &answer, tarantool.Eval("return box.cfg.read_only"), mode); err != nil {
 				if none := new(tarantool.NoInstanceError); !errors.As(err, &none) || slipstream.OutcomeOf(err) != slipstream.NotSent ||
 					!strings.Contains(err.Error(), master.Addr) || !strings.Contains(err.Error(), replica.Addr) {
 					t.Errorf("%v: %v", mode, err)
@@ -172,25 +172,25 @@ func TestPoolReadOnlyAnswer(t *testing.T) {
 	} {
 		awaitState(t, p, map[bool]string{true: master.Addr, false: replica.Addr}[n%2 == 0], tarantool.InstanceReadWrite)
 		exchange()
-		if err := p.Exec(ctx, nil, step.req, step.mode); err != nil && !tarantool.IsCode(err, step.code) || err == nil && step.code != 0 {
+		if err := p.Do(ctx, nil, step.req, step.mode); err != nil && !tarantool.IsCode(err, step.code) || err == nil && step.code != 0 {
 			t.Errorf("%d: %v", n, err)
 		}
 	}
 	awaitState(t, p, master.Addr, tarantool.InstanceReadWrite)
 	// Who wants to write where nobody does must be told.
-	if err := p.Exec(ctx, nil, write(3), tarantool.ReadOnly); !tarantool.IsCode(err, iproto.CodeReadOnly) {
+	if err := p.Do(ctx, nil, write(3), tarantool.ReadOnly); !tarantool.IsCode(err, iproto.CodeReadOnly) {
 		t.Errorf("%v", err)
 	}
 	// Nobody takes writes any more.
 	setReadOnly(t, a, true)
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
-	err := p.Exec(short, nil, write(4), tarantool.ReadWrite)
+	err := p.Do(short, nil, write(4), tarantool.ReadWrite)
 	if none := new(tarantool.NoInstanceError); !errors.As(err, &none) || !errors.Is(err, context.DeadlineExceeded) || !slipstream.SafeToRetry(err) {
 		t.Errorf("%v", err)
 	}
 	setReadOnly(t, a, false)
-	must(t, p.Exec(ctx, nil, write(5), tarantool.ReadWrite))
+	must(t, p.Do(ctx, nil, write(5), tarantool.ReadWrite))
 }
 
 // A user that may not evaluate is asked for by a call; one that may neither serves what needs
@@ -210,18 +210,18 @@ func TestPoolRights(t *testing.T) {
 	ctx := t.Context()
 	awaitState(t, p, s.Addr, tarantool.InstanceUnknown)
 	for _, mode := range []tarantool.Mode{tarantool.AnyInstance, tarantool.PreferReadOnly, tarantool.PreferReadWrite} {
-		must(t, p.Exec(ctx, nil, tarantool.Select("users").Key(tarantool.Int(1)), mode))
+		must(t, p.Do(ctx, nil, tarantool.Select("users").Key(tarantool.Int(1)), mode))
 	}
-	if err := p.Exec(ctx, nil, tarantool.Ping(), tarantool.ReadWrite); err == nil || !strings.Contains(err.Error(), "box.schema.func.create('box.info')") {
+	if err := p.Do(ctx, nil, tarantool.Ping(), tarantool.ReadWrite); err == nil || !strings.Contains(err.Error(), "box.schema.func.create('box.info')") {
 		t.Errorf("%v", err)
 	}
-	must(t, admin.Exec(ctx, nil, tarantool.Call("grant")))
+	must(t, admin.Do(ctx, nil, tarantool.Call("grant")))
 	awaitState(t, p, s.Addr, tarantool.InstanceReadWrite)
-	must(t, p.Exec(ctx, nil, tarantool.Replace("users", []any{1, "a", 1}), tarantool.ReadWrite))
+	must(t, p.Do(ctx, nil, tarantool.Replace("users", []any{1, "a", 1}), tarantool.ReadWrite))
 	setReadOnly(t, admin, true)
 	awaitState(t, p, s.Addr, tarantool.InstanceReadOnly)
 	setReadOnly(t, admin, false)
-	must(t, admin.Exec(ctx, nil, tarantool.Call("revoke")))
+	must(t, admin.Do(ctx, nil, tarantool.Call("revoke")))
 	awaitState(t, p, s.Addr, tarantool.InstanceUnknown)
 }
 
@@ -237,7 +237,7 @@ func TestPoolWithDeadInstances(t *testing.T) {
 	o := tarantool.PoolOptions{Addrs: []string{silent.Addr().String(), dead, s.Addr}, Options: tarantool.Options{DialTimeout: 20 * time.Second}}
 	p := newPool(t, o)
 	for range 50 {
-		must(t, p.Exec(t.Context(), nil, tarantool.Ping(), tarantool.AnyInstance))
+		must(t, p.Do(t.Context(), nil, tarantool.Ping(), tarantool.AnyInstance))
 	}
 	must(t, p.Close())
 	if took := time.Since(began); took > 10*time.Second {
@@ -254,12 +254,12 @@ func TestPoolWithDeadInstances(t *testing.T) {
 	}
 	o.NoWait = true
 	p = newPool(t, o)
-	if err := p.Exec(ctx, nil, tarantool.Ping(), tarantool.AnyInstance); !errors.Is(err, context.DeadlineExceeded) {
+	if err := p.Do(ctx, nil, tarantool.Ping(), tarantool.AnyInstance); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 	// One that comes later is found, also by a request that waits already.
 	waiting := make(chan error, 1)
-	go func() { waiting <- p.Exec(context.Background(), nil, tarantool.Ping(), tarantool.ReadWrite) }()
+	go func() { waiting <- p.Do(context.Background(), nil, tarantool.Ping(), tarantool.ReadWrite) }()
 	must(t, p.Add(tarantool.Options{Addr: s.Addr}))
 	must(t, <-waiting)
 }
@@ -272,17 +272,17 @@ func TestPoolBalance(t *testing.T) {
 	must(t, err)
 	var slow []tarantool.Future
 	for range 10 {
-		slow = append(slow, busy.Do(t.Context(), tarantool.Eval("while not released do require('fiber').sleep(0.01) end")))
+		slow = append(slow, busy.Start(t.Context(), tarantool.Eval("while not released do require('fiber').sleep(0.01) end")))
 	}
 	for range 50 {
 		var answer [1]bool
-		if err := p.Exec(t.Context(), &answer, tarantool.Eval("return box.cfg.read_only"), tarantool.AnyInstance); err != nil || answer[0] {
+		if err := p.Do(t.Context(), &answer, tarantool.Eval("return box.cfg.read_only"), tarantool.AnyInstance); err != nil || answer[0] {
 			t.Fatalf("%v, %v", answer, err)
 		}
 	}
-	must(t, busy.Exec(t.Context(), nil, tarantool.Eval("released = true")))
+	must(t, busy.Do(t.Context(), nil, tarantool.Eval("released = true")))
 	for _, f := range slow {
-		must(t, f.Wait())
+		must(t, f.Wait(nil))
 	}
 }
 
@@ -310,9 +310,9 @@ func TestPoolAddAndRemove(t *testing.T) {
 				var answer [2]int
 				var err error
 				if n%2 == 0 {
-					err = p.Exec(context.Background(), &answer, req, tarantool.ReadWrite)
+					err = p.Do(context.Background(), &answer, req, tarantool.ReadWrite)
 				} else {
-					err = p.Do(context.Background(), req, tarantool.AnyInstance).GetTyped(&answer)
+					err = p.Start(context.Background(), req, tarantool.AnyInstance).Wait(&answer)
 				}
 				if err != nil || answer != [2]int{w, n} {
 					t.Errorf("%v, %v", answer, err)
@@ -371,9 +371,9 @@ func TestPoolEnds(t *testing.T) {
 	sleep := tarantool.Eval("require('fiber').sleep(...) return 7", 0.2)
 
 	p := start()
-	f := p.Do(ctx, sleep, tarantool.AnyInstance)
+	f := p.Start(ctx, sleep, tarantool.AnyInstance)
 	waiting := make(chan error, 1)
-	go func() { waiting <- p.Exec(ctx, nil, tarantool.Ping(), tarantool.ReadOnly) }()
+	go func() { waiting <- p.Do(ctx, nil, tarantool.Ping(), tarantool.ReadOnly) }()
 	must(t, p.Shutdown(ctx))
 	if data, err := f.Get(); err != nil || fmt.Sprint(data) != "[7]" {
 		t.Errorf("%v, %v", data, err)
@@ -382,7 +382,7 @@ func TestPoolEnds(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, err := range []error{
-		p.Exec(ctx, nil, tarantool.Ping(), tarantool.AnyInstance), p.Do(ctx, tarantool.Ping(), tarantool.AnyInstance).Wait(),
+		p.Do(ctx, nil, tarantool.Ping(), tarantool.AnyInstance), p.Start(ctx, tarantool.Ping(), tarantool.AnyInstance).Wait(nil),
 		p.Wait(ctx, tarantool.AnyInstance), p.Add(tarantool.Options{Addr: "127.0.0.1:1"}),
 	} {
 		if slipstream.OutcomeOf(err) != slipstream.Closed || !errors.Is(err, tarantool.ErrClosed) {
@@ -415,12 +415,12 @@ func TestPoolEnds(t *testing.T) {
 		},
 	} {
 		p := start()
-		f := p.Do(ctx, tarantool.Eval("require('fiber').sleep(20)"), tarantool.AnyInstance)
-		must(t, p.Exec(ctx, nil, tarantool.Ping(), tarantool.AnyInstance)) // it is under way
+		f := p.Start(ctx, tarantool.Eval("require('fiber').sleep(20)"), tarantool.AnyInstance)
+		must(t, p.Do(ctx, nil, tarantool.Ping(), tarantool.AnyInstance)) // it is under way
 		if err := end(p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := f.Wait(); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+		if err := f.Wait(nil); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -434,10 +434,10 @@ func TestPoolLoading(t *testing.T) {
 	p := newPool(t, tarantool.PoolOptions{Addrs: []string{one.Addr, other.Addr}, CheckInterval: 20 * time.Millisecond, WaitTimeout: -1})
 	c := connect(t, tarantool.Options{Addr: one.Addr})
 	ctx := t.Context()
-	eval := func(text string) { must(t, c.Exec(ctx, nil, tarantool.Eval(text))) }
+	eval := func(text string) { must(t, c.Do(ctx, nil, tarantool.Eval(text))) }
 	where := func(mode tarantool.Mode) string {
 		var found [1]string
-		must(t, p.Exec(ctx, &found, tarantool.Eval("return box.cfg.listen"), mode))
+		must(t, p.Do(ctx, &found, tarantool.Eval("return box.cfg.listen"), mode))
 		return found[0]
 	}
 	awaitState(t, p, other.Addr, tarantool.InstanceReadWrite)
@@ -466,7 +466,7 @@ func TestPoolLoading(t *testing.T) {
 	}
 	eval("box.space.users:before_replace(function() box.error(box.error.LOADING) end)")
 	for n := range 30 {
-		must(t, p.Exec(ctx, nil, tarantool.Replace("users", []any{7000 + n, "x", 1}), tarantool.AnyInstance))
+		must(t, p.Do(ctx, nil, tarantool.Replace("users", []any{7000 + n, "x", 1}), tarantool.AnyInstance))
 	}
 	if p.Rerouted() == 0 {
 		t.Error("no request was made again")

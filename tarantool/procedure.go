@@ -42,15 +42,15 @@ func (p *Procedure[A, R]) Blocking() *Procedure[A, R] {
 
 // Call calls the function. Args may be nil if it has none, results if nobody wants them.
 func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
-	var r exchange
 	c := p.client
+	r := exchange{client: c, about: p.info}
 	if p.info.blocking {
 		var err error
 		if r.lane, err = c.blocking.enter(ctx, p.info.size); err != nil {
-			return c.named(p.info.code.String(), err)
+			return c.fail.Named(p.info.code.String(), err)
 		}
 	}
-	r.set(c, &p.info, nil)
+	r.set(nil)
 	x := encoding{client: c}
 	if err := r.encoded(p.encode(r.call.Frame[:0], x, args)); err != nil {
 		return err
@@ -60,9 +60,9 @@ func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
 		m, body, failed := replyOf(r.call.Reply())
 		if failed == nil && m.Code == uint32(box.CodeOK) {
 			if failed = readResults(c.opts.decoding(), body, results); failed != nil {
-				err = c.executed(p.info.code.String(), failed)
+				err = c.fail.Executed(p.info.code.String(), failed)
 			}
-			r.release()
+			r.end(ctx, err)
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
 		dst = results
 	}
 	err = r.finish(ctx, err, dst)
-	r.release()
+	r.end(ctx, err)
 	return err
 }
 

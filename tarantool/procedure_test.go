@@ -64,7 +64,7 @@ func TestPushes(t *testing.T) {
 					want += fmt.Sprintf("[[%s %d]]", name, j+1)
 				}
 				req := push(name, 3).OnPush(func(d *iproto.Decoder) { got += fmt.Sprint(d.Any()) })
-				data, err := c.Do(ctx, req).Get()
+				data, err := c.Start(ctx, req).Get()
 				if err != nil || fmt.Sprint(data) != "["+name+"]" || got != want {
 					t.Errorf("%v, %v, pushed %s; want %s", data, err, got, want)
 				}
@@ -72,13 +72,13 @@ func TestPushes(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	must(t, c.Exec(ctx, nil, push("nobody", 5)))
-	must(t, c.Exec(ctx, nil, push("panics", 2).OnPush(func(*iproto.Decoder) { panic("the user's code") })))
+	must(t, c.Do(ctx, nil, push("nobody", 5)))
+	must(t, c.Do(ctx, nil, push("panics", 2).OnPush(func(*iproto.Decoder) { panic("the user's code") })))
 	for range 20 {
 		short, cancel := context.WithTimeout(ctx, 3*time.Millisecond)
 		gone := false
 		long := tarantool.Eval(`for i = 1, 200 do box.session.push(i); require('fiber').sleep(0.0005) end`)
-		err := c.Exec(short, nil, long.OnPush(func(*iproto.Decoder) {
+		err := c.Do(short, nil, long.OnPush(func(*iproto.Decoder) {
 			if gone {
 				t.Error("a push came after its caller had gone")
 			}
@@ -89,7 +89,7 @@ func TestPushes(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	must(t, c.Exec(ctx, nil, tarantool.Ping()))
+	must(t, c.Do(ctx, nil, tarantool.Ping()))
 }
 
 // Calls that take long travel on connections of their own: the server, which stops reading a
@@ -107,14 +107,14 @@ function slow(x) waiting = waiting + 1; gate:wait(); waiting = waiting - 1; retu
 	var wg sync.WaitGroup
 	for i := range 800 {
 		wg.Go(func() {
-			data, err := c.Do(ctx, tarantool.Call("slow", fmt.Sprint("argument ", i)).Blocking()).Get()
+			data, err := c.Start(ctx, tarantool.Call("slow", fmt.Sprint("argument ", i)).Blocking()).Get()
 			if err != nil || fmt.Sprint(data) != fmt.Sprintf("[argument %d]", i) {
 				t.Errorf("call %d: %v, %v", i, data, err)
 			}
 		})
 	}
 	testkit.Eventually(t, 10*time.Second, func() error {
-		data, err := c.Do(ctx, tarantool.Eval("return waiting")).Get()
+		data, err := c.Start(ctx, tarantool.Eval("return waiting")).Get()
 		if err != nil || fmt.Sprint(data) != "[512]" {
 			return fmt.Errorf("%v wait, %w", data, err)
 		}
@@ -123,7 +123,7 @@ function slow(x) waiting = waiting + 1; gate:wait(); waiting = waiting - 1; retu
 	worst := time.Duration(0)
 	for range 300 {
 		began := time.Now()
-		must(t, c.Exec(ctx, nil, tarantool.Ping()))
+		must(t, c.Do(ctx, nil, tarantool.Ping()))
 		worst = max(worst, time.Since(began))
 	}
 	t.Logf("the slowest of 300 pings beside 800 slow calls: %v", worst)
@@ -133,7 +133,7 @@ function slow(x) waiting = waiting + 1; gate:wait(); waiting = waiting - 1; retu
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
 	for over := false; !over; { // also those that had to wait here get their turn
-		must(t, c.Exec(ctx, nil, tarantool.Eval("gate:broadcast()")))
+		must(t, c.Do(ctx, nil, tarantool.Eval("gate:broadcast()")))
 		select {
 		case <-done:
 			over = true
@@ -151,7 +151,7 @@ func TestBlockingFuturesBeyondTheLane(t *testing.T) {
 	defer cancel()
 	futures := make([]tarantool.Future, 40)
 	for i := range futures {
-		futures[i] = c.Do(ctx, tarantool.Call("echo", i).Blocking())
+		futures[i] = c.Start(ctx, tarantool.Call("echo", i).Blocking())
 	}
 	for i, f := range futures {
 		if data, err := f.Get(); err != nil || fmt.Sprint(data) != fmt.Sprintf("[%d]", i) {

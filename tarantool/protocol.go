@@ -99,7 +99,7 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 			return nil, err
 		}
 	}
-	user, password, err := p.opts.credentials(ctx)
+	user, password, err := p.opts.login().Get(ctx)
 	if err != nil {
 		return nil, err
 	}

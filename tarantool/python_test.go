@@ -115,28 +115,28 @@ func TestPythonReadsWhatWeWriteAndWritesWhatWeRead(t *testing.T) {
 	}
 	for i, v := range values {
 		name := fmt.Sprint("ours ", i)
-		must(t, c.Exec(ctx, nil, tarantool.Insert("values", []any{name, v.ours})))
+		must(t, c.Do(ctx, nil, tarantool.Insert("values", []any{name, v.ours})))
 		step("c.select('values', %q)", fmt.Sprintf("[[%q, %s]]", name, v.python), name)
 		step("c.replace('values', [%q, %s])", fmt.Sprintf("[[%q, %s]]", fmt.Sprint("theirs ", i), v.python), fmt.Sprint("theirs ", i), v.python)
 		for kind := range strings.FieldsSeq(v.keys) {
-			must(t, c.Exec(ctx, nil, tarantool.Insert("by_"+kind, []any{v.ours, "ours"})))
+			must(t, c.Do(ctx, nil, tarantool.Insert("by_"+kind, []any{v.ours, "ours"})))
 			step("c.select('by_%s', [%s])", fmt.Sprintf("[[%s, 'ours']]", v.python), kind, v.python)
 			step("c.update('by_%s', [%s], [('=', 1, 'theirs'), ('!', -1, %s)])", fmt.Sprintf("[[%s, 'theirs', %s]]", v.python, v.python), kind, v.python, v.python)
 		}
 	}
-	must(t, c.Exec(ctx, nil, tarantool.Insert("values", []any{"single", float32(0.25)})))
+	must(t, c.Do(ctx, nil, tarantool.Insert("values", []any{"single", float32(0.25)})))
 	step("c.select('values', 'single')", "[['single', 0.25]]")
 	testkit.PythonTarantool(t, pythonScript, s.Addr, "", "", steps)
 
 	for i, v := range values {
 		var rows [][]any
-		must(t, c.Exec(ctx, &rows, tarantool.Select("values").Key(tarantool.String(fmt.Sprint("theirs ", i)))))
+		must(t, c.Do(ctx, &rows, tarantool.Select("values").Key(tarantool.String(fmt.Sprint("theirs ", i)))))
 		if len(rows) != 1 || len(rows[0]) != 2 || !reflect.DeepEqual(rows[0][1], v.ours) {
 			t.Errorf("%.100s: %.300v, want %.300v", v.python, rows, v.ours)
 		}
 		for kind := range strings.FieldsSeq(v.keys) {
 			var back [][]any
-			must(t, c.Exec(ctx, &back, tarantool.Select("by_"+kind).Key(tarantool.Any(v.ours))))
+			must(t, c.Do(ctx, &back, tarantool.Select("by_"+kind).Key(tarantool.Any(v.ours))))
 			if want := [][]any{{v.ours, "theirs", v.ours}}; !reflect.DeepEqual(back, want) {
 				t.Errorf("%s as a key of type %s: %v, want %v", v.python, kind, back, want)
 			}
@@ -149,8 +149,8 @@ func TestPythonErrorsAndSQL(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, pythonSetup)
 	c, ctx := connect(t, tarantool.Options{Addr: s.Addr}), t.Context()
-	must(t, c.Exec(ctx, nil, tarantool.Execute("CREATE TABLE books (id INTEGER PRIMARY KEY AUTOINCREMENT, title STRING, price DOUBLE)")))
-	must(t, c.Exec(ctx, nil, tarantool.Insert("values", []any{"one"})))
+	must(t, c.Do(ctx, nil, tarantool.Execute("CREATE TABLE books (id INTEGER PRIMARY KEY AUTOINCREMENT, title STRING, price DOUBLE)")))
+	must(t, c.Do(ctx, nil, tarantool.Insert("values", []any{"one"})))
 	var steps []testkit.PythonStep
 	for _, f := range []struct {
 		python string
@@ -165,21 +165,21 @@ func TestPythonErrorsAndSQL(t *testing.T) {
 		{"c.select('by_uuid', ['x'])", tarantool.Select("by_uuid").Key(tarantool.String("x")), iproto.CodeKeyPartType},
 		{"c.execute('SELECT')", tarantool.Execute("SELECT"), 0},
 	} {
-		err := c.Exec(ctx, nil, f.ours)
+		err := c.Do(ctx, nil, f.ours)
 		var refused *tarantool.ServerError
 		if !errors.As(err, &refused) || f.code != 0 && refused.Code != f.code {
 			t.Fatalf("%s: %v, want code %d", f.python, err, f.code)
 		}
 		steps = append(steps, testkit.PythonStep{Do: f.python, Want: fmt.Sprintf("('error', %d, %q)", refused.Code, refused.Message)})
 	}
-	must(t, c.Exec(ctx, nil, tarantool.Execute("INSERT INTO books VALUES (NULL, ?, ?)", "ours", 1.5)))
+	must(t, c.Do(ctx, nil, tarantool.Execute("INSERT INTO books VALUES (NULL, ?, ?)", "ours", 1.5)))
 	steps = append(steps,
 		testkit.PythonStep{Do: "c.execute('SELECT * FROM books WHERE title = :t', {'t': 'ours'})", Want: "[[1, 'ours', 1.5]]"},
 		testkit.PythonStep{Do: "c.execute('INSERT INTO books VALUES (NULL, ?, ?), (NULL, NULL, NULL)', ['theirs', 2.5]).autoincrement_ids", Want: "[2, 3]"},
 	)
 	testkit.PythonTarantool(t, pythonScript, s.Addr, "ann", "secret", steps)
 	var rows [][]any
-	must(t, c.Exec(ctx, &rows, tarantool.Execute("SELECT * FROM books WHERE id >= ? ORDER BY id", 2)))
+	must(t, c.Do(ctx, &rows, tarantool.Execute("SELECT * FROM books WHERE id >= ? ORDER BY id", 2)))
 	if fmt.Sprint(rows) != "[[2 theirs 2.5] [3 <nil> <nil>]]" {
 		t.Error(rows)
 	}

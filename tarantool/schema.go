@@ -173,10 +173,10 @@ func (c *Client) loadSchema(ctx context.Context, at pipe.Pin) (*schema, error) {
 	var err error
 	for range mostSchemaLoads {
 		var spaces, indexes schemaRows
-		if err = c.exec(ctx, &spaces, systemRows(spaceOfSpaces), route{pin: at}); err != nil {
+		if err = c.exec(ctx, &spaces, systemRows(spaceOfSpaces), route{pin: at, silent: true}); err != nil {
 			return nil, fmt.Errorf("schema: %w", err)
 		}
-		if err = c.exec(ctx, &indexes, systemRows(spaceOfIndexes), route{pin: at}); err != nil {
+		if err = c.exec(ctx, &indexes, systemRows(spaceOfIndexes), route{pin: at, silent: true}); err != nil {
 			return nil, fmt.Errorf("schema: %w", err)
 		}
 		if spaces.version == indexes.version {

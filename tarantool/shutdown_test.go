@@ -44,10 +44,10 @@ func TestGracefulShutdown(t *testing.T) {
 	release := slow(server)
 	c := connected(t, server)
 	ctx := patient(t)
-	must(t, c.Exec(ctx, nil, tarantool.Select("users")))
+	must(t, c.Do(ctx, nil, tarantool.Select("users")))
 	w := watch(t, c, "key")
 	next(t, w)
-	plain, blocking := c.Do(ctx, tarantool.Call("slow")), c.Do(ctx, tarantool.Call("slow").Blocking())
+	plain, blocking := c.Start(ctx, tarantool.Call("slow")), c.Start(ctx, tarantool.Call("slow").Blocking())
 	until(t, "no calls", func() bool { return saw(server, "call slow") == 2 })
 	ended := make(chan struct{})
 	go func() { // ends with the server; the test waits
@@ -57,7 +57,7 @@ func TestGracefulShutdown(t *testing.T) {
 	until(t, "the watcher keeps its connection", func() bool { open, _ := server.Connections(); return open == 2 })
 	results := make(chan error, 2)
 	for _, req := range []tarantool.Request{tarantool.Ping(), tarantool.Insert("users", []any{1, "", 0})} {
-		go func() { results <- c.Exec(ctx, nil, req) }() // ends with the new server; the test waits
+		go func() { results <- c.Do(ctx, nil, req) }() // ends with the new server; the test waits
 	}
 	select {
 	case err := <-results:
@@ -102,7 +102,7 @@ func TestGracefulShutdownUnderLoad(t *testing.T) {
 				if g%4 == 0 {
 					req = req.Blocking()
 				}
-				switch err := c.Exec(ctx, nil, req); {
+				switch err := c.Do(ctx, nil, req); {
 				case err == nil:
 					succeeded.Add(1)
 				case !tarantool.IsCode(err, iproto.CodeNoSuchProcedure): // a new server has none at first
@@ -110,7 +110,7 @@ func TestGracefulShutdownUnderLoad(t *testing.T) {
 					return
 				}
 				// By its number: a new server has no spaces at first.
-				if err := c.Exec(ctx, nil, tarantool.Select("").Numbers(289, 0).Limit(1)); err != nil {
+				if err := c.Do(ctx, nil, tarantool.Select("").Numbers(289, 0).Limit(1)); err != nil {
 					t.Error(err)
 					return
 				}
@@ -137,10 +137,10 @@ func TestGracefulShutdownAndTransactions(t *testing.T) {
 	server := simulated(t, tarantoolsim.Config{})
 	c := connected(t, server)
 	s := begun(t, c)
-	must(t, s.Exec(patient(t), nil, tarantool.Insert("users", []any{1, "", 0})))
+	must(t, s.Do(patient(t), nil, tarantool.Insert("users", []any{1, "", 0})))
 	server.Broadcast("box.shutdown", true)
 	until(t, "the connection stays", func() bool { _, ever := server.Connections(); return ever > 1 })
-	lost(t, "an insert", s.Exec(patient(t), nil, tarantool.Insert("users", []any{2, "", 0})))
+	lost(t, "an insert", s.Do(patient(t), nil, tarantool.Insert("users", []any{2, "", 0})))
 	lost(t, "a commit", s.Commit(patient(t)))
 	has(t, server)
 }
@@ -156,7 +156,7 @@ func TestGracefulShutdownOfAFullClient(t *testing.T) {
 		return nil, tarantoolsim.Own
 	})
 	c := connect(t, tarantool.Options{Addr: server.Addr(), MaxCalls: 1})
-	call := c.Do(patient(t), tarantool.Call("slow"))
+	call := c.Start(patient(t), tarantool.Call("slow"))
 	until(t, "no call", func() bool { return saw(server, "call slow") == 1 })
 	close(tell)
 	time.Sleep(5 * time.Millisecond) // the client hears that the server stays, and has no room to answer
@@ -188,7 +188,7 @@ func TestGracefulShutdownInAPool(t *testing.T) {
 	ctx := patient(t)
 	var calls []tarantool.PoolFuture
 	for saw(ending, "call slow") == 0 {
-		calls = append(calls, p.Do(ctx, tarantool.Call("slow"), tarantool.ReadWrite))
+		calls = append(calls, p.Start(ctx, tarantool.Call("slow"), tarantool.ReadWrite))
 		time.Sleep(time.Millisecond)
 	}
 	var over atomic.Bool
@@ -197,7 +197,7 @@ func TestGracefulShutdownInAPool(t *testing.T) {
 	for g := range done {
 		load.Go(func() {
 			for id := 0; !over.Load(); id++ {
-				if err := p.Exec(ctx, nil, tarantool.Replace("users", []any{id % 10, "", 0}), tarantool.ReadWrite); err != nil {
+				if err := p.Do(ctx, nil, tarantool.Replace("users", []any{id % 10, "", 0}), tarantool.ReadWrite); err != nil {
 					t.Error(err)
 					return
 				}

@@ -120,10 +120,10 @@ func (s *Space[T]) run(ctx context.Context, q *spaceCall[T], key []Part, ops []O
 		return s.runNamed(ctx, q, key, ops)
 	}
 	var start time.Time
-	if c.opts.Timeout > 0 {
+	if c.timed {
 		start = time.Now()
 	}
-	if err = c.engine.Do(ctx, call); err == nil {
+	if err = c.engine.Do(ctx, call); err == nil && !c.hooks.Observing() {
 		if known, err := q.take(c, call); known {
 			return err
 		}
@@ -134,20 +134,20 @@ func (s *Space[T]) run(ctx context.Context, q *spaceCall[T], key []Part, ops []O
 // runNamed makes the call of a request whose numbers quick does not know.
 func (s *Space[T]) runNamed(ctx context.Context, q *spaceCall[T], key []Part, ops []Op) error {
 	var r exchange
-	if err := s.prepare(ctx, &r, q, key, ops); err != nil {
-		return err
+	err := s.prepare(ctx, &r, q, key, ops)
+	if err == nil {
+		err = q.finish(ctx, &r, r.do(ctx))
 	}
-	err := q.finish(ctx, &r, r.do(ctx))
-	r.release()
+	r.end(ctx, err)
 	return err
 }
 
-// pursue goes on with a call of quick that has no reply, or one that is an error.
+// pursue goes on with a call of quick that has no reply, has one that is an error, or is observed.
 func (s *Space[T]) pursue(ctx context.Context, q *spaceCall[T], call *pipe.Call, at *schemaAt, start time.Time, err error) error {
 	r := s.exchange(q.code, call, at)
 	r.loop.Start = start
 	err = q.finish(ctx, &r, r.pursue(ctx, err, (*pipe.Engine).Do))
-	r.release()
+	r.end(ctx, err)
 	return err
 }
 
@@ -171,7 +171,7 @@ func (s *Space[T]) quick(q *spaceCall[T], key []Part, ops []Op) (*pipe.Call, *sc
 	}
 	if err != nil {
 		call.Release()
-		return nil, nil, c.notSent(q.code.String(), err)
+		return nil, nil, c.fail.NotSent(q.code.String(), err)
 	}
 	call.Frame, call.Pin = frame, at.pin
 	return call, at, nil
@@ -192,7 +192,7 @@ func (q *spaceCall[T]) take(c *Client, call *pipe.Call) (known bool, err error) 
 	}
 	call.Release()
 	if err != nil {
-		err = c.executed(q.code.String(), err)
+		err = c.fail.Executed(q.code.String(), err)
 	}
 	return true, err
 }
@@ -207,7 +207,7 @@ func (s *Space[T]) prepare(ctx context.Context, r *exchange, q *spaceCall[T], ke
 	}
 	get := box.AppendSelectHead(x.begin(nil, box.CodeSelect), x.space, x.index, 1, 0, uint32(Eq))
 	s.known.Store(&knownTarget{at.names, x, get})
-	r.set(c, &about, at)
+	r.set(at)
 	return r.encoded(q.encode(r.call.Frame[:0], x, key, ops))
 }
 
@@ -251,7 +251,7 @@ func appendTuple[T any](b []byte, tuple *T) ([]byte, error) {
 func (q *spaceCall[T]) finish(ctx context.Context, r *exchange, err error) error {
 	if err == nil {
 		if known, failed := q.read(r.client.opts.decoding(), r.call.Reply()); failed != nil {
-			return r.client.executed(r.about.code.String(), failed)
+			return r.client.fail.Executed(r.about.code.String(), failed)
 		} else if known {
 			return nil
 		}

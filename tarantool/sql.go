@@ -183,7 +183,7 @@ func (s *Statement) prepare(ctx context.Context, old place) (place, error) {
 	if !pin.Alive() {
 		var err error
 		if pin, err = s.client.engine.Pin(ctx); err != nil {
-			return place{}, s.client.named("prepare", err)
+			return place{}, s.client.fail.Named("prepare", err)
 		}
 	}
 	var p prepared
@@ -197,8 +197,8 @@ func (s *Statement) prepare(ctx context.Context, old place) (place, error) {
 	return now, nil
 }
 
-// Exec runs the statement and decodes the rows into dst as [Client.Exec] does.
-func (s *Statement) Exec(ctx context.Context, dst any, args ...any) error {
+// Do runs the statement and decodes the rows into dst as [Client.Do] does.
+func (s *Statement) Do(ctx context.Context, dst any, args ...any) error {
 	r := Execute(s.sql, args...)
 	r.prepared = true
 	s.mu.Lock()

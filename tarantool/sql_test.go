@@ -11,9 +11,9 @@ import (
 func TestSQL(t *testing.T) {
 	c, _ := started(t)
 	ctx := t.Context()
-	must(t, c.Exec(ctx, nil, tarantool.Execute("CREATE TABLE books (id INTEGER PRIMARY KEY AUTOINCREMENT, title STRING)")))
+	must(t, c.Do(ctx, nil, tarantool.Execute("CREATE TABLE books (id INTEGER PRIMARY KEY AUTOINCREMENT, title STRING)")))
 	var r tarantool.SQLResult
-	must(t, c.Exec(ctx, &r, tarantool.Execute("INSERT INTO books VALUES (NULL, ?), (NULL, :t)", "one", tarantool.Named("t", "two"))))
+	must(t, c.Do(ctx, &r, tarantool.Execute("INSERT INTO books VALUES (NULL, ?), (NULL, :t)", "one", tarantool.Named("t", "two"))))
 	if r.Changed != 2 || fmt.Sprint(r.Generated) != "[1 2]" {
 		t.Errorf("%+v", r)
 	}
@@ -23,7 +23,7 @@ func TestSQL(t *testing.T) {
 	}
 	var books []book
 	r = tarantool.SQLResult{Rows: &books}
-	must(t, c.Exec(ctx, &r, tarantool.Execute("SELECT id, title FROM books WHERE id >= ? ORDER BY id", 1).Idempotent()))
+	must(t, c.Do(ctx, &r, tarantool.Execute("SELECT id, title FROM books WHERE id >= ? ORDER BY id", 1).Idempotent()))
 	if fmt.Sprint(books) != "[{1 one} {2 two}]" || len(r.Columns) != 2 || r.Columns[1].Name != "TITLE" || r.Columns[1].Type != "string" {
 		t.Errorf("%v, %+v", books, r.Columns)
 	}
@@ -35,12 +35,12 @@ func TestSQL(t *testing.T) {
 	one := func(id int, want string) {
 		t.Helper()
 		var rows []any
-		if err := st.Exec(ctx, &rows, id); err != nil || fmt.Sprint(rows) != want {
+		if err := st.Do(ctx, &rows, id); err != nil || fmt.Sprint(rows) != want {
 			t.Errorf("%v, %v; want %s", rows, err, want)
 		}
 	}
 	one(1, "[[one]]")
-	must(t, c.Exec(ctx, nil, tarantool.Execute("UPDATE books SET title = 'uno' WHERE id = 1")))
+	must(t, c.Do(ctx, nil, tarantool.Execute("UPDATE books SET title = 'uno' WHERE id = 1")))
 	one(1, "[[uno]]")
 
 	must(t, st.Close(ctx))

@@ -25,7 +25,7 @@ var ErrStreamInDoubt = errors.New("a begin got no answer; nothing but a rollback
 // A Stream is requests that the server runs one after the other, and that can be one
 // transaction. It lives on one connection and ends with it. It needs Tarantool 2.10.
 //
-// Its methods may be called concurrently; requests are run in the order in which Do was called.
+// Its methods may be called concurrently; requests are run in the order in which Do or Start was called.
 // One that the server refuses because its schema is another now is made again if it is the
 // last of the stream; otherwise its error is one of [IsCode] with [iproto.CodeWrongSchemaVersion].
 //
@@ -65,18 +65,21 @@ type TxOptions struct {
 
 // Stream begins a stream.
 func (c *Client) Stream(ctx context.Context) (*Stream, error) {
+	if err := c.knowServer(ctx, "stream"); err != nil {
+		return nil, err
+	}
 	if err := c.needs(box.FeatureStreams); err != nil {
-		return nil, c.notSent("stream", err)
+		return nil, c.fail.NotSent("stream", err)
 	}
 	pin, err := c.engine.Pin(ctx)
 	if err != nil {
-		return nil, c.named("stream", err)
+		return nil, c.fail.Named("stream", err)
 	}
 	return &Stream{client: c, way: route{pin: pin, stream: c.streams.Add(1)}}, nil
 }
 
-// Exec is [Client.Exec] in the stream.
-func (s *Stream) Exec(ctx context.Context, dst any, req Request) error {
+// Do is [Client.Do] in the stream.
+func (s *Stream) Do(ctx context.Context, dst any, req Request) error {
 	way, err := s.next()
 	if err != nil {
 		return err
@@ -84,8 +87,8 @@ func (s *Stream) Exec(ctx context.Context, dst any, req Request) error {
 	return s.client.exec(ctx, dst, req, way)
 }
 
-// Do is [Client.Do] in the stream.
-func (s *Stream) Do(ctx context.Context, req Request) Future {
+// Start is [Client.Start] in the stream.
+func (s *Stream) Start(ctx context.Context, req Request) Future {
 	way, err := s.next()
 	if err != nil {
 		return failed(err)
@@ -98,7 +101,7 @@ func (s *Stream) next() (route, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.doubt {
-		return route{}, s.client.notSent("stream", ErrStreamInDoubt)
+		return route{}, s.client.fail.NotSent("stream", ErrStreamInDoubt)
 	}
 	return s.place(), nil
 }
@@ -131,10 +134,10 @@ func (s *Stream) setDoubt(on bool) {
 func (s *Stream) Begin(ctx context.Context, o TxOptions) error {
 	if o.Synchronous {
 		if err := s.client.needs(box.FeatureIsSync); err != nil {
-			return s.client.notSent("begin", err)
+			return s.client.fail.NotSent("begin", err)
 		}
 	}
-	err := s.Exec(ctx, nil, txRequest{code: box.CodeBegin, begin: box.Begin{
+	err := s.Do(ctx, nil, txRequest{code: box.CodeBegin, begin: box.Begin{
 		Timeout: o.Timeout.Seconds(), Isolation: uint8(o.Isolation), IsSync: o.Synchronous,
 	}})
 	if slipstream.OutcomeOf(err) == slipstream.MaybeExecuted {
@@ -145,7 +148,7 @@ func (s *Stream) Begin(ctx context.Context, o TxOptions) error {
 
 // Commit ends the transaction. Refused: it was rolled back. MaybeExecuted: nobody knows.
 func (s *Stream) Commit(ctx context.Context) error {
-	return s.Exec(ctx, nil, txRequest{code: box.CodeCommit})
+	return s.Do(ctx, nil, txRequest{code: box.CodeCommit})
 }
 
 // Rollback ends the transaction and takes back what it did. Without one it does nothing.

@@ -30,12 +30,12 @@ func TestStreamEndsWithItsConnection(t *testing.T) {
 	c := connected(t, server)
 	ctx := patient(t)
 	s := begun(t, c)
-	must(t, s.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
+	must(t, s.Do(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
 	reconnected(t, server)
-	must(t, c.Exec(ctx, nil, tarantool.Ping())) // the client is back
-	lost(t, "an insert", s.Exec(ctx, nil, tarantool.Insert("users", []any{2, "", 0})))
-	lost(t, "a future", s.Do(ctx, tarantool.Insert("users", []any{3, "", 0})).Wait())
-	lost(t, "a blocking call", s.Exec(ctx, nil, tarantool.Call("f").Blocking()))
+	must(t, c.Do(ctx, nil, tarantool.Ping())) // the client is back
+	lost(t, "an insert", s.Do(ctx, nil, tarantool.Insert("users", []any{2, "", 0})))
+	lost(t, "a future", s.Start(ctx, tarantool.Insert("users", []any{3, "", 0})).Wait(nil))
+	lost(t, "a blocking call", s.Do(ctx, nil, tarantool.Call("f").Blocking()))
 	lost(t, "a commit", s.Commit(ctx))
 	lost(t, "a rollback", s.Rollback(ctx))
 	lost(t, "a begin", s.Begin(ctx, tarantool.TxOptions{}))
@@ -45,7 +45,7 @@ func TestStreamEndsWithItsConnection(t *testing.T) {
 	}
 	// Another stream of the same client works.
 	s = begun(t, c)
-	must(t, s.Exec(ctx, nil, tarantool.Insert("users", []any{4, "", 0})))
+	must(t, s.Do(ctx, nil, tarantool.Insert("users", []any{4, "", 0})))
 	must(t, s.Commit(ctx))
 	has(t, server, []any{4, "", 0})
 }
@@ -55,13 +55,13 @@ func TestStreamCutOff(t *testing.T) {
 	testkit.NoLeaks(t)
 	for request, do := range map[string]func(ctx context.Context, s *tarantool.Stream) error{
 		"insert": func(ctx context.Context, s *tarantool.Stream) error {
-			return s.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))
+			return s.Do(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))
 		},
 		"select": func(ctx context.Context, s *tarantool.Stream) error {
-			return s.Exec(ctx, nil, tarantool.Select("users").Key(tarantool.Int(1)))
+			return s.Do(ctx, nil, tarantool.Select("users").Key(tarantool.Int(1)))
 		},
 		"call f": func(ctx context.Context, s *tarantool.Stream) error {
-			return s.Exec(ctx, nil, tarantool.Call("f").Idempotent())
+			return s.Do(ctx, nil, tarantool.Call("f").Idempotent())
 		},
 		"begin":  func(ctx context.Context, s *tarantool.Stream) error { return s.Begin(ctx, tarantool.TxOptions{}) },
 		"commit": func(ctx context.Context, s *tarantool.Stream) error { return s.Commit(ctx) },
@@ -70,7 +70,7 @@ func TestStreamCutOff(t *testing.T) {
 			server := simulated(t, tarantoolsim.Config{})
 			c := connected(t, server)
 			ctx := patient(t)
-			must(t, c.Exec(ctx, nil, tarantool.Select("users"))) // the schema is loaded
+			must(t, c.Do(ctx, nil, tarantool.Select("users"))) // the schema is loaded
 			s, err := c.Stream(ctx)
 			must(t, err)
 			if request != "begin" {
@@ -84,11 +84,11 @@ func TestStreamCutOff(t *testing.T) {
 				return nil, tarantoolsim.HangUp
 			})
 			outcome(t, request, do(ctx, s), slipstream.MaybeExecuted)
-			must(t, c.Exec(ctx, nil, tarantool.Ping()))
+			must(t, c.Do(ctx, nil, tarantool.Ping()))
 			if n := saw(server, request) - before; n != 1 {
 				t.Errorf("it was sent %d times", n)
 			}
-			if err := s.Exec(ctx, nil, tarantool.Insert("users", []any{2, "", 0})); !errors.Is(err, tarantool.ErrConnectionLost) && !errors.Is(err, tarantool.ErrStreamInDoubt) {
+			if err := s.Do(ctx, nil, tarantool.Insert("users", []any{2, "", 0})); !errors.Is(err, tarantool.ErrConnectionLost) && !errors.Is(err, tarantool.ErrStreamInDoubt) {
 				t.Errorf("the next request: %v", err)
 			}
 			has(t, server)
@@ -135,10 +135,10 @@ func TestTransactionConnectionLost(t *testing.T) {
 	runs := 0
 	err := c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
 		runs++
-		must(t, s.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
+		must(t, s.Do(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
 		reconnected(t, server)
-		must(t, c.Exec(ctx, nil, tarantool.Ping()))
-		return s.Exec(ctx, nil, tarantool.Insert("users", []any{2, "", 0}))
+		must(t, c.Do(ctx, nil, tarantool.Ping()))
+		return s.Do(ctx, nil, tarantool.Insert("users", []any{2, "", 0}))
 	})
 	lost(t, "the transaction", err)
 	if runs != 1 {
@@ -174,7 +174,7 @@ func TestStreamInDoubt(t *testing.T) {
 	close(release)
 	insert := tarantool.Insert("users", []any{1, "", 0})
 	for what, err := range map[string]error{
-		"an insert": s.Exec(ctx, nil, insert), "a future": s.Do(ctx, insert).Wait(), "a commit": s.Commit(ctx),
+		"an insert": s.Do(ctx, nil, insert), "a future": s.Start(ctx, insert).Wait(nil), "a commit": s.Commit(ctx),
 		"a begin": s.Begin(ctx, tarantool.TxOptions{}),
 	} {
 		if !errors.Is(err, tarantool.ErrStreamInDoubt) {
@@ -186,7 +186,7 @@ func TestStreamInDoubt(t *testing.T) {
 		t.Errorf("%d requests were sent", n)
 	}
 	must(t, s.Rollback(ctx))
-	must(t, s.Exec(ctx, nil, insert))
+	must(t, s.Do(ctx, nil, insert))
 	has(t, server, []any{1, "", 0})
 }
 
@@ -198,7 +198,7 @@ func TestTransactionLeavesNothingOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := simulated(t, tarantoolsim.Config{})
 			c := connected(t, server)
-			must(t, c.Exec(patient(t), nil, tarantool.Select("users")))
+			must(t, c.Do(patient(t), nil, tarantool.Select("users")))
 			ctx, cancel := context.WithCancel(patient(t))
 			release := make(chan struct{})
 			server.Handle(what, func(r *tarantoolsim.Request) ([]any, error) {
@@ -209,7 +209,7 @@ func TestTransactionLeavesNothingOpen(t *testing.T) {
 				return nil, tarantoolsim.Own
 			})
 			err := c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
-				err := s.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))
+				err := s.Do(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))
 				cancel()
 				return err
 			})
@@ -236,16 +236,16 @@ func TestTransactionWithoutRoom(t *testing.T) {
 	ctx := patient(t)
 	// The client has said that it knows that the server stays, for which it needs room as well.
 	until(t, "no word of the client", func() bool { return saw(server, "watch") == 2 })
-	testkit.Eventually(t, patience, func() error { return c.Exec(ctx, nil, tarantool.Ping()) })
+	testkit.Eventually(t, patience, func() error { return c.Do(ctx, nil, tarantool.Ping()) })
 	var slow tarantool.Future
 	err := c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
-		err := s.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))
-		slow = c.Do(ctx, tarantool.Call("slow"))
+		err := s.Do(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))
+		slow = c.Start(ctx, tarantool.Call("slow"))
 		time.AfterFunc(30*time.Millisecond, func() { close(release) })
 		return err
 	})
 	outcome(t, "the commit", err, slipstream.Overloaded)
-	must(t, slow.Wait())
+	must(t, slow.Wait(nil))
 	if n := saw(server, "rollback"); n != 1 {
 		t.Errorf("%d rollbacks", n)
 	}
@@ -265,16 +265,16 @@ func TestStreamAndChangesOfTheSchema(t *testing.T) {
 		another++
 		must(t, server.CreateSpace(tarantoolsim.Space{Name: fmt.Sprint("other", another), Fields: usersSpace.Fields, Indexes: usersSpace.Indexes}))
 	}
-	must(t, c.Exec(ctx, nil, tarantool.Select("users")))
+	must(t, c.Do(ctx, nil, tarantool.Select("users")))
 	for name, end := range map[string]func(s *tarantool.Stream) error{
 		"rollback": func(s *tarantool.Stream) error { return s.Rollback(ctx) },
 		"commit":   func(s *tarantool.Stream) error { return s.Commit(ctx) },
 	} {
 		changed()
 		s := begun(t, c)
-		f := s.Do(ctx, tarantool.Insert("users", []any{1, "", 0}))
+		f := s.Start(ctx, tarantool.Insert("users", []any{1, "", 0}))
 		must(t, end(s))
-		err := f.Wait()
+		err := f.Wait(nil)
 		outcome(t, name, err, slipstream.Refused)
 		has(t, server)
 	}
@@ -283,16 +283,16 @@ func TestStreamAndChangesOfTheSchema(t *testing.T) {
 	must(t, err)
 	changed()
 	must(t, s.Begin(ctx, tarantool.TxOptions{}))
-	must(t, s.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
+	must(t, s.Do(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
 	has(t, server)
 	must(t, s.Commit(ctx))
 	has(t, server, []any{1, "", 0})
 	// The later of two comes last.
 	changed()
 	s = begun(t, c)
-	first := s.Do(ctx, tarantool.Replace("users", []any{1, "first", 0}))
-	second := s.Do(ctx, tarantool.Replace("users", []any{1, "second", 0}))
-	failed := errors.Join(second.Wait(), first.Wait())
+	first := s.Start(ctx, tarantool.Replace("users", []any{1, "first", 0}))
+	second := s.Start(ctx, tarantool.Replace("users", []any{1, "second", 0}))
+	failed := errors.Join(second.Wait(nil), first.Wait(nil))
 	must(t, s.Commit(ctx))
 	if got := fmt.Sprint(server.Tuples("users")); failed == nil && got != "[[1 second 0]]" || got == "[[1 first 0]]" {
 		t.Errorf("%s, %v", got, failed)
@@ -300,9 +300,9 @@ func TestStreamAndChangesOfTheSchema(t *testing.T) {
 	// A transaction as a whole is done again.
 	changed()
 	must(t, c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
-		first := s.Do(ctx, tarantool.Replace("users", []any{2, "", 0}))
-		second := s.Do(ctx, tarantool.Replace("users", []any{3, "", 0}))
-		return errors.Join(first.Wait(), second.Wait())
+		first := s.Start(ctx, tarantool.Replace("users", []any{2, "", 0}))
+		second := s.Start(ctx, tarantool.Replace("users", []any{3, "", 0}))
+		return errors.Join(first.Wait(nil), second.Wait(nil))
 	}))
 	if n := len(server.Tuples("users")); n != 3 {
 		t.Errorf("%v", server.Tuples("users"))

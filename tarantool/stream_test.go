@@ -33,14 +33,14 @@ func TestStreamCommitAndRollback(t *testing.T) {
 	c := connected(t, server)
 	ctx := patient(t)
 	kept, dropped := begun(t, c), begun(t, c)
-	must(t, kept.Exec(ctx, nil, tarantool.Insert("users", []any{1, "one", 0})))
-	must(t, dropped.Exec(ctx, nil, tarantool.Insert("users", []any{2, "two", 0})))
+	must(t, kept.Do(ctx, nil, tarantool.Insert("users", []any{1, "one", 0})))
+	must(t, dropped.Do(ctx, nil, tarantool.Insert("users", []any{2, "two", 0})))
 	has(t, server)
 	for _, s := range []struct {
 		stream *tarantool.Stream
 		want   string
 	}{{kept, "[[1 one 0]]"}, {dropped, "[[2 two 0]]"}} {
-		if data, err := s.stream.Do(ctx, tarantool.Select("users")).Get(); err != nil || fmt.Sprint(data) != s.want {
+		if data, err := s.stream.Start(ctx, tarantool.Select("users")).Get(); err != nil || fmt.Sprint(data) != s.want {
 			t.Errorf("a transaction sees %v, %v; want %s", data, err, s.want)
 		}
 	}
@@ -48,14 +48,14 @@ func TestStreamCommitAndRollback(t *testing.T) {
 	must(t, kept.Commit(ctx))
 	has(t, server, []any{1, "one", 0})
 	// A stream can be used again, and outside of transactions its requests are what others are.
-	must(t, dropped.Exec(ctx, nil, tarantool.Replace("users", []any{2, "alone", 0})))
+	must(t, dropped.Do(ctx, nil, tarantool.Replace("users", []any{2, "alone", 0})))
 	must(t, dropped.Begin(ctx, tarantool.TxOptions{}))
 	err := dropped.Begin(ctx, tarantool.TxOptions{})
 	if !tarantool.IsCode(err, iproto.CodeActiveTransaction) {
 		t.Errorf("a begin in a transaction: %v", err)
 	}
 	outcome(t, "a begin in a transaction", err, slipstream.Refused)
-	must(t, dropped.Exec(ctx, nil, tarantool.Delete("users", tarantool.Int(1))))
+	must(t, dropped.Do(ctx, nil, tarantool.Delete("users", tarantool.Int(1))))
 	must(t, dropped.Commit(ctx))
 	has(t, server, []any{2, "alone", 0})
 }
@@ -82,7 +82,7 @@ func TestStreamOrder(t *testing.T) {
 		s := begun(t, c)
 		var futures []tarantool.Future
 		for i := range 30 {
-			futures = append(futures, s.Do(ctx, tarantool.Update("users", []tarantool.Part{tarantool.Int(1)}, tarantool.Assign("hits", i))))
+			futures = append(futures, s.Start(ctx, tarantool.Update("users", []tarantool.Part{tarantool.Int(1)}, tarantool.Assign("hits", i))))
 		}
 		for i, f := range futures {
 			if data, err := f.Get(); err != nil || fmt.Sprint(data) != fmt.Sprintf("[[1  %d]]", i) {
@@ -151,7 +151,7 @@ func TestTransactionTimeout(t *testing.T) {
 	ctx := patient(t)
 	err := c.Transaction(ctx, tarantool.TxOptions{Timeout: time.Millisecond}, func(s *tarantool.Stream) error {
 		for id := 1; ; id++ {
-			if err := s.Exec(ctx, nil, tarantool.Insert("users", []any{id, "", 0})); err != nil {
+			if err := s.Do(ctx, nil, tarantool.Insert("users", []any{id, "", 0})); err != nil {
 				return err
 			}
 		}
@@ -188,11 +188,11 @@ func TestStreamsOfOldServers(t *testing.T) {
 // increment adds one to hits of the tuple, in a way that forgets what others do at the same time.
 func increment(ctx context.Context, s *tarantool.Stream, id int) error {
 	var users []user
-	if err := s.Exec(ctx, &users, tarantool.Select("users").Key(tarantool.Int(id))); err != nil {
+	if err := s.Do(ctx, &users, tarantool.Select("users").Key(tarantool.Int(id))); err != nil {
 		return err
 	}
 	users[0].Hits++
-	return s.Exec(ctx, nil, tarantool.Replace("users", &users[0]))
+	return s.Do(ctx, nil, tarantool.Replace("users", &users[0]))
 }
 
 func TestTransactionConflict(t *testing.T) {
@@ -262,7 +262,7 @@ func TestTransactionFunctionFails(t *testing.T) {
 	c := connected(t, server)
 	ctx := patient(t)
 	failure := errors.New("changed my mind")
-	insert := func(s *tarantool.Stream) { must(t, s.Exec(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))) }
+	insert := func(s *tarantool.Stream) { must(t, s.Do(ctx, nil, tarantool.Insert("users", []any{1, "", 0}))) }
 	if err := c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
 		insert(s)
 		return failure

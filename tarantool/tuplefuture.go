@@ -19,12 +19,12 @@ type TupleFuture[T any] struct {
 	p          *pending // what the call alone cannot say: it was not sent, or it has a time-out
 }
 
-// DoGet is Get that does not wait: [TupleFuture.Get] does.
-func (s *Space[T]) DoGet(ctx context.Context, key ...Part) TupleFuture[T] {
+// StartGet is Get that does not wait: [TupleFuture.Get] does.
+func (s *Space[T]) StartGet(ctx context.Context, key ...Part) TupleFuture[T] {
 	q := spaceCall[T]{code: box.CodeSelect, limit: 1}
 	c := s.client
 	call, at, err := s.quick(&q, key, nil)
-	if err == nil && call != nil && c.opts.Timeout <= 0 {
+	if err == nil && call != nil && !c.timed {
 		if err = c.engine.Start(ctx, call); err == nil {
 			return TupleFuture[T]{space: s, call: call, at: at, generation: uint64(call.Generation())}
 		}
@@ -92,7 +92,7 @@ func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 	if err = p.err; p.r.call != nil {
 		err = q.finish(p.ctx, &p.r, p.wait())
 	}
-	p.release()
+	p.release(err)
 	return q.found, err
 }
 
@@ -100,7 +100,7 @@ func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 func (f TupleFuture[T]) finish(q *spaceCall[T], err error) (bool, error) {
 	r, ctx := f.space.exchange(q.code, f.call, f.at), f.call.Context()
 	err = q.finish(ctx, &r, err)
-	r.release()
+	r.end(ctx, err)
 	return q.found, err
 }
 

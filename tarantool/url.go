@@ -1,14 +1,9 @@
 package tarantool
 
 import (
-	"crypto/tls"
-	"errors"
-	"fmt"
-	"net"
-	"net/url"
-	"slices"
-	"strconv"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/driver"
 )
 
 // ParseURL reads Options from a URL:
@@ -19,121 +14,41 @@ import (
 //
 // Everything but the scheme may be left out. The query knows auth, sockets, timeout,
 // dial_timeout, stall_timeout, backoff, max_backoff, retries, max_calls, max_bytes, max_reply,
-// max_blocking, fail_fast and wait_when_full; durations are written as 500ms or 2s. Characters
+// max_blocking, window, no_wait, fail_fast and wait_when_full; durations are written as 500ms or 2s. Characters
 // of a password that mean something in a URL are percent-encoded. Errors never show the
 // password.
 func ParseURL(text string) (Options, error) {
 	var o Options
-	u, err := url.Parse(text) // whose own error may show the password
+	t, err := urls.Parse(text, &o)
 	if err != nil {
-		return o, errors.New("tarantool: not a valid URL, expected tarantool://user:password@host:port with special characters of the password percent-encoded")
-	}
-	switch u.Scheme {
-	case "tarantool":
-	case "tarantool+tls":
-		o.TLS = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
-	case "tarantool+unix":
-		if u.Host != "" || len(u.Path) < 2 {
-			return o, errors.New("tarantool: a tarantool+unix URL needs the absolute path of a socket, as in tarantool+unix:///run/app.sock")
-		}
-		o.Addr = u.Path
-	default:
-		return o, errors.New("tarantool: the URL's scheme is not tarantool, tarantool+tls or tarantool+unix")
-	}
-	if u.Opaque != "" || u.Fragment != "" {
-		return Options{}, fmt.Errorf("tarantool: expected %s:// and no fragment; write # in a password as %%23", u.Scheme)
-	}
-	if u.User != nil {
-		o.User = u.User.Username()
-		o.Password, _ = u.User.Password()
-	}
-	if o.Addr == "" {
-		if err := o.setHost(u); err != nil {
-			return Options{}, err
-		}
-	}
-	if err := o.setQuery(u); err != nil {
 		return Options{}, err
 	}
+	o.Addr, o.User, o.Password, o.TLS = t.Addr, t.User, t.Password, t.TLS
 	if err := o.check(); err != nil {
 		return Options{}, err
 	}
 	return o, nil
 }
 
-func (o *Options) setHost(u *url.URL) error {
-	if u.Path != "" && u.Path != "/" {
-		return errors.New("tarantool: the URL has a path, expected none; write / in a password as %2F")
-	}
-	host, port := u.Hostname(), u.Port()
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	if port == "" {
-		port = "3301"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return errors.New("tarantool: the URL's port is not a number from 1 to 65535")
-	}
-	o.Addr = net.JoinHostPort(host, port)
-	return nil
-}
-
-// setQuery reads the query into the options.
-func (o *Options) setQuery(u *url.URL) error {
-	values, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return errors.New("tarantool: the URL's query is not valid; write ? in a password as %3F")
-	}
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names) // so that the same URL gives the same error
-	for _, name := range names {
-		if len(values[name]) != 1 {
-			return fmt.Errorf("tarantool: the URL's option %q stands there %d times, expected once", name, len(values[name]))
-		}
-		if err := o.setOption(name, values[name][0]); err != nil {
-			return fmt.Errorf("tarantool: the URL's option %q: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// setOption sets the option of that name.
-func (o *Options) setOption(name, value string) (err error) {
-	numbers := map[string]*int{
-		"sockets": &o.Sockets, "retries": &o.Retries, "max_calls": &o.MaxCalls, "max_bytes": &o.MaxBytes,
-		"max_reply": &o.MaxReply, "max_blocking": &o.MaxBlocking, "window": &o.Window,
-	}
-	durations := map[string]*time.Duration{
-		"timeout": &o.Timeout, "dial_timeout": &o.DialTimeout, "stall_timeout": &o.StallTimeout,
-		"backoff": &o.Backoff, "max_backoff": &o.MaxBackoff,
-	}
-	switches := map[string]*bool{"fail_fast": &o.FailFast, "wait_when_full": &o.WaitWhenFull}
-	if p := numbers[name]; p != nil {
-		if *p, err = strconv.Atoi(value); err != nil {
-			return errors.New("expected a number")
-		}
-		return nil
-	}
-	if p := durations[name]; p != nil {
-		if *p, err = time.ParseDuration(value); err != nil {
-			return errors.New("expected a duration such as 500ms or 2s")
-		}
-		return nil
-	}
-	if p := switches[name]; p != nil {
-		if value != "true" && value != "false" && value != "1" && value != "0" {
-			return errors.New("expected true or false")
-		}
-		*p = value == "true" || value == "1"
-		return nil
-	}
-	if name == "auth" {
-		o.Auth = AuthMethod(value)
-		return nil
-	}
-	return errors.New("not known")
+var urls = driver.URLs[Options]{
+	Driver: "tarantool", Plain: "tarantool", Secure: "tarantool+tls", Unix: "tarantool+unix", Port: "3301",
+	Example: "tarantool://user:password@host:port",
+	Options: []driver.URLOption[Options]{
+		driver.TextOption("auth", func(o *Options) *AuthMethod { return &o.Auth }),
+		driver.IntOption("sockets", func(o *Options) *int { return &o.Sockets }),
+		driver.IntOption("window", func(o *Options) *int { return &o.Window }),
+		driver.DurationOption("timeout", func(o *Options) *time.Duration { return &o.Timeout }),
+		driver.DurationOption("dial_timeout", func(o *Options) *time.Duration { return &o.DialTimeout }),
+		driver.DurationOption("stall_timeout", func(o *Options) *time.Duration { return &o.StallTimeout }),
+		driver.DurationOption("backoff", func(o *Options) *time.Duration { return &o.Backoff }),
+		driver.DurationOption("max_backoff", func(o *Options) *time.Duration { return &o.MaxBackoff }),
+		driver.IntOption("retries", func(o *Options) *int { return &o.Retries }),
+		driver.IntOption("max_calls", func(o *Options) *int { return &o.MaxCalls }),
+		driver.IntOption("max_bytes", func(o *Options) *int { return &o.MaxBytes }),
+		driver.IntOption("max_reply", func(o *Options) *int { return &o.MaxReply }),
+		driver.IntOption("max_blocking", func(o *Options) *int { return &o.MaxBlocking }),
+		driver.BoolOption("no_wait", func(o *Options) *bool { return &o.NoWait }),
+		driver.BoolOption("fail_fast", func(o *Options) *bool { return &o.FailFast }),
+		driver.BoolOption("wait_when_full", func(o *Options) *bool { return &o.WaitWhenFull }),
+	},
 }

@@ -78,15 +78,18 @@ func newWatchHub(c *Client) *watchHub {
 // Watch begins to watch a key. The first value, which may be none, comes at once. It needs
 // Tarantool 2.10. The watcher must be stopped, or the client closed.
 func (c *Client) Watch(ctx context.Context, key string) (*Watcher, error) {
+	if err := c.knowServer(ctx, "watch"); err != nil {
+		return nil, err
+	}
 	if err := c.needs(box.FeatureWatchers); err != nil {
-		return nil, c.notSent("watch", err)
+		return nil, c.fail.NotSent("watch", err)
 	}
 	e, err := c.watches.connected()
 	if err != nil {
 		return nil, err
 	}
 	if _, err := e.Pin(ctx); err != nil { // waits for a connection
-		return nil, c.named("watch", err)
+		return nil, c.fail.Named("watch", err)
 	}
 	w := &Watcher{hub: c.watches, key: key, changed: make(chan struct{}, 1)}
 	if err := c.watches.add(w); err != nil {
@@ -100,7 +103,7 @@ func (h *watchHub) connected() (*pipe.Engine, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended != nil {
-		return nil, &slipstream.Error{Op: "watch", Addr: h.client.opts.addr(), Outcome: slipstream.Closed, Err: h.ended}
+		return nil, h.client.fail.With("watch", slipstream.Closed, h.ended)
 	}
 	if h.engine == nil {
 		cfg := h.client.engineConfig()
@@ -120,7 +123,7 @@ func (h *watchHub) connection(e pipe.Event) {
 	if e.Kind == pipe.Connected {
 		h.renew()
 	}
-	h.client.opts.event(e)
+	h.client.hooks.Event(e)
 }
 
 // renew asks for every key anew, on a connection that is new.
@@ -145,7 +148,7 @@ func (h *watchHub) add(w *Watcher) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended != nil {
-		return &slipstream.Error{Op: "watch", Addr: h.client.opts.addr(), Outcome: slipstream.Closed, Err: h.ended}
+		return h.client.fail.With("watch", slipstream.Closed, h.ended)
 	}
 	for other := range h.keys[w.key] {
 		if other.known {

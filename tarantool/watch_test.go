@@ -382,7 +382,7 @@ func TestWatchShutdownKey(t *testing.T) {
 	if n := saw(server, "unwatch"); n != 2 {
 		t.Errorf("%d unwatches", n)
 	}
-	must(t, c.Exec(patient(t), nil, tarantool.Ping()))
+	must(t, c.Do(patient(t), nil, tarantool.Ping()))
 	server.Broadcast("box.shutdown", true)
 	until(t, "the client keeps a connection", func() bool { open, ever := server.Connections(); return open == 0 || ever >= 4 })
 }
@@ -418,7 +418,7 @@ func TestWatchOnce(t *testing.T) {
 		if want != nil {
 			all = append(all, want)
 		}
-		data, err := c.Do(patient(t), tarantool.WatchOnce("key")).Get()
+		data, err := c.Start(patient(t), tarantool.WatchOnce("key")).Get()
 		if err != nil || fmt.Sprint(data) != fmt.Sprint(all) {
 			t.Errorf("%v, %v; want %v", data, err, all)
 		}
@@ -427,7 +427,7 @@ func TestWatchOnce(t *testing.T) {
 	for _, server := range []struct{ addr, version string }{
 		{real.Addr, "2.6.0"}, {simulated(t, tarantoolsim.Config{Version: "2.11.1", Protocol: 4}).Addr(), "2.11.1"},
 	} {
-		err := connect(t, tarantool.Options{Addr: server.addr}).Exec(t.Context(), nil, tarantool.WatchOnce("key"))
+		err := connect(t, tarantool.Options{Addr: server.addr}).Do(t.Context(), nil, tarantool.WatchOnce("key"))
 		lacking(t, "watch once", err, "3.0", server.version)
 	}
 }

@@ -62,7 +62,7 @@ type ourSession struct {
 }
 
 func (s *ourSession) naive(key uint64) error {
-	data, err := s.client.Do(s.ctx, tarantool.Select(tarantoolserver.SpaceName).Key(tarantool.Int(key)).Limit(1)).Get()
+	data, err := s.client.Start(s.ctx, tarantool.Select(tarantoolserver.SpaceName).Key(tarantool.Int(key)).Limit(1)).Get()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *ourSession) prepare(keys []uint64) {
 }
 
 func (s *ourSession) prepared(i int, key uint64) error {
-	if err := s.client.Exec(s.ctx, s.whole, s.requests[i]); err != nil {
+	if err := s.client.Do(s.ctx, s.whole, s.requests[i]); err != nil {
 		return err
 	}
 	return s.whole.Check(key)
@@ -101,7 +101,7 @@ func (s *ourSession) settled(key uint64, found bool, err error) error {
 func (s *ourSession) flow(p *pair) { drive(p, s) }
 
 func (s *ourSession) send(key uint64) tarantool.TupleFuture[tarantoolserver.Tuple] {
-	return s.space.DoGet(s.ctx, tarantool.Int(key))
+	return s.space.StartGet(s.ctx, tarantool.Int(key))
 }
 
 func (s *ourSession) take(f tarantool.TupleFuture[tarantoolserver.Tuple], key uint64) error {

@@ -66,7 +66,7 @@ func run(ctx context.Context, out io.Writer, addr string, users, visits int) err
 		return err
 	}
 	defer client.Close()
-	if err := client.Exec(ctx, nil, tarantool.Eval(prepare, users)); err != nil {
+	if err := client.Do(ctx, nil, tarantool.Eval(prepare, users)); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -107,7 +107,7 @@ func chain(ctx context.Context, client *tarantool.Client, users, visits int) (co
 		defer close(reads)
 		for i := 0; i < visits && ctx.Err() == nil; i++ {
 			id := 1 + rand.IntN(users)
-			reads <- read{id, space.DoGet(ctx, tarantool.Int(id))}
+			reads <- read{id, space.StartGet(ctx, tarantool.Int(id))}
 		}
 	})
 	// Takes users and sends the writes. Ends when reads is closed; waited for by stages.
@@ -125,13 +125,13 @@ func chain(ctx context.Context, client *tarantool.Client, users, visits int) (co
 				cancel(fmt.Errorf("asked for user %d, got %d", r.id, u.id))
 			default:
 				key := []tarantool.Part{tarantool.Int(u.id)}
-				writes <- write{r.id, client.Do(ctx, tarantool.Update("visits_demo", key, tarantool.Add(2, 1)))}
+				writes <- write{r.id, client.Start(ctx, tarantool.Update("visits_demo", key, tarantool.Add(2, 1)))}
 			}
 		}
 	})
 	// Takes the results of the writes. Ends when writes is closed.
 	for w := range writes {
-		if err := w.future.Wait(); err != nil {
+		if err := w.future.Wait(nil); err != nil {
 			cancel(fmt.Errorf("user %d: %w", w.id, err))
 			continue
 		}

@@ -26,7 +26,7 @@ func TestChain(t *testing.T) {
 	}
 	defer client.Close()
 	var sum [1]int
-	if err := client.Exec(t.Context(), &sum, tarantool.Eval("local n = 0; for _, u in box.space.visits_demo:pairs() do n = n + u[3] end; return n")); err != nil || sum[0] != visits {
+	if err := client.Do(t.Context(), &sum, tarantool.Eval("local n = 0; for _, u in box.space.visits_demo:pairs() do n = n + u[3] end; return n")); err != nil || sum[0] != visits {
 		t.Errorf("%d visits were counted, %v; want %d", sum[0], err, visits)
 	}
 }
@@ -40,7 +40,7 @@ func TestChainThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if err := client.Exec(t.Context(), nil, tarantool.Eval(prepare, 10)); err != nil {
+	if err := client.Do(t.Context(), nil, tarantool.Eval(prepare, 10)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := chain(t.Context(), client, 11, 1000); err == nil || n == 1000 {

@@ -16,6 +16,8 @@ type Tarantool struct {
 	*Process
 	// Addr is the address of its binary protocol: host:port.
 	Addr string
+
+	command Command // immutable
 }
 
 // tarantoolInit opens the port last: a client that gets the greeting finds
@@ -36,10 +38,18 @@ func StartTarantool(t testing.TB, setup string) *Tarantool {
 	if err := os.WriteFile(script, fmt.Appendf(nil, tarantoolInit, dir, setup, port), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := Start(t, Command{
+	c := Command{
 		Path:  "tarantool",
 		Args:  []string{script},
 		Ready: func(ctx context.Context) error { return exchange(ctx, port, "", "Tarantool ") },
-	})
-	return &Tarantool{Process: p, Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	}
+	return &Tarantool{Process: Start(t, c), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), command: c}
+}
+
+// Restart kills the server if it still runs and starts it again on the same port. Without a
+// write-ahead log it has only what setup creates. No other method may run meanwhile.
+func (s *Tarantool) Restart(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	s.Process = Start(t, s.command)
 }

@@ -102,21 +102,21 @@ func TestFunctions(t *testing.T) {
 	var pushed any
 	push := func(d *iproto.Decoder) { pushed = d.Any() }
 	var got []any
-	if err := c.Exec(ctx, &got, tarantool.Call("f", 1, "x").OnPush(push)); err != nil || fmt.Sprint(got) != "[1 x]" || fmt.Sprint(pushed) != "[soon]" {
+	if err := c.Do(ctx, &got, tarantool.Call("f", 1, "x").OnPush(push)); err != nil || fmt.Sprint(got) != "[1 x]" || fmt.Sprint(pushed) != "[soon]" {
 		t.Errorf("%v, %v, pushed %v", got, err, pushed)
 	}
-	if err := c.Exec(ctx, &got, tarantool.Eval("return ...", 2)); err != nil || fmt.Sprint(got) != "[2]" {
+	if err := c.Do(ctx, &got, tarantool.Eval("return ...", 2)); err != nil || fmt.Sprint(got) != "[2]" {
 		t.Errorf("%v, %v", got, err)
 	}
 	s.Func("f", nil)
-	if err := c.Exec(ctx, nil, tarantool.Call("f")); !tarantool.IsCode(err, iproto.CodeNoSuchProcedure) {
+	if err := c.Do(ctx, nil, tarantool.Call("f")); !tarantool.IsCode(err, iproto.CodeNoSuchProcedure) {
 		t.Errorf("a function that was removed: %v", err)
 	}
 }
 
 func TestFaults(t *testing.T) {
 	ctx, s, c := started(t, tarantooltest.Config{}, tarantool.Options{Retries: -1})
-	insert := func() error { return c.Exec(ctx, nil, tarantool.Replace("users", []any{1, "one"})) }
+	insert := func() error { return c.Do(ctx, nil, tarantool.Replace("users", []any{1, "one"})) }
 	if err := insert(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,28 +136,28 @@ func TestFaults(t *testing.T) {
 		return nil, tarantooltest.Own
 	})
 	s.Handle("replace users", nil)
-	late := c.Do(ctx, tarantool.Replace("users", []any{2, "two"}))
+	late := c.Start(ctx, tarantool.Replace("users", []any{2, "two"}))
 	close(waits)
-	if err := late.Wait(); err != nil || len(s.Tuples("users")) != 2 {
+	if err := late.Wait(nil); err != nil || len(s.Tuples("users")) != 2 {
 		t.Errorf("a delay: %v, %v", err, s.Tuples("users"))
 	}
 	s.Handle("replace", func(*tarantooltest.Request) ([]any, error) { return nil, tarantooltest.Silence })
 	brief, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
-	if err := c.Exec(brief, nil, tarantool.Replace("users", []any{3, "three"})); !errors.Is(err, context.DeadlineExceeded) {
+	if err := c.Do(brief, nil, tarantool.Replace("users", []any{3, "three"})); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no answer: %v", err)
 	}
 }
 
 func TestFaultsOfTheWholeServer(t *testing.T) {
 	ctx, s, c := started(t, tarantooltest.Config{ReadOnly: true}, tarantool.Options{})
-	insert := func(id int) error { return c.Exec(ctx, nil, tarantool.Insert("users", []any{id, "x"})) }
+	insert := func(id int) error { return c.Do(ctx, nil, tarantool.Insert("users", []any{id, "x"})) }
 	if err := insert(1); !tarantool.IsCode(err, iproto.CodeReadOnly) {
 		t.Errorf("a server that is read-only: %v", err)
 	}
 	s.SetReadOnly(false)
 	s.Hang(true)
-	hung := c.Do(ctx, tarantool.Insert("users", []any{1, "x"}))
+	hung := c.Start(ctx, tarantool.Insert("users", []any{1, "x"}))
 	testkit.Eventually(t, 20*time.Second, func() error {
 		if len(s.Tuples("users")) == 0 {
 			return errors.New("it was not executed")
@@ -165,7 +165,7 @@ func TestFaultsOfTheWholeServer(t *testing.T) {
 		return nil
 	})
 	s.Hang(false)
-	if err := hung.Wait(); err != nil {
+	if err := hung.Wait(nil); err != nil {
 		t.Error(err)
 	}
 	s.Refuse(true)

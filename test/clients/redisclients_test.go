@@ -325,7 +325,7 @@ func TestRedisOwnClient(t *testing.T) {
 			}
 		}
 	}
-	wrong := redis.Options{Addr: net.JoinHostPort("127.0.0.1", g.port), Username: "web", Password: "wrong"}
+	wrong := redis.Options{Addr: net.JoinHostPort("127.0.0.1", g.port), User: "web", Password: "wrong"}
 	c, err := redis.Connect(ctx, wrong)
 	if err == nil {
 		c.Close()

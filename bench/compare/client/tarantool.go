@@ -16,8 +16,28 @@ type tarantoolTarget struct {
 	// Immutable after it was opened.
 	client *tarantool.Client
 	space  *tarantool.Space[tarantoolserver.Tuple]
+	start  startGet
 	seed   uint64
 	call   func(*tarantoolCaller, context.Context) error
+}
+
+// startGet is the method StartGet of a space.
+type startGet func(context.Context, ...tarantool.Part) tarantool.TupleFuture[tarantoolserver.Tuple]
+
+// startGetOf returns the method of a space. This program is built with older commits, too, in which
+// StartGet is called DoGet.
+func startGetOf(space any) startGet {
+	switch s := space.(type) {
+	case interface {
+		StartGet(context.Context, ...tarantool.Part) tarantool.TupleFuture[tarantoolserver.Tuple]
+	}:
+		return s.StartGet
+	case interface {
+		DoGet(context.Context, ...tarantool.Part) tarantool.TupleFuture[tarantoolserver.Tuple]
+	}:
+		return s.DoGet
+	}
+	return nil
 }
 
 // openTarantool opens a client with default options, whose callers make the call.
@@ -28,7 +48,7 @@ func openTarantool(call func(*tarantoolCaller, context.Context) error) opener {
 			return nil, err
 		}
 		space := tarantool.SpaceOf[tarantoolserver.Tuple](c, tarantoolserver.SpaceName)
-		return &tarantoolTarget{client: c, space: space, seed: s.Seed, call: call}, nil
+		return &tarantoolTarget{client: c, space: space, start: startGetOf(space), seed: s.Seed, call: call}, nil
 	}
 }
 
@@ -36,6 +56,7 @@ func openTarantool(call func(*tarantoolCaller, context.Context) error) opener {
 func (t *tarantoolTarget) NewCaller(_ context.Context, i int) (load.Caller, error) {
 	return &tarantoolCaller{
 		tarantoolTarget: t, rng: rand.New(rand.NewPCG(t.seed, uint64(i))),
+		key:     make([]tarantool.Part, 1),
 		futures: make([]tarantool.TupleFuture[tarantoolserver.Tuple], batchSize), asked: make([]uint64, batchSize),
 	}, nil
 }
@@ -50,6 +71,7 @@ type tarantoolCaller struct {
 	// Owned by the goroutine that calls Do.
 	rng     *rand.Rand
 	tuple   tarantoolserver.Tuple
+	key     []tarantool.Part // of the call that is being started
 	futures []tarantool.TupleFuture[tarantoolserver.Tuple]
 	asked   []uint64 // the keys of the batch
 }
@@ -72,7 +94,8 @@ func (c *tarantoolCaller) get(ctx context.Context) error {
 func (c *tarantoolCaller) batch(ctx context.Context) error {
 	for i := range c.futures {
 		c.asked[i] = c.random()
-		c.futures[i] = c.space.DoGet(ctx, tarantool.Int(c.asked[i]))
+		c.key[0] = tarantool.Int(c.asked[i])
+		c.futures[i] = c.start(ctx, c.key...)
 	}
 	var failure error
 	for i, f := range c.futures { // all are taken, whatever they say

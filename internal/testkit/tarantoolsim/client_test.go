@@ -41,7 +41,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("%+v, %v, %v", u, found, err)
 	}
 	err = c.Transaction(ctx, tarantool.TxOptions{}, func(tx *tarantool.Stream) error {
-		if err := tx.Exec(ctx, nil, tarantool.Insert("users", []any{2, "two", 20})); err != nil {
+		if err := tx.Do(ctx, nil, tarantool.Insert("users", []any{2, "two", 20})); err != nil {
 			return err
 		}
 		if found, err := users.Get(ctx, &u, tarantool.Int(2)); found || err != nil {

@@ -75,7 +75,7 @@ func TestPythonMoments(t *testing.T) {
 	var steps []testkit.PythonStep
 	stored := make(map[string]any)
 	both := func(python string, ours any) {
-		if err := c.Exec(t.Context(), nil, tarantool.Insert("values", []any{"ours " + python, ours})); err != nil {
+		if err := c.Do(t.Context(), nil, tarantool.Insert("values", []any{"ours " + python, ours})); err != nil {
 			t.Fatal(err)
 		}
 		stored["theirs "+python] = ours
@@ -99,7 +99,7 @@ func TestPythonMoments(t *testing.T) {
 	testkit.PythonTarantool(t, pythonScript, s.Addr(), "alice", "wonderland", steps)
 	for name, ours := range stored {
 		var rows [][]any
-		err := c.Exec(t.Context(), &rows, tarantool.Select("values").Key(tarantool.String(name)))
+		err := c.Do(t.Context(), &rows, tarantool.Select("values").Key(tarantool.String(name)))
 		if want := [][]any{{name, ours}}; err != nil || !reflect.DeepEqual(rows, want) {
 			t.Errorf("%v, %v, want %v", rows, err, want)
 		}

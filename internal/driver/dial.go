@@ -1,0 +1,111 @@
+// Package driver is what the clients of this module have in common besides the engine: opening
+// connections, credentials, URLs, checks of options, errors, and the functions of users.
+package driver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// An Endpoint is a server and how to connect to it.
+type Endpoint struct {
+	// Addr is host:port, or the path of a Unix socket.
+	Addr string
+	// TLS, if set, encrypts connections. An empty ServerName is taken from Addr. It holds the
+	// client's certificates, too.
+	TLS *tls.Config
+	// Dialer, if set, opens connections instead of package net.
+	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// Network returns the network of an address: unix for a path, otherwise tcp.
+func Network(addr string) string {
+	if strings.HasPrefix(addr, "/") {
+		return "unix"
+	}
+	return "tcp"
+}
+
+// Dial opens a connection. A host name is resolved by every call, so that a server that moved is
+// found.
+func (e *Endpoint) Dial(ctx context.Context) (net.Conn, error) {
+	conn, err := e.connect(ctx)
+	if err != nil || e.TLS == nil {
+		return conn, err
+	}
+	secure := tls.Client(conn, e.tlsConfig())
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return secure, nil
+}
+
+// connect opens the connection under TLS. A panic of the user's function must not end the
+// goroutine that keeps a connection.
+func (e *Endpoint) connect(ctx context.Context) (conn net.Conn, err error) {
+	if e.Dialer == nil {
+		return new(net.Dialer).DialContext(ctx, Network(e.Addr), e.Addr)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			conn, err = nil, fmt.Errorf("Dialer panicked: %v", p)
+		}
+	}()
+	conn, err = e.Dialer(ctx, Network(e.Addr), e.Addr)
+	if err == nil && conn == nil {
+		err = errors.New("Dialer returned neither a connection nor an error")
+	}
+	return conn, err
+}
+
+func (e *Endpoint) tlsConfig() *tls.Config {
+	if e.TLS.ServerName != "" || e.TLS.InsecureSkipVerify {
+		return e.TLS
+	}
+	cfg := e.TLS.Clone()
+	if host, _, err := net.SplitHostPort(e.Addr); err == nil {
+		cfg.ServerName = host
+	}
+	return cfg
+}
+
+// A Login is what connections authenticate with.
+type Login struct {
+	User, Password string
+	// Credentials, if set, is called instead.
+	Credentials func(ctx context.Context) (user, password string, err error)
+}
+
+// Get returns what the next connection authenticates with. A panic of the user's function must
+// not end the goroutine that keeps a connection.
+func (l *Login) Get(ctx context.Context) (user, password string, err error) {
+	if l.Credentials == nil {
+		return l.User, l.Password, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			user, password, err = "", "", fmt.Errorf("Credentials panicked: %v", p)
+		}
+	}()
+	user, password, err = l.Credentials(ctx)
+	if err != nil {
+		return "", "", fmt.Errorf("credentials: %w", err)
+	}
+	return user, password, nil
+}
+
+// Describe returns a URL without the password, for logs.
+func (l *Login) Describe(scheme, addr string) string {
+	switch {
+	case l.Credentials != nil:
+		return scheme + "://(credentials)@" + addr
+	case l.User != "" || l.Password != "":
+		return scheme + "://" + l.User + ":***@" + addr
+	}
+	return scheme + "://" + addr
+}

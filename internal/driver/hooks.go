@@ -1,0 +1,97 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+)
+
+// Hooks are the functions of the user that are notified of calls and connections. A panic of one
+// is counted and goes no further: an observer must not end the call that it observes. All methods
+// are safe for concurrent use.
+type Hooks struct {
+	// Immutable after the first call.
+	System, Addr  string // of observations
+	Observer      slipstream.Observer
+	SlowThreshold time.Duration
+	OnSlow        func(slipstream.Observation)
+	OnEvent       func(slipstream.Event)
+
+	// Atomics, written by everyone.
+	panics atomic.Uint64
+}
+
+// Slow checks two options that belong together.
+func (c Check) Slow(threshold time.Duration, onSlow func(slipstream.Observation)) error {
+	if (threshold > 0) != (onSlow != nil) {
+		return errors.New(string(c) + ": SlowThreshold and OnSlow are set only together")
+	}
+	return nil
+}
+
+// Panics returns the number of contained panics.
+func (h *Hooks) Panics() uint64 { return h.panics.Load() }
+
+// Observing reports whether calls are observed.
+func (h *Hooks) Observing() bool { return h.Observer != nil || h.OnSlow != nil }
+
+// Observe notifies the observer and the slow log of a call that ends now. It adds what is the same
+// for all calls.
+func (h *Hooks) Observe(ctx context.Context, o slipstream.Observation) {
+	o.Context, o.System, o.Addr, o.End = ctx, h.System, h.Addr, time.Now()
+	if h.Observer != nil {
+		h.Call(func() { h.Observer.Observe(o) })
+	}
+	if h.OnSlow != nil && o.Duration() >= h.SlowThreshold {
+		h.Call(func() { h.OnSlow(o) })
+	}
+}
+
+// Event notifies the user of what happened to a connection of an engine.
+func (h *Hooks) Event(e pipe.Event) {
+	kind := slipstream.DialFailed
+	switch e.Kind {
+	case pipe.Connected:
+		kind = slipstream.Connected
+	case pipe.Disconnected:
+		kind = slipstream.Disconnected
+	}
+	h.Notify(slipstream.Event{Kind: kind, Addr: e.Addr, At: e.At, Err: e.Err, Stalled: e.Stalled, Backoff: e.Backoff})
+}
+
+// Notify notifies the user of what happened to a connection.
+func (h *Hooks) Notify(e slipstream.Event) {
+	if h.OnEvent != nil {
+		h.Call(func() { h.OnEvent(e) })
+	}
+}
+
+// Call calls a function of the user and contains its panic.
+func (h *Hooks) Call(f func()) {
+	defer func() {
+		if recover() != nil {
+			h.panics.Add(1)
+		}
+	}()
+	f()
+}
+
+// Stats returns the statistics of a client that has one engine for its calls.
+func Stats(s pipe.Snapshot, repeated, hookPanics uint64) slipstream.Stats {
+	return slipstream.Stats{
+		Calls: s.Calls, Replies: s.Replies, Failed: s.Failed, Cancelled: s.Cancelled, NeverWritten: s.NeverWritten,
+		Overloaded: s.Refused, Repeated: repeated,
+		Writes: s.Writes, FlushIdle: s.FlushIdle, FlushDepth: s.FlushDepth, FlushBytes: s.FlushBytes, Kicks: s.Kicks,
+		Yields: s.Yields, ShortWrites: s.ShortWrites, Backstop: s.Backstop,
+		BytesOut: s.BytesOut, Reads: s.Reads, Deliveries: s.Deliveries, SoloReplies: s.SoloReplies, Pushes: s.Pushes,
+		Reconnects: s.Reconnects, Stalls: s.Stalls, Pings: s.Pings,
+		CompleterPanics: s.CompleterPanics, SlowCompleters: s.SlowCompleters, HookPanics: hookPanics,
+		Batch: s.Batch, WriteSize: s.WriteSize,
+		Queued: s.Queued, Outstanding: s.Outstanding, Connected: s.Connected, HeldBytes: s.HeldBytes,
+		RoundTrip: s.RoundTrip, FlushFactor: s.FlushFactor,
+	}
+}

@@ -1,0 +1,186 @@
+package driver
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// URLs are the URLs of a driver whose options have the type O. No error shows a part of the text,
+// which may be a part of a password that was not escaped; only names and values of options in the
+// query are shown.
+type URLs[O any] struct {
+	// Driver is the name at the start of errors.
+	Driver string
+	// Plain, Secure and Unix are the schemes for TCP, TLS and Unix sockets.
+	Plain, Secure, Unix string
+	// Port is the default port.
+	Port string
+	// Path takes the path of a URL with a host; it is not called for an empty one. If nil, there must
+	// be none.
+	Path func(o *O, path string) error
+	// Example is how a URL looks.
+	Example string
+	// Options are those of the query.
+	Options []URLOption[O]
+}
+
+// A URLOption is an option in the query of a URL.
+type URLOption[O any] struct {
+	Name string
+	// Set parses the value into its field. Its error says what was expected.
+	Set func(o *O, value string) error
+}
+
+// A Target is what a URL says besides options.
+type Target struct {
+	Addr           string
+	User, Password string
+	TLS            *tls.Config
+}
+
+// Parse parses a URL: the query and the path go into o, the rest is returned.
+func (u *URLs[O]) Parse(text string, o *O) (t Target, err error) {
+	parsed, err := url.Parse(text) // its own error may show the password
+	if err != nil {
+		return t, fmt.Errorf("%s: not a valid URL, expected %s with special characters of the password percent-encoded", u.Driver, u.Example)
+	}
+	switch parsed.Scheme {
+	case u.Plain, u.Unix:
+	case u.Secure:
+		t.TLS = &tls.Config{ServerName: parsed.Hostname(), MinVersion: tls.VersionTLS12}
+	default:
+		return t, fmt.Errorf("%s: the URL's scheme is not %s, %s or %s", u.Driver, u.Plain, u.Secure, u.Unix)
+	}
+	if parsed.Opaque != "" || parsed.Fragment != "" {
+		return t, fmt.Errorf("%s: expected %s:// and no fragment; write # in a password as %%23", u.Driver, parsed.Scheme)
+	}
+	if parsed.User != nil {
+		t.User = parsed.User.Username()
+		t.Password, _ = parsed.User.Password()
+	}
+	if t.Addr, err = u.addr(parsed, o); err != nil {
+		return t, err
+	}
+	return t, u.query(parsed.RawQuery, o)
+}
+
+// addr returns the address, and passes on the path.
+func (u *URLs[O]) addr(parsed *url.URL, o *O) (string, error) {
+	if parsed.Scheme == u.Unix {
+		if parsed.Host != "" || len(parsed.Path) < 2 {
+			return "", fmt.Errorf("%s: a %s URL needs the absolute path of a socket, as in %[2]s:///run/server.sock", u.Driver, u.Unix)
+		}
+		return parsed.Path, nil
+	}
+	host, port := parsed.Hostname(), parsed.Port()
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	if port == "" {
+		port = u.Port
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("%s: the URL's port is not a number from 1 to 65535", u.Driver)
+	}
+	if path := strings.TrimSuffix(strings.TrimPrefix(parsed.Path, "/"), "/"); path != "" {
+		if u.Path == nil {
+			return "", fmt.Errorf("%s: the URL has a path, expected none; write / in a password as %%2F", u.Driver)
+		}
+		if err := u.Path(o, path); err != nil {
+			return "", fmt.Errorf("%s: %w", u.Driver, err)
+		}
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// query parses the query into o.
+func (u *URLs[O]) query(text string, o *O) error {
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		return fmt.Errorf("%s: the URL's query is not valid; write ? in a password as %%3F", u.Driver)
+	}
+	if strings.Contains(text, "@") {
+		return fmt.Errorf("%s: the URL's query has an @; write ? in a password as %%3F", u.Driver)
+	}
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names) // the same URL has the same error
+	for _, name := range names {
+		at := slices.IndexFunc(u.Options, func(known URLOption[O]) bool { return known.Name == name })
+		if at < 0 {
+			return fmt.Errorf("%s: unknown option %q in the URL, expected one of %s", u.Driver, name, u.names())
+		}
+		if n := len(values[name]); n > 1 {
+			return fmt.Errorf("%s: option %s appears %d times in the URL, expected once", u.Driver, name, n)
+		}
+		if err := u.Options[at].Set(o, values[name][0]); err != nil {
+			return fmt.Errorf("%s: option %s of the URL is %q, %w", u.Driver, name, values[name][0], err)
+		}
+	}
+	return nil
+}
+
+// names lists the options.
+func (u *URLs[O]) names() string {
+	names := make([]string, 0, len(u.Options))
+	for _, option := range u.Options {
+		names = append(names, option.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// IntOption is an option that is a number.
+func IntOption[O any](name string, field func(*O) *int) URLOption[O] {
+	return URLOption[O]{name, func(o *O, value string) error {
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return errors.New("expected a number")
+		}
+		*field(o) = n
+		return nil
+	}}
+}
+
+// DurationOption is an option that is a duration.
+func DurationOption[O any](name string, field func(*O) *time.Duration) URLOption[O] {
+	return URLOption[O]{name, func(o *O, value string) error {
+		d, err := time.ParseDuration(value)
+		if err != nil {
+			return errors.New("expected a duration such as 500ms or 2s")
+		}
+		*field(o) = d
+		return nil
+	}}
+}
+
+// BoolOption is an option that is on or off.
+func BoolOption[O any](name string, field func(*O) *bool) URLOption[O] {
+	return URLOption[O]{name, func(o *O, value string) error {
+		switch value {
+		case "true", "1":
+			*field(o) = true
+		case "false", "0":
+			*field(o) = false
+		default:
+			return errors.New("expected true or false")
+		}
+		return nil
+	}}
+}
+
+// TextOption is an option of any text.
+func TextOption[O any, S ~string](name string, field func(*O) *S) URLOption[O] {
+	return URLOption[O]{name, func(o *O, value string) error {
+		*field(o) = S(value)
+		return nil
+	}}
+}

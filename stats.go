@@ -1,0 +1,47 @@
+package slipstream
+
+import "time"
+
+// StatsBuckets is the number of buckets of the histograms in [Stats].
+const StatsBuckets = 24
+
+// Stats is what the connections of a client have done since it was created, and what they hold
+// now. The values are not from exactly the same moment.
+type Stats struct {
+	// Calls were queued; Replies came for them; Failed ended with their connection; Cancelled ended
+	// with their context or timeout, and NeverWritten are those of them that were never sent;
+	// Overloaded were rejected because of Options.MaxCalls or MaxBytes; Repeated is the number of
+	// repetitions of calls that failed.
+	Calls, Replies, Failed, Cancelled, NeverWritten, Overloaded, Repeated uint64
+	// Writes were made to connections: FlushIdle because nothing was in flight, FlushDepth because
+	// enough was queued for what was in flight, FlushBytes because of the size of the queue. Kicks
+	// are the writes that a reply triggered.
+	Writes, FlushIdle, FlushDepth, FlushBytes, Kicks uint64
+	// Yields are writes before which other runnable callers got to add their requests; ShortWrites
+	// are those that the system took only in part.
+	Yields, ShortWrites uint64
+	// Backstop counts writes that only a periodic check made. It is 0 unless this module has a bug.
+	Backstop uint64
+	// BytesOut were sent. Reads were made of connections, Deliveries are groups of replies that were
+	// delivered together, SoloReplies were read by the caller that waited for them.
+	BytesOut, Reads, Deliveries, SoloReplies uint64
+	// Pushes are messages of the server that answer no request.
+	Pushes uint64
+	// Reconnects are connections that ended, Stalls those of them that were closed because the
+	// server was silent, Pings the requests that were sent to find out.
+	Reconnects, Stalls, Pings uint64
+	// CompleterPanics are contained panics of completion functions, SlowCompleters are those that
+	// took longer than 1 ms; HookPanics are contained panics of Observer, OnSlow and OnEvent.
+	CompleterPanics, SlowCompleters, HookPanics uint64
+	// Batch counts writes by their number of calls: Batch[i] is for 2^(i-1) to 2^i-1 of them.
+	// WriteSize does the same by bytes.
+	Batch, WriteSize [StatsBuckets]uint64
+	// Queued and Outstanding are the calls not yet sent and not yet answered, HeldBytes is what they
+	// count for Options.MaxBytes, Connected is the number of connections.
+	Queued, Outstanding, Connected int
+	HeldBytes                      int64
+	// RoundTrip is the shortest time of the last seconds from a request to its reply, or 0 if it is
+	// not known. FlushFactor is how many batches may be in flight because of it.
+	RoundTrip   time.Duration
+	FlushFactor int
+}
