@@ -26,6 +26,7 @@ var public = []string{
 	"gateway/resource",
 	"redis",
 	"redis/redistest",
+	"slipstreamprom",
 	"tarantool",
 	"tarantool/iproto",
 	"tarantool/tarantooltest",
@@ -49,6 +50,8 @@ redis           < . internal/attempt internal/buf internal/driver internal/pipe 
 redis/internal/typedgen <
 redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys
 tarantool       < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/box tarantool/iproto | golang.org/x/sys
+# Adapters of the clients for libraries that only their users pay for.
+slipstreamprom  < .                                                | github.com/prometheus/client_golang
 # MessagePack, a codec like those of internal/wire, but public: types of users are read with its
 # Decoder and hold its decimals, UUIDs and moments.
 tarantool/iproto <

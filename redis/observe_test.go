@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -36,7 +37,8 @@ func (r *recorder) take() []redis.Observation {
 func TestObserver(t *testing.T) {
 	var r recorder
 	c := start(t, func(o *redis.Options) { o.Observer = &r })
-	ctx := t.Context()
+	type spanKey struct{}
+	ctx := context.WithValue(t.Context(), spanKey{}, "span")
 	began := time.Now()
 	for _, test := range []struct {
 		call     func() error
@@ -59,6 +61,7 @@ func TestObserver(t *testing.T) {
 		{func() error {
 			return c.DoMany(ctx, []redis.Command{redis.Cmd("PING"), redis.Cmd("NOSUCH", "secret")}, nil)
 		}, "BATCH", 2, true},
+		{func() error { return c.Do(ctx, nil, redis.Cmd("BLPOP", "secret-list", 0.01)) }, "BLPOP", 1, false},
 	} {
 		err := test.call()
 		var seen []redis.Observation
@@ -71,6 +74,9 @@ func TestObserver(t *testing.T) {
 		o := seen[0]
 		if len(seen) != 1 || o.Op != test.op || o.Requests != test.commands || (o.Err != nil) != test.failed || (err != nil) != test.failed || o.Attempts != 1 {
 			t.Errorf("%s: %+v; %v", test.op, seen, err)
+		}
+		if o.Context.Value(spanKey{}) != "span" || o.System != "redis" {
+			t.Errorf("%s: %+v", test.op, o)
 		}
 		if o.Addr == "" || o.Start.Before(began) || o.Duration() <= 0 || o.Duration() > time.Since(began) || o.RequestBytes == 0 || o.ReplyBytes == 0 {
 			t.Errorf("%s: %+v", test.op, o)
