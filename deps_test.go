@@ -49,7 +49,7 @@ const policy = `
 redis           < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/resp   | golang.org/x/sys
 redis/internal/typedgen <
 redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys
-tarantool       < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/box tarantool/iproto | golang.org/x/sys
+tarantool       < . internal/attempt internal/buf internal/driver internal/fleet internal/pipe internal/wire/box tarantool/iproto | golang.org/x/sys
 # Adapters of the clients for libraries that only their users pay for.
 slipstreamprom  < .                                                | github.com/prometheus/client_golang
 # MessagePack, a codec like those of internal/wire, but public: types of users are read with its
@@ -96,6 +96,7 @@ internal/loop   < . internal/buf internal/fair                     | golang.org/
 # What the drivers have in common above the engine.
 internal/attempt < . internal/pipe
 internal/driver  < . internal/pipe
+internal/fleet   <
 # The frames of Tarantool hold values of its public codec.
 internal/wire/box < tarantool/iproto
 internal/wire/* <

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/attempt"
+	"github.com/slipstream-go/slipstream/internal/fleet"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
@@ -124,17 +123,12 @@ type Pool struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed at the end of Close or Shutdown
 
-	mu sync.Mutex
-	// Guarded by mu. It is never held while something is waited for.
-	instances []*instance // replaced, never changed in place but for appending
-	closed    bool
-	events    []PoolEvent // to be told
-	telling   bool        // somebody tells them
-
-	// Atomics.
-	view    atomic.Pointer[poolView] // written under mu, read by callers
-	waiting atomic.Int32             // requests that wait for an instance; written by them
+	// set has the instances; what of them is guarded by its lock is changed by set.Change.
+	set *fleet.Set[*instance, poolView, PoolEvent]
 }
+
+// poolChange is the set of instances while it is locked.
+type poolChange = fleet.Change[*instance, poolView, PoolEvent]
 
 // NewPool returns a pool once an instance of mode PoolOptions.WaitFor is there. Instances that
 // are down do not hold it up. If ctx ends before, there is no pool, and the error says what
@@ -148,7 +142,7 @@ func NewPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.retry.Retries, p.retry.Timeout, p.retry.Closing = attempt.Retries(o.Options.Retries), o.Options.Timeout, p.ctx.Done()
 	p.retry.Backoff = pipe.Backoff{First: o.Options.Backoff, Most: o.Options.MaxBackoff}
-	p.view.Store(&poolView{changed: make(chan struct{})})
+	p.set = fleet.New(viewOf, o.OnEvent)
 	for _, one := range all {
 		if err := p.Add(one); err != nil {
 			p.Close()
@@ -201,52 +195,55 @@ func (p *Pool) Add(o Options) error {
 		return err
 	}
 	i := newInstance(p, o)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		i.cancel()
-		return p.closedError("add")
-	}
-	for _, other := range p.instances {
-		if other.addr == i.addr {
-			i.cancel()
-			return fmt.Errorf("tarantool: the pool has the instance %s already", i.addr)
+	var err error
+	p.set.Change(func(c *poolChange) {
+		switch {
+		case c.Closed():
+			err = p.closedError("add")
+		case slices.ContainsFunc(c.Members(), i.hasAddr):
+			err = fmt.Errorf("tarantool: the pool has the instance %s already", i.addr)
+		default:
+			c.Add(i)
+			// Stopped by its context; the caller that removes the instance waits for it.
+			go i.run()
 		}
+	})
+	if err != nil {
+		i.cancel()
 	}
-	p.instances = append(p.instances, i)
-	// Stopped by its context; who takes the instance out of the pool waits for it.
-	go i.run()
-	return nil
+	return err
 }
 
 // Remove takes the instance with that address out of the pool. No new requests go there; it
 // waits until those under way have ended and closes the connections. When ctx ends before,
 // they are cut off and the error of ctx is returned.
 func (p *Pool) Remove(ctx context.Context, addr string) error {
-	p.mu.Lock()
-	at := slices.IndexFunc(p.instances, func(i *instance) bool { return i.addr == addr })
-	if at < 0 || p.closed {
-		p.mu.Unlock()
+	var i *instance
+	p.set.Change(func(c *poolChange) {
+		at := slices.IndexFunc(c.Members(), func(i *instance) bool { return i.addr == addr })
+		if at < 0 || c.Closed() {
+			return
+		}
+		i = c.Members()[at]
+		i.become(c, InstanceRemoved, nil)
+		c.Remove(i)
+	})
+	if i == nil {
 		return fmt.Errorf("tarantool: the pool has no instance %q", addr)
 	}
-	i := p.instances[at]
-	p.instances = slices.Delete(slices.Clone(p.instances), at, at+1)
-	p.change(i, InstanceRemoved, nil)
-	p.rebuild()
-	p.mu.Unlock()
-	p.tell()
 	return i.shutdown(ctx)
 }
 
 // Instances returns what is known of every instance now, in the order in which they were
 // added.
 func (p *Pool) Instances() []InstanceInfo {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	infos := make([]InstanceInfo, 0, len(p.instances))
-	for _, i := range p.instances {
-		infos = append(infos, i.info())
-	}
+	var infos []InstanceInfo
+	p.set.Change(func(c *poolChange) {
+		infos = make([]InstanceInfo, 0, len(c.Members()))
+		for _, i := range c.Members() {
+			infos = append(infos, i.info())
+		}
+	})
 	return infos
 }
 
@@ -261,7 +258,7 @@ func (p *Pool) Wait(ctx context.Context, mode Mode) error {
 // It stays that instance's client whatever becomes of the instance, so it is best asked for
 // again for each piece of work. It belongs to the pool and must not be closed.
 func (p *Pool) Client(mode Mode) (*Client, error) {
-	if i := p.view.Load().pick(mode, nil); i != nil {
+	if i := p.pick(mode, nil); i != nil {
 		return i.client.Load(), nil
 	}
 	return nil, p.noInstance(mode, nil)
@@ -349,15 +346,8 @@ func (p *Pool) Shutdown(ctx context.Context) error { return p.end(ctx) }
 
 // end closes the pool, or waits for who does.
 func (p *Pool) end(ctx context.Context) error {
-	p.mu.Lock()
-	again := p.closed
-	p.closed = true
-	all := slices.Clone(p.instances)
-	if !again {
-		p.rebuild()
-	}
-	p.mu.Unlock()
-	if again {
+	all, first := p.set.Close()
+	if !first {
 		return p.awaitEnd(ctx, all)
 	}
 	p.cancel()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/attempt"
+	"github.com/slipstream-go/slipstream/internal/fleet"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
@@ -19,24 +20,23 @@ type instance struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has ended
-	wake   chan struct{} // capacity 1: ask for the role now
+	probe  *fleet.Probe  // asks for the role
 
 	// Owned by run.
 	byCall bool // the role is asked for by a call, because evaluations are denied
 
-	// Guarded by pool.mu.
-	state   InstanceState
-	since   time.Time
-	err     error
-	checked chan struct{} // closed after the next check that begins; nil: nobody waits
+	// Guarded by the lock of pool.set.
+	state InstanceState
+	since time.Time
+	err   error
 
 	// Atomics.
 	client atomic.Pointer[Client] // written once by run, read by everybody
-	losses atomic.Uint64          // connections that ended; written under pool.mu, read by callers
+	losses atomic.Uint64          // connections that ended; written under the lock of pool.set, read by callers
 }
 
 func newInstance(p *Pool, o Options) *instance {
-	i := &instance{pool: p, addr: o.addr(), done: make(chan struct{}), wake: make(chan struct{}, 1), since: time.Now()}
+	i := &instance{pool: p, addr: o.addr(), done: make(chan struct{}), probe: fleet.NewProbe(), since: time.Now()}
 	i.ctx, i.cancel = context.WithCancel(p.ctx)
 	told := o.OnEvent
 	o.OnEvent = func(e Event) {
@@ -49,7 +49,9 @@ func newInstance(p *Pool, o Options) *instance {
 	return i
 }
 
-// info is called with pool.mu held.
+func (i *instance) hasAddr(other *instance) bool { return i.addr == other.addr }
+
+// info is called with pool.set locked.
 func (i *instance) info() InstanceInfo {
 	info := InstanceInfo{Addr: i.addr, State: i.state, Since: i.since, Err: i.err}
 	if c := i.client.Load(); c != nil {
@@ -58,57 +60,51 @@ func (i *instance) info() InstanceInfo {
 	return info
 }
 
-// outstanding returns the requests under way of an instance that has been connected.
-func (i *instance) outstanding() int { return i.client.Load().outstanding() }
+// Outstanding returns the requests in flight of an instance that has been connected.
+func (i *instance) Outstanding() int { return i.client.Load().outstanding() }
 
 // connection is told what happens to connections, by the goroutine that keeps them.
 func (i *instance) connection(e Event) {
-	p := i.pool
-	c := i.client.Load()
-	p.mu.Lock()
-	switch e.Kind {
-	case Disconnected:
-		i.losses.Add(1)
-		if c != nil && !c.isUp() {
-			p.setLocked(i, InstanceDown, e.Err)
+	client := i.client.Load()
+	i.pool.set.Change(func(c *poolChange) {
+		switch e.Kind {
+		case Disconnected:
+			i.losses.Add(1)
+			if client != nil && !client.isUp() {
+				i.become(c, InstanceDown, e.Err)
+			}
+		case DialFailed:
+			if i.state == InstanceDown {
+				i.err = e.Err
+			}
+		case Connected:
+			if i.state == InstanceDown && client != nil && client.isUp() { // and not one of its blocking lane
+				i.become(c, InstanceChecking, nil)
+			}
 		}
-	case DialFailed:
-		if i.state == InstanceDown {
-			i.err = e.Err
-		}
-	case Connected:
-		if i.state == InstanceDown && c != nil && c.isUp() { // and not one of its blocking lane
-			p.setLocked(i, InstanceChecking, nil)
-		}
-	}
-	p.mu.Unlock()
-	i.poke()
-	p.tell()
-}
-
-// poke has the role asked for soon.
-func (i *instance) poke() {
-	select {
-	case i.wake <- struct{}{}:
-	default:
-	}
+		i.probe.Wake()
+	})
 }
 
 // run is the goroutine of the instance.
 func (i *instance) run() {
 	defer close(i.done)
 	defer i.cancel()
-	defer func() { i.endWaits(i.takeWaits()) }()
+	defer func() { i.probe.Begin()() }() // no one waits for a check that does not come
 	c := i.connect()
 	if c == nil {
 		return
 	}
 	i.client.Store(c)
-	i.pool.set(i, InstanceChecking, nil)
+	i.set(InstanceChecking, nil)
 	for i.ctx.Err() == nil {
 		began := time.Now()
 		i.check(c)
-		i.rest(began)
+		interval := i.pool.checkInterval()
+		if i.pool.set.Waiting() > 0 {
+			interval = min(interval, eagerInterval)
+		}
+		i.probe.Rest(i.ctx, began, leastInterval, interval)
 	}
 }
 
@@ -123,7 +119,7 @@ func (i *instance) connect() *Client {
 		if i.ctx.Err() != nil {
 			return nil
 		}
-		i.pool.set(i, InstanceDown, err)
+		i.set(InstanceDown, err)
 		if !attempt.Sleep(i.ctx, backoff.After(made)) {
 			return nil
 		}
@@ -133,86 +129,24 @@ func (i *instance) connect() *Client {
 // leastInterval is the least time between two checks, whoever asks for them.
 const leastInterval = 10 * time.Millisecond
 
-// rest waits until the next check is due.
-func (i *instance) rest(began time.Time) {
-	interval := i.pool.checkInterval()
-	if i.pool.waiting.Load() > 0 {
-		interval = min(interval, eagerInterval)
-	}
-	due := time.NewTimer(interval)
-	defer due.Stop()
-	select {
-	case <-due.C:
-		return
-	case <-i.ctx.Done():
-		return
-	case <-i.wake:
-	}
-	attempt.Sleep(i.ctx, time.Until(began.Add(leastInterval)))
-}
-
 // check asks for the role and notes what came of it.
 func (i *instance) check(c *Client) {
-	waits := i.takeWaits()
-	defer i.endWaits(waits)
+	defer i.probe.Begin()()
 	losses := i.losses.Load()
 	if !c.isUp() {
-		i.pool.set(i, InstanceDown, i.lastError())
+		i.pool.set.Change(func(c *poolChange) { i.become(c, InstanceDown, i.err) })
 		return
 	}
 	state, err := i.ask(c)
 	if i.ctx.Err() != nil {
 		return
 	}
-	p := i.pool
-	p.mu.Lock()
-	// The answer of a server that was lost meanwhile says nothing of the one that is there now.
-	if i.losses.Load() == losses && state != InstanceDown {
-		p.setLocked(i, state, err)
-	}
-	p.mu.Unlock()
-	p.tell()
-}
-
-func (i *instance) lastError() error {
-	i.pool.mu.Lock()
-	defer i.pool.mu.Unlock()
-	return i.err
-}
-
-// recheck waits until of each of these instances a check has ended that began after the call.
-func (p *Pool) recheck(ctx context.Context, these []*instance) {
-	checks := make([]chan struct{}, 0, len(these))
-	p.mu.Lock()
-	for _, i := range these {
-		if i.checked == nil {
-			i.checked = make(chan struct{})
+	i.pool.set.Change(func(c *poolChange) {
+		// The answer of a server that was lost meanwhile says nothing of the one that is there now.
+		if i.losses.Load() == losses && state != InstanceDown {
+			i.become(c, state, err)
 		}
-		checks = append(checks, i.checked)
-	}
-	p.mu.Unlock()
-	p.lookAgain()
-	for n, i := range these {
-		select {
-		case <-checks[n]:
-		case <-ctx.Done():
-		case <-i.ctx.Done():
-		}
-	}
-}
-
-func (i *instance) takeWaits() chan struct{} {
-	i.pool.mu.Lock()
-	defer i.pool.mu.Unlock()
-	waits := i.checked
-	i.checked = nil
-	return waits
-}
-
-func (i *instance) endWaits(waits chan struct{}) {
-	if waits != nil {
-		close(waits)
-	}
+	})
 }
 
 // shutdown ends the instance: see Client.Shutdown.

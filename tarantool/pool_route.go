@@ -39,7 +39,7 @@ func (r *poolRoute) to(i *instance) {
 
 // choose finds an instance, and waits for one if it has to.
 func (r *poolRoute) choose(ctx context.Context) error {
-	if i := r.pool.view.Load().pick(r.mode, nil); i != nil {
+	if i := r.pool.pick(r.mode, nil); i != nil {
 		r.to(i)
 		return nil
 	}
@@ -53,13 +53,13 @@ func (r *poolRoute) wait(ctx context.Context) error {
 	p := r.pool
 	most := p.waitTimeout()
 	if most == 0 {
-		v := p.view.Load()
-		i := v.pick(r.mode, nil)
+		v := p.set.View()
+		i := v.Value.pick(r.mode, nil)
 		switch {
 		case i != nil:
 			r.to(i)
 			return nil
-		case v.closed:
+		case v.Closed:
 			return p.closedError("pool")
 		}
 		return p.noInstance(r.mode, nil)
@@ -113,7 +113,7 @@ func (r *poolRoute) next(ctx context.Context, v verdict) error {
 	if v == relocate {
 		return r.relocate(ctx)
 	}
-	if i := p.view.Load().pick(r.mode, r.instance); i != nil {
+	if i := p.pick(r.mode, r.instance); i != nil {
 		r.to(i)
 		return nil
 	}
@@ -129,8 +129,8 @@ func (r *poolRoute) relocate(ctx context.Context) error {
 		p.recheck(ctx, []*instance{r.instance})
 		return r.wait(ctx)
 	}
-	p.recheck(ctx, p.view.Load().serving)
-	i := p.view.Load().pick(ReadWrite, nil)
+	p.recheck(ctx, p.set.View().Value.serving)
+	i := p.pick(ReadWrite, nil)
 	if i == nil {
 		return p.noInstance(ReadWrite, nil)
 	}
@@ -151,7 +151,7 @@ func (r *poolRoute) judge(err error, repeatable bool) verdict {
 				return relocate
 			}
 		case iproto.CodeLoading:
-			r.instance.poke()
+			r.instance.probe.Wake()
 			fallthrough
 		case iproto.CodeWrongSchemaVersion: // again and again: the schema is being changed
 			if safe {

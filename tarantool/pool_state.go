@@ -121,60 +121,24 @@ func (p *Pool) noInstance(mode Mode, cause error) *slipstream.Error {
 	return &slipstream.Error{Op: "pool", Outcome: slipstream.NotSent, Err: &NoInstanceError{mode, p.Instances(), cause}}
 }
 
-// change notes a state, what is wrong, and the event if it is a change. It is called with mu
-// held; rebuild and, without mu, tell must follow.
-func (p *Pool) change(i *instance, to InstanceState, err error) {
+// become notes a state, what is wrong, and the event if it is a change.
+func (i *instance) become(c *poolChange, to InstanceState, err error) {
+	if c.Closed() || i.state == InstanceRemoved {
+		return
+	}
 	i.err = err
 	if i.state == to {
 		return
 	}
 	now := time.Now()
-	if p.opts.OnEvent != nil {
-		p.events = append(p.events, PoolEvent{Addr: i.addr, From: i.state, To: to, Err: err, At: now})
-	}
+	c.Emit(PoolEvent{Addr: i.addr, From: i.state, To: to, Err: err, At: now})
 	i.state, i.since = to, now
+	c.Rebuild()
 }
 
-// set is change for an instance that may have been removed, and all that follows.
-func (p *Pool) set(i *instance, to InstanceState, err error) {
-	p.mu.Lock()
-	p.setLocked(i, to, err)
-	p.mu.Unlock()
-	p.tell()
-}
-
-func (p *Pool) setLocked(i *instance, to InstanceState, err error) {
-	if p.closed || i.state == InstanceRemoved {
-		return
-	}
-	before := i.state
-	if p.change(i, to, err); before != to {
-		p.rebuild()
-	}
-}
-
-// tell tells the user of events, unless somebody does already, who then goes on.
-func (p *Pool) tell() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.telling {
-		return
-	}
-	p.telling = true
-	for len(p.events) > 0 {
-		e := p.events[0]
-		p.events = p.events[1:]
-		p.mu.Unlock()
-		p.tellOne(e)
-		p.mu.Lock()
-	}
-	p.telling = false
-}
-
-// tellOne contains what the user's function does wrong.
-func (p *Pool) tellOne(e PoolEvent) {
-	defer func() { _ = recover() }()
-	p.opts.OnEvent(e)
+// set is become for one that has nothing else to change.
+func (i *instance) set(to InstanceState, err error) {
+	i.pool.set.Change(func(c *poolChange) { i.become(c, to, err) })
 }
 
 // errNoRole: the user may neither evaluate nor call.
