@@ -34,6 +34,9 @@ func (r *recorder) take() []redis.Observation {
 	return seen
 }
 
+// Every call style is observed once, with the context of its caller.
+//
+// mutant: redis-completer-observed-without-context
 func TestObserver(t *testing.T) {
 	var r recorder
 	c := start(t, func(o *redis.Options) { o.Observer = &r })

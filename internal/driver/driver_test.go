@@ -41,6 +41,7 @@ func TestDialerThatFails(t *testing.T) {
 	}
 }
 
+// mutant: driver-server-name-missing
 func TestServerNameIsTakenFromTheAddress(t *testing.T) {
 	for _, c := range []struct {
 		addr string
