@@ -3,8 +3,9 @@
 // memory, and never older than a stated bound; and package redis is a client
 // that sends the calls of many goroutines in few writes.
 //
-// The package itself holds what all clients share: [Error] and its [Outcome],
-// which say whether the server may have executed a call that failed.
+// The package itself has what all clients share: [Error] and its [Outcome],
+// which say whether the server may have executed a call that failed, and what
+// clients report: [Event], [Observation] and [Stats].
 //
 // Start with the command:
 //

@@ -113,8 +113,9 @@
 // # Seeing inside
 //
 // [Client.Stats] returns counters, gauges and histograms. Options.Observer is
-// told of each call, OnSlow of slow ones, OnEvent of connections. None of them is
-// told keys or values.
+// notified of each call, with the context of its caller, OnSlow of slow calls,
+// OnEvent of connections. None of them gets keys or values. Package
+// slipstreamprom exports all of it to Prometheus.
 //
 // The protocol is described at
 // https://redis.io/docs/latest/develop/reference/protocol-spec; versions 2 and 3

@@ -44,6 +44,12 @@
 // Requests whose outcome is NotSent are made again up to Options.Retries times, and those
 // that read, and those that are [ProcedureRequest.Idempotent], also when they were cut off.
 //
+// # Observability
+//
+// [Client.Stats] returns counters, gauges and histograms. Options.Observer is notified of each
+// request, with the context of its caller, OnSlow of slow requests, OnEvent of connections. None
+// of them gets keys or values. Package slipstreamprom exports all of it to Prometheus.
+//
 // # Old servers
 //
 // What a server lacks is refused here with [UnsupportedError], because servers pass over parts
