@@ -15,8 +15,7 @@ import (
 )
 
 // A Client sends the commands of many goroutines to a Redis server over few
-// connections, one unless told otherwise. All its methods may be called
-// concurrently.
+// connections, by default one. All methods are safe for concurrent use.
 type Client struct {
 	// Immutable after Connect.
 	opts    Options
@@ -25,7 +24,7 @@ type Client struct {
 	router  router
 	only    *pipe.Engine  // the engine of all keys; nil if the key chooses
 	timed   bool          // calls look at the clock
-	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
+	closing chan struct{} // closed by Close and Shutdown, which ends repetitions
 	retry   attempt.Retrier
 	// exclusives are the connections of commands that cannot share one.
 	exclusives *exclusives
@@ -35,7 +34,7 @@ type Client struct {
 	closeOnce sync.Once
 	learned   sync.Map // name of a command that the table does not know: whether it waits
 
-	// Atomics, written by whoever makes a call.
+	// Atomics, written by callers.
 	learnedCount atomic.Int64 // of learned, about
 }
 
@@ -94,8 +93,8 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the client: calls that were not sent fail with the outcome Closed,
-// those under way with MaybeExecuted. It waits until connections are closed and
+// Close closes the client: calls that were not sent fail with the outcome Closed,
+// those in flight with MaybeExecuted. It waits until connections are closed and
 // all goroutines of the client have ended, so it must not be called by a
 // [Completer] or by Options.OnEvent. It may be called again.
 func (c *Client) Close() error {
@@ -110,9 +109,9 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Shutdown refuses new calls, waits until those under way have ended, and
-// closes the client. When ctx ends before, calls are cut off and the error of
-// ctx is returned.
+// Shutdown rejects new calls, waits until those in flight have ended, and closes
+// the client. If ctx ends first, calls are cut off and the error of ctx is
+// returned.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.closeOnce.Do(func() { close(c.closing) })
 	c.hub.close()
@@ -136,12 +135,12 @@ func (c *Client) pick(key string) *pipe.Engine {
 // reply is only looked at for an error. See the package comment for what can be
 // decoded into what. Dst may be changed even if an error is returned.
 //
-// A command that waits at the server, such as BLPOP, has a connection of its own meanwhile;
-// Options.MaxExclusive bounds them. When ctx ends before the server has answered, it is told
-// to end the command, and its answer decides: if it had handed over an element by then,
-// that is the result, and there is no error; if not, the outcome of the error is Refused,
-// and nothing was taken. Only if no answer comes in time the outcome is MaybeExecuted,
-// with [ErrElementLost] in the chain.
+// A command that waits at the server, such as BLPOP, gets a dedicated connection;
+// Options.MaxExclusive bounds them. If ctx ends before the server has answered, the client
+// asks the server to end the command, and the answer decides: if the server had already
+// returned an element, that is the result, and there is no error; if not, the outcome of the
+// error is Refused, and nothing was taken. If no answer comes in time, the outcome is
+// MaybeExecuted, with [ErrElementLost] in the chain.
 func (c *Client) Do(ctx context.Context, dst any, cmd Command) error {
 	if cmd.waits || cmd.info == unknownCommand {
 		if own, err := c.needsOwn(ctx, &cmd); own || err != nil {
@@ -272,7 +271,7 @@ func (c *Client) failure(r *request, err error) *slipstream.Error {
 	return nil
 }
 
-// verdict says whether a call that failed is repeated. A refusal is, if it ends by itself.
+// verdict says whether a call that failed is repeated. A refusal is repeated if it ends without action.
 func (c *Client) verdict(failure *slipstream.Error, repeatable bool) attempt.Verdict {
 	if failure.Outcome != slipstream.Refused {
 		return c.retry.Verdict(failure, repeatable)

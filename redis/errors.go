@@ -20,13 +20,13 @@ var (
 	// Options.StallTimeout.
 	ErrStalled = pipe.ErrStalled
 	// ErrNull is in the chain of the error of a reply that is null where the
-	// destination has no way to say so. Decode into a pointer, such as **string,
+	// destination cannot represent null. Decode into a pointer, such as **string,
 	// where null is expected.
 	ErrNull = errors.New("the reply is null")
-	// ErrReleased is returned for a [Future] that was waited for before.
+	// ErrReleased is returned if the result of a [Future] was taken before.
 	ErrReleased = errors.New("redis: the future was waited for already")
-	// ErrShared is in the chain of the error of a command that cannot travel on
-	// a connection that others share. It was not sent.
+	// ErrShared is in the chain of the error of a command that cannot be sent on a
+	// shared connection. It was not sent.
 	ErrShared = errors.New("cannot be sent on a shared connection")
 )
 
@@ -52,21 +52,21 @@ func parseServerError(text []byte) *ServerError {
 	return &ServerError{Code: code, Message: message}
 }
 
-// DecodeError says why a reply could not be turned into what the caller asked
-// for. The command was executed.
+// DecodeError says why a reply could not be decoded into the destination. The
+// command was executed.
 type DecodeError struct {
-	// Path leads to the part of the reply, such as "[3].name"; empty for the
-	// whole of it.
+	// Path is the part of the reply, such as "[3].name". It is empty for the
+	// whole reply.
 	Path string
 	// Reply says what the server sent, such as "an integer".
 	Reply string
-	// Type is what it was to become.
+	// Type is the type of the destination.
 	Type reflect.Type
 	// Err is the cause.
 	Err error
 }
 
-// Error returns what was there, what was expected, and where.
+// Error returns what the reply has, what was expected, and where.
 func (e *DecodeError) Error() string {
 	var b strings.Builder
 	b.WriteString("reply")
@@ -92,11 +92,11 @@ var refusedCodes = map[string]bool{
 	"DENIED": false, "MISCONF": false, "NOPERM": false, "NOREPLICAS": false, "OOM": false, "READONLY": false,
 }
 
-// passingCodes are the refusals that pass by themselves within a short time, so
-// that asking the same server again makes sense.
+// passingCodes are the refusals that end without action within a short time, so
+// that repeating the command makes sense.
 var passingCodes = map[string]bool{"BUSY": true, "CLUSTERDOWN": true, "LOADING": true, "MASTERDOWN": true, "TRYAGAIN": true}
 
-// outcome returns whether the server executed the command it answers.
+// outcome returns whether the server executed the command that it answers.
 func (e *ServerError) outcome(in *commandInfo) slipstream.Outcome {
 	always, known := refusedCodes[e.Code]
 	if !known || (in.flags&flagScript != 0 && !always) {
@@ -105,5 +105,5 @@ func (e *ServerError) outcome(in *commandInfo) slipstream.Outcome {
 	return slipstream.Refused
 }
 
-// passing reports whether the refusal ends by itself.
+// passing reports whether the refusal ends without action.
 func (e *ServerError) passing() bool { return passingCodes[e.Code] }

@@ -9,9 +9,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// A Future is a call under way. It is small and may be copied; it must be waited
-// for once, which gives back what it holds. A Future that is never waited for
-// costs memory until the garbage collector finds it.
+// A Future is a call in flight. It is small and may be copied. Its result must be
+// taken once, by Wait, which releases what the Future holds. A Future whose result
+// is never taken costs memory until the garbage collector finds it.
 type Future struct {
 	p          *pending
 	generation uint64
@@ -22,13 +22,13 @@ type Future struct {
 type pending struct {
 	generation atomic.Uint64 // grows when the future is waited for
 
-	// Owned by who started the call, then by who waits for it.
+	// Owned by the caller of Start, then by the caller of Wait.
 	client *Client
 	ctx    context.Context
 	r      request
 	err    error
 
-	// Of a command with a connection of its own, or of which that is not known yet.
+	// Of a command that has a dedicated connection, or may have one.
 	alone chan struct{} // closed when raw and err are there
 	raw   rawFrame
 }
@@ -36,8 +36,8 @@ type pending struct {
 var pendings = sync.Pool{New: func() any { return new(pending) }}
 
 // Start sends a command and returns without waiting for the reply. The call
-// ends when ctx does. It may wait for a connection or for room, as other calls
-// do. Whatever is wrong is returned by Wait.
+// ends when ctx does. Start may wait for a connection or for room, as other calls
+// do. Wait returns the error.
 func (c *Client) Start(ctx context.Context, cmd Command) Future {
 	p := pendings.Get().(*pending)
 	p.client, p.ctx = c, ctx
@@ -95,7 +95,7 @@ func (p *pending) wait(dst any) error {
 	return nil
 }
 
-// startAlone lets a goroutine make the call, which waits at the server.
+// startAlone makes the call, which waits at the server, on a new goroutine.
 func (p *pending) startAlone(cmd Command) {
 	c := p.client
 	if !c.exclusives.enter() {
@@ -123,13 +123,13 @@ func (p *pending) waitAlone(dst any) error {
 	return nil
 }
 
-// A Completer is told of the end of a call by [Client.DoFunc].
+// A Completer is notified by [Client.DoFunc] when a call ends.
 type Completer interface {
 	// Complete is called once, on the goroutine that reads the connection. It
-	// must not block: all other calls of the connection wait meanwhile, and one
-	// that takes longer than 1 ms is counted in [Stats]. The reply is valid
-	// until it returns and is empty if err is not nil. A panic is contained and
-	// counted. It must not close the client.
+	// must not block, because all other calls of the connection wait for it; if it
+	// takes longer than 1 ms, it is counted in [Stats]. The reply is valid until
+	// Complete returns, and is empty if err is not nil. A panic is contained and
+	// counted. Complete must not close the client.
 	Complete(reply Reply, err error)
 }
 
@@ -142,12 +142,12 @@ type completion struct {
 
 var completions = sync.Pool{New: func() any { return new(completion) }}
 
-// DoFunc sends a command and returns without waiting for the reply; done is told
-// of it. If an error is returned, the command was not sent and done is not
+// DoFunc sends a command and returns without waiting for the reply, which done
+// gets. If DoFunc returns an error, the command was not sent and done is not
 // called. Such calls are never repeated, and never wait for a connection or for
-// room, whatever the options say, so that a Completer may make them.
+// room, regardless of the options, so that a Completer can make them.
 //
-// Of a command that waits at the server, Complete is called on a goroutine of its own.
+// For a command that waits at the server, Complete is called on a new goroutine.
 func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error {
 	if !c.knownToShare(&cmd) {
 		return c.funcAlone(ctx, cmd, done)
@@ -168,7 +168,7 @@ func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error 
 	return nil
 }
 
-// funcAlone is DoFunc of a command that has a connection of its own.
+// funcAlone is DoFunc for a command that has a dedicated connection.
 func (c *Client) funcAlone(ctx context.Context, cmd Command, done Completer) error {
 	if !c.exclusives.enter() {
 		return c.notLeased(cmd.name, ErrClosed)

@@ -14,14 +14,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/driver"
 )
 
-// DefaultAddr is the server that the zero Options name.
+// DefaultAddr is the address of the zero Options.
 const DefaultAddr = "127.0.0.1:6379"
 
-// Options say how a [Client] reaches its server. The zero value works. Options
-// may be copied; a client keeps a copy of its own.
+// Options configure a [Client]. The zero value works. Options may be copied; a
+// client keeps its own copy.
 type Options struct {
-	// Addr is host:port, or the path of a Unix socket if it begins with a
-	// slash. Empty: DefaultAddr. A host name is resolved again whenever a
+	// Addr is host:port, or the path of a Unix socket if it begins with a slash.
+	// If empty, it is DefaultAddr. A host name is resolved again whenever a
 	// connection is opened.
 	Addr string
 	// User and Password authenticate every connection. A password without a user
@@ -37,61 +37,63 @@ type Options struct {
 	TLS *tls.Config
 	// ClientName is shown by CLIENT LIST. It must have no spaces or line breaks.
 	ClientName string
-	// OmitClientInfo leaves out CLIENT SETINFO, by which CLIENT LIST shows the
+	// OmitClientInfo omits CLIENT SETINFO, which makes CLIENT LIST show the
 	// library: some proxies close a connection that sends it (twemproxy does, and
 	// needs Protocol 2).
 	OmitClientInfo bool
-	// Protocol is 2 or 3, the version of the Redis serialization protocol.
-	// 0: version 3, or 2 with servers that do not know HELLO.
+	// Protocol is 2 or 3, the version of the Redis serialization protocol. If
+	// zero, it is 3, or 2 with servers that do not know HELLO.
 	Protocol int
 
-	// Sockets is the number of connections. 0: one, which gathers requests best.
+	// Sockets is the number of connections. If zero, it is 1, which gathers
+	// requests best.
 	Sockets int
 	// Timeout bounds a call from its start to its end, repetitions included,
-	// whatever its context says. 0: only the context bounds it.
+	// regardless of its context. If zero, only the context bounds it.
 	Timeout time.Duration
-	// DialTimeout bounds the opening of a connection: name resolution, TLS and
-	// greeting. 0: 5 s.
+	// DialTimeout bounds opening a connection: name resolution, TLS and greeting.
+	// If zero, it is 5 s.
 	DialTimeout time.Duration
 	// StallTimeout is how long a server that owes replies may be silent before
-	// the connection is given up. 0: 5 s; negative: for ever. Commands known to
-	// be slow extend it, see [Command.SlowFor].
+	// the connection is closed. If zero, it is 5 s; if negative, there is no
+	// limit. Commands known to be slow extend it, see [Command.SlowFor].
 	StallTimeout time.Duration
 	// NoWait makes Connect return immediately, before there is a connection, so
 	// that a program starts while the server is down. Calls then wait for a
 	// connection as they do after one was lost. OnEvent reports failed attempts.
 	NoWait bool
-	// FailFast fails calls at once, as NotSent, while there is no connection.
-	// Otherwise they wait for one, at most DialTimeout.
+	// FailFast makes calls fail immediately, as NotSent, while there is no
+	// connection. Otherwise they wait for one, at most for DialTimeout.
 	FailFast bool
 	// WaitWhenFull makes calls that exceed MaxCalls or MaxBytes wait for room
-	// until their context ends. Otherwise they fail at once, as Overloaded.
+	// until their context ends. Otherwise they fail immediately, as Overloaded.
 	WaitWhenFull bool
-	// MaxCalls bounds the calls queued and under way. 0: 65,536; at most 4,194,304
-	// a connection.
+	// MaxCalls bounds the calls queued and in flight. If zero, it is 65,536; it
+	// is at most 4,194,304 for each connection.
 	MaxCalls int
-	// MaxExclusive bounds the connections that commands have for themselves, because they
-	// wait at the server, and those of sessions. 0: 1,024. What exceeds it fails at once, as
-	// Overloaded, or waits if WaitWhenFull is set.
+	// MaxExclusive bounds the dedicated connections of commands that wait at the
+	// server and of sessions. If zero, it is 1,024. What exceeds it fails
+	// immediately, as Overloaded, or waits if WaitWhenFull is set.
 	MaxExclusive int
-	// SubscriptionBytes bounds the messages that wait to be received, of each subscription.
-	// 0: 1 MiB.
+	// SubscriptionBytes bounds the messages of each subscription that wait to be
+	// received. If zero, it is 1 MiB.
 	SubscriptionBytes int
-	// MaxBytes bounds the memory of calls queued and under way, in bytes: every
-	// call counts its request twice, because it is copied, and 640 beside.
-	// 0: 64 MiB.
+	// MaxBytes bounds the memory of calls queued and in flight, in bytes: every
+	// call counts its request twice, because it is copied, and 640 bytes more. If
+	// zero, it is 64 MiB.
 	MaxBytes int
 	// Backoff is the first pause between attempts to connect and between
-	// repetitions of a call; it doubles and is jittered. 0: 20 ms. MaxBackoff
-	// bounds it. 0: 2 s.
+	// repetitions of a call; it doubles and is jittered. If zero, it is 20 ms.
+	// MaxBackoff bounds it. If zero, it is 2 s.
 	Backoff, MaxBackoff time.Duration
 	// Retries is how often a call that failed is sent again if that cannot
-	// execute it twice: see the package comment. 0: 3; negative: never.
+	// execute it twice: see the package comment. If zero, it is 3; if negative,
+	// calls are not repeated.
 	Retries int
 	// Limits bound what a reply may make the client allocate.
 	Limits Limits
 
-	// Cache, if set, switches client-side caching on: see [Client.DoCached].
+	// Cache, if set, enables client-side caching: see [Client.DoCached].
 	Cache *CacheOptions
 
 	// Observer, if set, is notified of every call.
@@ -110,21 +112,21 @@ type Options struct {
 }
 
 // Limits bound replies. A reply that exceeds one closes the connection, because
-// what follows it cannot be trusted. A zero field has its default.
+// what follows the reply cannot be trusted. A zero field has its default.
 type Limits struct {
-	// Bulk is the length of one string in bytes; 0: 512 MiB, which is Redis' own.
+	// Bulk is the length of a string in bytes. The default is 512 MiB, as in Redis.
 	Bulk int
-	// Line is the length of a line, such as an error, in bytes; 0: 64 KiB.
+	// Line is the length of a line, such as an error, in bytes. The default is 64 KiB.
 	Line int
 	// Elements is the number of elements of all aggregates of a reply together; a
-	// map of n pairs counts 2n. 0: 1,048,576.
+	// map of n pairs counts 2n. The default is 1,048,576.
 	Elements int
-	// Depth is how deep aggregates may be nested; 0: 64; at most 1,024.
+	// Depth is how deep aggregates may be nested. The default is 64, the maximum 1,024.
 	Depth int
-	// Frame is the length of a whole reply in bytes; 0: 1 GiB.
+	// Frame is the length of a whole reply in bytes. The default is 1 GiB.
 	Frame int
 	// Streamed is the length of a string or aggregate that does not announce
-	// its length, in bytes; 0: 16 MiB.
+	// its length, in bytes. The default is 16 MiB.
 	Streamed int
 }
 
@@ -168,7 +170,7 @@ const (
 	defaultDial  = 5 * time.Second
 )
 
-// stallTimeout returns StallTimeout with its default; negative: for ever.
+// stallTimeout returns StallTimeout with its default. If negative, there is no limit.
 func (o *Options) stallTimeout() time.Duration { return cmp.Or(o.StallTimeout, defaultStall) }
 
 func (o *Options) dialTimeout() time.Duration { return cmp.Or(o.DialTimeout, defaultDial) }

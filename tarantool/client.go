@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// A Client sends the requests of many goroutines to a Tarantool instance over few
-// connections, one unless told otherwise. All its methods may be called concurrently.
+// A Client sends the requests of many goroutines to a Tarantool instance over few connections, by
+// default one. All methods are safe for concurrent use.
 type Client struct {
 	// Immutable after Connect.
 	opts    Options
@@ -24,7 +24,7 @@ type Client struct {
 	timed   bool // requests look at the clock
 	fail    driver.Errors
 	engine  *pipe.Engine
-	closing chan struct{} // closed by Close and Shutdown: no repetitions any more
+	closing chan struct{} // closed by Close and Shutdown, which ends repetitions
 	retry   attempt.Retrier
 
 	schemas   schemas
@@ -76,8 +76,8 @@ func (c *Client) engineConfig() pipe.Config {
 	}
 }
 
-// Close ends the client: requests that were not sent fail with the outcome Closed, those
-// under way with MaybeExecuted. It waits until connections are closed and all goroutines of
+// Close closes the client: requests that were not sent fail with the outcome Closed, those in
+// flight with MaybeExecuted. It waits until connections are closed and all goroutines of
 // the client have ended, so it must not be called by Options.OnEvent. It may be called again.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() { close(c.closing) })
@@ -85,8 +85,8 @@ func (c *Client) Close() error {
 	return errors.Join(c.engine.Close(), c.blocking.close())
 }
 
-// Shutdown refuses new requests, waits until those under way have ended, and closes the
-// client. When ctx ends before, they are cut off and the error of ctx is returned.
+// Shutdown rejects new requests, waits until those in flight have ended, and closes the client. If
+// ctx ends first, they are cut off and the error of ctx is returned.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.closeOnce.Do(func() { close(c.closing) })
 	c.watches.close()
@@ -169,7 +169,7 @@ type exchange struct {
 	stream *Stream         // nil: it is in none
 	place  uint64          // in the stream
 	lane   *laneConnection // nil: not of the blocking lane
-	pushes *pushes         // nil: nobody wants them
+	pushes *pushes         // nil: the caller does not want them
 
 	limited context.Context // the request's, and the end of Options.Timeout; nil: not made
 	cancel  context.CancelFunc

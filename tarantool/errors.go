@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// Errors that are found in the chain of what calls return.
+// Errors in the chain of what calls return.
 var (
 	// ErrClosed: the client was closed.
 	ErrClosed = pipe.ErrClosed
@@ -18,7 +18,7 @@ var (
 	ErrOverloaded = pipe.ErrOverloaded
 	// ErrStalled: the server was silent for longer than Options.StallTimeout.
 	ErrStalled = pipe.ErrStalled
-	// ErrReleased: a [Future] was waited for twice.
+	// ErrReleased: the result of a [Future] was taken twice.
 	ErrReleased = errors.New("the future was waited for already")
 	// ErrLimit: a reply exceeds Options.Limits.
 	ErrLimit = iproto.ErrLimit
@@ -26,18 +26,18 @@ var (
 	ErrNoSuchSpace = errors.New("no such space or index")
 )
 
-// An UnsupportedError says that the server lacks what a request needs. The request was not sent:
-// older servers would pass over what they do not know, and do something else.
+// An UnsupportedError is returned if the server lacks what a request needs. The request was not
+// sent: older servers ignore what they do not know, and would do something else.
 type UnsupportedError struct {
-	// Feature is what is lacking.
+	// Feature is what the server lacks.
 	Feature string
-	// Since is the version of Tarantool that has it first.
+	// Since is the first version of Tarantool that has it.
 	Since string
-	// Server is the version that was found.
+	// Server is the version of the server.
 	Server string
 }
 
-// Error says what is lacking.
+// Error says what the server lacks.
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s need Tarantool %s, the server is %s", e.Feature, e.Since, e.Server)
 }
@@ -47,8 +47,8 @@ type ServerError struct {
 	Code iproto.ErrorCode
 	// Message is the server's.
 	Message string
-	// Stack is the error with its causes and where it arose. Servers before 2.4 send none
-	// but message and code.
+	// Stack is the error with its causes and where it arose. Servers before 2.4 send only
+	// message and code.
 	Stack *iproto.BoxError
 }
 
@@ -69,10 +69,10 @@ func IsCode(err error, code iproto.ErrorCode) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// passing reports whether the same request may well succeed a moment later.
+// passing reports whether the same request may succeed a moment later.
 func (e *ServerError) passing() bool { return e.Code == iproto.CodeLoading }
 
-// outcome says what an error of the server means for the request. A statement that fails
+// outcome returns what an error of the server means for the request. A statement that fails
 // changes nothing; a procedure may have done anything before it failed.
 func (e *ServerError) outcome(code box.Code) slipstream.Outcome {
 	switch e.Code {
@@ -109,7 +109,7 @@ func serverError(code uint32, stack *iproto.BoxError) *ServerError {
 // errNoReply: a call that failed has none.
 var errNoReply = errors.New("there is no reply")
 
-// replyOf cuts the reply of a call into what it is. A reply that was cut off before is whole.
+// replyOf parses the reply of a call, which is complete.
 func replyOf(frame []byte) (m box.Message, body []byte, err error) {
 	if len(frame) == 0 {
 		return m, nil, errNoReply

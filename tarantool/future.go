@@ -20,15 +20,15 @@ type Future struct {
 type pending struct {
 	generation atomic.Uint64 // grows, under mu, when the result is taken
 
-	// Owned by who sent the request, then by who takes the result.
+	// Owned by the caller that sent the request, then by the one that takes the result.
 	r      exchange
 	ctx    context.Context
 	err    error // of a request that could not be made
 	unsent error // of an attempt that the engine did not take
 
 	mu sync.Mutex
-	// Guarded by mu until the result is taken, then owned by who takes it.
-	done    chan struct{} // of Done; nil: nobody asked
+	// Guarded by mu until the result is taken, then owned by the caller that takes it.
+	done    chan struct{} // of Done; nil: it was not called
 	failure error         // of the call, once done is closed
 }
 
@@ -48,17 +48,17 @@ func (c *Client) do(ctx context.Context, req Request, way route) Future {
 	return Future{p, p.generation.Load()}
 }
 
-// start submits the call. Should that fail, who takes the result may make the request again:
-// only he knows where the data belong.
+// start submits the call. If that fails, the caller that takes the result may repeat the request:
+// only that caller knows the destination of the data.
 func (p *pending) start() {
 	p.unsent = p.r.begin(p.ctx)
 	lane := p.r.lane
 	if lane == nil {
 		return
 	}
-	// Its place in the lane is free when the call ends, not when somebody takes the result:
-	// whoever sends more of them than there are places before he takes any would wait for
-	// himself.
+	// Its slot in the lane is free when the call ends, not when the result is taken: a caller
+	// that sends more of them than there are slots before it takes any result would wait for
+	// itself.
 	p.r.lane = nil
 	if p.unsent != nil {
 		lane.leave()
@@ -67,12 +67,12 @@ func (p *pending) start() {
 	p.await(lane)
 }
 
-// await lets a goroutine wait for the call that was started, and leave the lane then, if it
-// has a place there. Under mu, or before anybody else knows p.
+// await starts a goroutine that waits for the call and then leaves the lane, if the call has a
+// slot there. Under mu, or before p is shared.
 func (p *pending) await(lane *laneConnection) {
 	done, call := make(chan struct{}), p.r.call
 	p.done = done
-	// Ends with the call, which Close ends too; who takes the result waits for it.
+	// Ends with the call, which Close ends too; the caller that takes the result waits for it.
 	go func() {
 		p.failure = call.Wait()
 		if lane != nil {
@@ -103,8 +103,8 @@ func (f Future) Wait(dst any) error {
 	return err
 }
 
-// take makes the result the caller's, who must release p. Under the lock, because Done may
-// be looking at the request.
+// take makes the result the caller's, which must release p. Under the lock, because Done may be
+// reading the request.
 func (f Future) take() (*pending, error) {
 	p := f.p
 	if p == nil {
@@ -126,8 +126,8 @@ func (p *pending) release(err error) {
 	pendings.Put(p)
 }
 
-// wait waits for the engine, or for who waits already because of Done. The result is taken,
-// so there is nobody else.
+// wait waits for the engine, or for the goroutine of Done. The result is taken, so no other caller
+// waits.
 func (p *pending) wait() error {
 	if p.unsent != nil {
 		return p.unsent
@@ -142,8 +142,8 @@ func (p *pending) wait() error {
 }
 
 // Done returns a channel that is closed when the result can be taken without waiting, for
-// programs that wait for several things. Who only waits for the result does not need it: it
-// costs a goroutine. The channel of a Future whose result was taken is closed.
+// programs that wait for several things. It costs a goroutine, so it is not for callers that only
+// wait for the result. The channel of a Future whose result was taken is closed.
 func (f Future) Done() <-chan struct{} {
 	p := f.p
 	if p == nil || p.generation.Load() != f.generation {

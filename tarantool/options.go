@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// DefaultAddr is the server that the zero Options name.
+// DefaultAddr is the address of the zero Options.
 const DefaultAddr = "127.0.0.1:3301"
 
 // AuthMethod is how a password is proven.
@@ -32,14 +32,14 @@ const (
 	AuthPAPSHA256 AuthMethod = box.AuthSHA256
 )
 
-// Options say how a [Client] reaches its server. The zero value works. Options may be copied;
-// a client keeps a copy of its own.
+// Options configure a [Client]. The zero value works. Options may be copied; a client keeps its
+// own copy.
 type Options struct {
-	// Addr is host:port, or the path of a Unix socket if it begins with a slash. Empty:
+	// Addr is host:port, or the path of a Unix socket if it begins with a slash. If empty, it is
 	// DefaultAddr. A host name is resolved again whenever a connection is opened.
 	Addr string
-	// User and Password authenticate every connection. Without a user the server takes
-	// the connection for one of guest.
+	// User and Password authenticate every connection. Without a user the connection is one of
+	// the user guest.
 	User, Password string
 	// Credentials, if set, is called instead whenever a connection is opened, so that
 	// credentials can change while the client runs. It must be safe for concurrent use and
@@ -50,57 +50,59 @@ type Options struct {
 	// TLS, if set, encrypts connections. An empty ServerName is taken from Addr.
 	TLS *tls.Config
 
-	// Sockets is the number of connections for requests that are answered at once. 0: one,
-	// which gathers best. A server with several threads for connections, or with a small
-	// readahead, serves several faster.
+	// Sockets is the number of connections for requests that are answered immediately. If zero,
+	// it is 1, which gathers requests best. A server with several threads for connections, or
+	// with a small readahead, serves several faster.
 	Sockets int
-	// Window bounds the requests that the server has at a time, of those that do not say
-	// they may take long. 0: 8,192; negative: no bound. More of them wait here, where they can
-	// be given up unsent. The bound grows with the round trip: requests on their way are not
-	// yet with the server. One of 512 keeps a client below the 768 at which the server stops
-	// to read all connections (box.cfg.net_msg_max): others wait a quarter of the
-	// time for theirs, and a client with thousands of requests at a time has two thirds of its
-	// throughput.
+	// Window bounds the requests that the server has at a time, except those that may take
+	// long. If zero, it is 8,192; if negative, there is no bound. Further requests wait in the
+	// client, where they can be canceled unsent. The bound grows with the round trip, because
+	// requests on their way are not yet at the server. A Window of 512 keeps a client below the
+	// 768 requests at which the server stops reading from every connection
+	// (box.cfg.net_msg_max): other clients wait a quarter of the time, and a client with
+	// thousands of requests in flight has two thirds of its throughput.
 	Window int
-	// MaxBlocking bounds the requests under way that said they may take long: see
-	// [ProcedureRequest.Blocking]; their connections are others than those of Window. 0: 512.
-	// More of them wait here.
+	// MaxBlocking bounds the requests in flight that may take long: see
+	// [ProcedureRequest.Blocking]. They have other connections than those of Window. If zero, it
+	// is 512. Further requests wait in the client.
 	MaxBlocking int
-	// Timeout bounds a request from its start to its end, repetitions included, whatever its
-	// context says. 0: only the context bounds it.
+	// Timeout bounds a request from its start to its end, repetitions included, regardless of
+	// its context. If zero, only the context bounds it.
 	Timeout time.Duration
-	// DialTimeout bounds the opening of a connection: name resolution, TLS and greeting. 0: 5 s.
+	// DialTimeout bounds opening a connection: name resolution, TLS and greeting. If zero, it is
+	// 5 s.
 	DialTimeout time.Duration
-	// StallTimeout is how long a server that owes replies may be silent before the
-	// connection is given up. 0: 5 s; negative: for ever. A server that only has slow calls
-	// to do is pinged, and answers that.
+	// StallTimeout is how long a server that owes replies may be silent before the connection is
+	// closed. If zero, it is 5 s; if negative, there is no limit. A server that only has slow
+	// calls to run is pinged, and answers that.
 	StallTimeout time.Duration
 	// NoWait makes Connect return immediately, before there is a connection, so that a program
 	// starts while the server is down. Requests then wait for a connection as they do after
 	// one was lost. OnEvent reports failed attempts. A [Pool] has its own PoolOptions.NoWait.
 	NoWait bool
-	// FailFast fails requests at once, as NotSent, while there is no connection. Otherwise
-	// they wait for one, at most DialTimeout.
+	// FailFast makes requests fail immediately, as NotSent, while there is no connection.
+	// Otherwise they wait for one, at most for DialTimeout.
 	FailFast bool
 	// WaitWhenFull makes requests that exceed MaxCalls or MaxBytes wait for room until their
-	// context ends. Otherwise they fail at once, as Overloaded.
+	// context ends. Otherwise they fail immediately, as Overloaded.
 	WaitWhenFull bool
-	// MaxCalls bounds the requests queued and under way. 0: 65,536; at most 1,048,575 a
-	// connection.
+	// MaxCalls bounds the requests queued and in flight. If zero, it is 65,536; it is at most
+	// 1,048,575 for each connection.
 	MaxCalls int
-	// MaxBytes bounds the memory of requests queued and under way, in bytes: each counts its
-	// bytes twice, because it is copied, and 640 beside. 0: 64 MiB.
+	// MaxBytes bounds the memory of requests queued and in flight, in bytes: each counts its
+	// bytes twice, because it is copied, and 640 bytes more. If zero, it is 64 MiB.
 	MaxBytes int
-	// MaxReply bounds a message of the server, in bytes. One that is longer closes the
-	// connection. 0: 256 MiB.
+	// MaxReply bounds a message of the server, in bytes. A longer one closes the connection. If
+	// zero, it is 256 MiB.
 	MaxReply int
 	// Limits bound what a reply may become when it is decoded.
 	Limits Limits
 	// Backoff is the first pause between attempts to connect and between repetitions of a
-	// request; it doubles and is jittered. 0: 20 ms. MaxBackoff bounds it. 0: 2 s.
+	// request; it doubles and is jittered. If zero, it is 20 ms. MaxBackoff bounds it. If zero,
+	// it is 2 s.
 	Backoff, MaxBackoff time.Duration
-	// Retries is how often a request that failed is sent again if that cannot execute it
-	// twice. 0: 3; negative: never.
+	// Retries is how often a request that failed is sent again if that cannot execute it twice.
+	// If zero, it is 3; if negative, requests are not repeated.
 	Retries int
 
 	// Observer, if set, is notified of every request.
@@ -122,10 +124,10 @@ type Options struct {
 // [ErrLimit]; others are not affected. A zero field has its default.
 type Limits struct {
 	// Elements is the number of values in all arrays and maps of a reply together; a map of n
-	// pairs counts 2n. Values that are skipped do not count. 0: 16,777,216.
+	// pairs counts 2n. Values that are skipped do not count. The default is 16,777,216.
 	Elements int
 	// Decoded is the memory that the values of a reply may take, in bytes: what the
-	// destination points to, and slices, maps, strings and the like in it. 0: 1 GiB.
+	// destination points to, and slices, maps, strings and the like in it. The default is 1 GiB.
 	Decoded int
 }
 

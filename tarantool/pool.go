@@ -17,8 +17,8 @@ import (
 // Mode says which instances of a [Pool] a request may go to.
 type Mode uint8
 
-// The modes. Among several instances that fit the one with the fewer requests under way is
-// taken, of two that are drawn.
+// The modes. If several instances fit, two are drawn, and the one with fewer requests in flight is
+// used.
 const (
 	// AnyInstance is every instance that answers.
 	AnyInstance Mode = iota
@@ -62,30 +62,30 @@ type PoolOptions struct {
 	// Instances are further instances, with options of their own.
 	Instances []Options
 
-	// CheckInterval is how often an instance is asked for its role. 0: 1 s. It is asked at
-	// once when a connection was made, when it says that it is read-only or loading, and
-	// every 50 ms while requests wait for an instance.
+	// CheckInterval is how often an instance is asked for its role. If zero, it is 1 s. An
+	// instance is asked immediately when a connection was opened and when it answers that it is
+	// read-only or loading, and every 50 ms while requests wait for an instance.
 	CheckInterval time.Duration
 	// CheckTimeout is how long that answer may take before the instance counts as stalled
-	// and gets no more requests. 0: 2 s.
+	// and gets no more requests. If zero, it is 2 s.
 	CheckTimeout time.Duration
-	// WaitTimeout is how long a request waits while no instance is what its mode asks for.
-	// 0: 5 s; negative: it fails at once.
+	// WaitTimeout is how long a request waits while no instance fits its mode. If zero, it is
+	// 5 s; if negative, the request fails immediately.
 	WaitTimeout time.Duration
 
-	// WaitFor is what NewPool waits for: an instance that a request of that mode may go to.
+	// WaitFor is the mode for which NewPool waits for an instance.
 	WaitFor Mode
-	// NoWait lets NewPool return at once, before there is any connection.
+	// NoWait makes NewPool return immediately, before there is a connection.
 	NoWait bool
 
-	// OnEvent, if set, is told what becomes of instances, in order, by one goroutine at a
-	// time. It must not block, nor call Close, Shutdown or Remove of the pool.
+	// OnEvent, if set, is notified when the state of an instance changes, in order, by one
+	// goroutine at a time. It must not block, nor call Close, Shutdown or Remove of the pool.
 	OnEvent func(PoolEvent)
 }
 
-// A Pool sends requests to instances of a replica set: writes to the one that takes them,
-// reads wherever their [Mode] allows. Each instance has a [Client] of its own. All methods may
-// be called concurrently.
+// A Pool sends requests to instances of a replica set: writes to the one that takes them, reads
+// to any that their [Mode] allows. Each instance has its own [Client]. All methods are safe for
+// concurrent use.
 //
 //	p, err := tarantool.NewPool(ctx, tarantool.PoolOptions{
 //		Addrs:   []string{"10.0.0.1:3301", "10.0.0.2:3301"},
@@ -130,9 +130,9 @@ type Pool struct {
 // poolChange is the set of instances while it is locked.
 type poolChange = fleet.Change[*instance, poolView, PoolEvent]
 
-// NewPool returns a pool once an instance of mode PoolOptions.WaitFor is there. Instances that
-// are down do not hold it up. If ctx ends before, there is no pool, and the error says what
-// each instance did; without a deadline NewPool waits for ever. The pool must be closed.
+// NewPool returns a pool once there is an instance for the mode PoolOptions.WaitFor. Instances
+// that are down do not delay it. If ctx ends first, there is no pool, and the error says what
+// each instance did; without a deadline NewPool waits without a limit. The pool must be closed.
 func NewPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 	all, err := o.instances()
 	if err != nil {
@@ -183,7 +183,7 @@ func (o *PoolOptions) instances() ([]Options, error) {
 func (p *Pool) checkInterval() time.Duration { return cmp.Or(p.opts.CheckInterval, time.Second) }
 func (p *Pool) checkTimeout() time.Duration  { return cmp.Or(p.opts.CheckTimeout, 2*time.Second) }
 
-// waitTimeout returns how long a request waits for an instance; 0: not at all.
+// waitTimeout returns how long a request waits for an instance, or 0 if it does not wait.
 func (p *Pool) waitTimeout() time.Duration {
 	return max(cmp.Or(p.opts.WaitTimeout, 5*time.Second), 0)
 }
@@ -214,9 +214,9 @@ func (p *Pool) Add(o Options) error {
 	return err
 }
 
-// Remove takes the instance with that address out of the pool. No new requests go there; it
-// waits until those under way have ended and closes the connections. When ctx ends before,
-// they are cut off and the error of ctx is returned.
+// Remove removes the instance with that address from the pool. It gets no new requests; Remove
+// waits until those in flight have ended and closes the connections. If ctx ends first, they are
+// cut off and the error of ctx is returned.
 func (p *Pool) Remove(ctx context.Context, addr string) error {
 	var i *instance
 	p.set.Change(func(c *poolChange) {
@@ -247,16 +247,16 @@ func (p *Pool) Instances() []InstanceInfo {
 	return infos
 }
 
-// Wait waits until there is an instance for requests of that mode. It is bounded by ctx alone;
-// the error says what each instance does.
+// Wait waits until there is an instance for requests of that mode. Only ctx bounds it; the error
+// says what each instance does.
 func (p *Pool) Wait(ctx context.Context, mode Mode) error {
 	_, err := p.await(ctx, mode, 0)
 	return err
 }
 
-// Client returns the client of an instance for that mode, for what a pool has no method of.
-// It stays that instance's client whatever becomes of the instance, so it is best asked for
-// again for each piece of work. It belongs to the pool and must not be closed.
+// Client returns the client of an instance for that mode, for what a pool has no method for. It
+// remains that instance's client whatever happens to the instance, so get it again for each piece
+// of work. It belongs to the pool and must not be closed.
 func (p *Pool) Client(mode Mode) (*Client, error) {
 	if i := p.pick(mode, nil); i != nil {
 		return i.client.Load(), nil
@@ -282,7 +282,7 @@ func (p *Pool) Do(ctx context.Context, dst any, req Request, mode Mode) error {
 
 func isRepeatable(req Request) bool { return req != nil && req.about().repeatable }
 
-// A PoolFuture is a request to a [Pool] under way: see [Future], whose rules are its own.
+// A PoolFuture is a request to a [Pool] in flight. The rules of [Future] hold.
 type PoolFuture struct {
 	first Future
 	route poolRoute
@@ -323,15 +323,15 @@ func (f PoolFuture) Wait(dst any) error {
 }
 
 // Done returns a channel that is closed when the first attempt has ended: see [Future.Done].
-// Who takes the result waits only if there has to be another.
+// Taking the result waits only if another attempt is needed.
 func (f PoolFuture) Done() <-chan struct{} { return f.first.Done() }
 
-// Rerouted returns how many requests were made again so far, with another instance or after
-// waiting for one.
+// Rerouted returns how many requests were sent again so far, to another instance or after waiting
+// for one.
 func (p *Pool) Rerouted() uint64 { return p.retry.Repeated() }
 
-// Close ends the pool as [Client.Close] ends a client: requests that were not sent fail with
-// the outcome Closed, those under way with MaybeExecuted. It waits until all connections are
+// Close closes the pool as [Client.Close] closes a client: requests that were not sent fail with
+// the outcome Closed, those in flight with MaybeExecuted. It waits until all connections are
 // closed and all goroutines have ended. It may be called again.
 func (p *Pool) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -340,11 +340,11 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// Shutdown refuses new requests, waits until those under way have ended, and closes the pool.
-// When ctx ends before, they are cut off and the error of ctx is returned.
+// Shutdown rejects new requests, waits until those in flight have ended, and closes the pool. If
+// ctx ends first, they are cut off and the error of ctx is returned.
 func (p *Pool) Shutdown(ctx context.Context) error { return p.end(ctx) }
 
-// end closes the pool, or waits for who does.
+// end closes the pool, or waits until another caller has closed it.
 func (p *Pool) end(ctx context.Context) error {
 	all, first := p.set.Close()
 	if !first {
@@ -364,7 +364,7 @@ func (p *Pool) end(ctx context.Context) error {
 	return err
 }
 
-// awaitEnd waits for who closes the pool, and is in a hurry when ctx has ended.
+// awaitEnd waits until another caller has closed the pool, and cuts requests off when ctx ends.
 func (p *Pool) awaitEnd(ctx context.Context, all []*instance) error {
 	select {
 	case <-p.ended:

@@ -10,15 +10,15 @@ func connectMember(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody else has the client yet. The engine has its own copy of the switch; what is left
-	// without it are calls that may take long, which open a connection when they need one and
+	// The client is not shared yet. The engine has its own copy of the option; the option does
+	// not hold for calls that may take long, which open a connection when they need one and
 	// have to wait for it.
 	c.opts.FailFast, c.retry.FailFast = false, false
 	c.retry.Retries = min(c.retry.Retries, 1)
 	return c, nil
 }
 
-// outstanding returns how many requests are queued and under way.
+// outstanding returns the number of requests queued and in flight.
 func (c *Client) outstanding() int { return c.engine.Outstanding() + len(c.blocking.tokens) }
 
 // isUp reports whether there is a connection.

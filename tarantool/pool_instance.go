@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// instance is one server of a pool. Its goroutine connects for the first time, later the
-// client does that itself, and asks for the role.
+// instance is one server of a pool. Its goroutine opens the first client, which then reconnects
+// automatically, and asks for the role.
 type instance struct {
 	// Immutable.
 	pool   *Pool
@@ -31,7 +31,7 @@ type instance struct {
 	err   error
 
 	// Atomics.
-	client atomic.Pointer[Client] // written once by run, read by everybody
+	client atomic.Pointer[Client] // written once by run, read by callers
 	losses atomic.Uint64          // connections that ended; written under the lock of pool.set, read by callers
 }
 
@@ -63,7 +63,7 @@ func (i *instance) info() InstanceInfo {
 // Outstanding returns the requests in flight of an instance that has been connected.
 func (i *instance) Outstanding() int { return i.client.Load().outstanding() }
 
-// connection is told what happens to connections, by the goroutine that keeps them.
+// connection handles what happens to connections, on the goroutine that keeps them.
 func (i *instance) connection(e Event) {
 	client := i.client.Load()
 	i.pool.set.Change(func(c *poolChange) {
@@ -108,7 +108,7 @@ func (i *instance) run() {
 	}
 }
 
-// connect returns a client once the server could be reached; nil: never.
+// connect returns a client once the server could be reached, or nil if the pool ended first.
 func (i *instance) connect() *Client {
 	backoff := pipe.Backoff{First: i.opts.Backoff, Most: i.opts.MaxBackoff}
 	for made := 1; ; made++ {
@@ -126,10 +126,10 @@ func (i *instance) connect() *Client {
 	}
 }
 
-// leastInterval is the least time between two checks, whoever asks for them.
+// leastInterval is the minimum time between two checks.
 const leastInterval = 10 * time.Millisecond
 
-// check asks for the role and notes what came of it.
+// check asks for the role and sets the state.
 func (i *instance) check(c *Client) {
 	defer i.probe.Begin()()
 	losses := i.losses.Load()
@@ -142,7 +142,7 @@ func (i *instance) check(c *Client) {
 		return
 	}
 	i.pool.set.Change(func(c *poolChange) {
-		// The answer of a server that was lost meanwhile says nothing of the one that is there now.
+		// The answer of a server that was lost meanwhile says nothing about the present one.
 		if i.losses.Load() == losses && state != InstanceDown {
 			i.become(c, state, err)
 		}

@@ -10,12 +10,12 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// poolRoute is the way of one request through a pool.
+// poolRoute is the path of one request through a pool.
 type poolRoute struct {
 	pool *Pool
 	mode Mode
 
-	// Of the attempt that was made last.
+	// Of the last attempt.
 	instance *instance
 	client   *Client
 	losses   uint64 // of the instance, before
@@ -32,12 +32,12 @@ func (p *Pool) begin(mode Mode) poolRoute {
 	return r
 }
 
-// to takes the instance for the next attempt.
+// to sets the instance for the next attempt.
 func (r *poolRoute) to(i *instance) {
 	r.instance, r.client, r.losses = i, i.client.Load(), i.losses.Load()
 }
 
-// choose finds an instance, and waits for one if it has to.
+// choose finds an instance, and waits for one if necessary.
 func (r *poolRoute) choose(ctx context.Context) error {
 	if i := r.pool.pick(r.mode, nil); i != nil {
 		r.to(i)
@@ -71,16 +71,16 @@ func (r *poolRoute) wait(ctx context.Context) error {
 	return err
 }
 
-// verdict is what becomes of a request whose attempt has failed.
+// verdict says where a request goes whose attempt has failed.
 type verdict uint8
 
 const (
-	final     verdict = iota // nothing
-	elsewhere                // another instance
-	relocate                 // the instance that takes writes now
+	final     verdict = iota // nowhere
+	elsewhere                // to another instance
+	relocate                 // to the instance that takes writes now
 )
 
-// resume makes a request again for as long as that may help, and returns what came of it.
+// resume repeats a request as long as that may help, and returns the result.
 func (r *poolRoute) resume(ctx context.Context, err error, repeatable bool, again func(context.Context, *Client) error) error {
 	p := r.pool
 	ctx, cancel := p.retry.Within(ctx, r.loop.Start)
@@ -121,8 +121,8 @@ func (r *poolRoute) next(ctx context.Context, v verdict) error {
 	return r.wait(ctx)
 }
 
-// relocate finds the instance that takes writes now. What the pool knows of the roles is older
-// than the refusal.
+// relocate finds the instance that takes writes now. The pool's view of the roles is older than
+// the refusal.
 func (r *poolRoute) relocate(ctx context.Context) error {
 	p := r.pool
 	if r.mode == ReadWrite {
@@ -138,7 +138,7 @@ func (r *poolRoute) relocate(ctx context.Context) error {
 	return nil
 }
 
-// judge says whether a request may and should be made again.
+// judge says whether and where a request is repeated.
 func (r *poolRoute) judge(err error, repeatable bool) verdict {
 	var answered *ServerError
 	outcome := slipstream.OutcomeOf(err)
@@ -146,7 +146,7 @@ func (r *poolRoute) judge(err error, repeatable bool) verdict {
 		safe := repeatable || outcome == slipstream.Refused
 		switch answered.Code {
 		case iproto.CodeReadOnly:
-			r.pool.lookAgain() // somebody else takes writes now
+			r.pool.lookAgain() // another instance takes writes now
 			if safe && (r.mode == ReadWrite || r.mode == PreferReadWrite) {
 				return relocate
 			}
@@ -168,7 +168,7 @@ func (r *poolRoute) judge(err error, repeatable bool) verdict {
 			return elsewhere
 		}
 	case slipstream.NotSent:
-		// Most that is not sent is wrong with the request itself.
+		// Most requests that are not sent are wrong themselves.
 		if r.isLost() {
 			return elsewhere
 		}
@@ -198,7 +198,7 @@ func (r *poolRoute) result(err error) error {
 	return &copied
 }
 
-// because adds to the error of a request for which no instance was found why it needed
+// because adds to the error of a request for which no instance was found why the request needed
 // another one.
 func because(failed, earlier error) error {
 	var e *slipstream.Error

@@ -9,16 +9,16 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// InstanceState is what an instance of a [Pool] is good for.
+// InstanceState is the state of an instance of a [Pool].
 type InstanceState uint8
 
 // The states.
 const (
 	// InstanceDown: there is no connection.
 	InstanceDown InstanceState = iota
-	// InstanceChecking: it is connected and has not said yet what it is.
+	// InstanceChecking: it is connected and its role is not known yet.
 	InstanceChecking
-	// InstanceStalled: it did not answer PoolOptions.CheckTimeout long.
+	// InstanceStalled: it did not answer within PoolOptions.CheckTimeout.
 	InstanceStalled
 	// InstanceLoading: it is loading its data, or not configured yet.
 	InstanceLoading
@@ -28,7 +28,7 @@ const (
 	InstanceReadOnly
 	// InstanceReadWrite: it answers and takes writes.
 	InstanceReadWrite
-	// InstanceRemoved: it is no longer one of the pool's.
+	// InstanceRemoved: it was removed from the pool.
 	InstanceRemoved
 )
 
@@ -59,13 +59,13 @@ func (s InstanceState) String() string {
 type InstanceInfo struct {
 	Addr  string
 	State InstanceState
-	// Since is when it came into that state.
+	// Since is when that state began.
 	Since time.Time
-	// Version is the server's; empty: there was no connection yet.
+	// Version is the server's. It is empty if there was no connection yet.
 	Version string
-	// Outstanding are the requests queued and under way.
+	// Outstanding is the number of requests queued and in flight.
 	Outstanding int
-	// Err says why the instance is in that state; nil if it is well.
+	// Err says why the instance is in that state. It is nil if nothing is wrong.
 	Err error
 }
 
@@ -85,13 +85,13 @@ type PoolEvent struct {
 	At       time.Time
 }
 
-// A NoInstanceError says that a pool has no instance of the kind that a request asked for.
+// A NoInstanceError is returned if a pool has no instance for the mode of a request.
 type NoInstanceError struct {
 	Mode Mode
 	// Instances are all that the pool has.
 	Instances []InstanceInfo
-	// Cause is why nobody waited longer, such as the error of a context, or the error of
-	// an earlier attempt. It may be nil.
+	// Cause is why the request did not wait longer, such as the error of a context, or the error
+	// of an earlier attempt. It may be nil.
 	Cause error
 }
 
@@ -121,7 +121,7 @@ func (p *Pool) noInstance(mode Mode, cause error) *slipstream.Error {
 	return &slipstream.Error{Op: "pool", Outcome: slipstream.NotSent, Err: &NoInstanceError{mode, p.Instances(), cause}}
 }
 
-// become notes a state, what is wrong, and the event if it is a change.
+// become sets the state and what is wrong, and emits an event if the state changes.
 func (i *instance) become(c *poolChange, to InstanceState, err error) {
 	if c.Closed() || i.state == InstanceRemoved {
 		return
@@ -136,10 +136,10 @@ func (i *instance) become(c *poolChange, to InstanceState, err error) {
 	c.Rebuild()
 }
 
-// set is become for one that has nothing else to change.
+// set is become with its own change of the set.
 func (i *instance) set(to InstanceState, err error) {
 	i.pool.set.Change(func(c *poolChange) { i.become(c, to, err) })
 }
 
-// errNoRole: the user may neither evaluate nor call.
+// errNoRole is the error if the user may neither evaluate nor call.
 var errNoRole = errors.New("the user may not ask for the role; box.schema.func.create('box.info') and the right to execute it would do")
