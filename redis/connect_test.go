@@ -342,8 +342,8 @@ func TestDialersThatMisbehave(t *testing.T) {
 		want string
 	}{
 		{func(context.Context, string, string) (net.Conn, error) { return nil, errPlanted }, "planted"},
-		{func(context.Context, string, string) (net.Conn, error) { return nil, nil }, "connect 127.0.0.1:6379: Dialer returned neither"},
-		{func(context.Context, string, string) (net.Conn, error) { panic("dialer") }, "connect 127.0.0.1:6379: Dialer panicked"},
+		{func(context.Context, string, string) (net.Conn, error) { return nil, nil }, "connect 127.0.0.1:6379: function Dialer returned neither"},
+		{func(context.Context, string, string) (net.Conn, error) { panic("dialer") }, "connect 127.0.0.1:6379: function Dialer panicked"},
 	} {
 		_, err := redis.Connect(t.Context(), redis.Options{Dialer: c.dial})
 		if err == nil || !strings.Contains(err.Error(), c.want) || slipstream.OutcomeOf(err) != slipstream.NotSent {

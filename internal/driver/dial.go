@@ -53,12 +53,12 @@ func (e *Endpoint) connect(ctx context.Context) (conn net.Conn, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			conn, err = nil, fmt.Errorf("Dialer panicked: %v", p)
+			conn, err = nil, fmt.Errorf("function Dialer panicked: %v", p)
 		}
 	}()
 	conn, err = e.Dialer(ctx, Network(e.Addr), e.Addr)
 	if err == nil && conn == nil {
-		err = errors.New("Dialer returned neither a connection nor an error")
+		err = errors.New("function Dialer returned neither a connection nor an error")
 	}
 	return conn, err
 }
@@ -89,7 +89,7 @@ func (l *Login) Get(ctx context.Context) (user, password string, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			user, password, err = "", "", fmt.Errorf("Credentials panicked: %v", p)
+			user, password, err = "", "", fmt.Errorf("function Credentials panicked: %v", p)
 		}
 	}()
 	user, password, err = l.Credentials(ctx)

@@ -30,9 +30,9 @@ func TestCredentialsThatFail(t *testing.T) {
 
 func TestDialerThatFails(t *testing.T) {
 	for want, dialer := range map[string]func(context.Context, string, string) (net.Conn, error){
-		"Dialer panicked: no": func(context.Context, string, string) (net.Conn, error) { panic("no") },
-		"neither":             func(context.Context, string, string) (net.Conn, error) { return nil, nil },
-		"refused":             func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") },
+		"function Dialer panicked: no": func(context.Context, string, string) (net.Conn, error) { panic("no") },
+		"neither":                      func(context.Context, string, string) (net.Conn, error) { return nil, nil },
+		"refused":                      func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") },
 	} {
 		e := Endpoint{Addr: "h:1", Dialer: dialer}
 		if conn, err := e.Dial(t.Context()); conn != nil || err == nil || !strings.Contains(err.Error(), want) {
