@@ -86,8 +86,8 @@ type Config struct {
 	// Peek finds all it holds: memory.
 	Tiers []Tier
 	Clock Clock
-	// StoreOnly leaves documents that a [Store] gave where they are, instead of putting
-	// them into the tiers.
+	// StoreOnly keeps documents that a [Store] holds out of the tiers. Stores that are
+	// nearer get them all the same.
 	StoreOnly bool
 	// MaxTombstones bounds the invalidations remembered for loads under way,
 	// in bytes (default 32 MiB, some 200,000 keys). Past it, loads under way
@@ -126,13 +126,12 @@ type Cache struct {
 	ctx           context.Context // ends with Close
 	cancel        context.CancelFunc
 
-	forms     FormKeeper               // the first tier, if it is one
-	storeOnly bool                     // Config.StoreOnly
-	behind    atomic.Pointer[attached] // the store; written by Attach and Detach
+	forms     FormKeeper // the first tier, if it is one
+	storeOnly bool       // Config.StoreOnly
 
 	shards   [64]shard
 	ledger   ledger
-	sweeping sync.Mutex     // held to begin a sweep, to add a resource and to set closed: none begins after Close has
+	sweeping sync.Mutex     // held to begin a sweep, to add a resource or a store and to set closed: none begins after Close has
 	listing  sync.Mutex     // held to read figures, and to choose whose there are
 	work     sync.WaitGroup // the goroutines of loaders and sweeps; Close waits
 	moved    broadcast      // the horizon moved, or a promise or everything went
@@ -157,6 +156,10 @@ type Cache struct {
 	sweepsWanted   atomic.Int64
 	count          atomic.Int64 // resources that there are; written by Add
 	closed         atomic.Bool
+	storeList      atomic.Pointer[[]*attached] // see stores; written by Attach and Detach
+
+	// Guarded by sweeping.
+	lastStore uint64 // number of the store that was attached last
 }
 
 // resourceState is a resource while the cache runs.
@@ -177,6 +180,7 @@ type resourceState struct {
 	// Atomics. Written by the goroutine that drives Invalidations (generation
 	// also by Purge), read by all.
 	generation atomic.Uint32          // documents of an earlier one are gone
+	flushing   atomic.Int32           // flushes of which the stores have not all been told
 	flushedBy  atomic.Uint64          // greatest Tx of an event for all documents
 	hidden     atomic.Bool            // not in the figures; written by Add and Publish
 	broken     atomic.Pointer[string] // why the stream's horizon means nothing here; nil while there is a promise
@@ -187,11 +191,13 @@ type shard struct {
 	// Guarded by mu.
 	mu      sync.Mutex
 	flights map[Key]*keyFlights
+	looks   map[Key]*look // their IDs are those of callers who wait
 	tombs   tombstones
 
 	// Atomics. Written with mu held, by store and by Purge; read by Get.
 	settled [settledSlots]atomic.Uint32
 	purges  atomic.Uint32 // keys purged
+	purging atomic.Int32  // purges of which the stores have not all been told
 }
 
 // New returns a cache without a horizon: it serves from its tiers only after the
@@ -224,6 +230,7 @@ func New(config Config) (*Cache, error) {
 	c.horizon.Store(noHorizon)
 	for i := range c.shards {
 		c.shards[i].flights = make(map[Key]*keyFlights)
+		c.shards[i].looks = make(map[Key]*look)
 	}
 	c.resources = make([]*resourceState, max(len(config.Resources), config.MaxResources))
 	for i, r := range config.Resources {
@@ -233,7 +240,7 @@ func New(config Config) (*Cache, error) {
 	return c, nil
 }
 
-// Close ends all loads with ErrClosed and closes the tiers. The stream must have
+// Close ends all loads with ErrClosed and closes the tiers and the stores. The stream must have
 // stopped before.
 func (c *Cache) Close() error {
 	c.sweeping.Lock()
@@ -253,9 +260,12 @@ func (c *Cache) Close() error {
 			first = fmt.Errorf("cache: close tier %s: %w", t.Name(), err)
 		}
 	}
-	if s := c.Detach(); s != nil {
-		if err := s.Close(); err != nil && first == nil {
-			first = fmt.Errorf("cache: close tier %s: %w", s.Name(), err)
+	for _, a := range c.stores() {
+		if !c.Detach(a.Store) {
+			continue // whoever has detached it closes it
+		}
+		if err := a.Close(); err != nil && first == nil {
+			first = fmt.Errorf("cache: close tier %s: %w", a.Name(), err)
 		}
 	}
 	return first

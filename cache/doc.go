@@ -36,7 +36,8 @@
 // # Files
 //
 // cache.go has the configuration and the shards, resources.go the set of resources; get.go and
-// many.go answer, verify.go waits for the horizon, flight.go and loader.go load; invalidate.go and
-// tombstone.go apply what the stream says; store.go is the tier that outlives the process;
+// many.go answer, verify.go waits for the horizon, look.go asks the stores, flight.go and loader.go
+// load; invalidate.go and tombstone.go apply what the stream says; store.go keeps the list of
+// stores, which outlive the process;
 // recent.go remembers the last events and samples hits for checks.
 package cache

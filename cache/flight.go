@@ -69,9 +69,12 @@ func (k *keyFlights) replace(old, f *flight) {
 // if the horizon covers the moment X before the request and no change of the key
 // has been applied since it began: then there was none to miss.
 //
-// errSettled asks the caller to look at the tiers again: a load of the key has
+// If there is none, and w may ask the stores, it is a look-up that w gets: one that is
+// under way, or one that it leads. A look-up that w led before ends here.
+//
+// errSettled asks the caller to look at the tiers again: the document of the key has
 // been stored since seen was read.
-func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32, client uint64) (f *flight, joined bool, err error) {
+func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32, w *wait) error {
 	since := start - r.x()
 	// Read before the shard is locked: a change is applied (and detaches the
 	// flight) before the horizon moves past it.
@@ -80,33 +83,33 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32
 	s := c.shardOf(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.endLook(key, w)
 	if c.closed.Load() {
-		return nil, false, ErrClosed
+		return ErrClosed
 	}
 	if s.settledCount(key) != seen {
-		return nil, false, errSettled
+		return errSettled
 	}
 	k := s.flights[key]
+	if f := k.joinable(since, covered); f != nil {
+		r.counters.joined.Add(1)
+		if f == k.next && !f.parked && f.client != w.client {
+			r.loader.share(f, w.client)
+		}
+		w.flight, w.joined = f, true
+		return nil
+	}
+	if w.ask && c.asksStores() {
+		s.joinLook(key, w)
+		return nil
+	}
 	if k == nil {
 		// The ID may be a part of a long request line; what is kept is a copy.
 		key.ID = strings.Clone(key.ID)
 		k = &keyFlights{key: key}
 		s.flights[key] = k
 	}
-	for _, f := range k.running {
-		if f != nil && (f.began >= since || covered && !f.detached) {
-			r.counters.joined.Add(1)
-			return f, true, nil
-		}
-	}
-	if k.next != nil { // has not begun, so it will begin after start
-		r.counters.joined.Add(1)
-		if !k.next.parked && k.next.client != client {
-			r.loader.share(k.next, client)
-		}
-		return k.next, true, nil
-	}
-	f = &flight{key: k.key, done: make(chan struct{}), client: client, parked: k.full()}
+	f := &flight{key: k.key, done: make(chan struct{}), client: w.client, parked: k.full()}
 	k.next = f
 	if !f.parked && !r.loader.enqueue(f) {
 		k.next = nil
@@ -114,16 +117,31 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32
 			delete(s.flights, key)
 		}
 		r.counters.overloaded.Add(1)
-		return nil, false, ErrOverloaded
+		return ErrOverloaded
 	}
 	r.counters.inFlight.Add(1)
-	return f, false, nil
+	w.flight, w.joined = f, false
+	return nil
+}
+
+// joinable returns a flight of the key that began since then, or that misses no change if the
+// horizon covers the request; nil if there is none. k may be nil.
+func (k *keyFlights) joinable(since time.Duration, covered bool) *flight {
+	if k == nil {
+		return nil
+	}
+	for _, f := range k.running {
+		if f != nil && (f.began >= since || covered && !f.detached) {
+			return f
+		}
+	}
+	return k.next // has not begun, so it will begin after the request was there
 }
 
 // errSettled is internal to Get and join.
-var errSettled = errors.New("a load of the key has been stored meanwhile")
+var errSettled = errors.New("the document of the key has been stored meanwhile")
 
-// settledSlots is how many counts of stored loads a shard has: with 64 shards,
+// settledSlots is how many counts of stored documents a shard has: with 64 shards,
 // two keys share one with a chance of 1 to 4,096, at the price of one more look.
 const settledSlots = 64
 
@@ -135,8 +153,8 @@ func settledSlot(key Key) int {
 	return int(h % settledSlots)
 }
 
-// settledCount returns how many loads of the key, or of one that shares its
-// count, have been stored.
+// settledCount returns how often a document of the key, or of one that shares its
+// count, has been stored.
 func (s *shard) settledCount(key Key) uint32 { return s.settled[settledSlot(key)].Load() }
 
 // begin marks f as running since now. It is called before the statement that
@@ -154,7 +172,7 @@ func (c *Cache) begin(f *flight, now time.Duration) {
 	k.replace(nil, f)
 }
 
-// outcome is what a statement brought for one flight.
+// outcome is what a statement brought for one flight, or asking the stores for one key.
 type outcome struct {
 	loaded     Loaded
 	err        error // of the whole statement
@@ -162,6 +180,10 @@ type outcome struct {
 	statement  uint64 // its number in the ledger
 	generation uint32 // of the resource when the statement began
 	began      time.Duration
+
+	// flushing is set if the stores may have been asked with the generation that a flush
+	// has made, but before it reached them.
+	flushing bool
 }
 
 // settle ends f: stores its document if that is allowed, wakes the callers, and
@@ -203,7 +225,7 @@ func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 		t.Put(f.key, f.doc)
 	}
 	if !f.doc.Missing() {
-		c.toStore(func(s Store) { s.Put(f.key, f.doc) })
+		c.toStores(func(s Store) { s.Put(f.key, f.doc) })
 	}
 	s.settled[settledSlot(f.key)].Add(1)
 	return true

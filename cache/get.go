@@ -23,7 +23,7 @@ type Answer struct {
 	Source Source
 	// Tier is the name of the tier for FromTier and Stale.
 	Tier string
-	// FromStore is set for FromTier if the tier is the [Store].
+	// FromStore is set for FromTier if the tier is a [Store].
 	FromStore bool
 	// Behind is, for Stale, how much older than promised the document may be.
 	Behind time.Duration
@@ -45,8 +45,8 @@ func (c *Cache) Peek(key Key, start time.Duration) (Answer, bool) {
 	return a, ok
 }
 
-// look is Peek without its figures, and without the store if its 2 us are too much.
-func (c *Cache) look(key Key, start time.Duration, store bool) (Answer, bool) {
+// look is Peek without its figures, and without the stores if their 2 us are too much.
+func (c *Cache) look(key Key, start time.Duration, stores bool) (Answer, bool) {
 	r := c.resources[key.Resource]
 	// The horizon is read before the tier. The other way round, the document
 	// could be fetched, invalidated, and then be covered by the horizon that
@@ -59,10 +59,10 @@ func (c *Cache) look(key Key, start time.Duration, store bool) (Answer, bool) {
 			return Answer{Doc: d, Tier: t.Name()}, true
 		}
 	}
-	if !store {
+	if !stores {
 		return Answer{}, false
 	}
-	return c.tryStore(r, key, start)
+	return c.tryStores(r, key, start)
 }
 
 // hit counts an answer from a tier that keeps documents in memory.
@@ -109,7 +109,7 @@ func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, 
 	if done || err != nil {
 		return a, err
 	}
-	if a, done, err = c.share(key, start, &w); done || err != nil {
+	if a, done, err = c.share(ctx, key, start, &w); done || err != nil {
 		return a, err
 	}
 	return w.answer(ctx)
@@ -146,9 +146,12 @@ func clientOf(ctx context.Context) uint64 {
 	return 0
 }
 
-// wait is what a GET that needs a load waits for.
+// wait is what a GET that needs a load, or the answer of a store, waits for.
 type wait struct {
 	flight     *flight
+	look       *look  // of the stores; nil: none is under way
+	leads      bool   // it asks the stores for all who wait for look
+	ask        bool   // it may ask the stores, because the promise holds
 	client     uint64 // who waits
 	joined     bool
 	superseded bool // a tier held the document, but could not vouch for it
@@ -161,6 +164,7 @@ func (c *Cache) withoutLoad(ctx context.Context, key Key, start time.Duration, w
 	r := c.resources[key.Resource]
 	if c.holds(r, start) {
 		a, done = c.fromSlowTiers(ctx, r, key, start)
+		w.ask = !done
 		return a, done, nil
 	}
 	a, held := c.unverified(r, key, start)
@@ -183,20 +187,30 @@ func (c *Cache) withoutLoad(ctx context.Context, key Key, start time.Duration, w
 	return Answer{}, false, nil
 }
 
-// share joins a load of the key or begins one, which w then waits for; done if a
-// load has ended meanwhile and a tier can answer.
-func (c *Cache) share(key Key, start time.Duration, w *wait) (a Answer, done bool, err error) {
+// share joins a look-up or a load of the key or begins one. The look-up it waits for; the
+// load is what w waits for then. done: a tier or a store had the document.
+func (c *Cache) share(ctx context.Context, key Key, start time.Duration, w *wait) (a Answer, done bool, err error) {
 	r := c.resources[key.Resource]
+	ask := w.ask
 	err = errSettled
-	for errors.Is(err, errSettled) {
+	for again := false; errors.Is(err, errSettled); again = true {
 		// A load of the key may end between our look at the tier and the
 		// join; then there is nothing left to join, and the answer is in the
 		// tier. The count is read before the look, and compared by join.
 		seen := c.shardOf(key).settledCount(key)
-		if a, ok := c.Peek(key, start); ok {
+		if a, ok := c.look(key, start, again); ok {
+			c.shardOf(key).finishLook(key, w)
+			c.hit(key)
 			return a, true, nil
 		}
-		w.flight, w.joined, err = c.join(r, key, start, seen, w.client)
+		w.ask = ask
+		err = c.join(r, key, start, seen, w)
+		for err == nil && w.look != nil {
+			if a, done, err = c.awaitLook(ctx, r, key, start, w); done || err != nil {
+				return a, done, err
+			}
+			err = c.join(r, key, start, seen, w)
+		}
 	}
 	r.counters.misses.Add(1)
 	return Answer{}, false, err
@@ -231,7 +245,7 @@ func (c *Cache) fromSlowTiers(ctx context.Context, r *resourceState, key Key, st
 		r.counters.hits.Add(1)
 		return Answer{Doc: d, Tier: t.Name()}, true
 	}
-	return c.fromStore(ctx, r, key, start)
+	return Answer{}, false
 }
 
 // unverified answers from the tiers though the promise does not hold. How long a

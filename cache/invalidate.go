@@ -44,20 +44,21 @@ func (c *Cache) invalidate(e Event) {
 	for _, t := range c.tiers {
 		t.RemoveIf(e.Key, func(d *Document) bool { return d.misses(e.Tx) })
 	}
-	c.toStore(func(s Store) { s.Invalidate(e.Key, e.Tx) })
+	c.toStores(func(s Store) { s.Invalidate(e.Key, e.Tx) })
 }
 
 // flush drops every document of the resource: at once by the generation, which
 // each read compares; their memory is freed in the background.
 //
-// The store is told twice. Before, so that nothing it held is read with the new generation
-// and outlives the flush in memory. After, because a load may have passed the check of the
-// generation before and put its document there since; detach has waited for those.
+// The stores are told after the generation, because a load may have passed the check of the
+// generation before and put its document there since; detach has waited for those. Until all
+// of them have been told, what they give is not kept: see outcome.flushing.
 func (c *Cache) flush(r *resourceState) {
-	c.toStore(func(s Store) { s.Flush(r.id) })
+	r.flushing.Add(1)
+	defer r.flushing.Add(-1)
 	r.generation.Add(1)
 	c.detach(func(key Key) bool { return key.Resource == r.id })
-	c.toStore(func(s Store) { s.Flush(r.id) })
+	c.toStores(func(s Store) { s.Flush(r.id) })
 	c.sweep()
 }
 
@@ -169,8 +170,9 @@ func (c *Cache) Void(reason string) {
 	c.horizon.Store(noHorizon)
 	c.voids.Add(1)
 	c.voidReason.Store(&reason)
-	c.toStore(Store.Void) // before and after, as flush does
 	for _, r := range c.known() {
+		r.flushing.Add(1)
+		defer r.flushing.Add(-1)
 		r.generation.Add(1) // loads that began before are not stored
 		r.flushedBy.Store(0)
 	}
@@ -186,7 +188,7 @@ func (c *Cache) Void(reason string) {
 	for _, t := range c.tiers {
 		t.Clear()
 	}
-	c.toStore(Store.Void)
+	c.toStores(Store.Void)
 	c.moved.send()
 }
 
@@ -238,10 +240,11 @@ func (c *Cache) Promise(resource ResourceID) (ok bool, why string) {
 }
 
 // Purge drops the document of the key from every tier. Loads of it that are
-// under way are not stored.
+// under way are not stored, and neither is what the stores give before they have been told.
 func (c *Cache) Purge(key Key) {
-	c.toStore(func(s Store) { s.Remove(key) }) // first: what was read of it before is not promoted
 	s := c.shardOf(key)
+	s.purging.Add(1)
+	defer s.purging.Add(-1)
 	s.mu.Lock()
 	s.purges.Add(1)
 	if k := s.flights[key]; k != nil {
@@ -255,7 +258,7 @@ func (c *Cache) Purge(key Key) {
 	for _, t := range c.tiers {
 		t.Remove(key)
 	}
-	c.toStore(func(s Store) { s.Remove(key) }) // again: a load that was stored meanwhile
+	c.toStores(func(s Store) { s.Remove(key) }) // last: a load may have been stored meanwhile
 }
 
 // PurgeResource drops every document of the resource.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// peekedFromStore is up to how many keys PeekMany asks the store too: an event loop that copies
-// 1,000 documents of it is not there for anybody else for 2 ms.
+// peekedFromStore is up to how many keys PeekMany asks the stores too: an event loop that
+// copies 1,000 documents from there serves nobody else for 2 ms.
 const peekedFromStore = 32
 
 // PeekMany answers all keys from the tiers without waiting for anything, into
@@ -26,27 +26,73 @@ func (c *Cache) PeekMany(keys []Key, start time.Duration, answers []Answer) bool
 	return true
 }
 
+// miss is a key of GetMany that no tier in memory holds.
+type miss struct {
+	at       int // its place
+	answered bool
+	wait
+}
+
 // GetMany answers keys of one resource into answers, which is as long as keys: each
 // from the tiers or by a load, with the promise of [Cache.Get] for each. Two of
-// them may show the database at two moments. All loads that it begins are handed
-// to the loader together, so that they travel as few statements.
+// them may show the database at two moments. Each store is asked once for all that it is
+// asked for, and all loads that begin are handed to the loader together, so that they travel
+// as few statements.
 //
 // The first error ends the call; loads that others may share go on.
 func (c *Cache) GetMany(ctx context.Context, keys []Key, start time.Duration, answers []Answer) error {
-	type miss struct {
-		at int
-		wait
+	misses, err := c.missing(ctx, keys, start, answers)
+	if err != nil || len(misses) == 0 {
+		return err
 	}
-	var misses []miss
+	defer func() {
+		for i := range misses { // after an error or a panic
+			key := keys[misses[i].at]
+			c.shardOf(key).cutLook(key, &misses[i].wait)
+		}
+	}()
+	r := c.resources[keys[0].Resource]
+	c.lookUpMany(ctx, r, keys, misses, start, answers)
+	if err := c.shareMany(ctx, r, keys, misses, start, answers); err != nil {
+		return err
+	}
+	// Only now, when no look-up of others waits for this call, may it wait for them.
+	for i := range misses {
+		if m := &misses[i]; m.look != nil {
+			if answers[m.at], m.answered, err = c.awaitLeader(ctx, r, start, &m.wait); err != nil {
+				return err
+			}
+			m.ask = false
+		}
+	}
+	if err := c.shareMany(ctx, r, keys, misses, start, answers); err != nil {
+		return err
+	}
+	for i := range misses {
+		m := &misses[i]
+		if m.answered {
+			continue
+		}
+		if answers[m.at], err = m.answer(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing answers what it can without a store and without a load, and returns the rest.
+func (c *Cache) missing(ctx context.Context, keys []Key, start time.Duration, answers []Answer) (misses []miss, err error) {
 	unverified, client := false, clientOf(ctx)
+	few := len(keys) <= peekedFromStore
 	for i, key := range keys {
-		a, ok := c.Peek(key, start)
-		if !ok {
+		a, ok := c.look(key, start, few)
+		if ok {
+			c.hit(key)
+		} else {
 			// One wait for the stream is enough for all of them.
 			m := miss{at: i, wait: wait{unverified: unverified, client: client}}
-			var err error
 			if a, ok, err = c.withoutLoad(ctx, key, start, &m.wait); err != nil {
-				return err
+				return nil, err
 			}
 			unverified = m.unverified
 			if !ok {
@@ -55,35 +101,71 @@ func (c *Cache) GetMany(ctx context.Context, keys []Key, start time.Duration, an
 		}
 		answers[i] = a
 	}
-	if len(misses) == 0 {
-		return nil
+	return misses, nil
+}
+
+// lookUpMany joins loads and look-ups that are under way, and asks the stores for the rest of
+// what they may be asked for.
+func (c *Cache) lookUpMany(ctx context.Context, r *resourceState, keys []Key, misses []miss, start time.Duration, answers []Answer) {
+	if !c.asksStores() {
+		for i := range misses {
+			misses[i].ask = false
+		}
+		return
 	}
-	waiting := misses[:0]
-	l := c.resources[keys[0].Resource].loader
+	var led []*miss
+	for i := range misses {
+		m := &misses[i]
+		for err := errSettled; m.ask && err == errSettled; { // see share
+			seen := c.shardOf(keys[m.at]).settledCount(keys[m.at])
+			if a, ok := c.look(keys[m.at], start, false); ok {
+				c.hit(keys[m.at])
+				answers[m.at], m.answered = a, true
+				break
+			}
+			err = c.join(r, keys[m.at], start, seen, &m.wait)
+		}
+		m.ask = false
+		if m.flight != nil {
+			r.counters.misses.Add(1)
+		}
+		if m.leads {
+			led = append(led, m)
+		}
+	}
+	if len(led) == 0 {
+		return
+	}
+	asked, waits, looks := make([]Key, len(led)), make([]*wait, len(led)), make([]*look, len(led))
+	for i, m := range led {
+		asked[i], waits[i], looks[i] = keys[m.at], &m.wait, m.look
+	}
+	c.lookUp(ctx, r, start, asked, make([]Stored, len(led)), waits)
+	for i, m := range led {
+		if !m.leads {
+			answers[m.at], m.answered = looks[i].answer, true
+			looks[i].reuse()
+		}
+	}
+}
+
+// shareMany joins or begins loads of what has neither an answer nor waits for anybody.
+func (c *Cache) shareMany(ctx context.Context, r *resourceState, keys []Key, misses []miss, start time.Duration, answers []Answer) error {
+	l := r.loader
 	l.hold()
-	var failed error
-	for _, m := range misses {
-		a, done, err := c.share(keys[m.at], start, &m.wait)
-		if err != nil {
-			failed = err
-			break
+	defer l.release()
+	for i := range misses {
+		m := &misses[i]
+		if m.answered || m.flight != nil || m.look != nil && !m.leads {
+			continue
 		}
-		answers[m.at] = a
-		if !done {
-			waiting = append(waiting, m)
-		}
-	}
-	l.release()
-	if failed != nil {
-		return failed
-	}
-	for i := range waiting {
-		m := &waiting[i]
-		a, err := m.answer(ctx)
+		a, done, err := c.share(ctx, keys[m.at], start, &m.wait)
 		if err != nil {
 			return err
 		}
-		answers[m.at] = a
+		if done {
+			answers[m.at], m.answered = a, true
+		}
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (c *Cache) Stats() Stats {
 	for _, t := range c.tiers {
 		s.Tiers = append(s.Tiers, NamedTierStats{t.Name(), t.Stats()})
 	}
-	c.toStore(func(t Store) { s.Tiers = append(s.Tiers, NamedTierStats{t.Name(), t.Stats()}) })
+	c.toStores(func(t Store) { s.Tiers = append(s.Tiers, NamedTierStats{t.Name(), t.Stats()}) })
 	return s
 }
 

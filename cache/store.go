@@ -1,16 +1,19 @@
 package cache
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 )
 
-// Store is a tier behind memory whose documents outlive the process, such as one on disk.
-// It differs from a [Tier] in that its Get may wait, in that what it is told takes effect in
-// order and is made durable together with a [Position], and in that its documents are
-// answered with only when the stream has gone through every change since that position.
+// Store is a tier whose documents outlive the process, such as one on disk. A cache has any
+// number of them, none included, and asks them after the tiers in memory. A store differs from
+// a [Tier] in that its Get may wait, in that what it is told takes effect in order and is made
+// durable together with a [Position], and in that its documents are served only after the
+// stream has gone through every change since that position.
 //
 // Invalidate, Flush, Void and Checkpoint are called by the goroutine that drives
 // [Invalidations] (Flush also by Purge); the others by anybody, all at once. What the first
@@ -18,9 +21,11 @@ import (
 type Store interface {
 	// Name is the word for this tier in answers and metrics: "disk".
 	Name() string
-	// Get returns the document of the key, or nothing if the store does not hold it. It
-	// may wait; an error is as good as nothing.
-	Get(ctx context.Context, key Key) (Stored, error)
+	// Get sets the elements of found, which is as long as keys and zero, to the documents
+	// that the store holds. All keys are of one resource, none occurs twice, and callers
+	// that want one key at the same time share one call. It may wait. After an error, what
+	// it has set is used all the same. It keeps neither slice.
+	Get(ctx context.Context, keys []Key, found []Stored) error
 	// Put keeps the document, or declines to (too large, too much to be written). It is
 	// never called for a missing row. The document is immutable.
 	Put(key Key, doc *Document)
@@ -30,7 +35,7 @@ type Store interface {
 	// Remove drops the document of the key.
 	Remove(key Key)
 	// Flush drops every document of the resource. A Put that runs at the same time may
-	// count as earlier or later: see Cache.flush.
+	// count as earlier or later: the cache calls Flush after every Put that must be earlier.
 	Flush(resource ResourceID)
 	// Void drops everything, the position included.
 	Void()
@@ -59,8 +64,8 @@ type Trier interface {
 // Stored is a document as a [Store] keeps it. The zero value is none.
 type Stored struct {
 	Body []byte // owned by the caller
-	// Summed: the SumSize bytes behind Body, within its capacity, are the beginning of its
-	// SHA-256. Frontends spare themselves to compute it.
+	// Summed says that the SumSize bytes after Body, within its capacity, are the beginning
+	// of its SHA-256, so that frontends need not compute it.
 	Summed bool
 	XMin   Tx
 	// LoadedAt is when its load began, on the cache's clock. A store that cannot tell,
@@ -94,18 +99,23 @@ type Witness struct {
 	Nonce int64
 }
 
-// Checkpoints is what an [Invalidations] may implement besides: it has a [Store].
+// Checkpoints is what an [Invalidations] may implement besides: it has a [Store], or several.
+//
+// Each store has a position of its own, of which the stream judges one at a time: whether two
+// positions are of one history is more than their numbers say.
 type Checkpoints interface {
 	// Waiting returns the position of a store whose documents wait for the changes since
-	// then, and the number of the store.
+	// then, and the number of the store. If several wait, it is the one with the smallest
+	// number.
 	Waiting() (p Position, store uint64, waits bool)
 	// Checkpoint says that everything visible in p.Seen has been applied, and that this
-	// includes everything since the position of the store with that number and those
-	// before it. It follows the Advance with the same snapshot.
+	// includes everything since the position of the store with that number, which Waiting
+	// has returned; 0: of none. It follows the Advance with the same snapshot.
 	Checkpoint(p Position, store uint64)
 	// HasStore reports whether there is a store at all.
 	HasStore() bool
-	// Discard drops the documents of a store that waits: its history is another one.
+	// Discard drops the documents of the store with that number, which waits: its history
+	// is another one.
 	Discard(store uint64)
 }
 
@@ -115,108 +125,130 @@ var _ Checkpoints = (*Cache)(nil)
 type attached struct {
 	// Immutable.
 	Store
-	trier  Trier // nil: Get alone can tell
-	number uint64
+	trier    Trier // nil: only Get can tell
+	number   uint64
+	distance int
 
 	// Atomics. Written by the goroutine that drives Invalidations, read by Get.
 	vouched atomic.Bool // the stream has gone through the changes since its position
 }
 
-// Attach gives the cache its store, once, at the beginning or later. Its documents are
-// answered with as soon as the stream has gone through what changed since its position.
-// False: the cache has a store, or is closed, and the caller keeps this one.
-func (c *Cache) Attach(s Store) bool {
-	c.sweeping.Lock() // against Close
-	defer c.sweeping.Unlock()
-	trier, _ := s.(Trier)
-	return !c.closed.Load() && c.behind.CompareAndSwap(nil, &attached{Store: s, trier: trier, number: 1})
-}
-
-// Detach takes the store from the cache and returns it, nil if there is none. Calls of its
-// methods may go on for as long as a request lasts.
-func (c *Cache) Detach() Store {
-	if a := c.behind.Swap(nil); a != nil {
-		return a.Store
+// stores returns the stores, the nearest first. The slice must not be changed.
+func (c *Cache) stores() []*attached {
+	if list := c.storeList.Load(); list != nil {
+		return *list
 	}
 	return nil
 }
 
-// Waiting implements [Checkpoints].
+// Attach gives the cache a store, at the beginning or later. Stores are asked in the order of
+// their distance; of two with the same, the first that was attached is asked first. What a
+// store holds is served as soon as the stream has gone through what changed since its
+// position. False: the cache is closed, and the caller keeps the store.
+func (c *Cache) Attach(s Store, distance int) bool {
+	c.sweeping.Lock() // against Close
+	defer c.sweeping.Unlock()
+	if c.closed.Load() {
+		return false
+	}
+	c.lastStore++
+	trier, _ := s.(Trier)
+	a := &attached{Store: s, trier: trier, number: c.lastStore, distance: distance}
+	list := append(slices.Clone(c.stores()), a)
+	slices.SortStableFunc(list, func(a, b *attached) int { return cmp.Compare(a.distance, b.distance) })
+	c.storeList.Store(&list)
+	return true
+}
+
+// Detach takes a store from the cache. Calls of its methods may go on for as long as a request
+// lasts. False: the cache does not have it.
+func (c *Cache) Detach(s Store) bool {
+	c.sweeping.Lock()
+	defer c.sweeping.Unlock()
+	list := slices.Clone(c.stores())
+	at := slices.IndexFunc(list, func(a *attached) bool { return a.Store == s })
+	if at < 0 {
+		return false
+	}
+	list = slices.Delete(list, at, at+1)
+	c.storeList.Store(&list)
+	return true
+}
+
+// Waiting implements [Checkpoints]. A stream that is told the smallest number has gone through
+// the changes for every store with a smaller one, so one number is enough to remember.
 func (c *Cache) Waiting() (Position, uint64, bool) {
-	a := c.behind.Load()
-	if a == nil || a.vouched.Load() {
+	var first *attached
+	for _, a := range c.stores() {
+		if !a.vouched.Load() && (first == nil || a.number < first.number) {
+			first = a
+		}
+	}
+	if first == nil {
 		return Position{}, 0, false
 	}
-	return a.Position(), a.number, true
+	return first.Position(), first.number, true
 }
 
 // HasStore implements [Checkpoints].
-func (c *Cache) HasStore() bool { return c.behind.Load() != nil }
+func (c *Cache) HasStore() bool { return len(c.stores()) > 0 }
 
 // Checkpoint implements [Checkpoints].
 func (c *Cache) Checkpoint(p Position, store uint64) {
-	a := c.behind.Load()
-	if a == nil {
-		return
-	}
-	if !a.vouched.Load() {
-		if store < a.number {
-			return
+	for _, a := range c.stores() {
+		if !a.vouched.Load() {
+			if store < a.number {
+				continue
+			}
+			a.vouched.Store(true)
 		}
-		a.vouched.Store(true)
+		a.Store.Checkpoint(p)
 	}
-	a.Store.Checkpoint(p)
 }
 
 // Discard implements [Checkpoints].
 func (c *Cache) Discard(store uint64) {
-	if a := c.behind.Load(); a != nil && store >= a.number {
-		a.Void()
+	for _, a := range c.stores() {
+		if a.number == store && !a.vouched.Load() {
+			a.Void()
+		}
 	}
 }
 
-// fromStore asks the store. The promise was seen to hold before, which is the order that Peek
-// explains.
-//
-// What it finds goes into memory under the rules for a load: the read counts as a statement,
-// so that no tombstone it may need is forgotten meanwhile, and the generation is read before
-// it, so that a flush during the read is noticed.
-func (c *Cache) fromStore(ctx context.Context, r *resourceState, key Key, start time.Duration) (Answer, bool) {
-	a := c.behind.Load()
-	if a == nil || !a.vouched.Load() {
-		return Answer{}, false
+// tryStores asks the stores for what they can tell without waiting. The promise was seen to
+// hold before, which is the order that Peek explains.
+func (c *Cache) tryStores(r *resourceState, key Key, start time.Duration) (Answer, bool) {
+	stores := c.stores()
+	for i, a := range stores {
+		if a.trier == nil || !a.vouched.Load() {
+			continue
+		}
+		if answer, ok := c.try(r, key, start, stores[:i+1]); ok {
+			return answer, true
+		}
 	}
-	answer, ok := c.ask(a, r, key, start, func() (Stored, error) { return a.Get(ctx, key) })
-	if ok {
-		r.counters.hits.Add(1)
-	}
-	return answer, ok
+	return Answer{}, false
 }
 
-// tryStore asks the store for what it can tell without waiting, as fromStore does.
-func (c *Cache) tryStore(r *resourceState, key Key, start time.Duration) (Answer, bool) {
-	a := c.behind.Load()
-	if a == nil || a.trier == nil || !a.vouched.Load() {
+// try asks the last of the stores, and keeps what it finds as lookUp does.
+func (c *Cache) try(r *resourceState, key Key, start time.Duration, stores []*attached) (Answer, bool) {
+	purges := c.shardOf(key).purgeMark()
+	o := c.asking(r)
+	defer c.ledger.end(o.statement)
+	a := stores[len(stores)-1]
+	found := a.trier.Try(key)
+	if found.Body == nil {
 		return Answer{}, false
 	}
-	return c.ask(a, r, key, start, func() (Stored, error) { return a.trier.Try(key), nil })
-}
-
-// ask asks the store, and puts what it finds into memory.
-func (c *Cache) ask(a *attached, r *resourceState, key Key, start time.Duration, get func() (Stored, error)) (Answer, bool) {
-	generation, purges := r.generation.Load(), c.shardOf(key).purges.Load()
-	statement := c.ledger.begin()
-	defer c.ledger.end(statement)
-	s, err := get()
-	if err != nil || s.Body == nil {
-		return Answer{}, false
-	}
-	d := s.document(generation)
+	d := found.document(o.generation)
 	if !c.usable(r, d, start) {
 		return Answer{}, false
 	}
-	if !c.storeOnly {
-		c.promote(r, key, d, purges, outcome{seen: Snapshot{XMin: s.XMin, XMax: s.XMin}, statement: statement, generation: generation})
+	if len(stores) > 1 || !c.storeOnly {
+		s := c.shardOf(key)
+		s.mu.Lock()
+		c.promote(r, s, key, d, purges, o, stores[:len(stores)-1])
+		s.mu.Unlock()
 	}
 	return Answer{Doc: d, Tier: a.Name(), FromStore: true}, true
 }
@@ -228,24 +260,40 @@ func (s *Stored) document(generation uint32) *Document {
 	return d
 }
 
-// promote puts a document of the store into the other tiers, if no known change is missing
-// in it and it was not purged meanwhile.
-func (c *Cache) promote(r *resourceState, key Key, d *Document, purges uint32, o outcome) {
-	s := c.shardOf(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.closed.Load() || s.purges.Load() != purges || !c.storable(r, s, key, o) {
-		return
+// promote puts a document of a store into memory and into the stores that are nearer, if no
+// known change is missing in it and it was not purged meanwhile; else it returns false. Called
+// with s.mu held.
+//
+// Nearer stores get it for the reason for which they get what was loaded. The store that gave
+// it had dropped it, had a change that was applied before been missing in it; a change that was
+// being applied meanwhile has a tombstone, because the look-up is a statement of the ledger.
+// So at this moment every change that was applied is in it, and each later one is told to
+// these stores after this Put.
+func (c *Cache) promote(r *resourceState, s *shard, key Key, d *Document, purges uint64, o outcome, nearer []*attached) bool {
+	o.seen = Snapshot{XMin: d.xmin, XMax: d.xmin}
+	if c.closed.Load() || o.flushing || s.purgedSince(purges) || !c.storable(r, s, key, o) {
+		return false
+	}
+	if c.storeOnly && len(nearer) == 0 {
+		return true
 	}
 	key.ID = strings.Clone(key.ID) // it may be a part of a request that is still in its buffer
+	for _, a := range nearer {
+		a.Put(key, d)
+	}
+	if c.storeOnly {
+		return true
+	}
 	for _, t := range c.tiers {
 		t.Put(key, d)
 	}
+	s.settled[settledSlot(key)].Add(1) // who has just missed it in memory looks there again
+	return true
 }
 
-// toStore tells the store something, if there is one.
-func (c *Cache) toStore(tell func(Store)) {
-	if a := c.behind.Load(); a != nil {
+// toStores tells the stores something.
+func (c *Cache) toStores(tell func(Store)) {
+	for _, a := range c.stores() {
 		tell(a.Store)
 	}
 }

@@ -2,35 +2,59 @@ package cache
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 )
 
-// mapStore is a store in memory. During is called within a Get that has found its document and
-// not returned it yet.
+// mapStore is a store in memory.
 type mapStore struct {
-	// Immutable once it is attached.
-	during func()
+	// Immutable once it is attached; nil: nothing.
+	before  func()       // is called at the beginning of Get
+	during  func()       // is called within a Get that has found a document and not returned it yet
+	fails   func() error // says whether a Get fails
+	telling func()       // is called at the beginning of Remove, Flush and Void
 
 	// Guarded by mu.
 	mu       sync.Mutex
 	docs     map[Key]Stored
 	position Position
 	told     int // positions
+	calls    int // of Get
+	asked    map[Key]int
+	closed   int
 }
 
-func newMapStore() *mapStore { return &mapStore{docs: make(map[Key]Stored)} }
+func newMapStore() *mapStore {
+	return &mapStore{docs: make(map[Key]Stored), asked: make(map[Key]int)}
+}
 
 func (m *mapStore) Name() string { return "store" }
 
-func (m *mapStore) Get(_ context.Context, key Key) (Stored, error) {
+func (m *mapStore) Get(_ context.Context, keys []Key, found []Stored) error {
+	if m.before != nil {
+		m.before()
+	}
 	m.mu.Lock()
-	s := m.docs[key]
+	m.calls++
 	m.mu.Unlock()
-	if m.during != nil && s.Body != nil {
+	if m.fails != nil {
+		if err := m.fails(); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	any := false
+	for i, key := range keys {
+		m.asked[Key{key.Resource, strings.Clone(key.ID)}]++
+		found[i] = m.docs[key]
+		any = any || found[i].Body != nil
+	}
+	m.mu.Unlock()
+	if m.during != nil && any {
 		m.during()
 	}
-	return s, nil
+	return nil
 }
 
 func (m *mapStore) Put(key Key, d *Document) {
@@ -53,13 +77,24 @@ func (m *mapStore) Invalidate(key Key, tx Tx) {
 	m.removeIf(func(k Key, s Stored) bool { return k == key && s.XMin <= tx })
 }
 
-func (m *mapStore) Remove(key Key) { m.removeIf(func(k Key, _ Stored) bool { return k == key }) }
+func (m *mapStore) Remove(key Key) {
+	if m.telling != nil {
+		m.telling()
+	}
+	m.removeIf(func(k Key, _ Stored) bool { return k == key })
+}
 
 func (m *mapStore) Flush(r ResourceID) {
+	if m.telling != nil {
+		m.telling()
+	}
 	m.removeIf(func(k Key, _ Stored) bool { return k.Resource == r })
 }
 
 func (m *mapStore) Void() {
+	if m.telling != nil {
+		m.telling()
+	}
 	m.removeIf(func(Key, Stored) bool { return true })
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +116,13 @@ func (m *mapStore) Position() Position {
 
 func (m *mapStore) Sync(context.Context) error { return nil }
 func (m *mapStore) Stats() TierStats           { return TierStats{} }
-func (m *mapStore) Close() error               { return nil }
+
+func (m *mapStore) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed++
+	return nil
+}
 
 // withStore has the document of k in a store alone, whose changes the stream has gone through.
 func withStore(t *testing.T, store *mapStore) *fixture {
@@ -90,7 +131,7 @@ func withStore(t *testing.T, store *mapStore) *fixture {
 	f.poll()
 	b := f.db.read(0, []string{"k"})
 	store.docs[Key{0, "k"}] = Stored{Body: b.Docs[0].Body, XMin: b.Snapshot.XMin, LoadedAt: f.cache.Now()}
-	if !f.cache.Attach(store) {
+	if !f.cache.Attach(store, 0) {
 		t.Fatal("a store could not be attached")
 	}
 	f.cache.Checkpoint(Position{History: "h", Seen: b.Snapshot}, 1)
@@ -106,8 +147,8 @@ func TestStoreIsAskedOnceItIsVouchedFor(t *testing.T) {
 	store := newMapStore()
 	store.docs[Key{0, "k"}] = Stored{Body: modelBody(Key{0, "k"}, 7), XMin: 100}
 	store.position = Position{History: "h", Seen: UpTo(1)}
-	if f.cache.HasStore() || !f.cache.Attach(store) || f.cache.Attach(newMapStore()) || !f.cache.HasStore() {
-		t.Error("one store can be attached, and one only")
+	if f.cache.HasStore() || !f.cache.Attach(store, 0) || !f.cache.HasStore() {
+		t.Error("the store is not there")
 	}
 	p, number, waits := f.cache.Waiting()
 	if !waits || p.History != "h" {
@@ -128,7 +169,7 @@ func TestStoreIsAskedOnceItIsVouchedFor(t *testing.T) {
 	if d := f.tier.docs[Key{0, "k"}]; d == nil || store.told != 1 {
 		t.Errorf("it was not put into memory; %d positions", store.told)
 	}
-	if f.cache.Detach() != Store(store) || f.cache.Detach() != nil {
+	if !f.cache.Detach(store) || f.cache.Detach(store) || f.cache.HasStore() {
 		t.Error("what was attached is detached, once")
 	}
 }
@@ -139,7 +180,7 @@ func TestStoreIsDiscarded(t *testing.T) {
 	store := newMapStore()
 	store.docs[Key{0, "k"}] = Stored{Body: modelBody(Key{0, "k"}, 7), XMin: 100}
 	store.position = Position{History: "h", Seen: UpTo(1)}
-	f.cache.Attach(store)
+	f.cache.Attach(store, 0)
 	f.cache.Discard(0)
 	if len(store.docs) != 1 {
 		t.Error("another store was meant")

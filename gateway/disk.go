@@ -90,7 +90,7 @@ func (g *Gateway) giveToCache(tier *disk.Tier) bool {
 	defer g.purging.Unlock()
 	g.dropUnattached(tier)
 	g.diskTier.Store(tier)
-	return g.cache.Attach(tier)
+	return g.cache.Attach(tier, 0)
 }
 
 // defineOnDisk says which resource has which place, and how its documents are made.
@@ -134,8 +134,8 @@ func (g *Gateway) closeDisk(ctx context.Context) error {
 		time.Sleep(diskRetry)
 		err = tier.Sync(ctx)
 	}
-	if s := g.cache.Detach(); s != nil {
-		err = errors.Join(err, s.Close())
+	if g.cache.Detach(tier) {
+		err = errors.Join(err, tier.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("close the disk tier: %w", err)

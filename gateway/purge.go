@@ -64,9 +64,7 @@ func (g *Gateway) purge(ctx context.Context, p purge) (pending string) {
 	if pending != "" || tier == nil {
 		return pending
 	}
-	if !g.cache.HasStore() { // the drain has taken it from the cache and closes it
-		p.dropFrom(tier)
-	}
+	p.dropFrom(tier) // the drain may have taken it from the cache, and closes it
 	ctx, cancel := context.WithTimeout(ctx, purgePatience)
 	defer cancel()
 	if err := tier.Sync(ctx); err != nil {

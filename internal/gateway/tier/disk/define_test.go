@@ -25,7 +25,7 @@ func TestResourceThatComesBack(t *testing.T) {
 		if s := tier.Try(now); s.Body != nil {
 			t.Fatalf("a former document: %q", s.Body)
 		}
-		if s, err := tier.Get(t.Context(), now); s.Body != nil || err != nil {
+		if s, err := getOne(t.Context(), tier, now); s.Body != nil || err != nil {
 			t.Fatalf("a former document: %q, %v", s.Body, err)
 		}
 		tier.Flush(2)
@@ -34,10 +34,10 @@ func TestResourceThatComesBack(t *testing.T) {
 	tier.Put(now, document("new", 5))
 	tier.Checkpoint(at(9))
 	syncTier(t, tier)
-	if s, _ := tier.Get(t.Context(), now); string(s.Body) != "new" {
+	if s, _ := getOne(t.Context(), tier, now); string(s.Body) != "new" {
 		t.Errorf("%q", s.Body)
 	}
-	if s, _ := tier.Get(t.Context(), old); s.Body != nil {
+	if s, _ := getOne(t.Context(), tier, old); s.Body != nil {
 		t.Errorf("the former place: %q", s.Body)
 	}
 	tier.Close()

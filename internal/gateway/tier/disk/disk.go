@@ -39,8 +39,8 @@ type Options struct {
 	// MaxQueue bounds the memory of what is to be written, in bytes (default 64 MiB, at
 	// most an eighth of the budget). Documents that find no room are not written.
 	MaxQueue int64
-	// Readers bounds how many reads may wait for the disk at once (default 64): each of
-	// them takes a thread meanwhile.
+	// Readers bounds how many calls of Get may wait for the disk at once (default 64):
+	// each of them takes a thread meanwhile.
 	Readers int
 	// Boot names the present run of the machine, so that times of the cache's clock can
 	// be compared; "" : they cannot.
@@ -157,29 +157,55 @@ func (t *Tier) Define(at cache.ResourceID, r Resource) {
 func (t *Tier) Name() string { return "disk" }
 
 // Get implements [cache.Store].
-func (t *Tier) Get(ctx context.Context, key cache.Key) (cache.Stored, error) {
-	e, epoch, known := t.overlay.find(key)
-	if known {
-		if e.doc == nil {
-			return cache.Stored{}, nil
+func (t *Tier) Get(ctx context.Context, keys []cache.Key, found []cache.Stored) error {
+	reading := false
+	defer func() {
+		if reading {
+			<-t.readers
 		}
-		return waiting(e.doc), nil
+	}()
+	var failed error
+	for i, key := range keys {
+		e, epoch, known := t.overlay.find(key)
+		if known {
+			if e.doc != nil {
+				found[i] = waiting(e.doc)
+			}
+			continue
+		}
+		number, ok := t.table.number(key.Resource)
+		if !ok || len(key.ID) > maxID {
+			continue
+		}
+		if !reading {
+			if err := t.beginRead(ctx); err != nil {
+				return err
+			}
+			reading = true
+		} else if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if found[i], err = t.read(number, epoch, key.ID); err != nil {
+			failed = err
+		}
 	}
-	number, ok := t.table.number(key.Resource)
-	if !ok || len(key.ID) > maxID {
-		return cache.Stored{}, nil
+	return failed
+}
+
+// beginRead waits until another read of the file may begin.
+func (t *Tier) beginRead(ctx context.Context) error {
+	select {
+	case t.readers <- struct{}{}:
+		return nil
+	default:
 	}
 	select {
 	case t.readers <- struct{}{}:
-	default:
-		select {
-		case t.readers <- struct{}{}:
-		case <-ctx.Done():
-			return cache.Stored{}, ctx.Err()
-		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	defer func() { <-t.readers }()
-	return t.read(number, epoch, key.ID)
 }
 
 // read reads from the file. A page that is not there, because the file was cut off under us,

@@ -27,7 +27,7 @@ func fullDisk(dir string, exhaust, relieve func() error) error {
 	body := func(i int) string { return fmt.Sprintf("%d|%s", i, strings.Repeat("x", 2000)) }
 	var wrong []error
 	expect := func(when string, i int, want string) {
-		if s, err := tier.Get(ctx, key(fmt.Sprint(i))); err != nil || string(s.Body) != want {
+		if s, err := getOne(ctx, tier, key(fmt.Sprint(i))); err != nil || string(s.Body) != want {
 			wrong = append(wrong, fmt.Errorf("%s: %d: %.20q, %v; want %.20q", when, i, s.Body, err, want))
 		}
 	}

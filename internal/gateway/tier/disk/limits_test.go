@@ -67,7 +67,7 @@ func TestEvictionKeepsToTheBudget(t *testing.T) {
 		for round := range 40 {
 			for range 2500 { // as a gateway does: what is not found is loaded
 				id := draw()
-				s, err := tier.Get(t.Context(), key(id))
+				s, err := getOne(t.Context(), tier, key(id))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -129,7 +129,7 @@ func TestEvictionSparesWhatIsRead(t *testing.T) {
 				t.Logf("%d: %v", i, err)
 			}
 			for j := range 100 { // a hundred of the first are read all the time
-				if _, err := tier.Get(t.Context(), key(fmt.Sprintf("%06d", j*4))); err != nil {
+				if _, err := getOne(t.Context(), tier, key(fmt.Sprintf("%06d", j*4))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -137,13 +137,13 @@ func TestEvictionSparesWhatIsRead(t *testing.T) {
 	}
 	found := 0
 	for j := range 100 {
-		if s, _ := tier.Get(t.Context(), key(fmt.Sprintf("%06d", j*4))); s.Body != nil {
+		if s, _ := getOne(t.Context(), tier, key(fmt.Sprintf("%06d", j*4))); s.Body != nil {
 			found++
 		}
 	}
 	others := 0
 	for j := range 500 {
-		if s, _ := tier.Get(t.Context(), key(fmt.Sprintf("%06d", j*4+1))); s.Body != nil {
+		if s, _ := getOne(t.Context(), tier, key(fmt.Sprintf("%06d", j*4+1))); s.Body != nil {
 			others++
 		}
 	}
@@ -210,7 +210,7 @@ func TestLimitsOfDocuments(t *testing.T) {
 		holds(t, tier, long+"i", "")
 		holds(t, tier, "", "empty")
 		holds(t, tier, "missing", "")
-		if s, err := tier.Get(t.Context(), cache.Key{Resource: 9, ID: "a"}); s.Body != nil || err != nil {
+		if s, err := getOne(t.Context(), tier, cache.Key{Resource: 9, ID: "a"}); s.Body != nil || err != nil {
 			t.Errorf("%q, %v", s.Body, err)
 		}
 		checked(t, tier, dir)
@@ -239,7 +239,7 @@ func TestAgedDocumentsEndWithTheBoot(t *testing.T) {
 	aged := cache.Key{Resource: 1, ID: "a"}
 	expect := func(tier *Tier, want string) {
 		t.Helper()
-		if s, err := tier.Get(t.Context(), aged); string(s.Body) != want || err != nil {
+		if s, err := getOne(t.Context(), tier, aged); string(s.Body) != want || err != nil {
 			t.Errorf("%q, %v; want %q", s.Body, err, want)
 		}
 		holds(t, tier, "d", "d")

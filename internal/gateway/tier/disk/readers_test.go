@@ -21,7 +21,7 @@ func TestReadersAreBounded(t *testing.T) {
 	})
 	var reads sync.WaitGroup
 	read := func() {
-		if _, err := tier.Get(t.Context(), key("absent")); err != nil {
+		if _, err := getOne(t.Context(), tier, key("absent")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -31,7 +31,7 @@ func TestReadersAreBounded(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := tier.Get(gone, key("absent")); !errors.Is(err, context.Canceled) {
+	if _, err := getOne(gone, tier, key("absent")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a read too many whose caller has gone: %v, want %v", err, context.Canceled)
 	}
 	reads.Go(read) // waits for its turn

@@ -152,7 +152,7 @@ func TestTryIsGetWithoutWaiting(t *testing.T) {
 	syncTier(t, tier)
 	tried := 0
 	for i := range 2500 {
-		want, err := tier.Get(context.Background(), key(fmt.Sprint(i)))
+		want, err := getOne(context.Background(), tier, key(fmt.Sprint(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func BenchmarkTry(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for name, get := range map[string]func(string) []byte{
 		"try": func(id string) []byte { return tier.Try(key(id)).Body },
-		"get": func(id string) []byte { s, _ := tier.Get(context.Background(), key(id)); return s.Body },
+		"get": func(id string) []byte { s, _ := getOne(context.Background(), tier, key(id)); return s.Body },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
