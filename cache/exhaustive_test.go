@@ -17,6 +17,7 @@ import (
 //	s  the stream's rounds: send time, read, Apply, Advance
 //	1  a reader's GET; the snapshot of a load; the return of a load
 //	2  the same for a second reader of the key
+//	l  a look-up in the farthest store: the reading; the return
 //
 // X is chosen so that some GETs must see the commit and some need not.
 func TestModelExhaustive(t *testing.T) {
@@ -26,7 +27,7 @@ func TestModelExhaustive(t *testing.T) {
 		x     int // in ticks
 		warm  bool
 		r     Resource
-	}{
+	}{ // without a store
 		{"one load against the stream", map[byte]int{'w': 1, 's': 4, '1': 3}, 3, false, Resource{}},
 		{"two loads against the stream", map[byte]int{'w': 1, 's': 4, '1': 3, '2': 3}, 2, false, Resource{}},
 		{"two rounds, warm tier", map[byte]int{'w': 2, 's': 8, '1': 1}, 3, true, Resource{}},
@@ -41,7 +42,7 @@ func TestModelExhaustive(t *testing.T) {
 			n, answers := 0, 0
 			interleave(p.steps, func(schedule string) bool {
 				n++
-				synctest.Test(t, func(t *testing.T) { answers += runSchedule(t, schedule, p.x, p.warm, p.r) })
+				synctest.Test(t, func(t *testing.T) { answers += runSchedule(t, schedule, p.x, p.warm, 0, p.r) })
 				return !t.Failed()
 			})
 			t.Logf("%d interleavings, %d answers checked", n, answers)
@@ -49,6 +50,25 @@ func TestModelExhaustive(t *testing.T) {
 				t.Errorf("only %d answers in %d interleavings", answers, n)
 			}
 		})
+	}
+}
+
+// TestModelExhaustiveStores does the same with one and with two stores, of which the
+// farthest holds the document and memory does not.
+func TestModelExhaustiveStores(t *testing.T) {
+	for stores := 1; stores <= 2; stores++ {
+		for _, x := range []int{1, 3} {
+			n, answers := 0, 0
+			interleave(map[byte]int{'w': 1, 's': 4, '1': 1, '2': 1, 'l': 2}, func(schedule string) bool {
+				n++
+				synctest.Test(t, func(t *testing.T) { answers += runSchedule(t, schedule, x, true, stores, Resource{}) })
+				return !t.Failed()
+			})
+			t.Logf("%d stores: %d interleavings, %d answers checked", stores, n, answers)
+			if answers < n {
+				t.Errorf("only %d answers in %d interleavings", answers, n)
+			}
+		}
 	}
 }
 
@@ -66,7 +86,7 @@ func interleave(steps map[byte]int, visit func(string) bool) {
 		if len(prefix) == total {
 			return visit(prefix)
 		}
-		for _, actor := range []byte("12sw") {
+		for _, actor := range []byte("12lsw") {
 			if left[actor] > 0 {
 				left[actor]--
 				more := place(prefix + string(actor))
@@ -97,6 +117,8 @@ type schedule struct {
 	pending  []chan Batch    // loads that have one and wait to return
 	batches  []Batch
 
+	looking chan chan struct{} // steps of look-ups that wait
+
 	sent    time.Duration // of the stream's round
 	commits []commit
 	seen    int
@@ -105,13 +127,14 @@ type schedule struct {
 
 const tick = time.Second
 
-func runSchedule(t *testing.T, order string, x int, warm bool, r Resource) (answers int) {
+func runSchedule(t *testing.T, order string, x int, warm bool, stores int, r Resource) (answers int) {
 	s := &schedule{
 		t: t, order: order, x: time.Duration(x) * tick, start: time.Now(), key: Key{0, "k"},
-		db: newDatabase(), history: newHistory(), snapshot: make(chan chan Batch, 8),
+		db: newDatabase(), history: newHistory(), snapshot: make(chan chan Batch, 8), looking: make(chan chan struct{}, 8),
 	}
 	r.Name, r.Freshness, r.LoadTimeout = "r", s.x, time.Hour
 	var err error
+	tier := newMapTier()
 	s.cache, err = New(Config{
 		Resources: []Resource{r},
 		Wake:      func() {}, // the schedule says when the stream reports
@@ -120,12 +143,13 @@ func runSchedule(t *testing.T, order string, x int, warm bool, r Resource) (answ
 			s.snapshot <- answer
 			return <-answer, nil
 		}),
-		Tiers: []Tier{newMapTier()},
+		Tiers: []Tier{tier},
 		Clock: func() time.Duration { return time.Since(s.start) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := s.attach(stores)
 	s.commit()
 	s.cache.SetPromise(0, true, "")
 	for range 4 {
@@ -136,7 +160,9 @@ func runSchedule(t *testing.T, order string, x int, warm bool, r Resource) (answ
 		synctest.Wait()
 		s.takeSnapshot()
 		s.giveBack()
+		synctest.Wait()
 	}
+	s.onlyFarthest(tier, all)
 	time.Sleep(tick)
 	round := map[byte]int{}
 	for _, actor := range []byte(order) {
@@ -145,6 +171,8 @@ func runSchedule(t *testing.T, order string, x int, warm bool, r Resource) (answ
 			s.commit()
 		case 's':
 			s.streamStep()
+		case 'l':
+			s.lookStep()
 		default:
 			switch round[actor] % 3 {
 			case 0:
@@ -209,6 +237,44 @@ func (s *schedule) get() {
 	}()
 }
 
+// attach gives the cache stores that are vouched for.
+func (s *schedule) attach(n int) (all []*mapStore) {
+	for i := range n {
+		all = append(all, newMapStore())
+		if !s.cache.Attach(all[i], i) {
+			s.t.Fatal("a store could not be attached")
+		}
+	}
+	s.cache.Checkpoint(Position{History: "h", Seen: UpTo(0)}, uint64(n))
+	return all
+}
+
+// onlyFarthest leaves the document in the farthest store, whose look-ups wait from now on.
+func (s *schedule) onlyFarthest(tier *mapTier, stores []*mapStore) {
+	for i, m := range stores {
+		tier.Clear()
+		if i < len(stores)-1 {
+			m.Remove(s.key)
+			continue
+		}
+		wait := func() {
+			step := make(chan struct{})
+			s.looking <- step
+			<-step
+		}
+		m.before, m.during = wait, wait
+	}
+}
+
+// lookStep lets the look-up go on that has waited longest, if one waits.
+func (s *schedule) lookStep() {
+	select {
+	case step := <-s.looking:
+		close(step)
+	default:
+	}
+}
+
 // takeSnapshot lets the next load read the database, if one waits.
 func (s *schedule) takeSnapshot() {
 	select {
@@ -232,6 +298,10 @@ func (s *schedule) giveBack() {
 func (s *schedule) finish() {
 	drain := func() {
 		for range 4 {
+			for range 4 {
+				s.lookStep()
+				synctest.Wait()
+			}
 			s.takeSnapshot()
 			s.giveBack()
 			synctest.Wait()

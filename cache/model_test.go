@@ -258,7 +258,8 @@ func TestModelRandom(t *testing.T) {
 	if testing.Short() {
 		seeds = 200
 	}
-	answers, verified, aged := 0, int64(0), int64(0)
+	answers, verified, aged, stored := 0, int64(0), int64(0), int64(0)
+	schedules := make([]int, 3) // with so many stores
 	list := modelSeeds(t, seeds)
 	for _, seed := range list {
 		ok := t.Run("", func(t *testing.T) {
@@ -269,14 +270,17 @@ func TestModelRandom(t *testing.T) {
 				r := m.cache.Stats().Resources
 				verified += r[0].Verified + r[1].Verified
 				aged += r[2].Hits
+				stored += m.stores.hits.Load()
+				schedules[len(m.stores.attached)]++
 			})
 		})
 		if !ok {
 			t.Fatalf("replay with: SLIPSTREAM_SEED=%d go test ./cache -run TestModelRandom", seed)
 		}
 	}
-	t.Logf("%d answers checked; %d waited for the stream, %d were hits without a promise", answers, verified, aged)
-	if answers < len(list)*90 || verified < int64(len(list)/4) || aged < int64(len(list)) {
+	t.Logf("%d answers checked; %d waited for the stream, %d were hits without a promise, %d of stores; schedules with no store, one and two: %d",
+		answers, verified, aged, stored, schedules)
+	if answers < len(list)*90 || verified < int64(len(list)/4) || aged < int64(len(list)) || len(list) > 1 && stored < int64(len(list)) {
 		t.Errorf("only %d answers for %d schedules: the model stands still", answers, len(list))
 	}
 }
@@ -288,6 +292,7 @@ type model struct {
 	db      *database
 	history *history
 	tier    *mapTier
+	stores  *modelStores
 	cache   *Cache
 	keys    []Key
 	done    chan struct{} // closed when readers are through
@@ -341,6 +346,8 @@ func newModel(t *testing.T, seed uint64) *model {
 			}
 		}
 	}
+	config.StoreOnly = m.chance(0.3)
+	m.stores = newModelStores(m, m.intn(3))
 	var err error
 	if m.cache, err = New(config); err != nil {
 		t.Fatal(err)
@@ -397,6 +404,7 @@ func (m *model) run() {
 		others.Go(m.write)
 	}
 	others.Go(m.stream)
+	others.Go(m.stores.run)
 	for range 4 {
 		readers.Go(m.read)
 	}
@@ -444,18 +452,19 @@ func (m *model) read() {
 		if m.chance(0.1) {
 			ctx, cancel = context.WithTimeout(context.Background(), m.upTo(m.x))
 		}
-		a, err := m.cache.Get(ctx, key, start)
+		keys, answers := []Key{key}, make([]Answer, 1)
+		var err error
+		if m.chance(0.2) {
+			keys, answers, err = m.readMany(ctx, start)
+		} else {
+			answers[0], err = m.cache.Get(ctx, key, start)
+		}
 		cancel()
 		if err != nil {
 			continue
 		}
-		m.mu.Lock()
-		m.answers++
-		m.mu.Unlock()
-		got, want := modelVersion(m.t, key, a.Doc), m.history.required(key, start, m.x)
-		if got < want {
-			m.t.Errorf("GET %s/%s begun at %v returned version %d (source %d), but %d was acknowledged more than %v before",
-				m.cache.resources[key.Resource].Name, key.ID, start, got, a.Source, want, m.x)
+		for i, key := range keys {
+			m.judge(key, start, answers[i])
 		}
 	}
 }
@@ -464,7 +473,8 @@ func (m *model) read() {
 // first, then the read, then Apply, and only then Advance.
 func (m *model) stream() {
 	seen, sequence := 0, 0
-	unheard, regained := -1, false // the resource without a promise, and whether it gets it back now
+	store, tables := uint64(0), digests{} // the last store whose changes it has gone through
+	unheard, regained := -1, false        // the resource without a promise, and whether it gets it back now
 	for i := range m.cache.resources {
 		m.cache.SetPromise(ResourceID(i), true, "")
 	}
@@ -480,6 +490,7 @@ func (m *model) stream() {
 			m.db.replace()
 		case unheard < 0 && m.chance(0.03): // a trigger is missing: nobody hears of the changes
 			unheard = m.intn(2)
+			tables[ResourceID(unheard)]++
 			m.cache.SetPromise(ResourceID(unheard), false, "injected")
 		case unheard >= 0 && m.chance(0.2):
 			regained = true
@@ -487,6 +498,7 @@ func (m *model) stream() {
 			m.cache.Purge(m.keys[m.intn(len(m.keys))])
 		}
 		sent := m.now()
+		position, number, waits := m.cache.Waiting()
 		time.Sleep(m.upTo(m.x / 2))
 		commits, now, snapshot := m.db.since(seen)
 		if now != sequence {
@@ -505,11 +517,17 @@ func (m *model) stream() {
 			}
 		}
 		seen += len(commits)
+		if waits {
+			store = number
+			events = append(events, m.goBack(position, number, sequence, tables)...)
+		}
 		if regained {
 			m.cache.SetPromise(ResourceID(unheard), true, "")
+			tables[ResourceID(unheard)]++
 			unheard, regained = -1, false
 		}
 		m.cache.Apply(events)
 		m.cache.Advance(sent, snapshot)
+		m.cache.Checkpoint(Position{History: strconv.Itoa(sequence), Seen: snapshot, Digests: tables.named(m.cache)}, store)
 	}
 }

@@ -13,7 +13,8 @@ type mapStore struct {
 	before  func()       // is called at the beginning of Get
 	during  func()       // is called within a Get that has found a document and not returned it yet
 	fails   func() error // says whether a Get fails
-	telling func()       // is called at the beginning of Remove, Flush and Void
+	telling func()       // is called at the beginning of Invalidate, Remove, Flush and Void
+	lazy    func() bool  // says whether a Checkpoint or a Void is not made durable
 
 	// Guarded by mu.
 	mu       sync.Mutex
@@ -23,6 +24,8 @@ type mapStore struct {
 	calls    int // of Get
 	asked    map[Key]int
 	closed   int
+	durable  map[Key]Stored // what is there after a crash, with durably
+	durably  Position
 }
 
 func newMapStore() *mapStore {
@@ -74,6 +77,9 @@ func (m *mapStore) removeIf(gone func(Key, Stored) bool) {
 }
 
 func (m *mapStore) Invalidate(key Key, tx Tx) {
+	if m.telling != nil {
+		m.telling()
+	}
 	m.removeIf(func(k Key, s Stored) bool { return k == key && s.XMin <= tx })
 }
 
@@ -99,13 +105,25 @@ func (m *mapStore) Void() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.position = Position{}
+	if m.lazy == nil || !m.lazy() {
+		m.durable, m.durably = nil, Position{}
+	}
 }
 
 func (m *mapStore) Checkpoint(p Position) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.position = p
 	m.told++
+	if m.lazy != nil && m.lazy() {
+		return
+	}
+	m.position, m.durably = p, p
+	m.durable = make(map[Key]Stored)
+	for key, s := range m.docs {
+		if s.XMin <= p.Seen.XMax { // else it waits for a later position
+			m.durable[key] = s
+		}
+	}
 }
 
 func (m *mapStore) Position() Position {
