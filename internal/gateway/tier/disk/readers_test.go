@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/cache"
 )
 
 // TestReadersAreBounded: as many reads wait for the disk as Options.Readers says; one more waits
@@ -43,4 +45,45 @@ func TestReadersAreBounded(t *testing.T) {
 	}
 	close(release)
 	reads.Wait()
+}
+
+// One call of Get for many keys is one reader, sets what is held, whether it is written or waits,
+// and nothing else, and ends with its caller.
+func TestGetOfManyKeys(t *testing.T) {
+	reads := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stop := 0
+	tier := openTier(t, t.TempDir(), func(o *Options) {
+		o.Readers = 1
+		o.BeforeRead = func() {
+			if reads++; reads == stop {
+				cancel()
+			}
+		}
+	})
+	tier.Put(key("written"), cache.NewDocument([]byte("1"), cache.UpTo(3), 0))
+	tier.Checkpoint(at(5))
+	syncTier(t, tier)
+	tier.Put(key("waits"), cache.NewDocument([]byte("2"), cache.UpTo(9), 0))
+	keys := []cache.Key{key("absent"), key("written"), {Resource: 9, ID: "unknown"}, key("waits"), key("absent too")}
+	found := make([]cache.Stored, len(keys))
+	if err := tier.Get(ctx, keys, found); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"", "1", "", "2", ""} {
+		if got := string(found[i].Body); got != want {
+			t.Errorf("%s: %q, want %q", keys[i].ID, got, want)
+		}
+	}
+	if reads != 3 {
+		t.Errorf("the file was read for %d keys, want 3", reads)
+	}
+	reads, stop = 0, 1
+	if err := tier.Get(ctx, keys, make([]cache.Stored, len(keys))); !errors.Is(err, context.Canceled) || reads != 1 {
+		t.Errorf("a call whose caller has gone: %v after %d reads, want %v after 1", err, reads, context.Canceled)
+	}
+	if _, err := getOne(t.Context(), tier, key("absent")); err != nil { // its place is free again
+		t.Error(err)
+	}
 }
