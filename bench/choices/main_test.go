@@ -51,6 +51,10 @@ func TestEveryQuestionRuns(t *testing.T) {
 					b.options.Duration = 60 * time.Millisecond // all of them must have been started
 				}
 				sample, err := b.measure(t.Context(), q, v, l, 1)
+				for err != nil && strings.Contains(err.Error(), "no request was sent") && b.options.Duration < 10*time.Second {
+					b.options.Duration *= 2 // a busy machine needs longer for the first
+					sample, err = b.measure(t.Context(), q, v, l, 1)
+				}
 				if err != nil {
 					t.Fatalf("%s, %s: %v", v.name, l.name, err)
 				}

@@ -265,20 +265,32 @@ func TestBatches(t *testing.T) {
 }
 
 func TestCountersAndOwnCost(t *testing.T) {
-	target := &allocatingTarget{}
-	var reads float64
-	r, err := Run(t.Context(), Config{
-		Callers: 1, Duration: 50 * time.Millisecond, Servers: []int{os.Getpid()},
-		Counters: []Counter{{Name: "requests", Read: func(context.Context) (float64, error) {
-			reads++
-			return float64(target.calls.Load()), nil
-		}}},
-	}, target)
-	if errors.Is(err, ErrNoProcessCPU) {
-		return // the system cannot; the run said so
-	}
-	if err != nil {
-		t.Fatal(err)
+	var (
+		target *allocatingTarget
+		reads  float64
+		r      *Result
+	)
+	// The system may count CPU time by ticks of 10 ms and give none to a process that the
+	// machine is too busy for: the run is made longer until there is something to count.
+	for length := 50 * time.Millisecond; ; length *= 2 {
+		target, reads = &allocatingTarget{}, 0
+		var err error
+		r, err = Run(t.Context(), Config{
+			Callers: 1, Duration: length, Servers: []int{os.Getpid()},
+			Counters: []Counter{{Name: "requests", Read: func(context.Context) (float64, error) {
+				reads++
+				return float64(target.calls.Load()), nil
+			}}},
+		}, target)
+		if errors.Is(err, ErrNoProcessCPU) {
+			return // the system cannot; the run said so
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Cost.Client > 0 && r.Cost.Server > 0 || length > 10*time.Second {
+			break
+		}
 	}
 	if reads != 2 {
 		t.Errorf("counter read %v times, want 2", reads)
