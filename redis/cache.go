@@ -262,7 +262,7 @@ func (c *Client) pushed(_ pipe.Pin, frame []byte) {
 // withCache prepares the engine's configuration for tracking.
 func (c *Client) withCache(cfg *pipe.Config) {
 	c.cache = newReplyCache(c.opts.Cache)
-	cfg.OnPush, cfg.AlwaysRead = c.pushed, true // an invalidation waits for nobody
+	cfg.OnPush, cfg.Traits.AlwaysRead = c.pushed, true // an invalidation waits for nobody
 	// Redis 6 may write one into the middle of a reply. That is rare, and all is dropped.
 	cfg.Protocol.(*protocol).aside = c.cache.empty
 	cfg.OnEvent = func(e pipe.Event) {

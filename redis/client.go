@@ -70,7 +70,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	aside.Cache = nil
 	c.exclusives, c.hub = newExclusives(&aside), newHub(c)
 	cfg := pipe.Config{
-		Protocol: newProtocol(&c.opts), Addr: o.addr(), Dial: c.opts.endpoint().Dial,
+		Protocol: newProtocol(&c.opts), Traits: traits, Addr: o.addr(), Dial: c.opts.endpoint().Dial,
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
 		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
 		StallTimeout: o.StallTimeout, Timeout: o.Timeout,

@@ -8,6 +8,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
+// traits are those of Redis: a server answers the requests of a connection in their order.
+var traits = pipe.Traits{Match: pipe.InOrder, Place: pipe.Random}
+
 // protocol is where the codec meets the engine, and the only place.
 type protocol struct {
 	opts   *Options // never written to

@@ -53,7 +53,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	c.schemas.load, c.schemas.loading = c.loadSchema, make(map[pipe.Pin]chan struct{})
 	c.blocking, c.watches = newBlockingLane(c), newWatchHub(c)
 	cfg := c.engineConfig()
-	cfg.Window = o.window()
+	cfg.Traits.Depth = o.window()
 	c.engine = pipe.New(cfg)
 	if o.NoWait {
 		return c, nil
@@ -69,6 +69,7 @@ func (c *Client) engineConfig() pipe.Config {
 	o := &c.opts
 	return pipe.Config{
 		Protocol: &protocol{opts: o, learn: c.server.Store, maxReply: o.MaxReply},
+		Traits:   traits,
 		Addr:     o.addr(), Dial: o.endpoint().Dial,
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
 		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,

@@ -15,6 +15,13 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
+// traits are those of IPROTO, whose sync is the ticket. Calls are gathered: a server with its
+// defaults reads about 512 small requests of a connection at a time (readahead, 16 KiB).
+var traits = pipe.Traits{
+	Match: pipe.ByTicket, Place: pipe.Gather, Spill: 512,
+	PutTicket: func(frame []byte, ticket uint64) { box.PutSync(frame, uint32(ticket)) },
+}
+
 // protocol is where the codec meets the engine, and the only place.
 type protocol struct {
 	opts     *Options // never written to
@@ -32,9 +39,6 @@ type server struct {
 }
 
 func (s *server) has(f box.Feature) bool { return s.features&(1<<f) != 0 }
-
-// PutTicket implements pipe.TicketProtocol.
-func (p *protocol) PutTicket(frame []byte, ticket uint32) { box.PutSync(frame, ticket) }
 
 // AppendPing implements pipe.Protocol.
 func (p *protocol) AppendPing(b []byte) []byte { return box.AppendPing(b) }
@@ -55,7 +59,7 @@ func (s *scanner) Scan(b []byte) (f pipe.Frame, err error) {
 	if m.Sync > math.MaxUint32 && (m.Kind == box.Reply || m.Kind == box.Push) {
 		return f, fmt.Errorf("a %s with the sync %d, which no request had", m.Kind, m.Sync)
 	}
-	f.Len, f.Ticket = m.Len, uint32(m.Sync)
+	f.Len, f.Ticket = m.Len, m.Sync
 	switch m.Kind {
 	case box.Reply:
 		if f.Verdict = pipe.Done; m.Sync == asideSync {

@@ -107,7 +107,7 @@ func (h *watchHub) connected() (*pipe.Engine, error) {
 	}
 	if h.engine == nil {
 		cfg := h.client.engineConfig()
-		cfg.Sockets, cfg.AlwaysRead = 1, true
+		cfg.Sockets, cfg.Traits.AlwaysRead = 1, true
 		// It begins without being connected: to fail fast would be always.
 		cfg.FailFast = false
 		// What is sent here is small, one request for a key, and none may be left out.

@@ -2,7 +2,7 @@ package pipe
 
 import "time"
 
-// ages counts the calls under way of a TicketProtocol that are young: written
+// ages counts the calls in flight of a protocol with tickets that are young: written
 // less than four round trips ago. Older ones are slow, and must not hold back a
 // new call. One entry a write, so the clock is read once a write and only while
 // the rule needs it. Each write forgets what it can, so that a socket whose rule

@@ -130,7 +130,7 @@ func TestIdleConnectionsAreSmall(t *testing.T) {
 		if tickets {
 			p = toyTickets{}
 		}
-		cfg := Config{Protocol: p, StallTimeout: time.Second, Dial: func(ctx context.Context) (net.Conn, error) {
+		cfg := Config{Protocol: p, Traits: toyTraits(tickets), StallTimeout: time.Second, Dial: func(ctx context.Context) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "tcp", peers.addr)
 		}}

@@ -2,21 +2,12 @@ package pipe
 
 import "math/rand/v2"
 
-// spillCalls is how many calls one of several connections has before the next one gets some,
-// if they are not an eighth of what may be. A server of Tarantool with its defaults reads
-// about as many small requests of a connection at once (readahead, 16 KiB).
-const spillCalls = 512
-
-// choose returns the index of the connection that the next call goes to.
-//
-// Where replies come in order one that takes long holds up all behind it, so calls are spread
-// at random. With tickets it does not, and what counts is that many calls travel together: all
-// stay with one connection until it has spillCalls more than the next, or an eighth of the
-// bytes that it may have. At random, 16 connections for 16,384 futures cost 1.3 to 2.3 times
-// the CPU of a client each for 1,024 of them; docs/PERFORMANCE.md, "Several connections".
+// choose returns the index of the connection that the next call is placed on. Gathered, 16
+// connections for 16,384 futures cost no more CPU than a client each for 1,024 of them; at
+// random they cost 1.3 to 2.3 times that; docs/PERFORMANCE.md, "Several connections".
 func (e *Engine) choose() int {
 	n := uint32(len(e.sockets))
-	if n == 1 || !e.spills {
+	if n == 1 || e.cfg.Traits.Place == Random {
 		return e.chooseAny()
 	}
 	at := e.current.Load()
@@ -51,7 +42,7 @@ func (e *Engine) loadOf(i uint32) int64 {
 	}
 	charged := s.charged.Load()
 	calls, bytes := charged>>chargeBits, charged&(oneCall-1)
-	return calls/min(spillCalls, e.maxCalls/8+1) + bytes/(e.maxBytes/8+1)
+	return calls/min(int64(e.cfg.Traits.Spill), e.maxCalls/8+1) + bytes/(e.maxBytes/8+1)
 }
 
 // chooseOther returns the index of a connection that takes calls, after s has taken none.

@@ -19,6 +19,7 @@ func TestCallsStayTogether(t *testing.T) {
 	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
 	const sockets = 4
 	e := connectAll(t, s, sockets, nil)
+	spill := e.cfg.Traits.Spill
 	var cs []*Call
 	start := func(n int) {
 		for range n {
@@ -37,16 +38,16 @@ func TestCallsStayTogether(t *testing.T) {
 		}
 		return n, most
 	}
-	start(spillCalls)
+	start(spill)
 	if n, _ := used(); n != 1 {
-		t.Errorf("%d calls are on %d connections, expected one", spillCalls, n)
+		t.Errorf("%d calls are on %d connections, expected one", spill, n)
 	}
-	start(spillCalls)
-	if n, most := used(); n != 2 || most != spillCalls {
+	start(spill)
+	if n, most := used(); n != 2 || most != int64(spill) {
 		t.Errorf("twice as many are on %d connections, at most %d on one", n, most)
 	}
-	start(6 * spillCalls)
-	if n, most := used(); n != sockets || most > 2*spillCalls+1 {
+	start(6 * spill)
+	if n, most := used(); n != sockets || most > int64(2*spill+1) {
 		t.Errorf("eight times as many are on %d connections, at most %d on one", n, most)
 	}
 	endAll(t, &pile, cs)

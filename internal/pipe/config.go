@@ -11,6 +11,8 @@ import (
 // are set.
 type Config struct {
 	Protocol Protocol
+	// Traits say what Protocol is.
+	Traits Traits
 	// Addr stands in errors and events.
 	Addr string
 	// Dial opens a connection: TCP, unix or TLS. The engine sets options of TCP
@@ -25,9 +27,6 @@ type Config struct {
 	// MaxBytes bounds the memory of the calls queued and under way: the bytes of
 	// their requests, twice because they are copied, and callCost each; 0: 64 MiB.
 	MaxBytes int
-	// Window bounds the calls of a TicketProtocol that the server has at a time, while
-	// its round trip is short; see window.go. More of them are queued here. 0: no bound.
-	Window int
 	// WaitWhenFull lets a call wait for room until its context ends. Otherwise it
 	// fails at once as Overloaded.
 	WaitWhenFull bool
@@ -53,9 +52,6 @@ type Config struct {
 	// frame is valid during the call, and the connection that it came from may be
 	// pinned. nil: they are dropped.
 	OnPush func(from Pin, frame []byte)
-	// AlwaysRead lets no caller read its own replies: between the calls of a lone
-	// caller nobody would hear pushes, for up to restEvery.
-	AlwaysRead bool
 	// OnEvent is told of connections, on the goroutine that keeps them. It must
 	// not block.
 	OnEvent func(Event)

@@ -9,7 +9,8 @@
 //
 // # Rooms
 //
-//	protocol.go  what a driver supplies        config.go     what a user may set
+//	protocol.go  what a driver supplies        traits.go     what a protocol is
+//	config.go    what a user may set           choose.go     placement of calls
 //	engine.go    submission, waiting, closing  call.go       a call, its states and its pool
 //	socket.go    submit and fail               table.go      calls between submission and reply
 //	rule.go      the flush rule                ages.go       young and slow calls, for tickets

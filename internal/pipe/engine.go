@@ -28,7 +28,6 @@ type Engine struct {
 	// refusal is the error of every call that does not fit: one each would be
 	// garbage at the very time when there is too much of all.
 	refusal error
-	spills  bool      // see choose
 	changes broadcast // of the sockets; sent by keepers
 
 	// Owned by the sweeper.
@@ -54,7 +53,6 @@ func New(cfg Config) *Engine {
 		sockets:  make([]atomic.Pointer[socket], cfg.Sockets),
 	}
 	e.refusal = e.overloaded(ErrOverloaded)
-	_, e.spills = cfg.Protocol.(TicketProtocol)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for range cfg.Sockets {
 		p := &peer{engine: e}

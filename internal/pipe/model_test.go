@@ -99,7 +99,7 @@ func newModelWorld(t testing.TB, l modelLimits, c chooser) *modelWorld {
 	if l.tickets {
 		p = toyTickets{}
 	}
-	cfg := Config{Protocol: p, FlushFactor: l.k}.WithChoices(Choices{NeverYield: true, FlushBytes: l.big, SoloAfter: -1}).withDefaults()
+	cfg := Config{Protocol: p, Traits: toyTraits(l.tickets), FlushFactor: l.k}.WithChoices(Choices{NeverYield: true, FlushBytes: l.big, SoloAfter: -1}).withDefaults()
 	e := &Engine{cfg: cfg, epoch: time.Now(), maxCalls: 1 << 20, maxBytes: 1 << 40, sweep: make(chan struct{}, 1)}
 	conn, other := net.Pipe()
 	other.Close()

@@ -189,7 +189,7 @@ func TestAlwaysRead(t *testing.T) {
 		pushes := make(chan string, 8)
 		e := s.engine(func(c *Config) {
 			soloSoon(c)
-			c.AlwaysRead = true
+			c.Traits.AlwaysRead = true
 			c.OnPush = func(_ Pin, f []byte) { pushes <- toyScanner{tickets: tickets}.body(f) }
 		})
 		for range 50 {

@@ -7,7 +7,7 @@ import (
 
 // Protocol is what a driver supplies: how a socket is greeted, how messages are
 // cut off the bytes that arrive, and a request that any healthy server answers.
-// A protocol that is not a [TicketProtocol] answers in the order of requests.
+// Everything else that the engine has to know is in [Traits].
 type Protocol interface {
 	// Greet runs once on every new socket before any call, as plain blocking
 	// code; the deadline of ctx is set on c already. It returns the bytes it
@@ -18,14 +18,6 @@ type Protocol interface {
 	// AppendPing appends a request that is answered at once, or nothing if the
 	// protocol has none.
 	AppendPing(b []byte) []byte
-}
-
-// TicketProtocol is a Protocol whose replies carry the ticket of their request
-// and come in any order.
-type TicketProtocol interface {
-	Protocol
-	// PutTicket writes ticket into an encoded request, at its place.
-	PutTicket(frame []byte, ticket uint32)
 }
 
 // Verdict is what a Scanner found.
@@ -39,7 +31,7 @@ const (
 	// Push: a message that answers no request is complete.
 	Push
 	// Interim: a message that belongs to the request with its ticket, which goes on,
-	// is complete. Only of a TicketProtocol.
+	// is complete. Only ByTicket.
 	Interim
 )
 
@@ -49,8 +41,8 @@ type Frame struct {
 	// greater than what is there.
 	Len     int
 	Verdict Verdict
-	// Ticket is the reply's, for a TicketProtocol.
-	Ticket uint32
+	// Ticket is the reply's, for ByTicket.
+	Ticket uint64
 }
 
 // A Scanner cuts messages. It is used by one goroutine at a time.

@@ -187,7 +187,7 @@ func (s *socket) pushed(frame []byte) {
 }
 
 // interim gives a message to the call that it belongs to, if somebody waits for that.
-func (s *socket) interim(ticket uint32, frame []byte) {
+func (s *socket) interim(ticket uint64, frame []byte) {
 	s.mu.Lock()
 	s.counts.Pushes++
 	var tell func([]byte)
@@ -266,7 +266,7 @@ func (s *socket) takeOut() (kick bool, err error) {
 		return false, ErrUnsolicited
 	}
 	for _, f := range s.frames {
-		if s.probing && (s.tickets == nil && s.table.head == s.probe || s.tickets != nil && uint64(f.ticket) == s.probe) {
+		if s.probing && (s.tickets == nil && s.table.head == s.probe || s.tickets != nil && f.ticket == s.probe) {
 			s.endProbe()
 		}
 		c := s.pop(f.ticket)
@@ -286,7 +286,7 @@ func (s *socket) takeOut() (kick bool, err error) {
 }
 
 // pop takes out the call that a reply answers; nil: nobody asked for it. Under mu.
-func (s *socket) pop(ticket uint32) *Call {
+func (s *socket) pop(ticket uint64) *Call {
 	if s.tickets == nil {
 		c := s.table.pop()
 		if c != nil {
@@ -303,7 +303,7 @@ func (s *socket) pop(ticket uint32) *Call {
 		s.slowCount--
 	}
 	c := at.call
-	s.table.release(ticket & slotMask)
+	s.table.release(uint32(ticket & slotMask))
 	return c
 }
 

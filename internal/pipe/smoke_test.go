@@ -56,7 +56,8 @@ func echoServer(t testing.TB) string {
 
 func testEngine(t testing.TB, p Protocol, addr string, change func(*Config)) *Engine {
 	t.Helper()
-	cfg := Config{Protocol: p, Addr: addr, Dial: func(ctx context.Context) (net.Conn, error) {
+	_, tickets := p.(toyTickets)
+	cfg := Config{Protocol: p, Traits: toyTraits(tickets), Addr: addr, Dial: func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", addr)
 	}}
@@ -99,7 +100,7 @@ func TestEveryCallerGetsItsReply(t *testing.T) {
 func askMany(t *testing.T, e *Engine, p Protocol, g, n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	_, tickets := p.(TicketProtocol)
+	_, tickets := p.(toyTickets)
 	scanner := toyScanner{tickets: tickets}
 	for i := range n {
 		c := e.Acquire()

@@ -47,9 +47,9 @@ type socket struct {
 	conn    net.Conn
 	raw     syscall.RawConn // nil: no direct writes, no solo readers (TLS, pipes)
 	scanner Scanner
-	tickets TicketProtocol // nil: FIFO
-	done    chan struct{}  // closed by fail
-	ended   chan struct{}  // closed when all calls of a failed socket are resolved
+	tickets func(frame []byte, ticket uint64) // writes a ticket; nil: FIFO
+	done    chan struct{}                     // closed by fail
+	ended   chan struct{}                     // closed when all calls of a failed socket are resolved
 	doWrite func(fd uintptr) bool
 	doPeek  func(fd uintptr)
 	doRead  func(fd uintptr) bool
@@ -143,7 +143,7 @@ type socket struct {
 // arrived is a reply in the read buffer.
 type arrived struct {
 	at, len int
-	ticket  uint32
+	ticket  uint64
 }
 
 func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *socket {
@@ -154,8 +154,8 @@ func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *so
 		ended:    make(chan struct{}),
 		roleWake: make(chan struct{}, 1),
 	}
-	if p, ok := e.cfg.Protocol.(TicketProtocol); ok {
-		s.tickets = p
+	if e.cfg.Traits.Match == ByTicket {
+		s.tickets = e.cfg.Traits.PutTicket
 		s.table.matched = true
 	}
 	s.setRaw()
@@ -352,9 +352,9 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 
 // putTicket writes the ticket of a call into what will be sent. Under mu.
 func (s *socket) putTicket(c *Call) {
-	s.tickets.PutTicket(c.Frame, c.ticket)
+	s.tickets(c.Frame, uint64(c.ticket))
 	if c.hasLinked {
-		s.tickets.PutTicket(c.large, c.ticket)
+		s.tickets(c.large, uint64(c.ticket))
 	}
 }
 

@@ -24,7 +24,7 @@ const soloNeeded = 64
 
 // lend makes the role free if callers come one at a time. Keeper only.
 func (s *socket) lend() bool {
-	if s.raw == nil || s.engine.cfg.AlwaysRead || s.engine.cfg.choices.SoloAfter < 0 || s.begin != s.end {
+	if s.raw == nil || s.engine.cfg.Traits.AlwaysRead || s.engine.cfg.choices.SoloAfter < 0 || s.begin != s.end {
 		return false
 	}
 	s.mu.Lock()

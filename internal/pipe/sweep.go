@@ -13,7 +13,7 @@ const (
 	// cancel is honoured within twice that. Its cost stands in
 	// docs/decisions/0006.
 	sweepEvery = 4 * time.Millisecond
-	// heldEvery replaces it while a TicketProtocol holds calls back, which may
+	// heldEvery replaces it while a protocol with tickets holds calls back, which may
 	// all wait for slow ones.
 	heldEvery = time.Millisecond
 	// restEvery is the pace of an idle engine: two wake-ups a second.
@@ -22,7 +22,7 @@ const (
 	calmSweeps = 20
 	// sweepChunk is how many calls are visited under one lock.
 	sweepChunk = 256
-	// sweepShare is how many calls of a TicketProtocol one round visits, if an eighth
+	// sweepShare is how many calls with tickets one round visits, if an eighth
 	// of all is not more: with 16,384 futures under way, each of them for 25 ms, a
 	// visit of all was 0.2 of the 1.5 us that a request costs the client. There a
 	// cancel is honoured within eight rounds.
@@ -267,7 +267,7 @@ func (e *Engine) completeGivenUp() {
 }
 
 // backstop flushes what the rule allows and nobody has flushed: calls that were
-// held back by slow ones (TicketProtocol), and otherwise nothing, ever. It
+// held back by slow ones (with tickets), and otherwise nothing, ever. It
 // reports whether calls are still held back.
 func (s *socket) backstop() bool {
 	s.mu.Lock()

@@ -162,13 +162,13 @@ func (t *table) pop() *Call {
 
 // find returns the slot of the call under way with that ticket, nil if there is none. A
 // server could answer a call that is still queued.
-func (t *table) find(ticket uint32) *slot {
+func (t *table) find(ticket uint64) *slot {
 	i := ticket & slotMask
 	if int(i) >= len(t.slots) {
 		return nil
 	}
 	s := &t.slots[i]
-	if s.call == nil || s.generation != ticket>>slotBits || !s.sent {
+	if s.call == nil || uint64(s.generation) != ticket>>slotBits || !s.sent {
 		return nil
 	}
 	return s

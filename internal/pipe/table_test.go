@@ -179,7 +179,7 @@ func popTicket(t *table, ticket uint32) *Call {
 	if !t.matched {
 		return t.pop()
 	}
-	at := t.find(ticket)
+	at := t.find(uint64(ticket))
 	if at == nil {
 		return nil
 	}

@@ -34,8 +34,15 @@ type toyTickets struct{ toyFIFO }
 
 func (toyTickets) NewScanner() Scanner        { return toyScanner{tickets: true} }
 func (toyTickets) AppendPing(b []byte) []byte { return appendToyTicket(b, "r!ping") }
-func (toyTickets) PutTicket(frame []byte, ticket uint32) {
-	binary.BigEndian.PutUint32(frame[4:], ticket)
+
+// toyTraits are those of toyFIFO, or of toyTickets.
+func toyTraits(tickets bool) Traits {
+	if !tickets {
+		return Traits{}
+	}
+	return Traits{Match: ByTicket, Place: Gather, Spill: 512, PutTicket: func(frame []byte, ticket uint64) {
+		binary.BigEndian.PutUint32(frame[4:], uint32(ticket))
+	}}
 }
 
 func appendToy(b []byte, body string) []byte {
@@ -68,7 +75,7 @@ func (s toyScanner) Scan(b []byte) (Frame, error) {
 		if len(body) < 5 {
 			return Frame{}, errors.New("a message without a ticket")
 		}
-		f.Ticket = binary.BigEndian.Uint32(body)
+		f.Ticket = uint64(binary.BigEndian.Uint32(body))
 		body = body[4:]
 	}
 	switch {

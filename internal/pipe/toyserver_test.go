@@ -225,7 +225,7 @@ func (s *toyServer) engine(change func(*Config)) *Engine {
 }
 
 func (s *toyServer) unconnected(change func(*Config)) *Engine {
-	cfg := Config{Protocol: s.protocol(), Addr: "toy", Dial: s.dial, Backoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond}
+	cfg := Config{Protocol: s.protocol(), Traits: toyTraits(s.tickets), Addr: "toy", Dial: s.dial, Backoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond}
 	if change != nil {
 		change(&cfg)
 	}

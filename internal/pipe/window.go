@@ -22,7 +22,7 @@ import (
 
 // setWindow follows the round trip. Under mu, or before anybody else has s.
 func (s *socket) setWindow() {
-	if n := s.engine.cfg.Window; n > 0 && s.tickets != nil {
+	if n := s.engine.cfg.Traits.Depth; n > 0 && s.tickets != nil {
 		s.window = max(n/s.engine.cfg.Sockets, 1) * factor(s.trip.get())
 	}
 }

@@ -63,7 +63,7 @@ func TestWindowBoundsWhatTheServerHas(t *testing.T) {
 	r := testkit.Rand(t)
 	var pile pileServer
 	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
-	e := s.engine(func(c *Config) { c.Window, c.WaitWhenFull, c.MaxCalls = 8, true, 100 })
+	e := s.engine(func(c *Config) { c.Traits.Depth, c.WaitWhenFull, c.MaxCalls = 8, true, 100 })
 	widest := windowNow(e)
 	var callers sync.WaitGroup
 	for i := range 60 {
@@ -114,7 +114,7 @@ func TestFullWindow(t *testing.T) {
 	const stall = 100 * time.Millisecond
 	var pile pileServer
 	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
-	e := s.engine(func(c *Config) { c.Window, c.StallTimeout = 1, stall })
+	e := s.engine(func(c *Config) { c.Traits.Depth, c.StallTimeout = 1, stall })
 	window := windowNow(e)
 	errs := make(chan error)
 	ask := func(i int) { errs <- s.ask(t.Context(), e, fmt.Sprint("r", i)) }

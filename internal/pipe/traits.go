@@ -1,0 +1,44 @@
+package pipe
+
+// Traits say what a protocol is. Its zero value is a protocol that answers in the order
+// of requests, on sockets chosen at random.
+type Traits struct {
+	// Match says how replies find their calls.
+	Match Match
+	// PutTicket writes a ticket into an encoded request, in its place. It is for ByTicket.
+	PutTicket func(frame []byte, ticket uint64)
+	// Depth bounds the calls that may be at the server at a time, of all sockets together,
+	// while the round trip is short; see window.go. More of them are queued here. If zero,
+	// there is no bound. It is for ByTicket.
+	Depth int
+	// Place says which socket a call is placed on, if there are several.
+	Place Placement
+	// Spill is, for Gather, how many more calls than the next one a socket has before the
+	// next one gets some, if they are not an eighth of MaxCalls. It must be positive.
+	Spill int
+	// AlwaysRead keeps callers from reading their own replies: between the calls of a lone
+	// caller nobody would receive pushes, for up to restEvery.
+	AlwaysRead bool
+}
+
+// Match says how replies find their calls.
+type Match uint8
+
+const (
+	// InOrder: the next reply answers the oldest call in flight.
+	InOrder Match = iota
+	// ByTicket: a reply carries the ticket of its request, and replies come in any order.
+	ByTicket
+)
+
+// Placement says which of several sockets a call is placed on.
+type Placement uint8
+
+const (
+	// Random spreads calls. Where replies come in order, a call that takes long holds up
+	// every call after it on its socket.
+	Random Placement = iota
+	// Gather keeps calls together on one socket, because writes of many calls are cheap,
+	// until that socket has Spill more calls than the next, or an eighth of its bytes.
+	Gather
+)
