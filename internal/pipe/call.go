@@ -49,7 +49,7 @@ type Call struct {
 	start      uint64 // offset of the frame in the bytes of its socket
 	size       int    // of the frame as it was submitted
 	state      atomic.Uint32
-	ticket     uint32        // of ByTicket
+	slot       uint32        // of ByTicket
 	generation atomic.Uint32 // written by Release and Claim, read by handles
 	watched    bool          // ctx or deadline is to be visited by the sweeper
 	ping       bool

@@ -172,7 +172,7 @@ func setRoundTrip(e *Engine, d time.Duration) {
 	s := e.sockets[0].Load()
 	s.mu.Lock()
 	s.trip = roundTrip{current: d}
-	s.probing, s.probe, s.probeAt = true, 1<<63, e.now()+time.Hour
+	s.calls.probing, s.calls.probe, s.probeAt = true, 1<<63, e.now()+time.Hour
 	s.mu.Unlock()
 }
 

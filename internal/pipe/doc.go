@@ -13,6 +13,7 @@
 //	config.go    what a user may set           choose.go     placement of calls
 //	engine.go    submission, waiting, closing  call.go       a call, its states and its pool
 //	socket.go    submit and fail               table.go      calls between submission and reply
+//	order.go     calls answered in order       slots.go      calls answered by ticket
 //	rule.go      the flush rule                ages.go       young and slow calls, for tickets
 //	flush.go     writing                       read.go       reading and handing out
 //	solo.go      a lone caller reads           sweep.go      deadlines, stalls, the backstop

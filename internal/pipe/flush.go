@@ -5,7 +5,6 @@ import (
 	"net"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
@@ -110,7 +109,7 @@ func (s *socket) endWrite(err error) Reason {
 // hold notes that calls stay queued behind calls that may all be slow: then the
 // sweeper must look again. It reports whether it must be woken. Under mu.
 func (s *socket) hold() (wakeSweeper bool) {
-	if s.tickets == nil || s.holding || s.table.queuedCalls()+len(s.oneWays) == 0 {
+	if !s.calls.mayAge() || s.holding || s.calls.queued()+len(s.oneWays) == 0 {
 		return false
 	}
 	s.holding = true
@@ -181,28 +180,20 @@ func (s *socket) take(reason Reason) {
 	n := s.cut()
 	s.inWrite = true
 
-	idle := s.table.outstanding() == 0
-	first := s.table.sent
-	batch := uint64(0)
-	if n > 0 && s.tickets != nil {
-		first = uint64(s.table.queuedTicket(0))
-		batch = s.ages.next()
-		now := s.engine.now()
-		s.ages.add(now, n)
-		s.ages.expire(now, max(s.trip.get(), time.Microsecond))
-	}
-	s.table.take(n, batch)
+	idle := s.calls.pending() == 0
 	if idle && n > 0 {
 		s.epoch++
 		// Every 16th write into silence measures the round trip: two readings
 		// of the clock, some 60 ns, for each would be seen at one caller.
 		if s.counts.Writes&15 == 0 {
 			// A call that is never answered ends no measurement: the next begins.
-			if now := s.engine.now(); !s.probing || now-s.probeAt > roundTripWindow {
-				s.probing, s.probe, s.probeAt = true, first, now
+			if now := s.engine.now(); !s.calls.probing || now-s.probeAt > roundTripWindow {
+				s.calls.startProbe()
+				s.probeAt = now
 			}
 		}
 	}
+	s.calls.take(n, s.engine, s.trip.get())
 	if n == 1 && idle && s.crowd > 0 {
 		s.crowd--
 	}
@@ -222,9 +213,6 @@ func (s *socket) cutDead() {
 		}
 		from := int(c.start - s.taken)
 		spans = append(spans, buf.Span{From: from, To: from + c.size})
-		if c.SlowFor > 0 && !c.OneWay {
-			s.slowCount--
-		}
 		s.charged.Add(-c.charge)
 		s.counts.NeverWritten += uint64(c.places())
 		if c.several {
@@ -233,13 +221,12 @@ func (s *socket) cutDead() {
 		c.takeOut()
 		return true
 	}
-	s.table.dropQueued(drop)
+	s.calls.dropQueued(drop)
 	s.oneWays = slices.DeleteFunc(s.oneWays, drop)
 	slices.SortFunc(spans, func(a, b buf.Span) int { return a.From - b.From })
 	s.out.Cut(spans)
 	s.dead = 0
-	s.slowUntil = min(s.slowUntil, s.table.tail)
-	s.renumber(s.table.eachQueued, spans)
+	s.renumber(s.calls.eachQueued, spans)
 	s.renumber(slices.Values(s.oneWays), spans)
 	for _, span := range spans {
 		s.appended -= uint64(span.To - span.From)

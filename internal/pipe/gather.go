@@ -57,24 +57,24 @@ func (c *Call) Written() int {
 	return c.written
 }
 
-// await notes that a reply of c, which may have several, is at hand. Under mu.
-func (s *socket) await(c *Call) {
+// await notes that a reply of c, which may have several, is at hand.
+func (m *matcher) await(c *Call) {
 	if !c.several {
 		return
 	}
 	if c.awaited--; !c.gathering && c.state.Load() == statePending {
-		c.gathering, s.gathering = true, true
+		c.gathering, m.gathering = true, true
 	}
 }
 
-// unawait undoes await for calls that were taken out. Under mu.
-func (s *socket) unawait() {
-	for _, c := range s.popped {
+// unawait undoes await for calls that were taken out.
+func (m *matcher) unawait(calls []*Call) {
+	for _, c := range calls {
 		if c.several {
 			c.awaited, c.gathering = c.awaited+1, false
 		}
 	}
-	s.gathering = false
+	m.gathering = false
 }
 
 // gather adds the replies from place i on that are of the same call, and returns how many
@@ -117,8 +117,8 @@ func (c *Call) makeRoom(size, n int) {
 // endGathering lets others at the calls again. Whoever has the reader's role.
 func (s *socket) endGathering() {
 	s.mu.Lock()
-	was, closed := s.gathering, s.closed
-	s.gathering = false
+	was, closed := s.calls.gathering, s.closed
+	s.calls.gathering = false
 	s.mu.Unlock()
 	if was && closed {
 		s.finish()

@@ -264,7 +264,7 @@ func (w *modelWorld) reply(n, i int) {
 	}
 	w.away = slices.Delete(w.away, i, i+n)
 	w.note("reply %d at %d", n, i)
-	s.probing = false // the round trip stays the model's
+	s.calls.probing = false // the round trip stays the model's
 	s.begin, s.end = 0, copy(s.in, w.scratch)
 	if _, err := s.cutFrames(); err != nil {
 		w.fatal("cut: %v", err)
@@ -344,7 +344,7 @@ func (w *modelWorld) finish() {
 	}
 	s := w.socket
 	k := s.counts
-	if k.Calls != k.Replies+k.OneWays+k.NeverWritten || s.charged.Load() != 0 || s.table.size() != 0 {
+	if k.Calls != k.Replies+k.OneWays+k.NeverWritten || s.charged.Load() != 0 || s.calls.size() != 0 {
 		w.fatal("left behind: %+v, charged %d", k, s.charged.Load())
 	}
 	if n := w.engine.sweeping.backstop.Load(); n != 0 {

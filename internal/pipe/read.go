@@ -127,7 +127,7 @@ func (s *socket) deliver() error {
 	}
 	if s.begin < s.end || s.retiring.Load() {
 		s.mu.Lock()
-		s.early = s.early || s.begin < s.end && s.table.outstanding() == 0
+		s.early = s.early || s.begin < s.end && s.calls.pending() == 0
 		over := s.retiring.Load() && s.unused()
 		s.mu.Unlock()
 		if over {
@@ -191,8 +191,8 @@ func (s *socket) interim(ticket uint64, frame []byte) {
 	s.mu.Lock()
 	s.counts.Pushes++
 	var tell func([]byte)
-	if at := s.table.find(ticket); at != nil && at.call.state.Load() == statePending {
-		tell = at.call.Interim()
+	if c := s.calls.find(ticket); c != nil && c.state.Load() == statePending {
+		tell = c.Interim()
 	}
 	s.mu.Unlock()
 	if tell != nil {
@@ -253,70 +253,40 @@ func (s *socket) hand() (kick bool, err error) {
 	return kick, nil
 }
 
-// takeOut takes the calls of s.frames out of the table. All or none: a server
-// that sends one reply too many may have sent it first.
+// takeOut takes the calls of s.frames out.
 func (s *socket) takeOut() (kick bool, err error) {
-	s.popped = s.popped[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false, s.cause
 	}
-	if s.tickets == nil && len(s.frames) > s.table.outstanding() {
-		return false, ErrUnsolicited
+	probed := false
+	if s.popped, probed, err = s.calls.match(s.frames, s.popped[:0]); err != nil {
+		s.unpop()
+		return false, err
 	}
-	for _, f := range s.frames {
-		if s.probing && (s.tickets == nil && s.table.head == s.probe || s.tickets != nil && f.ticket == s.probe) {
-			s.endProbe()
-		}
-		c := s.pop(f.ticket)
-		if c == nil {
-			s.unpop()
-			return false, ErrUnsolicited
-		}
-		s.popped = append(s.popped, c)
+	if probed {
+		s.endProbe()
 	}
 	s.counts.Replies += uint64(len(s.popped))
 	s.counts.Deliveries++
 	if s.role == roleCaller {
 		s.counts.SoloReplies += uint64(len(s.popped))
 	}
-	s.kicking = s.table.queuedCalls()+len(s.oneWays) > 0 && !s.writing
+	s.kicking = s.calls.queued()+len(s.oneWays) > 0 && !s.writing
 	return s.kicking, nil
-}
-
-// pop takes out the call that a reply answers; nil: nobody asked for it. Under mu.
-func (s *socket) pop(ticket uint64) *Call {
-	if s.tickets == nil {
-		c := s.table.pop()
-		if c != nil {
-			s.await(c)
-		}
-		return c
-	}
-	at := s.table.find(ticket)
-	if at == nil {
-		return nil
-	}
-	s.ages.answered(at.batch)
-	if at.slow {
-		s.slowCount--
-	}
-	c := at.call
-	s.table.release(uint32(ticket & slotMask))
-	return c
 }
 
 // unpop ends calls taken out before the doubt came up: whether their replies
 // are theirs is not known either. Under mu.
 func (s *socket) unpop() {
-	s.unawait()
+	s.calls.unawait(s.popped)
 	s.doubted = append(s.doubted, s.popped...)
 	s.popped = s.popped[:0]
 }
 
 func (s *socket) endProbe() {
-	s.probing = false
+	s.calls.probing = false
 	now := s.engine.now()
 	s.trip.add(now, now-s.probeAt)
 	s.setFactor()

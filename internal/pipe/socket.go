@@ -47,9 +47,8 @@ type socket struct {
 	conn    net.Conn
 	raw     syscall.RawConn // nil: no direct writes, no solo readers (TLS, pipes)
 	scanner Scanner
-	tickets func(frame []byte, ticket uint64) // writes a ticket; nil: FIFO
-	done    chan struct{}                     // closed by fail
-	ended   chan struct{}                     // closed when all calls of a failed socket are resolved
+	done    chan struct{} // closed by fail
+	ended   chan struct{} // closed when all calls of a failed socket are resolved
 	doWrite func(fd uintptr) bool
 	doPeek  func(fd uintptr)
 	doRead  func(fd uintptr) bool
@@ -78,49 +77,38 @@ type socket struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	table     table
-	out       buf.Chain
-	oneWays   []*Call // queued, of calls without replies
-	leaving   []*Call // the same, in the write under way
-	doubted   []*Call // taken out by replies that a protocol error made doubtful
-	dead      int     // queued calls that were given up
-	appended  uint64  // offset behind the last queued byte
-	taken     uint64  // offset behind the last byte given to a write
-	written   uint64  // offset behind the last byte the kernel took
-	writing   bool    // somebody flushes
-	inWrite   bool    // bytes are being given to the kernel
-	gathering bool    // the reader adds replies to calls that are in the table
-	finished  bool    // the calls of a closed socket were ended
-	handed    bool    // and the writer does it
-	holding   bool    // with tickets: calls were held back, and the sweeper looks after them
-	kicking   bool    // the reader will flush when it has woken everybody
-	closed    bool
-	cause     error
-	window    int  // calls that may be under way; 0: any number
-	urgent    bool // the first that is queued is a ping, which no window holds back
-	crowd     int  // flushes left that yield first
-	lone      int  // lone calls in a row
-	role      role
-	reader    *Call // of roleCaller
-	stopped   bool  // the sweeper has set a read deadline to wake who reads
-	ages      ages
-	trip      roundTrip
-	k         int
-	probing   bool
-	probe     uint64 // position or ticket whose reply ends the measurement
-	probeAt   time.Duration
-	epoch     uint64 // grows when calls are first under way
-	slowUntil uint64 // FIFO position behind the last slow call
-	slowFor   time.Duration
-	slowCount int           // with tickets: calls under way that said they are slow
-	room      chan struct{} // closed when calls end; made by who waits
-	// A FIFO sweep visits the calls before sweepTo, those that were there at the
-	// sweep before: at 1,024 callers that are answered in 1 ms it has none to visit.
-	// With tickets they are slots: a round goes from sweepNext to sweepTo.
-	sweepTo, sweepNext uint64
-	watched            bool // a call may have a deadline or a context
-	fresh              bool // such a call came since the sweeper began its last round
-	counts             counts
+	calls    matcher
+	out      buf.Chain
+	oneWays  []*Call // queued, of calls without replies
+	leaving  []*Call // the same, in the write under way
+	doubted  []*Call // taken out by replies that a protocol error made doubtful
+	dead     int     // queued calls that were given up
+	appended uint64  // offset behind the last queued byte
+	taken    uint64  // offset behind the last byte given to a write
+	written  uint64  // offset behind the last byte the kernel took
+	writing  bool    // somebody flushes
+	inWrite  bool    // bytes are being given to the kernel
+	finished bool    // the calls of a closed socket were ended
+	handed   bool    // and the writer does it
+	holding  bool    // calls were held back that age, and the sweeper looks after them
+	kicking  bool    // the reader will flush when it has woken everybody
+	closed   bool
+	cause    error
+	window   int  // calls that may be under way; 0: any number
+	urgent   bool // the first that is queued is a ping, which no window holds back
+	crowd    int  // flushes left that yield first
+	lone     int  // lone calls in a row
+	role     role
+	reader   *Call // of roleCaller
+	stopped  bool  // the sweeper has set a read deadline to wake who reads
+	trip     roundTrip
+	k        int
+	probeAt  time.Duration
+	epoch    uint64        // grows when calls are first under way
+	room     chan struct{} // closed when calls end; made by who waits
+	watched  bool          // a call may have a deadline or a context
+	fresh    bool          // such a call came since the sweeper began its last round
+	counts   counts
 
 	roleWake   chan struct{} // capacity 1: the keeper gets its role back
 	writerWake chan struct{} // capacity 1: something is left for the writer; nil until there is one
@@ -154,10 +142,7 @@ func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *so
 		ended:    make(chan struct{}),
 		roleWake: make(chan struct{}, 1),
 	}
-	if e.cfg.Traits.Match == ByTicket {
-		s.tickets = e.cfg.Traits.PutTicket
-		s.table.matched = true
-	}
+	s.calls = newMatcher(&e.cfg.Traits)
 	s.setRaw()
 	s.in = buf.Get(max(minRead, len(rest)))
 	s.in = s.in[:cap(s.in)]
@@ -267,7 +252,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		s.free(charge)
 		return false, errDraining
 	}
-	if s.table.full(len(cs)) {
+	if s.calls.full(len(cs)) {
 		s.mu.Unlock()
 		s.free(charge)
 		return false, errFull
@@ -297,7 +282,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	reason := NotYet
 	if !s.writing {
 		// Where many come, reading the clock for each would be a tenth of what a call costs.
-		n := s.table.queuedCalls()
+		n := s.calls.queued()
 		reason = s.rule(n <= clockEvery || n%clockEvery == 0)
 	}
 	if reason == NotYet {
@@ -325,15 +310,7 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 		if c.OneWay {
 			s.oneWays = append(s.oneWays, c)
 		} else {
-			s.table.add(c)
-			if s.tickets != nil {
-				s.putTicket(c)
-			}
-			if c.SlowFor > 0 {
-				s.slowFor = max(s.slowFor, c.SlowFor)
-				s.slowUntil = s.table.tail
-				s.slowCount++
-			}
+			s.calls.add(c)
 		}
 		if c.hasLinked {
 			s.out.Link(c.unlink())
@@ -350,36 +327,22 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 	return wakeSweeper
 }
 
-// putTicket writes the ticket of a call into what will be sent. Under mu.
-func (s *socket) putTicket(c *Call) {
-	s.tickets(c.Frame, uint64(c.ticket))
-	if c.hasLinked {
-		s.tickets(c.large, uint64(c.ticket))
-	}
-}
-
 // rule applies the flush rule, by the clock if that is needed and allowed. Under mu.
 func (s *socket) rule(clock bool) Reason {
-	queued, bytes := s.table.queuedCalls()+len(s.oneWays), s.out.Len()
+	queued, bytes := s.calls.queued()+len(s.oneWays), s.out.Len()
 	if queued == 0 {
 		return NotYet
 	}
-	outstanding := s.table.outstanding()
 	limit := s.engine.cfg.choices.FlushBytes
-	if s.tickets == nil || outstanding == 0 {
-		return rule(queued, bytes, outstanding, s.k, limit)
-	}
-	if room := s.windowRoom(); room < queued {
+	if room := s.windowRoom(); room < queued && s.calls.pending() > 0 {
 		queued, bytes = room, int(int64(bytes)*int64(room)/int64(queued))
 	}
-	if r := rule(queued, bytes, s.ages.young, s.k, limit); r != NotYet {
+	r := rule(queued, bytes, s.calls.young(), s.k, limit)
+	if r != NotYet || !clock || !s.calls.mayAge() {
 		return r
 	}
-	if !clock {
-		return NotYet
-	}
-	s.ages.expire(s.engine.now(), max(s.trip.get(), time.Microsecond))
-	return rule(queued, bytes, s.ages.young, s.k, limit)
+	s.calls.expire(s.engine, s.trip.get())
+	return rule(queued, bytes, s.calls.young(), s.k, limit)
 }
 
 // fail closes the socket and ends its calls. Only the first cause counts.
@@ -412,14 +375,14 @@ func (s *socket) fail(cause error) {
 // Once.
 func (s *socket) finish() {
 	s.mu.Lock()
-	if s.finished || s.gathering || s.inWrite && !s.handed {
+	if s.finished || s.calls.gathering || s.inWrite && !s.handed {
 		s.mu.Unlock()
 		return
 	}
 	s.finished = true
 	sent, cause := s.written, s.cause
 	// A call with several replies has several places, all in a row.
-	ended := append(s.doubted, s.table.all()...)
+	ended := append(s.doubted, s.calls.all()...)
 	ended = append(ended, s.oneWays...)
 	ended = append(ended, s.leaving...)
 	s.oneWays, s.leaving, s.doubted = nil, nil, nil

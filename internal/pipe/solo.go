@@ -172,7 +172,7 @@ func (s *socket) interrupt() {
 // unused reports whether no call is queued or under way and nobody writes. Under
 // mu. The role is free only while this holds.
 func (s *socket) unused() bool {
-	return s.table.size() == 0 && len(s.oneWays)+len(s.leaving) == 0 && !s.writing
+	return s.calls.size() == 0 && len(s.oneWays)+len(s.leaving) == 0 && !s.writing
 }
 
 // readEarly reads what arrived while the role was free: pushes are in order, a

@@ -110,7 +110,7 @@ func (s *socket) snapshotCounts() counts {
 func (s *socket) awaited() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := range s.table.each {
+	for c := range s.calls.each {
 		if c.state.Load() == statePending {
 			return true
 		}
@@ -132,8 +132,8 @@ func (e *Engine) Snapshot() Snapshot {
 		}
 		sum.add(s.snapshotCounts())
 		s.mu.Lock()
-		out.Queued += s.table.queuedCalls() + len(s.oneWays)
-		out.Outstanding += s.table.outstanding() + len(s.leaving)
+		out.Queued += s.calls.queued() + len(s.oneWays)
+		out.Outstanding += s.calls.pending() + len(s.leaving)
 		if !s.closed {
 			out.Connected++
 		}

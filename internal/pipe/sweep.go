@@ -103,7 +103,7 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	every := e.cfg.choices.SweepEvery
 	s.mu.Lock()
 	watched := s.watched
-	next := e.rest(s.table.outstanding() == 0)
+	next := e.rest(s.calls.pending() == 0)
 	// Held calls bring the sweeper here more often than calls are to be visited.
 	sweep := watched && now-w.swept >= every*3/4
 	if sweep {
@@ -153,7 +153,7 @@ func (s *socket) calm() {
 	s.watch.calm = 0
 	s.mu.Lock()
 	// Calls that the last sweep left for the next one keep the pace too.
-	s.watched = s.fresh || s.tickets == nil && s.table.tail > max(s.sweepTo, s.table.head)
+	s.watched = s.fresh || s.calls.unswept()
 	s.mu.Unlock()
 }
 
@@ -186,40 +186,9 @@ func (s *socket) sweepSome(at uint64, now time.Duration, found *bool) (next uint
 			s.sweepCall(c, now, found)
 		}
 	}
-	if s.tickets != nil {
-		return s.sweepSlots(at, now, found)
-	}
-	if at == 0 {
-		s.sweepTo, s.sweepNext = s.sweepNext, s.table.tail
-	}
-	at = max(at, s.table.head)
-	last := min(s.sweepTo, s.table.tail)
-	for end := min(at+sweepChunk, last); at < end; at++ {
-		s.sweepCall(s.table.at(at), now, found)
-	}
-	return at, at < last
-}
-
-// sweepSlots is sweepSome for a table with tickets: at 0 it begins a round, which goes on where
-// the one before ended. Under mu.
-func (s *socket) sweepSlots(at uint64, now time.Duration, found *bool) (next uint64, more bool) {
-	all := uint64(len(s.table.slots))
-	if at == 0 {
-		if s.sweepNext >= all {
-			s.sweepNext = 0
-		}
-		at = s.sweepNext
-		s.sweepTo = at + max(sweepShare, all/8)
-		*found = *found || s.sweepTo-at < all // somebody is left out
-	}
-	last := min(s.sweepTo, all)
-	for end := min(at+sweepChunk, last); at < end; at++ {
-		if c := s.table.slots[at].call; c != nil {
-			s.sweepCall(c, now, found)
-		}
-	}
-	s.sweepNext = at
-	return at, at < last
+	next, more, left := s.calls.sweep(at, func(c *Call) { s.sweepCall(c, now, found) })
+	*found = *found || left
+	return next, more
 }
 
 // sweepCall gives c up if its time has come. Under mu.
@@ -228,7 +197,7 @@ func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
 		return
 	}
 	*found = true
-	if s.gathering && c.several {
+	if s.calls.gathering && c.several {
 		return // the next sweep
 	}
 	cause := c.ctx.Err()
@@ -271,11 +240,11 @@ func (e *Engine) completeGivenUp() {
 // reports whether calls are still held back.
 func (s *socket) backstop() bool {
 	s.mu.Lock()
-	if s.table.queuedCalls()+len(s.oneWays) == 0 {
+	if s.calls.queued()+len(s.oneWays) == 0 {
 		s.holding = false
 	}
 	held := s.holding && !s.closed
-	if s.writing || s.kicking || s.closed || s.table.queuedCalls()+len(s.oneWays) == 0 {
+	if s.writing || s.kicking || s.closed || s.calls.queued()+len(s.oneWays) == 0 {
 		s.mu.Unlock()
 		return held
 	}
@@ -284,7 +253,7 @@ func (s *socket) backstop() bool {
 		s.mu.Unlock()
 		return held
 	}
-	if s.tickets != nil {
+	if held {
 		s.engine.sweeping.aged.Add(1)
 	} else {
 		s.engine.sweeping.backstop.Add(1)
@@ -301,12 +270,9 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 	reads := s.reads.Load()
 	s.mu.Lock()
 	epoch, calls := s.epoch, s.counts.Calls
-	outstanding := s.table.outstanding()
-	slow := s.slowFor
-	if s.tickets == nil && s.table.head >= s.slowUntil || s.tickets != nil && s.slowCount == 0 {
-		slow, s.slowFor = 0, 0
-	}
-	s.table.shrink()
+	outstanding := s.calls.pending()
+	patience := s.calls.patience()
+	s.calls.shrink()
 	s.mu.Unlock()
 	if reads != w.reads || epoch != w.epoch || outstanding == 0 {
 		w.since, w.pinged = now, false
@@ -326,18 +292,14 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 			w.idleSince = now
 			e.ping(s)
 		}
-	case stall < 0:
-	case s.tickets != nil:
-		// Slow calls may be silent for ever; a ping may not.
-		if !w.pinged && silent >= stall/2 {
+	case stall > 0:
+		switch s.calls.judge(silent, stall, patience, w.pinged) {
+		case verdictPing:
 			w.pinged = e.ping(s)
-		} else if w.pinged && silent >= stall {
+		case verdictStalled:
 			e.sweeping.stalls.Add(1)
 			s.fail(ErrStalled)
 		}
-	case silent >= stall+slow:
-		e.sweeping.stalls.Add(1)
-		s.fail(ErrStalled)
 	}
 }
 

@@ -1,289 +1,292 @@
 package pipe
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
-// table holds the calls of a socket between submission and reply, in the order
-// of their requests for FIFO protocols and by ticket for the others. All of it
-// is guarded by the socket's lock.
+// A matcher holds the calls of a socket between submission and reply and finds the call
+// that a reply answers: in the order of requests (order.go) or by ticket (slots.go). No
+// other type knows which. All of it is guarded by the socket's lock.
 //
-// A FIFO table is a ring whose positions only grow: [head, sent) are under way,
-// [sent, tail) are queued. A ticket table has slots; a ticket is the slot's
-// number and its generation, so that a reply that comes twice finds nobody. A
-// given-up call keeps its place until its reply comes, or, if it was still
-// queued, until the flusher drops it.
-type table struct {
-	matched bool
+// A call is queued until a write takes it, and in flight until its reply is matched. A call
+// that was given up keeps its place until its reply comes, or, if it was still queued, until
+// the flusher drops it.
+type matcher struct {
+	// Immutable.
+	byTicket  bool
+	putTicket func(frame []byte, ticket uint64)
 
-	ring             []*Call // a power of two long
-	head, sent, tail uint64
+	order order
+	slots slots
 
-	slots   []slot
-	free    []uint32
-	newborn uint32   // generation of new slots; grows when slots were dropped
-	queued  []uint32 // slots in the order of submission; those before first have gone
-	first   int
-	busy    int // with tickets: slots in use
+	slowFor time.Duration // the longest SlowFor of the calls in flight
+	// probe is the place or the ticket of the call whose reply ends a measurement of the
+	// round trip.
+	probe     uint64
+	probing   bool
+	gathering bool // the reader adds replies to calls that still have places
+	// A sweep of order visits the calls before sweepTo, those that were there at the sweep
+	// before: at 1,024 callers that are answered in 1 ms it has none to visit. A sweep of
+	// slots goes from sweepNext to sweepTo.
+	sweepTo, sweepNext uint64
 }
 
-// A slot has what is asked of a call while the socket is locked. The calls themselves, ten
-// thousands of them, are not in the processor's cache then.
-type slot struct {
-	call       *Call
-	batch      uint64 // number of the write it left with
-	generation uint32
-	sent       bool
-	slow       bool // it has SlowFor
+// keptCalls are the entries of lists that shrink leaves: with keptSlots, 3 KiB of the 24
+// that an idle connection may take.
+const keptCalls = 128
+
+func newMatcher(t *Traits) matcher {
+	return matcher{byTicket: t.Match == ByTicket, putTicket: t.PutTicket}
 }
 
-// keptSlots are the slots that shrink leaves, keptCalls the entries of lists: 3 KiB
-// of the 24 that an idle connection may take.
-const (
-	keptSlots = 64
-	keptCalls = 128
-)
-
-// A ticket has 20 bits of slot and 12 of generation.
-const (
-	slotBits = 20
-	slotMask = 1<<slotBits - 1
-	genMask  = 1<<(32-slotBits) - 1
-)
-
-const firstRing = 16
-
-func (t *table) queuedCalls() int {
-	if t.matched {
-		return len(t.queued) - t.first
+// queued counts the calls that no write has taken.
+func (m *matcher) queued() int {
+	if m.byTicket {
+		return m.slots.queued()
 	}
-	return int(t.tail - t.sent)
+	return int(m.order.tail - m.order.sent)
 }
 
-// outstanding counts calls that were handed to the flusher and not yet
-// answered, tombstones among them.
-func (t *table) outstanding() int {
-	if t.matched {
-		return t.busy - t.queuedCalls()
+// pending counts the calls in flight, those that were given up among them.
+func (m *matcher) pending() int {
+	if m.byTicket {
+		return m.slots.busy - m.slots.queued()
 	}
-	return int(t.sent - t.head)
+	return int(m.order.sent - m.order.head)
 }
 
-func (t *table) size() int { return t.queuedCalls() + t.outstanding() }
+func (m *matcher) size() int { return m.queued() + m.pending() }
 
-// full reports whether a ticket table has no ticket left. A ring grows without
-// limit; the socket's bounds end it earlier.
-func (t *table) full(n int) bool { return t.matched && t.busy+n > slotMask }
+// young counts the calls in flight that the flush rule waits for.
+func (m *matcher) young() int {
+	if m.byTicket {
+		return m.slots.ages.young
+	}
+	return m.pending()
+}
+
+// mayAge reports whether young falls as time passes.
+func (m *matcher) mayAge() bool { return m.byTicket }
+
+// expire lets calls age, if they do.
+func (m *matcher) expire(e *Engine, roundTrip time.Duration) {
+	if m.byTicket {
+		m.slots.ages.expire(e.now(), max(roundTrip, time.Microsecond))
+	}
+}
+
+// full reports whether there are not n tickets left. In order there is no limit; the bounds
+// of the socket are reached earlier.
+func (m *matcher) full(n int) bool { return m.byTicket && m.slots.busy+n > slotMask }
 
 // add queues c, which has a place for each of its replies.
-func (t *table) add(c *Call) {
-	if t.matched {
-		t.addSlot(c)
+func (m *matcher) add(c *Call) {
+	m.slowFor = max(m.slowFor, c.SlowFor)
+	if m.byTicket {
+		m.stamp(c, m.slots.add(c))
 		return
 	}
-	for range c.places() {
-		t.addPlace(c)
+	m.order.add(c)
+}
+
+// addFirst queues c before all other queued calls.
+func (m *matcher) addFirst(c *Call) {
+	if m.byTicket {
+		m.stamp(c, m.slots.addFirst(c))
+		return
+	}
+	m.order.addFirst(c)
+}
+
+// stamp writes a ticket into what will be sent.
+func (m *matcher) stamp(c *Call, ticket uint64) {
+	m.putTicket(c.Frame, ticket)
+	if c.hasLinked {
+		m.putTicket(c.large, ticket)
 	}
 }
 
-func (t *table) addPlace(c *Call) {
-	if int(t.tail-t.head) == len(t.ring) {
-		t.growRing()
+// queuedCall returns the call of the i-th queued place.
+func (m *matcher) queuedCall(i int) *Call {
+	if m.byTicket {
+		return m.slots.queuedCall(i)
 	}
-	t.ring[t.tail&uint64(len(t.ring)-1)] = c
-	t.tail++
+	return m.order.at(m.order.sent + uint64(i))
 }
-
-func (t *table) addSlot(c *Call) {
-	var i uint32
-	if n := len(t.free); n > 0 {
-		i = t.free[n-1]
-		t.free = t.free[:n-1]
-	} else {
-		i = uint32(len(t.slots))
-		t.slots = append(t.slots, slot{generation: t.newborn})
-	}
-	s := &t.slots[i]
-	s.call, s.slow = c, c.SlowFor > 0
-	c.ticket = s.generation<<slotBits | i
-	t.busy++
-	t.queued = append(t.queued, i)
-}
-
-// addFirst queues c before all others, in a table with tickets.
-func (t *table) addFirst(c *Call) {
-	t.addSlot(c)
-	queue := t.queued[t.first:]
-	copy(queue[1:], queue)
-	queue[0] = c.ticket & slotMask
-}
-
-func (t *table) growRing() {
-	t.resizeRing(max(2*len(t.ring), firstRing))
-}
-
-func (t *table) resizeRing(n int) {
-	ring := make([]*Call, n)
-	for i := t.head; i < t.tail; i++ {
-		ring[i&uint64(n-1)] = t.ring[i&uint64(len(t.ring)-1)]
-	}
-	t.ring = ring
-}
-
-// at returns the call of a FIFO table at position i.
-func (t *table) at(i uint64) *Call { return t.ring[i&uint64(len(t.ring)-1)] }
 
 // eachQueued yields the queued calls in the order of their requests.
-func (t *table) eachQueued(yield func(*Call) bool) {
-	if t.matched {
-		for _, i := range t.queued[t.first:] {
-			if !yield(t.slots[i].call) {
-				return
-			}
-		}
-		return
-	}
-	for i := t.sent; i < t.tail; i++ {
-		if !yield(t.at(i)) {
+func (m *matcher) eachQueued(yield func(*Call) bool) {
+	for i := range m.queued() {
+		if !yield(m.queuedCall(i)) {
 			return
 		}
 	}
 }
 
-// pop takes the oldest call under way out of a FIFO table; nil: there is none.
-func (t *table) pop() *Call {
-	if t.head == t.sent {
-		return nil
+// whole returns how many of the first n queued places may leave.
+func (m *matcher) whole(n int) int {
+	if m.byTicket {
+		return n
 	}
-	i := t.head & uint64(len(t.ring)-1)
-	c := t.ring[i]
-	t.ring[i] = nil
-	t.head++
-	return c
+	return m.order.whole(n)
 }
 
-// find returns the slot of the call under way with that ticket, nil if there is none. A
-// server could answer a call that is still queued.
-func (t *table) find(ticket uint64) *slot {
-	i := ticket & slotMask
-	if int(i) >= len(t.slots) {
-		return nil
+// startProbe lets the reply to the first queued call end a measurement.
+func (m *matcher) startProbe() {
+	m.probing, m.probe = true, m.order.sent
+	if m.byTicket {
+		m.probe = m.slots.queuedTicket(0)
 	}
-	s := &t.slots[i]
-	if s.call == nil || uint64(s.generation) != ticket>>slotBits || !s.sent {
-		return nil
-	}
-	return s
 }
 
-// release makes a slot free.
-func (t *table) release(i uint32) {
-	s := &t.slots[i]
-	s.call, s.sent, s.slow = nil, false, false
-	s.generation = (s.generation + 1) & genMask
-	t.free = append(t.free, i)
-	t.busy--
+// take moves the first n queued places to those in flight.
+func (m *matcher) take(n int, e *Engine, roundTrip time.Duration) {
+	if !m.byTicket {
+		m.order.sent += uint64(n)
+	} else if n > 0 {
+		m.slots.take(n, e.now(), max(roundTrip, time.Microsecond))
+	}
 }
 
-// queuedTicket returns the ticket of the i-th queued call.
-func (t *table) queuedTicket(i int) uint32 {
-	at := t.queued[t.first+i]
-	return t.slots[at].generation<<slotBits | at
+// match takes the calls out that the replies answer and appends them to calls. It reports
+// whether the probe was among them. In order it is all or none: a server that sends one
+// reply too many may have sent it first.
+func (m *matcher) match(replies []arrived, calls []*Call) (_ []*Call, probed bool, err error) {
+	if !m.byTicket {
+		if len(replies) > m.pending() {
+			return calls, false, ErrUnsolicited
+		}
+		probed = m.probing && m.probe-m.order.head < uint64(len(replies))
+		for range replies {
+			c := m.order.pop()
+			m.await(c)
+			calls = append(calls, c)
+		}
+		return calls, probed, nil
+	}
+	for _, r := range replies {
+		c := m.slots.match(r.ticket)
+		if c == nil {
+			return calls, probed, ErrUnsolicited
+		}
+		probed = probed || m.probing && r.ticket == m.probe
+		calls = append(calls, c)
+	}
+	return calls, probed, nil
 }
 
-// queuedCall returns the i-th queued call of a table with tickets.
-func (t *table) queuedCall(i int) *Call { return t.slots[t.queued[t.first+i]].call }
-
-// take moves the first n queued calls to those under way, which leave with that write.
-func (t *table) take(n int, batch uint64) {
-	if !t.matched {
-		t.sent += uint64(n)
-		return
+// find returns the call in flight with that ticket, nil if there is none.
+func (m *matcher) find(ticket uint64) *Call {
+	if s := m.slots.find(ticket); s != nil {
+		return s.call
 	}
-	for _, i := range t.queued[t.first : t.first+n] {
-		s := &t.slots[i]
-		s.sent, s.batch = true, batch
-	}
-	t.first += n
-	// Moved when half has gone, so an entry is moved once on average.
-	if t.first > len(t.queued)/2 {
-		t.queued, t.first = t.queued[:copy(t.queued, t.queued[t.first:])], 0
-	}
+	return nil
 }
 
 // dropQueued removes the queued calls that drop says are to go.
-func (t *table) dropQueued(drop func(*Call) bool) {
-	if t.matched {
-		kept := t.queued[:0]
-		for _, i := range t.queued[t.first:] {
-			if drop(t.slots[i].call) {
-				t.release(i)
-			} else {
-				kept = append(kept, i)
-			}
-		}
-		t.queued, t.first = kept, 0
-		return
-	}
-	to := t.sent
-	for i := t.sent; i < t.tail; i++ {
-		c := t.at(i)
-		if drop(c) {
-			continue
-		}
-		t.ring[to&uint64(len(t.ring)-1)] = c
-		to++
-	}
-	for i := to; i < t.tail; i++ {
-		t.ring[i&uint64(len(t.ring)-1)] = nil
-	}
-	t.tail = to
-}
-
-// each yields every call.
-func (t *table) each(yield func(*Call) bool) {
-	if t.matched {
-		for i := range t.slots {
-			if c := t.slots[i].call; c != nil && !yield(c) {
-				return
-			}
-		}
-		return
-	}
-	for i := t.head; i < t.tail; i++ {
-		if !yield(t.at(i)) {
-			return
-		}
+func (m *matcher) dropQueued(drop func(*Call) bool) {
+	if m.byTicket {
+		m.slots.dropQueued(drop)
+	} else {
+		m.order.dropQueued(drop)
 	}
 }
 
-// all returns the call of every place and empties the table, for good.
-func (t *table) all() []*Call {
-	calls := slices.AppendSeq(make([]*Call, 0, t.size()), t.each)
-	*t = table{matched: t.matched, head: t.tail, sent: t.tail, tail: t.tail}
+// each yields the call of every place.
+func (m *matcher) each(yield func(*Call) bool) {
+	if m.byTicket {
+		m.slots.each(yield)
+	} else {
+		m.order.each(yield)
+	}
+}
+
+// all returns the call of every place and empties the matcher, for good.
+func (m *matcher) all() []*Call {
+	calls := slices.AppendSeq(make([]*Call, 0, m.size()), m.each)
+	m.slots, m.order = slots{}, order{head: m.order.tail, sent: m.order.tail, tail: m.order.tail}
 	return calls
 }
 
-// shrink gives back what a burst left, when the table is empty.
-func (t *table) shrink() {
-	if t.size() > 0 {
+// shrink releases what a burst left, if no call is queued or in flight.
+func (m *matcher) shrink() {
+	if m.size() > 0 {
 		return
 	}
-	if len(t.ring) > keptCalls {
-		t.ring = nil
+	m.order.shrink()
+	m.slots.shrink()
+}
+
+// sweep visits calls from position at on, at most sweepChunk of them. At 0 it begins a
+// round. It reports where to go on and whether it left out calls, which a later round visits.
+func (m *matcher) sweep(at uint64, visit func(*Call)) (next uint64, more, left bool) {
+	if m.byTicket {
+		return m.sweepSlots(at, visit)
 	}
-	if cap(t.queued) > keptCalls {
-		t.queued = nil // first is 0
+	if at == 0 {
+		m.sweepTo, m.sweepNext = m.sweepNext, m.order.tail
 	}
-	// Nothing is under way, so no ticket is awaited. The slots that stay keep
-	// their generations, and those that come again begin at one that none of the
-	// dropped ones had, so that a reply which comes twice finds nobody.
-	if len(t.slots) > keptSlots {
-		for _, gone := range t.slots[keptSlots:] {
-			t.newborn = max(t.newborn, gone.generation)
+	at = max(at, m.order.head)
+	last := min(m.sweepTo, m.order.tail)
+	for end := min(at+sweepChunk, last); at < end; at++ {
+		visit(m.order.at(at))
+	}
+	return at, at < last, false
+}
+
+// sweepSlots is sweep by tickets: a round begins where the one before ended.
+func (m *matcher) sweepSlots(at uint64, visit func(*Call)) (next uint64, more, left bool) {
+	all := uint64(len(m.slots.slots))
+	if at == 0 {
+		if m.sweepNext >= all {
+			m.sweepNext = 0
 		}
-		t.slots = append(make([]slot, 0, keptSlots), t.slots[:keptSlots]...)
-		t.free = make([]uint32, keptSlots)
-		for i := range t.free {
-			t.free[i] = uint32(keptSlots - 1 - i)
+		at = m.sweepNext
+		m.sweepTo = at + max(sweepShare, all/8)
+		left = m.sweepTo-at < all
+	}
+	last := min(m.sweepTo, all)
+	for end := min(at+sweepChunk, last); at < end; at++ {
+		if c := m.slots.slots[at].call; c != nil {
+			visit(c)
 		}
 	}
+	m.sweepNext = at
+	return at, at < last, left
+}
+
+// unswept reports whether calls came since the last sweep, which the next one visits.
+func (m *matcher) unswept() bool {
+	return !m.byTicket && m.order.tail > max(m.sweepTo, m.order.head)
+}
+
+// patience returns how long calls in flight let the server be silent beyond the stall
+// timeout.
+func (m *matcher) patience() time.Duration {
+	if m.byTicket && m.slots.slow == 0 || !m.byTicket && m.order.head >= m.order.slowUntil {
+		m.slowFor = 0
+	}
+	return m.slowFor
+}
+
+// verdict says what to do about a server that owes replies and is silent.
+type verdict uint8
+
+const (
+	verdictWait verdict = iota
+	verdictPing
+	verdictStalled
+)
+
+// judge judges a silence. Calls with tickets may all be slow, so only a ping that is not
+// answered tells; in order a ping would wait for them too.
+func (m *matcher) judge(silent, stall, patience time.Duration, pinged bool) verdict {
+	switch {
+	case !m.byTicket && silent >= stall+patience, m.byTicket && pinged && silent >= stall:
+		return verdictStalled
+	case m.byTicket && !pinged && silent >= stall/2:
+		return verdictPing
+	}
+	return verdictWait
 }

@@ -15,7 +15,7 @@ type fifoModel struct{ away, queued []*Call }
 func TestRingEqualsTwoSlices(t *testing.T) {
 	r := testkit.Rand(t)
 	for range 20 {
-		var table table
+		table := newMatcher(&Traits{})
 		var m fifoModel
 		burst := 1 + r.IntN(200)
 		for range 1_000 {
@@ -28,7 +28,7 @@ func TestRingEqualsTwoSlices(t *testing.T) {
 				}
 			case 4, 5:
 				n := takeSome(r, len(m.queued))
-				table.take(n, 0)
+				table.take(n, clockOnly, 0)
 				m.away, m.queued = append(m.away, m.queued[:n]...), m.queued[n:]
 			case 6:
 				dead := someOf(r, m.queued)
@@ -38,7 +38,7 @@ func TestRingEqualsTwoSlices(t *testing.T) {
 				table.shrink()
 			default:
 				for range r.IntN(burst) {
-					c := table.pop()
+					c := popTicket(&table, 0)
 					if len(m.away) == 0 {
 						if c != nil {
 							t.Fatal("a call out of nothing")
@@ -69,10 +69,10 @@ func someOf(r *rand.Rand, calls []*Call) map[*Call]bool {
 	return some
 }
 
-func compareTable(t *testing.T, table *table, away, queued []*Call) {
+func compareTable(t *testing.T, table *matcher, away, queued []*Call) {
 	t.Helper()
-	if table.outstanding() != len(away) || table.queuedCalls() != len(queued) || table.size() != len(away)+len(queued) {
-		t.Fatalf("%d under way and %d queued, want %d and %d", table.outstanding(), table.queuedCalls(), len(away), len(queued))
+	if table.pending() != len(away) || table.queued() != len(queued) || table.size() != len(away)+len(queued) {
+		t.Fatalf("%d under way and %d queued, want %d and %d", table.pending(), table.queued(), len(away), len(queued))
 	}
 	if !slices.Equal(slices.Collect(table.eachQueued), queued) {
 		t.Fatal("the queued calls differ")
@@ -82,18 +82,20 @@ func compareTable(t *testing.T, table *table, away, queued []*Call) {
 	}
 }
 
-// ticketModel is a table with tickets as maps. used holds every ticket ever
-// given out and its last owner.
-type ticketModel struct {
-	away, queued []*Call
-	used         map[uint32]*Call
-}
+// ticketModel is a matcher by ticket as two lists.
+type ticketModel struct{ away, queued []*Call }
+
+var (
+	// ticketTraits are those of a protocol whose tickets nobody writes.
+	ticketTraits = &Traits{Match: ByTicket, PutTicket: func([]byte, uint64) {}}
+	clockOnly    = &Engine{epoch: time.Now()}
+)
 
 func TestSlotsEqualMaps(t *testing.T) {
 	r := testkit.Rand(t)
 	for range 8 {
-		table := table{matched: true}
-		m := ticketModel{used: map[uint32]*Call{}}
+		table := newMatcher(ticketTraits)
+		var m ticketModel
 		burst := 1 + r.IntN(400)
 		for range 300 {
 			switch r.IntN(8) {
@@ -102,16 +104,15 @@ func TestSlotsEqualMaps(t *testing.T) {
 					c := &Call{}
 					table.add(c)
 					for _, other := range slices.Concat(m.away, m.queued) {
-						if other.ticket == c.ticket {
+						if other.slot == c.slot {
 							t.Fatal("two calls with one ticket")
 						}
 					}
-					m.used[c.ticket] = c
 					m.queued = append(m.queued, c)
 				}
 			case 2, 3:
 				n := takeSome(r, len(m.queued))
-				table.take(n, 0)
+				table.take(n, clockOnly, 0)
 				m.away, m.queued = append(m.away, m.queued[:n]...), m.queued[n:]
 			case 4:
 				dead := someOf(r, m.queued)
@@ -126,17 +127,18 @@ func TestSlotsEqualMaps(t *testing.T) {
 					}
 					i := r.IntN(len(m.away))
 					c := m.away[i]
-					if got := popTicket(&table, c.ticket); got != c {
+					ticket := table.slots.ticket(c.slot)
+					if got := popTicket(&table, ticket); got != c {
 						t.Fatal("another one's call")
 					}
-					if popTicket(&table, c.ticket) != nil {
+					if popTicket(&table, ticket) != nil {
 						t.Fatal("a reply that comes twice finds somebody")
 					}
 					m.away = slices.Delete(m.away, i, i+1)
 				}
 			}
 			for _, c := range m.queued {
-				if popTicket(&table, c.ticket) != nil {
+				if popTicket(&table, table.slots.ticket(c.slot)) != nil {
 					t.Fatal("a queued call was answered")
 				}
 			}
@@ -146,46 +148,42 @@ func TestSlotsEqualMaps(t *testing.T) {
 }
 
 func TestForeignTicketsFindNobody(t *testing.T) {
-	table := table{matched: true}
+	table := newMatcher(ticketTraits)
 	c := &Call{}
 	table.add(c)
-	table.take(table.queuedCalls(), 0)
-	for _, ticket := range []uint32{1, 1 << slotBits, slotMask, 1<<32 - 1} {
+	table.take(table.queued(), clockOnly, 0)
+	for _, ticket := range []uint64{1, 1 << slotBits, slotMask, 1<<32 - 1} {
 		if popTicket(&table, ticket) != nil {
 			t.Errorf("ticket %#x finds a call", ticket)
 		}
 	}
-	if popTicket(&table, c.ticket) != c {
+	if popTicket(&table, table.slots.ticket(c.slot)) != c {
 		t.Error("its own ticket does not")
 	}
 	// The generation counts to its end and begins again.
 	for i := range 2 * (genMask + 1) {
 		table.add(c)
-		table.take(table.queuedCalls(), 0)
-		if want := uint32(i+1) & genMask << slotBits; c.ticket != want {
-			t.Fatalf("use %d of a slot has ticket %#x, want %#x", i, c.ticket, want)
+		table.take(table.queued(), clockOnly, 0)
+		ticket := table.slots.ticket(c.slot)
+		if want := uint64(i+1) & genMask << slotBits; ticket != want {
+			t.Fatalf("use %d of a slot has ticket %#x, want %#x", i, ticket, want)
 		}
-		if popTicket(&table, c.ticket) != c {
-			t.Fatalf("ticket %#x is lost", c.ticket)
+		if popTicket(&table, ticket) != c {
+			t.Fatalf("ticket %#x is lost", ticket)
 		}
 	}
-	if (&table).full(slotMask) || !(&table).full(slotMask+1) {
+	if table.full(slotMask) || !table.full(slotMask+1) {
 		t.Error("full is wrong")
 	}
 }
 
-// popTicket takes out the call with that ticket, as a socket does.
-func popTicket(t *table, ticket uint32) *Call {
-	if !t.matched {
-		return t.pop()
-	}
-	at := t.find(uint64(ticket))
-	if at == nil {
+// popTicket takes out the call that a reply with that ticket answers, nil if there is none.
+func popTicket(m *matcher, ticket uint64) *Call {
+	calls, _, err := m.match([]arrived{{ticket: ticket}}, nil)
+	if err != nil {
 		return nil
 	}
-	c := at.call
-	t.release(ticket & slotMask)
-	return c
+	return calls[0]
 }
 
 // takeSome returns how many of n queued calls a write takes: all, or those a window admits.
@@ -200,32 +198,34 @@ func takeSome(r *rand.Rand, n int) int {
 // nobody.
 func TestTableShrinks(t *testing.T) {
 	const burst = 20_000
-	fifo, matched := table{}, table{matched: true}
+	fifo, matched := newMatcher(&Traits{}), newMatcher(ticketTraits)
 	var last *Call
 	for range burst {
 		last = &Call{}
 		fifo.add(&Call{})
 		matched.add(last)
 	}
-	old := last.ticket
-	for _, table := range []*table{&fifo, &matched} {
-		table.take(table.queuedCalls(), 0)
+	old := matched.slots.ticket(last.slot)
+	for _, table := range []*matcher{&fifo, &matched} {
+		table.take(table.queued(), clockOnly, 0)
 		table.shrink()
-		if table.outstanding() != burst {
+		if table.pending() != burst {
 			t.Fatal("a table in use shrank")
 		}
-		for table.outstanding() > 0 {
-			var ticket uint32
+		for table.pending() > 0 {
+			ticket := uint64(0)
 			for c := range table.each {
-				ticket = c.ticket
+				if table.byTicket {
+					ticket = table.slots.ticket(c.slot)
+				}
 				break
 			}
 			if popTicket(table, ticket) == nil {
 				t.Fatal("a call is lost")
 			}
-			if table.matched && table.outstanding() > 10 { // looking for the first is quadratic
+			if table.byTicket && table.pending() > 10 { // looking for the first is quadratic
 				for c := range table.each {
-					if popTicket(table, c.ticket) == nil {
+					if popTicket(table, table.slots.ticket(c.slot)) == nil {
 						t.Fatal("a call is lost")
 					}
 				}
@@ -233,13 +233,13 @@ func TestTableShrinks(t *testing.T) {
 		}
 		table.shrink()
 	}
-	if len(fifo.ring) > keptCalls || cap(matched.slots) > keptSlots || cap(matched.free) > keptSlots || cap(matched.queued) > keptCalls {
-		t.Errorf("left: ring %d, slots %d, free %d, queued %d", len(fifo.ring), cap(matched.slots), cap(matched.free), cap(matched.queued))
+	if len(fifo.order.ring) > keptCalls || cap(matched.slots.slots) > keptSlots || cap(matched.slots.free) > keptSlots || cap(matched.slots.queue) > keptCalls {
+		t.Errorf("left: ring %d, slots %d, free %d, queued %d", len(fifo.order.ring), cap(matched.slots.slots), cap(matched.slots.free), cap(matched.slots.queue))
 	}
 	for range burst {
 		matched.add(&Call{})
 	}
-	matched.take(matched.queuedCalls(), 0)
+	matched.take(matched.queued(), clockOnly, 0)
 	if popTicket(&matched, old) != nil {
 		t.Error("a ticket of before the shrinking finds a call")
 	}

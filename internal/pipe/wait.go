@@ -146,7 +146,7 @@ func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 	}
 	room := s.roomAfter()
 	s.mu.Lock()
-	fits := s.closed || s.fits(s.charged.Load()+charge) && !s.table.full(len(cs))
+	fits := s.closed || s.fits(s.charged.Load()+charge) && !s.calls.full(len(cs))
 	s.mu.Unlock()
 	if fits {
 		return nil

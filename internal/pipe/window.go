@@ -22,7 +22,7 @@ import (
 
 // setWindow follows the round trip. Under mu, or before anybody else has s.
 func (s *socket) setWindow() {
-	if n := s.engine.cfg.Traits.Depth; n > 0 && s.tickets != nil {
+	if n := s.engine.cfg.Traits.Depth; n > 0 {
 		s.window = max(n/s.engine.cfg.Sockets, 1) * factor(s.trip.get())
 	}
 }
@@ -32,20 +32,19 @@ func (s *socket) windowRoom() int {
 	if s.window == 0 {
 		return math.MaxInt
 	}
-	room := max(s.window-s.table.outstanding(), 0)
+	room := max(s.window-s.calls.pending(), 0)
 	if s.urgent {
-		return max(room, 1)
+		room = max(room, 1)
 	}
-	return room
+	return s.calls.whole(room)
 }
 
 // queuePing queues a ping before all that waits for the window. Under mu.
 func (s *socket) queuePing(c *Call) {
 	c.state.Store(statePending)
-	s.table.addFirst(c)
-	s.putTicket(c)
+	s.calls.addFirst(c)
 	size := uint64(len(c.Frame))
-	for later := range s.table.eachQueued {
+	for later := range s.calls.eachQueued {
 		later.start += size
 	}
 	for _, later := range s.oneWays {
@@ -61,7 +60,7 @@ func (s *socket) queuePing(c *Call) {
 // cut moves the bytes that the window admits to the write, with the calls that have no
 // replies among them, and returns how many other calls they are. Under mu.
 func (s *socket) cut() (n int) {
-	n = s.table.queuedCalls()
+	n = s.calls.queued()
 	room := s.windowRoom()
 	s.urgent = false
 	if n <= room {
@@ -70,7 +69,7 @@ func (s *socket) cut() (n int) {
 		s.leaving, s.oneWays = s.oneWays, nil
 		return n
 	}
-	until := s.table.queuedCall(room).start
+	until := s.calls.queuedCall(room).start
 	s.out.MoveTo(&s.outgoing, int(until-s.taken))
 	s.taken = until
 	i := 0

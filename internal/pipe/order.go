@@ -1,0 +1,110 @@
+package pipe
+
+const firstRing = 16
+
+// order holds the calls of a protocol that answers in the order of requests. It is a ring
+// whose positions only grow: [head, sent) are in flight, [sent, tail) are queued.
+type order struct {
+	ring             []*Call // a power of two long
+	head, sent, tail uint64
+	slowUntil        uint64 // the position after the last call with SlowFor
+}
+
+// add queues c, which has a place for each of its replies.
+func (o *order) add(c *Call) {
+	for range c.places() {
+		o.grow()
+		o.ring[o.tail&uint64(len(o.ring)-1)] = c
+		o.tail++
+	}
+	if c.SlowFor > 0 {
+		o.slowUntil = o.tail
+	}
+}
+
+// addFirst queues c, which has one reply, before all other queued calls.
+func (o *order) addFirst(c *Call) {
+	o.grow()
+	mask := uint64(len(o.ring) - 1)
+	for i := o.tail; i > o.sent; i-- {
+		o.ring[i&mask] = o.ring[(i-1)&mask]
+	}
+	o.ring[o.sent&mask] = c
+	o.tail++
+	if o.slowUntil > o.sent {
+		o.slowUntil++
+	}
+}
+
+// grow makes room for one more call.
+func (o *order) grow() {
+	if int(o.tail-o.head) < len(o.ring) {
+		return
+	}
+	n := max(2*len(o.ring), firstRing)
+	ring := make([]*Call, n)
+	for i := o.head; i < o.tail; i++ {
+		ring[i&uint64(n-1)] = o.at(i)
+	}
+	o.ring = ring
+}
+
+// at returns the call at position i.
+func (o *order) at(i uint64) *Call { return o.ring[i&uint64(len(o.ring)-1)] }
+
+// whole returns how many of the first n queued places may leave, so that no call is cut
+// apart: the first call leaves in any case if nothing is in flight.
+func (o *order) whole(n int) int {
+	queued := int(o.tail - o.sent)
+	if queued > n && o.sent == o.head {
+		n = max(n, o.at(o.sent).places())
+	}
+	if n >= queued {
+		return n
+	}
+	for n > 0 && o.at(o.sent+uint64(n)) == o.at(o.sent+uint64(n-1)) {
+		n--
+	}
+	return n
+}
+
+// pop takes the oldest call in flight out. There must be one.
+func (o *order) pop() *Call {
+	i := o.head & uint64(len(o.ring)-1)
+	c := o.ring[i]
+	o.ring[i] = nil
+	o.head++
+	return c
+}
+
+// dropQueued removes the queued calls that drop says are to go.
+func (o *order) dropQueued(drop func(*Call) bool) {
+	to := o.sent
+	for i := o.sent; i < o.tail; i++ {
+		c := o.at(i)
+		if drop(c) {
+			continue
+		}
+		o.ring[to&uint64(len(o.ring)-1)] = c
+		to++
+	}
+	for i := to; i < o.tail; i++ {
+		o.ring[i&uint64(len(o.ring)-1)] = nil
+	}
+	o.tail = to
+	o.slowUntil = min(o.slowUntil, o.tail)
+}
+
+func (o *order) each(yield func(*Call) bool) {
+	for i := o.head; i < o.tail; i++ {
+		if !yield(o.at(i)) {
+			return
+		}
+	}
+}
+
+func (o *order) shrink() {
+	if len(o.ring) > keptCalls {
+		o.ring = nil
+	}
+}
