@@ -52,7 +52,7 @@ func TestTLS(t *testing.T) {
 		wg.Wait()
 		sock := e.sockets[0].Load()
 		testkit.Eventually(t, 5*time.Second, func() error {
-			if sock.bulky.Load() {
+			if sock.in.bulky.Load() {
 				return errors.New("the burst's buffer is not given back")
 			}
 			return nil

@@ -171,8 +171,8 @@ func (k *keepingServer) finish(c *Call) {
 func setRoundTrip(e *Engine, d time.Duration) {
 	s := e.sockets[0].Load()
 	s.mu.Lock()
-	s.trip = roundTrip{current: d}
-	s.calls.probing, s.calls.probe, s.probeAt = true, 1<<63, e.now()+time.Hour
+	s.pace.trip = roundTrip{current: d}
+	s.calls.probing, s.calls.probe, s.pace.probeAt = true, 1<<63, e.now()+time.Hour
 	s.mu.Unlock()
 }
 

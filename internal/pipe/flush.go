@@ -22,9 +22,9 @@ const (
 // startFlush makes the caller the flusher. Called with mu held and writing
 // false; returns with mu released.
 func (s *socket) startFlush(reason Reason) {
-	s.writing = true
+	s.out.writing = true
 	ch := &s.engine.cfg.choices
-	if (s.crowd > 0 || ch.AlwaysYield) && !ch.NeverYield {
+	if (s.pace.crowd > 0 || ch.AlwaysYield) && !ch.NeverYield {
 		s.counts.Yields++
 		s.mu.Unlock()
 		runtime.Gosched()
@@ -42,9 +42,9 @@ func (s *socket) startFlush(reason Reason) {
 // and a call queued meanwhile would be stranded.
 func (s *socket) flush(reason Reason) {
 	for {
-		if s.closed {
+		if s.life.closed {
 			s.mu.Unlock()
-			s.outgoing.Reset()
+			s.out.outgoing.Reset()
 			return
 		}
 		s.take(reason)
@@ -56,14 +56,14 @@ func (s *socket) flush(reason Reason) {
 		n, err := s.tryWrite()
 		s.mu.Lock()
 		s.noteWritten(n)
-		if s.closed { // during the write: fail has left the rest to us
-			s.inWrite = false
+		if s.life.closed { // during the write: fail has left the rest to us
+			s.out.inWrite = false
 			s.mu.Unlock()
-			s.outgoing.Reset()
+			s.out.outgoing.Reset()
 			s.finish()
 			return
 		}
-		if err == nil && s.outgoing.Len() > 0 {
+		if err == nil && s.out.outgoing.Len() > 0 {
 			s.counts.ShortWrites++
 			s.wakeWriter()
 			return
@@ -77,28 +77,28 @@ func (s *socket) flush(reason Reason) {
 // endWrite notes the end of a write. It returns with mu held if the rule holds
 // again, else with mu released and writing false.
 func (s *socket) endWrite(err error) Reason {
-	s.inWrite, s.handed = false, false
-	if err != nil || s.closed {
+	s.out.inWrite, s.out.handed = false, false
+	if err != nil || s.life.closed {
 		s.mu.Unlock()
-		s.outgoing.Reset()
+		s.out.outgoing.Reset()
 		s.fail(err)
 		return NotYet
 	}
-	s.outgoing.Shrink()
-	if left := s.leaving; len(left) > 0 {
-		s.leaving = nil
+	s.out.outgoing.Shrink()
+	if left := s.out.leaving; len(left) > 0 {
+		s.out.leaving = nil
 		s.counts.OneWays += uint64(len(left))
 		s.mu.Unlock()
 		s.endOneWays(left)
 		s.mu.Lock()
-		if s.closed {
+		if s.life.closed {
 			s.mu.Unlock()
 			return NotYet
 		}
 	}
 	reason := s.rule(true)
 	if reason == NotYet {
-		s.writing = false
+		s.out.writing = false
 		wakeSweeper := s.hold()
 		s.mu.Unlock()
 		s.engine.wakeSweeper(wakeSweeper)
@@ -109,24 +109,24 @@ func (s *socket) endWrite(err error) Reason {
 // hold notes that calls stay queued behind calls that may all be slow: then the
 // sweeper must look again. It reports whether it must be woken. Under mu.
 func (s *socket) hold() (wakeSweeper bool) {
-	if !s.calls.mayAge() || s.holding || s.calls.queued()+len(s.oneWays) == 0 {
+	if !s.calls.mayAge() || s.out.holding || s.calls.queued()+len(s.out.oneWays) == 0 {
 		return false
 	}
-	s.holding = true
+	s.out.holding = true
 	return true
 }
 
 // wakeWriter leaves outgoing to the writer, the only goroutine that may wait for
 // the kernel. Called with mu held and writing true; releases mu.
 func (s *socket) wakeWriter() {
-	s.handed = true
-	if s.writerWake == nil {
-		s.writerWake = make(chan struct{}, 1)
-		s.writerDone = make(chan struct{})
+	s.out.handed = true
+	if s.out.writerWake == nil {
+		s.out.writerWake = make(chan struct{}, 1)
+		s.out.writerDone = make(chan struct{})
 		// Ended by fail, which closes done and the connection; the keeper waits.
-		go s.runWriter(s.writerWake, s.writerDone)
+		go s.runWriter(s.out.writerWake, s.out.writerDone)
 	}
-	wake := s.writerWake
+	wake := s.out.writerWake
 	s.mu.Unlock()
 	wake <- struct{}{} // there is room: only the holder of the flag sends
 }
@@ -137,7 +137,7 @@ func (s *socket) runWriter(wake <-chan struct{}, ended chan<- struct{}) {
 		select {
 		case <-wake:
 			s.writeOn()
-		case <-s.done:
+		case <-s.life.done:
 			return
 		}
 	}
@@ -146,10 +146,10 @@ func (s *socket) runWriter(wake <-chan struct{}, ended chan<- struct{}) {
 // writeOn writes as flush does, and waits.
 func (s *socket) writeOn() {
 	for {
-		s.vectors = append(s.vectors[:0], s.outgoing.Segments()...)
-		vectors := net.Buffers(s.vectors)
+		s.out.vectors = append(s.out.vectors[:0], s.out.outgoing.Segments()...)
+		vectors := net.Buffers(s.out.vectors)
 		n, err := vectors.WriteTo(s.conn)
-		clear(s.vectors)
+		clear(s.out.vectors)
 		s.mu.Lock()
 		s.noteWritten(int(n))
 		reason := s.endWrite(err)
@@ -157,7 +157,7 @@ func (s *socket) writeOn() {
 			return
 		}
 		s.take(reason)
-		s.handed = true
+		s.out.handed = true
 		s.mu.Unlock()
 	}
 }
@@ -174,30 +174,30 @@ func (s *socket) endOneWays(calls []*Call) {
 
 // take moves what is queued to the write. Under mu.
 func (s *socket) take(reason Reason) {
-	if s.dead > 0 {
+	if s.out.dead > 0 {
 		s.cutDead()
 	}
 	n := s.cut()
-	s.inWrite = true
+	s.out.inWrite = true
 
 	idle := s.calls.pending() == 0
 	if idle && n > 0 {
-		s.epoch++
+		s.pace.epoch++
 		// Every 16th write into silence measures the round trip: two readings
 		// of the clock, some 60 ns, for each would be seen at one caller.
 		if s.counts.Writes&15 == 0 {
 			// A call that is never answered ends no measurement: the next begins.
-			if now := s.engine.now(); !s.calls.probing || now-s.probeAt > roundTripWindow {
+			if now := s.engine.now(); !s.calls.probing || now-s.pace.probeAt > roundTripWindow {
 				s.calls.startProbe()
-				s.probeAt = now
+				s.pace.probeAt = now
 			}
 		}
 	}
-	s.calls.take(n, s.engine, s.trip.get())
-	if n == 1 && idle && s.crowd > 0 {
-		s.crowd--
+	s.calls.take(n, s.engine, s.pace.trip.get())
+	if n == 1 && idle && s.pace.crowd > 0 {
+		s.pace.crowd--
 	}
-	s.counts.noteWrite(reason, n+len(s.leaving), s.outgoing.Len())
+	s.counts.noteWrite(reason, n+len(s.out.leaving), s.out.outgoing.Len())
 }
 
 // cutDead removes queued calls that were given up, with their bytes. Under mu.
@@ -211,7 +211,7 @@ func (s *socket) cutDead() {
 		if c.Whole || c.state.Load() == statePending {
 			return false
 		}
-		from := int(c.start - s.taken)
+		from := int(c.start - s.out.taken)
 		spans = append(spans, buf.Span{From: from, To: from + c.size})
 		s.charged.Add(-c.charge)
 		s.counts.NeverWritten += uint64(c.places())
@@ -222,14 +222,14 @@ func (s *socket) cutDead() {
 		return true
 	}
 	s.calls.dropQueued(drop)
-	s.oneWays = slices.DeleteFunc(s.oneWays, drop)
+	s.out.oneWays = slices.DeleteFunc(s.out.oneWays, drop)
 	slices.SortFunc(spans, func(a, b buf.Span) int { return a.From - b.From })
-	s.out.Cut(spans)
-	s.dead = 0
+	s.out.queued.Cut(spans)
+	s.out.dead = 0
 	s.renumber(s.calls.eachQueued, spans)
-	s.renumber(slices.Values(s.oneWays), spans)
+	s.renumber(slices.Values(s.out.oneWays), spans)
 	for _, span := range spans {
-		s.appended -= uint64(span.To - span.From)
+		s.out.appended -= uint64(span.To - span.From)
 	}
 	s.makeRoom()
 }
@@ -244,7 +244,7 @@ func (s *socket) renumber(queued iter.Seq[*Call], spans []buf.Span) {
 			continue // another place of a call with several replies
 		}
 		last = c
-		for len(spans) > 0 && uint64(spans[0].From)+s.taken < c.start {
+		for len(spans) > 0 && uint64(spans[0].From)+s.out.taken < c.start {
 			removed += uint64(spans[0].To - spans[0].From)
 			spans = spans[1:]
 		}
@@ -255,19 +255,19 @@ func (s *socket) renumber(queued iter.Seq[*Call], spans []buf.Span) {
 // tryWrite gives outgoing to the kernel without waiting, and returns how many
 // bytes it took. Whoever set writing.
 func (s *socket) tryWrite() (n int, err error) {
-	err = s.raw.Write(s.doWrite)
+	err = s.raw.Write(s.out.doWrite)
 	if err == nil {
-		err = s.wroteErr
+		err = s.out.wroteErr
 	}
-	n = s.wrote
-	s.wrote, s.wroteErr = 0, nil
+	n = s.out.wrote
+	s.out.wrote, s.out.wroteErr = 0, nil
 	return n, err
 }
 
 // noteWritten consumes n bytes of the write under way. Under mu, and whoever set
 // writing.
 func (s *socket) noteWritten(n int) {
-	s.outgoing.Consume(n)
-	s.written += uint64(n)
+	s.out.outgoing.Consume(n)
+	s.out.written += uint64(n)
 	s.counts.BytesOut += uint64(n)
 }

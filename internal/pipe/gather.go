@@ -80,18 +80,18 @@ func (m *matcher) unawait(calls []*Call) {
 // gather adds the replies from place i on that are of the same call, and returns how many
 // they are and whether the call has all of its replies.
 func (s *socket) gather(i int) (n int, all bool) {
-	c := s.popped[i]
+	c := s.in.popped[i]
 	size := 0
-	for n = 0; i+n < len(s.popped) && s.popped[i+n] == c; n++ {
-		size += s.frames[i+n].len
+	for n = 0; i+n < len(s.in.popped) && s.in.popped[i+n] == c; n++ {
+		size += s.in.frames[i+n].len
 	}
 	all = c.awaited == 0
 	if !c.gathering {
 		return n, all
 	}
 	c.makeRoom(size, n)
-	for _, f := range s.frames[i : i+n] {
-		c.large = append(c.large, s.in[f.at:f.at+f.len]...)
+	for _, f := range s.in.frames[i : i+n] {
+		c.large = append(c.large, s.in.buf[f.at:f.at+f.len]...)
 		c.ends = append(c.ends, len(c.large))
 	}
 	c.gathering = false
@@ -117,7 +117,7 @@ func (c *Call) makeRoom(size, n int) {
 // endGathering lets others at the calls again. Whoever has the reader's role.
 func (s *socket) endGathering() {
 	s.mu.Lock()
-	was, closed := s.calls.gathering, s.closed
+	was, closed := s.calls.gathering, s.life.closed
 	s.calls.gathering = false
 	s.mu.Unlock()
 	if was && closed {

@@ -22,7 +22,7 @@ func (e *Engine) Up() (up, of int) {
 			continue
 		}
 		s.mu.Lock()
-		if !s.closed && !s.retiring.Load() {
+		if !s.life.closed && !s.life.retiring.Load() {
 			up++
 		}
 		s.mu.Unlock()

@@ -105,7 +105,7 @@ func newModelWorld(t testing.TB, l modelLimits, c chooser) *modelWorld {
 	other.Close()
 	w := &modelWorld{t: t, limits: l, choice: c, engine: e, socket: newSocket(e, conn, nil, modelTrip)}
 	w.socket.raw = hookedRaw{w.write}
-	w.socket.window = l.window
+	w.socket.pace.window = l.window
 	return w
 }
 
@@ -170,7 +170,7 @@ func (w *modelWorld) write() {
 			w.away = append(w.away, c)
 		}
 	}
-	got := bytes.Join(w.socket.outgoing.Segments(), nil)
+	got := bytes.Join(w.socket.out.outgoing.Segments(), nil)
 	if len(got) != len(want)+len(calls) || !w.limits.oneWays && !bytes.Equal(got, calls) {
 		w.fatal("wrote %q, want %q and %q", got, calls, want)
 	}
@@ -180,7 +180,7 @@ func (w *modelWorld) write() {
 	w.play()
 	w.inWrite = false
 	w.note("written")
-	w.socket.wrote = len(got)
+	w.socket.out.wrote = len(got)
 }
 
 // play lets events happen until the world ends, or the write.
@@ -265,7 +265,7 @@ func (w *modelWorld) reply(n, i int) {
 	w.away = slices.Delete(w.away, i, i+n)
 	w.note("reply %d at %d", n, i)
 	s.calls.probing = false // the round trip stays the model's
-	s.begin, s.end = 0, copy(s.in, w.scratch)
+	s.in.begin, s.in.end = 0, copy(s.in.buf, w.scratch)
 	if _, err := s.cutFrames(); err != nil {
 		w.fatal("cut: %v", err)
 	}
@@ -309,7 +309,7 @@ func (w *modelWorld) check() {
 		return // somebody will look at the rule
 	}
 	switch s := w.socket; {
-	case w.limits.tickets && s.holding: // the sweeper will
+	case w.limits.tickets && s.out.holding: // the sweeper will
 	case w.limits.tickets:
 		w.fatal("a held call that the sweeper does not know of")
 	case w.due():
@@ -416,7 +416,7 @@ func TestSlowTicketsHoldNobody(t *testing.T) {
 	w := newModelWorld(t, modelLimits{k: 1, tickets: true, big: 1 << 20, events: 1}, dice{testkit.Rand(t)})
 	for range 800 {
 		w.submit(false)
-		if w.engine.sweep == nil || len(w.queued) > 0 && !w.socket.holding {
+		if w.engine.sweep == nil || len(w.queued) > 0 && !w.socket.out.holding {
 			t.Fatal("held, and the sweeper does not know")
 		}
 	}

@@ -21,7 +21,7 @@ type peer struct {
 	// Guarded by mu.
 	socket  *socket // nil while there is none
 	dialErr error   // of the last attempt
-	past    counts  // of sockets that ended
+	past    Counts  // of sockets that ended
 }
 
 // current returns the socket and the error of the last dial.
@@ -87,12 +87,12 @@ func (p *peer) serve(ctx context.Context, s *socket) error {
 	}
 	stop()
 	s.mu.Lock()
-	writer, cause := s.writerDone, s.cause
+	writer, cause := s.out.writerDone, s.life.cause
 	s.mu.Unlock()
 	if writer != nil {
 		<-writer
 	}
-	<-s.ended
+	<-s.life.ended
 	s.awaitReader()
 	return cause
 }

@@ -67,11 +67,11 @@ func (p Pin) Engine() *Engine {
 
 // Alive reports whether the connection takes calls.
 func (p Pin) Alive() bool {
-	if p.s == nil || p.s.retiring.Load() {
+	if p.s == nil || p.s.life.retiring.Load() {
 		return false
 	}
 	select {
-	case <-p.s.done:
+	case <-p.s.life.done:
 		return false
 	default:
 		return true
@@ -83,7 +83,7 @@ func (p Pin) Alive() bool {
 func (p Pin) Retire() {
 	s := p.s
 	s.mu.Lock()
-	s.retiring.Store(true)
+	s.life.retiring.Store(true)
 	over := s.unused()
 	s.mu.Unlock()
 	if over {

@@ -9,6 +9,6 @@ type peekResult struct{}
 func (s *socket) setRaw() {}
 
 // readSome reads into the free part of the buffer, which must not be empty.
-func (s *socket) readSome() (int, error) { return s.conn.Read(s.in[s.end:]) }
+func (in *input) readSome() (int, error) { return in.conn.Read(in.buf[in.end:]) }
 
 func (s *socket) peek() error { return nil }

@@ -24,71 +24,72 @@ func (s *socket) setRaw() {
 	case *net.UnixConn:
 		s.raw, _ = c.SyscallConn()
 	}
-	s.doWrite = s.writeVectors
-	s.doPeek = s.peekOnce
-	s.doRead = s.readOrWait
+	s.in.raw = s.raw
+	s.out.doWrite = s.out.writeVectors
+	s.in.doPeek = s.in.peekOnce
+	s.in.doRead = s.in.readOrWait
 }
 
 // writeVectors tries to write outgoing once. It always reports true: package net
 // must not wait for it.
-func (s *socket) writeVectors(fd uintptr) bool {
-	segments := s.outgoing.Segments()
+func (o *output) writeVectors(fd uintptr) bool {
+	segments := o.outgoing.Segments()
 	for {
 		if len(segments) == 1 {
-			s.wrote, s.wroteErr = syscall.Write(int(fd), segments[0])
+			o.wrote, o.wroteErr = syscall.Write(int(fd), segments[0])
 		} else {
-			s.wrote, s.wroteErr = unix.Writev(int(fd), segments[:min(len(segments), maxVectors)])
+			o.wrote, o.wroteErr = unix.Writev(int(fd), segments[:min(len(segments), maxVectors)])
 		}
-		switch s.wroteErr {
+		switch o.wroteErr {
 		case syscall.EINTR:
 			continue
 		case syscall.EAGAIN:
-			s.wroteErr = nil
+			o.wroteErr = nil
 		}
-		s.wrote = max(s.wrote, 0)
+		o.wrote = max(o.wrote, 0)
 		return true
 	}
 }
 
 // readSome reads into the free part of the buffer, which must not be empty.
-func (s *socket) readSome() (int, error) {
-	if s.raw == nil {
-		return s.conn.Read(s.in[s.end:])
+func (in *input) readSome() (int, error) {
+	if in.raw == nil {
+		return in.conn.Read(in.buf[in.end:])
 	}
-	s.got, s.gotErr = 0, nil
-	err := s.raw.Read(s.doRead)
+	in.got, in.gotErr = 0, nil
+	err := in.raw.Read(in.doRead)
 	if err == nil {
-		err = s.gotErr
+		err = in.gotErr
 	}
-	return s.got, err
+	return in.got, err
 }
 
 // readOrWait reads once; false: package net waits until something is there. A
 // large buffer is given back meanwhile: after a burst every idle socket would
 // keep one.
-func (s *socket) readOrWait(fd uintptr) bool {
-	if s.in == nil {
-		s.in = buf.Get(s.wantRead)
-		s.in = s.in[:cap(s.in)]
+func (in *input) readOrWait(fd uintptr) bool {
+	if in.buf == nil {
+		in.buf = buf.Get(in.wantRead)
+		in.buf = in.buf[:cap(in.buf)]
 	}
 	for {
-		n, err := syscall.Read(int(fd), s.in[s.end:])
+		n, err := syscall.Read(int(fd), in.buf[in.end:])
 		switch {
 		case err == syscall.EINTR:
 			continue
 		case err == syscall.EAGAIN:
-			if s.begin == s.end && len(s.in) > minRead {
-				s.wantRead = len(s.in)
-				buf.Put(s.in[:0])
-				s.in, s.begin, s.end = nil, 0, 0
+			if in.begin == in.end && len(in.buf) > minRead {
+				in.wantRead = len(in.buf)
+				buf.Put(in.buf[:0])
+				in.buf, in.begin, in.end = nil, 0, 0
 			}
 			return false
 		case err != nil:
-			s.gotErr = err
+			in.gotErr = err
 		case n == 0:
-			s.gotErr = io.EOF
+			in.gotErr = io.EOF
 		default:
-			s.got = n
+			in.got = n
 		}
 		return true
 	}
@@ -102,8 +103,8 @@ type peekResult struct {
 	err error
 }
 
-func (s *socket) peekOnce(fd uintptr) {
-	r := &s.peeked
+func (in *input) peekOnce(fd uintptr) {
+	r := &in.peeked
 	r.fds[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	r.n, r.err = unix.Poll(r.fds[:], 0)
 }
@@ -112,10 +113,10 @@ func (s *socket) peekOnce(fd uintptr) {
 // request asked for, or has ended. The lone reader.
 func (s *socket) peek() error {
 	for {
-		if err := s.raw.Control(s.doPeek); err != nil {
+		if err := s.raw.Control(s.in.doPeek); err != nil {
 			return err
 		}
-		switch r := &s.peeked; {
+		switch r := &s.in.peeked; {
 		case r.err == syscall.EINTR:
 			continue
 		case r.err != nil:

@@ -29,16 +29,16 @@ const (
 // read reads once into the buffer. Whoever has the reader's role.
 func (s *socket) read() error {
 	switch {
-	case s.begin == s.end:
-		s.begin, s.end = 0, 0
-	case s.end == len(s.in):
-		s.makeRoomFor(0)
+	case s.in.begin == s.in.end:
+		s.in.begin, s.in.end = 0, 0
+	case s.in.end == len(s.in.buf):
+		s.in.makeRoomFor(0)
 	}
-	n, err := s.readSome()
+	n, err := s.in.readSome()
 	if n > 0 {
 		s.reads.Add(1)
-		s.end += n
-		s.adapt(n)
+		s.in.end += n
+		s.in.adapt(n)
 	}
 	if n > 0 {
 		return nil // an error comes again
@@ -50,59 +50,59 @@ func (s *socket) read() error {
 }
 
 // adapt lets the buffer follow what reads bring.
-func (s *socket) adapt(n int) {
+func (in *input) adapt(n int) {
 	switch {
-	case s.end == len(s.in):
-		s.quiet = 0
-		if len(s.in) < maxRead {
-			s.resize(2 * len(s.in))
+	case in.end == len(in.buf):
+		in.quiet = 0
+		if len(in.buf) < maxRead {
+			in.resize(2 * len(in.buf))
 		}
-	case len(s.in) > minRead && n < len(s.in)/8:
-		if s.quiet++; s.quiet >= quietReads && s.end-s.begin <= len(s.in)/2 {
-			s.quiet = 0
-			s.resize(len(s.in) / 2)
-			s.popped, s.frames = nil, nil
+	case len(in.buf) > minRead && n < len(in.buf)/8:
+		if in.quiet++; in.quiet >= quietReads && in.end-in.begin <= len(in.buf)/2 {
+			in.quiet = 0
+			in.resize(len(in.buf) / 2)
+			in.popped, in.frames = nil, nil
 		}
 	default:
-		s.quiet = 0
+		in.quiet = 0
 	}
 }
 
 // trim gives back what a burst has left. The keeper, when the socket is idle.
-func (s *socket) trim() {
-	if s.begin != s.end {
+func (in *input) trim() {
+	if in.begin != in.end {
 		return
 	}
-	s.bulky.Store(false)
-	s.resize(minRead)
-	s.frames, s.popped, s.quiet = nil, nil, 0
+	in.bulky.Store(false)
+	in.resize(minRead)
+	in.frames, in.popped, in.quiet = nil, nil, 0
 }
 
 // resize moves what is unread to another buffer of at least n bytes.
-func (s *socket) resize(n int) {
-	b := buf.Get(max(n, s.end-s.begin))
+func (in *input) resize(n int) {
+	b := buf.Get(max(n, in.end-in.begin))
 	b = b[:cap(b)]
-	kept := copy(b, s.in[s.begin:s.end])
-	buf.Put(s.in[:0])
-	s.in, s.begin, s.end = b, 0, kept
+	kept := copy(b, in.buf[in.begin:in.end])
+	buf.Put(in.buf[:0])
+	in.buf, in.begin, in.end = b, 0, kept
 	if n > minRead {
-		s.bulky.Store(true)
+		in.bulky.Store(true)
 	}
 }
 
 // makeRoomFor makes the buffer ready for a message of n bytes or more, of which
 // only a part is there.
-func (s *socket) makeRoomFor(n int) {
-	have := s.end - s.begin
+func (in *input) makeRoomFor(n int) {
+	have := in.end - in.begin
 	want := min(max(n, have+1), max(2*have, have+growStep))
 	switch {
-	case want > len(s.in):
+	case want > len(in.buf):
 		// Half as much again at least: where n is far too low, as for an array of
 		// long strings, the bytes would be copied once for each read of a few.
-		s.resize(max(want, have+have/2))
-	case s.begin > 0 && s.begin+want > len(s.in):
-		copy(s.in, s.in[s.begin:s.end])
-		s.begin, s.end = 0, have
+		in.resize(max(want, have+have/2))
+	case in.begin > 0 && in.begin+want > len(in.buf):
+		copy(in.buf, in.buf[in.begin:in.end])
+		in.begin, in.end = 0, have
 	}
 }
 
@@ -125,10 +125,10 @@ func (s *socket) deliver() error {
 			break
 		}
 	}
-	if s.begin < s.end || s.retiring.Load() {
+	if s.in.begin < s.in.end || s.life.retiring.Load() {
 		s.mu.Lock()
-		s.early = s.early || s.begin < s.end && s.calls.pending() == 0
-		over := s.retiring.Load() && s.unused()
+		s.in.early = s.in.early || s.in.begin < s.in.end && s.calls.pending() == 0
+		over := s.life.retiring.Load() && s.unused()
 		s.mu.Unlock()
 		if over {
 			return ErrRetired
@@ -137,43 +137,43 @@ func (s *socket) deliver() error {
 	return nil
 }
 
-// cutFrames fills s.frames. It reports whether there may be more replies.
+// cutFrames fills s.in.frames. It reports whether there may be more replies.
 func (s *socket) cutFrames() (more bool, err error) {
-	s.frames = s.frames[:0]
-	at := s.begin
-	for at < s.end {
-		f, err := s.scanner.Scan(s.in[at:s.end])
+	s.in.frames = s.in.frames[:0]
+	at := s.in.begin
+	for at < s.in.end {
+		f, err := s.in.scanner.Scan(s.in.buf[at:s.in.end])
 		if err != nil {
 			return false, fmt.Errorf("protocol: %w", err)
 		}
 		if f.Verdict == More {
-			s.begin = at
-			if len(s.frames) == 0 {
-				s.makeRoomFor(f.Len)
+			s.in.begin = at
+			if len(s.in.frames) == 0 {
+				s.in.makeRoomFor(f.Len)
 			}
 			return false, nil
 		}
-		if f.Len <= 0 || f.Len > s.end-at {
-			return false, fmt.Errorf("protocol: a message of %d bytes was cut off %d", f.Len, s.end-at)
+		if f.Len <= 0 || f.Len > s.in.end-at {
+			return false, fmt.Errorf("protocol: a message of %d bytes was cut off %d", f.Len, s.in.end-at)
 		}
 		switch {
 		case f.Verdict == Push:
-			s.pushed(s.in[at : at+f.Len])
+			s.pushed(s.in.buf[at : at+f.Len])
 		case f.Verdict == Interim:
-			s.interim(f.Ticket, s.in[at:at+f.Len])
-		case s.early:
+			s.interim(f.Ticket, s.in.buf[at:at+f.Len])
+		case s.in.early:
 			return false, ErrUnsolicited
 		default:
-			s.frames = append(s.frames, arrived{at, f.Len, f.Ticket})
+			s.in.frames = append(s.in.frames, arrived{at, f.Len, f.Ticket})
 		}
-		s.early = false
+		s.in.early = false
 		at += f.Len
-		if len(s.frames) == manyFrames {
-			s.begin = at
+		if len(s.in.frames) == manyFrames {
+			s.in.begin = at
 			return true, nil
 		}
 	}
-	s.begin = at
+	s.in.begin = at
 	return false, nil
 }
 
@@ -203,7 +203,7 @@ func (s *socket) interim(ticket uint64, frame []byte) {
 // hand gives the cut replies to their calls. It reports whether something is
 // queued that these replies may have freed.
 func (s *socket) hand() (kick bool, err error) {
-	if len(s.frames) == 0 {
+	if len(s.in.frames) == 0 {
 		return false, nil
 	}
 	kick, err = s.takeOut()
@@ -211,11 +211,11 @@ func (s *socket) hand() (kick bool, err error) {
 		return false, err
 	}
 	freed := int64(0)
-	waiting := s.popped[:0]
-	last := len(s.frames) - 1
+	waiting := s.in.popped[:0]
+	last := len(s.in.frames) - 1
 	gathered := false
-	for i := 0; i < len(s.popped); i++ {
-		c, f := s.popped[i], s.frames[i]
+	for i := 0; i < len(s.in.popped); i++ {
+		c, f := s.in.popped[i], s.in.frames[i]
 		if c.several {
 			gathered = true
 			n, all := s.gather(i)
@@ -232,9 +232,9 @@ func (s *socket) hand() (kick bool, err error) {
 		switch {
 		case several:
 		case i == last && s.adoptable(f):
-			s.giveBuffer(c, f)
+			s.in.giveBuffer(c, f)
 		default:
-			c.setReply(s.in[f.at : f.at+f.len])
+			c.setReply(s.in.buf[f.at : f.at+f.len])
 		}
 		waiting = append(waiting, c)
 	}
@@ -246,71 +246,71 @@ func (s *socket) hand() (kick bool, err error) {
 		waiting[i] = nil
 		c.resolve()
 	}
-	clear(s.popped)
-	if cap(s.popped) > 64 && !s.bulky.Load() {
-		s.bulky.Store(true)
+	clear(s.in.popped)
+	if cap(s.in.popped) > 64 && !s.in.bulky.Load() {
+		s.in.bulky.Store(true)
 	}
 	return kick, nil
 }
 
-// takeOut takes the calls of s.frames out.
+// takeOut takes the calls of s.in.frames out.
 func (s *socket) takeOut() (kick bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return false, s.cause
+	if s.life.closed {
+		return false, s.life.cause
 	}
 	probed := false
-	if s.popped, probed, err = s.calls.match(s.frames, s.popped[:0]); err != nil {
+	if s.in.popped, probed, err = s.calls.match(s.in.frames, s.in.popped[:0]); err != nil {
 		s.unpop()
 		return false, err
 	}
 	if probed {
 		s.endProbe()
 	}
-	s.counts.Replies += uint64(len(s.popped))
+	s.counts.Replies += uint64(len(s.in.popped))
 	s.counts.Deliveries++
 	if s.role == roleCaller {
-		s.counts.SoloReplies += uint64(len(s.popped))
+		s.counts.SoloReplies += uint64(len(s.in.popped))
 	}
-	s.kicking = s.calls.queued()+len(s.oneWays) > 0 && !s.writing
-	return s.kicking, nil
+	s.out.kicking = s.calls.queued()+len(s.out.oneWays) > 0 && !s.out.writing
+	return s.out.kicking, nil
 }
 
 // unpop ends calls taken out before the doubt came up: whether their replies
 // are theirs is not known either. Under mu.
 func (s *socket) unpop() {
-	s.calls.unawait(s.popped)
-	s.doubted = append(s.doubted, s.popped...)
-	s.popped = s.popped[:0]
+	s.calls.unawait(s.in.popped)
+	s.life.doubted = append(s.life.doubted, s.in.popped...)
+	s.in.popped = s.in.popped[:0]
 }
 
 func (s *socket) endProbe() {
 	s.calls.probing = false
 	now := s.engine.now()
-	s.trip.add(now, now-s.probeAt)
+	s.pace.trip.add(now, now-s.pace.probeAt)
 	s.setFactor()
 }
 
 // adoptable: the reply begins the buffer, is large, and little follows it.
 func (s *socket) adoptable(f arrived) bool {
-	return f.len >= s.engine.cfg.choices.AdoptedReply && f.at == 0 && f.len >= len(s.in)/2 && s.end-s.begin <= f.len/4
+	return f.len >= s.engine.cfg.choices.AdoptedReply && f.at == 0 && f.len >= len(s.in.buf)/2 && s.in.end-s.in.begin <= f.len/4
 }
 
 // giveBuffer makes the read buffer the call's, and takes another.
-func (s *socket) giveBuffer(c *Call, f arrived) {
-	b := buf.Get(max(minRead, s.end-s.begin))
+func (in *input) giveBuffer(c *Call, f arrived) {
+	b := buf.Get(max(minRead, in.end-in.begin))
 	b = b[:cap(b)]
-	kept := copy(b, s.in[s.begin:s.end])
-	c.adopt(s.in[:f.len])
-	s.in, s.begin, s.end = b, 0, kept
+	kept := copy(b, in.buf[in.begin:in.end])
+	c.adopt(in.buf[:f.len])
+	in.buf, in.begin, in.end = b, 0, kept
 }
 
 // kick flushes what replies have freed.
 func (s *socket) kick() {
 	s.mu.Lock()
-	s.kicking = false
-	if s.writing || s.closed {
+	s.out.kicking = false
+	if s.out.writing || s.life.closed {
 		s.mu.Unlock()
 		return
 	}
@@ -319,7 +319,7 @@ func (s *socket) kick() {
 		s.mu.Unlock()
 		return
 	}
-	s.writing = true
+	s.out.writing = true
 	s.counts.Kicks++
 	s.flush(reason)
 }
@@ -332,7 +332,7 @@ func (s *socket) serve() error {
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			s.resume()
-			s.trim()
+			s.in.trim()
 		default:
 			return err
 		}

@@ -43,18 +43,48 @@ const (
 // which reads it until it fails; ended by fail, once.
 type socket struct {
 	// Immutable.
-	engine  *Engine
+	engine *Engine
+	conn   net.Conn
+	raw    syscall.RawConn // nil: no direct writes, no solo readers (TLS, pipes)
+
+	in  input
+	out output
+
+	mu sync.Mutex
+	// Guarded by mu, but for what they say themselves.
+	calls   matcher
+	pace    pace
+	life    life
+	role    role
+	reader  *Call // of roleCaller
+	lone    int   // lone calls in a row
+	stopped bool  // the sweeper has set a read deadline to wake the reader
+	watched bool  // a call may have a deadline or a context
+	fresh   bool  // such a call came since the sweeper began its last round
+	counts  Counts
+
+	roleWake chan struct{} // capacity 1: the keeper gets its role back
+
+	// Atomics.
+	charged atomic.Int64  // charge of the calls in the table; added by callers, taken off by whoever ends them
+	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
+	refused atomic.Uint64 // calls turned away; written by callers
+
+	// Owned by the sweeper.
+	watch stallWatch
+}
+
+// input is the reader's side of a socket. It is owned by the goroutine that has the
+// reader's role.
+type input struct {
+	// Immutable.
 	conn    net.Conn
-	raw     syscall.RawConn // nil: no direct writes, no solo readers (TLS, pipes)
+	raw     syscall.RawConn // nil: reads go through conn
 	scanner Scanner
-	done    chan struct{} // closed by fail
-	ended   chan struct{} // closed when all calls of a failed socket are resolved
-	doWrite func(fd uintptr) bool
 	doPeek  func(fd uintptr)
 	doRead  func(fd uintptr) bool
 
-	// Owned by whoever has the role of the reader.
-	in         []byte
+	buf        []byte
 	wantRead   int // size of the buffer that a waiting reader has given back
 	got        int // of doRead
 	gotErr     error
@@ -62,70 +92,68 @@ type socket struct {
 	frames     []arrived
 	popped     []*Call
 	quiet      int // reads in a row that used little of the buffer
-	// early: the message that begins at begin began while nothing was under way,
-	// so it answers nobody.
-	early bool
+	// early: the message that begins at begin began while nothing was in flight, so it
+	// answers no call.
+	early  bool
+	peeked peekResult  // of doPeek
+	bulky  atomic.Bool // the reader's memory has grown; read by the sweeper
+}
 
-	// Owned by whoever has set writing.
-	outgoing buf.Chain
-	vectors  [][]byte
+// output is the writer's side of a socket.
+type output struct {
+	// Owned by the goroutine that has set writing.
 	wrote    int // of doWrite
 	wroteErr error
+	outgoing buf.Chain
+	vectors  [][]byte
+	doWrite  func(fd uintptr) bool // immutable
 
-	// Owned by the role's holder; of doPeek.
-	peeked peekResult
-
-	mu sync.Mutex
-	// Guarded by mu.
-	calls    matcher
-	out      buf.Chain
+	// Guarded by the socket's lock.
+	queued   buf.Chain
 	oneWays  []*Call // queued, of calls without replies
 	leaving  []*Call // the same, in the write under way
-	doubted  []*Call // taken out by replies that a protocol error made doubtful
 	dead     int     // queued calls that were given up
-	appended uint64  // offset behind the last queued byte
-	taken    uint64  // offset behind the last byte given to a write
-	written  uint64  // offset behind the last byte the kernel took
-	writing  bool    // somebody flushes
+	appended uint64  // offset after the last queued byte
+	taken    uint64  // offset after the last byte given to a write
+	written  uint64  // offset after the last byte the kernel took
+	writing  bool    // a goroutine flushes
 	inWrite  bool    // bytes are being given to the kernel
-	finished bool    // the calls of a closed socket were ended
 	handed   bool    // and the writer does it
 	holding  bool    // calls were held back that age, and the sweeper looks after them
-	kicking  bool    // the reader will flush when it has woken everybody
-	closed   bool
-	cause    error
-	window   int  // calls that may be under way; 0: any number
-	urgent   bool // the first that is queued is a ping, which no window holds back
-	crowd    int  // flushes left that yield first
-	lone     int  // lone calls in a row
-	role     role
-	reader   *Call // of roleCaller
-	stopped  bool  // the sweeper has set a read deadline to wake who reads
-	trip     roundTrip
-	k        int
-	probeAt  time.Duration
-	epoch    uint64        // grows when calls are first under way
-	room     chan struct{} // closed when calls end; made by who waits
-	watched  bool          // a call may have a deadline or a context
-	fresh    bool          // such a call came since the sweeper began its last round
-	counts   counts
+	kicking  bool    // the reader will flush when it has woken all callers
 
-	roleWake   chan struct{} // capacity 1: the keeper gets its role back
 	writerWake chan struct{} // capacity 1: something is left for the writer; nil until there is one
 	writerDone chan struct{}
+}
 
-	// Atomics.
-	charged atomic.Int64  // charge of the calls in the table; added by callers, taken off by whoever ends them
-	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
-	refused atomic.Uint64 // calls turned away; written by callers
-	crowded atomic.Bool   // somebody waits for room; written under mu
-	bulky   atomic.Bool   // the reader's memory has grown; written by the role's holder
-	// retiring: no calls are taken any more, and the end of the last one ends the
-	// socket; written by Pin.Retire under mu.
+// pace is what the flush rule goes by. It is guarded by the socket's lock.
+type pace struct {
+	k       int
+	window  int  // calls that may be in flight; 0: any number
+	urgent  bool // the first that is queued is a ping, which no window holds back
+	crowd   int  // flushes left that yield first
+	trip    roundTrip
+	probeAt time.Duration // when the probe left
+	epoch   uint64        // grows when calls are first in flight
+}
+
+// life is the end of a socket.
+type life struct {
+	// Immutable.
+	done  chan struct{} // closed by fail
+	ended chan struct{} // closed when all calls of a failed socket are resolved
+
+	// Guarded by the socket's lock.
+	closed   bool
+	cause    error
+	finished bool          // the calls of a closed socket were ended
+	doubted  []*Call       // taken out by replies that a protocol error made doubtful
+	room     chan struct{} // closed when calls end; made by callers that wait
+
+	// Atomics, written under the lock.
+	crowded atomic.Bool // a caller waits for room
+	// retiring: no calls are taken any more, and the end of the last one ends the socket.
 	retiring atomic.Bool
-
-	// Owned by the sweeper.
-	watch stallWatch
 }
 
 // arrived is a reply in the read buffer.
@@ -137,25 +165,24 @@ type arrived struct {
 func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *socket {
 	s := &socket{
 		engine: e, conn: conn,
-		scanner:  e.cfg.Protocol.NewScanner(),
-		done:     make(chan struct{}),
-		ended:    make(chan struct{}),
+		in:       input{conn: conn, scanner: e.cfg.Protocol.NewScanner()},
+		calls:    newMatcher(&e.cfg.Traits),
+		life:     life{done: make(chan struct{}), ended: make(chan struct{})},
 		roleWake: make(chan struct{}, 1),
 	}
-	s.calls = newMatcher(&e.cfg.Traits)
 	s.setRaw()
-	s.in = buf.Get(max(minRead, len(rest)))
-	s.in = s.in[:cap(s.in)]
-	s.end = copy(s.in, rest)
-	s.trip.add(e.now(), greeted)
+	s.in.buf = buf.Get(max(minRead, len(rest)))
+	s.in.buf = s.in.buf[:cap(s.in.buf)]
+	s.in.end = copy(s.in.buf, rest)
+	s.pace.trip.add(e.now(), greeted)
 	s.setFactor()
 	return s
 }
 
 func (s *socket) setFactor() {
-	s.k = s.engine.cfg.FlushFactor
-	if s.k <= 0 {
-		s.k = factor(s.trip.get())
+	s.pace.k = s.engine.cfg.FlushFactor
+	if s.pace.k <= 0 {
+		s.pace.k = factor(s.pace.trip.get())
 	}
 	s.setWindow()
 }
@@ -164,22 +191,22 @@ func (s *socket) setFactor() {
 func (s *socket) roomAfter() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.room == nil {
-		s.room = make(chan struct{})
-		s.crowded.Store(true)
-		if s.closed {
-			close(s.room)
+	if s.life.room == nil {
+		s.life.room = make(chan struct{})
+		s.life.crowded.Store(true)
+		if s.life.closed {
+			close(s.life.room)
 		}
 	}
-	return s.room
+	return s.life.room
 }
 
 // makeRoom wakes who waits for room. Under mu.
 func (s *socket) makeRoom() {
-	if s.room != nil && !s.closed {
-		close(s.room)
-		s.room = nil
-		s.crowded.Store(false)
+	if s.life.room != nil && !s.life.closed {
+		close(s.life.room)
+		s.life.room = nil
+		s.life.crowded.Store(false)
 	}
 }
 
@@ -207,7 +234,7 @@ func (s *socket) reserve(charge int64, anyway bool) bool {
 // free takes a charge off.
 func (s *socket) free(charge int64) {
 	s.charged.Add(-charge)
-	if s.crowded.Load() { // after the line above: who waits must see it
+	if s.life.crowded.Load() { // after the line above: who waits must see it
 		s.mu.Lock()
 		s.makeRoom()
 		s.mu.Unlock()
@@ -230,7 +257,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	// when the server answers nothing.
 	if !s.reserve(charge, cs[0].ping) {
 		select {
-		case <-s.done:
+		case <-s.life.done:
 			return false, errGone
 		default:
 			return false, errFull
@@ -242,7 +269,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		}
 	}
 	s.mu.Lock()
-	if s.closed || s.retiring.Load() && !cs[0].ping {
+	if s.life.closed || s.life.retiring.Load() && !cs[0].ping {
 		s.mu.Unlock()
 		s.free(charge)
 		return false, errGone
@@ -264,11 +291,11 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		s.lone = 0
 	}
 	if !alone {
-		s.crowd = crowdLasts
+		s.pace.crowd = crowdLasts
 	}
 	wakeSweeper := s.queue(cs)
 	if s.role == roleFree { // so we are alone
-		s.role, s.writing = roleCaller, true
+		s.role, s.out.writing = roleCaller, true
 		if canRead {
 			s.reader = cs[0]
 		}
@@ -280,13 +307,13 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		return canRead, nil
 	}
 	reason := NotYet
-	if !s.writing {
+	if !s.out.writing {
 		// Where many come, reading the clock for each would be a tenth of what a call costs.
 		n := s.calls.queued()
 		reason = s.rule(n <= clockEvery || n%clockEvery == 0)
 	}
 	if reason == NotYet {
-		if !s.writing {
+		if !s.out.writing {
 			wakeSweeper = s.hold() || wakeSweeper
 		}
 		s.mu.Unlock()
@@ -302,22 +329,22 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 	for _, c := range cs {
 		c.state.Store(statePending)
-		if c.ping && s.window > 0 {
+		if c.ping && s.pace.window > 0 {
 			s.queuePing(c)
 			continue
 		}
-		c.start = s.appended
+		c.start = s.out.appended
 		if c.OneWay {
-			s.oneWays = append(s.oneWays, c)
+			s.out.oneWays = append(s.out.oneWays, c)
 		} else {
 			s.calls.add(c)
 		}
 		if c.hasLinked {
-			s.out.Link(c.unlink())
+			s.out.queued.Link(c.unlink())
 		} else {
-			s.out.Append(c.Frame)
+			s.out.queued.Append(c.Frame)
 		}
-		s.appended += uint64(len(c.Frame))
+		s.out.appended += uint64(len(c.Frame))
 		s.counts.Calls += uint64(c.places())
 		if c.watched {
 			wakeSweeper = wakeSweeper || !s.watched
@@ -329,7 +356,7 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 
 // rule applies the flush rule, by the clock if that is needed and allowed. Under mu.
 func (s *socket) rule(clock bool) Reason {
-	queued, bytes := s.calls.queued()+len(s.oneWays), s.out.Len()
+	queued, bytes := s.calls.queued()+len(s.out.oneWays), s.out.queued.Len()
 	if queued == 0 {
 		return NotYet
 	}
@@ -337,12 +364,12 @@ func (s *socket) rule(clock bool) Reason {
 	if room := s.windowRoom(); room < queued && s.calls.pending() > 0 {
 		queued, bytes = room, int(int64(bytes)*int64(room)/int64(queued))
 	}
-	r := rule(queued, bytes, s.calls.young(), s.k, limit)
+	r := rule(queued, bytes, s.calls.young(), s.pace.k, limit)
 	if r != NotYet || !clock || !s.calls.mayAge() {
 		return r
 	}
-	s.calls.expire(s.engine, s.trip.get())
-	return rule(queued, bytes, s.calls.young(), s.k, limit)
+	s.calls.expire(s.engine, s.pace.trip.get())
+	return rule(queued, bytes, s.calls.young(), s.pace.k, limit)
 }
 
 // fail closes the socket and ends its calls. Only the first cause counts.
@@ -353,17 +380,17 @@ func (s *socket) rule(clock bool) Reason {
 // so does a reader that is adding replies to calls that stay in the table.
 func (s *socket) fail(cause error) {
 	s.mu.Lock()
-	if s.closed {
+	if s.life.closed {
 		s.mu.Unlock()
 		return
 	}
-	s.closed, s.cause = true, cause
-	handed, writer := s.handed, s.writerDone
-	if s.room != nil {
-		close(s.room)
+	s.life.closed, s.life.cause = true, cause
+	handed, writer := s.out.handed, s.out.writerDone
+	if s.life.room != nil {
+		close(s.life.room)
 	}
 	s.mu.Unlock()
-	close(s.done)
+	close(s.life.done)
 	s.conn.Close()
 	if handed {
 		<-writer
@@ -375,20 +402,20 @@ func (s *socket) fail(cause error) {
 // Once.
 func (s *socket) finish() {
 	s.mu.Lock()
-	if s.finished || s.calls.gathering || s.inWrite && !s.handed {
+	if s.life.finished || s.calls.gathering || s.out.inWrite && !s.out.handed {
 		s.mu.Unlock()
 		return
 	}
-	s.finished = true
-	sent, cause := s.written, s.cause
+	s.life.finished = true
+	sent, cause := s.out.written, s.life.cause
 	// A call with several replies has several places, all in a row.
-	ended := append(s.doubted, s.calls.all()...)
-	ended = append(ended, s.oneWays...)
-	ended = append(ended, s.leaving...)
-	s.oneWays, s.leaving, s.doubted = nil, nil, nil
+	ended := append(s.life.doubted, s.calls.all()...)
+	ended = append(ended, s.out.oneWays...)
+	ended = append(ended, s.out.leaving...)
+	s.out.oneWays, s.out.leaving, s.life.doubted = nil, nil, nil
 	s.counts.Failed += uint64(len(ended))
 	ended = slices.Compact(ended)
-	s.out.Reset()
+	s.out.queued.Reset()
 	s.mu.Unlock()
 	waiting := ended[:0]
 	for _, c := range ended {
@@ -401,7 +428,7 @@ func (s *socket) finish() {
 	for _, c := range waiting {
 		c.resolve()
 	}
-	close(s.ended)
+	close(s.life.ended)
 }
 
 // outcomeOf says what may have become of a call whose socket ended when the

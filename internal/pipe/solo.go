@@ -24,12 +24,12 @@ const soloNeeded = 64
 
 // lend makes the role free if callers come one at a time. Keeper only.
 func (s *socket) lend() bool {
-	if s.raw == nil || s.engine.cfg.Traits.AlwaysRead || s.engine.cfg.choices.SoloAfter < 0 || s.begin != s.end {
+	if s.raw == nil || s.engine.cfg.Traits.AlwaysRead || s.engine.cfg.choices.SoloAfter < 0 || s.in.begin != s.in.end {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lone < s.engine.cfg.choices.SoloAfter || !s.unused() || s.closed {
+	if s.lone < s.engine.cfg.choices.SoloAfter || !s.unused() || s.life.closed {
 		return false
 	}
 	s.role = roleFree
@@ -46,7 +46,7 @@ func (s *socket) reclaim() {
 	}
 	s.mu.Lock()
 	s.giveToKeeper()
-	if s.closed {
+	if s.life.closed {
 		s.mu.Unlock()
 		return
 	}
@@ -54,7 +54,7 @@ func (s *socket) reclaim() {
 		s.flush(reason)
 		return
 	}
-	s.writing = false
+	s.out.writing = false
 	s.mu.Unlock()
 }
 
@@ -63,7 +63,7 @@ func (s *socket) waitForRole() bool {
 	select {
 	case <-s.roleWake:
 		return true
-	case <-s.done:
+	case <-s.life.done:
 		return false
 	}
 }
@@ -154,7 +154,7 @@ func (s *socket) endSolo() {
 		s.conn.SetReadDeadline(time.Time{})
 	}
 	s.reader = nil
-	if s.closed || !s.unused() || s.begin != s.end {
+	if s.life.closed || !s.unused() || s.in.begin != s.in.end {
 		s.giveToKeeper()
 		return
 	}
@@ -172,7 +172,7 @@ func (s *socket) interrupt() {
 // unused reports whether no call is queued or under way and nobody writes. Under
 // mu. The role is free only while this holds.
 func (s *socket) unused() bool {
-	return s.calls.size() == 0 && len(s.oneWays)+len(s.leaving) == 0 && !s.writing
+	return s.calls.size() == 0 && len(s.out.oneWays)+len(s.out.leaving) == 0 && !s.out.writing
 }
 
 // readEarly reads what arrived while the role was free: pushes are in order, a
@@ -188,11 +188,11 @@ func (s *socket) readEarly() error {
 		}
 		return err
 	}
-	s.early = true
+	s.in.early = true
 	_, err := s.cutFrames()
-	if err == nil && len(s.frames) > 0 {
+	if err == nil && len(s.in.frames) > 0 {
 		err = ErrUnsolicited
 	}
-	s.early = s.begin < s.end
+	s.in.early = s.in.begin < s.in.end
 	return err
 }

@@ -139,7 +139,7 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 // outlived reports whether a socket was retired and its last call has ended. Who ends the last
 // call sees to that, unless somebody still writes then.
 func (s *socket) outlived() bool {
-	if !s.retiring.Load() {
+	if !s.life.retiring.Load() {
 		return false
 	}
 	s.mu.Lock()
@@ -175,14 +175,14 @@ func (s *socket) sweepCalls(now time.Duration) bool {
 
 // sweepSome visits the calls from position at on. Under mu.
 func (s *socket) sweepSome(at uint64, now time.Duration, found *bool) (next uint64, more bool) {
-	if s.closed {
+	if s.life.closed {
 		return 0, false
 	}
 	if at == 0 {
-		for _, c := range s.oneWays {
+		for _, c := range s.out.oneWays {
 			s.sweepCall(c, now, found)
 		}
-		for _, c := range s.leaving { // a full send buffer delays no cancel
+		for _, c := range s.out.leaving { // a full send buffer delays no cancel
 			s.sweepCall(c, now, found)
 		}
 	}
@@ -208,9 +208,9 @@ func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
 		return
 	}
 	outcome := slipstream.MaybeExecuted
-	if c.start >= s.taken && !c.Whole {
+	if c.start >= s.out.taken && !c.Whole {
 		outcome = slipstream.NotSent
-		s.dead++
+		s.out.dead++
 	}
 	c.giveUp(outcome, cause)
 	s.engine.sweeping.cancelled.Add(1)
@@ -240,11 +240,11 @@ func (e *Engine) completeGivenUp() {
 // reports whether calls are still held back.
 func (s *socket) backstop() bool {
 	s.mu.Lock()
-	if s.calls.queued()+len(s.oneWays) == 0 {
-		s.holding = false
+	if s.calls.queued()+len(s.out.oneWays) == 0 {
+		s.out.holding = false
 	}
-	held := s.holding && !s.closed
-	if s.writing || s.kicking || s.closed || s.calls.queued()+len(s.oneWays) == 0 {
+	held := s.out.holding && !s.life.closed
+	if s.out.writing || s.out.kicking || s.life.closed || s.calls.queued()+len(s.out.oneWays) == 0 {
 		s.mu.Unlock()
 		return held
 	}
@@ -258,7 +258,7 @@ func (s *socket) backstop() bool {
 	} else {
 		s.engine.sweeping.backstop.Add(1)
 	}
-	s.writing = true
+	s.out.writing = true
 	s.flush(reason)
 	return held
 }
@@ -269,7 +269,7 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 	w := &s.watch
 	reads := s.reads.Load()
 	s.mu.Lock()
-	epoch, calls := s.epoch, s.counts.Calls
+	epoch, calls := s.pace.epoch, s.counts.Calls
 	outstanding := s.calls.pending()
 	patience := s.calls.patience()
 	s.calls.shrink()
@@ -281,7 +281,7 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 		w.idleSince = now
 	}
 	w.reads, w.epoch, w.calls = reads, epoch, calls
-	if s.bulky.Load() && now-w.idleSince >= e.rest(true) {
+	if s.in.bulky.Load() && now-w.idleSince >= e.rest(true) {
 		s.wakeKeeper()
 	}
 	stall := e.cfg.StallTimeout
@@ -308,7 +308,7 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 func (s *socket) wakeKeeper() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.role == roleKeeper && s.unused() && !s.closed && !s.stopped {
+	if s.role == roleKeeper && s.unused() && !s.life.closed && !s.stopped {
 		s.stopped = true
 		s.conn.SetReadDeadline(time.Unix(1, 0))
 	}
@@ -348,11 +348,11 @@ func (pinged) Complete(c *Call) { c.Release() }
 // used it for a round, so that an idle socket is heard.
 func (s *socket) endLoan(now time.Duration) {
 	s.mu.Lock()
-	if s.role != roleFree || s.closed || now-s.watch.idleSince < s.engine.rest(true) {
+	if s.role != roleFree || s.life.closed || now-s.watch.idleSince < s.engine.rest(true) {
 		s.mu.Unlock()
 		return
 	}
-	s.role, s.writing = roleCaller, true
+	s.role, s.out.writing = roleCaller, true
 	s.mu.Unlock()
 	s.reclaim()
 }

@@ -101,7 +101,7 @@ func (e *Engine) waitForAnother(ctx context.Context, s *socket, c *Call) (int, e
 	if !e.mayWait(c) {
 		return 0, e.peers[0].noConnection(errNoConnection)
 	}
-	if e.cfg.FailFast && s.retiring.Load() {
+	if e.cfg.FailFast && s.life.retiring.Load() {
 		return 0, e.peers[0].noConnection(ErrRetired)
 	}
 	ctx, cancel := e.until(ctx, c.deadline, 0)
@@ -146,7 +146,7 @@ func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 	}
 	room := s.roomAfter()
 	s.mu.Lock()
-	fits := s.closed || s.fits(s.charged.Load()+charge) && !s.calls.full(len(cs))
+	fits := s.life.closed || s.fits(s.charged.Load()+charge) && !s.calls.full(len(cs))
 	s.mu.Unlock()
 	if fits {
 		return nil

@@ -23,17 +23,17 @@ import (
 // setWindow follows the round trip. Under mu, or before anybody else has s.
 func (s *socket) setWindow() {
 	if n := s.engine.cfg.Traits.Depth; n > 0 {
-		s.window = max(n/s.engine.cfg.Sockets, 1) * factor(s.trip.get())
+		s.pace.window = max(n/s.engine.cfg.Sockets, 1) * factor(s.pace.trip.get())
 	}
 }
 
 // windowRoom returns how many queued calls may be written now. Under mu.
 func (s *socket) windowRoom() int {
-	if s.window == 0 {
+	if s.pace.window == 0 {
 		return math.MaxInt
 	}
-	room := max(s.window-s.calls.pending(), 0)
-	if s.urgent {
+	room := max(s.pace.window-s.calls.pending(), 0)
+	if s.pace.urgent {
 		room = max(room, 1)
 	}
 	return s.calls.whole(room)
@@ -47,14 +47,14 @@ func (s *socket) queuePing(c *Call) {
 	for later := range s.calls.eachQueued {
 		later.start += size
 	}
-	for _, later := range s.oneWays {
+	for _, later := range s.out.oneWays {
 		later.start += size
 	}
-	c.start = s.taken
-	s.out.Prepend(append(buf.Get(len(c.Frame)), c.Frame...))
-	s.appended += size
+	c.start = s.out.taken
+	s.out.queued.Prepend(append(buf.Get(len(c.Frame)), c.Frame...))
+	s.out.appended += size
 	s.counts.Calls++
-	s.urgent = true
+	s.pace.urgent = true
 }
 
 // cut moves the bytes that the window admits to the write, with the calls that have no
@@ -62,21 +62,21 @@ func (s *socket) queuePing(c *Call) {
 func (s *socket) cut() (n int) {
 	n = s.calls.queued()
 	room := s.windowRoom()
-	s.urgent = false
+	s.pace.urgent = false
 	if n <= room {
-		s.out, s.outgoing = s.outgoing, s.out
-		s.taken = s.appended
-		s.leaving, s.oneWays = s.oneWays, nil
+		s.out.queued, s.out.outgoing = s.out.outgoing, s.out.queued
+		s.out.taken = s.out.appended
+		s.out.leaving, s.out.oneWays = s.out.oneWays, nil
 		return n
 	}
 	until := s.calls.queuedCall(room).start
-	s.out.MoveTo(&s.outgoing, int(until-s.taken))
-	s.taken = until
+	s.out.queued.MoveTo(&s.out.outgoing, int(until-s.out.taken))
+	s.out.taken = until
 	i := 0
-	for i < len(s.oneWays) && s.oneWays[i].start < until {
+	for i < len(s.out.oneWays) && s.out.oneWays[i].start < until {
 		i++
 	}
-	s.leaving = append(s.leaving, s.oneWays[:i]...)
-	s.oneWays = append(s.oneWays[:0], s.oneWays[i:]...)
+	s.out.leaving = append(s.out.leaving, s.out.oneWays[:i]...)
+	s.out.oneWays = append(s.out.oneWays[:0], s.out.oneWays[i:]...)
 	return room
 }

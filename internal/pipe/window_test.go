@@ -16,7 +16,7 @@ func windowNow(e *Engine) int {
 	s := e.sockets[0].Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.window
+	return s.pace.window
 }
 
 // pileServer keeps requests until it is told to answer.
