@@ -114,7 +114,7 @@ func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from int
 		}
 		call.Frame = frame
 	}
-	call.Replies = to - from
+	call.Replies = int32(to - from)
 	for i := from; i < to; i++ {
 		call.SlowFor += cmds[i].slowFor
 		call.Whole = call.Whole || cmds[i].whole

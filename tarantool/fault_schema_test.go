@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 	"github.com/slipstream-go/slipstream/tarantool"
@@ -180,8 +179,8 @@ func TestHostileLatePushes(t *testing.T) {
 	}
 }
 
-// A push whose sync no request can have is no push to the request whose sync has the same end.
-func TestHostilePushBeyond32Bits(t *testing.T) {
+// A push whose sync differs from that of a request in its high bits is not for that request.
+func TestHostilePushToAnotherTicket(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := &hostile{answer: func(m box.Request, body []byte) []byte {
 		if m.Code != box.CodeCall {
@@ -194,7 +193,7 @@ func TestHostilePushBeyond32Bits(t *testing.T) {
 	pushed := 0
 	req := tarantool.Call("f").OnPush(func(*iproto.Decoder) { pushed++ })
 	err := c.Do(t.Context(), nil, req)
-	if pushed != 0 || err == nil || !strings.Contains(err.Error(), "protocol") || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+	if pushed != 0 || err != nil {
 		t.Errorf("%v, pushed %d times", err, pushed)
 	}
 }

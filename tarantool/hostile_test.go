@@ -68,6 +68,7 @@ func hostileTable() (table []hostileTest) {
 	push := box.AppendPush(nil, 1<<30, hostileSchema, 1, []byte{1})
 	add(late, "pushes without end", same(string(push)), func(c *hostileTest) { c.endless, c.late = push, evil })
 	add(late, "no reply", nil)
+	add(late, "a reply without its sync", same("\x05\x81\x00\x00\x80\x80")) // for 0, which was answered before
 	for name, reply := range missingReplies() {
 		add(missing, name, reply)
 	}
@@ -81,10 +82,11 @@ func hostileTable() (table []hostileTest) {
 		add(doubt, name, reply)
 	}
 	// What comes behind the right reply is met alone, or by whoever calls next.
-	add(right, "a second reply later", evil, closed, func(c *hostileTest) { c.late = evil })
+	add(right, "a second reply later", evil, func(c *hostileTest) { c.late = evil })
 	add(right, "a reply to nobody later", evil, closed, thenSame(dataReply(1<<30, "\x90")))
 	// So a server refuses what the client said aside, such as a watch.
-	add(right, "an error with the sync 0xffffffff later", evil, thenSame(coded(0x8001, 1<<32-1, "\x80")))
+	add(right, "an error with the sync of the greeting's watch later", evil, thenSame(coded(0x8001, 1<<20-1, "\x80")))
+	add(right, "an error with the sync of a watch that was not sent later", evil, closed, thenSame(coded(0x8001, 1<<21-1, "\x80")))
 	add(right, "garbage later", evil, closed, thenSame([]byte("\xc1\xc1\xc1")))
 	add(hungUp, "close at once", nil, end)
 	add(hungUp, "half a reply, then the end", func(sync uint64) []byte { return evil(sync)[:40] }, end)
@@ -94,7 +96,7 @@ func hostileTable() (table []hostileTest) {
 	add(silent, "200 MiB claimed", same("\xce\x0c\x80\x00\x00abc"), mute)
 	add(silent, "200 MiB claimed, 4 MiB sent", same("\xce\x0c\x80\x00\x00"+strings.Repeat("\x80", 4<<20)), mute)
 	add(doubt, "endless zeros", nil, func(c *hostileTest) { c.endless = []byte{0} })
-	add(doubt, "endless headers", nil, func(c *hostileTest) { c.endless = []byte("\x03\x81\x00\x00") }) // replies with the sync 0
+	add(doubt, "endless headers", nil, func(c *hostileTest) { c.endless = []byte("\x03\x81\x01\x07") }) // replies with the sync 7
 	add(doubt, "an endless reply", same("\xce\x10\x00\x00\x00"), func(c *hostileTest) { c.endless = []byte{0x91} })
 	return table
 }
@@ -108,6 +110,8 @@ func rightReplies() map[string]func(uint64) []byte {
 	short := func(sync uint64) string { return string(iproto.AppendUint([]byte{1}, sync)) }
 	return map[string]func(uint64) []byte{
 		"a push before the reply": func(sync uint64) []byte { return append(box.AppendPush(nil, sync, 1, 1, []byte{1}), evil(sync)...) },
+		"a second reply at once":  func(sync uint64) []byte { return append(evil(sync), evil(sync)...) },
+		"thousands of replies":    func(sync uint64) []byte { return []byte(strings.Repeat(string(evil(sync)), 5000)) },
 		"a push to nobody":        func(sync uint64) []byte { return append(box.AppendPush(nil, 1<<30, 1, 1, []byte{1}), evil(sync)...) },
 		"a broken push": func(sync uint64) []byte {
 			return append(coded(uint32(box.CodeChunk), sync, "\x81\x30\xdd\xff\xff\xff\xff"), evil(sync)...)
@@ -200,12 +204,10 @@ func doubtfulReplies() map[string]func(uint64) []byte {
 		"a reply to the sync 2^32":     func(sync uint64) []byte { return evil(sync + 1<<32) },
 		"a reply to the sync 2^64-1":   func(uint64) []byte { return evil(1<<64 - 1) },
 		"a reply to another life":      func(sync uint64) []byte { return evil(sync + 1<<20) },
-		"a second reply at once":       func(sync uint64) []byte { return append(evil(sync), evil(sync)...) },
-		"thousands of replies":         func(sync uint64) []byte { return []byte(strings.Repeat(string(evil(sync)), 5000)) },
 		"a type that is no reply's":    func(sync uint64) []byte { return coded(1, sync, "\x80") },
 		"a type above all errors":      func(sync uint64) []byte { return coded(0x10000, sync, "\x80") },
 		"the type 2^32-1":              func(sync uint64) []byte { return coded(1<<32-1, sync, "\x80") },
-		"a reply without its sync":     same("\x05\x81\x00\x00\x80\x80"),
+		"a reply to the sync 127":      same("\x06\x82\x00\x00\x01\x7f\x80"),
 		"a length that is too short":   func(sync uint64) []byte { b := evil(sync); b[4] -= 60; return b },
 		"a length within the header":   func(sync uint64) []byte { b := evil(sync); b[4] = 10; return b },
 		"a header with a broken sync":  same("\x07\x82\x00\x00\x01\xa2xx"),

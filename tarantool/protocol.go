@@ -5,7 +5,6 @@ import (
 	"crypto/sha1"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -18,8 +17,9 @@ import (
 // traits are those of IPROTO, whose sync is the ticket. Calls are gathered: a server with its
 // defaults reads about 512 small requests of a connection at a time (readahead, 16 KiB).
 var traits = pipe.Traits{
-	Match: pipe.ByTicket, Place: pipe.Gather, Spill: 512,
-	PutTicket: func(frame []byte, ticket uint64) { box.PutSync(frame, uint32(ticket)) },
+	Match: pipe.ByTicket, TicketBits: 64,
+	Place: pipe.Gather, Spill: 512,
+	PutTicket: box.PutSync,
 }
 
 // protocol is where the codec meets the engine, and the only place.
@@ -56,15 +56,10 @@ func (s *scanner) Scan(b []byte) (f pipe.Frame, err error) {
 	if err != nil {
 		return f, err
 	}
-	if m.Sync > math.MaxUint32 && (m.Kind == box.Reply || m.Kind == box.Push) {
-		return f, fmt.Errorf("a %s with the sync %d, which no request had", m.Kind, m.Sync)
-	}
 	f.Len, f.Ticket = m.Len, m.Sync
 	switch m.Kind {
 	case box.Reply:
-		if f.Verdict = pipe.Done; m.Sync == asideSync {
-			f.Verdict = pipe.Push // it refuses what has no reply
-		}
+		f.Verdict = pipe.Done
 	case box.More:
 		f.Verdict = pipe.More
 	case box.Push:
@@ -113,7 +108,9 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 		}
 	}
 	if s.has(box.FeatureWatchers) { // has no reply; the value comes as an event
-		if _, err := conn.Write(appendAside(nil, box.CodeWatch, shutdownKey)); err != nil {
+		watch := appendAside(nil, box.CodeWatch, shutdownKey)
+		box.PutSync(watch, traits.GreetingTicket())
+		if _, err := conn.Write(watch); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +151,7 @@ func (g *greeter) more() error {
 func (g *greeter) ask(code box.Code, body func([]byte) []byte) (box.Response, error) {
 	g.sync++
 	frame := box.EndRequest(body(box.BeginRequest(nil, code)), 0)
-	box.PutSync(frame, g.sync)
+	box.PutSync(frame, uint64(g.sync))
 	if _, err := g.conn.Write(frame); err != nil {
 		return box.Response{}, fmt.Errorf("%s: %w", code, err)
 	}

@@ -2,7 +2,6 @@ package tarantool
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
@@ -84,16 +83,11 @@ func (c *Client) watchShutdown(on pipe.Pin) {
 
 const asideAgain = 10 * time.Millisecond
 
-// asideSync is that of requests without a reply, which a server may answer all the same if it
-// refuses them. No other has it: the low 20 bits of a ticket are a number below these.
-const asideSync = math.MaxUint32
-
-// appendAside appends a request that has no reply.
+// appendAside appends a request that has no reply. A server that refuses it answers all the
+// same; the engine drops that.
 func appendAside(b []byte, code box.Code, key string) []byte {
 	from := len(b)
-	b = box.EndRequest(box.AppendWatch(box.BeginRequest(b, code), key), from)
-	box.PutSync(b[from:], asideSync)
-	return b
+	return box.EndRequest(box.AppendWatch(box.BeginRequest(b, code), key), from)
 }
 
 // sendAside sends a request that has no reply, on a connection, if that is still there and has

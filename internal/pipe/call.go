@@ -82,12 +82,12 @@ type Call struct {
 
 	attached bool // attachment is set
 	interims bool // onInterim is set
+	// Replies is how many replies the call has, if its frame is of several requests; 0: one.
+	// It is for protocols that answer in order. See [Call.Received].
+	Replies int32
 	// SlowFor is how long the server may be silent for this call, on top of the
 	// stall time-out.
 	SlowFor time.Duration
-	// Replies is how many replies the call has, if its frame is of several requests; 0: one.
-	// It is for protocols that answer in order. See [Call.Received].
-	Replies int
 	frame   [inlineFrame]byte // small requests
 
 	// The last two lines are what most calls do not have.
@@ -104,7 +104,7 @@ type Call struct {
 }
 
 const (
-	inlineFrame = 40 // a GET or a SELECT by a key of 16 bytes
+	inlineFrame = 48 // a GET or a SELECT by a key of 16 bytes
 	inlineReply = 64
 )
 
@@ -276,7 +276,7 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(copied+cap(c.Frame)+callCost)
 	c.gathering = false
 	if c.Replies > 1 {
-		c.several, c.awaited = true, int32(c.Replies)
+		c.several, c.awaited = true, c.Replies
 	}
 	c.ending.reset()
 	c.deadline = 0

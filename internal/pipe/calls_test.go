@@ -355,10 +355,10 @@ func TestHostileReplies(t *testing.T) {
 		if !tickets {
 			return
 		}
-		for name, ticket := range map[string]func(uint32) uint32{
-			"another slot":       func(n uint32) uint32 { return n + 1 },
-			"another generation": func(n uint32) uint32 { return n + 1<<slotBits },
-			"no slot":            func(uint32) uint32 { return slotMask },
+		for name, ticket := range map[string]func(uint64) uint64{
+			"another slot":       func(n uint64) uint64 { return n + 1 },
+			"another generation": func(n uint64) uint64 { return n + 1<<slotBits },
+			"no slot":            func(uint64) uint64 { return slotMask - 1 },
 		} {
 			s.hangUp()
 			answer.Store(func(r toyRequest) {
@@ -380,11 +380,11 @@ func TestHostileReplies(t *testing.T) {
 }
 
 // ticketOf returns the ticket of a call on the engine's only socket.
-func ticketOf(e *Engine, c *Call) uint32 {
+func ticketOf(e *Engine, c *Call) uint64 {
 	s := e.sockets[0].Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return uint32(s.calls.slots.ticket(c.slot))
+	return s.calls.slots.ticket(c.slot)
 }
 
 // A server that answers a ticket before its request was written answers nobody.

@@ -16,7 +16,7 @@ import "github.com/slipstream-go/slipstream/internal/buf"
 const keptEnds = 1 << 10
 
 // places returns how many places c takes in a table, and of the bound for calls.
-func (c *Call) places() int { return max(c.Replies, 1) }
+func (c *Call) places() int { return max(int(c.Replies), 1) }
 
 func places(cs []*Call) (n int) {
 	for _, c := range cs {
@@ -102,13 +102,13 @@ func (s *socket) gather(i int) (n int, all bool) {
 // are alike. It allocates at most four times what has arrived.
 func (c *Call) makeRoom(size, n int) {
 	if c.ends == nil {
-		c.ends = make([]int, 0, min(c.Replies, max(keptEnds, 4*n)))
+		c.ends = make([]int, 0, min(int(c.Replies), max(keptEnds, 4*n)))
 	}
 	need := len(c.large) + size
 	if need <= cap(c.large) {
 		return
 	}
-	alike := need / (len(c.ends) + n) * (c.Replies + 1)
+	alike := need / (len(c.ends) + n) * (int(c.Replies) + 1)
 	b := append(buf.Get(max(need, min(alike, 4*need))), c.large...)
 	c.clearLarge()
 	c.adopt(b)

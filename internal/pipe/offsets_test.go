@@ -156,11 +156,11 @@ func TestLoneReaderCutAtEveryByte(t *testing.T) {
 			}
 		}})
 		e := s.engine(soloSoon)
-		for n := range 13 {
+		for n := range 17 {
 			cut.Store(int64(n))
 			freeRole(t, s, e)
 			err := s.ask(t.Context(), e, "rcut")
-			if whole := len("rcut") + 4; !tickets && n >= whole || tickets && n >= whole+4 {
+			if whole := len("rcut") + 4; !tickets && n >= whole || tickets && n >= whole+8 {
 				if err != nil {
 					t.Errorf("a whole reply: %v", err)
 				}

@@ -115,7 +115,7 @@ func frameEnds(bodies []string, tickets bool) (ends []int) {
 	for _, b := range bodies {
 		at += 4 + len(b)
 		if tickets {
-			at += 4
+			at += 8
 		}
 		ends = append(ends, at)
 	}

@@ -11,7 +11,10 @@ import (
 var ErrPinLost = errors.New("the connection of this session has ended")
 
 // ErrRetired is why a connection ended that was retired.
-var ErrRetired = errors.New("the server asked to end the connection")
+var ErrRetired = errors.New("the connection takes no more calls and will be replaced")
+
+// maxBlocked is how many tickets of a socket may be blocked by calls that were given up.
+const maxBlocked = 1024
 
 // A Pin names one connection, for what has a state there: it does not outlive the connection.
 // The zero value is none.
@@ -84,11 +87,37 @@ func (p Pin) Retire() {
 	s := p.s
 	s.mu.Lock()
 	s.life.retiring.Store(true)
-	over := s.unused()
+	over := s.over()
 	s.mu.Unlock()
 	if over {
 		s.fail(ErrRetired)
 	}
+}
+
+// wear retires a socket of whose tickets too many are blocked. Under mu.
+func (s *socket) wear() {
+	most := maxBlocked
+	if s.pace.window > 0 {
+		most = min(most, s.pace.window)
+	}
+	if s.calls.blocked() >= most {
+		s.life.worn = true
+		s.life.retiring.Store(true)
+	}
+}
+
+// over reports whether a socket that was retired has ended its calls: the queued ones fail
+// if blocked tickets leave no room for them at the server. Under mu.
+func (s *socket) over() bool {
+	return s.unused() || s.life.worn && !s.out.writing && s.calls.pending() == 0 && s.windowRoom() == 0
+}
+
+// retirement says why a socket was retired. Under mu.
+func (s *socket) retirement() error {
+	if s.life.worn {
+		return errWorn
+	}
+	return ErrRetired
 }
 
 // submitPinned queues calls on their connection.

@@ -126,13 +126,14 @@ func (s *socket) deliver() error {
 		}
 	}
 	if s.in.begin < s.in.end || s.life.retiring.Load() {
+		var cause error
 		s.mu.Lock()
 		s.in.early = s.in.early || s.in.begin < s.in.end && s.calls.pending() == 0
-		over := s.life.retiring.Load() && s.unused()
-		s.mu.Unlock()
-		if over {
-			return ErrRetired
+		if s.life.retiring.Load() && s.over() {
+			cause = s.retirement()
 		}
+		s.mu.Unlock()
+		return cause
 	}
 	return nil
 }
@@ -162,7 +163,9 @@ func (s *socket) cutFrames() (more bool, err error) {
 		case f.Verdict == Interim:
 			s.interim(f.Ticket, s.in.buf[at:at+f.Len])
 		case s.in.early:
-			return false, ErrUnsolicited
+			if err := s.dropEarly(f.Ticket); err != nil {
+				return false, err
+			}
 		default:
 			s.in.frames = append(s.in.frames, arrived{at, f.Len, f.Ticket})
 		}
@@ -200,6 +203,19 @@ func (s *socket) interim(ticket uint64, frame []byte) {
 	}
 }
 
+// dropEarly drops a reply that began while no call was in flight.
+func (s *socket) dropEarly(ticket uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	blocked := s.calls.blocked()
+	if err := s.calls.dropEarly(ticket); err != nil {
+		return err
+	}
+	s.counts.Late++
+	s.counts.Replies += uint64(blocked - s.calls.blocked())
+	return nil
+}
+
 // hand gives the cut replies to their calls. It reports whether something is
 // queued that these replies may have freed.
 func (s *socket) hand() (kick bool, err error) {
@@ -210,7 +226,7 @@ func (s *socket) hand() (kick bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	freed := int64(0)
+	freed, late := int64(0), uint64(0)
 	waiting := s.in.popped[:0]
 	last := len(s.in.frames) - 1
 	gathered := false
@@ -227,6 +243,7 @@ func (s *socket) hand() (kick bool, err error) {
 		freed += c.charge
 		several := c.several // asked before the call may be another's
 		if !c.takeOut() {
+			late++
 			continue
 		}
 		switch {
@@ -240,6 +257,9 @@ func (s *socket) hand() (kick bool, err error) {
 	}
 	if gathered {
 		s.endGathering()
+	}
+	if late > 0 {
+		s.late.Add(late)
 	}
 	s.free(freed)
 	for i, c := range waiting {
@@ -260,15 +280,17 @@ func (s *socket) takeOut() (kick bool, err error) {
 	if s.life.closed {
 		return false, s.life.cause
 	}
-	probed := false
-	if s.in.popped, probed, err = s.calls.match(s.in.frames, s.in.popped[:0]); err != nil {
+	arrived, blocked, probed := len(s.in.frames), s.calls.blocked(), false
+	s.in.frames, s.in.popped, probed, err = s.calls.match(s.in.frames, s.in.popped[:0])
+	if err != nil {
 		s.unpop()
 		return false, err
 	}
 	if probed {
 		s.endProbe()
 	}
-	s.counts.Replies += uint64(len(s.in.popped))
+	s.counts.Replies += uint64(len(s.in.popped) + blocked - s.calls.blocked())
+	s.counts.Late += uint64(arrived - len(s.in.popped))
 	s.counts.Deliveries++
 	if s.role == roleCaller {
 		s.counts.SoloReplies += uint64(len(s.in.popped))

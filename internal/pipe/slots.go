@@ -2,44 +2,83 @@ package pipe
 
 import "time"
 
-// slots hold the calls of a protocol with tickets. A ticket is the number of a slot and its
-// generation, so that a reply that comes twice finds no call.
+// slots hold the calls of a protocol with tickets. A ticket is the number of a slot and the
+// low bits of its generation, which counts the tickets of the slot that were sent. So a
+// ticket is sent again only after its call has been answered: with 64 bits never, with 32
+// after 4,096 calls of its slot.
+//
+// A call that was given up keeps its slot until its reply comes. With 32 bits, where replies
+// may be lost, the call leaves the slot, which stays blocked. The last slot is that of
+// requests without a reply and holds no call.
 type slots struct {
+	// Immutable.
+	genMask uint64 // of the generation in a ticket
+	birth   uint64 // the smallest generation of a ticket
+	leaves  bool   // a call that was given up leaves its slot
+
 	slots   []slot
 	free    []uint32
-	newborn uint32   // generation of new slots; grows when slots were dropped
+	newborn uint64   // generation of new slots; grows when slots were dropped
+	peak    int      // the most slots that there were
 	queue   []uint32 // slots in the order of submission; those before first have gone
 	first   int
-	busy    int // slots in use
-	slow    int // of them, those of calls with SlowFor
+	busy    int    // slots in use
+	blocked int    // of them, those that their call has left
+	slow    int    // of them, those of calls with SlowFor
+	oneWays uint64 // generation of the next ticket of a request without a reply
 	ages    ages
 }
 
 // A slot has what is asked of a call while the socket is locked. The calls themselves, ten
 // thousands of them, are not in the processor's cache then.
 type slot struct {
-	call       *Call
-	batch      uint64 // number of the write it left with
-	generation uint32
-	sent       bool
-	slow       bool // it has SlowFor
+	call       *Call  // nil: the slot is free, or blocked
+	generation uint64 // of the next ticket, or of the call's
+	write      uint64 // the number of the write that the call left with, slotSent, slotSlow
 }
+
+const (
+	slotSent uint64 = 1 << 63 // the call is in flight, or the slot blocked
+	slotSlow uint64 = 1 << 62 // the call has SlowFor
+)
 
 // keptSlots are the slots that shrink leaves.
 const keptSlots = 64
 
-// A ticket has 20 bits of slot and 12 of generation.
+// A ticket has 20 bits of slot, and 12 or 44 of generation.
 const (
 	slotBits = 20
 	slotMask = 1<<slotBits - 1
-	genMask  = 1<<(32-slotBits) - 1
 )
+
+func newSlots(t *Traits) slots {
+	bits := max(t.TicketBits, 32)
+	birth := (uint64(t.FirstTicket) + slotMask) >> slotBits
+	s := slots{genMask: 1<<(bits-slotBits) - 1, birth: birth, leaves: bits == 32, newborn: birth, oneWays: birth}
+	s.oneWay() // that of Traits.GreetingTicket
+	return s
+}
 
 func (t *slots) queued() int { return len(t.queue) - t.first }
 
 // ticket returns the ticket of the call in slot i.
 func (t *slots) ticket(i uint32) uint64 {
-	return uint64(t.slots[i].generation)<<slotBits | uint64(i)
+	return (t.slots[i].generation&t.genMask)<<slotBits | uint64(i)
+}
+
+// next returns the generation after g.
+func (t *slots) next(g uint64) uint64 {
+	if g++; g&t.genMask < t.birth {
+		g += t.birth
+	}
+	return g
+}
+
+// oneWay returns a ticket for a request without a reply.
+func (t *slots) oneWay() uint64 {
+	ticket := (t.oneWays&t.genMask)<<slotBits | slotMask
+	t.oneWays = t.next(t.oneWays)
+	return ticket
 }
 
 // add queues c and returns its ticket.
@@ -51,10 +90,12 @@ func (t *slots) add(c *Call) uint64 {
 	} else {
 		i = uint32(len(t.slots))
 		t.slots = append(t.slots, slot{generation: t.newborn})
+		t.peak = max(t.peak, len(t.slots))
 	}
 	s := &t.slots[i]
-	s.call, s.slow = c, c.SlowFor > 0
-	if s.slow {
+	s.call = c
+	if c.SlowFor > 0 {
+		s.write = slotSlow
 		t.slow++
 	}
 	c.slot = i
@@ -83,8 +124,7 @@ func (t *slots) take(n int, now, roundTrip time.Duration) {
 	t.ages.add(now, n)
 	t.ages.expire(now, roundTrip)
 	for _, i := range t.queue[t.first : t.first+n] {
-		s := &t.slots[i]
-		s.sent, s.batch = true, batch
+		t.slots[i].write |= slotSent | batch
 	}
 	t.first += n
 	// Moved when half has gone, so an entry is moved once on average.
@@ -93,40 +133,88 @@ func (t *slots) take(n int, now, roundTrip time.Duration) {
 	}
 }
 
-// find returns the slot of the call in flight with that ticket, nil if there is none. A
+// awaits returns the slot that awaits a reply with that ticket, nil if there is none. A
 // server could answer a call that is still queued.
-func (t *slots) find(ticket uint64) *slot {
+func (t *slots) awaits(ticket uint64) *slot {
 	i := ticket & slotMask
 	if int(i) >= len(t.slots) {
 		return nil
 	}
 	s := &t.slots[i]
-	if s.call == nil || uint64(s.generation) != ticket>>slotBits || !s.sent {
+	if s.write < slotSent || s.generation&t.genMask != ticket>>slotBits {
 		return nil
 	}
 	return s
 }
 
-// match takes the call out that a reply answers; nil: there is none.
-func (t *slots) match(ticket uint64) *Call {
-	s := t.find(ticket)
-	if s == nil {
-		return nil
+// find returns the call in flight with that ticket, nil if there is none.
+func (t *slots) find(ticket uint64) *Call {
+	if s := t.awaits(ticket); s != nil {
+		return s.call
 	}
-	t.ages.answered(s.batch)
-	c := s.call
+	return nil
+}
+
+// match takes the call out that a reply answers. If there is none, known reports whether
+// the ticket was sent before: then the reply is late, or the second one.
+func (t *slots) match(ticket uint64) (c *Call, known bool) {
+	s := t.awaits(ticket)
+	if s == nil {
+		return nil, t.wasSent(ticket)
+	}
+	if c = s.call; c == nil {
+		t.blocked--
+	} else {
+		t.ages.answered(s.write &^ (slotSent | slotSlow))
+	}
 	t.release(uint32(ticket & slotMask))
-	return c
+	return c, true
+}
+
+// wasSent reports whether a ticket was sent before and awaits no reply now. Of slots that
+// were dropped it knows only the greatest generation.
+func (t *slots) wasSent(ticket uint64) bool {
+	i, g := ticket&slotMask, ticket>>slotBits
+	switch {
+	case g < t.birth || g > t.genMask:
+		return false
+	case i == slotMask:
+		return g < t.oneWays
+	case int(i) < len(t.slots):
+		return g < t.slots[i].generation
+	}
+	return int(i) < t.peak && g < t.newborn
+}
+
+// leave lets a call in flight that was given up leave its slot, if it may, and reports
+// whether it did. The slot stays blocked until the reply comes.
+func (t *slots) leave(c *Call) bool {
+	if !t.leaves || int(c.slot) >= len(t.slots) {
+		return false
+	}
+	s := &t.slots[c.slot]
+	if s.call != c || s.write < slotSent {
+		return false
+	}
+	t.ages.answered(s.write &^ (slotSent | slotSlow))
+	if s.write&slotSlow != 0 {
+		t.slow--
+	}
+	s.call, s.write = nil, slotSent
+	t.blocked++
+	return true
 }
 
 // release makes a slot free.
 func (t *slots) release(i uint32) {
 	s := &t.slots[i]
-	if s.slow {
+	if s.write&slotSlow != 0 {
 		t.slow--
 	}
-	s.call, s.sent, s.slow = nil, false, false
-	s.generation = (s.generation + 1) & genMask
+	if s.write >= slotSent { // else nobody has seen the ticket
+		s.generation = t.next(s.generation)
+	}
+	s.call, s.write = nil, 0
 	t.free = append(t.free, i)
 	t.busy--
 }
@@ -156,9 +244,8 @@ func (t *slots) shrink() {
 	if cap(t.queue) > keptCalls {
 		t.queue = nil // first is 0
 	}
-	// Nothing is in flight, so no ticket is awaited. The slots that stay keep their
-	// generations, and those that come again begin at one that none of the dropped ones
-	// had, so that a reply that comes twice finds no call.
+	// No reply is awaited. The slots that stay keep their generations, and those that come
+	// again begin at one that none of the dropped ones had.
 	if len(t.slots) > keptSlots {
 		for _, gone := range t.slots[keptSlots:] {
 			t.newborn = max(t.newborn, gone.generation)

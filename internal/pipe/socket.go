@@ -20,6 +20,7 @@ var (
 	ErrStalled    = errors.New("server was silent for longer than the stall time-out")
 	// ErrUnsolicited: a reply came that no request asked for.
 	ErrUnsolicited = errors.New("protocol: a reply that answers no request")
+	errWorn        = errors.New("too many requests were never answered: the connection is replaced")
 	errHungUp      = errors.New("connection closed by the server while idle")
 
 	// errGone tells the engine to choose another socket: nothing was queued.
@@ -69,6 +70,7 @@ type socket struct {
 	charged atomic.Int64  // charge of the calls in the table; added by callers, taken off by whoever ends them
 	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
 	refused atomic.Uint64 // calls turned away; written by callers
+	late    atomic.Uint64 // replies to calls that were given up; written by the role's holder
 
 	// Owned by the sweeper.
 	watch stallWatch
@@ -147,6 +149,7 @@ type life struct {
 	closed   bool
 	cause    error
 	finished bool          // the calls of a closed socket were ended
+	worn     bool          // it is retiring because of blocked tickets
 	doubted  []*Call       // taken out by replies that a protocol error made doubtful
 	room     chan struct{} // closed when calls end; made by callers that wait
 
@@ -336,6 +339,7 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 		c.start = s.out.appended
 		if c.OneWay {
 			s.out.oneWays = append(s.out.oneWays, c)
+			s.calls.addOneWay(c)
 		} else {
 			s.calls.add(c)
 		}
@@ -361,7 +365,7 @@ func (s *socket) rule(clock bool) Reason {
 		return NotYet
 	}
 	limit := s.engine.cfg.choices.FlushBytes
-	if room := s.windowRoom(); room < queued && s.calls.pending() > 0 {
+	if room := s.windowRoom(); room < queued {
 		queued, bytes = room, int(int64(bytes)*int64(room)/int64(queued))
 	}
 	r := rule(queued, bytes, s.calls.young(), s.pace.k, limit)
@@ -409,11 +413,12 @@ func (s *socket) finish() {
 	s.life.finished = true
 	sent, cause := s.out.written, s.life.cause
 	// A call with several replies has several places, all in a row.
+	blocked := s.calls.blocked()
 	ended := append(s.life.doubted, s.calls.all()...)
 	ended = append(ended, s.out.oneWays...)
 	ended = append(ended, s.out.leaving...)
 	s.out.oneWays, s.out.leaving, s.life.doubted = nil, nil, nil
-	s.counts.Failed += uint64(len(ended))
+	s.counts.Failed += uint64(len(ended) + blocked)
 	ended = slices.Compact(ended)
 	s.out.queued.Reset()
 	s.mu.Unlock()

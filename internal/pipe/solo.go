@@ -175,8 +175,8 @@ func (s *socket) unused() bool {
 	return s.calls.size() == 0 && len(s.out.oneWays)+len(s.out.leaving) == 0 && !s.out.writing
 }
 
-// readEarly reads what arrived while the role was free: pushes are in order, a
-// reply is not, whether it is there as a whole or in part.
+// readEarly reads what arrived while the role was free: pushes and late replies are in
+// order, another reply is not, whether it is there as a whole or in part.
 func (s *socket) readEarly() error {
 	if err := s.read(); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -189,10 +189,15 @@ func (s *socket) readEarly() error {
 		return err
 	}
 	s.in.early = true
-	_, err := s.cutFrames()
-	if err == nil && len(s.in.frames) > 0 {
-		err = ErrUnsolicited
+	for more := true; more; {
+		var err error
+		if more, err = s.cutFrames(); err != nil {
+			return err
+		}
+		if _, err := s.hand(); err != nil { // nothing is in flight
+			return err
+		}
 	}
 	s.in.early = s.in.begin < s.in.end
-	return err
+	return nil
 }

@@ -167,7 +167,7 @@ func TestSurplusReplyWhileIdle(t *testing.T) {
 					freeRole(t, s, e)
 				}
 				p := s.last()
-				surplus := toyRequest{peer: p}.frame("rsurplus")
+				surplus := toyRequest{peer: p, ticket: 1 << 40}.frame("rsurplus") // which no call had
 				part := min(part, len(surplus))
 				p.mu.Lock() // its answer to the call comes behind the surplus
 				p.conn.Write(surplus[:part])

@@ -29,6 +29,8 @@ type Counts struct {
 	SoloReplies, Pushes uint64
 	// Reconnects are sockets that ended.
 	Reconnects uint64
+	// Late replies were dropped, because their call had been given up or answered before.
+	Late uint64
 	// Batch counts writes by their number of calls: Batch[i] those of
 	// [2^(i-1), 2^i); WriteSize the same by bytes.
 	Batch, WriteSize [Buckets]uint64
@@ -58,7 +60,7 @@ func (c *Counts) add(o Counts) {
 		{&c.FlushIdle, o.FlushIdle}, {&c.FlushDepth, o.FlushDepth}, {&c.FlushBytes, o.FlushBytes},
 		{&c.Kicks, o.Kicks}, {&c.BytesOut, o.BytesOut}, {&c.NeverWritten, o.NeverWritten},
 		{&c.Deliveries, o.Deliveries}, {&c.Pushes, o.Pushes}, {&c.SoloReplies, o.SoloReplies},
-		{&c.Reconnects, o.Reconnects}, {&c.OneWays, o.OneWays}, {&c.Reads, o.Reads},
+		{&c.Reconnects, o.Reconnects}, {&c.OneWays, o.OneWays}, {&c.Reads, o.Reads}, {&c.Late, o.Late},
 	} {
 		*f.to += f.from
 	}
@@ -98,6 +100,7 @@ func (s *socket) snapshotCounts() Counts {
 	counts := s.counts
 	counts.Reads = s.reads.Load()
 	counts.Refused = s.refused.Load()
+	counts.Late += s.late.Load()
 	return counts
 }
 
@@ -128,7 +131,7 @@ func (e *Engine) Snapshot() Snapshot {
 		out.Counts.add(s.snapshotCounts())
 		s.mu.Lock()
 		out.Queued += s.calls.queued() + len(s.out.oneWays)
-		out.Outstanding += s.calls.pending() + len(s.out.leaving)
+		out.Outstanding += s.calls.atServer() + len(s.out.leaving)
 		if !s.life.closed {
 			out.Connected++
 		}

@@ -103,7 +103,7 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	every := e.cfg.choices.SweepEvery
 	s.mu.Lock()
 	watched := s.watched
-	next := e.rest(s.calls.pending() == 0)
+	next := e.rest(s.calls.atServer() == 0)
 	// Held calls bring the sweeper here more often than calls are to be visited.
 	sweep := watched && now-w.swept >= every*3/4
 	if sweep {
@@ -126,8 +126,8 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	if s.backstop() {
 		next = min(next, heldEvery)
 	}
-	if s.outlived() {
-		s.fail(ErrRetired)
+	if cause := s.outlived(); cause != nil {
+		s.fail(cause)
 	}
 	if due {
 		e.checkLife(s, now)
@@ -136,15 +136,18 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	return next
 }
 
-// outlived reports whether a socket was retired and its last call has ended. Who ends the last
-// call sees to that, unless somebody still writes then.
-func (s *socket) outlived() bool {
+// outlived returns why a socket is to end that was retired and whose last call has ended; nil: it
+// is not. The goroutine that ends the last call looks as well, unless another writes then.
+func (s *socket) outlived() error {
 	if !s.life.retiring.Load() {
-		return false
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unused()
+	if !s.over() {
+		return nil
+	}
+	return s.retirement()
 }
 
 // calm ends the quick pace, unless a watched call came since the last round
@@ -213,6 +216,12 @@ func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
 		s.out.dead++
 	}
 	c.giveUp(outcome, cause)
+	if outcome == slipstream.MaybeExecuted && s.calls.leave(c) {
+		c.state.Store(stateSwept)
+		s.charged.Add(-c.charge)
+		s.makeRoom()
+		s.wear()
+	}
 	s.engine.sweeping.cancelled.Add(1)
 	if c.completes() {
 		// The user's code must not run under the lock, and c must not be recycled
@@ -270,7 +279,7 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 	reads := s.reads.Load()
 	s.mu.Lock()
 	epoch, calls := s.pace.epoch, s.counts.Calls
-	outstanding := s.calls.pending()
+	outstanding := s.calls.atServer()
 	patience := s.calls.patience()
 	s.calls.shrink()
 	s.mu.Unlock()

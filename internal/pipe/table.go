@@ -11,7 +11,8 @@ import (
 //
 // A call is queued until a write takes it, and in flight until its reply is matched. A call
 // that was given up keeps its place until its reply comes, or, if it was still queued, until
-// the flusher drops it.
+// the flusher drops it. By tickets of 32 bits it leaves its place, which stays blocked: what
+// is at the server is in flight or blocked.
 type matcher struct {
 	// Immutable.
 	byTicket  bool
@@ -37,7 +38,7 @@ type matcher struct {
 const keptCalls = 128
 
 func newMatcher(t *Traits) matcher {
-	return matcher{byTicket: t.Match == ByTicket, putTicket: t.PutTicket}
+	return matcher{byTicket: t.Match == ByTicket, putTicket: t.PutTicket, slots: newSlots(t)}
 }
 
 // queued counts the calls that no write has taken.
@@ -51,10 +52,16 @@ func (m *matcher) queued() int {
 // pending counts the calls in flight, those that were given up among them.
 func (m *matcher) pending() int {
 	if m.byTicket {
-		return m.slots.busy - m.slots.queued()
+		return m.slots.busy - m.slots.blocked - m.slots.queued()
 	}
 	return int(m.order.sent - m.order.head)
 }
+
+// blocked counts the places that await the reply to a call that has left.
+func (m *matcher) blocked() int { return m.slots.blocked }
+
+// atServer counts the calls that the server may have.
+func (m *matcher) atServer() int { return m.pending() + m.slots.blocked }
 
 func (m *matcher) size() int { return m.queued() + m.pending() }
 
@@ -97,6 +104,13 @@ func (m *matcher) addFirst(c *Call) {
 		return
 	}
 	m.order.addFirst(c)
+}
+
+// addOneWay gives a call without a reply its ticket. It has no place.
+func (m *matcher) addOneWay(c *Call) {
+	if m.byTicket {
+		m.stamp(c, m.slots.oneWay())
+	}
 }
 
 // stamp writes a ticket into what will be sent.
@@ -149,13 +163,13 @@ func (m *matcher) take(n int, e *Engine, roundTrip time.Duration) {
 	}
 }
 
-// match takes the calls out that the replies answer and appends them to calls. It reports
-// whether the probe was among them. In order it is all or none: a server that sends one
-// reply too many may have sent it first.
-func (m *matcher) match(replies []arrived, calls []*Call) (_ []*Call, probed bool, err error) {
+// match takes the calls out that the replies answer and appends them to calls. It removes
+// the other replies, if they are late, and reports whether the probe was answered. In order
+// it is all or none: a server that sends one reply too many may have sent it first.
+func (m *matcher) match(replies []arrived, calls []*Call) (_ []arrived, _ []*Call, probed bool, err error) {
 	if !m.byTicket {
 		if len(replies) > m.pending() {
-			return calls, false, ErrUnsolicited
+			return replies, calls, false, ErrUnsolicited
 		}
 		probed = m.probing && m.probe-m.order.head < uint64(len(replies))
 		for range replies {
@@ -163,26 +177,45 @@ func (m *matcher) match(replies []arrived, calls []*Call) (_ []*Call, probed boo
 			m.await(c)
 			calls = append(calls, c)
 		}
-		return calls, probed, nil
+		return replies, calls, probed, nil
 	}
-	for _, r := range replies {
-		c := m.slots.match(r.ticket)
-		if c == nil {
-			return calls, probed, ErrUnsolicited
+	kept := 0
+	for i, r := range replies {
+		c, known := m.slots.match(r.ticket)
+		if !known {
+			return replies, calls, probed, ErrUnsolicited
 		}
 		probed = probed || m.probing && r.ticket == m.probe
+		if c == nil {
+			continue
+		}
+		if kept < i {
+			replies[kept] = r
+		}
+		kept++
 		calls = append(calls, c)
 	}
-	return calls, probed, nil
+	return replies[:kept], calls, probed, nil
 }
 
-// find returns the call in flight with that ticket, nil if there is none.
-func (m *matcher) find(ticket uint64) *Call {
-	if s := m.slots.find(ticket); s != nil {
-		return s.call
+// dropEarly takes note of a reply that began while no call was in flight. It answers none,
+// so it is an error unless it is late.
+func (m *matcher) dropEarly(ticket uint64) error {
+	if !m.byTicket || m.slots.find(ticket) != nil {
+		return ErrUnsolicited
+	}
+	if _, known := m.slots.match(ticket); !known {
+		return ErrUnsolicited
 	}
 	return nil
 }
+
+// find returns the call in flight with that ticket, nil if there is none.
+func (m *matcher) find(ticket uint64) *Call { return m.slots.find(ticket) }
+
+// leave lets a call in flight that was given up leave its place, if it may, and reports
+// whether it did.
+func (m *matcher) leave(c *Call) bool { return m.byTicket && !c.OneWay && m.slots.leave(c) }
 
 // dropQueued removes the queued calls that drop says are to go.
 func (m *matcher) dropQueued(drop func(*Call) bool) {
@@ -209,9 +242,9 @@ func (m *matcher) all() []*Call {
 	return calls
 }
 
-// shrink releases what a burst left, if no call is queued or in flight.
+// shrink releases what a burst left, if no call is queued or at the server.
 func (m *matcher) shrink() {
-	if m.size() > 0 {
+	if m.size()+m.blocked() > 0 {
 		return
 	}
 	m.order.shrink()

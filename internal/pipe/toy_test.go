@@ -11,7 +11,7 @@ import (
 // The toy protocols. A FIFO message is a length of four bytes and a body; the
 // first byte of the body is its kind: 'r' a request or reply, 'p' a push, 'i', with
 // tickets, a message before the reply. A
-// ticket message has four bytes of ticket between length and body.
+// ticket message has eight bytes of ticket between length and body.
 type toyFIFO struct{}
 
 func (toyFIFO) Greet(ctx context.Context, c net.Conn) ([]byte, error) {
@@ -40,8 +40,8 @@ func toyTraits(tickets bool) Traits {
 	if !tickets {
 		return Traits{}
 	}
-	return Traits{Match: ByTicket, Place: Gather, Spill: 512, PutTicket: func(frame []byte, ticket uint64) {
-		binary.BigEndian.PutUint32(frame[4:], uint32(ticket))
+	return Traits{Match: ByTicket, TicketBits: 64, Place: Gather, Spill: 512, PutTicket: func(frame []byte, ticket uint64) {
+		binary.BigEndian.PutUint64(frame[4:], ticket)
 	}}
 }
 
@@ -51,8 +51,8 @@ func appendToy(b []byte, body string) []byte {
 }
 
 func appendToyTicket(b []byte, body string) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(4+len(body)))
-	b = append(b, 0, 0, 0, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(8+len(body)))
+	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
 	return append(b, body...)
 }
 
@@ -72,11 +72,11 @@ func (s toyScanner) Scan(b []byte) (Frame, error) {
 	f := Frame{Len: n}
 	body := b[4:n]
 	if s.tickets {
-		if len(body) < 5 {
+		if len(body) < 9 {
 			return Frame{}, errors.New("a message without a ticket")
 		}
-		f.Ticket = uint64(binary.BigEndian.Uint32(body))
-		body = body[4:]
+		f.Ticket = binary.BigEndian.Uint64(body)
+		body = body[8:]
 	}
 	switch {
 	case body[0] == 'p':
@@ -90,7 +90,7 @@ func (s toyScanner) Scan(b []byte) (Frame, error) {
 // body returns what a reply says.
 func (s toyScanner) body(reply []byte) string {
 	if s.tickets {
-		return string(reply[8:])
+		return string(reply[12:])
 	}
 	return string(reply[4:])
 }

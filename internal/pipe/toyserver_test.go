@@ -16,7 +16,7 @@ import (
 // toyRequest is a request as a server sees it.
 type toyRequest struct {
 	body   string
-	ticket uint32
+	ticket uint64
 	peer   *toyPeer
 }
 
@@ -28,7 +28,7 @@ func (r toyRequest) frame(body string) []byte {
 		return appendToy(nil, body)
 	}
 	b := appendToyTicket(nil, body)
-	binary.BigEndian.PutUint32(b[4:], r.ticket)
+	binary.BigEndian.PutUint64(b[4:], r.ticket)
 	return b
 }
 
@@ -76,8 +76,8 @@ func (p *toyPeer) serve(handle func(toyRequest)) {
 		}
 		r := toyRequest{peer: p}
 		if p.tickets {
-			r.ticket = binary.BigEndian.Uint32(b)
-			b = b[4:]
+			r.ticket = binary.BigEndian.Uint64(b)
+			b = b[8:]
 		}
 		r.body = string(b)
 		handle(r)

@@ -7,9 +7,17 @@ type Traits struct {
 	Match Match
 	// PutTicket writes a ticket into an encoded request, in its place. It is for ByTicket.
 	PutTicket func(frame []byte, ticket uint64)
+	// TicketBits is how many bits a ticket has: 32, or 64. If zero, it defaults to 32. With
+	// 64 bits no ticket is sent twice on a socket, and the server is expected to answer
+	// every request: a call that was given up counts against every bound until its reply
+	// comes. With 32 bits replies may be lost: such a call is released, and only its ticket
+	// stays blocked. A socket with 1,024 blocked tickets, or with Depth of them, is replaced.
+	TicketBits int
+	// FirstTicket is the smallest ticket that a request may have.
+	FirstTicket uint32
 	// Depth bounds the calls that may be at the server at a time, of all sockets together,
 	// while the round trip is short; see window.go. More of them are queued here. If zero,
-	// there is no bound. It is for ByTicket.
+	// there is no bound.
 	Depth int
 	// Place says which socket a call is placed on, if there are several.
 	Place Placement
@@ -19,6 +27,12 @@ type Traits struct {
 	// AlwaysRead keeps callers from reading their own replies: between the calls of a lone
 	// caller nobody would receive pushes, for up to restEvery.
 	AlwaysRead bool
+}
+
+// GreetingTicket returns the ticket for a request without a reply that is sent while a
+// socket is greeted.
+func (t *Traits) GreetingTicket() uint64 {
+	return (uint64(t.FirstTicket)+slotMask)>>slotBits<<slotBits | slotMask
 }
 
 // Match says how replies find their calls.

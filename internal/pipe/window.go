@@ -32,7 +32,7 @@ func (s *socket) windowRoom() int {
 	if s.pace.window == 0 {
 		return math.MaxInt
 	}
-	room := max(s.pace.window-s.calls.pending(), 0)
+	room := max(s.pace.window-s.calls.atServer(), 0)
 	if s.pace.urgent {
 		room = max(room, 1)
 	}

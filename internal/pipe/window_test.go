@@ -61,8 +61,13 @@ func (p *pileServer) held() int {
 // than the window says; and all are answered.
 func TestWindowBoundsWhatTheServerHas(t *testing.T) {
 	r := testkit.Rand(t)
+	t.Run("by ticket", func(t *testing.T) { boundByWindow(t, true, r.IntN) })
+	t.Run("in order", func(t *testing.T) { boundByWindow(t, false, func(int) int { return 0 }) })
+}
+
+func boundByWindow(t *testing.T, tickets bool, pick func(n int) int) {
 	var pile pileServer
-	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
+	s := startToy(t, &toyServer{tickets: tickets, handle: pile.handle})
 	e := s.engine(func(c *Config) { c.Traits.Depth, c.WaitWhenFull, c.MaxCalls = 8, true, 100 })
 	widest := windowNow(e)
 	var callers sync.WaitGroup
@@ -94,7 +99,7 @@ func TestWindowBoundsWhatTheServerHas(t *testing.T) {
 	go func() { callers.Wait(); close(done) }()
 	for ended := false; !ended; {
 		widest = max(widest, windowNow(e))
-		if !pile.answer(r.IntN) {
+		if !pile.answer(pick) {
 			select {
 			case <-done:
 				ended = true

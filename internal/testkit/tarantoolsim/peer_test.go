@@ -69,7 +69,7 @@ func (p *peer) send(code box.Code, body func(b []byte) []byte) uint64 {
 		b = iproto.AppendUint(box.AppendKey(b, box.KeySchemaVersion), uint64(p.relies))
 	}
 	b = box.EndRequest(body(b), 0)
-	box.PutSync(b, p.sync)
+	box.PutSync(b, uint64(p.sync))
 	if _, err := p.c.Write(b); err != nil {
 		p.t.Fatal(err)
 	}

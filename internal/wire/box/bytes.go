@@ -36,6 +36,12 @@ func putBE32(b []byte, v uint32) {
 	b[0], b[1], b[2], b[3] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v)
 }
 
+func putBE64(b []byte, v uint64) {
+	_ = b[7]
+	b[0], b[1], b[2], b[3] = byte(v>>56), byte(v>>48), byte(v>>40), byte(v>>32)
+	b[4], b[5], b[6], b[7] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v)
+}
+
 // append32 appends a first byte and a number, as append64 does.
 func append32(b []byte, first byte, v uint32) []byte {
 	return append(b, first, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))

@@ -121,10 +121,10 @@ func FuzzRequest(f *testing.F) {
 		b = append(AppendEvalHead(b, text), last...)
 		b = EndRequest(b, len(before))
 		frame := b[len(before):]
-		PutSync(frame, sync)
+		PutSync(frame, uint64(sync))
 		r, err := ScanRequest(append(bytes.Clone(frame), behind...), 0)
 		want := Request{Len: len(frame), Code: Code(code), Sync: uint64(sync), Stream: stream, BodyAt: r.BodyAt}
-		if err != nil || r != want || Sync(frame) != sync || !bytes.Equal(b[:len(before)], before) {
+		if err != nil || r != want || Sync(frame) != uint64(sync) || !bytes.Equal(b[:len(before)], before) {
 			// A code of two bytes has no place in a header of fixed size.
 			if code < fixMap {
 				t.Fatalf("%x: %+v, %v, want %+v", frame, r, err, want)

@@ -22,7 +22,7 @@ func (h Header) Append(b []byte) []byte {
 		n++
 	}
 	b = append(b, uint32b, 0, 0, 0, 0, // length
-		fixMap|n, byte(KeyCode), byte(h.Code), byte(KeySync), uint32b, 0, 0, 0, 0)
+		fixMap|n, byte(KeyCode), byte(h.Code), byte(KeySync), uint64b, 0, 0, 0, 0, 0, 0, 0, 0)
 	if h.Schema != 0 {
 		b = iproto.AppendUint(append(b, byte(KeySchemaVersion)), h.Schema)
 	}

@@ -13,7 +13,7 @@ const syncAt = 10
 // which [EndRequest] fills in, its type and its sync, which [PutSync] does.
 func BeginRequest(b []byte, code Code) []byte {
 	return append(b, uint32b, 0, 0, 0, 0, // length
-		fixMap|2, byte(KeyCode), byte(code), byte(KeySync), uint32b, 0, 0, 0, 0)
+		fixMap|2, byte(KeyCode), byte(code), byte(KeySync), uint64b, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
 // EndRequest fills in the length of the request that begins at from. It must be
@@ -24,10 +24,10 @@ func EndRequest(b []byte, from int) []byte {
 }
 
 // PutSync writes the sync of the request that begins with frame.
-func PutSync(frame []byte, sync uint32) { putBE32(frame[syncAt:], sync) }
+func PutSync(frame []byte, sync uint64) { putBE64(frame[syncAt:], sync) }
 
 // Sync returns the sync of a request that was begun by [BeginRequest].
-func Sync(frame []byte) uint32 { return be32(frame[syncAt:]) }
+func Sync(frame []byte) uint64 { return be64(frame[syncAt:]) }
 
 // AppendKey appends the key of a body's pair.
 func AppendKey(b []byte, k Key) []byte { return append(b, byte(k)) }

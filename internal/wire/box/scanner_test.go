@@ -155,8 +155,8 @@ func TestScanRequest(t *testing.T) {
 		in   []byte
 		want Request
 	}{
-		{"ping", AppendPing(nil), Request{Len: 15, Code: CodePing, BodyAt: 14}},
-		{"stream", EndRequest(Header{Code: CodeBegin, Stream: 5}.Append(nil), 0), Request{Len: 16, Code: CodeBegin, Stream: 5, BodyAt: 16}},
+		{"ping", AppendPing(nil), Request{Len: 19, Code: CodePing, BodyAt: 18}},
+		{"stream", EndRequest(Header{Code: CodeBegin, Stream: 5}.Append(nil), 0), Request{Len: 20, Code: CodeBegin, Stream: 5, BodyAt: 20}},
 		{"another client's", testkit.Unhex(t, "09 84 0001 0104 0a07 0502 80"), Request{Len: 10, Code: CodeSelect, Sync: 4, Stream: 7, Schema: 2, BodyAt: 10}},
 		{"any type", testkit.Unhex(t, "05 81 00cc99 80"), Request{Len: 6, Code: 0x99, BodyAt: 5}},
 		{"more", testkit.Unhex(t, "ce000000"), Request{Len: 8, More: true}},
@@ -178,9 +178,9 @@ func TestRequestFrame(t *testing.T) {
 	b := []byte("before")
 	from := len(b)
 	b = EndRequest(AppendWatch(Header{Code: CodeWatch, Stream: 1 << 40}.Append(b), "key"), from)
-	PutSync(b[from:], 0xdeadbeef)
-	want := testkit.Unhex(t, "ce00000019 83 004a 01cedeadbeef 0acf0000010000000000 8157a36b6579")
-	if !bytes.Equal(b[from:], want) || Sync(b[from:]) != 0xdeadbeef {
+	PutSync(b[from:], 1<<40|0xdeadbeef)
+	want := testkit.Unhex(t, "ce0000001d 83 004a 01cf00000100deadbeef 0acf0000010000000000 8157a36b6579")
+	if !bytes.Equal(b[from:], want) || Sync(b[from:]) != 1<<40|0xdeadbeef {
 		t.Errorf("%x, want %x", b[from:], want)
 	}
 }

@@ -52,7 +52,7 @@ func (p *peer) send(code Code, body func(b []byte) []byte) {
 	p.t.Helper()
 	p.sync++
 	b := EndRequest(body(BeginRequest(nil, code)), 0)
-	PutSync(b, p.sync)
+	PutSync(b, uint64(p.sync))
 	if _, err := p.c.Write(b); err != nil {
 		p.t.Fatal(err)
 	}
