@@ -12,6 +12,8 @@ type sharedBounds struct {
 	// Immutable after newSharedBounds.
 	memory *loop.Budget   // of what connections hold
 	places map[string]int // open connections, by frontend
+
+	workers *loop.Workers // goroutines that answer what has to wait
 }
 
 // reservedFiles is how many descriptors are kept for what is no client: listeners, epoll,
@@ -25,7 +27,7 @@ const leastPlaces = 16
 // (RLIMIT_NOFILE; 0: not known), and lowers them where the two do not fit: at the limit not
 // even the database could be reached again.
 func newSharedBounds(cfg *config.Config, files int, log *slog.Logger) *sharedBounds {
-	b := &sharedBounds{memory: loop.NewBudget(clientMemory(cfg)), places: make(map[string]int)}
+	b := &sharedBounds{memory: loop.NewBudget(clientMemory(cfg)), places: make(map[string]int), workers: loop.NewWorkers(0)}
 	wanted := 0
 	for _, p := range protocols {
 		if len(*p.listeners(cfg)) > 0 {

@@ -95,6 +95,7 @@ func (g *Gateway) connConfig(p *protocol, cfg *config.Config) front.ConnConfig {
 		TrustedProxies: cfg.HTTP.TrustedProxies,
 		Budget:         g.bounds.memory,
 		Large:          loop.NewLargeBudget(maxPending(cfg)),
+		Workers:        g.bounds.workers,
 		Log:            g.log,
 	}
 }

@@ -330,6 +330,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	var err error
 	g.once.Do(func() {
 		errs := []error{g.closeListeners(), g.closeDisk(ctx), g.stopFrontends(ctx)}
+		g.bounds.workers.Close()
 		g.cancel()
 		g.reloading.Lock() // none is under way from here on
 		//lint:ignore SA2001 it is waited for, nothing else

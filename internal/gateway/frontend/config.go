@@ -41,6 +41,9 @@ type ConnConfig struct {
 	// documents, some of which the cache has dropped already. If nil, the frontend has its own,
 	// of [loop.DefaultLarge].
 	Large *loop.Budget
+	// Workers answer requests that have to wait, together with those of other frontends. They must
+	// not be closed before Shutdown has returned. If nil, the frontend has its own.
+	Workers *loop.Workers
 	// Backend is the engine's. TLS and systems without epoll always use [loop.Goroutines].
 	Backend loop.Backend
 	// Log receives what the engine and the frontend report. If nil, nothing is logged.

@@ -38,8 +38,8 @@ type later struct {
 	// connection's turn.
 	request  Request
 	response Response
-	deadline lazyDeadline // of the load
-	large    int64        // bytes that it has in session.complete
+	deadline loop.Deadline // of the load
+	large    int64         // bytes that it has in session.complete
 }
 
 // later lets a goroutine answer the request in t. What it needs of the connection's bytes
@@ -67,12 +67,13 @@ func (f *front) later(c *loop.Conn, t *turn, how manner) {
 	l.place = c.Defer(l)
 	l.place.Weigh(weight)
 	l.ctx = c.Context()
-	f.workers.begin(l) // ends when the answer is there, at its time limit or with its connection
+	f.answering.Add(1)
+	f.workers.Start(l) // ends when the answer is there, at its time limit or with its connection
 }
 
-// answer loads the documents. A panic, which would be a fault of this program, becomes an
+// Work implements [loop.Job]. It loads the documents. A panic, which would be a fault of this program, becomes an
 // error of this request alone.
-func (l *later) answer() {
+func (l *later) Work() {
 	f := l.front
 	defer func() {
 		if v := recover(); v != nil {
@@ -83,9 +84,10 @@ func (l *later) answer() {
 		}
 		f.waiting.Add(-1)
 		l.place.Complete()
+		f.answering.Done()
 	}()
-	l.deadline.Context, l.deadline.deadline = l.ctx, time.Now().Add(f.config.RequestTimeout)
-	defer l.deadline.end()
+	l.deadline.Context, l.deadline.At = l.ctx, time.Now().Add(f.config.RequestTimeout)
+	defer l.deadline.End()
 	l.view.Answer(&l.deadline, &l.request, &l.response)
 	l.response.gather()
 	if n := int64(l.response.sent()); n >= largeBody {

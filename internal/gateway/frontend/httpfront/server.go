@@ -308,7 +308,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.handler.draining.Store(true)
 	if s.loop != nil {
 		err = s.loop.Shutdown(ctx) // may still hand connections over
-		s.front.workers.end()
+		s.front.finish()
 	} else {
 		for _, l := range s.accepting {
 			_ = l.Close() // before http.Shutdown, which drops requests that it has read

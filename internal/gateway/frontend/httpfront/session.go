@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -21,27 +22,43 @@ type front struct {
 	// Immutable after newFront.
 	config Config
 	cache  *cache.Cache
+	// workers are the goroutines that answer. Those of Config.Workers if it is not nil; otherwise
+	// own, and Shutdown ends them.
+	workers *loop.Workers
+	own     *loop.Workers
 
 	// live is what answers requests that come. Atomic: written by swap, read with every
 	// call of Data.
 	live atomic.Pointer[view]
 
-	date    dateField
-	workers *workers                        // goroutines that answer; Shutdown waits for them
-	waiting atomic.Int64                    // requests that those answer, written by sessions and them
-	crowded atomic.Int64                    // requests that were refused because too many wait
-	engine  *loop.Server                    // set before it serves
-	handed  [http1.ReasonCount]atomic.Int64 // requests handed over, by reason
-	closed  measure.Ration                  // warnings of connections that ended
-	panics  measure.Ration                  // lines about requests that panicked
+	date      dateField
+	answering sync.WaitGroup                  // requests that workers answer; Shutdown waits for them
+	waiting   atomic.Int64                    // requests that those answer, written by sessions and them
+	crowded   atomic.Int64                    // requests that were refused because too many wait
+	engine    *loop.Server                    // set before it serves
+	handed    [http1.ReasonCount]atomic.Int64 // requests handed over, by reason
+	closed    measure.Ration                  // warnings of connections that ended
+	panics    measure.Ration                  // lines about requests that panicked
 
 	recent recent.Lanes[*served]
 }
 
 func newFront(service *Service, config Config) *front {
-	f := &front{config: config, cache: service.cache, workers: newWorkers()}
+	f := &front{config: config, cache: service.cache, workers: config.Workers}
+	if f.workers == nil {
+		f.own = loop.NewWorkers(0)
+		f.workers = f.own
+	}
 	f.swap(service)
 	return f
+}
+
+// finish waits until all answers are there. The engine has shut down, so none begins.
+func (f *front) finish() {
+	f.answering.Wait()
+	if f.own != nil {
+		f.own.Close()
+	}
 }
 
 // view is a service and what it wants to know.

@@ -146,7 +146,7 @@ func (t *turn) newWaiting(q question, keys [][]byte, missing int) *waiting {
 	return w
 }
 
-// depart hands what the turn has gathered to goroutines, one a resource, so that all
+// depart hands what the turn has gathered to workers, one a resource, so that all
 // misses of a pipeline travel together.
 func (t *turn) depart() {
 	s := t.server
@@ -154,12 +154,12 @@ func (t *turn) depart() {
 		ready := slices.Clone(t.ready)
 		s.work.Add(1)
 		// Ends at once. Shutdown waits for it.
-		go func() {
+		s.workers.Start(loop.JobFunc(func() {
 			defer s.work.Done()
 			for _, w := range ready {
 				w.complete()
 			}
-		}()
+		}))
 	}
 	if len(t.loads) > 0 {
 		s.loadAll(cache.WithClient(t.conn.Context(), t.session.client), t.start, t.loads)
@@ -172,7 +172,7 @@ func (t *turn) depart() {
 	}
 }
 
-// loadAll loads documents for commands that began at start, each resource in a goroutine. The
+// loadAll loads documents for commands that began at start, each resource in a worker. The
 // slice is used up.
 func (s *Server) loadAll(ctx context.Context, start time.Duration, rest []pending) {
 	for len(rest) > 0 {
@@ -190,7 +190,7 @@ func (s *Server) loadAll(ctx context.Context, start time.Duration, rest []pendin
 		s.work.Add(1)
 		// Ends with RequestTimeout or with the connection, whose context it has.
 		// Shutdown waits for it.
-		go func() {
+		s.workers.Start(loop.JobFunc(func() {
 			defer s.work.Done()
 			ctx, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
 			defer cancel()
@@ -199,7 +199,7 @@ func (s *Server) loadAll(ctx context.Context, start time.Duration, rest []pendin
 				s.load(ctx, start, batch[:n])
 				batch = batch[n:]
 			}
-		}()
+		}))
 	}
 }
 

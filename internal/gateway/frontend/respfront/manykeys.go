@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
 // weightOfText is what a key that is not parsed yet holds besides its bytes.
@@ -33,8 +34,8 @@ func (t *turn) postponeMany(q question, keys [][]byte) {
 	p.begin(t.session)
 	start, ctx := t.start, cache.WithClient(t.conn.Context(), t.session.client)
 	s.work.Add(1)
-	// Ends when the keys are parsed; loads have goroutines of their own. Shutdown waits for it.
-	go func() {
+	// Ends when the keys are parsed; loads are jobs of their own. Shutdown waits for it.
+	s.workers.Start(loop.JobFunc(func() {
 		defer s.work.Done()
 		loads := make([]pending, len(ends))
 		w.slots = make([]slot, len(ends))
@@ -51,5 +52,5 @@ func (t *turn) postponeMany(q question, keys [][]byte) {
 			from = end
 		}
 		s.loadAll(ctx, start, loads)
-	}()
+	}))
 }

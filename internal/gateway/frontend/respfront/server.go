@@ -28,11 +28,14 @@ type Server struct {
 	engine   *loop.Server
 	started  time.Time
 	log      log
+	// workers are the goroutines that load: those of Config.Workers, or own, which Shutdown ends.
+	workers *loop.Workers
+	own     *loop.Workers
 
 	clients  clients
 	figures  figures
 	logs     logs
-	work     sync.WaitGroup // the goroutines that load; Shutdown waits
+	work     sync.WaitGroup // jobs of workers; Shutdown waits for them
 	turns    sync.Pool      // of *turn
 	recent   recent.Lanes[*served]
 	scanners [2]sync.Pool   // of *resp.CommandScanner: for strangers, for others
@@ -62,6 +65,10 @@ type log interface {
 func New(c *cache.Cache, resources []frontend.Resource, config Config) (*Server, error) {
 	config = config.withDefaults()
 	s := &Server{cache: c, config: config, log: config.Log, commands: newTable(), started: time.Now()}
+	if s.workers = config.Workers; s.workers == nil {
+		s.own = loop.NewWorkers(0)
+		s.workers = s.own
+	}
 	s.figures.Answers = frontend.NewAnswers()
 	s.logins = limit.New(limit.Config{Rate: loginRate, Burst: loginBurst, MaxEntries: 16 << 10})
 	v, err := newView(frontend.Numbered(resources), config)
@@ -151,6 +158,9 @@ func (s *Server) Connections() int64 { return s.engine.Stats().Connections }
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.engine.Shutdown(ctx)
 	s.work.Wait() // no connection is left, so each load has lost its context
+	if s.own != nil {
+		s.own.Close()
+	}
 	if err != nil {
 		return fmt.Errorf("resp: %w", err)
 	}

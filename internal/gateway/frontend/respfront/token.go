@@ -50,13 +50,13 @@ func (t *turn) authenticateToken(name, token string, then func(*turn)) {
 	s.work.Add(1)
 	// Ends with RequestTimeout or with the connection, whose context it has. Shutdown waits
 	// for it.
-	go func() {
+	s.workers.Start(loop.JobFunc(func() {
 		defer s.work.Done()
 		ctx, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
 		defer cancel()
 		l.caller, l.refusal = l.gate.Identify(ctx, l.credentials)
 		l.place.Complete()
-	}()
+	}))
 }
 
 // judge ends a login with a token. A name is needed by clients that cannot do without: it must

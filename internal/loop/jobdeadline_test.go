@@ -1,4 +1,4 @@
-package httpfront
+package loop
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 
 // The context ends with its parent and at its deadline, whether anybody asked for Done or not,
 // and makes no timer before.
-func TestLazyDeadline(t *testing.T) {
+func TestJobDeadline(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
-	c := &lazyDeadline{Context: parent, deadline: time.Now().Add(time.Hour)}
-	if at, ok := c.Deadline(); !ok || at != c.deadline || c.Err() != nil || c.timed != nil {
+	c := &Deadline{Context: parent, At: time.Now().Add(time.Hour)}
+	if at, ok := c.Deadline(); !ok || at != c.At || c.Err() != nil || c.timed != nil {
 		t.Errorf("%v %v %v", at, ok, c.Err())
 	}
 	cancel()
@@ -20,9 +20,9 @@ func TestLazyDeadline(t *testing.T) {
 		t.Errorf("the parent has ended: %v", c.Err())
 	}
 	<-c.Done()
-	c.end()
+	c.End()
 
-	c = &lazyDeadline{Context: t.Context(), deadline: time.Now().Add(-time.Second)}
+	c = &Deadline{Context: t.Context(), At: time.Now().Add(-time.Second)}
 	if !errors.Is(c.Err(), context.DeadlineExceeded) || c.timed != nil {
 		t.Errorf("the deadline has passed: %v", c.Err())
 	}
@@ -30,9 +30,9 @@ func TestLazyDeadline(t *testing.T) {
 	if !errors.Is(c.Err(), context.DeadlineExceeded) {
 		t.Error(c.Err())
 	}
-	c.end()
+	c.End()
 
-	c = &lazyDeadline{Context: t.Context(), deadline: time.Now().Add(20 * time.Millisecond)}
+	c = &Deadline{Context: t.Context(), At: time.Now().Add(20 * time.Millisecond)}
 	select {
 	case <-c.Done():
 	case <-time.After(10 * time.Second):
@@ -44,11 +44,11 @@ func TestLazyDeadline(t *testing.T) {
 	if !errors.Is(child.Err(), context.DeadlineExceeded) {
 		t.Errorf("a child: %v", child.Err())
 	}
-	c.end()
+	c.End()
 
 	limited, stop := context.WithDeadline(t.Context(), time.Now().Add(time.Minute))
 	defer stop()
-	c = &lazyDeadline{Context: limited, deadline: time.Now().Add(time.Hour)}
+	c = &Deadline{Context: limited, At: time.Now().Add(time.Hour)}
 	if at, _ := c.Deadline(); time.Until(at) > time.Minute {
 		t.Errorf("the parent's deadline is earlier: %v", at)
 	}

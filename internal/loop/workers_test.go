@@ -1,0 +1,106 @@
+package loop
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// No more jobs run at once than there may be, each runs once, and those that wait run in order.
+func TestWorkersAreBounded(t *testing.T) {
+	testkit.NoLeaks(t)
+	const most, jobs = 4, 1000
+	p := NewWorkers(most)
+	var running, peak atomic.Int32
+	var all sync.WaitGroup
+	var ran [jobs]atomic.Int32
+	for i := range jobs {
+		all.Add(1)
+		p.Start(JobFunc(func() {
+			defer all.Done()
+			n := running.Add(1)
+			for old := peak.Load(); n > old && !peak.CompareAndSwap(old, n); old = peak.Load() {
+			}
+			runtime.Gosched()
+			ran[i].Add(1)
+			running.Add(-1)
+		}))
+	}
+	all.Wait()
+	p.Close()
+	p.Close()
+	if n := peak.Load(); n > most {
+		t.Errorf("%d jobs ran at once, want at most %d", n, most)
+	}
+	for i := range ran {
+		if n := ran[i].Load(); n != 1 {
+			t.Errorf("job %d ran %d times", i, n)
+		}
+	}
+
+	p = NewWorkers(1)
+	var order []int
+	for i := range 100 {
+		all.Add(1)
+		p.Start(JobFunc(func() { order = append(order, i); all.Done() }))
+	}
+	all.Wait()
+	p.Close()
+	for i, n := range order {
+		if n != i {
+			t.Fatalf("job %d ran as number %d", n, i)
+		}
+	}
+}
+
+// A job that comes while a goroutine is idle gets that one, and jobs that wait for each other
+// have a goroutine each as long as there may be more.
+func TestWorkersStay(t *testing.T) {
+	testkit.NoLeaks(t)
+	p := NewWorkers(0)
+	defer p.Close()
+	done := make(chan struct{})
+	job := JobFunc(func() { done <- struct{}{} })
+	start := func() {
+		p.Start(job)
+		<-done
+		idle := func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.idle == p.count
+		}
+		for deadline := time.Now().Add(10 * time.Second); !idle(); runtime.Gosched() {
+			if time.Now().After(deadline) {
+				t.Fatal("the goroutine is not idle within 10 s")
+			}
+		}
+	}
+	start()
+	if n := testing.AllocsPerRun(100, start); n != 0 {
+		t.Errorf("%v allocations a job, want 0", n)
+	}
+	if p.count != 1 {
+		t.Errorf("%d goroutines, want 1", p.count)
+	}
+	const many = 2 * idleWorkers
+	var arrived, ended sync.WaitGroup
+	arrived.Add(many)
+	for range many {
+		ended.Add(1)
+		p.Start(JobFunc(func() { defer ended.Done(); arrived.Done(); arrived.Wait() }))
+	}
+	ended.Wait()
+	testkit.Eventually(t, 10*time.Second, func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.count != idleWorkers || p.idle != idleWorkers {
+			return fmt.Errorf("%d goroutines, %d idle, want %d", p.count, p.idle, idleWorkers)
+		}
+		return nil
+	})
+}
