@@ -68,6 +68,7 @@ func (l *eventLoop) adopt(fd int, peer unix.Sockaddr, local bool) {
 	defer l.recovered(c)
 	l.lend(c)
 	c.session = l.server.config.New(&c.Conn)
+	c.begin()
 	if err := l.watch(fd, connEvents, l.slots[c.place].generation, c.place); err != nil {
 		l.close(c, &CloseError{ReasonReset, err})
 		return

@@ -35,7 +35,7 @@ const (
 
 // plain says that nothing waits at the connection: what is read now is all there is.
 func (c *epollConn) plain() bool {
-	return !c.queued && c.in.Len() == 0 && c.out == nil && c.owed == 0 && c.scratch == nil && c.reads() && !c.lingering
+	return !c.queued && c.in.Len() == 0 && c.out == nil && c.owed == 0 && !c.postsLeft && c.scratch == nil && c.reads() && !c.lingering
 }
 
 // serve deals with up to cohortSize events.

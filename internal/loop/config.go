@@ -64,6 +64,8 @@ type Config struct {
 	// MaxOutput is how many bytes may wait to be written before the session is Full
 	// and reading stops (256 KiB). One answer may exceed it.
 	MaxOutput int
+	// MaxPosts is how many tasks may wait for a connection (64): see [Conn.Post].
+	MaxPosts int
 	// MaxDeferred is how many deferred answers a connection may have (128).
 	MaxDeferred int
 
@@ -107,7 +109,7 @@ func (c Config) withDefaults() (Config, error) {
 		value int
 	}{
 		{&c.Loops, runtime.GOMAXPROCS(0)}, {&c.MaxConnections, DefaultConnections}, {&c.MaxInput, 64 << 10},
-		{&c.MaxOutput, 256 << 10}, {&c.MaxDeferred, 128},
+		{&c.MaxOutput, 256 << 10}, {&c.MaxDeferred, 128}, {&c.MaxPosts, 64},
 	} {
 		if *n.field <= 0 {
 			*n.field = n.value

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/buf"
@@ -52,6 +53,12 @@ type Conn struct {
 	detaching bool
 	lingering bool  // half-closed: reads to EOF
 	failure   error // Abort was called
+	ready     bool  // New has returned and a handshake is over: posts run, and Drain is called
+	undrained bool  // the session is a Drainer, and Drain was not called yet
+	postsLeft bool  // the last turn has left tasks that were posted
+
+	// Atomic: what was posted, see post.go. Nil: nothing ever was.
+	posts atomic.Pointer[postQueue]
 
 	// Owned by the turn: times of the engine's clock for the sweep, 0: not.
 	readAt  time.Duration // Config.Clock, -1: not read since the last read
@@ -78,6 +85,8 @@ type Conn struct {
 type backend interface {
 	// complete brings d into the connection's turn. On any goroutine.
 	complete(d *Deferred)
+	// wakePosts makes the connection have a turn soon. On any goroutine.
+	wakePosts()
 	// owes tells by how much the number of answers owed has changed.
 	owes(delta int)
 	// output returns an empty output for the turn under way.
@@ -193,6 +202,24 @@ func (c *Conn) waiting() int {
 // second at most, so that no reset destroys an answer under way.
 func (c *Conn) End() { c.ending = true }
 
+// begin notes that the session may be called from now on.
+func (c *Conn) begin() {
+	c.ready = true
+	_, c.undrained = c.session.(Drainer)
+}
+
+// tellDrain lets the session say goodbye, once, if the server has begun to drain. It is a part of
+// the turn.
+func (c *Conn) tellDrain() {
+	if c.drainDue() && !c.closed && !c.ending && !c.detaching && c.failure == nil {
+		c.undrained = false
+		c.session.(Drainer).Drain(c)
+	}
+}
+
+// drainDue reports whether the session has yet to be told that the server drains.
+func (c *Conn) drainDue() bool { return c.undrained && c.ready && c.server.draining.Load() }
+
 // Abort ends the connection at once. err is what Closed gets.
 func (c *Conn) Abort(err error) {
 	if c.failure == nil {
@@ -241,7 +268,7 @@ const (
 
 // next decides how the connection goes on, after what could be written was.
 func (c *Conn) next() step {
-	idle := c.owed == 0 && c.waiting() == 0 && !c.unfinished
+	idle := c.owed == 0 && c.waiting() == 0 && !c.unfinished && !c.postsLeft
 	switch {
 	case c.closed:
 		return stepNone
@@ -277,6 +304,7 @@ func (c *Conn) beginLinger(now time.Duration) {
 	c.lingering = true
 	c.linger = now
 	c.partial = 0
+	c.dropPosts()
 	c.in.Reset()
 }
 
@@ -317,6 +345,7 @@ func (c *Conn) taken() int { return c.sent + c.held - c.backend.held() }
 func (c *Conn) finish(err error) {
 	c.closed = true
 	c.in.Reset()
+	c.dropPosts()
 	c.dropOwed()
 	c.flying = flight{}
 	c.count(holding{})

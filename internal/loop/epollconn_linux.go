@@ -56,6 +56,8 @@ func (l *eventLoop) turn(c *epollConn) {
 		wrote += l.flush(c)
 	}
 	if !c.queued { // else it goes on when its place in the queue has come
+		c.tellDrain()
+		c.runPosts()
 		wrote += l.feed(c, false)
 		for reads := 0; c.reads(); reads++ {
 			if reads == turnReads {
@@ -80,7 +82,7 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 	}
 	l.keepOutput(c)
 	c.noteWritten(wrote, l.now)
-	more := c.out != nil && !c.blocked || c.exhausted() && (c.in.Len() > 0 || c.readable)
+	more := c.out != nil && !c.blocked || c.exhausted() && (c.in.Len() > 0 || c.readable) || c.postsLeft && c.takesPosts()
 	l.spent += c.spent + turnCost
 	c.newShare(c.queued)
 	switch c.next() {

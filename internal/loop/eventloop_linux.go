@@ -53,6 +53,7 @@ type eventLoop struct {
 	tasks     []func()                // posted, and not run yet
 	surveys   []*survey               // asked for, and not answered yet
 	settling  []*Deferred             // complete, and not settled yet
+	calls     connQueue               // connections to which something was posted, and that had no turn yet
 	measure   func(cpu time.Duration) // set by MeasureTurns; nil if turns are not measured
 	events    []unix.EpollEvent
 	readBuf   []byte
@@ -77,7 +78,8 @@ type eventLoop struct {
 	mu     sync.Mutex
 	posted []func()
 	done   []*Deferred
-	closed bool // posts are of no use any more
+	called []*epollConn // a task was posted to them
+	closed bool         // posts are of no use any more
 
 	// Atomics. waiting is written by the loop and by who wakes it; mail by who posts
 	// and by the loop. published are the counts, for whoever asks.
@@ -156,7 +158,7 @@ func (l *eventLoop) run() {
 			l.serve(l.events[i:min(i+cohortSize, n)])
 		}
 		l.goOn()
-		if l.mail.Load() || len(l.tasks) > 0 || len(l.settling) > 0 {
+		if l.mail.Load() || l.hasMail() {
 			l.readMail()
 		}
 		if len(l.surveys) > 0 {
@@ -180,7 +182,7 @@ func (l *eventLoop) wait() int {
 	if n := pollEvents(l.epfd, l.events); n > 0 {
 		return n
 	}
-	if l.again.len() > 0 || len(l.tasks) > 0 || len(l.settling) > 0 || len(l.surveys) > 0 || l.sweeping > 0 || l.mail.Load() {
+	if l.again.len() > 0 || l.hasMail() || len(l.surveys) > 0 || l.sweeping > 0 || l.mail.Load() {
 		return 0
 	}
 	if l.yields {
@@ -319,6 +321,11 @@ func (l *eventLoop) readMail() {
 	done := l.done
 	clear(l.posted)
 	l.posted, l.done = l.posted[:0], nil
+	for _, c := range l.called {
+		l.calls.push(c)
+	}
+	clear(l.called)
+	l.called = l.called[:0]
 	l.mu.Unlock()
 	if len(l.settling) == 0 {
 		l.settling = done
@@ -345,6 +352,7 @@ func (l *eventLoop) readMail() {
 	if l.settling = l.settling[n:]; len(l.settling) == 0 {
 		l.settling = nil
 	}
+	l.answerCalls()
 }
 
 // keepTime looks at the time limits of all connections, and accepts again after a pause.

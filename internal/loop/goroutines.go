@@ -28,6 +28,7 @@ type goEngine struct {
 	emptied chan struct{} // closed when nothing is left after drain
 
 	shaking *handshakes
+	helpers *Workers // one a connection at most, so that none waits for another
 
 	running sync.WaitGroup // all goroutines
 
@@ -48,7 +49,8 @@ type goEngine struct {
 }
 
 func newGoroutines(s *Server) (engine, error) {
-	return &goEngine{server: s, shaking: newHandshakes(max(1, runtime.GOMAXPROCS(0)/2)), quit: make(chan struct{}), drained: make(chan struct{}), emptied: make(chan struct{})}, nil
+	return &goEngine{server: s, shaking: newHandshakes(max(1, runtime.GOMAXPROCS(0)/2)), helpers: NewWorkers(s.config.MaxConnections),
+		quit: make(chan struct{}), drained: make(chan struct{}), emptied: make(chan struct{})}, nil
 }
 
 func (g *goEngine) serve(listeners []net.Listener) error {
@@ -172,7 +174,7 @@ func (g *goEngine) adopt(raw net.Conn, secure *tls.Config, local bool) {
 	g.conns = append(g.conns, c)
 	g.running.Add(1)
 	// Ends with the connection, which stop cuts and waits for.
-	go c.begin()
+	go c.run()
 }
 
 func addrPortOf(a net.Addr) netip.AddrPort {
@@ -265,6 +267,7 @@ func (g *goEngine) stop(err error) {
 		c.end(err)
 	}
 	g.running.Wait()
+	g.helpers.Close()
 }
 
 func (g *goEngine) survey(dst []Peer) []Peer {

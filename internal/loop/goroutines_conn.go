@@ -40,13 +40,15 @@ type goConn struct {
 	shaking *shakingConn // nil: clear text
 
 	// Guarded by mu.
-	mu   sync.Mutex
-	cond sync.Cond   // a turn has ended
-	busy bool        // somebody has the turn
-	away bool        // somebody writes, and will take the turn again
-	mail []*Deferred // complete
-	gone bool        // closed or detached: what becomes complete is dropped
-	seen holding     // what it held when the turn began
+	mu     sync.Mutex
+	cond   sync.Cond   // a turn has ended
+	busy   bool        // somebody has the turn
+	away   bool        // somebody writes, and will take the turn again
+	mail   []*Deferred // complete
+	posted bool        // Post was called since the last look at what was posted
+	wanted int         // how many wait for the turn
+	gone   bool        // closed or detached: what becomes complete is dropped
+	seen   holding     // what it held when the turn began
 
 	// Owned by the turn.
 	settled    []*Deferred   // the mail under way
@@ -60,8 +62,8 @@ type goConn struct {
 	place int
 }
 
-// begin is the reader's goroutine, which starts with the turn.
-func (c *goConn) begin() {
+// run is the reader's goroutine, which starts with the turn.
+func (c *goConn) run() {
 	defer c.engine.running.Done()
 	c.open()
 	if t, ok := c.nc.(*tls.Conn); ok {
@@ -74,8 +76,11 @@ func (c *goConn) begin() {
 		if err != nil {
 			c.broke(err)
 		} else {
+			c.begin()
 			c.secured(t)
 		}
+	} else {
+		c.begin()
 	}
 	c.read(c.role)
 }
@@ -134,7 +139,7 @@ func (c *goConn) goOn(me uint32) bool {
 			c.detach()
 			return false
 		case c.reads():
-			if c.yield() {
+			if c.yieldToRead() {
 				return true
 			}
 		default:

@@ -15,9 +15,11 @@ func (c *goConn) acquire() {
 }
 
 func (c *goConn) acquireLocked() {
+	c.wanted++
 	for c.busy {
 		c.cond.Wait()
 	}
+	c.wanted--
 	c.begunLocked()
 	c.room = c.roomNow()
 }
@@ -28,12 +30,30 @@ func (c *goConn) begunLocked() {
 	c.seen = c.counted
 }
 
-// yield gives the turn up, unless there is mail to be settled first.
+// yield gives the turn up, unless there is mail to be settled first. What was posted may be left
+// to others that wait for the turn: tasks without end would otherwise keep them out.
 func (c *goConn) yield() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.mail) > 0 {
+	if len(c.mail) > 0 || c.posted && c.wanted == 0 {
 		return false
+	}
+	c.busy = false
+	c.cond.Broadcast()
+	return true
+}
+
+// yieldToRead gives the turn up, unless there is mail to be settled first. A helper gets the turn
+// to run what was posted: the reader would never read while tasks come without end.
+func (c *goConn) yieldToRead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case len(c.mail) > 0:
+		return false
+	case c.posted && c.wanted == 0:
+		c.helpLocked()
+		return true
 	}
 	c.busy = false
 	c.cond.Broadcast()
@@ -45,7 +65,7 @@ func (c *goConn) yield() bool {
 func (c *goConn) await() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.mail) > 0 {
+	if c.mailLocked() {
 		return
 	}
 	c.busy = false
@@ -61,8 +81,8 @@ func (c *goConn) complete(d *Deferred) {
 	}
 }
 
-// take puts d into the mail and sees to it that somebody settles it. False: the
-// connection has gone.
+// take puts d into the mail, which a goroutine then settles. It returns false if the connection
+// has gone.
 func (c *goConn) take(d *Deferred) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,10 +90,29 @@ func (c *goConn) take(d *Deferred) bool {
 		return false
 	}
 	c.mail = append(c.mail, d)
+	c.callLocked()
+	return true
+}
+
+// mailLocked reports whether something has come for the connection's turn.
+func (c *goConn) mailLocked() bool { return len(c.mail) > 0 || c.posted }
+
+// wakePosts implements backend.
+func (c *goConn) wakePosts() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return // what was posted has been dropped
+	}
+	c.posted = true
+	c.callLocked()
+}
+
+// callLocked sees to it that a goroutine takes the turn for what has come.
+func (c *goConn) callLocked() {
 	if !c.busy && !c.away {
 		c.helpLocked()
 	}
-	return true
 }
 
 // helpLocked gives the turn, which nobody has or the caller has, to a goroutine of its own.
@@ -82,8 +121,14 @@ func (c *goConn) helpLocked() {
 	c.engine.running.Add(1)
 	// Ends when there is nothing to do; at the latest when the connection has ended,
 	// and stop waits for it.
-	go c.help()
+	c.engine.helpers.Start((*helper)(c))
 }
+
+// helper is a connection that has work as a job.
+type helper goConn
+
+// Work implements [Job].
+func (h *helper) Work() { (*goConn)(h).help() }
 
 // lookAt is the sweeper's visit.
 func (c *goConn) lookAt(now time.Duration) {
@@ -106,7 +151,7 @@ func (c *goConn) lookAt(now time.Duration) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if due || len(c.mail) > 0 {
+	if due || c.mailLocked() {
 		c.helpLocked()
 		return
 	}
@@ -124,7 +169,7 @@ func (c *goConn) look(now time.Duration) Peer {
 	case c.gone:
 		return Peer{Group: c.group(c), Proven: true, Idle: -1, Conn: c}
 	case c.busy:
-		return Peer{Group: c.group(c), Holds: int64(c.seen.held), Large: int64(c.seen.large), Proven: true, Idle: -1, Conn: c}
+		return Peer{Group: c.group(c), Holds: int64(c.seen.held) + c.postedWeight(), Large: int64(c.seen.large), Proven: true, Idle: -1, Conn: c}
 	}
 	return c.peer(now, c)
 }
@@ -138,13 +183,15 @@ func (c *goConn) Cut(why CloseReason) {
 	}
 }
 
-// settleMail writes the answers that have become complete.
+// settleMail writes the answers that have become complete, and runs what was posted.
 func (c *goConn) settleMail() {
 	for {
 		c.mu.Lock()
 		c.mail, c.settled = c.settled[:0], c.mail
+		c.posted = false
 		c.mu.Unlock()
 		if len(c.settled) == 0 {
+			c.runPosted()
 			return
 		}
 		for i, d := range c.settled {
@@ -152,6 +199,13 @@ func (c *goConn) settleMail() {
 			c.settleOne(d)
 		}
 	}
+}
+
+// runPosted runs what was posted, and tells the session of a drain.
+func (c *goConn) runPosted() {
+	defer c.recovered()
+	c.tellDrain()
+	c.runPosts()
 }
 
 func (c *goConn) settleOne(d *Deferred) {

@@ -100,7 +100,7 @@ func (c *Conn) inUse() bool {
 
 // peer describes the connection for a survey.
 func (c *Conn) peer(now time.Duration, own Cutter) Peer {
-	p := Peer{Group: c.group(own), Holds: int64(c.counted.held), Large: c.heldLarge(), Proven: c.proven, Idle: now - c.active, Conn: own}
+	p := Peer{Group: c.group(own), Holds: int64(c.counted.held) + c.postedWeight(), Large: c.heldLarge(), Proven: c.proven, Idle: now - c.active, Conn: own}
 	switch {
 	case !c.proven:
 		p.Idle = now - c.opened
@@ -115,7 +115,7 @@ func (c *Conn) cut(why CloseReason) bool {
 	switch {
 	case c.closed || c.failure != nil:
 		return false
-	case why == ReasonMemory && c.counted.held == 0, why == ReasonLarge && c.heldLarge() == 0:
+	case why == ReasonMemory && c.counted.held == 0 && c.postedWeight() == 0, why == ReasonLarge && c.heldLarge() == 0:
 		return false
 	case why == ReasonUnprovenRoom && c.proven:
 		return false

@@ -38,6 +38,16 @@ type SecureSession interface {
 	Secured(c *Conn, state tls.ConnectionState)
 }
 
+// A Drainer is a session that says goodbye when the server shuts down.
+type Drainer interface {
+	Session
+	// Drain is called once, in a turn, soon after the server has begun to drain; if the
+	// connection is accepted or finishes its handshake later, soon after that. The
+	// session may append to [Conn.Output], and may call [Conn.End]. If it does not, the connection
+	// is half-closed as others are: once it is idle and Config.DrainGrace has passed.
+	Drain(c *Conn)
+}
+
 // A LargeHolder is a session that holds large answers of which its connection does not know:
 // those that wait for their turn behind others. See [Server.HoldLarge].
 type LargeHolder interface {

@@ -30,6 +30,8 @@ func (c *Conn) overdue(now time.Duration) bool {
 			c.eof = true
 		}
 		return c.eof
+	case c.drainDue() && !c.ending && !c.detaching:
+		return true
 	case !c.proven && !c.ending && config.ProveTimeout != nil && past(c.opened, cmp.Or(config.ProveTimeout(), never)):
 		if c.ending, c.endReason = !c.inUse(), ErrUnproven; !c.ending {
 			c.failure = ErrUnproven

@@ -13,6 +13,7 @@ import (
 func TestConnConfigReachesTheEngine(t *testing.T) {
 	c := ConnConfig{
 		IdleTimeout: time.Second, MaxConnections: 3, MaxPerAddress: 2, Backend: loop.Goroutines,
+		Workers:        loop.NewWorkers(0),
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
 	}.WithDefaults()
 	engine := c.Loop()
