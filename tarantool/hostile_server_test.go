@@ -27,10 +27,11 @@ const (
 // hostileCase is one way to break the protocol, or to stretch it.
 type hostileCase struct {
 	name string
-	// reply answers the request of evilID on the first connection. Endless follows again
-	// and again, until the connection ends, or for 100 ms if late is set, which follows then
-	// or after 10 ms.
+	// reply answers the request of evilID on the first connection. endless follows again
+	// and again, until the connection ends or, if late is set, until the call has ended. late
+	// follows 10 ms after that.
 	reply   func(sync uint64) []byte
+	over    chan struct{} // closed when the call has ended
 	endless []byte
 	late    func(sync uint64) []byte
 	// end closes the connection then; mute answers nothing on it any more.
@@ -134,7 +135,7 @@ func (h *hostile) misbehave(conn net.Conn, sync uint64) bool {
 	c := h.script
 	if c.endless != nil {
 		piece := bytes.Repeat(c.endless, max(1, 64<<10/len(c.endless)))
-		for began := time.Now(); c.late == nil || time.Since(began) < 100*time.Millisecond; {
+		for c.late == nil || !c.isOver() {
 			if _, err := conn.Write(piece); err != nil {
 				h.ended.Add(1)
 				return false
@@ -142,6 +143,7 @@ func (h *hostile) misbehave(conn net.Conn, sync uint64) bool {
 		}
 	}
 	if c.late != nil {
+		<-c.over
 		time.Sleep(10 * time.Millisecond)
 		conn.Write(c.late(sync))
 	}
@@ -150,6 +152,16 @@ func (h *hostile) misbehave(conn net.Conn, sync uint64) bool {
 		h.ended.Add(1)
 	}
 	return !c.end && !c.mute
+}
+
+// isOver reports whether the call of evilID has ended.
+func (c hostileCase) isOver() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // keyOf returns the first part of the key of a select of hostileSpace, 0 for all else.

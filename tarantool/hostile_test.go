@@ -261,6 +261,7 @@ type hostileClient struct {
 
 // run runs the case and returns by how much the heap grew.
 func (c hostileTest) run(t *testing.T, style int) (grown int64) {
+	c.over = make(chan struct{})
 	server := (&hostile{script: c.hostileCase}).serve(t)
 	growth := testkit.HeapGrowth()
 	o := tarantool.Options{Addr: server.addr, Retries: -1, StallTimeout: -1, Backoff: time.Millisecond}
@@ -374,6 +375,7 @@ func (c hostileTest) evilCall(t *testing.T, client hostileClient, style int) {
 	} else {
 		found, err = client.space.Get(ctx, &got, tarantool.Int(evilID))
 	}
+	close(c.over)
 	c.judge(t, got, found, err)
 	neighbours.Wait()
 	if c.hostileCase.late != nil {

@@ -75,7 +75,7 @@ func TestStallIsNoticedInTime(t *testing.T) {
 // not stalled, nor one that sends a long reply little by little.
 func TestSlowIsNotStalled(t *testing.T) {
 	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		const stall = 80 * time.Millisecond
+		const stall = 640 * time.Millisecond
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
 			for _, b := range r.frame(r.body) {
 				time.Sleep(stall / 8)
