@@ -94,6 +94,9 @@ func (p *listParser) block(begin, end string) (string, error) {
 			p.at++
 			return strings.Join(p.lines[first:p.at-1], "\n"), nil
 		}
+		if strings.HasPrefix(p.lines[p.at], "mutant:") {
+			return "", p.errorf("line %d begins a mutant inside the block after %q of line %d, expected %q before it", p.at+1, begin, first, end)
+		}
 	}
 	return "", p.errorf("the list ends inside the block after %q of line %d, expected %q", begin, first, end)
 }

@@ -131,6 +131,7 @@ func TestParseListErrors(t *testing.T) {
 		{head + "old text\n", `expected "--- old"`},
 		{head + "--- old\na\n", `expected "--- new"`},
 		{head + "--- old\na\n--- new\nb\n", `expected "--- end"`},
+		{head + "--- old\na\n--- new\nb\n" + head, "line 9 begins a mutant inside the block"},
 		{head + "--- old\na\n--- new\na\n--- end\n", "changes nothing"},
 		{head + "--- old\n--- new\na\n--- end\n", "changes nothing"},
 		{strings.Repeat(head+"--- old\na\n--- new\nb\n--- end\n", 2), "also at line 1"},
