@@ -30,14 +30,12 @@ type Workers struct {
 	jobs chan Job      // has room for all that are idle, so that a send does not wait
 	stop chan struct{} // closed by Close
 
-	running sync.WaitGroup
-	once    sync.Once
-
 	// Guarded by mu.
 	mu     sync.Mutex
-	count  int   // goroutines
-	idle   int   // of these, how many wait for a job and have not been sent one
-	queue  []Job // from next on: what waits because count is max
+	left   sync.Cond // count has become 0
+	count  int       // goroutines
+	idle   int       // of these, how many wait for a job and have not been sent one
+	queue  []Job     // from next on: jobs that wait because count is max
 	next   int
 	closed bool
 }
@@ -48,24 +46,24 @@ func NewWorkers(max int) *Workers {
 	if max <= 0 {
 		max = DefaultWorkers
 	}
-	return &Workers{max: max, jobs: make(chan Job, idleWorkers), stop: make(chan struct{})}
+	w := &Workers{max: max, jobs: make(chan Job, idleWorkers), stop: make(chan struct{})}
+	w.left.L = &w.mu
+	return w
 }
 
 // Start runs j on a goroutine and does not wait. If all goroutines are busy and there are as many
-// as there may be, j waits for one, after those that came before: a caller that starts more jobs
-// than a bound of its own would keep them in memory. Start must not be called after Close.
+// as there may be, j waits for one, after the jobs that came before: callers must bound how many
+// jobs they start, because those that wait are kept in memory. After Close j still runs, on a
+// goroutine that ends with it.
 func (w *Workers) Start(j Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.closed:
-		panic("loop: Workers: Start after Close")
 	case w.idle > 0:
 		w.idle--
 		w.jobs <- j
 	case w.count < w.max:
 		w.count++
-		w.running.Add(1)
 		// Ends when it has nothing to do and enough others are idle, or with Close, which waits.
 		go w.run(j)
 	default:
@@ -74,7 +72,6 @@ func (w *Workers) Start(j Job) {
 }
 
 func (w *Workers) run(j Job) {
-	defer w.running.Done()
 	for {
 		j.Work()
 		var stay bool
@@ -87,7 +84,9 @@ func (w *Workers) run(j Job) {
 		select {
 		case j = <-w.jobs:
 		case <-w.stop:
-			return
+			if j = w.leave(); j == nil {
+				return
+			}
 		}
 	}
 }
@@ -105,20 +104,43 @@ func (w *Workers) following() (j Job, stay bool) {
 		return j, true
 	}
 	if w.idle == idleWorkers || w.closed {
-		w.count--
+		w.gone()
 		return nil, false
 	}
 	w.idle++
 	return nil, true
 }
 
-// Close ends the goroutines and waits for them. All jobs must have been done.
+// leave ends an idle goroutine, unless it was sent a job meanwhile, which it returns.
+func (w *Workers) leave() Job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case j := <-w.jobs:
+		return j
+	default:
+		w.idle--
+		w.gone()
+		return nil
+	}
+}
+
+// gone counts a goroutine that ends. The caller holds mu.
+func (w *Workers) gone() {
+	if w.count--; w.count == 0 {
+		w.left.Broadcast()
+	}
+}
+
+// Close waits until all jobs are done and the goroutines have ended.
 func (w *Workers) Close() {
-	w.once.Do(func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
 		w.closed = true
 		close(w.stop)
-	})
-	w.running.Wait()
+	}
+	for w.count > 0 {
+		w.left.Wait()
+	}
 }

@@ -104,3 +104,38 @@ func TestWorkersStay(t *testing.T) {
 		return nil
 	})
 }
+
+// Close waits for every job that was started, those that wait for a goroutine among them, and a
+// job that is started afterwards runs as well.
+func TestWorkersClose(t *testing.T) {
+	testkit.NoLeaks(t)
+	for range 200 {
+		w := NewWorkers(2)
+		var ran atomic.Int32
+		var jobs int32
+		for range 5 {
+			w.Start(JobFunc(func() { runtime.Gosched(); ran.Add(1) }))
+			jobs++
+		}
+		w.Close()
+		if n := ran.Load(); n != jobs {
+			t.Fatalf("%d of %d jobs had run when Close returned", n, jobs)
+		}
+		done := make(chan struct{})
+		w.Start(JobFunc(func() { close(done) }))
+		<-done
+		w.Close()
+	}
+
+	// A job that an idle goroutine is sent while Close begins is not lost.
+	for range 500 {
+		w := NewWorkers(1)
+		first, second := make(chan struct{}), make(chan struct{})
+		w.Start(JobFunc(func() { close(first) }))
+		<-first
+		go w.Close() // ends when the goroutine has, which the Close below waits for
+		w.Start(JobFunc(func() { close(second) }))
+		<-second
+		w.Close()
+	}
+}
