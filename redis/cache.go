@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
@@ -265,8 +266,8 @@ func (c *Client) withCache(cfg *pipe.Config) {
 	cfg.OnPush, cfg.Traits.AlwaysRead = c.pushed, true // an invalidation waits for nobody
 	// Redis 6 may write one into the middle of a reply. That is rare, and all is dropped.
 	cfg.Protocol.(*protocol).aside = c.cache.empty
-	cfg.OnEvent = func(e pipe.Event) {
-		if e.Kind == pipe.Disconnected {
+	cfg.OnEvent = func(e slipstream.Event) {
+		if e.Kind == slipstream.Disconnected {
 			c.cache.empty() // what changes now is told to nobody
 		}
 		c.hooks.Event(e)

@@ -233,7 +233,7 @@ func (h *hub) run() {
 		if h.ctx.Err() != nil {
 			return
 		}
-		h.client.hooks.Notify(Event{Kind: Disconnected, Addr: h.client.fail.Addr, At: time.Now(), Err: fmt.Errorf("subscriptions: %w", err)})
+		h.client.hooks.Event(Event{Kind: Disconnected, Addr: h.client.fail.Addr, At: time.Now(), Err: fmt.Errorf("subscriptions: %w", err)})
 		t := time.NewTimer(h.client.retry.Backoff.After(max(attempt, 1)))
 		select {
 		case <-t.C:

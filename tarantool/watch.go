@@ -119,8 +119,8 @@ func (h *watchHub) connected() (*pipe.Engine, error) {
 }
 
 // connection is told when the connection comes and goes, on the goroutine that keeps it.
-func (h *watchHub) connection(e pipe.Event) {
-	if e.Kind == pipe.Connected {
+func (h *watchHub) connection(e slipstream.Event) {
+	if e.Kind == slipstream.Connected {
 		h.renew()
 	}
 	h.client.hooks.Event(e)

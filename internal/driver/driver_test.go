@@ -144,7 +144,7 @@ func TestPanicsOfHooksAreContained(t *testing.T) {
 		OnEvent:  func(slipstream.Event) { panic("event") },
 	}
 	h.Observe(t.Context(), slipstream.Observation{Start: time.Now()})
-	h.Notify(slipstream.Event{})
+	h.Event(slipstream.Event{})
 	if h.Panics() != 3 {
 		t.Errorf("%d panics counted, want 3", h.Panics())
 	}

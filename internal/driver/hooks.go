@@ -51,20 +51,8 @@ func (h *Hooks) Observe(ctx context.Context, o slipstream.Observation) {
 	}
 }
 
-// Event notifies the user of what happened to a connection of an engine.
-func (h *Hooks) Event(e pipe.Event) {
-	kind := slipstream.DialFailed
-	switch e.Kind {
-	case pipe.Connected:
-		kind = slipstream.Connected
-	case pipe.Disconnected:
-		kind = slipstream.Disconnected
-	}
-	h.Notify(slipstream.Event{Kind: kind, Addr: e.Addr, At: e.At, Err: e.Err, Stalled: e.Stalled, Backoff: e.Backoff})
-}
-
-// Notify notifies the user of what happened to a connection.
-func (h *Hooks) Notify(e slipstream.Event) {
+// Event notifies the user of what happened to a connection.
+func (h *Hooks) Event(e slipstream.Event) {
 	if h.OnEvent != nil {
 		h.Call(func() { h.OnEvent(e) })
 	}

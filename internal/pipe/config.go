@@ -5,6 +5,8 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"github.com/slipstream-go/slipstream"
 )
 
 // Config says how an Engine works. Its zero value works once Protocol and Dial
@@ -54,7 +56,7 @@ type Config struct {
 	OnPush func(from Pin, frame []byte)
 	// OnEvent is told of connections, on the goroutine that keeps them. It must
 	// not block.
-	OnEvent func(Event)
+	OnEvent func(slipstream.Event)
 
 	// FlushFactor is k of the flush rule; 0: from the round trip.
 	FlushFactor int
@@ -97,40 +99,4 @@ func (c Config) withDefaults() Config {
 	c.choices.AdoptedReply = cmp.Or(c.choices.AdoptedReply, adoptedReply)
 	c.choices.SweepEvery = cmp.Or(c.choices.SweepEvery, sweepEvery)
 	return c
-}
-
-// EventKind says what happened to a connection.
-type EventKind uint8
-
-const (
-	// Connected: a socket is greeted and takes calls.
-	Connected EventKind = iota
-	// Disconnected: a socket ended; Err says why.
-	Disconnected
-	// DialFailed: an attempt to connect failed; Err says why.
-	DialFailed
-)
-
-// String returns the kind in words.
-func (k EventKind) String() string {
-	switch k {
-	case Connected:
-		return "connected"
-	case Disconnected:
-		return "disconnected"
-	default:
-		return "dial failed"
-	}
-}
-
-// Event is something that happened to a connection.
-type Event struct {
-	Kind EventKind
-	Addr string
-	Err  error
-	At   time.Time
-	// Stalled: the socket was closed because the server was silent.
-	Stalled bool
-	// Backoff is the pause before the next attempt, of DialFailed.
-	Backoff time.Duration
 }

@@ -248,7 +248,7 @@ func (e *Engine) complete(c *Call) {
 	c.completer.Complete(c)
 }
 
-func (e *Engine) event(ev Event) {
+func (e *Engine) event(ev slipstream.Event) {
 	if e.cfg.OnEvent == nil {
 		return
 	}

@@ -18,10 +18,10 @@ import (
 // events collects what OnEvent is told.
 type events struct {
 	mu  sync.Mutex
-	all []Event
+	all []slipstream.Event
 }
 
-func (v *events) add(e Event) {
+func (v *events) add(e slipstream.Event) {
 	v.mu.Lock()
 	v.all = append(v.all, e)
 	v.mu.Unlock()
@@ -66,12 +66,12 @@ func TestReconnectsWithBackoff(t *testing.T) {
 	}
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	if seen.all[0].Kind != Connected || seen.all[1].Kind != Disconnected || seen.all[1].Err == nil || seen.all[1].Stalled {
+	if seen.all[0].Kind != slipstream.Connected || seen.all[1].Kind != slipstream.Disconnected || seen.all[1].Err == nil || seen.all[1].Stalled {
 		t.Errorf("the first events are %+v", seen.all[:2])
 	}
 	pause, last := 4*time.Millisecond, time.Time{}
 	for i, ev := range seen.all[2:] {
-		if ev.Kind != DialFailed {
+		if ev.Kind != slipstream.DialFailed {
 			break
 		}
 		pause = min(2*pause, 16*time.Millisecond) // the short life of the socket was the first failure

@@ -58,15 +58,15 @@ func (p *peer) keep(ctx context.Context) {
 			p.set(nil, err)
 			pause := jitter(backoff)
 			backoff = min(2*backoff, e.cfg.MaxBackoff)
-			e.event(Event{Kind: DialFailed, Err: err, Backoff: pause})
+			e.event(slipstream.Event{Kind: slipstream.DialFailed, Err: err, Backoff: pause})
 			sleep(ctx, pause)
 			continue
 		}
 		p.set(s, nil)
-		e.event(Event{Kind: Connected})
+		e.event(slipstream.Event{Kind: slipstream.Connected})
 		err = p.serve(ctx, s)
 		p.set(nil, nil)
-		e.event(Event{Kind: Disconnected, Err: err, Stalled: err == ErrStalled})
+		e.event(slipstream.Event{Kind: slipstream.Disconnected, Err: err, Stalled: err == ErrStalled})
 		// A socket that lived for a while was good: dial again at once. One that
 		// did not counts as a failed attempt.
 		if time.Since(began) > e.cfg.MaxBackoff {

@@ -61,7 +61,7 @@ func TestStallIsNoticedInTime(t *testing.T) {
 		stalled.mu.Lock()
 		defer stalled.mu.Unlock()
 		for _, ev := range stalled.all {
-			if ev.Stalled != (ev.Kind == Disconnected) {
+			if ev.Stalled != (ev.Kind == slipstream.Disconnected) {
 				t.Errorf("%+v", ev)
 			}
 		}
