@@ -174,7 +174,7 @@ func TestHostileServer(t *testing.T) {
 // run runs the case and returns by how much the heap grew.
 func (c hostileTest) run(t *testing.T, lone bool) (grown int64) {
 	server := startHostile(t, c.hostileCase)
-	growth := testkit.HeapGrowth()
+	growth := testkit.HeapGrowth(t)
 	o := redis.Options{Addr: server.addr, Retries: -1, StallTimeout: -1, DialTimeout: 5 * time.Second, Backoff: time.Millisecond}
 	if c.want == silent {
 		o.StallTimeout = 60 * time.Millisecond

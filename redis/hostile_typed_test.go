@@ -160,7 +160,7 @@ func TestHostileGreetingOfReconnect(t *testing.T) {
 				greeting = "\r" // half a line end that means nothing
 			}
 			server := startHostile(t, hostileCase{end: true, greeting: greeting})
-			growth := testkit.HeapGrowth()
+			growth := testkit.HeapGrowth(t)
 			client := connect(t, redis.Options{Addr: server.addr, Retries: -1, DialTimeout: 80 * time.Millisecond, Backoff: time.Millisecond, MaxBackoff: time.Millisecond})
 			_, _, err := client.Get(t.Context(), evilKey)
 			if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || err == nil {

@@ -84,7 +84,7 @@ func TestHostileSchema(t *testing.T) {
 					return dataReply(m.Sync, data)
 				}}
 				server.serve(t)
-				growth := testkit.HeapGrowth()
+				growth := testkit.HeapGrowth(t)
 				c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1})
 				h := hostileClient{Client: c, space: tarantool.SpaceOf[record](c, "s").Index("primary")}
 				for i := 0; ; i++ {

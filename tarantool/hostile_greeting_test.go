@@ -168,7 +168,7 @@ func TestHostileGreeting(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, c := range greetingTable() {
 		t.Run(c.name, func(t *testing.T) {
-			growth := testkit.HeapGrowth()
+			growth := testkit.HeapGrowth(t)
 			server := &hostile{greet: func(conn net.Conn, _ int) bool { return c.greet(conn) }}
 			server.serve(t)
 			o := tarantool.Options{Addr: server.addr, User: c.user, Password: "secret", DialTimeout: 300 * time.Millisecond, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}

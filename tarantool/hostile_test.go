@@ -263,7 +263,7 @@ type hostileClient struct {
 func (c hostileTest) run(t *testing.T, style int) (grown int64) {
 	c.over = make(chan struct{})
 	server := (&hostile{script: c.hostileCase}).serve(t)
-	growth := testkit.HeapGrowth()
+	growth := testkit.HeapGrowth(t)
 	o := tarantool.Options{Addr: server.addr, Retries: -1, StallTimeout: -1, Backoff: time.Millisecond}
 	if c.want == silent {
 		o.StallTimeout = 60 * time.Millisecond
@@ -438,7 +438,7 @@ func TestHostileDestinations(t *testing.T) {
 	}}
 	server.serve(t)
 	c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1})
-	growth := testkit.HeapGrowth()
+	growth := testkit.HeapGrowth(t)
 	for name, reply := range replies {
 		now = reply
 		for _, dst := range []any{

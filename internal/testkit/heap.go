@@ -3,12 +3,14 @@ package testkit
 import (
 	"runtime"
 	"runtime/metrics"
+	"sync"
+	"testing"
 	"time"
 )
 
-// HeapGrowth watches the memory of the heap. The returned function ends that and returns the
-// maximum growth.
-func HeapGrowth() func() int64 {
+// HeapGrowth watches the memory of the heap until the returned function is called, which returns
+// the maximum growth, or the test ends.
+func HeapGrowth(t testing.TB) func() int64 {
 	runtime.GC()
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 	now := func() int64 {
@@ -17,7 +19,7 @@ func HeapGrowth() func() int64 {
 	}
 	base := now()
 	stop, out := make(chan struct{}), make(chan int64)
-	// Ends when the returned function closes stop; that function waits for it.
+	// Ends when growth is called, which waits for it; at the latest when the test ends.
 	go func() {
 		peak := base
 		for {
@@ -30,8 +32,10 @@ func HeapGrowth() func() int64 {
 			}
 		}
 	}()
-	return func() int64 {
+	growth := sync.OnceValue(func() int64 {
 		close(stop)
 		return <-out
-	}
+	})
+	t.Cleanup(func() { growth() })
+	return growth
 }
