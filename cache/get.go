@@ -149,10 +149,10 @@ func clientOf(ctx context.Context) uint64 {
 // wait is what a GET that needs a load, or the answer of a store, waits for.
 type wait struct {
 	flight     *flight
-	look       *look  // of the stores; nil: none is under way
+	look       *look  // of the stores; nil if none is under way
 	leads      bool   // it asks the stores for all who wait for look
 	ask        bool   // it may ask the stores, because the promise holds
-	client     uint64 // who waits
+	client     uint64 // the client that waits
 	joined     bool
 	superseded bool // a tier held the document, but could not vouch for it
 	unverified bool // the stream was waited for already, in vain

@@ -15,7 +15,7 @@ import (
 // asked. It is right for the others if no known change is missing in it when the look-up ends,
 // under the shard's lock: each has read its own horizon before that, so the changes that this
 // horizon covers were known by then. That a look-up began late enough, which is all that
-// matters of a load, says nothing here: a store answers with a document that is older.
+// matters for a load, is not enough: a store answers with a document that is older.
 type look struct {
 	// Owned by the leader: what it asks the stores with if this is its only key.
 	keys  [1]Key
@@ -23,7 +23,7 @@ type look struct {
 
 	// Guarded by the mutex of the key's shard.
 	purges uint64        // purgeMark of the shard when it began
-	done   chan struct{} // closed when what follows is set; nil: nobody but the leader waits
+	done   chan struct{} // closed after the fields below are set; nil if only the leader waits
 
 	// Written before done is closed, read after.
 	answer Answer
@@ -31,7 +31,7 @@ type look struct {
 	cut    bool // the leader has gone, and another caller should ask
 }
 
-// looks are reused, so that a document of a store costs no allocation more than its own.
+// looks are reused, so that a document of a store costs no allocation besides its own.
 var looks = sync.Pool{New: func() any { return new(look) }}
 
 // reuse takes back a look-up that has ended, unless others may still read it.
@@ -52,8 +52,8 @@ func (c *Cache) asksStores() bool {
 	return false
 }
 
-// joinLook makes w wait for the look-up of the key that is under way, or lead one. Called with
-// s.mu held.
+// joinLook makes w wait for the look-up of the key that is under way, or lead one. The caller
+// holds s.mu.
 func (s *shard) joinLook(key Key, w *wait) {
 	w.look = s.looks[key]
 	if w.look == nil {
@@ -68,7 +68,7 @@ func (s *shard) joinLook(key Key, w *wait) {
 }
 
 // endLook ends the look-up that w leads, if it does, without a document that is right for the
-// others. Called with s.mu held.
+// others. The caller holds s.mu.
 func (s *shard) endLook(key Key, w *wait) {
 	l := w.look
 	if !w.leads {
@@ -82,7 +82,7 @@ func (s *shard) endLook(key Key, w *wait) {
 	l.reuse()
 }
 
-// finishLook is endLook for who does not hold s.mu.
+// finishLook is endLook for callers that do not hold s.mu.
 func (s *shard) finishLook(key Key, w *wait) {
 	if w.leads {
 		s.mu.Lock()
@@ -91,7 +91,7 @@ func (s *shard) finishLook(key Key, w *wait) {
 	}
 }
 
-// cutLook is finishLook for a leader who has not asked all stores.
+// cutLook is finishLook for a leader that has not asked all stores.
 func (s *shard) cutLook(key Key, w *wait) {
 	if w.leads {
 		w.look.cut = true
@@ -99,7 +99,7 @@ func (s *shard) cutLook(key Key, w *wait) {
 	}
 }
 
-// awaitLook asks the stores if w leads, and waits for who does otherwise. If there is no
+// awaitLook asks the stores if w leads, and otherwise waits for the leader. If there is no
 // answer, w must join again, which also ends the look-up.
 func (c *Cache) awaitLook(ctx context.Context, r *resourceState, key Key, start time.Duration, w *wait) (a Answer, ok bool, err error) {
 	if !w.leads {
@@ -193,8 +193,8 @@ func (s *shard) purgeMark() uint64 {
 	return purges
 }
 
-// purgedSince reports whether what a store gave since the mark may have been purged. Called with
-// s.mu held.
+// purgedSince reports whether what a store gave since the mark may have been purged. The caller
+// holds s.mu.
 func (s *shard) purgedSince(mark uint64) bool { return uint64(s.purges.Load()) != mark }
 
 // endFound ends a look-up with what a store gave, and keeps that in what is nearer.

@@ -10,14 +10,14 @@ import (
 )
 
 // Store is a tier whose documents outlive the process, such as one on disk. A cache has any
-// number of them, none included, and asks them after the tiers in memory. A store differs from
-// a [Tier] in that its Get may wait, in that what it is told takes effect in order and is made
-// durable together with a [Position], and in that its documents are served only after the
-// stream has gone through every change since that position.
+// number of them, including none, and asks them after the tiers in memory. Unlike a [Tier], a
+// store may wait in Get, applies what it is told in order, and makes it durable together with a
+// [Position]; its documents are served only after the stream has gone through every change
+// since that position.
 //
 // Invalidate, Flush, Void and Checkpoint are called by the goroutine that drives
-// [Invalidations] (Flush also by Purge); the others by anybody, all at once. What the first
-// four, Remove and Put do is in force for Get when they return, and durable later.
+// [Invalidations] (Flush also by Purge); all other methods must be safe for concurrent use. What
+// the first four, Remove and Put do is in force for Get when they return, and durable later.
 type Store interface {
 	// Name is the word for this tier in answers and metrics: "disk".
 	Name() string
@@ -287,7 +287,7 @@ func (c *Cache) promote(r *resourceState, s *shard, key Key, d *Document, purges
 	for _, t := range c.tiers {
 		t.Put(key, d)
 	}
-	s.settled[settledSlot(key)].Add(1) // who has just missed it in memory looks there again
+	s.settled[settledSlot(key)].Add(1) // a caller that has just missed it in memory looks there again
 	return true
 }
 

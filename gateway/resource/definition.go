@@ -24,7 +24,7 @@ func (r *Resource) Definition() []byte {
 	}
 	text, err := json.Marshal(d)
 	if err != nil {
-		panic("resource: " + err.Error()) // strings, numbers and truth values alone
+		panic("resource: " + err.Error()) // cannot happen: there are only strings, numbers and booleans
 	}
 	return text
 }

@@ -13,7 +13,7 @@ type Probe struct {
 	wake chan struct{} // immutable, capacity 1: check now
 
 	mu   sync.Mutex
-	next chan struct{} // guarded by mu; closed after the next check that begins; nil: no one waits
+	next chan struct{} // guarded by mu; closed after the next check that begins; nil if no one waits
 }
 
 // NewProbe returns a probe.

@@ -1,4 +1,4 @@
-// Package fleet keeps the endpoints of a client that has several servers: who the members are, an
+// Package fleet keeps the endpoints of a client that has several servers: its members, an
 // immutable view of them that callers read without a lock, waiting for a member that a call needs,
 // events in the order in which they happened, and the checks of members. What the members are good
 // for is the driver's.
@@ -20,7 +20,7 @@ var ErrClosed = errors.New("the set of endpoints is closed")
 type Set[M comparable, V, E any] struct {
 	// Immutable.
 	build  func(members []M) V
-	notify func(E) // nil: no events
+	notify func(E) // if nil, events are dropped
 
 	mu sync.Mutex
 	// Guarded by mu. It is never held while something is waited for.

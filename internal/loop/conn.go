@@ -57,7 +57,7 @@ type Conn struct {
 	undrained bool  // the session is a Drainer, and Drain was not called yet
 	postsLeft bool  // the last turn has left tasks that were posted
 
-	// Atomic: what was posted, see post.go. Nil: nothing ever was.
+	// Atomic: what was posted, see post.go. It is nil until the first post.
 	posts atomic.Pointer[postQueue]
 
 	// Owned by the turn: times of the engine's clock for the sweep, 0: not.

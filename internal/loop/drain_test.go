@@ -26,7 +26,7 @@ func (s *politeSession) Drain(c *loop.Conn) {
 }
 
 // Every connection is told of a drain, once and in its turn: idle ones, those that owe an answer,
-// behind which the goodbye goes, and those that come during the grace. It does not keep a
+// after which the goodbye goes, and those that come during the grace. It does not keep a
 // connection open for longer than its grace.
 func TestDrainIsTold(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {

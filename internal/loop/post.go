@@ -105,7 +105,7 @@ func (c *Conn) postedWeight() int64 {
 	return int64(q.weight)
 }
 
-// takePost takes the next task out of the queue; nil: there is none.
+// takePost takes the next task out of the queue and returns it, or nil if there is none.
 func (c *Conn) takePost(q *postQueue) Task {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -103,7 +103,7 @@ func TestPost(t *testing.T) {
 				}
 			}
 		}
-		// In order: what a task appends goes behind what is owed.
+		// In order: what a task appends goes after what is owed.
 		c.send("hold h\n")
 		h := y.hold()
 		if err := conn.Post(&toyTask{text: "behind\n"}, 0); err != nil {
