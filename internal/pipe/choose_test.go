@@ -101,6 +101,26 @@ func TestSmallBoundsUseAllConnections(t *testing.T) {
 	}
 }
 
+// Connect returns when any connection is up: another one may take long.
+func TestConnectTakesAnyConnection(t *testing.T) {
+	for blocked := int32(1); blocked <= 2; blocked++ {
+		s := startToy(t, &toyServer{})
+		var dials atomic.Int32
+		s.engine(func(c *Config) {
+			c.Sockets = 2
+			c.DialTimeout = time.Minute
+			dial := c.Dial
+			c.Dial = func(ctx context.Context) (net.Conn, error) {
+				if dials.Add(1) == blocked {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return dial(ctx)
+			}
+		})
+	}
+}
+
 // While the only connection that is up waits for its last call, a caller waits for any that
 // comes up, not for that one.
 func TestAnotherConnectionComes(t *testing.T) {

@@ -89,11 +89,11 @@ func (e *Engine) Connect(ctx context.Context) error {
 	p := e.peers[0]
 	for {
 		changed := e.changes.next()
-		s, dialErr := p.current()
+		_, dialErr := p.current()
 		switch {
 		case e.ctx.Err() != nil:
 			return e.closedError()
-		case s != nil:
+		case e.anySocket() != nil:
 			return nil
 		case dialErr != nil:
 			return p.noConnection(nil)
