@@ -71,6 +71,9 @@ func TestFreshnessDiskSoak(t *testing.T) {
 
 // shelf is a gateway over many documents with a disk tier, one writer, and readers whose
 // answers are checked.
+//
+// Its drain has some grace: without, a connection that was opened just before is closed while its
+// first request is on the way, which no client may repeat by itself.
 type shelf struct {
 	t       *testing.T
 	dir     string
@@ -113,7 +116,7 @@ resources: { items: { table: item, key: [id] } }
 frontends: { http: "127.0.0.1:%d" }
 admin: "127.0.0.1:%d"
 handover: handover.sock
-drain: { grace: 0s }
+drain: { grace: 500ms }
 tiers: { memory: 64MiB, disk: { path: tier, size: 64MiB } }
 `, bound, port, admin))
 	blackbox.Expect(t, blackbox.ExitOK, "statements were run", "", "db", "apply", "-c", s.file)
@@ -179,6 +182,7 @@ func (s *shelf) ask(client *http.Client, log *freshness.Reader, id int) {
 	if err != nil {
 		log.Failed(key, start)
 		s.failed.Add(1)
+		s.t.Logf("%s: %v", key, err)
 		return
 	}
 	defer answer.Body.Close()
@@ -190,6 +194,7 @@ func (s *shelf) ask(client *http.Client, log *freshness.Reader, id int) {
 	if err != nil || answer.StatusCode != 200 {
 		log.Failed(key, start)
 		s.failed.Add(1)
+		s.t.Logf("%s: status %d, %v", key, answer.StatusCode, err)
 		return
 	}
 	if err := json.Unmarshal(body, &item); err != nil || item.ID != id {
