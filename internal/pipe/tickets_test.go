@@ -217,20 +217,27 @@ func lossy(t *testing.T) (*toyServer, func() []toyRequest) {
 	}
 }
 
-// giveUp makes n calls that are never answered, and gives them up.
-func giveUp(t *testing.T, s *toyServer, e *Engine, n int) {
+// giveUp makes n calls that are never answered, and gives them up when the server has them.
+func giveUp(t *testing.T, s *toyServer, lost func() []toyRequest, e *Engine, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var cs []*Call
+	all := len(lost()) + n
 	for range n {
 		c := s.newCall(e, "rlost")
 		if err := e.Start(ctx, c); err != nil {
-			c.Release()
-			break
+			t.Fatal(err)
 		}
 		cs = append(cs, c)
 	}
+	testkit.Eventually(t, 20*time.Second, func() error {
+		if got := len(lost()); got < all {
+			return fmt.Errorf("%d of %d requests have arrived", got, all)
+		}
+		return nil
+	})
+	cancel()
 	for _, c := range cs {
 		if err := c.Wait(); err == nil {
 			t.Error("a request that was lost has a reply")
@@ -247,7 +254,7 @@ func TestLateRepliesAreDropped(t *testing.T) {
 	for _, bits := range []int{32, 64} {
 		s, lost := lossy(t)
 		e := s.engine(func(c *Config) { narrow(c); c.Traits.TicketBits = bits })
-		giveUp(t, s, e, 10)
+		giveUp(t, s, lost, e, 10)
 		if v := e.Snapshot(); v.Outstanding != 10 || bits == 32 && v.HeldBytes != 0 {
 			t.Errorf("%d bits: %d outstanding, %d bytes are held", bits, v.Outstanding, v.HeldBytes)
 		}
@@ -272,17 +279,17 @@ func TestLateRepliesAreDropped(t *testing.T) {
 // A socket with 1,024 blocked tickets, or with as many as may be at the server, is replaced.
 func TestBlockedTicketsReplaceTheSocket(t *testing.T) {
 	for _, depth := range []int{0, 20} {
-		s, _ := lossy(t)
+		s, lost := lossy(t)
 		e := s.engine(func(c *Config) { narrow(c); c.Traits.Depth, c.StallTimeout = depth, -1 })
 		most := maxBlocked
 		if depth > 0 {
 			most = windowNow(e)
 		}
-		giveUp(t, s, e, most-1)
+		giveUp(t, s, lost, e, most-1)
 		if v := e.Snapshot(); v.Reconnects != 0 || v.Outstanding != most-1 {
 			t.Errorf("depth %d: %d reconnects, %d outstanding", depth, v.Reconnects, v.Outstanding)
 		}
-		giveUp(t, s, e, 1)
+		giveUp(t, s, lost, e, 1)
 		testkit.Eventually(t, 5*time.Second, func() error {
 			if n := e.Snapshot().Reconnects; n != 1 {
 				return fmt.Errorf("depth %d: %d reconnects", depth, n)

