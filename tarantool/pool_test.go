@@ -170,7 +170,12 @@ func TestPoolReadOnlyAnswer(t *testing.T) {
 		{byFunction(1), tarantool.ReadWrite, iproto.CodeReadOnly},
 		{byFunction(2).Idempotent(), tarantool.ReadWrite, 0},
 	} {
-		awaitState(t, p, map[bool]string{true: master.Addr, false: replica.Addr}[n%2 == 0], tarantool.InstanceReadWrite)
+		writable, other := master.Addr, replica.Addr
+		if n%2 == 1 {
+			writable, other = other, writable
+		}
+		awaitState(t, p, writable, tarantool.InstanceReadWrite)
+		awaitState(t, p, other, tarantool.InstanceReadOnly)
 		exchange()
 		if err := p.Do(ctx, nil, step.req, step.mode); err != nil && !tarantool.IsCode(err, step.code) || err == nil && step.code != 0 {
 			t.Errorf("%d: %v", n, err)
