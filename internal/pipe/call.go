@@ -37,6 +37,15 @@ const (
 	stateSwept                 // given up, out of the table, not yet released
 )
 
+// holding says what the large buffer of a call is.
+type holding uint8
+
+const (
+	holdsNothing holding = iota
+	holdsReply
+	holdsFrame // a copy of a large frame, until the call is queued
+)
+
 // A Call is one request and its reply. It comes from [Engine.Acquire] and goes
 // back by Release, exactly once.
 //
@@ -51,22 +60,18 @@ type Call struct {
 	state      atomic.Uint32
 	slot       uint32        // of ByTicket
 	generation atomic.Uint32 // written by Release and Claim, read by handles
-	watched    bool          // ctx or deadline is to be visited by the sweeper
-	ping       bool
-	several    bool // Replies > 1
-	gathering  bool // with several: the reader adds to large; see gather.go
-	failed     bool // err is set, and perhaps written
-	routed     bool // completer or leader is set
-	hasReply   bool // large is the reply
-	hasLinked  bool // large is the copy of a large frame
+	timer      uint32        // of the deadline, in the wheel of the socket; 0: none
+	watched    bool          // ctx can be canceled
+	several    bool          // Replies > 1
+	gathering  bool          // with several: the reader adds to large; see gather.go
+	failed     bool          // err is set, and perhaps written
+	routed     bool          // completer or leader is set
+	holds      holding       // what large is
 	small      uint8
-	// OneWay marks a call without a reply: it ends when it has been written.
-	OneWay bool
 	// Whole marks one of several calls of DoAll that make sense only together, such as those
 	// of a transaction: if it is given up while its bytes are queued, they are sent all the
 	// same, because those of the others may have been.
 	Whole bool
-	_     byte
 
 	// The second line, which processors fetch with the first.
 	reply [inlineReply]byte // if small is not 0
@@ -82,6 +87,9 @@ type Call struct {
 
 	attached bool // attachment is set
 	interims bool // onInterim is set
+	ping     bool
+	// OneWay marks a call without a reply: it ends when it has been written.
+	OneWay bool
 	// Replies is how many replies the call has, if its frame is of several requests; 0: one.
 	// It is for protocols that answer in order. See [Call.Received].
 	Replies int32
@@ -91,7 +99,7 @@ type Call struct {
 	frame   [inlineFrame]byte // small requests
 
 	// The last two lines are what most calls do not have.
-	large      []byte // until the call is queued, a copy of its large frame; then a large reply
+	large      []byte // see holds
 	err        error
 	completer  Completer
 	leader     *Call // of DoAll: the first of its calls, which holds the wake-up
@@ -122,7 +130,7 @@ func acquire(e *Engine) *Call {
 
 // Reply returns the reply, one whole message, valid until Release.
 func (c *Call) Reply() []byte {
-	if c.hasReply {
+	if c.holds == holdsReply {
 		return c.large
 	}
 	return c.reply[:c.small]
@@ -228,20 +236,20 @@ func (c *Call) completes() bool { return c.routed && c.completer != nil }
 // call's memory is its caller's, who may be gone before the write.
 func (c *Call) link() {
 	c.clearLarge()
-	c.large, c.hasLinked = append(buf.Get(len(c.Frame)), c.Frame...), true
+	c.large, c.holds = append(buf.Get(len(c.Frame)), c.Frame...), holdsFrame
 }
 
 // unlink returns the copy of the frame, which is not the call's any more.
 func (c *Call) unlink() []byte {
 	b := c.large
-	c.large, c.hasLinked = nil, false
+	c.large, c.holds = nil, holdsNothing
 	return b
 }
 
 func (c *Call) clearLarge() {
-	if c.hasReply || c.hasLinked {
+	if c.holds != holdsNothing {
 		buf.Put(c.large[:0])
-		c.large, c.hasReply, c.hasLinked = nil, false, false
+		c.large, c.holds = nil, holdsNothing
 	}
 }
 
@@ -279,21 +287,16 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 		c.several, c.awaited = true, c.Replies
 	}
 	c.ending.reset()
-	c.deadline = 0
-	c.watched = false
-	if ctx.Done() != nil {
-		c.watched = true
-	}
+	c.deadline, c.timer = 0, 0
+	c.watched = ctx.Done() != nil
 	if at, ok := ctx.Deadline(); ok {
 		c.deadline = max(1, int64(at.Sub(e.epoch)))
-		c.watched = true
 	}
 	if e.cfg.Timeout > 0 {
 		at := int64(time.Since(e.epoch) + e.cfg.Timeout)
 		if c.deadline == 0 || at < c.deadline {
 			c.deadline = at
 		}
-		c.watched = true
 	}
 }
 
@@ -307,7 +310,7 @@ func (c *Call) setReply(b []byte) {
 }
 
 // adopt takes the buffer that b lies in as the reply.
-func (c *Call) adopt(b []byte) { c.large, c.hasReply = b, true }
+func (c *Call) adopt(b []byte) { c.large, c.holds = b, holdsReply }
 
 // takeOut is called by whoever took the call out of its table. It reports
 // whether somebody still waits for the result.

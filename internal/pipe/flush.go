@@ -88,6 +88,9 @@ func (s *socket) endWrite(err error) Reason {
 	if left := s.out.leaving; len(left) > 0 {
 		s.out.leaving = nil
 		s.counts.OneWays += uint64(len(left))
+		for _, c := range left {
+			s.calls.disarm(c)
+		}
 		s.mu.Unlock()
 		s.endOneWays(left)
 		s.mu.Lock()

@@ -31,7 +31,7 @@ func (c *Call) Received() int {
 	switch {
 	case c.several:
 		return len(c.ends)
-	case c.failed || c.small == 0 && !c.hasReply:
+	case c.failed || c.small == 0 && c.holds != holdsReply:
 		return 0
 	}
 	return 1

@@ -288,7 +288,7 @@ func (w *modelWorld) cancel(c *modelCall) {
 	c.cancelled = true
 	c.cancel()
 	for range 2 { // calls are visited from the second sweep on
-		w.socket.sweepCalls(w.engine.now())
+		w.socket.sweepCalls()
 	}
 	if state := c.call.state.Load(); state != stateDead {
 		w.fatal("%s was not given up: state %d", c.body, state)

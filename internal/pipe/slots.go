@@ -17,6 +17,8 @@ type slots struct {
 	leaves  bool   // a call that was given up leaves its slot
 
 	slots   []slot
+	done    []<-chan struct{} // of the contexts of the calls in slots; may be shorter
+	watched int               // of them, those that are not nil
 	free    []uint32
 	newborn uint64   // generation of new slots; grows when slots were dropped
 	peak    int      // the most slots that there were
@@ -34,12 +36,17 @@ type slots struct {
 type slot struct {
 	call       *Call  // nil: the slot is free, or blocked
 	generation uint64 // of the next ticket, or of the call's
-	write      uint64 // the number of the write that the call left with, slotSent, slotSlow
+	write      uint64 // the number of the write that the call left with, and the flags below
+	timer      uint32 // of the call
 }
 
 const (
 	slotSent uint64 = 1 << 63 // the call is in flight, or the slot blocked
 	slotSlow uint64 = 1 << 62 // the call has SlowFor
+	// slotWatched: the context of the call can be canceled.
+	slotWatched uint64 = 1 << 61
+
+	slotFlags = slotSent | slotSlow | slotWatched
 )
 
 // keptSlots are the slots that shrink leaves.
@@ -98,10 +105,32 @@ func (t *slots) add(c *Call) uint64 {
 		s.write = slotSlow
 		t.slow++
 	}
+	if c.watched {
+		s.write |= slotWatched
+		t.watch(i, c.ctx.Done())
+	}
 	c.slot = i
 	t.busy++
 	t.queue = append(t.queue, i)
 	return t.ticket(i)
+}
+
+// watch lets a sweep look at the context of the call in slot i.
+func (t *slots) watch(i uint32, done <-chan struct{}) {
+	for int(i) >= len(t.done) {
+		t.done = append(t.done, nil)
+	}
+	t.done[i] = done
+	t.watched++
+}
+
+// unwatch undoes watch for a call that was given up.
+func (t *slots) unwatch(c *Call) {
+	if s := &t.slots[c.slot]; s.write&slotWatched != 0 {
+		s.write &^= slotWatched
+		t.done[c.slot] = nil
+		t.watched--
+	}
 }
 
 // addFirst queues c before all other queued calls.
@@ -155,20 +184,21 @@ func (t *slots) find(ticket uint64) *Call {
 	return nil
 }
 
-// match takes the call out that a reply answers. If there is none, known reports whether
-// the ticket was sent before: then the reply is late, or the second one.
-func (t *slots) match(ticket uint64) (c *Call, known bool) {
+// match takes the call out that a reply answers, and returns its timer. If there is none,
+// known reports whether the ticket was sent before: then the reply is late, or the second one.
+func (t *slots) match(ticket uint64) (c *Call, timer uint32, known bool) {
 	s := t.awaits(ticket)
 	if s == nil {
-		return nil, t.wasSent(ticket)
+		return nil, 0, t.wasSent(ticket)
 	}
 	if c = s.call; c == nil {
 		t.blocked--
 	} else {
-		t.ages.answered(s.write &^ (slotSent | slotSlow))
+		t.ages.answered(s.write &^ slotFlags)
 	}
+	timer = s.timer
 	t.release(uint32(ticket & slotMask))
-	return c, true
+	return c, timer, true
 }
 
 // wasSent reports whether a ticket was sent before and awaits no reply now. Of slots that
@@ -196,7 +226,7 @@ func (t *slots) leave(c *Call) bool {
 	if s.call != c || s.write < slotSent {
 		return false
 	}
-	t.ages.answered(s.write &^ (slotSent | slotSlow))
+	t.ages.answered(s.write &^ slotFlags)
 	if s.write&slotSlow != 0 {
 		t.slow--
 	}
@@ -211,10 +241,14 @@ func (t *slots) release(i uint32) {
 	if s.write&slotSlow != 0 {
 		t.slow--
 	}
+	if s.write&slotWatched != 0 {
+		t.done[i] = nil
+		t.watched--
+	}
 	if s.write >= slotSent { // else nobody has seen the ticket
 		s.generation = t.next(s.generation)
 	}
-	s.call, s.write = nil, 0
+	s.call, s.write, s.timer = nil, 0, 0
 	t.free = append(t.free, i)
 	t.busy--
 }
@@ -243,6 +277,9 @@ func (t *slots) each(yield func(*Call) bool) {
 func (t *slots) shrink() {
 	if cap(t.queue) > keptCalls {
 		t.queue = nil // first is 0
+	}
+	if len(t.done) > keptSlots {
+		t.done = nil
 	}
 	// No reply is awaited. The slots that stay keep their generations, and those that come
 	// again begin at one that none of the dropped ones had.

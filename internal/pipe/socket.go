@@ -60,7 +60,7 @@ type socket struct {
 	reader  *Call // of roleCaller
 	lone    int   // lone calls in a row
 	stopped bool  // the sweeper has set a read deadline to wake the reader
-	watched bool  // a call may have a deadline or a context
+	watched bool  // a call may have a context that can be canceled
 	fresh   bool  // such a call came since the sweeper began its last round
 	counts  Counts
 
@@ -343,7 +343,10 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 		} else {
 			s.calls.add(c)
 		}
-		if c.hasLinked {
+		if c.deadline > 0 && s.calls.arm(c) {
+			wakeSweeper = true
+		}
+		if c.holds == holdsFrame {
 			s.out.queued.Link(c.unlink())
 		} else {
 			s.out.queued.Append(c.Frame)
@@ -372,7 +375,7 @@ func (s *socket) rule(clock bool) Reason {
 	if r != NotYet || !clock || !s.calls.mayAge() {
 		return r
 	}
-	s.calls.expire(s.engine, s.pace.trip.get())
+	s.calls.age(s.engine, s.pace.trip.get())
 	return rule(queued, bytes, s.calls.young(), s.pace.k, limit)
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// sweepEvery is how often calls with a deadline or a context are visited: a
-	// cancel is honoured within twice that. Its cost stands in
+	// sweepEvery is how often calls whose context can be canceled are visited: a
+	// cancel is honored within twice that. Its cost stands in
 	// docs/decisions/0006.
 	sweepEvery = 4 * time.Millisecond
 	// heldEvery replaces it while a protocol with tickets holds calls back, which may
@@ -22,10 +22,8 @@ const (
 	calmSweeps = 20
 	// sweepChunk is how many calls are visited under one lock.
 	sweepChunk = 256
-	// sweepShare is how many calls with tickets one round visits, if an eighth
-	// of all is not more: with 16,384 futures under way, each of them for 25 ms, a
-	// visit of all was 0.2 of the 1.5 us that a request costs the client. There a
-	// cancel is honoured within eight rounds.
+	// sweepShare is how many calls with tickets a round looks at, if half of them are
+	// not more.
 	sweepShare = 2048
 )
 
@@ -112,9 +110,7 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	s.mu.Unlock()
 	if sweep {
 		w.swept = now
-		found := s.sweepCalls(now)
-		e.completeGivenUp()
-		if found {
+		if s.sweepCalls() {
 			w.calm = 0
 		} else if w.calm++; w.calm >= calmSweeps {
 			s.calm()
@@ -123,6 +119,10 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	if watched {
 		next = max(w.swept+every-now, heldEvery/2)
 	}
+	if at := s.expireCalls(now); at > 0 {
+		next = min(next, max(at-now, 0))
+	}
+	e.completeGivenUp()
 	if s.backstop() {
 		next = min(next, heldEvery)
 	}
@@ -160,14 +160,13 @@ func (s *socket) calm() {
 	s.mu.Unlock()
 }
 
-// sweepCalls gives up the calls whose deadline has passed or whose context has
-// ended. It reports whether there are calls to watch. Each lock visits
-// sweepChunk calls: 8,192 in one go would hold up everybody for 0.1 ms.
-func (s *socket) sweepCalls(now time.Duration) bool {
+// sweepCalls gives up the calls whose context has ended. It reports whether there are calls to
+// watch. Each lock visits sweepChunk calls: 8,192 in one go would hold up everybody for 0.1 ms.
+func (s *socket) sweepCalls() bool {
 	found := false
 	for at := uint64(0); ; {
 		s.mu.Lock()
-		next, more := s.sweepSome(at, now, &found)
+		next, more := s.sweepSome(at, &found)
 		s.mu.Unlock()
 		if !more {
 			return found
@@ -177,44 +176,58 @@ func (s *socket) sweepCalls(now time.Duration) bool {
 }
 
 // sweepSome visits the calls from position at on. Under mu.
-func (s *socket) sweepSome(at uint64, now time.Duration, found *bool) (next uint64, more bool) {
+func (s *socket) sweepSome(at uint64, found *bool) (next uint64, more bool) {
 	if s.life.closed {
 		return 0, false
 	}
 	if at == 0 {
 		for _, c := range s.out.oneWays {
-			s.sweepCall(c, now, found)
+			s.sweepCall(c, found)
 		}
 		for _, c := range s.out.leaving { // a full send buffer delays no cancel
-			s.sweepCall(c, now, found)
+			s.sweepCall(c, found)
 		}
 	}
-	next, more, left := s.calls.sweep(at, func(c *Call) { s.sweepCall(c, now, found) })
+	next, more, left := s.calls.sweep(at, func(c *Call) { s.sweepCall(c, found) })
 	*found = *found || left
 	return next, more
 }
 
-// sweepCall gives c up if its time has come. Under mu.
-func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
+// sweepCall gives c up if its context has ended. Under mu.
+func (s *socket) sweepCall(c *Call, found *bool) {
 	if !c.watched || c.state.Load() != statePending {
 		return
 	}
 	*found = true
+	if cause := c.ctx.Err(); cause != nil {
+		s.giveUp(c, cause)
+	}
+}
+
+// expireCalls gives up the calls whose deadline has passed, and returns the time at which the
+// next one may have; 0: there is none.
+func (s *socket) expireCalls(now time.Duration) (next time.Duration) {
+	for more := true; more; {
+		s.mu.Lock()
+		more = s.calls.expire(now, func(c *Call) bool { return s.giveUp(c, context.DeadlineExceeded) })
+		next = time.Duration(s.calls.deadlines.alarm) * tick
+		s.mu.Unlock()
+	}
+	return next
+}
+
+// giveUp ends c because of its context or its deadline, unless the reader is adding replies to
+// it, and reports whether it did. Under mu, and only by the sweeper.
+func (s *socket) giveUp(c *Call, cause error) bool {
 	if s.calls.gathering && c.several {
-		return // the next sweep
-	}
-	cause := c.ctx.Err()
-	if cause == nil && c.deadline > 0 && int64(now) >= c.deadline {
-		cause = context.DeadlineExceeded
-	}
-	if cause == nil {
-		return
+		return false // the next time
 	}
 	outcome := slipstream.MaybeExecuted
 	if c.start >= s.out.taken && !c.Whole {
 		outcome = slipstream.NotSent
 		s.out.dead++
 	}
+	s.calls.forget(c)
 	c.giveUp(outcome, cause)
 	if outcome == slipstream.MaybeExecuted && s.calls.leave(c) {
 		c.state.Store(stateSwept)
@@ -233,6 +246,7 @@ func (s *socket) sweepCall(c *Call, now time.Duration, found *bool) {
 	if s.reader != nil && (s.reader == c || c.routed && s.reader == c.leader) {
 		s.interrupt()
 	}
+	return true
 }
 
 // completeGivenUp tells the completers of calls that the last sweep gave up.

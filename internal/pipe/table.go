@@ -18,8 +18,9 @@ type matcher struct {
 	byTicket  bool
 	putTicket func(frame []byte, ticket uint64)
 
-	order order
-	slots slots
+	order     order
+	slots     slots
+	deadlines wheel
 
 	slowFor time.Duration // the longest SlowFor of the calls in flight
 	// probe is the place or the ticket of the call whose reply ends a measurement of the
@@ -31,6 +32,8 @@ type matcher struct {
 	// before: at 1,024 callers that are answered in 1 ms it has none to visit. A sweep of
 	// slots goes from sweepNext to sweepTo.
 	sweepTo, sweepNext uint64
+	// open is a channel that the sweep under way has found open.
+	open <-chan struct{}
 }
 
 // keptCalls are the entries of lists that shrink leaves: with keptSlots, 3 KiB of the 24
@@ -76,8 +79,8 @@ func (m *matcher) young() int {
 // mayAge reports whether young falls as time passes.
 func (m *matcher) mayAge() bool { return m.byTicket }
 
-// expire lets calls age, if they do.
-func (m *matcher) expire(e *Engine, roundTrip time.Duration) {
+// age lets calls age, if they do.
+func (m *matcher) age(e *Engine, roundTrip time.Duration) {
 	if m.byTicket {
 		m.slots.ages.expire(e.now(), max(roundTrip, time.Microsecond))
 	}
@@ -116,7 +119,7 @@ func (m *matcher) addOneWay(c *Call) {
 // stamp writes a ticket into what will be sent.
 func (m *matcher) stamp(c *Call, ticket uint64) {
 	m.putTicket(c.Frame, ticket)
-	if c.hasLinked {
+	if c.holds == holdsFrame {
 		m.putTicket(c.large, ticket)
 	}
 }
@@ -175,16 +178,20 @@ func (m *matcher) match(replies []arrived, calls []*Call) (_ []arrived, _ []*Cal
 		for range replies {
 			c := m.order.pop()
 			m.await(c)
+			if !c.several || c.awaited == 0 {
+				m.disarm(c)
+			}
 			calls = append(calls, c)
 		}
 		return replies, calls, probed, nil
 	}
 	kept := 0
 	for i, r := range replies {
-		c, known := m.slots.match(r.ticket)
+		c, timer, known := m.slots.match(r.ticket)
 		if !known {
 			return replies, calls, probed, ErrUnsolicited
 		}
+		m.deadlines.disarm(timer)
 		probed = probed || m.probing && r.ticket == m.probe
 		if c == nil {
 			continue
@@ -204,7 +211,7 @@ func (m *matcher) dropEarly(ticket uint64) error {
 	if !m.byTicket || m.slots.find(ticket) != nil {
 		return ErrUnsolicited
 	}
-	if _, known := m.slots.match(ticket); !known {
+	if _, _, known := m.slots.match(ticket); !known {
 		return ErrUnsolicited
 	}
 	return nil
@@ -212,6 +219,53 @@ func (m *matcher) dropEarly(ticket uint64) error {
 
 // find returns the call in flight with that ticket, nil if there is none.
 func (m *matcher) find(ticket uint64) *Call { return m.slots.find(ticket) }
+
+// arm lets c, which was added, expire at its deadline. It reports whether the sweeper must be
+// woken for it.
+func (m *matcher) arm(c *Call) (wakeSweeper bool) {
+	wakeSweeper = m.deadlines.arm(c, tickOf(time.Duration(c.deadline)))
+	if m.byTicket && !c.OneWay {
+		m.slots.slots[c.slot].timer = c.timer
+	}
+	return wakeSweeper
+}
+
+// disarm lets c not expire any more.
+func (m *matcher) disarm(c *Call) {
+	if c.timer == 0 {
+		return
+	}
+	m.deadlines.disarm(c.timer)
+	m.disarmed(c)
+}
+
+// disarmed notes that c has no timer any more.
+func (m *matcher) disarmed(c *Call) {
+	if c.timer = 0; m.byTicket && !c.OneWay {
+		m.slots.slots[c.slot].timer = 0
+	}
+}
+
+// expire lets at most expireChunk calls expire whose deadline has passed, or wait for the next
+// tick if they cannot yet. It reports whether there are more.
+func (m *matcher) expire(now time.Duration, giveUp func(*Call) bool) (more bool) {
+	at := uint64(now / tick)
+	return m.deadlines.advance(at, expireChunk, func(c *Call) {
+		m.disarmed(c)
+		if !giveUp(c) {
+			c.deadline = int64(now + tick)
+			m.arm(c)
+		}
+	})
+}
+
+// forget stops watching a call that was given up.
+func (m *matcher) forget(c *Call) {
+	m.disarm(c)
+	if m.byTicket && !c.OneWay {
+		m.slots.unwatch(c)
+	}
+}
 
 // leave lets a call in flight that was given up leave its place, if it may, and reports
 // whether it did.
@@ -239,6 +293,7 @@ func (m *matcher) each(yield func(*Call) bool) {
 func (m *matcher) all() []*Call {
 	calls := slices.AppendSeq(make([]*Call, 0, m.size()), m.each)
 	m.slots, m.order = slots{}, order{head: m.order.tail, sent: m.order.tail, tail: m.order.tail}
+	m.deadlines = wheel{}
 	return calls
 }
 
@@ -249,11 +304,14 @@ func (m *matcher) shrink() {
 	}
 	m.order.shrink()
 	m.slots.shrink()
+	m.deadlines.shrink()
 }
 
-// sweep visits calls from position at on, at most sweepChunk of them. At 0 it begins a
+// sweep visits the calls from position at on whose context can be canceled, or by tickets
+// those whose context has ended, and looks at sweepChunk calls at most. At 0 it begins a
 // round. It reports where to go on and whether it left out calls, which a later round visits.
 func (m *matcher) sweep(at uint64, visit func(*Call)) (next uint64, more, left bool) {
+	m.open = nil // it may be closed by now
 	if m.byTicket {
 		return m.sweepSlots(at, visit)
 	}
@@ -268,21 +326,28 @@ func (m *matcher) sweep(at uint64, visit func(*Call)) (next uint64, more, left b
 	return at, at < last, false
 }
 
-// sweepSlots is sweep by tickets: a round begins where the one before ended.
+// sweepSlots is sweep by tickets: a round begins where the one before ended and looks at half
+// of the slots.
 func (m *matcher) sweepSlots(at uint64, visit func(*Call)) (next uint64, more, left bool) {
-	all := uint64(len(m.slots.slots))
+	all := uint64(len(m.slots.done))
 	if at == 0 {
 		if m.sweepNext >= all {
 			m.sweepNext = 0
 		}
 		at = m.sweepNext
-		m.sweepTo = at + max(sweepShare, all/8)
-		left = m.sweepTo-at < all
+		m.sweepTo = at + max(sweepShare, (all+1)/2)
+		left = m.slots.watched > 0
 	}
 	last := min(m.sweepTo, all)
 	for end := min(at+sweepChunk, last); at < end; at++ {
-		if c := m.slots.slots[at].call; c != nil {
-			visit(c)
+		// Callers that share a context are looked at once.
+		if done := m.slots.done[at]; done != nil && done != m.open {
+			select {
+			case <-done:
+				visit(m.slots.slots[at].call)
+			default:
+				m.open = done
+			}
 		}
 	}
 	m.sweepNext = at
