@@ -81,7 +81,7 @@ func TestSizes(t *testing.T) {
 		}})
 		e := s.engine(nil)
 		r := testkit.Rand(t)
-		sizes := []int{1, 40, 60, 64, 65, 500, 4096, linkedFrame - 20, linkedFrame, adoptedReply + 5, 70_000, 200_000, 1_500_000}
+		sizes := []int{1, 40, 60, 64, 65, 500, 4096, linkedFrame - 20, linkedFrame, directReply + 5, directReply + minRead + 5, 70_000, 200_000, 1_500_000}
 		for round := range 30 {
 			var cs []*Call
 			var want []string

@@ -71,10 +71,10 @@ type Choices struct {
 	// SoloAfter is the number of lone calls after which callers read their own
 	// replies; 0: soloNeeded, negative: never.
 	SoloAfter int
-	// FlushBytes replaces flushBytes, LinkedFrame linkedFrame, AdoptedReply
-	// adoptedReply, SweepEvery sweepEvery; 0: as they are.
-	FlushBytes, LinkedFrame, AdoptedReply int
-	SweepEvery                            time.Duration
+	// FlushBytes replaces flushBytes, LinkedFrame linkedFrame, DirectReply directReply,
+	// SweepEvery sweepEvery; if zero, they are as they are.
+	FlushBytes, LinkedFrame, DirectReply int
+	SweepEvery                           time.Duration
 }
 
 // WithChoices returns c with decisions changed. Only measurements use it.
@@ -96,7 +96,7 @@ func (c Config) withDefaults() Config {
 	c.choices.SoloAfter = cmp.Or(c.choices.SoloAfter, soloNeeded)
 	c.choices.FlushBytes = cmp.Or(c.choices.FlushBytes, flushBytes)
 	c.choices.LinkedFrame = cmp.Or(c.choices.LinkedFrame, linkedFrame)
-	c.choices.AdoptedReply = cmp.Or(c.choices.AdoptedReply, adoptedReply)
+	c.choices.DirectReply = cmp.Or(c.choices.DirectReply, directReply)
 	c.choices.SweepEvery = cmp.Or(c.choices.SweepEvery, sweepEvery)
 	return c
 }

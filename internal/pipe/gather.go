@@ -91,7 +91,7 @@ func (s *socket) gather(i int) (n int, all bool) {
 	}
 	c.makeRoom(size, n)
 	for _, f := range s.in.frames[i : i+n] {
-		c.large = append(c.large, s.in.buf[f.at:f.at+f.len]...)
+		c.large = append(c.large, s.in.bytes(f)...)
 		c.ends = append(c.ends, len(c.large))
 	}
 	c.gathering = false

@@ -266,7 +266,7 @@ func (w *modelWorld) reply(n, i int) {
 	w.note("reply %d at %d", n, i)
 	s.calls.probing = false // the round trip stays the model's
 	s.in.begin, s.in.end = 0, copy(s.in.buf, w.scratch)
-	if _, err := s.cutFrames(); err != nil {
+	if _, err := s.cutFrames(new(int)); err != nil {
 		w.fatal("cut: %v", err)
 	}
 	kick, err := s.hand()

@@ -8,7 +8,8 @@ type peekResult struct{}
 // setRaw leaves all writes to the writer.
 func (s *socket) setRaw() {}
 
-// readSome reads into the free part of the buffer, which must not be empty.
-func (in *input) readSome() (int, error) { return in.conn.Read(in.buf[in.end:]) }
+// readSome reads what is missing of a direct message, or into the free part of the buffer,
+// which must not be empty.
+func (in *input) readSome() (int, error) { return in.readConn() }
 
 func (s *socket) peek() error { return nil }

@@ -51,10 +51,11 @@ func (o *output) writeVectors(fd uintptr) bool {
 	}
 }
 
-// readSome reads into the free part of the buffer, which must not be empty.
+// readSome reads what is missing of a direct message and then into the free part of the
+// buffer, which must not be empty.
 func (in *input) readSome() (int, error) {
 	if in.raw == nil {
-		return in.conn.Read(in.buf[in.end:])
+		return in.readConn()
 	}
 	in.got, in.gotErr = 0, nil
 	err := in.raw.Read(in.doRead)
@@ -73,7 +74,7 @@ func (in *input) readOrWait(fd uintptr) bool {
 		in.buf = in.buf[:cap(in.buf)]
 	}
 	for {
-		n, err := syscall.Read(int(fd), in.buf[in.end:])
+		n, err := in.readOnce(fd)
 		switch {
 		case err == syscall.EINTR:
 			continue
@@ -93,6 +94,17 @@ func (in *input) readOrWait(fd uintptr) bool {
 		}
 		return true
 	}
+}
+
+// readOnce reads what is there.
+func (in *input) readOnce(fd uintptr) (int, error) {
+	if in.direct.buf == nil {
+		return syscall.Read(int(fd), in.buf[in.end:])
+	}
+	in.vectors = [2][]byte{in.direct.missing(), in.buf}
+	n, err := unix.Readv(int(fd), in.vectors[:])
+	in.vectors = [2][]byte{}
+	return n, err
 }
 
 // peekResult is what peekOnce found. It asks by poll: recvfrom with MSG_PEEK

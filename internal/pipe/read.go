@@ -13,17 +13,11 @@ const (
 	// minRead is the read buffer of an idle socket, maxRead that of a busy one.
 	minRead = 4 << 10
 	maxRead = 256 << 10
-	// growStep bounds how far a buffer grows beyond what has arrived: a length
-	// that a server claims allocates nothing by itself.
-	growStep = 1 << 20
 	// quietReads that use an eighth of the buffer halve it.
 	quietReads = 64
 	// manyFrames is how many replies are cut before their calls are taken out
 	// under one lock.
 	manyFrames = 512
-	// adoptedReply is the size from which a reply takes the read buffer with it
-	// instead of being copied; docs/decisions/0006 has the table.
-	adoptedReply = 32 << 10
 )
 
 // read reads once into the buffer. Whoever has the reader's role.
@@ -37,10 +31,12 @@ func (s *socket) read() error {
 	n, err := s.in.readSome()
 	if n > 0 {
 		s.reads.Add(1)
-		s.in.end += n
-		s.in.adapt(n)
-	}
-	if n > 0 {
+		if s.in.direct.buf != nil {
+			s.in.took(n)
+		} else {
+			s.in.end += n
+			s.in.adapt(n)
+		}
 		return nil // an error comes again
 	}
 	if errors.Is(err, io.EOF) {
@@ -53,10 +49,7 @@ func (s *socket) read() error {
 func (in *input) adapt(n int) {
 	switch {
 	case in.end == len(in.buf):
-		in.quiet = 0
-		if len(in.buf) < maxRead {
-			in.resize(2 * len(in.buf))
-		}
+		in.quiet, in.full = 0, true
 	case len(in.buf) > minRead && n < len(in.buf)/8:
 		if in.quiet++; in.quiet >= quietReads && in.end-in.begin <= len(in.buf)/2 {
 			in.quiet = 0
@@ -70,7 +63,7 @@ func (in *input) adapt(n int) {
 
 // trim gives back what a burst has left. The keeper, when the socket is idle.
 func (in *input) trim() {
-	if in.begin != in.end {
+	if in.partial() {
 		return
 	}
 	in.bulky.Store(false)
@@ -83,6 +76,7 @@ func (in *input) resize(n int) {
 	b := buf.Get(max(n, in.end-in.begin))
 	b = b[:cap(b)]
 	kept := copy(b, in.buf[in.begin:in.end])
+	in.copied += kept
 	buf.Put(in.buf[:0])
 	in.buf, in.begin, in.end = b, 0, kept
 	if n > minRead {
@@ -102,15 +96,39 @@ func (in *input) makeRoomFor(n int) {
 		in.resize(max(want, have+have/2))
 	case in.begin > 0 && in.begin+want > len(in.buf):
 		copy(in.buf, in.buf[in.begin:in.end])
+		in.copied += have
 		in.begin, in.end = 0, have
+	}
+}
+
+// settle makes the buffers ready for what is likely to come, after all messages that have
+// arrived were handed out: need is the least length of the one of which a part is there; 0:
+// there is none. A buffer that was full doubles while messages are small; those that are large
+// would only be copied out of it.
+func (in *input) settle(need int) {
+	large := in.cut > 0 && in.cutBytes/in.cut >= directReply
+	full := in.full
+	in.cut, in.cutBytes, in.full = 0, 0, false
+	switch {
+	case need-(in.end-in.begin) >= in.directFrom:
+		in.startDirect(need)
+	case need > 0:
+		in.makeRoomFor(need)
+	}
+	switch {
+	case large && len(in.buf) > minRead && in.end-in.begin <= minRead/2:
+		in.resize(minRead)
+	case full && !large && len(in.buf) < maxRead:
+		in.resize(2 * len(in.buf))
 	}
 }
 
 // deliver cuts all replies that have arrived, hands them to their calls, wakes
 // the callers, and flushes what the rule allows then. Whoever has the role.
 func (s *socket) deliver() error {
+	need := 0
 	for {
-		more, err := s.cutFrames()
+		more, err := s.cutFrames(&need)
 		if err != nil {
 			return err
 		}
@@ -125,10 +143,11 @@ func (s *socket) deliver() error {
 			break
 		}
 	}
-	if s.in.begin < s.in.end || s.life.retiring.Load() {
+	s.in.settle(need)
+	if s.in.partial() || s.life.retiring.Load() {
 		var cause error
 		s.mu.Lock()
-		s.in.early = s.in.early || s.in.begin < s.in.end && s.calls.pending() == 0
+		s.in.early = s.in.early || s.in.partial() && s.calls.pending() == 0
 		if s.life.retiring.Load() && s.over() {
 			cause = s.retirement()
 		}
@@ -138,46 +157,55 @@ func (s *socket) deliver() error {
 	return nil
 }
 
-// cutFrames fills s.in.frames. It reports whether there may be more replies.
-func (s *socket) cutFrames() (more bool, err error) {
+// cutFrames fills s.in.frames. It reports whether there may be more replies, and sets need to
+// the least length of a message of which only a part is there.
+func (s *socket) cutFrames(need *int) (more bool, err error) {
 	s.in.frames = s.in.frames[:0]
-	at := s.in.begin
-	for at < s.in.end {
-		f, err := s.in.scanner.Scan(s.in.buf[at:s.in.end])
-		if err != nil {
-			return false, fmt.Errorf("protocol: %w", err)
+	if s.in.direct.buf != nil {
+		if done, err := s.cutDirect(); !done || err != nil {
+			return false, err
 		}
-		if f.Verdict == More {
-			s.in.begin = at
-			if len(s.in.frames) == 0 {
-				s.in.makeRoomFor(f.Len)
-			}
-			return false, nil
-		}
-		if f.Len <= 0 || f.Len > s.in.end-at {
-			return false, fmt.Errorf("protocol: a message of %d bytes was cut off %d", f.Len, s.in.end-at)
-		}
+	}
+	for s.in.begin < s.in.end {
+		rest := s.in.buf[s.in.begin:s.in.end]
+		f, err := s.in.scanner.Scan(rest)
 		switch {
-		case f.Verdict == Push:
-			s.pushed(s.in.buf[at : at+f.Len])
-		case f.Verdict == Interim:
-			s.interim(f.Ticket, s.in.buf[at:at+f.Len])
-		case s.in.early:
-			if err := s.dropEarly(f.Ticket); err != nil {
-				return false, err
-			}
-		default:
-			s.in.frames = append(s.in.frames, arrived{at, f.Len, f.Ticket})
+		case err != nil:
+			return false, fmt.Errorf("protocol: %w", err)
+		case f.Verdict == More:
+			*need = max(f.Len, len(rest)+1)
+			return false, nil
+		case f.Len <= 0 || f.Len > len(rest):
+			return false, fmt.Errorf("protocol: a message of %d bytes was cut off %d", f.Len, len(rest))
 		}
-		s.in.early = false
-		at += f.Len
+		if err := s.classify(f, s.in.begin, rest[:f.Len]); err != nil {
+			return false, err
+		}
+		s.in.begin += f.Len
 		if len(s.in.frames) == manyFrames {
-			s.in.begin = at
 			return true, nil
 		}
 	}
-	s.in.begin = at
 	return false, nil
+}
+
+// classify takes note of a message that is complete: a reply is appended to s.in.frames.
+func (s *socket) classify(f Frame, at int, message []byte) error {
+	early := s.in.early
+	s.in.early = false
+	s.in.cut++
+	s.in.cutBytes += f.Len
+	switch {
+	case f.Verdict == Push:
+		s.pushed(message)
+	case f.Verdict == Interim:
+		s.interim(f.Ticket, message)
+	case early:
+		return s.dropEarly(f.Ticket)
+	default:
+		s.in.frames = append(s.in.frames, arrived{at, f.Len, f.Ticket})
+	}
+	return nil
 }
 
 func (s *socket) pushed(frame []byte) {
@@ -219,6 +247,7 @@ func (s *socket) dropEarly(ticket uint64) error {
 // hand gives the cut replies to their calls. It reports whether something is
 // queued that these replies may have freed.
 func (s *socket) hand() (kick bool, err error) {
+	defer s.in.dropOwn()
 	if len(s.in.frames) == 0 {
 		return false, nil
 	}
@@ -228,7 +257,6 @@ func (s *socket) hand() (kick bool, err error) {
 	}
 	freed, late := int64(0), uint64(0)
 	waiting := s.in.popped[:0]
-	last := len(s.in.frames) - 1
 	gathered := false
 	for i := 0; i < len(s.in.popped); i++ {
 		c, f := s.in.popped[i], s.in.frames[i]
@@ -246,12 +274,8 @@ func (s *socket) hand() (kick bool, err error) {
 			late++
 			continue
 		}
-		switch {
-		case several:
-		case i == last && s.adoptable(f):
-			s.in.giveBuffer(c, f)
-		default:
-			c.setReply(s.in.buf[f.at : f.at+f.len])
+		if !several {
+			s.in.give(c, f)
 		}
 		waiting = append(waiting, c)
 	}
@@ -312,20 +336,6 @@ func (s *socket) endProbe() {
 	now := s.engine.now()
 	s.pace.trip.add(now, now-s.pace.probeAt)
 	s.setFactor()
-}
-
-// adoptable: the reply begins the buffer, is large, and little follows it.
-func (s *socket) adoptable(f arrived) bool {
-	return f.len >= s.engine.cfg.choices.AdoptedReply && f.at == 0 && f.len >= len(s.in.buf)/2 && s.in.end-s.in.begin <= f.len/4
-}
-
-// giveBuffer makes the read buffer the call's, and takes another.
-func (in *input) giveBuffer(c *Call, f arrived) {
-	b := buf.Get(max(minRead, in.end-in.begin))
-	b = b[:cap(b)]
-	kept := copy(b, in.buf[in.begin:in.end])
-	c.adopt(in.buf[:f.len])
-	in.buf, in.begin, in.end = b, 0, kept
 }
 
 // kick flushes what replies have freed.

@@ -85,15 +85,24 @@ type input struct {
 	scanner Scanner
 	doPeek  func(fd uintptr)
 	doRead  func(fd uintptr) bool
+	// directFrom is directReply, but for measurements.
+	directFrom int
 
+	vectors    [2][]byte // of doRead
 	buf        []byte
 	wantRead   int // size of the buffer that a waiting reader has given back
 	got        int // of doRead
 	gotErr     error
 	begin, end int
+	direct     direct
+	own        []byte // the message of frames that was read directly
 	frames     []arrived
 	popped     []*Call
-	quiet      int // reads in a row that used little of the buffer
+	quiet      int  // reads in a row that used little of the buffer
+	full       bool // the last read filled the buffer
+	cut        int  // messages since settle
+	cutBytes   int  // of them
+	copied     int  // bytes that were moved in memory: of large replies, and of parts of any
 	// early: the message that begins at begin began while nothing was in flight, so it
 	// answers no call.
 	early  bool
@@ -168,7 +177,7 @@ type arrived struct {
 func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *socket {
 	s := &socket{
 		engine: e, conn: conn,
-		in:       input{conn: conn, scanner: e.cfg.Protocol.NewScanner()},
+		in:       input{conn: conn, scanner: e.cfg.Protocol.NewScanner(), directFrom: e.cfg.choices.DirectReply},
 		calls:    newMatcher(&e.cfg.Traits),
 		life:     life{done: make(chan struct{}), ended: make(chan struct{})},
 		roleWake: make(chan struct{}, 1),

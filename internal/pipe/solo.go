@@ -24,7 +24,7 @@ const soloNeeded = 64
 
 // lend makes the role free if callers come one at a time. Keeper only.
 func (s *socket) lend() bool {
-	if s.raw == nil || s.engine.cfg.Traits.AlwaysRead || s.engine.cfg.choices.SoloAfter < 0 || s.in.begin != s.in.end {
+	if s.raw == nil || s.engine.cfg.Traits.AlwaysRead || s.engine.cfg.choices.SoloAfter < 0 || s.in.partial() {
 		return false
 	}
 	s.mu.Lock()
@@ -154,7 +154,7 @@ func (s *socket) endSolo() {
 		s.conn.SetReadDeadline(time.Time{})
 	}
 	s.reader = nil
-	if s.life.closed || !s.unused() || s.in.begin != s.in.end {
+	if s.life.closed || !s.unused() || s.in.partial() {
 		s.giveToKeeper()
 		return
 	}
@@ -189,15 +189,17 @@ func (s *socket) readEarly() error {
 		return err
 	}
 	s.in.early = true
+	need := 0
 	for more := true; more; {
 		var err error
-		if more, err = s.cutFrames(); err != nil {
+		if more, err = s.cutFrames(&need); err != nil {
 			return err
 		}
 		if _, err := s.hand(); err != nil { // nothing is in flight
 			return err
 		}
 	}
-	s.in.early = s.in.begin < s.in.end
+	s.in.settle(need)
+	s.in.early = s.in.partial()
 	return nil
 }

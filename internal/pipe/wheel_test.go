@@ -3,6 +3,7 @@ package pipe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -267,4 +268,67 @@ func TestNoTicksWithoutDeadlines(t *testing.T) {
 		}
 		s.mu.Unlock()
 	})
+}
+
+// A call that has its reply, or needs none and was written, has no timer any more, whatever its
+// kind.
+func TestAnsweredCallsHaveNoTimer(t *testing.T) {
+	for _, tickets := range []bool{false, true} {
+		s := startToy(t, &toyServer{network: "unix", tickets: tickets, handle: func(r toyRequest) {
+			if r.body != "rone way" {
+				r.reply(r.body)
+			}
+		}})
+		e := s.engine(func(c *Config) { c.Timeout = time.Hour })
+		for i := range 100 {
+			c := s.newCall(e, "r")
+			if i%3 == 0 {
+				c.Release()
+				c = s.newCall(e, "rone way")
+				c.OneWay = true
+			}
+			if i%3 == 1 && !tickets {
+				c.Release()
+				c = s.several(e, "r1", "r2", "r3")
+			}
+			if err := e.Do(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			c.Release()
+		}
+		sock := e.sockets[0].Load()
+		testkit.Eventually(t, 5*time.Second, func() error {
+			sock.mu.Lock()
+			defer sock.mu.Unlock()
+			if n := sock.calls.deadlines.armed; n > 0 {
+				return fmt.Errorf("tickets %v: %d calls that ended have a timer", tickets, n)
+			}
+			return nil
+		})
+		balanced(t, e)
+	}
+}
+
+// A deadline that passes while the reader adds replies to the call is honored after that.
+func TestDeadlineWhileRepliesAreAdded(t *testing.T) {
+	w := newModelWorld(t, modelLimits{k: 1, big: 1 << 20, events: 1}, dice{testkit.Rand(t)})
+	s := w.socket
+	s.raw = hookedRaw{func() { s.out.wrote = s.out.outgoing.Len() }}
+	c := w.engine.Acquire()
+	c.Frame = appendToy(appendToy(nil, "r1"), "r2")
+	c.Replies = 2
+	w.engine.cfg.Timeout = time.Hour
+	c.prepare(t.Context(), w.engine)
+	if _, err := s.submit([]*Call{c}, false); err != nil {
+		t.Fatal(err)
+	}
+	now := 2 * time.Hour
+	s.calls.gathering = true
+	if next := s.expireCalls(now); c.state.Load() != statePending || next <= now || next > now+2*tick {
+		t.Fatalf("state %d while replies are added; it is looked at again at %v, expected soon after %v", c.state.Load(), next, now)
+	}
+	s.calls.gathering = false
+	if next := s.expireCalls(now + 2*tick); c.state.Load() != stateDead || next != 0 {
+		t.Fatalf("state %d after that, and the next look is at %v", c.state.Load(), next)
+	}
 }

@@ -1,0 +1,114 @@
+package pipe
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// stingy is a protocol whose scanner knows only a part of a length at a time, as that of an
+// array of long strings does.
+type stingy struct{ toyFIFO }
+
+func (stingy) NewScanner() Scanner { return stingyScanner{} }
+
+type stingyScanner struct{ toyScanner }
+
+func (s stingyScanner) Scan(b []byte) (Frame, error) {
+	f, err := s.toyScanner.Scan(b)
+	if f.Verdict == More {
+		f.Len = min(f.Len, len(b)+directReply+7)
+	}
+	return f, err
+}
+
+// Replies of every size come whole and in order however they are cut apart on the way, between
+// small ones and messages that answer no request.
+func TestLargeRepliesArriveWhole(t *testing.T) {
+	r := testkit.Rand(t)
+	for _, protocol := range []Protocol{toyFIFO{}, stingy{}} {
+		for _, chunk := range []int{0, 1_000, minRead, 100_000} {
+			s := startToy(t, &toyServer{faults: func(int) faults { return faults{chunk: chunk, room: 4 << 20} }, handle: func(r toyRequest) {
+				var n int
+				fmt.Sscanf(r.body, "r%d", &n)
+				if n%3 == 0 {
+					r.reply("p" + strings.Repeat("push", n))
+				}
+				r.reply(sizedBody(n))
+			}})
+			pushes := 0
+			e := s.engine(func(c *Config) {
+				c.Protocol = protocol
+				c.OnPush = func(_ Pin, frame []byte) { pushes += len(frame) }
+			})
+			var cs []*Call
+			var sizes []int
+			pushed := 0
+			for range 30 {
+				n := []int{10, 5_000, directReply + r.IntN(2*minRead), 70_000, growStep + r.IntN(growStep)}[r.IntN(5)]
+				if sizes = append(sizes, n); n%3 == 0 {
+					pushed += 4 + 1 + 4*n
+				}
+				c := s.newCall(e, fmt.Sprintf("r%d,", n))
+				if err := e.Start(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				cs = append(cs, c)
+			}
+			for i, c := range cs {
+				if err := c.Wait(); err != nil {
+					t.Fatal(err)
+				}
+				if got := s.replyOf(c); got != sizedBody(sizes[i]) {
+					t.Fatalf("%T in pieces of %d: reply %d has %d bytes, expected others, %d", protocol, chunk, i, len(got), sizes[i])
+				}
+				c.Release()
+			}
+			balanced(t, e)
+			if e.Close(); pushes != pushed {
+				t.Errorf("%T in pieces of %d: %d bytes of pushes, expected %d", protocol, chunk, pushes, pushed)
+			}
+		}
+	}
+}
+
+// Of a large reply only what came with its length is copied, also if many are in flight and
+// small ones were before.
+func TestLargeRepliesAreNotCopied(t *testing.T) {
+	for _, tickets := range []bool{false, true} {
+		const large = 64 << 10
+		s := startToy(t, &toyServer{network: "unix", tickets: tickets, handle: func(r toyRequest) {
+			if r.body == "rlarge" {
+				r.reply("r" + strings.Repeat("x", large-1))
+				return
+			}
+			r.reply(r.body)
+		}})
+		e := s.engine(func(c *Config) { c.choices.SoloAfter = -1 })
+		sock := e.sockets[0].Load()
+		run := func(body string, n int) {
+			t.Helper()
+			var cs []*Call
+			for range n {
+				cs = append(cs, s.newCall(e, body))
+			}
+			if err := e.DoAll(t.Context(), cs); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range cs {
+				c.Release()
+			}
+		}
+		run("r"+strings.Repeat("small", 100), 2_000) // the read buffer grows
+		run("rlarge", 20)                            // and shrinks
+		const n = 200
+		run("rlarge", n)
+		balanced(t, e)
+		e.Close()
+		if got := sock.in.copied; got > 2<<20+n*2*minRead {
+			t.Errorf("tickets %v: %d bytes were copied for %d replies of %d, expected at most %d each", tickets, got, n, large, 2*minRead)
+		}
+	}
+}
