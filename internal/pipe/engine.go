@@ -32,6 +32,7 @@ type Engine struct {
 
 	// Owned by the sweeper.
 	givenUp []*Call // with completers, given up by this sweep
+	prober  prober
 
 	// Atomics.
 	sockets  []atomic.Pointer[socket] // a peer's; written by its keeper, read by callers
@@ -52,6 +53,7 @@ func New(cfg Config) *Engine {
 		sweep:    make(chan struct{}, 1),
 		sockets:  make([]atomic.Pointer[socket], cfg.Sockets),
 	}
+	e.prober.alive = make(chan bool, 1)
 	e.refusal = e.overloaded(ErrOverloaded)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for range cfg.Sockets {

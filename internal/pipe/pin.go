@@ -70,7 +70,7 @@ func (p Pin) Engine() *Engine {
 
 // Alive reports whether the connection takes calls.
 func (p Pin) Alive() bool {
-	if p.s == nil || p.s.life.retiring.Load() {
+	if p.s == nil || p.s.life.retiring.Load() || p.s.life.muted.Load() {
 		return false
 	}
 	select {

@@ -166,6 +166,8 @@ type life struct {
 	crowded atomic.Bool // a caller waits for room
 	// retiring: no calls are taken any more, and the end of the last one ends the socket.
 	retiring atomic.Bool
+	// muted: the server is silent, and new calls go elsewhere. Written by the sweeper.
+	muted atomic.Bool
 }
 
 // arrived is a reply in the read buffer.
@@ -281,7 +283,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		}
 	}
 	s.mu.Lock()
-	if s.life.closed || s.life.retiring.Load() && !cs[0].ping {
+	if s.life.closed || s.life.retiring.Load() && !cs[0].ping || s.life.muted.Load() && cs[0].Pin.s == nil {
 		s.mu.Unlock()
 		s.free(charge)
 		return false, errGone

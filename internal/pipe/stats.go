@@ -80,8 +80,8 @@ type Snapshot struct {
 	// wrong. Aged counts those it made of calls held back by slow ones.
 	Backstop, Aged uint64
 	// Stalls are sockets that ended because the server was silent for too long,
-	// Pings the requests sent to find out.
-	Stalls, Pings uint64
+	// Pings and Probes the requests sent to find out.
+	Stalls, Pings, Probes uint64
 	// CompleterPanics were contained; SlowCompleters took more than 1 ms.
 	CompleterPanics, SlowCompleters uint64
 	// Queued and Outstanding are calls now, HeldBytes what they are charged,
@@ -142,7 +142,7 @@ func (e *Engine) Snapshot() Snapshot {
 		out.HeldBytes += s.charged.Load() & (oneCall - 1)
 	}
 	out.Cancelled, out.Backstop, out.Aged = e.sweeping.cancelled.Load(), e.sweeping.backstop.Load(), e.sweeping.aged.Load()
-	out.Stalls, out.Pings = e.sweeping.stalls.Load(), e.sweeping.pings.Load()
+	out.Stalls, out.Pings, out.Probes = e.sweeping.stalls.Load(), e.sweeping.pings.Load(), e.sweeping.probes.Load()
 	out.CompleterPanics, out.SlowCompleters = e.panics.Load(), e.slow.Load()
 	return out
 }

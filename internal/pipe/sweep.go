@@ -29,7 +29,7 @@ const (
 
 // sweepCounts are written by the sweeper.
 type sweepCounts struct {
-	cancelled, backstop, aged, stalls, pings atomic.Uint64
+	cancelled, backstop, aged, stalls, pings, probes atomic.Uint64
 }
 
 // stallWatch is what the sweeper remembers of a socket.
@@ -39,6 +39,7 @@ type stallWatch struct {
 	idleSince    time.Duration
 	calls        uint64
 	pinged       bool
+	suspect      bool // owes replies, and is silent
 	calm         int
 	swept        time.Duration
 }
@@ -91,6 +92,7 @@ func (e *Engine) runSweeper() {
 				next = min(next, e.visit(s, now, due))
 			}
 		}
+		e.runProbe(now)
 		timer.Reset(next)
 	}
 }
@@ -309,6 +311,9 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 	}
 	stall := e.cfg.StallTimeout
 	silent := now - w.since
+	if stall > 0 && e.cfg.Traits.AppendProbe != nil {
+		e.suspect(s, now)
+	}
 	switch {
 	case outstanding == 0:
 		if e.cfg.IdlePing > 0 && now-w.idleSince >= e.cfg.IdlePing {

@@ -98,10 +98,12 @@ func (e *Engine) waitForAnother(ctx context.Context, s *socket, c *Call) (int, e
 	if found {
 		return i, nil
 	}
-	if !e.mayWait(c) {
+	switch mayWait := e.mayWait(c); {
+	case s.life.muted.Load() && (e.cfg.FailFast || !mayWait):
+		return 0, e.peers[0].noConnection(ErrSilent)
+	case !mayWait:
 		return 0, e.peers[0].noConnection(errNoConnection)
-	}
-	if e.cfg.FailFast && s.life.retiring.Load() {
+	case e.cfg.FailFast && s.life.retiring.Load():
 		return 0, e.peers[0].noConnection(ErrRetired)
 	}
 	ctx, cancel := e.until(ctx, c.deadline, 0)
@@ -111,7 +113,7 @@ func (e *Engine) waitForAnother(ctx context.Context, s *socket, c *Call) (int, e
 		if e.ctx.Err() != nil {
 			return 0, e.closedError()
 		}
-		if i, found = e.chooseOther(s); found || !e.has(s) {
+		if i, found = e.chooseOther(s); found || !e.has(s) || (Pin{s}).Alive() {
 			return i, nil
 		}
 		select {

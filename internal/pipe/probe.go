@@ -1,0 +1,149 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A protocol without a ping cannot ask on a socket whose calls are all slow: a server that works
+// on one call at a time would answer after them. It is asked on a new connection instead. An
+// answer proves that the server lives, and all calls go on. If there is none, the socket takes
+// no new calls until it is heard again or the server answers a later probe; it is not closed,
+// because a call may take as long as it takes. A host that is gone ends its connections by
+// itself, see setOptions.
+
+// ErrSilent is why a call was not sent: the server answers neither calls nor a probe.
+var ErrSilent = errors.New("the server is silent and does not answer a probe on a new connection")
+
+// maxProbeReply bounds what is read of the answer to a probe.
+const maxProbeReply = 64 << 10
+
+// prober asks a silent server whether it lives. It is owned by the sweeper.
+type prober struct {
+	running bool
+	needed  bool // a socket has been silent for long
+	next    time.Duration
+	alive   chan bool // capacity 1: the answer
+}
+
+// suspect notes whether s owes replies and has been silent for half of the stall time-out. By
+// the sweeper.
+func (e *Engine) suspect(s *socket, now time.Duration) {
+	w := &s.watch
+	w.suspect = now-w.since >= e.cfg.StallTimeout/2
+	if w.suspect {
+		e.prober.needed = true
+	} else {
+		e.mute(s, false)
+	}
+}
+
+// mute lets s take no new calls, or take them again. By the sweeper.
+func (e *Engine) mute(s *socket, mute bool) {
+	if s.life.muted.Load() == mute {
+		return
+	}
+	s.mu.Lock()
+	s.life.muted.Store(mute)
+	s.mu.Unlock()
+	e.changes.send()
+}
+
+// runProbe begins a probe if one is needed, and does what the last one has shown. By the
+// sweeper.
+func (e *Engine) runProbe(now time.Duration) {
+	p := &e.prober
+	select {
+	case alive := <-p.alive:
+		p.running = false
+		p.next = now + e.cfg.StallTimeout/2
+		for i := range e.sockets {
+			if s := e.sockets[i].Load(); s != nil && s.watch.suspect {
+				if alive {
+					s.watch.since = now
+				}
+				e.mute(s, !alive)
+			}
+		}
+	default:
+	}
+	if !p.needed || p.running || now < p.next {
+		return
+	}
+	p.needed, p.running = false, true
+	e.sweeping.probes.Add(1)
+	e.keepers.Add(1)
+	// Ended by its time-out and by Close, which waits for it.
+	go func() {
+		defer e.keepers.Done()
+		p.alive <- e.probe() == nil
+		e.wakeSweeper(true)
+	}()
+}
+
+// probe opens a connection, sends a request, and returns nil if a reply comes.
+func (e *Engine) probe() error {
+	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.StallTimeout)
+	defer cancel()
+	return contain(func() error {
+		conn, err := e.cfg.Dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+		defer stop()
+		rest, err := e.cfg.Protocol.Greet(ctx, conn)
+		if err != nil {
+			return fmt.Errorf("greeting: %w", err)
+		}
+		t := &e.cfg.Traits
+		frame := t.AppendProbe(nil)
+		if t.Match == ByTicket {
+			t.PutTicket(frame, t.GreetingTicket())
+		}
+		if ctx.Err() != nil { // a greeting may have reset the deadline
+			return ctx.Err()
+		}
+		if _, err := conn.Write(frame); err != nil {
+			return err
+		}
+		scanner := e.cfg.Protocol.NewScanner()
+		b := make([]byte, len(rest), max(len(rest), minRead))
+		for copy(b, rest); ; {
+			whole, err := skipToReply(scanner, &b)
+			if whole || err != nil {
+				return err
+			}
+			if len(b) == cap(b) {
+				b = append(b, make([]byte, len(b))...)[:len(b)]
+			}
+			n, err := conn.Read(b[len(b):min(cap(b), maxProbeReply)])
+			if b = b[:len(b)+n]; n == 0 {
+				return err
+			}
+		}
+	})
+}
+
+// skipToReply reports whether b has a whole reply, or so much of one that it proves as much. It
+// drops what comes before a reply.
+func skipToReply(scanner Scanner, b *[]byte) (bool, error) {
+	for len(*b) > 0 {
+		f, err := scanner.Scan(*b)
+		switch {
+		case err != nil:
+			return false, err
+		case f.Verdict == Done || len(*b) >= maxProbeReply:
+			return true, nil
+		case f.Verdict == More:
+			return false, nil
+		case f.Len <= 0 || f.Len > len(*b):
+			return false, fmt.Errorf("protocol: a message of %d bytes was cut off %d", f.Len, len(*b))
+		}
+		*b = append((*b)[:0], (*b)[f.Len:]...)
+	}
+	return false, nil
+}

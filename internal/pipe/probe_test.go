@@ -1,0 +1,162 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+// pingless is a protocol with tickets and without a ping.
+type pingless struct{ toyTickets }
+
+func (pingless) AppendPing(b []byte) []byte { return b }
+
+// hushed is a server, in virtual time, some of whose connections are silent.
+type hushed struct {
+	mu    sync.Mutex
+	dials int
+	mute  func(dial int, body string) bool
+	late  []toyRequest // unanswered
+}
+
+func (h *hushed) engine(t *testing.T, change func(*Config)) *Engine {
+	var servers sync.WaitGroup
+	traits := toyTraits(true)
+	traits.AppendProbe = func(b []byte) []byte { return appendToyTicket(b, "r!probe") }
+	cfg := Config{Protocol: pingless{}, Traits: traits, StallTimeout: time.Second, Dial: func(context.Context) (net.Conn, error) {
+		client, server := newMemLink(faults{})
+		h.mu.Lock()
+		dial := h.dials
+		h.dials++
+		h.mu.Unlock()
+		p := &toyPeer{conn: server, tickets: true}
+		servers.Go(func() {
+			p.serve(func(r toyRequest) {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if h.mute(dial, r.body) {
+					h.late = append(h.late, r)
+					return
+				}
+				r.reply(r.body)
+			})
+		})
+		return client, nil
+	}}
+	change(&cfg)
+	e := New(cfg)
+	t.Cleanup(func() {
+		e.Close()
+		servers.Wait()
+	})
+	if err := e.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// revive lets the server answer what it has left unanswered, and be silent no more.
+func (h *hushed) revive() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mute = func(int, string) bool { return false }
+	for _, r := range h.late {
+		r.reply(r.body)
+	}
+	h.late = nil
+}
+
+func (h *hushed) start(t *testing.T, e *Engine) *Call {
+	t.Helper()
+	c := bubbleCall(e)
+	if err := e.Start(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A call may take as long as it takes: its server is asked on another connection whether it
+// lives, and if it does, nothing else happens.
+func TestSlowCallsOfAServerWithoutPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hushed{mute: func(dial int, body string) bool { return dial == 0 && body == "rx" }}
+		e := h.engine(t, func(*Config) {})
+		slow := h.start(t, e)
+		time.Sleep(time.Minute)
+		if v := e.Snapshot(); v.Probes < 10 || v.Stalls+v.Reconnects != 0 || v.Outstanding != 1 {
+			t.Errorf("%d probes, %d stalls, %d reconnects, %d calls outstanding", v.Probes, v.Stalls, v.Reconnects, v.Outstanding)
+		}
+		h.start(t, e) // it is taken
+		h.revive()
+		if err := slow.Wait(); err != nil {
+			t.Error(err)
+		}
+		probes := e.Snapshot().Probes
+		time.Sleep(time.Minute)
+		if n := e.Snapshot().Probes; n > probes+1 {
+			t.Errorf("%d probes while no call was outstanding", n-probes)
+		}
+	})
+}
+
+// A server that does not answer the probe either gets no new calls until it is heard again. Those
+// that it has go on.
+func TestSilentServerWithoutPingGetsNoNewCalls(t *testing.T) {
+	for _, greets := range []bool{true, false} {
+		for _, failFast := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hushed{mute: func(int, string) bool { return true }}
+				e := h.engine(t, func(c *Config) {
+					c.FailFast = failFast
+					dial, n := c.Dial, 0
+					c.Dial = func(ctx context.Context) (net.Conn, error) {
+						if n++; n > 1 && !greets {
+							<-ctx.Done()
+							return nil, ctx.Err()
+						}
+						return dial(ctx)
+					}
+				})
+				old := h.start(t, e)
+				time.Sleep(3 * time.Second)
+				c := bubbleCall(e)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				began := time.Now()
+				err := e.Do(ctx, c)
+				if slipstream.OutcomeOf(err) != slipstream.NotSent || failFast != errors.Is(err, ErrSilent) || !failFast && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("fail fast %v: %v", failFast, err)
+				}
+				if took := time.Since(began); failFast != (took == 0) {
+					t.Errorf("fail fast %v: it took %v", failFast, took)
+				}
+				c = bubbleCall(e)
+				if err := e.StartFunc(context.Background(), c, pinged{}); !errors.Is(err, ErrSilent) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+					t.Errorf("with a completer: %v", err)
+				}
+				if v := e.Snapshot(); v.Outstanding != 1 || v.Stalls+v.Reconnects != 0 {
+					t.Errorf("%d outstanding, %d stalls, %d reconnects", v.Outstanding, v.Stalls, v.Reconnects)
+				}
+				time.AfterFunc(3*time.Second, h.revive)
+				if !failFast {
+					if err := e.Do(context.Background(), bubbleCall(e)); err != nil {
+						t.Errorf("a call that waited: %v", err)
+					}
+				}
+				if err := old.Wait(); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+				if err := e.Do(t.Context(), bubbleCall(e)); err != nil {
+					t.Errorf("after the server is back: %v", err)
+				}
+			})
+		}
+	}
+}
