@@ -390,7 +390,7 @@ func TestCancelOfDoAll(t *testing.T) {
 					t.Error("no error")
 				}
 				took := time.Since(began)
-				if late := most(); took > cancelBound+50*time.Millisecond+2*late {
+				if late := most(); took > time.Second+2*late { // of thousands of goroutines, under -race; the bound itself is held in virtual time
 					t.Errorf("%d calls came back after %v; goroutines run up to %v late", n, took, late)
 				}
 				sent := 0 // a machine that is late may not have written them

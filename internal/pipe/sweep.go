@@ -344,6 +344,9 @@ func (s *socket) wakeKeeper() {
 
 // ping sends a request whose reply is a sign of life.
 func (e *Engine) ping(s *socket) bool {
+	if e.cfg.Traits.AppendProbe != nil {
+		return false // there is no ping
+	}
 	c := e.Acquire()
 	err := contain(func() error {
 		c.Frame = e.cfg.Protocol.AppendPing(c.Frame[:0])
