@@ -3,8 +3,6 @@ package gateway
 import (
 	"net/netip"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 )
 
@@ -12,7 +10,7 @@ import (
 // embeds the gateway.
 const ruleProcess = "process"
 
-var auditFailures = prometheus.NewDesc("slipstream_audit_failures_total", "Events that the file of log.audit did not take; they are in the log instead.", nil, nil)
+var auditFailures = newMetric("audit_failures_total", "Events that the file of log.audit did not take; they are in the log instead.")
 
 // record tells the audit log.
 func (g *Gateway) record(e audit.Event) {
@@ -44,6 +42,6 @@ func (o Options) fileChanged(file string, err error) {
 	o.record(e)
 }
 
-func (g *Gateway) collectAudit(send sender) {
-	send(auditFailures, prometheus.CounterValue, float64(g.now().surface.audit.Failures()))
+func (g *Gateway) collectAudit(to sink) {
+	to.send(auditFailures, float64(g.now().surface.audit.Failures()))
 }

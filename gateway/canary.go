@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -213,20 +211,16 @@ func (g *Gateway) path(key cache.Key) string {
 }
 
 var (
-	canaryChecks  = prometheus.NewDesc("slipstream_canary_checks_total", "Cached documents that the canary compared with the database.", nil, nil)
-	canaryStale   = prometheus.NewDesc("slipstream_canary_stale_total", "Checked documents that were served although they were older than promised. Any value but 0 is a broken promise.", nil, nil)
-	canaryFailed  = prometheus.NewDesc("slipstream_canary_failed_total", "Samples of the canary that could not be read from the database.", nil, nil)
-	canarySkipped = prometheus.NewDesc("slipstream_canary_skipped_total", "Samples of the canary that were no longer cached, or had nothing to be compared with.", nil, nil)
+	canaryChecks  = newMetric("canary_checks_total", "Cached documents that the canary compared with the database.")
+	canaryStale   = newMetric("canary_stale_total", "Checked documents that were served although they were older than promised. Any value but 0 is a broken promise.")
+	canaryFailed  = newMetric("canary_failed_total", "Samples of the canary that could not be read from the database.")
+	canarySkipped = newMetric("canary_skipped_total", "Samples of the canary that were no longer cached, or had nothing to be compared with.")
 )
 
-// Describe implements [prometheus.Collector].
-func (c *canary) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
-
-// Collect implements [prometheus.Collector].
-func (c *canary) Collect(out chan<- prometheus.Metric) {
-	for desc, n := range map[*prometheus.Desc]*atomic.Int64{
-		canaryChecks: &c.checks, canaryStale: &c.stale, canaryFailed: &c.failed, canarySkipped: &c.skipped,
-	} {
-		out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n.Load()))
-	}
+// collect shows what the canary found.
+func (c *canary) collect(to sink) {
+	to.send(canaryChecks, float64(c.checks.Load()))
+	to.send(canaryStale, float64(c.stale.Load()))
+	to.send(canaryFailed, float64(c.failed.Load()))
+	to.send(canarySkipped, float64(c.skipped.Load()))
 }

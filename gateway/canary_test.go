@@ -287,7 +287,7 @@ func TestCanaryReport(t *testing.T) {
 		if d := w.cache.Inspect(cache.Key{ID: "7"}, w.cache.Now()); d != nil {
 			t.Errorf("still cached: %s", d.Body())
 		}
-		if got := gathered(t, w.canary); got["slipstream_canary_stale_total"] != 1 || len(got) != 4 {
+		if got := gathered(t, collects(w.canary.collect)); got["slipstream_canary_stale_total"] != 1 || len(got) != 4 {
 			t.Errorf("metrics %v", got)
 		}
 	})

@@ -141,11 +141,12 @@ func (e exposed) lacks(s selector) string {
 	return ""
 }
 
-// everythingOn serves with all that has metrics, and returns those.
-func everythingOn(t *testing.T) exposed {
+// everythingOn serves with all that has metrics: a resource with a promise and one without.
+func everythingOn(t *testing.T) *served {
 	t.Helper()
 	path := newDatabase(t, writeAhead+company)
-	cfg := configure(t, path, deptResource+"\nlog: { requests: requests.log }\ntiers: { disk: { path: tier, size: 32MiB } }\n")
+	cfg := configure(t, path, deptResource+"  staff: { table: emp, key: [empno], promise: none }\n"+
+		"log: { requests: requests.log }\ntiers: { disk: { path: tier, size: 32MiB } }\n")
 	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
 	gateway.WriteCertificate(t, filepath.Dir(path), 1)
@@ -156,6 +157,12 @@ func everythingOn(t *testing.T) exposed {
 	s := serve(t, cfg)
 	s.awaitReady()
 	s.get("/depts/1")
+	return s
+}
+
+// exposes returns what /metrics shows.
+func (s *served) exposes() exposed {
+	s.t.Helper()
 	page := s.do("GET", s.admin+"/metrics")
 	all := exposed{}
 	for line := range strings.Lines(page.body) {
@@ -164,7 +171,7 @@ func everythingOn(t *testing.T) exposed {
 		}
 		m := regexp.MustCompile(`^([A-Za-z_:][A-Za-z0-9_:]*)(\{.*\})? `).FindStringSubmatch(line)
 		if m == nil {
-			t.Fatalf("/metrics: %q", line)
+			s.t.Fatalf("/metrics: %q", line)
 		}
 		labels := map[string]string{}
 		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
@@ -189,7 +196,7 @@ func deployed(t *testing.T, name string) []byte {
 // gateway shows, and the dashboard shows every bound.
 func TestAlertsAndDashboardNameRealMetrics(t *testing.T) {
 	testkit.NoLeaks(t)
-	shown := everythingOn(t)
+	shown := everythingOn(t).exposes()
 	seen := 0
 	expect := func(where, expr string) {
 		for _, s := range selectors(expr) {

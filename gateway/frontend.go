@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/slipstream-go/slipstream/cache"
 	"github.com/slipstream-go/slipstream/gateway/config"
 	"github.com/slipstream-go/slipstream/gateway/resource"
@@ -35,7 +33,7 @@ type frontend interface {
 	LargePending() int64
 	Figures() front.Figures
 	// collect shows the figures that only this protocol has.
-	collect(f *front.Figures, send sender, out chan<- prometheus.Metric)
+	collect(f *front.Figures, to sink)
 }
 
 // protocol is what is known of a frontend before there is one. Functions read a configuration

@@ -3,8 +3,6 @@ package gateway
 import (
 	"net"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/slipstream-go/slipstream/gateway/config"
 	front "github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/httpfront"
@@ -109,22 +107,22 @@ func (g *Gateway) HTTPAddr() net.Addr { return g.addr(ListenHTTP) }
 
 // Metrics that only HTTP has.
 var (
-	connections = prometheus.NewDesc("slipstream_http_connections", "Open connections of the HTTP frontend.", nil, nil)
-	answers     = prometheus.NewDesc("slipstream_http_answers_total", "Answers of the HTTP frontend.", []string{"status"}, nil)
-	durations   = prometheus.NewDesc("slipstream_http_request_duration_seconds", "Time from the end of reading a request to its answer, by the source of the answer. Buckets are accurate to 3.2 %.", []string{"source"}, nil)
-	bodyBytes   = prometheus.NewDesc("slipstream_http_body_bytes_total", "Bytes of response bodies of the HTTP frontend.", nil, nil)
-	handedOver  = prometheus.NewDesc("slipstream_http_handed_over_total", "Requests that the event loop handed over to net/http with their connection, by reason.", []string{"reason"}, nil)
+	connections = newMetric("http_connections", "Open connections of the HTTP frontend.")
+	answers     = newMetric("http_answers_total", "Answers of the HTTP frontend.", "status")
+	durations   = newMetric("http_request_duration_seconds", "Time from the end of reading a request to its answer, by the source of the answer. Buckets are accurate to 3.2 %.", "source")
+	bodyBytes   = newMetric("http_body_bytes_total", "Bytes of response bodies of the HTTP frontend.")
+	handedOver  = newMetric("http_handed_over_total", "Requests that the event loop handed over to net/http with their connection, by reason.", "reason")
 )
 
 // collect implements frontend.
-func (h httpFrontend) collect(f *front.Figures, send sender, out chan<- prometheus.Metric) {
-	send(connections, prometheus.GaugeValue, float64(f.Engine.Connections))
+func (h httpFrontend) collect(f *front.Figures, to sink) {
+	to.send(connections, float64(f.Engine.Connections))
 	for _, s := range f.Statuses {
-		send(answers, prometheus.CounterValue, float64(s.N), s.Name)
+		to.send(answers, float64(s.N), s.Name)
 	}
 	for _, reason := range f.HandedOver {
-		send(handedOver, prometheus.CounterValue, float64(reason.N), reason.Name)
+		to.send(handedOver, float64(reason.N), reason.Name)
 	}
-	send(bodyBytes, prometheus.CounterValue, float64(f.Answers.Bytes()))
-	collectDurations(durations, f.Answers, out)
+	to.send(bodyBytes, float64(f.Answers.Bytes()))
+	collectDurations(durations, f.Answers, to)
 }

@@ -174,23 +174,17 @@ func (g *Gateway) Handler() http.Handler {
 
 // Collector returns the metrics of the gateway for a registry of the caller's own: those of
 // /metrics but for the ones of the process and of the Go runtime. A gateway touches no global
-// registry. Before Start and after Shutdown there are none. A registry takes one gateway; for
-// several, see [prometheus.WrapRegistererWith].
-func (g *Gateway) Collector() prometheus.Collector { return &embedded{g} }
+// registry. Before Start and after Shutdown there are none. All that there may be are described from
+// the start, so a pedantic registry takes them, too. A registry takes one gateway; for several, see
+// [prometheus.WrapRegistererWith].
+func (g *Gateway) Collector() prometheus.Collector { return embedded{collector{g}} }
 
-// embedded are the metrics of a gateway in somebody else's registry.
-type embedded struct{ gateway *Gateway }
-
-// Describe implements [prometheus.Collector]. Which metrics there are depends on configuration
-// and database, so it names the one that there always is.
-func (e *embedded) Describe(out chan<- *prometheus.Desc) { out <- buildInfo }
+// embedded are the metrics of a gateway in the registry of another program.
+type embedded struct{ collector }
 
 // Collect implements [prometheus.Collector].
-func (e *embedded) Collect(out chan<- prometheus.Metric) {
-	g := e.gateway
-	if g.mounted.Load() == nil || g.ctx.Err() != nil {
-		return
+func (e embedded) Collect(out chan<- prometheus.Metric) {
+	if g := e.gateway; g.mounted.Load() != nil && g.ctx.Err() == nil {
+		e.collector.Collect(out)
 	}
-	(&collector{g}).Collect(out)
-	g.canary.Collect(out)
 }

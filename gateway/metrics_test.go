@@ -12,15 +12,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// originOnly is a collector of nothing but an origin's figures.
-type originOnly origin.Stats
+// collects is a collector of a part of the metrics, which it describes as a gateway does.
+type collects func(to sink)
 
-func (o originOnly) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(o, out) }
+func (f collects) Describe(out chan<- *prometheus.Desc) { collector{}.Describe(out) }
 
-func (o originOnly) Collect(out chan<- prometheus.Metric) {
-	collectOrigin(origin.Stats(o), func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
-	}, out)
+func (f collects) Collect(out chan<- prometheus.Metric) { f(sink(out)) }
+
+func originOnly(n origin.Stats) prometheus.Collector {
+	return collects(func(to sink) { collectOrigin(n, to) })
 }
 
 // gathered returns counters and gauges by name and label value, and the buckets,
@@ -65,14 +65,14 @@ func TestEngineFigures(t *testing.T) {
 }
 
 func TestOriginMetrics(t *testing.T) {
-	got := gathered(t, originOnly{
+	got := gathered(t, originOnly(origin.Stats{
 		Polls: 1, PollErrors: 2, Events: 3, LastPoll: 4 * time.Second, Voids: 5, Trimmed: 6, Wakes: 7, Surveys: 8, OwnerFaults: 9, ClockJumps: 10, DerivationsFailed: 11,
 		Retention: &origin.Retention{Bytes: 21, Kept: 22, KeepBytes: 23, Reach: 24 * time.Second, Bound: origin.BoundBytes, Holders: []origin.Holder{
 			{Kind: "transaction", PID: 25, XID: "26", Name: "report", Age: 27 * time.Second, Deletes: true},
 			{Kind: "replication slot", XID: "28", Name: "standby", Age: 29 * time.Second},
 		}},
 		ToFresh: origin.Histogram{Bounds: []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}, Counts: []uint64{10, 20, 5}, Sum: 12500 * time.Millisecond},
-	})
+	}))
 	want := map[string]float64{
 		"slipstream_origin_polls_total":                                              1,
 		"slipstream_origin_poll_errors_total":                                        2,
@@ -108,7 +108,7 @@ func TestOriginMetrics(t *testing.T) {
 		t.Errorf("got %v, want %d values", got, len(want))
 	}
 	// An origin that does not measure the distribution does not show one.
-	if got := gathered(t, originOnly{}); len(got) != 11+8 || got["slipstream_origin_changes_held_seconds     "] != 0 {
+	if got := gathered(t, originOnly(origin.Stats{})); len(got) != 11+8 || got["slipstream_origin_changes_held_seconds     "] != 0 {
 		t.Errorf("without a distribution: %v", got)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"net"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/slipstream-go/slipstream/gateway/config"
 	front "github.com/slipstream-go/slipstream/internal/gateway/frontend"
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/respfront"
@@ -79,28 +77,28 @@ func (g *Gateway) RedisAddr() net.Addr { return g.addr(ListenRedis) }
 
 // Metrics that only Redis has.
 var (
-	redisCommands  = prometheus.NewDesc("slipstream_redis_commands_total", "Commands that the Redis frontend answered, by group.", []string{"group"}, nil)
-	redisErrors    = prometheus.NewDesc("slipstream_redis_errors_total", "Commands that the Redis frontend answered with an error, by kind; wrongpass counts failed logins.", []string{"kind"}, nil)
-	redisDurations = prometheus.NewDesc("slipstream_redis_command_duration_seconds", "Time from the end of reading a command to its answer, by the source of the answer; a hit counts with the time of all commands of the same read. Buckets are accurate to 3.2 %.", []string{"source"}, nil)
-	redisBytes     = prometheus.NewDesc("slipstream_redis_body_bytes_total", "Bytes of documents in answers of the Redis frontend.", nil, nil)
-	redisStale     = prometheus.NewDesc("slipstream_redis_stale_answers_total", "Answers of the Redis frontend with a document that may be older than promised, which the policy of its resource allows.", nil, nil)
-	redisWaiting   = prometheus.NewDesc("slipstream_redis_waiting_documents", "Documents that commands wait for.", nil, nil)
-	redisHeld      = prometheus.NewDesc("slipstream_redis_held_bytes", "Bytes of loaded documents that wait for their turn in an answer.", nil, nil)
-	redisSpokeHTTP = prometheus.NewDesc("slipstream_redis_spoke_http_total", "Connections of the Redis frontend that were closed because they spoke HTTP.", nil, nil)
+	redisCommands  = newMetric("redis_commands_total", "Commands that the Redis frontend answered, by group.", "group")
+	redisErrors    = newMetric("redis_errors_total", "Commands that the Redis frontend answered with an error, by kind; wrongpass counts failed logins.", "kind")
+	redisDurations = newMetric("redis_command_duration_seconds", "Time from the end of reading a command to its answer, by the source of the answer; a hit counts with the time of all commands of the same read. Buckets are accurate to 3.2 %.", "source")
+	redisBytes     = newMetric("redis_body_bytes_total", "Bytes of documents in answers of the Redis frontend.")
+	redisStale     = newMetric("redis_stale_answers_total", "Answers of the Redis frontend with a document that may be older than promised, which the policy of its resource allows.")
+	redisWaiting   = newMetric("redis_waiting_documents", "Documents that commands wait for.")
+	redisHeld      = newMetric("redis_held_bytes", "Bytes of loaded documents that wait for their turn in an answer.")
+	redisSpokeHTTP = newMetric("redis_spoke_http_total", "Connections of the Redis frontend that were closed because they spoke HTTP.")
 )
 
 // collect implements frontend.
-func (r redisFrontend) collect(f *front.Figures, send sender, out chan<- prometheus.Metric) {
+func (r redisFrontend) collect(f *front.Figures, to sink) {
 	r.EachGroup(func(group string, n int64) {
-		send(redisCommands, prometheus.CounterValue, float64(n), group)
+		to.send(redisCommands, float64(n), group)
 	})
 	r.EachFailure(func(kind string, n int64) {
-		send(redisErrors, prometheus.CounterValue, float64(n), kind)
+		to.send(redisErrors, float64(n), kind)
 	})
-	collectDurations(redisDurations, f.Answers, out)
-	send(redisBytes, prometheus.CounterValue, float64(f.Answers.Bytes()))
-	send(redisStale, prometheus.CounterValue, float64(r.StaleAnswers()))
-	send(redisWaiting, prometheus.GaugeValue, float64(r.Waiting()))
-	send(redisHeld, prometheus.GaugeValue, float64(r.Held()))
-	send(redisSpokeHTTP, prometheus.CounterValue, float64(r.SpokeHTTP()))
+	collectDurations(redisDurations, f.Answers, to)
+	to.send(redisBytes, float64(f.Answers.Bytes()))
+	to.send(redisStale, float64(r.StaleAnswers()))
+	to.send(redisWaiting, float64(r.Waiting()))
+	to.send(redisHeld, float64(r.Held()))
+	to.send(redisSpokeHTTP, float64(r.SpokeHTTP()))
 }
