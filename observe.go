@@ -14,6 +14,35 @@ type Observer interface {
 	Observe(Observation)
 }
 
+// Observers returns an observer that notifies all of these, in this order. If one panics, the others
+// are notified nevertheless, and the client contains and counts the panic. Nil observers are left out;
+// if all are nil, so is the result.
+func Observers(all ...Observer) Observer {
+	set := make(observers, 0, len(all))
+	for _, one := range all {
+		if one != nil {
+			set = append(set, one)
+		}
+	}
+	switch len(set) {
+	case 0:
+		return nil
+	case 1:
+		return set[0]
+	}
+	return set
+}
+
+type observers []Observer
+
+// Observe implements Observer.
+func (all observers) Observe(o Observation) {
+	if len(all) > 1 {
+		defer all[1:].Observe(o)
+	}
+	all[0].Observe(o)
+}
+
 // An Observation is a call that has ended. It has neither keys nor values.
 type Observation struct {
 	// Context is the caller's, so that a span can be a child of the caller's span. It may have
@@ -21,6 +50,8 @@ type Observation struct {
 	Context context.Context
 	// System is the kind of server, "redis" or "tarantool".
 	System string
+	// Namespace is Options.DB for Redis, as a decimal number. It is empty for Tarantool.
+	Namespace string
 	// Op is the name of the command or request, or "BATCH" for several that were sent together.
 	Op   string
 	Addr string

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,7 +63,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		opts: o, fail: driver.Errors{Addr: o.addr()}, closing: make(chan struct{}),
 		timed: o.Observer != nil || o.OnSlow != nil || o.Timeout > 0,
 	}
-	c.hooks.System, c.hooks.Addr, c.hooks.OnEvent = "redis", o.addr(), o.OnEvent
+	c.hooks.System, c.hooks.Namespace, c.hooks.Addr, c.hooks.OnEvent = "redis", strconv.Itoa(o.DB), o.addr(), o.OnEvent
 	c.hooks.Observer, c.hooks.SlowThreshold, c.hooks.OnSlow = o.Observer, o.SlowThreshold, o.OnSlow
 	c.retry.Retries, c.retry.Backoff = attempt.Retries(o.Retries), pipe.Backoff{First: o.Backoff, Most: o.MaxBackoff}
 	c.retry.Timeout, c.retry.FailFast, c.retry.Closing = o.Timeout, o.FailFast, c.closing

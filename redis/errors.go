@@ -46,6 +46,20 @@ func (e *ServerError) Error() string {
 	return e.Code + " " + e.Message
 }
 
+// StatusCode returns Code for labels of metrics and traces, whose values must be few: scripts can
+// reply with any text, and a Code that is not of at most 32 upper-case letters, digits, - and _ is
+// ERR.
+func (e *ServerError) StatusCode() string {
+	if e.Code == "" || len(e.Code) > 32 || strings.ContainsFunc(e.Code, isNotOfCode) {
+		return "ERR"
+	}
+	return e.Code
+}
+
+func isNotOfCode(r rune) bool {
+	return (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+}
+
 // parseServerError copies the text of an error reply, without its marker.
 func parseServerError(text []byte) *ServerError {
 	code, message, _ := strings.Cut(string(text), " ")

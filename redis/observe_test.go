@@ -39,7 +39,7 @@ func (r *recorder) take() []redis.Observation {
 // mutant: redis-completer-observed-without-context
 func TestObserver(t *testing.T) {
 	var r recorder
-	c := start(t, func(o *redis.Options) { o.Observer = &r })
+	c := start(t, func(o *redis.Options) { o.Observer, o.DB = &r, 3 })
 	type spanKey struct{}
 	ctx := context.WithValue(t.Context(), spanKey{}, "span")
 	began := time.Now()
@@ -78,7 +78,7 @@ func TestObserver(t *testing.T) {
 		if len(seen) != 1 || o.Op != test.op || o.Requests != test.commands || (o.Err != nil) != test.failed || (err != nil) != test.failed || o.Attempts != 1 {
 			t.Errorf("%s: %+v; %v", test.op, seen, err)
 		}
-		if o.Context.Value(spanKey{}) != "span" || o.System != "redis" {
+		if o.Context.Value(spanKey{}) != "span" || o.System != "redis" || o.Namespace != "3" {
 			t.Errorf("%s: %+v", test.op, o)
 		}
 		if o.Addr == "" || o.Start.Before(began) || o.Duration() <= 0 || o.Duration() > time.Since(began) || o.RequestBytes == 0 || o.ReplyBytes == 0 {

@@ -3,6 +3,7 @@ package tarantool
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
@@ -54,6 +55,9 @@ type ServerError struct {
 
 // Error returns the message and the name of the code.
 func (e *ServerError) Error() string { return fmt.Sprintf("%s (%s)", e.Message, e.Code) }
+
+// StatusCode returns the number of the code, for labels of metrics and traces.
+func (e *ServerError) StatusCode() string { return strconv.FormatUint(uint64(e.Code), 10) }
 
 // Unwrap returns the stack.
 func (e *ServerError) Unwrap() error {

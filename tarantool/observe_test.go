@@ -72,8 +72,12 @@ func TestObserver(t *testing.T) {
 			continue
 		}
 		o := seen[0]
-		if !strings.EqualFold(o.Op, test.op) || (err != nil) != test.failed || !errors.Is(o.Err, err) || o.Attempts != 1 || o.Requests != 1 || o.System != "tarantool" || o.Addr != s.Addr {
+		if !strings.EqualFold(o.Op, test.op) || (err != nil) != test.failed || !errors.Is(o.Err, err) || o.Attempts != 1 || o.Requests != 1 || o.System != "tarantool" || o.Namespace != "" || o.Addr != s.Addr {
 			t.Errorf("%s: %+v; %v", test.op, o, err)
+		}
+		var answered *tarantool.ServerError
+		if test.op == "call" && test.failed && (!errors.As(o.Err, &answered) || answered.StatusCode() != "42000") {
+			t.Errorf("%s: %v", test.op, o.Err)
 		}
 		if o.Context.Value(spanKey{}) != "the caller's span" || o.Start.Before(began) || o.End.Before(o.Start) || o.End.After(time.Now()) {
 			t.Errorf("%s: %+v", test.op, o)

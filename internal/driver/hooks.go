@@ -15,11 +15,11 @@ import (
 // are safe for concurrent use.
 type Hooks struct {
 	// Immutable after the first call.
-	System, Addr  string // of observations
-	Observer      slipstream.Observer
-	SlowThreshold time.Duration
-	OnSlow        func(slipstream.Observation)
-	OnEvent       func(slipstream.Event)
+	System, Namespace, Addr string // of observations
+	Observer                slipstream.Observer
+	SlowThreshold           time.Duration
+	OnSlow                  func(slipstream.Observation)
+	OnEvent                 func(slipstream.Event)
 
 	// Atomics, written by everyone.
 	panics atomic.Uint64
@@ -42,7 +42,7 @@ func (h *Hooks) Observing() bool { return h.Observer != nil || h.OnSlow != nil }
 // Observe notifies the observer and the slow log of a call that ends now. It adds what is the same
 // for all calls.
 func (h *Hooks) Observe(ctx context.Context, o slipstream.Observation) {
-	o.Context, o.System, o.Addr, o.End = ctx, h.System, h.Addr, time.Now()
+	o.Context, o.System, o.Namespace, o.Addr, o.End = ctx, h.System, h.Namespace, h.Addr, time.Now()
 	if h.Observer != nil {
 		h.Call(func() { h.Observer.Observe(o) })
 	}
