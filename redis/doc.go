@@ -115,7 +115,8 @@
 // [Client.Stats] returns counters, gauges and histograms. Options.Observer is
 // notified of each call, with the context of its caller, OnSlow of slow calls,
 // OnEvent of connections. None of them gets keys or values. Package
-// slipstreamprom exports all of it to Prometheus.
+// slipstreamprom exports all of it to Prometheus, package slipstreamotel calls to
+// OpenTelemetry.
 //
 // The protocol is described at
 // https://redis.io/docs/latest/develop/reference/protocol-spec; versions 2 and 3

@@ -5,7 +5,7 @@ set -euo pipefail
 fuzztime=${1:-30s}
 
 found=0
-for module in . test; do
+for module in . slipstreamotel test; do
 	for package in $(go list -C "$module" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do
 		# The last line of -list is the package's own "ok".
 		for target in $(go test -C "$module" -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
