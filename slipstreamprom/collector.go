@@ -130,7 +130,9 @@ func (c *Collector) op(name string) string {
 }
 
 // Add exports the statistics of a client with the label client, which must be new, until the
-// returned function is called.
+// returned function is called. For a tarantool.Pool it is the sum over its instances:
+//
+//	collector.Add("users", func() slipstream.Stats { return pool.Stats().Stats.Stats })
 func (c *Collector) Add(client string, stats func() slipstream.Stats) (remove func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,14 +23,17 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer sessions.Close()
-	users, err := tarantool.Connect(ctx, tarantool.Options{Addr: "127.0.0.1:3301", Observer: collector})
+	users, err := tarantool.NewPool(ctx, tarantool.PoolOptions{
+		Addrs:   []string{"10.0.0.1:3301", "10.0.0.2:3301"},
+		Options: tarantool.Options{Observer: collector},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer users.Close()
 	for name, stats := range map[string]func() slipstream.Stats{
 		"sessions": func() slipstream.Stats { return sessions.Stats().Stats },
-		"users":    func() slipstream.Stats { return users.Stats().Stats },
+		"users":    func() slipstream.Stats { return users.Stats().Stats.Stats }, // the sum over its instances
 	} {
 		if _, err := collector.Add(name, stats); err != nil {
 			log.Fatal(err)

@@ -46,7 +46,7 @@
 //
 // # Observability
 //
-// [Client.Stats] returns counters, gauges and histograms. Options.Observer is notified of each
+// [Client.Stats] and [Pool.Stats] return counters, gauges and histograms. Options.Observer is notified of each
 // request, with the context of its caller, OnSlow of slow requests, OnEvent of connections. None
 // of them gets keys or values. Package slipstreamprom exports all of it to Prometheus, package
 // slipstreamotel requests to OpenTelemetry.

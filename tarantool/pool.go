@@ -125,6 +125,10 @@ type Pool struct {
 
 	// set has the instances; what of them is guarded by its lock is changed by set.Change.
 	set *fleet.Set[*instance, poolView, PoolEvent]
+
+	// Guarded by the lock of set.
+	leaving []*instance // removed and not closed yet
+	left    Stats       // of the instances that were removed and closed
 }
 
 // poolChange is the set of instances while it is locked.
@@ -227,11 +231,19 @@ func (p *Pool) Remove(ctx context.Context, addr string) error {
 		i = c.Members()[at]
 		i.become(c, InstanceRemoved, nil)
 		c.Remove(i)
+		p.leaving = append(p.leaving, i)
 	})
 	if i == nil {
 		return fmt.Errorf("tarantool: the pool has no instance %q", addr)
 	}
-	return i.shutdown(ctx)
+	err := i.shutdown(ctx)
+	final := i.stats()
+	final.RoundTrip, final.FlushFactor = 0, 0 // they say something of servers in use only
+	p.set.Change(func(*poolChange) {
+		p.leaving = slices.DeleteFunc(p.leaving, func(other *instance) bool { return other == i })
+		p.left.add(final)
+	})
+	return err
 }
 
 // Instances returns what is known of every instance now, in the order in which they were

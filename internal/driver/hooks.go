@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
-	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
 // Hooks are the functions of the user that are notified of calls and connections. A panic of one
@@ -66,20 +65,4 @@ func (h *Hooks) Call(f func()) {
 		}
 	}()
 	f()
-}
-
-// Stats returns the statistics of a client that has one engine for its calls.
-func Stats(s pipe.Snapshot, repeated, hookPanics uint64) slipstream.Stats {
-	return slipstream.Stats{
-		Calls: s.Calls, Replies: s.Replies, Failed: s.Failed, Cancelled: s.Cancelled, NeverWritten: s.NeverWritten,
-		Overloaded: s.Refused, Repeated: repeated,
-		Writes: s.Writes, FlushIdle: s.FlushIdle, FlushDepth: s.FlushDepth, FlushBytes: s.FlushBytes, Kicks: s.Kicks,
-		Yields: s.Yields, ShortWrites: s.ShortWrites, Backstop: s.Backstop,
-		BytesOut: s.BytesOut, Reads: s.Reads, Deliveries: s.Deliveries, SoloReplies: s.SoloReplies, Pushes: s.Pushes,
-		Reconnects: s.Reconnects, Stalls: s.Stalls, Pings: s.Pings,
-		CompleterPanics: s.CompleterPanics, SlowCompleters: s.SlowCompleters, HookPanics: hookPanics,
-		Batch: s.Batch, WriteSize: s.WriteSize,
-		Queued: s.Queued, Outstanding: s.Outstanding, Connected: s.Connected, HeldBytes: s.HeldBytes,
-		RoundTrip: s.RoundTrip, FlushFactor: s.FlushFactor,
-	}
 }
