@@ -81,6 +81,7 @@ func TestParseURL(t *testing.T) {
 			Options{Addr: "h:6379", DB: 4, Protocol: 2, ClientName: "api", Sockets: 2, Timeout: 500 * time.Millisecond, DialTimeout: time.Second, StallTimeout: -time.Second}},
 		{"redis://h?backoff=1ms&max_backoff=1s&retries=-1&max_calls=7&max_bytes=8&fail_fast=true&wait_when_full=1",
 			Options{Addr: "h:6379", Backoff: time.Millisecond, MaxBackoff: time.Second, Retries: -1, MaxCalls: 7, MaxBytes: 8, FailFast: true, WaitWhenFull: true}},
+		{"redis://h?no_wait=true&max_exclusive=9", Options{Addr: "h:6379", NoWait: true, MaxExclusive: 9}},
 		{"redis://h?fail_fast=false&wait_when_full=0", Options{Addr: "h:6379"}},
 	} {
 		got, err := ParseURL(c.url)

@@ -3,7 +3,6 @@ package redis
 import (
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/slipstream-go/slipstream/internal/driver"
 )
@@ -36,24 +35,8 @@ func ParseURL(text string) (Options, error) {
 var urls = driver.URLs[Options]{
 	Driver: "redis", Plain: "redis", Secure: "rediss", Unix: "unix", Port: "6379", Path: setPath,
 	Example: "redis://user:password@host:port/db",
-	Options: []driver.URLOption[Options]{
-		{Name: "db", Set: setDB},
-		driver.IntOption("protocol", func(o *Options) *int { return &o.Protocol }),
-		driver.TextOption("client_name", func(o *Options) *string { return &o.ClientName }),
-		driver.IntOption("sockets", func(o *Options) *int { return &o.Sockets }),
-		driver.DurationOption("timeout", func(o *Options) *time.Duration { return &o.Timeout }),
-		driver.DurationOption("dial_timeout", func(o *Options) *time.Duration { return &o.DialTimeout }),
-		driver.DurationOption("stall_timeout", func(o *Options) *time.Duration { return &o.StallTimeout }),
-		driver.DurationOption("backoff", func(o *Options) *time.Duration { return &o.Backoff }),
-		driver.DurationOption("max_backoff", func(o *Options) *time.Duration { return &o.MaxBackoff }),
-		driver.IntOption("retries", func(o *Options) *int { return &o.Retries }),
-		driver.IntOption("max_calls", func(o *Options) *int { return &o.MaxCalls }),
-		driver.IntOption("max_exclusive", func(o *Options) *int { return &o.MaxExclusive }),
-		driver.IntOption("max_bytes", func(o *Options) *int { return &o.MaxBytes }),
-		driver.BoolOption("no_wait", func(o *Options) *bool { return &o.NoWait }),
-		driver.BoolOption("fail_fast", func(o *Options) *bool { return &o.FailFast }),
-		driver.BoolOption("wait_when_full", func(o *Options) *bool { return &o.WaitWhenFull }),
-	},
+	Options: append(driver.Fields[Options](driver.CommonFields+" protocol client_name max_exclusive"),
+		driver.URLOption[Options]{Name: "db", Set: setDB}),
 }
 
 // setPath takes the number of the database from the path, which is not shown: after an unescaped

@@ -1,10 +1,6 @@
 package tarantool
 
-import (
-	"time"
-
-	"github.com/slipstream-go/slipstream/internal/driver"
-)
+import "github.com/slipstream-go/slipstream/internal/driver"
 
 // ParseURL reads Options from a URL:
 //
@@ -33,22 +29,5 @@ func ParseURL(text string) (Options, error) {
 var urls = driver.URLs[Options]{
 	Driver: "tarantool", Plain: "tarantool", Secure: "tarantool+tls", Unix: "tarantool+unix", Port: "3301",
 	Example: "tarantool://user:password@host:port",
-	Options: []driver.URLOption[Options]{
-		driver.TextOption("auth", func(o *Options) *AuthMethod { return &o.Auth }),
-		driver.IntOption("sockets", func(o *Options) *int { return &o.Sockets }),
-		driver.IntOption("window", func(o *Options) *int { return &o.Window }),
-		driver.DurationOption("timeout", func(o *Options) *time.Duration { return &o.Timeout }),
-		driver.DurationOption("dial_timeout", func(o *Options) *time.Duration { return &o.DialTimeout }),
-		driver.DurationOption("stall_timeout", func(o *Options) *time.Duration { return &o.StallTimeout }),
-		driver.DurationOption("backoff", func(o *Options) *time.Duration { return &o.Backoff }),
-		driver.DurationOption("max_backoff", func(o *Options) *time.Duration { return &o.MaxBackoff }),
-		driver.IntOption("retries", func(o *Options) *int { return &o.Retries }),
-		driver.IntOption("max_calls", func(o *Options) *int { return &o.MaxCalls }),
-		driver.IntOption("max_bytes", func(o *Options) *int { return &o.MaxBytes }),
-		driver.IntOption("max_reply", func(o *Options) *int { return &o.MaxReply }),
-		driver.IntOption("max_blocking", func(o *Options) *int { return &o.MaxBlocking }),
-		driver.BoolOption("no_wait", func(o *Options) *bool { return &o.NoWait }),
-		driver.BoolOption("fail_fast", func(o *Options) *bool { return &o.FailFast }),
-		driver.BoolOption("wait_when_full", func(o *Options) *bool { return &o.WaitWhenFull }),
-	},
+	Options: driver.Fields[Options](driver.CommonFields + " auth window max_blocking max_reply"),
 }

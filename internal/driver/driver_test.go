@@ -62,28 +62,25 @@ func TestServerNameIsTakenFromTheAddress(t *testing.T) {
 	}
 }
 
+type kind string
+
 type options struct {
-	path  string
-	count int
-	wait  time.Duration
-	fast  bool
-	name  string
+	path     string
+	MaxCount int
+	Wait     time.Duration
+	Fast     bool
+	Name     kind
 }
 
 var testURLs = URLs[options]{
 	Driver: "db", Plain: "db", Secure: "dbs", Unix: "db+unix", Port: "99", Example: "db://user:password@host:port",
-	Path: func(o *options, path string) error { o.path = path; return nil },
-	Options: []URLOption[options]{
-		IntOption("count", func(o *options) *int { return &o.count }),
-		DurationOption("wait", func(o *options) *time.Duration { return &o.wait }),
-		BoolOption("fast", func(o *options) *bool { return &o.fast }),
-		TextOption("name", func(o *options) *string { return &o.name }),
-	},
+	Path:    func(o *options, path string) error { o.path = path; return nil },
+	Options: Fields[options]("max_count wait fast name"),
 }
 
 func TestURLs(t *testing.T) {
 	var o options
-	got, err := testURLs.Parse("dbs://app:p%40ss@h/way?count=3&wait=2s&fast=1&name=x", &o)
+	got, err := testURLs.Parse("dbs://app:p%40ss@h/way?max_count=3&wait=2s&fast=1&name=x", &o)
 	if err != nil || got.Addr != "h:99" || got.User != "app" || got.Password != "p@ss" || got.TLS.ServerName != "h" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -95,11 +92,11 @@ func TestURLs(t *testing.T) {
 // An error of an option names the option and what was expected.
 func TestWrongURLOptions(t *testing.T) {
 	for url, want := range map[string]string{
-		"db://h?count=x":         `db: option count of the URL is "x", expected a number`,
+		"db://h?max_count=x":     `db: option max_count of the URL is "x", expected a number`,
 		"db://h?wait=5":          `db: option wait of the URL is "5", expected a duration such as 500ms or 2s`,
 		"db://h?fast=yes":        `db: option fast of the URL is "yes", expected true or false`,
-		"db://h?nope=1":          `db: unknown option "nope" in the URL, expected one of count, wait, fast, name`,
-		"db://h?count=1&count=2": "db: option count appears 2 times in the URL, expected once",
+		"db://h?nope=1":          `db: unknown option "nope" in the URL, expected one of max_count, wait, fast, name`,
+		"db://h?wait=1s&wait=2s": "db: option wait appears 2 times in the URL, expected once",
 		"db://h:0":               "db: the URL's port is not a number from 1 to 65535",
 		"http://h":               "db: the URL's scheme is not db, dbs or db+unix",
 		"db+unix://h/x":          "db: a db+unix URL needs the absolute path of a socket, as in db+unix:///run/server.sock",
@@ -154,10 +151,10 @@ func TestObservationsCarryTheContextOfTheCaller(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "span")
 	var seen slipstream.Observation
-	h := Hooks{System: "db", Addr: "h:1", Observer: observer(func(o slipstream.Observation) { seen = o })}
+	h := Hooks{System: "db", Namespace: "n", Addr: "h:1", Observer: observer(func(o slipstream.Observation) { seen = o })}
 	start := time.Now()
 	h.Observe(ctx, slipstream.Observation{Op: "GET", Start: start})
-	if seen.Context.Value(key{}) != "span" || seen.System != "db" || seen.Addr != "h:1" || seen.Op != "GET" || seen.End.Before(start) || seen.Duration() != seen.End.Sub(start) {
+	if seen.Context.Value(key{}) != "span" || seen.System != "db" || seen.Namespace != "n" || seen.Addr != "h:1" || seen.Op != "GET" || seen.End.Before(start) || seen.Duration() != seen.End.Sub(start) {
 		t.Errorf("%+v", seen)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,49 +139,46 @@ func (u *URLs[O]) names() string {
 	return strings.Join(names, ", ")
 }
 
-// IntOption is an option that is a number.
-func IntOption[O any](name string, field func(*O) *int) URLOption[O] {
-	return URLOption[O]{name, func(o *O, value string) error {
-		n, err := strconv.Atoi(value)
-		if err != nil {
+// CommonFields are the fields that the options of every driver have, for [Fields].
+const CommonFields = "sockets timeout dial_timeout stall_timeout backoff max_backoff retries max_calls max_bytes no_wait fail_fast wait_when_full"
+
+// Fields returns options that set fields of O, by their names in URLs: max_calls sets MaxCalls. The
+// fields are numbers, durations, booleans or texts.
+func Fields[O any](names string) (options []URLOption[O]) {
+	for name := range strings.FieldsSeq(names) {
+		field := ""
+		for word := range strings.SplitSeq(name, "_") {
+			field += strings.ToUpper(word[:1]) + word[1:]
+		}
+		options = append(options, URLOption[O]{name, func(o *O, value string) error {
+			return set(reflect.ValueOf(o).Elem().FieldByName(field), value)
+		}})
+	}
+	return options
+}
+
+// set parses the value into a field.
+func set(field reflect.Value, value string) (err error) {
+	switch p := field.Addr().Interface().(type) {
+	case *int:
+		if *p, err = strconv.Atoi(value); err != nil {
 			return errors.New("expected a number")
 		}
-		*field(o) = n
-		return nil
-	}}
-}
-
-// DurationOption is an option that is a duration.
-func DurationOption[O any](name string, field func(*O) *time.Duration) URLOption[O] {
-	return URLOption[O]{name, func(o *O, value string) error {
-		d, err := time.ParseDuration(value)
-		if err != nil {
+	case *time.Duration:
+		if *p, err = time.ParseDuration(value); err != nil {
 			return errors.New("expected a duration such as 500ms or 2s")
 		}
-		*field(o) = d
-		return nil
-	}}
-}
-
-// BoolOption is an option that is on or off.
-func BoolOption[O any](name string, field func(*O) *bool) URLOption[O] {
-	return URLOption[O]{name, func(o *O, value string) error {
+	case *bool:
 		switch value {
 		case "true", "1":
-			*field(o) = true
+			*p = true
 		case "false", "0":
-			*field(o) = false
+			*p = false
 		default:
 			return errors.New("expected true or false")
 		}
-		return nil
-	}}
-}
-
-// TextOption is an option of any text.
-func TextOption[O any, S ~string](name string, field func(*O) *S) URLOption[O] {
-	return URLOption[O]{name, func(o *O, value string) error {
-		*field(o) = S(value)
-		return nil
-	}}
+	default:
+		field.SetString(value)
+	}
+	return nil
 }
