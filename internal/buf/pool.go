@@ -41,6 +41,14 @@ func Get(n int) []byte {
 	return make([]byte, 0, size)
 }
 
+// Size returns the capacity of what Get(n) returns.
+func Size(n int) int {
+	if class := classOf(n); class < len(pools) {
+		return 1 << (class + minBits)
+	}
+	return n
+}
+
 // Put gives b back. The caller must hold the only reference to its memory. A
 // slice whose capacity is not one of a size class is left to the collector, so
 // Put takes any slice.

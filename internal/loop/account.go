@@ -20,6 +20,9 @@ type holding struct{ unwritten, large, held int }
 func (c *Conn) holding() (h holding) {
 	memory := c.weight + c.flying.memory + c.tails + c.in.Memory()
 	h.unwritten, h.large = c.flying.bytes, c.flying.large+c.tailsLarge
+	if c.expected != nil {
+		memory += c.expected.memory
+	}
 	for _, o := range [...]*Output{c.out, c.lastTail()} {
 		if o != nil {
 			memory += o.memory()
@@ -106,6 +109,25 @@ func (s *Server) charge(lane int, by holding) {
 	if max(step, -step) >= s.step && a.told.CompareAndSwap(told, told+step) && s.config.Budget.Add(step) {
 		s.wakeKeeper()
 	}
+}
+
+// reserve counts n bytes of memory that the connection is about to allocate. It returns false,
+// and has counted nothing, if the budget has no room for them. Unlike charge it tells the
+// budget at once.
+func (c *Conn) reserve(n int) bool {
+	s := c.server
+	ok, over := s.config.Budget.take(int64(n))
+	if over {
+		s.wakeKeeper()
+	}
+	if !ok {
+		return false
+	}
+	a := &s.accounts[c.lane]
+	a.told.Add(int64(n))
+	a.held.Add(int64(n))
+	c.counted.held += n
+	return true
 }
 
 // settleAccounts takes what the server's connections held out of the budget. None is left.

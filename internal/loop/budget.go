@@ -29,10 +29,11 @@ const (
 )
 
 // A Budget bounds the memory that the connections of some servers hold together: answers
-// below 64 KiB that their peers have not read, requests that wait for an answer, and input
-// that was not consumed. Above half of the limit a connection whose peer reads slowly gets
-// no more answers than roomThrottled bytes; above the limit connections are closed: of the
-// address that holds most, the one that holds most. It is safe for concurrent use.
+// below 64 KiB that their peers have not read, requests that wait for an answer, and input that
+// was not consumed: starts of requests, and what has arrived of inputs that [Conn.Expect] announced.
+// Above half of the limit a connection whose peer reads slowly gets no more answers than
+// roomThrottled bytes; above the limit connections are closed: of the address that holds most, the
+// one that holds most. It is safe for concurrent use.
 //
 // Large answers have a budget of their own, see [NewLargeBudget].
 type Budget struct {
@@ -182,6 +183,21 @@ func (b *Budget) CountClosed() { b.closed.Add(1) }
 
 // Add counts delta bytes and reports whether the budget is exceeded.
 func (b *Budget) Add(delta int64) (over bool) { return b.used.Add(delta) > b.limit }
+
+// take counts n bytes that are about to be allocated, and reports whether the budget is exceeded.
+// If one and a half of the limit would be exceeded, ok is false and nothing is counted. The room
+// above the limit is as for [Budget.Admits].
+func (b *Budget) take(n int64) (ok, over bool) {
+	used := b.used.Add(n)
+	if used > b.limit+b.limit/2 {
+		b.used.Add(-n)
+		return false, true
+	}
+	return true, used > b.limit
+}
+
+// exhausted reports whether the room above the limit is used too.
+func (b *Budget) exhausted() bool { return b.used.Load() > b.limit+b.limit/2 }
 
 // Over reports whether the budget is exceeded.
 func (b *Budget) Over() bool { return b.used.Load() > b.limit }

@@ -35,7 +35,7 @@ const (
 
 // plain says that nothing waits at the connection: what is read now is all there is.
 func (c *epollConn) plain() bool {
-	return !c.queued && c.in.Len() == 0 && c.out == nil && c.owed == 0 && !c.postsLeft && c.scratch == nil && c.reads() && !c.lingering
+	return !c.queued && c.in.Len() == 0 && c.expected == nil && c.out == nil && c.owed == 0 && !c.postsLeft && c.scratch == nil && c.reads() && !c.lingering
 }
 
 // serve deals with up to cohortSize events.
@@ -50,7 +50,11 @@ func (l *eventLoop) serve(events []unix.EpollEvent) {
 		}
 		c.note(events[i].Events)
 		if !c.plain() {
-			l.turn(c)
+			if c.expected != nil && l.crowded && !c.queued {
+				l.queue(c) // reading it takes long: others come first
+			} else {
+				l.turn(c)
+			}
 			continue
 		}
 		if l.bulky && unread(c.fd) > bulkRead {

@@ -59,7 +59,8 @@ type Config struct {
 	// [DefaultLarge].
 	Large *Budget
 	// MaxInput bounds the start of a request that a session leaves (64 KiB); more end
-	// the connection with ErrTooLarge.
+	// the connection with ErrTooLarge. What [Conn.Expect] announces is bounded by the session
+	// and by Budget.
 	MaxInput int
 	// MaxOutput is how many bytes may wait to be written before the session is Full
 	// and reading stops (256 KiB). One answer may exceed it.
@@ -74,7 +75,8 @@ type Config struct {
 	ProveTimeout func() time.Duration
 	// IdleTimeout ends a connection that asks nothing (60 s). Negative: none.
 	IdleTimeout time.Duration
-	// PartialTimeout bounds the coming of a request, from its first byte (5 s).
+	// PartialTimeout bounds the coming of a request, from its first byte (5 s). For an input
+	// that is expected see [Conn.Expect].
 	PartialTimeout time.Duration
 	// StallTimeout is how long answers may wait for a peer that reads less than 1 KiB
 	// a second (30 s).

@@ -26,10 +26,12 @@ type Conn struct {
 
 	// Owned by the turn: what was read and not consumed, and what is to be sent.
 	in       buf.Input
-	out      *Output // of the turn, or own while something waits; nil: empty
-	settling bool    // a reply is being written, in front of those owed
-	flying   flight  // what is being written outside of the turn
-	room     int     // bytes that may wait before the session is Full, in this turn
+	out      *Output  // of the turn, or own while something waits; nil: empty
+	settling bool     // a reply is being written, in front of those owed
+	flying   flight   // what is being written outside of the turn
+	room     int      // bytes that may wait before the session is Full, in this turn
+	expected *Payload // an input in memory of its own, see expect.go; nil: none is expected
+	starved  bool     // it is not read until the budget has room for more input
 
 	// Owned by the turn: what it has done, see share.go.
 	share      int  // how many units it may spend
@@ -175,7 +177,10 @@ type flight struct{ bytes, memory, large int }
 func flightOf(o *Output) flight { return flight{o.Len(), o.memory(), o.large()} }
 
 // Full says that a session should answer no more requests for now.
-func (c *Conn) Full() bool {
+func (c *Conn) Full() bool { return c.expected != nil || c.full() }
+
+// full is Full for a reason other than an expected input.
+func (c *Conn) full() bool {
 	return c.closed || c.ending || c.detaching || c.failure != nil || c.paused || c.spent >= c.share ||
 		c.owed >= c.server.config.MaxDeferred || c.waiting() >= c.room ||
 		c.weight != 0 && c.room < c.server.config.MaxOutput && c.waiting()+c.weight >= c.room
@@ -229,17 +234,31 @@ func (c *Conn) Abort(err error) {
 
 // Detach takes the connection out of the engine once all answers so far have been
 // written: [Config.Detached] gets it, with what the present call of Data does not
-// consume and whatever was read behind it.
-func (c *Conn) Detach() { c.detaching = true }
-
-// deliver gives the session bytes and returns how many it has consumed, and whether
-// it stopped because it was full.
-func (c *Conn) deliver(in []byte) (consumed int, full bool) {
-	n := c.session.Data(c, in)
-	if n < 0 || n > len(in) {
-		panic("loop: a session consumed bytes that it was not given")
+// consume and whatever was read after it. It panics while an input is expected.
+func (c *Conn) Detach() {
+	if c.expected != nil {
+		panic("loop: Detach of a connection that expects an input")
 	}
-	return n, c.Full()
+	c.detaching = true
+}
+
+// deliver gives the session bytes and returns how many it has consumed, expected inputs
+// included, and whether it stopped because it was full.
+func (c *Conn) deliver(in []byte) (consumed int, full bool) {
+	for {
+		n := c.session.Data(c, in[consumed:])
+		if n < 0 || n > len(in)-consumed {
+			panic("loop: a session consumed bytes that it was not given")
+		}
+		consumed += n
+		if c.expected == nil {
+			return consumed, c.full()
+		}
+		consumed += c.collect(in[consumed:])
+		if full = c.Full(); full || consumed == len(in) {
+			return consumed, full
+		}
+	}
 }
 
 // noteRest keeps the time from which a request is incomplete. rest is what is left,
@@ -306,6 +325,8 @@ func (c *Conn) beginLinger(now time.Duration) {
 	c.partial = 0
 	c.dropPosts()
 	c.in.Reset()
+	c.dropExpected()
+	c.starved = false
 }
 
 // noteWritten keeps account of what waits for the peer. It is called after a turn's
@@ -345,6 +366,7 @@ func (c *Conn) taken() int { return c.sent + c.held - c.backend.held() }
 func (c *Conn) finish(err error) {
 	c.closed = true
 	c.in.Reset()
+	c.dropExpected()
 	c.dropPosts()
 	c.dropOwed()
 	c.flying = flight{}

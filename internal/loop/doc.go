@@ -7,8 +7,9 @@
 // kept by a goroutine a connection (goroutines.go, goroutines_conn.go, goroutines_turn.go).
 //
 // [Server] is the whole, [Conn] one connection as its [Session] sees it, [Output] what
-// is to be sent, [Deferred] the place of an answer that comes later.
+// is to be sent, [Deferred] the place of an answer that comes later, [Payload] a large input.
 //
 // Shared by both backends: session.go and config.go (the contract), conn.go (the state
-// of a connection), deferred.go (answers in order), output.go, sweep.go (time limits).
+// of a connection), deferred.go (answers in order), output.go, expect.go (large inputs),
+// sweep.go (time limits).
 package loop

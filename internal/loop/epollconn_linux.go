@@ -72,7 +72,7 @@ func (l *eventLoop) turn(c *epollConn) {
 
 // reads says whether to read from the connection now.
 func (c *epollConn) reads() bool {
-	return c.readable && !c.eof && c.failure == nil && (c.lingering || !c.Full())
+	return c.readable && !c.eof && !c.starved && c.failure == nil && (c.lingering || !c.Full() || c.receiving())
 }
 
 // endTurn writes what is left to write and takes the step that follows.
@@ -82,7 +82,7 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 	}
 	l.keepOutput(c)
 	c.noteWritten(wrote, l.now)
-	more := c.out != nil && !c.blocked || c.exhausted() && (c.in.Len() > 0 || c.readable) || c.postsLeft && c.takesPosts()
+	more := c.out != nil && !c.blocked || c.exhausted() && (c.hasInput() || c.readable) || c.postsLeft && c.takesPosts()
 	l.spent += c.spent + turnCost
 	c.newShare(c.queued)
 	switch c.next() {
@@ -106,6 +106,7 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 // feed hands the session what was kept of earlier reads, as long as that leads on.
 // fresh says that something has come since it was asked last.
 func (l *eventLoop) feed(c *epollConn, fresh bool) (wrote int) {
+	c.collectKept()
 	for c.in.Len() > 0 && !c.Full() && (fresh || c.partial == 0) {
 		fresh = false
 		n, full := c.deliver(c.in.Peek(c.in.Len()))
@@ -121,6 +122,9 @@ func (l *eventLoop) feed(c *epollConn, fresh bool) (wrote int) {
 
 // read reads once and hands on what came.
 func (l *eventLoop) read(c *epollConn) (wrote int) {
+	if c.receiving() {
+		return l.readExpected(c)
+	}
 	if c.in.Len() == 0 {
 		p := l.readBuf
 		if c.room < l.server.config.MaxOutput {
@@ -133,12 +137,34 @@ func (l *eventLoop) read(c *epollConn) (wrote int) {
 		return l.handOn(c, l.readBuf[:n])
 	}
 	// The begin of a request is there: its rest goes behind it.
+	if c.starves() {
+		return 0
+	}
 	n := l.readInto(c, c.in.Reserve(min(max(4<<10, c.in.Len()), readSize)))
 	if n <= 0 {
 		return 0
 	}
 	c.in.Commit(n)
 	return l.feed(c, true)
+}
+
+// readExpected reads once into the memory of the input that is expected.
+func (l *eventLoop) readExpected(c *epollConn) (wrote int) {
+	ahead := 0
+	if c.expected.arrived < mostPart && !c.expected.hasRoom() {
+		ahead = unread(c.fd)
+	}
+	into := c.lend(ahead, max(c.share-c.spent, turnCost)*readUnit)
+	if into.of == nil {
+		return 0
+	}
+	n := l.readInto(c, into.free)
+	c.giveBack(into, max(n, 0))
+	if n <= 0 {
+		return 0
+	}
+	c.Spend(n / readUnit)
+	return l.feed(c, false)
 }
 
 // handOn gives the session what was just read and keeps what it leaves.

@@ -110,7 +110,17 @@ func (c *goConn) takeOver(role uint32) {
 // It begins with the turn.
 func (c *goConn) read(me uint32) {
 	size := leastRead
-	for c.goOn(me) {
+	for {
+		into, ok := c.goOn(me)
+		if !ok {
+			return
+		}
+		if into.of != nil {
+			n, err := c.nc.Read(into.free)
+			c.acquire()
+			c.tookExpected(into, n, err)
+			continue
+		}
 		b := buf.Get(size)[:size]
 		n, err := c.nc.Read(b)
 		c.acquire()
@@ -126,21 +136,33 @@ func (c *goConn) read(me uint32) {
 }
 
 // goOn does what there is to do until the connection is to be read, and gives the turn
-// up. False: the reader is not needed any more.
-func (c *goConn) goOn(me uint32) bool {
+// up. If an input is expected, into is where to read it to. If ok is false, the reader is not
+// needed any more.
+func (c *goConn) goOn(me uint32) (into loan, ok bool) {
 	for {
 		c.work(me)
 		switch {
 		case c.closed || c.role != me:
 			if c.yield() {
-				return false
+				return loan{}, false
 			}
 		case c.next() == stepDetach:
 			c.detach()
-			return false
-		case c.reads():
+			return loan{}, false
+		case c.receiving():
+			if into = c.lend(0, mostPart); into.of == nil {
+				continue // there is no memory: it is not read any more
+			}
 			if c.yieldToRead() {
-				return true
+				return into, true
+			}
+			c.giveBack(into, 0)
+		case c.reads():
+			if c.in.Len() > 0 && c.starves() {
+				continue
+			}
+			if c.yieldToRead() {
+				return loan{}, true
 			}
 		default:
 			c.await()
@@ -162,15 +184,15 @@ func (c *goConn) help() {
 
 // reads says whether to read from the connection now.
 func (c *goConn) reads() bool {
-	return !c.closed && !c.eof && c.failure == nil && (c.lingering || !c.Full())
+	return !c.closed && !c.eof && !c.starved && c.failure == nil && (c.lingering || !c.Full() || c.receiving())
 }
 
-// took takes in what a read returned.
-func (c *goConn) took(in []byte, err error) {
-	defer c.recovered()
+// noteRead takes in the result of a read of n bytes. It returns false if there is nothing to
+// be handed on.
+func (c *goConn) noteRead(n int, err error) bool {
 	c.engine.reads.Add(1)
 	if c.closed {
-		return
+		return false
 	}
 	switch {
 	case err == nil || c.unblocking && errors.Is(err, os.ErrDeadlineExceeded):
@@ -179,11 +201,26 @@ func (c *goConn) took(in []byte, err error) {
 	default:
 		c.broke(err)
 	}
-	if len(in) == 0 {
+	if n == 0 {
+		return false
+	}
+	c.active, c.readAt = c.server.now(), -1
+	return true
+}
+
+// tookExpected takes in what a read into an expected input returned. The session is given it
+// when the reader goes on.
+func (c *goConn) tookExpected(l loan, n int, err error) {
+	c.giveBack(l, n)
+	c.noteRead(n, err)
+}
+
+// took takes in what a read returned.
+func (c *goConn) took(in []byte, err error) {
+	defer c.recovered()
+	if !c.noteRead(len(in), err) {
 		return
 	}
-	now := c.server.now()
-	c.active, c.readAt = now, -1
 	switch {
 	case c.lingering:
 	case c.Full():
@@ -197,7 +234,7 @@ func (c *goConn) took(in []byte, err error) {
 	default:
 		n, full := c.deliver(in)
 		c.in.Append(in[n:])
-		c.noteRest(len(in)-n, n, full, now)
+		c.noteRest(len(in)-n, n, full, c.active)
 	}
 }
 
@@ -228,6 +265,7 @@ func (c *goConn) work(me uint32) {
 // fresh says that something has come since it was asked last.
 func (c *goConn) feed(fresh bool) {
 	defer c.recovered()
+	c.collectKept()
 	for c.in.Len() > 0 && !c.Full() && (fresh || c.partial == 0) {
 		fresh = false
 		n, full := c.deliver(c.in.Peek(c.in.Len()))

@@ -191,6 +191,11 @@ func (s *scripter) next() (request, answer string) {
 			n := s.r.IntN(1 << s.r.IntN(19))
 			return fmt.Sprintf("big %d\n", n), string(pattern[:n])
 		}
+	case 4:
+		if s.r.IntN(4) == 0 {
+			p := pattern[:s.r.IntN(1<<s.r.IntN(19))]
+			return fmt.Sprintf("%s %d\n%s", []string{"put", "putlater"}[s.r.IntN(2)], len(p), p), putAnswer(p)
+		}
 	}
 	return text, text
 }

@@ -95,7 +95,7 @@ func (c *Conn) releasePlace() {
 
 // inUse reports whether something is in flight on the connection.
 func (c *Conn) inUse() bool {
-	return !c.lingering && (c.owed > 0 || c.waiting() > 0 || c.partial != 0 || c.in.Len() > 0 || c.ending || c.detaching)
+	return !c.lingering && (c.owed > 0 || c.waiting() > 0 || c.partial != 0 || c.in.Len() > 0 || c.expected != nil || c.ending || c.detaching)
 }
 
 // peer describes the connection for a survey.

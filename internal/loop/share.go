@@ -28,10 +28,13 @@ func (c *Conn) spendBytes(n int) {
 // exhausted reports whether the turn's share is spent.
 func (c *Conn) exhausted() bool { return c.spent >= c.share }
 
+// hasInput reports whether the session can be given something that was read.
+func (c *Conn) hasInput() bool { return c.in.Len() > 0 || c.expected.complete() }
+
 // newShare ends a turn. It notes whether requests have been read that wait for the next one:
 // such a connection is not idle. queued says that it waits for a turn in which they can be
 // answered; the turn that ends may have been one that only writes.
 func (c *Conn) newShare(queued bool) {
-	c.unfinished = (queued || c.exhausted()) && c.in.Len() > 0 && !c.ending && !c.detaching && !c.lingering
+	c.unfinished = (queued || c.exhausted()) && c.hasInput() && !c.ending && !c.detaching && !c.lingering
 	c.spent, c.wrote = 0, 0
 }

@@ -11,7 +11,8 @@ const never = 1<<63 - 1
 // lingerTime bounds how long a half-closed connection is read to its end.
 const lingerTime = time.Second
 
-// leastRate is how many bytes a second a peer must read of answers that wait for it.
+// leastRate is how many bytes a second a peer must read of answers that wait for it, and send of
+// an input that is expected.
 const leastRate = 1 << 10
 
 // overdue looks at the time limits of a connection. It returns true if the connection
@@ -43,11 +44,16 @@ func (c *Conn) overdue(now time.Duration) bool {
 			return true
 		}
 		c.beginStall(now)
-	case past(c.partial, config.PartialTimeout):
+	case !c.starved && past(c.partial, config.PartialTimeout):
 		c.failure = &CloseError{Reason: ReasonPartial}
 		return true
+	case c.slowInput(now):
+		c.failure = &CloseError{Reason: ReasonPartial}
+		return true
+	case c.feedable(now):
+		return true
 	}
-	if c.owed > 0 || c.waiting() > 0 || c.unfinished || c.partial != 0 || c.ending || c.detaching {
+	if c.expected != nil || c.owed > 0 || c.waiting() > 0 || c.unfinished || c.partial != 0 || c.ending || c.detaching {
 		return false
 	}
 	drain := c.server.drainedAt.Load()

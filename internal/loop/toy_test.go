@@ -77,6 +77,8 @@ func modes() []mode {
 //	heavy N text  is held, and weighs N bytes
 //	large N       is answered with N bytes of a large answer
 //	block N       keeps the session's method for N ms
+//	put N         is followed by N bytes, and answered with their number and sum
+//	putlater N    is put N whose answer is deferred and complete at once
 type toy struct {
 	t      testing.TB
 	mode   mode
@@ -92,6 +94,7 @@ type toy struct {
 		made, wrote, dropped atomic.Int64
 		twice                atomic.Int64 // written or dropped more than once
 	}
+	delivered atomic.Int64 // bytes that Data was given, repeated ones included
 }
 
 type closing struct {
@@ -281,11 +284,12 @@ func (c *client) closeWrite() {
 }
 
 type toySession struct {
-	toy    *toy
-	inData atomic.Bool // methods must not overlap
-	closed bool
-	behind bool // Data must not be called any more
-	secure bool // Secured was called
+	toy            *toy
+	inData         atomic.Bool // methods must not overlap
+	closed         bool
+	behind         bool // Data must not be called any more
+	secure         bool // Secured was called
+	expects, later bool // an input is expected; its answer is deferred
 }
 
 func (s *toySession) Secured(_ *loop.Conn, state tls.ConnectionState) {
@@ -302,9 +306,10 @@ func (s *toySession) enter() func() {
 
 func (s *toySession) Data(c *loop.Conn, in []byte) (consumed int) {
 	defer s.enter()()
-	if len(in) == 0 || s.closed || s.behind {
-		s.toy.t.Errorf("Data of %d bytes, closed %v, after End or Detach %v", len(in), s.closed, s.behind)
+	if len(in) == 0 || s.closed || s.behind || s.expects {
+		s.toy.t.Errorf("Data of %d bytes, closed %v, after End or Detach %v, of an expected input %v", len(in), s.closed, s.behind, s.expects)
 	}
+	s.toy.delivered.Add(int64(len(in)))
 	for !c.Full() {
 		n := bytes.IndexByte(in[consumed:], '\n') + 1
 		if n == 0 {
@@ -359,6 +364,19 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 		d := s.deferred(c, text, false)
 		d.deferred.Weigh(n)
 		s.toy.held <- d
+	case "put", "putlater":
+		n, err := strconv.Atoi(strings.TrimSpace(rest))
+		if err != nil {
+			s.toy.t.Errorf("%q: %v", line, err)
+		}
+		if err := c.Expect(n); err != nil {
+			o := c.Output()
+			o.B = fmt.Appendf(o.B, "%v\n", err)
+			c.End()
+			s.behind = true
+			break
+		}
+		s.expects, s.later = true, word == "putlater"
 	case "block": // no session may, which is why the test does
 		ms, err := strconv.Atoi(strings.TrimSpace(rest))
 		if err != nil {

@@ -1,0 +1,264 @@
+package loop
+
+import (
+	"errors"
+	"math/bits"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+)
+
+// Sizes of the parts that an expected input is read into. A part is as large as what has arrived
+// before it, within these bounds: a peer makes the server hold twice what it has sent, and never
+// more than mostPart ahead of it.
+const (
+	leastPart = 4 << 10
+	mostPart  = 256 << 10
+)
+
+// readUnit is how many bytes of an expected input are read for one unit of a turn's share.
+const readUnit = 4 << 10
+
+// ErrExpectTooLarge reports that an input cannot be expected: it is larger than the [Budget].
+var ErrExpectTooLarge = errors.New("loop: the input is larger than what all connections may hold together")
+
+// A Receiver is a session whose large inputs are read into memory of their own: see [Conn.Expect].
+type Receiver interface {
+	Session
+	// Received is called once for each Expect, in a turn, when all bytes of the input have arrived
+	// and the session may answer. p belongs to the session, which must call [Payload.Release]
+	// when it does not need the bytes any more. If the connection ends before that, it is not called.
+	Received(c *Conn, p *Payload)
+}
+
+// Expect says that the next n bytes of the connection are one input: those that follow what the
+// present call of Data consumes. They are read into memory of their own and given to
+// [Receiver.Received] at once; until then Data is not called, and the connection is [Conn.Full].
+// The session must be a [Receiver], and must have compared n with a limit of its own.
+//
+// Memory is taken as the bytes arrive, not when they are announced, and is counted in the [Budget]
+// before it is allocated. While the budget has no room, the connection is not read. The
+// input may take any time, but a peer that sends less than 1 KiB a second for PartialTimeout is cut
+// with [ErrPartial].
+//
+// If Expect returns an error, nothing is expected. It panics if an input is expected already.
+func (c *Conn) Expect(n int) error {
+	_, ok := c.session.(Receiver)
+	switch {
+	case !ok:
+		panic("loop: Expect of a session that is no Receiver")
+	case n < 0 || c.expected != nil || c.detaching:
+		panic("loop: Expect of a negative number, of two inputs at once or after Detach")
+	case int64(n) > c.server.config.Budget.limit:
+		return ErrExpectTooLarge
+	}
+	c.expected = &Payload{size: n, since: c.server.now()}
+	return nil
+}
+
+// A Payload is an input of a connection in memory of its own. Its methods must not be called
+// concurrently.
+type Payload struct {
+	// Owned by the turn of the connection until Received, then by the session.
+	parts   [][]byte // in order; the last may have room
+	size    int      // bytes that are expected
+	arrived int      // bytes in parts
+	memory  int      // capacity of parts, that of a lent one included
+
+	// Owned by the turn of the connection.
+	since time.Duration // when the time limit was last looked at
+	mark  int           // arrived at that time
+}
+
+// Len returns how many bytes the input has.
+func (p *Payload) Len() int { return p.arrived }
+
+// Memory returns how much memory the input holds: what a session that keeps it beyond the turn
+// adds to [Deferred.Weigh]. [Payload.Bytes] may need as much again.
+func (p *Payload) Memory() int { return p.memory }
+
+// Parts returns the bytes in order, where they were read to: without a copy. They are valid until
+// Release or Bytes.
+func (p *Payload) Parts() [][]byte { return p.parts }
+
+// Bytes returns the bytes in one piece, which is valid until Release. If there are several parts,
+// it copies them: call it outside of the turn for what is large.
+func (p *Payload) Bytes() []byte {
+	if len(p.parts) > 1 {
+		whole := buf.Get(p.arrived)
+		for _, part := range p.parts {
+			whole = append(whole, part...)
+			buf.Put(part)
+		}
+		p.parts, p.memory = append(p.parts[:0], whole), cap(whole)
+	}
+	if len(p.parts) == 0 {
+		return nil
+	}
+	return p.parts[0]
+}
+
+// Release gives the memory back. Later calls do nothing.
+func (p *Payload) Release() {
+	for _, part := range p.parts {
+		buf.Put(part)
+	}
+	p.parts, p.arrived, p.memory = nil, 0, 0
+}
+
+// complete reports whether all bytes have arrived. p may be nil.
+func (p *Payload) complete() bool { return p != nil && p.arrived == p.size }
+
+// hasRoom reports whether the last part has room.
+func (p *Payload) hasRoom() bool {
+	if len(p.parts) == 0 {
+		return false
+	}
+	last := p.parts[len(p.parts)-1]
+	return len(last) < cap(last)
+}
+
+// receiving reports whether bytes that are read now go into the expected input.
+func (c *Conn) receiving() bool {
+	p := c.expected
+	return p != nil && p.arrived < p.size && !c.starved && c.in.Len() == 0 && !c.eof && c.failure == nil
+}
+
+// extend sees to it that the last part of the expected input has room. ahead is how many bytes
+// are known to have arrived. It returns false if the budget has no room.
+func (c *Conn) extend(ahead int) bool {
+	p := c.expected
+	if p.hasRoom() {
+		return true
+	}
+	most := min(mostPart, floorPower(max(leastPart, int(c.server.config.Budget.limit/8))))
+	n := min(floorPower(max(p.arrived, ahead, leastPart)), most)
+	n = buf.Size(min(n, p.size-p.arrived))
+	if c.starved = !c.reserve(n); c.starved {
+		return false
+	}
+	p.parts = append(p.parts, buf.Get(n))
+	p.memory += n
+	return true
+}
+
+// floorPower returns the largest power of two that is not above n, which is positive.
+func floorPower(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
+
+// fill copies the front of in, which was read already, into the expected input and returns how
+// much that was.
+func (c *Conn) fill(in []byte) (n int) {
+	p := c.expected
+	in = in[:min(len(in), p.size-p.arrived)]
+	for n < len(in) && c.extend(len(in)-n) {
+		last := &p.parts[len(p.parts)-1]
+		k := min(len(in)-n, cap(*last)-len(*last))
+		*last = append(*last, in[n:n+k]...)
+		n += k
+		p.arrived += k
+	}
+	return n
+}
+
+// collect takes the bytes at the front of in that the session expects, gives it the inputs that
+// are complete, and returns how many bytes it took.
+func (c *Conn) collect(in []byte) (taken int) {
+	for c.expected != nil {
+		taken += c.fill(in[taken:])
+		if !c.expected.complete() || c.full() {
+			break
+		}
+		p := c.expected
+		c.expected = nil
+		c.session.(Receiver).Received(c, p)
+	}
+	return taken
+}
+
+// collectKept is collect of what was kept of earlier reads.
+func (c *Conn) collectKept() {
+	if c.expected == nil {
+		return
+	}
+	n := c.collect(c.in.Peek(c.in.Len()))
+	c.in.Discard(n)
+	c.in.Release()
+}
+
+// A loan is a part of an expected input that somebody reads into. Until it is given back it
+// belongs to the reader: the end of the connection does not give it to others.
+type loan struct {
+	of   *Payload // nil: there is none
+	part []byte   // what the part holds
+	free []byte   // where to read to
+}
+
+// lend lends the last part of the expected input for a read of at most limit bytes. ahead is as
+// for extend. It returns no loan if the budget has no room.
+func (c *Conn) lend(ahead, limit int) loan {
+	if !c.extend(ahead) {
+		return loan{}
+	}
+	p := c.expected
+	last := len(p.parts) - 1
+	part := p.parts[last]
+	p.parts[last] = nil
+	p.parts = p.parts[:last]
+	n := len(part)
+	return loan{p, part, part[n:min(cap(part), n+p.size-p.arrived, n+limit)]}
+}
+
+// giveBack ends a loan into which n bytes were read.
+func (c *Conn) giveBack(l loan, n int) {
+	if c.expected != l.of {
+		buf.Put(l.part) // nobody wants them any more
+		return
+	}
+	l.of.parts = append(l.of.parts, l.part[:len(l.part)+n])
+	l.of.arrived += n
+}
+
+// dropExpected ends an input that will not be received.
+func (c *Conn) dropExpected() {
+	if p := c.expected; p != nil {
+		c.expected = nil
+		p.Release()
+	}
+}
+
+// slowInput reports whether the peer sends the expected input too slowly. It is a part of the
+// sweep.
+func (c *Conn) slowInput(now time.Duration) bool {
+	p, limit := c.expected, c.server.config.PartialTimeout
+	if p == nil || now-p.since <= limit {
+		return false
+	}
+	if !c.starved && !p.complete() && float64(p.arrived-p.mark) < max(leastRate*limit.Seconds(), 1) {
+		return true
+	}
+	p.since, p.mark = now, p.arrived
+	return false
+}
+
+// starves reports whether the budget has no room for more of a request of which the start was read.
+// Then the connection is not read until the sweep finds that it has.
+func (c *Conn) starves() bool {
+	c.starved = c.server.config.Budget.exhausted()
+	return c.starved
+}
+
+// feedable reports whether a connection that was not read for want of memory is to be read again.
+func (c *Conn) feedable(now time.Duration) bool {
+	if !c.starved || c.server.config.Budget.Over() {
+		return false
+	}
+	c.starved = false
+	// It was not the peer that was slow.
+	if p := c.expected; p != nil {
+		p.since, p.mark = now, p.arrived
+	}
+	if c.partial != 0 {
+		c.partial = now
+	}
+	return true
+}
