@@ -28,6 +28,7 @@ type Conn struct {
 	in       buf.Input
 	out      *Output  // of the turn, or own while something waits; nil: empty
 	settling bool     // a reply is being written, in front of those owed
+	after    *Output  // what follows the reply that is being written; nil: nothing
 	flying   flight   // what is being written outside of the turn
 	room     int      // bytes that may wait before the session is Full, in this turn
 	expected *Payload // an input in memory of its own, see expect.go; nil: none is expected
@@ -376,6 +377,10 @@ func (c *Conn) finish(err error) {
 	}
 	c.tellSession(err)
 	c.tellOnClose(err)
+	if c.out != nil { // the session has appended to it in Closed
+		freeOutput(c.out)
+		c.out = nil
+	}
 }
 
 func (c *Conn) tellSession(err error) {

@@ -83,18 +83,18 @@ func (c *Conn) settle(d *Deferred) {
 		if c.firstOwed == nil {
 			c.lastOwed = nil
 		}
-		c.write(first)
-		if c.closed { // Write has given up the connection
-			c.dropTail(first)
-			return
+		c.after, first.tail = first.tail, nil
+		if t := c.after; t != nil && c.firstOwed != nil {
+			c.tails -= t.Len()
+			c.tailsLarge -= t.large()
 		}
-		if t := first.tail; t != nil {
-			if c.firstOwed != nil {
-				c.tails -= t.Len()
-				c.tailsLarge -= t.large()
-			}
+		c.write(first)
+		if c.closed {
+			return // Write has given up the connection
+		}
+		if t := c.after; t != nil {
 			c.head().take(t)
-			c.dropTail(first)
+			c.dropAfter()
 		}
 	}
 }
@@ -109,18 +109,23 @@ func (c *Conn) write(d *Deferred) {
 	c.settling = false
 }
 
-func (c *Conn) dropTail(d *Deferred) {
-	if d.tail != nil {
-		freeOutput(d.tail)
-		d.tail = nil
+// dropAfter drops what was to follow a reply.
+func (c *Conn) dropAfter() {
+	if c.after != nil {
+		freeOutput(c.after)
+		c.after = nil
 	}
 }
 
 // dropOwed ends what is complete but has not been written; what is not complete ends
 // with its Complete.
 func (c *Conn) dropOwed() {
+	c.dropAfter()
 	for d := c.firstOwed; d != nil; d = d.next {
-		c.dropTail(d)
+		if d.tail != nil {
+			freeOutput(d.tail)
+			d.tail = nil
+		}
 		if d.ready {
 			c.drop(d)
 		}

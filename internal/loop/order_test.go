@@ -189,7 +189,7 @@ func (s *scripter) next() (request, answer string) {
 	case 3:
 		if s.r.IntN(4) == 0 {
 			n := s.r.IntN(1 << s.r.IntN(19))
-			return fmt.Sprintf("big %d\n", n), string(pattern[:n])
+			return fmt.Sprintf("%s %d\n", []string{"big", "owned"}[s.r.IntN(2)], n), string(pattern[:n])
 		}
 	case 4:
 		if s.r.IntN(4) == 0 {

@@ -35,19 +35,44 @@ type Output struct {
 // its own.
 type span struct{ at, n int }
 
-// link is memory of others that is sent after B[:at].
-type link struct {
-	at int
-	p  []byte
+// An Owner has memory that an output sends from where it is: see [Output.LinkOwned].
+type Owner interface {
+	// Release is called once, when the kernel has taken all bytes of the memory or the
+	// connection has ended: nothing reads the memory any more. It may be called on any
+	// goroutine, in the turn of the connection and without a lock, and must neither wait nor
+	// panic.
+	Release()
 }
 
-// Link appends p, which must not change any more. Small ones are copied.
-func (o *Output) Link(p []byte) {
+// link is memory of others that is sent after B[:at].
+type link struct {
+	at    int
+	p     []byte
+	owner Owner // nil: nobody wants to know
+}
+
+// release tells the owner that the memory is not needed any more.
+func (l *link) release() {
+	if owner := l.owner; owner != nil {
+		l.owner = nil
+		owner.Release()
+	}
+}
+
+// Link appends p, which must not change any more. If p has less than 8 KiB, it is copied.
+func (o *Output) Link(p []byte) { o.LinkOwned(p, nil) }
+
+// LinkOwned is Link of memory that its owner uses again after [Owner.Release]. If p is copied,
+// Release is called before LinkOwned returns.
+func (o *Output) LinkOwned(p []byte, owner Owner) {
 	if len(p) < linkFrom {
 		o.B = append(o.B, p...)
+		if owner != nil {
+			owner.Release()
+		}
 		return
 	}
-	o.links = append(o.links, link{len(o.B), p})
+	o.links = append(o.links, link{len(o.B), p, owner})
 	o.linked += len(p)
 }
 
@@ -115,6 +140,7 @@ func (o *Output) advance(n int) {
 		if len(l.p) > 0 {
 			break
 		}
+		l.release()
 		done++
 	}
 	o.links = slices.Delete(o.links, 0, done) // and lets go of the memory
@@ -138,6 +164,9 @@ func (o *Output) advanceLarges(n int) {
 
 // reset drops everything.
 func (o *Output) reset() {
+	for i := range o.links {
+		o.links[i].release()
+	}
 	clear(o.links)
 	o.larges = o.larges[:0]
 	o.B, o.links, o.linked, o.from = o.B[:0], o.links[:0], 0, 0
@@ -153,8 +182,10 @@ func (o *Output) take(other *Output) {
 	}
 	base := len(o.B) - other.from
 	for _, l := range other.links {
-		o.links = append(o.links, link{base + l.at, l.p})
+		o.links = append(o.links, link{base + l.at, l.p, l.owner})
 	}
+	clear(other.links) // o has them now
+	other.links = other.links[:0]
 	o.B = append(o.B, other.B[other.from:]...)
 	o.linked += other.linked
 	other.reset()

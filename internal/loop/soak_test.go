@@ -112,8 +112,8 @@ func soakConnection(y *toy, r *rand.Rand) int64 {
 	var text strings.Builder
 	n := 1 + r.IntN(40)
 	for range n {
-		text.WriteString([]string{"a\n", "hold b\n", "idhold c\n", "later 1 d\n", "id 2 e\n", "now f\n", "big 30000\n",
-			"put 5\n12345", "putlater 30000\n" + string(pattern[:30000])}[r.IntN(9)])
+		text.WriteString([]string{"a\n", "hold b\n", "idhold c\n", "later 1 d\n", "id 2 e\n", "now f\n", "big 30000\n", "owned 100\n", "owned 30000\n",
+			"put 5\n12345", "putlater 30000\n" + string(pattern[:30000])}[r.IntN(11)])
 	}
 	last := []string{"end\n", "abort\n", "detach\nrest", "panic\n", "hold end\n", "hold detach\n", "now abort\n", "incomplete", "put 200000\nincomplete"}[r.IntN(9)]
 	// From here on anything may be cut by either side.

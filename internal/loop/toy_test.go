@@ -76,6 +76,7 @@ func modes() []mode {
 //	stranger      is echoed, and does not prove the peer as others do
 //	heavy N text  is held, and weighs N bytes
 //	large N       is answered with N bytes of a large answer
+//	owned N       is answered with N bytes that are overwritten once they are released
 //	block N       keeps the session's method for N ms
 //	put N         is followed by N bytes, and answered with their number and sum
 //	putlater N    is put N whose answer is deferred and complete at once
@@ -94,6 +95,7 @@ type toy struct {
 		made, wrote, dropped atomic.Int64
 		twice                atomic.Int64 // written or dropped more than once
 	}
+	owned     struct{ made, released atomic.Int64 }
 	delivered atomic.Int64 // bytes that Data was given, repeated ones included
 }
 
@@ -178,6 +180,9 @@ func (y *toy) stop() {
 	})
 	if n := r.twice.Load(); n > 0 {
 		y.t.Errorf("%d answers were written or dropped twice", n)
+	}
+	if made, released := y.owned.made.Load(), y.owned.released.Load(); made != released {
+		y.t.Errorf("%d pieces of memory were lent, %d released", made, released)
 	}
 	st := y.server.Stats()
 	if st.Connections != 0 || st.Unwritten != 0 || st.Owed != 0 {
@@ -346,6 +351,14 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 			s.toy.t.Errorf("%q: %v", line, err)
 		}
 		c.Output().Link(pattern[:n])
+	case "owned":
+		n, err := strconv.Atoi(strings.TrimSpace(rest))
+		if err != nil {
+			s.toy.t.Errorf("%q: %v", line, err)
+		}
+		s.toy.owned.made.Add(1)
+		w := &toyOwner{toy: s.toy, p: bytes.Clone(pattern[:n])}
+		c.Output().LinkOwned(w.p, w)
 	case "large":
 		n, err := strconv.Atoi(strings.TrimSpace(rest))
 		if err != nil {
