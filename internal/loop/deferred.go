@@ -3,36 +3,87 @@ package loop
 import "sync/atomic"
 
 // Deferred is the place of an answer that comes later.
+//
+// [Conn.Defer] makes one for each answer. A session that has an object for each request anyway
+// may put a Deferred into it and call [Conn.DeferInto], which allocates nothing; the object may be
+// used again once [Reply.Write] or [Reply.Drop] was called, from inside of these methods too.
 type Deferred struct {
-	// Immutable after Defer.
+	// Owned by the turn of the connection from the moment it is deferred until Write or Drop.
+	// weight counts in the budget; tail holds what was appended after this answer, nil if that is
+	// nothing; next is the answer after it.
 	conn     *Conn
 	reply    Reply
 	anyOrder bool
+	into     bool // DeferInto was used
+	ready    bool
+	weight   int
+	tail     *Output
+	next     *Deferred
 
-	// Owned by the turn of the connection. weight counts in the budget; tail holds what was
-	// appended after this answer, nil if that is nothing; next is the answer after it.
-	ready  bool
-	weight int
-	tail   *Output
-	next   *Deferred
+	// Atomic: the number of the use, and its state in the lowest two bits.
+	state atomic.Uint64
+}
 
-	// Atomic: set by the first Complete.
-	completed atomic.Bool
+// States of a use of a Deferred.
+const (
+	deferredFree     = iota // it is not in use
+	deferredWaiting         // its answer is not there yet
+	deferredComplete        // Complete was called, but neither Write nor Drop
+
+	deferredStates = 3 // the bits of a state
+	deferredUse    = 4 // one use
+)
+
+// A Ticket completes the answer that [Conn.DeferInto] was called for. It does nothing once that
+// answer is complete, also if the Deferred is used for another answer by then. Its zero value must
+// not be used.
+type Ticket struct {
+	d   *Deferred
+	use uint64
 }
 
 // Complete says that the answer is there: [Reply.Write] or [Reply.Drop] follows, here or
 // on another goroutine. It may be called on any goroutine and does not wait; calls after
 // the first do nothing.
-func (d *Deferred) Complete() {
-	if !d.completed.Swap(true) {
-		d.conn.backend.complete(d)
+func (t Ticket) Complete() {
+	if t.d.state.CompareAndSwap(t.use|deferredWaiting, t.use|deferredComplete) {
+		t.d.conn.backend.complete(t.d)
 	}
 }
 
-// Defer reserves the place of the next answer. What is appended from now on waits behind
-// it until d.Complete has been called and r written.
+// Complete is as [Ticket.Complete]. It panics if d was given to [Conn.DeferInto]: whoever calls it
+// late would complete another answer.
+func (d *Deferred) Complete() {
+	if d.into {
+		panic("loop: Complete of a Deferred that has a Ticket")
+	}
+	Ticket{d, deferredUse}.Complete()
+}
+
+// Defer reserves the place of the next answer. What is appended from now on goes after it: it
+// waits until Complete has been called and r written.
 func (c *Conn) Defer(r Reply) *Deferred {
 	d := &Deferred{conn: c, reply: r}
+	c.deferInto(d)
+	return d
+}
+
+// DeferInto is Defer in d, which belongs to the caller. It panics if d is in use.
+func (c *Conn) DeferInto(d *Deferred, r Reply) Ticket {
+	d.begin(c, r)
+	return Ticket{d, c.deferInto(d)}
+}
+
+// begin prepares a Deferred of a session for a use.
+func (d *Deferred) begin(c *Conn, r Reply) {
+	if d.state.Load()&deferredStates != deferredFree {
+		panic("loop: DeferInto of a Deferred that is in use")
+	}
+	d.conn, d.reply, d.anyOrder, d.into, d.ready, d.weight = c, r, false, true, false, 0
+}
+
+// deferInto makes d the place of the next answer and returns the number of its use.
+func (c *Conn) deferInto(d *Deferred) (use uint64) {
 	if c.lastOwed == nil {
 		c.firstOwed = d
 	} else {
@@ -43,21 +94,35 @@ func (c *Conn) Defer(r Reply) *Deferred {
 		c.lastOwed.next = d
 	}
 	c.lastOwed = d
+	return c.owe(d)
+}
+
+// owe counts an answer that is owed from now on and returns the number of its use.
+func (c *Conn) owe(d *Deferred) (use uint64) {
+	use = d.state.Load()&^deferredStates + deferredUse
+	d.state.Store(use | deferredWaiting)
 	c.owed++
 	c.backend.owes(1)
-	return d
+	return use
 }
 
 // DeferAnyOrder is Defer for protocols whose answers say what they answer: r is written
 // as soon as it is complete, and nothing waits for it.
 func (c *Conn) DeferAnyOrder(r Reply) *Deferred {
-	c.owed++
-	c.backend.owes(1)
-	return &Deferred{conn: c, reply: r, anyOrder: true}
+	d := &Deferred{conn: c, reply: r, anyOrder: true}
+	c.owe(d)
+	return d
+}
+
+// DeferAnyOrderInto is DeferAnyOrder in d, as DeferInto is Defer.
+func (c *Conn) DeferAnyOrderInto(d *Deferred, r Reply) Ticket {
+	d.begin(c, r)
+	d.anyOrder = true
+	return Ticket{d, c.owe(d)}
 }
 
 // Weigh says how much memory the request holds until its answer is written. It is called
-// with Defer, in the same turn.
+// with Defer or DeferInto, in the same turn.
 func (d *Deferred) Weigh(bytes int) {
 	d.weight += bytes
 	d.conn.weight += bytes
@@ -99,14 +164,23 @@ func (c *Conn) settle(d *Deferred) {
 	}
 }
 
-// write lets a reply append itself in front of what is owed still.
+// write lets a reply append itself in front of what is owed still. d may be in use again when it
+// returns.
 func (c *Conn) write(d *Deferred) {
 	c.owed--
 	c.weight -= d.weight
 	c.backend.owes(-1)
 	c.settling = true
-	d.reply.Write(c)
+	d.end().Write(c)
 	c.settling = false
+}
+
+// end ends the use of a Deferred, of which nothing is looked at any more, and returns its reply.
+func (d *Deferred) end() Reply {
+	r := d.reply
+	d.reply = nil
+	d.state.Store(d.state.Load() &^ deferredStates)
+	return r
 }
 
 // dropAfter drops what was to follow a reply.
@@ -121,7 +195,9 @@ func (c *Conn) dropAfter() {
 // with its Complete.
 func (c *Conn) dropOwed() {
 	c.dropAfter()
-	for d := c.firstOwed; d != nil; d = d.next {
+	var next *Deferred
+	for d := c.firstOwed; d != nil; d = next {
+		next, d.next = d.next, nil
 		if d.tail != nil {
 			freeOutput(d.tail)
 			d.tail = nil
@@ -135,7 +211,8 @@ func (c *Conn) dropOwed() {
 	c.owed = 0
 }
 
+// drop tells a reply that its connection has ended.
 func (c *Conn) drop(d *Deferred) {
 	defer c.outlive()
-	d.reply.Drop()
+	d.end().Drop()
 }

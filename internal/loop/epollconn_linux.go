@@ -296,7 +296,7 @@ func (l *eventLoop) keepOutput(c *epollConn) {
 // complete implements backend.
 func (c *epollConn) complete(d *Deferred) {
 	if !c.loop.postDone(d) {
-		d.reply.Drop() // the loop has ended, and all its connections before it
+		d.end().Drop() // the loop has ended, and all its connections before it
 	}
 }
 

@@ -46,14 +46,14 @@ type eventLoop struct {
 	listeners []listener
 	slots     []slot
 	free      []uint32                // places of slots
-	again     connQueue               // have more to do than one turn allows
+	again     queue[*epollConn]       // have more to do than one turn allows
 	spent     int                     // units, of connections that goOn continues
 	crowded   bool                    // many connections are ready in this round, or wait in again
 	bulky     bool                    // one of the crowd had sent much: others may have, too
 	tasks     []func()                // posted, and not run yet
 	surveys   []*survey               // asked for, and not answered yet
-	settling  []*Deferred             // complete, and not settled yet
-	calls     connQueue               // connections to which something was posted, and that had no turn yet
+	settling  queue[*Deferred]        // complete, and not settled yet
+	calls     queue[*epollConn]       // connections to which something was posted, and that had no turn yet
 	measure   func(cpu time.Duration) // set by MeasureTurns; nil if turns are not measured
 	events    []unix.EpollEvent
 	readBuf   []byte
@@ -318,20 +318,19 @@ func (l *eventLoop) readMail() {
 	l.mail.Store(false)
 	l.mu.Lock()
 	l.tasks = append(l.tasks, l.posted...)
-	done := l.done
 	clear(l.posted)
-	l.posted, l.done = l.posted[:0], nil
+	l.posted = l.posted[:0]
+	for _, d := range l.done {
+		l.settling.push(d)
+	}
+	clear(l.done)
+	l.done = l.done[:0]
 	for _, c := range l.called {
 		l.calls.push(c)
 	}
 	clear(l.called)
 	l.called = l.called[:0]
 	l.mu.Unlock()
-	if len(l.settling) == 0 {
-		l.settling = done
-	} else {
-		l.settling = append(l.settling, done...)
-	}
 	l.spent = 0
 	for len(l.tasks) > 0 && l.spent < mailUnits {
 		f := l.tasks[0]
@@ -342,15 +341,8 @@ func (l *eventLoop) readMail() {
 	if len(l.tasks) == 0 {
 		l.tasks = nil
 	}
-	n := 0
-	for n < min(len(l.settling), mailAtOnce) && l.spent < mailUnits {
-		d := l.settling[n]
-		l.settling[n] = nil
-		n++
-		l.settle(d) // its connection is of this loop: see epollConn.complete
-	}
-	if l.settling = l.settling[n:]; len(l.settling) == 0 {
-		l.settling = nil
+	for n := min(l.settling.len(), mailAtOnce); n > 0 && l.spent < mailUnits; n-- {
+		l.settle(l.settling.pop()) // its connection is of this loop: see epollConn.complete
 	}
 	l.answerCalls()
 }
@@ -428,11 +420,13 @@ func (l *eventLoop) quit(err error) {
 	}
 	l.mu.Lock()
 	l.closed = true
-	done := append(l.settling, l.done...)
-	l.done, l.settling = nil, nil
+	for _, d := range l.done {
+		l.settling.push(d)
+	}
+	l.done = nil
 	l.mu.Unlock()
-	for _, d := range done {
-		l.settle(d) // its connection is closed: dropped
+	for l.settling.len() > 0 {
+		l.settle(l.settling.pop()) // its connection is closed: dropped
 	}
 	l.stopped = true
 }

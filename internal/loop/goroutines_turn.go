@@ -77,7 +77,7 @@ func (c *goConn) await() {
 // complete implements backend.
 func (c *goConn) complete(d *Deferred) {
 	if !c.take(d) {
-		d.reply.Drop()
+		d.end().Drop()
 	}
 }
 

@@ -14,7 +14,7 @@ func (c *epollConn) wakePosts() {
 
 // hasMail reports whether mail that was read has not been dealt with.
 func (l *eventLoop) hasMail() bool {
-	return len(l.tasks) > 0 || len(l.settling) > 0 || l.calls.len() > 0
+	return len(l.tasks) > 0 || l.settling.len() > 0 || l.calls.len() > 0
 }
 
 // answerCalls gives connections to which something was posted a turn, some in each round.

@@ -294,6 +294,7 @@ type toySession struct {
 	closed         bool
 	behind         bool // Data must not be called any more
 	secure         bool // Secured was called
+	own            bool // the last answer was deferred into its reply
 	expects, later bool // an input is expected; its answer is deferred
 }
 
@@ -422,10 +423,18 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 func (s *toySession) deferred(c *loop.Conn, text string, anyOrder bool) *toyReply {
 	s.toy.replies.made.Add(1)
 	r := &toyReply{session: s, text: text}
-	if anyOrder {
+	switch s.own = !s.own; {
+	case s.own && anyOrder:
+		r.deferred, r.complete = &r.place, c.DeferAnyOrderInto(&r.place, r).Complete
+	case s.own:
+		r.deferred, r.complete = &r.place, c.DeferInto(&r.place, r).Complete
+	case anyOrder:
 		r.deferred = c.DeferAnyOrder(r)
-	} else {
+	default:
 		r.deferred = c.Defer(r)
+	}
+	if !s.own {
+		r.complete = r.deferred.Complete
 	}
 	return r
 }
@@ -444,14 +453,16 @@ type toyReply struct {
 	session  *toySession
 	text     string
 	deferred *loop.Deferred
-	complete atomic.Bool
+	place    loop.Deferred // for every other answer of a session
+	complete func()
+	finished atomic.Bool
 	ended    atomic.Bool
 }
 
 // finish completes the answer.
 func (r *toyReply) finish() {
-	r.complete.Store(true)
-	r.deferred.Complete()
+	r.finished.Store(true)
+	r.complete()
 }
 
 func (r *toyReply) end(count *atomic.Int64) {
@@ -466,7 +477,7 @@ func (r *toyReply) Write(c *loop.Conn) {
 	if r.session.closed {
 		r.session.toy.t.Error("Write after Closed")
 	}
-	if !r.complete.Load() {
+	if !r.finished.Load() {
 		r.session.toy.t.Errorf("%q was written before it was complete", r.text)
 	}
 	r.end(&r.session.toy.replies.wrote)

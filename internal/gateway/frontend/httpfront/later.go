@@ -30,7 +30,7 @@ type later struct {
 	view    *view // with which the request began
 	how     manner
 	session *session
-	place   *loop.Deferred
+	place   loop.Ticket
 	number  uint64 // of the session's requests
 	ctx     context.Context
 
@@ -40,6 +40,8 @@ type later struct {
 	response Response
 	deadline loop.Deadline // of the load
 	large    int64         // bytes that it has in session.complete
+
+	deferred loop.Deferred // owned by the connection
 }
 
 // later lets a goroutine answer the request in t. What it needs of the connection's bytes
@@ -64,8 +66,8 @@ func (f *front) later(c *loop.Conn, t *turn, how manner) {
 	if c.Owed() > 0 {
 		weight += weightOfStack
 	}
-	l.place = c.Defer(l)
-	l.place.Weigh(weight)
+	l.place = c.DeferInto(&l.deferred, l)
+	l.deferred.Weigh(weight)
 	l.ctx = c.Context()
 	f.answering.Add(1)
 	f.workers.Start(l) // ends when the answer is there, at its time limit or with its connection
