@@ -46,7 +46,7 @@ func (l *eventLoop) accept(ln *listener) {
 // address.
 func (l *eventLoop) adopt(fd int, peer unix.Sockaddr, local bool) {
 	c := &epollConn{loop: l, fd: fd}
-	c.server, c.backend, c.remote, c.share = l.server, c, addrOf(peer), turnUnits
+	c.server, c.limits, c.backend, c.remote, c.share = l.server, &l.server.limits, c, addrOf(peer), turnUnits
 	c.id, c.lane, c.local = l.server.ids.Add(1), l.lane, local
 	c.opened, c.active, c.readAt = l.now, l.now, -1
 	if !c.admitted() {

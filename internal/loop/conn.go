@@ -24,6 +24,9 @@ type Conn struct {
 	session Session
 	local   bool // see AtLoopback
 
+	// Owned by the turn: those of the server, or its own.
+	limits *Limits
+
 	// Owned by the turn: what was read and not consumed, and what is to be sent.
 	in       buf.Input
 	out      *Output  // of the turn, or own while something waits; nil: empty
@@ -183,7 +186,7 @@ func (c *Conn) Full() bool { return c.expected != nil || c.full() }
 // full is Full for a reason other than an expected input.
 func (c *Conn) full() bool {
 	return c.closed || c.ending || c.detaching || c.failure != nil || c.paused || c.spent >= c.share ||
-		c.owed >= c.server.config.MaxDeferred || c.waiting() >= c.room ||
+		c.owed >= c.limits.MaxDeferred || c.waiting() >= c.room ||
 		c.weight != 0 && c.room < c.server.config.MaxOutput && c.waiting()+c.weight >= c.room
 }
 
@@ -271,7 +274,7 @@ func (c *Conn) noteRest(rest, consumed int, full bool, now time.Duration) {
 	case c.partial == 0 || consumed > 0:
 		c.partial = now
 	}
-	if rest >= c.server.config.MaxInput && !full && c.failure == nil {
+	if rest >= c.limits.MaxInput && !full && c.failure == nil {
 		c.failure = &CloseError{Reason: ReasonTooLarge}
 	}
 }

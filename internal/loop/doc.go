@@ -10,6 +10,6 @@
 // is to be sent, [Deferred] the place of an answer that comes later, [Payload] a large input.
 //
 // Shared by both backends: session.go and config.go (the contract), conn.go (the state
-// of a connection), deferred.go (answers in order), output.go, expect.go (large inputs),
-// sweep.go (time limits).
+// of a connection), deferred.go (answers in order), output.go, expect.go (large inputs), limits.go
+// (limits of one connection), sweep.go (time limits).
 package loop

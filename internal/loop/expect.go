@@ -229,7 +229,7 @@ func (c *Conn) dropExpected() {
 // slowInput reports whether the peer sends the expected input too slowly. It is a part of the
 // sweep.
 func (c *Conn) slowInput(now time.Duration) bool {
-	p, limit := c.expected, c.server.config.PartialTimeout
+	p, limit := c.expected, c.limits.PartialTimeout
 	if p == nil || now-p.since <= limit {
 		return false
 	}

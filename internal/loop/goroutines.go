@@ -145,7 +145,7 @@ func (g *goEngine) adopt(raw net.Conn, secure *tls.Config, local bool) {
 	s := g.server
 	c := &goConn{engine: g, raw: raw, nc: raw}
 	c.cond.L = &c.mu
-	c.server, c.backend, c.remote = s, c, addrPortOf(raw.RemoteAddr())
+	c.server, c.limits, c.backend, c.remote = s, &s.limits, c, addrPortOf(raw.RemoteAddr())
 	c.id, c.local = s.ids.Add(1), local
 	c.lane, c.share = int(c.id%uint64(s.config.Loops)), math.MaxInt
 	c.room = s.config.MaxOutput

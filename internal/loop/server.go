@@ -16,6 +16,7 @@ import (
 type Server struct {
 	// Immutable after New.
 	config  Config
+	limits  Limits // of connections that have none of their own
 	started time.Time
 	engine  engine   // of Config.Backend
 	engines []engine // engine, and one of goroutines for TLS if that is another
@@ -82,7 +83,8 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, started: time.Now(), wake: make(chan struct{}, 1), quit: make(chan struct{}), kept: make(chan struct{}),
+	s := &Server{config: config, started: time.Now(), limits: Limits{config.MaxInput, config.MaxDeferred, config.IdleTimeout, config.PartialTimeout},
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), kept: make(chan struct{}),
 		accounts: make([]account, config.Loops), addresses: AddressLimit{Most: config.MaxPerAddress},
 		step: min(max(config.Budget.limit/int64(64*config.Loops), 1), 1<<20)}
 	if config.Backend == Epoll {

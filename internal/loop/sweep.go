@@ -44,7 +44,7 @@ func (c *Conn) overdue(now time.Duration) bool {
 			return true
 		}
 		c.beginStall(now)
-	case !c.starved && past(c.partial, config.PartialTimeout):
+	case !c.starved && past(c.partial, c.limits.PartialTimeout):
 		c.failure = &CloseError{Reason: ReasonPartial}
 		return true
 	case c.slowInput(now):
@@ -60,7 +60,7 @@ func (c *Conn) overdue(now time.Duration) bool {
 	switch {
 	case drain != 0 && now-max(time.Duration(drain), c.opened) >= config.DrainGrace:
 		c.ending, c.endReason = true, &CloseError{Reason: ReasonDrained}
-	case config.IdleTimeout > 0 && now-c.active > config.IdleTimeout:
+	case c.limits.IdleTimeout > 0 && now-c.active > c.limits.IdleTimeout:
 		c.ending, c.endReason = true, &CloseError{Reason: ReasonIdle}
 	}
 	return c.ending
