@@ -31,10 +31,25 @@ func TestGetAndPutAllocateNothing(t *testing.T) {
 	}
 }
 
-// The chain against a plain slice, under random operations.
+// lender is memory that is lent to a chain, or to several as it moves.
+type lender struct {
+	b    []byte
+	lent int // how often it was lent and not given back
+}
+
+func (l *lender) Release() {
+	l.lent--
+	for i := range l.b {
+		l.b[i] = 0xEE
+	}
+}
+
+// The chain against a plain slice, under random operations. Memory that was lent is overwritten
+// as soon as its owner has it back.
 func TestChainEqualsASlice(t *testing.T) {
 	r := testkit.Rand(t)
 	var c, moved buf.Chain
+	var lent []*lender
 	var want, wantMoved []byte
 	next := byte(0)
 	fill := func(b []byte) []byte {
@@ -45,7 +60,7 @@ func TestChainEqualsASlice(t *testing.T) {
 		return b
 	}
 	for range 20_000 {
-		switch r.IntN(8) {
+		switch r.IntN(9) {
 		case 0, 1:
 			p := fill(make([]byte, r.IntN(300)))
 			c.Append(p)
@@ -78,6 +93,11 @@ func TestChainEqualsASlice(t *testing.T) {
 				c.Shrink()
 				want = nil
 			}
+		case 8:
+			l := &lender{b: fill(make([]byte, 1+r.IntN(9000))), lent: 1}
+			lent = append(lent, l)
+			want = append(want, l.b...)
+			c.Lend(l.b, l)
 		case 7:
 			p := fill(buf.Get(1 << r.IntN(10))[:r.IntN(2)])
 			want = append(append([]byte{}, p...), want...)
@@ -95,6 +115,19 @@ func TestChainEqualsASlice(t *testing.T) {
 		}
 		if c.Len() != len(want) || !bytes.Equal(bytes.Join(c.Segments(), nil), want) {
 			t.Fatalf("chain of %d bytes differs from the slice of %d", c.Len(), len(want))
+		}
+		for _, owner := range moved.TakeFreed(c.TakeFreed(nil)) {
+			owner.Release()
+		}
+	}
+	c.Reset()
+	moved.Reset()
+	for _, owner := range moved.TakeFreed(c.TakeFreed(nil)) {
+		owner.Release()
+	}
+	for i, l := range lent {
+		if l.lent != 0 {
+			t.Errorf("owner %d of %d: lent once and given back %d times", i, len(lent), 1-l.lent)
 		}
 	}
 }

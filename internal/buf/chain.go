@@ -20,7 +20,22 @@ type Chain struct {
 	first []byte
 	// open says that the last segment is ours to append to; a linked one is not.
 	open bool
+	// owners are those of the segments that were lent, nil for those that the pool takes back.
+	// It is as long as segments, or nil if nothing was lent.
+	owners []Owner
+	// freed are owners of segments that have left, until TakeFreed.
+	freed []Owner
 }
+
+// An Owner has memory that it has lent to a chain.
+type Owner interface{ Release() }
+
+// moved is the owner of a segment that another chain has.
+var moved Owner = movedOwner{}
+
+type movedOwner struct{}
+
+func (movedOwner) Release() {}
 
 // Len returns the number of bytes held.
 func (c *Chain) Len() int { return c.size }
@@ -47,8 +62,19 @@ func (c *Chain) grow(n int) {
 		size = 2 * cap(c.segments[len(c.segments)-1])
 	}
 	size = min(max(size, n), lastSegment)
-	c.segments = append(c.segments, Get(size))
+	c.add(Get(size), nil)
 	c.open = true
+}
+
+// add appends a segment.
+func (c *Chain) add(p []byte, owner Owner) {
+	if owner != nil && c.owners == nil {
+		c.owners = make([]Owner, len(c.segments), len(c.segments)+8)
+	}
+	c.segments = append(c.segments, p)
+	if c.owners != nil {
+		c.owners = append(c.owners, owner)
+	}
 }
 
 // Link appends p without copying it. The chain owns p from now on and gives it
@@ -58,9 +84,29 @@ func (c *Chain) Link(p []byte) {
 		Put(p)
 		return
 	}
-	c.segments = append(c.segments, p)
+	c.add(p, nil)
 	c.size += len(p)
 	c.open = false
+}
+
+// Lend appends p, which must not be empty, without copying it. Its owner, which must not be nil,
+// is among those that TakeFreed returns when p has left the chain.
+func (c *Chain) Lend(p []byte, owner Owner) {
+	c.add(p, owner)
+	c.size += len(p)
+	c.open = false
+}
+
+// TakeFreed appends the owners of what was lent and has left to dst, once for each Lend. The caller
+// releases them, where it holds no lock.
+func (c *Chain) TakeFreed(dst []Owner) []Owner {
+	if len(c.freed) == 0 {
+		return dst
+	}
+	dst = append(dst, c.freed...)
+	clear(c.freed)
+	c.freed = c.freed[:0]
+	return dst
 }
 
 // Prepend puts p at the front without copying it, and owns it as Link does.
@@ -70,6 +116,9 @@ func (c *Chain) Prepend(p []byte) {
 		return
 	}
 	c.segments = slices.Insert(c.segments, 0, p)
+	if c.owners != nil {
+		c.owners = slices.Insert(c.owners, 0, nil)
+	}
 	c.size += len(p)
 	c.first = nil // the collector gets what it was of
 }
@@ -84,12 +133,9 @@ func (c *Chain) Consume(n int) {
 	i := 0
 	for ; i < len(c.segments) && n >= len(c.segments[i]); i++ {
 		n -= len(c.segments[i])
-		Put(c.pooled(i))
+		c.giveBack(i)
 	}
-	if i == len(c.segments) {
-		c.open = false
-	}
-	c.segments = slices.Delete(c.segments, 0, i)
+	c.deleteFront(i)
 	if n > 0 {
 		if c.first == nil {
 			c.first = c.segments[0]
@@ -98,14 +144,28 @@ func (c *Chain) Consume(n int) {
 	}
 }
 
-// pooled returns segment i, which is to leave the chain, as the pool takes it.
-func (c *Chain) pooled(i int) []byte {
-	if i > 0 || c.first == nil {
-		return c.segments[i]
+// giveBack returns segment i, which is to leave the chain, to the pool or to its owner.
+func (c *Chain) giveBack(i int) {
+	p := c.segments[i]
+	if i == 0 && c.first != nil {
+		p, c.first = c.first, nil
 	}
-	whole := c.first
-	c.first = nil
-	return whole
+	if c.owners != nil && c.owners[i] != nil {
+		c.freed = append(c.freed, c.owners[i])
+		return
+	}
+	Put(p)
+}
+
+// deleteFront removes the first n segments from the lists.
+func (c *Chain) deleteFront(n int) {
+	c.segments = slices.Delete(c.segments, 0, n)
+	if c.owners != nil {
+		c.owners = slices.Delete(c.owners, 0, n)
+	}
+	if len(c.segments) == 0 {
+		c.open, c.owners = false, nil
+	}
 }
 
 // MoveTo moves the first n bytes, at most Len, to the end of dst: large segments as they are,
@@ -115,12 +175,13 @@ func (c *Chain) MoveTo(dst *Chain, n int) {
 	for ; i < len(c.segments) && n >= len(c.segments[i]) && len(c.segments[i]) >= firstSegment && (i > 0 || c.first == nil); i++ {
 		n -= len(c.segments[i])
 		c.size -= len(c.segments[i])
-		dst.Link(c.segments[i])
+		if c.owners != nil && c.owners[i] != nil {
+			dst.Lend(c.segments[i], c.owners[i])
+		} else {
+			dst.Link(c.segments[i])
+		}
 	}
-	c.segments = slices.Delete(c.segments, 0, i)
-	if len(c.segments) == 0 {
-		c.open = false
-	}
+	c.deleteFront(i)
 	for n > 0 {
 		front := c.segments[0][:min(n, len(c.segments[0]))]
 		n -= len(front)
@@ -137,17 +198,32 @@ func (c *Chain) Cut(spans []Span) {
 	var kept Chain
 	at := 0
 	for _, s := range spans {
-		kept.copyFrom(c, at, s.From)
+		kept.takeFrom(c, at, s.From)
 		at = s.To
 	}
-	kept.copyFrom(c, at, c.size)
+	kept.takeFrom(c, at, c.size)
+	for i, owner := range c.owners {
+		if owner == moved {
+			c.owners[i], c.segments[i] = nil, nil
+			if i == 0 {
+				c.first = nil
+			}
+		}
+	}
 	c.Reset()
+	kept.freed = c.freed
 	*c = kept
 }
 
-func (c *Chain) copyFrom(src *Chain, from, to int) {
-	for _, s := range src.segments {
-		if from < len(s) && to > 0 && from < to {
+// takeFrom appends bytes of src: copied, but for segments that were lent and are taken whole, whose
+// owner is moved then.
+func (c *Chain) takeFrom(src *Chain, from, to int) {
+	for i, s := range src.segments {
+		switch {
+		case src.owners != nil && src.owners[i] != nil && from <= 0 && to >= len(s):
+			c.Lend(s, src.owners[i])
+			src.owners[i] = moved
+		case from < len(s) && to > 0 && from < to:
 			c.Append(s[max(from, 0):min(to, len(s))])
 		}
 		from -= len(s)
@@ -158,12 +234,12 @@ func (c *Chain) copyFrom(src *Chain, from, to int) {
 // Reset drops everything and gives all segments back.
 func (c *Chain) Reset() {
 	for i := range c.segments {
-		Put(c.pooled(i))
+		c.giveBack(i)
 		c.segments[i] = nil
 	}
 	c.segments = c.segments[:0]
 	c.size = 0
-	c.open = false
+	c.open, c.owners = false, nil
 }
 
 // Shrink gives back the list of segments of an empty chain if a burst made it

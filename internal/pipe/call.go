@@ -105,9 +105,11 @@ type Call struct {
 	leader     *Call // of DoAll: the first of its calls, which holds the wake-up
 	onInterim  func(frame []byte)
 	attachment any
-	ends       []int        // with several: where in large each of the replies ends
-	written    int          // bytes of the frame that the server may have; of a call that failed
-	awaited    int32        // with several: how many are to come; guarded by the socket's lock
+	ends       *[]int // with several: where in large each of the replies ends
+	lent       *lent  // nil: all is in Frame
+	written    int    // bytes of the frame that the server may have; of a call that failed
+	awaited    int32  // with several: how many are to come; guarded by the socket's lock
+	_          [8]byte
 	left       atomic.Int32 // of a leader: calls not yet resolved; written by whoever resolves
 }
 
@@ -192,6 +194,7 @@ func (c *Call) Spent() bool {
 // Release gives the call back. Neither it nor its reply may be used afterwards.
 func (c *Call) Release() {
 	c.generation.Add(1)
+	c.dropLent()
 	// A call that has its reply is not given up any more, so a look is enough for most.
 	if c.state.Load() == stateDead && c.state.CompareAndSwap(stateDead, stateLeft) {
 		return // still in the table: whoever takes it out recycles it
@@ -262,8 +265,10 @@ func (c *Call) clear() {
 	}
 	if c.several {
 		c.several = false
-		if c.ends = c.ends[:0]; cap(c.ends) > keptEnds {
-			c.ends = nil
+		if c.ends != nil {
+			if *c.ends = (*c.ends)[:0]; cap(*c.ends) > keptEnds {
+				c.ends = nil
+			}
 		}
 	}
 }
@@ -274,14 +279,19 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	c.clear()
 	c.ctx = ctx
 	c.size = len(c.Frame)
+	linked := 0
+	if c.lent != nil {
+		linked = c.lent.size
+		c.size += linked
+	}
 	// The frame is kept, in a buffer that may be larger, beside its copy in the
 	// socket's buffer: memory is bounded only if both count.
-	copied := c.size
+	copied := len(c.Frame)
 	if copied >= e.cfg.choices.LinkedFrame && copied <= buf.MaxPooled {
 		copied = 1 << bits.Len(uint(copied-1)) // a linked copy has a size class
 	}
 	// More than any socket takes is as good as the most that the bits hold.
-	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(copied+cap(c.Frame)+callCost)
+	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(linked+copied+cap(c.Frame)+callCost)
 	c.gathering = false
 	if c.Replies > 1 {
 		c.several, c.awaited = true, c.Replies

@@ -27,8 +27,9 @@ type Engine struct {
 	sweep    chan struct{}  // capacity 1: calls with a deadline or a context came
 	// refusal is the error of every call that does not fit: one each would be
 	// garbage at the very time when there is too much of all.
-	refusal error
-	changes broadcast // of the sockets; sent by keepers
+	refusal  error
+	changes  broadcast // of the sockets; sent by keepers
+	releases releases
 
 	// Owned by the sweeper.
 	givenUp []*Call // with completers, given up by this sweep
@@ -268,6 +269,7 @@ func (e *Engine) Close() error {
 	e.draining.Store(true)
 	e.cancel()
 	e.keepers.Wait()
+	e.release()
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (s *socket) flush(reason Reason) {
 	for {
 		if s.life.closed {
 			s.mu.Unlock()
-			s.out.outgoing.Reset()
+			drop(&s.out.outgoing)
 			return
 		}
 		s.take(reason)
@@ -59,7 +59,7 @@ func (s *socket) flush(reason Reason) {
 		if s.life.closed { // during the write: fail has left the rest to us
 			s.out.inWrite = false
 			s.mu.Unlock()
-			s.out.outgoing.Reset()
+			drop(&s.out.outgoing)
 			s.finish()
 			return
 		}
@@ -80,7 +80,7 @@ func (s *socket) endWrite(err error) Reason {
 	s.out.inWrite, s.out.handed = false, false
 	if err != nil || s.life.closed {
 		s.mu.Unlock()
-		s.out.outgoing.Reset()
+		drop(&s.out.outgoing)
 		s.fail(err)
 		return NotYet
 	}
@@ -228,6 +228,7 @@ func (s *socket) cutDead() {
 	s.out.oneWays = slices.DeleteFunc(s.out.oneWays, drop)
 	slices.SortFunc(spans, func(a, b buf.Span) int { return a.From - b.From })
 	s.out.queued.Cut(spans)
+	s.engine.freeLater(&s.out.queued)
 	s.out.dead = 0
 	s.renumber(s.calls.eachQueued, spans)
 	s.renumber(slices.Values(s.out.oneWays), spans)
@@ -271,6 +272,7 @@ func (s *socket) tryWrite() (n int, err error) {
 // writing.
 func (s *socket) noteWritten(n int) {
 	s.out.outgoing.Consume(n)
+	s.engine.freeLater(&s.out.outgoing)
 	s.out.written += uint64(n)
 	s.counts.BytesOut += uint64(n)
 }

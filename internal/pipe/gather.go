@@ -30,7 +30,7 @@ func places(cs []*Call) (n int) {
 func (c *Call) Received() int {
 	switch {
 	case c.several:
-		return len(c.ends)
+		return len(c.endings())
 	case c.failed || c.small == 0 && c.holds != holdsReply:
 		return 0
 	}
@@ -44,9 +44,17 @@ func (c *Call) ReplyAt(i int) []byte {
 	}
 	from := 0
 	if i > 0 {
-		from = c.ends[i-1]
+		from = (*c.ends)[i-1]
 	}
-	return c.large[from:c.ends[i]]
+	return c.large[from:(*c.ends)[i]]
+}
+
+// endings returns where in large each of the replies ends.
+func (c *Call) endings() []int {
+	if c.ends == nil {
+		return nil
+	}
+	return *c.ends
 }
 
 // Written returns how many bytes of the frame of a call that failed the server may have.
@@ -92,7 +100,7 @@ func (s *socket) gather(i int) (n int, all bool) {
 	c.makeRoom(size, n)
 	for _, f := range s.in.frames[i : i+n] {
 		c.large = append(c.large, s.in.bytes(f)...)
-		c.ends = append(c.ends, len(c.large))
+		*c.ends = append(*c.ends, len(c.large))
 	}
 	c.gathering = false
 	return n, all
@@ -102,13 +110,14 @@ func (s *socket) gather(i int) (n int, all bool) {
 // are alike. It allocates at most four times what has arrived.
 func (c *Call) makeRoom(size, n int) {
 	if c.ends == nil {
-		c.ends = make([]int, 0, min(int(c.Replies), max(keptEnds, 4*n)))
+		ends := make([]int, 0, min(int(c.Replies), max(keptEnds, 4*n)))
+		c.ends = &ends
 	}
 	need := len(c.large) + size
 	if need <= cap(c.large) {
 		return
 	}
-	alike := need / (len(c.ends) + n) * (int(c.Replies) + 1)
+	alike := need / (len(*c.ends) + n) * (int(c.Replies) + 1)
 	b := append(buf.Get(max(need, min(alike, 4*need))), c.large...)
 	c.clearLarge()
 	c.adopt(b)

@@ -278,7 +278,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		}
 	}
 	for _, c := range cs {
-		if len(c.Frame) >= s.engine.cfg.choices.LinkedFrame {
+		if len(c.Frame) >= s.engine.cfg.choices.LinkedFrame && c.lent == nil {
 			c.link() // before the lock, which a copy of 64 KiB would hold for 5 us
 		}
 	}
@@ -357,12 +357,15 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 		if c.deadline > 0 && s.calls.arm(c) {
 			wakeSweeper = true
 		}
-		if c.holds == holdsFrame {
+		switch {
+		case c.lent != nil:
+			c.lent.appendTo(&s.out.queued, c.Frame)
+		case c.holds == holdsFrame:
 			s.out.queued.Link(c.unlink())
-		} else {
+		default:
 			s.out.queued.Append(c.Frame)
 		}
-		s.out.appended += uint64(len(c.Frame))
+		s.out.appended += uint64(c.size)
 		s.counts.Calls += uint64(c.places())
 		if c.watched {
 			wakeSweeper = wakeSweeper || !s.watched
@@ -434,8 +437,10 @@ func (s *socket) finish() {
 	s.out.oneWays, s.out.leaving, s.life.doubted = nil, nil, nil
 	s.counts.Failed += uint64(len(ended) + blocked)
 	ended = slices.Compact(ended)
-	s.out.queued.Reset()
+	queued := s.out.queued
+	s.out.queued = buf.Chain{}
 	s.mu.Unlock()
+	drop(&queued)
 	waiting := ended[:0]
 	for _, c := range ended {
 		if c.takeOut() {

@@ -93,6 +93,7 @@ func (e *Engine) runSweeper() {
 			}
 		}
 		e.runProbe(now)
+		e.release()
 		timer.Reset(next)
 	}
 }

@@ -1,0 +1,304 @@
+package pipe
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// pages is memory that is overwritten as soon as its owner has it back.
+type pages struct {
+	b    []byte
+	back atomic.Int32
+}
+
+func newPages(n int, fill byte) *pages {
+	p := &pages{b: make([]byte, n)}
+	for i := range p.b {
+		p.b[i] = fill
+	}
+	return p
+}
+
+func (p *pages) Release() {
+	for i := range p.b {
+		p.b[i] = 0xEE
+	}
+	p.back.Add(1)
+}
+
+// lentBody returns a request of n bytes, most of them lent, in several links.
+func lentBody(tickets bool, n int, fill byte) (*slipstream.Body, []*pages) {
+	var b slipstream.Body
+	head := 1
+	if tickets {
+		head += 8
+	}
+	b.B = binary.BigEndian.AppendUint32(b.B, uint32(head+n))
+	b.B = append(b.B, make([]byte, head)...)
+	b.B[len(b.B)-1] = 'r'
+	var all []*pages
+	for n > 0 {
+		part := min(n, 300_000)
+		p := newPages(part, fill)
+		all = append(all, p)
+		b.Link(p.b, p)
+		n -= part
+	}
+	return &b, all
+}
+
+// A stallingServer reads requests of one letter, stops when it has read as much as it is told,
+// and checks each of them.
+type stallingServer struct {
+	t       testing.TB
+	tickets bool
+	stop    atomic.Int64 // stops after so many bytes
+	passed  chan struct{}
+	at      chan struct{} // closed where it stops
+	seen    chan string   // the letter and the length of each request
+}
+
+func (s *stallingServer) serve(conn net.Conn) {
+	defer conn.Close()
+	var hello [5]byte
+	if _, err := io.ReadFull(conn, hello[:]); err != nil {
+		return
+	}
+	conn.Write([]byte("ok"))
+	in := io.Reader(&stalling{s, conn, 0})
+	for {
+		var head [4]byte
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head[:]))
+		if _, err := io.ReadFull(in, body); err != nil {
+			return
+		}
+		reply := append(append([]byte{}, head[:]...), body...)
+		if s.tickets {
+			body = body[8:]
+		}
+		if rest := strings.TrimLeft(string(body[1:]), string(body[1])); rest != "" {
+			s.t.Errorf("a request of %d bytes %q has %d others at its end", len(body), body[1], len(rest))
+		}
+		s.seen <- fmt.Sprintf("%c %d", body[1], len(body)-1)
+		conn.Write(reply)
+	}
+}
+
+type stalling struct {
+	*stallingServer
+	conn net.Conn
+	read int64
+}
+
+func (s *stalling) Read(b []byte) (int, error) {
+	stop := s.stop.Load()
+	if stop > 0 && s.read >= stop {
+		close(s.at)
+		<-s.passed
+		s.stop.Store(0)
+	} else if stop > 0 {
+		b = b[:min(int64(len(b)), stop-s.read)]
+	}
+	n, err := s.conn.Read(b)
+	s.read += int64(n)
+	return n, err
+}
+
+// A call whose body is lent is canceled after the server has read any part of it: it ends at once,
+// its memory stays as it is until nobody reads it any more, the server gets whole requests, and
+// the connection goes on.
+func TestCancelOfLentMemory(t *testing.T) {
+	const size = 1 << 20
+	certificate := testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"toy"}}).Certificate
+	r := testkit.Rand(t)
+	for _, network := range []string{"", "unix", "tcp", "tls"} {
+		for _, tickets := range []bool{false, true} {
+			stops := []int64{1, 4, 5, 13, 14, 4096, 299_999, 300_014, size / 2, size, size + 4}
+			for range 8 {
+				stops = append(stops, 1+r.Int64N(size))
+			}
+			for _, stop := range stops {
+				cancelLent(t, network, certificate, tickets, size, stop)
+				if t.Failed() {
+					t.Fatalf("on %q, tickets %v, stopped after %d bytes", network, tickets, stop)
+				}
+			}
+		}
+	}
+}
+
+func cancelLent(t *testing.T, network string, certificate tls.Certificate, tickets bool, size int, stop int64) {
+	s := &stallingServer{t: t, tickets: tickets, passed: make(chan struct{}), at: make(chan struct{}), seen: make(chan string, 10)}
+	s.stop.Store(stop)
+	e := s.engine(network, certificate)
+	defer e.Close()
+	body, lentPages := lentBody(tickets, size, 'a')
+	c := e.Acquire()
+	c.SetBody(body)
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := e.Start(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	<-s.at
+	// Another one is queued behind it, and not given up.
+	second, secondPages := lentBody(tickets, 100_000, 'b')
+	after := e.Acquire()
+	after.SetBody(second)
+	if err := e.Start(t.Context(), after); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := c.Wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	c.Release()
+	close(s.passed)
+	if err := after.Wait(); err != nil {
+		t.Errorf("the call behind it: %v", err)
+	}
+	if secondPages[0].back.Load() != 0 {
+		t.Error("memory was given back before its call was released")
+	}
+	after.Release()
+	for i, want := range []string{fmt.Sprint("a ", size), "b 100000"} {
+		if got := <-s.seen; got != want {
+			t.Errorf("request %d is %q, expected %q", i, got, want)
+		}
+	}
+	testkit.Eventually(t, 5*time.Second, func() error {
+		for i, p := range append(lentPages, secondPages...) {
+			if n := p.back.Load(); n != 1 {
+				return fmt.Errorf("owner %d was told %d times", i, n)
+			}
+		}
+		return nil
+	})
+	if v := e.Snapshot(); v.Reconnects != 0 {
+		t.Errorf("%d reconnects", v.Reconnects)
+	}
+}
+
+func (s *stallingServer) engine(network string, certificate tls.Certificate) *Engine {
+	cfg := Config{Protocol: toyFIFO{}, Traits: toyTraits(s.tickets)}
+	if s.tickets {
+		cfg.Protocol = toyTickets{}
+	}
+	switch network {
+	case "unix", "tcp":
+		addr := "127.0.0.1:0"
+		if network == "unix" {
+			addr = s.t.TempDir() + "/s"
+		}
+		l, err := net.Listen(network, addr)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(func() { l.Close() })
+		go func() { // ended by the close of the listener
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go s.serve(conn) // ended by that of the engine
+			}
+		}()
+		cfg.Dial = func(ctx context.Context) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, l.Addr().String())
+		}
+	case "tls":
+		cfg.Dial = func(ctx context.Context) (net.Conn, error) {
+			client, server := net.Pipe()
+			go s.serve(tls.Server(server, &tls.Config{Certificates: []tls.Certificate{certificate}}))
+			conn := tls.Client(client, &tls.Config{InsecureSkipVerify: true})
+			return conn, conn.HandshakeContext(ctx)
+		}
+	default:
+		cfg.Dial = func(context.Context) (net.Conn, error) {
+			client, server := newMemLink(faults{room: 10_000})
+			go s.serve(server)
+			return client, nil
+		}
+	}
+	e := New(cfg)
+	if err := e.Connect(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	return e
+}
+
+// What was lent is given back exactly once however its call ends: never sent, dropped while it was
+// queued, cut off with its connection, refused, sent twice.
+func TestLentMemoryIsGivenBackOnce(t *testing.T) {
+	for _, tickets := range []bool{false, true} {
+		s := startToy(t, &toyServer{tickets: tickets, network: "unix"})
+		e := s.engine(func(c *Config) { c.MaxBytes = 4 << 20 })
+		var all []*pages
+		try := func(n int, use func(c *Call)) {
+			body, p := lentBody(tickets, n, 'x')
+			all = append(all, p...)
+			c := e.Acquire()
+			c.SetBody(body)
+			use(c)
+			for _, one := range p {
+				if one.back.Load() != 0 && !c.Spent() {
+					t.Error("memory was given back while its call could be sent again")
+				}
+			}
+			c.Release()
+		}
+		try(100_000, func(*Call) {})
+		try(8<<20, func(c *Call) { // more than the bound
+			if err := e.Do(t.Context(), c); slipstream.OutcomeOf(err) != slipstream.Overloaded {
+				t.Error(err)
+			}
+		})
+		try(600_000, func(c *Call) {
+			for range 2 {
+				if err := e.Do(t.Context(), c); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		try(100_000, func(c *Call) {
+			if err := e.Do(canceled, c); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		s.last().reset()
+		try(600_000, func(c *Call) {
+			for err := errors.New("not yet sent"); err != nil; {
+				err = e.Do(t.Context(), c)
+			}
+		})
+		e.Close()
+		try(100_000, func(c *Call) {
+			if err := e.Do(t.Context(), c); slipstream.OutcomeOf(err) != slipstream.Closed {
+				t.Error(err)
+			}
+		})
+		for i, p := range all {
+			if n := p.back.Load(); n != 1 {
+				t.Errorf("tickets %v: owner %d of %d was told %d times", tickets, i, len(all), n)
+			}
+		}
+	}
+}
