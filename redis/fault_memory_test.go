@@ -15,7 +15,7 @@ import (
 )
 
 // What a connection may take while it is idle.
-const idleLimit = 24 << 10
+const idleLimit = 18 << 10
 
 // A thousand clients of one connection each that have nothing to do take less
 // than 24 KiB each of heap and stacks, also after they had a lot to do.

@@ -115,10 +115,10 @@ func warmUp(s *toyServer, e *Engine) error {
 	return s.ask(ctx, e, "rwarm")
 }
 
-// An idle connection takes less than 24 KiB, when it is new and after a burst.
+// An idle connection takes less than 18 KiB, when it is new and after a burst.
 func TestIdleConnectionsAreSmall(t *testing.T) {
 	testkit.NoLeaks(t)
-	connections, limit := int64(300), int64(24<<10)
+	connections, limit := int64(300), int64(18<<10)
 	if raceEnabled { // its own memory is not small
 		connections, limit = 20, 1<<20
 	}

@@ -54,7 +54,6 @@ func New(cfg Config) *Engine {
 		sweep:    make(chan struct{}, 1),
 		sockets:  make([]atomic.Pointer[socket], cfg.Sockets),
 	}
-	e.prober.alive = make(chan bool, 1)
 	e.refusal = e.overloaded(ErrOverloaded)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for range cfg.Sockets {

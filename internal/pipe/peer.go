@@ -21,7 +21,7 @@ type peer struct {
 	// Guarded by mu.
 	socket  *socket // nil while there is none
 	dialErr error   // of the last attempt
-	past    Counts  // of sockets that ended
+	past    *Counts // of sockets that ended; nil if none has
 }
 
 // current returns the socket and the error of the last dial.
@@ -35,6 +35,9 @@ func (p *peer) set(s *socket, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.socket != nil {
+		if p.past == nil {
+			p.past = new(Counts)
+		}
 		p.past.add(p.socket.snapshotCounts())
 		p.past.Reconnects++
 	}

@@ -73,6 +73,9 @@ func (e *Engine) runProbe(now time.Duration) {
 		return
 	}
 	p.needed, p.running = false, true
+	if p.alive == nil {
+		p.alive = make(chan bool, 1)
+	}
 	e.sweeping.probes.Add(1)
 	e.keepers.Add(1)
 	// Ended by its time-out and by Close, which waits for it.

@@ -65,9 +65,9 @@ func (in *input) readSome() (int, error) {
 	return in.got, err
 }
 
-// readOrWait reads once; false: package net waits until something is there. A
-// large buffer is given back meanwhile: after a burst every idle socket would
-// keep one.
+// readOrWait reads once; false: package net waits until something is there. The
+// buffer is given back meanwhile: every idle socket would keep one. That costs a
+// visit to the pool for each wait, which is nothing beside the wait.
 func (in *input) readOrWait(fd uintptr) bool {
 	if in.buf == nil {
 		in.buf = buf.Get(in.wantRead)
@@ -79,7 +79,7 @@ func (in *input) readOrWait(fd uintptr) bool {
 		case err == syscall.EINTR:
 			continue
 		case err == syscall.EAGAIN:
-			if in.begin == in.end && len(in.buf) > minRead {
+			if in.begin == in.end {
 				in.wantRead = len(in.buf)
 				buf.Put(in.buf[:0])
 				in.buf, in.begin, in.end = nil, 0, 0

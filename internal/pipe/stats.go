@@ -122,7 +122,9 @@ func (e *Engine) Snapshot() Snapshot {
 	var out Snapshot
 	for _, p := range e.peers {
 		p.mu.Lock()
-		out.Counts.add(p.past)
+		if p.past != nil {
+			out.Counts.add(*p.past)
+		}
 		s := p.socket
 		p.mu.Unlock()
 		if s == nil {
