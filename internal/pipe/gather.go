@@ -65,13 +65,14 @@ func (c *Call) Written() int {
 	return c.written
 }
 
-// await notes that a reply of c, which may have several, is at hand.
+// await notes that the reader has a reply of c, which may have several.
 func (m *matcher) await(c *Call) {
 	if !c.several {
 		return
 	}
+	m.gathering = true // also for a call that was given up: the reader looks at it outside the lock
 	if c.awaited--; !c.gathering && c.state.Load() == statePending {
-		c.gathering, m.gathering = true, true
+		c.gathering = true
 	}
 }
 

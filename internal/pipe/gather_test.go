@@ -373,3 +373,36 @@ func severalOnce(t *testing.T, s *toyServer, e *Engine, rng *rand.Rand, name str
 	}
 	c.Release()
 }
+
+// A socket fails while the reader hands out a reply to a call with several that was given up: the call,
+// which its caller may have released, is the reader's until it has looked at it.
+func TestGivenUpCallStaysWhileItsReplyIsHandedOut(t *testing.T) {
+	w := newModelWorld(t, modelLimits{k: 1, big: 1 << 20}, nil)
+	s := w.socket
+	s.raw = hookedRaw{func() { s.out.wrote = s.out.outgoing.Len() }}
+	c := w.engine.Acquire()
+	reply := appendToy(nil, "r1")
+	c.Frame, c.Replies = append(append(reply[:len(reply):len(reply)], reply...), reply...), 3
+	c.prepare(t.Context(), w.engine)
+	if _, err := s.submit([]*Call{c}, false); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	c.giveUp(slipstream.MaybeExecuted, context.Canceled)
+	s.mu.Unlock()
+	s.in.begin, s.in.end = 0, copy(s.in.buf, reply)
+	if _, err := s.cutFrames(new(int)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.takeOut(); err != nil {
+		t.Fatal(err)
+	}
+	s.fail(errHungUp)
+	if s.life.finished {
+		t.Error("the call was taken from the reader")
+	}
+	s.endGathering()
+	if !s.life.finished || c.state.Load() != stateSwept {
+		t.Errorf("the calls have ended: %v; the state of the call is %d", s.life.finished, c.state.Load())
+	}
+}
