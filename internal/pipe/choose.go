@@ -7,8 +7,14 @@ import "math/rand/v2"
 // random they cost 1.3 to 2.3 times that; docs/PERFORMANCE.md, "Several connections".
 func (e *Engine) choose() int {
 	n := uint32(len(e.sockets))
-	if n == 1 || e.cfg.Traits.Place == Random {
+	if n == 1 {
+		return 0
+	}
+	switch e.cfg.Traits.Place {
+	case Random:
 		return e.chooseAny()
+	case LeastOutstanding:
+		return e.chooseLess()
 	}
 	at := e.current.Load()
 	load := e.loadOf(at)
@@ -23,6 +29,30 @@ func (e *Engine) choose() int {
 		}
 	}
 	return int(at)
+}
+
+// chooseLess returns the index of the connection with fewer calls of two that are chosen at random.
+// Two suffice: if each of n calls goes to the lesser of two of n queues, the longest has about log log n
+// of them instead of log n / log log n (Mitzenmacher, "The power of two choices in randomized
+// load balancing"). The least of all would cost a load for each connection, and callers that look at the same
+// moment would all go to the same one.
+func (e *Engine) chooseLess() int {
+	n := uint32(len(e.sockets))
+	i := rand.Uint32N(n)
+	j := (i + 1 + rand.Uint32N(n-1)) % n
+	a, b := e.callsOn(i), e.callsOn(j)
+	if b >= 0 && (a < 0 || b < a) {
+		return int(j)
+	}
+	return int(i)
+}
+
+// callsOn returns how many calls a connection has; negative: it is not there, or ends.
+func (e *Engine) callsOn(i uint32) int64 {
+	if s := e.sockets[i].Load(); (Pin{s}).Alive() {
+		return s.charged.Load() >> chargeBits
+	}
+	return -1
 }
 
 // chooseAny returns the index of any connection.

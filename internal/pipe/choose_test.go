@@ -212,3 +212,42 @@ func endAll(t *testing.T, pile *pileServer, cs []*Call) {
 		c.Release()
 	}
 }
+
+// A connection whose calls do not end gets few of those that come: with two choices, none as long
+// as another that was chosen has fewer.
+func TestLeastOutstanding(t *testing.T) {
+	var pile pileServer
+	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
+	const sockets = 4
+	e := connectAll(t, s, sockets, func(c *Config) { c.Traits.Place = LeastOutstanding })
+	var cs []*Call
+	start := func(n int, pin Pin) {
+		for range n {
+			c := s.newCall(e, fmt.Sprint("r", len(cs)))
+			c.Pin = pin
+			if err := e.Start(context.Background(), c); err != nil {
+				t.Fatal(err)
+			}
+			cs = append(cs, c)
+		}
+	}
+	calls := func(i int) int64 { return e.sockets[i].Load().charged.Load() >> chargeBits }
+	start(100, Pin{e.sockets[0].Load()})
+	start(120, Pin{})
+	if n := calls(0); n != 100 {
+		t.Errorf("%d of 120 calls were placed on the connection with the most", n-100)
+	}
+	for i := 1; i < sockets; i++ { // at random one of them would have 60 with a probability of one in a million
+		if n := calls(i); n < 25 || n > 60 {
+			t.Errorf("connection %d has %d calls of 120 on three", i, n)
+		}
+	}
+	Pin{e.sockets[1].Load()}.Retire()
+	before := calls(1)
+	start(50, Pin{})
+	if n := calls(1); n > before {
+		t.Errorf("%d calls were placed on a connection that ends", n-before)
+	}
+	endAll(t, &pile, cs)
+	balanced(t, e)
+}

@@ -74,6 +74,23 @@ func (s *socket) flush(reason Reason) {
 	}
 }
 
+// flushDue writes what the flush rule allows, unless somebody else writes. Called with mu held;
+// returns with mu released.
+func (s *socket) flushDue() {
+	if s.out.writing || s.life.closed {
+		s.mu.Unlock()
+		return
+	}
+	if reason := s.rule(true); reason != NotYet {
+		s.out.writing = true
+		s.flush(reason)
+		return
+	}
+	held := s.hold()
+	s.mu.Unlock()
+	s.engine.wakeSweeper(held)
+}
+
 // endWrite notes the end of a write. It returns with mu held if the rule holds
 // again, else with mu released and writing false.
 func (s *socket) endWrite(err error) Reason {

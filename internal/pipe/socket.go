@@ -146,6 +146,7 @@ type pace struct {
 	trip    roundTrip
 	probeAt time.Duration // when the probe left
 	epoch   uint64        // grows when calls are first in flight
+	depth   int           // what the driver has set for window; 0: nothing
 }
 
 // life is the end of a socket.
@@ -189,6 +190,7 @@ func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *so
 	s.in.buf = s.in.buf[:cap(s.in.buf)]
 	s.in.end = copy(s.in.buf, rest)
 	s.pace.trip.add(e.now(), greeted)
+	s.pace.depth = max(e.cfg.Traits.FirstDepth, 0)
 	s.setFactor()
 	return s
 }

@@ -19,6 +19,9 @@ type Traits struct {
 	// while the round trip is short; see window.go. More of them are queued here. If zero,
 	// there is no bound.
 	Depth int
+	// FirstDepth, if positive, takes the place of Depth on a new connection until Pin.SetDepth
+	// changes it there: it bounds the calls at the server exactly, however long the round trip is.
+	FirstDepth int
 	// Place says which socket a call is placed on, if there are several.
 	Place Placement
 	// Spill is, for Gather, how many more calls than the next one a socket has before the
@@ -59,4 +62,8 @@ const (
 	// Gather keeps calls together on one socket, because writes of many calls are cheap,
 	// until that socket has Spill more calls than the next, or an eighth of its bytes.
 	Gather
+	// LeastOutstanding gives a call to the one of two sockets, chosen at random, that has fewer
+	// calls queued and outstanding, so that few calls wait for a server, or a connection, that is
+	// slow. See choose.go.
+	LeastOutstanding
 )

@@ -20,11 +20,24 @@ import (
 // the server still has them. A ping passes it, before all that is queued: it asks whether the
 // server lives that answers none of a full window.
 
-// setWindow follows the round trip. Under mu, or before anybody else has s.
+// setWindow follows the round trip, unless the driver has set a depth. Under mu, or before anybody
+// else has s.
 func (s *socket) setWindow() {
-	if n := s.engine.cfg.Traits.Depth; n > 0 {
+	s.pace.window = s.pace.depth
+	if n := s.engine.cfg.Traits.Depth; n > 0 && s.pace.depth == 0 {
 		s.pace.window = max(n/s.engine.cfg.Sockets, 1) * factor(s.pace.trip.get())
 	}
+}
+
+// SetDepth bounds the calls that may be at the server on this connection from now on, in place of
+// Traits.Depth and however long the round trip is. If n is zero, Traits.Depth holds again. It may
+// be called at any time and by anyone; calls that are at the server already stay there.
+func (p Pin) SetDepth(n int) {
+	s := p.s
+	s.mu.Lock()
+	s.pace.depth = max(n, 0)
+	s.setWindow()
+	s.flushDue() // which releases mu
 }
 
 // windowRoom returns how many queued calls may be written now. Under mu.

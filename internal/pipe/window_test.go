@@ -165,3 +165,38 @@ func TestFullWindow(t *testing.T) {
 	}
 	balanced(t, e)
 }
+
+// The driver changes the depth of a connection while it is used: a greater one lets calls go that
+// are queued, and a new connection begins with that of the traits, however long its round trip is.
+func TestDepthChangesWhileRunning(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		k := startKeeping(t, network, tickets)
+		e := k.engine(func(c *Config) { c.Traits.FirstDepth, c.FlushFactor = 1, 256 })
+		setRoundTrip(e, time.Second) // so long that Depth would be 256 times what it is
+		cs := k.start(t.Context(), e, "r1", "r2", "r3", "r4", "r5")
+		k.arrived(1)
+		pin, err := e.PinNow()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pin.SetDepth(3)
+		k.arrived(3)
+		if v := e.Snapshot(); v.Queued != 2 || v.Outstanding != 3 {
+			t.Errorf("%d calls are queued and %d at the server, expected 2 and 3", v.Queued, v.Outstanding)
+		}
+		pin.SetDepth(1)
+		k.answer()
+		k.arrived(1)
+		if v := e.Snapshot(); v.Outstanding != 1 {
+			t.Errorf("%d calls are at the server, expected 1", v.Outstanding)
+		}
+		pin.SetDepth(0) // no Depth in the traits: no bound
+		k.arrived(2)
+		k.answer()
+		for _, c := range cs {
+			k.finish(c)
+		}
+		balanced(t, e)
+		e.Close()
+	})
+}
