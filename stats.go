@@ -13,6 +13,9 @@ type Stats struct {
 	// Overloaded were rejected because of Options.MaxCalls or MaxBytes; Repeated is the number of
 	// repetitions of calls that failed.
 	Calls, Replies, Failed, Cancelled, NeverWritten, Overloaded, Repeated uint64
+	// Moved is how often a call left a connection that ended before anything of the call was sent,
+	// for another one. It is not a repetition.
+	Moved uint64
 	// Writes were made to connections: FlushIdle because nothing was in flight, FlushDepth because
 	// enough was queued for what was in flight, FlushBytes because of the size of the queue. Kicks
 	// are the writes that a reply triggered.

@@ -73,6 +73,9 @@
 // server. That of an error without them, such as one of [Options] or of a future
 // that is used twice, starts with "redis: ".
 //
+// A call of which nothing was sent when its connection ended is sent on another
+// connection, without a pause, unless Options.FailFast is set.
+//
 // A call is repeated, at most Options.Retries times and with growing, jittered
 // pauses, if it was not sent because there was no connection, if the server
 // refused it for a reason that passes (BUSY, CLUSTERDOWN, LOADING, MASTERDOWN,

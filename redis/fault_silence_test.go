@@ -50,6 +50,7 @@ func (c silenceTest) run(t *testing.T, server *testkit.Redis) {
 	gone := make(chan redis.Event, 64)
 	client := connect(t, redis.Options{
 		Addr: proxy.Addr(), StallTimeout: stall, Retries: -1, Backoff: time.Millisecond,
+		FailFast: true, // or what was held back would wait for another connection
 		OnEvent: func(e redis.Event) {
 			if e.Kind == redis.Disconnected {
 				gone <- e

@@ -144,8 +144,10 @@ var completions = sync.Pool{New: func() any { return new(completion) }}
 
 // DoFunc sends a command and returns without waiting for the reply, which done
 // gets. If DoFunc returns an error, the command was not sent and done is not
-// called. Such calls are never repeated, and never wait for a connection or for
-// room, regardless of the options, so that a Completer can make them.
+// called. DoFunc never waits for a connection or for room, regardless of the
+// options, so that a Completer can call it. Such calls are never repeated. A call
+// whose connection ends before anything of it was sent waits for another one,
+// at most for DialTimeout, unless Options.FailFast is set.
 //
 // For a command that waits at the server, Complete is called on a new goroutine.
 func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error {

@@ -96,6 +96,7 @@ func statMetrics(o Options) []statMetric {
 		metric("cancelled_total", "Calls that ended with their context or timeout.", total, func(s *slipstream.Stats) float64 { return float64(s.Cancelled) }),
 		metric("failed_total", "Attempts that ended with their connection.", total, func(s *slipstream.Stats) float64 { return float64(s.Failed) }),
 		metric("repeated_total", "Repetitions of calls that failed.", total, func(s *slipstream.Stats) float64 { return float64(s.Repeated) }),
+		metric("moved_total", "Calls that left a connection that ended for another one before they were sent.", total, func(s *slipstream.Stats) float64 { return float64(s.Moved) }),
 		metric("disconnects_total", "Connections that ended.", total, func(s *slipstream.Stats) float64 { return float64(s.Reconnects) }),
 		metric("stalls_total", "Connections that were closed because the server was silent.", total, func(s *slipstream.Stats) float64 { return float64(s.Stalls) }),
 		metric("writes_total", "Writes to connections.", total, func(s *slipstream.Stats) float64 { return float64(s.Writes) }),

@@ -43,6 +43,8 @@
 // nothing (Refused); a function that failed may have done anything before (Executed).
 // Requests whose outcome is NotSent are made again up to Options.Retries times, and those
 // that read, and those that are [ProcedureRequest.Idempotent], also when they were cut off.
+// A request that names no space, and of which nothing was sent when its connection ended, is sent
+// on another connection, without a pause, unless Options.FailFast is set.
 //
 // # Observability
 //

@@ -12,7 +12,7 @@ import (
 func Stats(s pipe.Snapshot, repeated, hookPanics uint64) slipstream.Stats {
 	return slipstream.Stats{
 		Calls: s.Calls, Replies: s.Replies, Failed: s.Failed, Cancelled: s.Cancelled, NeverWritten: s.NeverWritten,
-		Overloaded: s.Refused, Repeated: repeated,
+		Overloaded: s.Refused, Repeated: repeated, Moved: s.Moved,
 		Writes: s.Writes, FlushIdle: s.FlushIdle, FlushDepth: s.FlushDepth, FlushBytes: s.FlushBytes, Kicks: s.Kicks,
 		Yields: s.Yields, ShortWrites: s.ShortWrites, Backstop: s.Backstop,
 		BytesOut: s.BytesOut, Reads: s.Reads, Deliveries: s.Deliveries, SoloReplies: s.SoloReplies, Pushes: s.Pushes,

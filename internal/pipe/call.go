@@ -292,7 +292,7 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	}
 	// More than any socket takes is as good as the most that the bits hold.
 	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(linked+copied+cap(c.Frame)+callCost)
-	c.gathering = false
+	c.gathering, c.ending.moves = false, 0
 	if c.Replies > 1 {
 		c.several, c.awaited = true, c.Replies
 	}
@@ -322,6 +322,17 @@ func (c *Call) setReply(b []byte) {
 // adopt takes the buffer that b lies in as the reply.
 func (c *Call) adopt(b []byte) { c.large, c.holds = b, holdsReply }
 
+// timeIsUp returns why the call is to be given up, nil if it is not.
+func (c *Call) timeIsUp(now time.Duration) error {
+	switch {
+	case c.watched && c.ctx.Err() != nil:
+		return c.ctx.Err()
+	case c.deadline > 0 && int64(now) >= c.deadline:
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
 // takeOut is called by whoever took the call out of its table. It reports
 // whether somebody still waits for the result.
 func (c *Call) takeOut() bool {
@@ -340,6 +351,8 @@ func (c *Call) giveUp(outcome slipstream.Outcome, cause error) {
 	c.fail(outcome, cause)
 	if outcome != slipstream.NotSent {
 		c.written = c.size
+	} else if c.routed && c.leader != nil && c.leader.ending.members > 0 {
+		c.leader.ending.members--
 	}
 	c.state.Store(stateDead)
 }

@@ -391,7 +391,7 @@ func ticketOf(e *Engine, c *Call) uint64 {
 func TestReplyToAQueuedTicket(t *testing.T) {
 	testkit.NoLeaks(t)
 	k := startKeeping(t, "unix", true)
-	e := k.engine(oneFactor)
+	e := k.engine(func(c *Config) { oneFactor(c); c.FailFast = true }) // so that the queued call does not move
 	setRoundTrip(e, time.Second)
 	k.outstanding(e, 4)
 	queued := k.start(t.Context(), e, "rqueued")

@@ -19,7 +19,7 @@
 //	solo.go      a lone caller reads           sweep.go      deadlines, stalls, the backstop
 //	peer.go      dialling and reconnecting     stats.go      figures
 //	raw_*.go     system calls                  options_*.go  socket options
-//	roundtrip.go the smallest reply time
+//	roundtrip.go the smallest reply time       transit.go    calls that move to another socket
 //
 // # Ownership
 //

@@ -11,7 +11,13 @@ import "sync/atomic"
 // One ends it and one waits, each once, between two resets by the call's owner.
 type ending struct {
 	state atomic.Uint32 // written by both
-	wake  chan struct{} // capacity 1, made once
+
+	// The call's, guarded by the lock of its socket. They stand here because there is a gap, so that a
+	// call keeps to its cache lines.
+	members uint16 // of a leader: calls of its DoAll that were not given up unsent; 0: too many to count
+	moves   uint8  // from one socket to another
+
+	wake chan struct{} // capacity 1, made once
 }
 
 const (

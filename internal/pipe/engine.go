@@ -3,6 +3,7 @@ package pipe
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,7 @@ type Engine struct {
 	refusal  error
 	changes  broadcast // of the sockets; sent by keepers
 	releases releases
+	transit  transit
 
 	// Owned by the sweeper.
 	givenUp []*Call // with completers, given up by this sweep
@@ -140,6 +142,9 @@ func (e *Engine) DoAll(ctx context.Context, cs []*Call) error {
 	}
 	leader := cs[0]
 	leader.left.Store(int32(len(cs)))
+	if leader.ending.members = uint16(len(cs)); len(cs) > math.MaxUint16 {
+		leader.ending.members = 0
+	}
 	for _, c := range cs {
 		c.route(nil, leader)
 	}
@@ -261,13 +266,14 @@ func (e *Engine) event(ev slipstream.Event) {
 }
 
 // Close ends everything and waits for the engine's goroutines and for the end of
-// every call. Calls that were queued fail as Closed, written ones as
+// every call. Calls that were queued or in transit fail as Closed, written ones as
 // MaybeExecuted. It must not be called by a Completer, OnPush or OnEvent, which
 // it would wait for.
 func (e *Engine) Close() error {
 	e.draining.Store(true)
 	e.cancel()
 	e.keepers.Wait()
+	e.transit.closed.Do(e.closeTransit)
 	e.release()
 	return nil
 }
@@ -291,6 +297,11 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 }
 
 func (e *Engine) busy() bool {
+	e.transit.mu.Lock() // meanwhile no call moves
+	defer e.transit.mu.Unlock()
+	if len(e.transit.units) > 0 {
+		return true
+	}
 	for i := range e.sockets {
 		if s := e.sockets[i].Load(); s != nil && s.awaited() {
 			return true

@@ -222,23 +222,33 @@ func (s *socket) take(reason Reason) {
 
 // cutDead removes queued calls that were given up, with their bytes. Under mu.
 func (s *socket) cutDead() {
+	s.cutQueued(func(c *Call) bool { return !c.Whole && c.state.Load() != statePending }, func(c *Call) {
+		s.charged.Add(-c.charge)
+		s.counts.NeverWritten += uint64(c.places())
+		c.takeOut()
+	})
+	s.out.dead = 0
+	s.makeRoom()
+}
+
+// cutQueued removes the queued calls that goes selects, with their bytes, and passes each of them to
+// out, once. Under mu.
+func (s *socket) cutQueued(goes func(*Call) bool, out func(*Call)) {
 	var spans []buf.Span
 	var dropped *Call // with several replies: it has several places
 	drop := func(c *Call) bool {
 		if c == dropped {
 			return true
 		}
-		if c.Whole || c.state.Load() == statePending {
+		if !goes(c) {
 			return false
 		}
 		from := int(c.start - s.out.taken)
 		spans = append(spans, buf.Span{From: from, To: from + c.size})
-		s.charged.Add(-c.charge)
-		s.counts.NeverWritten += uint64(c.places())
 		if c.several {
 			dropped = c
 		}
-		c.takeOut()
+		out(c)
 		return true
 	}
 	s.calls.dropQueued(drop)
@@ -246,13 +256,11 @@ func (s *socket) cutDead() {
 	slices.SortFunc(spans, func(a, b buf.Span) int { return a.From - b.From })
 	s.out.queued.Cut(spans)
 	s.engine.freeLater(&s.out.queued)
-	s.out.dead = 0
 	s.renumber(s.calls.eachQueued, spans)
 	s.renumber(slices.Values(s.out.oneWays), spans)
 	for _, span := range spans {
 		s.out.appended -= uint64(span.To - span.From)
 	}
-	s.makeRoom()
 }
 
 // renumber moves the offsets of queued calls over the spans that were cut before

@@ -1,14 +1,16 @@
 package pipe
 
-// Outstanding returns how many calls are queued and under way now, those that were given up
-// and still have a place in a table included. It costs an atomic load a socket, so that who
+// Outstanding returns how many calls are queued, in transit and under way now, those that were
+// given up and still have a place in a table included. It costs an atomic load a socket, so that who
 // chooses among engines may ask before every call.
 func (e *Engine) Outstanding() int {
 	calls := int64(0)
 	for i := range e.sockets {
+		charged := &e.peers[i].kept // a socket that is there is charged with them, too
 		if s := e.sockets[i].Load(); s != nil {
-			calls += s.charged.Load() >> chargeBits
+			charged = &s.charged
 		}
+		calls += charged.Load() >> chargeBits
 	}
 	return int(calls)
 }

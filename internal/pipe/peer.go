@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream"
@@ -22,6 +23,10 @@ type peer struct {
 	socket  *socket // nil while there is none
 	dialErr error   // of the last attempt
 	past    *Counts // of sockets that ended; nil if none has
+
+	// kept is what calls in transit that come from here are charged. Atomic, written under the
+	// transit's mu.
+	kept atomic.Int64
 }
 
 // current returns the socket and the error of the last dial.
@@ -65,7 +70,7 @@ func (p *peer) keep(ctx context.Context) {
 			sleep(ctx, pause)
 			continue
 		}
-		p.set(s, nil)
+		e.welcome(p, s)
 		e.event(slipstream.Event{Kind: slipstream.Connected})
 		err = p.serve(ctx, s)
 		p.set(nil, nil)
@@ -139,6 +144,7 @@ func (p *peer) connect(ctx context.Context) (s *socket, err error) {
 		}
 		conn.SetDeadline(time.Time{})
 		made := newSocket(e, conn, rest, greeted)
+		made.peer = p
 		// Before there are calls, so that none can be given what came too early.
 		if err := made.deliver(); err != nil {
 			return fmt.Errorf("behind the greeting: %w", err)

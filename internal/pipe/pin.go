@@ -82,16 +82,35 @@ func (p Pin) Alive() bool {
 }
 
 // Retire lets the connection take no more calls and end with the last one under way. A call
-// that is not pinned to it goes elsewhere.
+// that is not pinned to it goes elsewhere, also one that is queued on it; see transit.go.
 func (p Pin) Retire() {
-	s := p.s
-	s.mu.Lock()
-	s.life.retiring.Store(true)
-	over := s.over()
-	s.mu.Unlock()
-	if over {
-		s.fail(ErrRetired)
+	if cause := p.s.retire(); cause != nil {
+		p.s.fail(cause)
 	}
+}
+
+// retire lets the socket take no more calls, and moves those that are not sent. It returns why the
+// socket is to end, if it has no calls any more.
+func (s *socket) retire() (cause error) {
+	t := &s.engine.transit
+	t.mu.Lock()
+	s.mu.Lock()
+	if s.life.closed {
+		s.mu.Unlock()
+		t.mu.Unlock()
+		return nil
+	}
+	// Callers see that it retires after its calls are elsewhere: so their next calls come later.
+	takers := s.moveUnsent()
+	s.life.retiring.Store(true)
+	s.makeRoom() // there is none here
+	if s.over() {
+		cause = s.retirement()
+	}
+	s.mu.Unlock()
+	t.mu.Unlock()
+	flushTaken(takers)
+	return cause
 }
 
 // wear retires a socket of whose tickets too many are blocked. Under mu.

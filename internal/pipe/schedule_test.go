@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,8 @@ type schedule struct {
 	r     *rand.Rand     // the server's
 	seen  map[string]int // bodies that the server read
 	late  []toyRequest   // with tickets: to be answered, in any order
+	order map[string]int // the last call of each caller on each connection
+	moved uint64
 	wrong []string
 	ends  atomic.Int64 // of calls with completers
 }
@@ -43,13 +46,16 @@ type schedulePlan struct {
 	soloAfter, linked, flush int
 	timeout                  time.Duration
 	alwaysYield              bool
+	depth                    int           // of a connection; 0: none
+	retireEvery              time.Duration // 0: never
+	last                     int           // percent of replies that are the last on their connection
 }
 
 func planSchedule(r *rand.Rand) schedulePlan {
 	p := schedulePlan{
 		tickets: r.IntN(2) == 0, unix: r.IntN(3) == 0,
 		callers: 1 + r.IntN(8), calls: 5 + r.IntN(20),
-		factor: r.IntN(4), sockets: 1 + r.IntN(5)/4,
+		factor: r.IntN(4), sockets: 1 + r.IntN(5)/3,
 		waitWhenFull: r.IntN(2) == 0, failFast: r.IntN(3) == 0,
 		alwaysYield: r.IntN(3) == 0, soloAfter: []int{-1, 1, 3}[r.IntN(3)],
 	}
@@ -84,13 +90,22 @@ func planSchedule(r *rand.Rand) schedulePlan {
 	if p.tickets && one(1, 4) {
 		p.silent, p.timeout = 5, 20*time.Millisecond
 	}
+	if one(1, 2) { // otherwise little waits to be sent
+		p.depth = 1 + r.IntN(3)
+	}
+	if one(1, 3) {
+		p.retireEvery = time.Duration(100+r.IntN(2000)) * time.Microsecond
+	}
+	if one(1, 3) {
+		p.last = r.IntN(20)
+	}
 	return p
 }
 
 func (s *schedule) run() {
 	r := testkit.Fork(s.seed, 0)
 	p := planSchedule(r)
-	s.plan, s.r, s.seen = p, testkit.Fork(s.seed, 1), map[string]int{}
+	s.plan, s.r, s.seen, s.order = p, testkit.Fork(s.seed, 1), map[string]int{}, map[string]int{}
 	s.server = &toyServer{tickets: p.tickets, handle: s.handle, faults: func(dial int) faults {
 		resets := testkit.Fork(s.seed, 1000+uint64(dial))
 		f := faults{chunk: p.chunk, room: p.room}
@@ -110,6 +125,7 @@ func (s *schedule) run() {
 	s.engine = s.server.engine(func(c *Config) {
 		c.Sockets, c.MaxCalls, c.MaxBytes, c.FlushFactor, c.Timeout = p.sockets, p.maxCalls, p.maxBytes, p.factor, p.timeout
 		c.WaitWhenFull, c.FailFast, c.MaxBackoff = p.waitWhenFull, p.failFast, time.Millisecond
+		c.Traits.FirstDepth = p.depth
 		c.choices = Choices{AlwaysYield: p.alwaysYield, SoloAfter: p.soloAfter, LinkedFrame: p.linked, FlushBytes: p.flush}
 	})
 	var wg sync.WaitGroup
@@ -119,6 +135,9 @@ func (s *schedule) run() {
 	}
 	watch := make(chan struct{})
 	go s.watchBounds(watch)
+	if p.retireEvery > 0 {
+		go s.retire(watch)
+	}
 	wg.Wait()
 	testkit.Eventually(s.t, 10*time.Second, func() error {
 		if got := s.ends.Load(); got != started {
@@ -139,6 +158,7 @@ func (s *schedule) run() {
 		s.wrongly("%d completers were told of %d calls", got, started)
 	}
 	balanced(s.t, s.engine)
+	s.moved = s.engine.Snapshot().Moved
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for body, n := range s.seen {
@@ -159,6 +179,7 @@ func (s *schedule) handle(r toyRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen[r.body]++
+	s.inOrder(r)
 	if r.body[1] == 'o' {
 		return // one way
 	}
@@ -166,7 +187,7 @@ func (s *schedule) handle(r toyRequest) {
 		time.Sleep(time.Duration(s.r.IntN(300)) * time.Microsecond)
 	}
 	if !s.plan.tickets {
-		r.reply(r.body)
+		s.reply(r)
 		return
 	}
 	if s.r.IntN(100) < s.plan.silent {
@@ -178,6 +199,43 @@ func (s *schedule) handle(r toyRequest) {
 		return
 	}
 	s.answerSome()
+}
+
+// reply answers a call, perhaps as the last one on its connection. Under mu.
+func (s *schedule) reply(r toyRequest) {
+	if s.r.IntN(100) < s.plan.last {
+		r.reply("l" + r.body[1:])
+		return
+	}
+	r.reply(r.body)
+}
+
+// inOrder looks whether the calls of a caller arrive in their order, as they do on one connection
+// whatever moves. Under mu.
+func (s *schedule) inOrder(r toyRequest) {
+	var caller, call int
+	if _, err := fmt.Sscanf(strings.TrimLeft(r.body, "ro"), "%d/%d", &caller, &call); err != nil || s.plan.sockets > 1 {
+		return
+	}
+	at := fmt.Sprintf("%p %d", r.peer, caller)
+	if last := s.order[at]; last > call {
+		s.wrong = append(s.wrong, fmt.Sprintf("caller %d: call %d came after %d", caller, call, last))
+	}
+	s.order[at] = call
+}
+
+// retire retires connections. It ends with the watcher of the bounds.
+func (s *schedule) retire(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(s.plan.retireEvery):
+		}
+		if pin, err := s.engine.PinNow(); err == nil {
+			pin.Retire()
+		}
+	}
 }
 
 func (s *schedule) answerLate() {
@@ -192,7 +250,7 @@ func (s *schedule) answerSome() {
 	i := s.r.IntN(len(s.late))
 	r := s.late[i]
 	s.late = append(s.late[:i], s.late[i+1:]...)
-	r.reply(r.body)
+	s.reply(r)
 	if len(s.late) > 3 || s.r.IntN(2) == 0 && len(s.late) > 0 {
 		s.answerSome()
 	}
@@ -306,7 +364,7 @@ func (k scheduleCompleter) Complete(c *Call) {
 // judge looks at the end of a call.
 func (s *schedule) judge(body string, c *Call, err error) {
 	if err == nil {
-		if !c.OneWay && s.server.replyOf(c) != body {
+		if !c.OneWay && s.server.replyOf(c)[1:] != body[1:] {
 			s.wrongly("asked %q, got %q", body, s.server.replyOf(c))
 		}
 		return
@@ -327,7 +385,7 @@ func (s *schedule) judge(body string, c *Call, err error) {
 }
 
 func runSchedules(t *testing.T, seed uint64, goOn func(i int) bool) {
-	n := 0
+	n, moved := 0, uint64(0)
 	for ; goOn(n); n++ {
 		s := &schedule{t: t, seed: seed + uint64(n)}
 		t.Run("", func(t *testing.T) {
@@ -343,8 +401,12 @@ func runSchedules(t *testing.T, seed uint64, goOn func(i int) bool) {
 		if t.Failed() {
 			t.FailNow()
 		}
+		moved += s.moved
 	}
-	t.Logf("%d schedules", n)
+	t.Logf("%d schedules, in which calls moved %d times", n, moved)
+	if moved == 0 {
+		t.Error("no call has moved")
+	}
 }
 
 func TestSchedules(t *testing.T) {

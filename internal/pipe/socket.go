@@ -74,6 +74,8 @@ type socket struct {
 
 	// Owned by the sweeper.
 	watch stallWatch
+
+	peer *peer // immutable
 }
 
 // input is the reader's side of a socket. It is owned by the goroutine that has the
@@ -276,8 +278,11 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		case <-s.life.done:
 			return false, errGone
 		default:
-			return false, errFull
 		}
+		if s.life.retiring.Load() { // calls that move may fill it
+			return false, errGone
+		}
+		return false, errFull
 	}
 	for _, c := range cs {
 		if len(c.Frame) >= s.engine.cfg.choices.LinkedFrame && c.lent == nil {
@@ -400,11 +405,15 @@ func (s *socket) rule(clock bool) Reason {
 // What became of a call depends on which bytes the kernel has taken, so the end
 // waits for the end of a write under way: a writer is freed by closing the
 // connection; a flusher, which never waits, finishes in place of the caller, and
-// so does a reader that is adding replies to calls that stay in the table.
+// so does a reader that is adding replies to calls that stay in the table. Calls
+// that no write has taken do not wait: they move to another socket at once.
 func (s *socket) fail(cause error) {
+	t := &s.engine.transit
+	t.mu.Lock()
 	s.mu.Lock()
 	if s.life.closed {
 		s.mu.Unlock()
+		t.mu.Unlock()
 		return
 	}
 	s.life.closed, s.life.cause = true, cause
@@ -412,8 +421,11 @@ func (s *socket) fail(cause error) {
 	if s.life.room != nil {
 		close(s.life.room)
 	}
-	s.mu.Unlock()
+	takers := s.moveUnsent()
 	close(s.life.done)
+	s.mu.Unlock()
+	t.mu.Unlock()
+	flushTaken(takers)
 	s.conn.Close()
 	if handed {
 		<-writer

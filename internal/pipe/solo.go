@@ -56,6 +56,15 @@ func (s *socket) reclaim() {
 	}
 	s.out.writing = false
 	s.mu.Unlock()
+	s.endIfOver()
+}
+
+// endIfOver ends a socket that was retired, perhaps by what was read while the role was free, if it
+// has no calls any more.
+func (s *socket) endIfOver() {
+	if cause := s.outlived(); cause != nil {
+		s.fail(cause)
+	}
 }
 
 // waitForRole parks the keeper until its role comes back; false: the socket ended.
@@ -77,31 +86,40 @@ func (s *socket) giveToKeeper() {
 	}
 }
 
-// readSolo writes what submit has queued and reads until the leader of the
+// readSolo writes what submit has queued and waits until the leader of the
 // caller's calls is resolved. Whoever got solo from submit.
 func (s *socket) readSolo(leader *Call) {
+	if !s.readFor(leader) {
+		leader.ending.wait() // without the role: the keeper must be able to connect again
+	}
+}
+
+// readFor writes what submit has queued and reads until the leader is resolved. It returns false
+// if the socket has failed, or the calls have moved to another one.
+func (s *socket) readFor(leader *Call) bool {
 	defer s.endSolo()
 	if err := s.look(); err != nil {
 		s.fail(err) // the flag stays: nothing is written to this socket any more
-		leader.ending.wait()
-		return
+		return false
 	}
 	s.mu.Lock()
+	moved := s.reader == nil
 	s.flush(Idle)
-	for {
+	for !moved {
 		if leader.ending.reached() {
-			return
+			return true
 		}
 		switch err := s.readOnce(); {
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			s.resume()
+			moved = !s.resume()
 		default:
 			s.fail(err)
-			leader.ending.wait()
-			return
+			return false
 		}
 	}
+	s.endIfOver()
+	return false
 }
 
 // awaitReader waits until a lone caller has left the closed socket: it may still
@@ -134,14 +152,16 @@ func (s *socket) look() (err error) {
 	return s.peek()
 }
 
-// resume makes the socket readable again after interrupt. Whoever has the role.
-func (s *socket) resume() {
+// resume makes the socket readable again after interrupt. It reports whether the calls of a lone
+// reader are still there. Whoever has the role.
+func (s *socket) resume() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		s.stopped = false
 		s.conn.SetReadDeadline(time.Time{})
 	}
+	return s.reader != nil
 }
 
 // endSolo gives up the role: to the next lone caller, or to the keeper if others

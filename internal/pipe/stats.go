@@ -79,6 +79,9 @@ type Snapshot struct {
 	// Backstop counts writes that only the sweeper made: 0, unless something is
 	// wrong. Aged counts those it made of calls held back by slow ones.
 	Backstop, Aged uint64
+	// Moved are calls that left a socket unsent for another, each time that they did. Calls
+	// counts them once.
+	Moved uint64
 	// Stalls are sockets that ended because the server was silent for too long,
 	// Pings and Probes the requests sent to find out.
 	Stalls, Pings, Probes uint64
@@ -120,6 +123,15 @@ func (s *socket) awaited() bool {
 // Snapshot returns the engine's figures.
 func (e *Engine) Snapshot() Snapshot {
 	var out Snapshot
+	t := &e.transit
+	t.mu.Lock() // meanwhile no call moves
+	defer t.mu.Unlock()
+	out.Moved, out.Failed, out.NeverWritten = t.moved, t.failed, t.givenUp
+	out.Calls = t.failed + t.givenUp
+	for i := range t.units {
+		out.Calls += uint64(t.units[i].places)
+		out.Queued += t.units[i].places
+	}
 	for _, p := range e.peers {
 		p.mu.Lock()
 		if p.past != nil {
@@ -128,6 +140,7 @@ func (e *Engine) Snapshot() Snapshot {
 		s := p.socket
 		p.mu.Unlock()
 		if s == nil {
+			out.HeldBytes += p.kept.Load() & (oneCall - 1)
 			continue
 		}
 		out.Counts.add(s.snapshotCounts())

@@ -94,7 +94,7 @@ func (e *Engine) runSweeper() {
 		}
 		e.runProbe(now)
 		e.release()
-		timer.Reset(next)
+		timer.Reset(min(next, e.visitTransit(now)))
 	}
 }
 
@@ -145,12 +145,7 @@ func (s *socket) outlived() error {
 	if !s.life.retiring.Load() {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.over() {
-		return nil
-	}
-	return s.retirement()
+	return s.retire() // the unsent calls of a worn one are still there
 }
 
 // calm ends the quick pace, unless a watched call came since the last round

@@ -148,7 +148,7 @@ func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 	}
 	room := s.roomAfter()
 	s.mu.Lock()
-	fits := s.life.closed || s.fits(s.charged.Load()+charge) && !s.calls.full(len(cs))
+	fits := s.life.closed || s.life.retiring.Load() || s.fits(s.charged.Load()+charge) && !s.calls.full(len(cs))
 	s.mu.Unlock()
 	if fits {
 		return nil

@@ -119,7 +119,7 @@ func TestFullWindow(t *testing.T) {
 	const stall = 100 * time.Millisecond
 	var pile pileServer
 	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
-	e := s.engine(func(c *Config) { c.Traits.Depth, c.StallTimeout = 1, stall })
+	e := s.engine(func(c *Config) { c.Traits.Depth, c.StallTimeout, c.FailFast = 1, stall, true }) // so that they do not move
 	window := windowNow(e)
 	errs := make(chan error)
 	ask := func(i int) { errs <- s.ask(t.Context(), e, fmt.Sprint("r", i)) }

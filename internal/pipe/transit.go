@@ -1,0 +1,350 @@
+package pipe
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+// Calls move. When a socket fails or is retired, its calls of which no byte was handed to a write
+// go to another socket, in the order of their requests, before the socket is seen to take no more
+// calls. If no other socket has room, they are in transit: in order, until a socket comes up, their
+// context or deadline ends, DialTimeout passes without any socket, or the engine closes.
+//
+// A call does not move if it is pinned, if it is a ping, if it has moved maxMoves times, if the
+// engine fails fast, and if a part of its DoAll was handed to a write or, of calls that make sense
+// only together, was given up.
+
+// maxMoves is how often a call moves. A server that accepts connections only to end them would
+// keep it for ever.
+const maxMoves = 3
+
+// moving marks a call in ending.moves while it is taken off its socket.
+const moving = 1 << 7
+
+// transit holds the calls that have left a socket and that no other has taken yet.
+//
+// What such a call is charged counts against the share of the peer that it comes from, until
+// another socket has room for it, and is never given back in between. That socket of the peer
+// takes no more calls, so nobody else gets the room, and the next one is charged with all of it
+// before callers know it. So no share is exceeded at any time, and a call always fits
+// into the next socket of its own peer.
+//
+// Whoever moves a call holds mu and the lock of the socket that it leaves or reaches: a reader
+// that holds mu finds every call in exactly one place. Lock order: mu, then those of sockets; two
+// locks of sockets are held only under mu.
+type transit struct {
+	waiting atomic.Int64 // calls in units; written under mu
+	closed  sync.Once    // by the first Close
+
+	mu sync.Mutex
+	// Guarded by mu.
+	units    []unit        // oldest first
+	moved    uint64        // calls, each time that they left a socket
+	failed   uint64        // calls that ended in transit, and are counted by no socket
+	givenUp  uint64        // the same, because of their context or deadline
+	socketAt time.Duration // when the sweeper last saw a socket while calls were in transit
+}
+
+// A unit is what moves together: a call, or all calls of a DoAll.
+type unit struct {
+	calls  []*Call
+	charge int64
+	places int
+	from   *socket // the last one; its peer's share holds the charge
+	since  time.Duration
+}
+
+// A taker is a socket that was given calls, which are to be flushed without other locks.
+type taker struct {
+	s *socket
+	// reclaims: the reader's role was free, and the socket awaits reclaim.
+	reclaims bool
+}
+
+// mayMove reports whether the call, queued and unsent, may move as far as it alone is concerned.
+// Under the lock of its socket.
+func (c *Call) mayMove() bool {
+	return c.state.Load() == statePending && c.Pin.s == nil && !c.ping && c.ending.moves&^moving < maxMoves
+}
+
+// unsent returns the queued calls that may move, in the order of their requests. Under mu.
+func (s *socket) unsent() (calls []*Call) {
+	var last *Call
+	for c := range s.calls.eachQueued {
+		if c != last && c.mayMove() { // not another place of a call with several replies
+			calls = append(calls, c)
+		}
+		last = c
+	}
+	for _, c := range s.out.oneWays {
+		if c.mayMove() {
+			calls = append(calls, c)
+		}
+	}
+	members := map[*Call]int{}
+	for _, c := range calls {
+		if c.routed && c.leader != nil {
+			members[c.leader]++
+		}
+	}
+	calls = slices.DeleteFunc(calls, func(c *Call) bool {
+		return c.routed && c.leader != nil && members[c.leader] != int(c.leader.ending.members)
+	})
+	slices.SortStableFunc(calls, func(a, b *Call) int { return cmp.Compare(a.start, b.start) })
+	return calls
+}
+
+// evict takes the calls that move off a socket that takes no more calls. Under mu of the transit
+// and of the socket.
+func (s *socket) evict() {
+	e := s.engine
+	if e.cfg.FailFast || s.calls.queued()+len(s.out.oneWays) == 0 || e.ctx.Err() != nil {
+		return
+	}
+	if s.out.dead > 0 {
+		s.cutDead()
+	}
+	calls := s.unsent()
+	if len(calls) == 0 {
+		return
+	}
+	for _, c := range calls {
+		c.ending.moves |= moving
+		if s.reader != nil && (s.reader == c || c.routed && s.reader == c.leader) {
+			s.interrupt()
+			s.reader = nil // see readFor
+		}
+	}
+	s.cutQueued(func(c *Call) bool { return c.ending.moves&moving != 0 }, s.calls.disarm)
+	t, now := &e.transit, e.now()
+	for i := 0; i < len(calls); {
+		u := unit{from: s, since: now}
+		first := i
+		for {
+			c := calls[i]
+			c.ending.moves = c.ending.moves&^moving + 1
+			u.charge += c.charge
+			u.places += c.places()
+			i++
+			if i == len(calls) || !c.routed || c.leader == nil || calls[i].leader != c.leader {
+				break
+			}
+		}
+		u.calls = calls[first:i:i]
+		s.counts.Calls -= uint64(u.places)
+		s.peer.kept.Add(u.charge)
+		t.moved += uint64(u.places)
+		t.waiting.Add(int64(u.places))
+		t.units = append(t.units, u)
+	}
+}
+
+// moveUnsent moves the unsent calls of a socket that takes no more calls. The takers must be
+// flushed. Under mu of the transit and of the socket.
+func (s *socket) moveUnsent() []taker {
+	before := len(s.engine.transit.units)
+	s.evict()
+	if len(s.engine.transit.units) == before {
+		return nil
+	}
+	takers := s.engine.place(s)
+	s.engine.wakeSweeper(len(s.engine.transit.units) > 0)
+	return takers
+}
+
+// place gives calls in transit to sockets that have room, the oldest first, until there is no
+// room for one. It leaves out the socket whose lock the caller holds. The takers must be flushed.
+// Under mu of the transit.
+func (e *Engine) place(locked *socket) (takers []taker) {
+	t := &e.transit
+	n := 0
+	for n < len(t.units) && e.placeOne(&t.units[n], locked, &takers) {
+		n++
+	}
+	t.units = slices.Delete(t.units, 0, n)
+	return takers
+}
+
+// placeOne gives a unit to a socket that has room for it, and reports whether one has.
+func (e *Engine) placeOne(u *unit, locked *socket, takers *[]taker) bool {
+	i := e.choose()
+	for range e.sockets {
+		s := e.sockets[i].Load()
+		if s != locked && (Pin{s}).Alive() && s.reserve(u.charge, false) {
+			if s.accept(u, takers) {
+				return true
+			}
+			s.free(u.charge)
+		}
+		i = (i + 1) % len(e.sockets)
+	}
+	return false
+}
+
+// accept queues a unit, whose charge is reserved, and reports whether it did. The charge of the
+// peer that the unit comes from is taken off. Under mu of the transit.
+func (s *socket) accept(u *unit, takers *[]taker) bool {
+	for _, c := range u.calls {
+		if len(c.Frame) >= s.engine.cfg.choices.LinkedFrame && c.lent == nil {
+			c.link()
+		}
+	}
+	s.mu.Lock()
+	if s.life.closed || s.life.retiring.Load() || s.life.muted.Load() || s.calls.full(len(u.calls)) {
+		s.mu.Unlock()
+		return false
+	}
+	if s.lone = 0; !s.unused() {
+		s.pace.crowd = crowdLasts
+	}
+	reclaims := s.role == roleFree
+	if reclaims {
+		s.role, s.out.writing = roleCaller, true
+	}
+	wakeSweeper := s.queue(u.calls)
+	s.out.kicking = true // until flushTaken
+	s.mu.Unlock()
+	s.engine.wakeSweeper(wakeSweeper)
+	s.engine.transit.discharge(u)
+	if !slices.ContainsFunc(*takers, func(t taker) bool { return t.s == s }) {
+		*takers = append(*takers, taker{s, reclaims})
+	}
+	return true
+}
+
+// discharge takes off what a unit is charged where it comes from. Under mu.
+func (t *transit) discharge(u *unit) {
+	u.from.peer.kept.Add(-u.charge)
+	u.from.charged.Add(-u.charge)
+	t.waiting.Add(-int64(u.places))
+}
+
+// flushTaken writes what takers were given, if the flush rule allows it. Without locks.
+func flushTaken(takers []taker) {
+	for _, t := range takers {
+		t.s.flushTaken(t.reclaims)
+	}
+}
+
+func (s *socket) flushTaken(reclaims bool) {
+	s.mu.Lock()
+	s.out.kicking = false
+	if reclaims {
+		s.mu.Unlock()
+		s.reclaim()
+		return
+	}
+	s.flushDue()
+}
+
+// welcome makes a new socket of p known to callers, after it has taken the calls in transit: all
+// that come from p, whose share is charged with them already, and of the others the oldest, as
+// far as there is room.
+func (e *Engine) welcome(p *peer, s *socket) {
+	t := &e.transit
+	t.mu.Lock()
+	var takers []taker
+	stay, blocked := t.units[:0], false
+	for _, u := range t.units {
+		own := u.from.peer == p
+		if blocked = blocked || !own && !s.fits(s.charged.Load()+p.kept.Load()+u.charge); blocked && !own {
+			stay = append(stay, u)
+			continue
+		}
+		s.charged.Add(u.charge)
+		if !s.accept(&u, &takers) { // there are not enough tickets
+			s.charged.Add(-u.charge)
+			stay, blocked = append(stay, u), true
+		}
+	}
+	clear(t.units[len(stay):])
+	t.units = stay
+	p.set(s, nil)
+	t.mu.Unlock()
+	flushTaken(takers)
+}
+
+// visitTransit ends the calls in transit whose time is over and looks for room for the others. It
+// returns when it is to be called again. The sweeper.
+func (e *Engine) visitTransit(now time.Duration) time.Duration {
+	t := &e.transit
+	if t.waiting.Load() == 0 {
+		return restEvery
+	}
+	t.mu.Lock()
+	if e.anySocket() != nil {
+		t.socketAt = now
+	}
+	ended := e.expireTransit(now)
+	takers := e.place(nil)
+	left := len(t.units)
+	t.mu.Unlock()
+	flushTaken(takers)
+	resolveAll(ended)
+	if left == 0 {
+		return restEvery
+	}
+	return min(heldEvery, e.cfg.choices.SweepEvery)
+}
+
+// expireTransit takes the calls out whose context or deadline has ended, and those that have
+// waited for DialTimeout while there was no socket. All calls of a DoAll have the same context.
+// Under mu.
+func (e *Engine) expireTransit(now time.Duration) (ended []*Call) {
+	t := &e.transit
+	t.units = slices.DeleteFunc(t.units, func(u unit) bool {
+		cause := u.calls[0].timeIsUp(now)
+		late := now-max(u.since, t.socketAt) >= e.cfg.DialTimeout
+		if cause == nil && !late {
+			return false
+		}
+		t.discharge(&u)
+		if cause != nil {
+			t.givenUp += uint64(u.places)
+			e.sweeping.cancelled.Add(uint64(len(u.calls)))
+		} else {
+			t.failed += uint64(u.places)
+		}
+		for _, c := range u.calls {
+			if cause != nil {
+				c.fail(slipstream.NotSent, cause)
+			} else {
+				c.failWith(e.peers[0].noConnection(context.DeadlineExceeded))
+			}
+		}
+		ended = append(ended, u.calls...)
+		return true
+	})
+	return ended
+}
+
+// closeTransit ends the calls in transit. Nobody moves calls any more.
+func (e *Engine) closeTransit() {
+	t := &e.transit
+	t.mu.Lock()
+	units := t.units
+	t.units = nil
+	for i := range units {
+		t.discharge(&units[i])
+		t.failed += uint64(units[i].places)
+	}
+	t.mu.Unlock()
+	for _, u := range units {
+		for _, c := range u.calls {
+			c.failWith(e.closedError())
+		}
+		resolveAll(u.calls)
+	}
+}
+
+func resolveAll(calls []*Call) {
+	for _, c := range calls {
+		c.resolve()
+	}
+}

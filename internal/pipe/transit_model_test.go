@@ -1,0 +1,420 @@
+package pipe
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// Calls that move, under all orders of events: one goroutine submits, answers, retires, breaks and
+// makes connections, gives calls up, and lets time pass. After each event every call is in one
+// place, and no share of the bounds is exceeded.
+
+type transitLimits struct {
+	tickets                                 bool
+	sockets, room                           int
+	submits, groups, ends, cancels, expires int
+	events                                  int
+}
+
+type transitWorld struct {
+	t      testing.TB
+	limits transitLimits
+	choice chooser
+	engine *Engine
+
+	calls   []*transitCall
+	away    [][]*transitCall // of each connection: what its server has, oldest first
+	written []int            // in the order of their writes, over all connections
+	log     []string
+}
+
+type transitCall struct {
+	id      int
+	call    *Call
+	charge  int64
+	cancel  context.CancelFunc
+	ends    int // how often it has ended
+	err     error
+	written bool
+}
+
+// Complete implements Completer.
+func (c *transitCall) Complete(call *Call) { c.ends, c.err = c.ends+1, call.Err() }
+
+func newTransitWorld(t testing.TB, l transitLimits, choice chooser) *transitWorld {
+	traits, p := toyTraits(l.tickets), Protocol(toyFIFO{})
+	if l.tickets {
+		p = toyTickets{}
+	}
+	traits.FirstDepth, traits.Place, traits.Spill = 1, Gather, 2
+	cfg := Config{Protocol: p, Traits: traits, FlushFactor: 1, Sockets: l.sockets}.WithChoices(Choices{NeverYield: true, SoloAfter: -1}).withDefaults()
+	e := &Engine{
+		cfg: cfg, epoch: time.Now(), maxCalls: int64(l.room), maxBytes: 1 << 39, sweep: make(chan struct{}, 1),
+		sockets: make([]atomic.Pointer[socket], l.sockets),
+	}
+	e.refusal = e.overloaded(ErrOverloaded)
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	w := &transitWorld{t: t, limits: l, choice: choice, engine: e, away: make([][]*transitCall, l.sockets)}
+	for i := range l.sockets {
+		e.peers = append(e.peers, &peer{engine: e})
+		w.connect(i)
+	}
+	return w
+}
+
+func (w *transitWorld) fatal(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf("%s\n%+v\nevents: %q", fmt.Sprintf(format, args...), w.limits, w.log)
+}
+
+func (w *transitWorld) note(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf(format, args...))
+}
+
+func (w *transitWorld) connect(i int) {
+	w.note("connect %d", i)
+	conn, other := net.Pipe()
+	other.Close()
+	s := newSocket(w.engine, conn, nil, modelTrip)
+	s.peer = w.engine.peers[i]
+	s.raw = hookedRaw{func() { w.write(i, s) }}
+	w.engine.welcome(w.engine.peers[i], s)
+}
+
+// write lets the server of a connection have what is written.
+func (w *transitWorld) write(i int, s *socket) {
+	var b []byte
+	for _, segment := range s.out.outgoing.Segments() {
+		b = append(b, segment...)
+	}
+	s.out.wrote = len(b)
+	for len(b) > 0 {
+		f, err := toyScanner{tickets: w.limits.tickets}.Scan(b)
+		if err != nil || f.Verdict != Done {
+			w.fatal("wrote %q", b)
+		}
+		id := 0
+		fmt.Sscanf(toyScanner{tickets: w.limits.tickets}.body(b[:f.Len]), "r%d", &id)
+		c := w.calls[id]
+		if c.written {
+			w.fatal("call %d was written twice", id)
+		}
+		if n := len(w.written); w.limits.sockets == 1 && n > 0 && w.written[n-1] > id {
+			w.fatal("call %d was written after %d", id, w.written[n-1])
+		}
+		c.written = true
+		w.away[i], w.written = append(w.away[i], c), append(w.written, id)
+		b = b[f.Len:]
+	}
+}
+
+func (w *transitWorld) newCall() *transitCall {
+	c := &transitCall{id: len(w.calls), call: w.engine.Acquire()}
+	body := fmt.Sprintf("r%d", c.id)
+	if w.limits.tickets {
+		c.call.Frame = appendToyTicket(nil, body)
+	} else {
+		c.call.Frame = appendToy(nil, body)
+	}
+	w.calls = append(w.calls, c)
+	return c
+}
+
+// submit submits calls together; one that is alone has a completer.
+func (w *transitWorld) submit(n int) {
+	w.note("submit %d", n)
+	var cs []*Call
+	var own []*transitCall
+	for range n {
+		c := w.newCall()
+		cs, own = append(cs, c.call), append(own, c)
+	}
+	var ctx context.Context
+	ctx, own[0].cancel = context.WithCancel(context.Background())
+	for _, c := range own {
+		c.cancel = own[0].cancel
+	}
+	if n == 1 {
+		cs[0].route(own[0], nil)
+	} else {
+		cs[0].left.Store(int32(n))
+		cs[0].ending.members = uint16(n)
+		for _, c := range own {
+			c.call.route(c, cs[0]) // told one by one, and still a group
+		}
+	}
+	_, _, err := w.engine.submit(ctx, cs, false)
+	for _, c := range own {
+		if c.charge = c.call.charge; err != nil {
+			c.ends, c.err = c.ends+1, err
+		}
+	}
+	if err == nil {
+		return
+	}
+	held := int64(0)
+	for i := range w.engine.peers {
+		held = max(held, w.account(i)>>chargeBits)
+	}
+	if o := slipstream.OutcomeOf(err); o != slipstream.NotSent && (o != slipstream.Overloaded || held+int64(n) <= int64(w.limits.room)) {
+		w.fatal("submit: %v, %d calls are charged", err, held)
+	}
+}
+
+// account returns what the share of a peer is charged.
+func (w *transitWorld) account(i int) int64 {
+	if s := w.engine.sockets[i].Load(); s != nil {
+		return s.charged.Load()
+	}
+	return w.engine.peers[i].kept.Load()
+}
+
+// reply lets a server answer its oldest call.
+func (w *transitWorld) reply(i int) {
+	w.note("reply on %d", i)
+	c, s := w.away[i][0], w.engine.sockets[i].Load()
+	w.away[i] = w.away[i][1:]
+	s.calls.probing = false // the round trip stays the model's
+	s.in.begin, s.in.end = 0, copy(s.in.buf, c.call.Frame)
+	if err := s.deliver(); err != nil {
+		w.fail(i, err)
+	}
+}
+
+func (w *transitWorld) fail(i int, cause error) {
+	w.note("end of %d: %v", i, cause)
+	s := w.engine.sockets[i].Load()
+	w.away[i] = nil
+	s.fail(cause)
+	w.engine.peers[i].set(nil, nil)
+}
+
+func (w *transitWorld) retire(i int) {
+	w.note("retire %d", i)
+	if cause := w.engine.sockets[i].Load().retire(); cause != nil {
+		w.fail(i, cause)
+	}
+}
+
+// cancel gives a call up, wherever it is.
+func (w *transitWorld) cancel(c *transitCall) {
+	w.limits.cancels--
+	w.note("cancel %d", c.id)
+	c.cancel()
+	w.sweep()
+	if c.ends != 1 {
+		w.fatal("call %d was not given up", c.id)
+	}
+}
+
+func (w *transitWorld) sweep() {
+	for range 2 { // calls are visited from the second sweep on
+		for i := range w.engine.sockets {
+			if s := w.engine.sockets[i].Load(); s != nil {
+				s.sweepCalls()
+				w.engine.completeGivenUp()
+			}
+		}
+		w.engine.visitTransit(w.engine.now())
+	}
+}
+
+// expire lets DialTimeout pass.
+func (w *transitWorld) expire() {
+	w.limits.expires--
+	w.note("DialTimeout passes")
+	ended := func() (n int) {
+		for _, c := range w.calls {
+			n += c.ends
+		}
+		return n
+	}
+	up, before := w.engine.anySocket() != nil, ended()
+	w.engine.epoch = w.engine.epoch.Add(-w.engine.cfg.DialTimeout)
+	w.sweep()
+	if left := len(w.engine.transit.units); !up && left > 0 || up && ended() != before {
+		w.fatal("a connection is up: %v; %d are left in transit, %d have ended", up, left, ended()-before)
+	}
+}
+
+func (w *transitWorld) play() {
+	for w.check(); len(w.log) < w.limits.events; w.check() {
+		moves := w.moves()
+		if len(moves) == 0 {
+			return
+		}
+		moves[w.choice.choose(len(moves))]()
+	}
+}
+
+func (w *transitWorld) moves() (moves []func()) {
+	if w.limits.submits > 0 {
+		moves = append(moves, func() { w.limits.submits--; w.submit(1) })
+	}
+	if w.limits.groups > 0 {
+		moves = append(moves, func() { w.limits.groups--; w.submit(2) })
+	}
+	for i := range w.engine.sockets {
+		s := w.engine.sockets[i].Load()
+		if s == nil {
+			moves = append(moves, func() { w.connect(i) })
+			continue
+		}
+		if len(w.away[i]) > 0 {
+			moves = append(moves, func() { w.reply(i) })
+		}
+		if w.limits.ends > 0 {
+			moves = append(moves, func() { w.limits.ends--; w.fail(i, errHungUp) })
+			if (Pin{s}).Alive() {
+				moves = append(moves, func() { w.limits.ends--; w.retire(i) })
+			}
+		}
+	}
+	if w.limits.cancels > 0 {
+		if i := slices.IndexFunc(w.calls, func(c *transitCall) bool { return c.ends == 0 }); i >= 0 {
+			moves = append(moves, func() { w.cancel(w.calls[i]) })
+		}
+	}
+	if w.limits.expires > 0 && len(w.engine.transit.units) > 0 {
+		moves = append(moves, w.expire)
+	}
+	return moves
+}
+
+// check looks at the bounds and at the places of all calls.
+func (w *transitWorld) check() {
+	places := map[*Call]int{}
+	charged, live := int64(0), int64(0)
+	for i := range w.engine.peers {
+		if n := w.account(i); n>>chargeBits > int64(w.limits.room) {
+			w.fatal("connection %d is charged with %d calls", i, n>>chargeBits)
+		}
+		charged += w.account(i)
+		s := w.engine.sockets[i].Load()
+		if s == nil {
+			continue
+		}
+		for c := range s.calls.each {
+			places[c]++
+		}
+		if s.out.kicking || s.out.writing {
+			w.fatal("connection %d: kicking %v, writing %v", i, s.out.kicking, s.out.writing)
+		}
+		if len(w.away[i]) == 0 && s.calls.queued() > 0 && s.out.dead == 0 {
+			w.fatal("calls are stranded on connection %d", i)
+		}
+	}
+	for _, u := range w.engine.transit.units {
+		for _, c := range u.calls {
+			places[c]++
+		}
+	}
+	for _, c := range w.calls {
+		if n := places[c.call]; c.ends == 0 && n != 1 || n > 1 || c.ends > 1 {
+			w.fatal("call %d is in %d places and has ended %d times", c.id, n, c.ends)
+		}
+		if c.ends == 0 {
+			live += c.charge
+		}
+		if o := slipstream.OutcomeOf(c.err); c.err != nil && c.written && o != slipstream.MaybeExecuted {
+			w.fatal("call %d was written: %v", c.id, c.err)
+		}
+	}
+	if charged < live {
+		w.fatal("%d is charged for calls of %d", charged, live)
+	}
+}
+
+// finish answers what is left.
+func (w *transitWorld) finish() {
+	for left := true; left; {
+		w.check()
+		left = false
+		for i := range w.engine.sockets {
+			switch s := w.engine.sockets[i].Load(); {
+			case s == nil:
+				w.connect(i)
+				left = true
+			case len(w.away[i]) > 0:
+				w.reply(i)
+				left = true
+			}
+		}
+		w.sweep()
+	}
+	for _, c := range w.calls {
+		if c.ends != 1 {
+			w.fatal("call %d has ended %d times", c.id, c.ends)
+		}
+		if c.err == nil && !c.written {
+			w.fatal("call %d has a reply and was not written", c.id)
+		}
+		c.cancel()
+	}
+	v := w.engine.Snapshot()
+	if v.Calls != v.Replies+v.OneWays+v.Failed+v.NeverWritten || v.Queued+v.Outstanding != 0 {
+		w.fatal("calls do not balance: %+v", v)
+	}
+	for i := range w.engine.peers {
+		if n := w.account(i); n != 0 {
+			w.fatal("connection %d is charged with %d for nothing", i, n)
+		}
+	}
+}
+
+func TestTransitUnderEveryOrder(t *testing.T) {
+	paths := 0
+	for _, l := range []transitLimits{
+		{sockets: 1, room: 3, submits: 4, ends: 2, events: 9},
+		{sockets: 1, room: 4, submits: 3, ends: 2, cancels: 1, events: 8},
+		{sockets: 1, room: 4, submits: 1, groups: 2, ends: 2, events: 8},
+		{sockets: 1, room: 4, submits: 2, ends: 1, expires: 1, cancels: 1, events: 9},
+		{sockets: 2, room: 3, submits: 4, ends: 2, events: 8},
+		{sockets: 2, room: 2, submits: 1, groups: 2, ends: 2, cancels: 1, events: 8},
+		{sockets: 1, room: 3, submits: 3, ends: 2, tickets: true, events: 8},
+		{sockets: 2, room: 2, submits: 3, ends: 2, cancels: 1, tickets: true, events: 7},
+	} {
+		t.Run(fmt.Sprintf("%+v", l), func(t *testing.T) {
+			for walk := (&walker{}); ; {
+				w := newTransitWorld(t, l, walk)
+				w.play()
+				w.finish()
+				w.engine.cancel()
+				paths++
+				if !walk.next() || (raceEnabled || testing.Short()) && paths%2_000 == 0 {
+					break
+				}
+			}
+		})
+	}
+	t.Logf("%d orders", paths)
+	if paths < 10_000 && !raceEnabled && !testing.Short() {
+		t.Errorf("only %d orders were walked", paths)
+	}
+}
+
+func TestTransitUnderRandomOrders(t *testing.T) {
+	r := testkit.Rand(t)
+	n := 3_000
+	if raceEnabled {
+		n = 300
+	}
+	for range n {
+		l := transitLimits{
+			tickets: r.IntN(2) == 0, sockets: 1 + r.IntN(3), room: 1 + r.IntN(12),
+			submits: r.IntN(40), groups: r.IntN(8), ends: r.IntN(12), cancels: r.IntN(6), expires: r.IntN(3), events: 20 + r.IntN(150),
+		}
+		w := newTransitWorld(t, l, dice{r})
+		w.play()
+		w.finish()
+		w.engine.cancel()
+	}
+}
