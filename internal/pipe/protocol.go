@@ -41,6 +41,10 @@ type Frame struct {
 	// greater than what is there.
 	Len     int
 	Verdict Verdict
+	// Last: the server takes no requests on this connection after those that it has. The connection is
+	// retired before anybody is given the message: calls that were not sent move to another
+	// one, and those that were sent are awaited.
+	Last bool
 	// Ticket is the reply's, for ByTicket.
 	Ticket uint64
 }

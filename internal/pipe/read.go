@@ -195,6 +195,7 @@ func (s *socket) classify(f Frame, at int, message []byte) error {
 	s.in.early = false
 	s.in.cut++
 	s.in.cutBytes += f.Len
+	s.in.last = s.in.last || f.Last
 	switch {
 	case f.Verdict == Push:
 		s.pushed(message)
@@ -248,6 +249,10 @@ func (s *socket) dropEarly(ticket uint64) error {
 // queued that these replies may have freed.
 func (s *socket) hand() (kick bool, err error) {
 	defer s.in.dropOwn()
+	if s.in.last {
+		s.in.last = false
+		s.retire() // it ends when the replies are handed out: see deliver and outlived
+	}
 	if len(s.in.frames) == 0 {
 		return false, nil
 	}

@@ -108,6 +108,7 @@ type input struct {
 	// early: the message that begins at begin began while nothing was in flight, so it
 	// answers no call.
 	early  bool
+	last   bool        // one of the messages cut was the last; see Frame
 	peeked peekResult  // of doPeek
 	bulky  atomic.Bool // the reader's memory has grown; read by the sweeper
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // The toy protocols. A FIFO message is a length of four bytes and a body; the
-// first byte of the body is its kind: 'r' a request or reply, 'p' a push, 'i', with
+// first byte of the body is its kind: 'r' a request or reply, 'l' the last reply, 'p' a push, 'i', with
 // tickets, a message before the reply. A
 // ticket message has eight bytes of ticket between length and body.
 type toyFIFO struct{}
@@ -79,6 +79,8 @@ func (s toyScanner) Scan(b []byte) (Frame, error) {
 		body = body[8:]
 	}
 	switch {
+	case body[0] == 'l':
+		f.Last = true
 	case body[0] == 'p':
 		f.Verdict = Push
 	case body[0] == 'i' && s.tickets:
