@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -10,11 +12,111 @@ import (
 
 // bootTime is the clock of the freshness promise: unlike Go's monotonic clock it
 // goes on while the machine is suspended (clock_gettime(2), CLOCK_BOOTTIME).
-// The raw call saves the scheduler's bookkeeping for a call that never blocks:
-// see BenchmarkBootTime.
-func bootTime() time.Duration {
+func bootTime() time.Duration { return processClock.now() }
+
+// askKernel reads CLOCK_BOOTTIME. The raw call saves the scheduler's bookkeeping for a call that
+// never blocks.
+func askKernel() time.Duration {
 	var ts unix.Timespec
 	// It cannot fail: the clock exists since Linux 2.6.39, and ts is ours.
 	_, _, _ = syscall.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_BOOTTIME, uintptr(unsafe.Pointer(&ts)), 0)
 	return time.Duration(ts.Nano())
+}
+
+var processClock = newBootClock()
+
+// bootClock is CLOCK_BOOTTIME, mostly without a system call: a loop would make one for every two or
+// three requests. It is Go's monotonic clock, which package time reads without one, and an offset,
+// which changes only when the machine was suspended. A suspension moves the wall clock against the
+// monotonic clock by as much as the boot time, so that the kernel is asked again once the two have
+// moved against each other, whatever the reason, and every 10 ms in any case.
+type bootClock struct {
+	// Immutable after newBootClock.
+	start  time.Time
+	kernel func() time.Duration
+	mono   func() time.Duration // since start
+
+	// Atomics. Written by the reader that has made seq odd, read by all: what is read while seq
+	// is even and stays the same belongs together.
+	seq    atomic.Uint64
+	asked  atomic.Int64 // when the kernel was asked, on the monotonic clock
+	shift  atomic.Int64 // by how much the wall clock had moved against it then
+	offset atomic.Int64 // from the monotonic clock to the boot time
+}
+
+const (
+	// clockAskEvery is how long an offset is believed at most.
+	clockAskEvery = 10 * time.Millisecond
+	// clockShift is by how much the wall clock may move against the monotonic clock. It is
+	// more than the time between the two readings is, mostly.
+	clockShift = 100 * time.Microsecond
+	// clockStep is the least change of the offset that is taken for one. The kernel does not
+	// tell both clocks of one instant, and the boot time must not go backwards.
+	clockStep = time.Millisecond
+	// clockGap is within which time both clocks should have been read.
+	clockGap = 20 * time.Microsecond
+)
+
+func newBootClock() *bootClock {
+	c := &bootClock{start: time.Now(), kernel: askKernel}
+	c.mono = func() time.Duration { return time.Since(c.start) }
+	offset := c.measure()
+	c.offset.Store(int64(offset))
+	c.asked.Store(int64(-clockAskEvery))
+	return c
+}
+
+// now returns the boot time.
+func (c *bootClock) now() time.Duration {
+	t := time.Now()
+	mono := t.Sub(c.start)
+	return c.at(mono, time.Duration(t.UnixNano()-c.start.UnixNano())-mono)
+}
+
+// at returns the boot time of a moment of the monotonic clock that has just been read. shift is by how
+// much the wall clock has moved against it since the start.
+func (c *bootClock) at(mono, shift time.Duration) time.Duration {
+	seq := c.seq.Load()
+	asked, before, offset := time.Duration(c.asked.Load()), time.Duration(c.shift.Load()), time.Duration(c.offset.Load())
+	if seq%2 == 0 && c.seq.Load() == seq && mono-asked < clockAskEvery && (shift-before).Abs() < clockShift {
+		return mono + offset
+	}
+	return c.ask(mono, shift)
+}
+
+// ask is at with a look at the kernel's clock.
+func (c *bootClock) ask(mono, shift time.Duration) time.Duration {
+	offset := c.measure()
+	for {
+		seq := c.seq.Load()
+		if seq%2 != 0 || !c.seq.CompareAndSwap(seq, seq+1) {
+			runtime.Gosched() // another reader writes three words
+			continue
+		}
+		if old := time.Duration(c.offset.Load()); offset < old+clockStep {
+			offset = old
+		}
+		c.offset.Store(int64(offset))
+		c.shift.Store(int64(shift))
+		c.asked.Store(int64(mono))
+		c.seq.Store(seq + 2)
+		return mono + offset
+	}
+}
+
+// measure returns the offset. Of some readings it believes the one that was made in the shortest time.
+func (c *bootClock) measure() (offset time.Duration) {
+	best := time.Duration(-1)
+	for range 10 {
+		before := c.mono()
+		boot := c.kernel()
+		after := c.mono()
+		if gap := after - before; best < 0 || gap < best {
+			best, offset = gap, boot-after
+		}
+		if best < clockGap {
+			break
+		}
+	}
+	return offset
 }
