@@ -54,7 +54,7 @@ func memoryHit(ctx context.Context, c *comparison, k *kind) (measurement, error)
 	return func(ctx context.Context, s *side, callers, round int) (load.Sample, error) {
 		return with(ctx, programs[s], func(server *subject.Server) (load.Sample, error) {
 			spec := server.Spec()
-			spec.Keys, spec.Learn, spec.Depts = depts.Count, true, true
+			spec.Keys, spec.Learn, spec.Depts, spec.Batch = depts.Count, true, true, k.batch
 			return c.load(ctx, k, spec, callers, round)
 		})
 	}, err

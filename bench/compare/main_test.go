@@ -40,8 +40,8 @@ func TestChoice(t *testing.T) {
 		{"", "memory-hit", "", "memory-hit/1 memory-hit/64 memory-hit/1024"},
 		{"", "miss,redis-hit/7", "", "miss/1 miss/64 miss/1024 redis-hit/7"},
 		{"", "miss", "1,4", "miss/1 miss/4"},
-		{"http", "miss/64", "", "memory-hit/64 memory-hit/1024 miss/64"},
-		{"http", "", "2", "memory-hit/2 miss/2"},
+		{"http", "miss/64", "", "memory-hit/64 memory-hit/1024 memory-hit-p16/64 miss/64"},
+		{"http", "", "2", "memory-hit/2 memory-hit-p16/2 miss/2"},
 	} {
 		chosen, err := choose(c.suites, c.scenarios, c.callers)
 		if err != nil {

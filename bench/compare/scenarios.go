@@ -18,7 +18,7 @@ type kind struct {
 	open func(ctx context.Context, c *comparison, k *kind) (measurement, error)
 
 	many  int // of the Redis frontend: keys of a MGET; 0: GET
-	batch int // of the Redis frontend: requests a write; 0: one
+	batch int // requests a write; 0: one
 }
 
 // depth is how many requests a pipelining client sends in one write.
@@ -27,6 +27,7 @@ const depth = 16
 // kinds are all, in the order of the tables.
 var kinds = []*kind{
 	{name: "memory-hit", cpu: load.ServerUS, open: memoryHit},
+	{name: "memory-hit-p16", cpu: load.ServerUS, open: memoryHit, batch: depth},
 	{name: "miss", cpu: load.ServerUS, open: miss},
 	{name: "redis-hit", cpu: load.ServerUS, open: redisHit},
 	{name: "resp-get", cpu: load.ServerUS, open: plain},
@@ -52,7 +53,7 @@ type suite struct {
 }
 
 var suites = []suite{
-	{"http", []string{"memory-hit/64", "memory-hit/1024", "miss/64"}},
+	{"http", []string{"memory-hit/64", "memory-hit/1024", "memory-hit-p16/64", "miss/64"}},
 	{"resp-frontend", []string{"resp-get/64", "resp-get-p16/64", "resp-mget/64", "resp-mget-p16/64", "redis-hit/64"}},
 	{"redis", []string{"redis-get/1", "redis-get/64", "redis-get/1024", "redis-set/64", "redis-do/64", "redis-batch/1", "redis-cached/64"}},
 	{"tarantool", []string{"tarantool-get/1", "tarantool-get/64", "tarantool-get/1024", "tarantool-batch/1"}},

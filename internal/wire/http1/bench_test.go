@@ -46,6 +46,26 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
+// A head that differs from the one before only in its target, as in a pipeline.
+func BenchmarkAgain(b *testing.B) {
+	for _, c := range []struct{ name, in string }{{"short", shortHead}, {"long", longHead}} {
+		in := []byte(c.in)
+		b.Run(c.name, func(b *testing.B) {
+			h := new(Head)
+			if _, v, why := new(Scanner).Scan(in, 8192, h); v != Done {
+				b.Fatal(v, why)
+			}
+			b.SetBytes(int64(len(in)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if n, ok := Again(in, 8192, h); !ok || n != len(in) {
+					b.Fatal(n, ok)
+				}
+			}
+		})
+	}
+}
+
 // What net/http needs for the same.
 func BenchmarkReadRequest(b *testing.B) {
 	for _, c := range []struct{ name, in string }{{"short", shortHead}, {"long", longHead}} {

@@ -62,6 +62,9 @@ type Head struct {
 	Forwarded [][]byte
 
 	forwarded [maxForwarded][]byte
+
+	// rest is the head from the end of the target on, for [Again]; nil if the method is not GET.
+	rest []byte
 }
 
 // clear forgets an earlier head. The lines behind Forwarded are left: Forwarded
@@ -73,4 +76,5 @@ func (h *Head) clear() {
 	h.Authorization, h.APIKey, h.Origin, h.RequestMethod, h.RequestID = nil, nil, nil, nil, nil
 	h.Traceparent, h.UserAgent, h.Referer = nil, nil, nil
 	h.Forwarded = nil
+	h.rest = nil
 }

@@ -80,6 +80,9 @@ func (s *Scanner) Scan(b []byte, limit int, h *Head) (n int, v Verdict, why Reas
 		n, _ = s.scan(head, h)
 		s.Reset()
 	}
+	if h.Method == MethodGet {
+		h.rest = head[len("GET ")+len(h.Target) : n : n]
+	}
 	return n, Done, NotHandedOver
 }
 

@@ -20,15 +20,18 @@ type manner struct {
 // write appends an answer. The fields are those that the adapter of net/http sends, and
 // those that net/http adds by itself.
 func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner) {
-	b := http1.AppendStatus(out.B, how.minor, rsp.Status)
-	b = append(b, f.date.at(req.began)...)
+	b, date := out.B, f.date.at(req.began)
+	if rsp.Status == http.StatusOK && how.minor == 1 {
+		b = append(b, date.ok...)
+	} else {
+		b = append(http1.AppendStatus(b, how.minor, rsp.Status), date.line...)
+	}
 	if rsp.fields != "" {
 		b = append(b, rsp.fields...)
 		b = append(b, req.question.of.hitFields...)
 	} else {
-		b = appendFields(b, rsp)
+		b = append(appendFields(b, rsp), requestIDName...)
 	}
-	b = append(b, "X-Request-Id: "...)
 	b = append(b, req.ID...)
 	b = append(b, "\r\n"...)
 	if rsp.Allow != nil || rsp.RetryAfter != nil || rsp.Challenge != nil || rsp.AcceptRanges != nil || rsp.CORS != nil || req.traced {
@@ -73,11 +76,14 @@ func appendFields(b []byte, rsp *Response) []byte {
 	return b
 }
 
-// hitFields are the lines of every hit in identity, as appendFields would append them.
+// hitFields are the lines of every hit in identity, as appendFields would append them, and the
+// beginning of the one after them.
 func hitFields(own *ownFields, vary []string) []byte {
-	return appendFields(nil, &Response{Status: http.StatusNoContent, ContentType: jsonType,
-		own: own, CacheStatus: statusHit, Vary: vary})
+	return append(appendFields(nil, &Response{Status: http.StatusNoContent, ContentType: jsonType,
+		own: own, CacheStatus: statusHit, Vary: vary}), requestIDName...)
 }
+
+const requestIDName = "X-Request-Id: "
 
 // appendRare appends the fields that few answers have.
 func appendRare(b []byte, req *Request, rsp *Response) []byte {
@@ -108,17 +114,20 @@ type dateField struct {
 	last atomic.Pointer[dateLine]
 }
 
+// dateLine is the line of a second. It is immutable.
 type dateLine struct {
 	second int64
 	line   []byte
+	ok     []byte // the line of status 200 in HTTP/1.1, and line
 }
 
-func (d *dateField) at(now time.Time) []byte {
+func (d *dateField) at(now time.Time) *dateLine {
 	second := now.Unix()
 	if l := d.last.Load(); l != nil && l.second == second {
-		return l.line
+		return l
 	}
-	line := append(http1.AppendDate([]byte("Date: "), second), '\r', '\n')
-	d.last.Store(&dateLine{second, line})
-	return line
+	l := &dateLine{second: second, line: append(http1.AppendDate([]byte("Date: "), second), '\r', '\n')}
+	l.ok = append(http1.AppendStatus(nil, 1, http.StatusOK), l.line...)
+	d.last.Store(l)
+	return l
 }

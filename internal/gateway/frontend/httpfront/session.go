@@ -104,18 +104,13 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 	t := s.front.borrow(c.Lane())
 	t.now, t.certificate = time.Now(), s.certificate
 	for consumed < len(in) && !c.Full() {
-		n, verdict, why := s.scanner.Scan(in[consumed:], s.front.config.MaxHeader, &t.head)
-		if verdict == http1.More {
-			break
-		}
-		if verdict == http1.Other {
-			s.front.handed[why].Add(1)
-			c.Detach()
+		n, again := s.head(c, t, in[consumed:])
+		if n == 0 {
 			break
 		}
 		s.taken++
 		c.Prove()
-		s.front.answer(c, s, t)
+		s.front.answer(c, s, t, again)
 		c.Spend(1 + t.request.work + t.response.copied()>>9)
 		consumed += n
 	}
@@ -125,6 +120,24 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 	}
 	s.front.giveBack(c.Lane(), t)
 	return consumed
+}
+
+// head reads the head of the next request into t.head and returns its length, 0 if the request is
+// incomplete or not for the session. again says that the last request was a plain hit, and that
+// its head was the same except for the target.
+func (s *session) head(c *loop.Conn, t *turn, in []byte) (n int, again bool) {
+	limit := s.front.config.MaxHeader
+	if t.counted {
+		if n, ok := http1.Again(in, limit, &t.head); ok {
+			return n, true
+		}
+	}
+	n, verdict, why := s.scanner.Scan(in, limit, &t.head)
+	if verdict == http1.Other {
+		s.front.handed[why].Add(1)
+		c.Detach()
+	}
+	return n, false
 }
 
 // Secured implements [loop.SecureSession]: HTTP/2 is net/http's.
@@ -146,10 +159,15 @@ const protocolHTTP2 = "h2"
 // Closed implements [loop.Session].
 func (s *session) Closed(*loop.Conn, error) {}
 
-// answer answers the request in t.head, now or later.
-func (f *front) answer(c *loop.Conn, s *session, t *turn) {
+// answer answers the request in t.head, now or later. again says that the last one was a plain
+// hit, and had the same head except for the target.
+func (f *front) answer(c *loop.Conn, s *session, t *turn, again bool) {
 	how := manner{minor: t.head.Minor, head: t.head.Method == http1.MethodHead, last: !t.head.KeepAlive || c.Draining()}
-	f.fill(c, t)
+	if again {
+		f.refill(t)
+	} else {
+		f.fill(c, t)
+	}
 	if rule := t.view.hostRule(c.AtLoopback()); rule != nil && !s.knows(rule, t) {
 		t.request.WrongHost = text(t.head.Host)
 		t.request.Client = f.client(c.RemoteAddr().Addr(), t) // for the log
@@ -221,6 +239,14 @@ func (f *front) fill(c *loop.Conn, t *turn) {
 	}
 	t.view.Identify(req, text(h.Traceparent), &t.requestID)
 	req.Start = c.ReadAt()
+}
+
+// refill is fill for a request whose head is that of the last one except for the target.
+func (f *front) refill(t *turn) {
+	req := &t.request
+	req.Target, req.ID = text(t.head.Target), text(t.head.RequestID)
+	req.began, req.question, req.work = t.now, question{}, 0
+	t.view.Identify(req, text(t.head.Traceparent), &t.requestID)
 }
 
 func (f *front) client(remote netip.Addr, t *turn) netip.Addr {

@@ -31,12 +31,12 @@ const (
 	MaxBody = 8 << 10
 )
 
-// Table holds 4,096 documents, by text. R is the frontend's word for a resource. It must not be
-// used at once: see [Lanes].
+// Table holds 4,096 documents, by text. R is the frontend's word for a resource. A Table must not
+// be used concurrently: see [Lanes].
 type Table[R any] struct {
+	entries [sets * ways]Entry[R] // first, so that each begins on a cache line
 	seed    maphash.Seed
 	hand    uint
-	entries [sets * ways]Entry[R]
 }
 
 // Entry is a question and its answer. It has three cache lines, of which a hit on a short
