@@ -50,15 +50,7 @@ func (h *hushed) engine(t *testing.T, change func(*Config)) *Engine {
 		return client, nil
 	}}
 	change(&cfg)
-	e := New(cfg)
-	t.Cleanup(func() {
-		e.Close()
-		servers.Wait()
-	})
-	if err := e.Connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return connected(t, cfg, &servers)
 }
 
 // revive lets the server answer what it has left unanswered, and be silent no more.

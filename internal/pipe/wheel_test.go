@@ -111,6 +111,12 @@ func virtualEngine(t *testing.T, tickets bool, change func(*Config)) *Engine {
 	if change != nil {
 		change(&cfg)
 	}
+	return connected(t, cfg, &servers)
+}
+
+// connected returns an engine that has a connection, and ends it and its servers with the test.
+func connected(t *testing.T, cfg Config, servers *sync.WaitGroup) *Engine {
+	t.Helper()
 	e := New(cfg)
 	t.Cleanup(func() {
 		e.Close()
