@@ -16,7 +16,9 @@
 //	order.go     calls answered in order       slots.go      calls answered by ticket
 //	rule.go      the flush rule                ages.go       young and slow calls, for tickets
 //	flush.go     writing                       read.go       reading and handing out
-//	solo.go      a lone caller reads           sweep.go      deadlines, stalls, the backstop
+//	solo.go      a lone caller reads           sweep.go      contexts, stalls, the backstop
+//	wheel.go     deadlines                     probe.go      silent servers without a ping
+//	direct.go    large replies                 lent.go       requests that link to memory
 //	peer.go      dialling and reconnecting     stats.go      figures
 //	raw_*.go     system calls                  options_*.go  socket options
 //	roundtrip.go the smallest reply time       transit.go    calls that move to another socket

@@ -45,11 +45,12 @@ func (c *Call) dropLent() {
 	}
 }
 
-// Release tells the owners. It is for whoever took the last reference off.
+// Release tells the owners, after the last reference was dropped. An owner that panics ends
+// neither the engine nor the notice to the others.
 func (l *lent) Release() {
 	for i := range l.links {
 		if owner := l.links[i].Owner; owner != nil {
-			owner.Release()
+			_ = contain(func() error { owner.Release(); return nil })
 		}
 	}
 }

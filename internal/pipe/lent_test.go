@@ -243,6 +243,36 @@ func (s *stallingServer) engine(network string, certificate tls.Certificate) *En
 	return e
 }
 
+// panicking is an owner that breaks its promise.
+type panicking struct{ pages }
+
+func (p *panicking) Release() {
+	p.back.Add(1)
+	panic("an owner's fault")
+}
+
+// An owner that panics keeps no other owner from its memory, and harms neither caller nor engine.
+func TestOwnerThatPanics(t *testing.T) {
+	s := startToy(t, &toyServer{network: "unix"})
+	e := s.engine(nil)
+	body, all := lentBody(false, 300_000, 'x')
+	fault := &panicking{pages{b: body.Links[0].P}}
+	body.Links = append([]slipstream.Link{{At: body.Links[0].At, P: body.Links[0].P[:100_000], Owner: fault}}, body.Links...)
+	body.Links[1].P = body.Links[1].P[100_000:]
+	c := e.Acquire()
+	c.SetBody(body)
+	if err := e.Do(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	c.Release()
+	if fault.back.Load() != 1 || all[0].back.Load() != 1 {
+		t.Errorf("owners were told %d and %d times", fault.back.Load(), all[0].back.Load())
+	}
+	if err := s.ask(t.Context(), e, "rafter"); err != nil {
+		t.Error(err)
+	}
+}
+
 // What was lent is given back exactly once however its call ends: never sent, dropped while it was
 // queued, cut off with its connection, refused, sent twice.
 func TestLentMemoryIsGivenBackOnce(t *testing.T) {

@@ -28,8 +28,8 @@ type prober struct {
 	alive   chan bool // capacity 1: the answer
 }
 
-// suspect notes whether s owes replies and has been silent for half of the stall time-out. By
-// the sweeper.
+// suspect records whether s owes replies and has been silent for half of the stall timeout. Only
+// the sweeper calls it.
 func (e *Engine) suspect(s *socket, now time.Duration) {
 	w := &s.watch
 	w.suspect = now-w.since >= e.cfg.StallTimeout/2
@@ -78,7 +78,7 @@ func (e *Engine) runProbe(now time.Duration) {
 	}
 	e.sweeping.probes.Add(1)
 	e.keepers.Add(1)
-	// Ended by its time-out and by Close, which waits for it.
+	// It ends by its timeout or when Close is called, which waits for it.
 	go func() {
 		defer e.keepers.Done()
 		p.alive <- e.probe() == nil
@@ -114,8 +114,8 @@ func (e *Engine) probe() error {
 			return err
 		}
 		scanner := e.cfg.Protocol.NewScanner()
-		b := make([]byte, len(rest), max(len(rest), minRead))
-		for copy(b, rest); ; {
+		b := append(make([]byte, 0, max(len(rest), minRead)), rest...)
+		for {
 			whole, err := skipToReply(scanner, &b)
 			if whole || err != nil {
 				return err
@@ -124,7 +124,7 @@ func (e *Engine) probe() error {
 				b = append(b, make([]byte, len(b))...)[:len(b)]
 			}
 			n, err := conn.Read(b[len(b):min(cap(b), maxProbeReply)])
-			if b = b[:len(b)+n]; n == 0 {
+			if b = b[:len(b)+n]; n == 0 && err != nil {
 				return err
 			}
 		}

@@ -97,6 +97,45 @@ func TestSlowCallsOfAServerWithoutPing(t *testing.T) {
 	})
 }
 
+// emptyReads is a connection whose every other read returns nothing, which io.Reader allows.
+type emptyReads struct {
+	net.Conn
+	reads int
+}
+
+func (c *emptyReads) Read(b []byte) (int, error) {
+	if c.reads++; c.reads%2 == 1 {
+		return 0, nil
+	}
+	return c.Conn.Read(b)
+}
+
+// A read that returns nothing proves nothing, and neither does a connection that ends.
+func TestProbeNeedsAReply(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &hushed{mute: func(int, string) bool { return true }}
+			e := h.engine(t, func(c *Config) {
+				dial := c.Dial
+				c.Dial = func(ctx context.Context) (net.Conn, error) {
+					conn, err := dial(ctx)
+					if ends {
+						time.AfterFunc(c.StallTimeout/2, func() { conn.Close() })
+					}
+					return &emptyReads{Conn: conn}, err
+				}
+			})
+			if err := e.probe(); err == nil {
+				t.Errorf("connections end: %v: a probe without a reply has succeeded", ends)
+			}
+			h.revive()
+			if err := e.probe(); err != nil {
+				t.Errorf("connections end: %v: a probe that was answered: %v", ends, err)
+			}
+		})
+	}
+}
+
 // A server that does not answer the probe either gets no new calls until it is heard again. Those
 // that it has go on.
 func TestSilentServerWithoutPingGetsNoNewCalls(t *testing.T) {

@@ -10,8 +10,7 @@ import (
 
 const (
 	// sweepEvery is how often calls whose context can be canceled are visited: a
-	// cancel is honored within twice that. Its cost stands in
-	// docs/decisions/0006.
+	// cancel is honored within twice that. docs/decisions/0006 has its cost.
 	sweepEvery = 4 * time.Millisecond
 	// heldEvery replaces it while a protocol with tickets holds calls back, which may
 	// all wait for slow ones.

@@ -128,7 +128,7 @@ func (w *wheel) disarm(i uint32) {
 }
 
 // next returns the level and the bucket whose time comes first, and the tick at which it does.
-// There must be a timer.
+// Without a timer that is never.
 func (w *wheel) next() (level int, bucket, at uint64) {
 	if w.opened > 0 {
 		return w.opened, w.now >> (wheelBits * w.opened) % wheelSlots, w.now
@@ -142,7 +142,7 @@ func (w *wheel) next() (level int, bucket, at uint64) {
 			return level, here % wheelSlots, max(here<<shift, w.now)
 		}
 	}
-	panic("pipe: no timer in a wheel that has some")
+	return 0, 0, w.now + wheelSpan
 }
 
 // advance gives the calls whose tick has come to expire, disarmed, and looks at most timers at
