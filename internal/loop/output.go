@@ -48,7 +48,7 @@ type Owner interface {
 type link struct {
 	at    int
 	p     []byte
-	owner Owner // nil: nobody wants to know
+	owner Owner // if nil, nothing is called
 }
 
 // release tells the owner that the memory is not needed any more.
