@@ -332,3 +332,54 @@ func TestLentMemoryIsGivenBackOnce(t *testing.T) {
 		}
 	}
 }
+
+// A call whose body is lent moves with it when its connection ends before it was sent.
+func TestLentMemoryMoves(t *testing.T) {
+	s := startToy(t, &toyServer{network: "unix", tickets: true, handle: func(r toyRequest) {
+		if r.body != "rhold" {
+			r.reply(r.body)
+		}
+	}})
+	e := s.engine(func(c *Config) { c.Traits.FirstDepth = 1 })
+	first := s.newCall(e, "rhold")
+	if err := e.Start(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	body, all := lentBody(true, 600_000, 'x')
+	c := e.Acquire()
+	c.SetBody(body)
+	if err := e.Start(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if v := e.Snapshot(); v.Outstanding != 1 || v.Queued != 1 {
+			return fmt.Errorf("%d calls outstanding and %d queued", v.Outstanding, v.Queued)
+		}
+		return nil
+	})
+	s.last().reset()
+	if err := first.Wait(); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+		t.Error(err)
+	}
+	first.Release()
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.replyOf(c); got != "r"+strings.Repeat("x", 600_000) {
+		t.Errorf("the reply has %d bytes that were not sent", len(got))
+	}
+	for i, p := range all {
+		if p.back.Load() != 0 {
+			t.Errorf("owner %d was told before its call was released", i)
+		}
+	}
+	c.Release()
+	for i, p := range all {
+		if n := p.back.Load(); n != 1 {
+			t.Errorf("owner %d was told %d times", i, n)
+		}
+	}
+	if v := e.Snapshot(); v.Moved == 0 {
+		t.Error("no call has moved")
+	}
+}
