@@ -31,7 +31,7 @@ func (s *slowSources) Apply(events []cache.Event) {
 	case stream == nil:
 	case events[0].All && s.names != nil:
 		stream.reader.names, s.names = s.names, nil
-	case len(events) >= eventsAtOnce && s.names == nil:
+	case len(events) >= eventsAtOnce && len(stream.reader.names) < 20_000: // a survey makes a new reader
 		s.names = stream.reader.names
 		others := make([]string, 0, 20_000+len(s.names))
 		for i := range cap(others) - len(s.names) {
