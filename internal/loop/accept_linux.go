@@ -31,9 +31,9 @@ func (l *eventLoop) accept(ln *listener) {
 			case unix.EINTR, unix.ECONNABORTED:
 				continue
 			}
-			// No descriptors or no memory: asking again at once would spin.
+			// No descriptors or no memory: trying again immediately would spin.
 			if l.server.refused.Add(1)%100 == 1 {
-				l.server.config.Log.Warn("a connection cannot be accepted, trying again", "error", err)
+				l.server.config.Log.Warn("accepting a connection failed; trying again", "error", err)
 			}
 			l.pauseAccepting()
 			return
@@ -42,7 +42,7 @@ func (l *eventLoop) accept(ln *listener) {
 	}
 }
 
-// adopt makes a connection of a socket. local says that its listener is bound to a loopback
+// adopt makes a connection of a socket. local reports that its listener is bound to a loopback
 // address.
 func (l *eventLoop) adopt(fd int, peer unix.Sockaddr, local bool) {
 	c := &epollConn{loop: l, fd: fd}
@@ -91,16 +91,16 @@ func (l *eventLoop) addListener(one listener) {
 	l.watchListener(len(l.listeners) - 1)
 }
 
-// watchListener waits for connections of a listening socket: level-triggered, so that
-// those not accepted at once are not forgotten. Of several loops that share one socket
-// the kernel wakes one (EPOLLEXCLUSIVE).
+// watchListener watches a listening socket. It is level-triggered, so that connections that are
+// not accepted immediately are reported again. Of several loops that share one socket the kernel
+// wakes one (EPOLLEXCLUSIVE).
 func (l *eventLoop) watchListener(i int) {
 	events := uint32(unix.EPOLLIN)
 	if l.listeners[i].shared {
 		events |= unix.EPOLLEXCLUSIVE
 	}
 	if err := l.watch(l.listeners[i].fd, events, 0, firstListener+uint32(i)); err != nil {
-		l.server.config.Log.Error("a listening socket cannot be watched", "error", err)
+		l.server.config.Log.Error("watching a listening socket failed", "error", err)
 	}
 }
 
@@ -123,15 +123,15 @@ func (l *eventLoop) resumeAccepting() {
 	}
 }
 
-// beginDrain looks at who is idle, and stops accepting soon.
+// beginDrain makes the loop sweep soon and then stop accepting.
 func (l *eventLoop) beginDrain() {
 	l.now = l.server.now()
 	l.sweepAt = l.now
 	l.stopAt = l.now + lastAccepts
 }
 
-// finishAccepting accepts what waits in the queues of the listening sockets, some in each
-// round, before it stops: what is left there would be reset.
+// finishAccepting accepts the connections in the queues of the listening sockets, some in each
+// round, and then stops accepting: those left in the queues would be reset.
 func (l *eventLoop) finishAccepting() {
 	before := l.server.accepted.Load()
 	for i := range l.listeners {
@@ -149,7 +149,7 @@ func (l *eventLoop) stopAccepting() {
 		return
 	}
 	for i := range l.listeners {
-		// Closing is not enough: another process may have the same socket.
+		// Close alone does not remove it from epoll: another process may have the same socket.
 		_ = unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, l.listeners[i].fd, nil)
 		_ = unix.Close(l.listeners[i].fd)
 	}

@@ -3,12 +3,12 @@ package loop
 import "sync/atomic"
 
 // account is what the connections of a lane hold. Each lane has its own, so that
-// connections of different lanes do not write to one cache line.
+// connections of different lanes do not write to the same cache line.
 type account struct {
 	unwritten atomic.Int64 // bytes that wait for peers
-	large     atomic.Int64 // of these, what belongs to large answers
+	large     atomic.Int64 // those of them that belong to large answers
 	held      atomic.Int64 // memory that counts in the budget
-	told      atomic.Int64 // what the budget knows of held
+	told      atomic.Int64 // the part of held that the budget has counted
 	_         [96]byte
 }
 
@@ -16,7 +16,7 @@ type account struct {
 type holding struct{ unwritten, large, held int }
 
 // holding returns what the connection holds now. Large answers refer to documents and have a
-// budget of their own; everything else counts in the other.
+// budget of their own; everything else counts in Config.Budget.
 func (c *Conn) holding() (h holding) {
 	memory := c.weight + c.flying.memory + c.tails + c.in.Memory()
 	h.unwritten, h.large = c.flying.bytes, c.flying.large+c.tailsLarge
@@ -36,7 +36,7 @@ func (c *Conn) holding() (h holding) {
 	return h
 }
 
-// lastTail returns what waits after the last answer owed, nil if that is nothing.
+// lastTail returns the output after the last answer owed, or nil if there is none.
 func (c *Conn) lastTail() *Output {
 	if c.lastOwed == nil {
 		return nil
@@ -44,7 +44,7 @@ func (c *Conn) lastTail() *Output {
 	return c.lastOwed.tail
 }
 
-// count brings the lane's account up to date.
+// count updates the lane's account.
 func (c *Conn) count(h holding) {
 	if h != c.counted {
 		was := c.counted
@@ -63,7 +63,7 @@ func (c *Conn) count(h holding) {
 	}
 }
 
-// roomNow returns how many bytes may wait at the connection in a turn that begins.
+// roomNow returns how many bytes may wait at the connection in a turn that begins now.
 func (c *Conn) roomNow() int {
 	config := &c.server.config
 	room := config.Budget.room(config.MaxOutput)
@@ -73,15 +73,15 @@ func (c *Conn) roomNow() int {
 	return room
 }
 
-// HoldLarge adds n bytes, which may be negative, to the budget of large answers: what a
-// session holds as a [LargeHolder]. It may be called on any goroutine.
+// HoldLarge adds n bytes, which may be negative, to the budget of large answers. They are what
+// a session holds as a [LargeHolder]. It may be called on any goroutine.
 func (s *Server) HoldLarge(n int64) {
 	if s.config.Large.Add(n) && n > 0 {
 		s.wakeKeeper()
 	}
 }
 
-// heldLarge returns how many bytes of large answers the connection and its session hold.
+// heldLarge returns the number of bytes of large answers that the connection and its session hold.
 func (c *Conn) heldLarge() int64 {
 	n := int64(c.counted.large)
 	if h, ok := c.session.(LargeHolder); ok {
@@ -90,8 +90,7 @@ func (c *Conn) heldLarge() int64 {
 	return n
 }
 
-// charge adds to the account of a lane. The budget, which all lanes share, hears of a step
-// at a time.
+// charge adds to the account of a lane. The budget, which all lanes share, is updated in steps.
 func (s *Server) charge(lane int, by holding) {
 	a := &s.accounts[lane]
 	if by.unwritten != 0 {
@@ -99,7 +98,7 @@ func (s *Server) charge(lane int, by holding) {
 	}
 	if by.large != 0 {
 		a.large.Add(int64(by.large))
-		s.HoldLarge(int64(by.large)) // at once: large answers are few, and a step of the budget is too much for them
+		s.HoldLarge(int64(by.large)) // at every change: large answers are few, and a step would be too coarse for them
 	}
 	if by.held == 0 {
 		return
@@ -111,9 +110,9 @@ func (s *Server) charge(lane int, by holding) {
 	}
 }
 
-// reserve counts n bytes of memory that the connection is about to allocate. It returns false,
-// and has counted nothing, if the budget has no room for them. Unlike charge it tells the
-// budget at once.
+// reserve counts n bytes of memory that the connection is about to allocate. If the budget has no
+// room for them, it counts nothing and returns false. Unlike charge it updates the budget
+// immediately.
 func (c *Conn) reserve(n int) bool {
 	s := c.server
 	ok, over := s.config.Budget.take(int64(n))
@@ -130,14 +129,15 @@ func (c *Conn) reserve(n int) bool {
 	return true
 }
 
-// settleAccounts takes what the server's connections held out of the budget. None is left.
+// settleAccounts removes what the server's connections held from the budget. No connection is
+// left.
 func (s *Server) settleAccounts() {
 	for i := range s.accounts {
 		s.config.Budget.Add(-s.accounts[i].told.Swap(0))
 	}
 }
 
-// unwritten returns how many bytes wait for peers.
+// unwritten returns the number of bytes that wait for peers.
 func (s *Server) unwritten() (n int64) {
 	for i := range s.accounts {
 		n += s.accounts[i].unwritten.Load()
@@ -145,7 +145,7 @@ func (s *Server) unwritten() (n int64) {
 	return n
 }
 
-// unwrittenLarge returns how many bytes of large answers wait for peers.
+// unwrittenLarge returns the number of bytes of large answers that wait for peers.
 func (s *Server) unwrittenLarge() (n int64) {
 	for i := range s.accounts {
 		n += s.accounts[i].large.Load()

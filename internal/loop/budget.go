@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// DefaultBudget is the limit of a [Budget] that says none.
+// DefaultBudget is the default limit of a [Budget], in bytes.
 const DefaultBudget = 64 << 20
 
-// DefaultLarge is the limit of large answers that is used where none is said.
+// DefaultLarge is the default limit of large answers, in bytes.
 const DefaultLarge = 256 << 20
 
-// Timeouts and connections of a frontend whose configuration does not say them, as in tests: a
-// gateway passes what its configuration says.
+// Default timeout and number of connections of a frontend, as in tests. A gateway passes the
+// values of its configuration.
 const (
 	DefaultTimeout     = 30 * time.Second
 	DefaultConnections = 17_000
@@ -28,14 +28,16 @@ const (
 	roomOver      = 4 << 10
 )
 
-// A Budget bounds the memory that the connections of some servers hold together: answers
-// below 64 KiB that their peers have not read, requests that wait for an answer, and input that
-// was not consumed: starts of requests, and what has arrived of inputs that [Conn.Expect] announced.
-// Above half of the limit a connection whose peer reads slowly gets no more answers than
-// roomThrottled bytes; above the limit connections are closed: of the address that holds most, the
-// one that holds most. It is safe for concurrent use.
+// A Budget bounds the memory that the connections of one or more servers hold together: answers
+// below 64 KiB that their peers have not read, requests that wait for an answer, tasks that were
+// posted, and unconsumed input: the starts of requests, and what has arrived of inputs that
+// [Conn.Expect] announced.
 //
-// Large answers have a budget of their own, see [NewLargeBudget].
+// Above half of the limit a connection whose peer reads slowly gets answers of at most 16 KiB at a
+// time. Above the limit connections are closed: of the address that holds the most, the one that
+// holds the most. All methods are safe for concurrent use.
+//
+// Large answers have a budget of their own: see [NewLargeBudget].
 type Budget struct {
 	// Immutable.
 	limit int64
@@ -45,12 +47,12 @@ type Budget struct {
 	mu      sync.Mutex
 	sources []Source
 
-	// Atomics. used lags behind what connections hold by 1/64 of the limit at most.
+	// Atomics. used differs from what connections hold by at most 1/64 of the limit.
 	used      atomic.Int64
 	closed    atomic.Uint64
 	throttled atomic.Uint64
 	refused   atomic.Uint64
-	alone     atomic.Int64 // bytes of an answer that is larger than the limit
+	alone     atomic.Int64 // bytes of a single answer that is larger than the limit
 }
 
 // NewBudget returns a budget of limit bytes. If limit is zero, it is [DefaultBudget].
@@ -61,18 +63,20 @@ func NewBudget(limit int64) *Budget {
 	return &Budget{limit: limit}
 }
 
-// NewLargeBudget returns a budget of limit bytes for large answers: what [Output.Large] marks
-// and [Server.HoldLarge] adds. Above half of it a connection that owes a large answer gets no
-// other one; above it connections are closed: of the address that owes most, the one that
-// owes most; and at one and a half of it large answers are refused, see [Budget.Admits].
+// NewLargeBudget returns a budget of limit bytes for large answers: those that [Output.Large] marks
+// and [Server.HoldLarge] adds. Above half of the limit a connection that owes a large answer gets
+// no other one. Above the limit connections are closed: of the address that owes the most, the one
+// that owes the most. Above one and a half times the limit large answers are refused: see
+// [Budget.Admits].
 func NewLargeBudget(limit int64) *Budget {
 	b := NewBudget(limit)
 	b.large = true
 	return b
 }
 
-// Admits reports whether n bytes more may be held. The room above the limit is for what comes
-// until those who hold most have been closed. An answer that is alone always may.
+// Admits reports whether n more bytes may be held. The room above the limit is for what comes
+// until the connections that hold the most have been closed. An answer is always admitted if
+// nothing else is held.
 func (b *Budget) Admits(n int64) bool {
 	used := b.used.Load()
 	switch {
@@ -89,7 +93,7 @@ func (b *Budget) Admits(n int64) bool {
 	return false
 }
 
-// holds returns what a connection has of the budget.
+// holds returns the bytes of a connection that count in the budget.
 func (b *Budget) holds(p *Peer) int64 {
 	if b.large {
 		return p.Large
@@ -97,7 +101,7 @@ func (b *Budget) holds(p *Peer) int64 {
 	return p.Holds
 }
 
-// reason is why connections are closed for the budget.
+// reason returns the reason for which the budget closes connections.
 func (b *Budget) reason() CloseReason {
 	if b.large {
 		return ReasonLarge
@@ -108,53 +112,54 @@ func (b *Budget) reason() CloseReason {
 // BudgetStats are the metrics of a [Budget].
 type BudgetStats struct {
 	Used, Limit int64
-	// Closed counts connections that were closed for what they held, Throttled those
+	// Closed counts connections that were closed for what they held, Throttled connections
 	// that got fewer answers at a time.
 	Closed, Throttled uint64
 	// Refused counts answers that were not admitted.
 	Refused uint64
 }
 
-// Stats returns the metrics of now.
+// Stats returns the current metrics.
 func (b *Budget) Stats() BudgetStats {
 	return BudgetStats{Used: max(b.used.Load(), 0), Limit: b.limit, Closed: b.closed.Load(), Throttled: b.throttled.Load(),
 		Refused: b.refused.Load()}
 }
 
-// Source has connections that may hold memory or places.
+// A Source has connections that may hold memory or places.
 type Source interface {
-	// Survey appends the connections of now to dst.
+	// Survey appends the current connections to dst.
 	Survey(dst []Peer) []Peer
 }
 
-// Peer is a connection at the time of a survey.
+// A Peer is a connection at the time of a survey.
 type Peer struct {
 	Group  Group
 	Holds  int64         // bytes that count in the budget
-	Large  int64         // bytes that count in that of large answers
+	Large  int64         // bytes that count in the budget of large answers
 	Proven bool          // it has completed a request, or a login where one is required
-	Idle   time.Duration // since its last event, or if it is not proven since it was opened; negative: it is in use
+	Idle   time.Duration // since its last event or, if it is not proven, since it was opened; negative if it is in use
 	Quiet  time.Duration // since its last event, if it is in use
 	Conn   Cutter
 
 	rank int64
 }
 
-// Cutter is a connection that can be closed from outside of its turn.
+// A Cutter is a connection that can be closed from outside its turn.
 type Cutter interface {
-	// Cut closes the connection soon, unless the reason does not hold any more.
+	// Cut closes the connection soon, unless the reason no longer holds.
 	Cut(why CloseReason)
 }
 
-// Group is what counts together: connections of one address, of one IPv6 network of 64
+// A Group is connections that count together: those of one address, of one IPv6 network of 64
 // bits, or a single connection.
 type Group struct {
 	addr netip.Addr
-	own  any // the connection; nil: the address
+	own  any // the connection; nil if the group is that of addr
 }
 
-// GroupOf returns the group of a connection from addr. The address of a trusted proxy, or
-// none, as of a unix socket, says nothing about the client: such connections count one by one.
+// GroupOf returns the group of a connection from addr. If alone is true, as for a trusted proxy,
+// or if addr is not valid, as for a Unix socket, the address says nothing about the client, and the
+// group is only the connection own.
 func GroupOf(addr netip.Addr, alone bool, own any) Group {
 	switch {
 	case alone || !addr.IsValid():
@@ -166,7 +171,7 @@ func GroupOf(addr netip.Addr, alone bool, own any) Group {
 	return Group{addr: addr}
 }
 
-// Join adds connections to those that are reviewed, until leave is called.
+// Join adds the connections of s to those that are reviewed, until leave is called.
 func (b *Budget) Join(s Source) (leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,8 +190,8 @@ func (b *Budget) CountClosed() { b.closed.Add(1) }
 func (b *Budget) Add(delta int64) (over bool) { return b.used.Add(delta) > b.limit }
 
 // take counts n bytes that are about to be allocated, and reports whether the budget is exceeded.
-// If one and a half of the limit would be exceeded, ok is false and nothing is counted. The room
-// above the limit is as for [Budget.Admits].
+// If one and a half times the limit would be exceeded, ok is false and nothing is counted. The room
+// above the limit serves the same purpose as in [Budget.Admits].
 func (b *Budget) take(n int64) (ok, over bool) {
 	used := b.used.Add(n)
 	if used > b.limit+b.limit/2 {
@@ -196,13 +201,13 @@ func (b *Budget) take(n int64) (ok, over bool) {
 	return true, used > b.limit
 }
 
-// exhausted reports whether the room above the limit is used too.
+// exhausted reports whether the room above the limit is used, too.
 func (b *Budget) exhausted() bool { return b.used.Load() > b.limit+b.limit/2 }
 
 // Over reports whether the budget is exceeded.
 func (b *Budget) Over() bool { return b.used.Load() > b.limit }
 
-// room returns how many bytes may wait in a connection that may have most otherwise.
+// room returns how many bytes may wait at a connection: most, or less while memory is short.
 func (b *Budget) room(most int) int {
 	switch used := b.used.Load(); {
 	case used <= b.limit/2:
@@ -213,9 +218,8 @@ func (b *Budget) room(most int) int {
 	return min(most, roomOver)
 }
 
-// Parallel returns how many requests a connection may have under way that may have most of them
-// while there is memory: an eighth above half of the limit, and where closing connections is near
-// only one.
+// Parallel returns how many requests a connection may have in flight: most, an eighth of it above
+// half of the limit, and one above seven eighths.
 func (b *Budget) Parallel(most int) int {
 	switch used := b.used.Load(); {
 	case used <= b.limit/2:
@@ -227,7 +231,7 @@ func (b *Budget) Parallel(most int) int {
 }
 
 // Review closes connections if the budget is exceeded, until an eighth of it is free, and
-// returns how many. A large answer that is alone stays.
+// returns how many. It does not close the connection of a single large answer.
 func (b *Budget) Review() (closed int) {
 	if !b.Over() {
 		return 0
@@ -243,12 +247,12 @@ func (b *Budget) Review() (closed int) {
 	for i := range peers {
 		sum += b.holds(&peers[i])
 	}
-	if !b.Over() || len(peers) == 1 && sum <= b.alone.Load() { // a survey takes a moment
+	if !b.Over() || len(peers) == 1 && sum <= b.alone.Load() { // a survey takes some time
 		return 0
 	}
 	rankByMemory(peers, b.holds)
-	// What has come since the survey is left to the next one: none of those who were
-	// surveyed is closed for it.
+	// What came after the survey is left to the next one, so that no connection of this one is
+	// closed for it.
 	excess := min(sum, b.used.Load()) - (b.limit - b.limit/8)
 	for closed < len(peers) && excess > 0 {
 		p := &peers[closed]
@@ -260,7 +264,7 @@ func (b *Budget) Review() (closed int) {
 }
 
 // rankByMemory sorts connections in the order in which they are to be closed: always the
-// one that holds most, of the group that holds most by then.
+// one that holds the most, of the group that holds the most by then.
 func rankByMemory(peers []Peer, holds func(*Peer) int64) {
 	slices.SortFunc(peers, func(a, b Peer) int { return cmp.Compare(holds(&b), holds(&a)) })
 	left := make(map[Group]int64)
@@ -271,8 +275,8 @@ func rankByMemory(peers []Peer, holds func(*Peer) int64) {
 	slices.SortStableFunc(peers, func(a, b Peer) int { return cmp.Compare(b.rank, a.rank) })
 }
 
-// rank gives each of peers, which are in order, the weight that its group has once those
-// before it are gone. left holds what groups have, and is used up.
+// rank sets the rank of each of peers, which are in order, to the weight of its group without
+// the peers before it. left has the weights of the groups, and is consumed.
 func rank(peers []Peer, left map[Group]int64, weight func(*Peer) int64) {
 	for i := range peers {
 		p := &peers[i]

@@ -6,14 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A cohort is some connections that became ready together. They are read one after the
-// other, then all their requests answered, then all answers written: the code of each
-// step and the processor's tables for it stay warm, and one reading of the clock, behind
-// the last read, serves all.
+// A cohort is connections that became ready together. All are read, then all their requests
+// are answered, then all answers are written: the code of each step and the processor's tables
+// for it stay warm, and one reading of the clock, after the last read, serves all.
 //
-// Measured against whole turns, one connection after the other: see docs/decisions/0008.
+// docs/decisions/0008 compares this with whole turns, one connection after the other.
 type cohort struct {
-	arena   []byte // cohortRead bytes for each
+	arena   []byte // cohortRead bytes for each connection
 	conns   [cohortSize]*epollConn
 	read    [cohortSize]int // bytes of the arena
 	wrote   [cohortSize]int
@@ -25,20 +24,20 @@ type cohort struct {
 const (
 	cohortSize = 32
 	cohortRead = 8 << 10
-	// bulkRead is how much of a crowd's connection is answered at once. One that has sent
-	// more waits until those with little have been answered. Once a connection has, the
-	// kernel is asked how much the others have sent before that is read: 3,000 connections
-	// with 25 KB each kept another waiting for 15 ms while 8 KB of each were read, and
-	// for 3 ms since.
+	// bulkRead is the size of input that is answered immediately in a crowd. A connection that
+	// has sent more waits until those with less have been answered. Once there is such a
+	// connection, the kernel is asked how much the others have sent before it is read: 3,000
+	// connections with 25 KB each made another one wait for 15 ms while 8 KB of each were read
+	// first, and for 3 ms since.
 	bulkRead = 2 << 10
 )
 
-// plain says that nothing waits at the connection: what is read now is all there is.
+// plain reports whether nothing waits at the connection, so that what is read now is all its input.
 func (c *epollConn) plain() bool {
 	return !c.queued && c.in.Len() == 0 && c.expected == nil && c.out == nil && c.owed == 0 && !c.postsLeft && c.scratch == nil && c.reads() && !c.lingering
 }
 
-// serve deals with up to cohortSize events.
+// serve processes up to cohortSize events.
 func (l *eventLoop) serve(events []unix.EpollEvent) {
 	h := &l.cohort
 	n, room := 0, l.server.config.Budget.room(l.server.config.MaxOutput)
@@ -51,7 +50,7 @@ func (l *eventLoop) serve(events []unix.EpollEvent) {
 		c.note(events[i].Events)
 		if !c.plain() {
 			if c.expected != nil && l.crowded && !c.queued {
-				l.queue(c) // reading it takes long: others come first
+				l.queue(c) // reading it takes long, so others come first
 			} else {
 				l.turn(c)
 			}
@@ -88,7 +87,7 @@ func (l *eventLoop) serve(events []unix.EpollEvent) {
 	}
 }
 
-// answer hands on what was read from one of the cohort.
+// answer passes on what was read from one connection of the cohort.
 func (l *eventLoop) answer(i int) {
 	h := &l.cohort
 	c := h.conns[i]
@@ -102,7 +101,7 @@ func (l *eventLoop) answer(i int) {
 	h.wrote[i] = l.handOn(c, h.arena[at:at+h.read[i]])
 }
 
-// conclude writes the answers of one of the cohort and ends its turn.
+// conclude writes the answers of one connection of the cohort and ends its turn.
 func (l *eventLoop) conclude(i int) {
 	h := &l.cohort
 	c := h.conns[i]

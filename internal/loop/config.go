@@ -19,80 +19,83 @@ const (
 	Goroutines                // a goroutine waits for each
 )
 
-// String returns the backend's word in figures and logs.
+// String returns the backend's name in metrics and logs.
 func (b Backend) String() string { return [...]string{"auto", "epoll", "goroutines"}[b] }
 
 // Config configures a [Server]. The zero value of every field but New means its default.
 type Config struct {
-	// New returns the session of a connection that was accepted. Required.
+	// New returns the session of a connection that was accepted. It is required.
 	New func(c *Conn) Session
-	// Detached takes over a connection that left the engine by [Conn.Detach], with the
-	// bytes that were read from it and not consumed, which are its own. It must not
-	// wait. The connection counts as open until it is closed. Nil: it is closed.
+	// Detached receives a connection that left the engine by [Conn.Detach], with the
+	// bytes that were read from it and not consumed. It owns both and must not block. The
+	// connection counts as open until it is closed. If nil, the connection is closed.
 	Detached func(nc net.Conn, unread []byte)
-	// Clock is read after the read(2) that brought what is given to a session:
-	// [Conn.ReadAt]. Default: the time since New.
+	// Clock is read after the read(2) that brought the bytes that a session is given: see
+	// [Conn.ReadAt]. If nil, it is the time since New.
 	Clock func() time.Duration
 
 	Backend Backend
-	// Loops is how many goroutines wait with epoll, and how many lanes there are. Default: one
-	// a processor.
+	// Loops is the number of goroutines that wait with epoll, and of lanes. If zero, there is
+	// one for each processor.
 	Loops int
-	// MaxConnections bounds the open connections ([DefaultConnections]). For one more another one that
-	// is idle is closed: see [MakeRoom]. If none is idle, the new one waits in the kernel's
-	// queue.
+	// MaxConnections bounds the open connections. If zero, it is [DefaultConnections]. To make
+	// room for one more, an idle one is closed: see [MakeRoom]. If none is idle, the new one
+	// waits in the kernel's queue.
 	MaxConnections int
-	// MaxPerAddress bounds the connections of one address, IPv6 networks of 64 bits
-	// counting as one. It does not apply to loopback, unix sockets and Proxies. If zero,
+	// MaxPerAddress bounds the connections of one address; an IPv6 network of 64 bits counts
+	// as one address. It does not apply to loopback, Unix sockets and Proxies. If zero,
 	// there is no limit.
 	MaxPerAddress int
-	// Proxies are addresses that stand for many clients: their connections are counted
-	// one by one.
+	// Proxies are addresses that stand for many clients: each of their connections counts by
+	// itself.
 	Proxies []netip.Prefix
-	// Handed has the connections that left by Detached and are open. If nil, they are not
+	// Handed has the open connections that Detached has received. If nil, they are not
 	// closed to make room.
 	Handed Source
 	// Budget bounds the memory that connections hold, together with the other servers that
-	// share it. If nil, the server has its own, of [DefaultBudget].
+	// share it. If nil, the server has its own, of [DefaultBudget] bytes.
 	Budget *Budget
-	// Large bounds the bytes of large answers. If nil, the server has its own, of
-	// [DefaultLarge].
+	// Large bounds the bytes of large answers. If nil, the server has its own budget, of
+	// [DefaultLarge] bytes.
 	Large *Budget
-	// MaxInput bounds the start of a request that a session leaves (64 KiB); more end
-	// the connection with ErrTooLarge. What [Conn.Expect] announces is bounded by the session
-	// and by Budget.
+	// MaxInput bounds the start of a request that a session leaves. A longer one ends the
+	// connection with ErrTooLarge. What [Conn.Expect] announces is bounded by the session and
+	// by Budget. If zero, it is 64 KiB.
 	MaxInput int
 	// MaxOutput is how many bytes may wait to be written before the session is Full
-	// and reading stops (256 KiB). One answer may exceed it.
+	// and reading stops. One answer may exceed it. If zero, it is 256 KiB.
 	MaxOutput int
-	// MaxPosts is how many tasks may wait for a connection (64): see [Conn.Post].
+	// MaxPosts is how many tasks may wait for a connection: see [Conn.Post]. If zero, it
+	// is 64.
 	MaxPosts int
-	// MaxDeferred is how many deferred answers a connection may have (128).
+	// MaxDeferred is how many deferred answers a connection may have. If zero, it is 128.
 	MaxDeferred int
 
-	// ProveTimeout returns how long after it was accepted a connection must have called
-	// [Conn.Prove]; if zero, there is no limit. If nil, there is none.
+	// ProveTimeout returns the time within which a connection must call [Conn.Prove] after it
+	// was accepted. If it is nil or returns zero, there is no limit.
 	ProveTimeout func() time.Duration
-	// IdleTimeout ends a connection that asks nothing (60 s). Negative: none.
+	// IdleTimeout ends a connection that sends no request. If zero, it is 60 s; if negative,
+	// there is no limit.
 	IdleTimeout time.Duration
-	// PartialTimeout bounds the coming of a request, from its first byte (5 s). For an input
-	// that is expected see [Conn.Expect].
+	// PartialTimeout is the time within which a request must arrive, from its first byte. If
+	// zero, it is 5 s. For an input that is expected see [Conn.Expect].
 	PartialTimeout time.Duration
 	// StallTimeout is how long answers may wait for a peer that reads less than 1 KiB
-	// a second (30 s).
+	// a second. If zero, it is 30 s.
 	StallTimeout time.Duration
-	// DrainGrace is how long idle connections may send one more request once the
-	// server shuts down; then they are half-closed. Default: not at all.
+	// DrainGrace is how long idle connections may send one more request after the
+	// server has begun to shut down; then they are half-closed. If zero, they may not.
 	DrainGrace time.Duration
 
-	// OnClose hears of each connection's end; err is what [Session.Closed] gets.
+	// OnClose, if set, is notified of each connection's end; err is that of [Session.Closed].
 	OnClose func(c *Conn, err error)
-	Log     *slog.Logger
+	// Log receives warnings and errors. If nil, nothing is logged.
+	Log *slog.Logger
 }
 
 func (c Config) withDefaults() (Config, error) {
 	if c.New == nil {
-		return c, errors.New("loop: Config.New is missing")
+		return c, errors.New("loop: Config.New is nil")
 	}
 	if c.Clock == nil {
 		started := time.Now()
@@ -100,7 +103,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.Backend == Epoll && !hasEpoll:
-		return c, errors.New("loop: there is no epoll on " + runtime.GOOS)
+		return c, errors.New("loop: the backend epoll is not available on " + runtime.GOOS)
 	case c.Backend == Auto && hasEpoll:
 		c.Backend = Epoll
 	case c.Backend == Auto:
@@ -138,7 +141,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// sweepInterval is how often time limits are looked at, and their precision.
+// sweepInterval is how often time limits are checked, and so their precision.
 func (c *Config) sweepInterval() time.Duration {
 	d := min(500*time.Millisecond, c.PartialTimeout/4, c.StallTimeout/4)
 	if c.IdleTimeout > 0 {

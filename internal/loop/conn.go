@@ -10,10 +10,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// Conn is a connection as its session sees it. Its methods may be called inside the
-// methods of its [Session] and of its replies only.
+// A Conn is a connection as its session sees it. Its methods may be called only inside the
+// methods of its [Session], its replies and its tasks, except for [Conn.Post].
 //
-// These run in the connection's turn: on its loop, or under its lock, one at a time.
+// These run in the connection's turn, one at a time: on its loop or, with the backend of
+// goroutines, on the goroutine that has the turn.
 type Conn struct {
 	// Immutable after accept.
 	server  *Server
@@ -24,56 +25,56 @@ type Conn struct {
 	session Session
 	local   bool // see AtLoopback
 
-	// Owned by the turn: those of the server, or its own.
+	// Owned by the turn: the limits of the server or, after SetLimits, of the connection.
 	limits *Limits
 
 	// Owned by the turn: what was read and not consumed, and what is to be sent.
 	in       buf.Input
-	out      *Output  // of the turn, or own while something waits; nil: empty
-	settling bool     // a reply is being written, in front of those owed
-	after    *Output  // what follows the reply that is being written; nil: nothing
-	flying   flight   // what is being written outside of the turn
+	out      *Output  // of the turn, or its own while something waits; nil if empty
+	settling bool     // a reply is being written, before those still owed
+	after    *Output  // what follows the reply that is being written; nil if nothing does
+	flying   flight   // what is being written outside the turn
 	room     int      // bytes that may wait before the session is Full, in this turn
-	expected *Payload // an input in memory of its own, see expect.go; nil: none is expected
+	expected *Payload // an input in memory of its own, see expect.go; nil if none is expected
 	starved  bool     // it is not read until the budget has room for more input
 
 	// Owned by the turn: what it has done, see share.go.
-	share      int  // how many units it may spend
+	share      int  // units that it may spend
 	spent      int  // units
 	wrote      int  // bytes
-	unfinished bool // the last turn has left requests that were read
+	unfinished bool // the last turn left requests that were read
 
 	// Owned by the turn: answers in order, see deferred.go.
 	firstOwed, lastOwed *Deferred
 	owed                int
-	tails               int // bytes behind owed answers but the last
-	tailsLarge          int // of these, what belongs to large answers
+	tails               int // bytes after owed answers, except after the last
+	tailsLarge          int // those of them that belong to large answers
 	weight              int // of answers owed, see Weigh
 
-	// Owned by the turn: how it goes on.
+	// Owned by the turn: how it continues.
 	closed    bool
 	eof       bool  // the peer sends no more
-	ending    bool  // End was called, or the engine wants to
+	ending    bool  // End was called, or the engine ends it
 	paused    bool  // see Pause
-	endReason error // what a connection that the engine ends gets
+	endReason error // why the engine ends it
 	detaching bool
 	lingering bool  // half-closed: reads to EOF
-	failure   error // Abort was called
+	failure   error // why it ends without its answers: Abort was called, or it failed
 	ready     bool  // New has returned and a handshake is over: posts run, and Drain is called
 	undrained bool  // the session is a Drainer, and Drain was not called yet
-	postsLeft bool  // the last turn has left tasks that were posted
+	postsLeft bool  // the last turn left tasks that were posted
 
 	// Atomic: what was posted, see post.go. It is nil until the first post.
 	posts atomic.Pointer[postQueue]
 
-	// Owned by the turn: times of the engine's clock for the sweep, 0: not.
-	readAt  time.Duration // Config.Clock, -1: not read since the last read
+	// Owned by the turn: times for the sweep, on the engine's clock; 0 if they do not apply.
+	readAt  time.Duration // Config.Clock; -1 if it was not read since the last read
 	opened  time.Duration // when it was accepted
 	active  time.Duration // the last event
 	partial time.Duration // since when a request is incomplete
-	stalled time.Duration // since when the peer owes us progress
+	stalled time.Duration // since when output waits for the peer
 	sent    int           // bytes written since stalled
-	held    int           // bytes that the kernel held at the sweep after stalled; -1: not looked
+	held    int           // bytes that the kernel held at the sweep after stalled; -1 if not known yet
 	linger  time.Duration // since when it reads to EOF
 	counted holding       // what it has in its lane's account
 	// Owned by the turn: for the budget and for places, see budget.go and places.go.
@@ -82,38 +83,37 @@ type Conn struct {
 	alone     bool // it is not counted with others of its address
 	limited   bool // it counts for the limit of its address
 
-	// Owned by the turn. Made when first asked for.
+	// Owned by the turn. They are made when they are first needed.
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// backend is what a connection needs of the one that serves it.
+// backend is what a connection needs of the backend that serves it.
 type backend interface {
-	// complete brings d into the connection's turn. On any goroutine.
+	// complete brings d into the connection's turn. It may be called on any goroutine.
 	complete(d *Deferred)
-	// wakePosts makes the connection have a turn soon. On any goroutine.
+	// wakePosts gives the connection a turn soon. It may be called on any goroutine.
 	wakePosts()
-	// owes tells by how much the number of answers owed has changed.
+	// owes reports by how much the number of answers owed has changed.
 	owes(delta int)
-	// output returns an empty output for the turn under way.
+	// output returns an empty output for the current turn.
 	output() *Output
-	// held returns how many bytes the kernel holds that the peer has not acknowledged, 0
+	// held returns the number of bytes in the kernel that the peer has not acknowledged, or 0
 	// if that is not known.
 	held() int
-	// clock reads Config.Clock, not before the last read of the connection.
+	// clock reads Config.Clock, after the last read of the connection.
 	clock() time.Duration
 }
 
 // ID returns the number of the connection, unique in the process.
 func (c *Conn) ID() uint64 { return c.id }
 
-// Lane returns a number from 0 on, below [Config.Loops]: connections of one lane are served one
-// after the other, and on one core for some time. With the backend of goroutines that is
-// likely, with epoll it is so. It tells a session where memory that it shares with others is
-// best kept.
+// Lane returns a number from 0 to [Config.Loops] - 1. With epoll, connections of one lane are
+// served one after the other, mostly on the same core; with the backend of goroutines that is
+// only likely. Sessions keep memory that they share with others by lane.
 func (c *Conn) Lane() int { return c.lane }
 
-// RemoteAddr returns the peer's address; it is not valid for other sockets than TCP's.
+// RemoteAddr returns the peer's address. It is valid only for TCP.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
 
 // AtLoopback reports whether the connection came to a listener that is bound to a loopback
@@ -123,20 +123,20 @@ func (c *Conn) AtLoopback() bool { return c.local }
 // Session returns the connection's session.
 func (c *Conn) Session() Session { return c.session }
 
-// Draining reports whether the server shuts down: a protocol that can say so should
-// tell the peer to go elsewhere.
+// Draining reports whether the server is shutting down. If the protocol allows it, the session
+// should tell the peer to connect elsewhere.
 func (c *Conn) Draining() bool { return c.server.draining.Load() }
 
-// AdmitsLarge reports whether a large answer of n bytes, see [Output.Large], may be given.
+// AdmitsLarge reports whether a large answer of n bytes may be sent: see [Output.Large].
 func (c *Conn) AdmitsLarge(n int) bool { return c.server.config.Large.Admits(int64(n)) }
 
 // Prove notes that the peer has completed a request, or a login where one is required. Until
-// then its connection is the first to be closed when there are no places left, and
+// then its connection is among the first to be closed when there are no places left, and
 // Config.ProveTimeout bounds its life.
 func (c *Conn) Prove() { c.proven = true }
 
 // ReadAt returns the time of [Config.Clock], read after the read(2) that brought the
-// bytes that Data was given.
+// bytes that Data received.
 func (c *Conn) ReadAt() time.Duration {
 	if c.readAt < 0 {
 		c.readAt = c.backend.clock()
@@ -144,7 +144,7 @@ func (c *Conn) ReadAt() time.Duration {
 	return c.readAt
 }
 
-// Context ends with the connection.
+// Context returns a context that ends with the connection.
 func (c *Conn) Context() context.Context {
 	if c.ctx == nil {
 		c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -155,8 +155,8 @@ func (c *Conn) Context() context.Context {
 	return c.ctx
 }
 
-// Output returns where the next answer is to be appended. Call it again in each call of Data
-// or Write, and after each Defer.
+// Output returns the output to which the next answer must be appended. It must be called again
+// in each call of Data or Write, and after each Defer.
 func (c *Conn) Output() *Output {
 	if c.lastOwed == nil || c.settling {
 		return c.head()
@@ -167,7 +167,7 @@ func (c *Conn) Output() *Output {
 	return c.lastOwed.tail
 }
 
-// head is where bytes go that may be sent at once.
+// head returns the output for bytes that may be sent immediately.
 func (c *Conn) head() *Output {
 	if c.out == nil {
 		c.out = c.backend.output()
@@ -175,26 +175,27 @@ func (c *Conn) head() *Output {
 	return c.out
 }
 
-// flight is what is being written outside of the turn.
+// flight is what is being written outside the turn.
 type flight struct{ bytes, memory, large int }
 
 func flightOf(o *Output) flight { return flight{o.Len(), o.memory(), o.large()} }
 
-// Full says that a session should answer no more requests for now.
+// Full reports whether the session must not answer more requests for now.
 func (c *Conn) Full() bool { return c.expected != nil || c.full() }
 
-// full is Full for a reason other than an expected input.
+// full is Full for reasons other than an expected input.
 func (c *Conn) full() bool {
 	return c.closed || c.ending || c.detaching || c.failure != nil || c.paused || c.spent >= c.share ||
 		c.owed >= c.limits.MaxDeferred || c.waiting() >= c.room ||
 		c.weight != 0 && c.room < c.server.config.MaxOutput && c.waiting()+c.weight >= c.room
 }
 
-// Pause makes the connection Full, or ends that: for a session whose next requests depend on an
-// answer that it has deferred, such as that to a login. [Reply.Write] of that answer ends it.
+// Pause makes the connection Full until it is called with false. It is for a session whose next
+// requests depend on an answer that it has deferred, such as that to a login; [Reply.Write] of
+// that answer ends the pause.
 func (c *Conn) Pause(on bool) { c.paused = on }
 
-// waiting is how many bytes wait to be written.
+// waiting returns the number of bytes that wait to be written.
 func (c *Conn) waiting() int {
 	n := c.tails + c.flying.bytes
 	if c.out != nil {
@@ -207,8 +208,8 @@ func (c *Conn) waiting() int {
 }
 
 // End ends the connection once all answers appended or deferred so far have been
-// written: it is half-closed, and what the peer still sends is read and dropped for a
-// second at most, so that no reset destroys an answer under way.
+// written. The connection is half-closed, and what the peer still sends is read and dropped for
+// at most a second, so that no reset destroys an answer in flight.
 func (c *Conn) End() { c.ending = true }
 
 // begin notes that the session may be called from now on.
@@ -217,8 +218,7 @@ func (c *Conn) begin() {
 	_, c.undrained = c.session.(Drainer)
 }
 
-// tellDrain lets the session say goodbye, once, if the server has begun to drain. It is a part of
-// the turn.
+// tellDrain calls Drain, once, if the server has begun to drain. It is a part of the turn.
 func (c *Conn) tellDrain() {
 	if c.drainDue() && !c.closed && !c.ending && !c.detaching && c.failure == nil {
 		c.undrained = false
@@ -226,19 +226,19 @@ func (c *Conn) tellDrain() {
 	}
 }
 
-// drainDue reports whether the session has yet to be told that the server drains.
+// drainDue reports whether Drain must still be called.
 func (c *Conn) drainDue() bool { return c.undrained && c.ready && c.server.draining.Load() }
 
-// Abort ends the connection at once. err is what Closed gets.
+// Abort ends the connection immediately. [Session.Closed] gets a [*CloseError] with err.
 func (c *Conn) Abort(err error) {
 	if c.failure == nil {
 		c.failure = &CloseError{ReasonAborted, err}
 	}
 }
 
-// Detach takes the connection out of the engine once all answers so far have been
-// written: [Config.Detached] gets it, with what the present call of Data does not
-// consume and whatever was read after it. It panics while an input is expected.
+// Detach removes the connection from the engine once all answers so far have been
+// written. [Config.Detached] gets it, with what the current call of Data does not
+// consume and what was read after it. Detach panics if an input is expected.
 func (c *Conn) Detach() {
 	if c.expected != nil {
 		panic("loop: Detach of a connection that expects an input")
@@ -246,13 +246,13 @@ func (c *Conn) Detach() {
 	c.detaching = true
 }
 
-// deliver gives the session bytes and returns how many it has consumed, expected inputs
-// included, and whether it stopped because it was full.
+// deliver passes bytes to the session and returns how many it has consumed, including expected
+// inputs, and whether it stopped because it was full.
 func (c *Conn) deliver(in []byte) (consumed int, full bool) {
 	for {
 		n := c.session.Data(c, in[consumed:])
 		if n < 0 || n > len(in)-consumed {
-			panic("loop: a session consumed bytes that it was not given")
+			panic("loop: Data returned a number outside 0 to len(in)")
 		}
 		consumed += n
 		if c.expected == nil {
@@ -265,8 +265,8 @@ func (c *Conn) deliver(in []byte) (consumed int, full bool) {
 	}
 }
 
-// noteRest keeps the time from which a request is incomplete. rest is what is left,
-// consumed what went before it.
+// noteRest keeps the time since which a request is incomplete. rest is the number of bytes that
+// are left, consumed that of the bytes before them.
 func (c *Conn) noteRest(rest, consumed int, full bool, now time.Duration) {
 	switch {
 	case rest == 0 || full:
@@ -279,7 +279,7 @@ func (c *Conn) noteRest(rest, consumed int, full bool, now time.Duration) {
 	}
 }
 
-// step is what a connection comes to after a turn.
+// step is what a connection does after a turn.
 type step uint8
 
 const (
@@ -289,7 +289,7 @@ const (
 	stepClose          // with closeError
 )
 
-// next decides how the connection goes on, after what could be written was.
+// next decides how the connection continues after everything that could be written was.
 func (c *Conn) next() step {
 	idle := c.owed == 0 && c.waiting() == 0 && !c.unfinished && !c.postsLeft
 	switch {
@@ -306,7 +306,7 @@ func (c *Conn) next() step {
 			return stepClose
 		}
 		return stepNone
-	case c.eof: // a request that is incomplete stays so
+	case c.eof: // an incomplete request stays incomplete
 		return stepClose
 	case c.ending:
 		return stepHalfClose
@@ -314,7 +314,7 @@ func (c *Conn) next() step {
 	return stepNone
 }
 
-// closeError is what Closed gets.
+// closeError returns the error for Closed.
 func (c *Conn) closeError() error {
 	if c.failure != nil {
 		return c.failure
@@ -333,8 +333,8 @@ func (c *Conn) beginLinger(now time.Duration) {
 	c.starved = false
 }
 
-// noteWritten keeps account of what waits for the peer. It is called after a turn's
-// writes, with how many bytes they took.
+// noteWritten accounts for what waits for the peer. It is called after a turn's writes, with
+// the number of bytes that the kernel took.
 func (c *Conn) noteWritten(n int, now time.Duration) {
 	left := c.flying.bytes
 	if c.out != nil {
@@ -356,13 +356,13 @@ func (c *Conn) noteWritten(n int, now time.Duration) {
 	}
 }
 
-// beginStall begins to count what the peer takes. The kernel is asked by the sweep: most
-// stalls do not live that long.
+// beginStall begins to count what the peer takes. Only the sweep asks the kernel, because most
+// stalls end earlier.
 func (c *Conn) beginStall(now time.Duration) { c.stalled, c.sent, c.held = now, 0, -1 }
 
-// taken is how many bytes the peer has taken since stalled: what the kernel was given, and
-// what it got rid of. Without the latter a peer that reads 40 KB/s would show no progress
-// for as long as half of the kernel's buffer lasts.
+// taken returns the number of bytes that the peer has taken since stalled: those that the kernel
+// was given, and those that left its buffer. Without the latter a peer that reads 40 KB/s would
+// show no progress until half of the kernel's buffer is free.
 func (c *Conn) taken() int { return c.sent + c.held - c.backend.held() }
 
 // finish ends the state that both backends share. The caller has closed the socket, or
@@ -388,7 +388,7 @@ func (c *Conn) finish(err error) {
 
 func (c *Conn) tellSession(err error) {
 	defer c.outlive()
-	if c.session != nil { // else New has panicked
+	if c.session != nil { // otherwise New has panicked
 		c.session.Closed(c, err)
 	}
 }
@@ -400,10 +400,10 @@ func (c *Conn) tellOnClose(err error) {
 	}
 }
 
-// outlive ends a panic of what is told of the connection's end, which cannot end it more.
+// outlive contains a panic of a function that is called when the connection has ended.
 func (c *Conn) outlive() {
 	if v := recover(); v != nil {
-		_ = c.server.panicked(c, v) // logged
+		_ = c.server.panicked(c, v) // it is logged
 	}
 }
 
@@ -419,13 +419,13 @@ func (p *placedConn) Close() error {
 	return p.Conn.Close()
 }
 
-// AtLoopback is that of the [Conn] which was detached.
+// AtLoopback reports what [Conn.AtLoopback] did.
 func (p *placedConn) AtLoopback() bool { return p.local }
 
-// NetConn returns the connection below: a [*tls.Conn] if it came to a listener of [Secure].
+// NetConn returns the wrapped connection, a [*tls.Conn] if it came to a listener of [Secure].
 func (p *placedConn) NetConn() net.Conn { return p.Conn }
 
-// CloseWrite ends the sending side, where the connection can.
+// CloseWrite ends the sending side, if the connection can do that.
 func (p *placedConn) CloseWrite() error {
 	if c, ok := p.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()

@@ -2,15 +2,15 @@ package loop
 
 import "sync/atomic"
 
-// Deferred is the place of an answer that comes later.
+// A Deferred is the place of an answer that comes later.
 //
 // [Conn.Defer] makes one for each answer. A session that has an object for each request anyway
-// may put a Deferred into it and call [Conn.DeferInto], which allocates nothing; the object may be
-// used again once [Reply.Write] or [Reply.Drop] was called, from inside of these methods too.
+// may put a Deferred into it and call [Conn.DeferInto], which allocates nothing. The object may be
+// reused once [Reply.Write] or [Reply.Drop] was called, also inside these methods.
 type Deferred struct {
-	// Owned by the turn of the connection from the moment it is deferred until Write or Drop.
-	// weight counts in the budget; tail holds what was appended after this answer, nil if that is
-	// nothing; next is the answer after it.
+	// Owned by the turn of the connection from Defer until Write or Drop. weight counts in the
+	// budget; tail holds what was appended after this answer, or is nil; next is the answer
+	// after it.
 	conn     *Conn
 	reply    Reply
 	anyOrder bool
@@ -27,23 +27,23 @@ type Deferred struct {
 // States of a use of a Deferred.
 const (
 	deferredFree     = iota // it is not in use
-	deferredWaiting         // its answer is not there yet
+	deferredWaiting         // its answer is not complete
 	deferredComplete        // Complete was called, but neither Write nor Drop
 
 	deferredStates = 3 // the bits of a state
 	deferredUse    = 4 // one use
 )
 
-// A Ticket completes the answer that [Conn.DeferInto] was called for. It does nothing once that
-// answer is complete, also if the Deferred is used for another answer by then. Its zero value must
+// A Ticket completes the answer for which [Conn.DeferInto] was called. It does nothing once that
+// answer is complete, even if the Deferred has been reused for another answer. Its zero value must
 // not be used.
 type Ticket struct {
 	d   *Deferred
 	use uint64
 }
 
-// Complete says that the answer is there: [Reply.Write] or [Reply.Drop] follows, here or
-// on another goroutine. It may be called on any goroutine and does not wait; calls after
+// Complete reports that the answer is complete: [Reply.Write] or [Reply.Drop] follows, on this
+// goroutine or another one. It may be called on any goroutine and does not block; calls after
 // the first do nothing.
 func (t Ticket) Complete() {
 	if t.d.state.CompareAndSwap(t.use|deferredWaiting, t.use|deferredComplete) {
@@ -51,8 +51,8 @@ func (t Ticket) Complete() {
 	}
 }
 
-// Complete is as [Ticket.Complete]. It panics if d was given to [Conn.DeferInto]: whoever calls it
-// late would complete another answer.
+// Complete is like [Ticket.Complete]. It panics if d was passed to [Conn.DeferInto], because a
+// late call would complete another answer.
 func (d *Deferred) Complete() {
 	if d.into {
 		panic("loop: Complete of a Deferred that has a Ticket")
@@ -60,21 +60,21 @@ func (d *Deferred) Complete() {
 	Ticket{d, deferredUse}.Complete()
 }
 
-// Defer reserves the place of the next answer. What is appended from now on goes after it: it
-// waits until Complete has been called and r written.
+// Defer reserves the place of the next answer. What is appended from now on follows it and waits
+// until Complete has been called and r written.
 func (c *Conn) Defer(r Reply) *Deferred {
 	d := &Deferred{conn: c, reply: r}
 	c.deferInto(d)
 	return d
 }
 
-// DeferInto is Defer in d, which belongs to the caller. It panics if d is in use.
+// DeferInto is Defer with a Deferred that belongs to the caller. It panics if d is in use.
 func (c *Conn) DeferInto(d *Deferred, r Reply) Ticket {
 	d.begin(c, r)
 	return Ticket{d, c.deferInto(d)}
 }
 
-// begin prepares a Deferred of a session for a use.
+// begin prepares a session's Deferred for a use.
 func (d *Deferred) begin(c *Conn, r Reply) {
 	if d.state.Load()&deferredStates != deferredFree {
 		panic("loop: DeferInto of a Deferred that is in use")
@@ -106,7 +106,7 @@ func (c *Conn) owe(d *Deferred) (use uint64) {
 	return use
 }
 
-// DeferAnyOrder is Defer for protocols whose answers say what they answer: r is written
+// DeferAnyOrder is Defer for protocols whose answers name their requests: r is written
 // as soon as it is complete, and nothing waits for it.
 func (c *Conn) DeferAnyOrder(r Reply) *Deferred {
 	d := &Deferred{conn: c, reply: r, anyOrder: true}
@@ -114,24 +114,24 @@ func (c *Conn) DeferAnyOrder(r Reply) *Deferred {
 	return d
 }
 
-// DeferAnyOrderInto is DeferAnyOrder in d, as DeferInto is Defer.
+// DeferAnyOrderInto is DeferAnyOrder with a Deferred that belongs to the caller, like DeferInto.
 func (c *Conn) DeferAnyOrderInto(d *Deferred, r Reply) Ticket {
 	d.begin(c, r)
 	d.anyOrder = true
 	return Ticket{d, c.owe(d)}
 }
 
-// Weigh says how much memory the request holds until its answer is written. It is called
-// with Defer or DeferInto, in the same turn.
+// Weigh adds to the memory that the request holds until its answer is written. It must be called
+// in the same turn as Defer or DeferInto.
 func (d *Deferred) Weigh(bytes int) {
 	d.weight += bytes
 	d.conn.weight += bytes
 }
 
-// Owed returns how many answers are deferred and not yet written.
+// Owed returns the number of answers that are deferred and not yet written.
 func (c *Conn) Owed() int { return c.owed }
 
-// settle writes what has become complete with d. It is a part of the turn.
+// settle writes the answers that have become complete with d. It is a part of the turn.
 func (c *Conn) settle(d *Deferred) {
 	if c.closed {
 		c.drop(d)
@@ -155,7 +155,7 @@ func (c *Conn) settle(d *Deferred) {
 		}
 		c.write(first)
 		if c.closed {
-			return // Write has given up the connection
+			return // Write has ended the connection
 		}
 		if t := c.after; t != nil {
 			c.head().take(t)
@@ -164,8 +164,8 @@ func (c *Conn) settle(d *Deferred) {
 	}
 }
 
-// write lets a reply append itself in front of what is owed still. d may be in use again when it
-// returns.
+// write calls Write of a reply, whose bytes go before those still owed. d may be in use again
+// when it returns.
 func (c *Conn) write(d *Deferred) {
 	c.owed--
 	c.weight -= d.weight
@@ -175,7 +175,7 @@ func (c *Conn) write(d *Deferred) {
 	c.settling = false
 }
 
-// end ends the use of a Deferred, of which nothing is looked at any more, and returns its reply.
+// end ends the use of a Deferred, which must not be touched afterwards, and returns its reply.
 func (d *Deferred) end() Reply {
 	r := d.reply
 	d.reply = nil
@@ -183,7 +183,7 @@ func (d *Deferred) end() Reply {
 	return r
 }
 
-// dropAfter drops what was to follow a reply.
+// dropAfter drops the bytes that were to follow a reply.
 func (c *Conn) dropAfter() {
 	if c.after != nil {
 		freeOutput(c.after)
@@ -191,8 +191,7 @@ func (c *Conn) dropAfter() {
 	}
 }
 
-// dropOwed ends what is complete but has not been written; what is not complete ends
-// with its Complete.
+// dropOwed drops answers that are complete but not written. Others are dropped by their Complete.
 func (c *Conn) dropOwed() {
 	c.dropAfter()
 	var next *Deferred
@@ -211,7 +210,7 @@ func (c *Conn) dropOwed() {
 	c.owed = 0
 }
 
-// drop tells a reply that its connection has ended.
+// drop calls Drop of a reply whose connection has ended.
 func (c *Conn) drop(d *Deferred) {
 	defer c.outlive()
 	d.end().Drop()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epollEngine is the backend of epoll: a few loops, each with its own epoll instance,
+// epollEngine is the epoll backend: a few loops, each with its own epoll instance,
 // listening sockets and connections. A connection stays with the loop that accepted it.
 type epollEngine struct {
 	// Immutable after newEpoll.
@@ -56,7 +56,7 @@ func (e *epollEngine) serve(listeners []net.Listener) error {
 		files, local = append(files, fd), append(local, AtLoopback(l.Addr()))
 	}
 	for _, l := range listeners {
-		_ = l.Close() // the socket lives on in our descriptor
+		_ = l.Close() // our descriptor keeps the socket open
 	}
 	for i := range max(len(files), len(e.loops)) {
 		// With fewer sockets than loops some are shared.
@@ -85,21 +85,21 @@ func (e *epollEngine) serve(listeners []net.Listener) error {
 	return nil
 }
 
-// listenerFile returns a descriptor of our own for a listening socket: the one of
-// package net is watched by the runtime, which would wake for every connection.
+// listenerFile returns a new descriptor for a listening socket. That of package net is watched by
+// the runtime, which would wake for every connection.
 func listenerFile(l net.Listener) (int, error) {
 	t, ok := l.(syscall.Conn)
 	if !ok {
 		return 0, fmt.Errorf("a %T has no descriptor", l)
 	}
 	if u, ok := l.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(false) // the socket goes on
+		u.SetUnlinkOnClose(false) // the socket is still used
 	}
 	raw, err := t.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
-	// Not File, which makes the socket blocking for a moment: in a hand-over another
+	// Not File, which makes the socket blocking for a moment: during a handover another
 	// process accepts from it, and would hang.
 	fd := -1
 	var failure error
@@ -112,13 +112,13 @@ func listenerFile(l net.Listener) (int, error) {
 		return 0, os.NewSyscallError("fcntl", failure)
 	}
 	if l.Addr().Network() == "tcp" {
-		// Accepted sockets inherit these: two calls a socket instead of two a
-		// connection. A client that has vanished is found after 3 minutes.
+		// Accepted sockets inherit these, which saves system calls for each connection. A client
+		// that has vanished is noticed after 3 minutes.
 		for _, o := range [][3]int{
 			{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
 			{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 60}, {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 20}, {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 6},
 		} {
-			_ = unix.SetsockoptInt(fd, o[0], o[1], o[2]) // without, it is only slower or later
+			_ = unix.SetsockoptInt(fd, o[0], o[1], o[2]) // without it, only speed or the time of detection suffers
 		}
 	}
 	return fd, nil

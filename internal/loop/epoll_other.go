@@ -14,5 +14,5 @@ func unacknowledged(int) int { return 0 }
 func reusePort(string, string, syscall.RawConn) error { return nil }
 
 func newEpoll(*Server) (engine, error) {
-	return nil, errors.New("loop: there is no epoll on this system")
+	return nil, errors.New("loop: the backend epoll is not available on this system")
 }

@@ -19,18 +19,18 @@ type epollConn struct {
 
 	// Owned by the loop.
 	place    uint32
-	scratch  *Output // of the loop, lent for the turn under way
+	scratch  *Output // of the loop, lent for the current turn
 	queued   bool    // in loop.again
 	readable bool    // the kernel may have more than was read
-	hangsUp  bool    // the peer has sent its last byte: read on until 0
+	hangsUp  bool    // the peer has sent its last byte: keep reading until 0
 	blocked  bool    // the kernel took less than it was given
 }
 
-// connEvents are registered once: edge-triggered, so that neither a pause in reading nor
+// connEvents are registered once and edge-triggered, so that neither a pause in reading nor
 // a full socket costs an epoll_ctl(2).
 const connEvents = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
-// note takes in what epoll said.
+// note notes what epoll has reported.
 func (c *epollConn) note(events uint32) {
 	if events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.readable = true
@@ -43,8 +43,8 @@ func (c *epollConn) note(events uint32) {
 	}
 }
 
-// turn does all that a connection can do now: write what waits, hand on what was read,
-// read more, write the answers, and go the way that results.
+// turn does all that a connection can do now: write what waits, run what was posted, pass on what
+// was read, read more, write the answers, and take the next step.
 func (l *eventLoop) turn(c *epollConn) {
 	defer l.recovered(c)
 	if l.measure != nil {
@@ -55,7 +55,7 @@ func (l *eventLoop) turn(c *epollConn) {
 	if c.out != nil && !c.blocked {
 		wrote += l.flush(c)
 	}
-	if !c.queued { // else it goes on when its place in the queue has come
+	if !c.queued { // otherwise it continues when it has reached the front of the queue
 		c.tellDrain()
 		c.runPosts()
 		wrote += l.feed(c, false)
@@ -70,12 +70,12 @@ func (l *eventLoop) turn(c *epollConn) {
 	l.endTurn(c, wrote)
 }
 
-// reads says whether to read from the connection now.
+// reads reports whether to read from the connection now.
 func (c *epollConn) reads() bool {
 	return c.readable && !c.eof && !c.starved && c.failure == nil && (c.lingering || !c.Full() || c.receiving())
 }
 
-// endTurn writes what is left to write and takes the step that follows.
+// endTurn writes what is left to write and takes the next step.
 func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 	if c.out != nil && !c.blocked {
 		wrote += l.flush(c)
@@ -92,7 +92,7 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 			l.queue(c)
 		}
 	case stepHalfClose:
-		_ = unix.Shutdown(c.fd, unix.SHUT_WR) // a peer that has gone shows in the read
+		_ = unix.Shutdown(c.fd, unix.SHUT_WR) // the next read reports a peer that has gone
 		c.beginLinger(l.now)
 		c.readable = true
 		l.queue(c)
@@ -103,8 +103,8 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 	}
 }
 
-// feed hands the session what was kept of earlier reads, as long as that leads on.
-// fresh says that something has come since it was asked last.
+// feed passes to the session what was kept of earlier reads, while the session can use it.
+// fresh reports that something has come since the last call of Data.
 func (l *eventLoop) feed(c *epollConn, fresh bool) (wrote int) {
 	c.collectKept()
 	for c.in.Len() > 0 && !c.Full() && (fresh || c.partial == 0) {
@@ -120,7 +120,7 @@ func (l *eventLoop) feed(c *epollConn, fresh bool) (wrote int) {
 	return wrote
 }
 
-// read reads once and hands on what came.
+// read reads once and passes on what came.
 func (l *eventLoop) read(c *epollConn) (wrote int) {
 	if c.receiving() {
 		return l.readExpected(c)
@@ -128,7 +128,7 @@ func (l *eventLoop) read(c *epollConn) (wrote int) {
 	if c.in.Len() == 0 {
 		p := l.readBuf
 		if c.room < l.server.config.MaxOutput {
-			p = p[:cohortRead] // what the session leaves of it is kept
+			p = p[:cohortRead] // because what the session leaves of it is kept
 		}
 		n := l.readInto(c, p)
 		if n <= 0 || c.lingering {
@@ -136,7 +136,7 @@ func (l *eventLoop) read(c *epollConn) (wrote int) {
 		}
 		return l.handOn(c, l.readBuf[:n])
 	}
-	// The begin of a request is there: its rest goes behind it.
+	// The start of a request was kept: the rest is appended to it.
 	if c.starves() {
 		return 0
 	}
@@ -148,7 +148,7 @@ func (l *eventLoop) read(c *epollConn) (wrote int) {
 	return l.feed(c, true)
 }
 
-// readExpected reads once into the memory of the input that is expected.
+// readExpected reads once into the memory of the expected input.
 func (l *eventLoop) readExpected(c *epollConn) (wrote int) {
 	ahead := 0
 	if c.expected.arrived < mostPart && !c.expected.hasRoom() {
@@ -167,7 +167,7 @@ func (l *eventLoop) readExpected(c *epollConn) (wrote int) {
 	return l.feed(c, false)
 }
 
-// handOn gives the session what was just read and keeps what it leaves.
+// handOn passes to the session what was just read and keeps what it leaves.
 func (l *eventLoop) handOn(c *epollConn, in []byte) (wrote int) {
 	for {
 		n, full := c.deliver(in)
@@ -192,8 +192,8 @@ func (l *eventLoop) readInto(c *epollConn, p []byte) int {
 	l.counts.reads++
 	switch {
 	case n > 0:
-		// Less than there was room for: the kernel has no more, and will say so when
-		// it does (epoll(7)).
+		// If it was less than there was room for, the kernel has no more, and reports it when
+		// it has (epoll(7)).
 		c.readable = n == len(p) || c.hangsUp
 		c.active = l.now
 		c.readAt, l.clockAt = -1, -1
@@ -210,7 +210,7 @@ func (l *eventLoop) readInto(c *epollConn, p []byte) int {
 	return n
 }
 
-// flush writes what it can and returns how much that was.
+// flush writes what it can and returns the number of bytes written.
 func (l *eventLoop) flush(c *epollConn) (wrote int) {
 	o := c.out
 	for o != nil && o.Len() > 0 && c.failure == nil && c.wrote < turnBytes {
@@ -242,9 +242,9 @@ func (l *eventLoop) flush(c *epollConn) (wrote int) {
 	return wrote
 }
 
-// lend gives the connection an output of the loop's for its turn, if it has none yet, and
-// the room that the budget leaves, which stays the same for the turn: a session that stopped
-// because it was full has to look full afterwards.
+// lend lends the connection the loop's output for the turn, if it has none yet, and sets the
+// room that the budget leaves. It stays the same during the turn: a session that stopped because
+// it was full must still look full afterwards.
 func (l *eventLoop) lend(c *epollConn) {
 	if c.scratch == nil {
 		c.scratch = l.scratch
@@ -252,7 +252,7 @@ func (l *eventLoop) lend(c *epollConn) {
 	c.room = c.roomNow()
 }
 
-// output implements backend: what the loop has lent.
+// output implements backend. It returns the output that the loop has lent.
 func (c *epollConn) output() *Output {
 	if c.scratch != nil {
 		return c.scratch
@@ -263,8 +263,8 @@ func (c *epollConn) output() *Output {
 // held implements backend.
 func (c *epollConn) held() int { return unacknowledged(c.fd) }
 
-// clock implements backend: one reading, which is a system call, serves all that were read
-// before it.
+// clock implements backend. One reading, which is a system call, serves all connections that were
+// read before it.
 func (c *epollConn) clock() time.Duration {
 	l := c.loop
 	if l.clockAt < 0 {
@@ -273,7 +273,7 @@ func (c *epollConn) clock() time.Duration {
 	return l.clockAt
 }
 
-// keepOutput gives what the loop has lent back: what was not written goes into an output
+// keepOutput returns the output that the loop has lent. What was not written moves to an output
 // of the connection's own.
 func (l *eventLoop) keepOutput(c *epollConn) {
 	o := c.out
@@ -296,7 +296,7 @@ func (l *eventLoop) keepOutput(c *epollConn) {
 // complete implements backend.
 func (c *epollConn) complete(d *Deferred) {
 	if !c.loop.postDone(d) {
-		d.end().Drop() // the loop has ended, and all its connections before it
+		d.end().Drop() // the loop and all its connections have ended
 	}
 }
 
@@ -317,8 +317,8 @@ func (l *eventLoop) settle(d *Deferred) {
 	}
 }
 
-// recovered ends a connection whose session has panicked: neither the other connections
-// nor the process shall suffer.
+// recovered ends a connection whose session has panicked, without affecting other connections or
+// the process.
 func (l *eventLoop) recovered(c *epollConn) {
 	v := recover()
 	if v == nil {
@@ -343,7 +343,7 @@ func (l *eventLoop) close(c *epollConn, err error) {
 	l.finished(c, err)
 }
 
-// leave takes a connection out of its slot.
+// leave removes a connection from its slot.
 func (l *eventLoop) leave(c *epollConn) {
 	s := &l.slots[c.place]
 	s.conn = nil
@@ -369,7 +369,7 @@ func (l *eventLoop) finished(c *epollConn, err error) {
 	l.checkIdle()
 }
 
-// detach hands a connection on.
+// detach passes a connection to Config.Detached.
 func (l *eventLoop) detach(c *epollConn) {
 	unread := append([]byte(nil), c.in.Peek(c.in.Len())...)
 	_ = unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, c.fd, nil) // it was added, so it can be removed
@@ -378,9 +378,9 @@ func (l *eventLoop) detach(c *epollConn) {
 	f := os.NewFile(uintptr(c.fd), "detached")
 	nc, err := net.FileConn(f)
 	_ = f.Close()      // FileConn has a descriptor of its own
-	l.finished(c, nil) // before Detached: what follows is no concern of the session's
+	l.finished(c, nil) // before Detached, because the session has no part in what follows
 	if err != nil {
-		l.server.config.Log.Warn("a connection could not be handed on", "error", err)
+		l.server.config.Log.Warn("detaching a connection failed", "connection", c.id, "error", err)
 		c.releasePlace()
 		return
 	}

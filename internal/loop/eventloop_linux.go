@@ -16,25 +16,25 @@ const (
 	readSize     = 64 << 10
 	// turnReads bounds the reads of one connection before others have their turn.
 	turnReads = 1
-	// acceptsAtOnce bounds the connections accepted in one go.
+	// acceptsAtOnce bounds the connections accepted in one call of accept.
 	acceptsAtOnce = 64
-	// yieldEvery is after how many busy rounds a loop yields its processor even if
+	// yieldEvery is the number of busy rounds after which a loop yields its processor even if
 	// no answer is owed.
 	yieldEvery = 64
-	// roundUnits is what connections of again spend in one round, and turnCost what a turn
-	// costs besides what its session has spent: system calls.
+	// roundUnits is what connections of again may spend in one round, and turnCost what a turn
+	// costs for system calls, besides what its session has spent.
 	roundUnits = 64
 	turnCost   = 16
 	// mailAtOnce bounds the answers settled in one round, mailUnits their work.
 	mailAtOnce = 64
 	mailUnits  = mailAtOnce * (turnCost + 4)
-	// sweepAtOnce bounds the slots that a sweep or a survey looks at in one round, and
-	// sweepUnits the work of the turns of those that are due: most are closed.
+	// sweepAtOnce bounds the slots that a sweep or a survey visits in one round, and
+	// sweepUnits the work of the turns of overdue connections, most of which are closed.
 	sweepAtOnce = 1024
 	sweepUnits  = 256
 )
 
-// eventLoop is one loop. All but what is said otherwise belongs to its goroutine.
+// eventLoop is one loop. Fields belong to its goroutine unless stated otherwise.
 type eventLoop struct {
 	// Immutable after newEventLoop, until closeFiles.
 	engine *epollEngine
@@ -45,29 +45,29 @@ type eventLoop struct {
 
 	listeners []listener
 	slots     []slot
-	free      []uint32                // places of slots
-	again     queue[*epollConn]       // have more to do than one turn allows
-	spent     int                     // units, of connections that goOn continues
+	free      []uint32                // numbers of free slots
+	again     queue[*epollConn]       // connections with more to do than one turn allows
+	spent     int                     // units in this step of the round
 	crowded   bool                    // many connections are ready in this round, or wait in again
-	bulky     bool                    // one of the crowd had sent much: others may have, too
-	tasks     []func()                // posted, and not run yet
-	surveys   []*survey               // asked for, and not answered yet
-	settling  queue[*Deferred]        // complete, and not settled yet
-	calls     queue[*epollConn]       // connections to which something was posted, and that had no turn yet
+	bulky     bool                    // one of the crowd had sent much; others may have, too
+	tasks     []func()                // posted and not run yet
+	surveys   []*survey               // requested and not answered yet
+	settling  queue[*Deferred]        // complete and not settled yet
+	calls     queue[*epollConn]       // connections to which something was posted and that had no turn yet
 	measure   func(cpu time.Duration) // set by MeasureTurns; nil if turns are not measured
 	events    []unix.EpollEvent
 	readBuf   []byte
-	scratch   *Output  // of the turn under way, unless the connection has another
-	segments  [][]byte // of the write under way
+	scratch   *Output  // of the current turn, unless the connection has another
+	segments  [][]byte // of the current write
 	cohort    cohort
-	clockAt   time.Duration // Config.Clock since the last read of any connection; -1: not read
+	clockAt   time.Duration // Config.Clock, read after the last read of any connection; -1 if it was not
 	conns     int
 	owed      int64
 	now       time.Duration
 	sweepAt   time.Duration
-	sweeping  int           // slots that the sweep under way has not looked at; 0: none is
-	acceptAt  time.Duration // when accepting goes on; 0: it does
-	stopAt    time.Duration // when accepting ends; 0: not
+	sweeping  int           // slots that the current sweep has not visited; 0 if there is no sweep
+	acceptAt  time.Duration // when accepting resumes; 0 if it is not paused
+	stopAt    time.Duration // when accepting ends; 0 if it does not
 	accepting bool
 	idled     bool
 	yields    bool // other goroutines may have to wait for this one
@@ -79,10 +79,10 @@ type eventLoop struct {
 	posted []func()
 	done   []*Deferred
 	called []*epollConn // a task was posted to them
-	closed bool         // posts are of no use any more
+	closed bool         // the loop ends and accepts no more posts
 
-	// Atomics. waiting is written by the loop and by who wakes it; mail by who posts
-	// and by the loop. published are the counts, for whoever asks.
+	// Atomics. waiting is written by the loop and read by posters; mail is written by posters
+	// and by the loop. published are the counts, for other goroutines.
 	waiting   atomic.Bool
 	mail      atomic.Bool
 	published struct {
@@ -91,8 +91,8 @@ type eventLoop struct {
 	}
 }
 
-// slot is a place for a connection. Its number and generation are what epoll hands back:
-// an event of a connection that is gone does not meet the next one.
+// slot is a slot for a connection. Epoll returns its number and generation, so that an event of a
+// connection that has gone does not reach the next one.
 type slot struct {
 	conn       *epollConn
 	generation uint32
@@ -104,7 +104,7 @@ type listener struct {
 	local  bool // bound to a loopback address
 }
 
-// Event data of what is no connection; the generation of slots is never 0.
+// Event data of descriptors that are not connections. The generation of a slot is never 0.
 const (
 	wakeEvent     = 0
 	firstListener = 1
@@ -132,9 +132,9 @@ func newEventLoop(e *epollEngine) (*eventLoop, error) {
 	return l, nil
 }
 
-// watch adds a descriptor. generation and place come back with its events.
+// watch adds a descriptor. Its events return generation and place.
 func (l *eventLoop) watch(fd int, events uint32, generation, place uint32) error {
-	// The union epoll_data is the two words that x/sys calls Fd and Pad.
+	// The union epoll_data is the two words that x/sys names Fd and Pad.
 	ev := unix.EpollEvent{Events: events, Fd: int32(place), Pad: int32(generation)}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, &ev))
 }
@@ -142,7 +142,7 @@ func (l *eventLoop) watch(fd int, events uint32, generation, place uint32) error
 // run is the loop.
 func (l *eventLoop) run() {
 	if l.measure != nil {
-		runtime.LockOSThread() // for good: a thread's clock is read
+		runtime.LockOSThread() // never unlocked: the thread's clock is read
 	}
 	l.noteProcessors()
 	for rounds := 0; !l.stopped; rounds++ {
@@ -166,8 +166,8 @@ func (l *eventLoop) run() {
 		}
 		l.keepTime()
 		l.publish()
-		// Whoever is to complete an answer needs a processor, and this loop may
-		// have no end of events.
+		// Goroutines that complete answers need a processor, and this loop may always have
+		// events.
 		if l.yields && (l.owed > 0 || rounds%yieldEvery == 0) {
 			runtime.Gosched()
 		}
@@ -175,9 +175,9 @@ func (l *eventLoop) run() {
 	l.closeFiles()
 }
 
-// wait returns how many events there are. It asks without waiting first, because while
-// there is traffic there always are some, and that call can be made without telling the
-// scheduler. When there are none it yields once and sleeps.
+// wait returns the number of events. It first polls without waiting: under traffic there always
+// are events, and that call can be made without telling the scheduler. If there are none, it
+// yields once and sleeps.
 func (l *eventLoop) wait() int {
 	if n := pollEvents(l.epfd, l.events); n > 0 {
 		return n
@@ -188,8 +188,8 @@ func (l *eventLoop) wait() int {
 	if l.yields {
 		runtime.Gosched()
 	}
-	// Who posts looks at waiting after posting, and this looks at the mail after
-	// saying that it waits: one of the two sees the other.
+	// A poster checks waiting after posting, and the loop checks its mail after setting
+	// waiting, so one of the two sees the other.
 	l.waiting.Store(true)
 	defer l.waiting.Store(false)
 	if l.mail.Load() {
@@ -199,7 +199,7 @@ func (l *eventLoop) wait() int {
 	return waitEvents(l.epfd, l.events, l.patience())
 }
 
-// patience is how long the loop may sleep, in milliseconds; -1: until something happens.
+// patience returns how long the loop may sleep, in milliseconds, or -1 if there is no limit.
 func (l *eventLoop) patience() int {
 	until := time.Duration(-1)
 	if l.conns > 0 {
@@ -220,8 +220,8 @@ func (l *eventLoop) patience() int {
 	return int((left + time.Millisecond - 1) / time.Millisecond)
 }
 
-// connOf returns the connection of an event, nil if it is another's or the connection has
-// gone.
+// connOf returns the connection of an event, or nil if the event is not that of a connection or the
+// connection has gone.
 func (l *eventLoop) connOf(ev *unix.EpollEvent) *epollConn {
 	if generation := uint32(ev.Pad); generation != 0 {
 		if s := &l.slots[uint32(ev.Fd)]; s.generation == generation {
@@ -231,11 +231,11 @@ func (l *eventLoop) connOf(ev *unix.EpollEvent) *epollConn {
 	return nil
 }
 
-// dispatch deals with an event that is no connection's.
+// dispatch processes an event that is not that of a connection.
 func (l *eventLoop) dispatch(ev *unix.EpollEvent) {
 	place, generation := uint32(ev.Fd), uint32(ev.Pad)
 	switch {
-	case generation != 0: // of a connection that has gone
+	case generation != 0: // its connection has gone
 	case place == wakeEvent:
 		drainEventfd(l.wakefd)
 	case l.accepting:
@@ -243,7 +243,7 @@ func (l *eventLoop) dispatch(ev *unix.EpollEvent) {
 	}
 }
 
-// queue lets the connection go on after the others.
+// queue queues the connection, which continues after the others.
 func (l *eventLoop) queue(c *epollConn) {
 	if !c.queued {
 		c.queued = true
@@ -251,14 +251,14 @@ func (l *eventLoop) queue(c *epollConn) {
 	}
 }
 
-// goOn continues connections that had more to do than one turn allows, in their order and for
-// at most a round's share: connections with little to do are served in between.
+// goOn continues queued connections, in order and for at most a round's share, so that
+// connections with little to do are served in between.
 func (l *eventLoop) goOn() {
 	l.spent = 0
-	n := l.again.len() // those that have more to do after that are not among them
+	n := l.again.len() // without those that are queued again meanwhile
 	share := turnUnits
 	if n > cohortSize {
-		share = crowdUnits // others wait for one turn each time
+		share = crowdUnits // many others wait for each of these turns
 	}
 	for ; n > 0 && l.spent < roundUnits; n-- {
 		c := l.again.pop()
@@ -271,7 +271,8 @@ func (l *eventLoop) goOn() {
 	}
 }
 
-// post runs f on the loop; false if it has ended. What is posted while it ends is not run.
+// post runs f on the loop. It returns false if the loop has ended. What is posted while the loop
+// ends may not run.
 func (l *eventLoop) post(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -283,7 +284,7 @@ func (l *eventLoop) post(f func()) bool {
 	return true
 }
 
-// postDone brings a complete answer to the loop; false if the loop has ended.
+// postDone passes a complete answer to the loop. It returns false if the loop has ended.
 func (l *eventLoop) postDone(d *Deferred) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,18 +296,18 @@ func (l *eventLoop) postDone(d *Deferred) bool {
 	return true
 }
 
-// wakeLocked makes the loop read its mail. Under mu, so that the descriptor is not
-// closed meanwhile, and not another's already.
+// wakeLocked makes the loop read its mail. The caller holds mu, so that the descriptor cannot be
+// closed, and reused for another file, at the same time.
 func (l *eventLoop) wakeLocked() {
 	if l.mail.Swap(true) {
-		return // whoever set it woke the loop
+		return // the poster that set it woke the loop
 	}
 	if l.waiting.Load() {
 		wakeEventfd(l.wakefd)
 	}
 }
 
-// runTask runs what was posted.
+// runTask runs a function that was posted.
 func (l *eventLoop) runTask(f func()) {
 	if l.measure != nil {
 		defer l.measured(threadCPU())
@@ -342,12 +343,12 @@ func (l *eventLoop) readMail() {
 		l.tasks = nil
 	}
 	for n := min(l.settling.len(), mailAtOnce); n > 0 && l.spent < mailUnits; n-- {
-		l.settle(l.settling.pop()) // its connection is of this loop: see epollConn.complete
+		l.settle(l.settling.pop()) // its connection belongs to this loop: see epollConn.complete
 	}
 	l.answerCalls()
 }
 
-// keepTime looks at the time limits of all connections, and accepts again after a pause.
+// keepTime begins and continues sweeps, and resumes and ends accepting.
 func (l *eventLoop) keepTime() {
 	if l.acceptAt > 0 && l.now >= l.acceptAt {
 		l.resumeAccepting()
@@ -369,8 +370,8 @@ func (l *eventLoop) keepTime() {
 	}
 }
 
-// sweep looks at the time limits of some connections; the next round goes on. Thousands that
-// are due together would otherwise keep all others waiting.
+// sweep checks the time limits of some connections; the next round continues. Otherwise thousands
+// that are overdue at the same time would keep all others waiting.
 func (l *eventLoop) sweep() {
 	if l.measure != nil {
 		defer l.measured(threadCPU())
@@ -385,8 +386,8 @@ func (l *eventLoop) sweep() {
 }
 
 // noteProcessors finds out whether the scheduler has a processor besides those of the loops.
-// Then others need not wait for this one to yield; each yield would wake a thread that looks
-// for work, a tenth of what a hit costs.
+// If so, the loop does not yield: each yield would wake a thread that looks for work, which costs
+// a tenth of a hit.
 func (l *eventLoop) noteProcessors() {
 	l.yields = runtime.GOMAXPROCS(0) <= len(l.engine.loops)
 }
@@ -402,7 +403,7 @@ func (l *eventLoop) publish() {
 	p.owed.Store(l.owed)
 }
 
-// checkIdle tells the engine, once, that nothing is left to drain.
+// checkIdle notifies the engine, once, that nothing is left to drain.
 func (l *eventLoop) checkIdle() {
 	if !l.accepting && l.conns == 0 && !l.idled {
 		l.idled = true
@@ -426,12 +427,12 @@ func (l *eventLoop) quit(err error) {
 	l.done = nil
 	l.mu.Unlock()
 	for l.settling.len() > 0 {
-		l.settle(l.settling.pop()) // its connection is closed: dropped
+		l.settle(l.settling.pop()) // its connection is closed, so it is dropped
 	}
 	l.stopped = true
 }
 
-// closeFiles may be called again.
+// closeFiles closes the loop's descriptors. Later calls do nothing.
 func (l *eventLoop) closeFiles() {
 	if l.epfd < 0 {
 		return

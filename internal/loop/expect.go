@@ -8,9 +8,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// Sizes of the parts that an expected input is read into. A part is as large as what has arrived
-// before it, within these bounds: a peer makes the server hold twice what it has sent, and never
-// more than mostPart ahead of it.
+// Sizes of the parts into which an expected input is read. A part is as large as what has arrived
+// before it, within these bounds: a peer makes the server hold at most twice what it has sent, and
+// at most mostPart more.
 const (
 	leastPart = 4 << 10
 	mostPart  = 256 << 10
@@ -19,36 +19,38 @@ const (
 // readUnit is how many bytes of an expected input are read for one unit of a turn's share.
 const readUnit = 4 << 10
 
-// ErrExpectTooLarge reports that an input cannot be expected: it is larger than the [Budget].
-var ErrExpectTooLarge = errors.New("loop: the input is larger than what all connections may hold together")
+// ErrExpectTooLarge reports that an input cannot be expected because it is larger than the
+// [Budget].
+var ErrExpectTooLarge = errors.New("loop: the input is larger than the memory budget of all connections")
 
 // A Receiver is a session whose large inputs are read into memory of their own: see [Conn.Expect].
 type Receiver interface {
 	Session
 	// Received is called once for each Expect, in a turn, when all bytes of the input have arrived
 	// and the session may answer. p belongs to the session, which must call [Payload.Release]
-	// when it does not need the bytes any more. If the connection ends before that, it is not called.
+	// when it does not need the bytes any more. If the connection ends first, Received is not
+	// called.
 	Received(c *Conn, p *Payload)
 }
 
-// Expect says that the next n bytes of the connection are one input: those that follow what the
-// present call of Data consumes. They are read into memory of their own and given to
-// [Receiver.Received] at once; until then Data is not called, and the connection is [Conn.Full].
+// Expect announces that the next n bytes of the connection, after those that the current call of
+// Data consumes, are one input. They are read into memory of their own and passed to
+// [Receiver.Received] together; until then Data is not called, and the connection is [Conn.Full].
 // The session must be a [Receiver], and must have compared n with a limit of its own.
 //
-// Memory is taken as the bytes arrive, not when they are announced, and is counted in the [Budget]
-// before it is allocated. While the budget has no room, the connection is not read. The
-// input may take any time, but a peer that sends less than 1 KiB a second for PartialTimeout is cut
-// with [ErrPartial].
+// Memory is allocated as the bytes arrive, not when they are announced, and is counted in the
+// [Budget] before it is allocated. While the budget has no room, the connection is not read. The
+// total time is not limited, but a peer that sends less than 1 KiB a second for PartialTimeout is
+// cut with [ErrPartial].
 //
 // If Expect returns an error, nothing is expected. It panics if an input is expected already.
 func (c *Conn) Expect(n int) error {
 	_, ok := c.session.(Receiver)
 	switch {
 	case !ok:
-		panic("loop: Expect of a session that is no Receiver")
+		panic("loop: Expect was called by a session that is not a Receiver")
 	case n < 0 || c.expected != nil || c.detaching:
-		panic("loop: Expect of a negative number, of two inputs at once or after Detach")
+		panic("loop: Expect was called with a negative number, while an input is expected, or after Detach")
 	case int64(n) > c.server.config.Budget.limit:
 		return ErrExpectTooLarge
 	}
@@ -63,26 +65,26 @@ type Payload struct {
 	parts   [][]byte // in order; the last may have room
 	size    int      // bytes that are expected
 	arrived int      // bytes in parts
-	memory  int      // capacity of parts, that of a lent one included
+	memory  int      // capacity of parts, including that of a lent one
 
 	// Owned by the turn of the connection.
-	since time.Duration // when the time limit was last looked at
+	since time.Duration // when the time limit was last checked
 	mark  int           // arrived at that time
 }
 
-// Len returns how many bytes the input has.
+// Len returns the number of bytes of the input.
 func (p *Payload) Len() int { return p.arrived }
 
-// Memory returns how much memory the input holds: what a session that keeps it beyond the turn
-// adds to [Deferred.Weigh]. [Payload.Bytes] may need as much again.
+// Memory returns the number of bytes of memory that the input holds. A session that keeps it
+// beyond the turn adds them to [Deferred.Weigh]. [Payload.Bytes] may need as much again.
 func (p *Payload) Memory() int { return p.memory }
 
-// Parts returns the bytes in order, where they were read to: without a copy. They are valid until
+// Parts returns the bytes in order, in the parts into which they were read. They are valid until
 // Release or Bytes.
 func (p *Payload) Parts() [][]byte { return p.parts }
 
-// Bytes returns the bytes in one piece, which is valid until Release. If there are several parts,
-// it copies them: call it outside of the turn for what is large.
+// Bytes returns the bytes in one slice, which is valid until Release. If there are several parts,
+// it copies them, so call it outside the turn if they are large.
 func (p *Payload) Bytes() []byte {
 	if len(p.parts) > 1 {
 		whole := buf.Get(p.arrived)
@@ -98,7 +100,7 @@ func (p *Payload) Bytes() []byte {
 	return p.parts[0]
 }
 
-// Release gives the memory back. Later calls do nothing.
+// Release releases the memory. Later calls do nothing.
 func (p *Payload) Release() {
 	for _, part := range p.parts {
 		buf.Put(part)
@@ -124,8 +126,8 @@ func (c *Conn) receiving() bool {
 	return p != nil && p.arrived < p.size && !c.starved && c.in.Len() == 0 && !c.eof && c.failure == nil
 }
 
-// extend sees to it that the last part of the expected input has room. ahead is how many bytes
-// are known to have arrived. It returns false if the budget has no room.
+// extend makes room in the last part of the expected input, or adds a part. ahead is the number of
+// bytes that are known to have arrived. It returns false if the budget has no room.
 func (c *Conn) extend(ahead int) bool {
 	p := c.expected
 	if p.hasRoom() {
@@ -142,11 +144,11 @@ func (c *Conn) extend(ahead int) bool {
 	return true
 }
 
-// floorPower returns the largest power of two that is not above n, which is positive.
+// floorPower returns the largest power of two that is at most n, which is positive.
 func floorPower(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
 
-// fill copies the front of in, which was read already, into the expected input and returns how
-// much that was.
+// fill copies the front of in, which was read already, into the expected input and returns the
+// number of bytes copied.
 func (c *Conn) fill(in []byte) (n int) {
 	p := c.expected
 	in = in[:min(len(in), p.size-p.arrived)]
@@ -160,8 +162,8 @@ func (c *Conn) fill(in []byte) (n int) {
 	return n
 }
 
-// collect takes the bytes at the front of in that the session expects, gives it the inputs that
-// are complete, and returns how many bytes it took.
+// collect takes the bytes at the front of in that the session expects, passes complete inputs to
+// the session, and returns the number of bytes taken.
 func (c *Conn) collect(in []byte) (taken int) {
 	for c.expected != nil {
 		taken += c.fill(in[taken:])
@@ -185,16 +187,16 @@ func (c *Conn) collectKept() {
 	c.in.Release()
 }
 
-// A loan is a part of an expected input that somebody reads into. Until it is given back it
-// belongs to the reader: the end of the connection does not give it to others.
+// A loan is a part of an expected input while a reader reads into it. Until giveBack the part
+// belongs to the reader: the end of the connection does not release it.
 type loan struct {
-	of   *Payload // nil: there is none
+	of   *Payload // nil if there is no loan
 	part []byte   // what the part holds
 	free []byte   // where to read to
 }
 
-// lend lends the last part of the expected input for a read of at most limit bytes. ahead is as
-// for extend. It returns no loan if the budget has no room.
+// lend lends the last part of the expected input for a read of at most limit bytes. ahead is the
+// same as for extend. It returns no loan if the budget has no room.
 func (c *Conn) lend(ahead, limit int) loan {
 	if !c.extend(ahead) {
 		return loan{}
@@ -211,7 +213,7 @@ func (c *Conn) lend(ahead, limit int) loan {
 // giveBack ends a loan into which n bytes were read.
 func (c *Conn) giveBack(l loan, n int) {
 	if c.expected != l.of {
-		buf.Put(l.part) // nobody wants them any more
+		buf.Put(l.part) // the input was dropped
 		return
 	}
 	l.of.parts = append(l.of.parts, l.part[:len(l.part)+n])
@@ -240,20 +242,20 @@ func (c *Conn) slowInput(now time.Duration) bool {
 	return false
 }
 
-// starves reports whether the budget has no room for more of a request of which the start was read.
-// Then the connection is not read until the sweep finds that it has.
+// starves reports whether the budget has no room for more of a request whose start was read.
+// If so, the connection is not read until the sweep finds that there is room.
 func (c *Conn) starves() bool {
 	c.starved = c.server.config.Budget.exhausted()
 	return c.starved
 }
 
-// feedable reports whether a connection that was not read for want of memory is to be read again.
+// feedable reports whether a connection that was not read for lack of memory can be read again.
 func (c *Conn) feedable(now time.Duration) bool {
 	if !c.starved || c.server.config.Budget.Over() {
 		return false
 	}
 	c.starved = false
-	// It was not the peer that was slow.
+	// The peer was not slow.
 	if p := c.expected; p != nil {
 		p.since, p.mark = now, p.arrived
 	}

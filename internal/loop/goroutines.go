@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// drainSweep is how often time limits are looked at while the server drains.
+// drainSweep is how often time limits are checked while the server drains.
 const drainSweep = 20 * time.Millisecond
 
-// goEngine is the backend of goroutines: one a listener that accepts, one a connection
-// that reads, one now and then that writes answers which others have completed, and one
-// sweeper for all time limits.
+// goEngine is the backend of goroutines: one for each listener accepts, one for each connection
+// reads, helpers write answers that other goroutines have completed, and one sweeper checks all
+// time limits.
 type goEngine struct {
 	// Immutable after newGoroutines.
 	server  *Server
@@ -28,21 +28,21 @@ type goEngine struct {
 	emptied chan struct{} // closed when nothing is left after drain
 
 	shaking *handshakes
-	helpers *Workers // one a connection at most, so that none waits for another
+	helpers *Workers // as many as connections, so that none waits for another
 
 	running sync.WaitGroup // all goroutines
 
 	// Guarded by mu.
 	mu        sync.Mutex
 	listeners []net.Listener
-	conns     []*goConn // each knows its place
+	conns     []*goConn // each knows its index
 	accepting int       // goroutines that accept
 	draining  bool
 	stopped   bool
 	isEmptied bool
 
-	// Atomics. Written by connections, read by stats; cut is set by stop before it
-	// closes the sockets, so that connections know why.
+	// Atomics. Written by connections, read by stats. stop sets cut, the error of all
+	// connections, before it closes their sockets.
 	reads, writes atomic.Uint64
 	owed          atomic.Int64
 	cut           atomic.Pointer[error]
@@ -72,8 +72,7 @@ func (g *goEngine) serve(listeners []net.Listener) error {
 	return nil
 }
 
-// accept takes new connections from l until the server drains. If secure is not nil, they
-// speak TLS.
+// accept accepts connections from l until the server drains. If secure is not nil, they speak TLS.
 func (g *goEngine) accept(l net.Listener, secure *tls.Config) {
 	defer g.running.Done()
 	defer g.acceptEnded(l)
@@ -89,9 +88,9 @@ func (g *goEngine) accept(l net.Listener, secure *tls.Config) {
 		if g.isDraining() || errors.Is(err, net.ErrClosed) {
 			return
 		}
-		// No descriptors or no memory: asking again at once would spin.
+		// No descriptors or no memory: trying again immediately would spin.
 		if g.server.refused.Add(1)%100 == 1 {
-			g.server.config.Log.Warn("a connection cannot be accepted, trying again", "error", err)
+			g.server.config.Log.Warn("accepting a connection failed; trying again", "error", err)
 		}
 		if !g.pause() {
 			return
@@ -99,8 +98,8 @@ func (g *goEngine) accept(l net.Listener, secure *tls.Config) {
 	}
 }
 
-// place adopts a connection as soon as there is a place for it. Each listener has at most
-// one that waits; the others wait in the kernel. False: the server stops.
+// place adopts a connection as soon as there is a place for it. At most one connection of each
+// listener waits here; the others wait in the kernel. It returns false if the server stops.
 func (g *goEngine) place(nc net.Conn, secure *tls.Config, local bool) bool {
 	for !g.server.takePlace() {
 		g.server.lacksRoom()
@@ -113,7 +112,7 @@ func (g *goEngine) place(nc net.Conn, secure *tls.Config, local bool) bool {
 	return true
 }
 
-// pause waits before the next attempt to accept; false: there is to be none.
+// pause waits before the next attempt to accept. It returns false if there must be none.
 func (g *goEngine) pause() bool {
 	t := time.NewTimer(acceptPause)
 	defer t.Stop()
@@ -133,7 +132,7 @@ func (g *goEngine) isDraining() bool {
 }
 
 func (g *goEngine) acceptEnded(l net.Listener) {
-	_ = l.Close() // drain and stop may have done so
+	_ = l.Close() // drain or stop may have closed it
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.accepting--
@@ -159,7 +158,7 @@ func (g *goEngine) adopt(raw net.Conn, secure *tls.Config, local bool) {
 	if secure != nil {
 		c.shaking = &shakingConn{Conn: raw, all: g.shaking, client: maphash.Comparable(g.shaking.seed, c.group(c.id)), left: maxHandshake}
 		c.nc = tls.Server(c.shaking, secure)
-		c.partial = c.active // the handshake is the first thing that may not take long
+		c.partial = c.active // PartialTimeout also bounds the handshake
 	}
 	c.busy = true // the first turn is the reader's
 	g.mu.Lock()
@@ -186,7 +185,7 @@ func addrPortOf(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
 }
 
-// remove forgets a connection that has ended or was detached.
+// remove removes a connection that has ended or was detached.
 func (g *goEngine) remove(c *goConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -205,7 +204,7 @@ func (g *goEngine) checkEmptyLocked() {
 	}
 }
 
-// sweep looks at the time limits of all connections, again and again.
+// sweep checks the time limits of all connections periodically.
 func (g *goEngine) sweep() {
 	defer g.running.Done()
 	interval := g.server.config.sweepInterval()
@@ -240,7 +239,7 @@ func (g *goEngine) drain() {
 	close(g.drained)
 	for _, l := range g.listeners {
 		if d, ok := l.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Now().Add(lastAccepts)) != nil {
-			_ = l.Close() // ends its Accept as well
+			_ = l.Close() // ends its Accept, too
 		}
 	}
 	g.checkEmptyLocked()
@@ -255,13 +254,13 @@ func (g *goEngine) stop(err error) {
 		close(g.quit)
 	}
 	for _, l := range g.listeners {
-		_ = l.Close() // may be closed
+		_ = l.Close() // it may be closed already
 	}
 	conns := slices.Clone(g.conns)
 	g.mu.Unlock()
 	g.cut.CompareAndSwap(nil, &err)
 	for _, c := range conns {
-		_ = c.raw.Close() // ends whatever waits for the peer, also inside a turn
+		_ = c.raw.Close() // ends reads and writes that wait for the peer, also inside a turn
 	}
 	for _, c := range conns {
 		c.end(err)
@@ -281,7 +280,7 @@ func (g *goEngine) survey(dst []Peer) []Peer {
 	return dst
 }
 
-// resume does nothing: a connection that waits for a place asks again soon.
+// resume does nothing: a connection that waits for a place tries again soon.
 func (g *goEngine) resume() {}
 
 func (g *goEngine) stats(s *Stats) {

@@ -15,21 +15,21 @@ import (
 // Sizes of a connection with a goroutine.
 const (
 	// leastRead and mostRead bound the read buffer, which doubles when a read fills
-	// it and halves when reads are small: an idle connection holds the least.
+	// it and halves when reads are small. An idle connection holds leastRead bytes.
 	leastRead = 2 << 10
 	mostRead  = 64 << 10
 	// writeAtOnce bounds one write: a peer that reads as slowly as leastRate allows
-	// takes one in a little more than the default StallTimeout.
+	// takes it in a little more than the default StallTimeout.
 	writeAtOnce = 32 << 10
 )
 
 // goConn is a connection with a goroutine that reads, its reader.
 //
-// All state of Conn belongs to whoever has the turn. Reads and writes that may wait for
-// the peer happen outside of it. An answer that becomes complete goes into the mail;
-// who has the turn, or is about to take it again after a write, reads the mail before
-// giving it up, and if there is nobody a goroutine of its own takes the turn: so nobody
-// who completes an answer ever waits.
+// All state of Conn belongs to the goroutine that has the turn. Reads and writes that may wait
+// for the peer happen outside the turn. An answer that becomes complete goes into the mail. The
+// goroutine that has the turn, or will take it again after a write, reads the mail before it
+// yields the turn; if there is none, a helper takes the turn. So completing an answer never
+// blocks.
 type goConn struct {
 	Conn
 
@@ -37,26 +37,26 @@ type goConn struct {
 	engine  *goEngine
 	raw     net.Conn
 	nc      net.Conn
-	shaking *shakingConn // nil: clear text
+	shaking *shakingConn // nil for clear text
 
 	// Guarded by mu.
 	mu     sync.Mutex
 	cond   sync.Cond   // a turn has ended
-	busy   bool        // somebody has the turn
-	away   bool        // somebody writes, and will take the turn again
-	mail   []*Deferred // complete
-	posted bool        // Post was called since the last look at what was posted
-	wanted int         // how many wait for the turn
+	busy   bool        // a goroutine has the turn
+	away   bool        // a goroutine writes, and will take the turn again
+	mail   []*Deferred // complete answers
+	posted bool        // Post was called since posts were run last
+	wanted int         // goroutines that wait for the turn
 	gone   bool        // closed or detached: what becomes complete is dropped
 	seen   holding     // what it held when the turn began
 
 	// Owned by the turn.
-	settled    []*Deferred   // the mail under way
-	writing    bool          // somebody writes
-	role       uint32        // of the reader: another takes it over from one that is stuck in a write
-	stuck      time.Duration // since when the reader writes; 0: it does not
+	settled    []*Deferred   // the mail that is being settled
+	writing    bool          // a goroutine writes
+	role       uint32        // of the reader; it changes when another takes over from one that is stuck in a write
+	stuck      time.Duration // since when the reader writes; 0 if it does not
 	unblocking bool          // the reader was made to return, so that it detaches
-	lastOut    int           // size of the last output, the guess for the next
+	lastOut    int           // size of the last output, the estimate for the next
 
 	// Guarded by the engine's mu.
 	place int
@@ -85,7 +85,7 @@ func (c *goConn) run() {
 	c.read(c.role)
 }
 
-// secured tells the session that the handshake is over.
+// secured passes the result of the handshake to the session.
 func (c *goConn) secured(t *tls.Conn) {
 	defer c.recovered()
 	if s, ok := c.session.(SecureSession); ok && !c.closed {
@@ -99,14 +99,14 @@ func (c *goConn) open() {
 	c.session = c.server.config.New(&c.Conn)
 }
 
-// takeOver is the goroutine of a reader after the first.
+// takeOver is the goroutine of a later reader.
 func (c *goConn) takeOver(role uint32) {
 	defer c.engine.running.Done()
 	c.acquire()
 	c.read(role)
 }
 
-// read is what a reader does until the connection has left or another took its role over.
+// read is what a reader does until the connection has left or another reader has taken over.
 // It begins with the turn.
 func (c *goConn) read(me uint32) {
 	size := leastRead
@@ -135,9 +135,9 @@ func (c *goConn) read(me uint32) {
 	}
 }
 
-// goOn does what there is to do until the connection is to be read, and gives the turn
-// up. If an input is expected, into is where to read it to. If ok is false, the reader is not
-// needed any more.
+// goOn does what there is to do until the connection is to be read, and yields the turn. If an
+// input is expected, into is where to read it to. If ok is false, the reader is not needed any
+// more.
 func (c *goConn) goOn(me uint32) (into loan, ok bool) {
 	for {
 		c.work(me)
@@ -151,7 +151,7 @@ func (c *goConn) goOn(me uint32) (into loan, ok bool) {
 			return loan{}, false
 		case c.receiving():
 			if into = c.lend(0, mostPart); into.of == nil {
-				continue // there is no memory: it is not read any more
+				continue // there is no memory, so it is not read now
 			}
 			if c.yieldToRead() {
 				return into, true
@@ -170,8 +170,8 @@ func (c *goConn) goOn(me uint32) (into loan, ok bool) {
 	}
 }
 
-// help is the goroutine that settles answers which became complete while nobody had the
-// turn, or does what the sweeper found. It starts with the turn.
+// help is the goroutine of a helper. It settles answers that became complete while no goroutine
+// had the turn, or does what the sweeper has found. It starts with the turn.
 func (c *goConn) help() {
 	defer c.engine.running.Done()
 	for {
@@ -182,13 +182,12 @@ func (c *goConn) help() {
 	}
 }
 
-// reads says whether to read from the connection now.
+// reads reports whether to read from the connection now.
 func (c *goConn) reads() bool {
 	return !c.closed && !c.eof && !c.starved && c.failure == nil && (c.lingering || !c.Full() || c.receiving())
 }
 
-// noteRead takes in the result of a read of n bytes. It returns false if there is nothing to
-// be handed on.
+// noteRead notes the result of a read of n bytes. It returns false if there is nothing to pass on.
 func (c *goConn) noteRead(n int, err error) bool {
 	c.engine.reads.Add(1)
 	if c.closed {
@@ -208,14 +207,14 @@ func (c *goConn) noteRead(n int, err error) bool {
 	return true
 }
 
-// tookExpected takes in what a read into an expected input returned. The session is given it
-// when the reader goes on.
+// tookExpected notes the result of a read into an expected input. The session receives it when the
+// reader continues.
 func (c *goConn) tookExpected(l loan, n int, err error) {
 	c.giveBack(l, n)
 	c.noteRead(n, err)
 }
 
-// took takes in what a read returned.
+// took passes on the result of a read.
 func (c *goConn) took(in []byte, err error) {
 	defer c.recovered()
 	if !c.noteRead(len(in), err) {
@@ -224,8 +223,8 @@ func (c *goConn) took(in []byte, err error) {
 	switch {
 	case c.lingering:
 	case c.Full():
-		// An answer written meanwhile has filled it. A rest that waits because of
-		// that is not slow.
+		// An answer that was written meanwhile has filled it. The rest of a request that
+		// waits for this reason is not slow.
 		c.in.Append(in)
 		c.partial = 0
 	case c.in.Len() > 0:
@@ -238,8 +237,8 @@ func (c *goConn) took(in []byte, err error) {
 	}
 }
 
-// work does all that a connection can do now: settle what is complete, hand on what was
-// read, write the answers, and go the way that results. me is the role of a reader, or 0.
+// work does all that a connection can do now: settle complete answers, pass on what was read,
+// write the answers, and take the next step. me is the role of a reader, or 0.
 func (c *goConn) work(me uint32) {
 	for {
 		c.settleMail()
@@ -261,8 +260,8 @@ func (c *goConn) work(me uint32) {
 	}
 }
 
-// feed hands the session what was kept of earlier reads, as long as that leads on.
-// fresh says that something has come since it was asked last.
+// feed passes to the session what was kept of earlier reads, while the session can use it.
+// fresh reports that something has come since the last call of Data.
 func (c *goConn) feed(fresh bool) {
 	defer c.recovered()
 	c.collectKept()
@@ -275,14 +274,14 @@ func (c *goConn) feed(fresh bool) {
 	}
 }
 
-// step takes the step that the connection has come to, if it is no detaching, which is
-// the reader's. True: there may be another.
+// step takes the next step of the connection, except for detaching, which the reader does. It
+// returns true if there may be another step.
 func (c *goConn) step() bool {
 	switch c.next() {
 	case stepHalfClose:
 		c.beginLinger(c.server.now())
 		if h, ok := c.nc.(interface{ CloseWrite() error }); !ok || h.CloseWrite() != nil {
-			c.eof = true // no half: the whole
+			c.eof = true // it cannot be half-closed, so it is closed
 		}
 		return true
 	case stepDetach:
@@ -300,7 +299,7 @@ func (c *goConn) step() bool {
 func (c *goConn) close(err error) {
 	c.leave()
 	if c.failure != nil {
-		_ = c.raw.Close() // TLS would take its leave, and might wait for that
+		_ = c.raw.Close() // closing TLS sends an alert, which might block
 	} else {
 		_ = c.nc.Close()
 	}
@@ -309,7 +308,7 @@ func (c *goConn) close(err error) {
 	c.finish(err)
 }
 
-// leave takes the connection out of the engine.
+// leave removes the connection from the engine.
 func (c *goConn) leave() {
 	c.mu.Lock()
 	c.gone = true
@@ -321,24 +320,24 @@ func (c *goConn) leave() {
 	c.engine.remove(c)
 }
 
-// detach hands the connection on. The reader calls it, so nobody reads, and all is
-// written, so nobody writes.
+// detach passes the connection to Config.Detached. The reader calls it when all is written, so no
+// goroutine reads or writes.
 func (c *goConn) detach() {
 	if c.unblocking {
-		_ = c.raw.SetReadDeadline(time.Time{}) // fails on a closed one, as what follows will
+		_ = c.raw.SetReadDeadline(time.Time{}) // if the connection is closed, later calls fail, too
 	}
 	unread := append([]byte(nil), c.in.Peek(c.in.Len())...)
 	c.leave()
 	c.server.countClose(&CloseError{Reason: ReasonDetached})
-	c.finish(nil) // before Detached: what follows is no concern of the session's
+	c.finish(nil) // before Detached, because the session has no part in what follows
 	for !c.yield() {
 		c.settleMail()
 	}
 	c.server.handOver(&c.Conn, c.nc, unread)
 }
 
-// recovered ends a connection whose session has panicked: neither the other connections
-// nor the process shall suffer. work does what is left to do.
+// recovered makes a connection fail whose session has panicked, without affecting other
+// connections or the process. work then closes it.
 func (c *goConn) recovered() {
 	if v := recover(); v != nil {
 		c.failure = c.server.panicked(&c.Conn, v)
@@ -357,7 +356,7 @@ func (c *goConn) broke(err error) {
 	c.failure = &CloseError{ReasonReset, err}
 }
 
-// end cuts the connection, whose socket is closed already.
+// end ends the connection, whose socket is already closed.
 func (c *goConn) end(err error) {
 	c.acquire()
 	if !c.closed && c.failure == nil {

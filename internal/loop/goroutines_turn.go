@@ -24,14 +24,14 @@ func (c *goConn) acquireLocked() {
 	c.room = c.roomNow()
 }
 
-// begunLocked notes that somebody has the turn.
+// begunLocked notes that a goroutine has the turn.
 func (c *goConn) begunLocked() {
 	c.busy = true
 	c.seen = c.counted
 }
 
-// yield gives the turn up, unless there is mail to be settled first. What was posted may be left
-// to others that wait for the turn: tasks without end would otherwise keep them out.
+// yield yields the turn, unless there is mail to settle first. What was posted is left to
+// goroutines that wait for the turn, because endless tasks would otherwise keep them out.
 func (c *goConn) yield() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,8 +43,8 @@ func (c *goConn) yield() bool {
 	return true
 }
 
-// yieldToRead gives the turn up, unless there is mail to be settled first. A helper gets the turn
-// to run what was posted: the reader would never read while tasks come without end.
+// yieldToRead yields the turn, unless there is mail to settle first. If something was posted, a
+// helper gets the turn, because endless tasks would otherwise keep the reader from reading.
 func (c *goConn) yieldToRead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +60,8 @@ func (c *goConn) yieldToRead() bool {
 	return true
 }
 
-// await gives the turn up until somebody else had it, unless there is mail to be settled
-// first. Only the reader does, so there are never two that wake each other.
+// await yields the turn until another goroutine has had it, unless there is mail to settle first.
+// Only the reader calls it, so there are never two goroutines that wake each other.
 func (c *goConn) await() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +81,8 @@ func (c *goConn) complete(d *Deferred) {
 	}
 }
 
-// take puts d into the mail, which a goroutine then settles. It returns false if the connection
-// has gone.
+// take puts d into the mail, which a goroutine settles. It returns false if the connection has
+// gone.
 func (c *goConn) take(d *Deferred) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,23 +108,23 @@ func (c *goConn) wakePosts() {
 	c.callLocked()
 }
 
-// callLocked sees to it that a goroutine takes the turn for what has come.
+// callLocked makes a goroutine take the turn for what has come, unless one has it or will take it.
 func (c *goConn) callLocked() {
 	if !c.busy && !c.away {
 		c.helpLocked()
 	}
 }
 
-// helpLocked gives the turn, which nobody has or the caller has, to a goroutine of its own.
+// helpLocked gives the turn to a helper. The caller, or no goroutine, has the turn.
 func (c *goConn) helpLocked() {
 	c.begunLocked()
 	c.engine.running.Add(1)
-	// Ends when there is nothing to do; at the latest when the connection has ended,
-	// and stop waits for it.
+	// Ends when there is nothing to do, at the latest when the connection has ended;
+	// stop waits for it.
 	c.engine.helpers.Start((*helper)(c))
 }
 
-// helper is a connection that has work as a job.
+// helper is a connection as the job of a helper.
 type helper goConn
 
 // Work implements [Job].
@@ -141,8 +141,8 @@ func (c *goConn) lookAt(now time.Duration) {
 	c.mu.Unlock()
 	due := c.overdue(now)
 	if c.stuck != 0 && now-c.stuck > c.server.config.sweepInterval() && c.reads() {
-		// The reader waits for a peer that does not read, and there is room for more
-		// answers: so the peer's bytes are read, as if a writer waited.
+		// The reader is blocked by a peer that does not read, and there is room for more
+		// answers, so another goroutine reads.
 		c.role++
 		c.stuck = 0
 		c.engine.running.Add(1)
@@ -159,9 +159,9 @@ func (c *goConn) lookAt(now time.Duration) {
 	c.cond.Broadcast()
 }
 
-// look describes the connection for a survey. One whose turn it is is in use, and holds what
-// it held when the turn began: otherwise others would be closed in its place. Cut leaves it
-// alone; if the budget is still exceeded, the next survey follows soon.
+// look describes the connection for a survey. During its turn a connection is in use, and holds
+// what it held when the turn began; otherwise others would be closed in its place. Cut does not
+// close it then; if the budget is still exceeded, the next survey follows soon.
 func (c *goConn) look(now time.Duration) Peer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *goConn) Cut(why CloseReason) {
 	}
 }
 
-// settleMail writes the answers that have become complete, and runs what was posted.
+// settleMail settles the answers that have become complete, and runs what was posted.
 func (c *goConn) settleMail() {
 	for {
 		c.mu.Lock()
@@ -201,7 +201,7 @@ func (c *goConn) settleMail() {
 	}
 }
 
-// runPosted runs what was posted, and tells the session of a drain.
+// runPosted calls Drain if that is due, and runs what was posted.
 func (c *goConn) runPosted() {
 	defer c.recovered()
 	c.tellDrain()
@@ -239,7 +239,8 @@ func (c *goConn) clock() time.Duration { return c.server.config.Clock() }
 // owes implements backend.
 func (c *goConn) owes(delta int) { c.engine.owed.Add(int64(delta)) }
 
-// write writes what is to be sent, without the turn. me is the role of a reader, or 0.
+// write writes the output. It does not hold the turn while it writes. me is the role of a reader,
+// or 0.
 func (c *goConn) write(me uint32) {
 	o := c.out
 	c.out = nil
@@ -278,7 +279,7 @@ func (c *goConn) write(me uint32) {
 	freeOutput(o)
 }
 
-// segmentList is what one write takes.
+// segmentList is the segments of one write.
 type segmentList struct {
 	all  [16][]byte
 	left net.Buffers
@@ -286,7 +287,7 @@ type segmentList struct {
 
 var segmentLists = sync.Pool{New: func() any { return new(segmentList) }}
 
-// writeSome writes the front of an output and returns how much that was.
+// writeSome writes the front of an output and returns the number of bytes written.
 func (g *goEngine) writeSome(nc net.Conn, o *Output) (int, error) {
 	g.writes.Add(1)
 	l := segmentLists.Get().(*segmentList)

@@ -11,16 +11,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/fair"
 )
 
-// maxHandshake bounds what a peer may send until its handshake is over, in bytes. A chain of
+// maxHandshake bounds the bytes that a peer may send until its handshake is complete. A chain of
 // four certificates with RSA keys of 4,096 bits takes 8 KiB.
 const maxHandshake = 64 << 10
 
-var errLongHandshake = errors.New("loop: the peer sent more than 64 KiB and its handshake is not over")
+var errLongHandshake = errors.New("loop: the peer sent more than 64 KiB without completing the handshake")
 
-// handshakes bounds how many handshakes are computed at a time: a signature takes 50 us with
-// P-256 and 1 ms with RSA, so that a flood of them would leave little of the processors to
-// everybody else. A handshake that waits for its peer has no place. Others wait for one, the
-// addresses in turn.
+// handshakes bounds how many handshakes are computed at the same time: a signature takes 50 us
+// with P-256 and 1 ms with RSA, so a flood of handshakes would take most of the processors. A
+// handshake that waits for its peer has no place. If there is no free place, handshakes wait for
+// one, and the addresses take turns.
 type handshakes struct {
 	seed maphash.Seed // immutable
 
@@ -34,8 +34,8 @@ func newHandshakes(places int) *handshakes {
 	return &handshakes{seed: maphash.MakeSeed(), free: places}
 }
 
-// take waits for a place. It is not interrupted: those before it each take no longer than a
-// signature, also if their connections have ended meanwhile.
+// take waits for a place. It cannot be interrupted: each handshake ahead of it takes no longer
+// than a signature, even if its connection has ended.
 func (h *handshakes) take(client uint64) {
 	h.mu.Lock()
 	if h.free > 0 {
@@ -49,7 +49,7 @@ func (h *handshakes) take(client uint64) {
 	<-ready
 }
 
-// give gives a place to the next who waits.
+// give releases a place, to the next handshake that waits.
 func (h *handshakes) give() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,17 +60,17 @@ func (h *handshakes) give() {
 	}
 }
 
-// shakingConn is a connection below TLS. During the handshake, which one goroutine does, it
-// gives the place up while it waits for the peer.
+// shakingConn is the connection under TLS. During the handshake, which one goroutine does, it
+// releases the place while it waits for the peer.
 type shakingConn struct {
 	net.Conn
 	// Immutable after adopt.
 	all    *handshakes
 	client uint64 // the address
-	// Owned by the goroutine of the handshake, and not changed when it is over.
+	// Owned by the goroutine of the handshake, and not changed after it.
 	over bool
-	left int  // bytes that may come
-	has  bool // the place
+	left int  // bytes that may still come
+	has  bool // it has a place
 }
 
 // Read implements [net.Conn].
@@ -91,7 +91,7 @@ func (c *shakingConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements [net.Conn]. What a handshake writes it has computed, and reads next.
+// Write implements [net.Conn]. When a handshake writes, it has finished computing and reads next.
 func (c *shakingConn) Write(p []byte) (int, error) {
 	if !c.over {
 		c.rest()
@@ -99,7 +99,7 @@ func (c *shakingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// rest gives the place up.
+// rest releases the place.
 func (c *shakingConn) rest() {
 	if c.has {
 		c.has = false
@@ -107,7 +107,7 @@ func (c *shakingConn) rest() {
 	}
 }
 
-// shake does the handshake of a connection over c. Whoever closes the connection ends it.
+// shake does the handshake of a connection over c. Closing the connection ends it.
 func (c *shakingConn) shake(t *tls.Conn) error {
 	err := t.HandshakeContext(context.Background())
 	c.rest()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Deadline is a context that ends at a deadline, and makes the timer for it only when Done is
-// called: an answer from disk seldom does, and the timer was 5 % of its CPU. Set Context and At,
-// use it, and call End.
+// A Deadline is a context that ends at a deadline. It makes the timer only when Done is called:
+// an answer from disk seldom calls it, and the timer was 5 % of its CPU. Set Context and At
+// before use, and call End afterwards.
 type Deadline struct {
 	context.Context // the parent
 	At              time.Time
@@ -54,7 +54,7 @@ func (d *Deadline) Err() error {
 	return nil
 }
 
-// End releases what Done has made.
+// End releases the timer, if there is one.
 func (d *Deadline) End() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

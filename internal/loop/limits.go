@@ -2,18 +2,18 @@ package loop
 
 import "time"
 
-// Limits bound one connection: see [Conn.SetLimits]. A field that is zero stands for that of the
-// server's [Config]. So does a negative one, but for IdleTimeout.
+// Limits bound one connection: see [Conn.SetLimits]. If a field is zero or negative, that of the
+// server's [Config] applies, except that a negative IdleTimeout means no limit.
 type Limits struct {
-	MaxInput       int           // as Config.MaxInput
-	MaxDeferred    int           // as Config.MaxDeferred
-	IdleTimeout    time.Duration // as Config.IdleTimeout; negative: none
-	PartialTimeout time.Duration // as Config.PartialTimeout, and for inputs that are expected
+	MaxInput       int           // see Config.MaxInput
+	MaxDeferred    int           // see Config.MaxDeferred
+	IdleTimeout    time.Duration // see Config.IdleTimeout; if negative, there is no limit
+	PartialTimeout time.Duration // see Config.PartialTimeout; also for inputs that are expected
 }
 
-// SetLimits replaces the limits of the connection, for a session that learns only from its peer
-// which ones it needs. They count from now on, for a request under way too. Times are looked at
-// as often as the limits of the server ask for, at least twice a second.
+// SetLimits replaces the limits of the connection, for a session that learns from its peer which
+// ones it needs. They apply immediately, also to a request in flight. Times are checked as often
+// as the limits of the server require, at least twice a second.
 func (c *Conn) SetLimits(l Limits) {
 	s := &c.server.limits
 	if l.MaxInput <= 0 {

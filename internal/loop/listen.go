@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Listen binds address and returns up to n listeners of it, among which the kernel
-// shares out new connections (SO_REUSEPORT of Linux); elsewhere, and for unix sockets,
-// one. If the port is 0 all have the same one.
+// Listen binds address and returns n listeners, among which the kernel distributes new
+// connections (SO_REUSEPORT). On systems other than Linux, and for Unix sockets, it returns one.
+// If the port is 0, all listeners have the same port.
 func Listen(network, address string, n int) ([]net.Listener, error) {
 	if network == "unix" || !hasEpoll {
 		n = 1
@@ -22,7 +22,7 @@ func Listen(network, address string, n int) ([]net.Listener, error) {
 	}
 	if n > 1 {
 		// Two servers of one user could share an address by mistake: a socket
-		// without the option finds out whether somebody has it.
+		// without the option finds out whether the address is in use.
 		probe, err := net.Listen(network, address)
 		if err != nil {
 			return nil, fmt.Errorf("loop: %w", err)
@@ -35,7 +35,7 @@ func Listen(network, address string, n int) ([]net.Listener, error) {
 		l, err := config.Listen(context.Background(), network, address)
 		if err != nil {
 			for _, one := range all {
-				_ = one.Close() // the first error is the one to report
+				_ = one.Close() // the first error is reported
 			}
 			return nil, fmt.Errorf("loop: %w", err)
 		}
@@ -45,28 +45,28 @@ func Listen(network, address string, n int) ([]net.Listener, error) {
 	return all, nil
 }
 
-// AtLoopback reports whether a listener with the address is one that only this machine reaches
-// by an IP address. That of a unix socket is not.
+// AtLoopback reports whether a is a loopback IP address, which only this machine can reach. The
+// address of a Unix socket is not.
 func AtLoopback(a net.Addr) bool {
 	t, ok := a.(*net.TCPAddr)
 	return ok && t.IP.IsLoopback()
 }
 
-// Secure makes the connections to a listener speak TLS.
+// Secure returns a listener whose connections speak TLS.
 func Secure(l net.Listener, config *tls.Config) net.Listener {
 	return &secureListener{l, config}
 }
 
-// secureListener accepts connections that have not shaken hands.
+// secureListener accepts connections before their handshake.
 type secureListener struct {
 	net.Listener
 	config *tls.Config
 }
 
-// Insecure returns the listener below, and what its connections are to speak.
+// Insecure returns the wrapped listener and the configuration of TLS.
 func (l *secureListener) Insecure() (net.Listener, *tls.Config) { return l.Listener, l.config }
 
-// SetDeadline bounds Accept.
+// SetDeadline sets the deadline of Accept.
 func (l *secureListener) SetDeadline(t time.Time) error {
 	d, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
 	if !ok {

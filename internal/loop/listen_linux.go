@@ -8,7 +8,7 @@ import (
 
 const hasEpoll = true
 
-// reusePort lets several sockets of this process be bound to one address (socket(7)).
+// reusePort allows several sockets of this process to be bound to one address (socket(7)).
 func reusePort(_, _ string, c syscall.RawConn) error {
 	var failure error
 	err := c.Control(func(fd uintptr) {

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// turnMeasure is read by event loops when they are made.
+// turnMeasure is read by event loops when they are created.
 var turnMeasure atomic.Pointer[func(cpu time.Duration)]
 
-// MeasureTurns calls report with the CPU time of each turn of the event loops that are made
-// until stop is called: for tests that bound it. Loops that are measured keep their thread.
-// report may be called by several loops at once.
+// MeasureTurns calls report with the CPU time of each turn of the event loops that are created
+// before stop is called. It is for tests that bound that time. Measured loops are locked to their
+// threads. report must be safe for concurrent use.
 func MeasureTurns(report func(cpu time.Duration)) (stop func()) {
 	turnMeasure.Store(&report)
 	return func() { turnMeasure.Store(nil) }
@@ -21,7 +21,7 @@ func MeasureTurns(report func(cpu time.Duration)) (stop func()) {
 // threadCPU returns the CPU time that the thread has used.
 func threadCPU() time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // every thread has one
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // every thread has this clock
 	return time.Duration(t.Nano())
 }
 

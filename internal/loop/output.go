@@ -8,50 +8,48 @@ import (
 )
 
 // linkFrom is the size from which bytes are sent from where they are instead of being
-// copied: below, the copy costs less than an entry of writev and the reference.
+// copied. Below, the copy costs less than an entry of writev and the reference.
 const linkFrom = 8 << 10
 
 // compactFrom is how many bytes at the front must have been written before the rest is
 // moved there.
 const compactFrom = 64 << 10
 
-// keptScratch is the largest buffer that an output keeps between two turns: a loop has
-// up to 33 of them.
+// keptScratch is the largest buffer that an output keeps between two turns. A loop has up to
+// 33 outputs.
 const keptScratch = 128 << 10
 
-// An Output collects the bytes that are to be sent: small ones in B, large ones by
+// An Output collects the bytes that are to be sent: small parts in B, large ones by
 // reference. It belongs to its connection's turn.
 type Output struct {
 	// B takes what is appended: o.B = append(o.B, ...).
 	B []byte
 
-	links  []link // in the order of their places
+	links  []link // ordered by at
 	linked int    // bytes of links not yet written
 	from   int    // bytes of B that were written
 	larges []span // in order
 }
 
-// span is a large answer: its end lies at bytes behind what was written, and n of them are
-// its own.
+// span is a large answer of n bytes, which end at bytes after what was written.
 type span struct{ at, n int }
 
 // An Owner has memory that an output sends from where it is: see [Output.LinkOwned].
 type Owner interface {
-	// Release is called once, when the kernel has taken all bytes of the memory or the
-	// connection has ended: nothing reads the memory any more. It may be called on any
-	// goroutine, in the turn of the connection and without a lock, and must neither wait nor
-	// panic.
+	// Release is called once, when nothing reads the memory any more: the kernel has taken all
+	// of its bytes, or the connection has ended. It may be called on any goroutine, in the turn
+	// of the connection and without a lock, and must neither block nor panic.
 	Release()
 }
 
-// link is memory of others that is sent after B[:at].
+// link is memory of another owner, which is sent after B[:at].
 type link struct {
 	at    int
 	p     []byte
 	owner Owner // if nil, nothing is called
 }
 
-// release tells the owner that the memory is not needed any more.
+// release notifies the owner that nothing reads the memory any more.
 func (l *link) release() {
 	if owner := l.owner; owner != nil {
 		l.owner = nil
@@ -62,7 +60,7 @@ func (l *link) release() {
 // Link appends p, which must not change any more. If p has less than 8 KiB, it is copied.
 func (o *Output) Link(p []byte) { o.LinkOwned(p, nil) }
 
-// LinkOwned is Link of memory that its owner uses again after [Owner.Release]. If p is copied,
+// LinkOwned is Link of memory that its owner reuses after [Owner.Release]. If p is copied,
 // Release is called before LinkOwned returns.
 func (o *Output) LinkOwned(p []byte, owner Owner) {
 	if len(p) < linkFrom {
@@ -76,11 +74,11 @@ func (o *Output) LinkOwned(p []byte, owner Owner) {
 	o.linked += len(p)
 }
 
-// Large says that the last n bytes appended belong to a large answer, one of those that a
-// frontend bounds in sum. They do not count in the [Budget].
+// Large marks the last n bytes appended as a large answer. They do not count in Config.Budget but
+// in Config.Large.
 func (o *Output) Large(n int) { o.larges = append(o.larges, span{o.Len(), n}) }
 
-// large returns how many bytes of large answers wait to be written.
+// large returns the number of bytes of large answers that wait to be written.
 func (o *Output) large() (n int) {
 	for _, s := range o.larges {
 		n += min(s.n, s.at)
@@ -88,13 +86,13 @@ func (o *Output) large() (n int) {
 	return n
 }
 
-// memory returns how much the output keeps alive.
+// memory returns the number of bytes that the output keeps alive.
 func (o *Output) memory() int { return cap(o.B) + o.linked }
 
-// Len returns how many bytes wait to be written.
+// Len returns the number of bytes that wait to be written.
 func (o *Output) Len() int { return len(o.B) - o.from + o.linked }
 
-// segments appends the bytes in order to dst, at most until it is full.
+// segments appends the bytes in order to dst, until its capacity is used.
 func (o *Output) segments(dst [][]byte) [][]byte {
 	at := o.from
 	for i := range o.links {
@@ -143,7 +141,7 @@ func (o *Output) advance(n int) {
 		l.release()
 		done++
 	}
-	o.links = slices.Delete(o.links, 0, done) // and lets go of the memory
+	o.links = slices.Delete(o.links, 0, done) // which drops the references
 	o.from += n
 	if o.from >= compactFrom && 2*o.from >= len(o.B) {
 		o.B = o.B[:copy(o.B, o.B[o.from:])]
@@ -175,7 +173,7 @@ func (o *Output) reset() {
 	}
 }
 
-// take appends all of other, which is empty afterwards.
+// take appends all of other and empties it.
 func (o *Output) take(other *Output) {
 	for _, s := range other.larges {
 		o.larges = append(o.larges, span{o.Len() + s.at, s.n})
@@ -193,7 +191,7 @@ func (o *Output) take(other *Output) {
 
 var outputs = sync.Pool{New: func() any { return new(Output) }}
 
-// newOutput returns an empty output with room for n bytes; freeOutput gives it back.
+// newOutput returns an empty output with room for n bytes; freeOutput releases it.
 func newOutput(n int) *Output {
 	o := outputs.Get().(*Output)
 	o.B = buf.Get(n)

@@ -8,10 +8,10 @@ import (
 )
 
 // panicLines is how many panics a second are logged: a line has a stack, and a client
-// that knows how to make one can send thousands of such requests.
+// that knows how to cause a panic can send thousands of such requests.
 const panicLines = 10
 
-// panicLog counts what was logged.
+// panicLog bounds the lines about panics.
 type panicLog struct {
 	// Atomics. Written and read where panics are recovered.
 	second  atomic.Int64 // on the engine's clock
@@ -19,7 +19,7 @@ type panicLog struct {
 	leftOut atomic.Int64 // since the last line
 }
 
-// take reports whether a panic at now is logged, and how many were not since the last.
+// take reports whether a panic at now is logged, and how many were left out since the last line.
 func (p *panicLog) take(now time.Duration) (leftOut int64, ok bool) {
 	second := int64(now / time.Second)
 	if last := p.second.Load(); last != second && p.second.CompareAndSwap(last, second) {
@@ -32,8 +32,8 @@ func (p *panicLog) take(now time.Duration) (leftOut int64, ok bool) {
 	return p.leftOut.Swap(0), true
 }
 
-// panicked logs a panic of code that is not ours and returns what its connection ends
-// with. It is called where the panic was recovered.
+// panicked logs a panic of a session, a reply or a hook and returns the error with which its
+// connection ends. It is called where the panic was recovered.
 func (s *Server) panicked(c *Conn, v any) error {
 	if leftOut, ok := s.panics.take(s.now()); ok {
 		s.config.Log.Error("a session panicked", "connection", c.id, "panic", v, "left_out", leftOut, "stack", string(debug.Stack()))

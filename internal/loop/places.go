@@ -11,8 +11,8 @@ import (
 
 // Places.
 const (
-	// roomAtOnce is the part of the places that is made free at once when none is: a
-	// survey costs about a millisecond for 10,000 connections.
+	// roomAtOnce is the fraction of the places, 1/128, that is freed together when none is
+	// free: a survey takes about a millisecond for 10,000 connections.
 	roomAtOnce = 128
 	// leastIdle is how long a connection must have been idle to make room, or open if it
 	// has not proven itself: otherwise connections that have just been accepted would make
@@ -20,13 +20,13 @@ const (
 	// crowdIdle.
 	leastIdle = time.Second
 	crowdIdle = 100 * time.Millisecond
-	// keeperPause is the least time between two reviews, and keeperRest that after one
-	// that had nothing to close.
+	// keeperPause is the minimum time between two reviews, and keeperRest that after a review
+	// that closed nothing.
 	keeperPause = 5 * time.Millisecond
 	keeperRest  = 100 * time.Millisecond
 )
 
-// AddressLimit bounds the connections of each address. Its methods are safe for concurrent
+// An AddressLimit bounds the connections of each address. All methods are safe for concurrent
 // use.
 type AddressLimit struct {
 	Most int // immutable; if zero, there is no limit
@@ -36,8 +36,8 @@ type AddressLimit struct {
 	count map[Group]int
 }
 
-// Take counts a connection from addr, alone as [Alone] says. If limited is false the
-// connection is not counted; otherwise Release must be called with g. If ok is false, the
+// Take counts a connection from addr, where alone is the result of [Alone]. If limited is false,
+// the connection is not counted; otherwise Release must be called with g. If ok is false, the
 // address has as many connections as it may have.
 func (a *AddressLimit) Take(addr netip.Addr, alone bool) (g Group, limited, ok bool) {
 	if a.Most <= 0 || alone || addr.IsLoopback() {
@@ -56,7 +56,7 @@ func (a *AddressLimit) Take(addr netip.Addr, alone bool) (g Group, limited, ok b
 	return g, true, true
 }
 
-// Release takes a connection out of the count.
+// Release removes a connection from the count.
 func (a *AddressLimit) Release(g Group) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,13 +65,13 @@ func (a *AddressLimit) Release(g Group) {
 	}
 }
 
-// Alone reports whether connections from addr are counted one by one: it is that of a
-// trusted proxy, or none.
+// Alone reports whether each connection from addr counts by itself: addr is that of a trusted
+// proxy, or not valid.
 func Alone(addr netip.Addr, proxies []netip.Prefix) bool {
 	return !addr.IsValid() || slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// admitted decides whether a connection that was accepted may stay, and notes how it is counted.
+// admitted reports whether an accepted connection may stay, and notes how it is counted.
 func (c *Conn) admitted() bool {
 	addr := c.remote.Addr()
 	c.alone = Alone(addr, c.server.config.Proxies)
@@ -82,10 +82,10 @@ func (c *Conn) admitted() bool {
 	return ok
 }
 
-// group returns what the connection is counted with; own is the connection.
+// group returns the group of the connection; own is the connection.
 func (c *Conn) group(own any) Group { return GroupOf(c.remote.Addr(), c.alone, own) }
 
-// releasePlace gives the place of a connection back.
+// releasePlace releases the place of a connection.
 func (c *Conn) releasePlace() {
 	if c.limited {
 		c.server.addresses.Release(c.group(nil))
@@ -110,7 +110,7 @@ func (c *Conn) peer(now time.Duration, own Cutter) Peer {
 	return p
 }
 
-// cut makes the connection fail, unless the reason does not hold any more.
+// cut makes the connection fail, unless the reason no longer holds.
 func (c *Conn) cut(why CloseReason) bool {
 	switch {
 	case c.closed || c.failure != nil:
@@ -132,7 +132,7 @@ func (c *Conn) cut(why CloseReason) bool {
 	return true
 }
 
-// wakeKeeper makes the keeper look at the budget and at the places.
+// wakeKeeper makes the keeper check the budgets and the places.
 func (s *Server) wakeKeeper() {
 	select {
 	case s.wake <- struct{}{}:
@@ -140,13 +140,13 @@ func (s *Server) wakeKeeper() {
 	}
 }
 
-// lacksRoom notes that a connection waits to be accepted and there is no place for it.
+// lacksRoom notes that there is no place for a connection that waits to be accepted.
 func (s *Server) lacksRoom() {
 	s.crowded.Store(true)
 	s.wakeKeeper()
 }
 
-// keep closes connections while the budget is exceeded or places are wanted.
+// keep is the keeper: it closes connections while a budget is exceeded or places are needed.
 func (s *Server) keep() {
 	defer close(s.kept)
 	pause := time.NewTimer(0)
@@ -203,10 +203,10 @@ func (s *Server) makeRoom() {
 }
 
 // MakeRoom closes a few of peers, which hold all places: first connections that have not
-// proven themselves, then idle ones of the address with most connections, which is the one
-// that was idle longest where all have one, and then those in use of the address with most
-// connections, if it has several. An address with more than a quarter of the places loses
-// those in use before others lose idle ones.
+// proven themselves, then idle ones, then those in use of an address that has several. Among
+// these it closes those of the address with the most connections first, and then those that
+// were idle for the longest time. An address with more than a quarter of the places loses
+// connections in use together with idle ones.
 func MakeRoom(peers []Peer, places int) {
 	candidates, crowd := rankForRoom(peers, places)
 	for _, p := range candidates[:min(len(candidates), places/roomAtOnce+1)] {
@@ -223,11 +223,11 @@ func MakeRoom(peers []Peer, places int) {
 	}
 }
 
-// crowds are what a survey says of groups.
+// crowds are what a survey has found out about groups.
 type crowds struct {
 	places int64
 	all    map[Group]int64 // connections of a group
-	busy   map[Group]int64 // of these, proven ones in use
+	busy   map[Group]int64 // proven connections of a group that are in use
 	young  int64           // connections that are new and have not proven themselves
 }
 
@@ -245,7 +245,7 @@ func crowdsOf(peers []Peer, places int) *crowds {
 	return c
 }
 
-// A rung is when a connection makes room; those of the first rung go first.
+// A rung says when a connection makes room: those of the first rung are closed first.
 type rung uint8
 
 const (
@@ -257,8 +257,8 @@ const (
 	rungs = rungNone
 )
 
-// rung returns when p makes room. A byte that is not read keeps a connection in use: an
-// address could hold all places that way, so connections in use do not always stay.
+// rung returns the rung of p. A byte that is not read keeps a connection in use: an
+// address could hold all places that way, so connections in use are not always kept.
 func (c *crowds) rung(p *Peer) rung {
 	n := c.all[p.Group]
 	large := n > c.places/4
@@ -267,8 +267,8 @@ func (c *crowds) rung(p *Peer) rung {
 	case !p.Proven && ripe:
 		return rungUnproven
 	case !p.Proven || c.young > c.places/8:
-		// Many that are new would make room soon, or prove themselves: no other goes for
-		// them.
+		// The many new ones will make room soon, or prove themselves: no other connection
+		// is closed for them.
 		return rungNone
 	case ripe, p.Idle < 0 && large && (p.Quiet >= leastIdle || p.Quiet >= crowdIdle && 2*c.busy[p.Group] > n):
 		return rungIdle
@@ -278,8 +278,8 @@ func (c *crowds) rung(p *Peer) rung {
 	return rungNone
 }
 
-// rankForRoom returns the connections that may be closed, the first to be closed first, and
-// how many each group has.
+// rankForRoom returns the connections that may be closed, in that order, and the number of
+// connections of each group.
 func rankForRoom(peers []Peer, places int) (candidates []Peer, crowd map[Group]int64) {
 	c := crowdsOf(peers, places)
 	strangers := make(map[Group]int64)
@@ -301,7 +301,8 @@ func rankForRoom(peers []Peer, places int) (candidates []Peer, crowd map[Group]i
 		if rung(r) != rungUnproven {
 			left = maps.Clone(c.all)
 		}
-		// Idle is negative for all that are in use: of a group they go after the others.
+		// Idle is negative for connections in use, so that they come after the idle ones of
+		// their group.
 		slices.SortFunc(some, func(a, b Peer) int { return cmp.Or(cmp.Compare(b.Idle, a.Idle), cmp.Compare(b.Quiet, a.Quiet)) })
 		rank(some, left, func(*Peer) int64 { return 1 })
 		slices.SortStableFunc(some, func(a, b Peer) int { return cmp.Compare(b.rank, a.rank) })

@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// A Task is run in the turn of a connection: see [Conn.Post]. Exactly one of its two methods is
-// called, once.
+// A Task runs in a turn of a connection: see [Conn.Post]. Exactly one of its methods is called,
+// once.
 type Task interface {
-	// Run is called as a session's methods are. Its answer goes after all that are owed, as
-	// that of Data does.
+	// Run is called like a session's methods. As in Data, its answer follows all that are owed.
 	Run(c *Conn)
 	// Drop is called instead if the connection has ended. It may be called on any goroutine.
 	Drop()
@@ -24,14 +23,14 @@ var (
 	ErrPostsFull = errors.New("loop: too many tasks wait for the connection; post again when one has run")
 )
 
-// Post runs t in a turn of the connection. It may be called on any goroutine, in a turn too, and
-// does not wait. If it returns nil, exactly one of the methods of t is called; otherwise none is.
+// Post runs t in a turn of the connection. It may be called on any goroutine, also in a turn, and
+// does not block. If it returns nil, exactly one of the methods of t is called; otherwise none is.
 //
-// weight is how many bytes t holds until then; they count in the [Budget]. Tasks run in the order
-// of their posts, and only while fewer bytes wait to be written than the connection may have:
-// a peer that does not read fills the queue, and Post returns [ErrPostsFull]. They also run while
-// the session is [Conn.Full] for another reason, and after [Conn.End] until the connection is
-// half-closed.
+// weight is the number of bytes that t holds until then; they count in the [Budget]. Tasks run in
+// the order in which they were posted, and only while fewer bytes wait to be written than the
+// connection may have: a peer that does not read fills the queue, and Post returns [ErrPostsFull].
+// Tasks also run while the session is [Conn.Full] for another reason, and after [Conn.End] until
+// the connection is half-closed.
 func (c *Conn) Post(t Task, weight int) error {
 	q := c.postQueue()
 	q.mu.Lock()
@@ -63,7 +62,7 @@ func (c *Conn) Post(t Task, weight int) error {
 	return nil
 }
 
-// post is a task that waits for its turn.
+// post is a task that waits for a turn.
 type post struct {
 	task   Task
 	weight int
@@ -72,7 +71,7 @@ type post struct {
 
 var freePosts = sync.Pool{New: func() any { return new(post) }}
 
-// postQueue is what was posted to a connection and has not run. It is made with the first post:
+// postQueue is what was posted to a connection and has not run. The first post makes it, because
 // most connections have none.
 type postQueue struct {
 	mu sync.Mutex
@@ -85,7 +84,7 @@ type postQueue struct {
 // noPosts is the queue of connections that had none when they ended.
 var noPosts = &postQueue{gone: true}
 
-// postQueue returns the queue of the connection, on any goroutine.
+// postQueue returns the queue of the connection. It may be called on any goroutine.
 func (c *Conn) postQueue() *postQueue {
 	if q := c.posts.Load(); q != nil {
 		return q
@@ -94,7 +93,7 @@ func (c *Conn) postQueue() *postQueue {
 	return c.posts.Load()
 }
 
-// postedWeight returns what tasks that wait hold. It may be called on any goroutine.
+// postedWeight returns the weight of the tasks that wait. It may be called on any goroutine.
 func (c *Conn) postedWeight() int64 {
 	q := c.posts.Load()
 	if q == nil {
@@ -105,7 +104,7 @@ func (c *Conn) postedWeight() int64 {
 	return int64(q.weight)
 }
 
-// takePost takes the next task out of the queue and returns it, or nil if there is none.
+// takePost removes the next task from the queue and returns it, or nil if there is none.
 func (c *Conn) takePost(q *postQueue) Task {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,9 +124,9 @@ func (c *Conn) takePost(q *postQueue) Task {
 	return t
 }
 
-// runPosts runs what was posted, as far as there is room and the turn has a share left. It is
-// a part of the turn, and returns after as many tasks as were there when it began, so that
-// a task which posts another does not keep the turn.
+// runPosts runs what was posted while there is room and the turn has a share left. It is a part
+// of the turn, and returns after as many tasks as there were when it began, so that a task which
+// posts another does not keep the turn.
 func (c *Conn) runPosts() {
 	q := c.posts.Load()
 	if q == nil || !c.ready {
@@ -140,7 +139,7 @@ func (c *Conn) runPosts() {
 	for ; n > 0 && c.takesPosts() && !c.exhausted(); n-- {
 		t := c.takePost(q)
 		if t == nil {
-			break // the connection has ended meanwhile
+			break // the connection has ended
 		}
 		t.Run(c)
 	}
@@ -152,7 +151,7 @@ func (c *Conn) takesPosts() bool {
 	return !c.closed && !c.lingering && c.failure == nil && c.waiting() < c.room
 }
 
-// dropPosts ends the queue: what waits in it is dropped, and nothing more accepted.
+// dropPosts ends the queue: the tasks in it are dropped, and no more are accepted.
 func (c *Conn) dropPosts() {
 	c.posts.CompareAndSwap(nil, noPosts)
 	q := c.posts.Load()

@@ -1,26 +1,26 @@
 package loop
 
-// wakePosts implements backend. A connection is called once, however much is posted to it until
-// it has had its turn.
+// wakePosts implements backend. It is called once for all that is posted to a connection until
+// its next turn.
 func (c *epollConn) wakePosts() {
 	l := c.loop
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closed { // else what was posted has been dropped
+	if !l.closed { // otherwise the tasks have been dropped
 		l.called = append(l.called, c)
 		l.wakeLocked()
 	}
 }
 
-// hasMail reports whether mail that was read has not been dealt with.
+// hasMail reports whether there is mail that was read and not processed.
 func (l *eventLoop) hasMail() bool {
 	return len(l.tasks) > 0 || l.settling.len() > 0 || l.calls.len() > 0
 }
 
-// answerCalls gives connections to which something was posted a turn, some in each round.
+// answerCalls gives a turn to connections to which something was posted, some in each round.
 func (l *eventLoop) answerCalls() {
 	for n := min(l.calls.len(), mailAtOnce); n > 0 && l.spent < mailUnits; n-- {
-		// One that is queued goes on when its place in the queue has come.
+		// A queued one continues when it has reached the front of the queue.
 		if c := l.calls.pop(); !c.closed && !c.queued {
 			l.turn(c)
 		}

@@ -1,6 +1,6 @@
 package loop
 
-// queue is a first-in, first-out queue. Its zero value is empty.
+// queue is a FIFO queue. Its zero value is empty.
 type queue[T any] struct {
 	all  []T // from next on
 	next int
@@ -10,7 +10,7 @@ func (q *queue[T]) len() int { return len(q.all) - q.next }
 
 func (q *queue[T]) push(one T) { q.all = append(q.all, one) }
 
-// pop returns the first one. The queue must not be empty.
+// pop removes the first element and returns it. The queue must not be empty.
 func (q *queue[T]) pop() T {
 	var none T
 	one := q.all[q.next]

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls of the hot path never wait, so they are made without telling the scheduler
-// (RawSyscall): it would take the processor's lists apart and put them together again.
-// Large copies do tell it, because they keep a processor for a while.
+// System calls of the hot path never block, so they are made without telling the scheduler
+// (RawSyscall), which saves its work before and after each call. Large copies do tell it, because
+// they occupy a processor for a while.
 
 // longCopy is the size from which a write tells the scheduler.
 const longCopy = 256 << 10
@@ -53,8 +53,8 @@ func writeFile(fd int, segments [][]byte, total int) (int, syscall.Errno) {
 	return int(n), 0
 }
 
-// unacknowledged returns how many bytes of a socket its peer has not acknowledged
-// (tcp(7), SIOCOUTQ), 0 if that is not known.
+// unacknowledged returns the number of bytes that the peer of a socket has not acknowledged
+// (tcp(7), SIOCOUTQ), or 0 if that is not known.
 func unacknowledged(fd int) int {
 	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
 	if err != nil {
@@ -63,8 +63,8 @@ func unacknowledged(fd int) int {
 	return n
 }
 
-// unread returns how many bytes of a socket wait to be read (tcp(7), SIOCINQ), 0 if that is
-// not known.
+// unread returns the number of bytes of a socket that wait to be read (tcp(7), SIOCINQ), or 0 if
+// that is not known.
 func unread(fd int) int {
 	var n int32
 	_, _, errno := syscall.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCINQ, uintptr(unsafe.Pointer(&n)))
@@ -81,7 +81,7 @@ func hasQueue(fd int) bool {
 	return n > 0 && err == nil
 }
 
-// pollEvents asks epoll without waiting.
+// pollEvents returns the events that there are, without waiting.
 func pollEvents(epfd int, events []unix.EpollEvent) int {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
 	if errno != 0 {
@@ -90,7 +90,7 @@ func pollEvents(epfd int, events []unix.EpollEvent) int {
 	return int(n)
 }
 
-// waitEvents waits for events, at most milliseconds; -1: until there are some.
+// waitEvents waits for events, at most for milliseconds; if that is -1, without a limit.
 func waitEvents(epfd int, events []unix.EpollEvent, milliseconds int) int {
 	n, _, errno := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(milliseconds), 0, 0)
 	if errno != 0 {
@@ -99,7 +99,7 @@ func waitEvents(epfd int, events []unix.EpollEvent, milliseconds int) int {
 	return int(n)
 }
 
-var one = [8]byte{1} // a count of 1; little endian or not, it is not 0
+var one = [8]byte{1} // a count of 1; with another byte order it is not 0, either
 
 // wakeEventfd ends a wait.
 func wakeEventfd(fd int) {
@@ -111,7 +111,7 @@ func drainEventfd(fd int) {
 	_, _, _ = syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&count)), uintptr(len(count)))
 }
 
-// cut shortens segments to most bytes and returns how many there are.
+// cut shortens segments to at most most bytes and returns their number.
 func cut(segments *[][]byte, most int) (total int) {
 	for i, s := range *segments {
 		if total += len(s); total >= most {

@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// Server serves connections. Make it with [New], then call Serve and Shutdown.
+// A Server serves connections. Make it with [New], then call Serve and Shutdown.
 type Server struct {
 	// Immutable after New.
 	config  Config
 	limits  Limits // of connections that have none of their own
 	started time.Time
 	engine  engine   // of Config.Backend
-	engines []engine // engine, and one of goroutines for TLS if that is another
-	used    []engine // those that have listeners; set by Serve before anybody surveys
-	step    int64    // of an account, before the budget hears of it
+	engines []engine // engine and, if that is epoll, one of goroutines for TLS
+	used    []engine // those with listeners; set by Serve before the first survey
+	step    int64    // of an account, before the budget is told
 	wake    chan struct{}
 	quit    chan struct{} // closed by stopKeeping
 	kept    chan struct{} // closed when keep has ended
 
-	accounts  []account // one a lane
+	accounts  []account // one for each lane
 	addresses AddressLimit
 
 	// Guarded by mu.
 	mu      sync.Mutex
 	serving bool
 	down    bool   // Shutdown has been called
-	leave   func() // takes the connections out of the budgets' reviews; nil: there is no keeper
+	leave   func() // removes the connections from the budgets' reviews; nil if there is no keeper
 
 	// Atomics. Written by the backend and by connections that close, read by all.
 	ids      atomic.Uint64
-	open     atomic.Int64 // places taken, detached connections included
+	open     atomic.Int64 // places in use, including detached connections
 	crowded  atomic.Bool  // a connection waits for a place
 	accepted atomic.Uint64
 	refused  atomic.Uint64 // accept(2) failed
@@ -45,39 +45,39 @@ type Server struct {
 	panics   panicLog
 
 	// Atomics. Written by Shutdown, read by connections. drainedAt is on the
-	// engine's clock, 0: not draining.
+	// engine's clock, or 0 if the server does not drain.
 	draining  atomic.Bool
 	drainedAt atomic.Int64
 }
 
-// acceptPause is how long accepting rests when there are no descriptors or no places
+// acceptPause is how long accepting pauses when there are no descriptors or no places
 // left.
 const acceptPause = 50 * time.Millisecond
 
-// lastAccepts is how long accepting goes on at Shutdown: a client may have connected
-// whose last packet the kernel has yet to look at.
+// lastAccepts is how long accepting continues at Shutdown: a client may have connected
+// whose last packet the kernel has not processed yet.
 const lastAccepts = 30 * time.Millisecond
 
 // engine is what a backend does for the server.
 type engine interface {
-	// serve begins to accept from listeners, which are its own from now on.
+	// serve begins to accept from listeners, which it owns from now on.
 	serve(listeners []net.Listener) error
-	// drain stops accepting, once the kernel's queues are empty, and looks at the time
+	// drain stops accepting, once the kernel's queues are empty, and checks the time
 	// limits often.
 	drain()
-	// empty is closed when all connections have ended after drain.
+	// empty returns a channel that is closed when all connections have ended after drain.
 	empty() <-chan struct{}
-	// stop ends all connections with err and everything that runs, and waits for it.
+	// stop ends all connections with err and all goroutines, and waits for them.
 	stop(err error)
 	// survey appends the connections to dst.
 	survey(dst []Peer) []Peer
 	// resume ends a pause in accepting.
 	resume()
-	// stats adds what the backend counts.
+	// stats adds the backend's counters.
 	stats(s *Stats)
 }
 
-// New returns a server that serves nothing yet.
+// New returns a server that does not serve yet.
 func New(config Config) (*Server, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -97,7 +97,7 @@ func New(config Config) (*Server, error) {
 	}
 	s.engines = []engine{s.engine}
 	if config.Backend == Epoll {
-		secure, _ := newGoroutines(s) // never fails
+		secure, _ := newGoroutines(s) // it never fails
 		s.engines = append(s.engines, secure)
 	}
 	return s, nil
@@ -117,18 +117,18 @@ func (s *Server) Backend() Backend { return s.config.Backend }
 // now is the engine's clock: the time since New, never 0.
 func (s *Server) now() time.Duration { return time.Since(s.started) + 1 }
 
-// Serve begins to serve connections to the listeners and returns. Those to listeners that
-// [Secure] returned are served by goroutines, whatever the backend. Serve owns the listeners
-// from now on, also if it fails. It may be called once.
+// Serve begins to serve connections to the listeners and returns. Listeners that [Secure]
+// returned are served by goroutines, whatever the backend. Serve owns the listeners from now
+// on, even if it fails. It may be called once.
 func (s *Server) Serve(listeners ...net.Listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := errors.New("loop: no listeners")
+	err := errors.New("no listeners")
 	switch {
 	case s.down:
 		err = net.ErrClosed
 	case s.serving:
-		err = errors.New("loop: Serve was called before")
+		err = errors.New("Serve was already called")
 	case len(listeners) > 0:
 		s.serving = true
 		if err = s.serve(listeners); err == nil {
@@ -140,12 +140,12 @@ func (s *Server) Serve(listeners ...net.Listener) error {
 		}
 	}
 	for _, l := range listeners {
-		_ = l.Close() // the first error is the one to report
+		_ = l.Close() // the first error is reported
 	}
 	return fmt.Errorf("loop: serve: %w", err)
 }
 
-// serve gives each listener to the engine that serves it.
+// serve passes each listener to the engine that serves it.
 func (s *Server) serve(listeners []net.Listener) error {
 	secure := s.engines[len(s.engines)-1]
 	of := make(map[engine][]net.Listener)
@@ -161,17 +161,17 @@ func (s *Server) serve(listeners []net.Listener) error {
 			continue
 		}
 		if err := e.serve(of[e]); err != nil {
-			return err // the engine of goroutines, which is the last, never fails
+			return err // not of the last engine: that of goroutines never fails
 		}
 		s.used = append(s.used, e)
 	}
 	return nil
 }
 
-// Shutdown stops accepting, lets requests under way end and connections close in order.
-// When ctx ends first, the rest is cut and the context's error returned. It may be
-// called more than once, one call after the other. Detached connections are not its
-// concern.
+// Shutdown stops accepting, waits until requests in flight have ended, and closes the
+// connections in order. If ctx ends first, it cuts the remaining connections and returns the
+// context's error. It may be called again after it has returned. It does not wait for detached
+// connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.down
@@ -207,7 +207,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// takePlace takes one of the places for open connections, if there is one.
+// takePlace takes a place for an open connection and reports whether there was one.
 func (s *Server) takePlace() bool {
 	for {
 		n := s.open.Load()
@@ -220,26 +220,26 @@ func (s *Server) takePlace() bool {
 	}
 }
 
-// releasePlace gives a place back.
+// releasePlace releases a place.
 func (s *Server) releasePlace() { s.open.Add(-1) }
 
-// releaseOnce returns a function that gives a place back the first time it is called.
+// releaseOnce returns a function that releases the place of c the first time it is called.
 func releaseOnce(c *Conn) func() {
 	var once sync.Once
 	return func() { once.Do(c.releasePlace) }
 }
 
-// handOver gives a detached connection to Config.Detached.
+// handOver passes a detached connection to Config.Detached.
 func (s *Server) handOver(c *Conn, nc net.Conn, unread []byte) {
 	p := &placedConn{Conn: nc, release: releaseOnce(c), local: c.local}
 	if s.config.Detached == nil {
-		_ = p.Close() // nobody wants it
+		_ = p.Close() // there is no owner for it
 		return
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			_ = s.panicked(c, v) // logged
-			_ = p.Close()        // nobody has it
+			_ = s.panicked(c, v) // it is logged
+			_ = p.Close()        // it has no owner
 		}
 	}()
 	s.config.Detached(p, unread)
@@ -258,37 +258,37 @@ func (s *Server) countClose(err error) {
 	s.closes[reason].Add(1)
 }
 
-// Stats are a moment's figures of a server.
+// Stats are the metrics of a server at one moment.
 type Stats struct {
 	Backend     string
-	Connections int64  // open, detached ones included
+	Connections int64  // open, including detached ones
 	Accepted    uint64 // since the start
-	// AcceptErrors counts failures of accept(2), above all for want of descriptors.
+	// AcceptErrors counts failures of accept(2), mostly for lack of descriptors.
 	AcceptErrors uint64
-	// Unwritten is how many bytes wait for peers to read, Large what large answers have of
-	// that; Owed is how many answers are deferred.
+	// Unwritten is the number of bytes that wait for peers to read, Large those of them that
+	// belong to large answers; Owed is the number of deferred answers.
 	Unwritten, Large, Owed int64
 	// Reads and Writes are system calls. Wakes counts returns of epoll_wait with
-	// events, Events these, Sleeps the waits that were not answered at once.
+	// events, Events those events, Sleeps the waits that did not return immediately.
 	Reads, Writes, Wakes, Events, Sleeps uint64
-	// Postponed counts turns that ended with work left, because their share was spent.
+	// Postponed counts turns that ended with work left because their share was spent.
 	Postponed uint64
-	// Closes counts connections that ended, by the word of a [CloseReason].
+	// Closes counts connections that ended, by the name of a [CloseReason].
 	Closes map[string]uint64
 }
 
-// EachClose calls visit with every reason, in alphabetical order, and how many connections
-// ended for it.
+// EachClose calls visit with every reason, in alphabetical order, and the number of connections
+// that ended for it.
 func (s *Stats) EachClose(visit func(reason string, n uint64)) {
 	for _, reason := range slices.Sorted(maps.Keys(s.Closes)) {
 		visit(reason, s.Closes[reason])
 	}
 }
 
-// Connections returns how many connections are open, detached ones included.
+// Connections returns the number of open connections, including detached ones.
 func (s *Server) Connections() int64 { return s.open.Load() }
 
-// Stats returns the figures of now.
+// Stats returns the current metrics.
 func (s *Server) Stats() Stats {
 	st := Stats{
 		Backend: s.config.Backend.String(), Closes: make(map[string]uint64), Connections: s.open.Load(), Accepted: s.accepted.Load(),

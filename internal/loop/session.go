@@ -2,36 +2,36 @@ package loop
 
 import "crypto/tls"
 
-// A Session is a protocol's side of one connection. The engine calls its methods one at
-// a time for a connection. They must not wait for anything: other connections wait for
-// them. A panic ends the connection and is logged.
+// A Session is a protocol's side of one connection. The engine calls the methods of a
+// session one at a time. They must not block, because other connections wait for them. A
+// panic ends the connection and is logged.
 type Session interface {
-	// Data is given all bytes that were read and not consumed, at least one, and
-	// returns how many at their front it has consumed. The bytes are valid during the
-	// call only, and nobody may change them. It is called again with what is left and
-	// what followed when more has come or, if it stopped because of [Conn.Full], as
-	// soon as there is room.
+	// Data receives all bytes that were read and not consumed, at least one, and
+	// returns how many at their front it has consumed. The bytes are valid only during the
+	// call and must not be changed. Data is called again, with the bytes that are left and
+	// those that followed, when more bytes have come or, if it stopped because of
+	// [Conn.Full], as soon as there is room.
 	//
 	// A session consumes whole requests while it is not [Conn.Full]. What it leaves
 	// without being full is the start of a request.
 	Data(c *Conn, in []byte) (consumed int)
-	// Closed is the last call: the connection has ended or was detached. err is nil if
-	// it ended in order, else a [*CloseError] or what [Conn.Abort] was given.
+	// Closed is the last call: the connection has ended or was detached. If it ended in
+	// order, err is nil; otherwise it is a [*CloseError].
 	Closed(c *Conn, err error)
 }
 
-// A Reply is an answer that is given later: see [Conn.Defer]. Of its two methods exactly
-// one is called, once.
+// A Reply is an answer that is given later: see [Conn.Defer]. Exactly one of its methods is
+// called, once.
 type Reply interface {
-	// Write appends the answer to [Conn.Output]. It is called as a session's methods
-	// are, after the answer is complete and those before it have been appended.
+	// Write appends the answer to [Conn.Output]. It is called like a session's methods,
+	// after the answer is complete and earlier answers have been appended.
 	Write(c *Conn)
 	// Drop is called instead if the connection has ended. It may be called on any
 	// goroutine.
 	Drop()
 }
 
-// A SecureSession is a session that wants to know what a TLS handshake has agreed on.
+// A SecureSession is a session that receives the result of a TLS handshake.
 type SecureSession interface {
 	Session
 	// Secured is called once, in a turn, after the handshake and before Data.
@@ -43,16 +43,17 @@ type Drainer interface {
 	Session
 	// Drain is called once, in a turn, soon after the server has begun to drain; if the
 	// connection is accepted or finishes its handshake later, soon after that. The
-	// session may append to [Conn.Output], and may call [Conn.End]. If it does not, the connection
-	// is half-closed as others are: once it is idle and Config.DrainGrace has passed.
+	// session may append to [Conn.Output] and may call [Conn.End]. If it does not call End, the
+	// connection is half-closed like others: once it is idle and Config.DrainGrace has passed.
 	Drain(c *Conn)
 }
 
-// A LargeHolder is a session that holds large answers of which its connection does not know:
-// those that wait for their turn behind others. See [Server.HoldLarge].
+// A LargeHolder is a session that holds large answers that its connection does not know:
+// they wait for earlier answers. See [Server.HoldLarge].
 type LargeHolder interface {
 	Session
-	// HoldsLarge returns how many bytes those are. It may be called on any goroutine.
+	// HoldsLarge returns the number of bytes of these answers. It may be called on any
+	// goroutine.
 	HoldsLarge() int64
 }
 
@@ -68,22 +69,22 @@ const (
 	ReasonStalled                         // the peer did not read
 	ReasonTooLarge                        // a request of more than MaxInput bytes
 	ReasonDrained                         // the server shut down
-	ReasonReset                           // the network or the peer broke it
-	ReasonAborted                         // the session gave it up, or panicked
+	ReasonReset                           // the network failed, or the peer reset it
+	ReasonAborted                         // the session aborted it, or panicked
 	ReasonUnproven                        // no request or login was completed within ProveTimeout
-	ReasonMemory                          // the budget was exceeded, and its address held most
+	ReasonMemory                          // the budget was exceeded, and its address held the most
 	ReasonAddress                         // its address had MaxPerAddress connections
 	ReasonUnprovenRoom                    // made room: no request or login was completed yet
-	ReasonAddressRoom                     // made room: idle, and its address had most connections
-	ReasonIdleRoom                        // made room: idle for longest
-	ReasonLarge                           // the budget of large answers was exceeded, and its address owed most
-	ReasonCrowdRoom                       // made room: in use, nothing was idle, and its address had most connections
+	ReasonAddressRoom                     // made room: idle, and its address had the most connections
+	ReasonIdleRoom                        // made room: idle for the longest time
+	ReasonLarge                           // the budget of large answers was exceeded, and its address owed the most
+	ReasonCrowdRoom                       // made room: in use, none was idle, and its address had the most connections
 
-	// CloseReasons is how many there are.
+	// CloseReasons is the number of reasons.
 	CloseReasons
 )
 
-// String returns the word for the reason in metrics and logs.
+// String returns the name of the reason in metrics and logs.
 func (r CloseReason) String() string {
 	return [...]string{"end", "detached", "idle", "partial", "stalled", "too-large", "drained", "reset", "aborted",
 		"unproven", "memory", "address", "room-unproven", "room-address", "room-idle", "large", "room-crowd"}[r]
@@ -92,7 +93,7 @@ func (r CloseReason) String() string {
 // CloseError says why a connection ended.
 type CloseError struct {
 	Reason CloseReason
-	Err    error // of the network, or what was given to Abort; may be nil
+	Err    error // of the network, or the one passed to Abort; may be nil
 }
 
 // Error implements error.
@@ -100,22 +101,22 @@ func (e *CloseError) Error() string {
 	text := "loop: " + [...]string{
 		ReasonEnd:      "the connection ended",
 		ReasonDetached: "the connection was detached",
-		ReasonIdle:     "no request came for too long",
-		ReasonPartial:  "the rest of a request did not come in time",
+		ReasonIdle:     "the connection was idle for too long",
+		ReasonPartial:  "timed out waiting for the rest of a request",
 		ReasonStalled:  "the peer does not read its answers",
 		ReasonTooLarge: "a request is too large",
 		ReasonDrained:  "the server shuts down",
-		ReasonReset:    "the connection broke",
-		ReasonAborted:  "the connection was given up",
+		ReasonReset:    "the connection failed",
+		ReasonAborted:  "the connection was aborted",
 
 		ReasonUnproven:     "no request or login was completed in time",
-		ReasonMemory:       "the connections hold too much memory, and those of this address most",
+		ReasonMemory:       "connections hold too much memory, and this address holds the most",
 		ReasonAddress:      "the address has too many connections",
-		ReasonUnprovenRoom: "there was no place for a new connection, and this one had completed no request or login",
-		ReasonAddressRoom:  "there was no place for a new connection, and this idle one was of the address with most",
-		ReasonIdleRoom:     "there was no place for a new connection, and this one was idle for longest",
-		ReasonLarge:        "too many bytes of large answers wait, and those of this address are most",
-		ReasonCrowdRoom:    "there was no place for a new connection, none was idle, and this one was of the address with most",
+		ReasonUnprovenRoom: "closed to make room for a new connection: no request or login was completed yet",
+		ReasonAddressRoom:  "closed to make room for a new connection: idle, and its address has the most connections",
+		ReasonIdleRoom:     "closed to make room for a new connection: idle for the longest time",
+		ReasonLarge:        "too many bytes of large answers are unsent, and this address has the most of them",
+		ReasonCrowdRoom:    "closed to make room for a new connection: none is idle, and its address has the most connections",
 	}[e.Reason]
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
@@ -123,16 +124,16 @@ func (e *CloseError) Error() string {
 	return text
 }
 
-// Unwrap returns the error below.
+// Unwrap returns e.Err.
 func (e *CloseError) Unwrap() error { return e.Err }
 
-// Is reports whether target is the error of the same reason.
+// Is reports whether target is a CloseError with the same reason and no error of its own.
 func (e *CloseError) Is(target error) bool {
 	t, ok := target.(*CloseError)
 	return ok && t.Reason == e.Reason && t.Err == nil
 }
 
-// Errors that connections end with, for errors.Is.
+// Errors with which connections end, for errors.Is.
 var (
 	ErrIdle     = &CloseError{Reason: ReasonIdle}
 	ErrPartial  = &CloseError{Reason: ReasonPartial}

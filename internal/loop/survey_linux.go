@@ -1,6 +1,6 @@
 package loop
 
-// survey asks each loop. A loop that has ended does not answer.
+// survey queries each loop. A loop that has ended does not answer.
 func (e *epollEngine) survey(dst []Peer) []Peer {
 	answers := make(chan [][]Peer, len(e.loops))
 	asked := 0
@@ -32,18 +32,18 @@ func (e *epollEngine) resume() {
 	}
 }
 
-// survey is one that a loop has under way.
+// survey is a survey of a loop in progress.
 type survey struct {
-	left   int // slots that it has not looked at
+	left   int // slots that were not visited yet
 	parts  [][]Peer
-	answer chan<- [][]Peer // has room for it
+	answer chan<- [][]Peer // has room for the answer
 }
 
 func (l *eventLoop) beginSurvey(answer chan<- [][]Peer) {
 	l.surveys = append(l.surveys, &survey{left: len(l.slots), answer: answer})
 }
 
-// goOnSurvey looks at some slots for the oldest survey; the next round goes on.
+// goOnSurvey visits some slots for the oldest survey; the next round continues.
 func (l *eventLoop) goOnSurvey() {
 	if l.measure != nil {
 		defer l.measured(threadCPU())

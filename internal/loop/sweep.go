@@ -8,15 +8,15 @@ import (
 // never is a limit that is not reached.
 const never = 1<<63 - 1
 
-// lingerTime bounds how long a half-closed connection is read to its end.
+// lingerTime is how long a half-closed connection is read to its end.
 const lingerTime = time.Second
 
-// leastRate is how many bytes a second a peer must read of answers that wait for it, and send of
-// an input that is expected.
+// leastRate is the minimum rate, in bytes a second, at which a peer must read answers and send
+// an expected input.
 const leastRate = 1 << 10
 
-// overdue looks at the time limits of a connection. It returns true if the connection
-// has to go on: [Conn.next] says how.
+// overdue checks the time limits of a connection. It returns true if the connection needs a
+// turn; [Conn.next] then says what to do.
 func (c *Conn) overdue(now time.Duration) bool {
 	config := &c.server.config
 	if c.stalled != 0 && c.held < 0 {

@@ -3,45 +3,46 @@ package loop
 import "sync"
 
 const (
-	// idleWorkers is how many goroutines wait for the next job. Each keeps a stack of some 16 KiB.
+	// idleWorkers is how many goroutines wait for the next job. Each keeps a stack of about 16 KiB.
 	idleWorkers = 64
-	// DefaultWorkers is the limit of [Workers] that have none of their own.
+	// DefaultWorkers is the default limit of [Workers].
 	DefaultWorkers = 32 << 10
 )
 
-// A Job is work that may wait.
+// A Job is work that may block.
 type Job interface {
-	// Work does it. It must not panic.
+	// Work does the job. It must not panic.
 	Work()
 }
 
-// JobFunc is a function as a [Job].
+// A JobFunc is a function that implements [Job].
 type JobFunc func()
 
 // Work implements [Job].
 func (f JobFunc) Work() { f() }
 
-// Workers are goroutines that run jobs which may wait. Those that are idle are kept for the next
-// job, because their stacks have grown already: on a new goroutine for each, growing the stack was
-// 22 % of the CPU of an answer from the disk tier. All methods are safe for concurrent use.
+// Workers are goroutines that run jobs which may block. Idle ones are kept for the next
+// job, because their stacks have grown already: with a new goroutine for each job, growing the
+// stack was 22 % of the CPU of an answer from the disk tier. All methods are safe for concurrent
+// use.
 type Workers struct {
 	// Immutable.
 	max  int
-	jobs chan Job      // has room for all that are idle, so that a send does not wait
+	jobs chan Job      // has room for all idle goroutines, so that a send does not block
 	stop chan struct{} // closed by Close
 
 	// Guarded by mu.
 	mu     sync.Mutex
 	left   sync.Cond // count has become 0
 	count  int       // goroutines
-	idle   int       // of these, how many wait for a job and have not been sent one
+	idle   int       // goroutines that wait for a job and were not sent one
 	queue  []Job     // from next on: jobs that wait because count is max
 	next   int
 	closed bool
 }
 
-// NewWorkers returns at most max goroutines, of which there are none yet. If max is zero, it is
-// [DefaultWorkers].
+// NewWorkers returns workers of at most max goroutines, which are started when they are needed. If
+// max is zero, it is [DefaultWorkers].
 func NewWorkers(max int) *Workers {
 	if max <= 0 {
 		max = DefaultWorkers
@@ -51,10 +52,10 @@ func NewWorkers(max int) *Workers {
 	return w
 }
 
-// Start runs j on a goroutine and does not wait. If all goroutines are busy and there are as many
-// as there may be, j waits for one, after the jobs that came before: callers must bound how many
-// jobs they start, because those that wait are kept in memory. After Close j still runs, on a
-// goroutine that ends with it.
+// Start runs j on a goroutine and does not block. If all goroutines are busy and their number is
+// at its limit, j waits for one, after earlier jobs. Callers must bound how many jobs they start,
+// because waiting jobs are kept in memory. After Close j still runs, on a goroutine that ends
+// with it.
 func (w *Workers) Start(j Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +65,8 @@ func (w *Workers) Start(j Job) {
 		w.jobs <- j
 	case w.count < w.max:
 		w.count++
-		// Ends when it has nothing to do and enough others are idle, or with Close, which waits.
+		// Ends when it has nothing to do and enough others are idle, or with Close, which waits
+		// for it.
 		go w.run(j)
 	default:
 		w.queue = append(w.queue, j)
@@ -91,8 +93,8 @@ func (w *Workers) run(j Job) {
 	}
 }
 
-// following returns the next job that waits, nil if there is none. If stay is false, the
-// goroutine is not needed.
+// following returns the next waiting job, or nil if there is none. If stay is false, the goroutine
+// is not needed.
 func (w *Workers) following() (j Job, stay bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +113,7 @@ func (w *Workers) following() (j Job, stay bool) {
 	return nil, true
 }
 
-// leave ends an idle goroutine, unless it was sent a job meanwhile, which it returns.
+// leave ends an idle goroutine, or returns the job that it was sent in the meantime.
 func (w *Workers) leave() Job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
