@@ -105,7 +105,7 @@ type backend interface {
 	clock() time.Duration
 }
 
-// ID returns the number of the connection, unique in the process.
+// ID returns the number of the connection, which is unique within its server.
 func (c *Conn) ID() uint64 { return c.id }
 
 // Lane returns a number from 0 to [Config.Loops] - 1. With epoll, connections of one lane are
