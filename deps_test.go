@@ -48,6 +48,8 @@ const policy = `
 # What a library user imports: nothing but the standard library, x/sys and ours.
 redis           < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/resp   | golang.org/x/sys
 redis/internal/typedgen <
+# The map of Redis Cluster knows replies and time, no sockets and no client.
+redis/internal/cluster < internal/fleet internal/wire/resp
 redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys
 tarantool       < . internal/attempt internal/buf internal/driver internal/fleet internal/pipe internal/wire/box tarantool/iproto | golang.org/x/sys
 # Adapters of the clients for libraries that only their users pay for.
@@ -133,6 +135,7 @@ const never = `
 # Codecs turn bytes into messages: no network, no lock, no clock.
 internal/wire/* : net net/... sync time ./internal/pipe ./internal/loop
 tarantool/iproto : net net/... sync time ./internal/pipe ./internal/loop
+redis/internal/cluster : net crypto/tls ./internal/pipe ./internal/driver
 cache           : net net/... database/sql os/exec
 `
 

@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// answer is what became of asking one node.
+type answer struct {
+	topology *Topology
+	err      error
+	noShards bool // the node did not answer CLUSTER SHARDS with a topology
+}
+
+// collect asks nodes until the ballot has enough answers. The error is that of the last node, if no
+// node has answered.
+func (r *Refresher) collect(ctx context.Context, b *ballot) error {
+	left := r.candidates(b.inForce)
+	if len(left) == 0 {
+		return ErrNoNodes
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan answer, len(left))
+	forms, running := r.forms(), 0
+	next := func() {
+		addr := left[0]
+		left = left[1:]
+		running++
+		r.asked.Add(1)
+		// Ended by cancel and by Config.Timeout; Close waits for it.
+		r.asks.Go(func() { answers <- r.ask(ctx, addr, forms) })
+	}
+	next()
+	patience := time.NewTicker(r.config.Patience)
+	defer patience.Stop()
+	var failure error
+	for running > 0 {
+		select {
+		case a := <-answers:
+			running--
+			r.learn(&a)
+			if a.err != nil {
+				failure = a.err
+			} else if b.add(a.topology) {
+				return nil
+			}
+			if running == 0 && len(left) > 0 {
+				next()
+				patience.Reset(r.config.Patience)
+			}
+		case <-patience.C:
+			if running < mostAtOnce && len(left) > 0 {
+				next()
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return failure
+}
+
+// candidates returns the addresses of nodes in the order in which they are asked: those that are
+// well, the seeds, and the others.
+func (r *Refresher) candidates(t *Topology) []string {
+	var well, others []string
+	if t != nil {
+		for _, i := range rand.Perm(len(t.Nodes)) {
+			if n := &t.Nodes[i]; n.Health() == Well {
+				well = append(well, n.Addr)
+			} else if n.Flags&Handshake == 0 {
+				others = append(others, n.Addr)
+			}
+		}
+	}
+	var order []string
+	add := func(addrs []string) {
+		for _, addr := range addrs[:min(len(addrs), mostAsked)] {
+			known := false
+			for _, other := range order {
+				known = known || other == addr
+			}
+			if !known {
+				order = append(order, addr)
+			}
+		}
+	}
+	add(well)
+	seeds := r.config.Addresses.Seeds
+	shuffled := make([]string, len(seeds))
+	for to, from := range rand.Perm(len(seeds)) {
+		shuffled[to] = seeds[from]
+	}
+	add(shuffled)
+	add(others)
+	return order
+}
+
+// retryShards is how many refreshes after one that learned that a node does not know CLUSTER SHARDS
+// it is asked for again: the servers may have been upgraded.
+const retryShards = 64
+
+// forms returns the commands that tell the topology, in the order in which they are asked.
+func (r *Refresher) forms() []Command {
+	all := []Command{Shards, Nodes, SlotRanges}
+	if r.noShards > 0 {
+		return all[1:]
+	}
+	return all
+}
+
+// learn takes what an answer says about the commands that nodes know.
+func (r *Refresher) learn(a *answer) {
+	switch {
+	case a.noShards:
+		r.noShards = retryShards
+	case a.err != nil:
+		r.noShards = 0
+	}
+}
+
+// ask asks one node: one form after the other until one is answered without a doubt.
+func (r *Refresher) ask(ctx context.Context, addr string, forms []Command) (a answer) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	var replies Replies
+	commands := []Command{0, Info}
+	for _, form := range forms {
+		commands[0] = form
+		frames, err := r.config.Asker.Ask(ctx, addr, commands)
+		if err == nil && len(frames) != len(commands) {
+			err = fmt.Errorf("%d replies to %d commands", len(frames), len(commands))
+		}
+		if err != nil {
+			if a.topology == nil {
+				a.err = err
+			}
+			return a
+		}
+		for i, c := range commands {
+			replies[c] = frames[i]
+		}
+		commands = commands[:1]
+		t, err := Parse(addr, r.config.Addresses, replies)
+		switch {
+		case err == nil:
+			a.topology, a.err = t, nil
+			if t.Doubt == "" {
+				return a
+			}
+		case a.topology == nil:
+			a.err = err
+			again := worthAnotherForm(err)
+			a.noShards = a.noShards || again && form == Shards
+			if !again {
+				return a
+			}
+		}
+	}
+	return a
+}
+
+// worthAnotherForm reports whether a node may answer another command after this error: it does not
+// know the first one, does not permit it, or its reply was not understood.
+func worthAnotherForm(err error) bool {
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		return true
+	}
+	text := strings.ToLower(refused.Text)
+	return strings.HasPrefix(text, "err unknown ") || strings.HasPrefix(text, "noperm ")
+}

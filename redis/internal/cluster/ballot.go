@@ -1,0 +1,94 @@
+package cluster
+
+// mostAnswers is how many nodes answer in a refresh at most.
+const mostAnswers = 3
+
+// resetRounds is how many refreshes in a row may bring only older views until one is taken.
+const resetRounds = 3
+
+// A ballot selects one of the views that nodes have in one refresh. See the package comment for the
+// rules.
+type ballot struct {
+	inForce *Topology // nil: none yet
+	olds    int       // refreshes before this one that brought only older views
+	answers []*Topology
+}
+
+// add counts an answer, and reports whether no further node has to be asked.
+func (b *ballot) add(t *Topology) (enough bool) {
+	b.answers = append(b.answers, t)
+	return b.clear(t) || !b.old(t) && b.shared(t) || len(b.answers) >= mostAnswers
+}
+
+// old reports whether a view is older than the one in force. A node that has no slots to tell of is
+// not in the cluster any more.
+func (b *ballot) old(t *Topology) bool {
+	return b.inForce != nil && (t.olderThan(b.inForce) || len(t.Ranges) == 0 && len(b.inForce.Ranges) > 0)
+}
+
+// dated reports whether a view says how old it is.
+func dated(t *Topology) bool { return t.CurrentEpoch != 0 || t.ConfigEpoch != 0 }
+
+// clear reports whether a view can be taken without asking another node.
+func (b *ballot) clear(t *Topology) bool {
+	known := dated(t) || b.inForce != nil && t.sameOwners(b.inForce)
+	return known && !b.old(t) && t.State != Down && t.Doubt == ""
+}
+
+// shared reports whether another node has the same view as t.
+func (b *ballot) shared(t *Topology) bool {
+	for _, other := range b.answers {
+		if other != t && other.From != t.From && other.sameOwners(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// winner returns the view to be put in force, or why there is none. There is at least one answer.
+func (b *ballot) winner() (*Topology, error) {
+	var best *Topology
+	for _, t := range b.answers {
+		if !b.old(t) && (best == nil || b.less(best, t)) {
+			best = t
+		}
+	}
+	switch {
+	case best == nil && b.olds+1 >= resetRounds:
+		return b.afterReset()
+	case best == nil:
+		return nil, ErrOldView
+	case b.inForce != nil && len(b.answers) > 1 && !dated(best) && !b.clear(best) && !b.shared(best):
+		return nil, ErrDisagree
+	}
+	return best, nil
+}
+
+// afterReset returns a view of a cluster whose epochs have begun again. That of a node which is cut
+// off is none.
+func (b *ballot) afterReset() (*Topology, error) {
+	var best *Topology
+	for _, t := range b.answers {
+		if t.State != Down && (best == nil || b.less(best, t)) {
+			best = t
+		}
+	}
+	if best == nil {
+		return nil, ErrOldView
+	}
+	return best, nil
+}
+
+// less reports whether other is the better view.
+func (b *ballot) less(t, other *Topology) bool {
+	for _, better := range [...]func(*Topology) bool{
+		func(t *Topology) bool { return t.State != Down },
+		b.shared,
+		func(t *Topology) bool { return t.Doubt == "" },
+	} {
+		if x, y := better(t), better(other); x != y {
+			return y
+		}
+	}
+	return t.olderThan(other)
+}

@@ -1,0 +1,150 @@
+package cluster
+
+import "time"
+
+// A Policy says which node of a shard answers a read.
+type Policy uint8
+
+// The policies. Each falls back on the next best node: a read fails only if no node can be reached.
+const (
+	// MasterOnly reads from the master.
+	MasterOnly Policy = iota
+	// PreferReplica reads from a replica, or from the master if no replica is well.
+	PreferReplica
+	// AnyNode reads from the master and the replicas.
+	AnyNode
+	// Nearest reads from a node whose round trip is about the shortest.
+	Nearest
+	// SameZone reads from a replica in the zone of the client, or from the master if it is in the zone,
+	// or from a replica elsewhere, or from the master.
+	SameZone
+)
+
+// Health is how well a node can answer reads.
+type Health uint8
+
+// The healths, the best first.
+const (
+	// Well is a node that answers.
+	Well Health = iota
+	// Doubtful is a node that some other node cannot reach, or to which this client has no connection.
+	Doubtful
+	// Unfit is a node that failed, loads its data or has just joined.
+	Unfit
+)
+
+// Health returns what the cluster says about the health of the node.
+func (n *Node) Health() Health {
+	switch {
+	case n.Flags&(Failed|Handshake|NoAddress|Loading) != 0:
+		return Unfit
+	case n.Flags&(MaybeFailed|Disconnected) != 0:
+		return Doubtful
+	}
+	return Well
+}
+
+// A Candidate is a node that could answer a read.
+type Candidate struct {
+	Master bool
+	Health Health
+	// RoundTrip is the time of a round trip, zero if it was not measured.
+	RoundTrip time.Duration
+	Zone      string
+}
+
+// Choose returns the index of the candidate that a policy selects, or -1 if there is none. Of
+// several that are equally good, seed selects one: see [Seed]. Health counts before what the policy
+// prefers; if all are unfit, it is the master. Zone is that of the client.
+func Choose(policy Policy, candidates []Candidate, zone string, seed uint64) int {
+	best, master := 1<<30, -1
+	for i := range candidates {
+		c := &candidates[i]
+		if c.Master {
+			master = i
+		}
+		best = min(best, policy.rank(c, zone))
+	}
+	if policy == MasterOnly || best >= unfit && master >= 0 {
+		return master
+	}
+	limit := time.Duration(0) // of a round trip; 0: none
+	if policy == Nearest {
+		limit = nearestLimit(policy, candidates, zone, best)
+	}
+	good := func(c *Candidate) bool {
+		return policy.rank(c, zone) == best && (limit == 0 || c.RoundTrip != 0 && c.RoundTrip <= limit)
+	}
+	n := 0
+	for i := range candidates {
+		if good(&candidates[i]) {
+			n++
+		}
+	}
+	if n == 0 {
+		return -1
+	}
+	k := int(seed % uint64(n))
+	for i := range candidates {
+		if good(&candidates[i]) {
+			if k == 0 {
+				return i
+			}
+			k--
+		}
+	}
+	return -1
+}
+
+// Ranks: four classes a health.
+const (
+	classes = 4
+	unfit   = int(Unfit) * classes
+)
+
+// rank returns how good a candidate is; less is better.
+func (p Policy) rank(c *Candidate, zone string) int {
+	class := 0
+	near := zone != "" && c.Zone == zone
+	switch {
+	case p == PreferReplica && c.Master:
+		class = 1
+	case p == SameZone && near && c.Master:
+		class = 1
+	case p == SameZone && !near && !c.Master:
+		class = 2
+	case p == SameZone && !near:
+		class = 3
+	}
+	return int(c.Health)*classes + class
+}
+
+// nearestLimit returns the longest round trip that counts as near: a quarter and 50 µs more than the
+// shortest, so that nodes in the same place share the reads. It is zero if none was measured.
+func nearestLimit(policy Policy, candidates []Candidate, zone string, best int) time.Duration {
+	shortest := time.Duration(0)
+	for i := range candidates {
+		c := &candidates[i]
+		if c.RoundTrip > 0 && (shortest == 0 || c.RoundTrip < shortest) && policy.rank(c, zone) == best {
+			shortest = c.RoundTrip
+		}
+	}
+	if shortest == 0 {
+		return 0
+	}
+	return shortest + shortest/4 + 50*time.Microsecond
+}
+
+// seedSlice is how long a seed stays the same.
+const seedSlice = 40 * time.Millisecond
+
+// Seed returns what [Choose] selects by: it changes every 40 ms, and differs between processes.
+// Reads of a process go to the same node of a shard meanwhile, so that they travel in few large
+// writes, and processes spread over the nodes. Process is a random number of the process, now is any
+// clock that does not go back.
+func Seed(process uint64, now time.Duration) uint64 {
+	x := process + uint64(now/seedSlice)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

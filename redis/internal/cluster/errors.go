@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"errors"
+	"strconv"
+)
+
+var (
+	// ErrClosed is returned by methods of a [Refresher] that was closed.
+	ErrClosed = errors.New("the client is closed")
+	// ErrNoNodes is returned if there is no node that could be asked for the topology.
+	ErrNoNodes = errors.New("there is no node to ask for the topology of the cluster")
+	// ErrOldView is returned if every node that answered has an older view of the cluster than the one
+	// in force.
+	ErrOldView = errors.New("every node that answered has an older view of the cluster than the one in force")
+	// ErrDisagree is returned if no two nodes have the same view of the cluster, and none says how old
+	// its view is.
+	ErrDisagree = errors.New("the nodes disagree about the owners of slots")
+)
+
+// A ReplyError says why a reply about the cluster, or an address in it, was refused. The topology in
+// force stays.
+type ReplyError struct {
+	// Command is the command that was answered, such as CLUSTER SHARDS.
+	Command string
+	// Where is the place in the reply, such as "shard 3, node 1". It is empty for the whole reply.
+	Where string
+	// Wrong is what the reply has there, Expected is what it should have.
+	Wrong, Expected string
+}
+
+// Error implements error.
+func (e *ReplyError) Error() string {
+	s := "reply to " + e.Command
+	if e.Where != "" {
+		s += ", " + e.Where
+	}
+	return s + ": " + e.Wrong + ", expected " + e.Expected
+}
+
+// A RefusedError is the error that a node answered a command about the cluster with.
+type RefusedError struct {
+	// Command is the command that was refused.
+	Command string
+	// Text is the error as the server wrote it.
+	Text string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Command + ": " + e.Text }
+
+// quoted returns the beginning of what a server sent as a Go string literal.
+func quoted[T string | []byte](text T) string {
+	const enough = 64
+	if len(text) > enough {
+		return strconv.Quote(string(text[:enough])) + "..."
+	}
+	return strconv.Quote(string(text))
+}

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A Redirect is the address of the node that a command should be sent to.
+type Redirect struct {
+	// Ask is whether only this command should be sent there, after ASKING: the slot is being migrated,
+	// and its owner stays the same. Otherwise the slot has moved.
+	Ask bool
+	// Slot is the slot of the command.
+	Slot uint16
+	// Host and Port are as the server wrote them. An empty host and "?" are the host that was asked.
+	Host string
+	Port uint16
+}
+
+// A RedirectError says why the text of a redirect was not understood.
+type RedirectError struct {
+	// Text is the text, cut off if it is long.
+	Text string
+	// Wrong is what the text has, Expected is what it should have.
+	Wrong, Expected string
+}
+
+// Error implements error.
+func (e *RedirectError) Error() string {
+	return "redirect " + quoted(e.Text) + ": " + e.Wrong + ", expected " + e.Expected
+}
+
+// ParseRedirect reads an error of the server: code is its first word, MOVED or ASK, and message the
+// rest, such as "3999 127.0.0.1:6381". Nothing is allocated unless there is an error. Host aliases
+// message. Words after the address are passed over.
+func ParseRedirect(code, message string) (Redirect, error) {
+	var d Redirect
+	switch code {
+	case "MOVED":
+	case "ASK":
+		d.Ask = true
+	default:
+		return d, redirectError(code, message, "the code "+quoted(code), "MOVED or ASK")
+	}
+	digits, target, _ := strings.Cut(message, " ")
+	slot, ok := number(digits, Slots-1)
+	if !ok {
+		return d, redirectError(code, message, "the slot "+quoted(digits), "a number from 0 to "+strconv.Itoa(Slots-1))
+	}
+	d.Slot = uint16(slot)
+	target, _, _ = strings.Cut(target, " ")
+	host, port, ok := splitAddr(target)
+	if !ok || port == 0 {
+		return d, redirectError(code, message, "the address "+quoted(target), "host:port")
+	}
+	if len(host) > maxHost {
+		return d, redirectError(code, message, "a host of "+strconv.Itoa(len(host))+" bytes", "at most "+strconv.Itoa(maxHost))
+	}
+	d.Host, d.Port = host, uint16(port)
+	return d, nil
+}
+
+func redirectError(code, message, wrong, expected string) error {
+	text := code + " " + message
+	return &RedirectError{Text: text[:min(len(text), 2*maxHost)], Wrong: wrong, Expected: expected}
+}
+
+// Addr returns the address to dial, which is to be looked up in the topology before a connection is
+// made: see [Refresher.Verify]. Asked is the address of the node that sent the redirect.
+func (d Redirect) Addr(a *Addresses, asked string) (string, error) {
+	addr, wrong := a.dial(asked, d.Host, int(d.Port))
+	if wrong == nil && addr == "" {
+		wrong = &addressError{"no address", "host:port"}
+	}
+	if wrong != nil {
+		return "", &RedirectError{Text: joinAddr(d.Host, int(d.Port)), Wrong: wrong.wrong, Expected: wrong.expected}
+	}
+	return addr, nil
+}

@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A Round is the time of a refresh, for what [Map.Apply] must not undo.
+type Round uint16
+
+// A Map is the topology in force. To each node the client adds a value of the type P, such as the
+// connections to it. All methods are safe for concurrent use.
+type Map[P any] struct {
+	// Immutable.
+	open  func(*Node) P
+	spare int // indexes of nodes that have left that a table has before it is replaced
+
+	mu sync.Mutex // held by Apply
+
+	// Atomics.
+	table  atomic.Pointer[Table[P]] // written under mu
+	rounds atomic.Uint32            // its low 16 bits are the latest round, never zero
+}
+
+// NewMap returns a map without nodes. Open is called with each node that the map gets, before
+// anybody can find it. It must not wait and not call the map.
+func NewMap[P any](open func(*Node) P) *Map[P] {
+	m := &Map[P]{open: open, spare: spareIndexes}
+	m.rounds.Store(1)
+	m.table.Store(newTable(&m.rounds, &list[P]{}))
+	return m
+}
+
+// Table returns the table in force. It is to be loaded anew for each call or batch of calls: an old
+// one keeps working, but learns nothing.
+func (m *Map[P]) Table() *Table[P] { return m.table.Load() }
+
+// Begin returns the round of a refresh that begins now.
+func (m *Map[P]) Begin() Round {
+	for {
+		if n := m.rounds.Add(1); Round(n) != 0 {
+			return Round(n)
+		}
+	}
+}
+
+// A Table is the owner of each slot. All methods are safe for concurrent use, take no lock and
+// allocate nothing.
+//
+// The word of a slot has the index of its owner in its low half, plus one, and in its high half the
+// round of the MOVED that has set it, or zero. A node keeps its index while it is in the table, and
+// an index is never given to another node: a caller that has loaded an index and then loads the
+// list finds that node there, or finds that it has left. So a list grows, until Apply replaces the
+// whole table.
+type Table[P any] struct {
+	slots [Slots]atomic.Uint32
+
+	rounds *atomic.Uint32 // of the map
+	list   atomic.Pointer[list[P]]
+}
+
+// list is the nodes of a table. It is immutable.
+type list[P any] struct {
+	members []*Member[P] // by index; nil: left
+	live    []*Member[P] // those that have not left, sorted by address
+	byAddr  map[string]*Member[P]
+}
+
+// A Member is a node of a table. It is immutable: when something about the node changes, another
+// member has its place.
+type Member[P any] struct {
+	// Node is what the cluster knows about the node. Its index Master has no meaning here.
+	Node *Node
+	// Peer is what the client has added.
+	Peer P
+	// Replicas are the replicas of a master.
+	Replicas []*Member[P]
+
+	table *Table[P]
+	index int
+}
+
+func newTable[P any](rounds *atomic.Uint32, l *list[P]) *Table[P] {
+	t := &Table[P]{rounds: rounds}
+	t.list.Store(l)
+	return t
+}
+
+// Owner returns the index of the owner of a slot, or -1. It is one atomic load.
+func (t *Table[P]) Owner(slot uint16) int {
+	return int(t.slots[slot%Slots].Load()&0xffff) - 1
+}
+
+// Member returns the member with an index that [Table.Owner] has returned, or nil if the node has
+// left the cluster, or if index is -1.
+func (t *Table[P]) Member(index int) *Member[P] {
+	members := t.list.Load().members
+	if uint(index) >= uint(len(members)) {
+		return nil
+	}
+	return members[index]
+}
+
+// Route returns the owner of a slot, or nil.
+func (t *Table[P]) Route(slot uint16) *Member[P] {
+	for {
+		index := t.Owner(slot)
+		if m := t.Member(index); m != nil || index < 0 || t.Owner(slot) == index {
+			return m
+		}
+		// The slot got another owner before the node left.
+	}
+}
+
+// Find returns the member that servers call by an address, as [Redirect.Addr] returns it, or nil.
+func (t *Table[P]) Find(addr string) *Member[P] { return t.list.Load().byAddr[addr] }
+
+// Members returns all members, sorted by address. The slice must not be changed.
+func (t *Table[P]) Members() []*Member[P] { return t.list.Load().live }
+
+// Move gives a slot to a member of this table: a server has answered with MOVED. It is one atomic
+// store. It reports false, and the slot keeps its owner, if the member has left.
+func (t *Table[P]) Move(slot uint16, to *Member[P]) bool {
+	if to == nil || to.table != t || t.Member(to.index) == nil {
+		return false
+	}
+	word := t.rounds.Load()<<16 | uint32(to.index+1)
+	s := &t.slots[slot%Slots]
+	s.Store(word)
+	if t.Member(to.index) == nil {
+		// The node left meanwhile, and Apply may have looked at the slot before.
+		s.CompareAndSwap(word, 0)
+		return false
+	}
+	return true
+}
+
+// spareIndexes is the default of Map.spare. All indexes of a table must be fewer than 1<<16, and a
+// reply has at most maxNodes.
+const spareIndexes = 1024
+
+// Apply puts a topology in force that was asked for in the round asked. It returns the members of
+// nodes that have left; the client closes their peers. Nodes of a handshake are left out. A slot
+// that has no owner in t keeps the one that it had, if that is still listed: a node that owns it no
+// more says so. So does a slot that was moved since asked.
+func (m *Map[P]) Apply(t *Topology, asked Round) (left []*Member[P]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	table := m.table.Load()
+	before := table.list.Load()
+	if n := len(before.members); n-len(before.live) > max(m.spare, len(before.live)) {
+		table = m.compact(table)
+		before = table.list.Load()
+	}
+	after := m.listOf(table, before, t)
+	both := *after
+	both.members = append([]*Member[P](nil), after.members...)
+	for i, member := range before.members {
+		if member != nil && both.members[i] == nil {
+			both.members[i] = member
+			left = append(left, member)
+		}
+	}
+	wanted := new([Slots]uint16)
+	for _, r := range t.Ranges {
+		if owner := after.byAddr[t.Nodes[r.Node].Addr]; owner != nil {
+			for slot := int(r.First); slot <= int(r.Last); slot++ {
+				wanted[slot] = uint16(owner.index + 1)
+			}
+		}
+	}
+	// Indexes are in the list before they are in a slot, and out of all slots before they are out of
+	// the list. A MOVED may still bring one back: the second look finds it, or Move does.
+	table.list.Store(&both)
+	table.assign(wanted, after, asked)
+	if len(left) > 0 {
+		table.list.Store(after)
+		table.assign(wanted, after, asked)
+	}
+	m.table.Store(table)
+	return left
+}
+
+// assign gives each slot its wanted owner, unless it is to keep the one that it has.
+func (t *Table[P]) assign(wanted *[Slots]uint16, l *list[P], asked Round) {
+	for slot := range wanted {
+		s := &t.slots[slot]
+		for {
+			word := s.Load()
+			next := uint32(wanted[slot])
+			if index := word & 0xffff; index != 0 && l.members[index-1] != nil {
+				if moved := Round(word >> 16); moved != 0 && int16(moved-asked) >= 0 {
+					next = word
+				} else if next == 0 {
+					next = index
+				}
+			}
+			if next == word || s.CompareAndSwap(word, next) {
+				break
+			}
+		}
+	}
+}
+
+// listOf returns the list of a topology: nodes that are in the list before keep their indexes and
+// their peers.
+func (m *Map[P]) listOf(table *Table[P], before *list[P], t *Topology) *list[P] {
+	l := &list[P]{members: make([]*Member[P], len(before.members), len(before.members)+len(t.Nodes)), byAddr: make(map[string]*Member[P], len(t.Nodes))}
+	members := make([]*Member[P], len(t.Nodes)) // by node
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		if n.Flags&Handshake != 0 {
+			continue
+		}
+		member := &Member[P]{Node: n, table: table}
+		if old := before.byAddr[n.Addr]; old != nil && old.Node.Addr == n.Addr {
+			member.index, member.Peer = old.index, old.Peer
+			l.members[old.index] = member
+		} else {
+			member.index, member.Peer = len(l.members), m.open(n)
+			l.members = append(l.members, member)
+		}
+		members[i] = member
+		l.live = append(l.live, member)
+	}
+	for i, member := range members {
+		if member == nil {
+			continue
+		}
+		l.byAddr[member.Node.Addr] = member
+		if master := t.Nodes[i].Master; master >= 0 && members[master] != nil {
+			members[master].Replicas = append(members[master].Replicas, member)
+		}
+	}
+	for addr, i := range t.byAddr {
+		if _, there := l.byAddr[addr]; !there && members[i] != nil {
+			l.byAddr[addr] = members[i]
+		}
+	}
+	return l
+}
+
+// compact returns a table that has no indexes of nodes that have left. What the old one learns from
+// now on is lost: another MOVED will tell it.
+func (m *Map[P]) compact(old *Table[P]) *Table[P] {
+	before := old.list.Load()
+	l := &list[P]{byAddr: make(map[string]*Member[P], len(before.byAddr))}
+	fresh := newTable(&m.rounds, l)
+	index := make([]uint32, len(before.members)) // plus one, by the old index
+	for i, member := range before.live {
+		moved := *member
+		moved.table, moved.index = fresh, i
+		index[member.index] = uint32(i + 1)
+		l.members = append(l.members, &moved)
+	}
+	l.live = l.members
+	for addr, member := range before.byAddr {
+		l.byAddr[addr] = l.members[index[member.index]-1]
+	}
+	for slot := range fresh.slots {
+		if word := old.slots[slot].Load(); word&0xffff != 0 {
+			if i := index[word&0xffff-1]; i != 0 {
+				fresh.slots[slot].Store(word&^0xffff | i)
+			}
+		}
+	}
+	return fresh
+}

@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"strconv"
+)
+
+// Flags is what a node, or the node that was asked, says about the state of a node.
+type Flags uint16
+
+// The flags of a node.
+const (
+	// Failed is the flag of a node that the majority of masters cannot reach. A master that failed
+	// keeps its slots until a replica has taken them over.
+	Failed Flags = 1 << iota
+	// MaybeFailed is the flag of a node that the node that was asked cannot reach.
+	MaybeFailed
+	// Handshake is the flag of a node that is about to join the cluster.
+	Handshake
+	// NoAddress is the flag of a node of which no node knows an address.
+	NoAddress
+	// Loading is the flag of a node that loads its data.
+	Loading
+	// Disconnected is the flag of a node to which the node that was asked has no connection.
+	Disconnected
+)
+
+// member is a node as one reply has it.
+type member struct {
+	id       string // empty in replies of Redis 3
+	endpoint string // the preferred one; empty: the host that was asked
+	ip       string // empty: not known
+	hostname string // empty: none
+	zone     string
+	port     int // 0: none
+	tlsPort  int
+	replica  bool
+	masterID string // of the master of a replica; empty: see master
+	master   int    // index of the master of a replica; -1: see masterID
+	flags    Flags
+	offset   int64 // -1: not known
+	epoch    uint64
+}
+
+// view is the cluster as one reply has it.
+type view struct {
+	command Command
+	members []member
+	byID    map[string]int // members with an ID
+	owners  [Slots]uint16  // index of a member + 1; 0: none
+	ranges  int            // seen so far
+	moving  []move         // in CLUSTER NODES only
+	doubt   string         // why owners may be missing; empty: none is
+}
+
+// move is a slot that is being migrated.
+type move struct {
+	slot      uint16
+	importing bool
+	self      int    // index of the member that says so
+	peer      string // ID
+}
+
+// add adds a member and returns its index.
+func (v *view) add(r *reader, m member) (int, error) {
+	if len(v.members) == maxNodes {
+		return 0, r.wrong("more nodes", "at most "+strconv.Itoa(maxNodes))
+	}
+	if m.id != "" {
+		if _, there := v.byID[m.id]; there {
+			return 0, r.wrong("the node "+quoted(m.id)+" a second time", "each node once")
+		}
+		if v.byID == nil {
+			v.byID = make(map[string]int)
+		}
+		v.byID[m.id] = len(v.members)
+	}
+	v.members = append(v.members, m)
+	return len(v.members) - 1, nil
+}
+
+// countRange checks a range of slots.
+func (v *view) countRange(r *reader, first, last int64) error {
+	if first < 0 || last >= Slots || first > last {
+		return r.wrong("the slots "+strconv.FormatInt(first, 10)+" to "+strconv.FormatInt(last, 10), "slots from 0 to "+strconv.Itoa(Slots-1))
+	}
+	if v.ranges++; v.ranges > maxRanges {
+		return r.wrong("more ranges of slots", "at most "+strconv.Itoa(maxRanges))
+	}
+	return nil
+}
+
+// own gives a range of slots, which was checked, to a member.
+func (v *view) own(r *reader, first, last int64, index int) error {
+	for slot := first; slot <= last; slot++ {
+		if v.owners[slot] != 0 {
+			return r.wrong("an owner of slot "+strconv.FormatInt(slot, 10)+", which has one", "one owner of each slot")
+		}
+		v.owners[slot] = uint16(index + 1)
+	}
+	return nil
+}
+
+// checkID returns an ID of a node.
+func checkID(r *reader, id []byte) (string, error) {
+	if len(id) == 0 || len(id) > maxName {
+		return "", r.wrong("an ID of "+strconv.Itoa(len(id))+" bytes", "1 to "+strconv.Itoa(maxName))
+	}
+	for _, c := range id {
+		if c <= ' ' || c > '~' {
+			return "", r.wrong("the ID "+quoted(id), "letters and digits")
+		}
+	}
+	return string(id), nil
+}
