@@ -12,8 +12,42 @@ import (
 
 // command is one that the server knows by itself.
 type command struct {
-	least, most int // arguments behind the name; most below 0: any
+	least, most int // arguments after the name; most below 0: any
 	run         func(c *Conn, args []string) any
+	access      access
+}
+
+// access says which arguments of a command are keys, or channels of shards, and what it does with
+// them.
+type access struct {
+	last, step int  // of the keys, which begin with the first argument; step 0: there are none, last -1: to the end
+	write      bool // the command may change the keys
+	channels   bool // they are channels
+}
+
+// What commands do.
+var (
+	keyless     = access{}
+	reads       = access{last: 1, step: 1}
+	readsAll    = access{last: -1, step: 1}
+	writes      = access{last: 1, step: 1, write: true}
+	writesAll   = access{last: -1, step: 1, write: true}
+	writesPairs = access{last: -1, step: 2, write: true}
+	clears      = access{write: true}
+	channel     = access{last: 1, step: 1, channels: true}
+	channels    = access{last: -1, step: 1, channels: true}
+)
+
+// keys returns the keys among the arguments after the name.
+func (a access) keys(args []string) []string {
+	if a.step == 0 {
+		return nil
+	}
+	var keys []string
+	for i := 0; i < len(args) && (a.last < 0 || i < a.last); i += a.step {
+		keys = append(keys, args[i])
+	}
+	return keys
 }
 
 // own is the table of the server's own commands, made by init because they refer to it.
@@ -39,13 +73,24 @@ func (c *Conn) own(args []string) any {
 		problem = errUnknown(args[0])
 	case n < cmd.least || cmd.most >= 0 && n > cmd.most:
 		problem = errArguments(strings.ToLower(name))
+	case c.protocol == 2 && len(c.channels) > 0 && !cmd.access.channels && name != "PING":
+		problem = errSubscribed(strings.ToLower(name))
+	case name == "EXEC" && c.multi:
+		if err := c.redirected(c.queued...); err != nil {
+			c.discard(nil)
+			return err
+		}
+	default:
+		problem = c.redirected(args)
 	}
 	if problem != nil {
 		c.aborted = c.aborted || c.multi
 		return problem
 	}
 	if c.multi && !slices.Contains([]string{"EXEC", "DISCARD", "MULTI", "WATCH"}, name) {
-		c.queued = append(c.queued, args)
+		if !c.aborted && !c.changed() {
+			c.queued = append(c.queued, args)
+		}
 		return Simple("QUEUED")
 	}
 	return cmd.run(c, args[1:])
@@ -53,41 +98,56 @@ func (c *Conn) own(args []string) any {
 
 func init() {
 	own = map[string]command{
-		"PING": {0, 1, func(_ *Conn, a []string) any {
-			if len(a) == 1 {
-				return a[0]
-			}
-			return Simple("PONG")
-		}},
-		"ECHO":    {1, 1, func(_ *Conn, a []string) any { return a[0] }},
-		"HELLO":   {0, -1, (*Conn).hello},
-		"CLIENT":  {1, -1, (*Conn).client},
-		"SELECT":  {1, 1, func(*Conn, []string) any { return Simple("OK") }},
-		"COMMAND": {0, -1, func(_ *Conn, a []string) any { return []any{nullArray{}} }},
+		"PING":    {0, 1, (*Conn).ping, keyless},
+		"ECHO":    {1, 1, func(_ *Conn, a []string) any { return a[0] }, keyless},
+		"HELLO":   {0, -1, (*Conn).hello, keyless},
+		"CLIENT":  {1, -1, (*Conn).client, keyless},
+		"SELECT":  {1, 1, (*Conn).selects, keyless},
+		"COMMAND": {0, -1, (*Conn).command, keyless},
 
-		"MULTI": {0, 0, (*Conn).begin}, "EXEC": {0, 0, (*Conn).exec}, "DISCARD": {0, 0, (*Conn).discard},
-		"WATCH": {1, -1, (*Conn).watch}, "UNWATCH": {0, 0, (*Conn).unwatch},
+		"CLUSTER": {1, -1, (*Conn).cluster, keyless}, "ASKING": {0, 0, (*Conn).ask, keyless},
+		"READONLY": {0, 0, readOnly(true), keyless}, "READWRITE": {0, 0, readOnly(false), keyless},
+		"SSUBSCRIBE": {1, -1, (*Conn).subscribe, channels}, "SUNSUBSCRIBE": {0, -1, (*Conn).unsubscribe, channels},
+		"SPUBLISH": {2, 2, (*Conn).publish, channel},
 
-		"DEL": {1, -1, (*Conn).del}, "UNLINK": {1, -1, (*Conn).del}, "EXISTS": {1, -1, (*Conn).exists},
-		"TYPE":   {1, 1, func(c *Conn, a []string) any { return Simple(c.server.space[a[0]].kind()) }},
-		"EXPIRE": {2, 2, expires(time.Second)}, "PEXPIRE": {2, 2, expires(time.Millisecond)},
-		"TTL": {1, 1, timeLeft(time.Second)}, "PTTL": {1, 1, timeLeft(time.Millisecond)}, "PERSIST": {1, 1, (*Conn).persist},
-		"FLUSHALL": {0, 1, (*Conn).flush}, "FLUSHDB": {0, 1, (*Conn).flush},
-		"DBSIZE": {0, 0, func(c *Conn, _ []string) any { return len(c.server.space) }},
+		"MULTI": {0, 0, (*Conn).begin, keyless}, "EXEC": {0, 0, (*Conn).exec, keyless}, "DISCARD": {0, 0, (*Conn).discard, keyless},
+		"WATCH": {1, -1, (*Conn).watch, readsAll}, "UNWATCH": {0, 0, (*Conn).unwatch, keyless},
 
-		"GET": {1, 1, (*Conn).get}, "SET": {2, -1, (*Conn).set}, "MGET": {1, -1, (*Conn).mget}, "MSET": {2, -1, (*Conn).mset},
-		"INCR": {1, 1, adds(1)}, "DECR": {1, 1, adds(-1)}, "INCRBY": {2, 2, adds(1)}, "DECRBY": {2, 2, adds(-1)},
-		"APPEND": {2, 2, (*Conn).appends}, "STRLEN": {1, 1, (*Conn).strlen},
+		"DEL": {1, -1, (*Conn).del, writesAll}, "UNLINK": {1, -1, (*Conn).del, writesAll}, "EXISTS": {1, -1, (*Conn).exists, readsAll},
+		"TYPE":   {1, 1, func(c *Conn, a []string) any { return Simple(c.server.space[a[0]].kind()) }, reads},
+		"EXPIRE": {2, 2, expires(time.Second), writes}, "PEXPIRE": {2, 2, expires(time.Millisecond), writes},
+		"TTL": {1, 1, timeLeft(time.Second), reads}, "PTTL": {1, 1, timeLeft(time.Millisecond), reads}, "PERSIST": {1, 1, (*Conn).persist, writes},
+		"FLUSHALL": {0, 1, (*Conn).flush, clears}, "FLUSHDB": {0, 1, (*Conn).flush, clears},
+		"DBSIZE": {0, 0, func(c *Conn, _ []string) any { return len(c.server.space) }, keyless},
 
-		"HSET": {3, -1, (*Conn).hset}, "HGET": {2, 2, (*Conn).hget}, "HGETALL": {1, 1, (*Conn).hgetall},
-		"HDEL": {2, -1, (*Conn).hdel}, "HLEN": {1, 1, (*Conn).hlen},
+		"GET": {1, 1, (*Conn).get, reads}, "SET": {2, -1, (*Conn).set, writes}, "MGET": {1, -1, (*Conn).mget, readsAll}, "MSET": {2, -1, (*Conn).mset, writesPairs},
+		"INCR": {1, 1, adds(1), writes}, "DECR": {1, 1, adds(-1), writes}, "INCRBY": {2, 2, adds(1), writes}, "DECRBY": {2, 2, adds(-1), writes},
+		"APPEND": {2, 2, (*Conn).appends, writes}, "STRLEN": {1, 1, (*Conn).strlen, reads},
 
-		"LPUSH": {2, -1, pushes(true)}, "RPUSH": {2, -1, pushes(false)}, "LPOP": {1, 1, pops(true)}, "RPOP": {1, 1, pops(false)},
-		"LRANGE": {3, 3, (*Conn).lrange}, "LLEN": {1, 1, (*Conn).llen},
+		"HSET": {3, -1, (*Conn).hset, writes}, "HGET": {2, 2, (*Conn).hget, reads}, "HGETALL": {1, 1, (*Conn).hgetall, reads},
+		"HDEL": {2, -1, (*Conn).hdel, writes}, "HLEN": {1, 1, (*Conn).hlen, reads},
 
-		"SADD": {2, -1, (*Conn).sadd}, "SREM": {2, -1, (*Conn).srem}, "SMEMBERS": {1, 1, (*Conn).smembers},
-		"SISMEMBER": {2, 2, (*Conn).sismember}, "SCARD": {1, 1, (*Conn).scard},
+		"LPUSH": {2, -1, pushes(true), writes}, "RPUSH": {2, -1, pushes(false), writes},
+		"LPOP": {1, 1, pops(true), writes}, "RPOP": {1, 1, pops(false), writes},
+		"LRANGE": {3, 3, (*Conn).lrange, reads}, "LLEN": {1, 1, (*Conn).llen, reads},
+
+		"SADD": {2, -1, (*Conn).sadd, writes}, "SREM": {2, -1, (*Conn).srem, writes}, "SMEMBERS": {1, 1, (*Conn).smembers, reads},
+		"SISMEMBER": {2, 2, (*Conn).sismember, reads}, "SCARD": {1, 1, (*Conn).scard, reads},
 	}
+}
+
+func (c *Conn) ping(args []string) any {
+	text := ""
+	if len(args) == 1 {
+		text = args[0]
+	}
+	switch {
+	case c.protocol == 2 && len(c.channels) > 0:
+		return []string{"pong", text}
+	case len(args) == 1:
+		return text
+	}
+	return Simple("PONG")
 }
 
 func (c *Conn) hello(args []string) any {
@@ -101,7 +161,74 @@ func (c *Conn) hello(args []string) any {
 			return &redis.ServerError{Code: "NOPROTO", Message: "unsupported protocol version"}
 		}
 	}
-	return map[string]any{"server": "redistest", "version": "7.0.0", "proto": c.protocol, "id": c.Number, "mode": "standalone", "role": "master", "modules": []any{}}
+	mode, role := "standalone", "master"
+	if n := c.server.node; n != nil {
+		mode, role = "cluster", n.role()
+	}
+	return map[string]any{"server": "redistest", "version": "7.0.0", "proto": c.protocol, "id": c.Number, "mode": mode, "role": role, "modules": []any{}}
+}
+
+func (c *Conn) selects(args []string) any {
+	if c.server.node != nil && args[0] != "0" {
+		return fmt.Errorf("SELECT is not allowed in cluster mode")
+	}
+	return Simple("OK")
+}
+
+// command answers COMMAND: what clients want to know of commands.
+func (c *Conn) command(args []string) any {
+	if len(args) == 0 {
+		return details(Commands())
+	}
+	switch strings.ToUpper(args[0]) {
+	case "COUNT":
+		return len(own)
+	case "INFO":
+		return details(args[1:])
+	case "GETKEYS":
+		if len(args) < 3 {
+			return errArguments("command|getkeys")
+		}
+		cmd, ok := own[strings.ToUpper(args[1])]
+		if !ok {
+			return &redis.ServerError{Code: "ERR", Message: "Invalid command specified"}
+		}
+		if n := len(args) - 2; n < cmd.least || cmd.most >= 0 && n > cmd.most {
+			return &redis.ServerError{Code: "ERR", Message: "Invalid number of arguments specified for command"}
+		}
+		if keys := cmd.access.keys(args[2:]); len(keys) > 0 && !cmd.access.channels {
+			return keys
+		}
+		return &redis.ServerError{Code: "ERR", Message: "The command has no key arguments"}
+	}
+	return errSubcommand("COMMAND", args[0])
+}
+
+// details are those of COMMAND INFO.
+func details(names []string) []any {
+	list := make([]any, len(names))
+	for i, name := range names {
+		cmd, ok := own[strings.ToUpper(name)]
+		if !ok {
+			list[i] = nullArray{}
+			continue
+		}
+		arity, flag, first, a := cmd.least+1, "readonly", 1, cmd.access
+		if cmd.most != cmd.least {
+			arity = -arity
+		}
+		switch {
+		case a.channels:
+			flag = "pubsub"
+		case a.write:
+			flag = "write"
+		}
+		if a.step == 0 {
+			first = 0
+		}
+		list[i] = []any{strings.ToLower(name), arity, []any{Simple(flag)}, first, a.last, a.step}
+	}
+	return list
 }
 
 func (c *Conn) client(args []string) any {
@@ -128,10 +255,7 @@ func (c *Conn) exec([]string) any {
 	if !c.multi {
 		return fmt.Errorf("EXEC without MULTI")
 	}
-	queued, aborted, changed := c.queued, c.aborted, false
-	for key, version := range c.watched {
-		changed = changed || c.version(key) != version
-	}
+	queued, aborted, changed := c.queued, c.aborted, c.changed()
 	c.multi, c.queued, c.watched = false, nil, nil
 	switch {
 	case aborted:
@@ -141,7 +265,7 @@ func (c *Conn) exec([]string) any {
 	}
 	replies := []any{}
 	for _, args := range queued {
-		replies = append(replies, c.own(args))
+		replies = append(replies, own[strings.ToUpper(args[0])].run(c, args[1:]))
 	}
 	return replies
 }
@@ -172,6 +296,16 @@ func (c *Conn) unwatch([]string) any {
 	return Simple("OK")
 }
 
+// changed reports whether a key that is watched has changed.
+func (c *Conn) changed() bool {
+	for key, version := range c.watched {
+		if c.version(key) != version {
+			return true
+		}
+	}
+	return false
+}
+
 // version tells the values that a key had apart; 0: it holds nothing.
 func (c *Conn) version(key string) uint64 {
 	if v := c.server.space[key]; v != nil {
@@ -182,8 +316,8 @@ func (c *Conn) version(key string) uint64 {
 
 // touch notes that a key has changed, and removes one of which nothing is left.
 func (c *Conn) touch(key string, v *value) {
-	c.server.changes++
-	v.version = c.server.changes
+	*c.server.changes++
+	v.version = *c.server.changes
 	if v.empty() {
 		delete(c.server.space, key)
 	}
@@ -211,6 +345,9 @@ func (c *Conn) exists(keys []string) any {
 }
 
 func (c *Conn) flush([]string) any {
+	if n := c.server.node; n != nil && n.shard.master != n {
+		return &redis.ServerError{Code: "READONLY", Message: "You can't write against a read only replica."}
+	}
 	clear(c.server.space)
 	return Simple("OK")
 }

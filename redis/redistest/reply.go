@@ -52,6 +52,26 @@ func (c *Conn) append(b []byte, reply any) []byte {
 		return resp.AppendInt(b, 0)
 	case error:
 		return resp.AppendError(b, errorText(v))
+	case verbatim:
+		if three {
+			return resp.AppendVerbatim(b, [3]byte{'t', 'x', 't'}, []byte(v))
+		}
+		return resp.AppendBulkString(b, string(v))
+	case push:
+		if three {
+			b = resp.AppendPushHeader(b, len(v))
+		} else {
+			b = resp.AppendArrayHeader(b, len(v))
+		}
+		for _, e := range v {
+			b = c.append(b, e)
+		}
+		return b
+	case []push:
+		for _, p := range v {
+			b = c.append(b, p)
+		}
+		return b
 	case []string:
 		b = resp.AppendArrayHeader(b, len(v))
 		for _, s := range v {
@@ -81,6 +101,13 @@ func (c *Conn) append(b []byte, reply any) []byte {
 // nullArray is a null where an array is expected.
 type nullArray struct{}
 
+// verbatim is text for people.
+type verbatim string
+
+// push is a message that the server sends by itself, and what it answers to subscriptions: one
+// for each channel.
+type push []any
+
 func errorText(err error) string {
 	var e *redis.ServerError
 	if errors.As(err, &e) {
@@ -98,6 +125,15 @@ var (
 
 func errArguments(name string) error {
 	return &redis.ServerError{Code: "ERR", Message: "wrong number of arguments for '" + name + "' command"}
+}
+
+func errSubcommand(command, name string) error {
+	return &redis.ServerError{Code: "ERR", Message: "unknown subcommand '" + name + "'. Try " + command + " HELP."}
+}
+
+func errSubscribed(name string) error {
+	return &redis.ServerError{Code: "ERR",
+		Message: "Can't execute '" + name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"}
 }
 
 func errUnknown(name string) error {

@@ -7,8 +7,13 @@
 //
 // It knows the commonest commands on strings, hashes, lists and sets, expiry, and
 // transactions, in both versions of the protocol; see [Commands]. A test adds what it needs,
-// or makes a command fail, by [Server.Handle]. It is no Redis: what a program does with
-// scripts, streams or subscriptions is for a test against a real one to find out.
+// or makes a command fail, by [Server.Handle]. It is no Redis: programs that use scripts,
+// streams or subscriptions need tests against a real one.
+//
+// [NewCluster] makes a cluster of such servers, which listen at ports of the loopback address. The
+// test moves slots, makes replicas the masters, and stops and starts nodes; nodes redirect clients
+// as those of a Redis do. The only subscriptions are those to channels of shards, which end when
+// their slot moves.
 package redistest
 
 import (
@@ -53,14 +58,17 @@ const (
 	Silence                 // leaves the client waiting
 )
 
-// A Server is a Redis server in memory. All its methods may be called at once.
+// A Server is a Redis server in memory. All methods are safe for concurrent use.
 type Server struct {
+	// Immutable.
+	mu   *sync.Mutex // of a cluster's nodes the same
+	node *Node       // nil: the server is none of a cluster
+
 	// Guarded by mu.
-	mu       sync.Mutex
 	handlers map[string]Handler
-	space    keyspace
+	space    keyspace // of a shard's nodes the same
 	now      time.Time
-	changes  uint64 // of keys, for WATCH
+	changes  *uint64 // of keys, for WATCH
 	log      [][]string
 	conns    map[*Conn]struct{}
 	opened   int
@@ -70,8 +78,10 @@ type Server struct {
 }
 
 // NewServer returns a server without keys. It must be closed.
-func NewServer() *Server {
-	return &Server{handlers: make(map[string]Handler), space: make(keyspace), now: time.Now(), conns: make(map[*Conn]struct{})}
+func NewServer() *Server { return newServer(new(sync.Mutex), make(keyspace), new(uint64)) }
+
+func newServer(mu *sync.Mutex, space keyspace, changes *uint64) *Server {
+	return &Server{mu: mu, handlers: make(map[string]Handler), space: space, now: time.Now(), changes: changes, conns: make(map[*Conn]struct{})}
 }
 
 // Options are those of a client of the server. They may be changed but for the Dialer.
@@ -84,19 +94,28 @@ func (s *Server) Dial(context.Context) (net.Conn, error) {
 	client, server := net.Pipe()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if !s.serve(server) {
 		client.Close()
-		server.Close()
 		return nil, fmt.Errorf("redistest: the server is closed")
 	}
+	return client, nil
+}
+
+// serve answers what comes on a connection, or closes it and returns false if the server is
+// closed. Under mu.
+func (s *Server) serve(conn net.Conn) bool {
+	if s.closed {
+		conn.Close()
+		return false
+	}
 	s.opened++
-	c := &Conn{server: s, conn: server, Number: s.opened, protocol: 2, more: make(chan struct{}, 1)}
+	c := &Conn{server: s, conn: conn, Number: s.opened, protocol: 2, more: make(chan struct{}, 1)}
 	s.conns[c] = struct{}{}
 	s.serving.Add(2)
 	// Both end when the connection is closed; Close waits for them.
 	go c.read()
 	go c.write()
-	return client, nil
+	return true
 }
 
 // Handle answers a command by f from now on, instead of the server's own way; nil: its own
@@ -104,6 +123,11 @@ func (s *Server) Dial(context.Context) (net.Conn, error) {
 func (s *Server) Handle(command string, f Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.handle(command, f)
+}
+
+// handle is Handle under mu.
+func (s *Server) handle(command string, f Handler) {
 	if f == nil {
 		delete(s.handlers, strings.ToUpper(command))
 		return
@@ -122,6 +146,11 @@ func (s *Server) Seen() [][]string {
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.advance(d)
+}
+
+// advance is Advance under mu.
+func (s *Server) advance(d time.Duration) {
 	s.now = s.now.Add(d)
 	s.space.expire(s.now)
 }
@@ -154,12 +183,18 @@ type Conn struct {
 	conn   net.Conn
 	more   chan struct{} // capacity 1: there is something to write
 
-	// Owned by read.
+	// Written by read under server.mu; what other connections send here needs protocol and
+	// channels.
 	protocol int
+	channels map[string]struct{} // of the shard, that were subscribed to
+
+	// Owned by read.
 	queued   [][]string // by MULTI; nil: there was none
 	multi    bool
 	aborted  bool // a command was refused while it was queued
 	watched  map[string]uint64
+	asking   bool // the next command follows ASKING
+	readOnly bool // READONLY was sent
 
 	mu   sync.Mutex
 	out  []byte // guarded by mu
@@ -253,17 +288,21 @@ func (c *Conn) answer(args []string) bool {
 	if len(args) > 1 && handler == nil {
 		handler = s.handlers[strings.ToUpper(args[0]+" "+args[1])]
 	}
-	if !greeting(args) {
+	if !greeting(args) && (s.node == nil || !surveys(args)) {
 		s.log = append(s.log, args)
 	}
-	var reply any
 	if handler == nil {
-		reply = c.own(args)
+		// Sent before another connection may see what has changed: it may send something here.
+		c.send(c.append(nil, c.own(args)))
+		c.endAsking(args)
+		s.mu.Unlock()
+		return true
 	}
 	s.mu.Unlock()
-	if handler != nil {
-		reply = handler(c, args)
-	}
+	reply := handler(c, args)
+	s.mu.Lock()
+	c.endAsking(args)
+	s.mu.Unlock()
 	switch reply {
 	case HangUp:
 		return false
@@ -272,6 +311,18 @@ func (c *Conn) answer(args []string) bool {
 	}
 	c.send(c.append(nil, reply))
 	return true
+}
+
+// endAsking ends what ASKING has permitted: one command, or all of a transaction.
+func (c *Conn) endAsking(args []string) {
+	if !c.multi && !strings.EqualFold(args[0], "ASKING") {
+		c.asking = false
+	}
+}
+
+// surveys reports whether a client of a cluster sends the command by itself.
+func surveys(args []string) bool {
+	return strings.EqualFold(args[0], "CLUSTER") || strings.EqualFold(args[0], "READONLY")
 }
 
 // greeting reports whether a client sends the command by itself.
