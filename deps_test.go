@@ -117,6 +117,7 @@ internal/testkit/cachekit   < cache
 internal/testkit/turnwatch  < internal/loop
 internal/testkit/freshness  <                                      | golang.org/x/sys
 internal/testkit/faultproxy <
+internal/testkit/rediscluster < internal/testkit internal/wire/resp
 internal/testkit/blackbox   < internal/testkit internal/gateway/demo     | github.com/ncruces/go-sqlite3
 internal/testkit/shapes     < cache gateway/resource internal/gateway/openapi | github.com/santhosh-tekuri/jsonschema/v6
 internal/testkit            <

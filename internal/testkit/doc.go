@@ -20,8 +20,8 @@
 //	python.go       PythonTarantool: the Python client of Tarantool's makers
 //
 // Sub-packages: blackbox (the command, built and run), cachekit (caches whose origin is a
-// function), faultproxy (a TCP proxy that misbehaves on demand), freshness (the black-box staleness checker) and mutants (the
-// runner of `make mutants`).
+// function), faultproxy (a TCP proxy that misbehaves on demand), freshness (the black-box staleness checker), mutants (the
+// runner of `make mutants`) and rediscluster (Redis Clusters and Sentinels).
 //
 // A missing server is a failure and never a skip: `make prepare` installs what
 // the tests need, and a skipped test would look like a passed one.

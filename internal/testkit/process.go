@@ -51,9 +51,20 @@ type Process struct {
 // the end of the program's output, if that does not happen in time.
 func Start(t testing.TB, c Command) *Process {
 	t.Helper()
+	p, err := Launch(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Launch is [Start] that returns an error instead of failing the test; the program is
+// gone then. It may be called from any goroutine.
+func Launch(t testing.TB, c Command) (*Process, error) {
+	t.Helper()
 	path, err := exec.LookPath(c.Path)
 	if err != nil {
-		t.Fatalf("%v (install what the tests need with: make prepare)", err)
+		return nil, fmt.Errorf("%w (install what the tests need with: make prepare)", err)
 	}
 	p := &Process{
 		name:    filepath.Base(path),
@@ -64,14 +75,15 @@ func Start(t testing.TB, c Command) *Process {
 	// and a grandchild that keeps it open would hold up Wait.
 	log, err := os.Create(p.logPath)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	cmd := exec.Command(path, c.Args...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := isolate(cmd, c.User); err != nil {
-		t.Fatalf("%s: %v", p.name, err)
+		log.Close()
+		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
 	started := make(chan error)
 	// Ends when the program does; Kill, registered below, sees to that and waits for it.
@@ -79,7 +91,7 @@ func Start(t testing.TB, c Command) *Process {
 	err = <-started
 	log.Close()
 	if err != nil {
-		t.Fatalf("start %s: %v", p.name, err)
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	t.Cleanup(func() {
 		p.Kill()
@@ -88,9 +100,10 @@ func Start(t testing.TB, c Command) *Process {
 		}
 	})
 	if err := p.awaitReady(t.Context(), c); err != nil {
-		t.Fatalf("%s not ready: %v", p.name, err)
+		p.Kill()
+		return nil, fmt.Errorf("%s not ready: %w", p.name, err)
 	}
-	return p
+	return p, nil
 }
 
 // run starts the program and reaps it. It keeps its thread, because Linux sends

@@ -1,0 +1,225 @@
+package rediscluster
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Slots is how many slots a cluster has.
+const Slots = 16384
+
+// Patience bounds every wait.
+const Patience = 60 * time.Second
+
+// Options are those of [Start]. The zero value is three masters without replicas.
+type Options struct {
+	// Masters is how many masters share the slots. Zero means 3.
+	Masters int
+	// ReplicasPer is how many replicas each master has. A cluster with replicas is formed
+	// faster: see form.
+	ReplicasPer int
+	// Binary is the server. Empty means what testkit.StartRedis starts.
+	Binary string
+	// NodeTimeout is cluster-node-timeout. Zero means 1 s.
+	NodeTimeout time.Duration
+	// Password is what clients and replicas log in with. Empty means no login.
+	Password string
+	// TLS encrypts the connections of clients, replicas and the cluster bus; see
+	// [Cluster.TLS].
+	TLS bool
+	// Args are arguments for every server. They follow the kit's, so they win.
+	Args []string
+}
+
+// A Cluster is a running Redis Cluster without persistence. Its methods may be called from any
+// goroutine that may fail the test, one operation at a time.
+type Cluster struct {
+	// Immutable.
+	options Options
+	setup   *setup
+
+	// Guarded by mu.
+	mu    sync.Mutex
+	nodes []*Node
+}
+
+// Start starts a cluster whose masters have equal shares of the slots, in the order of
+// [Cluster.Nodes]; the replicas follow. It returns when every node is ready and knows all
+// others, and the replicas are in sync.
+func Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	o.Masters, o.NodeTimeout = cmp.Or(o.Masters, 3), cmp.Or(o.NodeTimeout, time.Second)
+	c := &Cluster{options: o, setup: newSetup(t, o.Binary, o.TLS)}
+	nodes := make([]*Node, o.Masters*(1+o.ReplicasPer))
+	for i := range nodes {
+		nodes[i] = c.newNode()
+	}
+	if err := launchAll(nodes); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		n.id = text(n.Do(t, "CLUSTER", "MYID"))
+	}
+	c.nodes = nodes
+	c.form(t)
+	return c
+}
+
+// newNode returns a node that was not started.
+func (c *Cluster) newNode() *Node {
+	n := &Node{setup: c.setup, dir: c.setup.owner.TempDir(), password: c.options.Password}
+	n.args = func(bus int) []string {
+		args := []string{
+			"--bind", "127.0.0.1", "--protected-mode", "no", "--dir", n.dir, "--save", "", "--appendonly", "no",
+			"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-port", strconv.Itoa(bus),
+			"--cluster-node-timeout", strconv.FormatInt(c.options.NodeTimeout.Milliseconds(), 10),
+			// A replica fails over however long it was cut off, and only a replica of that master.
+			"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
+			"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
+		}
+		if c.options.Password != "" {
+			args = append(args, "--requirepass", c.options.Password, "--masterauth", c.options.Password)
+		}
+		if c.options.TLS {
+			args = append(args, "--tls-cluster", "yes")
+		}
+		return append(args, c.options.Args...)
+	}
+	return n
+}
+
+// launchAll starts nodes together.
+func launchAll(nodes []*Node) error {
+	problems := make([]error, len(nodes))
+	var launching sync.WaitGroup
+	for i, n := range nodes {
+		// Ends when the node runs or cannot; launchAll waits for it.
+		launching.Go(func() { problems[i] = n.launch() })
+	}
+	launching.Wait()
+	return errors.Join(problems...)
+}
+
+// form makes a cluster of nodes that know nothing.
+//
+// A master that has just started refuses commands for 2 s, but a replica does not, and it keeps
+// that state when it becomes a master. So the slots are first given to a node that will be a
+// replica, and then the master takes over.
+func (c *Cluster) form(t testing.TB) {
+	t.Helper()
+	o := c.options
+	masters, owners := c.nodes[:o.Masters], c.nodes[:o.Masters]
+	if o.ReplicasPer > 0 {
+		owners = c.nodes[o.Masters : 2*o.Masters]
+	}
+	for i, n := range c.nodes {
+		n.Do(t, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+	}
+	for i, n := range owners {
+		n.Do(t, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*Slots/o.Masters), strconv.Itoa((i+1)*Slots/o.Masters-1))
+	}
+	for i := range c.nodes {
+		c.meet(t, c.nodes[i], c.nodes[i+1:])
+	}
+	c.await(t, "all nodes know each other", func() error { return c.acquainted(c.nodes) })
+	if o.ReplicasPer > 0 {
+		for i, n := range c.nodes {
+			if owner := owners[i%o.Masters]; n != owner {
+				n.Do(t, "CLUSTER", "REPLICATE", owner.id)
+			}
+		}
+		for _, n := range masters {
+			c.await(t, n.String()+" is ready", func() error { return isReady(n) })
+			n.Do(t, "CLUSTER", "FAILOVER", "TAKEOVER")
+		}
+	}
+	c.Settle(t)
+}
+
+// meet introduces a node to others.
+func (c *Cluster) meet(t testing.TB, n *Node, others []*Node) {
+	t.Helper()
+	for _, other := range others {
+		other.mu.Lock()
+		port, bus := other.port, other.bus
+		other.mu.Unlock()
+		n.Do(t, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(port), strconv.Itoa(bus))
+	}
+}
+
+// TLS returns the configuration of clients, or nil if connections are not encrypted.
+func (c *Cluster) TLS() *tls.Config {
+	if c.setup.client == nil {
+		return nil
+	}
+	return c.setup.client.Clone()
+}
+
+// Nodes returns all nodes but those that were forgotten, whether they run or not.
+func (c *Cluster) Nodes() []*Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.nodes)
+}
+
+// Addrs returns the addresses of all nodes.
+func (c *Cluster) Addrs() []string {
+	var addrs []string
+	for _, n := range c.Nodes() {
+		addrs = append(addrs, n.Addr())
+	}
+	return addrs
+}
+
+// running returns the nodes that run.
+func (c *Cluster) running() []*Node {
+	return slices.DeleteFunc(c.Nodes(), func(n *Node) bool { return !n.Running() })
+}
+
+// await waits until cond returns nil.
+func (c *Cluster) await(t testing.TB, what string, cond func() error) {
+	t.Helper()
+	await(t, Patience, what, c.State, cond)
+}
+
+func await(t testing.TB, patience time.Duration, what string, state func() string, cond func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		err := cond()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v this is not so: %s\n%v\n%s", patience, what, err, state())
+		}
+		time.Sleep(pause)
+	}
+}
+
+// State describes every node, for messages of tests that fail.
+func (c *Cluster) State() string {
+	var b []byte
+	for _, n := range c.Nodes() {
+		b = fmt.Appendf(b, "--- %s, running: %t\n", n, n.Running())
+		if !n.Running() {
+			continue
+		}
+		for _, question := range [][]string{{"CLUSTER", "INFO"}, {"INFO", "replication"}, {"CLUSTER", "NODES"}} {
+			v, err := n.Ask(question...)
+			if err != nil {
+				b = fmt.Appendf(b, "%v: %v\n", question, err)
+				continue
+			}
+			b = append(b, text(v)...)
+		}
+	}
+	return string(b)
+}

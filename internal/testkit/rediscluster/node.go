@@ -1,0 +1,295 @@
+package rediscluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+// A Node is a server of the kit: a node of a cluster, a server that Sentinels watch, or a
+// Sentinel. All methods are safe for concurrent use.
+type Node struct {
+	// Immutable.
+	setup    *setup
+	dir      string
+	args     func(bus int) []string // everything but the port and TLS
+	password string                 // to log in with
+
+	// Set when the cluster is formed, immutable after.
+	id string
+
+	// Guarded by mu.
+	mu      sync.Mutex
+	process *testkit.Process
+	port    int
+	bus     int  // the port of the cluster bus; only nodes of a cluster have it
+	stopped bool // by Stop
+	conn    *conn
+}
+
+// setup is what all servers of a test share.
+type setup struct {
+	owner  testing.TB // with which the servers end; operations may be those of its subtests
+	binary string
+	client *tls.Config // nil: no TLS
+	files  [3]string   // certificate, key, authority
+}
+
+func newSetup(t testing.TB, binary string, encrypted bool) *setup {
+	t.Helper()
+	s := &setup{owner: t, binary: cmp.Or(binary, os.Getenv("SLIPSTREAM_REDIS"), "redis-server")}
+	if encrypted {
+		authority, dir := testkit.NewAuthority(t), t.TempDir()
+		issued := authority.Issue(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}})
+		cert, key := issued.Write(t, dir, "server")
+		s.files = [3]string{cert, key, authority.Write(t, dir, "authority")}
+		s.client = &tls.Config{RootCAs: authority.Pool}
+	}
+	return s
+}
+
+// listening returns the arguments for a port.
+func (s *setup) listening(port int) []string {
+	if s.client == nil {
+		return []string{"--port", strconv.Itoa(port)}
+	}
+	return []string{"--port", "0", "--tls-port", strconv.Itoa(port), "--tls-cert-file", s.files[0], "--tls-key-file", s.files[1],
+		"--tls-ca-cert-file", s.files[2], "--tls-auth-clients", "no", "--tls-replication", "yes"}
+}
+
+// launch starts the process at free ports. It may be called from any goroutine.
+func (n *Node) launch() error {
+	var problems []error
+	for range 5 {
+		err := n.launchAt(testkit.FreePort(n.setup.owner), testkit.FreePort(n.setup.owner))
+		if err == nil {
+			return nil
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// launchAt is launch at the given ports.
+func (n *Node) launchAt(port, bus int) error {
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	p, err := testkit.Launch(n.setup.owner, testkit.Command{
+		Path: n.setup.binary,
+		Args: append(n.args(bus), n.setup.listening(port)...),
+		Dir:  n.dir,
+		Ready: func(context.Context) error {
+			c, err := dial(addr, n.setup.client, n.password)
+			if err != nil {
+				return err
+			}
+			defer c.net.Close()
+			_, err = c.do("PING")
+			return err
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("ports %d and %d: %w", port, bus, err)
+	}
+	n.mu.Lock()
+	n.process, n.port, n.bus, n.stopped = p, port, bus, false
+	n.mu.Unlock()
+	n.setup.owner.Cleanup(n.Kill) // closes the connection, too
+	// Another server may have got the port first.
+	info, err := n.info("server")
+	if err != nil {
+		return err
+	}
+	if info["process_id"] != strconv.Itoa(p.PID()) {
+		n.Kill()
+		return fmt.Errorf("port %d: process %s listens there", port, info["process_id"])
+	}
+	return nil
+}
+
+// Addr returns the address of the node: host:port.
+func (n *Node) Addr() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port))
+}
+
+// Port returns the port of the node.
+func (n *Node) Port() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.port
+}
+
+// ID returns the ID of a cluster's node.
+func (n *Node) ID() string { return n.id }
+
+// String returns what messages call the node.
+func (n *Node) String() string {
+	if n.id == "" {
+		return n.Addr()
+	}
+	return n.Addr() + " (" + n.id[:8] + ")"
+}
+
+// Running reports whether the process runs and was not stopped.
+func (n *Node) Running() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process == nil || n.stopped {
+		return false
+	}
+	select {
+	case <-n.process.Exited():
+		return false
+	default:
+		return true
+	}
+}
+
+// Kill ends the process with SIGKILL and waits until it is gone.
+func (n *Node) Kill() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.process.Kill()
+	n.hangUp()
+}
+
+// hangUp closes the connection of the kit. Under mu.
+func (n *Node) hangUp() {
+	if n.conn != nil {
+		n.conn.net.Close()
+		n.conn = nil
+	}
+}
+
+// Log returns everything the last process of the node has written.
+func (n *Node) Log() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.process.Log()
+}
+
+// Ask sends a command on the connection that the kit has to the node, and returns the reply.
+// An error that the node answers is a [ReplyError].
+func (n *Node) Ask(args ...string) (resp.Value, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.conn == nil {
+		c, err := dial(net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)), n.setup.client, n.password)
+		if err != nil {
+			return resp.Value{}, fmt.Errorf("%s: %w", args[0], err)
+		}
+		n.conn = c
+	}
+	v, err := n.conn.do(args...)
+	if !isReply(err) {
+		n.hangUp()
+	}
+	return v, err
+}
+
+// Do is Ask that fails the test if there is an error.
+func (n *Node) Do(t testing.TB, args ...string) resp.Value {
+	t.Helper()
+	v, err := n.Ask(args...)
+	if err != nil {
+		t.Fatalf("%s: %s: %v", n, strings.Join(args, " "), err)
+	}
+	return v
+}
+
+// info returns the fields of a section of INFO.
+func (n *Node) info(section string) (map[string]string, error) {
+	v, err := n.Ask("INFO", section)
+	if err != nil {
+		return nil, err
+	}
+	return fields(text(v)), nil
+}
+
+// fields reads lines of the form name:value.
+func fields(lines string) map[string]string {
+	m := make(map[string]string)
+	for line := range strings.Lines(lines) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			m[name] = value
+		}
+	}
+	return m
+}
+
+// SetConfig changes a setting of the node.
+func (n *Node) SetConfig(t testing.TB, name, value string) {
+	t.Helper()
+	n.Do(t, "CONFIG", "SET", name, value)
+}
+
+// Commands returns how often the node has executed each command since its start or
+// [Node.ResetCommands], by names such as get and config|set. The kit's own commands count.
+func (n *Node) Commands(t testing.TB) map[string]int64 {
+	t.Helper()
+	calls := make(map[string]int64)
+	for name, value := range fields(text(n.Do(t, "INFO", "commandstats"))) {
+		name, ok := strings.CutPrefix(name, "cmdstat_")
+		if !ok {
+			continue
+		}
+		first, _, _ := strings.Cut(value, ",")
+		count, err := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
+		if err != nil {
+			t.Fatalf("%s: INFO commandstats says %s:%s", n, name, value)
+		}
+		calls[name] = count
+	}
+	return calls
+}
+
+// ResetCommands sets the counters of [Node.Commands] to zero.
+func (n *Node) ResetCommands(t testing.TB) {
+	t.Helper()
+	n.Do(t, "CONFIG", "RESETSTAT")
+}
+
+// Connections returns the IDs of the connections of clients, in the order of their beginning.
+// Neither the connections of the kit and of other nodes count.
+func (n *Node) Connections(t testing.TB) []int64 {
+	t.Helper()
+	own := n.Do(t, "CLIENT", "ID").Int
+	var ids []int64
+	for line := range strings.Lines(text(n.Do(t, "CLIENT", "LIST"))) {
+		var id int64
+		flags := ""
+		for _, field := range strings.Fields(line) {
+			name, value, _ := strings.Cut(field, "=")
+			switch name {
+			case "id":
+				id, _ = strconv.ParseInt(value, 10, 64) // 0 is no ID
+			case "flags":
+				flags = value
+			}
+		}
+		if id == 0 {
+			t.Fatalf("%s: CLIENT LIST says %s", n, line)
+		}
+		if id != own && !strings.ContainsAny(flags, "SM") {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// file returns a path in the directory of the node.
+func (n *Node) file(name string) string { return filepath.Join(n.dir, name) }
