@@ -104,6 +104,19 @@ func appendNamedType(b []byte, arg any) ([]byte, error) {
 // over was written by this package.
 type encodedArgs struct{ rest []byte }
 
+// header returns how many bulk strings there are, if nothing of the command was walked over yet.
+func (a *encodedArgs) header() (n int, ok bool) {
+	end := bytes.IndexByte(a.rest, '\n')
+	if end < 2 || a.rest[0] != '*' {
+		return 0, false
+	}
+	for _, digit := range a.rest[1 : end-1] {
+		n = n*10 + int(digit-'0')
+	}
+	a.rest = a.rest[end+1:]
+	return n, true
+}
+
 // next returns the next argument, as a part of the encoded command.
 func (a *encodedArgs) next() (arg []byte, ok bool) {
 	end := bytes.IndexByte(a.rest, '\n')

@@ -17,7 +17,7 @@ type Command struct {
 	info  *commandInfo
 	err   error // of an argument; reported when the command is sent
 
-	keyAt, keyEnd int // the first key lies at frame[keyAt:keyEnd]
+	keyAt, keyEnd int // the first key lies at frame[keyAt:keyEnd]; keyAt is 0 if there is none
 
 	// unshared says why it cannot travel on a shared connection; nil: it can. If it
 	// waits at the server, for blockFor or, if that is negative, for ever, it has a
@@ -134,7 +134,13 @@ func (c *Command) classify(info *commandInfo, from int) {
 
 func refusal(why string) error { return fmt.Errorf("%w: %s", ErrShared, why) }
 
+// findKey finds the first key.
 func (c *Command) findKey(from int) {
+	if c.info.key == 0 && (c.info.specs != nil || c.info.options != nil) {
+		keys := c.info.keysIn(c.frame)
+		c.keyAt, c.keyEnd, _ = keys.next()
+		return
+	}
 	args := encodedArgs{c.frame[from:]}
 	for i := int8(1); i <= c.info.key; i++ {
 		arg, ok := args.next()
@@ -148,7 +154,7 @@ func (c *Command) findKey(from int) {
 	}
 }
 
-// key returns the first key, nil if there is none.
+// key returns the first key, and nothing if there is none.
 func (c *Command) key() []byte { return c.frame[c.keyAt:c.keyEnd] }
 
 // waitOf returns how long a command asks the server to wait, negative for ever. It is for the

@@ -14,6 +14,26 @@ func KnownToWait(name string, args ...any) bool {
 	return c.waits
 }
 
+// KeysOf returns the keys of a command, and whether they are channels of a shard.
+func KeysOf(name string, args ...string) (keys []string, channels bool) {
+	var c Command
+	c.name = name
+	c.encodeStrings(nil, nil, args)
+	cursor := c.info.keysIn(c.frame)
+	for from, to, ok := cursor.next(); ok; from, to, ok = cursor.next() {
+		keys = append(keys, string(c.frame[from:to]))
+	}
+	return keys, c.info.flags&flagChannels != 0
+}
+
+// KnownForReplicas reports whether the table lets a replica execute a command.
+func KnownForReplicas(name string, args ...string) bool {
+	var c Command
+	c.name = name
+	c.encodeStrings(nil, nil, args)
+	return c.info.readsReplica()
+}
+
 // ShortenIdle changes how long connections of commands that wait are kept idle.
 func ShortenIdle(c *Client, d time.Duration) {
 	c.exclusives.mu.Lock()

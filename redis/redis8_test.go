@@ -28,6 +28,8 @@ func TestRedis8(t *testing.T) {
 		{"Authentication", TestAuthentication}, {"CredentialRotation", TestCredentialRotation},
 		{"ServersThatHangUp", TestServersThatHangUpOnTheGreeting},
 		{"TableAgreesWithTheServer", TestTableAgreesWithTheServer}, {"CommandsHaveMethods", TestCommandsHaveMethods},
+		{"KeysAreThoseOfTheServer", TestKeysAreThoseOfTheServer}, {"KeysOfRandomCommands", TestKeysOfRandomCommandsAreThoseOfTheServer},
+		{"Replicas", TestReplicasExecuteWhatTheServerCallsReadonly},
 		{"Strings", TestTypedStrings}, {"Hashes", TestTypedHashes}, {"Lists", TestTypedLists}, {"Sets", TestTypedSets},
 		{"SortedSets", TestTypedSortedSets}, {"BitsAndGeo", TestTypedBitsAndGeo}, {"Streams", TestTypedStreams},
 		{"Keys", TestTypedKeys}, {"Scripting", TestTypedScripting},

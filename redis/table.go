@@ -15,6 +15,10 @@ const (
 	flagScript
 	// flagSlowArgument: DEBUG SLEEP, whose argument says how long.
 	flagSlowArgument
+	// flagLocal: its reply is about the server that executes it.
+	flagLocal
+	// flagChannels: its keys are no keys but channels of a shard, which are routed as keys.
+	flagChannels
 )
 
 //go:generate go run ./internal/typedgen .
@@ -38,6 +42,13 @@ type commandInfo struct {
 	// key is the position of the first key among the arguments, from 1; 0: the
 	// command has none, or not at a fixed place.
 	key int8
+	// specs and options say where all keys are: see keysIn. If both are nil, the key at the
+	// position key is the only one.
+	specs   []keySpec
+	options *keyOptions
+	// request and response say what becomes of the command in a cluster.
+	request  requestPolicy
+	response responsePolicy
 	// subcommands are known by the first argument; nil: there are none.
 	subcommands map[string]*commandInfo
 }
@@ -73,7 +84,8 @@ const (
 var commands = indexCommands()
 
 // unknownCommand stands for a command that the table does not list, such as one of a module or
-// of a newer server. It may be sent, and is repeated only where that is safe for any command.
+// of a newer server. It may be sent, and is repeated only where that is safe for any command. Its
+// first argument is taken for its only key, as most such commands have it.
 var unknownCommand = &commandInfo{name: "unknown", key: 1}
 
 func indexCommands() map[string]*commandInfo {

@@ -43,6 +43,9 @@ func generate(commands string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkRoutes(); err != nil {
+		return nil, err
+	}
 	texts := make(map[string][]byte)
 	if texts[tableFile], err = s.table(); err != nil {
 		return nil, fmt.Errorf("%s: %w", tableFile, err)
@@ -323,22 +326,53 @@ func (m method) parameters(list []string) string {
 	return strings.Join(list, ", ")
 }
 
+// router returns which argument begins with the key that chooses the server, -1 if none does.
+func (m method) router() int {
+	return slices.IndexFunc(m.args, func(a argument) bool {
+		switch a.kind {
+		case counted:
+			return a.name == "keys" && !slices.ContainsFunc(m.args, func(a argument) bool { return a.key && a.kind == text })
+		case pairs:
+			return true
+		}
+		return a.key && (a.kind == text || a.kind == texts)
+	})
+}
+
 // route is the expression for the key that chooses the server.
 func (m method) route() string {
-	for _, a := range m.args {
-		switch {
-		case a.kind == counted && a.name == "keys" && !slices.ContainsFunc(m.args, func(a argument) bool { return a.key && a.kind == text }):
-			return "firstOf(keys)"
-		case a.kind == pairs:
-			return "firstKey(" + a.name + ")"
-		case !a.key:
-		case a.kind == text:
-			return a.name
-		case a.kind == texts:
-			return "firstOf(" + a.name + ")"
+	i := m.router()
+	if i < 0 {
+		return `""`
+	}
+	switch a := m.args[i]; a.kind {
+	case text:
+		return a.name
+	case pairs:
+		return "firstKey(" + a.name + ")"
+	default:
+		return "firstOf(" + a.name + ")"
+	}
+}
+
+// checkRoutes compares what chooses the server of methods with the keys of their commands. A
+// channel chooses too: messages that are sent to it one after the other keep their order.
+func (s *specification) checkRoutes() error {
+	for _, f := range s.files {
+		for _, m := range f.methods {
+			i, key, position := m.router(), s.row(m.command).key, 0
+			if i >= 0 {
+				position = strings.Count(m.command, " ") + i + 1
+				if m.args[i].kind == counted {
+					position++
+				}
+			}
+			if position != key && !(key == 0 && i >= 0 && m.args[i].name == "channel") {
+				return fmt.Errorf("method %s is routed by position %d, but the first key of %s is at %d", m.name, position, m.command, key)
+			}
 		}
 	}
-	return `""`
+	return nil
 }
 
 // writeFrame writes the lines that encode the command.

@@ -15,6 +15,7 @@ const tableFile = "table_commands.go"
 // row is a command and what is known of it, as the fields of a literal of Go.
 type row struct {
 	command, fields string
+	key             int // position of the first key; 0: there is none, or it is not fixed
 }
 
 // add notes a command of a line. A command that has several lines has its properties in the
@@ -23,19 +24,29 @@ func (s *specification) add(command, properties string) error {
 	if command == "" || strings.ToUpper(command) != command {
 		return fmt.Errorf("command %q, expected one in upper case", command)
 	}
-	fields, err := parseProperties(properties)
+	fields, key, err := parseProperties(properties)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(s.rows, func(r row) bool { return r.command == command }) {
-		s.rows = append(s.rows, row{command, fields})
+	if s.row(command) == nil {
+		s.rows = append(s.rows, row{command, fields, key})
 	} else if properties != "" {
 		return fmt.Errorf("properties of %s, which has a line before", command)
 	}
 	return nil
 }
 
-// waitArguments and reasons are the values of properties.
+// row returns the row of a command, nil if there is none yet.
+func (s *specification) row(command string) *row {
+	for i := range s.rows {
+		if s.rows[i].command == command {
+			return &s.rows[i]
+		}
+	}
+	return nil
+}
+
+// The values of properties.
 var (
 	waitArguments = map[string]string{"last": "waitsLast", "first": "waitsFirst", "option": "waitsOption"}
 	reasons       = map[string]string{
@@ -43,42 +54,68 @@ var (
 		"replication": "whyReplication", "state": "whyState", "stops": "whyStops", "subscribes": "whySubscribes",
 		"transaction": "whyTransaction", "waits": "whyWaits",
 	}
+	requests = map[string]string{
+		"all_nodes": "requestAllNodes", "all_shards": "requestAllShards", "multi_shard": "requestMultiShard", "special": "requestSpecial",
+	}
+	responses = map[string]string{
+		"agg_logical_and": "responseAnd", "agg_logical_or": "responseOr", "agg_max": "responseMax", "agg_min": "responseMin", "agg_sum": "responseSum",
+		"all_succeeded": "responseAllSucceeded", "one_succeeded": "responseOneSucceeded", "special": "responseSpecial",
+	}
+	flagNames = map[string]string{
+		"local": "flagLocal", "reads": "flagReadOnly", "script": "flagScript", "slow:argument": "flagSlowArgument",
+	}
 )
 
-// parseProperties returns the fields of commandInfo that a column of properties stands for.
-func parseProperties(text string) (string, error) {
+// parseProperties returns the fields of commandInfo that a column of properties stands for, and
+// the position of the first key.
+func parseProperties(text string) (literal string, key int, err error) {
 	var flags, fields []string
+	options, keyed := "", false
+	for _, property := range strings.Fields(text) {
+		if value, ok := strings.CutPrefix(property, "options:"); ok {
+			options = value
+		}
+	}
 	for _, property := range strings.Fields(text) {
 		name, value, _ := strings.Cut(property, ":")
 		switch {
-		case property == "reads":
-			flags = append(flags, "flagReadOnly")
-		case property == "script":
-			flags = append(flags, "flagScript")
-		case property == "slow:argument":
-			flags = append(flags, "flagSlowArgument")
+		case flagNames[property] != "":
+			flags = append(flags, flagNames[property])
 		case property == "cacheable", property == "never":
 			fields = append(fields, property+": true")
-		case property == "key:1", property == "key:2", property == "key:3":
-			fields = append(fields, "key: "+value)
+		case (name == "key" && len(value) == 1 || name == "keys" || name == "channels") && !keyed:
+			keyed = true
+			var found []string
+			if found, key, err = keyFields(value, options); err != nil {
+				return "", 0, err
+			}
+			fields = append(fields, found...)
+			if name == "channels" {
+				flags = append(flags, "flagChannels")
+			}
+		case name == "options" && keyed:
 		case name == "slow":
 			d, err := time.ParseDuration(value)
 			if err != nil || d < time.Second || d%time.Second != 0 {
-				return "", fmt.Errorf("property %q, expected whole seconds", property)
+				return "", 0, fmt.Errorf("property %q, expected whole seconds", property)
 			}
 			fields = append(fields, fmt.Sprintf("slowFor: %d * time.Second", d/time.Second))
 		case name == "waits" && waitArguments[value] != "":
 			fields = append(fields, "wait: "+waitArguments[value])
 		case name == "refused" && reasons[value] != "":
 			fields = append(fields, "refusal: "+reasons[value])
+		case name == "request" && requests[value] != "":
+			fields = append(fields, "request: "+requests[value])
+		case name == "response" && responses[value] != "":
+			fields = append(fields, "response: "+responses[value])
 		default:
-			return "", fmt.Errorf("property %q", property)
+			return "", 0, fmt.Errorf("property %q", property)
 		}
 	}
 	if len(flags) > 0 {
 		fields = append([]string{"flags: " + strings.Join(flags, " | ")}, fields...)
 	}
-	return strings.Join(fields, ", "), nil
+	return strings.Join(fields, ", "), key, nil
 }
 
 // table returns the text of tableFile. A command comes before its subcommands.

@@ -1,0 +1,220 @@
+package redis
+
+// keySpec says which arguments of a command are keys, as a key specification of Redis does.
+// Positions count from 1; a subcommand is the first argument.
+type keySpec struct {
+	// first is the position of the first key or, with counted, of the number of keys, which
+	// follow it.
+	first int8
+	// last is the position of the last key. If negative, it counts from the end: -1 is the last
+	// argument. Step is from one key to the next, 0 is 1.
+	last, step int8
+	counted    bool
+}
+
+// keyOptions say where the keys of a command are that follow an option, which may stand anywhere
+// among others. The specifications of Redis do not describe these commands, or not exactly.
+type keyOptions struct {
+	// from is the position of the first option; one of words is followed by keys.
+	from  int
+	words []string
+	// values are the options that have values, which may look like one of words.
+	values []optionValues
+	// rest: all arguments after the first of words are keys, with half only the first half of
+	// them. Otherwise one key follows, and the last one that is given counts.
+	rest, half bool
+	// instead is the position of the key of a command without these options, and must be empty
+	// in a command that has them; 0: there is none.
+	instead int
+}
+
+// optionValues is an option and how many values follow it.
+type optionValues struct {
+	word string
+	n    int
+}
+
+var (
+	sortOptions    = keyOptions{from: 2, words: []string{"STORE"}, values: []optionValues{{"LIMIT", 2}, {"GET", 1}, {"BY", 1}}}
+	radiusOptions  = keyOptions{from: 5, words: []string{"STORE", "STOREDIST"}}
+	streamOptions  = keyOptions{from: 1, words: []string{"STREAMS"}, values: []optionValues{{"BLOCK", 1}, {"COUNT", 1}, {"GROUP", 2}}, rest: true, half: true}
+	migrateOptions = keyOptions{from: 6, words: []string{"KEYS"}, values: []optionValues{{"AUTH", 1}, {"AUTH2", 2}}, rest: true, instead: 3}
+)
+
+// keyCursor walks over the keys of an encoded command, in their order. It allocates nothing. Of a
+// command that is malformed, such as one with a number of keys that it does not have, it finds
+// fewer keys or none: it is for the server to say what is wrong.
+type keyCursor struct {
+	args    encodedArgs // what follows the argument at position pos
+	end     int         // length of the frame
+	pos     int
+	count   int // of arguments
+	specs   []keySpec
+	options *keyOptions
+	// The keys that are walked over: the position of the next one, of the last one, and the step.
+	key, last, step int
+}
+
+// keysIn returns a cursor over the keys of a frame that this package has encoded. The keys of a
+// command with [flagChannels] are channels.
+func (in *commandInfo) keysIn(frame []byte) keyCursor {
+	k := keyCursor{args: encodedArgs{frame}, end: len(frame), specs: in.specs, options: in.options, key: 1}
+	words, ok := k.args.header()
+	if !ok {
+		return keyCursor{key: 1}
+	}
+	k.args.next() // the name
+	k.count = words - 1
+	if in.specs == nil && in.key > 0 {
+		k.find(keySpec{first: in.key, last: in.key})
+	}
+	return k
+}
+
+// next returns where the next key lies: at frame[from:to].
+func (k *keyCursor) next() (from, to int, ok bool) {
+	for k.key > k.last {
+		switch {
+		case len(k.specs) > 0:
+			s := k.specs[0]
+			k.specs = k.specs[1:]
+			k.find(s)
+		case k.options != nil:
+			k.key, k.last = k.afterOptions(k.options)
+			k.step, k.options = 1, nil
+		default:
+			return 0, 0, false
+		}
+	}
+	arg, ok := k.skipTo(k.key)
+	if !ok {
+		return 0, 0, false
+	}
+	k.key += k.step
+	to = k.end - len(k.args.rest) - len("\r\n")
+	return to - len(arg), to, true
+}
+
+// skipTo returns the argument at a position after pos.
+func (k *keyCursor) skipTo(pos int) (arg []byte, ok bool) {
+	for k.pos < pos {
+		if arg, ok = k.args.next(); !ok {
+			return nil, false
+		}
+		k.pos++
+	}
+	return arg, ok
+}
+
+// find sets the keys of a specification. The table gives them in ascending order.
+func (k *keyCursor) find(s keySpec) {
+	k.key, k.last, k.step = int(s.first), int(s.last), max(1, int(s.step))
+	switch {
+	case s.counted:
+		arg, _ := k.skipTo(k.key)
+		k.last = k.key + smallNumber(arg)
+		k.key++
+	case s.last < 0:
+		k.last += k.count + 1
+	}
+	if k.last > k.count {
+		k.last = 0 // malformed
+	}
+}
+
+// afterOptions returns the positions of the first and of the last key that follow an option, and
+// last < first if there are none. It leaves the cursor where it is.
+func (k *keyCursor) afterOptions(o *keyOptions) (first, last int) {
+	first = 1
+	args, skip := k.args, 0
+	insteadEmpty := true
+	for pos := k.pos + 1; pos < k.count; pos++ { // a key follows, so the last argument is no option
+		arg, ok := args.next()
+		switch {
+		case !ok:
+			return 1, 0
+		case pos == o.instead:
+			insteadEmpty = len(arg) == 0
+		case pos < o.from:
+		case skip > 0:
+			skip--
+		case !o.isKeyword(arg):
+			skip = o.valuesOf(arg)
+		case o.rest:
+			if o.instead > 0 && !insteadEmpty {
+				return 1, 0
+			}
+			return pos + 1, k.lastOfRest(pos, o.half)
+		default:
+			first, last, skip = pos+1, pos+1, 1
+		}
+	}
+	if o.instead > 0 && o.instead <= k.count {
+		return o.instead, o.instead
+	}
+	return first, last
+}
+
+// lastOfRest returns the position of the last key if all arguments after pos are keys, or their
+// first half. An odd number has no half.
+func (k *keyCursor) lastOfRest(pos int, half bool) int {
+	switch n := k.count - pos; {
+	case !half:
+		return k.count
+	case n%2 != 0:
+		return 0
+	default:
+		return pos + n/2
+	}
+}
+
+// isKeyword reports whether keys follow an argument.
+func (o *keyOptions) isKeyword(arg []byte) bool {
+	for _, word := range o.words {
+		if isWord(arg, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// valuesOf returns how many values follow an option.
+func (o *keyOptions) valuesOf(arg []byte) int {
+	for _, v := range o.values {
+		if isWord(arg, v.word) {
+			return v.n
+		}
+	}
+	return 0
+}
+
+// isWord reports whether an argument is an upper-case word, whatever its case.
+func isWord(arg []byte, word string) bool {
+	if len(arg) != len(word) {
+		return false
+	}
+	for i, b := range arg {
+		if 'a' <= b && b <= 'z' {
+			b -= 'a' - 'A'
+		}
+		if b != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// smallNumber reads a number of keys as the server does, and returns 0 for what is none. No
+// command has more than 9 digits of arguments.
+func smallNumber(arg []byte) (n int) {
+	if len(arg) == 0 || len(arg) > 9 || arg[0] == '0' {
+		return 0
+	}
+	for _, digit := range arg {
+		if digit < '0' || digit > '9' {
+			return 0
+		}
+		n = n*10 + int(digit-'0')
+	}
+	return n
+}
