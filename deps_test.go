@@ -46,7 +46,7 @@ const policy = `
 . <
 
 # What a library user imports: nothing but the standard library, x/sys and ours.
-redis           < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/resp   | golang.org/x/sys
+redis           < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/resp redis/internal/cluster redis/internal/slot | golang.org/x/sys
 redis/internal/slot <
 redis/internal/typedgen <
 # The map of Redis Cluster knows replies and time, no sockets and no client.

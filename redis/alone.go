@@ -28,23 +28,26 @@ func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
 		ctx, cancel = context.WithTimeout(ctx, d+cmd.blockFor)
 		defer cancel()
 	}
-	loop := attempt.Loop{Start: start}
-	replied := 0
+	r := request{info: cmd.info, name: cmd.name, repeatable: cmd.repeatable(), loop: attempt.Loop{Start: start}}
 	var err error
-	for loop.Made = 1; ; loop.Made++ {
+	if r.node, r.route, err = c.routeOf(cmd); err != nil {
+		return err
+	}
+	replied := 0
+	for r.loop.Made = 1; ; r.loop.Made++ {
 		var failure *slipstream.Error
-		failure, replied, err = c.attemptAlone(ctx, dst, cmd)
+		failure, replied, err = c.attemptAlone(ctx, dst, cmd, &r)
 		if failure == nil {
 			break // err is one of decoding
 		}
-		if !c.retry.Again(ctx, &loop, failure, c.verdict(failure, cmd.repeatable())) {
+		if !c.goesOn(ctx, &r, failure) {
 			err = failure
 			break
 		}
 	}
 	if c.hooks.Observing() {
 		c.hooks.Observe(caller, Observation{
-			Op: cmd.name, Start: start, Requests: 1, Attempts: loop.Made,
+			Op: cmd.name, Addr: r.node.fail.Addr, Start: start, Requests: 1, Attempts: r.loop.Made,
 			RequestBytes: len(cmd.frame), ReplyBytes: replied, Err: err,
 		})
 	}
@@ -53,42 +56,36 @@ func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
 
 // attemptAlone makes the call once. A failure may be repeated; the other error is one of
 // decoding, which is final.
-func (c *Client) attemptAlone(ctx context.Context, dst any, cmd *Command) (failure *slipstream.Error, replied int, err error) {
-	x, err := c.exclusives.lease(ctx)
+func (c *Client) attemptAlone(ctx context.Context, dst any, cmd *Command, r *request) (failure *slipstream.Error, replied int, err error) {
+	n := r.node
+	x, err := c.exclusives.lease(ctx, n)
 	if err != nil {
-		return c.notLeased(cmd.name, err), 0, nil
+		return n.notLeased(cmd.name, err), 0, nil
 	}
 	defer c.exclusives.giveBack(x)
+	if r.route.asking {
+		if _, failure := c.waitAlone(ctx, x, &askingCommand); failure != nil {
+			return n.fail.NotSent(cmd.name, failure.Err), 0, nil
+		}
+	}
 	reply, failure := c.waitAlone(ctx, x, cmd)
 	if failure != nil {
 		return failure, 0, nil
 	}
 	if e := serverErrorIn(reply); e != nil {
-		return c.fail.With(cmd.name, e.outcome(cmd.info), e), len(reply), nil
+		return n.fail.With(cmd.name, e.outcome(cmd.info), e), len(reply), nil
 	}
 	if err := decode(reply, dst); err != nil {
-		return nil, len(reply), c.fail.Executed(cmd.name, err)
+		return nil, len(reply), n.fail.Executed(cmd.name, err)
 	}
 	return nil, len(reply), nil
 }
 
-// notLeased is the error of a command for which there is no connection.
-func (c *Client) notLeased(op string, err error) *slipstream.Error {
-	outcome := slipstream.NotSent
-	switch {
-	case errors.Is(err, errTooManyExclusive):
-		outcome = slipstream.Overloaded
-	case errors.Is(err, ErrClosed):
-		outcome = slipstream.Closed
-	}
-	return c.fail.With(op, outcome, err)
-}
-
 // waitAlone sends a command that waits at the server and returns the reply, which is good until
 // the connection is used again.
-func (c *Client) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]byte, *slipstream.Error) {
+func (c *core) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]byte, *slipstream.Error) {
 	failed := func(outcome slipstream.Outcome, err error) ([]byte, *slipstream.Error) {
-		return nil, c.fail.With(cmd.name, outcome, err)
+		return nil, x.node.fail.With(cmd.name, outcome, err)
 	}
 	if ctx.Err() != nil {
 		return failed(slipstream.NotSent, context.Cause(ctx))
@@ -127,7 +124,7 @@ func (c *Client) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]b
 // unblock ends the command that waits on x and returns its reply. It asks on the shared
 // connection, and returns only when the server has answered there too: the next
 // command of x must not be the one that is unblocked.
-func (c *Client) unblock(x *exclusive) ([]byte, error) {
+func (c *core) unblock(x *exclusive) ([]byte, error) {
 	limit := c.opts.stallTimeout()
 	if limit <= 0 {
 		limit = defaultStall
@@ -142,7 +139,7 @@ func (c *Client) unblock(x *exclusive) ([]byte, error) {
 	var err error
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		var waited bool
-		if waited, err = c.askUnblock(ctx, x.id); err != nil {
+		if waited, err = c.askUnblock(ctx, x); err != nil {
 			break
 		}
 		if waited {
@@ -176,11 +173,12 @@ func (c *Client) unblock(x *exclusive) ([]byte, error) {
 }
 
 // askUnblock sends CLIENT UNBLOCK, and returns whether there was something to unblock.
-func (c *Client) askUnblock(ctx context.Context, id int64) (waited bool, err error) {
-	call := c.only.Acquire()
+func (c *core) askUnblock(ctx context.Context, x *exclusive) (waited bool, err error) {
+	engine := x.node.engine
+	call := engine.Acquire()
 	defer call.Release()
-	call.Frame = resp.AppendBulkInt(append(call.Frame[:0], "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n"...), id)
-	if err := c.only.Do(ctx, call); err != nil {
+	call.Frame = resp.AppendBulkInt(append(call.Frame[:0], "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n"...), x.id)
+	if err := engine.Do(ctx, call); err != nil {
 		return false, err
 	}
 	if e := serverErrorIn(call.Reply()); e != nil {
@@ -209,10 +207,10 @@ func (c *Client) needsOwn(ctx context.Context, cmd *Command) (bool, error) {
 	return waits, err
 }
 
-// knownToShare reports whether a command can be sent on a shared connection without asking
-// anybody.
+// knownToShare reports whether a command is one request on a shared connection, as far as is known
+// without asking a server.
 func (c *Client) knownToShare(cmd *Command) bool {
-	if cmd.waits {
+	if cmd.waits || c.apart(cmd) {
 		return false
 	}
 	if cmd.info != unknownCommand || cmd.err != nil {
@@ -238,8 +236,8 @@ func (c *Client) blocks(ctx context.Context, cmd *Command) (bool, error) {
 	defer func() { r.call.Release() }()
 	// Not run: this is no call of the user's, whom an observer would tell of it.
 	r.loop.Start = time.Now()
-	err = r.engine.Do(ctx, r.call)
-	if err != nil || isErrorFrame(r.call.Reply()) {
+	err = r.node.engine.Do(ctx, r.call)
+	if err != nil || isErrorFrame(r.reply()) {
 		err = c.settle(ctx, &r, err)
 	}
 	var refused *ServerError
@@ -249,7 +247,7 @@ func (c *Client) blocks(ctx context.Context, cmd *Command) (bool, error) {
 	case err != nil:
 		return false, c.notAsked(cmd.name, err)
 	}
-	waits := isBlocking(r.call.Reply())
+	waits := isBlocking(r.reply())
 	if c.learnedCount.Add(1) <= maxLearned {
 		c.learned.Store(cmd.name, waits)
 	}

@@ -21,16 +21,25 @@ const (
 	partBytes    = 128 << 10
 )
 
-// parts are the calls of a batch, and what is needed for them.
+// parts are the calls of a batch to one node, and what is needed for them.
 type parts struct {
+	node   *node
+	items  []int32 // which commands of the batch these are, in order; if nil, all
 	calls  []*pipe.Call
-	until  []int    // behind the last command of each call
+	until  []int    // of items: after the last command of each call
 	frames [][]byte // of each call: from package buf, or nil if it is the call's or its command's own
 	size   int      // bytes of all frames
-	engine *pipe.Engine
 }
 
 var partLists = sync.Pool{New: func() any { return new(parts) }}
+
+// index returns the place in the batch of the i-th command of the parts.
+func (p *parts) index(i int) int {
+	if p.items == nil {
+		return i
+	}
+	return int(p.items[i])
+}
 
 // release gives everything back. The engine needs the frame of no call that has ended.
 func (p *parts) release() {
@@ -41,12 +50,21 @@ func (p *parts) release() {
 	clear(p.calls)
 	clear(p.frames)
 	p.calls, p.frames, p.until = p.calls[:0], p.frames[:0], p.until[:0]
-	p.size, p.engine = 0, nil
+	p.node, p.items, p.size = nil, nil, 0
 	partLists.Put(p)
 }
 
-// doAll sends commands contiguously. Failed, if set, is told of each error.
+// doAll sends commands contiguously, in a cluster those of each node. Failed, if set, is called
+// with each error.
 func (c *Client) doAll(ctx context.Context, cmds []Command, dsts []any, failed func(int, error)) error {
+	if c.only == nil {
+		return c.doAcross(ctx, cmds, dsts, failed)
+	}
+	return c.doAllOn(ctx, c.only, cmds, dsts, failed)
+}
+
+// doAllOn sends commands contiguously to one node.
+func (c *Client) doAllOn(ctx context.Context, n *node, cmds []Command, dsts []any, failed func(int, error)) error {
 	if len(cmds) == 0 {
 		return nil
 	}
@@ -56,30 +74,37 @@ func (c *Client) doAll(ctx context.Context, cmds []Command, dsts []any, failed f
 	}
 	p := partLists.Get().(*parts)
 	defer p.release()
-	for from := 0; from < len(cmds); {
-		to, err := c.addPart(ctx, p, cmds, from)
-		if err != nil {
-			return c.allNotSent(len(cmds), to, err, failed)
-		}
-		from = to
+	if bad, err := c.cut(ctx, p, n, cmds, len(cmds)); err != nil {
+		return c.allNotSent(len(cmds), bad, err, failed)
 	}
-	attempts := c.sendAll(ctx, p.engine, p.calls, start)
-	first := c.collect(cmds, dsts, p, failed)
+	attempts := c.sendAll(ctx, p, start)
+	var report batchReport
+	report.failed = failed
+	c.collect(cmds, dsts, p, &report)
 	if c.hooks.Observing() {
-		c.observeBatch(ctx, p, len(cmds), first, start, attempts)
+		c.observeBatch(ctx, p.node.fail.Addr, p.size, p.received(), len(cmds), report.first, start, attempts)
 	}
-	if first != nil {
-		return first
+	return report.err()
+}
+
+// cut makes the calls of the count commands of p for a node. With an error it returns which command
+// of the batch is wrong.
+func (c *Client) cut(ctx context.Context, p *parts, n *node, cmds []Command, count int) (bad int, err error) {
+	p.node = n
+	for from := 0; from < count; {
+		if from, err = c.addPart(ctx, p, cmds, from, count); err != nil {
+			return p.index(from), err
+		}
 	}
-	return nil
+	return 0, nil
 }
 
 // addPart makes a call of the commands from position from on, and returns the first that is
 // not part of it. With an error it returns which command is wrong.
-func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from int) (to int, err error) {
-	size, most := 0, min(len(cmds), from+partCommands)
+func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from, count int) (to int, err error) {
+	size, most := 0, min(count, from+partCommands)
 	for to = from; to < most; to++ {
-		cmd := &cmds[to]
+		cmd := &cmds[p.index(to)]
 		if cmd.info == unknownCommand && !cmd.whole {
 			asked := *cmd // the caller's may be used by others
 			if _, err := c.needsOwn(ctx, &asked); err != nil {
@@ -95,29 +120,27 @@ func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from int
 		}
 		size += len(cmd.frame)
 	}
-	if p.engine = c.only; p.engine == nil {
-		p.engine = c.router.engine(string(cmds[from].key()))
-	}
-	call := p.engine.Acquire()
+	call := p.node.engine.Acquire()
 	var frame []byte
 	switch {
 	case to == from+1:
-		lend(call, cmds[from].frame)
+		lend(call, cmds[p.index(from)].frame)
 	case size < sharedFrame: // the call keeps what is small, so it must be its own
 		for i := from; i < to; i++ {
-			call.Frame = append(call.Frame, cmds[i].frame...)
+			call.Frame = append(call.Frame, cmds[p.index(i)].frame...)
 		}
 	default:
 		frame = buf.Get(size)
 		for i := from; i < to; i++ {
-			frame = append(frame, cmds[i].frame...)
+			frame = append(frame, cmds[p.index(i)].frame...)
 		}
 		call.Frame = frame
 	}
 	call.Replies = int32(to - from)
 	for i := from; i < to; i++ {
-		call.SlowFor += cmds[i].slowFor
-		call.Whole = call.Whole || cmds[i].whole
+		cmd := &cmds[p.index(i)]
+		call.SlowFor += cmd.slowFor
+		call.Whole = call.Whole || cmd.whole
 	}
 	p.calls, p.until, p.frames = append(p.calls, call), append(p.until, to), append(p.frames, frame)
 	p.size += size
@@ -136,18 +159,18 @@ func (c *Client) allNotSent(n, bad int, err error, failed func(int, error)) erro
 }
 
 // sendAll makes the calls, again if nothing of them was sent.
-func (c *Client) sendAll(ctx context.Context, e *pipe.Engine, calls []*pipe.Call, start time.Time) (attempts int) {
+func (c *Client) sendAll(ctx context.Context, p *parts, start time.Time) (attempts int) {
 	for attempts = 1; ; attempts++ {
 		one, cancel := ctx, context.CancelFunc(func() {})
 		if attempts > 1 {
 			one, cancel = c.retry.Within(ctx, start)
 		}
-		err := e.DoAll(one, calls)
+		err := p.node.engine.DoAll(one, p.calls)
 		cancel()
-		if err == nil || c.retry.FailFast || attempt.TimeIsUp(err) {
+		if err == nil || c.only == nil || c.retry.FailFast || attempt.TimeIsUp(err) {
 			return attempts
 		}
-		for _, call := range calls {
+		for _, call := range p.calls {
 			if call.Spent() || call.Err() == nil || slipstream.OutcomeOf(call.Err()) != slipstream.NotSent {
 				return attempts
 			}
@@ -158,56 +181,86 @@ func (c *Client) sendAll(ctx context.Context, e *pipe.Engine, calls []*pipe.Call
 	}
 }
 
-// collect decodes the replies and returns the first error.
-func (c *Client) collect(cmds []Command, dsts []any, p *parts, failed func(int, error)) (first *BatchError) {
+// A batchReport gathers the errors of a batch.
+type batchReport struct {
+	failed func(int, error) // if set, called with each error
+	// again, if set, is asked whether a command that failed is sent once more.
+	again func(i int, err error) bool
+	first *BatchError
+}
+
+// note adds the result of the i-th command.
+func (r *batchReport) note(i int, err error) {
+	if err == nil || r.again != nil && r.again(i, err) {
+		return
+	}
+	switch {
+	case r.first == nil:
+		r.first = &BatchError{Index: i, Err: err}
+	case i < r.first.Index:
+		r.first.Index, r.first.Err = i, err
+	}
+	r.first.Failed++
+	if r.failed != nil {
+		r.failed(i, err)
+	}
+}
+
+// err returns the error of the batch.
+func (r *batchReport) err() error {
+	if r.first == nil {
+		return nil
+	}
+	return r.first
+}
+
+// collect decodes the replies.
+func (c *Client) collect(cmds []Command, dsts []any, p *parts, report *batchReport) {
 	from := 0
 	for part, call := range p.calls {
 		sent := 0 // where in the frame of the call the command begins
 		received := call.Received()
-		for i := from; i < p.until[part]; i++ {
+		for at := from; at < p.until[part]; at++ {
+			i := p.index(at)
 			cmd := &cmds[i]
-			var err error
-			if i-from < received {
+			if at-from < received {
 				var dst any
 				if dsts != nil {
 					dst = dsts[i]
 				}
-				err = c.answered(cmd, call.ReplyAt(i-from), dst)
+				report.note(i, p.node.answered(cmd, call.ReplyAt(at-from), dst))
 			} else {
-				err = c.unanswered(cmd.name, call, sent)
+				report.note(i, p.node.unanswered(cmd.name, call, sent))
 			}
 			sent += len(cmd.frame)
-			if err == nil {
-				continue
-			}
-			if first == nil {
-				first = &BatchError{Index: i, Err: err}
-			}
-			first.Failed++
-			if failed != nil {
-				failed(i, err)
-			}
 		}
 		from = p.until[part]
 	}
-	return first
+}
+
+// received returns the bytes of all replies.
+func (p *parts) received() (n int) {
+	for _, call := range p.calls {
+		n += len(call.Reply())
+	}
+	return n
 }
 
 // answered decodes the reply of a command of a batch.
-func (c *Client) answered(cmd *Command, reply []byte, dst any) error {
+func (n *node) answered(cmd *Command, reply []byte, dst any) error {
 	if e := serverErrorIn(reply); e != nil {
-		return c.fail.With(cmd.name, e.outcome(cmd.info), e)
+		return n.fail.With(cmd.name, e.outcome(cmd.info), e)
 	}
 	if err := decode(reply, dst); err != nil {
-		return c.fail.Executed(cmd.name, err)
+		return n.fail.Executed(cmd.name, err)
 	}
 	return nil
 }
 
 // unanswered is the error of a command of a batch that has no reply. Its frame begins at the
 // byte sent of that of the call.
-func (c *Client) unanswered(name string, call *pipe.Call, sent int) error {
-	failure := c.fail.Named(name, call.Err())
+func (n *node) unanswered(name string, call *pipe.Call, sent int) error {
+	failure := n.fail.Named(name, call.Err())
 	if failure.Outcome == slipstream.MaybeExecuted && sent >= call.Written() {
 		failure.Outcome = slipstream.NotSent
 		if errors.Is(failure.Err, pipe.ErrClosed) {
@@ -217,10 +270,10 @@ func (c *Client) unanswered(name string, call *pipe.Call, sent int) error {
 	return failure
 }
 
-func (c *Client) observeBatch(ctx context.Context, p *parts, commands int, first *BatchError, start time.Time, attempts int) {
-	o := Observation{Op: "BATCH", Start: start, Requests: commands, Attempts: attempts, RequestBytes: p.size}
-	for _, call := range p.calls {
-		o.ReplyBytes += len(call.Reply())
+func (c *Client) observeBatch(ctx context.Context, addr string, sent, received, commands int, first *BatchError, start time.Time, attempts int) {
+	o := Observation{
+		Op: "BATCH", Addr: addr, Start: start, Requests: commands, Attempts: attempts,
+		RequestBytes: sent, ReplyBytes: received,
 	}
 	if first != nil {
 		o.Err = first

@@ -138,7 +138,7 @@ func (c *Client) loadCached(ctx context.Context, dst any, cmd *Command, key stri
 	load := c.cache.begin(key)
 	defer c.cache.end(load)
 	var reply rawFrame
-	expires, err := c.readTracked(ctx, cmd, key, &reply)
+	expires, err := c.readTracked(ctx, cmd, key, load, &reply)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ const goneAlready = -1
 //
 // The two or three commands are one batch on one connection: CLIENT CACHING holds for the
 // next command, whoever's that is.
-func (c *Client) readTracked(ctx context.Context, cmd *Command, key string, reply *rawFrame) (expires int64, err error) {
+func (c *Client) readTracked(ctx context.Context, cmd *Command, key string, load *cacheLoad, reply *rawFrame) (expires int64, err error) {
 	commands := make([]Command, 0, 3)
 	dsts := make([]any, 0, 3)
 	if c.opts.Cache.Mode == CacheOptIn {
@@ -194,13 +194,27 @@ func (c *Client) readTracked(ctx context.Context, cmd *Command, key string, repl
 	for i := range commands {
 		commands[i].whole = true
 	}
-	began := time.Now()
-	if err := c.doAll(ctx, commands, dsts, nil); err != nil {
-		var of *BatchError
-		if errors.As(err, &of) {
-			return 0, c.fail.Named(cmd.name, of.Err)
-		}
+	r := request{info: cmd.info, name: cmd.name, repeatable: cmd.repeatable()}
+	if r.node, r.route, err = c.routeOf(cmd); err != nil {
 		return 0, err
+	}
+	var began time.Time
+	for r.loop.Made = 1; ; r.loop.Made++ {
+		if c.only == nil {
+			load.since = c.cache.epochOf(r.route.slot) // before the owner is looked up
+			r.node = c.router.owner(r.route.slot)      // replicas are behind
+		}
+		began = time.Now()
+		failure := c.tracked(ctx, &r, commands, dsts)
+		if failure == nil {
+			break
+		}
+		if c.only != nil || !c.goesOn(ctx, &r, failure) {
+			return 0, failure
+		}
+		if r.route.asking { // the key is on its way to another node, which is not the one to track it
+			return goneAlready, c.Do(ctx, reply, *cmd)
+		}
 	}
 	switch {
 	case ttl >= 0:
@@ -209,6 +223,15 @@ func (c *Client) readTracked(ctx context.Context, cmd *Command, key string, repl
 		return goneAlready, nil // it expired in between
 	}
 	return 0, nil
+}
+
+// tracked sends the commands of readTracked once.
+func (c *Client) tracked(ctx context.Context, r *request, commands []Command, dsts []any) *slipstream.Error {
+	var of *BatchError
+	if err := c.doAllOn(ctx, r.node, commands, dsts, nil); errors.As(err, &of) {
+		return r.node.fail.Named(r.name, of.Err)
+	}
+	return nil
 }
 
 // cachingYes makes the server remember what the next command reads.
@@ -229,8 +252,9 @@ type CacheStats struct {
 	Invalidated, Emptied uint64
 }
 
-// pushed is told of messages that answer nothing, on the goroutine that reads.
-func (c *Client) pushed(_ pipe.Pin, frame []byte) {
+// pushed is given messages that answer nothing, on the goroutine that reads. Empty drops everything
+// that the server has invalidations for.
+func (c *core) pushed(frame []byte, empty func()) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
 	if err != nil || tok.Len < 1 {
@@ -243,7 +267,7 @@ func (c *Client) pushed(_ pipe.Pin, frame []byte) {
 	// FLUSHALL is a null. What is not understood drops everything too.
 	list, err := d.Next()
 	if err != nil || tok.Len != 2 || !isAggregate(list) {
-		c.cache.empty()
+		empty()
 		return
 	}
 	e := elements{&d, list.Len}
@@ -251,7 +275,7 @@ func (c *Client) pushed(_ pipe.Pin, frame []byte) {
 		key, ok, err := e.next()
 		switch {
 		case err != nil || ok && (key.Null || isAggregate(key)):
-			c.cache.empty()
+			empty()
 			return
 		case !ok:
 			return
@@ -261,15 +285,18 @@ func (c *Client) pushed(_ pipe.Pin, frame []byte) {
 }
 
 // withCache prepares the engine's configuration for tracking.
-func (c *Client) withCache(cfg *pipe.Config) {
-	c.cache = newReplyCache(c.opts.Cache)
-	cfg.OnPush, cfg.Traits.AlwaysRead = c.pushed, true // an invalidation waits for nobody
+func (c *core) withCache(cfg *pipe.Config, empty func()) {
+	cfg.OnPush = func(_ pipe.Pin, frame []byte) { c.pushed(frame, empty) }
+	cfg.Traits.AlwaysRead = true // an invalidation waits for nobody
 	// Redis 6 may write one into the middle of a reply. That is rare, and all is dropped.
-	cfg.Protocol.(*protocol).aside = c.cache.empty
+	cfg.Protocol.(*protocol).aside = empty
+	onEvent := cfg.OnEvent
 	cfg.OnEvent = func(e slipstream.Event) {
 		if e.Kind == slipstream.Disconnected {
-			c.cache.empty() // what changes now is told to nobody
+			empty() // what changes now is told to nobody
 		}
-		c.hooks.Event(e)
+		if onEvent != nil {
+			onEvent(e)
+		}
 	}
 }

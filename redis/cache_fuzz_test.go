@@ -47,7 +47,7 @@ var fuzzKeys = []string{"a", "b", "key", "1"}
 
 // left returns the keys of which something is kept, or will be, when a server has said data.
 func left(t *testing.T, data []byte, piece func() int) (keys []string) {
-	c := &Client{cache: newReplyCache(&CacheOptions{}), opts: Options{Limits: fuzzLimits}}
+	c := &core{cache: newReplyCache(&CacheOptions{}), opts: Options{Limits: fuzzLimits}}
 	p := newProtocol(&c.opts)
 	p.aside = c.cache.empty
 	var loads []*cacheLoad
@@ -72,7 +72,7 @@ func left(t *testing.T, data []byte, piece func() int) (keys []string) {
 				break
 			}
 			if frame.Verdict == pipe.Push {
-				c.pushed(pipe.Pin{}, in[:frame.Len:frame.Len])
+				c.pushed(in[:frame.Len:frame.Len], c.cache.empty)
 			}
 			in = in[frame.Len:]
 		}

@@ -17,10 +17,17 @@ import (
 // connection deals with it before it hands over what follows. A load is known here before its
 // command is sent; an invalidation of its key, or the end of the connection, marks it, and then
 // its reply is not kept. So what is kept has not been invalidated by anything that was read.
+//
+// In a cluster, an invalidation comes from the node at which the key was read. What is kept of a
+// slot is dropped when the connection to its owner ends, and when it gets another owner: the old
+// one does not know when a key that did not exist is made at the new one.
 type replyCache struct {
 	// Immutable after newReplyCache.
 	options CacheOptions
 	seed    maphash.Seed
+	// epochs are, in a cluster, how often the replies for the keys of each slot were dropped; nil
+	// with one server. Atomics, written by those that drop replies.
+	epochs []atomic.Uint32
 
 	shards [cacheShards]cacheShard
 }
@@ -62,6 +69,7 @@ type cachedReply struct {
 	question string
 	frame    string
 	expires  int64 // in nanoseconds since 1970; 0: never
+	since    epoch
 	gone     bool
 
 	used atomic.Bool // since it was last looked at for eviction; written by get
@@ -69,10 +77,31 @@ type cachedReply struct {
 
 func (r *cachedReply) cost() int { return entryCost + len(r.of.key) + len(r.question) + len(r.frame) }
 
+// epoch is when a reply was asked for.
+type epoch struct {
+	slot  int32 // noSlot: with one server
+	count uint32
+}
+
+// epochOf returns the epoch of the keys of a slot.
+func (c *replyCache) epochOf(slot int32) epoch {
+	if c.epochs == nil {
+		return epoch{slot: noSlot}
+	}
+	return epoch{slot, c.epochs[slot].Load()}
+}
+
+// over reports whether the replies of an epoch were dropped.
+func (c *replyCache) over(e epoch) bool { return e.slot >= 0 && c.epochs[e.slot].Load() != e.count }
+
+// drop drops the replies for the keys of a slot. Their memory is used until they are evicted.
+func (c *replyCache) drop(slot int) { c.epochs[slot].Add(1) }
+
 // cacheLoad is a reply that is awaited.
 type cacheLoad struct {
 	key   string
-	dirty bool // guarded by the shard's mu: the key has changed since
+	since epoch // owned by the caller of begin
+	dirty bool  // guarded by the shard's mu: the key has changed since
 }
 
 func newReplyCache(o *CacheOptions) *replyCache {
@@ -112,7 +141,7 @@ func (c *replyCache) get(key, question string) (frame string, ok bool) {
 	s.mu.RLock()
 	if k := s.keys[key]; k != nil {
 		for _, r := range k.replies {
-			if r.question == question && (r.expires == 0 || time.Now().UnixNano() < r.expires) {
+			if r.question == question && (r.expires == 0 || time.Now().UnixNano() < r.expires) && !c.over(r.since) {
 				if !r.used.Load() {
 					r.used.Store(true)
 				}
@@ -138,7 +167,7 @@ func (c *replyCache) begin(key string) *cacheLoad {
 		k = &cachedKey{key: key}
 		s.keys[key] = k
 	}
-	l := &cacheLoad{key: key}
+	l := &cacheLoad{key: key, since: epoch{slot: noSlot}}
 	k.loads = append(k.loads, l)
 	return l
 }
@@ -172,11 +201,11 @@ func (c *replyCache) keep(l *cacheLoad, question, frame string, expires int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.keys[l.key]
-	if l.dirty || k == nil {
+	if l.dirty || k == nil || c.over(l.since) {
 		s.counts.Raced++
 		return
 	}
-	r := &cachedReply{of: k, question: question, frame: frame, expires: expires}
+	r := &cachedReply{of: k, question: question, frame: frame, expires: expires, since: l.since}
 	if r.cost() > c.options.MaxBytes/cacheShards {
 		return
 	}

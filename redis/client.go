@@ -3,8 +3,9 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,38 +19,49 @@ import (
 // A Client sends the commands of many goroutines to a Redis server over few
 // connections, by default one. All methods are safe for concurrent use.
 type Client struct {
+	*core
+	// Immutable after Connect.
+	fail   driver.Errors // of calls that reach no server
+	only   *node         // the server of all calls; nil: their keys choose
+	hub    *hub          // of subscriptions
+	view   bool          // of one node of a cluster, whose client closes what they share
+	router *router       // nil: there is one server
+}
+
+// core is what the clients have in common that are views of one: the client of a cluster and
+// those of its nodes.
+type core struct {
 	// Immutable after Connect.
 	opts    Options
 	hooks   driver.Hooks
-	fail    driver.Errors
-	router  router
-	only    *pipe.Engine  // the engine of all keys; nil if the key chooses
 	timed   bool          // calls look at the clock
 	closing chan struct{} // closed by Close and Shutdown, which ends repetitions
 	retry   attempt.Retrier
 	// exclusives are the connections of commands that cannot share one.
 	exclusives *exclusives
-	hub        *hub        // of subscriptions
-	cache      *replyCache // nil: there is none
+	cache      *replyCache // if nil, nothing is cached
+	// dropOf drops what is cached of a node of a cluster.
+	dropOf func(*node)
 
 	closeOnce sync.Once
 	learned   sync.Map // name of a command that the table does not know: whether it waits
 
 	// Atomics, written by callers.
-	learnedCount atomic.Int64 // of learned, about
+	learnedCount atomic.Int64 // of learned, approximately
 }
 
-// router chooses the engine for a command by its first key. One server is the
-// simplest kind.
-type router interface {
-	engine(key string) *pipe.Engine
-	engines() []*pipe.Engine
+func newCore(o *Options) *core {
+	c := &core{opts: *o, closing: make(chan struct{}), timed: o.Observer != nil || o.OnSlow != nil || o.Timeout > 0}
+	c.hooks.System, c.hooks.Namespace, c.hooks.Addr, c.hooks.OnEvent = "redis", strconv.Itoa(o.DB), o.addr(), o.OnEvent
+	c.hooks.Observer, c.hooks.SlowThreshold, c.hooks.OnSlow = o.Observer, o.SlowThreshold, o.OnSlow
+	c.retry.Retries, c.retry.Backoff = attempt.Retries(o.Retries), pipe.Backoff{First: o.Backoff, Most: o.MaxBackoff}
+	c.retry.Timeout, c.retry.FailFast, c.retry.Closing = o.Timeout, o.FailFast, c.closing
+	c.exclusives = newExclusives(o)
+	if o.Cache != nil {
+		c.cache = newReplyCache(o.Cache)
+	}
+	return c
 }
-
-type oneServer struct{ e *pipe.Engine }
-
-func (s oneServer) engine(string) *pipe.Engine { return s.e }
-func (s oneServer) engines() []*pipe.Engine    { return []*pipe.Engine{s.e} }
 
 // Connect returns a client once a connection is up. If the first attempt fails,
 // its error is returned and there is no client; Options.NoWait changes that.
@@ -59,35 +71,17 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{
-		opts: o, fail: driver.Errors{Addr: o.addr()}, closing: make(chan struct{}),
-		timed: o.Observer != nil || o.OnSlow != nil || o.Timeout > 0,
-	}
-	c.hooks.System, c.hooks.Namespace, c.hooks.Addr, c.hooks.OnEvent = "redis", strconv.Itoa(o.DB), o.addr(), o.OnEvent
-	c.hooks.Observer, c.hooks.SlowThreshold, c.hooks.OnSlow = o.Observer, o.SlowThreshold, o.OnSlow
-	c.retry.Retries, c.retry.Backoff = attempt.Retries(o.Retries), pipe.Backoff{First: o.Backoff, Most: o.MaxBackoff}
-	c.retry.Timeout, c.retry.FailFast, c.retry.Closing = o.Timeout, o.FailFast, c.closing
-	aside := c.opts // connections on which nothing is read for the cache
-	aside.Cache = nil
-	c.exclusives, c.hub = newExclusives(&aside), newHub(c)
-	cfg := pipe.Config{
-		Protocol: newProtocol(&c.opts), Traits: traits, Addr: o.addr(), Dial: c.opts.endpoint().Dial,
-		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
-		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
-		StallTimeout: o.StallTimeout, Timeout: o.Timeout,
-	}
+	c := &Client{core: newCore(&o), fail: driver.Errors{Addr: o.addr()}}
+	var onEvent func(Event)
 	if o.OnEvent != nil {
-		cfg.OnEvent = c.hooks.Event
+		onEvent = c.hooks.Event
 	}
-	if o.Cache != nil {
-		c.withCache(&cfg)
-	}
-	c.only = pipe.New(cfg)
-	c.router = oneServer{c.only}
+	c.only = c.newNode(o, onEvent)
+	c.hub = newHub(c.core, c.fail, func() *node { return c.only })
 	if o.NoWait {
 		return c, nil
 	}
-	if err := c.only.Connect(ctx); err != nil {
+	if err := c.only.engine.Connect(ctx); err != nil {
 		c.Close()
 		return nil, c.fail.Named("connect", err)
 	}
@@ -99,12 +93,17 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 // all goroutines of the client have ended, so it must not be called by a
 // [Completer] or by Options.OnEvent. It may be called again.
 func (c *Client) Close() error {
+	if c.view {
+		return nil
+	}
 	c.closeOnce.Do(func() { close(c.closing) })
 	c.hub.close()
 	c.exclusives.close()
 	var err error
-	for _, e := range c.router.engines() {
-		err = errors.Join(err, e.Close())
+	if c.only != nil {
+		err = c.only.engine.Close()
+	} else {
+		err = c.router.close()
 	}
 	c.exclusives.calls.Wait()
 	return err
@@ -114,22 +113,72 @@ func (c *Client) Close() error {
 // the client. If ctx ends first, calls are cut off and the error of ctx is
 // returned.
 func (c *Client) Shutdown(ctx context.Context) error {
+	if c.view {
+		return nil
+	}
 	c.closeOnce.Do(func() { close(c.closing) })
 	c.hub.close()
 	err := c.exclusives.drain(ctx) // first: cancelling one of them needs the shared connection
-	for _, e := range c.router.engines() {
-		err = errors.Join(err, e.Shutdown(ctx))
+	if c.only != nil {
+		err = errors.Join(err, c.only.engine.Shutdown(ctx))
+	} else {
+		err = errors.Join(err, c.router.shutdown(ctx))
 	}
 	c.exclusives.calls.Wait()
 	return err
 }
 
-// pick returns the engine for a key. The copy keeps callers' keys off the heap.
-func (c *Client) pick(key string) *pipe.Engine {
+// routeOf returns the node that a command is sent to.
+func (c *Client) routeOf(cmd *Command) (*node, route, error) {
 	if c.only != nil {
-		return c.only
+		return c.only, route{}, nil
 	}
-	return c.router.engine(strings.Clone(key))
+	n, to, err := c.router.routeOf(cmd)
+	switch {
+	case err == nil:
+		return n, to, nil
+	case c.splits(cmd.info):
+		return c.router.any(), route{slot: noSlot}, nil // run makes several commands of it
+	}
+	return nil, to, c.fail.NotSent(cmd.name, err)
+}
+
+// routeKeys returns the node that owns the slot of keys, or any node if there are none.
+func (c *Client) routeKeys(keys []string) (*node, error) {
+	switch {
+	case c.only != nil:
+		return c.only, nil
+	case len(keys) == 0:
+		return c.router.any(), nil
+	}
+	s := slot.Of(keys[0])
+	for _, key := range keys[1:] {
+		if slot.Of(key) != s {
+			return nil, ErrCrossSlot
+		}
+	}
+	return c.router.owner(int32(s)), nil
+}
+
+// routeAll returns the node of commands all of whose keys must have one slot.
+func (c *Client) routeAll(cmds []Command) (*node, route, error) {
+	if c.only != nil {
+		return c.only, route{}, nil
+	}
+	to := route{slot: noSlot}
+	for i := range cmds {
+		s, err := slotOf(cmds[i].info, cmds[i].frame)
+		switch {
+		case err != nil:
+			return nil, to, fmt.Errorf("command %d: %w", i, err)
+		case s == noSlot || s == to.slot:
+		case to.slot != noSlot:
+			return nil, to, fmt.Errorf("command %d: %w", i, ErrCrossSlot)
+		default:
+			to.slot = s
+		}
+	}
+	return c.router.owner(to.slot), to, nil
 }
 
 // Do sends a command and decodes the reply into dst, a pointer; with nil the
@@ -156,8 +205,8 @@ func (c *Client) Do(ctx context.Context, dst any, cmd Command) error {
 		return err
 	}
 	if err = c.run(ctx, &r); err == nil {
-		if err = decode(r.call.Reply(), dst); err != nil {
-			err = c.fail.Executed(r.name, err)
+		if err = decode(r.reply(), dst); err != nil {
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -168,12 +217,25 @@ var errEmptyCommand = errors.New("an empty Command; make one with Cmd")
 
 // request is one call on its way.
 type request struct {
-	engine     *pipe.Engine
+	node       *node
 	call       *pipe.Call
 	info       *commandInfo
 	name       string
 	loop       attempt.Loop
 	repeatable bool // may be executed twice
+	route      route
+	joined     []byte // of the replies of several commands; if nil, there is one
+}
+
+// reply returns the reply to the command.
+func (r *request) reply() []byte {
+	switch {
+	case r.joined != nil:
+		return r.joined
+	case r.route.asking:
+		return r.call.ReplyAt(1) // the first one is that of ASKING
+	}
+	return r.call.Reply()
 }
 
 // sharedFrame is the size from which the frame of a command is not copied into
@@ -186,14 +248,14 @@ func (c *Client) prepare(cmd *Command) (request, error) {
 	if err := c.sendable(cmd); err != nil {
 		return request{}, err
 	}
-	e := c.only
-	if e == nil {
-		e = c.router.engine(string(cmd.key()))
+	n, to, err := c.routeOf(cmd)
+	if err != nil {
+		return request{}, err
 	}
-	call := e.Acquire()
+	call := n.engine.Acquire()
 	lend(call, cmd.frame)
 	call.SlowFor, call.Whole = cmd.slowFor, cmd.whole
-	return request{engine: e, call: call, info: cmd.info, name: cmd.name, repeatable: cmd.repeatable()}, nil
+	return request{node: n, call: call, info: cmd.info, name: cmd.name, repeatable: cmd.repeatable(), route: to}, nil
 }
 
 // sendable returns what is wrong with a command for the shared connection.
@@ -224,8 +286,13 @@ func (c *Client) run(ctx context.Context, r *request) error {
 	if c.timed {
 		r.loop.Start = time.Now()
 	}
-	err := r.engine.Do(ctx, r.call)
-	if err == nil && !c.timed && !isErrorFrame(r.call.Reply()) {
+	if c.only == nil && r.info.spreads() {
+		if done, err := c.spread(ctx, r); done {
+			return err
+		}
+	}
+	err := r.node.engine.Do(ctx, r.call)
+	if err == nil && !c.timed && !isErrorFrame(r.reply()) {
 		return nil
 	}
 	return c.finish(ctx, r, err)
@@ -237,7 +304,7 @@ func (c *Client) finish(ctx context.Context, r *request, err error) error {
 	err = c.settle(ctx, r, err)
 	if c.hooks.Observing() {
 		c.hooks.Observe(ctx, Observation{
-			Op: r.name, Start: r.loop.Start, Requests: 1, Attempts: r.loop.Made,
+			Op: r.name, Addr: r.node.fail.Addr, Start: r.loop.Start, Requests: 1, Attempts: r.loop.Made,
 			RequestBytes: len(r.call.Frame), ReplyBytes: len(r.call.Reply()), Err: err,
 		})
 	}
@@ -251,23 +318,35 @@ func (c *Client) settle(ctx context.Context, r *request, err error) error {
 		if failure == nil {
 			return nil
 		}
-		if !c.retry.Again(ctx, &r.loop, failure, c.verdict(failure, r.repeatable)) {
+		if !c.goesOn(ctx, r, failure) {
 			return failure
 		}
-		r.renew()
 		within, cancel := c.retry.Within(ctx, r.loop.Start)
-		err = r.engine.Do(within, r.call)
+		err = r.node.engine.Do(within, r.call)
 		cancel()
 	}
+}
+
+// goesOn reports whether a call is made again after an attempt that failed, and makes it ready for
+// that. It waits as long as is necessary before.
+func (c *Client) goesOn(ctx context.Context, r *request, failure *slipstream.Error) bool {
+	if c.only == nil {
+		return c.router.goesOn(ctx, r, failure)
+	}
+	if !c.retry.Again(ctx, &r.loop, failure, c.verdict(failure, r.repeatable)) {
+		return false
+	}
+	r.renew(r.node, false)
+	return true
 }
 
 // failure returns what is wrong with the result of an attempt, nil if nothing.
 func (c *Client) failure(r *request, err error) *slipstream.Error {
 	if err != nil {
-		return c.fail.Named(r.name, err)
+		return r.node.fail.Named(r.name, err)
 	}
-	if e := serverErrorIn(r.call.Reply()); e != nil {
-		return c.fail.With(r.name, e.outcome(r.info), e)
+	if e := serverErrorIn(r.reply()); e != nil {
+		return r.node.fail.With(r.name, e.outcome(r.info), e)
 	}
 	return nil
 }
@@ -283,14 +362,46 @@ func (c *Client) verdict(failure *slipstream.Error, repeatable bool) attempt.Ver
 	return attempt.Final
 }
 
-// renew makes the call ready to be submitted again.
-func (r *request) renew() {
-	if !r.call.Spent() {
+// make makes the call of an encoded command for the node of the request.
+func (r *request) make(frame []byte, slowFor time.Duration, whole bool) {
+	call := r.node.engine.Acquire()
+	if r.route.asking {
+		call.Frame = append(append(call.Frame[:0], askingFrame...), frame...)
+		call.Replies, whole = 2, true
+	} else {
+		lend(call, frame)
+	}
+	call.SlowFor, call.Whole = slowFor, whole
+	r.call = call
+}
+
+// renew makes the call ready to be made again, at a node. Asking sends ASKING before it.
+func (r *request) renew(n *node, asking bool) {
+	old, frame := r.call, r.frame()
+	same := r.node == n && r.route.asking == asking
+	r.node, r.route.asking = n, asking
+	if old == nil || same && !old.Spent() {
 		return
 	}
-	fresh := r.engine.Acquire()
-	fresh.Frame = append(fresh.Frame[:0], r.call.Frame...)
-	fresh.SlowFor, fresh.Whole = r.call.SlowFor, r.call.Whole
-	r.call.Release()
+	fresh := n.engine.Acquire()
+	fresh.Frame = fresh.Frame[:0]
+	fresh.SlowFor, fresh.Whole = old.SlowFor, old.Whole
+	if asking {
+		fresh.Frame = append(fresh.Frame, askingFrame...)
+		fresh.Replies, fresh.Whole = 2, true
+	}
+	fresh.Frame = append(fresh.Frame, frame...)
+	old.Release()
 	r.call = fresh
+}
+
+// frame returns the encoded command of a call.
+func (r *request) frame() []byte {
+	switch {
+	case r.call == nil:
+		return nil
+	case r.route.asking:
+		return r.call.Frame[len(askingFrame):]
+	}
+	return r.call.Frame
 }

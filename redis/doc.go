@@ -100,7 +100,43 @@
 // Transactions are [Client.DoTransaction], and [Client.Watch] if what is to be done
 // depends on what was read.
 //
-// # Contexts and time-outs
+// # Redis Cluster
+//
+// [ConnectCluster] returns a Client with the same methods for a cluster:
+//
+//	client, err := redis.ConnectCluster(ctx, redis.ClusterOptions{Seeds: []string{"node-1:6379", "node-2:6379"}})
+//
+// Each command travels to the node that owns the slot of its keys, and gathers with those of other
+// callers there. In every style of calls the client follows MOVED and ASK, waits while a failover is
+// under way, at most for Options.DialTimeout, and repeats what other clients of this package repeat.
+// So the migration of a slot is no error for commands of one key. What the client sends again, it
+// sends when it has learned that the server has not executed it; the order of two calls of one
+// caller that are under way at the same time, by [Client.Start], [Client.DoFunc] or as commands of
+// one batch, is not kept when one of them is redirected or repeated. A call that begins after
+// another one has returned is executed after it.
+//
+// A redirect to an address that the cluster has not listed makes the client ask for the topology
+// again; only if a node lists the address does it get a connection and credentials.
+//
+//   - Commands with keys of several slots fail with [ErrCrossSlot] before anything is sent: give the
+//     keys one hash tag, as in {user:1}:name. DEL, EXISTS, MGET, TOUCH and UNLINK are cut into one
+//     command for each slot instead, MSET only with ClusterOptions.SplitMSet because it is not atomic
+//     then. If some of these commands fail, the error is a [*BatchError] whose Index is the position
+//     of the first key or node that failed; the others may have been executed.
+//   - Commands about all data or all servers, such as DBSIZE, FLUSHALL, KEYS, SCRIPT LOAD and CONFIG
+//     SET, are sent to every master or to every node, as the request policies of COMMAND INFO say,
+//     and their replies are joined. Such commands cannot be part of a batch. [Client.Scan] walks over
+//     all masters. INFO and other commands about one server are sent to any node; [Client.Node],
+//     [Client.ForEachMaster] and [Client.ForEachNode] choose nodes.
+//   - [Client.DoTransaction] and [Client.Watch] need keys of one slot. A transaction that meets a
+//     migration is sent again as a whole. Watch begins anew when the slot has moved, and fails with
+//     ASK while it moves; a [Session] stays at its node, and MOVED is an error of its commands. A
+//     command that waits, such as BLPOP, goes on at the new node, and its time begins anew.
+//   - Subscriptions have one connection to any node. Channels of shards are not supported.
+//   - ClusterOptions.ReadFrom lets replicas execute commands that only read.
+//   - A cluster has one database, so Options.DB must be 0.
+//
+// # Contexts and timeouts
 //
 // The end of a context ends the caller's wait within 10 ms, and nothing else: a
 // request that was sent stays under way and its reply is thrown away. No

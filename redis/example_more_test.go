@@ -158,3 +158,42 @@ func ExampleClient_GetCached() {
 	fmt.Println(s.Cache.Misses, s.Cache.Hits)
 	// Output: 1 999
 }
+
+func ExampleConnectCluster() {
+	ctx := context.Background()
+	client, err := redis.ConnectCluster(ctx, redis.ClusterOptions{
+		Seeds:   []string{"node-1:6379", "node-2:6379"},
+		Options: redis.Options{Password: "secret", Timeout: time.Second},
+	})
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	// Keys with the same hash tag have the same slot, so that they can be changed together.
+	var b redis.Batch
+	b.AddStrings(nil, "INCR", "{user:1}:visits")
+	b.AddStrings(nil, "SET", "{user:1}:seen", "today")
+	if err := client.DoTransaction(ctx, &b); err != nil {
+		return
+	}
+	// These have several slots: the client asks all nodes concerned at the same time.
+	items, err := client.MGet(ctx, "{user:1}:visits", "{user:2}:visits")
+	fmt.Println(items, err)
+}
+
+func ExampleClient_ForEachMaster() {
+	ctx := context.Background()
+	client, err := redis.ConnectCluster(ctx, redis.ClusterOptions{Seeds: []string{"node-1:6379"}})
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	err = client.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		keys, err := master.DBSize(ctx)
+		fmt.Println(master.Addr(), keys)
+		return err
+	})
+	if err != nil {
+		return
+	}
+}

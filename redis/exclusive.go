@@ -22,7 +22,7 @@ type exclusive struct {
 	conn net.Conn
 	raw  syscall.RawConn // nil: TLS, and connections of Options.Dialer
 	id   int64           // the server's number for the connection
-	opts *Options
+	node *node
 
 	// Owned by the caller that has the connection.
 	scanner *resp.Scanner
@@ -44,14 +44,15 @@ const (
 )
 
 // openExclusive dials and greets.
-func openExclusive(ctx context.Context, o *Options) (*exclusive, error) {
+func openExclusive(ctx context.Context, n *node) (*exclusive, error) {
+	o := &n.aside
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()
 	conn, err := o.endpoint().Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	x := &exclusive{conn: conn, opts: o, scanner: newProtocol(o).NewScanner().(*scanner).Scanner}
+	x := &exclusive{conn: conn, node: n, scanner: newProtocol(o).NewScanner().(*scanner).Scanner}
 	switch c := conn.(type) {
 	case *net.TCPConn:
 		x.raw, _ = c.SyscallConn()
@@ -74,7 +75,7 @@ func (x *exclusive) greet(ctx context.Context) error {
 	// The deadline alone would let a caller wait who has given up.
 	stop := context.AfterFunc(ctx, func() { x.conn.SetDeadline(longAgo) })
 	defer stop()
-	rest, err := greet(ctx, x.conn, x.opts)
+	rest, err := greet(ctx, x.conn, &x.node.aside)
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
@@ -116,7 +117,7 @@ var errInterrupted = errors.New("interrupted")
 // send writes a request. Of an error the outcome says whether the server may have got it.
 func (x *exclusive) send(frame []byte) (slipstream.Outcome, error) {
 	limit := time.Time{}
-	if stall := x.opts.stallTimeout(); stall > 0 {
+	if stall := x.node.aside.stallTimeout(); stall > 0 {
 		limit = time.Now().Add(stall)
 	}
 	if err := x.conn.SetWriteDeadline(limit); err != nil {

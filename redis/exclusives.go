@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,7 +19,7 @@ const (
 // exclusives are the connections that one caller at a time has for itself.
 type exclusives struct {
 	// Immutable after newExclusives.
-	opts   *Options
+	waits  bool            // Options.WaitWhenFull
 	places chan struct{}   // one for each connection that may be in use
 	ending context.Context // ends when no new ones are let in
 	end    context.CancelFunc
@@ -54,21 +55,21 @@ func newExclusives(o *Options) *exclusives {
 	if most <= 0 {
 		most = defaultExclusive
 	}
-	p := &exclusives{opts: o, places: make(chan struct{}, most), lent: make(map[*exclusive]struct{}), idleFor: idleFor}
+	p := &exclusives{waits: o.WaitWhenFull, places: make(chan struct{}, most), lent: make(map[*exclusive]struct{}), idleFor: idleFor}
 	p.ending, p.end = context.WithCancel(context.Background())
 	return p
 }
 
-// lease returns a connection. It waits for a place, or fails if the options want that. An
+// lease returns a connection to a node. It waits for a place, or fails if the options want that. An
 // error means that nothing was sent.
-func (p *exclusives) lease(ctx context.Context) (*exclusive, error) {
+func (p *exclusives) lease(ctx context.Context, n *node) (*exclusive, error) {
 	if p.ending.Err() != nil {
 		return nil, ErrClosed
 	}
 	select {
 	case p.places <- struct{}{}:
 	default:
-		if !p.opts.WaitWhenFull {
+		if !p.waits {
 			return nil, errTooManyExclusive
 		}
 		select {
@@ -80,10 +81,10 @@ func (p *exclusives) lease(ctx context.Context) (*exclusive, error) {
 			return nil, ErrClosed
 		}
 	}
-	if x := p.takeIdle(); x != nil {
+	if x := p.takeIdle(n); x != nil {
 		return x, nil
 	}
-	x, err := p.open(ctx)
+	x, err := p.open(ctx, n)
 	if err != nil {
 		<-p.places
 		return nil, err
@@ -92,13 +93,13 @@ func (p *exclusives) lease(ctx context.Context) (*exclusive, error) {
 }
 
 // open makes a new connection, which is then lent.
-func (p *exclusives) open(ctx context.Context) (*exclusive, error) {
+func (p *exclusives) open(ctx context.Context, n *node) (*exclusive, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Close must not wait until a server that is away has been given up.
 	stop := context.AfterFunc(p.ending, cancel)
 	defer stop()
-	x, err := openExclusive(ctx, p.opts)
+	x, err := openExclusive(ctx, n)
 	if err != nil {
 		if p.ending.Err() != nil {
 			err = ErrClosed
@@ -144,15 +145,17 @@ func (p *exclusives) drain(ctx context.Context) error {
 	return nil
 }
 
-// takeIdle returns the idle connection that was used last, nil if there is none.
-func (p *exclusives) takeIdle() *exclusive {
+// takeIdle returns the idle connection to a node that was used last, nil if there is none.
+func (p *exclusives) takeIdle(n *node) *exclusive {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.trim()
-	for len(p.idle) > 0 {
-		x := p.idle[len(p.idle)-1]
-		p.idle[len(p.idle)-1] = nil
-		p.idle = p.idle[:len(p.idle)-1]
+	for i := len(p.idle) - 1; i >= 0; i-- {
+		x := p.idle[i]
+		if x.node != n {
+			continue
+		}
+		p.idle = slices.Delete(p.idle, i, i+1)
 		if x.healthy() {
 			p.counts.Reused++
 			p.lent[x] = struct{}{}

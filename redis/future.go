@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
@@ -50,7 +51,7 @@ func (c *Client) Start(ctx context.Context, cmd Command) Future {
 		if c.timed {
 			p.r.loop.Start = time.Now()
 		}
-		if p.err = p.r.engine.Start(ctx, p.r.call); p.err != nil {
+		if p.err = p.r.node.engine.Start(ctx, p.r.call); p.err != nil {
 			p.err = c.finish(ctx, &p.r, p.err)
 			p.r.call.Release()
 			p.r.call = nil
@@ -84,13 +85,13 @@ func (f Future) Wait(dst any) error {
 
 func (p *pending) wait(dst any) error {
 	err := p.r.call.Wait()
-	if err != nil || p.client.timed || isErrorFrame(p.r.call.Reply()) {
+	if err != nil || p.client.timed || isErrorFrame(p.r.reply()) {
 		if err = p.client.finish(p.ctx, &p.r, err); err != nil {
 			return err
 		}
 	}
-	if err := decode(p.r.call.Reply(), dst); err != nil {
-		return p.client.fail.Executed(p.r.name, err)
+	if err := decode(p.r.reply(), dst); err != nil {
+		return p.r.node.fail.Executed(p.r.name, err)
 	}
 	return nil
 }
@@ -99,7 +100,7 @@ func (p *pending) wait(dst any) error {
 func (p *pending) startAlone(cmd Command) {
 	c := p.client
 	if !c.exclusives.enter() {
-		p.err = c.notLeased(cmd.name, ErrClosed)
+		p.err = notLeased(c.fail, cmd.name, ErrClosed)
 		return
 	}
 	p.alone = make(chan struct{})
@@ -136,6 +137,8 @@ type Completer interface {
 // completion waits for the engine on behalf of a Completer.
 type completion struct {
 	client *Client
+	ctx    context.Context
+	cancel context.CancelFunc // of ctx with Options.Timeout, which only repetitions need; or nil
 	r      request
 	done   Completer
 }
@@ -145,9 +148,10 @@ var completions = sync.Pool{New: func() any { return new(completion) }}
 // DoFunc sends a command and returns without waiting for the reply, which done
 // gets. If DoFunc returns an error, the command was not sent and done is not
 // called. DoFunc never waits for a connection or for room, regardless of the
-// options, so that a Completer can call it. Such calls are never repeated. A call
-// whose connection ends before anything of it was sent waits for another one,
-// at most for DialTimeout, unless Options.FailFast is set.
+// options, so that a Completer can call it. Such calls are never repeated, except
+// that the client of a cluster follows redirections and repeats what other clients
+// of a cluster repeat. A call whose connection ends before anything of it was sent
+// waits for another one, at most for DialTimeout, unless Options.FailFast is set.
 //
 // For a command that waits at the server, Complete is called on a new goroutine.
 func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error {
@@ -159,13 +163,16 @@ func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error 
 		return err
 	}
 	k := completions.Get().(*completion)
-	k.client, k.r, k.done = c, r, done
+	k.client, k.ctx, k.r, k.done = c, ctx, r, done
 	if c.timed {
 		k.r.loop.Start = time.Now()
 	}
-	if err := r.engine.StartFunc(ctx, r.call, k); err != nil {
-		k.release(r.call)
-		return c.fail.Named(r.name, err)
+	if err := r.node.engine.StartFunc(ctx, r.call, k); err != nil {
+		failure := r.node.fail.Named(r.name, err)
+		if c.only != nil || !k.resume(failure) {
+			k.release()
+			return failure
+		}
 	}
 	return nil
 }
@@ -173,7 +180,7 @@ func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error 
 // funcAlone is DoFunc for a command that has a dedicated connection.
 func (c *Client) funcAlone(ctx context.Context, cmd Command, done Completer) error {
 	if !c.exclusives.enter() {
-		return c.notLeased(cmd.name, ErrClosed)
+		return notLeased(c.fail, cmd.name, ErrClosed)
 	}
 	// Ends with the call: by its reply, its context, or Close, which waits for it.
 	go func() {
@@ -193,26 +200,93 @@ func (c *Client) funcAlone(ctx context.Context, cmd Command, done Completer) err
 
 // Complete implements the engine's Completer.
 func (k *completion) Complete(call *pipe.Call) {
-	defer k.release(call) // also when the user's code panics
+	failure := k.client.failure(&k.r, call.Err())
+	if failure != nil && k.client.only == nil && k.resume(failure) {
+		return
+	}
+	k.end(failure)
+}
+
+// end tells the Completer of the end of the call.
+func (k *completion) end(failure *slipstream.Error) {
+	defer k.release() // also when the user's code panics
 	var err error
-	if failure := k.client.failure(&k.r, call.Err()); failure != nil {
+	if failure != nil {
 		err = failure
 	}
 	if k.client.hooks.Observing() {
-		k.client.hooks.Observe(call.Context(), Observation{
-			Op: k.r.name, Start: k.r.loop.Start, Requests: 1, Attempts: 1,
-			RequestBytes: len(call.Frame), ReplyBytes: len(call.Reply()), Err: err,
+		k.client.hooks.Observe(k.ctx, Observation{
+			Op: k.r.name, Addr: k.r.node.fail.Addr, Start: k.r.loop.Start, Requests: 1, Attempts: k.r.loop.Made + 1,
+			RequestBytes: len(k.r.call.Frame), ReplyBytes: len(k.r.call.Reply()), Err: err,
 		})
 	}
 	if err != nil {
 		k.done.Complete(Reply{}, err)
 		return
 	}
-	k.done.Complete(Reply{call.Reply()}, nil)
+	k.done.Complete(Reply{k.r.reply()}, nil)
 }
 
-func (k *completion) release(call *pipe.Call) {
-	call.Release()
+// resume makes the call again after an attempt that failed, if it goes on. It never waits: what
+// has to be waited for is waited for on a goroutine of its own.
+func (k *completion) resume(failure *slipstream.Error) bool {
+	router := k.client.router
+	d := router.judge(&k.r, failure)
+	if d.how == goNow {
+		if failure = k.again(d); failure == nil {
+			return true
+		}
+		d = router.judge(&k.r, failure)
+	}
+	if d.how == goEnd || !router.delay() {
+		return false
+	}
+	if !k.client.exclusives.enter() {
+		router.delayed.Add(-1)
+		return false
+	}
+	// Ends when the call is under way again, or with its context, at the latest with Close, which
+	// waits for it.
+	go k.await(d, failure)
+	return true
+}
+
+// await makes the call again when what it has to wait for has happened, or ends it.
+func (k *completion) await(d detour, failure *slipstream.Error) {
+	c := k.client
+	defer c.exclusives.calls.Done()
+	defer c.router.delayed.Add(-1)
+	for c.router.wait(k.ctx, &k.r, &d) {
+		if failure = k.again(d); failure == nil {
+			return // k is the engine's
+		}
+		if d = c.router.judge(&k.r, failure); d.how == goEnd {
+			break
+		}
+	}
+	c.hooks.Call(func() { k.end(failure) })
+}
+
+// again makes the call once more.
+func (k *completion) again(d detour) *slipstream.Error {
+	c := k.client
+	if k.cancel == nil && c.opts.Timeout > 0 {
+		k.ctx, k.cancel = c.retry.Within(k.ctx, k.r.loop.Start)
+	}
+	c.router.ready(&k.r, d)
+	k.r.loop.Made++
+	c.retry.Count()
+	if err := k.r.node.engine.StartFunc(k.ctx, k.r.call, k); err != nil {
+		return k.r.node.fail.Named(k.r.name, err)
+	}
+	return nil
+}
+
+func (k *completion) release() {
+	k.r.call.Release()
+	if k.cancel != nil {
+		k.cancel()
+	}
 	*k = completion{}
 	completions.Put(k)
 }

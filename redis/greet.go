@@ -85,6 +85,9 @@ func commonSteps(o *Options) []step {
 	if o.DB != 0 {
 		steps = append(steps, step{name: "SELECT", args: []string{"SELECT", strconv.Itoa(o.DB)}})
 	}
+	if o.readOnly {
+		steps = append(steps, step{name: "READONLY", args: []string{"READONLY"}})
+	}
 	if o.Cache != nil {
 		steps = append(steps, step{name: "CLIENT TRACKING", args: o.Cache.trackingArguments()})
 	}

@@ -11,18 +11,20 @@ import (
 
 // Monitor returns the commands that the server executes for all its clients, each as a line of
 // text, from now on until ctx ends or the loop is left. An error is the last thing that is
-// returned. It has a connection of its own, and halves what a busy server can do.
+// returned. It has a connection of its own, and halves what a busy server can do. In a cluster it
+// is any node; see [Client.Node].
 func (c *Client) Monitor(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		x, err := c.exclusives.lease(ctx)
+		n, _ := c.routeKeys(nil)
+		x, err := c.exclusives.lease(ctx, n)
 		if err != nil {
-			yield("", c.notLeased("MONITOR", err))
+			yield("", n.notLeased("MONITOR", err))
 			return
 		}
 		defer c.exclusives.giveBack(x)
 		x.dirty = true // the stream has no end
 		fail := func(outcome slipstream.Outcome, err error) {
-			yield("", c.fail.With("MONITOR", outcome, err))
+			yield("", n.fail.With("MONITOR", outcome, err))
 		}
 		if outcome, err := x.send([]byte("*1\r\n$7\r\nMONITOR\r\n")); err != nil {
 			fail(outcome, err)

@@ -109,6 +109,8 @@ type Options struct {
 	// Dialer, if set, opens connections instead of package net. Network is
 	// "tcp" or "unix". TLS, if set, is spoken over what it returns.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	readOnly bool // connections may lead to replicas of a cluster, and read there
 }
 
 // Limits bound replies. A reply that exceeds one closes the connection, because

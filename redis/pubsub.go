@@ -62,6 +62,8 @@ type Subscription struct {
 	closed bool
 }
 
+var errShardChannels = errors.New("the client of a cluster does not subscribe to channels of shards; subscribe to channels, or connect to the node of the channel by Connect")
+
 // Subscribe returns once the server has confirmed that it will send what is published.
 //
 // A subscription that does not receive keeps Options.SubscriptionBytes of messages; further
@@ -77,6 +79,9 @@ func (c *Client) Subscribe(ctx context.Context, t Topics) (*Subscription, error)
 
 // Add makes the subscription listen to more. After an error some of it may be in force.
 func (s *Subscription) Add(ctx context.Context, t Topics) error {
+	if len(t.Shards) > 0 && s.hub.clustered {
+		return s.hub.fail.NotSent("SSUBSCRIBE", errShardChannels)
+	}
 	wait, err := s.hub.add(s, t.keys())
 	if err == nil {
 		for _, topic := range wait {
@@ -86,7 +91,7 @@ func (s *Subscription) Add(ctx context.Context, t Topics) error {
 		}
 	}
 	if err != nil {
-		return s.hub.client.fail.With("SUBSCRIBE", outcomeOfSubscribe(err), err)
+		return s.hub.fail.With("SUBSCRIBE", outcomeOfSubscribe(err), err)
 	}
 	return nil
 }

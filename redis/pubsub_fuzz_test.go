@@ -50,13 +50,12 @@ var fuzzLimits = Limits{Bulk: 500, Line: 200, Elements: 40, Depth: 6, Streamed: 
 
 // heard is what two subscriptions make of the bytes of a server, in words.
 func heard(t *testing.T, data []byte, piece func() int) string {
-	c := &Client{opts: Options{SubscriptionBytes: fuzzMost, StallTimeout: -1, Limits: fuzzLimits}}
-	c.exclusives = newExclusives(&c.opts)
-	defer c.exclusives.close()
-	h := newHub(c)
+	c := &core{opts: Options{SubscriptionBytes: fuzzMost, StallTimeout: -1, Limits: fuzzLimits}}
+	n := &node{opts: c.opts, aside: c.opts}
+	h := newHub(c, n.fail, nil)
 	h.started = true // by this test
 	defer h.cancel()
-	conn := &exclusive{conn: &piecewise{data: data, piece: piece}, opts: &c.opts, scanner: newProtocol(&c.opts).NewScanner().(*scanner).Scanner}
+	conn := &exclusive{conn: &piecewise{data: data, piece: piece}, node: n, scanner: newProtocol(&c.opts).NewScanner().(*scanner).Scanner}
 	h.conn = conn
 	subs := make([]*Subscription, 2)
 	for i, topics := range []Topics{{Channels: []string{"a", "b"}, Patterns: []string{"a*"}}, {Channels: []string{"a"}, Shards: []string{"s"}}} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/slipstream-go/slipstream/internal/driver"
 	"os"
 	"slices"
 	"sync"
@@ -27,11 +28,14 @@ const (
 // goroutine reads it, from the first subscription to Close.
 type hub struct {
 	// Immutable after newHub.
-	client *Client
-	most   int             // bytes a subscription
-	ctx    context.Context // ends with close
-	cancel context.CancelFunc
-	ended  chan struct{} // closed when run has ended
+	client    *core
+	fail      driver.Errors
+	pick      func() *node    // of the connection
+	clustered bool            // the connection leads to any node of a cluster
+	most      int             // bytes a subscription
+	ctx       context.Context // ends with close
+	cancel    context.CancelFunc
+	ended     chan struct{} // closed when run has ended
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -67,8 +71,8 @@ type subscribe struct {
 
 func (s *subscribe) isPing() bool { return s.ping }
 
-func newHub(c *Client) *hub {
-	h := &hub{client: c, most: defaultSubscription, ended: make(chan struct{}),
+func newHub(c *core, fail driver.Errors, pick func() *node) *hub {
+	h := &hub{client: c, fail: fail, pick: pick, most: defaultSubscription, ended: make(chan struct{}),
 		topics: make(map[topicKey]*topic), subs: make(map[*Subscription]struct{})}
 	if c.opts.SubscriptionBytes > 0 {
 		h.most = c.opts.SubscriptionBytes
@@ -223,7 +227,8 @@ func (h *hub) flush() {
 func (h *hub) run() {
 	defer close(h.ended)
 	for attempt := 1; h.ctx.Err() == nil; attempt++ {
-		conn, err := openExclusive(h.ctx, h.client.exclusives.opts)
+		n := h.pick()
+		conn, err := openExclusive(h.ctx, n)
 		if err == nil {
 			attempt = 0
 			err = h.serve(conn)
@@ -233,7 +238,7 @@ func (h *hub) run() {
 		if h.ctx.Err() != nil {
 			return
 		}
-		h.client.hooks.Event(Event{Kind: Disconnected, Addr: h.client.fail.Addr, At: time.Now(), Err: fmt.Errorf("subscriptions: %w", err)})
+		h.client.hooks.Event(Event{Kind: Disconnected, Addr: n.fail.Addr, At: time.Now(), Err: fmt.Errorf("subscriptions: %w", err)})
 		t := time.NewTimer(h.client.retry.Backoff.After(max(attempt, 1)))
 		select {
 		case <-t.C:
@@ -473,7 +478,7 @@ func (h *hub) refused(err error) {
 			s.awaiting--
 			if s.gap { // it was in force once: nobody waits for it but Receive
 				s.gap = false
-				s.fail(h.client.fail.With("SUBSCRIBE", slipstream.Refused, err))
+				s.fail(h.fail.With("SUBSCRIBE", slipstream.Refused, err))
 			}
 		}
 		clear(t.subs)
@@ -489,7 +494,7 @@ func (h *hub) close() {
 		_ = h.conn.conn.Close()
 	}
 	for s := range h.subs {
-		s.fail(h.client.notLeased("SUBSCRIBE", ErrClosed))
+		s.fail(notLeased(h.fail, "SUBSCRIBE", ErrClosed))
 	}
 	for _, t := range h.topics {
 		t.answered(ErrClosed)

@@ -28,7 +28,13 @@ type ScanOptions struct {
 //	for key, err := range client.Scan(ctx, redis.ScanOptions{Match: "user:*"}) {
 //		...
 //	}
+//
+// In a cluster, the masters are walked over one after the other; a key whose slot is migrated
+// meanwhile may be missed or come twice.
 func (c *Client) Scan(ctx context.Context, o ScanOptions) iter.Seq2[string, error] {
+	if c.only == nil {
+		return c.scanAll(ctx, o)
+	}
 	return scan(ctx, c, "SCAN", "", o, func(yield func(string, error) bool, page []string) bool {
 		for _, key := range page {
 			if !yield(key, nil) {

@@ -13,6 +13,7 @@ import (
 // because its state is lost too: all further calls fail as NotSent.
 type Session struct {
 	client *Client
+	node   *node
 	x      *exclusive // nil: closed
 	state  sessionState
 }
@@ -24,13 +25,19 @@ type sessionState struct {
 	other    bool // what no other caller should find
 }
 
-// Session returns a connection of the caller's own.
-func (c *Client) Session(ctx context.Context) (*Session, error) {
-	x, err := c.exclusives.lease(ctx)
+// Session returns a connection of the caller's own. In a cluster it leads to the node of the keys,
+// which must have one slot, or to any node if there are none; the session stays there, and MOVED
+// is an error of its commands.
+func (c *Client) Session(ctx context.Context, keys ...string) (*Session, error) {
+	n, err := c.routeKeys(keys)
 	if err != nil {
-		return nil, c.notLeased("session", err)
+		return nil, c.fail.NotSent("session", err)
 	}
-	return &Session{client: c, x: x}, nil
+	x, err := c.exclusives.lease(ctx, n)
+	if err != nil {
+		return nil, n.notLeased("session", err)
+	}
+	return &Session{client: c, node: n, x: x}, nil
 }
 
 // Close gives the connection back. It may be called again.
@@ -63,9 +70,12 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 			if cmd.info.name == "WATCH" {
 				s.state = before // it watches no more than it did
 			}
-			err = s.client.fail.With(cmd.name, e.outcome(cmd.info), e)
+			err = s.x.node.fail.With(cmd.name, e.outcome(cmd.info), e)
+			if r := s.client.router; r != nil {
+				r.learn(s.node, &cmd, e)
+			}
 		} else if bad := decode(reply, dst); bad != nil {
-			err = s.client.fail.Executed(cmd.name, bad)
+			err = s.x.node.fail.Executed(cmd.name, bad)
 		}
 	}
 	if hooks := &s.client.hooks; hooks.Observing() {
@@ -111,7 +121,7 @@ func (s *Session) sendable(cmd *Command) error {
 		return s.client.fail.NotSent(cmd.name, refusal(cmd.info.refusal))
 	}
 	if err := s.x.look(); err != nil {
-		return s.client.fail.With(cmd.name, outcomeOfLost(err), fmt.Errorf("the session's connection is lost: %w", err))
+		return s.x.node.fail.With(cmd.name, outcomeOfLost(err), fmt.Errorf("the session's connection is lost: %w", err))
 	}
 	return nil
 }

@@ -17,9 +17,14 @@ type Stats struct {
 
 // Stats returns the statistics of the client. It is cheap enough to be called once a second.
 func (c *Client) Stats() Stats {
-	s := Stats{
-		Stats:     driver.Stats(c.only.Snapshot(), c.retry.Repeated(), c.hooks.Panics()),
-		Exclusive: c.exclusives.stats(),
+	s := Stats{Exclusive: c.exclusives.stats()}
+	if c.only != nil {
+		s.Stats = driver.Stats(c.only.engine.Snapshot(), c.retry.Repeated(), c.hooks.Panics())
+	} else {
+		for _, n := range c.router.all() {
+			driver.AddStats(&s.Stats, new(driver.Stats(n.engine.Snapshot(), 0, 0)))
+		}
+		s.Repeated, s.HookPanics = c.retry.Repeated(), c.hooks.Panics()
 	}
 	if c.cache != nil {
 		s.Cache = c.cache.stats()

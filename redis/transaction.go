@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -49,13 +50,25 @@ func (t *Tx) Add(dst any, cmd Command) { t.batch.Add(dst, cmd) }
 // An error of f ends it, and nothing is executed. A transaction without commands is one
 // that only reads. The error of a command within the transaction is a *[BatchError]; the
 // others were executed all the same. When the connection is lost or ctx ends during the
-// execution, the outcome is MaybeExecuted. Nothing is tried again but after a conflict.
+// execution, the outcome is MaybeExecuted. Nothing is tried again except after a conflict and, in a
+// cluster, at the new owner of a slot that has moved. All keys must have one slot there.
 func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string) error {
-	s, err := c.Session(ctx)
-	if err != nil {
-		return err
+	for redirects := 0; ; redirects++ {
+		s, err := c.Session(ctx, keys...)
+		if err != nil {
+			return err
+		}
+		err = s.watch(ctx, f, keys)
+		s.Close()
+		if c.only != nil || redirects == maxRedirects || !c.router.follows(ctx, s.node, keys, err) {
+			return err
+		}
 	}
-	defer s.Close()
+}
+
+// watch is Watch on a session.
+func (s *Session) watch(ctx context.Context, f func(tx *Tx) error, keys []string) error {
+	c := s.client
 	watch := make([]any, len(keys))
 	for i, key := range keys {
 		watch[i] = key
@@ -159,7 +172,7 @@ func (s *Session) execute(ctx context.Context, b *Batch) (done bool, err error) 
 			refused.note(i, reply)
 			continue
 		}
-		return s.client.executedAs(b, reply, refused)
+		return s.x.node.executedAs(b, reply, refused)
 	}
 	return false, nil // not reached: the last reply returns
 }
@@ -177,23 +190,42 @@ func (c *Client) DoTransaction(ctx context.Context, b *Batch) error {
 	if err != nil {
 		return c.fail.NotSent("EXEC", err)
 	}
+	r := request{info: commands["EXEC"], name: "EXEC"}
+	if r.node, r.route, err = c.routeAll(b.commands); err != nil {
+		return c.fail.NotSent("EXEC", err)
+	}
+	for r.loop.Made = 1; ; r.loop.Made++ {
+		err := c.transact(ctx, &r, b, framed)
+		failure, ok := err.(*slipstream.Error)
+		if !ok || c.only != nil || !c.goesOn(ctx, &r, failure) {
+			return err
+		}
+	}
+}
+
+// transact sends a transaction to the node of its request, once.
+func (c *Client) transact(ctx context.Context, r *request, b *Batch, framed []Command) error {
+	multi := 0 // where MULTI is
+	if r.route.asking {
+		framed, multi = slices.Insert(slices.Clone(framed), 0, askingCommand), 1
+	}
 	replies := make([]rawFrame, len(framed))
 	dsts := make([]any, len(framed))
 	for i := range replies {
 		dsts[i] = &replies[i]
 	}
 	refused := &queueErrors{}
-	err = c.doAll(ctx, framed, dsts, func(i int, err error) {
+	err := c.doAllOn(ctx, r.node, framed, dsts, func(i int, err error) {
 		var e *ServerError
-		if i <= len(b.commands) && errors.As(err, &e) && refused.first == nil {
+		if i -= multi; i <= len(b.commands) && errors.As(err, &e) && refused.first == nil {
 			refused.index, refused.first = i-1, e
 		}
 	})
 	last := replies[len(replies)-1]
 	if last == nil {
-		return c.transactionFailed(err, refused)
+		return r.node.transactionFailed(err, refused)
 	}
-	_, err = c.executedAs(b, last, refused)
+	_, err = r.node.executedAs(b, last, refused)
 	return err
 }
 
@@ -213,16 +245,16 @@ func (b *Batch) framed() ([]Command, error) {
 }
 
 // transactionFailed is the error of a transaction of which EXEC gave no result.
-func (c *Client) transactionFailed(err error, refused *queueErrors) error {
+func (n *node) transactionFailed(err error, refused *queueErrors) error {
 	var batch *BatchError
 	if !errors.As(err, &batch) {
 		return err
 	}
 	var e *ServerError
 	if errors.As(batch.Err, &e) && refused.first != nil {
-		return refused.failure(c.fail.Addr)
+		return refused.failure(n.fail.Addr)
 	}
-	return c.fail.Named("EXEC", batch.Err)
+	return n.fail.Named("EXEC", batch.Err)
 }
 
 // failure is the error of a transaction that the server did not queue as a whole.
@@ -237,6 +269,8 @@ func (q *queueErrors) failure(addr string) *slipstream.Error {
 var (
 	multiCommand = inTransaction("MULTI")
 	execCommand  = inTransaction("EXEC")
+	// askingCommand makes a node that imports a slot execute the next command or transaction on it.
+	askingCommand = inTransaction("ASKING")
 )
 
 // inTransaction is a command that DoTransaction alone may send on a shared connection.
@@ -279,45 +313,45 @@ func (q *queueErrors) note(i int, reply []byte) {
 }
 
 // executedAs decodes the reply of EXEC; done is false after a conflict.
-func (c *Client) executedAs(b *Batch, reply []byte, refused *queueErrors) (done bool, err error) {
+func (n *node) executedAs(b *Batch, reply []byte, refused *queueErrors) (done bool, err error) {
 	if e := serverErrorIn(reply); e != nil {
 		// The reason stands in a reply before.
 		if refused.first != nil {
-			return false, refused.failure(c.fail.Addr)
+			return false, refused.failure(n.fail.Addr)
 		}
 		outcome := e.outcome(commands["EXEC"])
 		if e.Code == "EXECABORT" {
 			outcome = slipstream.Refused
 		}
-		return false, c.fail.With("EXEC", outcome, e)
+		return false, n.fail.With("EXEC", outcome, e)
 	}
 	d := resp.NewDecoder(reply)
 	tok, err := d.Next()
 	switch {
 	case err != nil:
-		return false, c.fail.Executed("EXEC", &DecodeError{Err: err})
+		return false, n.fail.Executed("EXEC", &DecodeError{Err: err})
 	case tok.Null:
 		return false, nil
 	case tok.Kind != resp.Array || tok.Len != len(b.commands):
-		return false, c.fail.Executed("EXEC", &DecodeError{Reply: describe(tok), Err: errors.New("expected an array of " + strconv.Itoa(len(b.commands)) + " replies")})
+		return false, n.fail.Executed("EXEC", &DecodeError{Reply: describe(tok), Err: errors.New("expected an array of " + strconv.Itoa(len(b.commands)) + " replies")})
 	}
-	return true, c.decodeAll(b, reply, &d)
+	return true, n.decodeAll(b, reply, &d)
 }
 
 // decodeAll decodes the replies of a transaction, and returns the first error.
-func (c *Client) decodeAll(b *Batch, reply []byte, d *resp.Decoder) error {
+func (n *node) decodeAll(b *Batch, reply []byte, d *resp.Decoder) error {
 	var first *BatchError
 	for i := range b.commands {
 		from := d.Offset()
 		if err := d.Skip(); err != nil {
-			return c.fail.Executed("EXEC", &DecodeError{Err: err})
+			return n.fail.Executed("EXEC", &DecodeError{Err: err})
 		}
 		part := reply[from:d.Offset()]
 		var err error
 		if e := serverErrorIn(part); e != nil {
-			err = c.fail.With(b.commands[i].name, slipstream.Executed, e)
+			err = n.fail.With(b.commands[i].name, slipstream.Executed, e)
 		} else if bad := decode(part, b.dsts[i]); bad != nil {
-			err = c.fail.Executed(b.commands[i].name, bad)
+			err = n.fail.Executed(b.commands[i].name, bad)
 		}
 		if err == nil {
 			continue

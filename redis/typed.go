@@ -10,10 +10,13 @@ import (
 // typed makes the request of a method with a command of its own. The caller
 // fills in the frame.
 func (c *Client) typed(in *commandInfo, key string) request {
-	e := c.pick(key)
+	n, to := c.only, route{}
+	if n == nil {
+		n, to = c.router.routeKey(in, key)
+	}
 	return request{
-		engine: e, call: e.Acquire(), info: in, name: in.name,
-		repeatable: in.flags&flagReadOnly != 0,
+		node: n, call: n.engine.Acquire(), info: in, name: in.name,
+		repeatable: in.flags&flagReadOnly != 0, route: to,
 	}
 }
 
@@ -22,8 +25,8 @@ func (c *Client) Get(ctx context.Context, key string) (value string, found bool,
 	r := c.typed(infoGet, key)
 	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$3\r\nGET\r\n", key)
 	if err = c.run(ctx, &r); err == nil {
-		if value, found, err = stringReply(r.call.Reply()); err != nil {
-			err = c.fail.Executed(r.name, err)
+		if value, found, err = stringReply(r.reply()); err != nil {
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -36,8 +39,8 @@ func (c *Client) GetAppend(ctx context.Context, dst []byte, key string) (_ []byt
 	r := c.typed(infoGet, key)
 	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$3\r\nGET\r\n", key)
 	if err = c.run(ctx, &r); err == nil {
-		if dst, found, err = appendReply(dst, r.call.Reply()); err != nil {
-			err = c.fail.Executed(r.name, err)
+		if dst, found, err = appendReply(dst, r.reply()); err != nil {
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -109,8 +112,8 @@ func set[T string | []byte](ctx context.Context, c *Client, key string, value T,
 	r := c.typed(infoSet, key)
 	r.call.Frame = appendSet(r.call.Frame[:0], key, value, o)
 	if err = c.run(ctx, &r); err == nil {
-		if done, err = doneReply(r.call.Reply()); err != nil {
-			err = c.fail.Executed(r.name, err)
+		if done, err = doneReply(r.reply()); err != nil {
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -136,8 +139,8 @@ func (c *Client) MGet(ctx context.Context, keys ...string) ([]Item, error) {
 	var items []Item
 	err := c.run(ctx, &r)
 	if err == nil {
-		if items, err = itemsOf(r.call.Reply(), len(keys)); err != nil {
-			err = c.fail.Executed(r.name, err)
+		if items, err = itemsOf(r.reply(), len(keys)); err != nil {
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -170,8 +173,8 @@ func (c *Client) MGetAppend(ctx context.Context, dst []byte, spans []Span, keys 
 	r.call.Frame = appendKeys(r.call.Frame[:0], "$4\r\nMGET\r\n", keys)
 	err := c.run(ctx, &r)
 	if err == nil {
-		if dst, spans, err = spansOf(dst, spans, r.call.Reply(), len(keys)); err != nil {
-			err = c.fail.Executed(r.name, err)
+		if dst, spans, err = spansOf(dst, spans, r.reply(), len(keys)); err != nil {
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -200,8 +203,8 @@ func (c *Client) countKeys(ctx context.Context, in *commandInfo, name string, ke
 // number makes a call whose reply is a number, and releases it.
 func (c *Client) number(ctx context.Context, r *request) (n int64, err error) {
 	if err = c.run(ctx, r); err == nil {
-		if n, err = intReply(r.call.Reply()); err != nil {
-			err = c.fail.Executed(r.name, err)
+		if n, err = intReply(r.reply()); err != nil {
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()

@@ -59,7 +59,7 @@ type MaybeFloat struct {
 // convert does.
 func scalarReply[T any](ctx context.Context, c *Client, r *request, convert func(resp.Token) (T, error)) (v T, err error) {
 	if err = c.run(ctx, r); err == nil {
-		d := resp.NewDecoder(r.call.Reply())
+		d := resp.NewDecoder(r.reply())
 		var tok resp.Token
 		if tok, err = d.Next(); err != nil {
 			err = &DecodeError{Err: err}
@@ -67,7 +67,7 @@ func scalarReply[T any](ctx context.Context, c *Client, r *request, convert func
 			v, err = convert(tok)
 		}
 		if err != nil {
-			err = c.fail.Executed(r.name, err)
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -77,7 +77,7 @@ func scalarReply[T any](ctx context.Context, c *Client, r *request, convert func
 // reply makes a call whose reply is a list, and releases it.
 func reply[T any](ctx context.Context, c *Client, r *request, f func(d *resp.Decoder, tok resp.Token) (T, error)) (v T, err error) {
 	if err = c.run(ctx, r); err == nil {
-		d := resp.NewDecoder(r.call.Reply())
+		d := resp.NewDecoder(r.reply())
 		var tok resp.Token
 		if tok, err = d.Next(); err != nil {
 			err = &DecodeError{Err: err}
@@ -85,7 +85,7 @@ func reply[T any](ctx context.Context, c *Client, r *request, f func(d *resp.Dec
 			v, err = f(&d, tok)
 		}
 		if err != nil {
-			err = c.fail.Executed(r.name, err)
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -107,8 +107,8 @@ func (c *Client) done(ctx context.Context, r *request) error {
 func (c *Client) into(ctx context.Context, r *request, dst any) error {
 	err := c.run(ctx, r)
 	if err == nil {
-		if err = decode(r.call.Reply(), dst); err != nil {
-			err = c.fail.Executed(r.name, err)
+		if err = decode(r.reply(), dst); err != nil {
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()
@@ -182,7 +182,7 @@ func (c *Client) items(ctx context.Context, r *request) ([]Item, error) {
 func (c *Client) appendText(ctx context.Context, r *request, dst []byte) ([]byte, error) {
 	dst, found, err := c.appendMaybeText(ctx, r, dst)
 	if err == nil && !found {
-		err = c.fail.Executed(r.name, mismatch[[]byte](resp.Token{Kind: resp.Null, Null: true}, ErrNull))
+		err = r.node.fail.Executed(r.name, mismatch[[]byte](resp.Token{Kind: resp.Null, Null: true}, ErrNull))
 	}
 	return dst, err
 }
@@ -190,8 +190,8 @@ func (c *Client) appendText(ctx context.Context, r *request, dst []byte) ([]byte
 // appendMaybeText is appendText where there may be none.
 func (c *Client) appendMaybeText(ctx context.Context, r *request, dst []byte) (_ []byte, found bool, err error) {
 	if err = c.run(ctx, r); err == nil {
-		if dst, found, err = appendReply(dst, r.call.Reply()); err != nil {
-			err = c.fail.Executed(r.name, err)
+		if dst, found, err = appendReply(dst, r.reply()); err != nil {
+			err = r.node.fail.Executed(r.name, err)
 		}
 	}
 	r.call.Release()

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -39,9 +40,9 @@ func (h *Hooks) Panics() uint64 { return h.panics.Load() }
 func (h *Hooks) Observing() bool { return h.Observer != nil || h.OnSlow != nil }
 
 // Observe notifies the observer and the slow log of a call that ends now. It adds what is the same
-// for all calls.
+// for all calls; an address that o has already stays.
 func (h *Hooks) Observe(ctx context.Context, o slipstream.Observation) {
-	o.Context, o.System, o.Namespace, o.Addr, o.End = ctx, h.System, h.Namespace, h.Addr, time.Now()
+	o.Context, o.System, o.Namespace, o.Addr, o.End = ctx, h.System, h.Namespace, cmp.Or(o.Addr, h.Addr), time.Now()
 	if h.Observer != nil {
 		h.Call(func() { h.Observer.Observe(o) })
 	}

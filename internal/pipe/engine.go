@@ -140,6 +140,33 @@ func (e *Engine) DoAll(ctx context.Context, cs []*Call) error {
 	if len(cs) == 0 {
 		return nil
 	}
+	s, solo, err := e.submitAll(ctx, cs, true)
+	if err != nil {
+		return err
+	}
+	if solo {
+		s.readSolo(cs[0])
+	} else {
+		cs[0].ending.wait()
+	}
+	return firstError(cs)
+}
+
+// StartAll submits calls as DoAll does, at least one, and returns. After nil, WaitAll must be
+// called exactly once with the same calls; an error means that none was submitted.
+func (e *Engine) StartAll(ctx context.Context, cs []*Call) error {
+	_, _, err := e.submitAll(ctx, cs, false)
+	return err
+}
+
+// WaitAll waits for calls that StartAll has submitted, as DoAll does.
+func WaitAll(cs []*Call) error {
+	cs[0].ending.wait()
+	return firstError(cs)
+}
+
+// submitAll submits calls of which the first one holds the wake-up of all.
+func (e *Engine) submitAll(ctx context.Context, cs []*Call, canRead bool) (*socket, bool, error) {
 	leader := cs[0]
 	leader.left.Store(int32(len(cs)))
 	if leader.ending.members = uint16(len(cs)); len(cs) > math.MaxUint16 {
@@ -148,18 +175,17 @@ func (e *Engine) DoAll(ctx context.Context, cs []*Call) error {
 	for _, c := range cs {
 		c.route(nil, leader)
 	}
-	s, solo, err := e.submit(ctx, cs, true)
+	s, solo, err := e.submit(ctx, cs, canRead)
 	if err != nil {
 		for _, c := range cs {
 			c.failWith(err)
 		}
-		return err
 	}
-	if solo {
-		s.readSolo(leader)
-	} else {
-		leader.ending.wait()
-	}
+	return s, solo, err
+}
+
+// firstError returns the error of the first call that failed.
+func firstError(cs []*Call) error {
 	for _, c := range cs {
 		if c.failed {
 			return c.Err()

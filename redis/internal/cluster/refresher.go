@@ -36,6 +36,9 @@ type Config struct {
 	// Least is the time between the beginnings of two refreshes of which the first succeeded. Default
 	// 1 s.
 	Least time.Duration
+	// Urgent, if set, reports whether slots of the topology in force cannot be reached, so that
+	// refreshes that are requested begin four times as often: calls wait for the failover.
+	Urgent func(inForce *Topology) bool
 	// Patience is how long one node is waited for before another one is asked as well. Default 300 ms.
 	Patience time.Duration
 	// Timeout is how long a node has to answer. Default 5 s.
@@ -46,6 +49,7 @@ type Config struct {
 const (
 	mostAsked   = 16 // nodes asked, and as many seeds
 	mostAtOnce  = 4  // nodes that are asked at the same time
+	urgency     = 4  // times as many refreshes while slots cannot be reached
 	mostPause   = 8  // times Least: the longest pause after failures
 	mostUseless = 4  // times Least: the longest pause between refreshes that change nothing
 )
@@ -82,6 +86,7 @@ type Refresher struct {
 
 	// Atomics.
 	topology atomic.Pointer[Topology] // written by run
+	awaited  atomic.Bool              // somebody waits for the next refresh; written by Await
 	last     atomic.Pointer[error]    // of the latest refresh; written by run
 	begun    atomic.Uint64            // refreshes; written by run
 	asked    atomic.Uint64            // nodes; written by run
@@ -132,6 +137,7 @@ func (r *Refresher) Ready(ctx context.Context) error {
 // ctx. The topology in force stays if there is an error.
 func (r *Refresher) Await(ctx context.Context) error {
 	next := r.probe.Next()
+	r.awaited.Store(true)
 	r.Request()
 	if err := r.wait(ctx, next); err != nil {
 		return err
@@ -211,7 +217,12 @@ func (r *Refresher) rest(ctx context.Context, began time.Time) {
 	default:
 		interval -= rand.N(interval/10 + 1)
 	}
-	if r.failed == 0 && r.useless > 1 {
+	inForce := r.Topology()
+	switch {
+	case r.config.Urgent != nil && inForce != nil && r.config.Urgent(inForce):
+		least = min(least, r.config.Least/urgency)
+	case r.awaited.Swap(false): // somebody waits, so the pause does not grow
+	case r.failed == 0 && r.useless > 1:
 		least = min(least<<min(r.useless-1, 16), mostUseless*least)
 	}
 	r.probe.Rest(ctx, began, least, interval)

@@ -1,0 +1,213 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+)
+
+var errApart = errors.New("it is sent to several nodes of the cluster, and cannot be one of a batch; use Client.Do, or give its keys one hash tag")
+
+// A scatter is a batch on its way to the nodes of a cluster. Its caller owns it.
+type scatter struct {
+	client *Client
+	cmds   []Command
+	dsts   []any
+	routes []route
+	groups []*parts  // by node
+	later  []delayed // commands that are sent once more
+	report batchReport
+	sent   int // bytes
+	got    int // bytes of replies
+}
+
+// delayed is a command that is sent once more, by itself.
+type delayed struct {
+	request
+	index   int
+	detour  detour
+	failure *slipstream.Error // of the attempt before
+}
+
+// doAcross sends commands to the nodes of their keys, and waits for all. The first round has the
+// commands for each node contiguous; what a node refuses or does not get is sent again by itself.
+func (c *Client) doAcross(ctx context.Context, cmds []Command, dsts []any, failed func(int, error)) error {
+	if len(cmds) == 0 {
+		return nil
+	}
+	var start time.Time
+	if c.timed {
+		start = time.Now()
+	}
+	s := &scatter{client: c, cmds: cmds, dsts: dsts}
+	s.report.failed = failed
+	defer s.release()
+	if bad, err := s.group(ctx); err != nil {
+		return c.allNotSent(len(cmds), bad, err, failed)
+	}
+	s.first(ctx)
+	attempts := 1
+	for ; len(s.later) > 0; attempts++ {
+		s.again(ctx, start)
+	}
+	if c.hooks.Observing() {
+		c.observeBatch(ctx, c.fail.Addr, s.sent, s.got, len(cmds), s.report.first, start, attempts)
+	}
+	return s.report.err()
+}
+
+// group sorts the commands by node and makes the calls of each node. With an error it returns which
+// command is wrong. Commands without keys travel with the command before them.
+func (s *scatter) group(ctx context.Context) (bad int, err error) {
+	s.routes = make([]route, len(s.cmds))
+	var last *node
+	for i := range s.cmds {
+		cmd := &s.cmds[i]
+		if err := s.client.sendable(cmd); err != nil {
+			return i, err
+		}
+		if s.client.apart(cmd) {
+			return i, s.client.fail.NotSent(cmd.name, errApart)
+		}
+		n, to, err := s.client.routeOf(cmd)
+		if err != nil {
+			return i, err
+		}
+		if to.slot == noSlot && last != nil {
+			n = last
+		}
+		last, s.routes[i] = n, to
+		p := s.groupOf(n)
+		p.items = append(p.items, int32(i))
+	}
+	for _, p := range s.groups {
+		if bad, err := s.client.cut(ctx, p, p.node, s.cmds, len(p.items)); err != nil {
+			return bad, err
+		}
+		s.sent += p.size
+	}
+	return 0, nil
+}
+
+// groupOf returns the calls to a node.
+func (s *scatter) groupOf(n *node) *parts {
+	for _, p := range s.groups {
+		if p.node == n {
+			return p
+		}
+	}
+	p := partLists.Get().(*parts)
+	p.node, p.items = n, make([]int32, 0, len(s.cmds)/2+1)
+	s.groups = append(s.groups, p)
+	return p
+}
+
+// first sends everything and collects the replies.
+func (s *scatter) first(ctx context.Context) {
+	started := make([]bool, len(s.groups))
+	for i, p := range s.groups {
+		started[i] = p.node.engine.StartAll(ctx, p.calls) == nil // else each call has the error
+	}
+	for i, p := range s.groups {
+		if started[i] {
+			_ = pipe.WaitAll(p.calls) // each call has its own error
+		}
+	}
+	for _, p := range s.groups {
+		s.report.again = func(i int, err error) bool {
+			return s.delay(delayed{request: s.request(p.node, i), index: i}, err)
+		}
+		s.client.collect(s.cmds, s.dsts, p, &s.report)
+		s.got += p.received()
+	}
+	s.report.again = nil
+}
+
+// request returns the i-th command as a request of its own.
+func (s *scatter) request(n *node, i int) request {
+	cmd := &s.cmds[i]
+	return request{node: n, info: cmd.info, name: cmd.name, repeatable: cmd.repeatable(), route: s.routes[i]}
+}
+
+// delay notes a command that is sent once more. It returns false if err is final.
+func (s *scatter) delay(d delayed, err error) bool {
+	failure, ok := err.(*slipstream.Error)
+	if !ok {
+		return false
+	}
+	d.detour, d.failure = s.client.router.judge(&d.request, failure), failure
+	if d.detour.how == goEnd {
+		return false
+	}
+	s.later = append(s.later, d)
+	return true
+}
+
+// again sends the commands that are to be sent once more, in the order of the batch, and collects
+// their replies.
+func (s *scatter) again(ctx context.Context, start time.Time) {
+	k, round := s.client.router, s.later
+	s.later = nil
+	slices.SortFunc(round, func(a, b delayed) int { return a.index - b.index })
+	within, cancel := s.client.retry.Within(ctx, start)
+	defer cancel()
+	waited, inTime := false, true // one pause is enough for all
+	for i := range round {
+		d := &round[i]
+		d.loop.Made++
+		if d.detour.how != goPause || !waited {
+			ok := k.wait(ctx, &d.request, &d.detour)
+			if d.detour.how == goPause {
+				waited, inTime = true, ok
+			}
+		}
+		if !inTime {
+			break
+		}
+		cmd := &s.cmds[d.index]
+		k.ready(&d.request, d.detour)
+		d.make(cmd.frame, cmd.slowFor, cmd.whole)
+		if err := d.node.engine.Start(within, d.call); err != nil {
+			d.failure = d.node.fail.Named(d.name, err)
+			d.call.Release()
+			d.call = nil
+		}
+	}
+	for i := range round {
+		s.finish(&round[i], inTime)
+	}
+}
+
+// finish waits for a command that was sent once more, if it was, and notes its result.
+func (s *scatter) finish(d *delayed, inTime bool) {
+	var err error = d.failure
+	if call := d.call; call != nil {
+		var dst any
+		if s.dsts != nil {
+			dst = s.dsts[d.index]
+		}
+		if failed := call.Wait(); failed != nil {
+			err = d.node.fail.Named(d.name, failed)
+		} else {
+			err = d.node.answered(&s.cmds[d.index], d.reply(), dst)
+		}
+		s.sent, s.got = s.sent+len(call.Frame), s.got+len(call.Reply())
+		call.Release()
+		d.call = nil
+	}
+	if err != nil && inTime && s.delay(*d, err) {
+		return
+	}
+	s.report.note(d.index, err)
+}
+
+// release gives everything back.
+func (s *scatter) release() {
+	for _, p := range s.groups {
+		p.release()
+	}
+}

@@ -1,0 +1,123 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/driver"
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+)
+
+// A NodeInfo is what the client of a cluster knows about a node.
+type NodeInfo struct {
+	// Addr is the address that the client dials, ID the name that the node has given itself.
+	Addr, ID string
+	// Master is the address of the master of a replica. It is empty for masters.
+	Master string
+	// Zone is the availability zone of the node, if it announces one.
+	Zone string
+	// Slots is the number of slots that the node owns.
+	Slots int
+	// Failed is whether the nodes of the cluster, or the one that was asked, cannot reach the node.
+	Failed bool
+	// Stats are those of the connections to the node that calls share.
+	Stats slipstream.Stats
+}
+
+// Nodes returns the nodes of the cluster, sorted by address. The client of one server has one node.
+func (c *Client) Nodes() []NodeInfo {
+	if c.only != nil {
+		return []NodeInfo{{Addr: c.only.fail.Addr, Stats: driver.Stats(c.only.engine.Snapshot(), 0, 0)}}
+	}
+	table := c.router.nodes.Table()
+	members := table.Members()
+	slots := make(map[*node]int, len(members))
+	for s := range cluster.Slots {
+		if member := table.Route(uint16(s)); member != nil {
+			slots[member.Peer]++
+		}
+	}
+	infos, masterOf := make([]NodeInfo, len(members)), make(map[*node]string)
+	for _, member := range members {
+		for _, replica := range member.Replicas {
+			masterOf[replica.Peer] = member.Node.Addr
+		}
+	}
+	for i, member := range members {
+		n := member.Node
+		infos[i] = NodeInfo{
+			Addr: n.Addr, ID: n.ID, Zone: n.Zone, Master: masterOf[member.Peer], Slots: slots[member.Peer],
+			Failed: n.Flags&(cluster.Failed|cluster.MaybeFailed) != 0,
+			Stats:  driver.Stats(member.Peer.engine.Snapshot(), 0, 0),
+		}
+	}
+	return infos
+}
+
+// ErrUnknownNode is in the chain of the error of [Client.Node] if no node has the address.
+var ErrUnknownNode = errors.New("no node of the cluster has this address")
+
+// Node returns a client that sends everything to the node at an address, one of those that
+// [Client.Nodes] returns. It shares the connections of c, and ends with it: closing it does nothing.
+// It follows no redirects: MOVED is an error of the call. To subscribe, use c.
+func (c *Client) Node(addr string) (*Client, error) {
+	if c.only != nil {
+		if addr != c.only.fail.Addr {
+			return nil, c.fail.NotSent("node", fmt.Errorf("%w: %s", ErrUnknownNode, addr))
+		}
+		return c, nil
+	}
+	member := c.router.nodes.Table().Find(addr)
+	if member == nil {
+		return nil, c.fail.NotSent("node", fmt.Errorf("%w: %s", ErrUnknownNode, addr))
+	}
+	return c.viewOf(member.Peer), nil
+}
+
+// viewOf returns a client that sends everything to one node.
+func (c *Client) viewOf(n *node) *Client {
+	return &Client{core: c.core, fail: n.fail, only: n, hub: c.hub, view: true}
+}
+
+// ForEachMaster calls f with a client of each master, one after the other, and returns the errors of
+// all. The client of one server is its only master.
+func (c *Client) ForEachMaster(ctx context.Context, f func(ctx context.Context, master *Client) error) error {
+	return c.forEach(ctx, false, f)
+}
+
+// ForEachNode is [Client.ForEachMaster] for masters and replicas.
+func (c *Client) ForEachNode(ctx context.Context, f func(ctx context.Context, node *Client) error) error {
+	return c.forEach(ctx, true, f)
+}
+
+func (c *Client) forEach(ctx context.Context, replicas bool, f func(context.Context, *Client) error) (err error) {
+	if c.only != nil {
+		return f(ctx, c)
+	}
+	for _, n := range c.router.each(replicas) {
+		if of := f(ctx, c.viewOf(n)); of != nil {
+			err = errors.Join(err, fmt.Errorf("node %s: %w", n.fail.Addr, of))
+		}
+	}
+	return err
+}
+
+// Addr returns the address of the server of the client: of a client of a cluster that of its seeds,
+// of a client of [Client.Node] that of the node.
+func (c *Client) Addr() string { return c.fail.Addr }
+
+// scanAll is [Client.Scan] over all masters.
+func (c *Client) scanAll(ctx context.Context, o ScanOptions) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, n := range c.router.each(false) {
+			for key, err := range c.viewOf(n).Scan(ctx, o) {
+				if !yield(key, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}

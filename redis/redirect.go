@@ -1,0 +1,254 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
+)
+
+// A route is how a call finds its node in a cluster, and what has come of that so far.
+type route struct {
+	since     time.Time // of the first failure that ends without action; zero: there was none
+	slot      int32     // of the keys of the call, or noSlot
+	asking    bool      // the attempt under way is ASKING and the command
+	redirects uint8     // MOVED and ASK in a row
+	lost      uint8     // attempts without an answer
+}
+
+const (
+	// noSlot is the slot of a call without keys, which any node executes.
+	noSlot = -1
+	// maxRedirects bounds how often a call is redirected in a row.
+	maxRedirects = 16
+	// longestPause bounds the pauses of calls whose node is away: a failover must not have been
+	// over for long before they notice.
+	longestPause = 100 * time.Millisecond
+
+	askingFrame = "*1\r\n$6\r\nASKING\r\n"
+)
+
+// keyed reports whether the command may have keys.
+func (in *commandInfo) keyed() bool { return in.key > 0 || in.manyKeys() }
+
+// manyKeys reports whether the command may have several keys, or none.
+func (in *commandInfo) manyKeys() bool { return in.specs != nil || in.options != nil }
+
+// slotOf returns the slot of the keys of an encoded command, or noSlot if it has none.
+func slotOf(in *commandInfo, frame []byte) (int32, error) {
+	of := int32(noSlot)
+	keys := in.keysIn(frame)
+	for {
+		from, to, ok := keys.next()
+		if !ok {
+			return of, nil
+		}
+		switch s := int32(slot.OfBytes(frame[from:to])); {
+		case of == noSlot:
+			of = s
+		case of != s:
+			return noSlot, ErrCrossSlot
+		}
+	}
+}
+
+// A course says how a call goes on after an attempt that failed.
+type course uint8
+
+const (
+	goEnd    course = iota // not at all: the failure is the result
+	goNow                  // at once, at the node to which it is redirected
+	goVerify               // after a refresh, because no node is known at the address of the redirect
+	goPause                // after a pause, at the node that owns its slot then
+)
+
+// A detour is how a call goes on, with what it needs.
+type detour struct {
+	how    course
+	node   *node // of goNow
+	asking bool
+	addr   string // of goVerify
+}
+
+// judge returns how a call goes on after an attempt that failed, and gives failure the outcome of
+// all attempts. It never waits.
+func (k *router) judge(r *request, failure *slipstream.Error) detour {
+	outcome := failure.Outcome
+	failure.Outcome = r.loop.Over(outcome)
+	switch outcome {
+	case slipstream.Refused:
+		if e, ok := errors.AsType[*ServerError](failure.Err); ok {
+			return k.refused(r, e)
+		}
+	case slipstream.NotSent:
+		if !k.core.opts.FailFast && !attempt.TimeIsUp(failure.Err) {
+			k.lost()
+			return k.elsewhere(r)
+		}
+	case slipstream.MaybeExecuted:
+		if r.repeatable && !attempt.TimeIsUp(failure.Err) && int(r.route.lost) < k.core.retry.Retries {
+			r.route.lost++
+			k.lost()
+			return k.elsewhere(r)
+		}
+	}
+	return detour{}
+}
+
+// elsewhere goes on at the owner of the slot at once, unless that is the node that has failed.
+func (k *router) elsewhere(r *request) detour {
+	if n := k.owner(r.route.slot); n != r.node && r.route.redirects < maxRedirects {
+		r.route.redirects++
+		return detour{how: goNow, node: n}
+	}
+	return k.pausing(r)
+}
+
+// refused is judge for an error of a server that has not executed the command.
+func (k *router) refused(r *request, e *ServerError) detour {
+	advice := cluster.Advise(e.Code)
+	if advice.Refresh {
+		k.refresher.Request()
+	}
+	switch {
+	case advice.Where == cluster.ToTarget:
+		return k.redirected(r, e)
+	case advice.Where == cluster.ToOther:
+		return k.elsewhere(r)
+	case advice.When != cluster.Never || e.passing():
+		return k.pausing(r)
+	}
+	return detour{}
+}
+
+// redirected follows MOVED and ASK.
+func (k *router) redirected(r *request, e *ServerError) detour {
+	to, err := cluster.ParseRedirect(e.Code, e.Message)
+	if err != nil || r.route.redirects >= maxRedirects {
+		return detour{}
+	}
+	addr, err := to.Addr(&k.addresses, r.node.fail.Addr)
+	if err != nil {
+		return detour{}
+	}
+	r.route.redirects++
+	member := k.nodes.Table().Find(addr)
+	if member == nil {
+		return detour{how: goVerify, addr: addr, asking: to.Ask}
+	}
+	if !to.Ask && int32(to.Slot) == r.route.slot {
+		k.move(to.Slot, member)
+	}
+	return detour{how: goNow, node: member.Peer, asking: to.Ask}
+}
+
+// pausing is a pause, unless the call has already waited for as long as calls wait for a
+// connection.
+func (k *router) pausing(r *request) detour {
+	r.route.redirects = 0
+	if r.route.since.IsZero() {
+		r.route.since = time.Now()
+	} else if time.Since(r.route.since) >= k.core.opts.dialTimeout() {
+		return detour{}
+	}
+	return detour{how: goPause}
+}
+
+// wait does what a call has to wait for before it goes on. It returns false if there is no time
+// left.
+func (k *router) wait(ctx context.Context, r *request, d *detour) bool {
+	switch d.how {
+	case goVerify:
+		if r.route.since.IsZero() {
+			r.route.since = time.Now()
+		}
+		within, cancel := context.WithDeadline(ctx, r.route.since.Add(k.core.opts.dialTimeout()))
+		_, listed, err := k.refresher.Verify(within, d.addr)
+		cancel()
+		if ctx.Err() != nil {
+			return false
+		}
+		if member := k.nodes.Table().Find(d.addr); listed && err == nil && member != nil {
+			d.how, d.node = goNow, member.Peer
+			return true
+		}
+		// No connection is made to an address that no known node lists.
+		if *d = k.pausing(r); d.how == goPause {
+			return k.pause(ctx, r)
+		}
+		return false
+	case goPause:
+		return k.pause(ctx, r)
+	}
+	return true
+}
+
+// pause waits until something has changed in the cluster, at most for longestPause.
+func (k *router) pause(ctx context.Context, r *request) bool {
+	d := min(k.core.retry.Backoff.After(max(r.loop.Made, 1)), longestPause)
+	if t := k.core.opts.Timeout; t > 0 && !r.loop.Start.IsZero() && time.Since(r.loop.Start)+d >= t {
+		return false
+	}
+	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-k.core.closing:
+	}
+	return false
+}
+
+// ready makes the call ready to be made again.
+func (k *router) ready(r *request, d detour) {
+	if d.how == goPause {
+		d.node = k.owner(r.route.slot)
+	}
+	k.core.retry.Count()
+	r.renew(d.node, d.asking)
+}
+
+// goesOn reports whether a call is made again after an attempt that failed, and makes it ready for
+// that. It waits as long as is necessary before.
+func (k *router) goesOn(ctx context.Context, r *request, failure *slipstream.Error) bool {
+	d := k.judge(r, failure)
+	if d.how == goEnd || !k.wait(ctx, r, &d) {
+		return false
+	}
+	k.ready(r, d)
+	return true
+}
+
+// follows reports whether err says that the slot of keys has moved away from a node, so that what
+// was to be done there has not been done and can be done at the new owner, which is known then.
+func (k *router) follows(ctx context.Context, from *node, keys []string, err error) bool {
+	failure, ok := errors.AsType[*slipstream.Error](err)
+	if !ok || failure.Outcome != slipstream.Refused || len(keys) == 0 {
+		return false // the transaction may have been executed, also if a script of it answered MOVED
+	}
+	e, ok := errors.AsType[*ServerError](failure.Err)
+	if !ok || e.Code != "MOVED" {
+		return false
+	}
+	r := request{node: from, route: route{slot: int32(slot.Of(keys[0]))}}
+	d := k.redirected(&r, e)
+	return d.how != goEnd && k.wait(ctx, &r, &d)
+}
+
+// learn notes what the error of a command of a session says about the map of slots.
+func (k *router) learn(from *node, cmd *Command, e *ServerError) {
+	if cluster.Advise(e.Code).Refresh {
+		k.refresher.Request()
+	}
+	if s, err := slotOf(cmd.info, cmd.frame); err == nil && e.Code == "MOVED" {
+		k.redirected(&request{node: from, route: route{slot: s}}, e)
+	}
+}

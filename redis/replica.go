@@ -1,0 +1,82 @@
+package redis
+
+import (
+	"time"
+
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+)
+
+// A ReadPolicy says which nodes of a cluster execute commands that only read. Replicas are behind
+// their masters: a value that was written may not be found by the next read, and a read may return
+// less than one before it. A replica that cannot be reached is replaced by its master.
+type ReadPolicy uint8
+
+const (
+	// ReadMaster reads from masters.
+	ReadMaster ReadPolicy = iota
+	// ReadReplica reads from replicas.
+	ReadReplica
+	// ReadAny reads from masters and replicas.
+	ReadAny
+	// ReadNearest reads from the node with the shortest round trip.
+	ReadNearest
+	// ReadZone reads from nodes in ClusterOptions.Zone, if they announce one, replicas first.
+	ReadZone
+)
+
+// policies are those of package cluster.
+var policies = [...]cluster.Policy{
+	ReadMaster: cluster.MasterOnly, ReadReplica: cluster.PreferReplica, ReadAny: cluster.AnyNode,
+	ReadNearest: cluster.Nearest, ReadZone: cluster.SameZone,
+}
+
+// A readChoice is the node that executes the reads of a shard for a while. It is immutable.
+type readChoice struct {
+	node  *node
+	until time.Duration // since router.began
+}
+
+// readChoiceFor is how long a choice lasts: the reads of a process go to one node meanwhile, so that
+// they travel together.
+const readChoiceFor = 40 * time.Millisecond
+
+// reader returns the node that executes a read on a slot.
+func (k *router) reader(slot int32) *node {
+	if slot < 0 {
+		return k.any()
+	}
+	member := k.nodes.Table().Route(uint16(slot))
+	if member == nil {
+		return k.any()
+	}
+	if len(member.Replicas) == 0 {
+		return member.Peer
+	}
+	now := time.Since(k.began)
+	if choice := member.Peer.reads.Load(); choice != nil && now < choice.until {
+		return choice.node
+	}
+	n := k.chooseReader(member, now)
+	member.Peer.reads.Store(&readChoice{node: n, until: now + readChoiceFor})
+	return n
+}
+
+// chooseReader selects one of a master and its replicas.
+func (k *router) chooseReader(master *cluster.Member[*node], now time.Duration) *node {
+	members := append([]*cluster.Member[*node]{master}, master.Replicas...)
+	candidates := make([]cluster.Candidate, len(members))
+	for i, member := range members {
+		candidates[i] = cluster.Candidate{Master: i == 0, Health: member.Node.Health(), Zone: member.Node.Zone}
+		up, _ := member.Peer.engine.Up()
+		if up == 0 {
+			candidates[i].Health = max(candidates[i].Health, cluster.Doubtful)
+		}
+		if k.policy == cluster.Nearest {
+			candidates[i].RoundTrip = member.Peer.engine.Snapshot().RoundTrip
+		}
+	}
+	if i := cluster.Choose(k.policy, candidates, k.zone, cluster.Seed(k.random, now)); i >= 0 {
+		return members[i].Peer
+	}
+	return master.Peer
+}

@@ -1,0 +1,392 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
+)
+
+// A router sends the calls of a client to the nodes of a cluster. All methods are safe for
+// concurrent use.
+type router struct {
+	// Immutable after newRouter.
+	core      *core
+	split     bool // ClusterOptions.SplitMSet
+	addresses cluster.Addresses
+	nodes     *cluster.Map[*node]
+	refresher *cluster.Refresher
+	seed      func() *node // of calls before the first topology
+	random    uint64       // of this client
+	policy    cluster.Policy
+	zone      string
+	began     time.Time
+	ctx       context.Context // ends with close
+	cancel    context.CancelFunc
+
+	mu sync.Mutex
+	// Guarded by mu.
+	opened map[*node]struct{} // for Close
+	closed bool
+
+	leaving sync.WaitGroup // goroutines that close nodes; added to under mu
+
+	// Atomics.
+	delayed atomic.Int64 // calls of Completers that wait to be made again
+}
+
+// maxDelayed bounds the calls of Completers that wait to be made again. Each has a goroutine.
+const maxDelayed = 65_536
+
+func newRouter(c *core, o *ClusterOptions) *router {
+	k := &router{core: c, split: o.SplitMSet, opened: make(map[*node]struct{}), random: rand.Uint64(), began: time.Now()}
+	k.policy, k.zone = policies[o.ReadFrom], o.Zone
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.addresses = cluster.Addresses{TLS: o.TLS != nil, Map: o.MapAddr, Seeds: o.Seeds}
+	if c.cache != nil {
+		c.cache.epochs, c.dropOf = make([]atomic.Uint32, cluster.Slots), k.dropOf
+	}
+	k.nodes = cluster.NewMap(func(n *cluster.Node) *node { return k.open(n.Addr, n.Hostname) })
+	k.seed = sync.OnceValue(func() *node { return k.open(o.Seeds[rand.IntN(len(o.Seeds))], "") })
+	assigned := make(chan struct{})
+	k.refresher = cluster.NewRefresher(cluster.Config{
+		Addresses: &k.addresses, Asker: k, Begin: k.nodes.Begin, Urgent: k.urgent,
+		Apply: func(t *cluster.Topology, asked cluster.Round) {
+			<-assigned // nodes that are opened use the refresher
+			k.apply(t, asked)
+		},
+		Interval: o.RefreshEvery, Timeout: o.dialTimeout(),
+	})
+	close(assigned)
+	return k
+}
+
+// open returns the node at an address. Hostname is the name in its certificate, if it has one of
+// its own.
+func (k *router) open(addr, hostname string) *node {
+	n := k.core.newNode(k.nodeOptions(addr, hostname), k.event)
+	k.mu.Lock()
+	closed := k.closed
+	if !closed {
+		k.opened[n] = struct{}{}
+	}
+	k.mu.Unlock()
+	if closed {
+		_ = n.engine.Close()
+	}
+	return n
+}
+
+// nodeOptions returns the options of the node at an address. Calls fail at once while it has no
+// connection: the router waits for them, because another node may get its slots.
+func (k *router) nodeOptions(addr, hostname string) Options {
+	o := k.core.opts
+	o.Addr, o.FailFast, o.readOnly = addr, true, k.policy != cluster.MasterOnly
+	if o.Dialer == nil {
+		o.Dialer = k.dial
+	}
+	if hostname != "" && o.TLS != nil && o.TLS.ServerName == "" {
+		o.TLS = o.TLS.Clone()
+		o.TLS.ServerName = hostname
+	}
+	return o
+}
+
+// dial opens a connection, unless the name of the node resolves to an address at which no node can
+// be.
+func (k *router) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
+		if at, err := netip.ParseAddrPort(address); err == nil && !k.addresses.Allowed(at.Addr()) {
+			return fmt.Errorf("%v is not an address of a node of a cluster; if it is, give it as a seed", at.Addr())
+		}
+		return nil
+	}}
+	return d.DialContext(ctx, network, addr)
+}
+
+// event is called when connections of nodes come and go.
+func (k *router) event(e slipstream.Event) {
+	if e.Kind != slipstream.Connected {
+		k.refresher.Request()
+	}
+	k.core.hooks.Event(e)
+}
+
+// lost notes that calls do not reach a node.
+func (k *router) lost() { k.refresher.Request() }
+
+// urgent reports whether there is no connection to a master that owns slots.
+func (k *router) urgent(t *cluster.Topology) bool {
+	table := k.nodes.Table()
+	for _, owned := range t.Ranges {
+		if member := table.Find(t.Nodes[owned.Node].Addr); member != nil {
+			if up, _ := member.Peer.engine.Up(); up == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// delay takes a place for a call of a Completer that waits to be made again.
+func (k *router) delay() bool {
+	if k.delayed.Add(1) > maxDelayed {
+		k.delayed.Add(-1)
+		return false
+	}
+	return true
+}
+
+// apply puts a topology in force. Nodes that have left are closed once their calls have ended.
+func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
+	before := k.owners()
+	left := k.nodes.Apply(t, asked)
+	k.dropMoved(before)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, member := range left {
+		n := member.Peer
+		if _, open := k.opened[n]; !open {
+			continue // by close
+		}
+		// Ends when the calls under way have ended, at the latest after DialTimeout or with close,
+		// which waits for it. Until then the node is among those that close closes.
+		k.leaving.Go(func() {
+			ctx, cancel := context.WithTimeout(k.ctx, k.core.opts.dialTimeout())
+			defer cancel()
+			_ = n.engine.Shutdown(ctx)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			delete(k.opened, n)
+		})
+	}
+}
+
+// owners returns the owner of each slot if replies are cached, else nil.
+func (k *router) owners() []*node {
+	if k.core.cache == nil {
+		return nil
+	}
+	owners, table := make([]*node, cluster.Slots), k.nodes.Table()
+	for s := range owners {
+		if member := table.Route(uint16(s)); member != nil {
+			owners[s] = member.Peer
+		}
+	}
+	return owners
+}
+
+// dropMoved drops what is cached of slots that have other owners than before.
+func (k *router) dropMoved(before []*node) {
+	for s, now := range k.owners() {
+		if before[s] != now {
+			k.core.cache.drop(s)
+		}
+	}
+}
+
+// dropOf drops what is cached of the slots that a node owns.
+func (k *router) dropOf(n *node) {
+	table := k.nodes.Table()
+	for s := range cluster.Slots {
+		if member := table.Route(uint16(s)); member != nil && member.Peer == n {
+			k.core.cache.drop(s)
+		}
+	}
+}
+
+// move gives a slot to a node.
+func (k *router) move(s uint16, to *cluster.Member[*node]) {
+	table := k.nodes.Table()
+	before := table.Route(s)
+	if table.Move(s, to) && k.core.cache != nil && (before == nil || before.Peer != to.Peer) {
+		k.core.cache.drop(int(s))
+	}
+}
+
+// owner returns the node that owns a slot, or any node if none is known.
+func (k *router) owner(slot int32) *node {
+	if slot >= 0 {
+		if member := k.nodes.Table().Route(uint16(slot)); member != nil {
+			return member.Peer
+		}
+	}
+	return k.any()
+}
+
+// any returns the node of calls without keys. It is the same one for a while, so that they travel
+// together: of the masters to which there is a connection one that the time selects.
+func (k *router) any() *node {
+	members := k.nodes.Table().Members()
+	if len(members) == 0 {
+		return k.seed()
+	}
+	from := int(cluster.Seed(k.random, time.Since(k.began)) % uint64(len(members)))
+	var replica, down *node
+	for i := range members {
+		member := members[(from+i)%len(members)]
+		up, _ := member.Peer.engine.Up()
+		switch {
+		case up == 0:
+			down = member.Peer
+		case member.Node.Replica:
+			replica = member.Peer
+		default:
+			return member.Peer
+		}
+	}
+	if replica != nil {
+		return replica
+	}
+	return down
+}
+
+// each returns the masters, or all nodes, of the topology in force.
+func (k *router) each(replicas bool) (nodes []*node) {
+	for _, member := range k.nodes.Table().Members() {
+		if replicas || !member.Node.Replica {
+			nodes = append(nodes, member.Peer)
+		}
+	}
+	if nodes == nil {
+		nodes = append(nodes, k.seed())
+	}
+	return nodes
+}
+
+// routeKey returns the node of a command with a key, or without keys if it has none.
+func (k *router) routeKey(in *commandInfo, key string) (*node, route) {
+	if key == "" && !in.keyed() {
+		return k.any(), route{slot: noSlot}
+	}
+	s := int32(slot.Of(key))
+	return k.nodeFor(in, s), route{slot: s}
+}
+
+// routeOf returns the node of a command, all of whose keys must have one slot.
+func (k *router) routeOf(cmd *Command) (*node, route, error) {
+	s, err := slotOf(cmd.info, cmd.frame)
+	if err != nil {
+		return nil, route{}, err
+	}
+	return k.nodeFor(cmd.info, s), route{slot: s}, nil
+}
+
+// nodeFor returns the node of a command on a slot.
+func (k *router) nodeFor(in *commandInfo, slot int32) *node {
+	if k.policy != cluster.MasterOnly && in.readsReplica() {
+		return k.reader(slot)
+	}
+	return k.owner(slot)
+}
+
+// connect waits until the topology is known and there is a connection to a node.
+func (k *router) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, k.core.opts.dialTimeout())
+	defer cancel()
+	if err := k.refresher.Ready(ctx); err != nil {
+		return err
+	}
+	for {
+		if up, _ := k.any().engine.Up(); up > 0 {
+			return nil
+		}
+		if !attempt.Sleep(ctx, time.Millisecond) {
+			return fmt.Errorf("no connection to any of %d nodes: %w", len(k.nodes.Table().Members()), context.Cause(ctx))
+		}
+	}
+}
+
+// Ask implements cluster.Asker: on the connection that calls share, if there is one.
+func (k *router) Ask(ctx context.Context, addr string, commands []cluster.Command) ([][]byte, error) {
+	var frame []byte
+	for _, command := range commands {
+		args := command.Args()
+		frame = resp.AppendCommand(frame, args[0], args[1])
+	}
+	if member := k.nodes.Table().Find(addr); member != nil {
+		if up, _ := member.Peer.engine.Up(); up > 0 {
+			return askShared(ctx, member.Peer.engine, frame, len(commands))
+		}
+	}
+	n := &node{aside: k.nodeOptions(addr, "")}
+	n.aside.Cache = nil
+	x, err := openExclusive(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	if _, err := x.send(frame); err != nil {
+		return nil, err
+	}
+	replies := make([][]byte, len(commands))
+	for i := range replies {
+		reply, err := x.receive(ctx, max(n.aside.stallTimeout(), 0))
+		if err != nil {
+			return nil, err
+		}
+		replies[i] = bytes.Clone(reply)
+	}
+	return replies, nil
+}
+
+// askShared sends a frame of n commands on the connection that calls share.
+func askShared(ctx context.Context, engine *pipe.Engine, frame []byte, n int) ([][]byte, error) {
+	call := engine.Acquire()
+	defer call.Release()
+	call.Frame, call.Replies = append(call.Frame[:0], frame...), int32(n)
+	if err := engine.Do(ctx, call); err != nil {
+		return nil, err
+	}
+	replies := make([][]byte, n)
+	for i := range replies {
+		replies[i] = bytes.Clone(call.ReplyAt(i))
+	}
+	return replies, nil
+}
+
+// all returns the nodes that are open.
+func (k *router) all() (nodes []*node) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for n := range k.opened {
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// close closes all nodes and waits until their goroutines have ended.
+func (k *router) close() (err error) {
+	k.refresher.Close()
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	k.cancel()
+	for _, n := range k.all() {
+		err = errors.Join(err, n.engine.Close())
+	}
+	k.leaving.Wait()
+	return err
+}
+
+// shutdown waits until the calls under way have ended, or ctx has, and closes all nodes.
+func (k *router) shutdown(ctx context.Context) (err error) {
+	for _, n := range k.all() {
+		err = errors.Join(err, n.engine.Shutdown(ctx))
+	}
+	return errors.Join(err, k.close())
+}
