@@ -138,6 +138,8 @@ func (c *Cluster) form(t testing.TB) {
 		for _, n := range masters {
 			c.await(t, n.String()+" is ready", func() error { return isReady(n) })
 			n.Do(t, "CLUSTER", "FAILOVER", "TAKEOVER")
+			// Nodes call a replica online that has received anything.
+			n.Do(t, "FLUSHALL")
 		}
 	}
 	c.Settle(t)

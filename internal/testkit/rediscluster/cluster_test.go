@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
@@ -45,7 +46,7 @@ func TestCluster(t *testing.T) {
 	}{
 		{"Formed", formed}, {"Counters", counters}, {"MigrationByStep", migrationByStep}, {"Migrate", migrate},
 		{"Failover", failover}, {"Replication", replication}, {"KillAndRestart", killAndRestart}, {"Freeze", freeze},
-		{"Move", move}, {"AddAndForget", addAndForget},
+		{"Move", move}, {"Announce", announce}, {"AddAndForget", addAndForget},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}
@@ -232,6 +233,29 @@ func move(t *testing.T, c *Cluster) {
 	c.Move(t, n)
 	if got := text(n.Do(t, "CLUSTER", "MYID")); n.Addr() == before || got != id {
 		t.Errorf("%s was at %s before, with the ID %s", n, before, id)
+	}
+}
+
+func announce(t *testing.T, c *Cluster) {
+	n := c.MasterOf(t, 100)
+	other := c.MasterOf(t, Slots-1)
+	proxy := faultproxy.Start(t, n.Addr(), faultproxy.Options{})
+	_, text, _ := strings.Cut(proxy.Addr(), ":")
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		port int
+		want string
+	}{{port, proxy.Addr()}, {0, n.Addr()}} {
+		c.Announce(t, n, test.port)
+		if got := refused(t, other, "GET", keyAt(100)); got != "MOVED 100 "+test.want {
+			t.Errorf("%s answers %s, expected %s", other, got, test.want)
+		}
+	}
+	if proxy.Stats().Accepted == 0 {
+		t.Error("the replica does not use the proxy")
 	}
 }
 

@@ -14,7 +14,7 @@
 //
 //	file             gives
 //	cluster.go       Start, Options, Cluster: a cluster, and how it is formed
-//	operate.go       failover, restart, new nodes, nodes that are forgotten, settings
+//	operate.go       failover, restart, proxies, new nodes, nodes that are forgotten, settings
 //	migrate.go       Migration: a slot that moves, step by step
 //	view.go          what nodes say about each other, and when a cluster has settled
 //	sentinel.go      StartSentinels: a master, replicas and Sentinels that watch them

@@ -32,12 +32,13 @@ type Node struct {
 	id string
 
 	// Guarded by mu.
-	mu      sync.Mutex
-	process *testkit.Process
-	port    int
-	bus     int  // the port of the cluster bus; only nodes of a cluster have it
-	stopped bool // by Stop
-	conn    *conn
+	mu        sync.Mutex
+	process   *testkit.Process
+	port      int
+	bus       int  // the port of the cluster bus; only nodes of a cluster have it
+	announced int  // the port that clients are told; zero: its own
+	stopped   bool // by Stop
+	conn      *conn
 }
 
 // setup is what all servers of a test share.
@@ -104,7 +105,7 @@ func (n *Node) launchAt(port, bus int) error {
 		return fmt.Errorf("ports %d and %d: %w", port, bus, err)
 	}
 	n.mu.Lock()
-	n.process, n.port, n.bus, n.stopped = p, port, bus, false
+	n.process, n.port, n.bus, n.announced, n.stopped = p, port, bus, 0, false
 	n.mu.Unlock()
 	n.setup.owner.Cleanup(n.Kill) // closes the connection, too
 	// Another server may have got the port first.
@@ -124,6 +125,13 @@ func (n *Node) Addr() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port))
+}
+
+// announcedAddr returns the address that clients are told.
+func (n *Node) announcedAddr() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(cmp.Or(n.announced, n.port)))
 }
 
 // Port returns the port of the node.

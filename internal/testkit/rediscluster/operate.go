@@ -101,6 +101,22 @@ func (c *Cluster) Move(t testing.TB, n *Node) {
 	c.Settle(t)
 }
 
+// Announce makes all nodes tell clients that a node is at another port of the loopback address,
+// for instance that of a proxy, until the node is started again. Its replicas go there, too. Zero
+// is the node's own port.
+func (c *Cluster) Announce(t testing.TB, n *Node, port int) {
+	t.Helper()
+	setting := "cluster-announce-port"
+	if c.setup.client != nil {
+		setting = "cluster-announce-tls-port"
+	}
+	n.SetConfig(t, setting, strconv.Itoa(port))
+	n.mu.Lock()
+	n.announced = port
+	n.mu.Unlock()
+	c.Settle(t)
+}
+
 // AddMaster starts a new master without slots and waits until all know it. It takes at least
 // 2 s, because a master that has just started refuses commands so long.
 func (c *Cluster) AddMaster(t testing.TB) *Node {

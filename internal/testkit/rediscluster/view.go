@@ -149,7 +149,7 @@ func agree(nodes []*Node) (map[string]sighting, error) {
 		own[n.id] = views[i][n.id]
 	}
 	for _, n := range nodes {
-		o, addr := own[n.id], n.Addr()
+		o, addr := own[n.id], n.announcedAddr()
 		for j, other := range nodes {
 			s, known := views[j][n.id]
 			if !known || !s.healthy() || s.addr != addr || s.master != o.master || s.slots != o.slots {
