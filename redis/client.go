@@ -63,6 +63,16 @@ func newCore(o *Options) *core {
 	return c
 }
 
+// isClosed reports whether Close or Shutdown was called.
+func (c *core) isClosed() bool {
+	select {
+	case <-c.closing:
+		return true
+	default:
+		return false
+	}
+}
+
 // Connect returns a client once a connection is up. If the first attempt fails,
 // its error is returned and there is no client; Options.NoWait changes that.
 // Lost connections are opened again in the background. The client must be
@@ -128,6 +138,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return err
 }
 
+// sharded reports whether keys have slots, which several nodes own.
+func (c *Client) sharded() bool { return c.only == nil && c.router.sharded }
+
 // routeOf returns the node that a command is sent to.
 func (c *Client) routeOf(cmd *Command) (*node, route, error) {
 	if c.only != nil {
@@ -148,8 +161,8 @@ func (c *Client) routeKeys(keys []string) (*node, error) {
 	switch {
 	case c.only != nil:
 		return c.only, nil
-	case len(keys) == 0:
-		return c.router.any(), nil
+	case len(keys) == 0 || !c.router.sharded:
+		return c.router.one(), nil
 	}
 	s := slot.Of(keys[0])
 	for _, key := range keys[1:] {
@@ -164,6 +177,9 @@ func (c *Client) routeKeys(keys []string) (*node, error) {
 func (c *Client) routeAll(cmds []Command) (*node, route, error) {
 	if c.only != nil {
 		return c.only, route{}, nil
+	}
+	if !c.router.sharded {
+		return c.router.one(), route{}, nil
 	}
 	to := route{slot: noSlot}
 	for i := range cmds {
@@ -286,7 +302,7 @@ func (c *Client) run(ctx context.Context, r *request) error {
 	if c.timed {
 		r.loop.Start = time.Now()
 	}
-	if c.only == nil && r.info.spreads() {
+	if c.sharded() && r.info.spreads() {
 		if done, err := c.spread(ctx, r); done {
 			return err
 		}
@@ -343,7 +359,11 @@ func (c *Client) goesOn(ctx context.Context, r *request, failure *slipstream.Err
 // failure returns what is wrong with the result of an attempt, nil if nothing.
 func (c *Client) failure(r *request, err error) *slipstream.Error {
 	if err != nil {
-		return r.node.fail.Named(r.name, err)
+		failure := r.node.fail.Named(r.name, err)
+		if c.view && failure.Outcome == slipstream.Closed && !c.isClosed() {
+			failure.Outcome, failure.Err = slipstream.NotSent, errNodeLeft
+		}
+		return failure
 	}
 	if e := serverErrorIn(r.reply()); e != nil {
 		return r.node.fail.With(r.name, e.outcome(r.info), e)

@@ -49,9 +49,9 @@ func ConnectCluster(ctx context.Context, o ClusterOptions) (*Client, error) {
 	}
 	c := &Client{core: newCore(&o.Options), fail: driver.Errors{Addr: strings.Join(o.Seeds, ",")}}
 	c.hooks.Addr = c.fail.Addr
-	c.router = newRouter(c.core, &o)
-	c.hub = newHub(c.core, c.fail, c.router.any)
-	c.hub.clustered = true
+	c.hub = newHub(c.core, c.fail, func() *node { return c.router.any() })
+	c.hub.clustered, c.hub.gone = true, func(n *node) bool { return c.router.gone(n) }
+	c.router = newRouter(c.core, c.hub, &o)
 	if o.NoWait {
 		return c, nil
 	}

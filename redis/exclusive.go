@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +33,9 @@ type exclusive struct {
 	used    time.Time // when it was given back
 	broken  error     // nothing more can be done with it
 	dirty   bool      // the state is no more what the greeting made
+
+	// Atomics.
+	left atomic.Bool // the connection was closed because its node has left
 }
 
 // How its buffer grows and shrinks.
@@ -121,7 +125,7 @@ func (x *exclusive) send(frame []byte) (slipstream.Outcome, error) {
 		limit = time.Now().Add(stall)
 	}
 	if err := x.conn.SetWriteDeadline(limit); err != nil {
-		return outcomeOfLost(err), x.breaks(err)
+		return x.outcomeOfLost(err), x.breaks(err)
 	}
 	n, err := x.conn.Write(frame)
 	switch {
@@ -130,13 +134,13 @@ func (x *exclusive) send(frame []byte) (slipstream.Outcome, error) {
 	case n > 0:
 		return slipstream.MaybeExecuted, x.breaks(err)
 	}
-	return outcomeOfLost(err), x.breaks(err)
+	return x.outcomeOfLost(err), x.breaks(err)
 }
 
 // outcomeOfLost is that of a request that was not sent because its connection is of no use.
-// Connections that are lent are closed by Close and Shutdown alone.
-func outcomeOfLost(err error) slipstream.Outcome {
-	if errors.Is(err, net.ErrClosed) {
+// Connections that are lent are closed by Close and Shutdown, and when their node has left.
+func (x *exclusive) outcomeOfLost(err error) slipstream.Outcome {
+	if errors.Is(err, net.ErrClosed) && !x.left.Load() {
 		return slipstream.Closed
 	}
 	return slipstream.NotSent

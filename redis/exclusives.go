@@ -216,6 +216,41 @@ func (p *exclusives) giveBack(x *exclusive) {
 	<-p.places
 }
 
+// leave closes the connections to a node that has left. Those in use break under their callers when
+// ctx ends.
+func (p *exclusives) leave(ctx context.Context, n *node) {
+	if !p.closeIdle(n) {
+		return
+	}
+	<-ctx.Done()
+	p.closeIdle(n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for x := range p.lent {
+		if x.node == n {
+			x.left.Store(true)
+			_ = x.conn.Close() // the rest of it is its caller's
+		}
+	}
+}
+
+// closeIdle closes the idle connections to a node. It reports whether others are in use.
+func (p *exclusives) closeIdle(n *node) (lent bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = slices.DeleteFunc(p.idle, func(x *exclusive) bool {
+		if x.node == n {
+			x.close()
+		}
+		return x.node == n
+	})
+	p.trim()
+	for x := range p.lent {
+		lent = lent || x.node == n
+	}
+	return lent
+}
+
 // count changes the figures.
 func (p *exclusives) count(change func(*ExclusiveStats)) {
 	p.mu.Lock()

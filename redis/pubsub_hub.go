@@ -30,10 +30,11 @@ type hub struct {
 	// Immutable after newHub.
 	client    *core
 	fail      driver.Errors
-	pick      func() *node    // of the connection
-	clustered bool            // the connection leads to any node of a cluster
-	most      int             // bytes a subscription
-	ctx       context.Context // ends with close
+	pick      func() *node     // of the connection
+	clustered bool             // the connection leads to any node of a cluster
+	gone      func(*node) bool // a node has left; if nil, none does
+	most      int              // bytes a subscription
+	ctx       context.Context  // ends with close
 	cancel    context.CancelFunc
 	ended     chan struct{} // closed when run has ended
 
@@ -255,6 +256,10 @@ func (h *hub) serve(conn *exclusive) error {
 		h.mu.Unlock()
 		return ErrClosed
 	}
+	if h.gone != nil && h.gone(conn.node) { // while the connection was opened
+		h.mu.Unlock()
+		return errNodeLeft
+	}
 	h.conn = conn
 	all := make([]*topic, 0, len(h.topics))
 	for _, t := range h.topics {
@@ -307,6 +312,17 @@ func (h *hub) ping() {
 		h.out = append(h.out, "*1\r\n$4\r\nPING\r\n"...)
 		h.asked = append(h.asked, &subscribe{ping: true})
 		h.write()
+	}
+}
+
+var errNodeLeft = errors.New("the node has left, or is the master no more")
+
+// leave closes the connection if it leads to a node that has left: run opens another one.
+func (h *hub) leave(n *node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.conn != nil && h.conn.node == n {
+		_ = h.conn.conn.Close()
 	}
 }
 

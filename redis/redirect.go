@@ -78,6 +78,10 @@ type detour struct {
 // all attempts. It never waits.
 func (k *router) judge(r *request, failure *slipstream.Error) detour {
 	outcome := failure.Outcome
+	left := outcome == slipstream.Closed && !k.core.isClosed() // the node has left, and was closed
+	if left {
+		outcome = slipstream.NotSent
+	}
 	failure.Outcome = r.loop.Over(outcome)
 	switch outcome {
 	case slipstream.Refused:
@@ -85,7 +89,7 @@ func (k *router) judge(r *request, failure *slipstream.Error) detour {
 			return k.refused(r, e)
 		}
 	case slipstream.NotSent:
-		if !k.core.opts.FailFast && !attempt.TimeIsUp(failure.Err) {
+		if (left || !k.core.opts.FailFast) && !attempt.TimeIsUp(failure.Err) {
 			k.lost()
 			return k.elsewhere(r)
 		}
@@ -128,7 +132,7 @@ func (k *router) refused(r *request, e *ServerError) detour {
 // redirected follows MOVED and ASK.
 func (k *router) redirected(r *request, e *ServerError) detour {
 	to, err := cluster.ParseRedirect(e.Code, e.Message)
-	if err != nil || r.route.redirects >= maxRedirects {
+	if err != nil || r.route.redirects >= maxRedirects || !k.sharded {
 		return detour{}
 	}
 	addr, err := to.Addr(&k.addresses, r.node.fail.Addr)
@@ -227,20 +231,39 @@ func (k *router) goesOn(ctx context.Context, r *request, failure *slipstream.Err
 	return true
 }
 
-// follows reports whether err says that the slot of keys has moved away from a node, so that what
-// was to be done there has not been done and can be done at the new owner, which is known then.
+// follows reports whether err says that the slot of keys has moved away from a node, or that it is
+// the master no more, so that what was to be done there has not been done and can be done at the new
+// owner, which is known then.
 func (k *router) follows(ctx context.Context, from *node, keys []string, err error) bool {
 	failure, ok := errors.AsType[*slipstream.Error](err)
-	if !ok || failure.Outcome != slipstream.Refused || len(keys) == 0 {
+	if !ok || failure.Outcome != slipstream.Refused || len(keys) == 0 && k.sharded {
 		return false // the transaction may have been executed, also if a script of it answered MOVED
 	}
 	e, ok := errors.AsType[*ServerError](failure.Err)
-	if !ok || e.Code != "MOVED" {
+	if ok && e.Code == "READONLY" && !k.sharded {
+		return k.replaced(ctx, from)
+	}
+	if !ok || e.Code != "MOVED" || !k.sharded {
 		return false
 	}
 	r := request{node: from, route: route{slot: int32(slot.Of(keys[0]))}}
 	d := k.redirected(&r, e)
 	return d.how != goEnd && k.wait(ctx, &r, &d)
+}
+
+// replaced waits until there is another master than a server that is none any more, at most for as
+// long as calls wait for a connection.
+func (k *router) replaced(ctx context.Context, old *node) bool {
+	k.refresher.Request()
+	r := request{node: old}
+	for k.owner(0) == old {
+		d := k.pausing(&r)
+		if d.how == goEnd || !k.wait(ctx, &r, &d) {
+			return false
+		}
+		r.loop.Made++
+	}
+	return true
 }
 
 // learn notes what the error of a command of a session says about the map of slots.

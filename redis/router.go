@@ -21,15 +21,17 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// A router sends the calls of a client to the nodes of a cluster. All methods are safe for
-// concurrent use.
+// A router sends the calls of a client to the nodes of a cluster, or to the master that Sentinels
+// name, which then has all slots. All methods are safe for concurrent use.
 type router struct {
-	// Immutable after newRouter.
+	// Immutable after newRouter and newSentinelRouter.
 	core      *core
+	hub       *hub
+	sharded   bool // keys have slots; otherwise all calls have slot 0
 	split     bool // ClusterOptions.SplitMSet
 	addresses cluster.Addresses
 	nodes     *cluster.Map[*node]
-	refresher *cluster.Refresher
+	refresher refresher
 	seed      func() *node // of calls before the first topology
 	random    uint64       // of this client
 	policy    cluster.Policy
@@ -49,18 +51,35 @@ type router struct {
 	delayed atomic.Int64 // calls of Completers that wait to be made again
 }
 
+// A refresher keeps the topology of a router up to date. All methods are safe for concurrent use.
+type refresher interface {
+	// Request makes a refresh begin soon.
+	Request()
+	// Ready waits until there is a topology, or the first refresh has failed.
+	Ready(ctx context.Context) error
+	// Verify reports whether a node has an address, if necessary after a refresh.
+	Verify(ctx context.Context, addr string) (cluster.Node, bool, error)
+	// Close ends the refresher and everything that waits for it.
+	Close()
+}
+
 // maxDelayed bounds the calls of Completers that wait to be made again. Each has a goroutine.
 const maxDelayed = 65_536
 
-func newRouter(c *core, o *ClusterOptions) *router {
-	k := &router{core: c, split: o.SplitMSet, opened: make(map[*node]struct{}), random: rand.Uint64(), began: time.Now()}
-	k.policy, k.zone = policies[o.ReadFrom], o.Zone
+// makeRouter returns a router that does not know where its topology comes from.
+func makeRouter(c *core, h *hub, addresses cluster.Addresses) *router {
+	k := &router{core: c, hub: h, addresses: addresses, opened: make(map[*node]struct{}), random: rand.Uint64(), began: time.Now()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
-	k.addresses = cluster.Addresses{TLS: o.TLS != nil, Map: o.MapAddr, Seeds: o.Seeds}
 	if c.cache != nil {
 		c.cache.epochs, c.dropOf = make([]atomic.Uint32, cluster.Slots), k.dropOf
 	}
 	k.nodes = cluster.NewMap(func(n *cluster.Node) *node { return k.open(n.Addr, n.Hostname) })
+	return k
+}
+
+func newRouter(c *core, h *hub, o *ClusterOptions) *router {
+	k := makeRouter(c, h, cluster.Addresses{TLS: o.TLS != nil, Map: o.MapAddr, Seeds: o.Seeds})
+	k.sharded, k.split, k.policy, k.zone = true, o.SplitMSet, policies[o.ReadFrom], o.Zone
 	k.seed = sync.OnceValue(func() *node { return k.open(o.Seeds[rand.IntN(len(o.Seeds))], "") })
 	assigned := make(chan struct{})
 	k.refresher = cluster.NewRefresher(cluster.Config{
@@ -78,7 +97,11 @@ func newRouter(c *core, o *ClusterOptions) *router {
 // open returns the node at an address. Hostname is the name in its certificate, if it has one of
 // its own.
 func (k *router) open(addr, hostname string) *node {
-	n := k.core.newNode(k.nodeOptions(addr, hostname), k.event)
+	return k.add(k.core.newNode(k.nodeOptions(addr, hostname), k.event))
+}
+
+// add notes a node for Close.
+func (k *router) add(n *node) *node {
 	k.mu.Lock()
 	closed := k.closed
 	if !closed {
@@ -156,24 +179,40 @@ func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
 	before := k.owners()
 	left := k.nodes.Apply(t, asked)
 	k.dropMoved(before)
+	for _, member := range left {
+		k.leave(member.Peer)
+	}
+}
+
+// leave lets a node go that is in no table any more.
+func (k *router) leave(n *node) {
+	k.hub.leave(n)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, member := range left {
-		n := member.Peer
-		if _, open := k.opened[n]; !open {
-			continue // by close
-		}
-		// Ends when the calls under way have ended, at the latest after DialTimeout or with close,
-		// which waits for it. Until then the node is among those that close closes.
-		k.leaving.Go(func() {
-			ctx, cancel := context.WithTimeout(k.ctx, k.core.opts.dialTimeout())
-			defer cancel()
-			_ = n.engine.Shutdown(ctx)
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			delete(k.opened, n)
-		})
+	if _, open := k.opened[n]; !open {
+		return // close does the rest
 	}
+	// Ends when the calls under way have ended, at the latest after DialTimeout or with close,
+	// which waits for it. Until then the node is among those that close closes.
+	k.leaving.Go(func() {
+		ctx, cancel := context.WithTimeout(k.ctx, k.core.opts.dialTimeout())
+		defer cancel()
+		_ = n.engine.Shutdown(ctx)
+		k.core.exclusives.leave(ctx, n)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.opened, n)
+	})
+}
+
+// gone reports whether a node is in the table no more.
+func (k *router) gone(n *node) bool {
+	table := k.nodes.Table()
+	if len(table.Members()) == 0 {
+		return false
+	}
+	member := table.Find(n.fail.Addr)
+	return member == nil || member.Peer != n
 }
 
 // owners returns the owner of each slot if replies are cached, else nil.
@@ -255,6 +294,14 @@ func (k *router) any() *node {
 	return down
 }
 
+// one returns the node of what any master can do.
+func (k *router) one() *node {
+	if !k.sharded {
+		return k.owner(0)
+	}
+	return k.any()
+}
+
 // each returns the masters, or all nodes, of the topology in force.
 func (k *router) each(replicas bool) (nodes []*node) {
 	for _, member := range k.nodes.Table().Members() {
@@ -270,6 +317,9 @@ func (k *router) each(replicas bool) (nodes []*node) {
 
 // routeKey returns the node of a command with a key, or without keys if it has none.
 func (k *router) routeKey(in *commandInfo, key string) (*node, route) {
+	if !k.sharded {
+		return k.nodeFor(in, 0), route{}
+	}
 	if key == "" && !in.keyed() {
 		return k.any(), route{slot: noSlot}
 	}
@@ -279,6 +329,9 @@ func (k *router) routeKey(in *commandInfo, key string) (*node, route) {
 
 // routeOf returns the node of a command, all of whose keys must have one slot.
 func (k *router) routeOf(cmd *Command) (*node, route, error) {
+	if !k.sharded {
+		return k.nodeFor(cmd.info, 0), route{}, nil
+	}
 	s, err := slotOf(cmd.info, cmd.frame)
 	if err != nil {
 		return nil, route{}, err
@@ -302,7 +355,7 @@ func (k *router) connect(ctx context.Context) error {
 		return err
 	}
 	for {
-		if up, _ := k.any().engine.Up(); up > 0 {
+		if up, _ := k.one().engine.Up(); up > 0 {
 			return nil
 		}
 		if !attempt.Sleep(ctx, time.Millisecond) {
@@ -323,9 +376,13 @@ func (k *router) Ask(ctx context.Context, addr string, commands []cluster.Comman
 			return askShared(ctx, member.Peer.engine, frame, len(commands))
 		}
 	}
-	n := &node{aside: k.nodeOptions(addr, "")}
-	n.aside.Cache = nil
-	x, err := openExclusive(ctx, n)
+	return askAside(ctx, k.nodeOptions(addr, ""), frame, len(commands))
+}
+
+// askAside sends a frame of n commands on a connection of its own.
+func askAside(ctx context.Context, o Options, frame []byte, n int) ([][]byte, error) {
+	o.Cache = nil
+	x, err := openExclusive(ctx, &node{aside: o})
 	if err != nil {
 		return nil, err
 	}
@@ -333,9 +390,12 @@ func (k *router) Ask(ctx context.Context, addr string, commands []cluster.Comman
 	if _, err := x.send(frame); err != nil {
 		return nil, err
 	}
-	replies := make([][]byte, len(commands))
+	replies := make([][]byte, n)
 	for i := range replies {
-		reply, err := x.receive(ctx, max(n.aside.stallTimeout(), 0))
+		reply, err := x.receive(ctx, max(o.stallTimeout(), 0))
+		if errors.Is(err, errInterrupted) {
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -121,7 +121,7 @@ func (s *Session) sendable(cmd *Command) error {
 		return s.client.fail.NotSent(cmd.name, refusal(cmd.info.refusal))
 	}
 	if err := s.x.look(); err != nil {
-		return s.x.node.fail.With(cmd.name, outcomeOfLost(err), fmt.Errorf("the session's connection is lost: %w", err))
+		return s.x.node.fail.With(cmd.name, s.x.outcomeOfLost(err), fmt.Errorf("the session's connection is lost: %w", err))
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (in *commandInfo) everyNode() bool {
 
 // apart reports whether a command is several commands in a cluster, so that Do must make them.
 func (c *Client) apart(cmd *Command) bool {
-	if c.only != nil || cmd.err != nil || cmd.info == nil || !cmd.info.spreads() {
+	if !c.sharded() || cmd.err != nil || cmd.info == nil || !cmd.info.spreads() {
 		return false
 	}
 	if cmd.info.everyNode() {

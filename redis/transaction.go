@@ -154,7 +154,7 @@ func (s *Session) execute(ctx context.Context, b *Batch) (done bool, err error) 
 		return fail(slipstream.NotSent, context.Cause(ctx))
 	}
 	if err := s.x.look(); err != nil {
-		return fail(outcomeOfLost(err), err)
+		return fail(s.x.outcomeOfLost(err), err)
 	}
 	if outcome, err := s.x.send(frame); err != nil {
 		return fail(outcome, err)
