@@ -46,11 +46,13 @@ const policy = `
 . <
 
 # What a library user imports: nothing but the standard library, x/sys and ours.
-redis           < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/resp redis/internal/cluster redis/internal/slot | golang.org/x/sys
+redis           < . internal/attempt internal/buf internal/driver internal/pipe internal/wire/resp redis/internal/cluster redis/internal/sentinel redis/internal/slot | golang.org/x/sys
 redis/internal/slot <
 redis/internal/typedgen <
 # The map of Redis Cluster knows replies and time, no sockets and no client.
 redis/internal/cluster < internal/fleet internal/wire/resp
+# What is known about a master that Sentinels watch: replies and time, no sockets and no client.
+redis/internal/sentinel < internal/fleet internal/wire/resp redis/internal/cluster
 redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys
 tarantool       < . internal/attempt internal/buf internal/driver internal/fleet internal/pipe internal/wire/box tarantool/iproto | golang.org/x/sys
 # Adapters of the clients for libraries that only their users pay for.

@@ -1,0 +1,219 @@
+package sentinel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+)
+
+// answer is what became of asking one Sentinel.
+type answer struct {
+	addr string
+	view *View
+	err  error
+}
+
+// A ballot is the answers of one refresh.
+type ballot struct {
+	inForce   *View // nil: none yet
+	confirmed bool  // a Sentinel names the master in force
+	olds      []*View
+	failures  NoMasterError
+	refuted   map[string]error // of servers that were named and are not taken
+}
+
+// refresh asks all Sentinels until one names a newer master.
+func (r *Refresher) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.setInterrupt(func() { cancel(errInterrupted) })
+	defer r.setInterrupt(nil)
+	addrs := r.sentinels()
+	answers := make(chan answer, len(addrs))
+	for _, addr := range addrs {
+		// Ended by cancel and by Config.Timeout; Close waits for it.
+		r.running.Go(func() { answers <- r.ask(ctx, addr) })
+	}
+	b := ballot{inForce: r.InForce(), refuted: make(map[string]error)}
+	b.failures.Name = r.config.Name
+	var patience <-chan time.Time // since a Sentinel has answered
+	var pushed chan struct{}      // since one has confirmed the master in force, so that nothing is missed
+	for left := len(addrs); left > 0; left-- {
+		select {
+		case a := <-answers:
+			if r.count(ctx, &b, a) {
+				return nil
+			}
+			if a.err == nil && patience == nil {
+				timer := time.NewTimer(r.config.Patience)
+				defer timer.Stop()
+				patience = timer.C
+			}
+			if b.confirmed {
+				pushed = r.pushed
+			}
+		case <-patience:
+			left = 1
+		case <-pushed:
+			signal(r.pushed) // for the next refresh
+			left = 1
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return r.decide(ctx, &b)
+}
+
+// ask asks one Sentinel. One that learns of a failover at that moment is asked again.
+func (r *Refresher) ask(ctx context.Context, addr string) answer {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	a := answer{addr: addr}
+	commands := Commands(r.config.Name)
+	for range 3 {
+		frames, err := r.config.Asker.Ask(ctx, addr, commands)
+		if err == nil && len(frames) != len(commands) {
+			err = fmt.Errorf("%d replies to %d commands", len(frames), len(commands))
+		}
+		if err != nil {
+			a.err = err
+			return a
+		}
+		if a.view, a.err = ParseView(addr, r.config.Addresses, frames); a.err != errMoving {
+			return a
+		}
+	}
+	return a
+}
+
+// count takes an answer into account. It reports whether its view is in force now.
+func (r *Refresher) count(ctx context.Context, b *ballot, a answer) (taken bool) {
+	if a.err != nil {
+		b.fail(a.addr, a.err)
+		return false
+	}
+	r.learn(a.view)
+	switch {
+	case a.view.newerThan(b.inForce):
+		if err := r.take(ctx, b, a.view); err != nil {
+			b.fail(a.addr, err)
+			return false
+		}
+		return true
+	case a.view.confirms(b.inForce):
+		b.confirmed = true
+	default:
+		b.olds = append(b.olds, a.view)
+		b.fail(a.addr, ErrOldView)
+	}
+	return false
+}
+
+func (b *ballot) fail(addr string, err error) {
+	b.failures.Answers = append(b.failures.Answers, Answer{addr, err})
+}
+
+// newerThan reports whether v is newer than the view in force, which is nil if there is none.
+func (v *View) newerThan(inForce *View) bool {
+	switch {
+	case inForce == nil:
+		return true
+	case v.Dated && inForce.Dated:
+		return v.Epoch > inForce.Epoch
+	case v.Dated:
+		return true
+	}
+	return !inForce.Dated && v.Master != inForce.Master
+}
+
+// confirms reports whether v, which is not newer, names the master in force.
+func (v *View) confirms(inForce *View) bool {
+	return v.Master == inForce.Master && (!v.Dated || v.Epoch == inForce.Epoch)
+}
+
+// decide ends a refresh in which no Sentinel has named a newer master.
+func (r *Refresher) decide(ctx context.Context, b *ballot) error {
+	if b.confirmed {
+		r.doubt = doubt{}
+		r.useless++
+		r.apply(b.inForce)
+		return nil
+	}
+	v := b.majority(len(r.config.Addresses.Seeds))
+	if v == nil {
+		r.doubt = doubt{}
+		return &b.failures
+	}
+	if r.doubt.master != v.Master || r.doubt.epoch != v.Epoch {
+		r.doubt = doubt{master: v.Master, epoch: v.Epoch, since: time.Now()}
+	}
+	if r.doubt.rounds++; r.doubt.rounds < resetRounds || time.Since(r.doubt.since) < resetAfter {
+		return ErrOldView
+	}
+	if err := r.take(ctx, b, v); err != nil {
+		b.fail(v.From, err)
+		return &b.failures
+	}
+	return nil
+}
+
+// majority returns an old view that most Sentinels share, or nil. There are at least as many as
+// least.
+func (b *ballot) majority(least int) *View {
+	for _, v := range b.olds {
+		votes := make(map[string]bool)
+		for _, other := range b.olds {
+			if other.Master == v.Master && other.Epoch == v.Epoch {
+				votes[other.Self] = true
+			}
+		}
+		if 2*len(votes) > max(v.Peers+1, least) {
+			return v
+		}
+	}
+	return nil
+}
+
+// take puts a view in force if the server that it names is a master. A server that was asked in this
+// refresh is not asked again.
+func (r *Refresher) take(ctx context.Context, b *ballot, v *View) error {
+	err, asked := b.refuted[v.Master]
+	if !asked {
+		if err = r.verify(ctx, v.Master); err != nil {
+			err = &MasterError{Addr: v.Master, Err: err}
+			b.refuted[v.Master] = err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if b.inForce == nil || b.inForce.Master != v.Master {
+		r.useless = 0
+	}
+	r.doubt = doubt{}
+	r.inForce.Store(v)
+	r.apply(v)
+	return nil
+}
+
+func (r *Refresher) apply(v *View) { r.config.Apply(cluster.Single(v.Master)) }
+
+// verify asks a server whether it is a master.
+func (r *Refresher) verify(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	reply, err := r.config.Asker.Role(ctx, addr)
+	if err != nil {
+		return err
+	}
+	return checkRole(reply)
+}
+
+// setInterrupt sets what ends the refresh under way.
+func (r *Refresher) setInterrupt(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.interrupt = f
+}

@@ -1,0 +1,310 @@
+package sentinel
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/fleet"
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+)
+
+// An Asker talks to Sentinels and servers. It is used by several goroutines. Its methods return soon
+// after ctx has ended.
+type Asker interface {
+	// Ask sends commands to the Sentinel at addr in one round trip, and returns the reply to each: a
+	// frame of the protocol of Redis, which the asker does not use any more.
+	Ask(ctx context.Context, addr string, commands [][]string) (frames [][]byte, err error)
+	// Role returns the reply to ROLE of the server at addr.
+	Role(ctx context.Context, addr string) (frame []byte, err error)
+	// Listen subscribes to channels of the Sentinel at addr, calls ready once they are in force, and
+	// heard with each message, on the goroutine of its caller. It returns when the connection is lost.
+	Listen(ctx context.Context, addr string, channels []string, ready func(), heard func(channel, payload string)) error
+}
+
+// Config is what a [Refresher] needs. Zero durations are the defaults.
+type Config struct {
+	// Name is what the Sentinels call the master.
+	Name string
+	// Addresses says how to read addresses. Its seeds are the Sentinels that the user has given.
+	Addresses *cluster.Addresses
+	Asker     Asker
+	// Apply is called with the topology that a refresh has brought, also if it is the one in force:
+	// the master has all slots. Failed, if set, is called with the error of each refresh that failed
+	// while no master was known. Both are called by one goroutine.
+	Apply  func(t *cluster.Topology)
+	Failed func(err error)
+	// Interval is the time between two refreshes that nothing has asked for, of which up to a tenth is
+	// left out at random. Default 60 s. If negative, there are none.
+	Interval time.Duration
+	// Least is the time between the beginnings of two refreshes. Default 100 ms.
+	Least time.Duration
+	// Patience is how long a refresh waits for further Sentinels after one has answered. Default
+	// 300 ms.
+	Patience time.Duration
+	// Timeout is how long a Sentinel or a server has to answer. Default 5 s.
+	Timeout time.Duration
+}
+
+// Bounds of refreshes.
+const (
+	mostAsked = 16 // Sentinels
+	mostPause = 10 // times Least: the longest pause after failures and between useless refreshes
+	// resetRounds and resetAfter are how many refreshes, and for how long, bring the same older view
+	// until it is taken. Sentinels that run learn from each other within 2 s.
+	resetRounds = 3
+	resetAfter  = 10 * time.Second
+	// leastPushed is the time between the beginnings of two refreshes that messages of Sentinels ask
+	// for, leastInterrupt the time between two that such messages end.
+	leastPushed    = 10 * time.Millisecond
+	leastInterrupt = time.Second
+)
+
+// A Refresher keeps the address of a master up to date. All methods are safe for concurrent use.
+//
+// It asks Sentinels once per [Config.Interval], at once when a Sentinel publishes something that
+// may concern the master, and soon after [Refresher.Request], which the client calls when it has lost
+// a connection or was refused with READONLY: at most once per [Config.Least], and while that changes
+// nothing less and less often, down to a tenth of that.
+//
+// A refresh asks all Sentinels that are known, at most 16, at the same time. The first one that names
+// a newer master decides; see the package comment. It listens to at most 5 Sentinels, of which each
+// that cannot be reached is replaced by another one.
+type Refresher struct {
+	// Immutable.
+	config    Config
+	probe     *fleet.Probe // only for those who wait for a refresh
+	ctx       context.Context
+	cancel    context.CancelFunc
+	requested chan struct{} // capacity 1
+	pushed    chan struct{} // capacity 1
+	others    chan struct{} // capacity 1: other Sentinels are known
+	known     chan struct{} // closed when there is a master or the first refresh has ended
+
+	running sync.WaitGroup // run, listen, and goroutines that ask and listen; added to by Start and these
+
+	// Owned by run.
+	failed  int // refreshes in a row that failed
+	useless int // refreshes that changed nothing since there was a quiet time
+	doubt   doubt
+
+	mu sync.Mutex
+	// Guarded by mu.
+	learned     []string  // addresses of Sentinels that Sentinels have named
+	interrupt   func()    // ends the refresh under way; nil: there is none
+	interrupted time.Time // the last time
+
+	// Atomics, written by run.
+	inForce atomic.Pointer[View]
+	last    atomic.Pointer[error] // of the latest refresh
+	begun   atomic.Uint64         // refreshes
+}
+
+// doubt is an older view than the one in force that the majority of Sentinels has had in several
+// refreshes in a row, while none confirms the one in force.
+type doubt struct {
+	master string
+	epoch  uint64
+	rounds int
+	since  time.Time
+}
+
+// New returns a refresher that does nothing before Start.
+func New(config Config) *Refresher {
+	config.Interval = cmp.Or(config.Interval, time.Minute)
+	config.Least = cmp.Or(max(config.Least, 0), 100*time.Millisecond)
+	config.Patience = cmp.Or(max(config.Patience, 0), 300*time.Millisecond)
+	config.Timeout = cmp.Or(max(config.Timeout, 0), 5*time.Second)
+	r := &Refresher{
+		config: config, probe: fleet.NewProbe(), known: make(chan struct{}),
+		requested: make(chan struct{}, 1), pushed: make(chan struct{}, 1), others: make(chan struct{}, 1),
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// Start begins the first refresh. It must be called once.
+func (r *Refresher) Start() {
+	// Both are stopped by Close, which waits for them.
+	r.running.Go(r.run)
+	r.running.Go(r.listen)
+}
+
+// Close ends the refresher and everything that waits for it. It may be called without Start.
+func (r *Refresher) Close() {
+	r.cancel()
+	r.running.Wait()
+}
+
+// InForce returns the view in force, or nil before there is one.
+func (r *Refresher) InForce() *View { return r.inForce.Load() }
+
+// Refreshes returns how many refreshes have begun.
+func (r *Refresher) Refreshes() uint64 { return r.begun.Load() }
+
+// Request makes a refresh begin soon.
+func (r *Refresher) Request() { signal(r.requested) }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Ready waits until there is a master or the first refresh has ended. It returns nil if there is a
+// master, else the error of the latest refresh, or that of ctx.
+func (r *Refresher) Ready(ctx context.Context) error {
+	if err := r.wait(ctx, r.known); err != nil {
+		return err
+	}
+	if r.InForce() == nil {
+		return r.Err()
+	}
+	return nil
+}
+
+// Err returns the error of the latest refresh.
+func (r *Refresher) Err() error {
+	if err := r.last.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Verify reports whether a server is the master. If it is not, Verify waits for a refresh that
+// begins after the call. The error is that of the refresh, or that of ctx.
+func (r *Refresher) Verify(ctx context.Context, addr string) (node cluster.Node, ok bool, err error) {
+	next := r.probe.Next()
+	is := func() bool {
+		v := r.InForce()
+		return v != nil && v.Master == addr
+	}
+	if !is() {
+		r.Request()
+		if err := r.wait(ctx, next); err != nil {
+			return cluster.Node{}, false, err
+		}
+		if err := r.Err(); err != nil || !is() {
+			return cluster.Node{}, false, err
+		}
+	}
+	return cluster.Node{Addr: addr, Master: -1}, true, nil
+}
+
+func (r *Refresher) wait(ctx context.Context, ended <-chan struct{}) error {
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.ctx.Done():
+		return ErrClosed
+	}
+}
+
+// run refreshes until the refresher is closed.
+func (r *Refresher) run() {
+	for first := true; ; {
+		began := time.Now()
+		r.begun.Add(1)
+		end := r.probe.Begin()
+		err := r.refresh(r.ctx)
+		if r.ctx.Err() != nil {
+			return
+		}
+		if err != errInterrupted { // else the next one begins at once
+			r.note(err)
+			if first {
+				close(r.known)
+				first = false
+			}
+		}
+		end()
+		if !r.rest(began) {
+			return
+		}
+	}
+}
+
+// note takes the result of a refresh into account.
+func (r *Refresher) note(err error) {
+	r.last.Store(&err)
+	if err == nil {
+		r.failed = 0
+		return
+	}
+	r.failed++
+	if r.config.Failed != nil && r.InForce() == nil {
+		r.config.Failed(err)
+	}
+}
+
+// rest waits for the time of the next refresh. It returns false if the refresher is closed.
+func (r *Refresher) rest(began time.Time) bool {
+	least, interval := r.pause(r.useless), r.config.Interval
+	switch {
+	case r.failed > 0:
+		interval = r.pause(r.failed - 1)
+	case interval < 0:
+		interval = 1 << 62
+	default:
+		interval -= rand.N(interval/10 + 1)
+	}
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for due := interval; ; timer.Reset(max(due-time.Since(began), 0)) {
+		select {
+		case <-timer.C:
+			if time.Since(began) > 2*mostPause*r.config.Least {
+				r.useless = 0
+			}
+			return true
+		case <-r.pushed:
+			due = min(due, leastPushed)
+		case <-r.requested:
+			due = min(due, least)
+		case <-r.ctx.Done():
+			return false
+		}
+	}
+}
+
+// pause is the time between the beginnings of two refreshes after n that were useless or failed.
+func (r *Refresher) pause(n int) time.Duration {
+	d := min(r.config.Least<<min(n, 16), mostPause*r.config.Least)
+	return d - rand.N(d/4+1)
+}
+
+// sentinels returns the addresses of the Sentinels that are known, in an order that is random within
+// those that the user has given and those that were learned.
+func (r *Refresher) sentinels() []string {
+	r.mu.Lock()
+	learned := slices.Clone(r.learned)
+	r.mu.Unlock()
+	var addrs []string
+	for _, list := range [][]string{r.config.Addresses.Seeds, learned} {
+		for _, i := range rand.Perm(len(list)) {
+			if len(addrs) < mostAsked && !slices.Contains(addrs, list[i]) {
+				addrs = append(addrs, list[i])
+			}
+		}
+	}
+	return addrs
+}
+
+// learn remembers the Sentinel of a view and those that it names.
+func (r *Refresher) learn(v *View) {
+	learned := append([]string{v.From}, v.Others...)
+	slices.Sort(learned)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Equal(r.learned, learned) {
+		r.learned = learned
+		signal(r.others)
+	}
+}
