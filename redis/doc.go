@@ -136,6 +136,27 @@
 //   - ClusterOptions.ReadFrom lets replicas execute commands that only read.
 //   - A cluster has one database, so Options.DB must be 0.
 //
+// # Redis Sentinel
+//
+// [ConnectSentinel] returns a Client of the master that Redis Sentinel watches:
+//
+//	client, err := redis.ConnectSentinel(ctx, redis.SentinelOptions{
+//		MasterName: "mymaster", Sentinels: []string{"sentinel-1:26379", "sentinel-2:26379"},
+//	})
+//
+// It has the methods and the rules of a Client of one server: there are no slots. The client listens
+// to what a Sentinel publishes, and asks all of them when a Sentinel announces a failover, when the
+// connection to the master is lost, and when a write is refused with READONLY. A server becomes the
+// master of the client if the Sentinels name it with a higher config epoch than the one before, and
+// if the server itself says that it is a master. So an old master that comes back is not written to.
+//
+// In a failover, calls that were not sent or were refused go on at the new master, and wait for it at
+// most for Options.DialTimeout. Calls in flight end as those of any connection that is lost: only those
+// that may be executed twice are sent again. Subscriptions move to the new master, with a [Gap]; a
+// [Session] ends, and so do commands that wait at the old master. What the old master has
+// acknowledged and not yet replicated is lost, as always with Redis. [Client.Scan] fails, because the
+// cursor of one server means nothing to another.
+//
 // # Contexts and timeouts
 //
 // The end of a context ends the caller's wait within 10 ms, and nothing else: a

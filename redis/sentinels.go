@@ -1,0 +1,178 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+	"github.com/slipstream-go/slipstream/redis/internal/sentinel"
+)
+
+// sentinels are the Sentinels that a router asks for its master. They implement sentinel.Asker.
+type sentinels struct {
+	// Immutable.
+	router    *router
+	options   Options // of connections to Sentinels, without an address
+	refresher *sentinel.Refresher
+
+	nowhere atomic.Pointer[node] // of calls before a master was known; nil: there were none
+}
+
+// listenPing is how long a Sentinel may be silent before it is asked for a sign of life.
+const listenPing = 5 * time.Second
+
+var errNoAnswerYet = errors.New("no Sentinel has answered yet")
+
+// newSentinelRouter returns the router of a client whose only node is the master that Sentinels name.
+func newSentinelRouter(c *core, h *hub, o *SentinelOptions) *router {
+	k := makeRouter(c, h, cluster.Addresses{Map: o.MapAddr, Seeds: o.Sentinels})
+	s := &sentinels{router: k, options: Options{
+		User: o.SentinelUser, Password: o.SentinelPassword, TLS: o.SentinelTLS, ClientName: o.ClientName,
+		OmitClientInfo: o.OmitClientInfo, Protocol: o.Protocol, DialTimeout: o.DialTimeout, StallTimeout: o.StallTimeout,
+		Dialer: o.Dialer, Limits: Limits{Bulk: sentinel.MaxReply, Elements: sentinel.MaxElements, Frame: sentinel.MaxReply, Streamed: sentinel.MaxReply},
+	}}
+	if s.options.Dialer == nil {
+		s.options.Dialer = k.dial
+	}
+	k.seed = sync.OnceValue(s.openNowhere)
+	s.refresher = sentinel.New(sentinel.Config{
+		Name: o.MasterName, Addresses: &k.addresses, Asker: s, Apply: s.apply, Failed: s.failed,
+		Interval: o.RefreshEvery, Timeout: o.dialTimeout(),
+	})
+	k.refresher = s.refresher
+	s.refresher.Start()
+	return k
+}
+
+// apply puts a master in force.
+func (s *sentinels) apply(t *cluster.Topology) {
+	s.router.apply(t, s.router.nodes.Begin())
+	if n := s.nowhere.Swap(nil); n != nil {
+		s.router.leave(n)
+	}
+}
+
+// failed tells the user why there is no master.
+func (s *sentinels) failed(err error) {
+	hooks := &s.router.core.hooks
+	hooks.Event(Event{Kind: DialFailed, Addr: hooks.Addr, At: time.Now(), Err: sentinelError(err)})
+}
+
+// openNowhere returns the node of calls before a master is known. It never has a connection, so that
+// the router makes them wait. It is closed when there is a master.
+func (s *sentinels) openNowhere() *node {
+	o := s.router.nodeOptions(strings.Join(s.router.addresses.Seeds, ","), "")
+	o.TLS = nil
+	o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+		if err := s.refresher.Err(); err != nil {
+			return nil, sentinelError(err)
+		}
+		return nil, errNoAnswerYet
+	}
+	n := s.router.add(s.router.core.newNode(o, nil))
+	s.nowhere.Store(n)
+	return n
+}
+
+// at returns the options of connections to a Sentinel.
+func (s *sentinels) at(addr string) Options {
+	o := s.options
+	o.Addr = addr
+	return o
+}
+
+// Ask implements sentinel.Asker.
+func (s *sentinels) Ask(ctx context.Context, addr string, commands [][]string) ([][]byte, error) {
+	var frame []byte
+	for _, args := range commands {
+		frame = resp.AppendCommand(frame, args...)
+	}
+	return askAside(ctx, s.at(addr), frame, len(commands))
+}
+
+// Role implements sentinel.Asker.
+func (s *sentinels) Role(ctx context.Context, addr string) ([]byte, error) {
+	replies, err := askAside(ctx, s.router.nodeOptions(addr, ""), resp.AppendCommand(nil, "ROLE"), 1)
+	if err != nil {
+		return nil, err
+	}
+	return replies[0], nil
+}
+
+// Listen implements sentinel.Asker.
+func (s *sentinels) Listen(ctx context.Context, addr string, channels []string, ready func(), heard func(channel, payload string)) error {
+	x, err := openExclusive(ctx, &node{aside: s.at(addr)})
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	stop := context.AfterFunc(ctx, func() { _ = x.conn.Close() })
+	defer stop()
+	if _, err := x.send(resp.AppendCommand(nil, append([]string{"SUBSCRIBE"}, channels...)...)); err != nil {
+		return err
+	}
+	for confirmed := 0; ; {
+		frame, err := x.spoken(s.options.stallTimeout())
+		if err != nil {
+			return err
+		}
+		words, err := wordsOf(frame)
+		switch {
+		case err != nil:
+			return err
+		case words[0] == "subscribe":
+			if confirmed++; confirmed == len(channels) {
+				ready()
+			}
+		case words[0] == "message":
+			heard(words[1], words[2])
+		}
+	}
+}
+
+// spoken returns the next message on a connection with subscriptions. A server that is silent for
+// listenPing is asked for a sign of life.
+func (x *exclusive) spoken(stall time.Duration) ([]byte, error) {
+	if stall <= 0 {
+		stall = defaultStall
+	}
+	limit := listenPing
+	for pinged := false; ; pinged = true {
+		if err := x.conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
+			return nil, err
+		}
+		frame, err := x.message()
+		switch {
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return frame, err
+		case pinged:
+			return nil, ErrStalled
+		}
+		limit = stall
+		if _, err := x.send(resp.AppendCommand(nil, "PING")); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wordsOf returns the first words of a message, "" where there are none.
+func wordsOf(frame []byte) (words [3]string, err error) {
+	v, _, err := resp.Parse(frame, resp.Limits{Bulk: sentinel.MaxReply, Elements: sentinel.MaxElements, Frame: sentinel.MaxReply})
+	switch {
+	case err != nil:
+		return words, err
+	case v.Kind == resp.SimpleError || v.Kind == resp.BulkError:
+		return words, parseServerError(v.Str)
+	}
+	for i := range min(len(v.Elems), len(words)) {
+		words[i] = string(v.Elems[i].Str)
+	}
+	return words, nil
+}
