@@ -199,3 +199,28 @@ func TestNonsenseTopology(t *testing.T) {
 		}
 	}
 }
+
+// TestClusterRedirectIsLearned: after one MOVED the calls of its slot go to the new owner, although
+// no refresh has come yet.
+func TestClusterRedirectIsLearned(t *testing.T) {
+	var a, b *scriptedNode
+	nodes := func() []string { return []string{a.addr, b.addr} }
+	a = startScripted(t, shards(nodes, func([]string) string { return "-MOVED 12539 " + b.addr + "\r\n" }))
+	b = startScripted(t, shards(nodes, func([]string) string { return "$1\r\nv\r\n" }))
+	c, err := redis.ConnectCluster(t.Context(), redis.ClusterOptions{Seeds: []string{a.addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	// What a lists gives the slot back to it with the next refresh, so the first calls count.
+	gets := 0
+	before := a.requests.Load()
+	for began := time.Now(); time.Since(began) < 300*time.Millisecond && gets < 20; gets++ {
+		if v, _, err := c.Get(t.Context(), "key"); err != nil || v != "v" {
+			t.Fatalf("%q, %v", v, err)
+		}
+	}
+	if n := a.requests.Load() - before; gets == 20 && n > 10 {
+		t.Errorf("%d of %d calls went to the node that redirects", n, gets)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // ScanOptions say what a scan visits.
@@ -45,7 +46,8 @@ func (c *Client) Scan(ctx context.Context, o ScanOptions) iter.Seq2[string, erro
 	})
 }
 
-// SScan returns the members of a set, as [Client.Scan] does keys.
+// SScan returns the members of a set, as [Client.Scan] does keys. In a cluster all of them come from
+// the master that has the key at the start; if the slot moves meanwhile, MOVED is the error.
 func (c *Client) SScan(ctx context.Context, key string, o ScanOptions) iter.Seq2[string, error] {
 	return scan(ctx, c, "SSCAN", key, o, func(yield func(string, error) bool, page []string) bool {
 		for _, member := range page {
@@ -109,8 +111,18 @@ func scan[T any](ctx context.Context, c *Client, name, key string, o ScanOptions
 		var none T
 		var page scanPage
 		page.cursor = "0"
+		// A cursor means nothing to another node, so all pages are of one.
+		of, redirects := c, 0
+		if c.only == nil {
+			of = c.viewOf(c.router.owner(int32(slot.Of(key))))
+		}
 		for {
-			if err := c.Do(ctx, (*rawFrame)(&page.raw), scanCommand(name, key, page.cursor, o)); err != nil {
+			if err := of.Do(ctx, (*rawFrame)(&page.raw), scanCommand(name, key, page.cursor, o)); err != nil {
+				if page.cursor == "0" && c.only == nil && redirects < maxRedirects && c.router.follows(ctx, of.only, []string{key}, err) {
+					redirects++
+					of = c.viewOf(c.router.owner(int32(slot.Of(key))))
+					continue
+				}
 				yield(none, err)
 				return
 			}
