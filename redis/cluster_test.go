@@ -218,6 +218,17 @@ func TestClusterSpreadsCommands(t *testing.T) {
 			t.Errorf("%s has the value %q", keys[i], item.Value)
 		}
 	}
+	for _, key := range []string{"{a}1", "{b}1", "{a}2", "{b}2"} { // keys of one slot apart from each other
+		if err := c.Set(ctx, key, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if items, err := c.MGet(ctx, "{a}1", "{b}1", "{a}2", "{b}2"); err != nil || fmt.Sprint(items) != "[{{a}1 true} {{b}1 true} {{a}2 true} {{b}2 true}]" {
+		t.Errorf("MGET: %v, %v", items, err)
+	}
+	if n, err := c.Del(ctx, "{a}1", "{b}1", "{a}2", "{b}2"); err != nil || n != 4 {
+		t.Errorf("DEL: %d, %v", n, err)
+	}
 	if n, err := c.Exists(ctx, asked...); err != nil || n != 100 {
 		t.Errorf("EXISTS: %d, %v", n, err)
 	}
