@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,94 +15,31 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/slipstream-go/slipstream/bench/internal/cpushare"
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/subject"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A part of the hit path, known by the functions that belong to it.
-type part struct {
-	name     string
-	prefixes []string
-}
-
 const module = "github.com/slipstream-go/slipstream/"
 
-// parts are tried from the innermost function of a stack outwards; the first
-// function that belongs to a part gives it the sample. So a system call counts
-// as that and not as the parser that made it, and a copy of memory counts for
-// the part that copies.
-var parts = []part{
-	{"kernel: read from a socket", []string{"syscall.read", "syscall.Read", "syscall.recv"}},
-	{"kernel: write to a socket", []string{"syscall.write", "syscall.Write", "syscall.send"}},
-	{"garbage collector", []string{"runtime.gcBgMarkWorker", "runtime.gcAssist", "runtime.bgsweep", "runtime.gcDrain", "runtime.bgscavenge"}},
-	{"allocation", []string{"runtime.mallocgc", "runtime.newobject", "runtime.makeslice", "runtime.growslice", "runtime.makemap"}},
-	{"scheduler and poller", []string{
-		"runtime.schedule", "runtime.findRunnable", "runtime.mcall", "runtime.park_m", "runtime.netpoll", "runtime.gopark",
-		"runtime.goready", "runtime.ready", "runtime.wakep", "runtime.mstart", "runtime.exitsyscall", "runtime.entersyscall",
-		"runtime.reentersyscall", "runtime.goexit0", "runtime.newproc", "runtime.sysmon",
-	}},
-	{"ours: frontend", []string{module + "internal/gateway/frontend"}},
-	{"ours: cache and memory tier", []string{module + "cache", module + "internal/gateway/tier", "github.com/maypok86/otter"}},
-	{"ours: invalidation stream", []string{module + "internal/gateway/origin", "github.com/ncruces"}},
-	{"ours: the rest", []string{module}},
-	{"net/http: read a request", []string{
+// parts are those of the hit path.
+var parts = slices.Concat(cpushare.Runtime, cpushare.Parts{
+	{Name: "ours: frontend", Prefixes: []string{module + "internal/gateway/frontend"}},
+	{Name: "ours: cache and memory tier", Prefixes: []string{module + "cache", module + "internal/gateway/tier", "github.com/maypok86/otter"}},
+	{Name: "ours: invalidation stream", Prefixes: []string{module + "internal/gateway/origin", "github.com/ncruces"}},
+	{Name: "ours: the rest", Prefixes: []string{module}},
+	{Name: "net/http: read a request", Prefixes: []string{
 		"net/http.readRequest", "net/http.(*conn).readRequest", "net/http.ReadRequest", "net/textproto", "net/url",
 		"net/http.(*connReader)", "net/http.parse", "net/http.fixLength", "net/http.readTransfer",
 	}},
-	{"net/http: write an answer", []string{
+	{Name: "net/http: write an answer", Prefixes: []string{
 		"net/http.(*response)", "net/http.(*chunkWriter)", "net/http.Header", "net/http.checkConnErrorWriter", "net/http.writeStatusLine",
 		"net/http.extraHeader", "net/http.(*extraHeader)", "net/http.bufferPool",
 	}},
-	{"net/http: the rest", []string{"net/http", "net.", "bufio", "context", "internal/poll", "time."}},
-}
-
-const otherPart = "other"
-
-// partOf returns the part of a stack whose innermost function comes first.
-func partOf(stack []string) string {
-	for _, function := range stack {
-		for _, p := range parts {
-			for _, prefix := range p.prefixes {
-				if strings.HasPrefix(function, prefix) {
-					return p.name
-				}
-			}
-		}
-	}
-	return otherPart
-}
-
-// shares returns the share of each part in the CPU time of a profile.
-func shares(p *profile.Profile) (map[string]float64, error) {
-	value := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == "cpu" })
-	if value < 0 {
-		return nil, errors.New("profile without cpu time")
-	}
-	out := map[string]float64{}
-	var total float64
-	for _, s := range p.Sample {
-		var stack []string
-		for _, location := range s.Location {
-			for _, line := range location.Line {
-				if line.Function != nil {
-					stack = append(stack, line.Function.Name)
-				}
-			}
-		}
-		v := float64(s.Value[value])
-		out[partOf(stack)] += v
-		total += v
-	}
-	if total == 0 {
-		return nil, errors.New("profile without samples")
-	}
-	for name := range out {
-		out[name] /= total
-	}
-	return out, nil
-}
+	{Name: "net/http: the rest", Prefixes: []string{"net/http", "net.", "bufio", "context", "internal/poll", "time."}},
+})
 
 // A profiled is a subject whose CPU time is looked at.
 type profiled struct {
@@ -150,12 +86,12 @@ func (h *harness) profile(ctx context.Context, callers int, stdout io.Writer) er
 		if err != nil {
 			return err
 		}
-		of, err := shares(parsed)
+		of, err := parts.Shares(parsed)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(stdout, "**%s**\n\n", s.name)
-		if err := writeShares(stdout, of); err != nil {
+		if err := cpushare.Write(stdout, of); err != nil {
 			return err
 		}
 		fmt.Fprintln(stdout)
@@ -199,16 +135,4 @@ func (h *harness) record(ctx context.Context, s profiled, callers int) ([]byte, 
 		err = loadErr
 	}
 	return raw, err
-}
-
-// writeShares prints a table, the largest share first.
-func writeShares(w io.Writer, of map[string]float64) error {
-	var b strings.Builder
-	b.WriteString("| part | share of CPU time |\n|---|---:|\n")
-	names := slices.SortedFunc(maps.Keys(of), func(x, y string) int { return cmp.Compare(of[y], of[x]) })
-	for _, name := range names {
-		fmt.Fprintf(&b, "| %s | %.1f %% |\n", name, 100*of[name])
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

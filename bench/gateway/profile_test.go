@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/pprof/profile"
+	"github.com/slipstream-go/slipstream/bench/internal/cpushare"
 )
 
 func TestPartOf(t *testing.T) {
@@ -20,35 +20,11 @@ func TestPartOf(t *testing.T) {
 		{"net/textproto.(*Reader).ReadLine net/http.readRequest", "net/http: read a request"},
 		{"net/http.Header.writeSubset net/http.(*chunkWriter).writeHeader", "net/http: write an answer"},
 		{"runtime.futex runtime.findRunnable runtime.schedule", "scheduler and poller"},
-		{"runtime.nobody", otherPart},
-		{"", otherPart},
+		{"runtime.nobody", cpushare.Other},
+		{"", cpushare.Other},
 	} {
-		if got := partOf(strings.Fields(tc.stack)); got != tc.want {
+		if got := parts.Of(strings.Fields(tc.stack)); got != tc.want {
 			t.Errorf("%s is %q, want %q", tc.stack, got, tc.want)
 		}
-	}
-}
-
-func TestShares(t *testing.T) {
-	location := func(name string) []*profile.Location {
-		return []*profile.Location{{Line: []profile.Line{{Function: &profile.Function{Name: name}}}}}
-	}
-	p := &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "samples"}, {Type: "cpu"}},
-		Sample: []*profile.Sample{
-			{Location: location("syscall.read"), Value: []int64{1, 30}},
-			{Location: location("runtime.mallocgc"), Value: []int64{1, 10}},
-		},
-	}
-	got, err := shares(p)
-	if err != nil || got["kernel: read from a socket"] != 0.75 || got["allocation"] != 0.25 {
-		t.Errorf("%v, %v", got, err)
-	}
-	var b strings.Builder
-	if err := writeShares(&b, got); err != nil || !strings.Contains(b.String(), "| kernel: read from a socket | 75.0 % |\n| allocation | 25.0 % |") {
-		t.Errorf("%v\n%s", err, &b)
-	}
-	if _, err := shares(&profile.Profile{SampleType: p.SampleType}); err == nil {
-		t.Error("an empty profile has shares")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -60,12 +61,12 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	// Ends with the process.
 	go watchMemory()
 	opened := make(chan error, 1)
-	var c client
+	var c redisload.Client
 	// Ends when the client is open or has failed; a client that hangs there is
 	// left to the end of the process.
 	go func() {
 		var err error
-		c, err = openKind(ctx, s.Subject, setting{Address: s.Address, Callers: 4, Single: true, Timeout: evilPatience})
+		c, err = redisload.Open(ctx, s.Subject, redisload.Setting{Address: s.Address, Callers: 4, Single: true, Timeout: evilPatience})
 		opened <- err
 	}()
 	select {
@@ -131,7 +132,7 @@ func severity(result string) int {
 }
 
 // evilCall asks for one key.
-func evilCall(ctx context.Context, c client, key string) (result, detail string) {
+func evilCall(ctx context.Context, c redisload.Client, key string) (result, detail string) {
 	ctx, cancel := context.WithTimeout(ctx, evilPatience)
 	defer cancel()
 	type reply struct {
@@ -141,7 +142,7 @@ func evilCall(ctx context.Context, c client, key string) (result, detail string)
 	done := make(chan reply, 1)
 	// Ends with the call; one that hangs is left to the end of the process.
 	go func() {
-		value, err := c.get(ctx, make([]byte, 0, evilSize+64), key)
+		value, err := c.Get(ctx, make([]byte, 0, evilSize+64), key)
 		done <- reply{slices.Clone(value), err}
 	}()
 	select {
@@ -211,9 +212,9 @@ func runEvil(ctx context.Context, o options, place command.Place, stdout, stderr
 		}
 	}
 	var subjects []string
-	for _, k := range kinds() {
-		if !k.variant && (o.Subjects == "" || slices.Contains(strings.Split(o.Subjects, ","), k.name)) {
-			subjects = append(subjects, k.name)
+	for _, k := range redisload.Kinds() {
+		if !k.Variant && (o.Subjects == "" || slices.Contains(strings.Split(o.Subjects, ","), k.Name)) {
+			subjects = append(subjects, k.Name)
 		}
 	}
 	results := evilResults{Environment: load.Describe("cd bench && go run ./redis -evil"), Rows: make([]evilRow, len(cases)*len(subjects))}

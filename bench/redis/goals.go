@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -98,12 +99,12 @@ func (h *harness) checkLatency(w io.Writer, rows []load.Row) {
 			continue
 		}
 		best, name := math.Inf(1), ""
-		for _, k := range rivals {
-			if r, ok := find(rows, row.Scenario, k.name); ok && k.noWait && r.P50US != nil && *r.P50US < best {
-				best, name = *r.P50US, k.name
+		for _, k := range redisload.Rivals {
+			if r, ok := find(rows, row.Scenario, k.Name); ok && k.NoWait && r.P50US != nil && *r.P50US < best {
+				best, name = *r.P50US, k.Name
 			}
 		}
-		trip := micros(h.trips[row.Scenario])
+		trip := redisload.Micros(h.trips[row.Scenario])
 		fmt.Fprintf(w, "%s: p50 <= that of %s, the best rival that never waits, plus one round trip: %s (%.0f us; %.0f us and %.0f us)\n",
 			row.Scenario, name, verdict(*row.P50US <= best+trip), *row.P50US, best, trip)
 	}
@@ -159,7 +160,7 @@ func writeGrowth(w io.Writer, rows []load.Row) {
 	for _, name := range []string{"rate-serial", "rate-serial-768", "rate-burst", "rate-burst-768"} {
 		for _, rate := range rates {
 			line := ""
-			for _, subject := range subjectNames(nil) {
+			for _, subject := range redisload.SubjectNames(nil) {
 				low, found := find(rows, name+"/"+rateName(rate), subject)
 				high, foundHigh := find(rows, name+"/"+rateName(4*rate), subject)
 				if !found || !foundHigh || low.ServerUS == nil || high.ServerUS == nil || low.RPS == nil || high.RPS == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/finetimer"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
@@ -133,7 +134,7 @@ func (h *harness) closeStage() error {
 type round struct {
 	scenario string
 	target   string // name of the kind
-	work     work
+	work     redisload.Work
 	way      path
 	callers  int
 	arrivals load.Arrivals
@@ -144,18 +145,6 @@ type round struct {
 	// planned instant.
 	sent bool
 }
-
-// details go to the raw results.
-type details struct {
-	Load      any     `json:"load"`
-	RoundTrip float64 `json:"round_trip_us"` // of a PING over a plain connection, when the scenario began
-	// ProxyUS is the CPU time of nutcracker by request.
-	ProxyUS float64 `json:"proxy_us,omitempty"`
-	// IntendedP99 counts from the planned instant of each burst.
-	IntendedP99 float64 `json:"intended_p99_us,omitempty"`
-}
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // run runs one subject in a process of its own.
 func (h *harness) run(ctx context.Context, r round, number int) (load.Sample, error) {
@@ -181,27 +170,5 @@ func (h *harness) run(ctx context.Context, r round, number int) (load.Sample, er
 			return load.Sample{}, err
 		}
 	}
-	return sampleOf(outcome.Result, r, st.trip), err
-}
-
-// sampleOf turns the result of a load process into the figures of a round. The
-// program under test is the load process itself.
-func sampleOf(result *load.Result, r round, trip time.Duration) load.Sample {
-	sample := result.Sample()
-	d := details{Load: sample.Details, RoundTrip: micros(trip)}
-	if result.Completed > 0 {
-		sample.Values[load.Allocs] = result.PerRequest(float64(result.Cost.Mallocs))
-		sample.Values[load.BytesOp] = result.PerRequest(float64(result.Cost.Bytes))
-		d.ProxyUS = result.PerRequest(result.Cost.Counters[proxyCPU]) / 1000
-		if r.sent {
-			sample.Values[load.P50US] = micros(result.Service.Quantile(0.50))
-			sample.Values[load.P99US] = micros(result.Service.Quantile(0.99))
-			sample.Values[load.P999US] = micros(result.Service.Quantile(0.999))
-			if result.Intended != nil {
-				d.IntendedP99 = micros(result.Intended.Quantile(0.99))
-			}
-		}
-	}
-	sample.Details = d
-	return sample
+	return redisload.Sample(outcome.Result, st.trip, r.sent), err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
 )
 
 const suiteName = "redis"
@@ -30,7 +31,7 @@ type options struct {
 // children ends the process if it was started as a load process or as one for
 // probes.
 func children() {
-	loadproc.Child(targets())
+	loadproc.Child(redisload.Targets())
 	probeChild()
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -42,7 +43,7 @@ func (h *harness) memory() []load.Scenario {
 		if h.options.Quick {
 			clients /= 10
 		}
-		for _, subject := range subjectNames(func(k kind) bool { return !k.variant }) {
+		for _, subject := range redisload.SubjectNames(func(k redisload.Kind) bool { return !k.Variant }) {
 			sc.Subjects = append(sc.Subjects, load.Subject{Name: subject, Run: func(ctx context.Context, _ int) (load.Sample, error) {
 				st, err := h.open(ctx, sc.Name, burstSize, path{})
 				if err != nil {
@@ -92,14 +93,14 @@ func probeMemory(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	if err != nil {
 		return probeOutcome{}, err
 	}
-	defer shared.close()
+	defer shared.Close()
 	heapBefore, stacksBefore := inUse()
 	goroutines := runtime.NumGoroutine()
-	clients := make([]client, s.Clients)
+	clients := make([]redisload.Client, s.Clients)
 	defer func() {
 		for _, c := range clients {
 			if c != nil {
-				c.close()
+				c.Close()
 			}
 		}
 	}()
@@ -118,8 +119,8 @@ func probeMemory(ctx context.Context, s probeSpec) (probeOutcome, error) {
 }
 
 // openUsed opens a client of one connection and uses it.
-func openUsed(ctx context.Context, s probeSpec) (client, error) {
-	c, err := openKind(ctx, s.Subject, setting{Address: s.Address, Callers: 1, Single: true})
+func openUsed(ctx context.Context, s probeSpec) (redisload.Client, error) {
+	c, err := redisload.Open(ctx, s.Subject, redisload.Setting{Address: s.Address, Callers: 1, Single: true})
 	if err != nil {
 		return nil, err
 	}
@@ -128,20 +129,20 @@ func openUsed(ctx context.Context, s probeSpec) (client, error) {
 		callers = burstCallers
 	}
 	if err := useOnce(ctx, c, callers, s.Size); err != nil {
-		return nil, errors.Join(err, c.close())
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
 // useOnce has each caller read one key, all at once.
-func useOnce(ctx context.Context, c client, callers, size int) error {
+func useOnce(ctx context.Context, c redisload.Client, callers, size int) error {
 	var group sync.WaitGroup
 	errs := make([]error, callers)
 	for i := range callers {
 		// Ends with its request; waited for below.
 		group.Go(func() {
 			key := redisserver.Key(i)
-			value, err := c.get(ctx, make([]byte, 0, size+64), key)
+			value, err := c.Get(ctx, make([]byte, 0, size+64), key)
 			if err == nil {
 				err = redisserver.Check(key, value, size)
 			}

@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
+	"github.com/slipstream-go/slipstream/bench/internal/redisloadtest"
+)
 
 // Every subject answers right through twemproxy too.
 func TestClientsThroughNutcracker(t *testing.T) {
@@ -15,9 +20,9 @@ func TestClientsThroughNutcracker(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
-			exercise(t, k, setting{Address: n.address, Callers: 16, Plain: true}, size)
+	for _, k := range redisload.Kinds() {
+		t.Run(k.Name, func(t *testing.T) {
+			redisloadtest.Exercise(t, k, redisload.Setting{Address: n.address, Callers: 16, Plain: true}, size)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -18,13 +19,6 @@ const (
 // sideRounds is the number of rounds of scenarios that no goal is judged by.
 const sideRounds = 6
 
-// rateClients is how many clients the rate-limited experiment has in its
-// process, and rateCallers how many goroutines for each 1,000 requests a second.
-const (
-	rateClients = 5
-	rateCallers = 3
-)
-
 // rates of all clients together.
 var rates = []int{5_000, 20_000, 80_000, 160_000, 320_000}
 
@@ -35,13 +29,13 @@ func (h *harness) Scenarios() []load.Scenario {
 	var all []load.Scenario
 	for _, c := range []struct {
 		name    string
-		work    work
+		work    redisload.Work
 		callers []int
 	}{
-		{"closed", work{Operation: opGet, Size: 16}, []int{1, 16, 128, 1024, 8192}},
-		{"closed-set", work{Operation: opSet, Size: 16}, []int{16, 128, 1024, 8192}},
-		{"closed-1k", work{Operation: opGet, Size: 1024}, []int{16, 128, 1024, 8192}},
-		{"closed-64k", work{Operation: opGet, Size: 64 << 10}, []int{1, 16, 128}},
+		{"closed", redisload.Work{Operation: redisload.OpGet, Size: 16}, []int{1, 16, 128, 1024, 8192}},
+		{"closed-set", redisload.Work{Operation: redisload.OpSet, Size: 16}, []int{16, 128, 1024, 8192}},
+		{"closed-1k", redisload.Work{Operation: redisload.OpGet, Size: 1024}, []int{16, 128, 1024, 8192}},
+		{"closed-64k", redisload.Work{Operation: redisload.OpGet, Size: 64 << 10}, []int{1, 16, 128}},
 	} {
 		for _, callers := range c.callers {
 			all = append(all, h.closed(c.name, c.work, callers))
@@ -50,7 +44,7 @@ func (h *harness) Scenarios() []load.Scenario {
 	for _, burst := range []bool{false, true} {
 		all = append(all, h.rateLimited(burst)...)
 	}
-	for _, design := range []string{designRight, designA, designB, designC} {
+	for _, design := range []string{redisload.DesignRight, redisload.DesignA, redisload.DesignB, redisload.DesignC} {
 		all = append(all, h.design(design, 80_000))
 	}
 	all = append(all, h.contexts()...)
@@ -59,11 +53,11 @@ func (h *harness) Scenarios() []load.Scenario {
 }
 
 // scenario is a comparison of the subjects that match.
-func (h *harness) scenario(r round, match func(kind) bool) load.Scenario {
+func (h *harness) scenario(r round, match func(redisload.Kind) bool) load.Scenario {
 	sc := load.Scenario{Name: r.scenario, Primary: load.ClientUS, Close: h.closeStage}
-	for _, name := range subjectNames(match) {
-		k, _ := kindOf(name)
-		sc.Subjects = append(sc.Subjects, h.subject(name, k.name, r))
+	for _, name := range redisload.SubjectNames(match) {
+		k, _ := redisload.KindOf(name)
+		sc.Subjects = append(sc.Subjects, h.subject(name, k.Name, r))
 	}
 	return sc
 }
@@ -76,7 +70,7 @@ func (h *harness) subject(name, target string, r round) load.Subject {
 }
 
 // closed has callers that each wait for their reply before they ask again.
-func (h *harness) closed(name string, w work, callers int) load.Scenario {
+func (h *harness) closed(name string, w redisload.Work, callers int) load.Scenario {
 	r := round{scenario: fmt.Sprintf("%s/%d", name, callers), work: w, callers: callers, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow)}
 	sc := h.scenario(r, nil)
 	sc.Goals = closedGoals(name, callers)
@@ -114,15 +108,15 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 		for _, rate := range v.rates {
 			r := round{
 				scenario: name + v.suffix + "/" + rateName(rate),
-				work:     work{Operation: opGet, Size: v.size, Clients: rateClients}, way: v.way,
-				callers: rate / 1000 * rateCallers,
+				work:     redisload.Work{Operation: redisload.OpGet, Size: v.size, Clients: redisload.RateClients}, way: v.way,
+				callers: rate / 1000 * redisload.RateCallers,
 				warmUp:  h.warmUp, window: h.options.Window(rateWindow, quickWindow), sent: true,
 			}
 			switch {
 			case !v.precise:
-				r.work.Design, r.work.Rate, r.work.Burst = designRight, float64(rate), burst
+				r.work.Design, r.work.Rate, r.work.Burst = redisload.DesignRight, float64(rate), burst
 			case burst:
-				r.batch = seriesMax
+				r.batch = redisload.SeriesMax
 				fallthrough
 			default:
 				r.arrivals = load.Arrivals{Process: load.Bursts, Rate: float64(rate)}
@@ -142,15 +136,15 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 // design is one of the article's benchmark designs at one rate.
 func (h *harness) design(design string, rate int) load.Scenario {
 	name := "wrong-design-" + design
-	if design == designRight {
+	if design == redisload.DesignRight {
 		name = "design-right"
 	}
 	sc := h.scenario(round{
 		scenario: name + "/" + rateName(rate),
-		work:     work{Operation: opGet, Size: 16, Clients: rateClients, Design: design, Rate: float64(rate)},
-		callers:  rate / 1000 * rateCallers, warmUp: h.warmUp, window: h.options.Window(rateWindow, quickWindow), sent: true,
-	}, func(k kind) bool {
-		return k.name == "redigo" || strings.HasPrefix(k.name, "redispipe") || k.name == "rueidis" || k.name == load.Ours
+		work:     redisload.Work{Operation: redisload.OpGet, Size: 16, Clients: redisload.RateClients, Design: design, Rate: float64(rate)},
+		callers:  rate / 1000 * redisload.RateCallers, warmUp: h.warmUp, window: h.options.Window(rateWindow, quickWindow), sent: true,
+	}, func(k redisload.Kind) bool {
+		return k.Name == "redigo" || strings.HasPrefix(k.Name, "redispipe") || k.Name == "rueidis" || k.Name == load.Ours
 	})
 	sc.Rounds = h.options.Fixed(sideRounds)
 	return sc
@@ -167,15 +161,15 @@ func (h *harness) contexts() []load.Scenario {
 	var all []load.Scenario
 	for _, callers := range []int{128, 1024} {
 		with := round{
-			scenario: fmt.Sprintf("ctx/%d", callers), work: work{Operation: opGet, Size: 16, Deadline: true},
+			scenario: fmt.Sprintf("ctx/%d", callers), work: redisload.Work{Operation: redisload.OpGet, Size: 16, Deadline: true},
 			callers: callers, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow),
 		}
 		without := with
 		without.work.Deadline = false
 		sc := h.scenario(with, contextual)
-		for _, k := range kinds() {
+		for _, k := range redisload.Kinds() {
 			if contextual(k) {
-				subject := h.subject(k.name+"-background", k.name, without)
+				subject := h.subject(k.Name+"-background", k.Name, without)
 				subject.Variant = true
 				sc.Subjects = append(sc.Subjects, subject)
 			}
@@ -189,10 +183,10 @@ func (h *harness) contexts() []load.Scenario {
 // cached compares client-side caches: after the first request for a key no other is sent.
 func (h *harness) cached() load.Scenario {
 	r := round{
-		scenario: "cached/128", work: work{Operation: opGet, Size: 128, Cached: true},
+		scenario: "cached/128", work: redisload.Work{Operation: redisload.OpGet, Size: 128, Cached: true},
 		callers: 128, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow),
 	}
-	sc := h.scenario(r, func(k kind) bool { return k.name == "rueidis" || k.name == load.Ours })
+	sc := h.scenario(r, func(k redisload.Kind) bool { return k.Name == "rueidis" || k.Name == load.Ours })
 	sc.Goals = []load.Goal{{Metric: load.ClientUS, Rival: "rueidis", Ratio: 1}}
 	return sc
 }
@@ -200,10 +194,10 @@ func (h *harness) cached() load.Scenario {
 // batches are callers with explicit batches of 1,000 GETs; an operation is a batch.
 func (h *harness) batches(callers int) load.Scenario {
 	sc := h.scenario(round{
-		scenario: fmt.Sprintf("batch-1000/%d", callers), work: work{Operation: opBatch, Size: 16},
+		scenario: fmt.Sprintf("batch-1000/%d", callers), work: redisload.Work{Operation: redisload.OpBatch, Size: 16},
 		callers: callers, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow),
-	}, func(k kind) bool {
-		switch k.name {
+	}, func(k redisload.Kind) bool {
+		switch k.Name {
 		case "redigo", "go-redis-pool", "rueidis", "redispipe", "radix", load.Ours:
 			return true
 		}
@@ -222,12 +216,12 @@ const unblocked = load.Ours + "-unblocked"
 // the server.
 func (h *harness) blocked() load.Scenario {
 	with := round{
-		scenario: "closed-blocked/128", work: work{Operation: opGet, Size: 16, Blocked: 1000},
+		scenario: "closed-blocked/128", work: redisload.Work{Operation: redisload.OpGet, Size: 16, Blocked: 1000},
 		callers: 128, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow),
 	}
 	without := with
 	without.work.Blocked = 0
-	sc := h.scenario(with, func(k kind) bool { return k.name == load.Ours })
+	sc := h.scenario(with, func(k redisload.Kind) bool { return k.Name == load.Ours })
 	sc.Subjects = append(sc.Subjects, h.subject(unblocked, load.Ours, without))
 	sc.Goals = []load.Goal{{Metric: load.ClientUS, Rival: unblocked, Ratio: 1.05}}
 	return sc
@@ -235,8 +229,8 @@ func (h *harness) blocked() load.Scenario {
 
 // contextual are the clients of which the cost of a context is measured: ours
 // and the rivals that pipeline and know contexts.
-func contextual(k kind) bool {
-	switch k.name {
+func contextual(k redisload.Kind) bool {
+	switch k.Name {
 	case "rueidis", "redispipe", "go-redis-ap-full", load.Ours:
 		return true
 	}

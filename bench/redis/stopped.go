@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/redis"
@@ -111,7 +112,7 @@ func probeStopped(ctx context.Context, s probeSpec) (probeOutcome, error) {
 			return 0
 		}
 		slices.Sort(d)
-		return micros(d[min(int(q*float64(len(d))), len(d)-1)])
+		return redisload.Micros(d[min(int(q*float64(len(d))), len(d)-1)])
 	}
 	refused := slices.Concat(f.refused...)
 	return probeOutcome{Values: map[string]float64{
@@ -229,7 +230,7 @@ func (h *harness) checkStopped(w io.Writer) {
 	fmt.Fprintf(w, "%s: memory <= bound + 10 %%: %s (%.1f MiB of %.1f MiB, with garbage %.1f MiB; %.0f calls accepted, %.0f resolved, %.0f refused)\n", name,
 		verdict(v["bytes"] <= stoppedSlack*v["bound"]), v["bytes"]/(1<<20), v["bound"]/(1<<20), v["peak"]/(1<<20), v["accepted"], v["resolved"], v["refused"])
 	fmt.Fprintf(w, "%s: refused submissions return within %v in p99: %s (%.1f us, p50 %.1f us)\n", name,
-		refusedGoal, verdict(v["refused_p99_us"] < micros(refusedGoal)), v["refused_p99_us"], v["refused_p50_us"])
+		refusedGoal, verdict(v["refused_p99_us"] < redisload.Micros(refusedGoal)), v["refused_p99_us"], v["refused_p50_us"])
 	fmt.Fprintf(w, "%s: a cancelled call returns within %v: %s (p99 %.0f us, the slowest %.0f us)\n", name,
-		cancelGoal, verdict(v["cancel_max_us"] <= micros(cancelGoal) && v["cancel_failed"] == 0), v["cancel_p99_us"], v["cancel_max_us"])
+		cancelGoal, verdict(v["cancel_max_us"] <= redisload.Micros(cancelGoal) && v["cancel_failed"] == 0), v["cancel_p99_us"], v["cancel_max_us"])
 }

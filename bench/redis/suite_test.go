@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -11,7 +10,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
-	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -88,28 +87,6 @@ func TestDelayIsAdded(t *testing.T) {
 	}
 }
 
-// A client that hands out the values of other keys is found out.
-func TestWrongValuesAreErrors(t *testing.T) {
-	s := testServer(t, 16)
-	text, err := json.Marshal(work{Operation: opGet, Size: 768}) // the server has values of 16 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	tg, err := openTarget(t.Context(), "redigo", loadproc.Spec{Address: s.Address, Options: text, Callers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tg.(*target).Close()
-	c, err := tg.NewCaller(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.Do(t.Context()); err == nil || !strings.Contains(err.Error(), "want 768 bytes") {
-		t.Errorf("error %v", err)
-	}
-}
-
 // Programs read the names, and the goals stand at the scenarios they belong to.
 func TestScenarios(t *testing.T) {
 	h := quick(t)
@@ -119,7 +96,7 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("two scenarios are called %q", sc.Name)
 		}
 		goals[sc.Name] = len(sc.Goals)
-		if strings.HasPrefix(sc.Name, "closed") && sc.Name != "closed-blocked/128" && len(sc.Subjects) != len(rivals)+2*len(ourKinds) {
+		if strings.HasPrefix(sc.Name, "closed") && sc.Name != "closed-blocked/128" && len(sc.Subjects) != len(redisload.Kinds())+1 {
 			t.Errorf("%s has %d subjects", sc.Name, len(sc.Subjects))
 		}
 		if sc.Close == nil {

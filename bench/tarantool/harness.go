@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 	"github.com/slipstream-go/slipstream/internal/load"
@@ -65,6 +63,7 @@ type round struct {
 	work     work
 	callers  int // or pairs
 	window   time.Duration
+	profile  string // file of a CPU profile of the window; empty: none
 }
 
 // slack is what a load process may take beside warm-up and window: both end with
@@ -106,7 +105,7 @@ func (h *harness) run(ctx context.Context, subject string, r round, number int) 
 	defer cancel()
 	outcome, err := loadproc.Run(limited, loadproc.Spec{
 		Target: k.name, Options: text, Address: h.server.Address, PID: h.server.PID(),
-		Callers: r.callers, WarmUp: warmUp, Duration: r.window, Seed: uint64(number),
+		Callers: r.callers, WarmUp: warmUp, Duration: r.window, Seed: uint64(number), Profile: r.profile,
 	})
 	switch {
 	case err != nil && ctx.Err() == nil && unsound(subject, r.scenario):
@@ -141,12 +140,7 @@ func (h *harness) profile(ctx context.Context, w io.Writer) (err error) {
 		if r.scenario != o.Scenario {
 			continue
 		}
-		path := o.out
-		if path == "" {
-			name := fmt.Sprintf("%s-%s-%s.pprof", suiteName, o.profile, strings.ReplaceAll(r.scenario, "/", "-"))
-			path = filepath.Join(os.TempDir(), name)
-		}
-		if r.work.Profile, err = filepath.Abs(path); err != nil {
+		if r.profile, err = command.ProfileFile(o.out, suiteName, o.profile, r.scenario); err != nil {
 			return err
 		}
 		r.window = h.options.Window(profileWindow, quickWindow)
@@ -155,7 +149,7 @@ func (h *harness) profile(ctx context.Context, w io.Writer) (err error) {
 			return err
 		}
 		_, err = fmt.Fprintf(w, "%s in %s: %.0f requests/s, %.3f us of CPU a request, %.2f allocations, %d errors\ngo tool pprof -top %s\n",
-			o.profile, r.scenario, sample.Values[load.RPS], sample.Values[load.ClientUS], sample.Values[load.Allocs], sample.Errors, r.work.Profile)
+			o.profile, r.scenario, sample.Values[load.RPS], sample.Values[load.ClientUS], sample.Values[load.Allocs], sample.Errors, r.profile)
 		if sample.Errors > 0 {
 			err = errors.Join(err, fmt.Errorf("%d requests failed, for example: %s", sample.Errors, sample.ErrorSample))
 		}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"runtime/pprof"
 	"time"
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
@@ -32,8 +30,6 @@ type work struct {
 	// deadline, made once for all of its requests: its cost is that of watching
 	// it at each request, not of making it.
 	Deadline bool
-	// Profile is the file of a CPU profile of the window; empty: none.
-	Profile string
 }
 
 const (
@@ -64,8 +60,7 @@ type target struct {
 	pairs  *pairs // nil: callers wait for each reply
 
 	// Owned by who reads counters.
-	profile *os.File // nil: none is being written
-	marks   int
+	marks int
 }
 
 func openTarget(ctx context.Context, k kind, s loadproc.Spec) (load.Target, error) {
@@ -123,24 +118,8 @@ func (t *target) Counters() []load.Counter {
 		if t.pairs != nil {
 			t.pairs.mark()
 		}
-		return float64(t.marks), t.profiled()
+		return float64(t.marks), nil
 	}}}
-}
-
-// profiled begins the profile that was asked for, or ends it.
-func (t *target) profiled() error {
-	if t.work.Profile == "" {
-		return nil
-	}
-	if t.profile != nil {
-		pprof.StopCPUProfile()
-		return t.profile.Close()
-	}
-	var err error
-	if t.profile, err = os.Create(t.work.Profile); err != nil {
-		return err
-	}
-	return pprof.StartCPUProfile(t.profile)
 }
 
 // Amend implements what [loadproc.Targets] asks for.

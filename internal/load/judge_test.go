@@ -58,6 +58,10 @@ func TestJudge(t *testing.T) {
 			goal: Goal{RPS, "article", 1.3}, want: Met, ratioLow: 1.45, ratioHigh: 1.55},
 		{name: "a rate below", ours: 1.1, rival: 1, control: 1.1, noise: 0.01, drift: 2, rounds: 10,
 			goal: Goal{RPS, "article", 1.3}, want: Missed, ratioLow: 1.05, ratioHigh: 1.15},
+		{name: "more commands by a read", ours: 1.5, rival: 1, control: 1.5, noise: 0.01, drift: 1, rounds: 10,
+			goal: Goal{PerRead, "article", 1}, want: Met, ratioLow: 1.45, ratioHigh: 1.55},
+		{name: "fewer commands by a read", ours: 0.8, rival: 1, control: 0.8, noise: 0.01, drift: 1, rounds: 10,
+			goal: Goal{PerRead, "article", 1}, want: Missed, ratioLow: 0.78, ratioHigh: 0.82},
 	} {
 		m := machine{rng: rng, noise: tc.noise, drift: tc.drift}
 		series := m.rounds(tc.rounds, tc.ours, tc.rival, tc.control)

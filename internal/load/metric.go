@@ -17,10 +17,11 @@ const (
 	NsOp     Metric = "ns_op"    // of micro-benchmarks
 	BytesOp  Metric = "bytes_op" // allocated a request by the side the suite measures
 	Allocs   Metric = "allocs"   // objects allocated a request by that side
+	PerRead  Metric = "per_read" // commands that the server gets by one read
 )
 
-// moreIsBetter is true of rates; of everything else less is better.
-func (m Metric) moreIsBetter() bool { return m == RPS }
+// moreIsBetter is true of rates and of commands per read; of everything else less is better.
+func (m Metric) moreIsBetter() bool { return m == RPS || m == PerRead }
 
 // A Sample is what one subject showed in one round. A metric that does not
 // apply is absent.

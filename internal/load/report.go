@@ -12,12 +12,12 @@ import (
 // each rival, and the verdicts.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-22s %-20s %6s %10s %9s %9s %9s %9s %9s %7s %7s %6s\n",
-		"scenario", "subject", "rounds", "rps", "client us", "server us", "p50 us", "p99 us", "p999 us", "allocs", "spread", "errors")
+	fmt.Fprintf(&b, "%-22s %-20s %6s %10s %9s %9s %9s %9s %9s %7s %8s %7s %6s\n",
+		"scenario", "subject", "rounds", "rps", "client us", "server us", "p50 us", "p99 us", "p999 us", "allocs", "per read", "spread", "errors")
 	for _, row := range r.Rows {
-		fmt.Fprintf(&b, "%-22s %-20s %6d %10s %9s %9s %9s %9s %9s %7s %7s %6d%s\n",
+		fmt.Fprintf(&b, "%-22s %-20s %6d %10s %9s %9s %9s %9s %9s %7s %8s %7s %6d%s\n",
 			row.Scenario, row.Subject, row.Rounds, figure(row.RPS), figure(row.ClientUS), figure(row.ServerUS),
-			figure(row.P50US), figure(row.P99US), figure(row.P999US), figure(row.Allocs), figure(row.Spread), row.Errors, mark(row))
+			figure(row.P50US), figure(row.P99US), figure(row.P999US), figure(row.Allocs), figure(row.PerRead), figure(row.Spread), row.Errors, mark(row))
 	}
 	for i, row := range r.Rows {
 		if row.Partial != "" && (i == 0 || r.Rows[i-1].Scenario != row.Scenario) {
@@ -55,6 +55,7 @@ func WriteMarkdown(w io.Writer, rows []Row) error {
 		{"ns/op", func(r Row) *float64 { return r.NsOp }},
 		{"B/op", func(r Row) *float64 { return r.BytesOp }},
 		{"allocs/op", func(r Row) *float64 { return r.Allocs }},
+		{"commands/read", func(r Row) *float64 { return r.PerRead }},
 		{"spread", func(r Row) *float64 { return r.Spread }},
 		{"ratio from", func(r Row) *float64 { return r.RatioLo }},
 		{"to", func(r Row) *float64 { return r.RatioHi }},

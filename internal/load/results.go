@@ -28,6 +28,7 @@ type Row struct {
 	NsOp     *float64 `json:"ns_op"`
 	BytesOp  *float64 `json:"bytes_op"`
 	Allocs   *float64 `json:"allocs"`
+	PerRead  *float64 `json:"per_read,omitempty"` // in suites that count it
 	Errors   uint64   `json:"errors"` // of all rounds together
 	// Spread is the interquartile range of the scenario's primary metric
 	// divided by its median.
@@ -63,7 +64,7 @@ func newRow(suite, scenario, subject string, rounds []Sample, primary Metric) Ro
 		Suite: suite, Scenario: scenario, Subject: subject, Rounds: len(rounds),
 		RPS: median(RPS), ClientUS: median(ClientUS), ServerUS: median(ServerUS),
 		P50US: median(P50US), P99US: median(P99US), P999US: median(P999US),
-		NsOp: median(NsOp), BytesOp: median(BytesOp), Allocs: median(Allocs),
+		NsOp: median(NsOp), BytesOp: median(BytesOp), Allocs: median(Allocs), PerRead: median(PerRead),
 		Spread: number(Spread(present(column(rounds, primary)))),
 	}
 	for _, s := range rounds {

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime/pprof"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -71,6 +72,8 @@ type Spec struct {
 
 	// Program is the load process; empty: this program.
 	Program string `json:"-"`
+	// Profile is the file of a CPU profile of the load process in the window; empty: none.
+	Profile string
 	// Calls counts the system calls that read or write, of the servers and of the load
 	// process.
 	Calls bool
@@ -192,6 +195,9 @@ func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err 
 	if s.Calls {
 		cfg.Counters = append(cfg.Counters, callCounter(ServerCalls, cfg.Servers...), callCounter(ClientCalls, 0))
 	}
+	if s.Profile != "" {
+		cfg.Counters = append(cfg.Counters, profileOf(s.Profile))
+	}
 	outcome.Result, err = load.Run(ctx, cfg, target)
 	if amender, ok := target.(interface{ Amend(*load.Result) }); ok && outcome.Result != nil {
 		amender.Amend(outcome.Result)
@@ -211,6 +217,23 @@ func callCounter(name string, pids ...int) load.Counter {
 			sum += n
 		}
 		return float64(sum), nil
+	}}
+}
+
+// profileOf returns a counter that writes a CPU profile: its first reading, before the window,
+// begins the profile, and the second one ends it.
+func profileOf(path string) load.Counter {
+	var file *os.File
+	return load.Counter{Name: "profile", Read: func(context.Context) (float64, error) {
+		if file != nil {
+			pprof.StopCPUProfile()
+			return 1, file.Close()
+		}
+		var err error
+		if file, err = os.Create(path); err != nil {
+			return 0, err
+		}
+		return 0, pprof.StartCPUProfile(file)
 	}}
 }
 

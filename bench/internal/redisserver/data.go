@@ -40,13 +40,3 @@ func Check(key string, value []byte, size int) error {
 	}
 	return fmt.Errorf("value of %s has %d bytes and begins %.20q, want %d bytes and %s", key, len(value), value, size, digits)
 }
-
-// EncodeCommand returns a request as an array of bulk strings.
-func EncodeCommand(args []string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(args))
-	for _, arg := range args {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(arg), arg)
-	}
-	return b.String()
-}

@@ -1,4 +1,4 @@
-package main
+package redisload
 
 import (
 	"context"
@@ -17,11 +17,11 @@ const poolWait = 30 * time.Second
 
 // redigo: one connection a request from a pool. Callers wait for a connection
 // and none is ever closed for being idle.
-var redigoKinds = []kind{{name: "redigo", open: openRedigo, noWait: true}}
+var redigoKinds = []Kind{{Name: "redigo", open: openRedigo, NoWait: true}}
 
 type redigoClient struct{ pool *redis.Pool }
 
-func openRedigo(_ context.Context, s setting) (client, error) {
+func openRedigo(_ context.Context, s Setting) (Client, error) {
 	n := s.pool()
 	return &redigoClient{&redis.Pool{
 		MaxIdle: n, MaxActive: n, Wait: true,
@@ -45,23 +45,23 @@ func (c *redigoClient) do(ctx context.Context, command string, args ...any) (any
 	return reply, errors.Join(err, conn.Close())
 }
 
-func (c *redigoClient) get(ctx context.Context, _ []byte, key string) ([]byte, error) {
+func (c *redigoClient) Get(ctx context.Context, _ []byte, key string) ([]byte, error) {
 	return redis.Bytes(c.do(ctx, "GET", key))
 }
 
-func (c *redigoClient) set(ctx context.Context, key, value string) error {
+func (c *redigoClient) Set(ctx context.Context, key, value string) error {
 	_, err := c.do(ctx, "SET", key, value)
 	return err
 }
 
-func (c *redigoClient) close() error { return c.pool.Close() }
+func (c *redigoClient) Close() error { return c.pool.Close() }
 
 // go-redis three times: its pool, and its automatic pipelining in half and in
 // full duplex. GetToBuffer is its way with the fewest copies and allocations.
-var goRedisKinds = []kind{
-	{name: "go-redis-pool", open: openGoRedis(nil), noWait: true},
-	{name: "go-redis-ap-half", open: openGoRedis(goredis.DefaultBlockingAutoPipelineOptions), pipelined: true},
-	{name: "go-redis-ap-full", open: openGoRedis(fullDuplex), noWait: true, pipelined: true},
+var goRedisKinds = []Kind{
+	{Name: "go-redis-pool", open: openGoRedis(nil), openCluster: openGoRedisCluster(nil), NoWait: true},
+	{Name: "go-redis-ap-half", open: openGoRedis(goredis.DefaultBlockingAutoPipelineOptions), openCluster: openGoRedisCluster(goredis.DefaultBlockingAutoPipelineOptions), Pipelined: true},
+	{Name: "go-redis-ap-full", open: openGoRedis(fullDuplex), openCluster: openGoRedisCluster(fullDuplex), NoWait: true, Pipelined: true},
 }
 
 func fullDuplex() *goredis.AutoPipelineOptions {
@@ -77,12 +77,21 @@ type goRedisCommands interface {
 }
 
 type goRedisClient struct {
-	client   *goredis.Client
+	client interface {
+		goRedisCommands
+		Pipelined(ctx context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error)
+		AutoPipelineWithOptions(*goredis.AutoPipelineOptions) (*goredis.AutoPipeliner, error)
+		Close() error
+	}
 	commands goRedisCommands
 }
 
-func openGoRedis(pipeline func() *goredis.AutoPipelineOptions) func(context.Context, setting) (client, error) {
-	return func(_ context.Context, s setting) (client, error) {
+// idlePool is the size of a pool for commands that do not go through the automatic pipeline:
+// none here.
+const idlePool = 4
+
+func openGoRedis(pipeline func() *goredis.AutoPipelineOptions) func(context.Context, Setting) (Client, error) {
+	return func(_ context.Context, s Setting) (Client, error) {
 		options := &goredis.Options{
 			Addr: s.Address, PoolSize: s.pool(), PoolTimeout: poolWait, DisableIdentity: true, ContextTimeoutEnabled: true,
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -91,22 +100,43 @@ func openGoRedis(pipeline func() *goredis.AutoPipelineOptions) func(context.Cont
 			options.Protocol, options.Dialer = 2, dialPlain
 		}
 		if pipeline != nil {
-			options.PoolSize = 4 // commands that do not go through the pipeline: none here
+			options.PoolSize = idlePool
 		}
 		c := &goRedisClient{client: goredis.NewClient(options)}
-		c.commands = c.client
-		if pipeline != nil {
-			ap, err := c.client.AutoPipelineWithOptions(pipeline())
-			if err != nil {
-				return nil, errors.Join(err, c.client.Close())
-			}
-			c.commands = ap
-		}
-		return c, nil
+		return c, c.pipelined(pipeline)
 	}
 }
 
-func (c *goRedisClient) get(ctx context.Context, dst []byte, key string) ([]byte, error) {
+func openGoRedisCluster(pipeline func() *goredis.AutoPipelineOptions) func(context.Context, Setting) (Client, error) {
+	return func(_ context.Context, s Setting) (Client, error) {
+		options := &goredis.ClusterOptions{
+			Addrs: s.Cluster, PoolSize: s.pool(), PoolTimeout: poolWait, DisableIdentity: true, ContextTimeoutEnabled: true,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		}
+		if pipeline != nil {
+			options.PoolSize = idlePool
+		}
+		c := &goRedisClient{client: goredis.NewClusterClient(options)}
+		return c, c.pipelined(pipeline)
+	}
+}
+
+// pipelined sets what commands go through. If pipeline is nil, it is the pool. With an error the
+// client is closed.
+func (c *goRedisClient) pipelined(pipeline func() *goredis.AutoPipelineOptions) error {
+	c.commands = c.client
+	if pipeline == nil {
+		return nil
+	}
+	ap, err := c.client.AutoPipelineWithOptions(pipeline())
+	if err != nil {
+		return errors.Join(err, c.client.Close())
+	}
+	c.commands = ap
+	return nil
+}
+
+func (c *goRedisClient) Get(ctx context.Context, dst []byte, key string) ([]byte, error) {
 	cmd := c.commands.GetToBuffer(ctx, key, dst[:cap(dst)])
 	if err := cmd.Err(); err != nil {
 		return nil, err
@@ -117,8 +147,8 @@ func (c *goRedisClient) get(ctx context.Context, dst []byte, key string) ([]byte
 	return cmd.Bytes(), nil
 }
 
-func (c *goRedisClient) set(ctx context.Context, key, value string) error {
+func (c *goRedisClient) Set(ctx context.Context, key, value string) error {
 	return c.commands.Set(ctx, key, value, 0).Err()
 }
 
-func (c *goRedisClient) close() error { return c.client.Close() }
+func (c *goRedisClient) Close() error { return c.client.Close() }

@@ -1,4 +1,4 @@
-package main
+package redisload
 
 import (
 	"testing"
@@ -21,14 +21,14 @@ func TestLimiter(t *testing.T) {
 	for range 10 {
 		l.take(10)
 	}
-	if took := time.Since(begun); took < 100*l.gap-seriesMax*l.gap {
+	if took := time.Since(begun); took < 100*l.gap-SeriesMax*l.gap {
 		t.Errorf("100 grants after a pause took %v: the pause was made up for", took)
 	}
 }
 
 func TestExperiments(t *testing.T) {
-	for design, limiters := range map[string]int{designRight: 240, designA: 5, designB: 5, designC: 240} {
-		e, err := newExperiment(work{Design: design, Rate: 80_000}, 5, 240, 1)
+	for design, limiters := range map[string]int{DesignRight: 240, DesignA: 5, DesignB: 5, DesignC: 240} {
+		e, err := newExperiment(Work{Design: design, Rate: 80_000}, 5, 240, 1)
 		if err != nil || len(e.limiters) != limiters {
 			t.Errorf("design %s: %d limiters, %v; want %d", design, len(e.limiters), err, limiters)
 			continue
@@ -37,7 +37,7 @@ func TestExperiments(t *testing.T) {
 			t.Errorf("design %s: gap %v, want %v", design, e.limiters[0].gap, want)
 		}
 	}
-	if _, err := newExperiment(work{Design: "d", Rate: 1}, 1, 1, 1); err == nil {
+	if _, err := newExperiment(Work{Design: "d", Rate: 1}, 1, 1, 1); err == nil {
 		t.Error("an unknown design is accepted")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package redisload
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // ourKinds are ours, with the options a user gets by naming the address alone.
-var ourKinds = []kind{{name: load.Ours, open: openOurs, noWait: true, pipelined: true}}
+var ourKinds = []Kind{{Name: load.Ours, open: openOurs, openCluster: openOurCluster, NoWait: true, Pipelined: true}}
 
 type ourClient struct {
 	client *redis.Client
@@ -18,7 +18,7 @@ type ourClient struct {
 	free   func() // ends the calls that wait
 }
 
-func openOurs(ctx context.Context, s setting) (client, error) {
+func openOurs(ctx context.Context, s Setting) (Client, error) {
 	o := redis.Options{Addr: s.Address}
 	if s.Plain {
 		o.Protocol, o.Dialer = 2, dialPlain
@@ -31,6 +31,14 @@ func openOurs(ctx context.Context, s setting) (client, error) {
 		return nil, err
 	}
 	return &ourClient{c, s.Cached, block(c, s.Blocked)}, nil
+}
+
+func openOurCluster(ctx context.Context, s Setting) (Client, error) {
+	c, err := redis.ConnectCluster(ctx, redis.ClusterOptions{Seeds: s.Cluster})
+	if err != nil {
+		return nil, err
+	}
+	return &ourClient{client: c, free: func() {}}, nil
 }
 
 // block lets n calls wait at the server until free is called.
@@ -50,7 +58,7 @@ func block(c *redis.Client, n int) (free func()) {
 	}
 }
 
-func (c *ourClient) get(ctx context.Context, dst []byte, key string) ([]byte, error) {
+func (c *ourClient) Get(ctx context.Context, dst []byte, key string) ([]byte, error) {
 	if c.cached {
 		value, found, err := c.client.GetCached(ctx, key)
 		if err == nil && !found {
@@ -65,11 +73,11 @@ func (c *ourClient) get(ctx context.Context, dst []byte, key string) ([]byte, er
 	return value, err
 }
 
-func (c *ourClient) set(ctx context.Context, key, value string) error {
+func (c *ourClient) Set(ctx context.Context, key, value string) error {
 	return c.client.Set(ctx, key, value)
 }
 
-func (c *ourClient) close() error {
+func (c *ourClient) Close() error {
 	c.free()
 	return c.client.Close()
 }

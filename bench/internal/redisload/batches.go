@@ -1,4 +1,4 @@
-package main
+package redisload
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type batcher interface {
 	getAll(ctx context.Context, keys []string, each func(i int, value []byte) error) error
 }
 
-// batch is one operation of opBatch: a batch of GETs, of which every value is looked at.
+// batch is one operation of OpBatch: a batch of GETs, of which every value is looked at.
 func (c *caller) batch() error {
 	b, ok := c.client.(batcher)
 	if !ok {

@@ -1,4 +1,4 @@
-package main
+package redisload
 
 import (
 	"context"
@@ -18,22 +18,29 @@ import (
 // timers, as there; the scenarios called precise use the generator's arrivals,
 // which the kernel's timers release one by one.
 const (
-	// designRight: a limiter a goroutine, series of 5 to 15.
-	designRight = "right"
-	// designA: one limiter for all goroutines of a client, asked for each
+	// DesignRight: a limiter a goroutine, series of 5 to 15.
+	DesignRight = "right"
+	// DesignA: one limiter for all goroutines of a client, asked for each
 	// request.
-	designA = "a"
-	// designB: one limiter for all goroutines of a client, asked for series of
+	DesignA = "a"
+	// DesignB: one limiter for all goroutines of a client, asked for series of
 	// 5 to 15.
-	designB = "b"
-	// designC: a limiter a goroutine, series of exactly 10, all in step.
-	designC = "c"
+	DesignB = "b"
+	// DesignC: a limiter a goroutine, series of exactly 10, all in step.
+	DesignC = "c"
 )
 
 const (
 	seriesMin   = 5
-	seriesMax   = 15
+	SeriesMax   = 15
 	seriesFixed = 10
+)
+
+// RateClients is how many clients the rate-limited experiment has in its
+// process, and RateCallers how many goroutines for each 1,000 requests a second.
+const (
+	RateClients = 5
+	RateCallers = 3
 )
 
 // A limiter grants a fixed number of requests a second. It may be shared.
@@ -49,7 +56,7 @@ func (l *limiter) take(n int) {
 	l.mu.Lock()
 	// Who falls behind does not catch up by more than one series: a limiter is
 	// no backlog.
-	if oldest := time.Now().Add(-seriesMax * l.gap); l.next.Before(oldest) {
+	if oldest := time.Now().Add(-SeriesMax * l.gap); l.next.Before(oldest) {
 		l.next = oldest
 	}
 	l.next = l.next.Add(time.Duration(n) * l.gap)
@@ -73,12 +80,12 @@ type experiment struct {
 	marked  bool            // guarded by mu: the window has begun
 }
 
-func newExperiment(w work, clients, callers int, seed uint64) (*experiment, error) {
+func newExperiment(w Work, clients, callers int, seed uint64) (*experiment, error) {
 	e := &experiment{design: w.Design, burst: w.Burst, rate: w.Rate}
 	n := callers
 	switch w.Design {
-	case designRight, designC:
-	case designA, designB:
+	case DesignRight, DesignC:
+	case DesignA, DesignB:
 		n = clients
 	default:
 		return nil, fmt.Errorf("no design %q", w.Design)
@@ -87,9 +94,9 @@ func newExperiment(w work, clients, callers int, seed uint64) (*experiment, erro
 	now := time.Now()
 	for range n {
 		l := &limiter{gap: time.Duration(float64(n) / w.Rate * float64(time.Second)), next: now}
-		if w.Design == designRight {
+		if w.Design == DesignRight {
 			// Somewhere within a series, as in the middle of a long run.
-			l.next = now.Add(-time.Duration(rng.Float64() * seriesMax * float64(l.gap)))
+			l.next = now.Add(-time.Duration(rng.Float64() * SeriesMax * float64(l.gap)))
 		}
 		e.limiters = append(e.limiters, l)
 	}
@@ -152,12 +159,12 @@ type designCaller struct {
 
 func (c *designCaller) series() int {
 	switch c.experiment.design {
-	case designA:
+	case DesignA:
 		return 1
-	case designC:
+	case DesignC:
 		return seriesFixed
 	}
-	return seriesMin + c.rng.IntN(seriesMax-seriesMin+1)
+	return seriesMin + c.rng.IntN(SeriesMax-seriesMin+1)
 }
 
 // Do implements [load.Caller]: one request, or one series if these are sent at

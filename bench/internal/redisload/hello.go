@@ -1,4 +1,4 @@
-package main
+package redisload
 
 import (
 	"bufio"
@@ -31,7 +31,7 @@ type plainConn struct {
 }
 
 // unknownScript answers as a server does that does not know HELLO.
-var unknownScript = "*4\r\n" + bulk("EVAL") + bulk(`return redis.error_reply("ERR unknown command 'HELLO'")`) + bulk("1") + bulk("k")
+var unknownScript = redisserver.EncodeCommand([]string{"EVAL", `return redis.error_reply("ERR unknown command 'HELLO'")`, "1", "k"})
 
 func (c *plainConn) Write(b []byte) (int, error) {
 	if c.greeted {
@@ -40,7 +40,7 @@ func (c *plainConn) Write(b []byte) (int, error) {
 	c.greeted = true
 	var out bytes.Buffer
 	for rest := bufio.NewReader(bytes.NewReader(b)); ; {
-		args, err := readCommand(rest)
+		args, err := redisserver.ReadCommand(rest)
 		if err != nil {
 			break
 		}

@@ -1,4 +1,4 @@
-package main
+package redisload
 
 import (
 	"cmp"
@@ -17,20 +17,25 @@ import (
 
 // Operations of a work.
 const (
-	opGet = "get"
-	opSet = "set"
-	// opBatch is an explicit batch of GETs.
-	opBatch = "batch"
+	OpGet = "get"
+	OpSet = "set"
+	// OpBatch is an explicit batch of GETs.
+	OpBatch = "batch"
+	// OpPair is a SET and then a GET of the same key, each an operation of its own.
+	OpPair = "pair"
 )
 
-// A work is what the callers of a load process do, beside what a
+// A Work is what the callers of a load process do, beside what a
 // [loadproc.Spec] says.
-type work struct {
+type Work struct {
 	Operation string
-	Size      int // of values
+	Size      int      // of values
+	Cluster   []string // see [Setting]
+	// Counted are the addresses of servers of which the statistics are read.
+	Counted []string
 	// Clients is how many clients share the callers in turn; 0: one.
 	Clients int
-	Plain   bool // see setting
+	Plain   bool // see [Setting]
 	// Deadline gives every caller a context that can be cancelled and has a
 	// deadline, made once for all of its requests: its cost is that of waiting
 	// with it, not of making it.
@@ -40,21 +45,21 @@ type work struct {
 	Design  string
 	Rate    float64
 	Burst   bool // a design's series are sent at once
-	Cached  bool // see setting
-	Blocked int  // see setting
+	Cached  bool // see [Setting]
+	Blocked int  // see [Setting]
 	// Proxy is the process of a proxy between client and server whose CPU
 	// time is counted beside; 0: none.
 	Proxy int
 }
 
-// proxyCPU names the counter of a proxy's CPU time in nanoseconds.
-const proxyCPU = "proxy_ns"
+// ProxyCPU names the counter of a proxy's CPU time in nanoseconds.
+const ProxyCPU = "proxy_ns"
 
-// targets are all subjects, each of which runs in the load process.
-func targets() loadproc.Targets {
+// Targets returns all subjects, each of which runs in the load process.
+func Targets() loadproc.Targets {
 	all := loadproc.Targets{}
-	for _, k := range kinds() {
-		all[k.name] = func(ctx context.Context, s loadproc.Spec) (load.Target, error) { return openTarget(ctx, k.name, s) }
+	for _, k := range Kinds() {
+		all[k.Name] = func(ctx context.Context, s loadproc.Spec) (load.Target, error) { return openTarget(ctx, k.Name, s) }
 	}
 	return all
 }
@@ -62,9 +67,9 @@ func targets() loadproc.Targets {
 // A target is a subject under load: its clients and what is asked of them.
 type target struct {
 	// Immutable after openTarget.
-	work    work
+	work    Work
 	seed    uint64
-	clients []client
+	clients []Client
 	keys    []string
 	values  []string // of the keys; nil unless they are stored
 	ctx     context.Context
@@ -86,10 +91,10 @@ func openTarget(ctx context.Context, subject string, s loadproc.Spec) (load.Targ
 		// A series under way needs as many callers as it has requests.
 		callers := s.Callers * max(s.Batch, 1)
 		if t.work.Burst {
-			callers *= seriesMax
+			callers *= SeriesMax
 		}
 		callers = (callers + n - 1) / n
-		c, err := openKind(ctx, subject, setting{Address: s.Address, Callers: callers, Plain: t.work.Plain, Cached: t.work.Cached, Blocked: t.work.Blocked})
+		c, err := Open(ctx, subject, Setting{Address: s.Address, Cluster: t.work.Cluster, Callers: callers, Plain: t.work.Plain, Cached: t.work.Cached, Blocked: t.work.Blocked})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open %s: %w", subject, err), t.Close())
 		}
@@ -98,7 +103,7 @@ func openTarget(ctx context.Context, subject string, s loadproc.Spec) (load.Targ
 	for i := range redisserver.Keys(t.work.Size) {
 		t.keys = append(t.keys, redisserver.Key(i))
 	}
-	if t.work.Operation == opSet {
+	if t.work.Operation == OpSet || t.work.Operation == OpPair {
 		for _, key := range t.keys {
 			t.values = append(t.values, redisserver.Value(key, t.work.Size))
 		}
@@ -141,9 +146,12 @@ func (t *target) Counters() []load.Counter {
 	if t.designs != nil {
 		counters = append(counters, load.Counter{Name: "mark", Read: t.designs.mark})
 	}
+	if t.work.Counted != nil {
+		counters = append(counters, redisserver.Counters(t.work.Counted)...)
+	}
 	if t.work.Proxy != 0 {
 		meter := load.NewProcessMeter(t.work.Proxy)
-		counters = append(counters, load.Counter{Name: proxyCPU, Read: func(context.Context) (float64, error) {
+		counters = append(counters, load.Counter{Name: ProxyCPU, Read: func(context.Context) (float64, error) {
 			cpu, err := meter.CPU()
 			return float64(cpu), err
 		}})
@@ -165,7 +173,7 @@ const verified = 64
 // Close ends the clients, after a look at what was stored.
 func (t *target) Close() error {
 	var errs []error
-	if t.work.Operation == opSet && len(t.clients) > 0 && t.values != nil {
+	if t.work.Operation == OpSet && len(t.clients) > 0 && t.values != nil {
 		rng := rand.New(rand.NewPCG(t.seed, 0))
 		c := &caller{target: t, client: t.clients[0], rng: rng, dst: t.buffer(), ctx: context.Background()}
 		for range verified {
@@ -176,7 +184,7 @@ func (t *target) Close() error {
 		t.cancel()
 	}
 	for _, c := range t.clients {
-		errs = append(errs, c.close())
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -185,7 +193,7 @@ func (t *target) Close() error {
 type caller struct {
 	// Immutable after NewCaller.
 	*target
-	client client
+	client Client
 	ctx    context.Context
 	cancel context.CancelFunc // nil without a deadline
 
@@ -195,24 +203,40 @@ type caller struct {
 	slots []slot
 	wait  sync.WaitGroup
 
-	batched []string // keys of opBatch
+	batched []string // keys of OpBatch
+	stored  bool     // of OpPair: the next operation is the GET
+	pair    int      // of OpPair: index of the key
+	digit   byte     // of the key
 }
 
 // Do implements [load.Caller]. The generator's context is left aside: the
 // caller's own says what is measured.
 func (c *caller) Do(context.Context) error {
-	if c.work.Operation == opBatch {
+	switch c.work.Operation {
+	case OpBatch:
 		return c.batch()
+	case OpPair:
+		if c.stored {
+			c.stored = false
+			return c.get(c.ctx, c.pair)
+		}
+		c.pair = c.rng.IntN(len(c.keys))
+		// A program has just made the key. Here it comes from memory, and that it does is not a
+		// cost of whoever looks at it first, which a profile would say.
+		c.digit = c.keys[c.pair][redisserver.KeyDigits-1]
+		err := c.client.Set(c.ctx, c.keys[c.pair], c.values[c.pair])
+		c.stored = err == nil
+		return err
 	}
 	i := c.rng.IntN(len(c.keys))
-	if c.work.Operation == opSet {
-		return c.client.set(c.ctx, c.keys[i], c.values[i])
+	if c.work.Operation == OpSet {
+		return c.client.Set(c.ctx, c.keys[i], c.values[i])
 	}
 	return c.get(c.ctx, i)
 }
 
 func (c *caller) get(ctx context.Context, i int) error {
-	value, err := c.client.get(ctx, c.dst[:0], c.keys[i])
+	value, err := c.client.Get(ctx, c.dst[:0], c.keys[i])
 	if err != nil {
 		return err
 	}
@@ -237,7 +261,7 @@ type slot struct {
 }
 
 func (s *slot) run() {
-	value, err := s.caller.client.get(s.caller.ctx, s.dst[:0], s.caller.keys[s.index])
+	value, err := s.caller.client.Get(s.caller.ctx, s.dst[:0], s.caller.keys[s.index])
 	if err == nil {
 		err = redisserver.Check(s.caller.keys[s.index], value, s.caller.work.Size)
 	}

@@ -1,0 +1,136 @@
+// Package redisload puts load on Redis servers, with the clients that the benchmarks compare: the
+// subjects, each behind one interface, and what their callers do.
+package redisload
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// A Client is one Redis client as the load sees it. Its methods may be called
+// from any number of goroutines at once, Close once at the end.
+type Client interface {
+	// Get returns the value of key. It may write it into dst, from its start,
+	// or return memory of its own, which stays valid until the next Get of the
+	// same caller. A missing key is an error.
+	Get(ctx context.Context, dst []byte, key string) ([]byte, error)
+	Set(ctx context.Context, key, value string) error
+	Close() error
+}
+
+// A Setting is what a client is told about its work. Either Address or Cluster must be set.
+type Setting struct {
+	Address string
+	// Cluster are addresses of nodes of a cluster. If empty, Address is that of one server.
+	Cluster []string
+	// Callers is how many goroutines will use the client at once: what the
+	// user of a pool would size it by.
+	Callers int
+	// Plain keeps to RESP2 and asks for no handshake where a client can do
+	// without: proxies know few commands.
+	Plain bool
+	// Single allows one connection only.
+	Single bool
+	// Cached switches client-side caching on.
+	Cached bool
+	// Blocked is how many calls wait at the server meanwhile, for a list that stays empty.
+	Blocked int
+	// Timeout is that of a call, for clients whose calls know no contexts; 0:
+	// none.
+	Timeout time.Duration
+}
+
+// maxPool bounds pools. More connections cost the server and gain nothing on
+// two cores: each request still takes its own two system calls on each side.
+const maxPool = 512
+
+// pool is how many connections to a server a client with a pool gets.
+func (s Setting) pool() int {
+	if s.Single {
+		return 1
+	}
+	return min(max(s.Callers, 1), maxPool)
+}
+
+// A Kind is one way to use one client library.
+type Kind struct {
+	Name string
+	// NoWait marks clients that never hold a request back to gather others.
+	NoWait bool
+	// Pipelined clients share connections among callers.
+	Pipelined bool
+	// Variant is another setting of a client that the list has already: its
+	// way of reading replies is the same.
+	Variant bool
+
+	open        func(ctx context.Context, s Setting) (Client, error)
+	openCluster func(ctx context.Context, s Setting) (Client, error) // nil: it knows no clusters
+}
+
+// Clustered reports whether the client can be that of a cluster.
+func (k Kind) Clustered() bool { return k.openCluster != nil }
+
+// Open opens a client.
+func (k Kind) Open(ctx context.Context, s Setting) (Client, error) {
+	s.Callers = cmp.Or(s.Callers, 1)
+	switch {
+	case len(s.Cluster) == 0:
+		return k.open(ctx, s)
+	case k.openCluster == nil:
+		return nil, fmt.Errorf("%s knows no clusters", k.Name)
+	}
+	return k.openCluster(ctx, s)
+}
+
+// Rivals are all subjects that are not ours, in the order of the tables.
+var Rivals = slices.Concat(redigoKinds, goRedisKinds, rueidisKinds, redispipeKinds, radixKinds, pascaldekloeKinds)
+
+// Kinds returns the rivals and ours.
+func Kinds() []Kind { return append(slices.Clone(Rivals), ourKinds...) }
+
+// KindOf returns the kind of a subject; the control is ours once more.
+func KindOf(subject string) (Kind, bool) {
+	if subject == load.Control {
+		subject = load.Ours
+	}
+	all := Kinds()
+	i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == subject })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return all[i], true
+}
+
+// SubjectNames returns the subjects of a comparison: the rivals that match, ours
+// and the control.
+func SubjectNames(match func(Kind) bool) []string {
+	var names []string
+	for _, k := range Kinds() {
+		if match != nil && !match(k) {
+			continue
+		}
+		names = append(names, k.Name)
+		if k.Name == load.Ours {
+			names = append(names, load.Control)
+		}
+	}
+	return names
+}
+
+// Open opens a client of a subject.
+func Open(ctx context.Context, subject string, s Setting) (Client, error) {
+	k, ok := KindOf(subject)
+	if !ok {
+		return nil, errNoSubject(subject)
+	}
+	return k.Open(ctx, s)
+}
+
+type errNoSubject string
+
+func (e errNoSubject) Error() string { return "no subject " + string(e) }
