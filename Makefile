@@ -90,7 +90,7 @@ judges: ## let programs of others judge both surfaces and the alerts: REDbot, sc
 	@GO='$(GO)' scripts/judges.sh
 
 .PHONY: bench
-bench: ## run one benchmark suite: SUITE=name [SCENARIO=...] [ROUNDS=n] [QUICK=1]
+bench: ## run one benchmark suite: SUITE=name, such as redis or cluster [SCENARIO=...] [ROUNDS=n] [QUICK=1]
 	@if [ -z "$(SUITE)" ]; then echo 'usage: make bench SUITE=gateway [SCENARIO=memory-hit/64] [ROUNDS=n] [QUICK=1]'; exit 2; fi
 	cd bench && SCENARIO='$(SCENARIO)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' $(GO) run ./$(SUITE)
 

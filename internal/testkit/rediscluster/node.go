@@ -141,6 +141,13 @@ func (n *Node) Port() int {
 	return n.port
 }
 
+// PID returns the ID of the process.
+func (n *Node) PID() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.process.PID()
+}
+
 // ID returns the ID of a cluster's node.
 func (n *Node) ID() string { return n.id }
 

@@ -1,0 +1,15 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/redisload"
+)
+
+// The test program starts itself as the load process, as the harness does.
+func TestMain(m *testing.M) {
+	loadproc.Child(redisload.Targets())
+	os.Exit(m.Run())
+}

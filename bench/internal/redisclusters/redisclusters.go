@@ -1,0 +1,151 @@
+// Package redisclusters starts Redis Clusters for benchmarks: those of the project's tests
+// (internal/testkit/rediscluster), outside of a test.
+package redisclusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit/rediscluster"
+)
+
+// A Cluster is a running Redis Cluster of masters without replicas. Stop it.
+type Cluster struct {
+	// Immutable after Start.
+	cluster *rediscluster.Cluster
+	standIn *standIn
+}
+
+// nodeTimeout is so long that servers that lack CPU are not taken for dead.
+const nodeTimeout = 30 * time.Second
+
+// Start starts a cluster of so many masters, which work below scratch. If ctx ends before they are
+// ready, there is no cluster. On Linux the nodes are killed when this process ends.
+func Start(ctx context.Context, scratch string, masters int) (*Cluster, error) {
+	c := &Cluster{standIn: &standIn{ctx: ctx, scratch: scratch}}
+	ended := make(chan struct{})
+	// Ends when the cluster runs, or cannot: waited for below. A goroutine of its own, because a
+	// fatal failure of a test ends the goroutine that reports it.
+	go func() {
+		defer close(ended)
+		c.cluster = rediscluster.Start(c.standIn, rediscluster.Options{
+			Masters: masters, NodeTimeout: nodeTimeout, Args: []string{"--maxclients", "10000"},
+		})
+	}()
+	<-ended
+	if err := errors.Join(ctx.Err(), c.standIn.err()); err != nil {
+		c.standIn.cleanUp()
+		return nil, fmt.Errorf("redis cluster (make prepare installs the servers): %w", err)
+	}
+	return c, nil
+}
+
+// Addresses returns the addresses of the masters.
+func (c *Cluster) Addresses() []string { return c.cluster.Addrs() }
+
+// PIDs returns the processes of the masters.
+func (c *Cluster) PIDs() []int {
+	var pids []int
+	for _, n := range c.cluster.Nodes() {
+		pids = append(pids, n.PID())
+	}
+	return pids
+}
+
+// Stop ends the nodes. It returns an error if one of them had ended by itself.
+func (c *Cluster) Stop() error {
+	var errs []error
+	for _, n := range c.cluster.Nodes() {
+		if !n.Running() {
+			errs = append(errs, fmt.Errorf("%s had ended before it was stopped: %s", n, n.Log()))
+		}
+	}
+	c.standIn.cleanUp()
+	return errors.Join(append(errs, c.standIn.err())...)
+}
+
+// A standIn takes the place of the test that the cluster belongs to.
+type standIn struct {
+	testing.TB // nil: the kit calls nothing but the methods below
+
+	// Immutable.
+	ctx     context.Context
+	scratch string
+
+	// Guarded by mu.
+	mu       sync.Mutex
+	cleanups []func()
+	failures []string
+}
+
+// err returns what has failed.
+func (s *standIn) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.failures) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(s.failures, "\n"))
+}
+
+// cleanUp does what a test does at its end.
+func (s *standIn) cleanUp() {
+	for {
+		s.mu.Lock()
+		n := len(s.cleanups)
+		if n == 0 {
+			s.mu.Unlock()
+			return
+		}
+		last := s.cleanups[n-1]
+		s.cleanups = s.cleanups[:n-1]
+		s.mu.Unlock()
+		last()
+	}
+}
+
+func (s *standIn) Helper() {}
+
+func (s *standIn) Logf(string, ...any) {}
+
+func (s *standIn) Context() context.Context { return s.ctx }
+
+func (s *standIn) Cleanup(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cleanups = append(s.cleanups, f)
+}
+
+// TempDir returns a directory that goes with scratch.
+func (s *standIn) TempDir() string {
+	dir, err := os.MkdirTemp(s.scratch, "node-")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return dir
+}
+
+func (s *standIn) Failed() bool { return s.err() != nil }
+
+func (s *standIn) Errorf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
+}
+
+func (s *standIn) Fatal(args ...any) {
+	s.Errorf("%s", fmt.Sprint(args...))
+	runtime.Goexit()
+}
+
+func (s *standIn) Fatalf(format string, args ...any) {
+	s.Errorf(format, args...)
+	runtime.Goexit()
+}
