@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/slipstream-go/slipstream"
@@ -12,18 +13,28 @@ import (
 
 var errApart = errors.New("it is sent to several nodes of the cluster, and cannot be one of a batch; use Client.Do, or give its keys one hash tag")
 
-// A scatter is a batch on its way to the nodes of a cluster. Its caller owns it.
+// A scatter is a batch on its way to the nodes of a cluster. Its caller owns it. It is recycled.
 type scatter struct {
+	// Immutable: the method refuse, of which one closure serves all batches.
+	refused func(i int, err error) bool
+
 	client *Client
 	cmds   []Command
 	dsts   []any
 	routes []route
 	groups []*parts  // by node
+	from   *node     // whose replies are collected
 	later  []delayed // commands that are sent once more
 	report batchReport
 	sent   int // bytes
 	got    int // bytes of replies
 }
+
+var scatters = sync.Pool{New: func() any {
+	s := new(scatter)
+	s.refused = s.refuse
+	return s
+}}
 
 // delayed is a command that is sent once more, by itself.
 type delayed struct {
@@ -43,8 +54,8 @@ func (c *Client) doAcross(ctx context.Context, cmds []Command, dsts []any, faile
 	if c.timed {
 		start = time.Now()
 	}
-	s := &scatter{client: c, cmds: cmds, dsts: dsts}
-	s.report.failed = failed
+	s := scatters.Get().(*scatter)
+	s.client, s.cmds, s.dsts, s.report.failed = c, cmds, dsts, failed
 	defer s.release()
 	if bad, err := s.group(ctx); err != nil {
 		return c.allNotSent(len(cmds), bad, err, failed)
@@ -63,7 +74,7 @@ func (c *Client) doAcross(ctx context.Context, cmds []Command, dsts []any, faile
 // group sorts the commands by node and makes the calls of each node. With an error it returns which
 // command is wrong. Commands without keys travel with the command before them.
 func (s *scatter) group(ctx context.Context) (bad int, err error) {
-	s.routes = make([]route, len(s.cmds))
+	s.routes = slices.Grow(s.routes[:0], len(s.cmds))[:len(s.cmds)]
 	var last *node
 	for i := range s.cmds {
 		cmd := &s.cmds[i]
@@ -101,30 +112,36 @@ func (s *scatter) groupOf(n *node) *parts {
 		}
 	}
 	p := partLists.Get().(*parts)
-	p.node, p.items = n, make([]int32, 0, len(s.cmds)/2+1)
+	p.node = n
+	if p.items = p.spare; p.items == nil {
+		p.items = make([]int32, 0, len(s.cmds)/2+1)
+	}
 	s.groups = append(s.groups, p)
 	return p
 }
 
 // first sends everything and collects the replies.
 func (s *scatter) first(ctx context.Context) {
-	started := make([]bool, len(s.groups))
-	for i, p := range s.groups {
-		started[i] = p.node.engine.StartAll(ctx, p.calls) == nil // else each call has the error
+	for _, p := range s.groups {
+		p.started = p.node.engine.StartAll(ctx, p.calls) == nil // else each call has the error
 	}
-	for i, p := range s.groups {
-		if started[i] {
+	for _, p := range s.groups {
+		if p.started {
 			_ = pipe.WaitAll(p.calls) // each call has its own error
 		}
 	}
+	s.report.again = s.refused
 	for _, p := range s.groups {
-		s.report.again = func(i int, err error) bool {
-			return s.delay(delayed{request: s.request(p.node, i), index: i}, err)
-		}
+		s.from = p.node
 		s.client.collect(s.cmds, s.dsts, p, &s.report)
 		s.got += p.received()
 	}
 	s.report.again = nil
+}
+
+// refuse is batchReport.again of the first round.
+func (s *scatter) refuse(i int, err error) bool {
+	return s.delay(delayed{request: s.request(s.from, i), index: i}, err)
 }
 
 // request returns the i-th command as a request of its own.
@@ -210,4 +227,11 @@ func (s *scatter) release() {
 	for _, p := range s.groups {
 		p.release()
 	}
+	clear(s.groups)
+	kept := scatter{refused: s.refused, groups: s.groups[:0]}
+	if cap(s.routes) <= keptItems {
+		kept.routes = s.routes[:0]
+	}
+	*s = kept
+	scatters.Put(s)
 }

@@ -25,11 +25,17 @@ const (
 type parts struct {
 	node   *node
 	items  []int32 // which commands of the batch these are, in order; if nil, all
+	spare  []int32 // empty: memory for items
 	calls  []*pipe.Call
 	until  []int    // of items: after the last command of each call
 	frames [][]byte // of each call: from package buf, or nil if it is the call's or its command's own
 	size   int      // bytes of all frames
+
+	started bool // by scatter
 }
+
+// keptItems bounds the memory that recycled batches keep for each command.
+const keptItems = 16 << 10
 
 var partLists = sync.Pool{New: func() any { return new(parts) }}
 
@@ -50,7 +56,10 @@ func (p *parts) release() {
 	clear(p.calls)
 	clear(p.frames)
 	p.calls, p.frames, p.until = p.calls[:0], p.frames[:0], p.until[:0]
-	p.node, p.items, p.size = nil, nil, 0
+	if p.items != nil && cap(p.items) <= keptItems {
+		p.spare = p.items[:0]
+	}
+	p.node, p.items, p.size, p.started = nil, nil, 0, false
 	partLists.Put(p)
 }
 
