@@ -18,14 +18,14 @@ func joinReplies(policy responsePolicy, frames [][]byte, groups [][]int) ([]byte
 	case responseJoin:
 		return joinLists(frames, groups)
 	}
-	sum, list, err := numbersOf(frames[0])
+	sum, list, err := numbersOf(nil, frames[0])
+	var next []int64
 	for _, frame := range frames[1:] {
 		if err != nil {
 			break
 		}
-		var next []int64
 		var nextList bool
-		if next, nextList, err = numbersOf(frame); err == nil && (nextList != list || len(next) != len(sum)) {
+		if next, nextList, err = numbersOf(next[:0], frame); err == nil && (nextList != list || len(next) != len(sum)) {
 			err = &DecodeError{Err: errNotJoined}
 		}
 		for i := range next {
@@ -58,8 +58,8 @@ func (p responsePolicy) join(a, b int64) int64 {
 	return a + b
 }
 
-// numbersOf reads a number, or a list of numbers.
-func numbersOf(frame []byte) (numbers []int64, list bool, err error) {
+// numbersOf reads a number, which it appends to dst, or a list of numbers.
+func numbersOf(dst []int64, frame []byte) (numbers []int64, list bool, err error) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
 	if err != nil {
@@ -70,14 +70,20 @@ func numbersOf(frame []byte) (numbers []int64, list bool, err error) {
 		return numbers, true, err
 	}
 	n, err := scalarOf(tok, intOf)
-	return []int64{n}, false, err
+	return append(dst, n), false, err
 }
 
 // joinLists makes one list of several. With groups, the elements are put into the order of their
 // keys.
 func joinLists(frames [][]byte, groups [][]int) ([]byte, error) {
-	total := 0
-	var elements [][]byte // by position
+	total, size, keys := 0, 0, 0
+	for i, frame := range frames {
+		size += len(frame)
+		if groups != nil {
+			keys += len(groups[i])
+		}
+	}
+	elements := make([][]byte, 0, keys) // by position
 	for i, frame := range frames {
 		d := resp.NewDecoder(frame)
 		tok, err := d.Next()
@@ -106,7 +112,7 @@ func joinLists(frames [][]byte, groups [][]int) ([]byte, error) {
 			elements[at] = element
 		}
 	}
-	b := resp.AppendArrayHeader(nil, total)
+	b := resp.AppendArrayHeader(make([]byte, 0, size), total)
 	for _, element := range elements {
 		b = append(b, element...)
 	}

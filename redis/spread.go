@@ -3,8 +3,10 @@ package redis
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
@@ -97,14 +99,19 @@ func (c *Client) onEveryNode(ctx context.Context, r *request) error {
 	return err
 }
 
+// shortReply is the size of replies that need no memory of their own, such as numbers.
+const shortReply = 32
+
 // onEverySlot cuts a command into one for each slot of its keys, and joins the replies.
 func (c *Client) onEverySlot(ctx context.Context, r *request) error {
 	cmds, groups := cutBySlot(r.info, r.call.Frame)
 	frames, dsts := make([]rawFrame, len(cmds)), make([]any, len(cmds))
+	short := make([]byte, len(cmds)*shortReply)
 	for i := range cmds {
-		dsts[i] = &frames[i]
+		frames[i], dsts[i] = short[i*shortReply:i*shortReply:(i+1)*shortReply], &frames[i]
 	}
 	var j joint
+	j.frames = make([][]byte, 0, len(frames))
 	_ = c.doAcross(ctx, cmds, dsts, func(i int, err error) { j.fail(groups[i][0], err) })
 	for _, frame := range frames {
 		j.frames = append(j.frames, frame)
@@ -112,36 +119,83 @@ func (c *Client) onEverySlot(ctx context.Context, r *request) error {
 	return j.join(c, r, groups)
 }
 
+// keyUnit is a key of an encoded command with the values that follow it.
+type keyUnit struct {
+	from, to int // in the frame
+	next     int // the next one of its slot, or -1
+}
+
+// slotUnits are the units of one slot.
+type slotUnits struct{ slot, first, last, count int }
+
+// fewSlots is up to how many keys their slots are looked for one after the other, without a map.
+const fewSlots = 64
+
+// unitsBySlot returns the keys of an encoded command, all of whose arguments are keys, or keys with
+// step-1 values after each, and which of them have one slot. Slots are in the order of their first
+// keys.
+func unitsBySlot(frame []byte, step int) ([]keyUnit, []slotUnits) {
+	args := encodedArgs{frame}
+	words, _ := args.header()
+	args.next() // the name
+	n := (words - 1) / step
+	units, slots := make([]keyUnit, 0, n), make([]slotUnits, 0, min(n, slot.Count))
+	var groupOf map[int]int
+	if n > fewSlots {
+		groupOf = make(map[int]int, min(n, slot.Count))
+	}
+	for {
+		u := keyUnit{from: len(frame) - len(args.rest), next: -1}
+		key, ok := args.next()
+		if !ok {
+			return units, slots
+		}
+		for range step - 1 {
+			args.next()
+		}
+		u.to = len(frame) - len(args.rest)
+		s, g := slot.OfBytes(key), -1
+		if groupOf == nil {
+			g = slices.IndexFunc(slots, func(of slotUnits) bool { return of.slot == s })
+		} else if known, ok := groupOf[s]; ok {
+			g = known
+		}
+		if g < 0 {
+			if groupOf != nil {
+				groupOf[s] = len(slots)
+			}
+			slots = append(slots, slotUnits{slot: s, first: len(units), last: len(units), count: 1})
+		} else {
+			units[slots[g].last].next = len(units)
+			slots[g].last = len(units)
+			slots[g].count++
+		}
+		units = append(units, u)
+	}
+}
+
 // cutBySlot cuts an encoded command into one for each slot of its keys. All its arguments are keys,
 // or keys with the same number of values after each. Groups are the positions of the keys of each
 // command.
 func cutBySlot(in *commandInfo, frame []byte) (cmds []Command, groups [][]int) {
-	args := encodedArgs{frame}
-	args.header()
-	args.next() // the name
 	step := max(1, int(in.specs[0].step))
-	parts, groupOf := [][]string(nil), make(map[int]int)
-	for i := 0; ; i++ {
-		arg, ok := args.next()
-		if !ok {
-			break
+	units, slots := unitsBySlot(frame, step)
+	cmds, groups = make([]Command, len(slots)), make([][]int, len(slots))
+	positions := make([]int, 0, len(units))
+	const head = 32 // of a command, without its name
+	b := make([]byte, 0, len(frame)+len(slots)*(head+len(in.name)))
+	for g, s := range slots {
+		begin, first := len(b), len(positions)
+		b = resp.AppendArrayHeader(b, 1+step*s.count)
+		b = resp.AppendBulkString(b, in.name)
+		args := len(b) - begin
+		for i := s.first; i >= 0; i = units[i].next {
+			b = append(b, frame[units[i].from:units[i].to]...)
+			positions = append(positions, i)
 		}
-		s := slot.OfBytes(arg)
-		g, known := groupOf[s]
-		if !known {
-			g = len(parts)
-			groupOf[s], parts, groups = g, append(parts, nil), append(groups, nil)
-		}
-		parts[g], groups[g] = append(parts[g], string(arg)), append(groups[g], i)
-		for range step - 1 {
-			value, _ := args.next()
-			parts[g] = append(parts[g], string(value))
-		}
-	}
-	cmds = make([]Command, len(parts))
-	for g, part := range parts {
-		cmds[g].name = in.name
-		cmds[g].encodeStrings(nil, in, part)
+		groups[g] = positions[first:len(positions):len(positions)]
+		cmds[g].name, cmds[g].frame = in.name, b[begin:len(b):len(b)]
+		cmds[g].classify(in, args)
 	}
 	return cmds, groups
 }
