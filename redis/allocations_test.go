@@ -17,7 +17,7 @@ import (
 
 // The promise of the typed methods: with a destination, no allocation; Get one
 // for its string. With and without a context that can end.
-func TestAllocations(t *testing.T) { checkAllocations(t, start(t)) }
+func TestAllocations(t *testing.T) { checkAllocations(t, start(t), 0) }
 
 // A batch that is used again allocates nothing for its commands.
 func TestAllocationsOfABatch(t *testing.T) {
@@ -40,10 +40,12 @@ func TestAllocationsOfABatch(t *testing.T) {
 
 // A time-out of the client costs no allocation either.
 func TestAllocationsWithATimeout(t *testing.T) {
-	checkAllocations(t, start(t, func(o *redis.Options) { o.Timeout = time.Hour }))
+	checkAllocations(t, start(t, func(o *redis.Options) { o.Timeout = time.Hour }), 0)
 }
 
-func checkAllocations(t *testing.T, c *redis.Client) {
+// checkAllocations is of methods over one server or a cluster, where Ping, which asks every node,
+// allocates at most pings times.
+func checkAllocations(t *testing.T, c *redis.Client, pings float64) {
 	t.Helper()
 	must(t, c.Set(t.Context(), "k", strings.Repeat("v", 100)))
 	must(t, c.Set(t.Context(), "large", strings.Repeat("v", 100_000)))
@@ -51,7 +53,7 @@ func checkAllocations(t *testing.T, c *redis.Client) {
 	defer cancel()
 	dst := make([]byte, 0, 200_000)
 	spans := make([]redis.Span, 0, 8)
-	keys := []string{"k", "none", "k"}
+	keys := []string{"k", "{k}none", "k"} // of one slot
 	value := make([]byte, 100)
 	command := redis.Cmd("GET", "k")
 	var future redis.Future
@@ -84,12 +86,12 @@ func checkAllocations(t *testing.T, c *redis.Client) {
 			{"SetWith", 0, func() error { _, err := c.SetWith(ctx, "s", "value", redis.SetOptions{TTL: time.Hour}); return err }},
 			{"MGetAppend", 0, func() error { _, _, err := c.MGetAppend(ctx, dst[:0], spans[:0], keys...); return err }},
 			{"Del", 0, func() error { _, err := c.Del(ctx, "d"); return err }},
-			{"Exists", 0, func() error { _, err := c.Exists(ctx, "d", "k"); return err }},
+			{"Exists", 0, func() error { _, err := c.Exists(ctx, "{k}d", "k"); return err }},
 			{"Incr", 0, func() error { _, err := c.Incr(ctx, "n"); return err }},
 			{"IncrBy", 0, func() error { _, err := c.IncrBy(ctx, "n", 5); return err }},
 			{"Expire", 0, func() error { _, err := c.Expire(ctx, "n", time.Hour); return err }},
 			{"TTL", 0, func() error { _, _, err := c.TTL(ctx, "n"); return err }},
-			{"Ping", 0, func() error { return c.Ping(ctx) }},
+			{"Ping", pings, func() error { return c.Ping(ctx) }},
 			{"Do into bytes", 0, func() error { return c.Do(ctx, &dst, command) }},
 			{"Start and Wait", 0, func() error {
 				future = c.Start(ctx, command)
