@@ -39,10 +39,11 @@ type ClusterOptions struct {
 // slots, in a cluster. It was not sent.
 var ErrCrossSlot = errors.New("the keys have several slots; give them one hash tag, as in {user}:1 and {user}:2")
 
-// ConnectCluster returns a client of a Redis Cluster once the map of its slots is known and a
-// connection to a master is up. The client sends each command to the node of its keys and follows
-// the cluster through failovers and migrations; see the package comment. Options.NoWait makes it
-// return immediately. The client must be closed.
+// ConnectCluster returns a client of a Redis Cluster once the map of its slots is known and
+// connections to its masters are up. For masters after the first one it waits at most 100 ms. The
+// client sends each command to the node of its keys and follows the cluster through failovers and
+// migrations; see the package comment. Options.NoWait makes it return immediately. The client must
+// be closed.
 func ConnectCluster(ctx context.Context, o ClusterOptions) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -2,6 +2,9 @@ package redis
 
 import "time"
 
+// StartGrace is startGrace.
+const StartGrace = startGrace
+
 // KnownReadOnly reports whether the table lets a command be repeated.
 func KnownReadOnly(name string, args ...any) bool {
 	c := Cmd(name, args...)

@@ -347,21 +347,47 @@ func (k *router) nodeFor(in *commandInfo, slot int32) *node {
 	return k.owner(slot)
 }
 
-// connect waits until the topology is known and there is a connection to a node.
+// startGrace is how long connect waits for the other masters when there is a connection to one. Calls
+// to a master without a connection would begin with a pause and with a refresh.
+const startGrace = 100 * time.Millisecond
+
+// connect waits until the topology is known, there is a connection to a node, and there is one to
+// each master, unless that takes longer than startGrace.
 func (k *router) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.core.opts.dialTimeout())
 	defer cancel()
 	if err := k.refresher.Ready(ctx); err != nil {
 		return err
 	}
+	var first time.Time // when there was a connection
 	for {
-		if up, _ := k.one().engine.Up(); up > 0 {
+		if up, _ := k.one().engine.Up(); up > 0 && first.IsZero() {
+			first = time.Now()
+		}
+		if !first.IsZero() && (k.mastersUp() || time.Since(first) >= startGrace) {
 			return nil
 		}
 		if !attempt.Sleep(ctx, time.Millisecond) {
+			if !first.IsZero() {
+				return nil
+			}
 			return fmt.Errorf("no connection to any of %d nodes: %w", len(k.nodes.Table().Members()), context.Cause(ctx))
 		}
 	}
+}
+
+// mastersUp reports whether there is a connection to each master of which the cluster does not say
+// that it failed.
+func (k *router) mastersUp() bool {
+	for _, member := range k.nodes.Table().Members() {
+		if member.Node.Replica || member.Node.Health() != cluster.Well {
+			continue
+		}
+		if up, _ := member.Peer.engine.Up(); up == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Ask implements cluster.Asker: on the connection that calls share, if there is one.
