@@ -50,6 +50,9 @@ type Config struct {
 	// Timeout is the deadline of calls whose context has no earlier one; 0: none.
 	Timeout time.Duration
 
+	// Streams bound what streams hold.
+	Streams StreamConfig
+
 	// OnPush is given messages that answer no request, on the reading goroutine;
 	// frame is valid during the call, and the connection that it came from may be
 	// pinned. nil: they are dropped.
@@ -63,6 +66,32 @@ type Config struct {
 
 	// choices are set by this package's measurements alone.
 	choices Choices
+}
+
+// StreamConfig bounds what streams hold. Its zero value works. Bytes are counted as they are sent or
+// received, with 64 more for each frame received and 640 more for each frame sent; memory comes in
+// sizes that are up to twice as much.
+type StreamConfig struct {
+	// ReceiveBytes is how much a stream may hold that was received and that Recv has not taken; 0:
+	// 64 KiB. A frame that does not fit ends the stream. The last frame of a stream always fits: it
+	// is held as the reply to a call is.
+	ReceiveBytes int
+	// SendBytes is how much of a stream may be queued and not written; 0: 64 KiB. Send waits for
+	// room. A larger frame is sent when nothing else of the stream is queued.
+	SendBytes int
+	// SocketBytes is the same for all streams of a connection together; 0: 256 KiB.
+	SocketBytes int
+	// MaxBytes bounds the sum of ReceiveBytes of the streams that are open, or that have frames that
+	// Recv has not taken; 0: 64 MiB.
+	MaxBytes int
+}
+
+func (c StreamConfig) withDefaults() StreamConfig {
+	c.ReceiveBytes = max(cmp.Or(c.ReceiveBytes, 64<<10), 1)
+	c.SendBytes = max(cmp.Or(c.SendBytes, 64<<10), 1)
+	c.SocketBytes = max(cmp.Or(c.SocketBytes, 256<<10), 1)
+	c.MaxBytes = max(cmp.Or(c.MaxBytes, 64<<20), c.ReceiveBytes)
+	return c
 }
 
 // Choices switch single decisions of the engine off, to measure them.
@@ -93,6 +122,7 @@ func (c Config) withDefaults() Config {
 	c.MaxBackoff = max(cmp.Or(max(c.MaxBackoff, 0), 2*time.Second), c.Backoff)
 	c.StallTimeout = cmp.Or(c.StallTimeout, 5*time.Second)
 	c.IdlePing = cmp.Or(c.IdlePing, 15*time.Second)
+	c.Streams = c.Streams.withDefaults()
 	c.choices.SoloAfter = cmp.Or(c.choices.SoloAfter, soloNeeded)
 	c.choices.FlushBytes = cmp.Or(c.choices.FlushBytes, flushBytes)
 	c.choices.LinkedFrame = cmp.Or(c.choices.LinkedFrame, linkedFrame)

@@ -21,6 +21,7 @@
 //	direct.go    large replies                 lent.go       requests that link to memory
 //	peer.go      dialling and reconnecting     stats.go      figures
 //	raw_*.go     system calls                  options_*.go  socket options
+//	stream.go    streams: opening and ending   stream_send.go, stream_receive.go their frames
 //	roundtrip.go the smallest reply time       transit.go    calls that move to another socket
 //
 // # Ownership

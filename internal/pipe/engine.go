@@ -32,6 +32,7 @@ type Engine struct {
 	changes  broadcast // of the sockets; sent by keepers
 	releases releases
 	transit  transit
+	streams  streamRoom
 
 	// Owned by the sweeper.
 	givenUp []*Call // with completers, given up by this sweep

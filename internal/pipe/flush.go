@@ -108,6 +108,9 @@ func (s *socket) endWrite(err error) Reason {
 		for _, c := range left {
 			s.calls.disarm(c)
 		}
+		if s.streams.unsent > 0 {
+			s.framesSent(left)
+		}
 		s.mu.Unlock()
 		s.endOneWays(left)
 		s.mu.Lock()
@@ -187,6 +190,11 @@ func (s *socket) endOneWays(calls []*Call) {
 	for _, c := range calls {
 		s.free(c.charge) // before the end, which may submit again
 		if c.takeOut() {
+			if st := c.frameOf(); st != nil {
+				c.Release() // nobody waits for it
+				st.tellServer()
+				continue
+			}
 			c.resolve()
 		}
 	}
@@ -200,14 +208,15 @@ func (s *socket) take(reason Reason) {
 	n := s.cut()
 	s.out.inWrite = true
 
-	idle := s.calls.pending() == 0
+	idle := s.calls.pending() <= s.streams.live // an open stream owes no reply
 	if idle && n > 0 {
 		s.pace.epoch++
 		// Every 16th write into silence measures the round trip: two readings
 		// of the clock, some 60 ns, for each would be seen at one caller.
 		if s.counts.Writes&15 == 0 {
 			// A call that is never answered ends no measurement: the next begins.
-			if now := s.engine.now(); !s.calls.probing || now-s.pace.probeAt > roundTripWindow {
+			now := s.engine.now()
+			if (!s.calls.probing || now-s.pace.probeAt > roundTripWindow) && s.calls.queuedCall(0).stream() == nil {
 				s.calls.startProbe()
 				s.pace.probeAt = now
 			}

@@ -33,6 +33,9 @@ const (
 	// Interim: a message that belongs to the request with its ticket, which goes on,
 	// is complete. Only ByTicket.
 	Interim
+	// Part: a frame of the stream with its ticket, which goes on, is complete; the last frame of a
+	// stream is Done. Only with Traits.Streams.
+	Part
 )
 
 // A Frame is a message at the front of what was received.

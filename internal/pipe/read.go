@@ -201,6 +201,8 @@ func (s *socket) classify(f Frame, at int, message []byte) error {
 		s.pushed(message)
 	case f.Verdict == Interim:
 		s.interim(f.Ticket, message)
+	case f.Verdict == Part:
+		return s.part(f, at)
 	case early:
 		return s.dropEarly(f.Ticket)
 	default:
@@ -252,6 +254,11 @@ func (s *socket) hand() (kick bool, err error) {
 	if s.in.last {
 		s.in.last = false
 		s.retire() // it ends when the replies are handed out: see deliver and outlived
+	}
+	if len(s.streams.parts) > 0 {
+		if err := s.handParts(); err != nil {
+			return false, err
+		}
 	}
 	if len(s.in.frames) == 0 {
 		return false, nil

@@ -76,6 +76,8 @@ type socket struct {
 	watch stallWatch
 
 	peer *peer // immutable
+
+	streams socketStreams
 }
 
 // input is the reader's side of a socket. It is owned by the goroutine that has the

@@ -74,7 +74,8 @@ func (c *Counts) add(o Counts) {
 // Its figures are of slightly different moments.
 type Snapshot struct {
 	Counts
-	// Cancelled were given up for a context or a deadline, wherever they were.
+	// Cancelled were given up for a context or a deadline, wherever they were, and streams that
+	// were ended from this side.
 	Cancelled uint64
 	// Backstop counts writes that only the sweeper made: 0, unless something is
 	// wrong. Aged counts those it made of calls held back by slow ones.
@@ -91,6 +92,12 @@ type Snapshot struct {
 	// Connected the sockets that are up.
 	Queued, Outstanding, Connected int
 	HeldBytes                      int64
+	// Streams are open; StreamBytes are what open streams, and those that were not read to their end,
+	// may hold together.
+	Streams     int
+	StreamBytes int64
+	// StreamOverflows are streams that ended because more was received than Recv has taken.
+	StreamOverflows uint64
 	// RoundTrip is the smallest reply time of the last seconds, of the slowest
 	// socket; 0: not known. FlushFactor is k of the rule there.
 	RoundTrip   time.Duration
@@ -146,6 +153,7 @@ func (e *Engine) Snapshot() Snapshot {
 		out.Counts.add(s.snapshotCounts())
 		s.mu.Lock()
 		out.Queued += s.calls.queued() + len(s.out.oneWays)
+		out.Streams += s.streams.live
 		out.Outstanding += s.calls.atServer() + len(s.out.leaving)
 		if !s.life.closed {
 			out.Connected++
@@ -158,6 +166,7 @@ func (e *Engine) Snapshot() Snapshot {
 	}
 	out.Cancelled, out.Backstop, out.Aged = e.sweeping.cancelled.Load(), e.sweeping.backstop.Load(), e.sweeping.aged.Load()
 	out.Stalls, out.Pings, out.Probes = e.sweeping.stalls.Load(), e.sweeping.pings.Load(), e.sweeping.probes.Load()
+	out.StreamBytes, out.StreamOverflows = e.streams.reserved.Load(), e.streams.overflows.Load()
 	out.CompleterPanics, out.SlowCompleters = e.panics.Load(), e.slow.Load()
 	return out
 }

@@ -26,7 +26,7 @@ const (
 	sweepShare = 2048
 )
 
-// sweepCounts are written by the sweeper.
+// sweepCounts are written by the sweeper, and cancelled by who ends a stream.
 type sweepCounts struct {
 	cancelled, backstop, aged, stalls, pings, probes atomic.Uint64
 }
@@ -41,6 +41,7 @@ type stallWatch struct {
 	suspect      bool // owes replies, and is silent
 	calm         int
 	swept        time.Duration
+	blocked      time.Duration // since when it was retired and no connection takes calls; 0: it is not so
 }
 
 func (e *Engine) wakeSweeper(needed bool) {
@@ -131,6 +132,7 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	if cause := s.outlived(); cause != nil {
 		s.fail(cause)
 	}
+	e.endStreamsOf(s, now)
 	if due {
 		e.checkLife(s, now)
 		s.endLoan(now)
@@ -219,6 +221,22 @@ func (s *socket) giveUp(c *Call, cause error) bool {
 	if s.calls.gathering && c.several {
 		return false // the next time
 	}
+	s.abandon(c, cause)
+	if c.completes() {
+		// The user's code must not run under the lock, and c must not be recycled
+		// by the reader before it has run.
+		s.engine.givenUp = append(s.engine.givenUp, c)
+	} else {
+		c.resolve()
+	}
+	if s.reader != nil && (s.reader == c || c.routed && s.reader == c.leader) {
+		s.interrupt()
+	}
+	return true
+}
+
+// abandon ends c, which is in its table, because of cause. Nobody is told. Under mu.
+func (s *socket) abandon(c *Call, cause error) {
 	outcome := slipstream.MaybeExecuted
 	if c.start >= s.out.taken && !c.Whole {
 		outcome = slipstream.NotSent
@@ -233,17 +251,6 @@ func (s *socket) giveUp(c *Call, cause error) bool {
 		s.wear()
 	}
 	s.engine.sweeping.cancelled.Add(1)
-	if c.completes() {
-		// The user's code must not run under the lock, and c must not be recycled
-		// by the reader before it has run.
-		s.engine.givenUp = append(s.engine.givenUp, c)
-	} else {
-		c.resolve()
-	}
-	if s.reader != nil && (s.reader == c || c.routed && s.reader == c.leader) {
-		s.interrupt()
-	}
-	return true
 }
 
 // completeGivenUp tells the completers of calls that the last sweep gave up.
@@ -290,7 +297,7 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 	reads := s.reads.Load()
 	s.mu.Lock()
 	epoch, calls := s.pace.epoch, s.counts.Calls
-	outstanding := s.calls.atServer()
+	outstanding := max(s.calls.atServer()-s.streams.live, 0) // an open stream owes nothing
 	patience := s.calls.patience()
 	s.calls.shrink()
 	s.mu.Unlock()

@@ -109,11 +109,16 @@ func (m *matcher) addFirst(c *Call) {
 	m.order.addFirst(c)
 }
 
-// addOneWay gives a call without a reply its ticket. It has no place.
+// addOneWay gives a call without a reply its ticket: its own, or that of its stream. It has no place.
 func (m *matcher) addOneWay(c *Call) {
-	if m.byTicket {
-		m.stamp(c, m.slots.oneWay())
+	if !m.byTicket {
+		return
 	}
+	if st := c.frameOf(); st != nil {
+		m.stamp(c, st.ticket)
+		return
+	}
+	m.stamp(c, m.slots.oneWay())
 }
 
 // stamp writes a ticket into what will be sent.
@@ -215,6 +220,30 @@ func (m *matcher) dropEarly(ticket uint64) error {
 		return ErrUnsolicited
 	}
 	return nil
+}
+
+// ticketOf returns the ticket of a call that has a place.
+func (m *matcher) ticketOf(c *Call) uint64 { return m.slots.ticket(c.slot) }
+
+// holds reports whether c, which was added, still has its place by ticket.
+func (m *matcher) holds(c *Call) bool {
+	return int(c.slot) < len(m.slots.slots) && m.slots.slots[c.slot].call == c
+}
+
+// streamOf returns the stream in flight with that ticket, nil if there is none. Then known reports
+// whether the ticket was sent before.
+func (m *matcher) streamOf(ticket uint64) (st *Stream, known bool) {
+	if !m.byTicket {
+		return nil, false
+	}
+	at := m.slots.awaits(ticket)
+	switch {
+	case at == nil:
+		return nil, m.slots.wasSent(ticket)
+	case at.call == nil:
+		return nil, true
+	}
+	return at.call.stream(), true
 }
 
 // find returns the call in flight with that ticket, nil if there is none.

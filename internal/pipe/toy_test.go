@@ -10,7 +10,7 @@ import (
 
 // The toy protocols. A FIFO message is a length of four bytes and a body; the
 // first byte of the body is its kind: 'r' a request or reply, 'l' the last reply, 'p' a push, 'i', with
-// tickets, a message before the reply. A
+// tickets, a message before the reply, 'd' a frame of a stream that goes on, and 'c' credit for one. A
 // ticket message has eight bytes of ticket between length and body.
 type toyFIFO struct{}
 
@@ -81,8 +81,10 @@ func (s toyScanner) Scan(b []byte) (Frame, error) {
 	switch {
 	case body[0] == 'l':
 		f.Last = true
-	case body[0] == 'p':
+	case body[0] == 'p', body[0] == 'c' && s.tickets:
 		f.Verdict = Push
+	case body[0] == 'd' && s.tickets:
+		f.Verdict = Part
 	case body[0] == 'i' && s.tickets:
 		f.Verdict = Interim
 	}

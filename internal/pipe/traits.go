@@ -34,6 +34,40 @@ type Traits struct {
 	// AlwaysRead keeps callers from reading their own replies: between the calls of a lone
 	// caller nobody would receive pushes, for up to restEvery.
 	AlwaysRead bool
+	// Streams, if not nil, say how a call becomes a stream; see Engine.OpenStream. They are for ByTicket.
+	Streams *StreamTraits
+}
+
+// StreamTraits say what the streams of a protocol are. Their zero value is a protocol without flow
+// control and without a frame that ends a stream early. The functions are called by any goroutine,
+// several at a time. Tickets are put into their frames by PutTicket.
+type StreamTraits struct {
+	// AppendReset appends the frame that tells the server that this side has ended a stream because
+	// of cause. The server then sends the last frame of the stream, which is dropped; until it comes
+	// the ticket stays blocked. If nil, the server is not told.
+	AppendReset func(b []byte, cause error) []byte
+	// AppendCredit appends the frame that lets the server send n more bytes, as many as Recv has
+	// taken. If nil, the protocol has no such frame.
+	AppendCredit func(b []byte, n int) []byte
+	// Window is what the server may send on a new stream, by the protocol or by the opening frame. The
+	// server is told when a quarter of it was taken. StreamConfig.ReceiveBytes should have room for
+	// frames of so many bytes together. If zero, it is ReceiveBytes.
+	Window int
+	// Credited says that the server has to let this side send too: FirstCredit bytes when the stream
+	// is opened, and more by frames that the driver tells the engine of by Pin.Grant.
+	Credited    bool
+	FirstCredit int
+	// Cost returns the bytes of a frame that flow control counts. If the frame links to other
+	// memory, size is its whole length and frame only its buffer. If nil, it is size.
+	Cost func(frame []byte, size int) int
+}
+
+// cost returns the bytes of a frame that flow control counts.
+func (t *StreamTraits) cost(frame []byte, size int) int {
+	if t.Cost == nil {
+		return size
+	}
+	return max(t.Cost(frame, size), 0)
 }
 
 // GreetingTicket returns the ticket for a request without a reply that is sent while a

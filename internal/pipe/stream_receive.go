@@ -1,0 +1,280 @@
+package pipe
+
+import (
+	"context"
+	"io"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/buf"
+)
+
+// The reader never waits for the owner of a stream. It copies a frame into the inbox of its stream, and
+// a frame that does not fit ends that stream. A protocol with flow control tells the server how much
+// was taken, so that the server stops before.
+
+const (
+	// partCost is what a frame counts in an inbox beside its bytes.
+	partCost = 64
+	// manyParts is how many frames of streams are cut before their streams are looked up under one
+	// lock.
+	manyParts = 128
+	// creditShare is which share of its window must be taken before the server is told.
+	creditShare = 4
+)
+
+// A part is a frame of a stream in the read buffer.
+type part struct {
+	arrived
+	after int // replies that were cut before it
+	st    *Stream
+}
+
+// part takes note of a frame of a stream.
+func (s *socket) part(f Frame, at int) error {
+	s.streams.parts = append(s.streams.parts, part{arrived: arrived{at, f.Len, f.Ticket}, after: len(s.in.frames)})
+	if len(s.streams.parts) == manyParts {
+		return s.handParts()
+	}
+	return nil
+}
+
+// handParts gives the frames that were cut to their streams. Frames of streams that have ended are
+// dropped and counted, and so are those that came after the last frame: it may be among the replies
+// that are handed out next. A ticket that was never sent is an error.
+func (s *socket) handParts() error {
+	parts := s.streams.parts
+	defer func() {
+		clear(parts)
+		s.streams.parts = parts[:0]
+	}()
+	s.mu.Lock()
+	if s.life.closed {
+		defer s.mu.Unlock()
+		return s.life.cause
+	}
+	seen := 0
+	for i := range parts {
+		p := &parts[i]
+		for ; seen < p.after; seen++ {
+			if st, _ := s.calls.streamOf(s.in.frames[seen].ticket); st != nil {
+				st.over = true
+			}
+		}
+		st, known := s.calls.streamOf(p.ticket)
+		if st == nil && !known {
+			s.mu.Unlock()
+			return ErrUnsolicited
+		}
+		if st != nil && !st.over {
+			p.st = st
+		}
+	}
+	s.mu.Unlock()
+	late := 0
+	for i := range parts {
+		if p := &parts[i]; p.st == nil || !p.st.receive(s, p.arrived) {
+			late++
+		}
+	}
+	if late > 0 {
+		s.late.Add(uint64(late))
+	}
+	return nil
+}
+
+// receive puts a frame into the inbox. It reports whether it was kept.
+func (st *Stream) receive(s *socket, f arrived) bool {
+	st.mu.Lock()
+	switch {
+	case st.call == nil || st.closed:
+		st.mu.Unlock()
+		return false
+	case st.inbox.held+f.len+partCost > st.most:
+		st.mu.Unlock()
+		s.engine.streams.overflows.Add(1)
+		st.end(ErrStreamOverflow)
+		return false
+	case f.at == ownBuffer:
+		st.inbox.adopt(s.in.own)
+		s.in.own = nil
+	default:
+		st.inbox.add(s.in.bytes(f))
+	}
+	st.mu.Unlock()
+	st.notify()
+	return true
+}
+
+// Recv returns the next frame of the stream, a whole message, valid until the next Recv. It waits for one until
+// ctx ends, which does not end the stream. After the last frame the error is io.EOF. If the stream has
+// ended in another way, Recv returns the frames that came before and then why it has; after Close it
+// returns no frames. One goroutine may call Recv at a time.
+func (st *Stream) Recv(ctx context.Context) ([]byte, error) {
+	for {
+		b, err := st.next()
+		st.tellServer()
+		if b != nil || err != nil {
+			return b, err
+		}
+		select {
+		case <-st.arrived:
+		case <-ctx.Done():
+			return nil, &slipstream.Error{Addr: st.socket.engine.cfg.Addr, Outcome: slipstream.MaybeExecuted, Err: ctx.Err()}
+		}
+	}
+}
+
+// next takes the next frame, or the error after the last one, and gives back the frame before. Nil and nil:
+// there is none yet.
+func (st *Stream) next() ([]byte, error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.inbox.giveBack()
+	if b := st.inbox.take(); b != nil {
+		if t := st.socket.engine.cfg.Traits.Streams; t.AppendCredit != nil {
+			st.untold.Add(int64(t.cost(b, len(b))))
+		}
+		return b, nil
+	}
+	if c := st.last; c != nil {
+		st.last, st.inbox.givenCall, st.err = nil, c, io.EOF
+		return c.Reply(), nil
+	}
+	if st.err != nil {
+		st.settle()
+	}
+	return nil, st.err
+}
+
+// tellServer lets the server send as much as was taken, if that is enough for a frame and the one
+// before is written: so at most one of them is queued for each stream. By the receiver, and by who
+// has written a frame of the stream.
+func (st *Stream) tellServer() {
+	e, s := st.socket.engine, st.socket
+	window := st.most
+	if t := e.cfg.Traits.Streams; t.Window > 0 {
+		window = min(window, t.Window)
+	}
+	if n := st.untold.Load(); n == 0 || n < int64(window/creditShare) {
+		return
+	}
+	s.mu.Lock()
+	may := st.sending.live && !st.sending.telling && !s.life.closed
+	st.sending.telling = st.sending.telling || may
+	s.mu.Unlock()
+	if !may {
+		return
+	}
+	n := int(st.untold.Swap(0))
+	frames := st.newFrame(func(b []byte) []byte { return e.cfg.Traits.Streams.AppendCredit(b, n) })
+	s.mu.Lock()
+	if len(frames) == 0 || !st.sending.live || s.life.closed {
+		st.sending.telling = false
+		s.mu.Unlock()
+		releaseAll(frames)
+		return
+	}
+	st.sending.credits = frames[0]
+	s.flushQueued(st.queueOwn(frames[0]))
+}
+
+// inbox holds the frames that were received and not taken. Small ones lie one after the other in
+// chunks, so that many of them take little more than their bytes. It is guarded by the stream's mu.
+type inbox struct {
+	frames []inboxFrame // those before first were taken
+	first  int
+	held   int    // cost of the frames
+	chunk  []byte // the last chunk, which has room
+	// given is the frame that the receiver has, and givenCall the call with the last frame.
+	given     inboxFrame
+	givenCall *Call
+}
+
+// inboxFrame is a frame. If free is not nil, it is the chunk whose last frame this is.
+type inboxFrame struct{ b, free []byte }
+
+const (
+	firstChunk = 512
+	nextChunk  = 4 << 10
+)
+
+// add copies a frame.
+func (in *inbox) add(b []byte) {
+	in.held += len(b) + partCost
+	if cap(in.chunk)-len(in.chunk) < len(b) {
+		in.endChunk()
+		size := nextChunk
+		if in.empty() {
+			size = firstChunk
+		}
+		in.chunk = buf.Get(max(size, len(b)))
+	}
+	from := len(in.chunk)
+	in.chunk = append(in.chunk, b...)
+	in.frames = append(in.frames, inboxFrame{b: in.chunk[from:len(in.chunk):len(in.chunk)]})
+}
+
+// adopt takes a frame over that has a buffer of its own.
+func (in *inbox) adopt(b []byte) {
+	in.held += len(b) + partCost
+	in.endChunk()
+	in.frames = append(in.frames, inboxFrame{b, b[:0]})
+}
+
+// endChunk lets the last chunk be given back with the last frame.
+func (in *inbox) endChunk() {
+	if in.chunk != nil { // it has a frame that is not taken
+		in.frames[len(in.frames)-1].free, in.chunk = in.chunk[:0], nil
+	}
+}
+
+func (in *inbox) empty() bool { return in.first == len(in.frames) }
+
+// take returns the next frame and gives it to the receiver; nil: there is none.
+func (in *inbox) take() []byte {
+	if in.empty() {
+		return nil
+	}
+	if in.first == len(in.frames)-1 {
+		in.endChunk()
+	}
+	in.given = in.frames[in.first]
+	in.frames[in.first] = inboxFrame{}
+	in.held -= len(in.given.b) + partCost
+	// Moved when half has gone, so an entry is moved once on average.
+	if in.first++; in.first > len(in.frames)/2 {
+		n := copy(in.frames, in.frames[in.first:])
+		clear(in.frames[n:])
+		in.frames, in.first = in.frames[:n], 0
+	}
+	return in.given.b
+}
+
+// giveBack ends the receiver's use of the frame that it has.
+func (in *inbox) giveBack() {
+	if in.given.free != nil {
+		buf.Put(in.given.free)
+	}
+	in.given = inboxFrame{}
+	if in.givenCall != nil {
+		in.givenCall.Release()
+		in.givenCall = nil
+	}
+}
+
+// drop drops the frames that were not taken. The chunk of the one that the receiver has is left to the
+// collector.
+func (in *inbox) drop() {
+	in.endChunk()
+	inUse := in.given.b != nil && in.given.free == nil
+	for _, f := range in.frames[in.first:] {
+		switch {
+		case f.free == nil:
+		case inUse:
+			inUse = false
+		default:
+			buf.Put(f.free)
+		}
+	}
+	in.frames, in.first, in.held = nil, 0, 0
+}

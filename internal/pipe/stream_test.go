@@ -1,0 +1,527 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// Many streams beside calls: each gets its own frames, in order, and then io.EOF.
+func TestStreamsEchoBesideCalls(t *testing.T) {
+	for _, network := range []string{"", "unix", "tcp"} {
+		t.Run(network, func(t *testing.T) {
+			testkit.NoLeaks(t)
+			seed := testkit.Seed(t)
+			k := startStreamToy(t, &streamToy{}, network)
+			e := k.engine(func(c *Config) {
+				c.Sockets = 2
+				c.Streams.ReceiveBytes = 2 << 20
+			})
+			var wg sync.WaitGroup
+			for i := range 20 {
+				r := testkit.Fork(seed, uint64(i))
+				frames := bodiesOf(i, 40, func() int { return r.IntN(1 << r.IntN(16)) })
+				st := mustOpen(t, e)
+				wg.Go(func() {
+					for _, f := range frames {
+						if err := sendToy(t.Context(), st, f); err != nil {
+							t.Error(err)
+						}
+					}
+					if err := sendToy(t.Context(), st, "eend"); err != nil {
+						t.Error(err)
+					}
+				})
+				wg.Go(func() {
+					for _, f := range append(frames, "eend") {
+						if got, err := recvToy(t.Context(), st); got != f || err != nil {
+							t.Errorf("stream %d received %.40q, %v, expected %.40q", i, got, err, f)
+							break
+						}
+					}
+					if _, err := st.Recv(t.Context()); err != io.EOF {
+						t.Errorf("after the last frame: %v", err)
+					}
+					st.Close()
+				})
+				wg.Go(func() {
+					for j := range 50 {
+						if err := k.ask(t.Context(), e, fmt.Sprint("r", i, j)); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			streamsBalanced(t, e)
+		})
+	}
+}
+
+// What asks for a stream where there are none is told so, and nothing is sent.
+func TestStreamsNeedTheProtocol(t *testing.T) {
+	for _, tickets := range []bool{false, true} {
+		s := startToy(t, &toyServer{tickets: tickets})
+		e := s.engine(func(c *Config) {
+			if !tickets {
+				c.Traits.Streams = toyStreamTraits()
+			}
+		})
+		st, err := openToy(t.Context(), e)
+		if st != nil || !errors.Is(err, ErrNoStreams) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+			t.Errorf("tickets %v: %v, %v", tickets, st, err)
+		}
+		if n := e.Snapshot().Calls; n != 0 {
+			t.Errorf("%d calls were queued", n)
+		}
+	}
+}
+
+// ways end a stream from this side.
+var streamEnds = map[string]struct {
+	cause error
+	end   func(st *Stream, cancel context.CancelFunc)
+}{
+	"cancel":   {context.Canceled, func(_ *Stream, cancel context.CancelFunc) { cancel() }},
+	"close":    {ErrStreamClosed, func(st *Stream, _ context.CancelFunc) { st.Close() }},
+	"deadline": {context.DeadlineExceeded, func(*Stream, context.CancelFunc) {}},
+}
+
+// A stream that ends from this side ends within 10 ms, whoever waits on it is told, and the server gets a
+// reset frame. Its ticket is not used again until the last frame comes; frames that come later are dropped
+// and counted.
+func TestStreamsEndFromThisSide(t *testing.T) {
+	for name, way := range streamEnds {
+		for _, bits := range []int{32, 64} {
+			t.Run(fmt.Sprint(name, bits), func(t *testing.T) {
+				virtual(t, func(t *testing.T) {
+					k := startStreamToy(t, &streamToy{on: keepStream}, "")
+					e := k.engine(func(c *Config) { narrow(c); c.Traits.TicketBits = bits })
+					const due = time.Minute
+					ctx, cancel := context.WithTimeout(t.Context(), due)
+					defer cancel()
+					st, err := openToy(ctx, e)
+					if err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					k.of(st)[0].reply("dearly")
+					expectToy(t, st, "dearly")
+					began := time.Now()
+					if name != "deadline" {
+						time.AfterFunc(due/2, func() { way.end(st, cancel) })
+					}
+					_, err = st.Recv(t.Context())
+					took := time.Since(began)
+					if !errors.Is(err, way.cause) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+						t.Errorf("Recv: %v", err)
+					}
+					want := due
+					if name != "deadline" {
+						want = due / 2
+					}
+					if took < want || took > want+10*time.Millisecond {
+						t.Errorf("it ended after %v, expected %v", took, want)
+					}
+					if again := sendToy(t.Context(), st, "dlate"); !errors.Is(again, way.cause) {
+						t.Errorf("Send: %v", again)
+					}
+					st.Close()
+					synctest.Wait()
+					if got := k.kinds(st); got != "ox" {
+						t.Errorf("the server got %q", got)
+					}
+					lateFrames(t, k, e, st)
+				})
+			})
+		}
+	}
+}
+
+// lateFrames checks the ticket of a stream that was given up and that the server has not ended.
+func lateFrames(t *testing.T, k *streamToy, e *Engine, st *Stream) {
+	if v := e.Snapshot(); v.Streams != 0 || v.StreamBytes != 0 || v.Outstanding != 1 {
+		t.Errorf("%d streams, %d bytes reserved, %d tickets outstanding", v.Streams, v.StreamBytes, v.Outstanding)
+	}
+	for range 5 {
+		virtualAsk(t, e, "rother")
+		if next := mustOpen(t, e); next.ticket&slotMask == st.ticket&slotMask {
+			t.Errorf("ticket %#x is used beside %#x, which awaits its last frame", next.ticket, st.ticket)
+		}
+	}
+	k.of(st)[0].reply("dlate")
+	k.of(st)[0].reply("dlater")
+	synctest.Wait()
+	if v := e.Snapshot(); v.Late != 2 || v.Outstanding != 6 || v.Reconnects != 0 {
+		t.Errorf("after two frames: %d late, %d outstanding, %d reconnects", v.Late, v.Outstanding, v.Reconnects)
+	}
+	k.of(st)[0].reply("elast")
+	k.of(st)[0].reply("dtoo late")
+	synctest.Wait()
+	if v := e.Snapshot(); v.Late != 4 || v.Outstanding != 5 || v.Reconnects != 0 {
+		t.Errorf("after the last frame: %d late, %d outstanding, %d reconnects", v.Late, v.Outstanding, v.Reconnects)
+	}
+	balanced(t, e)
+}
+
+// A stream that ends before its opening frame was written is never sent, and neither are its frames.
+func TestUnsentStreamsAreNeverSent(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		k := startStreamToy(t, &streamToy{on: keepStream}, "")
+		e := k.engine(oneFactor)
+		setRoundTrip(e, time.Second) // so that no ticket counts as slow
+		var held []*Stream
+		for range 8 { // they leave by 1, 1, 2 and 4
+			held = append(held, mustOpen(t, e))
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		st, err := openToy(ctx, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sendToy(ctx, st, "dx"); err != nil {
+			t.Fatal(err)
+		}
+		if v := e.Snapshot(); v.Queued != 2 {
+			t.Fatalf("%d are queued", v.Queued)
+		}
+		cancel()
+		if _, err := st.Recv(t.Context()); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+			t.Errorf("Recv: %v", err)
+		}
+		st.Close()
+		k.of(held[0])[0].reply("edone")
+		for i := range 20 {
+			if err := sendToy(t.Context(), held[1], fmt.Sprint("d", i)); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if got := k.of(st); len(got) != 0 {
+			t.Errorf("the server got %d frames", len(got))
+		}
+		if v := e.Snapshot(); v.NeverWritten != 2 || v.Queued != 0 {
+			t.Errorf("%d were never written, %d are queued", v.NeverWritten, v.Queued)
+		}
+		balanced(t, e)
+	})
+}
+
+// A stream ends with its socket: frames that came before are received, then why it ended; nothing can be
+// sent; and the next stream has another connection.
+func TestStreamsEndWithTheirSocket(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		k := startStreamToy(t, &streamToy{}, "")
+		e := k.engine(nil)
+		st := mustOpen(t, e)
+		for _, f := range []string{"d1", "d2", "d3"} {
+			if err := sendToy(t.Context(), st, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		expectToy(t, st, "d1")
+		k.last().reset()
+		expectToy(t, st, "d2", "d3")
+		_, err := st.Recv(t.Context())
+		if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || err == nil || err == io.EOF {
+			t.Errorf("Recv: %v", err)
+		}
+		if sent := sendToy(t.Context(), st, "d4"); !errors.Is(sent, errors.Unwrap(err)) {
+			t.Errorf("Send: %v, Recv: %v", sent, err)
+		}
+		if _, again := st.Recv(t.Context()); again != err {
+			t.Errorf("Recv again: %v", again)
+		}
+		next := mustOpen(t, e)
+		if err := sendToy(t.Context(), next, "eend"); err != nil {
+			t.Fatal(err)
+		}
+		expectToy(t, next, "eend")
+		next.Close()
+		st.Close()
+		streamsBalanced(t, e)
+	})
+}
+
+// The server may end a stream while the client sends: Send says so, and Recv has every frame.
+func TestServerEndsAStream(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		k := startStreamToy(t, &streamToy{on: func(r toyRequest) {
+			if r.body == "d3" {
+				r.reply("d!")
+				r.reply("eenough")
+			}
+		}}, "")
+		e := k.engine(nil)
+		st := mustOpen(t, e)
+		var err error
+		for i := 0; err == nil; i++ {
+			err = sendToy(t.Context(), st, fmt.Sprint("d", i))
+			synctest.Wait()
+		}
+		if !errors.Is(err, ErrStreamEnded) || slipstream.OutcomeOf(err) != slipstream.Executed {
+			t.Errorf("Send: %v", err)
+		}
+		expectToy(t, st, "d!", "eenough")
+		if _, err := st.Recv(t.Context()); err != io.EOF {
+			t.Errorf("Recv: %v", err)
+		}
+		st.Close()
+		if _, err := st.Recv(t.Context()); err != io.EOF {
+			t.Errorf("Recv after Close: %v", err)
+		}
+		if got := k.kinds(st); strings.Contains(got, "x") {
+			t.Errorf("a stream that had ended was reset: %q", got)
+		}
+		streamsBalanced(t, e)
+	})
+}
+
+// Nothing is sent after CloseSend, with or without a frame, and frames are received as before.
+func TestNothingIsSentAfterCloseSend(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		k := startStreamToy(t, &streamToy{on: keepStream}, "")
+		e := k.engine(nil)
+		for _, frame := range []bool{true, false} {
+			st := mustOpen(t, e)
+			want := "o"
+			if frame {
+				want = "oe"
+				if err := sendToy(t.Context(), st, "eend"); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := st.CloseSend(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := sendToy(t.Context(), st, "dx"); !errors.Is(err, ErrSendClosed) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+				t.Errorf("Send: %v", err)
+			}
+			if err := st.CloseSend(t.Context(), nil); !errors.Is(err, ErrSendClosed) {
+				t.Errorf("CloseSend: %v", err)
+			}
+			synctest.Wait()
+			if got := k.kinds(st); got != want {
+				t.Errorf("the server got %q, expected %q", got, want)
+			}
+			k.of(st)[0].reply("d1")
+			k.of(st)[0].reply("edone")
+			expectToy(t, st, "d1", "edone")
+			st.Close()
+		}
+		streamsBalanced(t, e)
+	})
+}
+
+// Shutdown takes no new streams and waits for the open ones, which go on; Close ends them.
+func TestShutdownWaitsForStreams(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		k := startStreamToy(t, &streamToy{}, "")
+		e := k.engine(nil)
+		st := mustOpen(t, e)
+		done := make(chan error, 1)
+		go func() { done <- e.Shutdown(t.Context()) }()
+		time.Sleep(time.Second)
+		if _, err := openToy(t.Context(), e); !errors.Is(err, ErrClosed) || slipstream.OutcomeOf(err) != slipstream.Closed {
+			t.Errorf("a stream opened during Shutdown: %v", err)
+		}
+		for _, f := range []string{"d1", "eend"} {
+			if err := sendToy(t.Context(), st, f); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+			expectToy(t, st, f)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCloseEndsStreams(t *testing.T) {
+	for _, shutdown := range []bool{false, true} {
+		virtual(t, func(t *testing.T) {
+			k := startStreamToy(t, &streamToy{on: keepStream}, "")
+			e := k.engine(nil)
+			st := mustOpen(t, e)
+			synctest.Wait()
+			k.of(st)[0].reply("d1")
+			got := make(chan error, 1)
+			go func() {
+				_, err := st.Recv(t.Context())
+				if err == nil {
+					_, err = st.Recv(t.Context())
+				}
+				got <- err
+			}()
+			synctest.Wait()
+			if shutdown {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := e.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Shutdown: %v", err)
+				}
+			} else {
+				e.Close()
+			}
+			if err := <-got; !errors.Is(err, ErrClosed) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+				t.Errorf("Recv: %v", err)
+			}
+			if err := sendToy(t.Context(), st, "dx"); !errors.Is(err, ErrClosed) {
+				t.Errorf("Send: %v", err)
+			}
+			st.Close()
+			if v := e.Snapshot(); v.StreamBytes != 0 {
+				t.Errorf("%d bytes are reserved", v.StreamBytes)
+			}
+		})
+	}
+}
+
+// A stream on a connection that was retired goes on, and calls go elsewhere. If there is no other
+// connection, it ends after DialTimeout, so that the next one can be dialed.
+func TestRetiredConnectionKeepsItsStreams(t *testing.T) {
+	for _, sockets := range []int{1, 2} {
+		virtual(t, func(t *testing.T) {
+			k := startStreamToy(t, &streamToy{}, "")
+			e := k.engine(func(c *Config) { c.Sockets = sockets })
+			time.Sleep(time.Second)
+			st := mustOpen(t, e)
+			(Pin{st.socket}).Retire()
+			if err := sendToy(t.Context(), st, "d1"); err != nil {
+				t.Error(err)
+			}
+			expectToy(t, st, "d1")
+			if took := virtualAsk(t, e, "rx"); sockets == 1 && (took < e.cfg.DialTimeout || took > 2*e.cfg.DialTimeout) || sockets == 2 && took > 0 {
+				t.Errorf("a call waited for %v", took)
+			}
+			if sockets == 1 {
+				if _, err := st.Recv(t.Context()); !errors.Is(err, ErrRetired) {
+					t.Errorf("Recv: %v", err)
+				}
+			} else if err := sendToy(t.Context(), st, "eend"); err != nil {
+				t.Error(err)
+			} else {
+				expectToy(t, st, "eend")
+			}
+			st.Close()
+			time.Sleep(time.Second)
+			if v := e.Snapshot(); v.Reconnects != 1 || v.Connected != sockets {
+				t.Errorf("%d reconnects, %d connected", v.Reconnects, v.Connected)
+			}
+			streamsBalanced(t, e)
+		})
+	}
+}
+
+// An open stream owes nothing: its silence is not the server's, and Config.Timeout does not end it.
+func TestIdleStreamsAreNoStall(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		k := startStreamToy(t, &streamToy{}, "")
+		e := k.engine(func(c *Config) { c.IdlePing, c.Timeout = -1, time.Second })
+		st := mustOpen(t, e)
+		time.Sleep(time.Hour)
+		if v := e.Snapshot(); v.Pings+v.Stalls+v.Reconnects != 0 || v.Streams != 1 {
+			t.Errorf("%d pings, %d stalls, %d reconnects, %d streams", v.Pings, v.Stalls, v.Reconnects, v.Streams)
+		}
+		if err := sendToy(t.Context(), st, "eend"); err != nil {
+			t.Error(err)
+		}
+		expectToy(t, st, "eend")
+	})
+}
+
+// A call beside an open stream measures the round trip and counts as the first in flight, as if it were
+// alone; the stream itself measures nothing.
+func TestRoundTripBesideStreams(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		k := startStreamToy(t, &streamToy{}, "")
+		e := k.engine(nil)
+		s := e.sockets[0].Load()
+		writes := func(until uint64) { // every 16th write is measured
+			for e.Snapshot().Writes&15 != until {
+				virtualAsk(t, e, "rx")
+			}
+		}
+		writes(0)
+		st := mustOpen(t, e)
+		time.Sleep(roundTripWindow)
+		s.mu.Lock()
+		if s.calls.probing {
+			t.Error("the reply to a stream ends a measurement")
+		}
+		s.pace.trip = roundTrip{}
+		s.mu.Unlock()
+		for range 20 {
+			virtualAsk(t, e, "rx")
+		}
+		if e.Snapshot().RoundTrip == 0 {
+			t.Error("calls beside a stream measure nothing")
+		}
+		st.Close()
+	})
+}
+
+// Close may come at any time, from any goroutine, beside those that send and one that receives.
+func TestStreamsAreSafeForConcurrentUse(t *testing.T) {
+	testkit.NoLeaks(t)
+	seed := testkit.Seed(t)
+	k := startStreamToy(t, &streamToy{}, "unix")
+	e := k.engine(func(c *Config) {
+		c.Streams = StreamConfig{ReceiveBytes: 20_000, SendBytes: 5_000, SocketBytes: 8_000}
+	})
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			r := testkit.Fork(seed, uint64(i))
+			for range 30 {
+				ctx, cancel := context.WithCancel(t.Context())
+				st, err := openToy(ctx, e)
+				if err != nil {
+					t.Error(err)
+					cancel()
+					return
+				}
+				var users sync.WaitGroup
+				for j := range 3 {
+					body := "d" + strings.Repeat(string(rune('a'+j)), 1+r.IntN(3000))
+					users.Go(func() {
+						for sendToy(ctx, st, body) == nil {
+						}
+					})
+				}
+				frames, cancels := r.IntN(50), r.IntN(2) == 0
+				users.Go(func() {
+					for range frames {
+						got, err := recvToy(ctx, st)
+						if err == nil && got != "d"+strings.Repeat(got[1:2], len(got)-1) {
+							t.Errorf("received %q", got)
+						}
+					}
+					if cancels {
+						cancel()
+					}
+					st.Close()
+				})
+				if r.IntN(3) == 0 {
+					users.Go(st.Close)
+				}
+				users.Wait()
+				cancel()
+				st.Close()
+			}
+		})
+	}
+	wg.Wait()
+	streamsBalanced(t, e)
+}
