@@ -333,7 +333,7 @@ func TestLittleRoomIsUsed(t *testing.T) {
 			done <- err
 		}()
 		testkit.Eventually(t, 5*time.Second, func() error {
-			if !e.sockets[0].Load().life.crowded.Load() {
+			if !socketAt(e, 0).life.crowded.Load() {
 				return errors.New("nobody waits")
 			}
 			return nil

@@ -50,7 +50,7 @@ func TestTLS(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		sock := e.sockets[0].Load()
+		sock := socketAt(e, 0)
 		testkit.Eventually(t, 5*time.Second, func() error {
 			if sock.in.bulky.Load() {
 				return errors.New("the burst's buffer is not given back")
@@ -381,7 +381,7 @@ func TestHostileReplies(t *testing.T) {
 
 // ticketOf returns the ticket of a call on the engine's only socket.
 func ticketOf(e *Engine, c *Call) uint64 {
-	s := e.sockets[0].Load()
+	s := socketAt(e, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls.slots.ticket(c.slot)

@@ -169,7 +169,7 @@ func (k *keepingServer) finish(c *Call) {
 }
 
 func setRoundTrip(e *Engine, d time.Duration) {
-	s := e.sockets[0].Load()
+	s := socketAt(e, 0)
 	s.mu.Lock()
 	s.pace.trip = roundTrip{current: d}
 	s.calls.probing, s.calls.probe, s.pace.probeAt = true, 1<<63, e.now()+time.Hour

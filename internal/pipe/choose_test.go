@@ -32,7 +32,7 @@ func TestCallsStayTogether(t *testing.T) {
 	}
 	used := func() (n int, most int64) {
 		for i := range sockets {
-			if calls := e.sockets[i].Load().charged.Load() >> chargeBits; calls > 0 {
+			if calls := socketAt(e, i).charged.Load() >> chargeBits; calls > 0 {
 				n, most = n+1, max(most, calls)
 			}
 		}
@@ -56,10 +56,10 @@ func TestCallsStayTogether(t *testing.T) {
 	// The one that is in use ends when a last call has its reply.
 	start(1)
 	at := e.current.Load()
-	Pin{e.sockets[at].Load()}.Retire()
+	Pin{socketAt(e, at)}.Retire()
 	start(3)
 	now := e.current.Load()
-	if calls := e.sockets[now].Load().charged.Load() >> chargeBits; now == at || calls != 3 {
+	if calls := socketAt(e, now).charged.Load() >> chargeBits; now == at || calls != 3 {
 		t.Errorf("connection %d was retired, and %d has %d of 3 calls", at, now, calls)
 	}
 	for range 100 { // they are chosen at random
@@ -231,8 +231,8 @@ func TestLeastOutstanding(t *testing.T) {
 			cs = append(cs, c)
 		}
 	}
-	calls := func(i int) int64 { return e.sockets[i].Load().charged.Load() >> chargeBits }
-	start(100, Pin{e.sockets[0].Load()})
+	calls := func(i int) int64 { return socketAt(e, i).charged.Load() >> chargeBits }
+	start(100, Pin{socketAt(e, 0)})
 	start(120, Pin{})
 	if n := calls(0); n != 100 {
 		t.Errorf("%d of 120 calls were placed on the connection with the most", n-100)
@@ -242,7 +242,7 @@ func TestLeastOutstanding(t *testing.T) {
 			t.Errorf("connection %d has %d calls of 120 on three", i, n)
 		}
 	}
-	Pin{e.sockets[1].Load()}.Retire()
+	Pin{socketAt(e, 1)}.Retire()
 	before := calls(1)
 	start(50, Pin{})
 	if n := calls(1); n > before {

@@ -21,7 +21,8 @@ type Config struct {
 	// sockets itself.
 	Dial func(ctx context.Context) (net.Conn, error)
 
-	// Sockets is the number of connections; 0: one, which gathers best.
+	// Sockets is the number of connections, at most MaxSockets, until SetSockets changes it; 0: one,
+	// which gathers best.
 	Sockets int
 	// MaxCalls bounds the calls queued and under way; 0: 65,536; at most 4,194,304
 	// a socket.
@@ -114,7 +115,7 @@ func (c Config) WithChoices(ch Choices) Config {
 
 // withDefaults returns c with every zero field replaced.
 func (c Config) withDefaults() Config {
-	c.Sockets = max(c.Sockets, 1)
+	c.Sockets = min(max(c.Sockets, 1), MaxSockets)
 	c.MaxCalls = max(cmp.Or(c.MaxCalls, 65_536), 1)
 	c.MaxBytes = max(cmp.Or(c.MaxBytes, 64<<20), 1)
 	c.DialTimeout = cmp.Or(max(c.DialTimeout, 0), 5*time.Second)

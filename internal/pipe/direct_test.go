@@ -99,7 +99,7 @@ func copiedFor(t *testing.T, tickets bool, directFrom, n, large int) int {
 		r.reply(r.body)
 	}})
 	e := s.engine(func(c *Config) { c.choices.SoloAfter, c.choices.DirectReply = -1, directFrom })
-	sock := e.sockets[0].Load()
+	sock := socketAt(e, 0)
 	for _, batch := range []struct {
 		body string
 		n    int

@@ -17,56 +17,50 @@ var errNoConnection = errors.New("there is no connection")
 // its methods may be called concurrently.
 type Engine struct {
 	// Immutable.
-	cfg      Config
-	epoch    time.Time
-	maxCalls int64 // a socket
-	maxBytes int64 // a socket
-	peers    []*peer
-	ctx      context.Context // ended by Close
-	cancel   context.CancelFunc
-	keepers  sync.WaitGroup // keepers and the sweeper
-	sweep    chan struct{}  // capacity 1: calls with a deadline or a context came
+	cfg     Config
+	epoch   time.Time
+	ctx     context.Context // ended by Close
+	cancel  context.CancelFunc
+	keepers sync.WaitGroup // keepers and the sweeper
+	sweep   chan struct{}  // capacity 1: calls with a deadline or a context came
 	// refusal is the error of every call that does not fit: one each would be
 	// garbage at the very time when there is too much of all.
 	refusal  error
-	changes  broadcast // of the sockets; sent by keepers
+	changes  broadcast // of the sockets; sent by whoever changes them
 	releases releases
 	transit  transit
 	streams  streamRoom
+
+	past *Counts // of peers that have left; nil if none has; guarded by the transit's mu
 
 	// Owned by the sweeper.
 	givenUp []*Call // with completers, given up by this sweep
 	prober  prober
 
 	// Atomics.
-	sockets  []atomic.Pointer[socket] // a peer's; written by its keeper, read by callers
-	draining atomic.Bool              // written by Shutdown and Close
-	current  atomic.Uint32            // see choose; written by callers
-	slow     atomic.Uint64            // completers slower than slowCompleter; written by readers
-	panics   atomic.Uint64            // completers that panicked; written by readers
-	sweeping sweepCounts              // written by the sweeper
+	list     atomic.Pointer[list] // written under the transit's mu, read by callers
+	draining atomic.Bool          // written by Shutdown and Close
+	current  atomic.Uint32        // see placeIn; written by callers
+	slow     atomic.Uint64        // completers slower than slowCompleter; written by readers
+	panics   atomic.Uint64        // completers that panicked; written by readers
+	sweeping sweepCounts          // written by the sweeper
 }
 
 // New returns an engine that connects in the background.
 func New(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
-	e := &Engine{
-		cfg: cfg, epoch: time.Now(),
-		maxCalls: int64(min(max(cfg.MaxCalls/cfg.Sockets, 1), mostCalls)),
-		maxBytes: min(int64(max(cfg.MaxBytes/cfg.Sockets, 1)), oneCall/2),
-		sweep:    make(chan struct{}, 1),
-		sockets:  make([]atomic.Pointer[socket], cfg.Sockets),
-	}
+	e := &Engine{cfg: cfg, epoch: time.Now(), sweep: make(chan struct{}, 1)}
 	e.refusal = e.overloaded(ErrOverloaded)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	var peers []*peer
 	for range cfg.Sockets {
-		p := &peer{engine: e}
-		e.peers = append(e.peers, p)
+		peers = append(peers, &peer{engine: e})
 	}
+	e.list.Store(newList(&e.cfg, cfg.Sockets, peers, make([]*socket, cfg.Sockets)))
 	e.keepers.Add(cfg.Sockets + 1)
-	for _, p := range e.peers {
-		// Stopped and waited for by Close.
-		go p.keep(e.ctx)
+	for _, p := range peers {
+		// Stopped by SetSockets or Close; Close waits for it.
+		go p.keep()
 	}
 	// Stopped and waited for by Close.
 	go e.runSweeper()
@@ -76,37 +70,27 @@ func New(cfg Config) *Engine {
 // now is the engine's clock.
 func (e *Engine) now() time.Duration { return time.Since(e.epoch) }
 
-// publish makes a peer's socket known to callers. Under the peer's lock.
-func (e *Engine) publish(p *peer, s *socket) {
-	for i := range e.peers {
-		if e.peers[i] == p {
-			e.sockets[i].Store(s)
-		}
-	}
-}
-
 // Acquire returns a call from a pool. It must be released.
 func (e *Engine) Acquire() *Call { return acquire(e) }
 
 // Connect waits until a socket is up. It returns the error of the first attempt
 // to connect if that fails; attempts go on in the background all the same.
 func (e *Engine) Connect(ctx context.Context) error {
-	p := e.peers[0]
 	for {
 		changed := e.changes.next()
-		_, dialErr := p.current()
+		_, dialErr := e.list.Load().peers[0].current()
 		switch {
 		case e.ctx.Err() != nil:
 			return e.closedError()
 		case e.anySocket() != nil:
 			return nil
 		case dialErr != nil:
-			return p.noConnection(nil)
+			return e.noConnection(nil)
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return p.noConnection(ctx.Err())
+			return e.noConnection(ctx.Err())
 		case <-e.ctx.Done():
 		}
 	}
@@ -235,12 +219,11 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 	if cs[0].Pin.s != nil {
 		return e.submitPinned(ctx, cs, canRead)
 	}
-	i := e.choose()
+	s := e.choose()
 	for {
-		s := e.sockets[i].Load()
 		if s == nil {
 			var err error
-			if s, err = e.waitForSocket(ctx, i, cs[0]); err != nil {
+			if s, err = e.waitForSocket(ctx, cs[0]); err != nil {
 				return nil, false, err
 			}
 		}
@@ -251,7 +234,7 @@ func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket,
 		case errFull:
 			err = e.waitForRoom(ctx, s, cs)
 		case errGone:
-			i, err = e.waitForAnother(ctx, s, cs[0])
+			s, err = e.waitForAnother(ctx, s, cs[0])
 		case errDraining:
 			err = e.closedError()
 		}
@@ -298,7 +281,9 @@ func (e *Engine) event(ev slipstream.Event) {
 // it would wait for.
 func (e *Engine) Close() error {
 	e.draining.Store(true)
+	e.transit.mu.Lock() // SetSockets, which may be under way, starts keepers
 	e.cancel()
+	e.transit.mu.Unlock()
 	e.keepers.Wait()
 	e.transit.closed.Do(e.closeTransit)
 	e.release()
@@ -329,8 +314,8 @@ func (e *Engine) busy() bool {
 	if len(e.transit.units) > 0 {
 		return true
 	}
-	for i := range e.sockets {
-		if s := e.sockets[i].Load(); s != nil && s.awaited() {
+	for _, s := range e.list.Load().sockets {
+		if s != nil && s.awaited() {
 			return true
 		}
 	}

@@ -97,7 +97,7 @@ func TestLastMessageWhileIdle(t *testing.T) {
 			} else if err = e.Start(t.Context(), c); err == nil {
 				err = c.Wait()
 			}
-			if err != nil || s.replyOf(c) != "rmine" || e.sockets[0].Load() == old {
+			if err != nil || s.replyOf(c) != "rmine" || socketAt(e, 0) == old {
 				t.Errorf("start %v: %v", start, err)
 			}
 			c.Release()

@@ -5,9 +5,10 @@ package pipe
 // chooses among engines may ask before every call.
 func (e *Engine) Outstanding() int {
 	calls := int64(0)
-	for i := range e.sockets {
-		charged := &e.peers[i].kept // a socket that is there is charged with them, too
-		if s := e.sockets[i].Load(); s != nil {
+	l := e.list.Load()
+	for i, s := range l.sockets {
+		charged := &l.peers[i].kept // a socket that is there is charged with them, too
+		if s != nil {
 			charged = &s.charged
 		}
 		calls += charged.Load() >> chargeBits
@@ -18,8 +19,8 @@ func (e *Engine) Outstanding() int {
 // Up returns how many sockets take calls, of how many. A socket that failed does not count
 // any more when the first of its calls has ended, one that was retired from then on.
 func (e *Engine) Up() (up, of int) {
-	for i := range e.sockets {
-		s := e.sockets[i].Load()
+	l := e.list.Load()
+	for _, s := range l.sockets[:l.places] {
 		if s == nil {
 			continue
 		}
@@ -29,5 +30,5 @@ func (e *Engine) Up() (up, of int) {
 		}
 		s.mu.Unlock()
 	}
-	return up, len(e.sockets)
+	return up, l.places
 }

@@ -100,7 +100,9 @@ func newModelWorld(t testing.TB, l modelLimits, c chooser) *modelWorld {
 		p = toyTickets{}
 	}
 	cfg := Config{Protocol: p, Traits: toyTraits(l.tickets), FlushFactor: l.k}.WithChoices(Choices{NeverYield: true, FlushBytes: l.big, SoloAfter: -1}).withDefaults()
-	e := &Engine{cfg: cfg, epoch: time.Now(), maxCalls: 1 << 20, maxBytes: 1 << 40, sweep: make(chan struct{}, 1)}
+	cfg.MaxCalls, cfg.MaxBytes = 1<<20, 1<<39
+	e := &Engine{cfg: cfg, epoch: time.Now(), sweep: make(chan struct{}, 1)}
+	e.list.Store(newList(&e.cfg, 1, make([]*peer, 1), make([]*socket, 1)))
 	conn, other := net.Pipe()
 	other.Close()
 	w := &modelWorld{t: t, limits: l, choice: c, engine: e, socket: newSocket(e, conn, nil, modelTrip)}

@@ -364,7 +364,9 @@ func TestOverloaded(t *testing.T) {
 			c.Release()
 		}
 		large := s.newCall(e, "r"+strings.Repeat("x", 50_000))
-		e.maxBytes = 60_000
+		small := *e.list.Load()
+		small.maxBytes = 60_000
+		e.list.Store(&small)
 		if err := e.Do(t.Context(), large); slipstream.OutcomeOf(err) != slipstream.Overloaded {
 			t.Errorf("a request larger than the bound: %v", err)
 		}

@@ -16,7 +16,16 @@ import (
 // A peer is the place of one connection: its keeper dials, greets and reads, and
 // dials again when the socket ends.
 type peer struct {
-	engine *Engine
+	engine *Engine // immutable
+
+	// Guarded by the transit's mu.
+	leaving bool               // its place was given up
+	ended   bool               // its keeper has ended
+	stop    context.CancelFunc // ends its attempts to connect; nil: it makes none
+
+	// Owned by the keeper.
+	began   time.Time // its last attempt to connect
+	backoff time.Duration
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -36,6 +45,8 @@ func (p *peer) current() (*socket, error) {
 	return p.socket, p.dialErr
 }
 
+// set notes the socket of p, nil if there is none, and the error of an attempt to connect. Under the
+// transit's mu.
 func (p *peer) set(s *socket, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,42 +59,98 @@ func (p *peer) set(s *socket, err error) {
 	}
 	p.socket, p.dialErr = s, err
 	p.engine.publish(p, s)
-	p.engine.changes.send()
 }
 
-// keep is the keeper's life.
-func (p *peer) keep(ctx context.Context) {
-	defer p.engine.keepers.Done()
-	e := p.engine
-	backoff := e.cfg.Backoff
-	for ctx.Err() == nil {
-		began := time.Now()
-		s, err := p.connect(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			p.set(nil, err)
-			pause := jitter(backoff)
-			backoff = min(2*backoff, e.cfg.MaxBackoff)
-			e.event(slipstream.Event{Kind: slipstream.DialFailed, Err: err, Backoff: pause})
-			sleep(ctx, pause)
-			continue
-		}
-		e.welcome(p, s)
-		e.event(slipstream.Event{Kind: slipstream.Connected})
-		err = p.serve(ctx, s)
-		p.set(nil, nil)
-		e.event(slipstream.Event{Kind: slipstream.Disconnected, Err: err, Stalled: err == ErrStalled})
-		// A socket that lived for a while was good: dial again at once. One that
-		// did not counts as a failed attempt.
-		if time.Since(began) > e.cfg.MaxBackoff {
-			backoff = e.cfg.Backoff
-			continue
-		}
-		sleep(ctx, jitter(backoff))
-		backoff = min(2*backoff, e.cfg.MaxBackoff)
+// unset notes that p has no socket.
+func (p *peer) unset(dialErr error) {
+	t := &p.engine.transit
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.set(nil, dialErr)
+}
+
+// trying returns a context for attempts to connect. It ends when the place is given up, and by Close.
+func (p *peer) trying() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(p.engine.ctx)
+	t := &p.engine.transit
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.stop = cancel; p.leaving {
+		cancel()
 	}
+	return ctx, cancel
+}
+
+// end notes the end of the keeper.
+func (p *peer) end() {
+	t := &p.engine.transit
+	t.mu.Lock()
+	p.ended = true
+	t.mu.Unlock()
+	p.engine.prune()
+}
+
+// keep is the keeper's life. It ends with the engine, and if its place was given up, with the last call
+// of its socket. What is needed only to connect is in other functions: an idle connection
+// keeps this one's stack.
+func (p *peer) keep() {
+	defer p.engine.keepers.Done()
+	defer p.end()
+	p.backoff = p.engine.cfg.Backoff
+	for {
+		s := p.dial()
+		if s == nil {
+			return
+		}
+		p.lost(p.serve(p.engine.ctx, s))
+	}
+}
+
+// dial connects until there is a socket, and makes it known. nil: the keeper is to end.
+func (p *peer) dial() *socket {
+	e := p.engine
+	ctx, cancel := p.trying()
+	defer cancel()
+	// A socket that lived for a while was good: dial again at once. One that
+	// did not counts as a failed attempt.
+	if time.Since(p.began) > e.cfg.MaxBackoff {
+		p.backoff = e.cfg.Backoff
+	} else {
+		sleep(ctx, p.pause())
+	}
+	for ctx.Err() == nil {
+		p.began = time.Now()
+		s, err := p.connect(ctx)
+		switch {
+		case err == nil && e.welcome(p, s):
+			e.event(slipstream.Event{Kind: slipstream.Connected})
+			return s
+		case err == nil:
+			s.fail(ErrSurplus) // a push may have told somebody of it
+			p.serve(e.ctx, s)
+			return nil
+		case ctx.Err() != nil:
+			return nil
+		}
+		p.unset(err)
+		pause := p.pause()
+		e.event(slipstream.Event{Kind: slipstream.DialFailed, Err: err, Backoff: pause})
+		sleep(ctx, pause)
+	}
+	return nil
+}
+
+// pause returns how long to wait before the next attempt to connect.
+func (p *peer) pause() time.Duration {
+	d := jitter(p.backoff)
+	p.backoff = min(2*p.backoff, p.engine.cfg.MaxBackoff)
+	return d
+}
+
+// lost notes that the socket has ended.
+func (p *peer) lost(cause error) {
+	p.unset(nil)
+	p.engine.event(slipstream.Event{Kind: slipstream.Disconnected, Err: cause, Stalled: cause == ErrStalled})
 }
 
 // serve reads the socket until it ends and waits for its writer. A panic of the
@@ -181,22 +248,4 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
-}
-
-// noConnection is the error of a call that found none.
-func (p *peer) noConnection(cause error) error {
-	p.mu.Lock()
-	dialErr := p.dialErr
-	p.mu.Unlock()
-	if dialErr != nil {
-		if cause == nil {
-			cause = dialErr
-		} else {
-			cause = fmt.Errorf("%w; last attempt to connect: %w", cause, dialErr)
-		}
-	}
-	if cause == nil {
-		cause = errNoConnection
-	}
-	return &slipstream.Error{Addr: p.engine.cfg.Addr, Outcome: slipstream.NotSent, Err: cause}
 }

@@ -27,17 +27,16 @@ func (e *Engine) Pin(ctx context.Context) (Pin, error) { return e.pin(ctx, e.cho
 // Place returns the connection that a call would travel on now, and waits for one as it does.
 func (e *Engine) Place(ctx context.Context) (Pin, error) { return e.pin(ctx, e.choose) }
 
-func (e *Engine) pin(ctx context.Context, choose func() int) (Pin, error) {
+func (e *Engine) pin(ctx context.Context, choose func() *socket) (Pin, error) {
 	if e.draining.Load() {
 		return Pin{}, e.closedError()
 	}
-	i := choose()
+	s := choose()
 	for {
-		s := e.sockets[i].Load()
 		if s == nil {
 			c := Call{engine: e}
 			var err error
-			if s, err = e.waitForSocket(ctx, i, &c); err != nil {
+			if s, err = e.waitForSocket(ctx, &c); err != nil {
 				return Pin{}, err
 			}
 		}
@@ -46,7 +45,7 @@ func (e *Engine) pin(ctx context.Context, choose func() int) (Pin, error) {
 			return pin, nil
 		}
 		var err error
-		if i, err = e.waitForAnother(ctx, s, &Call{engine: e}); err != nil {
+		if s, err = e.waitForAnother(ctx, s, &Call{engine: e}); err != nil {
 			return Pin{}, err
 		}
 	}
@@ -57,7 +56,7 @@ func (e *Engine) PinNow() (Pin, error) {
 	if pin := (Pin{e.anySocket()}); pin.Alive() {
 		return pin, nil
 	}
-	return Pin{}, e.peers[0].noConnection(nil)
+	return Pin{}, e.noConnection(nil)
 }
 
 // Engine returns the engine whose connection it is, nil for the zero value.
@@ -84,14 +83,14 @@ func (p Pin) Alive() bool {
 // Retire lets the connection take no more calls and end with the last one under way. A call
 // that is not pinned to it goes elsewhere, also one that is queued on it; see transit.go.
 func (p Pin) Retire() {
-	if cause := p.s.retire(); cause != nil {
+	if cause := p.s.retire(ErrRetired); cause != nil {
 		p.s.fail(cause)
 	}
 }
 
 // retire lets the socket take no more calls, and moves those that are not sent. It returns why the
-// socket is to end, if it has no calls any more.
-func (s *socket) retire() (cause error) {
+// socket is to end, if it has no calls any more: the first reason that was given.
+func (s *socket) retire(why error) (cause error) {
 	t := &s.engine.transit
 	t.mu.Lock()
 	s.mu.Lock()
@@ -102,15 +101,24 @@ func (s *socket) retire() (cause error) {
 	}
 	// Callers see that it retires after its calls are elsewhere: so their next calls come later.
 	takers := s.moveUnsent()
-	s.life.retiring.Store(true)
-	s.makeRoom() // there is none here
-	if s.over() {
-		cause = s.retirement()
-	}
+	cause = s.closeToCalls(why)
 	s.mu.Unlock()
 	t.mu.Unlock()
 	flushTaken(takers)
 	return cause
+}
+
+// closeToCalls is the part of retire that comes after the unsent calls have moved. Under mu.
+func (s *socket) closeToCalls(why error) (cause error) {
+	if s.life.retired == nil {
+		s.life.retired = why
+	}
+	s.life.retiring.Store(true)
+	s.makeRoom() // there is none here
+	if s.over() {
+		return s.life.retired
+	}
+	return nil
 }
 
 // wear retires a socket of whose tickets too many are blocked. Under mu.
@@ -120,7 +128,9 @@ func (s *socket) wear() {
 		most = min(most, s.pace.window)
 	}
 	if s.calls.blocked() >= most {
-		s.life.worn = true
+		if s.life.retired == nil {
+			s.life.retired = errWorn
+		}
 		s.life.retiring.Store(true)
 	}
 }
@@ -128,15 +138,7 @@ func (s *socket) wear() {
 // over reports whether a socket that was retired has ended its calls: the queued ones fail
 // if blocked tickets leave no room for them at the server. Under mu.
 func (s *socket) over() bool {
-	return s.unused() || s.life.worn && !s.out.writing && s.calls.pending() == 0 && s.windowRoom() == 0
-}
-
-// retirement says why a socket was retired. Under mu.
-func (s *socket) retirement() error {
-	if s.life.worn {
-		return errWorn
-	}
-	return ErrRetired
+	return s.unused() || s.calls.blocked() > 0 && !s.out.writing && s.calls.pending() == 0 && s.windowRoom() == 0
 }
 
 // submitPinned queues calls on their connection.

@@ -59,8 +59,8 @@ func (e *Engine) runProbe(now time.Duration) {
 	case alive := <-p.alive:
 		p.running = false
 		p.next = now + e.cfg.StallTimeout/2
-		for i := range e.sockets {
-			if s := e.sockets[i].Load(); s != nil && s.watch.suspect {
+		for _, s := range e.list.Load().sockets {
+			if s != nil && s.watch.suspect {
 				if alive {
 					s.watch.since = now
 				}

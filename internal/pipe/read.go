@@ -149,7 +149,7 @@ func (s *socket) deliver() error {
 		s.mu.Lock()
 		s.in.early = s.in.early || s.in.partial() && s.calls.pending() == 0
 		if s.life.retiring.Load() && s.over() {
-			cause = s.retirement()
+			cause = s.life.retired
 		}
 		s.mu.Unlock()
 		return cause
@@ -253,7 +253,7 @@ func (s *socket) hand() (kick bool, err error) {
 	defer s.in.dropOwn()
 	if s.in.last {
 		s.in.last = false
-		s.retire() // it ends when the replies are handed out: see deliver and outlived
+		s.retire(ErrRetired) // it ends when the replies are handed out: see deliver and outlived
 	}
 	if len(s.streams.parts) > 0 {
 		if err := s.handParts(); err != nil {

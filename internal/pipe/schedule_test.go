@@ -49,6 +49,7 @@ type schedulePlan struct {
 	depth                    int           // of a connection; 0: none
 	retireEvery              time.Duration // 0: never
 	last                     int           // percent of replies that are the last on their connection
+	resizeEvery              time.Duration // 0: never
 }
 
 func planSchedule(r *rand.Rand) schedulePlan {
@@ -99,6 +100,9 @@ func planSchedule(r *rand.Rand) schedulePlan {
 	if one(1, 3) {
 		p.last = r.IntN(20)
 	}
+	if one(1, 3) {
+		p.resizeEvery = time.Duration(100+r.IntN(2000)) * time.Microsecond
+	}
 	return p
 }
 
@@ -134,7 +138,11 @@ func (s *schedule) run() {
 		wg.Go(func() { atomic.AddInt64(&started, s.calls(testkit.Fork(s.seed, 10+uint64(g)), g)) })
 	}
 	watch := make(chan struct{})
-	go s.watchBounds(watch)
+	if p.resizeEvery == 0 { // which exceeds the bounds for a while
+		go s.watchBounds(watch)
+	} else {
+		go s.resize(watch, testkit.Fork(s.seed, 2))
+	}
 	if p.retireEvery > 0 {
 		go s.retire(watch)
 	}
@@ -214,7 +222,7 @@ func (s *schedule) reply(r toyRequest) {
 // whatever moves. Under mu.
 func (s *schedule) inOrder(r toyRequest) {
 	var caller, call int
-	if _, err := fmt.Sscanf(strings.TrimLeft(r.body, "ro"), "%d/%d", &caller, &call); err != nil || s.plan.sockets > 1 {
+	if _, err := fmt.Sscanf(strings.TrimLeft(r.body, "ro"), "%d/%d", &caller, &call); err != nil || s.plan.sockets > 1 || s.plan.resizeEvery > 0 {
 		return
 	}
 	at := fmt.Sprintf("%p %d", r.peer, caller)
@@ -234,6 +242,20 @@ func (s *schedule) retire(stop <-chan struct{}) {
 		}
 		if pin, err := s.engine.PinNow(); err == nil {
 			pin.Retire()
+		}
+	}
+}
+
+// resize changes the number of connections. It ends with stop.
+func (s *schedule) resize(stop <-chan struct{}, r *rand.Rand) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(s.plan.resizeEvery):
+		}
+		if err := s.engine.SetSockets(1 + r.IntN(5)); err != nil && slipstream.OutcomeOf(err) != slipstream.Closed {
+			s.wrongly("%v", err)
 		}
 	}
 }

@@ -75,7 +75,8 @@ type socket struct {
 	// Owned by the sweeper.
 	watch stallWatch
 
-	peer *peer // immutable
+	peer    *peer        // immutable
+	silence atomic.Int64 // how long the server has been silent while it owed replies; written by the sweeper
 
 	streams socketStreams
 }
@@ -164,7 +165,7 @@ type life struct {
 	closed   bool
 	cause    error
 	finished bool          // the calls of a closed socket were ended
-	worn     bool          // it is retiring because of blocked tickets
+	retired  error         // why it is retiring; nil: it is not
 	doubted  []*Call       // taken out by replies that a protocol error made doubtful
 	room     chan struct{} // closed when calls end; made by callers that wait
 
@@ -235,9 +236,7 @@ func (s *socket) makeRoom() {
 func (s *socket) refuse(n int) { s.refused.Add(uint64(n)) }
 
 // fits reports whether calls of this charge together are within the bounds.
-func (s *socket) fits(charge int64) bool {
-	return charge>>chargeBits <= s.engine.maxCalls && charge&(oneCall-1) <= s.engine.maxBytes
-}
+func (s *socket) fits(charge int64) bool { return s.engine.list.Load().fits(charge) }
 
 // reserve adds a charge if it fits, or in any case.
 func (s *socket) reserve(charge int64, anyway bool) bool {

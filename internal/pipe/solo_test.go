@@ -32,7 +32,7 @@ func freeRole(t *testing.T, s *toyServer, e *Engine) *socket {
 		if err := s.ask(context.Background(), e, "ralone"); err != nil {
 			return err
 		}
-		if sock = e.sockets[0].Load(); sock == nil {
+		if sock = socketAt(e, 0); sock == nil {
 			return errors.New("no socket")
 		}
 		sock.mu.Lock()

@@ -98,6 +98,9 @@ type Snapshot struct {
 	StreamBytes int64
 	// StreamOverflows are streams that ended because more was received than Recv has taken.
 	StreamOverflows uint64
+	// Sockets is the number that SetSockets or Config asks for, Leaving how many more have not
+	// ended yet.
+	Sockets, Leaving int
 	// RoundTrip is the smallest reply time of the last seconds, of the slowest
 	// socket; 0: not known. FlushFactor is k of the rule there.
 	RoundTrip   time.Duration
@@ -135,11 +138,16 @@ func (e *Engine) Snapshot() Snapshot {
 	defer t.mu.Unlock()
 	out.Moved, out.Failed, out.NeverWritten = t.moved, t.failed, t.givenUp
 	out.Calls = t.failed + t.givenUp
+	if e.past != nil {
+		out.Counts.add(*e.past)
+	}
+	l := e.list.Load()
+	out.Sockets, out.Leaving = l.places, len(l.peers)-l.places
 	for i := range t.units {
 		out.Calls += uint64(t.units[i].places)
 		out.Queued += t.units[i].places
 	}
-	for _, p := range e.peers {
+	for _, p := range l.peers {
 		p.mu.Lock()
 		if p.past != nil {
 			out.Counts.add(*p.past)

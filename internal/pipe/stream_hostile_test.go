@@ -159,7 +159,7 @@ func TestHostileCredit(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		pin.Grant(e.sockets[0].Load().calls.ticketOf(c), 10) // a call
+		pin.Grant(socketAt(e, 0).calls.ticketOf(c), 10) // a call
 	})
 }
 

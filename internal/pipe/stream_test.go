@@ -447,7 +447,7 @@ func TestRoundTripBesideStreams(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{}, "")
 		e := k.engine(nil)
-		s := e.sockets[0].Load()
+		s := socketAt(e, 0)
 		writes := func(until uint64) { // every 16th write is measured
 			for e.Snapshot().Writes&15 != until {
 				virtualAsk(t, e, "rx")

@@ -201,8 +201,8 @@ func streamsBalanced(t testing.TB, e *Engine) {
 		if v := e.Snapshot(); v.Streams != 0 || v.StreamBytes != 0 || v.Queued != 0 {
 			return fmt.Errorf("%d streams are open, %d bytes reserved, %d calls queued", v.Streams, v.StreamBytes, v.Queued)
 		}
-		for i := range e.sockets {
-			s := e.sockets[i].Load()
+		for i := range e.list.Load().sockets {
+			s := socketAt(e, i)
 			if s == nil {
 				continue
 			}

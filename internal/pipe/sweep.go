@@ -87,14 +87,17 @@ func (e *Engine) runSweeper() {
 			lastRest = now
 		}
 		next := e.rest(true)
-		for i := range e.sockets {
-			if s := e.sockets[i].Load(); s != nil {
+		for _, s := range e.list.Load().sockets {
+			if s != nil {
 				next = min(next, e.visit(s, now, due))
 			}
 		}
 		e.runProbe(now)
 		e.release()
 		timer.Reset(min(next, e.visitTransit(now)))
+		if l := e.list.Load(); l.places < len(l.peers) {
+			e.prune() // which needs much stack
+		}
 	}
 }
 
@@ -146,7 +149,7 @@ func (s *socket) outlived() error {
 	if !s.life.retiring.Load() {
 		return nil
 	}
-	return s.retire() // the unsent calls of a worn one are still there
+	return s.retire(ErrRetired) // the unsent calls of a worn one are still there
 }
 
 // calm ends the quick pace, unless a watched call came since the last round
@@ -313,6 +316,7 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 	}
 	stall := e.cfg.StallTimeout
 	silent := now - w.since
+	s.silence.Store(int64(silent))
 	if stall > 0 && e.cfg.Traits.AppendProbe != nil {
 		e.suspect(s, now)
 	}

@@ -300,6 +300,28 @@ func TestBlockedTicketsReplaceTheSocket(t *testing.T) {
 	}
 }
 
+// A socket is replaced as well when its window becomes so small that blocked tickets fill it: its calls
+// would wait for ever.
+func TestBlockedTicketsFillASmallerWindow(t *testing.T) {
+	s, lost := lossy(t)
+	e := s.engine(func(c *Config) { narrow(c); c.StallTimeout = -1 })
+	giveUp(t, s, lost, e, 10)
+	pin, err := e.PinNow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin.SetDepth(10)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.ask(ctx, e, "rx"); err != nil {
+		t.Error(err)
+	}
+	if n := e.Snapshot().Reconnects; n != 1 {
+		t.Errorf("%d connections have ended, expected 1", n)
+	}
+	balanced(t, e)
+}
+
 // Calls take no ticket below the first one, also when generations begin again, and none of
 // the range of requests without a reply.
 func TestTicketRanges(t *testing.T) {

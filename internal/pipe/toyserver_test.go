@@ -237,12 +237,15 @@ func (s *toyServer) unconnected(change func(*Config)) *Engine {
 // newCall returns a call with a request.
 func (s *toyServer) newCall(e *Engine, body string) *Call {
 	c := e.Acquire()
-	if s.tickets {
-		c.Frame = appendToyTicket(c.Frame[:0], body)
-	} else {
-		c.Frame = appendToy(c.Frame[:0], body)
-	}
+	c.Frame = s.appendRequest(c.Frame[:0], body)
 	return c
+}
+
+func (s *toyServer) appendRequest(b []byte, body string) []byte {
+	if s.tickets {
+		return appendToyTicket(b, body)
+	}
+	return appendToy(b, body)
 }
 
 // replyOf returns the body of the reply.

@@ -35,6 +35,10 @@ const moving = 1 << 7
 // before callers know it. So no share is exceeded at any time, and a call always fits
 // into the next socket of its own peer.
 //
+// A peer whose place was given up has no next socket, and shares become smaller when there are more
+// sockets. So any socket takes a call that comes from such a peer, or that is greater than a share
+// by now, if none has room: the sum of what is charged stays the same. See SetSockets.
+//
 // Whoever moves a call holds mu and the lock of the socket that it leaves or reaches: a reader
 // that holds mu finds every call in exactly one place. Lock order: mu, then those of sockets; two
 // locks of sockets are held only under mu.
@@ -153,39 +157,59 @@ func (s *socket) moveUnsent() []taker {
 	if len(s.engine.transit.units) == before {
 		return nil
 	}
-	takers := s.engine.place(s)
+	takers := s.engine.place(s.engine.list.Load(), s)
 	s.engine.wakeSweeper(len(s.engine.transit.units) > 0)
 	return takers
 }
 
-// place gives calls in transit to sockets that have room, the oldest first, until there is no
+// place gives calls in transit to sockets of l that have room, the oldest first, until there is no
 // room for one. It leaves out the socket whose lock the caller holds. The takers must be flushed.
 // Under mu of the transit.
-func (e *Engine) place(locked *socket) (takers []taker) {
+func (e *Engine) place(l *list, locked *socket) (takers []taker) {
 	t := &e.transit
 	n := 0
-	for n < len(t.units) && e.placeOne(&t.units[n], locked, &takers) {
+	for n < len(t.units) && e.placeOne(l, &t.units[n], locked, &takers) {
 		n++
 	}
 	t.units = slices.Delete(t.units, 0, n)
 	return takers
 }
 
-// placeOne gives a unit to a socket that has room for it, and reports whether one has.
-func (e *Engine) placeOne(u *unit, locked *socket, takers *[]taker) bool {
-	i := e.choose()
-	for range e.sockets {
-		s := e.sockets[i].Load()
-		if s != locked && (Pin{s}).Alive() && s.reserve(u.charge, false) {
-			if s.accept(u, takers) {
+// placeOne gives a unit to a socket that has room for it, or to the one with the fewest calls if it
+// waits for none, and reports whether one has taken it.
+func (e *Engine) placeOne(l *list, u *unit, locked *socket, takers *[]taker) bool {
+	i := e.placeIn(l)
+	var least *socket
+	for range l.places {
+		if s := l.sockets[i]; s != locked && (Pin{s}).Alive() {
+			if s.adopt(u, false, takers) {
 				return true
 			}
-			s.free(u.charge)
+			if least == nil || s.charged.Load() < least.charged.Load() {
+				least = s
+			}
 		}
-		i = (i + 1) % len(e.sockets)
+		i = (i + 1) % l.places
 	}
+	return least != nil && u.homeless(l) && least.adopt(u, true, takers)
+}
+
+// adopt takes a unit if there is room for it, or in any case, and reports whether it did. Under mu of the
+// transit.
+func (s *socket) adopt(u *unit, anyway bool, takers *[]taker) bool {
+	if !s.reserve(u.charge, anyway) {
+		return false
+	}
+	if s.accept(u, takers) {
+		return true
+	}
+	s.free(u.charge)
 	return false
 }
+
+// homeless reports whether any socket must take the unit, whatever its share: the peer that it
+// comes from has no next socket, or no share is as great. Under mu.
+func (u *unit) homeless(l *list) bool { return u.from.peer.leaving || !l.fits(u.charge) }
 
 // accept queues a unit, whose charge is reserved, and reports whether it did. The charge of the
 // peer that the unit comes from is taken off. Under mu of the transit.
@@ -244,16 +268,26 @@ func (s *socket) flushTaken(reclaims bool) {
 }
 
 // welcome makes a new socket of p known to callers, after it has taken the calls in transit: all
-// that come from p, whose share is charged with them already, and of the others the oldest, as
-// far as there is room.
-func (e *Engine) welcome(p *peer, s *socket) {
+// that come from p, whose share is charged with them already, those for which no socket needs to have
+// room, and of the others the oldest, as far as there is room. If the place of p was given up, it does
+// nothing and returns false.
+func (e *Engine) welcome(p *peer, s *socket) bool {
 	t := &e.transit
 	t.mu.Lock()
+	if p.leaving {
+		t.mu.Unlock()
+		return false
+	}
+	p.stop = nil
+	s.mu.Lock()
+	s.setWindow() // the number of sockets may have changed
+	s.mu.Unlock()
+	l := e.list.Load()
 	var takers []taker
 	stay, blocked := t.units[:0], false
 	for _, u := range t.units {
-		own := u.from.peer == p
-		if blocked = blocked || !own && !s.fits(s.charged.Load()+p.kept.Load()+u.charge); blocked && !own {
+		own := u.from.peer == p || u.homeless(l)
+		if blocked = blocked || !own && !l.fits(s.charged.Load()+p.kept.Load()+u.charge); blocked && !own {
 			stay = append(stay, u)
 			continue
 		}
@@ -268,6 +302,7 @@ func (e *Engine) welcome(p *peer, s *socket) {
 	p.set(s, nil)
 	t.mu.Unlock()
 	flushTaken(takers)
+	return true
 }
 
 // visitTransit ends the calls in transit whose time is over and looks for room for the others. It
@@ -282,7 +317,7 @@ func (e *Engine) visitTransit(now time.Duration) time.Duration {
 		t.socketAt = now
 	}
 	ended := e.expireTransit(now)
-	takers := e.place(nil)
+	takers := e.place(e.list.Load(), nil)
 	left := len(t.units)
 	t.mu.Unlock()
 	flushTaken(takers)
@@ -315,7 +350,7 @@ func (e *Engine) expireTransit(now time.Duration) (ended []*Call) {
 			if cause != nil {
 				c.fail(slipstream.NotSent, cause)
 			} else {
-				c.failWith(e.peers[0].noConnection(context.DeadlineExceeded))
+				c.failWith(e.noConnection(context.DeadlineExceeded))
 			}
 		}
 		ended = append(ended, u.calls...)

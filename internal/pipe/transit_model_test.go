@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,13 +13,14 @@ import (
 )
 
 // Calls that move, under all orders of events: one goroutine submits, answers, retires, breaks and
-// makes connections, gives calls up, and lets time pass. After each event every call is in one
-// place, and no share of the bounds is exceeded.
+// makes connections, changes their number, gives calls up, and lets time pass. After each event every call
+// is in one place, and no share of the bounds is exceeded that was not before.
 
 type transitLimits struct {
 	tickets                                 bool
 	sockets, room                           int
 	submits, groups, ends, cancels, expires int
+	resizes                                 int
 	events                                  int
 }
 
@@ -31,8 +31,10 @@ type transitWorld struct {
 	engine *Engine
 
 	calls   []*transitCall
-	away    [][]*transitCall // of each connection: what its server has, oldest first
-	written []int            // in the order of their writes, over all connections
+	away    map[*peer][]*transitCall // what its server has, oldest first
+	written []int                    // in the order of their writes, over all connections
+	held    map[*peer]int64          // what was charged at the last check
+	resizes bool                     // the number of connections changes
 	log     []string
 }
 
@@ -44,6 +46,7 @@ type transitCall struct {
 	ends    int // how often it has ended
 	err     error
 	written bool
+	before  []*transitCall // earlier ones that were queued on the same connection all the time
 }
 
 // Complete implements Completer.
@@ -55,17 +58,20 @@ func newTransitWorld(t testing.TB, l transitLimits, choice chooser) *transitWorl
 		p = toyTickets{}
 	}
 	traits.FirstDepth, traits.Place, traits.Spill = 1, Gather, 2
-	cfg := Config{Protocol: p, Traits: traits, FlushFactor: 1, Sockets: l.sockets}.WithChoices(Choices{NeverYield: true, SoloAfter: -1}).withDefaults()
-	e := &Engine{
-		cfg: cfg, epoch: time.Now(), maxCalls: int64(l.room), maxBytes: 1 << 39, sweep: make(chan struct{}, 1),
-		sockets: make([]atomic.Pointer[socket], l.sockets),
-	}
+	cfg := Config{
+		Protocol: p, Traits: traits, FlushFactor: 1, Sockets: l.sockets, MaxCalls: l.room * l.sockets, MaxBytes: mostPlaces << 39,
+	}.WithChoices(Choices{NeverYield: true, SoloAfter: -1}).withDefaults()
+	e := &Engine{cfg: cfg, epoch: time.Now(), sweep: make(chan struct{}, 1)}
 	e.refusal = e.overloaded(ErrOverloaded)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	w := &transitWorld{t: t, limits: l, choice: choice, engine: e, away: make([][]*transitCall, l.sockets)}
-	for i := range l.sockets {
-		e.peers = append(e.peers, &peer{engine: e})
-		w.connect(i)
+	w := &transitWorld{t: t, limits: l, choice: choice, engine: e, away: map[*peer][]*transitCall{}, held: map[*peer]int64{}, resizes: l.resizes > 0}
+	var peers []*peer
+	for range l.sockets {
+		peers = append(peers, &peer{engine: e})
+	}
+	e.list.Store(newList(&e.cfg, l.sockets, peers, make([]*socket, l.sockets)))
+	for _, p := range peers {
+		w.connect(p)
 	}
 	return w
 }
@@ -79,18 +85,23 @@ func (w *transitWorld) note(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf(format, args...))
 }
 
-func (w *transitWorld) connect(i int) {
-	w.note("connect %d", i)
+// place returns where a peer stands in the list, for the log.
+func (w *transitWorld) place(p *peer) int { return slices.Index(w.engine.list.Load().peers, p) }
+
+func (w *transitWorld) connect(p *peer) {
+	w.note("connect %d", w.place(p))
 	conn, other := net.Pipe()
 	other.Close()
 	s := newSocket(w.engine, conn, nil, modelTrip)
-	s.peer = w.engine.peers[i]
-	s.raw = hookedRaw{func() { w.write(i, s) }}
-	w.engine.welcome(w.engine.peers[i], s)
+	s.peer = p
+	s.raw = hookedRaw{func() { w.write(s) }}
+	if !w.engine.welcome(p, s) {
+		w.fatal("a connection in its place was turned away")
+	}
 }
 
 // write lets the server of a connection have what is written.
-func (w *transitWorld) write(i int, s *socket) {
+func (w *transitWorld) write(s *socket) {
 	var b []byte
 	for _, segment := range s.out.outgoing.Segments() {
 		b = append(b, segment...)
@@ -107,11 +118,16 @@ func (w *transitWorld) write(i int, s *socket) {
 		if c.written {
 			w.fatal("call %d was written twice", id)
 		}
-		if n := len(w.written); w.limits.sockets == 1 && n > 0 && w.written[n-1] > id {
+		if n := len(w.written); w.limits.sockets == 1 && !w.resizes && n > 0 && w.written[n-1] > id {
 			w.fatal("call %d was written after %d", id, w.written[n-1])
 		}
+		for _, b := range c.before {
+			if b.ends == 0 && !b.written && w.places()[b.call] == s {
+				w.fatal("call %d was written before %d, which was always queued before it", id, b.id)
+			}
+		}
 		c.written = true
-		w.away[i], w.written = append(w.away[i], c), append(w.written, id)
+		w.away[s.peer], w.written = append(w.away[s.peer], c), append(w.written, id)
 		b = b[f.Len:]
 	}
 }
@@ -158,49 +174,58 @@ func (w *transitWorld) submit(n int) {
 		}
 	}
 	if err == nil {
+		w.remember(own)
 		return
 	}
-	held := int64(0)
-	for i := range w.engine.peers {
+	held, l := int64(0), w.engine.list.Load()
+	for i := range l.places {
 		held = max(held, w.account(i)>>chargeBits)
 	}
-	if o := slipstream.OutcomeOf(err); o != slipstream.NotSent && (o != slipstream.Overloaded || held+int64(n) <= int64(w.limits.room)) {
+	if o := slipstream.OutcomeOf(err); o != slipstream.NotSent && (o != slipstream.Overloaded || held+int64(n) <= l.maxCalls) {
 		w.fatal("submit: %v, %d calls are charged", err, held)
 	}
 }
 
 // account returns what the share of a peer is charged.
 func (w *transitWorld) account(i int) int64 {
-	if s := w.engine.sockets[i].Load(); s != nil {
+	l := w.engine.list.Load()
+	if s := l.sockets[i]; s != nil {
 		return s.charged.Load()
 	}
-	return w.engine.peers[i].kept.Load()
+	return l.peers[i].kept.Load()
 }
 
 // reply lets a server answer its oldest call.
-func (w *transitWorld) reply(i int) {
-	w.note("reply on %d", i)
-	c, s := w.away[i][0], w.engine.sockets[i].Load()
-	w.away[i] = w.away[i][1:]
+func (w *transitWorld) reply(s *socket) {
+	p := s.peer
+	w.note("reply on %d", w.place(p))
+	c := w.away[p][0]
+	w.away[p] = w.away[p][1:]
 	s.calls.probing = false // the round trip stays the model's
 	s.in.begin, s.in.end = 0, copy(s.in.buf, c.call.Frame)
 	if err := s.deliver(); err != nil {
-		w.fail(i, err)
+		w.fail(s, err)
 	}
 }
 
-func (w *transitWorld) fail(i int, cause error) {
-	w.note("end of %d: %v", i, cause)
-	s := w.engine.sockets[i].Load()
-	w.away[i] = nil
+func (w *transitWorld) fail(s *socket, cause error) {
+	w.note("end of %d: %v", w.place(s.peer), cause)
 	s.fail(cause)
-	w.engine.peers[i].set(nil, nil)
+	w.ended(s)
 }
 
-func (w *transitWorld) retire(i int) {
-	w.note("retire %d", i)
-	if cause := w.engine.sockets[i].Load().retire(); cause != nil {
-		w.fail(i, cause)
+// ended does what the keeper of a connection does when it has ended.
+func (w *transitWorld) ended(s *socket) {
+	delete(w.away, s.peer)
+	if s.peer.unset(nil); s.peer.leaving {
+		s.peer.end()
+	}
+}
+
+func (w *transitWorld) retire(s *socket) {
+	w.note("retire %d", w.place(s.peer))
+	if cause := s.retire(ErrRetired); cause != nil {
+		w.fail(s, cause)
 	}
 }
 
@@ -217,13 +242,17 @@ func (w *transitWorld) cancel(c *transitCall) {
 
 func (w *transitWorld) sweep() {
 	for range 2 { // calls are visited from the second sweep on
-		for i := range w.engine.sockets {
-			if s := w.engine.sockets[i].Load(); s != nil {
+		for _, s := range w.engine.list.Load().sockets {
+			if s != nil {
 				s.sweepCalls()
 				w.engine.completeGivenUp()
+				if cause := s.outlived(); cause != nil {
+					w.fail(s, cause)
+				}
 			}
 		}
 		w.engine.visitTransit(w.engine.now())
+		w.engine.prune()
 	}
 }
 
@@ -262,20 +291,27 @@ func (w *transitWorld) moves() (moves []func()) {
 	if w.limits.groups > 0 {
 		moves = append(moves, func() { w.limits.groups--; w.submit(2) })
 	}
-	for i := range w.engine.sockets {
-		s := w.engine.sockets[i].Load()
+	l := w.engine.list.Load()
+	for i, s := range l.sockets {
 		if s == nil {
-			moves = append(moves, func() { w.connect(i) })
+			if i < l.places {
+				moves = append(moves, func() { w.connect(l.peers[i]) })
+			}
 			continue
 		}
-		if len(w.away[i]) > 0 {
-			moves = append(moves, func() { w.reply(i) })
+		if len(w.away[s.peer]) > 0 {
+			moves = append(moves, func() { w.reply(s) })
 		}
 		if w.limits.ends > 0 {
-			moves = append(moves, func() { w.limits.ends--; w.fail(i, errHungUp) })
+			moves = append(moves, func() { w.limits.ends--; w.fail(s, errHungUp) })
 			if (Pin{s}).Alive() {
-				moves = append(moves, func() { w.limits.ends--; w.retire(i) })
+				moves = append(moves, func() { w.limits.ends--; w.retire(s) })
 			}
+		}
+	}
+	for n := 1; n <= mostPlaces && w.limits.resizes > 0; n++ {
+		if n != l.places {
+			moves = append(moves, func() { w.limits.resizes--; w.resize(n) })
 		}
 	}
 	if w.limits.cancels > 0 {
@@ -291,16 +327,18 @@ func (w *transitWorld) moves() (moves []func()) {
 
 // check looks at the bounds and at the places of all calls.
 func (w *transitWorld) check() {
+	w.part()
 	places := map[*Call]int{}
 	charged, live := int64(0), int64(0)
-	for i := range w.engine.peers {
-		if n := w.account(i); n>>chargeBits > int64(w.limits.room) {
-			w.fatal("connection %d is charged with %d calls", i, n>>chargeBits)
-		}
+	w.checkShares()
+	l := w.engine.list.Load()
+	for i, s := range l.sockets {
 		charged += w.account(i)
-		s := w.engine.sockets[i].Load()
 		if s == nil {
 			continue
+		}
+		if i >= l.places && (Pin{s}).Alive() {
+			w.fatal("connection %d takes calls and has no place", i)
 		}
 		for c := range s.calls.each {
 			places[c]++
@@ -308,7 +346,7 @@ func (w *transitWorld) check() {
 		if s.out.kicking || s.out.writing {
 			w.fatal("connection %d: kicking %v, writing %v", i, s.out.kicking, s.out.writing)
 		}
-		if len(w.away[i]) == 0 && s.calls.queued() > 0 && s.out.dead == 0 {
+		if len(w.away[s.peer]) == 0 && s.calls.queued() > 0 && s.out.dead == 0 {
 			w.fatal("calls are stranded on connection %d", i)
 		}
 	}
@@ -338,13 +376,14 @@ func (w *transitWorld) finish() {
 	for left := true; left; {
 		w.check()
 		left = false
-		for i := range w.engine.sockets {
-			switch s := w.engine.sockets[i].Load(); {
-			case s == nil:
-				w.connect(i)
+		l := w.engine.list.Load()
+		for i, s := range l.sockets {
+			switch {
+			case s == nil && i < l.places:
+				w.connect(l.peers[i])
 				left = true
-			case len(w.away[i]) > 0:
-				w.reply(i)
+			case s != nil && len(w.away[s.peer]) > 0:
+				w.reply(s)
 				left = true
 			}
 		}
@@ -363,10 +402,14 @@ func (w *transitWorld) finish() {
 	if v.Calls != v.Replies+v.OneWays+v.Failed+v.NeverWritten || v.Queued+v.Outstanding != 0 {
 		w.fatal("calls do not balance: %+v", v)
 	}
-	for i := range w.engine.peers {
+	l := w.engine.list.Load()
+	for i := range l.peers {
 		if n := w.account(i); n != 0 {
 			w.fatal("connection %d is charged with %d for nothing", i, n)
 		}
+	}
+	if len(l.peers) != l.places {
+		w.fatal("%d connections have not ended", len(l.peers)-l.places)
 	}
 }
 
@@ -381,6 +424,10 @@ func TestTransitUnderEveryOrder(t *testing.T) {
 		{sockets: 2, room: 2, submits: 1, groups: 2, ends: 2, cancels: 1, events: 8},
 		{sockets: 1, room: 3, submits: 3, ends: 2, tickets: true, events: 8},
 		{sockets: 2, room: 2, submits: 3, ends: 2, cancels: 1, tickets: true, events: 7},
+		{sockets: 1, room: 4, submits: 4, resizes: 2, events: 8},
+		{sockets: 2, room: 2, submits: 3, resizes: 2, ends: 1, events: 8},
+		{sockets: 2, room: 2, submits: 1, groups: 2, resizes: 2, events: 8},
+		{sockets: 2, room: 3, submits: 3, resizes: 1, ends: 1, cancels: 1, tickets: true, events: 7},
 	} {
 		t.Run(fmt.Sprintf("%+v", l), func(t *testing.T) {
 			for walk := (&walker{}); ; {
@@ -411,6 +458,9 @@ func TestTransitUnderRandomOrders(t *testing.T) {
 		l := transitLimits{
 			tickets: r.IntN(2) == 0, sockets: 1 + r.IntN(3), room: 1 + r.IntN(12),
 			submits: r.IntN(40), groups: r.IntN(8), ends: r.IntN(12), cancels: r.IntN(6), expires: r.IntN(3), events: 20 + r.IntN(150),
+		}
+		if r.IntN(2) == 0 {
+			l.resizes = 1 + r.IntN(12)
 		}
 		w := newTransitWorld(t, l, dice{r})
 		w.play()

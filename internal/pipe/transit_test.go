@@ -157,7 +157,7 @@ func TestUnsentCallsLeaveARetiredConnection(t *testing.T) {
 		hold := k.seen[0]
 		k.mu.Unlock()
 		k.forget()
-		Pin{e.sockets[e.current.Load()].Load()}.Retire()
+		Pin{socketAt(e, e.current.Load())}.Retire()
 		cs = append(cs, k.start(t.Context(), e, "r3")...)
 		k.serveInOrder("r1", "r2", "r3")
 		for _, c := range cs {
@@ -201,7 +201,7 @@ func TestCallsInTransitComeFirst(t *testing.T) {
 func inTransit(t *testing.T, e *Engine, n int) {
 	t.Helper()
 	testkit.Eventually(t, 5*time.Second, func() error {
-		if v := e.Snapshot(); v.Queued != n || v.Connected != 0 || e.sockets[0].Load() != nil {
+		if v := e.Snapshot(); v.Queued != n || v.Connected != 0 || socketAt(e, 0) != nil {
 			return fmt.Errorf("%d calls are queued, %d connected, expected %d in transit", v.Queued, v.Connected, n)
 		}
 		return nil
@@ -307,7 +307,7 @@ func TestDoAllMovesAsAWhole(t *testing.T) {
 			return nil
 		})
 		// The context of one ends, as it does in the middle of a sweep.
-		s := e.sockets[0].Load()
+		s := socketAt(e, 0)
 		s.mu.Lock()
 		s.giveUp(together[1], context.DeadlineExceeded)
 		s.mu.Unlock()
@@ -468,7 +468,7 @@ func TestTransitWaitsForRoom(t *testing.T) {
 		oneAtATime(c)
 		c.MaxCalls = 8 // four each
 	})
-	pins := [2]Pin{{e.sockets[0].Load()}, {e.sockets[1].Load()}}
+	pins := [2]Pin{{socketAt(e, 0)}, {socketAt(e, 1)}}
 	start := func(pin Pin, n int) (cs []*Call) {
 		for range n {
 			c := k.newCall(e, "rx")
@@ -521,7 +521,7 @@ func TestLoneCallMoves(t *testing.T) {
 			} else if err = e.Start(t.Context(), c); err == nil {
 				err = c.Wait()
 			}
-			if err != nil || s.replyOf(c) != "rmine" || e.sockets[0].Load() == old {
+			if err != nil || s.replyOf(c) != "rmine" || socketAt(e, 0) == old {
 				t.Errorf("start %v: %v", start, err)
 			}
 			c.Release()

@@ -2,8 +2,12 @@ package pipe
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/slipstream-go/slipstream"
 )
 
 // A broadcast tells all who wait for it that something has changed.
@@ -50,14 +54,13 @@ func (e *Engine) until(ctx context.Context, deadline int64, most time.Duration) 
 	return context.WithTimeout(ctx, left)
 }
 
-// waitForSocket waits for a connection of peer i, or of any other that has one.
-func (e *Engine) waitForSocket(ctx context.Context, i int, c *Call) (*socket, error) {
+// waitForSocket waits for a connection.
+func (e *Engine) waitForSocket(ctx context.Context, c *Call) (*socket, error) {
 	if s := e.anySocket(); s != nil {
 		return s, nil
 	}
-	p := e.peers[i]
 	if e.cfg.FailFast || !e.mayWait(c) {
-		return nil, p.noConnection(nil)
+		return nil, e.noConnection(nil)
 	}
 	ctx, cancel := e.until(ctx, c.deadline, e.cfg.DialTimeout)
 	defer cancel()
@@ -69,7 +72,7 @@ func (e *Engine) waitForSocket(ctx context.Context, i int, c *Call) (*socket, er
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, p.noConnection(ctx.Err())
+			return nil, e.noConnection(ctx.Err())
 		case <-e.ctx.Done():
 			return nil, e.closedError()
 		}
@@ -78,8 +81,8 @@ func (e *Engine) waitForSocket(ctx context.Context, i int, c *Call) (*socket, er
 
 // anySocket returns a socket, one that takes calls if there is one; nil: there is none.
 func (e *Engine) anySocket() (s *socket) {
-	for i := range e.sockets {
-		other := e.sockets[i].Load()
+	l := e.list.Load()
+	for _, other := range l.sockets[:l.places] {
 		if (Pin{other}).Alive() {
 			return other
 		}
@@ -92,48 +95,65 @@ func (e *Engine) anySocket() (s *socket) {
 
 // waitForAnother waits until a connection takes calls, after s has taken none, or until the
 // keeper of s has noticed that it ended; without this callers would spin meanwhile. One that was
-// retired may have calls under way for long. It returns where to try next.
-func (e *Engine) waitForAnother(ctx context.Context, s *socket, c *Call) (int, error) {
-	i, found := e.chooseOther(s)
-	if found {
-		return i, nil
+// retired may have calls under way for long. It returns what to try next; nil: what comes up.
+func (e *Engine) waitForAnother(ctx context.Context, s *socket, c *Call) (*socket, error) {
+	if other := e.chooseOther(s); other != nil {
+		return other, nil
 	}
 	switch mayWait := e.mayWait(c); {
 	case s.life.muted.Load() && (e.cfg.FailFast || !mayWait):
-		return 0, e.peers[0].noConnection(ErrSilent)
+		return nil, e.noConnection(ErrSilent)
 	case !mayWait:
-		return 0, e.peers[0].noConnection(errNoConnection)
+		return nil, e.noConnection(errNoConnection)
 	case e.cfg.FailFast && s.life.retiring.Load():
-		return 0, e.peers[0].noConnection(ErrRetired)
+		return nil, e.noConnection(ErrRetired)
 	}
 	ctx, cancel := e.until(ctx, c.deadline, 0)
 	defer cancel()
 	for {
 		changed := e.changes.next()
 		if e.ctx.Err() != nil {
-			return 0, e.closedError()
+			return nil, e.closedError()
 		}
-		if i, found = e.chooseOther(s); found || !e.has(s) || (Pin{s}).Alive() {
-			return i, nil
+		if other := e.chooseOther(s); other != nil || !e.has(s) {
+			return other, nil
+		}
+		if (Pin{s}).Alive() {
+			return s, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return 0, e.peers[0].noConnection(ctx.Err())
+			return nil, e.noConnection(ctx.Err())
 		case <-e.ctx.Done():
-			return 0, e.closedError()
+			return nil, e.closedError()
 		}
 	}
 }
 
 // has reports whether s still has its place.
 func (e *Engine) has(s *socket) bool {
-	for i := range e.sockets {
-		if e.sockets[i].Load() == s {
-			return true
-		}
+	l := e.list.Load()
+	return slices.Contains(l.sockets[:l.places], s)
+}
+
+// noConnection is the error of a call that found no connection. It tells why the last attempt to
+// connect failed.
+func (e *Engine) noConnection(cause error) error {
+	var dialErr error
+	l := e.list.Load()
+	for i := 0; i < l.places && dialErr == nil; i++ {
+		_, dialErr = l.peers[i].current()
 	}
-	return false
+	switch {
+	case cause == nil && dialErr == nil:
+		cause = errNoConnection
+	case cause == nil:
+		cause = dialErr
+	case dialErr != nil:
+		cause = fmt.Errorf("%w; last attempt to connect: %w", cause, dialErr)
+	}
+	return &slipstream.Error{Addr: e.cfg.Addr, Outcome: slipstream.NotSent, Err: cause}
 }
 
 // waitForRoom waits until calls have ended, or fails.

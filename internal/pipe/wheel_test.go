@@ -187,7 +187,7 @@ func TestDeadlinesAreHonoredWithinTwoMilliseconds(t *testing.T) {
 		if first, last := late[0], late[len(late)-1]; first < 0 || last > 2*time.Millisecond {
 			t.Errorf("calls ended from %v to %v after their deadline", first, last)
 		}
-		s := e.sockets[0].Load()
+		s := socketAt(e, 0)
 		if v := s.calls.deadlines.visited; v > 4*2_000 {
 			t.Errorf("%d visits of 2,000 calls", v)
 		}
@@ -255,7 +255,7 @@ func TestNoTicksWithoutDeadlines(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		s := e.sockets[0].Load()
+		s := socketAt(e, 0)
 		s.mu.Lock()
 		if w := &s.calls.deadlines; w.levels != nil || w.alarm != 0 {
 			t.Errorf("a wheel is there, with its alarm at tick %d", w.alarm)
@@ -302,7 +302,7 @@ func TestAnsweredCallsHaveNoTimer(t *testing.T) {
 			}
 			c.Release()
 		}
-		sock := e.sockets[0].Load()
+		sock := socketAt(e, 0)
 		testkit.Eventually(t, 5*time.Second, func() error {
 			sock.mu.Lock()
 			defer sock.mu.Unlock()

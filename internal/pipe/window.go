@@ -25,8 +25,9 @@ import (
 func (s *socket) setWindow() {
 	s.pace.window = s.pace.depth
 	if n := s.engine.cfg.Traits.Depth; n > 0 && s.pace.depth == 0 {
-		s.pace.window = max(n/s.engine.cfg.Sockets, 1) * factor(s.pace.trip.get())
+		s.pace.window = max(n/len(s.engine.list.Load().peers), 1) * factor(s.pace.trip.get())
 	}
+	s.wear() // blocked tickets may fill a smaller window
 }
 
 // SetDepth bounds the calls that may be at the server on this connection from now on, in place of

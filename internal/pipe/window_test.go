@@ -13,7 +13,7 @@ import (
 
 // windowNow returns the window of the engine's only socket, which follows the round trip.
 func windowNow(e *Engine) int {
-	s := e.sockets[0].Load()
+	s := socketAt(e, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pace.window

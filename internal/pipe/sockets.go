@@ -1,0 +1,256 @@
+package pipe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// MaxSockets is the greatest number of sockets of an engine.
+const MaxSockets = 1024
+
+// ErrSocketCount: an engine cannot have so many sockets, or so few.
+var ErrSocketCount = errors.New("number of sockets out of range")
+
+// ErrSurplus is why a connection ended that was retired by SetSockets.
+var ErrSurplus = errors.New("the connection is not needed any more")
+
+// A list is the sockets of an engine at one moment. Callers read it without a lock: it is
+// immutable, and replaced under the transit's mu.
+//
+// A place is what SetSockets counts. A place that is given up has no part in placement; its peer
+// stays in the list until the last call of its socket has ended.
+type list struct {
+	// places is how many sockets the engine is to have. Calls are placed on the first ones.
+	places  int
+	peers   []*peer   // of the places, then those that leave
+	sockets []*socket // of the peers; nil: there is none now
+
+	// What each peer may be charged with. Peers that leave have their share, too: their calls
+	// are still under way.
+	maxCalls, maxBytes int64
+}
+
+func newList(cfg *Config, places int, peers []*peer, sockets []*socket) *list {
+	n := len(peers)
+	return &list{
+		places: places, peers: peers, sockets: sockets,
+		maxCalls: int64(min(max(cfg.MaxCalls/n, 1), mostCalls)),
+		maxBytes: min(int64(max(cfg.MaxBytes/n, 1)), oneCall/2),
+	}
+}
+
+// fits reports whether calls of this charge together are within the share of a peer.
+func (l *list) fits(charge int64) bool {
+	return charge>>chargeBits <= l.maxCalls && charge&(oneCall-1) <= l.maxBytes
+}
+
+// replace makes l the list. Under the transit's mu.
+func (e *Engine) replace(l *list) {
+	e.list.Store(l)
+	e.changes.send()
+}
+
+// publish makes the socket of a peer known to callers. Under the transit's mu.
+func (e *Engine) publish(p *peer, s *socket) {
+	next := *e.list.Load()
+	next.sockets = slices.Clone(next.sockets)
+	next.sockets[slices.Index(next.peers, p)] = s
+	e.replace(&next)
+}
+
+// SetSockets changes the number of sockets to n, from 1 to MaxSockets. It does not wait. A new socket
+// gets calls as soon as it is up. A socket that is retired gets none, and ends with ErrSurplus
+// after the last reply that it owes; its calls that were not sent move to other sockets. Sockets that
+// are up are kept, and of these the ones that have been silent for the shortest time.
+//
+// MaxCalls, MaxBytes and Traits.Depth are shared evenly among all sockets, those that have not
+// ended yet included. A socket that has more than its new share, because there were fewer
+// sockets before or because calls have moved to it, takes no more until it has less. Until then the
+// sum may exceed the bound.
+func (e *Engine) SetSockets(n int) error {
+	if n < 1 || n > MaxSockets {
+		return fmt.Errorf("%w: %d, expected 1 to %d", ErrSocketCount, n, MaxSockets)
+	}
+	t := &e.transit
+	t.mu.Lock()
+	if e.draining.Load() { // Close waits for mu after it has set it, and then for keepers
+		t.mu.Unlock()
+		return e.closedError()
+	}
+	added := e.grow(n)
+	e.keepers.Add(len(added))
+	for _, p := range added {
+		// Stopped by SetSockets or Close; Close waits for it.
+		go p.keep()
+	}
+	r := e.shrink(n)
+	t.mu.Unlock()
+	r.end()
+	e.share()
+	return nil
+}
+
+// grow adds places until there are n, and returns their peers. Under the transit's mu.
+func (e *Engine) grow(n int) (added []*peer) {
+	l := e.list.Load()
+	if n <= l.places {
+		return nil
+	}
+	for range n - l.places {
+		added = append(added, &peer{engine: e})
+	}
+	peers := slices.Insert(slices.Clone(l.peers), l.places, added...)
+	sockets := slices.Insert(slices.Clone(l.sockets), l.places, make([]*socket, len(added))...)
+	e.replace(newList(&e.cfg, n, peers, sockets))
+	return added
+}
+
+// A reduction is what is left to do without locks after places were given up.
+type reduction struct {
+	takers []taker
+	idle   []*socket            // which have no calls any more
+	stops  []context.CancelFunc // of attempts to connect
+}
+
+// shrink gives places up until n are left. As retire does, it moves what was not sent before callers
+// see that a socket takes no calls. Under the transit's mu.
+func (e *Engine) shrink(n int) (r reduction) {
+	l := e.list.Load()
+	if n >= l.places {
+		return r
+	}
+	kept, left := l.healthiest(n)
+	var peers []*peer
+	var sockets []*socket
+	for _, i := range kept {
+		peers, sockets = append(peers, l.peers[i]), append(sockets, l.sockets[i])
+	}
+	peers, sockets = append(peers, l.peers[l.places:]...), append(sockets, l.sockets[l.places:]...)
+	for _, i := range left {
+		peers, sockets = append(peers, l.peers[i]), append(sockets, l.sockets[i])
+	}
+	next := newList(&e.cfg, n, peers, sockets)
+	// The locks of several sockets, so that none of them is given the calls of another.
+	var locked []*socket
+	for _, i := range left {
+		p, s := l.peers[i], l.sockets[i]
+		if p.leaving = true; p.stop != nil {
+			r.stops = append(r.stops, p.stop)
+		}
+		if s == nil {
+			continue
+		}
+		s.mu.Lock()
+		if locked = append(locked, s); !s.life.closed {
+			s.evict()
+		}
+	}
+	r.takers = e.place(next, nil)
+	e.wakeSweeper(len(e.transit.units) > 0)
+	e.current.Store(uint32(max(slices.Index(kept, int(e.current.Load())), 0)))
+	e.replace(next)
+	for _, s := range locked {
+		if !s.life.closed && s.closeToCalls(ErrSurplus) != nil {
+			r.idle = append(r.idle, s)
+		}
+		s.mu.Unlock()
+	}
+	return r
+}
+
+// end does what is left to do. Without locks.
+func (r *reduction) end() {
+	flushTaken(r.takers)
+	for _, s := range r.idle {
+		s.fail(ErrSurplus)
+	}
+	for _, stop := range r.stops {
+		stop()
+	}
+}
+
+// healthiest returns which n places to keep, and the others, both in ascending order: first those
+// that are up and take calls, then silent ones, then those without a socket, then those whose last
+// attempt to connect failed, then retired ones. Of those that are up it prefers the one that was
+// heard last while it owed replies, and then the one with more calls, which would take longer to end.
+func (l *list) healthiest(n int) (kept, left []int) {
+	type health struct {
+		place, class   int
+		silence, calls int64
+	}
+	all := make([]health, l.places)
+	for i := range all {
+		h := health{place: i}
+		s := l.sockets[i]
+		switch {
+		case s != nil && s.life.retiring.Load():
+			h.class = 4
+		case s != nil && (Pin{s}).Alive():
+			h.silence = s.silence.Load()
+			h.calls = s.charged.Load() >> chargeBits
+		case s != nil && s.life.muted.Load():
+			h.class = 1
+		default: // there is none, or it has failed
+			h.class = 2
+			if _, err := l.peers[i].current(); err != nil {
+				h.class = 3
+			}
+		}
+		all[i] = h
+	}
+	slices.SortStableFunc(all, func(a, b health) int {
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.silence, b.silence), cmp.Compare(b.calls, a.calls))
+	})
+	for i, h := range all {
+		if i < n {
+			kept = append(kept, h.place)
+		} else {
+			left = append(left, h.place)
+		}
+	}
+	slices.Sort(kept)
+	slices.Sort(left)
+	return kept, left
+}
+
+// share lets every socket have the share that it has by now. Without locks.
+func (e *Engine) share() {
+	for _, s := range e.list.Load().sockets {
+		if s != nil {
+			s.mu.Lock()
+			s.setWindow()
+			s.makeRoom() // who waits looks again
+			s.flushDue() // releases mu
+		}
+	}
+}
+
+// prune forgets the peers that have left: their keepers have ended, and no call in transit is charged
+// to them.
+func (e *Engine) prune() {
+	t := &e.transit
+	t.mu.Lock()
+	l := e.list.Load()
+	peers, sockets := slices.Clone(l.peers[:l.places]), slices.Clone(l.sockets[:l.places])
+	for i, p := range l.peers[l.places:] {
+		if !p.ended || p.kept.Load() != 0 {
+			peers, sockets = append(peers, p), append(sockets, l.sockets[l.places+i])
+		} else if p.past != nil {
+			if e.past == nil {
+				e.past = new(Counts)
+			}
+			e.past.add(*p.past)
+		}
+	}
+	pruned := len(peers) < len(l.peers)
+	if pruned {
+		e.replace(newList(&e.cfg, l.places, peers, sockets))
+	}
+	t.mu.Unlock()
+	if pruned {
+		e.share()
+	}
+}

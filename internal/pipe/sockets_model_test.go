@@ -1,0 +1,94 @@
+package pipe
+
+import "slices"
+
+// What the world of transit_model_test.go knows of connections that come and go, and of the order of
+// calls on several.
+
+// mostPlaces is how many connections a resize asks for at most.
+const mostPlaces = 3
+
+// resize is SetSockets without keepers.
+func (w *transitWorld) resize(n int) {
+	w.note("%d connections", n)
+	e := w.engine
+	before := e.list.Load().peers
+	e.transit.mu.Lock()
+	e.grow(n)
+	r := e.shrink(n)
+	e.transit.mu.Unlock()
+	r.end()
+	e.share()
+	for _, p := range before {
+		if !p.leaving || p.ended {
+			continue
+		}
+		switch s, _ := p.current(); {
+		case s == nil:
+			p.end()
+		case s.life.closed:
+			w.ended(s)
+		}
+	}
+	if l := e.list.Load(); l.places != n || len(l.peers) != len(l.sockets) {
+		w.fatal("there are %d places for %d peers and %d connections", l.places, len(l.peers), len(l.sockets))
+	}
+}
+
+// checkShares looks whether a share is exceeded that was not before: only calls that move from
+// one peer to another may do so.
+func (w *transitWorld) checkShares() {
+	l, before := w.engine.list.Load(), w.held
+	w.held = map[*peer]int64{}
+	grown, over := int64(0), -1
+	for i, p := range l.peers {
+		n := w.account(i)
+		w.held[p] = n
+		grown += n
+		if n > before[p] && n>>chargeBits > l.maxCalls {
+			over = i
+		}
+	}
+	for _, n := range before {
+		grown -= n
+	}
+	if over >= 0 && (grown > 0 || !w.resizes) {
+		w.fatal("connection %d is charged with %d calls of %d", over, w.account(over)>>chargeBits, l.maxCalls)
+	}
+}
+
+// remember notes which calls are queued before new ones.
+func (w *transitWorld) remember(own []*transitCall) {
+	at := w.places()
+	for _, c := range own {
+		for _, b := range w.calls {
+			if b != c && b.ends == 0 && !b.written && !c.written && at[b.call] == at[c.call] {
+				c.before = append(c.before, b)
+			}
+			if b == own[0] {
+				break
+			}
+		}
+	}
+}
+
+// places returns which connection holds each call; nil: it is in transit.
+func (w *transitWorld) places() map[*Call]*socket {
+	at := map[*Call]*socket{}
+	for _, s := range w.engine.list.Load().sockets {
+		if s != nil {
+			for c := range s.calls.each {
+				at[c] = s
+			}
+		}
+	}
+	return at
+}
+
+// part forgets that calls were together that are not any more.
+func (w *transitWorld) part() {
+	at := w.places()
+	for _, c := range w.calls {
+		c.before = slices.DeleteFunc(c.before, func(b *transitCall) bool { return b.ends > 0 || b.written || at[b.call] != at[c.call] })
+	}
+}
