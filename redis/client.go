@@ -321,7 +321,7 @@ func (c *Client) finish(ctx context.Context, r *request, err error) error {
 	if c.hooks.Observing() {
 		c.hooks.Observe(ctx, Observation{
 			Op: r.name, Addr: r.node.fail.Addr, Start: r.loop.Start, Requests: 1, Attempts: r.loop.Made,
-			RequestBytes: len(r.call.Frame), ReplyBytes: len(r.call.Reply()), Err: err,
+			RequestBytes: len(r.call.Frame), ReplyBytes: len(r.call.Reply()) + len(r.call.Placed()), Err: err,
 		})
 	}
 	return err

@@ -44,6 +44,12 @@ type scanner struct {
 	aside func()
 }
 
+// Body implements pipe.Splitter.
+func (s *scanner) Body() (from, n int, ticket uint64) {
+	from, n = s.Scanner.Body()
+	return from, n, 0
+}
+
 // Scan implements pipe.Scanner.
 func (s *scanner) Scan(b []byte) (pipe.Frame, error) {
 	n, verdict, err := s.Scanner.Scan(b)

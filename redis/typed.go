@@ -34,17 +34,13 @@ func (c *Client) Get(ctx context.Context, key string) (value string, found bool,
 }
 
 // GetAppend appends the value of a key to dst and returns the longer slice;
-// found is false if there is none. It allocates nothing if dst has room.
+// found is false if there is none. It allocates nothing if dst has room. A large value
+// for which dst has room is received there without a copy; if GetAppend fails, what is behind the
+// end of dst is undefined. Nothing is written to it after GetAppend has returned.
 func (c *Client) GetAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
 	r := c.typed(infoGet, key)
 	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$3\r\nGET\r\n", key)
-	if err = c.run(ctx, &r); err == nil {
-		if dst, found, err = appendReply(dst, r.reply()); err != nil {
-			err = r.node.fail.Executed(r.name, err)
-		}
-	}
-	r.call.Release()
-	return dst, found, err
+	return c.appendMaybeText(ctx, &r, dst)
 }
 
 // Set sets the value of a key, which then does not expire.

@@ -189,8 +189,11 @@ func (c *Client) appendText(ctx context.Context, r *request, dst []byte) ([]byte
 
 // appendMaybeText is appendText where there may be none.
 func (c *Client) appendMaybeText(ctx context.Context, r *request, dst []byte) (_ []byte, found bool, err error) {
+	r.call.ReadInto(dst[len(dst):cap(dst)])
 	if err = c.run(ctx, r); err == nil {
-		if dst, found, err = appendReply(dst, r.reply()); err != nil {
+		if body := r.call.Placed(); body != nil {
+			dst, found = dst[:len(dst)+len(body)], true
+		} else if dst, found, err = appendReply(dst, r.reply()); err != nil {
 			err = r.node.fail.Executed(r.name, err)
 		}
 	}

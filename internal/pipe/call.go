@@ -43,7 +43,14 @@ type holding uint8
 const (
 	holdsNothing holding = iota
 	holdsReply
-	holdsFrame // a copy of a large frame, until the call is queued
+	holdsFrame  // a copy of a large frame, until the call is queued
+	holdsPlaced // nothing: the body of the reply lies in wanted
+)
+
+// What few calls have, as set before they were submitted.
+const (
+	hasInterim = 1 << iota // onInterim
+	hasWanted              // wanted
 )
 
 // A Call is one request and its reply. It comes from [Engine.Acquire] and goes
@@ -85,8 +92,8 @@ type Call struct {
 	// Pin, if set, lets the call travel on that connection or not at all.
 	Pin Pin
 
-	attached bool // attachment is set
-	interims bool // onInterim is set
+	attached bool  // attachment is set
+	has      uint8 // hasInterim and hasWanted
 	ping     bool
 	// OneWay marks a call without a reply: it ends when it has been written.
 	OneWay bool
@@ -107,9 +114,9 @@ type Call struct {
 	attachment any
 	ends       *[]int // with several: where in large each of the replies ends
 	lent       *lent  // nil: all is in Frame
-	written    int    // bytes of the frame that the server may have; of a call that failed
-	awaited    int32  // with several: how many are to come; guarded by the socket's lock
-	_          [8]byte
+	wanted     *wanted
+	written    int          // bytes of the frame that the server may have; of a call that failed
+	awaited    int32        // with several: how many are to come; guarded by the socket's lock
 	left       atomic.Int32 // of a leader: calls not yet resolved; written by whoever resolves
 }
 
@@ -141,11 +148,15 @@ func (c *Call) Reply() []byte {
 // OnInterim lets f have the messages that come for the call before its reply, on the reading
 // goroutine. The frame is valid until f returns. It may still be running when the call has been
 // given up.
-func (c *Call) OnInterim(f func(frame []byte)) { c.onInterim, c.interims = f, f != nil }
+func (c *Call) OnInterim(f func(frame []byte)) {
+	if c.onInterim, c.has = f, c.has&^hasInterim; f != nil {
+		c.has |= hasInterim
+	}
+}
 
 // Interim returns what OnInterim was given last, nil if it was not called.
 func (c *Call) Interim() func(frame []byte) {
-	if !c.interims {
+	if c.has&hasInterim == 0 {
 		return nil
 	}
 	return c.onInterim
@@ -219,8 +230,11 @@ func (c *Call) recycle() {
 	if c.attached {
 		c.attachment, c.attached = nil, false
 	}
-	if c.interims {
-		c.onInterim, c.interims = nil, false
+	if c.has != 0 {
+		if c.has&hasWanted != 0 {
+			c.wanted.room = nil
+		}
+		c.onInterim, c.has = nil, 0
 	}
 	calls.Put(c)
 }
@@ -251,7 +265,9 @@ func (c *Call) unlink() []byte {
 
 func (c *Call) clearLarge() {
 	if c.holds != holdsNothing {
-		buf.Put(c.large[:0])
+		if c.holds != holdsPlaced {
+			buf.Put(c.large[:0])
+		}
 		c.large, c.holds = nil, holdsNothing
 	}
 }

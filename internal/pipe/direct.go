@@ -30,7 +30,9 @@ type direct struct {
 func (d *direct) missing() []byte { return d.buf[d.have:min(d.need, len(d.buf))] }
 
 // partial reports whether a part of a message has arrived.
-func (in *input) partial() bool { return in.begin < in.end || in.direct.buf != nil }
+func (in *input) partial() bool {
+	return in.begin < in.end || in.direct.buf != nil || in.aiming()
+}
 
 // startDirect moves the message at the front of the read buffer, which has at least need
 // bytes, to a buffer of its own.
@@ -111,22 +113,34 @@ func (s *socket) cutDirect() (done bool, err error) {
 	return false, nil
 }
 
-// ownBuffer is the place of a message that lies in a buffer of its own.
-const ownBuffer = -1
+const (
+	// ownBuffer is the place of a message that lies in a buffer of its own.
+	ownBuffer = -1
+	// placed is the place of a message whose body was read to where its call wants it.
+	placed = -2
+)
 
 // bytes returns a message that was cut.
 func (in *input) bytes(f arrived) []byte {
-	if f.at == ownBuffer {
+	switch f.at {
+	case ownBuffer:
 		return in.own
+	case placed:
+		return in.aim.rest
 	}
 	return in.buf[f.at : f.at+f.len]
 }
 
 // give makes a message its call's reply: it copies it unless it has a buffer of its own.
 func (in *input) give(c *Call, f arrived) {
-	if f.at == ownBuffer {
+	switch f.at {
+	case ownBuffer:
 		c.adopt(in.own)
 		in.own = nil
+		return
+	case placed:
+		c.setReply(in.aim.rest)
+		c.wanted.size, c.holds = len(in.aim.room), holdsPlaced
 		return
 	}
 	if f.len >= directReply {
@@ -140,5 +154,8 @@ func (in *input) dropOwn() {
 	if in.own != nil {
 		buf.Put(in.own[:0])
 		in.own = nil
+	}
+	if in.aim != nil && in.aim.rest != nil {
+		*in.aim = aim{}
 	}
 }

@@ -23,7 +23,7 @@
 //	raw_*.go     system calls                  options_*.go  socket options
 //	stream.go    streams: opening and ending   stream_send.go, stream_receive.go their frames
 //	roundtrip.go the smallest reply time       transit.go    calls that move to another socket
-//	sockets.go   how many sockets there are
+//	sockets.go   how many sockets there are    aim.go        replies read to where they are wanted
 //
 // # Ownership
 //

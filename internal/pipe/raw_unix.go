@@ -98,12 +98,35 @@ func (in *input) readOrWait(fd uintptr) bool {
 
 // readOnce reads what is there.
 func (in *input) readOnce(fd uintptr) (int, error) {
-	if in.direct.buf == nil {
-		return syscall.Read(int(fd), in.buf[in.end:])
+	switch {
+	case in.direct.buf != nil:
+		return in.readVectors(fd, in.direct.missing())
+	case in.aiming() && in.aim.have < len(in.aim.room):
+		return in.readAimed(fd)
 	}
-	in.vectors = [2][]byte{in.direct.missing(), in.buf}
+	return syscall.Read(int(fd), in.buf[in.end:])
+}
+
+// readVectors reads what is there to first, and the rest to the read buffer, which must be empty.
+func (in *input) readVectors(fd uintptr, first []byte) (int, error) {
+	in.vectors = [2][]byte{first, in.buf}
 	n, err := unix.Readv(int(fd), in.vectors[:])
 	in.vectors = [2][]byte{}
+	return n, err
+}
+
+// readAimed reads what is there to where a call wants it, or to the read buffer if the call has ended.
+func (in *input) readAimed(fd uintptr) (int, error) {
+	room := in.socket.holdCall()
+	if room == nil {
+		return syscall.Read(int(fd), in.buf)
+	}
+	in.aim.scattered = true
+	n, err := in.readVectors(fd, room)
+	in.socket.letGo()
+	if n <= 0 {
+		in.aim.scattered = false
+	}
 	return n, err
 }
 

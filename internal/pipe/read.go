@@ -29,11 +29,17 @@ func (s *socket) read() error {
 		s.in.makeRoomFor(0)
 	}
 	n, err := s.in.readSome()
+	if s.in.aim != nil {
+		s.finishHeld()
+	}
 	if n > 0 {
 		s.reads.Add(1)
-		if s.in.direct.buf != nil {
+		switch {
+		case s.in.direct.buf != nil:
 			s.in.took(n)
-		} else {
+		case s.in.aiming():
+			s.tookAimed(n)
+		default:
 			s.in.end += n
 			s.in.adapt(n)
 		}
@@ -105,17 +111,21 @@ func (in *input) makeRoomFor(n int) {
 // arrived were handed out: need is the least length of the one of which a part is there; 0:
 // there is none. A buffer that was full doubles while messages are small; those that are large
 // would only be copied out of it.
-func (in *input) settle(need int) {
+func (s *socket) settle(need int) {
+	in := &s.in
 	large := in.cut > 0 && in.cutBytes/in.cut >= directReply
 	full := in.full
 	in.cut, in.cutBytes, in.full = 0, 0, false
 	switch {
 	case need-(in.end-in.begin) >= in.directFrom:
-		in.startDirect(need)
+		if !s.startAim() {
+			in.startDirect(need)
+		}
 	case need > 0:
 		in.makeRoomFor(need)
 	}
 	switch {
+	case in.aiming():
 	case large && len(in.buf) > minRead && in.end-in.begin <= minRead/2:
 		in.resize(minRead)
 	case full && !large && len(in.buf) < maxRead:
@@ -143,7 +153,7 @@ func (s *socket) deliver() error {
 			break
 		}
 	}
-	s.in.settle(need)
+	s.settle(need)
 	if s.in.partial() || s.life.retiring.Load() {
 		var cause error
 		s.mu.Lock()
@@ -163,6 +173,10 @@ func (s *socket) cutFrames(need *int) (more bool, err error) {
 	s.in.frames = s.in.frames[:0]
 	if s.in.direct.buf != nil {
 		if done, err := s.cutDirect(); !done || err != nil {
+			return false, err
+		}
+	} else if s.in.aiming() {
+		if done, err := s.cutAimed(need); !done || err != nil {
 			return false, err
 		}
 	}

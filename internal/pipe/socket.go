@@ -85,6 +85,7 @@ type socket struct {
 // reader's role.
 type input struct {
 	// Immutable.
+	socket  *socket
 	conn    net.Conn
 	raw     syscall.RawConn // nil: reads go through conn
 	scanner Scanner
@@ -100,6 +101,7 @@ type input struct {
 	gotErr     error
 	begin, end int
 	direct     direct
+	aim        *aim   // made when it is first used
 	own        []byte // the message of frames that was read directly
 	frames     []arrived
 	popped     []*Call
@@ -191,6 +193,7 @@ func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *so
 		life:     life{done: make(chan struct{}), ended: make(chan struct{})},
 		roleWake: make(chan struct{}, 1),
 	}
+	s.in.socket = s
 	s.setRaw()
 	s.in.buf = buf.Get(max(minRead, len(rest)))
 	s.in.buf = s.in.buf[:cap(s.in.buf)]
@@ -407,7 +410,7 @@ func (s *socket) rule(clock bool) Reason {
 // What became of a call depends on which bytes the kernel has taken, so the end
 // waits for the end of a write under way: a writer is freed by closing the
 // connection; a flusher, which never waits, finishes in place of the caller, and
-// so does a reader that is adding replies to calls that stay in the table. Calls
+// so does a reader that is adding replies to calls that stay in the table, or writes to the memory of one. Calls
 // that no write has taken do not wait: they move to another socket at once.
 func (s *socket) fail(cause error) {
 	t := &s.engine.transit
@@ -439,7 +442,7 @@ func (s *socket) fail(cause error) {
 // Once.
 func (s *socket) finish() {
 	s.mu.Lock()
-	if s.life.finished || s.calls.gathering || s.out.inWrite && !s.out.handed {
+	if s.life.finished || s.calls.gathering || s.calls.filled != nil || s.out.inWrite && !s.out.handed {
 		s.mu.Unlock()
 		return
 	}

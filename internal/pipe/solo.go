@@ -219,7 +219,7 @@ func (s *socket) readEarly() error {
 			return err
 		}
 	}
-	s.in.settle(need)
+	s.settle(need)
 	s.in.early = s.in.partial()
 	return nil
 }

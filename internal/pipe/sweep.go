@@ -219,9 +219,9 @@ func (s *socket) expireCalls(now time.Duration) (next time.Duration) {
 }
 
 // giveUp ends c because of its context or its deadline, unless the reader is adding replies to
-// it, and reports whether it did. Under mu, and only by the sweeper.
+// it or writes to its memory, and reports whether it did. Under mu, and only by the sweeper.
 func (s *socket) giveUp(c *Call, cause error) bool {
-	if s.calls.gathering && c.several {
+	if s.calls.gathering && c.several || s.calls.filled == c {
 		return false // the next time
 	}
 	s.abandon(c, cause)

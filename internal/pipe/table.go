@@ -28,6 +28,8 @@ type matcher struct {
 	probe     uint64
 	probing   bool
 	gathering bool // the reader adds replies to calls that still have places
+	// filled is the call to whose memory the reader writes, without the lock; nil: there is none.
+	filled *Call
 	// A sweep of order visits the calls before sweepTo, those that were there at the sweep
 	// before: at 1,024 callers that are answered in 1 ms it has none to visit. A sweep of
 	// slots goes from sweepNext to sweepTo.
@@ -294,6 +296,17 @@ func (m *matcher) forget(c *Call) {
 	if m.byTicket && !c.OneWay {
 		m.slots.unwatch(c)
 	}
+}
+
+// next returns the call that the next message answers, if it has this ticket; nil: it answers none.
+func (m *matcher) next(ticket uint64) *Call {
+	switch {
+	case m.byTicket:
+		return m.slots.find(ticket)
+	case m.pending() == 0:
+		return nil
+	}
+	return m.order.at(m.order.head)
 }
 
 // leave lets a call in flight that was given up leave its place, if it may, and reports

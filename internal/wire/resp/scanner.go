@@ -18,6 +18,7 @@ type Scanner struct {
 	inParts  bool   // parts of a streamed string follow
 	before   bool   // an attribute or an aside was read: a value must follow
 	verbatim bool   // the body is one
+	bulkBody bool   // the body is that of a bulk string
 	at       int    // where the next first line begins
 	seen     int    // bytes of that line, without the kind, that hold no line end
 	body     int    // where the body under way ends, its CR LF included; 0 if none
@@ -113,6 +114,19 @@ func (s *Scanner) scan(b []byte) (int, Verdict, error) {
 	s.busy = false
 	return n, v, nil
 }
+
+// Body returns where the body lies of the message of which Scan has found a part, and its length, if
+// the message is one bulk string and its first line is known. Otherwise n is zero.
+func (s *Scanner) Body() (from, n int) {
+	if !s.busy || s.body == 0 || !s.bulkBody || len(s.open) > 0 {
+		return 0, 0
+	}
+	return s.at, s.body - 2 - s.at
+}
+
+// SkipBody lets the next Scan look at the line end after that body, as if the message began
+// there: then that is what Scan returns the length of, and what offsets in its errors count from.
+func (s *Scanner) SkipBody() { s.at, s.body = 0, 2 }
 
 // begin prepares for the first byte of a message.
 func (s *Scanner) begin() {
@@ -342,7 +356,7 @@ func (s *Scanner) bulk(k Kind, line []byte, start int) *ProtocolError {
 	case n < 4 && k == VerbatimString:
 		return &ProtocolError{Offset: start, Wrong: "verbatim string of " + itoa(n), Expected: "at least 4"}
 	}
-	s.verbatim = k == VerbatimString
+	s.verbatim, s.bulkBody = k == VerbatimString, k == BulkString
 	s.body = s.at + n + 2
 	return s.checkSize(start)
 }
@@ -385,7 +399,7 @@ func (s *Scanner) part(line []byte, start int) *ProtocolError {
 	case n > s.limits.Streamed:
 		return errTooLong(start, part.String()+" of", n, s.limits.Streamed)
 	}
-	s.verbatim = false
+	s.verbatim, s.bulkBody = false, false
 	s.body = s.at + n + 2
 	return s.checkSize(start)
 }
