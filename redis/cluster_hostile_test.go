@@ -224,3 +224,26 @@ func TestClusterRedirectIsLearned(t *testing.T) {
 		t.Errorf("%d of %d calls went to the node that redirects", n, gets)
 	}
 }
+
+// A command that is cut by slots and of which nothing was sent is not in doubt.
+func TestNothingOfACutCommandWasSent(t *testing.T) {
+	var n *scriptedNode
+	n = startScripted(t, shards(func() []string { return []string{n.addr} }, func([]string) string { return ":1\r\n" }))
+	c, err := redis.ConnectCluster(t.Context(), redis.ClusterOptions{Seeds: []string{n.addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := n.requests.Load()
+	if _, err := c.Exists(ctx, "a", "b", "c"); slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("EXISTS: %v, want the outcome that it was not sent", err)
+	}
+	if got := n.requests.Load(); got != before {
+		t.Errorf("%d requests were sent", got-before)
+	}
+	if sum, err := c.Exists(t.Context(), "a", "b", "c"); err != nil || sum != 3 {
+		t.Errorf("EXISTS: %d, %v", sum, err)
+	}
+}

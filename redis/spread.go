@@ -114,7 +114,9 @@ func (c *Client) onEverySlot(ctx context.Context, r *request) error {
 	j.frames = make([][]byte, 0, len(frames))
 	_ = c.doAcross(ctx, cmds, dsts, func(i int, err error) { j.fail(groups[i][0], err) })
 	for _, frame := range frames {
-		j.frames = append(j.frames, frame)
+		if len(frame) > 0 { // else the command failed
+			j.frames = append(j.frames, frame)
+		}
 	}
 	return j.join(c, r, groups)
 }

@@ -114,9 +114,9 @@ func TestStreamsEqualTheirModel(t *testing.T) {
 
 func modelOfStreams(t *testing.T, credited bool, bits int) {
 	seed := testkit.Seed(t)
-	dice := testkit.Fork(seed, 1<<32)
 	k := startStreamToy(t, &streamToy{}, "")
-	k.faults = func(dial int) faults {
+	k.faults = func(dial int) faults { // of several goroutines
+		dice := testkit.Fork(seed, 1<<33+uint64(dial))
 		f := faults{chunk: []int{0, 1000, 7}[dial%3], room: 1 << (7 + dice.IntN(10))}
 		switch dial % 4 {
 		case 0:
