@@ -191,7 +191,8 @@ func (k *router) wait(ctx context.Context, r *request, d *detour) bool {
 	return true
 }
 
-// pause waits until something has changed in the cluster, at most for longestPause.
+// pause waits before the next attempt, at most for longestPause. It returns false if there is no time
+// left.
 func (k *router) pause(ctx context.Context, r *request) bool {
 	d := min(k.core.retry.Backoff.After(max(r.loop.Made, 1)), longestPause)
 	if t := k.core.opts.Timeout; t > 0 && !r.loop.Start.IsZero() && time.Since(r.loop.Start)+d >= t {
