@@ -119,12 +119,18 @@ func (e *BatchError) Unwrap() error { return e.Err }
 // batch is repeated only if no part of it was sent.
 func (c *Client) DoBatch(ctx context.Context, b *Batch) error {
 	b.errs = nil
-	return c.doAll(ctx, b.commands, b.dsts, func(i int, err error) {
-		if b.errs == nil {
-			b.errs = make([]error, len(b.commands))
-		}
-		b.errs[i] = err
-	})
+	if c.only != nil { // a function of its own, which does not escape
+		return c.doAllOn(ctx, c.only, b.commands, b.dsts, func(i int, err error) { b.fail(i, err) })
+	}
+	return c.doAcross(ctx, b.commands, b.dsts, b.fail)
+}
+
+// fail notes the error of the i-th command.
+func (b *Batch) fail(i int, err error) {
+	if b.errs == nil {
+		b.errs = make([]error, len(b.commands))
+	}
+	b.errs[i] = err
 }
 
 // manyAtOnce is how many commands DoMany has under way: more gain nothing and

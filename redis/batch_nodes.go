@@ -26,8 +26,9 @@ type scatter struct {
 	from   *node     // whose replies are collected
 	later  []delayed // commands that are sent once more
 	report batchReport
-	sent   int // bytes
-	got    int // bytes of replies
+	failed func(int, error) // if set, called with each error
+	sent   int              // bytes
+	got    int              // bytes of replies
 }
 
 var scatters = sync.Pool{New: func() any {
@@ -55,7 +56,7 @@ func (c *Client) doAcross(ctx context.Context, cmds []Command, dsts []any, faile
 		start = time.Now()
 	}
 	s := scatters.Get().(*scatter)
-	s.client, s.cmds, s.dsts, s.report.failed = c, cmds, dsts, failed
+	s.client, s.cmds, s.dsts, s.failed = c, cmds, dsts, failed
 	defer s.release()
 	if bad, err := s.group(ctx); err != nil {
 		return c.allNotSent(len(cmds), bad, err, failed)
@@ -133,7 +134,7 @@ func (s *scatter) first(ctx context.Context) {
 	s.report.again = s.refused
 	for _, p := range s.groups {
 		s.from = p.node
-		s.client.collect(s.cmds, s.dsts, p, &s.report)
+		s.client.collect(s.cmds, s.dsts, p, &s.report, s.failed)
 		s.got += p.received()
 	}
 	s.report.again = nil
@@ -219,7 +220,7 @@ func (s *scatter) finish(d *delayed, inTime bool) {
 	if err != nil && inTime && s.delay(*d, err) {
 		return
 	}
-	s.report.note(d.index, err)
+	s.report.note(d.index, err, s.failed)
 }
 
 // release gives everything back.

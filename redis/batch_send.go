@@ -88,8 +88,7 @@ func (c *Client) doAllOn(ctx context.Context, n *node, cmds []Command, dsts []an
 	}
 	attempts := c.sendAll(ctx, p, start)
 	var report batchReport
-	report.failed = failed
-	c.collect(cmds, dsts, p, &report)
+	c.collect(cmds, dsts, p, &report, failed)
 	if c.hooks.Observing() {
 		c.observeBatch(ctx, p.node.fail.Addr, p.size, p.received(), len(cmds), report.first, start, attempts)
 	}
@@ -192,14 +191,14 @@ func (c *Client) sendAll(ctx context.Context, p *parts, start time.Time) (attemp
 
 // A batchReport gathers the errors of a batch.
 type batchReport struct {
-	failed func(int, error) // if set, called with each error
 	// again, if set, is asked whether a command that failed is sent once more.
 	again func(i int, err error) bool
 	first *BatchError
 }
 
-// note adds the result of the i-th command.
-func (r *batchReport) note(i int, err error) {
+// note adds the result of the i-th command. Failed, if set, is called with an error; it is no field
+// because it would escape then, which is an allocation for each batch.
+func (r *batchReport) note(i int, err error, failed func(int, error)) {
 	if err == nil || r.again != nil && r.again(i, err) {
 		return
 	}
@@ -210,8 +209,8 @@ func (r *batchReport) note(i int, err error) {
 		r.first.Index, r.first.Err = i, err
 	}
 	r.first.Failed++
-	if r.failed != nil {
-		r.failed(i, err)
+	if failed != nil {
+		failed(i, err)
 	}
 }
 
@@ -224,7 +223,7 @@ func (r *batchReport) err() error {
 }
 
 // collect decodes the replies.
-func (c *Client) collect(cmds []Command, dsts []any, p *parts, report *batchReport) {
+func (c *Client) collect(cmds []Command, dsts []any, p *parts, report *batchReport, failed func(int, error)) {
 	from := 0
 	for part, call := range p.calls {
 		sent := 0 // where in the frame of the call the command begins
@@ -237,9 +236,9 @@ func (c *Client) collect(cmds []Command, dsts []any, p *parts, report *batchRepo
 				if dsts != nil {
 					dst = dsts[i]
 				}
-				report.note(i, p.node.answered(cmd, call.ReplyAt(at-from), dst))
+				report.note(i, p.node.answered(cmd, call.ReplyAt(at-from), dst), failed)
 			} else {
-				report.note(i, p.node.unanswered(cmd.name, call, sent))
+				report.note(i, p.node.unanswered(cmd.name, call, sent), failed)
 			}
 			sent += len(cmd.frame)
 		}
