@@ -29,7 +29,7 @@ type Row struct {
 	BytesOp  *float64 `json:"bytes_op"`
 	Allocs   *float64 `json:"allocs"`
 	PerRead  *float64 `json:"per_read,omitempty"` // in suites that count it
-	Errors   uint64   `json:"errors"` // of all rounds together
+	Errors   uint64   `json:"errors"`             // of all rounds together
 	// Spread is the interquartile range of the scenario's primary metric
 	// divided by its median.
 	Spread *float64 `json:"spread"`
