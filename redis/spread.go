@@ -206,7 +206,8 @@ func cutBySlot(in *commandInfo, frame []byte) (cmds []Command, groups [][]int) {
 type joint struct {
 	frames  [][]byte
 	failed  int
-	at      int // of failure: the position of the node or of the key
+	doubt   bool // one that failed may have been executed, or was
+	at      int  // of failure: the position of the node or of the key
 	failure *slipstream.Error
 }
 
@@ -214,7 +215,11 @@ type joint struct {
 func (j *joint) fail(at int, err error) {
 	j.failed++
 	failure, ok := errors.AsType[*slipstream.Error](err)
-	if ok && (j.failure == nil || at < j.at) {
+	if !ok {
+		failure = &slipstream.Error{Outcome: slipstream.OutcomeOf(err), Err: err}
+	}
+	j.doubt = j.doubt || failure.Outcome == slipstream.MaybeExecuted || failure.Outcome == slipstream.Executed
+	if j.failure == nil || at < j.at {
 		j.at, j.failure = at, failure
 	}
 }
@@ -224,7 +229,7 @@ func (j *joint) join(c *Client, r *request, groups [][]int) error {
 	oneIsEnough := r.info.response == responseOneSucceeded && len(j.frames) > 0
 	if j.failed > 0 && !oneIsEnough {
 		outcome := j.failure.Outcome
-		if len(j.frames) > 0 || outcome == slipstream.Executed {
+		if len(j.frames) > 0 || j.doubt {
 			outcome = slipstream.MaybeExecuted // some have been executed, and some may not
 		}
 		return &slipstream.Error{Op: r.name, Addr: j.failure.Addr, Outcome: outcome, Err: &BatchError{Index: j.at, Failed: j.failed, Err: j.failure.Err}}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
@@ -85,4 +86,36 @@ func manyKeys(n int) []string {
 		keys[i] = "{" + strconv.Itoa(i*2/3) + "}" + strconv.Itoa(i)
 	}
 	return keys
+}
+
+// TestOutcomeOfACommandThatWasCut: the whole may have been executed if any of its parts was, or may
+// have been, whichever part is the first that failed.
+func TestOutcomeOfACommandThatWasCut(t *testing.T) {
+	for _, test := range []struct {
+		replies  int
+		failures []slipstream.Outcome
+		want     slipstream.Outcome
+	}{
+		{0, []slipstream.Outcome{slipstream.NotSent, slipstream.NotSent}, slipstream.NotSent},
+		{1, []slipstream.Outcome{slipstream.NotSent}, slipstream.MaybeExecuted},
+		{0, []slipstream.Outcome{slipstream.NotSent, slipstream.MaybeExecuted}, slipstream.MaybeExecuted},
+		{0, []slipstream.Outcome{slipstream.Refused, slipstream.Executed}, slipstream.MaybeExecuted},
+		{0, []slipstream.Outcome{slipstream.Refused, slipstream.Refused}, slipstream.Refused},
+	} {
+		var j joint
+		for range test.replies {
+			j.frames = append(j.frames, []byte(":1\r\n"))
+		}
+		for i, outcome := range test.failures {
+			j.fail(i, &slipstream.Error{Outcome: outcome, Err: errNotJoined})
+		}
+		if got := slipstream.OutcomeOf(j.join(nil, &request{info: infoDel, name: "DEL"}, nil)); got != test.want {
+			t.Errorf("%d replies and failures %v: outcome %v, want %v", test.replies, test.failures, got, test.want)
+		}
+	}
+	var j joint
+	j.fail(0, errNotJoined) // an error of another type is no panic
+	if err := j.join(nil, &request{info: infoDel, name: "DEL"}, nil); err == nil {
+		t.Error("no error")
+	}
 }
