@@ -177,14 +177,19 @@ func (s *scatter) again(ctx context.Context, start time.Time) {
 	for i := range round {
 		d := &round[i]
 		d.loop.Made++
+		goesOn := true
 		if d.detour.how != goPause || !waited {
-			ok := k.wait(ctx, &d.request, &d.detour)
+			goesOn = k.wait(ctx, &d.request, &d.detour)
 			if d.detour.how == goPause {
-				waited, inTime = true, ok
+				waited, inTime = true, goesOn
 			}
 		}
 		if !inTime {
 			break
+		}
+		if !goesOn {
+			d.detour.how = goEnd
+			continue
 		}
 		cmd := &s.cmds[d.index]
 		k.ready(&d.request, d.detour)
@@ -217,7 +222,7 @@ func (s *scatter) finish(d *delayed, inTime bool) {
 		call.Release()
 		d.call = nil
 	}
-	if err != nil && inTime && s.delay(*d, err) {
+	if err != nil && inTime && d.detour.how != goEnd && s.delay(*d, err) {
 		return
 	}
 	s.report.note(d.index, err, s.failed)

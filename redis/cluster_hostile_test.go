@@ -137,6 +137,13 @@ func redirectTo(t *testing.T, stranger *scriptedNode) {
 				if e, ok := errors.AsType[*redis.ServerError](err); !ok || e.Code != code || slipstream.OutcomeOf(err) != slipstream.Refused {
 					t.Errorf("GET: %v", err)
 				}
+				var b redis.Batch
+				for range 3 {
+					b.AddStrings(nil, "GET", "key")
+				}
+				if e, ok := errors.AsType[*redis.ServerError](c.DoBatch(t.Context(), &b)); !ok || e.Code != code || b.Err(2) == nil {
+					t.Errorf("a batch: %v, %v", e, b.Err(2))
+				}
 				done := make(ended, 1)
 				if err := c.DoFunc(t.Context(), redis.Cmd("GET", "key"), done); err != nil {
 					t.Fatal(err)

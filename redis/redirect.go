@@ -142,6 +142,9 @@ func (k *router) redirected(r *request, e *ServerError) detour {
 	r.route.redirects++
 	member := k.nodes.Table().Find(addr)
 	if member == nil {
+		if r.route.since.IsZero() {
+			r.route.since = time.Now() // here, so that the commands of a batch wait together
+		}
 		return detour{how: goVerify, addr: addr, asking: to.Ask}
 	}
 	if !to.Ask && int32(to.Slot) == r.route.slot {
@@ -167,9 +170,6 @@ func (k *router) pausing(r *request) detour {
 func (k *router) wait(ctx context.Context, r *request, d *detour) bool {
 	switch d.how {
 	case goVerify:
-		if r.route.since.IsZero() {
-			r.route.since = time.Now()
-		}
 		within, cancel := context.WithDeadline(ctx, r.route.since.Add(k.core.opts.dialTimeout()))
 		_, listed, err := k.refresher.Verify(within, d.addr)
 		cancel()
