@@ -129,9 +129,9 @@
 //     all masters. INFO and other commands about one server are sent to any node; [Client.Node],
 //     [Client.ForEachMaster] and [Client.ForEachNode] choose nodes.
 //   - [Client.DoTransaction] and [Client.Watch] need keys of one slot. A transaction that meets a
-//     migration is sent again as a whole. Watch begins anew when the slot has moved, and fails with
+//     migration is sent again as a whole. Watch starts over when the slot has moved, and fails with
 //     ASK while it moves; a [Session] stays at its node, and MOVED is an error of its commands. A
-//     command that waits, such as BLPOP, goes on at the new node, and its time begins anew.
+//     command that waits, such as BLPOP, goes on at the new node, and its timeout starts over.
 //   - Subscriptions have one connection to any node. Channels of shards are not supported.
 //   - ClusterOptions.ReadFrom lets replicas execute commands that only read.
 //   - A cluster has one database, so Options.DB must be 0.

@@ -98,7 +98,7 @@ func (s *Sentinels) newServer(t testing.TB) *Node {
 	return n
 }
 
-// newSentinel writes the configuration of a Sentinel, which the Sentinel writes anew itself.
+// newSentinel writes the configuration of a Sentinel, which the Sentinel rewrites.
 func (s *Sentinels) newSentinel(t testing.TB, number int) *Node {
 	t.Helper()
 	o := s.options

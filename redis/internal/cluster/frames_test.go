@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// fields is a map in RESP3, and an array in RESP2: names and values in turns.
+// fields is a map in RESP3, and an array in RESP2: alternating names and values.
 type fields []any
 
 // encode encodes a reply: nil, error, string, int, []any or fields.

@@ -285,7 +285,7 @@ func TestVerify(t *testing.T) {
 
 func TestAllNodesRefuse(t *testing.T) {
 	f := &fakeCluster{}
-	var up atomic.Bool // refreshes begin by themselves
+	var up atomic.Bool // the server answers
 	f.answer = func(ctx context.Context, addr string, c Command) ([]byte, error) {
 		if !up.Load() {
 			return nil, errRefused
@@ -331,7 +331,7 @@ func TestWithoutSeedsThereIsNobodyToAsk(t *testing.T) {
 	})
 }
 
-// Of six nodes, five hang: what each costs is the patience, not the time-out.
+// Of six nodes, five hang: what each costs is the patience, not the timeout.
 func TestNodesThatHangAreNotWaitedFor(t *testing.T) {
 	f := &fakeCluster{}
 	hang := false
@@ -435,7 +435,7 @@ func TestUnknownCommandsAreNotRepeated(t *testing.T) {
 // master of its shard.
 func TestSplitViews(t *testing.T) {
 	f := &fakeCluster{}
-	var failedOver atomic.Bool // refreshes begin by themselves
+	var failedOver atomic.Bool // a replica has taken over
 	f.answer = func(ctx context.Context, addr string, c Command) ([]byte, error) {
 		if failedOver.Load() && addr != "10.0.0.1:4" {
 			return well(6, 1, 3, 4)(ctx, addr, c)
