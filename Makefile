@@ -28,6 +28,10 @@ test: prepare ## run all tests, build the benchmarks, and let a rival use the se
 matrix: prepare ## run the PostgreSQL tests on 14, 15, 16, 17 and 18, one after the other; PG=18 for one (needs npm)
 	@GO='$(GO)' scripts/matrix.sh $(PG)
 
+.PHONY: reference
+reference: ## let the compiler of Apache Thrift judge the files that thrift/idl is tested with (installs it on Debian or Ubuntu as root)
+	@GO='$(GO)' scripts/reference.sh
+
 .PHONY: race
 race: prepare ## run all tests under the race detector
 	@GO='$(GO)' scripts/test.sh -race

@@ -30,6 +30,7 @@ var public = []string{
 	"tarantool",
 	"tarantool/iproto",
 	"tarantool/tarantooltest",
+	"thrift/idl",
 }
 
 // policy says who may import whom. It is a statement of intent, taken from
@@ -61,6 +62,8 @@ slipstreamprom  < .                                                | github.com/
 # Decoder and hold its decimals, UUIDs and moments.
 tarantool/iproto <
 tarantool/tarantooltest < tarantool/iproto internal/testkit/tarantoolsim
+# Parser and checker of Thrift's language: files come through a function, nothing else is needed.
+thrift/idl < internal/suggest
 
 # The core of the gateway knows no driver, no protocol and no library: the queue and the
 # counter are plain structures, which other rooms have too.
@@ -140,6 +143,7 @@ const never = `
 internal/wire/* : net net/... sync time ./internal/pipe ./internal/loop
 tarantool/iproto : net net/... sync time ./internal/pipe ./internal/loop
 redis/internal/cluster : net crypto/tls ./internal/pipe ./internal/driver
+thrift/idl      : net net/... os/exec ./internal/pipe ./internal/loop
 cache           : net net/... database/sql os/exec
 `
 

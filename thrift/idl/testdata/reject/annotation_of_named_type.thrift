@@ -1,0 +1,2 @@
+struct A {}
+struct B { 1: A (key = "value") a }

@@ -1,0 +1,1 @@
+const string A = "a\xb"

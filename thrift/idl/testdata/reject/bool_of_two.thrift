@@ -1,0 +1,2 @@
+# reference: accepts, for any number
+const bool A = 2

@@ -1,0 +1,3 @@
+cpp_namespace a
+
+struct B { 1: i32 c }

@@ -1,0 +1,2 @@
+# reference: accepts, as infinity
+const double A = 1e999

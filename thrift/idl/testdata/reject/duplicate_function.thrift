@@ -1,0 +1,1 @@
+service S { void f(), void f() }

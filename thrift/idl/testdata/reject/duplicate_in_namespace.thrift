@@ -1,0 +1,3 @@
+include "lib/plain.thrift"
+namespace go plain
+struct Plain {}

@@ -1,0 +1,4 @@
+struct A {}
+enum A { B }
+typedef i32 A
+service A {}

@@ -1,0 +1,1 @@
+exception A xsd_all {}

@@ -1,0 +1,2 @@
+service S extends T {}
+service T extends S {}

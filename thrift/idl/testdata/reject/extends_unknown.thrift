@@ -1,0 +1,2 @@
+service Base {}
+service S extends Bass {}

@@ -1,0 +1,4 @@
+struct A {
+  1: optional
+  2: i32 b
+}

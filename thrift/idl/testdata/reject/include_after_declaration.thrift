@@ -1,0 +1,2 @@
+struct A {}
+include "lib/plain.thrift"

@@ -1,0 +1,1 @@
+struct list { 1: i32 a }

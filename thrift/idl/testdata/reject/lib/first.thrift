@@ -1,0 +1,2 @@
+include "second.thrift"
+namespace go first

@@ -1,0 +1,3 @@
+namespace go plain
+
+struct Plain { 1: i32 a }

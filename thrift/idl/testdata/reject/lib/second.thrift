@@ -1,0 +1,2 @@
+include "../cycle.thrift"
+namespace go second

@@ -1,0 +1,2 @@
+const i32 A = [5]
+const string B = {}

@@ -1,0 +1,2 @@
+senum A { "a", "b" }
+struct B { 1: i32 c }

@@ -1,0 +1,2 @@
+service S {}
+struct A { 1: S s }

@@ -1,0 +1,2 @@
+const string A = "a
+const string B = 'b

@@ -1,0 +1,1 @@
+struct Größe { 1: i32 a }

@@ -1,0 +1,3 @@
+strukt A {}
+
+struct B { 1: i32 a }
