@@ -148,6 +148,9 @@ func (a *Addresses) allowedHost(host string) bool {
 // checkHost returns host in the form in which hosts are compared.
 func (a *Addresses) checkHost(host string) (string, *addressError) {
 	if ip, err := netip.ParseAddr(host); err == nil {
+		if strings.ContainsFunc(ip.Zone(), isNotOfZone) {
+			return "", &addressError{"the host " + quoted(host), "an IP address or a host name"}
+		}
 		return ip.Unmap().String(), nil
 	}
 	if len(host) > maxHost {
@@ -157,6 +160,12 @@ func (a *Addresses) checkHost(host string) (string, *addressError) {
 		return "", &addressError{"the host " + quoted(host), "an IP address or a host name"}
 	}
 	return strings.ToLower(host), nil
+}
+
+// isNotOfZone reports whether a character is not one of those that names of network interfaces have,
+// which are the zones of IPv6 addresses: addresses are printed, and servers announce them.
+func isNotOfZone(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
 }
 
 // isHostName reports whether host is a host name. A name whose last label begins with a digit is
