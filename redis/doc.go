@@ -127,7 +127,8 @@
 //     SET, are sent to every master or to every node, as the request policies of COMMAND INFO say,
 //     and their replies are joined. Such commands cannot be part of a batch. [Client.Scan] walks over
 //     all masters. INFO and other commands about one server are sent to any node; [Client.Node],
-//     [Client.ForEachMaster] and [Client.ForEachNode] choose nodes.
+//     [Client.ForEachMaster] and [Client.ForEachNode] choose nodes. [Client.Topology] is the map of
+//     slots that the client uses, [Client.AskTopology] that of one node.
 //   - [Client.DoTransaction] and [Client.Watch] need keys of one slot. A transaction that meets a
 //     migration is sent again as a whole. Watch starts over when the slot has moved, and fails with
 //     ASK while it moves; a [Session] stays at its node, and MOVED is an error of its commands. A

@@ -47,12 +47,8 @@ func (c *Client) Nodes() []NodeInfo {
 		}
 	}
 	for i, member := range members {
-		n := member.Node
-		infos[i] = NodeInfo{
-			Addr: n.Addr, ID: n.ID, Zone: n.Zone, Master: masterOf[member.Peer], Slots: slots[member.Peer],
-			Failed: n.Flags&(cluster.Failed|cluster.MaybeFailed) != 0,
-			Stats:  driver.Stats(member.Peer.engine.Snapshot(), 0, 0),
-		}
+		infos[i] = infoOf(member.Node, masterOf[member.Peer], slots[member.Peer])
+		infos[i].Stats = driver.Stats(member.Peer.engine.Snapshot(), 0, 0)
 	}
 	return infos
 }

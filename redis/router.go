@@ -48,7 +48,8 @@ type router struct {
 	leaving sync.WaitGroup // goroutines that close nodes; added to under mu
 
 	// Atomics.
-	delayed atomic.Int64 // calls of Completers that wait to be made again
+	delayed  atomic.Int64                     // calls of Completers that wait to be made again
+	topology atomic.Pointer[cluster.Topology] // the latest one; written by apply
 }
 
 // A refresher keeps the topology of a router up to date. All methods are safe for concurrent use.
@@ -178,6 +179,7 @@ func (k *router) delay() bool {
 func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
 	before := k.owners()
 	left := k.nodes.Apply(t, asked)
+	k.topology.Store(t)
 	k.dropMoved(before)
 	for _, member := range left {
 		k.leave(member.Peer)

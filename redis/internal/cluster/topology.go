@@ -21,8 +21,10 @@ type Topology struct {
 	// Moving are the slots that are being migrated, as far as the node that was asked takes part.
 	// Only CLUSTER NODES has them.
 	Moving []Moving
-	// From is the address of the node that was asked.
-	From string
+	// From is the address of the node that was asked, and Source the command whose reply has the
+	// owners of slots.
+	From   string
+	Source Command
 	// State is what that node says about the cluster.
 	State State
 	// CurrentEpoch is the current epoch of the cluster according to CLUSTER INFO; zero if not known.
@@ -174,7 +176,7 @@ func (b *builder) build() (*Topology, error) {
 	}
 	b.sort()
 	b.link()
-	t := &Topology{Nodes: b.nodes, From: b.asked, Doubt: b.owners.doubt, byAddr: b.byAddr}
+	t := &Topology{Nodes: b.nodes, From: b.asked, Source: b.owners.command, Doubt: b.owners.doubt, byAddr: b.byAddr}
 	t.Ranges = b.ranges()
 	for _, m := range b.owners.moving {
 		self, peer := b.nodeOf[m.self], -1
