@@ -15,8 +15,8 @@ const (
 	exitOK          = 0
 	exitFailure     = 1   // it could not be done
 	exitUsage       = 2   // the command line or the configuration is wrong
-	exitIncomplete  = 3   // the database lacks what the promise needs
-	exitUnreachable = 4   // the database could not be reached
+	exitIncomplete  = 3   // the database lacks what the promise needs, or a Redis Cluster is not well
+	exitUnreachable = 4   // the database, or the Redis Cluster, could not be reached
 	exitInterrupted = 130 // a second signal cut the drain short
 )
 
@@ -24,8 +24,8 @@ const exitCodes = `Exit codes:
   0    done, or drained after a signal
   1    it could not be done
   2    the command line or the configuration is wrong
-  3    the database lacks triggers that the promise needs
-  4    the database could not be reached
+  3    the database lacks triggers that the promise needs; the Redis Cluster has problems
+  4    the database, or the Redis Cluster, could not be reached
   130  a second signal cut the drain short`
 
 // program is one run of the command.
@@ -94,7 +94,7 @@ commit never returns the older version.
 		SilenceErrors: true,
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
-	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(),
+	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(), p.redisCommand(),
 		p.versionCommand(), p.completionCommand(), p.manCommand())
 	return root
 }

@@ -164,6 +164,9 @@ func (c *Cluster) TLS() *tls.Config {
 	return c.setup.client.Clone()
 }
 
+// AuthorityFile returns the path of the authority's certificate (PEM), if connections are encrypted.
+func (c *Cluster) AuthorityFile() string { return c.setup.files[2] }
+
 // Nodes returns all nodes but those that were forgotten, whether they run or not.
 func (c *Cluster) Nodes() []*Node {
 	c.mu.Lock()
