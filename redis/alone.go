@@ -73,7 +73,7 @@ func (c *Client) attemptAlone(ctx context.Context, dst any, cmd *Command, r *req
 		return failure, 0, nil
 	}
 	if e := serverErrorIn(reply); e != nil {
-		return n.fail.With(cmd.name, e.outcome(cmd.info), e), len(reply), nil
+		return n.fail.With(cmd.name, e.outcome(cmd.info, cmd.frame), e), len(reply), nil
 	}
 	if err := decode(reply, dst); err != nil {
 		return nil, len(reply), n.fail.Executed(cmd.name, err)

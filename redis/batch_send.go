@@ -257,7 +257,7 @@ func (p *parts) received() (n int) {
 // answered decodes the reply of a command of a batch.
 func (n *node) answered(cmd *Command, reply []byte, dst any) error {
 	if e := serverErrorIn(reply); e != nil {
-		return n.fail.With(cmd.name, e.outcome(cmd.info), e)
+		return n.fail.With(cmd.name, e.outcome(cmd.info, cmd.frame), e)
 	}
 	if err := decode(reply, dst); err != nil {
 		return n.fail.Executed(cmd.name, err)

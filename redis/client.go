@@ -366,7 +366,7 @@ func (c *Client) failure(r *request, err error) *slipstream.Error {
 		return failure
 	}
 	if e := serverErrorIn(r.reply()); e != nil {
-		return r.node.fail.With(r.name, e.outcome(r.info), e)
+		return r.node.fail.With(r.name, e.outcome(r.info, r.frame()), e)
 	}
 	return nil
 }

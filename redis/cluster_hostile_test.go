@@ -124,7 +124,7 @@ func redirectTo(t *testing.T, stranger *scriptedNode) {
 				t.Parallel()
 				var self *scriptedNode
 				self = startScripted(t, shards(func() []string { return []string{self.addr} }, func(args []string) string {
-					return "-" + code + " 3999 " + target + "\r\n"
+					return "-" + code + " 12539 " + target + "\r\n"
 				}))
 				c, err := redis.ConnectCluster(t.Context(), redis.ClusterOptions{Seeds: []string{self.addr}, Options: redis.Options{
 					DialTimeout: 2 * time.Second, Password: "secret",

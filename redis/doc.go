@@ -65,9 +65,16 @@
 // Refused, Overloaded, Closed or Executed. An error that the server answered
 // with is a *[ServerError] in its chain. Its codes ASK, BUSY, CLUSTERDOWN,
 // DENIED, LOADING, MASTERDOWN, MISCONF, MOVED, NOAUTH, NOPERM, NOREPLICAS,
-// NOSCRIPT, OOM, READONLY and TRYAGAIN mean Refused; a script may have written
-// before it met DENIED, MISCONF, NOPERM, NOREPLICAS, OOM or READONLY, so for
-// scripts these are Executed, as all other codes are for all commands.
+// NOSCRIPT, OOM, READONLY, TRYAGAIN and UNBLOCKED mean Refused, and all others
+// Executed.
+//
+// A script or a function can answer with an error that looks like one of the
+// server, by redis.error_reply, and may have written before. So its error is
+// Executed whatever its code, unless it is what a server writes before it runs
+// a script: a redirect for the slot of the keys of the script and nothing else,
+// or one of the texts that Redis and Valkey have for BUSY, CLUSTERDOWN, LOADING,
+// MASTERDOWN, NOAUTH, NOSCRIPT and TRYAGAIN. A script that answers with exactly
+// such a text after it has written is run again: it must use texts of its own.
 //
 // The text of an error of a call starts with the command and the address of the
 // server. That of an error without them, such as one of [Options] or of a future
@@ -116,7 +123,8 @@
 // another one has returned is executed after it.
 //
 // A redirect to an address that the cluster has not listed makes the client ask for the topology
-// again; only if a node lists the address does it get a connection and credentials.
+// again; only if a node lists the address does it get a connection and credentials. A redirect for
+// another slot than that of the command is not followed.
 //
 //   - Commands with keys of several slots fail with [ErrCrossSlot] before anything is sent: give the
 //     keys one hash tag, as in {user:1}:name. DEL, EXISTS, MGET, TOUCH and UNLINK are cut into one

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
 var (
@@ -96,27 +97,61 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// refusedCodes are the errors with which a server says that it has not executed
-// a command. The value says whether the same holds for scripts: they may have
-// written before one of their commands was refused for such a reason, and the
-// error of that command becomes theirs.
-var refusedCodes = map[string]bool{
-	"ASK": true, "BUSY": true, "CLUSTERDOWN": true, "LOADING": true, "MASTERDOWN": true, "MOVED": true,
-	"NOAUTH": true, "NOSCRIPT": true, "TRYAGAIN": true, "UNBLOCKED": true,
-	"DENIED": false, "MISCONF": false, "NOPERM": false, "NOREPLICAS": false, "OOM": false, "READONLY": false,
+// refusedCodes are the errors with which a server says that it has not executed a command. An error
+// of a script proves nothing by its code: the script may have written before, and redis.error_reply
+// makes any text its reply, exactly as if the server had refused the script. So with each code are
+// the texts of servers, of which the error of a script must contain one. DENIED, MISCONF, NOPERM,
+// NOREPLICAS, OOM, READONLY and UNBLOCKED have none: the error of a command within a script becomes
+// that of the script. MOVED and ASK are compared with the slot of the script instead.
+var refusedCodes = map[string][]string{
+	"ASK": nil, "MOVED": nil, "UNBLOCKED": nil,
+	"DENIED": nil, "MISCONF": nil, "NOPERM": nil, "NOREPLICAS": nil, "OOM": nil, "READONLY": nil,
+	"BUSY":        {" is busy running a script", " is busy running a module command"},
+	"CLUSTERDOWN": {"Hash slot not served", "The cluster is down"},
+	"LOADING":     {" is loading the dataset in memory"},
+	"MASTERDOWN":  {"Link with MASTER is down"},
+	"NOAUTH":      {"Authentication required"},
+	"NOSCRIPT":    {"No matching script"},
+	"TRYAGAIN":    {"Multiple keys request during rehashing of slot"},
 }
+
+// raisedByScript is in the text of an error that ended a script at one of its lines.
+const raisedByScript = ", on @user_"
 
 // passingCodes are the refusals that end without action within a short time, so
 // that repeating the command makes sense.
 var passingCodes = map[string]bool{"BUSY": true, "CLUSTERDOWN": true, "LOADING": true, "MASTERDOWN": true, "TRYAGAIN": true}
 
-// outcome returns whether the server executed the command that it answers.
-func (e *ServerError) outcome(in *commandInfo) slipstream.Outcome {
-	always, known := refusedCodes[e.Code]
-	if !known || (in.flags&flagScript != 0 && !always) {
+// outcome returns whether the server executed the command that it answers. Frame is the command.
+func (e *ServerError) outcome(in *commandInfo, frame []byte) slipstream.Outcome {
+	texts, known := refusedCodes[e.Code]
+	switch {
+	case !known:
 		return slipstream.Executed
+	case in.flags&flagScript == 0:
+		return slipstream.Refused
+	case strings.Contains(e.Message, raisedByScript):
+		return slipstream.Executed
+	case e.redirects(in, frame):
+		return slipstream.Refused
 	}
-	return slipstream.Refused
+	for _, text := range texts {
+		if strings.Contains(e.Message, text) {
+			return slipstream.Refused
+		}
+	}
+	return slipstream.Executed
+}
+
+// redirects reports whether the error is a redirect as a server writes it, for the slot of an encoded
+// command: nothing follows the address.
+func (e *ServerError) redirects(in *commandInfo, frame []byte) bool {
+	to, err := cluster.ParseRedirect(e.Code, e.Message)
+	if err != nil || strings.Count(e.Message, " ") != 1 {
+		return false
+	}
+	of, err := slotOf(in, frame)
+	return err == nil && of == int32(to.Slot)
 }
 
 // passing reports whether the refusal ends without action.

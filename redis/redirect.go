@@ -15,6 +15,7 @@ import (
 type route struct {
 	since     time.Time // of the first failure that ends without action; zero: there was none
 	slot      int32     // of the keys of the call, or noSlot
+	guessed   bool      // the client does not know the keys of the command: slot may be wrong
 	asking    bool      // the attempt under way is ASKING and the command
 	redirects uint8     // MOVED and ASK in a row
 	lost      uint8     // attempts without an answer
@@ -37,6 +38,10 @@ func (in *commandInfo) keyed() bool { return in.key > 0 || in.manyKeys() }
 
 // manyKeys reports whether the command may have several keys, or none.
 func (in *commandInfo) manyKeys() bool { return in.specs != nil || in.options != nil }
+
+// guessed reports whether the client does not know where the keys of the command are, so that a server
+// may redirect it to another slot than the one it is sent to.
+func (in *commandInfo) guessed() bool { return in == unknownCommand || in.subcommands != nil }
 
 // slotOf returns the slot of the keys of an encoded command, or noSlot if it has none.
 func slotOf(in *commandInfo, frame []byte) (int32, error) {
@@ -129,10 +134,14 @@ func (k *router) refused(r *request, e *ServerError) detour {
 	return detour{}
 }
 
-// redirected follows MOVED and ASK.
+// redirected follows MOVED and ASK, if they are for the slot of the call: a server has no reason to
+// redirect another one, but a script or a function may answer with any text.
 func (k *router) redirected(r *request, e *ServerError) detour {
 	to, err := cluster.ParseRedirect(e.Code, e.Message)
 	if err != nil || r.route.redirects >= maxRedirects || !k.sharded {
+		return detour{}
+	}
+	if int32(to.Slot) != r.route.slot && !r.route.guessed {
 		return detour{}
 	}
 	addr, err := to.Addr(&k.addresses, r.node.fail.Addr)

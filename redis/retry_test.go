@@ -99,6 +99,9 @@ func TestTypedCommandsRepeatByTheSameRule(t *testing.T) {
 	}
 }
 
+// scriptTexts are those with which Redis refuses scripts, by code.
+var scriptTexts = map[string]string{"LOADING": "Redis is loading the dataset in memory", "NOSCRIPT": "No matching script. Please use EVAL."}
+
 // The server's own refusals, by their code.
 func TestRefusals(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -117,11 +120,15 @@ func TestRefusals(t *testing.T) {
 		// A script may have written before one of its commands was refused.
 		{"READONLY", redis.Cmd("EVAL", "x", 0), slipstream.Executed, 1}, {"OOM", redis.Cmd("FCALL", "f", 0), slipstream.Executed, 1}, {"NOPERM", redis.Cmd("EVALSHA", "x", 0), slipstream.Executed, 1},
 	} {
-		s := fake(t, func(int, []string) string { return "-" + test.code + " what the server says\r\n" })
+		text := "what the server says"
+		if test.cmd.Name() == "EVAL" || test.cmd.Name() == "EVALSHA" {
+			text = scriptTexts[test.code]
+		}
+		s := fake(t, func(int, []string) string { return "-" + test.code + " " + text + "\r\n" })
 		c := connect(t, quick(s.Addr))
 		err := c.Do(t.Context(), nil, test.cmd)
 		var e *redis.ServerError
-		if !errors.As(err, &e) || e.Code != test.code || e.Message != "what the server says" || slipstream.OutcomeOf(err) != test.outcome {
+		if !errors.As(err, &e) || e.Code != test.code || e.Message != text || slipstream.OutcomeOf(err) != test.outcome {
 			t.Errorf("%s of %v: %v", test.code, test.cmd, err)
 		}
 		if n := len(s.seen()); n != test.times {

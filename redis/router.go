@@ -338,7 +338,7 @@ func (k *router) routeOf(cmd *Command) (*node, route, error) {
 	if err != nil {
 		return nil, route{}, err
 	}
-	return k.nodeFor(cmd.info, s), route{slot: s}, nil
+	return k.nodeFor(cmd.info, s), route{slot: s, guessed: cmd.info.guessed()}, nil
 }
 
 // nodeFor returns the node of a command on a slot.

@@ -5,8 +5,9 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
-	"strings"
 	"sync"
+
+	"github.com/slipstream-go/slipstream"
 )
 
 // A Script is a Lua script that servers keep by its hash. It is immutable and may be used by
@@ -42,7 +43,7 @@ func (s *Script) Hash() string { return s.hash }
 // only if the server does not know the script.
 func (s *Script) Do(ctx context.Context, c *Client, dst any, keys []string, args ...any) error {
 	err := c.Do(ctx, dst, scriptCommand(s.byHash, s.hash, keys, args))
-	if !hasCode(err, "NOSCRIPT") {
+	if !lacksScript(err) {
 		return err
 	}
 	return c.Do(ctx, dst, scriptCommand(s.bySource, s.source, keys, args))
@@ -104,10 +105,11 @@ func scriptCommand(name, what string, keys []string, args []any) Command {
 	return Cmd(name, append(all, args...)...)
 }
 
-// hasCode reports whether err is an error of the server with this code.
-func hasCode(err error, code string) bool {
-	var e *ServerError
-	return errors.As(err, &e) && e.Code == code
+// lacksScript reports whether the server has refused EVALSHA because it does not know the script. An
+// error of the script itself may have the same code.
+func lacksScript(err error) bool {
+	e, ok := errors.AsType[*ServerError](err)
+	return ok && e.Code == "NOSCRIPT" && slipstream.OutcomeOf(err) == slipstream.Refused
 }
 
 // A Library holds functions that run at the server (from version 7 on). It is loaded when
@@ -162,6 +164,6 @@ func (l *Library) loadOnce(ctx context.Context, c *Client, function string) erro
 // lacksFunction reports whether the server has refused FCALL because it does not know the
 // function: then nothing was executed.
 func lacksFunction(err error) bool {
-	var e *ServerError
-	return errors.As(err, &e) && e.Code == "ERR" && strings.HasPrefix(e.Message, "Function not found")
+	e, ok := errors.AsType[*ServerError](err)
+	return ok && e.Code == "ERR" && e.Message == "Function not found"
 }

@@ -70,7 +70,7 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 			if cmd.info.name == "WATCH" {
 				s.state = before // it watches no more than it did
 			}
-			err = s.x.node.fail.With(cmd.name, e.outcome(cmd.info), e)
+			err = s.x.node.fail.With(cmd.name, e.outcome(cmd.info, cmd.frame), e)
 			if r := s.client.router; r != nil {
 				r.learn(s.node, &cmd, e)
 			}

@@ -319,7 +319,7 @@ func (n *node) executedAs(b *Batch, reply []byte, refused *queueErrors) (done bo
 		if refused.first != nil {
 			return false, refused.failure(n.fail.Addr)
 		}
-		outcome := e.outcome(commands["EXEC"])
+		outcome := e.outcome(commands["EXEC"], nil)
 		if e.Code == "EXECABORT" {
 			outcome = slipstream.Refused
 		}
