@@ -195,87 +195,32 @@ func isNull(frame []byte) bool {
 	return err == nil && tok.Null
 }
 
-// needsOwn reports whether a command needs a connection of its own, and notes it there.
+// needsOwn reports whether a command needs a connection of its own. It completes a command that the
+// table does not list with what a server says of it, so the command must be a copy of the caller's.
 func (c *Client) needsOwn(ctx context.Context, cmd *Command) (bool, error) {
-	if cmd.waits || cmd.err != nil {
+	if cmd.waits || cmd.err != nil || cmd.info != unknownCommand {
 		return cmd.waits, nil
 	}
-	waits, err := c.blocks(ctx, cmd)
-	if waits {
-		cmd.waits, cmd.blockFor, cmd.unshared = true, -1, refusal(whyBlocks)
+	l, err := c.learn(ctx, cmd.name)
+	if err != nil {
+		return false, err
 	}
-	return waits, err
+	cmd.learned(l)
+	return cmd.waits, nil
 }
 
 // knownToShare reports whether a command is one request on a shared connection, as far as is known
-// without asking a server.
+// without asking a server. It completes the command as needsOwn does.
 func (c *Client) knownToShare(cmd *Command) bool {
-	if cmd.waits || c.apart(cmd) {
-		return false
+	if cmd.info == unknownCommand && cmd.err == nil {
+		l, known := c.lessons.recall(cmd.name)
+		if !known {
+			return false
+		}
+		cmd.learned(l)
 	}
-	if cmd.info != unknownCommand || cmd.err != nil {
-		return true
-	}
-	waits, known := c.learned.Load(cmd.name)
-	return known && !waits.(bool)
+	return !cmd.waits && !c.apart(cmd)
 }
 
 // rawFrame is a destination that takes the reply as it came.
 type rawFrame []byte
-
-// blocks reports whether a command that the table does not know waits at the server. It asks
-// the server once a name.
-func (c *Client) blocks(ctx context.Context, cmd *Command) (bool, error) {
-	if known, ok := c.learned.Load(cmd.name); ok {
-		return known.(bool), nil
-	}
-	r, err := c.prepare(new(Cmd("COMMAND", "INFO", cmd.name)))
-	if err != nil {
-		return false, err
-	}
-	defer func() { r.call.Release() }()
-	// Not run: this is no call of the user's, whom an observer would tell of it.
-	r.loop.Start = time.Now()
-	err = r.node.engine.Do(ctx, r.call)
-	if err != nil || isErrorFrame(r.reply()) {
-		err = c.settle(ctx, &r, err)
-	}
-	var refused *ServerError
-	switch {
-	case errors.As(err, &refused):
-		return false, nil // who may not ask cannot know; another user may be tried later
-	case err != nil:
-		return false, c.notAsked(cmd.name, err)
-	}
-	waits := isBlocking(r.reply())
-	if c.learnedCount.Add(1) <= maxLearned {
-		c.learned.Store(cmd.name, waits)
-	}
-	return waits, nil
-}
-
-// notAsked is the error of a command of which it could not be found out whether it waits.
-func (c *Client) notAsked(op string, err error) error {
-	outcome := slipstream.OutcomeOf(err)
-	if outcome != slipstream.Closed && outcome != slipstream.Overloaded {
-		outcome = slipstream.NotSent // what may have been executed is COMMAND INFO
-	}
-	return c.fail.With(op, outcome, fmt.Errorf("asking the server whether it waits: %w", err))
-}
-
-// isBlocking reads the reply of COMMAND INFO. Some proxies answer it with something else.
-func isBlocking(frame []byte) bool {
-	var infos []Value
-	if err := decode(frame, &infos); err != nil || len(infos) != 1 || len(infos[0].Elems) < 3 {
-		return false
-	}
-	for _, flag := range infos[0].Elems[2].Elems {
-		if flag.Text == "blocking" {
-			return true
-		}
-	}
-	return false
-}
-
-// maxLearned bounds the names that are remembered: they are the program's, but may be made up.
-const maxLearned = 10_000

@@ -79,6 +79,13 @@ func (s *scatter) group(ctx context.Context) (bad int, err error) {
 	var last *node
 	for i := range s.cmds {
 		cmd := &s.cmds[i]
+		if cmd.info == unknownCommand {
+			asked := *cmd // the caller's may be used by others
+			if _, err := s.client.needsOwn(ctx, &asked); err != nil {
+				return i, err
+			}
+			cmd = &asked
+		}
 		if err := s.client.sendable(cmd); err != nil {
 			return i, err
 		}

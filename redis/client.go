@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/slipstream-go/slipstream/redis/internal/slot"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/internal/driver"
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // A Client sends the commands of many goroutines to a Redis server over few
@@ -44,10 +43,7 @@ type core struct {
 	dropOf func(*node)
 
 	closeOnce sync.Once
-	learned   sync.Map // name of a command that the table does not know: whether it waits
-
-	// Atomics, written by callers.
-	learnedCount atomic.Int64 // of learned, approximately
+	lessons   lessons
 }
 
 func newCore(o *Options) *core {
@@ -173,26 +169,40 @@ func (c *Client) routeKeys(keys []string) (*node, error) {
 	return c.router.owner(int32(s)), nil
 }
 
-// routeAll returns the node of commands all of whose keys must have one slot.
-func (c *Client) routeAll(cmds []Command) (*node, route, error) {
+// routeAll returns the node of commands all of whose keys must have one slot. Commands whose keys are
+// guessed count only if there are no others.
+func (c *Client) routeAll(ctx context.Context, cmds []Command) (*node, route, error) {
 	if c.only != nil {
 		return c.only, route{}, nil
 	}
 	if !c.router.sharded {
 		return c.router.one(), route{}, nil
 	}
-	to := route{slot: noSlot}
+	to, guess := route{slot: noSlot}, int32(noSlot)
 	for i := range cmds {
-		s, err := slotOf(cmds[i].info, cmds[i].frame)
+		cmd := &cmds[i]
+		if cmd.info == unknownCommand {
+			asked := *cmd
+			if _, err := c.needsOwn(ctx, &asked); err != nil {
+				return nil, to, fmt.Errorf("command %d: %w", i, err)
+			}
+			cmd = &asked
+		}
+		s, err := slotOf(cmd.info, cmd.frame)
 		switch {
 		case err != nil:
 			return nil, to, fmt.Errorf("command %d: %w", i, err)
+		case cmd.info.guessed():
+			guess = s
 		case s == noSlot || s == to.slot:
 		case to.slot != noSlot:
 			return nil, to, fmt.Errorf("command %d: %w", i, ErrCrossSlot)
 		default:
 			to.slot = s
 		}
+	}
+	if to.slot == noSlot && guess != noSlot {
+		to.slot, to.guessed = guess, true
 	}
 	return c.router.owner(to.slot), to, nil
 }

@@ -126,6 +126,13 @@
 // again; only if a node lists the address does it get a connection and credentials. A redirect for
 // another slot than that of the command is not followed.
 //
+// Where the keys of a command are is in a table of the commands of Redis 8. A server is asked about
+// another command, such as one of a module, before it is sent for the first time, by COMMAND INFO:
+// whether it waits, and where its keys are. Callers of other commands do not notice. If a
+// server does not say where the keys are, as with modules that find them by a function of their own, the first argument
+// is taken for the key, and the server redirects the command if it is not; then each call may take two
+// round trips, and in a transaction the keys of the other commands decide.
+//
 //   - Commands with keys of several slots fail with [ErrCrossSlot] before anything is sent: give the
 //     keys one hash tag, as in {user:1}:name. DEL, EXISTS, MGET, TOUCH and UNLINK are cut into one
 //     command for each slot instead, MSET only with ClusterOptions.SplitMSet because it is not atomic

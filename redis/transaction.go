@@ -191,7 +191,7 @@ func (c *Client) DoTransaction(ctx context.Context, b *Batch) error {
 		return c.fail.NotSent("EXEC", err)
 	}
 	r := request{info: commands["EXEC"], name: "EXEC"}
-	if r.node, r.route, err = c.routeAll(b.commands); err != nil {
+	if r.node, r.route, err = c.routeAll(ctx, b.commands); err != nil {
 		return c.fail.NotSent("EXEC", err)
 	}
 	for r.loop.Made = 1; ; r.loop.Made++ {
