@@ -4,6 +4,7 @@ package redis_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -24,13 +25,27 @@ type scriptedNode struct {
 	addr     string
 	requests atomic.Int64 // after the greeting
 	logins   atomic.Int64 // greetings
+	open     atomic.Int64 // connections
+	tls      *tls.Config  // nil: connections are not encrypted
 }
 
 // startScripted starts a node that ends with the test. Answer returns a reply in encoded form.
 func startScripted(t *testing.T, answer func(args []string) string) *scriptedNode {
 	t.Helper()
 	n := &scriptedNode{}
+	n.start(t, answer)
+	return n
+}
+
+// start is startScripted for a node with fields that are set.
+func (n *scriptedNode) start(t *testing.T, answer func(args []string) string) {
+	t.Helper()
 	n.addr = testkit.Serve(t, func(conn net.Conn, _ int) {
+		n.open.Add(1)
+		defer n.open.Add(-1)
+		if n.tls != nil {
+			conn = tls.Server(conn, n.tls)
+		}
 		scanner := resp.NewCommandScanner(resp.Limits{})
 		var in []byte
 		chunk := make([]byte, 64<<10)
@@ -66,7 +81,6 @@ func startScripted(t *testing.T, answer func(args []string) string) *scriptedNod
 			}
 		}
 	}).Addr
-	return n
 }
 
 // shards answers CLUSTER SHARDS and INFO for nodes of which the first one owns all slots, and

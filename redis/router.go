@@ -32,7 +32,7 @@ type router struct {
 	addresses cluster.Addresses
 	nodes     *cluster.Map[*node]
 	refresher refresher
-	seed      func() *node // of calls before the first topology
+	openSeed  func() *node // of calls before the first topology
 	random    uint64       // of this client
 	policy    cluster.Policy
 	zone      string
@@ -44,6 +44,9 @@ type router struct {
 	// Guarded by mu.
 	opened map[*node]struct{} // for Close
 	closed bool
+
+	seedMu sync.Mutex
+	seeded *node // guarded by seedMu: the node of calls while there is no topology, or nil
 
 	leaving sync.WaitGroup // goroutines that close nodes; added to under mu
 
@@ -74,14 +77,14 @@ func makeRouter(c *core, h *hub, addresses cluster.Addresses) *router {
 	if c.cache != nil {
 		c.cache.epochs, c.dropOf = make([]atomic.Uint32, cluster.Slots), k.dropOf
 	}
-	k.nodes = cluster.NewMap(func(n *cluster.Node) *node { return k.open(n.Addr, n.Hostname) })
+	k.nodes = cluster.NewMap(k.member)
 	return k
 }
 
 func newRouter(c *core, h *hub, o *ClusterOptions) *router {
 	k := makeRouter(c, h, cluster.Addresses{TLS: o.TLS != nil, Map: o.MapAddr, Seeds: o.Seeds})
 	k.sharded, k.split, k.policy, k.zone = true, o.SplitMSet, policies[o.ReadFrom], o.Zone
-	k.seed = sync.OnceValue(func() *node { return k.open(o.Seeds[rand.IntN(len(o.Seeds))], "") })
+	k.openSeed = func() *node { return k.open(o.Seeds[rand.IntN(len(o.Seeds))], "") }
 	assigned := make(chan struct{})
 	k.refresher = cluster.NewRefresher(cluster.Config{
 		Addresses: &k.addresses, Asker: k, Begin: k.nodes.Begin, Urgent: k.urgent,
@@ -99,6 +102,46 @@ func newRouter(c *core, h *hub, o *ClusterOptions) *router {
 // its own.
 func (k *router) open(addr, hostname string) *node {
 	return k.add(k.core.newNode(k.nodeOptions(addr, hostname), k.event))
+}
+
+// member returns the node that a topology lists. If it is the seed of earlier calls, their connection
+// is kept, unless it must be a connection to another name.
+func (k *router) member(n *cluster.Node) *node {
+	if k.sharded && (n.Hostname == "" || k.core.opts.TLS == nil) {
+		k.seedMu.Lock()
+		defer k.seedMu.Unlock()
+		if seed := k.seeded; seed != nil && seed.fail.Addr == n.Addr {
+			k.seeded = nil
+			return seed
+		}
+	}
+	return k.open(n.Addr, n.Hostname)
+}
+
+// seed returns the node of calls while there is no topology, or nil if there is one.
+func (k *router) seed() *node {
+	k.seedMu.Lock()
+	defer k.seedMu.Unlock()
+	if len(k.nodes.Table().Members()) > 0 {
+		return nil
+	}
+	if k.seeded == nil {
+		k.seeded = k.openSeed()
+	}
+	return k.seeded
+}
+
+// leaveSeed lets the seed go, unless it is a node of the topology or there is none.
+func (k *router) leaveSeed() {
+	k.seedMu.Lock()
+	var seed *node
+	if len(k.nodes.Table().Members()) > 0 {
+		seed, k.seeded = k.seeded, nil
+	}
+	k.seedMu.Unlock()
+	if seed != nil {
+		k.leave(seed)
+	}
 }
 
 // add notes a node for Close.
@@ -184,6 +227,7 @@ func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
 	for _, member := range left {
 		k.leave(member.Peer)
 	}
+	k.leaveSeed()
 }
 
 // leave lets a node go that is in no table any more.
@@ -273,8 +317,11 @@ func (k *router) owner(slot int32) *node {
 // together: of the masters to which there is a connection one that the time selects.
 func (k *router) any() *node {
 	members := k.nodes.Table().Members()
-	if len(members) == 0 {
-		return k.seed()
+	for len(members) == 0 {
+		if seed := k.seed(); seed != nil {
+			return seed
+		}
+		members = k.nodes.Table().Members() // there is a topology now
 	}
 	from := int(cluster.Seed(k.random, time.Since(k.began)) % uint64(len(members)))
 	var replica, down *node
@@ -312,7 +359,7 @@ func (k *router) each(replicas bool) (nodes []*node) {
 		}
 	}
 	if nodes == nil {
-		nodes = append(nodes, k.seed())
+		nodes = append(nodes, k.any())
 	}
 	return nodes
 }

@@ -6,8 +6,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
@@ -21,8 +19,6 @@ type sentinels struct {
 	router    *router
 	options   Options // of connections to Sentinels, without an address
 	refresher *sentinel.Refresher
-
-	nowhere atomic.Pointer[node] // of calls before a master was known; nil: there were none
 }
 
 // listenPing is how long a Sentinel may be silent before it is asked for a sign of life.
@@ -41,7 +37,7 @@ func newSentinelRouter(c *core, h *hub, o *SentinelOptions) *router {
 	if s.options.Dialer == nil {
 		s.options.Dialer = k.dial
 	}
-	k.seed = sync.OnceValue(s.openNowhere)
+	k.openSeed = s.openNowhere
 	s.refresher = sentinel.New(sentinel.Config{
 		Name: o.MasterName, Addresses: &k.addresses, Asker: s, Apply: s.apply, Failed: s.failed,
 		Interval: o.RefreshEvery, Timeout: o.dialTimeout(),
@@ -54,9 +50,6 @@ func newSentinelRouter(c *core, h *hub, o *SentinelOptions) *router {
 // apply puts a master in force.
 func (s *sentinels) apply(t *cluster.Topology) {
 	s.router.apply(t, s.router.nodes.Begin())
-	if n := s.nowhere.Swap(nil); n != nil {
-		s.router.leave(n)
-	}
 }
 
 // failed tells the user why there is no master.
@@ -76,9 +69,7 @@ func (s *sentinels) openNowhere() *node {
 		}
 		return nil, errNoAnswerYet
 	}
-	n := s.router.add(s.router.core.newNode(o, nil))
-	s.nowhere.Store(n)
-	return n
+	return s.router.add(s.router.core.newNode(o, nil))
 }
 
 // at returns the options of connections to a Sentinel.
