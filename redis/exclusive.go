@@ -52,7 +52,7 @@ func openExclusive(ctx context.Context, n *node) (*exclusive, error) {
 	o := &n.aside
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()
-	conn, err := o.endpoint().Dial(ctx)
+	conn, err := n.dial(ctx, o)
 	if err != nil {
 		return nil, err
 	}

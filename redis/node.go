@@ -1,7 +1,9 @@
 package redis
 
 import (
+	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 
 	"github.com/slipstream-go/slipstream"
@@ -20,15 +22,41 @@ type node struct {
 
 	// Atomics. Of a master in a cluster: written by callers that read.
 	reads atomic.Pointer[readChoice]
+	// hostname is what the node is called in its certificate; nil: as in its address. Of a node of a
+	// cluster: written when a topology says so.
+	hostname atomic.Pointer[string]
+}
+
+// name sets the name in the certificate of the node, for connections that are opened from now on. If empty, it is
+// the host of its address.
+func (n *node) name(hostname string) {
+	if known := n.hostname.Load(); hostname == "" && known != nil {
+		n.hostname.Store(nil)
+	} else if hostname != "" && (known == nil || *known != hostname) {
+		n.hostname.Store(&hostname)
+	}
+}
+
+// dial opens a connection with options of the node. A ServerName in the options counts more than what the node
+// is called.
+func (n *node) dial(ctx context.Context, o *Options) (net.Conn, error) {
+	e := o.endpoint()
+	if hostname := n.hostname.Load(); hostname != nil && e.TLS != nil && e.TLS.ServerName == "" {
+		e.TLS = e.TLS.Clone()
+		e.TLS.ServerName = *hostname
+	}
+	return e.Dial(ctx)
 }
 
 // newNode returns the server that options lead to. Its connections are opened in the background.
-// OnEvent, if set, is called when they come and go.
-func (c *core) newNode(o Options, onEvent func(Event)) *node {
+// Hostname is its name in its certificate; if empty, it is the host of its address. OnEvent, if set, is
+// called when connections come and go.
+func (c *core) newNode(o Options, hostname string, onEvent func(Event)) *node {
 	n := &node{fail: driver.Errors{Addr: o.addr()}, opts: o, aside: o}
 	n.aside.Cache = nil
+	n.name(hostname)
 	cfg := pipe.Config{
-		Protocol: newProtocol(&n.opts), Traits: traits, Addr: o.addr(), Dial: n.opts.endpoint().Dial,
+		Protocol: newProtocol(&n.opts), Traits: traits, Addr: o.addr(), Dial: func(ctx context.Context) (net.Conn, error) { return n.dial(ctx, &n.opts) },
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
 		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
 		StallTimeout: o.StallTimeout, Timeout: o.Timeout,

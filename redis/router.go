@@ -101,13 +101,13 @@ func newRouter(c *core, h *hub, o *ClusterOptions) *router {
 // open returns the node at an address. Hostname is the name in its certificate, if it has one of
 // its own.
 func (k *router) open(addr, hostname string) *node {
-	return k.add(k.core.newNode(k.nodeOptions(addr, hostname), k.event))
+	return k.add(k.core.newNode(k.nodeOptions(addr), hostname, k.event))
 }
 
 // member returns the node that a topology lists. If it is the seed of earlier calls, their connection
-// is kept, unless it must be a connection to another name.
+// is kept.
 func (k *router) member(n *cluster.Node) *node {
-	if k.sharded && (n.Hostname == "" || k.core.opts.TLS == nil) {
+	if k.sharded {
 		k.seedMu.Lock()
 		defer k.seedMu.Unlock()
 		if seed := k.seeded; seed != nil && seed.fail.Addr == n.Addr {
@@ -160,15 +160,11 @@ func (k *router) add(n *node) *node {
 
 // nodeOptions returns the options of the node at an address. Calls fail at once while it has no
 // connection: the router waits for them, because another node may get its slots.
-func (k *router) nodeOptions(addr, hostname string) Options {
+func (k *router) nodeOptions(addr string) Options {
 	o := k.core.opts
 	o.Addr, o.FailFast, o.readOnly = addr, true, k.policy != cluster.MasterOnly
 	if o.Dialer == nil {
 		o.Dialer = k.dial
-	}
-	if hostname != "" && o.TLS != nil && o.TLS.ServerName == "" {
-		o.TLS = o.TLS.Clone()
-		o.TLS.ServerName = hostname
 	}
 	return o
 }
@@ -223,6 +219,9 @@ func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
 	before := k.owners()
 	left := k.nodes.Apply(t, asked)
 	k.topology.Store(t)
+	for _, member := range k.nodes.Table().Members() {
+		member.Peer.name(member.Node.Hostname)
+	}
 	k.dropMoved(before)
 	for _, member := range left {
 		k.leave(member.Peer)
@@ -446,18 +445,21 @@ func (k *router) Ask(ctx context.Context, addr string, commands []cluster.Comman
 		args := command.Args()
 		frame = resp.AppendCommand(frame, args[0], args[1])
 	}
+	aside := &node{aside: k.nodeOptions(addr)}
 	if member := k.nodes.Table().Find(addr); member != nil {
 		if up, _ := member.Peer.engine.Up(); up > 0 {
 			return askShared(ctx, member.Peer.engine, frame, len(commands))
 		}
+		aside.name(member.Node.Hostname)
 	}
-	return askAside(ctx, k.nodeOptions(addr, ""), frame, len(commands))
+	return askAside(ctx, aside, frame, len(commands))
 }
 
-// askAside sends a frame of n commands on a connection of its own.
-func askAside(ctx context.Context, o Options, frame []byte, n int) ([][]byte, error) {
-	o.Cache = nil
-	x, err := openExclusive(ctx, &node{aside: o})
+// askAside sends a frame of n commands on a connection of its own. Of the node only aside and the name
+// count.
+func askAside(ctx context.Context, to *node, frame []byte, n int) ([][]byte, error) {
+	to.aside.Cache = nil
+	x, err := openExclusive(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -467,7 +469,7 @@ func askAside(ctx context.Context, o Options, frame []byte, n int) ([][]byte, er
 	}
 	replies := make([][]byte, n)
 	for i := range replies {
-		reply, err := x.receive(ctx, max(o.stallTimeout(), 0))
+		reply, err := x.receive(ctx, max(to.aside.stallTimeout(), 0))
 		if errors.Is(err, errInterrupted) {
 			err = context.Cause(ctx)
 		}

@@ -61,7 +61,7 @@ func (s *sentinels) failed(err error) {
 // openNowhere returns the node of calls before a master is known. It never has a connection, so that
 // the router makes them wait. It is closed when there is a master.
 func (s *sentinels) openNowhere() *node {
-	o := s.router.nodeOptions(strings.Join(s.router.addresses.Seeds, ","), "")
+	o := s.router.nodeOptions(strings.Join(s.router.addresses.Seeds, ","))
 	o.TLS = nil
 	o.Dialer = func(context.Context, string, string) (net.Conn, error) {
 		if err := s.refresher.Err(); err != nil {
@@ -69,7 +69,7 @@ func (s *sentinels) openNowhere() *node {
 		}
 		return nil, errNoAnswerYet
 	}
-	return s.router.add(s.router.core.newNode(o, nil))
+	return s.router.add(s.router.core.newNode(o, "", nil))
 }
 
 // at returns the options of connections to a Sentinel.
@@ -85,12 +85,12 @@ func (s *sentinels) Ask(ctx context.Context, addr string, commands [][]string) (
 	for _, args := range commands {
 		frame = resp.AppendCommand(frame, args...)
 	}
-	return askAside(ctx, s.at(addr), frame, len(commands))
+	return askAside(ctx, &node{aside: s.at(addr)}, frame, len(commands))
 }
 
 // Role implements sentinel.Asker.
 func (s *sentinels) Role(ctx context.Context, addr string) ([]byte, error) {
-	replies, err := askAside(ctx, s.router.nodeOptions(addr, ""), resp.AppendCommand(nil, "ROLE"), 1)
+	replies, err := askAside(ctx, &node{aside: s.router.nodeOptions(addr)}, resp.AppendCommand(nil, "ROLE"), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -153,7 +153,10 @@ func (r *Refresher) ask(ctx context.Context, addr string, forms []Command) (a an
 				return a
 			}
 		case a.topology == nil:
-			a.err = err
+			var refused *RefusedError
+			if a.err == nil || !errors.As(err, &refused) {
+				a.err = err // a refusal says less than what is wrong with a reply
+			}
 			again := worthAnotherForm(err)
 			a.noShards = a.noShards || again && form == Shards
 			if !again {

@@ -212,7 +212,7 @@ func (b *builder) collect() error {
 			continue
 		}
 		n := Node{
-			ID: m.id, Addr: addr, Hostname: at.hostname, Zone: at.zone, Replica: m.replica, Master: -1,
+			ID: m.id, Addr: addr, Hostname: nameOf(at), Zone: at.zone, Replica: m.replica, Master: -1,
 			Flags: m.flags, Offset: at.offset, Epoch: m.epoch,
 		}
 		for _, host := range [...]string{at.ip, at.hostname} {
@@ -233,6 +233,15 @@ func (b *builder) collect() error {
 		b.nodeOf[i] = j
 	}
 	return nil
+}
+
+// nameOf returns the host name that a member announces. Servers are configured with it, so it may be any text: what is
+// no host name counts as none, and so does an IP address, because the one that is dialed is known.
+func nameOf(m *member) string {
+	if !isHostName(m.hostname) {
+		return ""
+	}
+	return m.hostname
 }
 
 // livelier reports whether n, and not other, is the process at their address.
