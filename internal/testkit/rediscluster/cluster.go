@@ -130,16 +130,21 @@ func (c *Cluster) form(t testing.TB) {
 	}
 	c.await(t, "all nodes know each other", func() error { return c.acquainted(c.nodes) })
 	if o.ReplicasPer > 0 {
-		for i, n := range c.nodes {
-			if owner := owners[i%o.Masters]; n != owner {
-				n.Do(t, "CLUSTER", "REPLICATE", owner.id)
-			}
+		for i, n := range masters {
+			n.Do(t, "CLUSTER", "REPLICATE", owners[i].id)
 		}
 		for _, n := range masters {
 			c.await(t, n.String()+" is ready", func() error { return isReady(n) })
 			n.Do(t, "CLUSTER", "FAILOVER", "TAKEOVER")
 			// Nodes call a replica online that has received anything.
 			n.Do(t, "FLUSHALL")
+		}
+		// A replica does not follow a master that becomes a replica, so further ones have no master yet.
+		for i, n := range c.nodes[2*o.Masters:] {
+			c.await(t, n.String()+" is a replica", func() error {
+				_, err := n.Ask("CLUSTER", "REPLICATE", masters[i%o.Masters].id)
+				return err
+			})
 		}
 	}
 	c.Settle(t)
