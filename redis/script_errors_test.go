@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit/rediscluster"
@@ -89,21 +90,23 @@ func TestErrorsOfScriptsAreTheirs(t *testing.T) {
 				}))
 			}
 			for style := range 4 { // with a client each, because a MOVED that is followed is remembered
-				c, err := redis.ConnectCluster(t.Context(), redis.ClusterOptions{Seeds: []string{nodes[0].addr}})
+				c, err := redis.ConnectCluster(t.Context(), redis.ClusterOptions{
+					Seeds: []string{nodes[0].addr}, Options: redis.Options{DialTimeout: 2 * time.Second},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
+				defer c.Close()
 				made.Store(0)
 				err = inStyle(t, style, c, test.cmd)
 				switch n := made.Load(); {
 				case test.goesOn:
 					if err != nil || n != 2 {
-						t.Errorf("style %d: made %d times, %v", style, n, err)
+						t.Fatalf("style %d: made %d times, %v", style, n, err)
 					}
 				case n != 1 || err == nil || slipstream.OutcomeOf(err) != test.outcome:
-					t.Errorf("style %d: made %d times, %v; want the outcome %v", style, n, err, test.outcome)
+					t.Fatalf("style %d: made %d times, %v; want the outcome %v", style, n, err, test.outcome)
 				}
-				c.Close()
 			}
 		})
 	}
