@@ -199,8 +199,8 @@ func stoppedServer(t *testing.T, o redis.Options) {
 	callers.Wait()
 	slack := late().at(1)
 	took.log(t, "cancel behind a full send buffer")
-	if got := took.at(0.99); got > 10*time.Millisecond+slack+5*time.Millisecond {
-		t.Errorf("a cancel took %v (p99; goroutines run %v late), expected 10 ms", got, slack)
+	if got, most := took.at(0.99), cancelLimit(15*time.Millisecond, slack); got > most {
+		t.Errorf("a cancel took %v (p99; goroutines run %v late), expected at most %v", got, slack, most)
 	}
 	must(t, server.Signal(syscall.SIGCONT))
 	kept.Wait()
@@ -210,6 +210,17 @@ func stoppedServer(t *testing.T, o redis.Options) {
 	if s := c.Stats(); s.Reconnects != 0 || s.HeldBytes != 0 {
 		t.Errorf("%d connections ended, %d bytes held", s.Reconnects, s.HeldBytes)
 	}
+}
+
+// cancelLimit returns how long a cancel may take that takes at most d while goroutines run without
+// delay. Slack is how late they ran. A cancel needs several goroutines in turn: the caller, and those
+// that read, write and sweep. If the machine was so busy that each of them was late by more than d, only a
+// cancel that waits for the server is told from one that does not.
+func cancelLimit(d, slack time.Duration) time.Duration {
+	if slack > d {
+		return 2*time.Second + 10*slack
+	}
+	return d + 4*slack
 }
 
 // completerFunc makes a function a completer.
@@ -297,9 +308,8 @@ func TestFaultStoppedServerAndLoneCaller(t *testing.T) {
 	took.log(t, "cancel of a lone caller")
 	// The sweeper competes for the CPU with whatever else runs: the usual cancel
 	// is held to the bound, the worst of a dozen to five times it.
-	if usual, worst := took.at(0.5), took.at(1); usual > 10*time.Millisecond+slack || worst > 50*time.Millisecond+slack {
-		got := worst
-		t.Errorf("a cancel took %v (goroutines run %v late), expected 10 ms", got, slack)
+	if usual, worst := took.at(0.5), took.at(1); usual > cancelLimit(10*time.Millisecond, slack) || worst > cancelLimit(50*time.Millisecond, slack) {
+		t.Errorf("cancels took %v, and %v at most (goroutines run %v late), expected 10 ms", usual, worst, slack)
 	}
 	if s := c.Stats(); s.Reconnects != 0 {
 		t.Errorf("%d connections ended", s.Reconnects)
