@@ -11,24 +11,24 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-var errApart = errors.New("it is sent to several nodes of the cluster, and cannot be one of a batch; use Client.Do, or give its keys one hash tag")
+var errApart = errors.New("the command goes to several nodes of the cluster, so it cannot be part of a batch; use Client.Do, or give its keys the same hash tag")
 
-// A scatter is a batch on its way to the nodes of a cluster. Its caller owns it. It is recycled.
+// A scatter is a batch that is sent to the nodes of a cluster. It is owned by its caller and recycled.
 type scatter struct {
-	// Immutable: the method refuse, of which one closure serves all batches.
+	// Immutable: the method value refuse, allocated once for all batches.
 	refused func(i int, err error) bool
 
 	client *Client
 	cmds   []Command
 	dsts   []any
 	routes []route
-	groups []*parts  // by node
-	from   *node     // whose replies are collected
-	later  []delayed // commands that are sent once more
+	groups []*parts  // one for each node
+	from   *node     // the node whose replies are being collected
+	later  []delayed // commands to be sent again
 	report batchReport
 	failed func(int, error) // if set, called with each error
-	sent   int              // bytes
-	got    int              // bytes of replies
+	sent   int              // bytes sent
+	got    int              // bytes received
 }
 
 var scatters = sync.Pool{New: func() any {
@@ -37,16 +37,17 @@ var scatters = sync.Pool{New: func() any {
 	return s
 }}
 
-// delayed is a command that is sent once more, by itself.
+// delayed is a command that is sent again, as a call of its own.
 type delayed struct {
 	request
 	index   int
 	detour  detour
-	failure *slipstream.Error // of the attempt before
+	failure *slipstream.Error // of the previous attempt
 }
 
-// doAcross sends commands to the nodes of their keys, and waits for all. The first round has the
-// commands for each node contiguous; what a node refuses or does not get is sent again by itself.
+// doAcross sends commands to the nodes that own their keys, and waits for all replies. In the first
+// round the commands for each node are contiguous. Commands that a node refuses or does not get are
+// sent again one by one.
 func (c *Client) doAcross(ctx context.Context, cmds []Command, dsts []any, failed func(int, error)) error {
 	if len(cmds) == 0 {
 		return nil
@@ -72,8 +73,8 @@ func (c *Client) doAcross(ctx context.Context, cmds []Command, dsts []any, faile
 	return s.report.err()
 }
 
-// group sorts the commands by node and makes the calls of each node. With an error it returns which
-// command is wrong. Commands without keys travel with the command before them.
+// group sorts the commands by node and prepares the calls to each node. If there is an error, it returns
+// the index of the command. A command without keys goes to the node of the command before it.
 func (s *scatter) group(ctx context.Context) (bad int, err error) {
 	s.routes = slices.Grow(s.routes[:0], len(s.cmds))[:len(s.cmds)]
 	var last *node
@@ -112,7 +113,7 @@ func (s *scatter) group(ctx context.Context) (bad int, err error) {
 	return 0, nil
 }
 
-// groupOf returns the calls to a node.
+// groupOf returns the group of a node.
 func (s *scatter) groupOf(n *node) *parts {
 	for _, p := range s.groups {
 		if p.node == n {
@@ -128,10 +129,10 @@ func (s *scatter) groupOf(n *node) *parts {
 	return p
 }
 
-// first sends everything and collects the replies.
+// first sends all commands and collects the replies.
 func (s *scatter) first(ctx context.Context) {
 	for _, p := range s.groups {
-		p.started = p.node.engine.StartAll(ctx, p.calls) == nil // else each call has the error
+		p.started = p.node.engine.StartAll(ctx, p.calls) == nil // if not, each call has the error
 	}
 	for _, p := range s.groups {
 		if p.started {
@@ -147,7 +148,7 @@ func (s *scatter) first(ctx context.Context) {
 	s.report.again = nil
 }
 
-// refuse is batchReport.again of the first round.
+// refuse is batchReport.again in the first round.
 func (s *scatter) refuse(i int, err error) bool {
 	return s.delay(delayed{request: s.request(s.from, i), index: i}, err)
 }
@@ -158,7 +159,7 @@ func (s *scatter) request(n *node, i int) request {
 	return request{node: n, info: cmd.info, name: cmd.name, repeatable: cmd.repeatable(), route: s.routes[i]}
 }
 
-// delay notes a command that is sent once more. It returns false if err is final.
+// delay notes a command that is to be sent again. It returns false if err is final.
 func (s *scatter) delay(d delayed, err error) bool {
 	failure, ok := err.(*slipstream.Error)
 	if !ok {
@@ -172,8 +173,7 @@ func (s *scatter) delay(d delayed, err error) bool {
 	return true
 }
 
-// again sends the commands that are to be sent once more, in the order of the batch, and collects
-// their replies.
+// again sends the delayed commands, in the order of the batch, and collects their replies.
 func (s *scatter) again(ctx context.Context, start time.Time) {
 	k, round := s.client.router, s.later
 	s.later = nil
@@ -212,7 +212,7 @@ func (s *scatter) again(ctx context.Context, start time.Time) {
 	}
 }
 
-// finish waits for a command that was sent once more, if it was, and notes its result.
+// finish waits for a command that was sent again, if it was, and notes its result.
 func (s *scatter) finish(d *delayed, inTime bool) {
 	var err error = d.failure
 	if call := d.call; call != nil {
@@ -235,7 +235,7 @@ func (s *scatter) finish(d *delayed, inTime bool) {
 	s.report.note(d.index, err, s.failed)
 }
 
-// release gives everything back.
+// release returns the memory to the pools.
 func (s *scatter) release() {
 	for _, p := range s.groups {
 		p.release()

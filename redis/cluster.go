@@ -12,38 +12,38 @@ import (
 
 // ClusterOptions configure the [Client] of a Redis Cluster. Only Seeds are necessary.
 type ClusterOptions struct {
-	// Options are those of every node. Addr must be empty and DB 0, which is the only database of
-	// a cluster. MaxCalls and MaxBytes bound the calls to each node, MaxExclusive the dedicated
-	// connections to all. A call whose node is away waits until the node is back or another one
-	// has its slots, at most for DialTimeout, unless FailFast is set.
+	// Options apply to every node. Addr must be empty, and DB must be 0, the only database of a
+	// cluster. MaxCalls and MaxBytes bound the calls to each node; MaxExclusive bounds the dedicated
+	// connections to all nodes together. A call whose node is down waits until the node is back or
+	// another node owns its slots, for at most DialTimeout, unless FailFast is set.
 	Options
-	// Seeds are addresses of nodes, each as Options.Addr. One that answers is enough.
+	// Seeds are the addresses of some nodes, in the form of Options.Addr. One that answers is enough.
 	Seeds []string
-	// MapAddr, if set, translates the address of each node, host:port as the cluster states it,
-	// into the one that is dialed: for clusters behind network address translation. It must be
-	// safe for concurrent use and return the same address each time.
+	// MapAddr, if set, translates the address of a node, host:port as the cluster announces it, into
+	// the address to dial. Clusters behind network address translation need it. It must be safe for
+	// concurrent use and always return the same result for the same address.
 	MapAddr func(addr string) string
-	// RefreshEvery is how often the map of slots is asked for, with jitter, when nothing says that
-	// it has changed. If zero, it is 60 s.
+	// RefreshEvery is the interval, with jitter, at which the client asks for the map of slots when
+	// nothing indicates that it has changed. If zero, it is 60 s.
 	RefreshEvery time.Duration
-	// ReadFrom selects the nodes of commands that only read. Zone is the availability zone of the
-	// program, for ReadZone.
+	// ReadFrom selects the nodes that execute commands that only read. Zone is the availability zone
+	// of the program; only ReadZone uses it.
 	ReadFrom ReadPolicy
 	Zone     string
-	// SplitMSet lets [Client.MSet] set keys of several slots, one command for each slot. MSET
-	// across slots is not atomic; otherwise it is an error.
+	// SplitMSet lets [Client.MSet] set keys in different slots by sending one command for each slot.
+	// Such an MSET is not atomic. If SplitMSet is false, it is an error.
 	SplitMSet bool
 }
 
-// ErrCrossSlot is in the chain of the error of a command or transaction whose keys have several
-// slots, in a cluster. It was not sent.
-var ErrCrossSlot = errors.New("the keys have several slots; give them one hash tag, as in {user}:1 and {user}:2")
+// ErrCrossSlot is in the chain of the error of a command or transaction whose keys are in different
+// slots of a cluster. It was not sent.
+var ErrCrossSlot = errors.New("the keys are in different slots; give them the same hash tag, as in {user}:1 and {user}:2")
 
-// ConnectCluster returns a client of a Redis Cluster once the map of its slots is known and
-// connections to its masters are up. For masters after the first one it waits at most 100 ms. The
-// client sends each command to the node of its keys and follows the cluster through failovers and
-// migrations; see the package comment. Options.NoWait makes it return immediately. The client must
-// be closed.
+// ConnectCluster returns a client of a Redis Cluster once it knows the map of slots and is connected to
+// the masters. After the first connection it waits at most 100 ms for the others. The client sends
+// each command to the node that owns its keys and follows the cluster through failovers and
+// migrations; see the package comment. Options.NoWait makes ConnectCluster return immediately. The
+// client must be closed.
 func ConnectCluster(ctx context.Context, o ClusterOptions) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -67,14 +67,14 @@ func (o *ClusterOptions) check() error {
 	const check driver.Check = "redis"
 	switch {
 	case len(o.Seeds) == 0:
-		return errors.New("redis: a cluster without Seeds")
+		return errors.New("redis: ClusterOptions.Seeds is empty; set the address of at least one node")
 	case o.Addr != "":
-		return fmt.Errorf("redis: address %q of a cluster; use Seeds", o.Addr)
+		return fmt.Errorf("redis: ClusterOptions.Addr is %q; use Seeds instead", o.Addr)
 	case o.DB != 0:
-		return fmt.Errorf("redis: database %d of a cluster, which has only 0", o.DB)
+		return fmt.Errorf("redis: ClusterOptions.DB is %d; a cluster has only database 0", o.DB)
 	}
 	if o.ReadFrom > ReadZone {
-		return fmt.Errorf("redis: read policy %d, expected one of the constants", o.ReadFrom)
+		return fmt.Errorf("redis: ClusterOptions.ReadFrom is %d; use one of the constants of ReadPolicy", o.ReadFrom)
 	}
 	for _, seed := range o.Seeds {
 		if err := check.Addr(seed); err != nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-var errNotJoined = errors.New("the replies of several nodes cannot be joined")
+var errNotJoined = errors.New("the nodes sent replies of different shapes, which cannot be merged; use Client.ForEachNode to see each")
 
-// joinReplies makes one reply of those that several commands have, at least one. With groups, the
-// elements of the replies belong to keys, and those of the i-th reply are at the positions
-// groups[i].
+// joinReplies merges the replies to several commands. There must be at least one. If groups is not nil,
+// the elements of the replies belong to keys, and groups[i] has the positions of those of the i-th
+// reply.
 func joinReplies(policy responsePolicy, frames [][]byte, groups [][]int) ([]byte, error) {
 	switch policy {
 	case responseOneSucceeded, responseAllSucceeded:
@@ -47,7 +47,7 @@ func joinReplies(policy responsePolicy, frames [][]byte, groups [][]int) ([]byte
 	return b, nil
 }
 
-// join joins two numbers.
+// join merges two numbers.
 func (p responsePolicy) join(a, b int64) int64 {
 	switch p {
 	case responseMin, responseAnd:
@@ -58,7 +58,7 @@ func (p responsePolicy) join(a, b int64) int64 {
 	return a + b
 }
 
-// numbersOf reads a number, which it appends to dst, or a list of numbers.
+// numbersOf decodes a number, which it appends to dst, or a list of numbers.
 func numbersOf(dst []int64, frame []byte) (numbers []int64, list bool, err error) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
@@ -73,8 +73,7 @@ func numbersOf(dst []int64, frame []byte) (numbers []int64, list bool, err error
 	return append(dst, n), false, err
 }
 
-// joinLists makes one list of several. With groups, the elements are put into the order of their
-// keys.
+// joinLists merges lists. If groups is not nil, the elements are put into the order of their keys.
 func joinLists(frames [][]byte, groups [][]int) ([]byte, error) {
 	total, size, keys := 0, 0, 0
 	for i, frame := range frames {

@@ -11,25 +11,26 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// The table of commands does not list those of modules and of newer servers. A client asks a server
-// about each of them once, by COMMAND INFO: whether it waits, and where its keys are. What the server
-// does not say is guessed: the command does not wait, and its first argument is its only key.
+// The table of commands does not list the commands of modules and of newer servers. A client asks a
+// server about each of these once, with COMMAND INFO: whether the command waits, and where its keys are.
+// If the server does not say, the client assumes that the command does not wait, and that its first
+// argument is its only key.
 
-// A lesson is what a server says of a command that the table does not list.
+// A lesson is what a server says about a command that the table does not list.
 type lesson struct {
 	// info says where the keys are. It is unknownCommand if the server does not say.
 	info  *commandInfo
 	waits bool
 }
 
-// An inquiry is a question about a command that is under way.
+// An inquiry is a request about a command that is in progress.
 type inquiry struct {
-	done chan struct{} // closed when the rest is there
+	done chan struct{} // closed when the inquiry has ended
 
 	// Written before done is closed.
 	lesson    lesson
 	err       error
-	abandoned bool // the context of the caller that asked has ended
+	abandoned bool // the context of the caller that made the request has ended
 }
 
 // lessons are what a client has learned. All methods are safe for concurrent use.
@@ -43,10 +44,11 @@ type lessons struct {
 }
 
 const (
-	// maxLearned bounds the names that are remembered: they are the program's, but may be made up.
+	// maxLearned bounds the names that are remembered. They come from the program, which may make them
+	// up.
 	maxLearned = 10_000
-	// maxLesson bounds the reply to COMMAND INFO that is understood, in bytes. Those of Redis have
-	// less than 8 KiB.
+	// maxLesson bounds the size of a reply to COMMAND INFO, in bytes. Larger replies are ignored. Those
+	// of Redis have less than 8 KiB.
 	maxLesson = 64 << 10
 )
 
@@ -59,7 +61,7 @@ func (l *lessons) recall(name string) (lesson, bool) {
 	return known.(lesson), true
 }
 
-// begin returns the inquiry about a command. If mine, the caller makes it, and ends it.
+// begin returns the inquiry about a command. If mine is true, the caller must make it and call end.
 func (l *lessons) begin(name string) (q *inquiry, mine bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +76,7 @@ func (l *lessons) begin(name string) (q *inquiry, mine bool) {
 	return q, true
 }
 
-// end tells everybody who waits for an inquiry what has come of it, and remembers it if asked to.
+// end publishes the result of an inquiry, and stores it if remember is true.
 func (l *lessons) end(name string, q *inquiry, remember bool) {
 	l.mu.Lock()
 	if remember && l.count < maxLearned {
@@ -86,8 +88,8 @@ func (l *lessons) end(name string, q *inquiry, remember bool) {
 	close(q.done)
 }
 
-// learn returns what a server says of a command that the table does not list. Callers that need to
-// know the same at the same time ask once.
+// learn returns what a server says about a command that the table does not list. Concurrent calls about
+// the same command share one request.
 func (c *Client) learn(ctx context.Context, name string) (lesson, error) {
 	for {
 		if known, ok := c.lessons.recall(name); ok {
@@ -129,7 +131,7 @@ func (c *Client) inquire(ctx context.Context, name string, q *inquiry) {
 	var refused *ServerError
 	switch {
 	case errors.As(err, &refused):
-		// A user without the permission to ask learns nothing; another one may be tried later.
+		// The user may not ask. The credentials may change, so this is not remembered.
 	case err != nil:
 		q.err, q.abandoned = c.notAsked(name, err), isOver(ctx)
 	default:
@@ -137,7 +139,7 @@ func (c *Client) inquire(ctx context.Context, name string, q *inquiry) {
 	}
 }
 
-// isOver reports whether ctx has ended, or is about to: calls may end a little before their deadline.
+// isOver reports whether ctx has ended or is about to end: calls may end a little before their deadline.
 func isOver(ctx context.Context) bool {
 	at, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && time.Until(at) < 20*time.Millisecond
@@ -152,7 +154,7 @@ func (c *Client) notAsked(op string, err error) error {
 	return c.fail.With(op, outcome, fmt.Errorf("asking the server whether it waits, and for the places of its keys: %w", err))
 }
 
-// learned returns a command with what was learned of it. The command is a copy of the caller's.
+// learned adds what was learned to a command, which must be a copy of the caller's.
 func (c *Command) learned(l lesson) {
 	if c.info = l.info.ofArguments(c.frame); c.info != unknownCommand {
 		c.keyAt, c.keyEnd = 0, 0
@@ -181,8 +183,8 @@ func (in *commandInfo) ofArguments(frame []byte) *commandInfo {
 	return in
 }
 
-// lessonOf reads the reply to COMMAND INFO of one command. Whatever is not as Redis writes it counts as not
-// said: some proxies answer with something else.
+// lessonOf parses the reply to COMMAND INFO of one command. Whatever differs from what Redis sends counts
+// as not stated, because some proxies answer with something else.
 func lessonOf(frame []byte) lesson {
 	var infos []Value
 	if len(frame) > maxLesson || decode(frame, &infos) != nil || len(infos) != 1 {

@@ -22,13 +22,13 @@ type node struct {
 
 	// Atomics. Of a master in a cluster: written by callers that read.
 	reads atomic.Pointer[readChoice]
-	// hostname is what the node is called in its certificate; nil: as in its address. Of a node of a
-	// cluster: written when a topology says so.
+	// hostname is the name in the certificate of the node; nil: the host of its address. Of a node in a
+	// cluster: written by apply.
 	hostname atomic.Pointer[string]
 }
 
-// name sets the name in the certificate of the node, for connections that are opened from now on. If empty, it is
-// the host of its address.
+// name sets the host name that new connections expect in the certificate of the node. If empty, they
+// expect the host of its address.
 func (n *node) name(hostname string) {
 	if known := n.hostname.Load(); hostname == "" && known != nil {
 		n.hostname.Store(nil)
@@ -37,8 +37,8 @@ func (n *node) name(hostname string) {
 	}
 }
 
-// dial opens a connection with options of the node. A ServerName in the options counts more than what the node
-// is called.
+// dial opens a connection with options of the node. A ServerName in the options takes precedence over
+// the host name of the node.
 func (n *node) dial(ctx context.Context, o *Options) (net.Conn, error) {
 	e := o.endpoint()
 	if hostname := n.hostname.Load(); hostname != nil && e.TLS != nil && e.TLS.ServerName == "" {
@@ -48,9 +48,9 @@ func (n *node) dial(ctx context.Context, o *Options) (net.Conn, error) {
 	return e.Dial(ctx)
 }
 
-// newNode returns the server that options lead to. Its connections are opened in the background.
-// Hostname is its name in its certificate; if empty, it is the host of its address. OnEvent, if set, is
-// called when connections come and go.
+// newNode returns the server at the address in the options. Its connections are opened in the
+// background. Hostname is the name in its certificate; if empty, it is the host of the address. OnEvent,
+// if set, is called when connections are opened, lost, or cannot be opened.
 func (c *core) newNode(o Options, hostname string, onEvent func(Event)) *node {
 	n := &node{fail: driver.Errors{Addr: o.addr()}, opts: o, aside: o}
 	n.aside.Cache = nil

@@ -11,23 +11,23 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// A NodeInfo is what the client of a cluster knows about a node.
+// A NodeInfo describes a node of a cluster, as the client knows it.
 type NodeInfo struct {
-	// Addr is the address that the client dials, ID the name that the node has given itself.
+	// Addr is the address that the client dials. ID is the node ID.
 	Addr, ID string
 	// Master is the address of the master of a replica. It is empty for masters.
 	Master string
-	// Zone is the availability zone of the node, if it announces one.
+	// Zone is the availability zone that the node announces, if any.
 	Zone string
 	// Slots is the number of slots that the node owns.
 	Slots int
-	// Failed is whether the nodes of the cluster, or the one that was asked, cannot reach the node.
+	// Failed is whether the cluster, or the node that was asked, considers the node unreachable.
 	Failed bool
-	// Stats are those of the connections to the node that calls share.
+	// Stats are the statistics of the shared connections to the node.
 	Stats slipstream.Stats
 }
 
-// Nodes returns the nodes of the cluster, sorted by address. The client of one server has one node.
+// Nodes returns the nodes of the cluster, sorted by address. A client of a single server has one node.
 func (c *Client) Nodes() []NodeInfo {
 	if c.only != nil {
 		return []NodeInfo{{Addr: c.only.fail.Addr, Stats: driver.Stats(c.only.engine.Snapshot(), 0, 0)}}
@@ -54,11 +54,11 @@ func (c *Client) Nodes() []NodeInfo {
 }
 
 // ErrUnknownNode is in the chain of the error of [Client.Node] if no node has the address.
-var ErrUnknownNode = errors.New("no node of the cluster has this address")
+var ErrUnknownNode = errors.New("no node of the cluster has this address; Client.Nodes lists those that do")
 
-// Node returns a client that sends everything to the node at an address, one of those that
-// [Client.Nodes] returns. It shares the connections of c, and ends with it: closing it does nothing.
-// It follows no redirects: MOVED is an error of the call. To subscribe, use c.
+// Node returns a client that sends all commands to the node at addr, which must be an address that
+// [Client.Nodes] returns. The client shares the connections of c and ends when c is closed; closing it
+// has no effect. It follows no redirects: MOVED is an error of the call. To subscribe, use c.
 func (c *Client) Node(addr string) (*Client, error) {
 	if c.only != nil {
 		if addr != c.only.fail.Addr {
@@ -73,13 +73,13 @@ func (c *Client) Node(addr string) (*Client, error) {
 	return c.viewOf(member.Peer), nil
 }
 
-// viewOf returns a client that sends everything to one node.
+// viewOf returns a client that sends all commands to one node.
 func (c *Client) viewOf(n *node) *Client {
 	return &Client{core: c.core, fail: n.fail, only: n, hub: c.hub, view: true}
 }
 
-// ForEachMaster calls f with a client of each master, one after the other, and returns the errors of
-// all. The client of one server is its only master.
+// ForEachMaster calls f with a client of each master in turn, and returns the joined errors. The single
+// server of a client that was not made for a cluster counts as its master.
 func (c *Client) ForEachMaster(ctx context.Context, f func(ctx context.Context, master *Client) error) error {
 	return c.forEach(ctx, false, f)
 }
@@ -101,8 +101,8 @@ func (c *Client) forEach(ctx context.Context, replicas bool, f func(context.Cont
 	return err
 }
 
-// Addr returns the address of the server of the client: of a client of a cluster that of its seeds,
-// of a client of [Client.Node] that of the node.
+// Addr returns the address of the server. For a client of a cluster it is the list of seeds, for a
+// client that [Client.Node] returned the address of the node.
 func (c *Client) Addr() string { return c.fail.Addr }
 
 // scanAll is [Client.Scan] over all masters.

@@ -11,23 +11,23 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// A route is how a call finds its node in a cluster, and what has come of that so far.
+// A route is how a call finds its node in a cluster, and its state across attempts.
 type route struct {
-	since     time.Time // of the first failure that ends without action; zero: there was none
-	slot      int32     // of the keys of the call, or noSlot
-	guessed   bool      // the client does not know the keys of the command: slot may be wrong
-	asking    bool      // the attempt under way is ASKING and the command
-	redirects uint8     // MOVED and ASK in a row
-	lost      uint8     // attempts without an answer
+	since     time.Time // first temporary failure; zero: none
+	slot      int32     // slot of the keys, or noSlot
+	guessed   bool      // the client does not know where the keys are, so slot may be wrong
+	asking    bool      // the current attempt is ASKING and the command
+	redirects uint8     // consecutive MOVED and ASK replies
+	lost      uint8     // attempts without a reply
 }
 
 const (
-	// noSlot is the slot of a call without keys, which any node executes.
+	// noSlot is the slot of a call without keys. Any node executes such a call.
 	noSlot = -1
-	// maxRedirects bounds how often a call is redirected in a row.
+	// maxRedirects bounds the consecutive redirects of a call.
 	maxRedirects = 16
-	// longestPause bounds the pauses of calls whose node is away: a failover must not have been
-	// over for long before they notice.
+	// longestPause bounds the pauses of calls whose node is down, so that they notice the end of a
+	// failover soon.
 	longestPause = 100 * time.Millisecond
 
 	askingFrame = "*1\r\n$6\r\nASKING\r\n"
@@ -39,8 +39,8 @@ func (in *commandInfo) keyed() bool { return in.key > 0 || in.manyKeys() }
 // manyKeys reports whether the command may have several keys, or none.
 func (in *commandInfo) manyKeys() bool { return in.specs != nil || in.options != nil }
 
-// guessed reports whether the client does not know where the keys of the command are, so that a server
-// may redirect it to another slot than the one it is sent to.
+// guessed reports whether the client does not know where the keys of the command are. A server may then
+// redirect the command for a slot other than the one it was sent to.
 func (in *commandInfo) guessed() bool { return in == unknownCommand || in.subcommands != nil }
 
 // slotOf returns the slot of the keys of an encoded command, or noSlot if it has none.
@@ -61,29 +61,29 @@ func slotOf(in *commandInfo, frame []byte) (int32, error) {
 	}
 }
 
-// A course says how a call goes on after an attempt that failed.
+// A course is what happens to a call after a failed attempt.
 type course uint8
 
 const (
-	goEnd    course = iota // not at all: the failure is the result
-	goNow                  // at once, at the node to which it is redirected
-	goVerify               // after a refresh, because no node is known at the address of the redirect
-	goPause                // after a pause, at the node that owns its slot then
+	goEnd    course = iota // no further attempt: the failure is the result
+	goNow                  // an attempt at the given node, immediately
+	goVerify               // an attempt after a refresh, because the target of the redirect is not a known node
+	goPause                // an attempt after a pause, at the node that owns the slot then
 )
 
-// A detour is how a call goes on, with what it needs.
+// A detour is a course with its parameters.
 type detour struct {
 	how    course
-	node   *node // of goNow
+	node   *node // for goNow
 	asking bool
-	addr   string // of goVerify
+	addr   string // for goVerify
 }
 
-// judge returns how a call goes on after an attempt that failed, and gives failure the outcome of
-// all attempts. It never waits.
+// judge decides what happens to a call after a failed attempt, and sets the outcome of failure to that
+// of all attempts. It never waits.
 func (k *router) judge(r *request, failure *slipstream.Error) detour {
 	outcome := failure.Outcome
-	left := outcome == slipstream.Closed && !k.core.isClosed() // the node has left, and was closed
+	left := outcome == slipstream.Closed && !k.core.isClosed() // the node has left the cluster, so it was closed
 	if left {
 		outcome = slipstream.NotSent
 	}
@@ -108,7 +108,8 @@ func (k *router) judge(r *request, failure *slipstream.Error) detour {
 	return detour{}
 }
 
-// elsewhere goes on at the owner of the slot at once, unless that is the node that has failed.
+// elsewhere retries at the owner of the slot: immediately if the owner is another node than the one that
+// failed, otherwise after a pause.
 func (k *router) elsewhere(r *request) detour {
 	if n := k.owner(r.route.slot); n != r.node && r.route.redirects < maxRedirects {
 		r.route.redirects++
@@ -117,7 +118,7 @@ func (k *router) elsewhere(r *request) detour {
 	return k.pausing(r)
 }
 
-// refused is judge for an error of a server that has not executed the command.
+// refused is judge for an error reply of a server that did not execute the command.
 func (k *router) refused(r *request, e *ServerError) detour {
 	advice := cluster.Advise(e.Code)
 	if advice.Refresh {
@@ -162,8 +163,7 @@ func (k *router) redirected(r *request, e *ServerError) detour {
 	return detour{how: goNow, node: member.Peer, asking: to.Ask}
 }
 
-// pausing is a pause, unless the call has already waited for as long as calls wait for a
-// connection.
+// pausing retries after a pause, unless the call has already waited for DialTimeout.
 func (k *router) pausing(r *request) detour {
 	r.route.redirects = 0
 	if r.route.since.IsZero() {
@@ -174,8 +174,7 @@ func (k *router) pausing(r *request) detour {
 	return detour{how: goPause}
 }
 
-// wait does what a call has to wait for before it goes on. It returns false if there is no time
-// left.
+// wait blocks until the next attempt of a call may begin. It returns false if there is no time left.
 func (k *router) wait(ctx context.Context, r *request, d *detour) bool {
 	switch d.how {
 	case goVerify:
@@ -189,7 +188,7 @@ func (k *router) wait(ctx context.Context, r *request, d *detour) bool {
 			d.how, d.node = goNow, member.Peer
 			return true
 		}
-		// No connection is made to an address that no known node lists.
+		// The client never connects to an address that the topology does not list.
 		if *d = k.pausing(r); d.how == goPause {
 			return k.pause(ctx, r)
 		}
@@ -200,7 +199,7 @@ func (k *router) wait(ctx context.Context, r *request, d *detour) bool {
 	return true
 }
 
-// pause waits before the next attempt, at most for longestPause. It returns false if there is no time
+// pause waits before the next attempt, for at most longestPause. It returns false if there is no time
 // left.
 func (k *router) pause(ctx context.Context, r *request) bool {
 	d := min(k.core.retry.Backoff.After(max(r.loop.Made, 1)), longestPause)
@@ -221,7 +220,7 @@ func (k *router) pause(ctx context.Context, r *request) bool {
 	return false
 }
 
-// ready makes the call ready to be made again.
+// ready prepares the next attempt of a call.
 func (k *router) ready(r *request, d detour) {
 	if d.how == goPause {
 		d.node = k.owner(r.route.slot)
@@ -230,8 +229,8 @@ func (k *router) ready(r *request, d detour) {
 	r.renew(d.node, d.asking)
 }
 
-// goesOn reports whether a call is made again after an attempt that failed, and makes it ready for
-// that. It waits as long as is necessary before.
+// goesOn reports whether there is another attempt after a failed one. It waits for the time of that
+// attempt and prepares it.
 func (k *router) goesOn(ctx context.Context, r *request, failure *slipstream.Error) bool {
 	d := k.judge(r, failure)
 	if d.how == goEnd || !k.wait(ctx, r, &d) {
@@ -241,13 +240,13 @@ func (k *router) goesOn(ctx context.Context, r *request, failure *slipstream.Err
 	return true
 }
 
-// follows reports whether err says that the slot of keys has moved away from a node, or that it is
-// the master no more, so that what was to be done there has not been done and can be done at the new
-// owner, which is known then.
+// follows reports whether err means that the transaction was not executed because the slot of keys has
+// moved to another node, or because from is no longer the master. The new owner is known when follows
+// returns true.
 func (k *router) follows(ctx context.Context, from *node, keys []string, err error) bool {
 	failure, ok := errors.AsType[*slipstream.Error](err)
 	if !ok || failure.Outcome != slipstream.Refused || len(keys) == 0 && k.sharded {
-		return false // the transaction may have been executed, also if a script of it answered MOVED
+		return false // the transaction may have been executed
 	}
 	e, ok := errors.AsType[*ServerError](failure.Err)
 	if ok && e.Code == "READONLY" && !k.sharded {
@@ -261,8 +260,7 @@ func (k *router) follows(ctx context.Context, from *node, keys []string, err err
 	return d.how != goEnd && k.wait(ctx, &r, &d)
 }
 
-// replaced waits until there is another master than a server that is none any more, at most for as
-// long as calls wait for a connection.
+// replaced waits until another server than old is the master, for at most DialTimeout.
 func (k *router) replaced(ctx context.Context, old *node) bool {
 	k.refresher.Request()
 	r := request{node: old}
@@ -276,7 +274,7 @@ func (k *router) replaced(ctx context.Context, old *node) bool {
 	return true
 }
 
-// learn notes what the error of a command of a session says about the map of slots.
+// learn updates the map of slots from the error reply to a command of a session.
 func (k *router) learn(from *node, cmd *Command, e *ServerError) {
 	if cluster.Advise(e.Code).Refresh {
 		k.refresher.Request()

@@ -6,9 +6,9 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// A ReadPolicy says which nodes of a cluster execute commands that only read. Replicas are behind
-// their masters: a value that was written may not be found by the next read, and a read may return
-// less than one before it. A replica that cannot be reached is replaced by its master.
+// A ReadPolicy selects the nodes of a cluster that execute commands that only read. Replicas lag behind
+// their masters, so a read may miss a value that was just written, and may return an older value than
+// the read before it. If no replica of a shard can be reached, its master is read.
 type ReadPolicy uint8
 
 const (
@@ -18,26 +18,27 @@ const (
 	ReadReplica
 	// ReadAny reads from masters and replicas.
 	ReadAny
-	// ReadNearest reads from the node with the shortest round trip.
+	// ReadNearest reads from the nodes with the shortest round-trip time.
 	ReadNearest
-	// ReadZone reads from nodes in ClusterOptions.Zone, if they announce one, replicas first.
+	// ReadZone reads from nodes in ClusterOptions.Zone, replicas first. Nodes of Valkey announce their
+	// zones. Nodes of Redis do not, so with Redis ReadZone is the same as ReadReplica.
 	ReadZone
 )
 
-// policies are those of package cluster.
+// policies maps read policies to those of package cluster.
 var policies = [...]cluster.Policy{
 	ReadMaster: cluster.MasterOnly, ReadReplica: cluster.PreferReplica, ReadAny: cluster.AnyNode,
 	ReadNearest: cluster.Nearest, ReadZone: cluster.SameZone,
 }
 
-// A readChoice is the node that executes the reads of a shard for a while. It is immutable.
+// A readChoice is the node that executes the reads of a shard until a point in time. It is immutable.
 type readChoice struct {
 	node  *node
 	until time.Duration // since router.began
 }
 
-// readChoiceFor is how long a choice lasts: the reads of a process go to one node meanwhile, so that
-// they travel together.
+// readChoiceFor is how long a choice lasts. Until then the reads of a shard go to one node, so that they
+// share writes.
 const readChoiceFor = 40 * time.Millisecond
 
 // reader returns the node that executes a read on a slot.
@@ -61,7 +62,7 @@ func (k *router) reader(slot int32) *node {
 	return n
 }
 
-// chooseReader selects one of a master and its replicas.
+// chooseReader selects a node among a master and its replicas.
 func (k *router) chooseReader(master *cluster.Member[*node], now time.Duration) *node {
 	members := append([]*cluster.Member[*node]{master}, master.Replicas...)
 	candidates := make([]cluster.Candidate, len(members))

@@ -20,8 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// zonedConn is a connection to a Redis that adds a zone to each node in its replies to CLUSTER SHARDS, as Valkey does. What
-// it receives is late by delay.
+// zonedConn is a connection that adds a zone to each node in replies to CLUSTER SHARDS, as Valkey does, and
+// delays what it receives.
 type zonedConn struct {
 	net.Conn
 	zones map[string]string // by ID of the node
@@ -76,7 +76,7 @@ func (c *zonedConn) zoned(frame []byte) []byte {
 	})
 }
 
-// connectZoned returns a client of a cluster whose nodes are in zones, and late by delays, by address.
+// connectZoned returns a client of a cluster with the zones and the delays of its nodes, by address.
 func connectZoned(t *testing.T, cluster *rediscluster.Cluster, zones map[string]string, delays map[string]time.Duration, change func(*redis.ClusterOptions)) *redis.Client {
 	t.Helper()
 	byID := make(map[string]string)
@@ -104,7 +104,7 @@ func connectZoned(t *testing.T, cluster *rediscluster.Cluster, zones map[string]
 	return c
 }
 
-// readAt checks that reads are executed by these nodes only, each of which executes some.
+// readAt checks that only these nodes execute reads, and that each of them does.
 func readAt(t *testing.T, cluster *rediscluster.Cluster, c *redis.Client, nodes ...*rediscluster.Node) {
 	t.Helper()
 	testkit.Eventually(t, 20*time.Second, func() error { // until choices from before are over
@@ -129,8 +129,8 @@ func readAt(t *testing.T, cluster *rediscluster.Cluster, c *redis.Client, nodes 
 	})
 }
 
-// TestReadsStayInTheZone: reads are executed in the zone of the program, by replicas first, and elsewhere only if no node there
-// can be reached.
+// TestReadsStayInTheZone: reads are executed in the zone of the program, by replicas first, and in another
+// zone only if no node in that zone can be reached.
 //
 // mutant: redis-zone-not-told
 func TestReadsStayInTheZone(t *testing.T) {
@@ -165,7 +165,8 @@ func TestReadsStayInTheZone(t *testing.T) {
 	readAt(t, cluster, c, east...)
 }
 
-// TestReadsAtTheNearest: reads are executed by the nodes with the shortest round trip, whether these are masters or replicas.
+// TestReadsAtTheNearest: reads are executed by the nodes with the shortest round-trip time, masters or
+// replicas.
 func TestReadsAtTheNearest(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{Masters: 2, ReplicasPer: 1})
 	masters, replicas := cluster.Nodes()[:2], cluster.Nodes()[2:]

@@ -21,19 +21,19 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// A router sends the calls of a client to the nodes of a cluster, or to the master that Sentinels
-// name, which then has all slots. All methods are safe for concurrent use.
+// A router sends the calls of a client to the nodes of a cluster. With Sentinels there is only one
+// node, the master, which owns all slots. All methods are safe for concurrent use.
 type router struct {
 	// Immutable after newRouter and newSentinelRouter.
 	core      *core
 	hub       *hub
-	sharded   bool // keys have slots; otherwise all calls have slot 0
+	sharded   bool // keys have slots; if false, all calls have slot 0
 	split     bool // ClusterOptions.SplitMSet
 	addresses cluster.Addresses
 	nodes     *cluster.Map[*node]
 	refresher refresher
-	openSeed  func() *node // of calls before the first topology
-	random    uint64       // of this client
+	openSeed  func() *node // opens the node for calls before the first topology
+	random    uint64       // identifies this client
 	policy    cluster.Policy
 	zone      string
 	began     time.Time
@@ -51,8 +51,9 @@ type router struct {
 	leaving sync.WaitGroup // goroutines that close nodes; added to under mu
 
 	// Atomics.
-	delayed  atomic.Int64                     // calls of Completers that wait to be made again
-	topology atomic.Pointer[cluster.Topology] // the latest one; written by apply
+	delayed    atomic.Int64                     // calls of Completers that wait for their next attempt
+	topology   atomic.Pointer[cluster.Topology] // the latest one; written by apply
+	dialFailed atomic.Pointer[slipstream.Event] // the latest connection that could not be opened; nil: none
 }
 
 // A refresher keeps the topology of a router up to date. All methods are safe for concurrent use.
@@ -61,16 +62,16 @@ type refresher interface {
 	Request()
 	// Ready waits until there is a topology, or the first refresh has failed.
 	Ready(ctx context.Context) error
-	// Verify reports whether a node has an address, if necessary after a refresh.
+	// Verify reports whether a node has the address. It refreshes the topology if necessary.
 	Verify(ctx context.Context, addr string) (cluster.Node, bool, error)
 	// Close ends the refresher and everything that waits for it.
 	Close()
 }
 
-// maxDelayed bounds the calls of Completers that wait to be made again. Each has a goroutine.
+// maxDelayed bounds the calls of Completers that wait for their next attempt. Each has a goroutine.
 const maxDelayed = 65_536
 
-// makeRouter returns a router that does not know where its topology comes from.
+// makeRouter returns a router without a refresher.
 func makeRouter(c *core, h *hub, addresses cluster.Addresses) *router {
 	k := &router{core: c, hub: h, addresses: addresses, opened: make(map[*node]struct{}), random: rand.Uint64(), began: time.Now()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
@@ -89,7 +90,7 @@ func newRouter(c *core, h *hub, o *ClusterOptions) *router {
 	k.refresher = cluster.NewRefresher(cluster.Config{
 		Addresses: &k.addresses, Asker: k, Begin: k.nodes.Begin, Urgent: k.urgent,
 		Apply: func(t *cluster.Topology, asked cluster.Round) {
-			<-assigned // nodes that are opened use the refresher
+			<-assigned // apply opens nodes, which use k.refresher
 			k.apply(t, asked)
 		},
 		Interval: o.RefreshEvery, Timeout: o.dialTimeout(),
@@ -158,8 +159,8 @@ func (k *router) add(n *node) *node {
 	return n
 }
 
-// nodeOptions returns the options of the node at an address. Calls fail at once while it has no
-// connection: the router waits for them, because another node may get its slots.
+// nodeOptions returns the options of the node at an address. Calls fail immediately while the node has
+// no connection. The router waits instead of the node, because another node may get the slots.
 func (k *router) nodeOptions(addr string) Options {
 	o := k.core.opts
 	o.Addr, o.FailFast, o.readOnly = addr, true, k.policy != cluster.MasterOnly
@@ -169,30 +170,32 @@ func (k *router) nodeOptions(addr string) Options {
 	return o
 }
 
-// dial opens a connection, unless the name of the node resolves to an address at which no node can
-// be.
+// dial opens a connection. It refuses names that resolve to an address where no node is expected.
 func (k *router) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
 		if at, err := netip.ParseAddrPort(address); err == nil && !k.addresses.Allowed(at.Addr()) {
-			return fmt.Errorf("%v is not an address of a node of a cluster; if it is, give it as a seed", at.Addr())
+			return fmt.Errorf("%v is an address of a link or of a service of the cloud; if a node has it, add it to the addresses in the options", at.Addr())
 		}
 		return nil
 	}}
 	return d.DialContext(ctx, network, addr)
 }
 
-// event is called when connections of nodes come and go.
+// event is called when a connection to a node is opened or lost.
 func (k *router) event(e slipstream.Event) {
 	if e.Kind != slipstream.Connected {
 		k.refresher.Request()
 	}
+	if e.Kind == slipstream.DialFailed {
+		k.dialFailed.Store(&e)
+	}
 	k.core.hooks.Event(e)
 }
 
-// lost notes that calls do not reach a node.
+// lost notes that a call did not reach its node.
 func (k *router) lost() { k.refresher.Request() }
 
-// urgent reports whether there is no connection to a master that owns slots.
+// urgent reports whether some master that owns slots has no connection.
 func (k *router) urgent(t *cluster.Topology) bool {
 	table := k.nodes.Table()
 	for _, owned := range t.Ranges {
@@ -205,7 +208,8 @@ func (k *router) urgent(t *cluster.Topology) bool {
 	return false
 }
 
-// delay takes a place for a call of a Completer that waits to be made again.
+// delay reserves a place for a call of a Completer that waits for its next attempt. It returns false if
+// there is none.
 func (k *router) delay() bool {
 	if k.delayed.Add(1) > maxDelayed {
 		k.delayed.Add(-1)
@@ -229,7 +233,7 @@ func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
 	k.leaveSeed()
 }
 
-// leave lets a node go that is in no table any more.
+// leave closes a node that is no longer in the table, once its calls have ended.
 func (k *router) leave(n *node) {
 	k.hub.leave(n)
 	k.mu.Lock()
@@ -237,8 +241,8 @@ func (k *router) leave(n *node) {
 	if _, open := k.opened[n]; !open {
 		return // close does the rest
 	}
-	// Ends when the calls under way have ended, at the latest after DialTimeout or with close,
-	// which waits for it. Until then the node is among those that close closes.
+	// Ends when the calls in progress have ended, at the latest after DialTimeout or when close is
+	// called, which waits for it. Until then the node stays in opened, so that close closes it.
 	k.leaving.Go(func() {
 		ctx, cancel := context.WithTimeout(k.ctx, k.core.opts.dialTimeout())
 		defer cancel()
@@ -250,7 +254,7 @@ func (k *router) leave(n *node) {
 	})
 }
 
-// gone reports whether a node is in the table no more.
+// gone reports whether a node is no longer in the table.
 func (k *router) gone(n *node) bool {
 	table := k.nodes.Table()
 	if len(table.Members()) == 0 {
@@ -260,7 +264,7 @@ func (k *router) gone(n *node) bool {
 	return member == nil || member.Peer != n
 }
 
-// owners returns the owner of each slot if replies are cached, else nil.
+// owners returns the owner of each slot, or nil if replies are not cached.
 func (k *router) owners() []*node {
 	if k.core.cache == nil {
 		return nil
@@ -274,7 +278,7 @@ func (k *router) owners() []*node {
 	return owners
 }
 
-// dropMoved drops what is cached of slots that have other owners than before.
+// dropMoved drops the cached replies of slots whose owner has changed.
 func (k *router) dropMoved(before []*node) {
 	for s, now := range k.owners() {
 		if before[s] != now {
@@ -283,7 +287,7 @@ func (k *router) dropMoved(before []*node) {
 	}
 }
 
-// dropOf drops what is cached of the slots that a node owns.
+// dropOf drops the cached replies of the slots that a node owns.
 func (k *router) dropOf(n *node) {
 	table := k.nodes.Table()
 	for s := range cluster.Slots {
@@ -312,8 +316,8 @@ func (k *router) owner(slot int32) *node {
 	return k.any()
 }
 
-// any returns the node of calls without keys. It is the same one for a while, so that they travel
-// together: of the masters to which there is a connection one that the time selects.
+// any returns the node for calls without keys: a connected master if there is one. The choice depends
+// on the time and stays the same for a while, so that such calls share writes.
 func (k *router) any() *node {
 	members := k.nodes.Table().Members()
 	for len(members) == 0 {
@@ -342,7 +346,7 @@ func (k *router) any() *node {
 	return down
 }
 
-// one returns the node of what any master can do.
+// one returns the node for calls that any master can execute.
 func (k *router) one() *node {
 	if !k.sharded {
 		return k.owner(0)
@@ -350,7 +354,7 @@ func (k *router) one() *node {
 	return k.any()
 }
 
-// each returns the masters, or all nodes, of the topology in force.
+// each returns the masters, or with replicas all nodes, of the current topology.
 func (k *router) each(replicas bool) (nodes []*node) {
 	for _, member := range k.nodes.Table().Members() {
 		if replicas || !member.Node.Replica {
@@ -363,7 +367,8 @@ func (k *router) each(replicas bool) (nodes []*node) {
 	return nodes
 }
 
-// routeKey returns the node of a command with a key, or without keys if it has none.
+// routeKey returns the node for a command with this key. An empty key means that the command has no
+// keys, unless it must have one.
 func (k *router) routeKey(in *commandInfo, key string) (*node, route) {
 	if !k.sharded {
 		return k.nodeFor(in, 0), route{}
@@ -375,7 +380,7 @@ func (k *router) routeKey(in *commandInfo, key string) (*node, route) {
 	return k.nodeFor(in, s), route{slot: s}
 }
 
-// routeOf returns the node of a command, all of whose keys must have one slot.
+// routeOf returns the node for a command. All of its keys must be in the same slot.
 func (k *router) routeOf(cmd *Command) (*node, route, error) {
 	if !k.sharded {
 		return k.nodeFor(cmd.info, 0), route{}, nil
@@ -387,7 +392,7 @@ func (k *router) routeOf(cmd *Command) (*node, route, error) {
 	return k.nodeFor(cmd.info, s), route{slot: s, guessed: cmd.info.guessed()}, nil
 }
 
-// nodeFor returns the node of a command on a slot.
+// nodeFor returns the node for a command whose keys are in a slot.
 func (k *router) nodeFor(in *commandInfo, slot int32) *node {
 	if k.policy != cluster.MasterOnly && in.readsReplica() {
 		return k.reader(slot)
@@ -395,19 +400,19 @@ func (k *router) nodeFor(in *commandInfo, slot int32) *node {
 	return k.owner(slot)
 }
 
-// startGrace is how long connect waits for the other masters when there is a connection to one. Calls
-// to a master without a connection would begin with a pause and with a refresh.
+// startGrace is how long connect waits for connections to the other masters after the first one. The
+// first call to a master without a connection would need a pause and a refresh.
 const startGrace = 100 * time.Millisecond
 
-// connect waits until the topology is known, there is a connection to a node, and there is one to
-// each master, unless that takes longer than startGrace.
+// connect waits until the topology is known and there is a connection to each master. After the first
+// connection it waits for the others for at most startGrace.
 func (k *router) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.core.opts.dialTimeout())
 	defer cancel()
 	if err := k.refresher.Ready(ctx); err != nil {
 		return err
 	}
-	var first time.Time // when there was a connection
+	var first time.Time // time of the first connection
 	for {
 		if up, _ := k.one().engine.Up(); up > 0 && first.IsZero() {
 			first = time.Now()
@@ -419,13 +424,24 @@ func (k *router) connect(ctx context.Context) error {
 			if !first.IsZero() {
 				return nil
 			}
-			return fmt.Errorf("no connection to any of %d nodes: %w", len(k.nodes.Table().Members()), context.Cause(ctx))
+			return k.notConnected(context.Cause(ctx))
 		}
 	}
 }
 
-// mastersUp reports whether there is a connection to each master of which the cluster does not say
-// that it failed.
+// notConnected is the error of connect if there is no connection after cause has ended the wait.
+func (k *router) notConnected(cause error) error {
+	err := fmt.Errorf("no connection to the master: %w", cause)
+	if k.sharded {
+		err = fmt.Errorf("no connection to any of the %d nodes that the cluster lists: %w", len(k.nodes.Table().Members()), cause)
+	}
+	if e := k.dialFailed.Load(); e != nil {
+		return fmt.Errorf("%w; the latest attempt, to %s: %w", err, e.Addr, e.Err)
+	}
+	return err
+}
+
+// mastersUp reports whether there is a connection to each master that the cluster considers healthy.
 func (k *router) mastersUp() bool {
 	for _, member := range k.nodes.Table().Members() {
 		if member.Node.Replica || member.Node.Health() != cluster.Well {
@@ -438,7 +454,7 @@ func (k *router) mastersUp() bool {
 	return true
 }
 
-// Ask implements cluster.Asker: on the connection that calls share, if there is one.
+// Ask implements cluster.Asker. It uses the shared connection if there is one.
 func (k *router) Ask(ctx context.Context, addr string, commands []cluster.Command) ([][]byte, error) {
 	var frame []byte
 	for _, command := range commands {
@@ -455,8 +471,7 @@ func (k *router) Ask(ctx context.Context, addr string, commands []cluster.Comman
 	return askAside(ctx, aside, frame, len(commands))
 }
 
-// askAside sends a frame of n commands on a connection of its own. Of the node only aside and the name
-// count.
+// askAside sends a frame of n commands on a new connection. It uses only aside and hostname of the node.
 func askAside(ctx context.Context, to *node, frame []byte, n int) ([][]byte, error) {
 	to.aside.Cache = nil
 	x, err := openExclusive(ctx, to)
@@ -481,7 +496,7 @@ func askAside(ctx context.Context, to *node, frame []byte, n int) ([][]byte, err
 	return replies, nil
 }
 
-// askShared sends a frame of n commands on the connection that calls share.
+// askShared sends a frame of n commands on the shared connection.
 func askShared(ctx context.Context, engine *pipe.Engine, frame []byte, n int) ([][]byte, error) {
 	call := engine.Acquire()
 	defer call.Release()
@@ -496,7 +511,7 @@ func askShared(ctx context.Context, engine *pipe.Engine, frame []byte, n int) ([
 	return replies, nil
 }
 
-// all returns the nodes that are open.
+// all returns all open nodes.
 func (k *router) all() (nodes []*node) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -520,7 +535,7 @@ func (k *router) close() (err error) {
 	return err
 }
 
-// shutdown waits until the calls under way have ended, or ctx has, and closes all nodes.
+// shutdown waits until the calls in progress have ended or ctx ends, and then closes all nodes.
 func (k *router) shutdown(ctx context.Context) (err error) {
 	for _, n := range k.all() {
 		err = errors.Join(err, n.engine.Shutdown(ctx))

@@ -13,30 +13,31 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/sentinel"
 )
 
-// SentinelOptions configure the [Client] of a master that Redis Sentinel watches. MasterName and
-// Sentinels are necessary.
+// SentinelOptions configure the [Client] of a master that Redis Sentinel monitors. MasterName and
+// Sentinels are required.
 type SentinelOptions struct {
-	// Options are those of the master. Addr must be empty. A call waits while there is no master, at
-	// most for DialTimeout, unless FailFast is set: if the Sentinels take longer for a failover, as
-	// they do with down-after-milliseconds of 30,000, DialTimeout must be longer.
+	// Options apply to the master. Addr must be empty. A call waits while there is no master, for at
+	// most DialTimeout, unless FailFast is set. If a failover takes the Sentinels longer, as with
+	// down-after-milliseconds of 30,000, set a longer DialTimeout.
 	Options
-	// MasterName is what the Sentinels call the master.
+	// MasterName is the name of the master in the configuration of the Sentinels.
 	MasterName string
-	// Sentinels are addresses of Sentinels, host:port. One that answers is enough; the others are
-	// learned from it.
+	// Sentinels are the addresses of some Sentinels, as host:port. One that answers is enough; the
+	// client learns the others from it.
 	Sentinels []string
-	// SentinelUser and SentinelPassword authenticate connections to Sentinels, as User and Password
-	// of Options do those to the master.
+	// SentinelUser and SentinelPassword authenticate connections to Sentinels. User and Password of
+	// Options authenticate connections to the master.
 	SentinelUser, SentinelPassword string
 	// SentinelTLS, if set, encrypts connections to Sentinels. An empty ServerName is taken from the
-	// address. Options.TLS is only for the master.
+	// address. Options.TLS applies only to the master.
 	SentinelTLS *tls.Config
-	// MapAddr, if set, translates each address that a Sentinel announces, of the master and of other
-	// Sentinels, into the one that is dialed: for servers behind network address translation. Both
-	// are host:port. It must be safe for concurrent use and return the same address each time.
+	// MapAddr, if set, translates an address that a Sentinel announces, of the master or of another
+	// Sentinel, into the address to dial. Servers behind network address translation need it. Both are
+	// host:port. It must be safe for concurrent use and always return the same result for the same
+	// address.
 	MapAddr func(addr string) string
-	// RefreshEvery is how often Sentinels are asked for the master, with jitter, when nothing says
-	// that it has changed. If zero, it is 60 s.
+	// RefreshEvery is the interval, with jitter, at which the client asks Sentinels for the master when
+	// nothing indicates that it has changed. If zero, it is 60 s.
 	RefreshEvery time.Duration
 }
 
@@ -50,28 +51,28 @@ func (o SentinelOptions) String() string {
 // GoString is String, so that %#v shows no passwords either.
 func (o SentinelOptions) GoString() string { return "redis.SentinelOptions(" + o.String() + ")" }
 
-// ErrUnknownMaster is in the chain of the error of a Sentinel that watches no master of the name; see
+// ErrUnknownMaster is in the chain of an error if a Sentinel monitors no master of that name; see
 // [SentinelError].
 var ErrUnknownMaster = sentinel.ErrUnknownMaster
 
 // A SentinelError is in the chain of an error if no master is known.
 type SentinelError struct {
-	// MasterName is what was asked for.
+	// MasterName is the name that the client asked for.
 	MasterName string
-	// Answers are those of the Sentinels that were asked last.
+	// Answers are the answers of the Sentinels in the latest round.
 	Answers []SentinelAnswer
 }
 
-// A SentinelAnswer says why a Sentinel has named no master.
+// A SentinelAnswer says why a Sentinel did not name a usable master.
 type SentinelAnswer struct {
 	// Addr is the address of the Sentinel.
 	Addr string
-	// Err is what is wrong with it: no connection, a [*ServerError] such as WRONGPASS,
-	// [ErrUnknownMaster], or that the server that it names is not a master.
+	// Err is the reason: no connection, a [*ServerError] such as WRONGPASS, [ErrUnknownMaster], or that
+	// the server that the Sentinel names is not a master.
 	Err error
 }
 
-// Error returns what each Sentinel has answered.
+// Error returns the answer of each Sentinel.
 func (e *SentinelError) Error() string {
 	n := sentinel.NoMasterError{Name: e.MasterName}
 	for _, a := range e.Answers {
@@ -89,7 +90,7 @@ func (e *SentinelError) Unwrap() []error {
 	return errs
 }
 
-// sentinelError returns an error of the refresher as one that users know.
+// sentinelError converts an error of the refresher to an exported one.
 func sentinelError(err error) error {
 	var refused *cluster.RefusedError
 	switch e := err.(type) {
@@ -111,11 +112,10 @@ func sentinelError(err error) error {
 	return err
 }
 
-// ConnectSentinel returns a client of a master that Redis Sentinel watches, once a Sentinel has named
-// the master and a connection to it is up. The client follows the Sentinels through failovers; see
-// the package comment. If no Sentinel names a server that is a master, the error has a
-// [*SentinelError] in its chain; Options.NoWait makes ConnectSentinel return immediately instead. The
-// client must be closed.
+// ConnectSentinel returns a client of a master that Redis Sentinel monitors, once a Sentinel has named
+// the master and the client is connected to it. The client follows failovers; see the package comment.
+// If no Sentinel names a server that is a master, the error has a [*SentinelError] in its chain.
+// Options.NoWait makes ConnectSentinel return immediately. The client must be closed.
 func ConnectSentinel(ctx context.Context, o SentinelOptions) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -139,17 +139,17 @@ func (o *SentinelOptions) check() error {
 	const check driver.Check = "redis"
 	switch {
 	case o.MasterName == "":
-		return errors.New("redis: Sentinels without MasterName")
+		return errors.New("redis: SentinelOptions.MasterName is empty; set the name that the Sentinels use")
 	case len(o.Sentinels) == 0:
-		return errors.New("redis: a master without Sentinels")
+		return errors.New("redis: SentinelOptions.Sentinels is empty; set the address of at least one Sentinel")
 	case o.Addr != "":
-		return fmt.Errorf("redis: address %q of a master, which the Sentinels name", o.Addr)
+		return fmt.Errorf("redis: SentinelOptions.Addr is %q; leave it empty, because the Sentinels name the master", o.Addr)
 	case o.SentinelUser != "" && o.SentinelPassword == "":
-		return errors.New("redis: a user of Sentinels without a password")
+		return errors.New("redis: SentinelOptions.SentinelUser is set and SentinelPassword is empty; set both")
 	}
 	for _, addr := range o.Sentinels {
 		if driver.Network(addr) == "unix" {
-			return fmt.Errorf("redis: Sentinel %q, expected host:port", addr)
+			return fmt.Errorf("redis: SentinelOptions.Sentinels has %q; use host:port", addr)
 		}
 		if err := check.Addr(addr); err != nil {
 			return err

@@ -112,7 +112,7 @@ func TestSentinelErrors(t *testing.T) {
 		{"an unknown name", func(o *redis.SentinelOptions) { o.MasterName = "other" }, "", `no Sentinel names a master "other"`},
 		{"no password of Sentinels", func(o *redis.SentinelOptions) { o.SentinelPassword = "" }, "NOAUTH", ""},
 		{"a wrong password of Sentinels", func(o *redis.SentinelOptions) { o.SentinelPassword = "data" }, "WRONGPASS", ""},
-		{"a wrong password of the master", func(o *redis.SentinelOptions) { o.Password = "watch" }, "WRONGPASS", "it names " + s.Master(t).Addr()},
+		{"a wrong password of the master", func(o *redis.SentinelOptions) { o.Password = "watch" }, "WRONGPASS", "the Sentinel names " + s.Master(t).Addr()},
 		{"servers for Sentinels", func(o *redis.SentinelOptions) {
 			o.Sentinels, o.SentinelPassword = []string{s.Servers()[0].Addr(), s.Servers()[1].Addr()}, "data"
 		}, "ERR", "unknown command"},
@@ -158,9 +158,9 @@ func TestSentinelOptions(t *testing.T) {
 		change func(*redis.SentinelOptions)
 	}{
 		{"MasterName", func(o *redis.SentinelOptions) { o.MasterName = "" }},
-		{"without Sentinels", func(o *redis.SentinelOptions) { o.Sentinels = nil }},
-		{"which the Sentinels name", func(o *redis.SentinelOptions) { o.Addr = "a:1" }},
-		{"user of Sentinels", func(o *redis.SentinelOptions) { o.SentinelUser, o.SentinelPassword = "u", "" }},
+		{"Sentinels is empty", func(o *redis.SentinelOptions) { o.Sentinels = nil }},
+		{"leave it empty", func(o *redis.SentinelOptions) { o.Addr = "a:1" }},
+		{"SentinelPassword is empty", func(o *redis.SentinelOptions) { o.SentinelUser, o.SentinelPassword = "u", "" }},
 		{"host:port", func(o *redis.SentinelOptions) { o.Sentinels = []string{"/s"} }},
 		{"host:port", func(o *redis.SentinelOptions) { o.Sentinels = []string{"a"} }},
 		{"negative", func(o *redis.SentinelOptions) { o.RefreshEvery = -1 }},

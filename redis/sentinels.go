@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/sentinel"
 )
 
-// sentinels are the Sentinels that a router asks for its master. They implement sentinel.Asker.
+// sentinels talks to the Sentinels from which a router learns its master. It implements sentinel.Asker.
 type sentinels struct {
 	// Immutable.
 	router    *router
@@ -21,12 +21,12 @@ type sentinels struct {
 	refresher *sentinel.Refresher
 }
 
-// listenPing is how long a Sentinel may be silent before it is asked for a sign of life.
+// listenPing is how long a subscription may be silent before the client sends PING.
 const listenPing = 5 * time.Second
 
 var errNoAnswerYet = errors.New("no Sentinel has answered yet")
 
-// newSentinelRouter returns the router of a client whose only node is the master that Sentinels name.
+// newSentinelRouter returns a router whose only node is the master that the Sentinels name.
 func newSentinelRouter(c *core, h *hub, o *SentinelOptions) *router {
 	k := makeRouter(c, h, cluster.Addresses{Map: o.MapAddr, Seeds: o.Sentinels})
 	s := &sentinels{router: k, options: Options{
@@ -52,14 +52,14 @@ func (s *sentinels) apply(t *cluster.Topology) {
 	s.router.apply(t, s.router.nodes.Begin())
 }
 
-// failed tells the user why there is no master.
+// failed reports to the user why there is no master.
 func (s *sentinels) failed(err error) {
 	hooks := &s.router.core.hooks
 	hooks.Event(Event{Kind: DialFailed, Addr: hooks.Addr, At: time.Now(), Err: sentinelError(err)})
 }
 
-// openNowhere returns the node of calls before a master is known. It never has a connection, so that
-// the router makes them wait. It is closed when there is a master.
+// openNowhere returns the node for calls before a master is known. It never has a connection, so the
+// router makes these calls wait. It is closed when a master is known.
 func (s *sentinels) openNowhere() *node {
 	o := s.router.nodeOptions(strings.Join(s.router.addresses.Seeds, ","))
 	o.TLS = nil
@@ -72,7 +72,7 @@ func (s *sentinels) openNowhere() *node {
 	return s.router.add(s.router.core.newNode(o, "", nil))
 }
 
-// at returns the options of connections to a Sentinel.
+// at returns the options for connections to a Sentinel.
 func (s *sentinels) at(addr string) Options {
 	o := s.options
 	o.Addr = addr
@@ -128,8 +128,8 @@ func (s *sentinels) Listen(ctx context.Context, addr string, channels []string, 
 	}
 }
 
-// spoken returns the next message on a connection with subscriptions. A server that is silent for
-// listenPing is asked for a sign of life.
+// spoken returns the next message on a connection with subscriptions. It sends PING if the server is
+// silent for listenPing.
 func (x *exclusive) spoken(stall time.Duration) ([]byte, error) {
 	if stall <= 0 {
 		stall = defaultStall
@@ -153,7 +153,7 @@ func (x *exclusive) spoken(stall time.Duration) ([]byte, error) {
 	}
 }
 
-// wordsOf returns the first words of a message, "" where there are none.
+// wordsOf returns the first three words of a message. Missing words are empty.
 func wordsOf(frame []byte) (words [3]string, err error) {
 	v, _, err := resp.Parse(frame, resp.Limits{Bulk: sentinel.MaxReply, Elements: sentinel.MaxElements, Frame: sentinel.MaxReply})
 	switch {

@@ -10,11 +10,11 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// Some commands concern several nodes of a cluster. Those with keys of several slots are cut, one
-// command for each slot; those about all data, or about the servers themselves, are sent to each
-// master or to each node. What becomes of the replies is a property of the command: see policy.go.
+// Some commands concern several nodes of a cluster. A command with keys in different slots is split into
+// one command for each slot. A command about all data, or about the servers themselves, is sent to each
+// master or to each node. How the replies are merged is a property of the command; see policy.go.
 
-var errScan = errors.New("SCAN walks over the keys of one node; use Client.Scan, or the Client of a node")
+var errScan = errors.New("SCAN iterates over the keys of one node; use Client.Scan, or send SCAN with the client that Client.Node returns")
 
 // spreads reports whether the command may concern several nodes.
 func (in *commandInfo) spreads() bool { return in.request != requestOne || in.manyKeys() }
@@ -24,7 +24,7 @@ func (in *commandInfo) everyNode() bool {
 	return (in.request == requestAllShards || in.request == requestAllNodes) && in.response != responseSpecial
 }
 
-// apart reports whether a command is several commands in a cluster, so that Do must make them.
+// apart reports whether a command must be sent to several nodes, which only run can do.
 func (c *Client) apart(cmd *Command) bool {
 	if !c.sharded() || cmd.err != nil || cmd.info == nil || !cmd.info.spreads() {
 		return false
@@ -36,13 +36,13 @@ func (c *Client) apart(cmd *Command) bool {
 	return err != nil && c.splits(cmd.info)
 }
 
-// splits reports whether a command with keys of several slots is cut into several commands.
+// splits reports whether a command is split if its keys are in different slots.
 func (c *Client) splits(in *commandInfo) bool {
 	return in.request == requestMultiShard && (in.response != responseAllSucceeded || c.router.split)
 }
 
-// spread makes the call of a command that concerns several nodes. It returns false if the call is
-// one that a single node executes.
+// spread executes a command that concerns several nodes. It returns false, and does nothing, if a single
+// node executes the command.
 func (c *Client) spread(ctx context.Context, r *request) (done bool, err error) {
 	switch {
 	case r.info.everyNode():
@@ -58,7 +58,7 @@ func (c *Client) spread(ctx context.Context, r *request) (done bool, err error) 
 	return true, c.observed(ctx, r, c.onEverySlot(ctx, r))
 }
 
-// observed reports a call of several commands to the observers.
+// observed reports a call that was sent to several nodes to the observers.
 func (c *Client) observed(ctx context.Context, r *request, err error) error {
 	if c.hooks.Observing() {
 		c.hooks.Observe(ctx, Observation{
@@ -69,7 +69,7 @@ func (c *Client) observed(ctx context.Context, r *request, err error) error {
 	return err
 }
 
-// onEveryNode sends a command to each master, or to each node, and joins the replies.
+// onEveryNode sends a command to each master, or to each node, and merges the replies.
 func (c *Client) onEveryNode(ctx context.Context, r *request) error {
 	nodes := c.router.each(r.info.request == requestAllNodes)
 	parts, errs := make([]request, len(nodes)), make([]error, len(nodes))
@@ -99,10 +99,10 @@ func (c *Client) onEveryNode(ctx context.Context, r *request) error {
 	return err
 }
 
-// shortReply is the size of replies that need no memory of their own, such as numbers.
+// shortReply is the maximum size of replies that need no memory of their own, such as numbers.
 const shortReply = 32
 
-// onEverySlot cuts a command into one for each slot of its keys, and joins the replies.
+// onEverySlot splits a command into one for each slot of its keys, and merges the replies.
 func (c *Client) onEverySlot(ctx context.Context, r *request) error {
 	cmds, groups := cutBySlot(r.info, r.call.Frame)
 	frames, dsts := make([]rawFrame, len(cmds)), make([]any, len(cmds))
@@ -114,7 +114,7 @@ func (c *Client) onEverySlot(ctx context.Context, r *request) error {
 	j.frames = make([][]byte, 0, len(frames))
 	_ = c.doAcross(ctx, cmds, dsts, func(i int, err error) { j.fail(groups[i][0], err) })
 	for _, frame := range frames {
-		if len(frame) > 0 { // else the command failed
+		if len(frame) > 0 { // if empty, the command failed
 			j.frames = append(j.frames, frame)
 		}
 	}
@@ -130,12 +130,11 @@ type keyUnit struct {
 // slotUnits are the units of one slot.
 type slotUnits struct{ slot, first, last, count int }
 
-// fewSlots is up to how many keys their slots are looked for one after the other, without a map.
+// fewSlots is the maximum number of keys whose slots are found by a linear search instead of a map.
 const fewSlots = 64
 
-// unitsBySlot returns the keys of an encoded command, all of whose arguments are keys, or keys with
-// step-1 values after each, and which of them have one slot. Slots are in the order of their first
-// keys.
+// unitsBySlot returns the keys of an encoded command, grouped by slot. All arguments of the command must
+// be keys, or keys that are each followed by step-1 values. Slots are in the order of their first keys.
 func unitsBySlot(frame []byte, step int) ([]keyUnit, []slotUnits) {
 	args := encodedArgs{frame}
 	words, _ := args.header()
@@ -176,9 +175,9 @@ func unitsBySlot(frame []byte, step int) ([]keyUnit, []slotUnits) {
 	}
 }
 
-// cutBySlot cuts an encoded command into one for each slot of its keys. All its arguments are keys,
-// or keys with the same number of values after each. Groups are the positions of the keys of each
-// command.
+// cutBySlot splits an encoded command into one for each slot of its keys. All arguments of the command
+// must be keys, or keys that are each followed by the same number of values. Groups has the positions
+// of the keys of each command.
 func cutBySlot(in *commandInfo, frame []byte) (cmds []Command, groups [][]int) {
 	step := max(1, int(in.specs[0].step))
 	units, slots := unitsBySlot(frame, step)
@@ -202,12 +201,12 @@ func cutBySlot(in *commandInfo, frame []byte) (cmds []Command, groups [][]int) {
 	return cmds, groups
 }
 
-// A joint is the results of the commands that one command has become.
+// A joint collects the results of the commands that one command was split into.
 type joint struct {
 	frames  [][]byte
 	failed  int
-	doubt   bool // one that failed may have been executed, or was
-	at      int  // of failure: the position of the node or of the key
+	doubt   bool // a command that failed was executed, or may have been
+	at      int  // the position of the node or key of failure
 	failure *slipstream.Error
 }
 
@@ -224,7 +223,7 @@ func (j *joint) fail(at int, err error) {
 	}
 }
 
-// join makes one reply of all. Groups are the positions of the keys of each command, or nil.
+// join merges the replies into that of r. Groups has the positions of the keys of each command, or is nil.
 func (j *joint) join(c *Client, r *request, groups [][]int) error {
 	oneIsEnough := r.info.response == responseOneSucceeded && len(j.frames) > 0
 	if j.failed > 0 && !oneIsEnough {

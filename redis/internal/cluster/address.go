@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// Addresses says which address to dial for what a server announces. Its rules, in this order:
+// Addresses maps the addresses that servers announce to those to dial. The rules, in this order:
 //
-//   - A host that is empty or null is the host that was asked. So is "?", which a server says if it
+//   - An empty or null host means the host that was asked. So does "?", which a server sends if it
 //     should announce a host name and has none, unless the reply has the IP address.
-//   - A loopback address is the host that was asked, unless that is a loopback address as well: a
-//     server in a container may know no other address of itself, and no server makes a client connect
-//     to services on the client's machine.
-//   - A node without a port has no usable address. With TLS the TLS port counts; a server that
-//     announces none is dialed at its port, as if a proxy had terminated TLS there.
+//   - A loopback address means the host that was asked, unless that is a loopback address as well. A
+//     server in a container may know no other address of itself, and no server may make a client
+//     connect to services on the client's machine.
+//   - A node without a port has no usable address. With TLS the TLS port counts. A server that announces
+//     none is dialed at its port, as if a proxy terminated TLS there.
 //   - Map is applied to the address.
-//   - An address at which there are no servers of others, such as a link-local address or that of the
-//     metadata service of a cloud, is refused, unless an address of Seeds is in the same range.
+//   - A link-local address, the address of the metadata service of a cloud, and the like are rejected,
+//     unless an address of Seeds is in the same range.
 //
 // The zero value is ready to use. All methods are safe for concurrent use.
 type Addresses struct {
 	// TLS is whether the client uses TLS.
 	TLS bool
-	// Map, if set, returns the address to dial for an address that a server announces: for clients
-	// that reach the cluster through address translation. Both are host:port. It is called for the
-	// address of each node in each reply, and for those of redirects, by several goroutines.
+	// Map, if set, returns the address to dial for an address that a server announces. Clients that reach
+	// the cluster through network address translation need it. Both addresses are host:port. It is
+	// called for each address in each reply and redirect, by several goroutines.
 	Map func(addr string) string
-	// Seeds are the addresses that the user has given.
+	// Seeds are the addresses in the options of the user.
 	Seeds []string
 }
 
-// forbidden are ranges in which no node of a cluster has its address. A server that could make a
-// client connect to them would reach what trusts the client's machine.
+// forbidden are ranges in which no node of a cluster is expected. By making a client connect there, a
+// server could reach services that trust the client's machine.
 var forbidden = []netip.Prefix{
 	netip.MustParsePrefix("169.254.0.0/16"),     // link-local; the metadata services of most clouds
 	netip.MustParsePrefix("fe80::/10"),          // link-local
@@ -48,11 +48,11 @@ var forbidden = []netip.Prefix{
 	netip.MustParsePrefix("255.255.255.255/32"), // broadcast
 }
 
-// translated is the prefix of IPv6 addresses that a NAT64 gateway translates to the IPv4 address in
+// translated is the prefix of the IPv6 addresses that a NAT64 gateway translates to the IPv4 address in
 // their last four bytes.
 var translated = netip.MustParsePrefix("64:ff9b::/96")
 
-// plain returns the address at which packets for ip arrive.
+// plain returns the address at which packets to ip arrive.
 func plain(ip netip.Addr) netip.Addr {
 	ip = ip.WithZone("").Unmap()
 	if translated.Contains(ip) {
@@ -62,8 +62,8 @@ func plain(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// Allowed reports whether ip may be dialed as the address of a node. The dialer asks it again for
-// the addresses that a host name resolves to.
+// Allowed reports whether ip may be dialed as the address of a node. The dialer also calls it with the
+// addresses to which a host name resolves.
 func (a *Addresses) Allowed(ip netip.Addr) bool {
 	ip = plain(ip)
 	for _, p := range forbidden {
@@ -85,13 +85,13 @@ func (a *Addresses) seeded(p netip.Prefix) bool {
 	return false
 }
 
-// An addressError says why an announced address is not used.
+// An addressError says why an announced address was rejected.
 type addressError struct{ wrong, expected string }
 
 func (e *addressError) Error() string { return e.wrong + ", expected " + e.expected }
 
-// dial returns the address to dial for host and port, which the node at asked has announced. It is
-// empty if the node has no usable address.
+// dial returns the address to dial for host and port, which the node at asked has announced. It returns
+// an empty address if the node has no usable one.
 func (a *Addresses) dial(asked, host string, port int) (string, *addressError) {
 	if port == 0 {
 		return "", nil
@@ -117,7 +117,7 @@ func (a *Addresses) dial(asked, host string, port int) (string, *addressError) {
 		}
 		host, port, ok := splitAddr(addr)
 		if !ok {
-			return "", &addressError{"the function that maps addresses returned " + quoted(addr), "host:port"}
+			return "", &addressError{"a result " + quoted(addr) + " of MapAddr", "host:port"}
 		}
 		if host, wrong = a.checkHost(host); wrong != nil {
 			return "", wrong
@@ -125,7 +125,7 @@ func (a *Addresses) dial(asked, host string, port int) (string, *addressError) {
 		addr = joinAddr(host, port)
 	}
 	if host, _, _ := splitAddr(addr); !a.allowedHost(host) {
-		return "", &addressError{"the address " + quoted(addr), "one at which a node can be, not that of a link or of a service of the cloud"}
+		return "", &addressError{"the address " + quoted(addr), "one at which a node can be, not that of a link or of a service of the cloud; if a node has it, add it to the addresses in the options"}
 	}
 	return addr, nil
 }
@@ -134,7 +134,7 @@ func (a *Addresses) dial(asked, host string, port int) (string, *addressError) {
 func (a *Addresses) mapped(addr string) (mapped string, wrong *addressError) {
 	defer func() {
 		if recover() != nil {
-			wrong = &addressError{"a panic of the function that maps addresses", "host:port"}
+			wrong = &addressError{"a panic of MapAddr", "host:port"}
 		}
 	}()
 	return a.Map(addr), nil
@@ -145,7 +145,7 @@ func (a *Addresses) allowedHost(host string) bool {
 	return err != nil || a.Allowed(ip)
 }
 
-// checkHost returns host in the form in which hosts are compared.
+// checkHost returns host in its canonical form.
 func (a *Addresses) checkHost(host string) (string, *addressError) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if strings.ContainsFunc(ip.Zone(), isNotOfZone) {
@@ -168,8 +168,8 @@ func isNotOfZone(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
 }
 
-// isHostName reports whether host is a host name. A name whose last label begins with a digit is
-// none: resolvers read 2852039166 and 0xa9fea9fe as IPv4 addresses.
+// isHostName reports whether host is a host name. Its last label must not begin with a digit, because
+// resolvers take 2852039166 and 0xa9fea9fe for IPv4 addresses.
 func isHostName(host string) bool {
 	for i := range len(host) {
 		switch c := host[i]; {
@@ -191,8 +191,8 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
-// splitAddr cuts an address at its last colon. IPv6 addresses may be in brackets or, as Redis
-// writes them, not.
+// splitAddr splits an address at its last colon. IPv6 addresses may be in brackets. Redis writes them
+// without.
 func splitAddr(addr string) (host string, port int, ok bool) {
 	colon := strings.LastIndexByte(addr, ':')
 	if colon < 0 {
@@ -213,7 +213,7 @@ func joinAddr(host string, port int) string {
 	return host + ":" + strconv.Itoa(port)
 }
 
-// number reads a decimal number without a sign, of at most nine digits and at most most.
+// number parses a decimal number without a sign. It accepts at most nine digits, and values up to most.
 func number[T string | []byte](text T, most int) (int, bool) {
 	if len(text) == 0 || len(text) > 9 {
 		return 0, false

@@ -80,9 +80,9 @@ func TestAddressesAreMapped(t *testing.T) {
 	}}
 	for _, c := range []struct{ host, want string }{
 		{"10.0.0.1", "nat.example:9001"}, {"10.0.0.9", "10.0.0.9:1"}, {"169.254.0.9", "[fd00::9]:1"},
-		{"10.0.0.2", `the function that maps addresses returned "nonsense", expected host:port`},
-		{"10.0.0.4", "a panic of the function that maps addresses, expected host:port"},
-		{"10.0.0.3", `the address "169.254.169.254:80", expected one at which a node can be, not that of a link or of a service of the cloud`},
+		{"10.0.0.2", `a result "nonsense" of MapAddr, expected host:port`},
+		{"10.0.0.4", "a panic of MapAddr, expected host:port"},
+		{"10.0.0.3", `the address "169.254.169.254:80", expected one at which a node can be, not that of a link or of a service of the cloud; if a node has it, add it to the addresses in the options`},
 	} {
 		got, wrong := a.dial("10.1.1.1:1", c.host, 1)
 		if wrong != nil {

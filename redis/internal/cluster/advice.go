@@ -5,11 +5,11 @@ type When uint8
 
 // The times.
 const (
-	// Never means that the error is the answer.
+	// Never means that the error is the result.
 	Never When = iota
 	// AtOnce means without a pause.
 	AtOnce
-	// AfterPause means after a pause, because what is in the way ends without action.
+	// AfterPause means after a pause, because the obstacle is temporary.
 	AfterPause
 )
 
@@ -18,43 +18,43 @@ type Where uint8
 
 // The nodes.
 const (
-	// ToOwner is the owner of the slot according to the map at that time.
+	// ToOwner is the owner of the slot according to the map when the command is sent again.
 	ToOwner Where = iota
 	// ToTarget is the node that the redirect names.
 	ToTarget
-	// ToOther is another node that can answer the command: for a read, another replica or the master,
-	// without a pause. If there is none, it is the owner, after a pause.
+	// ToOther is another node that can execute the command, without a pause: for a read, another replica
+	// or the master. If there is none, it is the owner, after a pause.
 	ToOther
 )
 
-// Advice is what to do about an error of the server. It does not say that the command may be sent
-// again: all these errors mean that the server has not executed the command, unless it is a script,
-// which may have written before one of its commands was refused.
+// Advice says how to handle an error reply. It does not say whether the command may be sent again: all
+// these errors mean that the server did not execute the command, unless it is a script, which may have
+// written before it answered with the error.
 type Advice struct {
 	When  When
 	Where Where
-	// Refresh is whether the topology should be asked for.
+	// Refresh is whether to refresh the topology.
 	Refresh bool
-	// Learn is whether the map of slots learns the target of the redirect.
+	// Learn is whether the target of the redirect becomes the owner of the slot in the map.
 	Learn bool
 }
 
-// Advise returns what to do about an error whose first word is code. The rules:
+// Advise says how to handle an error reply whose first word is code. The rules:
 //
-//	MOVED        another node owns the slot: go there at once, remember it, refresh
-//	ASK          the key is at the node that the slot moves to, or nowhere: go there at once, with
-//	             ASKING; the owner stays the same, so nothing is remembered and nothing refreshed
-//	TRYAGAIN     the keys are at both nodes of a migration: begin again at the owner, after a pause
-//	CLUSTERDOWN  the slot has no owner, or the node cannot reach most masters: refresh, and begin
-//	             again after a pause
-//	LOADING      the node loads its data: read elsewhere at once, or wait for it; its slots stay
-//	MASTERDOWN   a replica has lost its master and does not serve old data: read elsewhere at once;
-//	             refresh, because a failover is likely
-//	READONLY     a write reached a replica: the node was a master until now; refresh, and begin again
+//	MOVED        another node owns the slot: go there immediately, remember it, refresh
+//	ASK          the key is at the node to which the slot moves, or nowhere: go there immediately, with
+//	             ASKING; the owner remains the same, so remember nothing and do not refresh
+//	TRYAGAIN     the keys are at both nodes of a migration: retry at the owner after a pause
+//	CLUSTERDOWN  the slot has no owner, or the node cannot reach most masters: refresh, and retry
 //	             after a pause
-//	CROSSSLOT    keys of several slots: the caller's mistake, which no node answers
+//	LOADING      the node loads its data: read elsewhere immediately, or wait; its slots remain
+//	MASTERDOWN   a replica has lost its master and does not serve old data: read elsewhere
+//	             immediately, and refresh, because a failover is likely
+//	READONLY     a write reached a replica that was a master until now: refresh, and retry after a
+//	             pause
+//	CROSSSLOT    the keys are in different slots: an error of the caller on any node
 //
-// Other errors are the answer to the command as far as the cluster is concerned.
+// All other errors are results and do not concern the cluster.
 func Advise(code string) Advice {
 	switch code {
 	case "MOVED":

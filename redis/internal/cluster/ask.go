@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// answer is what became of asking one node.
+// answer is the result of asking one node.
 type answer struct {
 	topology *Topology
 	err      error
 	noShards bool // the node did not answer CLUSTER SHARDS with a topology
 }
 
-// collect asks nodes until the ballot has enough answers. The error is that of the last node, if no
-// node has answered.
+// collect asks nodes until the ballot has enough answers. If no node has answered, it returns the error
+// of the last one.
 func (r *Refresher) collect(ctx context.Context, b *ballot) error {
 	left := r.candidates(b.inForce)
 	if len(left) == 0 {
@@ -64,8 +64,8 @@ func (r *Refresher) collect(ctx context.Context, b *ballot) error {
 	return failure
 }
 
-// candidates returns the addresses of nodes in the order in which they are asked: those that are
-// well, the seeds, and the others.
+// candidates returns the addresses of nodes in the order in which they are asked: healthy nodes, seeds,
+// other nodes.
 func (r *Refresher) candidates(t *Topology) []string {
 	var well, others []string
 	if t != nil {
@@ -100,11 +100,11 @@ func (r *Refresher) candidates(t *Topology) []string {
 	return order
 }
 
-// retryShards is how many refreshes after one that learned that a node does not know CLUSTER SHARDS
-// it is asked for again: the servers may have been upgraded.
+// retryShards is the number of refreshes without CLUSTER SHARDS after a node did not know the command.
+// Then it is sent again, because the servers may have been upgraded.
 const retryShards = 64
 
-// forms returns the commands that tell the topology, in the order in which they are asked.
+// forms returns the commands whose replies have the topology, in the order in which they are sent.
 func (r *Refresher) forms() []Command {
 	all := []Command{Shards, Nodes, SlotRanges}
 	if r.noShards > 0 {
@@ -113,7 +113,7 @@ func (r *Refresher) forms() []Command {
 	return all
 }
 
-// learn takes what an answer says about the commands that nodes know.
+// learn notes from an answer which commands nodes know.
 func (r *Refresher) learn(a *answer) {
 	switch {
 	case a.noShards:
@@ -123,7 +123,7 @@ func (r *Refresher) learn(a *answer) {
 	}
 }
 
-// ask asks one node: one form after the other until one is answered without a doubt.
+// ask sends one form after another to a node until a reply leaves no doubt.
 func (r *Refresher) ask(ctx context.Context, addr string, forms []Command) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
@@ -155,7 +155,7 @@ func (r *Refresher) ask(ctx context.Context, addr string, forms []Command) (a an
 		case a.topology == nil:
 			var refused *RefusedError
 			if a.err == nil || !errors.As(err, &refused) {
-				a.err = err // a refusal says less than what is wrong with a reply
+				a.err = err // a refusal does not replace the error of a reply
 			}
 			again := worthAnotherForm(err)
 			a.noShards = a.noShards || again && form == Shards
@@ -167,8 +167,8 @@ func (r *Refresher) ask(ctx context.Context, addr string, forms []Command) (a an
 	return a
 }
 
-// worthAnotherForm reports whether a node may answer another command after this error: it does not
-// know the first one, does not permit it, or its reply was not understood.
+// worthAnotherForm reports whether another command may succeed after this error: the node does not know
+// the first one or does not permit it, or its reply was not understood.
 func worthAnotherForm(err error) bool {
 	var refused *RefusedError
 	if !errors.As(err, &refused) {

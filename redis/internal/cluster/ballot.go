@@ -1,27 +1,26 @@
 package cluster
 
-// mostAnswers is how many nodes answer in a refresh at most.
+// mostAnswers is the maximum number of answers in a refresh.
 const mostAnswers = 3
 
-// resetRounds is how many refreshes in a row may bring only older views until one is taken.
+// resetRounds is the number of consecutive refreshes with only older views after which one is used.
 const resetRounds = 3
 
-// A ballot selects one of the views that nodes have in one refresh. See the package comment for the
-// rules.
+// A ballot selects one of the views of the nodes in a refresh. See the package comment for the rules.
 type ballot struct {
 	inForce *Topology // nil: none yet
-	olds    int       // refreshes before this one that brought only older views
+	olds    int       // consecutive previous refreshes with only older views
 	answers []*Topology
 }
 
-// add counts an answer, and reports whether no further node has to be asked.
+// add adds an answer. It reports whether no other node needs to be asked.
 func (b *ballot) add(t *Topology) (enough bool) {
 	b.answers = append(b.answers, t)
 	return b.clear(t) || !b.old(t) && b.shared(t) || len(b.answers) >= mostAnswers
 }
 
-// old reports whether a view is older than the one in force. A node that has no slots to tell of is
-// not in the cluster any more.
+// old reports whether a view is older than the current one. A node without any slots in its view is no
+// longer in the cluster.
 func (b *ballot) old(t *Topology) bool {
 	return b.inForce != nil && (t.olderThan(b.inForce) || len(t.Ranges) == 0 && len(b.inForce.Ranges) > 0)
 }
@@ -29,7 +28,7 @@ func (b *ballot) old(t *Topology) bool {
 // dated reports whether a view says how old it is.
 func dated(t *Topology) bool { return t.CurrentEpoch != 0 || t.ConfigEpoch != 0 }
 
-// clear reports whether a view can be taken without asking another node.
+// clear reports whether a view can be used without asking another node.
 func (b *ballot) clear(t *Topology) bool {
 	known := dated(t) || b.inForce != nil && t.sameOwners(b.inForce)
 	return known && !b.old(t) && t.State != Down && t.Doubt == ""
@@ -45,7 +44,8 @@ func (b *ballot) shared(t *Topology) bool {
 	return false
 }
 
-// winner returns the view to be put in force, or why there is none. There is at least one answer.
+// winner returns the view to use, or an error that says why there is none. There must be at least one
+// answer.
 func (b *ballot) winner() (*Topology, error) {
 	var best *Topology
 	for _, t := range b.answers {
@@ -64,8 +64,8 @@ func (b *ballot) winner() (*Topology, error) {
 	return best, nil
 }
 
-// afterReset returns a view of a cluster whose epochs have begun again. That of a node which is cut
-// off is none.
+// afterReset returns a view of a cluster whose epochs have started over. The view of a node that is cut
+// off does not count.
 func (b *ballot) afterReset() (*Topology, error) {
 	var best *Topology
 	for _, t := range b.answers {

@@ -2,38 +2,38 @@ package cluster
 
 import "time"
 
-// A Policy says which node of a shard answers a read.
+// A Policy selects the node of a shard that executes a read.
 type Policy uint8
 
-// The policies. Each falls back on the next best node: a read fails only if no node can be reached.
+// The policies. Each falls back to the next best node, so a read fails only if no node can be reached.
 const (
 	// MasterOnly reads from the master.
 	MasterOnly Policy = iota
-	// PreferReplica reads from a replica, or from the master if no replica is well.
+	// PreferReplica reads from a replica, or from the master if no replica is healthy.
 	PreferReplica
 	// AnyNode reads from the master and the replicas.
 	AnyNode
-	// Nearest reads from a node whose round trip is about the shortest.
+	// Nearest reads from a node whose round-trip time is about the shortest.
 	Nearest
-	// SameZone reads from a replica in the zone of the client, or from the master if it is in the zone,
-	// or from a replica elsewhere, or from the master.
+	// SameZone reads from a replica in the zone of the client, otherwise from the master if it is in that
+	// zone, otherwise from a replica in another zone, otherwise from the master.
 	SameZone
 )
 
-// Health is how well a node can answer reads.
+// Health is how well a node can execute reads.
 type Health uint8
 
-// The healths, the best first.
+// The values of Health, best first.
 const (
-	// Well is a node that answers.
+	// Well is a healthy node.
 	Well Health = iota
-	// Doubtful is a node that some other node cannot reach, or to which this client has no connection.
+	// Doubtful is a node that another node cannot reach, or to which this client has no connection.
 	Doubtful
-	// Unfit is a node that failed, loads its data or has just joined.
+	// Unfit is a node that has failed, loads its data, or has just joined.
 	Unfit
 )
 
-// Health returns what the cluster says about the health of the node.
+// Health returns the health of the node according to the cluster.
 func (n *Node) Health() Health {
 	switch {
 	case n.Flags&(Failed|Handshake|NoAddress|Loading) != 0:
@@ -44,18 +44,18 @@ func (n *Node) Health() Health {
 	return Well
 }
 
-// A Candidate is a node that could answer a read.
+// A Candidate is a node that could execute a read.
 type Candidate struct {
 	Master bool
 	Health Health
-	// RoundTrip is the time of a round trip, zero if it was not measured.
+	// RoundTrip is the round-trip time. If zero, it was not measured.
 	RoundTrip time.Duration
 	Zone      string
 }
 
-// Choose returns the index of the candidate that a policy selects, or -1 if there is none. Of
-// several that are equally good, seed selects one: see [Seed]. Health counts before what the policy
-// prefers; if all are unfit, it is the master. Zone is that of the client.
+// Choose returns the index of the candidate that a policy selects, or -1 if there is none. Among equally
+// good candidates, seed selects one; see [Seed]. Health takes precedence over the preference of the
+// policy. If all candidates are unfit, Choose returns the master. Zone is the zone of the client.
 func Choose(policy Policy, candidates []Candidate, zone string, seed uint64) int {
 	best, master := 1<<30, -1
 	for i := range candidates {
@@ -119,8 +119,9 @@ func (p Policy) rank(c *Candidate, zone string) int {
 	return int(c.Health)*classes + class
 }
 
-// nearestLimit returns the longest round trip that counts as near: a quarter and 50 µs more than the
-// shortest, so that nodes in the same place share the reads. It is zero if none was measured.
+// nearestLimit returns the longest round-trip time that counts as near: the shortest one plus a quarter
+// of it plus 50 µs, so that nodes in the same place share the reads. It returns zero if none was
+// measured.
 func nearestLimit(policy Policy, candidates []Candidate, zone string, best int) time.Duration {
 	shortest := time.Duration(0)
 	for i := range candidates {
@@ -135,13 +136,13 @@ func nearestLimit(policy Policy, candidates []Candidate, zone string, best int) 
 	return shortest + shortest/4 + 50*time.Microsecond
 }
 
-// seedSlice is how long a seed stays the same.
+// seedSlice is how long a seed remains the same.
 const seedSlice = 40 * time.Millisecond
 
-// Seed returns what [Choose] selects by: it changes every 40 ms, and differs between processes.
-// Reads of a process go to the same node of a shard meanwhile, so that they travel in few large
-// writes, and processes spread over the nodes. Process is a random number of the process, now is any
-// clock that does not go back.
+// Seed returns a seed for [Choose]. It changes every 40 ms and differs between processes. Until it
+// changes, the reads of a process go to the same node of a shard, so that they share writes, while
+// different processes use different nodes. Process is a random number of the process. Now is the
+// reading of a monotonic clock.
 func Seed(process uint64, now time.Duration) uint64 {
 	x := process + uint64(now/seedSlice)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -8,24 +8,24 @@ import (
 var (
 	// ErrClosed is returned by methods of a [Refresher] that was closed.
 	ErrClosed = errors.New("the client is closed")
-	// ErrNoNodes is returned if there is no node that could be asked for the topology.
-	ErrNoNodes = errors.New("there is no node to ask for the topology of the cluster")
-	// ErrOldView is returned if every node that answered has an older view of the cluster than the one
-	// in force.
-	ErrOldView = errors.New("every node that answered has an older view of the cluster than the one in force")
+	// ErrNoNodes is returned if no node is known that could be asked for the topology.
+	ErrNoNodes = errors.New("no node is known that could be asked for the topology of the cluster; set seeds")
+	// ErrOldView is returned if every node that answered has a view of the cluster that is older than
+	// the current one.
+	ErrOldView = errors.New("every node that answered has a view of the cluster that is older than the current one")
 	// ErrDisagree is returned if no two nodes have the same view of the cluster, and none says how old
 	// its view is.
-	ErrDisagree = errors.New("the nodes disagree about the owners of slots")
+	ErrDisagree = errors.New("the nodes disagree about the owners of slots, and CLUSTER INFO, which would tell the newest view, is refused")
 )
 
-// A ReplyError says why a reply about the cluster, or an address in it, was refused. The topology in
-// force stays.
+// A ReplyError says why a reply about the cluster, or an address in it, was rejected. The current
+// topology remains.
 type ReplyError struct {
-	// Command is the command that was answered, such as CLUSTER SHARDS.
+	// Command is the command, such as CLUSTER SHARDS.
 	Command string
 	// Where is the place in the reply, such as "shard 3, node 1". It is empty for the whole reply.
 	Where string
-	// Wrong is what the reply has there, Expected is what it should have.
+	// Wrong is what the reply has there. Expected is what it should have.
 	Wrong, Expected string
 }
 
@@ -38,7 +38,7 @@ func (e *ReplyError) Error() string {
 	return s + ": " + e.Wrong + ", expected " + e.Expected
 }
 
-// A RefusedError is the error that a node answered a command about the cluster with.
+// A RefusedError is an error reply to a command about the cluster.
 type RefusedError struct {
 	// Command is the command that was refused.
 	Command string
@@ -49,7 +49,7 @@ type RefusedError struct {
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Command + ": " + e.Text }
 
-// quoted returns the beginning of what a server sent as a Go string literal.
+// quoted returns the beginning of a text from a server as a Go string literal.
 func quoted[T string | []byte](text T) string {
 	const enough = 64
 	if len(text) > enough {

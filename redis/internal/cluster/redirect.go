@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// A Redirect is the address of the node that a command should be sent to.
+// A Redirect tells a client to send a command to another node.
 type Redirect struct {
-	// Ask is whether only this command should be sent there, after ASKING: the slot is being migrated,
-	// and its owner stays the same. Otherwise the slot has moved.
+	// Ask is whether to send only this command there, after ASKING: the slot is being migrated, and its
+	// owner remains the same. If false, the slot has moved.
 	Ask bool
 	// Slot is the slot of the command.
 	Slot uint16
-	// Host and Port are as the server wrote them. An empty host and "?" are the host that was asked.
+	// Host and Port are as the server wrote them. An empty host or "?" means the host that was asked.
 	Host string
 	Port uint16
 }
 
-// A RedirectError says why the text of a redirect was not understood.
+// A RedirectError says why a redirect was not understood.
 type RedirectError struct {
-	// Text is the text, cut off if it is long.
+	// Text is the text of the redirect, truncated if it is long.
 	Text string
-	// Wrong is what the text has, Expected is what it should have.
+	// Wrong is what the text has. Expected is what it should have.
 	Wrong, Expected string
 }
 
@@ -30,9 +30,9 @@ func (e *RedirectError) Error() string {
 	return "redirect " + quoted(e.Text) + ": " + e.Wrong + ", expected " + e.Expected
 }
 
-// ParseRedirect reads an error of the server: code is its first word, MOVED or ASK, and message the
-// rest, such as "3999 127.0.0.1:6381". Nothing is allocated unless there is an error. Host aliases
-// message. Words after the address are passed over.
+// ParseRedirect parses an error reply. Code is its first word, MOVED or ASK, and message is the rest,
+// such as "3999 127.0.0.1:6381". ParseRedirect allocates only if there is an error. Host aliases
+// message. Words after the address are ignored.
 func ParseRedirect(code, message string) (Redirect, error) {
 	var d Redirect
 	switch code {
@@ -65,8 +65,8 @@ func redirectError(code, message, wrong, expected string) error {
 	return &RedirectError{Text: text[:min(len(text), 2*maxHost)], Wrong: wrong, Expected: expected}
 }
 
-// Addr returns the address to dial, which is to be looked up in the topology before a connection is
-// made: see [Refresher.Verify]. Asked is the address of the node that sent the redirect.
+// Addr returns the address to dial. Before connecting, the caller must check that the topology lists it;
+// see [Refresher.Verify]. Asked is the address of the node that sent the redirect.
 func (d Redirect) Addr(a *Addresses, asked string) (string, error) {
 	addr, wrong := a.dial(asked, d.Host, int(d.Port))
 	if wrong == nil && addr == "" {

@@ -13,35 +13,34 @@ import (
 
 // An Asker sends commands to a node.
 type Asker interface {
-	// Ask sends the commands to the node at addr in one round trip, and returns the reply to each: a
-	// frame of the protocol of Redis, which the asker does not use any more. It returns soon after ctx
-	// has ended.
+	// Ask sends the commands to the node at addr in one round trip, and returns the frames of the
+	// replies, which the asker must not use again. It returns soon after ctx has ended.
 	Ask(ctx context.Context, addr string, commands []Command) (frames [][]byte, err error)
 }
 
 // Config is what a [Refresher] needs. Zero durations are the defaults.
 type Config struct {
-	// Addresses says how to read addresses. Its seeds are asked as long as there is no topology, and
-	// after its nodes.
+	// Addresses maps announced addresses. Its seeds are asked while there is no topology, and after the
+	// nodes of a topology.
 	Addresses *Addresses
 	// Asker asks nodes. It is used by several goroutines.
 	Asker Asker
-	// Begin, if set, is called when a refresh begins, and Apply when it has brought a topology, with
-	// what Begin returned. Both are called by one goroutine: see [Map.Begin] and [Map.Apply].
+	// Begin, if set, is called when a refresh begins. Apply is called with the topology of a refresh and
+	// the result of Begin. Both are called by one goroutine; see [Map.Begin] and [Map.Apply].
 	Begin func() Round
 	Apply func(t *Topology, asked Round)
-	// Interval is the time between two refreshes that nobody asked for, of which up to a tenth is left
-	// out at random. Default 60 s. If negative, there are none.
+	// Interval is the time between refreshes without a request, less up to a tenth of it at random. If
+	// zero, it is 60 s. If negative, there are no such refreshes.
 	Interval time.Duration
-	// Least is the time between the beginnings of two refreshes of which the first succeeded. Default
-	// 1 s.
+	// Least is the minimum time between the beginnings of two refreshes if the first one succeeded. If
+	// zero, it is 1 s.
 	Least time.Duration
 	// Urgent, if set, reports whether slots of the topology in force cannot be reached, so that
 	// refreshes that are requested begin four times as often: calls wait for the failover.
 	Urgent func(inForce *Topology) bool
-	// Patience is how long one node is waited for before another one is asked as well. Default 300 ms.
+	// Patience is how long to wait for a node before another one is asked as well. If zero, it is 300 ms.
 	Patience time.Duration
-	// Timeout is how long a node has to answer. Default 5 s.
+	// Timeout bounds the answer of a node. If zero, it is 5 s.
 	Timeout time.Duration
 }
 
@@ -56,18 +55,17 @@ const (
 
 // A Refresher keeps the topology of a cluster up to date. All methods are safe for concurrent use.
 //
-// It asks for the topology once per [Config.Interval], and soon after [Refresher.Request], which the
-// client calls when it has learned that the topology is not what it was: after a MOVED, a refused
-// connection, READONLY, CLUSTERDOWN, or when the server has ended subscriptions to shard channels.
-// Any number of requests is one refresh, and refreshes begin at most once per [Config.Least]. While
-// refreshes that were requested change nothing, the pause doubles up to 4 times that; after those
-// that failed it grows from a quarter of it to 8 times. A request that comes after a quiet time is
-// answered after a random delay of up to 50 ms and 1 ms more for each node, at most 1 s, so that
-// the clients of a cluster do not ask at the same moment.
+// It asks for the topology once per [Config.Interval], and soon after [Refresher.Request]. The client
+// calls Request when something indicates that the topology has changed: a MOVED, a connection that was
+// refused, READONLY, CLUSTERDOWN, or the end of subscriptions to shard channels. Any number of requests
+// leads to one refresh, and refreshes begin at most once per [Config.Least]. While requested refreshes
+// change nothing, the pause doubles up to 4 times Least; after failures it grows from a quarter of
+// Least to 8 times Least. A request after a quiet time takes effect after a random delay of up to 50 ms
+// and 1 ms more for each node, at most 1 s, so that the clients of a cluster do not all ask at once.
 //
-// A refresh asks one node that was selected at random, preferably one that is well, and the next
-// when the answer does not suffice (see the package comment), when it is an error, or when it takes
-// longer than [Config.Patience].
+// A refresh asks one node, selected at random, preferably a healthy one. It asks the next one if the
+// answer does not suffice (see the package comment), is an error, or takes longer than
+// [Config.Patience].
 type Refresher struct {
 	// Immutable.
 	config Config
@@ -79,10 +77,10 @@ type Refresher struct {
 	asks sync.WaitGroup // goroutines that ask
 
 	// Owned by run.
-	olds     int // refreshes in a row that brought only older views
-	failed   int // refreshes in a row that failed
-	useless  int // refreshes that changed nothing since there was a quiet time
-	noShards int // refreshes in which CLUSTER SHARDS is not asked for
+	olds     int // consecutive refreshes with only older views
+	failed   int // consecutive refreshes that failed
+	useless  int // refreshes since the last quiet time that changed nothing
+	noShards int // refreshes to come without CLUSTER SHARDS
 
 	// Atomics.
 	topology atomic.Pointer[Topology] // written by run
@@ -92,7 +90,7 @@ type Refresher struct {
 	asked    atomic.Uint64            // nodes; written by run
 }
 
-// NewRefresher returns a refresher that begins the first refresh at once.
+// NewRefresher returns a refresher that begins the first refresh immediately.
 func NewRefresher(config Config) *Refresher {
 	config.Interval = cmp.Or(config.Interval, time.Minute)
 	config.Least = cmp.Or(max(config.Least, 0), time.Second)
@@ -112,7 +110,7 @@ func (r *Refresher) Close() {
 	r.asks.Wait()
 }
 
-// Topology returns the topology in force, or nil before there is one.
+// Topology returns the current topology, or nil if there is none yet.
 func (r *Refresher) Topology() *Topology { return r.topology.Load() }
 
 // Refreshes returns how many refreshes have begun, and how many nodes they have asked.
@@ -121,8 +119,8 @@ func (r *Refresher) Refreshes() (begun, asked uint64) { return r.begun.Load(), r
 // Request makes a refresh begin soon.
 func (r *Refresher) Request() { r.probe.Wake() }
 
-// Ready waits for the first refresh if it has not ended. It returns nil if there is a topology, else
-// the error of the latest refresh, or that of ctx.
+// Ready waits for the end of the first refresh. It returns nil if there is a topology, and otherwise the
+// error of the latest refresh or of ctx.
 func (r *Refresher) Ready(ctx context.Context) error {
 	if err := r.wait(ctx, r.first); err != nil {
 		return err
@@ -133,8 +131,8 @@ func (r *Refresher) Ready(ctx context.Context) error {
 	return *r.last.Load()
 }
 
-// Await waits for the end of a refresh that begins after the call, and returns its error, or that of
-// ctx. The topology in force stays if there is an error.
+// Await waits for the end of a refresh that begins after the call, and returns its error or that of ctx.
+// If there is an error, the topology remains.
 func (r *Refresher) Await(ctx context.Context) error {
 	next := r.probe.Next()
 	r.awaited.Store(true)
@@ -145,9 +143,9 @@ func (r *Refresher) Await(ctx context.Context) error {
 	return *r.last.Load()
 }
 
-// Verify reports whether a node of the cluster has the address, which a server has redirected a
-// command to; the client makes no connection before. If the node is not listed, Verify waits for a
-// refresh that begins after the call. The error is that of the refresh, or that of ctx.
+// Verify reports whether a node of the cluster has the address. The client calls it before it connects
+// to the target of a redirect. If no node is listed at the address, Verify waits for a refresh that
+// begins after the call. The error is that of the refresh or of ctx.
 func (r *Refresher) Verify(ctx context.Context, addr string) (node Node, ok bool, err error) {
 	if node, ok = r.listed(addr); ok {
 		return node, true, nil
@@ -204,7 +202,7 @@ func (r *Refresher) run(ctx context.Context) {
 	}
 }
 
-// rest waits for the time of the next refresh.
+// rest waits until the next refresh is due.
 func (r *Refresher) rest(ctx context.Context, began time.Time) {
 	least, interval := r.config.Least, r.config.Interval
 	switch {

@@ -235,8 +235,9 @@ func (b *builder) collect() error {
 	return nil
 }
 
-// nameOf returns the host name that a member announces. Servers are configured with it, so it may be any text: what is
-// no host name counts as none, and so does an IP address, because the one that is dialed is known.
+// nameOf returns the host name that a member announces, or "" if it announces none. The text comes from
+// a server, so it may be anything: what is not a host name counts as none. So does an IP address,
+// because the address that is dialed is known.
 func nameOf(m *member) string {
 	if !isHostName(m.hostname) {
 		return ""

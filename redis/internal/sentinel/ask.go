@@ -8,20 +8,20 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// answer is what became of asking one Sentinel.
+// answer is the result of asking one Sentinel.
 type answer struct {
 	addr string
 	view *View
 	err  error
 }
 
-// A ballot is the answers of one refresh.
+// A ballot collects the answers of a refresh.
 type ballot struct {
 	inForce   *View // nil: none yet
 	confirmed bool  // a Sentinel names the master in force
 	olds      []*View
 	failures  NoMasterError
-	refuted   map[string]error // of servers that were named and are not taken
+	refuted   map[string]error // why servers that were named are not used
 }
 
 // refresh asks all Sentinels until one names a newer master.
@@ -38,8 +38,8 @@ func (r *Refresher) refresh(ctx context.Context) error {
 	}
 	b := ballot{inForce: r.InForce(), refuted: make(map[string]error)}
 	b.failures.Name = r.config.Name
-	var patience <-chan time.Time // since a Sentinel has answered
-	var pushed chan struct{}      // since one has confirmed the master in force, so that nothing is missed
+	var patience <-chan time.Time // set when a Sentinel has answered
+	var pushed chan struct{}      // set when a Sentinel has confirmed the current master
 	for left := len(addrs); left > 0; left-- {
 		select {
 		case a := <-answers:
@@ -66,7 +66,7 @@ func (r *Refresher) refresh(ctx context.Context) error {
 	return r.decide(ctx, &b)
 }
 
-// ask asks one Sentinel. One that learns of a failover at that moment is asked again.
+// ask asks one Sentinel, and asks again if the Sentinel learns of a failover meanwhile.
 func (r *Refresher) ask(ctx context.Context, addr string) answer {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (r *Refresher) ask(ctx context.Context, addr string) answer {
 	return a
 }
 
-// count takes an answer into account. It reports whether its view is in force now.
+// count adds an answer to the ballot. It reports whether the view of the answer is current now.
 func (r *Refresher) count(ctx context.Context, b *ballot, a answer) (taken bool) {
 	if a.err != nil {
 		b.fail(a.addr, a.err)
@@ -115,7 +115,7 @@ func (b *ballot) fail(addr string, err error) {
 	b.failures.Answers = append(b.failures.Answers, Answer{addr, err})
 }
 
-// newerThan reports whether v is newer than the view in force, which is nil if there is none.
+// newerThan reports whether v is newer than the current view, which is nil if there is none.
 func (v *View) newerThan(inForce *View) bool {
 	switch {
 	case inForce == nil:
@@ -128,12 +128,12 @@ func (v *View) newerThan(inForce *View) bool {
 	return !inForce.Dated && v.Master != inForce.Master
 }
 
-// confirms reports whether v, which is not newer, names the master in force.
+// confirms reports whether v, which is not newer, names the current master.
 func (v *View) confirms(inForce *View) bool {
 	return v.Master == inForce.Master && (!v.Dated || v.Epoch == inForce.Epoch)
 }
 
-// decide ends a refresh in which no Sentinel has named a newer master.
+// decide ends a refresh in which no Sentinel named a newer master.
 func (r *Refresher) decide(ctx context.Context, b *ballot) error {
 	if b.confirmed {
 		r.doubt = doubt{}
@@ -159,8 +159,8 @@ func (r *Refresher) decide(ctx context.Context, b *ballot) error {
 	return nil
 }
 
-// majority returns an old view that most Sentinels share, or nil. There are at least as many as
-// least.
+// majority returns an old view that most Sentinels share, or nil. Least is a lower bound of the number of
+// Sentinels.
 func (b *ballot) majority(least int) *View {
 	for _, v := range b.olds {
 		votes := make(map[string]bool)
@@ -176,8 +176,8 @@ func (b *ballot) majority(least int) *View {
 	return nil
 }
 
-// take puts a view in force if the server that it names is a master. A server that was asked in this
-// refresh is not asked again.
+// take makes a view the current one if the server that it names is a master. A server is asked only once
+// in a refresh.
 func (r *Refresher) take(ctx context.Context, b *ballot, v *View) error {
 	err, asked := b.refuted[v.Master]
 	if !asked {
@@ -211,7 +211,7 @@ func (r *Refresher) verify(ctx context.Context, addr string) error {
 	return checkRole(reply)
 }
 
-// setInterrupt sets what ends the refresh under way.
+// setInterrupt sets the function that ends the refresh in progress.
 func (r *Refresher) setInterrupt(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

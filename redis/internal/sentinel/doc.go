@@ -1,39 +1,39 @@
-// Package sentinel is what a client knows about a master that Redis Sentinel watches: where it is,
-// and when to ask again. It knows no sockets and no client. Servers: Redis from 2.8 on and Valkey.
+// Package sentinel has the knowledge of a client about a master that Redis Sentinel monitors: where the
+// master is, and when to ask again. It uses neither sockets nor the client. It supports Redis from 2.8
+// on and Valkey.
 //
 //   - [ParseView] turns the replies of one Sentinel into a [View]: the address of the master, the
 //     config epoch, and the other Sentinels.
-//   - [Refresher] decides when Sentinels are asked, whose answer is taken, and listens to what they
+//   - [Refresher] decides when to ask Sentinels and whose answer to use, and listens to what they
 //     publish.
-//   - [Relevant] says whether something that a Sentinel has published is about the master.
+//   - [Relevant] reports whether a message that a Sentinel has published concerns the master.
 //
 // # Which answer
 //
-// Each failover has a config epoch, which is higher than those before, and Sentinels spread it. An
-// answer is taken if its epoch is higher than that of the master in force, and if the server that it
-// names says in its reply to ROLE that it is a master. An answer with the same epoch and another
-// address, or with a lower epoch, is old: it comes from a Sentinel that is cut off or has just come
-// back, and the server that it names may say that it is a master although it was replaced. The
-// exception are Sentinels that were set up anew, whose epochs begin again, and a failover of which no
-// other Sentinel has learned before its leader was lost: if for 10 s a majority of the Sentinels names
-// the same server in the same old epoch, and none confirms the master in force, that server is taken.
+// Each failover has a config epoch, which is higher than all previous ones and which Sentinels spread. An
+// answer is used if its epoch is higher than that of the current master, and if the server that it names
+// answers ROLE with master. An answer with the same epoch and another address, or with a lower epoch,
+// is old: it comes from a Sentinel that is cut off or has just come back, and the server that it names
+// may claim to be a master although it was replaced. There are two exceptions: Sentinels that were set
+// up again, whose epochs start over, and a failover whose leader was lost before another Sentinel had
+// learned of it. So if a majority of the Sentinels names the same server with the same old epoch for
+// 10 s, and none confirms the current master, that server is used.
 //
-// SENTINEL GET-MASTER-ADDR-BY-NAME has the address and SENTINEL MASTER has the epoch. Only the former
-// names the new master as soon as it was promoted, so both are asked, and the epoch twice: before and
-// after the address, which is used only if both are the same. Services that answer nothing but the
-// address have no epochs: what they say is taken.
+// The reply to SENTINEL GET-MASTER-ADDR-BY-NAME has the address, and that to SENTINEL MASTER has the
+// epoch. Only the former names the new master as soon as it is promoted, so both commands are sent. The
+// epoch is asked for before and after the address, which is used only if both epochs are the same.
+// Services that answer only the address have no epochs; their answers are always used.
 //
 // # Addresses
 //
-// A Sentinel tells the client where to connect to, so addresses are checked: see
-// [cluster.Addresses].
+// Sentinels tell the client where to connect, so addresses are checked; see [cluster.Addresses].
 package sentinel
 
-// Bounds of what a reply may hold.
+// Bounds of a reply.
 const (
-	// MaxReply is how many bytes a reply has at most.
+	// MaxReply is the maximum size of a reply in bytes.
 	MaxReply = 1 << 20
-	// MaxElements is how many elements a reply has at most.
+	// MaxElements is the maximum number of elements of a reply.
 	MaxElements = 1 << 16
 	maxName     = 128 // bytes of the name of a field
 	maxHost     = 253 // bytes of a host name

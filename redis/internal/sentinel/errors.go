@@ -6,26 +6,26 @@ import (
 )
 
 var (
-	// ErrUnknownMaster is the answer of a Sentinel that watches no master of the name.
-	ErrUnknownMaster = errors.New("it knows no master of this name")
-	// ErrOldView is returned if the Sentinels that answered have an older view than the one in force.
-	ErrOldView = errors.New("the Sentinels that answered have an older view of the master than the one in force")
+	// ErrUnknownMaster is the answer of a Sentinel that monitors no master of that name.
+	ErrUnknownMaster = errors.New("the Sentinel monitors no master of this name; check MasterName")
+	// ErrOldView is returned if the Sentinels that answered have an older view than the current one.
+	ErrOldView = errors.New("the Sentinels that answered have a view of the master that is older than the current one")
 	// ErrClosed is returned by methods of a [Refresher] that was closed.
 	ErrClosed = errors.New("the client is closed")
 
-	errMoving      = errors.New("its config epoch has changed while it was asked")
-	errInterrupted = errors.New("a Sentinel has published that there is another master")
+	errMoving      = errors.New("the config epoch of the Sentinel changed while it was asked, because a failover is in progress")
+	errInterrupted = errors.New("a Sentinel published that there is another master")
 )
 
-// A NoMasterError says why no master is known: what each Sentinel that was asked has said.
+// A NoMasterError says why no master is known. It has the answer of each Sentinel that was asked.
 type NoMasterError struct {
 	// Name is the name of the master.
 	Name string
-	// Answers are in the order in which they came.
+	// Answers are in the order in which they arrived.
 	Answers []Answer
 }
 
-// An Answer is what a Sentinel has said that names no master.
+// An Answer is the answer of a Sentinel that does not name a usable master.
 type Answer struct {
 	// Addr is the address of the Sentinel.
 	Addr string
@@ -52,7 +52,7 @@ func (e *NoMasterError) Unwrap() []error {
 	return errs
 }
 
-// A MasterError says why the server that a Sentinel names is not taken as the master.
+// A MasterError says why the server that a Sentinel names was not accepted as the master.
 type MasterError struct {
 	// Addr is the address of the server.
 	Addr string
@@ -61,13 +61,15 @@ type MasterError struct {
 }
 
 // Error implements error.
-func (e *MasterError) Error() string { return "it names " + e.Addr + ": " + e.Err.Error() }
+func (e *MasterError) Error() string { return "the Sentinel names " + e.Addr + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *MasterError) Unwrap() error { return e.Err }
 
-// A RoleError is the cause of a [MasterError] if the server is no master.
+// A RoleError is the cause of a [MasterError] if the server is not a master.
 type RoleError string
 
 // Error implements error.
-func (e RoleError) Error() string { return "its role is " + quoted(string(e)) + ", not master" }
+func (e RoleError) Error() string {
+	return "the role of the server is " + quoted(string(e)) + ", expected master"
+}

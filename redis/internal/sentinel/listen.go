@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// mostListened is how many Sentinels are listened to. Only the one that leads a failover publishes
-	// it at once; the others learn of it up to 2 s later.
+	// mostListened is the maximum number of Sentinels to listen to. Only the leader of a failover
+	// publishes it immediately; the others learn of it up to 2 s later.
 	mostListened = 5
 	// Pauses between subscriptions to one Sentinel.
 	firstListenPause = 50 * time.Millisecond
@@ -18,7 +18,7 @@ const (
 // ending is the end of a subscription.
 type ending struct {
 	addr   string
-	worked bool // it was in force
+	worked bool // the subscription was confirmed
 }
 
 // listen listens to Sentinels until the refresher is closed.
@@ -63,7 +63,8 @@ func (r *Refresher) listen() {
 	}
 }
 
-// listenTo listens to a Sentinel until the connection ends, after a pause if that has failed before.
+// listenTo listens to a Sentinel until the connection ends. It pauses first if the previous connection
+// to the Sentinel failed.
 func (r *Refresher) listenTo(addr string, failures int) ending {
 	e := ending{addr: addr}
 	if failures > 0 {
@@ -78,7 +79,7 @@ func (r *Refresher) listenTo(addr string, failures int) ending {
 	}
 	_ = r.config.Asker.Listen(r.ctx, addr, Channels, func() {
 		e.worked = true
-		r.Request() // what was published before was heard by nobody
+		r.Request() // what was published before was not received
 	}, r.heard)
 	if e.worked {
 		r.Request()
@@ -86,7 +87,7 @@ func (r *Refresher) listenTo(addr string, failures int) ending {
 	return e
 }
 
-// heard is called with what Sentinels publish.
+// heard is called with each message that a Sentinel publishes.
 func (r *Refresher) heard(channel, payload string) {
 	relevant, switched := Relevant(r.config.Name, channel, payload)
 	if !relevant {
@@ -96,7 +97,7 @@ func (r *Refresher) heard(channel, payload string) {
 	if !switched {
 		return
 	}
-	// A refresh that waits for what does not answer waits for the wrong one.
+	// A refresh that waits for a server that does not answer would wait for the old master.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.interrupt != nil && time.Since(r.interrupted) >= leastInterrupt {

@@ -16,13 +16,14 @@ import (
 // An Asker talks to Sentinels and servers. It is used by several goroutines. Its methods return soon
 // after ctx has ended.
 type Asker interface {
-	// Ask sends commands to the Sentinel at addr in one round trip, and returns the reply to each: a
-	// frame of the protocol of Redis, which the asker does not use any more.
+	// Ask sends commands to the Sentinel at addr in one round trip, and returns the frames of the replies,
+	// which the asker must not use again.
 	Ask(ctx context.Context, addr string, commands [][]string) (frames [][]byte, err error)
 	// Role returns the reply to ROLE of the server at addr.
 	Role(ctx context.Context, addr string) (frame []byte, err error)
-	// Listen subscribes to channels of the Sentinel at addr, calls ready once they are in force, and
-	// heard with each message, on the goroutine of its caller. It returns when the connection is lost.
+	// Listen subscribes to channels of the Sentinel at addr. It calls ready when the subscriptions are
+	// confirmed, and heard with each message, both on the goroutine of its caller. It returns when the
+	// connection is lost.
 	Listen(ctx context.Context, addr string, channels []string, ready func(), heard func(channel, payload string)) error
 }
 
@@ -30,7 +31,7 @@ type Asker interface {
 type Config struct {
 	// Name is what the Sentinels call the master.
 	Name string
-	// Addresses says how to read addresses. Its seeds are the Sentinels that the user has given.
+	// Addresses maps announced addresses. Its seeds are the Sentinels in the options.
 	Addresses *cluster.Addresses
 	Asker     Asker
 	// Apply is called with the topology that a refresh has brought, also if it is the one in force:
@@ -38,15 +39,15 @@ type Config struct {
 	// while no master was known. Both are called by one goroutine.
 	Apply  func(t *cluster.Topology)
 	Failed func(err error)
-	// Interval is the time between two refreshes that nothing has asked for, of which up to a tenth is
-	// left out at random. Default 60 s. If negative, there are none.
+	// Interval is the time between refreshes without a request, less up to a tenth of it at random. If
+	// zero, it is 60 s. If negative, there are no such refreshes.
 	Interval time.Duration
-	// Least is the time between the beginnings of two refreshes. Default 100 ms.
+	// Least is the minimum time between the beginnings of two refreshes. If zero, it is 100 ms.
 	Least time.Duration
-	// Patience is how long a refresh waits for further Sentinels after one has answered. Default
+	// Patience is how long a refresh waits for other Sentinels after one has answered. If zero, it is
 	// 300 ms.
 	Patience time.Duration
-	// Timeout is how long a Sentinel or a server has to answer. Default 5 s.
+	// Timeout bounds the answer of a Sentinel or server. If zero, it is 5 s.
 	Timeout time.Duration
 }
 
@@ -66,14 +67,14 @@ const (
 
 // A Refresher keeps the address of a master up to date. All methods are safe for concurrent use.
 //
-// It asks Sentinels once per [Config.Interval], at once when a Sentinel publishes something that
-// may concern the master, and soon after [Refresher.Request], which the client calls when it has lost
-// a connection or was refused with READONLY: at most once per [Config.Least], and while that changes
-// nothing less and less often, down to a tenth of that.
+// It asks Sentinels once per [Config.Interval], immediately when a Sentinel publishes something that may
+// concern the master, and soon after [Refresher.Request]. The client calls Request when it has lost a
+// connection or got READONLY. Such refreshes begin at most once per [Config.Least] and, while they
+// change nothing, less and less often, down to a tenth of that rate.
 //
-// A refresh asks all Sentinels that are known, at most 16, at the same time. The first one that names
-// a newer master decides; see the package comment. It listens to at most 5 Sentinels, of which each
-// that cannot be reached is replaced by another one.
+// A refresh asks all known Sentinels, at most 16, at the same time. The first one that names a newer
+// master decides; see the package comment. The Refresher listens to at most 5 Sentinels, and replaces
+// those that it cannot reach by others.
 type Refresher struct {
 	// Immutable.
 	config    Config
@@ -104,8 +105,8 @@ type Refresher struct {
 	begun   atomic.Uint64         // refreshes
 }
 
-// doubt is an older view than the one in force that the majority of Sentinels has had in several
-// refreshes in a row, while none confirms the one in force.
+// doubt is a view older than the current one that the majority of the Sentinels had in consecutive
+// refreshes, while none confirmed the current one.
 type doubt struct {
 	master string
 	epoch  uint64
@@ -113,7 +114,7 @@ type doubt struct {
 	since  time.Time
 }
 
-// New returns a refresher that does nothing before Start.
+// New returns a refresher. It does nothing until Start is called.
 func New(config Config) *Refresher {
 	config.Interval = cmp.Or(config.Interval, time.Minute)
 	config.Least = cmp.Or(max(config.Least, 0), 100*time.Millisecond)
@@ -140,7 +141,7 @@ func (r *Refresher) Close() {
 	r.running.Wait()
 }
 
-// InForce returns the view in force, or nil before there is one.
+// InForce returns the current view, or nil if there is none yet.
 func (r *Refresher) InForce() *View { return r.inForce.Load() }
 
 // Refreshes returns how many refreshes have begun.
@@ -157,7 +158,7 @@ func signal(c chan struct{}) {
 }
 
 // Ready waits until there is a master or the first refresh has ended. It returns nil if there is a
-// master, else the error of the latest refresh, or that of ctx.
+// master, and otherwise the error of the latest refresh or of ctx.
 func (r *Refresher) Ready(ctx context.Context) error {
 	if err := r.wait(ctx, r.known); err != nil {
 		return err
@@ -176,8 +177,8 @@ func (r *Refresher) Err() error {
 	return nil
 }
 
-// Verify reports whether a server is the master. If it is not, Verify waits for a refresh that
-// begins after the call. The error is that of the refresh, or that of ctx.
+// Verify reports whether a server is the master. If it is not, Verify waits for a refresh that begins
+// after the call. The error is that of the refresh or of ctx.
 func (r *Refresher) Verify(ctx context.Context, addr string) (node cluster.Node, ok bool, err error) {
 	next := r.probe.Next()
 	is := func() bool {
@@ -231,7 +232,7 @@ func (r *Refresher) run() {
 	}
 }
 
-// note takes the result of a refresh into account.
+// note notes the result of a refresh.
 func (r *Refresher) note(err error) {
 	r.last.Store(&err)
 	if err == nil {
@@ -244,7 +245,7 @@ func (r *Refresher) note(err error) {
 	}
 }
 
-// rest waits for the time of the next refresh. It returns false if the refresher is closed.
+// rest waits until the next refresh is due. It returns false if the refresher is closed.
 func (r *Refresher) rest(began time.Time) bool {
 	least, interval := r.pause(r.useless), r.config.Interval
 	switch {
@@ -280,8 +281,8 @@ func (r *Refresher) pause(n int) time.Duration {
 	return d - rand.N(d/4+1)
 }
 
-// sentinels returns the addresses of the Sentinels that are known, in an order that is random within
-// those that the user has given and those that were learned.
+// sentinels returns the addresses of the known Sentinels: first those in the options, then those that
+// were learned, both in random order.
 func (r *Refresher) sentinels() []string {
 	r.mu.Lock()
 	learned := slices.Clone(r.learned)

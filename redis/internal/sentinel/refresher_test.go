@@ -45,7 +45,7 @@ func TestMasterThatIsNoneIsNotTaken(t *testing.T) {
 	inBubble(t, f, Config{}, func(t *testing.T, r *Refresher) {
 		err := r.Ready(t.Context())
 		none, ok := errors.AsType[*NoMasterError](err)
-		if !ok || len(none.Answers) != 3 || !errors.Is(err, RoleError("slave")) || !strings.Contains(err.Error(), `10.0.0.1:1: its role is "slave"`) {
+		if !ok || len(none.Answers) != 3 || !errors.Is(err, RoleError("slave")) || !strings.Contains(err.Error(), `10.0.0.1:1: the role of the server is "slave"`) {
 			t.Error(err)
 		}
 		if f.roleAsks() != 1 {

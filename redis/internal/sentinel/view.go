@@ -17,14 +17,15 @@ type View struct {
 	From string
 	// Master is the address to dial of the master.
 	Master string
-	// Epoch is the config epoch since which it is the master. Dated is whether the Sentinel says it.
+	// Epoch is the config epoch in which the server became the master. Dated is whether the Sentinel
+	// says so.
 	Epoch uint64
 	Dated bool
 	// Others are the addresses to dial of the other Sentinels.
 	Others []string
-	// Peers is how many other Sentinels there are, also of those without a usable address.
+	// Peers is the number of other Sentinels, including those without a usable address.
 	Peers int
-	// Self tells Sentinels apart: one that is asked at two addresses is the same in both views.
+	// Self identifies the Sentinel, also if it is asked at two addresses.
 	Self string
 }
 
@@ -66,8 +67,8 @@ func ParseView(asked string, a *cluster.Addresses, replies [][]byte) (*View, err
 	return v, nil
 }
 
-// learnOthers reads the reply to SENTINEL SENTINELS. What is wrong with it does not make the address
-// of the master wrong: others are known from the options and from other Sentinels.
+// learnOthers parses the reply to SENTINEL SENTINELS. It ignores a malformed reply: the address of the
+// master is valid all the same, and the options and other Sentinels name Sentinels as well.
 func (v *View) learnOthers(a *cluster.Addresses, reply []byte) {
 	list, err := parse("SENTINEL SENTINELS", reply)
 	if err != nil || list.Kind != resp.Array {
@@ -148,8 +149,8 @@ func parseEpoch(reply []byte) (date, error) {
 	return date{epoch, true}, nil
 }
 
-// checkRole reads the reply to ROLE. A server that does not let this user ask, or is too old to
-// know the command, is believed to be what the Sentinels say.
+// checkRole parses the reply to ROLE. If the user may not send the command, or the server is too old to
+// know it, the Sentinels are believed.
 func checkRole(reply []byte) error {
 	const command = "ROLE"
 	v, err := parse(command, reply)
@@ -172,21 +173,22 @@ func checkRole(reply []byte) error {
 	return nil
 }
 
-// Channels are those that say that a master may have changed. Sentinels that follow a failover
-// publish +switch-master when they have learned of it; the one that leads it publishes
-// +failover-state-reconf-slaves when the new master is one, and +switch-master only when all
-// replicas follow that.
+// Channels are the channels whose messages indicate that a master may have changed. Sentinels that follow
+// a failover publish +switch-master when they learn of it. The leader publishes
+// +failover-state-reconf-slaves when the new master is promoted, and +switch-master only when all
+// replicas follow it.
 var Channels = []string{"+switch-master", "+failover-state-reconf-slaves", "+sdown", "+odown", "-sdown", "-odown"}
 
-// Relevant reports whether a message on one of [Channels] is about the master of a name, and whether
-// it says that there is another one.
+// Relevant reports whether a message on one of [Channels] concerns the master with a name, and whether it
+// says that another server has become the master.
 func Relevant(name, channel, payload string) (relevant, switched bool) {
 	words := strings.Fields(payload)
 	if channel == "+switch-master" {
 		is := len(words) >= 5 && words[0] == name
 		return is, is
 	}
-	// A type, a name, an address, and of what is no master "@" and the name of its master.
+	// The payload has a type, a name and an address; "@" and the name of the master follow if the type is
+	// not master.
 	is := len(words) >= 4 && words[0] == "master" && words[1] == name
 	return is, is && channel == "+failover-state-reconf-slaves"
 }

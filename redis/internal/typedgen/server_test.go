@@ -33,10 +33,12 @@ func TestPropertiesAreThoseOfTheServer(t *testing.T) {
 	testkit.Golden(t, "../commands.txt", []byte(got))
 }
 
-// compareOther compares commands.txt with what a server states that is neither Redis 7.0 nor 8.0, whose statements are known.
-// Of no command may it state other keys, or that it reads if it did not, because these route and repeat calls; what 7.0 already states
-// differently is left out. Tips on several servers come and go with versions, and commands that the table lacks are asked of the
-// server when they are used, so both are only reported. The test ends as skipped, with what was compared.
+// compareOther compares commands.txt with the statements of a server that is neither Redis 7.0 nor 8.0. It
+// reports an error if the server states other keys of a command, or differs in whether the command
+// reads, because calls are routed and repeated by these properties. It ignores the commands of which
+// 7.0 states something else. Request and response tips vary between versions, and a client asks the
+// server about commands that the table lacks, so these differences are only reported. The test ends as
+// skipped, with a message that says what was compared.
 func compareOther(t *testing.T, version, got string, lacking []string) {
 	t.Helper()
 	var tips []string
@@ -111,7 +113,8 @@ func TestPropertiesAreThoseOfAnOlderServer(t *testing.T) {
 	}
 }
 
-// TestOtherVersionsAreCompared: a server of another version that states other keys fails the test, one with other tips does not.
+// TestOtherVersionsAreCompared: for a server of another version other keys are an error, and other tips are
+// not.
 func TestOtherVersionsAreCompared(t *testing.T) {
 	for _, test := range []struct {
 		old, new string
