@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -204,6 +205,46 @@ func TestRedirectsInACircle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A call that ASK redirects to a node without a connection waits for the connection: the redirects of its
+// attempts are no circle.
+//
+// mutant: redis-cluster-ask-without-a-connection
+func TestAskToANodeThatIsNotConnectedYet(t *testing.T) {
+	var a, b *scriptedNode
+	nodes := func() []string { return []string{a.addr, b.addr} }
+	a = startScripted(t, shards(nodes, func(args []string) string {
+		if args[0] == "SET" {
+			return "+OK\r\n"
+		}
+		return "-ASK 12539 " + b.addr + "\r\n"
+	}))
+	b = startScripted(t, shards(nodes, func([]string) string { return "+OK\r\n" }))
+	began := time.Now()
+	c, err := redis.ConnectCluster(t.Context(), redis.ClusterOptions{Seeds: []string{a.addr}, Options: redis.Options{
+		DialTimeout: 20 * time.Second,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr == b.addr && time.Since(began) < time.Second {
+				return nil, errors.New("not yet")
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var callers sync.WaitGroup
+	for style := range 4 {
+		// Ends with its call; the test waits for it.
+		callers.Go(func() {
+			if err := inStyle(t, style, c, redis.Cmd("GET", "key")); err != nil {
+				t.Errorf("style %d: %v", style, err)
+			}
+		})
+	}
+	callers.Wait()
 }
 
 // A node whose view of the cluster is nonsense is refused with an error that says what is wrong.

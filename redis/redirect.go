@@ -109,8 +109,12 @@ func (k *router) judge(r *request, failure *slipstream.Error) detour {
 }
 
 // elsewhere retries at the owner of the slot: immediately if the owner is another node than the one that
-// failed, otherwise after a pause.
+// failed, otherwise after a pause. If the owner has redirected the call to the node that failed, it would
+// do so again, so there is a pause as well.
 func (k *router) elsewhere(r *request) detour {
+	if r.route.asking || r.route.guessed {
+		return k.pausing(r)
+	}
 	if n := k.owner(r.route.slot); n != r.node && r.route.redirects < maxRedirects {
 		r.route.redirects++
 		return detour{how: goNow, node: n}
