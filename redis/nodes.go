@@ -47,7 +47,7 @@ func (c *Client) Nodes() []NodeInfo {
 		}
 	}
 	for i, member := range members {
-		infos[i] = infoOf(member.Node, masterOf[member.Peer], slots[member.Peer])
+		infos[i] = nodeInfoOf(member.Node, masterOf[member.Peer], slots[member.Peer])
 		infos[i].Stats = driver.Stats(member.Peer.engine.Snapshot(), 0, 0)
 	}
 	return infos

@@ -122,7 +122,7 @@ func topologyOf(of *cluster.Topology) Topology {
 	for i := range of.Nodes {
 		n := &of.Nodes[i]
 		if n.Flags&cluster.Handshake == 0 {
-			t.Nodes = append(t.Nodes, infoOf(n, addr(n.Master), slots[i]))
+			t.Nodes = append(t.Nodes, nodeInfoOf(n, addr(n.Master), slots[i]))
 		}
 	}
 	for _, m := range of.Moving {
@@ -131,8 +131,8 @@ func topologyOf(of *cluster.Topology) Topology {
 	return t
 }
 
-// infoOf returns what the cluster says about a node.
-func infoOf(n *cluster.Node, master string, slots int) NodeInfo {
+// nodeInfoOf returns what the cluster says about a node.
+func nodeInfoOf(n *cluster.Node, master string, slots int) NodeInfo {
 	return NodeInfo{
 		Addr: n.Addr, ID: n.ID, Zone: n.Zone, Master: master, Slots: slots,
 		Failed: n.Flags&(cluster.Failed|cluster.MaybeFailed) != 0,
