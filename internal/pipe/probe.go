@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// A protocol without a ping cannot ask on a socket whose calls are all slow: a server that works
-// on one call at a time would answer after them. It is asked on a new connection instead. An
-// answer proves that the server lives, and all calls go on. If there is none, the socket takes
-// no new calls until it is heard again or the server answers a later probe; it is not closed,
-// because a call may take as long as it takes. A host that is gone ends its connections by
-// itself, see setOptions.
+// A protocol without a ping cannot query the server on a socket whose calls are all slow: in order, or if the server works
+// on one call at a time, the answer would come after theirs. The server is queried on a new connection instead. A
+// reply to this probe proves that the server is alive, and all calls continue. Without one, the socket accepts
+// no new calls until data arrives or the server answers a later probe. It is not closed,
+// because a call may take any time. If the host is gone, the kernel ends its connections, see setOptions.
+//
+// In order, the calls after the oldest one wait for its reply, which may be lost. If that call was given up and nothing
+// arrives for the stall timeout, the socket is closed, whether or not the server is alive.
 
 // ErrSilent is why a call was not sent: the server answers neither calls nor a probe.
 var ErrSilent = errors.New("the server is silent and does not answer a probe on a new connection")

@@ -6,14 +6,13 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/slipstream-go/slipstream"
 )
 
-// pingless is a protocol with tickets and without a ping.
-type pingless struct{ toyTickets }
+// pingless is a protocol without a ping.
+type pingless struct{ Protocol }
 
 func (pingless) AppendPing(b []byte) []byte { return b }
 
@@ -25,17 +24,18 @@ type hushed struct {
 	late  []toyRequest // unanswered
 }
 
-func (h *hushed) engine(t *testing.T, change func(*Config)) *Engine {
+func (h *hushed) engine(t *testing.T, tickets bool, change func(*Config)) *Engine {
 	var servers sync.WaitGroup
-	traits := toyTraits(true)
-	traits.AppendProbe = func(b []byte) []byte { return appendToyTicket(b, "r!probe") }
-	cfg := Config{Protocol: pingless{}, Traits: traits, StallTimeout: time.Second, Dial: func(context.Context) (net.Conn, error) {
+	traits := toyTraits(tickets)
+	kind := &toyServer{tickets: tickets}
+	traits.AppendProbe = func(b []byte) []byte { return kind.appendRequest(b, "r!probe") }
+	cfg := Config{Protocol: pingless{kind.protocol()}, Traits: traits, StallTimeout: time.Second, Dial: func(context.Context) (net.Conn, error) {
 		client, server := newMemLink(faults{})
 		h.mu.Lock()
 		dial := h.dials
 		h.dials++
 		h.mu.Unlock()
-		p := &toyPeer{conn: server, tickets: true}
+		p := &toyPeer{conn: server, tickets: tickets}
 		servers.Go(func() {
 			p.serve(func(r toyRequest) {
 				h.mu.Lock()
@@ -73,18 +73,18 @@ func (h *hushed) start(t *testing.T, e *Engine) *Call {
 	return c
 }
 
-// A call may take as long as it takes: its server is asked on another connection whether it
-// lives, and if it does, nothing else happens.
+// A call may take any time: its server is probed on another connection, and if the server is alive,
+// nothing else happens.
 func TestSlowCallsOfAServerWithoutPing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	eachKind(t, func(t *testing.T, tickets bool) {
 		h := &hushed{mute: func(dial int, body string) bool { return dial == 0 && body == "rx" }}
-		e := h.engine(t, func(*Config) {})
+		e := h.engine(t, tickets, func(*Config) {})
 		slow := h.start(t, e)
 		time.Sleep(time.Minute)
 		if v := e.Snapshot(); v.Probes < 10 || v.Stalls+v.Reconnects != 0 || v.Outstanding != 1 {
 			t.Errorf("%d probes, %d stalls, %d reconnects, %d calls outstanding", v.Probes, v.Stalls, v.Reconnects, v.Outstanding)
 		}
-		h.start(t, e) // it is taken
+		h.start(t, e) // it is accepted
 		h.revive()
 		if err := slow.Wait(); err != nil {
 			t.Error(err)
@@ -93,6 +93,34 @@ func TestSlowCallsOfAServerWithoutPing(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := e.Snapshot().Probes; n > probes+1 {
 			t.Errorf("%d probes while no call was outstanding", n-probes)
+		}
+	})
+}
+
+// In order, the calls after one that was given up wait for its reply. If nothing arrives for the stall
+// timeout, its connection is closed, although the server answers probes. A call that is
+// awaited keeps its connection open.
+func TestGivenUpCallWithoutAReplyDoesNotBlockOthersForEver(t *testing.T) {
+	eachKind(t, func(t *testing.T, tickets bool) {
+		h := &hushed{mute: func(dial int, body string) bool { return dial == 0 && body == "rx" }}
+		e := h.engine(t, tickets, func(*Config) {})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		lost := bubbleCall(e)
+		if err := e.Do(ctx, lost); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if v := e.Snapshot(); v.Stalls != 0 {
+			t.Errorf("%d connections were closed while the call was awaited", v.Stalls)
+		}
+		time.Sleep(2 * time.Second) // the sweeper looks at the stall timeout now and then
+		if v := e.Snapshot(); tickets != (v.Stalls == 0) {
+			t.Errorf("%d connections were closed after the call was given up", v.Stalls)
+		}
+		if c := bubbleCall(e); !tickets {
+			if err := e.Do(t.Context(), c); err != nil {
+				t.Errorf("a call on the next connection: %v", err)
+			}
 		}
 	})
 }
@@ -113,9 +141,9 @@ func (c *emptyReads) Read(b []byte) (int, error) {
 // A read that returns nothing proves nothing, and neither does a connection that ends.
 func TestProbeNeedsAReply(t *testing.T) {
 	for _, ends := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		eachKind(t, func(t *testing.T, tickets bool) {
 			h := &hushed{mute: func(int, string) bool { return true }}
-			e := h.engine(t, func(c *Config) {
+			e := h.engine(t, tickets, func(c *Config) {
 				dial := c.Dial
 				c.Dial = func(ctx context.Context) (net.Conn, error) {
 					conn, err := dial(ctx)
@@ -141,9 +169,9 @@ func TestProbeNeedsAReply(t *testing.T) {
 func TestSilentServerWithoutPingGetsNoNewCalls(t *testing.T) {
 	for _, greets := range []bool{true, false} {
 		for _, failFast := range []bool{true, false} {
-			synctest.Test(t, func(t *testing.T) {
+			eachKind(t, func(t *testing.T, tickets bool) {
 				h := &hushed{mute: func(int, string) bool { return true }}
-				e := h.engine(t, func(c *Config) {
+				e := h.engine(t, tickets, func(c *Config) {
 					c.FailFast = failFast
 					dial, n := c.Dial, 0
 					c.Dial = func(ctx context.Context) (net.Conn, error) {

@@ -34,7 +34,8 @@ type sweepCounts struct {
 // stallWatch is what the sweeper remembers of a socket.
 type stallWatch struct {
 	reads, epoch uint64
-	since        time.Duration // of the last sign of life, or of calls under way
+	since        time.Duration // of the last sign of life, or of calls in flight
+	heard        time.Duration // the same, without the answers to probes
 	idleSince    time.Duration
 	calls        uint64
 	pinged       bool
@@ -301,11 +302,11 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 	s.mu.Lock()
 	epoch, calls := s.pace.epoch, s.counts.Calls
 	outstanding := max(s.calls.atServer()-s.streams.live, 0) // an open stream owes nothing
-	patience := s.calls.patience()
+	patience, overdue := s.calls.patience(), s.calls.oldestGivenUp()
 	s.calls.shrink()
 	s.mu.Unlock()
 	if reads != w.reads || epoch != w.epoch || outstanding == 0 {
-		w.since, w.pinged = now, false
+		w.since, w.heard, w.pinged = now, now, false
 	}
 	if reads != w.reads || calls != w.calls || w.idleSince == 0 {
 		w.idleSince = now
@@ -326,15 +327,25 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 			w.idleSince = now
 			e.ping(s)
 		}
-	case stall > 0:
+	case stall <= 0:
+	case e.cfg.Traits.AppendProbe != nil:
+		if overdue && now-w.heard >= stall+patience {
+			e.stalled(s)
+		}
+	default:
 		switch s.calls.judge(silent, stall, patience, w.pinged) {
 		case verdictPing:
 			w.pinged = e.ping(s)
 		case verdictStalled:
-			e.sweeping.stalls.Add(1)
-			s.fail(ErrStalled)
+			e.stalled(s)
 		}
 	}
+}
+
+// stalled closes a socket whose server has been silent for too long.
+func (e *Engine) stalled(s *socket) {
+	e.sweeping.stalls.Add(1)
+	s.fail(ErrStalled)
 }
 
 // wakeKeeper lets the keeper of an idle socket give back what a burst has left:

@@ -410,6 +410,12 @@ func (m *matcher) patience() time.Duration {
 	return m.slowFor
 }
 
+// oldestGivenUp reports whether the calls in flight are answered in order and the oldest one was given up. If
+// its reply never comes, no call is answered any more.
+func (m *matcher) oldestGivenUp() bool {
+	return !m.byTicket && m.pending() > 0 && m.order.at(m.order.head).state.Load() != statePending
+}
+
 // verdict says what to do about a server that owes replies and is silent.
 type verdict uint8
 

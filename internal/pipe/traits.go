@@ -27,9 +27,10 @@ type Traits struct {
 	// Spill is, for Gather, how many more calls than the next one a socket has before the
 	// next one gets some, if they are not an eighth of MaxCalls. It must be positive.
 	Spill int
-	// AppendProbe appends a request that every healthy server answers, be it with an error,
-	// for a protocol whose AppendPing appends nothing. It is sent on a connection of its own
-	// when a server is silent; see probe.go. If nil, only the kernel notices dead hosts.
+	// AppendProbe appends a request that every healthy server answers, possibly with an error.
+	// It is sent on a new connection when the server is silent, and takes the place of
+	// AppendPing; see probe.go. If nil, and AppendPing appends nothing, a ByTicket server that is silent
+	// is noticed only by the kernel.
 	AppendProbe func(b []byte) []byte
 	// AlwaysRead keeps callers from reading their own replies: between the calls of a lone
 	// caller nobody would receive pushes, for up to restEvery.
