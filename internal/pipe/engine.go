@@ -27,6 +27,8 @@ type Engine struct {
 	// garbage at the very time when there is too much of all.
 	refusal  error
 	changes  broadcast // of the sockets; sent by whoever changes them
+	// keeperless is set only by tests that do what keepers do.
+	keeperless bool
 	releases releases
 	transit  transit
 	streams  streamRoom

@@ -19,11 +19,12 @@ type peer struct {
 	engine *Engine // immutable
 
 	// Guarded by the transit's mu.
-	leaving bool               // its place was given up
+	leaving bool               // its place was given up, or belongs to heir
+	heir    *peer              // the peer that has its place now; nil if there is none
 	ended   bool               // its keeper has ended
-	stop    context.CancelFunc // ends its attempts to connect; nil: it makes none
+	stop    context.CancelFunc // ends its attempts to connect; nil if it makes none
 
-	// Owned by the keeper.
+	// Owned by the keeper; succeed reads them while the keeper serves a socket.
 	began   time.Time // its last attempt to connect
 	backoff time.Duration
 
@@ -88,6 +89,7 @@ func (p *peer) end() {
 	p.ended = true
 	t.mu.Unlock()
 	p.engine.prune()
+	p.engine.wakeSweeper(p.heir != nil) // heir may be retired, and too many sockets had calls
 }
 
 // keep is the keeper's life. It ends with the engine, and if its place was given up, with the last call
@@ -96,7 +98,9 @@ func (p *peer) end() {
 func (p *peer) keep() {
 	defer p.engine.keepers.Done()
 	defer p.end()
-	p.backoff = p.engine.cfg.Backoff
+	if p.backoff == 0 { // it has no predecessor
+		p.backoff = p.engine.cfg.Backoff
+	}
 	for {
 		s := p.dial()
 		if s == nil {

@@ -88,8 +88,9 @@ func (p Pin) Retire() {
 	}
 }
 
-// retire lets the socket take no more calls, and moves those that are not sent. It returns why the
-// socket is to end, if it has no calls any more: the first reason that was given.
+// retire lets the socket take no more calls, and moves those that are not sent. If it has no calls any
+// more, retire returns why the socket is to end: the first reason that was given. Otherwise the next connection
+// is dialed while the calls are awaited, see succeed.
 func (s *socket) retire(why error) (cause error) {
 	t := &s.engine.transit
 	t.mu.Lock()
@@ -103,8 +104,17 @@ func (s *socket) retire(why error) (cause error) {
 	takers := s.moveUnsent()
 	cause = s.closeToCalls(why)
 	s.mu.Unlock()
+	var next *peer
+	if cause == nil {
+		if next = s.engine.succeed(s.peer, s); next != nil {
+			s.engine.startKeeper(next)
+		}
+	}
 	t.mu.Unlock()
 	flushTaken(takers)
+	if next != nil {
+		s.engine.share()
+	}
 	return cause
 }
 

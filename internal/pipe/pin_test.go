@@ -137,6 +137,129 @@ func TestRetire(t *testing.T) {
 	})
 }
 
+// holder is a server that does not answer requests for "rhold" until release.
+type holder struct {
+	mu   sync.Mutex
+	held []toyRequest
+}
+
+func (h *holder) handle(r toyRequest) {
+	if r.body != "rhold" {
+		r.reply(r.body)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held = append(h.held, r)
+}
+
+// wait returns when n requests are held.
+func (h *holder) wait(t *testing.T, n int) {
+	t.Helper()
+	testkit.Eventually(t, 10*time.Second, func() error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if len(h.held) != n {
+			return fmt.Errorf("%d requests are held, expected %d", len(h.held), n)
+		}
+		return nil
+	})
+}
+
+// release answers the oldest n held requests.
+func (h *holder) release(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.held[:n] {
+		r.reply(r.body)
+	}
+	h.held = h.held[n:]
+}
+
+// hold starts n calls that the server holds, each on a connection that is then retired.
+func (h *holder) hold(t *testing.T, s *toyServer, e *Engine, n int) (cs []*Call) {
+	t.Helper()
+	for i := range n {
+		c := s.newCall(e, "rhold")
+		if err := e.Start(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		cs = append(cs, c)
+		h.wait(t, i+1)
+		p, err := e.Pin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Retire()
+	}
+	return cs
+}
+
+// A slow call on a retired connection does not delay the next connection, and is awaited.
+func TestRetiredConnectionDoesNotDelayTheNext(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		h := &holder{}
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: h.handle})
+		e := s.engine(nil)
+		cs := h.hold(t, s, e, maxRetired)
+		if err := s.ask(t.Context(), e, "rnext"); err != nil {
+			t.Errorf("a call while others are slow: %v", err)
+		}
+		if v := e.Snapshot(); v.Outstanding != maxRetired || v.Sockets != 1 || v.Leaving != maxRetired || v.Connected != 1+maxRetired || v.Reconnects != 0 {
+			t.Errorf("%d outstanding; %d sockets, %d leaving, %d connected, %d ended", v.Outstanding, v.Sockets, v.Leaving, v.Connected, v.Reconnects)
+		}
+		h.release(maxRetired)
+		for _, c := range cs {
+			if err := c.Wait(); err != nil || s.replyOf(c) != "rhold" {
+				t.Errorf("a slow call: %v", err)
+			}
+			c.Release()
+		}
+		testkit.Eventually(t, 10*time.Second, func() error {
+			if v := e.Snapshot(); v.Leaving != 0 || v.Connected != 1 || v.Reconnects != maxRetired {
+				return fmt.Errorf("%d leaving, %d connected, %d ended", v.Leaving, v.Connected, v.Reconnects)
+			}
+			return nil
+		})
+		balanced(t, e)
+	})
+}
+
+// A server that retires each of its connections does not get ever more of them: the next one is dialed
+// when the calls of one of the retired connections have ended.
+func TestRetiredConnectionsAreBounded(t *testing.T) {
+	h := &holder{}
+	s := startToy(t, &toyServer{network: "tcp", handle: h.handle})
+	e := s.engine(nil)
+	cs := h.hold(t, s, e, maxRetired+1)
+	later := s.newCall(e, "rlater")
+	started := make(chan error, 1)
+	go func() { started <- e.Do(t.Context(), later) }()
+	for range 20 { // rounds of the sweeper, which retires it again
+		e.wakeSweeper(true)
+		time.Sleep(time.Millisecond)
+	}
+	s.mu.Lock()
+	dials := s.dials
+	s.mu.Unlock()
+	if v := e.Snapshot(); dials != maxRetired+1 || v.Leaving != maxRetired {
+		t.Errorf("%d connections were dialed, and %d are leaving", dials, v.Leaving)
+	}
+	h.release(1)
+	if err := <-started; err != nil {
+		t.Error(err)
+	}
+	h.release(maxRetired)
+	for _, c := range cs {
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+		c.Release()
+	}
+	later.Release()
+	balanced(t, e)
+}
+
 // Messages before a reply reach the call that they belong to, in order and before its end;
 // those of a call that was given up reach nobody.
 func TestInterim(t *testing.T) {

@@ -241,6 +241,12 @@ func (s *socket) refuse(n int) { s.refused.Add(uint64(n)) }
 // fits reports whether calls of this charge together are within the bounds.
 func (s *socket) fits(charge int64) bool { return s.engine.list.Load().fits(charge) }
 
+// mayFit reports whether they will be, at the latest when the peers that leave have ended.
+func (s *socket) mayFit(charge int64) bool {
+	l := s.engine.list.Load()
+	return l.fits(charge) || l.whole.fits(charge)
+}
+
 // reserve adds a charge if it fits, or in any case.
 func (s *socket) reserve(charge int64, anyway bool) bool {
 	for {

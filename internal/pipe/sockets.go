@@ -20,31 +20,38 @@ var ErrSurplus = errors.New("the connection is not needed any more")
 // A list is the sockets of an engine at one moment. Callers read it without a lock: it is
 // immutable, and replaced under the transit's mu.
 //
-// A place is what SetSockets counts. A place that is given up has no part in placement; its peer
-// stays in the list until the last call of its socket has ended.
+// A place is what SetSockets counts. A peer without a place has no part in placement; it
+// stays in the list until the last call of its socket has ended. Its place was given up, or has another
+// peer because the socket was retired, see succeed.
 type list struct {
 	// places is how many sockets the engine is to have. Calls are placed on the first ones.
 	places  int
 	peers   []*peer   // of the places, then those that leave
 	sockets []*socket // of the peers; nil: there is none now
 
-	// What each peer may be charged with. Peers that leave have their share, too: their calls
-	// are still under way.
-	maxCalls, maxBytes int64
+	share // what each peer may be charged with. Peers that leave have a share, too: their calls are still in flight
+	whole share // what share becomes when the peers that leave have ended
 }
 
 func newList(cfg *Config, places int, peers []*peer, sockets []*socket) *list {
 	n := len(peers)
-	return &list{
-		places: places, peers: peers, sockets: sockets,
+	return &list{places: places, peers: peers, sockets: sockets, share: newShare(cfg, n), whole: newShare(cfg, places)}
+}
+
+// A share is a part of the bounds of an engine.
+type share struct{ maxCalls, maxBytes int64 }
+
+// newShare returns one of n equal shares.
+func newShare(cfg *Config, n int) share {
+	return share{
 		maxCalls: int64(min(max(cfg.MaxCalls/n, 1), mostCalls)),
 		maxBytes: min(int64(max(cfg.MaxBytes/n, 1)), oneCall/2),
 	}
 }
 
-// fits reports whether calls of this charge together are within the share of a peer.
-func (l *list) fits(charge int64) bool {
-	return charge>>chargeBits <= l.maxCalls && charge&(oneCall-1) <= l.maxBytes
+// fits reports whether calls with this charge in total are within the share.
+func (s share) fits(charge int64) bool {
+	return charge>>chargeBits <= s.maxCalls && charge&(oneCall-1) <= s.maxBytes
 }
 
 // replace makes l the list. Under the transit's mu.
@@ -70,6 +77,8 @@ func (e *Engine) publish(p *peer, s *socket) {
 // ended yet included. A socket that has more than its new share, because there were fewer
 // sockets before or because calls have moved to it, takes no more until it has less. Until then the
 // sum may exceed the bound.
+// A retired socket that still has calls counts as one that has not ended, in addition to the one
+// that takes its place.
 func (e *Engine) SetSockets(n int) error {
 	if n < 1 || n > MaxSockets {
 		return fmt.Errorf("%w: %d, expected 1 to %d", ErrSocketCount, n, MaxSockets)
@@ -81,16 +90,24 @@ func (e *Engine) SetSockets(n int) error {
 		return e.closedError()
 	}
 	added := e.grow(n)
-	e.keepers.Add(len(added))
 	for _, p := range added {
-		// Stopped by SetSockets or Close; Close waits for it.
-		go p.keep()
+		e.startKeeper(p)
 	}
 	r := e.shrink(n)
 	t.mu.Unlock()
 	r.end()
 	e.share()
 	return nil
+}
+
+// startKeeper starts the keeper of a new peer. Under the transit's mu, while the engine is not draining.
+func (e *Engine) startKeeper(p *peer) {
+	if e.keeperless {
+		return
+	}
+	e.keepers.Add(1)
+	// Stopped by SetSockets or Close; Close waits for it.
+	go p.keep()
 }
 
 // grow adds places until there are n, and returns their peers. Under the transit's mu.
@@ -170,6 +187,46 @@ func (r *reduction) end() {
 	for _, stop := range r.stops {
 		stop()
 	}
+}
+
+// maxRetired is how many retired sockets of a place may have calls while another peer has the place. A
+// server that retires each of its connections does not get more.
+const maxRetired = 4
+
+// succeed gives the place of p, whose socket s was retired and still has calls, to another peer, so
+// that a slow call does not delay the next connection. It returns that peer, which has no keeper yet. If p has no place,
+// if s is not known to callers yet, or if too many sockets of the place still have calls, it does nothing and
+// returns nil; the sweeper retires s again. Under the transit's mu.
+func (e *Engine) succeed(p *peer, s *socket) *peer {
+	if p.leaving || e.draining.Load() {
+		return nil
+	}
+	l := e.list.Load()
+	i := slices.Index(l.sockets[:l.places], s)
+	if i < 0 {
+		return nil
+	}
+	retired := 0
+	for _, other := range l.peers[l.places:] {
+		if other.heir == p && !other.ended {
+			retired++
+		}
+	}
+	if retired >= maxRetired {
+		return nil
+	}
+	// The pause before the next attempt to connect is what it would be for p.
+	next := &peer{engine: e, began: p.began, backoff: p.backoff}
+	for _, other := range l.peers[l.places:] {
+		if other.heir == p {
+			other.heir = next
+		}
+	}
+	p.leaving, p.heir = true, next
+	peers, sockets := append(slices.Clone(l.peers), p), append(slices.Clone(l.sockets), s)
+	peers[i], sockets[i] = next, nil
+	e.replace(newList(&e.cfg, l.places, peers, sockets))
+	return next
 }
 
 // healthiest returns which n places to keep, and the others, both in ascending order: first those

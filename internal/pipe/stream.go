@@ -397,11 +397,12 @@ func (st *Stream) settle() {
 	}
 }
 
-// endStreamsOf ends the streams of a connection that was retired, if no connection has taken calls for
-// DialTimeout: they would keep the next one from being dialed. By the sweeper.
+// endStreamsOf ends the streams of a retired connection that still has its place, because too many
+// others were retired, if no connection has taken calls for DialTimeout: the streams would keep the next
+// connection from being dialed. By the sweeper.
 func (e *Engine) endStreamsOf(s *socket, now time.Duration) {
 	w := &s.watch
-	if !s.life.retiring.Load() || (Pin{e.anySocket()}).Alive() {
+	if !s.life.retiring.Load() || (Pin{e.anySocket()}).Alive() || !e.has(s) {
 		w.blocked = 0
 		return
 	}

@@ -126,7 +126,7 @@ func (c *Call) unprepare() {
 func (st *Stream) reserve(ctx context.Context, c *Call) error {
 	s := st.socket
 	for !s.reserve(c.charge, false) {
-		if !s.fits(c.charge) {
+		if !s.mayFit(c.charge) {
 			s.refuse(1)
 			return s.engine.refusal
 		}

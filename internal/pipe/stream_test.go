@@ -388,8 +388,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	}
 }
 
-// A stream on a connection that was retired goes on, and calls go elsewhere. If there is no other
-// connection, it ends after DialTimeout, so that the next one can be dialed.
+// A stream on a retired connection continues, and calls go to another one.
 func TestRetiredConnectionKeepsItsStreams(t *testing.T) {
 	for _, sockets := range []int{1, 2} {
 		virtual(t, func(t *testing.T) {
@@ -402,26 +401,58 @@ func TestRetiredConnectionKeepsItsStreams(t *testing.T) {
 				t.Error(err)
 			}
 			expectToy(t, st, "d1")
-			if took := virtualAsk(t, e, "rx"); sockets == 1 && (took < e.cfg.DialTimeout || took > 2*e.cfg.DialTimeout) || sockets == 2 && took > 0 {
+			if took := virtualAsk(t, e, "rx"); took > e.cfg.DialTimeout/2 {
 				t.Errorf("a call waited for %v", took)
 			}
-			if sockets == 1 {
-				if _, err := st.Recv(t.Context()); !errors.Is(err, ErrRetired) {
-					t.Errorf("Recv: %v", err)
-				}
-			} else if err := sendToy(t.Context(), st, "eend"); err != nil {
+			time.Sleep(2 * e.cfg.DialTimeout)
+			if err := sendToy(t.Context(), st, "eend"); err != nil {
 				t.Error(err)
-			} else {
-				expectToy(t, st, "eend")
 			}
+			expectToy(t, st, "eend")
 			st.Close()
 			time.Sleep(time.Second)
-			if v := e.Snapshot(); v.Reconnects != 1 || v.Connected != sockets {
-				t.Errorf("%d reconnects, %d connected", v.Reconnects, v.Connected)
+			if v := e.Snapshot(); v.Reconnects != 1 || v.Connected != sockets || v.Leaving != 0 {
+				t.Errorf("%d reconnects, %d connected, %d leaving", v.Reconnects, v.Connected, v.Leaving)
 			}
 			streamsBalanced(t, e)
 		})
 	}
+}
+
+// If too many connections of a place were retired and have streams, those of the last one end after
+// DialTimeout, so that the next connection can be dialed. The other streams continue.
+func TestStreamsOfTooManyRetiredConnections(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		k := startStreamToy(t, &streamToy{}, "")
+		e := k.engine(nil)
+		var streams []*Stream
+		for range maxRetired + 1 {
+			time.Sleep(time.Second)
+			st := mustOpen(t, e)
+			(Pin{st.socket}).Retire()
+			streams = append(streams, st)
+		}
+		if took := virtualAsk(t, e, "rx"); took < e.cfg.DialTimeout || took > 2*e.cfg.DialTimeout {
+			t.Errorf("a call waited for %v", took)
+		}
+		last := streams[maxRetired]
+		if _, err := last.Recv(t.Context()); !errors.Is(err, ErrRetired) {
+			t.Errorf("Recv: %v", err)
+		}
+		last.Close()
+		for _, st := range streams[:maxRetired] {
+			if err := sendToy(t.Context(), st, "eend"); err != nil {
+				t.Error(err)
+			}
+			expectToy(t, st, "eend")
+			st.Close()
+		}
+		time.Sleep(time.Second)
+		if v := e.Snapshot(); v.Reconnects != maxRetired+1 || v.Connected != 1 || v.Leaving != 0 {
+			t.Errorf("%d reconnects, %d connected, %d leaving", v.Reconnects, v.Connected, v.Leaving)
+		}
+		streamsBalanced(t, e)
+	})
 }
 
 // An open stream owes nothing: its silence is not the server's, and Config.Timeout does not end it.

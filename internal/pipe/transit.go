@@ -35,8 +35,9 @@ const moving = 1 << 7
 // before callers know it. So no share is exceeded at any time, and a call always fits
 // into the next socket of its own peer.
 //
-// A peer whose place was given up has no next socket, and shares become smaller when there are more
-// sockets. So any socket takes a call that comes from such a peer, or that is greater than a share
+// If a peer has an heir, the next socket is the heir's: it takes the calls whatever its share, and what
+// they are charged moves along. A peer whose place was given up has no next socket, and shares become
+// smaller when there are more sockets. So any socket takes a call that comes from such a peer, or that is greater than a share
 // by now, if none has room: the sum of what is charged stays the same. See SetSockets.
 //
 // Whoever moves a call holds mu and the lock of the socket that it leaves or reaches: a reader
@@ -209,7 +210,15 @@ func (s *socket) adopt(u *unit, anyway bool, takers *[]taker) bool {
 
 // homeless reports whether any socket must take the unit, whatever its share: the peer that it
 // comes from has no next socket, or no share is as great. Under mu.
-func (u *unit) homeless(l *list) bool { return u.from.peer.leaving || !l.fits(u.charge) }
+func (u *unit) homeless(l *list) bool { return u.from.peer.home().leaving || !l.fits(u.charge) }
+
+// home returns the peer whose next socket takes the calls that left p. Under the transit's mu.
+func (p *peer) home() *peer {
+	if p.heir != nil {
+		return p.heir
+	}
+	return p
+}
 
 // accept queues a unit, whose charge is reserved, and reports whether it did. The charge of the
 // peer that the unit comes from is taken off. Under mu of the transit.
@@ -286,8 +295,8 @@ func (e *Engine) welcome(p *peer, s *socket) bool {
 	var takers []taker
 	stay, blocked := t.units[:0], false
 	for _, u := range t.units {
-		own := u.from.peer == p || u.homeless(l)
-		if blocked = blocked || !own && !l.fits(s.charged.Load()+p.kept.Load()+u.charge); blocked && !own {
+		own := u.from.peer.home() == p || u.homeless(l)
+		if blocked = blocked || !own && !l.fits(s.charged.Load()+l.keptFor(p)+u.charge); blocked && !own {
 			stay = append(stay, u)
 			continue
 		}
@@ -303,6 +312,18 @@ func (e *Engine) welcome(p *peer, s *socket) bool {
 	t.mu.Unlock()
 	flushTaken(takers)
 	return true
+}
+
+// keptFor returns what the calls in transit are charged that the next socket of p takes. Under the
+// transit's mu.
+func (l *list) keptFor(p *peer) int64 {
+	kept := p.kept.Load()
+	for _, other := range l.peers[l.places:] {
+		if other.heir == p {
+			kept += other.kept.Load()
+		}
+	}
+	return kept
 }
 
 // visitTransit ends the calls in transit whose time is over and looks for room for the others. It

@@ -162,7 +162,7 @@ func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 	for _, c := range cs {
 		charge += c.charge
 	}
-	if !e.cfg.WaitWhenFull || !e.mayWait(cs[0]) || !s.fits(charge) {
+	if !e.cfg.WaitWhenFull || !e.mayWait(cs[0]) || !s.mayFit(charge) {
 		s.refuse(places(cs))
 		return e.refusal
 	}
