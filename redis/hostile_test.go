@@ -22,7 +22,7 @@ const (
 	missing = "missing"          // there is no such key, and no error
 	doubt   = "protocol"         // an error that names the protocol; the connection is closed
 	hungUp  = "(maybe executed)" // closed or reset by the server
-	silent  = "stall time-out"
+	silent  = "stall timeout"
 	cannot  = "reply"    // an error of decoding; the connection stays
 	late    = "deadline" // the caller's patience ended; the connection stays
 )

@@ -54,8 +54,8 @@ func greetingTable() []greetingCase {
 		greetingCase{name: "too slow", text: []byte(good), piece: 1, want: "timeout"},
 		greetingCase{name: "a version that is none", text: greeting("x.y")[:128], answers: []func(uint64) []byte{same("\x00")}, want: "id"},
 		greetingCase{name: "an event behind", text: []byte(good + event)},
-		greetingCase{name: "a reply behind", text: []byte(good + string(reply(0, "\x80"))), want: "behind the greeting"},
-		greetingCase{name: "garbage behind", text: []byte(good + "\xc1\xc1\xc1\xc1"), want: "behind the greeting"},
+		greetingCase{name: "a reply behind", text: []byte(good + string(reply(0, "\x80"))), want: "after the greeting"},
+		greetingCase{name: "garbage behind", text: []byte(good + "\xc1\xc1\xc1\xc1"), want: "after the greeting"},
 	)
 	return append(table, answersTable()...)
 }
@@ -103,7 +103,7 @@ func answersTable() []greetingCase {
 		"wrong password":     {func(sync uint64) []byte { return coded(0x8000|47, sync, "\x81\x31\xadwrong passwrd") }, "wrong passwrd"},
 		"no words":           {func(sync uint64) []byte { return coded(0x8000|47, sync, "") }, "auth"},
 		"another sync":       {func(sync uint64) []byte { return fine(sync - 1) }, "sync"},
-		"two answers":        {func(sync uint64) []byte { return append(fine(sync), fine(sync)...) }, "behind the greeting"},
+		"two answers":        {func(sync uint64) []byte { return append(fine(sync), fine(sync)...) }, "after the greeting"},
 		"an event with it":   {func(sync uint64) []byte { return append(fine(sync), box.AppendEvent(nil, "k", []byte{1})...) }, ""},
 		"a body of 4 GiB":    {func(sync uint64) []byte { return reply(sync, "\x81\x30\xdb\xff\xff\xff\xff") }, ""},
 		"an error of 4 GiB":  {func(sync uint64) []byte { return coded(0x8000|47, sync, "\x81\x31\xdb\xff\xff\xff\xff") }, "auth"},

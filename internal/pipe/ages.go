@@ -2,13 +2,13 @@ package pipe
 
 import "time"
 
-// ages counts the calls in flight of a protocol with tickets that are young: written
-// less than four round trips ago. Older ones are slow, and must not hold back a
-// new call. One entry a write, so the clock is read once a write and only while
-// the rule needs it. Each write forgets what it can, so that a socket whose rule
-// always holds keeps no list of all its writes. Guarded by the socket's lock.
+// ages counts the young calls in flight of a protocol with tickets: those written
+// less than four round trips ago. Older calls are slow and must not hold back a
+// new one. There is one entry for each write, so the clock is read once for each write, and only while
+// the rule needs it. Each write removes expired entries, so that a socket whose rule
+// always holds does not list all its writes. It is guarded by the socket's lock.
 type ages struct {
-	batches []batchAge // oldest first; those before head are forgotten
+	batches []batchAge // oldest first; those before head have expired
 	head    int
 	first   uint64 // number of batches[head]
 	young   int
@@ -16,13 +16,13 @@ type ages struct {
 
 type batchAge struct {
 	at   time.Duration // since the engine's epoch
-	live int           // of its calls, those not answered yet
+	live int           // its calls that are not answered yet
 }
 
-// youngTrips is how many round trips a call is young.
+// youngTrips is the number of round trips for which a call is young.
 const youngTrips = 4
 
-// next returns the number of the batch that add will make.
+// next returns the number of the batch that add adds next.
 func (a *ages) next() uint64 { return a.first + uint64(len(a.batches)-a.head) }
 
 func (a *ages) add(at time.Duration, live int) {
@@ -33,16 +33,16 @@ func (a *ages) add(at time.Duration, live int) {
 	a.young += live
 }
 
-// answered notes that a call of a batch has its reply.
+// answered records that a call of a batch has its reply.
 func (a *ages) answered(batch uint64) {
 	if batch < a.first {
-		return // it was no longer counted
+		return // it is no longer counted
 	}
 	a.batches[a.head+int(batch-a.first)].live--
 	a.young--
 }
 
-// expire forgets the batches that are no longer young.
+// expire removes the batches that are no longer young.
 func (a *ages) expire(now, roundTrip time.Duration) {
 	for a.head < len(a.batches) {
 		b := a.batches[a.head]
@@ -53,7 +53,7 @@ func (a *ages) expire(now, roundTrip time.Duration) {
 		a.head++
 		a.first++
 	}
-	// Moved when half is forgotten, so an entry is moved once on average.
+	// Entries move when half of the list has expired, so each moves once on average.
 	if a.head > len(a.batches)/2 {
 		a.batches = a.batches[:copy(a.batches, a.batches[a.head:])]
 		a.head = 0

@@ -2,36 +2,36 @@ package pipe
 
 import "fmt"
 
-// A large reply is read to where its call wants it, if the protocol says where its body lies. Only
-// what arrived with its length is copied, and over TLS all of it.
+// A large reply is read directly into the memory that its call has provided, if the scanner reports where the body
+// is. Only what arrived with the length is copied; over TLS, all of it.
 //
-// The memory is the caller's again as soon as the call has ended, and a cancel must end the call
-// within 10 ms. So the reader never waits while it may write: it takes the call under the socket's
-// lock, reads what is there by one system call that does not wait, or copies what it has, and lets
-// go of the call. Meanwhile the sweeper does not give the call up, and a socket that
-// fails leaves its calls to the reader. Once a call has ended, the rest of its reply is dropped.
+// The memory belongs to the caller again as soon as the call has ended, and a cancel must end the call
+// within 10 ms. So the reader never waits while it may write to that memory: it acquires the call under the socket's
+// lock, reads what is available by one non-blocking system call, or copies what it has, and releases
+// the call. Meanwhile the sweeper does not give the call up, and a failing socket
+// leaves its calls to the reader. After a call has ended, the rest of its reply is dropped.
 
-// A Splitter is a Scanner that can do without the bodies of messages.
+// A Splitter is a Scanner that can skip the bodies of messages.
 type Splitter interface {
 	Scanner
-	// Body returns where the body lies within the message of which Scan has found a part, and its
-	// length, if the message is one body between a head that is there and a tail. Otherwise n is
-	// zero. The ticket is the message's, for ByTicket.
+	// Body returns the offset of the body in the incomplete message that Scan has examined, and its
+	// length, if the message consists of a complete head, one body, and a tail. Otherwise n is
+	// zero. For ByTicket, it also returns the ticket of the message.
 	Body() (from, n int, ticket uint64)
-	// SkipBody lets the next Scan look at what follows the body. That must be a reply, and the
-	// length that Scan returns for it is that of the tail.
+	// SkipBody makes the next Scan examine the bytes after the body. Its verdict must be Done or More, and
+	// the length it returns is that of the tail.
 	SkipBody()
 }
 
-// wanted is where a call wants the body of its reply.
+// wanted is the memory that a call has provided for the body of its reply.
 type wanted struct {
 	room []byte
-	size int // of the body in it
+	size int // of the body in room
 }
 
-// ReadInto lets the body of the reply be read into room, if the body fits and is so large that
-// this saves a copy. It is for protocols whose scanner is a Splitter. The engine does not touch room
-// after the call has ended, but what is in it then is undefined if the call has failed.
+// ReadInto provides room for the body of the reply. The body is read into room if it fits and is large enough that
+// this saves a copy. ReadInto is for protocols whose scanner is a Splitter. The engine does not touch room
+// after the call has ended. If the call has failed, the contents of room are undefined.
 func (c *Call) ReadInto(room []byte) {
 	if len(room) < directReply {
 		return
@@ -42,8 +42,8 @@ func (c *Call) ReadInto(room []byte) {
 	c.wanted.room, c.has = room, c.has|hasWanted
 }
 
-// Placed returns the body of the reply, if it lies in the memory given to ReadInto; Reply returns
-// then what stands around it. Otherwise it returns nil.
+// Placed returns the body of the reply if it was read into the memory given to ReadInto. Then Reply returns
+// only the head and the tail. Otherwise Placed returns nil.
 func (c *Call) Placed() []byte {
 	if c.holds != holdsPlaced {
 		return nil
@@ -51,29 +51,29 @@ func (c *Call) Placed() []byte {
 	return c.wanted.room[:c.wanted.size]
 }
 
-// aim is a message whose body is read to where a call wants it. The read buffer has nothing of what
-// came before or belongs to the body.
+// aim is a message whose body is read into the memory of its call. The read buffer contains neither
+// earlier messages nor bytes of the body.
 type aim struct {
-	call      *Call // nil: it has ended, and the rest is dropped
+	call      *Call // nil if it has ended: then the rest is dropped
 	room      []byte
 	ticket    uint64
-	have      int  // of the body
-	scattered bool // the read under way goes to room first
+	have      int  // received bytes of the body
+	scattered bool // the current read goes to room first
 	closed    bool // the socket failed while the reader held the call
 	head      [maxHead]byte
 	headLen   int
-	rest      []byte // head and tail, when the message is complete; in head
+	rest      []byte // head and tail of a complete message; in head
 }
 
-// maxHead is how long head and tail of a message may be together. A reply without its body
-// lies within its call.
+// maxHead is the maximum length of the head and the tail of a message together. A reply without its body
+// is stored in its call.
 const maxHead = inlineReply
 
-// aiming reports whether a message is being read to where it is wanted.
+// aiming reports whether a message is being read into the memory of its call.
 func (in *input) aiming() bool { return in.aim != nil && in.aim.room != nil && in.aim.rest == nil }
 
-// startAim lets the rest of the message at the front of the read buffer be read to where its call
-// wants the body, and reports whether it does.
+// startAim prepares to read the rest of the message at the start of the read buffer into the memory of its
+// call. It reports whether that is possible.
 func (s *socket) startAim() bool {
 	in := &s.in
 	splitter, ok := in.scanner.(Splitter)
@@ -103,14 +103,14 @@ func (s *socket) startAim() bool {
 	in.begin += from
 	splitter.SkipBody()
 	if in.raw == nil && len(in.buf) < directReply {
-		in.resize(directReply) // everything goes through it
+		in.resize(directReply) // all bytes go through the buffer
 	}
 	s.place()
 	return true
 }
 
-// holdCall lets the reader write to the memory that the call wants the body in, until letGo. It returns
-// what is missing there; nil: the call has ended. Whoever has the reader's role.
+// holdCall permits the reader to write to the memory of the call until letGo. It returns
+// the part that is to be filled, or nil if the call has ended. The caller has the reader's role.
 func (s *socket) holdCall() []byte {
 	a := s.in.aim
 	s.mu.Lock()
@@ -131,7 +131,7 @@ func (s *socket) letGo() {
 	s.mu.Unlock()
 }
 
-// place moves what has arrived of the body from the read buffer to where it is wanted.
+// place moves the received bytes of the body from the read buffer to the memory of the call.
 func (s *socket) place() {
 	in := &s.in
 	a := in.aim
@@ -156,7 +156,7 @@ func (s *socket) finishHeld() {
 	}
 }
 
-// tookAimed notes that n bytes were read.
+// tookAimed records that n bytes were read.
 func (s *socket) tookAimed(n int) {
 	in := &s.in
 	a := in.aim
@@ -171,8 +171,8 @@ func (s *socket) tookAimed(n int) {
 	in.begin, in.end = 0, n-own
 }
 
-// cutAimed cuts the message whose body is read to where it is wanted. It reports whether the read
-// buffer is next.
+// cutAimed cuts the message whose body is read into the memory of its call. It reports whether the message is complete, so
+// that the read buffer is next.
 func (s *socket) cutAimed(need *int) (done bool, err error) {
 	in := &s.in
 	a := in.aim
@@ -188,7 +188,7 @@ func (s *socket) cutAimed(need *int) (done bool, err error) {
 		*need = max(f.Len, len(tail)+1)
 		return false, nil
 	case f.Verdict != Done || f.Len <= 0 || f.Len > len(tail) || a.headLen+f.Len > maxHead:
-		return false, fmt.Errorf("protocol: a tail of %d bytes was cut off %d", f.Len, len(tail))
+		return false, fmt.Errorf("protocol: scanner found a tail of %d bytes in %d", f.Len, len(tail))
 	}
 	in.begin += f.Len
 	a.rest = append(a.head[:a.headLen], tail[:f.Len]...)

@@ -12,112 +12,112 @@ import (
 )
 
 const (
-	// keptFrame is the capacity of a request's buffer that a pooled call keeps.
-	// Larger ones are let go and never reused: a driver of a protocol without
-	// tickets may lend memory that is not its call's own.
+	// keptFrame is the maximum capacity of a request buffer that a pooled call retains.
+	// Larger buffers are dropped and never reused: a driver of a protocol without
+	// tickets may lend memory that does not belong to its call.
 	keptFrame = 1 << 10
-	// callCost is what a call is charged beside its frame: the object, its slot
+	// callCost is what a call is charged in addition to its frame: the object, its slot
 	// in the table, and its share of the reply buffers.
 	callCost = 640
 
 	// A charge is what calls take of the bounds: their number in the bits from
-	// chargeBits on, their bytes below, so that one addition reserves both.
+	// chargeBits up, their bytes below, so that one addition reserves both.
 	chargeBits       = 40
 	oneCall    int64 = 1 << chargeBits
 	mostCalls        = 1 << 22 // of a socket
 )
 
-// The states of a call. While it stands in a table only the holder of the
-// socket's lock changes its state; taking it out of the table is the claim.
+// The states of a call. While a call is in a table, only the holder of the
+// socket's lock changes its state. Removing the call from the table is the claim.
 const (
-	stateOwned   uint32 = iota // by its caller, before submission
-	statePending               // submitted, and not given up, also when it has ended
-	stateDead                  // in a table and given up: the caller has been woken
-	stateLeft                  // in a table, and the caller has released it
-	stateSwept                 // given up, out of the table, not yet released
+	stateOwned   uint32 = iota // owned by its caller, before submission
+	statePending               // submitted and not given up, even after it has ended
+	stateDead                  // given up and in a table: the caller has been woken
+	stateLeft                  // given up and in a table, and the caller has released it
+	stateSwept                 // given up and removed from the table, not yet released
 )
 
-// holding says what the large buffer of a call is.
+// holding is the kind of large buffer that a call has.
 type holding uint8
 
 const (
 	holdsNothing holding = iota
 	holdsReply
 	holdsFrame  // a copy of a large frame, until the call is queued
-	holdsPlaced // nothing: the body of the reply lies in wanted
+	holdsPlaced // no buffer: the body of the reply is in wanted
 )
 
-// What few calls have, as set before they were submitted.
+// Flags of features that few calls use, set before submission.
 const (
 	hasInterim = 1 << iota // onInterim
 	hasWanted              // wanted
 )
 
-// A Call is one request and its reply. It comes from [Engine.Acquire] and goes
-// back by Release, exactly once.
+// A Call is one request and its reply. It comes from [Engine.Acquire] and must be
+// released exactly once.
 //
-// Of ten thousand calls under way none is in a cache: what a call costs is how many of its lines
-// of 64 bytes are touched, and most calls touch four of the six. TestCallLayout holds that.
+// With ten thousand calls in flight, none is in a processor cache. The cost of a call is the number of cache lines
+// of 64 bytes that are touched: four of the six for most calls. TestCallLayout checks that.
 type Call struct {
-	// The first line is for all: submitter, sweeper, reader, and who waits.
+	// The first line is used by all: submitter, sweeper, reader, and waiter.
 	ending     ending
 	charge     int64  // against MaxCalls and MaxBytes
-	start      uint64 // offset of the frame in the bytes of its socket
+	start      uint64 // offset of the frame in the byte stream of its socket
 	size       int    // of the frame as it was submitted
 	state      atomic.Uint32
-	slot       uint32        // of ByTicket
+	slot       uint32        // for ByTicket
 	generation atomic.Uint32 // written by Release and Claim, read by handles
-	timer      uint32        // of the deadline, in the wheel of the socket; 0: none
+	timer      uint32        // of the deadline, in the wheel of the socket; 0 if there is none
 	watched    bool          // ctx can be canceled
 	several    bool          // Replies > 1
 	gathering  bool          // with several: the reader adds to large; see gather.go
-	failed     bool          // err is set, and perhaps written
+	failed     bool          // err is set, and possibly written
 	routed     bool          // completer or leader is set
-	holds      holding       // what large is
-	small      uint8
+	holds      holding       // the kind of large
+	small      uint8         // the length of reply
 	// Whole marks one of several calls of DoAll that make sense only together, such as those
-	// of a transaction: if it is given up while its bytes are queued, they are sent all the
-	// same, because those of the others may have been.
+	// of a transaction. If it is given up while its bytes are queued, they are sent
+	// anyway, because those of the others may have been sent.
 	Whole bool
 
 	// The second line, which processors fetch with the first.
-	reply [inlineReply]byte // if small is not 0
+	reply [inlineReply]byte // valid if small is not 0
 
-	// Frame is the encoded request. It is unchanged until Release, but for the
-	// ticket that the engine puts in, so that a repeated call can send it again.
-	Frame    []byte // the third line, which is the submitter's, as the fourth is
+	// Frame is the encoded request. It is unchanged until Release, except for the
+	// ticket that the engine writes, so that a repeated call can send it again.
+	Frame    []byte // the third line, which is the submitter's, like the fourth
 	ctx      context.Context
 	engine   *Engine
-	deadline int64 // since the engine's epoch; 0: none
-	// Pin, if set, lets the call travel on that connection or not at all.
+	deadline int64 // since the engine's epoch; 0 if there is none
+	// Pin, if set, is the only connection that the call may use.
 	Pin Pin
 
 	attached bool  // attachment is set
 	has      uint8 // hasInterim and hasWanted
 	ping     bool
-	// OneWay marks a call without a reply: it ends when it has been written.
+	// OneWay marks a call without a reply. It ends when it has been written.
 	OneWay bool
-	// Replies is how many replies the call has, if its frame is of several requests; 0: one.
-	// It is for protocols that answer in order. See [Call.Received].
+	// Replies is the number of replies, if the frame contains several requests. If zero, it defaults to 1.
+	// It is for in-order protocols. See [Call.Received].
 	Replies int32
-	// SlowFor is how long the server may be silent for this call, on top of the
-	// stall time-out.
+	// SlowFor is how long the server may be silent for this call, in addition to the
+	// stall timeout.
 	SlowFor time.Duration
-	frame   [inlineFrame]byte // small requests
+	frame   [inlineFrame]byte // buffer for small requests
 
-	// The last two lines are what most calls do not have.
+	// Most calls do not use the last two lines.
 	large      []byte // see holds
 	err        error
 	completer  Completer
-	leader     *Call // of DoAll: the first of its calls, which holds the wake-up
+	leader     *Call // of DoAll: the first of its calls, which is waited for
 	onInterim  func(frame []byte)
 	attachment any
-	ends       *[]int // with several: where in large each of the replies ends
-	lent       *lent  // nil: all is in Frame
+	ends       *[]int // with several: end offset of each reply in large
+	lent       *lent  // nil if the whole request is in Frame
 	wanted     *wanted
-	written    int          // bytes of the frame that the server may have; of a call that failed
-	awaited    int32        // with several: how many are to come; guarded by the socket's lock
-	left       atomic.Int32 // of a leader: calls not yet resolved; written by whoever resolves
+	written    int          // bytes of the frame that the server may have, if the call failed
+	awaited    int32        // with several: number of missing replies; guarded by the socket's lock
+	left       atomic.Int32 // of a leader: calls not yet resolved; written by the goroutines that resolve them
 }
 
 const (
@@ -145,16 +145,16 @@ func (c *Call) Reply() []byte {
 	return c.reply[:c.small]
 }
 
-// OnInterim lets f have the messages that come for the call before its reply, on the reading
-// goroutine. The frame is valid until f returns. It may still be running when the call has been
-// given up.
+// OnInterim sets the function that receives the messages for the call that come before its reply. It is called on the reading
+// goroutine. The frame is valid until f returns. If the call is given up, f may still be running
+// afterwards.
 func (c *Call) OnInterim(f func(frame []byte)) {
 	if c.onInterim, c.has = f, c.has&^hasInterim; f != nil {
 		c.has |= hasInterim
 	}
 }
 
-// Interim returns what OnInterim was given last, nil if it was not called.
+// Interim returns the function set by OnInterim, or nil.
 func (c *Call) Interim() func(frame []byte) {
 	if c.has&hasInterim == 0 {
 		return nil
@@ -162,10 +162,10 @@ func (c *Call) Interim() func(frame []byte) {
 	return c.onInterim
 }
 
-// Attach keeps something of the owner's with the call, until Release.
+// Attach stores a value of the owner in the call until Release.
 func (c *Call) Attach(v any) { c.attachment, c.attached = v, true }
 
-// Attached returns what Attach was given, nil if it was not called.
+// Attached returns the value stored by Attach, or nil.
 func (c *Call) Attached() any {
 	if !c.attached {
 		return nil
@@ -173,7 +173,7 @@ func (c *Call) Attached() any {
 	return c.attachment
 }
 
-// Err returns why the call failed, nil if it has a reply. It is a
+// Err returns why the call failed, or nil if it has a reply. The error is a
 // *slipstream.Error without Op.
 func (c *Call) Err() error {
 	if !c.failed {
@@ -182,12 +182,12 @@ func (c *Call) Err() error {
 	return c.err
 }
 
-// Generation returns a number that changes at Release. A handle that keeps it
-// can tell that the call is another one's now.
+// Generation returns a number that changes at Release. A handle that stores it
+// can detect that the call is in use for another request.
 func (c *Call) Generation() uint32 { return c.generation.Load() }
 
-// Claim makes a handle's holder the one who takes the result: it reports whether the
-// generation is still that one, and changes it.
+// Claim makes the holder of a handle the owner of the result. It reports whether the
+// generation is still the given one, and changes it.
 func (c *Call) Claim(generation uint32) bool {
 	return c.generation.CompareAndSwap(generation, generation+1)
 }
@@ -195,20 +195,20 @@ func (c *Call) Claim(generation uint32) bool {
 // Context returns the context that the call was submitted with, until Release.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Spent reports whether the call was given up while the engine still had it: it
+// Spent reports whether the call was given up while the engine still had it. Such a call
 // must be released and cannot be submitted again.
 func (c *Call) Spent() bool {
 	s := c.state.Load()
 	return s == stateDead || s == stateSwept
 }
 
-// Release gives the call back. Neither it nor its reply may be used afterwards.
+// Release returns the call to the pool. Neither the call nor its reply may be used afterwards.
 func (c *Call) Release() {
 	c.generation.Add(1)
 	c.dropLent()
-	// A call that has its reply is not given up any more, so a look is enough for most.
+	// A call that has its reply is not given up any more, so a load suffices for most.
 	if c.state.Load() == stateDead && c.state.CompareAndSwap(stateDead, stateLeft) {
-		return // still in the table: whoever takes it out recycles it
+		return // still in the table: the goroutine that removes it recycles it
 	}
 	c.recycle()
 }
@@ -239,24 +239,24 @@ func (c *Call) recycle() {
 	calls.Put(c)
 }
 
-// route says who is told of the end: done, the leader's waiter, or who waits for the call.
+// route sets what is notified of the end: done, the waiter of the leader, or the waiter of the call.
 func (c *Call) route(done Completer, leader *Call) {
 	if c.routed || done != nil || leader != nil {
 		c.completer, c.leader, c.routed = done, leader, done != nil || leader != nil
 	}
 }
 
-// completes reports whether a completer is told of the end.
+// completes reports whether a completer is notified of the end.
 func (c *Call) completes() bool { return c.routed && c.completer != nil }
 
-// link copies a large frame into a buffer that the socket's buffer will own: the
-// call's memory is its caller's, who may be gone before the write.
+// link copies a large frame into a buffer that the socket's buffer will own. The
+// memory of the call belongs to its caller, which may have released the call before the write.
 func (c *Call) link() {
 	c.clearLarge()
 	c.large, c.holds = append(buf.Get(len(c.Frame)), c.Frame...), holdsFrame
 }
 
-// unlink returns the copy of the frame, which is not the call's any more.
+// unlink returns the copy of the frame, which no longer belongs to the call.
 func (c *Call) unlink() []byte {
 	b := c.large
 	c.large, c.holds = nil, holdsNothing
@@ -272,7 +272,7 @@ func (c *Call) clearLarge() {
 	}
 }
 
-// clear forgets what came of the call.
+// clear removes the result of the call.
 func (c *Call) clear() {
 	c.small = 0
 	c.clearLarge()
@@ -289,8 +289,8 @@ func (c *Call) clear() {
 	}
 }
 
-// prepare makes an owned call ready to be submitted, once more if it has failed
-// before.
+// prepare prepares an owned call for submission, possibly again after it has
+// failed.
 func (c *Call) prepare(ctx context.Context, e *Engine) {
 	c.clear()
 	c.ctx = ctx
@@ -300,13 +300,13 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 		linked = c.lent.size
 		c.size += linked
 	}
-	// The frame is kept, in a buffer that may be larger, beside its copy in the
-	// socket's buffer: memory is bounded only if both count.
+	// The frame is retained, in a buffer that may be larger, in addition to its copy in the
+	// socket's buffer. Memory is bounded only if both count.
 	copied := len(c.Frame)
 	if copied >= e.cfg.choices.LinkedFrame && copied <= buf.MaxPooled {
 		copied = 1 << bits.Len(uint(copied-1)) // a linked copy has a size class
 	}
-	// More than any socket takes is as good as the most that the bits hold.
+	// More than any socket accepts is represented by the maximum that the bits hold.
 	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(linked+copied+cap(c.Frame)+callCost)
 	c.gathering, c.ending.moves = false, 0
 	if c.Replies > 1 {
@@ -326,7 +326,7 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	}
 }
 
-// setReply copies the reply. Small ones lie in the call itself.
+// setReply copies the reply. A small one is stored in the call.
 func (c *Call) setReply(b []byte) {
 	if len(b) <= len(c.reply) {
 		c.small = uint8(copy(c.reply[:], b))
@@ -335,10 +335,10 @@ func (c *Call) setReply(b []byte) {
 	c.adopt(append(buf.Get(len(b)), b...))
 }
 
-// adopt takes the buffer that b lies in as the reply.
+// adopt takes over the buffer of b as the reply.
 func (c *Call) adopt(b []byte) { c.large, c.holds = b, holdsReply }
 
-// timeIsUp returns why the call is to be given up, nil if it is not.
+// timeIsUp returns why the call is to be given up, or nil if it is not.
 func (c *Call) timeIsUp(now time.Duration) error {
 	switch {
 	case c.watched && c.ctx.Err() != nil:
@@ -349,8 +349,8 @@ func (c *Call) timeIsUp(now time.Duration) error {
 	return nil
 }
 
-// takeOut is called by whoever took the call out of its table. It reports
-// whether somebody still waits for the result.
+// takeOut is called by the goroutine that removed the call from its table. It reports
+// whether a caller still waits for the result.
 func (c *Call) takeOut() bool {
 	if c.state.Load() == statePending {
 		return true
@@ -361,8 +361,8 @@ func (c *Call) takeOut() bool {
 	return false
 }
 
-// giveUp ends a call that stays in its table as a tombstone. Under the socket's
-// lock, and only in statePending.
+// giveUp ends a call that stays in its table as a tombstone. The caller holds the socket's
+// lock, and the call is in statePending.
 func (c *Call) giveUp(outcome slipstream.Outcome, cause error) {
 	c.fail(outcome, cause)
 	if outcome != slipstream.NotSent {
@@ -373,7 +373,7 @@ func (c *Call) giveUp(outcome slipstream.Outcome, cause error) {
 	c.state.Store(stateDead)
 }
 
-// resolve tells whoever waits. The call is not ours afterwards.
+// resolve notifies the waiter or the completer. Afterwards the call does not belong to the engine.
 func (c *Call) resolve() {
 	switch {
 	case !c.routed:
@@ -388,7 +388,7 @@ func (c *Call) resolve() {
 	}
 }
 
-// fail notes why a call has no reply. Before anybody is told.
+// fail records why the call has no reply. It is called before resolve.
 func (c *Call) fail(outcome slipstream.Outcome, cause error) {
 	c.failWith(&slipstream.Error{Addr: c.engine.cfg.Addr, Outcome: outcome, Err: cause})
 }

@@ -2,15 +2,15 @@ package pipe
 
 import "math/rand/v2"
 
-// choose returns the socket that the next call is placed on; nil: there is none at that place.
+// choose returns the socket for the next call, or nil if its place has none.
 func (e *Engine) choose() *socket {
 	l := e.list.Load()
 	return l.sockets[e.placeIn(l)]
 }
 
-// placeIn returns the place that the next call goes to. Gathered, 16
-// connections for 16,384 futures cost no more CPU than a client each for 1,024 of them; at
-// random they cost 1.3 to 2.3 times that; docs/PERFORMANCE.md, "Several connections".
+// placeIn returns the place for the next call. With Gather, 16
+// connections for 16,384 futures cost no more CPU than 16 clients with 1,024 futures each; with
+// Random they cost 1.3 to 2.3 times as much. See docs/PERFORMANCE.md, "Several connections".
 func (e *Engine) placeIn(l *list) int {
 	n := uint32(l.places)
 	if n == 1 {
@@ -24,7 +24,7 @@ func (e *Engine) placeIn(l *list) int {
 	}
 	current := e.current.Load()
 	at := current
-	if at >= n { // it was chosen while there were more
+	if at >= n { // it was chosen while there were more places
 		at = 0
 	}
 	spill := int64(e.cfg.Traits.Spill)
@@ -42,11 +42,11 @@ func (e *Engine) placeIn(l *list) int {
 	return int(at)
 }
 
-// lessUsed returns the place with fewer calls of two that are chosen at random.
-// Two suffice: if each of n calls goes to the lesser of two of n queues, the longest has about log log n
-// of them instead of log n / log log n (Mitzenmacher, "The power of two choices in randomized
-// load balancing"). The least of all would cost a load for each connection, and callers that look at the same
-// moment would all go to the same one.
+// lessUsed returns the one of two random places that has fewer calls.
+// Two suffice: if each of n calls goes to the shorter of two random queues out of n, the longest has about log log n
+// calls instead of log n / log log n (Mitzenmacher, "The power of two choices in randomized
+// load balancing"). Finding the least loaded of all would cost an atomic load for each connection, and concurrent callers
+// would all choose the same one.
 func (l *list) lessUsed() int {
 	n := uint32(l.places)
 	i := rand.Uint32N(n)
@@ -58,7 +58,8 @@ func (l *list) lessUsed() int {
 	return int(i)
 }
 
-// callsOn returns how many calls a connection has; negative: it is not there, or ends.
+// callsOn returns the number of calls of the connection at place i. It is negative if there is no connection
+// or if it accepts no calls.
 func (l *list) callsOn(i uint32) int64 {
 	if s := l.sockets[i]; (Pin{s}).Alive() {
 		return s.charged.Load() >> chargeBits
@@ -66,7 +67,7 @@ func (l *list) callsOn(i uint32) int64 {
 	return -1
 }
 
-// chooseAny returns the socket of any place.
+// chooseAny returns the socket of a random place, or nil if it has none.
 func (e *Engine) chooseAny() *socket {
 	l := e.list.Load()
 	return l.sockets[l.anyPlace()]
@@ -79,8 +80,8 @@ func (l *list) anyPlace() int {
 	return int(rand.Uint32N(uint32(l.places)))
 }
 
-// loadOf returns how much a connection has, in steps of which 0 is little; negative: it is not
-// there, or ends.
+// loadOf returns the load of the connection at place i, in steps of which 0 is low. It is negative if there is
+// no connection or if it accepts no calls.
 func (l *list) loadOf(i uint32, spill int64) int64 {
 	s := l.sockets[i]
 	if !(Pin{s}).Alive() {
@@ -91,7 +92,7 @@ func (l *list) loadOf(i uint32, spill int64) int64 {
 	return calls/min(spill, l.maxCalls/8+1) + bytes/(l.maxBytes/8+1)
 }
 
-// chooseOther returns a socket that takes calls, after s has taken none; nil: there is none.
+// chooseOther returns a socket other than s that accepts calls, or nil if there is none.
 func (e *Engine) chooseOther(s *socket) *socket {
 	l := e.list.Load()
 	i := e.placeIn(l)

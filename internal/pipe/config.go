@@ -9,81 +9,80 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// Config says how an Engine works. Its zero value works once Protocol and Dial
-// are set.
+// Config configures an Engine. The zero value of every field but Protocol and Dial is usable.
 type Config struct {
 	Protocol Protocol
-	// Traits say what Protocol is.
+	// Traits are the properties of Protocol.
 	Traits Traits
-	// Addr stands in errors and events.
+	// Addr is the address in errors and events.
 	Addr string
-	// Dial opens a connection: TCP, unix or TLS. The engine sets options of TCP
-	// sockets itself.
+	// Dial opens a connection: TCP, unix or TLS. The engine sets the options of TCP
+	// sockets.
 	Dial func(ctx context.Context) (net.Conn, error)
 
-	// Sockets is the number of connections, at most MaxSockets, until SetSockets changes it; 0: one,
-	// which gathers best.
+	// Sockets is the number of connections, at most MaxSockets, until SetSockets changes it. If zero, it
+	// defaults to 1, which makes the largest batches.
 	Sockets int
-	// MaxCalls bounds the calls queued and under way; 0: 65,536; at most 4,194,304
-	// a socket.
+	// MaxCalls bounds the calls that are queued or in flight. If zero, it defaults to 65,536. A socket has
+	// at most 4,194,304.
 	MaxCalls int
-	// MaxBytes bounds the memory of the calls queued and under way: the bytes of
-	// their requests, twice because they are copied, and callCost each; 0: 64 MiB.
+	// MaxBytes bounds the memory of the calls that are queued or in flight: the bytes of
+	// their requests, twice because they are copied, and callCost for each call. If zero, it defaults to 64 MiB.
 	MaxBytes int
-	// WaitWhenFull lets a call wait for room until its context ends. Otherwise it
-	// fails at once as Overloaded.
+	// WaitWhenFull makes a call wait for room until its context ends. If false, the call
+	// fails immediately as Overloaded.
 	WaitWhenFull bool
-	// FailFast fails a call as NotSent at once while there is no connection.
-	// Otherwise it waits for one until its context ends, at most DialTimeout.
+	// FailFast makes a call fail immediately as NotSent while there is no connection.
+	// If false, the call waits for one until its context ends, at most DialTimeout.
 	FailFast bool
 
-	// DialTimeout bounds dialling and greeting; 0: 5 s.
+	// DialTimeout bounds dialing and greeting. If zero, it defaults to 5 s.
 	DialTimeout time.Duration
 	// Backoff and MaxBackoff bound the pause between attempts to connect, which
-	// doubles and is jittered; 0: 20 ms and 2 s.
+	// doubles and is jittered. If zero, they default to 20 ms and 2 s.
 	Backoff, MaxBackoff time.Duration
-	// StallTimeout is how long a server that owes replies may be silent; 0: 5 s,
-	// negative: for ever.
+	// StallTimeout is how long a server that owes replies may be silent. If zero, it defaults to 5 s;
+	// if negative, there is no limit.
 	StallTimeout time.Duration
-	// IdlePing is how long a socket may be idle before it is pinged; 0: 15 s,
-	// negative: for ever.
+	// IdlePing is how long a socket may be idle before it is pinged. If zero, it defaults to 15 s;
+	// if negative, idle sockets are not pinged.
 	IdlePing time.Duration
-	// Timeout is the deadline of calls whose context has no earlier one; 0: none.
+	// Timeout is the deadline of calls whose context has no earlier one. If zero, there is none.
 	Timeout time.Duration
 
 	// Streams bound what streams hold.
 	Streams StreamConfig
 
-	// OnPush is given messages that answer no request, on the reading goroutine;
-	// frame is valid during the call, and the connection that it came from may be
-	// pinned. nil: they are dropped.
+	// OnPush receives messages that answer no request, on the reading goroutine.
+	// The frame is valid until OnPush returns; from is the connection that it came from. If
+	// nil, such messages are dropped.
 	OnPush func(from Pin, frame []byte)
-	// OnEvent is told of connections, on the goroutine that keeps them. It must
+	// OnEvent receives the events of connections, on the goroutine that keeps them. It must
 	// not block.
 	OnEvent func(slipstream.Event)
 
-	// FlushFactor is k of the flush rule; 0: from the round trip.
+	// FlushFactor is k of the flush rule. If zero, k follows the round trip.
 	FlushFactor int
 
-	// choices are set by this package's measurements alone.
+	// choices are set only by this package's measurements.
 	choices Choices
 }
 
-// StreamConfig bounds what streams hold. Its zero value works. Bytes are counted as they are sent or
-// received, with 64 more for each frame received and 640 more for each frame sent; memory comes in
-// sizes that are up to twice as much.
+// StreamConfig bounds what streams hold. The zero value is usable. Bytes are counted as they are sent or
+// received, with 64 more for each frame received and 640 more for each frame sent. The allocated
+// memory may be up to twice as much.
 type StreamConfig struct {
-	// ReceiveBytes is how much a stream may hold that was received and that Recv has not taken; 0:
+	// ReceiveBytes bounds what a stream has received and Recv has not returned. If zero, it defaults to
 	// 64 KiB. A frame that does not fit ends the stream. The last frame of a stream always fits: it
-	// is held as the reply to a call is.
+	// is held like the reply to a call.
 	ReceiveBytes int
-	// SendBytes is how much of a stream may be queued and not written; 0: 64 KiB. Send waits for
+	// SendBytes bounds what a stream has queued and not written. If zero, it defaults to 64 KiB. Send waits for
 	// room. A larger frame is sent when nothing else of the stream is queued.
 	SendBytes int
-	// SocketBytes is the same for all streams of a connection together; 0: 256 KiB.
+	// SocketBytes is the same bound for all streams of a connection together. If zero, it defaults to 256 KiB.
 	SocketBytes int
-	// MaxBytes bounds the sum of ReceiveBytes of the streams that are open, or that have frames that
-	// Recv has not taken; 0: 64 MiB.
+	// MaxBytes bounds the sum of ReceiveBytes of the streams that are open or have frames that
+	// Recv has not returned. If zero, it defaults to 64 MiB.
 	MaxBytes int
 }
 
@@ -95,25 +94,25 @@ func (c StreamConfig) withDefaults() StreamConfig {
 	return c
 }
 
-// Choices switch single decisions of the engine off, to measure them.
+// Choices disable single decisions of the engine, to measure them.
 type Choices struct {
 	NeverYield, AlwaysYield bool
 	// SoloAfter is the number of lone calls after which callers read their own
-	// replies; 0: soloNeeded, negative: never.
+	// replies. If zero, it defaults to soloNeeded; if negative, they never do.
 	SoloAfter int
 	// FlushBytes replaces flushBytes, LinkedFrame linkedFrame, DirectReply directReply,
-	// SweepEvery sweepEvery; if zero, they are as they are.
+	// and SweepEvery sweepEvery, if not zero.
 	FlushBytes, LinkedFrame, DirectReply int
 	SweepEvery                           time.Duration
 }
 
-// WithChoices returns c with decisions changed. Only measurements use it.
+// WithChoices returns c with the given choices. Only measurements use it.
 func (c Config) WithChoices(ch Choices) Config {
 	c.choices = ch
 	return c
 }
 
-// withDefaults returns c with every zero field replaced.
+// withDefaults returns c with every zero field replaced by its default.
 func (c Config) withDefaults() Config {
 	c.Sockets = min(max(c.Sockets, 1), MaxSockets)
 	c.MaxCalls = max(cmp.Or(c.MaxCalls, 65_536), 1)

@@ -6,36 +6,36 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// A large reply is read into a buffer of its own as soon as its length is known, and becomes
-// its call's with that buffer. Only what arrived with the length is copied. What follows the
+// A large reply is read into a dedicated buffer as soon as its length is known, and that buffer
+// becomes the call's. Only what arrived with the length is copied. What follows the
 // reply goes to the read buffer, by the same system call.
 const (
-	// directReply is how many bytes of a message must be missing for that;
+	// directReply is the number of missing bytes from which a message gets a dedicated buffer;
 	// docs/decisions/0017 has the table.
 	directReply = 16 << 10
-	// growStep bounds how far a buffer grows beyond what has arrived: a length that a server
-	// claims allocates nothing by itself.
+	// growStep bounds how far a buffer grows beyond what has arrived, so that a length claimed by a server
+	// allocates little.
 	growStep = 1 << 20
 )
 
-// direct is a message that is being read into a buffer of its own. The read buffer has nothing
-// of what came before or belongs to it.
+// direct is a message that is being read into a dedicated buffer. The read buffer contains neither
+// earlier messages nor bytes of this one.
 type direct struct {
-	buf  []byte // nil: there is none
+	buf  []byte // nil if there is no such message
 	have int
-	need int // the message has at least so many bytes
+	need int // lower bound of the length of the message
 }
 
-// missing returns the part of the buffer that the message will fill.
+// missing returns the part of the buffer that is to be filled.
 func (d *direct) missing() []byte { return d.buf[d.have:min(d.need, len(d.buf))] }
 
-// partial reports whether a part of a message has arrived.
+// partial reports whether an incomplete message has arrived.
 func (in *input) partial() bool {
 	return in.begin < in.end || in.direct.buf != nil || in.aiming()
 }
 
-// startDirect moves the message at the front of the read buffer, which has at least need
-// bytes, to a buffer of its own.
+// startDirect moves the message at the start of the read buffer, which has at least need
+// bytes, to a dedicated buffer.
 func (in *input) startDirect(need int) {
 	in.direct.need = need
 	in.growDirect()
@@ -46,8 +46,8 @@ func (in *input) startDirect(need int) {
 // growDirect makes room for more of the message.
 func (in *input) growDirect() {
 	d := &in.direct
-	// Half as much again at least: where need is far too low, as for an array of long
-	// strings, the bytes would be copied once for each of them.
+	// It grows by at least a half. Where need is far too low, as for an array of long
+	// strings, the bytes would otherwise be copied once for each string.
 	size := max(min(d.need, max(2*d.have, d.have+growStep)), d.have+d.have/2)
 	b := buf.Get(size)
 	b = b[:cap(b)]
@@ -57,7 +57,7 @@ func (in *input) growDirect() {
 	d.buf = b
 }
 
-// fillDirect moves what has arrived from the read buffer.
+// fillDirect moves received bytes from the read buffer to the dedicated one.
 func (in *input) fillDirect() {
 	n := copy(in.direct.missing(), in.buf[in.begin:in.end])
 	in.direct.have += n
@@ -65,8 +65,8 @@ func (in *input) fillDirect() {
 	in.copied += n
 }
 
-// readConn reads as package net does: only what is missing of a direct message, if there is
-// one.
+// readConn reads by package net. If there is a direct message, it reads only the missing part of
+// that.
 func (in *input) readConn() (int, error) {
 	if in.direct.buf != nil {
 		return in.conn.Read(in.direct.missing())
@@ -74,8 +74,8 @@ func (in *input) readConn() (int, error) {
 	return in.conn.Read(in.buf[in.end:])
 }
 
-// took notes that n bytes were read: first the missing ones, then others. Those of the read
-// buffer begin at its front.
+// took records that n bytes were read: first those that the direct message lacked, then others, which are at the
+// start of the read buffer.
 func (in *input) took(n int) {
 	d := &in.direct
 	own := min(n, len(d.missing()))
@@ -83,12 +83,12 @@ func (in *input) took(n int) {
 	in.begin, in.end = 0, n-own
 }
 
-// cutDirect cuts the message that is being read directly. It reports whether the read buffer
-// is next.
+// cutDirect cuts the message that is being read directly. It reports whether the message is complete, so that the
+// read buffer is next.
 func (s *socket) cutDirect() (done bool, err error) {
 	d := &s.in.direct
 	for d.have >= d.need || d.have == len(d.buf) {
-		if d.have < d.need { // the length was claimed, and so much has come
+		if d.have < d.need { // the buffer is full, so it may grow towards the claimed length
 			s.in.growDirect()
 			s.in.fillDirect()
 			continue
@@ -105,7 +105,7 @@ func (s *socket) cutDirect() (done bool, err error) {
 			s.in.fillDirect()
 			continue
 		case f.Len != d.have:
-			return false, fmt.Errorf("protocol: a message of %d bytes was cut off %d", f.Len, d.have)
+			return false, fmt.Errorf("protocol: scanner found a message of %d bytes in %d", f.Len, d.have)
 		}
 		s.in.own, s.in.direct = d.buf[:d.have], direct{}
 		return true, s.classify(f, ownBuffer, s.in.own)
@@ -114,13 +114,13 @@ func (s *socket) cutDirect() (done bool, err error) {
 }
 
 const (
-	// ownBuffer is the place of a message that lies in a buffer of its own.
+	// ownBuffer is the position of a message in a dedicated buffer.
 	ownBuffer = -1
-	// placed is the place of a message whose body was read to where its call wants it.
+	// placed is the position of a message whose body was read into the memory of its call.
 	placed = -2
 )
 
-// bytes returns a message that was cut.
+// bytes returns the bytes of a message that was cut.
 func (in *input) bytes(f arrived) []byte {
 	switch f.at {
 	case ownBuffer:
@@ -131,7 +131,7 @@ func (in *input) bytes(f arrived) []byte {
 	return in.buf[f.at : f.at+f.len]
 }
 
-// give makes a message its call's reply: it copies it unless it has a buffer of its own.
+// give makes a message the reply to c. It copies the message unless it has a dedicated buffer.
 func (in *input) give(c *Call, f arrived) {
 	switch f.at {
 	case ownBuffer:
@@ -149,7 +149,7 @@ func (in *input) give(c *Call, f arrived) {
 	c.setReply(in.buf[f.at : f.at+f.len])
 }
 
-// dropOwn gives back the buffer of a message that no call has taken.
+// dropOwn releases the buffer of a message that no call has taken.
 func (in *input) dropOwn() {
 	if in.own != nil {
 		buf.Put(in.own[:0])

@@ -2,36 +2,36 @@ package pipe
 
 import "sync/atomic"
 
-// An ending is where who ends a call and who waits for it meet. A channel alone would do. But
-// with futures most calls have ended before anybody waits for them, and a channel that is
-// written and read is two cache lines more, which at 16,384 futures are in nobody's cache:
-// docs/PERFORMANCE.md, "Memory that a call touches", has the figures. So the channel is used
-// only if somebody waits already.
+// An ending synchronizes the goroutine that ends a call with the one that waits for it. A channel would suffice. But
+// with futures, most calls have ended before a goroutine waits for them, and sending and receiving
+// on a channel touches two more cache lines, which at 16,384 futures are in no cache:
+// see docs/PERFORMANCE.md, "Memory that a call touches". So the channel is used
+// only if a goroutine already waits.
 //
-// One ends it and one waits, each once, between two resets by the call's owner.
+// One goroutine ends it and one waits, each once between two resets by the owner of the call.
 type ending struct {
 	state atomic.Uint32 // written by both
 
-	// The call's, guarded by the lock of its socket. They stand here because there is a gap, so that a
-	// call keeps to its cache lines.
-	members uint16 // of a leader: calls of its DoAll that were not given up unsent; 0: too many to count
-	moves   uint8  // from one socket to another
+	// Fields of the call, guarded by the lock of its socket. They fill a gap here, so that the
+	// call needs no further cache line.
+	members uint16 // of a leader: calls of its DoAll that were not given up unsent; 0 if there are too many to count
+	moves   uint8  // moves from one socket to another
 
 	wake chan struct{} // capacity 1, made once
 }
 
 const (
 	endOpen    uint32 = iota
-	endAwaited        // who waits will read wake
+	endAwaited        // a goroutine receives from wake
 	endReached
 )
 
 func newEnding() ending { return ending{wake: make(chan struct{}, 1)} }
 
-// reset makes it ready for the next call.
+// reset prepares e for the next call.
 func (e *ending) reset() { e.state.Store(endOpen) }
 
-// reach ends the call. What it belongs to is another's afterwards.
+// reach ends the call. Afterwards e may be in use for another call.
 func (e *ending) reach() {
 	wake := e.wake
 	if e.state.Swap(endReached) == endAwaited {
@@ -39,12 +39,12 @@ func (e *ending) reach() {
 	}
 }
 
-// wait returns when the end is reached.
+// wait waits for the end of the call.
 func (e *ending) wait() {
 	if e.state.CompareAndSwap(endOpen, endAwaited) {
 		<-e.wake
 	}
 }
 
-// reached reports whether the end is reached.
+// reached reports whether the call has ended.
 func (e *ending) reached() bool { return e.state.Load() == endReached }

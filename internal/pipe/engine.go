@@ -13,38 +13,38 @@ import (
 
 var errNoConnection = errors.New("there is no connection")
 
-// An Engine sends calls of many goroutines to one server over few sockets. All
-// its methods may be called concurrently.
+// An Engine sends the calls of many goroutines to one server over few sockets. All
+// methods are safe for concurrent use.
 type Engine struct {
 	// Immutable.
 	cfg     Config
 	epoch   time.Time
-	ctx     context.Context // ended by Close
+	ctx     context.Context // canceled by Close
 	cancel  context.CancelFunc
-	keepers sync.WaitGroup // keepers and the sweeper
-	sweep   chan struct{}  // capacity 1: calls with a deadline or a context came
-	// refusal is the error of every call that does not fit: one each would be
-	// garbage at the very time when there is too much of all.
-	refusal  error
-	changes  broadcast // of the sockets; sent by whoever changes them
+	keepers sync.WaitGroup // keepers, probes and the sweeper
+	sweep   chan struct{}  // capacity 1: wakes the sweeper
+	// refusal is the error of every call that does not fit, allocated once, because
+	// the process may be short of memory then.
+	refusal error
+	changes broadcast // of the list of sockets and their states
 	// keeperless is set only by tests that do what keepers do.
 	keeperless bool
-	releases releases
-	transit  transit
-	streams  streamRoom
+	releases   releases
+	transit    transit
+	streams    streamRoom
 
-	past *Counts // of peers that have left; nil if none has; guarded by the transit's mu
+	past *Counts // of peers that have left, or nil; guarded by the transit's mu
 
 	// Owned by the sweeper.
-	givenUp []*Call // with completers, given up by this sweep
+	givenUp []*Call // calls with completers that this sweep gave up
 	prober  prober
 
 	// Atomics.
 	list     atomic.Pointer[list] // written under the transit's mu, read by callers
 	draining atomic.Bool          // written by Shutdown and Close
 	current  atomic.Uint32        // see placeIn; written by callers
-	slow     atomic.Uint64        // completers slower than slowCompleter; written by readers
-	panics   atomic.Uint64        // completers that panicked; written by readers
+	slow     atomic.Uint64        // number of completers slower than slowCompleter; written by readers
+	panics   atomic.Uint64        // number of completers that panicked; written by readers
 	sweeping sweepCounts          // written by the sweeper
 }
 
@@ -72,11 +72,11 @@ func New(cfg Config) *Engine {
 // now is the engine's clock.
 func (e *Engine) now() time.Duration { return time.Since(e.epoch) }
 
-// Acquire returns a call from a pool. It must be released.
+// Acquire returns a call from a pool. The call must be released.
 func (e *Engine) Acquire() *Call { return acquire(e) }
 
-// Connect waits until a socket is up. It returns the error of the first attempt
-// to connect if that fails; attempts go on in the background all the same.
+// Connect waits until a socket is up. If the first attempt
+// to connect fails, Connect returns its error, and attempts continue in the background.
 func (e *Engine) Connect(ctx context.Context) error {
 	for {
 		changed := e.changes.next()
@@ -102,8 +102,8 @@ func (e *Engine) closedError() error {
 	return &slipstream.Error{Addr: e.cfg.Addr, Outcome: slipstream.Closed, Err: ErrClosed}
 }
 
-// Do submits c and waits for its reply. It returns nil when there is one. In
-// any case c belongs to the caller again and must be released.
+// Do submits c and waits for its reply. It returns nil if there is one. In
+// any case, c belongs to the caller afterwards and must be released.
 func (e *Engine) Do(ctx context.Context, c *Call) error {
 	c.route(nil, nil)
 	one := [1]*Call{c}
@@ -120,8 +120,8 @@ func (e *Engine) Do(ctx context.Context, c *Call) error {
 	return c.Err()
 }
 
-// DoAll submits calls contiguously on one socket and waits for all. It returns
-// the error of the first call that failed; each call has its own in Err. If not
+// DoAll submits calls contiguously on one socket and waits for all of them. It returns
+// the error of the first call that failed; Err returns the error of each call. If not
 // all of them fit, none is sent.
 func (e *Engine) DoAll(ctx context.Context, cs []*Call) error {
 	if len(cs) == 0 {
@@ -139,20 +139,20 @@ func (e *Engine) DoAll(ctx context.Context, cs []*Call) error {
 	return firstError(cs)
 }
 
-// StartAll submits calls as DoAll does, at least one, and returns. After nil, WaitAll must be
-// called exactly once with the same calls; an error means that none was submitted.
+// StartAll submits at least one call as DoAll does, and does not wait. If it returns nil, WaitAll must be
+// called exactly once with the same calls. If it returns an error, no call was submitted.
 func (e *Engine) StartAll(ctx context.Context, cs []*Call) error {
 	_, _, err := e.submitAll(ctx, cs, false)
 	return err
 }
 
-// WaitAll waits for calls that StartAll has submitted, as DoAll does.
+// WaitAll waits for calls submitted by StartAll and returns as DoAll does.
 func WaitAll(cs []*Call) error {
 	cs[0].ending.wait()
 	return firstError(cs)
 }
 
-// submitAll submits calls of which the first one holds the wake-up of all.
+// submitAll submits calls that are waited for at the first one.
 func (e *Engine) submitAll(ctx context.Context, cs []*Call, canRead bool) (*socket, bool, error) {
 	leader := cs[0]
 	leader.left.Store(int32(len(cs)))
@@ -171,7 +171,7 @@ func (e *Engine) submitAll(ctx context.Context, cs []*Call, canRead bool) (*sock
 	return s, solo, err
 }
 
-// firstError returns the error of the first call that failed.
+// firstError returns the error of the first call that failed, or nil.
 func firstError(cs []*Call) error {
 	for _, c := range cs {
 		if c.failed {
@@ -181,8 +181,8 @@ func firstError(cs []*Call) error {
 	return nil
 }
 
-// Start submits c and returns. After nil, Wait must be called exactly once; an
-// error means that c was not submitted. The engine ends the call when ctx ends.
+// Start submits c and does not wait. If it returns nil, Wait must be called exactly once. If it returns an
+// error, c was not submitted. The engine ends the call when ctx ends.
 func (e *Engine) Start(ctx context.Context, c *Call) error {
 	c.route(nil, nil)
 	one := [1]*Call{c}
@@ -190,16 +190,16 @@ func (e *Engine) Start(ctx context.Context, c *Call) error {
 	return err
 }
 
-// Wait waits for a call that Start has submitted, as Do does.
+// Wait waits for a call submitted by Start and returns as Do does.
 func (c *Call) Wait() error {
 	c.ending.wait()
 	return c.Err()
 }
 
-// StartFunc submits c, whose end done is told of. An error means that c was not
-// submitted and that done is not called. It never waits, whatever Config says,
+// StartFunc submits c and notifies done of its end. If it returns an error, c was not
+// submitted and done is not called. It never waits, whatever Config contains,
 // so that a Completer may use it: without a connection or without room it fails
-// at once, as NotSent or Overloaded.
+// immediately, as NotSent or Overloaded.
 func (e *Engine) StartFunc(ctx context.Context, c *Call, done Completer) error {
 	c.route(done, nil)
 	one := [1]*Call{c}
@@ -207,7 +207,7 @@ func (e *Engine) StartFunc(ctx context.Context, c *Call, done Completer) error {
 	return err
 }
 
-// submit finds a socket and queues the calls there.
+// submit chooses a socket and queues the calls on it.
 func (e *Engine) submit(ctx context.Context, cs []*Call, canRead bool) (*socket, bool, error) {
 	if e.draining.Load() {
 		return nil, false, e.closedError()
@@ -250,10 +250,10 @@ func (e *Engine) overloaded(cause error) error {
 	return &slipstream.Error{Addr: e.cfg.Addr, Outcome: slipstream.Overloaded, Err: cause}
 }
 
-// slowCompleter is how long a completer may hold up a reader unnoticed.
+// slowCompleter is the duration above which a completer is counted as slow.
 const slowCompleter = time.Millisecond
 
-// complete calls the completer of c, which may be anything.
+// complete calls the completer of c, which is code of the user.
 func (e *Engine) complete(c *Call) {
 	began := time.Now()
 	defer func() {
@@ -272,18 +272,18 @@ func (e *Engine) event(ev slipstream.Event) {
 		return
 	}
 	ev.Addr, ev.At = e.cfg.Addr, time.Now()
-	// The user's code: what it does wrong ends with it.
+	// OnEvent is code of the user: a panic is recovered.
 	defer func() { _ = recover() }()
 	e.cfg.OnEvent(ev)
 }
 
-// Close ends everything and waits for the engine's goroutines and for the end of
+// Close closes all connections and waits for the engine's goroutines and for the end of
 // every call. Calls that were queued or in transit fail as Closed, written ones as
-// MaybeExecuted. It must not be called by a Completer, OnPush or OnEvent, which
-// it would wait for.
+// MaybeExecuted. Close must not be called by a Completer, OnPush or OnEvent, because
+// it waits for them.
 func (e *Engine) Close() error {
 	e.draining.Store(true)
-	e.transit.mu.Lock() // SetSockets, which may be under way, starts keepers
+	e.transit.mu.Lock() // a concurrent SetSockets or retire starts keepers
 	e.cancel()
 	e.transit.mu.Unlock()
 	e.keepers.Wait()
@@ -292,8 +292,8 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Shutdown refuses new calls, waits until none is under way or ctx ends, and
-// closes the engine. It returns the error of ctx if calls were cut off.
+// Shutdown refuses new calls, waits until no call is in flight or ctx ends, and
+// closes the engine. It returns the error of ctx if calls were still in flight.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	e.draining.Store(true)
 	tick := time.NewTicker(time.Millisecond)
@@ -311,7 +311,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 }
 
 func (e *Engine) busy() bool {
-	e.transit.mu.Lock() // meanwhile no call moves
+	e.transit.mu.Lock() // so that no call moves
 	defer e.transit.mu.Unlock()
 	if len(e.transit.units) > 0 {
 		return true

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// linkedFrame is the size from which a request is not copied into the shared
-	// buffer under the lock but linked; docs/decisions/0006 has the table.
+	// linkedFrame is the size from which a request is linked instead of copied into the shared
+	// buffer under the lock; docs/decisions/0006 has the table.
 	linkedFrame = 16 << 10
-	// crowdLasts is for how many writes after calls met a caller yields before
-	// it writes, so that runnable neighbours add theirs. A caller that is alone
-	// never yields: it would pay a trip through the scheduler for nothing.
+	// crowdLasts is the number of writes, after calls met, for which a caller yields before
+	// it writes, so that other runnable callers add their requests. A lone caller
+	// never yields, because it would run the scheduler for nothing.
 	crowdLasts = 16
 )
 
-// startFlush makes the caller the flusher. Called with mu held and writing
-// false; returns with mu released.
+// startFlush makes the caller the flusher. It is called with mu held and writing
+// false, and returns with mu released.
 func (s *socket) startFlush(reason Reason) {
 	s.out.writing = true
 	ch := &s.engine.cfg.choices
@@ -33,12 +33,12 @@ func (s *socket) startFlush(reason Reason) {
 	s.flush(reason)
 }
 
-// flush writes until the rule no longer holds. Called with mu held and writing
-// true; returns with mu released, and writing false unless the writer has
+// flush writes until the rule no longer holds. It is called with mu held and writing
+// true. It returns with mu released, and with writing false unless the writer has
 // taken over.
 //
-// The flag is cleared and the rule tested in one critical section. Otherwise a
-// reply could come before the flag is cleared, its kick see a writer and leave,
+// The flag is cleared and the rule evaluated in one critical section. Otherwise a
+// reply could arrive before the flag is cleared, its kick could see a writer and return,
 // and a call queued meanwhile would be stranded.
 func (s *socket) flush(reason Reason) {
 	for {
@@ -56,7 +56,7 @@ func (s *socket) flush(reason Reason) {
 		n, err := s.tryWrite()
 		s.mu.Lock()
 		s.noteWritten(n)
-		if s.life.closed { // during the write: fail has left the rest to us
+		if s.life.closed { // during the write: fail has left the rest to this goroutine
 			s.out.inWrite = false
 			s.mu.Unlock()
 			drop(&s.out.outgoing)
@@ -74,7 +74,7 @@ func (s *socket) flush(reason Reason) {
 	}
 }
 
-// flushDue writes what the flush rule allows, unless somebody else writes. Called with mu held;
+// flushDue writes what the flush rule allows, unless another goroutine is writing. It is called with mu held and
 // returns with mu released.
 func (s *socket) flushDue() {
 	if s.out.writing || s.life.closed {
@@ -91,8 +91,8 @@ func (s *socket) flushDue() {
 	s.engine.wakeSweeper(held)
 }
 
-// endWrite notes the end of a write. It returns with mu held if the rule holds
-// again, else with mu released and writing false.
+// endWrite records the end of a write. It returns with mu held if the rule holds
+// again, otherwise with mu released and writing false.
 func (s *socket) endWrite(err error) Reason {
 	s.out.inWrite, s.out.handed = false, false
 	if err != nil || s.life.closed {
@@ -129,8 +129,8 @@ func (s *socket) endWrite(err error) Reason {
 	return reason
 }
 
-// hold notes that calls stay queued behind calls that may all be slow: then the
-// sweeper must look again. It reports whether it must be woken. Under mu.
+// hold records that calls stay queued while those in flight may all be slow, so that the
+// sweeper evaluates the rule again. It reports whether the sweeper must be woken. The caller holds mu.
 func (s *socket) hold() (wakeSweeper bool) {
 	if !s.calls.mayAge() || s.out.holding || s.calls.queued()+len(s.out.oneWays) == 0 {
 		return false
@@ -140,18 +140,18 @@ func (s *socket) hold() (wakeSweeper bool) {
 }
 
 // wakeWriter leaves outgoing to the writer, the only goroutine that may wait for
-// the kernel. Called with mu held and writing true; releases mu.
+// the kernel. It is called with mu held and writing true, and releases mu.
 func (s *socket) wakeWriter() {
 	s.out.handed = true
 	if s.out.writerWake == nil {
 		s.out.writerWake = make(chan struct{}, 1)
 		s.out.writerDone = make(chan struct{})
-		// Ended by fail, which closes done and the connection; the keeper waits.
+		// Stopped by fail, which closes done and the connection; the keeper waits for it.
 		go s.runWriter(s.out.writerWake, s.out.writerDone)
 	}
 	wake := s.out.writerWake
 	s.mu.Unlock()
-	wake <- struct{}{} // there is room: only the holder of the flag sends
+	wake <- struct{}{} // never blocks: only the holder of the flag writing sends
 }
 
 func (s *socket) runWriter(wake <-chan struct{}, ended chan<- struct{}) {
@@ -166,7 +166,7 @@ func (s *socket) runWriter(wake <-chan struct{}, ended chan<- struct{}) {
 	}
 }
 
-// writeOn writes as flush does, and waits.
+// writeOn writes as flush does, but waits for the kernel.
 func (s *socket) writeOn() {
 	for {
 		s.out.vectors = append(s.out.vectors[:0], s.out.outgoing.Segments()...)
@@ -188,10 +188,10 @@ func (s *socket) writeOn() {
 // endOneWays resolves calls without replies that have been written.
 func (s *socket) endOneWays(calls []*Call) {
 	for _, c := range calls {
-		s.free(c.charge) // before the end, which may submit again
+		s.free(c.charge) // before resolve, because a completer may submit again
 		if c.takeOut() {
 			if st := c.frameOf(); st != nil {
-				c.Release() // nobody waits for it
+				c.Release() // no goroutine waits for it
 				st.tellServer()
 				continue
 			}
@@ -200,7 +200,7 @@ func (s *socket) endOneWays(calls []*Call) {
 	}
 }
 
-// take moves what is queued to the write. Under mu.
+// take moves what is queued to the write. The caller holds mu.
 func (s *socket) take(reason Reason) {
 	if s.out.dead > 0 {
 		s.cutDead()
@@ -211,10 +211,10 @@ func (s *socket) take(reason Reason) {
 	idle := s.calls.pending() <= s.streams.live // an open stream owes no reply
 	if idle && n > 0 {
 		s.pace.epoch++
-		// Every 16th write into silence measures the round trip: two readings
-		// of the clock, some 60 ns, for each would be seen at one caller.
+		// Every 16th write while nothing is in flight measures the round trip. Two readings
+		// of the clock for each write, about 60 ns, would be measurable with one caller.
 		if s.counts.Writes&15 == 0 {
-			// A call that is never answered ends no measurement: the next begins.
+			// If the measured call is never answered, the next measurement starts.
 			now := s.engine.now()
 			if (!s.calls.probing || now-s.pace.probeAt > roundTripWindow) && s.calls.queuedCall(0).stream() == nil {
 				s.calls.startProbe()
@@ -229,7 +229,7 @@ func (s *socket) take(reason Reason) {
 	s.counts.noteWrite(reason, n+len(s.out.leaving), s.out.outgoing.Len())
 }
 
-// cutDead removes queued calls that were given up, with their bytes. Under mu.
+// cutDead removes queued calls that were given up, with their bytes. The caller holds mu.
 func (s *socket) cutDead() {
 	s.cutQueued(func(c *Call) bool { return !c.Whole && c.state.Load() != statePending }, func(c *Call) {
 		s.charged.Add(-c.charge)
@@ -241,10 +241,10 @@ func (s *socket) cutDead() {
 }
 
 // cutQueued removes the queued calls that goes selects, with their bytes, and passes each of them to
-// out, once. Under mu.
+// out once. The caller holds mu.
 func (s *socket) cutQueued(goes func(*Call) bool, out func(*Call)) {
 	var spans []buf.Span
-	var dropped *Call // with several replies: it has several places
+	var dropped *Call // a call with several replies has several places
 	drop := func(c *Call) bool {
 		if c == dropped {
 			return true
@@ -272,8 +272,8 @@ func (s *socket) cutQueued(goes func(*Call) bool, out func(*Call)) {
 	}
 }
 
-// renumber moves the offsets of queued calls over the spans that were cut before
-// them. Both are in ascending order. Under mu.
+// renumber subtracts from the offsets of queued calls the spans that were cut before
+// them. Calls and spans are in ascending order. The caller holds mu.
 func (s *socket) renumber(queued iter.Seq[*Call], spans []buf.Span) {
 	removed := uint64(0)
 	var last *Call
@@ -290,8 +290,8 @@ func (s *socket) renumber(queued iter.Seq[*Call], spans []buf.Span) {
 	}
 }
 
-// tryWrite gives outgoing to the kernel without waiting, and returns how many
-// bytes it took. Whoever set writing.
+// tryWrite passes outgoing to the kernel without waiting, and returns how many
+// bytes the kernel took. The caller has set writing.
 func (s *socket) tryWrite() (n int, err error) {
 	err = s.raw.Write(s.out.doWrite)
 	if err == nil {
@@ -302,7 +302,7 @@ func (s *socket) tryWrite() (n int, err error) {
 	return n, err
 }
 
-// noteWritten consumes n bytes of the write under way. Under mu, and whoever set
+// noteWritten consumes n bytes of the current write. The caller holds mu and has set
 // writing.
 func (s *socket) noteWritten(n int) {
 	s.out.outgoing.Consume(n)

@@ -2,20 +2,20 @@ package pipe
 
 import "github.com/slipstream-go/slipstream/internal/buf"
 
-// A call may have several replies, if its frame is of several requests. It then has that many
-// places in the table of a protocol that answers in order, so everything that counts
-// requests goes on counting them; only the object, its wake-up and its visit to the pool are
-// one for all. At 1,000 requests that is 40 % of the client's CPU.
+// If the frame of a call contains several requests, the call has several replies. It then has as many
+// places in the table of an in-order protocol, so everything that counts
+// requests continues to count them; only the object, its wake-up and its use of the pool are
+// shared. For 1,000 requests that saves 40 % of the client's CPU.
 //
-// Its replies are added by the reader, outside the lock, while the call still has places in
-// the table. Gathering, of the socket and of the call, keeps everybody else from it
-// meanwhile: the sweeper gives it up later, and a socket that fails leaves its calls to the
+// The reader adds the replies to the call outside the lock, while the call still has places in
+// the table. The flags gathering of the socket and of the call keep all other goroutines from the call
+// meanwhile: the sweeper gives it up later, and a failing socket leaves its calls to the
 // reader.
 
-// keptEnds are the ends of replies that a pooled call keeps: 8 KiB.
+// keptEnds is the number of ends of replies that a pooled call retains: 8 KiB.
 const keptEnds = 1 << 10
 
-// places returns how many places c takes in a table, and of the bound for calls.
+// places returns the number of places that c takes in a table and of the bound for calls.
 func (c *Call) places() int { return max(int(c.Replies), 1) }
 
 func places(cs []*Call) (n int) {
@@ -25,8 +25,8 @@ func places(cs []*Call) (n int) {
 	return n
 }
 
-// Received returns how many replies c has: also a call that failed may have some, the first
-// ones, if it has Replies.
+// Received returns the number of replies that c has. With Replies, a call that failed may have the first
+// ones.
 func (c *Call) Received() int {
 	switch {
 	case c.several:
@@ -37,7 +37,7 @@ func (c *Call) Received() int {
 	return 1
 }
 
-// ReplyAt returns a reply, counted from 0, valid until Release.
+// ReplyAt returns the reply with index i, valid until Release.
 func (c *Call) ReplyAt(i int) []byte {
 	if !c.several {
 		return c.Reply()
@@ -49,7 +49,7 @@ func (c *Call) ReplyAt(i int) []byte {
 	return c.large[from:(*c.ends)[i]]
 }
 
-// endings returns where in large each of the replies ends.
+// endings returns the end offset of each reply in large.
 func (c *Call) endings() []int {
 	if c.ends == nil {
 		return nil
@@ -57,7 +57,7 @@ func (c *Call) endings() []int {
 	return *c.ends
 }
 
-// Written returns how many bytes of the frame of a call that failed the server may have.
+// Written returns how many bytes of the frame the server may have received, if the call has failed.
 func (c *Call) Written() int {
 	if !c.failed {
 		return 0
@@ -65,18 +65,18 @@ func (c *Call) Written() int {
 	return c.written
 }
 
-// await notes that the reader has a reply of c, which may have several.
+// await records that the reader has a reply to c, which may have several.
 func (m *matcher) await(c *Call) {
 	if !c.several {
 		return
 	}
-	m.gathering = true // also for a call that was given up: the reader looks at it outside the lock
+	m.gathering = true // also for a call that was given up: the reader examines it outside the lock
 	if c.awaited--; !c.gathering && c.state.Load() == statePending {
 		c.gathering = true
 	}
 }
 
-// unawait undoes await for calls that were taken out.
+// unawait reverts await for calls that were removed.
 func (m *matcher) unawait(calls []*Call) {
 	for _, c := range calls {
 		if c.several {
@@ -86,8 +86,8 @@ func (m *matcher) unawait(calls []*Call) {
 	m.gathering = false
 }
 
-// gather adds the replies from place i on that are of the same call, and returns how many
-// they are and whether the call has all of its replies.
+// gather adds the consecutive replies to the same call from index i on. It returns their number
+// and whether the call has all of its replies.
 func (s *socket) gather(i int) (n int, all bool) {
 	c := s.in.popped[i]
 	size := 0
@@ -107,8 +107,8 @@ func (s *socket) gather(i int) (n int, all bool) {
 	return n, all
 }
 
-// makeRoom makes room for n replies of size bytes together, and for those that follow if they
-// are alike. It allocates at most four times what has arrived.
+// makeRoom makes room for n replies of size bytes in total, and for the remaining ones if they
+// are similar. It allocates at most four times what has arrived.
 func (c *Call) makeRoom(size, n int) {
 	if c.ends == nil {
 		ends := make([]int, 0, min(int(c.Replies), max(keptEnds, 4*n)))
@@ -124,7 +124,7 @@ func (c *Call) makeRoom(size, n int) {
 	c.adopt(b)
 }
 
-// endGathering lets others at the calls again. Whoever has the reader's role.
+// endGathering permits other goroutines to use the calls again. The caller has the reader's role.
 func (s *socket) endGathering() {
 	s.mu.Lock()
 	was, closed := s.calls.gathering, s.life.closed

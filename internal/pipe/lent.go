@@ -8,21 +8,21 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// A call may link to memory that is sent from where it lies. It stays lent until the call was
-// released and no write can read it any more: a call that is given up ends at once, and the bytes
-// that a system call reads by then, or that complete a frame of which a part was written, stay
-// readable. A connection is never closed for one cancel.
+// A call may link to memory that is sent without a copy. The memory stays lent until the call has been
+// released and no write can read it any more. A call that is given up ends immediately, but the bytes
+// that a system call is reading, or that complete a partly written frame, must stay
+// readable. A cancel never closes a connection.
 
 // lent is the memory that a call links to.
 type lent struct {
 	links []slipstream.Link
 	size  int
-	refs  atomic.Int32 // of the call, and one for each link in a chain
+	refs  atomic.Int32 // one of the call, and one for each link in a chain
 }
 
-// SetBody makes b what the call sends, in place of Frame. The call takes its memory over and
-// leaves it empty; the owners of its links are told after Release, when nothing reads them any more.
-// Frame is the buffer of the body then; it is still where the ticket is put.
+// SetBody makes b the request, in place of Frame. The call takes over the memory of b and
+// empties b. The owners of its links are notified after Release, when nothing reads the links any more.
+// Frame becomes the buffer of the body, which contains the ticket.
 func (c *Call) SetBody(b *slipstream.Body) {
 	c.dropLent()
 	c.Frame = b.B
@@ -36,7 +36,7 @@ func (c *Call) SetBody(b *slipstream.Body) {
 	*b = slipstream.Body{}
 }
 
-// dropLent ends the call's own use of what it links to.
+// dropLent drops the call's reference to the memory that it links to.
 func (c *Call) dropLent() {
 	if l := c.lent; l != nil {
 		if c.lent = nil; l.refs.Add(-1) == 0 {
@@ -45,8 +45,8 @@ func (c *Call) dropLent() {
 	}
 }
 
-// Release tells the owners, after the last reference was dropped. An owner that panics ends
-// neither the engine nor the notice to the others.
+// Release notifies the owners after the last reference has been dropped. If an owner panics, the panic is
+// recovered and the other owners are notified.
 func (l *lent) Release() {
 	for i := range l.links {
 		if owner := l.links[i].Owner; owner != nil {
@@ -68,15 +68,15 @@ func (l *lent) appendTo(chain *buf.Chain, frame []byte) {
 	chain.Append(frame[at:])
 }
 
-// releases are what was lent and is to be released where no lock is held.
+// releases is lent memory that is to be released when no lock is held.
 type releases struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	waiting []*lent
 }
 
-// freeLater takes note of what has left a chain. Under the socket's lock, so the sweeper tells
-// the owners. There are such only if a call was released before its bytes were written.
+// freeLater records the owners of memory that has left a chain. The caller holds the socket's lock, so the sweeper notifies
+// the owners. There are such owners only if a call was released before its bytes were written.
 func (e *Engine) freeLater(chain *buf.Chain) {
 	for _, owner := range chain.TakeFreed(nil) {
 		if l := owner.(*lent); l.refs.Add(-1) == 0 {
@@ -88,7 +88,7 @@ func (e *Engine) freeLater(chain *buf.Chain) {
 	}
 }
 
-// release tells the owners of what freeLater has taken note of. By the sweeper, and by Close.
+// release notifies the owners that freeLater has recorded. It is called by the sweeper and by Close.
 func (e *Engine) release() {
 	e.releases.mu.Lock()
 	waiting := e.releases.waiting
@@ -99,7 +99,7 @@ func (e *Engine) release() {
 	}
 }
 
-// drop empties a chain of a closed socket and tells the owners. Without locks.
+// drop empties a chain of a closed socket and notifies the owners. The caller holds no lock.
 func drop(chain *buf.Chain) {
 	chain.Reset()
 	for _, owner := range chain.TakeFreed(nil) {

@@ -1,13 +1,13 @@
 package pipe
 
-// Outstanding returns how many calls are queued, in transit and under way now, those that were
-// given up and still have a place in a table included. It costs an atomic load a socket, so that who
-// chooses among engines may ask before every call.
+// Outstanding returns the number of calls that are queued, in transit, or in flight, including those that were
+// given up and are still in a table. It costs one atomic load for each socket, so callers that
+// choose among engines may use it before every call.
 func (e *Engine) Outstanding() int {
 	calls := int64(0)
 	l := e.list.Load()
 	for i, s := range l.sockets {
-		charged := &l.peers[i].kept // a socket that is there is charged with them, too
+		charged := &l.peers[i].kept // if there is a socket, its charge includes kept
 		if s != nil {
 			charged = &s.charged
 		}
@@ -16,8 +16,8 @@ func (e *Engine) Outstanding() int {
 	return int(calls)
 }
 
-// Up returns how many sockets take calls, of how many. A socket that failed does not count
-// any more when the first of its calls has ended, one that was retired from then on.
+// Up returns the number of sockets that accept calls, and the number of all sockets. A socket that failed is
+// not counted from before the first of its calls ends, and a retired one from its retirement.
 func (e *Engine) Up() (up, of int) {
 	l := e.list.Load()
 	for _, s := range l.sockets[:l.places] {

@@ -8,8 +8,8 @@ import (
 )
 
 // setOptions bounds how long written bytes may stay unacknowledged
-// (TCP_USER_TIMEOUT, tcp(7)): the kernel then ends a connection whose peer is
-// gone even when nobody reads. package net has set TCP_NODELAY.
+// (TCP_USER_TIMEOUT, tcp(7)), so that the kernel ends a connection whose peer is
+// gone. Package net has set TCP_NODELAY.
 func setOptions(conn net.Conn, unacknowledged time.Duration) {
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = t.NetConn()
@@ -22,7 +22,7 @@ func setOptions(conn net.Conn, unacknowledged time.Duration) {
 	if err != nil {
 		return
 	}
-	// It is an improvement, not a need: without it the stall time-out works.
+	// An error is ignored: the option is not essential, because of the stall timeout.
 	raw.Control(func(fd uintptr) {
 		unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unacknowledged.Milliseconds()))
 	})

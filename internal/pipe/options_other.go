@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// setOptions does nothing: TCP_USER_TIMEOUT is Linux's.
+// setOptions does nothing: only Linux has TCP_USER_TIMEOUT.
 func setOptions(net.Conn, time.Duration) {}

@@ -3,9 +3,9 @@ package pipe
 const firstRing = 16
 
 // order holds the calls of a protocol that answers in the order of requests. It is a ring
-// whose positions only grow: [head, sent) are in flight, [sent, tail) are queued.
+// whose positions only increase: [head, sent) are in flight, [sent, tail) are queued.
 type order struct {
-	ring             []*Call // a power of two long
+	ring             []*Call // the length is a power of two
 	head, sent, tail uint64
 	slowUntil        uint64 // the position after the last call with SlowFor
 }
@@ -52,8 +52,8 @@ func (o *order) grow() {
 // at returns the call at position i.
 func (o *order) at(i uint64) *Call { return o.ring[i&uint64(len(o.ring)-1)] }
 
-// whole returns how many of the first n queued places may leave, so that no call is cut
-// apart: the first call leaves in any case if nothing is in flight.
+// whole returns how many of the first n queued places may be written so that no call is
+// split. If nothing is in flight, the first call is written in any case.
 func (o *order) whole(n int) int {
 	queued := int(o.tail - o.sent)
 	if queued > n && o.sent == o.head {
@@ -68,7 +68,7 @@ func (o *order) whole(n int) int {
 	return n
 }
 
-// pop takes the oldest call in flight out. There must be one.
+// pop removes and returns the oldest call in flight. There must be one.
 func (o *order) pop() *Call {
 	i := o.head & uint64(len(o.ring)-1)
 	c := o.ring[i]
@@ -77,7 +77,7 @@ func (o *order) pop() *Call {
 	return c
 }
 
-// dropQueued removes the queued calls that drop says are to go.
+// dropQueued removes the queued calls for which drop returns true.
 func (o *order) dropQueued(drop func(*Call) bool) {
 	to := o.sent
 	for i := o.sent; i < o.tail; i++ {

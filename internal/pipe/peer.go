@@ -13,28 +13,28 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// A peer is the place of one connection: its keeper dials, greets and reads, and
+// A peer maintains one connection: its keeper dials, greets and reads, and
 // dials again when the socket ends.
 type peer struct {
 	engine *Engine // immutable
 
 	// Guarded by the transit's mu.
-	leaving bool               // its place was given up, or belongs to heir
-	heir    *peer              // the peer that has its place now; nil if there is none
-	ended   bool               // its keeper has ended
-	stop    context.CancelFunc // ends its attempts to connect; nil if it makes none
+	leaving bool               // the place was given up or belongs to heir
+	heir    *peer              // the peer that has the place now; nil if there is none
+	ended   bool               // the keeper has ended
+	stop    context.CancelFunc // stops the attempts to connect; nil if there are none
 
 	// Owned by the keeper; succeed reads them while the keeper serves a socket.
-	began   time.Time // its last attempt to connect
+	began   time.Time // the last attempt to connect
 	backoff time.Duration
 
 	mu sync.Mutex
 	// Guarded by mu.
-	socket  *socket // nil while there is none
-	dialErr error   // of the last attempt
-	past    *Counts // of sockets that ended; nil if none has
+	socket  *socket // nil if there is none
+	dialErr error   // of the last attempt to connect
+	past    *Counts // of sockets that ended, or nil
 
-	// kept is what calls in transit that come from here are charged. Atomic, written under the
+	// kept is the charge of the calls in transit that left this peer. Atomic, written under the
 	// transit's mu.
 	kept atomic.Int64
 }
@@ -46,7 +46,7 @@ func (p *peer) current() (*socket, error) {
 	return p.socket, p.dialErr
 }
 
-// set notes the socket of p, nil if there is none, and the error of an attempt to connect. Under the
+// set sets the socket of p, which may be nil, and the error of an attempt to connect. The caller holds the
 // transit's mu.
 func (p *peer) set(s *socket, err error) {
 	p.mu.Lock()
@@ -62,7 +62,7 @@ func (p *peer) set(s *socket, err error) {
 	p.engine.publish(p, s)
 }
 
-// unset notes that p has no socket.
+// unset records that p has no socket.
 func (p *peer) unset(dialErr error) {
 	t := &p.engine.transit
 	t.mu.Lock()
@@ -70,7 +70,7 @@ func (p *peer) unset(dialErr error) {
 	p.set(nil, dialErr)
 }
 
-// trying returns a context for attempts to connect. It ends when the place is given up, and by Close.
+// trying returns a context for attempts to connect. It is canceled when the place is given up, and by Close.
 func (p *peer) trying() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(p.engine.ctx)
 	t := &p.engine.transit
@@ -82,19 +82,19 @@ func (p *peer) trying() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// end notes the end of the keeper.
+// end records the end of the keeper.
 func (p *peer) end() {
 	t := &p.engine.transit
 	t.mu.Lock()
 	p.ended = true
 	t.mu.Unlock()
 	p.engine.prune()
-	p.engine.wakeSweeper(p.heir != nil) // heir may be retired, and too many sockets had calls
+	p.engine.wakeSweeper(p.heir != nil) // the heir's socket may be retired and have waited for this, see succeed
 }
 
-// keep is the keeper's life. It ends with the engine, and if its place was given up, with the last call
-// of its socket. What is needed only to connect is in other functions: an idle connection
-// keeps this one's stack.
+// keep is the goroutine of the keeper. It ends with the engine or, if the peer has no place any more, with the last call
+// of its socket. Variables that are needed only to connect are in other functions, because the stack of keep is
+// in use while the connection is idle.
 func (p *peer) keep() {
 	defer p.engine.keepers.Done()
 	defer p.end()
@@ -110,13 +110,13 @@ func (p *peer) keep() {
 	}
 }
 
-// dial connects until there is a socket, and makes it known. nil: the keeper is to end.
+// dial tries to connect until there is a socket, and publishes it. It returns nil if the keeper is to end.
 func (p *peer) dial() *socket {
 	e := p.engine
 	ctx, cancel := p.trying()
 	defer cancel()
-	// A socket that lived for a while was good: dial again at once. One that
-	// did not counts as a failed attempt.
+	// If the last socket lived for some time, dial immediately. Otherwise it
+	// counts as a failed attempt.
 	if time.Since(p.began) > e.cfg.MaxBackoff {
 		p.backoff = e.cfg.Backoff
 	} else {
@@ -130,7 +130,7 @@ func (p *peer) dial() *socket {
 			e.event(slipstream.Event{Kind: slipstream.Connected})
 			return s
 		case err == nil:
-			s.fail(ErrSurplus) // a push may have told somebody of it
+			s.fail(ErrSurplus) // a push may have passed it to other goroutines
 			p.serve(e.ctx, s)
 			return nil
 		case ctx.Err() != nil:
@@ -151,14 +151,14 @@ func (p *peer) pause() time.Duration {
 	return d
 }
 
-// lost notes that the socket has ended.
+// lost records that the socket has ended.
 func (p *peer) lost(cause error) {
 	p.unset(nil)
 	p.engine.event(slipstream.Event{Kind: slipstream.Disconnected, Err: cause, Stalled: cause == ErrStalled})
 }
 
 // serve reads the socket until it ends and waits for its writer. A panic of the
-// protocol ends the socket, not the process.
+// protocol closes the socket but does not end the process.
 func (p *peer) serve(ctx context.Context, s *socket) error {
 	stop := context.AfterFunc(ctx, func() { s.fail(ErrClosed) })
 	if err := s.serve(); err != nil {
@@ -176,13 +176,13 @@ func (p *peer) serve(ctx context.Context, s *socket) error {
 	return cause
 }
 
-// contain turns a panic of f into an error.
+// contain calls f and turns a panic into an error.
 func contain(f func() error) (err error) {
 	defer recovered(&err)
 	return f()
 }
 
-// recovered is to be deferred: it turns a panic into an error.
+// recovered turns a panic into an error. It must be deferred.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
@@ -216,9 +216,9 @@ func (p *peer) connect(ctx context.Context) (s *socket, err error) {
 		conn.SetDeadline(time.Time{})
 		made := newSocket(e, conn, rest, greeted)
 		made.peer = p
-		// Before there are calls, so that none can be given what came too early.
+		// Before there are calls, so that no call gets a reply that came too early.
 		if err := made.deliver(); err != nil {
-			return fmt.Errorf("behind the greeting: %w", err)
+			return fmt.Errorf("after the greeting: %w", err)
 		}
 		s = made
 		return nil
@@ -241,8 +241,8 @@ func (p *peer) greet(ctx context.Context, conn net.Conn) (rest []byte, took time
 	return rest, time.Since(began), err
 }
 
-// jitter spreads d over [d/2, d], so that clients that lost a server together do
-// not come back together.
+// jitter returns a random duration in [d/2, d], so that clients that lost a server together do
+// not reconnect together.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -7,24 +7,24 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// ErrPinLost: the connection that a call is pinned to has ended.
+// ErrPinLost means that the connection that a call is pinned to has ended.
 var ErrPinLost = errors.New("the connection of this session has ended")
 
-// ErrRetired is why a connection ended that was retired.
+// ErrRetired is the cause of the end of a retired connection.
 var ErrRetired = errors.New("the connection takes no more calls and will be replaced")
 
-// maxBlocked is how many tickets of a socket may be blocked by calls that were given up.
+// maxBlocked is the number of blocked tickets from which a socket is replaced.
 const maxBlocked = 1024
 
-// A Pin names one connection, for what has a state there: it does not outlive the connection.
-// The zero value is none.
+// A Pin identifies a connection, for requests that depend on its state. It does not outlive the connection.
+// The zero value identifies none.
 type Pin struct{ s *socket }
 
-// Pin chooses a connection for something that stays there, at random, and waits for one as a
+// Pin chooses a random connection for requests that depend on its state. It waits for one as a
 // call does.
 func (e *Engine) Pin(ctx context.Context) (Pin, error) { return e.pin(ctx, e.chooseAny) }
 
-// Place returns the connection that a call would travel on now, and waits for one as it does.
+// Place returns the connection on which a call would be placed now. It waits for one as a call does.
 func (e *Engine) Place(ctx context.Context) (Pin, error) { return e.pin(ctx, e.choose) }
 
 func (e *Engine) pin(ctx context.Context, choose func() *socket) (Pin, error) {
@@ -51,7 +51,7 @@ func (e *Engine) pin(ctx context.Context, choose func() *socket) (Pin, error) {
 	}
 }
 
-// PinNow chooses a connection that is up, and never waits.
+// PinNow returns a connection that accepts calls, and never waits.
 func (e *Engine) PinNow() (Pin, error) {
 	if pin := (Pin{e.anySocket()}); pin.Alive() {
 		return pin, nil
@@ -59,7 +59,7 @@ func (e *Engine) PinNow() (Pin, error) {
 	return Pin{}, e.noConnection(nil)
 }
 
-// Engine returns the engine whose connection it is, nil for the zero value.
+// Engine returns the engine of the connection, or nil for the zero value.
 func (p Pin) Engine() *Engine {
 	if p.s == nil {
 		return nil
@@ -67,7 +67,7 @@ func (p Pin) Engine() *Engine {
 	return p.s.engine
 }
 
-// Alive reports whether the connection takes calls.
+// Alive reports whether the connection accepts calls.
 func (p Pin) Alive() bool {
 	if p.s == nil || p.s.life.retiring.Load() || p.s.life.muted.Load() {
 		return false
@@ -80,17 +80,17 @@ func (p Pin) Alive() bool {
 	}
 }
 
-// Retire lets the connection take no more calls and end with the last one under way. A call
-// that is not pinned to it goes elsewhere, also one that is queued on it; see transit.go.
+// Retire makes the connection accept no more calls and end with the last call in flight. A call
+// that is not pinned to it uses another connection, even if it is queued on this one; see transit.go.
 func (p Pin) Retire() {
 	if cause := p.s.retire(ErrRetired); cause != nil {
 		p.s.fail(cause)
 	}
 }
 
-// retire lets the socket take no more calls, and moves those that are not sent. If it has no calls any
-// more, retire returns why the socket is to end: the first reason that was given. Otherwise the next connection
-// is dialed while the calls are awaited, see succeed.
+// retire makes the socket accept no more calls, and moves those that were not sent. If it has no calls any
+// more, retire returns why the socket is to end, which is the first reason for its retirement. Otherwise the next connection
+// is dialed while the calls are in flight, see succeed.
 func (s *socket) retire(why error) (cause error) {
 	t := &s.engine.transit
 	t.mu.Lock()
@@ -100,7 +100,7 @@ func (s *socket) retire(why error) (cause error) {
 		t.mu.Unlock()
 		return nil
 	}
-	// Callers see that it retires after its calls are elsewhere: so their next calls come later.
+	// Callers see that the socket is retired after its calls have moved, so that their later calls come after those.
 	takers := s.moveUnsent()
 	cause = s.closeToCalls(why)
 	s.mu.Unlock()
@@ -118,20 +118,20 @@ func (s *socket) retire(why error) (cause error) {
 	return cause
 }
 
-// closeToCalls is the part of retire that comes after the unsent calls have moved. Under mu.
+// closeToCalls is the part of retire after the unsent calls have moved. The caller holds mu.
 func (s *socket) closeToCalls(why error) (cause error) {
 	if s.life.retired == nil {
 		s.life.retired = why
 	}
 	s.life.retiring.Store(true)
-	s.makeRoom() // there is none here
+	s.makeRoom() // callers that wait for room here must choose another socket
 	if s.over() {
 		return s.life.retired
 	}
 	return nil
 }
 
-// wear retires a socket of whose tickets too many are blocked. Under mu.
+// wear retires a socket with too many blocked tickets. The caller holds mu.
 func (s *socket) wear() {
 	most := maxBlocked
 	if s.pace.window > 0 {
@@ -145,8 +145,8 @@ func (s *socket) wear() {
 	}
 }
 
-// over reports whether a socket that was retired has ended its calls: the queued ones fail
-// if blocked tickets leave no room for them at the server. Under mu.
+// over reports whether a retired socket has no more calls that can end normally. Queued calls fail
+// if blocked tickets leave no room for them at the server. The caller holds mu.
 func (s *socket) over() bool {
 	return s.unused() || s.calls.blocked() > 0 && !s.out.writing && s.calls.pending() == 0 && s.windowRoom() == 0
 }

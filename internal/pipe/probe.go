@@ -16,18 +16,18 @@ import (
 // In order, the calls after the oldest one wait for its reply, which may be lost. If that call was given up and nothing
 // arrives for the stall timeout, the socket is closed, whether or not the server is alive.
 
-// ErrSilent is why a call was not sent: the server answers neither calls nor a probe.
+// ErrSilent means that a call was not sent because the server answered neither calls nor a probe.
 var ErrSilent = errors.New("the server is silent and does not answer a probe on a new connection")
 
-// maxProbeReply bounds what is read of the answer to a probe.
+// maxProbeReply bounds what is read of the reply to a probe.
 const maxProbeReply = 64 << 10
 
-// prober asks a silent server whether it lives. It is owned by the sweeper.
+// A prober checks whether a silent server is alive. It is owned by the sweeper.
 type prober struct {
 	running bool
-	needed  bool // a socket has been silent for long
+	needed  bool // a socket has been silent for half of the stall timeout
 	next    time.Duration
-	alive   chan bool // capacity 1: the answer
+	alive   chan bool // capacity 1: the result
 }
 
 // suspect records whether s owes replies and has been silent for half of the stall timeout. Only
@@ -42,7 +42,7 @@ func (e *Engine) suspect(s *socket, now time.Duration) {
 	}
 }
 
-// mute lets s take no new calls, or take them again. By the sweeper.
+// mute sets whether s rejects new calls. Only the sweeper calls it.
 func (e *Engine) mute(s *socket, mute bool) {
 	if s.life.muted.Load() == mute {
 		return
@@ -53,8 +53,8 @@ func (e *Engine) mute(s *socket, mute bool) {
 	e.changes.send()
 }
 
-// runProbe begins a probe if one is needed, and does what the last one has shown. By the
-// sweeper.
+// runProbe starts a probe if one is needed, and applies the result of the last one. Only the
+// sweeper calls it.
 func (e *Engine) runProbe(now time.Duration) {
 	p := &e.prober
 	select {
@@ -80,7 +80,7 @@ func (e *Engine) runProbe(now time.Duration) {
 	}
 	e.sweeping.probes.Add(1)
 	e.keepers.Add(1)
-	// It ends by its timeout or when Close is called, which waits for it.
+	// Stopped by its timeout or by Close, which waits for it.
 	go func() {
 		defer e.keepers.Done()
 		p.alive <- e.probe() == nil
@@ -88,7 +88,7 @@ func (e *Engine) runProbe(now time.Duration) {
 	}()
 }
 
-// probe opens a connection, sends a request, and returns nil if a reply comes.
+// probe opens a connection, sends a request, and waits for a reply. It returns nil if one comes.
 func (e *Engine) probe() error {
 	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.StallTimeout)
 	defer cancel()
@@ -133,8 +133,8 @@ func (e *Engine) probe() error {
 	})
 }
 
-// skipToReply reports whether b has a whole reply, or so much of one that it proves as much. It
-// drops what comes before a reply.
+// skipToReply reports whether b contains a whole reply, or enough of one to prove that the server is alive. It
+// drops the messages before the reply.
 func skipToReply(scanner Scanner, b *[]byte) (bool, error) {
 	for len(*b) > 0 {
 		f, err := scanner.Scan(*b)
@@ -146,7 +146,7 @@ func skipToReply(scanner Scanner, b *[]byte) (bool, error) {
 		case f.Verdict == More:
 			return false, nil
 		case f.Len <= 0 || f.Len > len(*b):
-			return false, fmt.Errorf("protocol: a message of %d bytes was cut off %d", f.Len, len(*b))
+			return false, fmt.Errorf("protocol: scanner found a message of %d bytes in %d", f.Len, len(*b))
 		}
 		*b = append((*b)[:0], (*b)[f.Len:]...)
 	}

@@ -2,13 +2,13 @@
 
 package pipe
 
-// peekResult is empty: nothing is written or read past package net here.
+// peekResult is empty, because all reads and writes go through package net.
 type peekResult struct{}
 
-// setRaw leaves all writes to the writer.
+// setRaw does nothing: the writer performs all writes.
 func (s *socket) setRaw() {}
 
-// readSome reads what is missing of a direct message, or into the free part of the buffer,
+// readSome reads the missing part of a direct message, or into the free part of the buffer,
 // which must not be empty.
 func (in *input) readSome() (int, error) { return in.readConn() }
 

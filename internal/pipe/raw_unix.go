@@ -12,11 +12,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// maxVectors is how many segments one writev takes; the rest follows.
+// maxVectors is the maximum number of segments of one writev.
 const maxVectors = 64
 
-// setRaw finds out whether the connection can be written without waiting. TLS
-// and pipes cannot: the writer writes them.
+// setRaw sets raw if the connection can be written without waiting. This is impossible for TLS
+// and pipes, which are written by the writer.
 func (s *socket) setRaw() {
 	switch c := s.conn.(type) {
 	case *net.TCPConn:
@@ -30,8 +30,8 @@ func (s *socket) setRaw() {
 	s.in.doRead = s.in.readOrWait
 }
 
-// writeVectors tries to write outgoing once. It always reports true: package net
-// must not wait for it.
+// writeVectors tries to write outgoing once. It always returns true, so that package net
+// does not wait.
 func (o *output) writeVectors(fd uintptr) bool {
 	segments := o.outgoing.Segments()
 	for {
@@ -51,7 +51,7 @@ func (o *output) writeVectors(fd uintptr) bool {
 	}
 }
 
-// readSome reads what is missing of a direct message and then into the free part of the
+// readSome reads the missing part of a direct message, and then into the free part of the
 // buffer, which must not be empty.
 func (in *input) readSome() (int, error) {
 	if in.raw == nil {
@@ -65,9 +65,9 @@ func (in *input) readSome() (int, error) {
 	return in.got, err
 }
 
-// readOrWait reads once; false: package net waits until something is there. The
-// buffer is given back meanwhile: every idle socket would keep one. That costs a
-// visit to the pool for each wait, which is nothing beside the wait.
+// readOrWait reads once. If it returns false, package net waits for data and calls it again. The
+// buffer is released meanwhile, so that idle sockets have none. That costs a
+// use of the pool for each wait, which is cheap compared with the wait.
 func (in *input) readOrWait(fd uintptr) bool {
 	if in.buf == nil {
 		in.buf = buf.Get(in.wantRead)
@@ -96,7 +96,7 @@ func (in *input) readOrWait(fd uintptr) bool {
 	}
 }
 
-// readOnce reads what is there.
+// readOnce reads what is available.
 func (in *input) readOnce(fd uintptr) (int, error) {
 	switch {
 	case in.direct.buf != nil:
@@ -107,7 +107,7 @@ func (in *input) readOnce(fd uintptr) (int, error) {
 	return syscall.Read(int(fd), in.buf[in.end:])
 }
 
-// readVectors reads what is there to first, and the rest to the read buffer, which must be empty.
+// readVectors reads into first, and the rest into the read buffer, which must be empty.
 func (in *input) readVectors(fd uintptr, first []byte) (int, error) {
 	in.vectors = [2][]byte{first, in.buf}
 	n, err := unix.Readv(int(fd), in.vectors[:])
@@ -115,7 +115,7 @@ func (in *input) readVectors(fd uintptr, first []byte) (int, error) {
 	return n, err
 }
 
-// readAimed reads what is there to where a call wants it, or to the read buffer if the call has ended.
+// readAimed reads into the memory of a call, or into the read buffer if the call has ended.
 func (in *input) readAimed(fd uintptr) (int, error) {
 	room := in.socket.holdCall()
 	if room == nil {
@@ -130,7 +130,7 @@ func (in *input) readAimed(fd uintptr) (int, error) {
 	return n, err
 }
 
-// peekResult is what peekOnce found. It asks by poll: recvfrom with MSG_PEEK
+// peekResult is the result of peekOnce. It uses poll, because recvfrom with MSG_PEEK
 // allocates an address for each call.
 type peekResult struct {
 	fds [1]unix.PollFd
@@ -144,8 +144,8 @@ func (in *input) peekOnce(fd uintptr) {
 	r.n, r.err = unix.Poll(r.fds[:], 0)
 }
 
-// peek returns an error if the idle socket has something to read, which no
-// request asked for, or has ended. The lone reader.
+// peek returns an error if the idle socket has data that answers no
+// request, or has ended. The caller has the reader's role.
 func (s *socket) peek() error {
 	for {
 		if err := s.raw.Control(s.in.doPeek); err != nil {

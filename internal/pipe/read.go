@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// minRead is the read buffer of an idle socket, maxRead that of a busy one.
+	// minRead and maxRead bound the size of the read buffer.
 	minRead = 4 << 10
 	maxRead = 256 << 10
-	// quietReads that use an eighth of the buffer halve it.
+	// quietReads is the number of consecutive reads of less than an eighth of the buffer after which it is halved.
 	quietReads = 64
-	// manyFrames is how many replies are cut before their calls are taken out
+	// manyFrames is the maximum number of replies that are cut before their calls are removed
 	// under one lock.
 	manyFrames = 512
 )
 
-// read reads once into the buffer. Whoever has the reader's role.
+// read reads once into the buffer. The caller has the reader's role.
 func (s *socket) read() error {
 	switch {
 	case s.in.begin == s.in.end:
@@ -43,7 +43,7 @@ func (s *socket) read() error {
 			s.in.end += n
 			s.in.adapt(n)
 		}
-		return nil // an error comes again
+		return nil // the next read returns the error again
 	}
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("connection closed by the server: %w", io.ErrUnexpectedEOF)
@@ -51,7 +51,7 @@ func (s *socket) read() error {
 	return err
 }
 
-// adapt lets the buffer follow what reads bring.
+// adapt adapts the size of the buffer to a read of n bytes.
 func (in *input) adapt(n int) {
 	switch {
 	case in.end == len(in.buf):
@@ -67,7 +67,7 @@ func (in *input) adapt(n int) {
 	}
 }
 
-// trim gives back what a burst has left. The keeper, when the socket is idle.
+// trim releases memory retained after a burst. The keeper calls it when the socket is idle.
 func (in *input) trim() {
 	if in.partial() {
 		return
@@ -77,7 +77,7 @@ func (in *input) trim() {
 	in.frames, in.popped, in.quiet = nil, nil, 0
 }
 
-// resize moves what is unread to another buffer of at least n bytes.
+// resize moves the unread bytes to another buffer of at least n bytes.
 func (in *input) resize(n int) {
 	b := buf.Get(max(n, in.end-in.begin))
 	b = b[:cap(b)]
@@ -90,15 +90,14 @@ func (in *input) resize(n int) {
 	}
 }
 
-// makeRoomFor makes the buffer ready for a message of n bytes or more, of which
-// only a part is there.
+// makeRoomFor prepares the buffer for an incomplete message of n bytes or more.
 func (in *input) makeRoomFor(n int) {
 	have := in.end - in.begin
 	want := min(max(n, have+1), max(2*have, have+growStep))
 	switch {
 	case want > len(in.buf):
-		// Half as much again at least: where n is far too low, as for an array of
-		// long strings, the bytes would be copied once for each read of a few.
+		// It grows by at least a half. Where n is far too low, as for an array of
+		// long strings, the bytes would otherwise be copied once for each small read.
 		in.resize(max(want, have+have/2))
 	case in.begin > 0 && in.begin+want > len(in.buf):
 		copy(in.buf, in.buf[in.begin:in.end])
@@ -107,9 +106,9 @@ func (in *input) makeRoomFor(n int) {
 	}
 }
 
-// settle makes the buffers ready for what is likely to come, after all messages that have
-// arrived were handed out: need is the least length of the one of which a part is there; 0:
-// there is none. A buffer that was full doubles while messages are small; those that are large
+// settle prepares the buffers for the next read, after all complete messages
+// were delivered. need is a lower bound of the length of the incomplete message, or 0 if
+// there is none. A buffer that was full doubles while messages are small; large messages
 // would only be copied out of it.
 func (s *socket) settle(need int) {
 	in := &s.in
@@ -133,8 +132,8 @@ func (s *socket) settle(need int) {
 	}
 }
 
-// deliver cuts all replies that have arrived, hands them to their calls, wakes
-// the callers, and flushes what the rule allows then. Whoever has the role.
+// deliver cuts all replies that have arrived, gives them to their calls, wakes
+// the callers, and then flushes what the rule allows. The caller has the reader's role.
 func (s *socket) deliver() error {
 	need := 0
 	for {
@@ -168,7 +167,7 @@ func (s *socket) deliver() error {
 }
 
 // cutFrames fills s.in.frames. It reports whether there may be more replies, and sets need to
-// the least length of a message of which only a part is there.
+// a lower bound of the length of an incomplete message.
 func (s *socket) cutFrames(need *int) (more bool, err error) {
 	s.in.frames = s.in.frames[:0]
 	if s.in.direct.buf != nil {
@@ -190,7 +189,7 @@ func (s *socket) cutFrames(need *int) (more bool, err error) {
 			*need = max(f.Len, len(rest)+1)
 			return false, nil
 		case f.Len <= 0 || f.Len > len(rest):
-			return false, fmt.Errorf("protocol: a message of %d bytes was cut off %d", f.Len, len(rest))
+			return false, fmt.Errorf("protocol: scanner found a message of %d bytes in %d", f.Len, len(rest))
 		}
 		if err := s.classify(f, s.in.begin, rest[:f.Len]); err != nil {
 			return false, err
@@ -203,7 +202,7 @@ func (s *socket) cutFrames(need *int) (more bool, err error) {
 	return false, nil
 }
 
-// classify takes note of a message that is complete: a reply is appended to s.in.frames.
+// classify handles a complete message. It appends a reply to s.in.frames.
 func (s *socket) classify(f Frame, at int, message []byte) error {
 	early := s.in.early
 	s.in.early = false
@@ -234,7 +233,7 @@ func (s *socket) pushed(frame []byte) {
 	}
 }
 
-// interim gives a message to the call that it belongs to, if somebody waits for that.
+// interim passes a message to the call that it belongs to, unless the call was given up.
 func (s *socket) interim(ticket uint64, frame []byte) {
 	s.mu.Lock()
 	s.counts.Pushes++
@@ -248,7 +247,7 @@ func (s *socket) interim(ticket uint64, frame []byte) {
 	}
 }
 
-// dropEarly drops a reply that began while no call was in flight.
+// dropEarly drops a reply whose first bytes arrived while no call was in flight.
 func (s *socket) dropEarly(ticket uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,13 +260,13 @@ func (s *socket) dropEarly(ticket uint64) error {
 	return nil
 }
 
-// hand gives the cut replies to their calls. It reports whether something is
-// queued that these replies may have freed.
+// hand gives the cut replies to their calls. It reports whether calls are
+// queued that the flush rule may allow now.
 func (s *socket) hand() (kick bool, err error) {
 	defer s.in.dropOwn()
 	if s.in.last {
 		s.in.last = false
-		s.retire(ErrRetired) // it ends when the replies are handed out: see deliver and outlived
+		s.retire(ErrRetired) // it ends after the replies were delivered: see deliver and outlived
 	}
 	if len(s.streams.parts) > 0 {
 		if err := s.handParts(); err != nil {
@@ -295,7 +294,7 @@ func (s *socket) hand() (kick bool, err error) {
 			}
 		}
 		freed += c.charge
-		several := c.several // asked before the call may be another's
+		several := c.several // read before the call may be reused
 		if !c.takeOut() {
 			late++
 			continue
@@ -323,7 +322,7 @@ func (s *socket) hand() (kick bool, err error) {
 	return kick, nil
 }
 
-// takeOut takes the calls of s.in.frames out.
+// takeOut removes the calls of s.in.frames from the table.
 func (s *socket) takeOut() (kick bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,8 +348,8 @@ func (s *socket) takeOut() (kick bool, err error) {
 	return s.out.kicking, nil
 }
 
-// unpop ends calls taken out before the doubt came up: whether their replies
-// are theirs is not known either. Under mu.
+// unpop gives back calls that were removed before a protocol error was found. Whether their replies
+// belong to them is unknown, so they fail with the socket. The caller holds mu.
 func (s *socket) unpop() {
 	s.calls.unawait(s.in.popped)
 	s.life.doubted = append(s.life.doubted, s.in.popped...)
@@ -382,7 +381,7 @@ func (s *socket) kick() {
 	s.flush(reason)
 }
 
-// serve reads the socket until it fails. It is the keeper's, which lends its
+// serve reads the socket until it fails. It runs in the keeper's goroutine, which lends the reader's
 // role to lone callers.
 func (s *socket) serve() error {
 	for {

@@ -2,8 +2,8 @@ package pipe
 
 import "time"
 
-// roundTrip is the smallest reply time of the last 5 to 10 s: of two windows,
-// so that a server that moved away is noticed. Guarded by the socket's lock.
+// roundTrip is the smallest reply time of the last 5 to 10 s. It covers two windows,
+// so that a longer round trip is noticed. It is guarded by the socket's lock.
 type roundTrip struct {
 	current, previous time.Duration
 	since             time.Duration
@@ -21,7 +21,7 @@ func (r *roundTrip) add(now, d time.Duration) {
 	}
 }
 
-// get returns the round trip, 0 if none is known.
+// get returns the round trip, or 0 if it is unknown.
 func (r *roundTrip) get() time.Duration {
 	if r.current == 0 || r.previous != 0 && r.previous < r.current {
 		return r.previous

@@ -2,36 +2,36 @@ package pipe
 
 import "time"
 
-// The flush rule. Replies are its clock: it knows no timer and adds no latency
-// when nothing is under way.
+// The flush rule. Replies are its clock: it has no timer and adds no latency
+// when nothing is in flight.
 const (
-	// flushBytes queued are written whatever is under way.
+	// flushBytes is the number of queued bytes above which they are written whatever is in flight.
 	flushBytes = 32 << 10
-	// clockEvery is how many calls are queued from one look at the clock to the next, if there
-	// are that many. What they miss the sweeper finds, see backstop.
+	// clockEvery is the number of queued calls between two readings of the clock, if there
+	// are that many. The sweeper flushes calls that this misses, see backstop.
 	clockEvery = 16
-	// holdTarget divides the round trip into k parts: a queued call waits at most
-	// about this long for the reply that frees it.
+	// holdTarget divides the round trip into k parts: a queued call waits about this long at most
+	// for the reply that lets it be written.
 	holdTarget = 128 * time.Microsecond
-	// maxFactor bounds k: at 50 ms of round trip a hold stays below 0.2 ms.
+	// maxFactor bounds k: with a round trip of 50 ms, calls are held for less than 0.2 ms.
 	maxFactor = 256
 )
 
-// Reason says why a write was made.
+// A Reason is why queued calls are written.
 type Reason uint8
 
 const (
-	// NotYet: the rule does not hold.
+	// NotYet means that the rule does not hold.
 	NotYet Reason = iota
-	// Idle: nothing was under way.
+	// Idle means that nothing was in flight.
 	Idle
-	// Depth: enough was queued for what was under way.
+	// Depth means that enough calls were queued, compared with those in flight.
 	Depth
-	// Bytes: flushBytes were queued.
+	// Bytes means that more than flushBytes were queued.
 	Bytes
 )
 
-// rule says whether what is queued is to be written now. k is how many writes
+// rule returns why the queued calls are to be written now, or NotYet. k is the number of writes that
 // may be unanswered at a time.
 func rule(queued, queuedBytes, outstanding, k, flushBytes int) Reason {
 	switch {
@@ -47,7 +47,7 @@ func rule(queued, queuedBytes, outstanding, k, flushBytes int) Reason {
 	return NotYet
 }
 
-// factor returns k for a round trip; 0 if that is unknown yet.
+// factor returns k for a round trip, which is 0 if it is unknown.
 func factor(roundTrip time.Duration) int {
 	return int(min(max(roundTrip/holdTarget, 1), maxFactor))
 }

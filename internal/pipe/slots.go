@@ -2,13 +2,13 @@ package pipe
 
 import "time"
 
-// slots hold the calls of a protocol with tickets. A ticket is the number of a slot and the
+// slots holds the calls of a protocol with tickets. A ticket consists of the number of a slot and the
 // low bits of its generation, which counts the tickets of the slot that were sent. So a
-// ticket is sent again only after its call has been answered: with 64 bits never, with 32
-// after 4,096 calls of its slot.
+// ticket is sent again only after its call has been answered: never with 64 bits, and after 4,096 calls of its slot
+// with 32 bits.
 //
 // A call that was given up keeps its slot until its reply comes. With 32 bits, where replies
-// may be lost, the call leaves the slot, which stays blocked. The last slot is that of
+// may be lost, the call leaves the slot, which stays blocked. The last slot is for
 // requests without a reply and holds no call.
 type slots struct {
 	// Immutable.
@@ -17,39 +17,38 @@ type slots struct {
 	leaves  bool   // a call that was given up leaves its slot
 
 	slots   []slot
-	done    []<-chan struct{} // of the contexts of the calls in slots; may be shorter
-	watched int               // of them, those that are not nil
+	done    []<-chan struct{} // Done of the contexts of the calls in slots; may be shorter
+	watched int               // entries of done that are not nil
 	free    []uint32
-	newborn uint64   // generation of new slots; grows when slots were dropped
-	peak    int      // the most slots that there were
-	queue   []uint32 // slots in the order of submission; those before first have gone
+	newborn uint64   // generation of new slots; grows when slots are dropped
+	peak    int      // maximum number of slots so far
+	queue   []uint32 // queued slots in the order of submission, from index first
 	first   int
 	busy    int    // slots in use
-	blocked int    // of them, those that their call has left
-	slow    int    // of them, those of calls with SlowFor
+	blocked int    // busy slots whose call has left
+	slow    int    // busy slots whose call has SlowFor
 	oneWays uint64 // generation of the next ticket of a request without a reply
 	ages    ages
 }
 
-// A slot has what is asked of a call while the socket is locked. The calls themselves, ten
-// thousands of them, are not in the processor's cache then.
+// A slot contains what is needed of a call while the socket is locked, because the calls themselves, tens of
+// thousands of them, are not in a processor cache.
 type slot struct {
-	call       *Call  // nil: the slot is free, or blocked
-	generation uint64 // of the next ticket, or of the call's
-	write      uint64 // the number of the write that the call left with, and the flags below
+	call       *Call  // nil if the slot is free or blocked
+	generation uint64 // of the ticket of the call, or of the next ticket
+	write      uint64 // the number of the write that contained the call, and the flags below
 	timer      uint32 // of the call
 }
 
 const (
-	slotSent uint64 = 1 << 63 // the call is in flight, or the slot blocked
-	slotSlow uint64 = 1 << 62 // the call has SlowFor
-	// slotWatched: the context of the call can be canceled.
-	slotWatched uint64 = 1 << 61
+	slotSent    uint64 = 1 << 63 // the call is in flight, or the slot is blocked
+	slotSlow    uint64 = 1 << 62 // the call has SlowFor
+	slotWatched uint64 = 1 << 61 // the context of the call can be canceled
 
 	slotFlags = slotSent | slotSlow | slotWatched
 )
 
-// keptSlots are the slots that shrink leaves.
+// keptSlots is the number of slots that shrink retains.
 const keptSlots = 64
 
 // A ticket has 20 bits of slot, and 12 or 44 of generation.
@@ -62,7 +61,7 @@ func newSlots(t *Traits) slots {
 	bits := max(t.TicketBits, 32)
 	birth := (uint64(t.FirstTicket) + slotMask) >> slotBits
 	s := slots{genMask: 1<<(bits-slotBits) - 1, birth: birth, leaves: bits == 32, newborn: birth, oneWays: birth}
-	s.oneWay() // that of Traits.GreetingTicket
+	s.oneWay() // skips the ticket of Traits.GreetingTicket
 	return s
 }
 
@@ -115,7 +114,7 @@ func (t *slots) add(c *Call) uint64 {
 	return t.ticket(i)
 }
 
-// watch lets a sweep look at the context of the call in slot i.
+// watch makes sweeps check the context of the call in slot i.
 func (t *slots) watch(i uint32, done <-chan struct{}) {
 	for int(i) >= len(t.done) {
 		t.done = append(t.done, nil)
@@ -124,7 +123,7 @@ func (t *slots) watch(i uint32, done <-chan struct{}) {
 	t.watched++
 }
 
-// unwatch undoes watch for a call that was given up.
+// unwatch reverts watch for a call that was given up.
 func (t *slots) unwatch(c *Call) {
 	if s := &t.slots[c.slot]; s.write&slotWatched != 0 {
 		s.write &^= slotWatched
@@ -147,7 +146,7 @@ func (t *slots) queuedTicket(i int) uint64 { return t.ticket(t.queue[t.first+i])
 
 func (t *slots) queuedCall(i int) *Call { return t.slots[t.queue[t.first+i]].call }
 
-// take moves the first n queued calls to those in flight, which leave with one write.
+// take marks the first n queued calls as in flight. One write contains them all.
 func (t *slots) take(n int, now, roundTrip time.Duration) {
 	batch := t.ages.next()
 	t.ages.add(now, n)
@@ -156,14 +155,14 @@ func (t *slots) take(n int, now, roundTrip time.Duration) {
 		t.slots[i].write |= slotSent | batch
 	}
 	t.first += n
-	// Moved when half has gone, so an entry is moved once on average.
+	// Entries move when half of the queue was taken, so each moves once on average.
 	if t.first > len(t.queue)/2 {
 		t.queue, t.first = t.queue[:copy(t.queue, t.queue[t.first:])], 0
 	}
 }
 
-// awaits returns the slot that awaits a reply with that ticket, nil if there is none. A
-// server could answer a call that is still queued.
+// awaits returns the slot that awaits a reply with the given ticket, or nil if there is none. A
+// slot whose call is still queued awaits no reply.
 func (t *slots) awaits(ticket uint64) *slot {
 	i := ticket & slotMask
 	if int(i) >= len(t.slots) {
@@ -176,7 +175,7 @@ func (t *slots) awaits(ticket uint64) *slot {
 	return s
 }
 
-// find returns the call in flight with that ticket, nil if there is none.
+// find returns the call in flight with the given ticket, or nil if there is none.
 func (t *slots) find(ticket uint64) *Call {
 	if s := t.awaits(ticket); s != nil {
 		return s.call
@@ -184,8 +183,8 @@ func (t *slots) find(ticket uint64) *Call {
 	return nil
 }
 
-// match takes the call out that a reply answers, and returns its timer. If there is none,
-// known reports whether the ticket was sent before: then the reply is late, or the second one.
+// match removes the call that a reply answers, and returns it with its timer. If there is none,
+// known reports whether the ticket was sent before: then the reply is late or a duplicate.
 func (t *slots) match(ticket uint64) (c *Call, timer uint32, known bool) {
 	s := t.awaits(ticket)
 	if s == nil {
@@ -201,8 +200,8 @@ func (t *slots) match(ticket uint64) (c *Call, timer uint32, known bool) {
 	return c, timer, true
 }
 
-// wasSent reports whether a ticket was sent before and awaits no reply now. Of slots that
-// were dropped it knows only the greatest generation.
+// wasSent reports whether a ticket that awaits no reply was sent before. Of dropped slots,
+// only the greatest generation is known.
 func (t *slots) wasSent(ticket uint64) bool {
 	i, g := ticket&slotMask, ticket>>slotBits
 	switch {
@@ -216,7 +215,7 @@ func (t *slots) wasSent(ticket uint64) bool {
 	return int(i) < t.peak && g < t.newborn
 }
 
-// leave lets a call in flight that was given up leave its slot, if it may, and reports
+// leave removes a call in flight that was given up from its slot, if that is possible, and reports
 // whether it did. The slot stays blocked until the reply comes.
 func (t *slots) leave(c *Call) bool {
 	if !t.leaves || int(c.slot) >= len(t.slots) {
@@ -235,7 +234,7 @@ func (t *slots) leave(c *Call) bool {
 	return true
 }
 
-// release makes a slot free.
+// release frees a slot.
 func (t *slots) release(i uint32) {
 	s := &t.slots[i]
 	if s.write&slotSlow != 0 {
@@ -245,7 +244,7 @@ func (t *slots) release(i uint32) {
 		t.done[i] = nil
 		t.watched--
 	}
-	if s.write >= slotSent { // else nobody has seen the ticket
+	if s.write >= slotSent { // otherwise the ticket was not sent
 		s.generation = t.next(s.generation)
 	}
 	s.call, s.write, s.timer = nil, 0, 0
@@ -253,7 +252,7 @@ func (t *slots) release(i uint32) {
 	t.busy--
 }
 
-// dropQueued removes the queued calls that drop says are to go.
+// dropQueued removes the queued calls for which drop returns true.
 func (t *slots) dropQueued(drop func(*Call) bool) {
 	kept := t.queue[:0]
 	for _, i := range t.queue[t.first:] {
@@ -281,8 +280,8 @@ func (t *slots) shrink() {
 	if len(t.done) > keptSlots {
 		t.done = nil
 	}
-	// No reply is awaited. The slots that stay keep their generations, and those that come
-	// again begin at one that none of the dropped ones had.
+	// No reply is awaited. The retained slots keep their generations, and new slots
+	// start with a generation that no dropped slot had.
 	if len(t.slots) > keptSlots {
 		for _, gone := range t.slots[keptSlots:] {
 			t.newborn = max(t.newborn, gone.generation)

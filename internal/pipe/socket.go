@@ -13,63 +13,63 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// Errors of a socket that callers find in the chain of what they get.
+// Errors of a socket that are in the chain of the errors that callers get.
 var (
 	ErrClosed     = errors.New("client is closed")
-	ErrOverloaded = errors.New("too many calls or bytes are queued and under way")
-	ErrStalled    = errors.New("server was silent for longer than the stall time-out")
-	// ErrUnsolicited: a reply came that no request asked for.
-	ErrUnsolicited = errors.New("protocol: a reply that answers no request")
-	errWorn        = errors.New("too many requests were never answered: the connection is replaced")
+	ErrOverloaded = errors.New("too many calls or bytes are queued or in flight")
+	ErrStalled    = errors.New("server was silent for longer than the stall timeout")
+	// ErrUnsolicited means that a reply answered no request.
+	ErrUnsolicited = errors.New("protocol: reply to no request")
+	errWorn        = errors.New("too many requests were never answered; the connection is being replaced")
 	errHungUp      = errors.New("connection closed by the server while idle")
 
-	// errGone tells the engine to choose another socket: nothing was queued.
+	// errGone makes the engine choose another socket: nothing was queued.
 	errGone = errors.New("socket is gone")
-	// errDraining tells the engine that it is being closed: nothing was queued.
+	// errDraining informs the engine that it is being closed: nothing was queued.
 	errDraining = errors.New("engine is draining")
-	// errFull tells the engine that a bound was reached: nothing was queued.
+	// errFull informs the engine that a bound was reached: nothing was queued.
 	errFull = errors.New("full")
 )
 
-// role says who reads the socket.
+// A role is which goroutine reads the socket.
 type role uint8
 
 const (
-	roleKeeper role = iota // the keeper's goroutine
-	roleFree               // nobody: the next lone caller
+	roleKeeper role = iota // the keeper
+	roleFree               // none; the next lone caller takes the role
 	roleCaller             // a lone caller
 )
 
-// A socket is one connection and the calls on it. Life: made by the keeper,
-// which reads it until it fails; ended by fail, once.
+// A socket is one connection and the calls on it. It is created by the keeper,
+// which reads it until it fails, and ended once by fail.
 type socket struct {
 	// Immutable.
 	engine *Engine
 	conn   net.Conn
-	raw    syscall.RawConn // nil: no direct writes, no solo readers (TLS, pipes)
+	raw    syscall.RawConn // nil if direct writes and lone readers are impossible (TLS, pipes)
 
 	in  input
 	out output
 
 	mu sync.Mutex
-	// Guarded by mu, but for what they say themselves.
+	// Guarded by mu, except where the types say otherwise.
 	calls   matcher
 	pace    pace
 	life    life
 	role    role
 	reader  *Call // of roleCaller
-	lone    int   // lone calls in a row
-	stopped bool  // the sweeper has set a read deadline to wake the reader
+	lone    int   // consecutive lone calls
+	stopped bool  // a read deadline was set to wake the reader
 	watched bool  // a call may have a context that can be canceled
-	fresh   bool  // such a call came since the sweeper began its last round
+	fresh   bool  // such a call came since the sweeper started its last round
 	counts  Counts
 
-	roleWake chan struct{} // capacity 1: the keeper gets its role back
+	roleWake chan struct{} // capacity 1: the keeper has the role again
 
 	// Atomics.
-	charged atomic.Int64  // charge of the calls in the table; added by callers, taken off by whoever ends them
+	charged atomic.Int64  // charge of the calls in the table; added by callers, subtracted by goroutines that end calls
 	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
-	refused atomic.Uint64 // calls turned away; written by callers
+	refused atomic.Uint64 // refused calls; written by callers
 	late    atomic.Uint64 // replies to calls that were given up; written by the role's holder
 
 	// Owned by the sweeper.
@@ -81,47 +81,47 @@ type socket struct {
 	streams socketStreams
 }
 
-// input is the reader's side of a socket. It is owned by the goroutine that has the
+// input is the reading side of a socket. It is owned by the goroutine that has the
 // reader's role.
 type input struct {
 	// Immutable.
 	socket  *socket
 	conn    net.Conn
-	raw     syscall.RawConn // nil: reads go through conn
+	raw     syscall.RawConn // nil if reads go through conn
 	scanner Scanner
 	doPeek  func(fd uintptr)
 	doRead  func(fd uintptr) bool
-	// directFrom is directReply, but for measurements.
+	// directFrom is directReply, except in measurements.
 	directFrom int
 
-	vectors    [2][]byte // of doRead
+	vectors    [2][]byte // used by doRead
 	buf        []byte
-	wantRead   int // size of the buffer that a waiting reader has given back
-	got        int // of doRead
+	wantRead   int // size of the buffer that a waiting reader has released
+	got        int // result of doRead
 	gotErr     error
 	begin, end int
 	direct     direct
-	aim        *aim   // made when it is first used
+	aim        *aim   // allocated on first use
 	own        []byte // the message of frames that was read directly
 	frames     []arrived
 	popped     []*Call
-	quiet      int  // reads in a row that used little of the buffer
+	quiet      int  // consecutive reads that used little of the buffer
 	full       bool // the last read filled the buffer
-	cut        int  // messages since settle
-	cutBytes   int  // of them
-	copied     int  // bytes that were moved in memory: of large replies, and of parts of any
-	// early: the message that begins at begin began while nothing was in flight, so it
+	cut        int  // number of messages since settle
+	cutBytes   int  // their total length
+	copied     int  // bytes that were copied: of large replies, and of incomplete messages
+	// early means that the message at begin started to arrive while nothing was in flight, so it
 	// answers no call.
 	early  bool
-	last   bool        // one of the messages cut was the last; see Frame
-	peeked peekResult  // of doPeek
+	last   bool        // one of the messages cut had Frame.Last
+	peeked peekResult  // result of doPeek
 	bulky  atomic.Bool // the reader's memory has grown; read by the sweeper
 }
 
-// output is the writer's side of a socket.
+// output is the writing side of a socket.
 type output struct {
 	// Owned by the goroutine that has set writing.
-	wrote    int // of doWrite
+	wrote    int // result of doWrite
 	wroteErr error
 	outgoing buf.Chain
 	vectors  [][]byte
@@ -129,35 +129,35 @@ type output struct {
 
 	// Guarded by the socket's lock.
 	queued   buf.Chain
-	oneWays  []*Call // queued, of calls without replies
-	leaving  []*Call // the same, in the write under way
-	dead     int     // queued calls that were given up
+	oneWays  []*Call // queued calls without replies
+	leaving  []*Call // calls without replies in the current write
+	dead     int     // number of queued calls that were given up
 	appended uint64  // offset after the last queued byte
-	taken    uint64  // offset after the last byte given to a write
-	written  uint64  // offset after the last byte the kernel took
+	taken    uint64  // offset after the last byte that a write took
+	written  uint64  // offset after the last byte that the kernel took
 	writing  bool    // a goroutine flushes
-	inWrite  bool    // bytes are being given to the kernel
-	handed   bool    // and the writer does it
-	holding  bool    // calls were held back that age, and the sweeper looks after them
+	inWrite  bool    // bytes are being passed to the kernel
+	handed   bool    // with inWrite: by the writer
+	holding  bool    // calls are held back, and the sweeper evaluates the rule again
 	kicking  bool    // the reader will flush when it has woken all callers
 
-	writerWake chan struct{} // capacity 1: something is left for the writer; nil until there is one
+	writerWake chan struct{} // capacity 1: wakes the writer; nil until there is one
 	writerDone chan struct{}
 }
 
-// pace is what the flush rule goes by. It is guarded by the socket's lock.
+// pace is the input of the flush rule. It is guarded by the socket's lock.
 type pace struct {
 	k       int
-	window  int  // calls that may be in flight; 0: any number
-	urgent  bool // the first that is queued is a ping, which no window holds back
-	crowd   int  // flushes left that yield first
+	window  int  // maximum number of calls in flight; 0 if there is none
+	urgent  bool // the first queued call is a ping, which no window holds back
+	crowd   int  // number of flushes that still yield first
 	trip    roundTrip
-	probeAt time.Duration // when the probe left
-	epoch   uint64        // grows when calls are first in flight
-	depth   int           // what the driver has set for window; 0: nothing
+	probeAt time.Duration // when the measured call was written
+	epoch   uint64        // incremented when a call is written while none is in flight
+	depth   int           // the window set by the driver, or 0
 }
 
-// life is the end of a socket.
+// life is the state of the end of a socket.
 type life struct {
 	// Immutable.
 	done  chan struct{} // closed by fail
@@ -167,15 +167,15 @@ type life struct {
 	closed   bool
 	cause    error
 	finished bool          // the calls of a closed socket were ended
-	retired  error         // why it is retiring; nil: it is not
-	doubted  []*Call       // taken out by replies that a protocol error made doubtful
-	room     chan struct{} // closed when calls end; made by callers that wait
+	retired  error         // why the socket was retired, or nil
+	doubted  []*Call       // calls removed together with a protocol error, whose replies cannot be trusted
+	room     chan struct{} // closed when calls end; created by callers that wait
 
 	// Atomics, written under the lock.
 	crowded atomic.Bool // a caller waits for room
-	// retiring: no calls are taken any more, and the end of the last one ends the socket.
+	// retiring means that no calls are accepted any more, and that the end of the last one ends the socket.
 	retiring atomic.Bool
-	// muted: the server is silent, and new calls go elsewhere. Written by the sweeper.
+	// muted means that the server is silent and new calls use other sockets. Written by the sweeper.
 	muted atomic.Bool
 }
 
@@ -212,7 +212,7 @@ func (s *socket) setFactor() {
 	s.setWindow()
 }
 
-// roomAfter returns a channel that is closed when calls have ended.
+// roomAfter returns a channel that is closed when calls end.
 func (s *socket) roomAfter() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *socket) roomAfter() <-chan struct{} {
 	return s.life.room
 }
 
-// makeRoom wakes who waits for room. Under mu.
+// makeRoom wakes callers that wait for room. The caller holds mu.
 func (s *socket) makeRoom() {
 	if s.life.room != nil && !s.life.closed {
 		close(s.life.room)
@@ -235,19 +235,19 @@ func (s *socket) makeRoom() {
 	}
 }
 
-// refuse counts calls that were turned away.
+// refuse counts n refused calls.
 func (s *socket) refuse(n int) { s.refused.Add(uint64(n)) }
 
-// fits reports whether calls of this charge together are within the bounds.
+// fits reports whether calls with this charge in total are within the bounds.
 func (s *socket) fits(charge int64) bool { return s.engine.list.Load().fits(charge) }
 
-// mayFit reports whether they will be, at the latest when the peers that leave have ended.
+// mayFit reports whether such calls are within the bounds, now or after the peers that leave have ended.
 func (s *socket) mayFit(charge int64) bool {
 	l := s.engine.list.Load()
 	return l.fits(charge) || l.whole.fits(charge)
 }
 
-// reserve adds a charge if it fits, or in any case.
+// reserve adds a charge if it fits or anyway is true, and reports whether it did.
 func (s *socket) reserve(charge int64, anyway bool) bool {
 	for {
 		now := s.charged.Load()
@@ -260,29 +260,29 @@ func (s *socket) reserve(charge int64, anyway bool) bool {
 	}
 }
 
-// free takes a charge off.
+// free subtracts a charge.
 func (s *socket) free(charge int64) {
 	s.charged.Add(-charge)
-	if s.life.crowded.Load() { // after the line above: who waits must see it
+	if s.life.crowded.Load() { // after the line above, whose effect waiting callers must see
 		s.mu.Lock()
 		s.makeRoom()
 		s.mu.Unlock()
 	}
 }
 
-// submit queues calls, all or none, contiguously. With canRead the submitter
-// waits for the result and may become the reader: then solo is true, the
-// submitter holds the role and the flag writing, and must call readSolo.
-// errGone, errFull and errDraining: nothing was queued.
+// submit queues calls contiguously, all or none. With canRead, the submitter
+// waits for the result and may become the reader. Then solo is true, the
+// submitter has the role and the flag writing, and it must call readSolo.
+// If the error is errGone, errFull or errDraining, nothing was queued.
 func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	charge := int64(0)
 	for _, c := range cs {
 		charge += c.charge
-		// Nothing that can be read tells of the end of a call without a reply.
+		// The end of a call without a reply cannot be read.
 		canRead = canRead && !c.OneWay
 	}
-	// Reserved before the lock, so that who is turned away need not queue for it:
-	// 10,000 callers would wait 75 ms (p99). A ping must get through above all
+	// The charge is reserved before the lock, so that rejected callers do not wait for the lock:
+	// with 10,000 callers that was 75 ms (p99). A ping is always accepted, because it is needed
 	// when the server answers nothing.
 	if !s.reserve(charge, cs[0].ping) {
 		select {
@@ -290,7 +290,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 			return false, errGone
 		default:
 		}
-		if s.life.retiring.Load() { // calls that move may fill it
+		if s.life.retiring.Load() { // a retired socket may be full
 			return false, errGone
 		}
 		return false, errFull
@@ -306,7 +306,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		s.free(charge)
 		return false, errGone
 	}
-	if s.engine.draining.Load() && !cs[0].ping { // Shutdown has set it before it looked at our calls
+	if s.engine.draining.Load() && !cs[0].ping { // Shutdown sets it before it checks for calls
 		s.mu.Unlock()
 		s.free(charge)
 		return false, errDraining
@@ -326,7 +326,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 		s.pace.crowd = crowdLasts
 	}
 	wakeSweeper := s.queue(cs)
-	if s.role == roleFree { // so we are alone
+	if s.role == roleFree { // so there is no other call
 		s.role, s.out.writing = roleCaller, true
 		if canRead {
 			s.reader = cs[0]
@@ -340,7 +340,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	}
 	reason := NotYet
 	if !s.out.writing {
-		// Where many come, reading the clock for each would be a tenth of what a call costs.
+		// With many callers, reading the clock for each call would be a tenth of the cost of a call.
 		n := s.calls.queued()
 		reason = s.rule(n <= clockEvery || n%clockEvery == 0)
 	}
@@ -357,7 +357,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	return false, nil
 }
 
-// queue appends the frames. It reports whether the sweeper must be woken. Under mu.
+// queue appends the frames. It reports whether the sweeper must be woken. The caller holds mu.
 func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 	for _, c := range cs {
 		c.state.Store(statePending)
@@ -393,7 +393,7 @@ func (s *socket) queue(cs []*Call) (wakeSweeper bool) {
 	return wakeSweeper
 }
 
-// rule applies the flush rule, by the clock if that is needed and allowed. Under mu.
+// rule evaluates the flush rule. It reads the clock only if that is needed and clock is true. The caller holds mu.
 func (s *socket) rule(clock bool) Reason {
 	queued, bytes := s.calls.queued()+len(s.out.oneWays), s.out.queued.Len()
 	if queued == 0 {
@@ -411,13 +411,13 @@ func (s *socket) rule(clock bool) Reason {
 	return rule(queued, bytes, s.calls.young(), s.pace.k, limit)
 }
 
-// fail closes the socket and ends its calls. Only the first cause counts.
+// fail closes the socket and ends its calls. Only the first call has an effect.
 //
-// What became of a call depends on which bytes the kernel has taken, so the end
-// waits for the end of a write under way: a writer is freed by closing the
-// connection; a flusher, which never waits, finishes in place of the caller, and
-// so does a reader that is adding replies to calls that stay in the table, or writes to the memory of one. Calls
-// that no write has taken do not wait: they move to another socket at once.
+// The outcome of a call depends on which bytes the kernel has taken, so fail
+// waits for the end of the current write. Closing the
+// connection unblocks the writer. A flusher, which never waits, ends the calls instead of fail, and
+// so does a reader that is adding replies to calls in the table or writing to the memory of one. Calls
+// that no write has taken do not wait: they move to another socket immediately.
 func (s *socket) fail(cause error) {
 	t := &s.engine.transit
 	t.mu.Lock()
@@ -444,8 +444,8 @@ func (s *socket) fail(cause error) {
 	s.finish()
 }
 
-// finish ends the calls of a closed socket, unless somebody is busy with them, who will.
-// Once.
+// finish ends the calls of a closed socket, once. If another goroutine is using them, it does nothing, because
+// that goroutine will call finish.
 func (s *socket) finish() {
 	s.mu.Lock()
 	if s.life.finished || s.calls.gathering || s.calls.filled != nil || s.out.inWrite && !s.out.handed {
@@ -454,7 +454,7 @@ func (s *socket) finish() {
 	}
 	s.life.finished = true
 	sent, cause := s.out.written, s.life.cause
-	// A call with several replies has several places, all in a row.
+	// A call with several replies has several consecutive places.
 	blocked := s.calls.blocked()
 	ended := append(s.life.doubted, s.calls.all()...)
 	ended = append(ended, s.out.oneWays...)
@@ -480,7 +480,7 @@ func (s *socket) finish() {
 	close(s.life.ended)
 }
 
-// outcomeOf says what may have become of a call whose socket ended when the
+// outcomeOf returns the outcome of a call whose socket ended after the
 // kernel had taken the bytes before sent.
 func outcomeOf(c *Call, sent uint64, cause error) slipstream.Outcome {
 	switch {

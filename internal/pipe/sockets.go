@@ -8,28 +8,28 @@ import (
 	"slices"
 )
 
-// MaxSockets is the greatest number of sockets of an engine.
+// MaxSockets is the maximum number of sockets of an engine.
 const MaxSockets = 1024
 
-// ErrSocketCount: an engine cannot have so many sockets, or so few.
+// ErrSocketCount means that the number of sockets is less than 1 or greater than MaxSockets.
 var ErrSocketCount = errors.New("number of sockets out of range")
 
-// ErrSurplus is why a connection ended that was retired by SetSockets.
-var ErrSurplus = errors.New("the connection is not needed any more")
+// ErrSurplus is the cause of the end of a connection that SetSockets has retired.
+var ErrSurplus = errors.New("the connection is no longer needed")
 
-// A list is the sockets of an engine at one moment. Callers read it without a lock: it is
-// immutable, and replaced under the transit's mu.
+// A list contains the sockets of an engine at one time. It is immutable, so callers read it without a lock. It is
+// replaced under the transit's mu.
 //
 // A place is what SetSockets counts. A peer without a place has no part in placement; it
 // stays in the list until the last call of its socket has ended. Its place was given up, or has another
 // peer because the socket was retired, see succeed.
 type list struct {
-	// places is how many sockets the engine is to have. Calls are placed on the first ones.
+	// places is the number of sockets that the engine should have. Calls are placed on the first ones.
 	places  int
 	peers   []*peer   // of the places, then those that leave
-	sockets []*socket // of the peers; nil: there is none now
+	sockets []*socket // of the peers; nil for a peer without a socket
 
-	share // what each peer may be charged with. Peers that leave have a share, too: their calls are still in flight
+	share       // what each peer may be charged with. Peers that leave have a share, too: their calls are still in flight
 	whole share // what share becomes when the peers that leave have ended
 }
 
@@ -54,13 +54,13 @@ func (s share) fits(charge int64) bool {
 	return charge>>chargeBits <= s.maxCalls && charge&(oneCall-1) <= s.maxBytes
 }
 
-// replace makes l the list. Under the transit's mu.
+// replace makes l the list. The caller holds the transit's mu.
 func (e *Engine) replace(l *list) {
 	e.list.Store(l)
 	e.changes.send()
 }
 
-// publish makes the socket of a peer known to callers. Under the transit's mu.
+// publish puts the socket of a peer into the list. The caller holds the transit's mu.
 func (e *Engine) publish(p *peer, s *socket) {
 	next := *e.list.Load()
 	next.sockets = slices.Clone(next.sockets)
@@ -69,13 +69,13 @@ func (e *Engine) publish(p *peer, s *socket) {
 }
 
 // SetSockets changes the number of sockets to n, from 1 to MaxSockets. It does not wait. A new socket
-// gets calls as soon as it is up. A socket that is retired gets none, and ends with ErrSurplus
-// after the last reply that it owes; its calls that were not sent move to other sockets. Sockets that
-// are up are kept, and of these the ones that have been silent for the shortest time.
+// gets calls as soon as it is up. A surplus socket gets no more calls and ends with ErrSurplus
+// after the last reply that it awaits; its calls that were not sent move to other sockets. SetSockets keeps the sockets that
+// are up, preferring those that have been silent for the shortest time.
 //
-// MaxCalls, MaxBytes and Traits.Depth are shared evenly among all sockets, those that have not
-// ended yet included. A socket that has more than its new share, because there were fewer
-// sockets before or because calls have moved to it, takes no more until it has less. Until then the
+// MaxCalls, MaxBytes and Traits.Depth are divided evenly among all sockets, including those that have not
+// ended yet. A socket that has more than its new share, because there were fewer
+// sockets before or because calls have moved to it, accepts no calls until it has less. Until then the
 // sum may exceed the bound.
 // A retired socket that still has calls counts as one that has not ended, in addition to the one
 // that takes its place.
@@ -85,7 +85,7 @@ func (e *Engine) SetSockets(n int) error {
 	}
 	t := &e.transit
 	t.mu.Lock()
-	if e.draining.Load() { // Close waits for mu after it has set it, and then for keepers
+	if e.draining.Load() { // Close sets it, then locks mu, and then waits for keepers
 		t.mu.Unlock()
 		return e.closedError()
 	}
@@ -100,7 +100,7 @@ func (e *Engine) SetSockets(n int) error {
 	return nil
 }
 
-// startKeeper starts the keeper of a new peer. Under the transit's mu, while the engine is not draining.
+// startKeeper starts the keeper of a new peer. The caller holds the transit's mu, and the engine is not draining.
 func (e *Engine) startKeeper(p *peer) {
 	if e.keeperless {
 		return
@@ -110,7 +110,7 @@ func (e *Engine) startKeeper(p *peer) {
 	go p.keep()
 }
 
-// grow adds places until there are n, and returns their peers. Under the transit's mu.
+// grow adds places until there are n, and returns their peers. The caller holds the transit's mu.
 func (e *Engine) grow(n int) (added []*peer) {
 	l := e.list.Load()
 	if n <= l.places {
@@ -125,15 +125,15 @@ func (e *Engine) grow(n int) (added []*peer) {
 	return added
 }
 
-// A reduction is what is left to do without locks after places were given up.
+// A reduction is the work that remains to be done without locks after places were given up.
 type reduction struct {
 	takers []taker
-	idle   []*socket            // which have no calls any more
-	stops  []context.CancelFunc // of attempts to connect
+	idle   []*socket            // sockets without calls
+	stops  []context.CancelFunc // stop attempts to connect
 }
 
-// shrink gives places up until n are left. As retire does, it moves what was not sent before callers
-// see that a socket takes no calls. Under the transit's mu.
+// shrink gives up places until n are left. Like retire, it moves unsent calls before callers
+// see that a socket accepts no calls. The caller holds the transit's mu.
 func (e *Engine) shrink(n int) (r reduction) {
 	l := e.list.Load()
 	if n >= l.places {
@@ -150,7 +150,7 @@ func (e *Engine) shrink(n int) (r reduction) {
 		peers, sockets = append(peers, l.peers[i]), append(sockets, l.sockets[i])
 	}
 	next := newList(&e.cfg, n, peers, sockets)
-	// The locks of several sockets, so that none of them is given the calls of another.
+	// All sockets are locked at the same time, so that none of them gets the calls of another.
 	var locked []*socket
 	for _, i := range left {
 		p, s := l.peers[i], l.sockets[i]
@@ -178,7 +178,7 @@ func (e *Engine) shrink(n int) (r reduction) {
 	return r
 }
 
-// end does what is left to do. Without locks.
+// end does the remaining work. The caller holds no lock.
 func (r *reduction) end() {
 	flushTaken(r.takers)
 	for _, s := range r.idle {
@@ -194,9 +194,9 @@ func (r *reduction) end() {
 const maxRetired = 4
 
 // succeed gives the place of p, whose socket s was retired and still has calls, to another peer, so
-// that a slow call does not delay the next connection. It returns that peer, which has no keeper yet. If p has no place,
-// if s is not known to callers yet, or if too many sockets of the place still have calls, it does nothing and
-// returns nil; the sweeper retires s again. Under the transit's mu.
+// that a slow call does not delay the next connection. It returns that peer, whose keeper is not started yet. It does nothing and
+// returns nil if p has no place, if s is not published yet, or if too many sockets of the place still have
+// calls; then the sweeper calls retire again. The caller holds the transit's mu.
 func (e *Engine) succeed(p *peer, s *socket) *peer {
 	if p.leaving || e.draining.Load() {
 		return nil
@@ -215,7 +215,7 @@ func (e *Engine) succeed(p *peer, s *socket) *peer {
 	if retired >= maxRetired {
 		return nil
 	}
-	// The pause before the next attempt to connect is what it would be for p.
+	// The pause before the next attempt to connect is the same as for p.
 	next := &peer{engine: e, began: p.began, backoff: p.backoff}
 	for _, other := range l.peers[l.places:] {
 		if other.heir == p {
@@ -229,10 +229,10 @@ func (e *Engine) succeed(p *peer, s *socket) *peer {
 	return next
 }
 
-// healthiest returns which n places to keep, and the others, both in ascending order: first those
-// that are up and take calls, then silent ones, then those without a socket, then those whose last
-// attempt to connect failed, then retired ones. Of those that are up it prefers the one that was
-// heard last while it owed replies, and then the one with more calls, which would take longer to end.
+// healthiest returns the n places to keep and the other ones, both in ascending order. It prefers places whose socket
+// accepts calls, then silent ones, then those without a socket, then those whose last
+// attempt to connect failed, then retired ones. Of the sockets that accept calls it prefers those that have been
+// silent for the shortest time while they awaited replies, and then those with more calls, which would take longer to end.
 func (l *list) healthiest(n int) (kept, left []int) {
 	type health struct {
 		place, class   int
@@ -250,7 +250,7 @@ func (l *list) healthiest(n int) (kept, left []int) {
 			h.calls = s.charged.Load() >> chargeBits
 		case s != nil && s.life.muted.Load():
 			h.class = 1
-		default: // there is none, or it has failed
+		default: // there is no socket, or it has failed
 			h.class = 2
 			if _, err := l.peers[i].current(); err != nil {
 				h.class = 3
@@ -273,19 +273,19 @@ func (l *list) healthiest(n int) (kept, left []int) {
 	return kept, left
 }
 
-// share lets every socket have the share that it has by now. Without locks.
+// share applies the current shares to all sockets. The caller holds no lock.
 func (e *Engine) share() {
 	for _, s := range e.list.Load().sockets {
 		if s != nil {
 			s.mu.Lock()
 			s.setWindow()
-			s.makeRoom() // who waits looks again
+			s.makeRoom() // waiting callers check the new share
 			s.flushDue() // releases mu
 		}
 	}
 }
 
-// prune forgets the peers that have left: their keepers have ended, and no call in transit is charged
+// prune removes the peers that have left: their keepers have ended, and no call in transit is charged
 // to them.
 func (e *Engine) prune() {
 	t := &e.transit

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// A caller that is alone on its socket reads its own reply: that saves the wake
-// of the reader and the wake by it, a third of the CPU at one caller. After
-// soloNeeded lone calls in a row the keeper lends the reader's role; the first
-// call that meets another gives it back.
+// A lone caller reads its own reply. That saves waking the reader
+// and being woken by it, a third of the CPU with one caller. After
+// soloNeeded consecutive lone calls the keeper lends the reader's role; the first
+// call that meets another returns it.
 //
-// The role moves under the socket's lock: keeper -> free (lend), free -> caller
+// The role changes under the socket's lock: keeper -> free (lend), free -> caller
 // (submit), caller -> free or keeper (endSolo), free -> keeper (reclaim).
-// Who has it owns the read buffer and the scanner.
+// Its holder owns the read buffer and the scanner.
 //
-// While the role is free nobody hears the server. So a caller first looks
-// whether something has arrived: bytes then answer nobody's request, and a
-// server that has hung up is noticed before the request is written. The same
-// holds for who takes the free role back for the keeper.
+// While the role is free, no goroutine reads. So a caller first checks
+// whether data has arrived: it answers no request, and a
+// server that has hung up is noticed before the request is written. The goroutine
+// that returns the free role to the keeper checks in the same way.
 const soloNeeded = 64
 
-// lend makes the role free if callers come one at a time. Keeper only.
+// lend makes the role free if callers come one at a time. Only the keeper calls it.
 func (s *socket) lend() bool {
 	if s.raw == nil || s.engine.cfg.Traits.AlwaysRead || s.engine.cfg.choices.SoloAfter < 0 || s.in.partial() {
 		return false
@@ -36,9 +36,9 @@ func (s *socket) lend() bool {
 	return true
 }
 
-// reclaim gives the role to the keeper and writes what is queued. Whoever took
-// the role when it was free, with the flag writing. It looks first, as a lone
-// reader does: a reply that came meanwhile would be taken for the next call's.
+// reclaim returns the role to the keeper and writes what is queued. It is called by the goroutine that took
+// the free role and has set writing. It first calls look, as a lone
+// reader does: otherwise a reply that came meanwhile would be taken for the next call's.
 func (s *socket) reclaim() {
 	err := s.look()
 	if err != nil {
@@ -59,15 +59,15 @@ func (s *socket) reclaim() {
 	s.endIfOver()
 }
 
-// endIfOver ends a socket that was retired, perhaps by what was read while the role was free, if it
-// has no calls any more.
+// endIfOver ends a retired socket that has no more calls. What was read while the role was free may have
+// retired it.
 func (s *socket) endIfOver() {
 	if cause := s.outlived(); cause != nil {
 		s.fail(cause)
 	}
 }
 
-// waitForRole parks the keeper until its role comes back; false: the socket ended.
+// waitForRole waits until the keeper has the role again. It returns false if the socket has ended.
 func (s *socket) waitForRole() bool {
 	select {
 	case <-s.roleWake:
@@ -77,7 +77,7 @@ func (s *socket) waitForRole() bool {
 	}
 }
 
-// giveToKeeper gives the role back. Under mu, by whoever may give it.
+// giveToKeeper gives the role to the keeper. The caller holds mu and the role.
 func (s *socket) giveToKeeper() {
 	s.role, s.reader, s.lone = roleKeeper, nil, 0
 	select {
@@ -87,15 +87,15 @@ func (s *socket) giveToKeeper() {
 }
 
 // readSolo writes what submit has queued and waits until the leader of the
-// caller's calls is resolved. Whoever got solo from submit.
+// caller's calls is resolved. It is called by the goroutine for which submit returned solo.
 func (s *socket) readSolo(leader *Call) {
 	if !s.readFor(leader) {
-		leader.ending.wait() // without the role: the keeper must be able to connect again
+		leader.ending.wait() // without the role, so that the keeper can reconnect
 	}
 }
 
 // readFor writes what submit has queued and reads until the leader is resolved. It returns false
-// if the socket has failed, or the calls have moved to another one.
+// if the socket has failed or the calls have moved to another socket.
 func (s *socket) readFor(leader *Call) bool {
 	defer s.endSolo()
 	if err := s.look(); err != nil {
@@ -122,8 +122,8 @@ func (s *socket) readFor(leader *Call) bool {
 	return false
 }
 
-// awaitReader waits until a lone caller has left the closed socket: it may still
-// be telling completers of replies.
+// awaitReader waits until a lone caller no longer reads the closed socket: it may still
+// be calling completers.
 func (s *socket) awaitReader() {
 	for {
 		s.mu.Lock()
@@ -136,8 +136,8 @@ func (s *socket) awaitReader() {
 	}
 }
 
-// readOnce reads and hands out once. A panic of the protocol's code must not
-// reach the caller that happens to read.
+// readOnce reads and delivers once. It recovers panics of the protocol's code, which must not
+// reach a caller that happens to read.
 func (s *socket) readOnce() (err error) {
 	defer recovered(&err)
 	if err = s.read(); err == nil {
@@ -146,14 +146,14 @@ func (s *socket) readOnce() (err error) {
 	return err
 }
 
-// look is peek, contained.
+// look calls peek and recovers panics.
 func (s *socket) look() (err error) {
 	defer recovered(&err)
 	return s.peek()
 }
 
 // resume makes the socket readable again after interrupt. It reports whether the calls of a lone
-// reader are still there. Whoever has the role.
+// reader are still on the socket. The caller has the role.
 func (s *socket) resume() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,8 +164,8 @@ func (s *socket) resume() bool {
 	return s.reader != nil
 }
 
-// endSolo gives up the role: to the next lone caller, or to the keeper if others
-// have come meanwhile or a part of a reply is there.
+// endSolo passes the role to the next lone caller, or to the keeper if other calls
+// came meanwhile or a part of a reply was read.
 func (s *socket) endSolo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +181,7 @@ func (s *socket) endSolo() {
 	s.role = roleFree
 }
 
-// interrupt wakes a lone reader whose call was given up. Under mu.
+// interrupt wakes a lone reader whose call was given up. The caller holds mu.
 func (s *socket) interrupt() {
 	if s.role == roleCaller && !s.stopped {
 		s.stopped = true
@@ -189,18 +189,18 @@ func (s *socket) interrupt() {
 	}
 }
 
-// unused reports whether no call is queued or under way and nobody writes. Under
-// mu. The role is free only while this holds.
+// unused reports whether no call is queued or in flight and no goroutine writes. The role is free only while this
+// holds. The caller holds mu.
 func (s *socket) unused() bool {
 	return s.calls.size() == 0 && len(s.out.oneWays)+len(s.out.leaving) == 0 && !s.out.writing
 }
 
-// readEarly reads what arrived while the role was free: pushes and late replies are in
-// order, another reply is not, whether it is there as a whole or in part.
+// readEarly reads what arrived while the role was free. Pushes and late replies are
+// accepted; any other reply, complete or not, is an error.
 func (s *socket) readEarly() error {
 	if err := s.read(); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			s.resume() // our call was given up; what is there is read all the same
+			s.resume() // the lone reader's call was given up; the data is read later
 			return nil
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {

@@ -8,31 +8,31 @@ import (
 // Buckets is the number of buckets of a Snapshot's histograms.
 const Buckets = 24
 
-// Counts are what a socket has done, or all sockets of an engine. Those of a socket are
-// guarded by its lock: they change where it is held anyway.
+// Counts are the counters of a socket, or the sums for all sockets of an engine. Those of a socket are
+// guarded by its lock, because they change where it is held anyway.
 type Counts struct {
-	// Calls were queued. Each of them ends as one of four: Replies came for them,
-	// OneWays have no reply and were written, Failed ended with their socket,
-	// NeverWritten were given up and dropped before they were written.
-	// Refused were turned away, not queued, because a bound was reached.
+	// Calls counts queued calls. Each of them ends in one of four ways: Replies counts those that were
+	// answered, OneWays those without a reply that were written, Failed those that ended with their socket,
+	// and NeverWritten those that were given up and dropped before they were written.
+	// Refused counts calls that were not queued because a bound was reached.
 	Calls, Replies, OneWays, Failed, NeverWritten, Refused uint64
-	// Writes by the reason of the flush rule: nothing was in flight, enough was
-	// queued for what was, flushBytes were queued. Kicks are those that a reply
-	// set off, Yields those before which the caller let neighbors run,
-	// ShortWrites those that the kernel did not take whole.
+	// Writes counts writes; FlushIdle, FlushDepth and FlushBytes count them by the reason of the flush rule:
+	// nothing was in flight, enough calls were queued, enough bytes were queued. Kicks counts writes after
+	// replies, Yields those before which the caller yielded,
+	// ShortWrites those of which the kernel took only a part.
 	Writes, FlushIdle, FlushDepth, FlushBytes, Kicks, Yields, ShortWrites uint64
-	// BytesOut were taken by the kernel; Reads and Deliveries are reads of the
-	// socket, and groups of replies handed out together.
+	// BytesOut counts bytes that the kernel took, Reads reads of the
+	// socket, and Deliveries groups of replies that were delivered together.
 	BytesOut, Reads, Deliveries uint64
-	// SoloReplies were read by the caller that waited for them; Pushes answered
+	// SoloReplies counts replies that were read by their caller, Pushes messages that answered
 	// no request.
 	SoloReplies, Pushes uint64
-	// Reconnects are sockets that ended.
+	// Reconnects counts sockets that ended.
 	Reconnects uint64
-	// Late replies were dropped, because their call had been given up or answered before.
+	// Late counts replies that were dropped because their call had been given up or answered.
 	Late uint64
-	// Batch counts writes by their number of calls: Batch[i] those of
-	// [2^(i-1), 2^i); WriteSize the same by bytes.
+	// Batch is a histogram of the number of calls in a write: Batch[i] counts those in
+	// [2^(i-1), 2^i). WriteSize is the same for bytes.
 	Batch, WriteSize [Buckets]uint64
 }
 
@@ -70,39 +70,38 @@ func (c *Counts) add(o Counts) {
 	}
 }
 
-// Snapshot is what an engine has done since it was made, and what it holds now.
-// Its figures are of slightly different moments.
+// A Snapshot is the statistics of an engine: totals since it was created, and current values.
+// Its values are from slightly different times.
 type Snapshot struct {
 	Counts
-	// Cancelled were given up for a context or a deadline, wherever they were, and streams that
-	// were ended from this side.
+	// Cancelled counts calls that were given up because of a context or a deadline, and streams that
+	// were ended by this side.
 	Cancelled uint64
-	// Backstop counts writes that only the sweeper made: 0, unless something is
-	// wrong. Aged counts those it made of calls held back by slow ones.
+	// Backstop counts writes that only the sweeper made. It is 0 unless something is
+	// wrong. Aged counts the sweeper's writes of calls that slow ones held back.
 	Backstop, Aged uint64
-	// Moved are calls that left a socket unsent for another, each time that they did. Calls
-	// counts them once.
+	// Moved counts how often calls left a socket unsent. Calls counts each of them once.
 	Moved uint64
-	// Stalls are sockets that ended because the server was silent for too long,
-	// Pings and Probes the requests sent to find out.
+	// Stalls counts sockets that were closed because the server was silent for too long,
+	// Pings and Probes the requests that checked whether it is alive.
 	Stalls, Pings, Probes uint64
-	// CompleterPanics were contained; SlowCompleters took more than 1 ms.
+	// CompleterPanics counts recovered panics of completers; SlowCompleters counts completers that took more than 1 ms.
 	CompleterPanics, SlowCompleters uint64
-	// Queued and Outstanding are calls now, HeldBytes what they are charged,
-	// Connected the sockets that are up.
+	// Queued and Outstanding are the current calls, HeldBytes is what they are charged,
+	// and Connected is the number of open sockets.
 	Queued, Outstanding, Connected int
 	HeldBytes                      int64
-	// Streams are open; StreamBytes are what open streams, and those that were not read to their end,
-	// may hold together.
+	// Streams is the number of open streams. StreamBytes is the maximum that they, and streams that were not read to
+	// their end, may hold.
 	Streams     int
 	StreamBytes int64
-	// StreamOverflows are streams that ended because more was received than Recv has taken.
+	// StreamOverflows counts streams that ended because a received frame did not fit.
 	StreamOverflows uint64
-	// Sockets is the number that SetSockets or Config asks for, Leaving how many more have not
+	// Sockets is the number set by SetSockets or Config. Leaving is the number of further sockets that have not
 	// ended yet.
 	Sockets, Leaving int
-	// RoundTrip is the smallest reply time of the last seconds, of the slowest
-	// socket; 0: not known. FlushFactor is k of the rule there.
+	// RoundTrip is the smallest reply time of the last seconds on the slowest
+	// socket, or 0 if unknown. FlushFactor is k of its flush rule.
 	RoundTrip   time.Duration
 	FlushFactor int
 }
@@ -117,7 +116,7 @@ func (s *socket) snapshotCounts() Counts {
 	return counts
 }
 
-// awaited reports whether somebody waits for a call that is queued or under way.
+// awaited reports whether a caller waits for a call that is queued or in flight.
 // Calls that were given up do not count.
 func (s *socket) awaited() bool {
 	s.mu.Lock()
@@ -130,11 +129,11 @@ func (s *socket) awaited() bool {
 	return len(s.out.oneWays)+len(s.out.leaving) > 0
 }
 
-// Snapshot returns the engine's figures.
+// Snapshot returns the engine's statistics.
 func (e *Engine) Snapshot() Snapshot {
 	var out Snapshot
 	t := &e.transit
-	t.mu.Lock() // meanwhile no call moves
+	t.mu.Lock() // so that no call moves
 	defer t.mu.Unlock()
 	out.Moved, out.Failed, out.NeverWritten = t.moved, t.failed, t.givenUp
 	out.Calls = t.failed + t.givenUp

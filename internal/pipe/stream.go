@@ -12,54 +12,54 @@ import (
 
 // A stream is a call that sends further frames and receives many. Its opening frame is a call like
 // any other: it takes a ticket, and its last frame is the reply. So the table, the rule of tickets,
-// the failure of a socket, and the counts know streams already. Frames that follow are calls without
-// a reply that carry the ticket of the stream (stream_send.go); frames that come before the last
+// the failure of a socket, and the counters apply to streams unchanged. The frames sent later are calls without
+// a reply that carry the ticket of the stream (stream_send.go); the frames received before the last
 // one are parts (stream_receive.go).
 //
-// A stream is pinned to its connection. It ends once: by its last frame, with its socket, or from
-// this side, by Close, its context, or because its reader is too slow. From this side its call is
-// given up as any other is: the ticket stays blocked until the last frame comes, and a reset frame
-// asks for it.
+// A stream is pinned to its connection. It ends once: by its last frame, with its socket, or by
+// this side, through Close, its context, or because its reader is too slow. If this side ends it, its call is
+// given up like any other: the ticket stays blocked until the last frame comes, and a reset frame
+// requests that frame.
 
-// Errors of streams that callers find in the chain of what they get.
+// Errors of streams that are in the chain of the errors that callers get.
 var (
-	// ErrNoStreams: the protocol has no streams, or replies do not carry tickets.
+	// ErrNoStreams means that the protocol has no streams, or that replies do not carry tickets.
 	ErrNoStreams = errors.New("the protocol has no streams")
-	// ErrStreamOverflow: a frame came that StreamConfig.ReceiveBytes had no room for.
-	ErrStreamOverflow = errors.New("stream: more was received than its reader has taken and its bound allows")
-	// ErrStreamClosed: Close ended the stream before its last frame came.
-	ErrStreamClosed = errors.New("stream: it was closed before its last frame came")
-	// ErrStreamEnded: a frame was not sent because the server had ended the stream.
-	ErrStreamEnded = errors.New("stream: the server has ended it")
-	// ErrSendClosed: a frame was not sent because CloseSend was called before.
-	ErrSendClosed = errors.New("stream: nothing can be sent after CloseSend")
+	// ErrStreamOverflow means that a received frame did not fit into StreamConfig.ReceiveBytes.
+	ErrStreamOverflow = errors.New("stream: a received frame exceeds the bound of unread bytes")
+	// ErrStreamClosed means that Close ended the stream before its last frame came.
+	ErrStreamClosed = errors.New("stream: closed before the last frame was received")
+	// ErrStreamEnded means that a frame was not sent because the server had ended the stream.
+	ErrStreamEnded = errors.New("stream: ended by the server")
+	// ErrSendClosed means that a frame was not sent because CloseSend had been called.
+	ErrSendClosed = errors.New("stream: send after CloseSend")
 
-	// errCrowded tells the engine that streams have their half of what may be at the server.
+	// errCrowded informs the engine that streams take half of the window.
 	errCrowded = errors.New("crowded")
 )
 
-// streamRoom is what the streams of an engine may receive together.
+// streamRoom bounds what the streams of an engine may receive together.
 type streamRoom struct {
-	freed broadcast // a stream has given its share back
+	freed broadcast // a stream has released its share
 
 	// Atomics.
-	reserved  atomic.Int64  // of StreamConfig.MaxBytes; a stream has its whole share from its opening on
+	reserved  atomic.Int64  // of StreamConfig.MaxBytes; a stream reserves its whole share when it is opened
 	overflows atomic.Uint64 // written by readers
 }
 
 // A Stream is one call with many frames in both directions. It comes from Engine.OpenStream and must
-// be closed, also after its end.
+// be closed, even after its end.
 //
-// Send and CloseSend may be called by several goroutines, beside one that calls Recv. Close may be
-// called by any goroutine at any time.
+// Send, CloseSend and Close are safe for concurrent use. Recv must be called by one goroutine at a time, which
+// may run concurrently with the others.
 type Stream struct {
 	// Immutable once it is open.
 	socket *socket
 	ticket uint64
-	most   int           // bound of held
+	most   int           // bound of inbox.held
 	done   chan struct{} // closed at the end
 	turn   chan struct{} // capacity 1: full while a goroutine sends
-	// admitted and arrived, of capacity 1, tell the sender and the receiver to look again.
+	// admitted and arrived, of capacity 1, wake the sender and the receiver.
 	admitted chan struct{}
 	arrived  chan struct{}
 
@@ -68,20 +68,20 @@ type Stream struct {
 	// Owned by the goroutine that has the reader's role.
 	over bool // its last frame was cut
 
-	untold atomic.Int64 // bytes taken, by StreamTraits.Cost, that the server was not told of
+	untold atomic.Int64 // bytes that Recv has returned, by StreamTraits.Cost, and for which the server has no credit yet
 
 	mu sync.Mutex
 	// Guarded by mu, which is locked after the socket's.
-	call    *Call // nil: the stream has ended
+	call    *Call // nil if the stream has ended
 	inbox   inbox
-	last    *Call       // has the last frame, which Recv has not taken
+	last    *Call       // has the last frame, which Recv has not returned
 	err     error       // what Recv returns after all frames
-	closed  bool        // by Close: nobody receives any more
-	settled bool        // its share of streamRoom was given back
-	stop    func() bool // ends the watch of the context
+	closed  bool        // Close was called
+	settled bool        // its share of streamRoom was released
+	stop    func() bool // stops watching the context
 }
 
-// stream returns the stream that c has opened, nil if it is another call.
+// stream returns the stream that c has opened, or nil if c is another call.
 func (c *Call) stream() *Stream {
 	if !c.routed {
 		return nil
@@ -90,10 +90,10 @@ func (c *Call) stream() *Stream {
 	return st
 }
 
-// OpenStream makes c the opening frame of a stream. Like other calls it waits for a connection, and
+// OpenStream opens a stream with c as its first frame. Like other calls, it waits for a connection, and
 // for room if Config.WaitWhenFull is set; if c has a Pin, it uses that connection. The stream ends
-// with ctx, also after OpenStream has returned; Config.Timeout does not hold for it. After nil the
-// stream owns c; an error means that c was not sent and is still the caller's.
+// when ctx ends, even after OpenStream has returned. Config.Timeout does not apply to it. If the error is nil, the
+// stream owns c. Otherwise c was not sent and still belongs to the caller.
 func (e *Engine) OpenStream(ctx context.Context, c *Call) (*Stream, error) {
 	switch t := &e.cfg.Traits; {
 	case t.Match != ByTicket || t.Streams == nil:
@@ -164,7 +164,7 @@ func (e *Engine) openOnSocket(ctx context.Context, st *Stream, c *Call) error {
 		}
 		switch err = pin.s.open(st, c); err {
 		case errFull:
-			c.route(nil, nil) // else it may not wait
+			c.route(nil, nil) // otherwise it must not wait
 			err = e.waitForRoom(ctx, pin.s, []*Call{c})
 		case errGone:
 			if err = nil; chosen {
@@ -187,7 +187,7 @@ func (e *Engine) openOnSocket(ctx context.Context, st *Stream, c *Call) error {
 // open queues the opening frame. If it returns an error, nothing was queued.
 func (s *socket) open(st *Stream, c *Call) error {
 	c.route(st, nil)
-	c.prepare(context.Background(), s.engine) // the stream watches its context itself
+	c.prepare(context.Background(), s.engine) // the stream watches its own context
 	c.deadline = 0
 	if !s.reserve(c.charge, false) {
 		if (Pin{s}).Alive() {
@@ -216,13 +216,13 @@ func (s *socket) open(st *Stream, c *Call) error {
 	return nil
 }
 
-// mayOpen returns why no stream can be opened, nil if one can. What may be at the server is never all
-// streams: calls have the other half. Under mu.
+// mayOpen returns why no stream can be opened, or nil if one can. Streams may take at most half of the
+// window; the rest is for calls. The caller holds mu.
 func (s *socket) mayOpen() error {
 	switch {
 	case s.life.closed || s.life.retiring.Load() || s.life.muted.Load():
 		return errGone
-	case s.engine.draining.Load(): // Shutdown has set it before it looked at our calls
+	case s.engine.draining.Load(): // Shutdown sets it before it checks for calls
 		return errDraining
 	case s.calls.full(1):
 		return errFull
@@ -232,8 +232,8 @@ func (s *socket) mayOpen() error {
 	return nil
 }
 
-// flushQueued writes what was queued if the flush rule allows that and nobody writes. If nobody reads,
-// it gives the reader's role to the keeper. Called with mu held; returns with mu released.
+// flushQueued writes what was queued if the flush rule allows it and no other goroutine writes. If the reader's role is
+// free, it returns the role to the keeper. It is called with mu held and returns with mu released.
 func (s *socket) flushQueued(wakeSweeper bool) {
 	switch {
 	case s.role == roleFree:
@@ -253,8 +253,8 @@ func (s *socket) flushQueued(wakeSweeper bool) {
 	s.engine.wakeSweeper(wakeSweeper)
 }
 
-// watch ends the stream with ctx. A function of the context's costs an allocation, which is nothing for
-// a stream, while the sweeper would visit it every 4 ms for as long as it is open.
+// watch makes the stream end when ctx ends. It uses context.AfterFunc: its allocation is cheap for
+// a stream, whereas the sweeper would visit the stream every 4 ms for as long as it is open.
 func (st *Stream) watch(ctx context.Context) {
 	if ctx.Done() == nil {
 		return
@@ -271,7 +271,7 @@ func (st *Stream) watch(ctx context.Context) {
 	}
 }
 
-// Complete implements Completer: the opening call has its reply, which is the last frame of the
+// Complete implements Completer. The opening call has its reply, which is the last frame of the
 // stream, or has failed.
 func (st *Stream) Complete(c *Call) {
 	s := st.socket
@@ -279,7 +279,7 @@ func (st *Stream) Complete(c *Call) {
 	dropped := st.leave(ErrStreamEnded)
 	st.mu.Lock()
 	switch {
-	case st.err != nil: // Close has said how it ends
+	case st.err != nil: // set by Close
 	case c.failed:
 		st.err = c.Err()
 	case !st.closed:
@@ -296,7 +296,7 @@ func (st *Stream) Complete(c *Call) {
 }
 
 // end ends the stream from this side because of cause, unless it has ended or its last frame is being
-// handed over.
+// delivered.
 func (st *Stream) end(cause error) {
 	select {
 	case <-st.done:
@@ -331,7 +331,7 @@ func (st *Stream) end(cause error) {
 	s.endIfOver()
 }
 
-// newReset returns the frame that tells the server of the end, if the protocol has one.
+// newReset returns the frame that informs the server of the end, if the protocol has one.
 func (st *Stream) newReset(cause error) []*Call {
 	appendReset := st.socket.engine.cfg.Traits.Streams.AppendReset
 	if appendReset == nil {
@@ -340,7 +340,7 @@ func (st *Stream) newReset(cause error) []*Call {
 	return st.newFrame(func(b []byte) []byte { return appendReset(b, cause) })
 }
 
-// finish notes the end, and returns a function that is to be called without locks. Under mu, once.
+// finish records the end, and returns a function that must be called without locks. It is called once, with mu held.
 func (st *Stream) finish() (stop func()) {
 	st.call = nil
 	close(st.done)
@@ -352,7 +352,7 @@ func (st *Stream) finish() (stop func()) {
 	return func() { cancel() }
 }
 
-// notify tells the receiver to look again.
+// notify wakes the receiver.
 func (st *Stream) notify() {
 	select {
 	case st.arrived <- struct{}{}:
@@ -366,9 +366,9 @@ func releaseAll(calls []*Call) {
 	}
 }
 
-// Close ends the stream if it has not ended: the server is told by a reset frame. Frames that were not
-// taken by Recv are dropped, and Recv returns an error from then on. Close may be called
-// more than once; it does not wait.
+// Close ends the stream if it has not ended, and informs the server by a reset frame. Frames that Recv has not
+// returned are dropped, and Recv returns an error from then on. Close may be called
+// more than once. It does not wait.
 func (st *Stream) Close() {
 	st.mu.Lock()
 	st.closed = true
@@ -378,7 +378,7 @@ func (st *Stream) Close() {
 	st.inbox.drop()
 	last := st.last
 	st.last = nil
-	if st.err == nil { // the last frame was there, or is being handed over
+	if st.err == nil { // the last frame was received or is being delivered
 		st.err = &slipstream.Error{Addr: st.socket.engine.cfg.Addr, Outcome: slipstream.Executed, Err: ErrStreamClosed}
 	}
 	st.settle()
@@ -389,7 +389,7 @@ func (st *Stream) Close() {
 	}
 }
 
-// settle gives the share of the stream back. Under mu.
+// settle releases the share of the stream. The caller holds mu.
 func (st *Stream) settle() {
 	if !st.settled {
 		st.settled = true
@@ -398,8 +398,8 @@ func (st *Stream) settle() {
 }
 
 // endStreamsOf ends the streams of a retired connection that still has its place, because too many
-// others were retired, if no connection has taken calls for DialTimeout: the streams would keep the next
-// connection from being dialed. By the sweeper.
+// others were retired, if no connection has accepted calls for DialTimeout: the streams would keep the next
+// connection from being dialed. Only the sweeper calls it.
 func (e *Engine) endStreamsOf(s *socket, now time.Duration) {
 	w := &s.watch
 	if !s.life.retiring.Load() || (Pin{e.anySocket()}).Alive() || !e.has(s) {

@@ -8,28 +8,28 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// The reader never waits for the owner of a stream. It copies a frame into the inbox of its stream, and
-// a frame that does not fit ends that stream. A protocol with flow control tells the server how much
-// was taken, so that the server stops before.
+// The reader never waits for the owner of a stream. It copies a frame into the inbox of its stream;
+// a frame that does not fit ends that stream. With flow control, the server receives credit for what
+// Recv has returned, so that it stops sending before.
 
 const (
-	// partCost is what a frame counts in an inbox beside its bytes.
+	// partCost is what a frame counts in an inbox in addition to its bytes.
 	partCost = 64
-	// manyParts is how many frames of streams are cut before their streams are looked up under one
+	// manyParts is the maximum number of frames of streams that are cut before their streams are found under one
 	// lock.
 	manyParts = 128
-	// creditShare is which share of its window must be taken before the server is told.
+	// creditShare is the divisor of the window that gives the credit sent in one frame.
 	creditShare = 4
 )
 
 // A part is a frame of a stream in the read buffer.
 type part struct {
 	arrived
-	after int // replies that were cut before it
+	after int // number of replies that were cut before it
 	st    *Stream
 }
 
-// part takes note of a frame of a stream.
+// part records a frame of a stream.
 func (s *socket) part(f Frame, at int) error {
 	s.streams.parts = append(s.streams.parts, part{arrived: arrived{at, f.Len, f.Ticket}, after: len(s.in.frames)})
 	if len(s.streams.parts) == manyParts {
@@ -38,9 +38,9 @@ func (s *socket) part(f Frame, at int) error {
 	return nil
 }
 
-// handParts gives the frames that were cut to their streams. Frames of streams that have ended are
-// dropped and counted, and so are those that came after the last frame: it may be among the replies
-// that are handed out next. A ticket that was never sent is an error.
+// handParts delivers the frames that were cut to their streams. Frames of streams that have ended are
+// dropped and counted, and so are those that came after the last frame, which may be among the replies
+// that are delivered next. A ticket that was never sent is an error.
 func (s *socket) handParts() error {
 	parts := s.streams.parts
 	defer func() {
@@ -105,10 +105,10 @@ func (st *Stream) receive(s *socket, f arrived) bool {
 	return true
 }
 
-// Recv returns the next frame of the stream, a whole message, valid until the next Recv. It waits for one until
+// Recv returns the next frame of the stream, a whole message, valid until the next call of Recv. It waits for one until
 // ctx ends, which does not end the stream. After the last frame the error is io.EOF. If the stream has
-// ended in another way, Recv returns the frames that came before and then why it has; after Close it
-// returns no frames. One goroutine may call Recv at a time.
+// ended in another way, Recv returns the frames received before, and then the cause; after Close it
+// returns no frames. Recv must be called by one goroutine at a time.
 func (st *Stream) Recv(ctx context.Context) ([]byte, error) {
 	for {
 		b, err := st.next()
@@ -124,8 +124,8 @@ func (st *Stream) Recv(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// next takes the next frame, or the error after the last one, and gives back the frame before. Nil and nil:
-// there is none yet.
+// next releases the previous frame and returns the next one, or the error after the last one. It returns nil and nil if
+// there is no frame yet.
 func (st *Stream) next() ([]byte, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -146,8 +146,8 @@ func (st *Stream) next() ([]byte, error) {
 	return nil, st.err
 }
 
-// tellServer lets the server send as much as was taken, if that is enough for a frame and the one
-// before is written: so at most one of them is queued for each stream. By the receiver, and by who
+// tellServer gives the server credit for what Recv has returned, if that is enough for a frame and the previous
+// such frame is written. So at most one is queued for each stream. It is called by the receiver, and by the goroutine that
 // has written a frame of the stream.
 func (st *Stream) tellServer() {
 	e, s := st.socket.engine, st.socket
@@ -178,19 +178,19 @@ func (st *Stream) tellServer() {
 	s.flushQueued(st.queueOwn(frames[0]))
 }
 
-// inbox holds the frames that were received and not taken. Small ones lie one after the other in
+// An inbox holds the frames that were received and that Recv has not returned. Small frames are stored consecutively in
 // chunks, so that many of them take little more than their bytes. It is guarded by the stream's mu.
 type inbox struct {
-	frames []inboxFrame // those before first were taken
+	frames []inboxFrame // from index first
 	first  int
 	held   int    // cost of the frames
 	chunk  []byte // the last chunk, which has room
-	// given is the frame that the receiver has, and givenCall the call with the last frame.
+	// given is the frame that the receiver uses, and givenCall the call with the last frame.
 	given     inboxFrame
 	givenCall *Call
 }
 
-// inboxFrame is a frame. If free is not nil, it is the chunk whose last frame this is.
+// An inboxFrame is a frame. If free is not nil, it is the chunk whose last frame this is.
 type inboxFrame struct{ b, free []byte }
 
 const (
@@ -214,23 +214,23 @@ func (in *inbox) add(b []byte) {
 	in.frames = append(in.frames, inboxFrame{b: in.chunk[from:len(in.chunk):len(in.chunk)]})
 }
 
-// adopt takes a frame over that has a buffer of its own.
+// adopt adds a frame that has a dedicated buffer.
 func (in *inbox) adopt(b []byte) {
 	in.held += len(b) + partCost
 	in.endChunk()
 	in.frames = append(in.frames, inboxFrame{b, b[:0]})
 }
 
-// endChunk lets the last chunk be given back with the last frame.
+// endChunk makes the last chunk be released with the last frame.
 func (in *inbox) endChunk() {
-	if in.chunk != nil { // it has a frame that is not taken
+	if in.chunk != nil { // it contains a frame of the inbox
 		in.frames[len(in.frames)-1].free, in.chunk = in.chunk[:0], nil
 	}
 }
 
 func (in *inbox) empty() bool { return in.first == len(in.frames) }
 
-// take returns the next frame and gives it to the receiver; nil: there is none.
+// take removes the next frame and returns it, or nil if there is none.
 func (in *inbox) take() []byte {
 	if in.empty() {
 		return nil
@@ -241,7 +241,7 @@ func (in *inbox) take() []byte {
 	in.given = in.frames[in.first]
 	in.frames[in.first] = inboxFrame{}
 	in.held -= len(in.given.b) + partCost
-	// Moved when half has gone, so an entry is moved once on average.
+	// Entries move when half of them were taken, so each moves once on average.
 	if in.first++; in.first > len(in.frames)/2 {
 		n := copy(in.frames, in.frames[in.first:])
 		clear(in.frames[n:])
@@ -250,7 +250,7 @@ func (in *inbox) take() []byte {
 	return in.given.b
 }
 
-// giveBack ends the receiver's use of the frame that it has.
+// giveBack releases the frame that the receiver uses.
 func (in *inbox) giveBack() {
 	if in.given.free != nil {
 		buf.Put(in.given.free)
@@ -262,7 +262,7 @@ func (in *inbox) giveBack() {
 	}
 }
 
-// drop drops the frames that were not taken. The chunk of the one that the receiver has is left to the
+// drop drops all frames. The chunk of the frame that the receiver uses is left to the garbage
 // collector.
 func (in *inbox) drop() {
 	in.endChunk()

@@ -8,24 +8,24 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// Frames of streams are calls without a reply, queued like others and written by the same flushes. What
-// a stream has queued is bounded, and so is what all streams of a socket have queued: so much at most is
-// before a call. Streams that wait for room of the socket get it in turn, one frame each.
+// Frames of streams are calls without a reply, queued like others and written by the same flushes. The bytes queued by
+// a stream are bounded, and so are those queued by all streams of a socket. This bounds what is
+// ahead of a call. Streams that wait for room of the socket get it in turn, one frame each.
 //
-// All of it is guarded by the socket's lock, which a frame takes anyway: when it is queued, and with
-// all others of its write when that has ended.
+// All of this is guarded by the socket's lock, which is locked for a frame anyway: when it is queued, and
+// when the write that contains it has ended.
 
-// sending is the sender's side of a stream.
+// sending is the sending side of a stream.
 type sending struct {
 	live   bool // the stream has not ended
 	closed bool // by CloseSend
 	ready  bool // in socketStreams.ready
 	unsent int  // cost of the frames that are queued or being written
 	credit int  // bytes that the server still admits, if it gives credit
-	// want is the cost of the frame that waits to be queued, 0 if there is none, and spends what it
+	// want is the cost of the frame that waits to be queued, or 0 if there is none. spends is what it
 	// takes of the credit.
 	want, spends int
-	// telling: a frame with credit for the server is being made, queued, or written. Then it is credits.
+	// telling means that a frame with credit for the server is being encoded, queued, or written. When it is queued, it is credits.
 	telling bool
 	credits *Call
 }
@@ -33,21 +33,21 @@ type sending struct {
 // socketStreams are the streams of a socket.
 type socketStreams struct {
 	// Guarded by the socket's lock.
-	live   int       // streams that have not ended
+	live   int       // number of streams that have not ended
 	unsent int       // cost of the frames that are queued or being written
-	ready  []*Stream // with a frame that only the bound of the socket holds back, in turn
+	ready  []*Stream // streams with a frame that only the bound of the socket delays, in turn
 
 	// Owned by the goroutine that has the reader's role.
 	parts []part
 }
 
-// streamFrames is a stream as the owner of its frames: it is told of the end of each of them.
+// streamFrames is the completer of the frames of a stream.
 type streamFrames Stream
 
 // Complete implements Completer.
 func (f *streamFrames) Complete(c *Call) { c.Release() }
 
-// frameOf returns the stream that c is a further frame of, nil if it is another call.
+// frameOf returns the stream of which c is a frame after the first, or nil if c is another call.
 func (c *Call) frameOf() *Stream {
 	if !c.routed {
 		return nil
@@ -59,14 +59,14 @@ func (c *Call) frameOf() *Stream {
 // frameCost is what a frame counts while it is queued or being written.
 func frameCost(c *Call) int { return c.size + callCost }
 
-// Send queues c as a frame of the stream. It waits while the server admits no more, and while as
-// much is queued as StreamConfig allows, until ctx ends. It does not wait until the frame is
-// written: what has become of it is told by Recv. After nil the stream owns c; an error means that c was
-// not sent and is still the caller's. If the stream goes on, the outcome of the error is NotSent;
-// otherwise the error is why the stream has ended.
+// Send queues c as a frame of the stream. While the server gives no credit, and while as
+// much is queued as StreamConfig allows, it waits until ctx ends. It does not wait until the frame is
+// written: later errors are returned by Recv. If the error is nil, the stream owns c. Otherwise c was
+// not sent and still belongs to the caller. If the stream continues, the outcome of the error is NotSent;
+// otherwise the error is the cause of the end of the stream.
 func (st *Stream) Send(ctx context.Context, c *Call) error { return st.send(ctx, c, false) }
 
-// CloseSend is Send with the last frame of this side. If c is nil, no frame is sent. Frames are
+// CloseSend is like Send, and no frame can be sent afterwards. If c is nil, no frame is sent. Frames are
 // received as before.
 func (st *Stream) CloseSend(ctx context.Context, c *Call) error { return st.send(ctx, c, true) }
 
@@ -107,7 +107,7 @@ func (st *Stream) send(ctx context.Context, c *Call, closes bool) error {
 	return nil
 }
 
-// prepare makes c ready to be queued as a frame of the stream.
+// prepare prepares c to be queued as a frame of the stream.
 func (st *Stream) prepare(c *Call) {
 	c.Pin, c.OneWay = Pin{st.socket}, true
 	c.route((*streamFrames)(st), nil)
@@ -115,14 +115,14 @@ func (st *Stream) prepare(c *Call) {
 	c.deadline = 0
 }
 
-// unprepare makes c a call of its owner's again.
+// unprepare reverts prepare.
 func (c *Call) unprepare() {
 	c.Pin, c.OneWay = Pin{}, false
 	c.route(nil, nil)
 }
 
-// reserve reserves what c, which is admitted, is charged, and waits for room. Called with the socket's lock
-// held, which it releases while it waits.
+// reserve reserves the charge of c, which is admitted, and waits for room. It is called with the socket's lock
+// held and releases it while it waits.
 func (st *Stream) reserve(ctx context.Context, c *Call) error {
 	s := st.socket
 	for !s.reserve(c.charge, false) {
@@ -159,7 +159,7 @@ func (st *Stream) awaitRoom(ctx context.Context, charge int64) error {
 	return nil
 }
 
-// mayQueue returns why no frame can be queued any more, nil if one can. Under the socket's lock.
+// mayQueue returns why no frame can be queued any more, or nil if one can. The caller holds the socket's lock.
 func (st *Stream) mayQueue() error {
 	s := st.socket
 	switch {
@@ -179,8 +179,8 @@ func (st *Stream) mayQueue() error {
 	return nil
 }
 
-// admission waits until c may be queued, counts it as queued, and reserves what it is charged. If it returns an error, it does not
-// count. Called with the socket's lock held, which it releases while it waits.
+// admission waits until c may be queued, counts it as queued, and reserves its charge. If it returns an error, c is not
+// counted. It is called with the socket's lock held and releases it while it waits.
 func (st *Stream) admission(ctx context.Context, c *Call) (err error) {
 	s, out := st.socket, &st.sending
 	out.want, out.spends = frameCost(c), 0
@@ -217,8 +217,8 @@ func (st *Stream) admission(ctx context.Context, c *Call) (err error) {
 	return err
 }
 
-// schedule lets the stream have its turn at the room of the socket, if it has a frame that nothing else
-// holds back. Under the socket's lock.
+// schedule puts the stream in the queue for the room of the socket, if it has a frame that nothing else
+// delays. The caller holds the socket's lock.
 func (st *Stream) schedule() {
 	s, out := st.socket, &st.sending
 	if !out.ready && st.fits() {
@@ -228,7 +228,7 @@ func (st *Stream) schedule() {
 	}
 }
 
-// fits reports whether the stream has a frame to queue that its own bound and its credit allow. Under
+// fits reports whether the stream has a frame to queue that its own bound and its credit allow. The caller holds
 // the socket's lock.
 func (st *Stream) fits() bool {
 	cfg, out := &st.socket.engine.cfg, &st.sending
@@ -241,8 +241,8 @@ func (st *Stream) fits() bool {
 	return !cfg.Traits.Streams.Credited || out.spends <= out.credit
 }
 
-// admitFrames lets the streams whose turn it is queue a frame each, as far as the bound of the socket
-// allows. Under mu.
+// admitFrames admits one frame of each stream in turn, as far as the bound of the socket
+// allows. The caller holds mu.
 func (s *socket) admitFrames() {
 	all := &s.streams
 	n := 0
@@ -267,8 +267,8 @@ func (s *socket) admitFrames() {
 	all.ready = slices.Delete(all.ready, 0, n)
 }
 
-// queueOwn queues a frame of the engine's own, which no bound holds back: a stream has one with credit
-// and one that resets it at most. Under the socket's lock.
+// queueOwn queues a frame of the engine, which no bound delays: a stream has at most one with credit
+// and one that resets it. The caller holds the socket's lock.
 func (st *Stream) queueOwn(c *Call) (wakeSweeper bool) {
 	st.socket.reserve(c.charge, true)
 	st.sending.unsent += frameCost(c)
@@ -276,7 +276,7 @@ func (st *Stream) queueOwn(c *Call) (wakeSweeper bool) {
 	return st.queueFrame(c)
 }
 
-// queueFrame queues a frame that counts already. It reports whether the sweeper must be woken. Under
+// queueFrame queues a frame that is already counted. It reports whether the sweeper must be woken. The caller holds
 // the socket's lock.
 func (st *Stream) queueFrame(c *Call) (wakeSweeper bool) {
 	s := st.socket
@@ -288,7 +288,7 @@ func (st *Stream) queueFrame(c *Call) (wakeSweeper bool) {
 	return s.queue(one[:])
 }
 
-// framesSent notes that frames were written. Under mu.
+// framesSent records that frames were written. The caller holds mu.
 func (s *socket) framesSent(calls []*Call) {
 	for _, c := range calls {
 		st := c.frameOf()
@@ -306,8 +306,8 @@ func (s *socket) framesSent(calls []*Call) {
 	s.admitFrames()
 }
 
-// leave takes the stream off its socket: its queued frames are not sent. They must be released without
-// locks. Under the socket's lock.
+// leave removes the stream from its socket: its queued frames are not sent. The caller holds the socket's lock and
+// must release the returned frames without locks.
 func (st *Stream) leave(cause error) (dropped []*Call) {
 	s, out := st.socket, &st.sending
 	out.live = false
@@ -325,7 +325,7 @@ func (st *Stream) leave(cause error) (dropped []*Call) {
 	return dropped
 }
 
-// newFrame returns a call with a frame of the engine's own; none if nothing was appended.
+// newFrame returns a call with a frame of the engine, or none if nothing was appended.
 func (st *Stream) newFrame(appendTo func(b []byte) []byte) []*Call {
 	s := st.socket
 	c := s.engine.Acquire()
@@ -341,8 +341,8 @@ func (st *Stream) newFrame(appendTo func(b []byte) []byte) []*Call {
 	return []*Call{c}
 }
 
-// Grant lets the stream with that ticket on this connection send n more bytes. It is for protocols whose
-// servers give credit, and may be called by any goroutine. A ticket without an open stream is passed over.
+// Grant permits the stream with the given ticket on this connection to send n more bytes. It is for protocols whose
+// servers give credit, and is safe for concurrent use. It ignores a ticket without an open stream.
 func (p Pin) Grant(ticket uint64, n int) {
 	s := p.s
 	s.mu.Lock()
@@ -355,5 +355,5 @@ func (p Pin) Grant(ticket uint64, n int) {
 	st.schedule()
 }
 
-// maxCredit bounds what a server can admit.
+// maxCredit bounds the credit that a server can give.
 const maxCredit = 1 << 30

@@ -9,29 +9,29 @@ import (
 )
 
 const (
-	// sweepEvery is how often calls whose context can be canceled are visited: a
-	// cancel is honored within twice that. docs/decisions/0006 has its cost.
+	// sweepEvery is the interval at which calls whose context can be canceled are visited. A
+	// cancel is honored within twice that. docs/decisions/0006 has the cost.
 	sweepEvery = 4 * time.Millisecond
-	// heldEvery replaces it while a protocol with tickets holds calls back, which may
-	// all wait for slow ones.
+	// heldEvery replaces sweepEvery while a protocol with tickets holds calls back, because they may
+	// all wait for slow calls.
 	heldEvery = time.Millisecond
-	// restEvery is the pace of an idle engine: two wake-ups a second.
+	// restEvery is the interval of an idle engine: two wake-ups per second.
 	restEvery = 500 * time.Millisecond
-	// calmSweeps that find nothing to watch end the quick pace.
+	// calmSweeps is the number of sweeps without watched calls after which the short interval ends.
 	calmSweeps = 20
-	// sweepChunk is how many calls are visited under one lock.
+	// sweepChunk is the maximum number of calls that are visited under one lock.
 	sweepChunk = 256
-	// sweepShare is how many calls with tickets a round looks at, if half of them are
-	// not more.
+	// sweepShare is the minimum number of calls with tickets that a round checks; it checks half of them if
+	// that is more.
 	sweepShare = 2048
 )
 
-// sweepCounts are written by the sweeper, and cancelled by who ends a stream.
+// sweepCounts are written by the sweeper; cancelled is also written by goroutines that end a stream.
 type sweepCounts struct {
 	cancelled, backstop, aged, stalls, pings, probes atomic.Uint64
 }
 
-// stallWatch is what the sweeper remembers of a socket.
+// stallWatch is the state of the sweeper for a socket.
 type stallWatch struct {
 	reads, epoch uint64
 	since        time.Duration // of the last sign of life, or of calls in flight
@@ -42,7 +42,7 @@ type stallWatch struct {
 	suspect      bool // owes replies, and is silent
 	calm         int
 	swept        time.Duration
-	blocked      time.Duration // since when it was retired and no connection takes calls; 0: it is not so
+	blocked      time.Duration // since when the socket has been retired and no connection accepts calls; 0 if not
 }
 
 func (e *Engine) wakeSweeper(needed bool) {
@@ -55,9 +55,9 @@ func (e *Engine) wakeSweeper(needed bool) {
 	}
 }
 
-// rest is the pace at which stalls are looked for: a twelfth of the stall
-// time-out, and a tenth while nothing is under way. A stall is noticed two paces
-// late at most, so within 1.2 times the time-out.
+// rest is the interval at which stalls are checked: a twelfth of the stall
+// timeout, and a tenth while nothing is in flight. A stall is noticed at most two intervals
+// late, so within 1.2 times the timeout.
 func (e *Engine) rest(idle bool) time.Duration {
 	t := e.cfg.StallTimeout
 	switch {
@@ -69,7 +69,7 @@ func (e *Engine) rest(idle bool) time.Duration {
 	return min(restEvery, max(t/12, time.Millisecond))
 }
 
-// runSweeper visits sockets: quickly while calls are to be watched, else slowly.
+// runSweeper visits sockets, at short intervals while there are calls to watch and at long ones otherwise.
 func (e *Engine) runSweeper() {
 	defer e.keepers.Done()
 	timer := time.NewTimer(e.rest(true))
@@ -97,19 +97,19 @@ func (e *Engine) runSweeper() {
 		e.release()
 		timer.Reset(min(next, e.visitTransit(now)))
 		if l := e.list.Load(); l.places < len(l.peers) {
-			e.prune() // which needs much stack
+			e.prune()
 		}
 	}
 }
 
-// visit does what a socket needs and returns when it is to be visited again.
+// visit performs the periodic work for a socket and returns after which time it is to be visited again.
 func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	w := &s.watch
 	every := e.cfg.choices.SweepEvery
 	s.mu.Lock()
 	watched := s.watched
 	next := e.rest(s.calls.atServer() == 0)
-	// Held calls bring the sweeper here more often than calls are to be visited.
+	// While calls are held, the sweeper runs more often than the calls must be visited.
 	sweep := watched && now-w.swept >= every*3/4
 	if sweep {
 		s.fresh = false
@@ -144,27 +144,27 @@ func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	return next
 }
 
-// outlived returns why a socket is to end that was retired and whose last call has ended; nil: it
-// is not. The goroutine that ends the last call looks as well, unless another writes then.
+// outlived returns why a retired socket whose last call has ended is to end, and nil for other sockets.
+// The goroutine that ends the last call also checks this, unless another one is writing then.
 func (s *socket) outlived() error {
 	if !s.life.retiring.Load() {
 		return nil
 	}
-	return s.retire(ErrRetired) // the unsent calls of a worn one are still there
+	return s.retire(ErrRetired) // moves the unsent calls of a socket that wear has retired
 }
 
-// calm ends the quick pace, unless a watched call came since the last round
-// began: it may have come too late for that round.
+// calm ends the short interval, unless a watched call came since the last round
+// started: it may have come too late for that round.
 func (s *socket) calm() {
 	s.watch.calm = 0
 	s.mu.Lock()
-	// Calls that the last sweep left for the next one keep the pace too.
+	// Calls that the last sweep left to the next one keep the interval short too.
 	s.watched = s.fresh || s.calls.unswept()
 	s.mu.Unlock()
 }
 
 // sweepCalls gives up the calls whose context has ended. It reports whether there are calls to
-// watch. Each lock visits sweepChunk calls: 8,192 in one go would hold up everybody for 0.1 ms.
+// watch. It visits sweepChunk calls under each lock: 8,192 calls would block all callers for 0.1 ms.
 func (s *socket) sweepCalls() bool {
 	found := false
 	for at := uint64(0); ; {
@@ -178,7 +178,7 @@ func (s *socket) sweepCalls() bool {
 	}
 }
 
-// sweepSome visits the calls from position at on. Under mu.
+// sweepSome visits the calls from position at on. The caller holds mu.
 func (s *socket) sweepSome(at uint64, found *bool) (next uint64, more bool) {
 	if s.life.closed {
 		return 0, false
@@ -187,7 +187,7 @@ func (s *socket) sweepSome(at uint64, found *bool) (next uint64, more bool) {
 		for _, c := range s.out.oneWays {
 			s.sweepCall(c, found)
 		}
-		for _, c := range s.out.leaving { // a full send buffer delays no cancel
+		for _, c := range s.out.leaving { // so that a full send buffer delays no cancel
 			s.sweepCall(c, found)
 		}
 	}
@@ -196,7 +196,7 @@ func (s *socket) sweepSome(at uint64, found *bool) (next uint64, more bool) {
 	return next, more
 }
 
-// sweepCall gives c up if its context has ended. Under mu.
+// sweepCall gives c up if its context has ended. The caller holds mu.
 func (s *socket) sweepCall(c *Call, found *bool) {
 	if !c.watched || c.state.Load() != statePending {
 		return
@@ -208,7 +208,7 @@ func (s *socket) sweepCall(c *Call, found *bool) {
 }
 
 // expireCalls gives up the calls whose deadline has passed, and returns the time at which the
-// next one may have; 0: there is none.
+// next deadline may pass, or 0 if there is none.
 func (s *socket) expireCalls(now time.Duration) (next time.Duration) {
 	for more := true; more; {
 		s.mu.Lock()
@@ -220,10 +220,10 @@ func (s *socket) expireCalls(now time.Duration) (next time.Duration) {
 }
 
 // giveUp ends c because of its context or its deadline, unless the reader is adding replies to
-// it or writes to its memory, and reports whether it did. Under mu, and only by the sweeper.
+// it or writing to its memory. It reports whether it did. Only the sweeper calls it, with mu held.
 func (s *socket) giveUp(c *Call, cause error) bool {
 	if s.calls.gathering && c.several || s.calls.filled == c {
-		return false // the next time
+		return false // the next sweep tries again
 	}
 	s.abandon(c, cause)
 	if c.completes() {
@@ -239,7 +239,7 @@ func (s *socket) giveUp(c *Call, cause error) bool {
 	return true
 }
 
-// abandon ends c, which is in its table, because of cause. Nobody is told. Under mu.
+// abandon ends c, which is in its table, because of cause. It does not notify the waiter. The caller holds mu.
 func (s *socket) abandon(c *Call, cause error) {
 	outcome := slipstream.MaybeExecuted
 	if c.start >= s.out.taken && !c.Whole {
@@ -257,7 +257,7 @@ func (s *socket) abandon(c *Call, cause error) {
 	s.engine.sweeping.cancelled.Add(1)
 }
 
-// completeGivenUp tells the completers of calls that the last sweep gave up.
+// completeGivenUp calls the completers of the calls that the last sweep gave up.
 func (e *Engine) completeGivenUp() {
 	for i, c := range e.givenUp {
 		e.givenUp[i] = nil
@@ -266,8 +266,8 @@ func (e *Engine) completeGivenUp() {
 	e.givenUp = e.givenUp[:0]
 }
 
-// backstop flushes what the rule allows and nobody has flushed: calls that were
-// held back by slow ones (with tickets), and otherwise nothing, ever. It
+// backstop flushes what the rule allows and no other goroutine has flushed. With tickets, these are calls that were
+// held back by slow ones; otherwise there are never any. It
 // reports whether calls are still held back.
 func (s *socket) backstop() bool {
 	s.mu.Lock()
@@ -294,8 +294,7 @@ func (s *socket) backstop() bool {
 	return held
 }
 
-// checkLife ends a socket whose server is silent, and pings where that is the
-// way to find out.
+// checkLife closes a socket whose server is silent for too long, and sends pings and probes.
 func (e *Engine) checkLife(s *socket, now time.Duration) {
 	w := &s.watch
 	reads := s.reads.Load()
@@ -348,8 +347,8 @@ func (e *Engine) stalled(s *socket) {
 	s.fail(ErrStalled)
 }
 
-// wakeKeeper lets the keeper of an idle socket give back what a burst has left:
-// it holds its buffer while it waits for the server.
+// wakeKeeper makes the keeper of an idle socket release memory retained after a burst. The keeper
+// owns the buffer and waits for data.
 func (s *socket) wakeKeeper() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -359,7 +358,7 @@ func (s *socket) wakeKeeper() {
 	}
 }
 
-// ping sends a request whose reply is a sign of life.
+// ping sends a request whose reply proves that the server is alive. It reports whether it did.
 func (e *Engine) ping(s *socket) bool {
 	if e.cfg.Traits.AppendProbe != nil {
 		return false // there is no ping
@@ -392,8 +391,8 @@ type pinged struct{}
 // Complete implements Completer.
 func (pinged) Complete(c *Call) { c.Release() }
 
-// endLoan gives the reader's role back to the keeper when no lone caller has
-// used it for a round, so that an idle socket is heard.
+// endLoan returns the reader's role to the keeper when no lone caller has
+// used it for some time, so that an idle socket is read.
 func (s *socket) endLoan(now time.Duration) {
 	s.mu.Lock()
 	if s.role != roleFree || s.life.closed || now-s.watch.idleSince < s.engine.rest(true) {

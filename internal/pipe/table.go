@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A matcher holds the calls of a socket between submission and reply and finds the call
+// A matcher holds the calls of a socket between submission and reply, and finds the call
 // that a reply answers: in the order of requests (order.go) or by ticket (slots.go). No
-// other type knows which. All of it is guarded by the socket's lock.
+// other type depends on the kind. All fields are guarded by the socket's lock.
 //
 // A call is queued until a write takes it, and in flight until its reply is matched. A call
-// that was given up keeps its place until its reply comes, or, if it was still queued, until
-// the flusher drops it. By tickets of 32 bits it leaves its place, which stays blocked: what
-// is at the server is in flight or blocked.
+// that was given up keeps its place until its reply comes or, if it was still queued, until
+// the flusher drops it. With tickets of 32 bits it leaves its place, which stays blocked. So a
+// place at the server is in flight or blocked.
 type matcher struct {
 	// Immutable.
 	byTicket  bool
@@ -28,25 +28,25 @@ type matcher struct {
 	probe     uint64
 	probing   bool
 	gathering bool // the reader adds replies to calls that still have places
-	// filled is the call to whose memory the reader writes, without the lock; nil: there is none.
+	// filled is the call whose memory the reader writes to without the lock, or nil.
 	filled *Call
-	// A sweep of order visits the calls before sweepTo, those that were there at the sweep
-	// before: at 1,024 callers that are answered in 1 ms it has none to visit. A sweep of
-	// slots goes from sweepNext to sweepTo.
+	// A sweep of order visits the calls before sweepTo, which were already there at the previous
+	// sweep: with 1,024 callers whose calls are answered in 1 ms, there are none. A sweep of
+	// slots visits those from sweepNext to sweepTo.
 	sweepTo, sweepNext uint64
-	// open is a channel that the sweep under way has found open.
+	// open is a Done channel that the current sweep has found open.
 	open <-chan struct{}
 }
 
-// keptCalls are the entries of lists that shrink leaves: with keptSlots, 3 KiB of the 24
-// that an idle connection may take.
+// keptCalls is the number of entries of a list that shrink retains. With keptSlots, that is at most 3 KiB of the
+// memory of an idle connection.
 const keptCalls = 128
 
 func newMatcher(t *Traits) matcher {
 	return matcher{byTicket: t.Match == ByTicket, putTicket: t.PutTicket, slots: newSlots(t)}
 }
 
-// queued counts the calls that no write has taken.
+// queued returns the number of places that no write has taken.
 func (m *matcher) queued() int {
 	if m.byTicket {
 		return m.slots.queued()
@@ -54,7 +54,7 @@ func (m *matcher) queued() int {
 	return int(m.order.tail - m.order.sent)
 }
 
-// pending counts the calls in flight, those that were given up among them.
+// pending returns the number of places in flight, including those of calls that were given up.
 func (m *matcher) pending() int {
 	if m.byTicket {
 		return m.slots.busy - m.slots.blocked - m.slots.queued()
@@ -62,15 +62,15 @@ func (m *matcher) pending() int {
 	return int(m.order.sent - m.order.head)
 }
 
-// blocked counts the places that await the reply to a call that has left.
+// blocked returns the number of places that await the reply to a call that has left.
 func (m *matcher) blocked() int { return m.slots.blocked }
 
-// atServer counts the calls that the server may have.
+// atServer returns the number of places whose requests the server may have.
 func (m *matcher) atServer() int { return m.pending() + m.slots.blocked }
 
 func (m *matcher) size() int { return m.queued() + m.pending() }
 
-// young counts the calls in flight that the flush rule waits for.
+// young returns the number of calls in flight that the flush rule waits for.
 func (m *matcher) young() int {
 	if m.byTicket {
 		return m.slots.ages.young
@@ -78,21 +78,21 @@ func (m *matcher) young() int {
 	return m.pending()
 }
 
-// mayAge reports whether young falls as time passes.
+// mayAge reports whether young decreases with time.
 func (m *matcher) mayAge() bool { return m.byTicket }
 
-// age lets calls age, if they do.
+// age updates young.
 func (m *matcher) age(e *Engine, roundTrip time.Duration) {
 	if m.byTicket {
 		m.slots.ages.expire(e.now(), max(roundTrip, time.Microsecond))
 	}
 }
 
-// full reports whether there are not n tickets left. In order there is no limit; the bounds
-// of the socket are reached earlier.
+// full reports whether fewer than n tickets are left. In order there is no limit; the bounds
+// of the socket are reached first.
 func (m *matcher) full(n int) bool { return m.byTicket && m.slots.busy+n > slotMask }
 
-// add queues c, which has a place for each of its replies.
+// add queues c, which gets a place for each of its replies.
 func (m *matcher) add(c *Call) {
 	m.slowFor = max(m.slowFor, c.SlowFor)
 	if m.byTicket {
@@ -111,7 +111,7 @@ func (m *matcher) addFirst(c *Call) {
 	m.order.addFirst(c)
 }
 
-// addOneWay gives a call without a reply its ticket: its own, or that of its stream. It has no place.
+// addOneWay writes the ticket of a call without a reply, which may be that of its stream. The call gets no place.
 func (m *matcher) addOneWay(c *Call) {
 	if !m.byTicket {
 		return
@@ -123,7 +123,7 @@ func (m *matcher) addOneWay(c *Call) {
 	m.stamp(c, m.slots.oneWay())
 }
 
-// stamp writes a ticket into what will be sent.
+// stamp writes a ticket into the request.
 func (m *matcher) stamp(c *Call, ticket uint64) {
 	m.putTicket(c.Frame, ticket)
 	if c.holds == holdsFrame {
@@ -148,7 +148,7 @@ func (m *matcher) eachQueued(yield func(*Call) bool) {
 	}
 }
 
-// whole returns how many of the first n queued places may leave.
+// whole returns how many of the first n queued places may be written.
 func (m *matcher) whole(n int) int {
 	if m.byTicket {
 		return n
@@ -156,7 +156,7 @@ func (m *matcher) whole(n int) int {
 	return m.order.whole(n)
 }
 
-// startProbe lets the reply to the first queued call end a measurement.
+// startProbe makes the reply to the first queued call end a measurement.
 func (m *matcher) startProbe() {
 	m.probing, m.probe = true, m.order.sent
 	if m.byTicket {
@@ -164,7 +164,7 @@ func (m *matcher) startProbe() {
 	}
 }
 
-// take moves the first n queued places to those in flight.
+// take marks the first n queued places as in flight.
 func (m *matcher) take(n int, e *Engine, roundTrip time.Duration) {
 	if !m.byTicket {
 		m.order.sent += uint64(n)
@@ -173,9 +173,9 @@ func (m *matcher) take(n int, e *Engine, roundTrip time.Duration) {
 	}
 }
 
-// match takes the calls out that the replies answer and appends them to calls. It removes
-// the other replies, if they are late, and reports whether the probe was answered. In order
-// it is all or none: a server that sends one reply too many may have sent it first.
+// match removes the calls that the replies answer and appends them to calls. It removes
+// late replies, and reports whether the probe was answered. In order
+// it matches all replies or none, because a surplus reply may have been the first.
 func (m *matcher) match(replies []arrived, calls []*Call) (_ []arrived, _ []*Call, probed bool, err error) {
 	if !m.byTicket {
 		if len(replies) > m.pending() {
@@ -212,7 +212,7 @@ func (m *matcher) match(replies []arrived, calls []*Call) (_ []arrived, _ []*Cal
 	return replies[:kept], calls, probed, nil
 }
 
-// dropEarly takes note of a reply that began while no call was in flight. It answers none,
+// dropEarly handles a reply whose first bytes arrived while no call was in flight. It answers no call,
 // so it is an error unless it is late.
 func (m *matcher) dropEarly(ticket uint64) error {
 	if !m.byTicket || m.slots.find(ticket) != nil {
@@ -227,13 +227,13 @@ func (m *matcher) dropEarly(ticket uint64) error {
 // ticketOf returns the ticket of a call that has a place.
 func (m *matcher) ticketOf(c *Call) uint64 { return m.slots.ticket(c.slot) }
 
-// holds reports whether c, which was added, still has its place by ticket.
+// holds reports whether c, which was added, still has its slot.
 func (m *matcher) holds(c *Call) bool {
 	return int(c.slot) < len(m.slots.slots) && m.slots.slots[c.slot].call == c
 }
 
-// streamOf returns the stream in flight with that ticket, nil if there is none. Then known reports
-// whether the ticket was sent before.
+// streamOf returns the stream in flight with the given ticket. If there is none, it returns nil and whether
+// the ticket was sent before.
 func (m *matcher) streamOf(ticket uint64) (st *Stream, known bool) {
 	if !m.byTicket {
 		return nil, false
@@ -248,11 +248,11 @@ func (m *matcher) streamOf(ticket uint64) (st *Stream, known bool) {
 	return at.call.stream(), true
 }
 
-// find returns the call in flight with that ticket, nil if there is none.
+// find returns the call in flight with the given ticket, or nil if there is none.
 func (m *matcher) find(ticket uint64) *Call { return m.slots.find(ticket) }
 
-// arm lets c, which was added, expire at its deadline. It reports whether the sweeper must be
-// woken for it.
+// arm makes c, which was added, expire at its deadline. It reports whether the sweeper must be
+// woken.
 func (m *matcher) arm(c *Call) (wakeSweeper bool) {
 	wakeSweeper = m.deadlines.arm(c, tickOf(time.Duration(c.deadline)))
 	if m.byTicket && !c.OneWay {
@@ -261,7 +261,7 @@ func (m *matcher) arm(c *Call) (wakeSweeper bool) {
 	return wakeSweeper
 }
 
-// disarm lets c not expire any more.
+// disarm removes the timer of c.
 func (m *matcher) disarm(c *Call) {
 	if c.timer == 0 {
 		return
@@ -270,15 +270,15 @@ func (m *matcher) disarm(c *Call) {
 	m.disarmed(c)
 }
 
-// disarmed notes that c has no timer any more.
+// disarmed records that c has no timer any more.
 func (m *matcher) disarmed(c *Call) {
 	if c.timer = 0; m.byTicket && !c.OneWay {
 		m.slots.slots[c.slot].timer = 0
 	}
 }
 
-// expire lets at most expireChunk calls expire whose deadline has passed, or wait for the next
-// tick if they cannot yet. It reports whether there are more.
+// expire passes at most expireChunk calls whose deadline has passed to giveUp, and rearms those that giveUp rejects for the
+// next tick. It reports whether there are more.
 func (m *matcher) expire(now time.Duration, giveUp func(*Call) bool) (more bool) {
 	at := uint64(now / tick)
 	return m.deadlines.advance(at, expireChunk, func(c *Call) {
@@ -290,7 +290,7 @@ func (m *matcher) expire(now time.Duration, giveUp func(*Call) bool) (more bool)
 	})
 }
 
-// forget stops watching a call that was given up.
+// forget stops watching the context and the deadline of a call that was given up.
 func (m *matcher) forget(c *Call) {
 	m.disarm(c)
 	if m.byTicket && !c.OneWay {
@@ -298,7 +298,7 @@ func (m *matcher) forget(c *Call) {
 	}
 }
 
-// next returns the call that the next message answers, if it has this ticket; nil: it answers none.
+// next returns the call that the next message answers, which has the given ticket, or nil if it answers none.
 func (m *matcher) next(ticket uint64) *Call {
 	switch {
 	case m.byTicket:
@@ -309,11 +309,11 @@ func (m *matcher) next(ticket uint64) *Call {
 	return m.order.at(m.order.head)
 }
 
-// leave lets a call in flight that was given up leave its place, if it may, and reports
+// leave removes a call in flight that was given up from its place, if that is possible, and reports
 // whether it did.
 func (m *matcher) leave(c *Call) bool { return m.byTicket && !c.OneWay && m.slots.leave(c) }
 
-// dropQueued removes the queued calls that drop says are to go.
+// dropQueued removes the queued calls for which drop returns true.
 func (m *matcher) dropQueued(drop func(*Call) bool) {
 	if m.byTicket {
 		m.slots.dropQueued(drop)
@@ -331,7 +331,7 @@ func (m *matcher) each(yield func(*Call) bool) {
 	}
 }
 
-// all returns the call of every place and empties the matcher, for good.
+// all returns the call of every place and empties the matcher, which is not used any more.
 func (m *matcher) all() []*Call {
 	calls := slices.AppendSeq(make([]*Call, 0, m.size()), m.each)
 	m.slots, m.order = slots{}, order{head: m.order.tail, sent: m.order.tail, tail: m.order.tail}
@@ -339,7 +339,7 @@ func (m *matcher) all() []*Call {
 	return calls
 }
 
-// shrink releases what a burst left, if no call is queued or at the server.
+// shrink releases memory retained after a burst, if no call is queued or at the server.
 func (m *matcher) shrink() {
 	if m.size()+m.blocked() > 0 {
 		return
@@ -349,11 +349,11 @@ func (m *matcher) shrink() {
 	m.deadlines.shrink()
 }
 
-// sweep visits the calls from position at on whose context can be canceled, or by tickets
-// those whose context has ended, and looks at sweepChunk calls at most. At 0 it begins a
-// round. It reports where to go on and whether it left out calls, which a later round visits.
+// sweep visits the calls from position at on whose context can be canceled, or, with tickets,
+// those whose context has ended. It checks at most sweepChunk calls. Position 0 starts a
+// round. sweep returns where to continue, and whether it left calls to a later round.
 func (m *matcher) sweep(at uint64, visit func(*Call)) (next uint64, more, left bool) {
-	m.open = nil // it may be closed by now
+	m.open = nil // it may have been closed
 	if m.byTicket {
 		return m.sweepSlots(at, visit)
 	}
@@ -368,7 +368,7 @@ func (m *matcher) sweep(at uint64, visit func(*Call)) (next uint64, more, left b
 	return at, at < last, false
 }
 
-// sweepSlots is sweep by tickets: a round begins where the one before ended and looks at half
+// sweepSlots is sweep for tickets. A round starts where the previous one ended and checks half
 // of the slots.
 func (m *matcher) sweepSlots(at uint64, visit func(*Call)) (next uint64, more, left bool) {
 	all := uint64(len(m.slots.done))
@@ -382,7 +382,7 @@ func (m *matcher) sweepSlots(at uint64, visit func(*Call)) (next uint64, more, l
 	}
 	last := min(m.sweepTo, all)
 	for end := min(at+sweepChunk, last); at < end; at++ {
-		// Callers that share a context are looked at once.
+		// A context that several callers share is checked once.
 		if done := m.slots.done[at]; done != nil && done != m.open {
 			select {
 			case <-done:
@@ -396,12 +396,12 @@ func (m *matcher) sweepSlots(at uint64, visit func(*Call)) (next uint64, more, l
 	return at, at < last, left
 }
 
-// unswept reports whether calls came since the last sweep, which the next one visits.
+// unswept reports whether there are calls that only the next sweep visits.
 func (m *matcher) unswept() bool {
 	return !m.byTicket && m.order.tail > max(m.sweepTo, m.order.head)
 }
 
-// patience returns how long calls in flight let the server be silent beyond the stall
+// patience returns for how long the calls in flight permit the server to be silent beyond the stall
 // timeout.
 func (m *matcher) patience() time.Duration {
 	if m.byTicket && m.slots.slow == 0 || !m.byTicket && m.order.head >= m.order.slowUntil {
@@ -416,7 +416,7 @@ func (m *matcher) oldestGivenUp() bool {
 	return !m.byTicket && m.pending() > 0 && m.order.at(m.order.head).state.Load() != statePending
 }
 
-// verdict says what to do about a server that owes replies and is silent.
+// A verdict is what to do about a server that owes replies and is silent.
 type verdict uint8
 
 const (
@@ -425,8 +425,8 @@ const (
 	verdictStalled
 )
 
-// judge judges a silence. Calls with tickets may all be slow, so only a ping that is not
-// answered tells; in order a ping would wait for them too.
+// judge decides what to do after a silence. Calls with tickets may all be slow, so only an unanswered ping
+// proves a stall. In order, a ping would wait for the slow calls too.
 func (m *matcher) judge(silent, stall, patience time.Duration, pinged bool) verdict {
 	switch {
 	case !m.byTicket && silent >= stall+patience, m.byTicket && pinged && silent >= stall:

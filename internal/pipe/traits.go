@@ -1,65 +1,65 @@
 package pipe
 
-// Traits say what a protocol is. Its zero value is a protocol that answers in the order
+// Traits are the properties of a protocol. The zero value is a protocol that answers in the order
 // of requests, on sockets chosen at random.
 type Traits struct {
-	// Match says how replies find their calls.
+	// Match is how replies are matched to calls.
 	Match Match
-	// PutTicket writes a ticket into an encoded request, in its place. It is for ByTicket.
+	// PutTicket writes a ticket into an encoded request. It is for ByTicket.
 	PutTicket func(frame []byte, ticket uint64)
-	// TicketBits is how many bits a ticket has: 32, or 64. If zero, it defaults to 32. With
+	// TicketBits is the number of bits of a ticket: 32 or 64. If zero, it defaults to 32. With
 	// 64 bits no ticket is sent twice on a socket, and the server is expected to answer
 	// every request: a call that was given up counts against every bound until its reply
-	// comes. With 32 bits replies may be lost: such a call is released, and only its ticket
+	// comes. With 32 bits, replies may be lost: such a call is released, and only its ticket
 	// stays blocked. A socket with 1,024 blocked tickets, or with Depth of them, is replaced.
 	TicketBits int
 	// FirstTicket is the smallest ticket that a request may have.
 	FirstTicket uint32
-	// Depth bounds the calls that may be at the server at a time, of all sockets together,
-	// while the round trip is short; see window.go. More of them are queued here. If zero,
+	// Depth bounds the calls that may be at the server at a time on all sockets together,
+	// while the round trip is short; see window.go. Further calls are queued. If zero,
 	// there is no bound.
 	Depth int
 	// FirstDepth, if positive, takes the place of Depth on a new connection until Pin.SetDepth
-	// changes it there: it bounds the calls at the server exactly, however long the round trip is.
+	// is called. It bounds the calls at the server exactly, however long the round trip is.
 	FirstDepth int
-	// Place says which socket a call is placed on, if there are several.
+	// Place is the rule that places calls on one of several sockets.
 	Place Placement
-	// Spill is, for Gather, how many more calls than the next one a socket has before the
-	// next one gets some, if they are not an eighth of MaxCalls. It must be positive.
+	// Spill is, for Gather, how many more calls than the next socket a socket gets before the
+	// next one is used; at most an eighth of MaxCalls. It must be positive.
 	Spill int
 	// AppendProbe appends a request that every healthy server answers, possibly with an error.
 	// It is sent on a new connection when the server is silent, and takes the place of
 	// AppendPing; see probe.go. If nil, and AppendPing appends nothing, a ByTicket server that is silent
 	// is noticed only by the kernel.
 	AppendProbe func(b []byte) []byte
-	// AlwaysRead keeps callers from reading their own replies: between the calls of a lone
-	// caller nobody would receive pushes, for up to restEvery.
+	// AlwaysRead prevents callers from reading their own replies: between the calls of a lone
+	// caller, no goroutine would receive pushes for up to restEvery.
 	AlwaysRead bool
-	// Streams, if not nil, say how a call becomes a stream; see Engine.OpenStream. They are for ByTicket.
+	// Streams are the properties of streams, or nil if the protocol has none; see Engine.OpenStream. They are for ByTicket.
 	Streams *StreamTraits
 }
 
-// StreamTraits say what the streams of a protocol are. Their zero value is a protocol without flow
-// control and without a frame that ends a stream early. The functions are called by any goroutine,
-// several at a time. Tickets are put into their frames by PutTicket.
+// StreamTraits are the properties of the streams of a protocol. The zero value is a protocol without flow
+// control and without a frame that ends a stream early. The functions must be safe for concurrent
+// use. PutTicket writes the tickets into the frames.
 type StreamTraits struct {
-	// AppendReset appends the frame that tells the server that this side has ended a stream because
-	// of cause. The server then sends the last frame of the stream, which is dropped; until it comes
-	// the ticket stays blocked. If nil, the server is not told.
+	// AppendReset appends the frame that informs the server that this side has ended a stream because
+	// of cause. The server then sends the last frame of the stream, which is dropped; until it comes,
+	// the ticket stays blocked. If nil, the server is not informed.
 	AppendReset func(b []byte, cause error) []byte
-	// AppendCredit appends the frame that lets the server send n more bytes, as many as Recv has
-	// taken. If nil, the protocol has no such frame.
+	// AppendCredit appends the frame that permits the server to send n more bytes, as many as Recv has
+	// returned. If nil, the protocol has no such frame.
 	AppendCredit func(b []byte, n int) []byte
-	// Window is what the server may send on a new stream, by the protocol or by the opening frame. The
-	// server is told when a quarter of it was taken. StreamConfig.ReceiveBytes should have room for
-	// frames of so many bytes together. If zero, it is ReceiveBytes.
+	// Window is the number of bytes that the server may send on a new stream, by the protocol or by the opening frame. The
+	// server receives credit when Recv has returned a quarter of it. StreamConfig.ReceiveBytes should have room for
+	// frames of Window bytes in total. If zero, it defaults to ReceiveBytes.
 	Window int
-	// Credited says that the server has to let this side send too: FirstCredit bytes when the stream
-	// is opened, and more by frames that the driver tells the engine of by Pin.Grant.
+	// Credited means that this side needs credit of the server to send: FirstCredit bytes when the stream
+	// is opened, and more by frames that the driver passes to Pin.Grant.
 	Credited    bool
 	FirstCredit int
-	// Cost returns the bytes of a frame that flow control counts. If the frame links to other
-	// memory, size is its whole length and frame only its buffer. If nil, it is size.
+	// Cost returns the number of bytes of a frame that flow control counts. If the frame links to other
+	// memory, size is its total length, and frame is only its buffer. If nil, the cost is size.
 	Cost func(frame []byte, size int) int
 }
 
@@ -71,34 +71,34 @@ func (t *StreamTraits) cost(frame []byte, size int) int {
 	return max(t.Cost(frame, size), 0)
 }
 
-// GreetingTicket returns the ticket for a request without a reply that is sent while a
-// socket is greeted.
+// GreetingTicket returns the ticket for a request without a reply that is sent by
+// Greet.
 func (t *Traits) GreetingTicket() uint64 {
 	return (uint64(t.FirstTicket)+slotMask)>>slotBits<<slotBits | slotMask
 }
 
-// Match says how replies find their calls.
+// A Match is how replies are matched to calls.
 type Match uint8
 
 const (
-	// InOrder: the next reply answers the oldest call in flight.
+	// InOrder means that the next reply answers the oldest call in flight.
 	InOrder Match = iota
-	// ByTicket: a reply carries the ticket of its request, and replies come in any order.
+	// ByTicket means that a reply carries the ticket of its request. Replies may come in any order.
 	ByTicket
 )
 
-// Placement says which of several sockets a call is placed on.
+// A Placement is the rule that places calls on one of several sockets.
 type Placement uint8
 
 const (
-	// Random spreads calls. Where replies come in order, a call that takes long holds up
+	// Random places a call on a random socket. With InOrder, a slow call delays
 	// every call after it on its socket.
 	Random Placement = iota
 	// Gather keeps calls together on one socket, because writes of many calls are cheap,
 	// until that socket has Spill more calls than the next, or an eighth of its bytes.
 	Gather
-	// LeastOutstanding gives a call to the one of two sockets, chosen at random, that has fewer
-	// calls queued and outstanding, so that few calls wait for a server, or a connection, that is
-	// slow. See choose.go.
+	// LeastOutstanding places a call on the one of two random sockets that has fewer
+	// queued and outstanding calls, so that few calls wait for a slow server or
+	// connection. See choose.go.
 	LeastOutstanding
 )

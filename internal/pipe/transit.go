@@ -11,74 +11,74 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// Calls move. When a socket fails or is retired, its calls of which no byte was handed to a write
-// go to another socket, in the order of their requests, before the socket is seen to take no more
-// calls. If no other socket has room, they are in transit: in order, until a socket comes up, their
+// Calls can move. When a socket fails or is retired, its calls of which no write has taken a byte
+// move to another socket, in the order of their requests, before callers see that the socket accepts no
+// calls. If no other socket has room, they are in transit, in order, until a socket comes up, their
 // context or deadline ends, DialTimeout passes without any socket, or the engine closes.
 //
 // A call does not move if it is pinned, if it is a ping, if it has moved maxMoves times, if the
-// engine fails fast, and if a part of its DoAll was handed to a write or, of calls that make sense
-// only together, was given up.
+// engine fails fast, if a write has taken a part of its DoAll, or if one call of a group that makes sense
+// only together was given up.
 
-// maxMoves is how often a call moves. A server that accepts connections only to end them would
-// keep it for ever.
+// maxMoves is the maximum number of moves of a call. A server that accepts connections only to close them would
+// otherwise keep it in transit forever.
 const maxMoves = 3
 
-// moving marks a call in ending.moves while it is taken off its socket.
+// moving marks a call in ending.moves while it is removed from its socket.
 const moving = 1 << 7
 
-// transit holds the calls that have left a socket and that no other has taken yet.
+// transit holds the calls that have left a socket and that no other socket has accepted yet.
 //
-// What such a call is charged counts against the share of the peer that it comes from, until
-// another socket has room for it, and is never given back in between. That socket of the peer
-// takes no more calls, so nobody else gets the room, and the next one is charged with all of it
-// before callers know it. So no share is exceeded at any time, and a call always fits
+// The charge of such a call counts against the share of the peer that it comes from until
+// another socket has room for it; it is not released in between. That socket of the peer
+// accepts no calls, so no other call gets the room, and the next socket of the peer is charged with all of it
+// before callers see the socket. So no share is exceeded at any time, and a call always fits
 // into the next socket of its own peer.
 //
-// If a peer has an heir, the next socket is the heir's: it takes the calls whatever its share, and what
-// they are charged moves along. A peer whose place was given up has no next socket, and shares become
-// smaller when there are more sockets. So any socket takes a call that comes from such a peer, or that is greater than a share
-// by now, if none has room: the sum of what is charged stays the same. See SetSockets.
+// If a peer has an heir, the next socket is the heir's. It accepts the calls whatever its share is, and
+// their charge moves along. A peer whose place was given up has no next socket, and shares become
+// smaller when sockets are added. So if no socket has room, any socket accepts a call that comes from such a peer or
+// that is greater than a share: the total charge stays the same. See SetSockets.
 //
-// Whoever moves a call holds mu and the lock of the socket that it leaves or reaches: a reader
-// that holds mu finds every call in exactly one place. Lock order: mu, then those of sockets; two
-// locks of sockets are held only under mu.
+// A goroutine that moves a call holds mu and the lock of the socket that the call leaves or reaches, so a goroutine
+// that holds mu finds every call in exactly one place. Lock order: mu, then the locks of sockets. Locks of two
+// sockets are held only under mu.
 type transit struct {
-	waiting atomic.Int64 // calls in units; written under mu
-	closed  sync.Once    // by the first Close
+	waiting atomic.Int64 // number of calls in units; written under mu
+	closed  sync.Once    // done by the first Close
 
 	mu sync.Mutex
 	// Guarded by mu.
 	units    []unit        // oldest first
-	moved    uint64        // calls, each time that they left a socket
-	failed   uint64        // calls that ended in transit, and are counted by no socket
-	givenUp  uint64        // the same, because of their context or deadline
+	moved    uint64        // number of times that a call left a socket
+	failed   uint64        // number of calls that failed in transit, which no socket counts
+	givenUp  uint64        // number of calls in transit that ended because of their context or deadline
 	socketAt time.Duration // when the sweeper last saw a socket while calls were in transit
 }
 
-// A unit is what moves together: a call, or all calls of a DoAll.
+// A unit is a call, or all calls of a DoAll, which move together.
 type unit struct {
 	calls  []*Call
 	charge int64
 	places int
-	from   *socket // the last one; its peer's share holds the charge
+	from   *socket // the last socket; the share of its peer holds the charge
 	since  time.Duration
 }
 
-// A taker is a socket that was given calls, which are to be flushed without other locks.
+// A taker is a socket that has accepted calls, which must be flushed without other locks.
 type taker struct {
 	s *socket
-	// reclaims: the reader's role was free, and the socket awaits reclaim.
+	// reclaims means that the reader's role was free, and that reclaim must be called.
 	reclaims bool
 }
 
-// mayMove reports whether the call, queued and unsent, may move as far as it alone is concerned.
-// Under the lock of its socket.
+// mayMove reports whether a queued call may move, regardless of other calls of its DoAll.
+// The caller holds the lock of its socket.
 func (c *Call) mayMove() bool {
 	return c.state.Load() == statePending && c.Pin.s == nil && !c.ping && c.ending.moves&^moving < maxMoves
 }
 
-// unsent returns the queued calls that may move, in the order of their requests. Under mu.
+// unsent returns the queued calls that may move, in the order of their requests. The caller holds mu.
 func (s *socket) unsent() (calls []*Call) {
 	var last *Call
 	for c := range s.calls.eachQueued {
@@ -105,7 +105,7 @@ func (s *socket) unsent() (calls []*Call) {
 	return calls
 }
 
-// evict takes the calls that move off a socket that takes no more calls. Under mu of the transit
+// evict moves calls from a socket that accepts no more calls into transit. The caller holds mu of the transit
 // and of the socket.
 func (s *socket) evict() {
 	e := s.engine
@@ -150,8 +150,8 @@ func (s *socket) evict() {
 	}
 }
 
-// moveUnsent moves the unsent calls of a socket that takes no more calls. The takers must be
-// flushed. Under mu of the transit and of the socket.
+// moveUnsent moves the unsent calls of a socket that accepts no more calls. The takers must be
+// flushed. The caller holds mu of the transit and of the socket.
 func (s *socket) moveUnsent() []taker {
 	before := len(s.engine.transit.units)
 	s.evict()
@@ -163,9 +163,9 @@ func (s *socket) moveUnsent() []taker {
 	return takers
 }
 
-// place gives calls in transit to sockets of l that have room, the oldest first, until there is no
-// room for one. It leaves out the socket whose lock the caller holds. The takers must be flushed.
-// Under mu of the transit.
+// place moves calls in transit to sockets of l that have room, the oldest first, until there is no
+// room for one. It does not use the socket whose lock the caller holds. The takers must be flushed.
+// The caller holds mu of the transit.
 func (e *Engine) place(l *list, locked *socket) (takers []taker) {
 	t := &e.transit
 	n := 0
@@ -176,8 +176,8 @@ func (e *Engine) place(l *list, locked *socket) (takers []taker) {
 	return takers
 }
 
-// placeOne gives a unit to a socket that has room for it, or to the one with the fewest calls if it
-// waits for none, and reports whether one has taken it.
+// placeOne moves a unit to a socket that has room for it or, if the unit is homeless, to the one with the smallest
+// charge. It reports whether it did.
 func (e *Engine) placeOne(l *list, u *unit, locked *socket, takers *[]taker) bool {
 	i := e.placeIn(l)
 	var least *socket
@@ -195,7 +195,7 @@ func (e *Engine) placeOne(l *list, u *unit, locked *socket, takers *[]taker) boo
 	return least != nil && u.homeless(l) && least.adopt(u, true, takers)
 }
 
-// adopt takes a unit if there is room for it, or in any case, and reports whether it did. Under mu of the
+// adopt accepts a unit if there is room for it or anyway is true, and reports whether it did. The caller holds mu of the
 // transit.
 func (s *socket) adopt(u *unit, anyway bool, takers *[]taker) bool {
 	if !s.reserve(u.charge, anyway) {
@@ -208,11 +208,11 @@ func (s *socket) adopt(u *unit, anyway bool, takers *[]taker) bool {
 	return false
 }
 
-// homeless reports whether any socket must take the unit, whatever its share: the peer that it
-// comes from has no next socket, or no share is as great. Under mu.
+// homeless reports whether any socket must accept the unit, whatever its share is: the peer that it
+// comes from has no next socket, or the unit is greater than a share. The caller holds mu.
 func (u *unit) homeless(l *list) bool { return u.from.peer.home().leaving || !l.fits(u.charge) }
 
-// home returns the peer whose next socket takes the calls that left p. Under the transit's mu.
+// home returns the peer whose next socket accepts the calls that left p. The caller holds the transit's mu.
 func (p *peer) home() *peer {
 	if p.heir != nil {
 		return p.heir
@@ -220,8 +220,8 @@ func (p *peer) home() *peer {
 	return p
 }
 
-// accept queues a unit, whose charge is reserved, and reports whether it did. The charge of the
-// peer that the unit comes from is taken off. Under mu of the transit.
+// accept queues a unit whose charge is reserved, and reports whether it did. It subtracts the charge from the
+// peer that the unit comes from. The caller holds mu of the transit.
 func (s *socket) accept(u *unit, takers *[]taker) bool {
 	for _, c := range u.calls {
 		if len(c.Frame) >= s.engine.cfg.choices.LinkedFrame && c.lent == nil {
@@ -251,14 +251,14 @@ func (s *socket) accept(u *unit, takers *[]taker) bool {
 	return true
 }
 
-// discharge takes off what a unit is charged where it comes from. Under mu.
+// discharge subtracts the charge of a unit where it comes from. The caller holds mu.
 func (t *transit) discharge(u *unit) {
 	u.from.peer.kept.Add(-u.charge)
 	u.from.charged.Add(-u.charge)
 	t.waiting.Add(-int64(u.places))
 }
 
-// flushTaken writes what takers were given, if the flush rule allows it. Without locks.
+// flushTaken writes the calls that takers have accepted, if the flush rule allows it. The caller holds no lock.
 func flushTaken(takers []taker) {
 	for _, t := range takers {
 		t.s.flushTaken(t.reclaims)
@@ -276,9 +276,9 @@ func (s *socket) flushTaken(reclaims bool) {
 	s.flushDue()
 }
 
-// welcome makes a new socket of p known to callers, after it has taken the calls in transit: all
-// that come from p, whose share is charged with them already, those for which no socket needs to have
-// room, and of the others the oldest, as far as there is room. If the place of p was given up, it does
+// welcome publishes a new socket of p, after moving calls in transit to it: all
+// whose home is p, homeless ones, and of the others the oldest for which there is
+// room. If the place of p was given up, welcome does
 // nothing and returns false.
 func (e *Engine) welcome(p *peer, s *socket) bool {
 	t := &e.transit
@@ -289,7 +289,7 @@ func (e *Engine) welcome(p *peer, s *socket) bool {
 	}
 	p.stop = nil
 	s.mu.Lock()
-	s.setWindow() // the number of sockets may have changed
+	s.setWindow() // because the number of sockets may have changed
 	s.mu.Unlock()
 	l := e.list.Load()
 	var takers []taker
@@ -301,7 +301,7 @@ func (e *Engine) welcome(p *peer, s *socket) bool {
 			continue
 		}
 		s.charged.Add(u.charge)
-		if !s.accept(&u, &takers) { // there are not enough tickets
+		if !s.accept(&u, &takers) { // too few tickets
 			s.charged.Add(-u.charge)
 			stay, blocked = append(stay, u), true
 		}
@@ -314,7 +314,7 @@ func (e *Engine) welcome(p *peer, s *socket) bool {
 	return true
 }
 
-// keptFor returns what the calls in transit are charged that the next socket of p takes. Under the
+// keptFor returns the charge of the calls in transit whose home is p. The caller holds the
 // transit's mu.
 func (l *list) keptFor(p *peer) int64 {
 	kept := p.kept.Load()
@@ -326,8 +326,8 @@ func (l *list) keptFor(p *peer) int64 {
 	return kept
 }
 
-// visitTransit ends the calls in transit whose time is over and looks for room for the others. It
-// returns when it is to be called again. The sweeper.
+// visitTransit ends the calls in transit whose time is up and tries to place the others. It
+// returns after which time it is to be called again. Only the sweeper calls it.
 func (e *Engine) visitTransit(now time.Duration) time.Duration {
 	t := &e.transit
 	if t.waiting.Load() == 0 {
@@ -349,9 +349,9 @@ func (e *Engine) visitTransit(now time.Duration) time.Duration {
 	return min(heldEvery, e.cfg.choices.SweepEvery)
 }
 
-// expireTransit takes the calls out whose context or deadline has ended, and those that have
+// expireTransit removes and returns the calls whose context or deadline has ended, and those that have
 // waited for DialTimeout while there was no socket. All calls of a DoAll have the same context.
-// Under mu.
+// The caller holds mu.
 func (e *Engine) expireTransit(now time.Duration) (ended []*Call) {
 	t := &e.transit
 	t.units = slices.DeleteFunc(t.units, func(u unit) bool {
@@ -380,7 +380,7 @@ func (e *Engine) expireTransit(now time.Duration) (ended []*Call) {
 	return ended
 }
 
-// closeTransit ends the calls in transit. Nobody moves calls any more.
+// closeTransit ends the calls in transit. It is called when no goroutine moves calls any more.
 func (e *Engine) closeTransit() {
 	t := &e.transit
 	t.mu.Lock()

@@ -10,15 +10,15 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// A broadcast tells all who wait for it that something has changed.
+// A broadcast notifies all waiting goroutines of a change.
 type broadcast struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	changed chan struct{} // closed at the next change; nil: nobody waits
+	changed chan struct{} // closed at the next change; nil if no goroutine waits
 }
 
-// next returns a channel that is closed at the next change. Who waits takes it before looking
-// at what may change.
+// next returns a channel that is closed at the next change. A waiter must call next before it checks
+// the state that may change.
 func (b *broadcast) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,10 +38,10 @@ func (b *broadcast) send() {
 }
 
 // mayWait reports whether the submission of c may wait for a connection or for
-// room. One by a completer may not: it would wait for its own goroutine.
+// room. A call with a completer must not wait, because a completer may submit it on the reading goroutine.
 func (e *Engine) mayWait(c *Call) bool { return !c.completes() }
 
-// until returns a context that ends at the call's deadline too.
+// until returns a context that also ends at the deadline of a call, and after most if that is positive.
 func (e *Engine) until(ctx context.Context, deadline int64, most time.Duration) (context.Context, context.CancelFunc) {
 	left := most
 	if deadline > 0 {
@@ -79,7 +79,7 @@ func (e *Engine) waitForSocket(ctx context.Context, c *Call) (*socket, error) {
 	}
 }
 
-// anySocket returns a socket, one that takes calls if there is one; nil: there is none.
+// anySocket returns a socket, preferably one that accepts calls, or nil if there is none.
 func (e *Engine) anySocket() (s *socket) {
 	l := e.list.Load()
 	for _, other := range l.sockets[:l.places] {
@@ -93,9 +93,9 @@ func (e *Engine) anySocket() (s *socket) {
 	return s
 }
 
-// waitForAnother waits until a connection takes calls, after s has taken none, or until the
-// keeper of s has noticed that it ended; without this callers would spin meanwhile. One that was
-// retired may have calls under way for long. It returns what to try next; nil: what comes up.
+// waitForAnother waits until a connection accepts calls, after s has accepted none, or until s has
+// lost its place; otherwise callers would spin meanwhile. A retired connection
+// may have calls in flight for a long time. It returns the socket to try next, or nil if none is known.
 func (e *Engine) waitForAnother(ctx context.Context, s *socket, c *Call) (*socket, error) {
 	if other := e.chooseOther(s); other != nil {
 		return other, nil
@@ -131,13 +131,13 @@ func (e *Engine) waitForAnother(ctx context.Context, s *socket, c *Call) (*socke
 	}
 }
 
-// has reports whether s still has its place.
+// has reports whether s has a place.
 func (e *Engine) has(s *socket) bool {
 	l := e.list.Load()
 	return slices.Contains(l.sockets[:l.places], s)
 }
 
-// noConnection is the error of a call that found no connection. It tells why the last attempt to
+// noConnection returns the error of a call that found no connection. It includes why the last attempt to
 // connect failed.
 func (e *Engine) noConnection(cause error) error {
 	var dialErr error
@@ -156,7 +156,7 @@ func (e *Engine) noConnection(cause error) error {
 	return &slipstream.Error{Addr: e.cfg.Addr, Outcome: slipstream.NotSent, Err: cause}
 }
 
-// waitForRoom waits until calls have ended, or fails.
+// waitForRoom waits until there may be room. It returns an error if the calls must not wait or cannot fit.
 func (e *Engine) waitForRoom(ctx context.Context, s *socket, cs []*Call) error {
 	charge := int64(0)
 	for _, c := range cs {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// The deadlines of the calls of a socket stand in a hierarchical timing wheel (Varghese and
-// Lauck, "Hashed and Hierarchical Timing Wheels", 1987). Six bits of a deadline, counted in
-// ticks, are one level: a bucket of level 0 holds the calls of one tick, a bucket of a higher
+// The deadlines of the calls of a socket are in a hierarchical timing wheel (Varghese and
+// Lauck, "Hashed and Hierarchical Timing Wheels", 1987). Each level corresponds to six bits of a deadline in
+// ticks: a bucket of level 0 holds the calls of one tick, a bucket of a higher
 // level those of 64 buckets of the level below, among which they are distributed when its time
-// comes. So a call costs the insertion into a list and the removal from it, an expiry visits
-// the calls that expire, and a call that is answered sooner is never visited. The next bucket
-// with calls is found by one instruction for each level, so that the sweeper sleeps until then.
+// comes. So a call costs one insertion into a list and one removal, an expiry visits only
+// calls that expire, and a call that is answered before is never visited. The next bucket
+// with calls is found by one instruction for each level, and the sweeper sleeps until then.
 const (
-	// tick is the resolution of deadlines. A call ends at the first tick that is not before
+	// tick is the resolution of deadlines. A call expires at the first tick that is not before
 	// its deadline.
 	tick = time.Millisecond
 
@@ -22,24 +22,24 @@ const (
 	wheelLevels = 7 // 139 years
 	wheelSpan   = 1 << (wheelBits * wheelLevels)
 
-	// expireChunk is how many calls are visited under one lock.
+	// expireChunk is the maximum number of calls that are visited under one lock.
 	expireChunk = 256
 )
 
 // tickOf returns the first tick that is not before d.
 func tickOf(d time.Duration) uint64 { return uint64((d + tick - 1) / tick) }
 
-// wheel is guarded by the socket's lock. Its zero value is empty.
+// A wheel is guarded by the socket's lock. Its zero value is empty.
 type wheel struct {
-	now    uint64 // the tick up to which deadlines have been looked at
+	now    uint64 // the tick up to which deadlines have been processed
 	levels *[wheelLevels]wheelLevel
-	timers []timer // a call has the index of its timer; that of 0 is nobody's
-	free   uint32  // the first of the free timers; 0: there is none
+	timers []timer // a call has the index of its timer; index 0 is not used
+	free   uint32  // the first free timer; 0 if there is none
 	armed  int
-	opened int // the level above 0 whose bucket of now is being distributed; 0: none is
-	// alarm is the tick at which the sweeper looks at the wheel next; 0: it does not.
+	opened int // the level above 0 whose current bucket is being distributed; 0 if there is none
+	// alarm is the tick at which the sweeper processes the wheel next; 0 if there is none.
 	alarm   uint64
-	visited uint64 // timers that advance has looked at
+	visited uint64 // timers that advance has visited
 }
 
 type wheelLevel struct {
@@ -47,8 +47,8 @@ type wheelLevel struct {
 	first    [wheelSlots]uint32
 }
 
-// A timer is in the doubly linked list of its bucket. Calls with similar deadlines that came
-// one after the other are neighbors in memory too.
+// A timer is in the doubly linked list of its bucket. The timers of calls with similar deadlines that were
+// submitted consecutively are adjacent in memory.
 type timer struct {
 	call       *Call
 	at         uint64
@@ -57,8 +57,8 @@ type timer struct {
 	bucket     uint8
 }
 
-// arm lets c be visited at that tick, or at the next one if that has passed. It reports whether
-// the sweeper must be woken for it.
+// arm makes c expire at the given tick, or at the next one if that has passed. It reports whether
+// the sweeper must be woken.
 func (w *wheel) arm(c *Call, at uint64) (earlier bool) {
 	if w.levels == nil {
 		w.levels = new([wheelLevels]wheelLevel)
@@ -82,7 +82,7 @@ func (w *wheel) arm(c *Call, at uint64) (earlier bool) {
 	return earlier
 }
 
-// link puts a timer into its bucket: that of the highest level at which its tick and now differ.
+// link adds a timer to its bucket, at the highest level at which its tick and now differ.
 func (w *wheel) link(i uint32) {
 	t := &w.timers[i]
 	level := 0
@@ -100,7 +100,7 @@ func (w *wheel) link(i uint32) {
 	l.occupied |= 1 << bucket
 }
 
-// unlink takes a timer out of its bucket.
+// unlink removes a timer from its bucket.
 func (w *wheel) unlink(i uint32) {
 	t := &w.timers[i]
 	if t.next != 0 {
@@ -116,7 +116,7 @@ func (w *wheel) unlink(i uint32) {
 	}
 }
 
-// disarm forgets a timer that arm has given to a call; 0: nothing.
+// disarm removes the timer with index i. If i is 0, it does nothing.
 func (w *wheel) disarm(i uint32) {
 	if i == 0 {
 		return
@@ -127,8 +127,8 @@ func (w *wheel) disarm(i uint32) {
 	w.armed--
 }
 
-// next returns the level and the bucket whose time comes first, and the tick at which it does.
-// Without a timer that is never.
+// next returns the level and the bucket whose time comes first, and its tick. If there is no timer, the tick
+// is out of range.
 func (w *wheel) next() (level int, bucket, at uint64) {
 	if w.opened > 0 {
 		return w.opened, w.now >> (wheelBits * w.opened) % wheelSlots, w.now
@@ -136,7 +136,7 @@ func (w *wheel) next() (level int, bucket, at uint64) {
 	for level = range w.levels {
 		shift := wheelBits * level
 		here := w.now >> shift
-		// Bits before here's are of the next turn of the highest level, and none elsewhere.
+		// Bits below here belong to the next turn of the highest level; other levels have none.
 		if ahead := bits.RotateLeft64(w.levels[level].occupied, -int(here%wheelSlots)); ahead != 0 {
 			here += uint64(bits.TrailingZeros64(ahead))
 			return level, here % wheelSlots, max(here<<shift, w.now)
@@ -145,8 +145,8 @@ func (w *wheel) next() (level int, bucket, at uint64) {
 	return 0, 0, w.now + wheelSpan
 }
 
-// advance gives the calls whose tick has come to expire, disarmed, and looks at most timers at
-// most. It reports whether there are more; if not, alarm is set.
+// advance disarms the calls whose tick has come and passes them to expire. It visits at most
+// the given number of timers and reports whether there are more. If not, it sets alarm.
 func (w *wheel) advance(now uint64, most int, expire func(*Call)) (more bool) {
 	for w.armed > 0 {
 		level, bucket, at := w.next()

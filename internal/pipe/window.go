@@ -6,22 +6,22 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// A server has bounds of its own for what it has under way. Tarantool stops to read all
-// connections at 768 requests (box.cfg.net_msg_max), and writes of it into its log; what
-// this client has sent beyond waits in the server's socket buffer, before the requests of
-// everybody else. A window keeps it here instead, where a call whose context ends is dropped
-// unsent, and where one that fails with the connection is known not to have been executed.
+// A server bounds the requests that it executes at a time. Tarantool stops reading from every
+// connection at 768 requests (box.cfg.net_msg_max) and logs a warning. Further requests of
+// this client wait in the server's socket buffer, ahead of the requests of
+// other clients. A window keeps them in the client instead, where a call whose context ends is dropped
+// unsent, and where a call that fails with the connection is known not to have been executed.
 //
-// What is on its way is not yet with the server. So the window grows with the round trip, as
-// the flush rule's factor does: at 50 ms it is 256 times what it is on the same machine.
+// Requests that are in transit over the network are not at the server yet. So the window grows with the round trip, like
+// the factor of the flush rule: at 50 ms it is 256 times that on the same machine.
 //
-// A full window is refilled by halves, because the rule compares what may be written with what
-// is under way: so writes stay large. Calls that were given up count until their replies come:
-// the server still has them. A ping passes it, before all that is queued: it asks whether the
-// server lives that answers none of a full window.
+// A full window is refilled by halves, because the rule compares the calls that may be written with those
+// in flight; so writes stay large. Calls that were given up count until their replies come, because
+// the server still has them. A ping passes the window ahead of all queued calls: it checks whether a
+// server that answers none of a full window is alive.
 
-// setWindow follows the round trip, unless the driver has set a depth. Under mu, or before anybody
-// else has s.
+// setWindow adapts the window to the round trip, unless the driver has set a depth. The caller holds mu, or is the
+// only one that has s.
 func (s *socket) setWindow() {
 	s.pace.window = s.pace.depth
 	if n := s.engine.cfg.Traits.Depth; n > 0 && s.pace.depth == 0 {
@@ -30,9 +30,9 @@ func (s *socket) setWindow() {
 	s.wear() // blocked tickets may fill a smaller window
 }
 
-// SetDepth bounds the calls that may be at the server on this connection from now on, in place of
-// Traits.Depth and however long the round trip is. If n is zero, Traits.Depth holds again. It may
-// be called at any time and by anyone; calls that are at the server already stay there.
+// SetDepth bounds the calls that may be at the server on this connection, in place of
+// Traits.Depth and however long the round trip is. If n is zero, Traits.Depth applies again. SetDepth is
+// safe for concurrent use. It does not affect calls that are already at the server.
 func (p Pin) SetDepth(n int) {
 	s := p.s
 	s.mu.Lock()
@@ -41,7 +41,7 @@ func (p Pin) SetDepth(n int) {
 	s.flushDue() // which releases mu
 }
 
-// windowRoom returns how many queued calls may be written now. Under mu.
+// windowRoom returns how many queued calls may be written now. The caller holds mu.
 func (s *socket) windowRoom() int {
 	if s.pace.window == 0 {
 		return math.MaxInt
@@ -53,7 +53,7 @@ func (s *socket) windowRoom() int {
 	return s.calls.whole(room)
 }
 
-// queuePing queues a ping before all that waits for the window. Under mu.
+// queuePing queues a ping before all queued calls. The caller holds mu.
 func (s *socket) queuePing(c *Call) {
 	c.state.Store(statePending)
 	s.calls.addFirst(c)
@@ -71,8 +71,8 @@ func (s *socket) queuePing(c *Call) {
 	s.pace.urgent = true
 }
 
-// cut moves the bytes that the window admits to the write, with the calls that have no
-// replies among them, and returns how many other calls they are. Under mu.
+// cut moves the bytes that the window admits to the write, including those of calls without
+// replies, and returns the number of calls with replies among them. The caller holds mu.
 func (s *socket) cut() (n int) {
 	n = s.calls.queued()
 	room := s.windowRoom()
