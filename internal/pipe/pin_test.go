@@ -202,7 +202,9 @@ func TestRetiredConnectionDoesNotDelayTheNext(t *testing.T) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: h.handle})
 		e := s.engine(nil)
 		cs := h.hold(t, s, e, maxRetired)
-		if err := s.ask(t.Context(), e, "rnext"); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := s.ask(ctx, e, "rnext"); err != nil {
 			t.Errorf("a call while others are slow: %v", err)
 		}
 		if v := e.Snapshot(); v.Outstanding != maxRetired || v.Sockets != 1 || v.Leaving != maxRetired || v.Connected != 1+maxRetired || v.Reconnects != 0 {

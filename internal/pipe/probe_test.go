@@ -118,7 +118,9 @@ func TestGivenUpCallWithoutAReplyDoesNotBlockOthersForEver(t *testing.T) {
 			t.Errorf("%d connections were closed after the call was given up", v.Stalls)
 		}
 		if c := bubbleCall(e); !tickets {
-			if err := e.Do(t.Context(), c); err != nil {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := e.Do(ctx, c); err != nil {
 				t.Errorf("a call on the next connection: %v", err)
 			}
 		}
