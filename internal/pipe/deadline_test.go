@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/slipstream-go/slipstream"
@@ -76,6 +77,29 @@ func sweeperRests(t *testing.T, w *modelWorld) {
 		t.Fatal("the sweeper does not rest")
 	}
 	w.finish()
+}
+
+// The sweeper of an idle engine has no goroutine. Calls with a deadline or a context that can be canceled start it, and
+// it ends again after them.
+func TestIdleEngineHasNoSweeper(t *testing.T) {
+	eachKind(t, func(t *testing.T, tickets bool) {
+		h := &hushed{mute: func(_ int, body string) bool { return body == "rx" }}
+		e := h.engine(t, tickets, func(*Config) {})
+		for range 3 {
+			time.Sleep(restEvery)
+			synctest.Wait()
+			if !e.asleep.Load() {
+				t.Fatal("the sweeper of an idle engine has a goroutine")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			began := time.Now()
+			err := e.Do(ctx, bubbleCall(e))
+			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 32*time.Millisecond {
+				t.Errorf("a call with a deadline of 30 ms: %v after %v", err, took)
+			}
+			cancel()
+		}
+	})
 }
 
 func TestTimeout(t *testing.T) {

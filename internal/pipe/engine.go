@@ -22,7 +22,8 @@ type Engine struct {
 	ctx     context.Context // canceled by Close
 	cancel  context.CancelFunc
 	keepers sync.WaitGroup // keepers, probes and the sweeper
-	sweep   chan struct{}  // capacity 1: wakes the sweeper
+	sweep   chan struct{}  // capacity 1: requests a round of the sweeper
+	sleep   *time.Timer    // starts the sweeper after a long pause
 	// refusal is the error of every call that does not fit, allocated once, because
 	// the process may be short of memory then.
 	refusal error
@@ -36,12 +37,14 @@ type Engine struct {
 	past *Counts // of peers that have left, or nil; guarded by the transit's mu
 
 	// Owned by the sweeper.
-	givenUp []*Call // calls with completers that this sweep gave up
-	prober  prober
+	givenUp  []*Call // calls with completers that this sweep gave up
+	prober   prober
+	lastRest time.Duration // when stalls were checked last
 
 	// Atomics.
 	list     atomic.Pointer[list] // written under the transit's mu, read by callers
 	draining atomic.Bool          // written by Shutdown and Close
+	asleep   atomic.Bool          // the sweeper has no goroutine; cleared by the goroutine that runs or ends it
 	current  atomic.Uint32        // see placeIn; written by callers
 	slow     atomic.Uint64        // number of completers slower than slowCompleter; written by readers
 	panics   atomic.Uint64        // number of completers that panicked; written by readers
@@ -60,12 +63,13 @@ func New(cfg Config) *Engine {
 	}
 	e.list.Store(newList(&e.cfg, cfg.Sockets, peers, make([]*socket, cfg.Sockets)))
 	e.keepers.Add(cfg.Sockets + 1)
+	e.sleep = time.AfterFunc(time.Hour, e.alarm)
+	e.asleep.Store(true)
+	e.sleep.Reset(e.rest(true))
 	for _, p := range peers {
 		// Stopped by SetSockets or Close; Close waits for it.
 		go p.keep()
 	}
-	// Stopped and waited for by Close.
-	go e.runSweeper()
 	return e
 }
 
@@ -286,6 +290,7 @@ func (e *Engine) Close() error {
 	e.transit.mu.Lock() // a concurrent SetSockets or retire starts keepers
 	e.cancel()
 	e.transit.mu.Unlock()
+	e.endSweeper()
 	e.keepers.Wait()
 	e.transit.closed.Do(e.closeTransit)
 	e.release()

@@ -5,11 +5,15 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/internal/buf"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// All tests run with checked pools: memory given back twice, or used after it
-// was given back, ends them.
+// All tests run with checked pools: memory that is released twice, or used after it
+// was released, fails them.
 func TestMain(m *testing.M) {
+	if len(testkit.ChildWords()) > 0 {
+		serveSmall()
+	}
 	buf.Check()
 	os.Exit(m.Run())
 }

@@ -49,7 +49,7 @@ const (
 )
 
 // keptSlots is the number of slots that shrink retains.
-const keptSlots = 64
+const keptSlots = 16
 
 // A ticket has 20 bits of slot, and 12 or 44 of generation.
 const (

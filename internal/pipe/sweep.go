@@ -45,14 +45,33 @@ type stallWatch struct {
 	blocked      time.Duration // since when the socket has been retired and no connection accepts calls; 0 if not
 }
 
+// sleepFrom is the pause from which the sweeper ends its goroutine. Until a timer or wakeSweeper starts the next one,
+// an idle engine does without its stack.
+const sleepFrom = 10 * time.Millisecond
+
+// wakeSweeper makes the sweeper visit all sockets soon, if needed.
 func (e *Engine) wakeSweeper(needed bool) {
-	if !needed {
-		return
+	if needed && e.rouse() {
+		// Stopped by Close, which waits for it.
+		go e.runSweeper()
 	}
+}
+
+// alarm runs the sweeper at the end of a long pause, in the goroutine of a timer.
+func (e *Engine) alarm() {
+	if e.rouse() {
+		e.runSweeper()
+	}
+}
+
+// rouse requests a round of the sweeper. It reports whether the sweeper has no goroutine, so that the caller
+// must call runSweeper.
+func (e *Engine) rouse() bool {
 	select {
 	case e.sweep <- struct{}{}:
 	default:
 	}
+	return e.asleep.Load() && e.asleep.CompareAndSwap(true, false)
 }
 
 // rest is the interval at which stalls are checked: a twelfth of the stall
@@ -69,37 +88,70 @@ func (e *Engine) rest(idle bool) time.Duration {
 	return min(restEvery, max(t/12, time.Millisecond))
 }
 
-// runSweeper visits sockets, at short intervals while there are calls to watch and at long ones otherwise.
+// runSweeper visits sockets, at short intervals while there are calls to watch and at long ones otherwise. It returns
+// when the engine is closed or when the next round is sleepFrom away. It is called by the goroutine for which rouse
+// returned true.
 func (e *Engine) runSweeper() {
-	defer e.keepers.Done()
-	timer := time.NewTimer(e.rest(true))
-	defer timer.Stop()
-	lastRest := e.now()
-	for {
+	var timer *time.Timer
+	for e.ctx.Err() == nil {
+		select {
+		case <-e.sweep:
+		default:
+		}
+		next := e.sweepSockets()
+		if next >= sleepFrom {
+			e.sleep.Reset(next)
+			e.asleep.Store(true)
+			// A request or Close before the line above did not find the sweeper asleep.
+			if len(e.sweep) == 0 && e.ctx.Err() == nil || !e.asleep.CompareAndSwap(true, false) {
+				return
+			}
+			continue
+		}
+		if timer == nil {
+			timer = time.NewTimer(next)
+			defer timer.Stop()
+		} else {
+			timer.Reset(next)
+		}
 		select {
 		case <-e.ctx.Done():
-			return
 		case <-timer.C:
 		case <-e.sweep:
 		}
-		now := e.now()
-		due := now-lastRest >= e.rest(false)-time.Millisecond/2
-		if due {
-			lastRest = now
-		}
-		next := e.rest(true)
-		for _, s := range e.list.Load().sockets {
-			if s != nil {
-				next = min(next, e.visit(s, now, due))
-			}
-		}
-		e.runProbe(now)
-		e.release()
-		timer.Reset(min(next, e.visitTransit(now)))
-		if l := e.list.Load(); l.places < len(l.peers) {
-			e.prune()
+	}
+	e.sleep.Stop()
+	e.keepers.Done()
+}
+
+// endSweeper ends a sweeper without a goroutine, after the engine's context was canceled. A sweeper that has one ends itself.
+func (e *Engine) endSweeper() {
+	e.sleep.Stop()
+	if e.asleep.CompareAndSwap(true, false) {
+		e.keepers.Done()
+	}
+}
+
+// sweepSockets is a round of the sweeper. It returns after which time the next one is due.
+func (e *Engine) sweepSockets() time.Duration {
+	now := e.now()
+	due := now-e.lastRest >= e.rest(false)-time.Millisecond/2
+	if due {
+		e.lastRest = now
+	}
+	next := e.rest(true)
+	for _, s := range e.list.Load().sockets {
+		if s != nil {
+			next = min(next, e.visit(s, now, due))
 		}
 	}
+	e.runProbe(now)
+	e.release()
+	next = min(next, e.visitTransit(now))
+	if l := e.list.Load(); l.places < len(l.peers) {
+		e.prune()
+	}
+	return next
 }
 
 // visit performs the periodic work for a socket and returns after which time it is to be visited again.

@@ -38,9 +38,9 @@ type matcher struct {
 	open <-chan struct{}
 }
 
-// keptCalls is the number of entries of a list that shrink retains. With keptSlots, that is at most 3 KiB of the
-// memory of an idle connection.
-const keptCalls = 128
+// keptCalls is the maximum number of entries of a list that shrink retains. With keptSlots, that is less than 1 KiB of
+// the memory of an idle connection.
+const keptCalls = 32
 
 func newMatcher(t *Traits) matcher {
 	return matcher{byTicket: t.Match == ByTicket, putTicket: t.PutTicket, slots: newSlots(t)}
