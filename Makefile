@@ -56,7 +56,10 @@ check-vet:
 .PHONY: check-platforms
 check-platforms:
 	@for p in $(PLATFORMS); do \
-		echo "build $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build ./...; \
+		for module in . slipstreamotel; do \
+			echo "build $$module for $$p"; \
+			(cd $$module && GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build ./...) || exit 1; \
+		done; \
 	done
 
 .PHONY: check-generate
