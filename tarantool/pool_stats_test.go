@@ -12,9 +12,7 @@ import (
 // simulatedMember starts a server in this process that takes writes.
 func simulatedMember(t *testing.T) *tarantoolsim.Server {
 	t.Helper()
-	s := simulated(t, tarantoolsim.Config{})
-	s.Eval("return box.info.ro, box.info.status", func(*tarantoolsim.Request) ([]any, error) { return []any{false, "running"}, nil })
-	return s
+	return simulated(t, tarantoolsim.Config{})
 }
 
 // mutant: pool-forgets-removed-instances

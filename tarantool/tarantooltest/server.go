@@ -10,8 +10,8 @@
 //	client, err := tarantool.Connect(ctx, tarantool.Options{Addr: server.Addr()})
 //
 // It has spaces with ordered indexes and the requests that read and write them, transactions
-// and watchers. Functions and expressions are Go functions: see [Server.Func] and
-// [Server.Eval]. [Server.Handle] makes requests fail or wait, and [Server.HangUp],
+// and watchers. It answers the requests of a tarantool.Pool for its role: see [Server.SetReadOnly]. Functions and
+// expressions are Go functions: see [Server.Func] and [Server.Eval]. [Server.Handle] makes requests fail or wait, and [Server.HangUp],
 // [Server.Hang] and [Server.Refuse] do so to the whole server. It has no Lua, no SQL and no
 // replication: tests of these need a real Tarantool.
 //

@@ -47,6 +47,52 @@ func started(t *testing.T, c tarantooltest.Config, o tarantool.Options) (context
 	return ctx, s, client
 }
 
+// A pool of servers finds the one that accepts writes, and notices when another one does. The answers of the server to a pool's
+// requests can be replaced.
+func TestPoolFindsTheRoles(t *testing.T) {
+	testkit.NoLeaks(t)
+	leader := tarantooltest.Start(t, tarantooltest.Config{})
+	follower := tarantooltest.Start(t, tarantooltest.Config{ReadOnly: true})
+	for _, s := range []*tarantooltest.Server{leader, follower} {
+		s.Func("ping", func(*tarantooltest.Request) ([]any, error) { return nil, nil })
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	p, err := tarantool.NewPool(ctx, tarantool.PoolOptions{Addrs: []string{leader.Addr(), follower.Addr()}, CheckInterval: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	states := func(want ...tarantool.InstanceState) {
+		t.Helper()
+		testkit.Eventually(t, 10*time.Second, func() error {
+			var got []tarantool.InstanceState
+			for _, i := range p.Instances() {
+				got = append(got, i.State)
+			}
+			if !slices.Equal(got, want) {
+				return fmt.Errorf("the instances are %v, expected %v", got, want)
+			}
+			return nil
+		})
+	}
+	states(tarantool.InstanceReadWrite, tarantool.InstanceReadOnly)
+	if err := p.Do(ctx, nil, tarantool.Call("ping"), tarantool.ReadWrite); err != nil {
+		t.Error(err)
+	}
+	leader.SetReadOnly(true)
+	follower.SetReadOnly(false)
+	states(tarantool.InstanceReadOnly, tarantool.InstanceReadWrite)
+	denied := tarantooltest.Error(iproto.CodeAccessDenied, "no")
+	follower.Handle("eval", func(*tarantooltest.Request) ([]any, error) { return nil, denied })
+	if err := p.Do(ctx, nil, tarantool.Call("ping"), tarantool.ReadWrite); err != nil {
+		t.Errorf("a pool that may only call box.info: %v", err)
+	}
+	states(tarantool.InstanceReadOnly, tarantool.InstanceReadWrite)
+	follower.Func("box.info", func(*tarantooltest.Request) ([]any, error) { return nil, denied })
+	states(tarantool.InstanceReadOnly, tarantool.InstanceUnknown)
+}
+
 func TestSpaces(t *testing.T) {
 	ctx, s, c := started(t, tarantooltest.Config{}, tarantool.Options{})
 	if err := s.Put("users", []any{1, "one", 30}, []any{2, "two", 30}); err != nil {

@@ -52,12 +52,15 @@ func (r *Request) own() {
 	}
 }
 
-// run calls a function, nil if there is none.
+// run calls a function. If it is nil or returns Own, run answers like the server itself.
 func (r *Request) run(function Handler) {
 	var results []any
 	err := Own
 	if function != nil {
 		results, err = function(r)
+	}
+	if errors.Is(err, Own) {
+		results, err = r.conn.server.info(r)
 	}
 	switch {
 	case !errors.Is(err, Own):
@@ -67,6 +70,23 @@ func (r *Request) run(function Handler) {
 	default:
 		r.refuse(fail(iproto.CodeNoSuchProcedure, fmt.Sprintf("Procedure '%s' is not defined", r.Function)))
 	}
+}
+
+// roleExpression is the expression by which a pool of package tarantool asks for the role of an instance.
+const roleExpression = "return box.info.ro, box.info.status"
+
+// info answers the two requests for the role of an instance. It returns Own for all others.
+func (s *Server) info(r *Request) ([]any, error) {
+	s.mu.Lock()
+	readOnly := s.readOnly
+	s.mu.Unlock()
+	switch {
+	case r.code == box.CodeEval && r.Function == roleExpression:
+		return []any{readOnly, "running"}, nil
+	case r.code != box.CodeEval && r.Function == "box.info":
+		return []any{map[string]any{"ro": readOnly, "status": "running"}}, nil
+	}
+	return nil, Own
 }
 
 // known says whether a server of this version knows the type of request.
