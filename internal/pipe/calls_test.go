@@ -265,7 +265,7 @@ func TestScannersThatFail(t *testing.T) {
 			"panic":    {func([]byte) (Frame, error) { panic("oh") }, "panic: oh"},
 			"nothing":  {func([]byte) (Frame, error) { return Frame{}, nil }, "a message of 0 bytes"},
 			"negative": {func([]byte) (Frame, error) { return Frame{Len: -5, Verdict: Push}, nil }, "a message of -5 bytes"},
-			"too long": {func(b []byte) (Frame, error) { return Frame{Len: len(b) + 1}, nil }, "bytes was cut off"},
+			"too long": {func(b []byte) (Frame, error) { return Frame{Len: len(b) + 1}, nil }, "scanner found a message of"},
 		} {
 			for _, solo := range []bool{false, true} {
 				var evil atomic.Bool
