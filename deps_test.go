@@ -51,7 +51,7 @@ redis           < . internal/attempt internal/buf internal/driver internal/pipe 
 redis/internal/slot <
 redis/internal/typedgen <
 # The map of Redis Cluster knows replies and time, no sockets and no client.
-redis/internal/cluster < internal/fleet internal/wire/resp
+redis/internal/cluster < internal/fleet internal/wire/resp redis/internal/slot
 # What is known about a master that Sentinels watch: replies and time, no sockets and no client.
 redis/internal/sentinel < internal/fleet internal/wire/resp redis/internal/cluster
 redis/redistest < . redis internal/wire/resp                       | golang.org/x/sys

@@ -9,6 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/driver"
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // A NodeInfo describes a node of a cluster, as the client knows it.
@@ -35,7 +36,7 @@ func (c *Client) Nodes() []NodeInfo {
 	table := c.router.nodes.Table()
 	members := table.Members()
 	slots := make(map[*node]int, len(members))
-	for s := range cluster.Slots {
+	for s := range slot.Count {
 		if member := table.Route(uint16(s)); member != nil {
 			slots[member.Peer]++
 		}

@@ -72,7 +72,7 @@ func makeRouter(c *core, h *hub, addresses cluster.Addresses) *router {
 	k := &router{core: c, hub: h, addresses: addresses, opened: make(map[*node]struct{}), random: rand.Uint64(), began: time.Now()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	if c.cache != nil {
-		c.cache.epochs, c.dropOf = make([]atomic.Uint32, cluster.Slots), k.dropOf
+		c.cache.epochs, c.dropOf = make([]atomic.Uint32, slot.Count), k.dropOf
 	}
 	k.nodes = cluster.NewMap(k.member)
 	return k
@@ -225,7 +225,7 @@ func (k *router) owners() []*node {
 	if k.core.cache == nil {
 		return nil
 	}
-	owners, table := make([]*node, cluster.Slots), k.nodes.Table()
+	owners, table := make([]*node, slot.Count), k.nodes.Table()
 	for s := range owners {
 		if member := table.Route(uint16(s)); member != nil {
 			owners[s] = member.Peer
@@ -246,7 +246,7 @@ func (k *router) dropMoved(before []*node) {
 // dropOf drops the cached replies of the slots that a node owns.
 func (k *router) dropOf(n *node) {
 	table := k.nodes.Table()
-	for s := range cluster.Slots {
+	for s := range slot.Count {
 		if member := table.Route(uint16(s)); member != nil && member.Peer == n {
 			k.core.cache.drop(s)
 		}

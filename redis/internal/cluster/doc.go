@@ -43,17 +43,16 @@
 // Servers tell the client where to connect, so addresses are checked; see [Addresses].
 package cluster
 
-// Slots is the number of hash slots.
-const Slots = 16384
+import "github.com/slipstream-go/slipstream/redis/internal/slot"
 
 // Bounds of a reply. They are far above the size of a real cluster: the specification recommends at most
 // 1,000 nodes.
 const (
-	maxReply  = 16 << 20 // bytes of a frame
-	maxNodes  = 4096     // nodes of a reply; also shards
-	maxRanges = Slots    // ranges of slots of all nodes together
-	maxFields = 64       // fields of a node or shard
-	maxName   = 64       // bytes of a node's ID; Redis has 40
-	maxHost   = 253      // bytes of a host name
-	maxZone   = 256      // bytes of an availability zone
+	maxReply  = 16 << 20   // bytes of a frame
+	maxNodes  = 4096       // nodes of a reply; also shards
+	maxRanges = slot.Count // ranges of slots of all nodes together
+	maxFields = 64         // fields of a node or shard
+	maxName   = 64         // bytes of a node's ID; Redis has 40
+	maxHost   = 253        // bytes of a host name
+	maxZone   = 256        // bytes of an availability zone
 )

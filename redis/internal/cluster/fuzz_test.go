@@ -3,6 +3,8 @@ package cluster
 import (
 	"runtime"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // checkTopology fails the test if a topology breaks what callers rely on.
@@ -31,13 +33,13 @@ func checkTopology(t *testing.T, topology *Topology) {
 	}
 	next := 0
 	for _, r := range topology.Ranges {
-		if int(r.First) < next || r.Last < r.First || r.Last >= Slots || r.Node < 0 || r.Node >= len(topology.Nodes) {
+		if int(r.First) < next || r.Last < r.First || r.Last >= slot.Count || r.Node < 0 || r.Node >= len(topology.Nodes) {
 			t.Fatalf("the range %v after slot %d", r, next)
 		}
 		next = int(r.Last) + 1
 	}
 	for _, m := range topology.Moving {
-		if m.Slot >= Slots || max(m.From, m.To) >= len(topology.Nodes) || min(m.From, m.To) < -1 {
+		if m.Slot >= slot.Count || max(m.From, m.To) >= len(topology.Nodes) || min(m.From, m.To) < -1 {
 			t.Fatalf("the migration %v", m)
 		}
 	}
@@ -121,7 +123,7 @@ func FuzzRedirect(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if d.Slot >= Slots || d.Port == 0 || d.Ask != ask {
+		if d.Slot >= slot.Count || d.Port == 0 || d.Ask != ask {
 			t.Fatalf("%q: %+v", message, d)
 		}
 		addr, err := d.Addr(&Addresses{}, "10.0.0.1:1")

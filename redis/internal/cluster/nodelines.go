@@ -3,6 +3,8 @@ package cluster
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // parseNodes reads a reply to CLUSTER NODES, which is a line for each node:
@@ -139,10 +141,10 @@ func (v *view) nodeSlots(r *reader, field []byte, index int) error {
 	if !isRange {
 		to = from
 	}
-	first, ok := number(from, Slots-1)
-	last, ok2 := number(to, Slots-1)
+	first, ok := number(from, slot.Count-1)
+	last, ok2 := number(to, slot.Count-1)
 	if !ok || !ok2 {
-		return r.wrong("the slots "+quoted(field), "numbers from 0 to "+strconv.Itoa(Slots-1))
+		return r.wrong("the slots "+quoted(field), "numbers from 0 to "+strconv.Itoa(slot.Count-1))
 	}
 	if err := v.countRange(r, int64(first), int64(last)); err != nil {
 		return err
@@ -159,7 +161,7 @@ func (v *view) movingSlot(r *reader, field []byte, index int) error {
 			closed = false
 		}
 	}
-	slot, ok := number(digits, Slots-1)
+	s, ok := number(digits, slot.Count-1)
 	if !closed || !ok {
 		return r.wrong("the slot "+quoted(field), "[slot->-id] or [slot-<-id]")
 	}
@@ -167,9 +169,9 @@ func (v *view) movingSlot(r *reader, field []byte, index int) error {
 	if err != nil {
 		return err
 	}
-	if err := v.countRange(r, int64(slot), int64(slot)); err != nil {
+	if err := v.countRange(r, int64(s), int64(s)); err != nil {
 		return err
 	}
-	v.moving = append(v.moving, move{slot: uint16(slot), importing: !out, self: index, peer: id})
+	v.moving = append(v.moving, move{slot: uint16(s), importing: !out, self: index, peer: id})
 	return nil
 }

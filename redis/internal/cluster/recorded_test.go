@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // A recording is what a real server has answered: see testdata/recorded.txt.
@@ -103,7 +105,7 @@ func TestRecordedTopologies(t *testing.T) {
 			got = err.Error()
 		} else {
 			got = strings.ReplaceAll(describe(topology), loopback, "")
-			if doubt := topology.Doubt != ""; doubt != (words[1] == "SHARDS" && topology.Covered() < Slots) {
+			if doubt := topology.Doubt != ""; doubt != (words[1] == "SHARDS" && topology.Covered() < slot.Count) {
 				t.Errorf("%s, %s, %s: doubt %q", r.server, r.scenario, r.command, topology.Doubt)
 			}
 		}

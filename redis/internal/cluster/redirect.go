@@ -3,6 +3,8 @@ package cluster
 import (
 	"strconv"
 	"strings"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // A Redirect tells a client to send a command to another node.
@@ -43,11 +45,11 @@ func ParseRedirect(code, message string) (Redirect, error) {
 		return d, redirectError(code, message, "the code "+quoted(code), "MOVED or ASK")
 	}
 	digits, target, _ := strings.Cut(message, " ")
-	slot, ok := number(digits, Slots-1)
+	s, ok := number(digits, slot.Count-1)
 	if !ok {
-		return d, redirectError(code, message, "the slot "+quoted(digits), "a number from 0 to "+strconv.Itoa(Slots-1))
+		return d, redirectError(code, message, "the slot "+quoted(digits), "a number from 0 to "+strconv.Itoa(slot.Count-1))
 	}
-	d.Slot = uint16(slot)
+	d.Slot = uint16(s)
 	target, _, _ = strings.Cut(target, " ")
 	host, port, ok := splitAddr(target)
 	if !ok || port == 0 {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // fakeCluster answers what a test says, and notes who was asked what and when.
@@ -58,7 +60,7 @@ var errRefused = errors.New("connection refused")
 func shardsAt(ports ...int) []any {
 	var shards []any
 	for i, port := range ports {
-		first, last := i*Slots/len(ports), (i+1)*Slots/len(ports)-1
+		first, last := i*slot.Count/len(ports), (i+1)*slot.Count/len(ports)-1
 		shards = append(shards, shard([]any{first, last}, shardNode(fmt.Sprint("n", port), port, "master")))
 	}
 	return shards
@@ -99,7 +101,7 @@ func TestFirstRefresh(t *testing.T) {
 		if err := r.Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if ownerOf(m, 0) != "10.0.0.1:1" || ownerOf(m, Slots-1) != "10.0.0.1:2" {
+		if ownerOf(m, 0) != "10.0.0.1:1" || ownerOf(m, slot.Count-1) != "10.0.0.1:2" {
 			t.Error("the topology is not in force")
 		}
 		if err := r.Ready(t.Context()); err != nil || len(f.asks()) != 1 {
@@ -395,7 +397,7 @@ func TestFormsOfTheTopology(t *testing.T) {
 			got := ""
 			if err := r.Ready(t.Context()); err != nil {
 				got = err.Error()
-			} else if topology := r.Topology(); topology.Ranges[len(topology.Ranges)-1].Last == Slots-1 {
+			} else if topology := r.Topology(); topology.Ranges[len(topology.Ranges)-1].Last == slot.Count-1 {
 				got = topology.Nodes[topology.Ranges[len(topology.Ranges)-1].Node].Addr
 			}
 			asks := strings.Join(f.asks(), "")

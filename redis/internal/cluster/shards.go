@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"math"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // parseShards reads a reply to CLUSTER SHARDS.
@@ -84,11 +86,11 @@ func (v *view) slotPairs(r *reader, slots []int64) ([]int64, error) {
 		return nil, r.wrong("an odd number of slots", "the first and the last slot of each range")
 	}
 	for range n / 2 {
-		first, err := r.integer(0, Slots-1, "a slot")
+		first, err := r.integer(0, slot.Count-1, "a slot")
 		if err != nil {
 			return nil, err
 		}
-		last, err := r.integer(0, Slots-1, "a slot")
+		last, err := r.integer(0, slot.Count-1, "a slot")
 		if err != nil {
 			return nil, err
 		}

@@ -1,5 +1,7 @@
 package cluster
 
+import "github.com/slipstream-go/slipstream/redis/internal/slot"
+
 // Announced returns the address to dial for host and port, which the server at asked has announced.
 // It is for servers that are no nodes of a cluster, such as those that Redis Sentinel names, and
 // obeys the same rules.
@@ -18,7 +20,7 @@ func (a *Addresses) Announced(asked, host string, port int) (string, error) {
 func Single(addr string) *Topology {
 	t := &Topology{
 		Nodes:  []Node{{Addr: addr, Master: -1, Offset: -1}},
-		Ranges: []Range{{First: 0, Last: Slots - 1, Node: 0}},
+		Ranges: []Range{{First: 0, Last: slot.Count - 1, Node: 0}},
 		byAddr: map[string]int{addr: 0},
 	}
 	t.digest()

@@ -1,5 +1,7 @@
 package cluster
 
+import "github.com/slipstream-go/slipstream/redis/internal/slot"
+
 // parseSlots reads a reply to CLUSTER SLOTS.
 func parseSlots(frame []byte) (*view, error) {
 	r, err := newReader(SlotRanges, frame)
@@ -41,11 +43,11 @@ func (s *slotsReader) slotRange(r *reader) error {
 	if err != nil {
 		return err
 	}
-	first, err := r.integer(0, Slots-1, "a slot")
+	first, err := r.integer(0, slot.Count-1, "a slot")
 	if err != nil {
 		return err
 	}
-	last, err := r.integer(0, Slots-1, "a slot")
+	last, err := r.integer(0, slot.Count-1, "a slot")
 	if err != nil {
 		return err
 	}

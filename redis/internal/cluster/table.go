@@ -3,6 +3,8 @@ package cluster
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // A Round is the time of a refresh, for what [Map.Apply] must not undo.
@@ -44,20 +46,33 @@ func (m *Map[P]) Begin() Round {
 	}
 }
 
-// A Table is the owner of each slot. All methods are safe for concurrent use, take no lock and
-// allocate nothing.
+// A Table is the owner of each slot. All methods are safe for concurrent use and allocate nothing;
+// those that look something up take no lock.
 //
-// The word of a slot has the index of its owner in its low half, plus one, and in its high half the
-// round of the MOVED that has set it, or zero. A node keeps its index while it is in the table, and
+// A slot has the index of its owner plus one, or zero, in the two bytes of its own of a word: all
+// slots together fit into a first-level cache. A node keeps its index while it is in the table, and
 // an index is never given to another node: a caller that has loaded an index and then loads the
 // list finds that node there, or finds that it has left. So a list grows, until Apply replaces the
-// whole table.
+// whole table. Indexes are in the list before they are in a slot, and out of all slots before they
+// are out of the list.
 type Table[P any] struct {
-	slots [Slots]atomic.Uint32
-
+	// Immutable.
 	rounds *atomic.Uint32 // of the map
+
+	// Atomics, written under mu.
+	owners [slot.Count / slotsAWord]atomic.Uint64
 	list   atomic.Pointer[list[P]]
+
+	mu sync.Mutex
+	// Guarded by mu.
+	moved [slot.Count]Round // the round of the MOVED that has set the owner, or zero
 }
+
+const (
+	slotsAWord = 64 / slotBits
+	slotBits   = 16
+	slotMask   = 1<<slotBits - 1
+)
 
 // list is the nodes of a table. It is immutable.
 type list[P any] struct {
@@ -87,8 +102,15 @@ func newTable[P any](rounds *atomic.Uint32, l *list[P]) *Table[P] {
 }
 
 // Owner returns the index of the owner of a slot, or -1. It is one atomic load.
-func (t *Table[P]) Owner(slot uint16) int {
-	return int(t.slots[slot%Slots].Load()&0xffff) - 1
+func (t *Table[P]) Owner(s uint16) int {
+	word := t.owners[s%slot.Count/slotsAWord].Load()
+	return int(uint16(word>>(s%slotsAWord*slotBits))) - 1
+}
+
+// setOwner gives a slot the node with an index, plus one. Under mu.
+func (t *Table[P]) setOwner(s, owner uint16) {
+	word, shift := &t.owners[s/slotsAWord], s%slotsAWord*slotBits
+	word.Store(word.Load()&^(slotMask<<shift) | uint64(owner)<<shift)
 }
 
 // Member returns the member with an index that [Table.Owner] has returned, or nil if the node has
@@ -102,10 +124,10 @@ func (t *Table[P]) Member(index int) *Member[P] {
 }
 
 // Route returns the owner of a slot, or nil.
-func (t *Table[P]) Route(slot uint16) *Member[P] {
+func (t *Table[P]) Route(s uint16) *Member[P] {
 	for {
-		index := t.Owner(slot)
-		if m := t.Member(index); m != nil || index < 0 || t.Owner(slot) == index {
+		index := t.Owner(s)
+		if m := t.Member(index); m != nil || index < 0 || t.Owner(s) == index {
 			return m
 		}
 		// The slot got another owner before the node left.
@@ -118,20 +140,17 @@ func (t *Table[P]) Find(addr string) *Member[P] { return t.list.Load().byAddr[ad
 // Members returns all members, sorted by address. The slice must not be changed.
 func (t *Table[P]) Members() []*Member[P] { return t.list.Load().live }
 
-// Move gives a slot to a member of this table: a server has answered with MOVED. It is one atomic
-// store. It reports false, and the slot keeps its owner, if the member has left.
-func (t *Table[P]) Move(slot uint16, to *Member[P]) bool {
+// Move gives a slot to a member of this table: a server has answered with MOVED. It reports false,
+// and the slot keeps its owner, if the member has left. It waits while Apply changes the slots.
+func (t *Table[P]) Move(s uint16, to *Member[P]) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if to == nil || to.table != t || t.Member(to.index) == nil {
 		return false
 	}
-	word := t.rounds.Load()<<16 | uint32(to.index+1)
-	s := &t.slots[slot%Slots]
-	s.Store(word)
-	if t.Member(to.index) == nil {
-		// The node left meanwhile, and Apply may have looked at the slot before.
-		s.CompareAndSwap(word, 0)
-		return false
-	}
+	s %= slot.Count
+	t.setOwner(s, uint16(to.index+1))
+	t.moved[s] = Round(t.rounds.Load())
 	return true
 }
 
@@ -161,45 +180,40 @@ func (m *Map[P]) Apply(t *Topology, asked Round) (left []*Member[P]) {
 			left = append(left, member)
 		}
 	}
-	wanted := new([Slots]uint16)
+	wanted := new([slot.Count]uint16)
 	for _, r := range t.Ranges {
 		if owner := after.byAddr[t.Nodes[r.Node].Addr]; owner != nil {
-			for slot := int(r.First); slot <= int(r.Last); slot++ {
-				wanted[slot] = uint16(owner.index + 1)
+			for s := int(r.First); s <= int(r.Last); s++ {
+				wanted[s] = uint16(owner.index + 1)
 			}
 		}
 	}
-	// Indexes are in the list before they are in a slot, and out of all slots before they are out of
-	// the list. A MOVED may still bring one back: the second look finds it, or Move does.
-	table.list.Store(&both)
-	table.assign(wanted, after, asked)
-	if len(left) > 0 {
-		table.list.Store(after)
-		table.assign(wanted, after, asked)
-	}
+	table.change(&both, after, wanted, asked)
 	m.table.Store(table)
 	return left
 }
 
-// assign gives each slot its wanted owner, unless it is to keep the one that it has.
-func (t *Table[P]) assign(wanted *[Slots]uint16, l *list[P], asked Round) {
-	for slot := range wanted {
-		s := &t.slots[slot]
-		for {
-			word := s.Load()
-			next := uint32(wanted[slot])
-			if index := word & 0xffff; index != 0 && l.members[index-1] != nil {
-				if moved := Round(word >> 16); moved != 0 && int16(moved-asked) >= 0 {
-					next = word
-				} else if next == 0 {
-					next = index
-				}
+// change puts a list in force, and gives each slot its wanted owner unless it is to keep the one
+// that it has. Both has the nodes of the list before and of the one after.
+func (t *Table[P]) change(both, after *list[P], wanted *[slot.Count]uint16, asked Round) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.list.Store(both)
+	for s, owner := range wanted {
+		index := t.Owner(uint16(s))
+		if index >= 0 && after.members[index] != nil {
+			if moved := t.moved[s]; moved != 0 && int16(moved-asked) >= 0 {
+				continue
 			}
-			if next == word || s.CompareAndSwap(word, next) {
-				break
+			if owner == 0 {
+				owner = uint16(index + 1)
 			}
 		}
+		if t.moved[s] = 0; int(owner) != index+1 {
+			t.setOwner(uint16(s), owner)
+		}
 	}
+	t.list.Store(after)
 }
 
 // listOf returns the list of a topology: nodes that are in the list before keep their indexes and
@@ -246,22 +260,23 @@ func (m *Map[P]) compact(old *Table[P]) *Table[P] {
 	before := old.list.Load()
 	l := &list[P]{byAddr: make(map[string]*Member[P], len(before.byAddr))}
 	fresh := newTable(&m.rounds, l)
-	index := make([]uint32, len(before.members)) // plus one, by the old index
+	index := make([]uint16, len(before.members)) // plus one, by the old index
 	for i, member := range before.live {
 		moved := *member
 		moved.table, moved.index = fresh, i
-		index[member.index] = uint32(i + 1)
+		index[member.index] = uint16(i + 1)
 		l.members = append(l.members, &moved)
 	}
 	l.live = l.members
 	for addr, member := range before.byAddr {
 		l.byAddr[addr] = l.members[index[member.index]-1]
 	}
-	for slot := range fresh.slots {
-		if word := old.slots[slot].Load(); word&0xffff != 0 {
-			if i := index[word&0xffff-1]; i != 0 {
-				fresh.slots[slot].Store(word&^0xffff | i)
-			}
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	for s := range uint16(slot.Count) {
+		if i := old.Owner(s); i >= 0 && index[i] != 0 {
+			fresh.setOwner(s, index[i])
+			fresh.moved[s] = old.moved[s]
 		}
 	}
 	return fresh

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // topologyOf returns a topology of masters whose slots are cut into equal parts, in the order given;
@@ -19,14 +21,14 @@ func topologyOf(addrs []string, owner func(slot int) int) *Topology {
 		t.byAddr[addr] = i
 	}
 	if owner == nil {
-		owner = func(slot int) int { return slot * len(addrs) / Slots }
+		owner = func(s int) int { return s * len(addrs) / slot.Count }
 	}
-	for slot := range Slots {
-		i := owner(slot)
-		if n := len(t.Ranges); n > 0 && t.Ranges[n-1].Node == i && int(t.Ranges[n-1].Last) == slot-1 {
+	for s := range slot.Count {
+		i := owner(s)
+		if n := len(t.Ranges); n > 0 && t.Ranges[n-1].Node == i && int(t.Ranges[n-1].Last) == s-1 {
 			t.Ranges[n-1].Last++
 		} else if i >= 0 {
-			t.Ranges = append(t.Ranges, Range{First: uint16(slot), Last: uint16(slot), Node: i})
+			t.Ranges = append(t.Ranges, Range{First: uint16(s), Last: uint16(s), Node: i})
 		}
 	}
 	t.digest()
@@ -56,7 +58,7 @@ func TestTableRoutesAndLearns(t *testing.T) {
 	m.Apply(topologyOf([]string{"a:1", "b:1"}, nil), m.Begin())
 	table := m.Table()
 	a, b := table.Find("a:1"), table.Find("b:1")
-	if a == nil || b == nil || table.Route(0) != a || table.Route(Slots-1) != b || table.Member(table.Owner(0)) != a || len(table.Members()) != 2 {
+	if a == nil || b == nil || table.Route(0) != a || table.Route(slot.Count-1) != b || table.Member(table.Owner(0)) != a || len(table.Members()) != 2 {
 		t.Fatal("the slots are not where the topology has them")
 	}
 	if !table.Move(0, b) || table.Route(0) != b || table.Route(1) != a {
@@ -121,7 +123,7 @@ func TestSlotsWithoutAnOwnerKeepTheLast(t *testing.T) {
 	m.Apply(topologyOf([]string{"a:1", "b:1"}, nil), m.Begin())
 	none := func(int) int { return -1 }
 	m.Apply(topologyOf([]string{"a:1", "c:1"}, none), m.Begin())
-	if a, b := ownerOf(m, 0), ownerOf(m, Slots-1); a != "a:1" || b != "" {
+	if a, b := ownerOf(m, 0), ownerOf(m, slot.Count-1); a != "a:1" || b != "" {
 		t.Errorf("the slots of a node that is listed belong to %q, those of a node that left to %q", a, b)
 	}
 }
@@ -151,12 +153,12 @@ func TestNodesThatLeave(t *testing.T) {
 	m := newTestMap()
 	m.Apply(topologyOf([]string{"a:1", "b:1"}, nil), m.Begin())
 	table := m.Table()
-	b, index := table.Find("b:1"), table.Owner(Slots-1)
+	b, index := table.Find("b:1"), table.Owner(slot.Count-1)
 	left := m.Apply(topologyOf([]string{"a:1", "c:1"}, nil), m.Begin())
 	if len(left) != 1 || left[0] != b {
 		t.Fatalf("%d nodes have left, expected b", len(left))
 	}
-	if table.Member(index) != nil || table.Find("b:1") != nil || ownerOf(m, Slots-1) != "c:1" || table.Owner(Slots-1) == index {
+	if table.Member(index) != nil || table.Find("b:1") != nil || ownerOf(m, slot.Count-1) != "c:1" || table.Owner(slot.Count-1) == index {
 		t.Error("the node is still there, or another one has its index")
 	}
 	if table.Move(0, b) || ownerOf(m, 0) != "a:1" || table.Move(0, nil) {
@@ -185,14 +187,14 @@ func TestTablesAreReplaced(t *testing.T) {
 			if before.Route(0).Peer != m.Table().Route(0).Peer {
 				t.Fatal("a node that stays has another peer in the new table")
 			}
-			if m.Table().Move(0, before.Route(Slots-1)) || before.Move(0, m.Table().Route(0)) {
+			if m.Table().Move(0, before.Route(slot.Count-1)) || before.Move(0, m.Table().Route(0)) {
 				t.Fatal("a table has learned about the member of another one")
 			}
 		}
 		if n := len(m.Table().list.Load().members); n > spare+4 {
 			t.Fatalf("%d indexes", n)
 		}
-		if a, b := ownerOf(m, 0), ownerOf(m, Slots-1); a != addrs[0] || b != addrs[1] {
+		if a, b := ownerOf(m, 0), ownerOf(m, slot.Count-1); a != addrs[0] || b != addrs[1] {
 			t.Fatalf("owners %s and %s, expected %v", a, b, addrs)
 		}
 	}
@@ -211,7 +213,7 @@ func TestModel(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := newTestMap()
-		var model [Slots]slotModel
+		var model [slot.Count]slotModel
 		listed := map[string]bool{}
 		refresh, rounds := 0, []Round{m.Begin()}
 		for range 30 {
@@ -221,13 +223,13 @@ func TestModel(t *testing.T) {
 				rounds = append(rounds, m.Begin())
 			case 1, 2:
 				for range r.IntN(200) {
-					slot, addr := r.IntN(Slots/every)*every, fmt.Sprintf("n%d:1", r.IntN(10))
-					moved := m.Table().Move(uint16(slot), m.Table().Find(addr))
+					at, addr := r.IntN(slot.Count/every)*every, fmt.Sprintf("n%d:1", r.IntN(10))
+					moved := m.Table().Move(uint16(at), m.Table().Find(addr))
 					if moved != listed[addr] {
 						t.Fatalf("seed %d: a MOVED to %s counts: %v", seed, addr, moved)
 					}
 					if moved {
-						model[slot] = slotModel{addr, refresh}
+						model[at] = slotModel{addr, refresh}
 					}
 				}
 			case 3:
@@ -237,16 +239,16 @@ func TestModel(t *testing.T) {
 				}
 				slices.Sort(addrs)
 				step, holes := 1+r.IntN(3000), r.IntN(3)
-				owner := func(slot int) int { return (slot/step)%(len(addrs)+holes) - holes }
-				topology := topologyOf(addrs, func(slot int) int { return max(owner(slot), -1) })
+				owner := func(s int) int { return (s/step)%(len(addrs)+holes) - holes }
+				topology := topologyOf(addrs, func(s int) int { return max(owner(s), -1) })
 				asked := r.IntN(len(rounds))
 				m.Apply(topology, rounds[asked])
 				clear(listed)
 				for _, addr := range addrs {
 					listed[addr] = true
 				}
-				for slot := 0; slot < Slots; slot += every {
-					s, i := &model[slot], owner(slot)
+				for at := 0; at < slot.Count; at += every {
+					s, i := &model[at], owner(at)
 					switch {
 					case listed[s.owner] && s.moved >= asked:
 					case i >= 0:
@@ -258,9 +260,9 @@ func TestModel(t *testing.T) {
 					}
 				}
 			}
-			for slot := 0; slot < Slots; slot += every {
-				if got := ownerOf(m, uint16(slot)); got != model[slot].owner {
-					t.Fatalf("seed %d: %q owns slot %d, expected %q", seed, got, slot, model[slot].owner)
+			for at := 0; at < slot.Count; at += every {
+				if got := ownerOf(m, uint16(at)); got != model[at].owner {
+					t.Fatalf("seed %d: %q owns slot %d, expected %q", seed, got, at, model[at].owner)
 				}
 			}
 		}
@@ -329,6 +331,31 @@ func TestTableUnderRaces(t *testing.T) {
 			t.Errorf("slot %d belongs to a node that has left", slot)
 		}
 	}
+}
+
+// Four slots share a word. What is learned about one of them does not change the others.
+func TestSlotsOfAWordMoveApart(t *testing.T) {
+	m := newTestMap()
+	m.Apply(topologyOf([]string{"a:1", "b:1"}, nil), m.Begin())
+	table := m.Table()
+	members := table.Members()
+	var movers sync.WaitGroup
+	for s := range uint16(2 * slotsAWord) {
+		// Ends by itself, awaited below.
+		movers.Go(func() {
+			for i := range 2000 {
+				to := members[(i+int(s))%2]
+				if !table.Move(s, to) || table.Route(s) != to {
+					t.Errorf("slot %d is not where it moved to", s)
+					return
+				}
+				if i%100 == 0 {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	movers.Wait()
 }
 
 // A MOVED to a node that leaves comes while Apply goes through the slots, of which slot 0 is the

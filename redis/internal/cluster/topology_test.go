@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 const three = "10.0.0.1:7001; 10.0.0.1:7002; 10.0.0.1:7003; 10.0.0.1:7004 of 10.0.0.1:7001; " +
@@ -20,7 +22,7 @@ func TestTheThreeRepliesSayTheSame(t *testing.T) {
 			if got := describe(topology); got != three {
 				t.Errorf("%v in RESP%d: %s\nexpected %s", c, protocol, got, three)
 			}
-			if topology.CurrentEpoch != 7 || topology.State != Up || topology.Covered() != Slots || topology.Doubt != "" || topology.From != "10.0.0.1:7001" {
+			if topology.CurrentEpoch != 7 || topology.State != Up || topology.Covered() != slot.Count || topology.Doubt != "" || topology.From != "10.0.0.1:7001" {
 				t.Errorf("%v: epoch %d, state %d, %d slots, doubt %q, from %s", c, topology.CurrentEpoch, topology.State, topology.Covered(), topology.Doubt, topology.From)
 			}
 		}
@@ -163,7 +165,7 @@ func TestShardsInDoubtAreMarked(t *testing.T) {
 		}
 		for other, second := range map[Command]any{Nodes: threeNodes(), SlotRanges: threeRanges()} {
 			topology := mustParse(t, &Addresses{}, map[Command]any{Shards: reply, other: second})
-			if topology.Doubt != "" || topology.Covered() != Slots {
+			if topology.Doubt != "" || topology.Covered() != slot.Count {
 				t.Errorf("%s, after %v: %d slots, doubt %q", name, other, topology.Covered(), topology.Doubt)
 			}
 		}
@@ -236,7 +238,7 @@ func TestManyRangesAreRefused(t *testing.T) {
 		slots = append(slots, i, i)
 	}
 	topology := mustParse(t, &Addresses{}, map[Command]any{Shards: []any{shard(slots, shardNode("a", 1, "master"))}})
-	if len(topology.Ranges) != 1 || topology.Covered() != Slots {
+	if len(topology.Ranges) != 1 || topology.Covered() != slot.Count {
 		t.Errorf("%d ranges of %d slots", len(topology.Ranges), topology.Covered())
 	}
 	_, err := parse(3, &Addresses{}, map[Command]any{Shards: []any{shard(slots, shardNode("a", 1, "master")), shard([]any{0, 0}, shardNode("b", 2, "master"))}})

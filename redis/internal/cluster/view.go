@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"strconv"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // Flags is what a node, or the node that was asked, says about the state of a node.
@@ -45,11 +47,11 @@ type member struct {
 type view struct {
 	command Command
 	members []member
-	byID    map[string]int // members with an ID
-	owners  [Slots]uint16  // index of a member + 1; 0: none
-	ranges  int            // seen so far
-	moving  []move         // in CLUSTER NODES only
-	doubt   string         // why owners may be missing; empty: none is
+	byID    map[string]int     // members with an ID
+	owners  [slot.Count]uint16 // index of a member + 1; 0: none
+	ranges  int                // seen so far
+	moving  []move             // in CLUSTER NODES only
+	doubt   string             // why owners may be missing; empty: none is
 }
 
 // move is a slot that is being migrated.
@@ -80,8 +82,8 @@ func (v *view) add(r *reader, m member) (int, error) {
 
 // countRange checks a range of slots.
 func (v *view) countRange(r *reader, first, last int64) error {
-	if first < 0 || last >= Slots || first > last {
-		return r.wrong("the slots "+strconv.FormatInt(first, 10)+" to "+strconv.FormatInt(last, 10), "slots from 0 to "+strconv.Itoa(Slots-1))
+	if first < 0 || last >= slot.Count || first > last {
+		return r.wrong("the slots "+strconv.FormatInt(first, 10)+" to "+strconv.FormatInt(last, 10), "slots from 0 to "+strconv.Itoa(slot.Count-1))
 	}
 	if v.ranges++; v.ranges > maxRanges {
 		return r.wrong("more ranges of slots", "at most "+strconv.Itoa(maxRanges))
@@ -91,11 +93,11 @@ func (v *view) countRange(r *reader, first, last int64) error {
 
 // own gives a range of slots, which was checked, to a member.
 func (v *view) own(r *reader, first, last int64, index int) error {
-	for slot := first; slot <= last; slot++ {
-		if v.owners[slot] != 0 {
-			return r.wrong("an owner of slot "+strconv.FormatInt(slot, 10)+", which has one", "one owner of each slot")
+	for s := first; s <= last; s++ {
+		if v.owners[s] != 0 {
+			return r.wrong("an owner of slot "+strconv.FormatInt(s, 10)+", which has one", "one owner of each slot")
 		}
-		v.owners[slot] = uint16(index + 1)
+		v.owners[s] = uint16(index + 1)
 	}
 	return nil
 }
