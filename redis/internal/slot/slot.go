@@ -18,10 +18,35 @@ func Of(key string) int { return of(unsafe.Slice(unsafe.StringData(key), len(key
 // OfBytes is [Of] for bytes.
 func OfBytes(key []byte) int { return of(key) }
 
+// of computes the CRC16-XMODEM, eight bytes a step: their tables are looked up in any order, where one
+// byte after the other waits for the one before it.
 func of(key []byte) int {
-	crc, hasBrace := checksum(key)
-	if hasBrace {
-		crc, _ = checksum(hashed(key))
+	var crc uint16
+	var braces uint64 // not 0: there is a {
+	t, rest := &tables, key
+	for len(rest) >= 8 {
+		b := (*[8]byte)(rest)
+		braces |= bracesIn(binary.LittleEndian.Uint64(rest))
+		crc = t[7][b[0]^byte(crc>>8)] ^ t[6][b[1]^byte(crc)] ^ t[5][b[2]] ^ t[4][b[3]] ^
+			t[3][b[4]] ^ t[2][b[5]] ^ t[1][b[6]] ^ t[0][b[7]]
+		rest = rest[8:]
+	}
+	if len(rest) >= 4 {
+		b := (*[4]byte)(rest)
+		braces |= bracesIn(uint64(binary.LittleEndian.Uint32(rest)))
+		crc = t[3][b[0]^byte(crc>>8)] ^ t[2][b[1]^byte(crc)] ^ t[1][b[2]] ^ t[0][b[3]]
+		rest = rest[4:]
+	}
+	for _, b := range rest {
+		if b == '{' {
+			braces = 1
+		}
+		crc = crc<<8 ^ t[0][b^byte(crc>>8)]
+	}
+	if braces != 0 {
+		if tag := hashed(key); len(tag) < len(key) {
+			return of(tag) // which has no tag: there is no } in it
+		}
 	}
 	return int(crc % Count)
 }
@@ -59,40 +84,6 @@ func makeTables() (t [8][256]uint16) {
 		}
 	}
 	return t
-}
-
-// checksum returns the CRC16-XMODEM of p, and whether p has a {. It takes eight bytes a step. The
-// checksum is linear and begins with zero, so zero bytes in front do not change it: the first step
-// takes what is left over of eights, with zero bytes in front.
-func checksum(p []byte) (crc uint16, hasBrace bool) {
-	var word uint64
-	switch n := len(p); {
-	case n >= 8:
-		head := (n-1)&7 + 1
-		word = binary.BigEndian.Uint64(p) >> (uint(64-8*head) & 63)
-		p = p[head:]
-	case n >= 4: // the two halves may overlap
-		word = uint64(binary.BigEndian.Uint32(p))<<(uint(8*(n-4))&63) | uint64(binary.BigEndian.Uint32(p[n-4:]))
-		p = nil
-	case n > 0: // and so may the three bytes
-		word = uint64(p[0])<<(uint(8*(n-1))&63) | uint64(p[n/2])<<(uint(8*(n-1-n/2))&63) | uint64(p[n-1])
-		p = nil
-	default:
-		return 0, false
-	}
-	t := &tables
-	braces := bracesIn(word)
-	for {
-		crc = t[7][byte(word>>56)] ^ t[6][byte(word>>48)] ^ t[5][byte(word>>40)] ^ t[4][byte(word>>32)] ^
-			t[3][byte(word>>24)] ^ t[2][byte(word>>16)] ^ t[1][byte(word>>8)] ^ t[0][byte(word)]
-		if len(p) < 8 {
-			return crc, braces != 0
-		}
-		word = binary.BigEndian.Uint64(p)
-		braces |= bracesIn(word)
-		word ^= uint64(crc) << 48
-		p = p[8:]
-	}
 }
 
 // bracesIn returns 0 if no byte of a word is a {.
