@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/redisclusters"
 	"github.com/slipstream-go/slipstream/bench/internal/redisload"
@@ -25,7 +26,7 @@ type harness struct {
 	warmUp  time.Duration
 
 	// Owned by the goroutine that runs the suite.
-	stage *stage                // of the scenario under way; nil: none yet
+	stage command.Stage[*stage]
 	asked map[string]*questions // by subject
 }
 
@@ -54,27 +55,23 @@ type stage struct {
 	trip    time.Duration // of a request to a master, over a plain connection
 }
 
-// open returns the stage of the scenario under way, made when its first subject asks for it.
+// open returns the stage of the scenario under way.
 func (h *harness) open(ctx context.Context) (*stage, error) {
-	if h.stage != nil {
-		return h.stage, nil
-	}
-	s := &stage{}
-	var err error
-	if s.cluster, err = redisclusters.Start(ctx, h.scratch, masters); err == nil {
-		s.server, err = redisserver.Start(ctx, h.scratch, 0)
-	}
-	if err == nil {
-		s.trip, err = redisserver.RoundTrip(ctx, s.cluster.Addresses()[0], 101)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	h.stage = s
-	return s, nil
+	return h.stage.Open(func() (*stage, error) {
+		s := &stage{}
+		var err error
+		if s.cluster, err = redisclusters.Start(ctx, h.scratch, masters); err == nil {
+			s.server, err = redisserver.Start(ctx, h.scratch, 0)
+		}
+		if err == nil {
+			s.trip, err = redisserver.RoundTrip(ctx, s.cluster.Addresses()[0], 101)
+		}
+		return s, err
+	})
 }
 
-func (s *stage) close() error {
+// Close ends what was started.
+func (s *stage) Close() error {
 	var errs []error
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())
@@ -86,17 +83,7 @@ func (s *stage) close() error {
 }
 
 // Close implements [command.Harness].
-func (h *harness) Close() error { return h.closeStage() }
-
-// closeStage is the Close of every scenario.
-func (h *harness) closeStage() error {
-	s := h.stage
-	h.stage = nil
-	if s == nil {
-		return nil
-	}
-	return s.close()
-}
+func (h *harness) Close() error { return h.stage.Close() }
 
 // A round is what one subject does in one round.
 type round struct {

@@ -73,7 +73,7 @@ func (h *harness) limited(name string, rate int, window time.Duration) round {
 func (h *harness) Scenarios() []load.Scenario {
 	var all []load.Scenario
 	for _, r := range h.rounds() {
-		sc := load.Scenario{Name: r.scenario, Primary: load.ClientUS, Close: h.closeStage, Goals: goals()}
+		sc := load.Scenario{Name: r.scenario, Primary: load.ClientUS, Close: h.stage.Close, Goals: goals()}
 		names := append(redisload.SubjectNames(clustered), single)
 		if r.scenario == topology {
 			sc.Goals, sc.Rounds = nil, h.options.Fixed(1)

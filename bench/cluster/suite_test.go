@@ -21,7 +21,7 @@ func quick(t *testing.T) *harness {
 	t.Helper()
 	h := newHarness(t.TempDir(), options{Flags: command.Flags{Quick: true}})
 	t.Cleanup(func() {
-		if err := h.closeStage(); err != nil {
+		if err := h.stage.Close(); err != nil {
 			t.Error(err)
 		}
 	})

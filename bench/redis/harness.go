@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/finetimer"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/redisload"
@@ -25,7 +26,7 @@ type harness struct {
 	warmUp   time.Duration
 
 	// Owned by the goroutine that runs the suite.
-	stage *stage                   // of the scenario under way; nil: none yet
+	stage command.Stage[*stage]
 	trips map[string]time.Duration // round trips by scenario
 	// refused is what the last round of memory-stopped found; nil: none.
 	refused map[string]float64
@@ -58,22 +59,17 @@ type path struct {
 	delay      time.Duration // added to a round trip
 }
 
-// open returns the stage of the scenario under way, made when its first subject
-// asks for it.
+// open returns the stage of the scenario under way.
 func (h *harness) open(ctx context.Context, scenario string, size int, way path) (*stage, error) {
-	if h.stage != nil {
-		return h.stage, nil
-	}
-	s := &stage{}
-	err := s.build(ctx, h.scratch, size, way)
-	if err == nil {
-		s.trip, err = redisserver.RoundTrip(ctx, s.address, 101)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	h.stage, h.trips[scenario] = s, s.trip
-	return s, nil
+	return h.stage.Open(func() (*stage, error) {
+		s := &stage{}
+		err := s.build(ctx, h.scratch, size, way)
+		if err == nil {
+			s.trip, err = redisserver.RoundTrip(ctx, s.address, 101)
+			h.trips[scenario] = s.trip
+		}
+		return s, err
+	})
 }
 
 func (s *stage) build(ctx context.Context, scratch string, size int, way path) error {
@@ -100,7 +96,8 @@ func (s *stage) build(ctx context.Context, scratch string, size int, way path) e
 	return err
 }
 
-func (s *stage) close() error {
+// Close ends what was started.
+func (s *stage) Close() error {
 	var errs []error
 	if s.fine != nil {
 		s.fine()
@@ -118,17 +115,7 @@ func (s *stage) close() error {
 }
 
 // Close implements [command.Harness].
-func (h *harness) Close() error { return h.closeStage() }
-
-// closeStage is the Close of every scenario.
-func (h *harness) closeStage() error {
-	s := h.stage
-	h.stage = nil
-	if s == nil {
-		return nil
-	}
-	return s.close()
-}
+func (h *harness) Close() error { return h.stage.Close() }
 
 // A round is what one subject does in one round.
 type round struct {

@@ -39,7 +39,7 @@ func (h *harness) memory() []load.Scenario {
 			name = "memory-burst"
 		}
 		clients := idleClients
-		sc := load.Scenario{Name: fmt.Sprintf("%s/%d", name, clients), Primary: load.BytesOp, Rounds: h.options.Fixed(3), Close: h.closeStage}
+		sc := load.Scenario{Name: fmt.Sprintf("%s/%d", name, clients), Primary: load.BytesOp, Rounds: h.options.Fixed(3), Close: h.stage.Close}
 		if h.options.Quick {
 			clients /= 10
 		}

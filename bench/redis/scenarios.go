@@ -54,7 +54,7 @@ func (h *harness) Scenarios() []load.Scenario {
 
 // scenario is a comparison of the subjects that match.
 func (h *harness) scenario(r round, match func(redisload.Kind) bool) load.Scenario {
-	sc := load.Scenario{Name: r.scenario, Primary: load.ClientUS, Close: h.closeStage}
+	sc := load.Scenario{Name: r.scenario, Primary: load.ClientUS, Close: h.stage.Close}
 	for _, name := range redisload.SubjectNames(match) {
 		k, _ := redisload.KindOf(name)
 		sc.Subjects = append(sc.Subjects, h.subject(name, k.Name, r))

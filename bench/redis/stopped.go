@@ -37,7 +37,7 @@ const (
 // stopped has many callers submit calls to a server that does not answer. Only
 // ours has a bound to compare memory with.
 func (h *harness) stopped() load.Scenario {
-	sc := load.Scenario{Name: fmt.Sprintf("memory-stopped/%d", stoppedCallers), Primary: load.BytesOp, Rounds: h.options.Fixed(3), Close: h.closeStage}
+	sc := load.Scenario{Name: fmt.Sprintf("memory-stopped/%d", stoppedCallers), Primary: load.BytesOp, Rounds: h.options.Fixed(3), Close: h.stage.Close}
 	sc.Subjects = []load.Subject{{Name: load.Ours, Run: func(ctx context.Context, _ int) (load.Sample, error) {
 		st, err := h.open(ctx, sc.Name, 16, path{})
 		if err != nil {

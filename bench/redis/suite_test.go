@@ -18,7 +18,7 @@ func quick(t *testing.T) *harness {
 	t.Helper()
 	h := newHarness(t.TempDir(), options{Flags: command.Flags{Quick: true}}, io.Discard)
 	t.Cleanup(func() {
-		if err := h.closeStage(); err != nil {
+		if err := h.stage.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -81,7 +81,7 @@ func TestDelayIsAdded(t *testing.T) {
 		if st.trip < delay || st.trip > most {
 			t.Errorf("a round trip with %v added takes %v", delay, st.trip)
 		}
-		if err := h.closeStage(); err != nil {
+		if err := h.stage.Close(); err != nil {
 			t.Error(err)
 		}
 	}
