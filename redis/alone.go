@@ -224,3 +224,6 @@ func (c *Client) knownToShare(cmd *Command) bool {
 
 // rawFrame is a destination that takes the reply as it came.
 type rawFrame []byte
+
+// lentFrame is rawFrame without a copy: the reply is valid until its call is released.
+type lentFrame []byte

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -52,15 +53,28 @@ func (c *Client) doAcross(ctx context.Context, cmds []Command, dsts []any, faile
 	if len(cmds) == 0 {
 		return nil
 	}
+	s := c.scatterOf(cmds, dsts, failed)
+	defer s.release()
+	return s.run(ctx)
+}
+
+// scatterOf returns a batch that is ready to be sent. It must be released.
+func (c *Client) scatterOf(cmds []Command, dsts []any, failed func(int, error)) *scatter {
+	s := scatters.Get().(*scatter)
+	s.client, s.cmds, s.dsts, s.failed = c, cmds, dsts, failed
+	return s
+}
+
+// run sends the commands, at least one, and waits for all. A destination that is a lentFrame is valid
+// until release.
+func (s *scatter) run(ctx context.Context) error {
+	c := s.client
 	var start time.Time
 	if c.timed {
 		start = time.Now()
 	}
-	s := scatters.Get().(*scatter)
-	s.client, s.cmds, s.dsts, s.failed = c, cmds, dsts, failed
-	defer s.release()
 	if bad, err := s.group(ctx); err != nil {
-		return c.allNotSent(len(cmds), bad, err, failed)
+		return c.allNotSent(len(s.cmds), bad, err, s.failed)
 	}
 	s.first(ctx)
 	attempts := 1
@@ -68,7 +82,7 @@ func (c *Client) doAcross(ctx context.Context, cmds []Command, dsts []any, faile
 		s.again(ctx, start)
 	}
 	if c.hooks.Observing() {
-		c.observeBatch(ctx, c.fail.Addr, s.sent, s.got, len(cmds), s.report.first, start, attempts)
+		c.observeBatch(ctx, c.fail.Addr, s.sent, s.got, len(s.cmds), s.report.first, start, attempts)
 	}
 	return s.report.err()
 }
@@ -224,6 +238,9 @@ func (s *scatter) finish(d *delayed, inTime bool) {
 			err = d.node.fail.Named(d.name, failed)
 		} else {
 			err = d.node.answered(&s.cmds[d.index], d.reply(), dst)
+		}
+		if lent, ok := dst.(*lentFrame); ok {
+			*lent = bytes.Clone(*lent) // the call is released below
 		}
 		s.sent, s.got = s.sent+len(call.Frame), s.got+len(call.Reply())
 		call.Release()

@@ -248,16 +248,16 @@ type request struct {
 	info       *commandInfo
 	name       string
 	loop       attempt.Loop
-	repeatable bool // may be executed twice
 	route      route
-	joined     []byte // of the replies of several commands; if nil, there is one
+	joined     *joint // what several commands have become; nil: it is one command
+	repeatable bool   // may be executed twice
 }
 
 // reply returns the reply to the command.
 func (r *request) reply() []byte {
 	switch {
 	case r.joined != nil:
-		return r.joined
+		return r.joined.reply
 	case r.route.asking:
 		return r.call.ReplyAt(1) // the first one is that of ASKING
 	}

@@ -32,6 +32,9 @@ func decode(frame []byte, dst any) error {
 	case *rawFrame:
 		*raw = append((*raw)[:0], frame...)
 		return nil
+	case *lentFrame:
+		*raw = frame
+		return nil
 	}
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()

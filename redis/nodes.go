@@ -8,7 +8,6 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/driver"
-	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 

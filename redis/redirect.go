@@ -13,12 +13,13 @@ import (
 
 // A route is how a call finds its node in a cluster, and its state across attempts.
 type route struct {
-	since     time.Time // first temporary failure; zero: none
-	slot      int32     // slot of the keys, or noSlot
-	guessed   bool      // the client does not know where the keys are, so slot may be wrong
-	asking    bool      // the current attempt is ASKING and the command
-	redirects uint8     // consecutive MOVED and ASK replies
-	lost      uint8     // attempts without a reply
+	// since is the time of the first temporary failure, as the time since router.began; 0: none.
+	since     time.Duration
+	slot      int32 // slot of the keys, or noSlot
+	guessed   bool  // the client does not know where the keys are, so slot may be wrong
+	asking    bool  // the current attempt is ASKING and the command
+	redirects uint8 // consecutive MOVED and ASK replies
+	lost      uint8 // attempts without a reply
 }
 
 const (
@@ -156,9 +157,7 @@ func (k *router) redirected(r *request, e *ServerError) detour {
 	r.route.redirects++
 	member := k.nodes.Table().Find(addr)
 	if member == nil {
-		if r.route.since.IsZero() {
-			r.route.since = time.Now() // here, so that the commands of a batch wait together
-		}
+		k.note(r) // here, so that the commands of a batch wait together
 		return detour{how: goVerify, addr: addr, asking: to.Ask}
 	}
 	if !to.Ask && int32(to.Slot) == r.route.slot {
@@ -170,19 +169,26 @@ func (k *router) redirected(r *request, e *ServerError) detour {
 // pausing retries after a pause, unless the call has already waited for DialTimeout.
 func (k *router) pausing(r *request) detour {
 	r.route.redirects = 0
-	if r.route.since.IsZero() {
-		r.route.since = time.Now()
-	} else if time.Since(r.route.since) >= k.core.opts.dialTimeout() {
+	if !k.note(r) && time.Since(k.began)-r.route.since >= k.core.opts.dialTimeout() {
 		return detour{}
 	}
 	return detour{how: goPause}
+}
+
+// note records the time of the first temporary failure of a call, and reports whether this is it.
+func (k *router) note(r *request) (first bool) {
+	if r.route.since != 0 {
+		return false
+	}
+	r.route.since = max(1, time.Since(k.began))
+	return true
 }
 
 // wait blocks until the next attempt of a call may begin. It returns false if there is no time left.
 func (k *router) wait(ctx context.Context, r *request, d *detour) bool {
 	switch d.how {
 	case goVerify:
-		within, cancel := context.WithDeadline(ctx, r.route.since.Add(k.core.opts.dialTimeout()))
+		within, cancel := context.WithDeadline(ctx, k.began.Add(r.route.since+k.core.opts.dialTimeout()))
 		_, listed, err := k.refresher.Verify(within, d.addr)
 		cancel()
 		if ctx.Err() != nil {

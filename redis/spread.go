@@ -61,9 +61,13 @@ func (c *Client) spread(ctx context.Context, r *request) (done bool, err error) 
 // observed reports a call that was sent to several nodes to the observers.
 func (c *Client) observed(ctx context.Context, r *request, err error) error {
 	if c.hooks.Observing() {
+		received := 0
+		if r.joined != nil {
+			received = len(r.joined.reply)
+		}
 		c.hooks.Observe(ctx, Observation{
 			Op: r.name, Addr: c.fail.Addr, Start: r.loop.Start, Requests: 1, Attempts: 1,
-			RequestBytes: len(r.call.Frame), ReplyBytes: len(r.joined), Err: err,
+			RequestBytes: len(r.call.Frame), ReplyBytes: received, Err: err,
 		})
 	}
 	return err
@@ -80,7 +84,7 @@ func (c *Client) onEveryNode(ctx context.Context, r *request) error {
 		p.make(r.call.Frame, r.call.SlowFor, false)
 		errs[i] = n.engine.Start(ctx, p.call)
 	}
-	var j joint
+	j := new(joint)
 	for i, n := range nodes {
 		p := &parts[i]
 		if errs[i] == nil {
@@ -99,20 +103,17 @@ func (c *Client) onEveryNode(ctx context.Context, r *request) error {
 	return err
 }
 
-// shortReply is the maximum size of replies that need no memory of their own, such as numbers.
-const shortReply = 32
-
 // onEverySlot splits a command into one for each slot of its keys, and merges the replies.
 func (c *Client) onEverySlot(ctx context.Context, r *request) error {
 	cmds, groups := cutBySlot(r.info, r.call.Frame)
-	frames, dsts := make([]rawFrame, len(cmds)), make([]any, len(cmds))
-	short := make([]byte, len(cmds)*shortReply)
+	frames, dsts := make([]lentFrame, len(cmds)), make([]any, len(cmds))
 	for i := range cmds {
-		frames[i], dsts[i] = short[i*shortReply:i*shortReply:(i+1)*shortReply], &frames[i]
+		dsts[i] = &frames[i]
 	}
-	var j joint
-	j.frames = make([][]byte, 0, len(frames))
-	_ = c.doAcross(ctx, cmds, dsts, func(i int, err error) { j.fail(groups[i][0], err) })
+	j := &joint{frames: make([][]byte, 0, len(frames))}
+	s := c.scatterOf(cmds, dsts, func(i int, err error) { j.fail(groups[i][0], err) })
+	defer s.release() // after the replies were joined
+	_ = s.run(ctx)
 	for _, frame := range frames {
 		if len(frame) > 0 { // if empty, the command failed
 			j.frames = append(j.frames, frame)
@@ -208,6 +209,7 @@ type joint struct {
 	doubt   bool // a command that failed was executed, or may have been
 	at      int  // the position of the node or key of failure
 	failure *slipstream.Error
+	reply   []byte // of all
 }
 
 // fail notes a command that failed.
@@ -234,8 +236,9 @@ func (j *joint) join(c *Client, r *request, groups [][]int) error {
 		return &slipstream.Error{Op: r.name, Addr: j.failure.Addr, Outcome: outcome, Err: &BatchError{Index: j.at, Failed: j.failed, Err: j.failure.Err}}
 	}
 	var err error
-	if r.joined, err = joinReplies(r.info.response, j.frames, groups); err != nil {
+	if j.reply, err = joinReplies(r.info.response, j.frames, groups); err != nil {
 		return c.fail.Executed(r.name, err)
 	}
+	j.frames, r.joined = nil, j // what the frames lie in is given back
 	return nil
 }

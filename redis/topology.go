@@ -60,7 +60,7 @@ func (c *Client) Topology() (t Topology, ok bool) {
 	t.Nodes = c.Nodes()
 	t.Slots = nil
 	table := c.router.nodes.Table()
-	for s := range cluster.Slots {
+	for s := range slot.Count {
 		member := table.Route(uint16(s))
 		if member == nil {
 			continue
