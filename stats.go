@@ -20,8 +20,8 @@ type Stats struct {
 	// enough was queued for what was in flight, FlushBytes because of the size of the queue. Kicks
 	// are the writes that a reply triggered.
 	Writes, FlushIdle, FlushDepth, FlushBytes, Kicks uint64
-	// Yields are writes before which other runnable callers got to add their requests; ShortWrites
-	// are those that the system took only in part.
+	// Yields is how often other runnable callers got to add their requests before a write;
+	// ShortWrites are writes that the system took only in part.
 	Yields, ShortWrites uint64
 	// Backstop counts writes that only a periodic check made. It is 0 unless this module has a bug.
 	Backstop uint64

@@ -185,9 +185,10 @@ func questions() []question {
 			loads: join(
 				slower(200*time.Microsecond, join(closed(16, 1024), rates(rateClients, 20_000, 80_000))),
 				slower(time.Millisecond, join(closed(16, 1024), rates(rateClients, 20_000, 80_000))))},
-		{name: "yield", asks: "Does a caller let its neighbours run before it writes? By default after calls have met; who reads its own reply never does.", base: "default",
-			variants: []variant{choices("default", pipe.Choices{}), choices("never", pipe.Choices{NeverYield: true}), choices("always", pipe.Choices{AlwaysYield: true})},
-			loads:    usual()},
+		{name: "yield", asks: "Does a goroutine let others run before it writes? By default a caller does after calls have met, and the reader if it has woken callers; who reads its own reply never does.", base: "default",
+			variants: []variant{choices("default", pipe.Choices{}), choices("never", pipe.Choices{NeverYield: true}), choices("always", pipe.Choices{AlwaysYield: true}),
+				choices("callers only", pipe.Choices{ReaderNeverYields: true})},
+			loads: usual()},
 		{name: "solo", asks: "After how many lone calls does a caller read its own reply?", base: "64",
 			variants: []variant{choices("never", pipe.Choices{SoloAfter: -1}), choices("8", pipe.Choices{SoloAfter: 8}),
 				choices("64", pipe.Choices{SoloAfter: 64}), choices("1024", pipe.Choices{SoloAfter: 1024})},

@@ -373,19 +373,21 @@ func (c *Call) giveUp(outcome slipstream.Outcome, cause error) {
 	c.state.Store(stateDead)
 }
 
-// resolve notifies the waiter or the completer. Afterwards the call does not belong to the engine.
-func (c *Call) resolve() {
+// resolve notifies the waiter or the completer, and reports whether a caller was waiting. Afterwards the
+// call does not belong to the engine.
+func (c *Call) resolve() (woken bool) {
 	switch {
 	case !c.routed:
-		c.ending.reach()
+		return c.ending.reach()
 	case c.completer != nil:
 		c.engine.complete(c)
 	default:
 		leader := c.leader
 		if leader.left.Add(-1) == 0 {
-			leader.ending.reach()
+			return leader.ending.reach()
 		}
 	}
+	return false
 }
 
 // fail records why the call has no reply. It is called before resolve.

@@ -97,6 +97,8 @@ func (c StreamConfig) withDefaults() StreamConfig {
 // Choices disable single decisions of the engine, to measure them.
 type Choices struct {
 	NeverYield, AlwaysYield bool
+	// ReaderNeverYields is NeverYield for the writes that replies set off.
+	ReaderNeverYields bool
 	// SoloAfter is the number of lone calls after which callers read their own
 	// replies. If zero, it defaults to soloNeeded; if negative, they never do.
 	SoloAfter int

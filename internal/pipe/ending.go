@@ -31,12 +31,15 @@ func newEnding() ending { return ending{wake: make(chan struct{}, 1)} }
 // reset prepares e for the next call.
 func (e *ending) reset() { e.state.Store(endOpen) }
 
-// reach ends the call. Afterwards e may be in use for another call.
-func (e *ending) reach() {
+// reach ends the call, and reports whether a caller was waiting for that. Afterwards e may be in use for
+// another call.
+func (e *ending) reach() (woken bool) {
 	wake := e.wake
-	if e.state.Swap(endReached) == endAwaited {
-		wake <- struct{}{}
+	if e.state.Swap(endReached) != endAwaited {
+		return false
 	}
+	wake <- struct{}{}
+	return true
 }
 
 // wait waits for the end of the call.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
@@ -311,9 +312,12 @@ func (s *socket) hand() (kick bool, err error) {
 		s.late.Add(late)
 	}
 	s.free(freed)
+	s.in.woken = 0
 	for i, c := range waiting {
 		waiting[i] = nil
-		c.resolve()
+		if c.resolve() {
+			s.in.woken++
+		}
 	}
 	clear(s.in.popped)
 	if cap(s.in.popped) > 64 && !s.in.bulky.Load() {
@@ -363,15 +367,20 @@ func (s *socket) endProbe() {
 	s.setFactor()
 }
 
-// kick flushes what replies have freed.
+// kick flushes what replies have freed, unless somebody else does it. If the reader has woken
+// callers, these run first, so that what they call next leaves by the same write. Until then the
+// flag writing is free: the first of them may take it.
 func (s *socket) kick() {
 	s.mu.Lock()
-	s.out.kicking = false
-	if s.out.writing || s.life.closed {
+	ch := &s.engine.cfg.choices
+	if s.in.woken > 0 && !ch.NeverYield && !ch.ReaderNeverYields && s.kickReason() != NotYet {
+		s.counts.Yields++
 		s.mu.Unlock()
-		return
+		runtime.Gosched()
+		s.mu.Lock()
 	}
-	reason := s.rule(true)
+	s.out.kicking = false
+	reason := s.kickReason()
 	if reason == NotYet {
 		s.mu.Unlock()
 		return
@@ -379,6 +388,14 @@ func (s *socket) kick() {
 	s.out.writing = true
 	s.counts.Kicks++
 	s.flush(reason)
+}
+
+// kickReason returns the reason for the reader to write, or NotYet. It is called with mu held.
+func (s *socket) kickReason() Reason {
+	if s.out.writing || s.life.closed {
+		return NotYet
+	}
+	return s.rule(true)
 }
 
 // serve reads the socket until it fails. It runs in the keeper's goroutine, which lends the reader's

@@ -105,6 +105,7 @@ type input struct {
 	own        []byte // the message of frames that was read directly
 	frames     []arrived
 	popped     []*Call
+	woken      int  // callers that waited for the replies that were delivered last
 	quiet      int  // consecutive reads that used little of the buffer
 	full       bool // the last read filled the buffer
 	cut        int  // number of messages since settle

@@ -18,7 +18,7 @@ type Counts struct {
 	Calls, Replies, OneWays, Failed, NeverWritten, Refused uint64
 	// Writes counts writes; FlushIdle, FlushDepth and FlushBytes count them by the reason of the flush rule:
 	// nothing was in flight, enough calls were queued, enough bytes were queued. Kicks counts writes after
-	// replies, Yields those before which the caller yielded,
+	// replies, Yields those before which the caller or the reader yielded,
 	// ShortWrites those of which the kernel took only a part.
 	Writes, FlushIdle, FlushDepth, FlushBytes, Kicks, Yields, ShortWrites uint64
 	// BytesOut counts bytes that the kernel took, Reads reads of the
