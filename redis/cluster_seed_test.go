@@ -15,7 +15,7 @@ import (
 // TestSeedOfACallBeforeTheTopology: with NoWait the first calls go to a seed. Its connection becomes that of
 // the node with this address, or ends.
 //
-// mutant: redis-cluster-seed-kept, redis-cluster-seed-beside-its-node
+// mutant: redis-cluster-seed-kept
 func TestSeedOfACallBeforeTheTopology(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "localhost"} {
 		t.Run(host, func(t *testing.T) {
