@@ -51,8 +51,9 @@ func ConnectCluster(ctx context.Context, o ClusterOptions) (*Client, error) {
 	c := &Client{core: newCore(&o.Options), fail: driver.Errors{Addr: strings.Join(o.Seeds, ",")}}
 	c.hooks.Addr = c.fail.Addr
 	c.hub = newHub(c.core, c.fail, func() *node { return c.router.any() })
-	c.hub.clustered, c.hub.gone = true, func(n *node) bool { return c.router.gone(n) }
+	c.hub.gone = func(n *node) bool { return c.router.gone(n) }
 	c.router = newRouter(c.core, c.hub, &o)
+	c.hub.shards = c.router
 	if o.NoWait {
 		return c, nil
 	}

@@ -344,9 +344,6 @@ func TestClusterSessions(t *testing.T) {
 	if m, err := s.Receive(ctx); err != nil || m.Payload != "hello" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if _, err := c.Subscribe(ctx, redis.Topics{Shards: []string{"a"}}); err == nil {
-		t.Error("a subscription to channels of shards succeeded")
-	}
 	var nodes int
 	if err := c.ForEachMaster(ctx, func(ctx context.Context, n *redis.Client) error {
 		nodes++

@@ -148,7 +148,12 @@
 //     migration is sent again as a whole. Watch starts over when the slot has moved, and fails with
 //     ASK while it moves; a [Session] stays at its node, and MOVED is an error of its commands. A
 //     command that waits, such as BLPOP, goes on at the new node, and its timeout starts over.
-//   - Subscriptions have one connection to any node. Channels of shards are not supported.
+//   - Subscriptions to channels and patterns share one connection, to any node. Channels of shards
+//     ([Topics], SSUBSCRIBE) are subscribed to at the masters of their slots, over one connection for
+//     each node; one subscription may have channels of many slots. When a slot moves, or its master is
+//     lost, its channels are subscribed to at the new master, and each has a [Gap] with its name before
+//     its next message. Other channels miss nothing. After a failover, a message that came before the
+//     Gap may come again after it, because the nodes of a shard pass messages on to each other.
 //   - ClusterOptions.ReadFrom lets replicas execute commands that only read.
 //   - A cluster has one database, so Options.DB must be 0.
 //

@@ -1,6 +1,9 @@
 package redis
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // StartGrace is startGrace.
 const StartGrace = startGrace
@@ -56,4 +59,29 @@ func TopicCount(c *Client) int {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
 	return len(c.hub.topics)
+}
+
+// InForce reports whether a server has confirmed, on the connection that there is, the subscription
+// of a client to a channel.
+func InForce(c *Client, channel string) bool {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	for key, t := range c.hub.topics {
+		if key.name == channel && t.inForce {
+			return true
+		}
+	}
+	return false
+}
+
+// ShardLines returns the addresses of the nodes to which a client has connections for channels of
+// shards, in order.
+func ShardLines(c *Client) (addrs []string) {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	for n := range c.hub.lines {
+		addrs = append(addrs, n.fail.Addr)
+	}
+	slices.Sort(addrs)
+	return addrs
 }

@@ -12,7 +12,7 @@ import (
 // Topics are what a subscription listens to.
 type Topics struct {
 	// Channels by their names, Patterns as those of KEYS, and Shards: the channels of
-	// SPUBLISH.
+	// [Client.SPublish], which in a cluster have slots as keys do.
 	Channels, Patterns, Shards []string
 }
 
@@ -22,28 +22,31 @@ type MessageKind uint8
 const (
 	// Published: somebody has published something.
 	Published MessageKind = iota
-	// Gap: messages may be missing here. The subscription is in force again: what is
-	// published from now on comes.
+	// Gap: messages may be missing here. The subscription is in force again: what is published from
+	// now on comes. If Channel is set, this is only said of that channel.
 	Gap
 )
 
 // A Message is what a subscription receives.
 type Message struct {
 	Kind MessageKind
-	// Channel is where Payload was published, Pattern the one that fits if it was subscribed to
-	// by a pattern, Shard says that it was published by SPUBLISH.
+	// Channel is where Payload was published, Pattern the one that fits if it was subscribed to by a
+	// pattern, Shard says that it was published by [Client.SPublish]. A Gap has a Channel, with Shard
+	// set, if only messages of that channel may be missing, as after the migration of its slot.
 	Channel, Pattern, Payload string
 	Shard                     bool
-	// Lost is, of a Gap, how many messages were dropped because the subscription did not
-	// receive them in time; 0: the connection was lost, and nobody knows.
+	// Lost is, of a Gap, how many messages were dropped because the subscription did not receive them
+	// in time. If 0, the connection was lost or the slot of the channel has moved, and the number is
+	// not known.
 	Lost int
 }
 
 // messageCost is what a message counts beside its texts.
 const messageCost = 96
 
-// A Subscription receives messages. It must be closed. All subscriptions of a client have one
-// connection together; one that is lost is opened again, and a [Gap] stands where it was.
+// A Subscription receives messages. It must be closed. All subscriptions of a client share one
+// connection, and in a cluster one more to each node that has channels of shards. One that is lost
+// is opened again, and a [Gap] stands where messages may be missing.
 type Subscription struct {
 	// Immutable.
 	hub  *hub
@@ -51,8 +54,8 @@ type Subscription struct {
 
 	// Guarded by hub.mu.
 	topics   map[topicKey]struct{}
-	awaiting int  // topics of which the server has not said that they are in force
-	gap      bool // the connection was lost since
+	awaiting int  // topics of the main line that are not in force
+	gap      bool // the main line was lost since they were
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -61,8 +64,6 @@ type Subscription struct {
 	failed error
 	closed bool
 }
-
-var errShardChannels = errors.New("the client of a cluster does not subscribe to channels of shards; subscribe to channels, or connect to the node of the channel by Connect")
 
 // Subscribe returns once the server has confirmed that it will send what is published.
 //
@@ -79,16 +80,9 @@ func (c *Client) Subscribe(ctx context.Context, t Topics) (*Subscription, error)
 
 // Add makes the subscription listen to more. After an error some of it may be in force.
 func (s *Subscription) Add(ctx context.Context, t Topics) error {
-	if len(t.Shards) > 0 && s.hub.clustered {
-		return s.hub.fail.NotSent("SSUBSCRIBE", errShardChannels)
-	}
 	wait, err := s.hub.add(s, t.keys())
-	if err == nil {
-		for _, topic := range wait {
-			if err = topic.await(ctx); err != nil {
-				break
-			}
-		}
+	for i := 0; err == nil && i < len(wait); i++ {
+		err = wait[i].await(ctx)
 	}
 	if err != nil {
 		return s.hub.fail.With("SUBSCRIBE", outcomeOfSubscribe(err), err)
@@ -191,15 +185,23 @@ func (s *Subscription) put(m Message, most int) {
 		return
 	}
 	cost := m.cost()
-	if m.Kind == Published && s.bytes+cost > most && len(s.queue) > 0 {
+	full := s.bytes+cost > most && len(s.queue) > 0
+	if full && m.Kind == Published {
 		m, cost = Message{Kind: Gap, Lost: 1}, messageCost
+	} else if full {
+		m, cost = Message{Kind: Gap}, messageCost
 	}
-	if n := len(s.queue); n > 0 && m.Kind == Gap && s.queue[n-1].Kind == Gap {
+	if n := len(s.queue); n > 0 && m.Kind == Gap && s.queue[n-1].Kind == Gap && (full || s.queue[n-1].Channel == m.Channel) {
 		// One of the two says how many are missing, or nobody knows.
-		if last := &s.queue[n-1]; last.Lost > 0 && m.Lost > 0 {
+		last := &s.queue[n-1]
+		if last.Lost > 0 && m.Lost > 0 {
 			last.Lost++
 		} else {
 			last.Lost = 0
+		}
+		if last.Channel != m.Channel {
+			s.bytes -= len(last.Channel)
+			last.Channel, last.Shard = "", false
 		}
 		return
 	}
@@ -208,7 +210,7 @@ func (s *Subscription) put(m Message, most int) {
 	s.notify()
 }
 
-// fail makes Receive return err behind what was queued.
+// fail makes Receive return err after what was queued.
 func (s *Subscription) fail(err error) {
 	s.mu.Lock()
 	if s.failed == nil {

@@ -48,50 +48,65 @@ const fuzzMost = 1000
 
 var fuzzLimits = Limits{Bulk: 500, Line: 200, Elements: 40, Depth: 6, Streamed: 500, Frame: 4000}
 
-// heard is what two subscriptions make of the bytes of a server, in words.
-func heard(t *testing.T, data []byte, piece func() int) string {
-	c := &core{opts: Options{SubscriptionBytes: fuzzMost, StallTimeout: -1, Limits: fuzzLimits}}
-	n := &node{opts: c.opts, aside: c.opts}
-	h := newHub(c, n.fail, nil)
-	h.started = true // by this test
+// heard is what two subscriptions make of the bytes of a server, in words. If sharded is set, it is a
+// node of a cluster, and they have channels of shards.
+func heard(t *testing.T, data []byte, piece func() int, sharded bool) string {
+	k := routerOfOne(Options{SubscriptionBytes: fuzzMost, StallTimeout: -1, Limits: fuzzLimits})
+	n := &node{opts: k.core.opts, aside: k.core.opts}
+	h := newHub(k.core, n.fail, nil)
 	defer h.cancel()
-	conn := &exclusive{conn: &piecewise{data: data, piece: piece}, node: n, scanner: newProtocol(&c.opts).NewScanner().(*scanner).Scanner}
-	h.conn = conn
+	topics := []Topics{{Channels: []string{"a", "b"}, Patterns: []string{"a*"}}, {Channels: []string{"a"}, Shards: []string{"s"}}}
+	most := 6   // five topics, each by itself, and a PING
+	var l *line // not started: this test reads it
+	if sharded {
+		n = k.owner(0)
+		n.aside = k.core.opts
+		k.sharded, h.shards, h.placing = true, k, true
+		topics = []Topics{{Shards: []string{"a", "b", "{a}2"}}, {Shards: []string{"a", "s", "t"}}}
+		most = 11 // each with ASKING
+		l = h.newLine(n)
+		h.lines[n] = l
+	} else {
+		l = h.newLine(nil)
+		h.main = l
+	}
+	conn := &exclusive{conn: &piecewise{data: data, piece: piece}, node: n, scanner: newProtocol(&k.core.opts).NewScanner().(*scanner).Scanner}
+	l.conn = conn
 	subs := make([]*Subscription, 2)
-	for i, topics := range []Topics{{Channels: []string{"a", "b"}, Patterns: []string{"a*"}}, {Channels: []string{"a"}, Shards: []string{"s"}}} {
+	for i := range topics {
 		subs[i] = &Subscription{hub: h, wake: make(chan struct{}, 1), topics: make(map[topicKey]struct{})}
-		if _, err := h.add(subs[i], topics.keys()); err != nil {
+		if _, err := h.add(subs[i], topics[i].keys()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var words strings.Builder
 	for {
-		frame, err := h.next(conn)
+		frame, err := l.next(conn)
 		if err != nil {
 			fmt.Fprintln(&words, err)
 			break
 		}
-		h.hear(frame)
+		l.hear(frame)
 		for _, s := range subs {
 			checkSubscription(t, s)
 		}
-		if len(h.asked) > 6 { // five topics, each by itself, and a PING
-			t.Fatalf("%d commands are to be answered", len(h.asked))
+		if len(l.asked) > most {
+			t.Fatalf("%d commands are to be answered", len(l.asked))
 		}
 	}
-	h.writers.Wait()
+	h.goroutines.Wait()
 	if most := 2*len(data) + growBy + exclusiveKept; cap(conn.in) > most {
 		t.Fatalf("a buffer of %d bytes for %d", cap(conn.in), len(data))
 	}
 	for _, s := range subs {
 		keys := make([]string, 0, len(s.topics))
 		for key := range s.topics {
-			keys = append(keys, fmt.Sprint(key, h.topics[key].inForce))
+			keys = append(keys, fmt.Sprint(key, h.topics[key].inForce, h.topics[key].line == l))
 		}
 		slices.Sort(keys)
 		fmt.Fprintln(&words, keys, s.awaiting, s.gap, s.queue, s.failed)
 	}
-	h.lost()
+	l.lost()
 	for _, s := range subs {
 		checkSubscription(t, s)
 	}
@@ -119,7 +134,7 @@ func checkSubscription(t *testing.T, s *Subscription) {
 	for key := range s.topics {
 		if topic := s.hub.topics[key]; topic == nil {
 			t.Fatalf("%v is unknown", key)
-		} else if !topic.inForce {
+		} else if !topic.inForce && !topic.sharded {
 			awaiting++
 		}
 	}
@@ -131,6 +146,7 @@ func checkSubscription(t *testing.T, s *Subscription) {
 // FuzzSubscription: whatever bytes a server sends to a connection of subscriptions, and however they
 // are cut into reads, the messages are the same, and they are bounded.
 func FuzzSubscription(f *testing.F) {
+	shards := strings.NewReplacer("subscribe", "ssubscribe").Replace(">3\r\n+subscribe\r\n+a\r\n:1\r\n>3\r\n+subscribe\r\n+b\r\n:2\r\n>3\r\n+subscribe\r\n+{a}2\r\n:2\r\n")
 	confirm := ">3\r\n+subscribe\r\n$1\r\na\r\n:1\r\n>3\r\n+subscribe\r\n+b\r\n:2\r\n>3\r\n+psubscribe\r\n+a*\r\n:3\r\n>3\r\n+ssubscribe\r\n+s\r\n:1\r\n"
 	for _, data := range []string{
 		confirm, strings.ReplaceAll(confirm, ">", "*"), confirm[30:] + confirm,
@@ -138,22 +154,26 @@ func FuzzSubscription(f *testing.F) {
 		confirm + strings.Repeat(">3\r\n+message\r\n+a\r\n$60\r\n"+strings.Repeat("x", 60)+"\r\n", 20) + ">3\r\n+message\r\n+a\r\n+y\r\n",
 		"-NOPERM no\r\n" + confirm, strings.Repeat("-ERR no\r\n", 20), confirm + "+PONG\r\n*2\r\n+pong\r\n$0\r\n\r\n-NOPERM ping\r\n",
 		">3\r\n+message\r\n+a\r\n*1\r\n:1\r\n", ">5\r\n+pmessage\r\n+a*\r\n+a\r\n+x\r\n+y\r\n", "*-1\r\n*0\r\n*?\r\n+message\r\n.\r\n", "|1\r\n+a\r\n+b\r\n>3\r\n+message\r\n+a\r\n$?\r\n;2\r\nab\r\n;0\r\n",
-		">3\r\n+unsubscribe\r\n+a\r\n:0\r\n" + confirm, "$1000\r\n", "*100\r\n", "?",
+		">3\r\n+unsubscribe\r\n+a\r\n:0\r\n" + confirm, shards + ">3\r\n+smessage\r\n+a\r\n+x\r\n>3\r\n+sunsubscribe\r\n+a\r\n:0\r\n>3\r\n+smessage\r\n+a\r\n+y\r\n",
+		"-MOVED 15495 10.0.0.1:1\r\n-ASK 15495 10.0.0.1:1\r\n+OK\r\n-CLUSTERDOWN no\r\n-MOVED 1 10.0.0.2:1\r\n" + shards, strings.Repeat("-MOVED 15495 10.0.0.1:1\r\n", 20) + shards,
+		"$1000\r\n", "*100\r\n", "?",
 	} {
 		f.Add([]byte(data), uint64(len(data)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		want := heard(t, data, func() int { return len(data) })
-		for name, piece := range map[string]func() int{"byte by byte": func() int { return 1 }, "at random": func() int { return 1 + r.IntN(20) }} {
-			if got := heard(t, data, piece); got != want {
-				t.Fatalf("%s:\n%s\nat once:\n%s", name, got, want)
+		for _, sharded := range []bool{false, true} {
+			want := heard(t, data, func() int { return len(data) }, sharded)
+			for name, piece := range map[string]func() int{"byte by byte": func() int { return 1 }, "at random": func() int { return 1 + r.IntN(20) }} {
+				if got := heard(t, data, piece, sharded); got != want {
+					t.Fatalf("%s:\n%s\nat once:\n%s", name, got, want)
+				}
 			}
-		}
-		// Silences make it ask for signs of life, whose answers are nobody's.
-		if !strings.ContainsAny(string(data), "-!") {
-			if got := heard(t, data, func() int { return r.IntN(20) }); got != want {
-				t.Fatalf("with silences:\n%s\nat once:\n%s", got, want)
+			// Silences make it ask for signs of life, whose answers are nobody's.
+			if !strings.ContainsAny(string(data), "-!") {
+				if got := heard(t, data, func() int { return r.IntN(20) }, sharded); got != want {
+					t.Fatalf("with silences:\n%s\nat once:\n%s", got, want)
+				}
 			}
 		}
 	})

@@ -183,6 +183,7 @@ func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
 		member.Peer.name(member.Node.Hostname)
 	}
 	k.dropMoved(before)
+	k.hub.remap()
 	for _, member := range left {
 		k.leave(member.Peer)
 	}

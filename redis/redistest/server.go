@@ -12,8 +12,10 @@
 //
 // [NewCluster] makes a cluster of such servers, which listen at ports of the loopback address. The
 // test moves slots, makes replicas the masters, and stops and starts nodes; nodes redirect clients
-// as those of a Redis do. The only subscriptions are those to channels of shards, which end when
-// their slot moves.
+// as those of a Redis do. The only subscriptions are those to channels of shards. Their node ends
+// them by itself, with a sunsubscribe that nobody has asked for, when their slot moves
+// ([Cluster.FinishMigration], [Cluster.MoveSlots]) or their shard has another master
+// ([Cluster.Failover]): so a test sees what a program does about a [redis.Gap].
 package redistest
 
 import (

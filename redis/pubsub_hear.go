@@ -1,0 +1,198 @@
+package redis
+
+import (
+	"slices"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+)
+
+// hear deals with a message of the server.
+func (l *line) hear(frame []byte) {
+	d := resp.NewDecoder(frame)
+	tok, err := d.Next()
+	switch {
+	case err != nil:
+		return
+	case isError(tok):
+		l.refused(parseServerError(tok.Bytes))
+		return
+	case tok.Kind != resp.Push && tok.Kind != resp.Array:
+		l.acknowledged((*command).isSimple)
+		return
+	}
+	var words [4]string
+	n := 0
+	if tok.Len > len(words) {
+		return // nothing that was asked for
+	}
+	for ; n < tok.Len; n++ {
+		word, err := d.Next()
+		if err != nil || isAggregate(word) {
+			return
+		}
+		words[n] = string(word.Bytes)
+	}
+	switch kind := words[0]; {
+	case kind == "message" && n == 3:
+		l.publish(topicKey{ofChannels, words[1]}, Message{Channel: words[1], Payload: words[2]})
+	case kind == "pmessage" && n == 4:
+		l.publish(topicKey{ofPatterns, words[1]}, Message{Pattern: words[1], Channel: words[2], Payload: words[3]})
+	case kind == "smessage" && n == 3:
+		l.publish(topicKey{ofShards, words[1]}, Message{Channel: words[1], Payload: words[2], Shard: true})
+	case kind == "pong":
+		l.acknowledged((*command).isPing) // as a connection of RESP2 with subscriptions has it
+	case n == 3:
+		if of := slices.Index(confirmations[:], kind); of >= 0 {
+			l.confirmed(topicKey{topicKind(of), words[1]})
+		} else if of := slices.Index(farewells[:], kind); of >= 0 {
+			l.ended(topicKey{topicKind(of), words[1]})
+		}
+	}
+}
+
+// What servers answer to [subscribeCommands] and [unsubscribeCommands]. The latter they also send
+// unasked.
+var (
+	confirmations = [topicKinds]string{"subscribe", "psubscribe", "ssubscribe"}
+	farewells     = [topicKinds]string{"unsubscribe", "punsubscribe", "sunsubscribe"}
+)
+
+// publish hands out a message.
+func (l *line) publish(key topicKey, m Message) {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.topics[key]
+	if t == nil || t.line != l || !t.inForce {
+		// Nobody wants it any more, or not from this server; or somebody wants it again, and the
+		// server has not come to that yet: nothing may be missing after the first message that a
+		// subscription receives.
+		return
+	}
+	for s := range t.subs {
+		if t.sharded || !s.gap { // else it belongs to what may be missing
+			s.put(m, h.most)
+		}
+	}
+}
+
+// confirmed notes that a topic is in force: the oldest command that asked for it is answered.
+func (l *line) confirmed(key topicKey) {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, c := range l.asked {
+		j := slices.IndexFunc(c.topics, func(b bid) bool { return b.topic.key == key })
+		if j < 0 {
+			continue
+		}
+		b := c.topics[j]
+		c.topics = slices.Delete(c.topics, j, j+1)
+		l.passed(i, len(c.topics) == 0)
+		if !b.void() && !b.topic.inForce {
+			b.topic.settle()
+			h.enforce(b.topic)
+		}
+		return
+	}
+}
+
+// passed takes the command at i out, if it is done, and those before it that unsubscribe: a server
+// answers in order, so their answers were taken for something else. Under hub.mu.
+func (l *line) passed(i int, done bool) {
+	for j := i - 1; j >= 0; j-- {
+		if l.asked[j].does == unsubscribes {
+			l.asked = slices.Delete(l.asked, j, j+1)
+			i--
+		}
+	}
+	switch {
+	case !done:
+	case i == 0:
+		l.answered()
+	default:
+		l.asked = slices.Delete(l.asked, i, i+1)
+	}
+}
+
+// answered takes the oldest command out and returns it. Under hub.mu.
+func (l *line) answered() *command {
+	c := l.asked[0]
+	l.asked[0] = nil
+	l.asked = l.asked[1:]
+	return c
+}
+
+// isSimple reports whether the answer to the command is no message about topics.
+func (c *command) isSimple() bool { return c.does == asksForLife || c.does == asksAside }
+
+// acknowledged notes that the oldest command of a kind is answered.
+func (l *line) acknowledged(kind func(*command) bool) {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	if i := slices.IndexFunc(l.asked, kind); i >= 0 {
+		l.asked = slices.Delete(l.asked, i, i+1)
+	}
+}
+
+// ended notes that the server has ended a topic: because it was asked to, or because it is not
+// responsible for its slot any more.
+func (l *line) ended(key topicKey) {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(l.asked) > 0 && l.asked[0].does == unsubscribes && l.asked[0].key == key {
+		l.answered()
+		return
+	}
+	if t := h.topics[key]; t != nil && t.line == l && t.sharded && t.inForce && !h.closed {
+		h.evict(t)
+	}
+}
+
+// refused notes that the server has refused the oldest command. If that is PING, which this user
+// may not send, it is a sign of life as good as any. What follows ASKING is refused itself.
+func (l *line) refused(e *ServerError) {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || len(l.asked) == 0 || l.strays(e) {
+		return
+	}
+	c := l.answered()
+	if c.does != subscribes {
+		return
+	}
+	var wanted []*topic
+	for _, b := range c.topics {
+		if !b.void() {
+			wanted = append(wanted, b.topic)
+		}
+	}
+	switch {
+	case l.node != nil && leadsElsewhere(e):
+		h.redirect(l, wanted, e)
+	case len(c.topics) > 1:
+		// Perhaps only one of them is refused, and other subscriptions want the others.
+		for i := range wanted {
+			l.ask(wanted[i : i+1])
+		}
+	default:
+		for _, t := range wanted {
+			l.forget(t)
+			h.deny(t, e)
+		}
+	}
+}
+
+// strays reports whether an error answers no command that is known: a MOVED of another slot than that
+// of the oldest command. It does if the server has ended a topic by itself just before it was asked
+// to: then its message was taken for the answer, and the answer comes now. Under hub.mu.
+func (l *line) strays(e *ServerError) bool {
+	if l.node == nil || e.Code != "MOVED" || len(l.asked[0].topics) == 0 {
+		return false
+	}
+	to, err := cluster.ParseRedirect(e.Code, e.Message)
+	return err == nil && int32(to.Slot) != l.asked[0].topics[0].topic.route.slot
+}

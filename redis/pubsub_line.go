@@ -1,0 +1,331 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/resp"
+)
+
+const (
+	// linePing is how long a line may be silent before the server is asked for a sign of life.
+	linePing = 15 * time.Second
+	// topicsAtOnce is how many topics one command subscribes to.
+	topicsAtOnce = 1000
+	// mostOwed bounds the answers that a server owes beside one for each topic: a server that never
+	// says that a topic has ended would fill the memory of a program that comes and goes.
+	mostOwed = 1 << 18
+)
+
+// A line is a connection of subscriptions, which is opened again when it is lost. One goroutine
+// keeps and reads it. The main line ends with the hub; another one also when it has no topics and
+// is lost or silent, or when its node has left.
+type line struct {
+	// Immutable.
+	hub    *hub
+	node   *node           // to which it leads; if nil, it is the main line, which hub.pick leads
+	ctx    context.Context // ends with the line
+	cancel context.CancelFunc
+
+	// Guarded by hub.mu.
+	topics  map[*topic]struct{}
+	conn    *exclusive // in force; if nil, it is being opened
+	out     []byte     // commands in the order in which they were decided, not yet written
+	asked   []*command // commands whose answers are to come, in the same order
+	writing bool       // a goroutine writes out
+}
+
+// A command is one of a line, until it is answered.
+type command struct {
+	does   purpose
+	topics []bid    // to which it subscribes, without those that are confirmed
+	key    topicKey // from which it unsubscribes
+}
+
+// A bid is a topic that a server was asked for. It is void once the topic has left the line, also if
+// the topic is there again.
+type bid struct {
+	topic *topic
+	turn  uint32 // topic.turn at that time
+}
+
+func (b bid) void() bool { return b.turn != b.topic.turn }
+
+type purpose uint8
+
+const (
+	subscribes purpose = iota
+	unsubscribes
+	asksForLife // PING
+	asksAside   // ASKING
+)
+
+// newLine returns a line to a node, or the main line. Under hub.mu.
+func (h *hub) newLine(n *node) *line {
+	l := &line{hub: h, node: n, topics: make(map[*topic]struct{})}
+	l.ctx, l.cancel = context.WithCancel(h.ctx)
+	return l
+}
+
+// start starts the goroutine of the line. Under hub.mu.
+func (l *line) start() {
+	// Stopped by end, or by close of the hub, which waits for it.
+	l.hub.goroutines.Go(l.run)
+}
+
+// take gives topics to the line and asks the server for them. Under hub.mu.
+func (l *line) take(topics []*topic) {
+	for _, t := range topics {
+		t.line = l
+		l.topics[t] = struct{}{}
+	}
+	l.ask(topics)
+}
+
+// ask sends the commands that subscribe to topics of the line, of which it changes the order.
+// Without a connection it does nothing: open asks for all topics. Under hub.mu.
+func (l *line) ask(topics []*topic) {
+	if l.conn == nil {
+		return
+	}
+	slices.SortStableFunc(topics, (*topic).compare)
+	for len(topics) > 0 {
+		first, n := topics[0], 1
+		for n < min(len(topics), topicsAtOnce) && topics[n].compare(first) == 0 {
+			n++
+		}
+		if first.route.asking {
+			l.out = append(l.out, askingFrame...)
+			l.asked = append(l.asked, &command{does: asksAside})
+		}
+		l.out = resp.AppendArrayHeader(l.out, 1+n)
+		l.out = resp.AppendBulkString(l.out, subscribeCommands[first.key.kind])
+		c := &command{topics: make([]bid, n)}
+		for i, t := range topics[:n] {
+			l.out = resp.AppendBulkString(l.out, t.key.name)
+			c.topics[i] = bid{t, t.turn}
+		}
+		l.asked = append(l.asked, c)
+		topics = topics[n:]
+	}
+	l.write()
+}
+
+// compare orders topics so that those that one command can have are beside each other and equal.
+func (t *topic) compare(other *topic) int {
+	asking := 0
+	if t.route.asking != other.route.asking {
+		asking = 1
+		if other.route.asking {
+			asking = -1
+		}
+	}
+	return cmp.Or(cmp.Compare(t.key.kind, other.key.kind), cmp.Compare(t.route.slot, other.route.slot), asking)
+}
+
+// release takes a topic from the line, and tells the server that nobody wants it here any more.
+// Under hub.mu.
+func (l *line) release(t *topic) {
+	l.forget(t)
+	if l.conn != nil {
+		l.out = resp.AppendCommand(l.out, unsubscribeCommands[t.key.kind], t.key.name)
+		l.asked = append(l.asked, &command{does: unsubscribes, key: t.key})
+		l.write()
+	} else if l.node != nil && len(l.topics) == 0 {
+		l.end()
+	}
+}
+
+// forget takes a topic from the line. Answers that are to come are not for it any more. Under hub.mu.
+func (l *line) forget(t *topic) {
+	delete(l.topics, t)
+	t.line = nil
+	t.turn++
+}
+
+// end ends a line to a node. Under hub.mu.
+func (l *line) end() {
+	delete(l.hub.lines, l.node)
+	l.cancel()
+	l.hangUp()
+}
+
+// hangUp closes the connection. Under hub.mu.
+func (l *line) hangUp() {
+	if l.conn != nil {
+		_ = l.conn.conn.Close()
+	}
+}
+
+// over reports whether the line has ended. A line to a node ends here if it has no topics.
+func (l *line) over() bool {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	if l.node != nil && len(l.topics) == 0 && l.ctx.Err() == nil {
+		l.end()
+	}
+	return l.ctx.Err() != nil
+}
+
+// write lets what was decided be written. Nobody waits for it: a server that has stopped reading
+// must keep neither a caller beyond its context nor the reader. Under hub.mu.
+func (l *line) write() {
+	if len(l.asked) > len(l.topics)+mostOwed {
+		l.hangUp()
+	}
+	if l.writing || l.hub.closed || l.conn == nil || len(l.out) == 0 {
+		return
+	}
+	l.writing = true
+	// Ends when nothing is left to be written, at the latest when the connection is closed; close
+	// of the hub waits for it.
+	l.hub.goroutines.Go(l.flush)
+}
+
+// flush writes what was decided. A failure shows where the connection is read.
+func (l *line) flush() {
+	h := l.hub
+	for {
+		h.mu.Lock()
+		conn, out := l.conn, l.out
+		l.out = nil
+		l.writing = conn != nil && len(out) > 0
+		h.mu.Unlock()
+		if conn == nil || len(out) == 0 {
+			return
+		}
+		if stall := h.client.opts.stallTimeout(); stall > 0 {
+			_ = conn.conn.SetWriteDeadline(time.Now().Add(stall))
+		}
+		if _, err := conn.conn.Write(out); err != nil {
+			_ = conn.conn.Close()
+		}
+	}
+}
+
+// run keeps the connection until the line has ended.
+func (l *line) run() {
+	defer l.cancel()
+	h := l.hub
+	for attempt := 1; !l.over(); attempt++ {
+		n := l.node
+		if n == nil {
+			n = h.pick()
+		}
+		conn, err := openExclusive(l.ctx, n)
+		if err == nil {
+			attempt = 0
+			err = l.serve(conn)
+			conn.close()
+			l.lost()
+		}
+		if l.over() {
+			return
+		}
+		h.client.hooks.Event(Event{Kind: Disconnected, Addr: n.fail.Addr, At: time.Now(), Err: fmt.Errorf("subscriptions: %w", err)})
+		if l.node != nil {
+			h.shards.lost()
+		}
+		t := time.NewTimer(h.client.retry.Backoff.After(max(attempt, 1)))
+		select {
+		case <-t.C:
+		case <-l.ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+var errNodeLeft = errors.New("the node has left, or is the master no more")
+
+// serve subscribes to all topics of the line and reads until the connection fails.
+func (l *line) serve(conn *exclusive) error {
+	if err := l.open(conn); err != nil {
+		return err
+	}
+	for {
+		frame, err := l.next(conn)
+		if err != nil {
+			return err
+		}
+		l.hear(frame)
+	}
+}
+
+// open puts a connection in force and asks for all topics.
+func (l *line) open(conn *exclusive) error {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed || l.ctx.Err() != nil:
+		return ErrClosed
+	case l.node == nil && h.gone != nil && h.gone(conn.node): // while the connection was opened
+		return errNodeLeft
+	}
+	l.conn = conn
+	all := make([]*topic, 0, len(l.topics))
+	for t := range l.topics {
+		all = append(all, t)
+	}
+	l.ask(all)
+	return nil
+}
+
+// lost notes that nothing of the line is in force any more.
+func (l *line) lost() {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.conn, l.out, l.asked = nil, nil, nil
+	for t := range l.topics {
+		h.lose(t)
+	}
+}
+
+// next reads a message. A silent server is asked for a sign of life.
+func (l *line) next(conn *exclusive) ([]byte, error) {
+	stall := l.hub.client.opts.stallTimeout()
+	pinged := false
+	for {
+		limit := linePing
+		if pinged && stall > 0 {
+			limit = stall
+		}
+		if err := conn.conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
+			return nil, err
+		}
+		frame, err := conn.message()
+		switch {
+		case err == nil:
+			return frame, nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, err
+		case pinged && stall > 0:
+			return nil, ErrStalled
+		case pinged:
+			continue // it has for ever
+		case l.over():
+			return nil, ErrClosed
+		}
+		pinged = true
+		l.ping()
+	}
+}
+
+// ping asks for a sign of life, unless the last PING is still to be answered.
+func (l *line) ping() {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	if !slices.ContainsFunc(l.asked, (*command).isPing) {
+		l.out = append(l.out, "*1\r\n$4\r\nPING\r\n"...)
+		l.asked = append(l.asked, &command{does: asksForLife})
+		l.write()
+	}
+}
+
+func (c *command) isPing() bool { return c.does == asksForLife }

@@ -1,0 +1,234 @@
+package redis
+
+import (
+	"time"
+
+	"github.com/slipstream-go/slipstream/redis/internal/cluster"
+)
+
+const (
+	// steady is how long a channel of a shard is in force until the node that has confirmed it is
+	// not believed more than the table of slots, and until its failures are forgotten.
+	steady = time.Second
+	// redirectsAgain is how many redirects are followed in a row after a pause.
+	redirectsAgain = 2
+	// placeIdle is how long place sleeps if nothing is to come.
+	placeIdle = time.Hour
+)
+
+// A placement is how a channel of a shard finds its node.
+type placement struct {
+	// Guarded by hub.mu.
+	route      route     // of the command under way, as that of a call
+	wasInForce bool      // at any time
+	since      time.Time // when it was confirmed last
+	failures   int       // in a row: refused, or ended before it was steady
+	due        time.Time // when it is tried again, if it is astray
+	from       *node     // that has refused or ended it
+}
+
+// settle notes that the channel was confirmed.
+func (p *placement) settle() {
+	p.route = route{slot: p.route.slot}
+	p.wasInForce, p.since = true, time.Now()
+}
+
+// leadsElsewhere reports whether an error does not say that the server never lets this user
+// subscribe.
+func leadsElsewhere(e *ServerError) bool {
+	return cluster.Advise(e.Code).When != cluster.Never || e.passing()
+}
+
+// toOwners puts channels that no line has on the lines to the owners of their slots. Before there is
+// a table of slots they wait for one. Under mu.
+func (h *hub) toOwners(topics []*topic) {
+	if !h.placing {
+		h.placing = true
+		h.goroutines.Go(h.place) // stopped by close, which waits for it
+	}
+	known := len(h.shards.nodes.Table().Members()) > 0
+	to := make(map[*node][]*topic)
+	for _, t := range topics {
+		if known {
+			n := h.shards.owner(t.route.slot)
+			to[n] = append(to[n], t)
+		} else {
+			t.due = time.Now().Add(longestPause)
+			h.astray[t] = struct{}{}
+		}
+	}
+	h.toNodes(to)
+}
+
+// toNodes puts channels on lines. Under mu.
+func (h *hub) toNodes(to map[*node][]*topic) {
+	for n, topics := range to {
+		for _, t := range topics {
+			delete(h.astray, t)
+		}
+		l := h.lines[n]
+		if l == nil {
+			l = h.newLine(n)
+			h.lines[n] = l
+			l.start()
+		}
+		l.take(topics)
+	}
+}
+
+// stray makes a channel wait for place, because a node does not have it. Under mu.
+func (h *hub) stray(t *topic, from *node) {
+	t.failures++
+	pause := h.client.retry.Backoff.After(t.failures)
+	if t.wasInForce {
+		t.route.redirects = maxRedirects - redirectsAgain // it is tried without end
+	} else {
+		pause = min(pause, longestPause) // a caller waits for it
+	}
+	t.due, t.from = time.Now().Add(pause), from
+	h.astray[t] = struct{}{}
+	h.stir()
+}
+
+// evict deals with a channel that its node has ended by itself, because the slot has moved. Under
+// mu.
+func (h *hub) evict(t *topic) {
+	if time.Since(t.since) >= steady {
+		t.failures = 0
+	}
+	from := t.line
+	from.forget(t)
+	h.lose(t)
+	h.shards.refresher.Request()
+	h.stray(t, from.node)
+}
+
+// redirect deals with channels of one slot that a node has refused for now, by the rules of calls.
+// Those that were in force before are tried without end. Under mu.
+func (h *hub) redirect(l *line, topics []*topic, e *ServerError) {
+	to := make(map[*node][]*topic)
+	for _, t := range topics {
+		r := request{node: l.node, route: t.route}
+		d := h.shards.refused(&r, e)
+		if d.how == goVerify {
+			h.shards.refresher.Request()
+			d = h.shards.pausing(&r)
+		}
+		t.route = r.route
+		t.route.asking = d.how == goNow && d.asking
+		l.forget(t)
+		switch {
+		case d.how == goNow:
+			to[d.node] = append(to[d.node], t)
+		case d.how == goEnd && !t.wasInForce:
+			h.deny(t, e)
+		default:
+			h.stray(t, l.node)
+		}
+	}
+	h.toNodes(to)
+}
+
+// strand ends the line to a node that has left, and puts its channels on the lines to the owners of
+// their slots. Under mu.
+func (h *hub) strand(l *line) {
+	topics := make([]*topic, 0, len(l.topics))
+	for t := range l.topics {
+		l.forget(t)
+		h.lose(t)
+		topics = append(topics, t)
+	}
+	l.end()
+	h.toOwners(topics)
+}
+
+// remap is called when there is a new table of slots.
+func (h *hub) remap() {
+	h.remapped.Store(true)
+	h.stir()
+}
+
+// stir makes place look at what there is to do.
+func (h *hub) stir() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// place keeps channels of shards at the owners of their slots until the hub is closed.
+func (h *hub) place() {
+	timer := time.NewTimer(placeIdle)
+	defer timer.Stop()
+	for {
+		timer.Reset(h.arrange())
+		select {
+		case <-h.wake:
+		case <-timer.C:
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+// arrange puts the channels whose time has come on the lines to the owners of their slots, and
+// returns how long there is nothing to do then.
+func (h *hub) arrange() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return placeIdle
+	}
+	now, table := time.Now(), h.shards.nodes.Table()
+	remapped := h.remapped.Swap(false)
+	var topics []*topic
+	if remapped || !h.recheck.IsZero() && !h.recheck.After(now) {
+		topics = h.displaced(now)
+	}
+	for t := range h.astray {
+		owner := table.Route(uint16(t.route.slot))
+		if !t.due.After(now) || remapped && owner != nil && owner.Peer != t.from {
+			topics = append(topics, t)
+		}
+	}
+	h.toOwners(topics)
+	next := now.Add(placeIdle)
+	if !h.recheck.IsZero() {
+		next = h.recheck
+	}
+	for t := range h.astray {
+		if t.due.Before(next) {
+			next = t.due
+		}
+	}
+	return max(time.Until(next), 0)
+}
+
+// displaced takes channels from lines to other nodes than the owners of their slots. Those that such
+// a node has just confirmed have time until recheck. Under mu.
+func (h *hub) displaced(now time.Time) (topics []*topic) {
+	table := h.shards.nodes.Table()
+	h.recheck = time.Time{}
+	for _, t := range h.topics {
+		if !t.sharded || t.line == nil {
+			continue
+		}
+		if owner := table.Route(uint16(t.route.slot)); owner == nil || owner.Peer == t.line.node {
+			continue
+		}
+		if at := t.since.Add(steady); t.inForce && at.After(now) {
+			if h.recheck.IsZero() || at.Before(h.recheck) {
+				h.recheck = at
+			}
+			continue
+		}
+		l := t.line
+		l.release(t)
+		h.lose(t)
+		topics = append(topics, t)
+		if len(l.topics) == 0 {
+			l.end() // else the connection would be open until it is silent
+		}
+	}
+	return topics
+}
