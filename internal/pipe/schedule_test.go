@@ -280,6 +280,12 @@ func (s *schedule) answerSome() {
 
 func (s *schedule) watchBounds(stop <-chan struct{}) {
 	cfg := s.engine.cfg
+	if s.plan.retireEvery > 0 || s.plan.last > 0 {
+		// The sockets that take the place of retired ones have a half, a third, a quarter and a fifth of the bounds, and
+		// room for a call at least.
+		cfg.MaxCalls = max(cfg.MaxCalls*5/2, cfg.Sockets*(1+maxRetired))
+		cfg.MaxBytes = cfg.MaxBytes * 5 / 2
+	}
 	for {
 		select {
 		case <-stop:
