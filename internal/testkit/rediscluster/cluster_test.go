@@ -112,6 +112,15 @@ func counters(t *testing.T, c *Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := client.do("CLUSTER", "NODES"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.sightings(); err != nil {
+		t.Fatal(err)
+	}
+	if calls := n.CommandsOfClients(t); calls["cluster|nodes"] != 1 || calls["client|id"] != 1 || calls["exists"] != 0 {
+		t.Errorf("commands of clients: %v", calls)
+	}
 	if ids := n.Connections(t); !slices.Equal(ids, []int64{id.Int}) {
 		t.Errorf("connections %v, expected %d", ids, id.Int)
 	}

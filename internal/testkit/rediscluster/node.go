@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -39,6 +40,7 @@ type Node struct {
 	announced int  // the port that clients are told; zero: its own
 	stopped   bool // by Stop
 	conn      *conn
+	asked     map[string]int64 // commands of the kit, as in Commands
 }
 
 // setup is what all servers of a test share.
@@ -106,6 +108,7 @@ func (n *Node) launchAt(port, bus int) error {
 	}
 	n.mu.Lock()
 	n.process, n.port, n.bus, n.announced, n.stopped = p, port, bus, 0, false
+	n.asked = map[string]int64{}
 	n.mu.Unlock()
 	n.setup.owner.Cleanup(n.Kill) // closes the connection, too
 	// Another server may have got the port first.
@@ -212,8 +215,26 @@ func (n *Node) Ask(args ...string) (resp.Value, error) {
 	v, err := n.conn.do(args...)
 	if !isReply(err) {
 		n.hangUp()
+		return v, err
 	}
+	n.count(args)
 	return v, err
+}
+
+// count counts a command of the kit. Under mu.
+func (n *Node) count(args []string) {
+	if n.asked == nil {
+		return
+	}
+	name := strings.ToLower(args[0])
+	switch {
+	case name == "config" && len(args) > 1 && strings.EqualFold(args[1], "RESETSTAT"):
+		n.asked = map[string]int64{} // the server counts this one after it has reset the others
+		name = "config|resetstat"
+	case len(args) > 1 && (name == "cluster" || name == "client" || name == "config"):
+		name += "|" + strings.ToLower(args[1])
+	}
+	n.asked[name]++
 }
 
 // Do is Ask that fails the test if there is an error.
@@ -268,6 +289,19 @@ func (n *Node) Commands(t testing.TB) map[string]int64 {
 			t.Fatalf("%s: INFO commandstats says %s:%s", n, name, value)
 		}
 		calls[name] = count
+	}
+	return calls
+}
+
+// CommandsOfClients is Commands without what [Node.Ask] has sent, which is what the kit has.
+func (n *Node) CommandsOfClients(t testing.TB) map[string]int64 {
+	t.Helper()
+	n.mu.Lock()
+	own := maps.Clone(n.asked)
+	n.mu.Unlock()
+	calls := n.Commands(t)
+	for name := range calls {
+		calls[name] -= own[name]
 	}
 	return calls
 }
