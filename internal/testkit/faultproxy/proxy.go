@@ -32,6 +32,7 @@ type Proxy struct {
 	plan    Planner
 	refuse  bool
 	stalled chan struct{} // not nil while stalled; closed by Resume
+	upFlows bool          // while stalled, what clients send is forwarded
 	relays  map[*relay]struct{}
 	closed  bool
 
@@ -84,15 +85,21 @@ func (p *Proxy) Refuse(on bool) {
 
 // Stall stops forwarding on all present and future connections until Resume.
 // A piece that was being written when Stall was called still arrives.
-func (p *Proxy) Stall() {
+func (p *Proxy) Stall() { p.stallWith(false) }
+
+// StallReplies is Stall of what the server sends. What clients send is forwarded.
+func (p *Proxy) StallReplies() { p.stallWith(true) }
+
+func (p *Proxy) stallWith(upFlows bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stalled == nil {
 		p.stalled = make(chan struct{})
 	}
+	p.upFlows = upFlows
 }
 
-// Resume ends Stall. What was held back is forwarded.
+// Resume ends Stall and StallReplies. What was held back is forwarded.
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +207,7 @@ func (p *Proxy) serve(client net.Conn, n int, plan Plan) {
 	}
 	var links sync.WaitGroup
 	for i, l := range []link{
-		{relay: r, Link: plan.Up, src: r.client, dst: r.server, total: &p.up},
+		{relay: r, Link: plan.Up, src: r.client, dst: r.server, total: &p.up, toServer: true},
 		{relay: r, Link: plan.Down, src: r.server, dst: r.client, total: &p.down},
 	} {
 		l.rand = rand.New(rand.NewPCG(p.seed, uint64(n)<<2|uint64(i+1)))
@@ -225,8 +232,12 @@ func (p *Proxy) register(r *relay) bool {
 	return true
 }
 
-func (p *Proxy) stall() <-chan struct{} {
+// stall returns a channel that is closed when a direction flows again, or nil if it flows.
+func (p *Proxy) stall(toServer bool) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if toServer && p.upFlows {
+		return nil
+	}
 	return p.stalled
 }

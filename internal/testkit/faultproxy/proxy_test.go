@@ -384,6 +384,22 @@ func TestStallAndResumeOfEverything(t *testing.T) {
 	wantRead(t, late, []byte("c"))
 }
 
+func TestStallReplies(t *testing.T) {
+	p := start(t, faultproxy.Plan{})
+	c := dial(t, p)
+	p.StallReplies()
+	write(t, c, []byte("a"))
+	testkit.Eventually(t, patience, func() error {
+		if s := p.Stats(); s.UpBytes != 1 {
+			return fmt.Errorf("the server got %d bytes, want 1", s.UpBytes)
+		}
+		return nil
+	})
+	wantSilence(t, c)
+	p.Resume()
+	wantRead(t, c, []byte("a"))
+}
+
 func TestCutResetRefuse(t *testing.T) {
 	p := start(t, faultproxy.Plan{})
 	c := dial(t, p)

@@ -67,6 +67,8 @@ type link struct {
 	dst   *net.TCPConn
 	rand  *rand.Rand
 	total *atomic.Int64
+	// toServer is whether this is the direction from the client to the server.
+	toServer bool
 
 	// Owned by forward.
 	sent      int64 // bytes forwarded
@@ -247,7 +249,7 @@ func (l *link) fire() bool {
 // waitResumed waits while the whole proxy is stalled.
 func (l *link) waitResumed() bool {
 	for {
-		stalled := l.relay.p.stall()
+		stalled := l.relay.p.stall(l.toServer)
 		if stalled == nil {
 			return true
 		}
