@@ -140,7 +140,7 @@ func newPipedCluster(t *testing.T) *pipedCluster {
 // apply puts a topology in force in which a node owns all slots.
 func (p *pipedCluster) apply(owner int) {
 	nodes := []cluster.Node{{Addr: p.addrs[0], Master: -1}, {Addr: p.addrs[1], Master: -1}}
-	p.router.nodes.Apply(&cluster.Topology{Nodes: nodes, Ranges: []cluster.Range{{Last: cluster.Slots - 1, Node: owner}}}, p.router.nodes.Begin())
+	p.router.nodes.Apply(&cluster.Topology{Nodes: nodes, Ranges: []cluster.Range{{Last: slot.Count - 1, Node: owner}}}, p.router.nodes.Begin())
 	p.hub.remap()
 }
 

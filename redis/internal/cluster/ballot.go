@@ -31,7 +31,17 @@ func dated(t *Topology) bool { return t.CurrentEpoch != 0 || t.ConfigEpoch != 0 
 // clear reports whether a view can be used without asking another node.
 func (b *ballot) clear(t *Topology) bool {
 	known := dated(t) || b.inForce != nil && t.sameOwners(b.inForce)
-	return known && !b.old(t) && t.State != Down && t.Doubt == ""
+	return known && !b.old(t) && t.State != Down && t.Doubt == "" && !b.lacks(t)
+}
+
+// lacks reports whether a view leaves slots without an owner that had one: its node may have lost or
+// forgotten the others.
+func (b *ballot) lacks(t *Topology) bool {
+	had := Slots
+	if b.inForce != nil {
+		had = b.inForce.Covered()
+	}
+	return t.Covered() < had
 }
 
 // shared reports whether another node has the same view as t.
@@ -90,5 +100,8 @@ func (b *ballot) less(t, other *Topology) bool {
 			return y
 		}
 	}
-	return t.olderThan(other)
+	if older := t.olderThan(other); older || other.olderThan(t) {
+		return older
+	}
+	return t.Covered() < other.Covered()
 }

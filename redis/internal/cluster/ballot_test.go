@@ -15,6 +15,12 @@ func TestBallots(t *testing.T) {
 	doubtful := viewOf("1", "a:1", 5, Up)
 	doubtful.Doubt = "a slot without an owner"
 	forgotten := topologyOf([]string{"f:1"}, func(int) int { return -1 })
+	// some returns the view of a node that knows the owner of a third of the slots only.
+	some := func(from, owner string, epoch uint64) *Topology {
+		t := topologyOf([]string{owner}, func(slot int) int { return -min(slot/(Slots/3), 1) })
+		t.From, t.CurrentEpoch, t.State = from, epoch, Up
+		return t
+	}
 	for _, c := range []struct {
 		name    string
 		inForce *Topology
@@ -40,6 +46,12 @@ func TestBallots(t *testing.T) {
 		{"a cluster without slots", nil, 0, []*Topology{forgotten}, false, "f:1"},
 		{"doubt", nil, 0, []*Topology{doubtful}, false, "a:1"},
 		{"doubt, and a view that is clear", nil, 0, []*Topology{doubtful, viewOf("2", "b:1", 5, Up)}, true, "b:1"},
+		{"a node that has forgotten the others", viewOf("1", "a:1", 5, Up), 0, []*Topology{some("1", "b:1", 5)}, false, "b:1"},
+		{"a node that has forgotten the others, and one that has not", viewOf("1", "a:1", 5, Up), 0, []*Topology{some("1", "b:1", 5), viewOf("2", "c:1", 5, Up)}, true, "c:1"},
+		{"a node that has forgotten the others, at the start", nil, 0, []*Topology{some("1", "b:1", 5), viewOf("2", "c:1", 5, Up)}, true, "c:1"},
+		{"two nodes with the same slots that have no owner", viewOf("1", "a:1", 5, Up), 0, []*Topology{some("1", "b:1", 5), some("2", "b:1", 5)}, true, "b:1"},
+		{"slots without an owner, as before", some("1", "a:1", 5), 0, []*Topology{some("1", "b:1", 5)}, true, "b:1"},
+		{"fewer slots, and newer", viewOf("1", "a:1", 5, Up), 0, []*Topology{some("1", "b:1", 6), viewOf("2", "a:1", 5, Up)}, true, "b:1"},
 		{"no epoch, the first", nil, 0, []*Topology{viewOf("1", "a:1", 0, Up)}, false, "a:1"},
 		{"no epoch, the same owners", viewOf("1", "a:1", 0, Up), 0, []*Topology{viewOf("1", "a:1", 0, Up)}, true, "a:1"},
 		{"no epoch, the only node", viewOf("1", "a:1", 0, Up), 0, []*Topology{viewOf("1", "b:1", 0, Up)}, false, "b:1"},

@@ -32,6 +32,9 @@
 //     The highest config epoch in a reply to CLUSTER NODES is compared in the same way.
 //   - The view of a node that reports that the cluster is down, as the nodes of a minority do, is used
 //     only if a second node has the same view, or if no node reports anything else.
+//   - A view in which fewer slots have owners than in the current view, or than there are slots at the
+//     start, is used only if a second node has the same view, if no node reports anything else, or if it
+//     is the newest view: the node may have forgotten the others.
 //   - Without an epoch, because CLUSTER INFO is forbidden, a view that differs from the current one is
 //     used only if two of at most three nodes have it, or if only one node answers.
 //   - A view without slots does not replace one with slots, because the node has left the cluster.
