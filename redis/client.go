@@ -82,7 +82,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.OnEvent != nil {
 		onEvent = c.hooks.Event
 	}
-	c.only = c.newNode(o, "", onEvent)
+	c.only = c.newNode(o, "", onEvent, nil)
 	c.hub = newHub(c.core, c.fail, func() *node { return c.only })
 	if o.NoWait {
 		return c, nil

@@ -122,6 +122,10 @@
 // one batch, is not kept when one of them is redirected or repeated. A call that begins after
 // another one has returned is executed after it.
 //
+// A master that owes replies and is silent for 1 s makes the client ask for the topology. When the
+// cluster says that the master has failed and was replaced, the client gives it up without waiting for
+// Options.StallTimeout: reads in flight go on at the new master, and other calls end as MaybeExecuted.
+//
 // A redirect to an address that the cluster has not listed makes the client ask for the topology
 // again; only if a node lists the address does it get a connection and credentials. A redirect for
 // another slot than that of the command is not followed.

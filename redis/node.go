@@ -50,8 +50,9 @@ func (n *node) dial(ctx context.Context, o *Options) (net.Conn, error) {
 
 // newNode returns the server at the address in the options. Its connections are opened in the
 // background. Hostname is the name in its certificate; if empty, it is the host of the address. OnEvent,
-// if set, is called when connections are opened, lost, or cannot be opened.
-func (c *core) newNode(o Options, hostname string, onEvent func(Event)) *node {
+// if set, is called when connections are opened, lost, or cannot be opened, and onSilence while the server
+// is silent: see pipe.Config.
+func (c *core) newNode(o Options, hostname string, onEvent func(Event), onSilence func()) *node {
 	n := &node{fail: driver.Errors{Addr: o.addr()}, opts: o, aside: o}
 	n.aside.Cache = nil
 	n.name(hostname)
@@ -61,7 +62,7 @@ func (c *core) newNode(o Options, hostname string, onEvent func(Event)) *node {
 		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
 		StallTimeout: o.StallTimeout, Timeout: o.Timeout,
 	}
-	cfg.OnEvent = onEvent
+	cfg.OnEvent, cfg.OnSilence = onEvent, onSilence
 	if c.cache != nil {
 		empty := c.cache.empty
 		if c.cache.epochs != nil {

@@ -98,7 +98,7 @@ func newRouter(c *core, h *hub, o *ClusterOptions) *router {
 // open returns the node at an address. Hostname is the name in its certificate, if it has one of
 // its own.
 func (k *router) open(addr, hostname string) *node {
-	return k.add(k.core.newNode(k.nodeOptions(addr), hostname, k.event))
+	return k.add(k.core.newNode(k.nodeOptions(addr), hostname, k.event, k.lost))
 }
 
 // add notes a node for Close.
@@ -148,15 +148,15 @@ func (k *router) event(e slipstream.Event) {
 	k.core.hooks.Event(e)
 }
 
-// lost notes that a call did not reach its node.
+// lost notes that calls do not reach a node, or that it does not answer them.
 func (k *router) lost() { k.refresher.Request() }
 
-// urgent reports whether some master that owns slots has no connection.
+// urgent reports whether a master that owns slots has no connection, or is silent.
 func (k *router) urgent(t *cluster.Topology) bool {
 	table := k.nodes.Table()
 	for _, owned := range t.Ranges {
 		if member := table.Find(t.Nodes[owned.Node].Addr); member != nil {
-			if up, _ := member.Peer.engine.Up(); up == 0 {
+			if up, _ := member.Peer.engine.Up(); up == 0 || member.Peer.engine.Silent() {
 				return true
 			}
 		}
@@ -188,11 +188,30 @@ func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
 		k.leave(member.Peer)
 	}
 	k.leaveSeed()
+	k.giveUp(t)
+}
+
+// giveUp ends the connections to nodes that are silent, have failed according to the cluster, and no longer
+// own slots: a reply that still came would be that of a master that was replaced.
+func (k *router) giveUp(t *cluster.Topology) {
+	owns := make([]bool, len(t.Nodes))
+	for _, owned := range t.Ranges {
+		owns[owned.Node] = true
+	}
+	table := k.nodes.Table()
+	for i := range t.Nodes {
+		if n := &t.Nodes[i]; n.Flags&cluster.Failed != 0 && !owns[i] {
+			if member := table.Find(n.Addr); member != nil {
+				member.Peer.engine.GiveUp()
+			}
+		}
+	}
 }
 
 // leave closes a node that is no longer in the table, once its calls have ended.
 func (k *router) leave(n *node) {
 	k.hub.leave(n)
+	n.engine.GiveUp() // if it is silent, its calls would not end
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, open := k.opened[n]; !open {

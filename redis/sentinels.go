@@ -69,7 +69,7 @@ func (s *sentinels) openNowhere() *node {
 		}
 		return nil, errNoAnswerYet
 	}
-	return s.router.add(s.router.core.newNode(o, "", nil))
+	return s.router.add(s.router.core.newNode(o, "", nil, nil))
 }
 
 // at returns the options for connections to a Sentinel.

@@ -60,6 +60,10 @@ type Config struct {
 	// OnEvent receives the events of connections, on the goroutine that keeps them. It must
 	// not block.
 	OnEvent func(slipstream.Event)
+	// OnSilence, if set, is called about twice a second while the server owes replies and has been
+	// silent for a second longer than its calls are known to take: long before StallTimeout, for a
+	// driver that can ask other servers about this one. It must not block.
+	OnSilence func()
 
 	// FlushFactor is k of the flush rule. If zero, k follows the round trip.
 	FlushFactor int

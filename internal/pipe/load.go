@@ -32,3 +32,23 @@ func (e *Engine) Up() (up, of int) {
 	}
 	return up, l.places
 }
+
+// Silent reports whether the server is silent on a socket, in the sense of Config.OnSilence.
+func (e *Engine) Silent() bool {
+	for _, s := range e.list.Load().sockets {
+		if s != nil && s.quiet.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// GiveUp closes the sockets on which the server is silent, as StallTimeout would later. It is for
+// callers that know that no reply is worth waiting for.
+func (e *Engine) GiveUp() {
+	for _, s := range e.list.Load().sockets {
+		if s != nil && s.quiet.Load() {
+			e.stalled(s)
+		}
+	}
+}

@@ -76,6 +76,7 @@ type socket struct {
 	watch stallWatch
 
 	peer    *peer        // immutable
+	quiet   atomic.Bool  // silence is longer than it should be; written by the sweeper
 	silence atomic.Int64 // how long the server has been silent while it owed replies; written by the sweeper
 
 	streams socketStreams

@@ -71,6 +71,83 @@ func TestStallIsNoticedInTime(t *testing.T) {
 	})
 }
 
+// A silent server is told of long before the stall time-out, until it is heard again.
+func TestSilenceIsToldOf(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		speak := make(chan struct{})
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
+			<-speak
+			r.reply(r.body)
+		}})
+		told := make(chan struct{}, 1000)
+		e := s.engine(func(c *Config) {
+			c.StallTimeout, c.OnSilence = time.Minute, func() { told <- struct{}{} }
+		})
+		began := time.Now()
+		var call sync.WaitGroup
+		// Ends with the reply, waited for below.
+		call.Go(func() {
+			if err := s.ask(t.Context(), e, "rx"); err != nil {
+				t.Error(err)
+			}
+		})
+		<-told
+		if took := time.Since(began); took < noticedAfter-5*time.Millisecond || took > 30*time.Second {
+			t.Errorf("told after %v", took)
+		}
+		if !e.Silent() {
+			t.Error("the engine does not say that the server is silent")
+		}
+		if v := e.Snapshot(); v.Stalls != 0 {
+			t.Errorf("%d stalls", v.Stalls)
+		}
+		close(speak)
+		call.Wait()
+		testkit.Eventually(t, 20*time.Second, func() error {
+			if e.Silent() {
+				return errors.New("the engine says that the server is silent, which has spoken")
+			}
+			return nil
+		})
+	})
+}
+
+// A silent server is given up before the stall time-out if the driver says so, and one that answers is
+// not.
+func TestGiveUp(t *testing.T) {
+	eachWay(t, func(t *testing.T, network string, tickets bool) {
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
+			if r.body != "rx" {
+				r.reply(r.body)
+			}
+		}})
+		told := make(chan struct{}, 1000)
+		e := s.engine(func(c *Config) {
+			c.StallTimeout, c.OnSilence = time.Minute, func() { told <- struct{}{} }
+		})
+		if err := s.ask(t.Context(), e, "ry"); err != nil {
+			t.Fatal(err)
+		}
+		e.GiveUp()
+		if v := e.Snapshot(); v.Stalls != 0 || v.Reconnects != 0 {
+			t.Errorf("%d stalls, %d reconnects", v.Stalls, v.Reconnects)
+		}
+		var call sync.WaitGroup
+		// Ends when the server is given up, waited for below.
+		call.Go(func() {
+			if err := s.ask(t.Context(), e, "rx"); !errors.Is(err, ErrStalled) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+				t.Errorf("a call that a silent server had got: %v", err)
+			}
+		})
+		<-told
+		e.GiveUp()
+		call.Wait()
+		if v := e.Snapshot(); v.Stalls != 1 {
+			t.Errorf("%d stalls", v.Stalls)
+		}
+	})
+}
+
 // Silence counts from the last byte: a server that answers slowly but goes on is
 // not stalled, nor one that sends a long reply little by little.
 func TestSlowIsNotStalled(t *testing.T) {

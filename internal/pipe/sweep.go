@@ -17,6 +17,8 @@ const (
 	heldEvery = time.Millisecond
 	// restEvery is the interval of an idle engine: two wake-ups per second.
 	restEvery = 500 * time.Millisecond
+	// noticedAfter is how long a server that owes replies is silent until Config.OnSilence is called.
+	noticedAfter = time.Second
 	// calmSweeps is the number of sweeps without watched calls after which the short interval ends.
 	calmSweeps = 20
 	// sweepChunk is the maximum number of calls that are visited under one lock.
@@ -369,6 +371,11 @@ func (e *Engine) checkLife(s *socket, now time.Duration) {
 	stall := e.cfg.StallTimeout
 	silent := now - w.since
 	s.silence.Store(int64(silent))
+	noticed := silent >= noticedAfter+patience
+	s.quiet.Store(noticed)
+	if noticed && e.cfg.OnSilence != nil {
+		e.cfg.OnSilence()
+	}
 	if stall > 0 && e.cfg.Traits.AppendProbe != nil {
 		e.suspect(s, now)
 	}

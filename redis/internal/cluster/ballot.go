@@ -1,5 +1,7 @@
 package cluster
 
+import "github.com/slipstream-go/slipstream/redis/internal/slot"
+
 // mostAnswers is the maximum number of answers in a refresh.
 const mostAnswers = 3
 
@@ -37,7 +39,7 @@ func (b *ballot) clear(t *Topology) bool {
 // lacks reports whether a view leaves slots without an owner that had one: its node may have lost or
 // forgotten the others.
 func (b *ballot) lacks(t *Topology) bool {
-	had := Slots
+	had := slot.Count
 	if b.inForce != nil {
 		had = b.inForce.Covered()
 	}

@@ -1,0 +1,52 @@
+//go:build unix
+
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/rediscluster"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// Calls go to the replica that has replaced a master which is silent, and do not wait until the
+// connection to the latter is given up. Calls that the master has got end once the cluster says that it
+// was replaced: reads at the replica, others with an error.
+func TestClusterReplacesASilentMaster(t *testing.T) {
+	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1})
+	c := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.StallTimeout, o.RefreshEvery = time.Hour, time.Hour })
+	slot := cluster.Slot(t, "n")
+	old := cluster.MasterOf(t, slot)
+	incr := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := c.Incr(ctx, "n")
+		return err
+	}
+	testkit.Eventually(t, 20*time.Second, incr)
+	old.Stop(t)
+	var calls sync.WaitGroup
+	// Both end when the master is given up, at the latest with the test; waited for below.
+	calls.Go(func() {
+		if value, _, err := c.Get(t.Context(), "n"); err != nil || value == "" {
+			t.Errorf("a read that the silent master had got: %q, %v", value, err)
+		}
+	})
+	calls.Go(func() {
+		if _, err := c.Incr(t.Context(), "n"); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !errors.Is(err, redis.ErrStalled) {
+			t.Errorf("an increment that the silent master had got: %v", err)
+		}
+	})
+	if err := incr(); err == nil {
+		t.Error("a master that was stopped has answered")
+	}
+	cluster.AwaitMaster(t, slot, old)
+	testkit.Eventually(t, 20*time.Second, incr)
+	calls.Wait()
+}
