@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/rediscluster"
 )
 
-// A Cluster is a running Redis Cluster of masters without replicas. Stop it.
+// A Cluster is a running Redis Cluster. Stop it.
 type Cluster struct {
 	// Immutable after Start.
 	cluster *rediscluster.Cluster
@@ -26,25 +26,37 @@ type Cluster struct {
 // nodeTimeout is so long that servers that lack CPU are not taken for dead.
 const nodeTimeout = 30 * time.Second
 
-// Start starts a cluster of so many masters, which work below scratch. If ctx ends before they are
-// ready, there is no cluster. On Linux the nodes are killed when this process ends.
+// Start starts a cluster of so many masters without replicas, for measurements in which no node fails.
+// See [StartWith].
 func Start(ctx context.Context, scratch string, masters int) (*Cluster, error) {
+	return StartWith(ctx, scratch, rediscluster.Options{
+		Masters: masters, NodeTimeout: nodeTimeout, Args: []string{"--maxclients", "10000"},
+	})
+}
+
+// StartWith starts a cluster whose nodes work below scratch. If ctx ends before they are ready, there
+// is no cluster. On Linux the nodes are killed when this process ends.
+func StartWith(ctx context.Context, scratch string, o rediscluster.Options) (*Cluster, error) {
 	c := &Cluster{standIn: &standIn{ctx: ctx, scratch: scratch}}
-	ended := make(chan struct{})
-	// Ends when the cluster runs, or cannot: waited for below. A goroutine of its own, because a
-	// fatal failure of a test ends the goroutine that reports it.
-	go func() {
-		defer close(ended)
-		c.cluster = rediscluster.Start(c.standIn, rediscluster.Options{
-			Masters: masters, NodeTimeout: nodeTimeout, Args: []string{"--maxclients", "10000"},
-		})
-	}()
-	<-ended
-	if err := errors.Join(ctx.Err(), c.standIn.err()); err != nil {
+	err := c.Operate(func(t testing.TB, _ *rediscluster.Cluster) { c.cluster = rediscluster.Start(t, o) })
+	if err := errors.Join(ctx.Err(), err); err != nil {
 		c.standIn.cleanUp()
 		return nil, fmt.Errorf("redis cluster (make prepare installs the servers): %w", err)
 	}
 	return c, nil
+}
+
+// Operate lets f operate the cluster, and waits for it. It returns what f has failed with as a test.
+func (c *Cluster) Operate(f func(t testing.TB, cluster *rediscluster.Cluster)) error {
+	ended := make(chan struct{})
+	// Ends with f, waited for below. A goroutine of its own, because a fatal failure of a test ends
+	// the goroutine that reports it.
+	go func() {
+		defer close(ended)
+		f(c.standIn, c.cluster)
+	}()
+	<-ended
+	return c.standIn.err()
 }
 
 // Addresses returns the addresses of the masters.
@@ -70,6 +82,9 @@ func (c *Cluster) Stop() error {
 	c.standIn.cleanUp()
 	return errors.Join(append(errs, c.standIn.err())...)
 }
+
+// Discard ends the nodes, some of which may have ended before.
+func (c *Cluster) Discard() { c.standIn.cleanUp() }
 
 // A standIn takes the place of the test that the cluster belongs to.
 type standIn struct {

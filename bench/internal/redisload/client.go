@@ -23,6 +23,13 @@ type Client interface {
 	Close() error
 }
 
+// A Pusher is a [Client] that appends to lists, which must not happen twice. All clients of a
+// cluster are.
+type Pusher interface {
+	// Push appends a value to the list at key.
+	Push(ctx context.Context, key, value string) error
+}
+
 // A Setting is what a client is told about its work. Either Address or Cluster must be set.
 type Setting struct {
 	Address string

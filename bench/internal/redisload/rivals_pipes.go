@@ -83,7 +83,8 @@ func (c *rueidisClient) Close() error {
 
 // redispipe without a pause and with those of its article. Its read deadline is
 // wider than the default of 1 s, because a busy machine must not cost it its
-// connection.
+// connection. Its pause between attempts to connect follows that deadline, to 10 s; it is what it is by
+// default.
 var redispipeKinds = []Kind{
 	redispipeKind("redispipe", -1),
 	redispipeKind("redispipe-50us", 50*time.Microsecond),
@@ -91,7 +92,7 @@ var redispipeKinds = []Kind{
 }
 
 func redispipeKind(name string, pause time.Duration) Kind {
-	o := redisconn.Opts{WritePause: pause, IOTimeout: 5 * time.Second, Logger: redisconn.NoopLogger{}}
+	o := redisconn.Opts{WritePause: pause, IOTimeout: 5 * time.Second, ReconnectPause: 2 * time.Second, Logger: redisconn.NoopLogger{}}
 	return Kind{Name: name, open: openRedispipe(o), openCluster: openRedispipeCluster(o), NoWait: pause < 0, Pipelined: true, Variant: pause > 0}
 }
 

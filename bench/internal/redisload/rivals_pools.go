@@ -70,10 +70,18 @@ func fullDuplex() *goredis.AutoPipelineOptions {
 	return o
 }
 
+// SilenceLogs keeps the clients from logging every connection that cannot be opened.
+func SilenceLogs() { goredis.SetLogger(silentLogger{}) }
+
+type silentLogger struct{}
+
+func (silentLogger) Printf(context.Context, string, ...any) {}
+
 // goRedisCommands is what its client and its automatic pipeline share.
 type goRedisCommands interface {
 	GetToBuffer(ctx context.Context, key string, buf []byte) *goredis.ZeroCopyStringCmd
 	Set(ctx context.Context, key string, value any, expiration time.Duration) *goredis.StatusCmd
+	RPush(ctx context.Context, key string, values ...any) *goredis.IntCmd
 }
 
 type goRedisClient struct {

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
+	"github.com/slipstream-go/slipstream/internal/testkit/rediscluster"
+)
+
+// A scenario is a fault. Its functions run on the goroutine of an operation.
+type scenario struct {
+	name, about string
+	failovers   int // that belong to it
+	// prepare changes the cluster before the load. If nil, it stays as it was started.
+	prepare func(o *operator)
+	// inject lets the fault happen, and returns when it is over.
+	inject func(o *operator)
+}
+
+// scenarios are all of them, in the order of the table.
+var scenarios = []scenario{
+	{"kill", "kill -9 of a master; its replica is promoted", 1, firstShard, kill},
+	{"stop", "SIGSTOP of a master for 5 s; its replica is promoted meanwhile", 1, firstShard, stop},
+	{"migrate", "4,096 slots move to another master", 0, migrating, migrate},
+	{"roll", "all nodes restart, one at a time; replicas are promoted before by CLUSTER FAILOVER", 3, nil, roll},
+	{"half-down", "the master and the replica of half of the slots end, and the master comes back without data", 0, halve, halfDown},
+	{"silent", "a master and its clients do not hear each other, the cluster is well", 0, proxied, silent},
+	{"one-way", "a master hears its clients, they do not hear it, the cluster is well", 0, proxied, oneWay},
+	{"address", "a node comes back at another port, and becomes the master again", 2, firstShard, address},
+	{"split-view", "a master has forgotten all other nodes, and another one is replaced", 1, firstShard, splitView},
+}
+
+// firstShard: the slots of the first master are affected.
+func firstShard(o *operator) { o.affects(share(0)) }
+
+func kill(o *operator) {
+	o.retire(o.master(0))
+	o.fault()
+	o.master(0).Kill()
+	o.times.restored = o.awaitRole(o.replica(0), "master")
+	o.times.safe = o.times.restored
+}
+
+func stop(o *operator) {
+	o.fault()
+	o.master(0).Stop(o)
+	o.times.restored = o.awaitRole(o.replica(0), "master")
+	o.sleep(time.Until(o.times.fault.Add(o.options.stop)))
+	o.master(0).Cont(o)
+	o.times.safe = o.awaitRole(o.master(0), "slave")
+}
+
+// migrating: the first slots of the first master are affected.
+func migrating(o *operator) {
+	first, _ := share(0)
+	o.affects(first, first+o.options.slots)
+}
+
+func migrate(o *operator) {
+	var moving []int
+	for slot, affected := range o.affected {
+		if affected {
+			moving = append(moving, slot)
+		}
+	}
+	o.fault()
+	o.kit.Migrate(o, o.master(1), moving...)
+}
+
+// roll restarts the replicas, and then each master once its replica has taken over.
+func roll(o *operator) {
+	o.fault()
+	for i := range masters {
+		o.retire(o.replica(i))
+		o.kit.Restart(o, o.replica(i))
+	}
+	for i := range masters {
+		o.kit.Failover(o, o.replica(i))
+		o.retire(o.master(i))
+		o.kit.Restart(o, o.master(i))
+	}
+}
+
+// halve gives half of the slots to the first master, all of which are affected. The others keep the
+// majority of the masters.
+func halve(o *operator) {
+	_, end := share(0)
+	var moving []int
+	for slot := end; slot < rediscluster.Slots/2; slot++ {
+		moving = append(moving, slot)
+	}
+	o.kit.Migrate(o, o.master(0), moving...)
+	o.affects(0, rediscluster.Slots/2)
+}
+
+func halfDown(o *operator) {
+	o.retire(o.replica(0))
+	o.retire(o.master(0))
+	o.fault()
+	o.replica(0).Kill()
+	o.master(0).Kill()
+	o.sleep(o.options.outage)
+	serving := make(chan time.Time, 1)
+	// Ends when the node serves, or with the stage; waited for below.
+	go func() {
+		defer close(serving)
+		serving <- o.awaitService(o.master(0), 0)
+	}()
+	defer func() {
+		o.times.restored = <-serving
+		o.times.safe = o.times.restored
+	}()
+	o.kit.Restart(o, o.master(0))
+}
+
+// proxied puts a proxy before the first master. Its replica uses the proxy, too; the cluster bus does
+// not.
+func proxied(o *operator) {
+	firstShard(o)
+	o.proxy = faultproxy.Start(o, o.master(0).Addr(), faultproxy.Options{})
+	o.kit.Announce(o, o.master(0), port(o.proxy))
+}
+
+func silent(o *operator) { o.partition(o.proxy.Stall) }
+
+func oneWay(o *operator) { o.partition(o.proxy.StallReplies) }
+
+func (o *operator) partition(begin func()) {
+	o.fault()
+	begin()
+	o.sleep(o.options.outage)
+	o.proxy.Resume()
+	o.times.restored = time.Now()
+}
+
+// address restarts a node at another port while its replica is the master, as an operator does, and
+// makes it the master again. Clients have to find out where it is.
+func address(o *operator) {
+	o.fault()
+	o.kit.Failover(o, o.replica(0))
+	o.retire(o.master(0))
+	o.kit.Move(o, o.master(0))
+	o.times.restored = o.promoted(o.master(0), o.kit.Failover)
+}
+
+// splitView lets the last master forget all others. It goes on to serve its slots, and tells clients
+// of a cluster that has only these. The connections to a replica, which no call uses, are ended: so
+// clients that look at that ask for the topology. Then the first master is replaced.
+func splitView(o *operator) {
+	last := o.master(masters - 1)
+	o.fault()
+	for _, n := range o.kit.Nodes() {
+		if n != last {
+			last.Do(o, "CLUSTER", "FORGET", n.ID())
+		}
+	}
+	for range 8 {
+		o.replica(1).Do(o, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		o.sleep(o.options.outage / 16)
+	}
+	o.times.restored = o.promoted(o.replica(0), func(t testing.TB, n *rediscluster.Node) { n.Do(t, "CLUSTER", "FAILOVER") })
+	o.sleep(o.options.outage / 2)
+}

@@ -1,0 +1,67 @@
+package redisload
+
+import (
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/joomcode/errorx"
+	redispipe "github.com/joomcode/redispipe/redis"
+	"github.com/joomcode/redispipe/rediscluster"
+	"github.com/mediocregopher/radix/v4/resp/resp3"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// A Fate is what the error of a call says about what became of it.
+type Fate uint8
+
+const (
+	// Unknown: the server may have executed the call. All errors of which nothing is known are that.
+	Unknown Fate = iota
+	// NotSent: the server has not got the call.
+	NotSent
+	// Answered: the server answered with an error.
+	Answered
+	// Missing: the server answered that there is no such key.
+	Missing
+)
+
+// FateOf reads the error of a call of any [Client]. Ours says what became of the call, and so does
+// redispipe. Of the others, an error of the server and a connection that could not be opened are told
+// by their types.
+func FateOf(err error) Fate {
+	if ours, ok := errors.AsType[*slipstream.Error](err); ok {
+		return fateOfOurs(ours)
+	}
+	var answer goredis.Error
+	var line resp3.SimpleError
+	var dial *net.OpError
+	_, refused := rueidis.IsRedisErr(err)
+	switch {
+	case errors.Is(err, errMissing), errors.Is(err, goredis.Nil), rueidis.IsRedisNil(err), strings.HasSuffix(err.Error(), "type <nil>, want bytes"):
+		return Missing
+	case errorx.HasTrait(err, redispipe.ErrTraitNotSent), errorx.IsOfType(err, rediscluster.ErrNoAliveConnection):
+		return NotSent
+	case refused, errors.As(err, &answer), errors.As(err, &line), errorx.IsOfType(err, redispipe.ErrResult):
+		return Answered
+	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, goredis.ErrPoolTimeout), errors.Is(err, goredis.ErrPoolExhausted):
+		return NotSent
+	}
+	return Unknown
+}
+
+func fateOfOurs(err *slipstream.Error) Fate {
+	switch err.Outcome {
+	case slipstream.NotSent, slipstream.Overloaded, slipstream.Closed:
+		return NotSent
+	case slipstream.Refused, slipstream.Executed:
+		if _, ok := errors.AsType[*redis.ServerError](err); ok {
+			return Answered
+		}
+	}
+	return Unknown
+}
