@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"testing"
+
+	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
 // viewOf returns the view of a node at from, in which owner owns all slots.
@@ -17,7 +19,7 @@ func TestBallots(t *testing.T) {
 	forgotten := topologyOf([]string{"f:1"}, func(int) int { return -1 })
 	// some returns the view of a node that knows the owner of a third of the slots only.
 	some := func(from, owner string, epoch uint64) *Topology {
-		t := topologyOf([]string{owner}, func(slot int) int { return -min(slot/(Slots/3), 1) })
+		t := topologyOf([]string{owner}, func(s int) int { return -min(s/(slot.Count/3), 1) })
 		t.From, t.CurrentEpoch, t.State = from, epoch, Up
 		return t
 	}
