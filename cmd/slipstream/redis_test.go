@@ -238,7 +238,7 @@ func TestRedisClusterUsage(t *testing.T) {
 		{"--timeout", []string{"127.0.0.1:1", "--timeout", "0s"}},
 		{"without a password", []string{"redis://ops@127.0.0.1:1"}},
 		{"without a password", []string{"127.0.0.1:1", "--user", "ops"}},
-		{"which has only 0", []string{"redis://127.0.0.1:1/2"}},
+		{"a cluster has only database 0", []string{"redis://127.0.0.1:1/2"}},
 		{"unknown option", []string{"redis://127.0.0.1:1?color=red"}},
 		{"does not hold a password", []string{"127.0.0.1:1", "--password-file", noPassword}},
 		{"none.pem", []string{"127.0.0.1:1", "--tls-ca", "none.pem"}},

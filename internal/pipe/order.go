@@ -79,7 +79,7 @@ func (o *order) pop() *Call {
 
 // dropQueued removes the queued calls for which drop returns true.
 func (o *order) dropQueued(drop func(*Call) bool) {
-	to := o.sent
+	to, slowUntil := o.sent, min(o.slowUntil, o.sent)
 	for i := o.sent; i < o.tail; i++ {
 		c := o.at(i)
 		if drop(c) {
@@ -87,12 +87,15 @@ func (o *order) dropQueued(drop func(*Call) bool) {
 		}
 		o.ring[to&uint64(len(o.ring)-1)] = c
 		to++
+		if c.SlowFor > 0 {
+			slowUntil = to
+		}
 	}
 	for i := to; i < o.tail; i++ {
 		o.ring[i&uint64(len(o.ring)-1)] = nil
 	}
 	o.tail = to
-	o.slowUntil = min(o.slowUntil, o.tail)
+	o.slowUntil = slowUntil
 }
 
 func (o *order) each(yield func(*Call) bool) {

@@ -419,3 +419,27 @@ func TestQuickCallsBesideSlowOnes(t *testing.T) {
 		balanced(t, e)
 	}
 }
+
+// A slow call that is dropped does not make the server's silence for the calls after it acceptable.
+func TestPatienceEndsWithADroppedCall(t *testing.T) {
+	for _, slowFirst := range []bool{true, false} {
+		var o order
+		slow, quick := &Call{SlowFor: time.Hour}, &Call{}
+		if slowFirst {
+			o.add(slow)
+			o.add(quick)
+		} else {
+			o.add(quick)
+			o.add(slow)
+		}
+		o.dropQueued(func(c *Call) bool { return c == slow })
+		if o.slowUntil > o.head {
+			t.Errorf("slow call first: %v: patience until position %d, the first call in flight is at %d", slowFirst, o.slowUntil, o.head)
+		}
+		o.add(slow)
+		o.dropQueued(func(c *Call) bool { return c == quick })
+		if o.slowUntil != o.tail {
+			t.Errorf("slow call first: %v: patience until position %d, the slow call is at %d", slowFirst, o.slowUntil, o.tail-1)
+		}
+	}
+}
