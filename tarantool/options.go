@@ -87,7 +87,8 @@ type Options struct {
 	// context ends. Otherwise they fail immediately, as Overloaded.
 	WaitWhenFull bool
 	// MaxCalls bounds the requests queued and in flight. If zero, it is 65,536; it is at most
-	// 1,048,575 for each connection.
+	// 1,048,575 for each connection. Requests that a server still answers after it has announced
+	// its end count beside it, as they do beside MaxBytes: the sum is at most 2.3 times the bound.
 	MaxCalls int
 	// MaxBytes bounds the memory of requests queued and in flight, in bytes: each counts its
 	// bytes twice, because it is copied, and 640 bytes more. If zero, it is 64 MiB.
