@@ -195,29 +195,29 @@ func isNull(frame []byte) bool {
 	return err == nil && tok.Null
 }
 
-// needsOwn reports whether a command needs a connection of its own. It completes a command that the
-// table does not list with what a server says of it, so the command must be a copy of the caller's.
+// needsOwn reports whether a command needs a dedicated connection. It adds what a server says about a
+// command that the table does not list to cmd, so cmd must be a copy of the caller's command.
 func (c *Client) needsOwn(ctx context.Context, cmd *Command) (bool, error) {
 	if cmd.waits || cmd.err != nil || cmd.info != unknownCommand {
 		return cmd.waits, nil
 	}
-	l, err := c.learn(ctx, cmd.name)
+	details, err := c.lookUpCommand(ctx, cmd.name)
 	if err != nil {
 		return false, err
 	}
-	cmd.learned(l)
+	cmd.applyDetails(details)
 	return cmd.waits, nil
 }
 
-// knownToShare reports whether a command is one request on a shared connection, as far as is known
-// without asking a server. It completes the command as needsOwn does.
+// knownToShare reports whether a command is known to be one request on a shared connection, without
+// querying a server. It completes the command as needsOwn does.
 func (c *Client) knownToShare(cmd *Command) bool {
 	if cmd.info == unknownCommand && cmd.err == nil {
-		l, known := c.lessons.recall(cmd.name)
-		if !known {
+		details, cached := c.infoCache.get(cmd.name)
+		if !cached {
 			return false
 		}
-		cmd.learned(l)
+		cmd.applyDetails(details)
 	}
 	return !cmd.waits && !c.apart(cmd)
 }

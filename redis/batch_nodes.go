@@ -95,11 +95,11 @@ func (s *scatter) group(ctx context.Context) (bad int, err error) {
 	for i := range s.cmds {
 		cmd := &s.cmds[i]
 		if cmd.info == unknownCommand {
-			asked := *cmd // the caller's may be used by others
-			if _, err := s.client.needsOwn(ctx, &asked); err != nil {
+			resolved := *cmd // a copy, because the caller may share its command
+			if _, err := s.client.needsOwn(ctx, &resolved); err != nil {
 				return i, err
 			}
-			cmd = &asked
+			cmd = &resolved
 		}
 		if err := s.client.sendable(cmd); err != nil {
 			return i, err

@@ -114,11 +114,11 @@ func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from, co
 	for to = from; to < most; to++ {
 		cmd := &cmds[p.index(to)]
 		if cmd.info == unknownCommand && !cmd.whole {
-			asked := *cmd // the caller's may be used by others
-			if _, err := c.needsOwn(ctx, &asked); err != nil {
+			resolved := *cmd // a copy, because the caller may share its command
+			if _, err := c.needsOwn(ctx, &resolved); err != nil {
 				return to, err
 			}
-			cmd = &asked
+			cmd = &resolved
 		}
 		if err := c.sendable(cmd); err != nil {
 			return to, err

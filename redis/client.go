@@ -43,7 +43,7 @@ type core struct {
 	dropOf func(*node)
 
 	closeOnce sync.Once
-	lessons   lessons
+	infoCache commandInfoCache
 }
 
 func newCore(o *Options) *core {
@@ -182,11 +182,11 @@ func (c *Client) routeAll(ctx context.Context, cmds []Command) (*node, route, er
 	for i := range cmds {
 		cmd := &cmds[i]
 		if cmd.info == unknownCommand {
-			asked := *cmd
-			if _, err := c.needsOwn(ctx, &asked); err != nil {
+			resolved := *cmd
+			if _, err := c.needsOwn(ctx, &resolved); err != nil {
 				return nil, to, fmt.Errorf("command %d: %w", i, err)
 			}
-			cmd = &asked
+			cmd = &resolved
 		}
 		s, err := slotOf(cmd.info, cmd.frame)
 		switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// redirectsOf returns how many commands the nodes of a cluster have redirected.
+// redirectsOf returns how many commands the nodes of a cluster have redirected with MOVED.
 func redirectsOf(t *testing.T, c *redis.Client) (n int) {
 	t.Helper()
 	must(t, c.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
@@ -35,15 +35,16 @@ func redirectsOf(t *testing.T, c *redis.Client) (n int) {
 	return n
 }
 
-// TestKeysOfCommandsThatTheTableDoesNotList: a server is asked once where they are, so commands of modules
-// and of newer servers go to the node of their keys. Here they are commands of Redis with new names.
+// TestKeysOfCommandsThatTheTableDoesNotList: the client queries a server once for the positions of the keys,
+// so commands of modules and of newer servers go to the node of their keys. The test uses renamed commands
+// of Redis.
 //
-// mutant: redis-learned-keys-ignored, redis-batch-guesses-keys
+// mutant: redis-lookup-keys-ignored, redis-batch-guesses-keys
 func TestKeysOfCommandsThatTheTableDoesNotList(t *testing.T) {
 	for _, binary := range []string{"redis-server", "redis-server-8"} {
 		t.Run(binary, func(t *testing.T) {
 			if _, err := exec.LookPath(binary); err != nil {
-				t.Skipf("there is no %s", binary)
+				t.Skipf("%s is not installed", binary)
 			}
 			renamed := []string{"LMPOP", "BITOP", "ECHO", "SETEX", "EVAL", "BLPOP"}
 			var args []string
@@ -51,12 +52,13 @@ func TestKeysOfCommandsThatTheTableDoesNotList(t *testing.T) {
 				args = append(args, "--rename-command", name, "X."+name)
 			}
 			cluster := rediscluster.Start(t, rediscluster.Options{Binary: binary, Args: args})
-			listed(t, connectCluster(t, cluster), connectCluster(t, cluster))
+			testUnlistedCommands(t, connectCluster(t, cluster), connectCluster(t, cluster))
 		})
 	}
 }
 
-func listed(t *testing.T, c, other *redis.Client) {
+// testUnlistedCommands sends renamed commands with clients c and other of the same cluster.
+func testUnlistedCommands(t *testing.T, c, other *redis.Client) {
 	ctx := t.Context()
 	for i := range 12 {
 		key := "k" + strconv.Itoa(i)
@@ -81,16 +83,16 @@ func listed(t *testing.T, c, other *redis.Client) {
 		b.AddStrings(nil, "X.EVAL", "return redis.call('INCR', KEYS[1])", "1", tag+"n")
 		b.AddStrings(nil, "X.SETEX", tag+"s", "100", "v")
 		if err := c.DoTransaction(ctx, &b); err != nil {
-			t.Errorf("a transaction: %v", err)
+			t.Errorf("transaction: %v", err)
 		}
 		b.AddStrings(nil, "X.SETEX", "k"+strconv.Itoa(i+1), "100", "v")
 		if err := c.DoTransaction(ctx, &b); !errors.Is(err, redis.ErrCrossSlot) {
-			t.Errorf("a transaction with keys of two slots: %v", err)
+			t.Errorf("transaction with keys of two slots: %v, want ErrCrossSlot", err)
 		}
 		if n, _, err := c.Get(ctx, tag+"n"); err != nil || n != "5" {
-			t.Errorf("the script ran %s times, %v", n, err)
+			t.Errorf("the script ran %s times, want 5; error %v", n, err)
 		}
-		// A fresh client learns within a transaction and a batch, too.
+		// A fresh client also looks up commands of transactions and batches.
 		b.Reset()
 		b.AddStrings(nil, "X.EVAL", "return redis.call('INCR', KEYS[1])", "1", tag+"n")
 		if i%2 == 0 {
@@ -98,7 +100,7 @@ func listed(t *testing.T, c, other *redis.Client) {
 		} else {
 			must(t, other.DoBatch(ctx, &b))
 		}
-		// A command that waits gets a connection at the node of its key.
+		// A blocking command gets a dedicated connection to the node of its key.
 		f := c.Start(ctx, redis.Cmd("X.BLPOP", tag+"queue", 10))
 		if _, err := c.RPush(ctx, tag+"queue", "x"); err != nil {
 			t.Fatal(err)
@@ -109,31 +111,32 @@ func listed(t *testing.T, c, other *redis.Client) {
 		}
 	}
 	if err := c.Do(ctx, nil, redis.Cmd("X.BITOP", "AND", "a", "b", "c")); !errors.Is(err, redis.ErrCrossSlot) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("X.BITOP with keys of several slots: %v", err)
+		t.Errorf("X.BITOP with keys of several slots: %v, want ErrCrossSlot, not sent", err)
 	}
 	if n := redirectsOf(t, c); n != 0 {
-		t.Errorf("%d commands were redirected", n)
+		t.Errorf("%d commands were redirected, want 0", n)
 	}
 }
 
-// unknownNodes are two nodes that count how often they are asked about X.Y, and how often each executes it.
+// unknownNodes are two nodes that count the COMMAND INFO requests, and how often each node executes X.Y.
 type unknownNodes struct {
-	nodes [2]*scriptedNode
-	asked atomic.Int64 // COMMAND INFO
-	made  [2]atomic.Int64
+	nodes    [2]*scriptedNode
+	lookups  atomic.Int64 // COMMAND INFO
+	executed [2]atomic.Int64
 }
 
-// startUnknown starts two nodes, of which the first one has all slots. Info answers COMMAND INFO, and reply X.Y.
+// startUnknown starts two nodes, the first of which owns all slots. They answer COMMAND INFO with info() and
+// X.Y with reply(node).
 func startUnknown(t *testing.T, info func() string, reply func(node int) string) *unknownNodes {
 	u := &unknownNodes{}
 	for i := range u.nodes {
 		u.nodes[i] = startScripted(t, shards(func() []string { return []string{u.nodes[0].addr, u.nodes[1].addr} }, func(args []string) string {
 			switch args[0] {
 			case "COMMAND":
-				u.asked.Add(1)
+				u.lookups.Add(1)
 				return info()
 			case "X.Y":
-				u.made[i].Add(1)
+				u.executed[i].Add(1)
 				return reply(i)
 			}
 			return "+OK\r\n"
@@ -142,8 +145,8 @@ func startUnknown(t *testing.T, info func() string, reply func(node int) string)
 	return u
 }
 
-// TestGuessedKeysAreRedirected: of a command whose keys the server does not describe the first argument is
-// taken for the key. The server may redirect it to any slot.
+// TestGuessedKeysAreRedirected: if the server does not describe the keys of a command, the client guesses that
+// the first argument is the key, and follows a redirect to any slot.
 func TestGuessedKeysAreRedirected(t *testing.T) {
 	for name, info := range map[string]string{"not known": "*1\r\n*-1\r\n", "refused": "-NOPERM no\r\n", "nonsense": "+OK\r\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -164,17 +167,17 @@ func TestGuessedKeysAreRedirected(t *testing.T) {
 					t.Errorf("style %d: %v", style, err)
 				}
 			}
-			if a, b := u.made[0].Load(), u.made[1].Load(); a != 4 || b != 4 {
-				t.Errorf("made %d times, and %d times at the target", a, b)
+			if a, b := u.executed[0].Load(), u.executed[1].Load(); a != 4 || b != 4 {
+				t.Errorf("executed %d times, and %d times at the target, want 4 and 4", a, b)
 			}
 		})
 	}
 }
 
-// TestOneAsksAboutACommand: callers that need to know the same at the same time ask once. If the one that asks
-// gives up, another one asks.
+// TestOneAsksAboutACommand: concurrent lookups of the same command share one request. If the context of the
+// caller that sent it is canceled, another caller sends one.
 //
-// mutant: redis-learned-by-each-caller
+// mutant: redis-lookup-by-each-caller
 func TestOneAsksAboutACommand(t *testing.T) {
 	answer := make(chan struct{})
 	u := startUnknown(t, func() string { <-answer; return "*1\r\n*-1\r\n" }, func(int) string { return "+OK\r\n" })
@@ -185,18 +188,18 @@ func TestOneAsksAboutACommand(t *testing.T) {
 	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	first := c.Start(ctx, redis.Cmd("X.Y", "key"))
-	awaitAsked := func(n int64) {
+	awaitLookups := func(n int64) {
 		testkit.Eventually(t, 10*time.Second, func() error {
-			if got := u.asked.Load(); got != n {
-				return fmt.Errorf("asked %d times, want %d", got, n)
+			if got := u.lookups.Load(); got != n {
+				return fmt.Errorf("%d lookups, want %d", got, n)
 			}
 			return nil
 		})
 	}
-	awaitAsked(1)
+	awaitLookups(1)
 	var callers sync.WaitGroup
 	for style := range 40 {
-		// Ends with the answer; the test waits for it.
+		// Ends when the server answers; the test waits for it.
 		callers.Go(func() {
 			if err := inStyle(t, style%4, c, redis.Cmd("X.Y", "key")); err != nil {
 				t.Errorf("style %d: %v", style%4, err)
@@ -205,25 +208,24 @@ func TestOneAsksAboutACommand(t *testing.T) {
 	}
 	cancel()
 	if err := first.Wait(nil); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("the one that gave up: %v", err)
+		t.Errorf("the canceled caller: %v, want canceled, not sent", err)
 	}
 	close(answer)
 	callers.Wait()
-	if n := u.asked.Load(); n > 2 {
-		t.Errorf("the server was asked %d times", n)
+	if n := u.lookups.Load(); n > 2 {
+		t.Errorf("%d lookups, want at most 2", n)
 	}
-	if n := u.made[0].Load() + u.made[1].Load(); n != 40 {
-		t.Errorf("%d calls were made", n)
+	if n := u.executed[0].Load() + u.executed[1].Load(); n != 40 {
+		t.Errorf("%d calls were executed, want 40", n)
 	}
 }
 
-// TestAnAnswerThatDoesNotCome: a call of a command about which the server does not answer ends with its context, and
-// was not sent.
+// TestAnAnswerThatDoesNotCome: if the server does not answer COMMAND INFO, the call ends with its context and
+// fails with NotSent.
 func TestAnAnswerThatDoesNotCome(t *testing.T) {
 	over := make(chan struct{})
 	defer close(over)
-	var asked atomic.Int64
-	u := startUnknown(t, func() string { asked.Add(1); <-over; return "" }, func(int) string { return "+OK\r\n" })
+	u := startUnknown(t, func() string { <-over; return "" }, func(int) string { return "+OK\r\n" })
 	c, err := redis.ConnectCluster(t.Context(), redis.ClusterOptions{Seeds: []string{u.nodes[0].addr}})
 	if err != nil {
 		t.Fatal(err)
@@ -235,18 +237,18 @@ func TestAnAnswerThatDoesNotCome(t *testing.T) {
 		futures = append(futures, c.Start(ctx, redis.Cmd("X.Y", "key")))
 	}
 	testkit.Eventually(t, 10*time.Second, func() error {
-		if asked.Load() == 0 {
-			return errors.New("the server was not asked")
+		if u.lookups.Load() == 0 {
+			return errors.New("no lookup yet")
 		}
 		return nil
 	})
 	cancel()
 	for _, f := range futures {
 		if err := f.Wait(nil); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want canceled, not sent", err)
 		}
 	}
-	if n := u.made[0].Load() + u.made[1].Load(); n != 0 {
-		t.Errorf("%d calls were made", n)
+	if n := u.executed[0].Load() + u.executed[1].Load(); n != 0 {
+		t.Errorf("%d calls were executed, want 0", n)
 	}
 }

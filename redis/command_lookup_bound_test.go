@@ -9,15 +9,15 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestLearnedNamesAreBounded: of 10,000 unknown commands it is remembered whether they wait; the
-// server is asked each time about more.
-func TestLearnedNamesAreBounded(t *testing.T) {
-	const most = 10_000
-	var asked atomic.Int32
+// TestCachedCommandsAreBounded: the details of 10,000 unlisted commands are cached; further commands are
+// looked up each time.
+func TestCachedCommandsAreBounded(t *testing.T) {
+	const maxCached = 10_000
+	var lookups atomic.Int32
 	s := fake(t, func(_ int, args []string) string {
 		switch strings.ToUpper(args[0]) {
 		case "COMMAND":
-			asked.Add(1)
+			lookups.Add(1)
 			return "*1\r\n*-1\r\n"
 		case "CLIENT":
 			return ":9\r\n"
@@ -25,22 +25,22 @@ func TestLearnedNamesAreBounded(t *testing.T) {
 		return "+OK\r\n"
 	})
 	c := connect(t, redis.Options{Addr: s.Addr, Protocol: 2, OmitClientInfo: true})
-	for i := range most {
+	for i := range maxCached {
 		must(t, c.Do(t.Context(), nil, redis.Cmd("X.N"+strconv.Itoa(i), "k")))
 	}
-	if n := asked.Load(); n != most {
-		t.Fatalf("the server was asked %d times about %d commands", n, most)
+	if n := lookups.Load(); n != maxCached {
+		t.Fatalf("%d lookups of %d commands", n, maxCached)
 	}
 	for _, test := range []struct {
 		name string
 		want int32
-	}{{"X.N0", 0}, {"X.N" + strconv.Itoa(most-1), 0}, {"X.MORE", 3}} {
-		before := asked.Load()
+	}{{"X.N0", 0}, {"X.N" + strconv.Itoa(maxCached-1), 0}, {"X.MORE", 3}} {
+		before := lookups.Load()
 		for range 3 {
 			must(t, c.Do(t.Context(), nil, redis.Cmd(test.name, "k")))
 		}
-		if n := asked.Load() - before; n != test.want {
-			t.Errorf("%s: the server was asked %d times, want %d", test.name, n, test.want)
+		if n := lookups.Load() - before; n != test.want {
+			t.Errorf("%s: %d lookups, want %d", test.name, n, test.want)
 		}
 	}
 }
