@@ -145,8 +145,8 @@ func (c *Call) Reply() []byte {
 	return c.reply[:c.small]
 }
 
-// OnInterim sets the function that receives the messages for the call that come before its reply. It is called on the reading
-// goroutine. The frame is valid until f returns. If the call is given up, f may still be running
+// OnInterim sets the function that receives the messages for the call that come before its reply. It is called on
+// the reading goroutine. The frame is valid until f returns. If the call is given up, f may still be running
 // afterwards.
 func (c *Call) OnInterim(f func(frame []byte)) {
 	if c.onInterim, c.has = f, c.has&^hasInterim; f != nil {

@@ -42,11 +42,10 @@ func (e *Engine) placeIn(l *list) int {
 	return int(at)
 }
 
-// lessUsed returns the one of two random places that has fewer calls.
-// Two suffice: if each of n calls goes to the shorter of two random queues out of n, the longest has about log log n
-// calls instead of log n / log log n (Mitzenmacher, "The power of two choices in randomized
-// load balancing"). Finding the least loaded of all would cost an atomic load for each connection, and concurrent callers
-// would all choose the same one.
+// lessUsed returns the one of two random places that has fewer calls. Two suffice: if each of n calls goes to the
+// shorter of two random queues out of n, the longest has about log log n calls instead of log n / log log n
+// (Mitzenmacher, "The power of two choices in randomized load balancing"). Finding the least loaded of all would
+// cost an atomic load for each connection, and concurrent callers would all choose the same one.
 func (l *list) lessUsed() int {
 	n := uint32(l.places)
 	i := rand.Uint32N(n)

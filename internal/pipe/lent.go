@@ -75,8 +75,8 @@ type releases struct {
 	waiting []*lent
 }
 
-// freeLater records the owners of memory that has left a chain. The caller holds the socket's lock, so the sweeper notifies
-// the owners. There are such owners only if a call was released before its bytes were written.
+// freeLater records the owners of memory that has left a chain. The caller holds the socket's lock, so the sweeper
+// notifies the owners. There are such owners only if a call was released before its bytes were written.
 func (e *Engine) freeLater(chain *buf.Chain) {
 	for _, owner := range chain.TakeFreed(nil) {
 		if l := owner.(*lent); l.refs.Add(-1) == 0 {

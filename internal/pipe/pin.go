@@ -88,9 +88,9 @@ func (p Pin) Retire() {
 	}
 }
 
-// retire makes the socket accept no more calls, and moves those that were not sent. If it has no calls any
-// more, retire returns why the socket is to end, which is the first reason for its retirement. Otherwise the next connection
-// is dialed while the calls are in flight, see succeed.
+// retire makes the socket accept no more calls, and moves those that were not sent. If it has no calls any more,
+// retire returns why the socket is to end, which is the first reason for its retirement. Otherwise the next
+// connection is dialed while the calls are in flight, see succeed.
 func (s *socket) retire(why error) (cause error) {
 	t := &s.engine.transit
 	t.mu.Lock()

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A protocol without a ping cannot query the server on a socket whose calls are all slow: in order, or if the server works
-// on one call at a time, the answer would come after theirs. The server is queried on a new connection instead. A
-// reply to this probe proves that the server is alive, and all calls continue. Without one, the socket accepts
-// no new calls until data arrives or the server answers a later probe. It is not closed,
+// A protocol without a ping cannot query the server on a socket whose calls are all slow: in order, or if the
+// server works on one call at a time, the answer would come after theirs. The server is queried on a new
+// connection instead. A reply to this probe proves that the server is alive, and all calls continue. Without one,
+// the socket accepts no new calls until data arrives or the server answers a later probe. It is not closed,
 // because a call may take any time. If the host is gone, the kernel ends its connections, see setOptions.
 //
 // In order, the calls after the oldest one wait for its reply, which may be lost. If that call was given up and nothing

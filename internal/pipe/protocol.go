@@ -33,8 +33,8 @@ const (
 	// Interim means that a message for the request with its ticket is complete, and that the reply
 	// comes later. It is only for ByTicket.
 	Interim
-	// Part means that a frame of the stream with its ticket is complete, and that it is not the last. The last frame of a
-	// stream is Done. It is only for Traits.Streams.
+	// Part means that a frame of the stream with its ticket is complete, and that it is not the last. The last
+	// frame of a stream is Done. It is only for Traits.Streams.
 	Part
 )
 

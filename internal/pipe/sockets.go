@@ -29,7 +29,9 @@ type list struct {
 	peers   []*peer   // of the places, then those that leave
 	sockets []*socket // of the peers; nil for a peer without a socket
 
-	share       // what each peer may be charged with. Peers that leave have a share, too: their calls are still in flight
+	// share is what each peer may be charged with. Peers that leave have a share, too, because their calls are
+	// still in flight.
+	share
 	whole share // what share becomes when the peers that leave have ended
 }
 
@@ -68,10 +70,10 @@ func (e *Engine) publish(p *peer, s *socket) {
 	e.replace(&next)
 }
 
-// SetSockets changes the number of sockets to n, from 1 to MaxSockets. It does not wait. A new socket
-// gets calls as soon as it is up. A surplus socket gets no more calls and ends with ErrSurplus
-// after the last reply that it awaits; its calls that were not sent move to other sockets. SetSockets keeps the sockets that
-// are up, preferring those that have been silent for the shortest time.
+// SetSockets changes the number of sockets to n, from 1 to MaxSockets. It does not wait. A new socket gets calls
+// as soon as it is up. A surplus socket gets no more calls and ends with ErrSurplus after the last reply that it
+// awaits; its calls that were not sent move to other sockets. SetSockets keeps the sockets that are up, preferring
+// those that have been silent for the shortest time.
 //
 // MaxCalls, MaxBytes and Traits.Depth are divided evenly among all sockets, including those that have not
 // ended yet. A socket that has more than its new share, because there were fewer
@@ -193,9 +195,9 @@ func (r *reduction) end() {
 // server that retires each of its connections does not get more.
 const maxRetired = 4
 
-// succeed gives the place of p, whose socket s was retired and still has calls, to another peer, so
-// that a slow call does not delay the next connection. It returns that peer, whose keeper is not started yet. It does nothing and
-// returns nil if p has no place, if s is not published yet, or if too many sockets of the place still have
+// succeed gives the place of p, whose socket s was retired and still has calls, to another peer, so that a slow
+// call does not delay the next connection. It returns that peer, whose keeper is not started yet. It does nothing
+// and returns nil if p has no place, if s is not published yet, or if too many sockets of the place still have
 // calls; then the sweeper calls retire again. The caller holds the transit's mu.
 func (e *Engine) succeed(p *peer, s *socket) *peer {
 	if p.leaving || e.draining.Load() {
@@ -229,10 +231,10 @@ func (e *Engine) succeed(p *peer, s *socket) *peer {
 	return next
 }
 
-// healthiest returns the n places to keep and the other ones, both in ascending order. It prefers places whose socket
-// accepts calls, then silent ones, then those without a socket, then those whose last
-// attempt to connect failed, then retired ones. Of the sockets that accept calls it prefers those that have been
-// silent for the shortest time while they awaited replies, and then those with more calls, which would take longer to end.
+// healthiest returns the n places to keep and the other ones, both in ascending order. It prefers places whose
+// socket accepts calls, then silent ones, then those without a socket, then those whose last attempt to connect
+// failed, then retired ones. Of the sockets that accept calls it prefers those that have been silent for the
+// shortest time while they awaited replies, and then those with more calls, which would take longer to end.
 func (l *list) healthiest(n int) (kept, left []int) {
 	type health struct {
 		place, class   int

@@ -68,7 +68,9 @@ type Stream struct {
 	// Owned by the goroutine that has the reader's role.
 	over bool // its last frame was cut
 
-	untold atomic.Int64 // bytes that Recv has returned, by StreamTraits.Cost, and for which the server has no credit yet
+	// untold is the number of bytes, by StreamTraits.Cost, that Recv has returned and for which the server has no
+	// credit yet.
+	untold atomic.Int64
 
 	mu sync.Mutex
 	// Guarded by mu, which is locked after the socket's.

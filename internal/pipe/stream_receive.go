@@ -147,8 +147,8 @@ func (st *Stream) next() ([]byte, error) {
 }
 
 // tellServer gives the server credit for what Recv has returned, if that is enough for a frame and the previous
-// such frame is written. So at most one is queued for each stream. It is called by the receiver, and by the goroutine that
-// has written a frame of the stream.
+// such frame is written. So at most one is queued for each stream. It is called by the receiver, and by the
+// goroutine that has written a frame of the stream.
 func (st *Stream) tellServer() {
 	e, s := st.socket.engine, st.socket
 	window := st.most

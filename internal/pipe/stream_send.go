@@ -25,7 +25,8 @@ type sending struct {
 	// want is the cost of the frame that waits to be queued, or 0 if there is none. spends is what it
 	// takes of the credit.
 	want, spends int
-	// telling means that a frame with credit for the server is being encoded, queued, or written. When it is queued, it is credits.
+	// telling means that a frame with credit for the server is being encoded, queued, or written. When it is
+	// queued, it is credits.
 	telling bool
 	credits *Call
 }

@@ -126,7 +126,8 @@ func (e *Engine) runSweeper() {
 	e.keepers.Done()
 }
 
-// endSweeper ends a sweeper without a goroutine, after the engine's context was canceled. A sweeper that has one ends itself.
+// endSweeper ends a sweeper without a goroutine, after the engine's context was canceled. A sweeper that has one
+// ends itself.
 func (e *Engine) endSweeper() {
 	e.sleep.Stop()
 	if e.asleep.CompareAndSwap(true, false) {

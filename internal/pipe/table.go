@@ -277,8 +277,8 @@ func (m *matcher) disarmed(c *Call) {
 	}
 }
 
-// expire passes at most expireChunk calls whose deadline has passed to giveUp, and rearms those that giveUp rejects for the
-// next tick. It reports whether there are more.
+// expire passes at most expireChunk calls whose deadline has passed to giveUp, and rearms those that giveUp
+// rejects for the next tick. It reports whether there are more.
 func (m *matcher) expire(now time.Duration, giveUp func(*Call) bool) (more bool) {
 	at := uint64(now / tick)
 	return m.deadlines.advance(at, expireChunk, func(c *Call) {

@@ -35,7 +35,8 @@ type Traits struct {
 	// AlwaysRead prevents callers from reading their own replies: between the calls of a lone
 	// caller, no goroutine would receive pushes for up to restEvery.
 	AlwaysRead bool
-	// Streams are the properties of streams, or nil if the protocol has none; see Engine.OpenStream. They are for ByTicket.
+	// Streams are the properties of streams, or nil if the protocol has none; see Engine.OpenStream. They are for
+	// ByTicket.
 	Streams *StreamTraits
 }
 
@@ -50,9 +51,9 @@ type StreamTraits struct {
 	// AppendCredit appends the frame that permits the server to send n more bytes, as many as Recv has
 	// returned. If nil, the protocol has no such frame.
 	AppendCredit func(b []byte, n int) []byte
-	// Window is the number of bytes that the server may send on a new stream, by the protocol or by the opening frame. The
-	// server receives credit when Recv has returned a quarter of it. StreamConfig.ReceiveBytes should have room for
-	// frames of Window bytes in total. If zero, it defaults to ReceiveBytes.
+	// Window is the number of bytes that the server may send on a new stream, by the protocol or by the opening
+	// frame. The server receives credit when Recv has returned a quarter of it. StreamConfig.ReceiveBytes should
+	// have room for frames of Window bytes in total. If zero, it defaults to ReceiveBytes.
 	Window int
 	// Credited means that this side needs credit of the server to send: FirstCredit bytes when the stream
 	// is opened, and more by frames that the driver passes to Pin.Grant.

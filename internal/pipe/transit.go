@@ -195,8 +195,8 @@ func (e *Engine) placeOne(l *list, u *unit, locked *socket, takers *[]taker) boo
 	return least != nil && u.homeless(l) && least.adopt(u, true, takers)
 }
 
-// adopt accepts a unit if there is room for it or anyway is true, and reports whether it did. The caller holds mu of the
-// transit.
+// adopt accepts a unit if there is room for it or anyway is true, and reports whether it did. The caller holds mu
+// of the transit.
 func (s *socket) adopt(u *unit, anyway bool, takers *[]taker) bool {
 	if !s.reserve(u.charge, anyway) {
 		return false
