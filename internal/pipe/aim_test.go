@@ -17,13 +17,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// splitting is a toy protocol whose replies have a head, with their kind, a body, and a tail.
+// splitting is a toy protocol whose replies have a head with their kind, a body, and a tail.
 type splitting struct {
 	Protocol
 	tickets bool
 }
 
-// tailLen is how long a tail is.
+// tailLen is the length of the tail.
 const tailLen = 3
 
 func (p splitting) NewScanner() Scanner {
@@ -71,10 +71,10 @@ func (s *splitScanner) SkipBody()                          { s.skipped = true }
 
 const tail = "end"
 
-// wantedBody is the body of a reply of n bytes that a call asks for.
+// wantedBody returns the body, n bytes long, of the reply to a request for n bytes.
 func wantedBody(n int) string { return sizedBody(n)[1:] }
 
-// splitServer answers "r<n>,..." with a body of n bytes.
+// splitServer starts a server that answers "r<n>,..." with a body of n bytes.
 func splitServer(t *testing.T, network string, tickets bool, change func(*Config)) (*toyServer, *Engine) {
 	s := startToy(t, &toyServer{network: network, tickets: tickets, faults: func(int) faults { return faults{room: 4 << 20} }, handle: func(r toyRequest) {
 		var n int
@@ -89,23 +89,23 @@ func splitServer(t *testing.T, network string, tickets bool, change func(*Config
 	})
 }
 
-// readInto returns the body that a call has received, wherever it is.
+// readInto returns the body that c has received, in room or in the reply.
 func (s *toyServer) readInto(t *testing.T, c *Call, room []byte) string {
 	t.Helper()
 	reply := s.replyOf(c)
 	if body := c.Placed(); body != nil {
 		if len(body) > 0 && &body[0] != &room[0] || reply != "r"+tail {
-			t.Fatalf("a reply is placed elsewhere, and %q around it", reply)
+			t.Fatalf("the reply is placed elsewhere, or the rest of it, %q, is wrong", reply)
 		}
 		return string(body)
 	}
 	return reply[1 : len(reply)-tailLen]
 }
 
-// Replies of every size are received whole, in order, and where they are wanted if they are large and
-// there is room, between others that nobody wants anywhere.
-func TestRepliesAreReadToWhereTheyAreWanted(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+// Replies of every size are received whole and in order among others without a destination. Large replies are
+// read into the caller's memory if they fit.
+func TestRepliesAreReadIntoCallerMemory(t *testing.T) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		r := testkit.Rand(t)
 		s, e := splitServer(t, network, tickets, func(c *Config) { c.choices.SoloAfter = 4 })
 		sock := socketAt(e, 0)
@@ -132,19 +132,19 @@ func TestRepliesAreReadToWhereTheyAreWanted(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := s.readInto(t, c, rooms[i]); got != wantedBody(sizes[i]) {
-					t.Fatalf("a reply has %d bytes, expected others, %d", len(got), sizes[i])
+					t.Fatalf("the reply has %d bytes, want %d, or its bytes are wrong", len(got), sizes[i])
 				}
 				if c.Placed() != nil {
 					if placed++; len(rooms[i]) < sizes[i] {
-						t.Errorf("%d bytes were placed in %d", sizes[i], len(rooms[i]))
+						t.Errorf("%d bytes were placed in a buffer of %d", sizes[i], len(rooms[i]))
 					}
 				} else if sizes[i] > 1<<20 && len(rooms[i]) >= sizes[i] {
-					t.Errorf("%d bytes were not placed in %d", sizes[i], len(rooms[i]))
+					t.Errorf("%d bytes were not placed in a buffer of %d", sizes[i], len(rooms[i]))
 				}
 				c.Release()
 			}
 			if c := s.newCall(e, "r20000,"); e.Do(t.Context(), c) != nil || s.readInto(t, c, nil) != wantedBody(20_000) {
-				t.Error("a call alone has a wrong reply")
+				t.Error("a lone call has a wrong reply")
 			} else {
 				c.Release()
 			}
@@ -152,15 +152,16 @@ func TestRepliesAreReadToWhereTheyAreWanted(t *testing.T) {
 		if placed == 0 {
 			t.Error("no reply was placed")
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 		e.Close()
 		if network != "" && sock.in.aim != nil && sock.in.aim.room != nil {
-			t.Error("memory is kept")
+			t.Error("the socket retains the caller's memory")
 		}
 	})
 }
 
-// Of a reply that is read to where it is wanted only what came with its length is copied.
+// Of a reply that is read into the caller's memory, only the bytes that arrived together with its length are
+// copied.
 func TestPlacedRepliesAreNotCopied(t *testing.T) {
 	const n, large = 50, 256 << 10
 	for _, tickets := range []bool{false, true} {
@@ -171,18 +172,18 @@ func TestPlacedRepliesAreNotCopied(t *testing.T) {
 			c := s.newCall(e, fmt.Sprintf("r%d,", large))
 			c.ReadInto(room)
 			if err := e.Do(t.Context(), c); err != nil || c.Placed() == nil {
-				t.Fatalf("it is not placed: %v", err)
+				t.Fatalf("the reply was not placed: %v", err)
 			}
 			c.Release()
 		}
 		e.Close()
 		if got := sock.in.copied; got > n*2*minRead {
-			t.Errorf("tickets %v: %d bytes were copied for %d replies of %d, expected at most %d each", tickets, got, n, large, 2*minRead)
+			t.Errorf("tickets %v: %d bytes were copied for %d replies of %d, want at most %d each", tickets, got, n, large, 2*minRead)
 		}
 	}
 }
 
-// tricklingServer answers a request for "large" in parts, as the test asks for.
+// tricklingServer leaves requests for "rlarge" to the test, which answers them in parts.
 type tricklingServer struct {
 	*toyServer
 	parts chan toyRequest
@@ -200,11 +201,11 @@ func startTrickling(t *testing.T, network string, tickets bool) *tricklingServer
 	return s
 }
 
-// A call that is canceled at any byte of its reply ends soon, and its memory is the caller's again:
-// nothing is written to it any more. The connection and the calls after it go on.
+// A call that is canceled at any byte of its reply ends soon, and its memory belongs to the caller again: it is
+// not written to afterwards. The connection and later calls continue.
 func TestCancelOfAPlacedReply(t *testing.T) {
 	const size = 1 << 20
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		r := testkit.Rand(t)
 		s := startTrickling(t, network, tickets)
 		e := s.engine(func(c *Config) { c.Protocol, c.choices.SoloAfter = splitting{c.Protocol, tickets}, 2 })
@@ -229,12 +230,12 @@ func TestCancelOfAPlacedReply(t *testing.T) {
 			c := s.newCall(e, "rlarge")
 			c.ReadInto(room)
 			ended := make(chan error, 1)
-			go func() { ended <- e.Do(ctx, c) }() // ended by ctx, and waited for below
+			go func() { ended <- e.Do(ctx, c) }() // ended by ctx; waited for below
 			var q toyRequest
 			select {
 			case q = <-s.parts:
 			case err := <-ended:
-				t.Fatalf("it was not sent in time: %v", err)
+				t.Fatalf("the call ended before its request arrived: %v", err)
 			}
 			frame := q.frame("r" + wantedBody(size) + tail)
 			q.peer.send(frame[:at])
@@ -254,31 +255,31 @@ func TestCancelOfAPlacedReply(t *testing.T) {
 			c.Release()
 			poison(room)
 			q.peer.send(frame[at:])
-			if err := s.askSplit(t.Context(), e, fmt.Sprint("r", i)); err != nil {
+			if err := s.echoSplit(t.Context(), e, fmt.Sprint("r", i)); err != nil {
 				t.Fatalf("at byte %d: the next call: %v", at, err)
 			}
 			if !poisoned(room) {
-				t.Fatalf("at byte %d: the memory was written to after the call had ended", at)
+				t.Fatalf("at byte %d: memory was written to after its call had ended", at)
 			}
 		}
-		took.judge(t, "a call within its reply", late())
-		balanced(t, e)
+		took.check(t, "cancel within a reply", late())
+		checkBalanced(t, e)
 		if v := e.Snapshot(); v.Reconnects != 0 {
-			t.Errorf("%d connections have ended", v.Reconnects)
+			t.Errorf("%d reconnects, want 0", v.Reconnects)
 		}
 		e.Close()
 	})
 }
 
-// askSplit makes a call with a small reply.
-func (s *toyServer) askSplit(ctx context.Context, e *Engine, body string) error {
+// echoSplit makes a call with a small reply.
+func (s *toyServer) echoSplit(ctx context.Context, e *Engine, body string) error {
 	c := s.newCall(e, body)
 	defer c.Release()
 	if err := e.Do(ctx, c); err != nil {
 		return err
 	}
 	if got := s.replyOf(c); got != body+tail {
-		return fmt.Errorf("asked %q, got %q", body, got)
+		return fmt.Errorf("sent %q, got %q", body, got)
 	}
 	return nil
 }
@@ -293,8 +294,8 @@ func poison(b []byte) {
 
 func poisoned(b []byte) bool { return bytes.Count(b, []byte{poisonByte}) == len(b) }
 
-// Calls whose replies stream in at full speed are canceled, and their connections fail, at any moment:
-// each ends once, what it has is whole, and its memory is its caller's.
+// Calls whose replies arrive at full speed are canceled, and their connections fail, at random moments: each
+// call ends once, a successful call has its whole reply, and its memory belongs to the caller afterwards.
 func TestPlacedRepliesUnderFaults(t *testing.T) {
 	for _, network := range []string{"", "unix", "tcp"} {
 		for _, tickets := range []bool{false, true} {
@@ -340,7 +341,7 @@ func placedUnderFaults(t *testing.T, network string, tickets bool) {
 	close(stop)
 	breaker.Wait()
 	e.Close()
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
 func placedOnce(t *testing.T, s *toyServer, e *Engine, r *rand.Rand, room []byte) {
@@ -352,7 +353,7 @@ func placedOnce(t *testing.T, s *toyServer, e *Engine, r *rand.Rand, room []byte
 	err := e.Do(ctx, c)
 	if err == nil {
 		if got := s.readInto(t, c, room); got != wantedBody(n) {
-			t.Errorf("a reply of %d bytes is wrong", n)
+			t.Errorf("wrong reply of %d bytes", n)
 		}
 		c.Release()
 		return
@@ -365,16 +366,16 @@ func placedOnce(t *testing.T, s *toyServer, e *Engine, r *rand.Rand, room []byte
 	}
 }
 
-// While the reader writes to the memory of a call, neither a cancel, nor a deadline, nor the end of the
-// connection, nor Close ends the call. When the reader has let go of it, they do.
+// While the reader writes to the memory of a call, neither a cancel, a deadline, the end of the connection, nor
+// Close ends the call. They do after the reader has released it.
 func TestNothingEndsACallThatIsFilled(t *testing.T) {
 	for _, how := range []string{"cancel", "deadline", "failure", "close"} {
 		for _, tickets := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/tickets=%v", how, tickets), func(t *testing.T) {
 				testkit.NoLeaks(t)
-				for tries := 1; !endWhileFilled(t, how, tickets); tries++ {
-					if tries == 10 {
-						t.Fatal("the reader was never in time")
+				for attempts := 1; !endWhileFilled(t, how, tickets); attempts++ {
+					if attempts == 10 {
+						t.Fatal("the reader was late in every attempt")
 					}
 				}
 			})
@@ -382,8 +383,8 @@ func TestNothingEndsACallThatIsFilled(t *testing.T) {
 	}
 }
 
-// endWhileFilled ends a call while it is held as the reader does, and reports whether it was held all
-// the time: the reader may be late, and let go of it.
+// endWhileFilled ends a call while the test holds it as the reader does, and reports whether the test held it
+// all the time: a late reader may release it.
 func endWhileFilled(t *testing.T, how string, tickets bool) (valid bool) {
 	s := startTrickling(t, "", tickets)
 	e := s.engine(func(c *Config) { c.Protocol, c.choices.SoloAfter = splitting{c.Protocol, tickets}, -1 })
@@ -404,7 +405,7 @@ func endWhileFilled(t *testing.T, how string, tickets bool) (valid bool) {
 	sock := socketAt(e, 0)
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if sock.reads.Load() == 0 {
-			return errors.New("nothing was read")
+			return errors.New("the client has not read yet")
 		}
 		return nil
 	})
@@ -437,7 +438,7 @@ func endWhileFilled(t *testing.T, how string, tickets bool) (valid bool) {
 	ended := c.ending.reached()
 	valid = fill(nil) == c && inTime
 	if ended && valid {
-		t.Error("the call has ended")
+		t.Error("the call ended while the reader held its memory")
 	}
 	select {
 	case <-sock.life.done:
@@ -445,14 +446,14 @@ func endWhileFilled(t *testing.T, how string, tickets bool) (valid bool) {
 	default:
 	}
 	if err := c.Wait(); err == nil {
-		t.Error("the call has a reply")
+		t.Error("the call succeeded, want an error")
 	}
 	c.Release()
 	<-closed
 	return valid
 }
 
-// A tail that is wrong, or none, ends the connection and its calls.
+// A missing or wrong tail ends the connection and its calls.
 func TestPlacedReplyWithAWrongTail(t *testing.T) {
 	for _, network := range []string{"", "unix"} {
 		s := startToy(t, &toyServer{network: network, handle: func(r toyRequest) { r.reply("r" + strings.Repeat("x", 100_000) + "END") }})
@@ -463,6 +464,6 @@ func TestPlacedReplyWithAWrongTail(t *testing.T) {
 			t.Error(err)
 		}
 		c.Release()
-		balanced(t, e)
+		checkBalanced(t, e)
 	}
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// heapInUse returns the memory of the heap and of stacks after a collection.
+// heapInUse returns the heap and stack memory in use after a garbage collection.
 func heapInUse() (heap, stacks int64) {
 	buf.Forget()
-	// Twice, because the first only moves what pools hold to their victims.
+	// Twice, because the first collection only moves the contents of pools to their victim caches.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -31,9 +31,8 @@ func heapInUse() (heap, stacks int64) {
 	return int64(m.HeapInuse), int64(m.StackInuse)
 }
 
-// 10,000 goroutines submit to a peer that never answers and does not even read:
-// what the engine holds stays within its bound, and what it refuses, it refuses
-// at once.
+// 10,000 goroutines submit calls to a peer that never answers and does not even read: the memory of the engine
+// stays within its bound, and calls are refused immediately.
 func TestMemoryIsBounded(t *testing.T) {
 	testkit.NoLeaks(t)
 	const bound = 16 << 20
@@ -56,12 +55,12 @@ func flood(t *testing.T, s *toyServer, e *Engine, body string, bound int64) {
 	var refused, ended atomic.Int64
 	release := completerFunc(func(c *Call) { ended.Add(1); c.Release() })
 	took := make([]time.Duration, callers*each)
-	// The goroutines wait before and after, so that they count in neither figure.
-	begin, end := make(chan struct{}), make(chan struct{})
+	// The goroutines wait at the start and at the end, so that their memory counts in neither measurement.
+	start, stop := make(chan struct{}), make(chan struct{})
 	for g := range callers {
 		tried.Add(1)
 		wg.Go(func() {
-			<-begin
+			<-start
 			for i := range each {
 				c := s.newCall(e, body)
 				began := time.Now()
@@ -75,47 +74,47 @@ func flood(t *testing.T, s *toyServer, e *Engine, body string, bound int64) {
 				}
 			}
 			tried.Done()
-			<-end
+			<-stop
 		})
 	}
 	before, _ := heapInUse()
-	close(begin)
+	close(start)
 	tried.Wait()
 	after, _ := heapInUse()
-	close(end)
+	close(stop)
 	wg.Wait()
 	v := e.Snapshot()
-	t.Logf("%d bytes a request: %d calls charged %d of %d, the heap grew by %d; %d refused",
+	t.Logf("requests of %d bytes: %d calls are charged %d of %d bytes, the heap grew by %d, %d calls refused",
 		len(body), v.Queued+v.Outstanding, v.HeldBytes, bound, after-before, refused.Load())
 	if v.HeldBytes > bound || after-before > bound*11/10 {
-		t.Errorf("the bound of %d bytes is passed: charged %d, grown by %d", bound, v.HeldBytes, after-before)
+		t.Errorf("the bound of %d bytes is exceeded: charged %d, the heap grew by %d", bound, v.HeldBytes, after-before)
 	}
 	took = slices.DeleteFunc(took, func(d time.Duration) bool { return d == 0 })
 	if slices.Sort(took); len(took) == 0 {
-		t.Fatal("nothing was refused")
+		t.Fatal("no call was refused")
 	}
-	t.Logf("a refusal: p50 %v, p99 %v", took[len(took)/2], took[len(took)*99/100])
+	t.Logf("time to refuse: p50 %v, p99 %v", took[len(took)/2], took[len(took)*99/100])
 	if took[len(took)/2] > 50*time.Microsecond {
-		t.Errorf("half the refusals took more than %v", took[len(took)/2])
+		t.Errorf("the median refusal took %v, want at most 50µs", took[len(took)/2])
 	}
 	e.Close()
 	if got := ended.Load(); got != int64(callers*each)-refused.Load() {
-		t.Errorf("%d of %d calls have ended", got, int64(callers*each)-refused.Load())
+		t.Errorf("%d of %d accepted calls have ended", got, int64(callers*each)-refused.Load())
 	}
 }
 
 func warmUp(s *toyServer, e *Engine) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	return s.ask(ctx, e, "rwarm")
+	return s.echo(ctx, e, "rwarm")
 }
 
-// An idle connection takes less than 14 KiB, with its engine, when it is new and after a burst. The server is another
-// process, so that only the client is measured.
+// An idle connection takes less than 14 KiB, including its engine, both when it is new and after a burst. The
+// server is another process, so that only the client is measured.
 func TestIdleConnectionsAreSmall(t *testing.T) {
 	testkit.NoLeaks(t)
 	connections, limit := int64(300), int64(14<<10)
-	if raceEnabled { // its own memory is not small
+	if raceEnabled { // the detector needs memory, too
 		connections, limit = 20, 1<<20
 	}
 	for _, tickets := range []bool{false, true} {
@@ -137,7 +136,7 @@ func TestIdleConnectionsAreSmall(t *testing.T) {
 			}
 			return e
 		}
-		e := connect() // for what is allocated once in a process
+		e := connect() // for one-time allocations of the process
 		burst(t, s, e)
 		e.Close()
 		heapBefore, stacksBefore := heapInUse()
@@ -147,34 +146,34 @@ func TestIdleConnectionsAreSmall(t *testing.T) {
 			engines = append(engines, e)
 			defer e.Close()
 		}
-		judge := func(what string) {
+		checkSize := func(what string) {
 			t.Helper()
 			var heap, stack int64
-			testkit.Eventually(t, 10*time.Second, func() error { // stacks shrink when they are collected
+			testkit.Eventually(t, 10*time.Second, func() error { // stacks shrink during garbage collection
 				heapNow, stacksNow := heapInUse()
 				heap, stack = (heapNow-heapBefore)/connections, (stacksNow-stacksBefore)/connections
 				if heap+stack > limit {
-					return fmt.Errorf("an idle connection %s takes %d bytes of heap and %d of stacks, expected less than %d", what, heap, stack, limit)
+					return fmt.Errorf("an idle connection %s takes %d bytes of heap and %d of stacks, want less than %d", what, heap, stack, limit)
 				}
 				return nil
 			})
 			t.Logf("tickets %v: an idle connection %s takes %d bytes of heap and %d of stacks", tickets, what, heap, stack)
 		}
-		judge("that is new")
+		checkSize("that is new")
 		for _, e := range engines {
 			burst(t, s, e)
 		}
 		time.Sleep(time.Second)
-		judge("after a burst")
+		checkSize("after a burst")
 		for _, e := range engines {
-			if err := s.ask(t.Context(), e, "rstill there"); err != nil {
+			if err := s.echo(t.Context(), e, "rstill there"); err != nil {
 				t.Error(err)
 			}
 		}
 	}
 }
 
-// burst makes calls with many and with large requests and replies.
+// burst makes many calls, some with large requests and replies.
 func burst(t *testing.T, s *toyServer, e *Engine) {
 	var cs []*Call
 	for i := range 2_000 {
@@ -192,8 +191,8 @@ func burst(t *testing.T, s *toyServer, e *Engine) {
 	}
 }
 
-// serveSmall is a process that prints its address, and echoes what it receives on every connection after the
-// greeting. It does not return.
+// serveSmall prints its address, and echoes what it receives on every connection after the greeting. It runs in
+// a child process and does not return.
 func serveSmall() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -220,10 +219,10 @@ func serveSmall() {
 // A call allocates nothing in the steady state.
 func TestCallsAllocateNothing(t *testing.T) {
 	testkit.NoLeaks(t)
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // pools are emptied by the collector
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector empties pools
 	for _, tickets := range []bool{false, true} {
 		for _, network := range []string{"tcp", "unix"} {
-			// The server's allocations would count too.
+			// The server must run elsewhere, because its allocations would count, too.
 			s := &toyServer{t: t, tickets: tickets}
 			e := testEngine(t, s.protocol(), echoServer(t), nil)
 			later, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -241,7 +240,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 					once()
 				}
 				if n := testing.AllocsPerRun(2000, once); n != 0 && !raceEnabled {
-					t.Errorf("tickets %v, %s, %s: %v allocations a call", tickets, network, name, n)
+					t.Errorf("tickets %v, %s, %s: %v allocations per call, want 0", tickets, network, name, n)
 				}
 			}
 			e.Close()
@@ -249,7 +248,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 	}
 }
 
-// Nor among many: the ring, the lists and the buffers stay.
+// A crowd of callers allocates almost nothing either: the ring, the lists and the buffers are reused.
 func TestCrowdAllocatesLittle(t *testing.T) {
 	testkit.NoLeaks(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -280,26 +279,26 @@ func TestCrowdAllocatesLittle(t *testing.T) {
 		crowd(each)
 		runtime.ReadMemStats(&after)
 		if n := float64(after.Mallocs-before.Mallocs) / (64 * each); n > 0.05 && !raceEnabled {
-			t.Errorf("tickets %v: %.3f allocations a call", tickets, n)
+			t.Errorf("tickets %v: %.3f allocations per call, want at most 0.05", tickets, n)
 		}
 		e.Close()
 	}
 }
 
-// A caller that waits for room gets what is free also when that is little, and the calls that
-// have the rest never end.
+// A caller that waits for room gets what becomes free, even if it is little and the calls that hold the rest
+// never end.
 func TestLittleRoomIsUsed(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		const most = 64
-		k := startKeeping(t, network, tickets)
-		e := k.engine(func(c *Config) { c.MaxCalls, c.WaitWhenFull = most, true })
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		const maxCalls = 64
+		k := startHolding(t, network, tickets)
+		e := k.engine(func(c *Config) { c.MaxCalls, c.WaitWhenFull = maxCalls, true })
 		var all []*Call
-		for i := range most {
+		for i := range maxCalls {
 			all = append(all, k.start(t.Context(), e, fmt.Sprint("r", i))...)
 		}
 		testkit.Eventually(t, 5*time.Second, func() error {
-			if len(k.bodies()) == 0 { // in order the others may be held back
-				return errors.New("nothing was sent")
+			if len(k.bodies()) == 0 { // in order, the other calls may be held back
+				return errors.New("no request has arrived")
 			}
 			return nil
 		})
@@ -312,7 +311,7 @@ func TestLittleRoomIsUsed(t *testing.T) {
 		}()
 		testkit.Eventually(t, 5*time.Second, func() error {
 			if !socketAt(e, 0).life.crowded.Load() {
-				return errors.New("nobody waits")
+				return errors.New("no caller waits for room")
 			}
 			return nil
 		})
@@ -321,8 +320,8 @@ func TestLittleRoomIsUsed(t *testing.T) {
 		k.seen = k.seen[1:]
 		k.mu.Unlock()
 		testkit.Eventually(t, 5*time.Second, func() error {
-			if e.Snapshot().Calls != most+1 { // in order it may be held back by the others
-				return errors.New("the late one still waits")
+			if e.Snapshot().Calls != maxCalls+1 { // in order, the call may be held back by the others
+				return errors.New("the late call still waits")
 			}
 			return nil
 		})

@@ -5,17 +5,18 @@ import (
 	"unsafe"
 )
 
-// A call is whole cache lines, and the fields of each are touched together. What the reader touches
-// lies in the first one and that of the reply; in the second and the last is what most calls do not have.
+// A call fills whole cache lines, and fields that are used together share a line. The fields that the reader
+// uses are in the first line and in the one of the reply; those that most calls do not use are in the second
+// and the last.
 func TestCallLayout(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
-		t.Log("the layout is that of systems with 64 bits")
+		t.Log("the layout is for 64-bit systems")
 		return
 	}
 	var c Call
 	const line = 64
 	if size := unsafe.Sizeof(c); size != 6*line {
-		t.Errorf("a call has %d bytes, expected %d", size, 6*line)
+		t.Errorf("a Call has %d bytes, want %d", size, 6*line)
 	}
 	for name, at := range map[string][2]uintptr{
 		"ending": {unsafe.Offsetof(c.ending), 0}, "charge": {unsafe.Offsetof(c.charge), 0}, "state": {unsafe.Offsetof(c.state), 0},
@@ -24,7 +25,7 @@ func TestCallLayout(t *testing.T) {
 		"frame": {unsafe.Offsetof(c.frame) + inlineFrame - 1, 3}, "large": {unsafe.Offsetof(c.large), 4}, "onInterim": {unsafe.Offsetof(c.onInterim), 5},
 	} {
 		if at[0]/line != at[1] {
-			t.Errorf("%s is at %d, expected in line %d", name, at[0], at[1])
+			t.Errorf("%s is at offset %d, want it in line %d", name, at[0], at[1])
 		}
 	}
 }

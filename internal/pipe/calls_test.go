@@ -20,8 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// TLS goes through the writer; frames of all sizes arrive whole and in order,
-// and a cancel of the reader's deadline does it no harm.
+// A TLS connection is written by the writer. Frames of all sizes arrive whole and in order, and interrupting
+// the reader with a deadline does not break the connection.
 func TestTLS(t *testing.T) {
 	testkit.NoLeaks(t)
 	certificate := testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"toy"}}).Certificate
@@ -30,10 +30,10 @@ func TestTLS(t *testing.T) {
 		front := startToy(t, &toyServer{tickets: tickets})
 		e := s.engine(func(c *Config) {
 			soloSoon(c)
-			c.StallTimeout = 200 * time.Millisecond // so that a burst is given back after 20 ms
+			c.StallTimeout = 200 * time.Millisecond // so that the buffer of a burst is released after 20 ms
 			c.Dial = func(ctx context.Context) (net.Conn, error) {
 				client, server := net.Pipe()
-				front.take(tls.Server(server, &tls.Config{Certificates: []tls.Certificate{certificate}}))
+				front.accept(tls.Server(server, &tls.Config{Certificates: []tls.Certificate{certificate}}))
 				conn := tls.Client(client, &tls.Config{InsecureSkipVerify: true})
 				return conn, conn.HandshakeContext(ctx)
 			}
@@ -43,7 +43,7 @@ func TestTLS(t *testing.T) {
 			wg.Go(func() {
 				for i := range 30 {
 					body := fmt.Sprintf("r%d/%d%s", g, i, strings.Repeat("x", i*i*i*2))
-					if err := s.ask(context.Background(), e, body); err != nil {
+					if err := s.echo(context.Background(), e, body); err != nil {
 						t.Error(err)
 					}
 				}
@@ -53,28 +53,28 @@ func TestTLS(t *testing.T) {
 		sock := socketAt(e, 0)
 		testkit.Eventually(t, 5*time.Second, func() error {
 			if sock.in.bulky.Load() {
-				return errors.New("the burst's buffer is not given back")
+				return errors.New("the buffer of the burst is not released")
 			}
 			return nil
 		})
 		for range 10 {
-			if err := s.ask(t.Context(), e, "rafter"); err != nil {
+			if err := s.echo(t.Context(), e, "rafter"); err != nil {
 				t.Error(err)
 			}
 		}
 		if v := e.Snapshot(); v.SoloReplies != 0 || v.Reconnects != 0 {
-			t.Errorf("%+v", v)
+			t.Errorf("snapshot: %+v", v)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	}
 }
 
-// Requests that are copied and linked, replies that lie in the call, are copied
-// and take the buffer with them, all mixed.
+// Copied and linked requests are mixed with replies that are stored in the call, are copied, or take over the
+// read buffer.
 func TestSizes(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
-			// "r<n>,..." asks for a reply of n bytes.
+			// "r<n>,..." requests a reply of n bytes.
 			var n int
 			fmt.Sscanf(r.body, "r%d", &n)
 			r.reply(sizedBody(n))
@@ -111,14 +111,14 @@ func TestSizes(t *testing.T) {
 			}
 			for i, c := range cs {
 				if got := s.replyOf(c); got != want[i] {
-					t.Fatalf("a reply of %d bytes, want %d", len(got), len(want[i]))
+					t.Fatalf("a reply has %d bytes, want %d", len(got), len(want[i]))
 				}
 			}
 			for _, c := range cs {
 				c.Release()
 			}
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
@@ -126,9 +126,9 @@ func sizedBody(n int) string {
 	return "r" + strings.Repeat(fmt.Sprint(n, "."), n/2+1)[:n]
 }
 
-// Calls without a reply end when they are written, before and after others.
+// Calls without a reply end when they are written, before and after other calls.
 func TestOneWay(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		var got atomic.Int64
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
 			if r.body[1] == 'o' {
@@ -165,9 +165,9 @@ func TestOneWay(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// A large one, alone: its end is not something that can be read.
+		// A large one that is alone: no reply after it signals that it was written.
 		for range 20 {
-			if err := s.ask(t.Context(), e, "ralone"); err != nil {
+			if err := s.echo(t.Context(), e, "ralone"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -181,20 +181,20 @@ func TestOneWay(t *testing.T) {
 		c.Release()
 		testkit.Eventually(t, 5*time.Second, func() error {
 			if n := got.Load(); n != 401 {
-				return fmt.Errorf("%d arrived", n)
+				return fmt.Errorf("%d requests arrived", n)
 			}
 			return nil
 		})
 		if v := e.Snapshot(); v.OneWays != 401 || v.HeldBytes != 0 {
-			t.Errorf("%+v", v)
+			t.Errorf("snapshot: %+v", v)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// Completers that panic, that are slow, and that submit again.
+// Completers may panic, be slow, and submit again.
 func TestCompleters(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})
 		e := s.engine(soloSoon)
 		var wg sync.WaitGroup
@@ -224,36 +224,36 @@ func TestCompleters(t *testing.T) {
 			submit("rpanic", func(c *Call) { defer wg.Done(); c.Release(); panic("the user's code") })
 			submit("rslow", func(c *Call) { defer wg.Done(); time.Sleep(2 * time.Millisecond); c.Release() })
 			for range 10 {
-				if err := s.ask(t.Context(), e, "ramong them"); err != nil {
+				if err := s.echo(t.Context(), e, "ramong them"); err != nil {
 					t.Error(err)
 				}
 			}
 		}
 		wg.Wait()
-		// A given-up call with a completer: told once, by the sweeper.
+		// The sweeper completes a given-up call once.
 		ctx, cancel := context.WithCancel(t.Context())
-		told := make(chan error, 2)
+		results := make(chan error, 2)
 		c := s.newCall(e, "rgiven up")
-		cancelled := e.StartFunc(ctx, c, completerFunc(func(c *Call) { told <- c.Err(); c.Release() }))
+		startErr := e.StartFunc(ctx, c, completerFunc(func(c *Call) { results <- c.Err(); c.Release() }))
 		cancel()
-		if cancelled != nil {
-			t.Fatal(cancelled)
+		if startErr != nil {
+			t.Fatal(startErr)
 		}
-		if err := <-told; err != nil && !errors.Is(err, context.Canceled) {
+		if err := <-results; err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if err := s.ask(t.Context(), e, "rlast"); err != nil {
+		if err := s.echo(t.Context(), e, "rlast"); err != nil {
 			t.Error(err)
 		}
-		if v := e.Snapshot(); v.CompleterPanics != 3 || v.SlowCompleters < 3 || len(told) != 0 {
-			t.Errorf("%d panics, %d slow ones", v.CompleterPanics, v.SlowCompleters)
+		if v := e.Snapshot(); v.CompleterPanics != 3 || v.SlowCompleters < 3 || len(results) != 0 {
+			t.Errorf("%d panics, %d slow completers", v.CompleterPanics, v.SlowCompleters)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// A protocol that fails, lies or panics ends the connection, not the process,
-// also when it is a lone caller that reads.
+// A scanner that fails, returns invalid frames or panics ends the connection, not the process, even if a lone
+// caller reads.
 func TestScannersThatFail(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, network := range []string{"", "unix"} {
@@ -283,20 +283,21 @@ func TestScannersThatFail(t *testing.T) {
 					freeRole(t, s, e)
 				}
 				evil.Store(true)
-				err := s.ask(t.Context(), e, "rx")
+				err := s.echo(t.Context(), e, "rx")
 				if err == nil || !strings.Contains(err.Error(), scan.want) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 					t.Errorf("%s, solo %v: %v", name, solo, err)
 				}
 				evil.Store(false)
-				if err := s.ask(t.Context(), e, "rx"); err != nil {
-					t.Errorf("%s, solo %v, then: %v", name, solo, err)
+				if err := s.echo(t.Context(), e, "rx"); err != nil {
+					t.Errorf("%s, solo %v, next call: %v", name, solo, err)
 				}
-				balanced(t, e)
+				checkBalanced(t, e)
 			}
 		}
 	}
 }
 
+// A push handler that panics ends at most its connection, and the next call succeeds.
 func TestPushHandlerThatPanics(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, network := range []string{"", "unix"} {
@@ -317,20 +318,20 @@ func TestPushHandlerThatPanics(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				body = "rx"
 			}
-			if err := s.ask(t.Context(), e, body); err != nil && !strings.Contains(err.Error(), "panic: the user's code") {
+			if err := s.echo(t.Context(), e, body); err != nil && !strings.Contains(err.Error(), "panic: the user's code") {
 				t.Errorf("early %v: %v", early, err)
 			}
-			if err := s.ask(t.Context(), e, "rx"); err != nil {
-				t.Errorf("early %v, then: %v", early, err)
+			if err := s.echo(t.Context(), e, "rx"); err != nil {
+				t.Errorf("early %v, next call: %v", early, err)
 			}
 		}
 	}
 }
 
-// A server that claims a huge reply makes nobody allocate it, and one that
-// answers tickets nobody has is not trusted any more.
+// A reply that claims a huge length does not cause a huge allocation, and a server that answers an unknown
+// ticket is no longer trusted.
 func TestHostileReplies(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		var answer atomic.Value
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
 			if f, ok := answer.Load().(func(toyRequest)); ok && f != nil {
@@ -345,12 +346,12 @@ func TestHostileReplies(t *testing.T) {
 		answer.Store(func(r toyRequest) {
 			r.peer.send(append(binary.BigEndian.AppendUint32(nil, 1<<31), 'r', 'x'))
 		})
-		if err := s.ask(t.Context(), e, "rx"); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.echo(t.Context(), e, "rx"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a reply of 2 GiB: %v", err)
 		}
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; got > 4*growStep {
-			t.Errorf("a claimed length allocated %d bytes", got)
+			t.Errorf("a claimed length of 2 GiB allocated %d bytes", got)
 		}
 		if !tickets {
 			return
@@ -360,22 +361,22 @@ func TestHostileReplies(t *testing.T) {
 			"another generation": func(n uint64) uint64 { return n + 1<<slotBits },
 			"no slot":            func(uint64) uint64 { return slotMask - 1 },
 		} {
-			s.hangUp()
+			s.closeConns()
 			answer.Store(func(r toyRequest) {
-				right := r.frame(r.body) // in one read: it is doubted too
+				right := r.frame(r.body) // in the same read, so it is not trusted either
 				r.ticket = ticket(r.ticket)
 				r.peer.send(append(right, r.frame(r.body)...))
 			})
 			testkit.Eventually(t, 5*time.Second, func() error {
-				if err := s.ask(t.Context(), e, "rx"); !errors.Is(err, ErrUnsolicited) {
-					return fmt.Errorf("%s: %v", name, err) // it may be the connection that was hung up
+				if err := s.echo(t.Context(), e, "rx"); !errors.Is(err, ErrUnsolicited) {
+					return fmt.Errorf("%s: %v", name, err) // perhaps on the connection that was closed
 				}
 				return nil
 			})
 		}
 		answer.Store(func(r toyRequest) { r.reply(r.body) })
-		testkit.Eventually(t, 5*time.Second, func() error { return s.ask(t.Context(), e, "rx") })
-		balanced(t, e)
+		testkit.Eventually(t, 5*time.Second, func() error { return s.echo(t.Context(), e, "rx") })
+		checkBalanced(t, e)
 	})
 }
 
@@ -387,26 +388,26 @@ func ticketOf(e *Engine, c *Call) uint64 {
 	return s.calls.slots.ticket(c.slot)
 }
 
-// A server that answers a ticket before its request was written answers nobody.
+// A reply to a ticket whose request was not written yet is not delivered.
 func TestReplyToAQueuedTicket(t *testing.T) {
 	testkit.NoLeaks(t)
-	k := startKeeping(t, "unix", true)
+	k := startHolding(t, "unix", true)
 	e := k.engine(func(c *Config) { oneFactor(c); c.FailFast = true }) // so that the queued call does not move
 	setRoundTrip(e, time.Second)
 	k.outstanding(e, 4)
 	queued := k.start(t.Context(), e, "rqueued")
 	if v := e.Snapshot(); v.Queued != 1 {
-		t.Fatalf("%d are queued", v.Queued)
+		t.Fatalf("%d calls are queued, want 1", v.Queued)
 	}
 	k.last().send(toyRequest{peer: k.last(), ticket: ticketOf(e, queued[0])}.frame("rguessed"))
 	if err := queued[0].Wait(); !errors.Is(err, ErrUnsolicited) || slipstream.OutcomeOf(err) != slipstream.NotSent {
 		t.Errorf("the queued call: %v, %q", err, queued[0].Reply())
 	}
 	queued[0].Release()
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// Two sockets share the calls; each keeps its own order.
+// Two sockets share the calls, and each keeps their order.
 func TestSeveralSockets(t *testing.T) {
 	testkit.NoLeaks(t)
 	var mu sync.Mutex
@@ -420,7 +421,7 @@ func TestSeveralSockets(t *testing.T) {
 	e := s.engine(func(c *Config) { c.Sockets = 3 })
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if n := e.Snapshot().Connected; n != 3 {
-			return fmt.Errorf("%d are connected", n)
+			return fmt.Errorf("%d sockets are connected", n)
 		}
 		return nil
 	})
@@ -428,7 +429,7 @@ func TestSeveralSockets(t *testing.T) {
 	for g := range 10 {
 		wg.Go(func() {
 			for i := range 200 {
-				if err := s.ask(t.Context(), e, fmt.Sprintf("r%d/%d", g, i)); err != nil {
+				if err := s.echo(t.Context(), e, fmt.Sprintf("r%d/%d", g, i)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -440,10 +441,10 @@ func TestSeveralSockets(t *testing.T) {
 	if len(peers) != 3 {
 		t.Errorf("%d of 3 sockets were used", len(peers))
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// A repeated call sends the same frame, and a reply survives until Release.
+// A repeated call sends the same frame, and a reply is valid until Release.
 func TestCallsMayBeRepeated(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := startToy(t, &toyServer{})
@@ -457,12 +458,12 @@ func TestCallsMayBeRepeated(t *testing.T) {
 	}
 	reply := c.Reply()
 	for range 100 {
-		if err := s.ask(t.Context(), e, "rother"+strings.Repeat("y", 200)); err != nil {
+		if err := s.echo(t.Context(), e, "rother"+strings.Repeat("y", 200)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !bytes.Equal(reply, frame) {
-		t.Error("a reply changed before Release")
+		t.Error("the reply changed before Release")
 	}
 	c.Release()
 }

@@ -15,17 +15,17 @@ import (
 // smallMessage is the size of the bodies that are cut at every byte.
 const smallMessage = 300
 
-// Calls are canceled after any byte of their requests and of their replies. Each call ends once, its lent memory is
-// returned once, its memory for the reply is not written to afterwards, and the calls after it continue.
+// Calls are canceled after each byte of their requests and of their replies. Each call ends once, its lent
+// memory is released once, its reply memory is not written to afterwards, and later calls continue.
 func TestCancelAtEveryByteSoak(t *testing.T) {
-	most := testkit.SoakTime(t, 2*time.Second)
-	for began, round := time.Now(), 0; round == 0 || time.Since(began) < most; round++ {
+	soak := testkit.SoakTime(t, 2*time.Second)
+	for began, round := time.Now(), 0; round == 0 || time.Since(began) < soak; round++ {
 		for _, network := range []string{"", "unix", "tcp"} {
 			for _, tickets := range []bool{false, true} {
-				// A test of its own closes its listeners.
+				// A subtest closes its listeners when it ends.
 				ok := t.Run(fmt.Sprintf("%s/tickets=%v/%d", network, tickets, round), func(t *testing.T) {
 					testkit.NoLeaks(t)
-					cancelAtBytes(t, network, tickets, began.Add(most))
+					cancelAtBytes(t, network, tickets, began.Add(soak))
 				})
 				if !ok {
 					return
@@ -35,8 +35,8 @@ func TestCancelAtEveryByteSoak(t *testing.T) {
 	}
 }
 
-// cancelAtBytes cancels calls at every byte of small messages and at random ones of large messages, until the time
-// is over, but some in any case.
+// cancelAtBytes cancels calls at every byte of small messages, and then at random bytes of large ones until the
+// given time, at least a few.
 func cancelAtBytes(t *testing.T, network string, tickets bool, until time.Time) {
 	r := testkit.Rand(t)
 	head := 5
@@ -44,14 +44,14 @@ func cancelAtBytes(t *testing.T, network string, tickets bool, until time.Time) 
 		head = 13
 	}
 	first := r.IntN(head + smallMessage)
-	for i := range head + smallMessage - 1 { // after the last byte the request would be answered
+	for i := range head + smallMessage - 1 { // after the last byte, the request would be answered
 		if i >= 3 && time.Now().After(until) {
 			break
 		}
 		at := 1 + (first+i)%(head+smallMessage-1)
 		cancelLent(t, network, tls.Certificate{}, tickets, smallMessage, int64(at))
 		if t.Failed() {
-			t.Fatalf("a request of %d bytes is cut after %d", head+smallMessage, at)
+			t.Fatalf("request of %d bytes canceled after %d", head+smallMessage, at)
 		}
 	}
 	for range 3 {
@@ -59,7 +59,7 @@ func cancelAtBytes(t *testing.T, network string, tickets bool, until time.Time) 
 		at := 1 + r.IntN(head+size-1)
 		cancelLent(t, network, tls.Certificate{}, tickets, size, int64(at))
 		if t.Failed() {
-			t.Fatalf("a request of %d bytes is cut after %d", head+size, at)
+			t.Fatalf("request of %d bytes canceled after %d", head+size, at)
 		}
 	}
 	s := startTrickling(t, network, tickets)
@@ -78,9 +78,9 @@ func cancelAtBytes(t *testing.T, network string, tickets bool, until time.Time) 
 		size := 16<<10 + r.IntN(1<<20)
 		cancelReply(t, s, e, size, 1+r.IntN(head+size))
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 	if v := e.Snapshot(); v.Reconnects != 0 {
-		t.Errorf("%d connections have ended", v.Reconnects)
+		t.Errorf("%d reconnects, want 0", v.Reconnects)
 	}
 }
 
@@ -93,22 +93,22 @@ func cancelReply(t *testing.T, s *tricklingServer, e *Engine, size, at int) {
 	c := s.newCall(e, "rlarge")
 	c.ReadInto(room)
 	ended := make(chan error, 1)
-	go func() { ended <- e.Do(ctx, c) }() // ended by cancel, and waited for below
+	go func() { ended <- e.Do(ctx, c) }() // ended by cancel; waited for below
 	q := <-s.parts
 	frame := q.frame("r" + wantedBody(size) + tail)
 	q.peer.send(frame[:at])
 	cancel()
 	err := <-ended
 	if !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || c.Placed() != nil {
-		t.Fatalf("a reply of %d bytes is cut after %d: %v", len(frame), at, err)
+		t.Fatalf("reply of %d bytes canceled after %d: %v", len(frame), at, err)
 	}
 	c.Release()
 	poison(room)
 	q.peer.send(frame[at:])
-	if err := s.askSplit(t.Context(), e, fmt.Sprint("r", at)); err != nil {
-		t.Fatalf("a reply of %d bytes is cut after %d: the next call: %v", len(frame), at, err)
+	if err := s.echoSplit(t.Context(), e, fmt.Sprint("r", at)); err != nil {
+		t.Fatalf("reply of %d bytes canceled after %d: the next call: %v", len(frame), at, err)
 	}
 	if !poisoned(room) {
-		t.Fatalf("a reply of %d bytes is cut after %d: the memory was written to after the call had ended", len(frame), at)
+		t.Fatalf("reply of %d bytes canceled after %d: memory was written to after the call had ended", len(frame), at)
 	}
 }

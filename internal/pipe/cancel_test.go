@@ -14,19 +14,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// cancelBound is what a cancel may take on a machine that does other things too;
-// the aim is 10 ms.
+// cancelBound is the longest time that a cancel may take on a machine with other load. The goal is 10 ms.
 const cancelBound = 50 * time.Millisecond
 
-// keepingServer keeps requests until it is told to answer.
-type keepingServer struct {
+// holdingServer holds requests until the test calls answer.
+type holdingServer struct {
 	*toyServer
 	mu   sync.Mutex
 	seen []toyRequest
 }
 
-func startKeeping(t *testing.T, network string, tickets bool) *keepingServer {
-	k := &keepingServer{}
+func startHolding(t *testing.T, network string, tickets bool) *holdingServer {
+	k := &holdingServer{}
 	k.toyServer = startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
 		k.mu.Lock()
 		k.seen = append(k.seen, r)
@@ -35,8 +34,8 @@ func startKeeping(t *testing.T, network string, tickets bool) *keepingServer {
 	return k
 }
 
-// bodies returns what has arrived and was not answered.
-func (k *keepingServer) bodies() (all []string) {
+// bodies returns the requests that have arrived and were not answered.
+func (k *holdingServer) bodies() (all []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range k.seen {
@@ -45,19 +44,19 @@ func (k *keepingServer) bodies() (all []string) {
 	return all
 }
 
-// arrived waits until n requests are there.
-func (k *keepingServer) arrived(n int) {
+// arrived waits until n requests have arrived.
+func (k *holdingServer) arrived(n int) {
 	k.t.Helper()
 	testkit.Eventually(k.t, 5*time.Second, func() error {
 		if got := k.bodies(); len(got) != n {
-			return fmt.Errorf("%d requests arrived: %q", len(got), got)
+			return fmt.Errorf("%d requests have arrived: %q", len(got), got)
 		}
 		return nil
 	})
 }
 
-// answer answers everything that has arrived.
-func (k *keepingServer) answer() {
+// answer answers all requests that have arrived.
+func (k *holdingServer) answer() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range k.seen {
@@ -66,8 +65,8 @@ func (k *keepingServer) answer() {
 	k.seen = nil
 }
 
-// start starts calls with these bodies at once, so that they are outstanding.
-func (k *keepingServer) start(ctx context.Context, e *Engine, bodies ...string) (calls []*Call) {
+// start starts calls with these bodies together, so that they are outstanding.
+func (k *holdingServer) start(ctx context.Context, e *Engine, bodies ...string) (calls []*Call) {
 	k.t.Helper()
 	for _, b := range bodies {
 		c := k.newCall(e, b)
@@ -79,9 +78,8 @@ func (k *keepingServer) start(ctx context.Context, e *Engine, bodies ...string) 
 	return calls
 }
 
-// eachWay runs f over connections in memory and of the system, in order and with
-// tickets.
-func eachWay(t *testing.T, f func(t *testing.T, network string, tickets bool)) {
+// eachTransport runs f with connections in memory and of the system, each with replies in order and by ticket.
+func eachTransport(t *testing.T, f func(t *testing.T, network string, tickets bool)) {
 	for _, network := range []string{"", "unix", "tcp"} {
 		for _, tickets := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/tickets=%v", network, tickets), func(t *testing.T) {
@@ -94,25 +92,24 @@ func eachWay(t *testing.T, f func(t *testing.T, network string, tickets bool)) {
 
 func oneFactor(c *Config) { c.FlushFactor = 1 }
 
-// A queued call that is given up is never written: its bytes are cut out between
-// its neighbours'.
+// A queued call that is given up is never written: its bytes are cut from between those of its neighbors.
 func TestCancelOfAQueuedCall(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		e := k.engine(oneFactor)
 		setRoundTrip(e, time.Second) // so that no ticket counts as slow
 		held := k.outstanding(e, 8)
 		ctx, cancel := context.WithCancel(t.Context())
 		a := k.start(t.Context(), e, "rqueued a")
-		gone := k.start(ctx, e, "rgone 1", "rgone 2")
+		canceled := k.start(ctx, e, "rgone 1", "rgone 2")
 		b := k.start(t.Context(), e, "rqueued b")
 		if v := e.Snapshot(); v.Queued != 4 {
-			t.Fatalf("%d are queued", v.Queued)
+			t.Fatalf("%d calls are queued", v.Queued)
 		}
 		cancel()
-		for _, c := range gone {
+		for _, c := range canceled {
 			if err := c.Wait(); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent || !c.Spent() {
-				t.Errorf("a queued call: %v, spent %v", err, c.Spent())
+				t.Errorf("the queued call: %v, spent %v", err, c.Spent())
 			}
 			c.Release()
 		}
@@ -126,15 +123,15 @@ func TestCancelOfAQueuedCall(t *testing.T) {
 		k.finish(a[0])
 		k.finish(b[0])
 		if v := e.Snapshot(); v.NeverWritten != 2 || v.Cancelled != 2 || v.HeldBytes != 0 {
-			t.Errorf("%+v", v)
+			t.Errorf("snapshot: %+v", v)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// outstanding makes n calls that leave in one write and that the server keeps. The
-// function it returns waits for them.
-func (k *keepingServer) outstanding(e *Engine, n int) (wait func()) {
+// outstanding makes n calls, which are sent in one write and which the server holds. The returned function
+// waits for them.
+func (k *holdingServer) outstanding(e *Engine, n int) (wait func()) {
 	k.t.Helper()
 	var cs []*Call
 	for i := range n {
@@ -150,20 +147,20 @@ func (k *keepingServer) outstanding(e *Engine, n int) (wait func()) {
 		}
 		for i, c := range cs {
 			if got, want := k.replyOf(c), fmt.Sprint("rheld", i); got != want {
-				k.t.Errorf("asked %q, got %q", want, got)
+				k.t.Errorf("sent %q, got %q", want, got)
 			}
 			c.Release()
 		}
 	}
 }
 
-// finish waits for an echo.
-func (k *keepingServer) finish(c *Call) {
+// finish waits for a call and checks that the reply equals the request.
+func (k *holdingServer) finish(c *Call) {
 	k.t.Helper()
 	if err := c.Wait(); err != nil {
 		k.t.Error(err)
 	} else if got := k.replyOf(c); string(c.Frame[len(c.Frame)-len(got):]) != got {
-		k.t.Errorf("asked %q, got %q", c.Frame, got)
+		k.t.Errorf("sent %q, got %q", c.Frame, got)
 	}
 	c.Release()
 }
@@ -176,23 +173,23 @@ func setRoundTrip(e *Engine, d time.Duration) {
 	s.mu.Unlock()
 }
 
-// A written call leaves a tombstone that swallows its late reply.
+// A written call that is given up leaves a tombstone that swallows its late reply.
 func TestCancelOfAWrittenCall(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		e := k.engine(oneFactor)
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := k.start(ctx, e, "rgone")
+		canceled := k.start(ctx, e, "rgone")
 		k.arrived(1)
 		cancel()
-		err := gone[0].Wait()
+		err := canceled[0].Wait()
 		if !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || slipstream.SafeToRetry(err) {
-			t.Errorf("a written call: %v", err)
+			t.Errorf("the written call: %v", err)
 		}
-		generation := gone[0].Generation()
-		gone[0].Release() // the reader may find it only later
-		if gone[0].Generation() == generation {
-			t.Error("the generation is the same after Release")
+		generation := canceled[0].Generation()
+		canceled[0].Release() // the reader may find it later
+		if canceled[0].Generation() == generation {
+			t.Error("Release did not change the generation")
 		}
 		next := k.start(t.Context(), e, "rnext")
 		k.arrived(2)
@@ -200,17 +197,16 @@ func TestCancelOfAWrittenCall(t *testing.T) {
 		k.finish(next[0])
 		v := e.Snapshot()
 		if v.Replies != 2 || v.Outstanding != 0 || v.HeldBytes != 0 || v.Reconnects != 0 {
-			t.Errorf("%+v", v)
+			t.Errorf("snapshot: %+v", v)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// A call is given up while its large reply arrives; what comes after it is still
-// found.
+// A call is given up while its large reply arrives. The messages after the reply are still found.
 func TestCancelWithinAReply(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		e := k.engine(func(c *Config) { oneFactor(c); c.choices.SoloAfter = 1 })
 		for round := range 6 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -233,7 +229,7 @@ func TestCancelWithinAReply(t *testing.T) {
 			time.Sleep(time.Duration(round) * time.Millisecond)
 			cancel()
 			if err := <-done; slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !errors.Is(err, context.Canceled) {
-				t.Errorf("cancelled within the reply: %v", err)
+				t.Errorf("call canceled within its reply: %v", err)
 			}
 			large.Release()
 			next := k.start(t.Context(), e, "rnext")
@@ -243,55 +239,55 @@ func TestCancelWithinAReply(t *testing.T) {
 			k.finish(next[0])
 		}
 		if v := e.Snapshot(); v.Reconnects != 0 || v.Outstanding != 0 {
-			t.Errorf("%+v", v)
+			t.Errorf("snapshot: %+v", v)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// lateness watches by how much this process is kept from running, which no engine
-// can help. The function it returns ends that and tells the most.
-func lateness() (most func() time.Duration) {
-	stop, told := make(chan struct{}), make(chan time.Duration)
+// lateness measures how late goroutines of this process run, for which the engine is not responsible. The
+// returned function stops that and returns the maximum.
+func lateness() (maxLate func() time.Duration) {
+	stop, result := make(chan struct{}), make(chan time.Duration)
 	go func() {
 		worst := time.Duration(0)
 		for {
 			at := time.Now().Add(time.Millisecond)
 			select {
 			case <-stop:
-				told <- worst
+				result <- worst
 				return
 			case <-time.After(time.Millisecond):
 				worst = max(worst, time.Since(at))
 			}
 		}
 	}()
-	return func() time.Duration { close(stop); return <-told }
+	return func() time.Duration { close(stop); return <-result }
 }
 
-// latencies is a list of durations that is logged and bounded.
+// latencies is a list of durations, to be logged and bounded.
 type latencies []time.Duration
 
-func (l latencies) judge(t *testing.T, what string, late time.Duration) {
+func (l latencies) check(t *testing.T, what string, late time.Duration) {
 	t.Helper()
 	slices.Sort(l)
 	p := func(q float64) time.Duration { return l[int(q*float64(len(l)-1))] }
-	t.Logf("%s, %d times: p50 %v, p90 %v, p99 %v, max %v; goroutines run up to %v late", what, len(l), p(0.5), p(0.9), p(0.99), p(1), late)
+	t.Logf("%s, %d times: p50 %v, p90 %v, p99 %v, max %v; goroutines ran up to %v late", what, len(l), p(0.5), p(0.9), p(0.99), p(1), late)
 	if p(0.9) > cancelBound+late {
 		t.Errorf("%s took %v", what, p(0.9))
 	}
 }
 
+// A call ends soon after its context, whether its caller reads, others are in flight, or its deadline passes.
 func TestCancelIsHonouredSoon(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		e := k.engine(func(c *Config) { c.choices.SoloAfter = 1 })
 		r := testkit.Rand(t)
 		var lone, crowd, deadline latencies
-		most := lateness()
+		maxLate := lateness()
 		for range 25 {
-			// Alone: on systems sockets the caller reads itself from the second
-			// call on.
+			// With one call at a time on system sockets, the callers read from the second call on.
 			for range 2 {
 				quick := k.newCall(e, "rquick")
 				go func() { k.arrived(1); k.answer() }()
@@ -302,13 +298,13 @@ func TestCancelIsHonouredSoon(t *testing.T) {
 			}
 			took, sent := k.cancelOne(e, time.Duration(r.Int64N(int64(8*time.Millisecond))))
 			lone = append(lone, took)
-			if sent { // it may have been cancelled at once
+			if sent { // otherwise it may have been canceled immediately
 				k.arrived(1)
 			}
 			k.answer()
 			testkit.Eventually(t, 5*time.Second, func() error {
 				if e.Snapshot().Outstanding != 0 {
-					return errors.New("a tombstone is left")
+					return errors.New("a tombstone remains")
 				}
 				return nil
 			})
@@ -326,7 +322,7 @@ func TestCancelIsHonouredSoon(t *testing.T) {
 				err := e.Do(ctx, c)
 				late := time.Since(at)
 				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("past its deadline: %v", err)
+					t.Errorf("call with an expired deadline: %v", err)
 				}
 				c.Release()
 				mu.Lock()
@@ -335,20 +331,20 @@ func TestCancelIsHonouredSoon(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		late := most()
-		lone.judge(t, "a cancel alone", late)
-		crowd.judge(t, "a cancel among others", late)
-		deadline.judge(t, "a deadline", late)
+		late := maxLate()
+		lone.check(t, "cancel of a lone call", late)
+		crowd.check(t, "cancel of a call among others", late)
+		deadline.check(t, "end after a deadline", late)
 		if v := e.Snapshot(); (network != "") != (v.SoloReplies > 0) {
-			t.Errorf("%d replies were read by their caller on %q", v.SoloReplies, network)
+			t.Errorf("callers read %d replies on %q", v.SoloReplies, network)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// cancelOne makes a call that is not answered, cancels it, and returns how long
-// it takes to come back and whether it may have been sent.
-func (k *keepingServer) cancelOne(e *Engine, after time.Duration) (took time.Duration, sent bool) {
+// cancelOne makes a call that is not answered and cancels it. It returns how long the call takes to end after
+// that, and whether the request may have been sent.
+func (k *holdingServer) cancelOne(e *Engine, after time.Duration) (took time.Duration, sent bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var mu sync.Mutex
 	var at time.Time
@@ -362,7 +358,7 @@ func (k *keepingServer) cancelOne(e *Engine, after time.Duration) (took time.Dur
 	err := e.Do(ctx, c)
 	end := time.Now()
 	if !errors.Is(err, context.Canceled) {
-		k.t.Errorf("a cancelled call: %v", err)
+		k.t.Errorf("the canceled call: %v", err)
 	}
 	c.Release()
 	mu.Lock()
@@ -370,11 +366,12 @@ func (k *keepingServer) cancelOne(e *Engine, after time.Duration) (took time.Dur
 	return end.Sub(at), slipstream.OutcomeOf(err) != slipstream.NotSent
 }
 
+// If its context or timeout ends, DoAll returns soon, every call has an error, and the connection continues.
 func TestCancelOfDoAll(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		for _, n := range []int{1, 3, 3*sweepChunk + 7, 3*sweepShare + 5} {
 			for _, timeout := range []time.Duration{0, 10 * time.Millisecond} {
-				k := startKeeping(t, network, tickets)
+				k := startHolding(t, network, tickets)
 				e := k.engine(func(c *Config) { c.choices.SoloAfter, c.Timeout = 1, timeout })
 				ctx, cancel := context.WithCancel(t.Context())
 				if timeout == 0 {
@@ -384,19 +381,21 @@ func TestCancelOfDoAll(t *testing.T) {
 				for i := range n {
 					cs = append(cs, k.newCall(e, fmt.Sprint("r", i)))
 				}
-				most := lateness()
+				maxLate := lateness()
 				began := time.Now()
 				if err := e.DoAll(ctx, cs); err == nil {
-					t.Error("no error")
+					t.Error("DoAll succeeded, want an error")
 				}
 				took := time.Since(began)
-				if late := most(); took > time.Second+2*late { // of thousands of goroutines, under -race; the bound itself is held in virtual time
-					t.Errorf("%d calls came back after %v; goroutines run up to %v late", n, took, late)
+				// There are thousands of goroutines, perhaps under -race. Another test checks the real bound in virtual
+				// time.
+				if late := maxLate(); took > time.Second+2*late {
+					t.Errorf("%d calls returned after %v; goroutines ran up to %v late", n, took, late)
 				}
-				sent := 0 // a machine that is late may not have written them
+				sent := 0 // a slow machine may not have written them
 				for _, c := range cs {
 					if c.Err() == nil {
-						t.Error("a call without a reply has no error")
+						t.Error("a call without a reply succeeded")
 					}
 					if slipstream.OutcomeOf(c.Err()) != slipstream.NotSent {
 						sent++
@@ -419,19 +418,18 @@ func TestCancelOfDoAll(t *testing.T) {
 					k.answer()
 				}
 				if v := e.Snapshot(); v.Reconnects != 0 {
-					t.Errorf("%+v", v)
+					t.Errorf("snapshot: %+v", v)
 				}
-				balanced(t, e)
+				checkBalanced(t, e)
 				e.Close()
 			}
 		}
 	})
 }
 
-// A peer that does not read delays no cancel, not even of calls without replies
-// in the write that waits.
-func TestCancelBehindAFullSendBuffer(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+// A peer that does not read does not delay a cancel, even of calls without replies in the blocked write.
+func TestCancelWithAFullSendBuffer(t *testing.T) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		stop := make(chan struct{})
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(toyRequest) { <-stop }})
 		defer close(stop)
@@ -439,7 +437,7 @@ func TestCancelBehindAFullSendBuffer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var took latencies
-		most := lateness()
+		maxLate := lateness()
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		var at time.Time
@@ -475,41 +473,41 @@ func TestCancelBehindAFullSendBuffer(t *testing.T) {
 		if len(took) < 150 {
 			t.Errorf("only %d calls were given up", len(took))
 		}
-		late := most()
+		late := maxLate()
 		if raceEnabled {
-			late += 200 * time.Millisecond // 12 MB are cut out under the detector
+			late += 200 * time.Millisecond // the detector slows down cutting 12 MB
 		}
-		took.judge(t, "a cancel behind a full send buffer", late)
-		balanced(t, e)
+		took.check(t, "cancel with a full send buffer", late)
+		checkBalanced(t, e)
 	})
 }
 
-// Calls that make sense only together are written although they were given up: a part of them
-// may have been. Others beside them are cut out as ever.
+// Calls that make sense only together are written although they were given up, because some of them may have
+// been written already. Other queued calls are cut.
 func TestCancelOfWholeCalls(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		e := k.engine(oneFactor)
 		setRoundTrip(e, time.Second)
 		held := k.outstanding(e, 8)
 		ctx, cancel := context.WithCancel(t.Context())
 		a := k.start(t.Context(), e, "rqueued a")
-		var gone []*Call
+		var canceled []*Call
 		for i, body := range []string{"rwhole 1", "rplain", "rwhole 2"} {
 			c := k.newCall(e, body)
 			c.Whole = i != 1
 			if err := e.Start(ctx, c); err != nil {
 				t.Fatal(err)
 			}
-			gone = append(gone, c)
+			canceled = append(canceled, c)
 		}
 		b := k.start(t.Context(), e, "rqueued b")
 		cancel()
 		for i, want := range []slipstream.Outcome{slipstream.MaybeExecuted, slipstream.NotSent, slipstream.MaybeExecuted} {
-			if err := gone[i].Wait(); slipstream.OutcomeOf(err) != want {
+			if err := canceled[i].Wait(); slipstream.OutcomeOf(err) != want {
 				t.Errorf("call %d: %v, want %v", i, err, want)
 			}
-			gone[i].Release()
+			canceled[i].Release()
 		}
 		k.answer()
 		held()
@@ -521,8 +519,8 @@ func TestCancelOfWholeCalls(t *testing.T) {
 		k.finish(a[0])
 		k.finish(b[0])
 		if v := e.Snapshot(); v.NeverWritten != 1 || v.Cancelled != 3 || v.HeldBytes != 0 {
-			t.Errorf("%+v", v)
+			t.Errorf("snapshot: %+v", v)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Calls stay with one connection while it has few, go to the next when it has many, and never
-// to one that is gone or ends.
+// Calls use one connection while it has few, use the next ones when it has many, and never use one that is gone
+// or retired.
 func TestCallsStayTogether(t *testing.T) {
-	var pile pileServer
-	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
+	var backlog backlogServer
+	s := startToy(t, &toyServer{tickets: true, handle: backlog.handle})
 	const sockets = 4
 	e := connectAll(t, s, sockets, nil)
 	spill := e.cfg.Traits.Spill
@@ -40,53 +40,52 @@ func TestCallsStayTogether(t *testing.T) {
 	}
 	start(spill)
 	if n, _ := used(); n != 1 {
-		t.Errorf("%d calls are on %d connections, expected one", spill, n)
+		t.Errorf("%d calls are on %d connections, want 1", spill, n)
 	}
 	start(spill)
 	if n, most := used(); n != 2 || most != int64(spill) {
-		t.Errorf("twice as many are on %d connections, at most %d on one", n, most)
+		t.Errorf("twice as many calls are on %d connections, at most %d on one", n, most)
 	}
 	start(6 * spill)
 	if n, most := used(); n != sockets || most > int64(2*spill+1) {
-		t.Errorf("eight times as many are on %d connections, at most %d on one", n, most)
+		t.Errorf("eight times as many calls are on %d connections, at most %d on one", n, most)
 	}
-	endAll(t, &pile, cs)
+	endAll(t, &backlog, cs)
 	cs = nil
 
-	// The one that is in use ends when a last call has its reply.
+	// The connection in use is retired when a last reply arrives.
 	start(1)
 	at := e.current.Load()
 	Pin{socketAt(e, at)}.Retire()
 	start(3)
 	now := e.current.Load()
 	if calls := socketAt(e, now).charged.Load() >> chargeBits; now == at || calls != 3 {
-		t.Errorf("connection %d was retired, and %d has %d of 3 calls", at, now, calls)
+		t.Errorf("connection %d was retired; connection %d has %d of 3 calls", at, now, calls)
 	}
-	for range 100 { // they are chosen at random
+	for range 100 { // connections are chosen at random
 		for _, choose := range []func(context.Context) (Pin, error){
 			e.Pin, e.Place, func(context.Context) (Pin, error) { return e.PinNow() },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			if pin, err := choose(ctx); err != nil || !pin.Alive() {
-				t.Errorf("pinned to what ends: %v", err)
+				t.Errorf("call pinned to the retired connection: %v", err)
 			}
 			cancel()
 		}
 	}
-	endAll(t, &pile, cs)
-	balanced(t, e)
+	endAll(t, &backlog, cs)
+	checkBalanced(t, e)
 }
 
-// Where few calls or bytes may be under way, all connections get their part before one of them
-// is full.
+// With small bounds on calls or bytes, all connections get their share before one of them is full.
 func TestSmallBoundsUseAllConnections(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"calls": func(c *Config) { c.MaxCalls = 100 },
 		"bytes": func(c *Config) { c.MaxBytes = 100 * callCost * 2 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var pile pileServer
-			s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
+			var backlog backlogServer
+			s := startToy(t, &toyServer{tickets: true, handle: backlog.handle})
 			e := connectAll(t, s, 4, change)
 			var cs []*Call
 			for range 90 {
@@ -96,12 +95,12 @@ func TestSmallBoundsUseAllConnections(t *testing.T) {
 				}
 				cs = append(cs, c)
 			}
-			endAll(t, &pile, cs)
+			endAll(t, &backlog, cs)
 		})
 	}
 }
 
-// Connect returns when any connection is up: another one may take long.
+// Connect returns when any connection is up, because others may take long.
 func TestConnectTakesAnyConnection(t *testing.T) {
 	for blocked := int32(1); blocked <= 2; blocked++ {
 		s := startToy(t, &toyServer{})
@@ -121,13 +120,13 @@ func TestConnectTakesAnyConnection(t *testing.T) {
 	}
 }
 
-// While the only connection that is up waits for its last call, a caller waits for any that
-// comes up, not for that one.
+// While the only connection that is up waits for its last call, a new call waits for any connection to come up,
+// not only for the successor of that one.
 func TestAnotherConnectionComes(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
 		t.Run(fmt.Sprint("tickets=", tickets), func(t *testing.T) {
-			var pile pileServer
-			s := startToy(t, &toyServer{tickets: tickets, handle: pile.handle})
+			var backlog backlogServer
+			s := startToy(t, &toyServer{tickets: tickets, handle: backlog.handle})
 			var dials atomic.Int32
 			second := make(chan struct{})
 			e := s.engine(func(c *Config) {
@@ -160,15 +159,15 @@ func TestAnotherConnectionComes(t *testing.T) {
 			go func() { started <- e.Start(ctx, next) }() // ended by ctx; waited for below
 			select {
 			case err := <-started:
-				t.Fatalf("it did not wait: %v", err)
+				t.Fatalf("the call did not wait: %v", err)
 			case <-time.After(50 * time.Millisecond):
 			}
 			close(second)
 			if err := <-started; err != nil {
 				t.Fatal(err)
 			}
-			endAll(t, &pile, []*Call{last, next})
-			balanced(t, e)
+			endAll(t, &backlog, []*Call{last, next})
+			checkBalanced(t, e)
 		})
 	}
 }
@@ -184,24 +183,24 @@ func connectAll(t *testing.T, s *toyServer, sockets int, change func(*Config)) *
 	})
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if e.Snapshot().Connected < sockets {
-			return errors.New("not all are up")
+			return errors.New("not all connections are up")
 		}
 		return nil
 	})
 	return e
 }
 
-// endAll answers calls that the pile has or will have, and takes their results.
-func endAll(t *testing.T, pile *pileServer, cs []*Call) {
+// endAll answers calls that the server holds or will receive, and waits for them.
+func endAll(t *testing.T, backlog *backlogServer, cs []*Call) {
 	t.Helper()
 	last := time.Now().Add(time.Minute)
 	for answered := 0; answered < len(cs); {
-		if pile.answer(func(n int) int { return n - 1 }) {
+		if backlog.answer(func(n int) int { return n - 1 }) {
 			answered++
 			continue
 		}
 		if time.Now().After(last) {
-			t.Fatalf("the server has had %d of %d calls", answered, len(cs))
+			t.Fatalf("the server has received %d of %d calls", answered, len(cs))
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -213,11 +212,11 @@ func endAll(t *testing.T, pile *pileServer, cs []*Call) {
 	}
 }
 
-// A connection whose calls do not end gets few of those that come: with two choices, none as long
-// as another that was chosen has fewer.
+// A connection whose calls do not end gets few new ones: of two random connections, the one with fewer calls is
+// chosen.
 func TestLeastOutstanding(t *testing.T) {
-	var pile pileServer
-	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
+	var backlog backlogServer
+	s := startToy(t, &toyServer{tickets: true, handle: backlog.handle})
 	const sockets = 4
 	e := connectAll(t, s, sockets, func(c *Config) { c.Traits.Place = LeastOutstanding })
 	var cs []*Call
@@ -235,11 +234,11 @@ func TestLeastOutstanding(t *testing.T) {
 	start(100, Pin{socketAt(e, 0)})
 	start(120, Pin{})
 	if n := calls(0); n != 100 {
-		t.Errorf("%d of 120 calls were placed on the connection with the most", n-100)
+		t.Errorf("%d of 120 calls were placed on the connection with 100 calls, want 0", n-100)
 	}
-	for i := 1; i < sockets; i++ { // at random one of them would have 60 with a probability of one in a million
+	for i := 1; i < sockets; i++ { // the probability of 60 calls on one of them by chance is one in a million
 		if n := calls(i); n < 25 || n > 60 {
-			t.Errorf("connection %d has %d calls of 120 on three", i, n)
+			t.Errorf("connection %d has %d of 120 calls, want about 40", i, n)
 		}
 	}
 	retired := socketAt(e, 1)
@@ -247,8 +246,8 @@ func TestLeastOutstanding(t *testing.T) {
 	before := retired.charged.Load()
 	start(50, Pin{})
 	if n := retired.charged.Load(); n > before {
-		t.Errorf("%d calls were placed on a retired connection", (n-before)>>chargeBits)
+		t.Errorf("%d calls were placed on a retired connection, want 0", (n-before)>>chargeBits)
 	}
-	endAll(t, &pile, cs)
-	balanced(t, e)
+	endAll(t, &backlog, cs)
+	checkBalanced(t, e)
 }

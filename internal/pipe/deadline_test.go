@@ -11,36 +11,36 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Many calls come and are watched just when the sweeper goes to rest.
+// Calls arrive, and their contexts must be watched, just when the sweeper goes to rest.
 func TestCancelAsTheSweeperRests(t *testing.T) {
 	testkit.NoLeaks(t)
-	k := startKeeping(t, "unix", false)
+	k := startHolding(t, "unix", false)
 	e := k.engine(func(c *Config) { c.choices.SweepEvery = 200 * time.Microsecond })
 	r := testkit.Rand(t)
 	for range 150 {
 		k.mu.Lock()
 		k.seen = nil
 		k.mu.Unlock()
-		// calmSweeps rounds later the quick pace ends: around then comes the call.
+		// The fast pace ends after calmSweeps rounds. The call arrives around that time.
 		time.Sleep(time.Duration(r.Int64N(int64(2 * calmSweeps * 200 * time.Microsecond))))
 		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Microsecond)
 		c := k.newCall(e, "rx")
-		most := lateness()
+		maxLate := lateness()
 		began := time.Now()
 		if err := e.Do(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		took := time.Since(began)
-		if late := most(); took > 200*time.Millisecond+2*late {
-			t.Fatalf("the deadline was noticed after %v; goroutines run up to %v late", took, late)
+		if late := maxLate(); took > 200*time.Millisecond+2*late {
+			t.Fatalf("the call ended after %v; goroutines ran up to %v late", took, late)
 		}
 		c.Release()
 		cancel()
 	}
 }
 
-// The sweeper ends its quick pace after calmSweeps rounds without a watched call,
-// and not if one came since the last round began.
+// The sweeper ends its fast pace after calmSweeps rounds without a watched call, unless one was submitted since
+// the last round began.
 func TestSweeperRests(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
 		sweeperRests(t, newModelWorld(t, modelLimits{tickets: tickets, k: 1, big: 1 << 20, events: 1}, dice{testkit.Rand(t)}))
@@ -59,17 +59,17 @@ func sweeperRests(t *testing.T, w *modelWorld) {
 	w.submit(false)
 	visits(2 * calmSweeps)
 	if !s.watched {
-		t.Fatal("the sweeper rests while a call has a context")
+		t.Fatal("the sweeper rests while a call has a context to watch")
 	}
 	w.reply(1, 0)
 	visits(calmSweeps - 1)
 	if !s.watched {
 		t.Fatal("the sweeper rests too early")
 	}
-	w.submit(false) // after the last round, and before the rest
+	w.submit(false) // after the last round, before the rest
 	s.calm()
 	if !s.watched {
-		t.Fatal("the sweeper rests without having seen a call")
+		t.Fatal("the sweeper rests without having visited the new call")
 	}
 	w.reply(1, 0)
 	visits(calmSweeps + 1)
@@ -79,11 +79,11 @@ func sweeperRests(t *testing.T, w *modelWorld) {
 	w.finish()
 }
 
-// The sweeper of an idle engine has no goroutine. Calls with a deadline or a context that can be canceled start it, and
-// it ends again after them.
+// The sweeper of an idle engine has no goroutine. Calls with a deadline or a context that can be canceled start
+// one, and it ends after them.
 func TestIdleEngineHasNoSweeper(t *testing.T) {
-	eachKind(t, func(t *testing.T, tickets bool) {
-		h := &hushed{mute: func(_ int, body string) bool { return body == "rx" }}
+	eachMatching(t, func(t *testing.T, tickets bool) {
+		h := &silentServer{mute: func(_ int, body string) bool { return body == "rx" }}
 		e := h.engine(t, tickets, func(*Config) {})
 		for range 3 {
 			time.Sleep(restEvery)
@@ -95,16 +95,17 @@ func TestIdleEngineHasNoSweeper(t *testing.T) {
 			began := time.Now()
 			err := e.Do(ctx, bubbleCall(e))
 			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 32*time.Millisecond {
-				t.Errorf("a call with a deadline of 30 ms: %v after %v", err, took)
+				t.Errorf("call with a deadline of 30 ms: %v after %v", err, took)
 			}
 			cancel()
 		}
 	})
 }
 
+// A call ends with the earlier of Config.Timeout and the deadline of its context.
 func TestTimeout(t *testing.T) {
 	testkit.NoLeaks(t)
-	k := startKeeping(t, "tcp", false)
+	k := startHolding(t, "tcp", false)
 	e := k.engine(func(c *Config) { c.Timeout = 20 * time.Millisecond })
 	for name, ctx := range map[string]func() (context.Context, context.CancelFunc){
 		"none":  func() (context.Context, context.CancelFunc) { return context.Background(), func() {} },
@@ -114,18 +115,18 @@ func TestTimeout(t *testing.T) {
 		},
 	} {
 		ctx, cancel := ctx()
-		most := lateness()
+		maxLate := lateness()
 		began := time.Now()
 		c := k.newCall(e, "rx")
 		err := e.Do(ctx, c)
 		took := time.Since(began)
-		late := most()
+		late := maxLate()
 		var timeout interface{ Timeout() bool }
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
 			t.Errorf("deadline %s: %v", name, err)
 		}
 		if name != "earlier" && took < 19*time.Millisecond || took > 20*time.Millisecond+cancelBound+late {
-			t.Errorf("deadline %s: after %v; goroutines run up to %v late", name, took, late)
+			t.Errorf("deadline %s: ended after %v; goroutines ran up to %v late", name, took, late)
 		}
 		c.Release()
 		cancel()
@@ -134,7 +135,7 @@ func TestTimeout(t *testing.T) {
 	cancel()
 	c := k.newCall(e, "rx")
 	if err := e.Do(ctx, c); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("cancelled before: %v", err)
+		t.Errorf("call with a canceled context: %v", err)
 	}
 	c.Release()
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// stingy is a protocol whose scanner knows only a part of a length at a time, as that of an
-// array of long strings does.
+// stingy is a protocol whose scanner knows only a part of the length at a time, like one that scans an array of
+// long strings.
 type stingy struct{ toyFIFO }
 
 func (stingy) NewScanner() Scanner { return stingyScanner{} }
@@ -24,8 +24,8 @@ func (s stingyScanner) Scan(b []byte) (Frame, error) {
 	return f, err
 }
 
-// Replies of every size come whole and in order however they are cut apart on the way, between
-// small ones and messages that answer no request.
+// Replies of every size, mixed with small ones and pushes, arrive whole and in order, however they are split on
+// the way.
 func TestLargeRepliesArriveWhole(t *testing.T) {
 	r := testkit.Rand(t)
 	for _, protocol := range []Protocol{toyFIFO{}, stingy{}} {
@@ -62,33 +62,33 @@ func TestLargeRepliesArriveWhole(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := s.replyOf(c); got != sizedBody(sizes[i]) {
-					t.Fatalf("%T in pieces of %d: reply %d has %d bytes, expected others, %d", protocol, chunk, i, len(got), sizes[i])
+					t.Fatalf("%T in chunks of %d: reply %d has %d bytes, want %d, or its bytes are wrong", protocol, chunk, i, len(got), sizes[i])
 				}
 				c.Release()
 			}
-			balanced(t, e)
+			checkBalanced(t, e)
 			if e.Close(); pushes != pushed {
-				t.Errorf("%T in pieces of %d: %d bytes of pushes, expected %d", protocol, chunk, pushes, pushed)
+				t.Errorf("%T in chunks of %d: %d bytes of pushes, want %d", protocol, chunk, pushes, pushed)
 			}
 		}
 	}
 }
 
-// Of a large reply only what came with its length is copied, also if many are in flight and
-// small ones were before.
+// Of a large reply, only the bytes that arrived together with its length are copied, even if many are in flight
+// and small ones came before.
 func TestLargeRepliesAreNotCopied(t *testing.T) {
 	const n, large = 200, 64 << 10
 	for _, tickets := range []bool{false, true} {
 		direct, through := copiedFor(t, tickets, 0, n, large), copiedFor(t, tickets, 1<<30, n, large)
-		t.Logf("tickets %v: of replies of %d bytes %d are copied each, %d through the read buffer", tickets, large, direct/n, through/n)
+		t.Logf("tickets %v: of each reply of %d bytes, %d are copied, and %d without direct reads", tickets, large, direct/n, through/n)
 		if direct > 2<<20+n*2*minRead {
-			t.Errorf("tickets %v: %d bytes were copied for %d replies of %d, expected at most %d each", tickets, direct, n, large, 2*minRead)
+			t.Errorf("tickets %v: %d bytes were copied for %d replies of %d, want at most %d each", tickets, direct, n, large, 2*minRead)
 		}
 	}
 }
 
-// copiedFor returns how many bytes are copied for n large replies, after small ones and with a
-// read buffer that has grown.
+// copiedFor returns how many bytes are copied for n large replies that arrive after small ones, with a read
+// buffer that has grown.
 func copiedFor(t *testing.T, tickets bool, directFrom, n, large int) int {
 	t.Helper()
 	s := startToy(t, &toyServer{network: "unix", tickets: tickets, handle: func(r toyRequest) {
@@ -115,7 +115,7 @@ func copiedFor(t *testing.T, tickets bool, directFrom, n, large int) int {
 			c.Release()
 		}
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 	e.Close()
 	return sock.in.copied
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Both sides come in any order, a million times: nobody waits for ever, nobody goes on before
-// the end, and nothing is left in the channel.
+// Both sides of an ending arrive in any order, a million times: the waiter always wakes, never before the end,
+// and nothing is left in the channel.
 func TestEndingMeets(t *testing.T) {
 	r := testkit.Rand(t)
 	const rounds = 200_000
@@ -38,11 +38,11 @@ func TestEndingMeets(t *testing.T) {
 		}
 		e.wait()
 		if value != i {
-			t.Fatalf("went on at %d, before the end of %d", value, i)
+			t.Fatalf("the waiter continued at %d, before the end of %d", value, i)
 		}
 		<-ended
 		if !e.reached() || len(e.wake) != 0 {
-			t.Fatalf("after round %d: reached %t, %d wake-ups left", i, e.reached(), len(e.wake))
+			t.Fatalf("after round %d: reached %t, %d wake-ups in the channel", i, e.reached(), len(e.wake))
 		}
 	}
 	close(begin)

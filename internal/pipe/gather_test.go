@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// several returns one call that asks for all of the bodies.
+// several returns one call that requests replies to all the bodies.
 func (s *toyServer) several(e *Engine, bodies ...string) *Call {
 	c := e.Acquire()
 	c.Frame = c.Frame[:0]
@@ -26,8 +26,8 @@ func (s *toyServer) several(e *Engine, bodies ...string) *Call {
 	return c
 }
 
-// hasReplies checks that the call has the replies of an echoing server to the first bodies.
-func hasReplies(t *testing.T, c *Call, bodies []string) {
+// checkReplies checks that the call has an echoing server's replies to bodies.
+func checkReplies(t *testing.T, c *Call, bodies []string) {
 	t.Helper()
 	if c.Received() != len(bodies) {
 		t.Errorf("%d replies, want %d", c.Received(), len(bodies))
@@ -40,7 +40,7 @@ func hasReplies(t *testing.T, c *Call, bodies []string) {
 	}
 }
 
-// lines makes n different bodies, of which some are long.
+// lines returns n different bodies, some of them long.
 func lines(name string, n int) (bodies []string) {
 	for i := range n {
 		bodies = append(bodies, fmt.Sprintf("r%s %d %s", name, i, strings.Repeat("x", i%7*30)))
@@ -48,6 +48,7 @@ func lines(name string, n int) (bodies []string) {
 	return bodies
 }
 
+// A call with several replies gets all of them, in order, among other calls.
 func TestSeveralReplies(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, network := range []string{"", "tcp", "unix"} {
@@ -61,38 +62,38 @@ func TestSeveralReplies(t *testing.T) {
 					if err := e.Do(t.Context(), c); err != nil {
 						t.Fatal(err)
 					}
-					hasReplies(t, c, bodies)
+					checkReplies(t, c, bodies)
 					c.Release()
 				}
-				if err := s.ask(t.Context(), e, "rsingle"); err != nil {
+				if err := s.echo(t.Context(), e, "rsingle"); err != nil {
 					t.Error(err)
 				}
 			}
-			// Several of several, and single ones between.
+			// DoAll with multi-reply calls, and single-reply calls between them.
 			cs := []*Call{s.several(e, lines("a", 700)...), s.newCall(e, "rone"), s.several(e, lines("b", 2)...), s.newCall(e, "rtwo")}
 			if err := e.DoAll(t.Context(), cs); err != nil {
 				t.Error(err)
 			}
-			hasReplies(t, cs[0], lines("a", 700))
-			hasReplies(t, cs[2], lines("b", 2))
+			checkReplies(t, cs[0], lines("a", 700))
+			checkReplies(t, cs[2], lines("b", 2))
 			if s.replyOf(cs[1]) != "rone" || s.replyOf(cs[3]) != "rtwo" {
 				t.Errorf("single replies %q and %q", s.replyOf(cs[1]), s.replyOf(cs[3]))
 			}
 			for _, c := range cs {
 				c.Release()
 			}
-			balanced(t, e)
+			checkBalanced(t, e)
 			e.Close()
 		}
 	}
 }
 
-// A call that is given up in the middle keeps what it has, its other replies reach nobody,
-// and the calls behind it get theirs.
+// A call that is given up after some of its replies keeps these, its other replies are dropped, and the calls
+// after it get theirs.
 func TestCancelBetweenReplies(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, network := range []string{"", "tcp"} {
-		k := startKeeping(t, network, false)
+		k := startHolding(t, network, false)
 		e := k.engine(func(c *Config) { c.choices.SoloAfter = 1 })
 		ctx, cancel := context.WithCancel(t.Context())
 		bodies := lines("gone", 5)
@@ -114,14 +115,14 @@ func TestCancelBetweenReplies(t *testing.T) {
 		})
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !c.Spent() {
-			t.Errorf("%v, spent %v", err, c.Spent())
+			t.Errorf("the canceled call: %v, spent %v", err, c.Spent())
 		}
 		if c.Written() != len(c.Frame) {
-			t.Errorf("%d bytes may be there of %d", c.Written(), len(c.Frame))
+			t.Errorf("%d of %d bytes count as written", c.Written(), len(c.Frame))
 		}
-		hasReplies(t, c, bodies[:2])
+		checkReplies(t, c, bodies[:2])
 		next := k.start(t.Context(), e, "rnext")
-		if network == "" { // half of them while the call is kept, the others when it is released
+		if network == "" { // half while the caller has the call, the rest after Release
 			k.mu.Lock()
 			k.seen[0].reply(k.seen[0].body)
 			k.seen = k.seen[1:]
@@ -133,44 +134,44 @@ func TestCancelBetweenReplies(t *testing.T) {
 				return nil
 			})
 		}
-		hasReplies(t, c, bodies[:2])
+		checkReplies(t, c, bodies[:2])
 		c.Release()
 		testkit.Eventually(t, 5*time.Second, func() error {
 			k.answer()
 			if v := e.Snapshot(); v.Queued+v.Outstanding > 0 {
-				return fmt.Errorf("%+v", v)
+				return fmt.Errorf("snapshot: %+v", v)
 			}
 			return nil
 		})
 		k.finish(next[0])
-		balanced(t, e)
+		checkBalanced(t, e)
 		e.Close()
 	}
 }
 
-// A call that is given up in the queue is cut from it as a whole.
+// A call with several replies that is given up while it is queued is cut from the queue as a whole.
 func TestCancelOfQueuedReplies(t *testing.T) {
 	testkit.NoLeaks(t)
-	k := startKeeping(t, "tcp", false)
+	k := startHolding(t, "tcp", false)
 	e := k.engine(oneFactor)
 	held := k.outstanding(e, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	before := k.several(e, "rbefore 1", "rbefore 2")
-	gone := k.several(e, lines("gone", 40)...)
+	canceled := k.several(e, lines("gone", 40)...)
 	after := k.several(e, "rafter 1", "rafter 2")
-	for i, c := range []*Call{before, gone, after} {
+	for i, c := range []*Call{before, canceled, after} {
 		if err := e.Start([]context.Context{t.Context(), ctx, t.Context()}[i], c); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if v := e.Snapshot(); v.Queued != 44 {
-		t.Fatalf("%d are queued", v.Queued)
+		t.Fatalf("%d calls are queued", v.Queued)
 	}
 	cancel()
-	if err := gone.Wait(); slipstream.OutcomeOf(err) != slipstream.NotSent || gone.Written() != 0 || gone.Received() != 0 {
-		t.Errorf("%v, %d written, %d received", err, gone.Written(), gone.Received())
+	if err := canceled.Wait(); slipstream.OutcomeOf(err) != slipstream.NotSent || canceled.Written() != 0 || canceled.Received() != 0 {
+		t.Errorf("the canceled call: %v, %d written, %d received", err, canceled.Written(), canceled.Received())
 	}
-	gone.Release()
+	canceled.Release()
 	k.answer()
 	held()
 	k.arrived(4)
@@ -179,17 +180,17 @@ func TestCancelOfQueuedReplies(t *testing.T) {
 		if err := c.Wait(); err != nil {
 			t.Error(err)
 		}
-		hasReplies(t, c, bodies)
+		checkReplies(t, c, bodies)
 		c.Release()
 	}
 	if v := e.Snapshot(); v.NeverWritten != 40 || v.Cancelled != 1 || v.HeldBytes != 0 {
-		t.Errorf("%+v", v)
+		t.Errorf("snapshot: %+v", v)
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// The connection is reset at every offset of either direction: the replies that came are
-// known, and so is, to the byte, what the server cannot have.
+// The connection is reset at every offset of either direction: the call knows the replies that arrived and, to
+// the byte, what the server cannot have received.
 func TestResetBetweenReplies(t *testing.T) {
 	testkit.NoLeaks(t)
 	bodies := []string{"rone", "rtwo is longer " + strings.Repeat("x", 70), "r3"}
@@ -238,12 +239,12 @@ func TestResetBetweenReplies(t *testing.T) {
 			case c.Received() > whole:
 				t.Errorf("down, offset %d: %d replies", offset, c.Received())
 			}
-			hasReplies(t, c, bodies[:c.Received()])
+			checkReplies(t, c, bodies[:c.Received()])
 			c.Release()
-			if err := s.ask(t.Context(), e, "rnext"); err != nil {
-				t.Errorf("the call after: %v", err)
+			if err := s.echo(t.Context(), e, "rnext"); err != nil {
+				t.Errorf("the next call: %v", err)
 			}
-			balanced(t, e)
+			checkBalanced(t, e)
 			e.Close()
 			if t.Failed() {
 				return
@@ -252,11 +253,10 @@ func TestResetBetweenReplies(t *testing.T) {
 	}
 }
 
-// A call with more replies than the bound allows is refused, however many they are, and one
-// that fits is charged for each.
+// A call with more replies than the bound is refused, and one that fits is charged for each reply.
 func TestBoundOfReplies(t *testing.T) {
 	testkit.NoLeaks(t)
-	k := startKeeping(t, "tcp", false)
+	k := startHolding(t, "tcp", false)
 	e := k.engine(func(c *Config) { c.MaxCalls = 100 })
 	for _, n := range []int{101, 1 << 22, 1 << 30, 1<<31 - 1} {
 		c := k.several(e, "rx")
@@ -272,7 +272,7 @@ func TestBoundOfReplies(t *testing.T) {
 	}
 	one := k.newCall(e, "rone")
 	if err := e.Do(t.Context(), one); slipstream.OutcomeOf(err) != slipstream.Overloaded {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one more reply: %v, want overloaded", err)
 	}
 	one.Release()
 	k.arrived(100)
@@ -282,16 +282,15 @@ func TestBoundOfReplies(t *testing.T) {
 	}
 	full.Release()
 	if v := e.Snapshot(); v.HeldBytes != 0 || v.Outstanding != 0 {
-		t.Errorf("%+v", v)
+		t.Errorf("snapshot: %+v", v)
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// A server that sends a reply too many has perhaps sent it first: the replies of that read
-// are nobody's.
-func TestReplyTooManyAmongSeveral(t *testing.T) {
+// After a surplus reply, any reply of the same read may be the wrong one, so none of them is delivered.
+func TestSurplusReplyToACallWithSeveral(t *testing.T) {
 	testkit.NoLeaks(t)
-	k := startKeeping(t, "tcp", false)
+	k := startHolding(t, "tcp", false)
 	e := k.engine(nil)
 	bodies := lines("few", 3)
 	c := k.several(e, bodies...)
@@ -317,13 +316,13 @@ func TestReplyTooManyAmongSeveral(t *testing.T) {
 	if err := c.Wait(); !errors.Is(err, ErrUnsolicited) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 		t.Error(err)
 	}
-	hasReplies(t, c, bodies[:1])
+	checkReplies(t, c, bodies[:1])
 	c.Release()
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// Many callers with several and with single requests, some of whom give up, over connections
-// that are reset: each reply is the caller's own.
+// Many callers make requests with one and with several replies over connections that are reset, and some give
+// up: each gets only its own replies.
 func TestSeveralRepliesUnderFaults(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -345,9 +344,9 @@ func TestSeveralRepliesUnderFaults(t *testing.T) {
 		})
 	}
 	all.Wait()
-	balanced(t, e)
+	checkBalanced(t, e)
 	if v := e.Snapshot(); v.Replies == 0 || v.Reconnects == 0 || v.Cancelled == 0 {
-		t.Errorf("nothing was tried: %+v", v)
+		t.Errorf("the test had no effect: %+v", v)
 	}
 }
 
@@ -363,20 +362,20 @@ func severalOnce(t *testing.T, s *toyServer, e *Engine, rng *rand.Rand, name str
 	err := e.Do(ctx, c)
 	switch n := c.Received(); {
 	case err == nil:
-		hasReplies(t, c, bodies)
+		checkReplies(t, c, bodies)
 	case slipstream.OutcomeOf(err) == slipstream.NotSent && (n > 0 || c.Written() > 0):
-		t.Errorf("%v, but %d replies and %d bytes", err, n, c.Written())
+		t.Errorf("%v after %d replies and %d bytes", err, n, c.Written())
 	case errors.Is(err, io.EOF):
 		t.Errorf("%v", err)
 	default:
-		hasReplies(t, c, bodies[:n])
+		checkReplies(t, c, bodies[:n])
 	}
 	c.Release()
 }
 
-// A socket fails while the reader hands out a reply to a call with several that was given up: the call,
-// which its caller may have released, is the reader's until it has looked at it.
-func TestGivenUpCallStaysWhileItsReplyIsHandedOut(t *testing.T) {
+// A socket fails while the reader delivers a reply to a multi-reply call that was given up. The caller may have
+// released the call, but the reader owns it until it has finished.
+func TestGivenUpCallStaysWhileItsReplyIsDelivered(t *testing.T) {
 	w := newModelWorld(t, modelLimits{k: 1, big: 1 << 20}, nil)
 	s := w.socket
 	s.raw = hookedRaw{func() { s.out.wrote = s.out.outgoing.Len() }}
@@ -399,10 +398,10 @@ func TestGivenUpCallStaysWhileItsReplyIsHandedOut(t *testing.T) {
 	}
 	s.fail(errHungUp)
 	if s.life.finished {
-		t.Error("the call was taken from the reader")
+		t.Error("the call was recycled while the reader used it")
 	}
 	s.endGathering()
 	if !s.life.finished || c.state.Load() != stateSwept {
-		t.Errorf("the calls have ended: %v; the state of the call is %d", s.life.finished, c.state.Load())
+		t.Errorf("finished: %v, state of the call %d", s.life.finished, c.state.Load())
 	}
 }

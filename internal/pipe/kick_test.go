@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// answerAtOnce answers everything that has arrived, on one connection, by one write.
-func (k *keepingServer) answerAtOnce() {
+// answerAtOnce answers all requests that have arrived on one connection with one write.
+func (k *holdingServer) answerAtOnce() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var frames []byte
@@ -33,8 +33,8 @@ func setFactor(e *Engine, k int) {
 	s.mu.Unlock()
 }
 
-// written waits until n requests are there, and nobody writes any more.
-func (k *keepingServer) written(e *Engine, n int) {
+// written waits until n requests have arrived and no goroutine writes.
+func (k *holdingServer) written(e *Engine, n int) {
 	k.t.Helper()
 	k.arrived(n)
 	s := socketAt(e, 0)
@@ -42,37 +42,37 @@ func (k *keepingServer) written(e *Engine, n int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.out.writing {
-			return errors.New("somebody still writes")
+			return errors.New("a goroutine still writes")
 		}
 		return nil
 	})
 }
 
-// manyWrites is a factor with which every call is written at once.
+// manyWrites is a flush factor with which every call is written immediately.
 const manyWrites = 1000
 
-func keepingEngine(k *keepingServer) *Engine {
+func holdingEngine(k *holdingServer) *Engine {
 	e := k.engine(func(c *Config) { c.FlushFactor, c.choices.SoloAfter = manyWrites, -1 })
-	setRoundTrip(e, time.Second) // so that the factor stays, and no ticket counts as slow
+	setRoundTrip(e, time.Second) // so that the factor does not change, and no ticket counts as slow
 	return e
 }
 
-// Replies free calls that others have queued, and wake callers. What these call next leaves by the
-// same write.
+// Replies release queued calls of other callers, and wake callers. The next calls of these callers are sent in
+// the same write.
 func TestReaderWritesAfterCallersThatItHasWoken(t *testing.T) {
-	// With more processors the others may be slower than the reader.
+	// With more processors, the callers may be slower than the reader.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const woken, others, rounds = 8, 4, 20
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
-		e := keepingEngine(k)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
+		e := holdingEngine(k)
 		together := 0
 		for range rounds {
 			var callers sync.WaitGroup
 			for i := range woken {
 				callers.Go(func() {
 					for _, call := range []string{"first", "second"} {
-						if err := k.ask(t.Context(), e, fmt.Sprint("r", call, i)); err != nil {
+						if err := k.echo(t.Context(), e, fmt.Sprint("r", call, i)); err != nil {
 							t.Error(err)
 						}
 					}
@@ -90,7 +90,7 @@ func TestReaderWritesAfterCallersThatItHasWoken(t *testing.T) {
 			}
 			before := e.Snapshot().Writes
 			done := make(chan struct{})
-			go func() { // ends with the calls, awaited below
+			go func() { // ends with the calls; waited for below
 				callers.Wait()
 				for _, c := range queued {
 					k.finish(c)
@@ -110,19 +110,19 @@ func TestReaderWritesAfterCallersThatItHasWoken(t *testing.T) {
 			}
 			setFactor(e, manyWrites)
 		}
-		// The scheduler may stop a goroutine anywhere.
+		// The scheduler may preempt any goroutine.
 		if together < rounds/2 {
-			t.Errorf("%d times of %d the calls left by one write", together, rounds)
+			t.Errorf("in %d of %d rounds, one write sent all calls", together, rounds)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// Futures that nobody waits for wake no caller, so there is nothing to let run.
+// Futures that no goroutine waits for wake no caller, so the reader has no reason to yield.
 func TestReaderYieldsToNobodyWithoutCallersThatItHasWoken(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
-		e := keepingEngine(k)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
+		e := holdingEngine(k)
 		for range 5 {
 			calls := k.start(t.Context(), e, "ra", "rb", "rc", "rd")
 			k.written(e, len(calls))

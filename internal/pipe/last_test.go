@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A reply says that it is the last one: the connection is retired before the caller has it. What was
-// not sent moves, and what was sent is awaited.
+// After a reply that says it is the last one, the connection is retired before the caller receives the reply.
+// Unsent calls move, and the calls that were sent are awaited.
 func TestLastReply(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		k, e := movingWorld(t, network, tickets, func(c *Config) { c.Traits.FirstDepth = 2 })
 		pin, err := e.PinNow()
 		if err != nil {
@@ -28,9 +28,9 @@ func TestLastReply(t *testing.T) {
 		k.mu.Unlock()
 		last.reply("l1")
 		if <-alive {
-			t.Error("the last reply is there, and its connection takes calls")
+			t.Error("the connection accepts calls after its last reply")
 		}
-		moved(t, e, 3)
+		checkMoved(t, e, 3)
 		rest.reply("r2")
 		k.finish(sent[0])
 		k.arrived(2)
@@ -39,12 +39,12 @@ func TestLastReply(t *testing.T) {
 		for _, c := range cs {
 			k.finish(c)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 		e.Close()
 	})
 }
 
-// A DoAll of which the first call was answered by a last reply stays where it is: a part was sent.
+// A DoAll whose first call was answered by a last reply does not move, because a part of it was sent.
 func TestLastReplyWithinADoAll(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
 		k, e := movingWorld(t, "", tickets, nil)
@@ -72,13 +72,13 @@ func TestLastReplyWithinADoAll(t *testing.T) {
 		for _, c := range together {
 			c.Release()
 		}
-		moved(t, e, 0)
-		balanced(t, e)
+		checkMoved(t, e, 0)
+		checkBalanced(t, e)
 		e.Close()
 	}
 }
 
-// A message that comes while nobody listens may be the last one: a lone call moves.
+// A message that arrives while no goroutine reads may be the last one: a lone call moves.
 func TestLastMessageWhileIdle(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})
@@ -102,7 +102,7 @@ func TestLastMessageWhileIdle(t *testing.T) {
 			}
 			c.Release()
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 

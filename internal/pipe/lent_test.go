@@ -18,7 +18,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// pages is memory that is overwritten as soon as its owner has it back.
+// pages is memory that is overwritten when it is released.
 type pages struct {
 	b    []byte
 	back atomic.Int32
@@ -39,7 +39,7 @@ func (p *pages) Release() {
 	p.back.Add(1)
 }
 
-// lentBody returns a request of n bytes, most of them lent, in several links.
+// lentBody returns a request of n bytes, most of which are lent, in several links.
 func lentBody(tickets bool, n int, fill byte) (*slipstream.Body, []*pages) {
 	var b slipstream.Body
 	head := 1
@@ -60,14 +60,14 @@ func lentBody(tickets bool, n int, fill byte) (*slipstream.Body, []*pages) {
 	return &b, all
 }
 
-// A stallingServer reads requests of one letter, stops when it has read as much as it is told,
-// and checks each of them.
+// A stallingServer reads requests that repeat one letter, stops reading after the given number of bytes, and
+// checks each request.
 type stallingServer struct {
 	t       testing.TB
 	tickets bool
-	stop    atomic.Int64 // stops after so many bytes
+	stop    atomic.Int64 // stop reading after this number of bytes
 	passed  chan struct{}
-	at      chan struct{} // closed where it stops
+	at      chan struct{} // closed when it stops
 	seen    chan string   // the letter and the length of each request
 }
 
@@ -93,7 +93,7 @@ func (s *stallingServer) serve(conn net.Conn) {
 			body = body[8:]
 		}
 		if rest := strings.TrimLeft(string(body[1:]), string(body[1])); rest != "" {
-			s.t.Errorf("a request of %d bytes %q has %d others at its end", len(body), body[1], len(rest))
+			s.t.Errorf("a request of %d bytes %q ends with %d other bytes", len(body), body[1], len(rest))
 		}
 		s.seen <- fmt.Sprintf("%c %d", body[1], len(body)-1)
 		conn.Write(reply)
@@ -120,9 +120,9 @@ func (s *stalling) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A call whose body is lent is canceled after the server has read any part of it: it ends at once,
-// its memory stays as it is until nobody reads it any more, the server gets whole requests, and
-// the connection goes on.
+// A call whose body is lent is canceled after the server has read some of it: it ends immediately, its memory
+// is not released while it is still being written, the server gets whole requests, and the connection
+// continues.
 func TestCancelOfLentMemory(t *testing.T) {
 	const size = 1 << 20
 	certificate := testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"toy"}}).Certificate
@@ -136,7 +136,7 @@ func TestCancelOfLentMemory(t *testing.T) {
 			for _, stop := range stops {
 				cancelLent(t, network, certificate, tickets, size, stop)
 				if t.Failed() {
-					t.Fatalf("on %q, tickets %v, stopped after %d bytes", network, tickets, stop)
+					t.Fatalf("network %q, tickets %v, stopped after %d bytes", network, tickets, stop)
 				}
 			}
 		}
@@ -156,7 +156,7 @@ func cancelLent(t *testing.T, network string, certificate tls.Certificate, ticke
 		t.Fatal(err)
 	}
 	<-s.at
-	// Another one is queued behind it, and not given up.
+	// Another call is queued after it, and is not canceled.
 	second, secondPages := lentBody(tickets, 100_000, 'b')
 	after := e.Acquire()
 	after.SetBody(second)
@@ -170,21 +170,21 @@ func cancelLent(t *testing.T, network string, certificate tls.Certificate, ticke
 	c.Release()
 	close(s.passed)
 	if err := after.Wait(); err != nil {
-		t.Errorf("the call behind it: %v", err)
+		t.Errorf("the call after it: %v", err)
 	}
 	if secondPages[0].back.Load() != 0 {
-		t.Error("memory was given back before its call was released")
+		t.Error("memory was released before its call")
 	}
 	after.Release()
 	for i, want := range []string{fmt.Sprint("a ", size), "b 100000"} {
 		if got := <-s.seen; got != want {
-			t.Errorf("request %d is %q, expected %q", i, got, want)
+			t.Errorf("request %d is %q, want %q", i, got, want)
 		}
 	}
 	testkit.Eventually(t, 5*time.Second, func() error {
 		for i, p := range append(lentPages, secondPages...) {
 			if n := p.back.Load(); n != 1 {
-				return fmt.Errorf("owner %d was told %d times", i, n)
+				return fmt.Errorf("owner %d: released %d times, want 1", i, n)
 			}
 		}
 		return nil
@@ -210,13 +210,13 @@ func (s *stallingServer) engine(network string, certificate tls.Certificate) *En
 			s.t.Fatal(err)
 		}
 		s.t.Cleanup(func() { l.Close() })
-		go func() { // ended by the close of the listener
+		go func() { // ended by closing the listener
 			for {
 				conn, err := l.Accept()
 				if err != nil {
 					return
 				}
-				go s.serve(conn) // ended by that of the engine
+				go s.serve(conn) // ended by closing the engine
 			}
 		}()
 		cfg.Dial = func(ctx context.Context) (net.Conn, error) {
@@ -243,7 +243,7 @@ func (s *stallingServer) engine(network string, certificate tls.Certificate) *En
 	return e
 }
 
-// panicking is an owner that breaks its promise.
+// panicking is an owner that panics, which owners must not do.
 type panicking struct{ pages }
 
 func (p *panicking) Release() {
@@ -251,7 +251,8 @@ func (p *panicking) Release() {
 	panic("an owner's fault")
 }
 
-// An owner that panics keeps no other owner from its memory, and harms neither caller nor engine.
+// An owner that panics does not prevent the release of other memory, and affects neither the caller nor the
+// engine.
 func TestOwnerThatPanics(t *testing.T) {
 	s := startToy(t, &toyServer{network: "unix"})
 	e := s.engine(nil)
@@ -266,15 +267,15 @@ func TestOwnerThatPanics(t *testing.T) {
 	}
 	c.Release()
 	if fault.back.Load() != 1 || all[0].back.Load() != 1 {
-		t.Errorf("owners were told %d and %d times", fault.back.Load(), all[0].back.Load())
+		t.Errorf("the memory was released %d and %d times, want once each", fault.back.Load(), all[0].back.Load())
 	}
-	if err := s.ask(t.Context(), e, "rafter"); err != nil {
+	if err := s.echo(t.Context(), e, "rafter"); err != nil {
 		t.Error(err)
 	}
 }
 
-// What was lent is given back exactly once however its call ends: never sent, dropped while it was
-// queued, cut off with its connection, refused, sent twice.
+// Lent memory is released exactly once, however its call ends: never sent, dropped from the queue, cut off with
+// its connection, refused, or sent twice.
 func TestLentMemoryIsGivenBackOnce(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
 		s := startToy(t, &toyServer{tickets: tickets, network: "unix"})
@@ -288,13 +289,13 @@ func TestLentMemoryIsGivenBackOnce(t *testing.T) {
 			use(c)
 			for _, one := range p {
 				if one.back.Load() != 0 && !c.Spent() {
-					t.Error("memory was given back while its call could be sent again")
+					t.Error("memory was released while its call could be sent again")
 				}
 			}
 			c.Release()
 		}
 		try(100_000, func(*Call) {})
-		try(8<<20, func(c *Call) { // more than the bound
+		try(8<<20, func(c *Call) { // larger than the bound
 			if err := e.Do(t.Context(), c); slipstream.OutcomeOf(err) != slipstream.Overloaded {
 				t.Error(err)
 			}
@@ -327,13 +328,13 @@ func TestLentMemoryIsGivenBackOnce(t *testing.T) {
 		})
 		for i, p := range all {
 			if n := p.back.Load(); n != 1 {
-				t.Errorf("tickets %v: owner %d of %d was told %d times", tickets, i, len(all), n)
+				t.Errorf("tickets %v: owner %d of %d: released %d times, want 1", tickets, i, len(all), n)
 			}
 		}
 	}
 }
 
-// A call whose body is lent moves with it when its connection ends before it was sent.
+// A call whose body is lent moves with it when the connection ends before it was sent.
 func TestLentMemoryMoves(t *testing.T) {
 	s := startToy(t, &toyServer{network: "unix", tickets: true, handle: func(r toyRequest) {
 		if r.body != "rhold" {
@@ -366,20 +367,20 @@ func TestLentMemoryMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.replyOf(c); got != "r"+strings.Repeat("x", 600_000) {
-		t.Errorf("the reply has %d bytes that were not sent", len(got))
+		t.Errorf("the reply has %d bytes, want those of the request", len(got))
 	}
 	for i, p := range all {
 		if p.back.Load() != 0 {
-			t.Errorf("owner %d was told before its call was released", i)
+			t.Errorf("owner %d: memory was released before its call", i)
 		}
 	}
 	c.Release()
 	for i, p := range all {
 		if n := p.back.Load(); n != 1 {
-			t.Errorf("owner %d was told %d times", i, n)
+			t.Errorf("owner %d: released %d times, want 1", i, n)
 		}
 	}
 	if v := e.Snapshot(); v.Moved == 0 {
-		t.Error("no call has moved")
+		t.Error("no call moved")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// events collects what OnEvent is told.
+// events collects the events passed to OnEvent.
 type events struct {
 	mu  sync.Mutex
 	all []slipstream.Event
@@ -25,7 +25,7 @@ func (v *events) add(e slipstream.Event) {
 	v.mu.Lock()
 	v.all = append(v.all, e)
 	v.mu.Unlock()
-	panic("the user's code") // is contained
+	panic("the user's code") // the engine recovers from this
 }
 
 func (v *events) kinds() string {
@@ -38,6 +38,7 @@ func (v *events) kinds() string {
 	return strings.Join(kinds, ", ")
 }
 
+// The engine reconnects after pauses that double up to MaxBackoff, and reports each event.
 func TestReconnectsWithBackoff(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := startToy(t, &toyServer{})
@@ -46,22 +47,22 @@ func TestReconnectsWithBackoff(t *testing.T) {
 		c.OnEvent = seen.add
 		c.Backoff, c.MaxBackoff = 4*time.Millisecond, 16*time.Millisecond
 	})
-	if err := s.ask(t.Context(), e, "rx"); err != nil {
+	if err := s.echo(t.Context(), e, "rx"); err != nil {
 		t.Fatal(err)
 	}
 	s.setDown(true)
-	s.hangUp()
+	s.closeConns()
 	failed := func(n int) func() error {
 		return func() error {
 			if got := strings.Count(seen.kinds(), "dial failed"); got < n {
-				return fmt.Errorf("%d failed attempts: %s", got, seen.kinds())
+				return fmt.Errorf("%d failed attempts so far: %s", got, seen.kinds())
 			}
 			return nil
 		}
 	}
 	testkit.Eventually(t, 5*time.Second, failed(5))
 	s.setDown(false)
-	if err := s.ask(t.Context(), e, "rx"); err != nil {
+	if err := s.echo(t.Context(), e, "rx"); err != nil {
 		t.Fatal(err)
 	}
 	seen.mu.Lock()
@@ -74,7 +75,7 @@ func TestReconnectsWithBackoff(t *testing.T) {
 		if ev.Kind != slipstream.DialFailed {
 			break
 		}
-		pause = min(2*pause, 16*time.Millisecond) // the short life of the socket was the first failure
+		pause = min(2*pause, 16*time.Millisecond) // the short life of the first socket counts as the first failure
 		if ev.Backoff < pause/2 || ev.Backoff > pause || !errors.Is(ev.Err, errRefused) || ev.Addr != "toy" {
 			t.Errorf("attempt %d: %+v, want a pause of %v to %v", i, ev, pause/2, pause)
 		}
@@ -84,11 +85,11 @@ func TestReconnectsWithBackoff(t *testing.T) {
 		last = ev.At
 	}
 	if v := e.Snapshot(); v.Reconnects != 1 || v.Connected != 1 {
-		t.Errorf("%+v", v)
+		t.Errorf("snapshot: %+v", v)
 	}
 }
 
-// badProtocol greets in ways that a server or a driver can be wrong in.
+// badProtocol has greetings with the errors that a server or a driver can make.
 type badProtocol struct {
 	toyFIFO
 	greet func(ctx context.Context, c net.Conn) ([]byte, error)
@@ -113,6 +114,7 @@ type badScanner struct{ scan func([]byte) (Frame, error) }
 
 func (s badScanner) Scan(b []byte) (Frame, error) { return s.scan(b) }
 
+// If the greeting or the dial fails, hangs or panics, Connect and calls fail as not sent, and Close does not wait.
 func TestGreetingsThatFail(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, c := range map[string]struct {
@@ -124,15 +126,15 @@ func TestGreetingsThatFail(t *testing.T) {
 			_, err := c.Read(make([]byte, 1))
 			return nil, err
 		}}, want: "greeting: "},
-		"garbage":          {p: badProtocol{greet: func(_ context.Context, c net.Conn) ([]byte, error) { return nil, errors.New("garbage") }}, want: "greeting: garbage"},
-		"panics":           {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { panic("oh") }}, want: "panic: oh"},
-		"reply behind it":  {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { return appendToy(nil, "rtoo early"), nil }}, want: ErrUnsolicited.Error()},
-		"garbage behind":   {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { return make([]byte, 4), nil }}, want: "empty message"},
-		"dial panics":      {p: toyFIFO{}, dial: func(context.Context) (net.Conn, error) { panic("oh") }, want: "panic: oh"},
-		"dial hangs":       {p: toyFIFO{}, dial: hangingDial, want: context.DeadlineExceeded.Error()},
-		"no scanner":       {p: scannerless{}, want: "panic: no scanner"},
-		"server hangs up":  {p: badProtocol{greet: func(ctx context.Context, c net.Conn) ([]byte, error) { c.Close(); return toyFIFO{}.Greet(ctx, c) }}, want: "greeting: "},
-		"waits for itself": {p: badProtocol{greet: func(ctx context.Context, _ net.Conn) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }}, want: "greeting: "},
+		"garbage":       {p: badProtocol{greet: func(_ context.Context, c net.Conn) ([]byte, error) { return nil, errors.New("garbage") }}, want: "greeting: garbage"},
+		"panics":        {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { panic("oh") }}, want: "panic: oh"},
+		"early reply":   {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { return appendToy(nil, "rtoo early"), nil }}, want: ErrUnsolicited.Error()},
+		"early garbage": {p: badProtocol{greet: func(context.Context, net.Conn) ([]byte, error) { return make([]byte, 4), nil }}, want: "empty message"},
+		"dial panics":   {p: toyFIFO{}, dial: func(context.Context) (net.Conn, error) { panic("oh") }, want: "panic: oh"},
+		"dial hangs":    {p: toyFIFO{}, dial: hangingDial, want: context.DeadlineExceeded.Error()},
+		"no scanner":    {p: scannerless{}, want: "panic: no scanner"},
+		"server closes": {p: badProtocol{greet: func(ctx context.Context, c net.Conn) ([]byte, error) { c.Close(); return toyFIFO{}.Greet(ctx, c) }}, want: "greeting: "},
+		"never returns": {p: badProtocol{greet: func(ctx context.Context, _ net.Conn) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }}, want: "greeting: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.NoLeaks(t)
@@ -145,10 +147,10 @@ func TestGreetingsThatFail(t *testing.T) {
 			})
 			err := e.Connect(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-				t.Errorf("Connect: %v, want %q", err, c.want)
+				t.Errorf("Connect: %v, want an error with %q, not sent", err, c.want)
 			}
-			if err := s.ask(t.Context(), e, "rx"); slipstream.OutcomeOf(err) != slipstream.NotSent {
-				t.Errorf("a call: %v", err)
+			if err := s.echo(t.Context(), e, "rx"); slipstream.OutcomeOf(err) != slipstream.NotSent {
+				t.Errorf("call: %v", err)
 			}
 			began := time.Now()
 			if e.Close(); time.Since(began) > time.Second {
@@ -162,8 +164,7 @@ type scannerless struct{ toyFIFO }
 
 func (scannerless) NewScanner() Scanner { panic("no scanner") }
 
-// A part of a message behind the greeting is read to its end: a push is one, a
-// reply is not.
+// A part of a message that arrives with the greeting is read to its end: a push is valid, a reply is not.
 func TestPartBehindTheGreeting(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, kind := range []string{"p", "r"} {
@@ -179,25 +180,26 @@ func TestPartBehindTheGreeting(t *testing.T) {
 				return early[:3], err
 			}}
 		})
-		err := s.ask(t.Context(), e, "rx")
+		err := s.echo(t.Context(), e, "rx")
 		if kind == "p" && (err != nil || <-pushes != "pearly") {
 			t.Errorf("a push in two parts: %v", err)
 		}
 		if kind == "r" && !errors.Is(err, ErrUnsolicited) {
-			t.Errorf("a reply that began before its request: %v", err)
+			t.Errorf("a reply that started before its request: %v", err)
 		}
 	}
 }
 
-func TestCloseWhileDialling(t *testing.T) {
+// Close ends calls and Connect while the engine dials, and may be called twice.
+func TestCloseWhileDialing(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := startToy(t, &toyServer{})
 	e := s.unconnected(func(c *Config) { c.Dial = hangingDial })
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			if err := s.ask(context.Background(), e, "rx"); slipstream.OutcomeOf(err) != slipstream.Closed {
-				t.Errorf("a waiting call: %v", err)
+			if err := s.echo(context.Background(), e, "rx"); slipstream.OutcomeOf(err) != slipstream.Closed {
+				t.Errorf("the waiting call: %v", err)
 			}
 		})
 	}
@@ -209,12 +211,13 @@ func TestCloseWhileDialling(t *testing.T) {
 	time.Sleep(5 * time.Millisecond)
 	e.Close()
 	wg.Wait()
-	if err := s.ask(t.Context(), e, "rx"); slipstream.OutcomeOf(err) != slipstream.Closed {
-		t.Errorf("after the close: %v", err)
+	if err := s.echo(t.Context(), e, "rx"); slipstream.OutcomeOf(err) != slipstream.Closed {
+		t.Errorf("call after Close: %v", err)
 	}
-	e.Close() // once more
+	e.Close() // a second time
 }
 
+// When Close or Shutdown returns, every call has ended. Shutdown fails no call.
 func TestCloseAndShutdownUnderLoad(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, network := range []string{"", "unix", "tcp"} {
@@ -235,9 +238,9 @@ func closeUnderLoad(t *testing.T, s *toyServer, gently bool) {
 	for g := range 8 {
 		wg.Go(func() {
 			for i := 0; ; i++ {
-				if err := s.ask(context.Background(), e, fmt.Sprintf("r%d/%d", g, i)); err != nil {
+				if err := s.echo(context.Background(), e, fmt.Sprintf("r%d/%d", g, i)); err != nil {
 					if gently && slipstream.OutcomeOf(err) != slipstream.Closed {
-						t.Errorf("cut off by a shutdown: %v", err)
+						t.Errorf("call cut off by Shutdown: %v", err)
 					}
 					return
 				}
@@ -265,7 +268,7 @@ func closeUnderLoad(t *testing.T, s *toyServer, gently bool) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if err := e.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
+			t.Errorf("Shutdown: %v", err)
 		}
 	} else {
 		e.Close()
@@ -273,28 +276,28 @@ func closeUnderLoad(t *testing.T, s *toyServer, gently bool) {
 	ended := ends.Load()
 	wg.Wait()
 	if ended != begun || ends.Load() != begun {
-		t.Errorf("%d of %d completers were told when the engine was closed, %d later", ended, begun, ends.Load())
+		t.Errorf("%d of %d completers were called when Close returned, %d later", ended, begun, ends.Load())
 	}
 	if v := e.Snapshot(); gently && v.Failed != 0 {
-		t.Errorf("%d calls failed", v.Failed)
+		t.Errorf("%d calls failed, want 0", v.Failed)
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// A shutdown waits for calls that somebody awaits, and for no other.
+// A shutdown waits for calls that a caller awaits, and for no tombstone.
 func TestShutdownWaitsForNoTombstone(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, tickets := range []bool{false, true} {
 		s := startToy(t, &toyServer{tickets: tickets, handle: func(toyRequest) {}})
 		e := s.engine(nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		if err := s.ask(ctx, e, "rx"); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.echo(ctx, e, "rx"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		cancel()
 		began := time.Now()
 		if err := e.Shutdown(t.Context()); err != nil || time.Since(began) > time.Second {
-			t.Errorf("the shutdown took %v: %v", time.Since(began), err)
+			t.Errorf("Shutdown took %v: %v", time.Since(began), err)
 		}
 		e = s.engine(nil)
 		c := s.newCall(e, "ry")
@@ -303,11 +306,11 @@ func TestShutdownWaitsForNoTombstone(t *testing.T) {
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
 		if err := e.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the shutdown did not wait: %v", err)
+			t.Errorf("Shutdown did not wait: %v", err)
 		}
 		cancel()
 		if err := c.Wait(); err == nil {
-			t.Error("a call without a reply ended well")
+			t.Error("a call without a reply succeeded")
 		}
 		c.Release()
 	}

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// faults is the script of an in-memory connection. Offsets count bytes from the
-// client to the server (up) and back (down), the greeting included.
+// faults configures the faults of an in-memory connection. Offsets count the bytes from the client to the
+// server (up) and back (down), including the greeting.
 type faults struct {
-	// resetUp and resetDown reset the connection when so many bytes have passed;
-	// 0: never. What was not read by then is lost.
+	// resetUp and resetDown reset the connection when so many bytes were written; if 0, never. Bytes that were
+	// not read by then are lost.
 	resetUp, resetDown int
-	// chunk is the most that one read returns, on either side; 0: all.
+	// chunk is the maximum number of bytes that one read returns, on either side. If 0, there is no limit.
 	chunk int
-	// room is how many bytes a direction holds before writers wait; 0: 64 KiB.
+	// room is how many bytes a direction buffers before writers wait. If 0, it is 64 KiB.
 	room int
 }
 
@@ -33,19 +33,19 @@ type memConn struct {
 	readBy, writeBy memDeadline
 }
 
-// memLink is the connection: one lock, two directions.
+// memLink is a connection: one lock, two directions.
 type memLink struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
 	faults   faults
 	up, down memHalf
-	err      error // set by a reset or a close
+	err      error // set by Reset or Close
 }
 
 type memHalf struct {
 	data   []byte
-	passed int // bytes that writers put in
-	cut    int // reset when so many have passed
+	passed int // bytes that were written
+	cut    int // the connection is reset when so many bytes were written
 }
 
 type memDeadline struct {
@@ -107,18 +107,18 @@ func (c *memConn) Write(p []byte) (n int, err error) {
 		case c.writeBy.over():
 			return n, os.ErrDeadlineExceeded
 		}
-		most := min(len(p)-n, l.faults.room-len(c.write.data))
+		limit := min(len(p)-n, l.faults.room-len(c.write.data))
 		if c.write.cut > 0 {
-			most = min(most, c.write.cut-c.write.passed)
+			limit = min(limit, c.write.cut-c.write.passed)
 		}
-		if most > 0 {
-			c.write.data = append(c.write.data, p[n:n+most]...)
-			c.write.passed += most
-			n += most
+		if limit > 0 {
+			c.write.data = append(c.write.data, p[n:n+limit]...)
+			c.write.passed += limit
+			n += limit
 		}
 		if c.write.cut > 0 && c.write.passed >= c.write.cut {
-			// What is under way is lost in the other direction only: a server that
-			// has read a request may have executed it.
+			// Only the bytes of the other direction are lost, because a server that has read a request may have
+			// executed it.
 			l.reset()
 			continue
 		}
@@ -130,7 +130,7 @@ func (c *memConn) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// reset ends the connection for both sides. Under mu.
+// reset ends the connection for both sides. The caller holds mu.
 func (l *memLink) reset() {
 	if l.err == nil {
 		l.err = syscall.ECONNRESET
@@ -139,14 +139,14 @@ func (l *memLink) reset() {
 	l.changed.Broadcast()
 }
 
-// Reset ends the connection as a peer does that has crashed.
+// Reset ends the connection like a peer that has crashed.
 func (c *memConn) Reset() {
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
 	c.link.reset()
 }
 
-// Passed returns how many bytes have been written to this end.
+// Passed returns the number of bytes written to this end.
 func (c *memConn) Passed() int {
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
@@ -196,7 +196,7 @@ func TestMemConn(t *testing.T) {
 	}
 	a, b = newMemLink(faults{resetUp: 4})
 	if n, err := a.Write(want); n != 4 || !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("a write across the reset: %d, %v", n, err)
+		t.Errorf("write across the reset: %d, %v", n, err)
 	}
 	if got, err := io.ReadAll(b); string(got) != "0123" || !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the server read %q, %v", got, err)

@@ -13,15 +13,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// The flush rule under all orders of events. One goroutine plays all parts: a
-// write is a hook in which the next events happen until the one that ends it,
-// so every interleaving of submit, reply, kick, sweep and the end of a write is
-// a path of choices, and small worlds are walked completely.
+// These tests check the flush rule under all orders of events. One goroutine does everything: a write is a hook
+// in which the next events happen until the one that ends the write. So every interleaving of submissions,
+// replies, kicks, sweeps and ends of writes is a path of choices, and small worlds are explored exhaustively.
 
-// chooser picks one of n ways at each step.
+// A chooser chooses one of n alternatives at each step.
 type chooser interface{ choose(n int) int }
 
-// walker walks all paths of choices, depth first.
+// A walker walks all paths of choices, depth first.
 type walker struct {
 	path, width []int
 	at          int
@@ -35,7 +34,7 @@ func (w *walker) choose(n int) int {
 	return w.path[w.at-1]
 }
 
-// next moves to the next path; false: there is none.
+// next moves to the next path. It reports false if there is none.
 func (w *walker) next() bool {
 	w.at = 0
 	for i := len(w.path) - 1; i >= 0; i-- {
@@ -51,32 +50,31 @@ type dice struct{ *rand.Rand }
 
 func (d dice) choose(n int) int { return d.IntN(n) }
 
-// hookedRaw is a connection whose writes are a hook.
+// hookedRaw is a connection whose writes call a hook.
 type hookedRaw struct{ write func() }
 
 func (h hookedRaw) Control(func(uintptr)) error    { return nil }
 func (h hookedRaw) Read(func(uintptr) bool) error  { return nil }
 func (h hookedRaw) Write(func(uintptr) bool) error { h.write(); return nil }
 
-// modelTrip is the round trip of the model world, so long that real time is
-// nothing in it.
+// modelTrip is the round trip of a modelWorld, so long that elapsed real time is negligible.
 const modelTrip = time.Hour
 
-// modelLimits bound a world.
+// modelLimits bounds a modelWorld.
 type modelLimits struct {
 	tickets, oneWays                 bool
 	k, submits, cancels, sweeps, big int
-	window                           int // 0: none
-	events                           int // 0: until nothing is left to do
+	window                           int // if 0, there is none
+	events                           int // if 0, the world runs until there is nothing left to do
 }
 
 type modelCall struct {
-	call      *Call
-	body      string
-	cancel    context.CancelFunc
-	cancelled bool
-	oneWay    bool
-	at        time.Duration // of its write
+	call     *Call
+	body     string
+	cancel   context.CancelFunc
+	canceled bool
+	oneWay   bool
+	at       time.Duration // of the write
 }
 
 type modelWorld struct {
@@ -86,12 +84,12 @@ type modelWorld struct {
 	engine *Engine
 	socket *socket
 
-	queued, away []*modelCall // what the model knows
-	all          []*modelCall
-	inWrite      bool
-	kickPending  bool
-	log          []string
-	scratch      []byte
+	queued, inFlight []*modelCall // according to the model
+	all              []*modelCall
+	inWrite          bool
+	kickPending      bool
+	log              []string
+	scratch          []byte
 }
 
 func newModelWorld(t testing.TB, l modelLimits, c chooser) *modelWorld {
@@ -117,13 +115,13 @@ func (w *modelWorld) note(format string, args ...any) {
 
 func (w *modelWorld) fatal(format string, args ...any) {
 	w.t.Helper()
-	w.t.Fatalf("%s\nevents: %q\nqueued %d, under way %d", fmt.Sprintf(format, args...), w.log, len(w.queued), len(w.away))
+	w.t.Fatalf("%s\nevents: %q\n%d queued, %d in flight", fmt.Sprintf(format, args...), w.log, len(w.queued), len(w.inFlight))
 }
 
-// young counts what the rule counts as outstanding.
+// young returns the number of calls that the rule counts as outstanding.
 func (w *modelWorld) young() int {
 	n := 0
-	for _, c := range w.away {
+	for _, c := range w.inFlight {
 		if !w.limits.tickets || w.engine.now()-c.at <= youngTrips*modelTrip {
 			n++
 		}
@@ -131,36 +129,35 @@ func (w *modelWorld) young() int {
 	return n
 }
 
-// due says, from the words of the rule alone, whether what is queued must leave.
+// due reports whether the queued calls must be sent, according to the text of the rule.
 func (w *modelWorld) due() bool {
 	size := 0
 	for _, c := range w.queued {
 		size += len(c.call.Frame)
 	}
 	n, may := w.young(), len(w.queued)
-	if l := w.limits.window; l > 0 && l-len(w.away) < may {
-		may = l - len(w.away)
+	if l := w.limits.window; l > 0 && l-len(w.inFlight) < may {
+		may = l - len(w.inFlight)
 		size = size * may / len(w.queued)
 	}
 	return may > 0 && (n == 0 || may*w.limits.k >= n || size > w.limits.big)
 }
 
-// write is the kernel's part: it is entered when the engine writes, and goes on
-// with the world until the write ends.
+// write replaces the kernel's write: the engine calls it, and it runs events until the write ends.
 func (w *modelWorld) write() {
 	if w.inWrite {
-		w.fatal("two writes at a time")
+		w.fatal("two writes at the same time")
 	}
 	if !w.due() {
-		w.fatal("a write that the rule does not allow")
+		w.fatal("the engine writes, but the rule does not hold")
 	}
 	var want, calls []byte
 	var stay []*modelCall
 	for _, c := range w.queued {
-		if c.cancelled {
+		if c.canceled {
 			continue
 		}
-		if len(stay) > 0 || !c.oneWay && w.limits.window > 0 && len(w.away) == w.limits.window {
+		if len(stay) > 0 || !c.oneWay && w.limits.window > 0 && len(w.inFlight) == w.limits.window {
 			stay = append(stay, c)
 			continue
 		}
@@ -169,7 +166,7 @@ func (w *modelWorld) write() {
 		} else {
 			calls = append(calls, c.call.Frame...)
 			c.at = w.engine.now()
-			w.away = append(w.away, c)
+			w.inFlight = append(w.inFlight, c)
 		}
 	}
 	got := bytes.Join(w.socket.out.outgoing.Segments(), nil)
@@ -185,7 +182,7 @@ func (w *modelWorld) write() {
 	w.socket.out.wrote = len(got)
 }
 
-// play lets events happen until the world ends, or the write.
+// play runs events until the world ends or, within a write, until the write ends.
 func (w *modelWorld) play() {
 	for {
 		w.check()
@@ -204,7 +201,7 @@ func (w *modelWorld) play() {
 	}
 }
 
-// moves returns what may happen now.
+// moves returns the events that may happen now.
 func (w *modelWorld) moves() (moves []func()) {
 	if len(w.all) < w.limits.submits {
 		moves = append(moves, func() { w.submit(false) })
@@ -214,23 +211,23 @@ func (w *modelWorld) moves() (moves []func()) {
 	}
 	if w.kickPending {
 		moves = append(moves, w.kick)
-	} else if len(w.away) > 0 {
+	} else if len(w.inFlight) > 0 {
 		moves = append(moves, func() { w.reply(1, 0) })
-		if len(w.away) > 1 {
+		if len(w.inFlight) > 1 {
 			moves = append(moves, func() { w.reply(2, 0) })
 			if w.limits.tickets {
-				moves = append(moves, func() { w.reply(1, len(w.away)-1) })
+				moves = append(moves, func() { w.reply(1, len(w.inFlight)-1) })
 			}
 		}
 	}
 	if w.limits.cancels > 0 {
-		for _, list := range [][]*modelCall{w.queued, w.away} {
-			if i := slices.IndexFunc(list, func(c *modelCall) bool { return !c.cancelled }); i >= 0 {
+		for _, list := range [][]*modelCall{w.queued, w.inFlight} {
+			if i := slices.IndexFunc(list, func(c *modelCall) bool { return !c.canceled }); i >= 0 {
 				moves = append(moves, func() { w.cancel(list[i]) })
 			}
 		}
 	}
-	if w.limits.sweeps > 0 && len(w.queued)+len(w.away) > 0 {
+	if w.limits.sweeps > 0 && len(w.queued)+len(w.inFlight) > 0 {
 		moves = append(moves, w.sweep)
 	}
 	return moves
@@ -257,16 +254,16 @@ func (w *modelWorld) submit(oneWay bool) {
 	}
 }
 
-// reply lets the server answer n calls from the i-th on, in one read.
+// reply lets the server answer n calls from the i-th on, which arrive in one read.
 func (w *modelWorld) reply(n, i int) {
 	s := w.socket
 	w.scratch = w.scratch[:0]
-	for _, c := range w.away[i : i+n] {
+	for _, c := range w.inFlight[i : i+n] {
 		w.scratch = append(w.scratch, c.call.Frame...)
 	}
-	w.away = slices.Delete(w.away, i, i+n)
+	w.inFlight = slices.Delete(w.inFlight, i, i+n)
 	w.note("reply %d at %d", n, i)
-	s.calls.probing = false // the round trip stays the model's
+	s.calls.probing = false // so that the round trip stays modelTrip
 	s.in.begin, s.in.end = 0, copy(s.in.buf, w.scratch)
 	if _, err := s.cutFrames(new(int)); err != nil {
 		w.fatal("cut: %v", err)
@@ -287,9 +284,9 @@ func (w *modelWorld) kick() {
 func (w *modelWorld) cancel(c *modelCall) {
 	w.limits.cancels--
 	w.note("cancel %s", c.body)
-	c.cancelled = true
+	c.canceled = true
 	c.cancel()
-	for range 2 { // calls are visited from the second sweep on
+	for range 2 { // the second sweep visits the calls
 		w.socket.sweepCalls()
 	}
 	if state := c.call.state.Load(); state != stateDead {
@@ -297,7 +294,7 @@ func (w *modelWorld) cancel(c *modelCall) {
 	}
 }
 
-// sweep is a visit of the sweeper, after so long a time that all is old.
+// sweep runs the sweeper, after enough time that all calls count as old.
 func (w *modelWorld) sweep() {
 	w.limits.sweeps--
 	w.note("sweep")
@@ -305,41 +302,41 @@ func (w *modelWorld) sweep() {
 	w.socket.backstop()
 }
 
-// check: nothing may be stranded at any moment.
+// check fails the test if queued calls are stranded.
 func (w *modelWorld) check() {
 	if w.inWrite || w.kickPending || len(w.queued) == 0 {
-		return // somebody will look at the rule
+		return // the writer will apply the rule
 	}
 	switch s := w.socket; {
-	case w.limits.tickets && s.out.holding: // the sweeper will
+	case w.limits.tickets && s.out.holding: // the sweeper will send them
 	case w.limits.tickets:
-		w.fatal("a held call that the sweeper does not know of")
+		w.fatal("a call is held, but the sweeper does not know of it")
 	case w.due():
-		w.fatal("a stranded call")
+		w.fatal("a queued call is stranded")
 	}
 }
 
-// finish answers what is left, and looks at the end of every call.
+// finish answers the remaining calls, and checks how each call ended.
 func (w *modelWorld) finish() {
-	for w.limits.events = 0; len(w.queued)+len(w.away) > 0 || w.kickPending; {
+	for w.limits.events = 0; len(w.queued)+len(w.inFlight) > 0 || w.kickPending; {
 		switch {
 		case w.kickPending:
 			w.kick()
-		case len(w.away) > 0:
+		case len(w.inFlight) > 0:
 			w.reply(1, 0)
 		default:
-			w.fatal("queued calls that no reply frees")
+			w.fatal("calls are queued, but none is in flight")
 		}
 	}
 	for _, c := range w.all {
 		if !c.call.ending.reached() {
-			w.fatal("%s has no end", c.body)
+			w.fatal("%s has not ended", c.body)
 		}
-		if (c.call.err != nil) != c.cancelled {
-			w.fatal("%s: error %v, cancelled %v", c.body, c.call.err, c.cancelled)
+		if (c.call.err != nil) != c.canceled {
+			w.fatal("%s: error %v, canceled %v", c.body, c.call.err, c.canceled)
 		}
-		if !c.cancelled && !c.oneWay && string(c.call.Reply()) != string(c.call.Frame) {
-			w.fatal("%s got %q", c.body, c.call.Reply())
+		if !c.canceled && !c.oneWay && string(c.call.Reply()) != string(c.call.Frame) {
+			w.fatal("%s has the reply %q", c.body, c.call.Reply())
 		}
 		c.cancel()
 		c.call.Release()
@@ -347,7 +344,7 @@ func (w *modelWorld) finish() {
 	s := w.socket
 	k := s.counts
 	if k.Calls != k.Replies+k.OneWays+k.NeverWritten || s.charged.Load() != 0 || s.calls.size() != 0 {
-		w.fatal("left behind: %+v, charged %d", k, s.charged.Load())
+		w.fatal("not empty at the end: %+v, charged %d", k, s.charged.Load())
 	}
 	if n := w.engine.sweeping.backstop.Load(); n != 0 {
 		w.fatal("the backstop made %d writes", n)
@@ -382,16 +379,16 @@ func TestFlushRuleUnderEveryOrder(t *testing.T) {
 				w.play()
 				w.finish()
 				paths++
-				// One goroutine walks: the race detector only makes it slow.
+				// There is only one goroutine, so the race detector would only slow it down.
 				if !walk.next() || raceEnabled && paths%2_000 == 0 {
 					break
 				}
 			}
 		})
 	}
-	t.Logf("%d orders", paths)
+	t.Logf("explored %d orders", paths)
 	if paths < 10_000 {
-		t.Errorf("only %d orders were walked", paths)
+		t.Errorf("explored only %d orders", paths)
 	}
 }
 
@@ -412,25 +409,25 @@ func TestFlushRuleUnderRandomOrders(t *testing.T) {
 	}
 }
 
-// A slow call never holds a new one for longer than the rule says: four round
-// trips, and what the sweeper needs to come.
-func TestSlowTicketsHoldNobody(t *testing.T) {
+// A slow call never delays a new one for longer than the rule allows: four round trips and the sweeper's
+// interval.
+func TestSlowTicketsDelayNoCall(t *testing.T) {
 	w := newModelWorld(t, modelLimits{k: 1, tickets: true, big: 1 << 20, events: 1}, dice{testkit.Rand(t)})
 	for range 800 {
 		w.submit(false)
 		if w.engine.sweep == nil || len(w.queued) > 0 && !w.socket.out.holding {
-			t.Fatal("held, and the sweeper does not know")
+			t.Fatal("calls are held, but the sweeper is not active")
 		}
 	}
 	w.limits.sweeps = 2
-	w.sweep() // now the first are old, and the held ones leave
+	w.sweep() // now the first calls are old, and the held ones are sent
 	if len(w.queued) != 0 {
-		t.Fatalf("%d calls stay behind old ones", len(w.queued))
+		t.Fatalf("%d calls are still held because of old ones", len(w.queued))
 	}
-	w.sweep() // and now these are old too
+	w.sweep() // now these are old, too
 	w.submit(false)
 	if len(w.queued) != 0 {
-		t.Fatal("a quick call was held by 800 slow ones")
+		t.Fatal("800 slow calls delay a quick one")
 	}
 	w.finish()
 }

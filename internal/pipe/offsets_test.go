@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// threeCalls are asked together; the answers are told from each other.
+// threeCalls returns three calls with different bodies.
 func threeCalls(s *toyServer, e *Engine) (cs []*Call, bodies []string) {
 	bodies = []string{"rone", "rtwo is longer " + strings.Repeat("x", 70), "r3"}
 	for _, b := range bodies {
@@ -22,9 +22,9 @@ func threeCalls(s *toyServer, e *Engine) (cs []*Call, bodies []string) {
 	return cs, bodies
 }
 
-// The connection is reset at every offset of either direction, with reads of
-// every small size: a reply is the caller's own or there is none, what a call
-// may have done is known to the byte, and the next connection serves.
+// The connection is reset at every offset of either direction, with reads of every small size: a caller gets
+// its own reply or an error, the error says to the byte whether the request may have been executed, and the
+// next connection works.
 func TestResetAtEveryOffset(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, tickets := range []bool{false, true} {
@@ -56,12 +56,12 @@ func TestResetAtEveryOffset(t *testing.T) {
 				cs, bodies := threeCalls(s, e)
 				e.DoAll(t.Context(), cs)
 				for i, c := range cs {
-					judgeReset(t, s, c, fmt.Sprintf("tickets %v, up %v, offset %d, call %d", tickets, up, offset, i), bodies[i], up && starts[i] >= offset)
+					checkReset(t, s, c, fmt.Sprintf("tickets %v, up %v, offset %d, call %d", tickets, up, offset, i), bodies[i], up && starts[i] >= offset)
 				}
-				if err := s.ask(t.Context(), e, "rnext"); err != nil {
-					t.Errorf("the call after: %v", err)
+				if err := s.echo(t.Context(), e, "rnext"); err != nil {
+					t.Errorf("the next call: %v", err)
 				}
-				balanced(t, e)
+				checkBalanced(t, e)
 				e.Close()
 				if t.Failed() {
 					return
@@ -71,24 +71,23 @@ func TestResetAtEveryOffset(t *testing.T) {
 	}
 }
 
-func judgeReset(t *testing.T, s *toyServer, c *Call, name, body string, unsent bool) {
+func checkReset(t *testing.T, s *toyServer, c *Call, name, body string, unsent bool) {
 	t.Helper()
 	switch err := c.Err(); {
 	case err == nil && s.replyOf(c) != body:
-		t.Errorf("%s: asked %q, got %q", name, body, s.replyOf(c))
+		t.Errorf("%s: sent %q, got %q", name, body, s.replyOf(c))
 	case err == nil && unsent:
-		t.Errorf("%s: answered without having been sent", name)
+		t.Errorf("%s: the call succeeded, but its request was not sent", name)
 	case err != nil && (slipstream.OutcomeOf(err) == slipstream.NotSent) != unsent:
-		t.Errorf("%s: %v, unsent %v", name, err, unsent)
+		t.Errorf("%s: %v, want unsent: %v", name, err, unsent)
 	}
 	c.Release()
 }
 
-// The replies arrive in two reads, split at every byte, and in as many reads as
-// there are bytes; a push lies between them.
+// The replies, with a push between them, arrive in two reads, split at every byte, and in one-byte reads.
 func TestSplitAtEveryByte(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		pushes := make(chan string, 1000)
 		e := k.engine(func(c *Config) {
 			c.OnPush = func(_ Pin, f []byte) { pushes <- toyScanner{tickets: tickets}.body(f) }
@@ -109,7 +108,7 @@ func TestSplitAtEveryByte(t *testing.T) {
 			k.seen = nil
 			k.mu.Unlock()
 			if at == len(all) {
-				for _, b := range all { // once byte by byte
+				for _, b := range all { // one byte at a time
 					k.last().send([]byte{b})
 				}
 			} else {
@@ -124,23 +123,23 @@ func TestSplitAtEveryByte(t *testing.T) {
 			}
 			for i, c := range cs {
 				if got := k.replyOf(c); got != bodies[i] {
-					t.Errorf("split at %d: asked %q, got %q", at, bodies[i], got)
+					t.Errorf("split at %d: sent %q, got %q", at, bodies[i], got)
 				}
 				c.Release()
 			}
 			if got := <-pushes; got != "ppush" {
-				t.Errorf("split at %d: a push of %q", at, got)
+				t.Errorf("split at %d: the push is %q", at, got)
 			}
 			if at == len(all) {
 				break
 			}
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// A server that dies within its reply, at every byte, while the caller reads it
-// itself: the call may have been executed, and the next is served.
+// A server that dies at any byte of its reply, which a lone caller reads: the call may have been executed, and
+// the next call succeeds.
 func TestLoneReaderCutAtEveryByte(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		var cut atomic.Int64
@@ -159,7 +158,7 @@ func TestLoneReaderCutAtEveryByte(t *testing.T) {
 		for n := range 17 {
 			cut.Store(int64(n))
 			freeRole(t, s, e)
-			err := s.ask(t.Context(), e, "rcut")
+			err := s.echo(t.Context(), e, "rcut")
 			if whole := len("rcut") + 4; !tickets && n >= whole || tickets && n >= whole+8 {
 				if err != nil {
 					t.Errorf("a whole reply: %v", err)
@@ -171,6 +170,6 @@ func TestLoneReaderCutAtEveryByte(t *testing.T) {
 				t.Errorf("cut after %d bytes: %v", n, err)
 			}
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }

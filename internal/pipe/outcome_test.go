@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// countedConn takes a limited number of bytes, then fails, as a kernel does
-// whose peer is gone. It is written by the writer.
+// countedConn accepts a limited number of bytes and then fails, like a kernel whose peer is gone. The engine
+// writes to it with the writer.
 type countedConn struct {
 	*memConn
 	down chan struct{} // closed by Close
@@ -25,10 +25,10 @@ type countedConn struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	hold chan struct{} // the next write waits for it before it does anything
-	held bool          // it does
-	left int           // bytes that are taken; negative: any number
-	wait chan struct{} // what comes beyond waits for it, or for Close, and fails
+	hold chan struct{} // the next write waits for it before it does anything else
+	held bool          // the write is waiting for hold
+	left int           // bytes that are accepted; if negative, any number
+	wait chan struct{} // if the limit is exceeded, the write waits for it or for Close, and fails
 }
 
 func (c *countedConn) Write(p []byte) (int, error) {
@@ -67,7 +67,7 @@ func (c *countedConn) Close() error {
 	return c.memConn.Close()
 }
 
-// countedWorld is an engine on a countedConn whose server does not answer.
+// countedWorld returns an engine with a countedConn whose server does not answer.
 func countedWorld(t *testing.T, s *toyServer) (*Engine, *countedConn) {
 	t.Helper()
 	s.handle = func(toyRequest) {}
@@ -90,9 +90,8 @@ func countedWorld(t *testing.T, s *toyServer) (*Engine, *countedConn) {
 	return e, conn
 }
 
-// A write ends at every offset, through an error of the write itself, through a
-// close while it waits, and through the reader while it waits: each call of
-// which a byte was taken may have been executed, and no other.
+// A write ends at every offset, because it fails, because the connection is closed while it waits, or because
+// the reader fails while it waits: exactly the calls of which a byte was accepted may have been executed.
 func TestOutcomeIsExactAtEveryOffset(t *testing.T) {
 	testkit.NoLeaks(t)
 	bodies := []string{"ra", "rbbbb", "rcc", "rddddddd"}
@@ -122,9 +121,8 @@ func frameEnds(bodies []string, tickets bool) (ends []int) {
 	return ends
 }
 
-// outcomeAt submits a first call, whose write waits, and then the others, one of
-// which is given up if how is "cut"; they leave in the second write, which ends
-// at offset.
+// outcomeAt submits a first call, whose write waits, and then the others, one of which is given up if how is
+// "cut". The others are sent in the second write, which ends at offset.
 func outcomeAt(t *testing.T, name string, tickets bool, how string, bodies []string, ends []int, offset int) {
 	s := &toyServer{tickets: tickets}
 	e, conn := countedWorld(t, s)
@@ -141,22 +139,22 @@ func outcomeAt(t *testing.T, name string, tickets bool, how string, bodies []str
 		conn.mu.Lock()
 		defer conn.mu.Unlock()
 		if !conn.held {
-			return errors.New("the first write has not begun")
+			return errors.New("the first write has not started")
 		}
 		return nil
 	})
-	var dead *Call
+	var canceled *Call
 	if how == "cut" {
 		ctx, cancel := context.WithCancel(t.Context())
-		dead = s.newCall(e, "rdead on arrival")
-		if err := e.Start(ctx, dead); err != nil {
+		canceled = s.newCall(e, "rdead on arrival")
+		if err := e.Start(ctx, canceled); err != nil {
 			t.Fatal(name, err)
 		}
 		cancel()
-		if err := dead.Wait(); slipstream.OutcomeOf(err) != slipstream.NotSent || !errors.Is(err, context.Canceled) {
-			t.Fatalf("%s: the given-up call: %v", name, err)
+		if err := canceled.Wait(); slipstream.OutcomeOf(err) != slipstream.NotSent || !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: the canceled call: %v", name, err)
 		}
-		dead.Release()
+		canceled.Release()
 	}
 	var calls []*Call
 	for _, b := range bodies {
@@ -173,14 +171,14 @@ func outcomeAt(t *testing.T, name string, tickets bool, how string, bodies []str
 	close(hold)
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if got := conn.Passed(); got != len("hello")+size+offset {
-			return fmt.Errorf("%s: %d bytes have passed", name, got)
+			return fmt.Errorf("%s: %d bytes were written so far", name, got)
 		}
 		return nil
 	})
 	switch {
 	case how == "peer resets":
 		s.last().reset()
-	case how == "close" || offset == ends[len(ends)-1]: // else nothing would fail
+	case how == "close" || offset == ends[len(ends)-1]: // otherwise nothing would fail
 		e.Close()
 	default:
 		close(wait)
@@ -204,13 +202,14 @@ func outcomeAt(t *testing.T, name string, tickets bool, how string, bodies []str
 		c.Release()
 	}
 	if err := opener.Wait(); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
-		t.Errorf("%s: the opener: %v", name, err)
+		t.Errorf("%s: the first call: %v", name, err)
 	}
 	opener.Release()
-	balanced(t, e)
+	checkBalanced(t, e)
 	e.Close()
 }
 
+// While the server is down, calls wait for a connection, or fail immediately with FailFast.
 func TestRefusedAndWaiting(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := startToy(t, &toyServer{down: true})
@@ -218,26 +217,26 @@ func TestRefusedAndWaiting(t *testing.T) {
 	if err := fast.Connect(t.Context()); !errors.Is(err, errRefused) || slipstream.OutcomeOf(err) != slipstream.NotSent {
 		t.Errorf("Connect returned %v", err)
 	}
-	if err := s.ask(t.Context(), fast, "rx"); !errors.Is(err, errRefused) || !slipstream.SafeToRetry(err) {
+	if err := s.echo(t.Context(), fast, "rx"); !errors.Is(err, errRefused) || !slipstream.SafeToRetry(err) {
 		t.Errorf("FailFast: %v", err)
 	}
 	patient := s.unconnected(nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := s.ask(ctx, patient, "rx"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errRefused) || !slipstream.SafeToRetry(err) {
-		t.Errorf("waiting: %v", err)
+	if err := s.echo(ctx, patient, "rx"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errRefused) || !slipstream.SafeToRetry(err) {
+		t.Errorf("waiting for a connection: %v", err)
 	}
 	time.AfterFunc(20*time.Millisecond, func() { s.setDown(false) })
-	if err := s.ask(t.Context(), patient, "rx"); err != nil {
-		t.Errorf("waiting for a server that comes: %v", err)
+	if err := s.echo(t.Context(), patient, "rx"); err != nil {
+		t.Errorf("waiting for a server that comes up: %v", err)
 	}
 	if err := fast.Connect(t.Context()); err != nil && !errors.Is(err, errRefused) {
 		t.Error(err)
 	}
 	quick := s.unconnected(func(c *Config) { c.Timeout = 20 * time.Millisecond; c.Dial = hangingDial })
 	began := time.Now()
-	if err := s.ask(t.Context(), quick, "rx"); slipstream.OutcomeOf(err) != slipstream.NotSent || time.Since(began) > time.Second {
-		t.Errorf("a call with a time-out waited %v for a connection: %v", time.Since(began), err)
+	if err := s.echo(t.Context(), quick, "rx"); slipstream.OutcomeOf(err) != slipstream.NotSent || time.Since(began) > time.Second {
+		t.Errorf("a call with a timeout waited %v for a connection: %v", time.Since(began), err)
 	}
 }
 
@@ -246,33 +245,33 @@ func hangingDial(ctx context.Context) (net.Conn, error) {
 	return nil, ctx.Err()
 }
 
-// A completer's submission never waits, neither for a connection nor for room.
+// StartFunc never waits, neither for a connection nor for room.
 func TestCompletersNeverWait(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := startToy(t, &toyServer{handle: func(toyRequest) {}})
 	e := s.engine(func(c *Config) { c.WaitWhenFull, c.MaxCalls = true, 1 })
-	told := make(chan error, 1)
-	done := completerFunc(func(c *Call) { told <- c.Err(); c.Release() })
+	results := make(chan error, 1)
+	done := completerFunc(func(c *Call) { results <- c.Err(); c.Release() })
 	if err := e.StartFunc(t.Context(), s.newCall(e, "rx"), done); err != nil {
 		t.Fatal(err)
 	}
 	c := s.newCall(e, "ry")
 	if err := e.StartFunc(t.Context(), c, done); slipstream.OutcomeOf(err) != slipstream.Overloaded {
-		t.Errorf("without room: %v", err)
+		t.Errorf("call without room: %v", err)
 	}
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if e.Snapshot().BytesOut == 0 {
-			return errors.New("nothing is written")
+			return errors.New("no call was written yet")
 		}
 		return nil
 	})
 	s.setDown(true)
-	s.hangUp()
-	if err := <-told; slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
-		t.Errorf("cut off: %v", err)
+	s.closeConns()
+	if err := <-results; slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+		t.Errorf("the call in flight: %v", err)
 	}
 	if err := e.StartFunc(t.Context(), c, done); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("without a connection: %v", err)
+		t.Errorf("call without a connection: %v", err)
 	}
 	c.Release()
 }
@@ -281,8 +280,7 @@ type completerFunc func(*Call)
 
 func (f completerFunc) Complete(c *Call) { f(c) }
 
-// Completers that submit again when their call fails keep nobody from
-// connecting again.
+// Completers that submit again when their call fails do not prevent the engine from reconnecting.
 func TestCompletersRetryAfterAFailure(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, network := range []string{"", "unix"} {
@@ -300,7 +298,7 @@ func TestCompletersRetryAfterAFailure(t *testing.T) {
 			n := s.newCall(e, "ragain")
 			if err := e.StartFunc(context.Background(), n, again); err != nil {
 				n.Release()
-				time.AfterFunc(time.Millisecond, func() { // the user's own pause
+				time.AfterFunc(time.Millisecond, func() { // the user's pause
 					again(s.newFailed(e))
 				})
 			}
@@ -313,10 +311,10 @@ func TestCompletersRetryAfterAFailure(t *testing.T) {
 					again(func() *Call { n.err = err; return n }())
 				}
 			}
-			s.hangUp()
+			s.closeConns()
 		}
 		wg.Wait()
-		balanced(t, e)
+		checkBalanced(t, e)
 	}
 }
 
@@ -327,6 +325,7 @@ func (s *toyServer) newFailed(e *Engine) *Call {
 	return c
 }
 
+// Calls beyond MaxCalls or MaxBytes are refused and can be retried.
 func TestOverloaded(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, tickets := range []bool{false, true} {
@@ -336,7 +335,7 @@ func TestOverloaded(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 3 {
 			wg.Go(func() {
-				if err := s.ask(context.Background(), e, fmt.Sprint("r", i)); err != nil {
+				if err := s.echo(context.Background(), e, fmt.Sprint("r", i)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -347,18 +346,18 @@ func TestOverloaded(t *testing.T) {
 			}
 			return nil
 		})
-		err := s.ask(t.Context(), e, "rx")
+		err := s.echo(t.Context(), e, "rx")
 		if slipstream.OutcomeOf(err) != slipstream.Overloaded || !errors.Is(err, ErrOverloaded) || !slipstream.SafeToRetry(err) {
-			t.Errorf("the fourth of three: %v", err)
+			t.Errorf("a fourth call with MaxCalls 3: %v", err)
 		}
 		if v := e.Snapshot(); v.Refused != 1 {
-			t.Errorf("%d were refused", v.Refused)
+			t.Errorf("%d calls were refused", v.Refused)
 		}
 		close(release)
 		wg.Wait()
 		cs := []*Call{s.newCall(e, "ra"), s.newCall(e, "rb"), s.newCall(e, "rc"), s.newCall(e, "rd")}
 		if err := e.DoAll(t.Context(), cs); slipstream.OutcomeOf(err) != slipstream.Overloaded || cs[3].Err() == nil {
-			t.Errorf("four at once of three: %v", err)
+			t.Errorf("a DoAll of four calls with MaxCalls 3: %v", err)
 		}
 		for _, c := range cs {
 			c.Release()
@@ -368,15 +367,14 @@ func TestOverloaded(t *testing.T) {
 		small.maxBytes = 60_000
 		e.list.Store(&small)
 		if err := e.Do(t.Context(), large); slipstream.OutcomeOf(err) != slipstream.Overloaded {
-			t.Errorf("a request larger than the bound: %v", err)
+			t.Errorf("a request larger than MaxBytes: %v", err)
 		}
 		large.Release()
-		balanced(t, e)
+		checkBalanced(t, e)
 	}
 }
 
-// Callers that wait for room all get it, though calls and bytes come back at
-// different moments.
+// Callers that wait for room all get it, although calls and bytes are released at different times.
 func TestWaitWhenFull(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, network := range []string{"", "unix"} {
@@ -391,7 +389,7 @@ func TestWaitWhenFull(t *testing.T) {
 				wg.Go(func() {
 					for i := range 200 {
 						ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-						if err := s.ask(ctx, e, fmt.Sprintf("r%d/%d", g, i)); err != nil {
+						if err := s.echo(ctx, e, fmt.Sprintf("r%d/%d", g, i)); err != nil {
 							t.Error(err)
 						}
 						cancel()
@@ -402,11 +400,12 @@ func TestWaitWhenFull(t *testing.T) {
 			if v := e.Snapshot(); v.Refused != 0 || v.Replies != 2000 {
 				t.Errorf("%d refused, %d replies", v.Refused, v.Replies)
 			}
-			balanced(t, e)
+			checkBalanced(t, e)
 		}
 	}
 }
 
+// A call that waits for room ends with its context, or with Close.
 func TestWaitWhenFullEndsWithItsContext(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := startToy(t, &toyServer{handle: func(toyRequest) {}})
@@ -417,15 +416,15 @@ func TestWaitWhenFullEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := s.ask(ctx, e, "ry"); slipstream.OutcomeOf(err) != slipstream.Overloaded || !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.echo(ctx, e, "ry"); slipstream.OutcomeOf(err) != slipstream.Overloaded || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting for room: %v", err)
 	}
 	waiting := make(chan error)
-	go func() { waiting <- s.ask(context.Background(), e, "rz") }()
+	go func() { waiting <- s.echo(context.Background(), e, "rz") }()
 	time.Sleep(5 * time.Millisecond)
 	e.Close()
 	if err := <-waiting; slipstream.OutcomeOf(err) != slipstream.Closed {
-		t.Errorf("waiting for room until the close: %v", err)
+		t.Errorf("waiting for room during Close: %v", err)
 	}
 	if err := first.Wait(); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 		t.Error(err)

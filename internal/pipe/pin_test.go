@@ -28,10 +28,9 @@ func pinned(ctx context.Context, e *Engine, tickets bool, p Pin, body string) (s
 	return toyScanner{tickets: tickets}.body(c.Reply()), nil
 }
 
-// Calls with a pin travel on its connection, whatever others there are, and when that has
-// ended on none.
+// Pinned calls are sent on their connection even if there are others, and on none after it has ended.
 func TestPin(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
 			r.reply(fmt.Sprintf("r%p", r.peer))
 		}})
@@ -59,7 +58,7 @@ func TestPin(t *testing.T) {
 				}
 			}
 			if pins[first] = p; len(pins) < 4 {
-				return fmt.Errorf("%d connections of 4 were pinned", len(pins))
+				return fmt.Errorf("%d of 4 connections were pinned", len(pins))
 			}
 			return nil
 		})
@@ -68,20 +67,20 @@ func TestPin(t *testing.T) {
 			for _, p := range pins {
 				if !p.Alive() {
 					if _, err := pinned(ctx, e, tickets, p, "rx"); !errors.Is(err, ErrPinLost) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-						t.Fatalf("a call on a connection that ended: %v", err)
+						t.Fatalf("call pinned to a connection that ended: %v", err)
 					}
 					return nil
 				}
 			}
-			return errors.New("all are alive")
+			return errors.New("all connections are alive")
 		})
 	})
 }
 
-// A connection that is retired ends what is under way, takes nothing new, and is opened
-// again; calls without a pin wait for that.
+// A retired connection accepts no new calls, ends after those in flight, and is replaced. Calls without a pin
+// wait for the new one.
 func TestRetire(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		var mu sync.Mutex
 		var held []toyRequest
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
@@ -107,7 +106,7 @@ func TestRetire(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if len(held) == 0 {
-						return errors.New("nothing is held")
+						return errors.New("the server holds no request")
 					}
 					return nil
 				})
@@ -116,7 +115,7 @@ func TestRetire(t *testing.T) {
 			}
 			p.Retire()
 			if _, err := pinned(ctx, e, tickets, p, "rx"); !errors.Is(err, ErrPinLost) {
-				t.Errorf("busy %t: a call on a retired connection: %v", busy, err)
+				t.Errorf("busy %t: call pinned to a retired connection: %v", busy, err)
 			}
 			waits := make(chan error, 1)
 			go func() { _, err := pinned(ctx, e, tickets, Pin{}, "rlater"); waits <- err }()
@@ -130,10 +129,10 @@ func TestRetire(t *testing.T) {
 				t.Errorf("busy %t: %v", busy, err)
 			}
 			if p.Alive() {
-				t.Errorf("busy %t: it is alive", busy)
+				t.Errorf("busy %t: the retired connection is alive", busy)
 			}
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
@@ -160,7 +159,7 @@ func (h *holder) wait(t *testing.T, n int) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if len(h.held) != n {
-			return fmt.Errorf("%d requests are held, expected %d", len(h.held), n)
+			return fmt.Errorf("the server holds %d requests, want %d", len(h.held), n)
 		}
 		return nil
 	})
@@ -176,7 +175,7 @@ func (h *holder) release(n int) {
 	h.held = h.held[n:]
 }
 
-// hold starts n calls that the server holds, each on a connection that is then retired.
+// hold starts n calls that the server holds, and retires the connection of each.
 func (h *holder) hold(t *testing.T, s *toyServer, e *Engine, n int) (cs []*Call) {
 	t.Helper()
 	for i := range n {
@@ -195,20 +194,20 @@ func (h *holder) hold(t *testing.T, s *toyServer, e *Engine, n int) (cs []*Call)
 	return cs
 }
 
-// A slow call on a retired connection does not delay the next connection, and is awaited.
+// A slow call on a retired connection is awaited, and does not delay the next connection.
 func TestRetiredConnectionDoesNotDelayTheNext(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		h := &holder{}
 		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: h.handle})
 		e := s.engine(nil)
 		cs := h.hold(t, s, e, maxRetired)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := s.ask(ctx, e, "rnext"); err != nil {
-			t.Errorf("a call while others are slow: %v", err)
+		if err := s.echo(ctx, e, "rnext"); err != nil {
+			t.Errorf("call while others are slow: %v", err)
 		}
 		if v := e.Snapshot(); v.Outstanding != maxRetired || v.Sockets != 1 || v.Leaving != maxRetired || v.Connected != 1+maxRetired || v.Reconnects != 0 {
-			t.Errorf("%d outstanding; %d sockets, %d leaving, %d connected, %d ended", v.Outstanding, v.Sockets, v.Leaving, v.Connected, v.Reconnects)
+			t.Errorf("%d calls outstanding; %d sockets, %d leaving, %d connected, %d ended", v.Outstanding, v.Sockets, v.Leaving, v.Connected, v.Reconnects)
 		}
 		h.release(maxRetired)
 		for _, c := range cs {
@@ -223,12 +222,12 @@ func TestRetiredConnectionDoesNotDelayTheNext(t *testing.T) {
 			}
 			return nil
 		})
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// A server that retires each of its connections does not get ever more of them: the next one is dialed
-// when the calls of one of the retired connections have ended.
+// A server that retires each of its connections does not get more and more of them: the next one is dialed when
+// the calls of a retired connection have ended.
 func TestRetiredConnectionsAreBounded(t *testing.T) {
 	h := &holder{}
 	s := startToy(t, &toyServer{network: "tcp", handle: h.handle})
@@ -237,7 +236,7 @@ func TestRetiredConnectionsAreBounded(t *testing.T) {
 	later := s.newCall(e, "rlater")
 	started := make(chan error, 1)
 	go func() { started <- e.Do(t.Context(), later) }()
-	for range 20 { // rounds of the sweeper, which retires it again
+	for range 20 { // rounds of the sweeper, which calls retire again
 		e.wakeSweeper(true)
 		time.Sleep(time.Millisecond)
 	}
@@ -245,7 +244,7 @@ func TestRetiredConnectionsAreBounded(t *testing.T) {
 	dials := s.dials
 	s.mu.Unlock()
 	if v := e.Snapshot(); dials != maxRetired+1 || v.Leaving != maxRetired {
-		t.Errorf("%d connections were dialed, and %d are leaving", dials, v.Leaving)
+		t.Errorf("%d connections were dialed, %d are leaving", dials, v.Leaving)
 	}
 	h.release(1)
 	if err := <-started; err != nil {
@@ -259,11 +258,11 @@ func TestRetiredConnectionsAreBounded(t *testing.T) {
 		c.Release()
 	}
 	later.Release()
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// Messages before a reply reach the call that they belong to, in order and before its end;
-// those of a call that was given up reach nobody.
+// Messages before a reply are passed to the call they belong to, in order and before its end. Those of a call
+// that was given up are dropped.
 func TestInterim(t *testing.T) {
 	for _, network := range []string{"", "tcp"} {
 		s := startToy(t, &toyServer{network: network, tickets: true, handle: func(r toyRequest) {
@@ -301,13 +300,13 @@ func TestInterim(t *testing.T) {
 		}
 		cancel()
 		c.Release()
-		if err := s.ask(t.Context(), e, "rafter"); err != nil {
+		if err := s.echo(t.Context(), e, "rafter"); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// With AlwaysRead no caller takes the reader's role, so that pushes are heard at once.
+// With AlwaysRead no caller takes the reader's role, so that pushes are handled immediately.
 func TestAlwaysRead(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})
@@ -318,7 +317,7 @@ func TestAlwaysRead(t *testing.T) {
 			c.OnPush = func(_ Pin, f []byte) { pushes <- toyScanner{tickets: tickets}.body(f) }
 		})
 		for range 50 {
-			if err := s.ask(t.Context(), e, "ralone"); err != nil {
+			if err := s.echo(t.Context(), e, "ralone"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -327,7 +326,7 @@ func TestAlwaysRead(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		if n := e.Snapshot().SoloReplies; n > 0 {
-			t.Errorf("callers read %d replies", n)
+			t.Errorf("callers read %d replies, want 0", n)
 		}
 	})
 }

@@ -16,15 +16,15 @@ type pingless struct{ Protocol }
 
 func (pingless) AppendPing(b []byte) []byte { return b }
 
-// hushed is a server, in virtual time, some of whose connections are silent.
-type hushed struct {
+// silentServer is a server in virtual time that ignores the requests on some of its connections.
+type silentServer struct {
 	mu    sync.Mutex
 	dials int
 	mute  func(dial int, body string) bool
 	late  []toyRequest // unanswered
 }
 
-func (h *hushed) engine(t *testing.T, tickets bool, change func(*Config)) *Engine {
+func (h *silentServer) engine(t *testing.T, tickets bool, change func(*Config)) *Engine {
 	var servers sync.WaitGroup
 	traits := toyTraits(tickets)
 	kind := &toyServer{tickets: tickets}
@@ -53,8 +53,8 @@ func (h *hushed) engine(t *testing.T, tickets bool, change func(*Config)) *Engin
 	return connected(t, cfg, &servers)
 }
 
-// revive lets the server answer what it has left unanswered, and be silent no more.
-func (h *hushed) revive() {
+// revive makes the server answer the requests it has ignored, and ignore no more.
+func (h *silentServer) revive() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mute = func(int, string) bool { return false }
@@ -64,7 +64,7 @@ func (h *hushed) revive() {
 	h.late = nil
 }
 
-func (h *hushed) start(t *testing.T, e *Engine) *Call {
+func (h *silentServer) start(t *testing.T, e *Engine) *Call {
 	t.Helper()
 	c := bubbleCall(e)
 	if err := e.Start(context.Background(), c); err != nil {
@@ -73,18 +73,17 @@ func (h *hushed) start(t *testing.T, e *Engine) *Call {
 	return c
 }
 
-// A call may take any time: its server is probed on another connection, and if the server is alive,
-// nothing else happens.
+// A call may take any time: the server is probed on another connection, and if it is alive, the call continues.
 func TestSlowCallsOfAServerWithoutPing(t *testing.T) {
-	eachKind(t, func(t *testing.T, tickets bool) {
-		h := &hushed{mute: func(dial int, body string) bool { return dial == 0 && body == "rx" }}
+	eachMatching(t, func(t *testing.T, tickets bool) {
+		h := &silentServer{mute: func(dial int, body string) bool { return dial == 0 && body == "rx" }}
 		e := h.engine(t, tickets, func(*Config) {})
 		slow := h.start(t, e)
 		time.Sleep(time.Minute)
 		if v := e.Snapshot(); v.Probes < 10 || v.Stalls+v.Reconnects != 0 || v.Outstanding != 1 {
 			t.Errorf("%d probes, %d stalls, %d reconnects, %d calls outstanding", v.Probes, v.Stalls, v.Reconnects, v.Outstanding)
 		}
-		h.start(t, e) // it is accepted
+		h.start(t, e) // a new call is accepted
 		h.revive()
 		if err := slow.Wait(); err != nil {
 			t.Error(err)
@@ -97,12 +96,11 @@ func TestSlowCallsOfAServerWithoutPing(t *testing.T) {
 	})
 }
 
-// In order, the calls after one that was given up wait for its reply. If nothing arrives for the stall
-// timeout, its connection is closed, although the server answers probes. A call that is
-// awaited keeps its connection open.
-func TestGivenUpCallWithoutAReplyDoesNotBlockOthersForEver(t *testing.T) {
-	eachKind(t, func(t *testing.T, tickets bool) {
-		h := &hushed{mute: func(dial int, body string) bool { return dial == 0 && body == "rx" }}
+// In order, the calls after one that was given up wait for its reply. If nothing arrives for StallTimeout, the
+// connection is closed, although the server answers probes. A call that is awaited keeps its connection open.
+func TestGivenUpCallWithoutAReplyDoesNotBlockOthersForever(t *testing.T) {
+	eachMatching(t, func(t *testing.T, tickets bool) {
+		h := &silentServer{mute: func(dial int, body string) bool { return dial == 0 && body == "rx" }}
 		e := h.engine(t, tickets, func(*Config) {})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -111,23 +109,23 @@ func TestGivenUpCallWithoutAReplyDoesNotBlockOthersForEver(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := e.Snapshot(); v.Stalls != 0 {
-			t.Errorf("%d connections were closed while the call was awaited", v.Stalls)
+			t.Errorf("%d connections were closed while the call was awaited, want 0", v.Stalls)
 		}
-		time.Sleep(2 * time.Second) // the sweeper looks at the stall timeout now and then
+		time.Sleep(2 * time.Second) // the sweeper checks the stall timeout periodically
 		if v := e.Snapshot(); tickets != (v.Stalls == 0) {
-			t.Errorf("%d connections were closed after the call was given up", v.Stalls)
+			t.Errorf("tickets %v: %d connections were closed after the call was given up", tickets, v.Stalls)
 		}
 		if c := bubbleCall(e); !tickets {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := e.Do(ctx, c); err != nil {
-				t.Errorf("a call on the next connection: %v", err)
+				t.Errorf("call on the next connection: %v", err)
 			}
 		}
 	})
 }
 
-// emptyReads is a connection whose every other read returns nothing, which io.Reader allows.
+// emptyReads is a connection whose every other read returns no bytes and no error, which io.Reader allows.
 type emptyReads struct {
 	net.Conn
 	reads int
@@ -140,11 +138,11 @@ func (c *emptyReads) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// A read that returns nothing proves nothing, and neither does a connection that ends.
+// Neither a read without bytes nor a connection that ends is an answer to a probe.
 func TestProbeNeedsAReply(t *testing.T) {
 	for _, ends := range []bool{false, true} {
-		eachKind(t, func(t *testing.T, tickets bool) {
-			h := &hushed{mute: func(int, string) bool { return true }}
+		eachMatching(t, func(t *testing.T, tickets bool) {
+			h := &silentServer{mute: func(int, string) bool { return true }}
 			e := h.engine(t, tickets, func(c *Config) {
 				dial := c.Dial
 				c.Dial = func(ctx context.Context) (net.Conn, error) {
@@ -156,23 +154,23 @@ func TestProbeNeedsAReply(t *testing.T) {
 				}
 			})
 			if err := e.probe(); err == nil {
-				t.Errorf("connections end: %v: a probe without a reply has succeeded", ends)
+				t.Errorf("connections end: %v: a probe without a reply succeeded", ends)
 			}
 			h.revive()
 			if err := e.probe(); err != nil {
-				t.Errorf("connections end: %v: a probe that was answered: %v", ends, err)
+				t.Errorf("connections end: %v: the probe that was answered: %v", ends, err)
 			}
 		})
 	}
 }
 
-// A server that does not answer the probe either gets no new calls until it is heard again. Those
-// that it has go on.
+// A server that does not answer the probe either gets no new calls until data arrives from it. The calls in
+// flight continue.
 func TestSilentServerWithoutPingGetsNoNewCalls(t *testing.T) {
 	for _, greets := range []bool{true, false} {
 		for _, failFast := range []bool{true, false} {
-			eachKind(t, func(t *testing.T, tickets bool) {
-				h := &hushed{mute: func(int, string) bool { return true }}
+			eachMatching(t, func(t *testing.T, tickets bool) {
+				h := &silentServer{mute: func(int, string) bool { return true }}
 				e := h.engine(t, tickets, func(c *Config) {
 					c.FailFast = failFast
 					dial, n := c.Dial, 0
@@ -195,11 +193,11 @@ func TestSilentServerWithoutPingGetsNoNewCalls(t *testing.T) {
 					t.Errorf("fail fast %v: %v", failFast, err)
 				}
 				if took := time.Since(began); failFast != (took == 0) {
-					t.Errorf("fail fast %v: it took %v", failFast, took)
+					t.Errorf("fail fast %v: the call failed after %v", failFast, took)
 				}
 				c = bubbleCall(e)
 				if err := e.StartFunc(context.Background(), c, pinged{}); !errors.Is(err, ErrSilent) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-					t.Errorf("with a completer: %v", err)
+					t.Errorf("call with a completer: %v", err)
 				}
 				if v := e.Snapshot(); v.Outstanding != 1 || v.Stalls+v.Reconnects != 0 {
 					t.Errorf("%d outstanding, %d stalls, %d reconnects", v.Outstanding, v.Stalls, v.Reconnects)
@@ -207,7 +205,7 @@ func TestSilentServerWithoutPingGetsNoNewCalls(t *testing.T) {
 				time.AfterFunc(3*time.Second, h.revive)
 				if !failFast {
 					if err := e.Do(context.Background(), bubbleCall(e)); err != nil {
-						t.Errorf("a call that waited: %v", err)
+						t.Errorf("the call that waited: %v", err)
 					}
 				}
 				if err := old.Wait(); err != nil {
@@ -215,7 +213,7 @@ func TestSilentServerWithoutPingGetsNoNewCalls(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				if err := e.Do(t.Context(), bubbleCall(e)); err != nil {
-					t.Errorf("after the server is back: %v", err)
+					t.Errorf("call after the server is back: %v", err)
 				}
 			})
 		}

@@ -2,6 +2,6 @@
 
 package pipe
 
-// raceEnabled: the race detector's own allocations are counted, and its pools
-// drop things at random.
+// raceEnabled is true if the race detector is enabled. Its own allocations are counted, and its pools drop
+// objects at random.
 const raceEnabled = true

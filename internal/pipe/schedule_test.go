@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// schedule is one random world: a server with its habits and faults, and callers
-// that call in all ways and give up at random.
+// schedule is one random test run: a server with random behavior and faults, and callers that make calls in all
+// ways and give some up.
 type schedule struct {
 	t      testing.TB
 	seed   uint64
@@ -26,9 +26,9 @@ type schedule struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	r     *rand.Rand     // the server's
-	seen  map[string]int // bodies that the server read
-	late  []toyRequest   // with tickets: to be answered, in any order
+	r     *rand.Rand     // of the server
+	seen  map[string]int // number of times that the server has read each body
+	late  []toyRequest   // requests to answer later; with tickets, in any order
 	order map[string]int // the last call of each caller on each connection
 	moved uint64
 	wrong []string
@@ -46,10 +46,10 @@ type schedulePlan struct {
 	soloAfter, linked, flush int
 	timeout                  time.Duration
 	alwaysYield              bool
-	depth                    int           // of a connection; 0: none
-	retireEvery              time.Duration // 0: never
-	last                     int           // percent of replies that are the last on their connection
-	resizeEvery              time.Duration // 0: never
+	depth                    int           // of a connection; if 0, not limited
+	retireEvery              time.Duration // if 0, never
+	last                     int           // percentage of replies that are the last on their connection
+	resizeEvery              time.Duration // if 0, never
 }
 
 func planSchedule(r *rand.Rand) schedulePlan {
@@ -91,7 +91,7 @@ func planSchedule(r *rand.Rand) schedulePlan {
 	if p.tickets && one(1, 4) {
 		p.silent, p.timeout = 5, 20*time.Millisecond
 	}
-	if one(1, 2) { // otherwise little waits to be sent
+	if one(1, 2) { // otherwise few calls wait to be sent
 		p.depth = 1 + r.IntN(3)
 	}
 	if one(1, 3) {
@@ -113,7 +113,7 @@ func (s *schedule) run() {
 	s.server = &toyServer{tickets: p.tickets, handle: s.handle, faults: func(dial int) faults {
 		resets := testkit.Fork(s.seed, 1000+uint64(dial))
 		f := faults{chunk: p.chunk, room: p.room}
-		if p.resetEvery > 0 { // the greeting is 5 bytes up and 2 down
+		if p.resetEvery > 0 { // the greeting takes 5 bytes up and 2 down
 			if resets.IntN(2) == 0 {
 				f.resetUp = 6 + resets.IntN(p.resetEvery)
 			} else {
@@ -138,7 +138,7 @@ func (s *schedule) run() {
 		wg.Go(func() { atomic.AddInt64(&started, s.calls(testkit.Fork(s.seed, 10+uint64(g)), g)) })
 	}
 	watch := make(chan struct{})
-	if p.resizeEvery == 0 { // which exceeds the bounds for a while
+	if p.resizeEvery == 0 { // resizing exceeds the bounds for a while
 		go s.watchBounds(watch)
 	} else {
 		go s.resize(watch, testkit.Fork(s.seed, 2))
@@ -149,7 +149,7 @@ func (s *schedule) run() {
 	wg.Wait()
 	testkit.Eventually(s.t, 10*time.Second, func() error {
 		if got := s.ends.Load(); got != started {
-			return fmt.Errorf("%d of %d completers were told", got, started)
+			return fmt.Errorf("%d of %d completers were called", got, started)
 		}
 		return nil
 	})
@@ -158,14 +158,14 @@ func (s *schedule) run() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := s.engine.Shutdown(ctx); err != nil {
-			s.wrongly("shutdown: %v, %+v", err, s.engine.Snapshot())
+			s.errorf("Shutdown: %v, %+v", err, s.engine.Snapshot())
 		}
 	}
 	s.engine.Close()
 	if got := s.ends.Load(); got != started {
-		s.wrongly("%d completers were told of %d calls", got, started)
+		s.errorf("%d completers were called for %d calls", got, started)
 	}
-	balanced(s.t, s.engine)
+	checkBalanced(s.t, s.engine)
 	s.moved = s.engine.Snapshot().Moved
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,20 +176,20 @@ func (s *schedule) run() {
 	}
 }
 
-func (s *schedule) wrongly(format string, args ...any) {
+func (s *schedule) errorf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 }
 
-// handle is the server: in order, or with tickets in any.
+// handle handles requests of the server: in order or, with tickets, in any order.
 func (s *schedule) handle(r toyRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen[r.body]++
 	s.inOrder(r)
 	if r.body[1] == 'o' {
-		return // one way
+		return // no reply
 	}
 	if s.r.IntN(100) < s.plan.delay {
 		time.Sleep(time.Duration(s.r.IntN(300)) * time.Microsecond)
@@ -209,7 +209,7 @@ func (s *schedule) handle(r toyRequest) {
 	s.answerSome()
 }
 
-// reply answers a call, perhaps as the last one on its connection. Under mu.
+// reply answers a call, perhaps as the last one on its connection. The caller holds mu.
 func (s *schedule) reply(r toyRequest) {
 	if s.r.IntN(100) < s.plan.last {
 		r.reply("l" + r.body[1:])
@@ -218,8 +218,8 @@ func (s *schedule) reply(r toyRequest) {
 	r.reply(r.body)
 }
 
-// inOrder looks whether the calls of a caller arrive in their order, as they do on one connection
-// whatever moves. Under mu.
+// inOrder checks that the calls of each caller arrive in order on each connection, even if calls move. The
+// caller holds mu.
 func (s *schedule) inOrder(r toyRequest) {
 	var caller, call int
 	if _, err := fmt.Sscanf(strings.TrimLeft(r.body, "ro"), "%d/%d", &caller, &call); err != nil || s.plan.sockets > 1 || s.plan.resizeEvery > 0 {
@@ -232,7 +232,7 @@ func (s *schedule) inOrder(r toyRequest) {
 	s.order[at] = call
 }
 
-// retire retires connections. It ends with the watcher of the bounds.
+// retire retires connections at random. It ends with watchBounds.
 func (s *schedule) retire(stop <-chan struct{}) {
 	for {
 		select {
@@ -246,7 +246,7 @@ func (s *schedule) retire(stop <-chan struct{}) {
 	}
 }
 
-// resize changes the number of connections. It ends with stop.
+// resize changes the number of connections at random. It ends with stop.
 func (s *schedule) resize(stop <-chan struct{}, r *rand.Rand) {
 	for {
 		select {
@@ -255,7 +255,7 @@ func (s *schedule) resize(stop <-chan struct{}, r *rand.Rand) {
 		case <-time.After(s.plan.resizeEvery):
 		}
 		if err := s.engine.SetSockets(1 + r.IntN(5)); err != nil && slipstream.OutcomeOf(err) != slipstream.Closed {
-			s.wrongly("%v", err)
+			s.errorf("%v", err)
 		}
 	}
 }
@@ -281,8 +281,8 @@ func (s *schedule) answerSome() {
 func (s *schedule) watchBounds(stop <-chan struct{}) {
 	cfg := s.engine.cfg
 	if s.plan.retireEvery > 0 || s.plan.last > 0 {
-		// The sockets that take the place of retired ones have a half, a third, a quarter and a fifth of the bounds, and
-		// room for a call at least.
+		// The sockets that replace retired ones have a half, a third, a quarter and a fifth of the bounds, and
+		// room for at least one call.
 		cfg.MaxCalls = max(cfg.MaxCalls*5/2, cfg.Sockets*(1+maxRetired))
 		cfg.MaxBytes = cfg.MaxBytes * 5 / 2
 	}
@@ -294,15 +294,15 @@ func (s *schedule) watchBounds(stop <-chan struct{}) {
 		}
 		v := s.engine.Snapshot()
 		if n := v.Queued + v.Outstanding; n > max(cfg.MaxCalls, cfg.Sockets) {
-			s.wrongly("%d calls with a bound of %d", n, cfg.MaxCalls)
+			s.errorf("%d calls, the bound is %d", n, cfg.MaxCalls)
 		}
 		if v.HeldBytes > int64(cfg.MaxBytes) {
-			s.wrongly("%d bytes with a bound of %d", v.HeldBytes, cfg.MaxBytes)
+			s.errorf("%d bytes, the bound is %d", v.HeldBytes, cfg.MaxBytes)
 		}
 	}
 }
 
-// calls is one caller. It returns how many calls with completers were started.
+// calls is one caller. It returns how many calls with completers it started.
 func (s *schedule) calls(r *rand.Rand, g int) (started int64) {
 	for i := range s.plan.calls {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -333,13 +333,13 @@ func (s *schedule) calls(r *rand.Rand, g int) (started int64) {
 		switch r.IntN(5) {
 		case 0:
 			if err := s.engine.Start(ctx, c); err != nil {
-				s.judge(body, c, err)
+				s.check(body, c, err)
 			} else {
-				s.judge(body, c, c.Wait())
+				s.check(body, c, c.Wait())
 			}
 		case 1:
 			if err := s.engine.StartFunc(ctx, c, scheduleCompleter{s, body}); err != nil {
-				s.judge(body, c, err)
+				s.check(body, c, err)
 			} else {
 				started++
 				c = nil
@@ -347,7 +347,7 @@ func (s *schedule) calls(r *rand.Rand, g int) (started int64) {
 		case 2:
 			s.together(ctx, r, c, body)
 		default:
-			s.judge(body, c, s.engine.Do(ctx, c))
+			s.check(body, c, s.engine.Do(ctx, c))
 		}
 		if c != nil {
 			c.Release()
@@ -371,7 +371,7 @@ func (s *schedule) together(ctx context.Context, r *rand.Rand, c *Call, body str
 	}
 	s.engine.DoAll(ctx, cs)
 	for j, c := range cs {
-		s.judge(bodies[j], c, c.Err())
+		s.check(bodies[j], c, c.Err())
 		if j > 0 {
 			c.Release()
 		}
@@ -384,22 +384,22 @@ type scheduleCompleter struct {
 }
 
 func (k scheduleCompleter) Complete(c *Call) {
-	k.s.judge(k.body, c, c.Err())
+	k.s.check(k.body, c, c.Err())
 	c.Release()
 	k.s.ends.Add(1)
 }
 
-// judge looks at the end of a call.
-func (s *schedule) judge(body string, c *Call, err error) {
+// check checks the result of a call.
+func (s *schedule) check(body string, c *Call, err error) {
 	if err == nil {
 		if !c.OneWay && s.server.replyOf(c)[1:] != body[1:] {
-			s.wrongly("asked %q, got %q", body, s.server.replyOf(c))
+			s.errorf("sent %q, got %q", body, s.server.replyOf(c))
 		}
 		return
 	}
 	var e *slipstream.Error
 	if !errors.As(err, &e) {
-		s.wrongly("%q: an error without an outcome: %v", body, err)
+		s.errorf("%q: the error has no outcome: %v", body, err)
 		return
 	}
 	if e.Outcome != slipstream.MaybeExecuted {
@@ -407,14 +407,14 @@ func (s *schedule) judge(body string, c *Call, err error) {
 		seen := s.seen[body]
 		s.mu.Unlock()
 		if seen > 0 {
-			s.wrongly("%q: %v, and the server got it", body, err)
+			s.errorf("%q: %v, but the server received it", body, err)
 		}
 	}
 }
 
-func runSchedules(t *testing.T, seed uint64, goOn func(i int) bool) {
+func runSchedules(t *testing.T, seed uint64, more func(i int) bool) {
 	n, moved := 0, uint64(0)
-	for ; goOn(n); n++ {
+	for ; more(n); n++ {
 		s := &schedule{t: t, seed: seed + uint64(n)}
 		t.Run("", func(t *testing.T) {
 			s.t = t
@@ -431,9 +431,9 @@ func runSchedules(t *testing.T, seed uint64, goOn func(i int) bool) {
 		}
 		moved += s.moved
 	}
-	t.Logf("%d schedules, in which calls moved %d times", n, moved)
+	t.Logf("%d schedules; calls moved %d times", n, moved)
 	if moved == 0 {
-		t.Error("no call has moved")
+		t.Error("no call moved")
 	}
 }
 

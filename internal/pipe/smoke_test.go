@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// echoServer answers every toy message with itself.
+// echoServer sends every toy message back.
 func echoServer(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,6 +74,7 @@ func testEngine(t testing.TB, p Protocol, addr string, change func(*Config)) *En
 	return e
 }
 
+// Each of up to 500 callers gets the replies to its own calls.
 func TestEveryCallerGetsItsReply(t *testing.T) {
 	for _, p := range []Protocol{toyFIFO{}, toyTickets{}} {
 		for _, callers := range []int{1, 2, 16, 500} {
@@ -82,22 +83,22 @@ func TestEveryCallerGetsItsReply(t *testing.T) {
 				e := testEngine(t, p, echoServer(t), nil)
 				var wg sync.WaitGroup
 				for g := range callers {
-					wg.Go(func() { askMany(t, e, p, g, 20_000/callers) })
+					wg.Go(func() { echoMany(t, e, p, g, 20_000/callers) })
 				}
 				wg.Wait()
 				s := e.Snapshot()
 				if s.Calls != s.Replies || s.Queued+s.Outstanding != 0 || s.Backstop != 0 {
-					t.Errorf("left behind: %+v", s)
+					t.Errorf("not empty at the end: %+v", s)
 				}
 				if callers == 1 && s.SoloReplies < 19_000 {
-					t.Errorf("only %d replies were read by their caller", s.SoloReplies)
+					t.Errorf("callers read only %d replies themselves", s.SoloReplies)
 				}
 			})
 		}
 	}
 }
 
-func askMany(t *testing.T, e *Engine, p Protocol, g, n int) {
+func echoMany(t *testing.T, e *Engine, p Protocol, g, n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	_, tickets := p.(toyTickets)

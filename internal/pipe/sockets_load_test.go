@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// SetSockets, Close and Shutdown in any order leave no goroutine and no call behind.
+// SetSockets, Close and Shutdown in any order leave no goroutine and no call.
 func TestSetSocketsWhileClosing(t *testing.T) {
 	testkit.NoLeaks(t)
 	for i := range 40 {
@@ -28,7 +28,7 @@ func TestSetSocketsWhileClosing(t *testing.T) {
 						}
 						return
 					}
-					if err := s.ask(t.Context(), e, "rx"); err != nil && slipstream.OutcomeOf(err) != slipstream.Closed && i%4 >= 2 {
+					if err := s.echo(t.Context(), e, "rx"); err != nil && slipstream.OutcomeOf(err) != slipstream.Closed && i%4 >= 2 {
 						t.Error(err)
 					}
 				}
@@ -41,27 +41,27 @@ func TestSetSocketsWhileClosing(t *testing.T) {
 			t.Error(err)
 		}
 		wg.Wait()
-		balanced(t, e)
+		checkBalanced(t, e)
 		if l := e.list.Load(); e.Outstanding() != 0 {
-			t.Errorf("%d calls are left on %d connections", e.Outstanding(), len(l.peers))
+			t.Errorf("%d calls remain on %d connections", e.Outstanding(), len(l.peers))
 		}
 	}
 }
 
-// Callers call while connections come, go and fail, in virtual time: each call ends once, and has its own
-// reply if it has one.
+// Callers make calls while connections are opened, closed and broken, in virtual time: each call ends once,
+// with its own reply or an error.
 func TestSocketsComeAndGoUnderLoad(t *testing.T) {
 	r := testkit.Rand(t)
 	for range 60 {
 		seed := r.Uint64()
-		synctest.Test(t, func(t *testing.T) { comeAndGo(t, testkit.Fork(seed, 0)) })
+		synctest.Test(t, func(t *testing.T) { callWhileResizing(t, testkit.Fork(seed, 0)) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
 }
 
-func comeAndGo(t *testing.T, r *rand.Rand) {
+func callWhileResizing(t *testing.T, r *rand.Rand) {
 	fails, tickets, place, depth := r.IntN(2) == 0, r.IntN(2) == 0, Placement(r.IntN(3)), 1+r.IntN(3)
 	var mu sync.Mutex
 	seen, habits := map[string]int{}, testkit.Fork(r.Uint64(), 1)
@@ -92,16 +92,16 @@ func comeAndGo(t *testing.T, r *rand.Rand) {
 				mu.Unlock()
 				switch {
 				case err == nil && (n != 1 || s.replyOf(c) != body):
-					t.Errorf("%q: the reply is %q, and the server got it %d times", body, s.replyOf(c), n)
+					t.Errorf("%q: the reply is %q, and the server received it %d times", body, s.replyOf(c), n)
 				case err != nil && !fails:
-					t.Errorf("%q: %v, and no connection has failed", body, err)
+					t.Errorf("%q: %v, but no connection failed", body, err)
 				case err != nil && n > 0 && slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || n > 1:
-					t.Errorf("%q: %v, and the server got it %d times", body, err, n)
+					t.Errorf("%q: %v, and the server received it %d times", body, err, n)
 				}
 			}
 		})
 	}
-	// Each of them is stopped by stop and waited for below.
+	// Each of them is stopped by stop, and waited for below.
 	often := func(f func(r *rand.Rand)) {
 		r := testkit.Fork(r.Uint64(), 2)
 		others.Go(func() {
@@ -135,10 +135,10 @@ func comeAndGo(t *testing.T, r *rand.Rand) {
 	close(stop)
 	others.Wait()
 	setSockets(t, e, 2)
-	settled(t, e, 2)
-	balanced(t, e)
+	awaitSockets(t, e, 2)
+	checkBalanced(t, e)
 	if v := e.Snapshot(); v.Queued+v.Outstanding != 0 || v.HeldBytes != 0 || e.Outstanding() != 0 {
-		t.Errorf("left behind: %d calls of %d bytes", v.Queued+v.Outstanding, v.HeldBytes)
+		t.Errorf("not empty at the end: %d calls, %d bytes", v.Queued+v.Outstanding, v.HeldBytes)
 	}
 	if err := e.Shutdown(t.Context()); err != nil {
 		t.Error(err)

@@ -2,13 +2,13 @@ package pipe
 
 import "slices"
 
-// What the world of transit_model_test.go knows of connections that come and go, and of the order of
-// calls on several.
+// This file is the part of the model in transit_model_test.go for a changing number of connections, and for the
+// order of calls on several.
 
-// mostPlaces is how many connections a resize asks for at most.
+// mostPlaces is the maximum number of connections that a resize requests.
 const mostPlaces = 3
 
-// resize is SetSockets without keepers.
+// resize does what SetSockets does, without keepers.
 func (w *transitWorld) resize(n int) {
 	w.note("%d connections", n)
 	e := w.engine
@@ -35,8 +35,8 @@ func (w *transitWorld) resize(n int) {
 	}
 }
 
-// checkShares looks whether a share is exceeded that was not before: only calls that move from
-// one peer to another may do so.
+// checkShares checks that no share is exceeded that was not exceeded before, except by calls that move from one
+// peer to another.
 func (w *transitWorld) checkShares() {
 	l, before := w.engine.list.Load(), w.held
 	w.held = map[*peer]int64{}
@@ -53,11 +53,11 @@ func (w *transitWorld) checkShares() {
 		grown -= n
 	}
 	if over >= 0 && (grown > 0 || !w.resizes && !w.retires) {
-		w.fatal("connection %d is charged with %d calls of %d", over, w.account(over)>>chargeBits, l.maxCalls)
+		w.fatal("connection %d is charged for %d calls, its share is %d", over, w.account(over)>>chargeBits, l.maxCalls)
 	}
 }
 
-// remember notes which calls are queued before new ones.
+// remember records for new calls which calls are queued before them on the same connection.
 func (w *transitWorld) remember(own []*transitCall) {
 	at := w.places()
 	for _, c := range own {
@@ -72,7 +72,7 @@ func (w *transitWorld) remember(own []*transitCall) {
 	}
 }
 
-// places returns which connection holds each call; nil: it is in transit.
+// places returns the connection that holds each call, or nil if the call is in transit.
 func (w *transitWorld) places() map[*Call]*socket {
 	at := map[*Call]*socket{}
 	for _, s := range w.engine.list.Load().sockets {
@@ -85,7 +85,7 @@ func (w *transitWorld) places() map[*Call]*socket {
 	return at
 }
 
-// part forgets that calls were together that are not any more.
+// part removes recorded calls that have ended, were written, or are not on the same connection any more.
 func (w *transitWorld) part() {
 	at := w.places()
 	for _, c := range w.calls {

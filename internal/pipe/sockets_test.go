@@ -15,15 +15,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// socketAt returns the socket of a place; nil: there is none.
+// socketAt returns the socket of a place, or nil if there is none.
 func socketAt[T int | uint32](e *Engine, place T) *socket { return e.list.Load().sockets[place] }
 
-// settled waits until so many sockets are up and no more are left.
-func settled(t *testing.T, e *Engine, n int) {
+// awaitSockets waits until n sockets are up and no others are left.
+func awaitSockets(t *testing.T, e *Engine, n int) {
 	t.Helper()
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if v := e.Snapshot(); v.Sockets != n || v.Connected != n || v.Leaving != 0 {
-			return fmt.Errorf("%d of %d connections are up, %d leave, expected %d", v.Connected, v.Sockets, v.Leaving, n)
+			return fmt.Errorf("%d of %d connections are up, %d are leaving, want %d", v.Connected, v.Sockets, v.Leaving, n)
 		}
 		return nil
 	})
@@ -36,11 +36,11 @@ func setSockets(t *testing.T, e *Engine, n int) {
 	}
 }
 
-// New connections get calls as soon as they are up, those that are up before get calls meanwhile, and
-// idle ones end at once when they are too many. Nothing is left of them.
+// New connections get calls as soon as they are up, the existing ones get calls meanwhile, and idle ones beyond
+// the new number end immediately. Nothing of them is left.
 func TestSocketsComeAndGo(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		dial := make(chan struct{}, 3)
 		var seen events
 		e := k.engine(func(c *Config) {
@@ -66,11 +66,11 @@ func TestSocketsComeAndGo(t *testing.T) {
 			t.Errorf("%d of %d connections are up", up, of)
 		}
 		dial <- struct{}{}
-		settled(t, e, 2)
+		awaitSockets(t, e, 2)
 		cs = append(cs, k.start(t.Context(), e, "r2", "r3")...)
 		for place := range 2 {
 			if n := socketAt(e, place).charged.Load() >> chargeBits; n != 2 {
-				t.Errorf("connection %d has %d of 4 calls", place, n)
+				t.Errorf("connection %d has %d calls, want 4", place, n)
 			}
 		}
 		k.arrived(4)
@@ -79,16 +79,16 @@ func TestSocketsComeAndGo(t *testing.T) {
 			k.finish(c)
 		}
 		setSockets(t, e, 1)
-		settled(t, e, 1)
+		awaitSockets(t, e, 1)
 		for range 3 {
 			c := k.start(t.Context(), e, "rx")
 			k.arrived(1)
 			k.answer()
 			k.finish(c[0])
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 		if v := e.Snapshot(); v.Reconnects != 1 || v.Replies != 7 || v.Failed != 0 {
-			t.Errorf("%d connections have ended, %d calls of 7 have a reply", v.Reconnects, v.Replies)
+			t.Errorf("%d connections have ended, %d of 7 calls have a reply", v.Reconnects, v.Replies)
 		}
 		testkit.Eventually(t, 5*time.Second, func() error {
 			if got := seen.kinds(); got != "connected, connected, disconnected" {
@@ -99,11 +99,12 @@ func TestSocketsComeAndGo(t *testing.T) {
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		if err := seen.all[2].Err; !errors.Is(err, ErrSurplus) {
-			t.Errorf("it ended because of %v", err)
+			t.Errorf("the connection ended with %v", err)
 		}
 	})
 }
 
+// SetSockets refuses counts out of range, and fails after Close.
 func TestSocketCountIsChecked(t *testing.T) {
 	e := startToy(t, &toyServer{}).engine(nil)
 	for _, n := range []int{-1, 0, MaxSockets + 1} {
@@ -113,15 +114,15 @@ func TestSocketCountIsChecked(t *testing.T) {
 	}
 	e.Close()
 	if err := e.SetSockets(2); slipstream.OutcomeOf(err) != slipstream.Closed {
-		t.Errorf("after Close: %v", err)
+		t.Errorf("SetSockets after Close: %v", err)
 	}
 }
 
-// A connection that is too many is awaited: what it was sent gets its replies, what it was not sent goes
-// to others, before later calls of the same caller, and nothing else does.
+// A surplus connection is awaited: the requests that were sent on it get their replies, and the unsent ones,
+// and only these, move to others, ahead of later calls of the same caller.
 func TestSurplusConnectionIsAwaited(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		e := connectAll(t, k.toyServer, 3, oneAtATime)
 		held := k.start(t.Context(), e, "rheld")
 		hold := k.takeOne()
@@ -133,40 +134,40 @@ func TestSurplusConnectionIsAwaited(t *testing.T) {
 		if err := e.Start(t.Context(), pinned); err != nil {
 			t.Fatal(err)
 		}
-		pin.s.life.muted.Store(true) // it is the least healthy
+		pin.s.life.muted.Store(true) // which makes it the least healthy one
 		setSockets(t, e, 1)
 		cs = append(cs, k.start(t.Context(), e, "r3")...)
 		k.serveInOrder("r1", "r2", "r3")
 		for _, c := range cs {
 			k.finish(c)
 		}
-		moved(t, e, 2)
+		checkMoved(t, e, 2)
 		late := k.newCall(e, "rlate")
 		late.Pin = pin
 		if err := e.Start(t.Context(), late); !errors.Is(err, ErrPinLost) {
-			t.Errorf("a call that is pinned to it: %v", err)
+			t.Errorf("call pinned to the surplus connection: %v", err)
 		}
 		late.Release()
 		testkit.Eventually(t, 5*time.Second, func() error {
 			if v := e.Snapshot(); v.Leaving != 1 || v.Connected != 2 {
-				return fmt.Errorf("%d connections leave, %d are up", v.Leaving, v.Connected)
+				return fmt.Errorf("%d connections are leaving, %d are up", v.Leaving, v.Connected)
 			}
 			return nil
 		})
 		if held[0].ending.reached() {
-			t.Error("the call at the server has ended")
+			t.Error("the call in flight has ended")
 		}
 		hold.reply("rheld")
 		k.finish(held[0])
 		k.serveInOrder("rpinned")
 		k.finish(pinned)
-		settled(t, e, 1)
-		balanced(t, e)
+		awaitSockets(t, e, 1)
+		checkBalanced(t, e)
 		e.Close()
 	})
 }
 
-// What is kept is up, takes calls, and was heard last.
+// The connections that remain are those that are up, accept calls, and received data last.
 func TestHealthiestAreKept(t *testing.T) {
 	s := startToy(t, &toyServer{})
 	e := s.unconnected(func(c *Config) { c.Dial = hangingDial })
@@ -206,14 +207,14 @@ func TestHealthiestAreKept(t *testing.T) {
 		kept, left := l.healthiest(n)
 		want := slices.Sorted(slices.Values(order[:n]))
 		if !slices.Equal(kept, want) || len(left) != l.places-n || !slices.IsSorted(left) {
-			t.Errorf("of %v, %v are kept and %v left, expected %v", order, kept, left, want)
+			t.Errorf("of %v, %v are kept and %v leave, want %v kept", order, kept, left, want)
 		}
 	}
 }
 
-// Silence is measured while a server owes replies, and ends with the next one.
+// Silence is measured while the server owes replies, and ends with the next one.
 func TestSilenceIsMeasured(t *testing.T) {
-	k := startKeeping(t, "", false)
+	k := startHolding(t, "", false)
 	e := k.engine(func(c *Config) { c.StallTimeout = 20 * time.Millisecond; c.IdlePing = -1 })
 	s := socketAt(e, 0)
 	c := k.newCall(e, "rx")
@@ -236,10 +237,10 @@ func TestSilenceIsMeasured(t *testing.T) {
 	is(false)
 }
 
-// The bounds are shared among the connections that there are, those that have not ended included.
+// The bounds are divided among all connections, including those that have not ended yet.
 func TestBoundsAreShared(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
-		k := startKeeping(t, "", tickets)
+		k := startHolding(t, "", tickets)
 		e := k.engine(func(c *Config) { c.MaxCalls, c.Traits.Place, c.Traits.Depth, c.FlushFactor = 8, LeastOutstanding, 8, 1 })
 		window := func(want int) {
 			t.Helper()
@@ -249,7 +250,7 @@ func TestBoundsAreShared(t *testing.T) {
 					n, want := s.pace.window, want*factor(s.pace.trip.get())
 					s.mu.Unlock()
 					if n != want {
-						return fmt.Errorf("a connection may have %d calls at the server, expected %d", n, want)
+						return fmt.Errorf("a connection may have %d calls in flight, want %d", n, want)
 					}
 				}
 				return nil
@@ -283,25 +284,25 @@ func TestBoundsAreShared(t *testing.T) {
 		window(8)
 		start(3)
 		setSockets(t, e, 2)
-		settled(t, e, 2)
+		awaitSockets(t, e, 2)
 		window(4)
 		start(5)
 		refused()
 		setSockets(t, e, 1)
 		window(4)
-		refused() // the other one has not ended
+		refused() // the surplus connection has not ended
 		answer()
-		settled(t, e, 1)
+		awaitSockets(t, e, 1)
 		window(8)
 		start(8)
 		refused()
 		answer()
-		balanced(t, e)
+		checkBalanced(t, e)
 		e.Close()
 	}
 }
 
-// Calls that are more than a share by now are taken all the same when their connection leaves.
+// Calls that exceed the new share of every connection are accepted anyway when their connection leaves.
 func TestCallsGreaterThanAShareMove(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
 		k, e := movingWorld(t, "", tickets, func(c *Config) { c.MaxCalls = 8 })
@@ -320,8 +321,8 @@ func TestCallsGreaterThanAShareMove(t *testing.T) {
 			return nil
 		})
 		setSockets(t, e, 4)
-		settled(t, e, 4)
-		socketAt(e, 0).life.muted.Store(true) // it is the least healthy
+		awaitSockets(t, e, 4)
+		socketAt(e, 0).life.muted.Store(true) // which makes it the least healthy one
 		setSockets(t, e, 3)
 		k.serveInOrder("r0", "r1", "r2", "r3", "r4", "r5")
 		if err := <-ended; err != nil {
@@ -330,17 +331,17 @@ func TestCallsGreaterThanAShareMove(t *testing.T) {
 		for _, c := range together {
 			c.Release()
 		}
-		moved(t, e, 6)
+		checkMoved(t, e, 6)
 		hold.reply("rheld")
 		k.finish(held[0])
-		settled(t, e, 3)
-		balanced(t, e)
+		awaitSockets(t, e, 3)
+		checkBalanced(t, e)
 		e.Close()
 	}
 }
 
-// takeOne waits for the only request and takes it from those that answer answers.
-func (k *keepingServer) takeOne() toyRequest {
+// takeOne waits for the only request, and removes it from those that answer would answer.
+func (k *holdingServer) takeOne() toyRequest {
 	k.t.Helper()
 	k.arrived(1)
 	k.mu.Lock()
@@ -350,7 +351,7 @@ func (k *keepingServer) takeOne() toyRequest {
 	return r
 }
 
-// A place that is given up while its connection is made never gets one.
+// A place that is given up while its connection is dialed never gets one.
 func TestPlaceIsGivenUpWhileConnecting(t *testing.T) {
 	for _, when := range []string{"dial", "greeting", "push"} {
 		t.Run(when, func(t *testing.T) {
@@ -360,11 +361,11 @@ func TestPlaceIsGivenUpWhileConnecting(t *testing.T) {
 			var dials atomic.Int32
 			reached, released := make(chan struct{}), make(chan struct{})
 			s := startToy(t, &toyServer{})
-			// What a push says that comes before the connection takes part may use it.
+			// The callback of a push that arrives before the connection gets calls may pin it.
 			early := s.newCall(nil, "rearly")
 			hold := func(at string) bool {
 				if at == when && dials.Load() > 1 {
-					close(reached) // at the second connection, and there is no third one
+					close(reached) // at the second connection; there is no third one
 					<-released
 					return true
 				}
@@ -398,13 +399,13 @@ func TestPlaceIsGivenUpWhileConnecting(t *testing.T) {
 			<-reached
 			setSockets(t, e, 1)
 			close(released)
-			settled(t, e, 1)
-			if err := s.ask(t.Context(), e, "rx"); err != nil {
+			awaitSockets(t, e, 1)
+			if err := s.echo(t.Context(), e, "rx"); err != nil {
 				t.Error(err)
 			}
 			if when == "push" {
 				if err := early.Wait(); !errors.Is(err, ErrSurplus) {
-					t.Errorf("a call on it: %v", err)
+					t.Errorf("call on the connection: %v", err)
 				}
 			}
 			e.Close()

@@ -14,10 +14,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// systemSockets calls f with both kinds of connection that can be written
-// without waiting, and both kinds of protocol.
+// systemSockets calls f with each kind of connection that can be written without blocking, and each kind of
+// protocol.
 func systemSockets(t *testing.T, f func(t *testing.T, network string, tickets bool)) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		if network != "" {
 			f(t, network, tickets)
 		}
@@ -29,7 +29,7 @@ func freeRole(t *testing.T, s *toyServer, e *Engine) *socket {
 	t.Helper()
 	var sock *socket
 	testkit.Eventually(t, 5*time.Second, func() error {
-		if err := s.ask(context.Background(), e, "ralone"); err != nil {
+		if err := s.echo(context.Background(), e, "ralone"); err != nil {
 			return err
 		}
 		if sock = socketAt(e, 0); sock == nil {
@@ -47,8 +47,8 @@ func freeRole(t *testing.T, s *toyServer, e *Engine) *socket {
 
 func soloSoon(c *Config) { c.choices.SoloAfter = 3 }
 
-// Callers that are alone, that overlap, that start and that give up, in turns: the
-// role goes from hand to hand, and nobody misses a reply.
+// Calls that are alone, overlap, are futures, or are given up are interleaved: the role passes from one
+// goroutine to another, and no caller misses a reply.
 func TestRoleGoesFromHandToHand(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})
@@ -60,7 +60,7 @@ func TestRoleGoesFromHandToHand(t *testing.T) {
 			r := testkit.Fork(seed, uint64(g))
 			wg.Go(func() {
 				for i := range 1500 {
-					// Mostly one of them is awake: then it is alone.
+					// Usually only one of them runs, so its calls are alone.
 					if active.Add(1) > 1 && r.IntN(4) > 0 {
 						active.Add(-1)
 						time.Sleep(time.Duration(r.IntN(100)) * time.Microsecond)
@@ -73,15 +73,15 @@ func TestRoleGoesFromHandToHand(t *testing.T) {
 		}
 		wg.Wait()
 		v := e.Snapshot()
-		t.Logf("%d of %d replies were read by their caller", v.SoloReplies, v.Replies)
+		t.Logf("callers read %d of %d replies themselves", v.SoloReplies, v.Replies)
 		if v.SoloReplies == 0 || v.SoloReplies == v.Replies || v.Reconnects != 0 {
-			t.Errorf("%+v", v)
+			t.Errorf("snapshot: %+v", v)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// anyCall makes a call in one of the ways there are.
+// anyCall makes a call in the given way.
 func (s *toyServer) anyCall(t *testing.T, way int, e *Engine, body string) {
 	switch way {
 	case 0: // a future
@@ -89,38 +89,38 @@ func (s *toyServer) anyCall(t *testing.T, way int, e *Engine, body string) {
 		if err := e.Start(t.Context(), c); err != nil {
 			t.Error(err)
 		} else if err := c.Wait(); err != nil || s.replyOf(c) != body {
-			t.Errorf("asked %q, got %q, %v", body, c.Reply(), err)
+			t.Errorf("sent %q, got %q, %v", body, c.Reply(), err)
 		}
 		c.Release()
-	case 1: // two at once
+	case 1: // two together
 		cs := []*Call{s.newCall(e, body), s.newCall(e, body+"+")}
 		if err := e.DoAll(t.Context(), cs); err != nil || s.replyOf(cs[1]) != body+"+" {
-			t.Errorf("asked %q twice, got %q, %v", body, cs[1].Reply(), err)
+			t.Errorf("sent %q twice, got %q, %v", body, cs[1].Reply(), err)
 		}
 		cs[0].Release()
 		cs[1].Release()
-	case 2: // a call that is given up, perhaps
+	case 2: // a call that may be given up
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Microsecond)
-		if err := s.ask(ctx, e, body); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.echo(ctx, e, body); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		cancel()
 	default:
-		if err := s.ask(t.Context(), e, body); err != nil {
+		if err := s.echo(t.Context(), e, body); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// The server hangs up while nobody listens: the next call was not sent, or is
-// answered on another connection, however it is made.
+// The server closes the connection while no goroutine reads: the next call, however it is made, fails as not
+// sent or succeeds on another connection.
 func TestHangUpWhileTheRoleIsFree(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		for way := range 4 {
 			s := startToy(t, &toyServer{network: network, tickets: tickets})
 			e := s.engine(soloSoon)
 			freeRole(t, s, e)
-			s.hangUp()
+			s.closeConns()
 			time.Sleep(5 * time.Millisecond)
 			var err error
 			c := s.newCall(e, "rnext")
@@ -144,32 +144,32 @@ func TestHangUpWhileTheRoleIsFree(t *testing.T) {
 				t.Errorf("way %d: %v", way, err)
 			}
 			c.Release()
-			if err := s.ask(t.Context(), e, "rnext"); err != nil {
-				t.Errorf("way %d, then: %v", way, err)
+			if err := s.echo(t.Context(), e, "rnext"); err != nil {
+				t.Errorf("way %d, next call: %v", way, err)
 			}
 		}
 	})
 }
 
-// A reply too many that comes while nobody has asked never reaches a caller,
-// whoever calls next, also if it comes in parts.
+// A surplus reply that arrives while no call is in flight, whole or in parts, is never delivered to the next
+// caller.
 func TestSurplusReplyWhileIdle(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		for _, way := range []int{0, 1, 5} {
 			for _, part := range []int{100, 6, 1} {
 				s := startToy(t, &toyServer{network: network, tickets: tickets})
 				e := s.engine(soloSoon)
 				if network == "" {
-					if err := s.ask(t.Context(), e, "rx"); err != nil {
+					if err := s.echo(t.Context(), e, "rx"); err != nil {
 						t.Fatal(err)
 					}
 				} else {
 					freeRole(t, s, e)
 				}
 				p := s.last()
-				surplus := toyRequest{peer: p, ticket: 1 << 40}.frame("rsurplus") // which no call had
+				surplus := toyRequest{peer: p, ticket: 1 << 40}.frame("rsurplus") // a ticket that no call had
 				part := min(part, len(surplus))
-				p.mu.Lock() // its answer to the call comes behind the surplus
+				p.mu.Lock() // so that its reply to the call follows the surplus reply
 				p.conn.Write(surplus[:part])
 				time.Sleep(2 * time.Millisecond)
 				ended := make(chan error, 1)
@@ -200,7 +200,7 @@ func TestSurplusReplyWhileIdle(t *testing.T) {
 				}
 				testkit.Eventually(t, 5*time.Second, func() error {
 					if e.Snapshot().Reconnects == 0 {
-						s.ask(t.Context(), e, "rx") // somebody must listen
+						s.echo(t.Context(), e, "rx") // so that a goroutine reads
 						return errors.New("the connection is still trusted")
 					}
 					return nil
@@ -211,17 +211,17 @@ func TestSurplusReplyWhileIdle(t *testing.T) {
 	})
 }
 
-// A reply too many in one read with the right one: which is which is not known,
-// so nobody gets either.
-func TestSurplusReplyBesideTheRightOne(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+// If a surplus reply and the right one arrive in the same read, they cannot be told apart, so neither is
+// delivered.
+func TestSurplusReplyInTheSameRead(t *testing.T) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		if tickets {
-			return // they say whose they are
+			return // tickets identify the replies
 		}
 		for _, solo := range []bool{false, true} {
-			var evil atomic.Bool
+			var hostile atomic.Bool
 			s := startToy(t, &toyServer{network: network, handle: func(r toyRequest) {
-				if evil.Load() {
+				if hostile.Load() {
 					r.peer.send(append(r.frame("rsurplus"), r.frame(r.body)...))
 				} else {
 					r.reply(r.body)
@@ -231,23 +231,23 @@ func TestSurplusReplyBesideTheRightOne(t *testing.T) {
 			if solo && network != "" {
 				freeRole(t, s, e)
 			}
-			evil.Store(true)
-			if err := s.ask(t.Context(), e, "rmine"); !errors.Is(err, ErrUnsolicited) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+			hostile.Store(true)
+			if err := s.echo(t.Context(), e, "rmine"); !errors.Is(err, ErrUnsolicited) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 				t.Errorf("solo %v: %v", solo, err)
 			}
-			balanced(t, e)
+			checkBalanced(t, e)
 		}
 	})
 }
 
-// Pushes that come while nobody listens are heard at the next call, or soon.
+// Pushes that arrive while no goroutine reads are handled at the next call, or soon.
 func TestPushesWhileTheRoleIsFree(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})
 		pushes := make(chan string, 1000)
 		e := s.engine(func(c *Config) {
 			soloSoon(c)
-			c.StallTimeout = 200 * time.Millisecond // so that the idle pace is 20 ms
+			c.StallTimeout = 200 * time.Millisecond // so that the idle interval is 20 ms
 			c.OnPush = func(_ Pin, f []byte) { pushes <- toyScanner{tickets: tickets}.body(f) }
 		})
 		freeRole(t, s, e)
@@ -256,9 +256,9 @@ func TestPushesWhileTheRoleIsFree(t *testing.T) {
 		for i := range 3 {
 			p.mu.Lock()
 			p.conn.Write(push)
-			p.conn.Write(push[:7+i]) // and a part of the next
+			p.conn.Write(push[:7+i]) // and a part of the next one
 			ended := make(chan error)
-			go func() { ended <- s.ask(t.Context(), e, "rx") }()
+			go func() { ended <- s.echo(t.Context(), e, "rx") }()
 			time.Sleep(time.Millisecond)
 			p.conn.Write(push[7+i:])
 			p.mu.Unlock()
@@ -269,10 +269,10 @@ func TestPushesWhileTheRoleIsFree(t *testing.T) {
 				select {
 				case got := <-pushes:
 					if got != "phello" {
-						t.Errorf("a push of %q", got)
+						t.Errorf("the push is %q", got)
 					}
 				case <-time.After(5 * time.Second):
-					t.Fatal("a push was not heard")
+					t.Fatal("a push was not handled")
 				}
 			}
 		}
@@ -282,7 +282,7 @@ func TestPushesWhileTheRoleIsFree(t *testing.T) {
 	})
 }
 
-// A loan ends when nobody uses it: then the keeper hears an idle server.
+// The loan of the role ends when no caller uses it: then the keeper notices that the server is gone.
 func TestLoanEnds(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})
@@ -296,18 +296,17 @@ func TestLoanEnds(t *testing.T) {
 			}
 			return nil
 		})
-		s.hangUp()
+		s.closeConns()
 		testkit.Eventually(t, 5*time.Second, func() error {
 			if e.Snapshot().Reconnects == 0 {
-				return errors.New("nobody hears that the server is gone")
+				return errors.New("the engine has not noticed that the server is gone")
 			}
 			return nil
 		})
 	})
 }
 
-// Connections that are not of the system go through the writer, and are read by
-// the keeper alone.
+// Connections that are not of the system are written by the writer, and read only by the keeper.
 func TestPipesGoThroughTheWriter(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, tickets := range []bool{false, true} {
@@ -316,7 +315,7 @@ func TestPipesGoThroughTheWriter(t *testing.T) {
 			soloSoon(c)
 			c.Dial = func(context.Context) (net.Conn, error) {
 				client, server := net.Pipe()
-				s.take(server)
+				s.accept(server)
 				return client, nil
 			}
 		})
@@ -324,7 +323,7 @@ func TestPipesGoThroughTheWriter(t *testing.T) {
 		for g := range 5 {
 			wg.Go(func() {
 				for i := range 200 {
-					if err := s.ask(t.Context(), e, fmt.Sprintf("r%d/%d", g, i)); err != nil {
+					if err := s.echo(t.Context(), e, fmt.Sprintf("r%d/%d", g, i)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -332,13 +331,13 @@ func TestPipesGoThroughTheWriter(t *testing.T) {
 		}
 		wg.Wait()
 		for range 20 {
-			if err := s.ask(t.Context(), e, "ralone"); err != nil {
+			if err := s.echo(t.Context(), e, "ralone"); err != nil {
 				t.Error(err)
 			}
 		}
 		if v := e.Snapshot(); v.SoloReplies != 0 || v.Replies != 1020 {
-			t.Errorf("%+v", v)
+			t.Errorf("snapshot: %+v", v)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A frame to the server and its echo, on one stream and on many; ns/op is for one frame both ways.
+// BenchmarkStream sends a frame to the server and receives its echo, on one stream and on many. ns/op is the
+// time of one frame in both directions.
 func BenchmarkStream(b *testing.B) {
 	for name, streams := range map[string]int{"1": 1, "64": 64} {
 		b.Run(name, func(b *testing.B) {

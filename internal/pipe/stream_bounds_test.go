@@ -15,35 +15,35 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// A stream that nobody reads delays no call of its connection, and when its bound is reached it ends: what it
-// holds can be received, then the error comes, and the server gets a reset. The next frame is the
+// A stream that is not read delays no call of its connection, and ends when its bound is reached: the frames
+// that it holds can be received, then the error is returned, and the server gets a reset. The next frame is the
 // first one that is lost.
 func TestSlowReaderEndsOnlyItsStream(t *testing.T) {
 	for _, size := range []int{100, 20_000} {
 		virtual(t, func(t *testing.T) {
-			k := startStreamToy(t, &streamToy{on: keepStream}, "")
+			k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
 			e := k.engine(func(c *Config) { c.Streams.ReceiveBytes = 64 << 10 })
 			slow, quick := mustOpen(t, e), mustOpen(t, e)
-			time.Sleep(time.Second) // or they would count as young
+			time.Sleep(time.Second) // otherwise they would count as young
 			frame := "d" + strings.Repeat("x", size)
 			fit := (64 << 10) / (len(appendToyTicket(nil, frame)) + partCost)
 			for i := range fit {
 				k.of(slow)[0].reply(frame)
 				k.of(quick)[0].reply(frame)
-				if took := virtualAsk(t, e, "rx"); took != 0 {
-					t.Fatalf("after %d frames a call took %v", i, took)
+				if took := virtualEcho(t, e, "rx"); took != 0 {
+					t.Fatalf("after %d frames, a call took %v", i, took)
 				}
 				expectToy(t, quick, frame)
 			}
 			synctest.Wait()
 			if v := e.Snapshot(); v.StreamOverflows != 0 || v.Streams != 2 {
-				t.Fatalf("%d overflows, %d streams, expected none and 2", v.StreamOverflows, v.Streams)
+				t.Fatalf("%d overflows, %d streams, want 0 and 2", v.StreamOverflows, v.Streams)
 			}
 			for range 100 {
 				k.of(slow)[0].reply(frame)
 			}
 			k.of(quick)[0].reply("d!")
-			virtualAsk(t, e, "rx")
+			virtualEcho(t, e, "rx")
 			expectToy(t, quick, "d!")
 			synctest.Wait()
 			if v := e.Snapshot(); v.StreamOverflows != 1 || v.Streams != 1 || v.Late != 100 || v.Reconnects != 0 {
@@ -63,12 +63,12 @@ func TestSlowReaderEndsOnlyItsStream(t *testing.T) {
 			expectToy(t, quick, "edone")
 			slow.Close()
 			quick.Close()
-			streamsBalanced(t, e)
+			checkStreamsBalanced(t, e)
 		})
 	}
 }
 
-// Small frames take little more memory than their bytes: that of an inbox is bounded.
+// Small frames take little more memory than their bytes, so the memory of an inbox is bounded.
 func TestInboxIsCompact(t *testing.T) {
 	for _, size := range []int{1, 12, 500, 513, 2000, 5000} {
 		var in inbox
@@ -89,20 +89,20 @@ func TestInboxIsCompact(t *testing.T) {
 		}
 		for range in.frames {
 			if got := in.take(); len(got) != size {
-				t.Fatalf("took %d bytes, expected %d", len(got), size)
+				t.Fatalf("take returned %d bytes, want %d", len(got), size)
 			}
 			in.giveBack()
 		}
 		if in.held != 0 || in.chunk != nil || !in.empty() {
-			t.Errorf("an empty inbox holds %d", in.held)
+			t.Errorf("an empty inbox holds %d bytes", in.held)
 		}
 	}
 }
 
-// The last frame of a stream always fits, as the reply to a call does.
+// The last frame of a stream always fits, like the reply to a call.
 func TestLastFrameFits(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		k := startStreamToy(t, &streamToy{on: keepStream}, "")
+		k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
 		e := k.engine(func(c *Config) { c.Streams.ReceiveBytes = 200 })
 		st := mustOpen(t, e)
 		synctest.Wait()
@@ -115,11 +115,11 @@ func TestLastFrameFits(t *testing.T) {
 		if _, err := st.Recv(t.Context()); err != io.EOF {
 			t.Errorf("Recv: %v", err)
 		}
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// What streams may receive together is bounded: one that does not fit is turned away, or waits.
+// The total that streams may receive is bounded: a stream that does not fit is refused, or waits.
 func TestStreamsShareABound(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		virtual(t, func(t *testing.T) {
@@ -134,35 +134,35 @@ func TestStreamsShareABound(t *testing.T) {
 			st, err := openToy(t.Context(), e)
 			switch {
 			case waits && (err != nil || time.Since(began) != time.Minute):
-				t.Errorf("a stream that waits: %v after %v", err, time.Since(began))
+				t.Errorf("OpenStream that waits: %v after %v", err, time.Since(began))
 			case !waits && (slipstream.OutcomeOf(err) != slipstream.Overloaded || time.Since(began) != 0):
-				t.Errorf("a stream that does not fit: %v after %v", err, time.Since(began))
+				t.Errorf("OpenStream without room: %v after %v", err, time.Since(began))
 			}
 			if st != nil {
 				open = append(open, st)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if _, err := openToy(ctx, e); !errors.Is(err, context.DeadlineExceeded) || slipstream.OutcomeOf(err) != slipstream.Overloaded {
-					t.Errorf("a stream that waits for longer than its context: %v", err)
+					t.Errorf("OpenStream with a context that ends: %v", err)
 				}
 			}
 			for _, st := range open {
 				st.Close()
 			}
 			synctest.Wait()
-			streamsBalanced(t, e)
+			checkStreamsBalanced(t, e)
 		})
 	}
 }
 
-// A server with flow control sends as fast as Recv takes, and no more than its window ahead; of credit for
-// it at most one frame is queued.
+// A server with flow control sends as fast as Recv is called, at most its window ahead. At most one frame with
+// credit for it is queued.
 func TestCreditFollowsRecv(t *testing.T) {
 	const window, frames, size = 8 << 10, 400, 500
 	virtual(t, func(t *testing.T) {
 		var mu sync.Mutex
 		more := sync.NewCond(&mu)
-		credit, told := window, 0
+		credit, granted := window, 0
 		frame := "d" + strings.Repeat("x", size)
 		whole := len(appendToyTicket(nil, frame))
 		k := startStreamToy(t, &streamToy{on: func(r toyRequest) {
@@ -170,7 +170,7 @@ func TestCreditFollowsRecv(t *testing.T) {
 			defer mu.Unlock()
 			switch r.body[0] {
 			case 'o':
-				go func() { // ends when all was sent
+				go func() { // ends when all is sent
 					for range frames {
 						mu.Lock()
 						for credit < whole {
@@ -185,7 +185,7 @@ func TestCreditFollowsRecv(t *testing.T) {
 			case 'c':
 				n, _ := strconv.Atoi(r.body[1:])
 				credit += n
-				told++
+				granted++
 				more.Broadcast()
 			}
 		}}, "")
@@ -196,7 +196,7 @@ func TestCreditFollowsRecv(t *testing.T) {
 		st := mustOpen(t, e)
 		for i := range frames {
 			if i%50 == 0 {
-				time.Sleep(time.Second) // the server sends what it may
+				time.Sleep(time.Second) // the server sends what its credit allows
 				st.mu.Lock()
 				held := st.inbox.held - partCost*(len(st.inbox.frames)-st.inbox.first)
 				st.mu.Unlock()
@@ -208,20 +208,20 @@ func TestCreditFollowsRecv(t *testing.T) {
 		}
 		expectToy(t, st, "edone")
 		st.Close()
-		streamsBalanced(t, e)
-		if most := frames*whole/(window/creditShare) + 1; told > most || told == 0 {
-			t.Errorf("%d frames with credit, expected at most %d", told, most)
+		checkStreamsBalanced(t, e)
+		if limit := frames*whole/(window/creditShare) + 1; granted > limit || granted == 0 {
+			t.Errorf("%d frames with credit, want at most %d", granted, limit)
 		}
 	})
 }
 
-// A server that sends and does not read gets no queue of credit.
+// For a server that sends and does not read, no credit frames backlog up.
 func TestCreditIsQueuedOnce(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		read := make(chan struct{})
 		k := startStreamToy(t, &streamToy{on: func(r toyRequest) {
 			if r.body[0] == 'o' {
-				go func() { // ends when all was sent
+				go func() { // ends when all is sent
 					for range 1000 {
 						r.reply("d" + strings.Repeat("x", 1000))
 					}
@@ -240,21 +240,21 @@ func TestCreditIsQueuedOnce(t *testing.T) {
 		for range 1000 {
 			expectToy(t, st, "d"+strings.Repeat("x", 1000))
 		}
-		// Some fit into the connection, one is being written.
+		// Some frames fit into the connection, and one is being written.
 		if n := len(k.of(st)); n > 1 {
 			t.Fatalf("the server has read %d frames", n)
 		}
 		if v := e.Snapshot(); v.Queued+v.Outstanding > 3 {
-			t.Errorf("%d frames are queued, %d under way", v.Queued, v.Outstanding)
+			t.Errorf("%d frames are queued, %d in flight", v.Queued, v.Outstanding)
 		}
 		close(read)
 		expectToy(t, st, "eend")
 		st.Close()
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// Send waits while the server admits no more, as long as its context allows. What was not sent can be
+// Send waits while the server gives no credit, as long as its context allows. A frame that was not sent can be
 // sent again.
 func TestSendWaitsForCredit(t *testing.T) {
 	virtual(t, func(t *testing.T) {
@@ -279,8 +279,8 @@ func TestSendWaitsForCredit(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || slipstream.OutcomeOf(err) != slipstream.NotSent || time.Since(began) != time.Second {
 			t.Fatalf("Send without credit: %v after %v", err, time.Since(began))
 		}
-		if virtualAsk(t, e, "rx") != 0 || sendToy(t.Context(), other, frame) != nil {
-			t.Error("a stream without credit holds others")
+		if virtualEcho(t, e, "rx") != 0 || sendToy(t.Context(), other, frame) != nil {
+			t.Error("a stream without credit blocks others")
 		}
 		time.AfterFunc(time.Minute, func() { k.of(st)[0].reply("c49") })
 		time.AfterFunc(2*time.Minute, func() { k.of(st)[0].reply("c1") })
@@ -292,19 +292,19 @@ func TestSendWaitsForCredit(t *testing.T) {
 		if got := k.kinds(st); got != "oddd" {
 			t.Errorf("the server got %q", got)
 		}
-		// A stream that ends frees who waits.
+		// Ending a stream wakes the goroutine that waits in Send.
 		time.AfterFunc(time.Second, st.Close)
 		if err := sendToy(t.Context(), st, frame); !errors.Is(err, ErrStreamClosed) {
 			t.Errorf("Send: %v", err)
 		}
 		other.Close()
 		synctest.Wait()
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// A server that does not read stops Send: a stream queues no more than its bound, all of a connection no
-// more than theirs, and each gets its turn.
+// If the server does not read, Send waits: a stream queues no more than its bound, all streams of a connection
+// no more than theirs, and each gets its turn.
 func TestSendWaitsForRoom(t *testing.T) {
 	const streams, each = 8, 40
 	virtual(t, func(t *testing.T) {
@@ -363,7 +363,7 @@ func TestSendWaitsForRoom(t *testing.T) {
 		time.Sleep(streams * each / 2 * time.Second)
 		mu.Lock()
 		for i, n := range sent {
-			if n < 5 { // each waits for one frame of each other stream at most
+			if n < 5 { // each waits for at most one frame of each other stream
 				t.Errorf("stream %d has sent %d frames, all have sent %v", i, n, sent)
 			}
 		}
@@ -376,7 +376,7 @@ func TestSendWaitsForRoom(t *testing.T) {
 			}
 			st.Close()
 		}
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
@@ -397,11 +397,11 @@ func TestLargeFramesOfStreams(t *testing.T) {
 		}
 		st.Close()
 		synctest.Wait()
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// Small frames that many streams send at the same time leave together.
+// Small frames that many streams send at the same time are sent together.
 func TestFramesOfManyStreamsLeaveTogether(t *testing.T) {
 	const streams = 200
 	virtual(t, func(t *testing.T) {
@@ -426,14 +426,14 @@ func TestFramesOfManyStreamsLeaveTogether(t *testing.T) {
 			expectToy(t, st, "eend")
 		}
 		writes := e.Snapshot().Writes - before
-		t.Logf("%d frames left with %d writes", streams, writes)
+		t.Logf("%d frames were sent with %d writes", streams, writes)
 		if writes > streams/4 {
 			t.Errorf("%d writes for %d frames", writes, streams)
 		}
 	})
 }
 
-// With a window, streams are at most half of what may be at the server, so that calls always pass.
+// With a window, streams take at most half of it, so that calls are never blocked.
 func TestStreamsLeaveCallsTheirWindow(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{}, "")
@@ -442,25 +442,25 @@ func TestStreamsLeaveCallsTheirWindow(t *testing.T) {
 			mustOpen(t, e)
 		}
 		if _, err := openToy(t.Context(), e); slipstream.OutcomeOf(err) != slipstream.Overloaded {
-			t.Errorf("a stream more than half of the window: %v", err)
+			t.Errorf("OpenStream beyond half of the window: %v", err)
 		}
-		time.Sleep(time.Second) // or they would count as young
+		time.Sleep(time.Second) // otherwise they would count as young
 		for i := range 100 {
-			if took := virtualAsk(t, e, fmt.Sprint("r", i)); took != 0 {
+			if took := virtualEcho(t, e, fmt.Sprint("r", i)); took != 0 {
 				t.Errorf("a call took %v", took)
 			}
 		}
 	})
 }
 
-// Close leaves the frame that the receiver has alone, also if others lie in the same memory.
+// Close does not modify the frame that the receiver uses, even if others share its memory.
 func TestCloseLeavesTheFrameInUse(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		k := startStreamToy(t, &streamToy{on: keepStream}, "")
+		k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
 		e := k.engine(nil)
 		for taken := 1; taken <= 4; taken++ {
 			st := mustOpen(t, e)
-			time.Sleep(time.Second) // or it would wait for those before, which are young
+			time.Sleep(time.Second) // otherwise the frame would wait for earlier ones, which are young
 			for i := range 4 {
 				k.of(st)[0].reply(fmt.Sprint("d", i))
 			}
@@ -472,7 +472,7 @@ func TestCloseLeavesTheFrameInUse(t *testing.T) {
 			}
 			st.Close()
 			if got, want := (toyScanner{tickets: true}).body(b), fmt.Sprint("d", taken-1); got != want {
-				t.Errorf("after Close the frame is %q, and was %q", got, want)
+				t.Errorf("after Close the frame is %q, want %q", got, want)
 			}
 			if b, err := st.Recv(t.Context()); !errors.Is(err, ErrStreamClosed) {
 				t.Errorf("Recv after Close: %q, %v", b, err)

@@ -13,11 +13,11 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// A frame for a ticket that was never sent ends the connection: nothing that it brings can be trusted.
-// Nobody gets a frame of that read.
+// A frame with a ticket that was never sent ends the connection, because the connection cannot be trusted. No
+// frame of the same read is delivered.
 func TestFrameOfAnUnknownStream(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		k := startStreamToy(t, &streamToy{on: keepStream}, "")
+		k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
 		e := k.engine(nil)
 		st := mustOpen(t, e)
 		synctest.Wait()
@@ -29,17 +29,17 @@ func TestFrameOfAnUnknownStream(t *testing.T) {
 			t.Errorf("Recv: %q, %v", b, err)
 		}
 		st.Close()
-		virtualAsk(t, e, "rnext")
-		streamsBalanced(t, e)
+		virtualEcho(t, e, "rnext")
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// Frames after the last one are dropped, whether they come with it in one read or later, and so are
-// frames of a stream for a call that is none. They reach no other stream.
+// Frames after the last one of a stream are dropped, whether they arrive in the same read or later, and so are
+// stream frames with the ticket of a call. They are delivered to no other stream.
 func TestFramesAfterTheLast(t *testing.T) {
 	for _, together := range []bool{true, false} {
 		virtual(t, func(t *testing.T) {
-			k := startStreamToy(t, &streamToy{on: keepStream}, "")
+			k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
 			e := k.engine(nil)
 			st, other := mustOpen(t, e), mustOpen(t, e)
 			time.Sleep(time.Second)
@@ -68,12 +68,12 @@ func TestFramesAfterTheLast(t *testing.T) {
 			o.reply("eend")
 			expectToy(t, other, "eend")
 			other.Close()
-			streamsBalanced(t, e)
+			checkStreamsBalanced(t, e)
 		})
 	}
 }
 
-// A server that answers a call with frames of a stream is not believed, and the call gets its reply.
+// Stream frames for a call are dropped, and the call gets its reply.
 func TestFramesForACall(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{on: func(r toyRequest) {
@@ -82,15 +82,15 @@ func TestFramesForACall(t *testing.T) {
 			r.reply(r.body)
 		}}, "")
 		e := k.engine(nil)
-		virtualAsk(t, e, "qcall")
+		virtualEcho(t, e, "qcall")
 		if v := e.Snapshot(); v.Late != 2 || v.Reconnects != 0 {
 			t.Errorf("%d late, %d reconnects", v.Late, v.Reconnects)
 		}
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// A server that sends for ever, whatever it is told, takes a bounded inbox and delays no call.
+// A server that sends without end and ignores resets fills a bounded inbox, and delays no call.
 func TestEndlessFrames(t *testing.T) {
 	for _, body := range []string{"d", "d" + strings.Repeat("x", 30_000)} {
 		virtual(t, func(t *testing.T) {
@@ -111,15 +111,15 @@ func TestEndlessFrames(t *testing.T) {
 			}}, "")
 			e := k.engine(nil)
 			st := mustOpen(t, e)
-			time.Sleep(time.Second) // or it would count as young: from now on time stands still
+			time.Sleep(time.Second) // otherwise it would count as young: from now on, time stands still
 			if err := sendToy(t.Context(), st, "dgo"); err != nil {
 				t.Fatal(err)
 			}
 			for e.Snapshot().Late < 500 {
-				virtualAsk(t, e, "rx")
+				virtualEcho(t, e, "rx")
 				st.mu.Lock()
 				if st.inbox.held > st.most {
-					t.Errorf("%d bytes are held, the bound is %d", st.inbox.held, st.most)
+					t.Errorf("the inbox holds %d bytes, the bound is %d", st.inbox.held, st.most)
 				}
 				st.mu.Unlock()
 			}
@@ -131,10 +131,10 @@ func TestEndlessFrames(t *testing.T) {
 	}
 }
 
-// Credit for no stream, or of no use, changes nothing.
+// Credit for an unknown stream, or with an invalid amount, has no effect.
 func TestHostileCredit(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		k := startStreamToy(t, &streamToy{on: keepStream}, "")
+		k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
 		e := k.engine(func(c *Config) { withToyCredit(c, 100, 0) })
 		st := mustOpen(t, e)
 		synctest.Wait()
@@ -159,11 +159,11 @@ func TestHostileCredit(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		pin.Grant(socketAt(e, 0).calls.ticketOf(c), 10) // a call
+		pin.Grant(socketAt(e, 0).calls.ticketOf(c), 10) // the ticket of a call
 	})
 }
 
-// Functions of the protocol that panic, or that append nothing, end nothing but what they are for.
+// Functions of the protocol that panic or append nothing affect only the stream that they are for.
 func TestStreamFunctionsThatFail(t *testing.T) {
 	for name, f := range map[string]func(b []byte) []byte{
 		"panic":   func([]byte) []byte { panic("no") },
@@ -186,7 +186,7 @@ func TestStreamFunctionsThatFail(t *testing.T) {
 					expectToy(t, st, body)
 				}
 				st.Close()
-				virtualAsk(t, e, "rx")
+				virtualEcho(t, e, "rx")
 				if got := k.kinds(st); got != "o"+strings.Repeat("d", 10) {
 					t.Errorf("the server got %q", got)
 				}

@@ -15,10 +15,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Random streams on connections that fail, beside calls: each stream gets its own frames, in order,
-// without a gap, and then one end; what it was told agrees with what the server saw.
+// Random streams, mixed with calls, on connections that fail: each stream gets its own frames, in order and
+// without a gap, and then one end. The results of Send and Recv agree with what the server saw.
 
-// modelStream is a stream of one goroutine, and what it knows.
+// modelStream is a stream that is used by one goroutine, and its expected state.
 type modelStream struct {
 	*Stream
 	t     *testing.T
@@ -26,15 +26,15 @@ type modelStream struct {
 	name  string
 	sent  []string
 	taken int
-	ended error // from Recv; nil: it goes on
+	ended error // from Recv; nil while the stream is open
 }
 
-// body returns the next frame, which names the stream.
+// body returns the next frame, which contains the name of the stream.
 func (m *modelStream) body(kind string) string {
 	return fmt.Sprint(kind, m.name, "/", len(m.sent), ":", strings.Repeat("x", m.r.IntN(1<<m.r.IntN(15))))
 }
 
-// send sends the next frame and tells whether it was queued.
+// send sends the next frame and records it if it was queued.
 func (m *modelStream) send(ctx context.Context, kind string) {
 	body := m.body(kind)
 	err := sendToy(ctx, m.Stream, body)
@@ -47,30 +47,30 @@ func (m *modelStream) send(ctx context.Context, kind string) {
 	case <-m.socket.life.done:
 	default:
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-			m.t.Errorf("stream %s, which goes on: Send: %v", m.name, err)
+			m.t.Errorf("stream %s: Send before its end: %v", m.name, err)
 		}
 	}
 }
 
-// recv takes a frame, if one comes in time, and compares it: the server echoes.
+// recv receives a frame, unless ctx ends first, and compares it with what was sent, because the server echoes.
 func (m *modelStream) recv(ctx context.Context) {
 	got, err := recvToy(ctx, m.Stream)
 	switch {
 	case err == nil && m.ended != nil:
-		m.t.Errorf("stream %s: received %.30q after its end, %v", m.name, got, m.ended)
+		m.t.Errorf("stream %s: received %.30q after the end, %v", m.name, got, m.ended)
 	case err == nil && (m.taken >= len(m.sent) || got != m.sent[m.taken]):
 		m.t.Errorf("stream %s: frame %d is %.30q", m.name, m.taken, got)
 	case err == nil:
 		m.taken++
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 	case m.ended != nil && err != m.ended:
-		m.t.Errorf("stream %s: the end is %v, and was %v", m.name, err, m.ended)
+		m.t.Errorf("stream %s: Recv returned %v, and before that %v", m.name, err, m.ended)
 	default:
 		m.ended = err
 	}
 }
 
-// run is the life of the stream.
+// run uses the stream at random until it ends.
 func (m *modelStream) run(cancel func()) {
 	brief := func() (context.Context, context.CancelFunc) {
 		return context.WithTimeout(context.Background(), time.Duration(m.r.IntN(20))*time.Millisecond)
@@ -99,7 +99,7 @@ func (m *modelStream) run(cancel func()) {
 		m.t.Errorf("stream %s: %d of %d frames were received before the end", m.name, m.taken, len(m.sent))
 	}
 	m.Close()
-	m.recv(context.Background()) // still the same end
+	m.recv(context.Background()) // returns the same error again
 }
 
 func TestStreamsEqualTheirModel(t *testing.T) {
@@ -115,7 +115,7 @@ func TestStreamsEqualTheirModel(t *testing.T) {
 func modelOfStreams(t *testing.T, credited bool, bits int) {
 	seed := testkit.Seed(t)
 	k := startStreamToy(t, &streamToy{}, "")
-	k.faults = func(dial int) faults { // of several goroutines
+	k.faults = func(dial int) faults { // used by several goroutines
 		dice := testkit.Fork(seed, 1<<33+uint64(dial))
 		f := faults{chunk: []int{0, 1000, 7}[dial%3], room: 1 << (7 + dice.IntN(10))}
 		switch dial % 4 {
@@ -128,12 +128,12 @@ func modelOfStreams(t *testing.T, credited bool, bits int) {
 	}
 	k.on = func(r toyRequest) {
 		if credited && r.body[0] == 'd' {
-			r.reply(fmt.Sprint("c", len(r.body)+12)) // it has read so much
+			r.reply(fmt.Sprint("c", len(r.body)+12)) // the bytes that it has read
 		}
 		echoStream(r)
 	}
 	e := k.engine(func(c *Config) {
-		narrow(c)
+		use32BitTickets(c)
 		c.Traits.TicketBits, c.Traits.Place, c.Sockets = bits, Random, 3
 		c.Streams = StreamConfig{ReceiveBytes: 200_000, SendBytes: 20_000, SocketBytes: 50_000, MaxBytes: 2_000_000}
 		c.WaitWhenFull = true
@@ -181,7 +181,7 @@ func modelOfStreams(t *testing.T, credited bool, bits int) {
 			for j := range 10 * lives {
 				c := &Call{ending: newEnding(), engine: e, Frame: appendToyTicket(nil, fmt.Sprint("r", i, "/", j))}
 				if err := e.Do(context.Background(), c); err == nil && string(c.Reply()[12:]) != string(c.Frame[12:]) {
-					t.Errorf("asked %q, got %q", c.Frame, c.Reply())
+					t.Errorf("sent %q, got %q", c.Frame, c.Reply())
 				}
 				time.Sleep(time.Millisecond)
 			}
@@ -189,5 +189,5 @@ func modelOfStreams(t *testing.T, credited bool, bits int) {
 	}
 	wg.Wait()
 	t.Logf("ends: %v", ends)
-	streamsBalanced(t, e)
+	checkStreamsBalanced(t, e)
 }

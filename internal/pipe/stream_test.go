@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Many streams beside calls: each gets its own frames, in order, and then io.EOF.
-func TestStreamsEchoBesideCalls(t *testing.T) {
+// Many streams, mixed with calls: each gets its own frames, in order, and then io.EOF.
+func TestStreamsEchoAmongCalls(t *testing.T) {
 	for _, network := range []string{"", "unix", "tcp"} {
 		t.Run(network, func(t *testing.T) {
 			testkit.NoLeaks(t)
@@ -44,30 +44,30 @@ func TestStreamsEchoBesideCalls(t *testing.T) {
 				wg.Go(func() {
 					for _, f := range append(frames, "eend") {
 						if got, err := recvToy(t.Context(), st); got != f || err != nil {
-							t.Errorf("stream %d received %.40q, %v, expected %.40q", i, got, err, f)
+							t.Errorf("stream %d received %.40q, %v, want %.40q", i, got, err, f)
 							break
 						}
 					}
 					if _, err := st.Recv(t.Context()); err != io.EOF {
-						t.Errorf("after the last frame: %v", err)
+						t.Errorf("Recv after the last frame: %v", err)
 					}
 					st.Close()
 				})
 				wg.Go(func() {
 					for j := range 50 {
-						if err := k.ask(t.Context(), e, fmt.Sprint("r", i, j)); err != nil {
+						if err := k.echo(t.Context(), e, fmt.Sprint("r", i, j)); err != nil {
 							t.Error(err)
 						}
 					}
 				})
 			}
 			wg.Wait()
-			streamsBalanced(t, e)
+			checkStreamsBalanced(t, e)
 		})
 	}
 }
 
-// What asks for a stream where there are none is told so, and nothing is sent.
+// OpenStream fails if the protocol has no streams, and sends nothing.
 func TestStreamsNeedTheProtocol(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
 		s := startToy(t, &toyServer{tickets: tickets})
@@ -86,7 +86,7 @@ func TestStreamsNeedTheProtocol(t *testing.T) {
 	}
 }
 
-// ways end a stream from this side.
+// streamEnds are the ways to end a stream on this side.
 var streamEnds = map[string]struct {
 	cause error
 	end   func(st *Stream, cancel context.CancelFunc)
@@ -96,16 +96,16 @@ var streamEnds = map[string]struct {
 	"deadline": {context.DeadlineExceeded, func(*Stream, context.CancelFunc) {}},
 }
 
-// A stream that ends from this side ends within 10 ms, whoever waits on it is told, and the server gets a
-// reset frame. Its ticket is not used again until the last frame comes; frames that come later are dropped
-// and counted.
+// A stream that is ended on this side ends within 10 ms, the goroutines that wait for it get the error, and the
+// server gets a reset frame. Its ticket is not reused until the last frame arrives. Frames that arrive later
+// are dropped and counted.
 func TestStreamsEndFromThisSide(t *testing.T) {
 	for name, way := range streamEnds {
 		for _, bits := range []int{32, 64} {
 			t.Run(fmt.Sprint(name, bits), func(t *testing.T) {
 				virtual(t, func(t *testing.T) {
-					k := startStreamToy(t, &streamToy{on: keepStream}, "")
-					e := k.engine(func(c *Config) { narrow(c); c.Traits.TicketBits = bits })
+					k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
+					e := k.engine(func(c *Config) { use32BitTickets(c); c.Traits.TicketBits = bits })
 					const due = time.Minute
 					ctx, cancel := context.WithTimeout(t.Context(), due)
 					defer cancel()
@@ -130,7 +130,7 @@ func TestStreamsEndFromThisSide(t *testing.T) {
 						want = due / 2
 					}
 					if took < want || took > want+10*time.Millisecond {
-						t.Errorf("it ended after %v, expected %v", took, want)
+						t.Errorf("the stream ended after %v, want %v", took, want)
 					}
 					if again := sendToy(t.Context(), st, "dlate"); !errors.Is(again, way.cause) {
 						t.Errorf("Send: %v", again)
@@ -153,9 +153,9 @@ func lateFrames(t *testing.T, k *streamToy, e *Engine, st *Stream) {
 		t.Errorf("%d streams, %d bytes reserved, %d tickets outstanding", v.Streams, v.StreamBytes, v.Outstanding)
 	}
 	for range 5 {
-		virtualAsk(t, e, "rother")
+		virtualEcho(t, e, "rother")
 		if next := mustOpen(t, e); next.ticket&slotMask == st.ticket&slotMask {
-			t.Errorf("ticket %#x is used beside %#x, which awaits its last frame", next.ticket, st.ticket)
+			t.Errorf("new ticket %#x, while %#x awaits its last frame", next.ticket, st.ticket)
 		}
 	}
 	k.of(st)[0].reply("dlate")
@@ -170,17 +170,17 @@ func lateFrames(t *testing.T, k *streamToy, e *Engine, st *Stream) {
 	if v := e.Snapshot(); v.Late != 4 || v.Outstanding != 5 || v.Reconnects != 0 {
 		t.Errorf("after the last frame: %d late, %d outstanding, %d reconnects", v.Late, v.Outstanding, v.Reconnects)
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// A stream that ends before its opening frame was written is never sent, and neither are its frames.
+// If a stream ends before its opening frame was written, neither it nor its other frames are ever sent.
 func TestUnsentStreamsAreNeverSent(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		k := startStreamToy(t, &streamToy{on: keepStream}, "")
+		k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
 		e := k.engine(oneFactor)
 		setRoundTrip(e, time.Second) // so that no ticket counts as slow
 		var held []*Stream
-		for range 8 { // they leave by 1, 1, 2 and 4
+		for range 8 { // sent as 1, 1, 2 and 4
 			held = append(held, mustOpen(t, e))
 			synctest.Wait()
 		}
@@ -193,7 +193,7 @@ func TestUnsentStreamsAreNeverSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := e.Snapshot(); v.Queued != 2 {
-			t.Fatalf("%d are queued", v.Queued)
+			t.Fatalf("%d calls are queued", v.Queued)
 		}
 		cancel()
 		if _, err := st.Recv(t.Context()); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
@@ -211,14 +211,14 @@ func TestUnsentStreamsAreNeverSent(t *testing.T) {
 			t.Errorf("the server got %d frames", len(got))
 		}
 		if v := e.Snapshot(); v.NeverWritten != 2 || v.Queued != 0 {
-			t.Errorf("%d were never written, %d are queued", v.NeverWritten, v.Queued)
+			t.Errorf("%d calls were never written, %d are queued", v.NeverWritten, v.Queued)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }
 
-// A stream ends with its socket: frames that came before are received, then why it ended; nothing can be
-// sent; and the next stream has another connection.
+// A stream ends with its socket: earlier frames are received, then the cause. Send fails, and the next stream
+// uses another connection.
 func TestStreamsEndWithTheirSocket(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{}, "")
@@ -241,7 +241,7 @@ func TestStreamsEndWithTheirSocket(t *testing.T) {
 			t.Errorf("Send: %v, Recv: %v", sent, err)
 		}
 		if _, again := st.Recv(t.Context()); again != err {
-			t.Errorf("Recv again: %v", again)
+			t.Errorf("second Recv: %v", again)
 		}
 		next := mustOpen(t, e)
 		if err := sendToy(t.Context(), next, "eend"); err != nil {
@@ -250,11 +250,11 @@ func TestStreamsEndWithTheirSocket(t *testing.T) {
 		expectToy(t, next, "eend")
 		next.Close()
 		st.Close()
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// The server may end a stream while the client sends: Send says so, and Recv has every frame.
+// The server may end a stream while the client sends: Send fails with ErrStreamEnded, and Recv returns every frame.
 func TestServerEndsAStream(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{on: func(r toyRequest) {
@@ -284,14 +284,14 @@ func TestServerEndsAStream(t *testing.T) {
 		if got := k.kinds(st); strings.Contains(got, "x") {
 			t.Errorf("a stream that had ended was reset: %q", got)
 		}
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// Nothing is sent after CloseSend, with or without a frame, and frames are received as before.
+// Nothing is sent after CloseSend, with or without a frame, and frames are still received.
 func TestNothingIsSentAfterCloseSend(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		k := startStreamToy(t, &streamToy{on: keepStream}, "")
+		k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
 		e := k.engine(nil)
 		for _, frame := range []bool{true, false} {
 			st := mustOpen(t, e)
@@ -312,18 +312,18 @@ func TestNothingIsSentAfterCloseSend(t *testing.T) {
 			}
 			synctest.Wait()
 			if got := k.kinds(st); got != want {
-				t.Errorf("the server got %q, expected %q", got, want)
+				t.Errorf("the server got %q, want %q", got, want)
 			}
 			k.of(st)[0].reply("d1")
 			k.of(st)[0].reply("edone")
 			expectToy(t, st, "d1", "edone")
 			st.Close()
 		}
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// Shutdown takes no new streams and waits for the open ones, which go on; Close ends them.
+// Shutdown opens no new streams and waits for the open ones, which continue. Close ends them.
 func TestShutdownWaitsForStreams(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{}, "")
@@ -333,7 +333,7 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 		go func() { done <- e.Shutdown(t.Context()) }()
 		time.Sleep(time.Second)
 		if _, err := openToy(t.Context(), e); !errors.Is(err, ErrClosed) || slipstream.OutcomeOf(err) != slipstream.Closed {
-			t.Errorf("a stream opened during Shutdown: %v", err)
+			t.Errorf("OpenStream during Shutdown: %v", err)
 		}
 		for _, f := range []string{"d1", "eend"} {
 			if err := sendToy(t.Context(), st, f); err != nil {
@@ -348,10 +348,11 @@ func TestShutdownWaitsForStreams(t *testing.T) {
 	})
 }
 
+// Close ends open streams, and so does Shutdown when its context ends.
 func TestCloseEndsStreams(t *testing.T) {
 	for _, shutdown := range []bool{false, true} {
 		virtual(t, func(t *testing.T) {
-			k := startStreamToy(t, &streamToy{on: keepStream}, "")
+			k := startStreamToy(t, &streamToy{on: ignoreStream}, "")
 			e := k.engine(nil)
 			st := mustOpen(t, e)
 			synctest.Wait()
@@ -388,7 +389,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	}
 }
 
-// A stream on a retired connection continues, and calls go to another one.
+// A stream on a retired connection continues, and calls use another one.
 func TestRetiredConnectionKeepsItsStreams(t *testing.T) {
 	for _, sockets := range []int{1, 2} {
 		virtual(t, func(t *testing.T) {
@@ -401,7 +402,7 @@ func TestRetiredConnectionKeepsItsStreams(t *testing.T) {
 				t.Error(err)
 			}
 			expectToy(t, st, "d1")
-			if took := virtualAsk(t, e, "rx"); took > e.cfg.DialTimeout/2 {
+			if took := virtualEcho(t, e, "rx"); took > e.cfg.DialTimeout/2 {
 				t.Errorf("a call waited for %v", took)
 			}
 			time.Sleep(2 * e.cfg.DialTimeout)
@@ -414,13 +415,13 @@ func TestRetiredConnectionKeepsItsStreams(t *testing.T) {
 			if v := e.Snapshot(); v.Reconnects != 1 || v.Connected != sockets || v.Leaving != 0 {
 				t.Errorf("%d reconnects, %d connected, %d leaving", v.Reconnects, v.Connected, v.Leaving)
 			}
-			streamsBalanced(t, e)
+			checkStreamsBalanced(t, e)
 		})
 	}
 }
 
-// If too many connections of a place were retired and have streams, those of the last one end after
-// DialTimeout, so that the next connection can be dialed. The other streams continue.
+// If too many retired connections of a place have streams, the streams of the last one end after DialTimeout,
+// so that the next connection can be dialed. The other streams continue.
 func TestStreamsOfTooManyRetiredConnections(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{}, "")
@@ -432,7 +433,7 @@ func TestStreamsOfTooManyRetiredConnections(t *testing.T) {
 			(Pin{st.socket}).Retire()
 			streams = append(streams, st)
 		}
-		if took := virtualAsk(t, e, "rx"); took < e.cfg.DialTimeout || took > 2*e.cfg.DialTimeout {
+		if took := virtualEcho(t, e, "rx"); took < e.cfg.DialTimeout || took > 2*e.cfg.DialTimeout {
 			t.Errorf("a call waited for %v", took)
 		}
 		last := streams[maxRetired]
@@ -451,11 +452,11 @@ func TestStreamsOfTooManyRetiredConnections(t *testing.T) {
 		if v := e.Snapshot(); v.Reconnects != maxRetired+1 || v.Connected != 1 || v.Leaving != 0 {
 			t.Errorf("%d reconnects, %d connected, %d leaving", v.Reconnects, v.Connected, v.Leaving)
 		}
-		streamsBalanced(t, e)
+		checkStreamsBalanced(t, e)
 	})
 }
 
-// An open stream owes nothing: its silence is not the server's, and Config.Timeout does not end it.
+// An open stream does not await a reply: its silence is not a stall, and Config.Timeout does not end it.
 func TestIdleStreamsAreNoStall(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{}, "")
@@ -472,8 +473,8 @@ func TestIdleStreamsAreNoStall(t *testing.T) {
 	})
 }
 
-// A call beside an open stream measures the round trip and counts as the first in flight, as if it were
-// alone; the stream itself measures nothing.
+// A call among open streams measures the round trip and counts as the first in flight. A stream measures
+// nothing.
 func TestRoundTripBesideStreams(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{}, "")
@@ -481,7 +482,7 @@ func TestRoundTripBesideStreams(t *testing.T) {
 		s := socketAt(e, 0)
 		writes := func(until uint64) { // every 16th write is measured
 			for e.Snapshot().Writes&15 != until {
-				virtualAsk(t, e, "rx")
+				virtualEcho(t, e, "rx")
 			}
 		}
 		writes(0)
@@ -489,21 +490,21 @@ func TestRoundTripBesideStreams(t *testing.T) {
 		time.Sleep(roundTripWindow)
 		s.mu.Lock()
 		if s.calls.probing {
-			t.Error("the reply to a stream ends a measurement")
+			t.Error("a frame of a stream ended a measurement")
 		}
 		s.pace.trip = roundTrip{}
 		s.mu.Unlock()
 		for range 20 {
-			virtualAsk(t, e, "rx")
+			virtualEcho(t, e, "rx")
 		}
 		if e.Snapshot().RoundTrip == 0 {
-			t.Error("calls beside a stream measure nothing")
+			t.Error("calls among streams measure nothing")
 		}
 		st.Close()
 	})
 }
 
-// Close may come at any time, from any goroutine, beside those that send and one that receives.
+// Close may be called at any time and by any goroutine, concurrently with Send and Recv.
 func TestStreamsAreSafeForConcurrentUse(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -554,5 +555,5 @@ func TestStreamsAreSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	streamsBalanced(t, e)
+	checkStreamsBalanced(t, e)
 }

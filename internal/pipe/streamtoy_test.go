@@ -14,15 +14,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Streams of the toy protocol. A client sends 'o' to open one, 'd' frames, 'e' as the last frame, 'x' to
-// reset it, and 'c' with a number to give credit; the server sends 'd' frames, 'c', and any other kind
-// as the last frame.
+// Streams of the toy protocol: A client sends 'o' to open a stream, 'd' for frames, 'e' for the last frame, 'x'
+// to reset the stream, and 'c' with a number to give credit. The server sends 'd' frames, 'c', and any other
+// kind as the last frame.
 
 func toyStreamTraits() *StreamTraits {
 	return &StreamTraits{AppendReset: func(b []byte, cause error) []byte { return appendToyTicket(b, "x"+cause.Error()) }}
 }
 
-// withToyCredit adds flow control in both directions: the client may send first bytes, the server window.
+// withToyCredit adds flow control in both directions: the client may send first bytes, and the server window
+// bytes.
 func withToyCredit(c *Config, first, window int) {
 	s := c.Traits.Streams
 	s.Credited, s.FirstCredit, s.Window = true, first, window
@@ -35,13 +36,13 @@ func withToyCredit(c *Config, first, window int) {
 	}
 }
 
-// streamToy is a server that echoes calls and the frames of streams, unless on handles these.
+// streamToy is a server that echoes calls. It passes frames of streams to on, which defaults to echoing them.
 type streamToy struct {
 	*toyServer
 	on func(r toyRequest)
 
 	mu  sync.Mutex
-	got map[uint64][]toyRequest // of streams, by ticket
+	got map[uint64][]toyRequest // frames of streams, by ticket
 }
 
 func startStreamToy(t testing.TB, k *streamToy, network string) *streamToy {
@@ -62,7 +63,7 @@ func startStreamToy(t testing.TB, k *streamToy, network string) *streamToy {
 	return k
 }
 
-// echoStream sends data back, and ends a stream when the client does.
+// echoStream sends frames back, and ends the stream when the client does.
 func echoStream(r toyRequest) {
 	switch r.body[0] {
 	case 'd', 'e':
@@ -72,10 +73,10 @@ func echoStream(r toyRequest) {
 	}
 }
 
-// keepStream answers nothing.
-func keepStream(toyRequest) {}
+// ignoreStream does not answer.
+func ignoreStream(toyRequest) {}
 
-// engine is toyServer's, with streams.
+// engine returns a connected engine with streams.
 func (k *streamToy) engine(change func(*Config)) *Engine {
 	return k.toyServer.engine(func(c *Config) {
 		c.Traits.Streams = toyStreamTraits()
@@ -85,14 +86,14 @@ func (k *streamToy) engine(change func(*Config)) *Engine {
 	})
 }
 
-// of returns what has arrived of a stream.
+// of returns the frames of a stream that have arrived.
 func (k *streamToy) of(st *Stream) (all []toyRequest) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return append(all, k.got[st.ticket]...)
 }
 
-// kinds returns the kinds of the frames that have arrived of a stream.
+// kinds returns the kinds of the frames of a stream that have arrived.
 func (k *streamToy) kinds(st *Stream) (kinds string) {
 	for _, r := range k.of(st) {
 		kinds += r.body[:1]
@@ -146,23 +147,23 @@ func recvToy(ctx context.Context, st *Stream) (string, error) {
 	return toyScanner{tickets: true}.body(b), nil
 }
 
-// expectToy takes frames and compares them.
+// expectToy receives frames and compares them with want.
 func expectToy(t testing.TB, st *Stream, want ...string) {
 	t.Helper()
 	for _, w := range want {
 		if got, err := recvToy(t.Context(), st); got != w || err != nil {
-			t.Fatalf("received %.40q, %v, expected %.40q", got, err, w)
+			t.Fatalf("received %.40q, %v, want %.40q", got, err, w)
 		}
 	}
 }
 
-// spare are calls that bubbles take: the wake channel of a pooled call must not be one of a bubble.
+// spare holds calls for use in bubbles, because the wake channel of a pooled call must not belong to a bubble.
 var spare struct {
 	mu    sync.Mutex
 	calls []*Call
 }
 
-// virtual runs f in virtual time. Calls that are waited for are to be made by virtualAsk there.
+// virtual runs f in virtual time. There, calls that f waits for must be made with virtualEcho.
 func virtual(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	for len(spare.calls) < 50_000 {
@@ -181,21 +182,21 @@ func virtual(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// virtualAsk makes one call in virtual time and returns how long it took.
-func virtualAsk(t *testing.T, e *Engine, body string) time.Duration {
+// virtualEcho makes one call in virtual time and returns how long it took.
+func virtualEcho(t *testing.T, e *Engine, body string) time.Duration {
 	t.Helper()
 	c := &Call{ending: newEnding(), engine: e, Frame: appendToyTicket(nil, body)}
 	began := time.Now()
 	if err := e.Do(t.Context(), c); err != nil {
-		t.Errorf("a call beside streams: %v", err)
+		t.Errorf("call among streams: %v", err)
 	} else if got := (toyScanner{tickets: true}).body(c.Reply()); got != body {
-		t.Errorf("asked %q, got %q", body, got)
+		t.Errorf("sent %q, got %q", body, got)
 	}
 	return time.Since(began)
 }
 
-// streamsBalanced fails the test unless all streams end and give back what they had.
-func streamsBalanced(t testing.TB, e *Engine) {
+// checkStreamsBalanced fails the test unless all streams end and release everything they held.
+func checkStreamsBalanced(t testing.TB, e *Engine) {
 	t.Helper()
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if v := e.Snapshot(); v.Streams != 0 || v.StreamBytes != 0 || v.Queued != 0 {
@@ -210,15 +211,15 @@ func streamsBalanced(t testing.TB, e *Engine) {
 			unsent, ready, live := s.streams.unsent, len(s.streams.ready), s.streams.live
 			s.mu.Unlock()
 			if unsent != 0 || ready != 0 || live != 0 {
-				return fmt.Errorf("left at the socket: %d bytes unsent, %d streams ready, %d live", unsent, ready, live)
+				return fmt.Errorf("the socket still has %d bytes unsent, %d streams ready, %d live", unsent, ready, live)
 			}
 		}
 		return nil
 	})
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// bodiesOf makes n frames that tell themselves from all others.
+// bodiesOf returns n frames that differ from those of all other streams.
 func bodiesOf(stream, n int, size func() int) (all []string) {
 	for i := range n {
 		body := fmt.Sprintf("d%d/%d:", stream, i)

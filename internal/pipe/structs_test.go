@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// No struct has more than 30 fields, so that each has an owner. Call is the exception: its
-// fields are ordered by the cache lines that they share.
+// No struct has more than 30 fields, so that each keeps a clear owner. Call is the exception: its fields are
+// ordered by the cache lines that they share.
 func TestStructsAreSmall(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
@@ -34,7 +34,7 @@ func TestStructsAreSmall(t *testing.T) {
 				fields += max(len(f.Names), 1)
 			}
 			if fields > 30 {
-				t.Errorf("%s has %d fields, expected at most 30", spec.Name.Name, fields)
+				t.Errorf("%s has %d fields, want at most 30", spec.Name.Name, fields)
 			}
 			return true
 		})

@@ -10,15 +10,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A sweep visits the calls that were there at the one before, and a socket whose
-// calls are all answered in between goes back to the slow pace. A call that comes
-// at that very moment must not be forgotten until the next slow round.
-func TestCallIsSweptWheneverItComes(t *testing.T) {
+// A sweep visits the calls that were submitted before the previous one, and a socket without unanswered calls
+// returns to the slow interval. A call that is submitted at that moment must not wait for the next slow sweep.
+func TestCallIsSweptAtAnyTime(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, tickets := range []bool{false, true} {
-		k := startKeeping(t, "tcp", tickets)
+		k := startHolding(t, "tcp", tickets)
 		e := k.engine(func(c *Config) { c.choices.SoloAfter = -1 })
-		// Each round meets another moment of the 20 quiet sweeps after the last call.
+		// In each round, the call is submitted at another moment of the 20 quiet sweeps after the last call.
 		for round := range 24 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			quick := k.newCall(e, "rquick")
@@ -31,20 +30,20 @@ func TestCallIsSweptWheneverItComes(t *testing.T) {
 			time.Sleep(sweepEvery*time.Duration(round) + sweepEvery/2)
 			ctx, cancel = context.WithTimeout(t.Context(), 30*time.Millisecond)
 			c := k.newCall(e, "rlate")
-			most := lateness()
+			maxLate := lateness()
 			began := time.Now()
 			err := e.Do(ctx, c)
 			took := time.Since(began)
 			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v, expected that the deadline passed", err)
+				t.Errorf("%v, want DeadlineExceeded", err)
 			}
-			if late := most(); took > 250*time.Millisecond+2*late {
-				t.Errorf("a deadline of 30 ms ended a call after %v; goroutines run up to %v late", took, late)
+			if late := maxLate(); took > 250*time.Millisecond+2*late {
+				t.Errorf("a deadline of 30 ms ended a call after %v; goroutines ran up to %v late", took, late)
 			}
 			c.Release()
 			cancel()
 			if slipstream.OutcomeOf(err) == slipstream.NotSent {
-				continue // this machine is slower than 30 ms
+				continue // the machine is too slow for this round
 			}
 			k.arrived(1)
 			k.answer()

@@ -9,9 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// fifoModel is a table as two slices.
-type fifoModel struct{ away, queued []*Call }
+// fifoModel models a table with two slices.
+type fifoModel struct{ inFlight, queued []*Call }
 
+// The table of calls in order behaves like fifoModel.
 func TestRingEqualsTwoSlices(t *testing.T) {
 	r := testkit.Rand(t)
 	for range 20 {
@@ -27,39 +28,39 @@ func TestRingEqualsTwoSlices(t *testing.T) {
 					m.queued = append(m.queued, c)
 				}
 			case 4, 5:
-				n := takeSome(r, len(m.queued))
+				n := randomTake(r, len(m.queued))
 				table.take(n, clockOnly, 0)
-				m.away, m.queued = append(m.away, m.queued[:n]...), m.queued[n:]
+				m.inFlight, m.queued = append(m.inFlight, m.queued[:n]...), m.queued[n:]
 			case 6:
-				dead := someOf(r, m.queued)
-				table.dropQueued(func(c *Call) bool { return dead[c] })
-				m.queued = slices.DeleteFunc(m.queued, func(c *Call) bool { return dead[c] })
+				dropped := randomSubset(r, m.queued)
+				table.dropQueued(func(c *Call) bool { return dropped[c] })
+				m.queued = slices.DeleteFunc(m.queued, func(c *Call) bool { return dropped[c] })
 			case 7:
 				table.shrink()
 			default:
 				for range r.IntN(burst) {
 					c := popTicket(&table, 0)
-					if len(m.away) == 0 {
+					if len(m.inFlight) == 0 {
 						if c != nil {
-							t.Fatal("a call out of nothing")
+							t.Fatal("an empty table returned a call")
 						}
 						break
 					}
-					if c != m.away[0] {
-						t.Fatal("not the oldest call")
+					if c != m.inFlight[0] {
+						t.Fatal("the call is not the oldest")
 					}
-					m.away = m.away[1:]
+					m.inFlight = m.inFlight[1:]
 				}
 			}
-			compareTable(t, &table, m.away, m.queued)
+			compareTable(t, &table, m.inFlight, m.queued)
 		}
-		if got := table.all(); len(got) != len(m.away)+len(m.queued) || table.size() != 0 {
-			t.Fatalf("all returned %d of %d", len(got), len(m.away)+len(m.queued))
+		if got := table.all(); len(got) != len(m.inFlight)+len(m.queued) || table.size() != 0 {
+			t.Fatalf("all returned %d of %d calls", len(got), len(m.inFlight)+len(m.queued))
 		}
 	}
 }
 
-func someOf(r *rand.Rand, calls []*Call) map[*Call]bool {
+func randomSubset(r *rand.Rand, calls []*Call) map[*Call]bool {
 	some := map[*Call]bool{}
 	for _, c := range calls {
 		if r.IntN(3) == 0 {
@@ -69,28 +70,29 @@ func someOf(r *rand.Rand, calls []*Call) map[*Call]bool {
 	return some
 }
 
-func compareTable(t *testing.T, table *matcher, away, queued []*Call) {
+func compareTable(t *testing.T, table *matcher, inFlight, queued []*Call) {
 	t.Helper()
-	if table.pending() != len(away) || table.queued() != len(queued) || table.size() != len(away)+len(queued) {
-		t.Fatalf("%d under way and %d queued, want %d and %d", table.pending(), table.queued(), len(away), len(queued))
+	if table.pending() != len(inFlight) || table.queued() != len(queued) || table.size() != len(inFlight)+len(queued) {
+		t.Fatalf("%d in flight and %d queued, want %d and %d", table.pending(), table.queued(), len(inFlight), len(queued))
 	}
 	if !slices.Equal(slices.Collect(table.eachQueued), queued) {
 		t.Fatal("the queued calls differ")
 	}
 	if n := len(slices.Collect(table.each)); n != table.size() {
-		t.Fatalf("each yields %d of %d", n, table.size())
+		t.Fatalf("each yields %d of %d calls", n, table.size())
 	}
 }
 
-// ticketModel is a matcher by ticket as two lists.
-type ticketModel struct{ away, queued []*Call }
+// ticketModel models a matcher by ticket with two slices.
+type ticketModel struct{ inFlight, queued []*Call }
 
 var (
-	// ticketTraits are those of a protocol whose tickets nobody writes.
+	// ticketTraits are the traits of a protocol that does not put tickets into requests.
 	ticketTraits = &Traits{Match: ByTicket, PutTicket: func([]byte, uint64) {}}
 	clockOnly    = &Engine{epoch: time.Now()}
 )
 
+// The table of calls by ticket behaves like ticketModel.
 func TestSlotsEqualMaps(t *testing.T) {
 	r := testkit.Rand(t)
 	for range 8 {
@@ -103,64 +105,65 @@ func TestSlotsEqualMaps(t *testing.T) {
 				for range r.IntN(burst) {
 					c := &Call{}
 					table.add(c)
-					for _, other := range slices.Concat(m.away, m.queued) {
+					for _, other := range slices.Concat(m.inFlight, m.queued) {
 						if other.slot == c.slot {
-							t.Fatal("two calls with one ticket")
+							t.Fatal("two calls have the same ticket")
 						}
 					}
 					m.queued = append(m.queued, c)
 				}
 			case 2, 3:
-				n := takeSome(r, len(m.queued))
+				n := randomTake(r, len(m.queued))
 				table.take(n, clockOnly, 0)
-				m.away, m.queued = append(m.away, m.queued[:n]...), m.queued[n:]
+				m.inFlight, m.queued = append(m.inFlight, m.queued[:n]...), m.queued[n:]
 			case 4:
-				dead := someOf(r, m.queued)
-				table.dropQueued(func(c *Call) bool { return dead[c] })
-				m.queued = slices.DeleteFunc(m.queued, func(c *Call) bool { return dead[c] })
+				dropped := randomSubset(r, m.queued)
+				table.dropQueued(func(c *Call) bool { return dropped[c] })
+				m.queued = slices.DeleteFunc(m.queued, func(c *Call) bool { return dropped[c] })
 			case 5:
 				table.shrink()
 			default:
 				for range r.IntN(burst) {
-					if len(m.away) == 0 {
+					if len(m.inFlight) == 0 {
 						break
 					}
-					i := r.IntN(len(m.away))
-					c := m.away[i]
+					i := r.IntN(len(m.inFlight))
+					c := m.inFlight[i]
 					ticket := table.slots.ticket(c.slot)
 					if got := popTicket(&table, ticket); got != c {
-						t.Fatal("another one's call")
+						t.Fatal("the ticket matches another call")
 					}
 					if popTicket(&table, ticket) != nil {
-						t.Fatal("a reply that comes twice finds somebody")
+						t.Fatal("a second reply matches a call")
 					}
-					m.away = slices.Delete(m.away, i, i+1)
+					m.inFlight = slices.Delete(m.inFlight, i, i+1)
 				}
 			}
 			for _, c := range m.queued {
 				if popTicket(&table, table.slots.ticket(c.slot)) != nil {
-					t.Fatal("a queued call was answered")
+					t.Fatal("a ticket matches a queued call")
 				}
 			}
-			compareTable(t, &table, m.away, m.queued)
+			compareTable(t, &table, m.inFlight, m.queued)
 		}
 	}
 }
 
-func TestForeignTicketsFindNobody(t *testing.T) {
+// A ticket matches only the call that has it, even after its generation wraps around.
+func TestForeignTicketsMatchNoCall(t *testing.T) {
 	table := newMatcher(ticketTraits)
 	c := &Call{}
 	table.add(c)
 	table.take(table.queued(), clockOnly, 0)
 	for _, ticket := range []uint64{1, 1 << slotBits, slotMask, 1<<32 - 1} {
 		if popTicket(&table, ticket) != nil {
-			t.Errorf("ticket %#x finds a call", ticket)
+			t.Errorf("unknown ticket %#x matches a call", ticket)
 		}
 	}
 	if popTicket(&table, table.slots.ticket(c.slot)) != c {
-		t.Error("its own ticket does not")
+		t.Error("the ticket of the call does not match it")
 	}
-	// The generation counts to its end and begins again.
+	// The generation wraps around.
 	for i := range 2 * (int(table.slots.genMask) + 1) {
 		table.add(c)
 		table.take(table.queued(), clockOnly, 0)
@@ -169,15 +172,15 @@ func TestForeignTicketsFindNobody(t *testing.T) {
 			t.Fatalf("use %d of a slot has ticket %#x, want %#x", i, ticket, want)
 		}
 		if popTicket(&table, ticket) != c {
-			t.Fatalf("ticket %#x is lost", ticket)
+			t.Fatalf("ticket %#x does not match its call", ticket)
 		}
 	}
 	if table.full(slotMask) || !table.full(slotMask+1) {
-		t.Error("full is wrong")
+		t.Error("full returns the wrong result")
 	}
 }
 
-// popTicket takes out the call that a reply with that ticket answers, nil if there is none.
+// popTicket removes and returns the call that a reply with the ticket answers, or nil if there is none.
 func popTicket(m *matcher, ticket uint64) *Call {
 	_, calls, _, err := m.match([]arrived{{ticket: ticket}}, nil)
 	if err != nil || len(calls) == 0 {
@@ -186,16 +189,15 @@ func popTicket(m *matcher, ticket uint64) *Call {
 	return calls[0]
 }
 
-// takeSome returns how many of n queued calls a write takes: all, or those a window admits.
-func takeSome(r *rand.Rand, n int) int {
+// randomTake returns how many of n queued calls a write takes: all, or as many as a window allows.
+func randomTake(r *rand.Rand, n int) int {
 	if r.IntN(2) == 0 {
 		return n
 	}
 	return r.IntN(n + 1)
 }
 
-// A burst leaves little, and a reply to a slot that went and came back finds
-// nobody.
+// After a burst little memory remains, and a reply to a slot that was removed and added again matches no call.
 func TestTableShrinks(t *testing.T) {
 	const burst = 20_000
 	fifo, matched := newMatcher(&Traits{}), newMatcher(ticketTraits)
@@ -223,7 +225,7 @@ func TestTableShrinks(t *testing.T) {
 			if popTicket(table, ticket) == nil {
 				t.Fatal("a call is lost")
 			}
-			if table.byTicket && table.pending() > 10 { // looking for the first is quadratic
+			if table.byTicket && table.pending() > 10 { // each is slow, so looking for the first call is quadratic
 				for c := range table.each {
 					if popTicket(table, table.slots.ticket(c.slot)) == nil {
 						t.Fatal("a call is lost")
@@ -234,18 +236,18 @@ func TestTableShrinks(t *testing.T) {
 		table.shrink()
 	}
 	if len(fifo.order.ring) > keptCalls || cap(matched.slots.slots) > keptSlots || cap(matched.slots.free) > keptSlots || cap(matched.slots.queue) > keptCalls {
-		t.Errorf("left: ring %d, slots %d, free %d, queued %d", len(fifo.order.ring), cap(matched.slots.slots), cap(matched.slots.free), cap(matched.slots.queue))
+		t.Errorf("capacity at the end: ring %d, slots %d, free %d, queued %d", len(fifo.order.ring), cap(matched.slots.slots), cap(matched.slots.free), cap(matched.slots.queue))
 	}
 	for range burst {
 		matched.add(&Call{})
 	}
 	matched.take(matched.queued(), clockOnly, 0)
 	if popTicket(&matched, old) != nil {
-		t.Error("a ticket of before the shrinking finds a call")
+		t.Error("a ticket from before the shrinking matches a call")
 	}
 }
 
-// ages against a list of all writes.
+// ages behaves like a list of all writes.
 func TestAgesEqualAList(t *testing.T) {
 	type write struct {
 		at   time.Duration
@@ -290,14 +292,14 @@ func TestAgesEqualAList(t *testing.T) {
 				}
 			}
 			if a.young != young {
-				t.Fatalf("%d are young, want %d", a.young, young)
+				t.Fatalf("%d calls are young, want %d", a.young, young)
 			}
 		}
 	}
 }
 
-// A socket whose rule always holds, and one with a call that is never answered,
-// keep no list of all their writes.
+// Neither a socket whose rule always holds nor one with a call that is never answered keeps a list of all
+// writes.
 func TestAgesStayShort(t *testing.T) {
 	for _, stuck := range []bool{false, true} {
 		var a ages
@@ -312,11 +314,12 @@ func TestAgesStayShort(t *testing.T) {
 			a.answered(batch)
 		}
 		if len(a.batches) > 20 {
-			t.Errorf("stuck %v: %d writes are remembered", stuck, len(a.batches))
+			t.Errorf("stuck %v: the list has %d writes", stuck, len(a.batches))
 		}
 	}
 }
 
+// The round trip is the minimum of the samples of the last windows.
 func TestRoundTripIsTheSmallestOfTheLastSeconds(t *testing.T) {
 	r := testkit.Rand(t)
 	for range 100 {
@@ -329,29 +332,29 @@ func TestRoundTripIsTheSmallestOfTheLastSeconds(t *testing.T) {
 			d := time.Duration(1+r.IntN(1000)) * time.Microsecond
 			trip.add(now, d)
 			all = append(all, sample{now, d})
-			// At least of the last window, at most of the last two and the one
-			// sample that began the third.
-			least, most := time.Duration(1<<62), time.Duration(1<<62)
+			// At least the minimum of the last window, at most that of the last two and of the one sample that
+			// started the third.
+			lower, upper := time.Duration(1<<62), time.Duration(1<<62)
 			for _, s := range all {
 				if now-s.at <= 2*roundTripWindow+time.Second {
-					least = min(least, s.d)
+					lower = min(lower, s.d)
 				}
 				if now == s.at {
-					most = min(most, s.d)
+					upper = min(upper, s.d)
 				}
 			}
-			if got := trip.get(); got < least || got > most {
-				t.Fatalf("%v, want %v to %v", got, least, most)
+			if got := trip.get(); got < lower || got > upper {
+				t.Fatalf("the round trip is %v, want %v to %v", got, lower, upper)
 			}
 		}
 	}
 	var none roundTrip
 	if none.get() != 0 {
-		t.Error("a round trip out of nothing")
+		t.Error("the round trip without samples is not 0")
 	}
 	none.add(0, 0)
 	if none.get() != time.Microsecond {
-		t.Errorf("the smallest round trip is %v", none.get())
+		t.Errorf("the round trip after a sample of 0 is %v, want 1µs", none.get())
 	}
 }
 

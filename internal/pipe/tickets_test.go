@@ -13,17 +13,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// ticketWorld is the traffic of one socket as its server sees it: every ticket that was
-// sent, and what became of it.
+// ticketWorld is the traffic of one socket as its server sees it: every ticket that was sent, and its state.
 type ticketWorld struct {
 	t       *testing.T
 	r       *rand.Rand
 	m       matcher
 	traits  Traits
 	queued  []*Call
-	owed    map[uint64]*Call // sent, without a reply; nil: the call was given up
-	order   []uint64         // the same, oldest first
-	gone    []uint64         // answered, the last ones
+	owed    map[uint64]*Call // sent, without a reply; nil if the call was given up
+	order   []uint64         // the keys of owed, oldest first
+	gone    []uint64         // the last ones that were answered
 	sent    map[uint64]bool  // with 64 bits: all that were ever sent
 	oneWays []uint64
 	calls   int
@@ -59,9 +58,9 @@ func (w *ticketWorld) send(n int) {
 		case w.sent[ticket]:
 			w.t.Fatalf("after %d calls: ticket %#x is sent twice", w.calls, ticket)
 		case ticket < uint64(w.traits.FirstTicket):
-			w.t.Fatalf("ticket %#x, the first is %#x", ticket, w.traits.FirstTicket)
+			w.t.Fatalf("ticket %#x is below the first one, %#x", ticket, w.traits.FirstTicket)
 		case ticket&slotMask == slotMask, ticket == w.traits.GreetingTicket():
-			w.t.Fatalf("a call has ticket %#x, which is one of a request without a reply", ticket)
+			w.t.Fatalf("a call has ticket %#x, which is in the range of requests without a reply", ticket)
 		case w.traits.TicketBits == 64:
 			w.sent[ticket] = true
 		case ticket >= 1<<32:
@@ -73,7 +72,7 @@ func (w *ticketWorld) send(n int) {
 	w.queued = w.queued[:0]
 }
 
-// reply is a reply with that ticket; it returns the call that got it.
+// reply delivers a reply with the ticket, and returns the call that gets it.
 func (w *ticketWorld) reply(ticket uint64) (*Call, error) {
 	kept, calls, _, err := w.m.match([]arrived{{ticket: ticket}}, nil)
 	if len(kept) != len(calls) && err == nil {
@@ -85,7 +84,7 @@ func (w *ticketWorld) reply(ticket uint64) (*Call, error) {
 	return calls[0], err
 }
 
-// answer lets the server answer the i-th ticket that it owes a reply.
+// answer lets the server answer the i-th ticket of order.
 func (w *ticketWorld) answer(i int) {
 	ticket := w.order[i]
 	w.order = slices.Delete(w.order, i, i+1)
@@ -94,7 +93,7 @@ func (w *ticketWorld) answer(i int) {
 	blocked := w.m.blocked()
 	got, err := w.reply(ticket)
 	if got != want || err != nil {
-		w.t.Fatalf("after %d calls: ticket %#x found %p, %v, expected %p", w.calls, ticket, got, err, want)
+		w.t.Fatalf("after %d calls: ticket %#x matches %p, %v, want %p", w.calls, ticket, got, err, want)
 	}
 	if want == nil && w.m.blocked() != blocked-1 {
 		w.t.Fatal("the late reply left its ticket blocked")
@@ -104,19 +103,19 @@ func (w *ticketWorld) answer(i int) {
 	}
 }
 
-// again lets the server answer a ticket once more. With 32 bits the ticket may have been
-// sent again by then.
+// again lets the server answer a ticket a second time. With 32 bits, the ticket may have been sent again by
+// then.
 func (w *ticketWorld) again(ticket uint64) {
 	if _, owed := w.owed[ticket]; owed {
 		return
 	}
 	if got, err := w.reply(ticket); got != nil || err != nil {
-		w.t.Fatalf("after %d calls: a second reply to %#x found %p, %v", w.calls, ticket, got, err)
+		w.t.Fatalf("after %d calls: a second reply to %#x matches %p, %v", w.calls, ticket, got, err)
 	}
 }
 
-// A ticket is not sent again before its call has a reply, whatever replies are late, come
-// twice or never: also those that are later than 100,000 calls find no other call.
+// A ticket is not sent again before its call has a reply, even if replies are late, come twice or never come: a
+// reply that is 100,000 calls late matches no other call either.
 func TestTicketsUnderLateReplies(t *testing.T) {
 	for _, traits := range []Traits{
 		{TicketBits: 32}, {TicketBits: 64}, {TicketBits: 32, FirstTicket: 1}, {TicketBits: 64, FirstTicket: 1<<20 + 5},
@@ -127,7 +126,7 @@ func TestTicketsUnderLateReplies(t *testing.T) {
 			late := slices.Clone(w.order) // these are answered at the very end
 			for _, ticket := range late {
 				if w.m.leave(w.owed[ticket]) != (traits.TicketBits == 32) {
-					t.Fatal("a call leaves its slot if tickets have 32 bits, and only then")
+					t.Fatal("a canceled call must leave its slot if and only if tickets have 32 bits")
 				}
 				if traits.TicketBits == 32 {
 					w.owed[ticket] = nil
@@ -160,13 +159,13 @@ func TestTicketsUnderLateReplies(t *testing.T) {
 				w.again(ticket)
 			}
 			if w.m.size()+w.m.blocked()+w.m.slots.busy != 0 {
-				t.Errorf("left: %d calls, %d blocked, %d busy", w.m.size(), w.m.blocked(), w.m.slots.busy)
+				t.Errorf("at the end: %d calls, %d blocked, %d busy", w.m.size(), w.m.blocked(), w.m.slots.busy)
 			}
 		})
 	}
 }
 
-// hostile is a reply that no request had, and one to a request that has none.
+// hostile delivers a reply with a ticket that was never sent, and one to a request without a reply.
 func (w *ticketWorld) hostile() {
 	if w.r.IntN(20) > 0 {
 		return
@@ -189,16 +188,16 @@ func (w *ticketWorld) hostile() {
 	}
 	for _, ticket := range never {
 		if got, err := w.reply(ticket); got != nil || !errors.Is(err, ErrUnsolicited) {
-			w.t.Fatalf("a reply to %#x, which was never sent, found %p, %v", ticket, got, err)
+			w.t.Fatalf("a reply to %#x, which was never sent, matches %p, %v", ticket, got, err)
 		}
 	}
 	if w.m.blocked() != blocked || w.m.slots.busy != busy {
-		w.t.Fatal("a foreign reply, or a request without one, changed what is blocked")
+		w.t.Fatal("an unknown ticket, or a request without a reply, changed the blocked tickets")
 	}
 }
 
-// lossy is a server that never answers requests whose body begins with "rlost".
-func lossy(t *testing.T) (*toyServer, func() []toyRequest) {
+// startLossy returns a server that never answers requests whose body starts with "rlost".
+func startLossy(t *testing.T) (*toyServer, func() []toyRequest) {
 	var mu sync.Mutex
 	var lost []toyRequest
 	s := startToy(t, &toyServer{tickets: true, network: "unix", handle: func(r toyRequest) {
@@ -217,7 +216,7 @@ func lossy(t *testing.T) (*toyServer, func() []toyRequest) {
 	}
 }
 
-// giveUp makes n calls that are never answered, and gives them up when the server has them.
+// giveUp makes n calls that are never answered, and cancels them when the server has received them.
 func giveUp(t *testing.T, s *toyServer, lost func() []toyRequest, e *Engine, n int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -240,20 +239,20 @@ func giveUp(t *testing.T, s *toyServer, lost func() []toyRequest, e *Engine, n i
 	cancel()
 	for _, c := range cs {
 		if err := c.Wait(); err == nil {
-			t.Error("a request that was lost has a reply")
+			t.Error("a request without a reply succeeded")
 		}
 		c.Release()
 	}
 }
 
-func narrow(c *Config) { c.Traits.TicketBits, c.Traits.FirstTicket = 32, 1 }
+func use32BitTickets(c *Config) { c.Traits.TicketBits, c.Traits.FirstTicket = 32, 1 }
 
-// With 32 bits a call that was given up is released, and its reply is dropped and counted
-// when it comes; so is the second one.
+// With 32 bits, a call that was given up is released, and its reply is dropped and counted when it arrives. So
+// is a second one.
 func TestLateRepliesAreDropped(t *testing.T) {
 	for _, bits := range []int{32, 64} {
-		s, lost := lossy(t)
-		e := s.engine(func(c *Config) { narrow(c); c.Traits.TicketBits = bits })
+		s, lost := startLossy(t)
+		e := s.engine(func(c *Config) { use32BitTickets(c); c.Traits.TicketBits = bits })
 		giveUp(t, s, lost, e, 10)
 		if v := e.Snapshot(); v.Outstanding != 10 || bits == 32 && v.HeldBytes != 0 {
 			t.Errorf("%d bits: %d outstanding, %d bytes are held", bits, v.Outstanding, v.HeldBytes)
@@ -264,7 +263,7 @@ func TestLateRepliesAreDropped(t *testing.T) {
 			}
 		}
 		testkit.Eventually(t, 5*time.Second, func() error {
-			if err := s.ask(t.Context(), e, "rx"); err != nil {
+			if err := s.echo(t.Context(), e, "rx"); err != nil {
 				return err
 			}
 			if v := e.Snapshot(); v.Late != 20 || v.Outstanding != 0 || v.Reconnects != 0 {
@@ -272,21 +271,21 @@ func TestLateRepliesAreDropped(t *testing.T) {
 			}
 			return nil
 		})
-		balanced(t, e)
+		checkBalanced(t, e)
 	}
 }
 
-// A socket with 1,024 blocked tickets, or with as many as may be at the server, is replaced.
+// A socket with 1,024 blocked tickets, or with as many as the depth, is replaced.
 func TestBlockedTicketsReplaceTheSocket(t *testing.T) {
 	for _, depth := range []int{0, 20} {
-		s, lost := lossy(t)
-		e := s.engine(func(c *Config) { narrow(c); c.Traits.Depth, c.StallTimeout = depth, -1 })
-		most := maxBlocked
+		s, lost := startLossy(t)
+		e := s.engine(func(c *Config) { use32BitTickets(c); c.Traits.Depth, c.StallTimeout = depth, -1 })
+		limit := maxBlocked
 		if depth > 0 {
-			most = windowNow(e)
+			limit = windowNow(e)
 		}
-		giveUp(t, s, lost, e, most-1)
-		if v := e.Snapshot(); v.Reconnects != 0 || v.Outstanding != most-1 {
+		giveUp(t, s, lost, e, limit-1)
+		if v := e.Snapshot(); v.Reconnects != 0 || v.Outstanding != limit-1 {
 			t.Errorf("depth %d: %d reconnects, %d outstanding", depth, v.Reconnects, v.Outstanding)
 		}
 		giveUp(t, s, lost, e, 1)
@@ -294,17 +293,17 @@ func TestBlockedTicketsReplaceTheSocket(t *testing.T) {
 			if n := e.Snapshot().Reconnects; n != 1 {
 				return fmt.Errorf("depth %d: %d reconnects", depth, n)
 			}
-			return s.ask(t.Context(), e, "rx")
+			return s.echo(t.Context(), e, "rx")
 		})
-		balanced(t, e)
+		checkBalanced(t, e)
 	}
 }
 
-// A socket is replaced as well when its window becomes so small that blocked tickets fill it: its calls
-// would wait for ever.
+// A socket is also replaced if its window becomes so small that blocked tickets fill it, because its calls
+// would wait forever.
 func TestBlockedTicketsFillASmallerWindow(t *testing.T) {
-	s, lost := lossy(t)
-	e := s.engine(func(c *Config) { narrow(c); c.StallTimeout = -1 })
+	s, lost := startLossy(t)
+	e := s.engine(func(c *Config) { use32BitTickets(c); c.StallTimeout = -1 })
 	giveUp(t, s, lost, e, 10)
 	pin, err := e.PinNow()
 	if err != nil {
@@ -313,17 +312,17 @@ func TestBlockedTicketsFillASmallerWindow(t *testing.T) {
 	pin.SetDepth(10)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := s.ask(ctx, e, "rx"); err != nil {
+	if err := s.echo(ctx, e, "rx"); err != nil {
 		t.Error(err)
 	}
 	if n := e.Snapshot().Reconnects; n != 1 {
-		t.Errorf("%d connections have ended, expected 1", n)
+		t.Errorf("%d connections have ended, want 1", n)
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// Calls take no ticket below the first one, also when generations begin again, and none of
-// the range of requests without a reply.
+// Calls have no tickets below the first one, even when generations wrap around, and none in the range of
+// requests without a reply.
 func TestTicketRanges(t *testing.T) {
 	var last uint64
 	m := newMatcher(&Traits{Match: ByTicket, FirstTicket: 1, PutTicket: func(_ []byte, ticket uint64) { last = ticket }})

@@ -8,10 +8,10 @@ import (
 	"net"
 )
 
-// The toy protocols. A FIFO message is a length of four bytes and a body; the
-// first byte of the body is its kind: 'r' a request or reply, 'l' the last reply, 'p' a push, 'i', with
-// tickets, a message before the reply, 'd' a frame of a stream that goes on, and 'c' credit for one. A
-// ticket message has eight bytes of ticket between length and body.
+// The toy protocols. A FIFO message is a length of four bytes and a body. The first byte of the body is the
+// kind: 'r' is a request or a reply, 'l' the last reply, and 'p' a push. With tickets there are also 'i', a
+// message before the reply, 'd', a frame of a stream other than the last, and 'c', credit for a stream. A
+// ticket message has a ticket of eight bytes between length and body.
 type toyFIFO struct{}
 
 func (toyFIFO) Greet(ctx context.Context, c net.Conn) ([]byte, error) {
@@ -35,7 +35,7 @@ type toyTickets struct{ toyFIFO }
 func (toyTickets) NewScanner() Scanner        { return toyScanner{tickets: true} }
 func (toyTickets) AppendPing(b []byte) []byte { return appendToyTicket(b, "r!ping") }
 
-// toyTraits are those of toyFIFO, or of toyTickets.
+// toyTraits returns the traits of toyTickets, or of toyFIFO if tickets is false.
 func toyTraits(tickets bool) Traits {
 	if !tickets {
 		return Traits{}
@@ -91,7 +91,7 @@ func (s toyScanner) Scan(b []byte) (Frame, error) {
 	return f, nil
 }
 
-// body returns what a reply says.
+// body returns the body of a reply.
 func (s toyScanner) body(reply []byte) string {
 	if s.tickets {
 		return string(reply[12:])

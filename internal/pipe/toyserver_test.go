@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// toyRequest is a request as a server sees it.
+// toyRequest is a request that a server has received.
 type toyRequest struct {
 	body   string
 	ticket uint64
 	peer   *toyPeer
 }
 
-// reply answers with body.
+// reply sends a reply with the body.
 func (r toyRequest) reply(body string) { r.peer.send(r.frame(body)) }
 
 func (r toyRequest) frame(body string) []byte {
@@ -56,7 +56,7 @@ func (p *toyPeer) reset() {
 	p.conn.Close()
 }
 
-// serve greets and calls handle for each request until the connection ends.
+// serve reads the greeting, answers it, and calls handle for each request until the connection ends.
 func (p *toyPeer) serve(handle func(toyRequest)) {
 	defer p.conn.Close()
 	in := bufio.NewReader(p.conn)
@@ -84,16 +84,16 @@ func (p *toyPeer) serve(handle func(toyRequest)) {
 	}
 }
 
-// toyServer accepts connections, of memory or of the system, and serves them.
+// toyServer accepts connections, in memory or of the system, and serves them.
 type toyServer struct {
 	t       testing.TB
 	tickets bool
 	handle  func(toyRequest)
-	faults  func(dial int) faults // of connections in memory; nil: none
-	network string                // "", "tcp" or "unix"
+	faults  func(dial int) faults // of connections in memory; if nil, there are none
+	network string                // "tcp", "unix", or "" for in-memory connections
 	addr    string
 
-	listener net.Listener // nil: in memory
+	listener net.Listener // nil for in-memory connections
 	wg       sync.WaitGroup
 	mu       sync.Mutex
 	// Guarded by mu.
@@ -103,7 +103,7 @@ type toyServer struct {
 	closed bool
 }
 
-// startToy starts a server that echoes unless handle is set.
+// startToy starts a server that echoes requests unless handle is set.
 func startToy(t testing.TB, s *toyServer) *toyServer {
 	t.Helper()
 	s.t = t
@@ -126,7 +126,7 @@ func startToy(t testing.TB, s *toyServer) *toyServer {
 				if err != nil {
 					return
 				}
-				s.take(c)
+				s.accept(c)
 			}
 		})
 		s.listener = l
@@ -138,13 +138,13 @@ func startToy(t testing.TB, s *toyServer) *toyServer {
 		s.mu.Lock()
 		s.closed = true
 		s.mu.Unlock()
-		s.hangUp()
+		s.closeConns()
 		s.wg.Wait()
 	})
 	return s
 }
 
-func (s *toyServer) take(c net.Conn) {
+func (s *toyServer) accept(c net.Conn) {
 	p := &toyPeer{conn: c, tickets: s.tickets}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +156,8 @@ func (s *toyServer) take(c net.Conn) {
 	s.wg.Go(func() { p.serve(s.handle) })
 }
 
-// hangUp ends all connections.
-func (s *toyServer) hangUp() {
+// closeConns closes all connections.
+func (s *toyServer) closeConns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.peers {
@@ -195,7 +195,7 @@ func (s *toyServer) dial(ctx context.Context) (net.Conn, error) {
 		f = s.faults(n)
 	}
 	client, server := newMemLink(f)
-	s.take(server)
+	s.accept(server)
 	return client, nil
 }
 
@@ -248,33 +248,33 @@ func (s *toyServer) appendRequest(b []byte, body string) []byte {
 	return appendToy(b, body)
 }
 
-// replyOf returns the body of the reply.
+// replyOf returns the body of the reply to a call.
 func (s *toyServer) replyOf(c *Call) string { return toyScanner{tickets: s.tickets}.body(c.Reply()) }
 
-// ask makes one call and checks the reply of an echoing server.
-func (s *toyServer) ask(ctx context.Context, e *Engine, body string) error {
+// echo makes one call and checks that the reply equals the request.
+func (s *toyServer) echo(ctx context.Context, e *Engine, body string) error {
 	c := s.newCall(e, body)
 	defer c.Release()
 	if err := e.Do(ctx, c); err != nil {
 		return err
 	}
 	if got := s.replyOf(c); got != body {
-		s.t.Errorf("asked %q, got %q", body, got)
+		s.t.Errorf("sent %q, got %q", body, got)
 	}
 	return nil
 }
 
-// balanced fails the test unless every call has exactly one end.
-func balanced(t testing.TB, e *Engine) {
+// checkBalanced fails the test unless the counters show that every call ended exactly once.
+func checkBalanced(t testing.TB, e *Engine) {
 	t.Helper()
 	s := e.Snapshot()
 	if s.Calls != s.Replies+s.OneWays+s.Failed+s.NeverWritten+uint64(s.Queued+s.Outstanding) {
-		t.Errorf("calls do not balance: %+v", s)
+		t.Errorf("calls and results do not balance: %+v", s)
 	}
 	if s.Backstop != 0 {
 		t.Errorf("the backstop made %d writes", s.Backstop)
 	}
 	if s.Queued+s.Outstanding == 0 && s.HeldBytes != 0 && s.Connected > 0 {
-		t.Errorf("%d bytes are charged for nothing", s.HeldBytes)
+		t.Errorf("%d bytes are charged while there are no calls", s.HeldBytes)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Calls that move, under all orders of events: one goroutine submits, answers, retires, breaks and
-// makes connections, changes their number, gives calls up, and lets time pass. After each event every call
-// is in one place, and no share of the bounds is exceeded that was not before.
+// These tests move calls under all orders of events: one goroutine submits, answers, retires, breaks and opens
+// connections, changes their number, gives calls up, and lets time pass. After each event, every call is in
+// exactly one place, and no share of the bounds is exceeded that was not exceeded before.
 
 type transitLimits struct {
 	tickets                                 bool
@@ -30,13 +30,13 @@ type transitWorld struct {
 	choice chooser
 	engine *Engine
 
-	calls   []*transitCall
-	away    map[*peer][]*transitCall // what its server has, oldest first
-	written []int                    // in the order of their writes, over all connections
-	held    map[*peer]int64          // what was charged at the last check
-	resizes bool                     // the number of connections changes
-	retires bool                     // a connection was retired, which changes shares
-	log     []string
+	calls    []*transitCall
+	inFlight map[*peer][]*transitCall // what each server has received, oldest first
+	written  []int                    // in the order of the writes, over all connections
+	held     map[*peer]int64          // charged at the last check
+	resizes  bool                     // the number of connections changes
+	retires  bool                     // a connection was retired, which changes the shares
+	log      []string
 }
 
 type transitCall struct {
@@ -44,10 +44,10 @@ type transitCall struct {
 	call    *Call
 	charge  int64
 	cancel  context.CancelFunc
-	ends    int // how often it has ended
+	ends    int // the number of times that it has ended
 	err     error
 	written bool
-	before  []*transitCall // earlier ones that were queued on the same connection all the time
+	before  []*transitCall // earlier calls that were always queued on the same connection
 }
 
 // Complete implements Completer.
@@ -65,7 +65,7 @@ func newTransitWorld(t testing.TB, l transitLimits, choice chooser) *transitWorl
 	e := &Engine{cfg: cfg, epoch: time.Now(), sweep: make(chan struct{}, 1), keeperless: true}
 	e.refusal = e.overloaded(ErrOverloaded)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	w := &transitWorld{t: t, limits: l, choice: choice, engine: e, away: map[*peer][]*transitCall{}, held: map[*peer]int64{}, resizes: l.resizes > 0}
+	w := &transitWorld{t: t, limits: l, choice: choice, engine: e, inFlight: map[*peer][]*transitCall{}, held: map[*peer]int64{}, resizes: l.resizes > 0}
 	var peers []*peer
 	for range l.sockets {
 		peers = append(peers, &peer{engine: e})
@@ -86,7 +86,7 @@ func (w *transitWorld) note(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf(format, args...))
 }
 
-// place returns where a peer stands in the list, for the log.
+// place returns the index of a peer in the list, for the log.
 func (w *transitWorld) place(p *peer) int { return slices.Index(w.engine.list.Load().peers, p) }
 
 func (w *transitWorld) connect(p *peer) {
@@ -97,11 +97,11 @@ func (w *transitWorld) connect(p *peer) {
 	s.peer = p
 	s.raw = hookedRaw{func() { w.write(s) }}
 	if !w.engine.welcome(p, s) {
-		w.fatal("a connection in its place was turned away")
+		w.fatal("a connection for a place was refused")
 	}
 }
 
-// write lets the server of a connection have what is written.
+// write passes the written bytes to the server of a connection.
 func (w *transitWorld) write(s *socket) {
 	var b []byte
 	for _, segment := range s.out.outgoing.Segments() {
@@ -119,7 +119,7 @@ func (w *transitWorld) write(s *socket) {
 		if c.written {
 			w.fatal("call %d was written twice", id)
 		}
-		// What stays on a retired connection is written when its server answers.
+		// Calls that stay on a retired connection are written when its server answers.
 		if n := len(w.written); w.limits.sockets == 1 && !w.resizes && !s.peer.leaving && n > 0 && w.written[n-1] > id {
 			w.fatal("call %d was written after %d", id, w.written[n-1])
 		}
@@ -129,7 +129,7 @@ func (w *transitWorld) write(s *socket) {
 			}
 		}
 		c.written = true
-		w.away[s.peer], w.written = append(w.away[s.peer], c), append(w.written, id)
+		w.inFlight[s.peer], w.written = append(w.inFlight[s.peer], c), append(w.written, id)
 		b = b[f.Len:]
 	}
 }
@@ -146,7 +146,7 @@ func (w *transitWorld) newCall() *transitCall {
 	return c
 }
 
-// submit submits calls together; one that is alone has a completer.
+// submit submits n calls together. A single call has a completer.
 func (w *transitWorld) submit(n int) {
 	w.note("submit %d", n)
 	var cs []*Call
@@ -166,7 +166,7 @@ func (w *transitWorld) submit(n int) {
 		cs[0].left.Store(int32(n))
 		cs[0].ending.members = uint16(n)
 		for _, c := range own {
-			c.call.route(c, cs[0]) // told one by one, and still a group
+			c.call.route(c, cs[0]) // completed one by one, but still a group
 		}
 	}
 	_, _, err := w.engine.submit(ctx, cs, false)
@@ -188,7 +188,7 @@ func (w *transitWorld) submit(n int) {
 	}
 }
 
-// account returns what the share of a peer is charged.
+// account returns the charge of a peer's share.
 func (w *transitWorld) account(i int) int64 {
 	l := w.engine.list.Load()
 	if s := l.sockets[i]; s != nil {
@@ -201,9 +201,9 @@ func (w *transitWorld) account(i int) int64 {
 func (w *transitWorld) reply(s *socket) {
 	p := s.peer
 	w.note("reply on %d", w.place(p))
-	c := w.away[p][0]
-	w.away[p] = w.away[p][1:]
-	s.calls.probing = false // the round trip stays the model's
+	c := w.inFlight[p][0]
+	w.inFlight[p] = w.inFlight[p][1:]
+	s.calls.probing = false // so that the round trip stays modelTrip
 	s.in.begin, s.in.end = 0, copy(s.in.buf, c.call.Frame)
 	if err := s.deliver(); err != nil {
 		w.fail(s, err)
@@ -216,9 +216,9 @@ func (w *transitWorld) fail(s *socket, cause error) {
 	w.ended(s)
 }
 
-// ended does what the keeper of a connection does when it has ended.
+// ended does what the keeper does when its connection has ended.
 func (w *transitWorld) ended(s *socket) {
-	delete(w.away, s.peer)
+	delete(w.inFlight, s.peer)
 	if s.peer.unset(nil); s.peer.leaving {
 		s.peer.end()
 	}
@@ -232,7 +232,7 @@ func (w *transitWorld) retire(s *socket) {
 	}
 }
 
-// cancel gives a call up, wherever it is.
+// cancel cancels a call, wherever it is.
 func (w *transitWorld) cancel(c *transitCall) {
 	w.limits.cancels--
 	w.note("cancel %d", c.id)
@@ -244,7 +244,7 @@ func (w *transitWorld) cancel(c *transitCall) {
 }
 
 func (w *transitWorld) sweep() {
-	for range 2 { // calls are visited from the second sweep on
+	for range 2 { // the second sweep visits the calls
 		for _, s := range w.engine.list.Load().sockets {
 			if s != nil {
 				s.sweepCalls()
@@ -274,7 +274,7 @@ func (w *transitWorld) expire() {
 	w.engine.epoch = w.engine.epoch.Add(-w.engine.cfg.DialTimeout)
 	w.sweep()
 	if left := len(w.engine.transit.units); !up && left > 0 || up && ended() != before {
-		w.fatal("a connection is up: %v; %d are left in transit, %d have ended", up, left, ended()-before)
+		w.fatal("a connection is up: %v; %d units remain in transit, %d calls have ended", up, left, ended()-before)
 	}
 }
 
@@ -303,7 +303,7 @@ func (w *transitWorld) moves() (moves []func()) {
 			}
 			continue
 		}
-		if len(w.away[s.peer]) > 0 {
+		if len(w.inFlight[s.peer]) > 0 {
 			moves = append(moves, func() { w.reply(s) })
 		}
 		if w.limits.ends > 0 {
@@ -329,7 +329,7 @@ func (w *transitWorld) moves() (moves []func()) {
 	return moves
 }
 
-// check looks at the bounds and at the places of all calls.
+// check checks the bounds and the places of all calls.
 func (w *transitWorld) check() {
 	w.part()
 	places := map[*Call]int{}
@@ -342,15 +342,15 @@ func (w *transitWorld) check() {
 			continue
 		}
 		if i >= l.places && (Pin{s}).Alive() {
-			w.fatal("connection %d takes calls and has no place", i)
+			w.fatal("connection %d accepts calls, but has no place", i)
 		}
 		for c := range s.calls.each {
 			places[c]++
 		}
 		if s.out.kicking || s.out.writing {
-			w.fatal("connection %d: kicking %v, writing %v", i, s.out.kicking, s.out.writing)
+			w.fatal("connection %d: kicking %v, writing %v, want false", i, s.out.kicking, s.out.writing)
 		}
-		if len(w.away[s.peer]) == 0 && s.calls.queued() > 0 && s.out.dead == 0 {
+		if len(w.inFlight[s.peer]) == 0 && s.calls.queued() > 0 && s.out.dead == 0 {
 			w.fatal("calls are stranded on connection %d", i)
 		}
 	}
@@ -367,15 +367,15 @@ func (w *transitWorld) check() {
 			live += c.charge
 		}
 		if o := slipstream.OutcomeOf(c.err); c.err != nil && c.written && o != slipstream.MaybeExecuted {
-			w.fatal("call %d was written: %v", c.id, c.err)
+			w.fatal("call %d was written, but its error is %v", c.id, c.err)
 		}
 	}
 	if charged < live {
-		w.fatal("%d is charged for calls of %d", charged, live)
+		w.fatal("%d is charged, want at least %d", charged, live)
 	}
 }
 
-// finish answers what is left.
+// finish answers the remaining calls.
 func (w *transitWorld) finish() {
 	for left := true; left; {
 		w.check()
@@ -386,7 +386,7 @@ func (w *transitWorld) finish() {
 			case s == nil && i < l.places:
 				w.connect(l.peers[i])
 				left = true
-			case s != nil && len(w.away[s.peer]) > 0:
+			case s != nil && len(w.inFlight[s.peer]) > 0:
 				w.reply(s)
 				left = true
 			}
@@ -398,7 +398,7 @@ func (w *transitWorld) finish() {
 			w.fatal("call %d has ended %d times", c.id, c.ends)
 		}
 		if c.err == nil && !c.written {
-			w.fatal("call %d has a reply and was not written", c.id)
+			w.fatal("call %d succeeded, but was not written", c.id)
 		}
 		c.cancel()
 	}
@@ -409,7 +409,7 @@ func (w *transitWorld) finish() {
 	l := w.engine.list.Load()
 	for i := range l.peers {
 		if n := w.account(i); n != 0 {
-			w.fatal("connection %d is charged with %d for nothing", i, n)
+			w.fatal("connection %d has no calls, but is charged %d", i, n)
 		}
 	}
 	if len(l.peers) != l.places {
@@ -446,9 +446,9 @@ func TestTransitUnderEveryOrder(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d orders", paths)
+	t.Logf("explored %d orders", paths)
 	if paths < 10_000 && !raceEnabled && !testing.Short() {
-		t.Errorf("only %d orders were walked", paths)
+		t.Errorf("explored only %d orders", paths)
 	}
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// oneAtATime lets a connection have one call at the server, so that all others are queued, and keeps
-// calls together.
+// oneAtATime configures one call in flight for each connection, so that all others are queued, and keeps calls
+// together.
 func oneAtATime(c *Config) {
 	c.Traits.FirstDepth, c.Traits.Place, c.Traits.Spill = 1, Gather, 512
 }
 
-// movingWorld is a server that keeps requests, and an engine that sends it one at a time.
-func movingWorld(t *testing.T, network string, tickets bool, change func(*Config)) (*keepingServer, *Engine) {
-	k := startKeeping(t, network, tickets)
+// movingWorld returns a server that holds requests, and an engine that sends one at a time.
+func movingWorld(t *testing.T, network string, tickets bool, change func(*Config)) (*holdingServer, *Engine) {
+	k := startHolding(t, network, tickets)
 	return k, k.engine(func(c *Config) {
 		oneAtATime(c)
 		if change != nil {
@@ -30,20 +30,20 @@ func movingWorld(t *testing.T, network string, tickets bool, change func(*Config
 	})
 }
 
-// forget forgets what has arrived.
-func (k *keepingServer) forget() {
+// forget drops the requests that have arrived.
+func (k *holdingServer) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.seen = nil
 }
 
-// serveInOrder answers requests until these have arrived, in this order.
-func (k *keepingServer) serveInOrder(want ...string) {
+// serveInOrder answers requests until these have arrived in this order.
+func (k *holdingServer) serveInOrder(want ...string) {
 	k.t.Helper()
 	for _, body := range want {
 		k.arrived(1)
 		if got := k.bodies()[0]; got != body {
-			k.t.Fatalf("%q arrived, expected %q", got, body)
+			k.t.Fatalf("%q arrived, want %q", got, body)
 		}
 		if strings.HasPrefix(body, "ro") {
 			k.forget()
@@ -53,58 +53,58 @@ func (k *keepingServer) serveInOrder(want ...string) {
 	}
 }
 
-func hasOutcome(t *testing.T, c *Call, want slipstream.Outcome) {
+func checkOutcome(t *testing.T, c *Call, want slipstream.Outcome) {
 	t.Helper()
 	if err := c.Wait(); err == nil || slipstream.OutcomeOf(err) != want {
-		t.Errorf("%q: %v, expected %v", c.Frame, err, want)
+		t.Errorf("%q: %v, want %v", c.Frame, err, want)
 	}
 	c.Release()
 }
 
-func moved(t *testing.T, e *Engine, want uint64) {
+func checkMoved(t *testing.T, e *Engine, want uint64) {
 	t.Helper()
 	if v := e.Snapshot(); v.Moved != want {
-		t.Errorf("%d calls have moved, expected %d", v.Moved, want)
+		t.Errorf("%d calls moved, want %d", v.Moved, want)
 	}
 }
 
-// A connection fails: the calls that were not sent go to the next one, in their order, large ones
-// and those without replies as well, and nobody sees an error of theirs.
+// When a connection fails, the unsent calls move to the next one in order, including large ones and those
+// without replies, and no caller sees an error.
 func TestUnsentCallsMove(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		k, e := movingWorld(t, network, tickets, nil)
 		held := k.start(t.Context(), e, "rheld")
 		k.arrived(1)
 		large := "r3" + strings.Repeat("x", 20_000)
 		cs := k.start(t.Context(), e, "r1", "r2", large)
-		told := make(chan error, 1)
-		done := completerFunc(func(c *Call) { told <- c.Err(); c.Release() })
+		results := make(chan error, 1)
+		done := completerFunc(func(c *Call) { results <- c.Err(); c.Release() })
 		if err := e.StartFunc(t.Context(), k.newCall(e, "r4"), done); err != nil {
 			t.Fatal(err)
 		}
 		k.forget()
 		k.last().reset()
-		hasOutcome(t, held[0], slipstream.MaybeExecuted)
+		checkOutcome(t, held[0], slipstream.MaybeExecuted)
 		k.serveInOrder("r1", "r2", large, "r4")
 		for _, c := range cs {
 			k.finish(c)
 		}
-		if err := <-told; err != nil {
+		if err := <-results; err != nil {
 			t.Error(err)
 		}
-		moved(t, e, 4)
-		balanced(t, e)
+		checkMoved(t, e, 4)
+		checkBalanced(t, e)
 		e.Close()
 	})
 }
 
-// Calls without replies move, too, in their place among the others.
+// Calls without replies move, too, and keep their order among the others.
 func TestOneWaysMove(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
-		k := startKeeping(t, "", tickets)
+		k := startHolding(t, "", tickets)
 		e := k.engine(oneFactor)
 		setRoundTrip(e, time.Second) // so that no ticket counts as slow
-		// As many at a time as are in flight: then the flush rule holds none of them back.
+		// As many as are in flight, so that the flush rule holds none of them back.
 		held := k.start(t.Context(), e, "rheld 1")
 		k.arrived(1)
 		for len(held) < 8 {
@@ -123,11 +123,11 @@ func TestOneWaysMove(t *testing.T) {
 		k.forget()
 		k.last().reset()
 		for _, c := range held {
-			hasOutcome(t, c, slipstream.MaybeExecuted)
+			checkOutcome(t, c, slipstream.MaybeExecuted)
 		}
 		k.arrived(3)
 		if got := strings.Join(k.bodies(), " "); got != "ra roneway rb" {
-			t.Errorf("%q arrived", got)
+			t.Errorf("%q arrived, want all in order", got)
 		}
 		k.mu.Lock()
 		k.seen[0].reply(k.seen[0].body)
@@ -139,16 +139,16 @@ func TestOneWaysMove(t *testing.T) {
 			t.Error(err)
 		}
 		one.Release()
-		balanced(t, e)
+		checkBalanced(t, e)
 		e.Close()
 	}
 }
 
-// A connection is retired while its server works: what it was not sent goes to another one that is
-// up, before later calls of the same caller, and waits for nothing.
+// When a connection is retired while its server works, the unsent calls move immediately to another one that is
+// up, ahead of later calls of the same caller.
 func TestUnsentCallsLeaveARetiredConnection(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		e := connectAll(t, k.toyServer, 2, oneAtATime)
 		held := k.start(t.Context(), e, "rheld")
 		k.arrived(1)
@@ -163,20 +163,20 @@ func TestUnsentCallsLeaveARetiredConnection(t *testing.T) {
 		for _, c := range cs {
 			k.finish(c)
 		}
-		moved(t, e, 2)
+		checkMoved(t, e, 2)
 		if held[0].ending.reached() {
-			t.Error("the call at the server has ended")
+			t.Error("the call in flight has ended")
 		}
 		hold.reply("rheld")
 		k.finish(held[0])
-		balanced(t, e)
+		checkBalanced(t, e)
 		e.Close()
 	})
 }
 
-// Calls in transit are sent before those of callers that wait for a connection.
+// Calls in transit are sent before the calls of callers that wait for a connection.
 func TestCallsInTransitComeFirst(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		k, e := movingWorld(t, network, tickets, nil)
 		held := k.start(t.Context(), e, "rheld")
 		k.arrived(1)
@@ -184,31 +184,31 @@ func TestCallsInTransitComeFirst(t *testing.T) {
 		k.forget()
 		k.setDown(true)
 		k.last().reset()
-		hasOutcome(t, held[0], slipstream.MaybeExecuted)
+		checkOutcome(t, held[0], slipstream.MaybeExecuted)
 		later := make(chan []*Call)
 		go func() { later <- k.start(t.Context(), e, "r4") }() // ends when the server is back; waited for below
-		inTransit(t, e, 3)
+		awaitInTransit(t, e, 3)
 		k.setDown(false)
 		k.serveInOrder("r1", "r2", "r3", "r4")
 		for _, c := range append(cs, <-later...) {
 			k.finish(c)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 		e.Close()
 	})
 }
 
-func inTransit(t *testing.T, e *Engine, n int) {
+func awaitInTransit(t *testing.T, e *Engine, n int) {
 	t.Helper()
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if v := e.Snapshot(); v.Queued != n || v.Connected != 0 || socketAt(e, 0) != nil {
-			return fmt.Errorf("%d calls are queued, %d connected, expected %d in transit", v.Queued, v.Connected, n)
+			return fmt.Errorf("%d calls are queued, %d connected, want %d in transit", v.Queued, v.Connected, n)
 		}
 		return nil
 	})
 }
 
-// A call moves three times, and then its caller decides.
+// A call moves at most three times. Then it fails.
 func TestCallsMoveThreeTimes(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
 		k, e := movingWorld(t, "", tickets, nil)
@@ -217,20 +217,20 @@ func TestCallsMoveThreeTimes(t *testing.T) {
 			k.arrived(1)
 			k.forget()
 			k.last().reset()
-			hasOutcome(t, cs[i], slipstream.MaybeExecuted)
+			checkOutcome(t, cs[i], slipstream.MaybeExecuted)
 		}
-		hasOutcome(t, cs[4], slipstream.NotSent)
-		hasOutcome(t, cs[5], slipstream.NotSent)
-		moved(t, e, 5+4+3)
-		balanced(t, e)
+		checkOutcome(t, cs[4], slipstream.NotSent)
+		checkOutcome(t, cs[5], slipstream.NotSent)
+		checkMoved(t, e, 5+4+3)
+		checkBalanced(t, e)
 		e.Close()
 	}
 }
 
-// What must not move ends with its connection: pinned calls, calls of an engine that fails fast,
-// and a DoAll of which a part was sent.
+// Calls that must not move end with their connection: pinned calls, those of an engine that fails fast, and a
+// DoAll of which a part was sent.
 func TestWhatMustNotMove(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		for _, why := range []string{"pinned", "fail fast", "part sent", "first answered"} {
 			k, e := movingWorld(t, network, tickets, func(c *Config) { c.FailFast = why == "fail fast" })
 			together := []*Call{k.newCall(e, "r0"), k.newCall(e, "r1"), k.newCall(e, "r2")}
@@ -248,7 +248,7 @@ func TestWhatMustNotMove(t *testing.T) {
 			if why == "pinned" || why == "fail fast" {
 				held := k.start(t.Context(), e, "rheld")
 				k.arrived(1)
-				defer func() { hasOutcome(t, held[0], slipstream.MaybeExecuted) }()
+				defer func() { checkOutcome(t, held[0], slipstream.MaybeExecuted) }()
 				sent = 0
 			}
 			go func() { ended <- e.DoAll(t.Context(), together) }() // ends with the connection; waited for below
@@ -265,7 +265,7 @@ func TestWhatMustNotMove(t *testing.T) {
 			}
 			k.last().reset()
 			if err := <-ended; err == nil {
-				t.Errorf("%s: no error", why)
+				t.Errorf("%s: DoAll succeeded, want an error", why)
 			}
 			want := [3]slipstream.Outcome{slipstream.NotSent, slipstream.NotSent, slipstream.NotSent}
 			switch why {
@@ -280,20 +280,20 @@ func TestWhatMustNotMove(t *testing.T) {
 						t.Errorf("%s: %v", why, err)
 					}
 				} else if slipstream.OutcomeOf(err) != want[i] {
-					t.Errorf("%s: call %d: %v, expected %v", why, i, err, want[i])
+					t.Errorf("%s: call %d: %v, want %v", why, i, err, want[i])
 				}
 				c.Release()
 			}
-			moved(t, e, 0)
-			balanced(t, e)
+			checkMoved(t, e, 0)
+			checkBalanced(t, e)
 			e.Close()
 		}
 	})
 }
 
-// A DoAll of which nothing was sent moves as a whole, also if one of its calls was given up.
+// A DoAll of which nothing was sent moves as a whole, even if one of its calls was given up.
 func TestDoAllMovesAsAWhole(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		k, e := movingWorld(t, network, tickets, nil)
 		held := k.start(t.Context(), e, "rheld")
 		k.arrived(1)
@@ -306,14 +306,14 @@ func TestDoAllMovesAsAWhole(t *testing.T) {
 			}
 			return nil
 		})
-		// The context of one ends, as it does in the middle of a sweep.
+		// The context of one call ends, as it may during a sweep.
 		s := socketAt(e, 0)
 		s.mu.Lock()
 		s.giveUp(together[1], context.DeadlineExceeded)
 		s.mu.Unlock()
 		k.forget()
 		k.last().reset()
-		hasOutcome(t, held[0], slipstream.MaybeExecuted)
+		checkOutcome(t, held[0], slipstream.MaybeExecuted)
 		k.serveInOrder("r1", "r3")
 		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
@@ -321,14 +321,14 @@ func TestDoAllMovesAsAWhole(t *testing.T) {
 		for _, c := range together {
 			c.Release()
 		}
-		moved(t, e, 2)
-		balanced(t, e)
+		checkMoved(t, e, 2)
+		checkBalanced(t, e)
 		e.Close()
 	})
 }
 
-// Calls in transit end with their context and their deadline as soon as others, and when
-// DialTimeout has passed without a connection.
+// Calls in transit end with their context and their deadline as promptly as others, and when DialTimeout passes
+// without a connection.
 func TestCallsInTransitEndInTime(t *testing.T) {
 	for _, how := range []string{"cancel", "deadline", "dial timeout"} {
 		t.Run(how, func(t *testing.T) {
@@ -349,12 +349,12 @@ func TestCallsInTransitEndInTime(t *testing.T) {
 			cs := k.start(ctx, e, "r1", "r2")
 			k.setDown(true)
 			k.last().reset()
-			hasOutcome(t, held[0], slipstream.MaybeExecuted)
+			checkOutcome(t, held[0], slipstream.MaybeExecuted)
 			var began time.Time
 			want := context.DeadlineExceeded
 			switch how {
 			case "cancel":
-				inTransit(t, e, 2)
+				awaitInTransit(t, e, 2)
 				began, want = time.Now(), context.Canceled
 				cancel()
 			case "deadline":
@@ -364,22 +364,22 @@ func TestCallsInTransitEndInTime(t *testing.T) {
 			}
 			for _, c := range cs {
 				if err := c.Wait(); !errors.Is(err, want) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-					t.Errorf("%v, expected %v", err, want)
+					t.Errorf("%v, want %v", err, want)
 				}
 				c.Release()
 			}
 			if late := time.Since(began); late > time.Second {
-				t.Errorf("they ended %v late", late)
+				t.Errorf("the calls ended %v late", late)
 			}
 			if v := e.Snapshot(); v.Queued != 0 || v.HeldBytes != 0 || e.Outstanding() != 0 {
-				t.Errorf("left behind: %d calls of %d bytes", v.Queued, v.HeldBytes)
+				t.Errorf("not empty at the end: %d calls, %d bytes", v.Queued, v.HeldBytes)
 			}
-			balanced(t, e)
+			checkBalanced(t, e)
 		})
 	}
 }
 
-// A call in transit ends exactly once with the engine: Close ends it, Shutdown waits for it.
+// A call in transit ends exactly once with the engine: Close ends it, and Shutdown waits for it.
 func TestCloseAndShutdownWithCallsInTransit(t *testing.T) {
 	for _, gently := range []bool{false, true} {
 		testkit.NoLeaks(t)
@@ -387,35 +387,35 @@ func TestCloseAndShutdownWithCallsInTransit(t *testing.T) {
 		held := k.start(t.Context(), e, "rheld")
 		k.arrived(1)
 		var ends atomic.Int32
-		told := make(chan error, 2)
-		done := completerFunc(func(c *Call) { ends.Add(1); told <- c.Err(); c.Release() })
+		results := make(chan error, 2)
+		done := completerFunc(func(c *Call) { ends.Add(1); results <- c.Err(); c.Release() })
 		if err := e.StartFunc(t.Context(), k.newCall(e, "r1"), done); err != nil {
 			t.Fatal(err)
 		}
 		k.forget()
 		k.setDown(true)
 		k.last().reset()
-		hasOutcome(t, held[0], slipstream.MaybeExecuted)
-		inTransit(t, e, 1)
+		checkOutcome(t, held[0], slipstream.MaybeExecuted)
+		awaitInTransit(t, e, 1)
 		if gently {
 			closed := make(chan error)
 			go func() { closed <- e.Shutdown(context.Background()) }() // ends with the call; waited for below
 			select {
 			case err := <-closed:
-				t.Fatalf("the shutdown did not wait: %v", err)
+				t.Fatalf("Shutdown did not wait: %v", err)
 			case <-time.After(20 * time.Millisecond):
 			}
 			k.setDown(false)
 			k.serveInOrder("r1")
-			if err := errors.Join(<-closed, <-told); err != nil {
+			if err := errors.Join(<-closed, <-results); err != nil {
 				t.Error(err)
 			}
 		} else {
 			e.Close()
 			if n := ends.Load(); n != 1 {
-				t.Fatalf("the call has ended %d times when the engine is closed", n)
+				t.Fatalf("the call has ended %d times when Close returns", n)
 			}
-			if err := <-told; slipstream.OutcomeOf(err) != slipstream.Closed || !errors.Is(err, ErrClosed) {
+			if err := <-results; slipstream.OutcomeOf(err) != slipstream.Closed || !errors.Is(err, ErrClosed) {
 				t.Error(err)
 			}
 		}
@@ -423,11 +423,11 @@ func TestCloseAndShutdownWithCallsInTransit(t *testing.T) {
 		if n := ends.Load(); n != 1 {
 			t.Errorf("the call has ended %d times", n)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	}
 }
 
-// What calls in transit are charged counts against the bounds all the time: nobody gets their room,
+// The charge of calls in transit counts against the bounds all the time: other calls do not get their room,
 // neither while they wait nor when the next connection is up.
 func TestTransitKeepsItsRoom(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
@@ -439,34 +439,34 @@ func TestTransitKeepsItsRoom(t *testing.T) {
 		k.forget()
 		k.setDown(true)
 		k.last().reset()
-		hasOutcome(t, held[0], slipstream.MaybeExecuted)
-		inTransit(t, e, 3)
+		checkOutcome(t, held[0], slipstream.MaybeExecuted)
+		awaitInTransit(t, e, 3)
 		if got := e.Snapshot().HeldBytes; got != want || e.Outstanding() != 3 {
-			t.Errorf("%d bytes and %d calls are held, expected %d and 3", got, e.Outstanding(), want)
+			t.Errorf("%d bytes and %d calls are held, want %d and 3", got, e.Outstanding(), want)
 		}
 		k.setDown(false)
 		k.arrived(1)
 		fits := k.start(t.Context(), e, "r4")
 		c := k.newCall(e, "r5")
 		if err := e.Start(t.Context(), c); !errors.Is(err, ErrOverloaded) {
-			t.Errorf("a fifth call of four: %v", err)
+			t.Errorf("a fifth call with room for four: %v", err)
 		}
 		c.Release()
 		k.serveInOrder("r1", "r2", "r3", "r4")
 		for _, c := range append(cs, fits...) {
 			k.finish(c)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 		e.Close()
 	}
 }
 
-// Calls for which another connection has no room wait for it, or for their own.
+// Calls for which another connection has no room wait for room there, or for their own connection.
 func TestTransitWaitsForRoom(t *testing.T) {
-	k := startKeeping(t, "", false)
+	k := startHolding(t, "", false)
 	e := connectAll(t, k.toyServer, 2, func(c *Config) {
 		oneAtATime(c)
-		c.MaxCalls = 8 // four each
+		c.MaxCalls = 8 // four for each connection
 	})
 	pins := [2]Pin{{socketAt(e, 0)}, {socketAt(e, 1)}}
 	start := func(pin Pin, n int) (cs []*Call) {
@@ -486,10 +486,10 @@ func TestTransitWaitsForRoom(t *testing.T) {
 	}
 	cs := append(start(pins[0], 4), start(pins[1], 2)...)
 	k.arrived(2)
-	pins[0].Retire() // one is at the server, three move: two at once
+	pins[0].Retire() // one is in flight and three move, two of them immediately
 	for i, want := range []int64{2, 4} {
 		if got := pins[i].s.charged.Load() >> chargeBits; got != want {
-			t.Errorf("connection %d has %d calls, expected %d", i, got, want)
+			t.Errorf("connection %d has %d calls, want %d", i, got, want)
 		}
 	}
 	if v := e.Snapshot(); v.Queued+v.Outstanding != 6 || e.transit.waiting.Load() != 1 {
@@ -502,7 +502,7 @@ func TestTransitWaitsForRoom(t *testing.T) {
 		}
 		k.finish(c)
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
 // A lone caller finds that its idle connection was closed: the call is sent on the next one.
@@ -512,7 +512,7 @@ func TestLoneCallMoves(t *testing.T) {
 		e := s.engine(func(c *Config) { soloSoon(c); c.Timeout = 10 * time.Second })
 		for _, start := range []bool{false, true} {
 			old := freeRole(t, s, e)
-			s.hangUp()
+			s.closeConns()
 			time.Sleep(time.Millisecond)
 			c := s.newCall(e, "rmine")
 			var err error
@@ -526,6 +526,6 @@ func TestLoneCallMoves(t *testing.T) {
 			}
 			c.Release()
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A wheel gives away exactly the calls whose tick has come, whatever was armed, disarmed and
-// skipped before, and its alarm is never later than the first of them.
+// A wheel yields exactly the calls whose tick has come, whatever was armed, disarmed and skipped before, and
+// its alarm is never later than the first of them.
 func TestWheelEqualsAMap(t *testing.T) {
 	r := testkit.Rand(t)
 	for range 20 {
@@ -41,7 +41,7 @@ func TestWheelEqualsAMap(t *testing.T) {
 				}
 				for _, c := range expired {
 					if at, ok := armed[c]; !ok || at > now {
-						t.Fatalf("a call of tick %d (%v) expired at %d", at, ok, now)
+						t.Fatalf("a call armed for tick %d (%v) expired at %d", at, ok, now)
 					}
 					delete(armed, c)
 				}
@@ -54,19 +54,19 @@ func TestWheelEqualsAMap(t *testing.T) {
 func checkWheel(t *testing.T, w *wheel, armed map[*Call]uint64, now uint64) {
 	t.Helper()
 	if w.armed != len(armed) {
-		t.Fatalf("%d timers, expected %d", w.armed, len(armed))
+		t.Fatalf("%d timers, want %d", w.armed, len(armed))
 	}
 	first := uint64(1 << 62)
 	for _, at := range armed {
 		first = min(first, at)
 	}
 	if len(armed) > 0 && (first < now || w.alarm == 0 || w.alarm > first) {
-		t.Fatalf("at %d the first call is due at %d, and the alarm is %d", now, first, w.alarm)
+		t.Fatalf("at %d: the first call is due at %d, but the alarm is at %d", now, first, w.alarm)
 	}
 }
 
-// A tick visits the calls that expire, and those of a higher level that come nearer: each once
-// for each level. Calls that were answered before cost it nothing.
+// A tick visits the calls that expire and those that move down from a higher level, once for each level. Calls
+// that were answered before cost nothing.
 func TestTickVisitsWhatExpires(t *testing.T) {
 	var w wheel
 	const calls, unanswered = 50_000, 100
@@ -78,7 +78,7 @@ func TestTickVisitsWhatExpires(t *testing.T) {
 		}
 	}
 	if cap(w.timers) > 4*unanswered {
-		t.Errorf("%d timers were made for %d calls", cap(w.timers), unanswered)
+		t.Errorf("%d timers were allocated for %d calls", cap(w.timers), unanswered)
 	}
 	expired, alarms := 0, 0
 	for w.alarm != 0 {
@@ -87,16 +87,16 @@ func TestTickVisitsWhatExpires(t *testing.T) {
 		}
 	}
 	if expired != unanswered || w.visited > 3*unanswered || alarms > 4 {
-		t.Errorf("%d calls expired in %d rounds that visited %d; expected %d, at most 4, and at most %d",
+		t.Errorf("%d calls expired in %d rounds that visited %d calls; want %d, at most 4, and at most %d",
 			expired, alarms, w.visited, unanswered, 3*unanswered)
 	}
 	w.shrink()
 	if w.levels != nil || w.timers != nil {
-		t.Error("an empty wheel keeps its memory")
+		t.Error("an empty wheel retains its memory")
 	}
 }
 
-// virtualEngine returns an engine in a bubble of virtual time whose server never answers.
+// virtualEngine returns an engine in virtual time whose server never answers.
 func virtualEngine(t *testing.T, tickets bool, change func(*Config)) *Engine {
 	var servers sync.WaitGroup
 	cfg := Config{Protocol: toyFIFO{}, Traits: toyTraits(tickets), StallTimeout: -1, IdlePing: -1, Dial: func(context.Context) (net.Conn, error) {
@@ -114,7 +114,7 @@ func virtualEngine(t *testing.T, tickets bool, change func(*Config)) *Engine {
 	return connected(t, cfg, &servers)
 }
 
-// connected returns an engine that has a connection, and ends it and its servers with the test.
+// connected returns a connected engine that ends, together with its servers, when the test ends.
 func connected(t *testing.T, cfg Config, servers *sync.WaitGroup) *Engine {
 	t.Helper()
 	e := New(cfg)
@@ -128,8 +128,8 @@ func connected(t *testing.T, cfg Config, servers *sync.WaitGroup) *Engine {
 	return e
 }
 
-// eachKind runs f in virtual time for both kinds of matching.
-func eachKind(t *testing.T, f func(t *testing.T, tickets bool)) {
+// eachMatching runs f in virtual time for both kinds of matching.
+func eachMatching(t *testing.T, f func(t *testing.T, tickets bool)) {
 	for name, tickets := range map[string]bool{"order": false, "tickets": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { f(t, tickets) })
@@ -137,7 +137,7 @@ func eachKind(t *testing.T, f func(t *testing.T, tickets bool)) {
 	}
 }
 
-// ends starts calls and returns, for each, how long after the moment that due names it ended.
+// ends starts n calls and returns how long after its due time each of them ended.
 func ends(t *testing.T, e *Engine, n int, due func() (context.Context, time.Time), want error) []time.Duration {
 	var mu sync.Mutex
 	var late []time.Duration
@@ -154,7 +154,7 @@ func ends(t *testing.T, e *Engine, n int, due func() (context.Context, time.Time
 			mu.Lock()
 			defer mu.Unlock()
 			if late = append(late, took); !errors.Is(err, want) {
-				t.Errorf("%v, expected %v", err, want)
+				t.Errorf("%v, want %v", err, want)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func ends(t *testing.T, e *Engine, n int, due func() (context.Context, time.Time
 	return late
 }
 
-// bubbleCall returns a call that is not released: those of the pool belong to no bubble.
+// bubbleCall returns a call that is not released, because calls of the pool must not enter a bubble.
 func bubbleCall(e *Engine) *Call {
 	c := &Call{ending: newEnding(), engine: e}
 	if e.cfg.Traits.Match == ByTicket {
@@ -174,13 +174,13 @@ func bubbleCall(e *Engine) *Call {
 	return c
 }
 
-// A deadline is honored within 2 ms, that of a context and that of the configuration.
+// Deadlines of contexts are honored within 2 ms, and so are those of Config.Timeout.
 func TestDeadlinesAreHonoredWithinTwoMilliseconds(t *testing.T) {
-	eachKind(t, func(t *testing.T, tickets bool) {
+	eachMatching(t, func(t *testing.T, tickets bool) {
 		e := virtualEngine(t, tickets, nil)
 		r := testkit.Rand(t)
 		late := ends(t, e, 2_000, func() (context.Context, time.Time) {
-			// The context ends by itself too, but the engine does not look at it then.
+			// The context itself ends, too, but the engine does not check it then.
 			at := time.Now().Add(time.Duration(r.Int64N(int64(20 * time.Second))))
 			return deadlineOnly{context.Background(), at}, at
 		}, context.DeadlineExceeded)
@@ -189,12 +189,12 @@ func TestDeadlinesAreHonoredWithinTwoMilliseconds(t *testing.T) {
 		}
 		s := socketAt(e, 0)
 		if v := s.calls.deadlines.visited; v > 4*2_000 {
-			t.Errorf("%d visits of 2,000 calls", v)
+			t.Errorf("%d visits for 2,000 calls", v)
 		}
 	})
 }
 
-// deadlineOnly is a context that has a deadline and never ends.
+// deadlineOnly is a context that has a deadline but never ends.
 type deadlineOnly struct {
 	context.Context
 	at time.Time
@@ -202,8 +202,9 @@ type deadlineOnly struct {
 
 func (d deadlineOnly) Deadline() (time.Time, bool) { return d.at, true }
 
+// Config.Timeout is honored within 2 ms.
 func TestTimeoutIsHonoredWithinTwoMilliseconds(t *testing.T) {
-	eachKind(t, func(t *testing.T, tickets bool) {
+	eachMatching(t, func(t *testing.T, tickets bool) {
 		const timeout = 33 * time.Millisecond
 		e := virtualEngine(t, tickets, func(c *Config) { c.Timeout = timeout })
 		r := testkit.Rand(t)
@@ -219,9 +220,9 @@ func TestTimeoutIsHonoredWithinTwoMilliseconds(t *testing.T) {
 	})
 }
 
-// A cancel is honored within 10 ms, however many calls there are.
+// A cancel is honored within 10 ms, whatever the number of calls.
 func TestCancelIsHonoredWithinTenMilliseconds(t *testing.T) {
-	eachKind(t, func(t *testing.T, tickets bool) {
+	eachMatching(t, func(t *testing.T, tickets bool) {
 		e := virtualEngine(t, tickets, func(c *Config) { c.MaxCalls, c.MaxBytes = 1<<20, 1<<30 })
 		r := testkit.Rand(t)
 		shared, cancelShared := context.WithCancel(t.Context())
@@ -245,9 +246,9 @@ func TestCancelIsHonoredWithinTenMilliseconds(t *testing.T) {
 	})
 }
 
-// Calls without a deadline cost no wheel, and an idle engine does not tick.
+// Calls without a deadline need no wheel, and an idle engine does not tick.
 func TestNoTicksWithoutDeadlines(t *testing.T) {
-	eachKind(t, func(t *testing.T, tickets bool) {
+	eachMatching(t, func(t *testing.T, tickets bool) {
 		e := virtualEngine(t, tickets, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		c := bubbleCall(e)
@@ -258,7 +259,7 @@ func TestNoTicksWithoutDeadlines(t *testing.T) {
 		s := socketAt(e, 0)
 		s.mu.Lock()
 		if w := &s.calls.deadlines; w.levels != nil || w.alarm != 0 {
-			t.Errorf("a wheel is there, with its alarm at tick %d", w.alarm)
+			t.Errorf("there is a wheel, with its alarm at tick %d", w.alarm)
 		}
 		s.mu.Unlock()
 		cancel()
@@ -276,8 +277,7 @@ func TestNoTicksWithoutDeadlines(t *testing.T) {
 	})
 }
 
-// A call that has its reply, or needs none and was written, has no timer any more, whatever its
-// kind.
+// A call of any kind that has its reply, or needs none and was written, has no timer.
 func TestAnsweredCallsHaveNoTimer(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
 		s := startToy(t, &toyServer{network: "unix", tickets: tickets, handle: func(r toyRequest) {
@@ -307,11 +307,11 @@ func TestAnsweredCallsHaveNoTimer(t *testing.T) {
 			sock.mu.Lock()
 			defer sock.mu.Unlock()
 			if n := sock.calls.deadlines.armed; n > 0 {
-				return fmt.Errorf("tickets %v: %d calls that ended have a timer", tickets, n)
+				return fmt.Errorf("tickets %v: %d ended calls have a timer", tickets, n)
 			}
 			return nil
 		})
-		balanced(t, e)
+		checkBalanced(t, e)
 	}
 }
 
@@ -331,10 +331,10 @@ func TestDeadlineWhileRepliesAreAdded(t *testing.T) {
 	now := 2 * time.Hour
 	s.calls.gathering = true
 	if next := s.expireCalls(now); c.state.Load() != statePending || next <= now || next > now+2*tick {
-		t.Fatalf("state %d while replies are added; it is looked at again at %v, expected soon after %v", c.state.Load(), next, now)
+		t.Fatalf("state %d while replies are added; the next check is at %v, want it soon after %v", c.state.Load(), next, now)
 	}
 	s.calls.gathering = false
 	if next := s.expireCalls(now + 2*tick); c.state.Load() != stateDead || next != 0 {
-		t.Fatalf("state %d after that, and the next look is at %v", c.state.Load(), next)
+		t.Fatalf("state %d after that, and the next check is at %v", c.state.Load(), next)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// windowNow returns the window of the engine's only socket, which follows the round trip.
+// windowNow returns the window of the engine's only socket, which depends on the round trip.
 func windowNow(e *Engine) int {
 	s := socketAt(e, 0)
 	s.mu.Lock()
@@ -19,46 +19,46 @@ func windowNow(e *Engine) int {
 	return s.pace.window
 }
 
-// pileServer keeps requests until it is told to answer.
-type pileServer struct {
-	mu   sync.Mutex
-	pile []toyRequest
-	most int
+// backlogServer holds requests until the test calls answer.
+type backlogServer struct {
+	mu      sync.Mutex
+	backlog []toyRequest
+	most    int
 }
 
-func (p *pileServer) handle(r toyRequest) {
+func (p *backlogServer) handle(r toyRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r.body == "r!ping" {
 		r.reply(r.body)
 		return
 	}
-	p.pile = append(p.pile, r)
-	p.most = max(p.most, len(p.pile))
+	p.backlog = append(p.backlog, r)
+	p.most = max(p.most, len(p.backlog))
 }
 
-// answer answers the i-th of n requests; false: there are none.
-func (p *pileServer) answer(pick func(n int) int) bool {
+// answer answers the i-th of n held requests, for i chosen by pick. It reports false if there are none.
+func (p *backlogServer) answer(pick func(n int) int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.pile) == 0 {
+	if len(p.backlog) == 0 {
 		return false
 	}
-	i := pick(len(p.pile))
-	r := p.pile[i]
-	p.pile = append(p.pile[:i], p.pile[i+1:]...)
+	i := pick(len(p.backlog))
+	r := p.backlog[i]
+	p.backlog = append(p.backlog[:i], p.backlog[i+1:]...)
 	r.reply(r.body)
 	return true
 }
 
-func (p *pileServer) held() int {
+func (p *backlogServer) held() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.pile)
+	return len(p.backlog)
 }
 
-// However many call, and in whatever order the answers come, the server has no more of them
-// than the window says; and all are answered.
+// However many calls there are, and in whatever order the server answers, it never has more of them than the
+// window, and all are answered.
 func TestWindowBoundsWhatTheServerHas(t *testing.T) {
 	r := testkit.Rand(t)
 	t.Run("by ticket", func(t *testing.T) { boundByWindow(t, true, r.IntN) })
@@ -66,8 +66,8 @@ func TestWindowBoundsWhatTheServerHas(t *testing.T) {
 }
 
 func boundByWindow(t *testing.T, tickets bool, pick func(n int) int) {
-	var pile pileServer
-	s := startToy(t, &toyServer{tickets: tickets, handle: pile.handle})
+	var backlog backlogServer
+	s := startToy(t, &toyServer{tickets: tickets, handle: backlog.handle})
 	e := s.engine(func(c *Config) { c.Traits.Depth, c.WaitWhenFull, c.MaxCalls = 8, true, 100 })
 	widest := windowNow(e)
 	var callers sync.WaitGroup
@@ -75,7 +75,7 @@ func boundByWindow(t *testing.T, tickets bool, pick func(n int) int) {
 		callers.Go(func() {
 			for n := range 20 {
 				if i%3 == 0 && n%5 == 0 {
-					cs := make([]*Call, 30) // more than fit
+					cs := make([]*Call, 30) // more than the window
 					for k := range cs {
 						cs[k] = s.newCall(e, fmt.Sprintf("r%d-%d-%d", i, n, k))
 					}
@@ -89,7 +89,7 @@ func boundByWindow(t *testing.T, tickets bool, pick func(n int) int) {
 						c.Release()
 					}
 				}
-				if err := s.ask(t.Context(), e, fmt.Sprintf("r%d-%d", i, n)); err != nil {
+				if err := s.echo(t.Context(), e, fmt.Sprintf("r%d-%d", i, n)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -99,7 +99,7 @@ func boundByWindow(t *testing.T, tickets bool, pick func(n int) int) {
 	go func() { callers.Wait(); close(done) }()
 	for ended := false; !ended; {
 		widest = max(widest, windowNow(e))
-		if !pile.answer(pick) {
+		if !backlog.answer(pick) {
 			select {
 			case <-done:
 				ended = true
@@ -107,37 +107,38 @@ func boundByWindow(t *testing.T, tickets bool, pick func(n int) int) {
 			}
 		}
 	}
-	if pile.most > widest || pile.most < 8 {
-		t.Errorf("the server had %d requests at a time, the window was %d", pile.most, widest)
+	if backlog.most > widest || backlog.most < 8 {
+		t.Errorf("the server had %d requests at the same time, the window was %d", backlog.most, widest)
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// A window that is full of slow calls does not make the server look dead, and what waits
-// behind them is known not to have been sent.
+// A window that is full of slow calls is not a stall, and the calls that wait for room in it are known not to
+// have been sent.
 func TestFullWindow(t *testing.T) {
 	const stall = 100 * time.Millisecond
-	var pile pileServer
-	s := startToy(t, &toyServer{tickets: true, handle: pile.handle})
-	e := s.engine(func(c *Config) { c.Traits.Depth, c.StallTimeout, c.FailFast = 1, stall, true }) // so that they do not move
+	var backlog backlogServer
+	s := startToy(t, &toyServer{tickets: true, handle: backlog.handle})
+	// FailFast is set so that calls do not move.
+	e := s.engine(func(c *Config) { c.Traits.Depth, c.StallTimeout, c.FailFast = 1, stall, true })
 	window := windowNow(e)
 	errs := make(chan error)
-	ask := func(i int) { errs <- s.ask(t.Context(), e, fmt.Sprint("r", i)) }
+	call := func(i int) { errs <- s.echo(t.Context(), e, fmt.Sprint("r", i)) }
 	for i := range window {
-		go ask(i)
+		go call(i)
 	}
 	testkit.Eventually(t, 5*time.Second, func() error {
-		if pile.held() < window {
+		if backlog.held() < window {
 			return errors.New("not sent yet")
 		}
 		return nil
 	})
-	const behind = 5
-	for i := range behind {
-		go ask(window + i)
+	const waiting = 5
+	for i := range waiting {
+		go call(window + i)
 	}
 	testkit.Eventually(t, 5*time.Second, func() error {
-		if e.Snapshot().Queued < behind {
+		if e.Snapshot().Queued < waiting {
 			return errors.New("not queued yet")
 		}
 		return nil
@@ -149,30 +150,30 @@ func TestFullWindow(t *testing.T) {
 		}
 		return nil
 	})
-	if n := pile.held(); n != window || windowNow(e) != window {
-		t.Fatalf("the server has %d requests of %d", n, window)
+	if n := backlog.held(); n != window || windowNow(e) != window {
+		t.Fatalf("the server has %d requests, want %d", n, window)
 	}
 	if n := e.Snapshot(); n.Stalls > 0 {
-		t.Errorf("taken for dead %d times, pinged %d times", n.Stalls, n.Pings)
+		t.Errorf("%d stalls, %d pings", n.Stalls, n.Pings)
 	}
 	s.last().reset()
 	outcomes := map[slipstream.Outcome]int{}
-	for range window + behind {
+	for range window + waiting {
 		outcomes[slipstream.OutcomeOf(<-errs)]++
 	}
-	if outcomes[slipstream.MaybeExecuted] != window || outcomes[slipstream.NotSent] != behind {
-		t.Errorf("%v, expected %d that may have been executed and %d unsent", outcomes, window, behind)
+	if outcomes[slipstream.MaybeExecuted] != window || outcomes[slipstream.NotSent] != waiting {
+		t.Errorf("%v, want %d calls that may have been executed and %d unsent", outcomes, window, waiting)
 	}
-	balanced(t, e)
+	checkBalanced(t, e)
 }
 
-// The driver changes the depth of a connection while it is used: a greater one lets calls go that
-// are queued, and a new connection begins with that of the traits, however long its round trip is.
+// The driver changes the depth of a connection in use: a greater depth sends queued calls, and a new connection
+// starts with the depth of the traits, whatever its round trip.
 func TestDepthChangesWhileRunning(t *testing.T) {
-	eachWay(t, func(t *testing.T, network string, tickets bool) {
-		k := startKeeping(t, network, tickets)
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		k := startHolding(t, network, tickets)
 		e := k.engine(func(c *Config) { c.Traits.FirstDepth, c.FlushFactor = 1, 256 })
-		setRoundTrip(e, time.Second) // so long that Depth would be 256 times what it is
+		setRoundTrip(e, time.Second) // with such a round trip, the window would be 256 times Depth
 		cs := k.start(t.Context(), e, "r1", "r2", "r3", "r4", "r5")
 		k.arrived(1)
 		pin, err := e.PinNow()
@@ -182,21 +183,21 @@ func TestDepthChangesWhileRunning(t *testing.T) {
 		pin.SetDepth(3)
 		k.arrived(3)
 		if v := e.Snapshot(); v.Queued != 2 || v.Outstanding != 3 {
-			t.Errorf("%d calls are queued and %d at the server, expected 2 and 3", v.Queued, v.Outstanding)
+			t.Errorf("%d calls are queued and %d in flight, want 2 and 3", v.Queued, v.Outstanding)
 		}
 		pin.SetDepth(1)
 		k.answer()
 		k.arrived(1)
 		if v := e.Snapshot(); v.Outstanding != 1 {
-			t.Errorf("%d calls are at the server, expected 1", v.Outstanding)
+			t.Errorf("%d calls are in flight, want 1", v.Outstanding)
 		}
-		pin.SetDepth(0) // no Depth in the traits: no bound
+		pin.SetDepth(0) // Traits.Depth is 0, so there is no bound
 		k.arrived(2)
 		k.answer()
 		for _, c := range cs {
 			k.finish(c)
 		}
-		balanced(t, e)
+		checkBalanced(t, e)
 		e.Close()
 	})
 }
