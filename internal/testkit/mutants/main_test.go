@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -158,6 +160,69 @@ func TestShippedListMatchesTheCode(t *testing.T) {
 			t.Errorf("mutants.txt:%d: %s: %v", m.line, m.name, err)
 		}
 	}
+}
+
+// Every alternative of every -run pattern in the list that ships matches a test: one that was renamed does
+// not silently stop guarding its rule.
+func TestShippedListNamesTests(t *testing.T) {
+	text, err := os.ReadFile("mutants.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := parseList("mutants.txt", string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join("..", "..", "..")
+	testsOf := make(map[string][]string) // by directory
+	for _, m := range list {
+		module, pattern, names := root, "", []string(nil)
+		for i, arg := range m.command {
+			switch {
+			case arg == "-C":
+				module = filepath.Join(root, m.command[i+1])
+			case arg == "-run":
+				pattern = m.command[i+1]
+			case arg == "." || strings.HasPrefix(arg, "./"):
+				dir := filepath.Join(module, arg)
+				if _, read := testsOf[dir]; !read {
+					testsOf[dir] = testNames(t, dir)
+				}
+				names = append(names, testsOf[dir]...)
+			}
+		}
+		for _, alternative := range strings.Split(pattern, "|") {
+			name, _, _ := strings.Cut(alternative, "/")
+			re, err := regexp.Compile(name)
+			if err != nil {
+				t.Errorf("mutants.txt:%d: %s: %q: %v", m.line, m.name, name, err)
+				continue
+			}
+			if !slices.ContainsFunc(names, re.MatchString) {
+				t.Errorf("mutants.txt:%d: %s: no test matches %q", m.line, m.name, name)
+			}
+		}
+	}
+}
+
+// testNames returns the names of the tests, fuzz targets and examples in a directory.
+func testNames(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range declared.FindAllSubmatch(text, -1) {
+			names = append(names, string(match[1]))
+		}
+	}
+	return names
 }
 
 func TestRunChoosesByName(t *testing.T) {
