@@ -211,7 +211,6 @@ func (k *router) giveUp(t *cluster.Topology) {
 // leave closes a node that is no longer in the table, once its calls have ended.
 func (k *router) leave(n *node) {
 	k.hub.leave(n)
-	n.engine.GiveUp() // if it is silent, its calls would not end
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, open := k.opened[n]; !open {
@@ -222,6 +221,12 @@ func (k *router) leave(n *node) {
 	k.leaving.Go(func() {
 		ctx, cancel := context.WithTimeout(k.ctx, k.core.opts.dialTimeout())
 		defer cancel()
+		// If the node is silent, its calls would not end. Those that are made again need a connection,
+		// which the node that has replaced it may not have yet.
+		if next := k.one(); next != nil && next != n {
+			_ = next.engine.Connect(ctx)
+		}
+		n.engine.GiveUp()
 		_ = n.engine.Shutdown(ctx)
 		k.core.exclusives.leave(ctx, n)
 		k.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -239,6 +240,13 @@ func TestSentinelClientLeavesAFrozenMaster(t *testing.T) {
 	s := rediscluster.StartSentinels(t, rediscluster.SentinelOptions{Replicas: 1})
 	o := sentinelOptions(s)
 	o.StallTimeout, o.DialTimeout, o.FailFast, o.Cache = -1, 2*time.Second, true, &redis.CacheOptions{}
+	frozen := s.Master(t).Addr()
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr != frozen {
+			time.Sleep(100 * time.Millisecond) // longer than it takes to give up the calls at the frozen master
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
 	c := connectSentinel(t, o)
 	sub, err := c.Subscribe(t.Context(), redis.Topics{Channels: []string{"news"}})
 	must(t, err)
