@@ -116,7 +116,7 @@ func TestAskingFails(t *testing.T) {
 	for name, call := range calls {
 		testkit.Eventually(t, 10*time.Second, func() error { return c.Ping(t.Context()) })
 		failures.Store(1)
-		if err := call(); slipstream.OutcomeOf(err) != slipstream.NotSent || !strings.Contains(err.Error(), "whether it waits") {
+		if err := call(); slipstream.OutcomeOf(err) != slipstream.NotSent || !strings.Contains(err.Error(), "looking up the command") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
