@@ -31,7 +31,7 @@ type zonedConn struct {
 	scanner *resp.Scanner
 }
 
-// shardNode is the begin of a node in a reply to CLUSTER SHARDS: the number of its fields, or twice that, and its ID.
+// shardNode is the start of a node in a reply to CLUSTER SHARDS: the number of its fields, or twice that, and its ID.
 var shardNode = regexp.MustCompile(`([*%])(\d+)\r\n\$2\r\nid\r\n\$40\r\n([0-9a-f]{40})\r\n`)
 
 func (c *zonedConn) Read(b []byte) (int, error) {

@@ -6,5 +6,5 @@ import "time"
 
 var began = time.Now()
 
-// cpuTime returns the time since the start, because CPU time is not to be had.
+// cpuTime returns the time since the start, because the CPU time is not available.
 func cpuTime() time.Duration { return time.Since(began) }
