@@ -5,7 +5,6 @@ package redis_test
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -117,9 +116,6 @@ func TestErrorsOfScriptsAreTheirs(t *testing.T) {
 func TestScriptErrorsOfRedis(t *testing.T) {
 	for _, binary := range []string{"redis-server", "redis-server-8"} {
 		t.Run(binary, func(t *testing.T) {
-			if _, err := exec.LookPath(binary); err != nil {
-				t.Skipf("there is no %s", binary)
-			}
 			cluster := rediscluster.Start(t, rediscluster.Options{Binary: binary})
 			scriptErrorsOf(t, cluster, connectCluster(t, cluster))
 		})

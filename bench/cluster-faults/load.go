@@ -141,7 +141,7 @@ func (t *target) note(err error) {
 
 var figures = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
 
-// A caller pushes and reads in turns, keys of one slot. So callers on other shards than the one that
+// A caller alternates between pushes and reads, of keys of one slot. So callers on other shards than the one that
 // fails go on at their rate.
 type caller struct {
 	// Immutable after NewCaller.

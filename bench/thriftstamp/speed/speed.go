@@ -1,4 +1,4 @@
-// Package speed measures the designs of the prototype and a rival in turns.
+// Package speed measures the designs of the prototype and a rival, alternating between them.
 package speed
 
 import (
