@@ -15,7 +15,10 @@ import (
 type NodeInfo struct {
 	// Addr is the address that the client dials. ID is the node ID.
 	Addr, ID string
-	// Master is the address of the master of a replica. It is empty for masters.
+	// Replica is whether the node is a replica.
+	Replica bool
+	// Master is the address of the master of a replica. It is empty for masters, and for replicas
+	// whose master is not listed.
 	Master string
 	// Zone is the availability zone that the node announces, if any.
 	Zone string

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
@@ -136,8 +137,12 @@ func (l *line) acknowledged(kind func(*command) bool) {
 	}
 }
 
+// errSlotLeft ends a channel of a shard on a client of a single server.
+var errSlotLeft = errors.New("the slot of the channel has moved to another node of the cluster; a client of ConnectCluster follows it")
+
 // ended notes that the server has ended a topic: because it was asked to, or because it is not
-// responsible for its slot any more.
+// responsible for its slot any more. A client of a single server cannot follow the channel, so its
+// subscriptions fail.
 func (l *line) ended(key topicKey) {
 	h := l.hub
 	h.mu.Lock()
@@ -146,9 +151,17 @@ func (l *line) ended(key topicKey) {
 		l.answered()
 		return
 	}
-	if t := h.topics[key]; t != nil && t.line == l && t.sharded && t.inForce && !h.closed {
-		h.evict(t)
+	t := h.topics[key]
+	if t == nil || t.line != l || key.kind != ofShards || !t.inForce || h.closed {
+		return
 	}
+	if t.sharded {
+		h.evict(t)
+		return
+	}
+	l.forget(t)
+	h.lose(t)
+	h.deny(t, errSlotLeft)
 }
 
 // refused notes that the server has refused the oldest command. If that is PING, which this user

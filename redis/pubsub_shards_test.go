@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +150,36 @@ func TestShardChannelFollowsItsSlot(t *testing.T) {
 			published(t, s, staying, want)
 		}
 	})
+}
+
+// TestShardChannelOfASingleServerEndsWithItsSlot: a client of a single server does not follow the slot,
+// so its subscriptions fail. Other channels are not concerned.
+//
+// mutant: redis-shard-channel-lost-silently
+func TestShardChannelOfASingleServerEndsWithItsSlot(t *testing.T) {
+	cluster := redistest.NewCluster(redistest.ClusterOptions{})
+	t.Cleanup(cluster.Close)
+	from := cluster.Nodes()[0]
+	names := channelsAt(cluster, 2, from)
+	c, err := redis.Connect(t.Context(), redis.Options{Addr: from.Addr()})
+	must(t, err)
+	defer c.Close()
+	s, err := c.Subscribe(t.Context(), redis.Topics{Shards: names[:1]})
+	must(t, err)
+	defer s.Close()
+	other, err := c.Subscribe(t.Context(), redis.Topics{Shards: names[1:]})
+	must(t, err)
+	defer other.Close()
+
+	cluster.MoveSlots(cluster.Nodes()[1], redistest.Slot(names[0]))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err = s.Receive(ctx); err == nil || !strings.Contains(err.Error(), "has moved to another node") {
+		t.Fatalf("after the slot moved: %v", err)
+	}
+	_, err = c.SPublish(t.Context(), names[1], "more")
+	must(t, err)
+	published(t, other, names[1], "more")
 }
 
 // TestShardChannelsOfAFailover: the channels of a shard are subscribed to at its new master,

@@ -134,7 +134,7 @@ func topologyOf(of *cluster.Topology) Topology {
 // nodeInfoOf returns what the cluster says about a node.
 func nodeInfoOf(n *cluster.Node, master string, slots int) NodeInfo {
 	return NodeInfo{
-		Addr: n.Addr, ID: n.ID, Zone: n.Zone, Master: master, Slots: slots,
+		Addr: n.Addr, ID: n.ID, Zone: n.Zone, Replica: n.Replica, Master: master, Slots: slots,
 		Failed: n.Flags&(cluster.Failed|cluster.MaybeFailed) != 0,
 	}
 }

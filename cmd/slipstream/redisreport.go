@@ -136,7 +136,7 @@ func (r *clusterReport) take(t redis.Topology) {
 	r.byAddr = make(map[string]int, len(t.Nodes))
 	for i, n := range t.Nodes {
 		node := nodeReport{Addr: n.Addr, ID: n.ID, Role: "master", Master: n.Master, Zone: printable(n.Zone, maxWord), Slots: n.Slots, State: "ok", failed: n.Failed}
-		if n.Master != "" {
+		if n.Replica {
 			node.Role = "replica"
 		}
 		r.byAddr[n.Addr] = i

@@ -12,7 +12,8 @@ import (
 // childEnv has the words that a child process was started with.
 const childEnv = "SLIPSTREAM_TEST_CHILD"
 
-// ChildWords returns the words that [StartChild] gave to this process, or nil if it is no child.
+// ChildWords returns the words that [StartChild] gave to this process. There are none if the
+// process is not a child.
 func ChildWords() []string { return strings.Fields(os.Getenv(childEnv)) }
 
 // Child is a process of the test binary that talks to its test in lines: it reads them from its
